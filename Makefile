@@ -1,0 +1,47 @@
+# Everything here is a line or two of ordinary Go commands; make only remembers
+# them. .ci/run is what a change must pass.
+
+FUZZTIME ?= 5s
+BENCH ?= .
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build bin/pleach, without cgo
+	CGO_ENABLED=0 go build -trimpath -o bin/pleach ./cmd/pleach
+
+.PHONY: install
+install: ## install pleach where go install puts commands
+	CGO_ENABLED=0 go install -trimpath ./cmd/pleach
+
+.PHONY: test
+test: ## run all tests with the race detector, in random order
+	go test -race -shuffle=on ./...
+
+.PHONY: lint
+lint: ## check formatting, go vet and staticcheck
+	.ci/run lint
+
+.PHONY: fmt
+fmt: ## format all Go files
+	go tool -modfile=tools/go.mod gofumpt -w .
+
+.PHONY: bench
+bench: ## run the benchmarks that match BENCH (default: all)
+	go test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+
+.PHONY: fuzz
+fuzz: ## run each fuzz target for FUZZTIME (default: 5s)
+	FUZZTIME=$(FUZZTIME) .ci/run fuzz
+
+.PHONY: full
+full: ## run the full-size tests: up to two hours
+	PLEACH_FULL=1 go test -timeout 120m ./broadcast/... ./logp/... ./experiments/...
+
+.PHONY: ci
+ci: ## run what a change must pass
+	.ci/run
