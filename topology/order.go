@@ -1,0 +1,38 @@
+package topology
+
+import "fmt"
+
+// Order is how ranks are laid over a tree's nodes.
+type Order uint8
+
+const (
+	// Interleaved gives out ranks in the order in which processes are born, so
+	// that neighbors on the ring stem from different subtrees (Corrected Trees
+	// §3.2).
+	Interleaved Order = iota
+	// InOrder gives out ranks depth first, so that a subtree is one run of
+	// ranks and its loss one gap. It exists to be compared with.
+	InOrder
+)
+
+// String returns the name that [ParseOrder] accepts.
+func (o Order) String() string {
+	switch o {
+	case Interleaved:
+		return "interleaved"
+	case InOrder:
+		return "inorder"
+	default:
+		return "unknown order"
+	}
+}
+
+// ParseOrder reads "interleaved" or "inorder".
+func ParseOrder(s string) (Order, error) {
+	for _, o := range []Order{Interleaved, InOrder} {
+		if s == o.String() {
+			return o, nil
+		}
+	}
+	return 0, fmt.Errorf("topology: order %q is unknown: choose %s or %s", s, Interleaved, InOrder)
+}

@@ -1,0 +1,83 @@
+package topology
+
+import (
+	"iter"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// Children returns r's children in sending order.
+func Children(t Tree, r protocol.Rank) iter.Seq[protocol.Rank] {
+	return func(yield func(protocol.Rank) bool) {
+		for i := 0; ; i++ {
+			child, ok := t.Child(r, i)
+			if !ok || !yield(child) {
+				return
+			}
+		}
+	}
+}
+
+// Subtree returns r and all its descendants, parents before children and
+// siblings in sending order.
+func Subtree(t Tree, r protocol.Rank) iter.Seq[protocol.Rank] {
+	return func(yield func(protocol.Rank) bool) {
+		w := walker{tree: t, top: r, at: r}
+		for ok := true; ok && yield(w.at); {
+			ok = w.next()
+		}
+	}
+}
+
+// FinishTime returns when the last process has the message if nobody fails, in
+// the LogP model: the i-th child (from 0) of a process colored at c is colored
+// at c + i·o + 2o + l. It takes time in proportion to the size, but no memory.
+func FinishTime(t Tree, l, o protocol.Time) protocol.Time {
+	if moved, ok := t.(rooted); ok {
+		t = moved.Tree
+	}
+	// In-order trees are cheap to go through from above, dear to ask from within.
+	if t, ok := t.(interface {
+		finishTime(l, o protocol.Time) protocol.Time
+	}); ok {
+		return t.finishTime(l, o)
+	}
+	return finishByWalk(t, l, o)
+}
+
+func finishByWalk(t Tree, l, o protocol.Time) protocol.Time {
+	var finish protocol.Time
+	w := walker{tree: t, top: t.Root(), at: t.Root()}
+	for ok := true; ok; ok = w.next() {
+		finish = max(finish, w.waits*o+w.hops*(2*o+l))
+	}
+	return finish
+}
+
+// walker goes through a subtree in preorder. It finds its way back up by asking
+// for parents instead of keeping a stack, so it needs no memory however deep or
+// wide the tree is.
+type walker struct {
+	tree    Tree
+	top, at protocol.Rank
+	// From top down to at: the messages on the way, and the messages to earlier
+	// siblings that they had to wait for.
+	hops, waits protocol.Time
+}
+
+// next moves on and reports whether there was anywhere left to go.
+func (w *walker) next() bool {
+	i := 0
+	child, ok := w.tree.Child(w.at, i)
+	for !ok {
+		if w.at == w.top {
+			return false
+		}
+		w.at, i = w.tree.Parent(w.at)
+		w.hops, w.waits = w.hops-1, w.waits-protocol.Time(i)
+		i++
+		child, ok = w.tree.Child(w.at, i)
+	}
+	w.at, w.hops, w.waits = child, w.hops+1, w.waits+protocol.Time(i)
+	return true
+}
