@@ -1,0 +1,91 @@
+package broadcast
+
+import (
+	"fmt"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// Delayed correction sends one message to the left, then waits; only who has
+// heard nothing from the right by then sends to the right, further and further,
+// until somebody answers (Corrected Trees §3.3).
+//
+// It colors every live process as checked correction does, with one message per
+// process when nobody is dead; a gap costs the delay. "The delay does not
+// introduce a failure detector": too short a delay costs messages, never a
+// process.
+type Delayed struct {
+	// Delay is how long to wait after the first message.
+	Delay protocol.Time
+}
+
+// String returns the correction as flags spell it.
+func (d Delayed) String() string { return fmt.Sprintf("delayed:%d", d.Delay) }
+
+func (d Delayed) check(c *Config) error {
+	switch {
+	case d.Delay < 0:
+		return fmt.Errorf("a delay of %d lies in the past", d.Delay)
+	case c.EarlyOnlyRelay:
+		return fmt.Errorf("delayed correction needs an answer from everybody the tree passes: early processes must take part")
+	case c.Line:
+		return fmt.Errorf("delayed correction asks to the right all around the ring: it cannot run on a line")
+	}
+	return nil
+}
+
+func (d Delayed) lateDuty() bool { return false }
+
+func (d Delayed) parts(n int) []corrector {
+	return slab(n, delayedPart{delay: d.Delay}, func(p *delayedPart) corrector { return p })
+}
+
+type delayedPart struct {
+	delay    protocol.Time
+	deadline protocol.Time // when waiting is over; 0: not yet waiting
+	sent     distance      // distance sent to on the right
+	opened   bool          // the first message has gone left
+	answered bool          // somebody on the right lives
+	askers   []protocol.Rank
+}
+
+func (d *delayedPart) begin(*Process, protocol.Time) {
+	*d = delayedPart{delay: d.delay, askers: d.askers[:0]}
+}
+
+// hear notes an answer from the right, and owes one to whoever asks from the
+// left: "if a process colored by dissemination receives a message from the
+// left, it immediately replies to stop the sender".
+func (d *delayedPart) hear(_ *Process, _ protocol.Time, m *Message) {
+	if heardFrom(m.Body.Kind) == right {
+		d.answered = true
+		return
+	}
+	d.askers = append(d.askers, m.From)
+}
+
+func (d *delayedPart) next(p *Process, now protocol.Time, a *Action) {
+	if len(d.askers) > 0 {
+		asker := d.askers[0]
+		d.askers = d.askers[1:]
+		p.correctAt(left, p.distance(left, asker), a)
+		return
+	}
+	switch {
+	case !d.opened:
+		d.opened = true
+		p.correctAt(left, 1, a)
+		return
+	case d.deadline == 0:
+		d.deadline = now + d.delay
+	}
+	switch {
+	case d.answered || d.sent == p.plan.circle()-1:
+		a.Wait() // somebody may still ask
+	case now < d.deadline:
+		a.WaitUntil(d.deadline)
+	default:
+		d.sent++
+		p.correctAt(right, d.sent, a)
+	}
+}

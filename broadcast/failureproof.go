@@ -1,0 +1,189 @@
+package broadcast
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// FailureProof correction survives processes that die while it runs (Corrected
+// Gossip §III-D, Algorithm 3). Every process sends to both sides until it knows
+// of f + 1 live ones on each, tells the opposite side about them in a final
+// round, and stops behind the (f+1)-th.
+//
+// It colors every live process if at most f die during correction, any number
+// before; and if the root dies, all live processes or none. Should too few
+// processes be left to vouch for each other, they fall back to SOS: everybody
+// tells everybody.
+type FailureProof struct {
+	// Failures is f.
+	Failures int
+	// Timeout is how long a process colored by correction waits to learn of
+	// f + 1 others before it falls back to SOS. Too short costs messages, never
+	// a process.
+	Timeout protocol.Time
+}
+
+// String returns the correction as flags spell it.
+func (f FailureProof) String() string { return fmt.Sprintf("failure-proof:%d", f.Failures) }
+
+func (f FailureProof) check(c *Config) error {
+	switch {
+	case f.Failures < 0:
+		return fmt.Errorf("failure-proof correction against %d failures", f.Failures)
+	case f.Timeout < 1:
+		return errors.New("failure-proof correction needs a timeout: how long to wait before SOS")
+	case c.Start == Overlapped:
+		return errors.New("failure-proof correction counts the processes colored before it starts, " +
+			"which an overlapped start cannot tell: choose a synchronized one")
+	case c.Line:
+		return errors.New("failure-proof correction takes a full circle as its sign to call SOS: it cannot run on a line")
+	}
+	return nil
+}
+
+// lateDuty: those colored by correction wait for f + 1 names, or call SOS.
+func (f FailureProof) lateDuty() bool { return true }
+
+func (f FailureProof) parts(n int) []corrector {
+	part := failureProofPart{need: f.Failures + 1, timeout: f.Timeout}
+	return slab(n, part, func(p *failureProofPart) corrector { return p })
+}
+
+type failureProofPart struct {
+	need    int // f + 1
+	timeout protocol.Time
+	flank   [sides]flank
+	turn    side
+	sos     bool
+	called  distance // distance SOS has been sent to
+}
+
+// flank is what a process knows and does on one side.
+type flank struct {
+	known []distance       // the nearest f + 1 live processes there, nearest first
+	told  *[]protocol.Rank // the same as ranks, as messages carry them
+	sent  distance         // distance sent to in this round
+	final bool             // the round that tells of f others has begun
+}
+
+func (f *failureProofPart) begin(*Process, protocol.Time) {
+	*f = failureProofPart{need: f.need, timeout: f.timeout, turn: right}
+}
+
+// hear learns of the sender and of all it knows behind it.
+func (f *failureProofPart) hear(p *Process, _ protocol.Time, m *Message) {
+	if m.Body.Kind == SOS {
+		f.sos = true
+		return
+	}
+	s := heardFrom(m.Body.Kind)
+	f.learn(p, s, m.From)
+	if m.Body.Known != nil {
+		for _, r := range *m.Body.Known {
+			f.learn(p, s, r)
+		}
+	}
+}
+
+// learn keeps rank r among the nearest f + 1 on side s.
+func (f *failureProofPart) learn(p *Process, s side, r protocol.Rank) {
+	known := &f.flank[s].known
+	at, found := slices.BinarySearch(*known, p.distance(s, r))
+	if r == p.rank || found || at == f.need {
+		return
+	}
+	*known = slices.Insert(*known, at, p.distance(s, r))
+	*known = (*known)[:min(len(*known), f.need)]
+	f.flank[s].told = nil
+}
+
+func (f *failureProofPart) next(p *Process, now protocol.Time, a *Action) {
+	switch {
+	case f.sos:
+		f.call(p, a)
+		return
+	case p.corrected:
+		f.await(p, now, a)
+		return
+	}
+	for range sides {
+		s := f.turn
+		f.turn = s.other()
+		if f.finished(s) {
+			continue
+		}
+		if f.flank[s].sent == p.plan.circle()-1 {
+			f.sos = true // a full circle, and too few to vouch for each other
+			f.call(p, a)
+			return
+		}
+		f.flank[s].sent++
+		p.correctAt(s, f.flank[s].sent, a)
+		a.Body.Known = f.tell(p, s.other())
+		return
+	}
+	a.Done()
+}
+
+// finished settles where side s stands before it sends: a process that knows f
+// others behind it starts over with the final round, which ends behind the
+// (f+1)-th process ahead.
+func (f *failureProofPart) finished(s side) bool {
+	ahead, behind := &f.flank[s], &f.flank[s.other()]
+	if !ahead.final && len(behind.known) >= f.need-1 {
+		ahead.final = true
+		ahead.sent = 0
+	}
+	return ahead.final && len(ahead.known) == f.need && ahead.sent >= ahead.known[f.need-1]
+}
+
+// tell returns the ranks known on side s, as a message carries them.
+func (f *failureProofPart) tell(p *Process, s side) *[]protocol.Rank {
+	fl := &f.flank[s]
+	if fl.told == nil && len(fl.known) > 0 {
+		ranks := make([]protocol.Rank, len(fl.known))
+		for i, d := range fl.known {
+			ranks[i] = p.neighbor(s, d)
+		}
+		fl.told = &ranks
+	}
+	return fl.told
+}
+
+// await is what a process colored by correction does: nothing, once it knows of
+// f + 1 others; SOS, if it does not learn of them in time.
+func (f *failureProofPart) await(p *Process, now protocol.Time, a *Action) {
+	switch {
+	case f.vouched(p) >= f.need:
+		a.Wait() // an SOS may still come by, and is passed on
+	case now < p.colored+f.timeout:
+		a.WaitUntil(p.colored + f.timeout)
+	default:
+		f.sos = true
+		f.call(p, a)
+	}
+}
+
+// vouched counts the distinct processes known on both sides together.
+func (f *failureProofPart) vouched(p *Process) int {
+	n := len(f.flank[left].known)
+	for _, d := range f.flank[right].known {
+		if !slices.Contains(f.flank[left].known, p.plan.circle()-d) {
+			n++
+		}
+	}
+	return n
+}
+
+// call sends SOS to every other process in turn.
+func (f *failureProofPart) call(p *Process, a *Action) {
+	if f.called == p.plan.circle()-1 {
+		a.Done()
+		return
+	}
+	f.called++
+	a.Send(protocol.Correction, p.neighbor(right, f.called), Body{Kind: SOS})
+}

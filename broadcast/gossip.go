@@ -1,0 +1,62 @@
+package broadcast
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// Gossip disseminates by chance until a fixed time: "each colored node sends a
+// message to some other random node every O units of time. Messages carry a
+// virtual time-counter, so that all the (colored) nodes stop sending new
+// messages at time T" (Corrected Gossip §III-A).
+//
+// It promises nothing by itself; with a long enough T all are colored with high
+// probability, dead or not. Correction makes it certain.
+type Gossip struct {
+	// Until is T: no send starts at or after it.
+	Until protocol.Time
+	// Hop is what a receiver adds to the clock it is sent, the time one message
+	// takes. 0 means that the driver's clock is common to all processes.
+	Hop protocol.Time
+}
+
+func (g Gossip) check(c *Config) error {
+	switch {
+	case g.Until < 1:
+		return fmt.Errorf("gossip until time %d spreads to nobody", g.Until)
+	case c.Correction != nil && c.Start == Overlapped:
+		return errors.New("gossip until a time stops everywhere at once, so correction starts everywhere at once: " +
+			"choose a synchronized start, or gossip for a number of rounds")
+	case c.Start == Synchronized && c.At < g.Until:
+		return fmt.Errorf("correction at %d would start before gossip ends at %d", c.At, g.Until)
+	}
+	return nil
+}
+
+func (g Gossip) hop() protocol.Time { return g.Hop }
+
+func (g Gossip) parts(n int) []disseminator {
+	return slab(n, gossipPart{until: g.Until}, func(p *gossipPart) disseminator { return p })
+}
+
+type gossipPart struct {
+	until protocol.Time
+	dice  dice
+}
+
+func (g *gossipPart) begin(p *Process, _ protocol.Time, _ *Message) {
+	g.dice = newDice(p.plan.seed, p.rank)
+}
+
+func (g *gossipPart) hear(*Process, protocol.Time, *Message) {}
+
+func (g *gossipPart) next(p *Process, now protocol.Time, a *Action) {
+	clock := now - p.epoch
+	if clock >= g.until || p.plan.ring.Size == 1 {
+		a.Done()
+		return
+	}
+	a.Send(protocol.Dissemination, g.dice.other(p), Body{Kind: Payload, Clock: int32(clock)})
+}

@@ -1,0 +1,58 @@
+package broadcast
+
+import "github.com/pleach-go/pleach/protocol"
+
+// Group is the processes of one plan, all of them, for a driver that plays
+// every part. Its memory is laid out in rank order and used again from one
+// broadcast to the next.
+type Group struct {
+	plan      Plan
+	processes []Process
+	machines  []protocol.Machine[Body]
+}
+
+// Group makes all processes of the plan.
+func (p *Plan) Group() *Group {
+	n := int(p.ring.Size)
+	g := &Group{plan: *p, processes: make([]Process, n), machines: make([]protocol.Machine[Body], n)}
+	disseminators := p.dissemination.parts(n)
+	var correctors []corrector
+	if p.correction != nil {
+		correctors = p.correction.parts(n)
+	}
+	for i := range g.processes {
+		proc := &g.processes[i]
+		proc.plan, proc.rank, proc.dissemination = &g.plan, protocol.Rank(i), disseminators[i]
+		if correctors != nil {
+			proc.correction = correctors[i]
+		}
+		g.machines[i] = proc
+	}
+	return g
+}
+
+// Machines returns the processes in their first state, by rank. The seed
+// decides every random choice of this broadcast. The next call takes the same
+// machines again.
+func (g *Group) Machines(seed uint64) []protocol.Machine[Body] {
+	g.plan.seed = seed
+	for i := range g.processes {
+		g.processes[i].Reset()
+	}
+	return g.machines
+}
+
+// Initiators are the processes that act without having been sent anything.
+func (g *Group) Initiators() []protocol.Rank { return []protocol.Rank{g.plan.root} }
+
+// slab makes n copies of a part in one piece of memory and hands them out as
+// the interface I.
+func slab[T, I any](n int, part T, as func(*T) I) []I {
+	memory := make([]T, n)
+	parts := make([]I, n)
+	for i := range memory {
+		memory[i] = part
+		parts[i] = as(&memory[i])
+	}
+	return parts
+}

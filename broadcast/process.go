@@ -1,0 +1,167 @@
+package broadcast
+
+import "github.com/pleach-go/pleach/protocol"
+
+// Process is one process's part in one broadcast: it is colored, passes the
+// message on (dissemination), then closes gaps on the ring (correction). It is
+// a [protocol.Machine]; how it does either is up to its two parts.
+type Process struct {
+	// What correction looks at comes first and fits a cache line: most of a
+	// simulation's time is spent there.
+	plan       *Plan
+	rank       protocol.Rank
+	correction corrector     // nil: none
+	epoch      protocol.Time // when the broadcast began, as far as it can tell
+	stage      stage
+	corrected  bool // colored by correction, not in time by dissemination
+
+	dissemination disseminator
+	colored       protocol.Time // when the process got the message
+}
+
+// stage is how far a process has got. It only ever moves forward.
+type stage uint8
+
+const (
+	uncolored stage = iota
+	spreading
+	correcting
+	finished
+)
+
+// disseminator is a process's part in dissemination. Its zero value is ready:
+// begin is called once, when the process is colored.
+type disseminator interface {
+	// begin tells it that the process has just been colored, by m.
+	begin(p *Process, now protocol.Time, m *Message)
+	// hear takes a message of dissemination (or an acknowledgment) that
+	// arrives, the one that colored the process included.
+	hear(p *Process, now protocol.Time, m *Message)
+	// next says what to send, or Done when this part is over.
+	next(p *Process, now protocol.Time, a *Action)
+}
+
+// corrector is a process's part in correction. Its zero value is ready: begin
+// is called once, when the process is colored.
+type corrector interface {
+	// begin tells it that the process has just been colored.
+	begin(p *Process, now protocol.Time)
+	// hear takes a correction message that arrives, the one that colored the
+	// process included. It may come before correction has started here.
+	hear(p *Process, now protocol.Time, m *Message)
+	// next says what to send, or Done when this part is over.
+	next(p *Process, now protocol.Time, a *Action)
+}
+
+// Complete reports whether the process is colored.
+func (p *Process) Complete() bool { return p.stage != uncolored }
+
+// Receive takes a message that has arrived.
+//
+// Integrity and no duplicates (Corrected Trees §2.1): a process is colored only
+// by a message of a colored one, and only once.
+func (p *Process) Receive(now protocol.Time, m *protocol.Message[Body]) {
+	if p.stage == uncolored {
+		p.color(now, m)
+	}
+	if p.stage == finished {
+		return
+	}
+	if m.Phase == protocol.Correction {
+		p.correction.hear(p, now, m)
+	} else {
+		p.dissemination.hear(p, now, m)
+	}
+}
+
+// Next says what to send now that the port is free: all of dissemination
+// first, then correction.
+func (p *Process) Next(now protocol.Time, a *protocol.Action[Body]) {
+	switch p.stage {
+	case correcting:
+		if start := p.epoch + p.plan.at; now < start {
+			a.WaitUntil(start)
+			return
+		}
+		p.correction.next(p, now, a)
+	case spreading:
+		if p.dissemination.next(p, now, a); a.Verb != protocol.Done {
+			return
+		}
+		p.stage = finished
+		if p.takesPart() {
+			p.stage = correcting
+			p.Next(now, a)
+		}
+	case uncolored:
+		a.Wait()
+	default:
+		a.Done()
+	}
+}
+
+// Report passes a failure detector's word to a dissemination that listens.
+func (p *Process) Report(now protocol.Time, failed protocol.Rank) {
+	if o, ok := p.dissemination.(observer); ok {
+		o.report(p, now, failed)
+	}
+}
+
+// observer is a dissemination that needs a failure detector. Reports may come
+// before the process is colored, so they are forgotten between broadcasts, not
+// when the part begins.
+type observer interface {
+	report(p *Process, now protocol.Time, failed protocol.Rank)
+	forget()
+}
+
+// color makes the process colored by m.
+func (p *Process) color(now protocol.Time, m *Message) {
+	p.colored = now
+	p.epoch = p.plan.epoch(now, m)
+	// What arrives at the very start of correction still counts as
+	// dissemination; what arrives later came too late to take part.
+	synchronized := p.plan.start == Synchronized
+	p.corrected = m.Phase == protocol.Correction || synchronized && now > p.epoch+p.plan.at
+	p.stage = spreading
+	if p.corrected && synchronized {
+		p.joinLate(now)
+		return
+	}
+	p.dissemination.begin(p, now, m)
+	if p.correction != nil {
+		p.correction.begin(p, now)
+	}
+}
+
+// joinLate settles what a process does that correction colored after a
+// synchronized start: "processes that get colored by correction do not send
+// any messages themselves" (Corrected Trees §3.1), but where a correction
+// gives them a duty.
+func (p *Process) joinLate(now protocol.Time) {
+	if !p.plan.correction.lateDuty() {
+		p.stage = finished
+		return
+	}
+	p.stage = correcting
+	p.correction.begin(p, now)
+}
+
+// takesPart reports whether a process that has passed the message on also
+// corrects. One colored early, by an overlapped correction that was faster than
+// the tree, may be asked not to.
+func (p *Process) takesPart() bool {
+	return p.correction != nil && p.plan.ring.Size > 1 && (!p.corrected || !p.plan.earlyOnlyRelay)
+}
+
+// Reset makes the process as good as new, for another broadcast by the same
+// plan.
+func (p *Process) Reset() {
+	p.epoch, p.stage, p.corrected, p.colored = 0, uncolored, false, 0
+	if p.plan.detector {
+		p.dissemination.(observer).forget()
+	}
+	if p.rank == p.plan.root {
+		p.color(0, &Message{From: protocol.NoRank, Phase: protocol.Dissemination})
+	}
+}
