@@ -1,0 +1,140 @@
+package experiments
+
+import (
+	"context"
+	"time"
+
+	"github.com/pleach-go/pleach/broadcast"
+	"github.com/pleach-go/pleach/logp"
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// Report is what the runs of a scenario showed.
+type Report struct {
+	Coloring           logp.Distribution `json:"coloring"`
+	Quiescence         logp.Distribution `json:"quiescence"`
+	CorrectionTime     logp.Distribution `json:"correction_time"`
+	MaxGap             logp.Distribution `json:"max_gap"`
+	MessagesPerProcess logp.Distribution `json:"messages_per_process"`
+	// Messages are means per run, by phase.
+	Messages  Messages  `json:"messages"`
+	Unreached Unreached `json:"unreached"`
+	Runs      int       `json:"runs"`
+	Seconds   float64   `json:"seconds"`
+
+	// Results are the single runs, in order.
+	Results []logp.Result `json:"-"`
+}
+
+// Messages are mean numbers of messages per run.
+type Messages struct {
+	Dissemination  float64 `json:"dissemination"`
+	Correction     float64 `json:"correction"`
+	Acknowledgment float64 `json:"acknowledgment"`
+	Total          float64 `json:"total"`
+}
+
+// Unreached counts runs that left live processes without the message, and those
+// processes.
+type Unreached struct {
+	Runs      int   `json:"runs"`
+	Processes int64 `json:"processes"`
+}
+
+// Run runs the scenario on all cores. progress, if not nil, is told how many
+// runs are done.
+func (s *Scenario) Run(ctx context.Context, progress func(done int)) (*Report, error) {
+	plan, err := s.Plan()
+	if err != nil {
+		return nil, err
+	}
+	started := time.Now()
+	results, err := logp.Repeat(ctx, s.Runs, func() (func(int) (logp.Result, error), error) {
+		return s.worker(plan)
+	}, progress)
+	if err != nil {
+		return nil, err
+	}
+	report := summarize(results, s.Size)
+	report.Seconds = time.Since(started).Seconds()
+	return report, nil
+}
+
+// worker makes what one core needs to do runs.
+func (s *Scenario) worker(plan *broadcast.Plan) (func(run int) (logp.Result, error), error) {
+	sim, err := logp.NewSimulator[broadcast.Body](s.params(plan))
+	if err != nil {
+		return nil, err
+	}
+	group := plan.Group()
+	sim.Initiators = group.Initiators()
+	return func(run int) (logp.Result, error) {
+		seed := s.seed(run)
+		return sim.Run(group.Machines(seed), s.faults(seed))
+	}, nil
+}
+
+// Trace runs one run of the scenario, telling every event.
+func (s *Scenario) Trace(run int, tell func(logp.Event)) (logp.Result, error) {
+	plan, err := s.Plan()
+	if err != nil {
+		return logp.Result{}, err
+	}
+	sim, err := logp.NewSimulator[broadcast.Body](s.params(plan))
+	if err != nil {
+		return logp.Result{}, err
+	}
+	sim.Trace = tell
+	seed := s.seed(run)
+	return sim.Run(plan.Group().Machines(seed), s.faults(seed))
+}
+
+// seed is the seed of one run: neighboring runs and scenarios must not share
+// their randomness.
+func (s *Scenario) seed(run int) uint64 {
+	z := s.Seed*0x9e3779b97f4a7c15 + uint64(run)
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// faults are the faults of one run.
+func (s *Scenario) faults(seed uint64) logp.Faults {
+	f := s.Fixed
+	if s.Dead > 0 {
+		f.Dead = append(logp.RandomDead(s.Size, s.Root, s.Dead, seed), f.Dead...)
+	}
+	if s.Dying > 0 {
+		f.Deaths = append(dieOnTheWay(s, seed), f.Deaths...)
+	}
+	return f
+}
+
+// summarize makes a report of the runs.
+func summarize(results []logp.Result, size protocol.Rank) *Report {
+	r := &Report{Runs: len(results), Results: results}
+	of := func(figure func(*logp.Result) float64) logp.Distribution {
+		return logp.Distribute(results, figure)
+	}
+	r.Coloring = of(func(r *logp.Result) float64 { return float64(r.Coloring) })
+	r.Quiescence = of(func(r *logp.Result) float64 { return float64(r.Quiescence) })
+	r.CorrectionTime = of(func(r *logp.Result) float64 { return float64(r.CorrectionTime) })
+	r.MaxGap = of(func(r *logp.Result) float64 { return float64(r.MaxGap) })
+	r.MessagesPerProcess = of(func(r *logp.Result) float64 { return float64(r.Total()) / float64(size) })
+	mean := func(phase protocol.Phase) float64 {
+		return of(func(r *logp.Result) float64 { return float64(r.Messages[phase]) }).Mean
+	}
+	r.Messages = Messages{
+		Dissemination:  mean(protocol.Dissemination),
+		Correction:     mean(protocol.Correction),
+		Acknowledgment: mean(protocol.Acknowledgment),
+	}
+	r.Messages.Total = r.Messages.Dissemination + r.Messages.Correction + r.Messages.Acknowledgment
+	for i := range results {
+		if results[i].Unreached > 0 {
+			r.Unreached.Runs++
+			r.Unreached.Processes += int64(results[i].Unreached)
+		}
+	}
+	return r
+}

@@ -1,0 +1,132 @@
+package experiments
+
+import (
+	"fmt"
+
+	"github.com/pleach-go/pleach/broadcast"
+	"github.com/pleach-go/pleach/logp"
+	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/topology"
+)
+
+// Scenario is one kind of broadcast under one kind of faults, to be run many
+// times. The words in its fields are those of the command's flags.
+type Scenario struct {
+	// Size is P; Root starts the broadcast.
+	Size, Root protocol.Rank
+	// L and O are the LogP parameters.
+	L, O protocol.Time
+	// FreeReceive lets receives overlap, see [logp.Params].
+	FreeReceive bool
+
+	// Dissemination is tree, gossip, ack, big or bfb.
+	Dissemination string
+	// Shape and Order are the tree's, for tree and ack.
+	Shape topology.Shape
+	Order topology.Order
+	// GossipTime is how long to gossip; 0 chooses it by the formulas of
+	// Corrected Gossip. GossipRounds, if not 0, gossips by rounds instead. Drain
+	// is from the end of gossip to the start of correction; negative means as
+	// long as a message in flight takes, L + o.
+	GossipTime   protocol.Time
+	GossipRounds int32
+	Drain        protocol.Time
+
+	// Correction is none, checked, throttled, opportunistic:D, optimized:D,
+	// safe:D, failure-proof:F or delayed:D.
+	Correction     string
+	Start          broadcast.Start
+	EarlyOnlyRelay bool
+
+	// Dead is how many random processes other than the root are dead from the
+	// start of each run, Dying how many die at a random moment of an acknowledged
+	// broadcast's time; Fixed are dead or die in every run.
+	Dead, Dying int
+	Fixed       logp.Faults
+
+	// Runs is how often; Seed decides every random choice.
+	Runs int
+	Seed uint64
+}
+
+// params are the scenario's LogP parameters for the simulator.
+func (s *Scenario) params(plan *broadcast.Plan) logp.Params {
+	p := logp.Params{L: s.L, O: s.O, FreeReceive: s.FreeReceive}
+	if plan.NeedsDetector() {
+		p.Detector = new(protocol.Time) // perfect, and at once
+	}
+	return p
+}
+
+// Plan makes the broadcast's plan.
+func (s *Scenario) Plan() (*broadcast.Plan, error) {
+	if s.Size < 1 || s.Size > logp.MaxSize {
+		return nil, fmt.Errorf("experiments: %d processes: between 1 and %d can be simulated", s.Size, logp.MaxSize)
+	}
+	if s.L < 0 || s.O < 1 {
+		return nil, fmt.Errorf("experiments: L = %d, o = %d: L must not be negative, o at least 1", s.L, s.O)
+	}
+	correction, err := ParseCorrection(s.Correction, s.Size, s.L, s.O)
+	if err != nil {
+		return nil, err
+	}
+	c := broadcast.Config{
+		Size: s.Size, Root: s.Root,
+		Correction: correction, Start: s.Start, EarlyOnlyRelay: s.EarlyOnlyRelay,
+	}
+	if err := s.disseminate(&c); err != nil {
+		return nil, err
+	}
+	return broadcast.NewPlan(c)
+}
+
+// disseminate fills in how the message spreads, and when a synchronized
+// correction starts.
+func (s *Scenario) disseminate(c *broadcast.Config) error {
+	switch s.Dissemination {
+	case "tree", "ack":
+		tree, err := topology.New(s.Shape, s.Order, s.Size, s.Root)
+		if err != nil {
+			return err
+		}
+		c.Dissemination = broadcast.Tree{Tree: tree}
+		if s.Dissemination == "ack" {
+			c.Dissemination = broadcast.AckTree{Tree: tree}
+		}
+		if s.Start == broadcast.Synchronized && c.Correction != nil {
+			c.At = topology.FinishTime(tree, s.L, s.O)
+		}
+	case "gossip":
+		return s.gossip(c)
+	case "big":
+		c.Dissemination = broadcast.BinomialGraph{}
+	case "bfb":
+		c.Dissemination = broadcast.Restarting{}
+	default:
+		return fmt.Errorf("experiments: unknown dissemination %q: choose tree, gossip, ack, big or bfb", s.Dissemination)
+	}
+	return nil
+}
+
+// gossip fills in gossip until a time, or for a number of rounds.
+func (s *Scenario) gossip(c *broadcast.Config) error {
+	if s.GossipRounds > 0 {
+		c.Dissemination = broadcast.GossipRounds{Limit: s.GossipRounds}
+		return nil
+	}
+	until, drain := s.GossipTime, s.Drain
+	if until == 0 {
+		var err error
+		if until, err = s.BestGossipTime(); err != nil {
+			return err
+		}
+	}
+	if drain < 0 {
+		drain = s.L + s.O
+	}
+	c.Dissemination = broadcast.Gossip{Until: until, Hop: 2*s.O + s.L}
+	if s.Start == broadcast.Synchronized {
+		c.At = until + drain
+	}
+	return nil
+}
