@@ -1,0 +1,79 @@
+// Command pleach draws broadcast trees and simulates broadcasts that finish
+// although processes die.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+
+	"github.com/spf13/cobra"
+)
+
+func main() { os.Exit(run()) }
+
+// run is all of main but the exit, which would skip what is deferred.
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	// The first Ctrl-C asks, and a run that is under way ends; the second kills.
+	context.AfterFunc(ctx, stop)
+
+	err := newRoot().ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(os.Stderr, "pleach:", err)
+	return exitCode(err)
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "pleach",
+		Short: "Broadcasts that finish although processes die",
+		Long: `Pleach sends along a tree as fast as the network allows, and closes the gaps
+that dead processes leave from their neighbors on a ring.
+
+This command draws such trees and simulates such broadcasts in the LogP model.`,
+		Example: `  pleach tree --shape lame:3 -P 9
+  pleach sim --shape optimal -P 65536 --faults 1%`,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceErrors: true, // run prints them
+		SilenceUsage:  true, // errors say what to do
+	}
+	root.AddCommand(newTree(), newSim(), newRun(), newVersion())
+	return root
+}
+
+// Exit codes beside 0. Whoever scripts the command can tell a typing error from
+// work that failed.
+const (
+	exitFailure     = 1
+	exitUsage       = 2
+	exitInterrupted = 130 // as shells have it: 128 + SIGINT
+)
+
+// failure is an error that is not the caller's: the disk is full, a run does
+// not end. All others, cobra's included, are about usage.
+type failure struct{ error }
+
+func (f failure) Unwrap() error { return f.error }
+
+// interruption is the end by Ctrl-C.
+type interruption struct{ done, runs int }
+
+func (i interruption) Error() string {
+	return fmt.Sprintf("interrupted after %d of %d runs", i.done, i.runs)
+}
+
+func exitCode(err error) int {
+	if _, ok := errors.AsType[interruption](err); ok {
+		return exitInterrupted
+	}
+	if _, ok := errors.AsType[failure](err); ok {
+		return exitFailure
+	}
+	return exitUsage
+}

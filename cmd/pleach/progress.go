@@ -1,0 +1,72 @@
+package main
+
+import (
+	"io"
+	"sync"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+)
+
+// patience is how long work may take before it shows how far it is.
+const patience = 2 * time.Second
+
+// progress counts runs, and on a terminal shows them in a bar once the work
+// turns out to be long.
+type progress struct {
+	mu    sync.Mutex
+	done  int
+	bar   *progressbar.ProgressBar // nil in a pipe
+	timer *time.Timer              // shows the bar although no run may be done
+}
+
+func newProgress(w io.Writer, runs int) *progress {
+	if !isTerminal(w) {
+		return &progress{}
+	}
+	// The bar runs from the start, so that it knows the time, but unseen.
+	bar := progressbar.NewOptions(runs,
+		progressbar.OptionSetWriter(lateWriter{w, time.Now().Add(patience)}),
+		progressbar.OptionSetDescription("runs"),
+		progressbar.OptionSetWidth(30),
+		progressbar.OptionShowCount(),
+		progressbar.OptionThrottle(100*time.Millisecond),
+	)
+	// An error of the bar means only that nobody sees it.
+	return &progress{bar: bar, timer: time.AfterFunc(patience, func() { _ = bar.RenderBlank() })}
+}
+
+// update takes the number of runs done. Workers may overtake each other on the
+// way here.
+func (p *progress) update(done int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done = max(p.done, done)
+	if p.bar != nil {
+		_ = p.bar.Set(p.done)
+	}
+}
+
+// stop removes the bar and returns the number of runs done.
+func (p *progress) stop() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.bar != nil {
+		p.timer.Stop()
+		_ = p.bar.Clear()
+	}
+	return p.done
+}
+
+// lateWriter swallows everything before a time.
+type lateWriter struct {
+	io.Writer
+	from time.Time
+}
+
+func (w lateWriter) Write(text []byte) (int, error) {
+	if time.Now().Before(w.from) {
+		return len(text), nil
+	}
+	return w.Writer.Write(text)
+}

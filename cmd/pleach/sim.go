@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pleach-go/pleach/experiments"
+)
+
+func newSim() *cobra.Command {
+	var s simCommand
+	cmd := &cobra.Command{
+		Use:   "sim",
+		Short: "Simulate broadcasts with dead processes in the LogP model",
+		Long: `Simulate a broadcast many times in the LogP model and sum up what it takes:
+coloring latency (until the last live process has the message), quiescence
+latency (until the last message is over), correction time, the longest gap that
+dissemination leaves, and messages per process.
+
+The same flags and seed give the same figures on any number of cores.
+
+Disseminations: tree; gossip; ack, a tree with acknowledgments; big, a binomial
+graph; bfb, a tree that restarts when a detector reports a death. The last three
+go without correction.
+
+Corrections: none, checked, throttled, opportunistic:D, optimized:D, safe:D (up
+to distance D on each side), failure-proof:F (against F failures on the way),
+delayed:D (after a delay of D).`,
+		Example: `  pleach sim --shape optimal -P 65536 --faults 1%
+  pleach sim -P 64 --correction opportunistic:2 --start overlapped --fail 3,7
+  pleach sim --dissemination gossip -P 4096 --faults 40 --runs 1000 --json
+  pleach sim --dissemination ack --shape lame:2 -P 1024
+  pleach sim -P 16 --fail 1 --die 5@12 --die 6@correction --timeline run.svg --trace -`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },
+	}
+	s.addFlags(cmd)
+	return cmd
+}
+
+func (s *simCommand) run(cmd *cobra.Command) error {
+	scenario, err := s.scenario(cmd)
+	if err != nil {
+		return err
+	}
+	out, report := cmd.OutOrStdout(), cmd.OutOrStdout()
+	if s.trace == "-" {
+		report = cmd.ErrOrStderr() // a reader of the trace expects nothing else
+	}
+	if err := s.observe(scenario, out); err != nil {
+		return err
+	}
+	result, err := simulate(cmd.Context(), scenario, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	if s.json {
+		return s.writeJSON(report, scenario, result)
+	}
+	about := s.describeProtocol(scenario) + "; " + s.describeGroup(scenario)
+	return writeTable(report, about, result)
+}
+
+// simulate runs the scenario, showing its progress on w.
+func simulate(ctx context.Context, scenario *experiments.Scenario, w io.Writer) (*experiments.Report, error) {
+	bar := newProgress(w, scenario.Runs)
+	report, err := scenario.Run(ctx, bar.update)
+	done := bar.stop()
+	switch {
+	case ctx.Err() != nil:
+		return nil, interruption{done, scenario.Runs}
+	case err != nil:
+		return nil, failure{err}
+	}
+	return report, nil
+}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+func newVersion() *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print which pleach this is",
+		Example: "  pleach version",
+		Args:    noArguments,
+		Run: func(cmd *cobra.Command, _ []string) {
+			fmt.Fprintln(cmd.OutOrStdout(), version())
+		},
+	}
+}
+
+// version is what the Go command recorded at build time: there is no number to
+// forget to raise.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "pleach, built without version information"
+	}
+	number := info.Main.Version
+	if number == "" {
+		number = "(devel)"
+	}
+	return fmt.Sprintf("pleach %s %s", number, info.GoVersion)
+}
