@@ -1,0 +1,140 @@
+package stream
+
+import (
+	"github.com/pleach-go/pleach/broadcast"
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// correction mends a burst: everything of a root that is here when it begins.
+// What comes meanwhile is for the next one, so at high rates one correction
+// mends many messages.
+type correction struct {
+	process *broadcast.Process // delayed correction, while it runs
+	plan    *broadcast.Plan    // that process was made by
+	upTo    uint64             // the burst: everything before
+	began   protocol.Time
+	due     protocol.Time // when to pull again
+	running bool
+}
+
+// planCorrection makes the plan of correction with the delay as measured.
+func (m *Member) planCorrection() (err error) {
+	m.delay.planned = m.delay.now
+	m.mend, err = broadcast.NewPlan(broadcast.Config{
+		Size: m.config.Size, Dissemination: broadcast.Arrived{},
+		Correction: broadcast.Delayed{Delay: m.delay.now},
+	})
+	return err
+}
+
+// correct begins a correction for what has arrived, unless one is running; one
+// that follows closely on another waits a little, to mend more at once.
+func (m *Member) correct(now protocol.Time, f *flow) {
+	c := &f.correction
+	if c.running || c.upTo == f.next || m.config.Size == 1 {
+		return
+	}
+	if again := c.began + m.delay.now; c.began != 0 && now < again {
+		c.due = again
+		m.schedule(f, c.due)
+		return
+	}
+	if c.plan != m.mend {
+		c.plan, c.process = m.mend, m.mend.Process(m.config.Rank)
+	}
+	c.process.Reset()
+	c.process.Receive(now, &broadcast.Message{From: f.root, Phase: protocol.Dissemination})
+	c.upTo, c.began, c.running = f.next, now, true
+	m.runCorrection(now, f)
+}
+
+// runCorrection pulls the correction as far as it goes now.
+func (m *Member) runCorrection(now protocol.Time, f *flow) {
+	c := &f.correction
+	c.due = protocol.Never
+	if !c.running {
+		m.correct(now, f)
+		return
+	}
+	var a broadcast.Action
+	for {
+		switch c.process.Next(now, &a); a.Verb {
+		case protocol.Send:
+			m.offer(a.To, f, a.Body.Kind == broadcast.Rightward)
+			if a.Body.Kind == broadcast.Rightward {
+				// An answer takes a round trip. Asking further out in the
+				// meantime, as the model does every o, would ask everybody.
+				c.due = now + m.delay.now/2
+				m.schedule(f, c.due)
+				return
+			}
+		case protocol.WaitUntil:
+			c.due = a.At
+			m.schedule(f, c.due)
+			return
+		default:
+			c.running = false
+			m.correct(now, f)
+			return
+		}
+	}
+}
+
+// offer tells a peer what is here of a root's stream. A last segment that is
+// small, and alone in its burst, goes along.
+func (m *Member) offer(to protocol.Rank, f *flow, rightward bool) {
+	fr := frame{kind: offer, first: f.next, rightward: rightward}
+	if seg, ok := f.store.get(f.next - 1); ok && f.next > 0 && len(seg.payload) <= m.config.InlineSize {
+		fr.with, fr.begins, fr.more, fr.segment = true, seg.begins, seg.more, seg.payload
+	}
+	m.stats.Offers++
+	m.put(to, f, fr)
+}
+
+// hearOffer takes an offer: it may mend a hole here, answer a correction that
+// runs here, and ask for an answer.
+func (m *Member) hearOffer(now protocol.Time, f *flow, from protocol.Rank, fr *frame) {
+	if fr.with && !f.has(fr.first-1) {
+		m.stats.Early++
+		m.take(now, f, from, fr.first-1, fr.segmentOf(), true)
+	}
+	if fr.first > f.next {
+		f.wanted = max(f.wanted, fr.first)
+		m.ask(now, f, from)
+	}
+	c := &f.correction
+	switch {
+	case fr.rightward && f.next > 0:
+		// "If a process colored by dissemination receives a message from the
+		// left, it immediately replies to stop the sender."
+		m.offer(from, f, false)
+	case !fr.rightward && c.running && fr.first >= c.upTo:
+		m.measure(now - c.began)
+		c.process.Receive(now, &broadcast.Message{
+			From: from, Phase: protocol.Correction, Body: broadcast.Body{Kind: broadcast.Leftward},
+		})
+		m.runCorrection(now, f)
+	}
+}
+
+// delay is how long delayed correction waits for a neighbor's offer: the mean of
+// what it took lately, and four times its deviation, as for a retransmission.
+type delay struct {
+	mean, deviation protocol.Time
+	now, planned    protocol.Time
+}
+
+// measure takes in how long a neighbor's offer took.
+func (m *Member) measure(took protocol.Time) {
+	d := &m.delay
+	if d.mean == 0 {
+		d.mean, d.deviation = took, took/2
+	}
+	off := took - d.mean
+	d.mean += off / 8
+	d.deviation += (max(off, -off) - d.deviation) / 4
+	d.now = min(max(d.mean+4*d.deviation, minDelay), maxDelay)
+	if d.now > d.planned*5/4 || d.now < d.planned*3/4 {
+		_ = m.planCorrection() // the same plan but for its delay, which is in bounds
+	}
+}

@@ -1,0 +1,28 @@
+// Package stream carries many broadcasts, from many roots at once, between the
+// members of a group: every live member gets every message of a live root
+// exactly once, in the order the root sent them.
+//
+// A [Member] is one process's part, a state machine without I/O. It sends every
+// message along the root's tree at once, and lets correction follow: no clock is
+// common, so correction is overlapped, and it is made cheap by four things.
+//
+//   - Offers instead of copies. A correction message carries the payload only if
+//     it is small; otherwise it is an offer, and who lacks the message asks.
+//   - Cumulative offers. An offer says "of root r, I have everything before s",
+//     so that one corrects a whole burst.
+//   - Delayed correction. The first offer goes left at once; further ones wait
+//     for the neighbor's own, as long as measured.
+//   - Holes are asked for. Messages are numbered per root, so who has missed one
+//     knows it, and asks whoever offered it.
+//
+// Messages longer than a segment travel as several, each forwarded as it comes;
+// segments are what is numbered, sent, offered and kept.
+//
+// # Driving a Member
+//
+// In: [Member.Broadcast], [Member.Receive], [Member.Up], [Member.Room] and
+// [Member.Unsent] for what the transport reports. Out, after each of these and
+// whenever [Member.Deadline] has come: [Member.Next] until it has nothing left to
+// send, then [Member.Deliver] until it has nothing left to deliver. A Member is
+// not for concurrent use.
+package stream

@@ -1,0 +1,126 @@
+package stream
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// kind is what a frame says.
+type kind uint8
+
+const (
+	// data is a segment on its way along the tree.
+	data kind = iota + 1
+	// repair is a segment somebody asked for.
+	repair
+	// offer says what its sender has. It may carry the last segment.
+	offer
+	// request asks for segments.
+	request
+	// gone says that segments asked for are no longer kept.
+	gone
+)
+
+// frame is one message between two members, about one root's stream.
+//
+// Layout, big endian: kind 1, flags 1, root 4, incarnation 8, first 8, last 8
+// (request only), then the segment.
+type frame struct {
+	kind kind
+	// begins and more say that the segment begins its message, and that the
+	// message goes on after it; rightward which way an offer goes, with that it
+	// carries its last segment.
+	begins, more, rightward, with bool
+	root                          protocol.Rank
+	incarnation                   uint64
+	// first is the segment's number (data, repair), the number after all that
+	// is offered (offer), the first asked for (request), or the first that is
+	// still kept (gone). last ends what is asked for.
+	first, last uint64
+	segment     []byte
+}
+
+// Sizes of a frame's head.
+const (
+	headSize    = 1 + 1 + 4 + 8 + 8
+	requestSize = headSize + 8
+)
+
+const (
+	flagBegins = 1 << iota
+	flagMore
+	flagRightward
+	flagWith
+)
+
+// ErrFrame is what every error about a frame that makes no sense wraps.
+var ErrFrame = errors.New("stream: frame makes no sense")
+
+// append writes the frame behind what is in dst.
+func (f *frame) append(dst []byte) []byte {
+	var flags byte
+	if f.begins {
+		flags |= flagBegins
+	}
+	if f.more {
+		flags |= flagMore
+	}
+	if f.rightward {
+		flags |= flagRightward
+	}
+	if f.with {
+		flags |= flagWith
+	}
+	dst = append(dst, byte(f.kind), flags)
+	dst = binary.BigEndian.AppendUint32(dst, uint32(f.root))
+	dst = binary.BigEndian.AppendUint64(dst, f.incarnation)
+	dst = binary.BigEndian.AppendUint64(dst, f.first)
+	if f.kind == request {
+		return binary.BigEndian.AppendUint64(dst, f.last)
+	}
+	return append(dst, f.segment...)
+}
+
+// parse reads a frame; the segment stays where it is.
+func parse(b []byte, size protocol.Rank) (frame, error) {
+	if len(b) < headSize {
+		return frame{}, fmt.Errorf("%w: %d bytes are too few", ErrFrame, len(b))
+	}
+	f := frame{
+		kind:        kind(b[0]),
+		begins:      b[1]&flagBegins != 0,
+		more:        b[1]&flagMore != 0,
+		rightward:   b[1]&flagRightward != 0,
+		with:        b[1]&flagWith != 0,
+		root:        protocol.Rank(binary.BigEndian.Uint32(b[2:])),
+		incarnation: binary.BigEndian.Uint64(b[6:]),
+		first:       binary.BigEndian.Uint64(b[14:]),
+		segment:     b[headSize:],
+	}
+	switch {
+	case f.kind < data || f.kind > gone:
+		return frame{}, fmt.Errorf("%w: kind %d", ErrFrame, f.kind)
+	case b[1] >= flagWith<<1:
+		return frame{}, fmt.Errorf("%w: flags %#x", ErrFrame, b[1])
+	case f.root >= size:
+		return frame{}, fmt.Errorf("%w: root %d of %d members", ErrFrame, f.root, size)
+	case f.with && (f.kind != offer || f.first == 0):
+		return frame{}, fmt.Errorf("%w: kind %d with a segment before %d", ErrFrame, f.kind, f.first)
+	}
+	if f.kind == request {
+		if len(b) != requestSize {
+			return frame{}, fmt.Errorf("%w: a request of %d bytes", ErrFrame, len(b))
+		}
+		f.last, f.segment = binary.BigEndian.Uint64(b[headSize:]), nil
+	}
+	if len(f.segment) > 0 && !f.carries() {
+		return frame{}, fmt.Errorf("%w: kind %d carries %d bytes", ErrFrame, f.kind, len(f.segment))
+	}
+	return f, nil
+}
+
+// carries reports whether the frame carries a segment, possibly an empty one.
+func (f *frame) carries() bool { return f.kind == data || f.kind == repair || f.with }

@@ -1,0 +1,259 @@
+package stream
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pleach-go/pleach/broadcast"
+	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/topology"
+)
+
+// Member is one process's part in all streams of a group. See the package
+// comment for how to drive it.
+type Member struct {
+	config Config
+	ring   topology.Ring
+	mend   *broadcast.Plan // correction, with the delay as last measured
+	delay  delay
+	flows  map[protocol.Rank]*flow
+	timed  []*flow       // those that may have something to do later
+	due    protocol.Time // when the first of them has
+	outbox []send
+	sent   int // of outbox, already handed out
+	own    ownStream
+	inbox  inbox
+	full   map[protocol.Rank]protocol.Time // peers whose queues are full, since when
+	last   send                            // what was handed out last
+	buffer []byte
+	stats  Stats
+}
+
+// Message is what the program gets.
+type Message struct {
+	// Root is who sent it. Data is shared with the member, which may still pass
+	// it on: it must not be changed.
+	Root protocol.Rank
+	Data []byte
+	// Lost counts segments of this root, before this message, that could not be
+	// had any more: this member was cut off for longer than others keep them.
+	Lost uint64
+}
+
+// Stats counts what a member has done.
+type Stats struct {
+	Broadcast, Delivered             uint64 // messages
+	Relayed, Repaired                uint64 // segments sent along the tree, and to those who asked
+	Offers, Requests                 uint64 // sent
+	Duplicates, Early, Lost, Refused uint64 // segments received twice, by correction first, given up, not taken for want of room
+	Delay                            protocol.Time
+}
+
+// send is one frame to be sent.
+type send struct {
+	to    protocol.Rank
+	flow  *flow
+	frame frame
+}
+
+// New makes a member.
+func New(c Config) (*Member, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	m := &Member{
+		config: c,
+		ring:   topology.Ring{Size: c.Size},
+		flows:  make(map[protocol.Rank]*flow),
+		full:   make(map[protocol.Rank]protocol.Time),
+		due:    protocol.Never,
+		delay:  delay{now: firstDelay},
+	}
+	if err := m.planCorrection(); err != nil {
+		return nil, err
+	}
+	own, err := m.open(c.Rank, c.Incarnation)
+	m.own.flow = own
+	return m, err
+}
+
+// open begins to follow a root's stream.
+func (m *Member) open(root protocol.Rank, incarnation uint64) (*flow, error) {
+	tree, err := topology.New(m.config.Shape, topology.Interleaved, m.config.Size, root)
+	if err != nil {
+		return nil, fmt.Errorf("stream: tree of root %d: %w", root, err)
+	}
+	plan, err := broadcast.NewPlan(broadcast.Config{
+		Size: m.config.Size, Root: root, Dissemination: broadcast.Tree{Tree: tree},
+	})
+	if err != nil {
+		return nil, err
+	}
+	f := &flow{root: root, incarnation: incarnation, ahead: make(map[uint64]segment), relay: plan.Process(m.config.Rank)}
+	f.correction.due, f.asking.due, f.reminder.due = protocol.Never, protocol.Never, protocol.Never
+	m.flows[root] = f
+	return f, nil
+}
+
+// follow returns the flow a frame is about, or nil if the frame is of an
+// incarnation that is over. A new incarnation of a root begins anew.
+func (m *Member) follow(fr *frame) *flow {
+	f := m.flows[fr.root]
+	switch {
+	case f != nil && f.incarnation == fr.incarnation:
+		return f
+	case f != nil && f.incarnation > fr.incarnation, fr.root == m.config.Rank:
+		return nil
+	case f != nil:
+		m.timed = slices.DeleteFunc(m.timed, func(t *flow) bool { return t == f })
+	}
+	f, err := m.open(fr.root, fr.incarnation)
+	if err != nil {
+		return nil // cannot be: the same tree was made at the start
+	}
+	return f
+}
+
+// Receive takes a frame from a peer. The bytes are only lent. An error says that
+// the frame made no sense; it is not taken then.
+func (m *Member) Receive(now protocol.Time, from protocol.Rank, b []byte) error {
+	fr, err := parse(b, m.config.Size)
+	if err != nil {
+		return fmt.Errorf("from rank %d: %w", from, err)
+	}
+	f := m.follow(&fr)
+	if f == nil {
+		return nil
+	}
+	switch fr.kind {
+	case data:
+		m.take(now, f, from, fr.first, fr.segmentOf(), true)
+	case repair:
+		m.take(now, f, from, fr.first, fr.segmentOf(), false)
+		m.askOn(now, f)
+	case offer:
+		m.hearOffer(now, f, from, &fr)
+	case request:
+		m.answer(f, from, &fr)
+	case gone:
+		m.hearGone(now, f, &fr)
+	}
+	return nil
+}
+
+// segmentOf copies the segment out of lent memory.
+func (f *frame) segmentOf() segment { return segment{f.begins, f.more, slices.Clone(f.segment)} }
+
+// take takes a segment. One that comes along the tree, or by correction before
+// the tree, is passed on to the children; one that was asked for is not: they
+// have ring neighbors of their own to ask.
+func (m *Member) take(now protocol.Time, f *flow, from protocol.Rank, number uint64, seg segment, pass bool) {
+	if f.has(number) {
+		m.stats.Duplicates++
+		return
+	}
+	if pass {
+		m.pass(now, f, number, seg)
+	}
+	f.wanted = max(f.wanted, number+1)
+	if m.inbox.bytes > m.config.InboxBytes || number != f.next && f.aheadBytes > m.config.KeepBytes {
+		m.stats.Refused++
+		m.ask(now, f, from)
+		return
+	}
+	f.ahead[number] = seg
+	f.aheadBytes += seg.size()
+	m.advance(now, f)
+	if f.next < f.wanted {
+		m.ask(now, f, from)
+	}
+}
+
+// advance moves on over what is here without a hole.
+func (m *Member) advance(now protocol.Time, f *flow) {
+	before := f.next
+	for {
+		seg, ok := f.ahead[f.next]
+		if !ok {
+			break
+		}
+		delete(f.ahead, f.next)
+		f.aheadBytes -= seg.size()
+		m.keep(f, seg)
+		if message, complete := f.partial.add(seg, m.config.MaxMessage); complete {
+			m.inbox.add(f.root, message)
+		}
+	}
+	if f.next > before {
+		m.correct(now, f)
+		m.remind(now, f)
+	}
+}
+
+// keep stores the next segment.
+func (m *Member) keep(f *flow, seg segment) {
+	f.store.add(seg, m.config.KeepBytes)
+	f.next++
+}
+
+// pass sends a segment to the children of this member in the root's tree.
+func (m *Member) pass(now protocol.Time, f *flow, number uint64, seg segment) {
+	var a broadcast.Action
+	f.relay.Reset()
+	f.relay.Receive(now, &broadcast.Message{From: f.root, Phase: protocol.Dissemination})
+	for f.relay.Next(now, &a); a.Verb == protocol.Send; f.relay.Next(now, &a) {
+		m.stats.Relayed++
+		m.put(a.To, f, frame{kind: data, first: number, begins: seg.begins, more: seg.more, segment: seg.payload})
+	}
+}
+
+// put queues a frame about a flow.
+func (m *Member) put(to protocol.Rank, f *flow, fr frame) {
+	fr.root, fr.incarnation = f.root, f.incarnation
+	m.outbox = append(m.outbox, send{to, f, fr})
+}
+
+// Next returns the next frame to send, valid until the next call, or false when
+// there is none for now.
+func (m *Member) Next(now protocol.Time) (to protocol.Rank, b []byte, ok bool) {
+	m.tick(now)
+	if m.sent == len(m.outbox) {
+		m.outbox, m.sent = m.outbox[:0], 0
+		m.emit(now)
+	}
+	if m.sent == len(m.outbox) {
+		return protocol.NoRank, nil, false
+	}
+	m.last = m.outbox[m.sent]
+	m.outbox[m.sent] = send{}
+	m.sent++
+	m.buffer = m.last.frame.append(m.buffer[:0])
+	return m.last.to, m.buffer, true
+}
+
+// Deliver returns the next message for the program, or false when there is none.
+func (m *Member) Deliver(now protocol.Time) (Message, bool) {
+	message, ok := m.inbox.take()
+	if !ok {
+		return Message{}, false
+	}
+	m.stats.Delivered++
+	if m.inbox.bytes <= m.config.InboxBytes {
+		for _, f := range m.timed {
+			if f.next < f.wanted && f.asking.due == protocol.Never {
+				f.asking.due = now // what had no room has now
+				m.schedule(f, now)
+			}
+		}
+	}
+	return message, true
+}
+
+// Pending is how many messages wait to be delivered.
+func (m *Member) Pending() int { return len(m.inbox.messages) }
+
+// Stats returns what the member has counted.
+func (m *Member) Stats() Stats {
+	m.stats.Delay = m.delay.now
+	return m.stats
+}

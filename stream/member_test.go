@@ -1,0 +1,209 @@
+package stream_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/stream"
+)
+
+const minute = protocol.Time(time.Minute)
+
+// Every member broadcasts; nobody fails; all get all, at one offer or so per
+// member and burst.
+func TestEverybodyGetsEverything(t *testing.T) {
+	for _, size := range []int{1, 2, 3, 8, 33} {
+		n := newNetwork(t, size, 1, faults{}, nil)
+		sent := map[protocol.Rank][][]byte{}
+		for i := range 5 {
+			for r := range protocol.Rank(size) {
+				m := message(r, i, 10+i*400)
+				sent[r] = append(sent[r], m)
+				n.broadcast(r, m)
+			}
+		}
+		n.run(minute)
+		n.check(sent)
+	}
+}
+
+// Dead members nobody knows of, at any place, cost the live ones nothing but a
+// little time.
+func TestUnknownDead(t *testing.T) {
+	for seed := range uint64(60) {
+		const size = 24
+		n := newNetwork(t, size, seed, faults{}, nil)
+		for range 1 + n.rng.IntN(8) {
+			n.members[1+n.rng.IntN(size-1)].dead = true
+		}
+		sent := map[protocol.Rank][][]byte{}
+		for i := range 3 {
+			m := message(0, i, 1+n.rng.IntN(5000))
+			sent[0] = append(sent[0], m)
+			n.broadcast(0, m)
+		}
+		n.run(minute)
+		n.check(sent)
+	}
+}
+
+// The same on a network that loses, duplicates and reorders frames, while
+// members die and freeze.
+func TestBadNetwork(t *testing.T) {
+	for seed := range uint64(40) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			const size = 16
+			n := newNetwork(t, size, seed, faults{drop: 0.05, duplicate: 0.05, reorder: 0.05}, nil)
+			sent := map[protocol.Rank][][]byte{}
+			var frozen []protocol.Rank
+			for i := range 120 {
+				root := protocol.Rank(n.rng.IntN(size))
+				if n.members[root].dead || n.members[root].frozen != nil {
+					continue
+				}
+				size := 1 << n.rng.IntN(15)
+				m := message(root, i, size)
+				sent[root] = append(sent[root], m)
+				n.broadcast(root, m)
+				for range n.rng.IntN(200) {
+					n.step()
+				}
+				switch victim := protocol.Rank(1 + n.rng.IntN(15)); {
+				case i%30 == 10:
+					n.members[victim].dead = true
+				case i%30 == 20 && n.members[victim].frozen == nil:
+					n.freeze(victim)
+					frozen = append(frozen, victim)
+				case i%30 == 28:
+					for _, r := range frozen {
+						n.thaw(r)
+					}
+					frozen = nil
+				}
+			}
+			for _, r := range frozen {
+				n.thaw(r)
+			}
+			n.run(10 * minute)
+			n.check(sent)
+		})
+	}
+}
+
+// A message of many segments is passed on as it comes, and a member that was
+// frozen all the while gets it too.
+func TestLargeMessage(t *testing.T) {
+	n := newNetwork(t, 9, 3, faults{drop: 0.01}, func(c *stream.Config) {
+		c.SegmentSize, c.KeepBytes = 4<<10, 4<<20
+	})
+	n.freeze(4)
+	m := message(2, 0, 1<<20)
+	n.broadcast(2, m)
+	for range 2000 {
+		n.step()
+	}
+	n.thaw(4)
+	n.run(minute)
+	n.check(map[protocol.Rank][][]byte{2: {m}})
+}
+
+// Who is cut off for longer than others keep the stream is told what it lost,
+// and goes on behind.
+func TestFallingBehind(t *testing.T) {
+	n := newNetwork(t, 4, 1, faults{}, func(c *stream.Config) { c.KeepBytes = 20 << 10 })
+	n.members[3].dead = true // cut off, as its peers see it
+	for i := range 200 {
+		n.broadcast(0, message(0, i, 1000))
+	}
+	n.run(minute)
+	n.members[3].dead = false
+	n.members[0].Up(n.now, 3)
+	n.pump(n.members[0])
+	n.broadcast(0, message(0, 200, 1000))
+	n.run(10 * minute)
+	h := n.members[3]
+	if got := len(h.delivered[0]); got == 0 || got >= 200 || h.lost+uint64(got) != 201 {
+		t.Errorf("%d messages, %d lost, of 201: %+v", got, h.lost, h.Stats())
+	}
+}
+
+// A program that does not take its messages does not make its member's memory
+// grow: what has no room is asked for again.
+func TestSlowProgram(t *testing.T) {
+	n := newNetwork(t, 3, 1, faults{}, func(c *stream.Config) {
+		c.InboxBytes = 8 << 10
+		if c.Rank == 2 {
+			c.InboxBytes = 1
+		}
+	})
+	var sent [][]byte
+	for i := range 50 {
+		sent = append(sent, message(0, i, 3000))
+		n.broadcast(0, sent[i])
+	}
+	n.run(minute)
+	n.check(map[protocol.Rank][][]byte{0: sent})
+}
+
+// At full rate one correction mends many messages.
+func TestCorrectionIsAmortized(t *testing.T) {
+	const size, messages = 16, 2000
+	n := newNetwork(t, size, 1, faults{}, nil)
+	sent := map[protocol.Rank][][]byte{}
+	for i := range messages {
+		m := message(0, i, 64)
+		sent[0] = append(sent[0], m)
+		n.broadcast(0, m)
+		for n.now < protocol.Time(i)*protocol.Time(20*time.Microsecond) && n.step() {
+		}
+	}
+	n.run(minute)
+	n.check(sent)
+	var offers uint64
+	for _, h := range n.members {
+		offers += h.Stats().Offers
+	}
+	if perMessage := float64(offers) / messages / (size - 1); perMessage > 0.25 {
+		t.Errorf("%.2f offers per message and member", perMessage)
+	}
+}
+
+// A large message costs each member one copy, and offers instead of others.
+func TestLargePayloadTravelsOnce(t *testing.T) {
+	const size, payload = 32, 60 << 10
+	n := newNetwork(t, size, 1, faults{}, nil)
+	m := message(0, 0, payload)
+	n.broadcast(0, m)
+	n.run(minute)
+	n.check(map[protocol.Rank][][]byte{0: {m}})
+	if perMember := float64(n.bytes) / payload / (size - 1); perMember > 1.1 {
+		t.Errorf("%.2f payloads per member", perMember)
+	}
+}
+
+func FuzzReceive(f *testing.F) {
+	f.Add([]byte{1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 'x'})
+	f.Add([]byte{3, 4, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 9, 'x'})
+	f.Add([]byte{4, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9})
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		m, err := stream.New(stream.Config{Rank: 0, Size: 4, Incarnation: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for now := range protocol.Time(3) {
+			_ = m.Receive(now, 1, frame)
+			for range 1000 {
+				if _, _, ok := m.Next(now); !ok {
+					break
+				}
+			}
+			for {
+				if _, ok := m.Deliver(now); !ok {
+					break
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,68 @@
+package stream
+
+import "github.com/pleach-go/pleach/protocol"
+
+// reminder tells the neighbors again, a few times after a stream has fallen
+// quiet, what there is of it. Correction assumes that messages between live
+// processes arrive; where connections break or queues overflow they may not, and
+// the last message of a burst has no successor whose number would show a hole.
+type reminder struct {
+	due   protocol.Time
+	left  int  // reminders left
+	timed bool // the flow is among those looked at when due
+}
+
+// Reminders follow after these times, each twice the one before.
+const (
+	firstReminder = 40 * millisecond
+	reminders     = 6
+)
+
+// remind starts the reminders of a flow over.
+func (m *Member) remind(now protocol.Time, f *flow) {
+	if m.config.Size == 1 {
+		return
+	}
+	f.reminder.left = reminders
+	if f.reminder.due == protocol.Never || f.reminder.due < now {
+		f.reminder.due = now + firstReminder
+	}
+	m.schedule(f, f.reminder.due)
+}
+
+// remindNow tells both neighbors.
+func (m *Member) remindNow(now protocol.Time, f *flow) {
+	r := &f.reminder
+	r.left--
+	r.due = protocol.Never
+	if r.left > 0 {
+		r.due = now + firstReminder<<(reminders-r.left)
+		m.schedule(f, r.due)
+	}
+	m.offer(m.ring.Left(m.config.Rank, 1), f, false)
+	m.offer(m.ring.Right(m.config.Rank, 1), f, false)
+}
+
+// offerFurther goes on from a neighbor that is down to the next one out: on the
+// way of a correction by pulling it again at once, else by offering there.
+func (m *Member) offerFurther(now protocol.Time, from protocol.Rank, f *flow) {
+	if m.last.frame.rightward {
+		if f.correction.running {
+			f.correction.due = now
+			m.schedule(f, now)
+		}
+		return
+	}
+	left, right := m.ring.DistanceLeft(m.config.Rank, from), m.ring.DistanceRight(m.config.Rank, from)
+	if min(left, right) >= m.config.Size/2 || min(left, right) > maxFurther {
+		return
+	}
+	if left <= right {
+		m.offer(m.ring.Left(m.config.Rank, left+1), f, false)
+	} else {
+		m.offer(m.ring.Right(m.config.Rank, right+1), f, false)
+	}
+}
+
+// maxFurther bounds how far out an offer goes past peers that are down.
+const maxFurther = 16

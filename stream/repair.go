@@ -1,0 +1,141 @@
+package stream
+
+import (
+	"slices"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// asking is a hole being mended: whom to ask, and when.
+type asking struct {
+	sources []protocol.Rank // who is known to have something, latest last
+	due     protocol.Time
+	tries   int
+	upTo    uint64 // what was asked for last, everything before
+	gone    uint64 // the first segment anybody still keeps, as far as told
+	told    int    // how many have told so
+}
+
+// How holes are asked for.
+const (
+	maxSources = 4
+	maxTries   = 12 // before a hole that others no longer keep is given up
+)
+
+// ask notes that a peer has more than is here, and asks before long. The tree's
+// copy may still be under way, so it waits as long as correction does.
+func (m *Member) ask(now protocol.Time, f *flow, from protocol.Rank) {
+	a := &f.asking
+	if i := slices.Index(a.sources, from); i >= 0 {
+		a.sources = slices.Delete(a.sources, i, i+1)
+	}
+	a.sources = append(a.sources, from)
+	if len(a.sources) > maxSources {
+		a.sources = a.sources[1:]
+	}
+	if a.due == protocol.Never && m.inbox.bytes <= m.config.InboxBytes {
+		a.due = now + m.delay.now
+		m.schedule(f, a.due)
+	}
+}
+
+// request asks for what is missing, each time somebody else.
+func (m *Member) request(now protocol.Time, f *flow) {
+	a := &f.asking
+	a.due = protocol.Never
+	if f.next >= f.wanted {
+		*a = asking{due: protocol.Never, sources: a.sources[:0]}
+		return
+	}
+	if m.inbox.bytes > m.config.InboxBytes {
+		return // Deliver makes room, and resumes
+	}
+	if a.tries >= maxTries && a.told > 0 && a.gone > f.next {
+		m.giveUp(now, f, a.gone)
+		return
+	}
+	end := min(f.wanted, f.next+askAtOnce)
+	if len(f.ahead) > 0 {
+		end = min(end, f.firstAhead())
+	}
+	m.stats.Requests++
+	m.put(m.source(a), f, frame{kind: request, first: f.next, last: end})
+	a.upTo = end
+	a.tries++
+	a.due = now + min(4*m.delay.now<<min(a.tries, 6), 4*maxDelay)
+	m.schedule(f, a.due)
+}
+
+// source chooses whom to ask: who offered last, then the others, then ring
+// neighbors further and further out.
+func (m *Member) source(a *asking) protocol.Rank {
+	if n := len(a.sources); a.tries < n {
+		return a.sources[n-1-a.tries]
+	}
+	out := a.tries - len(a.sources)
+	d := 1 + protocol.Rank(out/2)%max(m.config.Size/2, 1)
+	if out%2 == 0 {
+		return m.ring.Left(m.config.Rank, d)
+	}
+	return m.ring.Right(m.config.Rank, d)
+}
+
+// askOn asks for the next piece as soon as the last one asked for is here.
+func (m *Member) askOn(now protocol.Time, f *flow) {
+	if a := &f.asking; a.due != protocol.Never && f.next >= a.upTo {
+		a.tries, a.told = 0, 0
+		m.request(now, f)
+	}
+}
+
+// answer sends what a peer asks for, or says what is still kept.
+func (m *Member) answer(f *flow, from protocol.Rank, fr *frame) {
+	if fr.first < f.store.low {
+		m.put(from, f, frame{kind: gone, first: f.store.low})
+		return
+	}
+	for number := fr.first; number < min(fr.last, fr.first+askAtOnce); number++ {
+		seg, ok := f.store.get(number)
+		if !ok {
+			seg, ok = f.ahead[number]
+		}
+		if !ok {
+			break
+		}
+		m.stats.Repaired++
+		m.put(from, f, frame{kind: repair, first: number, begins: seg.begins, more: seg.more, segment: seg.payload})
+	}
+}
+
+// hearGone notes that a peer no longer keeps what was asked for.
+func (m *Member) hearGone(now protocol.Time, f *flow, fr *frame) {
+	a := &f.asking
+	if fr.first <= f.next || a.due == protocol.Never {
+		return
+	}
+	if a.told == 0 || fr.first < a.gone {
+		a.gone = fr.first
+	}
+	a.told++
+	a.due = now // ask somebody else
+	m.schedule(f, now)
+}
+
+// giveUp goes on behind a hole that nobody can mend, and says so.
+func (m *Member) giveUp(now protocol.Time, f *flow, to uint64) {
+	m.stats.Lost += to - f.next
+	m.inbox.lose(f.root, to-f.next)
+	f.partial = partial{skipped: true}
+	for number, seg := range f.ahead {
+		if number < to {
+			delete(f.ahead, number)
+			f.aheadBytes -= seg.size()
+		}
+	}
+	f.next = to
+	f.store = store{low: to}
+	f.wanted = max(f.wanted, to)
+	m.advance(now, f)
+	f.asking = asking{due: now, sources: f.asking.sources[:0]}
+	m.schedule(f, now)
+}

@@ -1,0 +1,88 @@
+package fault
+
+import (
+	"sync"
+
+	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/transport"
+)
+
+// member is a wrapped transport. Its fields are guarded by the network's lock.
+type member struct {
+	net     *Network
+	rank    protocol.Rank
+	inner   transport.Transport
+	handler transport.Handler // set before the inner transport starts
+	sides   map[protocol.Rank]*side
+	ended   bool // closed or killed: nothing gets in or out
+	killed  bool
+	// changed wakes handler calls that wait for their turn; see gate.go.
+	changed *sync.Cond
+	resets  sync.WaitGroup
+}
+
+func newMember(n *Network, rank protocol.Rank, inner transport.Transport) *member {
+	return &member{
+		net: n, rank: rank, inner: inner,
+		sides:   make(map[protocol.Rank]*side),
+		changed: sync.NewCond(&n.mu),
+	}
+}
+
+// Start implements [transport.Transport].
+func (m *member) Start(h transport.Handler) error {
+	m.handler = h
+	return m.inner.Start((*gate)(m))
+}
+
+// Send implements [transport.Transport].
+func (m *member) Send(to protocol.Rank, frame []byte) error {
+	m.net.mu.Lock()
+	defer m.net.mu.Unlock()
+	if m.ended {
+		return &transport.SendError{To: to, Err: transport.ErrClosed}
+	}
+	if m.side(to).outage != nil {
+		return &transport.SendError{To: to, Err: transport.ErrDown}
+	}
+	return m.net.link(direction{m.rank, to}).send(frame)
+}
+
+// Close implements [transport.Transport]. What is only delayed goes out at once;
+// what a frozen rank has sent is lost.
+func (m *member) Close() error {
+	m.net.locked(func() {
+		if !m.ended && !m.net.frozen[m.rank] {
+			for _, l := range m.net.linksOf(m.rank, false) {
+				l.drain()
+			}
+		}
+		m.end()
+	})
+	err := m.inner.Close()
+	m.resets.Wait()
+	return err
+}
+
+// end cuts the member off for good, with all that is on its way.
+func (m *member) end() {
+	if m.ended {
+		return
+	}
+	m.ended = true
+	delete(m.net.frozen, m.rank)
+	for _, l := range m.net.linksOf(m.rank, true) {
+		l.clear()
+	}
+	m.changed.Broadcast()
+}
+
+// side returns what a member knows of its connection to a peer.
+func (m *member) side(peer protocol.Rank) *side {
+	s := m.sides[peer]
+	if s == nil {
+		s = new(side)
+		m.sides[peer] = s
+	}
+	return s
+}

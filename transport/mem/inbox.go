@@ -1,0 +1,89 @@
+package mem
+
+import "github.com/pleach-go/pleach/protocol"
+
+// An event is one call of a member's handler. All kinds go through the one
+// inbox: what is told about a peer then is told in the order in which it happened.
+type event struct {
+	kind        kind
+	peer        protocol.Rank
+	frame       []byte
+	link        *link // that the frame came by
+	incarnation uint64
+	cause       error
+}
+
+type kind int
+
+const (
+	received kind = iota
+	up
+	down
+	room
+)
+
+// cost is what a frame counts in a queue: its bytes, and those to keep it.
+func cost(frame []byte) int { return len(frame) + 64 }
+
+// post puts an event into the inbox.
+func (m *member) post(e event) {
+	if m.ended == nil {
+		m.inbox = append(m.inbox, e)
+		m.arrived.Signal()
+	}
+}
+
+// run delivers the inbox until the member ends.
+func (m *member) run() {
+	var batch []event
+	for m.take(&batch) {
+		for i := range batch {
+			m.deliver(&batch[i])
+			if !m.settle(&batch[i]) {
+				return
+			}
+			batch[i] = event{} // Let go of the frame.
+		}
+	}
+}
+
+// take waits until there is something in the inbox, and swaps it for the batch,
+// whose memory serves as the next inbox. It reports whether the member still runs.
+func (m *member) take(batch *[]event) bool {
+	m.net.mu.Lock()
+	defer m.net.mu.Unlock()
+	for len(m.inbox) == 0 && m.ended == nil {
+		m.arrived.Wait()
+	}
+	*batch, m.inbox = m.inbox, (*batch)[:0]
+	return m.ended == nil
+}
+
+func (m *member) deliver(e *event) {
+	switch e.kind {
+	case received:
+		m.handler.Receive(e.peer, e.frame)
+	case up:
+		m.handler.Up(e.peer, e.incarnation)
+	case down:
+		m.handler.Down(e.peer, e.cause)
+	case room:
+		m.handler.Room(e.peer)
+	}
+}
+
+// settle gives a delivered frame's room back to its sender, and reports whether
+// the member still runs. A frame counts until its handler has returned.
+func (m *member) settle(e *event) bool {
+	m.net.mu.Lock()
+	defer m.net.mu.Unlock()
+	if l := e.link; l != nil {
+		l.queued -= cost(e.frame)
+		// Half, so that a sender is not called back for each single frame.
+		if l.full && l.queued <= m.net.queueBytes/2 && l.from.links[m.rank] == l {
+			l.full = false
+			l.from.post(event{kind: room, peer: m.rank})
+		}
+	}
+	return m.ended == nil
+}

@@ -1,0 +1,141 @@
+package mem
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/transport"
+)
+
+// member is the transport of one rank. A single goroutine hands its handler what
+// is in its inbox, in order of arrival, so a handler that is slow or stuck holds
+// up nobody else.
+type member struct {
+	net         *Network
+	rank        protocol.Rank
+	incarnation uint64
+	running     sync.WaitGroup
+
+	// The rest is guarded by net.mu.
+
+	handler transport.Handler
+	ended   error      // why it runs no more
+	arrived *sync.Cond // the inbox is not empty, or the member has ended
+	inbox   []event
+	links   map[protocol.Rank]*link
+	// missed has the peers about which Down was the last thing told, so that
+	// a hundred sends to a dead peer do not tell it a hundred times.
+	missed map[protocol.Rank]bool
+}
+
+// link is one direction of a connection: what from has on its way to another.
+type link struct {
+	from   *member
+	to     *member
+	queued int  // bytes in to's inbox
+	full   bool // from was told ErrFull, and is owed a Room
+}
+
+func newMember(n *Network, rank protocol.Rank, incarnation uint64) *member {
+	return &member{
+		net: n, rank: rank, incarnation: incarnation,
+		arrived: sync.NewCond(&n.mu),
+		links:   make(map[protocol.Rank]*link),
+		missed:  make(map[protocol.Rank]bool),
+	}
+}
+
+// Start implements [transport.Transport].
+func (m *member) Start(h transport.Handler) error {
+	m.net.mu.Lock()
+	defer m.net.mu.Unlock()
+	switch {
+	case m.ended != nil:
+		return fmt.Errorf("mem: start rank %d: %w", m.rank, transport.ErrClosed)
+	case m.handler != nil:
+		return fmt.Errorf("mem: start rank %d: already started", m.rank)
+	}
+	m.handler = h
+	m.running.Go(m.run)
+	return nil
+}
+
+// Send implements [transport.Transport].
+func (m *member) Send(to protocol.Rank, frame []byte) error {
+	frame = slices.Clone(frame) // Before the lock: it may be long.
+	m.net.mu.Lock()
+	defer m.net.mu.Unlock()
+	if err := m.send(to, frame); err != nil {
+		return &transport.SendError{To: to, Err: err}
+	}
+	return nil
+}
+
+func (m *member) send(to protocol.Rank, frame []byte) error {
+	if m.ended != nil || m.handler == nil {
+		return transport.ErrClosed
+	}
+	l, err := m.connect(to)
+	if err != nil {
+		if !m.missed[to] {
+			m.missed[to] = true
+			m.post(event{kind: down, peer: to, cause: &PeerError{Peer: to, Err: err}})
+		}
+		return transport.ErrDown
+	}
+	if l.queued > 0 && l.queued+cost(frame) > m.net.queueBytes {
+		l.full = true
+		return transport.ErrFull
+	}
+	l.queued += cost(frame)
+	l.to.post(event{kind: received, peer: m.rank, frame: frame, link: l})
+	return nil
+}
+
+// connect returns the link to a peer. At first contact both sides are told Up.
+func (m *member) connect(to protocol.Rank) (*link, error) {
+	if l := m.links[to]; l != nil {
+		return l, nil
+	}
+	peer, err := m.net.reach(m.rank, to)
+	if err != nil {
+		return nil, err
+	}
+	m.join(peer)
+	peer.join(m)
+	return m.links[to], nil
+}
+
+func (m *member) join(peer *member) {
+	m.links[peer.rank] = &link{from: m, to: peer}
+	delete(m.missed, peer.rank)
+	m.post(event{kind: up, peer: peer.rank, incarnation: peer.incarnation})
+}
+
+// Close implements [transport.Transport]. What was sent is in the inboxes of
+// others already, so there is nothing to wait for but the handler.
+func (m *member) Close() error {
+	m.net.mu.Lock()
+	m.stop(transport.ErrClosed)
+	m.net.mu.Unlock()
+	m.running.Wait()
+	return nil
+}
+
+// stop ends a member and tells those it is connected to.
+func (m *member) stop(why error) {
+	if m.ended != nil {
+		return
+	}
+	m.ended = why
+	m.inbox = nil
+	m.arrived.Signal()
+	for rank, l := range m.links {
+		delete(l.to.links, m.rank)
+		l.to.missed[m.rank] = true
+		l.to.post(event{kind: down, peer: m.rank, cause: &PeerError{Peer: m.rank, Err: why}})
+		delete(m.links, rank)
+	}
+}

@@ -1,0 +1,72 @@
+// Package transport moves frames between the members of a group.
+//
+// A [Transport] promises little, so that many things can be one: it keeps the
+// order of frames between two members while a connection lasts, and delivers a
+// frame at most once per connection. It may lose frames, when a peer is down,
+// slow or a connection breaks. What must not be lost is asked for again by those
+// above (package node).
+//
+// What it does promise is never to wait: [Transport.Send] queues a frame or says
+// at once that it cannot, so that a dead or slow peer never holds up another.
+package transport
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// Transport connects one member to all others. Its methods may be called from
+// several goroutines.
+type Transport interface {
+	// Start begins to receive, and tells the handler what happens. It is called
+	// once, before any Send.
+	Start(Handler) error
+
+	// Send queues a frame for a peer and returns at once. The bytes are the
+	// caller's again when it returns. An error says that this frame is lost:
+	// [ErrFull], [ErrDown] or [ErrClosed], in a [SendError].
+	Send(to protocol.Rank, frame []byte) error
+
+	// Close ends everything: it tries for a moment to get out what is queued,
+	// and returns when no goroutine of the transport is left and the handler
+	// will not be called again.
+	Close() error
+}
+
+// Handler is told what happens. Its methods are called from the transport's
+// goroutines: those about one peer one after the other, those about different
+// peers possibly at the same time. They must not wait for another frame.
+type Handler interface {
+	// Receive takes a frame. The bytes are only lent until it returns.
+	Receive(from protocol.Rank, frame []byte)
+	// Up says that there is a connection to a peer, with its incarnation: a
+	// number that is larger each time the peer's process is started anew.
+	Up(peer protocol.Rank, incarnation uint64)
+	// Down says that there is none any more, or that one could not be made.
+	Down(peer protocol.Rank, cause error)
+	// Room says that a peer whose queue was full has room again.
+	Room(peer protocol.Rank)
+}
+
+// Why a frame was not queued.
+var (
+	// ErrFull: the peer's queue is full; Handler.Room will say when it is not.
+	ErrFull = errors.New("queue full")
+	// ErrDown: there is no connection, and it is too early to try again.
+	ErrDown = errors.New("peer down")
+	// ErrClosed: the transport has been closed.
+	ErrClosed = errors.New("transport closed")
+)
+
+// SendError is why a frame for a peer was not queued.
+type SendError struct {
+	To  protocol.Rank
+	Err error
+}
+
+func (e *SendError) Error() string { return fmt.Sprintf("transport: to rank %d: %v", e.To, e.Err) }
+
+// Unwrap returns the cause.
+func (e *SendError) Unwrap() error { return e.Err }
