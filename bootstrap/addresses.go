@@ -1,0 +1,111 @@
+package bootstrap
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// DefaultPort is where derived addresses begin if PLEACH_PORT is not set: no
+// known service is near, and it lies below the ports that systems give away.
+const DefaultPort = 27600
+
+// maxAddressFile bounds what is read: MaxSize long host names fit.
+const maxAddressFile = 64 << 20
+
+// addresses returns the addresses that were given by hand, and the variable that
+// gave them. Without any, all are zero.
+func (env environment) addresses() (list []string, variable string, err error) {
+	if text := env("PLEACH_ADDRESSES"); text != "" {
+		variable = "PLEACH_ADDRESSES"
+		list = splitAddresses(text)
+	} else if name := env("PLEACH_ADDRESS_FILE"); name != "" {
+		variable = "PLEACH_ADDRESS_FILE"
+		text, err := readAddressFile(name)
+		if err != nil {
+			return nil, variable, &VariableError{Name: variable, Value: name, Problem: "cannot read addresses", Err: err}
+		}
+		list = splitAddresses(text)
+	} else {
+		return nil, "", nil
+	}
+	if err := checkAddresses(list); err != nil {
+		return nil, variable, &VariableError{Name: variable, Value: env(variable), Problem: err.Error()}
+	}
+	return list, variable, nil
+}
+
+func readAddressFile(name string) (string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxAddressFile+1))
+	if len(text) > maxAddressFile {
+		return "", fmt.Errorf("longer than %d bytes", maxAddressFile)
+	}
+	return string(text), err
+}
+
+// splitAddresses takes commas and white space alike, so that a file can have one
+// address on a line and a variable can be wrapped.
+func splitAddresses(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\r' || r == '\t' })
+}
+
+func checkAddresses(list []string) error {
+	if len(list) == 0 || len(list) > MaxSize {
+		return fmt.Errorf("%d addresses: it must be 1 to %d", len(list), MaxSize)
+	}
+	ranks := make(map[string]int, len(list))
+	for rank, address := range list {
+		host, port, err := net.SplitHostPort(address)
+		if err != nil || host == "" {
+			return fmt.Errorf("%q is not an address: write host:port", address)
+		}
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return fmt.Errorf("%q: the port must be a number from 1 to 65535", address)
+		}
+		if other, ok := ranks[address]; ok {
+			return fmt.Errorf("%q stands there for rank %d and for rank %d: every member needs one of its own", address, other, rank)
+		}
+		ranks[address] = rank
+	}
+	return nil
+}
+
+// port returns the first port of derived addresses, where most is the highest
+// number that will be added to it.
+func (env environment) port(most int) (int, error) {
+	if env("PLEACH_PORT") == "" && most <= 65535-DefaultPort {
+		return DefaultPort, nil
+	}
+	n, err := env.number("PLEACH_PORT", 1, int64(65535-most))
+	return int(n), err
+}
+
+// onOneHost derives the addresses of processes that all run on this host.
+func (env environment) onOneHost(size protocol.Rank) ([]string, error) {
+	if size > 65535 {
+		return nil, nil // more than there are ports: Check will ask for addresses
+	}
+	port, err := env.port(int(size) - 1)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]string, size)
+	for rank := range list {
+		list[rank] = address("127.0.0.1", port+rank)
+	}
+	return list, nil
+}
+
+func address(host string, port int) string {
+	return net.JoinHostPort(host, strconv.Itoa(port))
+}

@@ -1,0 +1,42 @@
+package bootstrap
+
+// launcher is one way in which processes are started. It reads the environment
+// and does nothing else.
+type launcher interface {
+	name() string
+	// looksFor are the variables by which the launcher is known: all must be set.
+	looksFor() []string
+	// detect reports whether the launcher started this process. An error says
+	// that it did, but that its variables make no sense.
+	detect(env environment) (Place, bool, error)
+}
+
+// launchers are tried in this order. What was written by hand wins. Then the
+// innermost comes first: people start torchrun and mpirun by srun, and the
+// variables of srun, which they inherit, number the wrong processes.
+func launchers() []launcher {
+	return []launcher{pleachRun{}, static{}, torchrun{}, openMPI{}, pmi{}, slurm{}, kubernetes{}}
+}
+
+// Detect finds out how this process was started, and so who it is. Programs
+// give it [os.Getenv].
+//
+// Its errors are a [*NotFoundError], which says what was looked for, and a
+// [*VariableError], which says which variable is wrong. Some launchers do not
+// tell where the others are; then Addresses is nil, and [Place.Check] says what
+// to do.
+func Detect(env func(string) string) (Place, error) {
+	notFound := &NotFoundError{}
+	for _, l := range launchers() {
+		place, ok, err := l.detect(env)
+		switch {
+		case err != nil:
+			return Place{}, err
+		case ok:
+			place.Launcher = l.name()
+			return place, nil
+		}
+		notFound.add(l, env)
+	}
+	return Place{}, notFound
+}

@@ -1,0 +1,76 @@
+package bootstrap
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// MaxSize is the largest group that Detect accepts: ten times the processes of
+// the largest machines, and small enough for a list of addresses.
+const MaxSize = 1 << 20
+
+// environment reads variables. An empty one is as good as none, as shells have
+// no easy way to remove a variable for one command.
+type environment func(string) string
+
+// number reads a variable that must be set, to a number from least to most.
+func (env environment) number(name string, least, most int64) (int64, error) {
+	value := env(name)
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || n < least || n > most {
+		return 0, &VariableError{Name: name, Value: value, Problem: fmt.Sprintf("it must be a number from %d to %d", least, most)}
+	}
+	return n, nil
+}
+
+// names are a launcher's words for what all launchers say. Local may be "".
+type names struct{ rank, size, local string }
+
+// place reads what the launcher says under these names, and what was given by
+// hand besides: addresses and a group.
+func (env environment) place(n names) (Place, error) {
+	size, err := env.number(n.size, 1, MaxSize)
+	if err != nil {
+		return Place{}, err
+	}
+	rank, err := env.rank(n, size)
+	if err != nil {
+		return Place{}, err
+	}
+	var local int64
+	if n.local != "" {
+		if local, err = env.number(n.local, 0, size-1); err != nil {
+			return Place{}, err
+		}
+	}
+	addresses, variable, err := env.addresses()
+	if err != nil {
+		return Place{}, err
+	}
+	if addresses != nil && int64(len(addresses)) != size {
+		return Place{}, &VariableError{Name: variable, Value: env(variable), Problem: fmt.Sprintf("%d addresses, but %s=%d", len(addresses), n.size, size)}
+	}
+	return Place{
+		Rank: protocol.Rank(rank), Size: protocol.Rank(size), LocalRank: int(local),
+		Addresses: addresses, Group: env("PLEACH_GROUP"),
+	}, nil
+}
+
+// rank names both variables when they do not fit: either may be the wrong one.
+func (env environment) rank(n names, size int64) (int64, error) {
+	rank, err := env.number(n.rank, 0, MaxSize)
+	if err == nil && rank >= size {
+		err = &VariableError{Name: n.rank, Value: env(n.rank), Problem: fmt.Sprintf("it must be less than %s=%d", n.size, size)}
+	}
+	return rank, err
+}
+
+// group returns the group's name: the one given by hand, or the launcher's name
+// with what tells its jobs apart.
+func (p *Place) group(launcher, job string) {
+	if p.Group == "" && job != "" {
+		p.Group = launcher + "-" + job
+	}
+}

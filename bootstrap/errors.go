@@ -1,0 +1,90 @@
+package bootstrap
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// NotFoundError says that no launcher was recognized.
+type NotFoundError struct {
+	// LookedFor has every launcher that is known with its variables.
+	LookedFor []LookedFor
+	// Set are those of the variables that are there, though not enough of them.
+	Set []string
+}
+
+// LookedFor is a launcher and the variables by which it is known.
+type LookedFor struct {
+	Launcher  string
+	Variables []string
+}
+
+func (e *NotFoundError) add(l launcher, env environment) {
+	e.LookedFor = append(e.LookedFor, LookedFor{l.name(), l.looksFor()})
+	for _, name := range l.looksFor() {
+		if env(name) != "" && !slices.Contains(e.Set, name) {
+			e.Set = append(e.Set, name)
+		}
+	}
+}
+
+func (e *NotFoundError) Error() string {
+	var b strings.Builder
+	b.WriteString("bootstrap: no launcher is known to have started this process: looked for ")
+	for i, l := range e.LookedFor {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%s (%s)", l.Launcher, strings.Join(l.Variables, ", "))
+	}
+	if len(e.Set) > 0 {
+		fmt.Fprintf(&b, "; of these only %s is set", strings.Join(e.Set, ", "))
+	}
+	b.WriteString("; start it by pleach run, or set PLEACH_RANK and PLEACH_ADDRESSES")
+	return b.String()
+}
+
+// VariableError says that an environment variable makes no sense.
+type VariableError struct {
+	Name, Value string
+	// Problem says what is wrong, and what to write instead.
+	Problem string
+	// Err is the cause, if there is one.
+	Err error
+}
+
+// maxShown is how much of a value is shown: a list of nodes can be very long.
+const maxShown = 80
+
+func (e *VariableError) Error() string {
+	state := "=" + e.Value
+	switch {
+	case e.Value == "":
+		state = " is not set"
+	case len(e.Value) > maxShown:
+		state = "=" + e.Value[:maxShown] + "…"
+	}
+	text := fmt.Sprintf("bootstrap: %s%s: %s", e.Name, state, e.Problem)
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Unwrap returns the cause.
+func (e *VariableError) Unwrap() error { return e.Err }
+
+// MissingError says that the addresses of the other members are not known.
+type MissingError struct {
+	Launcher string
+	Size     protocol.Rank
+	// How says how to make them known.
+	How string
+}
+
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("bootstrap: %s does not tell the addresses of the %d processes: %s", e.Launcher, e.Size, e.How)
+}

@@ -1,0 +1,139 @@
+package bootstrap
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// slurm is srun. It tells the names of the nodes and how many tasks each has,
+// from which follows where every rank runs.
+type slurm struct{}
+
+func (slurm) name() string       { return "Slurm" }
+func (slurm) looksFor() []string { return []string{"SLURM_PROCID"} }
+
+func (slurm) detect(env environment) (Place, bool, error) {
+	if env("SLURM_PROCID") == "" {
+		return Place{}, false, nil
+	}
+	place, err := env.place(names{rank: "SLURM_PROCID", size: "SLURM_NTASKS", local: "SLURM_LOCALID"})
+	if err != nil {
+		return Place{}, false, err
+	}
+	if job := env("SLURM_JOB_ID"); job != "" {
+		place.group("slurm", strings.TrimSuffix(job+"."+env("SLURM_STEP_ID"), "."))
+	}
+	if place.Addresses != nil {
+		return place, true, nil
+	}
+	if env("SLURM_STEP_NODELIST") == "" { // a batch script, or what it starts
+		place.hint = "start the program with srun"
+		return place, true, nil
+	}
+	place, err = deriveInSlurm(env, place)
+	return place, err == nil, err
+}
+
+// seat is where a task runs: on which node, and as which of its tasks.
+type seat struct{ node, local int }
+
+func deriveInSlurm(env environment, place Place) (Place, error) {
+	nodes, err := expandNodes(env("SLURM_STEP_NODELIST"))
+	if err != nil {
+		return Place{}, &VariableError{Name: "SLURM_STEP_NODELIST", Value: env("SLURM_STEP_NODELIST"), Problem: err.Error()}
+	}
+	tasks, err := slurmTasks(env, int(place.Size), len(nodes))
+	if err != nil {
+		return Place{}, err
+	}
+	kind, _, _ := strings.Cut(env("SLURM_DISTRIBUTION"), ":")
+	if kind == "plane" || kind == "arbitrary" {
+		place.hint = "start the program with srun --distribution=block or cyclic"
+		return place, nil
+	}
+	seats := deal(tasks, kind == "cyclic")
+	// Slurm's configuration can change the default distribution. Then the list
+	// would be wrong in silence, had not each process its own seat to compare.
+	if own := seats[place.Rank]; own.local != place.LocalRank ||
+		env("SLURM_NODEID") != "" && env("SLURM_NODEID") != strconv.Itoa(own.node) {
+		return Place{}, &VariableError{
+			Name: "SLURM_DISTRIBUTION", Value: env("SLURM_DISTRIBUTION"),
+			Problem: fmt.Sprintf("tasks are not dealt as expected: rank %d should be task %d of node %d, but SLURM_LOCALID=%s and SLURM_NODEID=%s; start the program with srun --distribution=block, or set PLEACH_ADDRESSES",
+				place.Rank, own.local, own.node, env("SLURM_LOCALID"), env("SLURM_NODEID")),
+		}
+	}
+	port, err := env.port(slices.Max(tasks) - 1)
+	if err != nil {
+		return Place{}, err
+	}
+	place.Addresses = make([]string, len(seats))
+	for rank, s := range seats {
+		place.Addresses[rank] = address(nodes[s.node], port+s.local)
+	}
+	return place, nil
+}
+
+// deal seats ranks on nodes: node after node, or like cards.
+func deal(tasks []int, cyclic bool) []seat {
+	var seats []seat
+	if cyclic {
+		for local := range slices.Max(tasks) {
+			for node, n := range tasks {
+				if local < n {
+					seats = append(seats, seat{node, local})
+				}
+			}
+		}
+		return seats
+	}
+	for node, n := range tasks {
+		for local := range n {
+			seats = append(seats, seat{node, local})
+		}
+	}
+	return seats
+}
+
+// slurmTasks returns the number of tasks on each node, which add up to size.
+// Slurm writes 2(x3),1 for 2, 2, 2 and 1.
+func slurmTasks(env environment, size, nodes int) ([]int, error) {
+	const name = "SLURM_STEP_TASKS_PER_NODE"
+	value := env(name)
+	if value == "" {
+		if size%nodes != 0 {
+			return nil, &VariableError{Name: name, Problem: fmt.Sprintf("it must be set: %d tasks do not fit evenly on %d nodes", size, nodes)}
+		}
+		return slices.Repeat([]int{size / nodes}, nodes), nil
+	}
+	var tasks []int
+	sum := 0
+	for part := range strings.SplitSeq(value, ",") {
+		n, times, ok := parseTasks(part)
+		if !ok || times > nodes-len(tasks) || n > size {
+			return nil, &VariableError{Name: name, Value: value, Problem: fmt.Sprintf("it must be written as in 2(x3),1, for %d nodes and %d tasks", nodes, size)}
+		}
+		tasks = append(tasks, slices.Repeat([]int{n}, times)...)
+		sum += n * times
+	}
+	if sum != size || len(tasks) != nodes {
+		return nil, &VariableError{Name: name, Value: value, Problem: fmt.Sprintf("%d tasks on %d nodes, but SLURM_NTASKS=%d and SLURM_STEP_NODELIST has %d nodes", sum, len(tasks), size, nodes)}
+	}
+	return tasks, nil
+}
+
+// parseTasks reads 2 or 2(x3).
+func parseTasks(part string) (n, times int, ok bool) {
+	count, repeat, repeated := strings.Cut(part, "(x")
+	times = 1
+	if repeated {
+		number, closed := strings.CutSuffix(repeat, ")")
+		var err error
+		if times, err = strconv.Atoi(number); err != nil || !closed {
+			return 0, 0, false
+		}
+	}
+	n, err := strconv.Atoi(count)
+	return n, times, err == nil && n >= 1 && times >= 1
+}

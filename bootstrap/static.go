@@ -1,0 +1,39 @@
+package bootstrap
+
+import "strconv"
+
+// static is what somebody wrote by hand: a rank and all addresses.
+type static struct{}
+
+func (static) name() string       { return "static" }
+func (static) looksFor() []string { return []string{"PLEACH_RANK", "PLEACH_ADDRESSES"} }
+
+func (static) detect(env environment) (Place, bool, error) {
+	if env("PLEACH_RANK") == "" || env("PLEACH_ADDRESSES") == "" && env("PLEACH_ADDRESS_FILE") == "" {
+		return Place{}, false, nil
+	}
+	env, err := env.sized()
+	if err != nil {
+		return Place{}, false, err
+	}
+	place, err := env.place(names{rank: "PLEACH_RANK", size: "PLEACH_SIZE"})
+	return place, err == nil, err
+}
+
+// sized adds PLEACH_SIZE where it is left out: there are as many members as
+// addresses.
+func (env environment) sized() (environment, error) {
+	if env("PLEACH_SIZE") != "" {
+		return env, nil
+	}
+	list, _, err := env.addresses()
+	if err != nil || list == nil {
+		return env, err
+	}
+	return func(name string) string {
+		if name == "PLEACH_SIZE" {
+			return strconv.Itoa(len(list))
+		}
+		return env(name)
+	}, nil
+}
