@@ -1,0 +1,121 @@
+package tcp
+
+import (
+	"net"
+
+	"github.com/pleach-go/pleach/transport"
+	"github.com/pleach-go/pleach/wire"
+)
+
+// maxWrite is how much is written at a time, so that Room is told while a long
+// queue drains.
+const maxWrite = 256 << 10
+
+// conn is a connection whose other side is known. One goroutine makes it, reads
+// it and tells about it.
+type conn struct {
+	peer   *peer
+	raw    net.Conn // The socket.
+	stream net.Conn // What frames are written to: the socket, or TLS over it.
+	in     *wire.Reader
+	direct *direct // nil: everything goes through the writer.
+
+	// Set when it becomes the peer's connection.
+	out  *queue
+	turn turn
+	// Why it is no longer. Guarded by the peer's mutex.
+	cause error
+}
+
+// serve reads a connection to its end, and tells the handler about it.
+func (c *conn) serve(incarnation uint64) {
+	p := c.peer
+	c.turn.wait()
+	defer c.turn.done()
+	p.t.cfg.Logger.Debug("peer up", "peer", p.rank, "incarnation", incarnation)
+	p.handle(func(h transport.Handler) { h.Up(p.rank, incarnation) })
+
+	err := c.read()
+	p.mu.Lock()
+	p.detach(c, err)
+	cause, full := c.cause, c.out.full
+	p.mu.Unlock()
+	c.close()
+
+	p.t.cfg.Logger.Debug("peer down", "peer", p.rank, "cause", cause)
+	p.tellDown(cause, full)
+}
+
+// read hands on frames until there is an error.
+func (c *conn) read() error {
+	p, count := c.peer, &c.peer.t.count
+	for {
+		frame, err := c.in.Next()
+		if err != nil {
+			return err
+		}
+		p.tell.Lock()
+		if p.t.state.Load() == running {
+			count.framesReceived.Add(1)
+			count.bytesReceived.Add(uint64(len(frame)))
+			p.t.handler.Receive(p.rank, frame)
+		}
+		p.tell.Unlock()
+	}
+}
+
+// startWriter starts a goroutine that writes what is queued, if there is a
+// connection, something to write, and no such goroutine yet. Called with mu held.
+func (p *peer) startWriter() {
+	if c := p.conn; c != nil && !c.out.writing && len(c.out.bytes) > 0 {
+		c.out.writing = true
+		p.t.wg.Go(c.write)
+	}
+}
+
+// write writes until nothing is queued.
+func (c *conn) write() {
+	p, q := c.peer, c.out
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.conn == c && len(q.bytes) > 0 {
+		b := q.take()
+		p.mu.Unlock()
+		err := c.writeAll(b)
+		q.buffers.put(b)
+		p.mu.Lock()
+		if err != nil {
+			p.detach(c, err)
+		}
+	}
+	q.writing = false
+}
+
+func (c *conn) writeAll(b []byte) error {
+	p := c.peer
+	for len(b) > 0 {
+		n, err := c.stream.Write(b[:min(len(b), maxWrite)])
+		if err != nil {
+			return err
+		}
+		b = b[n:]
+		p.mu.Lock()
+		if c.out.wrote(n, p.t.cfg.QueueBytes) {
+			// Not by this goroutine: it must not wait for a handler.
+			p.t.wg.Go(p.tellRoom)
+		}
+		p.mu.Unlock()
+	}
+	return nil
+}
+
+// close ends a connection at once. It is the socket that is closed, because
+// closing TLS would wait for the peer to take the news.
+func (c *conn) close() { _ = c.raw.Close() }
+
+// closeWrite ends our direction.
+func (c *conn) closeWrite() {
+	if half, ok := c.raw.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+	}
+}

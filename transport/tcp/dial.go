@@ -1,0 +1,157 @@
+package tcp
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/pleach-go/pleach/wire"
+)
+
+// dial is an attempt to connect to a peer.
+type dial struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+// startDial begins an attempt. Called with mu held.
+func (p *peer) startDial() {
+	d := new(dial)
+	d.ctx, d.cancel = context.WithCancel(p.t.ctx)
+	p.dial = d
+	p.t.wg.Go(func() { p.run(d) })
+}
+
+// run connects, and serves the connection to its end.
+func (p *peer) run(d *dial) {
+	defer d.cancel()
+	c, theirs, err := p.connect(d)
+	if err != nil {
+		p.dialFailed(d, err)
+		return
+	}
+	c.serve(theirs.Incarnation)
+}
+
+// connect dials until there is an answer. While the peer says that it is dialing
+// too it is asked again, in case its own attempt fails; usually that succeeds
+// and ends this one.
+func (p *peer) connect(d *dial) (*conn, *wire.Hello, error) {
+	cfg := &p.t.cfg
+	deadline := time.Now().Add(cfg.DialTimeout + cfg.HandshakeTimeout)
+	for pause := cfg.BackoffMin; ; pause = min(2*pause, cfg.BackoffMax) {
+		c, theirs, err := p.connectOnce(d)
+		var refused *RefusedError
+		if !errors.As(err, &refused) || refused.Verdict != wire.Duplicate || time.Now().Add(pause).After(deadline) {
+			return c, theirs, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-d.ctx.Done():
+			return nil, nil, d.ctx.Err()
+		}
+	}
+}
+
+// connectOnce does the dialing side's handshake.
+func (p *peer) connectOnce(d *dial) (*conn, *wire.Hello, error) {
+	p.t.count.dials.Add(1)
+	address := p.t.cfg.Addresses[p.rank]
+	dialer := net.Dialer{Timeout: p.t.cfg.DialTimeout}
+	raw, err := dialer.DialContext(d.ctx, "tcp", address)
+	if err != nil {
+		return nil, nil, err
+	}
+	s := p.t.meet(d.ctx, raw)
+	theirs, err := p.present(d, s, address)
+	if err != nil {
+		s.close()
+		return nil, nil, err
+	}
+	c, err := p.adopt(d, s, theirs)
+	if err != nil {
+		s.close()
+		return nil, nil, err
+	}
+	return c, theirs, nil
+}
+
+// present says who we are, and finds out who the other side is and whether it
+// wants us.
+func (p *peer) present(d *dial, s *stranger, address string) (*wire.Hello, error) {
+	if err := s.secure(d.ctx, p.t.cfg.TLS, address); err != nil {
+		return nil, err
+	}
+	attempt, ok := p.nextAttempt(d)
+	if !ok {
+		return nil, context.Canceled
+	}
+	if _, err := s.stream.Write(p.t.hello(p.rank, attempt, wire.Welcome)); err != nil {
+		return nil, err
+	}
+	theirs, err := s.hello()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.t.check(&theirs, p.rank); err != nil {
+		return nil, err
+	}
+	if theirs.Verdict != wire.Welcome {
+		return nil, &RefusedError{theirs.Verdict}
+	}
+	return &theirs, nil
+}
+
+// nextAttempt numbers an attempt that is still wanted. One that is not must not
+// get a number: it would be higher than that of the connection which has come
+// first, and the peer would take it for newer.
+func (p *peer) nextAttempt(d *dial) (uint64, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.dial != d {
+		return 0, false
+	}
+	p.ours++
+	return p.ours, true
+}
+
+// adopt makes an opened connection the one, if it is still wanted.
+func (p *peer) adopt(d *dial, s *stranger, theirs *wire.Hello) (*conn, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.dial != d {
+		return nil, context.Canceled
+	}
+	if theirs.Incarnation < p.incarnation {
+		// A former process still listens there.
+		return nil, &RefusedError{wire.Stale}
+	}
+	c := s.become(p)
+	if c == nil {
+		return nil, context.Canceled
+	}
+	p.dial = nil
+	p.attach(c, theirs, nil)
+	return c, nil
+}
+
+// dialFailed ends an attempt, unless the peer's own has come first.
+func (p *peer) dialFailed(d *dial, cause error) {
+	p.mu.Lock()
+	if p.dial != d {
+		p.mu.Unlock()
+		return
+	}
+	p.dial = nil
+	full := p.dropQueue()
+	p.later()
+	turn := p.takeTurn()
+	p.mu.Unlock()
+
+	p.t.count.dialsFailed.Add(1)
+	p.t.cfg.Logger.Debug("cannot connect", "peer", p.rank, "cause", cause)
+	turn.wait()
+	defer turn.done()
+	p.tellDown(cause, full)
+}

@@ -1,0 +1,86 @@
+package tcp
+
+import (
+	"net"
+	"os"
+	"syscall"
+	"unsafe"
+
+	"github.com/pleach-go/pleach/wire"
+)
+
+// direct writes to a socket without ever waiting for it. Package net has no such
+// call: its Write waits until everything is taken.
+type direct struct {
+	raw syscall.RawConn
+	// try is the method writev, and the rest is what it works on. Kept here so
+	// that a write does not allocate.
+	try   func(fd uintptr) bool
+	head  [1 << 10]byte // A frame's header, and the frame too if it fits.
+	parts [2]syscall.Iovec
+	used  int // Of parts.
+	n     int
+	errno syscall.Errno
+}
+
+// newDirect returns nil if c is not a socket.
+func newDirect(c net.Conn) *direct {
+	s, ok := c.(syscall.Conn)
+	if !ok {
+		return nil
+	}
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	d := &direct{raw: raw}
+	d.try = d.writev
+	return d
+}
+
+// write writes as much of a frame, with its header, as the socket takes. Calls
+// must not overlap each other or any Write of the connection, which would make
+// it wait.
+func (d *direct) write(frame []byte) (int, error) {
+	d.arrange(frame)
+	err := d.raw.Write(d.try)
+	d.parts = [2]syscall.Iovec{} // The frame is the caller's again.
+	switch {
+	case err != nil:
+		return 0, err
+	case d.errno == syscall.EAGAIN:
+		return 0, nil
+	case d.errno != 0:
+		return 0, os.NewSyscallError("writev", d.errno)
+	}
+	return d.n, nil
+}
+
+// arrange says what to write: a small frame in one part, because copying it is
+// cheaper than what the system does for a second one; a larger one as it is.
+func (d *direct) arrange(frame []byte) {
+	header := wire.Header(len(frame))
+	head := append(d.head[:0], header[:]...)
+	d.used = 1
+	if len(frame) <= cap(head)-len(head) {
+		head = append(head, frame...)
+	} else {
+		d.parts[1] = syscall.Iovec{Base: &frame[0]}
+		d.parts[1].SetLen(len(frame))
+		d.used = 2
+	}
+	d.parts[0] = syscall.Iovec{Base: &head[0]}
+	d.parts[0].SetLen(len(head))
+}
+
+// writev tries once. It always returns true, which says not to wait and try
+// again.
+func (d *direct) writev(fd uintptr) bool {
+	for {
+		n, _, errno := syscall.Syscall(syscall.SYS_WRITEV, fd, uintptr(unsafe.Pointer(&d.parts)), uintptr(d.used))
+		if errno != syscall.EINTR {
+			d.n, d.errno = int(n), errno
+			return true
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package tcp
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/wire"
+)
+
+// maxHandshake is how many bytes are read from a stranger before it is known:
+// TLS's own messages, with certificates, and a Hello. Package crypto/tls alone
+// would take a certificate message of 256 KiB.
+const maxHandshake = 48 << 10
+
+// stranger is a connection whose other side is not known yet. It ends when the
+// time is over, when too much has come, or when the context ends.
+type stranger struct {
+	net.Conn // The socket.
+	left     int
+	known    bool
+	stop     func() bool // Stops watching the context.
+
+	stream net.Conn // The socket, or TLS over it.
+	in     *wire.Reader
+}
+
+func (t *Transport) meet(ctx context.Context, raw net.Conn) *stranger {
+	t.tune(raw)
+	_ = raw.SetDeadline(time.Now().Add(t.cfg.HandshakeTimeout))
+	s := &stranger{Conn: raw, left: maxHandshake}
+	s.stop = context.AfterFunc(ctx, func() { _ = raw.Close() })
+	return s
+}
+
+// Read is the socket's, with the limit.
+func (s *stranger) Read(b []byte) (int, error) {
+	if s.known {
+		return s.Conn.Read(b)
+	}
+	if s.left == 0 {
+		return 0, fmt.Errorf("more than %d bytes before the handshake was over", maxHandshake)
+	}
+	n, err := s.Conn.Read(b[:min(len(b), s.left)])
+	
+	return n, err
+}
+
+// secure sets up the stream: over TLS if it is configured, as server or, with
+// the address that was dialed, as client.
+func (s *stranger) secure(ctx context.Context, cfg *tls.Config, dialed string) error {
+	s.stream = s.Conn
+	if cfg != nil {
+		var err error
+		if s.stream, err = s.handshakeTLS(ctx, cfg, dialed); err != nil {
+			return err
+		}
+	}
+	s.in = wire.NewReader(s.stream, wire.MaxHelloFrame)
+	return nil
+}
+
+func (s *stranger) handshakeTLS(ctx context.Context, cfg *tls.Config, dialed string) (net.Conn, error) {
+	if dialed == "" {
+		c := tls.Server(s, cfg)
+		return c, c.HandshakeContext(ctx)
+	}
+	if cfg.ServerName == "" {
+		host, _, err := net.SplitHostPort(dialed)
+		if err != nil {
+			return nil, err
+		}
+		cfg = cfg.Clone()
+		cfg.ServerName = host
+	}
+	c := tls.Client(s, cfg)
+	return c, c.HandshakeContext(ctx)
+}
+
+// hello reads the other side's Hello.
+func (s *stranger) hello() (wire.Hello, error) {
+	body, err := s.in.Next()
+	if err != nil {
+		return wire.Hello{}, err
+	}
+	return wire.DecodeHello(body)
+}
+
+// become turns a stranger into the connection to a peer: limits of the
+// handshake no longer hold. It returns nil if the context has ended.
+func (s *stranger) become(p *peer) *conn {
+	if !s.stop() {
+		return nil
+	}
+	s.known = true
+	_ = s.SetDeadline(time.Time{})
+	s.in.SetLimit(p.t.cfg.MaxFrame)
+	c := &conn{peer: p, raw: s.Conn, stream: s.stream, in: s.in}
+	if p.t.cfg.TLS == nil {
+		c.direct = newDirect(s.Conn)
+	}
+	return c
+}
+
+// close ends what has not become a connection.
+func (s *stranger) close() {
+	s.stop()
+	_ = s.Conn.Close()
+}
+
+// hello returns the frame by which this member presents itself.
+func (t *Transport) hello(to protocol.Rank, attempt uint64, v wire.Verdict) []byte {
+	h := t.self(to)
+	h.Attempt, h.Verdict = attempt, v
+	return wire.AppendFrame(nil, wire.AppendHello(nil, &h))
+}
+
+func (t *Transport) self(to protocol.Rank) wire.Hello {
+	return wire.Hello{
+		Group: t.cfg.Group, Size: uint32(len(t.peers)),
+		From: t.cfg.Rank, To: to, Incarnation: t.cfg.Incarnation,
+	}
+}
+
+// check reports why the sender of a Hello is not the given rank of our group.
+func (t *Transport) check(theirs *wire.Hello, from protocol.Rank) error {
+	ours := t.self(from)
+	return ours.Match(theirs)
+}
+
+// worthAnswer reports whether who has sent a bad Hello is told who we are: not
+// if it does not speak our language at all.
+func worthAnswer(err error) bool {
+	var version *wire.VersionError
+	var hello *wire.HelloError
+	return errors.As(err, &version) || errors.As(err, &hello) && hello.Field != "magic"
+}

@@ -1,0 +1,153 @@
+package tcp
+
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/transport"
+	"github.com/pleach-go/pleach/wire"
+)
+
+// peer is what a member knows about one other: whether there is a connection,
+// or an attempt to make one, or neither. There are never two at a time.
+type peer struct {
+	t    *Transport
+	rank protocol.Rank
+
+	// tell is held during a call of the handler about this peer.
+	tell sync.Mutex
+
+	mu   sync.Mutex // Guards the rest. Never held during anything that waits.
+	conn *conn      // nil: no connection.
+	dial *dial      // nil: no attempt of ours. Not nil only without a connection.
+	out  *queue     // What waits for the connection, or for one to be made.
+	last chan struct{}
+
+	backoff time.Duration // After the next failure.
+	retryAt time.Time     // Not to be dialed before.
+
+	// The newest process and connection of the peer that have been seen; older
+	// ones are refused.
+	incarnation uint64
+	theirs      uint64
+	ours        uint64 // Numbers our attempts, see wire.Hello.
+}
+
+// send takes a frame, or says why not.
+func (p *peer) send(frame []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.t.state.Load() != running {
+		return transport.ErrClosed
+	}
+	if p.conn == nil && p.dial == nil {
+		if time.Now().Before(p.retryAt) {
+			return transport.ErrDown
+		}
+		p.startDial()
+	}
+	if p.conn != nil && p.conn.direct != nil && !p.out.writing {
+		return p.sendDirect(frame)
+	}
+	if !p.out.push(frame, p.t.cfg.QueueBytes) {
+		return transport.ErrFull
+	}
+	p.startWriter()
+	return nil
+}
+
+// sendDirect writes a frame at once, as far as the socket takes it. Nothing is
+// queued and no writer is there, so that nothing can be overtaken.
+func (p *peer) sendDirect(frame []byte) error {
+	n, err := p.conn.direct.write(frame)
+	if err != nil {
+		p.detach(p.conn, err)
+		return transport.ErrDown
+	}
+	if n < wire.HeaderSize+len(frame) {
+		p.out.add(frame, n)
+		p.startWriter()
+	}
+	return nil
+}
+
+// attach makes c the connection to this peer. What has waited for one goes out,
+// after a greeting that ends the handshake. Called with mu held.
+func (p *peer) attach(c *conn, theirs *wire.Hello, greeting []byte) {
+	if p.dial != nil {
+		p.dial.cancel()
+		p.dial = nil
+	}
+	if p.conn != nil {
+		p.detach(p.conn, ErrReplaced)
+	}
+	p.conn, c.out = c, p.out
+	p.incarnation, p.theirs = theirs.Incarnation, theirs.Attempt
+	p.backoff, p.retryAt = 0, time.Time{}
+	p.out.bytes = append(greeting, p.out.bytes...)
+	c.turn = p.takeTurn()
+	p.t.count.connections.Add(1)
+	p.startWriter()
+}
+
+// detach ends a connection, if it is still this peer's. The goroutine that reads
+// it notices, and tells. Called with mu held.
+func (p *peer) detach(c *conn, cause error) {
+	if p.conn != c {
+		return
+	}
+	p.conn, c.cause = nil, cause
+	p.dropQueue()
+	p.later()
+	p.t.count.connections.Add(-1)
+	c.close()
+}
+
+// dropQueue lets go of what has not been written. It reports whether somebody
+// waits for room.
+func (p *peer) dropQueue() (full bool) {
+	p.t.count.droppedLost.Add(uint64(p.out.frames))
+	full = p.out.full
+	p.out = p.t.newQueue()
+	return full
+}
+
+// later sets when to dial again after a failure.
+func (p *peer) later() {
+	p.backoff = min(max(2*p.backoff, p.t.cfg.BackoffMin), p.t.cfg.BackoffMax)
+	p.retryAt = time.Now().Add(p.backoff - rand.N(p.backoff/2+1))
+}
+
+// fail wraps why this peer is down.
+func (p *peer) fail(cause error) error {
+	return &PeerError{Peer: p.rank, Address: p.t.cfg.Addresses[p.rank], Err: cause}
+}
+
+// flushed reports whether nothing waits to be written.
+func (p *peer) flushed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out.waiting() == 0
+}
+
+// ended ends our direction of the connection, and reports whether the peer has
+// ended its own.
+func (p *peer) ended() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.conn != nil && p.out.waiting() == 0 {
+		p.conn.closeWrite()
+	}
+	return p.conn == nil
+}
+
+// cut ends whatever there is.
+func (p *peer) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.conn != nil {
+		p.detach(p.conn, transport.ErrClosed)
+	}
+}

@@ -1,0 +1,29 @@
+package tcp
+
+import (
+	"net"
+	"time"
+)
+
+// tune sets what makes the system notice a silent host: a limit for data that
+// nobody acknowledges, and probes when there is no data. Small frames are sent
+// at once, which is package net's default.
+func (t *Transport) tune(c net.Conn) {
+	tcp, ok := c.(*net.TCPConn)
+	if !ok {
+		return
+	}
+	limit := t.cfg.UserTimeout
+	err := tcp.SetKeepAliveConfig(net.KeepAliveConfig{
+		Enable:   true,
+		Idle:     max(time.Second, limit/2),
+		Interval: max(time.Second, limit/4),
+		Count:    2,
+	})
+	if err == nil {
+		err = setUserTimeout(tcp, limit)
+	}
+	if err != nil {
+		t.cfg.Logger.Warn("a silent host may be noticed late", "cause", err)
+	}
+}

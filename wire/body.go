@@ -1,0 +1,137 @@
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// AppendUint8 appends one byte.
+func AppendUint8(dst []byte, v uint8) []byte { return append(dst, v) }
+
+// AppendUint16 appends a big-endian integer.
+func AppendUint16(dst []byte, v uint16) []byte { return binary.BigEndian.AppendUint16(dst, v) }
+
+// AppendUint32 appends a big-endian integer.
+func AppendUint32(dst []byte, v uint32) []byte { return binary.BigEndian.AppendUint32(dst, v) }
+
+// AppendUint64 appends a big-endian integer.
+func AppendUint64(dst []byte, v uint64) []byte { return binary.BigEndian.AppendUint64(dst, v) }
+
+// AppendRank appends a rank, [protocol.NoRank] included.
+func AppendRank(dst []byte, r protocol.Rank) []byte { return AppendUint64(dst, uint64(r)) }
+
+// AppendBytes appends a length and the bytes.
+func AppendBytes(dst, b []byte) []byte {
+	return append(AppendUint32(dst, uint32(len(b))), b...)
+}
+
+// DecodeError is a frame's body that cannot be what it should be.
+type DecodeError struct {
+	// Offset is where in the body the trouble is.
+	Offset int
+	// Problem says what it is.
+	Problem string
+}
+
+func (e *DecodeError) Error() string {
+	return fmt.Sprintf("wire: at byte %d: %s", e.Offset, e.Problem)
+}
+
+// Decoder consumes a frame's body from the front. Its first error stays, and
+// from then on it returns zeros, so that a body is read without a check after
+// every field and with one at the end, by [Decoder.Finish].
+type Decoder struct {
+	body   []byte
+	offset int
+	err    error
+}
+
+// NewDecoder returns a decoder of a body. What it returns points into the body.
+func NewDecoder(body []byte) Decoder { return Decoder{body: body} }
+
+// Err returns the first error.
+func (d *Decoder) Err() error { return d.err }
+
+// Finish returns the first error, or one if something is left over.
+func (d *Decoder) Finish() error {
+	if left := len(d.body) - d.offset; left > 0 {
+		d.fail("%d bytes left over", left)
+	}
+	return d.err
+}
+
+// Uint8 consumes one byte.
+func (d *Decoder) Uint8() uint8 {
+	if b := d.take(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+// Uint16 consumes a big-endian integer.
+func (d *Decoder) Uint16() uint16 {
+	if b := d.take(2); b != nil {
+		return binary.BigEndian.Uint16(b)
+	}
+	return 0
+}
+
+// Uint32 consumes a big-endian integer.
+func (d *Decoder) Uint32() uint32 {
+	if b := d.take(4); b != nil {
+		return binary.BigEndian.Uint32(b)
+	}
+	return 0
+}
+
+// Uint64 consumes a big-endian integer.
+func (d *Decoder) Uint64() uint64 {
+	if b := d.take(8); b != nil {
+		return binary.BigEndian.Uint64(b)
+	}
+	return 0
+}
+
+// Rank consumes a rank, which may be [protocol.NoRank].
+func (d *Decoder) Rank() protocol.Rank {
+	r := protocol.Rank(d.Uint64())
+	if r < protocol.NoRank {
+		d.fail("%d is no rank", r)
+		return 0
+	}
+	return r
+}
+
+// Bytes consumes a length and as many bytes.
+func (d *Decoder) Bytes() []byte {
+	n := d.Uint32()
+	if uint64(n) > uint64(len(d.body)-d.offset) {
+		d.fail("%d bytes announced, %d left", n, len(d.body)-d.offset)
+		return nil
+	}
+	return d.take(int(n))
+}
+
+// Rest consumes all that is left.
+func (d *Decoder) Rest() []byte { return d.take(len(d.body) - d.offset) }
+
+// take consumes n bytes, or returns nil.
+func (d *Decoder) take(n int) []byte {
+	if d.err == nil && len(d.body)-d.offset < n {
+		d.fail("%d bytes needed, %d left", n, len(d.body)-d.offset)
+	}
+	if d.err != nil {
+		return nil
+	}
+	b := d.body[d.offset : d.offset+n : d.offset+n]
+	d.offset += n
+	return b
+}
+
+func (d *Decoder) fail(format string, args ...any) {
+	if d.err == nil {
+		d.err = &DecodeError{Offset: d.offset, Problem: fmt.Sprintf(format, args...)}
+	}
+}
