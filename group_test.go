@@ -1,0 +1,221 @@
+package pleach_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/stream"
+	"github.com/pleach-go/pleach/transport/mem"
+	"github.com/pleach-go/pleach/transport/tcp"
+)
+
+// joinMem makes a group of members in this process, over memory.
+func joinMem(t *testing.T, size int) ([]*pleach.Group, *mem.Network) {
+	t.Helper()
+	network := mem.NewNetwork(size, mem.Config{})
+	groups := make([]*pleach.Group, size)
+	for r := range groups {
+		groups[r] = join(t, pleach.Config{
+			Transport: network.Member(protocol.Rank(r)),
+			Stream:    stream.Config{Rank: protocol.Rank(r), Size: protocol.Rank(size)},
+		})
+	}
+	return groups, network
+}
+
+// joinTCP makes a group of members in this process, over loopback.
+func joinTCP(t *testing.T, size int) []*pleach.Group {
+	t.Helper()
+	listeners := make([]net.Listener, size)
+	addresses := make([]string, size)
+	for r := range listeners {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		listeners[r], addresses[r] = l, l.Addr().String()
+	}
+	groups := make([]*pleach.Group, size)
+	for r := range groups {
+		transport, err := tcp.New(tcp.Config{Group: "test", Rank: protocol.Rank(r), Addresses: addresses, Listener: listeners[r]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		groups[r] = join(t, pleach.Config{
+			Transport: transport,
+			Stream:    stream.Config{Rank: protocol.Rank(r), Size: protocol.Rank(size)},
+		})
+	}
+	return groups
+}
+
+func join(t *testing.T, c pleach.Config) *pleach.Group {
+	t.Helper()
+	g, err := pleach.Join(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return g
+}
+
+// message says whose and which it is.
+func message(root, number, size int) []byte {
+	b := make([]byte, max(size, 8))
+	binary.BigEndian.PutUint32(b, uint32(root))
+	binary.BigEndian.PutUint32(b[4:], uint32(number))
+	return b
+}
+
+// collect takes messages until as many as wanted of every root are there, and
+// checks that each root's come in order.
+func collect(ctx context.Context, g *pleach.Group, want map[int]int) error {
+	got := map[int]int{}
+	missing := 0
+	for root, n := range want {
+		if root != g.Rank() {
+			missing += n
+		}
+	}
+	if missing == 0 {
+		return nil
+	}
+	for m := range g.Messages(ctx) {
+		root, number := int(binary.BigEndian.Uint32(m.Data)), int(binary.BigEndian.Uint32(m.Data[4:]))
+		if root != m.Root || number != got[root] || m.Lost > 0 {
+			return fmt.Errorf("rank %d: message %d of root %d after %d (lost %d)", g.Rank(), number, root, got[root], m.Lost)
+		}
+		got[root]++
+		if _, counts := want[root]; counts {
+			missing--
+		}
+		if missing == 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("rank %d: got %v, want %v: %+v", g.Rank(), got, want, g.Stats())
+}
+
+// everybody lets all groups broadcast and receive, except the dead.
+func everybody(t *testing.T, groups []*pleach.Group, dead map[int]bool, messages int, size func(i int) int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	want := map[int]int{}
+	for r := range groups {
+		if !dead[r] {
+			want[r] = messages
+		}
+	}
+	var wg sync.WaitGroup
+	for r, g := range groups {
+		if dead[r] {
+			continue
+		}
+		wg.Go(func() {
+			for i := range messages {
+				if err := g.Broadcast(ctx, message(r, i, size(i))); err != nil {
+					t.Errorf("rank %d: %v", r, err)
+					return
+				}
+			}
+		})
+		wg.Go(func() {
+			if err := collect(ctx, g, want); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestGroupInMemory(t *testing.T) {
+	groups, _ := joinMem(t, 9)
+	everybody(t, groups, nil, 40, func(i int) int { return i * i * 37 })
+}
+
+func TestGroupOverTCP(t *testing.T) {
+	everybody(t, joinTCP(t, 9), nil, 40, func(i int) int { return i * i * 137 })
+}
+
+// Members that died before anybody knew cost the others nothing.
+func TestGroupWithUnknownDead(t *testing.T) {
+	groups := joinTCP(t, 12)
+	dead := map[int]bool{1: true, 2: true, 7: true}
+	for r := range dead {
+		if err := groups[r].Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	everybody(t, groups, dead, 20, func(i int) int { return i * 3000 })
+}
+
+// A message of many segments.
+func TestGroupLargeMessage(t *testing.T) {
+	groups := joinTCP(t, 5)
+	everybody(t, groups, nil, 2, func(int) int { return 3 << 20 })
+}
+
+func TestBroadcastObeysItsContext(t *testing.T) {
+	groups, _ := joinMem(t, 2)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	// A free outbox takes a message whatever the context says; one that must
+	// wait does not.
+	var err error
+	for range 100000 {
+		if err = groups[0].Broadcast(ctx, make([]byte, 1<<20)); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestClosedGroup(t *testing.T) {
+	groups, _ := joinMem(t, 2)
+	if err := groups[0].Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := groups[0].Broadcast(t.Context(), []byte("x")); !errors.Is(err, pleach.ErrClosed) {
+		t.Errorf("broadcast: %v", err)
+	}
+	for range groups[0].Messages(t.Context()) {
+		t.Error("a closed group has messages")
+	}
+	if err := groups[0].Close(); err != nil {
+		t.Errorf("closed twice: %v", err)
+	}
+}
+
+// Close returns within a second although nobody takes anything.
+func TestCloseIsQuick(t *testing.T) {
+	groups := joinTCP(t, 3)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	for range 1000 {
+		if groups[0].Broadcast(ctx, make([]byte, 256<<10)) != nil {
+			break
+		}
+	}
+	start := time.Now()
+	if err := groups[0].Close(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(start); took > time.Second {
+		t.Errorf("close took %v", took)
+	}
+}
