@@ -6,19 +6,23 @@
 // heard from a live one on that side. No failure detector, acknowledgment,
 // timeout or restart is needed to reach every live member.
 //
-// The parts that exist:
+// [Join] makes this process a member of a group; [Group.Broadcast] tells all
+// others something; [Group.Messages] is what they tell. Every live member gets
+// every message of a live root exactly once, in the order the root sent them.
 //
-//   - [github.com/pleach-go/pleach/topology]: trees and the ring as arithmetic.
-//   - [github.com/pleach-go/pleach/protocol]: the contract between a protocol
-//     and whoever drives it.
-//   - [github.com/pleach-go/pleach/broadcast]: dissemination and correction as
-//     state machines without I/O.
-//   - [github.com/pleach-go/pleach/logp]: a simulator that drives them under a
-//     LogP clock, with faults.
-//   - [github.com/pleach-go/pleach/cmd/pleach]: the command, which shows trees
-//     and simulates broadcasts.
+//	group, err := pleach.Join(ctx, pleach.Config{})
+//	if err != nil {
+//		return err
+//	}
+//	defer group.Close()
+//	err = group.Broadcast(ctx, []byte("flush the cache"))
 //
-// Group communication between real processes is what all this is built for. It
-// comes next, driving the same machines, and will be what programs import from
-// this package. Until then the package is empty.
+// Who is in the group is known at the start: from Config, or from whatever
+// launched the program ([github.com/pleach-go/pleach/bootstrap]). A member may
+// start late or die; it stays in the group, and costs the others nothing.
+//
+// Under it lie state machines without I/O
+// ([github.com/pleach-go/pleach/broadcast],
+// [github.com/pleach-go/pleach/stream]) that a simulator drives as well
+// ([github.com/pleach-go/pleach/logp]).
 package pleach

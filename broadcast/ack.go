@@ -52,7 +52,7 @@ func (k *ackPart) hear(p *Process, now protocol.Time, m *Message) {
 	if m.Phase != protocol.Acknowledgment {
 		return
 	}
-	if parent, _ := p.plan.tree.Parent(m.From); parent != p.rank {
+	if parent, _ := p.plan.tree.Parent(m.From); parent != p.rank() {
 		return
 	}
 	if k.acked == nil {
@@ -67,9 +67,9 @@ func (k *ackPart) next(p *Process, now protocol.Time, a *Action) {
 	case a.Verb != protocol.Done:
 	case len(k.acked) < int(k.sent):
 		a.Wait()
-	case p.rank != p.plan.root && !k.over:
+	case p.rank() != p.plan.root && !k.over:
 		k.over = true
-		parent, _ := p.plan.tree.Parent(p.rank)
+		parent, _ := p.plan.tree.Parent(p.rank())
 		a.SendQueued(k.decided, protocol.Acknowledgment, parent, Body{Kind: Ack})
 	}
 }

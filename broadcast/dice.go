@@ -30,7 +30,7 @@ func (d *dice) roll() uint64 {
 func (d *dice) other(p *Process) protocol.Rank {
 	n, _ := bits.Mul64(d.roll(), uint64(p.plan.ring.Size-1))
 	r := protocol.Rank(n)
-	if r >= p.rank {
+	if r >= p.rank() {
 		r++
 	}
 	return r

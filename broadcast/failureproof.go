@@ -92,7 +92,7 @@ func (f *failureProofPart) hear(p *Process, _ protocol.Time, m *Message) {
 func (f *failureProofPart) learn(p *Process, s side, r protocol.Rank) {
 	known := &f.flank[s].known
 	at, found := slices.BinarySearch(*known, p.distance(s, r))
-	if r == p.rank || found || at == f.need {
+	if r == p.rank() || found || at == f.need {
 		return
 	}
 	*known = slices.Insert(*known, at, p.distance(s, r))

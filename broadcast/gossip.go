@@ -47,7 +47,7 @@ type gossipPart struct {
 }
 
 func (g *gossipPart) begin(p *Process, _ protocol.Time, _ *Message) {
-	g.dice = newDice(p.plan.seed, p.rank)
+	g.dice = newDice(p.plan.seed, p.rank())
 }
 
 func (g *gossipPart) hear(*Process, protocol.Time, *Message) {}

@@ -22,7 +22,7 @@ func (p *Plan) Group() *Group {
 	}
 	for i := range g.processes {
 		proc := &g.processes[i]
-		proc.plan, proc.rank, proc.dissemination = &g.plan, protocol.Rank(i), disseminators[i]
+		proc.plan, proc.place, proc.dissemination = &g.plan, int32(i), disseminators[i]
 		if correctors != nil {
 			proc.correction = correctors[i]
 		}

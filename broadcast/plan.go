@@ -161,7 +161,7 @@ func (p *Plan) NeedsDetector() bool { return p.detector }
 
 // Process makes the part of one process.
 func (p *Plan) Process(rank protocol.Rank) *Process {
-	proc := &Process{plan: p, rank: rank, dissemination: p.dissemination.parts(1)[0]}
+	proc := &Process{plan: p, place: int32(rank), dissemination: p.dissemination.parts(1)[0]}
 	if p.correction != nil {
 		proc.correction = p.correction.parts(1)[0]
 	}

@@ -6,17 +6,15 @@ import "github.com/pleach-go/pleach/protocol"
 // message on (dissemination), then closes gaps on the ring (correction). It is
 // a [protocol.Machine]; how it does either is up to its two parts.
 type Process struct {
-	// What correction looks at comes first and fits a cache line: most of a
-	// simulation's time is spent there.
-	plan       *Plan
-	rank       protocol.Rank
-	correction corrector     // nil: none
-	epoch      protocol.Time // when the broadcast began, as far as it can tell
-	stage      stage
-	corrected  bool // colored by correction, not in time by dissemination
-
+	// All of it fits a cache line, which simulations of many feel.
+	plan          *Plan
 	dissemination disseminator
+	correction    corrector     // nil: none
 	colored       protocol.Time // when the process got the message
+	epoch         protocol.Time // when the broadcast began, as far as it can tell
+	place         int32         // the rank
+	stage         stage
+	corrected     bool // colored by correction, not in time by dissemination
 }
 
 // stage is how far a process has got. It only ever moves forward.
@@ -52,6 +50,9 @@ type corrector interface {
 	// next says what to send, or Done when this part is over.
 	next(p *Process, now protocol.Time, a *Action)
 }
+
+// rank is the process's own.
+func (p *Process) rank() protocol.Rank { return protocol.Rank(p.place) }
 
 // Complete reports whether the process is colored.
 func (p *Process) Complete() bool { return p.stage != uncolored }
@@ -161,7 +162,7 @@ func (p *Process) Reset() {
 	if p.plan.detector {
 		p.dissemination.(observer).forget()
 	}
-	if p.rank == p.plan.root {
+	if p.rank() == p.plan.root {
 		p.color(0, &Message{From: protocol.NoRank, Phase: protocol.Dissemination})
 	}
 }

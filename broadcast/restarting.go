@@ -44,7 +44,7 @@ type restartingPart struct {
 
 func (r *restartingPart) begin(p *Process, _ protocol.Time, _ *Message) {
 	*r = restartingPart{parent: protocol.NoRank, dead: r.dead}
-	if p.rank == p.plan.root {
+	if p.rank() == p.plan.root {
 		r.restart(p)
 	}
 }
@@ -82,7 +82,7 @@ func (r *restartingPart) hear(p *Process, _ protocol.Time, m *Message) {
 
 // fail gives this attempt up.
 func (r *restartingPart) fail(p *Process) {
-	if p.rank == p.plan.root {
+	if p.rank() == p.plan.root {
 		r.restart(p)
 		return
 	}
@@ -112,7 +112,7 @@ func (r *restartingPart) next(p *Process, _ protocol.Time, a *Action) {
 	if r.answer == Payload && len(r.pending) == 0 {
 		r.answer = Ack
 	}
-	if r.answer == Payload || r.answered || p.rank == p.plan.root {
+	if r.answer == Payload || r.answered || p.rank() == p.plan.root {
 		a.Wait()
 		return
 	}

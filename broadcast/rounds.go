@@ -40,7 +40,7 @@ type roundsPart struct {
 }
 
 func (g *roundsPart) begin(p *Process, _ protocol.Time, m *Message) {
-	g.dice = newDice(p.plan.seed, p.rank)
+	g.dice = newDice(p.plan.seed, p.rank())
 	g.round = m.Body.Clock
 }
 

@@ -32,17 +32,17 @@ func heardFrom(k Kind) side { return side(k - Leftward).other() }
 // neighbor returns the rank at distance d on side s.
 func (p *Process) neighbor(s side, d distance) protocol.Rank {
 	if s == left {
-		return p.plan.ring.Left(p.rank, protocol.Rank(d))
+		return p.plan.ring.Left(p.rank(), protocol.Rank(d))
 	}
-	return p.plan.ring.Right(p.rank, protocol.Rank(d))
+	return p.plan.ring.Right(p.rank(), protocol.Rank(d))
 }
 
 // distance returns how far away rank r is on side s.
 func (p *Process) distance(s side, r protocol.Rank) distance {
 	if s == left {
-		return distance(p.plan.ring.DistanceLeft(p.rank, r))
+		return distance(p.plan.ring.DistanceLeft(p.rank(), r))
 	}
-	return distance(p.plan.ring.DistanceRight(p.rank, r))
+	return distance(p.plan.ring.DistanceRight(p.rank(), r))
 }
 
 // circle is the distance all around the ring.
@@ -55,9 +55,9 @@ func (p *Process) reach(s side) distance {
 	case !p.plan.line:
 		return p.plan.circle()
 	case s == left:
-		return distance(p.rank)
+		return distance(p.rank())
 	default:
-		return p.plan.circle() - 1 - distance(p.rank)
+		return p.plan.circle() - 1 - distance(p.rank())
 	}
 }
 

@@ -50,7 +50,7 @@ func (t *treePart) begin(*Process, protocol.Time, *Message) { t.sent = 0 }
 func (t *treePart) hear(*Process, protocol.Time, *Message) {}
 
 func (t *treePart) next(p *Process, _ protocol.Time, a *Action) {
-	child, ok := p.plan.tree.Child(p.rank, int(t.sent))
+	child, ok := p.plan.tree.Child(p.rank(), int(t.sent))
 	if !ok {
 		a.Done()
 		return

@@ -33,7 +33,7 @@ func (c *contention[B]) reset(overhead int) {
 func (c *contention[B]) active() bool { return c.count > 0 }
 
 // push queues a message at a port.
-func (c *contention[B]) push(p *port, f *flight[B]) {
+func (c *contention[B]) push(queue *int32, f *flight[B]) {
 	i := c.free
 	if i == none {
 		i = int32(len(c.pool))
@@ -41,14 +41,14 @@ func (c *contention[B]) push(p *port, f *flight[B]) {
 	} else {
 		c.free = c.pool[i].next
 	}
-	c.pool[i] = waiter[B]{flight: *f, next: p.queue}
-	p.queue = i
+	c.pool[i] = waiter[B]{flight: *f, next: *queue}
+	*queue = i
 }
 
 // pop removes the message at a port that was decided first.
-func (c *contention[B]) pop(p *port) flight[B] {
-	first := &p.queue
-	for link := &c.pool[p.queue].next; *link != none; link = &c.pool[*link].next {
+func (c *contention[B]) pop(queue *int32) flight[B] {
+	first := queue
+	for link := &c.pool[*queue].next; *link != none; link = &c.pool[*link].next {
 		if before(&c.pool[*link].flight, &c.pool[*first].flight) {
 			first = link
 		}

@@ -53,7 +53,7 @@ func (s *Simulator[B]) receiveByDecision(now protocol.Time, batch []flight[B]) {
 		if f.to == nobody {
 			continue
 		}
-		if p := &s.ports[f.to]; p.claim == int32(i) && p.recvFree == int32(now) {
+		if p := &s.ports[f.to]; p.recvFree == int32(now) && s.asides[f.to].claim == int32(i) {
 			s.deliver(now, f, p)
 		}
 	}
@@ -68,15 +68,15 @@ func (s *Simulator[B]) claim(now protocol.Time, batch []flight[B]) {
 		if f.to == nobody {
 			continue
 		}
-		p := &s.ports[f.to]
+		p, claim := &s.ports[f.to], &s.asides[f.to].claim
 		switch {
 		case p.dies <= arrived:
 			s.lose(now, f)
 		case p.flags&waiting == 0 && p.recvFree <= arrived:
-			p.recvFree, p.claim = int32(now), int32(i)
-		case p.flags&waiting == 0 && p.recvFree == int32(now) && before(f, &batch[p.claim]):
-			s.wait(p, &batch[p.claim])
-			p.claim = int32(i)
+			p.recvFree, *claim = int32(now), int32(i)
+		case p.flags&waiting == 0 && p.recvFree == int32(now) && before(f, &batch[*claim]):
+			s.wait(p, &batch[*claim])
+			*claim = int32(i)
 		default:
 			s.wait(p, f)
 		}
@@ -90,16 +90,17 @@ func (s *Simulator[B]) wait(p *port, f *flight[B]) {
 		p.flags |= waiting
 		s.contended.watch(f.to, protocol.Time(p.recvFree)+s.params.O)
 	}
-	s.contended.push(p, f)
+	s.contended.push(&s.asides[f.to].queue, f)
 }
 
 // serveWaiting ends the receives of contended ports that are due now.
 func (s *Simulator[B]) serveWaiting(now protocol.Time) {
 	for _, to := range s.contended.take(now) {
 		p := &s.ports[to]
-		f := s.contended.pop(p)
+		queue := &s.asides[to].queue
+		f := s.contended.pop(queue)
 		p.recvFree = int32(now)
-		if p.queue == none {
+		if *queue == none {
 			p.flags &^= waiting
 		} else {
 			s.contended.watch(to, now+s.params.O)
@@ -121,6 +122,9 @@ func (s *Simulator[B]) deliver(now protocol.Time, f *flight[B], p *port) {
 	to := int(f.to)
 	if s.Trace != nil {
 		s.Trace(Event{now, Received, protocol.Rank(to), protocol.Rank(f.from), f.phase.String()})
+	}
+	if p.flags&(complete|done) == complete|done {
+		return // it never sends again and has its result: nothing left to learn
 	}
 	s.message.From, s.message.Phase, s.message.Body = protocol.Rank(f.from), f.phase, f.body
 	s.machines[to].Receive(now, &s.message)

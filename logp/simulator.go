@@ -62,6 +62,7 @@ type Simulator[B any] struct {
 
 	machines  []protocol.Machine[B]
 	ports     []port
+	asides    []aside
 	flights   calendar[B]
 	contended contention[B]
 	due       bitmap // whom to ask at this instant
@@ -75,15 +76,19 @@ type Simulator[B any] struct {
 }
 
 // port is the state of one process's two ports and what the simulator knows of
-// the process.
+// the process, as far as every message needs it.
 type port struct {
 	sendFree int32 // when the send port is free
 	recvFree int32 // when the receive port is free
-	wake     int32 // when it asked to be woken; 0: not at all
-	claim    int32 // index of the flight that has the receive port at this instant
 	dies     int32 // when it is dead
-	queue    int32 // first of the messages that wait for the receive port
 	flags    portFlags
+}
+
+// aside is what only some messages need.
+type aside struct {
+	wake  int32 // when the process asked to be woken; 0: not at all
+	claim int32 // index of the flight that has the receive port at this instant
+	queue int32 // first of the messages that wait for the receive port
 }
 
 type portFlags uint8
@@ -142,11 +147,12 @@ func (s *Simulator[B]) prepare(machines []protocol.Machine[B], faults Faults) er
 	n := len(machines)
 	s.machines = machines
 	if len(s.ports) != n {
-		s.ports = make([]port, n)
+		s.ports, s.asides = make([]port, n), make([]aside, n)
 		s.due, s.colored = newBitmap(n), newBitmap(n)
 	}
 	for i := range s.ports {
-		s.ports[i] = port{dies: math.MaxInt32, queue: none}
+		s.ports[i] = port{dies: math.MaxInt32}
+		s.asides[i] = aside{queue: none}
 	}
 	s.due.clear()
 	s.colored.clear()
@@ -188,8 +194,8 @@ func (s *Simulator[B]) nextTime(now protocol.Time) protocol.Time {
 // something new to say, in ascending rank.
 func (s *Simulator[B]) askAll(now protocol.Time) {
 	for _, r := range s.wakeups.take(now) {
-		if p := &s.ports[r]; p.wake == int32(now) {
-			p.wake = 0
+		if w := &s.asides[r].wake; *w == int32(now) {
+			*w = 0
 			s.due.set(int(r))
 		}
 	}
@@ -225,8 +231,8 @@ func (s *Simulator[B]) ask(now protocol.Time, r int, p *port) {
 			panic(fmt.Sprintf("logp: rank %d waits at %d for %d, which is not later", r, now, a.At))
 		}
 		at := min(a.At, MaxTime+1)
-		if p.wake != int32(at) {
-			p.wake = int32(at)
+		if w := &s.asides[r].wake; *w != int32(at) {
+			*w = int32(at)
 			s.wakeups.add(at, int32(r))
 		}
 	case protocol.Done:

@@ -43,7 +43,7 @@ This command draws such trees and simulates such broadcasts in the LogP model.`,
 		SilenceErrors: true, // run prints them
 		SilenceUsage:  true, // errors say what to do
 	}
-	root.AddCommand(newTree(), newSim(), newRun(), newVersion())
+	root.AddCommand(newTree(), newSim(), newRun(), newBench(), newVersion())
 	return root
 }
 

@@ -71,6 +71,7 @@ var rules = []rule{
 	{pkg: "examples/...", may: []string{anything}, outside: []string{anything}},
 
 	{pkg: "internal/archtest"},
+	{pkg: "internal/bench", may: []string{anything}, outside: []string{anything}},
 	{pkg: "internal/draw", may: []string{"protocol", "topology", "logp"}},
 }
 

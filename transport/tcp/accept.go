@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"errors"
+	"log/slog"
 	"net"
 	"time"
 
@@ -47,7 +48,11 @@ func (t *Transport) receive(raw net.Conn) {
 	t.count.handshakes.Add(-1)
 	if err != nil {
 		t.count.refused.Add(1)
-		t.cfg.Logger.Info("connection refused", "from", raw.RemoteAddr(), "cause", err)
+		level := slog.LevelInfo
+		if errors.As(err, new(*RefusedError)) {
+			level = slog.LevelDebug // A peer, for reasons of which both know.
+		}
+		t.cfg.Logger.Log(t.ctx, level, "connection refused", "from", raw.RemoteAddr(), "cause", err)
 		return
 	}
 	t.count.accepted.Add(1)

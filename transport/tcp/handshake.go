@@ -46,7 +46,7 @@ func (s *stranger) Read(b []byte) (int, error) {
 		return 0, fmt.Errorf("more than %d bytes before the handshake was over", maxHandshake)
 	}
 	n, err := s.Conn.Read(b[:min(len(b), s.left)])
-	
+	s.left -= n
 	return n, err
 }
 

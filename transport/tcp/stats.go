@@ -15,7 +15,7 @@ type Stats struct {
 
 	Dials, DialsFailed uint64
 	Accepted           uint64 // Connections that peers have opened.
-	Refused            uint64 // Connections of strangers, or that did not match.
+	Refused            uint64 // Those of strangers, mismatches, stale or duplicate ones.
 	Flooded            uint64 // Connections closed unread: too many in handshake.
 
 	DroppedFull  uint64 // Not taken by Send: the queue was full.
