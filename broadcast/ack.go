@@ -65,7 +65,7 @@ func (k *ackPart) hear(p *Process, now protocol.Time, m *Message) {
 func (k *ackPart) next(p *Process, now protocol.Time, a *Action) {
 	switch k.treePart.next(p, now, a); {
 	case a.Verb != protocol.Done:
-	case len(k.acked) < int(k.sent):
+	case len(k.acked) < int(p.sent):
 		a.Wait()
 	case p.rank() != p.plan.root && !k.over:
 		k.over = true

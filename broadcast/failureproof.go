@@ -55,6 +55,7 @@ func (f FailureProof) parts(n int) []corrector {
 type failureProofPart struct {
 	need    int // f + 1
 	timeout protocol.Time
+	colored protocol.Time
 	flank   [sides]flank
 	turn    side
 	sos     bool
@@ -69,8 +70,8 @@ type flank struct {
 	final bool             // the round that tells of f others has begun
 }
 
-func (f *failureProofPart) begin(*Process, protocol.Time) {
-	*f = failureProofPart{need: f.need, timeout: f.timeout, turn: right}
+func (f *failureProofPart) begin(_ *Process, now protocol.Time) {
+	*f = failureProofPart{need: f.need, timeout: f.timeout, colored: now, turn: right}
 }
 
 // hear learns of the sender and of all it knows behind it.
@@ -159,8 +160,8 @@ func (f *failureProofPart) await(p *Process, now protocol.Time, a *Action) {
 	switch {
 	case f.vouched(p) >= f.need:
 		a.Wait() // an SOS may still come by, and is passed on
-	case now < p.colored+f.timeout:
-		a.WaitUntil(p.colored + f.timeout)
+	case now < f.colored+f.timeout:
+		a.WaitUntil(f.colored + f.timeout)
 	default:
 		f.sos = true
 		f.call(p, a)

@@ -53,7 +53,10 @@ func (g *gossipPart) begin(p *Process, _ protocol.Time, _ *Message) {
 func (g *gossipPart) hear(*Process, protocol.Time, *Message) {}
 
 func (g *gossipPart) next(p *Process, now protocol.Time, a *Action) {
-	clock := now - p.epoch
+	clock := now
+	if p.plan.hop != 0 {
+		clock -= p.began
+	}
 	if clock >= g.until || p.plan.ring.Size == 1 {
 		a.Done()
 		return

@@ -145,14 +145,18 @@ func (c *Config) check() error {
 	return c.Correction.check(c)
 }
 
-// epoch estimates when the broadcast began from the message that colored a
-// process: gossip carries the sender's clock for that (Corrected Gossip,
-// Algorithm 1). Without clocks in messages, time 0 is common.
-func (p *Plan) epoch(now protocol.Time, m *Message) protocol.Time {
-	if p.hop == 0 || m.Phase == protocol.Correction || m.From == protocol.NoRank {
+// beginning is the time a process reckons from that m has colored: now; but
+// where messages carry a clock, when the broadcast began, as far as it tells
+// (Corrected Gossip, Algorithm 1).
+func (p *Plan) beginning(now protocol.Time, m *Message) protocol.Time {
+	switch {
+	case p.hop == 0:
+		return now
+	case m.Phase == protocol.Correction || m.From == protocol.NoRank:
 		return 0
+	default:
+		return now - p.hop - protocol.Time(m.Body.Clock)
 	}
-	return now - p.hop - protocol.Time(m.Body.Clock)
 }
 
 // NeedsDetector reports whether the broadcast only works with a failure

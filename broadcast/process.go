@@ -10,9 +10,9 @@ type Process struct {
 	plan          *Plan
 	dissemination disseminator
 	correction    corrector     // nil: none
-	colored       protocol.Time // when the process got the message
-	epoch         protocol.Time // when the broadcast began, as far as it can tell
+	began         protocol.Time // when it was colored; with a clock in messages, when the broadcast began
 	place         int32         // the rank
+	sent          int32         // how many messages dissemination has sent
 	stage         stage
 	corrected     bool // colored by correction, not in time by dissemination
 }
@@ -80,7 +80,7 @@ func (p *Process) Receive(now protocol.Time, m *protocol.Message[Body]) {
 func (p *Process) Next(now protocol.Time, a *protocol.Action[Body]) {
 	switch p.stage {
 	case correcting:
-		if start := p.epoch + p.plan.at; now < start {
+		if start := p.start(); now < start {
 			a.WaitUntil(start)
 			return
 		}
@@ -118,12 +118,11 @@ type observer interface {
 
 // color makes the process colored by m.
 func (p *Process) color(now protocol.Time, m *Message) {
-	p.colored = now
-	p.epoch = p.plan.epoch(now, m)
+	p.began = p.plan.beginning(now, m)
 	// What arrives at the very start of correction still counts as
 	// dissemination; what arrives later came too late to take part.
 	synchronized := p.plan.start == Synchronized
-	p.corrected = m.Phase == protocol.Correction || synchronized && now > p.epoch+p.plan.at
+	p.corrected = m.Phase == protocol.Correction || synchronized && now > p.start()
 	p.stage = spreading
 	if p.corrected && synchronized {
 		p.joinLate(now)
@@ -133,6 +132,14 @@ func (p *Process) color(now protocol.Time, m *Message) {
 	if p.correction != nil {
 		p.correction.begin(p, now)
 	}
+}
+
+// start is when correction may start here.
+func (p *Process) start() protocol.Time {
+	if p.plan.hop == 0 {
+		return p.plan.at
+	}
+	return p.began + p.plan.at
 }
 
 // joinLate settles what a process does that correction colored after a
@@ -158,7 +165,7 @@ func (p *Process) takesPart() bool {
 // Reset makes the process as good as new, for another broadcast by the same
 // plan.
 func (p *Process) Reset() {
-	p.epoch, p.stage, p.corrected, p.colored = 0, uncolored, false, 0
+	p.began, p.sent, p.stage, p.corrected = 0, 0, uncolored, false
 	if p.plan.detector {
 		p.dissemination.(observer).forget()
 	}

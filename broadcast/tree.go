@@ -40,26 +40,24 @@ func (t Tree) parts(n int) []disseminator {
 	return slab(n, treePart{}, func(p *treePart) disseminator { return p })
 }
 
-type treePart struct {
-	sent int32 // children sent to
-}
+type treePart struct{}
 
-func (t *treePart) begin(*Process, protocol.Time, *Message) { t.sent = 0 }
+func (t *treePart) begin(*Process, protocol.Time, *Message) {}
 
 // hear ignores later copies: the process is colored.
 func (t *treePart) hear(*Process, protocol.Time, *Message) {}
 
 func (t *treePart) next(p *Process, _ protocol.Time, a *Action) {
-	child, ok := p.plan.tree.Child(p.rank(), int(t.sent))
+	child, ok := p.plan.tree.Child(p.rank(), int(p.sent))
 	if !ok {
 		a.Done()
 		return
 	}
-	t.sent++
+	p.sent++
 	p.passOn(child, a)
 }
 
 // passOn sends the payload to a rank chosen when the process was colored.
 func (p *Process) passOn(to protocol.Rank, a *Action) {
-	a.SendQueued(p.colored, protocol.Dissemination, to, Body{Kind: Payload})
+	a.SendQueued(p.began, protocol.Dissemination, to, Body{Kind: Payload})
 }

@@ -119,10 +119,11 @@ func (s *Simulator[B]) mayStillSend(now protocol.Time, r int, phase protocol.Pha
 
 // report tells every live machine that listens of a death.
 func (s *Simulator[B]) report(now protocol.Time, failed protocol.Rank) {
-	for r, m := range s.machines {
-		if o, ok := m.(protocol.Observer); ok && s.ports[r].dies > int32(now) {
+	for r := range s.ports {
+		p := &s.ports[r]
+		if o, ok := p.machine.(protocol.Observer); ok && p.dies > int32(now) {
 			o.Report(now, failed)
-			if s.ports[r].flags&done == 0 {
+			if p.flags&done == 0 {
 				s.due.set(r)
 			}
 		}

@@ -85,7 +85,7 @@ func (s *Simulator[B]) claim(now protocol.Time, batch []flight[B]) {
 
 // wait queues a message for a busy port, and sees to it that the port is
 // looked at when the receive after the current one ends.
-func (s *Simulator[B]) wait(p *port, f *flight[B]) {
+func (s *Simulator[B]) wait(p *port[B], f *flight[B]) {
 	if p.flags&waiting == 0 {
 		p.flags |= waiting
 		s.contended.watch(f.to, protocol.Time(p.recvFree)+s.params.O)
@@ -114,7 +114,7 @@ func (s *Simulator[B]) serveWaiting(now protocol.Time) {
 }
 
 // deliver hands a message to its machine at the end of the receive.
-func (s *Simulator[B]) deliver(now protocol.Time, f *flight[B], p *port) {
+func (s *Simulator[B]) deliver(now protocol.Time, f *flight[B], p *port[B]) {
 	s.result.Quiescence = now
 	if p.dies <= int32(now) {
 		return // died while receiving
@@ -127,8 +127,8 @@ func (s *Simulator[B]) deliver(now protocol.Time, f *flight[B], p *port) {
 		return // it never sends again and has its result: nothing left to learn
 	}
 	s.message.From, s.message.Phase, s.message.Body = protocol.Rank(f.from), f.phase, f.body
-	s.machines[to].Receive(now, &s.message)
-	if p.flags&complete == 0 && s.machines[to].Complete() {
+	p.machine.Receive(now, &s.message)
+	if p.flags&complete == 0 && p.machine.Complete() {
 		s.complete(now, f, p)
 	}
 	if p.flags&done == 0 && p.sendFree <= int32(now) {
@@ -137,7 +137,7 @@ func (s *Simulator[B]) deliver(now protocol.Time, f *flight[B], p *port) {
 }
 
 // complete notes that a process has got the message.
-func (s *Simulator[B]) complete(now protocol.Time, f *flight[B], p *port) {
+func (s *Simulator[B]) complete(now protocol.Time, f *flight[B], p *port[B]) {
 	p.flags |= complete
 	s.result.Coloring = now
 	if f.phase == protocol.Dissemination {

@@ -60,8 +60,7 @@ type Simulator[B any] struct {
 	// broadcast that only the root starts.
 	Initiators []protocol.Rank
 
-	machines  []protocol.Machine[B]
-	ports     []port
+	ports     []port[B]
 	asides    []aside
 	flights   calendar[B]
 	contended contention[B]
@@ -75,9 +74,10 @@ type Simulator[B any] struct {
 	starts    protocol.Time // of the first correction send; -1: none yet
 }
 
-// port is the state of one process's two ports and what the simulator knows of
-// the process, as far as every message needs it.
-type port struct {
+// port is one process as the simulator sees it, as far as every message needs
+// it: its machine and its two ports.
+type port[B any] struct {
+	machine  protocol.Machine[B]
 	sendFree int32 // when the send port is free
 	recvFree int32 // when the receive port is free
 	dies     int32 // when it is dead
@@ -145,13 +145,12 @@ func (s *Simulator[B]) prepare(machines []protocol.Machine[B], faults Faults) er
 		return err
 	}
 	n := len(machines)
-	s.machines = machines
 	if len(s.ports) != n {
-		s.ports, s.asides = make([]port, n), make([]aside, n)
+		s.ports, s.asides = make([]port[B], n), make([]aside, n)
 		s.due, s.colored = newBitmap(n), newBitmap(n)
 	}
-	for i := range s.ports {
-		s.ports[i] = port{dies: math.MaxInt32}
+	for i, m := range machines {
+		s.ports[i] = port[B]{machine: m, dies: math.MaxInt32}
 		s.asides[i] = aside{queue: none}
 	}
 	s.due.clear()
@@ -176,7 +175,7 @@ func (s *Simulator[B]) prepare(machines []protocol.Machine[B], faults Faults) er
 // initiate lets a machine act at time 0.
 func (s *Simulator[B]) initiate(r int) {
 	s.due.set(r)
-	if s.machines[r].Complete() {
+	if s.ports[r].machine.Complete() {
 		s.ports[r].flags |= complete
 		s.colored.set(r)
 	}
@@ -221,9 +220,9 @@ func (s *Simulator[B]) askAll(now protocol.Time) {
 }
 
 // ask pulls one machine.
-func (s *Simulator[B]) ask(now protocol.Time, r int, p *port) {
+func (s *Simulator[B]) ask(now protocol.Time, r int, p *port[B]) {
 	a := &s.action
-	switch s.machines[r].Next(now, a); a.Verb {
+	switch p.machine.Next(now, a); a.Verb {
 	case protocol.Send:
 		s.send(now, r, p, a)
 	case protocol.WaitUntil:
@@ -241,7 +240,7 @@ func (s *Simulator[B]) ask(now protocol.Time, r int, p *port) {
 }
 
 // send puts a message under way.
-func (s *Simulator[B]) send(now protocol.Time, r int, p *port, a *protocol.Action[B]) {
+func (s *Simulator[B]) send(now protocol.Time, r int, p *port[B], a *protocol.Action[B]) {
 	if p.flags&doomed != 0 && !s.mayStillSend(now, r, a.Phase) {
 		return
 	}

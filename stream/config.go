@@ -49,6 +49,10 @@ const (
 	millisecond               = 1000 * microsecond
 )
 
+// pause is how long after one correction of a stream the next may begin: what
+// comes meanwhile is mended at once.
+const pause = 2 * millisecond
+
 // patience is how long a root waits for a child whose queue is full before it
 // goes on without it, and lets it ask later.
 const patience = 200 * millisecond

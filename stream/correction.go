@@ -34,7 +34,7 @@ func (m *Member) correct(now protocol.Time, f *flow) {
 	if c.running || c.upTo == f.next || m.config.Size == 1 {
 		return
 	}
-	if again := c.began + m.delay.now; c.began != 0 && now < again {
+	if again := c.began + pause; c.began != 0 && now < again {
 		c.due = again
 		m.schedule(f, c.due)
 		return
@@ -96,7 +96,7 @@ func (m *Member) offer(to protocol.Rank, f *flow, rightward bool) {
 func (m *Member) hearOffer(now protocol.Time, f *flow, from protocol.Rank, fr *frame) {
 	if fr.with && !f.has(fr.first-1) {
 		m.stats.Early++
-		m.take(now, f, from, fr.first-1, fr.segmentOf(), true)
+		m.take(now, f, from, fr.first-1, fr.segmentOf(), byOffer)
 	}
 	if fr.first > f.next {
 		f.wanted = max(f.wanted, fr.first)

@@ -4,7 +4,7 @@
 //
 // A [Member] is one process's part, a state machine without I/O. It sends every
 // message along the root's tree at once, and lets correction follow: no clock is
-// common, so correction is overlapped, and it is made cheap by four things.
+// common, so correction is overlapped, and it is made cheap by five things.
 //
 //   - Offers instead of copies. A correction message carries the payload only if
 //     it is small; otherwise it is an offer, and who lacks the message asks.
@@ -12,6 +12,8 @@
 //     so that one corrects a whole burst.
 //   - Delayed correction. The first offer goes left at once; further ones wait
 //     for the neighbor's own, as long as measured.
+//   - Orphans are fostered. Who lives on a neighbor's corrections, because its
+//     parent in the tree is dead, asks to be sent everything from there.
 //   - Holes are asked for. Messages are numbered per root, so who has missed one
 //     knows it, and asks whoever offered it.
 //

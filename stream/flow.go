@@ -21,6 +21,8 @@ type flow struct {
 	store      store
 	partial    partial
 	relay      *broadcast.Process // finds the children; used anew for each segment
+	parent     protocol.Rank      // in the tree
+	foster     foster
 	correction correction
 	asking     asking
 	reminder   reminder

@@ -22,6 +22,8 @@ const (
 	request
 	// gone says that segments asked for are no longer kept.
 	gone
+	// adopt asks to be sent everything, as a child would be.
+	adopt
 )
 
 // frame is one message between two members, about one root's stream.
@@ -101,7 +103,7 @@ func parse(b []byte, size protocol.Rank) (frame, error) {
 		segment:     b[headSize:],
 	}
 	switch {
-	case f.kind < data || f.kind > gone:
+	case f.kind < data || f.kind > adopt:
 		return frame{}, fmt.Errorf("%w: kind %d", ErrFrame, f.kind)
 	case b[1] >= flagWith<<1:
 		return frame{}, fmt.Errorf("%w: flags %#x", ErrFrame, b[1])

@@ -43,7 +43,7 @@ type Message struct {
 // Stats counts what a member has done.
 type Stats struct {
 	Broadcast, Delivered             uint64 // messages
-	Relayed, Repaired                uint64 // segments sent along the tree, and to those who asked
+	Relayed, Fostered, Repaired      uint64 // segments sent along the tree, to orphans, and to those who asked
 	Offers, Requests                 uint64 // sent
 	Duplicates, Early, Lost, Refused uint64 // segments received twice, by correction first, given up, not taken for want of room
 	Delay                            protocol.Time
@@ -90,6 +90,8 @@ func (m *Member) open(root protocol.Rank, incarnation uint64) (*flow, error) {
 		return nil, err
 	}
 	f := &flow{root: root, incarnation: incarnation, ahead: make(map[uint64]segment), relay: plan.Process(m.config.Rank)}
+	f.parent, _ = tree.Parent(m.config.Rank)
+	f.foster.parent = protocol.NoRank
 	f.correction.due, f.asking.due, f.reminder.due = protocol.Never, protocol.Never, protocol.Never
 	m.flows[root] = f
 	return f, nil
@@ -127,9 +129,9 @@ func (m *Member) Receive(now protocol.Time, from protocol.Rank, b []byte) error 
 	}
 	switch fr.kind {
 	case data:
-		m.take(now, f, from, fr.first, fr.segmentOf(), true)
+		m.take(now, f, from, fr.first, fr.segmentOf(), byTree)
 	case repair:
-		m.take(now, f, from, fr.first, fr.segmentOf(), false)
+		m.take(now, f, from, fr.first, fr.segmentOf(), byRequest)
 		m.askOn(now, f)
 	case offer:
 		m.hearOffer(now, f, from, &fr)
@@ -137,6 +139,8 @@ func (m *Member) Receive(now protocol.Time, from protocol.Rank, b []byte) error 
 		m.answer(f, from, &fr)
 	case gone:
 		m.hearGone(now, f, &fr)
+	case adopt:
+		f.adopt(from)
 	}
 	return nil
 }
@@ -144,14 +148,28 @@ func (m *Member) Receive(now protocol.Time, from protocol.Rank, b []byte) error 
 // segmentOf copies the segment out of lent memory.
 func (f *frame) segmentOf() segment { return segment{f.begins, f.more, slices.Clone(f.segment)} }
 
+// route is the way a segment has come.
+type route uint8
+
+const (
+	byTree    route = iota // from the parent, or a foster parent
+	byOffer                // with a correction message
+	byRequest              // because it was asked for
+)
+
 // take takes a segment. One that comes along the tree, or by correction before
 // the tree, is passed on to the children; one that was asked for is not: they
 // have ring neighbors of their own to ask.
-func (m *Member) take(now protocol.Time, f *flow, from protocol.Rank, number uint64, seg segment, pass bool) {
+func (m *Member) take(now protocol.Time, f *flow, from protocol.Rank, number uint64, seg segment, how route) {
+	tree, pass := how == byTree, how != byRequest
 	if f.has(number) {
 		m.stats.Duplicates++
+		if tree && from == f.parent {
+			f.foster.orphaned = 0 // the tree feeds us, only later than correction did
+		}
 		return
 	}
+	m.notice(f, from, tree)
 	if pass {
 		m.pass(now, f, number, seg)
 	}
@@ -199,12 +217,14 @@ func (m *Member) keep(f *flow, seg segment) {
 // pass sends a segment to the children of this member in the root's tree.
 func (m *Member) pass(now protocol.Time, f *flow, number uint64, seg segment) {
 	var a broadcast.Action
+	fr := frame{kind: data, first: number, begins: seg.begins, more: seg.more, segment: seg.payload}
 	f.relay.Reset()
 	f.relay.Receive(now, &broadcast.Message{From: f.root, Phase: protocol.Dissemination})
 	for f.relay.Next(now, &a); a.Verb == protocol.Send; f.relay.Next(now, &a) {
 		m.stats.Relayed++
-		m.put(a.To, f, frame{kind: data, first: number, begins: seg.begins, more: seg.more, segment: seg.payload})
+		m.put(a.To, f, fr)
 	}
+	m.feed(f, number, fr)
 }
 
 // put queues a frame about a flow.

@@ -207,3 +207,49 @@ func FuzzReceive(f *testing.F) {
 		}
 	})
 }
+
+// A dead parent costs the first messages a correction; then somebody else feeds
+// the orphans, and a message is everywhere about as soon as without the dead.
+func TestOrphansAreFostered(t *testing.T) {
+	latency := func(dead ...int) (last protocol.Time, fostered uint64) {
+		const size = 32
+		n := newNetwork(t, size, 5, faults{}, nil)
+		for _, r := range dead {
+			n.members[r].dead = true
+		}
+		sent := map[protocol.Rank][][]byte{}
+		for i := range 40 {
+			m := message(0, i, 64)
+			sent[0] = append(sent[0], m)
+			began := n.now
+			n.broadcast(0, m)
+			for !n.everybodyHas(i + 1) {
+				n.step()
+			}
+			last = n.now - began
+		}
+		n.run(minute)
+		n.check(sent)
+		for _, h := range n.members {
+			fostered += h.Stats().Fostered
+		}
+		return last, fostered
+	}
+	without, none := latency()
+	with, some := latency(1, 2, 12)
+	if none != 0 || some == 0 || with > 2*without {
+		t.Errorf("the last message took %v with three dead (%d fostered), %v without (%d)",
+			time.Duration(with), some, time.Duration(without), none)
+	}
+}
+
+// everybodyHas reports whether all live members have that many messages of
+// root 0.
+func (n *network) everybodyHas(messages int) bool {
+	for _, h := range n.members[1:] {
+		if !h.dead && len(h.delivered[0]) < messages {
+			return false
+		}
+	}
+	return true
+}
