@@ -30,7 +30,7 @@ func (t AckTree) topology() topology.Tree { return t.Tree }
 
 func (t AckTree) hop() protocol.Time { return 0 }
 
-func (t AckTree) parts(n int) []disseminator {
+func (t AckTree) parts(n int) func(i int) disseminator {
 	return slab(n, ackPart{}, func(p *ackPart) disseminator { return p })
 }
 

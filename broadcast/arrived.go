@@ -23,7 +23,7 @@ func (Arrived) check(c *Config) error {
 
 func (Arrived) hop() protocol.Time { return 0 }
 
-func (Arrived) parts(n int) []disseminator {
+func (Arrived) parts(n int) func(i int) disseminator {
 	return slab(n, arrivedPart{}, func(p *arrivedPart) disseminator { return p })
 }
 

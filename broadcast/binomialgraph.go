@@ -24,7 +24,7 @@ func (BinomialGraph) check(c *Config) error {
 
 func (BinomialGraph) hop() protocol.Time { return 0 }
 
-func (BinomialGraph) parts(n int) []disseminator {
+func (BinomialGraph) parts(n int) func(i int) disseminator {
 	return slab(n, graphPart{}, func(p *graphPart) disseminator { return p })
 }
 

@@ -40,7 +40,7 @@ func (c Checked) check(cfg *Config) error {
 
 func (c Checked) lateDuty() bool { return false }
 
-func (c Checked) parts(n int) []corrector {
+func (c Checked) parts(n int) func(i int) corrector {
 	if c.Throttle > 0 {
 		return slab(n, throttledPart{turnTime: c.Throttle}, func(p *throttledPart) corrector { return p })
 	}

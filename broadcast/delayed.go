@@ -36,7 +36,7 @@ func (d Delayed) check(c *Config) error {
 
 func (d Delayed) lateDuty() bool { return false }
 
-func (d Delayed) parts(n int) []corrector {
+func (d Delayed) parts(n int) func(i int) corrector {
 	return slab(n, delayedPart{delay: d.Delay}, func(p *delayedPart) corrector { return p })
 }
 

@@ -47,7 +47,7 @@ func (f FailureProof) check(c *Config) error {
 // lateDuty: those colored by correction wait for f + 1 names, or call SOS.
 func (f FailureProof) lateDuty() bool { return true }
 
-func (f FailureProof) parts(n int) []corrector {
+func (f FailureProof) parts(n int) func(i int) corrector {
 	part := failureProofPart{need: f.Failures + 1, timeout: f.Timeout}
 	return slab(n, part, func(p *failureProofPart) corrector { return p })
 }

@@ -37,7 +37,7 @@ func (g Gossip) check(c *Config) error {
 
 func (g Gossip) hop() protocol.Time { return g.Hop }
 
-func (g Gossip) parts(n int) []disseminator {
+func (g Gossip) parts(n int) func(i int) disseminator {
 	return slab(n, gossipPart{until: g.Until}, func(p *gossipPart) disseminator { return p })
 }
 

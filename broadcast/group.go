@@ -16,15 +16,15 @@ func (p *Plan) Group() *Group {
 	n := int(p.ring.Size)
 	g := &Group{plan: *p, processes: make([]Process, n), machines: make([]protocol.Machine[Body], n)}
 	disseminators := p.dissemination.parts(n)
-	var correctors []corrector
+	var correctors func(i int) corrector
 	if p.correction != nil {
 		correctors = p.correction.parts(n)
 	}
 	for i := range g.processes {
 		proc := &g.processes[i]
-		proc.plan, proc.place, proc.dissemination = &g.plan, int32(i), disseminators[i]
+		proc.plan, proc.place, proc.dissemination = &g.plan, int32(i), disseminators(i)
 		if correctors != nil {
-			proc.correction = correctors[i]
+			proc.correction = correctors(i)
 		}
 		g.machines[i] = proc
 	}
@@ -45,14 +45,12 @@ func (g *Group) Machines(seed uint64) []protocol.Machine[Body] {
 // Initiators are the processes that act without having been sent anything.
 func (g *Group) Initiators() []protocol.Rank { return []protocol.Rank{g.plan.root} }
 
-// slab makes n copies of a part in one piece of memory and hands them out as
-// the interface I.
-func slab[T, I any](n int, part T, as func(*T) I) []I {
+// slab makes n copies of a part in one piece of memory, and returns how to get
+// at each as the interface I.
+func slab[T, I any](n int, part T, as func(*T) I) func(i int) I {
 	memory := make([]T, n)
-	parts := make([]I, n)
 	for i := range memory {
 		memory[i] = part
-		parts[i] = as(&memory[i])
 	}
-	return parts
+	return func(i int) I { return as(&memory[i]) }
 }

@@ -24,7 +24,7 @@ func (o Opportunistic) check(*Config) error { return checkDistance(o.Distance) }
 
 func (o Opportunistic) lateDuty() bool { return false }
 
-func (o Opportunistic) parts(n int) []corrector {
+func (o Opportunistic) parts(n int) func(i int) corrector {
 	return slab(n, opportunisticPart{distance: clamp(o.Distance)}, func(p *opportunisticPart) corrector { return p })
 }
 

@@ -26,7 +26,7 @@ func (o Optimized) check(*Config) error { return checkDistance(o.Distance) }
 
 func (o Optimized) lateDuty() bool { return false }
 
-func (o Optimized) parts(n int) []corrector {
+func (o Optimized) parts(n int) func(i int) corrector {
 	part := optimizedPart{opportunisticPart{distance: clamp(o.Distance)}}
 	return slab(n, part, func(p *optimizedPart) corrector { return p })
 }

@@ -55,7 +55,7 @@ type Dissemination interface {
 	// check says why it does not go with the rest of the plan.
 	check(c *Config) error
 	// parts makes one part per process, all in one piece of memory.
-	parts(n int) []disseminator
+	parts(n int) func(i int) disseminator
 	// hop is what a receiver adds to a message's clock to have the sender's
 	// clock of now; 0 where clocks are common or unused.
 	hop() protocol.Time
@@ -66,7 +66,7 @@ type Dissemination interface {
 type Correction interface {
 	fmt.Stringer
 	check(c *Config) error
-	parts(n int) []corrector
+	parts(n int) func(i int) corrector
 	// lateDuty says whether processes colored by a synchronized correction
 	// still have something to do.
 	lateDuty() bool
@@ -109,7 +109,7 @@ func NewPlan(c Config) (*Plan, error) {
 	if c.Correction == nil {
 		c.Start, c.At = Overlapped, 0 // nothing to start
 	}
-	_, detector := c.Dissemination.parts(1)[0].(observer)
+	_, detector := c.Dissemination.parts(1)(0).(observer)
 	return &Plan{
 		ring:           topology.Ring{Size: c.Size},
 		root:           c.Root,
@@ -165,9 +165,9 @@ func (p *Plan) NeedsDetector() bool { return p.detector }
 
 // Process makes the part of one process.
 func (p *Plan) Process(rank protocol.Rank) *Process {
-	proc := &Process{plan: p, place: int32(rank), dissemination: p.dissemination.parts(1)[0]}
+	proc := &Process{plan: p, place: int32(rank), dissemination: p.dissemination.parts(1)(0)}
 	if p.correction != nil {
-		proc.correction = p.correction.parts(1)[0]
+		proc.correction = p.correction.parts(1)(0)
 	}
 	proc.Reset()
 	return proc

@@ -28,7 +28,7 @@ func (Restarting) check(c *Config) error {
 
 func (Restarting) hop() protocol.Time { return 0 }
 
-func (Restarting) parts(n int) []disseminator {
+func (Restarting) parts(n int) func(i int) disseminator {
 	return slab(n, restartingPart{}, func(p *restartingPart) disseminator { return p })
 }
 

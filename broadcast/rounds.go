@@ -30,7 +30,7 @@ func (g GossipRounds) check(c *Config) error {
 
 func (g GossipRounds) hop() protocol.Time { return 0 }
 
-func (g GossipRounds) parts(n int) []disseminator {
+func (g GossipRounds) parts(n int) func(i int) disseminator {
 	return slab(n, roundsPart{limit: g.Limit}, func(p *roundsPart) disseminator { return p })
 }
 

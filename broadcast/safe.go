@@ -31,7 +31,7 @@ func (o Safe) check(*Config) error { return checkDistance(o.Distance) }
 
 func (o Safe) lateDuty() bool { return false }
 
-func (o Safe) parts(n int) []corrector {
+func (o Safe) parts(n int) func(i int) corrector {
 	part := safePart{opportunisticPart{distance: clamp(o.Distance)}}
 	return slab(n, part, func(p *safePart) corrector { return p })
 }

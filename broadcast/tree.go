@@ -36,7 +36,7 @@ func checkTree(t topology.Tree, c *Config) error {
 
 func (t Tree) hop() protocol.Time { return 0 }
 
-func (t Tree) parts(n int) []disseminator {
+func (t Tree) parts(n int) func(i int) disseminator {
 	return slab(n, treePart{}, func(p *treePart) disseminator { return p })
 }
 

@@ -13,6 +13,7 @@ type calendar[B any] struct {
 	steps  []step[B]
 	opened *step[B] // the step that sends are added to
 	total  int
+	most   int // sends in one step: one per process
 }
 
 // step is the sends of one instant, in order of sender.
@@ -22,7 +23,8 @@ type step[B any] struct {
 	queued  bool     // some were decided before, so their order of receipt is not that of the list
 }
 
-func (c *calendar[B]) reset(hop int) {
+func (c *calendar[B]) reset(hop, processes int) {
+	c.most = processes
 	if len(c.steps) != hop+1 {
 		c.steps = make([]step[B], hop+1)
 	}
@@ -43,7 +45,7 @@ func (c *calendar[B]) add(from uint32) *flight[B] {
 	s := c.opened
 	n := len(s.flights)
 	if n == cap(s.flights) {
-		s.flights = slices.Grow(s.flights, 1)
+		s.grow(c.most)
 	}
 	s.flights = s.flights[:n+1]
 	s.senders = append(s.senders, from)
@@ -57,6 +59,18 @@ func (c *calendar[B]) add(from uint32) *flight[B] {
 func (c *calendar[B]) close(s *step[B]) {
 	c.total -= len(s.flights)
 	s.clear()
+}
+
+// grow makes room for more sends. A step that many take part in will soon have
+// all of them, so it gets room for all at once: doubling would leave as much
+// memory behind again.
+func (s *step[B]) grow(most int) {
+	room := max(2*cap(s.flights), 1024)
+	if room > most/16 {
+		room = most
+	}
+	room -= len(s.flights)
+	s.flights, s.senders = slices.Grow(s.flights, room), slices.Grow(s.senders, room)
 }
 
 func (s *step[B]) clear() { s.flights, s.senders, s.queued = s.flights[:0], s.senders[:0], false }

@@ -155,7 +155,7 @@ func (s *Simulator[B]) prepare(machines []protocol.Machine[B], faults Faults) er
 	}
 	s.due.clear()
 	s.colored.clear()
-	s.flights.reset(int(s.params.Hop()))
+	s.flights.reset(int(s.params.Hop()), n)
 	s.contended.reset(int(s.params.O))
 	s.wakeups.reset()
 	s.result = Result{}
