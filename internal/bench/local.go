@@ -1,0 +1,165 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// settling is how long a group is left alone after a burst, so that what it still
+// has to do falls on its own account and not on whoever has the next turn.
+const settling = 2 * time.Millisecond
+
+// local is a group whose members are all in this process.
+type local struct {
+	plan      *plan
+	members   []member    // nil: dead
+	receivers []*receiver // of rank 0, nobody's
+	payload   []byte
+	bursts    uint64
+
+	// state is the number of the burst that is awaited and, in its low half,
+	// how many members have yet to get it. Both change at once: a member may be
+	// late, with a burst that is no longer awaited.
+	state atomic.Uint64
+	done  chan arrival
+}
+
+// arrival is when the last member had a burst.
+type arrival struct {
+	burst uint64
+	at    time.Time
+}
+
+func newLocal(p *plan) (_ *local, err error) {
+	listeners, addresses, err := p.listen()
+	if err != nil {
+		return nil, err
+	}
+	g := &local{
+		plan: p, members: make([]member, p.members), receivers: make([]*receiver, p.members),
+		payload: make([]byte, p.size), done: make(chan arrival, 16),
+	}
+	for rank, l := range listeners {
+		if l == nil {
+			continue
+		}
+		g.receivers[rank] = &receiver{size: p.size, burst: p.burst, arrived: g.arrived}
+		m, err := p.system.start(seat{"bench", rank, addresses, l}, g.receivers[rank])
+		if err != nil {
+			closeListeners(listeners[rank:])
+			return nil, errors.Join(fmt.Errorf("bench: %s, rank %d: %w", p.system.name, rank, err), g.close())
+		}
+		g.members[rank] = m
+	}
+	return g, nil
+}
+
+// arrived is what a member calls that has a burst. The last one takes the time.
+func (g *local) arrived(burst uint64) {
+	for {
+		state := g.state.Load()
+		if state>>32 != burst || uint32(state) == 0 {
+			return
+		}
+		if g.state.CompareAndSwap(state, state-1) {
+			if uint32(state) == 1 {
+				g.done <- arrival{burst, time.Now()}
+			}
+			return
+		}
+	}
+}
+
+func (g *local) broadcast(ctx context.Context, limit time.Duration) (outcome, error) {
+	before := g.least()
+	cpu := processorTime()
+	g.bursts++
+	g.state.Store(g.bursts<<32 | uint64(g.plan.reachable))
+
+	timed, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	start := time.Now()
+	// Without the limit: what is given up halfway would have no number.
+	if err := g.members[0].broadcast(ctx, g.payload, (g.bursts-1)*uint64(g.plan.burst), g.plan.burst); err != nil {
+		return outcome{}, err
+	}
+	end := g.wait(timed)
+	time.Sleep(settling)
+	o := outcome{cpu: processorTime() - cpu}
+	switch {
+	case g.plan.reachable < g.plan.live()-1:
+	case !end.IsZero():
+		o.complete, o.took = g.plan.burst, end.Sub(start)
+	default:
+		o.complete = min(int(g.least()-before), g.plan.burst-1)
+	}
+	return o, g.wrong()
+}
+
+// wait returns when the last member had the burst, or the zero time if that is
+// too late.
+func (g *local) wait(ctx context.Context) time.Time {
+	if g.plan.reachable == 0 {
+		return time.Time{}
+	}
+	for {
+		select {
+		case last := <-g.done:
+			if last.burst == g.bursts {
+				return last.at
+			}
+		case <-ctx.Done():
+			return time.Time{}
+		}
+	}
+}
+
+// least is how many messages every live member has.
+func (g *local) least() uint64 {
+	least := g.bursts * uint64(g.plan.burst)
+	for rank, r := range g.receivers {
+		if rank != 0 && r != nil {
+			least = min(least, r.count.Load())
+		}
+	}
+	return least
+}
+
+// wrong is what was wrong with what arrived.
+func (g *local) wrong() error {
+	for rank, r := range g.receivers {
+		if r == nil {
+			continue
+		}
+		if err := r.err(); err != nil {
+			return fmt.Errorf("bench: %s, rank %d: %w", g.plan.system.name, rank, err)
+		}
+	}
+	return nil
+}
+
+func (g *local) counts() (counts, error) {
+	var sum counts
+	for _, m := range g.members {
+		if m != nil {
+			sum = sum.plus(m.counts())
+		}
+	}
+	return sum, nil
+}
+
+func (g *local) close() error {
+	errs := make([]error, len(g.members))
+	var closing sync.WaitGroup
+	for rank, m := range g.members {
+		if m != nil {
+			closing.Go(func() { errs[rank] = m.close() })
+		}
+	}
+	closing.Wait()
+	return errors.Join(errs...)
+}

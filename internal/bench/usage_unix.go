@@ -1,0 +1,42 @@
+//go:build unix
+
+package bench
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+)
+
+// processorTime is what this process has used.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// filesOfOurOwn is what the process needs besides members' sockets.
+const filesOfOurOwn = 64
+
+// checkOpenFiles says what to do before the work fails half way.
+func checkOpenFiles(c *Config) error {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return nil // then the system will say
+	}
+	each := 0
+	for _, name := range c.Systems {
+		if s, ok := systemOf(name); ok && !c.Processes {
+			each += s.files
+		} else {
+			each += filesPerProcess
+		}
+	}
+	need, have := uint64(filesOfOurOwn+each*len(c.Dead)*c.Members), uint64(limit.Cur)
+	if need > have {
+		return fmt.Errorf("--members %d: about %d files would be open, and the limit is %d: raise it by ulimit -n %d, or choose fewer members, --dead or --compare", c.Members, need, have, need)
+	}
+	return nil
+}
