@@ -108,16 +108,16 @@ func (n *Node) now() protocol.Time { return protocol.Time(time.Since(n.start)) +
 
 // settle sends all the protocol wants to send, and sets the timer for the rest.
 func (n *Node) settle() {
+	now := n.now()
 	for {
-		to, frame, ok := n.config.Protocol.Next(n.now())
+		to, frame, ok := n.config.Protocol.Next(now)
 		if !ok {
 			break
 		}
 		if err := n.config.Transport.Send(to, frame); err != nil {
-			n.config.Protocol.Unsent(n.now(), errors.Is(err, transport.ErrFull))
+			n.config.Protocol.Unsent(now, errors.Is(err, transport.ErrFull))
 		}
 	}
-	now := n.now()
 	if n.config.Settled != nil {
 		n.config.Settled(now)
 	}

@@ -49,9 +49,13 @@ const (
 	millisecond               = 1000 * microsecond
 )
 
-// pause is how long after one correction of a stream the next may begin: what
-// comes meanwhile is mended at once.
-const pause = 2 * millisecond
+// lead is how long after a message its correction begins, and pause how long
+// after one correction of a stream the next may: the tree has its way first,
+// and what comes meanwhile is mended at once.
+const (
+	lead  = 1 * millisecond
+	pause = 2 * millisecond
+)
 
 // patience is how long a root waits for a child whose queue is full before it
 // goes on without it, and lets it ask later.

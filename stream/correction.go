@@ -15,6 +15,7 @@ type correction struct {
 	began   protocol.Time
 	due     protocol.Time // when to pull again
 	running bool
+	asked   bool // it has asked to the right: what it hears then is an answer
 }
 
 // planCorrection makes the plan of correction with the delay as measured.
@@ -27,25 +28,27 @@ func (m *Member) planCorrection() (err error) {
 	return err
 }
 
-// correct begins a correction for what has arrived, unless one is running; one
-// that follows closely on another waits a little, to mend more at once.
+// correct has a correction begin before long for what has arrived, unless one
+// is running or about to. It leaves the tree a moment to be done first, and
+// follows the last one at some distance, to mend more at once.
 func (m *Member) correct(now protocol.Time, f *flow) {
 	c := &f.correction
-	if c.running || c.upTo == f.next || m.config.Size == 1 {
+	if c.running || c.due != protocol.Never || c.upTo == f.next || m.config.Size == 1 {
 		return
 	}
-	if again := c.began + pause; c.began != 0 && now < again {
-		c.due = again
-		m.schedule(f, c.due)
-		return
-	}
+	c.due = max(now+lead, c.began+pause)
+	m.schedule(f, c.due)
+}
+
+// begin starts a correction of everything that is here.
+func (m *Member) begin(now protocol.Time, f *flow) {
+	c := &f.correction
 	if c.plan != m.mend {
 		c.plan, c.process = m.mend, m.mend.Process(m.config.Rank)
 	}
 	c.process.Reset()
 	c.process.Receive(now, &broadcast.Message{From: f.root, Phase: protocol.Dissemination})
-	c.upTo, c.began, c.running = f.next, now, true
-	m.runCorrection(now, f)
+	c.upTo, c.began, c.running, c.asked = f.next, now, true, false
 }
 
 // runCorrection pulls the correction as far as it goes now.
@@ -53,8 +56,7 @@ func (m *Member) runCorrection(now protocol.Time, f *flow) {
 	c := &f.correction
 	c.due = protocol.Never
 	if !c.running {
-		m.correct(now, f)
-		return
+		m.begin(now, f)
 	}
 	var a broadcast.Action
 	for {
@@ -64,6 +66,7 @@ func (m *Member) runCorrection(now protocol.Time, f *flow) {
 			if a.Body.Kind == broadcast.Rightward {
 				// An answer takes a round trip. Asking further out in the
 				// meantime, as the model does every o, would ask everybody.
+				c.asked = true
 				c.due = now + m.delay.now/2
 				m.schedule(f, c.due)
 				return
@@ -109,7 +112,9 @@ func (m *Member) hearOffer(now protocol.Time, f *flow, from protocol.Rank, fr *f
 		// left, it immediately replies to stop the sender."
 		m.offer(from, f, false)
 	case !fr.rightward && c.running && fr.first >= c.upTo:
-		m.measure(now - c.began)
+		if !c.asked {
+			m.measure(now - c.began)
+		}
 		c.process.Receive(now, &broadcast.Message{
 			From: from, Phase: protocol.Correction, Body: broadcast.Body{Kind: broadcast.Leftward},
 		})
