@@ -49,12 +49,14 @@ const (
 	millisecond               = 1000 * microsecond
 )
 
-// lead is how long after a message its correction begins, and pause how long
-// after one correction of a stream the next may: the tree has its way first,
-// and what comes meanwhile is mended at once.
+// A correction begins as long after a message as its neighbors' messages are
+// usually apart, within minLead and maxLead: the tree has its way first. pause is
+// how long after one correction of a stream the next may begin: what comes
+// meanwhile is mended at once.
 const (
-	lead  = 1 * millisecond
-	pause = 2 * millisecond
+	minLead = 1 * millisecond
+	maxLead = 10 * millisecond
+	pause   = 2 * millisecond
 )
 
 // patience is how long a root waits for a child whose queue is full before it

@@ -36,7 +36,7 @@ func (m *Member) correct(now protocol.Time, f *flow) {
 	if c.running || c.due != protocol.Never || c.upTo == f.next || m.config.Size == 1 {
 		return
 	}
-	c.due = max(now+lead, c.began+pause)
+	c.due = max(now+min(max(m.delay.now, minLead), maxLead), c.began+pause)
 	m.schedule(f, c.due)
 }
 
