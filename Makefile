@@ -42,6 +42,15 @@ fuzz: ## run each fuzz target for FUZZTIME (default: 5s)
 full: ## run the full-size tests: up to two hours
 	PLEACH_FULL=1 go test -timeout 120m ./broadcast/... ./logp/... ./experiments/...
 
+SEEDS ?= 100
+
+.PHONY: soak
+soak: ## deliver under killing with SEEDS different seeds (default: 100)
+	go test -c -o bin/delivery.test .
+	for seed in $$(seq 1 $(SEEDS)); do \
+		PLEACH_SEED=$$seed bin/delivery.test -test.run DeliveryUnderKilling || exit 1; \
+	done
+
 .PHONY: ci
 ci: ## run what a change must pass
 	.ci/run

@@ -140,7 +140,7 @@ func words(list []string) string {
 // noArguments says more than cobra, which calls a stray word a command.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return fmt.Errorf("%q: pleach %s takes flags only, see pleach %[2]s --help", args[0], cmd.Name())
+		return fmt.Errorf("%q: %s takes flags only, see %[2]s --help", args[0], cmd.CommandPath())
 	}
 	return nil
 }
