@@ -62,6 +62,9 @@ func (c *checkedPart) hear(p *Process, _ protocol.Time, m *Message) {
 	c.heard[s] = min(c.heard[s], p.distance(s, m.From))
 }
 
+// next takes turns between the sides that are not finished. Who hears from
+// nobody ends when its two ways have met; the authors' simulator lets them
+// overlap by one, and so do we, to agree with it.
 func (c *checkedPart) next(p *Process, _ protocol.Time, a *Action) {
 	s := c.turn
 	if c.finished(s) {

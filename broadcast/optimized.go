@@ -11,9 +11,10 @@ import (
 // process 23. With d = 8, 23 surely sends messages to processes 22, …, 15, so
 // 19 has to send only to processes 14, …, 11" (Corrected Trees §3.3).
 //
-// The rule is not safe, although the paper says so: two messages may cross,
-// each process then relies on the other, and both leave out the same ranks. It
-// is kept to reproduce the paper. [Safe] saves about as much and is safe.
+// The rule is not safe from d = 3 on, although the paper says so: two messages
+// may cross, each process then relies on the other, and both leave out the same
+// ranks. It is kept to reproduce the paper. [Safe] saves about as much and is
+// safe.
 type Optimized struct {
 	// Distance is d, per side.
 	Distance protocol.Rank

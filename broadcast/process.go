@@ -68,10 +68,11 @@ func (p *Process) Receive(now protocol.Time, m *protocol.Message[Body]) {
 	if p.stage == finished {
 		return
 	}
-	if m.Phase == protocol.Correction {
-		p.correction.hear(p, now, m)
-	} else {
+	switch {
+	case m.Phase != protocol.Correction:
 		p.dissemination.hear(p, now, m)
+	case p.correction != nil:
+		p.correction.hear(p, now, m)
 	}
 }
 
