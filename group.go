@@ -25,6 +25,9 @@ type Group struct {
 	waiting int           // segments that were not, when last looked at
 	done    chan struct{} // closed by Close
 	closing sync.Once
+
+	mu    sync.Mutex
+	taken []stream.Message // from the member, for Messages to yield
 }
 
 // Message is a message from another member.
@@ -142,15 +145,44 @@ func (g *Group) wait(ctx context.Context, sign <-chan struct{}, try func(now pro
 // they are held back at others, and still come, as long as those keep them.
 func (g *Group) Messages(ctx context.Context) iter.Seq[Message] {
 	return func(yield func(Message) bool) {
-		for {
-			var m stream.Message
-			err := g.wait(ctx, g.arrived, func(now protocol.Time) (ok bool) {
-				m, ok = g.member.Deliver(now)
-				return ok
-			})
+		for ctx.Err() == nil {
+			m, err := g.next(ctx)
 			if err != nil || !yield(Message{Root: int(m.Root), Data: m.Data, Lost: m.Lost}) {
 				return
 			}
+		}
+	}
+}
+
+// takeAtOnce is how many messages are taken from the member at a time: taking
+// each alone would spend more on the member's lock than on the message.
+const takeAtOnce = 32
+
+// next returns the next message, as soon as there is one.
+func (g *Group) next(ctx context.Context) (stream.Message, error) {
+	for {
+		g.mu.Lock()
+		if len(g.taken) > 0 {
+			m := g.taken[0]
+			g.taken = g.taken[1:]
+			g.mu.Unlock()
+			return m, nil
+		}
+		g.mu.Unlock()
+		err := g.wait(ctx, g.arrived, func(now protocol.Time) bool {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			for len(g.taken) < takeAtOnce {
+				m, ok := g.member.Deliver(now)
+				if !ok {
+					break
+				}
+				g.taken = append(g.taken, m)
+			}
+			return len(g.taken) > 0
+		})
+		if err != nil {
+			return stream.Message{}, err
 		}
 	}
 }
