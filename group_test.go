@@ -13,6 +13,8 @@ import (
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/stream"
+	"github.com/pleach-go/pleach/transport"
+	"github.com/pleach-go/pleach/transport/fault"
 	"github.com/pleach-go/pleach/transport/mem"
 	"github.com/pleach-go/pleach/transport/tcp"
 )
@@ -34,6 +36,12 @@ func joinMem(t *testing.T, size int) ([]*pleach.Group, *mem.Network) {
 // joinTCP makes a group of members in this process, over loopback.
 func joinTCP(t *testing.T, size int) []*pleach.Group {
 	t.Helper()
+	return joinTCPThrough(t, size, func(_ protocol.Rank, inner transport.Transport) transport.Transport { return inner })
+}
+
+// joinTCPThrough does so with every transport wrapped.
+func joinTCPThrough(t *testing.T, size int, wrap func(protocol.Rank, transport.Transport) transport.Transport) []*pleach.Group {
+	t.Helper()
 	listeners := make([]net.Listener, size)
 	addresses := make([]string, size)
 	for r := range listeners {
@@ -45,12 +53,12 @@ func joinTCP(t *testing.T, size int) []*pleach.Group {
 	}
 	groups := make([]*pleach.Group, size)
 	for r := range groups {
-		transport, err := tcp.New(tcp.Config{Group: "test", Rank: protocol.Rank(r), Addresses: addresses, Listener: listeners[r]})
+		inner, err := tcp.New(tcp.Config{Group: "test", Rank: protocol.Rank(r), Addresses: addresses, Listener: listeners[r]})
 		if err != nil {
 			t.Fatal(err)
 		}
 		groups[r] = join(t, pleach.Config{
-			Transport: transport,
+			Transport: wrap(protocol.Rank(r), inner),
 			Stream:    stream.Config{Rank: protocol.Rank(r), Size: protocol.Rank(size)},
 		})
 	}
@@ -160,6 +168,34 @@ func TestGroupWithUnknownDead(t *testing.T) {
 		}
 	}
 	everybody(t, groups, dead, 20, func(i int) int { return i * 3000 })
+}
+
+// A network that loses, duplicates and reorders frames, breaks connections, and
+// cuts members off for a while.
+func TestGroupOnABadNetwork(t *testing.T) {
+	bad := fault.New(1, fault.Config{})
+	groups := joinTCPThrough(t, 10, bad.Wrap)
+	script, err := fault.Parse(`
+		drop 5%
+		duplicate 5%
+		reorder 5% within 3ms
+		at 50ms  reset 2
+		at 80ms  freeze 5
+		at 100ms partition 0-6 | 7-9
+		at 400ms heal
+		at 450ms thaw 5
+		at 500ms reset 7`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ran sync.WaitGroup
+	ran.Go(func() {
+		if err := bad.Run(t.Context(), script); err != nil {
+			t.Error(err)
+		}
+	})
+	everybody(t, groups, nil, 60, func(i int) int { return i * 500 })
+	ran.Wait()
 }
 
 // A message of many segments.
