@@ -147,6 +147,23 @@ func TestSlowProgram(t *testing.T) {
 	n.check(map[protocol.Rank][][]byte{0: sent})
 }
 
+// What only a dead member had is asked for a while, not forever.
+func TestUnobtainable(t *testing.T) {
+	n := newNetwork(t, 4, 1, faults{}, nil)
+	// Rank 1 hears of three segments of root 0, and then root 0 is dead.
+	if err := n.members[1].Receive(n.now, 0, []byte{
+		3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 3,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	n.members[0].dead = true
+	n.pump(n.members[1])
+	n.run(minute)
+	if asked := n.members[1].Stats().Requests; asked == 0 {
+		t.Error("nobody was asked")
+	}
+}
+
 // At full rate one correction mends many messages.
 func TestCorrectionIsAmortized(t *testing.T) {
 	const size, messages = 16, 2000

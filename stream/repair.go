@@ -20,6 +20,7 @@ type asking struct {
 const (
 	maxSources = 4
 	maxTries   = 12 // before a hole that others no longer keep is given up
+	restAfter  = 60 // before one that nobody seems to have is left alone
 )
 
 // ask notes that a peer has more than is here, and asks before long. The tree's
@@ -52,6 +53,10 @@ func (m *Member) request(now protocol.Time, f *flow) {
 	}
 	if a.tries >= maxTries && a.told > 0 && a.gone > f.next {
 		m.giveUp(now, f, a.gone)
+		return
+	}
+	if a.tries >= restAfter {
+		a.tries = 0 // nobody alive has it; the next offer makes it worth asking again
 		return
 	}
 	end := min(f.wanted, f.next+askAtOnce)
