@@ -1,7 +1,9 @@
 package pleach
 
 import (
+	"cmp"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -19,7 +21,8 @@ import (
 // torchrun, a Kubernetes Indexed Job): who is who is then read from the
 // environment.
 type Config struct {
-	// Group names the group: members of different groups do not talk.
+	// Group names the group: members of different groups do not talk. Empty:
+	// what the launcher calls it.
 	Group string
 	// Addresses are the members' addresses, host:port, by rank; Rank is this
 	// process's place among them. Without addresses, both come from the
@@ -57,6 +60,7 @@ func (c *Config) settle() (transport.Transport, error) {
 			return nil, err
 		}
 	}
+	place.Group = cmp.Or(c.Group, place.Group)
 	c.Stream.Rank, c.Stream.Size = place.Rank, place.Size
 	listener, err := place.Listener()
 	if err != nil {
@@ -67,7 +71,7 @@ func (c *Config) settle() (transport.Transport, error) {
 		Incarnation: c.Stream.Incarnation, TLS: c.TLS, Logger: c.Logger,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("transport: %w", err)
+		return nil, errors.Join(fmt.Errorf("transport: %w", err), listener.Close())
 	}
 	return t, nil
 }

@@ -83,9 +83,9 @@ func (g *Group) Size() int { return int(g.config.Stream.Size) }
 // even if others die, unless this process dies before what it has handed to its
 // operating system has left. The data is the caller's again.
 //
-// It waits while too much is waiting to be sent, but not for members that are
-// dead or slow; ctx bounds the wait. A message whose context ends it halfway
-// reaches nobody.
+// It waits while too much is waiting to be sent, and once, briefly, for a member
+// that has become slow; ctx bounds the wait. If ctx ends it, a message that was
+// only partly taken reaches nobody; one that was taken as a whole is still sent.
 func (g *Group) Broadcast(ctx context.Context, data []byte) error {
 	select {
 	case g.turn <- struct{}{}:
@@ -94,6 +94,9 @@ func (g *Group) Broadcast(ctx context.Context, data []byte) error {
 		return g.failed(ctx.Err())
 	case <-g.done:
 		return ErrClosed
+	}
+	if most := g.member.MaxMessage(); len(data) > most {
+		return g.failed(fmt.Errorf("%d bytes are too long: %d at most (Config.Stream.MaxMessage)", len(data), most))
 	}
 	size := g.member.SegmentSize()
 	for first := true; first || len(data) > 0; first = false {

@@ -84,7 +84,7 @@ func (m *Member) runCorrection(now protocol.Time, f *flow) {
 }
 
 // offer tells a peer what is here of a root's stream. A last segment that is
-// small, and alone in its burst, goes along.
+// small goes along.
 func (m *Member) offer(to protocol.Rank, f *flow, rightward bool) {
 	fr := frame{kind: offer, first: f.next, rightward: rightward}
 	if seg, ok := f.store.get(f.next - 1); ok && f.next > 0 && len(seg.payload) <= m.config.InlineSize {

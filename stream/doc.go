@@ -10,8 +10,9 @@
 //     it is small; otherwise it is an offer, and who lacks the message asks.
 //   - Cumulative offers. An offer says "of root r, I have everything before s",
 //     so that one corrects a whole burst.
-//   - Delayed correction. The first offer goes left at once; further ones wait
-//     for the neighbor's own, as long as measured.
+//   - Delayed correction. It lets the tree finish first; then one offer goes
+//     left, and further ones only if the neighbor's own does not come in the time
+//     it usually takes.
 //   - Orphans are fostered. Who lives on a neighbor's corrections, because its
 //     parent in the tree is dead, asks to be sent everything from there.
 //   - Holes are asked for. Messages are numbered per root, so who has missed one

@@ -29,8 +29,9 @@ const (
 )
 
 // notice learns from where a segment came first whether the tree still feeds
-// this member.
-func (m *Member) notice(f *flow, from protocol.Rank, byTree bool) {
+// this member. Old segments say nothing: who catches up gets them by asking,
+// whatever the tree does now.
+func (m *Member) notice(f *flow, from protocol.Rank, number uint64, byTree bool) {
 	p := &f.foster
 	switch {
 	case byTree && from == f.parent:
@@ -40,7 +41,7 @@ func (m *Member) notice(f *flow, from protocol.Rank, byTree bool) {
 			p.fed = 0
 			m.put(from, f, frame{kind: adopt})
 		}
-	case !byTree:
+	case !byTree && number+1 >= f.wanted:
 		if p.orphaned++; p.orphaned >= orphanAfter {
 			p.orphaned, p.parent, p.fed = 0, from, 0
 			m.put(from, f, frame{kind: adopt})

@@ -9,10 +9,14 @@ type inbox struct {
 	lost     map[protocol.Rank]uint64 // to be told with the root's next message
 }
 
+// messageCost is what a waiting message costs beside its bytes, so that empty
+// ones are bounded too.
+const messageCost = 64
+
 func (b *inbox) add(root protocol.Rank, data []byte) {
 	b.messages = append(b.messages, Message{Root: root, Data: data, Lost: b.lost[root]})
 	delete(b.lost, root)
-	b.bytes += len(data)
+	b.bytes += len(data) + messageCost
 }
 
 func (b *inbox) lose(root protocol.Rank, segments uint64) {
@@ -29,6 +33,6 @@ func (b *inbox) take() (Message, bool) {
 	message := b.messages[0]
 	b.messages[0] = Message{}
 	b.messages = b.messages[1:]
-	b.bytes -= len(message.Data)
+	b.bytes -= len(message.Data) + messageCost
 	return message, true
 }

@@ -23,7 +23,7 @@ type Member struct {
 	sent   int // of outbox, already handed out
 	own    ownStream
 	inbox  inbox
-	full   map[protocol.Rank]protocol.Time // peers whose queues are full, since when
+	full   map[protocol.Rank]protocol.Time // children whose queues are full, since when
 	last   send                            // what was handed out last
 	buffer []byte
 	stats  Stats
@@ -169,7 +169,7 @@ func (m *Member) take(now protocol.Time, f *flow, from protocol.Rank, number uin
 		}
 		return
 	}
-	m.notice(f, from, tree)
+	m.notice(f, from, number, tree)
 	if pass {
 		m.pass(now, f, number, seg)
 	}

@@ -147,6 +147,32 @@ func TestSlowProgram(t *testing.T) {
 	n.check(map[protocol.Rank][][]byte{0: sent})
 }
 
+// A child whose queue stays full, as behind a stopped process, is waited for
+// once, not at every message; with room again it gets everything.
+func TestFullQueueHoldsUpOnce(t *testing.T) {
+	n := newNetwork(t, 8, 1, faults{}, nil)
+	n.members[1].full = true
+	var sent [][]byte
+	began := n.now
+	for i := range 50 {
+		sent = append(sent, message(0, i, 2000))
+		n.broadcast(0, sent[i])
+		for n.members[0].Unwritten() > 0 {
+			n.step()
+		}
+	}
+	if took := time.Duration(n.now - began); took < 200*time.Millisecond || took > 300*time.Millisecond {
+		t.Errorf("50 messages past a full queue took %v, not about 200 ms", took)
+	}
+	n.members[1].full = false
+	for _, h := range n.members {
+		h.Room(n.now, 1)
+		n.pump(h)
+	}
+	n.run(minute)
+	n.check(map[protocol.Rank][][]byte{0: sent})
+}
+
 // What only a dead member had is asked for a while, not forever.
 func TestUnobtainable(t *testing.T) {
 	n := newNetwork(t, 4, 1, faults{}, nil)
@@ -161,6 +187,29 @@ func TestUnobtainable(t *testing.T) {
 	n.run(minute)
 	if asked := n.members[1].Stats().Requests; asked == 0 {
 		t.Error("nobody was asked")
+	}
+}
+
+// Empty messages that nobody takes are bounded too.
+func TestEmptyMessagesAreBounded(t *testing.T) {
+	n := newNetwork(t, 2, 1, faults{}, func(c *stream.Config) { c.InboxBytes = 6400 })
+	lazy := n.members[1].Member
+	for range 500 {
+		if err := n.members[0].Write(nil, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for {
+		to, frame, ok := n.members[0].Next(n.now)
+		if !ok {
+			break
+		}
+		if err := lazy.Receive(n.now, 0, frame); err != nil || to != 1 {
+			t.Fatal(to, err)
+		}
+	}
+	if waiting := lazy.Pending(); waiting > 101 {
+		t.Errorf("%d empty messages wait in an inbox of 6,400 bytes", waiting)
 	}
 }
 

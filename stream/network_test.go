@@ -37,6 +37,7 @@ type host struct {
 	*stream.Member
 	rank      protocol.Rank
 	dead      bool
+	full      bool    // its peers' queues for it are full
 	frozen    []event // frames held while frozen; nil: not frozen
 	woken     protocol.Time
 	delivered map[protocol.Rank][][]byte
@@ -132,6 +133,10 @@ func (n *network) carry(h *host, to protocol.Rank, frame []byte) {
 	h.sentBytes += len(frame)
 	if n.members[to].dead {
 		h.Unsent(n.now, false)
+		return
+	}
+	if n.members[to].full {
+		h.Unsent(n.now, true)
 		return
 	}
 	copies := 1

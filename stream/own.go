@@ -20,6 +20,9 @@ type ownStream struct {
 // ErrBusy says that too much is waiting to be sent.
 var ErrBusy = errors.New("stream: outbox full")
 
+// MaxMessage is the longest message that can be written.
+func (m *Member) MaxMessage() int { return m.config.MaxMessage }
+
 // SegmentSize is the longest segment Write takes.
 func (m *Member) SegmentSize() int { return m.config.SegmentSize }
 
@@ -70,17 +73,16 @@ func (m *Member) emit(now protocol.Time) {
 	m.remind(now, f)
 }
 
-// held reports whether a full queue holds up this member's own sends: pressure
-// reaches the program that broadcasts too much. A peer that stays full is not
-// waited for; it asks for what it missed.
+// held reports whether a child's full queue holds up this member's own sends:
+// pressure reaches the program that broadcasts too much. A child that stays full
+// is waited for once; until it has room again it is left to ask for what it
+// missed.
 func (m *Member) held(now protocol.Time) bool {
 	held := false
-	for peer, since := range m.full {
+	for _, since := range m.full {
 		if until := since + patience; now < until {
 			held = true
 			m.due = min(m.due, until)
-		} else {
-			delete(m.full, peer)
 		}
 	}
 	return held
@@ -91,7 +93,8 @@ func (m *Member) held(now protocol.Time) bool {
 func (m *Member) Unsent(now protocol.Time, full bool) {
 	to := m.last.to
 	if full {
-		if _, known := m.full[to]; !known {
+		_, known := m.full[to]
+		if child := m.last.flow == m.own.flow && m.last.frame.kind == data; child && !known {
 			m.full[to] = now
 		}
 		return
