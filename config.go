@@ -35,6 +35,11 @@ type Config struct {
 	// Transport, if not nil, is used instead of TCP, and closed with the group.
 	// Stream.Rank and Stream.Size then say who this is.
 	Transport transport.Transport
+	// Handler, if not nil, is called with each message, instead of
+	// [Group.Messages] yielding it: in the same order, one at a time, by the
+	// goroutine that has received it. That is the quickest way to get a message;
+	// a handler that takes its time holds up what this member receives.
+	Handler func(Message)
 	// Stream holds limits and the tree's shape. Rank, Size and Incarnation are
 	// filled in, except as said above.
 	Stream stream.Config

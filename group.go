@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"sync/atomic"
 
 	"github.com/pleach-go/pleach/node"
 	"github.com/pleach-go/pleach/protocol"
@@ -19,15 +20,18 @@ type Group struct {
 	node   *node.Node
 	member *stream.Member // used only within node.Do
 
-	turn    chan struct{} // held by the one broadcast that is writing
-	arrived chan struct{} // there may be a message
-	written chan struct{} // what was written is on its way, or some of it
-	waiting int           // segments that were not, when last looked at
-	done    chan struct{} // closed by Close
-	closing sync.Once
+	turn      chan struct{} // held by the one broadcast that is writing
+	arrived   chan struct{} // there may be a message
+	written   chan struct{} // what was written is on its way, or some of it
+	unwritten atomic.Int64  // segments that were not, when last looked at
+	done      chan struct{} // closed by Close
+	closing   sync.Once
+
+	pending, dispatching atomic.Bool // see dispatch
 
 	mu    sync.Mutex
 	taken []stream.Message // from the member, for Messages to yield
+	given int              // of taken
 }
 
 // Message is a message from another member.
@@ -65,7 +69,11 @@ func Join(ctx context.Context, c Config) (*Group, error) {
 		turn: make(chan struct{}, 1), arrived: make(chan struct{}, 1), written: make(chan struct{}, 1),
 		done: make(chan struct{}),
 	}
-	g.node, err = node.New(node.Config{Transport: t, Protocol: member, Settled: g.settled, Logger: c.Logger})
+	var after func()
+	if c.Handler != nil {
+		after = g.dispatch
+	}
+	g.node, err = node.New(node.Config{Transport: t, Protocol: member, Settled: g.settled, After: after, Logger: c.Logger})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("pleach: join: %w", err), t.Close())
 	}
@@ -105,6 +113,9 @@ func (g *Group) Broadcast(ctx context.Context, data []byte) error {
 		if err := g.write(ctx, piece, len(data) > 0); err != nil {
 			return g.failed(err)
 		}
+	}
+	if g.unwritten.Load() == 0 {
+		return nil // as usual: what was written last went out at once
 	}
 	return g.failed(g.wait(ctx, g.written, func(protocol.Time) bool { return g.member.Unwritten() == 0 }))
 }
@@ -159,35 +170,49 @@ func (g *Group) Messages(ctx context.Context) iter.Seq[Message] {
 
 // takeAtOnce is how many messages are taken from the member at a time: taking
 // each alone would spend more on the member's lock than on the message.
-const takeAtOnce = 32
+const takeAtOnce = 64
 
 // next returns the next message, as soon as there is one.
 func (g *Group) next(ctx context.Context) (stream.Message, error) {
 	for {
-		g.mu.Lock()
-		if len(g.taken) > 0 {
-			m := g.taken[0]
-			g.taken = g.taken[1:]
-			g.mu.Unlock()
+		if m, ok := g.following(); ok {
 			return m, nil
 		}
-		g.mu.Unlock()
-		err := g.wait(ctx, g.arrived, func(now protocol.Time) bool {
-			g.mu.Lock()
-			defer g.mu.Unlock()
-			for len(g.taken) < takeAtOnce {
-				m, ok := g.member.Deliver(now)
-				if !ok {
-					break
-				}
-				g.taken = append(g.taken, m)
-			}
-			return len(g.taken) > 0
-		})
-		if err != nil {
+		if err := g.wait(ctx, g.arrived, g.take); err != nil {
 			return stream.Message{}, err
 		}
 	}
+}
+
+// following returns the next of the messages taken.
+func (g *Group) following() (stream.Message, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.given == len(g.taken) {
+		return stream.Message{}, false
+	}
+	m := g.taken[g.given]
+	g.taken[g.given] = stream.Message{}
+	g.given++
+	return m, true
+}
+
+// take takes messages from the member, if there are any.
+func (g *Group) take(now protocol.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.given < len(g.taken) {
+		return true // another goroutine has
+	}
+	g.taken, g.given = g.taken[:0], 0
+	for len(g.taken) < takeAtOnce {
+		m, ok := g.member.Deliver(now)
+		if !ok {
+			break
+		}
+		g.taken = append(g.taken, m)
+	}
+	return len(g.taken) > 0
 }
 
 // Stats returns what this member has counted.
@@ -214,10 +239,14 @@ func (g *Group) Close() error {
 // settled gives signs to those who wait. It is called within node.Do.
 func (g *Group) settled(protocol.Time) {
 	if g.member.Pending() > 0 {
-		give(g.arrived)
+		if g.config.Handler != nil {
+			g.pending.Store(true)
+		} else {
+			give(g.arrived)
+		}
 	}
-	if waiting := g.member.Unwritten(); waiting != g.waiting {
-		g.waiting = waiting
+	if unwritten := int64(g.member.Unwritten()); unwritten != g.unwritten.Load() {
+		g.unwritten.Store(unwritten)
 		give(g.written)
 	}
 }

@@ -5,7 +5,8 @@
 // something for it, one at a time, and lets it send all it wants before the next
 // gets its turn. There is no queue in between: a frame is read, decided upon and
 // passed on by the goroutine that read it, which is as fast as a process can
-// relay.
+// relay. Of several frames that have arrived together, all are read before any is
+// passed on: what goes to one peer then goes in one write.
 package node
 
 import (
@@ -25,8 +26,10 @@ import (
 type Protocol interface {
 	// Receive takes a frame; an error says that it made no sense.
 	Receive(now protocol.Time, from protocol.Rank, frame []byte) error
-	// Up and Room say that a peer is connected, or can be sent to again.
+	// Up and Down say that a peer is connected, and that it is no longer or
+	// could not be; Room that it can be sent to again.
 	Up(now protocol.Time, peer protocol.Rank)
+	Down(now protocol.Time, peer protocol.Rank)
 	Room(now protocol.Time, peer protocol.Rank)
 	// Next returns a frame to send, valid until the next call.
 	Next(now protocol.Time) (to protocol.Rank, frame []byte, ok bool)
@@ -44,6 +47,8 @@ type Config struct {
 	// Settled, if not nil, is called each time the protocol has done what it
 	// could, still alone: the place to take results out of it.
 	Settled func(now protocol.Time)
+	// After, if not nil, is called after that, no longer alone.
+	After func()
 	// Logger is told of frames that make no sense and of peers that come and
 	// go. Nil: silent.
 	Logger *slog.Logger
@@ -54,10 +59,16 @@ type Node struct {
 	config Config
 	start  time.Time
 
-	mu     sync.Mutex
-	timer  *time.Timer
-	armed  protocol.Time // what the timer is set to
-	closed bool
+	corker transport.Corker // the transport, if it is one
+
+	mu    sync.Mutex
+	timer *time.Timer
+	armed protocol.Time // what the timer is set to
+	// A frame has been received, at a time, and its consequences wait for the
+	// next one's.
+	unsettled bool
+	arrived   protocol.Time
+	closed    bool
 }
 
 // ErrClosed is the error of a node that has been closed.
@@ -69,6 +80,7 @@ func New(c Config) (*Node, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	n := &Node{config: c, start: time.Now(), armed: protocol.Never}
+	n.corker, _ = c.Transport.(transport.Corker)
 	n.timer = time.AfterFunc(time.Hour, n.wake)
 	n.timer.Stop()
 	if err := c.Transport.Start((*handler)(n)); err != nil {
@@ -84,9 +96,17 @@ func (n *Node) Do(f func(now protocol.Time)) error {
 	if n.closed {
 		return ErrClosed
 	}
-	f(n.now())
-	n.settle()
+	now := n.now()
+	f(now)
+	n.settle(now)
 	return nil
+}
+
+// after is called when something has been settled by the transport or the timer.
+func (n *Node) after() {
+	if n.config.After != nil {
+		n.config.After()
+	}
 }
 
 // Close ends the node and its transport. The protocol is not called again.
@@ -107,37 +127,45 @@ func (n *Node) Close() error {
 func (n *Node) now() protocol.Time { return protocol.Time(time.Since(n.start)) + 1 }
 
 // settle sends all the protocol wants to send, and sets the timer for the rest.
-func (n *Node) settle() {
-	now := n.now()
-	for {
-		to, frame, ok := n.config.Protocol.Next(now)
-		if !ok {
-			break
-		}
-		if err := n.config.Transport.Send(to, frame); err != nil {
-			n.config.Protocol.Unsent(now, errors.Is(err, transport.ErrFull))
-		}
-	}
+func (n *Node) settle(now protocol.Time) {
+	n.unsettled = false
+	n.send(now)
 	if n.config.Settled != nil {
 		n.config.Settled(now)
 	}
-	if due := n.config.Protocol.Deadline(); due != n.armed {
+	// A timer that is too early is left alone: it costs a look when it fires,
+	// where to move it would cost something each time.
+	if due := n.config.Protocol.Deadline(); due < n.armed {
 		n.armed = due
-		if due == protocol.Never {
-			n.timer.Stop()
-		} else {
-			n.timer.Reset(time.Duration(due - now))
+		n.timer.Reset(time.Duration(due - now))
+	}
+}
+
+// send sends all the protocol wants to send. Frames for one peer go out together.
+func (n *Node) send(now protocol.Time) {
+	to, frame, ok := n.config.Protocol.Next(now)
+	if !ok {
+		return
+	}
+	if n.corker != nil {
+		n.corker.Cork()
+		defer n.corker.Uncork()
+	}
+	for ; ok; to, frame, ok = n.config.Protocol.Next(now) {
+		if err := n.config.Transport.Send(to, frame); err != nil {
+			n.config.Protocol.Unsent(now, errors.Is(err, transport.ErrFull))
 		}
 	}
 }
 
 // wake is what the timer calls.
 func (n *Node) wake() {
+	defer n.after()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.closed {
 		n.armed = protocol.Never
-		n.settle()
+		n.settle(n.now())
 	}
 }
 
@@ -146,15 +174,35 @@ type handler Node
 
 func (h *handler) do(f func(now protocol.Time)) {
 	_ = (*Node)(h).Do(f) // a closed node is told nothing any more
+	(*Node)(h).after()
 }
 
 // Receive hands a frame to the protocol.
-func (h *handler) Receive(from protocol.Rank, frame []byte) {
-	h.do(func(now protocol.Time) {
-		if err := h.config.Protocol.Receive(now, from, frame); err != nil {
-			h.config.Logger.Warn("frame refused", "from", from, "error", err)
-		}
-	})
+func (h *handler) Receive(from protocol.Rank, frame []byte) { h.receive(from, frame, true) }
+
+// ReceiveMore does so too, and leaves it to the next one to act.
+func (h *handler) ReceiveMore(from protocol.Rank, frame []byte) { h.receive(from, frame, false) }
+
+func (h *handler) receive(from protocol.Rank, frame []byte, last bool) {
+	n := (*Node)(h)
+	if last {
+		defer n.after()
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return
+	}
+	if !n.unsettled {
+		n.arrived = n.now()
+	}
+	now := n.arrived // frames that have arrived together have arrived at one time
+	if err := n.config.Protocol.Receive(now, from, frame); err != nil {
+		n.config.Logger.Warn("frame refused", "from", from, "error", err)
+	}
+	if n.unsettled = !last; last {
+		n.settle(now)
+	}
 }
 
 // Up tells the protocol of a connection.
@@ -163,9 +211,10 @@ func (h *handler) Up(peer protocol.Rank, incarnation uint64) {
 	h.do(func(now protocol.Time) { h.config.Protocol.Up(now, peer) })
 }
 
-// Down is only logged: sends to a peer that is down are refused one by one.
+// Down tells the protocol of a connection that is lost.
 func (h *handler) Down(peer protocol.Rank, cause error) {
 	h.config.Logger.Debug("peer down", "rank", peer, "cause", cause)
+	h.do(func(now protocol.Time) { h.config.Protocol.Down(now, peer) })
 }
 
 // Room tells the protocol that a peer can be sent to again.

@@ -62,8 +62,8 @@ func (m *Member) runCorrection(now protocol.Time, f *flow) {
 	for {
 		switch c.process.Next(now, &a); a.Verb {
 		case protocol.Send:
-			m.offer(a.To, f, a.Body.Kind == broadcast.Rightward)
 			if a.Body.Kind == broadcast.Rightward {
+				m.offer(a.To, f, rightward)
 				// An answer takes a round trip. Asking further out in the
 				// meantime, as the model does every o, would ask everybody.
 				c.asked = true
@@ -71,6 +71,7 @@ func (m *Member) runCorrection(now protocol.Time, f *flow) {
 				m.schedule(f, c.due)
 				return
 			}
+			m.offerPast(f, m.ring.DistanceLeft(m.config.Rank, a.To), false, leftward)
 		case protocol.WaitUntil:
 			c.due = a.At
 			m.schedule(f, c.due)
@@ -83,12 +84,21 @@ func (m *Member) runCorrection(now protocol.Time, f *flow) {
 	}
 }
 
+// way is which way an offer goes.
+type way uint8
+
+const (
+	news      way = iota // none: it is only news
+	leftward             // as a correction, or as the answer to one
+	rightward            // as a correction, which asks for an answer
+)
+
 // offer tells a peer what is here of a root's stream. A last segment that is
 // small goes along.
-func (m *Member) offer(to protocol.Rank, f *flow, rightward bool) {
-	fr := frame{kind: offer, first: f.next, rightward: rightward}
-	if seg, ok := f.store.get(f.next - 1); ok && f.next > 0 && len(seg.payload) <= m.config.InlineSize {
-		fr.with, fr.begins, fr.more, fr.segment = true, seg.begins, seg.more, seg.payload
+func (m *Member) offer(to protocol.Rank, f *flow, way way) {
+	fr := frame{kind: offer, first: f.next, way: way}
+	if seg, ok := f.store.get(f.next - 1); ok && f.next > 0 && len(seg.payload()) <= m.config.InlineSize {
+		fr.with, fr.begins, fr.more, fr.segment = true, seg.begins, seg.more, seg.payload()
 	}
 	m.stats.Offers++
 	m.put(to, f, fr)
@@ -97,9 +107,9 @@ func (m *Member) offer(to protocol.Rank, f *flow, rightward bool) {
 // hearOffer takes an offer: it may mend a hole here, answer a correction that
 // runs here, and ask for an answer.
 func (m *Member) hearOffer(now protocol.Time, f *flow, from protocol.Rank, fr *frame) {
-	if fr.with && !f.has(fr.first-1) {
+	if fr.with && fr.first-1 == f.next {
 		m.stats.Early++
-		m.take(now, f, from, fr.first-1, fr.segmentOf(), byOffer)
+		m.take(now, f, from, fr.first-1, fr, byOffer)
 	}
 	if fr.first > f.next {
 		f.wanted = max(f.wanted, fr.first)
@@ -107,11 +117,12 @@ func (m *Member) hearOffer(now protocol.Time, f *flow, from protocol.Rank, fr *f
 	}
 	c := &f.correction
 	switch {
-	case fr.rightward && f.next > 0:
+	case fr.way == rightward && f.next > 0:
 		// "If a process colored by dissemination receives a message from the
 		// left, it immediately replies to stop the sender."
-		m.offer(from, f, false)
-	case !fr.rightward && c.running && fr.first >= c.upTo:
+		m.offer(from, f, leftward)
+	case fr.way == leftward && c.running && fr.first >= c.upTo:
+		// News would not do: only who corrects has offered to all in between.
 		if !c.asked {
 			m.measure(now - c.began)
 		}

@@ -23,7 +23,7 @@
 //
 // # Driving a Member
 //
-// In: [Member.Broadcast], [Member.Receive], [Member.Up], [Member.Room] and
+// In: [Member.Broadcast], [Member.Receive], [Member.Up], [Member.Down], [Member.Room] and
 // [Member.Unsent] for what the transport reports. Out, after each of these and
 // whenever [Member.Deadline] has come: [Member.Next] until it has nothing left to
 // send, then [Member.Deliver] until it has nothing left to deliver. A Member is

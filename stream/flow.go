@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/pleach-go/pleach/broadcast"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -20,78 +19,94 @@ type flow struct {
 	aheadBytes int
 	store      store
 	partial    partial
-	relay      *broadcast.Process // finds the children; used anew for each segment
-	parent     protocol.Rank      // in the tree
+	parent     protocol.Rank   // in the tree
+	children   []protocol.Rank // in the order in which they are sent to
 	foster     foster
 	correction correction
 	asking     asking
 	reminder   reminder
 }
 
-// segment is a piece of a message.
+// segment is a piece of a message, kept as the frame in which it travels along
+// the tree: it is passed on as it came.
 type segment struct {
-	begins  bool // a message begins with it
-	more    bool // and goes on in the next one
-	payload []byte
+	begins bool // a message begins with it
+	more   bool // and goes on in the next one
+	frame  []byte
+}
+
+// payload is the piece itself.
+func (s *segment) payload() []byte { return s.frame[headSize:] }
+
+// segmentOf copies a segment out of a frame in lent memory, as the frame that
+// passes it on.
+func (m *Member) segmentOf(fr *frame, number uint64) segment {
+	passed := *fr
+	passed.kind, passed.first, passed.way, passed.with = data, number, news, false
+	return segment{fr.begins, fr.more, passed.append(m.frames.get(headSize + len(fr.segment)))}
 }
 
 // size is what keeping a segment costs.
-func (s *segment) size() int { return len(s.payload) + 64 }
+func (s *segment) size() int { return len(s.frame) + segmentCost }
+
+// segmentCost is what a segment costs beside its bytes.
+const segmentCost = 64
 
 // store keeps the newest segments for those who ask.
 type store struct {
-	segments []segment // of numbers low, low+1, …
+	segments deque[segment] // of numbers low, low+1, …
 	low      uint64
 	bytes    int
 }
 
 // add keeps one more segment and forgets the oldest beyond the limit.
-func (s *store) add(seg segment, limit int) {
-	s.segments = append(s.segments, seg)
+func (s *store) add(seg *segment, limit int) {
+	s.segments.push(*seg)
 	s.bytes += seg.size()
-	for s.bytes > limit && len(s.segments) > 1 {
-		s.bytes -= s.segments[0].size()
-		s.segments[0] = segment{}
-		s.segments = s.segments[1:]
+	for s.bytes > limit && s.segments.len() > 1 {
+		oldest := s.segments.pop()
+		s.bytes -= oldest.size()
 		s.low++
 	}
 }
 
 // get returns a kept segment.
 func (s *store) get(number uint64) (segment, bool) {
-	if number < s.low || number-s.low >= uint64(len(s.segments)) {
+	if number < s.low || number-s.low >= uint64(s.segments.len()) {
 		return segment{}, false
 	}
-	return s.segments[number-s.low], true
+	return *s.segments.at(int(number - s.low)), true
 }
 
 // partial is a message whose segments are coming in.
 type partial struct {
-	data    []byte
+	parts   [][]byte
+	bytes   int
 	skipped bool // its beginning was lost, or it is too long: nobody gets it
 }
 
 // add takes the next segment; it returns the message when that was its last.
-func (p *partial) add(seg segment, limit int) (message []byte, complete bool) {
+func (p *partial) add(seg *segment, limit int) (message []byte, complete bool) {
 	if seg.begins {
+		if !seg.more {
+			*p = partial{}
+			return seg.payload(), len(seg.payload()) <= limit
+		}
 		*p = partial{}
 	}
-	if len(p.data)+len(seg.payload) > limit {
+	if p.bytes += len(seg.payload()); p.bytes > limit {
 		*p = partial{skipped: true}
 	}
-	switch {
-	case p.skipped:
+	if p.skipped {
 		return nil, false
-	case seg.more:
-		p.data = append(p.data, seg.payload...)
-		return nil, false
-	case p.data == nil:
-		return seg.payload, true
-	default:
-		message = append(p.data, seg.payload...)
-		p.data = nil
-		return message, true
 	}
+	p.parts = append(p.parts, seg.payload())
+	if seg.more {
+		return nil, false
+	}
+	message = slices.Concat(p.parts...)
+	*p = partial{}
+	return message, true
 }
 
 // firstAhead is the lowest number that came before its turn.
@@ -101,6 +116,9 @@ func (f *flow) firstAhead() uint64 {
 
 // has reports whether a segment is here already.
 func (f *flow) has(number uint64) bool {
+	if number < f.next || len(f.ahead) == 0 {
+		return number < f.next
+	}
 	_, ahead := f.ahead[number]
-	return number < f.next || ahead
+	return ahead
 }

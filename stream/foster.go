@@ -61,13 +61,16 @@ func (f *flow) adopt(orphan protocol.Rank) {
 }
 
 // feed passes a segment on to those adopted.
-func (m *Member) feed(f *flow, number uint64, fr frame) {
+func (m *Member) feed(f *flow, number uint64, seg *segment) {
+	if len(f.foster.children) == 0 {
+		return // as nearly always
+	}
 	for orphan, until := range f.foster.children {
 		if number >= until {
 			delete(f.foster.children, orphan)
 			continue
 		}
 		m.stats.Fostered++
-		m.put(orphan, f, fr)
+		m.putSegment(orphan, f, data, seg)
 	}
 }

@@ -33,11 +33,11 @@ const (
 type frame struct {
 	kind kind
 	// begins and more say that the segment begins its message, and that the
-	// message goes on after it; rightward which way an offer goes, with that it
-	// carries its last segment.
-	begins, more, rightward, with bool
-	root                          protocol.Rank
-	incarnation                   uint64
+	// message goes on after it; with, that an offer carries its last segment.
+	begins, more, with bool
+	way                way // an offer's
+	root               protocol.Rank
+	incarnation        uint64
 	// first is the segment's number (data, repair), the number after all that
 	// is offered (offer), the first asked for (request), or the first that is
 	// still kept (gone). last ends what is asked for.
@@ -54,8 +54,9 @@ const (
 const (
 	flagBegins = 1 << iota
 	flagMore
-	flagRightward
 	flagWith
+	flagLeftward
+	flagRightward
 )
 
 // ErrFrame is what every error about a frame that makes no sense wraps.
@@ -70,7 +71,10 @@ func (f *frame) append(dst []byte) []byte {
 	if f.more {
 		flags |= flagMore
 	}
-	if f.rightward {
+	switch f.way {
+	case leftward:
+		flags |= flagLeftward
+	case rightward:
 		flags |= flagRightward
 	}
 	if f.with {
@@ -95,8 +99,8 @@ func parse(b []byte, size protocol.Rank) (frame, error) {
 		kind:        kind(b[0]),
 		begins:      b[1]&flagBegins != 0,
 		more:        b[1]&flagMore != 0,
-		rightward:   b[1]&flagRightward != 0,
 		with:        b[1]&flagWith != 0,
+		way:         way(b[1] / flagLeftward),
 		root:        protocol.Rank(binary.BigEndian.Uint32(b[2:])),
 		incarnation: binary.BigEndian.Uint64(b[6:]),
 		first:       binary.BigEndian.Uint64(b[14:]),
@@ -105,7 +109,7 @@ func parse(b []byte, size protocol.Rank) (frame, error) {
 	switch {
 	case f.kind < data || f.kind > adopt:
 		return frame{}, fmt.Errorf("%w: kind %d", ErrFrame, f.kind)
-	case b[1] >= flagWith<<1:
+	case b[1] >= flagLeftward|flagRightward:
 		return frame{}, fmt.Errorf("%w: flags %#x", ErrFrame, b[1])
 	case f.root >= size:
 		return frame{}, fmt.Errorf("%w: root %d of %d members", ErrFrame, f.root, size)

@@ -4,8 +4,9 @@ import "github.com/pleach-go/pleach/protocol"
 
 // inbox holds messages until the program takes them.
 type inbox struct {
-	messages []Message
+	messages deque[Message]
 	bytes    int
+	refusing bool                     // it was full, and something was refused or not asked for
 	lost     map[protocol.Rank]uint64 // to be told with the root's next message
 }
 
@@ -14,8 +15,12 @@ type inbox struct {
 const messageCost = 64
 
 func (b *inbox) add(root protocol.Rank, data []byte) {
-	b.messages = append(b.messages, Message{Root: root, Data: data, Lost: b.lost[root]})
-	delete(b.lost, root)
+	m := Message{Root: root, Data: data}
+	if len(b.lost) > 0 {
+		m.Lost = b.lost[root]
+		delete(b.lost, root)
+	}
+	b.messages.push(m)
 	b.bytes += len(data) + messageCost
 }
 
@@ -27,12 +32,10 @@ func (b *inbox) lose(root protocol.Rank, segments uint64) {
 }
 
 func (b *inbox) take() (Message, bool) {
-	if len(b.messages) == 0 {
+	if b.messages.len() == 0 {
 		return Message{}, false
 	}
-	message := b.messages[0]
-	b.messages[0] = Message{}
-	b.messages = b.messages[1:]
+	message := b.messages.pop()
 	b.bytes -= len(message.Data) + messageCost
 	return message, true
 }

@@ -17,15 +17,17 @@ type Member struct {
 	mend   *broadcast.Plan // correction, with the delay as last measured
 	delay  delay
 	flows  map[protocol.Rank]*flow
+	recent *flow         // that a frame was about last
 	timed  []*flow       // those that may have something to do later
 	due    protocol.Time // when the first of them has
-	outbox []send
-	sent   int // of outbox, already handed out
+	outbox deque[send]
 	own    ownStream
 	inbox  inbox
 	full   map[protocol.Rank]protocol.Time // children whose queues are full, since when
+	down   map[protocol.Rank]bool          // peers that could not be reached when last tried
 	last   send                            // what was handed out last
 	buffer []byte
+	frames slab
 	stats  Stats
 }
 
@@ -49,11 +51,14 @@ type Stats struct {
 	Delay                            protocol.Time
 }
 
-// send is one frame to be sent.
+// send is one frame to be sent: that of a segment, shared by all it is sent to, as
+// it is but for its kind; or another, encoded for this.
 type send struct {
-	to    protocol.Rank
-	flow  *flow
-	frame frame
+	to        protocol.Rank
+	flow      *flow
+	kind      kind
+	rightward bool // an offer that asks for an answer
+	encoded   []byte
 }
 
 // New makes a member.
@@ -66,6 +71,7 @@ func New(c Config) (*Member, error) {
 		ring:   topology.Ring{Size: c.Size},
 		flows:  make(map[protocol.Rank]*flow),
 		full:   make(map[protocol.Rank]protocol.Time),
+		down:   make(map[protocol.Rank]bool),
 		due:    protocol.Never,
 		delay:  delay{now: firstDelay},
 	}
@@ -73,7 +79,7 @@ func New(c Config) (*Member, error) {
 		return nil, err
 	}
 	own, err := m.open(c.Rank, c.Incarnation)
-	m.own.flow = own
+	m.own.flow, m.recent = own, own
 	return m, err
 }
 
@@ -89,7 +95,7 @@ func (m *Member) open(root protocol.Rank, incarnation uint64) (*flow, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &flow{root: root, incarnation: incarnation, ahead: make(map[uint64]segment), relay: plan.Process(m.config.Rank)}
+	f := &flow{root: root, incarnation: incarnation, ahead: make(map[uint64]segment), children: childrenOf(plan, root, m.config.Rank)}
 	f.parent, _ = tree.Parent(m.config.Rank)
 	f.foster.parent = protocol.NoRank
 	f.correction.due, f.asking.due, f.reminder.due = protocol.Never, protocol.Never, protocol.Never
@@ -97,12 +103,28 @@ func (m *Member) open(root protocol.Rank, incarnation uint64) (*flow, error) {
 	return f, nil
 }
 
+// childrenOf asks the machine that relays a broadcast, once, to whom it sends and
+// in which order: it is the same for every message.
+func childrenOf(plan *broadcast.Plan, root, rank protocol.Rank) (children []protocol.Rank) {
+	relay := plan.Process(rank)
+	relay.Receive(0, &broadcast.Message{From: root, Phase: protocol.Dissemination})
+	var a broadcast.Action
+	for relay.Next(0, &a); a.Verb == protocol.Send; relay.Next(0, &a) {
+		children = append(children, a.To)
+	}
+	return children
+}
+
 // follow returns the flow a frame is about, or nil if the frame is of an
 // incarnation that is over. A new incarnation of a root begins anew.
 func (m *Member) follow(fr *frame) *flow {
-	f := m.flows[fr.root]
+	f := m.recent
+	if f.root != fr.root {
+		f = m.flows[fr.root]
+	}
 	switch {
 	case f != nil && f.incarnation == fr.incarnation:
+		m.recent = f
 		return f
 	case f != nil && f.incarnation > fr.incarnation, fr.root == m.config.Rank:
 		return nil
@@ -113,6 +135,7 @@ func (m *Member) follow(fr *frame) *flow {
 	if err != nil {
 		return nil // cannot be: the same tree was made at the start
 	}
+	m.recent = f
 	return f
 }
 
@@ -129,9 +152,9 @@ func (m *Member) Receive(now protocol.Time, from protocol.Rank, b []byte) error 
 	}
 	switch fr.kind {
 	case data:
-		m.take(now, f, from, fr.first, fr.segmentOf(), byTree)
+		m.take(now, f, from, fr.first, &fr, byTree)
 	case repair:
-		m.take(now, f, from, fr.first, fr.segmentOf(), byRequest)
+		m.take(now, f, from, fr.first, &fr, byRequest)
 		m.askOn(now, f)
 	case offer:
 		m.hearOffer(now, f, from, &fr)
@@ -145,9 +168,6 @@ func (m *Member) Receive(now protocol.Time, from protocol.Rank, b []byte) error 
 	return nil
 }
 
-// segmentOf copies the segment out of lent memory.
-func (f *frame) segmentOf() segment { return segment{f.begins, f.more, slices.Clone(f.segment)} }
-
 // route is the way a segment has come.
 type route uint8
 
@@ -160,7 +180,7 @@ const (
 // take takes a segment. One that comes along the tree, or by correction before
 // the tree, is passed on to the children; one that was asked for is not: they
 // have ring neighbors of their own to ask.
-func (m *Member) take(now protocol.Time, f *flow, from protocol.Rank, number uint64, seg segment, how route) {
+func (m *Member) take(now protocol.Time, f *flow, from protocol.Rank, number uint64, fr *frame, how route) {
 	tree, pass := how == byTree, how != byRequest
 	if f.has(number) {
 		m.stats.Duplicates++
@@ -169,85 +189,96 @@ func (m *Member) take(now protocol.Time, f *flow, from protocol.Rank, number uin
 		}
 		return
 	}
+	seg := m.segmentOf(fr, number)
 	m.notice(f, from, number, tree)
 	if pass {
-		m.pass(now, f, number, seg)
+		m.pass(f, number, &seg)
 	}
 	f.wanted = max(f.wanted, number+1)
-	if m.inbox.bytes > m.config.InboxBytes || number != f.next && f.aheadBytes > m.config.KeepBytes {
+	if m.inboxFull() || number != f.next && f.aheadBytes > m.config.KeepBytes {
 		m.stats.Refused++
 		m.ask(now, f, from)
 		return
 	}
-	f.ahead[number] = seg
-	f.aheadBytes += seg.size()
-	m.advance(now, f)
+	if number == f.next {
+		m.accept(f, &seg)
+	} else {
+		f.ahead[number] = seg
+		f.aheadBytes += seg.size()
+	}
+	m.advance(f)
+	if f.next > number {
+		m.correct(now, f)
+		m.remind(now, f)
+	}
 	if f.next < f.wanted {
 		m.ask(now, f, from)
 	}
 }
 
 // advance moves on over what is here without a hole.
-func (m *Member) advance(now protocol.Time, f *flow) {
-	before := f.next
-	for {
+func (m *Member) advance(f *flow) {
+	for len(f.ahead) > 0 {
 		seg, ok := f.ahead[f.next]
 		if !ok {
-			break
+			return
 		}
 		delete(f.ahead, f.next)
 		f.aheadBytes -= seg.size()
-		m.keep(f, seg)
-		if message, complete := f.partial.add(seg, m.config.MaxMessage); complete {
-			m.inbox.add(f.root, message)
-		}
+		m.accept(f, &seg)
 	}
-	if f.next > before {
-		m.correct(now, f)
-		m.remind(now, f)
+}
+
+// accept takes the segment whose turn it is.
+func (m *Member) accept(f *flow, seg *segment) {
+	m.keep(f, seg)
+	if message, complete := f.partial.add(seg, m.config.MaxMessage); complete {
+		m.inbox.add(f.root, message)
 	}
 }
 
 // keep stores the next segment.
-func (m *Member) keep(f *flow, seg segment) {
+func (m *Member) keep(f *flow, seg *segment) {
 	f.store.add(seg, m.config.KeepBytes)
 	f.next++
 }
 
 // pass sends a segment to the children of this member in the root's tree.
-func (m *Member) pass(now protocol.Time, f *flow, number uint64, seg segment) {
-	var a broadcast.Action
-	fr := frame{kind: data, first: number, begins: seg.begins, more: seg.more, segment: seg.payload}
-	f.relay.Reset()
-	f.relay.Receive(now, &broadcast.Message{From: f.root, Phase: protocol.Dissemination})
-	for f.relay.Next(now, &a); a.Verb == protocol.Send; f.relay.Next(now, &a) {
+func (m *Member) pass(f *flow, number uint64, seg *segment) {
+	for _, child := range f.children {
 		m.stats.Relayed++
-		m.put(a.To, f, fr)
+		m.putSegment(child, f, data, seg)
 	}
-	m.feed(f, number, fr)
+	m.feed(f, number, seg)
 }
 
 // put queues a frame about a flow.
 func (m *Member) put(to protocol.Rank, f *flow, fr frame) {
 	fr.root, fr.incarnation = f.root, f.incarnation
-	m.outbox = append(m.outbox, send{to, f, fr})
+	m.outbox.push(send{to, f, fr.kind, fr.way == rightward, fr.append(m.frames.get(requestSize + len(fr.segment)))})
+}
+
+// putSegment queues a segment.
+func (m *Member) putSegment(to protocol.Rank, f *flow, k kind, seg *segment) {
+	m.outbox.push(send{to: to, flow: f, kind: k, encoded: seg.frame})
 }
 
 // Next returns the next frame to send, valid until the next call, or false when
 // there is none for now.
 func (m *Member) Next(now protocol.Time) (to protocol.Rank, b []byte, ok bool) {
 	m.tick(now)
-	if m.sent == len(m.outbox) {
-		m.outbox, m.sent = m.outbox[:0], 0
+	if m.outbox.len() == 0 {
 		m.emit(now)
 	}
-	if m.sent == len(m.outbox) {
+	if m.outbox.len() == 0 {
 		return protocol.NoRank, nil, false
 	}
-	m.last = m.outbox[m.sent]
-	m.outbox[m.sent] = send{}
-	m.sent++
-	m.buffer = m.last.frame.append(m.buffer[:0])
+	m.last = m.outbox.pop()
+	if m.last.kind != repair {
+		return m.last.to, m.last.encoded, true
+	}
+	m.buffer = append(m.buffer[:0], m.last.encoded...)
+	m.buffer[0] = byte(repair)
 	return m.last.to, m.buffer, true
 }
 
@@ -258,7 +289,8 @@ func (m *Member) Deliver(now protocol.Time) (Message, bool) {
 		return Message{}, false
 	}
 	m.stats.Delivered++
-	if m.inbox.bytes <= m.config.InboxBytes {
+	if m.inbox.refusing && m.inbox.bytes <= m.config.InboxBytes {
+		m.inbox.refusing = false
 		for _, f := range m.timed {
 			if f.next < f.wanted && f.asking.due == protocol.Never {
 				f.asking.due = now // what had no room has now
@@ -269,8 +301,18 @@ func (m *Member) Deliver(now protocol.Time) (Message, bool) {
 	return message, true
 }
 
+// inboxFull reports whether what arrives has to be refused, and notes it, so that
+// Deliver asks for it again.
+func (m *Member) inboxFull() bool {
+	if m.inbox.bytes <= m.config.InboxBytes {
+		return false
+	}
+	m.inbox.refusing = true
+	return true
+}
+
 // Pending is how many messages wait to be delivered.
-func (m *Member) Pending() int { return len(m.inbox.messages) }
+func (m *Member) Pending() int { return m.inbox.messages.len() }
 
 // Stats returns what the member has counted.
 func (m *Member) Stats() Stats {

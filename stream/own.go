@@ -3,7 +3,6 @@ package stream
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -11,7 +10,7 @@ import (
 // ownStream is what this member sends as a root and has not sent yet.
 type ownStream struct {
 	flow    *flow
-	waiting []segment
+	waiting deque[segment]
 	bytes   int
 	within  bool // a message is being written
 	open    int  // bytes of it
@@ -38,9 +37,10 @@ func (m *Member) Write(payload []byte, more bool) error {
 	case m.own.bytes > 0 && m.own.bytes+len(payload) > m.config.OutboxBytes:
 		return ErrBusy
 	}
-	seg := segment{!m.own.within, more, slices.Clone(payload)}
+	seg := segment{!m.own.within, more, m.frames.get(headSize + len(payload))}
+	seg.frame = append(seg.frame[:headSize], payload...)
 	m.own.within = more
-	m.own.waiting = append(m.own.waiting, seg)
+	m.own.waiting.push(seg)
 	m.own.bytes += seg.size()
 	m.own.open += len(payload)
 	if !more {
@@ -54,20 +54,20 @@ func (m *Member) Write(payload []byte, more bool) error {
 func (m *Member) Abandon() { m.own.within, m.own.open = false, 0 }
 
 // Unwritten is how many segments taken by Write have not been sent yet.
-func (m *Member) Unwritten() int { return len(m.own.waiting) }
+func (m *Member) Unwritten() int { return m.own.waiting.len() }
 
 // emit sends the next segment of this member's own stream, unless a child has
 // no room for it.
 func (m *Member) emit(now protocol.Time) {
-	if len(m.own.waiting) == 0 || m.held(now) {
+	if m.own.waiting.len() == 0 || m.held(now) {
 		return
 	}
-	seg, f := m.own.waiting[0], m.own.flow
-	m.own.waiting[0] = segment{}
-	m.own.waiting = m.own.waiting[1:]
+	seg, f := m.own.waiting.pop(), m.own.flow
 	m.own.bytes -= seg.size()
-	m.pass(now, f, f.next, seg)
-	m.keep(f, seg)
+	head := frame{kind: data, begins: seg.begins, more: seg.more, root: f.root, incarnation: f.incarnation, first: f.next}
+	head.append(seg.frame[:0]) // the head that Write has left room for
+	m.pass(f, f.next, &seg)
+	m.keep(f, &seg)
 	f.wanted = f.next
 	m.correct(now, f)
 	m.remind(now, f)
@@ -86,48 +86,4 @@ func (m *Member) held(now protocol.Time) bool {
 		}
 	}
 	return held
-}
-
-// Unsent says that the frame Next returned last could not be sent: the peer's
-// queue is full, or it is down.
-func (m *Member) Unsent(now protocol.Time, full bool) {
-	to := m.last.to
-	if full {
-		_, known := m.full[to]
-		if child := m.last.flow == m.own.flow && m.last.frame.kind == data; child && !known {
-			m.full[to] = now
-		}
-		return
-	}
-	if m.last.frame.kind == offer {
-		m.offerFurther(now, to, m.last.flow)
-	}
-}
-
-// Room says that a peer whose queue was full has room again. It may have missed
-// something, so it is told what there is.
-func (m *Member) Room(_ protocol.Time, peer protocol.Rank) {
-	delete(m.full, peer)
-	m.offerAll(peer)
-}
-
-// Up says that there is a connection to a peer. What was sent to it before may
-// have been lost, so it is told what there is.
-func (m *Member) Up(_ protocol.Time, peer protocol.Rank) {
-	delete(m.full, peer)
-	m.offerAll(peer)
-}
-
-// offerAll tells a peer of all streams, in order of root.
-func (m *Member) offerAll(peer protocol.Rank) {
-	roots := make([]protocol.Rank, 0, len(m.flows))
-	for root, f := range m.flows {
-		if f.next > 0 {
-			roots = append(roots, root)
-		}
-	}
-	slices.Sort(roots)
-	for _, root := range roots {
-		m.offer(peer, m.flows[root], false)
-	}
 }

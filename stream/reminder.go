@@ -30,7 +30,7 @@ func (m *Member) remind(now protocol.Time, f *flow) {
 	m.schedule(f, f.reminder.due)
 }
 
-// remindNow tells both neighbors.
+// remindNow tells the neighbors on both sides.
 func (m *Member) remindNow(now protocol.Time, f *flow) {
 	r := &f.reminder
 	r.left--
@@ -39,30 +39,6 @@ func (m *Member) remindNow(now protocol.Time, f *flow) {
 		r.due = now + firstReminder<<(reminders-r.left)
 		m.schedule(f, r.due)
 	}
-	m.offer(m.ring.Left(m.config.Rank, 1), f, false)
-	m.offer(m.ring.Right(m.config.Rank, 1), f, false)
+	m.offerPast(f, 1, false, news)
+	m.offerPast(f, 1, true, news)
 }
-
-// offerFurther goes on from a neighbor that is down to the next one out: on the
-// way of a correction by pulling it again at once, else by offering there.
-func (m *Member) offerFurther(now protocol.Time, from protocol.Rank, f *flow) {
-	if m.last.frame.rightward {
-		if f.correction.running {
-			f.correction.due = now
-			m.schedule(f, now)
-		}
-		return
-	}
-	left, right := m.ring.DistanceLeft(m.config.Rank, from), m.ring.DistanceRight(m.config.Rank, from)
-	if min(left, right) >= m.config.Size/2 || min(left, right) > maxFurther {
-		return
-	}
-	if left <= right {
-		m.offer(m.ring.Left(m.config.Rank, left+1), f, false)
-	} else {
-		m.offer(m.ring.Right(m.config.Rank, right+1), f, false)
-	}
-}
-
-// maxFurther bounds how far out an offer goes past peers that are down.
-const maxFurther = 16

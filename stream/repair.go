@@ -11,6 +11,7 @@ type asking struct {
 	sources []protocol.Rank // who is known to have something, latest last
 	due     protocol.Time
 	tries   int
+	seen    uint64 // the first segment missing when last looked at
 	upTo    uint64 // what was asked for last, everything before
 	gone    uint64 // the first segment anybody still keeps, as far as told
 	told    int    // how many have told so
@@ -34,7 +35,8 @@ func (m *Member) ask(now protocol.Time, f *flow, from protocol.Rank) {
 	if len(a.sources) > maxSources {
 		a.sources = a.sources[1:]
 	}
-	if a.due == protocol.Never && m.inbox.bytes <= m.config.InboxBytes {
+	if a.due == protocol.Never && !m.inboxFull() {
+		a.seen = f.next
 		a.due = now + m.delay.now
 		m.schedule(f, a.due)
 	}
@@ -48,8 +50,15 @@ func (m *Member) request(now protocol.Time, f *flow) {
 		*a = asking{due: protocol.Never, sources: a.sources[:0]}
 		return
 	}
-	if m.inbox.bytes > m.config.InboxBytes {
+	if m.inboxFull() {
 		return // Deliver makes room, and resumes
+	}
+	if a.tries == 0 && f.next > a.seen {
+		// The tree is only behind what others offer: a hole would have stopped
+		// it. Whoever asked now would get everything twice.
+		a.seen, a.due = f.next, now+m.delay.now
+		m.schedule(f, a.due)
+		return
 	}
 	if a.tries >= maxTries && a.told > 0 && a.gone > f.next {
 		m.giveUp(now, f, a.gone)
@@ -88,7 +97,7 @@ func (m *Member) source(a *asking) protocol.Rank {
 // askOn asks for the next piece as soon as the last one asked for is here.
 func (m *Member) askOn(now protocol.Time, f *flow) {
 	if a := &f.asking; a.due != protocol.Never && f.next >= a.upTo {
-		a.tries, a.told = 0, 0
+		a.tries, a.told, a.seen = 0, 0, f.next
 		m.request(now, f)
 	}
 }
@@ -108,7 +117,7 @@ func (m *Member) answer(f *flow, from protocol.Rank, fr *frame) {
 			break
 		}
 		m.stats.Repaired++
-		m.put(from, f, frame{kind: repair, first: number, begins: seg.begins, more: seg.more, segment: seg.payload})
+		m.putSegment(from, f, repair, &seg)
 	}
 }
 
@@ -140,7 +149,9 @@ func (m *Member) giveUp(now protocol.Time, f *flow, to uint64) {
 	f.next = to
 	f.store = store{low: to}
 	f.wanted = max(f.wanted, to)
-	m.advance(now, f)
+	m.advance(f)
+	m.correct(now, f)
+	m.remind(now, f)
 	f.asking = asking{due: now, sources: f.asking.sources[:0]}
 	m.schedule(f, now)
 }

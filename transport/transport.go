@@ -50,6 +50,22 @@ type Handler interface {
 	Room(peer protocol.Rank)
 }
 
+// Corker is a Transport that can join small frames into one write.
+type Corker interface {
+	// Cork lets what is sent from now on wait for Uncork, which sends it at
+	// the latest.
+	Cork()
+	Uncork()
+}
+
+// Follower is a Handler that would rather know of several frames that have
+// arrived together than act after each.
+type Follower interface {
+	// ReceiveMore takes a frame like Receive. Another one from the same peer has
+	// arrived already and follows at once.
+	ReceiveMore(from protocol.Rank, frame []byte)
+}
+
 // Why a frame was not queued.
 var (
 	// ErrFull: the peer's queue is full; Handler.Room will say when it is not.

@@ -53,6 +53,17 @@ func (r *Reader) Next() ([]byte, error) {
 	return frame, nil
 }
 
+// Ready reports whether a whole frame, within the limit, has been read already:
+// Next will return it without waiting.
+func (r *Reader) Ready() bool {
+	held := r.buf[r.start:r.end]
+	if len(held) < HeaderSize {
+		return false
+	}
+	size := int64(binary.BigEndian.Uint32(held))
+	return size <= int64(r.limit) && int64(len(held)) >= HeaderSize+size
+}
+
 // fill reads until at least need bytes are in the buffer.
 func (r *Reader) fill(need int) error {
 	// A source that returns neither bytes nor an error is given up on, like in

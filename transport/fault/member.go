@@ -48,6 +48,20 @@ func (m *member) Send(to protocol.Rank, frame []byte) error {
 	return m.net.link(direction{m.rank, to}).send(frame)
 }
 
+// Cork implements [transport.Corker], as far as the inner transport does.
+func (m *member) Cork() {
+	if c, ok := m.inner.(transport.Corker); ok {
+		c.Cork()
+	}
+}
+
+// Uncork implements [transport.Corker].
+func (m *member) Uncork() {
+	if c, ok := m.inner.(transport.Corker); ok {
+		c.Uncork()
+	}
+}
+
 // Close implements [transport.Transport]. What is only delayed goes out at once;
 // what a frozen rank has sent is lost.
 func (m *member) Close() error {

@@ -49,6 +49,7 @@ func (c *conn) serve(incarnation uint64) {
 // read hands on frames until there is an error.
 func (c *conn) read() error {
 	p, count := c.peer, &c.peer.t.count
+	follower, _ := p.t.handler.(transport.Follower)
 	for {
 		frame, err := c.in.Next()
 		if err != nil {
@@ -58,7 +59,11 @@ func (c *conn) read() error {
 		if p.t.state.Load() == running {
 			count.framesReceived.Add(1)
 			count.bytesReceived.Add(uint64(len(frame)))
-			p.t.handler.Receive(p.rank, frame)
+			if follower != nil && c.in.Ready() {
+				follower.ReceiveMore(p.rank, frame)
+			} else {
+				p.t.handler.Receive(p.rank, frame)
+			}
 		}
 		p.tell.Unlock()
 	}

@@ -17,7 +17,7 @@ type direct struct {
 	// that a write does not allocate.
 	try   func(fd uintptr) bool
 	head  [1 << 10]byte // A frame's header, and the frame too if it fits.
-	parts [2]syscall.Iovec
+	parts [3]syscall.Iovec
 	used  int // Of parts.
 	n     int
 	errno syscall.Errno
@@ -38,13 +38,13 @@ func newDirect(c net.Conn) *direct {
 	return d
 }
 
-// write writes as much of a frame, with its header, as the socket takes. Calls
-// must not overlap each other or any Write of the connection, which would make
-// it wait.
-func (d *direct) write(frame []byte) (int, error) {
-	d.arrange(frame)
+// write writes as much as the socket takes of what waits and, if there is one, of
+// a frame with its header. Calls must not overlap each other or any Write of the
+// connection, which would make it wait.
+func (d *direct) write(waiting, frame []byte, framed bool) (int, error) {
+	d.arrange(waiting, frame, framed)
 	err := d.raw.Write(d.try)
-	d.parts = [2]syscall.Iovec{} // The frame is the caller's again.
+	d.parts = [3]syscall.Iovec{} // The bytes are the caller's again.
 	switch {
 	case err != nil:
 		return 0, err
@@ -58,19 +58,28 @@ func (d *direct) write(frame []byte) (int, error) {
 
 // arrange says what to write: a small frame in one part, because copying it is
 // cheaper than what the system does for a second one; a larger one as it is.
-func (d *direct) arrange(frame []byte) {
+func (d *direct) arrange(waiting, frame []byte, framed bool) {
+	d.used = 0
+	d.part(waiting)
+	if !framed {
+		return
+	}
 	header := wire.Header(len(frame))
 	head := append(d.head[:0], header[:]...)
-	d.used = 1
 	if len(frame) <= cap(head)-len(head) {
-		head = append(head, frame...)
-	} else {
-		d.parts[1] = syscall.Iovec{Base: &frame[0]}
-		d.parts[1].SetLen(len(frame))
-		d.used = 2
+		d.part(append(head, frame...))
+		return
 	}
-	d.parts[0] = syscall.Iovec{Base: &head[0]}
-	d.parts[0].SetLen(len(head))
+	d.part(head)
+	d.part(frame)
+}
+
+func (d *direct) part(b []byte) {
+	if len(b) > 0 {
+		d.parts[d.used] = syscall.Iovec{Base: &b[0]}
+		d.parts[d.used].SetLen(len(b))
+		d.used++
+	}
 }
 
 // writev tries once. It always returns true, which says not to wait and try

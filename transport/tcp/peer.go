@@ -25,6 +25,8 @@ type peer struct {
 	out  *queue     // What waits for the connection, or for one to be made.
 	last chan struct{}
 
+	corked bool // In the transport's cork. Changed there, under mu.
+
 	backoff time.Duration // After the next failure.
 	retryAt time.Time     // Not to be dialed before.
 
@@ -48,8 +50,14 @@ func (p *peer) send(frame []byte) error {
 		}
 		p.startDial()
 	}
-	if p.conn != nil && p.conn.direct != nil && !p.out.writing {
-		return p.sendDirect(frame)
+	if p.conn != nil && !p.out.writing {
+		if len(frame) <= corkFrame && len(p.out.bytes) <= corkBytes && p.t.cork.add(p) {
+			p.out.add(frame, 0)
+			return nil
+		}
+		if p.conn.direct != nil {
+			return p.writeDirect(frame, true)
+		}
 	}
 	if !p.out.push(frame, p.t.cfg.QueueBytes) {
 		return transport.ErrFull
@@ -58,18 +66,20 @@ func (p *peer) send(frame []byte) error {
 	return nil
 }
 
-// sendDirect writes a frame at once, as far as the socket takes it. Nothing is
-// queued and no writer is there, so that nothing can be overtaken.
-func (p *peer) sendDirect(frame []byte) error {
-	n, err := p.conn.direct.write(frame)
+// writeDirect writes what waits, and a frame behind it, at once, as far as the
+// socket takes it. No writer is there, so that nothing can be overtaken.
+func (p *peer) writeDirect(frame []byte, framed bool) error {
+	waiting := len(p.out.bytes)
+	n, err := p.conn.direct.write(p.out.bytes, frame, framed)
 	if err != nil {
 		p.detach(p.conn, err)
 		return transport.ErrDown
 	}
-	if n < wire.HeaderSize+len(frame) {
-		p.out.add(frame, n)
-		p.startWriter()
+	p.out.skip(min(n, waiting))
+	if framed && n < waiting+wire.HeaderSize+len(frame) {
+		p.out.add(frame, max(0, n-waiting))
 	}
+	p.startWriter()
 	return nil
 }
 

@@ -42,6 +42,18 @@ func (q *queue) add(frame []byte, n int) {
 	q.frames++
 }
 
+// skip drops the first n bytes, which have been written.
+func (q *queue) skip(n int) {
+	switch {
+	case n < len(q.bytes):
+		q.bytes = q.bytes[:copy(q.bytes, q.bytes[n:])]
+	case cap(q.bytes) > 2*corkBytes:
+		q.bytes, q.frames = nil, 0
+	default:
+		q.bytes, q.frames = q.bytes[:0], 0
+	}
+}
+
 // take hands everything that waits to the writer.
 func (q *queue) take() []byte {
 	b := q.bytes

@@ -18,9 +18,9 @@
 //   - A peer is known to be dead when its host says so (at once), or when
 //     nothing has been heard for [Config.UserTimeout].
 //
-// A frame is written by the goroutine that calls Send if the socket takes it at
-// once; that saves a change of goroutine, which costs as much as the write. What
-// the socket does not take is left to a goroutine that lives until the queue is
+// A frame is written by the goroutine that calls Send, or Uncork, if the socket
+// takes it at once; that saves a change of goroutine, which costs as much as the
+// write. What the socket does not take is left to a goroutine that lives until the queue is
 // empty. Handlers are called by the goroutine that reads the connection.
 package tcp
 
@@ -58,6 +58,7 @@ type Transport struct {
 	wg      sync.WaitGroup // Every goroutine of the transport.
 	count   counters
 	buffers buffers
+	cork    cork
 }
 
 const (

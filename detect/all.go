@@ -1,0 +1,115 @@
+package detect
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// All listens to several detectors: a peer is suspected while any of them
+// suspects it. Each one's suspicion is passed on, with its cause; the withdrawal
+// is when none is left. It only reports; it removes nobody.
+func All(detectors ...Detector) Detector {
+	return &all{detectors: detectors, peers: map[protocol.Rank]*votes{}}
+}
+
+type all struct {
+	detectors []Detector
+	watching  sync.Mutex // Held during Watch: all detectors see views in one order.
+	telling   sync.Mutex // Held during a report, which must not overtake another.
+
+	mu    sync.Mutex // Guards the rest. Never held during anything that waits.
+	peers map[protocol.Rank]*votes
+}
+
+// votes are those against one peer.
+type votes struct {
+	incarnation uint64         // As in the view, which may not know it: 0.
+	against     map[int]uint64 // The incarnation that each detector suspects.
+}
+
+// Start starts all detectors, or none.
+func (a *all) Start(report func(Report)) error {
+	for i, d := range a.detectors {
+		if err := d.Start(func(r Report) { a.tell(i, r, report) }); err != nil {
+			return errors.Join(err, closeAll(a.detectors[:i]))
+		}
+	}
+	return nil
+}
+
+// Watch passes the view on. Votes against those who are gone from it are void.
+func (a *all) Watch(peers []Peer) {
+	a.watching.Lock()
+	defer a.watching.Unlock()
+	// First here: a report about the former view that is still under way must
+	// find the new one.
+	a.keep(peers)
+	for _, d := range a.detectors {
+		d.Watch(peers)
+	}
+}
+
+func (a *all) keep(peers []Peer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	old := a.peers
+	a.peers = make(map[protocol.Rank]*votes, len(peers))
+	for _, p := range peers {
+		v := &votes{incarnation: p.Incarnation, against: map[int]uint64{}}
+		if before := old[p.Rank]; before != nil {
+			for i, incarnation := range before.against {
+				if v.about(incarnation) {
+					v.against[i] = incarnation
+				}
+			}
+		}
+		a.peers[p.Rank] = v
+	}
+}
+
+// about reports whether an incarnation is the one in the view.
+func (v *votes) about(incarnation uint64) bool {
+	return v.incarnation == 0 || v.incarnation == incarnation
+}
+
+// Close closes all detectors.
+func (a *all) Close() error { return closeAll(a.detectors) }
+
+// tell takes detector i's vote, and passes on what it changes.
+func (a *all) tell(i int, r Report, report func(Report)) {
+	a.telling.Lock()
+	defer a.telling.Unlock()
+	if a.count(i, r) {
+		report(r)
+	}
+}
+
+// count reports whether a vote is news.
+func (a *all) count(i int, r Report) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	v := a.peers[r.Rank]
+	if v == nil || !v.about(r.Incarnation) {
+		return false
+	}
+	if !r.Alive {
+		v.against[i] = r.Incarnation
+		return true
+	}
+	delete(v.against, i)
+	return len(v.against) == 0
+}
+
+// closeAll closes detectors at the same time, so that several take no longer
+// than one.
+func closeAll(detectors []Detector) error {
+	errs := make([]error, len(detectors))
+	var closing sync.WaitGroup
+	for i, d := range detectors {
+		closing.Go(func() { errs[i] = d.Close() })
+	}
+	closing.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,168 @@
+package detect
+
+import (
+	"errors"
+	"maps"
+	"testing"
+	"testing/synctest"
+
+	"pgregory.net/rapid"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// Whatever happens in whichever order, those who hear the reports hold in the
+// end what the herald holds, and are told nothing twice.
+func TestHeraldTellsWhatItHolds(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		synctest.Test(t, func(*testing.T) {
+			h := newHerald()
+			defer h.close()
+			heard := map[protocol.Rank]uint64{} // The incarnations suspected.
+			err := h.start(func(r Report) {
+				if _, before := heard[r.Rank]; before == !r.Alive {
+					rt.Errorf("told again: %+v", r)
+				}
+				if delete(heard, r.Rank); !r.Alive {
+					heard[r.Rank] = r.Incarnation
+				}
+			})
+			if err != nil {
+				rt.Fatal(err)
+			}
+			for range rapid.IntRange(1, 40).Draw(rt, "steps") {
+				heraldStep(rt, h, heard)
+			}
+			synctest.Wait()
+			if held := held(h); !maps.Equal(held, heard) {
+				rt.Errorf("held suspect: %v, but heard: %v", held, heard)
+			}
+		})
+	})
+}
+
+func heraldStep(rt *rapid.T, h *herald, heard map[protocol.Rank]uint64) {
+	rank := protocol.Rank(rapid.IntRange(0, 3).Draw(rt, "rank"))
+	incarnation := rapid.Uint64Range(0, 3).Draw(rt, "incarnation")
+	switch p := (Peer{Rank: rank, Incarnation: incarnation}); rapid.SampledFrom([]string{
+		"suspect", "suspect", "trust", "answered", "met", "watch", "settle",
+	}).Draw(rt, "step") {
+	case "suspect":
+		h.suspect(p, ErrSilent, nil)
+	case "trust":
+		h.trust(p)
+	case "answered":
+		h.answered(p)
+	case "met":
+		h.met(rank, incarnation+1)
+	case "settle":
+		synctest.Wait()
+	case "watch":
+		var view []Peer
+		for r := range protocol.Rank(4) {
+			if rapid.Bool().Draw(rt, "member") {
+				view = append(view, Peer{Rank: r, Incarnation: rapid.Uint64Range(0, 3).Draw(rt, "of the member")})
+			}
+		}
+		synctest.Wait()
+		h.watch(view)
+		forget(h, heard)
+	}
+}
+
+// forget drops what a listener has to drop when the view changes.
+func forget(h *herald, heard map[protocol.Rank]uint64) {
+	for rank, incarnation := range heard {
+		if p, ok := h.watched(rank); !ok || p.Incarnation != incarnation {
+			delete(heard, rank)
+		}
+	}
+}
+
+// held returns the incarnations that are suspected.
+func held(h *herald) map[protocol.Rank]uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	held := map[protocol.Rank]uint64{}
+	for rank, s := range h.standings {
+		if s.cause != nil {
+			held[rank] = s.cause.Incarnation
+		}
+	}
+	return held
+}
+
+func TestLaterProcessProvesEarlierGone(t *testing.T) {
+	f := NewFeed()
+	f.Watch([]Peer{{Rank: 1, Incarnation: 5}, {Rank: 2}})
+	j := started(t, f)
+	f.herald.met(1, 4) // A former process still talks.
+	f.herald.met(2, 7) // Unknown so far: this is it.
+	f.herald.met(1, 6)
+	cause := j.want(t, suspected(1, 5))
+	if !errors.Is(cause, ErrReplaced) {
+		t.Errorf("cause is %v, want %v", cause, ErrReplaced)
+	}
+	f.herald.met(2, 8)
+	j.want(t, suspected(1, 5), suspected(2, 7))
+
+	// The view takes the new one in: nothing is held against it.
+	f.Watch([]Peer{{Rank: 1, Incarnation: 6}, {Rank: 2}})
+	f.Suspect(1, nil)
+	j.want(t, suspected(1, 5), suspected(2, 7), suspected(1, 6))
+}
+
+// What comes in before there is anybody to tell is told later, whether or not the
+// view changes meanwhile.
+func TestNewsBeforeStartIsTold(t *testing.T) {
+	f := NewFeed()
+	view := []Peer{{Rank: 1, Incarnation: 5}, {Rank: 2, Incarnation: 5}}
+	f.Watch(view)
+	f.Suspect(2, nil)
+	f.Watch(view)
+	started(t, f).want(t, suspected(2, 5))
+}
+
+// News of one process is not news of another, and an answer does not bring back
+// who is gone.
+func TestHeraldTellsProcessesApart(t *testing.T) {
+	h := newHerald()
+	before, now := Peer{Rank: 1, Incarnation: 5}, Peer{Rank: 1, Incarnation: 6}
+	h.watch([]Peer{now})
+	h.suspect(before, ErrGone, nil)
+	if s := h.suspicion(now); s != nil {
+		t.Errorf("news of its predecessor: %v", s)
+	}
+	h.suspect(now, ErrGone, nil)
+	h.trust(before)
+	h.answered(now)
+	if s := h.suspicion(now); s == nil {
+		t.Error("trusted again though it is gone")
+	}
+}
+
+func TestStartAndCloseOnce(t *testing.T) {
+	for name, d := range map[string]Detector{
+		"connections": NewConnections(ConnectionsConfig{}),
+		"swim":        NewSWIM(SWIMConfig{Rank: 1, Incarnation: 1, Bind: "127.0.0.1:0"}),
+		"feed":        NewFeed(),
+		"all":         All(NewFeed()),
+	} {
+		ignore := func(Report) {}
+		if err := d.Start(ignore); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := d.Start(ignore); !errors.Is(err, ErrStarted) {
+			t.Errorf("%s: started twice: %v", name, err)
+		}
+		closed(t, d)
+		closed(t, d)
+		d.Watch([]Peer{{Rank: 3}})
+		if err := d.Start(ignore); !errors.Is(err, ErrClosed) {
+			t.Errorf("%s: started after Close: %v", name, err)
+		}
+	}
+	closed(t, NewConnections(ConnectionsConfig{}))
+	closed(t, NewSWIM(SWIMConfig{}))
+	closed(t, None{})
+}

@@ -1,0 +1,24 @@
+package pleach
+
+import "github.com/pleach-go/pleach/protocol"
+
+// dispatch calls the program's handler, if it has one, for messages that have
+// arrived. It is called by whichever goroutine has received something, when that
+// has been passed on: the message is in the program's hands without another
+// goroutine having to be woken. One at a time calls the handler; what others
+// bring meanwhile is left to it, so that order is kept.
+func (g *Group) dispatch() {
+	for g.pending.Load() && g.dispatching.CompareAndSwap(false, true) {
+		g.pending.Store(false)
+		for g.node.Do(func(now protocol.Time) { g.take(now) }) == nil {
+			m, ok := g.following()
+			if !ok {
+				break
+			}
+			for ; ok; m, ok = g.following() {
+				g.config.Handler(Message{Root: int(m.Root), Data: m.Data, Lost: m.Lost})
+			}
+		}
+		g.dispatching.Store(false)
+	}
+}

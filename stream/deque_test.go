@@ -1,0 +1,28 @@
+package stream
+
+import "testing"
+
+func TestDequeKeepsOrderWhileItGrows(t *testing.T) {
+	var d deque[int]
+	pushed, popped := 0, 0
+	for round := range 1000 {
+		for range round % 7 {
+			d.push(pushed)
+			pushed++
+		}
+		for range min(round%5, d.len()) {
+			if v := d.pop(); v != popped {
+				t.Fatalf("popped %d, want %d", v, popped)
+			}
+			popped++
+		}
+		for i := range d.len() {
+			if v := *d.at(i); v != popped+i {
+				t.Fatalf("at %d: %d, want %d", i, v, popped+i)
+			}
+		}
+		if d.len() != pushed-popped {
+			t.Fatalf("length %d, want %d", d.len(), pushed-popped)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package stream
+
+import (
+	"slices"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// What the transport says of peers. Nobody is given up because of it: it only
+// says that a frame did not arrive, so that an offer goes one further.
+
+// Unsent says that the frame Next returned last could not be sent: the peer's
+// queue is full, or it is down.
+func (m *Member) Unsent(now protocol.Time, full bool) {
+	to := m.last.to
+	if full {
+		_, known := m.full[to]
+		if child := m.last.flow == m.own.flow && m.last.kind == data; child && !known {
+			m.full[to] = now
+		}
+		return
+	}
+	m.down[to] = true
+	if m.last.kind == offer {
+		m.offerFurther(now, to, m.last.flow, m.last.rightward)
+	}
+}
+
+// Down says that there is no connection to a peer any more, or that none could be
+// made: what was sent to it lately is lost. If it was the nearest on its side, what
+// it was offered goes to the next one out.
+func (m *Member) Down(now protocol.Time, peer protocol.Rank) {
+	left, right := m.ring.DistanceLeft(m.config.Rank, peer), m.ring.DistanceRight(m.config.Rank, peer)
+	nearest := m.reaches(left, false) || m.reaches(right, true)
+	m.down[peer] = true
+	if !nearest {
+		return
+	}
+	for _, f := range m.timed {
+		m.offerFurther(now, peer, f, f.correction.running && f.correction.asked)
+	}
+}
+
+// reaches reports whether all neighbors nearer than a distance are down.
+func (m *Member) reaches(distance protocol.Rank, rightward bool) bool {
+	for d := protocol.Rank(1); d < distance; d++ {
+		if !m.down[m.neighbor(d, rightward)] {
+			return false
+		}
+	}
+	return true
+}
+
+// neighbor is who is at a distance on the ring.
+func (m *Member) neighbor(distance protocol.Rank, rightward bool) protocol.Rank {
+	if rightward {
+		return m.ring.Right(m.config.Rank, distance)
+	}
+	return m.ring.Left(m.config.Rank, distance)
+}
+
+// Room says that a peer whose queue was full has room again. It may have missed
+// something, so it is told what there is.
+func (m *Member) Room(_ protocol.Time, peer protocol.Rank) {
+	delete(m.full, peer)
+	m.offerAll(peer)
+}
+
+// Up says that there is a connection to a peer. What was sent to it before may
+// have been lost, so it is told what there is.
+func (m *Member) Up(_ protocol.Time, peer protocol.Rank) {
+	delete(m.full, peer)
+	delete(m.down, peer)
+	m.offerAll(peer)
+}
+
+// offerAll tells a peer of all streams, in order of root.
+func (m *Member) offerAll(peer protocol.Rank) {
+	roots := make([]protocol.Rank, 0, len(m.flows))
+	for root, f := range m.flows {
+		if f.next > 0 {
+			roots = append(roots, root)
+		}
+	}
+	slices.Sort(roots)
+	for _, root := range roots {
+		m.offer(peer, m.flows[root], news)
+	}
+}
+
+// maxFurther bounds how far out an offer goes past peers that are down.
+const maxFurther = 16
+
+// offerPast offers to a neighbor at a distance and, past those known to be down,
+// to those further out: one who seems down may be back.
+func (m *Member) offerPast(f *flow, distance protocol.Rank, rightward bool, way way) {
+	// Beyond half of the ring the other way is shorter, and turning back from
+	// there would never end.
+	for ; distance <= min(m.config.Size/2, maxFurther); distance++ {
+		peer := m.neighbor(distance, rightward)
+		m.offer(peer, f, way)
+		if !m.down[peer] {
+			return
+		}
+	}
+}
+
+// offerFurther goes on from a neighbor that is down to the next one out: on the
+// way of a correction that asks to the right by pulling it again at once, else
+// by offering there.
+func (m *Member) offerFurther(now protocol.Time, from protocol.Rank, f *flow, asking bool) {
+	if asking {
+		if f.correction.running {
+			f.correction.due = now
+			m.schedule(f, now)
+		}
+		return
+	}
+	left, right := m.ring.DistanceLeft(m.config.Rank, from), m.ring.DistanceRight(m.config.Rank, from)
+	m.offerPast(f, min(left, right)+1, right < left, news)
+}
