@@ -15,6 +15,12 @@ type Config struct {
 	// Incarnation tells this start of the process from earlier ones: it must be
 	// larger each time.
 	Incarnation uint64
+	// View is the number of the view it begins with, and Members who is in it,
+	// in ascending order; nil: all ranks. Start is where it begins in each
+	// stream: at the beginning of those that are not in it.
+	View    uint64
+	Members []Place
+	Start   []Mark
 	// Shape is the tree's; binomial if zero.
 	Shape topology.Shape
 
@@ -70,6 +76,9 @@ const askAtOnce = 32
 func (c *Config) check() error {
 	if c.Size < 1 || c.Rank < 0 || c.Rank >= c.Size {
 		return fmt.Errorf("stream: rank %d of %d members", c.Rank, c.Size)
+	}
+	if c.Members == nil {
+		c.Members = everybody(c.Size)
 	}
 	for _, limit := range []struct {
 		name     string

@@ -18,11 +18,12 @@ type correction struct {
 	asked   bool // it has asked to the right: what it hears then is an answer
 }
 
-// planCorrection makes the plan of correction with the delay as measured.
+// planCorrection makes the plan of correction with the delay as measured. Its ranks
+// are places in the lineup, which has no holes.
 func (m *Member) planCorrection() (err error) {
 	m.delay.planned = m.delay.now
 	m.mend, err = broadcast.NewPlan(broadcast.Config{
-		Size: m.config.Size, Dissemination: broadcast.Arrived{},
+		Size: protocol.Rank(m.lineup.size()), Dissemination: broadcast.Arrived{},
 		Correction: broadcast.Delayed{Delay: m.delay.now},
 	})
 	return err
@@ -33,7 +34,7 @@ func (m *Member) planCorrection() (err error) {
 // follows the last one at some distance, to mend more at once.
 func (m *Member) correct(now protocol.Time, f *flow) {
 	c := &f.correction
-	if c.running || c.due != protocol.Never || c.upTo == f.next || m.config.Size == 1 {
+	if c.running || c.due != protocol.Never || c.upTo == f.next || m.lineup.size() == 1 {
 		return
 	}
 	c.due = max(now+min(max(m.delay.now, minLead), maxLead), c.began+pause)
@@ -44,10 +45,10 @@ func (m *Member) correct(now protocol.Time, f *flow) {
 func (m *Member) begin(now protocol.Time, f *flow) {
 	c := &f.correction
 	if c.plan != m.mend {
-		c.plan, c.process = m.mend, m.mend.Process(m.config.Rank)
+		c.plan, c.process = m.mend, m.mend.Process(protocol.Rank(m.lineup.self))
 	}
 	c.process.Reset()
-	c.process.Receive(now, &broadcast.Message{From: f.root, Phase: protocol.Dissemination})
+	c.process.Receive(now, &broadcast.Message{Phase: protocol.Dissemination})
 	c.upTo, c.began, c.running, c.asked = f.next, now, true, false
 }
 
@@ -63,7 +64,7 @@ func (m *Member) runCorrection(now protocol.Time, f *flow) {
 		switch c.process.Next(now, &a); a.Verb {
 		case protocol.Send:
 			if a.Body.Kind == broadcast.Rightward {
-				m.offer(a.To, f, rightward)
+				m.offer(m.lineup.members[a.To].Rank, f, rightward)
 				// An answer takes a round trip. Asking further out in the
 				// meantime, as the model does every o, would ask everybody.
 				c.asked = true
@@ -71,7 +72,8 @@ func (m *Member) runCorrection(now protocol.Time, f *flow) {
 				m.schedule(f, c.due)
 				return
 			}
-			m.offerPast(f, m.ring.DistanceLeft(m.config.Rank, a.To), false, leftward)
+			distance, _ := m.lineup.distances(m.lineup.members[a.To].Rank)
+			m.offerPast(f, distance, false, leftward)
 		case protocol.WaitUntil:
 			c.due = a.At
 			m.schedule(f, c.due)
@@ -123,11 +125,15 @@ func (m *Member) hearOffer(now protocol.Time, f *flow, from protocol.Rank, fr *f
 		m.offer(from, f, leftward)
 	case fr.way == leftward && c.running && fr.first >= c.upTo:
 		// News would not do: only who corrects has offered to all in between.
+		place, ok := m.lineup.place(from)
+		if !ok {
+			return
+		}
 		if !c.asked {
 			m.measure(now - c.began)
 		}
 		c.process.Receive(now, &broadcast.Message{
-			From: from, Phase: protocol.Correction, Body: broadcast.Body{Kind: broadcast.Leftward},
+			From: protocol.Rank(place), Phase: protocol.Correction, Body: broadcast.Body{Kind: broadcast.Leftward},
 		})
 		m.runCorrection(now, f)
 	}

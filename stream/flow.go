@@ -14,6 +14,10 @@ type flow struct {
 	// next is the first segment not yet here: all before it are. wanted is the
 	// number after the last one known to exist.
 	next, wanted uint64
+	// base is where the present view has begun; delivered is the first segment
+	// that has not been delivered: before next only while frozen.
+	base, delivered uint64
+	over            bool // its root is not in the view any more
 	// ahead are segments that came before their turn.
 	ahead      map[uint64]segment
 	aheadBytes int
@@ -59,11 +63,12 @@ type store struct {
 	bytes    int
 }
 
-// add keeps one more segment and forgets the oldest beyond the limit.
-func (s *store) add(seg *segment, limit int) {
+// add keeps one more segment and forgets the oldest beyond the limit, of those
+// before a number.
+func (s *store) add(seg *segment, limit int, before uint64) {
 	s.segments.push(*seg)
 	s.bytes += seg.size()
-	for s.bytes > limit && s.segments.len() > 1 {
+	for s.bytes > limit && s.low < before {
 		oldest := s.segments.pop()
 		s.bytes -= oldest.size()
 		s.low++

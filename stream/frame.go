@@ -91,7 +91,7 @@ func (f *frame) append(dst []byte) []byte {
 }
 
 // parse reads a frame; the segment stays where it is.
-func parse(b []byte, size protocol.Rank) (frame, error) {
+func parse(b []byte) (frame, error) {
 	if len(b) < headSize {
 		return frame{}, fmt.Errorf("%w: %d bytes are too few", ErrFrame, len(b))
 	}
@@ -111,8 +111,6 @@ func parse(b []byte, size protocol.Rank) (frame, error) {
 		return frame{}, fmt.Errorf("%w: kind %d", ErrFrame, f.kind)
 	case b[1] >= flagLeftward|flagRightward:
 		return frame{}, fmt.Errorf("%w: flags %#x", ErrFrame, b[1])
-	case f.root >= size:
-		return frame{}, fmt.Errorf("%w: root %d of %d members", ErrFrame, f.root, size)
 	case f.with && (f.kind != offer || f.first == 0):
 		return frame{}, fmt.Errorf("%w: kind %d with a segment before %d", ErrFrame, f.kind, f.first)
 	}

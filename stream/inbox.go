@@ -14,14 +14,13 @@ type inbox struct {
 // ones are bounded too.
 const messageCost = 64
 
-func (b *inbox) add(root protocol.Rank, data []byte) {
-	m := Message{Root: root, Data: data}
+func (b *inbox) add(m Message) {
 	if len(b.lost) > 0 {
-		m.Lost = b.lost[root]
-		delete(b.lost, root)
+		m.Lost = b.lost[m.Root]
+		delete(b.lost, m.Root)
 	}
 	b.messages.push(m)
-	b.bytes += len(data) + messageCost
+	b.bytes += len(m.Data) + messageCost
 }
 
 func (b *inbox) lose(root protocol.Rank, segments uint64) {

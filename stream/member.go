@@ -6,22 +6,26 @@ import (
 
 	"github.com/pleach-go/pleach/broadcast"
 	"github.com/pleach-go/pleach/protocol"
-	"github.com/pleach-go/pleach/topology"
 )
 
 // Member is one process's part in all streams of a group. See the package
 // comment for how to drive it.
 type Member struct {
 	config Config
-	ring   topology.Ring
+	view   uint64 // its number
+	lineup lineup
 	mend   *broadcast.Plan // correction, with the delay as last measured
 	delay  delay
 	flows  map[protocol.Rank]*flow
 	recent *flow         // that a frame was about last
+	former []*flow       // that have ended with the present view
 	timed  []*flow       // those that may have something to do later
 	due    protocol.Time // when the first of them has
 	outbox deque[send]
 	own    ownStream
+	frozen bool   // the next view is being agreed upon; see view.go
+	held   int    // bytes that are not delivered for that
+	cut    []Mark // of the view that is about to end
 	inbox  inbox
 	full   map[protocol.Rank]protocol.Time // children whose queues are full, since when
 	down   map[protocol.Rank]bool          // peers that could not be reached when last tried
@@ -37,6 +41,8 @@ type Message struct {
 	// it on: it must not be changed.
 	Root protocol.Rank
 	Data []byte
+	// View is the number of the view it was sent in.
+	View uint64
 	// Lost counts segments of this root, before this message, that could not be
 	// had any more: this member was cut off for longer than others keep them.
 	Lost uint64
@@ -68,55 +74,45 @@ func New(c Config) (*Member, error) {
 	}
 	m := &Member{
 		config: c,
-		ring:   topology.Ring{Size: c.Size},
+		view:   c.View,
 		flows:  make(map[protocol.Rank]*flow),
 		full:   make(map[protocol.Rank]protocol.Time),
 		down:   make(map[protocol.Rank]bool),
 		due:    protocol.Never,
 		delay:  delay{now: firstDelay},
 	}
-	if err := m.planCorrection(); err != nil {
+	if err := m.lineUp(c.Size, c.Members); err != nil {
 		return nil, err
 	}
 	own, err := m.open(c.Rank, c.Incarnation)
+	if err != nil {
+		return nil, err
+	}
 	m.own.flow, m.recent = own, own
-	return m, err
+	for _, mark := range c.Start {
+		f, err := m.open(mark.Rank, mark.Incarnation)
+		if err != nil {
+			return nil, err
+		}
+		f.next, f.wanted, f.base, f.delivered, f.store.low = mark.Next, mark.Next, mark.Next, mark.Next, mark.Next
+	}
+	return m, nil
 }
 
 // open begins to follow a root's stream.
 func (m *Member) open(root protocol.Rank, incarnation uint64) (*flow, error) {
-	tree, err := topology.New(m.config.Shape, topology.Interleaved, m.config.Size, root)
-	if err != nil {
-		return nil, fmt.Errorf("stream: tree of root %d: %w", root, err)
-	}
-	plan, err := broadcast.NewPlan(broadcast.Config{
-		Size: m.config.Size, Root: root, Dissemination: broadcast.Tree{Tree: tree},
-	})
-	if err != nil {
+	f := &flow{root: root, incarnation: incarnation, ahead: make(map[uint64]segment)}
+	if err := m.route(f); err != nil {
 		return nil, err
 	}
-	f := &flow{root: root, incarnation: incarnation, ahead: make(map[uint64]segment), children: childrenOf(plan, root, m.config.Rank)}
-	f.parent, _ = tree.Parent(m.config.Rank)
-	f.foster.parent = protocol.NoRank
 	f.correction.due, f.asking.due, f.reminder.due = protocol.Never, protocol.Never, protocol.Never
 	m.flows[root] = f
 	return f, nil
 }
 
-// childrenOf asks the machine that relays a broadcast, once, to whom it sends and
-// in which order: it is the same for every message.
-func childrenOf(plan *broadcast.Plan, root, rank protocol.Rank) (children []protocol.Rank) {
-	relay := plan.Process(rank)
-	relay.Receive(0, &broadcast.Message{From: root, Phase: protocol.Dissemination})
-	var a broadcast.Action
-	for relay.Next(0, &a); a.Verb == protocol.Send; relay.Next(0, &a) {
-		children = append(children, a.To)
-	}
-	return children
-}
-
-// follow returns the flow a frame is about, or nil if the frame is of an
-// incarnation that is over. A new incarnation of a root begins anew.
+// follow returns the flow a frame is about, or nil if its root is not in the view,
+// or not by that incarnation. Where any is good, a new one begins anew. A flow
+// that has ended is returned only to those who ask for something of it.
 func (m *Member) follow(fr *frame) *flow {
 	f := m.recent
 	if f.root != fr.root {
@@ -126,6 +122,8 @@ func (m *Member) follow(fr *frame) *flow {
 	case f != nil && f.incarnation == fr.incarnation:
 		m.recent = f
 		return f
+	case !m.lineup.admits(fr.root, fr.incarnation):
+		return m.ended(fr)
 	case f != nil && f.incarnation > fr.incarnation, fr.root == m.config.Rank:
 		return nil
 	case f != nil:
@@ -139,10 +137,22 @@ func (m *Member) follow(fr *frame) *flow {
 	return f
 }
 
+// ended returns the flow that a request is about, if it has ended with this view.
+func (m *Member) ended(fr *frame) *flow {
+	if fr.kind == request {
+		for _, f := range m.former {
+			if f.root == fr.root && f.incarnation == fr.incarnation {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
 // Receive takes a frame from a peer. The bytes are only lent. An error says that
 // the frame made no sense; it is not taken then.
 func (m *Member) Receive(now protocol.Time, from protocol.Rank, b []byte) error {
-	fr, err := parse(b, m.config.Size)
+	fr, err := parse(b)
 	if err != nil {
 		return fmt.Errorf("from rank %d: %w", from, err)
 	}
@@ -232,14 +242,29 @@ func (m *Member) advance(f *flow) {
 // accept takes the segment whose turn it is.
 func (m *Member) accept(f *flow, seg *segment) {
 	m.keep(f, seg)
-	if message, complete := f.partial.add(seg, m.config.MaxMessage); complete {
-		m.inbox.add(f.root, message)
+	if m.frozen {
+		m.held += seg.size()
+		return
+	}
+	m.deliver(f, f.next)
+}
+
+// deliver hands the program what is here of a flow up to a number.
+func (m *Member) deliver(f *flow, upTo uint64) {
+	for ; f.delivered < upTo; f.delivered++ {
+		seg, ok := f.store.get(f.delivered)
+		if !ok {
+			continue // given up
+		}
+		if message, complete := f.partial.add(&seg, m.config.MaxMessage); complete && f != m.own.flow {
+			m.inbox.add(Message{Root: f.root, Data: message, View: m.view})
+		}
 	}
 }
 
 // keep stores the next segment.
 func (m *Member) keep(f *flow, seg *segment) {
-	f.store.add(seg, m.config.KeepBytes)
+	f.store.add(seg, m.config.KeepBytes, f.delivered)
 	f.next++
 }
 
@@ -289,7 +314,7 @@ func (m *Member) Deliver(now protocol.Time) (Message, bool) {
 		return Message{}, false
 	}
 	m.stats.Delivered++
-	if m.inbox.refusing && m.inbox.bytes <= m.config.InboxBytes {
+	if m.inbox.refusing && m.inbox.bytes+m.held <= m.config.InboxBytes {
 		m.inbox.refusing = false
 		for _, f := range m.timed {
 			if f.next < f.wanted && f.asking.due == protocol.Never {
@@ -304,7 +329,7 @@ func (m *Member) Deliver(now protocol.Time) (Message, bool) {
 // inboxFull reports whether what arrives has to be refused, and notes it, so that
 // Deliver asks for it again.
 func (m *Member) inboxFull() bool {
-	if m.inbox.bytes <= m.config.InboxBytes {
+	if m.inbox.bytes+m.held <= m.config.InboxBytes {
 		return false
 	}
 	m.inbox.refusing = true

@@ -41,6 +41,7 @@ type host struct {
 	frozen    []event // frames held while frozen; nil: not frozen
 	woken     protocol.Time
 	delivered map[protocol.Rank][][]byte
+	views     map[protocol.Rank][]uint64 // that they were delivered in
 	sentBytes int
 	lost      uint64
 }
@@ -81,7 +82,7 @@ func newNetwork(t testing.TB, size int, seed uint64, f faults, configure func(*s
 		if err != nil {
 			t.Fatal(err)
 		}
-		n.members = append(n.members, &host{Member: m, rank: r, delivered: map[protocol.Rank][][]byte{}})
+		n.members = append(n.members, &host{Member: m, rank: r, delivered: map[protocol.Rank][][]byte{}, views: map[protocol.Rank][]uint64{}})
 	}
 	return n
 }
@@ -118,6 +119,7 @@ func (n *network) pump(h *host) {
 			break
 		}
 		h.delivered[m.Root] = append(h.delivered[m.Root], bytes.Clone(m.Data))
+		h.views[m.Root] = append(h.views[m.Root], m.View)
 		h.lost += m.Lost
 	}
 	if d := h.Deadline(); d != protocol.Never && (h.woken <= n.now || d < h.woken) {

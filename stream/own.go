@@ -14,6 +14,10 @@ type ownStream struct {
 	bytes   int
 	within  bool // a message is being written
 	open    int  // bytes of it
+	// sending says that a message has been sent in part; restarts counts those
+	// that a new view has cut in two.
+	sending  bool
+	restarts uint64
 }
 
 // ErrBusy says that too much is waiting to be sent.
@@ -59,7 +63,7 @@ func (m *Member) Unwritten() int { return m.own.waiting.len() }
 // emit sends the next segment of this member's own stream, unless a child has
 // no room for it.
 func (m *Member) emit(now protocol.Time) {
-	if m.own.waiting.len() == 0 || m.held(now) {
+	if m.own.waiting.len() == 0 || m.frozen || m.waits(now) {
 		return
 	}
 	seg, f := m.own.waiting.pop(), m.own.flow
@@ -68,22 +72,44 @@ func (m *Member) emit(now protocol.Time) {
 	head.append(seg.frame[:0]) // the head that Write has left room for
 	m.pass(f, f.next, &seg)
 	m.keep(f, &seg)
-	f.wanted = f.next
+	f.wanted, f.delivered = f.next, f.next
+	m.own.sending = seg.more
 	m.correct(now, f)
 	m.remind(now, f)
 }
 
-// held reports whether a child's full queue holds up this member's own sends:
+// restart drops what is left of a message that a new view has cut in two. Whoever
+// writes it sees by [Member.Restarts] that it has to be written again.
+func (m *Member) restart() {
+	if !m.own.sending {
+		return
+	}
+	m.own.restarts++
+	m.own.sending = false
+	for m.own.waiting.len() > 0 && !m.own.waiting.at(0).begins {
+		seg := m.own.waiting.pop()
+		m.own.bytes -= seg.size()
+	}
+	if m.own.within && m.own.waiting.len() == 0 {
+		m.Abandon()
+	}
+}
+
+// Restarts counts the messages that were cut in two by a new view and have to be
+// written again from their beginning.
+func (m *Member) Restarts() uint64 { return m.own.restarts }
+
+// waits reports whether a child's full queue holds up this member's own sends:
 // pressure reaches the program that broadcasts too much. A child that stays full
 // is waited for once; until it has room again it is left to ask for what it
 // missed.
-func (m *Member) held(now protocol.Time) bool {
-	held := false
+func (m *Member) waits(now protocol.Time) bool {
+	waits := false
 	for _, since := range m.full {
 		if until := since + patience; now < until {
-			held = true
+			waits = true
 			m.due = min(m.due, until)
 		}
 	}
-	return held
+	return waits
 }

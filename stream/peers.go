@@ -30,7 +30,10 @@ func (m *Member) Unsent(now protocol.Time, full bool) {
 // made: what was sent to it lately is lost. If it was the nearest on its side, what
 // it was offered goes to the next one out.
 func (m *Member) Down(now protocol.Time, peer protocol.Rank) {
-	left, right := m.ring.DistanceLeft(m.config.Rank, peer), m.ring.DistanceRight(m.config.Rank, peer)
+	left, right := m.lineup.distances(peer)
+	if right == 0 {
+		return
+	}
 	nearest := m.reaches(left, false) || m.reaches(right, true)
 	m.down[peer] = true
 	if !nearest {
@@ -42,21 +45,13 @@ func (m *Member) Down(now protocol.Time, peer protocol.Rank) {
 }
 
 // reaches reports whether all neighbors nearer than a distance are down.
-func (m *Member) reaches(distance protocol.Rank, rightward bool) bool {
-	for d := protocol.Rank(1); d < distance; d++ {
-		if !m.down[m.neighbor(d, rightward)] {
+func (m *Member) reaches(distance int, rightward bool) bool {
+	for d := 1; d < distance; d++ {
+		if !m.down[m.lineup.neighbor(d, rightward)] {
 			return false
 		}
 	}
 	return true
-}
-
-// neighbor is who is at a distance on the ring.
-func (m *Member) neighbor(distance protocol.Rank, rightward bool) protocol.Rank {
-	if rightward {
-		return m.ring.Right(m.config.Rank, distance)
-	}
-	return m.ring.Left(m.config.Rank, distance)
 }
 
 // Room says that a peer whose queue was full has room again. It may have missed
@@ -76,6 +71,9 @@ func (m *Member) Up(_ protocol.Time, peer protocol.Rank) {
 
 // offerAll tells a peer of all streams, in order of root.
 func (m *Member) offerAll(peer protocol.Rank) {
+	if !m.lineup.has(peer) {
+		return
+	}
 	roots := make([]protocol.Rank, 0, len(m.flows))
 	for root, f := range m.flows {
 		if f.next > 0 {
@@ -93,11 +91,11 @@ const maxFurther = 16
 
 // offerPast offers to a neighbor at a distance and, past those known to be down,
 // to those further out: one who seems down may be back.
-func (m *Member) offerPast(f *flow, distance protocol.Rank, rightward bool, way way) {
+func (m *Member) offerPast(f *flow, distance int, rightward bool, way way) {
 	// Beyond half of the ring the other way is shorter, and turning back from
 	// there would never end.
-	for ; distance <= min(m.config.Size/2, maxFurther); distance++ {
-		peer := m.neighbor(distance, rightward)
+	for ; distance <= min(m.lineup.size()/2, maxFurther); distance++ {
+		peer := m.lineup.neighbor(distance, rightward)
 		m.offer(peer, f, way)
 		if !m.down[peer] {
 			return
@@ -116,6 +114,9 @@ func (m *Member) offerFurther(now protocol.Time, from protocol.Rank, f *flow, as
 		}
 		return
 	}
-	left, right := m.ring.DistanceLeft(m.config.Rank, from), m.ring.DistanceRight(m.config.Rank, from)
+	left, right := m.lineup.distances(from)
+	if right == 0 {
+		return
+	}
 	m.offerPast(f, min(left, right)+1, right < left, news)
 }

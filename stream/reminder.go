@@ -20,7 +20,7 @@ const (
 
 // remind starts the reminders of a flow over.
 func (m *Member) remind(now protocol.Time, f *flow) {
-	if m.config.Size == 1 {
+	if m.lineup.size() == 1 {
 		return
 	}
 	f.reminder.left = reminders

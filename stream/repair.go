@@ -60,7 +60,7 @@ func (m *Member) request(now protocol.Time, f *flow) {
 		m.schedule(f, a.due)
 		return
 	}
-	if a.tries >= maxTries && a.told > 0 && a.gone > f.next {
+	if a.tries >= maxTries && a.told > 0 && a.gone > f.next && !m.frozen {
 		m.giveUp(now, f, a.gone)
 		return
 	}
@@ -87,11 +87,7 @@ func (m *Member) source(a *asking) protocol.Rank {
 		return a.sources[n-1-a.tries]
 	}
 	out := a.tries - len(a.sources)
-	d := 1 + protocol.Rank(out/2)%max(m.config.Size/2, 1)
-	if out%2 == 0 {
-		return m.ring.Left(m.config.Rank, d)
-	}
-	return m.ring.Right(m.config.Rank, d)
+	return m.lineup.neighbor(1+(out/2)%max(m.lineup.size()/2, 1), out%2 == 1)
 }
 
 // askOn asks for the next piece as soon as the last one asked for is here.
@@ -146,7 +142,7 @@ func (m *Member) giveUp(now protocol.Time, f *flow, to uint64) {
 			f.aheadBytes -= seg.size()
 		}
 	}
-	f.next = to
+	f.next, f.delivered = to, to
 	f.store = store{low: to}
 	f.wanted = max(f.wanted, to)
 	m.advance(f)

@@ -1,0 +1,225 @@
+package stream_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/stream"
+)
+
+// changeView takes the survivors of a network from one view to the next, as a
+// membership protocol would: freeze all, merge what they have, flush, install.
+func (n *network) changeView(number uint64, live []protocol.Rank) {
+	n.t.Helper()
+	cut := map[protocol.Rank]stream.Mark{}
+	for _, r := range live {
+		for _, mark := range n.members[r].Freeze() {
+			if mark.Next > cut[mark.Rank].Next {
+				cut[mark.Rank] = mark
+			}
+		}
+		for range n.rng.IntN(20) { // others are not frozen yet
+			n.step()
+		}
+	}
+	var marks []stream.Mark
+	for _, mark := range cut {
+		marks = append(marks, mark)
+	}
+	slices.SortFunc(marks, func(a, b stream.Mark) int { return int(a.Rank - b.Rank) })
+	members := make([]stream.Place, len(live))
+	for i, r := range live {
+		members[i] = stream.Place{Rank: r, Incarnation: 1}
+		n.members[r].Flush(n.now, marks)
+		n.pump(n.members[r])
+	}
+	for _, r := range live {
+		for h := n.members[r]; !h.Flushed(); {
+			if !n.step() {
+				n.t.Fatalf("rank %d lacks something of %v and nothing happens", r, marks)
+			}
+		}
+		if err := n.members[r].Install(n.now, number, protocol.Rank(len(n.members)), members); err != nil {
+			n.t.Fatal(err)
+		}
+		n.pump(n.members[r])
+		for range n.rng.IntN(20) {
+			n.step()
+		}
+	}
+}
+
+// Same-view delivery: members die in the middle of broadcasts, views follow, and
+// all who go from one view to the next have delivered the same in the first;
+// what live roots send arrives everywhere, once, in order, across views.
+func TestSameViewDelivery(t *testing.T) {
+	for seed := range uint64(150) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			const size = 14
+			n := newNetwork(t, size, seed, faults{drop: 0.02, reorder: 0.02}, func(c *stream.Config) {
+				c.Members = nil
+				c.SegmentSize = 100
+			})
+			live := []protocol.Rank{}
+			for r := range protocol.Rank(size) {
+				live = append(live, r)
+			}
+			sent := map[protocol.Rank][][]byte{}
+			for view := uint64(2); view <= 5; view++ {
+				for i := range 3 {
+					for _, r := range live {
+						m := message(r, int(view)*100+i, 20+n.rng.IntN(400))
+						sent[r] = append(sent[r], m)
+						n.broadcast(r, m)
+						for range n.rng.IntN(10) {
+							n.step()
+						}
+					}
+				}
+				for range 1 + n.rng.IntN(2) {
+					i := n.rng.IntN(len(live))
+					n.members[live[i]].dead = true
+					live = slices.Delete(live, i, i+1)
+				}
+				for range n.rng.IntN(60) {
+					n.step()
+				}
+				n.changeView(view, live)
+				n.sameDelivered(live, view)
+			}
+			n.run(minute)
+			n.check(sent)
+		})
+	}
+}
+
+// sameDelivered checks that all have delivered the same in all views before.
+func (n *network) sameDelivered(live []protocol.Rank, view uint64) {
+	n.t.Helper()
+	of := func(r, root protocol.Rank) (all [][]byte) {
+		for i, m := range n.members[r].delivered[root] {
+			if n.members[r].views[root][i] < view {
+				all = append(all, m)
+			}
+		}
+		return all
+	}
+	for root := range n.members {
+		first := protocol.NoRank
+		for _, r := range live {
+			switch {
+			case r == protocol.Rank(root):
+			case first == protocol.NoRank:
+				first = r
+			default:
+				a, b := of(first, protocol.Rank(root)), of(r, protocol.Rank(root))
+				if !slices.EqualFunc(a, b, bytes.Equal) {
+					n.t.Fatalf("before view %d, rank %d has delivered %d messages of root %d, rank %d %d", view, first, len(a), root, r, len(b))
+				}
+			}
+		}
+	}
+}
+
+// A message that a view cuts in two is dropped by all, and its writer is told.
+func TestViewCutsAMessage(t *testing.T) {
+	n := newNetwork(t, 4, 1, faults{}, func(c *stream.Config) { c.SegmentSize = 10 })
+	root := n.members[0]
+	if err := root.Write([]byte("half of it"), true); err != nil {
+		t.Fatal(err)
+	}
+	n.pump(root)
+	for range 10 {
+		n.step()
+	}
+	n.members[3].dead = true
+	n.changeView(2, []protocol.Rank{0, 1, 2})
+	if root.Restarts() != 1 {
+		t.Fatalf("%d restarts, want 1", root.Restarts())
+	}
+	n.broadcast(0, []byte("a whole message"))
+	n.run(minute)
+	for _, r := range []int{1, 2} {
+		if got := n.members[r].delivered[0]; len(got) != 1 || string(got[0]) != "a whole message" {
+			t.Errorf("rank %d got %q", r, got)
+		}
+	}
+}
+
+// Who joins begins where the view does: it gets all that follows, and nothing
+// of what was before.
+func TestJoinerBeginsWithItsView(t *testing.T) {
+	n := newNetwork(t, 5, 1, faults{}, nil)
+	n.members[4].dead = true // there is nobody yet
+	sent := map[protocol.Rank][][]byte{}
+	for i := range 3 {
+		n.broadcast(1, message(1, i, 100))
+	}
+	for range 50 {
+		n.step()
+	}
+	n.changeView(2, []protocol.Rank{0, 1, 2, 3})
+	joiner, err := stream.New(stream.Config{
+		Rank: 4, Size: 5, Incarnation: 1, View: 2,
+		Start: n.members[2].Marks(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.members[4].Member, n.members[4].dead = joiner, false
+	all := []stream.Place{{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 1}}
+	for _, h := range n.members[:4] {
+		h.Freeze()
+		if err := h.Install(n.now, 2, 5, all); err != nil {
+			t.Fatal(err)
+		}
+		h.delivered = map[protocol.Rank][][]byte{}
+	}
+	for i := range 3 {
+		m := message(1, 10+i, 100)
+		sent[1] = append(sent[1], m)
+		n.broadcast(1, m)
+	}
+	m := message(4, 0, 10)
+	sent[4] = append(sent[4], m)
+	n.broadcast(4, m)
+	n.run(minute)
+	n.check(sent)
+}
+
+// Known holes are routed around: nothing is sent to them, and the others still
+// get everything along the tree.
+func TestKnownHolesAreRoutedAround(t *testing.T) {
+	const size = 32
+	n := newNetwork(t, size, 1, faults{}, nil)
+	var live []protocol.Rank
+	for r := range protocol.Rank(size) {
+		if r == 1 || r == 2 || r == 7 || r == 16 {
+			n.members[r].dead = true
+		} else {
+			live = append(live, r)
+		}
+	}
+	n.changeView(2, live)
+	n.run(minute)
+	before := n.members[0].Stats()
+	sent := map[protocol.Rank][][]byte{}
+	for i := range 20 {
+		m := message(0, i, 2000)
+		sent[0] = append(sent[0], m)
+		n.broadcast(0, m)
+	}
+	n.run(n.now + minute)
+	n.check(sent)
+	var relayed, repaired, early uint64
+	for _, r := range live {
+		s := n.members[r].Stats()
+		relayed, repaired, early = relayed+s.Relayed, repaired+s.Repaired, early+s.Early
+	}
+	if want := uint64(20 * (len(live) - 1)); relayed != want || repaired != 0 || early != 0 {
+		t.Errorf("relayed %d, want %d; repaired %d, early %d, want none (root before: %+v)", relayed, want, repaired, early, before)
+	}
+}
