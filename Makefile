@@ -43,13 +43,12 @@ full: ## run the full-size tests: up to two hours
 	PLEACH_FULL=1 go test -timeout 120m ./broadcast/... ./logp/... ./experiments/...
 
 SEEDS ?= 100
+KIND ?= UnderKilling
 
 .PHONY: soak
-soak: ## deliver under killing with SEEDS different seeds (default: 100)
+soak: ## deliver with SEEDS seeds (default: 100), KIND=UnderKilling, OnBadNetwork or BetweenHosts
 	go test -c -o bin/delivery.test .
-	for seed in $$(seq 1 $(SEEDS)); do \
-		PLEACH_SEED=$$seed bin/delivery.test -test.run DeliveryUnderKilling || exit 1; \
-	done
+	PLEACH_SEEDS=$(SEEDS) bin/delivery.test -test.timeout 0 -test.run '^TestDelivery$(KIND)$$'
 
 .PHONY: ci
 ci: ## run what a change must pass

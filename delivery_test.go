@@ -1,253 +1,167 @@
 package pleach_test
 
 import (
-	"bufio"
-	"context"
-	"encoding/binary"
-	"fmt"
-	"hash/fnv"
-	"io"
 	"math/rand/v2"
-	"net"
 	"os"
-	"os/exec"
-	"slices"
-	"strconv"
-	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/netns"
 )
 
-// Delivery under killing, among real processes: every member broadcasts while
-// some are killed and some are stopped and go on. Every message whose root
-// survives must be delivered by every survivor exactly once, in the root's
+// Delivery among real processes: every member broadcasts while some are killed
+// and some are stopped and go on, on networks good and bad. Every message whose
+// root survives must be delivered by every survivor exactly once, in the root's
 // order.
-//
-// The members are this test binary, started anew with deliveryMember set.
 
-const deliveryMember = "PLEACH_TEST_DELIVERY_MESSAGES"
+// deliverySize is how many members there are, how many of them die or are stopped,
+// and how many messages each broadcasts.
+type deliverySize struct{ members, kills, stops, messages int }
 
-func TestMain(m *testing.M) {
-	if n := os.Getenv(deliveryMember); n != "" {
-		messages, err := strconv.Atoi(n)
-		if err == nil {
-			err = runDeliveryMember(messages)
-		}
-		if err != nil {
-			fmt.Println("error", err)
-			os.Exit(1)
-		}
-		return
-	}
-	os.Exit(m.Run())
-}
-
-// deliveryMessage is a message of between 64 B and 256 KiB that says whose and
-// which it is, and carries a checksum.
-func deliveryMessage(rng *rand.Rand, root, number int) []byte {
-	b := make([]byte, 64<<rng.IntN(13))
-	binary.BigEndian.PutUint32(b, uint32(root))
-	binary.BigEndian.PutUint32(b[4:], uint32(number))
-	for i := 16; i < len(b); i++ {
-		b[i] = byte(i + number)
-	}
-	binary.BigEndian.PutUint64(b[8:], checksum(b))
-	return b
-}
-
-func checksum(b []byte) uint64 {
-	h := fnv.New64a()
-	h.Write(b[:8])
-	h.Write(b[16:])
-	return h.Sum64()
-}
-
-// runDeliveryMember is one member: it broadcasts, and tells on its output how
-// many messages of each root it has, until its input ends.
-func runDeliveryMember(messages int) error {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	group, err := pleach.Join(ctx, pleach.Config{})
-	if err != nil {
-		return err
-	}
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		cancel()
-	}()
-	go func() {
-		rng := rand.New(rand.NewPCG(uint64(group.Rank()), 7))
-		for i := range messages {
-			if err := group.Broadcast(ctx, deliveryMessage(rng, group.Rank(), i)); err != nil {
-				fmt.Println("error", err)
-			}
-			time.Sleep(time.Duration(rng.IntN(200)) * time.Millisecond)
-		}
-	}()
-	next := make([]int, group.Size())
-	for m := range group.Messages(ctx) {
-		root, number := int(binary.BigEndian.Uint32(m.Data)), int(binary.BigEndian.Uint32(m.Data[4:]))
-		if root != m.Root || number != next[root] || m.Lost != 0 || binary.BigEndian.Uint64(m.Data[8:]) != checksum(m.Data) {
-			return fmt.Errorf("message %d of root %d after %d, lost %d", number, root, next[root], m.Lost)
-		}
-		next[root]++
-		fmt.Println("have", root, next[root])
-	}
-	return group.Close()
-}
-
-// deliveryProcess is one member as the test sees it.
-type deliveryProcess struct {
-	cmd   *exec.Cmd
-	stdin io.Closer
-	done  chan struct{} // closed when its output has ended
-
-	mu   sync.Mutex
-	have []int
-	err  string
-}
-
-// startDelivery starts the members, with listening sockets opened beforehand.
-func startDelivery(t *testing.T, size, messages int) []*deliveryProcess {
-	t.Helper()
-	files := make([]*os.File, size)
-	addresses := make([]string, size)
-	for r := range files {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		addresses[r] = l.Addr().String()
-		if files[r], err = l.(*net.TCPListener).File(); err != nil {
-			t.Fatal(err)
-		}
-		defer files[r].Close()
-	}
-	processes := make([]*deliveryProcess, size)
-	for r := range processes {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(),
-			deliveryMember+"="+strconv.Itoa(messages), "PLEACH_LISTEN_FD=3", "PLEACH_GROUP=delivery",
-			"PLEACH_RANK="+strconv.Itoa(r), "PLEACH_SIZE="+strconv.Itoa(size), "PLEACH_ADDRESSES="+strings.Join(addresses, ","))
-		cmd.ExtraFiles = []*os.File{files[r]}
-		cmd.Stderr = os.Stderr
-		stdin, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		stdout, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		p := &deliveryProcess{cmd: cmd, stdin: stdin, done: make(chan struct{}), have: make([]int, size)}
-		processes[r] = p
-		go p.read(stdout)
-		t.Cleanup(func() {
-			_ = cmd.Process.Kill()
-			<-p.done
-			_ = cmd.Wait()
-		})
-	}
-	return processes
-}
-
-// read follows what a member tells.
-func (p *deliveryProcess) read(stdout io.Reader) {
-	defer close(p.done)
-	lines := bufio.NewScanner(stdout)
-	for lines.Scan() {
-		var root, number int
-		_, err := fmt.Sscanf(lines.Text(), "have %d %d", &root, &number)
-		p.mu.Lock()
-		if err == nil {
-			p.have[root] = number
-		} else {
-			p.err = lines.Text()
-		}
-		p.mu.Unlock()
-	}
-}
-
-// missing says what a survivor still lacks of the survivors' messages.
-func (p *deliveryProcess) missing(self, messages int, dead []int) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.err != "" {
-		return p.err
-	}
-	for root, n := range p.have {
-		if root != self && !slices.Contains(dead, root) && n < messages {
-			return fmt.Sprintf("%d of %d messages of root %d", n, messages, root)
-		}
-	}
-	return ""
-}
-
-func TestDeliveryUnderKilling(t *testing.T) {
-	size, kills, stops, messages := 32, 10, 3, 20
+func sizeOfDelivery() deliverySize {
 	if raceEnabled {
-		size, kills, stops, messages = 12, 4, 2, 8 // the members run with the race detector too
+		return deliverySize{12, 4, 2, 8} // the members run with the race detector too
 	}
-	seed := uint64(1)
-	if s := os.Getenv("PLEACH_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("to replay: PLEACH_SEED=%d go test -run DeliveryUnderKilling .", seed)
-	rng := rand.New(rand.NewPCG(seed, 0))
-	processes := startDelivery(t, size, messages)
-	victims := rng.Perm(size - 1)
-	for i := range victims {
-		victims[i]++ // rank 0 lives
-	}
-	dead, stopped := victims[:kills], victims[kills:kills+stops]
-	time.Sleep(300 * time.Millisecond)
-	signal := func(rank int, s syscall.Signal) {
-		if err := processes[rank].cmd.Process.Signal(s); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for i, rank := range dead {
-		signal(rank, syscall.SIGKILL)
+	return deliverySize{32, 10, 3, 20}
+}
+
+// calm is the time before anything goes wrong.
+const calm = 300 * time.Millisecond
+
+// strike kills and stops members, and lets the stopped ones go on in the end.
+// Rank 0 is spared.
+func (s *deliverySize) strike(c *cluster, rng *rand.Rand) {
+	c.t.Helper()
+	victims := rng.Perm(len(c.members) - 1)
+	dead, stopped := victims[:s.kills], victims[s.kills:s.kills+s.stops]
+	time.Sleep(calm)
+	for i, victim := range dead {
+		c.signal(victim+1, syscall.SIGKILL)
 		if i < len(stopped) {
-			signal(stopped[i], syscall.SIGSTOP)
+			c.signal(stopped[i]+1, syscall.SIGSTOP)
 		}
 		time.Sleep(time.Duration(rng.IntN(250)) * time.Millisecond)
 	}
-	for _, rank := range stopped {
-		signal(rank, syscall.SIGCONT)
+	for _, victim := range stopped {
+		c.signal(victim+1, syscall.SIGCONT)
 	}
-	deadline := time.Now().Add(60 * time.Second)
-	for rank, p := range processes {
-		if slices.Contains(dead, rank) {
-			continue
-		}
-		for missing := p.missing(rank, messages, dead); missing != ""; missing = p.missing(rank, messages, dead) {
-			if time.Now().After(deadline) || strings.HasPrefix(missing, "error") {
-				t.Fatalf("rank %d, dead %v, stopped %v: %s", rank, dead, stopped, missing)
+}
+
+// finish waits for the survivors, and ends them.
+func finish(c *cluster) report {
+	c.t.Helper()
+	catchUp := c.settle(60 * time.Second)
+	r := c.end()
+	r.catchUp = catchUp
+	return r
+}
+
+func TestDeliveryUnderKilling(t *testing.T) {
+	soak(t, func(t *testing.T, seed uint64) report {
+		size := sizeOfDelivery()
+		c := startCluster(t, onLoopback(t, size.members), func(int) memberConfig {
+			return memberConfig{Seed: seed, Messages: size.messages}
+		})
+		size.strike(c, rand.New(rand.NewPCG(seed, 0)))
+		return finish(c)
+	})
+}
+
+// The same, while frames are dropped, duplicated and reordered, and connections
+// are reset.
+func TestDeliveryOnBadNetwork(t *testing.T) {
+	soak(t, func(t *testing.T, seed uint64) report {
+		size := sizeOfDelivery()
+		c := startCluster(t, onLoopback(t, size.members), func(int) memberConfig {
+			return memberConfig{
+				Seed: seed, Messages: size.messages, Resets: 300 * time.Millisecond,
+				Faults: "drop 5%\n duplicate 5%\n reorder 5% within 3ms",
 			}
-			time.Sleep(10 * time.Millisecond)
-		}
+		})
+		size.strike(c, rand.New(rand.NewPCG(seed, 0)))
+		return finish(c)
+	})
+}
+
+// The same between hosts that fall silent, for a while or for good, with two
+// members on each.
+func TestDeliveryBetweenHosts(t *testing.T) {
+	soak(t, func(t *testing.T, seed uint64) report {
+		size := sizeOfDelivery()
+		hosts := size.members / 2
+		network := netns.New(t, hosts)
+		c := startCluster(t, onHosts(network, hosts, size.members), func(int) memberConfig {
+			return memberConfig{Seed: seed, Messages: size.messages + size.messages/2}
+		})
+		strikeHosts(c, network, hosts, rand.New(rand.NewPCG(seed, 0)))
+		return finish(c)
+	})
+}
+
+// strikeHosts lets one host crash, cuts off some, parts the others in two, and
+// kills a few members meanwhile. All but the crashed host come back. Host 0 is not
+// struck alone.
+func strikeHosts(c *cluster, network *netns.Net, hosts int, rng *rand.Rand) {
+	c.t.Helper()
+	order := rng.Perm(hosts - 1)
+	for i := range order {
+		order[i]++
 	}
-	for rank, p := range processes {
-		if slices.Contains(dead, rank) {
-			continue
-		}
-		_ = p.stdin.Close()
-		select {
-		case <-p.done:
-		case <-time.After(5 * time.Second):
-			t.Errorf("rank %d does not end", rank)
-		}
+	crashed, cut, rest := order[0], order[1:1+hosts/5], order[1+hosts/5:]
+	while := func(most time.Duration) { time.Sleep(time.Duration(rng.Int64N(int64(most)))) }
+	time.Sleep(calm)
+	network.Cut(crashed) // first, so that nobody is told of the deaths
+	c.signal(crashed, syscall.SIGKILL)
+	c.signal(crashed+hosts, syscall.SIGKILL)
+	for i, host := range cut {
+		network.Cut(host)
+		c.signal(rest[i]+hosts*rng.IntN(2), syscall.SIGKILL)
+		while(300 * time.Millisecond)
+	}
+	while(500 * time.Millisecond)
+	for _, host := range cut {
+		network.Heal(host)
+	}
+	part := order[1 : 1+hosts/2]
+	network.Partition(part...)
+	while(time.Second)
+	c.signal(cut[0], syscall.SIGKILL)
+	while(time.Second)
+	for _, host := range part {
+		network.Heal(host)
+	}
+}
+
+// A host that is cut off for so long that its connections are given up, or before
+// it had any, still gets what was broadcast meanwhile, although nobody says
+// anything more.
+func TestDeliveryAfterLongCut(t *testing.T) {
+	if os.Getenv("PLEACH_FULL") == "" {
+		t.Skip("takes half a minute; set PLEACH_FULL=1")
+	}
+	const hosts, lonely = 4, 3
+	for name, tt := range map[string]struct{ connected, cut time.Duration }{
+		"before it was connected": {0, 8 * time.Second},
+		"until it was given up":   {time.Second, 13 * time.Second}, // tcp.Config.UserTimeout is 10 s
+	} {
+		t.Run(name, func(t *testing.T) {
+			network := netns.New(t, hosts)
+			if tt.connected == 0 {
+				network.Cut(lonely)
+			}
+			c := startCluster(t, onHosts(network, hosts, hosts), func(rank int) memberConfig {
+				if rank != 0 {
+					return memberConfig{}
+				}
+				return memberConfig{Messages: 20, Pace: 100 * time.Millisecond}
+			})
+			time.Sleep(tt.connected)
+			network.Cut(lonely)
+			time.Sleep(tt.cut)
+			network.Heal(lonely)
+			r := finish(c)
+			r.check(t)
+		})
 	}
 }

@@ -16,7 +16,7 @@ func (g *Group) dispatch() {
 				break
 			}
 			for ; ok; m, ok = g.following() {
-				g.config.Handler(Message{Root: int(m.Root), Data: m.Data, Lost: m.Lost})
+				g.config.Handler(messageOf(&m))
 			}
 		}
 		g.dispatching.Store(false)

@@ -8,23 +8,37 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/pleach-go/pleach/detect"
 	"github.com/pleach-go/pleach/node"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/stream"
+	"github.com/pleach-go/pleach/transport"
 )
 
 // Group is this process's membership in a group. Its methods may be called from
 // several goroutines.
 type Group struct {
-	config Config
-	node   *node.Node
-	member *stream.Member // used only within node.Do
+	config    Config
+	seeds     []string // who may be asked to let this process in again
+	address   string   // where it listens
+	node      *node.Node
+	parts     *parts         // used only within node.Do
+	member    *stream.Member // its streams
+	directory transport.Directory
+	guests    guests
+	stable    uint64 // when last looked at
+
+	detector    detect.Detector // nil: the group is fixed
+	connections *detect.Connections
+	view        atomic.Pointer[View]
+	changed     bell   // rings when the view or this member's standing has
+	over        ending // of this member's part
+	standing    atomic.Pointer[error]
 
 	turn      chan struct{} // held by the one broadcast that is writing
 	arrived   chan struct{} // there may be a message
 	written   chan struct{} // what was written is on its way, or some of it
 	unwritten atomic.Int64  // segments that were not, when last looked at
-	done      chan struct{} // closed by Close
 	closing   sync.Once
 
 	pending, dispatching atomic.Bool // see dispatch
@@ -41,50 +55,21 @@ type Message struct {
 	// Data is shared with the group, which may still pass it on: it must not be
 	// changed.
 	Data []byte
+	// View is the number of the view it was sent in: everybody who goes on from
+	// that view to the next has got it, or nobody.
+	View uint64
 	// Lost counts pieces of earlier messages of this root that could not be had
 	// any more, because this process was cut off for longer than the others
 	// keep them (Config.Stream.KeepBytes). It is 0 unless that has happened.
 	Lost uint64
 }
 
-// ErrClosed is the error of a group that has been closed.
-var ErrClosed = errors.New("pleach: group closed")
-
-// Join makes this process a member. It returns as soon as the process can be
-// reached; it does not wait for others, who may start later.
-func Join(ctx context.Context, c Config) (*Group, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("pleach: join: %w", err)
-	}
-	t, err := c.settle()
-	if err != nil {
-		return nil, fmt.Errorf("pleach: join: %w", err)
-	}
-	member, err := stream.New(c.Stream)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("pleach: join: %w", err), t.Close())
-	}
-	g := &Group{
-		config: c, member: member,
-		turn: make(chan struct{}, 1), arrived: make(chan struct{}, 1), written: make(chan struct{}, 1),
-		done: make(chan struct{}),
-	}
-	var after func()
-	if c.Handler != nil {
-		after = g.dispatch
-	}
-	g.node, err = node.New(node.Config{Transport: t, Protocol: member, Settled: g.settled, After: after, Logger: c.Logger})
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("pleach: join: %w", err), t.Close())
-	}
-	return g, nil
-}
-
 // Rank is this process's rank.
 func (g *Group) Rank() int { return int(g.config.Stream.Rank) }
 
-// Size is the number of members, dead or alive.
-func (g *Group) Size() int { return int(g.config.Stream.Size) }
+// Size is the number of ranks of the present view, dead members' and holes
+// included.
+func (g *Group) Size() int { return g.view.Load().Slots }
 
 // Broadcast sends data to all other members. When it returns nil, this process's
 // own part is over: the message is on its way, and every live member will get it
@@ -99,38 +84,61 @@ func (g *Group) Broadcast(ctx context.Context, data []byte) error {
 	case g.turn <- struct{}{}:
 		defer func() { <-g.turn }()
 	case <-ctx.Done():
-		return g.failed(ctx.Err())
-	case <-g.done:
-		return ErrClosed
+		return g.failed("broadcast", ctx.Err())
+	case <-g.over.done:
+		return g.Err()
 	}
 	if most := g.member.MaxMessage(); len(data) > most {
-		return g.failed(fmt.Errorf("%d bytes are too long: %d at most (Config.Stream.MaxMessage)", len(data), most))
+		return g.failed("broadcast", fmt.Errorf("%d bytes are too long: %d at most (Config.Stream.MaxMessage)", len(data), most))
 	}
+	for {
+		again, err := g.send(ctx, data)
+		if !again || err != nil {
+			return g.failed("broadcast", err)
+		}
+	}
+}
+
+// send sends a message. It has to be sent again if a new view has cut it in two.
+func (g *Group) send(ctx context.Context, data []byte) (again bool, err error) {
+	if err := g.unable(); err != nil {
+		return false, err
+	}
+	var cut, restarts uint64
+	_ = g.node.Do(func(protocol.Time) { cut = g.member.Restarts() })
 	size := g.member.SegmentSize()
 	for first := true; first || len(data) > 0; first = false {
 		piece := data[:min(len(data), size)]
 		data = data[len(piece):]
-		if err := g.write(ctx, piece, len(data) > 0); err != nil {
-			return g.failed(err)
+		if restarts, err = g.write(ctx, piece, len(data) > 0, cut); err != nil || restarts != cut {
+			return err == nil, err
 		}
 	}
 	if g.unwritten.Load() == 0 {
-		return nil // as usual: what was written last went out at once
+		return false, nil // as usual: what was written last went out at once
 	}
-	return g.failed(g.wait(ctx, g.written, func(protocol.Time) bool { return g.member.Unwritten() == 0 }))
+	err = g.wait(ctx, g.written, func(protocol.Time) bool {
+		restarts = g.member.Restarts()
+		return g.member.Unwritten() == 0 || restarts != cut
+	})
+	return restarts != cut, err
 }
 
-// write hands a piece of a message to the member, as soon as it has room.
-func (g *Group) write(ctx context.Context, piece []byte, more bool) error {
+// write hands a piece of a message to the member, as soon as it has room, unless
+// the message has been cut meanwhile.
+func (g *Group) write(ctx context.Context, piece []byte, more bool, cut uint64) (restarts uint64, err error) {
 	var written error
-	err := g.wait(ctx, g.written, func(protocol.Time) bool {
+	err = g.wait(ctx, g.written, func(protocol.Time) bool {
+		if restarts = g.member.Restarts(); restarts != cut {
+			return true
+		}
 		written = g.member.Write(piece, more)
 		return !errors.Is(written, stream.ErrBusy)
 	})
 	if err = errors.Join(err, written); err != nil {
 		_ = g.node.Do(func(protocol.Time) { g.member.Abandon() })
 	}
-	return err
+	return restarts, err
 }
 
 // wait tries until it works: at once, and each time there is a sign that it may.
@@ -147,8 +155,8 @@ func (g *Group) wait(ctx context.Context, sign <-chan struct{}, try func(now pro
 		case <-sign:
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-g.done:
-			return ErrClosed
+		case <-g.over.done:
+			return g.Err()
 		}
 	}
 }
@@ -161,11 +169,15 @@ func (g *Group) Messages(ctx context.Context) iter.Seq[Message] {
 	return func(yield func(Message) bool) {
 		for ctx.Err() == nil {
 			m, err := g.next(ctx)
-			if err != nil || !yield(Message{Root: int(m.Root), Data: m.Data, Lost: m.Lost}) {
+			if err != nil || !yield(messageOf(&m)) {
 				return
 			}
 		}
 	}
+}
+
+func messageOf(m *stream.Message) Message {
+	return Message{Root: int(m.Root), Data: m.Data, View: m.View, Lost: m.Lost}
 }
 
 // takeAtOnce is how many messages are taken from the member at a time: taking
@@ -225,13 +237,16 @@ func (g *Group) Stats() Stats {
 // Stats counts what a member has done.
 type Stats struct{ stream.Stats }
 
-// Close leaves the group. Others go on. It returns within a second, whatever
-// they do.
+// Close ends this process's part at once, without a word: to the others it is as
+// if it had died. See [Group.Leave]. It returns within a second, whatever they do.
 func (g *Group) Close() error {
 	var err error
 	g.closing.Do(func() {
-		close(g.done)
+		g.over.end(ErrClosed)
 		err = g.node.Close()
+		if g.detector != nil {
+			err = errors.Join(err, g.detector.Close())
+		}
 	})
 	return err
 }
@@ -249,6 +264,14 @@ func (g *Group) settled(protocol.Time) {
 		g.unwritten.Store(unwritten)
 		give(g.written)
 	}
+	if stable := g.member.Stable(); stable != g.stable {
+		g.stable = stable
+		g.changed.give()
+	}
+	if g.parts.views != nil {
+		g.answerGuests()
+		g.stand()
+	}
 }
 
 // give gives a sign, unless one is there already.
@@ -257,12 +280,4 @@ func give(sign chan<- struct{}) {
 	case sign <- struct{}{}:
 	default:
 	}
-}
-
-// failed names this member in an error.
-func (g *Group) failed(err error) error {
-	if err == nil || errors.Is(err, ErrClosed) {
-		return err
-	}
-	return fmt.Errorf("pleach: broadcast of rank %d: %w", g.Rank(), err)
 }

@@ -119,7 +119,7 @@ func collect(ctx context.Context, g *pleach.Group, want map[int]int) error {
 // everybody lets all groups broadcast and receive, except the dead.
 func everybody(t *testing.T, groups []*pleach.Group, dead map[int]bool, messages int, size func(i int) int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()
 	want := map[int]int{}
 	for r := range groups {

@@ -21,6 +21,9 @@ type Report struct {
 	Unreached Unreached `json:"unreached"`
 	Runs      int       `json:"runs"`
 	Seconds   float64   `json:"seconds"`
+	// Engine is the engine that did them, Memory what the process has taken.
+	Engine string `json:"engine"`
+	Memory uint64 `json:"memory_bytes"`
 
 	// Results are the single runs, in order.
 	Results []logp.Result `json:"-"`
@@ -44,34 +47,18 @@ type Unreached struct {
 // Run runs the scenario on all cores. progress, if not nil, is told how many
 // runs are done.
 func (s *Scenario) Run(ctx context.Context, progress func(done int)) (*Report, error) {
-	plan, err := s.Plan()
+	started := time.Now()
+	engine, worker, err := s.engine()
 	if err != nil {
 		return nil, err
 	}
-	started := time.Now()
-	results, err := logp.Repeat(ctx, s.Runs, func() (func(int) (logp.Result, error), error) {
-		return s.worker(plan)
-	}, progress)
+	results, err := logp.Repeat(ctx, s.Runs, worker, progress)
 	if err != nil {
 		return nil, err
 	}
 	report := summarize(results, s.Size)
-	report.Seconds = time.Since(started).Seconds()
+	report.Engine, report.Seconds, report.Memory = engine, time.Since(started).Seconds(), memory()
 	return report, nil
-}
-
-// worker makes what one core needs to do runs.
-func (s *Scenario) worker(plan *broadcast.Plan) (func(run int) (logp.Result, error), error) {
-	sim, err := logp.NewSimulator[broadcast.Body](s.params(plan))
-	if err != nil {
-		return nil, err
-	}
-	group := plan.Group()
-	sim.Initiators = group.Initiators()
-	return func(run int) (logp.Result, error) {
-		seed := s.seed(run)
-		return sim.Run(group.Machines(seed), s.faults(seed))
-	}, nil
 }
 
 // Trace runs one run of the scenario, telling every event.

@@ -47,6 +47,8 @@ type Scenario struct {
 	// Runs is how often; Seed decides every random choice.
 	Runs int
 	Seed uint64
+	// Engine is auto, events or sparse; "" is auto.
+	Engine string
 }
 
 // params are the scenario's LogP parameters for the simulator.
@@ -94,7 +96,7 @@ func (s *Scenario) disseminate(c *broadcast.Config) error {
 			c.Dissemination = broadcast.AckTree{Tree: tree}
 		}
 		if s.Start == broadcast.Synchronized && c.Correction != nil {
-			c.At = topology.FinishTime(tree, s.L, s.O)
+			c.At = s.finishTime(tree)
 		}
 	case "gossip":
 		return s.gossip(c)

@@ -2,8 +2,6 @@ package logp
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -90,30 +88,4 @@ func ParseDeath(text string) (Death, error) {
 		d.AfterSends = int(number)
 	}
 	return d, nil
-}
-
-// RandomDead draws n different ranks other than the root, uniformly, in
-// ascending order. The same seed draws the same ranks.
-func RandomDead(size, root protocol.Rank, n int, seed uint64) []protocol.Rank {
-	rng := rand.New(rand.NewPCG(seed, 0xdead))
-	others := int64(size) - 1
-	n = min(n, int(others))
-	// Floyd's sampling: n draws whatever the size of the group.
-	chosen := make(map[protocol.Rank]struct{}, n)
-	dead := make([]protocol.Rank, 0, n)
-	for i := others - int64(n); i < others; i++ {
-		r := protocol.Rank(rng.Int64N(i + 1))
-		if _, taken := chosen[r]; taken {
-			r = protocol.Rank(i)
-		}
-		chosen[r] = struct{}{}
-		dead = append(dead, r)
-	}
-	for i, r := range dead {
-		if r >= root {
-			dead[i]++
-		}
-	}
-	slices.Sort(dead)
-	return dead
 }

@@ -49,9 +49,20 @@ type Config struct {
 	Settled func(now protocol.Time)
 	// After, if not nil, is called after that, no longer alone.
 	After func()
+	// Watcher, if not nil, is told of peers that come and go, before the
+	// protocol is. It must not wait.
+	Watcher Watcher
+	// Knock, if not nil, answers guests; see [transport.Doorkeeper].
+	Knock func(request []byte, answer func([]byte))
 	// Logger is told of frames that make no sense and of peers that come and
 	// go. Nil: silent.
 	Logger *slog.Logger
+}
+
+// Watcher is told of peers that come and go.
+type Watcher interface {
+	Up(peer protocol.Rank, incarnation uint64)
+	Down(peer protocol.Rank, cause error)
 }
 
 // Node drives a protocol. Its methods may be called from several goroutines.
@@ -83,7 +94,11 @@ func New(c Config) (*Node, error) {
 	n.corker, _ = c.Transport.(transport.Corker)
 	n.timer = time.AfterFunc(time.Hour, n.wake)
 	n.timer.Stop()
-	if err := c.Transport.Start((*handler)(n)); err != nil {
+	var h transport.Handler = (*handler)(n)
+	if c.Knock != nil {
+		h = door{(*handler)(n)}
+	}
+	if err := c.Transport.Start(h); err != nil {
 		return nil, fmt.Errorf("node: %w", err)
 	}
 	return n, nil
@@ -208,12 +223,18 @@ func (h *handler) receive(from protocol.Rank, frame []byte, last bool) {
 // Up tells the protocol of a connection.
 func (h *handler) Up(peer protocol.Rank, incarnation uint64) {
 	h.config.Logger.Debug("peer up", "rank", peer, "incarnation", incarnation)
+	if h.config.Watcher != nil {
+		h.config.Watcher.Up(peer, incarnation)
+	}
 	h.do(func(now protocol.Time) { h.config.Protocol.Up(now, peer) })
 }
 
 // Down tells the protocol of a connection that is lost.
 func (h *handler) Down(peer protocol.Rank, cause error) {
 	h.config.Logger.Debug("peer down", "rank", peer, "cause", cause)
+	if h.config.Watcher != nil {
+		h.config.Watcher.Down(peer, cause)
+	}
 	h.do(func(now protocol.Time) { h.config.Protocol.Down(now, peer) })
 }
 
@@ -221,3 +242,9 @@ func (h *handler) Down(peer protocol.Rank, cause error) {
 func (h *handler) Room(peer protocol.Rank) {
 	h.do(func(now protocol.Time) { h.config.Protocol.Room(now, peer) })
 }
+
+// door is a handler that answers guests.
+type door struct{ *handler }
+
+// Knock implements [transport.Doorkeeper].
+func (d door) Knock(request []byte, answer func([]byte)) { d.config.Knock(request, answer) }

@@ -23,9 +23,11 @@ type flow struct {
 	aheadBytes int
 	store      store
 	partial    partial
+	fedAt      protocol.Time   // when the tree last brought the next segment
 	parent     protocol.Rank   // in the tree
 	children   []protocol.Rank // in the order in which they are sent to
 	foster     foster
+	acks       acks
 	correction correction
 	asking     asking
 	reminder   reminder

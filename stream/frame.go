@@ -24,6 +24,10 @@ const (
 	gone
 	// adopt asks to be sent everything, as a child would be.
 	adopt
+	// poll asks whether everything before a number has arrived, here and below.
+	poll
+	// ack says that it has.
+	ack
 )
 
 // frame is one message between two members, about one root's stream.
@@ -39,8 +43,8 @@ type frame struct {
 	root               protocol.Rank
 	incarnation        uint64
 	// first is the segment's number (data, repair), the number after all that
-	// is offered (offer), the first asked for (request), or the first that is
-	// still kept (gone). last ends what is asked for.
+	// is offered (offer) or asked about (poll, ack), the first asked for
+	// (request), or the first that is still kept (gone). last ends what is asked for.
 	first, last uint64
 	segment     []byte
 }
@@ -107,10 +111,12 @@ func parse(b []byte) (frame, error) {
 		segment:     b[headSize:],
 	}
 	switch {
-	case f.kind < data || f.kind > adopt:
+	case f.kind < data || f.kind > ack:
 		return frame{}, fmt.Errorf("%w: kind %d", ErrFrame, f.kind)
 	case b[1] >= flagLeftward|flagRightward:
 		return frame{}, fmt.Errorf("%w: flags %#x", ErrFrame, b[1])
+	case f.first == 0 && (f.kind == poll || f.kind == ack):
+		return frame{}, fmt.Errorf("%w: kind %d about nothing", ErrFrame, f.kind)
 	case f.with && (f.kind != offer || f.first == 0):
 		return frame{}, fmt.Errorf("%w: kind %d with a segment before %d", ErrFrame, f.kind, f.first)
 	}

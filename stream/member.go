@@ -29,10 +29,12 @@ type Member struct {
 	inbox  inbox
 	full   map[protocol.Rank]protocol.Time // children whose queues are full, since when
 	down   map[protocol.Rank]bool          // peers that could not be reached when last tried
-	last   send                            // what was handed out last
-	buffer []byte
-	frames slab
-	stats  Stats
+	// retryDue is when to try the nearest of them again.
+	retryDue protocol.Time
+	last     send // what was handed out last
+	buffer   []byte
+	frames   slab
+	stats    Stats
 }
 
 // Message is what the program gets.
@@ -64,6 +66,7 @@ type send struct {
 	flow      *flow
 	kind      kind
 	rightward bool // an offer that asks for an answer
+	probe     bool // an offer to one who is likely down: it need not go further
 	encoded   []byte
 }
 
@@ -84,6 +87,7 @@ func New(c Config) (*Member, error) {
 	if err := m.lineUp(c.Size, c.Members); err != nil {
 		return nil, err
 	}
+	m.own.pollDue, m.retryDue = protocol.Never, protocol.Never
 	own, err := m.open(c.Rank, c.Incarnation)
 	if err != nil {
 		return nil, err
@@ -174,6 +178,10 @@ func (m *Member) Receive(now protocol.Time, from protocol.Rank, b []byte) error 
 		m.hearGone(now, f, &fr)
 	case adopt:
 		f.adopt(from)
+	case poll:
+		m.hearPoll(f, from, &fr)
+	case ack:
+		m.hearAck(f, from, &fr)
 	}
 	return nil
 }
@@ -211,6 +219,9 @@ func (m *Member) take(now protocol.Time, f *flow, from protocol.Rank, number uin
 		return
 	}
 	if number == f.next {
+		if tree {
+			f.fedAt = now
+		}
 		m.accept(f, &seg)
 	} else {
 		f.ahead[number] = seg
@@ -220,6 +231,7 @@ func (m *Member) take(now protocol.Time, f *flow, from protocol.Rank, number uin
 	if f.next > number {
 		m.correct(now, f)
 		m.remind(now, f)
+		m.acknowledge(f)
 	}
 	if f.next < f.wanted {
 		m.ask(now, f, from)
@@ -280,7 +292,10 @@ func (m *Member) pass(f *flow, number uint64, seg *segment) {
 // put queues a frame about a flow.
 func (m *Member) put(to protocol.Rank, f *flow, fr frame) {
 	fr.root, fr.incarnation = f.root, f.incarnation
-	m.outbox.push(send{to, f, fr.kind, fr.way == rightward, fr.append(m.frames.get(requestSize + len(fr.segment)))})
+	m.outbox.push(send{
+		to: to, flow: f, kind: fr.kind, rightward: fr.way == rightward,
+		encoded: fr.append(m.frames.get(requestSize + len(fr.segment))),
+	})
 }
 
 // putSegment queues a segment.

@@ -119,8 +119,10 @@ func TestFallingBehind(t *testing.T) {
 	}
 	n.run(minute)
 	n.members[3].dead = false
-	n.members[0].Up(n.now, 3)
-	n.pump(n.members[0])
+	for _, h := range n.members[:3] {
+		h.Up(n.now, 3)
+		n.pump(h)
+	}
 	n.broadcast(0, message(0, 200, 1000))
 	n.run(10 * minute)
 	h := n.members[3]

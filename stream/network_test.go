@@ -19,6 +19,7 @@ type network struct {
 	t       testing.TB
 	rng     *rand.Rand
 	now     protocol.Time
+	arrived protocol.Time // when the last frame did
 	events  events
 	members []*host
 	faults  faults
@@ -176,6 +177,7 @@ func (n *network) step() bool {
 		h.frozen = append(h.frozen, e)
 	default:
 		if e.frame != nil {
+			n.arrived = n.now
 			if err := h.Receive(n.now, e.from, e.frame); err != nil {
 				n.t.Fatal(err)
 			}
@@ -185,9 +187,11 @@ func (n *network) step() bool {
 	return true
 }
 
-// run goes on until nothing happens any more, or until time is up.
+// run goes on until nothing happens any more, but that neighbors who are down are
+// tried now and then, or until time is up.
 func (n *network) run(until protocol.Time) {
-	for n.step() {
+	const quiet = protocol.Time(10 * time.Second)
+	for n.arrived = n.now; n.step() && n.now < n.arrived+quiet; {
 		if n.now > until {
 			n.t.Fatalf("still busy at %v", time.Duration(n.now))
 		}

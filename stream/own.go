@@ -18,6 +18,8 @@ type ownStream struct {
 	// that a new view has cut in two.
 	sending  bool
 	restarts uint64
+	// When to ask again whether everybody has everything, and the pause after.
+	pollDue, pollPause protocol.Time
 }
 
 // ErrBusy says that too much is waiting to be sent.

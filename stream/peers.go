@@ -21,7 +21,8 @@ func (m *Member) Unsent(now protocol.Time, full bool) {
 		return
 	}
 	m.down[to] = true
-	if m.last.kind == offer {
+	m.tryAgain(now)
+	if m.last.kind == offer && !m.last.probe {
 		m.offerFurther(now, to, m.last.flow, m.last.rightward)
 	}
 }
@@ -39,8 +40,42 @@ func (m *Member) Down(now protocol.Time, peer protocol.Rank) {
 	if !nearest {
 		return
 	}
+	m.tryAgain(now)
 	for _, f := range m.timed {
 		m.offerFurther(now, peer, f, f.correction.running && f.correction.asked)
+	}
+}
+
+// retryEvery is how often neighbors that are down are tried, and retryFar how far
+// out.
+const (
+	retryEvery = 1000 * millisecond
+	retryFar   = 4
+)
+
+// tryAgain has neighbors that are down tried before long, though there may be
+// nothing new to tell: one who was cut off while all were quiet would never learn
+// what it has missed. Once it is back, Up tells it everything.
+func (m *Member) tryAgain(now protocol.Time) {
+	if m.retryDue == protocol.Never {
+		m.retryDue = now + retryEvery
+		m.due = min(m.due, m.retryDue)
+	}
+}
+
+// retry tries the nearest neighbors that are down.
+func (m *Member) retry(now protocol.Time) {
+	m.retryDue = protocol.Never
+	for _, rightward := range []bool{false, true} {
+		for d := 1; d <= min(retryFar, m.lineup.size()/2); d++ {
+			peer := m.lineup.neighbor(d, rightward)
+			if !m.down[peer] {
+				break
+			}
+			m.offer(peer, m.own.flow, news)
+			m.outbox.at(m.outbox.len() - 1).probe = true
+			m.tryAgain(now)
+		}
 	}
 }
 

@@ -90,12 +90,20 @@ func (m *Member) source(a *asking) protocol.Rank {
 	return m.lineup.neighbor(1+(out/2)%max(m.lineup.size()/2, 1), out%2 == 1)
 }
 
-// askOn asks for the next piece as soon as the last one asked for is here.
+// askOn asks for the next piece as soon as the last one asked for is here, unless
+// the tree has gone on meanwhile: then that brings the rest.
 func (m *Member) askOn(now protocol.Time, f *flow) {
-	if a := &f.asking; a.due != protocol.Never && f.next >= a.upTo {
-		a.tries, a.told, a.seen = 0, 0, f.next
-		m.request(now, f)
+	a := &f.asking
+	if a.due == protocol.Never || f.next < a.upTo {
+		return
 	}
+	a.tries, a.told, a.seen = 0, 0, f.next
+	if f.fedAt > 0 && now-f.fedAt < m.delay.now {
+		a.due = now + m.delay.now
+		m.schedule(f, a.due)
+		return
+	}
+	m.request(now, f)
 }
 
 // answer sends what a peer asks for, or says what is still kept.

@@ -21,6 +21,13 @@ func (m *Member) tick(now protocol.Time) {
 		return
 	}
 	m.due = protocol.Never
+	if m.own.pollDue <= now {
+		m.poll(now)
+	}
+	if m.retryDue <= now {
+		m.retry(now)
+	}
+	m.due = min(m.own.pollDue, m.retryDue)
 	kept := m.timed[:0]
 	for _, f := range m.timed {
 		if f.correction.due <= now {

@@ -109,6 +109,7 @@ func (m *Member) Install(now protocol.Time, number uint64, slots protocol.Rank, 
 		}
 		m.deliver(f, f.next)
 		m.beginAnew(now, f)
+		m.reAcknowledge(now, f)
 	}
 	return nil
 }

@@ -58,6 +58,26 @@ type Corker interface {
 	Uncork()
 }
 
+// Directory is a Transport whose peers may come, go and move while it runs.
+type Directory interface {
+	// SetPeer says where a rank is reached from now on; "" is nowhere, because
+	// the rank is nobody's. A connection to where it was before is ended.
+	// A rank that this transport cannot have as a peer is ignored.
+	SetPeer(rank protocol.Rank, address string)
+}
+
+// Doorkeeper is a Handler that answers guests: those who are not members, and so
+// have no rank, and ask a member something before they are. Without it a
+// transport turns guests away.
+type Doorkeeper interface {
+	// Knock takes a guest's request, whose bytes are the doorkeeper's to keep.
+	// It may be called for several guests at the same time, and must not wait.
+	// The answer may be given later and by any goroutine. Only the first counts,
+	// and none is sent to a guest who has gone or after Close. Its bytes must not
+	// be changed any more, and may be given to several guests.
+	Knock(request []byte, answer func([]byte))
+}
+
 // Follower is a Handler that would rather know of several frames that have
 // arrived together than act after each.
 type Follower interface {

@@ -16,6 +16,9 @@ const (
 	// magic opens every Hello, so that something else that connects by mistake
 	// is recognized by its first bytes.
 	magic = 0x91EAC401
+	// noRank is how a Hello has protocol.NoRank: as the number after maxRank.
+	noRank  = math.MaxUint32
+	maxRank = noRank - 1
 )
 
 // Hello is the first frame each way. The side that has dialed sends its own at
@@ -23,11 +26,14 @@ const (
 type Hello struct {
 	// Group is the group's name, at most [MaxGroup] bytes.
 	Group string
-	// Size is the number of ranks of the group.
+	// Size is the number of ranks of the group. 0: it is open, its members come
+	// and go.
 	Size uint32
-	// From is the sender's rank.
+	// From is the sender's rank. [protocol.NoRank]: it is a guest, who has none
+	// and asks something of a member; it need not know the size either.
 	From protocol.Rank
-	// To is the rank it wants to talk to.
+	// To is the rank it wants to talk to. A guest says [protocol.NoRank]: it
+	// talks to whoever is there.
 	To protocol.Rank
 	// Incarnation is larger each time the sender's process is started anew.
 	Incarnation uint64
@@ -53,6 +59,10 @@ const (
 	Stale
 	// Duplicate: the other side is dialing too, and its connection will be kept.
 	Duplicate
+	// NoDoor: guests get no answer from this member.
+	NoDoor
+	// Busy: too many guests are waiting for theirs.
+	Busy
 
 	verdicts = iota
 )
@@ -68,6 +78,10 @@ func (v Verdict) String() string {
 		return "refused: a newer incarnation or connection of this rank is known"
 	case Duplicate:
 		return "refused: the other side is dialing too"
+	case NoDoor:
+		return "refused: this member does not answer guests"
+	case Busy:
+		return "refused: too many guests are waiting at this member"
 	default:
 		return fmt.Sprintf("unknown verdict %d", uint8(v))
 	}
@@ -112,11 +126,11 @@ func (h *Hello) Validate() error {
 	switch {
 	case len(h.Group) > MaxGroup:
 		return helloError("group", fmt.Sprintf("%d bytes long", len(h.Group)), fmt.Sprintf("at most %d", MaxGroup))
-	case h.Size == 0:
-		return helloError("size", 0, "at least 1")
-	case h.From < 0 || h.From >= protocol.Rank(h.Size):
+	case h.Size > 0 && h.From >= protocol.Rank(h.Size):
 		return helloError("rank", h.From, fmt.Sprintf("0 to %d", h.Size-1))
-	case h.To < 0 || h.To > math.MaxUint32:
+	case h.From < protocol.NoRank || h.From > maxRank:
+		return helloError("rank", h.From, "a rank")
+	case h.To < protocol.NoRank || h.To > maxRank:
 		return helloError("wanted rank", h.To, "a rank")
 	case h.Verdict >= verdicts:
 		return helloError("verdict", uint8(h.Verdict), fmt.Sprintf("at most %d", verdicts-1))
@@ -151,8 +165,8 @@ func DecodeHello(body []byte) (Hello, error) {
 	h := Hello{
 		Group:       string(d.take(int(d.Uint8()))),
 		Size:        d.Uint32(),
-		From:        protocol.Rank(d.Uint32()),
-		To:          protocol.Rank(d.Uint32()),
+		From:        helloRank(d.Uint32()),
+		To:          helloRank(d.Uint32()),
 		Incarnation: d.Uint64(),
 		Attempt:     d.Uint64(),
 		Verdict:     Verdict(d.Uint8()),
@@ -163,18 +177,33 @@ func DecodeHello(body []byte) (Hello, error) {
 	return h, h.Validate()
 }
 
+func helloRank(n uint32) protocol.Rank {
+	if n == noRank {
+		return protocol.NoRank
+	}
+	return protocol.Rank(n)
+}
+
 // Match reports what keeps the sender of another Hello from talking to the
-// sender of this one.
+// sender of this one. A guest does not know the group's size, nor whom it talks to.
 func (h *Hello) Match(theirs *Hello) error {
+	we, they := h.From == protocol.NoRank, theirs.From == protocol.NoRank // are guests
 	switch {
 	case theirs.Group != h.Group:
 		return helloError("group", fmt.Sprintf("%q", theirs.Group), fmt.Sprintf("%q", h.Group))
-	case theirs.Size != h.Size:
-		return helloError("size", theirs.Size, h.Size)
-	case theirs.To != h.From:
+	case theirs.Size != h.Size && !we && !they:
+		return helloError("size", sizeName(theirs.Size), sizeName(h.Size))
+	case theirs.To != h.From && !they:
 		return helloError("wanted rank", theirs.To, h.From)
-	case theirs.From != h.To:
+	case theirs.From != h.To && !we:
 		return helloError("rank", theirs.From, h.To)
 	}
 	return nil
+}
+
+func sizeName(size uint32) string {
+	if size == 0 {
+		return "open"
+	}
+	return fmt.Sprint(size)
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/pleach-go/pleach/protocol"
 )
 
 func someHello() Hello {
@@ -15,7 +17,10 @@ func TestHelloRoundTrip(t *testing.T) {
 	for _, h := range []Hello{
 		someHello(),
 		{Size: 1},
-		{Group: strings.Repeat("x", MaxGroup), Size: 1<<32 - 1, From: 1<<32 - 2, To: 1<<32 - 1, Incarnation: 1<<64 - 1, Attempt: 1<<64 - 1},
+		{Group: "open", From: 7, To: 9},
+		{Group: "guest", From: protocol.NoRank, To: protocol.NoRank},
+		{Group: "answer", Size: 4, From: 3, To: protocol.NoRank, Verdict: Busy},
+		{Group: strings.Repeat("x", MaxGroup), Size: 1<<32 - 1, From: 1<<32 - 2, To: 1<<32 - 2, Incarnation: 1<<64 - 1, Attempt: 1<<64 - 1},
 	} {
 		body := AppendHello(nil, &h)
 		if len(body) > MaxHelloFrame {
@@ -54,7 +59,6 @@ func TestMalformedHello(t *testing.T) {
 		{"length", good[:4]},
 		{"length", good[:len(good)-1]},
 		{"length", append(bytes.Clone(good), 0)},
-		{"size", change(func(h *Hello) { h.Size = 0 })},
 		{"rank", change(func(h *Hello) { h.From = 8 })},
 		{"verdict", change(func(h *Hello) { h.Verdict = verdicts })},
 	} {
@@ -81,6 +85,9 @@ func TestMatch(t *testing.T) {
 		{"", func(h *Hello) { h.Incarnation, h.Attempt, h.Verdict = 0, 0, 0 }},
 		{"group", func(h *Hello) { h.Group = "edge" }},
 		{"size", func(h *Hello) { h.Size++ }},
+		{"size", func(h *Hello) { h.Size = 0 }},
+		{"rank", func(h *Hello) { h.From = protocol.NoRank }}, // dialed, and a guest answers
+		{"wanted rank", func(h *Hello) { h.To = protocol.NoRank }},
 		{"wanted rank", func(h *Hello) { h.To++ }},
 		{"rank", func(h *Hello) { h.From++ }},
 	} {
@@ -98,10 +105,52 @@ func TestMatch(t *testing.T) {
 	}
 }
 
+func TestInvalidHello(t *testing.T) {
+	for field, h := range map[string]Hello{
+		"rank":        {From: -2},
+		"wanted rank": {To: -2},
+		"group":       {Group: strings.Repeat("x", MaxGroup+1)},
+	} {
+		var hello *HelloError
+		if err := h.Validate(); !errors.As(err, &hello) || hello.Field != field {
+			t.Errorf("got %v, want an error about the %s", err, field)
+		}
+	}
+	for _, h := range []Hello{{From: 1<<32 - 1}, {To: 1<<32 - 1}} {
+		if h.Validate() == nil {
+			t.Errorf("%+v has the number that stands for no rank", h)
+		}
+	}
+}
+
+// A guest and a member need only be of one group.
+func TestGuestsMatch(t *testing.T) {
+	guest := Hello{Group: "hedge", From: protocol.NoRank, To: protocol.NoRank}
+	for _, size := range []uint32{0, 8} {
+		member := Hello{Group: "hedge", Size: size, From: 3, To: protocol.NoRank}
+		if err := member.Match(&guest); err != nil {
+			t.Error(err)
+		}
+		if err := guest.Match(&member); err != nil {
+			t.Error(err)
+		}
+		member.Group = "edge"
+		if member.Match(&guest) == nil || guest.Match(&member) == nil {
+			t.Error("groups differ, and match")
+		}
+	}
+	elsewhere := Hello{Group: "hedge", From: 3, To: 4}
+	if guest.Match(&elsewhere) == nil {
+		t.Error("an answer to a member matches a guest")
+	}
+}
+
 func FuzzDecodeHello(f *testing.F) {
 	h := someHello()
 	f.Add(AppendHello(nil, &h))
 	f.Add(AppendHello(nil, &Hello{Size: 1}))
+	f.Add(AppendHello(nil, &Hello{From: 1 << 20, To: 3}))
+	f.Add(AppendHello(nil, &Hello{Group: "hedge", From: protocol.NoRank, To: protocol.NoRank}))
 	f.Add([]byte{0x91, 0xEA, 0xC4, 0x01, 0, 2})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		h, err := DecodeHello(body)

@@ -16,16 +16,16 @@ import (
 func newBench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure broadcasts on this host",
+		Short: "Measure broadcasts and view changes on this host",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("%q is not something to measure: choose broadcast", args[0])
+				return fmt.Errorf("%q is not something to measure: choose broadcast or stabilization", args[0])
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchBroadcast(), newBenchMember())
+	cmd.AddCommand(newBenchBroadcast(), newBenchStabilization(), newBenchMember(), newBenchSurvivor())
 	return cmd
 }
 

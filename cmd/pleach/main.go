@@ -1,5 +1,5 @@
-// Command pleach draws broadcast trees and simulates broadcasts that finish
-// although processes die.
+// Command pleach draws broadcast trees, simulates broadcasts that finish although
+// processes die, and runs, joins and looks at groups that use them.
 package main
 
 import (
@@ -36,14 +36,16 @@ func newRoot() *cobra.Command {
 		Long: `Pleach sends along a tree as fast as the network allows, and closes the gaps
 that dead processes leave from their neighbors on a ring.
 
-This command draws such trees and simulates such broadcasts in the LogP model.`,
+This command draws such trees, simulates such broadcasts in the LogP model, starts
+groups of processes, and joins and looks at groups that run.`,
 		Example: `  pleach tree --shape lame:3 -P 9
-  pleach sim --shape optimal -P 65536 --faults 1%`,
+  pleach sim --shape optimal -P 65536 --faults 1%
+  pleach join --found --address 127.0.0.1:7000`,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceErrors: true, // run prints them
 		SilenceUsage:  true, // errors say what to do
 	}
-	root.AddCommand(newTree(), newSim(), newRun(), newBench(), newVersion())
+	root.AddCommand(newTree(), newSim(), newRun(), newJoin(), newMembers(), newBench(), newVersion())
 	return root
 }
 

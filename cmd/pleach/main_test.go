@@ -68,8 +68,8 @@ func lines(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// pleach runs the command in this process and returns what it prints.
-func pleach(t *testing.T, args ...string) string {
+// printed runs the command in this process and returns what it prints.
+func printed(t *testing.T, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
 	root := newRoot()
@@ -87,10 +87,11 @@ func TestSimIsDeterministic(t *testing.T) {
 	simulate := func(cores int, args ...string) map[string]any {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
 		var object map[string]any
-		if err := json.Unmarshal([]byte(pleach(t, append([]string{"sim", "--json"}, args...)...)), &object); err != nil {
+		if err := json.Unmarshal([]byte(printed(t, append([]string{"sim", "--json"}, args...)...)), &object); err != nil {
 			t.Fatal(err)
 		}
 		delete(object, "seconds")
+		delete(object, "memory_bytes")
 		return object
 	}
 	for _, args := range [][]string{
@@ -113,7 +114,7 @@ func TestSimIsDeterministic(t *testing.T) {
 
 func TestSimJSON(t *testing.T) {
 	var object map[string]json.RawMessage
-	text := pleach(t, "sim", "-P", "64", "--faults", "2", "--json")
+	text := printed(t, "sim", "-P", "64", "--faults", "2", "--json")
 	if err := json.Unmarshal([]byte(text), &object); err != nil {
 		t.Fatal(err)
 	}
@@ -141,8 +142,8 @@ func TestSimJSON(t *testing.T) {
 func TestPicturesAreXML(t *testing.T) {
 	dir := t.TempDir()
 	tree, timeline := filepath.Join(dir, "tree.svg"), filepath.Join(dir, "timeline.svg")
-	pleach(t, "tree", "-P", "64", "--fail", "1,2", "--out", tree)
-	pleach(t, "sim", "-P", "16", "--fail", "1", "--die", "5@12!", "--timeline", timeline)
+	printed(t, "tree", "-P", "64", "--fail", "1,2", "--out", tree)
+	printed(t, "sim", "-P", "16", "--fail", "1", "--die", "5@12!", "--timeline", timeline)
 	for _, file := range []string{tree, timeline} {
 		content, err := os.ReadFile(file)
 		if err != nil {

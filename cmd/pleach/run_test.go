@@ -27,7 +27,7 @@ func TestRunHandsOverSockets(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := func(size, child string) string {
-		return pleach(t, "run", "-n", size, "--env", "GORACE=atexit_sleep_ms=0", self, "-test.run", "^"+child+"$", "-test.v")
+		return printed(t, "run", "-n", size, "--env", "GORACE=atexit_sleep_ms=0", self, "-test.run", "^"+child+"$", "-test.v")
 	}
 	out := run("4", "TestRunChildTalks")
 	for rank := range 4 {

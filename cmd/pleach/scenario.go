@@ -23,6 +23,7 @@ type simCommand struct {
 	die                                     []string
 	runs                                    int
 	seed                                    uint64
+	engine                                  string
 	json                                    bool
 	trace, timeline                         string
 }
@@ -32,6 +33,7 @@ var (
 	disseminations = []string{"tree", "gossip", "ack", "big", "bfb"}
 	starts         = []string{"synchronized", "overlapped"}
 	earlies        = []string{"correct", "relay"}
+	engines        = []string{experiments.EngineAuto, experiments.EngineEvents, experiments.EngineSparse}
 )
 
 const (
@@ -56,6 +58,7 @@ func (s *simCommand) addFlags(cmd *cobra.Command) {
 	f.StringArrayVar(&s.die, "die", nil, "a `death` on the way, as in 5@12, 5@correction or 5#3 (after three sends); repeatable")
 	f.IntVar(&s.runs, "runs", 0, fmt.Sprintf("`number` of runs (default 1, or %d if anything is random)", randomRuns))
 	f.Uint64Var(&s.seed, "seed", 1, "`seed` of all randomness")
+	f.StringVar(&s.engine, "engine", experiments.EngineAuto, "how to simulate: "+words(engines)+"; the figures are the same")
 	f.BoolVar(&s.json, "json", false, "write one JSON object")
 	f.StringVar(&s.trace, "trace", "", "write the events of the first run as JSON lines into this `file`; - is stdout, and the report goes to stderr")
 	f.StringVar(&s.timeline, "timeline", "", fmt.Sprintf("draw the first run as SVG into this `file` (up to %d processes)", draw.MaxTimelineSize))
@@ -63,6 +66,7 @@ func (s *simCommand) addFlags(cmd *cobra.Command) {
 	complete(cmd, "correction", "none", "checked", "throttled", "opportunistic:2", "optimized:2", "safe:2", "failure-proof:1", "delayed:8")
 	complete(cmd, "start", starts...)
 	complete(cmd, "early", earlies...)
+	complete(cmd, "engine", engines...)
 }
 
 // scenario makes a scenario of the flags. Everything that is wrong with them
@@ -97,7 +101,7 @@ func (s *simCommand) scenario(cmd *cobra.Command) (*experiments.Scenario, error)
 			return nil, errors.New(withoutPackage(err))
 		}
 	}
-	if _, err := c.Plan(); err != nil {
+	if err := c.Check(); err != nil {
 		return nil, errors.New(withoutPackage(err))
 	}
 	return &c, nil
@@ -110,7 +114,8 @@ func (s *simCommand) checkWords(cmd *cobra.Command) error {
 	err := cmp.Or(
 		oneOf("dissemination", s.dissemination, disseminations),
 		oneOf("start", s.start, starts),
-		oneOf("early", s.early, earlies))
+		oneOf("early", s.early, earlies),
+		oneOf("engine", s.engine, engines))
 	if err != nil {
 		return err
 	}
@@ -200,7 +205,7 @@ func (s *simCommand) takeRuns(cmd *cobra.Command, c *experiments.Scenario) error
 	default:
 		c.Runs = 1
 	}
-	c.Seed = s.seed
+	c.Seed, c.Engine = s.seed, s.engine
 	if s.timeline != "" && c.Size > draw.MaxTimelineSize {
 		return fmt.Errorf("--timeline: a picture of %d processes cannot be read: choose -P %d or less", c.Size, draw.MaxTimelineSize)
 	}

@@ -26,7 +26,7 @@ func writeTable(w io.Writer, about string, r *experiments.Report) error {
 	if total := r.Messages.Total * float64(r.Runs); total > 0 {
 		fmt.Fprintf(&b, ", %.3g ns per message", r.Seconds*1e9/total)
 	}
-	b.WriteString("\n")
+	fmt.Fprintf(&b, "\nengine     %s, %.3g MB of memory\n", r.Engine, float64(r.Memory)/1e6)
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return failure{err}
 	}

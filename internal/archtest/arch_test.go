@@ -43,8 +43,8 @@ var rules = []rule{
 	{pkg: "topology", pure: true, may: []string{"protocol"}},
 	{pkg: "broadcast", pure: true, may: []string{"protocol", "topology"}},
 	{pkg: "stream", pure: true, may: []string{"protocol", "topology", "broadcast"}},
-	{pkg: "membership", pure: true, may: []string{"protocol", "topology", "broadcast"}},
-	{pkg: "collective", pure: true, may: []string{"protocol", "topology", "broadcast", "membership"}},
+	{pkg: "membership", pure: true, may: []string{"protocol", "topology", "broadcast", "wire"}},
+	{pkg: "courier", pure: true, may: []string{"protocol", "membership", "wire"}},
 
 	// Drivers, and what they stand on.
 	{pkg: "logp", may: []string{"protocol", "topology"}},
@@ -58,9 +58,12 @@ var rules = []rule{
 	{pkg: "transport/tcp", may: []string{"protocol", "transport", "wire"}},
 	{pkg: "transport/ucx", may: []string{"protocol", "transport", "wire"}, outside: []string{"C"}},
 
+	// Blocks on contexts, so it is no protocol; its algorithms are.
+	{pkg: "collective", may: []string{"protocol", "topology", "broadcast", "membership", "courier", "wire", "."}},
+
 	// What programs import: puts protocols and driver together.
 	{pkg: ".", may: []string{
-		"protocol", "topology", "broadcast", "stream", "membership", "collective",
+		"protocol", "topology", "broadcast", "stream", "membership", "courier",
 		"node", "wire", "detect", "bootstrap", "transport", "transport/...",
 	}},
 
@@ -73,6 +76,7 @@ var rules = []rule{
 	{pkg: "internal/archtest"},
 	{pkg: "internal/bench", may: []string{anything}, outside: []string{anything}},
 	{pkg: "internal/draw", may: []string{"protocol", "topology", "logp"}},
+	{pkg: "internal/netns"},
 }
 
 // impure are the standard packages, with all below them, that would let a
@@ -311,7 +315,7 @@ func TestCheckComplains(t *testing.T) {
 		{"a clock in a file for another system", "topology/a_windows.go", `import "time"`, `may not import "time"`},
 		{"randomness", "broadcast/a.go", `import "math/rand/v2"`, `may not import "math/rand/v2"`},
 		{"the network", "membership/a.go", `import "net/netip"`, `may not import "net/netip"`},
-		{"files", "collective/a.go", `import "os/signal"`, `may not import "os/signal"`},
+		{"files", "courier/a.go", `import "os/signal"`, `may not import "os/signal"`},
 		{"a logger", "protocol/a.go", `import "log/slog"`, `may not import "log/slog"`},
 		{"locks", "broadcast/a.go", `import "sync/atomic"`, `may not import "sync/atomic"`},
 		{"the scheduler", "broadcast/a.go", `import "runtime"`, `may not import "runtime"`},

@@ -185,8 +185,8 @@ func TestRecord(t *testing.T) {
 
 // A member that is late with a burst must not be counted for the next one.
 func TestLateMembersDoNotCount(t *testing.T) {
-	g := &local{done: make(chan arrival, 1)}
-	g.state.Store(2<<32 | 1)
+	g := &awaited{done: make(chan arrival, 1)}
+	g.expect(2, 1)
 	if g.arrived(1); len(g.done) > 0 {
 		t.Error("burst 1 was taken for burst 2")
 	}

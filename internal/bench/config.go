@@ -8,8 +8,10 @@ import (
 
 // Config says what to measure.
 type Config struct {
-	// Systems are what is measured, of [Systems].
+	// Systems are what is measured, of [Systems] and More.
 	Systems []string
+	// More are systems that this package does not know.
+	More []System
 	// Members is how many each system has; of them Dead are dead, for each
 	// number in it.
 	Members int
@@ -23,6 +25,9 @@ type Config struct {
 	// it.
 	Processes bool
 	Command   []string
+	// Footprint counts what a member holds, too. It takes a second for each
+	// group, and means something only if members are in this process.
+	Footprint bool
 	// Seed chooses the dead, and in which order systems take their turns.
 	Seed uint64
 	// Progress, if not nil, is told how many rounds of all are done.
@@ -64,8 +69,15 @@ func (c *Config) Check() error {
 		}
 	}
 	for i, name := range c.Systems {
-		if _, ok := systemOf(name); !ok || slices.Contains(c.Systems[:i], name) {
+		_, known := systemOf(name)
+		_, more := c.outside(name)
+		if !known && !more || slices.Contains(c.Systems[:i], name) {
 			return fmt.Errorf("--compare %s: choose %s, each once", name, strings.Join(Systems()[1:], " and "))
+		}
+		if more {
+			if err := c.checkOutside(name); err != nil {
+				return err
+			}
 		}
 	}
 	groups := len(c.Systems) * len(c.Dead)
@@ -110,4 +122,7 @@ type Result struct {
 	Bytes    float64 `json:"bytes_per_member"`
 	Messages float64 `json:"messages_per_member"`
 	CPU      float64 `json:"cpu_us"`
+	// What a member holds, heap and stacks together, if that was counted.
+	Goroutines float64 `json:"goroutines_per_member,omitempty"`
+	Memory     float64 `json:"bytes_of_memory_per_member,omitempty"`
 }

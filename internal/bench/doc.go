@@ -10,5 +10,6 @@
 //
 // A [system] says how one member works. A [group] is all members of a system with
 // its own dead ones, within this process ([local]) or in processes of their own
-// ([remote]). [Run] puts groups side by side.
+// ([remote]). [Run] puts groups side by side. A [System] is one that comes from
+// elsewhere, such as those of bench/peers; its group is [outside].
 package bench

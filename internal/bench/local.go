@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -20,18 +19,7 @@ type local struct {
 	receivers []*receiver // of rank 0, nobody's
 	payload   []byte
 	bursts    uint64
-
-	// state is the number of the burst that is awaited and, in its low half,
-	// how many members have yet to get it. Both change at once: a member may be
-	// late, with a burst that is no longer awaited.
-	state atomic.Uint64
-	done  chan arrival
-}
-
-// arrival is when the last member had a burst.
-type arrival struct {
-	burst uint64
-	at    time.Time
+	awaited   awaited
 }
 
 func newLocal(p *plan) (_ *local, err error) {
@@ -41,13 +29,13 @@ func newLocal(p *plan) (_ *local, err error) {
 	}
 	g := &local{
 		plan: p, members: make([]member, p.members), receivers: make([]*receiver, p.members),
-		payload: make([]byte, p.size), done: make(chan arrival, 16),
+		payload: make([]byte, p.size), awaited: awaited{done: make(chan arrival, 16)},
 	}
 	for rank, l := range listeners {
 		if l == nil {
 			continue
 		}
-		g.receivers[rank] = &receiver{size: p.size, burst: p.burst, arrived: g.arrived}
+		g.receivers[rank] = &receiver{size: p.size, burst: p.burst, arrived: g.awaited.arrived}
 		m, err := p.system.start(seat{"bench", rank, addresses, l}, g.receivers[rank])
 		if err != nil {
 			closeListeners(listeners[rank:])
@@ -58,27 +46,11 @@ func newLocal(p *plan) (_ *local, err error) {
 	return g, nil
 }
 
-// arrived is what a member calls that has a burst. The last one takes the time.
-func (g *local) arrived(burst uint64) {
-	for {
-		state := g.state.Load()
-		if state>>32 != burst || uint32(state) == 0 {
-			return
-		}
-		if g.state.CompareAndSwap(state, state-1) {
-			if uint32(state) == 1 {
-				g.done <- arrival{burst, time.Now()}
-			}
-			return
-		}
-	}
-}
-
 func (g *local) broadcast(ctx context.Context, limit time.Duration) (outcome, error) {
 	before := g.least()
 	cpu := processorTime()
 	g.bursts++
-	g.state.Store(g.bursts<<32 | uint64(g.plan.reachable))
+	g.awaited.expect(g.bursts, g.plan.reachable)
 
 	timed, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -106,16 +78,7 @@ func (g *local) wait(ctx context.Context) time.Time {
 	if g.plan.reachable == 0 {
 		return time.Time{}
 	}
-	for {
-		select {
-		case last := <-g.done:
-			if last.burst == g.bursts {
-				return last.at
-			}
-		case <-ctx.Done():
-			return time.Time{}
-		}
-	}
+	return g.awaited.wait(ctx, g.bursts)
 }
 
 // least is how many messages every live member has.

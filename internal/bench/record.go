@@ -20,6 +20,14 @@ const (
 	recordFrames
 	recordBytes
 	recordCPU // in nanoseconds; the last of a member's counts
+
+	// What a [Survivor] sees, in one write each:
+	recordView        // it is in the view of this number
+	recordMissing     // in which nobody has this rank; one for each such rank
+	recordInstalled   // since this time; the last of a view's records
+	recordSuspects    // somebody is thought dead
+	recordSuspectedAt // since this time
+	recordEvicted     // the others have gone on without it
 )
 
 const recordSize = 16

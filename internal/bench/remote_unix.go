@@ -186,9 +186,19 @@ const pause = 300 * time.Microsecond
 
 // await takes reports until there are enough.
 func (g *remote) await(ctx context.Context, limit time.Duration, enough func() bool) error {
+	return await(ctx, limit, enough, func() (some bool, err error) {
+		if some, err = g.reports.read(g.take); err == nil && !some {
+			err = death(g.plan.system.name, g.processes)
+		}
+		return some, err
+	})
+}
+
+// await reads until there is enough.
+func await(ctx context.Context, limit time.Duration, enough func() bool, read func() (some bool, err error)) error {
 	deadline := time.Now().Add(limit)
 	for !enough() {
-		some, err := g.reports.read(g.take)
+		some, err := read()
 		switch {
 		case err != nil:
 			return err
@@ -198,9 +208,6 @@ func (g *remote) await(ctx context.Context, limit time.Duration, enough func() b
 			return ctx.Err()
 		case time.Now().After(deadline):
 			return errTooLate
-		}
-		if err := g.death(); err != nil {
-			return err
 		}
 		time.Sleep(pause)
 	}
@@ -236,24 +243,29 @@ func (g *remote) take(r record) {
 }
 
 // death tells of a process that should be there and is not.
-func (g *remote) death() error {
-	for rank, p := range g.processes {
+func death(system string, processes []*memberProcess) error {
+	for rank, p := range processes {
 		if p == nil {
 			continue
 		}
 		select {
 		case <-p.ended:
-			return fmt.Errorf("bench: %s: the process of rank %d has ended: %v", g.plan.system.name, rank, p.command.ProcessState)
+			return fmt.Errorf("bench: %s: the process of rank %d has ended: %v", system, rank, p.command.ProcessState)
 		default:
 		}
 	}
 	return nil
 }
 
-// close ends all processes.
 func (g *remote) close() error {
+	endProcesses(g.processes)
+	return g.reports.close()
+}
+
+// endProcesses ends all at the same time.
+func endProcesses(processes []*memberProcess) {
 	var closing sync.WaitGroup
-	for _, p := range g.processes {
+	for _, p := range processes {
 		if p == nil {
 			continue
 		}
@@ -268,5 +280,4 @@ func (g *remote) close() error {
 		})
 	}
 	closing.Wait()
-	return g.reports.close()
 }

@@ -30,7 +30,8 @@ type contestant struct {
 	group   group
 	summary summary
 	before  counts
-	failed  int // bursts in a row
+	failed  int  // bursts in a row
+	patient bool // it may fail often, and still do better
 }
 
 // Run measures. If ctx ends first, it returns what was measured until then, with
@@ -73,24 +74,34 @@ func start(ctx context.Context, c *Config) (all []*contestant, err error) {
 			if err := ctx.Err(); err != nil {
 				return all, err
 			}
-			p, err := newPlan(c, name, dead)
-			if err != nil {
+			one := &contestant{Result: Result{System: name, Members: c.Members, Dead: dead, Size: c.Size}}
+			_, one.patient = c.outside(name)
+			before := footprint{}
+			if c.Footprint {
+				before = takeFootprint()
+			}
+			if one.group, err = newGroup(ctx, c, name, dead); err != nil {
 				return all, err
 			}
-			g, err := newGroup(ctx, c, p)
-			if err != nil {
-				return all, err
+			all = append(all, one)
+			if c.Footprint {
+				if err := one.weigh(ctx, before); err != nil {
+					return all, err
+				}
 			}
-			all = append(all, &contestant{
-				Result: Result{System: name, Members: c.Members, Dead: dead, Size: c.Size},
-				group:  g,
-			})
 		}
 	}
 	return all, nil
 }
 
-func newGroup(ctx context.Context, c *Config, p *plan) (group, error) {
+func newGroup(ctx context.Context, c *Config, name string, dead int) (group, error) {
+	if s, ok := c.outside(name); ok {
+		return newOutside(ctx, c, s)
+	}
+	p, err := newPlan(c, name, dead)
+	if err != nil {
+		return nil, err
+	}
 	if c.Processes {
 		return newRemote(ctx, c.Command, p)
 	}
@@ -155,7 +166,7 @@ func (one *contestant) limit(rate bool) time.Duration {
 		return limitAfterLoss
 	case rate:
 		return limitOfBurst
-	case one.failed >= givenUpAfter:
+	case one.failed >= givenUpAfter && !one.patient:
 		return limitGivenUp
 	default:
 		return limitOfRound

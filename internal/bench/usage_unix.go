@@ -28,10 +28,14 @@ func checkOpenFiles(c *Config) error {
 	}
 	each := 0
 	for _, name := range c.Systems {
-		if s, ok := systemOf(name); ok && !c.Processes {
-			each += s.files
-		} else {
+		s, known := systemOf(name)
+		switch more, _ := c.outside(name); {
+		case c.Processes:
 			each += filesPerProcess
+		case known:
+			each += s.files
+		default:
+			each += more.Files
 		}
 	}
 	need, have := uint64(filesOfOurOwn+each*len(c.Dead)*c.Members), uint64(limit.Cur)

@@ -18,7 +18,7 @@ type member struct {
 	killed  bool
 	// changed wakes handler calls that wait for their turn; see gate.go.
 	changed *sync.Cond
-	resets  sync.WaitGroup
+	running sync.WaitGroup // resets, and answers that wait for a thaw
 }
 
 func newMember(n *Network, rank protocol.Rank, inner transport.Transport) *member {
@@ -32,6 +32,9 @@ func newMember(n *Network, rank protocol.Rank, inner transport.Transport) *membe
 // Start implements [transport.Transport].
 func (m *member) Start(h transport.Handler) error {
 	m.handler = h
+	if keeper, ok := h.(transport.Doorkeeper); ok {
+		return m.inner.Start(door{(*gate)(m), keeper})
+	}
 	return m.inner.Start((*gate)(m))
 }
 
@@ -62,6 +65,13 @@ func (m *member) Uncork() {
 	}
 }
 
+// SetPeer implements [transport.Directory], as far as the inner transport does.
+func (m *member) SetPeer(rank protocol.Rank, address string) {
+	if d, ok := m.inner.(transport.Directory); ok {
+		d.SetPeer(rank, address)
+	}
+}
+
 // Close implements [transport.Transport]. What is only delayed goes out at once;
 // what a frozen rank has sent is lost.
 func (m *member) Close() error {
@@ -74,7 +84,7 @@ func (m *member) Close() error {
 		m.end()
 	})
 	err := m.inner.Close()
-	m.resets.Wait()
+	m.running.Wait()
 	return err
 }
 

@@ -48,7 +48,7 @@ func (n *Network) reset(a, b protocol.Rank) {
 		s.outage = o
 		o.breaking++
 		o.members = append(o.members, m)
-		m.resets.Go(func() { m.replay(peer, s, o) })
+		m.running.Go(func() { m.replay(peer, s, o) })
 	}
 	start(a, b)
 	start(b, a)

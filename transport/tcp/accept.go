@@ -2,18 +2,19 @@ package tcp
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"time"
 
+	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/transport"
 	"github.com/pleach-go/pleach/wire"
 )
 
 // accept takes connections until the listener is closed.
 func (t *Transport) accept() {
-	// Every peer may dial twice at a time (one attempt given up, one new), and
-	// a few strangers may be looking. More are a flood, and closed unread.
-	limit := int64(2*len(t.peers) + 16)
+	limit := t.maxHandshakes()
 	pause := time.Duration(0)
 	for {
 		raw, err := t.listener.Accept()
@@ -42,9 +43,21 @@ func (t *Transport) accept() {
 	}
 }
 
-// receive finds out who has connected, and serves it if it is a peer.
+// maxHandshakes is how many may be under way. Every peer may dial twice at a
+// time (one attempt given up, one new), and a few strangers may be looking. Who
+// comes to an open group, or to ask something, comes on top. More are a flood,
+// and closed unread.
+func (t *Transport) maxHandshakes() int64 {
+	limit := int64(2*len(t.cfg.Addresses) + 16)
+	if _, keeper := t.handler.(transport.Doorkeeper); keeper || t.cfg.Open {
+		limit += maxGuests
+	}
+	return limit
+}
+
+// receive finds out who has connected, and serves it if it is a peer or a guest.
 func (t *Transport) receive(raw net.Conn) {
-	c, theirs, err := t.identify(raw)
+	serve, err := t.identify(raw)
 	t.count.handshakes.Add(-1)
 	if err != nil {
 		t.count.refused.Add(1)
@@ -55,41 +68,54 @@ func (t *Transport) receive(raw net.Conn) {
 		t.cfg.Logger.Log(t.ctx, level, "connection refused", "from", raw.RemoteAddr(), "cause", err)
 		return
 	}
-	t.count.accepted.Add(1)
-	c.serve(theirs.Incarnation)
+	serve()
 }
 
-// identify does the accepting side's handshake.
-func (t *Transport) identify(raw net.Conn) (*conn, *wire.Hello, error) {
-	s := t.meet(t.ctx, raw)
+// identify does the accepting side's handshake. It returns what serves the
+// connection.
+func (t *Transport) identify(raw net.Conn) (serve func(), err error) {
+	s := meet(t.ctx, &t.cfg, raw)
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
 	if err := s.secure(t.ctx, t.cfg.TLS, ""); err != nil {
-		s.close()
-		return nil, nil, err
+		return nil, err
 	}
 	theirs, err := s.hello()
 	if err == nil {
-		// From is what it says it is: anybody but us.
-		err = t.check(&theirs, theirs.From)
-		if err == nil && theirs.From == t.cfg.Rank {
-			err = &wire.HelloError{Field: "rank", Got: "ours", Want: "another"}
-		}
+		err = t.checkCaller(&theirs)
 	}
 	if err != nil {
 		if worthAnswer(err) {
 			_, _ = s.stream.Write(t.hello(theirs.From, 0, wire.Refused))
 		}
-		s.close()
-		return nil, nil, err
+		return nil, err
+	}
+	if theirs.From == protocol.NoRank {
+		return t.letIn(s)
 	}
 
 	p := t.peer(theirs.From)
 	c, verdict := p.admit(s, &theirs)
 	if c == nil {
 		_, _ = s.stream.Write(t.hello(p.rank, 0, verdict))
-		s.close()
-		return nil, nil, p.fail(&RefusedError{verdict})
+		return nil, p.fail(raw.RemoteAddr().String(), &RefusedError{verdict})
 	}
-	return c, &theirs, nil
+	t.count.accepted.Add(1)
+	return func() { c.serve(theirs.Incarnation) }, nil
+}
+
+// checkCaller reports why who has connected is neither a peer nor a guest. It is
+// whom it says it is: anybody but us.
+func (t *Transport) checkCaller(theirs *wire.Hello) error {
+	err := t.check(theirs, theirs.From)
+	if err == nil && theirs.From != protocol.NoRank && !t.isPeer(theirs.From) {
+		want := fmt.Sprintf("0 to %d, and not %d", t.cfg.ranks()-1, t.cfg.Rank)
+		err = &wire.HelloError{Field: "rank", Got: fmt.Sprint(theirs.From), Want: want}
+	}
+	return err
 }
 
 // admit decides whether a connection that a peer has opened is to be the one.
@@ -111,6 +137,7 @@ func (p *peer) admit(s *stranger, theirs *wire.Hello) (*conn, wire.Verdict) {
 	if c == nil {
 		return nil, wire.Refused
 	}
+	c.newcomer = p.address == "" || p.incarnation != 0 && theirs.Incarnation > p.incarnation
 	p.ours++
 	p.attach(c, theirs, p.t.hello(p.rank, p.ours, wire.Welcome))
 	return c, wire.Welcome

@@ -13,21 +13,31 @@ import (
 	"github.com/pleach-go/pleach/wire"
 )
 
+// MaxRanks is how many ranks an open group can have.
+const MaxRanks = 1 << 20
+
 // Config says who a member is, and how it talks to the others. Group, Rank and
-// Addresses have to be given; everything else is good as its zero value.
+// Addresses (or, in an open group, Listener) have to be given; everything else is
+// good as its zero value.
 type Config struct {
 	// Group is the group's name, at most 255 bytes. Members of different
 	// groups refuse each other.
 	Group string
 	// Rank is this member's.
 	Rank protocol.Rank
-	// Addresses has the "host:port" of every rank.
+	// Addresses has the "host:port" of every rank. "" is one that is not known.
 	Addresses []string
+	// Open says that members come and go: there may be ranks up to [MaxRanks],
+	// and Addresses are those known at the start, possibly none;
+	// [Transport.SetPeer] tells of others. Who shows that it is of the group may
+	// connect as any rank, because it may know of its rank before we do.
+	// All members must agree on this.
+	Open bool
 	// Incarnation must be larger each time this member's process is started
 	// anew. 0: the time at the start, in nanoseconds.
 	Incarnation uint64
 	// Listener is where peers connect. It is closed by Close. nil: one at
-	// Addresses[Rank].
+	// Addresses[Rank], which must be known then.
 	Listener net.Listener
 
 	// TLS, if not nil, has this member's certificate and the group's CA, as
@@ -47,6 +57,9 @@ type Config struct {
 	// HandshakeTimeout is how long the other side may take to say who it is.
 	// 0: 5 s.
 	HandshakeTimeout time.Duration
+	// KnockTimeout is how long a guest waits for an answer, see [Knock], and how
+	// long a member lets it. 0: 60 s.
+	KnockTimeout time.Duration
 	// BackoffMin and BackoffMax bound the time after a loss or a failure in
 	// which a peer is not dialed again. It doubles with each failure in a row,
 	// and a random part of up to a half is taken off so that members do not dial
@@ -62,15 +75,34 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// complete returns the config with defaults filled in.
-func (c Config) complete() (Config, error) {
+// ranks returns how many there may be.
+func (c *Config) ranks() int {
+	if c.Open {
+		return MaxRanks
+	}
+	return len(c.Addresses)
+}
+
+// checkPlace reports what is wrong with the place among the others, which a
+// guest does not have.
+func (c *Config) checkPlace() error {
 	size := len(c.Addresses)
 	switch {
-	case size == 0 || uint64(size) > math.MaxUint32:
-		return c, fmt.Errorf("%d addresses, want one per rank", size)
-	case c.Rank < 0 || c.Rank >= protocol.Rank(size):
-		return c, fmt.Errorf("rank %d: not in a group of %d, choose 0 to %d", c.Rank, size, size-1)
-	case len(c.Group) > wire.MaxGroup:
+	case c.Open && size > MaxRanks:
+		return fmt.Errorf("%d addresses, choose at most %d", size, MaxRanks)
+	case !c.Open && (size == 0 || uint64(size) > math.MaxUint32):
+		return fmt.Errorf("%d addresses, want one per rank", size)
+	case c.Rank < 0 || c.Rank >= protocol.Rank(c.ranks()):
+		return fmt.Errorf("rank %d: not in a group of %d, choose 0 to %d", c.Rank, c.ranks(), c.ranks()-1)
+	case c.Listener == nil && (c.Rank >= protocol.Rank(size) || c.Addresses[c.Rank] == ""):
+		return fmt.Errorf("rank %d has neither Listener nor address", c.Rank)
+	}
+	return nil
+}
+
+// complete returns the config with defaults filled in.
+func (c Config) complete() (Config, error) {
+	if len(c.Group) > wire.MaxGroup {
 		return c, fmt.Errorf("group name of %d bytes, choose one of at most %d", len(c.Group), wire.MaxGroup)
 	}
 	if c.Incarnation == 0 {
@@ -79,9 +111,9 @@ func (c Config) complete() (Config, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	c.Logger = c.Logger.With("group", c.Group, "rank", c.Rank)
 	setDefault(&c.DialTimeout, 2*time.Second)
 	setDefault(&c.HandshakeTimeout, 5*time.Second)
+	setDefault(&c.KnockTimeout, time.Minute)
 	setDefault(&c.BackoffMin, 10*time.Millisecond)
 	setDefault(&c.BackoffMax, time.Second)
 	setDefault(&c.UserTimeout, 10*time.Second)
@@ -107,7 +139,7 @@ func (c *Config) checkLimits() error {
 		return fmt.Errorf("MaxFrame %d: choose 1 to %d", c.MaxFrame, math.MaxInt32)
 	case c.QueueBytes < wire.HeaderSize+c.MaxFrame:
 		return fmt.Errorf("QueueBytes %d: a frame of MaxFrame must fit, choose at least %d", c.QueueBytes, wire.HeaderSize+c.MaxFrame)
-	case c.DialTimeout < 0 || c.HandshakeTimeout < 0 || c.BackoffMin < 0 || c.UserTimeout < 0:
+	case c.DialTimeout < 0 || c.HandshakeTimeout < 0 || c.KnockTimeout < 0 || c.BackoffMin < 0 || c.UserTimeout < 0:
 		return errors.New("a timeout is negative")
 	case c.BackoffMax < c.BackoffMin:
 		return fmt.Errorf("BackoffMax %v is below BackoffMin %v", c.BackoffMax, c.BackoffMin)

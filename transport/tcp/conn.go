@@ -21,10 +21,14 @@ type conn struct {
 	direct *direct // nil: everything goes through the writer.
 
 	// Set when it becomes the peer's connection.
-	out  *queue
-	turn turn
-	// Why it is no longer. Guarded by the peer's mutex.
-	cause error
+	out     *queue
+	turn    turn
+	address string // The peer's then, or where the connection came from.
+
+	// The rest is guarded by the peer's mutex.
+
+	newcomer bool  // The peer may live at an address that we are yet to be told.
+	cause    error // Why it is no longer the peer's connection.
 }
 
 // serve reads a connection to its end, and tells the handler about it.
@@ -43,7 +47,7 @@ func (c *conn) serve(incarnation uint64) {
 	c.close()
 
 	p.t.cfg.Logger.Debug("peer down", "peer", p.rank, "cause", cause)
-	p.tellDown(cause, full)
+	p.tellDown(c.address, cause, full)
 }
 
 // read hands on frames until there is an error.

@@ -11,13 +11,14 @@ import (
 
 // dial is an attempt to connect to a peer.
 type dial struct {
-	ctx    context.Context
-	cancel context.CancelFunc
+	address string
+	ctx     context.Context
+	cancel  context.CancelFunc
 }
 
 // startDial begins an attempt. Called with mu held.
 func (p *peer) startDial() {
-	d := new(dial)
+	d := &dial{address: p.address}
 	d.ctx, d.cancel = context.WithCancel(p.t.ctx)
 	p.dial = d
 	p.t.wg.Go(func() { p.run(d) })
@@ -57,14 +58,13 @@ func (p *peer) connect(d *dial) (*conn, *wire.Hello, error) {
 // connectOnce does the dialing side's handshake.
 func (p *peer) connectOnce(d *dial) (*conn, *wire.Hello, error) {
 	p.t.count.dials.Add(1)
-	address := p.t.cfg.Addresses[p.rank]
 	dialer := net.Dialer{Timeout: p.t.cfg.DialTimeout}
-	raw, err := dialer.DialContext(d.ctx, "tcp", address)
+	raw, err := dialer.DialContext(d.ctx, "tcp", d.address)
 	if err != nil {
 		return nil, nil, err
 	}
-	s := p.t.meet(d.ctx, raw)
-	theirs, err := p.present(d, s, address)
+	s := meet(d.ctx, &p.t.cfg, raw)
+	theirs, err := p.present(d, s)
 	if err != nil {
 		s.close()
 		return nil, nil, err
@@ -79,8 +79,8 @@ func (p *peer) connectOnce(d *dial) (*conn, *wire.Hello, error) {
 
 // present says who we are, and finds out who the other side is and whether it
 // wants us.
-func (p *peer) present(d *dial, s *stranger, address string) (*wire.Hello, error) {
-	if err := s.secure(d.ctx, p.t.cfg.TLS, address); err != nil {
+func (p *peer) present(d *dial, s *stranger) (*wire.Hello, error) {
+	if err := s.secure(d.ctx, p.t.cfg.TLS, d.address); err != nil {
 		return nil, err
 	}
 	attempt, ok := p.nextAttempt(d)
@@ -143,15 +143,25 @@ func (p *peer) dialFailed(d *dial, cause error) {
 		p.mu.Unlock()
 		return
 	}
-	p.dial = nil
-	full := p.dropQueue()
-	p.later()
-	turn := p.takeTurn()
+	tell := p.endDial(cause)
 	p.mu.Unlock()
 
 	p.t.count.dialsFailed.Add(1)
 	p.t.cfg.Logger.Debug("cannot connect", "peer", p.rank, "cause", cause)
-	turn.wait()
-	defer turn.done()
-	p.tellDown(cause, full)
+	tell()
+}
+
+// endDial ends the attempt there is, with what has waited for it. It returns what
+// tells of that, when its turn has come. Called with mu held.
+func (p *peer) endDial(cause error) (tell func()) {
+	address := p.dial.address
+	p.dial = nil
+	full := p.dropQueue()
+	p.later()
+	turn := p.takeTurn()
+	return func() {
+		turn.wait()
+		defer turn.done()
+		p.tellDown(address, cause, full)
+	}
 }

@@ -14,7 +14,7 @@ type PeerError struct {
 	Address string
 	// Err is why: an error of package net or crypto/tls, [io.EOF] if the peer
 	// has ended the connection, a [*RefusedError], [*wire.VersionError],
-	// [*wire.HelloError] or [*wire.SizeError], or [ErrReplaced].
+	// [*wire.HelloError] or [*wire.SizeError], [ErrReplaced] or [ErrMoved].
 	Err error
 }
 
@@ -35,3 +35,6 @@ func (e *RefusedError) Error() string { return e.Verdict.String() }
 // ErrReplaced: the peer has opened a new connection, because it has been
 // started anew or has lost the old one before we noticed.
 var ErrReplaced = errors.New("replaced by a newer connection")
+
+// ErrMoved: the peer has another address now, or none.
+var ErrMoved = errors.New("its address has changed")

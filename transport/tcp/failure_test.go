@@ -106,7 +106,7 @@ func TestLostConnectionIsReplaced(t *testing.T) {
 		t.Error("the old connection is open")
 	}
 	// An attempt of before, which comes late, is not taken for a new one.
-	late := knock(t, m, wire.Hello{From: 1, Incarnation: 7, Attempt: 2})
+	late := knockAt(t, m, wire.Hello{From: 1, Incarnation: 7, Attempt: 2})
 	if h, err := late.hello(); err != nil || h.Verdict != wire.Stale {
 		t.Errorf("late attempt: %+v, %v", h, err)
 	}

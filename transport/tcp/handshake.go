@@ -29,9 +29,9 @@ type stranger struct {
 	in     *wire.Reader
 }
 
-func (t *Transport) meet(ctx context.Context, raw net.Conn) *stranger {
-	t.tune(raw)
-	_ = raw.SetDeadline(time.Now().Add(t.cfg.HandshakeTimeout))
+func meet(ctx context.Context, cfg *Config, raw net.Conn) *stranger {
+	tune(raw, cfg)
+	_ = raw.SetDeadline(time.Now().Add(cfg.HandshakeTimeout))
 	s := &stranger{Conn: raw, left: maxHandshake}
 	s.stop = context.AfterFunc(ctx, func() { _ = raw.Close() })
 	return s
@@ -120,13 +120,15 @@ func (t *Transport) hello(to protocol.Rank, attempt uint64, v wire.Verdict) []by
 }
 
 func (t *Transport) self(to protocol.Rank) wire.Hello {
-	return wire.Hello{
-		Group: t.cfg.Group, Size: uint32(len(t.peers)),
-		From: t.cfg.Rank, To: to, Incarnation: t.cfg.Incarnation,
+	h := wire.Hello{Group: t.cfg.Group, From: t.cfg.Rank, To: to, Incarnation: t.cfg.Incarnation}
+	if !t.cfg.Open {
+		h.Size = uint32(len(t.cfg.Addresses))
 	}
+	return h
 }
 
-// check reports why the sender of a Hello is not the given rank of our group.
+// check reports why the sender of a Hello is not the given rank of our group;
+// protocol.NoRank is a guest.
 func (t *Transport) check(theirs *wire.Hello, from protocol.Rank) error {
 	ours := t.self(from)
 	return ours.Match(theirs)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/transport"
 )
 
 // recorder is a handler that keeps everything it is told.
@@ -148,6 +149,12 @@ func listen(t testing.TB, n int) ([]net.Listener, []string) {
 // start starts one member, and closes it at the end of the test.
 func start(t testing.TB, cfg Config) *member {
 	t.Helper()
+	return startWith(t, cfg, func(r *recorder) transport.Handler { return r })
+}
+
+// startWith starts one member whose handler has a recorder in it.
+func startWith(t testing.TB, cfg Config, handler func(*recorder) transport.Handler) *member {
+	t.Helper()
 	if cfg.Group == "" {
 		cfg.Group = "test"
 	}
@@ -156,7 +163,7 @@ func start(t testing.TB, cfg Config) *member {
 		t.Fatal(err)
 	}
 	m := &member{tr, newRecorder()}
-	if err := tr.Start(m.recorder); err != nil {
+	if err := tr.Start(handler(m.recorder)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -186,11 +193,7 @@ func startGroup(t testing.TB, n int, cfg Config) []*member {
 // kill ends a member as kill -9 would: its peers get resets.
 func (m *member) kill() {
 	_ = m.listener.Close()
-	for i := range m.peers {
-		p := m.peers[i].Load()
-		if p == nil {
-			continue
-		}
+	for p := range m.peers.all() {
 		p.mu.Lock()
 		if p.conn != nil {
 			_ = p.conn.raw.(*net.TCPConn).SetLinger(0)

@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -19,11 +20,12 @@ type peer struct {
 	// tell is held during a call of the handler about this peer.
 	tell sync.Mutex
 
-	mu   sync.Mutex // Guards the rest. Never held during anything that waits.
-	conn *conn      // nil: no connection.
-	dial *dial      // nil: no attempt of ours. Not nil only without a connection.
-	out  *queue     // What waits for the connection, or for one to be made.
-	last chan struct{}
+	mu      sync.Mutex // Guards the rest. Never held during anything that waits.
+	address string     // Where to dial it. "": nobody knows.
+	conn    *conn      // nil: no connection.
+	dial    *dial      // nil: no attempt of ours. Not nil only without a connection.
+	out     *queue     // What waits for the connection, or for one to be made.
+	last    chan struct{}
 
 	corked bool // In the transport's cork. Changed there, under mu.
 
@@ -45,7 +47,7 @@ func (p *peer) send(frame []byte) error {
 		return transport.ErrClosed
 	}
 	if p.conn == nil && p.dial == nil {
-		if time.Now().Before(p.retryAt) {
+		if p.address == "" || time.Now().Before(p.retryAt) {
 			return transport.ErrDown
 		}
 		p.startDial()
@@ -94,6 +96,7 @@ func (p *peer) attach(c *conn, theirs *wire.Hello, greeting []byte) {
 		p.detach(p.conn, ErrReplaced)
 	}
 	p.conn, c.out = c, p.out
+	c.address = cmp.Or(p.address, c.raw.RemoteAddr().String())
 	p.incarnation, p.theirs = theirs.Incarnation, theirs.Attempt
 	p.backoff, p.retryAt = 0, time.Time{}
 	p.out.bytes = append(greeting, p.out.bytes...)
@@ -131,8 +134,8 @@ func (p *peer) later() {
 }
 
 // fail wraps why this peer is down.
-func (p *peer) fail(cause error) error {
-	return &PeerError{Peer: p.rank, Address: p.t.cfg.Addresses[p.rank], Err: cause}
+func (p *peer) fail(address string, cause error) error {
+	return &PeerError{Peer: p.rank, Address: address, Err: cause}
 }
 
 // flushed reports whether nothing waits to be written.

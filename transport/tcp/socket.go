@@ -8,12 +8,12 @@ import (
 // tune sets what makes the system notice a silent host: a limit for data that
 // nobody acknowledges, and probes when there is no data. Small frames are sent
 // at once, which is package net's default.
-func (t *Transport) tune(c net.Conn) {
+func tune(c net.Conn, cfg *Config) {
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {
 		return
 	}
-	limit := t.cfg.UserTimeout
+	limit := cfg.UserTimeout
 	err := tcp.SetKeepAliveConfig(net.KeepAliveConfig{
 		Enable:   true,
 		Idle:     max(time.Second, limit/2),
@@ -24,6 +24,6 @@ func (t *Transport) tune(c net.Conn) {
 		err = setUserTimeout(tcp, limit)
 	}
 	if err != nil {
-		t.cfg.Logger.Warn("a silent host may be noticed late", "cause", err)
+		cfg.Logger.Warn("a silent host may be noticed late", "cause", err)
 	}
 }

@@ -17,6 +17,7 @@ type Stats struct {
 	Accepted           uint64 // Connections that peers have opened.
 	Refused            uint64 // Those of strangers, mismatches, stale or duplicate ones.
 	Flooded            uint64 // Connections closed unread: too many in handshake.
+	Knocks             uint64 // Requests of guests handed to the handler.
 
 	DroppedFull  uint64 // Not taken by Send: the queue was full.
 	DroppedDown  uint64 // Not taken by Send: the peer was down.
@@ -28,6 +29,7 @@ type Stats struct {
 
 	Connections int // Open now.
 	Handshakes  int // Now between being accepted and being known.
+	Guests      int // Waiting for an answer now, or about to ask.
 }
 
 // counters are what Stats is made of.
@@ -36,11 +38,12 @@ type counters struct {
 	framesReceived, bytesReceived atomic.Uint64
 	dials, dialsFailed            atomic.Uint64
 	accepted, refused, flooded    atomic.Uint64
+	knocks                        atomic.Uint64
 
 	droppedFull, droppedDown  atomic.Uint64
 	droppedOther, droppedLost atomic.Uint64
 
-	connections, handshakes atomic.Int64
+	connections, handshakes, guests atomic.Int64
 }
 
 // dropped counts a frame that Send did not take.
@@ -69,11 +72,13 @@ func (t *Transport) Stats() Stats {
 		Accepted:       c.accepted.Load(),
 		Refused:        c.refused.Load(),
 		Flooded:        c.flooded.Load(),
+		Knocks:         c.knocks.Load(),
 		DroppedFull:    c.droppedFull.Load(),
 		DroppedDown:    c.droppedDown.Load(),
 		DroppedOther:   c.droppedOther.Load(),
 		DroppedLost:    c.droppedLost.Load(),
 		Connections:    int(c.connections.Load()),
 		Handshakes:     int(c.handshakes.Load()),
+		Guests:         int(c.guests.Load()),
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/wire"
 )
 
@@ -43,22 +44,22 @@ func dialRaw(t testing.TB, m *member, first []byte) *client {
 	return &client{c, wire.NewReader(c, wire.MaxFrame)}
 }
 
-// knock sends a Hello that has what the member expects where it has zeros.
-func knock(t testing.TB, m *member, h wire.Hello) *client {
+// knockAt sends a Hello that has what the member expects where it has zeros.
+func knockAt(t testing.TB, m *member, h wire.Hello) *client {
 	t.Helper()
 	if h.Group == "" {
 		h.Group = m.cfg.Group
 	}
-	if h.Size == 0 {
-		h.Size = uint32(len(m.peers))
+	if h.Size == 0 && !m.cfg.Open && h.From != protocol.NoRank {
+		h.Size = uint32(len(m.cfg.Addresses))
 	}
 	return dialRaw(t, m, wire.AppendFrame(nil, wire.AppendHello(nil, &h)))
 }
 
-// dialAs is knock, and being let in.
+// dialAs is knockAt, and being let in.
 func dialAs(t testing.TB, m *member, h wire.Hello) *client {
 	t.Helper()
-	c := knock(t, m, h)
+	c := knockAt(t, m, h)
 	if answer, err := c.hello(); err != nil || answer.Verdict != wire.Welcome {
 		t.Fatalf("answer %+v, %v", answer, err)
 	}
@@ -95,7 +96,7 @@ func TestHelloThatDoesNotMatchIsAnsweredAndRefused(t *testing.T) {
 		"own rank":    {From: 0},
 	} {
 		h.Incarnation, h.Attempt = 1, 1
-		c := knock(t, m, h)
+		c := knockAt(t, m, h)
 		answer, err := c.hello()
 		if err != nil || answer.Verdict != wire.Refused || answer.Group != "test" || answer.Size != 4 || answer.From != 0 {
 			t.Errorf("%s: answer %+v, %v", name, answer, err)

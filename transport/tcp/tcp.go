@@ -15,6 +15,8 @@
 //     without an Up says that dialing has failed.
 //   - When a Send has returned [transport.ErrFull], Room follows, after Down if
 //     the connection is lost before.
+//   - Peers of an open group ([Config.Open]) come, go and move by
+//     [Transport.SetPeer], whatever is under way.
 //   - A peer is known to be dead when its host says so (at once), or when
 //     nothing has been heard for [Config.UserTimeout].
 //
@@ -22,6 +24,8 @@
 // takes it at once; that saves a change of goroutine, which costs as much as the
 // write. What the socket does not take is left to a goroutine that lives until the queue is
 // empty. Handlers are called by the goroutine that reads the connection.
+//
+// Whoever is not a member yet can [Knock] at one.
 package tcp
 
 import (
@@ -49,9 +53,7 @@ type Transport struct {
 	handler  transport.Handler // Set by Start.
 	state    atomic.Int32      // One of the states below.
 
-	// peers has an entry for every rank, made when it is first needed: most
-	// members talk to a few only.
-	peers []atomic.Pointer[peer]
+	peers table
 
 	ctx     context.Context // Ends when everything must.
 	cancel  context.CancelFunc
@@ -72,7 +74,10 @@ var _ transport.Transport = (*Transport)(nil)
 // New returns a transport that listens already, so that peers can connect
 // before Start, but answers nobody before.
 func New(cfg Config) (*Transport, error) {
-	cfg, err := cfg.complete()
+	err := cfg.checkPlace()
+	if err == nil {
+		cfg, err = cfg.complete()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("tcp: %w", err)
 	}
@@ -83,7 +88,8 @@ func New(cfg Config) (*Transport, error) {
 			return nil, fmt.Errorf("tcp: rank %d: %w", cfg.Rank, err)
 		}
 	}
-	t := &Transport{cfg: cfg, listener: l, peers: make([]atomic.Pointer[peer], len(cfg.Addresses))}
+	cfg.Logger = cfg.Logger.With("group", cfg.Group, "rank", cfg.Rank)
+	t := &Transport{cfg: cfg, listener: l, peers: newTable(cfg.ranks())}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	return t, nil
 }
@@ -118,21 +124,29 @@ func (t *Transport) Send(to protocol.Rank, frame []byte) error {
 
 func (t *Transport) send(to protocol.Rank, frame []byte) error {
 	switch {
-	case to < 0 || to >= protocol.Rank(len(t.peers)) || to == t.cfg.Rank:
-		return fmt.Errorf("not a peer of rank %d in a group of %d", t.cfg.Rank, len(t.peers))
+	case !t.isPeer(to):
+		return fmt.Errorf("not a peer of rank %d in a group of %d", t.cfg.Rank, t.cfg.ranks())
 	case len(frame) > t.cfg.MaxFrame:
 		return &wire.SizeError{Size: int64(len(frame)), Limit: int64(t.cfg.MaxFrame)}
 	}
 	return t.peer(to).send(frame)
 }
 
-// peer returns the state kept for a rank, which must be one of the group.
+// isPeer reports whether a rank may be that of a peer.
+func (t *Transport) isPeer(r protocol.Rank) bool {
+	return r >= 0 && r < protocol.Rank(t.cfg.ranks()) && r != t.cfg.Rank
+}
+
+// peer returns the state kept for a rank, which may be that of a peer.
 func (t *Transport) peer(r protocol.Rank) *peer {
-	if p := t.peers[r].Load(); p != nil {
+	if p := t.peers.get(r); p != nil {
 		return p
 	}
-	t.peers[r].CompareAndSwap(nil, &peer{t: t, rank: r, out: t.newQueue()})
-	return t.peers[r].Load()
+	p := &peer{t: t, rank: r, out: t.newQueue()}
+	if r < protocol.Rank(len(t.cfg.Addresses)) {
+		p.address = t.cfg.Addresses[r]
+	}
+	return t.peers.add(p)
 }
 
 func (t *Transport) newQueue() *queue { return &queue{buffers: &t.buffers} }
@@ -154,10 +168,8 @@ func (t *Transport) Close() error {
 	t.waitUntil(deadline, func(p *peer) bool { return p.ended() })
 
 	t.cancel()
-	for i := range t.peers {
-		if p := t.peers[i].Load(); p != nil {
-			p.cut()
-		}
+	for p := range t.peers.all() {
+		p.cut()
 	}
 	t.wg.Wait()
 	if err != nil && !errors.Is(err, net.ErrClosed) {
@@ -170,10 +182,8 @@ func (t *Transport) Close() error {
 func (t *Transport) waitUntil(deadline time.Time, done func(*peer) bool) {
 	for {
 		all := true
-		for i := range t.peers {
-			if p := t.peers[i].Load(); p != nil && !done(p) {
-				all = false
-			}
+		for p := range t.peers.all() {
+			all = done(p) && all
 		}
 		if all || time.Now().After(deadline) {
 			return

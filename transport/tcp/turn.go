@@ -39,8 +39,8 @@ func (p *peer) handle(f func(transport.Handler)) {
 
 // tellDown tells of a loss or failure, and that there is room again if somebody
 // waits for it.
-func (p *peer) tellDown(cause error, full bool) {
-	p.handle(func(h transport.Handler) { h.Down(p.rank, p.fail(cause)) })
+func (p *peer) tellDown(address string, cause error, full bool) {
+	p.handle(func(h transport.Handler) { h.Down(p.rank, p.fail(address, cause)) })
 	if full {
 		p.tellRoom()
 	}

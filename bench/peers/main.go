@@ -1,0 +1,138 @@
+// Command peers measures Pleach beside what people use now to tell all members of
+// a group something: NATS, a tree of gRPC streams, memberlist, serf and gossipsub.
+//
+// It is a module of its own, so that Pleach depends on none of them. Measuring is
+// left to internal/bench; there is a file for each peer, which says how it is set
+// up.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pleach-go/pleach/internal/bench"
+)
+
+const usage = `Measure Pleach beside its peers: the time from before the root's call until the
+last member's program has the message. All members are in this process and talk over
+loopback. All systems are there at the same time and take turns round by round, so
+that they share what the host does besides. Only ratios within one run mean something.
+
+A round is complete when every member has the message within a second; only complete
+rounds have times. Messages and bytes are what a member receives per round, copies
+included, and - if the system does not tell. Goroutines and memory (live heap and
+stacks) are what the process holds more with the group than without, per member. The
+processor's time, in JSON only, includes what all groups do in the background.
+
+Usage: go run . [flags]
+
+`
+
+// command is what was asked for.
+type command struct {
+	config         bench.Config // but for the members
+	members        []int
+	json, markdown bool
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "peers:", err)
+		os.Exit(1)
+	}
+}
+
+// run measures, and writes what was measured even if it ends early.
+func run(ctx context.Context, args []string, out, errOut io.Writer) error {
+	c, err := parse(args, errOut)
+	if err != nil {
+		return err
+	}
+	var all []bench.Result
+	for _, members := range c.members {
+		config := c.config
+		config.Members = members
+		show, clear := progress(errOut, members, config.Rounds)
+		config.Progress = show
+		var results []bench.Result
+		results, err = bench.Run(ctx, config)
+		clear()
+		all = append(all, results...)
+		if err != nil {
+			break
+		}
+	}
+	return errors.Join(err, c.write(out, all))
+}
+
+func parse(args []string, errOut io.Writer) (*command, error) {
+	c := &command{config: bench.Config{Dead: []int{0}, Footprint: true}}
+	names := []string{"pleach", "bare"}
+	for _, p := range peers() {
+		c.config.More = append(c.config.More, p.System)
+		names = append(names, p.Name)
+	}
+	f := flag.NewFlagSet("peers", flag.ContinueOnError)
+	f.SetOutput(errOut)
+	f.Usage = func() {
+		fmt.Fprint(errOut, usage)
+		f.PrintDefaults()
+	}
+	members := f.String("members", "32,128", "`numbers` of members; each is measured")
+	systems := f.String("systems", strings.Join(names, ","), "`systems` to measure")
+	f.IntVar(&c.config.Rounds, "rounds", 200, "number `R` of rounds")
+	f.IntVar(&c.config.Size, "size", 64, "size of a message, in `bytes`")
+	f.Uint64Var(&c.config.Seed, "seed", 1, "`seed` that chooses the order of turns")
+	f.BoolVar(&c.json, "json", false, "print JSON")
+	f.BoolVar(&c.markdown, "markdown", false, "print the table in Markdown")
+	if err := f.Parse(args); err != nil {
+		return nil, err
+	}
+	if f.NArg() > 0 {
+		return nil, fmt.Errorf("%q is not a flag: see --help", f.Arg(0))
+	}
+	c.config.Systems = strings.Split(*systems, ",")
+	for i, name := range c.config.Systems {
+		if !slices.Contains(names, name) || slices.Contains(c.config.Systems[:i], name) {
+			return nil, fmt.Errorf("--systems %s: choose of %s, each once", name, strings.Join(names, ", "))
+		}
+	}
+	for text := range strings.SplitSeq(*members, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, fmt.Errorf("--members %s: %q is not a number: write numbers with commas between them, as in 32,128", *members, text)
+		}
+		c.members = append(c.members, n)
+		config := c.config
+		config.Members = n
+		if err := config.Check(); err != nil { // before the first takes its time
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func (c *command) write(w io.Writer, results []bench.Result) error {
+	switch {
+	case len(results) == 0:
+		return nil
+	case c.json:
+		return json.NewEncoder(w).Encode(struct {
+			Results []bench.Result `json:"results"`
+		}{results})
+	default:
+		return writeTable(w, results, c.markdown)
+	}
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"github.com/pleach-go/pleach/internal/bench"
+)
+
+// natsPeer is one NATS server in this process, with a client for each member:
+// what a service does that has a broker at hand. The server counts among the
+// members' goroutines and memory, and no message survives its death.
+func natsPeer() contender {
+	return contender{
+		System: bench.System{Name: "nats", Start: startNATS, Files: 2},
+		module: "github.com/nats-io/nats-server/v2",
+	}
+}
+
+const natsSubject = "bench"
+
+type natsGroup struct {
+	server  *server.Server
+	clients []*nats.Conn
+}
+
+func startNATS(_ context.Context, members int, arrived func(int, []byte)) (bench.Started, error) {
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true})
+	if err != nil {
+		return nil, err
+	}
+	g := &natsGroup{server: s}
+	s.Start()
+	if !s.ReadyForConnections(patience) {
+		return nil, errors.Join(errors.New("the server takes no connections"), g.Close())
+	}
+	for rank := range members {
+		if err := g.join(rank, arrived); err != nil {
+			return nil, errors.Join(err, g.Close())
+		}
+	}
+	return g, nil
+}
+
+func (g *natsGroup) join(rank int, arrived func(int, []byte)) error {
+	client, err := nats.Connect(g.server.ClientURL(), nats.Timeout(patience))
+	if err != nil {
+		return err
+	}
+	g.clients = append(g.clients, client)
+	if rank == 0 {
+		return nil // the root has the message
+	}
+	_, err = client.Subscribe(natsSubject, func(m *nats.Msg) { arrived(rank, m.Data) })
+	if err != nil {
+		return err
+	}
+	return client.FlushTimeout(patience) // the server knows of it
+}
+
+func (g *natsGroup) Broadcast(_ context.Context, payload []byte) error {
+	return g.clients[0].Publish(natsSubject, payload)
+}
+
+// Counts knows messages; of bytes, clients tell only those within messages.
+func (g *natsGroup) Counts() (messages, bytes uint64) {
+	for _, c := range g.clients {
+		messages += c.Stats().InMsgs
+	}
+	return messages, 0
+}
+
+func (g *natsGroup) Close() error {
+	for _, c := range g.clients {
+		c.Close()
+	}
+	g.server.Shutdown()
+	g.server.WaitForShutdown()
+	return nil
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pleach-go/pleach"
+)
+
+// lookTimeout is how long a member may take to answer, and lookAgain how often
+// --watch asks.
+const (
+	lookTimeout = 3 * time.Second
+	lookAgain   = 500 * time.Millisecond
+)
+
+// membersCommand looks at a running group from outside.
+type membersCommand struct {
+	groupFlags
+	json, watch bool
+}
+
+func newMembers() *cobra.Command {
+	var m membersCommand
+	cmd := &cobra.Command{
+		Use:   "members ADDRESS",
+		Short: "Show who is in a running group",
+		Long: `Ask the member at an address who is in its group, without becoming a member: the
+number of the view, and every member's rank, identity, address, failure domain and
+incarnation. A hole (○) is a rank whose member has died or left, until somebody joins.
+
+With --watch, go on and show what changes, until Ctrl-C. If the member that was
+asked is gone, another one of the last view is.`,
+		Example: `  pleach members 127.0.0.1:7000
+  pleach members 10.0.0.5:7000 --group orders --watch
+  pleach members 127.0.0.1:7000 --json | jq '.members[].address'
+  pleach members db1:7000 --tls-ca ca.pem --tls-cert me.pem --tls-key me.key`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("write the address of one member, as in pleach members 127.0.0.1:7000")
+			}
+			return checkAddress(args[0])
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return m.run(cmd, args[0]) },
+	}
+	m.addFlags(cmd)
+	cmd.Flags().BoolVar(&m.json, "json", false, "print a view as a JSON object, on one line")
+	cmd.Flags().BoolVar(&m.watch, "watch", false, "go on, and print what changes")
+	return cmd
+}
+
+func (m *membersCommand) run(cmd *cobra.Command, address string) error {
+	c, err := m.config()
+	if err != nil {
+		return err
+	}
+	ctx, out := cmd.Context(), cmd.OutOrStdout()
+	view, err := look(ctx, c, []string{address})
+	if err != nil {
+		return err
+	}
+	if m.json {
+		err = json.NewEncoder(out).Encode(newViewJSON(view))
+	} else {
+		_, err = io.WriteString(out, viewTable(view))
+	}
+	if err != nil {
+		return failure{err}
+	}
+	if m.watch {
+		return m.follow(ctx, c, address, view, out)
+	}
+	return nil
+}
+
+// follow shows what changes.
+func (m *membersCommand) follow(ctx context.Context, c pleach.Config, address string, last pleach.View, out io.Writer) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(lookAgain):
+		}
+		addresses := []string{address}
+		for _, member := range last.Members {
+			if member.Address != address {
+				addresses = append(addresses, member.Address)
+			}
+		}
+		view, err := look(ctx, c, addresses)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return err
+		case view.Number <= last.Number:
+			continue // nothing is new, or it is behind
+		}
+		if m.json {
+			err = json.NewEncoder(out).Encode(newViewJSON(view))
+		} else {
+			_, err = fmt.Fprintln(out, viewChange(last, view))
+		}
+		if err != nil {
+			return failure{err}
+		}
+		last = view
+	}
+}
+
+// look asks one member after the other.
+func look(ctx context.Context, c pleach.Config, addresses []string) (view pleach.View, err error) {
+	var last error
+	for _, address := range addresses {
+		timed, cancel := context.WithTimeout(ctx, lookTimeout)
+		view, err = pleach.Look(timed, c, address)
+		cancel()
+		if err == nil {
+			return view, nil
+		}
+		last = cmp.Or(last, err)
+	}
+	if errors.Is(last, context.DeadlineExceeded) {
+		last = fmt.Errorf("%w\nIs a member there, and is its group called %q (--group)?", last, c.Group)
+	}
+	return view, failure{last}
+}

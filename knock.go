@@ -1,0 +1,165 @@
+package pleach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pleach-go/pleach/membership"
+	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/transport/tcp"
+	"github.com/pleach-go/pleach/wire"
+)
+
+// Somebody who is not a member knocks at one, to look at the view or to become a
+// member. What they say: a byte that tells which; for who wants to join, its
+// identity, address, failure domain and incarnation. The answer: a byte that tells
+// whether it is yes, then an error's text, or a view, the guest's rank in it and
+// where it begins in every stream.
+const (
+	knockLook uint8 = 1
+	knockJoin uint8 = 2
+
+	answerNo    uint8 = 0
+	answerYes   uint8 = 1
+	answerLater uint8 = 2 // not now, but it is worth another try
+)
+
+// ErrRefused is what every refusal of a member wraps.
+var ErrRefused = errors.New("pleach: refused")
+
+// request is what a guest says.
+func request(kind uint8, m *membership.Member) []byte {
+	b := []byte{kind}
+	for _, text := range []string{m.Identity, m.Address, m.Domain} {
+		b = wire.AppendBytes(b, []byte(text))
+	}
+	return wire.AppendUint64(b, m.Incarnation)
+}
+
+// knocked is a member's part.
+func (g *Group) knocked(request []byte, answer func([]byte)) {
+	d := wire.NewDecoder(request)
+	kind := d.Uint8()
+	c := membership.Member{Identity: string(d.Bytes()), Address: string(d.Bytes()), Domain: string(d.Bytes()), Incarnation: d.Uint64()}
+	switch err := d.Finish(); {
+	case err != nil:
+		answer(refusal(err))
+		return
+	case kind == knockLook:
+		_ = g.node.Do(func(protocol.Time) { answer(g.welcome(g.parts.views.View(), protocol.NoRank)) })
+		return
+	case kind != knockJoin:
+		answer(refusal(fmt.Errorf("knock of kind %d", kind)))
+		return
+	}
+	_ = g.node.Do(func(now protocol.Time) {
+		g.guests.last++
+		g.guests.waiting[g.guests.last] = answer
+		g.parts.now = now
+		g.parts.views.Join(now, g.guests.last, c)
+	})
+}
+
+// guests are those who wait to be let in. Used within node.Do.
+type guests struct {
+	last    uint64
+	waiting map[uint64]func([]byte)
+}
+
+// answerGuests answers those whom the views have decided about.
+func (g *Group) answerGuests() {
+	for {
+		a, ok := g.parts.views.Answers()
+		if !ok {
+			return
+		}
+		answer := g.guests.waiting[a.Token]
+		delete(g.guests.waiting, a.Token)
+		switch {
+		case answer == nil:
+		case a.Err != nil:
+			answer(refusal(a.Err))
+		default:
+			answer(g.welcome(a.View, a.Rank))
+		}
+	}
+}
+
+func refusal(err error) []byte {
+	kind := answerNo
+	if errors.Is(err, membership.ErrTimeout) || errors.Is(err, membership.ErrFull) {
+		kind = answerLater
+	}
+	return append([]byte{kind}, err.Error()...)
+}
+
+// welcome answers with the present view.
+func (g *Group) welcome(v membership.View, rank protocol.Rank) []byte {
+	b := wire.AppendBytes([]byte{answerYes}, v.Encode(nil))
+	b = wire.AppendRank(b, rank)
+	return membership.EncodeHaves(b, havesOf(g.parts.stream.Marks()))
+}
+
+// invitation is what a welcome says.
+type invitation struct {
+	view  membership.View
+	rank  protocol.Rank
+	start []membership.Have
+}
+
+// parseAnswer reads a member's answer.
+func parseAnswer(b []byte) (invitation, error) {
+	d := wire.NewDecoder(b)
+	switch kind := d.Uint8(); kind {
+	case answerYes:
+	case answerLater:
+		return invitation{}, fmt.Errorf("not let in yet: %s", d.Rest())
+	default:
+		return invitation{}, fmt.Errorf("%w: %s", ErrRefused, d.Rest())
+	}
+	view, rank, haves := d.Bytes(), d.Rank(), d.Rest()
+	if err := d.Err(); err != nil {
+		return invitation{}, err
+	}
+	var i invitation
+	var errs [2]error
+	i.view, errs[0] = membership.DecodeView(view)
+	i.start, errs[1] = membership.DecodeHaves(haves)
+	i.rank = rank
+	return i, errors.Join(errs[:]...)
+}
+
+// knock asks one member after the other until one answers, or ctx ends.
+func knock(ctx context.Context, c tcp.Config, members []string, request []byte) (invitation, error) {
+	var last error
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		for _, address := range members {
+			b, err := tcp.Knock(ctx, c, address, request)
+			if err == nil {
+				var i invitation
+				if i, err = parseAnswer(b); err == nil {
+					return i, nil
+				}
+			}
+			if last = err; errors.Is(err, ErrRefused) {
+				return invitation{}, err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return invitation{}, fmt.Errorf("%w; last: %w", ctx.Err(), last)
+		case <-time.After(pause):
+		}
+	}
+}
+
+// Look asks a member who is in its group, without becoming one.
+func Look(ctx context.Context, c Config, address string) (View, error) {
+	i, err := knock(ctx, tcp.Config{Group: c.Group, TLS: c.TLS}, []string{address}, request(knockLook, &membership.Member{}))
+	if err != nil {
+		return View{}, fmt.Errorf("pleach: look at %s: %w", address, err)
+	}
+	return *viewOf(&i.view), nil
+}

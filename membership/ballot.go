@@ -1,0 +1,29 @@
+package membership
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// Ballot numbers one attempt to decide the next view: rounds first, then the
+// rank of who attempts it, so that no two members ever have the same one. The
+// zero Ballot is below all that are used.
+type Ballot struct {
+	Round uint32
+	Rank  protocol.Rank
+}
+
+// maxRound is the last round that is believed. Nobody gets there by honest means:
+// rounds begin anew with every view.
+const maxRound = 1 << 30
+
+func (b Ballot) compare(o Ballot) int {
+	return cmp.Or(cmp.Compare(b.Round, o.Round), cmp.Compare(b.Rank, o.Rank))
+}
+
+func (b Ballot) less(o Ballot) bool { return b.compare(o) < 0 }
+
+// String returns the ballot as round and rank.
+func (b Ballot) String() string { return fmt.Sprintf("%d.%d", b.Round, b.Rank) }

@@ -1,0 +1,194 @@
+package membership
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/maphash"
+	"reflect"
+	"unsafe"
+
+	"github.com/pleach-go/pleach/broadcast"
+)
+
+// The explorer needs copies of machines and a number for each of their states. A
+// walk over all fields gives both, and cannot forget one that is added later.
+
+// shared are types that never change once made: they are not copied. Of a plan,
+// whatever differs is in the commit that made it, so it is not looked at either.
+var shared = map[reflect.Type]bool{
+	reflect.TypeFor[*broadcast.Plan](): true,
+	reflect.TypeFor[*value]():          true,
+	reflect.TypeFor[*View]():           true,
+	reflect.TypeFor[*frame]():          true,
+	reflect.TypeFor[map[string]int]():  true,
+	reflect.TypeFor[*memo]():           true,
+}
+
+// ignored are fields that do not change what a machine does.
+var ignored = map[string]bool{
+	"Machine.stats": true, "Machine.buffer": true, "Machine.history": true, "Machine.names": true, "Machine.memo": true, "testLog.thaws": true, "testLog.record": true,
+	"round.began": true,
+}
+
+// deepCopy copies what a pointer points to, and all below.
+func deepCopy[T any](p *T) *T {
+	c := copier{}
+	return c.copy(reflect.ValueOf(p)).Interface().(*T)
+}
+
+// copier remembers what it has copied, so that two pointers to one thing stay so.
+type copier map[unsafe.Pointer]reflect.Value
+
+func (c copier) copy(v reflect.Value) reflect.Value {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() || shared[v.Type()] {
+			return v
+		}
+		if done, ok := c[v.UnsafePointer()]; ok {
+			return done
+		}
+		fresh := reflect.New(v.Type().Elem())
+		c[v.UnsafePointer()] = fresh
+		fresh.Elem().Set(v.Elem())
+		c.inPlace(fresh.Elem())
+		return fresh
+	case reflect.Interface:
+		if v.IsNil() {
+			return v
+		}
+		fresh := reflect.New(v.Type()).Elem()
+		fresh.Set(c.copy(v.Elem()))
+		return fresh
+	case reflect.Slice:
+		if v.IsNil() {
+			return v
+		}
+		fresh := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		reflect.Copy(fresh, v)
+		if !flat(v.Type().Elem()) {
+			for i := range fresh.Len() {
+				c.inPlace(fresh.Index(i))
+			}
+		}
+		return fresh
+	case reflect.Map:
+		if !shared[v.Type()] {
+			panic("a machine with a map that changes: copy it, and mind its order")
+		}
+		return v
+	default:
+		return v
+	}
+}
+
+// inPlace replaces what a copied struct, or element, still shares.
+func (c copier) inPlace(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[View]() {
+			return // never changed in place
+		}
+		for i := range v.NumField() {
+			if f := v.Field(i); !flat(f.Type()) {
+				c.inPlace(open(f))
+			}
+		}
+	case reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Map:
+		v.Set(c.copy(v))
+	}
+}
+
+// open makes an unexported field accessible.
+func open(f reflect.Value) reflect.Value {
+	return reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem()
+}
+
+var flats = map[reflect.Type]bool{}
+
+// flat reports whether a type holds nothing that copies would share. Strings do
+// not change.
+func flat(t reflect.Type) bool {
+	is, known := flats[t]
+	if known {
+		return is
+	}
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Map:
+		is = false
+	case reflect.Struct:
+		is = true
+		for i := range t.NumField() {
+			is = is && flat(t.Field(i).Type)
+		}
+	default:
+		is = true
+	}
+	flats[t] = is
+	return is
+}
+
+// fingerprint is a number for all that p points to.
+func fingerprint(seed maphash.Seed, p any) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	hashInto(&h, reflect.ValueOf(p))
+	return h.Sum64()
+}
+
+func hashInto(h *maphash.Hash, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() {
+			h.WriteByte(0)
+			return
+		}
+		h.WriteByte(1)
+		if v.Type() != reflect.TypeFor[*broadcast.Plan]() {
+			hashInto(h, v.Elem())
+		}
+	case reflect.Slice:
+		hashNumber(h, uint64(v.Len()))
+		for i := range v.Len() {
+			hashInto(h, v.Index(i))
+		}
+	case reflect.Struct:
+		t := v.Type()
+		switch t {
+		case reflect.TypeFor[Config]():
+			return
+		case reflect.TypeFor[View](): // the checker sees to it that its number says it all
+			hashNumber(h, v.FieldByName("Number").Uint())
+			return
+		}
+		for i := range v.NumField() {
+			if !ignored[t.Name()+"."+t.Field(i).Name] {
+				hashInto(h, v.Field(i))
+			}
+		}
+	case reflect.String:
+		h.WriteString(v.String())
+		h.WriteByte(0)
+	case reflect.Bool:
+		if v.Bool() {
+			h.WriteByte(1)
+		} else {
+			h.WriteByte(0)
+		}
+	case reflect.Func:
+	default:
+		if v.CanInt() {
+			hashNumber(h, uint64(v.Int()))
+		} else if v.CanUint() {
+			hashNumber(h, v.Uint())
+		} else {
+			panic(fmt.Sprint("cannot hash ", v.Type()))
+		}
+	}
+}
+
+func hashNumber(h *maphash.Hash, n uint64) {
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], n)
+	h.Write(b[:])
+}

@@ -1,0 +1,94 @@
+package membership
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// Config says who a member is and what it starts with. The zero value of every
+// time is a good default.
+type Config struct {
+	// Self is this member, and View what it starts with: the group's first
+	// view, or the one it was welcomed with. Self is in it.
+	Self Member
+	View View
+	// Log is what views cut.
+	Log Log
+	// NoQuorum lets any number of members go on. It is safe only where nobody
+	// is ever suspected who lives, as under one launcher: otherwise two halves
+	// go on without each other.
+	NoQuorum bool
+
+	// Window is how long the coordinator waits for more who join or leave after
+	// the last one, so that a herd makes few views: 20 ms, and at most five
+	// times as long after the first.
+	Window protocol.Time
+	// Bound is how long roots may be frozen by an attempt that does not get all
+	// its acknowledgments: 60 ms at first, then doubled up to 1 s.
+	Bound protocol.Time
+	// Resend is when what was not answered is sent again: after 20 ms at first,
+	// then doubled up to 25 times as long.
+	Resend protocol.Time
+	// Idle is how often a member tells another, in turn, which view it is in, so
+	// that nobody stays behind for long: every second.
+	Idle protocol.Time
+	// JoinTimeout is when a candidate gets its refusal if it could not be let in: 30 s.
+	JoinTimeout protocol.Time
+
+	// enough, if not nil, stands in for the rule of majorities: tests break it
+	// to see that they notice.
+	enough func(v *View, s set) bool
+}
+
+// Times are in nanoseconds, as a driver in real time has them.
+const (
+	millisecond protocol.Time = 1e6
+	second                    = 1000 * millisecond
+)
+
+// Limits on what is remembered for others.
+const (
+	keptCommits   = 64      // for stragglers; who is further behind has to join anew
+	maxCandidates = 4096    // who wait at the coordinator
+	maxPending    = 1024    // who wait at this member for an answer
+	addedBytes    = 1 << 18 // of joiners in one change; the rest waits for the next
+	maxBackoff    = 25      // times Resend
+	leaseFactor   = 100     // times Resend: how long others' reports and knocks count unless repeated
+)
+
+// check fills in the defaults and refuses what makes no sense.
+func (c *Config) check() error {
+	if err := c.View.check(); err != nil {
+		return err
+	}
+	if m, ok := c.View.Member(c.Self.Rank); !ok || m != c.Self {
+		return fmt.Errorf("%w: rank %d (%q, incarnation %d) is not in its own view", ErrView, c.Self.Rank, c.Self.Identity, c.Self.Incarnation)
+	}
+	if c.Log == nil {
+		return errors.New("membership: no Log given: who has no messages to cut needs one that does nothing")
+	}
+	for _, t := range []struct {
+		name     string
+		value    *protocol.Time
+		standard protocol.Time
+	}{
+		{"Window", &c.Window, 20 * millisecond},
+		{"Bound", &c.Bound, 60 * millisecond},
+		{"Resend", &c.Resend, 20 * millisecond},
+		{"Idle", &c.Idle, second},
+		{"JoinTimeout", &c.JoinTimeout, 30 * second},
+	} {
+		if *t.value < 0 {
+			return fmt.Errorf("membership: %s is %d", t.name, *t.value)
+		}
+		if *t.value == 0 {
+			*t.value = t.standard
+		}
+	}
+	return nil
+}
+
+// maxBound is the longest an attempt may take however often it has failed.
+func (c *Config) maxBound() protocol.Time { return 16 * c.Bound }

@@ -1,0 +1,97 @@
+package membership
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// placed lets candidates into a view and returns the next one.
+func placed(t *testing.T, v View, removed []protocol.Rank, candidates ...Member) *View {
+	t.Helper()
+	self := v.Members[0]
+	m, err := New(Config{Self: self, View: v, Log: newTestLog(self, v)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range candidates {
+		if err := m.hearKnock(1, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	members := newSet(len(v.Members))
+	for i, member := range v.Members {
+		members.add(i)
+		for _, r := range removed {
+			if r == member.Rank {
+				members.remove(i)
+			}
+		}
+	}
+	next, err := m.compose(members, nil).apply(&v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return next
+}
+
+// "Ranks are dealt so that members of one failure domain (rack, zone, host) are
+// never ring neighbors" (DESIGN), as far as there are holes to choose from.
+func TestDomainsAreKeptApart(t *testing.T) {
+	// Holes are 2, between a and a, and 4, between a and b.
+	v := View{Number: 1, Slots: 8}
+	for _, r := range []protocol.Rank{0, 1, 3, 5, 6, 7} {
+		v.Members = append(v.Members, Member{Rank: r, Identity: fmt.Sprint("p", r), Domain: []string{"a", "b"}[r/5], Incarnation: 1})
+	}
+	rankOf := func(domain string) protocol.Rank {
+		next := placed(t, v, nil, Member{Identity: "new", Domain: domain, Incarnation: 9})
+		return next.Members[next.identity("new")].Rank
+	}
+	if r := rankOf("b"); r != 2 {
+		t.Errorf("b is at rank %d, beside itself", r)
+	}
+	if r := rankOf("a"); r != 2 {
+		t.Errorf("both holes are beside a, and rank %d is not the first", r)
+	}
+	v.Members[1].Domain, v.Members[3].Domain = "b", "c" // 2 is between b and a, 4 between a and c
+	if r := rankOf("b"); r != 4 {
+		t.Errorf("b is at rank %d, beside itself", r)
+	}
+}
+
+// A hole is not for one whose incarnation is not larger than that of who was
+// there: their messages could not be told apart.
+func TestHoleNeedsALargerIncarnation(t *testing.T) {
+	v := firstView(3)
+	v.Members[1].Incarnation = 5
+	next := placed(t, v, []protocol.Rank{1}, Member{Identity: "old", Incarnation: 5}, Member{Identity: "young", Incarnation: 6})
+	if next.Members[next.identity("old")].Rank != 3 || next.Members[next.identity("young")].Rank != 1 {
+		t.Fatalf("%+v", next.Members)
+	}
+}
+
+// Trailing holes are cut off when more than half of the slots are holes; the
+// living keep their numbers.
+func TestCompaction(t *testing.T) {
+	v := firstView(20)
+	var gone []protocol.Rank
+	for r := protocol.Rank(19); r > 9; r-- {
+		gone = append(gone, r)
+	}
+	if next := placed(t, v, gone); next.Slots != 20 || len(next.Former) != 10 {
+		t.Fatalf("half of the slots are holes, no more: %v", next)
+	}
+	gone = append(gone, 3)
+	next := placed(t, v, gone)
+	if next.Slots != 10 || next.Has(3) || len(next.Former) != 1 {
+		t.Fatalf("%v", next)
+	}
+	if small := placed(t, firstView(9), []protocol.Rank{2, 3, 4, 5, 6, 7, 8}); small.Slots != 9 {
+		t.Fatalf("not worth it: %v", small)
+	}
+	// What was cut off is grown anew.
+	if again := placed(t, *next, nil, Member{Identity: "a", Incarnation: 7}, Member{Identity: "b", Incarnation: 8}); again.Slots != 11 || !again.Has(3) || !again.Has(10) {
+		t.Fatalf("%v", again)
+	}
+}

@@ -1,0 +1,56 @@
+package membership
+
+import "github.com/pleach-go/pleach/protocol"
+
+// status sees to it that nobody stays behind: every now and then a member tells
+// another, in turn, which view it is in, and who knows of a later one answers.
+// Who is frozen does so more often, and tells the coordinator that it is stuck.
+type status struct {
+	due   protocol.Time // 0: the clock has not been seen yet
+	turn  int           // whom it was told last
+	asked protocol.Time // no question to one who is ahead before
+}
+
+// soon has it told at the latest at a time.
+func (s *status) soon(at protocol.Time) {
+	if s.due == 0 || at < s.due {
+		s.due = at
+	}
+}
+
+// runStatus tells the next member in turn.
+func (m *Machine) runStatus(now protocol.Time) {
+	s := &m.status
+	first := s.due == 0
+	s.due = now + m.config.Idle
+	if first {
+		s.turn = m.self // so that not all tell the same one
+		return
+	}
+	stuck := m.round.frozen && now >= m.round.since+2*m.config.Bound
+	if m.round.frozen {
+		s.soon(max(now+m.config.Bound, m.round.since+2*m.config.Bound))
+	}
+	if n := len(m.view.Members); n > 1 {
+		if s.turn = (s.turn + 1) % n; s.turn == m.self {
+			s.turn = (s.turn + 1) % n
+		}
+		m.put(m.view.Members[s.turn].Rank, frame{kind: Status})
+	}
+	if !stuck || m.lead != nil || m.round.decided != nil {
+		return
+	}
+	if leader := m.lowest(m.doomed(now)); leader != m.config.Self.Rank {
+		m.put(leader, frame{kind: Status, stuck: true})
+		return
+	}
+	m.round.stuck = true
+	m.consider(now)
+}
+
+// hearStatus takes in that a member of the present view is stuck.
+func (m *Machine) hearStatus(f *frame) {
+	if f.stuck && m.lead == nil {
+		m.round.stuck = true
+	}
+}

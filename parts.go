@@ -1,0 +1,196 @@
+package pleach
+
+import (
+	"github.com/pleach-go/pleach/membership"
+	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/stream"
+)
+
+// parts is what a group's node drives: streams, which carry messages, and views,
+// which say among whom. Their frames share connections; views' have a byte in
+// front that no frame of a stream begins with.
+type parts struct {
+	stream *stream.Member
+	views  *membership.Machine // nil: who is in the group never changes
+	now    protocol.Time       // of the present call
+
+	courier courier // nil: there is none
+
+	flushing bool // views wait for the streams to have everything up to a cut
+	last     byte // the byte in front of the frame handed out last
+	buffer   []byte
+	// installed is told of every view, when the streams are in it.
+	installed func(*membership.View)
+}
+
+// Bytes in front of frames that are not a stream's.
+const (
+	viewFrame    = 0x80
+	courierFrame = 0x81
+)
+
+// courier carries messages from one member to another, for collectives.
+type courier interface {
+	Receive(now protocol.Time, from protocol.Rank, frame []byte) error
+	Up(now protocol.Time, peer protocol.Rank)
+	Down(now protocol.Time, peer protocol.Rank)
+	Room(now protocol.Time, peer protocol.Rank)
+	Next(now protocol.Time) (to protocol.Rank, frame []byte, ok bool)
+	Unsent(now protocol.Time, full bool)
+	Deadline() protocol.Time
+	// Install says who is there now.
+	Install(now protocol.Time, v *membership.View)
+}
+
+// Receive implements [node.Protocol].
+func (p *parts) Receive(now protocol.Time, from protocol.Rank, frame []byte) error {
+	p.now = now
+	switch {
+	case len(frame) > 0 && frame[0] == viewFrame && p.views != nil:
+		err := p.views.Receive(now, from, frame[1:])
+		p.settle()
+		return err
+	case len(frame) > 0 && frame[0] == courierFrame && p.courier != nil:
+		return p.courier.Receive(now, from, frame[1:])
+	}
+	err := p.stream.Receive(now, from, frame)
+	p.settle()
+	return err
+}
+
+// settle tells the views when the streams have what they were asked for.
+func (p *parts) settle() {
+	if p.flushing && p.stream.Flushed() {
+		p.flushing = false
+		p.views.Settle(p.now)
+	}
+}
+
+// Up implements [node.Protocol].
+func (p *parts) Up(now protocol.Time, peer protocol.Rank) {
+	p.now = now
+	p.stream.Up(now, peer)
+	if p.views != nil {
+		p.views.Up(now, peer)
+	}
+	if p.courier != nil {
+		p.courier.Up(now, peer)
+	}
+}
+
+// Down implements [node.Protocol].
+func (p *parts) Down(now protocol.Time, peer protocol.Rank) {
+	p.stream.Down(now, peer)
+	if p.courier != nil {
+		p.courier.Down(now, peer)
+	}
+}
+
+// Room implements [node.Protocol].
+func (p *parts) Room(now protocol.Time, peer protocol.Rank) {
+	p.stream.Room(now, peer)
+	if p.courier != nil {
+		p.courier.Room(now, peer)
+	}
+}
+
+// Next implements [node.Protocol]. Views go first: everybody waits for them.
+func (p *parts) Next(now protocol.Time) (to protocol.Rank, frame []byte, ok bool) {
+	p.now, p.last = now, 0
+	if p.views != nil {
+		if to, frame, ok = p.views.Next(now); ok {
+			return to, p.mark(viewFrame, frame), true
+		}
+	}
+	if p.courier != nil {
+		if to, frame, ok = p.courier.Next(now); ok {
+			return to, p.mark(courierFrame, frame), true
+		}
+	}
+	return p.stream.Next(now)
+}
+
+// mark puts a byte in front of a frame.
+func (p *parts) mark(first byte, frame []byte) []byte {
+	p.last = first
+	p.buffer = append(append(p.buffer[:0], first), frame...)
+	return p.buffer
+}
+
+// Unsent implements [node.Protocol]. Views send again what is not answered.
+func (p *parts) Unsent(now protocol.Time, full bool) {
+	switch p.last {
+	case viewFrame:
+	case courierFrame:
+		p.courier.Unsent(now, full)
+	default:
+		p.stream.Unsent(now, full)
+	}
+}
+
+// Deadline implements [node.Protocol].
+func (p *parts) Deadline() protocol.Time {
+	due := p.stream.Deadline()
+	if p.views != nil {
+		due = min(due, p.views.Deadline())
+	}
+	if p.courier != nil {
+		due = min(due, p.courier.Deadline())
+	}
+	return due
+}
+
+// The streams as the log that views cut.
+
+// Freeze implements [membership.Log].
+func (p *parts) Freeze() []membership.Have { return havesOf(p.stream.Freeze()) }
+
+// Thaw implements [membership.Log].
+func (p *parts) Thaw() {
+	p.flushing = false
+	p.stream.Thaw()
+}
+
+// Flush implements [membership.Log].
+func (p *parts) Flush(cut []membership.Have) {
+	p.flushing = true
+	p.stream.Flush(p.now, marksOf(cut))
+}
+
+// Flushed implements [membership.Log].
+func (p *parts) Flushed() bool { return p.stream.Flushed() }
+
+// Install implements [membership.Log].
+func (p *parts) Install(v *membership.View) {
+	p.flushing = false
+	// It fails only for a shape of tree that could not be laid at the start.
+	_ = p.stream.Install(p.now, v.Number, v.Slots, placesOf(v))
+	if p.courier != nil {
+		p.courier.Install(p.now, v)
+	}
+	p.installed(v)
+}
+
+func placesOf(v *membership.View) []stream.Place {
+	places := make([]stream.Place, len(v.Members))
+	for i, m := range v.Members {
+		places[i] = stream.Place{Rank: m.Rank, Incarnation: m.Incarnation}
+	}
+	return places
+}
+
+func havesOf(marks []stream.Mark) []membership.Have {
+	haves := make([]membership.Have, len(marks))
+	for i, m := range marks {
+		haves[i] = membership.Have{Root: m.Rank, Incarnation: m.Incarnation, Next: m.Next, Holder: m.Holder}
+	}
+	return haves
+}
+
+func marksOf(haves []membership.Have) []stream.Mark {
+	marks := make([]stream.Mark, len(haves))
+	for i, h := range haves {
+		marks[i] = stream.Mark{Place: stream.Place{Rank: h.Root, Incarnation: h.Incarnation}, Next: h.Next, Holder: h.Holder}
+	}
+	return marks
+}

@@ -1,0 +1,82 @@
+package pleach
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// Receipt says who has something.
+type Receipt struct {
+	// View is the view all of whose members have it, and Members their ranks.
+	View    uint64
+	Members []int
+}
+
+// UnstableError says from whom no word has come that they have something.
+type UnstableError struct {
+	View uint64
+	// Silent are ranks that have not answered for themselves and for those that
+	// they pass messages on to.
+	Silent []int
+	Err    error
+}
+
+func (e *UnstableError) Error() string {
+	return fmt.Sprintf("pleach: not known to be everywhere in view %d, no word from below ranks %v: %v", e.View, e.Silent, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *UnstableError) Unwrap() error { return e.Err }
+
+// Stable waits until every member of the view has all that this process has
+// broadcast before the call, and says who that is. Members that die meanwhile are
+// not waited for once they are out of the view. The members are asked only now:
+// broadcasts that nobody asks about cost no acknowledgment. If ctx ends first, the
+// error is an [*UnstableError].
+func (g *Group) Stable(ctx context.Context) (Receipt, error) {
+	var receipt Receipt
+	var upTo uint64
+	if err := g.node.Do(func(now protocol.Time) { upTo = g.member.Poll(now) }); err != nil {
+		return receipt, ErrClosed
+	}
+	for {
+		changed := g.changed.wait()
+		_ = g.node.Do(func(protocol.Time) {
+			if g.member.Stable() >= upTo {
+				receipt = g.receipt()
+			}
+		})
+		if receipt.Members != nil {
+			return receipt, nil
+		}
+		select {
+		case <-changed:
+		case <-g.over.done:
+			return receipt, g.Err()
+		case <-ctx.Done():
+			return receipt, &UnstableError{g.View().Number, g.silent(), ctx.Err()}
+		}
+	}
+}
+
+// silent names those who have not answered.
+func (g *Group) silent() (ranks []int) {
+	_ = g.node.Do(func(protocol.Time) {
+		for _, r := range g.member.Unanswered() {
+			ranks = append(ranks, int(r))
+		}
+	})
+	return ranks
+}
+
+// receipt names everybody in the view.
+func (g *Group) receipt() Receipt {
+	v := g.View()
+	r := Receipt{View: v.Number, Members: make([]int, len(v.Members))}
+	for i, m := range v.Members {
+		r.Members[i] = m.Rank
+	}
+	return r
+}

@@ -1,0 +1,260 @@
+package pleach_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/detect"
+	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/transport/fault"
+	"github.com/pleach-go/pleach/transport/tcp"
+)
+
+// joinWhole starts a group as a whole, with views.
+func joinWhole(t *testing.T, size int, change func(*pleach.Config)) []*pleach.Group {
+	t.Helper()
+	addresses := freeAddresses(t, size)
+	groups := make([]*pleach.Group, size)
+	for r := range groups {
+		c := pleach.Config{Group: "whole", Addresses: addresses, Rank: r}
+		if change != nil {
+			change(&c)
+		}
+		groups[r] = join(t, c)
+	}
+	return groups
+}
+
+// awaitView waits until a member is in a view that is as wanted.
+func awaitView(t *testing.T, g *pleach.Group, what string, good func(pleach.View) bool) pleach.View {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for v := range g.Views(ctx) {
+		if good(v) {
+			return v
+		}
+	}
+	t.Fatalf("rank %d: %s: the last view is %+v (%v)", g.Rank(), what, g.View(), g.Err())
+	panic("unreachable")
+}
+
+func without(ranks ...int) func(pleach.View) bool {
+	return func(v pleach.View) bool {
+		for _, r := range ranks {
+			if v.Has(r) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+func ofSize(n int) func(pleach.View) bool {
+	return func(v pleach.View) bool { return len(v.Members) == n }
+}
+
+// meet lets everybody say something, so that all have been seen.
+func meet(t *testing.T, groups []*pleach.Group) {
+	t.Helper()
+	everybody(t, groups, nil, 1, func(int) int { return 8 })
+}
+
+func TestSurvivorsAgreeOnAView(t *testing.T) {
+	groups := joinWhole(t, 7, nil)
+	meet(t, groups)
+	for _, dead := range []int{3, 0} { // the second is the coordinator
+		if err := groups[dead].Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var first pleach.View
+	for r, g := range groups {
+		if r == 3 || r == 0 {
+			continue
+		}
+		v := awaitView(t, g, "without 0 and 3", without(0, 3))
+		if len(first.Members) == 0 {
+			first = v
+		}
+		if len(v.Members) != 5 || fmt.Sprint(v) != fmt.Sprint(first) {
+			t.Errorf("rank %d is in %+v, others in %+v", r, v, first)
+		}
+	}
+	everybody(t, groups, map[int]bool{0: true, 3: true}, 20, func(i int) int { return i * 900 })
+}
+
+// A network that falls in two: the majority goes on, the minority stops and says
+// why, and after the heal it learns that the others have gone on, and rejoins.
+func TestMinorityStopsAndRejoins(t *testing.T) {
+	const size = 5
+	bad := fault.New(1, fault.Config{})
+	addresses := freeAddresses(t, size)
+	groups, feeds := make([]*pleach.Group, size), make([]*detect.Feed, size)
+	for r := range groups {
+		inner, err := tcp.New(tcp.Config{Group: "parted", Rank: protocol.Rank(r), Addresses: addresses, Open: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		feeds[r] = detect.NewFeed()
+		groups[r] = join(t, pleach.Config{
+			Group: "parted", Addresses: addresses, Rank: r,
+			Transport: bad.Wrap(protocol.Rank(r), inner), Detectors: []detect.Detector{feeds[r]},
+		})
+	}
+	meet(t, groups)
+	parted, err := fault.Parse("partition 0 2 4 | 1 3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := bad.Run(t.Context(), parted); err != nil {
+		t.Fatal(err)
+	}
+	silent := errors.New("silent")
+	for r, feed := range feeds {
+		for other := range size {
+			if r%2 != other%2 {
+				feed.Suspect(protocol.Rank(other), silent)
+			}
+		}
+	}
+	for _, r := range []int{0, 2, 4} {
+		awaitView(t, groups[r], "the majority", without(1, 3))
+	}
+	for _, r := range []int{1, 3} {
+		if err := groups[r].Broadcast(t.Context(), nil); !errors.Is(err, pleach.ErrNoQuorum) {
+			t.Errorf("rank %d of the minority: %v", r, err)
+		}
+	}
+	bad.Do(fault.Heal{})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for _, r := range []int{1, 3} {
+		for range groups[r].Views(ctx) { // until it is over
+		}
+		if err := groups[r].Err(); !errors.Is(err, pleach.ErrEvicted) {
+			t.Fatalf("rank %d after the heal: %v", r, err)
+		}
+		back, err := groups[r].Rejoin(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = back.Close() })
+		if back.Rank() != r {
+			t.Errorf("rank %d has come back as %d", r, back.Rank())
+		}
+	}
+	for _, r := range []int{0, 2, 4} {
+		awaitView(t, groups[r], "everybody", ofSize(size))
+	}
+}
+
+// Without the quorum, the last one alive goes on.
+func TestLastOneGoesOn(t *testing.T) {
+	groups := joinWhole(t, 4, func(c *pleach.Config) { c.NoQuorum = true })
+	meet(t, groups)
+	for _, r := range []int{0, 1, 3} {
+		if err := groups[r].Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	awaitView(t, groups[2], "alone", ofSize(1))
+	if err := groups[2].Broadcast(t.Context(), []byte("alone")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFoundJoinLeave(t *testing.T) {
+	founder := join(t, pleach.Config{Group: "grows", Found: true})
+	seed := founder.View().Members[0].Address
+	groups := []*pleach.Group{founder}
+	for i := range 4 {
+		g := join(t, pleach.Config{Group: "grows", Seeds: []string{seed}, Identity: fmt.Sprint("member ", i+1), Domain: fmt.Sprint(i % 2)})
+		if g.Rank() != i+1 {
+			t.Errorf("joiner %d has rank %d", i+1, g.Rank())
+		}
+		groups = append(groups, g)
+	}
+	for _, g := range groups {
+		awaitView(t, g, "all five", ofSize(5))
+	}
+	meet(t, groups)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := groups[2].Leave(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := groups[2].Broadcast(ctx, nil); !errors.Is(err, pleach.ErrLeft) {
+		t.Errorf("broadcast of one who has left: %v", err)
+	}
+	for _, r := range []int{0, 1, 3, 4} {
+		awaitView(t, groups[r], "without rank 2", without(2))
+	}
+	back := join(t, pleach.Config{Group: "grows", Seeds: []string{groups[4].View().Members[0].Address}, Identity: "member 2"})
+	if back.Rank() != 2 {
+		t.Errorf("who has come back has rank %d, not 2", back.Rank())
+	}
+	groups[2] = back
+	for _, g := range groups {
+		awaitView(t, g, "all five again", ofSize(5))
+	}
+	everybody(t, []*pleach.Group{groups[0], groups[1], groups[2], groups[3], groups[4]}, nil, 1, func(int) int { return 8 })
+
+	view, err := pleach.Look(ctx, pleach.Config{Group: "grows"}, seed)
+	if err != nil || fmt.Sprint(view) != fmt.Sprint(founder.View()) {
+		t.Errorf("from outside: %+v, %v", view, err)
+	}
+}
+
+// A herd that joins at once makes few views.
+func TestHerdJoins(t *testing.T) {
+	const herd = 40
+	founder := join(t, pleach.Config{Group: "herd", Found: true})
+	seed := founder.View().Members[0].Address
+	var wg sync.WaitGroup
+	for range herd {
+		wg.Go(func() {
+			g, err := pleach.Join(t.Context(), pleach.Config{Group: "herd", Seeds: []string{seed}})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			t.Cleanup(func() { _ = g.Close() })
+		})
+	}
+	wg.Wait()
+	if v := awaitView(t, founder, "everybody", ofSize(herd+1)); v.Number > 8 {
+		t.Errorf("%d views for a herd of %d", v.Number, herd)
+	}
+}
+
+func TestRejoin(t *testing.T) {
+	groups := joinWhole(t, 5, nil)
+	meet(t, groups)
+	if err := groups[1].Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []int{0, 2, 3, 4} {
+		awaitView(t, groups[r], "without rank 1", without(1))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	back, err := groups[1].Rejoin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = back.Close() })
+	if back.Rank() != 1 {
+		t.Errorf("rank %d after rejoining, not 1", back.Rank())
+	}
+	groups[1] = back
+	for _, g := range groups {
+		awaitView(t, g, "all five", ofSize(5))
+	}
+}

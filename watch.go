@@ -1,0 +1,77 @@
+package pleach
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+
+	"github.com/pleach-go/pleach/detect"
+	"github.com/pleach-go/pleach/membership"
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// firstIncarnation is that of everybody in the first view of a group that was
+// started as a whole: which process has a rank is only seen when it is met.
+const firstIncarnation = 1
+
+// startWatching makes the detectors: connections that break, silence if asked
+// for, and what the program brings.
+func (g *Group) startWatching() error {
+	g.connections = detect.NewConnections(detect.ConnectionsConfig{StartGrace: g.config.StartGrace})
+	all := append([]detect.Detector{g.connections}, g.config.Detectors...)
+	if g.config.SWIMPort != 0 {
+		all = append(all, detect.NewSWIM(detect.SWIMConfig{
+			Rank: g.config.Stream.Rank, Incarnation: g.config.Stream.Incarnation, Group: g.config.Group,
+			Bind: g.swimAddress(g.address), Grace: g.config.Grace, Key: g.config.SWIMKey,
+		}))
+	}
+	g.detector = detect.All(all...)
+	if err := g.detector.Start(g.reported); err != nil {
+		return errors.Join(fmt.Errorf("detector: %w", err), g.detector.Close())
+	}
+	return nil
+}
+
+// swimAddress is where a member's silence detector is reached.
+func (g *Group) swimAddress(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil || g.config.SWIMPort == 0 {
+		return ""
+	}
+	return net.JoinHostPort(host, strconv.Itoa(g.config.SWIMPort))
+}
+
+// watch has the detectors watch the members of a view.
+func (g *Group) watch(v *membership.View) {
+	peers := make([]detect.Peer, 0, len(v.Members))
+	for _, m := range v.Members {
+		if m.Rank == g.config.Stream.Rank {
+			continue
+		}
+		peer := detect.Peer{Rank: m.Rank, Incarnation: m.Incarnation, Address: m.Address, SWIM: g.swimAddress(m.Address)}
+		if peer.Incarnation == firstIncarnation {
+			peer.Incarnation = 0
+		}
+		peers = append(peers, peer)
+	}
+	g.detector.Watch(peers)
+}
+
+// reported takes in what a detector says: it is for the views to act on.
+func (g *Group) reported(r detect.Report) {
+	_ = g.node.Do(func(now protocol.Time) {
+		view := g.parts.views.View()
+		m, ok := view.Member(r.Rank)
+		if !ok || m.Incarnation != firstIncarnation && m.Incarnation != r.Incarnation {
+			return // it is about somebody who is not there any more
+		}
+		g.parts.now = now
+		if r.Alive {
+			g.parts.views.Trust(now, m.Rank, m.Incarnation)
+			return
+		}
+		g.config.Logger.Info("suspected", "rank", r.Rank, "by", g.Rank(), "cause", r.Cause)
+		g.parts.views.Suspect(now, m.Rank, m.Incarnation)
+	})
+}
