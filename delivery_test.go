@@ -2,7 +2,6 @@ package pleach_test
 
 import (
 	"math/rand/v2"
-	"os"
 	"syscall"
 	"testing"
 	"time"
@@ -92,7 +91,7 @@ func TestDeliveryBetweenHosts(t *testing.T) {
 		hosts := size.members / 2
 		network := netns.New(t, hosts)
 		c := startCluster(t, onHosts(network, hosts, size.members), func(int) memberConfig {
-			return memberConfig{Seed: seed, Messages: size.messages + size.messages/2}
+			return memberConfig{Seed: seed, Messages: size.messages + size.messages/2, Fixed: true}
 		})
 		strikeHosts(c, network, hosts, rand.New(rand.NewPCG(seed, 0)))
 		return finish(c)
@@ -137,8 +136,8 @@ func strikeHosts(c *cluster, network *netns.Net, hosts int, rng *rand.Rand) {
 // it had any, still gets what was broadcast meanwhile, although nobody says
 // anything more.
 func TestDeliveryAfterLongCut(t *testing.T) {
-	if os.Getenv("PLEACH_FULL") == "" {
-		t.Skip("takes half a minute; set PLEACH_FULL=1")
+	if raceEnabled {
+		t.Skip("takes half a minute, which the race detector does not make more useful")
 	}
 	const hosts, lonely = 4, 3
 	for name, tt := range map[string]struct{ connected, cut time.Duration }{
@@ -152,9 +151,9 @@ func TestDeliveryAfterLongCut(t *testing.T) {
 			}
 			c := startCluster(t, onHosts(network, hosts, hosts), func(rank int) memberConfig {
 				if rank != 0 {
-					return memberConfig{}
+					return memberConfig{Fixed: true}
 				}
-				return memberConfig{Messages: 20, Pace: 100 * time.Millisecond}
+				return memberConfig{Fixed: true, Messages: 20, Pace: 100 * time.Millisecond}
 			})
 			time.Sleep(tt.connected)
 			network.Cut(lonely)

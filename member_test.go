@@ -40,6 +40,9 @@ type memberConfig struct {
 	KeepBytes int           // of stream.Config
 	Faults    string        // what befalls its frames, see fault.Parse
 	Resets    time.Duration // how often one of its connections is reset, about; 0: never
+	// Fixed: nobody is ever removed, so that whoever was cut off gets everything
+	// when it is back.
+	Fixed bool
 }
 
 func runMember(config string) error {
@@ -69,7 +72,7 @@ func runMember(config string) error {
 // join joins as any program does, unless faults are asked for.
 func (c *memberConfig) join(ctx context.Context) (*pleach.Group, error) {
 	if c.Faults == "" && c.Resets == 0 {
-		return pleach.Join(ctx, pleach.Config{Stream: stream.Config{KeepBytes: c.KeepBytes}})
+		return pleach.Join(ctx, pleach.Config{Fixed: c.Fixed, Stream: stream.Config{KeepBytes: c.KeepBytes}})
 	}
 	place, err := bootstrap.Detect(os.Getenv)
 	if err != nil {
@@ -87,15 +90,16 @@ func (c *memberConfig) join(ctx context.Context) (*pleach.Group, error) {
 	if c.Resets > 0 {
 		go resetting.reset(ctx, rand.New(rand.NewPCG(c.Seed, uint64(place.Rank))), c.Resets)
 	}
-	inner, err := tcp.New(tcp.Config{Group: place.Group, Rank: place.Rank, Addresses: place.Addresses, Listener: resetting})
+	inner, err := tcp.New(tcp.Config{Group: place.Group, Rank: place.Rank, Addresses: place.Addresses, Listener: resetting, Open: true})
 	if err != nil {
 		return nil, err
 	}
 	bad := fault.New(c.Seed, fault.Config{})
 	go func() { _ = bad.Run(ctx, script) }()
 	return pleach.Join(ctx, pleach.Config{
+		Group: place.Group, Addresses: place.Addresses, Rank: int(place.Rank),
 		Transport: bad.Wrap(place.Rank, inner),
-		Stream:    stream.Config{Rank: place.Rank, Size: place.Size, KeepBytes: c.KeepBytes},
+		Stream:    stream.Config{KeepBytes: c.KeepBytes},
 	})
 }
 

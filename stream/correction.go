@@ -15,7 +15,7 @@ type correction struct {
 	began   protocol.Time
 	due     protocol.Time // when to pull again
 	running bool
-	asked   bool // it has asked to the right: what it hears then is an answer
+	asks    int // how many it has asked to the right: what it hears then is an answer
 }
 
 // planCorrection makes the plan of correction with the delay as measured. Its ranks
@@ -49,7 +49,7 @@ func (m *Member) begin(now protocol.Time, f *flow) {
 	}
 	c.process.Reset()
 	c.process.Receive(now, &broadcast.Message{Phase: protocol.Dissemination})
-	c.upTo, c.began, c.running, c.asked = f.next, now, true, false
+	c.upTo, c.began, c.running, c.asks = f.next, now, true, 0
 }
 
 // runCorrection pulls the correction as far as it goes now.
@@ -65,10 +65,11 @@ func (m *Member) runCorrection(now protocol.Time, f *flow) {
 		case protocol.Send:
 			if a.Body.Kind == broadcast.Rightward {
 				m.offer(m.lineup.members[a.To].Rank, f, rightward)
-				// An answer takes a round trip. Asking further out in the
-				// meantime, as the model does every o, would ask everybody.
-				c.asked = true
-				c.due = now + m.delay.now/2
+				// An answer takes a round trip, and the first one a connection.
+				// Asking further out in the meantime, as the model does every o,
+				// would ask everybody, and connect all with all.
+				c.due = now + min(m.delay.now/2<<min(c.asks, 8), maxDelay)
+				c.asks++
 				m.schedule(f, c.due)
 				return
 			}
@@ -129,7 +130,7 @@ func (m *Member) hearOffer(now protocol.Time, f *flow, from protocol.Rank, fr *f
 		if !ok {
 			return
 		}
-		if !c.asked {
+		if c.asks == 0 {
 			m.measure(now - c.began)
 		}
 		c.process.Receive(now, &broadcast.Message{

@@ -42,7 +42,7 @@ func (m *Member) Down(now protocol.Time, peer protocol.Rank) {
 	}
 	m.tryAgain(now)
 	for _, f := range m.timed {
-		m.offerFurther(now, peer, f, f.correction.running && f.correction.asked)
+		m.offerFurther(now, peer, f, f.correction.running && f.correction.asks > 0)
 	}
 }
 

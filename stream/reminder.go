@@ -2,8 +2,8 @@ package stream
 
 import "github.com/pleach-go/pleach/protocol"
 
-// reminder tells the neighbors again, a few times after a stream has fallen
-// quiet, what there is of it. Correction assumes that messages between live
+// reminder tells the neighbor again, a few times after a stream has fallen quiet,
+// what there is of it. Correction assumes that messages between live
 // processes arrive; where connections break or queues overflow they may not, and
 // the last message of a burst has no successor whose number would show a hole.
 type reminder struct {
@@ -12,10 +12,10 @@ type reminder struct {
 	timed bool // the flow is among those looked at when due
 }
 
-// Reminders follow after these times, each twice the one before.
+// Reminders follow after these times, each four times the one before.
 const (
 	firstReminder = 40 * millisecond
-	reminders     = 6
+	reminders     = 4
 )
 
 // remind starts the reminders of a flow over.
@@ -30,15 +30,14 @@ func (m *Member) remind(now protocol.Time, f *flow) {
 	m.schedule(f, f.reminder.due)
 }
 
-// remindNow tells the neighbors on both sides.
+// remindNow tells the neighbor to the right. As everybody does, everybody is told.
 func (m *Member) remindNow(now protocol.Time, f *flow) {
 	r := &f.reminder
 	r.left--
 	r.due = protocol.Never
 	if r.left > 0 {
-		r.due = now + firstReminder<<(reminders-r.left)
+		r.due = now + firstReminder<<(2*(reminders-r.left))
 		m.schedule(f, r.due)
 	}
-	m.offerPast(f, 1, false, news)
 	m.offerPast(f, 1, true, news)
 }
