@@ -94,6 +94,9 @@ func (p *parts) Room(now protocol.Time, peer protocol.Rank) {
 	}
 }
 
+// Congested implements [node.Congestible].
+func (p *parts) Congested(from protocol.Rank) protocol.Time { return p.stream.Congested(from) }
+
 // Next implements [node.Protocol]. Views go first: everybody waits for them.
 func (p *parts) Next(now protocol.Time) (to protocol.Rank, frame []byte, ok bool) {
 	p.now, p.last = now, 0

@@ -40,6 +40,14 @@ type Protocol interface {
 	Deadline() protocol.Time
 }
 
+// Congestible is a protocol that may have to wait for one peer before it takes in
+// more from others.
+type Congestible interface {
+	// Congested returns until when, at most, nothing more is to be taken in from
+	// a peer. A call of Room may end it earlier.
+	Congested(from protocol.Rank) protocol.Time
+}
+
 // Config is what a node is made of.
 type Config struct {
 	Transport transport.Transport
@@ -70,7 +78,10 @@ type Node struct {
 	config Config
 	start  time.Time
 
-	corker transport.Corker // the transport, if it is one
+	corker      transport.Corker // the transport, if it is one
+	congestible Congestible      // the protocol, if it is one
+	room        chan struct{}    // closed, and made anew, when a peer has room; under mu
+	done        chan struct{}    // closed by Close
 
 	mu    sync.Mutex
 	timer *time.Timer
@@ -90,7 +101,8 @@ func New(c Config) (*Node, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	n := &Node{config: c, start: time.Now(), armed: protocol.Never}
+	n := &Node{config: c, start: time.Now(), armed: protocol.Never, room: make(chan struct{}), done: make(chan struct{})}
+	n.congestible, _ = c.Protocol.(Congestible)
 	n.corker, _ = c.Transport.(transport.Corker)
 	n.timer = time.AfterFunc(time.Hour, n.wake)
 	n.timer.Stop()
@@ -134,6 +146,7 @@ func (n *Node) Close() error {
 	if already {
 		return nil
 	}
+	close(n.done)
 	return n.config.Transport.Close()
 }
 
@@ -200,13 +213,21 @@ func (h *handler) ReceiveMore(from protocol.Rank, frame []byte) { h.receive(from
 
 func (h *handler) receive(from protocol.Rank, frame []byte, last bool) {
 	n := (*Node)(h)
+	congested := n.take(from, frame, last)
 	if last {
-		defer n.after()
+		n.after()
 	}
+	if congested {
+		n.decongest(from)
+	}
+}
+
+// take hands a frame to the protocol, and reports whether to wait before the next.
+func (n *Node) take(from protocol.Rank, frame []byte, last bool) (congested bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
-		return
+		return false
 	}
 	if !n.unsettled {
 		n.arrived = n.now()
@@ -217,6 +238,26 @@ func (h *handler) receive(from protocol.Rank, frame []byte, last bool) {
 	}
 	if n.unsettled = !last; last {
 		n.settle(now)
+	}
+	return n.congestible != nil && n.congestible.Congested(from) > now
+}
+
+// decongest waits, by not taking in more from a peer, until the protocol has room
+// for what follows.
+func (n *Node) decongest(from protocol.Rank) {
+	for {
+		n.mu.Lock()
+		room, left := n.room, n.congestible.Congested(from)-n.now()
+		n.mu.Unlock()
+		if left <= 0 {
+			return
+		}
+		select {
+		case <-room:
+		case <-n.done:
+			return
+		case <-time.After(time.Duration(left)):
+		}
 	}
 }
 
@@ -235,12 +276,20 @@ func (h *handler) Down(peer protocol.Rank, cause error) {
 	if h.config.Watcher != nil {
 		h.config.Watcher.Down(peer, cause)
 	}
-	h.do(func(now protocol.Time) { h.config.Protocol.Down(now, peer) })
+	h.do(func(now protocol.Time) {
+		h.config.Protocol.Down(now, peer)
+		close(h.room)
+		h.room = make(chan struct{})
+	})
 }
 
 // Room tells the protocol that a peer can be sent to again.
 func (h *handler) Room(peer protocol.Rank) {
-	h.do(func(now protocol.Time) { h.config.Protocol.Room(now, peer) })
+	h.do(func(now protocol.Time) {
+		h.config.Protocol.Room(now, peer)
+		close(h.room)
+		h.room = make(chan struct{})
+	})
 }
 
 // door is a handler that answers guests.

@@ -65,10 +65,6 @@ const (
 	pause   = 2 * millisecond
 )
 
-// patience is how long a root waits for a child whose queue is full before it
-// goes on without it, and lets it ask later.
-const patience = 200 * millisecond
-
 // askAtOnce is how many segments one request asks for.
 const askAtOnce = 32
 

@@ -26,6 +26,7 @@
 // In: [Member.Broadcast], [Member.Receive], [Member.Up], [Member.Down], [Member.Room] and
 // [Member.Unsent] for what the transport reports. Out, after each of these and
 // whenever [Member.Deadline] has come: [Member.Next] until it has nothing left to
-// send, then [Member.Deliver] until it has nothing left to deliver. A Member is
+// send, then [Member.Deliver] until it has nothing left to deliver. While
+// [Member.Congested], a driver takes in nothing more. A Member is
 // not for concurrent use.
 package stream

@@ -11,24 +11,24 @@ import (
 // Member is one process's part in all streams of a group. See the package
 // comment for how to drive it.
 type Member struct {
-	config Config
-	view   uint64 // its number
-	lineup lineup
-	mend   *broadcast.Plan // correction, with the delay as last measured
-	delay  delay
-	flows  map[protocol.Rank]*flow
-	recent *flow         // that a frame was about last
-	former []*flow       // that have ended with the present view
-	timed  []*flow       // those that may have something to do later
-	due    protocol.Time // when the first of them has
-	outbox deque[send]
-	own    ownStream
-	frozen bool   // the next view is being agreed upon; see view.go
-	held   int    // bytes that are not delivered for that
-	cut    []Mark // of the view that is about to end
-	inbox  inbox
-	full   map[protocol.Rank]protocol.Time // children whose queues are full, since when
-	down   map[protocol.Rank]bool          // peers that could not be reached when last tried
+	config   Config
+	view     uint64 // its number
+	lineup   lineup
+	mend     *broadcast.Plan // correction, with the delay as last measured
+	delay    delay
+	flows    map[protocol.Rank]*flow
+	recent   *flow         // that a frame was about last
+	former   []*flow       // that have ended with the present view
+	timed    []*flow       // those that may have something to do later
+	due      protocol.Time // when the first of them has
+	outbox   deque[send]
+	own      ownStream
+	frozen   bool   // the next view is being agreed upon; see view.go
+	held     int    // bytes that are not delivered for that
+	cut      []Mark // of the view that is about to end
+	inbox    inbox
+	backlogs map[protocol.Rank]*backlog // of those whose queues are full
+	down     map[protocol.Rank]bool     // peers that could not be reached when last tried
 	// retryDue is when to try the nearest of them again.
 	retryDue protocol.Time
 	last     send // what was handed out last
@@ -76,13 +76,13 @@ func New(c Config) (*Member, error) {
 		return nil, err
 	}
 	m := &Member{
-		config: c,
-		view:   c.View,
-		flows:  make(map[protocol.Rank]*flow),
-		full:   make(map[protocol.Rank]protocol.Time),
-		down:   make(map[protocol.Rank]bool),
-		due:    protocol.Never,
-		delay:  delay{now: firstDelay},
+		config:   c,
+		view:     c.View,
+		flows:    make(map[protocol.Rank]*flow),
+		backlogs: make(map[protocol.Rank]*backlog),
+		down:     make(map[protocol.Rank]bool),
+		due:      protocol.Never,
+		delay:    delay{now: firstDelay},
 	}
 	if err := m.lineUp(c.Size, c.Members); err != nil {
 		return nil, err
@@ -307,13 +307,17 @@ func (m *Member) putSegment(to protocol.Rank, f *flow, k kind, seg *segment) {
 // there is none for now.
 func (m *Member) Next(now protocol.Time) (to protocol.Rank, b []byte, ok bool) {
 	m.tick(now)
-	if m.outbox.len() == 0 {
-		m.emit(now)
+	for {
+		if m.outbox.len() == 0 {
+			m.emit(now)
+		}
+		if m.outbox.len() == 0 {
+			return protocol.NoRank, nil, false
+		}
+		if m.last = m.outbox.pop(); !m.stalled(m.last) {
+			break
+		}
 	}
-	if m.outbox.len() == 0 {
-		return protocol.NoRank, nil, false
-	}
-	m.last = m.outbox.pop()
 	if m.last.kind != repair {
 		return m.last.to, m.last.encoded, true
 	}

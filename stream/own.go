@@ -100,18 +100,3 @@ func (m *Member) restart() {
 // Restarts counts the messages that were cut in two by a new view and have to be
 // written again from their beginning.
 func (m *Member) Restarts() uint64 { return m.own.restarts }
-
-// waits reports whether a child's full queue holds up this member's own sends:
-// pressure reaches the program that broadcasts too much. A child that stays full
-// is waited for once; until it has room again it is left to ask for what it
-// missed.
-func (m *Member) waits(now protocol.Time) bool {
-	waits := false
-	for _, since := range m.full {
-		if until := since + patience; now < until {
-			waits = true
-			m.due = min(m.due, until)
-		}
-	}
-	return waits
-}

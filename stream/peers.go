@@ -14,9 +14,8 @@ import (
 func (m *Member) Unsent(now protocol.Time, full bool) {
 	to := m.last.to
 	if full {
-		_, known := m.full[to]
-		if child := m.last.flow == m.own.flow && m.last.kind == data; child && !known {
-			m.full[to] = now
+		if m.last.kind == data {
+			m.stall(now, m.last)
 		}
 		return
 	}
@@ -31,6 +30,7 @@ func (m *Member) Unsent(now protocol.Time, full bool) {
 // made: what was sent to it lately is lost. If it was the nearest on its side, what
 // it was offered goes to the next one out.
 func (m *Member) Down(now protocol.Time, peer protocol.Rank) {
+	delete(m.backlogs, peer)
 	left, right := m.lineup.distances(peer)
 	if right == 0 {
 		return
@@ -92,14 +92,14 @@ func (m *Member) reaches(distance int, rightward bool) bool {
 // Room says that a peer whose queue was full has room again. It may have missed
 // something, so it is told what there is.
 func (m *Member) Room(_ protocol.Time, peer protocol.Rank) {
-	delete(m.full, peer)
+	m.resume(peer)
 	m.offerAll(peer)
 }
 
 // Up says that there is a connection to a peer. What was sent to it before may
 // have been lost, so it is told what there is.
 func (m *Member) Up(_ protocol.Time, peer protocol.Rank) {
-	delete(m.full, peer)
+	delete(m.backlogs, peer)
 	delete(m.down, peer)
 	m.offerAll(peer)
 }

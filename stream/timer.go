@@ -28,6 +28,7 @@ func (m *Member) tick(now protocol.Time) {
 		m.retry(now)
 	}
 	m.due = min(m.own.pollDue, m.retryDue)
+	m.expire(now)
 	kept := m.timed[:0]
 	for _, f := range m.timed {
 		if f.correction.due <= now {

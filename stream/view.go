@@ -120,7 +120,7 @@ func (m *Member) lineUp(slots protocol.Rank, members []Place) error {
 	m.lineup.self, _ = m.lineup.place(m.config.Rank)
 	gone := func(r protocol.Rank) bool { return !m.lineup.has(r) }
 	maps.DeleteFunc(m.down, func(r protocol.Rank, _ bool) bool { return gone(r) })
-	maps.DeleteFunc(m.full, func(r protocol.Rank, _ protocol.Time) bool { return gone(r) })
+	maps.DeleteFunc(m.backlogs, func(r protocol.Rank, _ *backlog) bool { return gone(r) })
 	return m.planCorrection()
 }
 
