@@ -8,7 +8,7 @@ BENCH ?= .
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build bin/pleach, without cgo
@@ -49,6 +49,17 @@ KIND ?= UnderKilling
 soak: ## deliver with SEEDS seeds (default: 100), KIND=UnderKilling, OnBadNetwork or BetweenHosts
 	go test -c -o bin/delivery.test .
 	PLEACH_SEEDS=$(SEEDS) bin/delivery.test -test.timeout 0 -test.run '^TestDelivery$(KIND)$$'
+
+.PHONY: peers
+peers: ## measure Pleach beside NATS, gRPC, memberlist, serf and gossipsub
+	cd bench/peers && go run . --members 32,128 --rounds 200
+
+SCHEDULES ?= 1000000
+
+.PHONY: schedules
+schedules: ## agree on views under SCHEDULES random schedules, and explore millions of states
+	PLEACH_SCHEDULES=$(SCHEDULES) go test -timeout 0 -run RandomSchedules -v ./membership
+	PLEACH_FULL=1 go test -timeout 0 -run Explore -v ./membership
 
 .PHONY: ci
 ci: ## run what a change must pass

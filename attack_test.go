@@ -133,9 +133,9 @@ func (a *attack) injectTLS(c net.Conn) (bool, error) {
 // inject presents itself as rank 1, newer than the real one, and sends a message
 // as that.
 func (a *attack) inject(c net.Conn) (bool, error) {
-	hello := wire.Hello{Group: a.Group, Size: attackedSize, From: 1, Incarnation: math.MaxInt64, Attempt: 1}
+	hello := wire.Hello{Group: a.Group, From: 1, Incarnation: math.MaxInt64, Attempt: 1}
 	out := wire.AppendFrame(nil, wire.AppendHello(nil, &hello))
-	member, err := stream.New(stream.Config{Rank: 1, Size: attackedSize, Incarnation: math.MaxInt64})
+	member, err := stream.New(stream.Config{Rank: 1, Size: attackedSize, Incarnation: 1})
 	if err != nil {
 		return false, err
 	}

@@ -75,7 +75,8 @@ type Config struct {
 	// Handler, if not nil, is called with each message, instead of
 	// [Group.Messages] yielding it: in the same order, one at a time, by the
 	// goroutine that has received it. That is the quickest way to get a message;
-	// a handler that takes its time holds up what this member receives.
+	// a handler that takes its time holds up what this member receives. It may
+	// broadcast; it must not call Close.
 	Handler func(Message)
 	// Stream holds limits and the tree's shape. Rank, Size and Incarnation are
 	// filled in, except as said above.

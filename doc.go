@@ -17,12 +17,16 @@
 //	defer group.Close()
 //	err = group.Broadcast(ctx, []byte("flush the cache"))
 //
-// Who is in the group is known at the start: from Config, or from whatever
-// launched the program ([github.com/pleach-go/pleach/bootstrap]). A member may
-// start late or die; it stays in the group, and costs the others nothing.
+// Who is in the group is agreed: all members have the same numbered [View]s. A
+// group starts as a whole, from Config or whatever launched the program
+// ([github.com/pleach-go/pleach/bootstrap]), or with one member; others join later,
+// leave, die and come back. Broadcasts do not wait for any of that: a member that
+// has died unnoticed costs the others nothing. [Group.Stable] waits until everybody
+// in the view has what was sent.
 //
 // Under it lie state machines without I/O
 // ([github.com/pleach-go/pleach/broadcast],
-// [github.com/pleach-go/pleach/stream]) that a simulator drives as well
+// [github.com/pleach-go/pleach/stream],
+// [github.com/pleach-go/pleach/membership]) that a simulator drives as well
 // ([github.com/pleach-go/pleach/logp]).
 package pleach

@@ -39,6 +39,7 @@ type Group struct {
 	arrived   chan struct{} // there may be a message
 	written   chan struct{} // what was written is on its way, or some of it
 	unwritten atomic.Int64  // segments that were not, when last looked at
+	restarts  atomic.Uint64 // messages cut in two by a new view, likewise
 	closing   sync.Once
 
 	pending, dispatching atomic.Bool // see dispatch
@@ -104,8 +105,8 @@ func (g *Group) send(ctx context.Context, data []byte) (again bool, err error) {
 	if err := g.unable(); err != nil {
 		return false, err
 	}
-	var cut, restarts uint64
-	_ = g.node.Do(func(protocol.Time) { cut = g.member.Restarts() })
+	var restarts uint64
+	cut := g.restarts.Load()
 	size := g.member.SegmentSize()
 	for first := true; first || len(data) > 0; first = false {
 		piece := data[:min(len(data), size)]
@@ -114,7 +115,7 @@ func (g *Group) send(ctx context.Context, data []byte) (again bool, err error) {
 			return err == nil, err
 		}
 	}
-	if g.unwritten.Load() == 0 {
+	if g.unwritten.Load() == 0 && g.restarts.Load() == cut {
 		return false, nil // as usual: what was written last went out at once
 	}
 	err = g.wait(ctx, g.written, func(protocol.Time) bool {
@@ -260,7 +261,9 @@ func (g *Group) settled(protocol.Time) {
 			give(g.arrived)
 		}
 	}
-	if unwritten := int64(g.member.Unwritten()); unwritten != g.unwritten.Load() {
+	unwritten, restarts := int64(g.member.Unwritten()), g.member.Restarts()
+	if unwritten != g.unwritten.Load() || restarts != g.restarts.Load() {
+		g.restarts.Store(restarts) // first: nothing unwritten must not look like all sent
 		g.unwritten.Store(unwritten)
 		give(g.written)
 	}

@@ -38,28 +38,32 @@ func request(kind uint8, m *membership.Member) []byte {
 	return wire.AppendUint64(b, m.Incarnation)
 }
 
+// parseRequest reads what a guest says.
+func parseRequest(b []byte) (kind uint8, m membership.Member, err error) {
+	d := wire.NewDecoder(b)
+	kind = d.Uint8()
+	m = membership.Member{Identity: string(d.Bytes()), Address: string(d.Bytes()), Domain: string(d.Bytes()), Incarnation: d.Uint64()}
+	if err = d.Finish(); err == nil && kind != knockLook && kind != knockJoin {
+		err = fmt.Errorf("knock of kind %d", kind)
+	}
+	return kind, m, err
+}
+
 // knocked is a member's part.
 func (g *Group) knocked(request []byte, answer func([]byte)) {
-	d := wire.NewDecoder(request)
-	kind := d.Uint8()
-	c := membership.Member{Identity: string(d.Bytes()), Address: string(d.Bytes()), Domain: string(d.Bytes()), Incarnation: d.Uint64()}
-	switch err := d.Finish(); {
+	switch kind, c, err := parseRequest(request); {
 	case err != nil:
 		answer(refusal(err))
-		return
 	case kind == knockLook:
 		_ = g.node.Do(func(protocol.Time) { answer(g.welcome(g.parts.views.View(), protocol.NoRank)) })
-		return
-	case kind != knockJoin:
-		answer(refusal(fmt.Errorf("knock of kind %d", kind)))
-		return
+	default:
+		_ = g.node.Do(func(now protocol.Time) {
+			g.guests.last++
+			g.guests.waiting[g.guests.last] = answer
+			g.parts.now = now
+			g.parts.views.Join(now, g.guests.last, c)
+		})
 	}
-	_ = g.node.Do(func(now protocol.Time) {
-		g.guests.last++
-		g.guests.waiting[g.guests.last] = answer
-		g.parts.now = now
-		g.parts.views.Join(now, g.guests.last, c)
-	})
 }
 
 // guests are those who wait to be let in. Used within node.Do.

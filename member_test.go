@@ -43,12 +43,17 @@ type memberConfig struct {
 	// Fixed: nobody is ever removed, so that whoever was cut off gets everything
 	// when it is back.
 	Fixed bool
+	// Resident, if not nil, is what the member does instead.
+	Resident *residentConfig
 }
 
 func runMember(config string) error {
 	var c memberConfig
 	if err := json.Unmarshal([]byte(config), &c); err != nil {
 		return err
+	}
+	if c.Resident != nil {
+		return c.Resident.run()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -62,6 +67,9 @@ func runMember(config string) error {
 	}()
 	go c.broadcast(ctx, group)
 	lost, duplicated, err := takeAll(ctx, group)
+	if err == nil && ctx.Err() == nil {
+		err = fmt.Errorf("no more messages: %w", group.Err())
+	}
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,244 @@
+package pleach_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/netns"
+)
+
+// Views between hosts, one member on each: hosts that fall silent, networks that
+// fall in two, herds that join, and members that are only slow.
+
+// hostsSize is how many hosts there are, how many of them are parted from the
+// rest, and how long a member may be silent.
+type hostsSize struct {
+	hosts, minority, herd int
+	grace                 time.Duration
+}
+
+func sizeOfHosts() hostsSize {
+	if raceEnabled {
+		return hostsSize{6, 2, 12, time.Second} // the members run with the race detector too
+	}
+	return hostsSize{16, 7, 64, 500 * time.Millisecond}
+}
+
+// detection bounds the time until a silent host is out of the view.
+const detection = 15 * time.Second
+
+// reunion bounds the time until all are in one view again after a heal.
+const reunion = 30 * time.Second
+
+// everywhere starts a group as a whole, with one resident per host, and returns
+// when all have met. SWIM suspects only those it has met, and looks for one each
+// second until it knows all.
+func everywhere(t *testing.T, network *netns.Net, size hostsSize) (rs *residents, everybody []int) {
+	t.Helper()
+	addresses := make([]string, size.hosts)
+	for host := range addresses {
+		addresses[host] = network.Address(host) + ":7000"
+		everybody = append(everybody, host)
+	}
+	rs = startResidents(t, size.hosts, func(who int) *exec.Cmd { return network.Command(who, os.Args[0]) },
+		func(who int) residentConfig {
+			return residentConfig{Addresses: addresses, Rank: who, SWIMPort: 7946, Grace: size.grace, Pace: 50 * time.Millisecond}
+		})
+	rs.tell("join")
+	rs.awaitTalk("to meet", everybody, 0)
+	time.Sleep(3 * time.Second)
+	return rs, everybody
+}
+
+// except returns the others.
+func except(everybody []int, some ...int) []int {
+	return slices.DeleteFunc(slices.Clone(everybody), func(who int) bool { return slices.Contains(some, who) })
+}
+
+// checkReturned checks that a resident was told once that the others had gone on,
+// and got its old rank again.
+func checkReturned(t *testing.T, o *observed) {
+	t.Helper()
+	if len(o.over) != 1 || !strings.Contains(o.over[0], pleach.ErrEvicted.Error()) {
+		t.Errorf("resident %d: over %q, want it evicted once", o.who, o.over)
+	}
+	if !slices.Equal(o.ranks, []int{o.who, o.who}) {
+		t.Errorf("resident %d has had ranks %v", o.who, o.ranks)
+	}
+}
+
+// noQuorum looks for a broadcast that failed because too few are reachable, and
+// returns an error if it does not say how many are and how many it takes.
+func noQuorum(o *observed, needed, parted int) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, text := range o.failed {
+		_, numbers, ok := strings.Cut(text, pleach.ErrNoQuorum.Error()+": membership: no quorum: ")
+		if !ok {
+			continue
+		}
+		var reachable, view, need int
+		if _, err := fmt.Sscanf(numbers, "%d members of view %d are reachable, %d are needed", &reachable, &view, &need); err != nil {
+			return fmt.Errorf("%q: %w", text, err)
+		}
+		if need != needed || reachable >= needed || reachable < parted {
+			return fmt.Errorf("%q: want %d needed, and fewer, but at least %d, reachable", text, needed, parted)
+		}
+		return nil
+	}
+	return errors.New("no broadcast has failed for want of a quorum")
+}
+
+// awaitNoQuorum waits until some residents have said that they are too few.
+func (rs *residents) awaitNoQuorum(some []int) time.Duration {
+	rs.t.Helper()
+	return rs.await(40*time.Second, "no quorum", some, func(o *observed) string {
+		if err := noQuorum(o, len(rs.all)/2+1, len(some)); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+}
+
+// A host falls silent: the others go on without it. It stops, learns after the
+// heal that it was evicted, and comes back to its rank.
+func TestSilentHost(t *testing.T) {
+	soak(t, func(t *testing.T, seed uint64) report {
+		size := sizeOfHosts()
+		network := netns.New(t, size.hosts)
+		rs, everybody := everywhere(t, network, size)
+		lone := rand.New(rand.NewPCG(seed, 0)).IntN(size.hosts)
+		others := except(everybody, lone)
+
+		network.Cut(lone)
+		view, gone := rs.awaitMembers(detection, "without the silent host", others, others)
+		rs.awaitTalk("without the silent host", others, view)
+		stopped := rs.awaitNoQuorum([]int{lone})
+		network.Heal(lone)
+		view, back := rs.awaitMembers(reunion, "with the host that is back", everybody, everybody)
+		rs.awaitTalk("with the host that is back", everybody, view)
+		t.Logf("host %d: out of the view after %v, stopped %v later, back %v after the heal, in view %d", lone, gone, stopped, back, view)
+
+		rs.hush(everybody)
+		checkReturned(t, rs.all[lone])
+		checkStayed(t, rs, others)
+		return report{delivered: checkHistory(t, rs)}
+	})
+}
+
+// A network falls in two: the majority goes on, the minority stops and says why,
+// and comes back after the heal. What the minority has sent meanwhile reaches
+// nobody of the majority.
+func TestHostsParted(t *testing.T) {
+	soak(t, func(t *testing.T, seed uint64) report {
+		size := sizeOfHosts()
+		network := netns.New(t, size.hosts)
+		rs, everybody := everywhere(t, network, size)
+		minority := rand.New(rand.NewPCG(seed, 0)).Perm(size.hosts)[:size.minority]
+		majority := except(everybody, minority...)
+
+		network.Partition(minority...)
+		parted := time.Now()
+		view, gone := rs.awaitMembers(detection, "the majority", majority, majority)
+		rs.awaitTalk("the majority", majority, view)
+		stopped := rs.awaitNoQuorum(minority)
+		network.HealAll()
+		healed := time.Now()
+		whole, back := rs.awaitMembers(reunion, "after the heal", everybody, everybody)
+		rs.awaitTalk("after the heal", everybody, whole)
+		t.Logf("the majority is in view %d after %v, the minority %v has stopped %v later, all are in view %d %v after the heal",
+			view, gone, minority, stopped, whole, back)
+
+		rs.hush(everybody)
+		for _, who := range minority {
+			checkReturned(t, rs.all[who])
+		}
+		checkStayed(t, rs, majority)
+		for _, who := range majority {
+			checkNothingFrom(t, rs.all[who], minority, parted, healed, view)
+		}
+		return report{delivered: checkHistory(t, rs)}
+	})
+}
+
+// checkNothingFrom checks that nothing has come that some roots sent while they
+// were parted, or in a view up to the one that went on without them.
+func checkNothingFrom(t *testing.T, o *observed, roots []int, parted, healed time.Time, view uint64) {
+	t.Helper()
+	for _, a := range o.have {
+		sent := time.Unix(0, a.sent)
+		if slices.Contains(roots, a.root) && sent.After(parted) && (sent.Before(healed) || a.view <= view) {
+			t.Errorf("resident %d: message %d came in view %d, though its root %d was parted when it was sent", o.who, a.number, a.view, a.root)
+		}
+	}
+}
+
+// A herd joins a founder at once: there is one view of all, after few others.
+func TestHerdFromHosts(t *testing.T) {
+	size := sizeOfHosts()
+	network := netns.New(t, size.hosts)
+	founder := network.Address(0) + ":7000"
+	rs := startResidents(t, 1+size.herd, func(who int) *exec.Cmd { return network.Command(who%size.hosts, os.Args[0]) },
+		func(who int) residentConfig {
+			if who == 0 {
+				return residentConfig{Found: true, Address: founder}
+			}
+			return residentConfig{Seeds: []string{founder}}
+		})
+	all := make([]int, len(rs.all))
+	for who := range all {
+		all[who] = who
+	}
+	rs.tell("join")
+	view, took := rs.awaitMembers(20*time.Second, "the herd", all, all)
+	if t.Logf("%d processes have joined within %v: view %d", size.herd, took, view); view > 10 {
+		t.Errorf("%d views for a herd of %d", view, size.herd)
+	}
+	checkHistory(t, rs)
+}
+
+// Who is slow is not dead. A member that is stopped for less than its grace stays
+// a member. One that is stopped for longer may be evicted, but costs nobody else
+// its place when it goes on with clocks that have run out.
+func TestSlowIsNotDead(t *testing.T) {
+	soak(t, func(t *testing.T, seed uint64) report {
+		size := sizeOfHosts()
+		network := netns.New(t, size.hosts)
+		rs, everybody := everywhere(t, network, size)
+		rng := rand.New(rand.NewPCG(seed, 0))
+		slow := rng.IntN(size.hosts)
+		others := except(everybody, slow)
+
+		before := rs.all[others[0]].now().number
+		rs.signal(slow, syscall.SIGSTOP)
+		time.Sleep(size.grace * 3 / 5)
+		rs.signal(slow, syscall.SIGCONT)
+		time.Sleep(4 * size.grace)
+		if view, _ := rs.awaitMembers(detection, "all after a short stop", everybody, everybody); view != before {
+			t.Errorf("a stop shorter than the grace has led from view %d to %d", before, view)
+		}
+
+		between := size.grace + time.Duration(rng.Int64N(int64(5*size.grace)))
+		for _, stop := range []time.Duration{between, 8 * size.grace} {
+			rs.signal(slow, syscall.SIGSTOP)
+			time.Sleep(stop)
+			rs.signal(slow, syscall.SIGCONT)
+			time.Sleep(2 * size.grace)
+			view, took := rs.awaitMembers(reunion, "all after a long stop", everybody, everybody)
+			rs.awaitTalk("all after a long stop", everybody, view)
+			t.Logf("host %d, stopped for %v: all are in view %d, %v later", slow, stop, view, took)
+		}
+		rs.hush(everybody)
+		checkStayed(t, rs, others)
+		return report{delivered: checkHistory(t, rs)}
+	})
+}
