@@ -66,7 +66,6 @@ func onLoopback(t *testing.T, size int) places {
 		if files[r], err = l.(*net.TCPListener).File(); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = files[r].Close() })
 	}
 	p.command = func(rank int) *exec.Cmd {
 		cmd := exec.Command(os.Args[0])
@@ -123,6 +122,9 @@ func (c *cluster) start(rank int, at places) *process {
 	}
 	if err := cmd.Start(); err != nil {
 		c.t.Fatal(err)
+	}
+	for _, f := range cmd.ExtraFiles {
+		_ = f.Close() // or its socket would take connections when it is dead
 	}
 	go p.read(stdout)
 	c.t.Cleanup(func() {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/pleach-go/pleach/detect"
+	"github.com/pleach-go/pleach/membership"
 	"github.com/pleach-go/pleach/node"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/stream"
@@ -26,7 +27,8 @@ type Group struct {
 	member    *stream.Member // its streams
 	directory transport.Directory
 	guests    guests
-	stable    uint64 // when last looked at
+	greeted   membership.Member // the last one on the ring to be
+	stable    uint64            // when last looked at
 
 	detector    detect.Detector // nil: the group is fixed
 	connections *detect.Connections

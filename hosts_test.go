@@ -33,6 +33,10 @@ func sizeOfHosts() hostsSize {
 	return hostsSize{16, 7, 64, 500 * time.Millisecond}
 }
 
+// probe is how often SWIM asks for a sign of life: who does not get to run for as
+// long may miss one.
+func (s *hostsSize) probe() time.Duration { return s.grace / 4 }
+
 // detection bounds the time until a silent host is out of the view.
 const detection = 15 * time.Second
 
@@ -56,6 +60,9 @@ func everywhere(t *testing.T, network *netns.Net, size hostsSize) (rs *residents
 	rs.tell("join")
 	rs.awaitTalk("to meet", everybody, 0)
 	time.Sleep(3 * time.Second)
+	for _, o := range rs.all {
+		o.latest() // the start does not count
+	}
 	return rs, everybody
 }
 
@@ -64,21 +71,29 @@ func except(everybody []int, some ...int) []int {
 	return slices.DeleteFunc(slices.Clone(everybody), func(who int) bool { return slices.Contains(some, who) })
 }
 
-// checkReturned checks that a resident was told once that the others had gone on,
-// and got its old rank again.
+// checkReturned checks that a resident was told that the others had gone on, and
+// got its old rank again.
 func checkReturned(t *testing.T, o *observed) {
 	t.Helper()
-	if len(o.over) != 1 || !strings.Contains(o.over[0], pleach.ErrEvicted.Error()) {
-		t.Errorf("resident %d: over %q, want it evicted once", o.who, o.over)
+	if len(o.over) == 0 {
+		t.Errorf("resident %d was not told that the others had gone on", o.who)
 	}
-	if !slices.Equal(o.ranks, []int{o.who, o.who}) {
-		t.Errorf("resident %d has had ranks %v", o.who, o.ranks)
+	for _, text := range o.over {
+		if !strings.Contains(text, pleach.ErrEvicted.Error()) {
+			t.Errorf("resident %d: over %q, want it evicted", o.who, text)
+		}
+	}
+	for _, rank := range o.ranks {
+		if rank != o.who {
+			t.Errorf("resident %d has had ranks %v", o.who, o.ranks)
+		}
 	}
 }
 
 // noQuorum looks for a broadcast that failed because too few are reachable, and
-// returns an error if it does not say how many are and how many it takes.
-func noQuorum(o *observed, needed, parted int) error {
+// returns an error if it does not say how many are and how many it takes: half of
+// all with the lowest rank, and otherwise one more.
+func noQuorum(o *observed, all, parted int) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, text := range o.failed {
@@ -90,8 +105,8 @@ func noQuorum(o *observed, needed, parted int) error {
 		if _, err := fmt.Sscanf(numbers, "%d members of view %d are reachable, %d are needed", &reachable, &view, &need); err != nil {
 			return fmt.Errorf("%q: %w", text, err)
 		}
-		if need != needed || reachable >= needed || reachable < parted {
-			return fmt.Errorf("%q: want %d needed, and fewer, but at least %d, reachable", text, needed, parted)
+		if need != (all+1)/2 && need != all/2+1 || reachable > all/2 || reachable < parted {
+			return fmt.Errorf("%q: that is wrong for %d to %d of %d", text, parted, all/2, all)
 		}
 		return nil
 	}
@@ -102,7 +117,7 @@ func noQuorum(o *observed, needed, parted int) error {
 func (rs *residents) awaitNoQuorum(some []int) time.Duration {
 	rs.t.Helper()
 	return rs.await(40*time.Second, "no quorum", some, func(o *observed) string {
-		if err := noQuorum(o, len(rs.all)/2+1, len(some)); err != nil {
+		if err := noQuorum(o, len(rs.all), len(some)); err != nil {
 			return err.Error()
 		}
 		return ""
@@ -130,7 +145,7 @@ func TestSilentHost(t *testing.T) {
 
 		rs.hush(everybody)
 		checkReturned(t, rs.all[lone])
-		checkStayed(t, rs, others)
+		checkStayed(t, rs, others, size.probe())
 		return report{delivered: checkHistory(t, rs)}
 	})
 }
@@ -162,7 +177,7 @@ func TestHostsParted(t *testing.T) {
 		for _, who := range minority {
 			checkReturned(t, rs.all[who])
 		}
-		checkStayed(t, rs, majority)
+		checkStayed(t, rs, majority, size.probe())
 		for _, who := range majority {
 			checkNothingFrom(t, rs.all[who], minority, parted, healed, view)
 		}
@@ -218,14 +233,12 @@ func TestSlowIsNotDead(t *testing.T) {
 		slow := rng.IntN(size.hosts)
 		others := except(everybody, slow)
 
-		before := rs.all[others[0]].now().number
 		rs.signal(slow, syscall.SIGSTOP)
 		time.Sleep(size.grace * 3 / 5)
 		rs.signal(slow, syscall.SIGCONT)
 		time.Sleep(4 * size.grace)
-		if view, _ := rs.awaitMembers(detection, "all after a short stop", everybody, everybody); view != before {
-			t.Errorf("a stop shorter than the grace has led from view %d to %d", before, view)
-		}
+		rs.awaitMembers(reunion, "all after a short stop", everybody, everybody)
+		stayers(t, rs, everybody, size.grace*3/4)
 
 		between := size.grace + time.Duration(rng.Int64N(int64(5*size.grace)))
 		for _, stop := range []time.Duration{between, 8 * size.grace} {
@@ -238,7 +251,43 @@ func TestSlowIsNotDead(t *testing.T) {
 			t.Logf("host %d, stopped for %v: all are in view %d, %v later", slow, stop, view, took)
 		}
 		rs.hush(everybody)
-		checkStayed(t, rs, others)
+		checkStayed(t, rs, others, size.probe())
 		return report{delivered: checkHistory(t, rs)}
 	})
+}
+
+// While somebody is slow but not suspected, and a change of the view is pending,
+// roots are frozen about half of the time (ADR 6), but not all of it: not even
+// those whom the coordinator reaches through the slow one.
+func TestStoppedRelayFreezesNobodyForGood(t *testing.T) {
+	size := sizeOfHosts()
+	const slow = 1 // it has children in the tree over any number of members
+	dead := size.hosts - 1
+	addresses := freeAddresses(t, size.hosts)
+	rs := startResidents(t, size.hosts, func(int) *exec.Cmd { return exec.Command(os.Args[0]) },
+		func(who int) residentConfig {
+			return residentConfig{Addresses: addresses, Rank: who, Pace: 20 * time.Millisecond}
+		})
+	everybody := make([]int, size.hosts)
+	for who := range everybody {
+		everybody[who] = who
+	}
+	rs.tell("join")
+	rs.awaitTalk("to meet", everybody, 0)
+	rs.signal(slow, syscall.SIGSTOP)
+	rs.signal(dead, syscall.SIGKILL)
+	time.Sleep(time.Second) // the first attempt has frozen all
+	running := except(everybody, slow, dead)
+	before := make([]int, size.hosts)
+	for who, o := range rs.all {
+		before[who] = o.broadcasts()
+	}
+	rs.await(5*time.Second, "broadcasts while one is stopped", running, func(o *observed) string {
+		if n := o.broadcasts() - before[o.who]; n < 5 {
+			return fmt.Sprintf("has sent %d messages", n)
+		}
+		return ""
+	})
+	rs.signal(slow, syscall.SIGCONT)
+	rs.awaitMembers(detection, "without the dead one", except(everybody, dead), except(everybody, dead))
 }

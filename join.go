@@ -33,7 +33,7 @@ func Join(ctx context.Context, c Config) (*Group, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pleach: join: %w", err)
 	}
-	g, err := newGroup(c, b)
+	g, err := newGroup(c, b, nil)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("pleach: join: %w", err), b.transport.Close())
 	}
@@ -192,8 +192,8 @@ func (c *Config) tcp(b *beginning, listener net.Listener, addresses []string) (t
 	return t, nil
 }
 
-// newGroup puts a member together.
-func newGroup(c Config, b *beginning) (_ *Group, err error) {
+// newGroup puts a member together. The carrier, if there is one, is driven with it.
+func newGroup(c Config, b *beginning, courier carrier) (_ *Group, err error) {
 	g := &Group{
 		turn: make(chan struct{}, 1), arrived: make(chan struct{}, 1), written: make(chan struct{}, 1),
 		over: ending{done: make(chan struct{})}, guests: guests{waiting: make(map[uint64]func([]byte))},
@@ -210,7 +210,7 @@ func newGroup(c Config, b *beginning) (_ *Group, err error) {
 	}
 	g.config = c
 	g.directory, _ = b.transport.(transport.Directory)
-	g.parts = &parts{installed: g.installed}
+	g.parts = &parts{installed: g.installed, courier: courier}
 	if g.parts.stream, err = stream.New(c.Stream); err != nil {
 		return nil, err
 	}
@@ -221,8 +221,8 @@ func newGroup(c Config, b *beginning) (_ *Group, err error) {
 		nodeConfig.After = g.dispatch
 	}
 	if c.Fixed {
-		g.node, err = node.New(nodeConfig)
-		return g, err
+		g.node = node.New(nodeConfig)
+		return g, g.node.Start()
 	}
 	return g, g.beginViews(b, nodeConfig)
 }
@@ -245,12 +245,13 @@ func (g *Group) beginViews(b *beginning, c node.Config) (err error) {
 	if err != nil {
 		return err
 	}
-	if err = g.startWatching(); err != nil {
-		return err
-	}
-	g.watch(&b.view)
+	g.makeDetectors()
 	c.Watcher, c.Knock = g.connections, g.knocked
-	if g.node, err = node.New(c); err != nil {
+	g.node = node.New(c)
+	if err = g.startWatching(&b.view); err == nil {
+		err = g.node.Start()
+	}
+	if err != nil {
 		return errors.Join(err, g.detector.Close())
 	}
 	return g.node.Do(func(now protocol.Time) {

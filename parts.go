@@ -1,6 +1,7 @@
 package pleach
 
 import (
+	"github.com/pleach-go/pleach/courier"
 	"github.com/pleach-go/pleach/membership"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/stream"
@@ -14,7 +15,7 @@ type parts struct {
 	views  *membership.Machine // nil: who is in the group never changes
 	now    protocol.Time       // of the present call
 
-	courier courier // nil: there is none
+	courier carrier // nil: there is none
 
 	flushing bool // views wait for the streams to have everything up to a cut
 	last     byte // the byte in front of the frame handed out last
@@ -26,11 +27,12 @@ type parts struct {
 // Bytes in front of frames that are not a stream's.
 const (
 	viewFrame    = 0x80
-	courierFrame = 0x81
+	courierFrame = courier.Mark
 )
 
-// courier carries messages from one member to another, for collectives.
-type courier interface {
+// carrier carries messages from one member to another, for collectives. Its frames
+// have the byte in front already.
+type carrier interface {
 	Receive(now protocol.Time, from protocol.Rank, frame []byte) error
 	Up(now protocol.Time, peer protocol.Rank)
 	Down(now protocol.Time, peer protocol.Rank)
@@ -51,7 +53,7 @@ func (p *parts) Receive(now protocol.Time, from protocol.Rank, frame []byte) err
 		p.settle()
 		return err
 	case len(frame) > 0 && frame[0] == courierFrame && p.courier != nil:
-		return p.courier.Receive(now, from, frame[1:])
+		return p.courier.Receive(now, from, frame)
 	}
 	err := p.stream.Receive(now, from, frame)
 	p.settle()
@@ -107,7 +109,8 @@ func (p *parts) Next(now protocol.Time) (to protocol.Rank, frame []byte, ok bool
 	}
 	if p.courier != nil {
 		if to, frame, ok = p.courier.Next(now); ok {
-			return to, p.mark(courierFrame, frame), true
+			p.last = courierFrame
+			return to, frame, true
 		}
 	}
 	return p.stream.Next(now)

@@ -26,6 +26,7 @@ import (
 //	failed ERROR            one has returned an error, other than the last
 //	have VIEW ROOT NUMBER NANOSECONDS   a message has come, sent then
 //	quiet                   it broadcasts nothing more
+//	late DURATION           the system has let it wait for so long
 //	over ERROR              its membership is
 //	error ERROR             it gives up
 //
@@ -98,6 +99,7 @@ func (r *resident) live(ctx context.Context, group *pleach.Group) (err error) {
 	defer cancel()
 	fmt.Println("begin", group.Rank())
 	var wg sync.WaitGroup
+	wg.Go(func() { tellLate(ctx) })
 	wg.Go(func() { r.broadcast(ctx, group) })
 	wg.Go(func() {
 		if err = r.take(ctx, group); err != nil {
@@ -144,6 +146,18 @@ func (r *resident) broadcast(ctx context.Context, group *pleach.Group) {
 			fmt.Println("failed", r.failed)
 		}
 		r.number++
+	}
+}
+
+// tellLate tells when this process did not get to run: it may look silent then,
+// and rightly so.
+func tellLate(ctx context.Context) {
+	const often = 20 * time.Millisecond
+	for due := time.Now().Add(often); ctx.Err() == nil; due = time.Now().Add(often) {
+		time.Sleep(time.Until(due))
+		if late := time.Since(due); late > 5*often {
+			fmt.Println("late", late)
+		}
 	}
 }
 

@@ -37,6 +37,7 @@ type observed struct {
 	over   []string
 	have   []arrival
 	quiet  bool
+	late   time.Duration // the longest the system has let it wait
 	err    string
 	log    []string // all it has said but for messages
 }
@@ -62,13 +63,6 @@ type arrival struct {
 func startResidents(t *testing.T, n int, command func(who int) *exec.Cmd, config func(who int) residentConfig) *residents {
 	t.Helper()
 	rs := &residents{t: t}
-	t.Cleanup(func() {
-		if t.Failed() {
-			for _, o := range rs.all {
-				o.show(t)
-			}
-		}
-	})
 	for who := range n {
 		c := config(who)
 		text, err := json.Marshal(memberConfig{Resident: &c})
@@ -77,6 +71,13 @@ func startResidents(t *testing.T, n int, command func(who int) *exec.Cmd, config
 		}
 		rs.all = append(rs.all, startResident(t, who, command(who), string(text)))
 	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			for _, o := range rs.all {
+				o.show(t)
+			}
+		}
+	})
 	return rs
 }
 
@@ -148,6 +149,9 @@ func (o *observed) hear(line string) {
 		o.over = append(o.over, rest)
 	case "quiet":
 		o.quiet = true
+	case "late":
+		late, _ := time.ParseDuration(rest)
+		o.late = max(o.late, late)
 	case "error":
 		o.err = rest
 	}
@@ -171,6 +175,22 @@ func (o *observed) now() seen {
 	}
 	s := o.spans[len(o.spans)-1]
 	return s[len(s)-1]
+}
+
+// latest is the longest the system has let a resident wait since the last call.
+func (o *observed) latest() time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	late := o.late
+	o.late = 0
+	return late
+}
+
+// troubles are why a resident was no member any more, and why broadcasts failed.
+func (o *observed) troubles() (over, failed []string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.over), slices.Clone(o.failed)
 }
 
 // lacks names a root of whom a resident has no message of a view or a later one,
@@ -264,9 +284,14 @@ func (rs *residents) awaitTalk(what string, some []int, view uint64) {
 	})
 }
 
-// hush has all be quiet, and waits until all have the last message of all.
+// hush has all be quiet, and waits until all have the last message of all. Who
+// begins anew meanwhile is not waited for.
 func (rs *residents) hush(everybody []int) {
 	rs.t.Helper()
+	lives := make([]int, len(rs.all))
+	for who, o := range rs.all {
+		lives[who] = o.lives()
+	}
 	rs.tell("quiet")
 	rs.await(20*time.Second, "quiet", everybody, func(o *observed) string {
 		o.mu.Lock()
@@ -276,18 +301,44 @@ func (rs *residents) hush(everybody []int) {
 		}
 		return ""
 	})
-	last := make([]int, len(rs.all))
-	for _, o := range rs.all {
-		last[o.who] = o.sent[len(o.sent)-1]
-	}
 	rs.await(20*time.Second, "the last messages", everybody, func(o *observed) string {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		for root, number := range last {
-			if root != o.who && !slices.ContainsFunc(o.have, func(a arrival) bool { return a.root == root && a.number == number }) {
-				return fmt.Sprintf("lacks message %d of root %d", number, root)
+		for root, other := range rs.all {
+			last := other.last()
+			if o.lives() == lives[o.who] && other.lives() == lives[root] && !o.has(root, last) {
+				return fmt.Sprintf("lacks message %d of root %d", last, root)
 			}
 		}
 		return ""
 	})
+}
+
+// last is the number of the last message a resident has sent, or 0.
+func (o *observed) last() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.sent) == 0 {
+		return 0
+	}
+	return o.sent[len(o.sent)-1]
+}
+
+// broadcasts is how many messages a resident has sent.
+func (o *observed) broadcasts() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.sent)
+}
+
+// lives is how often a resident has begun.
+func (o *observed) lives() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.ranks)
+}
+
+// has reports whether a resident has a message, or has sent it.
+func (o *observed) has(root, number int) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return root == o.who || slices.ContainsFunc(o.have, func(a arrival) bool { return a.root == root && a.number == number })
 }

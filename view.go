@@ -3,6 +3,7 @@ package pleach
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/pleach-go/pleach/membership"
 	"github.com/pleach-go/pleach/protocol"
@@ -91,13 +92,17 @@ func (g *Group) installed(v *membership.View) {
 	g.greet(v)
 }
 
-// greet opens a connection to the next member on the ring: whoever dies is then
-// missed at once, though nobody may ever send it anything.
+// greet opens a connection to the next member on the ring, if that is another one
+// than before: whoever dies is then missed at once, though nobody may ever send it
+// anything.
 func (g *Group) greet(v *membership.View) {
-	for i, m := range v.Members {
-		if m.Rank == g.config.Stream.Rank && len(v.Members) > 1 {
-			g.parts.views.Up(g.parts.now, v.Members[(i+1)%len(v.Members)].Rank)
-		}
+	i, ok := slices.BinarySearchFunc(v.Members, g.config.Stream.Rank, func(m membership.Member, r protocol.Rank) int { return int(m.Rank - r) })
+	if !ok {
+		return
+	}
+	if next := v.Members[(i+1)%len(v.Members)]; next.Rank != g.greeted.Rank || next.Incarnation != g.greeted.Incarnation {
+		g.greeted = next
+		g.parts.views.Up(g.parts.now, next.Rank)
 	}
 }
 

@@ -1,7 +1,6 @@
 package pleach
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -15,9 +14,9 @@ import (
 // started as a whole: which process has a rank is only seen when it is met.
 const firstIncarnation = 1
 
-// startWatching makes the detectors: connections that break, silence if asked
+// makeDetectors makes the detectors: connections that break, silence if asked
 // for, and what the program brings.
-func (g *Group) startWatching() error {
+func (g *Group) makeDetectors() {
 	g.connections = detect.NewConnections(detect.ConnectionsConfig{StartGrace: g.config.StartGrace})
 	all := append([]detect.Detector{g.connections}, g.config.Detectors...)
 	if g.config.SWIMPort != 0 {
@@ -27,9 +26,14 @@ func (g *Group) startWatching() error {
 		}))
 	}
 	g.detector = detect.All(all...)
+}
+
+// startWatching starts the detectors.
+func (g *Group) startWatching(v *membership.View) error {
 	if err := g.detector.Start(g.reported); err != nil {
-		return errors.Join(fmt.Errorf("detector: %w", err), g.detector.Close())
+		return fmt.Errorf("detector: %w", err)
 	}
+	g.watch(v)
 	return nil
 }
 

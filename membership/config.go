@@ -26,10 +26,14 @@ type Config struct {
 	// times as long after the first.
 	Window protocol.Time
 	// Bound is how long roots may be frozen by an attempt that does not get all
-	// its acknowledgments: 60 ms at first, then doubled up to 1 s.
+	// its acknowledgments: 250 ms at first, then doubled up to 1 s.
 	Bound protocol.Time
-	// Resend is when what was not answered is sent again: after 20 ms at first,
-	// then doubled up to 25 times as long.
+	// Patience is how long a member that nobody suspects may hold up a change by
+	// not answering: then the coordinator suspects it: 5 s.
+	Patience protocol.Time
+	// Resend is when what was not answered is sent again: after 60 ms at first,
+	// then doubled up to 10 times as long. It is several traversals' time, or a
+	// busy host would be made busier.
 	Resend protocol.Time
 	// Idle is how often a member tells another, in turn, which view it is in, so
 	// that nobody stays behind for long: every second.
@@ -54,8 +58,8 @@ const (
 	maxCandidates = 4096    // who wait at the coordinator
 	maxPending    = 1024    // who wait at this member for an answer
 	addedBytes    = 1 << 18 // of joiners in one change; the rest waits for the next
-	maxBackoff    = 25      // times Resend
-	leaseFactor   = 100     // times Resend: how long others' reports and knocks count unless repeated
+	maxBackoff    = 10      // times Resend
+	leaseFactor   = 34      // times Resend: how long others' reports and knocks count unless repeated
 )
 
 // check fills in the defaults and refuses what makes no sense.
@@ -75,8 +79,9 @@ func (c *Config) check() error {
 		standard protocol.Time
 	}{
 		{"Window", &c.Window, 20 * millisecond},
-		{"Bound", &c.Bound, 60 * millisecond},
-		{"Resend", &c.Resend, 20 * millisecond},
+		{"Bound", &c.Bound, 250 * millisecond},
+		{"Patience", &c.Patience, 5 * second},
+		{"Resend", &c.Resend, 60 * millisecond},
 		{"Idle", &c.Idle, second},
 		{"JoinTimeout", &c.JoinTimeout, 30 * second},
 	} {
@@ -91,4 +96,4 @@ func (c *Config) check() error {
 }
 
 // maxBound is the longest an attempt may take however often it has failed.
-func (c *Config) maxBound() protocol.Time { return 16 * c.Bound }
+func (c *Config) maxBound() protocol.Time { return 4 * c.Bound }

@@ -54,4 +54,5 @@
 //   - suspicion.go, errand.go, join.go, leave.go: reasons for one; place.go:
 //     which rank a joiner gets.
 //   - status.go: how those who were left behind catch up.
+//   - memo.go: what is worked out once for all, and siblings in a simulator.
 package membership

@@ -43,11 +43,19 @@ func (m *Machine) hearPrepare(now protocol.Time, f *frame) error {
 	for _, child := range part.children {
 		m.put(child, frame{kind: Prepare, ballot: f.ballot, other: f.other, members: f.members})
 	}
-	if len(m.suspicions.own) > 0 {
-		m.errand.changed() // who attempts it must know
+	if m.counts(f.members) && m.errand.to != f.ballot.Rank {
+		m.errand.changed() // who attempts it must know; the coordinator has been told, or will be again
 	}
 	m.advance(now)
 	return nil
+}
+
+// counts reports whether some members include one that is suspected here.
+func (m *Machine) counts(s set) bool {
+	return slices.ContainsFunc(m.suspicions.own, func(x suspect) bool {
+		i, ok := m.view.index(x.rank)
+		return ok && s.has(i) && x.incarnation >= m.view.Members[i].Incarnation
+	})
 }
 
 // refuse tells the owner of a ballot that it comes too late.

@@ -8,6 +8,8 @@ type lead struct {
 	resend protocol.Time // when to ask again, past the tree, who has not acknowledged
 	tries  int
 	bound  protocol.Time // when the attempt is given up; Never once proposed
+	spared protocol.Time // not given up for further deaths before
+	retry  protocol.Time // when it is given up for those that are known; Never: for none
 }
 
 // begin attempts a change with those members, if they are enough.
@@ -16,20 +18,31 @@ func (m *Machine) begin(now protocol.Time, members set) {
 		return
 	}
 	b := Ballot{max(m.round.promised.Round, m.seen) + 1, m.config.Self.Rank}
-	m.lead = &lead{ballot: b, resend: now + m.config.Resend, bound: now + m.bound}
+	if m.round.tried == 0 {
+		m.round.tried = now
+	}
+	m.lead = &lead{
+		ballot: b, resend: now + m.config.Resend, bound: now + m.bound,
+		spared: 2*now - m.round.tried, retry: protocol.Never,
+	}
 	m.stats.Ballots++
 	_ = m.hearPrepare(now, &frame{kind: Prepare, from: m.config.Self.Rank, ballot: b, other: m.round.proposed, members: members})
 }
 
 // reconsider looks at a running attempt after anything has happened. Who takes
 // part but is now known to be dead will never acknowledge, and may be the only
-// one to hold what is to be flushed: a next attempt goes without it.
+// one to hold what is to be flushed: a next attempt goes without it. But an
+// attempt is first given as long as all those before it took together, so that
+// many deaths, which are reported one by one, make few attempts.
 func (m *Machine) reconsider(now protocol.Time, doomed set, leader protocol.Rank) {
 	p := m.round.part
+	m.lead.retry = protocol.Never
 	for _, i := range p.members.each() {
 		if doomed.has(i) {
-			m.giveUp()
-			m.pause = now
+			if m.lead.retry = max(now, m.lead.spared); m.lead.retry == now {
+				m.giveUp()
+				m.pause = now
+			}
 			return
 		}
 	}
@@ -78,9 +91,13 @@ func (m *Machine) runLead(now protocol.Time) {
 		return
 	}
 	if m.lead.bound <= now {
+		silent := m.silent(now)
 		m.giveUp()
 		m.pause = now + m.bound + m.handicap()
 		m.bound = min(2*m.bound, m.config.maxBound())
+		for _, x := range silent {
+			m.Suspect(now, x.Rank, x.Incarnation)
+		}
 		return
 	}
 	if m.lead.resend > now {
@@ -98,6 +115,22 @@ func (m *Machine) runLead(now protocol.Time) {
 			m.put(m.view.Members[i].Rank, again)
 		}
 	}
+}
+
+// silent returns those who have not acknowledged for longer than patience, although
+// nobody suspects them. Detectors may be blind, and they must not hold up the others
+// for ever: they are suspected then, which is no more than a suspicion.
+func (m *Machine) silent(now protocol.Time) (silent []Member) {
+	p := m.round.part
+	if p.proposal != nil || now-m.round.tried < m.config.Patience {
+		return nil
+	}
+	for _, i := range p.members.each() {
+		if !p.acked.has(i) && i != m.self {
+			silent = append(silent, m.view.Members[i])
+		}
+	}
+	return silent
 }
 
 // advanceLead goes from promises to a proposal once all have promised, and from

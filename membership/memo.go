@@ -9,11 +9,14 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// memo is what was last worked out from a view and a value. It takes time and
+// memo is what was last worked out from sets, views and values. It takes time and
 // memory in proportion to the group, a change asks for it several times, and it
 // is the same for all who are in the view: so machines of one process share it,
 // see [Machine.Sibling]. Nothing in it is changed once made.
 type memo struct {
+	members set   // who take part in a ballot
+	indices []int // the same as a list
+
 	before View
 	value  *value
 	next   *View
@@ -41,12 +44,21 @@ func (m *Machine) Sibling(self protocol.Rank, log Log) (*Machine, error) {
 func (m *Machine) apply(v *value) (*View, error) {
 	if k := m.memo; k.value == nil || !k.before.same(&m.view) || !k.value.equal(v) {
 		next, err := v.apply(&m.view)
-		*k = memo{before: m.view, value: v, next: next, err: err}
+		*k = memo{members: k.members, indices: k.indices, before: m.view, value: v, next: next, err: err}
 	}
 	return m.memo.next, m.memo.err
 }
 
-// same reports whether two views are one in memory.
+// list returns the indices of those who take part in a ballot.
+func (k *memo) list(members set) []int {
+	if k.indices == nil || !bytes.Equal(k.members, members) {
+		k.members, k.indices = slices.Clone(members), members.each()
+	}
+	return k.indices
+}
+
+// same reports whether two views are one in memory. Their numbers should do, but
+// if members ever disagreed, sharing must not hide it.
 func (v *View) same(w *View) bool {
 	return v.Number == w.Number && len(v.Members) == len(w.Members) && &v.Members[0] == &w.Members[0]
 }

@@ -32,6 +32,7 @@ type round struct {
 	decided  *value        // what the next view is
 	next     *View         // the next view, once decided
 	began    protocol.Time // when this member first heard of the change
+	tried    protocol.Time // when this member first attempted it
 }
 
 // part is a member's part in one ballot: a place in the tree laid over those who
@@ -55,9 +56,10 @@ type part struct {
 // the ballot's owner.
 func (m *Machine) newPart(b Ballot, members set) (*part, error) {
 	p := &part{ballot: b, members: members, subtree: newSet(len(m.view.Members)), acked: newSet(len(m.view.Members))}
-	list := members.each()
+	list := m.memo.list(members)
 	owner, _ := m.view.index(b.Rank)
-	root, me := slices.Index(list, owner), slices.Index(list, m.self)
+	root, _ := slices.BinarySearch(list, owner)
+	me, _ := slices.BinarySearch(list, m.self)
 	tree, err := topology.New(topology.Binomial(), topology.Interleaved, protocol.Rank(len(list)), protocol.Rank(root))
 	if err != nil {
 		return nil, err

@@ -240,7 +240,7 @@ func TestTrustInTime(t *testing.T) {
 	n := newNetwork(t, 9, 1, nil)
 	n.blocked = func(from, to *host) bool { return from.id == 8 || to.id == 8 } // slow
 	n.join("newcomer", "")
-	n.run(150*time.Millisecond, nil)
+	n.run(600*time.Millisecond, nil)
 	if n.hosts[0].m.Stats().Voided == 0 {
 		t.Fatal("the attempt that waits for a slow member was not given up")
 	}

@@ -48,9 +48,9 @@ func (s set) count() int {
 // each returns the members' indices, in ascending order.
 func (s set) each() []int {
 	list := make([]int, 0, s.count())
-	for i := range len(s) * 8 {
-		if s.has(i) {
-			list = append(list, i)
+	for i, b := range s {
+		for ; b != 0; b &= b - 1 {
+			list = append(list, i<<3+bits.TrailingZeros8(b))
 		}
 	}
 	return list

@@ -17,34 +17,34 @@ type spread struct {
 	root    protocol.Rank
 	ranks   []protocol.Rank // by place in the broadcast
 	process *broadcast.Process
-	due     protocol.Time // when to pull again
+	due     protocol.Time   // when to pull again
+	removed []protocol.Rank // whom its root tells as well, after all others: they leave, or live after all
 }
 
 // correctionDelay is how long correction waits for a neighbor, in parts of the
 // time after which frames are sent again.
 const correctionDelay = 4
 
-// beginSpread takes part in the broadcast of a value that was just decided. Its
-// root also tells those who are removed: they leave, or live after all.
+// beginSpread takes part in the broadcast of a value that was just decided.
 func (m *Machine) beginSpread(now protocol.Time, v *value, root protocol.Rank) {
 	m.spread = spread{due: protocol.Never}
 	if root == protocol.NoRank {
 		return
 	}
 	self := m.config.Self.Rank
-	if root == self {
-		for _, i := range v.removed.each() {
-			if to := m.view.Members[i].Rank; to != self {
-				m.put(to, frame{kind: Commit, route: byHelp, root: self, value: v})
-			}
-		}
-	}
 	k := m.memo // made when the value was applied
 	if k.plan == nil || k.root != root {
 		k.lay(root, m.config.Resend/correctionDelay)
 	}
 	if me, ok := slices.BinarySearch(k.ranks, self); ok && k.plan != nil {
 		m.spread = spread{value: v, root: root, ranks: k.ranks, process: k.plan.Process(protocol.Rank(me)), due: now}
+	}
+	if root == self {
+		for _, i := range v.removed.each() {
+			if r := m.view.Members[i].Rank; r != self {
+				m.spread.removed = append(m.spread.removed, r)
+			}
+		}
 	}
 }
 
@@ -126,4 +126,8 @@ func (m *Machine) runSpread(now protocol.Time) {
 	if a.Verb == protocol.WaitUntil {
 		s.due = a.At
 	}
+	for _, r := range s.removed {
+		m.put(r, frame{kind: Commit, route: byHelp, root: s.root, value: s.value})
+	}
+	s.removed = nil
 }

@@ -6,9 +6,9 @@ import "github.com/pleach-go/pleach/protocol"
 // another, in turn, which view it is in, and who knows of a later one answers.
 // Who is frozen does so more often, and tells the coordinator that it is stuck.
 type status struct {
-	due   protocol.Time // 0: the clock has not been seen yet
-	turn  int           // whom it was told last
-	asked protocol.Time // no question to one who is ahead before
+	due      protocol.Time // 0: the clock has not been seen yet
+	distance int           // to whom it was told last
+	asked    protocol.Time // no question to one who is ahead before
 }
 
 // soon has it told at the latest at a time.
@@ -24,7 +24,6 @@ func (m *Machine) runStatus(now protocol.Time) {
 	first := s.due == 0
 	s.due = now + m.config.Idle
 	if first {
-		s.turn = m.self // so that not all tell the same one
 		return
 	}
 	stuck := m.round.frozen && now >= m.round.since+2*m.config.Bound
@@ -32,10 +31,12 @@ func (m *Machine) runStatus(now protocol.Time) {
 		s.soon(max(now+m.config.Bound, m.round.since+2*m.config.Bound))
 	}
 	if n := len(m.view.Members); n > 1 {
-		if s.turn = (s.turn + 1) % n; s.turn == m.self {
-			s.turn = (s.turn + 1) % n
+		// Those at distances 1, 2, 4, …: news spread as fast, and a member needs
+		// few connections.
+		if s.distance *= 2; s.distance == 0 || s.distance >= n {
+			s.distance = 1
 		}
-		m.put(m.view.Members[s.turn].Rank, frame{kind: Status})
+		m.put(m.view.Members[(m.self+s.distance)%n].Rank, frame{kind: Status})
 	}
 	if !stuck || m.lead != nil || m.round.decided != nil {
 		return

@@ -17,7 +17,7 @@ func (m *Machine) Deadline() protocol.Time {
 		return due
 	}
 	if m.lead != nil {
-		return min(due, m.lead.resend, m.lead.bound)
+		return min(due, m.lead.resend, m.lead.bound, m.lead.retry)
 	}
 	// What these allow has been done if it could be; then something else has
 	// to happen first.
@@ -34,6 +34,7 @@ func (m *Machine) tick(now protocol.Time) {
 	if m.over == nil {
 		m.expireJoins(now)
 		m.consider(now)
+		m.attempt(now)
 		m.runLead(now)
 		if m.errand.due <= now {
 			m.runErrand(now)
@@ -47,6 +48,8 @@ func (m *Machine) tick(now protocol.Time) {
 
 // consider decides, after anything has happened, what this member now has to do
 // about the next view: nothing, tell the coordinator, or coordinate.
+// An attempt begins only once all that was to be sent is, by tick: what is
+// reported until then is in it.
 func (m *Machine) consider(now protocol.Time) {
 	if m.over != nil || m.round.decided != nil {
 		return
@@ -65,11 +68,21 @@ func (m *Machine) consider(now protocol.Time) {
 	if m.lead != nil {
 		m.reconsider(now, doomed, leader)
 	}
-	if m.lead == nil && leader == m.config.Self.Rank && now >= m.pause && m.wants(now, doomed) {
-		number := m.view.Number
-		if m.begin(now, m.living(doomed)); m.view.Number != number {
-			m.consider(now) // alone, it has already decided
-		}
+}
+
+// attempt begins to change the view if that is up to this member.
+func (m *Machine) attempt(now protocol.Time) {
+	if m.over != nil || m.round.decided != nil || m.lead != nil || now < m.pause {
+		return
+	}
+	doomed := m.doomed(now)
+	if m.lowest(doomed) != m.config.Self.Rank || !m.wants(now, doomed) {
+		return
+	}
+	number := m.view.Number
+	if m.begin(now, m.living(doomed)); m.view.Number != number { // alone, it has already decided
+		m.consider(now)
+		m.attempt(now)
 	}
 }
 

@@ -96,8 +96,8 @@ type Node struct {
 // ErrClosed is the error of a node that has been closed.
 var ErrClosed = errors.New("node: closed")
 
-// New makes a node and starts its transport.
-func New(c Config) (*Node, error) {
+// New makes a node. It does nothing before Start.
+func New(c Config) *Node {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -106,14 +106,20 @@ func New(c Config) (*Node, error) {
 	n.corker, _ = c.Transport.(transport.Corker)
 	n.timer = time.AfterFunc(time.Hour, n.wake)
 	n.timer.Stop()
+	return n
+}
+
+// Start starts the transport. From now on the protocol is driven, and what the
+// config has to be called is called.
+func (n *Node) Start() error {
 	var h transport.Handler = (*handler)(n)
-	if c.Knock != nil {
+	if n.config.Knock != nil {
 		h = door{(*handler)(n)}
 	}
-	if err := c.Transport.Start(h); err != nil {
-		return nil, fmt.Errorf("node: %w", err)
+	if err := n.config.Transport.Start(h); err != nil {
+		return fmt.Errorf("node: %w", err)
 	}
-	return n, nil
+	return nil
 }
 
 // Do lets f use the protocol, alone, and carries out what follows.

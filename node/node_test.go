@@ -78,9 +78,8 @@ func start(t *testing.T) (protocols [2]*echo, nodes [2]*node.Node, network *mem.
 	network = mem.NewNetwork(2, mem.Config{})
 	for r := range nodes {
 		protocols[r] = &echo{answerAfter: protocol.Time(time.Second), due: protocol.Never}
-		var err error
-		nodes[r], err = node.New(node.Config{Transport: network.Member(protocol.Rank(r)), Protocol: protocols[r]})
-		if err != nil {
+		nodes[r] = node.New(node.Config{Transport: network.Member(protocol.Rank(r)), Protocol: protocols[r]})
+		if err := nodes[r].Start(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -102,7 +102,7 @@ func (b *benchCommand) run(cmd *cobra.Command) error {
 		}
 	}
 	if cmd.Context().Err() != nil {
-		return benchInterruption{done, b.config.Rounds}
+		return benchInterruption{done, b.config.Rounds, "rounds"}
 	}
 	return nil
 }
@@ -134,10 +134,13 @@ func (b *benchCommand) write(w io.Writer, results []bench.Result) error {
 }
 
 // benchInterruption is the end of a measurement by Ctrl-C.
-type benchInterruption struct{ done, rounds int }
+type benchInterruption struct {
+	done, all int
+	things    string
+}
 
 func (i benchInterruption) Error() string {
-	return fmt.Sprintf("interrupted after %d of %d rounds", i.done, i.rounds)
+	return fmt.Sprintf("interrupted after %d of %d %s", i.done, i.all, i.things)
 }
 
 // Unwrap makes the exit code that of an interruption.

@@ -65,7 +65,7 @@ func (s *stabilizationCommand) run(cmd *cobra.Command) error {
 	}
 	switch {
 	case cmd.Context().Err() != nil:
-		return stabilizationInterruption{result.Kills, s.config.Kills}
+		return benchInterruption{result.Kills, s.config.Kills, "kills"}
 	case err != nil:
 		return failure{err}
 	}
@@ -94,16 +94,6 @@ func (s *stabilizationCommand) write(w io.Writer, r bench.StabilizationResult) e
 	_, err := io.WriteString(w, b.String())
 	return err
 }
-
-// stabilizationInterruption is the end of a measurement by Ctrl-C.
-type stabilizationInterruption struct{ done, kills int }
-
-func (i stabilizationInterruption) Error() string {
-	return fmt.Sprintf("interrupted after %d of %d kills", i.done, i.kills)
-}
-
-// Unwrap makes the exit code that of an interruption.
-func (i stabilizationInterruption) Unwrap() error { return interruption{} }
 
 // newBenchSurvivor is what bench stabilization starts.
 func newBenchSurvivor() *cobra.Command {

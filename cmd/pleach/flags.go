@@ -160,7 +160,7 @@ func flagError(flag string, err error) error {
 
 func withoutPackage(err error) string {
 	text := err.Error()
-	for _, name := range []string{"topology", "experiments", "broadcast", "logp"} {
+	for _, name := range []string{"topology", "experiments", "broadcast", "logp", "pleach"} {
 		if rest, ok := strings.CutPrefix(text, name+": "); ok {
 			return rest
 		}

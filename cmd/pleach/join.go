@@ -89,12 +89,10 @@ func (j *joinCommand) run(cmd *cobra.Command, seeds []string) error {
 	group, err := pleach.Join(timed, c)
 	cancel()
 	switch {
-	case ctx.Err() != nil:
-		return interruption{}
-	case errors.Is(err, context.DeadlineExceeded):
-		return failure{fmt.Errorf("%w\nIs a member at one of these addresses, and is its group called %q (--group)?", err, c.Group)}
+	case err != nil && ctx.Err() != nil:
+		return joinInterruption{}
 	case err != nil:
-		return failure{err}
+		return nobodyAnswers(err, c.Group)
 	}
 	defer group.Close()
 	t := &talk{group: group, name: c.Group, out: cmd.OutOrStdout(), errOut: cmd.ErrOrStderr(), json: j.json}
@@ -120,12 +118,12 @@ func (t *talk) run(ctx context.Context, in io.Reader) error {
 	go t.speak(ctx, in) // it may wait for a line for ever
 	listening.Wait()
 	if err := t.group.Err(); err != nil {
-		return failure{fmt.Errorf("%w: start pleach join again", err)}
+		return failure{fmt.Errorf("%s: start pleach join again", withoutPackage(err))}
 	}
 	timed, done := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer done()
 	if err := t.group.Leave(timed); err != nil {
-		return failure{fmt.Errorf("%w: the others will find that this member is gone", err)}
+		return failure{fmt.Errorf("%s: the others will find that this member is gone", withoutPackage(err))}
 	}
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 		return failure{err} // nobody reads any more
@@ -216,3 +214,11 @@ func (t *talk) complain(what string, err error) {
 	defer t.mu.Unlock()
 	fmt.Fprintf(t.errOut, "pleach: %s: %v\n", what, err)
 }
+
+// joinInterruption is Ctrl-C before this process has become a member.
+type joinInterruption struct{}
+
+func (joinInterruption) Error() string { return "interrupted before the others let this process in" }
+
+// Unwrap makes the exit code that of an interruption.
+func (joinInterruption) Unwrap() error { return interruption{} }

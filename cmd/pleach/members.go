@@ -127,8 +127,14 @@ func look(ctx context.Context, c pleach.Config, addresses []string) (view pleach
 		}
 		last = cmp.Or(last, err)
 	}
-	if errors.Is(last, context.DeadlineExceeded) {
-		last = fmt.Errorf("%w\nIs a member there, and is its group called %q (--group)?", last, c.Group)
+	return view, nobodyAnswers(last, c.Group)
+}
+
+// nobodyAnswers says what to look at when nobody has answered in time.
+func nobodyAnswers(err error, group string) error {
+	text := withoutPackage(err)
+	if errors.Is(err, context.DeadlineExceeded) {
+		text += fmt.Sprintf("\nIs a member there, and is its group called %q (--group)?", group)
 	}
-	return view, failure{last}
+	return failure{errors.New(text)}
 }

@@ -12,4 +12,7 @@
 // its own dead ones, within this process ([local]) or in processes of their own
 // ([remote]). [Run] puts groups side by side. A [System] is one that comes from
 // elsewhere, such as those of bench/peers; its group is [outside].
+//
+// [Stabilize] measures something else: how soon the members of a group agree that
+// one of them was killed. Each is a process, a [Survivor], and tells what it sees.
 package bench

@@ -12,9 +12,10 @@ import (
 	"github.com/pleach-go/pleach"
 )
 
-// PleachSurvivor is a member of a [pleach.Group] over TCP, with all defaults.
+// PleachSurvivor is a member of a [pleach.Group] over TCP, with all defaults. Nobody
+// broadcasts anything.
 func PleachSurvivor(ctx context.Context, s *Survivor) error {
-	c := pleach.Config{Logger: slog.New(suspicions{s}), Handler: func(pleach.Message) {}}
+	c := pleach.Config{Logger: slog.New(suspicions{s})}
 	if s.Again {
 		own := s.Place.Addresses[s.Place.Rank]
 		c.Group, c.Address = s.Place.Group, own
@@ -22,15 +23,12 @@ func PleachSurvivor(ctx context.Context, s *Survivor) error {
 	}
 	g, err := pleach.Join(ctx, c)
 	for err == nil {
-		// Everybody says something, so that everybody has been seen.
-		if err = g.Broadcast(ctx, nil); err == nil {
-			s.Ready()
-			for v := range g.Views(ctx) {
-				s.Sees(v.Number, missing(v, len(s.Place.Addresses)))
-			}
+		s.Ready()
+		for v := range g.Views(ctx) {
+			s.Sees(v.Number, missing(v, len(s.Place.Addresses)))
 		}
-		if !errors.Is(g.Err(), pleach.ErrEvicted) {
-			return errors.Join(err, g.Err())
+		if err = g.Err(); !errors.Is(err, pleach.ErrEvicted) {
+			return err
 		}
 		s.Evicted()
 		g, err = g.Rejoin(ctx)

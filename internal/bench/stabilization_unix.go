@@ -12,9 +12,13 @@ import (
 	"time"
 )
 
-// rest is how long a group is left alone when it is whole, so that what it still
-// has to do does not fall on the next kill.
-const rest = 50 * time.Millisecond
+// How long a group is left alone: at first, so that neighbors meet, as who was
+// never met may still have to be started; and whenever it is whole again, so that
+// what it still has to do does not fall on the next kill.
+const (
+	meeting = time.Second
+	rest    = 50 * time.Millisecond
+)
 
 // returning is how long a killed member may take to be back.
 const returning = time.Minute
@@ -109,6 +113,7 @@ func newSurvivors(ctx context.Context, c Stabilization) (_ *survivors, err error
 	if err := g.becomeWhole(ctx); err != nil {
 		return nil, errors.Join(err, g.close())
 	}
+	time.Sleep(meeting)
 	return g, nil
 }
 

@@ -1,0 +1,163 @@
+// Command convergence measures, beside Pleach, how long what people use now takes
+// to notice that a process was killed: from the kill until the last survivor has
+// dropped it. Serf and memberlist keep a list for each member; only Pleach's
+// survivors agree on one.
+//
+// Measuring is left to internal/bench. Every member is a process: this program
+// starts itself as one.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+
+	"github.com/pleach-go/pleach/internal/bench"
+)
+
+const usage = `Measure how long survivors take to drop a member that was killed, for Pleach and
+its peers, one after the other on this host. Who was killed comes back before the next
+one is killed. Times are from before the kill until the last survivor has dropped it.
+
+  pleach            all defaults
+  memberlist        hashicorp/memberlist with DefaultLANConfig
+  memberlist-tuned  as that, but probes every 200 ms (timeout 100 ms), suspicions
+                    last a seventh, and gossip goes to 4 others every 20 ms
+  serf              hashicorp/serf with its defaults, over DefaultLANConfig
+
+Usage: go run ./convergence [flags]
+
+`
+
+// limit is how long survivors may take: memberlist needs ten seconds and more.
+const limit = time.Minute
+
+// systems are the members that this program can be.
+var systems = []struct {
+	name string
+	run  func(context.Context, *bench.Survivor) error
+}{
+	{"pleach", bench.PleachSurvivor},
+	{"memberlist", memberlistSurvivor(standard)},
+	{"memberlist-tuned", memberlistSurvivor(tuned)},
+	{"serf", serfSurvivor},
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args, os.Stdout, os.Stderr)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "convergence:", err)
+		os.Exit(1)
+	}
+}
+
+// run measures, or is a member: then it was started as "survivor".
+func run(ctx context.Context, args []string, out, errOut io.Writer) error {
+	if len(args) == 3 && args[0] == "survivor" {
+		return serve(args[1], args[2])
+	}
+	c, err := parse(args[1:], errOut)
+	if err != nil {
+		return err
+	}
+	var results []bench.StabilizationResult
+	var errs []error // one that fails does not keep others from being measured
+	for _, name := range c.systems {
+		one := c.config
+		one.System, one.Command, one.Limit = name, []string{"survivor", name}, limit
+		r, err := bench.Stabilize(ctx, one)
+		errs = append(errs, err)
+		if r.Kills > 0 {
+			results = append(results, r)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return errors.Join(append(errs, write(out, results, c.json))...)
+}
+
+// command is what was asked for.
+type command struct {
+	config  bench.Stabilization // of every system
+	systems []string
+	json    bool
+}
+
+func parse(args []string, errOut io.Writer) (*command, error) {
+	var c command
+	f := flag.NewFlagSet("convergence", flag.ContinueOnError)
+	f.SetOutput(errOut)
+	f.Usage = func() {
+		fmt.Fprint(errOut, usage)
+		f.PrintDefaults()
+	}
+	chosen := f.String("systems", names(), "`systems` to measure")
+	f.IntVar(&c.config.Members, "members", 47, "number `N` of members, each a process")
+	f.IntVar(&c.config.Kills, "kills", 10, "number `K` of kills of each system")
+	f.Uint64Var(&c.config.Seed, "seed", 1, "`seed` that chooses who is killed")
+	f.BoolVar(&c.json, "json", false, "print JSON")
+	if err := f.Parse(args); err != nil {
+		return nil, err
+	}
+	if f.NArg() > 0 {
+		return nil, fmt.Errorf("%q is not a flag: see --help", f.Arg(0))
+	}
+	c.systems = strings.Split(*chosen, ",")
+	for _, name := range c.systems {
+		if !strings.Contains(","+names()+",", ","+name+",") {
+			return nil, fmt.Errorf("--systems %s: choose of %s", name, names())
+		}
+	}
+	return &c, c.config.Check()
+}
+
+// serve is one member.
+func serve(name, which string) error {
+	for _, s := range systems {
+		if s.name == name {
+			return bench.ServeSurvivor(which, s.run)
+		}
+	}
+	return fmt.Errorf("there is no system %q", name)
+}
+
+func names() string {
+	var all []string
+	for _, s := range systems {
+		all = append(all, s.name)
+	}
+	return strings.Join(all, ",")
+}
+
+func write(w io.Writer, results []bench.StabilizationResult, asJSON bool) error {
+	if len(results) == 0 {
+		return nil
+	}
+	if asJSON {
+		return json.NewEncoder(w).Encode(struct {
+			Results []bench.StabilizationResult `json:"results"`
+		}{results})
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d members in processes of their own, %d kills; ms\n\n", results[0].Members, results[0].Kills)
+	fmt.Fprintf(&b, "%-17s %9s %9s %9s %9s %10s\n", "system", "complete", "p50", "p99", "max", "of pleach")
+	for _, r := range results {
+		ratio := "-"
+		if first := results[0]; first.System == "pleach" && first.P50 > 0 && r.P50 > 0 {
+			ratio = fmt.Sprintf("%.1f×", r.P50/first.P50)
+		}
+		fmt.Fprintf(&b, "%-17s %9d %9.1f %9.1f %9.1f %10s\n", r.System, r.Complete, r.P50, r.P99, r.Max, ratio)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

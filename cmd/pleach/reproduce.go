@@ -1,0 +1,159 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pleach-go/pleach/experiments/reproduce"
+)
+
+// reproduceCommand does the papers' evaluations again.
+type reproduceCommand struct {
+	out                      string
+	list, quick, force, json bool
+}
+
+func newReproduce() *cobra.Command {
+	var r reproduceCommand
+	cmd := &cobra.Command{
+		Use:   "reproduce [NAME...]",
+		Short: "Do the papers' figures and tables again, and compare what they state",
+		Long: `Do the evaluations of the papers behind Pleach again: every figure and table is an
+experiment with a name and a seed (--list), and without names all are done.
+
+The folder of --out gets
+  report.html   everything on one page that needs no network: what the papers
+                state in numbers beside what was measured here, and the pictures
+  claims.json   the same claims for programs
+  *.csv         what was measured
+  *.svg, *.png  the pictures
+
+What is there already, by the same version, is not measured again: an interrupted
+reproduction goes on where it was, and the report is of all that the folder holds.
+--force measures the experiments that are named anew.
+
+--quick is enough for most claims and takes a minute or two on two cores; without
+it there are as many runs as fit half an hour, for Table 1 of Corrected Trees two
+million as in the paper. A claim agrees, differs (then it says why), or cannot be
+shown with so few runs.`,
+		Example: `  pleach reproduce --list
+  pleach reproduce --quick --out reproduction
+  pleach reproduce ct-table-1 ct-figure-8 --out reproduction
+  pleach reproduce --quick --json`,
+		RunE: func(cmd *cobra.Command, names []string) error { return r.run(cmd, names) },
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return reproduceNames(), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&r.out, "out", "reproduction", "`folder` for everything")
+	f.BoolVar(&r.list, "list", false, "list the experiments and do nothing")
+	f.BoolVar(&r.quick, "quick", false, "do fewer runs")
+	f.BoolVar(&r.force, "force", false, "measure anew what is there already")
+	f.BoolVar(&r.json, "json", false, "print the claims as JSON")
+	return cmd
+}
+
+func reproduceNames() (names []string) {
+	for _, e := range reproduce.Catalog() {
+		names = append(names, e.Name)
+	}
+	return names
+}
+
+func (r *reproduceCommand) run(cmd *cobra.Command, names []string) error {
+	experiments, err := chooseExperiments(names)
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	if r.list {
+		return listExperiments(out, experiments)
+	}
+	size := reproduce.Full
+	if r.quick {
+		size = reproduce.Quick
+	}
+	bar := newShareProgress(cmd.ErrOrStderr())
+	session := reproduce.Session{
+		Dir: r.out, Version: version(), Force: r.force, Now: bar.update,
+		Options: reproduce.Options{Size: size, Member: []string{"pleach", "bench", "member"}},
+	}
+	outcome, err := session.Run(cmd.Context(), experiments)
+	bar.stop()
+	if err != nil {
+		return failure{err}
+	}
+	if err := r.write(out, outcome); err != nil {
+		return failure{err}
+	}
+	if cmd.Context().Err() != nil {
+		return reproduceInterruption{outcome.Done, outcome.Left}
+	}
+	return nil
+}
+
+// chooseExperiments finds those that are named, or all.
+func chooseExperiments(names []string) ([]reproduce.Experiment, error) {
+	all := reproduce.Catalog()
+	if len(names) == 0 {
+		return all, nil
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(all, func(e reproduce.Experiment) bool { return e.Name == name }) {
+			return nil, fmt.Errorf("experiment %q is unknown: choose some of those that pleach reproduce --list shows", name)
+		}
+	}
+	return slices.DeleteFunc(all, func(e reproduce.Experiment) bool { return !slices.Contains(names, e.Name) }), nil
+}
+
+func listExperiments(w io.Writer, experiments []reproduce.Experiment) error {
+	var b strings.Builder
+	for _, e := range experiments {
+		fmt.Fprintf(&b, "%-17s %-35s %s\n", e.Name, e.Paper, e.Title)
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return failure{err}
+	}
+	return nil
+}
+
+// write says how it went: in short, and what differs in full.
+func (r *reproduceCommand) write(w io.Writer, o *reproduce.Outcome) error {
+	if r.json {
+		return reproduce.WriteClaims(w, o.Claims)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d claims: %d agree, %d differ, %d could not be shown\n", len(o.Claims), reproduce.Count(o.Claims, reproduce.Agrees),
+		reproduce.Count(o.Claims, reproduce.Differs), reproduce.Count(o.Claims, reproduce.NotShown))
+	for _, c := range o.Claims {
+		if c.Verdict == reproduce.Agrees {
+			continue
+		}
+		fmt.Fprintf(&b, "\n%s: %s\n  stated %s, measured %s (%s)\n", c.Verdict, c.Claim, c.Stated, c.Measured, c.Experiment)
+		if c.Note != "" {
+			fmt.Fprintf(&b, "  %s\n", c.Note)
+		}
+	}
+	fmt.Fprintf(&b, "\nreport: %s\n", o.Report)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// reproduceInterruption is the end by Ctrl-C.
+type reproduceInterruption struct{ done, left []string }
+
+func (i reproduceInterruption) Error() string {
+	done := "nothing is done"
+	if len(i.done) > 0 {
+		done = "done: " + strings.Join(i.done, ", ")
+	}
+	return fmt.Sprintf("interrupted; %s; the same command goes on with: %s", done, strings.Join(i.left, ", "))
+}
+
+// Unwrap makes the exit code that of an interruption.
+func (i reproduceInterruption) Unwrap() error { return interruption{} }

@@ -1,0 +1,105 @@
+package collective
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// Alltoall gives every task its part of what each task has given: part i of task
+// k becomes part k of task i. The parts' lengths may differ.
+func Alltoall[T any](ctx context.Context, w World, parts [][]T, options ...Option) ([][]T, error) {
+	s := signature{kind: alltoall, root: noRoot, length: noLength, detail: detailOf(typeName[T]())}
+	j, err := newJob[T, [][]T, [][]T](&s, parts, options)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.engine().checkParts(len(parts)); err != nil {
+		return nil, err
+	}
+	err = w.engine().do(ctx, s, func(t *task) error {
+		all, err := swap(t, j)
+		if err == nil {
+			j.deliver(t, all)
+		}
+		return err
+	})
+	return result(j.out, err)
+}
+
+// ReduceScatter combines part i of all tasks, in the order of tasks, and returns
+// it to task i. All give parts of the same lengths.
+func ReduceScatter[T any](ctx context.Context, w World, parts [][]T, op Operator[T], options ...Option) ([]T, error) {
+	s := signature{kind: reduceScattering, root: noRoot, length: noLength, detail: detailOf(typeName[T](), op.Name)}
+	j, err := newJob[T, [][]T, []T](&s, parts, options)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.engine().checkParts(len(parts)); err != nil {
+		return nil, err
+	}
+	err = w.engine().do(ctx, s, func(t *task) error {
+		all, err := swap(t, j)
+		if err != nil {
+			return err
+		}
+		sum := all[0]
+		for task, part := range all[1:] {
+			if len(part) != len(sum) {
+				return fmt.Errorf("collective: part %d of task %d has %d elements, of task 0 %d", t.id, task+1, len(part), len(sum))
+			}
+			op.Combine(sum, sum, part)
+		}
+		j.deliver(t, sum)
+		return nil
+	})
+	return result(j.out, err)
+}
+
+// swap exchanges parts with every task, one in each round.
+func swap[T, In, Out any](t *task, j *job[T, In, Out]) ([][]T, error) {
+	blocks, err := j.partBlocks(t)
+	if err != nil {
+		return nil, err
+	}
+	all := make([][]T, t.n)
+	if all[t.id], err = j.decode(slices.Clone(blocks[t.id])); err != nil {
+		return nil, err
+	}
+	for round := range rounds(t.n) {
+		partner := opponent(t.id, round, t.n)
+		if partner == t.id {
+			continue
+		}
+		if err := t.send(partner, round, blocks[partner]); err != nil {
+			return nil, err
+		}
+		b, err := t.receive(partner, round)
+		if err != nil {
+			return nil, err
+		}
+		if all[partner], err = j.decode(b); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// rounds is how many it takes to meet everybody, and opponent whom a task meets in
+// one: a 1-factorization of the complete graph (Stengler 2017, §3.6). In every
+// round the tasks meet in pairs, so that nobody is sent two messages at once.
+func rounds(n int) int { return n - 1 + n%2 }
+
+func opponent(id, round, n int) int {
+	if n%2 == 1 {
+		return (round - id + n) % n // itself: it has a rest
+	}
+	m := n - 1
+	if id == m {
+		return round * (n / 2) % m
+	}
+	if other := (round - id + m) % m; other != id {
+		return other
+	}
+	return m
+}

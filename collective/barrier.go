@@ -1,0 +1,27 @@
+package collective
+
+import "context"
+
+// Barrier returns when all have called it. It needs no Restore: the dead are
+// stood in for.
+func Barrier(ctx context.Context, w World, options ...Option) error {
+	s := signature{kind: barrier, root: noRoot, length: noLength}
+	if _, err := newJob[byte, []byte, []byte](&s, nil, options); err != nil {
+		return err
+	}
+	return w.engine().do(ctx, s, disseminate)
+}
+
+// disseminate tells twice as many tasks in each step, until each has heard of all
+// others.
+func disseminate(t *task) error {
+	for step, d := 0, 1; d < t.n; step, d = step+1, 2*d {
+		if err := t.send((t.id+d)%t.n, step, nil); err != nil {
+			return err
+		}
+		if _, err := t.receive((t.id-d+t.n)%t.n, step); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+package collective
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// do makes a call: it does the part of this process's own task, and waits until
+// those of the tasks that it has taken over are done too.
+func (e *Engine) do(ctx context.Context, s signature, run func(*task) error) error {
+	o, err := e.begin(ctx, s, run)
+	if err != nil {
+		return err
+	}
+	e.runTask(ctx, o, e.config.Rank)
+	return e.await(ctx, o)
+}
+
+// begin numbers the call, and waits if this process is too far ahead.
+func (e *Engine) begin(ctx context.Context, s signature, run func(*task) error) (*op, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err != nil {
+		return nil, e.err
+	}
+	o := e.at(e.next)
+	e.next++
+	e.last = s
+	for e.ahead(o.number) {
+		e.clerk.askAll()
+		if err := e.waitForOthers(ctx); err != nil {
+			e.fail(o, e.late(o, err), true)
+			break
+		}
+	}
+	o.call = &call{s, run}
+	o.low = min(o.low, e.finished)
+	if o.witness >= 0 && o.witnessed != s {
+		e.mismatch(o, o.witness, o.witnessed)
+	}
+	if failed := e.failedRanks(); s.strength == report && len(failed) > 0 && o.err == nil {
+		e.fail(o, e.failure(o), false)
+	}
+	o.reminder = time.AfterFunc(askAfter, func() { e.remind(o) })
+	e.adopt(o)
+	return o, nil
+}
+
+// ahead reports whether too much is kept for others to begin a call. Who is not
+// ahead of the slowest never waits, so somebody always goes on.
+func (e *Engine) ahead(number uint64) bool {
+	return e.err == nil && number > e.floor &&
+		(number-e.floor >= uint64(e.config.KeepCalls) || e.kept > e.config.KeepBytes)
+}
+
+// waitForOthers waits until the floor has risen, and asks again now and then.
+func (e *Engine) waitForOthers(ctx context.Context) error {
+	moved := e.moved.wait()
+	e.mu.Unlock()
+	defer e.mu.Lock()
+	again := time.NewTimer(askAgain)
+	defer again.Stop()
+	select {
+	case <-moved:
+	case <-again.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// runTask does one task's part. An error of its own is everybody's.
+func (e *Engine) runTask(ctx context.Context, o *op, id int) {
+	e.mu.Lock()
+	o.runs[id] = false
+	t := &task{e: e, op: o, ctx: ctx, id: id, n: e.config.Size}
+	run := o.call.run
+	e.mu.Unlock()
+	err := run(t)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	o.runs[id] = true
+	if err != nil && o.err == nil {
+		if errors.Is(err, ctx.Err()) {
+			err = e.late(o, err)
+		}
+		e.fail(o, err, true)
+	}
+	o.changed.give()
+	e.advance()
+}
+
+// await waits until all parts that are this process's to do are done.
+func (e *Engine) await(ctx context.Context, o *op) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for o.err == nil && !e.complete(o) {
+		changed := o.changed.wait()
+		e.mu.Unlock()
+		select {
+		case <-changed:
+			e.mu.Lock()
+		case <-ctx.Done():
+			e.mu.Lock()
+			e.fail(o, e.late(o, ctx.Err()), true)
+		}
+	}
+	err := o.err
+	e.finish(o)
+	return err
+}
+
+// complete reports whether the parts of all tasks that are owned now are done.
+func (e *Engine) complete(o *op) bool {
+	for task, rank := range e.owners {
+		mine := task == e.config.Rank || o.call.signature.strength == runThrough
+		if rank == e.config.Rank && mine && !o.runs[task] {
+			return false
+		}
+	}
+	return true
+}
+
+// finish says that this process's call is over. It stays known, for those whose is
+// not, and for tasks that may still have to be taken over.
+func (e *Engine) finish(o *op) {
+	o.finished = true
+	o.reminder.Stop()
+	for e.ops[e.returned] != nil && e.ops[e.returned].finished {
+		e.returned++
+	}
+	e.advance()
+	if o.err == nil && o.call.signature.total() && !o.several && o.view == uint32(e.view) {
+		e.raise(o.low)
+	}
+}
+
+// advance counts the calls that are over here, taken over parts included.
+func (e *Engine) advance() {
+	for e.finished < e.returned {
+		if o := e.ops[e.finished]; o != nil && o.err == nil && !e.complete(o) {
+			return
+		}
+		e.finished++
+	}
+}
+
+// fail ends a call with an error, and tells the others.
+func (e *Engine) fail(o *op, err error, tell bool) {
+	if o.err != nil {
+		return
+	}
+	o.end(err)
+	if tell {
+		e.clerk.tell(e.obituary(o, err))
+	}
+}
+
+// raise takes in that everybody has finished the calls before a number: what was
+// kept for them can go.
+func (e *Engine) raise(floor uint64) {
+	floor = min(floor, e.returned)
+	if floor <= e.floor {
+		return
+	}
+	for n := e.floor; n < floor; n++ {
+		o := e.ops[n]
+		if o == nil {
+			continue
+		}
+		for _, s := range o.sent {
+			e.kept -= s.size()
+		}
+		o.end(errPast)
+		delete(e.ops, n)
+	}
+	e.floor, e.finished = floor, max(e.finished, floor)
+	e.advance()
+	e.moved.give()
+}

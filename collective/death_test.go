@@ -1,0 +1,187 @@
+package collective
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+)
+
+var (
+	caseFlag = flag.String("case", "", "run only this case")
+	fullFlag = flag.Bool("full", false, "run many more random cases")
+)
+
+// trial is one run: collectives one after the other, and who is killed at which
+// of its events.
+type trial struct {
+	what  string // as a flag gives it
+	calls []sample
+	size  int
+	kills map[int]int
+	seed  uint64
+}
+
+const patience = 5 * time.Second
+
+// run runs a trial and says what is wrong.
+func (c *trial) run(t testing.TB) (events []int, err error) {
+	n := newNetwork(t, c.size, c.seed)
+	defer n.close()
+	for r, at := range c.kills {
+		n.killAt[r] = at
+		if at == 0 {
+			n.mu.Lock()
+			n.kill(r) // before it has done anything
+			n.mu.Unlock()
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var mu sync.Mutex
+	var wrong []error
+	had := make(map[[2]int]bool) // which tasks' results somebody has got, by round
+	errs := n.each(func(e Place) error {
+		for round, call := range c.calls {
+			err := call.run(ctx, e, round, func(task int, got string) {
+				mu.Lock()
+				defer mu.Unlock()
+				want := call.want(task, c.size, round)
+				switch {
+				case got == want:
+					had[[2]int{round, task}] = true
+				case e.alive():
+					wrong = append(wrong, fmt.Errorf("rank %d, call %d (%s), task %d: got %s, want %s", e.Rank(), round, call.name, task, got, want))
+				}
+			})
+			if err != nil {
+				return fmt.Errorf("rank %d, call %d (%s): %w", e.Rank(), round, call.name, err)
+			}
+		}
+		return Barrier(ctx, e)
+	})
+	n.mu.Lock()
+	for r, err := range errs {
+		if err != nil && !n.dead[r] {
+			wrong = append(wrong, err)
+		}
+	}
+	n.mu.Unlock()
+	if len(wrong) == 0 {
+		wrong = c.missing(&mu, had)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	return n.events, errors.Join(wrong...)
+}
+
+// missing waits for the results of all tasks, and says whose did not come. Those
+// of the dead may come after all calls are over.
+func (c *trial) missing(mu *sync.Mutex, had map[[2]int]bool) (wrong []error) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		mu.Lock()
+		wrong = nil
+		for round, call := range c.calls {
+			for task := range c.size {
+				if call.want(task, c.size, round) != "" && !had[[2]int{round, task}] && !call.quiet {
+					wrong = append(wrong, fmt.Errorf("call %d (%s): nobody got the result of task %d", round, call.name, task))
+				}
+			}
+		}
+		mu.Unlock()
+		if len(wrong) == 0 || time.Now().After(deadline) {
+			return wrong
+		}
+	}
+}
+
+// alive reports whether the process has not been killed: what it said last,
+// when it was, counts for nothing.
+func (p Place) alive() bool {
+	p.at.mu.Lock()
+	defer p.at.mu.Unlock()
+	return p.at.err == nil
+}
+
+func (c *trial) check(t *testing.T) bool {
+	if *caseFlag != "" && *caseFlag != c.what {
+		return true
+	}
+	if _, err := c.run(t); err != nil {
+		t.Errorf("%v\nreplay: go test ./collective -run '^%s$' -case '%s'", err, t.Name(), c.what)
+	}
+	return !t.Failed()
+}
+
+// The right answer, always: each collective, each process as victim, killed at
+// each of its events, returns on every survivor what a run without failures does.
+// Two different calls in a row show that nobody is left behind in the first.
+func TestEveryVictimAtEveryStep(t *testing.T) {
+	count := 0
+	sizes := []int{1, 2, 3, 4, 5, 8}
+	if raceDetector || testing.Short() {
+		sizes = sizes[:4]
+	}
+	for _, size := range sizes {
+		for i, s := range samples() {
+			calls := []sample{s, samples()[(i+3)%len(samples())]}
+			clean := &trial{calls: calls, size: size}
+			events, err := clean.run(t)
+			if err != nil {
+				t.Fatalf("%s, %d processes, without failures: %v", s.name, size, err)
+			}
+			for victim := range size {
+				if size == 1 {
+					break
+				}
+				for at := range events[victim] + 1 {
+					c := &trial{
+						what:  fmt.Sprintf("%s/%d/%d@%d", s.name, size, victim, at),
+						calls: calls, size: size, kills: map[int]int{victim: at}, seed: uint64(at),
+					}
+					count++
+					if !c.check(t) {
+						return
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d cases", count)
+}
+
+// Random sequences of calls, with several victims at random moments.
+func TestManyVictims(t *testing.T) {
+	count := 600
+	switch {
+	case *fullFlag:
+		count = 20_000
+	case raceDetector || testing.Short():
+		count = 100
+	}
+	for seed := range uint64(count) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		c := &trial{what: fmt.Sprint(seed), size: 16, seed: seed, kills: make(map[int]int)}
+		if rng.IntN(3) == 0 {
+			c.size = 2 + rng.IntN(15)
+		}
+		for range 1 + rng.IntN(6) {
+			c.calls = append(c.calls, samples()[rng.IntN(len(samples()))])
+		}
+		victims := 1 + rng.IntN(3)
+		if rng.IntN(10) == 0 {
+			victims = c.size - 1
+		}
+		for _, victim := range rng.Perm(c.size)[:min(victims, c.size-1)] {
+			c.kills[victim] = rng.IntN(20 * len(c.calls))
+		}
+		if !c.check(t) {
+			return
+		}
+	}
+	t.Logf("%d cases", count)
+}

@@ -1,0 +1,234 @@
+package collective
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func soon(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// Calls that do not match are an error on all, which says who called what.
+func TestMismatch(t *testing.T) {
+	for name, odd := range map[string]func(ctx context.Context, w Place) error{
+		"kind": func(ctx context.Context, w Place) error { return Barrier(ctx, w) },
+		"length": func(ctx context.Context, w Place) error {
+			_, err := Allreduce(ctx, w, []int64{1, 2, 3}, Sum[int64]())
+			return err
+		},
+		"type": func(ctx context.Context, w Place) error {
+			_, err := Allreduce(ctx, w, []float64{1, 2}, Sum[float64]())
+			return err
+		},
+		"operator": func(ctx context.Context, w Place) error {
+			_, err := Allreduce(ctx, w, []int64{1, 2}, Max[int64]())
+			return err
+		},
+		"strength": func(ctx context.Context, w Place) error {
+			_, err := Allreduce(ctx, w, []int64{1, 2}, Sum[int64](), Report())
+			return err
+		},
+		"agree": func(ctx context.Context, w Place) error {
+			_, err := Agree(ctx, w, 1)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNetwork(t, 6, 1)
+			defer n.close()
+			ctx := soon(t)
+			for r, err := range n.each(func(w Place) error {
+				if w.Rank() == 4 {
+					return odd(ctx, w)
+				}
+				_, err := Allreduce(ctx, w, []int64{1, 2}, Sum[int64]())
+				return err
+			}) {
+				var m *MismatchError
+				if !errors.As(err, &m) {
+					t.Errorf("rank %d: %v", r, err)
+				} else if m.Rank != 4 && m.Other != 4 || m.What == m.OtherWhat {
+					t.Errorf("rank %d: the error does not name rank 4: %v", r, err)
+				}
+			}
+			// The next call matches again.
+			for r, err := range n.each(func(w Place) error { return Barrier(ctx, w) }) {
+				if err != nil {
+					t.Errorf("rank %d, after that: %v", r, err)
+				}
+			}
+		})
+	}
+}
+
+// A call past its deadline names who has not arrived, and what they did last.
+func TestLate(t *testing.T) {
+	n := newNetwork(t, 8, 1)
+	defer n.close()
+	long := soon(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	for r, err := range n.each(func(w Place) error {
+		if err := Barrier(long, w); err != nil || w.Rank() == 3 {
+			return err
+		}
+		_, err := Allreduce(ctx, w, []int{w.Rank()}, Sum[int]())
+		return err
+	}) {
+		if r == 3 {
+			if err != nil {
+				t.Error(err)
+			}
+			continue
+		}
+		var l *LateError
+		var a *AbortError
+		switch {
+		case errors.As(err, &a): // another one's deadline came first
+			if !strings.Contains(a.Reason, "rank 3 (1 calls, the last Barrier)") {
+				t.Errorf("rank %d: %v", r, err)
+			}
+		case !errors.As(err, &l) || !errors.Is(err, context.DeadlineExceeded):
+			t.Errorf("rank %d: %v", r, err)
+		case len(l.Absent) != 1 || l.Absent[0] != (Absent{Rank: 3, Calls: 1, Last: "Barrier"}):
+			t.Errorf("rank %d: absent are %v: %v", r, l.Absent, err)
+		}
+	}
+}
+
+// Report ends a call with the ranks that have failed, before or during it.
+func TestReport(t *testing.T) {
+	for at := range 8 {
+		n := newNetwork(t, 4, uint64(at))
+		n.killAt[2] = at + 1
+		ctx := soon(t)
+		errs := n.each(func(w Place) error {
+			for {
+				if err := Barrier(ctx, w, Report()); err != nil {
+					return err
+				}
+			}
+		})
+		for r, err := range errs {
+			var f *FailedError
+			if r != 2 && (!errors.As(err, &f) || !slices.Equal(f.Ranks, []int{2}) || f.View != 2) {
+				t.Errorf("killed at %d: rank %d: %v", at, r, err)
+			}
+		}
+		n.close()
+	}
+}
+
+// A call whose inputs cannot be brought back fails on all, and says why.
+func TestNoRestore(t *testing.T) {
+	lost := errors.New("the disk is gone")
+	for name, options := range map[string][]Option{
+		ErrNoRestore.Error(): nil,
+		lost.Error():         {Restore(func(context.Context, int) ([]int, error) { return nil, lost })},
+		"2 elements":         {Restore(func(context.Context, int) ([]int, error) { return []int{1, 2}, nil })},
+	} {
+		n := newNetwork(t, 4, 1)
+		n.killAt[1] = 1
+		ctx := soon(t)
+		for r, err := range n.each(func(w Place) error {
+			_, err := Allreduce(ctx, w, []int{1}, Sum[int](), options...)
+			return err
+		}) {
+			if r != 1 && (err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "task 1")) {
+				t.Errorf("%s: rank %d: %v", name, r, err)
+			}
+		}
+		n.close()
+	}
+}
+
+func TestWrongArguments(t *testing.T) {
+	n := newNetwork(t, 2, 1)
+	defer n.close()
+	w, ctx := n.engines[0].Place(), soon(t)
+	for name, call := range map[string]func() error{
+		"root 2: choose 0 to 1": func() error { _, err := Broadcast(ctx, w, 2, []int{1}); return err },
+		"1 parts for 2 tasks":   func() error { _, err := Alltoall(ctx, w, [][]int{{1}}); return err },
+		"this call needs func(context.Context, int) ([]int, error)": func() error {
+			_, err := Allreduce(ctx, w, []int{1}, Sum[int](), Restore(func(context.Context, int) ([]string, error) { return nil, nil }))
+			return err
+		},
+	} {
+		if err := call(); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+// Who runs ahead waits for the slowest, and what is kept is let go.
+func TestKeptIsBounded(t *testing.T) {
+	n := newNetworkOf(t, 3, 1, Config{KeepCalls: 4})
+	defer n.close()
+	ctx := soon(t)
+	for r, err := range n.each(func(w Place) error {
+		for i := range 50 {
+			if w.Rank() == 2 && i%10 == 0 {
+				time.Sleep(2 * time.Millisecond)
+			}
+			// Nothing comes back to the root by itself.
+			if _, err := Broadcast(ctx, w, 0, []int{i}); err != nil {
+				return err
+			}
+			w.at.mu.Lock()
+			ahead := w.at.next - w.at.floor
+			w.at.mu.Unlock()
+			if ahead > 5 {
+				return fmt.Errorf("%d calls ahead", ahead)
+			}
+		}
+		return nil
+	}) {
+		if err != nil {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+}
+
+func FuzzReceive(f *testing.F) {
+	f.Add((&head{what: letter, signature: signature{kind: barrier, root: -1, length: -1}, from: 1}).bytes())
+	f.Add((&head{what: question, number: 3}).bytes())
+	f.Add(append((&head{what: abort}).bytes(), becauseOther, 0, 0, 0, 1, 'x'))
+	f.Add(append((&head{what: vote, signature: signature{kind: agreeing, root: -1, length: -1}}).bytes(), 0, 0, 0, 0, 0, 0, 0, 1, 0))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		n := newNetwork(t, 2, 1)
+		defer n.close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if err := n.engines[0].Receive(1, slices.Clone(b)); err != nil && !errors.Is(err, ErrMessage) {
+			t.Fatal(err)
+		}
+		_ = Barrier(ctx, n.engines[0].Place())
+	})
+}
+
+func FuzzBlocks(f *testing.F) {
+	f.Add(appendBlock(appendBlock(nil, 1, []byte("abc")), 0, nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		blocks, err := cutBlocks(b, 4)
+		if err != nil {
+			return
+		}
+		for task, block := range blocks {
+			if block == nil {
+				continue
+			}
+			again, err := cutBlocks(appendBlock(nil, task, block), 4)
+			if err != nil || string(again[task]) != string(block) {
+				t.Fatalf("%q came back as %q: %v", block, again, err)
+			}
+		}
+	})
+}

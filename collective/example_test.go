@@ -1,0 +1,191 @@
+package collective_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/collective"
+)
+
+// job runs a program as the processes of a job. A program of one's own calls
+// pleach.NewWorld with an empty Config, and is started by a launcher.
+func job(size int, program func(ctx context.Context, w *pleach.World)) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	addresses := make([]string, size)
+	for r := range addresses {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			panic(err)
+		}
+		addresses[r] = l.Addr().String()
+		_ = l.Close()
+	}
+	var all sync.WaitGroup
+	for r := range size {
+		w, err := pleach.NewWorld(ctx, pleach.Config{Group: "example", Addresses: addresses, Rank: r})
+		if err != nil {
+			panic(err)
+		}
+		all.Go(func() {
+			program(ctx, w)
+			_ = w.Finish(ctx)
+		})
+	}
+	all.Wait()
+}
+
+func ExampleAllreduce() {
+	job(4, func(ctx context.Context, w *pleach.World) {
+		mine := []float64{float64(w.Rank()), 1}
+		sum, err := collective.Allreduce(ctx, w, mine, collective.Sum[float64](),
+			collective.Restore(func(_ context.Context, task int) ([]float64, error) {
+				return []float64{float64(task), 1}, nil
+			}))
+		if w.Rank() == 2 {
+			fmt.Println(sum, err)
+		}
+	})
+	// Output: [6 4] <nil>
+}
+
+func ExampleBarrier() {
+	job(3, func(ctx context.Context, w *pleach.World) {
+		err := collective.Barrier(ctx, w)
+		if w.Rank() == 0 {
+			fmt.Println("all have come:", err == nil)
+		}
+	})
+	// Output: all have come: true
+}
+
+func ExampleBroadcast() {
+	job(3, func(ctx context.Context, w *pleach.World) {
+		var config []string
+		if w.Rank() == 1 {
+			config = []string{"speed=11"}
+		}
+		config, err := collective.Broadcast(ctx, w, 1, config)
+		if w.Rank() == 0 {
+			fmt.Println(config, err)
+		}
+	})
+	// Output: [speed=11] <nil>
+}
+
+func ExampleReduce() {
+	job(3, func(ctx context.Context, w *pleach.World) {
+		highest, err := collective.Reduce(ctx, w, 0, []int{w.Rank() * 10}, collective.Max[int]())
+		if w.Rank() == 0 {
+			fmt.Println(highest, err)
+		}
+	})
+	// Output: [20] <nil>
+}
+
+func ExampleGather() {
+	job(3, func(ctx context.Context, w *pleach.World) {
+		all, err := collective.Gather(ctx, w, 2, make([]int8, w.Rank()))
+		if w.Rank() == 2 {
+			fmt.Println(all, err)
+		}
+	})
+	// Output: [[] [0] [0 0]] <nil>
+}
+
+func ExampleAllgather() {
+	job(3, func(ctx context.Context, w *pleach.World) {
+		names, err := collective.Allgather(ctx, w, []string{fmt.Sprint("process ", w.Rank())})
+		if w.Rank() == 1 {
+			fmt.Println(names, err)
+		}
+	})
+	// Output: [[process 0] [process 1] [process 2]] <nil>
+}
+
+func ExampleScatter() {
+	job(3, func(ctx context.Context, w *pleach.World) {
+		var parts [][]int
+		if w.Rank() == 0 {
+			parts = [][]int{{1}, {2, 3}, {4, 5, 6}}
+		}
+		mine, err := collective.Scatter(ctx, w, 0, parts)
+		if w.Rank() == 2 {
+			fmt.Println(mine, err)
+		}
+	})
+	// Output: [4 5 6] <nil>
+}
+
+func ExampleAlltoall() {
+	job(3, func(ctx context.Context, w *pleach.World) {
+		parts := make([][]string, w.Size())
+		for to := range parts {
+			parts[to] = []string{fmt.Sprintf("%d→%d", w.Rank(), to)}
+		}
+		got, err := collective.Alltoall(ctx, w, parts)
+		if w.Rank() == 1 {
+			fmt.Println(got, err)
+		}
+	})
+	// Output: [[0→1] [1→1] [2→1]] <nil>
+}
+
+func ExampleReduceScatter() {
+	job(3, func(ctx context.Context, w *pleach.World) {
+		parts := [][]int{{1}, {10}, {100}}
+		mine, err := collective.ReduceScatter(ctx, w, parts, collective.Sum[int]())
+		if w.Rank() == 2 {
+			fmt.Println(mine, err)
+		}
+	})
+	// Output: [300] <nil>
+}
+
+func ExampleScan() {
+	concatenate := collective.NewOperator("concatenate", func(left, right string) string { return left + right })
+	job(3, func(ctx context.Context, w *pleach.World) {
+		upToHere, err := collective.Scan(ctx, w, []string{string(rune('a' + w.Rank()))}, concatenate)
+		if w.Rank() == 2 {
+			fmt.Println(upToHere, err)
+		}
+	})
+	// Output: [abc] <nil>
+}
+
+func ExampleAgree() {
+	job(3, func(ctx context.Context, w *pleach.World) {
+		const ready, haveDisk = 1, 2
+		mine := uint64(ready | haveDisk)
+		if w.Rank() == 1 {
+			mine = ready
+		}
+		all, err := collective.Agree(ctx, w, mine)
+		if w.Rank() == 0 {
+			fmt.Println("ready:", all&ready != 0, "disk:", all&haveDisk != 0, err)
+		}
+	})
+	// Output: ready: true disk: false <nil>
+}
+
+// A process that dies is stood in for: the result is the same.
+func ExampleRestore() {
+	input := func(task int) []int { return []int{task + 1} }
+	job(4, func(ctx context.Context, w *pleach.World) {
+		_ = collective.Barrier(ctx, w) // all have started
+		if w.Rank() == 3 {
+			_ = w.Close() // as if it had been killed
+			return
+		}
+		sum, err := collective.Allreduce(ctx, w, input(w.Rank()), collective.Sum[int](),
+			collective.Restore(func(_ context.Context, task int) ([]int, error) { return input(task), nil }))
+		if w.Rank() == 0 {
+			fmt.Println(sum, err)
+		}
+	})
+	// Output: [10] <nil>
+}

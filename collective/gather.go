@@ -1,0 +1,146 @@
+package collective
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// Gather returns all tasks' elements, by task, to the owner of the root's task,
+// nil to others. Their numbers may differ.
+func Gather[T any](ctx context.Context, w World, root int, in []T, options ...Option) ([][]T, error) {
+	s := signature{kind: gathering, root: root, length: noLength, detail: detailOf(typeName[T]())}
+	j, err := newJob[T, []T, [][]T](&s, in, options)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.engine().checkRoot(root); err != nil {
+		return nil, err
+	}
+	err = w.engine().do(ctx, s, func(t *task) error {
+		b, err := j.ownBlock(t)
+		if err != nil {
+			return err
+		}
+		if b, err = collect(t, root, b); err != nil || t.id != root {
+			return err
+		}
+		all, err := decodeBlocks(j, b, t.n)
+		if err == nil {
+			j.deliverAtRoot(t, all)
+		}
+		return err
+	})
+	return result(j.out, err)
+}
+
+// ownBlock is a task's input as a block.
+func (j *job[T, In, Out]) ownBlock(t *task) ([]byte, error) {
+	in, err := j.input(t)
+	if err != nil {
+		return nil, err
+	}
+	b, err := j.encode(any(in).([]T))
+	if err != nil {
+		return nil, err
+	}
+	return appendBlock(make([]byte, 0, len(b)+blockHead+8), t.id, b), nil
+}
+
+// decodeBlocks returns the elements of every task.
+func decodeBlocks[T, In, Out any](j *job[T, In, Out], b []byte, n int) ([][]T, error) {
+	blocks, err := cutBlocks(b, n)
+	if err != nil {
+		return nil, err
+	}
+	all := make([][]T, n)
+	for task, block := range blocks {
+		if block == nil {
+			return nil, fmt.Errorf("%w: the block of task %d is missing", ErrMessage, task)
+		}
+		if all[task], err = j.decode(block); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// collect brings blocks up a binomial tree to the root, which returns them all.
+func collect(t *task, root int, b []byte) ([]byte, error) {
+	place := (t.id - root + t.n) % t.n
+	for step, mask := 0, 1; mask < t.n; step, mask = step+1, 2*mask {
+		if place&mask != 0 {
+			return nil, t.send((place-mask+root)%t.n, step, b)
+		}
+		if place+mask < t.n {
+			theirs, err := t.receive((place+mask+root)%t.n, step)
+			if err != nil {
+				return nil, err
+			}
+			b = append(b, theirs...)
+		}
+	}
+	return b, nil
+}
+
+// Allgather returns all tasks' elements, by task, everywhere. Their numbers may
+// differ.
+func Allgather[T any](ctx context.Context, w World, in []T, options ...Option) ([][]T, error) {
+	s := signature{kind: allgathering, root: noRoot, length: noLength, detail: detailOf(typeName[T]())}
+	j, err := newJob[T, []T, [][]T](&s, in, options)
+	if err != nil {
+		return nil, err
+	}
+	err = w.engine().do(ctx, s, func(t *task) error {
+		b, err := j.ownBlock(t)
+		if err != nil {
+			return err
+		}
+		if b, err = exchange(t, b); err != nil {
+			return err
+		}
+		// What was sent on is kept, so the caller gets a copy.
+		all, err := decodeBlocks(j, slices.Clone(b), t.n)
+		if err == nil {
+			j.deliver(t, all)
+		}
+		return err
+	})
+	return result(j.out, err)
+}
+
+// exchange doubles the blocks that each task has in every step (Bruck et al.
+// 1997): a task has those of the tasks that follow it.
+func exchange(t *task, b []byte) ([]byte, error) {
+	for step, d := 0, 1; d < t.n; step, d = step+1, 2*d {
+		some := b
+		if left := t.n - d; left < d {
+			var err error
+			if some, err = firstBlocks(b, left, t.n); err != nil {
+				return nil, err
+			}
+		}
+		if err := t.send((t.id-d+t.n)%t.n, step, some); err != nil {
+			return nil, err
+		}
+		theirs, err := t.receive((t.id+d)%t.n, step)
+		if err != nil {
+			return nil, err
+		}
+		// A new array each time: the old one is kept as it was sent.
+		b = slices.Concat(b, theirs)
+	}
+	return b, nil
+}
+
+// firstBlocks returns the first so many blocks.
+func firstBlocks(b []byte, count, tasks int) ([]byte, error) {
+	rest := b
+	for range count {
+		var err error
+		if _, _, rest, err = cutBlock(rest, tasks); err != nil {
+			return nil, err
+		}
+	}
+	return b[:len(b)-len(rest)], nil
+}

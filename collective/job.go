@@ -1,0 +1,117 @@
+package collective
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+)
+
+// job is a call with its types: what goes in for each task, and what comes out.
+// T are the elements, In and Out slices of them or of parts.
+type job[T, In, Out any] struct {
+	in       In
+	codec    Codec[T]
+	restore  func(context.Context, int) (In, error)
+	takeover func(int, Out)
+	dead     int // how many a corrected call is made for
+	out      Out // of this process's own task
+}
+
+// newJob sorts out a call's options.
+func newJob[T, In, Out any](s *signature, in In, list []Option) (*job[T, In, Out], error) {
+	o := optionsOf(list)
+	j := &job[T, In, Out]{in: in}
+	var ok bool
+	if j.restore, ok = o.restore.(func(context.Context, int) (In, error)); !ok && o.restore != nil {
+		return nil, wrongType[func(context.Context, int) (In, error)]("Restore", o.restore)
+	}
+	if j.takeover, ok = o.takeover.(func(int, Out)); !ok && o.takeover != nil {
+		return nil, wrongType[func(int, Out)]("Takeover", o.takeover)
+	}
+	if o.strength == corrected && (o.dead < 0 || s.kind != reducing && s.kind != allreducing) {
+		return nil, fmt.Errorf("collective: Corrected(%d) of %v: only Reduce and Allreduce have it, for 0 dead or more", o.dead, s.kind)
+	}
+	s.strength, j.dead = o.strength, o.dead
+	s.detail += uint64(o.dead)
+	switch element := elementOf[T](); {
+	case o.codec != nil:
+		if j.codec, ok = o.codec.(Codec[T]); !ok {
+			return nil, wrongType[Codec[T]]("WithCodec", o.codec)
+		}
+	case element != 0:
+		s.element, j.codec = element, memory[T]{}
+	default:
+		j.codec = gobs[T]{}
+	}
+	return j, nil
+}
+
+// typeName is how types are told apart.
+func typeName[T any]() string { return reflect.TypeFor[T]().String() }
+
+// input returns what a task puts in: what the caller has given, or what Restore
+// brings back.
+func (j *job[T, In, Out]) input(t *task) (in In, err error) {
+	if t.own() {
+		return j.in, nil
+	}
+	err = ErrNoRestore
+	if j.restore != nil {
+		in, err = j.restore(t.ctx, t.id)
+	}
+	if err != nil {
+		return in, &RestoreError{Task: t.id, Call: t.op.number, Err: err}
+	}
+	return in, nil
+}
+
+// deliver hands a task's result out.
+func (j *job[T, In, Out]) deliver(t *task, out Out) {
+	if t.own() {
+		j.out = out
+		return
+	}
+	if j.takeover != nil {
+		j.takeover(t.id, out)
+	}
+}
+
+// deliverAtRoot hands the root's result out: to the caller, too, who owns the
+// root's task now.
+func (j *job[T, In, Out]) deliverAtRoot(t *task, out Out) {
+	if !t.own() {
+		t.e.mu.Lock()
+		if !t.op.finished {
+			j.out = out
+		}
+		t.e.mu.Unlock()
+	}
+	j.deliver(t, out)
+}
+
+// encode turns elements into bytes of their own.
+func (j *job[T, In, Out]) encode(elements []T) ([]byte, error) {
+	b, err := j.codec.Append(nil, elements)
+	if err != nil {
+		return nil, fmt.Errorf("collective: codec of %s: %w", typeName[T](), err)
+	}
+	return b, nil
+}
+
+// decode returns the elements in bytes, which may lie there still.
+func (j *job[T, In, Out]) decode(b []byte) ([]T, error) {
+	elements, err := j.codec.Decode(b)
+	if err != nil {
+		return nil, fmt.Errorf("collective: codec of %s: %w", typeName[T](), err)
+	}
+	return elements, nil
+}
+
+// like decodes elements that must be as many as others.
+func (j *job[T, In, Out]) like(b []byte, n int) ([]T, error) {
+	elements, err := j.decode(b)
+	if err == nil && len(elements) != n {
+		err = fmt.Errorf("%w: %d elements where %d were to come: a Restore returned another number than the call was given", ErrMessage, len(elements), n)
+	}
+	return elements, err
+}

@@ -1,0 +1,275 @@
+package collective
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// sample is a collective with inputs that depend on the task and the round, and
+// what comes out for each task.
+type sample struct {
+	name string
+	// run makes the call; got is told the result of each task that this
+	// process owns.
+	run  func(ctx context.Context, e Place, round int, got func(task int, result string)) error
+	want func(task, n, round int) string
+	// quiet says that results of adopted tasks are not asked for.
+	quiet bool
+}
+
+// word is a task's input where strings are put together: an operator that is not
+// commutative.
+func word(task, round int) []string { return []string{fmt.Sprintf("%d.%d ", task, round), "x"} }
+
+var join = NewOperator("join", func(a, b string) string { return a + b })
+
+func joined(from, to, round int) string {
+	var b strings.Builder
+	for t := from; t < to; t++ {
+		b.WriteString(word(t, round)[0])
+	}
+	return fmt.Sprint([]string{b.String(), strings.Repeat("x", to-from)})
+}
+
+// numbers is a task's input of numbers; its length depends on the task.
+func numbers(task, round int) []int64 {
+	in := make([]int64, (task*7+round)%5)
+	for i := range in {
+		in[i] = int64(task*1000 + round*10 + i)
+	}
+	return in
+}
+
+func fractions(task, round int) []float64 {
+	in := make([]float64, 37)
+	for i := range in {
+		in[i] = 1 / float64(1+task*31+round*7+i)
+	}
+	return in
+}
+
+func partsOf(task, n, round int) [][]int32 {
+	parts := make([][]int32, n)
+	for i := range parts {
+		for k := range (task + i + round) % 4 {
+			parts[i] = append(parts[i], int32(task*10000+i*100+k))
+		}
+	}
+	return parts
+}
+
+func evenParts(task, n, round int) [][]string {
+	parts := make([][]string, n)
+	for i := range parts {
+		parts[i] = []string{fmt.Sprintf("%d>%d.%d ", task, i, round)}
+	}
+	return parts
+}
+
+// rootOf changes from round to round.
+func rootOf(n, round int) int { return (3*round + 1) % n }
+
+func restoreOf[In any](f func(task int) In) Option {
+	return Restore(func(_ context.Context, task int) (In, error) { return f(task), nil })
+}
+
+// takeoverOf reports the results of adopted tasks.
+func takeoverOf[Out any](got func(int, string)) Option {
+	return Takeover(func(task int, out Out) { got(task, fmt.Sprint(out)) })
+}
+
+func samples() []sample {
+	return []sample{
+		{
+			name: "barrier",
+			run: func(ctx context.Context, e Place, _ int, got func(int, string)) error {
+				err := Barrier(ctx, e)
+				got(e.Rank(), "")
+				return err
+			},
+			want: func(int, int, int) string { return "" },
+		},
+		{
+			name: "broadcast",
+			run: func(ctx context.Context, e Place, round int, got func(int, string)) error {
+				root := rootOf(e.Size(), round)
+				var in []int64
+				if e.Rank() == root {
+					in = numbers(5, round)
+				}
+				out, err := Broadcast(ctx, e, root, in, restoreOf(func(int) []int64 { return numbers(5, round) }), takeoverOf[[]int64](got))
+				got(e.Rank(), fmt.Sprint(out))
+				return err
+			},
+			want: func(_, _, round int) string { return fmt.Sprint(numbers(5, round)) },
+		},
+		{
+			name: "broadcast-large",
+			run: func(ctx context.Context, e Place, round int, got func(int, string)) error {
+				root := rootOf(e.Size(), round)
+				large := make([]int64, 40_000)
+				large[39_000] = int64(round)
+				var in []int64
+				if e.Rank() == root {
+					in = large
+				}
+				out, err := Broadcast(ctx, e, root, in, restoreOf(func(int) []int64 { return large }))
+				if err == nil {
+					got(e.Rank(), fmt.Sprint(len(out), out[39_000]))
+				}
+				return err
+			},
+			want:  func(_, _, round int) string { return fmt.Sprint(40_000, round) },
+			quiet: true,
+		},
+		{
+			name: "allreduce",
+			run: func(ctx context.Context, e Place, round int, got func(int, string)) error {
+				out, err := Allreduce(ctx, e, word(e.Rank(), round), join, restoreOf(func(t int) []string { return word(t, round) }), takeoverOf[[]string](got))
+				got(e.Rank(), fmt.Sprint(out))
+				return err
+			},
+			want: func(_, n, round int) string { return joined(0, n, round) },
+		},
+		{
+			name: "allreduce-floats",
+			run: func(ctx context.Context, e Place, round int, got func(int, string)) error {
+				out, err := Allreduce(ctx, e, fractions(e.Rank(), round), Sum[float64](), restoreOf(func(t int) []float64 { return fractions(t, round) }), takeoverOf[[]float64](got))
+				got(e.Rank(), fmt.Sprint(out))
+				return err
+			},
+			want: func(_, n, round int) string { return fmt.Sprint(floatSum(n, round)) },
+		},
+		{
+			name: "reduce",
+			run: func(ctx context.Context, e Place, round int, got func(int, string)) error {
+				root := rootOf(e.Size(), round)
+				out, err := Reduce(ctx, e, root, word(e.Rank(), round), join, restoreOf(func(t int) []string { return word(t, round) }), takeoverOf[[]string](got))
+				if e.Rank() == root || out != nil {
+					got(root, fmt.Sprint(out))
+				}
+				return err
+			},
+			want: func(task, n, round int) string {
+				if task != rootOf(n, round) {
+					return ""
+				}
+				return joined(0, n, round)
+			},
+		},
+		{
+			name: "allgather",
+			run: func(ctx context.Context, e Place, round int, got func(int, string)) error {
+				out, err := Allgather(ctx, e, numbers(e.Rank(), round), restoreOf(func(t int) []int64 { return numbers(t, round) }), takeoverOf[[][]int64](got))
+				got(e.Rank(), fmt.Sprint(out))
+				return err
+			},
+			want: func(_, n, round int) string { return fmt.Sprint(allNumbers(n, round)) },
+		},
+		{
+			name: "gather",
+			run: func(ctx context.Context, e Place, round int, got func(int, string)) error {
+				root := rootOf(e.Size(), round)
+				out, err := Gather(ctx, e, root, numbers(e.Rank(), round), restoreOf(func(t int) []int64 { return numbers(t, round) }), takeoverOf[[][]int64](got))
+				if e.Rank() == root || out != nil {
+					got(root, fmt.Sprint(out))
+				}
+				return err
+			},
+			want: func(task, n, round int) string {
+				if task != rootOf(n, round) {
+					return ""
+				}
+				return fmt.Sprint(allNumbers(n, round))
+			},
+		},
+		{
+			name: "scatter",
+			run: func(ctx context.Context, e Place, round int, got func(int, string)) error {
+				root := rootOf(e.Size(), round)
+				var in [][]int32
+				if e.Rank() == root {
+					in = partsOf(root, e.Size(), round)
+				}
+				out, err := Scatter(ctx, e, root, in, restoreOf(func(t int) [][]int32 { return partsOf(t, e.Size(), round) }), takeoverOf[[]int32](got))
+				got(e.Rank(), fmt.Sprint(out))
+				return err
+			},
+			want: func(task, n, round int) string { return fmt.Sprint(partsOf(rootOf(n, round), n, round)[task]) },
+		},
+		{
+			name: "alltoall",
+			run: func(ctx context.Context, e Place, round int, got func(int, string)) error {
+				out, err := Alltoall(ctx, e, partsOf(e.Rank(), e.Size(), round), restoreOf(func(t int) [][]int32 { return partsOf(t, e.Size(), round) }), takeoverOf[[][]int32](got))
+				got(e.Rank(), fmt.Sprint(out))
+				return err
+			},
+			want: func(task, n, round int) string {
+				all := make([][]int32, n)
+				for t := range all {
+					all[t] = partsOf(t, n, round)[task]
+				}
+				return fmt.Sprint(all)
+			},
+		},
+		{
+			name: "reducescatter",
+			run: func(ctx context.Context, e Place, round int, got func(int, string)) error {
+				out, err := ReduceScatter(ctx, e, evenParts(e.Rank(), e.Size(), round), join, restoreOf(func(t int) [][]string { return evenParts(t, e.Size(), round) }), takeoverOf[[]string](got))
+				got(e.Rank(), fmt.Sprint(out))
+				return err
+			},
+			want: func(task, n, round int) string {
+				var all string
+				for t := range n {
+					all += evenParts(t, n, round)[task][0]
+				}
+				return fmt.Sprint([]string{all})
+			},
+		},
+		{
+			name: "scan",
+			run: func(ctx context.Context, e Place, round int, got func(int, string)) error {
+				out, err := Scan(ctx, e, word(e.Rank(), round), join, restoreOf(func(t int) []string { return word(t, round) }), takeoverOf[[]string](got))
+				got(e.Rank(), fmt.Sprint(out))
+				return err
+			},
+			want: func(task, _, round int) string { return joined(0, task+1, round) },
+		},
+	}
+}
+
+func allNumbers(n, round int) [][]int64 {
+	all := make([][]int64, n)
+	for t := range all {
+		all[t] = numbers(t, round)
+	}
+	return all
+}
+
+var floatSums sync.Map // of {n, round}
+
+// floatSum is the sum as a run without failures has it, bit by bit.
+func floatSum(n, round int) []float64 {
+	if sum, ok := floatSums.Load([2]int{n, round}); ok {
+		return sum.([]float64)
+	}
+	f := foldOf(n)
+	sums := make([][]float64, f.power)
+	for i := range sums {
+		sums[i] = fractions(f.task(i), round)
+		if p, ok := f.partner(f.task(i)); ok {
+			Sum[float64]().Combine(sums[i], sums[i], fractions(p, round))
+		}
+	}
+	for ; len(sums) > 1; sums = sums[:len(sums)/2] {
+		for i := range len(sums) / 2 {
+			sums[i] = sums[2*i]
+			Sum[float64]().Combine(sums[i], sums[2*i], sums[2*i+1])
+		}
+	}
+	floatSums.Store([2]int{n, round}, sums[0])
+	return sums[0]
+}

@@ -1,0 +1,104 @@
+package collective
+
+import (
+	"context"
+	"fmt"
+)
+
+// Scatter returns to each task its part of what the root has given, by task. The
+// parts' lengths may differ. Others than the root may give nil.
+func Scatter[T any](ctx context.Context, w World, root int, parts [][]T, options ...Option) ([]T, error) {
+	s := signature{kind: scattering, root: root, length: noLength, detail: detailOf(typeName[T]())}
+	j, err := newJob[T, [][]T, []T](&s, parts, options)
+	if err != nil {
+		return nil, err
+	}
+	e := w.engine()
+	if err := e.checkRoot(root); err != nil {
+		return nil, err
+	}
+	if e.config.Rank == root {
+		if err := e.checkParts(len(parts)); err != nil {
+			return nil, err
+		}
+	}
+	err = e.do(ctx, s, func(t *task) error {
+		var blocks [][]byte
+		var err error
+		if t.id == root {
+			if blocks, err = j.partBlocks(t); err != nil {
+				return err
+			}
+		}
+		mine, err := deal(t, root, blocks)
+		if err != nil {
+			return err
+		}
+		part, err := j.decode(mine)
+		if err == nil {
+			j.deliver(t, part)
+		}
+		return err
+	})
+	return result(j.out, err)
+}
+
+// checkParts refuses what is not one part for each task.
+func (e *Engine) checkParts(parts int) error {
+	if parts != e.config.Size {
+		return fmt.Errorf("collective: %d parts for %d tasks", parts, e.config.Size)
+	}
+	return nil
+}
+
+// partBlocks returns a task's input, part by part.
+func (j *job[T, In, Out]) partBlocks(t *task) ([][]byte, error) {
+	in, err := j.input(t)
+	if err != nil {
+		return nil, err
+	}
+	parts := any(in).([][]T)
+	if len(parts) != t.n {
+		return nil, &RestoreError{Task: t.id, Call: t.op.number, Err: fmt.Errorf("it has %d parts for %d tasks", len(parts), t.n)}
+	}
+	blocks := make([][]byte, t.n)
+	for i, part := range parts {
+		if blocks[i], err = j.encode(part); err != nil {
+			return nil, err
+		}
+	}
+	return blocks, nil
+}
+
+// deal brings blocks down a binomial tree: a child gets those of its subtree. It
+// returns the task's own.
+func deal(t *task, root int, blocks [][]byte) ([]byte, error) {
+	place := (t.id - root + t.n) % t.n
+	mask := 1
+	for ; mask < t.n; mask *= 2 {
+		if place&mask == 0 {
+			continue
+		}
+		b, err := t.receive((place-mask+root)%t.n, mask)
+		if err != nil {
+			return nil, err
+		}
+		if blocks, err = cutBlocks(b, t.n); err != nil {
+			return nil, err
+		}
+		break
+	}
+	for mask /= 2; mask > 0; mask /= 2 {
+		var b []byte
+		for p := place + mask; p < min(place+2*mask, t.n); p++ {
+			task := (p + root) % t.n
+			b = appendBlock(b, task, blocks[task])
+		}
+		if place+mask < t.n {
+			if err := t.send((place+mask+root)%t.n, mask, b); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return blocks[t.id], nil
+}

@@ -1,0 +1,177 @@
+package collective
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// World is where collectives run: a [*github.com/pleach-go/pleach.World], or a
+// [Place].
+type World interface {
+	engine() *Engine
+}
+
+// Place is a process's place in a world: what a program sees of its engine.
+type Place struct{ at *Engine }
+
+// Place is this process's.
+func (e *Engine) Place() Place { return Place{e} }
+
+// Link carries an engine's messages to the other members.
+type Link interface {
+	// Send sends a message to a member: head and body, one after the other.
+	// Both are kept until they have arrived, and must not be changed. What
+	// was sent arrives exactly once, as long as both are in the view; it waits
+	// while too much is waiting already, and fails if ctx ends or the member is
+	// not there any more.
+	Send(ctx context.Context, to int, head, body []byte) error
+}
+
+// Config is what an engine is made of. The zero value of every limit is a good
+// default.
+type Config struct {
+	// Rank is this process's, of Size processes, each with a task of its own.
+	Rank, Size int
+	Link       Link
+	// View is the number of the first view. All are in it.
+	View uint64
+	// KeepCalls is how many calls this process may be ahead of the slowest:
+	// 256. KeepBytes is how much of what was sent may be kept for takeovers
+	// before calls wait for the slowest: 256 MiB.
+	KeepCalls, KeepBytes int
+}
+
+// Engine is one process's part in all collectives of a world: it numbers calls,
+// carries tasks' messages to whoever owns the receiving task, and lets survivors
+// take over. The package comment says how. Programs get one inside a
+// [*github.com/pleach-go/pleach.World].
+type Engine struct {
+	config Config
+	ctx    context.Context // of what runs beside calls
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+	clerk  clerk
+
+	mu     sync.Mutex
+	view   uint64
+	live   []int // ranks in the view
+	owners []int // by task
+	ops    map[uint64]*op
+	next   uint64 // the number of the next call
+	// returned: this process's own calls before it are over. finished: and the
+	// parts of the tasks that it has taken over. floor: everywhere, as far as is
+	// known here.
+	returned, finished, floor uint64
+	kept                      int // bytes in letters
+	heard                     []status
+	last                      signature // of the last call
+	err                       error     // why nothing goes any more
+	moved                     bell      // rings when floor has risen, or it is all over
+}
+
+// NewEngine makes an engine. [Engine.Close] ends it.
+func NewEngine(c Config) (*Engine, error) {
+	if c.Size < 1 || c.Rank < 0 || c.Rank >= c.Size || c.Link == nil {
+		return nil, fmt.Errorf("collective: rank %d of %d, link %v", c.Rank, c.Size, c.Link)
+	}
+	if c.KeepCalls < 0 || c.KeepBytes < 0 {
+		return nil, fmt.Errorf("collective: KeepCalls %d, KeepBytes %d", c.KeepCalls, c.KeepBytes)
+	}
+	if c.KeepCalls == 0 {
+		c.KeepCalls = 256
+	}
+	if c.KeepBytes == 0 {
+		c.KeepBytes = 256 << 20
+	}
+	e := &Engine{config: c, view: c.View, ops: make(map[uint64]*op), heard: make([]status, c.Size)}
+	for r := range c.Size {
+		e.live = append(e.live, r)
+		e.owners = append(e.owners, r)
+	}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	e.clerk.init(c.Size)
+	e.work.Go(e.serve)
+	return e, nil
+}
+
+func (p Place) engine() *Engine { return p.at }
+
+// Rank is this process's.
+func (p Place) Rank() int { return p.at.config.Rank }
+
+// Size is the number of tasks, which is that of the processes at the start.
+func (p Place) Size() int { return p.at.config.Size }
+
+// Owner is the rank of who does a task's part now: at first the rank of the same
+// number, and a survivor after that one's death.
+func (p Place) Owner(task int) int {
+	p.at.mu.Lock()
+	defer p.at.mu.Unlock()
+	return p.at.owners[task]
+}
+
+// Tasks returns the tasks that this process owns now, its own among them.
+func (p Place) Tasks() []int {
+	p.at.mu.Lock()
+	defer p.at.mu.Unlock()
+	return p.at.ownedBy(p.at.config.Rank)
+}
+
+// Failed returns the ranks that are not in the view any more.
+func (p Place) Failed() []int {
+	p.at.mu.Lock()
+	defer p.at.mu.Unlock()
+	return p.at.failedRanks()
+}
+
+func (e *Engine) failedRanks() (ranks []int) {
+	for r := range e.config.Size {
+		if !slices.Contains(e.live, r) {
+			ranks = append(ranks, r)
+		}
+	}
+	return ranks
+}
+
+// End ends all calls, present and future, with an error: the process is not in
+// the view any more, or the link is closed.
+func (e *Engine) End(cause error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err != nil {
+		return
+	}
+	e.err = fmt.Errorf("collective: rank %d in view %d: %w", e.config.Rank, e.view, cause)
+	for _, o := range e.ops {
+		o.end(e.err)
+	}
+	e.cancel()
+	e.moved.give()
+}
+
+// Close ends the engine, and returns when nothing of it runs any more.
+func (e *Engine) Close() {
+	e.End(ErrClosed)
+	e.work.Wait()
+}
+
+// bell tells any number of goroutines that something has changed. It is guarded
+// by the engine's lock.
+type bell struct{ next chan struct{} }
+
+// wait returns what is closed when it rings next.
+func (b *bell) wait() <-chan struct{} {
+	if b.next == nil {
+		b.next = make(chan struct{})
+	}
+	return b.next
+}
+
+func (b *bell) give() {
+	if b.next != nil {
+		close(b.next)
+		b.next = nil
+	}
+}

@@ -1,0 +1,158 @@
+package courier
+
+import (
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// channel is what a member knows of its exchange with another.
+//
+// Invariants: base <= next <= base+len(queue); segments before base have arrived
+// there; those from base to next are on their way, as far as is known.
+type channel struct {
+	peer        protocol.Rank
+	incarnation uint64 // by the view
+	session     uint64 // 0: not known yet
+	ready       bool   // it is in the courier's list of those with something to send
+
+	out  outgoing
+	in   incoming
+	tell telling
+}
+
+// outgoing is what goes there.
+type outgoing struct {
+	queue  []piece // of numbers base, base+1, …
+	base   uint64
+	next   uint64 // the first that is not on its way
+	bytes  int    // in the queue
+	flying int    // of them, on their way
+	// stuck says that the transport takes nothing for the peer at the moment.
+	stuck bool
+	// askAt is when the peer is asked how far it has come, if nothing is heard
+	// from it, and patience how long that takes.
+	askAt, patience protocol.Time
+}
+
+// piece is a segment, whose memory belongs to the message.
+type piece struct {
+	head, body  []byte // head only in a message's first
+	first, last bool
+	length      uint32
+}
+
+func (p *piece) size() int { return len(p.head) + len(p.body) }
+
+// incoming is what comes from there.
+type incoming struct {
+	next    uint64 // the first segment that is not here
+	message []byte // what has come of the present message
+	within  bool   // there is one
+	length  int    // of it
+	unacked int    // bytes that have come since the peer was told
+	holed   uint64 // the peer was told of a hole before next: its next, plus one
+}
+
+// telling is what the peer is to be told beside segments.
+type telling struct {
+	ack, ask, answer bool
+	echo             uint64 // of the question that is answered
+	ackAt            protocol.Time
+}
+
+func newChannel(peer protocol.Rank, incarnation uint64) *channel {
+	return &channel{
+		peer: peer, incarnation: incarnation,
+		out:  outgoing{askAt: protocol.Never, patience: firstAsk},
+		tell: telling{ackAt: protocol.Never},
+	}
+}
+
+// push cuts a message into segments.
+func (o *outgoing) push(head, body []byte, size int) {
+	length := len(head) + len(body)
+	for first := true; first || len(body) > 0; first = false {
+		p := piece{first: first}
+		room := size
+		if first {
+			p.head, p.length = head, uint32(length)
+			room = max(1, size-len(head))
+		}
+		p.body = body[:min(len(body), room)]
+		body = body[len(p.body):]
+		p.last = len(body) == 0
+		o.queue = append(o.queue, p)
+		o.bytes += p.size()
+	}
+}
+
+// arrived takes in that the peer has everything before a number.
+func (o *outgoing) arrived(now protocol.Time, number uint64) {
+	if number <= o.base || number > o.base+uint64(len(o.queue)) {
+		return
+	}
+	n := int(number - o.base)
+	for i := range o.queue[:n] {
+		o.bytes -= o.queue[i].size()
+		if o.base+uint64(i) < o.next {
+			o.flying -= o.queue[i].size()
+		}
+	}
+	clear(o.queue[:n])
+	o.queue = o.queue[n:]
+	o.base = number
+	o.next = max(o.next, number)
+	o.patience = firstAsk
+	o.expect(now)
+}
+
+// expect sets the time by which the peer should be heard of.
+func (o *outgoing) expect(now protocol.Time) {
+	o.askAt = protocol.Never
+	if o.base < o.next {
+		o.askAt = now + o.patience
+	}
+}
+
+// rewind takes back everything that is on its way: it has been lost.
+func (o *outgoing) rewind() { o.next, o.flying = o.base, 0 }
+
+// sendable reports whether a segment may go now.
+func (o *outgoing) sendable(window int) bool {
+	return !o.stuck && o.next < o.base+uint64(len(o.queue)) && (o.flying == 0 || o.flying < window)
+}
+
+// take takes the next segment in: it must be the one that is due. It returns the
+// message when that was its last.
+func (i *incoming) take(f *frame, limit int) (message []byte, complete bool, err error) {
+	if f.first == i.within {
+		return nil, false, ErrFrame
+	}
+	if f.first {
+		*i = incoming{next: i.next, unacked: i.unacked, within: true, length: int(f.length)}
+	}
+	if len(i.message)+len(f.piece) > i.length || i.length > limit {
+		return nil, false, ErrFrame
+	}
+	i.next++
+	i.unacked += len(f.piece) + headSize
+	i.grow(len(f.piece))
+	i.message = append(i.message, f.piece...)
+	if !f.last {
+		return nil, false, nil
+	}
+	if len(i.message) != i.length {
+		return nil, false, ErrFrame
+	}
+	message, i.message, i.within = i.message, nil, false
+	return message, true, nil
+}
+
+// grow makes room as bytes come: not at once for all that were announced.
+func (i *incoming) grow(n int) {
+	if len(i.message)+n <= cap(i.message) {
+		return
+	}
+	bigger := make([]byte, len(i.message), min(i.length, max(4*cap(i.message), len(i.message)+n)))
+	copy(bigger, i.message)
+	i.message = bigger
+}

@@ -1,0 +1,153 @@
+package courier
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/pleach-go/pleach/membership"
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// Courier is one member's part.
+type Courier struct {
+	config   Config
+	view     uint64
+	channels []*channel // by rank; nil: not in the view
+	former   []uint64   // by rank: the last session that is void
+	ready    []*channel // those that may have something to send
+	inbox    []Message
+	due      protocol.Time
+	last     *channel // that the frame handed out last is for
+	sent     kind     // and what it was
+	buffer   []byte
+}
+
+// Message is what another member has sent: head and body, one after the other. Its
+// memory is the receiver's.
+type Message struct {
+	From protocol.Rank
+	Data []byte
+}
+
+// ErrBusy says that too much is waiting for a member already.
+var ErrBusy = errors.New("courier: too much is waiting to be sent")
+
+// GoneError says that a member cannot be sent to, because it is not in the view.
+type GoneError struct {
+	Rank protocol.Rank
+	View uint64
+}
+
+func (e *GoneError) Error() string {
+	return fmt.Sprintf("courier: rank %d is not in view %d", e.Rank, e.View)
+}
+
+// New makes a courier, who knows nobody yet: see [Courier.Install].
+func New(c Config) (*Courier, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	return &Courier{config: c, due: protocol.Never}, nil
+}
+
+// Install says who is there now. Channels to those who are not, or not as the
+// same incarnation, end with all that is in them.
+func (c *Courier) Install(_ protocol.Time, v *membership.View) {
+	c.view = v.Number
+	for int(v.Slots) > len(c.channels) {
+		c.channels = append(c.channels, nil)
+		c.former = append(c.former, 0)
+	}
+	for r, ch := range c.channels {
+		m, ok := v.Member(protocol.Rank(r))
+		if ch != nil && (!ok || m.Incarnation != ch.incarnation) {
+			c.former[r] = max(c.former[r], ch.session)
+			ch.out = outgoing{askAt: protocol.Never}
+			ch.tell = telling{ackAt: protocol.Never}
+			c.channels[r], ch = nil, nil
+		}
+		if ok && ch == nil && protocol.Rank(r) != c.config.Rank {
+			c.channels[r] = newChannel(protocol.Rank(r), m.Incarnation)
+		}
+	}
+}
+
+// channel returns the channel to a member, or nil.
+func (c *Courier) channel(r protocol.Rank) *channel {
+	if r < 0 || int(r) >= len(c.channels) {
+		return nil
+	}
+	return c.channels[r]
+}
+
+// Send sends a message: head and body, one after the other. Both are kept until
+// they have arrived, and must not be changed. It fails with [ErrBusy], or with a
+// [*GoneError].
+func (c *Courier) Send(to protocol.Rank, head, body []byte) error {
+	ch := c.channel(to)
+	n := len(head) + len(body)
+	switch {
+	case ch == nil:
+		return &GoneError{to, c.view}
+	case n > c.config.MaxMessage:
+		return fmt.Errorf("courier: %d bytes are too long: %d at most", n, c.config.MaxMessage)
+	case len(ch.out.queue) > 0 && ch.out.bytes+n > c.config.QueueBytes:
+		return ErrBusy
+	}
+	ch.out.push(head, body, c.config.SegmentSize)
+	c.wake(ch)
+	return nil
+}
+
+// Deliver returns the next message that has come.
+func (c *Courier) Deliver() (Message, bool) {
+	if len(c.inbox) == 0 {
+		return Message{}, false
+	}
+	m := c.inbox[0]
+	c.inbox[0] = Message{}
+	if c.inbox = c.inbox[1:]; len(c.inbox) == 0 {
+		c.inbox = nil
+	}
+	return m, true
+}
+
+// Idle reports whether everything that was sent has arrived.
+func (c *Courier) Idle() bool {
+	for _, ch := range c.channels {
+		if ch != nil && len(ch.out.queue) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// wake sees to it that a channel is asked for frames.
+func (c *Courier) wake(ch *channel) {
+	if !ch.ready {
+		ch.ready = true
+		c.ready = append(c.ready, ch)
+	}
+}
+
+// Up says that there is a connection to a peer. What was sent before may have been
+// lost, so it is asked.
+func (c *Courier) Up(_ protocol.Time, peer protocol.Rank) {
+	if ch := c.channel(peer); ch != nil {
+		ch.out.stuck = false
+		ch.tell.ask = ch.out.base < ch.out.next
+		c.wake(ch)
+	}
+}
+
+// Down says that there is no connection any more. Who asks next finds out whether
+// there is one again.
+func (c *Courier) Down(protocol.Time, protocol.Rank) {}
+
+// Room says that a peer can be sent to again.
+func (c *Courier) Room(_ protocol.Time, peer protocol.Rank) {
+	if ch := c.channel(peer); ch != nil {
+		ch.out.stuck = false
+		c.wake(ch)
+	}
+}

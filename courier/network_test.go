@@ -1,0 +1,395 @@
+package courier
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/pleach-go/pleach/membership"
+	"github.com/pleach-go/pleach/protocol"
+)
+
+var seedFlag = flag.Uint64("seed", 0, "run only this seed")
+
+// network drives couriers over links that are as bad as the numbers say.
+type network struct {
+	t        *testing.T
+	rng      *rand.Rand
+	now      protocol.Time
+	couriers []*Courier
+	flying   []flight
+	down     map[[2]protocol.Rank]bool
+	// chances, in percent
+	drop, duplicate, delay, full, breaks int
+	frames                               int
+}
+
+type flight struct {
+	at       protocol.Time
+	from, to protocol.Rank
+	bytes    []byte
+}
+
+func view(number uint64, incarnations ...uint64) *membership.View {
+	v := &membership.View{Number: number, Slots: protocol.Rank(len(incarnations))}
+	for r, i := range incarnations {
+		if i > 0 {
+			v.Members = append(v.Members, membership.Member{Rank: protocol.Rank(r), Incarnation: i})
+		}
+	}
+	return v
+}
+
+func newNetwork(t *testing.T, seed uint64, size int, c Config) *network {
+	n := &network{t: t, rng: rand.New(rand.NewPCG(seed, 1)), down: make(map[[2]protocol.Rank]bool)}
+	ones := make([]uint64, size)
+	for r := range ones {
+		ones[r] = 1
+	}
+	for r := range size {
+		c.Rank, c.Session = protocol.Rank(r), uint64(1000+r)
+		courier, err := New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		courier.Install(0, view(1, ones...))
+		n.couriers = append(n.couriers, courier)
+	}
+	return n
+}
+
+func (n *network) percent(p int) bool { return n.rng.IntN(100) < p }
+
+// step lets everybody send, and then the next frame arrive.
+func (n *network) step() {
+	for r, c := range n.couriers {
+		n.sendAll(protocol.Rank(r), c)
+	}
+	if n.percent(n.breaks) {
+		n.breakOne()
+	}
+	n.arrive()
+}
+
+func (n *network) sendAll(r protocol.Rank, c *Courier) {
+	for {
+		to, frame, ok := c.Next(n.now)
+		if !ok {
+			return
+		}
+		n.frames++
+		switch {
+		case n.down[pair(r, to)]:
+			c.Unsent(n.now, false)
+		case n.percent(n.full):
+			c.Unsent(n.now, true)
+			c.Room(n.now, to)
+		case n.percent(n.drop):
+		default:
+			n.fly(r, to, frame)
+			if n.percent(n.duplicate) {
+				n.fly(r, to, frame)
+			}
+		}
+	}
+}
+
+func (n *network) fly(from, to protocol.Rank, frame []byte) {
+	at := n.now + 1
+	if n.percent(n.delay) {
+		at += protocol.Time(n.rng.IntN(int(5 * millisecond)))
+	}
+	n.flying = append(n.flying, flight{at, from, to, bytes.Clone(frame)})
+}
+
+func pair(a, b protocol.Rank) [2]protocol.Rank { return [2]protocol.Rank{min(a, b), max(a, b)} }
+
+// breakOne ends a connection with what is on it, or brings it back.
+func (n *network) breakOne() {
+	a, b := protocol.Rank(n.rng.IntN(len(n.couriers))), protocol.Rank(n.rng.IntN(len(n.couriers)))
+	if a == b {
+		return
+	}
+	p := pair(a, b)
+	if n.down[p] = !n.down[p]; n.down[p] {
+		kept := n.flying[:0]
+		for _, f := range n.flying {
+			if pair(f.from, f.to) != p {
+				kept = append(kept, f)
+			}
+		}
+		n.flying = kept
+		n.couriers[a].Down(n.now, b)
+		n.couriers[b].Down(n.now, a)
+		return
+	}
+	n.couriers[a].Up(n.now, b)
+	n.couriers[b].Up(n.now, a)
+}
+
+// arrive lets the earliest frame arrive, or time pass until something is due.
+func (n *network) arrive() {
+	first := -1
+	for i, f := range n.flying {
+		if first < 0 || f.at < n.flying[first].at {
+			first = i
+		}
+	}
+	due := protocol.Never
+	for _, c := range n.couriers {
+		due = min(due, c.Deadline())
+	}
+	if first < 0 || n.flying[first].at > due {
+		if due != protocol.Never {
+			n.now = max(n.now, due)
+		}
+		return
+	}
+	f := n.flying[first]
+	n.flying = append(n.flying[:first], n.flying[first+1:]...)
+	n.now = max(n.now, f.at)
+	if err := n.couriers[f.to].Receive(n.now, f.from, f.bytes); err != nil {
+		n.t.Fatalf("rank %d refused a frame of rank %d: %v", f.to, f.from, err)
+	}
+}
+
+// content is a message's, by who sends it to whom and which it is.
+func content(from, to protocol.Rank, number, size int) (head, body []byte) {
+	head = binary.BigEndian.AppendUint32(nil, uint32(from)<<16|uint32(to))
+	head = binary.BigEndian.AppendUint32(head, uint32(number))
+	body = make([]byte, size)
+	for i := range body {
+		body[i] = byte(i + number)
+	}
+	return head, body
+}
+
+func replay(t *testing.T, seed uint64) {
+	if t.Failed() {
+		t.Logf("replay: go test ./courier -run '^%s$' -seed %d", t.Name(), seed)
+	}
+}
+
+// Everything arrives exactly once and in order, whatever the network does.
+func TestEverythingArrivesOnceInOrder(t *testing.T) {
+	for seed := uint64(1); seed <= 80 && !t.Failed(); seed++ {
+		if *seedFlag != 0 {
+			seed = *seedFlag
+		}
+		func() {
+			defer replay(t, seed)
+			rng := rand.New(rand.NewPCG(seed, 2))
+			n := newNetwork(t, seed, 2+rng.IntN(3), Config{SegmentSize: 64 << rng.IntN(4), WindowBytes: 512 << rng.IntN(4), QueueBytes: 8192})
+			n.drop, n.duplicate, n.delay = rng.IntN(20), rng.IntN(20), rng.IntN(100)
+			n.full, n.breaks = rng.IntN(20), rng.IntN(2)
+			exchange(n, rng, 20)
+		}()
+		if *seedFlag != 0 {
+			break
+		}
+	}
+}
+
+// exchange lets everybody send messages to everybody, and checks what arrives.
+func exchange(n *network, rng *rand.Rand, messages int) {
+	size := len(n.couriers)
+	sent, got := make([]int, size*size), make([]int, size*size)
+	for steps := 0; ; steps++ {
+		if steps > 300_000 {
+			n.t.Fatalf("not over after %d steps: sent %v, got %v", steps, sent, got)
+		}
+		if steps > 100_000 {
+			n.drop, n.full, n.breaks = 0, 0, 0
+			for p := range n.down {
+				delete(n.down, p)
+			}
+		}
+		left := false
+		for i := range sent {
+			from, to := protocol.Rank(i/size), protocol.Rank(i%size)
+			if from == to {
+				continue
+			}
+			left = left || got[i] < messages
+			if sent[i] == messages || !n.percent(10) {
+				continue
+			}
+			head, body := content(from, to, sent[i], rng.IntN(3)*rng.IntN(2000))
+			switch err := n.couriers[from].Send(to, head, body); {
+			case err == nil:
+				sent[i]++
+			case !errors.Is(err, ErrBusy):
+				n.t.Fatal(err)
+			}
+		}
+		if !left {
+			break
+		}
+		n.step()
+		collect(n, got)
+	}
+	for range 1000 { // the last acknowledgments
+		n.drop, n.full, n.breaks = 0, 0, 0
+		clear(n.down)
+		n.step()
+	}
+	for r, c := range n.couriers {
+		if !c.Idle() {
+			n.t.Fatalf("rank %d does not know that all has arrived", r)
+		}
+	}
+}
+
+func collect(n *network, got []int) {
+	for r, c := range n.couriers {
+		for {
+			m, ok := c.Deliver()
+			if !ok {
+				break
+			}
+			i := int(m.From)*len(n.couriers) + r
+			head, body := content(m.From, protocol.Rank(r), got[i], len(m.Data)-8)
+			if !bytes.Equal(m.Data, append(head, body...)) {
+				n.t.Fatalf("rank %d got from %d, in place of its message %d: %x", r, m.From, got[i], m.Data[:8])
+			}
+			got[i]++
+		}
+	}
+}
+
+// A network that loses nothing is sent nothing twice.
+func TestNothingIsSentTwiceWithoutNeed(t *testing.T) {
+	n := newNetwork(t, 1, 2, Config{})
+	_, body := content(0, 1, 0, 8<<20)
+	if err := n.couriers[0].Send(1, make([]byte, 8), body); err != nil {
+		t.Fatal(err)
+	}
+	for steps := 0; !n.couriers[0].Idle(); steps++ {
+		if steps > 10_000 {
+			t.Fatal("not over")
+		}
+		n.step()
+	}
+	// 129 segments, and an acknowledgment for each quarter of a window.
+	if most := 129 + 8 + 2; n.frames > most {
+		t.Errorf("%d frames, %d are enough", n.frames, most)
+	}
+	if m, ok := n.couriers[1].Deliver(); !ok || !bytes.Equal(m.Data[8:], body) {
+		t.Error("the message is not what was sent")
+	}
+}
+
+func TestGoneAndBusy(t *testing.T) {
+	n := newNetwork(t, 1, 3, Config{QueueBytes: 100})
+	c := n.couriers[0]
+	if err := c.Send(1, nil, make([]byte, 1000)); err != nil {
+		t.Errorf("an empty queue takes any message: %v", err)
+	}
+	if err := c.Send(1, nil, []byte{1}); !errors.Is(err, ErrBusy) {
+		t.Errorf("a full queue: %v", err)
+	}
+	c.Install(0, view(2, 1, 0, 1))
+	var gone *GoneError
+	if err := c.Send(1, nil, nil); !errors.As(err, &gone) || gone.Rank != 1 || gone.View != 2 {
+		t.Errorf("one who is gone: %v", err)
+	}
+	if !c.Idle() {
+		t.Error("what was for one who is gone still waits")
+	}
+	n.step()
+}
+
+// A new incarnation starts anew: frames of and for the old one are void.
+func TestNewIncarnationStartsAnew(t *testing.T) {
+	n := newNetwork(t, 1, 2, Config{})
+	send := func(from, to protocol.Rank, text string) {
+		t.Helper()
+		if err := n.couriers[from].Send(to, nil, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(0, 1, "one")
+	send(1, 0, "two")
+	for range 20 {
+		n.step()
+	}
+	old := n.couriers[1]
+	send(1, 0, "late")
+	_, late, _ := old.Next(n.now)
+	late = bytes.Clone(late)
+
+	next, err := New(Config{Rank: 1, Session: 5000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.couriers[1] = next
+	next.Install(n.now, view(2, 1, 2))
+	n.couriers[0].Install(n.now, view(2, 1, 2))
+	n.couriers[0].Deliver()
+	if err := n.couriers[0].Receive(n.now, 1, late); err != nil {
+		t.Fatal(err)
+	}
+	send(0, 1, "three")
+	send(1, 0, "four")
+	for range 40 {
+		n.step()
+	}
+	for r, want := range []string{"four", "three"} {
+		if m, ok := n.couriers[r].Deliver(); !ok || string(m.Data) != want {
+			t.Errorf("rank %d got %q, want %q", r, m.Data, want)
+		}
+		if m, ok := n.couriers[r].Deliver(); ok {
+			t.Errorf("rank %d got %q too", r, m.Data)
+		}
+	}
+}
+
+func FuzzReceive(f *testing.F) {
+	head := (&frame{kind: segment, first: true, last: true, length: 3, from: 7}).appendHead(nil)
+	f.Add(append(head, "abc"...), (&frame{kind: ask, from: 7, to: 1000, number: 5}).appendHead(nil))
+	f.Add((&frame{kind: answer, from: 7, to: 1000, next: 1, number: 5}).appendHead(nil), []byte{Mark})
+	f.Fuzz(func(t *testing.T, a, b []byte) {
+		c, _ := New(Config{Rank: 0, Session: 1000, MaxMessage: 1 << 10})
+		c.Install(0, view(1, 1, 1))
+		_ = c.Send(1, []byte("x"), make([]byte, 200))
+		for i, bytes := range [][]byte{a, b, a} {
+			_, _, _ = c.Next(protocol.Time(i))
+			if err := c.Receive(protocol.Time(i), 1, bytes); err != nil && !errors.Is(err, ErrFrame) {
+				t.Fatal(err)
+			}
+			for {
+				m, ok := c.Deliver()
+				if !ok {
+					break
+				}
+				if len(m.Data) > len(a)+len(b)+len(a) {
+					t.Fatalf("%d bytes from nowhere", len(m.Data))
+				}
+			}
+		}
+	})
+}
+
+func ExampleCourier() {
+	a, _ := New(Config{Rank: 0, Session: 1})
+	b, _ := New(Config{Rank: 1, Session: 1})
+	two := &membership.View{Number: 1, Slots: 2, Members: []membership.Member{{Rank: 0}, {Rank: 1}}}
+	a.Install(0, two)
+	b.Install(0, two)
+	_ = a.Send(1, []byte("hello, "), []byte("neighbor"))
+	for {
+		to, frame, ok := a.Next(1)
+		if !ok {
+			break
+		}
+		_ = b.Receive(1, 0, frame)
+		_ = to
+	}
+	m, _ := b.Deliver()
+	fmt.Printf("%s\n", m.Data)
+	// Output: hello, neighbor
+}

@@ -1,0 +1,113 @@
+//go:build unix
+
+package bench
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMain is also a member, if [Stabilize] starts this program as one.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[0] == "survivor" {
+		run := PleachSurvivor
+		if os.Args[1] == "deaf" {
+			run = deaf
+		}
+		if err := ServeSurvivor(os.Args[2], run); err != nil {
+			println(err.Error())
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// deaf sees everybody again and again, whoever is killed.
+func deaf(ctx context.Context, s *Survivor) error {
+	s.Ready()
+	for ctx.Err() == nil {
+		s.Sees(1, nil)
+		time.Sleep(5 * time.Millisecond)
+	}
+	return nil
+}
+
+func TestStabilize(t *testing.T) {
+	for _, coordinator := range []bool{false, true} {
+		done := 0
+		c := Stabilization{
+			System: "pleach", Members: 5, Kills: 3, Coordinator: coordinator, Seed: 7,
+			Command: []string{"survivor", "pleach"}, Progress: func(n int) { done = n },
+		}
+		r, err := Stabilize(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The dead leave, and come back.
+		if r.Kills != 3 || r.Complete != 3 || done != 3 || r.Views < 6 || r.Coordinator != coordinator {
+			t.Errorf("%+v, %d done", r, done)
+		}
+		if r.P50 <= 0 || r.P99 < r.P50 || r.Max < r.P99 || r.DetectionP50 <= 0 || r.StabilizationP50 <= 0 || r.StabilizationP99 > r.Max {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// Who never notices is not waited for for ever, and has no times.
+func TestStabilizeIncomplete(t *testing.T) {
+	r, err := Stabilize(t.Context(), Stabilization{
+		Members: 3, Kills: 2, Limit: 50 * time.Millisecond, Command: []string{"survivor", "deaf"},
+	})
+	if err != nil || r.Kills != 2 || r.Complete != 0 || r.Max != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// What was measured before the end of the context is returned with it.
+func TestStabilizeEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := Stabilize(ctx, Stabilization{
+		Members: 3, Kills: 1000, Command: []string{"survivor", "pleach"}, Progress: func(n int) {
+			if n == 2 {
+				cancel()
+			}
+		},
+	})
+	if err == nil || ctx.Err() == nil || r.Kills != 2 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestStabilizationCheck(t *testing.T) {
+	for _, c := range []struct {
+		members, kills int
+		want           string
+	}{{2, 1, "--members 2"}, {maxSurvivors + 1, 1, "--members"}, {3, 0, "--kills 0"}} {
+		err := (&Stabilization{Members: c.members, Kills: c.kills}).Check()
+		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%d members, %d kills: %v", c.members, c.kills, err)
+		}
+	}
+}
+
+// Times are counted from the kill, of complete ones only.
+func TestStabilizationResult(t *testing.T) {
+	ms := func(n uint64) uint64 { return n * 1e6 }
+	r := (&Stabilization{}).result([]kill{
+		{ms(100), ms(102), ms(110)},
+		{ms(200), ms(203), 0}, // too late
+		{ms(300), ms(301), ms(330)},
+		{ms(400), 0, ms(402)}, // nobody has told of a suspicion
+	})
+	want := StabilizationResult{
+		Kills: 4, Complete: 3, P50: 10, P99: 30, Max: 30,
+		DetectionP50: 1, StabilizationP50: 8, StabilizationP99: 29,
+	}
+	if r != want {
+		t.Errorf("got %+v, want %+v", r, want)
+	}
+}

@@ -1,0 +1,182 @@
+package pleach_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/transport"
+	"github.com/pleach-go/pleach/transport/fault"
+	"github.com/pleach-go/pleach/transport/tcp"
+)
+
+// newWorlds makes the processes of a job, all in this one, over loopback.
+func newWorlds(t *testing.T, size int, wrap func(protocol.Rank, transport.Transport) transport.Transport) []*pleach.World {
+	t.Helper()
+	listeners, addresses := make([]net.Listener, size), make([]string, size)
+	for r := range listeners {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		listeners[r], addresses[r] = l, l.Addr().String()
+	}
+	worlds := make([]*pleach.World, size)
+	for r := range worlds {
+		inner, err := tcp.New(tcp.Config{Group: "job", Rank: protocol.Rank(r), Addresses: addresses, Listener: listeners[r], Open: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := pleach.NewWorld(t.Context(), pleach.Config{
+			Group: "job", Addresses: addresses, Rank: r, Transport: wrap(protocol.Rank(r), inner),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		worlds[r] = w
+		t.Cleanup(func() { _ = w.Close() })
+	}
+	return worlds
+}
+
+func unchanged(_ protocol.Rank, t transport.Transport) transport.Transport { return t }
+
+// inAll runs a program as every process.
+func inAll(worlds []*pleach.World, program func(w *pleach.World) error) []error {
+	errs := make([]error, len(worlds))
+	var all sync.WaitGroup
+	for r, w := range worlds {
+		all.Go(func() { errs[r] = program(w) })
+	}
+	all.Wait()
+	return errs
+}
+
+// iterate is a job of many allreduces and broadcasts: each result is checked.
+func iterate(ctx context.Context, w *pleach.World, rounds, length int, before func(round int)) error {
+	input := func(task, round int) []int64 {
+		in := make([]int64, length)
+		for i := range in {
+			in[i] = int64(task*round + i)
+		}
+		return in
+	}
+	n := int64(w.Size())
+	for round := range rounds {
+		before(round)
+		sum, err := collective.Allreduce(ctx, w, input(w.Rank(), round), collective.Sum[int64](),
+			collective.Restore(func(_ context.Context, task int) ([]int64, error) { return input(task, round), nil }))
+		if err != nil {
+			return err
+		}
+		for i, got := range sum {
+			if want := n*(n-1)/2*int64(round) + n*int64(i); got != want {
+				return fmt.Errorf("rank %d, round %d: element %d is %d, want %d", w.Rank(), round, i, got, want)
+			}
+		}
+		root := round % w.Size()
+		all, err := collective.Broadcast(ctx, w, root, input(root, round),
+			collective.Restore(func(context.Context, int) ([]int64, error) { return input(root, round), nil }))
+		if err != nil {
+			return err
+		}
+		if !slices.Equal(all, input(root, round)) {
+			return fmt.Errorf("rank %d, round %d: the broadcast of root %d differs", w.Rank(), round, root)
+		}
+	}
+	return nil
+}
+
+func TestWorld(t *testing.T) {
+	worlds := newWorlds(t, 5, unchanged)
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	for r, err := range inAll(worlds, func(w *pleach.World) error {
+		if err := iterate(ctx, w, 10, 1000, func(int) {}); err != nil {
+			return err
+		}
+		if err := iterate(ctx, w, 2, 700_000, func(int) {}); err != nil { // 5.6 MB
+			return err
+		}
+		return w.Finish(ctx)
+	}) {
+		if err != nil {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+}
+
+func TestWorldOnABadNetwork(t *testing.T) {
+	bad := fault.New(1, fault.Config{})
+	worlds := newWorlds(t, 5, bad.Wrap)
+	script, err := fault.Parse(`
+		drop 5%
+		duplicate 5%
+		reorder 5% within 3ms
+		at 50ms  reset 2
+		at 100ms freeze 3
+		at 300ms thaw 3
+		at 350ms reset 4`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	var ran sync.WaitGroup
+	defer ran.Wait()
+	ran.Go(func() { _ = bad.Run(ctx, script) })
+	for r, err := range inAll(worlds, func(w *pleach.World) error { return iterate(ctx, w, 20, 20_000, func(int) {}) }) {
+		if err != nil {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+	cancel()
+}
+
+// Processes die at random moments; all others get the right results, down to the
+// last.
+func TestWorldOutlivesItsProcesses(t *testing.T) {
+	const size, rounds = 6, 30
+	worlds := newWorlds(t, size, unchanged)
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	defer cancel()
+	seed := uint64(time.Now().UnixNano())
+	rng := rand.New(rand.NewPCG(seed, 0))
+	dies := make([]int, size) // at which round
+	for i, r := range rng.Perm(size)[:size-1] {
+		dies[r] = 1 + 5*i
+	}
+	errs := inAll(worlds, func(w *pleach.World) error {
+		return iterate(ctx, w, rounds, 100, func(round int) {
+			if at := dies[w.Rank()]; at > 0 && round == at {
+				_ = w.Close()
+			}
+		})
+	})
+	for r, err := range errs {
+		if died := dies[r] > 0; died != (err != nil) || died && !errors.Is(err, pleach.ErrClosed) {
+			t.Errorf("rank %d, which dies in round %d: %v", r, dies[r], err)
+		}
+	}
+	if t.Failed() {
+		t.Logf("seed %d: %v", seed, dies)
+	}
+}
+
+func TestWorldRefuses(t *testing.T) {
+	for _, c := range []pleach.Config{{Fixed: true}, {Found: true}, {Seeds: []string{"x:1"}}} {
+		if w, err := pleach.NewWorld(t.Context(), c); err == nil {
+			t.Errorf("a world of %+v", c)
+			_ = w.Close()
+		}
+	}
+}
