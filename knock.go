@@ -93,7 +93,10 @@ func (g *Group) answerGuests() {
 
 func refusal(err error) []byte {
 	kind := answerNo
-	if errors.Is(err, membership.ErrTimeout) || errors.Is(err, membership.ErrFull) {
+	// Whoever is out of the group itself says nothing about it: another may
+	// know better.
+	var evicted *membership.EvictedError
+	if errors.Is(err, membership.ErrTimeout) || errors.Is(err, membership.ErrFull) || errors.Is(err, membership.ErrLeft) || errors.As(err, &evicted) {
 		kind = answerLater
 	}
 	return append([]byte{kind}, err.Error()...)

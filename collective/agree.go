@@ -19,7 +19,7 @@ import (
 func Agree(ctx context.Context, w World, value uint64) (uint64, error) {
 	s := signature{kind: agreeing, root: noRoot, length: noLength}
 	var agreed uint64
-	err := w.engine().do(ctx, s, func(t *task) (err error) {
+	err := w.place().do(ctx, s, func(t *task) (err error) {
 		if t.own() {
 			agreed, err = t.agree(value)
 		}

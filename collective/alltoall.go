@@ -14,10 +14,10 @@ func Alltoall[T any](ctx context.Context, w World, parts [][]T, options ...Optio
 	if err != nil {
 		return nil, err
 	}
-	if err := w.engine().checkParts(len(parts)); err != nil {
+	if err := w.place().checkParts(len(parts)); err != nil {
 		return nil, err
 	}
-	err = w.engine().do(ctx, s, func(t *task) error {
+	err = w.place().do(ctx, s, func(t *task) error {
 		all, err := swap(t, j)
 		if err == nil {
 			j.deliver(t, all)
@@ -35,10 +35,10 @@ func ReduceScatter[T any](ctx context.Context, w World, parts [][]T, op Operator
 	if err != nil {
 		return nil, err
 	}
-	if err := w.engine().checkParts(len(parts)); err != nil {
+	if err := w.place().checkParts(len(parts)); err != nil {
 		return nil, err
 	}
-	err = w.engine().do(ctx, s, func(t *task) error {
+	err = w.place().do(ctx, s, func(t *task) error {
 		all, err := swap(t, j)
 		if err != nil {
 			return err
@@ -56,7 +56,8 @@ func ReduceScatter[T any](ctx context.Context, w World, parts [][]T, op Operator
 	return result(j.out, err)
 }
 
-// swap exchanges parts with every task, one in each round.
+// swap exchanges parts with every task. Those of one round do not wait for those of
+// the one before, but go out in that order.
 func swap[T, In, Out any](t *task, j *job[T, In, Out]) ([][]T, error) {
 	blocks, err := j.partBlocks(t)
 	if err != nil {
@@ -67,12 +68,16 @@ func swap[T, In, Out any](t *task, j *job[T, In, Out]) ([][]T, error) {
 		return nil, err
 	}
 	for round := range rounds(t.n) {
+		if partner := opponent(t.id, round, t.n); partner != t.id {
+			if err := t.send(partner, round, blocks[partner]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for round := range rounds(t.n) {
 		partner := opponent(t.id, round, t.n)
 		if partner == t.id {
 			continue
-		}
-		if err := t.send(partner, round, blocks[partner]); err != nil {
-			return nil, err
 		}
 		b, err := t.receive(partner, round)
 		if err != nil {

@@ -9,7 +9,7 @@ func Barrier(ctx context.Context, w World, options ...Option) error {
 	if _, err := newJob[byte, []byte, []byte](&s, nil, options); err != nil {
 		return err
 	}
-	return w.engine().do(ctx, s, disseminate)
+	return w.place().do(ctx, s, disseminate)
 }
 
 // disseminate tells twice as many tasks in each step, until each has heard of all

@@ -14,10 +14,10 @@ func Broadcast[T any](ctx context.Context, w World, root int, in []T, options ..
 	if err != nil {
 		return nil, err
 	}
-	if err := w.engine().checkRoot(root); err != nil {
+	if err := w.place().checkRoot(root); err != nil {
 		return nil, err
 	}
-	err = w.engine().do(ctx, s, func(t *task) error {
+	err = w.place().do(ctx, s, func(t *task) error {
 		if t.id != root {
 			return j.receiveBroadcast(t, root)
 		}
@@ -61,16 +61,12 @@ func result[Out any](out Out, err error) (Out, error) {
 }
 
 // checkRoot refuses a root that is no task.
-func (e *Engine) checkRoot(root int) error {
-	if root < 0 || root >= e.config.Size {
-		return fmt.Errorf("collective: root %d: choose 0 to %d", root, e.config.Size-1)
+func (p Place) checkRoot(root int) error {
+	if root < 0 || root >= p.Size() {
+		return fmt.Errorf("collective: root %d: choose 0 to %d", root, p.Size()-1)
 	}
 	return nil
 }
-
-// pipeline is the longest piece that is passed on as a whole: the next piece
-// comes while it is.
-const pipeline = 256 << 10
 
 // spread sends bytes down a binomial tree, in pieces. The first says how long
 // they are. It returns them, in memory that is the task's alone.

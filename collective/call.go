@@ -8,8 +8,9 @@ import (
 
 // do makes a call: it does the part of this process's own task, and waits until
 // those of the tasks that it has taken over are done too.
-func (e *Engine) do(ctx context.Context, s signature, run func(*task) error) error {
-	o, err := e.begin(ctx, s, run)
+func (p Place) do(ctx context.Context, s signature, run func(*task) error) error {
+	e := p.at
+	o, err := p.begin(ctx, s, run)
 	if err != nil {
 		return err
 	}
@@ -18,14 +19,18 @@ func (e *Engine) do(ctx context.Context, s signature, run func(*task) error) err
 }
 
 // begin numbers the call, and waits if this process is too far ahead.
-func (e *Engine) begin(ctx context.Context, s signature, run func(*task) error) (*op, error) {
+func (p Place) begin(ctx context.Context, s signature, run func(*task) error) (*op, error) {
+	e := p.at
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.err != nil {
 		return nil, e.err
 	}
-	o := e.at(e.next)
-	e.next++
+	number, err := p.take()
+	if err != nil {
+		return nil, err
+	}
+	o := e.at(number)
 	e.last = s
 	for e.ahead(o.number) {
 		e.clerk.askAll()

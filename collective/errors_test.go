@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -231,4 +232,34 @@ func FuzzBlocks(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Calls that are reserved in the same order may be made in any, beside each other.
+func TestReserve(t *testing.T) {
+	n := newNetwork(t, 5, 1)
+	defer n.close()
+	ctx := soon(t)
+	for r, err := range n.each(func(w Place) error {
+		calls := []Place{Reserve(w), Reserve(w), Reserve(w)}
+		sums, errs := make([][]int, 3), make([]error, 3)
+		var all sync.WaitGroup
+		for i := range calls {
+			i = (i + w.Rank()) % 3
+			all.Go(func() { sums[i], errs[i] = Allreduce(ctx, calls[i], []int{i}, Sum[int]()) })
+		}
+		all.Wait()
+		for i, sum := range sums {
+			if errs[i] != nil || sum[0] != 5*i {
+				return fmt.Errorf("call %d: %v, %w", i, sum, errs[i])
+			}
+		}
+		if Barrier(ctx, calls[0]) == nil {
+			return errors.New("a reserved call was made twice")
+		}
+		return Barrier(ctx, w)
+	}) {
+		if err != nil {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
 }

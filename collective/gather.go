@@ -14,10 +14,10 @@ func Gather[T any](ctx context.Context, w World, root int, in []T, options ...Op
 	if err != nil {
 		return nil, err
 	}
-	if err := w.engine().checkRoot(root); err != nil {
+	if err := w.place().checkRoot(root); err != nil {
 		return nil, err
 	}
-	err = w.engine().do(ctx, s, func(t *task) error {
+	err = w.place().do(ctx, s, func(t *task) error {
 		b, err := j.ownBlock(t)
 		if err != nil {
 			return err
@@ -91,7 +91,7 @@ func Allgather[T any](ctx context.Context, w World, in []T, options ...Option) (
 	if err != nil {
 		return nil, err
 	}
-	err = w.engine().do(ctx, s, func(t *task) error {
+	err = w.place().do(ctx, s, func(t *task) error {
 		b, err := j.ownBlock(t)
 		if err != nil {
 			return err

@@ -1,6 +1,9 @@
 package collective
 
-import "context"
+import (
+	"context"
+	"reflect"
+)
 
 // Reduce combines all tasks' elements, in the order of tasks, and returns the
 // result to the owner of the root's task, nil to others. All give as many.
@@ -10,10 +13,10 @@ func Reduce[T any](ctx context.Context, w World, root int, in []T, op Operator[T
 	if err != nil {
 		return nil, err
 	}
-	if err := w.engine().checkRoot(root); err != nil {
+	if err := w.place().checkRoot(root); err != nil {
 		return nil, err
 	}
-	err = w.engine().do(ctx, s, func(t *task) error {
+	err = w.place().do(ctx, s, func(t *task) error {
 		if s.strength == corrected {
 			return correctedReduce(t, j, root, j.dead, op)
 		}
@@ -45,12 +48,35 @@ func (j *job[T, In, Out]) contribution(t *task) ([]T, error) {
 	return append(make([]T, 0, len(elements)), elements...), nil
 }
 
-// reduceTo combines along a binomial tree whose root is task 0, so that every
-// task stands for those that follow it, and neighbors are combined in order. From
-// there it goes to the root. The root's sum is then the result.
+// reduceTo combines piece by piece: while one goes up, the next is combined. The
+// root's sum is then the result.
 func reduceTo[T, In, Out any](t *task, j *job[T, In, Out], root int, sum []T, op Operator[T]) error {
-	step, mask := 0, 1
-	for ; mask < t.n; step, mask = step+1, 2*mask {
+	size := pieceOf[T](len(sum))
+	for piece, at := 0, 0; at == 0 || at < len(sum); piece, at = piece+1, at+size {
+		if err := reducePiece(t, j, root, piece*stepsOfPiece, sum[at:min(at+size, len(sum))], op); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stepsOfPiece is how many steps a piece has at most: one for each bit of a rank.
+const stepsOfPiece = 64
+
+// pieceOf is how many elements are passed on as a whole.
+func pieceOf[T any](length int) int {
+	if elementOf[T]() == 0 {
+		return max(1, length) // nobody knows how long they will be
+	}
+	return pipeline / int(reflect.TypeFor[T]().Size())
+}
+
+// reducePiece combines along a binomial tree whose root is task 0, so that every
+// task stands for those that follow it, and neighbors are combined in order. From
+// there it goes to the root.
+func reducePiece[T, In, Out any](t *task, j *job[T, In, Out], root, step int, sum []T, op Operator[T]) error {
+	last := step + stepsOfPiece - 1
+	for mask := 1; mask < t.n; step, mask = step+1, 2*mask {
 		if t.id&mask != 0 {
 			if err := sendElements(t, j, t.id-mask, step, sum); err != nil {
 				return err
@@ -65,7 +91,6 @@ func reduceTo[T, In, Out any](t *task, j *job[T, In, Out], root int, sum []T, op
 			op.Combine(sum, sum, right)
 		}
 	}
-	const last = 1 << 20 // after all steps
 	switch {
 	case root == 0:
 		return nil
@@ -95,69 +120,4 @@ func receiveElements[T, In, Out any](t *task, j *job[T, In, Out], from, step, n 
 		return nil, err
 	}
 	return j.like(b, n)
-}
-
-// Allreduce combines all tasks' elements, in the order of tasks, and returns the
-// result everywhere. All give as many.
-func Allreduce[T any](ctx context.Context, w World, in []T, op Operator[T], options ...Option) ([]T, error) {
-	s := signature{kind: allreducing, root: noRoot, length: int64(len(in)), detail: detailOf(typeName[T](), op.Name)}
-	j, err := newJob[T, []T, []T](&s, in, options)
-	if err != nil {
-		return nil, err
-	}
-	err = w.engine().do(ctx, s, func(t *task) error {
-		if s.strength == corrected {
-			return correctedAllreduce(t, j, j.dead, op)
-		}
-		sum, err := j.contribution(t)
-		if err != nil {
-			return err
-		}
-		if sum, err = doubling(t, j, sum, op); err != nil {
-			return err
-		}
-		j.deliver(t, sum)
-		return nil
-	})
-	return result(j.out, err)
-}
-
-// doubling combines with a partner at twice the distance in each step (recursive
-// doubling). Where tasks are no power of two, the first ones go in pairs: the
-// even one stands for both.
-func doubling[T, In, Out any](t *task, j *job[T, In, Out], sum []T, op Operator[T]) ([]T, error) {
-	f := foldOf(t.n)
-	if partner, absent := f.absent(t.id); absent {
-		if err := sendElements(t, j, partner, 0, sum); err != nil {
-			return nil, err
-		}
-		return receiveElements(t, j, partner, 1, len(sum))
-	}
-	if partner, ok := f.partner(t.id); ok {
-		right, err := receiveElements(t, j, partner, 0, len(sum))
-		if err != nil {
-			return nil, err
-		}
-		op.Combine(sum, sum, right)
-	}
-	me := f.index(t.id)
-	for step, mask := 2, 1; mask < f.power; step, mask = step+1, 2*mask {
-		other := f.task(me ^ mask)
-		if err := sendElements(t, j, other, step, sum); err != nil {
-			return nil, err
-		}
-		theirs, err := receiveElements(t, j, other, step, len(sum))
-		if err != nil {
-			return nil, err
-		}
-		if me&mask == 0 {
-			op.Combine(sum, sum, theirs)
-		} else {
-			op.Combine(sum, theirs, sum)
-		}
-	}
-	if partner, ok := f.partner(t.id); ok {
-		return sum, sendElements(t, j, partner, 1, sum)
-	}
-	return sum, nil
 }

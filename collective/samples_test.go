@@ -143,6 +143,29 @@ func samples() []sample {
 			want: func(_, n, round int) string { return fmt.Sprint(floatSum(n, round)) },
 		},
 		{
+			name: "allreduce-large",
+			run: func(ctx context.Context, e Place, round int, got func(int, string)) error {
+				out, err := Allreduce(ctx, e, long(e.Rank(), round), last, restoreOf(func(t int) []int32 { return long(t, round) }), takeoverOf[[]int32](func(task int, _ string) { got(task, "") }))
+				if err == nil {
+					err = checkLast(out, e.Size(), round)
+				}
+				return err
+			},
+			want: func(int, int, int) string { return "" },
+		},
+		{
+			name: "reduce-large",
+			run: func(ctx context.Context, e Place, round int, got func(int, string)) error {
+				root := rootOf(e.Size(), round)
+				out, err := Reduce(ctx, e, root, long(e.Rank(), round), last, restoreOf(func(t int) []int32 { return long(t, round) }))
+				if err == nil && (e.Rank() == root || out != nil) {
+					err = checkLast(out, e.Size(), round)
+				}
+				return err
+			},
+			want: func(int, int, int) string { return "" },
+		},
+		{
 			name: "reduce",
 			run: func(ctx context.Context, e Place, round int, got func(int, string)) error {
 				root := rootOf(e.Size(), round)
@@ -239,6 +262,30 @@ func samples() []sample {
 			want: func(task, _, round int) string { return joined(0, task+1, round) },
 		},
 	}
+}
+
+// long is an input of several pieces, and last an operator that takes the task of
+// the right one and adds the rest: it shows the order, and that everything was
+// combined once.
+func long(task, round int) []int32 {
+	in := make([]int32, 70_000)
+	for i := range in {
+		in[i] = int32(task<<20 | (i+round)%1000)
+	}
+	return in
+}
+
+var last = NewOperator("last", func(a, b int32) int32 { return b&^lowBits | (a+b)&lowBits })
+
+const lowBits = 1<<20 - 1
+
+func checkLast(out []int32, n, round int) error {
+	for i, got := range out {
+		if want := int32((n-1)<<20 | n*((i+round)%1000)); len(out) != 70_000 || got != want {
+			return fmt.Errorf("element %d of %d is %x, want %x", i, len(out), got, want)
+		}
+	}
+	return nil
 }
 
 func allNumbers(n, round int) [][]int64 {

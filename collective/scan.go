@@ -10,7 +10,7 @@ func Scan[T any](ctx context.Context, w World, in []T, op Operator[T], options .
 	if err != nil {
 		return nil, err
 	}
-	err = w.engine().do(ctx, s, func(t *task) error {
+	err = w.place().do(ctx, s, func(t *task) error {
 		sum, err := j.contribution(t)
 		if err != nil {
 			return err

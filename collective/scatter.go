@@ -13,16 +13,16 @@ func Scatter[T any](ctx context.Context, w World, root int, parts [][]T, options
 	if err != nil {
 		return nil, err
 	}
-	e := w.engine()
-	if err := e.checkRoot(root); err != nil {
+	p := w.place()
+	if err := p.checkRoot(root); err != nil {
 		return nil, err
 	}
-	if e.config.Rank == root {
-		if err := e.checkParts(len(parts)); err != nil {
+	if p.Rank() == root {
+		if err := p.checkParts(len(parts)); err != nil {
 			return nil, err
 		}
 	}
-	err = e.do(ctx, s, func(t *task) error {
+	err = p.do(ctx, s, func(t *task) error {
 		var blocks [][]byte
 		var err error
 		if t.id == root {
@@ -44,9 +44,9 @@ func Scatter[T any](ctx context.Context, w World, root int, parts [][]T, options
 }
 
 // checkParts refuses what is not one part for each task.
-func (e *Engine) checkParts(parts int) error {
-	if parts != e.config.Size {
-		return fmt.Errorf("collective: %d parts for %d tasks", parts, e.config.Size)
+func (p Place) checkParts(parts int) error {
+	if parts != p.Size() {
+		return fmt.Errorf("collective: %d parts for %d tasks", parts, p.Size())
 	}
 	return nil
 }

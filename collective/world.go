@@ -10,14 +10,8 @@ import (
 // World is where collectives run: a [*github.com/pleach-go/pleach.World], or a
 // [Place].
 type World interface {
-	engine() *Engine
+	place() Place
 }
-
-// Place is a process's place in a world: what a program sees of its engine.
-type Place struct{ at *Engine }
-
-// Place is this process's.
-func (e *Engine) Place() Place { return Place{e} }
 
 // Link carries an engine's messages to the other members.
 type Link interface {
@@ -96,36 +90,6 @@ func NewEngine(c Config) (*Engine, error) {
 	return e, nil
 }
 
-func (p Place) engine() *Engine { return p.at }
-
-// Rank is this process's.
-func (p Place) Rank() int { return p.at.config.Rank }
-
-// Size is the number of tasks, which is that of the processes at the start.
-func (p Place) Size() int { return p.at.config.Size }
-
-// Owner is the rank of who does a task's part now: at first the rank of the same
-// number, and a survivor after that one's death.
-func (p Place) Owner(task int) int {
-	p.at.mu.Lock()
-	defer p.at.mu.Unlock()
-	return p.at.owners[task]
-}
-
-// Tasks returns the tasks that this process owns now, its own among them.
-func (p Place) Tasks() []int {
-	p.at.mu.Lock()
-	defer p.at.mu.Unlock()
-	return p.at.ownedBy(p.at.config.Rank)
-}
-
-// Failed returns the ranks that are not in the view any more.
-func (p Place) Failed() []int {
-	p.at.mu.Lock()
-	defer p.at.mu.Unlock()
-	return p.at.failedRanks()
-}
-
 func (e *Engine) failedRanks() (ranks []int) {
 	for r := range e.config.Size {
 		if !slices.Contains(e.live, r) {
@@ -155,23 +119,4 @@ func (e *Engine) End(cause error) {
 func (e *Engine) Close() {
 	e.End(ErrClosed)
 	e.work.Wait()
-}
-
-// bell tells any number of goroutines that something has changed. It is guarded
-// by the engine's lock.
-type bell struct{ next chan struct{} }
-
-// wait returns what is closed when it rings next.
-func (b *bell) wait() <-chan struct{} {
-	if b.next == nil {
-		b.next = make(chan struct{})
-	}
-	return b.next
-}
-
-func (b *bell) give() {
-	if b.next != nil {
-		close(b.next)
-		b.next = nil
-	}
 }

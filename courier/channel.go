@@ -147,12 +147,16 @@ func (i *incoming) take(f *frame, limit int) (message []byte, complete bool, err
 	return message, true, nil
 }
 
-// grow makes room as bytes come: not at once for all that were announced.
+// atOnce is how much room is made because a message is announced.
+const atOnce = 4 << 20
+
+// grow makes room as bytes come: not at once for all that were announced, if they
+// are many.
 func (i *incoming) grow(n int) {
 	if len(i.message)+n <= cap(i.message) {
 		return
 	}
-	bigger := make([]byte, len(i.message), min(i.length, max(4*cap(i.message), len(i.message)+n)))
+	bigger := make([]byte, len(i.message), min(i.length, max(atOnce, 4*cap(i.message), len(i.message)+n)))
 	copy(bigger, i.message)
 	i.message = bigger
 }

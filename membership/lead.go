@@ -54,10 +54,15 @@ func (m *Machine) reconsider(now protocol.Time, doomed set, leader protocol.Rank
 // giveUp ends an attempt. If nothing was proposed in it, those who are frozen
 // for it may go on.
 func (m *Machine) giveUp() {
-	b := m.lead.ballot
+	b, past := m.lead.ballot, m.lead.tries > 0
 	m.lead = nil
-	if m.round.part.proposal == nil {
+	if p := m.round.part; p.proposal == nil {
 		m.stats.Voided++
+		for _, i := range p.members.each() {
+			if past && i != m.self { // who was asked past a relay is told past it too
+				m.put(m.view.Members[i].Rank, frame{kind: Void, ballot: b, other: m.round.proposed})
+			}
+		}
 		m.hearVoid(m.now, &frame{ballot: b, other: m.round.proposed})
 	}
 }

@@ -73,7 +73,11 @@ func (m *Machine) State() (State, error) {
 		return Evicted, m.over
 	}
 	if reachable := m.living(m.doomed(m.now)); !m.enough(reachable) {
-		return NoQuorum, &QuorumError{View: m.view.Number, Reachable: reachable.count(), Needed: m.view.Needed()}
+		needed := m.view.Needed()
+		if !reachable.has(0) {
+			needed = len(m.view.Members)/2 + 1 // half is enough only with the lowest rank
+		}
+		return NoQuorum, &QuorumError{View: m.view.Number, Reachable: reachable.count(), Needed: needed}
 	}
 	return Active, nil
 }

@@ -104,7 +104,8 @@ func (v *View) Holes() []protocol.Rank {
 	return holes
 }
 
-// Needed is how many members at least must go along with the next view.
+// Needed is how many members at least must go along with the next view, the lowest
+// rank among them.
 func (v *View) Needed() int { return (len(v.Members) + 1) / 2 }
 
 // majority reports whether some members may decide for all: more than half, or

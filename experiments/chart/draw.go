@@ -84,6 +84,9 @@ func (c *Chart) plot() (p *plot.Plot, side vg.Length, err error) {
 	if len(c.Categories) > 0 {
 		p.NominalX(c.Categories...)
 	}
+	if bars > 0 {
+		p.Y.Max *= 1.06 // else the longest looks cut off
+	}
 	c.X.apply(&p.X, len(c.Categories) > 0)
 	c.Y.apply(&p.Y, false)
 	return p, side, nil

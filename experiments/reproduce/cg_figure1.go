@@ -63,7 +63,7 @@ func drawGossipFigure1(d Data) []chart.Chart {
 		X: chart.Axis{Label: "time t"},
 		Y: chart.Axis{Label: "processes"},
 		Series: []chart.Series{
-			{Name: "colored, Eq. 1", Color: 0, Points: t.points("t", "model", "", "")},
+			boundary("colored, Eq. 1", t.points("t", "model", "", ""), 0),
 			{Name: "colored, simulated", Kind: chart.Dots, Color: 1, Points: t.points("t", "colored", "", "")},
 			{Name: "longest chain (99%), simulated", Color: 2, Points: t.points("t", "longest_chain_p99", "", "")},
 			{Name: "opt", Kind: chart.Rule, Color: chart.Gray, Points: []chart.Point{{X: float64(optimalTime(1024, 1, 1))}}},

@@ -105,9 +105,9 @@ func (f gossipTotal) draw(d Data) []chart.Chart {
 		Name: f.name, Title: f.algorithm + ", L = O = 1, N = 1,024",
 		X: chart.Axis{Label: "gossip time T"}, Y: chart.Axis{Label: "total time"},
 		Series: []chart.Series{
+			boundary(fmt.Sprintf("Eq. %d, δ = 6.93e-7", f.equation), t.points("T", "model_papers_miss", "", ""), chart.Gray),
+			boundary(fmt.Sprintf("Eq. %d, as many runs", f.equation), t.points("T", "model", "", ""), 0),
 			{Name: fmt.Sprintf("maximum of %s runs", figure(t.number("runs"), 0)), Kind: chart.Dots, Color: 1, Points: t.points("T", "max", "", "")},
-			{Name: fmt.Sprintf("Eq. %d, as many runs", f.equation), Color: 0, Points: t.points("T", "model", "", "")},
-			{Name: fmt.Sprintf("Eq. %d, δ = 6.93·10⁻⁷", f.equation), Kind: chart.Dashed, Color: chart.Gray, Points: t.points("T", "model_papers_miss", "", "")},
 		},
 	}}
 }

@@ -100,7 +100,6 @@ func drawFigure6(d Data) []chart.Chart {
 		checked = append(checked, chart.Point{X: float64(i), Y: t.where("correction", "checked").number("messages_per_process")})
 		opportunistic = append(opportunistic, chart.Point{X: float64(i), Y: other.number("messages_per_process")})
 	}
-	c.Y.To = 1.08 * opportunistic[len(opportunistic)-1].Y // gossip's, the highest
 	c.Series = []chart.Series{
 		{Name: "checked", Kind: chart.Bars, Points: checked, Color: 0},
 		{Name: "opportunistic", Kind: chart.Bars, Points: opportunistic, Color: 1},

@@ -47,13 +47,13 @@ func measureLemma2(j *job) (Data, error) {
 func drawLemma2(d Data) []chart.Chart {
 	c := chart.Chart{
 		Name: "ct-lemma-2", Title: "Checked correction without faults",
-		X: chart.Axis{Label: "latency L [steps]"}, Y: chart.Axis{Label: "correction time [steps]"},
+		X: chart.Axis{Label: "latency L [steps]", Ticks: chart.At(1, 2, 3, 4, 5, 6, 7, 8)}, Y: chart.Axis{Label: "correction time [steps]"},
 	}
 	for o := 1; o <= 3; o++ {
 		t := d["costs"].where("o", o)
 		c.Series = append(c.Series,
-			chart.Series{Name: fmt.Sprintf("o = %d, simulated", o), Kind: chart.Dots, Color: o - 1, Points: t.points("L", "time", "", "")},
-			chart.Series{Name: fmt.Sprintf("o = %d, Lemma 2", o), Kind: chart.Dashed, Color: o - 1, Points: t.points("L", "printed_time", "", "")})
+			boundary(fmt.Sprintf("o = %d, Lemma 2", o), t.points("L", "printed_time", "", ""), o-1),
+			chart.Series{Name: fmt.Sprintf("o = %d, simulated", o), Kind: chart.Dots, Color: o - 1, Points: t.points("L", "time", "", "")})
 	}
 	return []chart.Chart{c}
 }

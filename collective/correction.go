@@ -1,0 +1,79 @@
+package collective
+
+// correction is the shape of a corrected call (Küttler and Härtig, Fault-tolerant
+// Reduce and Allreduce operations based on correction, 2026). Places count from
+// the root, which has 0. The others are put into groups of f+1, each member of
+// which is in another subtree of the root. Within a group everybody tells
+// everybody its input; so each subtree has all inputs, and one without a dead
+// process brings them to the root. Those who are left over make a last group with
+// the root itself.
+//
+// Messages: f(f+1)·⌊(n−1)/(f+1)⌋ + a(a−1) within groups, where a is the size of the
+// last one, root included; and n−1 along the tree.
+type correction struct {
+	task *task
+	root int
+	f    int
+	// place is this task's; group and subtree are what it belongs to. The last
+	// group has the number groups.
+	place, group, subtree, groups int
+}
+
+func correctionOf(t *task, root, f int) *correction {
+	c := &correction{task: t, root: root, f: f, groups: (t.n - 1) / (f + 1)}
+	c.place = (t.id - root + t.n) % t.n
+	c.group, c.subtree = c.groups, 0
+	if c.place > 0 {
+		c.group, c.subtree = (c.place-1)/(f+1), (c.place-1)%(f+1)
+	}
+	return c
+}
+
+// id is the task at a place.
+func (c *correction) id(place int) int { return (place + c.root) % c.task.n }
+
+// mates are the places of the same group, its own included, in order.
+func (c *correction) mates() (places []int) {
+	if c.group == c.groups {
+		places = append(places, 0)
+	}
+	for p := c.group*(c.f+1) + 1; p < min((c.group+1)*(c.f+1)+1, c.task.n); p++ {
+		places = append(places, p)
+	}
+	return places
+}
+
+// at is the place of a group's member in a subtree.
+func (c *correction) at(group, subtree int) int { return group*(c.f+1) + 1 + subtree }
+
+// parent is where a place's values go. Groups make a binomial tree in each
+// subtree; the last group's members are leaves, whose inputs the root has already.
+func (c *correction) parent() int {
+	switch {
+	case c.group == 0 || c.groups == 0:
+		return 0
+	case c.group == c.groups:
+		return c.at(0, c.subtree)
+	}
+	return c.at(c.group&(c.group-1), c.subtree)
+}
+
+// children are the places whose values come here, in order.
+func (c *correction) children() (places []int) {
+	if c.place == 0 {
+		for s := range min(c.f+1, c.task.n-1) {
+			places = append(places, c.at(0, s))
+		}
+		return places
+	}
+	if c.group == c.groups {
+		return nil
+	}
+	for bit := 1; c.group&bit == 0 && c.group+bit < c.groups; bit *= 2 {
+		places = append(places, c.at(c.group+bit, c.subtree))
+	}
+	if leaf := c.at(c.groups, c.subtree); c.group == 0 && leaf < c.task.n {
+		places = append(places, leaf)
+	}
+	return places
+}

@@ -1,0 +1,176 @@
+package collective
+
+import "encoding/binary"
+
+// Steps of a corrected call.
+const (
+	withinGroup = iota
+	upTree
+	downTree
+	withinGroupAgain
+)
+
+// reduceCorrected brings all inputs to the root, whose sum is then the result.
+func reduceCorrected[T, In, Out any](c *correction, j *job[T, In, Out], sum []T, op Operator[T]) error {
+	values, err := exchangeInGroup(c, j, sum)
+	if err != nil {
+		return err
+	}
+	if c.place == 0 {
+		return c.collectAtRoot(func(subtree []byte) error {
+			if subtree != nil {
+				right, err := j.like(subtree, len(sum))
+				if err != nil {
+					return err
+				}
+				op.Combine(sum, sum, right)
+			}
+			for _, right := range values[1:] {
+				if right != nil {
+					op.Combine(sum, sum, right)
+				}
+			}
+			return nil
+		})
+	}
+	total := combineAll(values, op)
+	complete := true
+	for _, child := range c.children() {
+		leaf := (child-1)/(c.f+1) == c.groups
+		b, ok, err := c.receiveLive(child, upTree)
+		if err != nil {
+			return err
+		}
+		if complete = complete && (leaf || ok && isComplete(b)); !complete || leaf {
+			continue
+		}
+		right, err := j.like(b[8:], len(sum))
+		if err != nil {
+			return err
+		}
+		op.Combine(total, total, right)
+	}
+	return sendTotal(c, j, total, complete)
+}
+
+// exchangeInGroup tells the group this task's input, and returns theirs, in order:
+// nil for those that do not come.
+func exchangeInGroup[T, In, Out any](c *correction, j *job[T, In, Out], own []T) ([][]T, error) {
+	b, err := j.encode(own)
+	if err != nil {
+		return nil, err
+	}
+	mates := c.mates()
+	for _, p := range mates {
+		if p != c.place {
+			if err := c.task.send(c.id(p), withinGroup, b); err != nil {
+				return nil, err
+			}
+		}
+	}
+	values := make([][]T, len(mates))
+	for i, p := range mates {
+		if p == c.place {
+			values[i] = own
+			continue
+		}
+		b, ok, err := c.receiveLive(p, withinGroup)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			if values[i], err = j.like(b, len(own)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return values, nil
+}
+
+// combineAll combines the values that are there.
+func combineAll[T any](values [][]T, op Operator[T]) (total []T) {
+	for _, v := range values {
+		switch {
+		case v == nil:
+		case total == nil:
+			total = append(make([]T, 0, len(v)), v...)
+		default:
+			op.Combine(total, total, v)
+		}
+	}
+	return total
+}
+
+// sendTotal sends what a subtree has, and whether it is all. A leaf of the last
+// group only says that it is there.
+func sendTotal[T, In, Out any](c *correction, j *job[T, In, Out], total []T, complete bool) error {
+	b := make([]byte, 8)
+	if complete && c.group < c.groups {
+		binary.BigEndian.PutUint64(b, 1)
+		encoded, err := j.encode(total)
+		if err != nil {
+			return err
+		}
+		b = append(b, encoded...)
+	}
+	return c.task.send(c.id(c.parent()), upTree, b)
+}
+
+func isComplete(b []byte) bool { return len(b) >= 8 && binary.BigEndian.Uint64(b) == 1 }
+
+// collectAtRoot takes the total of a subtree in which nobody has died. There is
+// one of f+1, unless more than f have.
+func (c *correction) collectAtRoot(take func(subtree []byte) error) error {
+	if c.groups == 0 {
+		return take(nil)
+	}
+	for _, child := range c.children() {
+		b, ok, err := c.receiveLive(child, upTree)
+		if err != nil {
+			return err
+		}
+		if ok && isComplete(b) {
+			return take(b[8:])
+		}
+	}
+	return c.tooMany()
+}
+
+func (c *correction) tooMany() error {
+	return &TooManyDeadError{Call: c.task.op.number, Rank: c.task.e.config.Rank, F: c.f}
+}
+
+// spreadCorrected brings bytes from the root to all who live: down the same
+// tree, and from everybody to its group. A subtree without a dead process has
+// them from the root, and has a member in every group.
+func (c *correction) spreadCorrected(b []byte) ([]byte, error) {
+	if c.place > 0 {
+		froms := []int{c.id(c.parent())}
+		steps := []int{downTree}
+		for _, p := range c.mates() {
+			if p != c.place {
+				froms, steps = append(froms, c.id(p)), append(steps, withinGroupAgain)
+			}
+		}
+		var err error
+		if b, err = c.task.receiveAny(froms, steps, c.patience(downTree)); err != nil {
+			return nil, err
+		}
+		if b == nil {
+			return nil, c.tooMany()
+		}
+	}
+	for _, child := range c.children() {
+		if err := c.task.send(c.id(child), downTree, b); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range c.mates() {
+		if p != c.place {
+			if err := c.task.send(c.id(p), withinGroupAgain, b); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return b, nil
+}

@@ -1,0 +1,112 @@
+package experiments
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/pleach-go/pleach/logp"
+	"github.com/pleach-go/pleach/membership"
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// StabilizationRow is what several runs of one kind of change showed.
+type StabilizationRow struct {
+	Stabilization
+	Runs int
+	// Time is Ts; Messages and Ballots are per change.
+	Time, Messages, Ballots logp.Distribution
+	// ByKind are the messages by kind, the mean.
+	ByKind [membership.Kinds]float64
+	// Base and Contention are the thesis's models for a binary tree, Model that
+	// of our own protocol.
+	Base, Contention float64
+	Model            protocol.Time
+}
+
+// StabilizationCases are the kinds of change that are tabled for a size: one
+// death, reported by two neighbors on the ring; 1% dead, reported in the same
+// way; and 1% that a feed reports to the coordinator.
+func StabilizationCases(size protocol.Rank) []Stabilization {
+	percent := max(1, int(size)/100)
+	return []Stabilization{
+		{Size: size, L: 2, O: 1, Dead: 1, Watchers: 2},
+		{Size: size, L: 2, O: 1, Dead: percent, Watchers: 2},
+		{Size: size, L: 2, O: 1, Dead: percent},
+	}
+}
+
+// Stabilizations runs every case of a size a number of times, one after another:
+// the largest take gigabytes each.
+func Stabilizations(ctx context.Context, size protocol.Rank, runs int, seed uint64) ([]StabilizationRow, error) {
+	var rows []StabilizationRow
+	for _, s := range StabilizationCases(size) {
+		results := make([]StabilizationResult, runs)
+		for i := range results {
+			if err := ctx.Err(); err != nil {
+				return rows, err
+			}
+			s.Seed = seed + uint64(i)
+			r, err := s.Run()
+			if err != nil {
+				return rows, err
+			}
+			results[i] = *r
+		}
+		row := StabilizationRow{
+			Stabilization: s, Runs: runs,
+			Base: s.Base(2).Time(size), Contention: s.Contention(2).Time(size),
+		}
+		var err error
+		if row.Model, err = s.Model(); err != nil {
+			return rows, err
+		}
+		row.sum(results)
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+func (row *StabilizationRow) sum(results []StabilizationResult) {
+	of := func(figure func(*StabilizationResult) float64) logp.Distribution {
+		return logp.Distribute(results, figure)
+	}
+	row.Time = of(func(r *StabilizationResult) float64 { return float64(r.Time) })
+	row.Messages = of(func(r *StabilizationResult) float64 { return float64(r.Total) })
+	row.Ballots = of(func(r *StabilizationResult) float64 { return float64(r.Ballots) })
+	for kind := range row.ByKind {
+		row.ByKind[kind] = of(func(r *StabilizationResult) float64 { return float64(r.Messages[kind]) }).Mean
+	}
+}
+
+// stabilizationKinds are the kinds of messages that a change takes.
+var stabilizationKinds = [...]membership.Kind{
+	membership.Report, membership.Prepare, membership.Promise, membership.Void,
+	membership.Propose, membership.Accept, membership.Commit,
+}
+
+// WriteStabilizations writes rows as comma-separated values. Times are in steps,
+// numbers of messages per change; the model columns are for Ts.
+func WriteStabilizations(w io.Writer, rows []StabilizationRow, header bool) error {
+	if header {
+		line := "members,dead,watchers,runs,ts_mean,ts_max,model,thesis_base,thesis_contention,attempts_max,messages_per_member"
+		for _, kind := range stabilizationKinds {
+			line += "," + kind.String()
+		}
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	for i := range rows {
+		r := &rows[i]
+		line := fmt.Sprintf("%d,%d,%d,%d,%.6g,%g,%d,%g,%g,%g,%.2f", r.Size, r.Dead, r.Watchers, r.Runs, r.Time.Mean, r.Time.Max,
+			r.Model, r.Base, r.Contention, r.Ballots.Max, r.Messages.Mean/float64(r.Size))
+		for _, kind := range stabilizationKinds {
+			line += fmt.Sprintf(",%.0f", r.ByKind[kind])
+		}
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}

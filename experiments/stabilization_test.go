@@ -1,0 +1,125 @@
+package experiments
+
+import (
+	"context"
+	"math"
+	"math/bits"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/pleach-go/pleach/membership"
+	"github.com/pleach-go/pleach/protocol"
+)
+
+const stabilizationGolden = "testdata/stabilization.csv"
+
+// The golden file is what Stabilizations shows for 2^6 … 2^16 members: all of it
+// in a full run, its first sizes always.
+func TestStabilizationGolden(t *testing.T) {
+	sizes := 10
+	if full() {
+		sizes = 16
+	}
+	if raceEnabled {
+		sizes = 7
+	}
+	var b strings.Builder
+	for n := 6; n <= sizes; n++ {
+		runs := 5
+		if n > 12 {
+			runs = 1
+		}
+		rows, err := Stabilizations(context.Background(), 1<<n, runs, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range rows {
+			checkStabilization(t, &rows[i])
+		}
+		if err := WriteStabilizations(&b, rows, n == 6); err != nil {
+			t.Fatal(err)
+		}
+		if full() {
+			t.Logf("2^%d members done, %d MB taken", n, memory()>>20)
+		}
+	}
+	if *update && full() {
+		if err := os.WriteFile(stabilizationGolden, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	golden, err := os.ReadFile(stabilizationGolden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(string(golden), b.String()) || full() && len(golden) != b.Len() {
+		t.Errorf("computed:\n%s\nrecorded:\n%s", b.String(), golden)
+	}
+}
+
+// checkStabilization holds a row against what the protocol is said to cost.
+func checkStabilization(t *testing.T, r *StabilizationRow) {
+	t.Helper()
+	survivors := float64(int(r.Size) - r.Dead)
+	sum := 0.0
+	for _, kind := range stabilizationKinds {
+		sum += r.ByKind[kind]
+	}
+	if math.Abs(sum-r.Messages.Mean) > 0.01 {
+		t.Errorf("%+v: %.1f of %.1f messages are of kinds that are not tabled", r.Stabilization, r.Messages.Mean-sum, r.Messages.Mean)
+	}
+	// One proposal, accepted by all, and a commit: down the tree, once to the
+	// left, and to the dead.
+	if p, c := r.ByKind[membership.Propose], r.ByKind[membership.Commit]; p != survivors-1 || p != r.ByKind[membership.Accept] || c != 2*survivors-1+float64(r.Dead) {
+		t.Errorf("%+v: %.1f proposals, %.1f commits", r.Stabilization, p, c)
+	}
+	if r.Dead > 1 && r.Watchers > 0 {
+		// Reports wait for one port, so attempts come at doubling times.
+		if most := float64(2 + bits.Len64(uint64(r.ByKind[membership.Report]))); r.Ballots.Max > most {
+			t.Errorf("%+v: %g attempts, at most %g expected", r.Stabilization, r.Ballots.Max, most)
+		}
+		return
+	}
+	// "our protocol scales logarithmically with increasing number of nodes"
+	// (thesis §6.1.1): five ways along the tree, which a majority may shorten.
+	if hop := float64(2*r.O + r.L); r.Ballots.Max != 1 || r.Time.Max > float64(r.Model) || r.Time.Mean < float64(r.Model)-2*hop {
+		t.Errorf("%+v: %g attempts, Ts %+v, expected %d", r.Stabilization, r.Ballots.Max, r.Time, r.Model)
+	}
+}
+
+// Thesis Eq. 4.2 with the figures of §6.1.1 (BlueGene/L, L = 4.6 µs, Ocp = 2 µs)
+// and §6.1.2 (XTORC, L = 118 µs): "T_s is in the order of microseconds up to 1024
+// nodes", "hundreds of microseconds or single-digit milliseconds" (§6.1).
+func TestThesisModel(t *testing.T) {
+	for _, c := range []struct {
+		model ThesisModel
+		size  protocol.Rank
+		want  float64
+	}{
+		{ThesisModel{2, 4.6, 2}, 1024, 2*4.6*10 + 2*11},
+		{ThesisModel{4, 4.6, 2}, 1024, 2*4.6*5 + 2*6},
+		{ThesisModel{2, 118, 2}, 47, 2*118*5 + 2*6},
+		{ThesisModel{4, 118, 2}, 21, 2*118*2 + 2*3}, // "above 5 and 21 nodes" the height grows
+		{ThesisModel{4, 118, 2}, 22, 2*118*3 + 2*4},
+	} {
+		if got := c.model.Time(c.size); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%+v: %d members: %g, not %g", c.model, c.size, got, c.want)
+		}
+	}
+}
+
+func TestStabilizationRefusesWhatCannotBe(t *testing.T) {
+	for _, s := range []Stabilization{
+		{Size: 1, L: 2, O: 1, Dead: 1},
+		{Size: 2 * membership.MaxSlots, L: 2, O: 1, Dead: 1},
+		{Size: 8, L: 2, O: 1},
+		{Size: 8, L: 2, O: 1, Dead: 4},
+		{Size: 8, L: 2, O: 1, Dead: 1, Watchers: -1},
+		{Size: 8, L: 2, Dead: 1},
+	} {
+		if r, err := s.Run(); err == nil {
+			t.Errorf("%+v: %+v", s, r)
+		}
+	}
+}
