@@ -80,9 +80,11 @@ func (row *StabilizationRow) sum(results []StabilizationResult) {
 }
 
 // stabilizationKinds are the kinds of messages that a change takes.
-var stabilizationKinds = [...]membership.Kind{
-	membership.Report, membership.Prepare, membership.Promise, membership.Void,
-	membership.Propose, membership.Accept, membership.Commit,
+func stabilizationKinds() []membership.Kind {
+	return []membership.Kind{
+		membership.Report, membership.Prepare, membership.Promise, membership.Void,
+		membership.Propose, membership.Accept, membership.Commit,
+	}
 }
 
 // WriteStabilizations writes rows as comma-separated values. Times are in steps,
@@ -90,7 +92,7 @@ var stabilizationKinds = [...]membership.Kind{
 func WriteStabilizations(w io.Writer, rows []StabilizationRow, header bool) error {
 	if header {
 		line := "members,dead,watchers,runs,ts_mean,ts_max,model,thesis_base,thesis_contention,attempts_max,messages_per_member"
-		for _, kind := range stabilizationKinds {
+		for _, kind := range stabilizationKinds() {
 			line += "," + kind.String()
 		}
 		if _, err := fmt.Fprintln(w, line); err != nil {
@@ -101,7 +103,7 @@ func WriteStabilizations(w io.Writer, rows []StabilizationRow, header bool) erro
 		r := &rows[i]
 		line := fmt.Sprintf("%d,%d,%d,%d,%.6g,%g,%d,%g,%g,%g,%.2f", r.Size, r.Dead, r.Watchers, r.Runs, r.Time.Mean, r.Time.Max,
 			r.Model, r.Base, r.Contention, r.Ballots.Max, r.Messages.Mean/float64(r.Size))
-		for _, kind := range stabilizationKinds {
+		for _, kind := range stabilizationKinds() {
 			line += fmt.Sprintf(",%.0f", r.ByKind[kind])
 		}
 		if _, err := fmt.Fprintln(w, line); err != nil {

@@ -63,7 +63,7 @@ func checkStabilization(t *testing.T, r *StabilizationRow) {
 	t.Helper()
 	survivors := float64(int(r.Size) - r.Dead)
 	sum := 0.0
-	for _, kind := range stabilizationKinds {
+	for _, kind := range stabilizationKinds() {
 		sum += r.ByKind[kind]
 	}
 	if math.Abs(sum-r.Messages.Mean) > 0.01 {

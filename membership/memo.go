@@ -29,7 +29,7 @@ type memo struct {
 
 // Sibling makes the machine of another member of m's view, with m's settings. The
 // two share what is the same for both, which is most of a large view: a simulator
-// of many members needs that. They are not for concurrent use, not even one by one.
+// of many members needs that. Neither may be used while the other is.
 func (m *Machine) Sibling(self protocol.Rank, log Log) (*Machine, error) {
 	member, ok := m.view.Member(self)
 	if !ok {

@@ -40,6 +40,9 @@ const (
 	// randomRuns is how many runs there are if --runs is not given and something
 	// is random.
 	randomRuns = 100
+	// randomProcesses bounds how many processes these have in all, so that a
+	// billion of them are simulated once.
+	randomProcesses = 1 << 28
 	// maxRuns is how many results fit into the memory of an ordinary machine.
 	maxRuns = 10_000_000
 )
@@ -56,7 +59,7 @@ func (s *simCommand) addFlags(cmd *cobra.Command) {
 	f.StringVar(&s.drain, "drain", "auto", "`time` from the end of gossip to the start of correction; auto is L+o")
 	f.StringVar(&s.faults, "faults", "0", "how many random processes are dead in each run, a `number` or a share as in 1%")
 	f.StringArrayVar(&s.die, "die", nil, "a `death` on the way, as in 5@12, 5@correction or 5#3 (after three sends); repeatable")
-	f.IntVar(&s.runs, "runs", 0, fmt.Sprintf("`number` of runs (default 1, or %d if anything is random)", randomRuns))
+	f.IntVar(&s.runs, "runs", 0, fmt.Sprintf("`number` of runs (default 1, or %d if anything is random; fewer from 2^22 processes on)", randomRuns))
 	f.Uint64Var(&s.seed, "seed", 1, "`seed` of all randomness")
 	f.StringVar(&s.engine, "engine", experiments.EngineAuto, "how to simulate: "+words(engines)+"; the figures are the same")
 	f.BoolVar(&s.json, "json", false, "write one JSON object")
@@ -201,7 +204,7 @@ func (s *simCommand) takeRuns(cmd *cobra.Command, c *experiments.Scenario) error
 	case cmd.Flags().Changed("runs"):
 		c.Runs = s.runs
 	case c.Dead > 0 || c.Dissemination == "gossip":
-		c.Runs = randomRuns
+		c.Runs = max(1, min(randomRuns, int(randomProcesses/c.Size)))
 	default:
 		c.Runs = 1
 	}
