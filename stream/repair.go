@@ -64,7 +64,7 @@ func (m *Member) request(now protocol.Time, f *flow) {
 		m.giveUp(now, f, a.gone)
 		return
 	}
-	if a.tries >= restAfter {
+	if a.tries >= restAfter && !m.frozen { // all wait for who is frozen
 		a.tries = 0 // nobody alive has it; the next offer makes it worth asking again
 		return
 	}
@@ -76,15 +76,19 @@ func (m *Member) request(now protocol.Time, f *flow) {
 	m.put(m.source(a), f, frame{kind: request, first: f.next, last: end})
 	a.upTo = end
 	a.tries++
-	a.due = now + min(4*m.delay.now<<min(a.tries, 6), 4*maxDelay)
+	longest := 4 * maxDelay
+	if m.frozen {
+		longest = maxDelay
+	}
+	a.due = now + min(4*m.delay.now<<min(a.tries, 6), longest)
 	m.schedule(f, a.due)
 }
 
 // source chooses whom to ask: who offered last, then the others, then ring
-// neighbors further and further out.
+// neighbors further and further out, and in between those who offered again.
 func (m *Member) source(a *asking) protocol.Rank {
-	if n := len(a.sources); a.tries < n {
-		return a.sources[n-1-a.tries]
+	if n := len(a.sources); n > 0 && (a.tries < n || a.tries%4 == 3) {
+		return a.sources[n-1-a.tries%n] // also again: a frame may have been lost
 	}
 	out := a.tries - len(a.sources)
 	return m.lineup.neighbor(1+(out/2)%max(m.lineup.size()/2, 1), out%2 == 1)
