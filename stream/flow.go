@@ -18,6 +18,9 @@ type flow struct {
 	// that has not been delivered: before next only while frozen.
 	base, delivered uint64
 	over            bool // its root is not in the view any more
+	// cut is where the view that is about to end ends; 0: nowhere yet. What is
+	// before is taken, room or not: all wait for it.
+	cut uint64
 	// ahead are segments that came before their turn.
 	ahead      map[uint64]segment
 	aheadBytes int

@@ -213,7 +213,7 @@ func (m *Member) take(now protocol.Time, f *flow, from protocol.Rank, number uin
 		m.pass(f, number, &seg)
 	}
 	f.wanted = max(f.wanted, number+1)
-	if m.inboxFull() || number != f.next && f.aheadBytes > m.config.KeepBytes {
+	if number >= f.cut && m.inboxFull() || number != f.next && f.aheadBytes > m.config.KeepBytes {
 		m.stats.Refused++
 		m.ask(now, f, from)
 		return

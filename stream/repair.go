@@ -35,7 +35,7 @@ func (m *Member) ask(now protocol.Time, f *flow, from protocol.Rank) {
 	if len(a.sources) > maxSources {
 		a.sources = a.sources[1:]
 	}
-	if a.due == protocol.Never && !m.inboxFull() {
+	if a.due == protocol.Never && (f.next < f.cut || !m.inboxFull()) {
 		a.seen = f.next
 		a.due = now + m.delay.now
 		m.schedule(f, a.due)
@@ -50,7 +50,7 @@ func (m *Member) request(now protocol.Time, f *flow) {
 		*a = asking{due: protocol.Never, sources: a.sources[:0]}
 		return
 	}
-	if m.inboxFull() {
+	if f.next >= f.cut && m.inboxFull() {
 		return // Deliver makes room, and resumes
 	}
 	if a.tries == 0 && f.next > a.seen {

@@ -55,6 +55,7 @@ func (m *Member) marks(next func(*flow) uint64, counts func(*flow) bool) []Mark 
 func (m *Member) Thaw() {
 	m.frozen, m.held, m.cut = false, 0, nil
 	for _, f := range m.flows {
+		f.cut = 0
 		m.deliver(f, f.next)
 	}
 }
@@ -67,6 +68,7 @@ func (m *Member) Flush(now protocol.Time, cut []Mark) {
 		if f == nil || f.next >= mark.Next {
 			continue
 		}
+		f.cut = mark.Next
 		f.wanted = max(f.wanted, mark.Next)
 		f.asking = asking{due: now, seen: f.next, sources: append(f.asking.sources[:0], mark.Holder)}
 		m.schedule(f, now)
@@ -107,6 +109,7 @@ func (m *Member) Install(now protocol.Time, number uint64, slots protocol.Rank, 
 		if err := m.route(f); err != nil {
 			return err
 		}
+		f.cut = 0
 		m.deliver(f, f.next)
 		m.beginAnew(now, f)
 		m.reAcknowledge(now, f)

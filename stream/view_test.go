@@ -223,3 +223,31 @@ func TestKnownHolesAreRoutedAround(t *testing.T) {
 		t.Errorf("relayed %d, want %d; repaired %d, early %d, want none (root before: %+v)", relayed, want, repaired, early, before)
 	}
 }
+
+// Who is frozen and has no more room still takes what everybody waits for.
+func TestFlushNeedsNoRoom(t *testing.T) {
+	n := newNetwork(t, 4, 1, faults{}, func(c *stream.Config) {
+		if c.InboxBytes = 64 << 10; c.Rank == 2 {
+			c.InboxBytes = 4 << 10
+		}
+	})
+	n.members[2].dead = true // cut off
+	n.broadcast(0, message(0, 0, 3000))
+	n.run(minute)
+	n.members[2].dead = false
+	lacking := n.members[2]
+	lacking.Freeze()
+	for i := range 5 { // of another root, who is in the next view already
+		n.broadcast(1, message(1, i, 3000))
+	}
+	for range 40 {
+		n.step()
+	}
+	lacking.Flush(n.now, []stream.Mark{{Place: stream.Place{Rank: 0, Incarnation: 1}, Next: 1, Holder: 0}})
+	n.pump(lacking)
+	for !lacking.Flushed() {
+		if !n.step() || n.now > minute {
+			t.Fatalf("what the cut needs does not come: %+v", lacking.Stats())
+		}
+	}
+}
