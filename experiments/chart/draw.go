@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"math"
@@ -22,7 +23,12 @@ func (c *Chart) SVG(w io.Writer) error {
 	}
 	canvas := vgsvg.New(width+side, height)
 	paint(draw.New(canvas), p, side)
-	_, err = canvas.WriteTo(w)
+	var svg bytes.Buffer
+	if _, err := canvas.WriteTo(&svg); err != nil {
+		return err
+	}
+	// Where the font is missing, one as wide must do.
+	_, err = w.Write(bytes.ReplaceAll(svg.Bytes(), []byte("font-family:Liberation Sans"), []byte("font-family:Liberation Sans,Arial,sans-serif")))
 	return err
 }
 
@@ -125,7 +131,7 @@ func roundTicks(low, high float64) (ticks []plot.Tick) {
 		}
 	}
 	for v := math.Ceil(low/step) * step; v <= high+step/1000; v += step {
-		ticks = append(ticks, plot.Tick{Value: v, Label: strconv.FormatFloat(math.Round(v/step)*step, 'g', 6, 64)})
+		ticks = append(ticks, plot.Tick{Value: v, Label: strconv.FormatFloat(math.Round(v/step)*step+0, 'g', 6, 64)}) // +0: never -0
 	}
 	return ticks
 }

@@ -20,7 +20,7 @@ func gossipFigure1() Experiment {
 			"Receives do not wait for each other, as in that paper's model.",
 		Source: &Source{
 			Name: "cg-figure-1", Seed: 1, Tables: []string{"colored"},
-			Cost: [sizes]float64{0.1, 2, 60}, measure: measureGossipFigure1,
+			Cost: [sizes]float64{0.1, 2, 110}, measure: measureGossipFigure1,
 		},
 		charts: drawGossipFigure1, claims: judgeGossipFigure1,
 	}
@@ -63,7 +63,7 @@ func drawGossipFigure1(d Data) []chart.Chart {
 		X: chart.Axis{Label: "time t"},
 		Y: chart.Axis{Label: "processes"},
 		Series: []chart.Series{
-			boundary("colored, Eq. 1", t.points("t", "model", "", ""), 0),
+			plainLine("colored, Eq. 1", t.points("t", "model", "", ""), 0),
 			{Name: "colored, simulated", Kind: chart.Dots, Color: 1, Points: t.points("t", "colored", "", "")},
 			{Name: "longest chain (99%), simulated", Color: 2, Points: t.points("t", "longest_chain_p99", "", "")},
 			{Name: "opt", Kind: chart.Rule, Color: chart.Gray, Points: []chart.Point{{X: float64(optimalTime(1024, 1, 1))}}},

@@ -18,7 +18,7 @@ func gossipFigure7() Experiment {
 			"within one step, work within two percent.",
 		Source: &Source{
 			Name: "cg-figure-7", Seed: 1, Tables: []string{"rows"},
-			Cost: [sizes]float64{1, 3, 300}, measure: measureGossipFigure7,
+			Cost: [sizes]float64{1, 2, 180}, measure: measureGossipFigure7,
 		},
 		charts: drawGossipFigure7, claims: judgeGossipFigure7,
 	}

@@ -25,15 +25,15 @@ func gossipFigure7b(runs *Source) Experiment {
 func scalingRuns() *Source {
 	return &Source{
 		Name: "cg-scaling", Seed: 1, Tables: []string{"latency"},
-		Cost: [sizes]float64{0.3, 14, 200}, measure: measureScaling,
+		Cost: [sizes]float64{0.3, 8, 140}, measure: measureScaling,
 	}
 }
 
 func scaling(runs *Source, name, title string, share, beats int) Experiment {
 	return Experiment{
 		Name: name, Paper: gossip, Title: title,
-		About: "L = 2, O = 1, mean latency under the conventions of Figure 7's table. T by Eqs. 3, 4 and 5 plus one O, as the paper recommends; for CCG and FCG, " +
-			"which need no reliability but least latency, at even odds for a longer gap. OCG's distance is what Eq. 3 asks for. The binomial graph is " +
+		About: "L = 2, O = 1, mean latency under the conventions of Figure 7's table. T by Eqs. 3, 4 and 5, for CCG and FCG plus one O, so that the printed 36 and 37 " +
+			"come out for 4,096 nodes. OCG's distance is what Eq. 3 asks for. The binomial graph is " +
 			"simulated; the restarting tree's best case is 2(2O + L)·log2 N as in the paper, and \"opt\" is the optimal tree.",
 		Source: runs,
 		charts: func(d Data) []chart.Chart { return drawScaling(d, name, title, share) },
@@ -82,6 +82,10 @@ func measureScaling(j *job) (Data, error) {
 	return Data{"latency": t}, err
 }
 
+// failureProofMiss is the δ at which Eq. 5 gives the T that the paper prints for
+// 4,096 nodes, with the O it adds.
+const failureProofMiss = 1e-3
+
 // scalingScenario is an algorithm with its T chosen by the paper's equations.
 func scalingScenario(name string, size protocol.Rank, dead int) (experiments.Scenario, error) {
 	s := experiments.Scenario{
@@ -94,20 +98,21 @@ func scalingScenario(name string, size protocol.Rank, dead int) (experiments.Sce
 	switch name {
 	case "OCG":
 		choice, err = model.BestOpportunistic()
-		// Both sides share a gap, and one more is for luck, as the paper has it.
-		s.Correction = fmt.Sprintf("opportunistic:%d", choice.Gap/2+1)
+		// Both sides share a gap.
+		s.Correction = fmt.Sprintf("opportunistic:%d", (choice.Gap+1)/2)
 	case "CCG":
-		model.Miss = 0.5
 		choice, err = model.BestChecked()
+		choice.Time++
 		s.Correction = "throttled"
 	case "FCG":
-		model.Miss = 0.5
-		choice, err = model.BestFailureProof()
+		model.Miss = failureProofMiss
+		choice, err = experiments.FailureProofTime(model)
+		choice.Time++
 		s.Correction = "failure-proof:1"
 	case "BIG":
 		s.Dissemination, s.Start, s.Correction = "big", broadcast.Overlapped, "none"
 	}
-	s.GossipTime = choice.Time + 1
+	s.GossipTime = choice.Time
 	return s, err
 }
 
@@ -162,11 +167,6 @@ func judgeScaling(d Data, name string, share, beats int) []Claim {
 			Measured: figure(from, 0), Verdict: verdict(from >= float64(beats)/2 && from <= 2*float64(beats)), Runs: t.runs(),
 			Note: "T is chosen anew here for every N, and a step more or less shifts where the curves cross",
 		},
-		{
-			where: "§IV-E, " + figureName, Claim: "OCG is the fastest regardless of the number of nodes", Stated: "at every N",
-			Measured: map[bool]string{true: "at every N", false: "not at every N"}[wins], Verdict: verdict(wins), Runs: t.runs(),
-			Note: "OCG is given a distance that misses somebody in one of 10^6 runs; CCG need not wait for the worst case",
-		},
 	}
 	if share > 0 {
 		claims = append(claims, Claim{
@@ -180,6 +180,10 @@ func judgeScaling(d Data, name string, share, beats int) []Claim {
 		return t.where("algorithm", algorithm).where("N", int(last)).number("work")
 	}
 	return append(claims, Claim{
+		where: "§IV-E, " + figureName, Claim: "OCG is the fastest regardless of the number of nodes", Stated: "at every N",
+		Measured: map[bool]string{true: "at every N", false: "not at every N"}[wins], Verdict: verdict(wins), Runs: t.runs(),
+		Note: "OCG always takes as long as its worst case; CCG ends when it may",
+	}, Claim{
 		where: "§IV-E", Claim: "FCG's work compared with BIG at the largest N", Stated: "less than 50%",
 		Measured: percent(work("FCG")/work("BIG"), 0), Verdict: verdict(work("FCG") < 0.5*work("BIG")), Runs: t.where("N", int(last)).runs(),
 		Note: "follows from the printed work of Figure 7's table, which cannot be (docs/adr/0004)",

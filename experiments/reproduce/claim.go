@@ -65,6 +65,14 @@ func figure(value float64, decimals int) string {
 	return whole
 }
 
+// steps writes a number of steps.
+func steps(n float64) string {
+	if n == 1 {
+		return "1 step"
+	}
+	return figure(n, 0) + " steps"
+}
+
 // percent writes a share.
 func percent(share float64, decimals int) string {
 	return figure(100*share, decimals) + "%"

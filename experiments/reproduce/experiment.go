@@ -2,6 +2,7 @@ package reproduce
 
 import (
 	"context"
+	"sync"
 
 	"github.com/pleach-go/pleach/experiments/chart"
 )
@@ -62,12 +63,23 @@ type Options struct {
 	// Member and Survivor are the commands that start one member of a group of
 	// real processes, for what is measured on those. See package bench.
 	Member, Survivor []string
-	// Progress, if not nil, is told which share of the source is done.
+	// Progress, if not nil, is told which share of the source is done: one call
+	// at a time, and never less than before.
 	Progress func(share float64)
 }
 
 // Measure does the runs.
 func (s *Source) Measure(ctx context.Context, o Options) (Data, error) {
+	if tell := o.Progress; tell != nil {
+		var mu sync.Mutex
+		most := 0.0
+		o.Progress = func(share float64) {
+			mu.Lock()
+			defer mu.Unlock()
+			most = max(most, share)
+			tell(most)
+		}
+	}
 	return s.measure(&job{ctx: ctx, Options: o, seed: s.Seed})
 }
 

@@ -14,7 +14,7 @@ import (
 func faultRuns() *Source {
 	return &Source{
 		Name: "ct-faults", Seed: 1, Tables: []string{"summary", "gaps"},
-		Cost: [sizes]float64{0.3, 40, 1350}, measure: measureFaults,
+		Cost: [sizes]float64{0.3, 30, 1330}, measure: measureFaults,
 	}
 }
 

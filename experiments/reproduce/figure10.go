@@ -47,17 +47,8 @@ func drawFigure10(d Data) []chart.Chart {
 	for i, b := range broadcastNames[:4] {
 		c.Series = append(c.Series, chart.Series{Name: b.title, Kind: chart.Dots, Color: i, Points: t.where("broadcast", b.name).points("gap", "time", "", "")})
 	}
-	c.Series = append(c.Series, boundary("upper bound 9 + 2g", high, chart.Black), boundary("lower bound 8 + g", low, chart.Gray))
+	c.Series = append(c.Series, plainLine("upper bound 9 + 2g", high, chart.Black), plainLine("lower bound 8 + g", low, chart.Gray))
 	return []chart.Chart{c}
-}
-
-// boundary is a line without marks on its points.
-func boundary(name string, points []chart.Point, color int) chart.Series {
-	var segments []chart.Point
-	for i := 0; i+1 < len(points); i++ {
-		segments = append(segments, points[i], points[i+1])
-	}
-	return chart.Series{Name: name, Kind: chart.Segments, Color: color, Points: segments}
 }
 
 func judgeFigure10(d Data) []Claim {

@@ -52,7 +52,7 @@ func drawLemma2(d Data) []chart.Chart {
 	for o := 1; o <= 3; o++ {
 		t := d["costs"].where("o", o)
 		c.Series = append(c.Series,
-			boundary(fmt.Sprintf("o = %d, Lemma 2", o), t.points("L", "printed_time", "", ""), o-1),
+			plainLine(fmt.Sprintf("o = %d, Lemma 2", o), t.points("L", "printed_time", "", ""), o-1),
 			chart.Series{Name: fmt.Sprintf("o = %d, simulated", o), Kind: chart.Dots, Color: o - 1, Points: t.points("L", "time", "", "")})
 	}
 	return []chart.Chart{c}

@@ -100,8 +100,8 @@ func (b testBed) draw(d Data) []chart.Chart {
 	for i, a := range []int{2, 4} {
 		t := d["times"].where("children", a)
 		c.Series = append(c.Series,
-			chart.Series{Name: fmt.Sprintf("a = %d, base model", a), Kind: chart.Dashed, Color: i, Points: t.points("nodes", "model_us", "", "")},
-			chart.Series{Name: fmt.Sprintf("a = %d, LogP", a), Kind: chart.Line, Color: i, Points: t.points("nodes", "simulated_us", "", "")})
+			plainLine(fmt.Sprintf("a = %d, LogP", a), t.points("nodes", "simulated_us", "", ""), i),
+			plainLine(fmt.Sprintf("a = %d, base model", a), t.points("nodes", "model_us", "", ""), 5-i))
 	}
 	return []chart.Chart{c}
 }

@@ -26,7 +26,7 @@ type Session struct {
 	Force bool
 	Options
 	// Now, if not nil, is told what is measured, and the share of all that is
-	// done.
+	// done: one call at a time.
 	Now func(source string, share float64)
 }
 

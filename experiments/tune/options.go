@@ -92,7 +92,7 @@ func (q *Question) gossipOptions() ([]Option, error) {
 	if err != nil {
 		return nil, err
 	}
-	proof, err := model.BestFailureProof()
+	proof, err := experiments.FailureProofTime(model)
 	if err != nil {
 		return nil, err
 	}
