@@ -23,6 +23,7 @@ type post struct {
 	opened chan struct{} // closed when there is a group to send through
 	group  *Group
 	seen   map[protocol.Rank]bool // peers that have been up
+	job    *membership.View       // who belongs to the job
 }
 
 // newPost makes a post whose courier knows the first view.
@@ -32,7 +33,7 @@ func newPost(b *beginning) (*post, error) {
 		return nil, err
 	}
 	c.Install(0, &b.view)
-	return &post{Courier: c, opened: make(chan struct{}), seen: make(map[protocol.Rank]bool)}, nil
+	return &post{Courier: c, opened: make(chan struct{}), seen: make(map[protocol.Rank]bool), job: &b.view}, nil
 }
 
 // open lets the engine send.
@@ -56,12 +57,15 @@ func (p *post) Receive(now protocol.Time, from protocol.Rank, frame []byte) erro
 	}
 }
 
-// Install implements [carrier].
+// Install implements [carrier]. Whoever joins the group later, even at the rank of
+// one who has died, is not of the job: it does not know what was called before.
 func (p *post) Install(now protocol.Time, v *membership.View) {
 	p.Courier.Install(now, v)
-	ranks := make([]int, len(v.Members))
-	for i, m := range v.Members {
-		ranks[i] = int(m.Rank)
+	var ranks []int
+	for _, m := range v.Members {
+		if first, ok := p.job.Member(m.Rank); ok && first.Incarnation == m.Incarnation {
+			ranks = append(ranks, int(m.Rank))
+		}
 	}
 	p.engine.Install(v.Number, ranks)
 	p.moved.give()

@@ -180,3 +180,70 @@ func TestWorldRefuses(t *testing.T) {
 		}
 	}
 }
+
+// Without views: processes that die before or during it cost a corrected call
+// nothing.
+func TestWorldCorrected(t *testing.T) {
+	const size, f = 7, 2
+	worlds := newWorlds(t, size, unchanged)
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	results := make([]uint64, size)
+	errs := inAll(worlds, func(w *pleach.World) error {
+		if err := collective.Barrier(ctx, w); err != nil {
+			return err
+		}
+		if w.Rank() == 3 || w.Rank() == 5 {
+			return w.Close()
+		}
+		sum, err := collective.Allreduce(ctx, w, []uint64{1 << w.Rank()}, collective.Sum[uint64](), collective.Corrected(f))
+		if err == nil {
+			results[w.Rank()] = sum[0]
+		}
+		return err
+	})
+	for r, got := range results {
+		if died := r == 3 || r == 5; !died && (errs[r] != nil || got != results[0] || got|1<<3|1<<5 != 1<<size-1) {
+			t.Errorf("rank %d: %b, %v", r, got, errs[r])
+		}
+	}
+}
+
+// Nothing hangs: every call returns by its deadline, whatever the network does.
+func TestWorldCallsObeyTheirDeadlines(t *testing.T) {
+	for _, line := range []string{"drop 100%", "cut 0 3", "partition 0-1 | 2-4", "freeze 2", "kill 1", "at 20ms reset 3", "delay 2s"} {
+		t.Run(line, func(t *testing.T) {
+			bad := fault.New(1, fault.Config{})
+			worlds := newWorlds(t, 5, bad.Wrap)
+			script, err := fault.Parse(line)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			began := time.Now()
+			for _, err := range inAll(worlds, func(w *pleach.World) error {
+				if err := iterate(ctx, w, 3, 10, func(int) {}); err != nil {
+					return err
+				}
+				if w.Rank() == 0 {
+					_ = bad.Run(ctx, script)
+				}
+				for {
+					if err := iterate(ctx, w, 1, 10_000, func(int) {}); err != nil {
+						return err
+					}
+				}
+			}) {
+				var late *collective.LateError
+				var abort *collective.AbortError
+				if !errors.As(err, &late) && !errors.As(err, &abort) && !errors.Is(err, pleach.ErrEvicted) {
+					t.Errorf("got %v", err)
+				}
+			}
+			if took := time.Since(began); took > 20*time.Second {
+				t.Errorf("it took %v", took)
+			}
+		})
+	}
+}

@@ -15,9 +15,7 @@ func wish(rank, round int) uint64 { return ^(1 << (rank + round)) }
 func agreeUnder(t *testing.T, size, rounds int, seed uint64, kills map[int]int) error {
 	n := newNetwork(t, size, seed)
 	defer n.close()
-	for r, at := range kills {
-		n.killAt[r] = at
-	}
+	n.doom(kills)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	got := make([][]uint64, size)

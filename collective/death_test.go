@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -26,20 +27,13 @@ type trial struct {
 	seed  uint64
 }
 
-const patience = 5 * time.Second
+const patience = 30 * time.Second
 
 // run runs a trial and says what is wrong.
 func (c *trial) run(t testing.TB) (events []int, err error) {
 	n := newNetwork(t, c.size, c.seed)
 	defer n.close()
-	for r, at := range c.kills {
-		n.killAt[r] = at
-		if at == 0 {
-			n.mu.Lock()
-			n.kill(r) // before it has done anything
-			n.mu.Unlock()
-		}
-	}
+	n.doom(c.kills)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var mu sync.Mutex
@@ -139,6 +133,9 @@ func TestEveryVictimAtEveryStep(t *testing.T) {
 					break
 				}
 				for at := range events[victim] + 1 {
+					if (raceDetector || testing.Short()) && strings.HasSuffix(s.name, "-large") && at%4 > 0 {
+						continue
+					}
 					c := &trial{
 						what:  fmt.Sprintf("%s/%d/%d@%d", s.name, size, victim, at),
 						calls: calls, size: size, kills: map[int]int{victim: at}, seed: uint64(at),
@@ -161,7 +158,7 @@ func TestManyVictims(t *testing.T) {
 	case *fullFlag:
 		count = 20_000
 	case raceDetector || testing.Short():
-		count = 100
+		count = 60
 	}
 	for seed := range uint64(count) {
 		rng := rand.New(rand.NewPCG(seed, 3))

@@ -10,13 +10,15 @@
 // the same order. Calls are numbered, and every message carries what was called:
 // calls that do not match are an error on all ([*MismatchError]). A call whose
 // context ends says who has not arrived ([*LateError]), and ends for all others
-// that have not finished it.
+// that have not finished it. [Reserve] lets calls go on beside each other.
 //
 // # When a process dies
 //
 // By default a call runs through: it returns, on every survivor, exactly what it
 // would have returned without failures, bit by bit, as long as one is left. With
-// [Report] it ends with a [*FailedError] instead.
+// [Report] it ends with a [*FailedError] instead. With [Corrected], up to f dead cost
+// a Reduce or an Allreduce nothing, and nobody needs to agree on who they are; it
+// goes without their inputs.
 //
 // # How it runs through
 //
@@ -36,9 +38,9 @@
 //     letters from those who kept them. What it sends again is dropped where it
 //     has arrived already.
 //
-// So nobody starts over but for the tasks of the dead; all others do not even
-// notice. Where the algorithm is in the way of nobody, no message is sent that a
-// library without fault tolerance would not send.
+// So only the tasks of the dead are started over; all others do not even notice.
+// Without failures no message is sent that a library without fault tolerance would
+// not send, but for questions to all when a call takes long.
 //
 // # What is kept, and how long
 //
@@ -73,6 +75,7 @@
 //   - world.go, call.go, op.go: a call, from its beginning to its end.
 //   - receive.go, takeover.go, owners.go, status.go, clerk.go: what comes in, what
 //     happens in a new view, and what is told.
-//   - broadcast.go, reduce.go, gather.go, …: the algorithms; agree.go has its own way.
+//   - broadcast.go, reduce.go, gather.go, …: the algorithms, and algorithm.go: which
+//     is taken when; agree.go and correction.go have their own ways.
 //   - raw.go: how numbers travel without work per element.
 package collective

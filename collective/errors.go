@@ -113,3 +113,10 @@ func (e *RestoreError) Unwrap() error { return e.Err }
 
 // ErrNoRestore: the call was given no Restore for its type of input.
 var ErrNoRestore = errors.New("no Restore was given")
+
+// lengthError says that an input has another length than it had.
+type lengthError struct{ got, want int }
+
+func (e *lengthError) Error() string {
+	return fmt.Sprintf("it has %d elements, the others' %d", e.got, e.want)
+}

@@ -75,7 +75,7 @@ func TestLate(t *testing.T) {
 	n := newNetwork(t, 8, 1)
 	defer n.close()
 	long := soon(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
 	defer cancel()
 	for r, err := range n.each(func(w Place) error {
 		if err := Barrier(long, w); err != nil || w.Rank() == 3 {
@@ -99,7 +99,7 @@ func TestLate(t *testing.T) {
 			}
 		case !errors.As(err, &l) || !errors.Is(err, context.DeadlineExceeded):
 			t.Errorf("rank %d: %v", r, err)
-		case len(l.Absent) != 1 || l.Absent[0] != (Absent{Rank: 3, Calls: 1, Last: "Barrier"}):
+		case !slices.Contains(l.Absent, Absent{Rank: 3, Calls: 1, Last: "Barrier"}):
 			t.Errorf("rank %d: absent are %v: %v", r, l.Absent, err)
 		}
 	}
@@ -109,7 +109,7 @@ func TestLate(t *testing.T) {
 func TestReport(t *testing.T) {
 	for at := range 8 {
 		n := newNetwork(t, 4, uint64(at))
-		n.killAt[2] = at + 1
+		n.doom(map[int]int{2: at + 1})
 		ctx := soon(t)
 		errs := n.each(func(w Place) error {
 			for {
@@ -137,7 +137,7 @@ func TestNoRestore(t *testing.T) {
 		"2 elements":         {Restore(func(context.Context, int) ([]int, error) { return []int{1, 2}, nil })},
 	} {
 		n := newNetwork(t, 4, 1)
-		n.killAt[1] = 1
+		n.doom(map[int]int{1: 1})
 		ctx := soon(t)
 		for r, err := range n.each(func(w Place) error {
 			_, err := Allreduce(ctx, w, []int{1}, Sum[int](), options...)

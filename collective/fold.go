@@ -1,9 +1,6 @@
 package collective
 
-import (
-	"fmt"
-	"math/bits"
-)
+import "math/bits"
 
 // fold makes any number of tasks a power of two: the first 2·extra go in pairs,
 // in which the even one stands for both. Neighbors stay neighbors, so the order
@@ -41,11 +38,4 @@ func (f fold) task(index int) int {
 		return 2 * index
 	}
 	return index + f.extra
-}
-
-// lengthError says that an input has another length than it had.
-type lengthError struct{ got, want int }
-
-func (e *lengthError) Error() string {
-	return fmt.Sprintf("it has %d elements, the others' %d", e.got, e.want)
 }

@@ -120,6 +120,17 @@ func (n *network) event(rank int) bool {
 	return n.dead[rank]
 }
 
+// doom says who is killed at which event: 0 is at once, before it has done anything.
+func (n *network) doom(kills map[int]int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for rank, at := range kills {
+		if n.killAt[rank] = at; at == 0 {
+			n.kill(rank)
+		}
+	}
+}
+
 func (n *network) kill(rank int) {
 	if n.dead[rank] {
 		return

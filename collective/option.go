@@ -57,9 +57,9 @@ func Restore[In any](f func(ctx context.Context, task int) (In, error)) Option {
 	return func(o *options) { o.restore = f }
 }
 
-// Takeover is told the results of tasks whose processes have died, by whoever
-// owns them now: by another goroutine, and possibly after the call has returned,
-// if the process died only then. The result must not be changed.
+// Takeover is told the results of tasks whose processes have died before they had
+// finished the call, by whoever owns them now: by another goroutine, and possibly
+// after the call has returned. The result must not be changed.
 //
 // Out is what the call returns.
 func Takeover[Out any](f func(task int, result Out)) Option {

@@ -145,7 +145,7 @@ func samples() []sample {
 		{
 			name: "allreduce-large",
 			run: func(ctx context.Context, e Place, round int, got func(int, string)) error {
-				out, err := Allreduce(ctx, e, long(e.Rank(), round), last, restoreOf(func(t int) []int32 { return long(t, round) }), takeoverOf[[]int32](func(task int, _ string) { got(task, "") }))
+				out, err := Allreduce(ctx, e, long(e.Rank(), round), last, restoreOf(func(t int) []int64 { return long(t, round) }), takeoverOf[[]int64](func(task int, _ string) { got(task, "") }))
 				if err == nil {
 					err = checkLast(out, e.Size(), round)
 				}
@@ -157,7 +157,7 @@ func samples() []sample {
 			name: "reduce-large",
 			run: func(ctx context.Context, e Place, round int, got func(int, string)) error {
 				root := rootOf(e.Size(), round)
-				out, err := Reduce(ctx, e, root, long(e.Rank(), round), last, restoreOf(func(t int) []int32 { return long(t, round) }))
+				out, err := Reduce(ctx, e, root, long(e.Rank(), round), last, restoreOf(func(t int) []int64 { return long(t, round) }))
 				if err == nil && (e.Rank() == root || out != nil) {
 					err = checkLast(out, e.Size(), round)
 				}
@@ -267,21 +267,24 @@ func samples() []sample {
 // long is an input of several pieces, and last an operator that takes the task of
 // the right one and adds the rest: it shows the order, and that everything was
 // combined once.
-func long(task, round int) []int32 {
-	in := make([]int32, 70_000)
+func long(task, round int) []int64 {
+	in := make([]int64, longest)
 	for i := range in {
-		in[i] = int32(task<<20 | (i+round)%1000)
+		in[i] = int64(task<<20 | (i+round)%1000)
 	}
 	return in
 }
 
-var last = NewOperator("last", func(a, b int32) int32 { return b&^lowBits | (a+b)&lowBits })
+const (
+	longest = 33_000
+	lowBits = 1<<20 - 1
+)
 
-const lowBits = 1<<20 - 1
+var last = NewOperator("last", func(a, b int64) int64 { return b&^lowBits | (a+b)&lowBits })
 
-func checkLast(out []int32, n, round int) error {
+func checkLast(out []int64, n, round int) error {
 	for i, got := range out {
-		if want := int32((n-1)<<20 | n*((i+round)%1000)); len(out) != 70_000 || got != want {
+		if want := int64((n-1)<<20 | n*((i+round)%1000)); len(out) != longest || got != want {
 			return fmt.Errorf("element %d of %d is %x, want %x", i, len(out), got, want)
 		}
 	}

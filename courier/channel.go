@@ -105,10 +105,11 @@ func (o *outgoing) arrived(now protocol.Time, number uint64) {
 	o.expect(now)
 }
 
-// expect sets the time by which the peer should be heard of.
+// expect sets the time by which the peer should be heard of, or, if it could not be
+// sent to, tried again.
 func (o *outgoing) expect(now protocol.Time) {
 	o.askAt = protocol.Never
-	if o.base < o.next {
+	if o.base < o.next || o.stuck {
 		o.askAt = now + o.patience
 	}
 }

@@ -24,8 +24,8 @@ type network struct {
 	flying   []flight
 	down     map[[2]protocol.Rank]bool
 	// chances, in percent
-	drop, duplicate, delay, full, breaks int
-	frames                               int
+	drop, duplicate, delay, full, refuse, breaks int
+	frames                                       int
 }
 
 type flight struct {
@@ -83,8 +83,8 @@ func (n *network) sendAll(r protocol.Rank, c *Courier) {
 		}
 		n.frames++
 		switch {
-		case n.down[pair(r, to)]:
-			c.Unsent(n.now, false)
+		case n.down[pair(r, to)] || n.percent(n.refuse):
+			c.Unsent(n.now, false) // no word of when it can be tried again
 		case n.percent(n.full):
 			c.Unsent(n.now, true)
 			c.Room(n.now, to)
@@ -185,7 +185,7 @@ func TestEverythingArrivesOnceInOrder(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 2))
 			n := newNetwork(t, seed, 2+rng.IntN(3), Config{SegmentSize: 64 << rng.IntN(4), WindowBytes: 512 << rng.IntN(4), QueueBytes: 8192})
 			n.drop, n.duplicate, n.delay = rng.IntN(20), rng.IntN(20), rng.IntN(100)
-			n.full, n.breaks = rng.IntN(20), rng.IntN(2)
+			n.full, n.refuse, n.breaks = rng.IntN(20), rng.IntN(10), rng.IntN(2)
 			exchange(n, rng, 20)
 		}()
 		if *seedFlag != 0 {
@@ -203,7 +203,7 @@ func exchange(n *network, rng *rand.Rand, messages int) {
 			n.t.Fatalf("not over after %d steps: sent %v, got %v", steps, sent, got)
 		}
 		if steps > 100_000 {
-			n.drop, n.full, n.breaks = 0, 0, 0
+			n.drop, n.full, n.refuse, n.breaks = 0, 0, 0, 0
 			for p := range n.down {
 				delete(n.down, p)
 			}
@@ -233,7 +233,7 @@ func exchange(n *network, rng *rand.Rand, messages int) {
 		collect(n, got)
 	}
 	for range 1000 { // the last acknowledgments
-		n.drop, n.full, n.breaks = 0, 0, 0
+		n.drop, n.full, n.refuse, n.breaks = 0, 0, 0, 0
 		clear(n.down)
 		n.step()
 	}

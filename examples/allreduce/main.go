@@ -1,7 +1,8 @@
 // Allreduce estimates π with as many processes as it is started with, and ends
 // with the same digits although some of them are killed:
 //
-//	pleach run -n 8 go run ./examples/allreduce
+//	go build -o pi ./examples/allreduce
+//	pleach run -n 8 --kill 0@1s --kill 3@2s ./pi
 //
 // Each task draws points from a seed of its own, so that whoever takes over a dead
 // one's task can draw them again.
