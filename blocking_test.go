@@ -94,7 +94,7 @@ func doesNotAnswer(t *testing.T, addresses []string) {
 // something.
 func isStopped(t *testing.T, addresses []string) {
 	t.Helper()
-	c := &cluster{t: t, config: func(int) memberConfig { return memberConfig{} }}
+	c := &cluster{t: t, config: func(int) memberConfig { return memberConfig{Fixed: true} }}
 	p := c.start(1, places{addresses: addresses, command: func(int) *exec.Cmd {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = os.Environ()
@@ -115,7 +115,7 @@ func beside(t *testing.T, bad func(t *testing.T, addresses []string)) *pleach.Gr
 	t.Helper()
 	addresses := freeAddresses(t, 2)
 	bad(t, addresses)
-	return join(t, pleach.Config{Group: "cluster", Addresses: addresses})
+	return join(t, pleach.Config{Fixed: true, Group: "cluster", Addresses: addresses})
 }
 
 func TestCloseIsQuickWhateverPeersDo(t *testing.T) {

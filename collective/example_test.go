@@ -16,13 +16,16 @@ import (
 func job(size int, program func(ctx context.Context, w *pleach.World)) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	addresses := make([]string, size)
+	addresses, listeners := make([]string, size), make([]net.Listener, size)
 	for r := range addresses {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			panic(err)
 		}
 		addresses[r] = l.Addr().String()
+		listeners[r] = l
+	}
+	for _, l := range listeners {
 		_ = l.Close()
 	}
 	var all sync.WaitGroup
