@@ -273,7 +273,8 @@ func (g *Group) settled(protocol.Time) {
 		g.stable = stable
 		g.changed.give()
 	}
-	if g.parts.views != nil {
+	if g.parts.changed {
+		g.parts.changed = false
 		g.answerGuests()
 		g.stand()
 	}

@@ -60,7 +60,7 @@ func (g *Group) knocked(request []byte, answer func([]byte)) {
 		_ = g.node.Do(func(now protocol.Time) {
 			g.guests.last++
 			g.guests.waiting[g.guests.last] = answer
-			g.parts.now = now
+			g.parts.now, g.parts.changed = now, true
 			g.parts.views.Join(now, g.guests.last, c)
 		})
 	}

@@ -17,6 +17,10 @@ type parts struct {
 
 	courier carrier // nil: there is none
 
+	// changed says that the views may have something to say: they are asked only
+	// then, not after every message.
+	changed bool
+
 	flushing bool // views wait for the streams to have everything up to a cut
 	last     byte // the byte in front of the frame handed out last
 	buffer   []byte
@@ -49,6 +53,7 @@ func (p *parts) Receive(now protocol.Time, from protocol.Rank, frame []byte) err
 	p.now = now
 	switch {
 	case len(frame) > 0 && frame[0] == viewFrame && p.views != nil:
+		p.changed = true
 		err := p.views.Receive(now, from, frame[1:])
 		p.settle()
 		return err
@@ -63,7 +68,7 @@ func (p *parts) Receive(now protocol.Time, from protocol.Rank, frame []byte) err
 // settle tells the views when the streams have what they were asked for.
 func (p *parts) settle() {
 	if p.flushing && p.stream.Flushed() {
-		p.flushing = false
+		p.flushing, p.changed = false, true
 		p.views.Settle(p.now)
 	}
 }
@@ -73,6 +78,7 @@ func (p *parts) Up(now protocol.Time, peer protocol.Rank) {
 	p.now = now
 	p.stream.Up(now, peer)
 	if p.views != nil {
+		p.changed = true
 		p.views.Up(now, peer)
 	}
 	if p.courier != nil {
@@ -103,6 +109,7 @@ func (p *parts) Congested(from protocol.Rank) protocol.Time { return p.stream.Co
 func (p *parts) Next(now protocol.Time) (to protocol.Rank, frame []byte, ok bool) {
 	p.now, p.last = now, 0
 	if p.views != nil {
+		p.changed = p.changed || p.views.Deadline() <= now
 		if to, frame, ok = p.views.Next(now); ok {
 			return to, p.mark(viewFrame, frame), true
 		}

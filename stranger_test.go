@@ -181,6 +181,8 @@ func TestStrangersNeitherInjectNorUseUpMemory(t *testing.T) {
 		runtime.ReadMemStats(&s)
 		return s.TotalAlloc
 	}
+	meet(t, groups)
+	time.Sleep(3 * time.Second) // members have connected by then
 	for name, a := range strangers(t, addresses[0], ca) {
 		before := allocated()
 		if welcomed := startAttack(t, a)(); welcomed > 0 {

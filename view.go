@@ -112,7 +112,10 @@ func (g *Group) Leave(ctx context.Context) error {
 	if g.parts.views == nil {
 		return g.failed("leave", ErrFixed)
 	}
-	if err := g.node.Do(func(now protocol.Time) { g.parts.views.Leave(now) }); err != nil {
+	if err := g.node.Do(func(now protocol.Time) {
+		g.parts.now, g.parts.changed = now, true
+		g.parts.views.Leave(now)
+	}); err != nil {
 		return ErrClosed
 	}
 	select {

@@ -70,7 +70,7 @@ func (g *Group) reported(r detect.Report) {
 		if !ok || m.Incarnation != firstIncarnation && m.Incarnation != r.Incarnation {
 			return // it is about somebody who is not there any more
 		}
-		g.parts.now = now
+		g.parts.now, g.parts.changed = now, true
 		if r.Alive {
 			g.parts.views.Trust(now, m.Rank, m.Incarnation)
 			return
