@@ -245,7 +245,7 @@ func (n *Node) take(from protocol.Rank, frame []byte, last bool) (congested bool
 	if n.unsettled = !last; last {
 		n.settle(now)
 	}
-	return n.congestible != nil && n.congestible.Congested(from) > now
+	return last && n.congestible != nil && n.congestible.Congested(from) > now
 }
 
 // decongest waits, by not taking in more from a peer, until the protocol has room

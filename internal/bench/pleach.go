@@ -10,8 +10,9 @@ import (
 	"github.com/pleach-go/pleach/wire"
 )
 
-// pleachMember is a member of a [pleach.Group] over TCP, with all defaults. It
-// takes messages by a handler, as the others do that are measured beside it.
+// pleachMember is a member of a [pleach.Group] over TCP, with all defaults but that
+// its members are fixed, so that dead ones stay unknown. It takes messages by a
+// handler, as the others do that are measured beside it.
 type pleachMember struct {
 	group     *pleach.Group
 	transport *tcp.Transport
