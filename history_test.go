@@ -18,6 +18,10 @@ import (
 // its root, or of a root outside its view. It returns how many messages came.
 func checkHistory(t *testing.T, rs *residents) (delivered int) {
 	t.Helper()
+	for _, o := range rs.all { // they may still be telling something
+		o.mu.Lock()
+		defer o.mu.Unlock()
+	}
 	views := agreedViews(t, rs)
 	witnesses := map[uint64]*observed{}
 	for _, o := range rs.all {
