@@ -17,13 +17,13 @@ func TestStoppedChildHoldsUpNobody(t *testing.T) {
 		size    = 8
 		bytes   = 64 << 10
 		pace    = 8 * time.Millisecond // 8 MiB/s
-		stopped = 3 * time.Second      // 24 MiB: a queue has 4, sockets about 10
+		stopped = 5 * time.Second      // 40 MiB: a queue has 1, sockets about 10; then a second's patience
 		watched = time.Second          // the last of it, when nothing has room
 	)
 	c := startCluster(t, onLoopback(t, size), func(rank int) memberConfig {
 		config := memberConfig{KeepBytes: 64 << 20}
 		if rank == 0 {
-			config.Messages, config.Bytes, config.Pace = 600, bytes, pace
+			config.Messages, config.Bytes, config.Pace = 900, bytes, pace
 		}
 		return config
 	})
@@ -50,7 +50,7 @@ func TestStoppedChildHoldsUpNobody(t *testing.T) {
 	resumed := time.Now()
 	t.Logf("child %d was stopped; messages while nothing had room: before %v, after %v", child, before, after)
 	for rank := 1; rank < size; rank++ {
-		// A wait of 200 ms for each would leave 5.
+		// A wait of a second for each would leave one.
 		if got, sent := after[rank]-before[rank], int(watched/pace); rank != child && got < sent/4 {
 			t.Errorf("rank %d has got %d messages of about %d", rank, got, sent)
 		}

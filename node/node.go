@@ -44,7 +44,7 @@ type Protocol interface {
 // more from others.
 type Congestible interface {
 	// Congested returns until when, at most, nothing more is to be taken in from
-	// a peer. A call of Room may end it earlier.
+	// a peer. Any other call may end it earlier.
 	Congested(from protocol.Rank) protocol.Time
 }
 
@@ -80,12 +80,15 @@ type Node struct {
 
 	corker      transport.Corker // the transport, if it is one
 	congestible Congestible      // the protocol, if it is one
-	room        chan struct{}    // closed, and made anew, when a peer has room; under mu
 	done        chan struct{}    // closed by Close
 
 	mu    sync.Mutex
 	timer *time.Timer
-	armed protocol.Time // what the timer is set to
+	// waiting is how many goroutines wait until the protocol is not congested;
+	// moved is closed, and made anew, when it may not be any more.
+	waiting int
+	moved   chan struct{}
+	armed   protocol.Time // what the timer is set to
 	// A frame has been received, at a time, and its consequences wait for the
 	// next one's.
 	unsettled bool
@@ -101,7 +104,7 @@ func New(c Config) *Node {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	n := &Node{config: c, start: time.Now(), armed: protocol.Never, room: make(chan struct{}), done: make(chan struct{})}
+	n := &Node{config: c, start: time.Now(), armed: protocol.Never, moved: make(chan struct{}), done: make(chan struct{})}
 	n.congestible, _ = c.Protocol.(Congestible)
 	n.corker, _ = c.Transport.(transport.Corker)
 	n.timer = time.AfterFunc(time.Hour, n.wake)
@@ -166,6 +169,10 @@ func (n *Node) settle(now protocol.Time) {
 	n.send(now)
 	if n.config.Settled != nil {
 		n.config.Settled(now)
+	}
+	if n.waiting > 0 {
+		close(n.moved)
+		n.moved = make(chan struct{})
 	}
 	// A timer that is too early is left alone: it costs a look when it fires,
 	// where to move it would cost something each time.
@@ -251,19 +258,27 @@ func (n *Node) take(from protocol.Rank, frame []byte, last bool) (congested bool
 // decongest waits, by not taking in more from a peer, until the protocol has room
 // for what follows.
 func (n *Node) decongest(from protocol.Rank) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.waiting++
+	defer func() { n.waiting-- }()
 	for {
-		n.mu.Lock()
-		room, left := n.room, n.congestible.Congested(from)-n.now()
-		n.mu.Unlock()
-		if left <= 0 {
+		left := n.congestible.Congested(from) - n.now()
+		if left <= 0 || n.closed {
 			return
 		}
-		select {
-		case <-room:
-		case <-n.done:
-			return
-		case <-time.After(time.Duration(left)):
-		}
+		n.waitFor(n.moved, time.Duration(left))
+	}
+}
+
+// waitFor waits without the lock until something is closed, or so long.
+func (n *Node) waitFor(moved chan struct{}, long time.Duration) {
+	n.mu.Unlock()
+	defer n.mu.Lock()
+	select {
+	case <-moved:
+	case <-n.done:
+	case <-time.After(long):
 	}
 }
 
@@ -282,20 +297,12 @@ func (h *handler) Down(peer protocol.Rank, cause error) {
 	if h.config.Watcher != nil {
 		h.config.Watcher.Down(peer, cause)
 	}
-	h.do(func(now protocol.Time) {
-		h.config.Protocol.Down(now, peer)
-		close(h.room)
-		h.room = make(chan struct{})
-	})
+	h.do(func(now protocol.Time) { h.config.Protocol.Down(now, peer) })
 }
 
 // Room tells the protocol that a peer can be sent to again.
 func (h *handler) Room(peer protocol.Rank) {
-	h.do(func(now protocol.Time) {
-		h.config.Protocol.Room(now, peer)
-		close(h.room)
-		h.room = make(chan struct{})
-	})
+	h.do(func(now protocol.Time) { h.config.Protocol.Room(now, peer) })
 }
 
 // door is a handler that answers guests.

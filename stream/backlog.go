@@ -1,10 +1,6 @@
 package stream
 
-import (
-	"slices"
-
-	"github.com/pleach-go/pleach/protocol"
-)
+import "github.com/pleach-go/pleach/protocol"
 
 // backlog is what waits for a child whose queue is full. Meanwhile this member
 // takes in no more (see [Member.Congested]), so that pressure goes up the tree to
@@ -19,8 +15,10 @@ type backlog struct {
 	over  bool // patience is
 }
 
-// patience is how long a child whose queue is full is waited for.
-const patience = 200 * millisecond
+// patience is how long a child whose queue is full is waited for, or a program
+// whose inbox is. It is long enough for a member on a machine that has other things
+// to do.
+const patience = 1000 * millisecond
 
 // stall begins a backlog with the segment that had no room, or adds it.
 func (m *Member) stall(now protocol.Time, s send) {
@@ -81,32 +79,4 @@ func (m *Member) expire(now protocol.Time) {
 			m.due = min(m.due, b.since+patience)
 		}
 	}
-}
-
-// Congested returns until when at most nothing more is to be taken in from a peer,
-// because another one's queue is full. [Member.Room] may end it earlier. Whoever
-// is full itself is still heard, or two would wait for each other.
-func (m *Member) Congested(from protocol.Rank) protocol.Time {
-	if len(m.backlogs) == 0 || m.backlogs[from] != nil {
-		return 0
-	}
-	return m.congested(func(protocol.Rank) bool { return true })
-}
-
-// congested returns until when some peers are waited for.
-func (m *Member) congested(counts func(protocol.Rank) bool) (until protocol.Time) {
-	for peer, b := range m.backlogs {
-		if !b.over && counts(peer) {
-			until = max(until, b.since+patience)
-		}
-	}
-	return until
-}
-
-// waits reports whether a child's full queue holds up this member's own sends.
-func (m *Member) waits(now protocol.Time) bool {
-	if len(m.backlogs) == 0 {
-		return false
-	}
-	return now < m.congested(func(peer protocol.Rank) bool { return slices.Contains(m.own.flow.children, peer) })
 }

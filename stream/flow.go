@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 
@@ -27,6 +28,7 @@ type flow struct {
 	store      store
 	partial    partial
 	fedAt      protocol.Time   // when the tree last brought the next segment
+	passed     uint64          // the number after the last segment passed on
 	parent     protocol.Rank   // in the tree
 	children   []protocol.Rank // in the order in which they are sent to
 	foster     foster
@@ -50,9 +52,14 @@ func (s *segment) payload() []byte { return s.frame[headSize:] }
 // segmentOf copies a segment out of a frame in lent memory, as the frame that
 // passes it on.
 func (m *Member) segmentOf(fr *frame, number uint64) segment {
-	passed := *fr
-	passed.kind, passed.first, passed.way, passed.with = data, number, news, false
-	return segment{fr.begins, fr.more, passed.append(m.frames.get(headSize + len(fr.segment)))}
+	if fr.kind == offer {
+		passed := *fr
+		passed.kind, passed.first, passed.way, passed.with = data, number, news, false
+		return segment{fr.begins, fr.more, passed.append(m.frames.get(headSize + len(fr.segment)))}
+	}
+	passed := m.frames.join(fr.encoded, nil)
+	passed[0] = byte(data)
+	return segment{fr.begins, fr.more, passed}
 }
 
 // size is what keeping a segment costs.
@@ -88,6 +95,12 @@ func (s *store) get(number uint64) (segment, bool) {
 	return *s.segments.at(int(number - s.low)), true
 }
 
+// aging reports whether a segment is in the older half of what is kept, and will
+// be forgotten before long.
+func (s *store) aging(number uint64, limit int) bool {
+	return s.bytes > limit/2 && number-s.low < uint64(s.segments.len()/2)
+}
+
 // partial is a message whose segments are coming in.
 type partial struct {
 	parts   [][]byte
@@ -114,7 +127,7 @@ func (p *partial) add(seg *segment, limit int) (message []byte, complete bool) {
 	if seg.more {
 		return nil, false
 	}
-	message = slices.Concat(p.parts...)
+	message = bytes.Join(p.parts, nil) // which does not clear it first
 	*p = partial{}
 	return message, true
 }
@@ -122,6 +135,14 @@ func (p *partial) add(seg *segment, limit int) (message []byte, complete bool) {
 // firstAhead is the lowest number that came before its turn.
 func (f *flow) firstAhead() uint64 {
 	return slices.Min(slices.Collect(maps.Keys(f.ahead)))
+}
+
+// get returns a segment that is here.
+func (f *flow) get(number uint64) (seg segment, ok bool) {
+	if seg, ok = f.store.get(number); !ok {
+		seg, ok = f.ahead[number]
+	}
+	return seg, ok
 }
 
 // has reports whether a segment is here already.

@@ -47,6 +47,7 @@ type frame struct {
 	// (request), or the first that is still kept (gone). last ends what is asked for.
 	first, last uint64
 	segment     []byte
+	encoded     []byte // all of it, as it came
 }
 
 // Sizes of a frame's head.
@@ -109,6 +110,7 @@ func parse(b []byte) (frame, error) {
 		incarnation: binary.BigEndian.Uint64(b[6:]),
 		first:       binary.BigEndian.Uint64(b[14:]),
 		segment:     b[headSize:],
+		encoded:     b,
 	}
 	switch {
 	case f.kind < data || f.kind > ack:

@@ -27,8 +27,9 @@ type Member struct {
 	held     int    // bytes that are not delivered for that
 	cut      []Mark // of the view that is about to end
 	inbox    inbox
-	backlogs map[protocol.Rank]*backlog // of those whose queues are full
-	down     map[protocol.Rank]bool     // peers that could not be reached when last tried
+	backlogs map[protocol.Rank]*backlog      // of those whose queues are full
+	laggards map[protocol.Rank]protocol.Time // until when they are waited for
+	down     map[protocol.Rank]bool          // peers that could not be reached when last tried
 	// retryDue is when to try the nearest of them again.
 	retryDue protocol.Time
 	last     send // what was handed out last
@@ -80,6 +81,7 @@ func New(c Config) (*Member, error) {
 		view:     c.View,
 		flows:    make(map[protocol.Rank]*flow),
 		backlogs: make(map[protocol.Rank]*backlog),
+		laggards: make(map[protocol.Rank]protocol.Time),
 		down:     make(map[protocol.Rank]bool),
 		due:      protocol.Never,
 		delay:    delay{now: firstDelay},
@@ -173,7 +175,7 @@ func (m *Member) Receive(now protocol.Time, from protocol.Rank, b []byte) error 
 	case offer:
 		m.hearOffer(now, f, from, &fr)
 	case request:
-		m.answer(f, from, &fr)
+		m.answer(now, f, from, &fr)
 	case gone:
 		m.hearGone(now, f, &fr)
 	case adopt:
@@ -196,15 +198,12 @@ const (
 )
 
 // take takes a segment. One that comes along the tree, or by correction before
-// the tree, is passed on to the children; one that was asked for is not: they
-// have ring neighbors of their own to ask.
+// the tree, is passed on to the children; one that was asked for is not: the tree
+// may bring it still, and else they have ring neighbors of their own to ask.
 func (m *Member) take(now protocol.Time, f *flow, from protocol.Rank, number uint64, fr *frame, how route) {
 	tree, pass := how == byTree, how != byRequest
 	if f.has(number) {
-		m.stats.Duplicates++
-		if tree && from == f.parent {
-			f.foster.orphaned = 0 // the tree feeds us, only later than correction did
-		}
+		m.again(f, from, number, tree)
 		return
 	}
 	seg := m.segmentOf(fr, number)
@@ -228,6 +227,7 @@ func (m *Member) take(now protocol.Time, f *flow, from protocol.Rank, number uin
 		f.aheadBytes += seg.size()
 	}
 	m.advance(f)
+	m.inbox.weigh(now, m.config.InboxBytes)
 	if f.next > number {
 		m.correct(now, f)
 		m.remind(now, f)
@@ -235,6 +235,18 @@ func (m *Member) take(now protocol.Time, f *flow, from protocol.Rank, number uin
 	}
 	if f.next < f.wanted {
 		m.ask(now, f, from)
+	}
+}
+
+// again takes a segment that is here already.
+func (m *Member) again(f *flow, from protocol.Rank, number uint64, tree bool) {
+	m.stats.Duplicates++
+	if !tree || from != f.parent {
+		return
+	}
+	f.foster.orphaned = 0 // the tree feeds us, only later than others did
+	if seg, ok := f.get(number); ok && number >= f.passed {
+		m.pass(f, number, &seg) // it was asked for, too early
 	}
 }
 
@@ -282,6 +294,7 @@ func (m *Member) keep(f *flow, seg *segment) {
 
 // pass sends a segment to the children of this member in the root's tree.
 func (m *Member) pass(f *flow, number uint64, seg *segment) {
+	f.passed = max(f.passed, number+1)
 	for _, child := range f.children {
 		m.stats.Relayed++
 		m.putSegment(child, f, data, seg)
@@ -333,6 +346,7 @@ func (m *Member) Deliver(now protocol.Time) (Message, bool) {
 		return Message{}, false
 	}
 	m.stats.Delivered++
+	m.inbox.weigh(now, m.config.InboxBytes)
 	if m.inbox.refusing && m.inbox.bytes+m.held <= m.config.InboxBytes {
 		m.inbox.refusing = false
 		for _, f := range m.timed {

@@ -43,8 +43,7 @@ func (m *Member) Write(payload []byte, more bool) error {
 	case m.own.bytes > 0 && m.own.bytes+len(payload) > m.config.OutboxBytes:
 		return ErrBusy
 	}
-	seg := segment{!m.own.within, more, m.frames.get(headSize + len(payload))}
-	seg.frame = append(seg.frame[:headSize], payload...)
+	seg := segment{!m.own.within, more, m.frames.join(make([]byte, headSize), payload)}
 	m.own.within = more
 	m.own.waiting.push(seg)
 	m.own.bytes += seg.size()

@@ -101,6 +101,11 @@ func (m *Member) Room(_ protocol.Time, peer protocol.Rank) {
 func (m *Member) Up(_ protocol.Time, peer protocol.Rank) {
 	delete(m.backlogs, peer)
 	delete(m.down, peer)
+	for _, f := range m.flows {
+		if f.parent == peer {
+			f.fedAt = 0
+		}
+	}
 	m.offerAll(peer)
 }
 

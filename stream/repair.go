@@ -22,6 +22,10 @@ const (
 	maxSources = 4
 	maxTries   = 12 // before a hole that others no longer keep is given up
 	restAfter  = 60 // before one that nobody seems to have is left alone
+
+	glance = 10 * millisecond // how often a slow tree is looked at
+	lately = 2 * maxDelay     // for so long a slow tree is waited for before asking
+	ever   = 50 * maxDelay    // and for so long before giving up what nobody keeps
 )
 
 // ask notes that a peer has more than is here, and asks before long. The tree's
@@ -60,7 +64,12 @@ func (m *Member) request(now protocol.Time, f *flow) {
 		m.schedule(f, a.due)
 		return
 	}
-	if a.tries >= maxTries && a.told > 0 && a.gone > f.next && !m.frozen {
+	if a.tries == 0 && m.feeds(now, f, lately) {
+		a.due = now + glance
+		m.schedule(f, a.due)
+		return
+	}
+	if a.tries >= maxTries && a.told > 0 && a.gone > f.next && !m.frozen && !m.feeds(now, f, ever) {
 		m.giveUp(now, f, a.gone)
 		return
 	}
@@ -82,6 +91,13 @@ func (m *Member) request(now protocol.Time, f *flow) {
 	}
 	a.due = now + min(4*m.delay.now<<min(a.tries, 6), longest)
 	m.schedule(f, a.due)
+}
+
+// feeds reports whether the tree may only be slow: it has brought something
+// within some time, nothing has come past a hole, and the parent is not down. A queue
+// further up is full then, and whoever asked would fill others, too.
+func (m *Member) feeds(now protocol.Time, f *flow, within protocol.Time) bool {
+	return f.fedAt > 0 && now < f.fedAt+within && len(f.ahead) == 0 && !m.frozen && !m.down[f.parent]
 }
 
 // source chooses whom to ask: who offered last, then the others, then ring
@@ -111,16 +127,16 @@ func (m *Member) askOn(now protocol.Time, f *flow) {
 }
 
 // answer sends what a peer asks for, or says what is still kept.
-func (m *Member) answer(f *flow, from protocol.Rank, fr *frame) {
+func (m *Member) answer(now protocol.Time, f *flow, from protocol.Rank, fr *frame) {
 	if fr.first < f.store.low {
 		m.put(from, f, frame{kind: gone, first: f.store.low})
 		return
 	}
+	if f.store.aging(fr.first, m.config.KeepBytes) {
+		m.awaitLaggard(now, from)
+	}
 	for number := fr.first; number < min(fr.last, fr.first+askAtOnce); number++ {
-		seg, ok := f.store.get(number)
-		if !ok {
-			seg, ok = f.ahead[number]
-		}
+		seg, ok := f.get(number)
 		if !ok {
 			break
 		}
@@ -138,9 +154,10 @@ func (m *Member) hearGone(now protocol.Time, f *flow, fr *frame) {
 	if a.told == 0 || fr.first < a.gone {
 		a.gone = fr.first
 	}
-	a.told++
-	a.due = now // ask somebody else
-	m.schedule(f, now)
+	if a.told++; a.told <= maxTries {
+		a.due = now // ask somebody else
+		m.schedule(f, now)
+	}
 }
 
 // giveUp goes on behind a hole that nobody can mend, and says so.

@@ -1,5 +1,7 @@
 package stream
 
+import "bytes"
+
 // slab hands out memory for small frames from larger pieces: to allocate each
 // alone, and to have it looked at by the garbage collector, would cost more than
 // all else that is done with it. A frame that is held on to holds its piece too,
@@ -22,4 +24,13 @@ func (s *slab) get(n int) []byte {
 	b := s.rest[:0:n]
 	s.rest = s.rest[n:]
 	return b
+}
+
+// join returns a copy of two pieces. A large one is not cleared first, as make
+// would do.
+func (s *slab) join(a, b []byte) []byte {
+	if n := len(a) + len(b); n <= slabFrame {
+		return append(append(s.get(n), a...), b...)
+	}
+	return bytes.Join([][]byte{a, b}, nil)
 }

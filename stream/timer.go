@@ -29,6 +29,7 @@ func (m *Member) tick(now protocol.Time) {
 	}
 	m.due = min(m.own.pollDue, m.retryDue)
 	m.expire(now)
+	m.leaveLaggards(now)
 	kept := m.timed[:0]
 	for _, f := range m.timed {
 		if f.correction.due <= now {

@@ -49,7 +49,7 @@ type Config struct {
 
 	// MaxFrame is the largest frame sent or received. 0: [wire.MaxFrame].
 	MaxFrame int
-	// QueueBytes is how much may wait for one peer. 0: 4 MiB, or what one
+	// QueueBytes is how much may wait for one peer. 0: 1 MiB, or what one
 	// frame of MaxFrame needs if that is more.
 	QueueBytes int
 	// DialTimeout is for opening a connection. 0: 2 s.
@@ -118,7 +118,7 @@ func (c Config) complete() (Config, error) {
 	setDefault(&c.BackoffMax, time.Second)
 	setDefault(&c.UserTimeout, 10*time.Second)
 	setDefault(&c.MaxFrame, wire.MaxFrame)
-	setDefault(&c.QueueBytes, max(4<<20, wire.HeaderSize+c.MaxFrame))
+	setDefault(&c.QueueBytes, max(1<<20, wire.HeaderSize+c.MaxFrame))
 	if err := c.checkLimits(); err != nil {
 		return c, err
 	}
