@@ -13,8 +13,8 @@ var (
 	ErrClosed = errors.New("pleach: group closed")
 	// ErrLeft: this process has left.
 	ErrLeft = errors.New("pleach: left the group")
-	// ErrEvicted is wrapped in a [*membership.EvictedError]'s message: the others
-	// have gone on without this process, because they could not reach it.
+	// ErrEvicted: the others have gone on without this process, because they could
+	// not reach it. A [*membership.EvictedError] beside it says since which view.
 	// [Group.Rejoin] makes it a member again.
 	ErrEvicted = errors.New("pleach: the others have gone on without this process")
 	// ErrNoQuorum: too few members are reachable to go on. It may pass.

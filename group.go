@@ -20,8 +20,7 @@ import (
 // several goroutines.
 type Group struct {
 	config    Config
-	seeds     []string // who may be asked to let this process in again
-	address   string   // where it listens
+	address   string // where it listens
 	node      *node.Node
 	parts     *parts         // used only within node.Do
 	member    *stream.Member // its streams
@@ -33,7 +32,7 @@ type Group struct {
 	detector    detect.Detector // nil: the group is fixed
 	connections *detect.Connections
 	view        atomic.Pointer[View]
-	changed     bell   // rings when the view or this member's standing has
+	changed     bell   // rings when there is a new view, or more has become stable
 	over        ending // of this member's part
 	standing    atomic.Pointer[error]
 
@@ -165,7 +164,8 @@ func (g *Group) wait(ctx context.Context, sign <-chan struct{}, try func(now pro
 }
 
 // Messages yields what other members broadcast, each message once, those of one
-// root in the order it sent them. It ends when ctx does or the group is closed.
+// root in the order it sent them. It ends when ctx does, the group is closed, or this
+// process is no longer a member ([Group.Err] says why).
 // Messages that are not taken wait, up to Config.Stream.InboxBytes; beyond that
 // they are held back at others, and still come, as long as those keep them.
 func (g *Group) Messages(ctx context.Context) iter.Seq[Message] {

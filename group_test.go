@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -253,5 +254,22 @@ func TestCloseIsQuick(t *testing.T) {
 	}
 	if took := time.Since(start); took > time.Second {
 		t.Errorf("close took %v", took)
+	}
+}
+
+// A config that contradicts itself is refused, in words that say what to do.
+func TestContradictionsAreRefused(t *testing.T) {
+	for want, config := range map[string]pleach.Config{
+		"both Seeds and Found": {Seeds: []string{"127.0.0.1:1"}, Found: true},
+		"Fixed with Seeds":     {Seeds: []string{"127.0.0.1:1"}, Fixed: true},
+		"known from the start": {Found: true, Fixed: true},
+	} {
+		g, err := pleach.Join(t.Context(), config)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one with %q", err, want)
+		}
+		if g != nil {
+			g.Close()
+		}
 	}
 }

@@ -47,7 +47,6 @@ type beginning struct {
 	view      membership.View
 	start     []membership.Have // where it begins in every stream
 	address   string            // where this process listens
-	seeds     []string          // who may be asked to let it in again
 }
 
 // begin finds out who this process is, and makes its transport.
@@ -55,6 +54,8 @@ func (c *Config) begin(ctx context.Context) (*beginning, error) {
 	switch {
 	case len(c.Seeds) > 0 && c.Found:
 		return nil, errors.New("both Seeds and Found: join a group, or begin one")
+	case c.Fixed && (len(c.Seeds) > 0 || c.Found):
+		return nil, errors.New("Fixed with Seeds or Found: the members of a fixed group are known from the start")
 	case c.Found:
 		return c.found()
 	case len(c.Seeds) > 0:
@@ -97,7 +98,7 @@ func (c *Config) place() (bootstrap.Place, error) {
 
 // wholeGroup begins with a view that everybody knows.
 func wholeGroup(p bootstrap.Place) *beginning {
-	b := &beginning{view: membership.View{Number: 1, Slots: p.Size}, address: p.Addresses[p.Rank], seeds: p.Addresses}
+	b := &beginning{view: membership.View{Number: 1, Slots: p.Size}, address: p.Addresses[p.Rank]}
 	for r, address := range p.Addresses {
 		b.view.Members = append(b.view.Members, membership.Member{
 			Rank: protocol.Rank(r), Identity: address, Address: address, Incarnation: firstIncarnation,
@@ -113,7 +114,7 @@ func (c *Config) found() (*beginning, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &beginning{address: address, seeds: []string{address}, self: c.candidate(address)}
+	b := &beginning{address: address, self: c.candidate(address)}
 	b.view = membership.View{Number: 1, Slots: 1, Members: []membership.Member{b.self}}
 	b.transport, err = c.tcp(b, listener, []string{address})
 	return b, err
@@ -125,7 +126,7 @@ func (c *Config) ask(ctx context.Context) (*beginning, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &beginning{address: address, seeds: c.Seeds, self: c.candidate(address)}
+	b := &beginning{address: address, self: c.candidate(address)}
 	i, err := knock(ctx, tcp.Config{Group: c.Group, TLS: c.TLS}, c.Seeds, request(knockJoin, &b.self))
 	if err == nil && i.rank == protocol.NoRank {
 		err = errors.New("a member answers as if it had not been asked to let this process in")
@@ -197,7 +198,7 @@ func newGroup(c Config, b *beginning, courier carrier) (_ *Group, err error) {
 	g := &Group{
 		turn: make(chan struct{}, 1), arrived: make(chan struct{}, 1), written: make(chan struct{}, 1),
 		over: ending{done: make(chan struct{})}, guests: guests{waiting: make(map[uint64]func([]byte))},
-		seeds: b.seeds, address: b.address,
+		address: b.address,
 	}
 	if !c.Fixed {
 		c.Stream.View, c.Stream.Members, c.Stream.Start = b.view.Number, placesOf(&b.view), marksOf(b.start)

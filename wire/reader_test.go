@@ -199,3 +199,44 @@ func BenchmarkReader64(b *testing.B) {
 		runtime.KeepAlive(f)
 	}
 }
+
+// counted counts how often a source is read.
+type counted struct {
+	io.Reader
+	reads int
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	c.reads++
+	return c.Reader.Read(p)
+}
+
+// Ready is what it says: if and only if it is true, Next returns a frame without
+// reading anything.
+func TestReadyMeansWithoutReading(t *testing.T) {
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		var sent []byte
+		for range 40 {
+			sent = AppendFrame(sent, make([]byte, rng.IntN(300)))
+		}
+		source := &counted{Reader: &chunks{rest: sent, rng: rng, most: 1000}}
+		r := NewReader(source, 1000)
+		for err := error(nil); err == nil; {
+			ready, before := r.Ready(), source.reads
+			_, err = r.Next()
+			if without := err == nil && source.reads == before; ready != without {
+				t.Fatalf("seed %d: ready is %v, and Next has read %d times, error %v", seed, ready, source.reads-before, err)
+			}
+		}
+	}
+}
+
+// A frame over the limit is not announced as ready: Next returns an error.
+func TestTooLongIsNotReady(t *testing.T) {
+	sent := AppendFrame(AppendFrame(nil, []byte("x")), make([]byte, 100))
+	r := NewReader(bytes.NewReader(sent), 50)
+	if _, err := r.Next(); err != nil || r.Ready() {
+		t.Errorf("error %v, ready %v", err, r.Ready())
+	}
+}

@@ -33,11 +33,8 @@ func (t *Transport) accept() {
 			continue
 		}
 		pause = 0
-		if t.count.handshakes.Add(1) > limit {
-			t.count.handshakes.Add(-1)
+		if t.lobby.enter(raw, limit) {
 			t.count.flooded.Add(1)
-			_ = raw.Close()
-			continue
 		}
 		t.wg.Go(func() { t.receive(raw) })
 	}
@@ -45,10 +42,9 @@ func (t *Transport) accept() {
 
 // maxHandshakes is how many may be under way. Every peer may dial twice at a
 // time (one attempt given up, one new), and a few strangers may be looking. Who
-// comes to an open group, or to ask something, comes on top. More are a flood,
-// and closed unread.
-func (t *Transport) maxHandshakes() int64 {
-	limit := int64(2*len(t.cfg.Addresses) + 16)
+// comes to an open group, or to ask something, comes on top. More are a flood.
+func (t *Transport) maxHandshakes() int {
+	limit := 2*len(t.cfg.Addresses) + 16
 	if _, keeper := t.handler.(transport.Doorkeeper); keeper || t.cfg.Open {
 		limit += maxGuests
 	}
@@ -58,7 +54,7 @@ func (t *Transport) maxHandshakes() int64 {
 // receive finds out who has connected, and serves it if it is a peer or a guest.
 func (t *Transport) receive(raw net.Conn) {
 	serve, err := t.identify(raw)
-	t.count.handshakes.Add(-1)
+	t.lobby.leave(raw)
 	if err != nil {
 		t.count.refused.Add(1)
 		level := slog.LevelInfo

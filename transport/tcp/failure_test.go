@@ -282,7 +282,7 @@ func TestCloseFlushesWhatIsQueued(t *testing.T) {
 	m := startGroup(t, 2, Config{})
 	// The first Send has not even connected yet, and the peer sends too.
 	mustSend(t, m[1], 0, []byte("x"))
-	const n = 20
+	const n = 12
 	for range n {
 		mustSend(t, m[0], 1, make([]byte, 64<<10))
 	}

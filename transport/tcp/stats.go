@@ -16,7 +16,7 @@ type Stats struct {
 	Dials, DialsFailed uint64
 	Accepted           uint64 // Connections that peers have opened.
 	Refused            uint64 // Those of strangers, mismatches, stale or duplicate ones.
-	Flooded            uint64 // Connections closed unread: too many in handshake.
+	Flooded            uint64 // Connections closed in handshake, for newer ones: too many.
 	Knocks             uint64 // Requests of guests handed to the handler.
 
 	DroppedFull  uint64 // Not taken by Send: the queue was full.
@@ -43,7 +43,7 @@ type counters struct {
 	droppedFull, droppedDown  atomic.Uint64
 	droppedOther, droppedLost atomic.Uint64
 
-	connections, handshakes, guests atomic.Int64
+	connections, guests atomic.Int64
 }
 
 // dropped counts a frame that Send did not take.
@@ -78,7 +78,7 @@ func (t *Transport) Stats() Stats {
 		DroppedOther:   c.droppedOther.Load(),
 		DroppedLost:    c.droppedLost.Load(),
 		Connections:    int(c.connections.Load()),
-		Handshakes:     int(c.handshakes.Load()),
+		Handshakes:     t.lobby.size(),
 		Guests:         int(c.guests.Load()),
 	}
 }

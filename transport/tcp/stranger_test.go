@@ -224,6 +224,20 @@ func TestFloodIsBoundedAndPasses(t *testing.T) {
 	dialAs(t, m, wire.Hello{From: 1, Incarnation: 1, Attempt: 1})
 }
 
+// Strangers who say nothing, as many as there is room for, do not keep a member
+// out.
+func TestSlowStrangersDoNotKeepMembersOut(t *testing.T) {
+	m := alone(t, Config{HandshakeTimeout: time.Hour})
+	limit := 2*4 + 16
+	var strangers []*client
+	for range limit {
+		strangers = append(strangers, dialRaw(t, m, nil))
+	}
+	eventually(t, "full lobby", func() bool { return m.Stats().Handshakes == limit })
+	dialAs(t, m, wire.Hello{From: 1, Incarnation: 1, Attempt: 1})
+	expectClosed(t, strangers[0])
+}
+
 func TestStrangersClaimsCostNothing(t *testing.T) {
 	m := alone(t, Config{MaxFrame: 1 << 30, QueueBytes: 1<<30 + 4})
 	const strangers = 20

@@ -59,6 +59,7 @@ type Transport struct {
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup // Every goroutine of the transport.
 	count   counters
+	lobby   lobby
 	buffers buffers
 	cork    cork
 }
