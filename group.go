@@ -78,6 +78,9 @@ func (g *Group) Size() int { return g.view.Load().Slots }
 // even if others die, unless this process dies before what it has handed to its
 // operating system has left. The data is the caller's again.
 //
+// In a burst of many small messages they may wait for each other for a fraction of
+// a millisecond, to go together; Close, Leave and Stable do not leave any behind.
+//
 // It waits while too much is waiting to be sent, and once, briefly, for a member
 // that has become slow; ctx bounds the wait. If ctx ends it, a message that was
 // only partly taken reaches nobody; one that was taken as a whole is still sent.
@@ -124,6 +127,22 @@ func (g *Group) send(ctx context.Context, data []byte) (again bool, err error) {
 		return g.member.Unwritten() == 0 || restarts != cut
 	})
 	return restarts != cut, err
+}
+
+// flush waits until all that was broadcast before has been sent.
+func (g *Group) flush(ctx context.Context) error {
+	select {
+	case g.turn <- struct{}{}:
+		defer func() { <-g.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-g.over.done:
+		return g.Err()
+	}
+	if err := g.node.Do(func(protocol.Time) { g.member.Hasten() }); err != nil {
+		return ErrClosed
+	}
+	return g.wait(ctx, g.written, func(protocol.Time) bool { return g.member.Unwritten() == 0 })
 }
 
 // write hands a piece of a message to the member, as soon as it has room, unless
@@ -245,6 +264,7 @@ type Stats struct{ stream.Stats }
 func (g *Group) Close() error {
 	var err error
 	g.closing.Do(func() {
+		_ = g.node.Do(func(protocol.Time) { g.member.Hasten() })
 		g.over.end(ErrClosed)
 		err = g.node.Close()
 		if g.detector != nil {

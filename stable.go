@@ -38,6 +38,12 @@ func (e *UnstableError) Unwrap() error { return e.Err }
 func (g *Group) Stable(ctx context.Context) (Receipt, error) {
 	var receipt Receipt
 	var upTo uint64
+	if err := g.flush(ctx); err != nil {
+		if ctx.Err() != nil {
+			err = &UnstableError{g.View().Number, g.silent(), err}
+		}
+		return receipt, err
+	}
 	if err := g.node.Do(func(now protocol.Time) { upTo = g.member.Poll(now) }); err != nil {
 		return receipt, ErrClosed
 	}

@@ -112,6 +112,9 @@ func (g *Group) Leave(ctx context.Context) error {
 	if g.parts.views == nil {
 		return g.failed("leave", ErrFixed)
 	}
+	if err := g.flush(ctx); err != nil && g.Err() == nil {
+		return g.failed("leave", err)
+	}
 	if err := g.node.Do(func(now protocol.Time) {
 		g.parts.now, g.parts.changed = now, true
 		g.parts.views.Leave(now)

@@ -43,6 +43,7 @@ type flow struct {
 type segment struct {
 	begins bool // a message begins with it
 	more   bool // and goes on in the next one
+	batch  bool // or it is several messages
 	frame  []byte
 }
 
@@ -55,11 +56,11 @@ func (m *Member) segmentOf(fr *frame, number uint64) segment {
 	if fr.kind == offer {
 		passed := *fr
 		passed.kind, passed.first, passed.way, passed.with = data, number, news, false
-		return segment{fr.begins, fr.more, passed.append(m.frames.get(headSize + len(fr.segment)))}
+		return segment{fr.begins, fr.more, fr.batch, passed.append(m.frames.get(headSize + len(fr.segment)))}
 	}
 	passed := m.frames.join(fr.encoded, nil)
 	passed[0] = byte(data)
-	return segment{fr.begins, fr.more, passed}
+	return segment{fr.begins, fr.more, fr.batch, passed}
 }
 
 // size is what keeping a segment costs.

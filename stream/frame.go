@@ -37,11 +37,12 @@ const (
 type frame struct {
 	kind kind
 	// begins and more say that the segment begins its message, and that the
-	// message goes on after it; with, that an offer carries its last segment.
-	begins, more, with bool
-	way                way // an offer's
-	root               protocol.Rank
-	incarnation        uint64
+	// message goes on after it; batch, that it is several messages; with, that an
+	// offer carries its last segment.
+	begins, more, batch, with bool
+	way                       way // an offer's
+	root                      protocol.Rank
+	incarnation               uint64
 	// first is the segment's number (data, repair), the number after all that
 	// is offered (offer) or asked about (poll, ack), the first asked for
 	// (request), or the first that is still kept (gone). last ends what is asked for.
@@ -62,6 +63,8 @@ const (
 	flagWith
 	flagLeftward
 	flagRightward
+	flagBatch
+	flagEnd
 )
 
 // ErrFrame is what every error about a frame that makes no sense wraps.
@@ -85,6 +88,9 @@ func (f *frame) append(dst []byte) []byte {
 	if f.with {
 		flags |= flagWith
 	}
+	if f.batch {
+		flags |= flagBatch
+	}
 	dst = append(dst, byte(f.kind), flags)
 	dst = binary.BigEndian.AppendUint32(dst, uint32(f.root))
 	dst = binary.BigEndian.AppendUint64(dst, f.incarnation)
@@ -105,7 +111,8 @@ func parse(b []byte) (frame, error) {
 		begins:      b[1]&flagBegins != 0,
 		more:        b[1]&flagMore != 0,
 		with:        b[1]&flagWith != 0,
-		way:         way(b[1] / flagLeftward),
+		batch:       b[1]&flagBatch != 0,
+		way:         way(b[1] / flagLeftward & 3),
 		root:        protocol.Rank(binary.BigEndian.Uint32(b[2:])),
 		incarnation: binary.BigEndian.Uint64(b[6:]),
 		first:       binary.BigEndian.Uint64(b[14:]),
@@ -115,7 +122,7 @@ func parse(b []byte) (frame, error) {
 	switch {
 	case f.kind < data || f.kind > ack:
 		return frame{}, fmt.Errorf("%w: kind %d", ErrFrame, f.kind)
-	case b[1] >= flagLeftward|flagRightward:
+	case b[1] >= flagEnd, f.way > rightward, f.batch && (!f.begins || f.more || !f.carries()):
 		return frame{}, fmt.Errorf("%w: flags %#x", ErrFrame, b[1])
 	case f.first == 0 && (f.kind == poll || f.kind == ack):
 		return frame{}, fmt.Errorf("%w: kind %d about nothing", ErrFrame, f.kind)
@@ -130,6 +137,9 @@ func parse(b []byte) (frame, error) {
 	}
 	if len(f.segment) > 0 && !f.carries() {
 		return frame{}, fmt.Errorf("%w: kind %d carries %d bytes", ErrFrame, f.kind, len(f.segment))
+	}
+	if f.batch {
+		return f, split(f.segment, func([]byte) {})
 	}
 	return f, nil
 }

@@ -280,9 +280,23 @@ func (m *Member) deliver(f *flow, upTo uint64) {
 		if !ok {
 			continue // given up
 		}
-		if message, complete := f.partial.add(&seg, m.config.MaxMessage); complete && f != m.own.flow {
-			m.inbox.add(Message{Root: f.root, Data: message, View: m.view})
+		switch {
+		case f == m.own.flow:
+		case seg.batch:
+			f.partial = partial{}
+			_ = split(seg.payload(), func(message []byte) { m.handOver(f, message) })
+		default:
+			if message, complete := f.partial.add(&seg, m.config.MaxMessage); complete {
+				m.handOver(f, message)
+			}
 		}
+	}
+}
+
+// handOver puts a message where the program takes it.
+func (m *Member) handOver(f *flow, message []byte) {
+	if len(message) <= m.config.MaxMessage {
+		m.inbox.add(Message{Root: f.root, Data: message, View: m.view})
 	}
 }
 

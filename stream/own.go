@@ -18,6 +18,7 @@ type ownStream struct {
 	// that a new view has cut in two.
 	sending  bool
 	restarts uint64
+	burst    burst
 	// When to ask again whether everybody has everything, and the pause after.
 	pollDue, pollPause protocol.Time
 }
@@ -43,7 +44,7 @@ func (m *Member) Write(payload []byte, more bool) error {
 	case m.own.bytes > 0 && m.own.bytes+len(payload) > m.config.OutboxBytes:
 		return ErrBusy
 	}
-	seg := segment{!m.own.within, more, m.frames.join(make([]byte, headSize), payload)}
+	seg := segment{begins: !m.own.within, more: more, frame: m.frames.join(make([]byte, headSize), payload)}
 	m.own.within = more
 	m.own.waiting.push(seg)
 	m.own.bytes += seg.size()
@@ -58,18 +59,42 @@ func (m *Member) Write(payload []byte, more bool) error {
 // Abandon ends a message that is only partly written: nobody will get it.
 func (m *Member) Abandon() { m.own.within, m.own.open = false, 0 }
 
-// Unwritten is how many segments taken by Write have not been sent yet.
-func (m *Member) Unwritten() int { return m.own.waiting.len() }
+// Unwritten is how many segments taken by Write wait until they can be sent. Those
+// that only wait for more are not counted: see [Member.Hasten].
+func (m *Member) Unwritten() int {
+	if m.own.burst.gathering {
+		return 0
+	}
+	return m.own.waiting.len()
+}
+
+// next takes the first segment that waits.
+func (o *ownStream) next() segment {
+	seg := o.waiting.pop()
+	o.bytes -= seg.size()
+	return seg
+}
 
 // emit sends the next segment of this member's own stream, unless a child has
 // no room for it.
 func (m *Member) emit(now protocol.Time) {
-	if m.own.waiting.len() == 0 || m.frozen || m.waits(now) {
+	b := &m.own.burst
+	if b.gathering = false; m.own.waiting.len() == 0 {
+		b.hasten, b.waiting = false, 0
 		return
 	}
-	seg, f := m.own.waiting.pop(), m.own.flow
-	m.own.bytes -= seg.size()
-	head := frame{kind: data, begins: seg.begins, more: seg.more, root: f.root, incarnation: f.incarnation, first: f.next}
+	if m.frozen || m.waits(now) {
+		return
+	}
+	if b.gathering = m.gathers(now); b.gathering {
+		return
+	}
+	seg, f := m.own.gathered(&m.frames), m.own.flow
+	b.waiting, b.emitted = m.own.waiting.len(), now
+	head := frame{
+		kind: data, begins: seg.begins, more: seg.more, batch: seg.batch,
+		root: f.root, incarnation: f.incarnation, first: f.next,
+	}
 	head.append(seg.frame[:0]) // the head that Write has left room for
 	m.pass(f, f.next, &seg)
 	m.keep(f, &seg)
@@ -88,8 +113,7 @@ func (m *Member) restart() {
 	m.own.restarts++
 	m.own.sending = false
 	for m.own.waiting.len() > 0 && !m.own.waiting.at(0).begins {
-		seg := m.own.waiting.pop()
-		m.own.bytes -= seg.size()
+		m.own.next()
 	}
 	if m.own.within && m.own.waiting.len() == 0 {
 		m.Abandon()
