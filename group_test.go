@@ -261,7 +261,7 @@ func TestCloseIsQuick(t *testing.T) {
 func TestContradictionsAreRefused(t *testing.T) {
 	for want, config := range map[string]pleach.Config{
 		"both Seeds and Found": {Seeds: []string{"127.0.0.1:1"}, Found: true},
-		"Fixed with Seeds":     {Seeds: []string{"127.0.0.1:1"}, Fixed: true},
+		"both Fixed and Seeds": {Seeds: []string{"127.0.0.1:1"}, Fixed: true},
 		"known from the start": {Found: true, Fixed: true},
 	} {
 		g, err := pleach.Join(t.Context(), config)

@@ -55,7 +55,7 @@ func (c *Config) begin(ctx context.Context) (*beginning, error) {
 	case len(c.Seeds) > 0 && c.Found:
 		return nil, errors.New("both Seeds and Found: join a group, or begin one")
 	case c.Fixed && (len(c.Seeds) > 0 || c.Found):
-		return nil, errors.New("Fixed with Seeds or Found: the members of a fixed group are known from the start")
+		return nil, errors.New("both Fixed and Seeds or Found: the members of a fixed group are known from the start")
 	case c.Found:
 		return c.found()
 	case len(c.Seeds) > 0:
