@@ -8,7 +8,7 @@ BENCH ?= .
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build bin/pleach, without cgo
@@ -54,11 +54,15 @@ soak: ## deliver with SEEDS seeds (default: 100), KIND=UnderKilling, OnBadNetwor
 peers: ## measure Pleach beside NATS, gRPC, memberlist, serf and gossipsub
 	cd bench/peers && go run . --members 32,128 --rounds 200
 
+.PHONY: convergence
+convergence: ## kill members of groups by Pleach, memberlist and serf, in turns: some minutes
+	cd bench/peers && go run ./convergence --members 47 --kills 10 --turns 2
+
 SCHEDULES ?= 1000000
 
 .PHONY: schedules
 schedules: ## agree on views under SCHEDULES random schedules, and explore millions of states
-	PLEACH_SCHEDULES=$(SCHEDULES) go test -timeout 0 -run RandomSchedules -v ./membership
+	GOGC=400 PLEACH_SCHEDULES=$(SCHEDULES) go test -timeout 0 -run RandomSchedules -v ./membership
 	PLEACH_FULL=1 go test -timeout 0 -run Explore -v ./membership
 
 .PHONY: ci

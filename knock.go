@@ -20,6 +20,7 @@ import (
 const (
 	knockLook uint8 = 1
 	knockJoin uint8 = 2
+	knockWork uint8 = 3 // what is it doing; see world_look.go
 
 	answerNo    uint8 = 0
 	answerYes   uint8 = 1
@@ -43,7 +44,7 @@ func parseRequest(b []byte) (kind uint8, m membership.Member, err error) {
 	d := wire.NewDecoder(b)
 	kind = d.Uint8()
 	m = membership.Member{Identity: string(d.Bytes()), Address: string(d.Bytes()), Domain: string(d.Bytes()), Incarnation: d.Uint64()}
-	if err = d.Finish(); err == nil && kind != knockLook && kind != knockJoin {
+	if err = d.Finish(); err == nil && (kind < knockLook || kind > knockWork) {
 		err = fmt.Errorf("knock of kind %d", kind)
 	}
 	return kind, m, err
@@ -54,6 +55,8 @@ func (g *Group) knocked(request []byte, answer func([]byte)) {
 	switch kind, c, err := parseRequest(request); {
 	case err != nil:
 		answer(refusal(err))
+	case kind == knockWork:
+		answer(g.tellWork())
 	case kind == knockLook:
 		_ = g.node.Do(func(protocol.Time) { answer(g.welcome(g.parts.views.View(), protocol.NoRank)) })
 	default:

@@ -21,8 +21,9 @@ type parts struct {
 	// then, not after every message.
 	changed bool
 
-	flushing bool // views wait for the streams to have everything up to a cut
-	last     byte // the byte in front of the frame handed out last
+	leaders  []membership.Member // who coordinate, and are connected to for that; see greet
+	flushing bool                // views wait for the streams to have everything up to a cut
+	last     byte                // the byte in front of the frame handed out last
 	buffer   []byte
 	// installed is told of every view, when the streams are in it.
 	installed func(*membership.View)

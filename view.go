@@ -92,19 +92,32 @@ func (g *Group) installed(v *membership.View) {
 	g.greet(v)
 }
 
-// greet opens a connection to the next member on the ring, if that is another one
-// than before: whoever dies is then missed at once, though nobody may ever send it
-// anything.
+// greet opens connections to the next member on the ring and, in a small group, to
+// who coordinates changes and who would be next to, if those are others than before.
+// Whoever dies is then missed at once, though nobody may ever send it anything; and
+// a change need not wait for connections to be made.
 func (g *Group) greet(v *membership.View) {
-	i, ok := slices.BinarySearchFunc(v.Members, g.config.Stream.Rank, func(m membership.Member, r protocol.Rank) int { return int(m.Rank - r) })
+	i, ok := slices.BinarySearchFunc(v.Members, g.config.Stream.Rank, compareRank)
 	if !ok {
 		return
 	}
-	if next := v.Members[(i+1)%len(v.Members)]; next.Rank != g.greeted.Rank || next.Incarnation != g.greeted.Incarnation {
+	if next := v.Members[(i+1)%len(v.Members)]; next != g.greeted {
 		g.greeted = next
 		g.parts.views.Up(g.parts.now, next.Rank)
 	}
+	var leaders []membership.Member
+	if len(v.Members) <= membership.FlatSize {
+		leaders = v.Members[:min(2, len(v.Members))]
+	}
+	for _, m := range leaders {
+		if m != g.greeted && !slices.Contains(g.parts.leaders, m) {
+			g.parts.views.Up(g.parts.now, m.Rank) // nothing happens if it is this member
+		}
+	}
+	g.parts.leaders = leaders
 }
+
+func compareRank(m membership.Member, r protocol.Rank) int { return int(m.Rank - r) }
 
 // Leave ends this process's membership as it wishes: the others agree on a view
 // without it, and go on. It returns when they have, or ctx ends; then Close.

@@ -3,7 +3,9 @@ package pleach
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/pleach-go/pleach/detect"
 	"github.com/pleach-go/pleach/membership"
@@ -46,14 +48,25 @@ func (g *Group) swimAddress(address string) string {
 	return net.JoinHostPort(host, strconv.Itoa(g.config.SWIMPort))
 }
 
-// watch has the detectors watch the members of a view.
+// outsiderPause is how long a member waits that loses its connection to another one
+// whom others are closer to. It is longer than a change of the view takes.
+const outsiderPause = 50 * time.Millisecond
+
+// watch has the detectors watch the members of a view. Who coordinates, who would be
+// next to, and the neighbors on the ring are connected to a member anyway: they look
+// after it at once when the connection breaks, and the others leave it to them at
+// first.
 func (g *Group) watch(v *membership.View) {
 	peers := make([]detect.Peer, 0, len(v.Members))
-	for _, m := range v.Members {
-		if m.Rank == g.config.Stream.Rank {
+	self, _ := slices.BinarySearchFunc(v.Members, g.config.Stream.Rank, compareRank)
+	for i, m := range v.Members {
+		if i == self {
 			continue
 		}
 		peer := detect.Peer{Rank: m.Rank, Incarnation: m.Incarnation, Address: m.Address, SWIM: g.swimAddress(m.Address)}
+		if distance := max(i-self, self-i); self > 1 && distance > 1 && distance < len(v.Members)-1 {
+			peer.Pause = outsiderPause
+		}
 		if peer.Incarnation == firstIncarnation {
 			peer.Incarnation = 0
 		}

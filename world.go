@@ -85,9 +85,14 @@ func (w *World) View() View { return w.group.View() }
 
 // Finish ends this process's part when all others have come to their ends too:
 // until then it takes over what the dead leave. It is a collective itself, the
-// last one, and closes the world even if it fails.
+// last one, also after Revoke and Shrink, and closes the world even if it fails.
 func (w *World) Finish(ctx context.Context) error {
-	err := collective.Barrier(ctx, w)
+	// Calls that ended with errors may have driven processes apart; an
+	// agreement finds them together again.
+	_, err := collective.Agree(ctx, w, 0)
+	if err == nil {
+		err = w.engine.Flush(ctx)
+	}
 	if err == nil {
 		err = w.post.flush(ctx)
 	}

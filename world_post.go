@@ -28,12 +28,17 @@ type post struct {
 
 // newPost makes a post whose courier knows the first view.
 func newPost(b *beginning) (*post, error) {
-	c, err := courier.New(courier.Config{Rank: b.self.Rank, Session: uint64(time.Now().UnixNano())})
+	p := &post{opened: make(chan struct{}), seen: make(map[protocol.Rank]bool), job: &b.view}
+	c, err := courier.New(courier.Config{
+		Rank: b.self.Rank, Session: uint64(time.Now().UnixNano()),
+		Make: func(bytes int) []byte { return p.engine.Buffer(bytes) },
+	})
 	if err != nil {
 		return nil, err
 	}
 	c.Install(0, &b.view)
-	return &post{Courier: c, opened: make(chan struct{}), seen: make(map[protocol.Rank]bool), job: &b.view}, nil
+	p.Courier = c
+	return p, nil
 }
 
 // open lets the engine send.
@@ -88,7 +93,12 @@ func (p *post) Down(now protocol.Time, peer protocol.Rank) {
 
 // Send implements [collective.Link].
 func (p *post) Send(ctx context.Context, to int, head, body []byte) error {
-	return p.wait(ctx, func() error { return p.Courier.Send(protocol.Rank(to), head, body) })
+	return p.Lend(ctx, to, head, body, nil)
+}
+
+// Lend implements [collective.Lender].
+func (p *post) Lend(ctx context.Context, to int, head, body []byte, back func()) error {
+	return p.wait(ctx, func() error { return p.Courier.Lend(protocol.Rank(to), head, body, back) })
 }
 
 // flush waits until everything that was sent has arrived.
@@ -108,8 +118,8 @@ func (p *post) wait(ctx context.Context, try func() error) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	var moved <-chan struct{} // asked for only if it is busy, which is rare
 	for {
-		moved := p.moved.wait()
 		var tried error
 		if err := p.group.node.Do(func(protocol.Time) { tried = try() }); err != nil {
 			return ErrClosed
@@ -117,8 +127,13 @@ func (p *post) wait(ctx context.Context, try func() error) error {
 		if !errors.Is(tried, courier.ErrBusy) {
 			return tried
 		}
+		if moved == nil {
+			moved = p.moved.wait()
+			continue // it may have moved just before
+		}
 		select {
 		case <-moved:
+			moved = nil
 		case <-ctx.Done():
 			return fmt.Errorf("pleach: %w: %w", tried, ctx.Err())
 		case <-p.group.over.done:

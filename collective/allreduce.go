@@ -1,9 +1,6 @@
 package collective
 
-import (
-	"context"
-	"reflect"
-)
+import "context"
 
 // Allreduce combines all tasks' elements, in the order of tasks, and returns the
 // result everywhere. All give as many.
@@ -17,84 +14,78 @@ func Allreduce[T any](ctx context.Context, w World, in []T, op Operator[T], opti
 		if s.strength == corrected {
 			return correctedAllreduce(t, j, j.dead, op)
 		}
-		sum, err := j.contribution(t)
+		in, err := j.given(t)
 		if err != nil {
 			return err
 		}
-		f := foldOf(t.n)
-		if partner, absent := f.absent(t.id); absent {
-			if sum, err = stoodInFor(t, j, partner, sum); err == nil {
-				j.deliver(t, sum)
-			}
+		out := j.space(t, len(in))
+		if err := combineEverywhere(t, j, in, out, op); err != nil {
 			return err
 		}
-		if err := standIn(t, j, f, sum, op); err != nil {
-			return err
-		}
-		j.deliver(t, sum)
+		j.deliver(t, out)
 		return nil
 	})
 	return result(j.out, err)
 }
 
-// stoodInFor is the part of a task for which another one stands.
-func stoodInFor[T, In, Out any](t *task, j *job[T, In, Out], partner int, sum []T) ([]T, error) {
-	if err := sendElements(t, j, partner, 0, sum); err != nil {
-		return nil, err
+// combineEverywhere is a task's part.
+func combineEverywhere[T, In, Out any](t *task, j *job[T, In, Out], in, out []T, op Operator[T]) error {
+	f := foldOf(t.n)
+	if partner, absent := f.absent(t.id); absent {
+		if err := j.sendElements(t, partner, 0, in); err != nil {
+			return err
+		}
+		return j.receiveInto(t, partner, 1, out)
 	}
-	return receiveElements(t, j, partner, 1, len(sum))
-}
-
-// standIn is the part of all others.
-func standIn[T, In, Out any](t *task, j *job[T, In, Out], f fold, sum []T, op Operator[T]) error {
 	partner, pair := f.partner(t.id)
 	if pair {
-		right, err := receiveElements(t, j, partner, 0, len(sum))
+		right, err := j.receiveElements(t, partner, 0, len(in))
 		if err != nil {
 			return err
 		}
-		op.Combine(sum, sum, right)
+		op.Combine(out, in, right.elements)
+		right.drop()
+		in = out
 	}
 	algorithm := doubling[T, In, Out]
-	if bytes := len(sum) * int(reflect.TypeFor[T]().Size()); elementOf[T]() != 0 && bytes >= halvingFrom {
+	if j.bytes(len(in)) >= t.e.choose.halvingFrom {
 		algorithm = halving[T, In, Out]
 	}
-	if err := algorithm(t, j, f, sum, op); err != nil {
+	if err := algorithm(t, j, f, in, out, op); err != nil {
 		return err
 	}
 	if pair {
-		return sendElements(t, j, partner, 1, sum)
+		return j.sendElements(t, partner, 1, out)
 	}
 	return nil
 }
 
-// meet exchanges elements with the task at another index, and combines: what
+// combineInOrder combines with what has come from the task at another index: what
 // comes from lower tasks is on the left.
-func meet[T, In, Out any](t *task, j *job[T, In, Out], f fold, mask, step int, give, keep []T, op Operator[T]) error {
-	me := f.index(t.id)
-	other := f.task(me ^ mask)
-	if err := sendElements(t, j, other, step, give); err != nil {
-		return err
-	}
-	theirs, err := receiveElements(t, j, other, step, len(keep))
-	if err != nil {
-		return err
-	}
-	if me&mask == 0 {
-		op.Combine(keep, keep, theirs)
+func combineInOrder[T any](op Operator[T], into, mine, theirs []T, lower bool) {
+	if lower {
+		op.Combine(into, mine, theirs)
 	} else {
-		op.Combine(keep, theirs, keep)
+		op.Combine(into, theirs, mine)
 	}
-	return nil
 }
 
 // doubling combines everything with a partner at twice the distance in each step
 // (recursive doubling): the fewest steps.
-func doubling[T, In, Out any](t *task, j *job[T, In, Out], f fold, sum []T, op Operator[T]) error {
+func doubling[T, In, Out any](t *task, j *job[T, In, Out], f fold, in, out []T, op Operator[T]) error {
+	me := f.index(t.id)
+	copy(out, in)
 	for step, mask := 2, 1; mask < f.power; step, mask = step+1, 2*mask {
-		if err := meet(t, j, f, mask, step, sum, sum, op); err != nil {
+		other := f.task(me ^ mask)
+		if err := j.sendElements(t, other, step, out); err != nil {
 			return err
 		}
+		theirs, err := j.receiveElements(t, other, step, len(out))
+		if err != nil {
+			return err
+		}
+		combineInOrder(op, out, out, theirs.elements, me&mask == 0)
+		theirs.drop()
 	}
 	return nil
 }
@@ -102,31 +93,54 @@ func doubling[T, In, Out any](t *task, j *job[T, In, Out], f fold, sum []T, op O
 // halving combines half of what is left in each step, so that each task ends up
 // with a share of the result, and then collects the shares the same ways back
 // (Rabenseifner 2004): twice the steps, but each element travels only twice.
-func halving[T, In, Out any](t *task, j *job[T, In, Out], f fold, sum []T, op Operator[T]) error {
+func halving[T, In, Out any](t *task, j *job[T, In, Out], f fold, in, out []T, op Operator[T]) error {
 	me := f.index(t.id)
-	var shares [][2][]T // this task's and its partner's, in each step
-	step, mine := 2, sum
+	sum := j.draft(t, len(in)) // every element of it is sent once at most
+	defer sum.drop()
+	var given []span
+	step, mine := 2, all(in)
 	for mask := 1; mask < f.power; step, mask = step+1, 2*mask {
-		low, high := mine[:len(mine)/2], mine[len(mine)/2:]
+		keep, give := mine.halves()
 		if me&mask != 0 {
-			low, high = high, low
+			keep, give = give, keep
 		}
-		if err := meet(t, j, f, mask, step, high, low, op); err != nil {
+		if mask == 1 {
+			copy(sum.elements[give.from:give.to], in[give.from:give.to])
+		}
+		other := f.task(me ^ mask)
+		if err := j.sendDraft(t, other, step, sum, give); err != nil {
 			return err
 		}
-		shares = append(shares, [2][]T{low, high})
-		mine = low
-	}
-	for i := len(shares) - 1; i >= 0; i, step = i-1, step+1 {
-		other := f.task(me ^ 1<<i)
-		if err := sendElements(t, j, other, step, shares[i][0]); err != nil {
-			return err
-		}
-		theirs, err := receiveElements(t, j, other, step, len(shares[i][1]))
+		theirs, err := j.receiveElements(t, other, step, keep.to-keep.from)
 		if err != nil {
 			return err
 		}
-		copy(shares[i][1], theirs)
+		combineInOrder(op, sum.elements[keep.from:keep.to], in[keep.from:keep.to], theirs.elements, me&mask == 0)
+		theirs.drop()
+		in, mine, given = sum.elements, keep, append(given, give)
+	}
+	copy(out[mine.from:mine.to], in[mine.from:mine.to])
+	return collectShares(t, j, f, sum, mine, given, step, out)
+}
+
+// collectShares is the way back: each step doubles what a task has of the result.
+func collectShares[T, In, Out any](t *task, j *job[T, In, Out], f fold, sum draft[T], mine span, given []span, step int, out []T) error {
+	me := f.index(t.id)
+	for i := len(given) - 1; i >= 0; i, step = i-1, step+1 {
+		other, lacking := f.task(me^1<<i), given[i]
+		var err error
+		if i == len(given)-1 {
+			err = j.sendDraft(t, other, step, sum, mine)
+		} else {
+			err = j.sendElements(t, other, step, out[mine.from:mine.to])
+		}
+		if err != nil {
+			return err
+		}
+		if err := j.receiveInto(t, other, step, out[lacking.from:lacking.to]); err != nil {
+			return err
+		}
+		mine = span{min(mine.from, lacking.from), max(mine.to, lacking.to)}
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package collective
 import (
 	"context"
 	"fmt"
-	"slices"
 )
 
 // Alltoall gives every task its part of what each task has given: part i of task
@@ -56,38 +55,69 @@ func ReduceScatter[T any](ctx context.Context, w World, parts [][]T, op Operator
 	return result(j.out, err)
 }
 
-// swap exchanges parts with every task. Those of one round do not wait for those of
-// the one before, but go out in that order.
+// swap exchanges parts with every task: directly, or together with others' parts if
+// that saves messages.
 func swap[T, In, Out any](t *task, j *job[T, In, Out]) ([][]T, error) {
-	blocks, err := j.partBlocks(t)
+	parts, err := j.givenParts(t)
 	if err != nil {
 		return nil, err
 	}
 	all := make([][]T, t.n)
-	if all[t.id], err = j.decode(slices.Clone(blocks[t.id])); err != nil {
-		return nil, err
+	all[t.id] = append(j.partSpace(t, t.id, len(parts[t.id]))[:0], parts[t.id]...)
+	if t.n >= t.e.choose.bruckFrom {
+		return all, j.swapTogether(t, parts, all)
 	}
 	for round := range rounds(t.n) {
 		if partner := opponent(t.id, round, t.n); partner != t.id {
-			if err := t.send(partner, round, blocks[partner]); err != nil {
+			if err := j.sendElements(t, partner, direct, parts[partner]); err != nil {
 				return nil, err
 			}
 		}
 	}
 	for round := range rounds(t.n) {
-		partner := opponent(t.id, round, t.n)
-		if partner == t.id {
-			continue
-		}
-		b, err := t.receive(partner, round)
-		if err != nil {
-			return nil, err
-		}
-		if all[partner], err = j.decode(b); err != nil {
-			return nil, err
+		if partner := opponent(t.id, round, t.n); partner != t.id {
+			if all[partner], err = j.receivePart(t, partner); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return all, nil
+}
+
+// direct is the step of a part that goes from its sender to its receiver alone. Parts
+// of one round do not wait for those of the one before, but go out in that order.
+const direct = 64
+
+// receivePart receives a part that was sent directly.
+func (j *job[T, In, Out]) receivePart(t *task, from int) ([]T, error) {
+	p, err := t.receivePage(from, direct)
+	if err != nil {
+		return nil, err
+	}
+	return j.openPart(t, from, p)
+}
+
+// openPart returns the elements on a page: where the caller wants them, or where
+// they are, and then the page is the caller's.
+func (j *job[T, In, Out]) openPart(t *task, from int, p page) ([]T, error) {
+	elements, err := j.decode(p.bytes)
+	if err != nil || !j.asTheyAre() {
+		return elements, err
+	}
+	if into := j.partSpace(t, from, len(elements)); into != nil {
+		copy(into, elements)
+		p.drop()
+		return into, nil
+	}
+	return elements, nil
+}
+
+// partSpace returns the caller's room for a part, or nil if there is none.
+func (j *job[T, In, Out]) partSpace(t *task, part, n int) []T {
+	if into, ok := any(j.into).([][]T); ok && t.own() && part < len(into) && cap(into[part]) >= n {
+		return into[part][:n]
+	}
+	return nil
 }
 
 // rounds is how many it takes to meet everybody, and opponent whom a task meets in

@@ -19,9 +19,11 @@ func disseminate(t *task) error {
 		if err := t.send((t.id+d)%t.n, step, nil); err != nil {
 			return err
 		}
-		if _, err := t.receive((t.id-d+t.n)%t.n, step); err != nil {
+		p, err := t.receivePage((t.id-d+t.n)%t.n, step)
+		if err != nil {
 			return err
 		}
+		p.drop()
 	}
 	return nil
 }

@@ -25,30 +25,13 @@ func Broadcast[T any](ctx context.Context, w World, root int, in []T, options ..
 		if err != nil {
 			return err
 		}
-		b, err := j.encode(in)
-		if err != nil {
+		if err := j.sendBroadcast(t, any(in).([]T)); err != nil {
 			return err
 		}
-		if _, err = spread(t, root, b); err == nil {
-			j.deliver(t, in)
-		}
-		return err
+		j.deliver(t, in)
+		return nil
 	})
 	return result(j.out, err)
-}
-
-// receiveBroadcast is the part of all but the root.
-func (j *job[T, In, Out]) receiveBroadcast(t *task, root int) error {
-	b, err := spread(t, root, nil)
-	if err != nil {
-		return err
-	}
-	out, err := j.decode(b)
-	if err != nil {
-		return err
-	}
-	j.deliver(t, any(out).(Out))
-	return nil
 }
 
 // result is what a call returns: nothing if it has failed.
@@ -68,40 +51,106 @@ func (p Place) checkRoot(root int) error {
 	return nil
 }
 
-// spread sends bytes down a binomial tree, in pieces. The first says how long
-// they are. It returns them, in memory that is the task's alone.
-func spread(t *task, root int, b []byte) ([]byte, error) {
-	first, whole := b[:min(len(b), pipeline)], b
-	if t.id == root {
-		first = append(binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(first)), uint64(len(b))), first...)
+// What is broadcast goes down a binomial tree, as a whole if it is short. Else the
+// tree carries a first piece, which says how long it is, and the rest follows piece
+// by piece along a chain, from the root to the next task and so on: nobody sends it
+// more than once. Pages are passed on as they have come.
+
+// sendBroadcast is the root's part.
+func (j *job[T, In, Out]) sendBroadcast(t *task, in []T) error {
+	b := bytesOf(in)
+	if !j.asTheyAre() {
+		var err error
+		if b, err = j.encode(in); err != nil {
+			return err
+		}
 	}
-	first, err := pass(t, root, 0, first)
+	first := len(b)
+	if first > t.e.choose.treeUpTo {
+		first = min(t.e.choose.piece, first/2) &^ 15 // whole elements, whatever they are
+	}
+	sheet := t.e.paper.sheet(8 + first)
+	defer sheet.drop()
+	binary.BigEndian.PutUint64(sheet.bytes, uint64(len(b)))
+	copy(sheet.bytes[8:], b)
+	if err := passDown(t, t.id, page{sheet.bytes, sheet}); err != nil || first == len(b) || t.n == 1 {
+		return err
+	}
+	return pieces(len(b)-first, t.e.choose.piece, func(number int, s span) error {
+		sheet := t.e.paper.sheet(s.to - s.from)
+		defer sheet.drop()
+		copy(sheet.bytes, b[first+s.from:])
+		return t.sendPage((t.id+1)%t.n, 1+number, page{sheet.bytes, sheet})
+	})
+}
+
+// receiveBroadcast is the part of all others.
+func (j *job[T, In, Out]) receiveBroadcast(t *task, root int) error {
+	p, err := t.receivePage(parent(t, root), 0)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	length, first, err := lengthOf(first)
+	if err := passDown(t, root, p); err != nil {
+		return err
+	}
+	length, first, err := lengthOf(p.bytes)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if t.id != root {
-		whole = append(make([]byte, 0, min(length, 64<<20)), first...)
+	var out []T
+	var encoded []byte
+	take := func(b []byte) error {
+		if !j.asTheyAre() {
+			encoded = append(encoded, b...)
+			return nil
+		}
+		elements, err := j.decode(b)
+		out = append(out, elements...)
+		return err
 	}
-	for step, at := 1, len(first); uint64(at) < length; step++ {
-		var piece []byte
-		if t.id == root {
-			piece = b[at:min(len(b), at+pipeline)]
-		}
-		if piece, err = pass(t, root, step, piece); err != nil {
-			return nil, err
-		}
-		if at += len(piece); uint64(at) > length || len(piece) == 0 {
-			return nil, fmt.Errorf("%w: a broadcast of %d bytes has %d", ErrMessage, length, at)
-		}
-		if t.id != root {
-			whole = append(whole, piece...)
-		}
+	if j.asTheyAre() {
+		out = j.space(t, int(min(length, atOnce))/j.bytes(1))[:0]
 	}
-	return whole, nil
+	err = take(first)
+	p.drop()
+	if err == nil && uint64(len(first)) < length {
+		err = receiveChain(t, root, length-uint64(len(first)), take)
+	}
+	if err == nil && !j.asTheyAre() {
+		out, err = j.decode(encoded)
+	}
+	if err != nil {
+		return err
+	}
+	j.deliver(t, any(out).(Out))
+	return nil
+}
+
+// atOnce is how much room is made because a length was announced.
+const atOnce = 64 << 20
+
+// receiveChain takes pieces from the task before, so many bytes in all, and passes
+// them on to the one behind.
+func receiveChain(t *task, root int, length uint64, take func([]byte) error) error {
+	for step, at := 1, uint64(0); at < length; step++ {
+		p, err := t.receivePage((t.id-1+t.n)%t.n, step)
+		if err != nil {
+			return err
+		}
+		if at += uint64(len(p.bytes)); at > length || len(p.bytes) == 0 {
+			return fmt.Errorf("%w: a broadcast goes on for %d bytes of %d", ErrMessage, at, length)
+		}
+		if next := (t.id + 1) % t.n; next != root {
+			if err := t.sendPage(next, step, p); err != nil {
+				return err
+			}
+		}
+		if err := take(p.bytes); err != nil {
+			return err
+		}
+		p.drop()
+	}
+	return nil
 }
 
 // lengthOf reads what is in front of the first piece.
@@ -119,25 +168,25 @@ func lengthOf(first []byte) (uint64, []byte, error) {
 // maxBytes is the longest that is sent from one task to another in a call.
 const maxBytes = 1 << 40
 
-// pass passes one piece down the tree: it comes from the parent, if there is
-// one, and goes to the children, the one with the largest subtree first.
-func pass(t *task, root, step int, piece []byte) (_ []byte, err error) {
+// parent is from whom a task gets what goes down the tree.
+func parent(t *task, root int) int {
 	place := (t.id - root + t.n) % t.n // in the tree, whose root is 0
+	return (place&(place-1) + root) % t.n
+}
+
+// passDown passes a page down the tree, to the child with the largest subtree first.
+func passDown(t *task, root int, p page) error {
+	place := (t.id - root + t.n) % t.n
 	mask := 1
-	for ; mask < t.n; mask *= 2 {
-		if place&mask != 0 {
-			if piece, err = t.receive((place-mask+root)%t.n, step); err != nil {
-				return nil, err
-			}
-			break
-		}
+	for mask < t.n && place&mask == 0 {
+		mask *= 2
 	}
 	for mask /= 2; mask > 0; mask /= 2 {
 		if child := place + mask; child < t.n {
-			if err := t.send((child+root)%t.n, step, piece); err != nil {
-				return nil, err
+			if err := t.sendPage((child+root)%t.n, 0, p); err != nil {
+				return err
 			}
 		}
 	}
-	return piece, nil
+	return nil
 }

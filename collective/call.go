@@ -23,12 +23,18 @@ func (p Place) begin(ctx context.Context, s signature, run func(*task) error) (*
 	e := p.at
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.err != nil {
+	switch {
+	case e.err != nil:
 		return nil, e.err
+	case e.revokedBy >= 0 && !s.kind.repairs():
+		return nil, e.revocationOf(e.next, s)
 	}
 	number, err := p.take()
 	if err != nil {
 		return nil, err
+	}
+	if s.kind.repairs() && e.strayed {
+		delete(e.ops, number) // what others call by that number is something else
 	}
 	o := e.at(number)
 	e.last = s
@@ -39,15 +45,16 @@ func (p Place) begin(ctx context.Context, s signature, run func(*task) error) (*
 			break
 		}
 	}
-	o.call = &call{s, run}
+	o.store.call = call{s, run, time.Now()}
+	o.call = &o.store.call
 	o.low = min(o.low, e.finished)
 	if o.witness >= 0 && o.witnessed != s {
 		e.mismatch(o, o.witness, o.witnessed)
 	}
-	if failed := e.failedRanks(); s.strength == report && len(failed) > 0 && o.err == nil {
+	if s.endsByFailure() && len(e.gone) > 0 && o.err == nil {
 		e.fail(o, e.failure(o), false)
 	}
-	o.reminder = time.AfterFunc(askAfter, func() { e.remind(o) })
+	e.watch.begin(e.remind)
 	e.adopt(o)
 	return o, nil
 }
@@ -55,7 +62,7 @@ func (p Place) begin(ctx context.Context, s signature, run func(*task) error) (*
 // ahead reports whether too much is kept for others to begin a call. Who is not
 // ahead of the slowest never waits, so somebody always goes on.
 func (e *Engine) ahead(number uint64) bool {
-	return e.err == nil && number > e.floor &&
+	return e.err == nil && e.revokedBy < 0 && number > e.floor &&
 		(number-e.floor >= uint64(e.config.KeepCalls) || e.kept > e.config.KeepBytes)
 }
 
@@ -78,14 +85,14 @@ func (e *Engine) waitForOthers(ctx context.Context) error {
 // runTask does one task's part. An error of its own is everybody's.
 func (e *Engine) runTask(ctx context.Context, o *op, id int) {
 	e.mu.Lock()
-	o.runs[id] = false
+	o.runs.set(id, false)
 	t := &task{e: e, op: o, ctx: ctx, id: id, n: e.config.Size}
 	run := o.call.run
 	e.mu.Unlock()
 	err := run(t)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	o.runs[id] = true
+	o.runs.set(id, true)
 	if err != nil && o.err == nil {
 		if errors.Is(err, ctx.Err()) {
 			err = e.late(o, err)
@@ -112,15 +119,24 @@ func (e *Engine) await(ctx context.Context, o *op) error {
 		}
 	}
 	err := o.err
+	e.strayed = e.strayed || err != nil
+	e.over = over{o.number, agreementOf(o), o.call.signature, time.Now(), err}
 	e.finish(o)
 	return err
 }
 
 // complete reports whether the parts of all tasks that are owned now are done.
 func (e *Engine) complete(o *op) bool {
+	if e.owners == nil {
+		done, _ := o.runs.find(e.config.Rank)
+		return done
+	}
 	for task, rank := range e.owners {
 		mine := task == e.config.Rank || o.call.signature.strength == runThrough
-		if rank == e.config.Rank && mine && !o.runs[task] {
+		if rank != e.config.Rank || !mine {
+			continue
+		}
+		if done, _ := o.runs.find(task); !done {
 			return false
 		}
 	}
@@ -131,7 +147,6 @@ func (e *Engine) complete(o *op) bool {
 // not, and for tasks that may still have to be taken over.
 func (e *Engine) finish(o *op) {
 	o.finished = true
-	o.reminder.Stop()
 	for e.ops[e.returned] != nil && e.ops[e.returned].finished {
 		e.returned++
 	}
@@ -174,13 +189,20 @@ func (e *Engine) raise(floor uint64) {
 		if o == nil {
 			continue
 		}
-		for _, s := range o.sent {
-			e.kept -= s.size()
-		}
+		e.letGo(o)
 		o.end(errPast)
 		delete(e.ops, n)
 	}
 	e.floor, e.finished = floor, max(e.finished, floor)
 	e.advance()
 	e.moved.give()
+}
+
+// letGo forgets the letters of a call that nobody needs any more.
+func (e *Engine) letGo(o *op) {
+	for _, s := range o.sent {
+		e.kept -= s.size()
+		s.page.drop()
+	}
+	o.sent = nil
 }

@@ -1,13 +1,19 @@
 package collective
 
+import (
+	"context"
+)
+
 // clerk sends what no call waits for: news, notices and letters whose task has
 // moved. Whoever has something for it holds the engine's lock, and may not wait.
 type clerk struct {
 	sign    chan struct{}
-	replies []bool // by rank: it has asked for news
-	ask     bool   // everybody is to be asked for news
-	move    bool   // tasks have moved
+	replies map[int]bool // by rank: it has asked for news
+	ask     bool         // everybody is to be asked for news
+	move    bool         // tasks have moved
 	notices []errand
+	busy    bool // it is sending
+	rests   bell // rings when it has nothing left to send
 }
 
 // errand is a message to send.
@@ -19,9 +25,9 @@ type errand struct {
 // everybody, as the receiver of an errand, is all others who are in the view.
 const everybody = -1
 
-func (c *clerk) init(size int) {
+func (c *clerk) init() {
 	c.sign = make(chan struct{}, 1)
-	c.replies = make([]bool, size)
+	c.replies = make(map[int]bool)
 }
 
 func (c *clerk) wake() {
@@ -67,7 +73,38 @@ func (e *Engine) serve() {
 			// Who is not there any more needs nothing.
 			_ = e.config.Link.Send(e.ctx, m.to, m.head, m.body)
 		}
+		e.mu.Lock()
+		if e.clerk.busy = false; !e.clerk.working() {
+			e.clerk.rests.give()
+		}
+		e.mu.Unlock()
 	}
+}
+
+// working reports whether there is something left to send.
+func (c *clerk) working() bool {
+	return c.busy || c.ask || c.move || len(c.notices) > 0 || len(c.replies) > 0
+}
+
+// Flush returns when everything that calls have left to be sent is with the link:
+// calls do not wait for the last word that others need.
+func (e *Engine) Flush(ctx context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for e.clerk.working() && e.err == nil {
+		rests := e.clerk.rests.wait()
+		e.mu.Unlock()
+		select {
+		case <-rests:
+		case <-e.ctx.Done():
+		case <-ctx.Done():
+		}
+		e.mu.Lock()
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return e.err
 }
 
 // errands takes what is to be done.
@@ -80,13 +117,13 @@ func (e *Engine) errands() (all []errand) {
 			all = append(all, m)
 			continue
 		}
-		for _, r := range e.live {
+		for _, r := range e.members() {
 			if r != e.config.Rank {
 				all = append(all, errand{r, m.head, m.body})
 			}
 		}
 	}
-	for _, r := range e.live {
+	for _, r := range e.members() {
 		switch {
 		case r == e.config.Rank:
 		case c.ask:
@@ -98,7 +135,7 @@ func (e *Engine) errands() (all []errand) {
 	if c.move {
 		all = append(all, e.misdirected()...)
 	}
-	c.ask, c.move, c.notices = false, false, nil
+	c.ask, c.move, c.notices, c.busy = false, false, nil, true
 	clear(c.replies)
 	return all
 }

@@ -76,6 +76,9 @@
 //   - receive.go, takeover.go, owners.go, status.go, clerk.go: what comes in, what
 //     happens in a new view, and what is told.
 //   - broadcast.go, reduce.go, gather.go, …: the algorithms, and algorithm.go: which
-//     is taken when; agree.go and correction.go have their own ways.
-//   - raw.go: how numbers travel without work per element.
+//     is taken when; pact.go and correction.go have their own ways.
+//   - failures.go, revoke.go, shrink.go: what a program that is told of failures
+//     does about them, as in MPI's User-Level Failure Mitigation.
+//   - raw.go, draft.go, paper.go: how numbers travel without work per element, and
+//     when memory is used again.
 package collective

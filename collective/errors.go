@@ -25,6 +25,19 @@ func (e *FailedError) Error() string {
 	return fmt.Sprintf("collective: call %d, %s: ranks %v are not in view %d any more", e.Call, e.What, e.Ranks, e.View)
 }
 
+// RevokedError says that a member has revoked the world ([Place.Revoke]), and that
+// the call was not finished, or not begun.
+type RevokedError struct {
+	By   int // the rank that has; one of them, if they are several
+	View uint64
+	Call uint64
+	What string // was called
+}
+
+func (e *RevokedError) Error() string {
+	return fmt.Sprintf("collective: call %d, %s, in view %d: rank %d has revoked the world", e.Call, e.What, e.View, e.By)
+}
+
 // MismatchError says that two processes have called different things at the same
 // place of their programs.
 type MismatchError struct {

@@ -2,6 +2,7 @@ package collective_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -191,4 +192,90 @@ func ExampleRestore() {
 		}
 	})
 	// Output: [10] <nil>
+}
+
+// A program that wants to decide by itself what a failure means: whoever meets one
+// gets the others out of their calls, and all go on in a smaller world.
+func ExampleShrink() {
+	job(4, func(ctx context.Context, w *pleach.World) {
+		_ = collective.Barrier(ctx, w) // all have started
+		if w.Rank() == 1 {
+			_ = w.Close() // as if it had been killed
+			return
+		}
+		_, err := collective.Allreduce(ctx, w, []int{1}, collective.Sum[int](), collective.Report())
+		var failed *collective.FailedError
+		if errors.As(err, &failed) {
+			w.Revoke()
+		}
+		smaller, err := collective.Shrink(ctx, w)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		sum, err := collective.Allreduce(ctx, smaller, []int{1}, collective.Sum[int](), collective.Report())
+		if w.Rank() == 3 {
+			fmt.Println("rank", smaller.Rank(), "of", smaller.Size(), "was", smaller.First(smaller.Rank()))
+			fmt.Println(sum, err)
+		}
+	})
+	// Output:
+	// rank 2 of 3 was 3
+	// [3] <nil>
+}
+
+// One process has had enough: nobody waits for it any more.
+func ExamplePlace_Revoke() {
+	job(3, func(ctx context.Context, w *pleach.World) {
+		if w.Rank() == 2 {
+			w.Revoke()
+			return
+		}
+		err := collective.Barrier(ctx, w)
+		var revoked *collective.RevokedError
+		if errors.As(err, &revoked) && w.Rank() == 0 {
+			fmt.Println("revoked by rank", revoked.By)
+		}
+	})
+	// Output: revoked by rank 2
+}
+
+// Failures are told of until all have acknowledged them.
+func ExamplePlace_AckFailed() {
+	job(3, func(ctx context.Context, w *pleach.World) {
+		_ = collective.Barrier(ctx, w) // all have started
+		if w.Rank() == 2 {
+			_ = w.Close() // as if it had been killed
+			return
+		}
+		for len(w.Failed()) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		_, before := collective.Agree(ctx, w, 1, collective.Report())
+		acknowledged := w.AckFailed()
+		value, after := collective.Agree(ctx, w, 1, collective.Report())
+		var failed *collective.FailedError
+		if errors.As(before, &failed) && w.Rank() == 0 {
+			fmt.Println(failed.Ranks, acknowledged, value, after)
+		}
+	})
+	// Output: [2] [2] 1 <nil>
+}
+
+// Calls that go on beside the program: their places are taken in order, and others
+// may be made meanwhile.
+func ExampleReserve() {
+	job(3, func(ctx context.Context, w *pleach.World) {
+		var sum []int
+		var sumErr error
+		var calls sync.WaitGroup
+		later := collective.Reserve(w)
+		calls.Go(func() { sum, sumErr = collective.Allreduce(ctx, later, []int{w.Rank()}, collective.Sum[int]()) })
+		highest, err := collective.Allreduce(ctx, w, []int{w.Rank()}, collective.Max[int]())
+		calls.Wait()
+		if w.Rank() == 0 {
+			fmt.Println(sum, sumErr, highest, err)
+		}
+	})
+	// Output: [3] <nil> [2] <nil>
 }

@@ -17,11 +17,15 @@ const (
 	question
 	// abort says that a call has failed, and why.
 	abort
-	// vote, store, stored and commit are about what is agreed on: see agree.go.
+	// vote, store, stored and commit are about what is agreed on: see pact.go.
 	vote
 	store
 	stored
 	commit
+	// revocation says that the world has been revoked.
+	revocation
+	// within stands in front of a message of a world that Shrink has made.
+	within
 )
 
 // headSize is a multiple of eight, so that numbers behind a head are aligned.
@@ -36,19 +40,22 @@ type head struct {
 	signature signature // of the call; of the sender's last one in news
 	// number is the call's; in news, that of the next one.
 	number   uint64
-	from, to int // tasks
-	step     int
-	view     uint32 // the sender's, of which 32 bits are enough
+	from, to int // tasks; in a revocation, from is who has revoked
+	// step is the letter's; in news, how many agreements the sender has begun.
+	step int
+	view uint32 // the sender's, of which 32 bits are enough
 	// low: in the sender's view, all processes whose part this follows from had
-	// finished the calls before it. In news: the sender has. floor: everybody has.
+	// finished the calls before it. In news: the sender has. In an abort of an
+	// Agree or a Shrink: which one, plus one. floor: everybody has.
 	low, floor uint64
 }
 
 // ErrMessage is what every error about a message that makes no sense wraps.
 var ErrMessage = errors.New("collective: message makes no sense")
 
-func (h *head) bytes() []byte {
-	b := make([]byte, 0, headSize)
+func (h *head) bytes() []byte { return h.append(make([]byte, 0, headSize)) }
+
+func (h *head) append(b []byte) []byte {
 	b = append(b, byte(h.what), byte(h.signature.kind), h.signature.element, byte(h.signature.strength))
 	b = binary.BigEndian.AppendUint32(b, uint32(h.signature.root))
 	b = binary.BigEndian.AppendUint64(b, h.number)
@@ -84,7 +91,7 @@ func parse(b []byte, tasks int) (h head, body []byte, err error) {
 		floor:  binary.BigEndian.Uint64(b[48:]),
 	}
 	switch {
-	case h.what < letter || h.what > commit:
+	case h.what < letter || h.what >= within:
 		return h, nil, fmt.Errorf("%w: it is of sort %d", ErrMessage, h.what)
 	case h.from >= tasks || h.to >= tasks:
 		return h, nil, fmt.Errorf("%w: from task %d to %d, of %d", ErrMessage, h.from, h.to, tasks)

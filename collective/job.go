@@ -13,6 +13,7 @@ type job[T, In, Out any] struct {
 	codec    Codec[T]
 	restore  func(context.Context, int) (In, error)
 	takeover func(int, Out)
+	into     Out // where the result may go
 	dead     int // how many a corrected call is made for
 	out      Out // of this process's own task
 }
@@ -27,6 +28,9 @@ func newJob[T, In, Out any](s *signature, in In, list []Option) (*job[T, In, Out
 	}
 	if j.takeover, ok = o.takeover.(func(int, Out)); !ok && o.takeover != nil {
 		return nil, wrongType[func(int, Out)]("Takeover", o.takeover)
+	}
+	if j.into, ok = o.into.(Out); !ok && o.into != nil {
+		return nil, wrongType[Out]("Into", o.into)
 	}
 	if o.strength == corrected && (o.dead < 0 || s.kind != reducing && s.kind != allreducing) {
 		return nil, fmt.Errorf("collective: Corrected(%d) of %v: only Reduce and Allreduce have it, for 0 dead or more", o.dead, s.kind)

@@ -33,9 +33,14 @@ func (e *Engine) setLost(rank int, lost bool) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.heard[rank].lost = lost
+	e.of(rank).lost = lost
 	for _, o := range e.ops {
 		o.changed.give()
+	}
+	for _, w := range e.inner {
+		if r, ok := w.rankOf(e.firstOf(rank)); ok {
+			w.setLost(r, lost)
+		}
 	}
 }
 
@@ -53,13 +58,18 @@ func (t *task) receiveAny(froms, steps []int, patience time.Duration) ([]byte, e
 	defer cancel()
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	defer t.stopWaiting(froms, steps)
 	for o.err == nil {
 		lost := true
 		for i, from := range froms {
-			if s := o.slot(key{steps[i], from, t.id}); s.here {
-				return s.body, nil
+			s := o.slot(key{steps[i], from, t.id})
+			if s.here {
+				return s.page.bytes, nil
 			}
-			lost = lost && e.heard[from].lost
+			if s.wait == nil {
+				s.wait = make(chan struct{}) // it is known that it is waited for
+			}
+			lost = lost && e.of(from).lost
 		}
 		if lost || ctx.Err() != nil {
 			return nil, t.ctx.Err()
@@ -73,4 +83,15 @@ func (t *task) receiveAny(froms, steps []int, patience time.Duration) ([]byte, e
 		e.mu.Lock()
 	}
 	return nil, o.err
+}
+
+// stopWaiting takes back that letters are waited for, unless the call is late: then
+// it is to be seen which.
+func (t *task) stopWaiting(froms, steps []int) {
+	if t.ctx.Err() != nil {
+		return
+	}
+	for i, from := range froms {
+		t.op.slot(key{steps[i], from, t.id}).wait = nil
+	}
 }

@@ -39,8 +39,17 @@ type inbox struct {
 }
 
 type delivery struct {
-	from  int
-	bytes []byte
+	from       int
+	head, body []byte
+	back       func()
+}
+
+// bytes returns the message in memory of its receiver's.
+func (d *delivery) bytes(e *Engine) []byte {
+	b := e.Buffer(len(d.head) + len(d.body))
+	copy(b[copy(b, d.head):], d.body)
+	d.back()
+	return b
 }
 
 type installation struct {
@@ -64,6 +73,11 @@ func newNetworkOf(t testing.TB, size int, seed uint64, c Config) *network {
 		e, err := NewEngine(c)
 		if err != nil {
 			t.Fatal(err)
+		}
+		e.paper.spoil = func(b []byte) {
+			for i := range b {
+				b[i] = 0xaa
+			}
 		}
 		n.engines = append(n.engines, e)
 		n.boxes = append(n.boxes, &inbox{wake: sync.NewCond(&n.mu)})
@@ -94,6 +108,11 @@ type testLink struct {
 }
 
 func (l *testLink) Send(ctx context.Context, to int, head, body []byte) error {
+	return l.Lend(ctx, to, head, body, func() {})
+}
+
+// Lend needs what it is given until the receiver has it.
+func (l *testLink) Lend(_ context.Context, to int, head, body []byte, back func()) error {
 	n := l.n
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -107,7 +126,7 @@ func (l *testLink) Send(ctx context.Context, to int, head, body []byte) error {
 		n.sent++
 	}
 	b := n.boxes[to]
-	b.messages = append(b.messages, delivery{l.rank, slices.Concat(head, body)})
+	b.messages = append(b.messages, delivery{l.rank, head, body, back})
 	b.wake.Signal()
 	return nil
 }
@@ -200,10 +219,10 @@ func (n *network) deliver(rank int) {
 		}
 		n.mu.Unlock()
 		var err error
-		if m.bytes == nil {
+		if m.head == nil {
 			n.engines[rank].Lost(m.from)
 		} else {
-			err = n.engines[rank].Receive(m.from, m.bytes)
+			err = n.engines[rank].Receive(m.from, m.bytes(n.engines[rank]))
 		}
 		n.mu.Lock()
 		if err != nil {

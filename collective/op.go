@@ -17,7 +17,7 @@ type op struct {
 
 	box  map[key]*slot
 	sent []*sending
-	runs map[int]bool // tasks whose part is under way here: done or not
+	runs runs // of tasks whose part is under way here
 	// low: everybody whose letters have come had finished the calls before, in
 	// one view, unless they are of several.
 	low      uint64
@@ -25,11 +25,67 @@ type op struct {
 	several  bool
 	finished bool // this process's own call is over
 	err      error
-	ctx      context.Context // ends when nothing more is to be done
-	cancel   context.CancelFunc
+	ctx      ending // ends when nothing more is to be done
 	changed  bell
-	reminder *time.Timer
-	agreement
+	reminded bool  // it has taken long, and everybody was asked
+	pact     *pact // of an Agree or a Shrink
+	// Memory for what most calls need, so that it need not be allocated bit by bit.
+	store struct {
+		call    call
+		runs    [1]run
+		slots   [4]slot
+		letters [4]sending
+		sent    [4]*sending
+		slot    int // used
+		letter  int // used
+	}
+}
+
+// runs are tasks' parts in a call: done or not.
+type runs []run
+
+type run struct {
+	task int
+	done bool
+}
+
+func (r runs) find(task int) (done, begun bool) {
+	for _, one := range r {
+		if one.task == task {
+			return one.done, true
+		}
+	}
+	return false, false
+}
+
+func (r *runs) set(task int, done bool) {
+	for i := range *r {
+		if one := &(*r)[i]; one.task == task {
+			one.done = done
+			return
+		}
+	}
+	*r = append(*r, run{task, done})
+}
+
+// ending is a context that one channel makes: there is one for every call, and most
+// calls have no use for more.
+type ending struct {
+	context.Context
+	done chan struct{}
+}
+
+// Done implements [context.Context].
+func (e ending) Done() <-chan struct{} { return e.done }
+
+// Err implements [context.Context].
+func (e ending) Err() error {
+	select {
+	case <-e.done:
+		return context.Canceled
+	default:
+		return nil
+	}
 }
 
 // key is which letter of a call it is. There is at most one of a key: letters are
@@ -38,7 +94,7 @@ type key struct{ step, from, to int }
 
 // slot is where a letter arrives, or is waited for.
 type slot struct {
-	body []byte
+	page page
 	here bool
 	wait chan struct{}
 }
@@ -46,17 +102,18 @@ type slot struct {
 // sending is a letter that was sent, kept in case its receiver's task moves.
 type sending struct {
 	key  key
-	head []byte
-	body []byte
+	head [headSize]byte
+	page page
 	to   int // the rank it was sent to
 }
 
-func (s *sending) size() int { return len(s.head) + len(s.body) + 64 }
+func (s *sending) size() int { return len(s.head) + len(s.page.bytes) + 64 }
 
 // call is what a process does in an op.
 type call struct {
 	signature signature
 	run       func(*task) error // one task's part
+	began     time.Time
 }
 
 // at returns the op of a number, which is not below the floor.
@@ -64,10 +121,10 @@ func (e *Engine) at(number uint64) *op {
 	o := e.ops[number]
 	if o == nil {
 		o = &op{
-			number: number, box: make(map[key]*slot), runs: make(map[int]bool),
+			number: number, box: make(map[key]*slot), ctx: ending{e.ctx, make(chan struct{})},
 			low: e.finished, view: uint32(e.view), witness: -1,
 		}
-		o.ctx, o.cancel = context.WithCancel(e.ctx)
+		o.runs, o.sent = o.store.runs[:0], o.store.sent[:0]
 		e.ops[number] = o
 		if e.err != nil {
 			o.end(e.err)
@@ -80,19 +137,34 @@ func (e *Engine) at(number uint64) *op {
 func (o *op) slot(k key) *slot {
 	s := o.box[k]
 	if s == nil {
-		s = &slot{}
+		if i := o.store.slot; i < len(o.store.slots) {
+			s = &o.store.slots[i]
+			o.store.slot++
+		} else {
+			s = &slot{}
+		}
 		o.box[k] = s
 	}
 	return s
 }
 
+// sending returns room for a letter that is sent.
+func (o *op) sending() *sending {
+	if i := o.store.letter; i < len(o.store.letters) {
+		o.store.letter++
+		return &o.store.letters[i]
+	}
+	return &sending{}
+}
+
 // put takes a letter in. Copies are dropped.
-func (o *op) put(k key, body []byte) {
+func (o *op) put(k key, p page) {
 	s := o.slot(k)
 	if s.here {
+		p.drop()
 		return
 	}
-	s.body, s.here = body, true
+	s.page, s.here = p, true
 	o.changed.give()
 	if s.wait != nil {
 		close(s.wait)
@@ -105,7 +177,7 @@ func (o *op) put(k key, body []byte) {
 func (o *op) end(err error) {
 	if o.err == nil {
 		o.err = err
-		o.cancel()
+		close(o.ctx.done)
 		o.changed.give()
 	}
 }
@@ -125,6 +197,12 @@ func (t *task) own() bool { return t.id == t.e.config.Rank }
 
 // send sends a letter to a task. The body is kept and must not be changed.
 func (t *task) send(to, step int, body []byte) error {
+	return t.sendPage(to, step, page{bytes: body})
+}
+
+// sendPage sends a letter to a task. What is on the page must not be changed; whoever
+// sends it still has to drop it.
+func (t *task) sendPage(to, step int, p page) error {
 	e, o := t.e, t.op
 	k := key{step, t.id, to}
 	e.mu.Lock()
@@ -136,38 +214,61 @@ func (t *task) send(to, step int, body []byte) error {
 		what: letter, signature: o.call.signature, number: o.number,
 		from: t.id, to: to, step: step, view: uint32(e.view), low: o.low, floor: e.floor,
 	}
-	s := &sending{k, h.bytes(), body, e.owners[to]}
+	s := o.sending()
+	s.key, s.page, s.to = k, p, e.owner(to)
+	h.append(s.head[:0])
 	switch o.call.signature.strength {
 	case runThrough:
+		p.hold()
 		o.sent = append(o.sent, s)
 		e.kept += s.size()
 	case corrected:
 		s.to = to // whoever is dead is not stood in for
 	}
 	if s.to == e.config.Rank {
-		o.put(k, slices.Clone(body))
+		o.put(k, page{bytes: slices.Clone(p.bytes)})
 		e.mu.Unlock()
 		return nil
 	}
 	rank := s.to
 	e.mu.Unlock()
-	if err := e.config.Link.Send(t.ctx, rank, s.head, body); err != nil && t.ctx.Err() != nil {
-		return t.ctx.Err()
-	}
 	// Whoever is not there any more is replaced by the next view, and its
 	// successor gets the letter then.
+	if err := e.post(t.ctx, rank, s.head[:], p); err != nil && t.ctx.Err() != nil {
+		return t.ctx.Err()
+	}
 	return nil
+}
+
+// post hands a letter to the link, which uses the page until it has arrived.
+func (e *Engine) post(ctx context.Context, rank int, head []byte, p page) error {
+	if e.lender == nil || p.sheet == nil {
+		p.hold() // for ever
+		return e.config.Link.Send(ctx, rank, head, p.bytes)
+	}
+	err := e.lender.Lend(ctx, rank, head, p.hold().bytes, p.sheet.drop)
+	if err != nil {
+		p.drop()
+	}
+	return err
 }
 
 // receive waits for a letter. Its body is the task's alone, until it sends it on.
 func (t *task) receive(from, step int) ([]byte, error) {
+	p, err := t.receivePage(from, step)
+	return p.bytes, err
+}
+
+// receivePage waits for a letter, too. Whoever drops the page afterwards saves the
+// next letter an allocation.
+func (t *task) receivePage(from, step int) (page, error) {
 	e, o := t.e, t.op
 	e.mu.Lock()
 	s := o.slot(key{step, from, t.id})
 	for !s.here {
 		if o.err != nil {
 			defer e.mu.Unlock()
-			return nil, o.err
+			return page{}, o.err
 		}
 		if s.wait == nil {
 			s.wait = make(chan struct{})
@@ -178,12 +279,12 @@ func (t *task) receive(from, step int) ([]byte, error) {
 		case <-wait:
 		case <-o.ctx.Done():
 		case <-t.ctx.Done():
-			return nil, t.ctx.Err()
+			return page{}, t.ctx.Err()
 		}
 		e.mu.Lock()
 	}
-	body := s.body
-	s.body = nil // the slot stays, so that a copy is known
+	p := s.page
+	s.page = page{} // the slot stays, so that a copy is known
 	e.mu.Unlock()
-	return body, nil
+	return p, nil
 }

@@ -15,6 +15,7 @@ type options struct {
 	restore  any // func(context.Context, int) (In, error)
 	takeover any // func(int, Out)
 	codec    any // Codec[T]
+	into     any // Out
 }
 
 // strength is what a call does when a member fails.
@@ -64,6 +65,18 @@ func Restore[In any](f func(ctx context.Context, task int) (In, error)) Option {
 // Out is what the call returns.
 func Takeover[Out any](f func(task int, result Out)) Option {
 	return func(o *options) { o.takeover = f }
+}
+
+// Into says where the result goes, so that a call that is made again and again need
+// not make new memory each time: what the call returns lies there if there is room
+// for it, as append would have it, and it is no error if there is not. Until the
+// call returns it is the call's, and it must not overlap what the call is given.
+// Results that the caller gets of others' tasks lie elsewhere. Broadcast, Reduce,
+// Allreduce and Alltoall make use of it.
+//
+// Out is what the call returns.
+func Into[Out any](out Out) Option {
+	return func(o *options) { o.into = out }
 }
 
 // WithCodec says how elements that are not numbers are turned into bytes.

@@ -36,6 +36,9 @@ func reassign(owners, live []int) {
 
 // ownedBy returns a rank's tasks.
 func (e *Engine) ownedBy(rank int) (tasks []int) {
+	if e.owners == nil {
+		return []int{rank}
+	}
 	for task, r := range e.owners {
 		if r == rank {
 			tasks = append(tasks, task)

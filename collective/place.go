@@ -60,7 +60,7 @@ func (p Place) Size() int { return p.at.config.Size }
 func (p Place) Owner(task int) int {
 	p.at.mu.Lock()
 	defer p.at.mu.Unlock()
-	return p.at.owners[task]
+	return p.at.owner(task)
 }
 
 // Tasks returns the tasks that this process owns now, its own among them.

@@ -11,6 +11,22 @@ import (
 // Receive takes a message of another member, whose memory is the engine's from
 // then on. It does not wait. An error says that the message made no sense.
 func (e *Engine) Receive(from int, message []byte) error {
+	if len(message) < nameSize || what(message[0]) != within {
+		return e.receive(from, message)
+	}
+	w := e.family.find(message)
+	if w == nil {
+		return nil // it is not made here yet: nobody waits for an answer before it is
+	}
+	rank, ok := w.rankOf(from)
+	if !ok {
+		return fmt.Errorf("%w: rank %d is not in that world", ErrMessage, from)
+	}
+	return w.receive(rank, message[nameSize:])
+}
+
+// receive takes a message of this very world.
+func (e *Engine) receive(from int, message []byte) error {
 	h, body, err := parse(message, e.config.Size)
 	if err != nil || from < 0 || from >= e.config.Size {
 		return fmt.Errorf("%w, from rank %d", cmp.Or(err, ErrMessage), from)
@@ -24,6 +40,17 @@ func (e *Engine) Receive(from int, message []byte) error {
 		}
 		return nil
 	}
+	switch {
+	case h.what == revocation:
+		e.revoke(h.from)
+		return nil
+	case h.what >= vote && h.what <= commit:
+		return e.hearPact(from, &h, body)
+	case h.what == abort && h.signature.kind.repairs():
+		return e.hearPactAbort(from, &h, body)
+	case e.revokedBy >= 0:
+		return nil // it has been ended here
+	}
 	if h.number >= e.returned+2*uint64(e.config.KeepCalls) {
 		return fmt.Errorf("%w: rank %d is at call %d, this one at %d", ErrMessage, from, h.number, e.returned)
 	}
@@ -35,27 +62,26 @@ func (e *Engine) Receive(from int, message []byte) error {
 	switch h.what {
 	case abort:
 		return e.hearAbort(o, from, &h, body)
-	case letter:
-		e.hearLetter(o, from, &h, body)
+	default:
+		e.hearLetter(o, from, &h, page{body, e.paper.sheetOf(message)})
 		return nil
 	}
-	return e.hearAgreement(o, from, &h, body)
 }
 
 // hearLetter takes a letter in.
-func (e *Engine) hearLetter(o *op, from int, h *head, body []byte) {
+func (e *Engine) hearLetter(o *op, from int, h *head, p page) {
 	if !e.matches(o, from, h) {
 		return
 	}
 	o.low = min(o.low, h.low)
 	o.several = o.several || o.view != h.view
-	o.put(key{h.step, h.from, h.to}, body)
+	o.put(key{h.step, h.from, h.to}, p)
 }
 
 // matches notes that a process has come to a call, and reports whether it has
 // called what this one has. If this one is yet to come, that is seen then.
 func (e *Engine) matches(o *op, from int, h *head) bool {
-	s := &e.heard[from]
+	s := e.of(from)
 	if s.heard = true; h.number >= s.next {
 		s.next, s.last = h.number+1, h.signature
 	}
@@ -71,6 +97,9 @@ func (e *Engine) matches(o *op, from int, h *head) bool {
 
 // mismatch ends a call that others have called differently.
 func (e *Engine) mismatch(o *op, other int, called signature) {
+	if e.apart(o) {
+		return
+	}
 	e.fail(o, &MismatchError{
 		Call: o.number, Rank: e.config.Rank, What: o.call.signature.String(),
 		Other: other, OtherWhat: called.String(),
@@ -86,6 +115,12 @@ const (
 // obituary tells the others of a call that has failed.
 func (e *Engine) obituary(o *op, err error) errand {
 	h := head{what: abort, number: o.number, floor: e.floor}
+	if o.pact != nil {
+		h.low = o.pact.number + 1
+	}
+	if e.apart(o) {
+		h.number = unnumbered
+	}
 	if o.call != nil {
 		h.signature = o.call.signature
 	}
@@ -106,8 +141,16 @@ func (e *Engine) obituary(o *op, err error) errand {
 
 // hearAbort takes in that a call has failed elsewhere.
 func (e *Engine) hearAbort(o *op, from int, h *head, body []byte) error {
+	err, bad := parseAbort(from, h, body)
+	if bad == nil && !e.apart(o) {
+		e.fail(o, err, false)
+	}
+	return bad
+}
+
+// parseAbort reads why a call has failed elsewhere.
+func parseAbort(from int, h *head, body []byte) (err, bad error) {
 	d := wire.NewDecoder(body)
-	var err error
 	switch because := d.Uint8(); because {
 	case becauseMismatch:
 		err = &MismatchError{
@@ -117,11 +160,10 @@ func (e *Engine) hearAbort(o *op, from int, h *head, body []byte) error {
 	case becauseOther:
 		err = &AbortError{Call: h.number, What: h.signature.String(), Rank: from, Reason: string(d.Bytes())}
 	default:
-		return fmt.Errorf("%w: a call failed for reason %d, says rank %d", ErrMessage, because, from)
+		return nil, fmt.Errorf("%w: a call failed for reason %d, says rank %d", ErrMessage, because, from)
 	}
 	if bad := d.Finish(); bad != nil {
-		return fmt.Errorf("%w: %w, from rank %d", ErrMessage, bad, from)
+		return nil, fmt.Errorf("%w: %w, from rank %d", ErrMessage, bad, from)
 	}
-	e.fail(o, err, false)
-	return nil
+	return err, nil
 }

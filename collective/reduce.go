@@ -1,9 +1,6 @@
 package collective
 
-import (
-	"context"
-	"reflect"
-)
+import "context"
 
 // Reduce combines all tasks' elements, in the order of tasks, and returns the
 // result to the owner of the root's task, nil to others. All give as many.
@@ -20,23 +17,27 @@ func Reduce[T any](ctx context.Context, w World, root int, in []T, op Operator[T
 		if s.strength == corrected {
 			return correctedReduce(t, j, root, j.dead, op)
 		}
-		sum, err := j.contribution(t)
+		in, err := j.given(t)
 		if err != nil {
 			return err
 		}
-		if err := reduceTo(t, j, root, sum, op); err != nil {
+		var out []T // at the root
+		if t.id == root {
+			out = j.space(t, len(in))
+		}
+		if err := combineTo(t, j, root, in, out, op); err != nil {
 			return err
 		}
 		if t.id == root {
-			j.deliverAtRoot(t, sum)
+			j.deliverAtRoot(t, out)
 		}
 		return nil
 	})
 	return result(j.out, err)
 }
 
-// contribution is a copy of a task's input, which may be added to.
-func (j *job[T, In, Out]) contribution(t *task) ([]T, error) {
+// given is a task's input, which must not be changed.
+func (j *job[T, In, Out]) given(t *task) ([]T, error) {
 	in, err := j.input(t)
 	if err != nil {
 		return nil, err
@@ -45,79 +46,101 @@ func (j *job[T, In, Out]) contribution(t *task) ([]T, error) {
 	if n := t.op.call.signature.length; n >= 0 && int64(len(elements)) != n {
 		return nil, &RestoreError{Task: t.id, Call: t.op.number, Err: &lengthError{len(elements), int(n)}}
 	}
-	return append(make([]T, 0, len(elements)), elements...), nil
+	return elements, nil
 }
 
-// reduceTo combines piece by piece: while one goes up, the next is combined. The
-// root's sum is then the result.
-func reduceTo[T, In, Out any](t *task, j *job[T, In, Out], root int, sum []T, op Operator[T]) error {
-	size := pieceOf[T](len(sum))
-	for piece, at := 0, 0; at == 0 || at < len(sum); piece, at = piece+1, at+size {
-		if err := reducePiece(t, j, root, piece*stepsOfPiece, sum[at:min(at+size, len(sum))], op); err != nil {
-			return err
-		}
+// contribution is a copy of a task's input, which may be added to.
+func (j *job[T, In, Out]) contribution(t *task) ([]T, error) {
+	in, err := j.given(t)
+	return append(make([]T, 0, len(in)), in...), err
+}
+
+// combineTo is a task's part. Neighbors are combined in order, towards task 0; from
+// there the result goes to the root.
+func combineTo[T, In, Out any](t *task, j *job[T, In, Out], root int, in, out []T, op Operator[T]) error {
+	size, algorithm := max(1, len(in)), combineByTree[T, In, Out]
+	if j.bytes(len(in)) >= t.e.choose.chainFrom {
+		size, algorithm = max(1, t.e.choose.piece/j.bytes(1)), combineByChain[T, In, Out]
 	}
-	return nil
+	err := pieces(len(in), size, func(number int, s span) error {
+		var result []T // of task 0, which is the root
+		if t.id == 0 && root == 0 {
+			result = out[s.from:s.to]
+		}
+		sum, err := algorithm(t, j, number*stepsOfPiece, in[s.from:s.to], result, op)
+		if err == nil && t.id == 0 && root != 0 {
+			err = j.sendDraft(t, root, (number+1)*stepsOfPiece-1, sum, all(sum.elements))
+		}
+		sum.drop()
+		return err
+	})
+	if err != nil || t.id != root || root == 0 {
+		return err
+	}
+	// Only now: pieces that are behind must not wait for one that is ahead.
+	return pieces(len(in), size, func(number int, s span) error {
+		return j.receiveInto(t, 0, (number+1)*stepsOfPiece-1, out[s.from:s.to])
+	})
 }
 
 // stepsOfPiece is how many steps a piece has at most: one for each bit of a rank.
 const stepsOfPiece = 64
 
-// pieceOf is how many elements are passed on as a whole.
-func pieceOf[T any](length int) int {
-	if elementOf[T]() == 0 {
-		return max(1, length) // nobody knows how long they will be
+// sumPlace is where a sum is written: where the result belongs, or on a draft.
+func sumPlace[T, In, Out any](t *task, j *job[T, In, Out], result []T, n int) draft[T] {
+	if result != nil {
+		return draft[T]{elements: result}
 	}
-	return pipeline / int(reflect.TypeFor[T]().Size())
+	return j.draft(t, n)
 }
 
-// reducePiece combines along a binomial tree whose root is task 0, so that every
-// task stands for those that follow it, and neighbors are combined in order. From
-// there it goes to the root.
-func reducePiece[T, In, Out any](t *task, j *job[T, In, Out], root, step int, sum []T, op Operator[T]) error {
-	last := step + stepsOfPiece - 1
+// combineByTree combines along a binomial tree whose root is task 0: every task
+// stands for those that follow it. It returns the sum at task 0.
+func combineByTree[T, In, Out any](t *task, j *job[T, In, Out], step int, in, result []T, op Operator[T]) (draft[T], error) {
+	sum := sumPlace(t, j, result, len(in))
 	for mask := 1; mask < t.n; step, mask = step+1, 2*mask {
 		if t.id&mask != 0 {
-			if err := sendElements(t, j, t.id-mask, step, sum); err != nil {
-				return err
-			}
-			break
+			copySum(sum, in)
+			return sum, j.sendDraft(t, t.id-mask, step, sum, all(in))
 		}
 		if t.id+mask < t.n {
-			right, err := receiveElements(t, j, t.id+mask, step, len(sum))
+			right, err := j.receiveElements(t, t.id+mask, step, len(in))
 			if err != nil {
-				return err
+				return sum, err
 			}
-			op.Combine(sum, sum, right)
+			op.Combine(sum.elements, in, right.elements)
+			right.drop()
+			in = sum.elements
 		}
 	}
-	switch {
-	case root == 0:
-		return nil
-	case t.id == 0:
-		return sendElements(t, j, root, last, sum)
-	case t.id == root:
-		all, err := receiveElements(t, j, 0, last, len(sum))
-		copy(sum, all)
-		return err
-	}
-	return nil
+	copySum(sum, in)
+	return sum, nil
 }
 
-// sendElements sends elements, in bytes of their own.
-func sendElements[T, In, Out any](t *task, j *job[T, In, Out], to, step int, elements []T) error {
-	b, err := j.encode(elements)
-	if err != nil {
-		return err
+// copySum copies what is not there already.
+func copySum[T any](sum draft[T], in []T) {
+	if len(in) > 0 && &sum.elements[0] != &in[0] {
+		copy(sum.elements, in)
 	}
-	return t.send(to, step, b)
 }
 
-// receiveElements receives so many elements.
-func receiveElements[T, In, Out any](t *task, j *job[T, In, Out], from, step, n int) ([]T, error) {
-	b, err := t.receive(from, step)
-	if err != nil {
-		return nil, err
+// combineByChain combines from the last task to the first, each with the next one's:
+// while a piece goes on, the one behind it is combined. Everybody has the same to do,
+// and what is sent is written once.
+func combineByChain[T, In, Out any](t *task, j *job[T, In, Out], step int, in, result []T, op Operator[T]) (draft[T], error) {
+	sum := sumPlace(t, j, result, len(in))
+	if t.id == t.n-1 {
+		copySum(sum, in)
+	} else {
+		right, err := j.receiveElements(t, t.id+1, step, len(in))
+		if err != nil {
+			return sum, err
+		}
+		op.Combine(sum.elements, in, right.elements)
+		right.drop()
 	}
-	return j.like(b, n)
+	if t.id == 0 {
+		return sum, nil
+	}
+	return sum, j.sendDraft(t, t.id-1, step, sum, all(in))
 }

@@ -17,6 +17,9 @@ type sample struct {
 	want func(task, n, round int) string
 	// quiet says that results of adopted tasks are not asked for.
 	quiet bool
+	// sized says that its algorithm depends on how long messages are: it is tried
+	// with all of them.
+	sized bool
 }
 
 // word is a task's input where strings are put together: an operator that is not
@@ -41,6 +44,9 @@ func numbers(task, round int) []int64 {
 	}
 	return in
 }
+
+// broadcasted is what a root gives; its length depends on the round.
+func broadcasted(round int) []int64 { return append(numbers(5, round), numbers(2, round)...) }
 
 func fractions(task, round int) []float64 {
 	in := make([]float64, 37)
@@ -97,13 +103,14 @@ func samples() []sample {
 				root := rootOf(e.Size(), round)
 				var in []int64
 				if e.Rank() == root {
-					in = numbers(5, round)
+					in = broadcasted(round)
 				}
-				out, err := Broadcast(ctx, e, root, in, restoreOf(func(int) []int64 { return numbers(5, round) }), takeoverOf[[]int64](got))
+				out, err := Broadcast(ctx, e, root, in, restoreOf(func(int) []int64 { return broadcasted(round) }), takeoverOf[[]int64](got))
 				got(e.Rank(), fmt.Sprint(out))
 				return err
 			},
-			want: func(_, _, round int) string { return fmt.Sprint(numbers(5, round)) },
+			want:  func(_, _, round int) string { return fmt.Sprint(broadcasted(round)) },
+			sized: true,
 		},
 		{
 			name: "broadcast-large",
@@ -140,7 +147,31 @@ func samples() []sample {
 				got(e.Rank(), fmt.Sprint(out))
 				return err
 			},
-			want: func(_, n, round int) string { return fmt.Sprint(floatSum(n, round)) },
+			want:  func(_, n, round int) string { return fmt.Sprint(floatSum(n, round)) },
+			sized: true,
+		},
+		{
+			name: "reduce-numbers",
+			run: func(ctx context.Context, e Place, round int, got func(int, string)) error {
+				root := rootOf(e.Size(), round)
+				in := func(t int) []int64 { return long(t, round)[:11] }
+				out, err := Reduce(ctx, e, root, in(e.Rank()), last, restoreOf(in), takeoverOf[[]int64](got), Into(make([]int64, 11)))
+				if e.Rank() == root || out != nil {
+					got(root, fmt.Sprint(out))
+				}
+				return err
+			},
+			want: func(task, n, round int) string {
+				if task != rootOf(n, round) {
+					return ""
+				}
+				want := make([]int64, 11)
+				for i := range want {
+					want[i] = lastOf(i, n, round)
+				}
+				return fmt.Sprint(want)
+			},
+			sized: true,
 		},
 		{
 			name: "allreduce-large",
@@ -236,6 +267,7 @@ func samples() []sample {
 				}
 				return fmt.Sprint(all)
 			},
+			sized: true,
 		},
 		{
 			name: "reducescatter",
@@ -282,9 +314,12 @@ const (
 
 var last = NewOperator("last", func(a, b int64) int64 { return b&^lowBits | (a+b)&lowBits })
 
+// lastOf is an element of the result.
+func lastOf(i, n, round int) int64 { return int64((n-1)<<20 | n*((i+round)%1000)) }
+
 func checkLast(out []int64, n, round int) error {
 	for i, got := range out {
-		if want := int64((n-1)<<20 | n*((i+round)%1000)); len(out) != longest || got != want {
+		if want := lastOf(i, n, round); len(out) != longest || got != want {
 			return fmt.Errorf("element %d of %d is %x, want %x", i, len(out), got, want)
 		}
 	}

@@ -18,16 +18,17 @@ func Scan[T any](ctx context.Context, w World, in []T, op Operator[T], options .
 		// After each step the sum reaches back twice as far (Hillis and Steele 1986).
 		for step, d := 0, 1; d < t.n; step, d = step+1, 2*d {
 			if t.id+d < t.n {
-				if err := sendElements(t, j, t.id+d, step, sum); err != nil {
+				if err := j.sendElements(t, t.id+d, step, sum); err != nil {
 					return err
 				}
 			}
 			if t.id >= d {
-				left, err := receiveElements(t, j, t.id-d, step, len(sum))
+				left, err := j.receiveElements(t, t.id-d, step, len(sum))
 				if err != nil {
 					return err
 				}
-				op.Combine(sum, left, sum)
+				op.Combine(sum, left.elements, sum)
+				left.drop()
 			}
 		}
 		j.deliver(t, sum)

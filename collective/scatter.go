@@ -51,8 +51,8 @@ func (p Place) checkParts(parts int) error {
 	return nil
 }
 
-// partBlocks returns a task's input, part by part.
-func (j *job[T, In, Out]) partBlocks(t *task) ([][]byte, error) {
+// givenParts is a task's input, which must not be changed.
+func (j *job[T, In, Out]) givenParts(t *task) ([][]T, error) {
 	in, err := j.input(t)
 	if err != nil {
 		return nil, err
@@ -60,6 +60,15 @@ func (j *job[T, In, Out]) partBlocks(t *task) ([][]byte, error) {
 	parts := any(in).([][]T)
 	if len(parts) != t.n {
 		return nil, &RestoreError{Task: t.id, Call: t.op.number, Err: fmt.Errorf("it has %d parts for %d tasks", len(parts), t.n)}
+	}
+	return parts, nil
+}
+
+// partBlocks returns a task's input, part by part.
+func (j *job[T, In, Out]) partBlocks(t *task) ([][]byte, error) {
+	parts, err := j.givenParts(t)
+	if err != nil {
+		return nil, err
 	}
 	blocks := make([][]byte, t.n)
 	for i, part := range parts {

@@ -2,7 +2,6 @@ package collective
 
 import (
 	"fmt"
-	"hash/fnv"
 	"reflect"
 )
 
@@ -21,6 +20,7 @@ const (
 	alltoall
 	scanning
 	agreeing
+	shrinking
 )
 
 // String returns the function's name.
@@ -29,6 +29,7 @@ func (k kind) String() string {
 		barrier: "Barrier", broadcasting: "Broadcast", scattering: "Scatter", gathering: "Gather",
 		reducing: "Reduce", allreducing: "Allreduce", allgathering: "Allgather",
 		reduceScattering: "ReduceScatter", alltoall: "Alltoall", scanning: "Scan", agreeing: "Agree",
+		shrinking: "Shrink",
 	}
 	if k == 0 {
 		return "no call yet"
@@ -38,6 +39,10 @@ func (k kind) String() string {
 	}
 	return names[k]
 }
+
+// repairs reports whether it is one of the calls that programs make when others
+// have failed. They have an order of their own, and are made in revoked worlds too.
+func (k kind) repairs() bool { return k == agreeing || k == shrinking }
 
 // signature is what calls of one number must have in common: a mismatch is found
 // when their messages meet.
@@ -59,6 +64,9 @@ func (s signature) total() bool {
 	return false
 }
 
+// endsByFailure reports whether a call ends when a member fails.
+func (s signature) endsByFailure() bool { return s.strength == report && !s.kind.repairs() }
+
 // noLength and noRoot stand in a signature for what may differ.
 const (
 	noLength = -1
@@ -68,7 +76,7 @@ const (
 // String returns the call as errors name it.
 func (s signature) String() string {
 	text := s.kind.String()
-	if s.kind == 0 || s.kind == barrier || s.kind == agreeing {
+	if s.kind == 0 || s.kind == barrier || s.kind.repairs() {
 		return text
 	}
 	text += "[" + elementName(s.element) + "]("
@@ -91,9 +99,13 @@ func elementName(element byte) string {
 
 // detailOf tells apart what has no number of its own: types and operators.
 func detailOf(names ...string) uint64 {
-	h := fnv.New64a()
+	// FNV-1a, by hand: every call does it, and package fnv would allocate.
+	h := uint64(0xcbf29ce484222325)
 	for _, name := range names {
-		_, _ = h.Write([]byte(name + "\n"))
+		for i := range len(name) {
+			h = (h ^ uint64(name[i])) * 0x100000001b3
+		}
+		h = (h ^ '\n') * 0x100000001b3
 	}
-	return h.Sum64()
+	return h
 }

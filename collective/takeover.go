@@ -12,6 +12,10 @@ func (e *Engine) Install(view uint64, members []int) {
 	if len(e.live) == 0 {
 		return
 	}
+	e.noteGone()
+	if e.owners == nil {
+		e.owners = everyRank(e.config.Size)
+	}
 	before := slices.Clone(e.owners)
 	reassign(e.owners, e.live)
 	e.reopen(before)
@@ -20,16 +24,20 @@ func (e *Engine) Install(view uint64, members []int) {
 		if o == nil || o.call == nil {
 			continue
 		}
-		if failed := e.failedRanks(); o.call.signature.strength == report && len(failed) > 0 && !o.finished {
+		if o.call.signature.endsByFailure() && len(e.gone) > 0 && !o.finished {
 			e.fail(o, e.failure(o), false)
 		}
 		e.adopt(o)
-		e.vote(o)
 		o.changed.give()
 	}
+	e.voteAgain()
+	e.tellRevocation()
 	e.advance()
 	e.survey()
 	e.clerk.forward()
+	for _, w := range e.inner {
+		w.Install(view, w.ranksOf(e, e.live))
+	}
 }
 
 // reopen forgets how far everybody has come: who has taken over tasks has their
@@ -37,8 +45,8 @@ func (e *Engine) Install(view uint64, members []int) {
 // in one view. New owners are told the floor, which they may not know.
 func (e *Engine) reopen(before []int) {
 	e.finished = e.floor
-	for r := range e.heard {
-		e.heard[r].finished = 0
+	for _, s := range e.heard {
+		s.finished = 0
 	}
 	for _, o := range e.ops {
 		o.several, o.low = true, min(o.low, e.floor)
@@ -57,10 +65,10 @@ func (e *Engine) adopt(o *op) {
 		return
 	}
 	for _, id := range e.ownedBy(e.config.Rank) {
-		if _, begun := o.runs[id]; begun || id == e.config.Rank {
+		if _, begun := o.runs.find(id); begun || id == e.config.Rank {
 			continue
 		}
-		o.runs[id] = false
+		o.runs.set(id, false)
 		e.work.Go(func() { e.runTask(o.ctx, o, id) })
 	}
 }
@@ -80,16 +88,17 @@ func (e *Engine) misdirected() (errands []errand) {
 			continue
 		}
 		for _, s := range o.sent {
-			owner := e.owners[s.key.to]
+			owner := e.owner(s.key.to)
 			if s.to == owner {
 				continue
 			}
 			s.to = owner
 			if owner == e.config.Rank {
-				o.put(s.key, slices.Clone(s.body))
+				o.put(s.key, page{bytes: slices.Clone(s.page.bytes)})
 				continue
 			}
-			errands = append(errands, errand{owner, s.head, s.body})
+			// Held for ever: nobody tells when it has been sent.
+			errands = append(errands, errand{owner, s.head[:], s.page.hold().bytes})
 		}
 	}
 	return errands

@@ -1,6 +1,9 @@
 package collective
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // Steps of a corrected call.
 const (
@@ -160,7 +163,7 @@ func (c *correction) spreadCorrected(b []byte) ([]byte, error) {
 			return nil, c.tooMany()
 		}
 	}
-	for _, child := range c.children() {
+	for _, child := range slices.Backward(c.children()) { // the longest way first
 		if err := c.task.send(c.id(child), downTree, b); err != nil {
 			return nil, err
 		}

@@ -47,22 +47,43 @@ type Engine struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 	clerk  clerk
+	paper  paper
+	lender Lender // the link, if it is one
+	choose choices
+	watch  watch
 
 	mu     sync.Mutex
 	view   uint64
-	live   []int // ranks in the view
-	owners []int // by task
+	live   []int // ranks in the view; nil: all
+	owners []int // by task; nil: everybody has its own
 	ops    map[uint64]*op
 	next   uint64 // the number of the next call
 	// returned: this process's own calls before it are over. finished: and the
 	// parts of the tasks that it has taken over. floor: everywhere, as far as is
 	// known here.
 	returned, finished, floor uint64
-	kept                      int // bytes in letters
-	heard                     []status
-	last                      signature // of the last call
-	err                       error     // why nothing goes any more
-	moved                     bell      // rings when floor has risen, or it is all over
+	kept                      int             // bytes in letters
+	heard                     map[int]*status // see of
+	last                      signature       // of the last call
+	over                      over            // the last one that is
+
+	gone      map[int]uint64 // by rank: the first view without it
+	acked     uint64         // failures up to this view have been acknowledged
+	revokedBy int            // -1: nobody has
+	// strayed says that a call has ended with an error here. Others may have
+	// finished it, and gone on: numbers of calls mean less from then on.
+	strayed bool
+	pacts   map[uint64]*pact
+	begun   uint64        // pacts
+	turn    chan struct{} // held by the one pact that is under way
+
+	family *family
+	name   uint64 // of this world, in the family
+	ranks  []int  // by rank: that in the family's first world; nil: the same
+	inner  []*Engine
+
+	err   error // why nothing goes any more
+	moved bell  // rings when floor has risen, or it is all over
 }
 
 // NewEngine makes an engine. [Engine.Close] ends it.
@@ -79,23 +100,29 @@ func NewEngine(c Config) (*Engine, error) {
 	if c.KeepBytes == 0 {
 		c.KeepBytes = 256 << 20
 	}
-	e := &Engine{config: c, view: c.View, ops: make(map[uint64]*op), heard: make([]status, c.Size)}
-	for r := range c.Size {
-		e.live = append(e.live, r)
-		e.owners = append(e.owners, r)
-	}
-	e.ctx, e.cancel = context.WithCancel(context.Background())
-	e.clerk.init(c.Size)
-	e.work.Go(e.serve)
+	e := &Engine{family: &family{link: c.Link, worlds: make(map[uint64]*Engine)}}
+	e.start(c)
 	return e, nil
 }
 
+// start begins a world of which its place in the family is known.
+func (e *Engine) start(c Config) {
+	e.config, e.view, e.acked, e.revokedBy = c, c.View, c.View, -1
+	e.ops, e.pacts = make(map[uint64]*op), make(map[uint64]*pact)
+	e.heard, e.gone = make(map[int]*status), make(map[int]uint64)
+	e.turn = make(chan struct{}, 1)
+	e.lender, _ = c.Link.(Lender)
+	e.choose = standardChoices()
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	e.clerk.init()
+	e.work.Go(e.serve)
+}
+
 func (e *Engine) failedRanks() (ranks []int) {
-	for r := range e.config.Size {
-		if !slices.Contains(e.live, r) {
-			ranks = append(ranks, r)
-		}
+	for r := range e.gone {
+		ranks = append(ranks, r)
 	}
+	slices.Sort(ranks)
 	return ranks
 }
 
@@ -111,6 +138,9 @@ func (e *Engine) End(cause error) {
 	for _, o := range e.ops {
 		o.end(e.err)
 	}
+	for _, w := range e.inner {
+		w.End(cause)
+	}
 	e.cancel()
 	e.moved.give()
 }
@@ -119,4 +149,7 @@ func (e *Engine) End(cause error) {
 func (e *Engine) Close() {
 	e.End(ErrClosed)
 	e.work.Wait()
+	for _, w := range e.inner { // nobody adds any more
+		w.Close()
+	}
 }

@@ -6,7 +6,7 @@ import (
 
 // channel is what a member knows of its exchange with another.
 //
-// Invariants: base <= next <= base+len(queue); segments before base have arrived
+// Invariants: base <= next <= base+queue.len(); segments before base have arrived
 // there; those from base to next are on their way, as far as is known.
 type channel struct {
 	peer        protocol.Rank
@@ -21,7 +21,7 @@ type channel struct {
 
 // outgoing is what goes there.
 type outgoing struct {
-	queue  []piece // of numbers base, base+1, …
+	queue  queue[piece] // of numbers base, base+1, …
 	base   uint64
 	next   uint64 // the first that is not on its way
 	bytes  int    // in the queue
@@ -38,6 +38,7 @@ type piece struct {
 	head, body  []byte // head only in a message's first
 	first, last bool
 	length      uint32
+	back        func() // of a message's last, if it was lent: it is here no more
 }
 
 func (p *piece) size() int { return len(p.head) + len(p.body) }
@@ -68,7 +69,7 @@ func newChannel(peer protocol.Rank, incarnation uint64) *channel {
 }
 
 // push cuts a message into segments.
-func (o *outgoing) push(head, body []byte, size int) {
+func (o *outgoing) push(head, body []byte, size int, back func()) {
 	length := len(head) + len(body)
 	for first := true; first || len(body) > 0; first = false {
 		p := piece{first: first}
@@ -79,30 +80,46 @@ func (o *outgoing) push(head, body []byte, size int) {
 		}
 		p.body = body[:min(len(body), room)]
 		body = body[len(p.body):]
-		p.last = len(body) == 0
-		o.queue = append(o.queue, p)
+		if p.last = len(body) == 0; p.last {
+			p.back = back
+		}
+		o.queue.push(p)
 		o.bytes += p.size()
 	}
 }
 
 // arrived takes in that the peer has everything before a number.
 func (o *outgoing) arrived(now protocol.Time, number uint64) {
-	if number <= o.base || number > o.base+uint64(len(o.queue)) {
+	if number <= o.base || number > o.base+uint64(o.queue.len()) {
 		return
 	}
-	n := int(number - o.base)
-	for i := range o.queue[:n] {
-		o.bytes -= o.queue[i].size()
-		if o.base+uint64(i) < o.next {
-			o.flying -= o.queue[i].size()
+	for ; o.base < number; o.base++ {
+		p := o.queue.pop()
+		o.bytes -= p.size()
+		if o.base < o.next {
+			o.flying -= p.size()
 		}
+		p.giveBack()
 	}
-	clear(o.queue[:n])
-	o.queue = o.queue[n:]
-	o.base = number
 	o.next = max(o.next, number)
 	o.patience = firstAsk
 	o.expect(now)
+}
+
+// giveBack says that what was lent is not needed any more.
+func (p *piece) giveBack() {
+	if p.back != nil {
+		p.back()
+	}
+}
+
+// abandon ends everything that is in it.
+func (o *outgoing) abandon() {
+	for o.queue.len() > 0 {
+		p := o.queue.pop()
+		p.giveBack()
+	}
+	*o = outgoing{askAt: protocol.Never}
 }
 
 // expect sets the time by which the peer should be heard of, or, if it could not be
@@ -119,24 +136,24 @@ func (o *outgoing) rewind() { o.next, o.flying = o.base, 0 }
 
 // sendable reports whether a segment may go now.
 func (o *outgoing) sendable(window int) bool {
-	return !o.stuck && o.next < o.base+uint64(len(o.queue)) && (o.flying == 0 || o.flying < window)
+	return !o.stuck && o.next < o.base+uint64(o.queue.len()) && (o.flying == 0 || o.flying < window)
 }
 
 // take takes the next segment in: it must be the one that is due. It returns the
 // message when that was its last.
-func (i *incoming) take(f *frame, limit int) (message []byte, complete bool, err error) {
+func (i *incoming) take(f *frame, c *Config) (message []byte, complete bool, err error) {
 	if f.first == i.within {
 		return nil, false, ErrFrame
 	}
 	if f.first {
 		*i = incoming{next: i.next, unacked: i.unacked, within: true, length: int(f.length)}
 	}
-	if len(i.message)+len(f.piece) > i.length || i.length > limit {
+	if len(i.message)+len(f.piece) > i.length || i.length > c.MaxMessage {
 		return nil, false, ErrFrame
 	}
 	i.next++
 	i.unacked += len(f.piece) + headSize
-	i.grow(len(f.piece))
+	i.grow(len(f.piece), c.Make)
 	i.message = append(i.message, f.piece...)
 	if !f.last {
 		return nil, false, nil
@@ -149,15 +166,14 @@ func (i *incoming) take(f *frame, limit int) (message []byte, complete bool, err
 }
 
 // atOnce is how much room is made because a message is announced.
-const atOnce = 4 << 20
+const atOnce = 16 << 20
 
 // grow makes room as bytes come: not at once for all that were announced, if they
 // are many.
-func (i *incoming) grow(n int) {
+func (i *incoming) grow(n int, memory func(int) []byte) {
 	if len(i.message)+n <= cap(i.message) {
 		return
 	}
-	bigger := make([]byte, len(i.message), min(i.length, max(atOnce, 4*cap(i.message), len(i.message)+n)))
-	copy(bigger, i.message)
-	i.message = bigger
+	bigger := memory(min(i.length, max(atOnce, 4*cap(i.message), len(i.message)+n)))
+	i.message = bigger[:copy(bigger, i.message)]
 }

@@ -15,7 +15,12 @@ type Config struct {
 	// larger each time, and not 0.
 	Session uint64
 
-	// SegmentSize is the longest piece a message is sent in: 64 KiB.
+	// Make returns memory for a message of some bytes, with anything in it. Nil:
+	// it is made anew.
+	Make func(bytes int) []byte
+
+	// SegmentSize is the longest piece a message is sent in: 129 KiB, so that
+	// a power of two and a head make no two.
 	SegmentSize int
 	// WindowBytes is how much may be on its way to one member: 4 MiB.
 	WindowBytes int
@@ -52,7 +57,7 @@ func (c *Config) check() error {
 		value    *int
 		standard int
 	}{
-		{"SegmentSize", &c.SegmentSize, 64 << 10},
+		{"SegmentSize", &c.SegmentSize, 129 << 10},
 		{"WindowBytes", &c.WindowBytes, 4 << 20},
 		{"QueueBytes", &c.QueueBytes, 64 << 20},
 		{"MaxMessage", &c.MaxMessage, longest},
@@ -63,6 +68,9 @@ func (c *Config) check() error {
 		if *limit.value == 0 {
 			*limit.value = limit.standard
 		}
+	}
+	if c.Make == nil {
+		c.Make = func(bytes int) []byte { return make([]byte, bytes) }
 	}
 	return nil
 }

@@ -12,10 +12,10 @@ import (
 type Courier struct {
 	config   Config
 	view     uint64
-	channels []*channel // by rank; nil: not in the view
-	former   []uint64   // by rank: the last session that is void
-	ready    []*channel // those that may have something to send
-	inbox    []Message
+	channels []*channel      // by rank; nil: not in the view
+	former   []uint64        // by rank: the last session that is void
+	ready    queue[*channel] // those that may have something to send
+	inbox    queue[Message]
 	due      protocol.Time
 	last     *channel // that the frame handed out last is for
 	sent     kind     // and what it was
@@ -62,7 +62,7 @@ func (c *Courier) Install(_ protocol.Time, v *membership.View) {
 		m, ok := v.Member(protocol.Rank(r))
 		if ch != nil && (!ok || m.Incarnation != ch.incarnation) {
 			c.former[r] = max(c.former[r], ch.session)
-			ch.out = outgoing{askAt: protocol.Never}
+			ch.out.abandon()
 			ch.tell = telling{ackAt: protocol.Never}
 			c.channels[r], ch = nil, nil
 		}
@@ -84,6 +84,12 @@ func (c *Courier) channel(r protocol.Rank) *channel {
 // they have arrived, and must not be changed. It fails with [ErrBusy], or with a
 // [*GoneError].
 func (c *Courier) Send(to protocol.Rank, head, body []byte) error {
+	return c.Lend(to, head, body, nil)
+}
+
+// Lend is like Send. If it returns nil, back is called when neither head nor body is
+// needed any more: the message has arrived, or its receiver is gone.
+func (c *Courier) Lend(to protocol.Rank, head, body []byte, back func()) error {
 	ch := c.channel(to)
 	n := len(head) + len(body)
 	switch {
@@ -91,31 +97,26 @@ func (c *Courier) Send(to protocol.Rank, head, body []byte) error {
 		return &GoneError{to, c.view}
 	case n > c.config.MaxMessage:
 		return fmt.Errorf("courier: %d bytes are too long: %d at most", n, c.config.MaxMessage)
-	case len(ch.out.queue) > 0 && ch.out.bytes+n > c.config.QueueBytes:
+	case ch.out.queue.len() > 0 && ch.out.bytes+n > c.config.QueueBytes:
 		return ErrBusy
 	}
-	ch.out.push(head, body, c.config.SegmentSize)
+	ch.out.push(head, body, c.config.SegmentSize, back)
 	c.wake(ch)
 	return nil
 }
 
 // Deliver returns the next message that has come.
 func (c *Courier) Deliver() (Message, bool) {
-	if len(c.inbox) == 0 {
+	if c.inbox.len() == 0 {
 		return Message{}, false
 	}
-	m := c.inbox[0]
-	c.inbox[0] = Message{}
-	if c.inbox = c.inbox[1:]; len(c.inbox) == 0 {
-		c.inbox = nil
-	}
-	return m, true
+	return c.inbox.pop(), true
 }
 
 // Idle reports whether everything that was sent has arrived.
 func (c *Courier) Idle() bool {
 	for _, ch := range c.channels {
-		if ch != nil && len(ch.out.queue) > 0 {
+		if ch != nil && ch.out.queue.len() > 0 {
 			return false
 		}
 	}
@@ -126,7 +127,7 @@ func (c *Courier) Idle() bool {
 func (c *Courier) wake(ch *channel) {
 	if !ch.ready {
 		ch.ready = true
-		c.ready = append(c.ready, ch)
+		c.ready.push(ch)
 	}
 }
 

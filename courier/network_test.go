@@ -197,7 +197,7 @@ func TestEverythingArrivesOnceInOrder(t *testing.T) {
 // exchange lets everybody send messages to everybody, and checks what arrives.
 func exchange(n *network, rng *rand.Rand, messages int) {
 	size := len(n.couriers)
-	sent, got := make([]int, size*size), make([]int, size*size)
+	sent, got, returned := make([]int, size*size), make([]int, size*size), make([]int, size*size)
 	for steps := 0; ; steps++ {
 		if steps > 300_000 {
 			n.t.Fatalf("not over after %d steps: sent %v, got %v", steps, sent, got)
@@ -219,7 +219,12 @@ func exchange(n *network, rng *rand.Rand, messages int) {
 				continue
 			}
 			head, body := content(from, to, sent[i], rng.IntN(3)*rng.IntN(2000))
-			switch err := n.couriers[from].Send(to, head, body); {
+			back := func() {
+				clear(head) // it is the sender's again
+				clear(body)
+				returned[i]++
+			}
+			switch err := n.couriers[from].Lend(to, head, body, back); {
 			case err == nil:
 				sent[i]++
 			case !errors.Is(err, ErrBusy):
@@ -240,6 +245,11 @@ func exchange(n *network, rng *rand.Rand, messages int) {
 	for r, c := range n.couriers {
 		if !c.Idle() {
 			n.t.Fatalf("rank %d does not know that all has arrived", r)
+		}
+	}
+	for i, count := range returned {
+		if count != sent[i] {
+			n.t.Fatalf("of %d messages from %d to %d, %d were given back", sent[i], i/size, i%size, count)
 		}
 	}
 }
@@ -286,7 +296,8 @@ func TestNothingIsSentTwiceWithoutNeed(t *testing.T) {
 func TestGoneAndBusy(t *testing.T) {
 	n := newNetwork(t, 1, 3, Config{QueueBytes: 100})
 	c := n.couriers[0]
-	if err := c.Send(1, nil, make([]byte, 1000)); err != nil {
+	returned := 0
+	if err := c.Lend(1, nil, make([]byte, 1000), func() { returned++ }); err != nil {
 		t.Errorf("an empty queue takes any message: %v", err)
 	}
 	if err := c.Send(1, nil, []byte{1}); !errors.Is(err, ErrBusy) {
@@ -299,6 +310,9 @@ func TestGoneAndBusy(t *testing.T) {
 	}
 	if !c.Idle() {
 		t.Error("what was for one who is gone still waits")
+	}
+	if returned != 1 {
+		t.Errorf("what was for one who is gone was given back %d times", returned)
 	}
 	n.step()
 }

@@ -59,12 +59,12 @@ func (c *Courier) take(now protocol.Time, ch *channel, f *frame) error {
 		c.answer(ch, f.number)
 	}
 	if f.number == in.next {
-		message, complete, err := in.take(f, c.config.MaxMessage)
+		message, complete, err := in.take(f, &c.config)
 		if err != nil {
 			return fmt.Errorf("%w: segment %d from rank %d does not go on where the last one ended", err, f.number, ch.peer)
 		}
 		if complete {
-			c.inbox = append(c.inbox, Message{ch.peer, message})
+			c.inbox.push(Message{ch.peer, message})
 		}
 	}
 	switch {

@@ -5,25 +5,24 @@ import "github.com/pleach-go/pleach/protocol"
 // Next returns a frame to send, valid until the next call.
 func (c *Courier) Next(now protocol.Time) (to protocol.Rank, bytes []byte, ok bool) {
 	c.tick(now)
-	for len(c.ready) > 0 {
-		ch := c.ready[0]
+	for c.ready.len() > 0 {
+		ch := *c.ready.at(0)
 		if f, p, ok := c.frameFor(now, ch); ok {
 			c.turn()
 			c.last, c.sent = ch, f.kind
 			return ch.peer, c.write(ch, f, p), true
 		}
 		ch.ready = false
-		c.ready = c.ready[1:]
+		c.ready.pop()
 	}
-	c.ready = nil
 	return 0, nil, false
 }
 
 // turn puts the first channel last, so that a long message to one member does not
 // hold up others.
 func (c *Courier) turn() {
-	if len(c.ready) > 1 {
-		c.ready = append(c.ready[1:], c.ready[0])
+	if c.ready.len() > 1 {
+		c.ready.push(c.ready.pop())
 	}
 }
 
@@ -40,7 +39,7 @@ func (c *Courier) frameFor(now protocol.Time, ch *channel) (frame, piece, bool) 
 		c.due = min(c.due, o.askAt)
 		return frame{kind: ask, number: o.next}, piece{}, true
 	case o.sendable(c.config.WindowBytes):
-		p := o.queue[o.next-o.base]
+		p := *o.queue.at(int(o.next - o.base))
 		f := frame{kind: segment, number: o.next, first: p.first, last: p.last, length: p.length}
 		o.next++
 		o.flying += p.size()
@@ -76,7 +75,7 @@ func (c *Courier) Unsent(now protocol.Time, full bool) {
 	switch {
 	case c.sent == segment:
 		ch.out.next--
-		ch.out.flying -= ch.out.queue[ch.out.next-ch.out.base].size()
+		ch.out.flying -= ch.out.queue.at(int(ch.out.next - ch.out.base)).size()
 		ch.out.stuck = true
 	case c.sent == ask:
 		// It is asked again, later.
@@ -111,7 +110,7 @@ func (c *Courier) tick(now protocol.Time) {
 		}
 		if ch.out.askAt <= now {
 			ch.out.stuck, ch.out.askAt = false, protocol.Never
-			ch.tell.ask = len(ch.out.queue) > 0
+			ch.tell.ask = ch.out.queue.len() > 0
 			c.wake(ch)
 		}
 		c.due = min(c.due, ch.tell.ackAt, ch.out.askAt)

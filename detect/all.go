@@ -2,6 +2,7 @@ package detect
 
 import (
 	"errors"
+	"maps"
 	"sync"
 
 	"github.com/pleach-go/pleach/protocol"
@@ -26,7 +27,7 @@ type all struct {
 // votes are those against one peer.
 type votes struct {
 	incarnation uint64         // As in the view, which may not know it: 0.
-	against     map[int]uint64 // The incarnation that each detector suspects.
+	against     map[int]uint64 // The incarnation that each detector suspects. nil: none has yet.
 }
 
 // Start starts all detectors, or none.
@@ -57,14 +58,12 @@ func (a *all) keep(peers []Peer) {
 	old := a.peers
 	a.peers = make(map[protocol.Rank]*votes, len(peers))
 	for _, p := range peers {
-		v := &votes{incarnation: p.Incarnation, against: map[int]uint64{}}
-		if before := old[p.Rank]; before != nil {
-			for i, incarnation := range before.against {
-				if v.about(incarnation) {
-					v.against[i] = incarnation
-				}
-			}
+		v := old[p.Rank]
+		if v == nil {
+			v = &votes{}
 		}
+		v.incarnation = p.Incarnation
+		maps.DeleteFunc(v.against, func(_ int, incarnation uint64) bool { return !v.about(incarnation) })
 		a.peers[p.Rank] = v
 	}
 }
@@ -95,6 +94,9 @@ func (a *all) count(i int, r Report) bool {
 		return false
 	}
 	if !r.Alive {
+		if v.against == nil {
+			v.against = map[int]uint64{}
+		}
 		v.against[i] = r.Incarnation
 		return true
 	}

@@ -86,8 +86,7 @@ func (c *Connections) Watch(peers []Peer) {
 	c.peers = make(map[protocol.Rank]*link, len(peers))
 	for _, p := range peers {
 		l := old[p.Rank]
-		before, _ := c.herald.watched(p.Rank)
-		if l == nil || p.Incarnation != 0 && p.Incarnation != before.Incarnation {
+		if l == nil || p.Incarnation != 0 && !c.herald.watches(p) {
 			l = &link{since: time.Now()}
 		} else {
 			delete(old, p.Rank)

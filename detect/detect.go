@@ -2,6 +2,7 @@ package detect
 
 import (
 	"errors"
+	"time"
 
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -40,6 +41,11 @@ type Peer struct {
 	// SWIM is the "host:port" of the peer's [SWIM], see [SWIM.Address]. "": it
 	// is found through other peers and seeds.
 	SWIM string
+	// Pause is how long [Connections] waits before it looks at the peer because
+	// a connection has broken. It is for those who have others closer to the
+	// peer, who look at once: mostly it is out of the view by then, and need not
+	// be looked at by everybody who knew it.
+	Pause time.Duration
 }
 
 // Report is a suspicion, or its withdrawal. It is about one process: a later

@@ -132,6 +132,13 @@ func (h *herald) watched(rank protocol.Rank) (Peer, bool) {
 	return Peer{}, false
 }
 
+// watches reports whether that very process is watched.
+func (h *herald) watches(p Peer) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.find(p) != nil
+}
+
 // suspicion returns why a peer is suspected, or nil.
 func (h *herald) suspicion(p Peer) *Suspicion {
 	h.mu.Lock()

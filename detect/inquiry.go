@@ -34,7 +34,7 @@ func (c *Connections) inquire(ctx context.Context, p Peer, l *link, loss error) 
 		grace = 0 // It has been started.
 	}
 	c.mu.Unlock()
-	if !pause(ctx, grace) {
+	if !pause(ctx, max(grace, p.Pause)) {
 		return
 	}
 	for c.inquireOnce(ctx, p, loss); c.moreNews(ctx, l); {
@@ -97,8 +97,8 @@ func evidence(loss, err error) error {
 	return fmt.Errorf("%w (after %w)", err, loss)
 }
 
-// look dials once. A look that took far longer than it may was made by a process
-// that was itself stopped or starved meanwhile. Such a process must not take
+// look dials once. A look that took longer than it may was made by a process that
+// was itself stopped or starved meanwhile. Such a process must not take
 // healthy peers for dead, so what it saw counts for nothing.
 func (c *Connections) look(ctx context.Context, address string) (finding, error) {
 	select {
@@ -113,7 +113,7 @@ func (c *Connections) look(ctx context.Context, address string) (finding, error)
 	start := time.Now()
 	err := c.dial(limited, address)
 	found := judge(err)
-	if found == silence && time.Since(start) > 2*limit {
+	if found == silence && time.Since(start) > limit+limit/4 {
 		found = nothing
 	}
 	return found, err

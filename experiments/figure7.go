@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/rand/v2"
 
 	"github.com/pleach-go/pleach/broadcast"
 	"github.com/pleach-go/pleach/logp"
@@ -95,19 +94,4 @@ func (row *Figure7Row) run(ctx context.Context, runs int, seed uint64) error {
 // step of latency, two percent of work.
 func (row *Figure7Row) Near() (latency, work bool) {
 	return math.Abs(row.Latency-row.StatedLatency) <= 1, math.Abs(row.Work-row.StatedWork) <= 0.02*row.StatedWork
-}
-
-// dieOnTheWay draws processes that die at a random moment of the first tree's
-// way down and back.
-func dieOnTheWay(s *Scenario, seed uint64) []logp.Death {
-	rng := rand.New(rand.NewPCG(seed, 0xd1e))
-	way := 2 * int64(2*s.O+s.L) * int64(math.Ceil(math.Log2(float64(s.Size))))
-	deaths := make([]logp.Death, s.Dying)
-	for i := range deaths {
-		deaths[i] = logp.Death{
-			Rank: (s.Root + 1 + protocol.Rank(rng.Int64N(int64(s.Size)-1))) % s.Size,
-			At:   1 + protocol.Time(rng.Int64N(way)),
-		}
-	}
-	return deaths
 }

@@ -2,6 +2,8 @@ package experiments
 
 import (
 	"context"
+	"math"
+	"math/rand/v2"
 	"time"
 
 	"github.com/pleach-go/pleach/broadcast"
@@ -88,13 +90,39 @@ func (s *Scenario) seed(run int) uint64 {
 // faults are the faults of one run.
 func (s *Scenario) faults(seed uint64) logp.Faults {
 	f := s.Fixed
+	f.Dead = s.more(seed)
 	if s.Dead > 0 {
 		f.Dead = append(logp.RandomDead(s.Size, s.Root, s.Dead, seed), f.Dead...)
 	}
 	if s.Dying > 0 {
-		f.Deaths = append(dieOnTheWay(s, seed), f.Deaths...)
+		f.Deaths = append(s.dieOnTheWay(seed), f.Deaths...)
 	}
 	return f
+}
+
+// more are those who are dead from the start of a run beside the random ones.
+func (s *Scenario) more(seed uint64) []protocol.Rank {
+	if s.Draw == nil {
+		return s.Fixed.Dead
+	}
+	return append(s.Draw(seed), s.Fixed.Dead...)
+}
+
+// dieOnTheWay draws processes that die at a random moment.
+func (s *Scenario) dieOnTheWay(seed uint64) []logp.Death {
+	rng := rand.New(rand.NewPCG(seed, 0xd1e))
+	from, until := s.DyingFrom, s.DyingUntil
+	if from == 0 && until == 0 { // the first tree's way down and back
+		from, until = 1, 2*(2*s.O+s.L)*protocol.Time(math.Ceil(math.Log2(float64(s.Size))))
+	}
+	deaths := make([]logp.Death, s.Dying)
+	for i := range deaths {
+		deaths[i] = logp.Death{
+			Rank: (s.Root + 1 + protocol.Rank(rng.Int64N(int64(s.Size)-1))) % s.Size,
+			At:   from + protocol.Time(rng.Int64N(int64(until-from)+1)),
+		}
+	}
+	return deaths
 }
 
 // summarize makes a report of the runs.

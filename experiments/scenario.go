@@ -24,6 +24,8 @@ type Scenario struct {
 	// Shape and Order are the tree's, for tree and ack.
 	Shape topology.Shape
 	Order topology.Order
+	// Tree, if not nil, is laid instead.
+	Tree topology.Tree
 	// GossipTime is how long to gossip; 0 chooses it by the formulas of
 	// Corrected Gossip. GossipRounds, if not 0, gossips by rounds instead. Drain
 	// is from the end of gossip to the start of correction; negative means as
@@ -39,10 +41,15 @@ type Scenario struct {
 	EarlyOnlyRelay bool
 
 	// Dead is how many random processes other than the root are dead from the
-	// start of each run, Dying how many die at a random moment of an acknowledged
-	// broadcast's time; Fixed are dead or die in every run.
+	// start of each run, Dying how many die at a random moment; Fixed are dead or
+	// die in every run.
 	Dead, Dying int
 	Fixed       logp.Faults
+	// DyingFrom and DyingUntil are between which times the dying die; if both are
+	// 0, while an acknowledged broadcast goes down and back.
+	DyingFrom, DyingUntil protocol.Time
+	// Draw, if not nil, says by a run's seed who else is dead from its start.
+	Draw func(seed uint64) []protocol.Rank
 
 	// Runs is how often; Seed decides every random choice.
 	Runs int
@@ -87,7 +94,7 @@ func (s *Scenario) Plan() (*broadcast.Plan, error) {
 func (s *Scenario) disseminate(c *broadcast.Config) error {
 	switch s.Dissemination {
 	case "tree", "ack":
-		tree, err := topology.New(s.Shape, s.Order, s.Size, s.Root)
+		tree, err := s.tree()
 		if err != nil {
 			return err
 		}
@@ -108,6 +115,14 @@ func (s *Scenario) disseminate(c *broadcast.Config) error {
 		return fmt.Errorf("experiments: unknown dissemination %q: choose tree, gossip, ack, big or bfb", s.Dissemination)
 	}
 	return nil
+}
+
+// tree is the tree that the message spreads along.
+func (s *Scenario) tree() (topology.Tree, error) {
+	if s.Tree != nil {
+		return s.Tree, nil
+	}
+	return topology.New(s.Shape, s.Order, s.Size, s.Root)
 }
 
 // gossip fills in gossip until a time, or for a number of rounds.

@@ -93,7 +93,7 @@ func (s *Scenario) sparse() (worker func() (runner, error), err error) {
 		dead := logp.NewDeadSet(s.Size)
 		return func(run int) (logp.Result, error) {
 			dead.Draw(s.Root, s.Dead, s.seed(run))
-			if err := dead.Add(s.Fixed.Dead...); err != nil {
+			if err := dead.Add(s.more(s.seed(run))...); err != nil {
 				return logp.Result{}, err
 			}
 			return sim.Run(dead)
@@ -105,7 +105,7 @@ func (s *Scenario) sparse() (worker func() (runner, error), err error) {
 // does not apply.
 func (s *Scenario) sparseRule() (kind logp.SparseRule, distance protocol.Rank, err error) {
 	switch {
-	case s.Dissemination != "tree" || s.Order != topology.Interleaved:
+	case s.Dissemination != "tree" || s.Order != topology.Interleaved || s.Tree != nil:
 		return 0, 0, errors.New("the message must spread along an interleaved tree")
 	case s.Start != broadcast.Synchronized:
 		return 0, 0, errors.New("correction must start everywhere at once")
@@ -135,7 +135,7 @@ func (s *Scenario) sparseRule() (kind logp.SparseRule, distance protocol.Rank, e
 // Of most trees it is read off their structure; of a billion ranks that is worth
 // half a minute.
 func (s *Scenario) finishTime(tree topology.Tree) protocol.Time {
-	if s.Order == topology.Interleaved {
+	if s.Order == topology.Interleaved && s.Tree == nil {
 		if lineage, err := logp.NewLineage(tree, logp.Params{L: s.L, O: s.O}); err == nil {
 			return lineage.FinishTime()
 		}

@@ -18,6 +18,7 @@ func synchronized() Scenario {
 		Size: 1000, Root: 3, L: 2, O: 1, Dissemination: "tree", Shape: topology.Lame(2),
 		Correction: "checked", Start: broadcast.Synchronized, Dead: 30, Runs: 50, Seed: 7,
 		Fixed: logp.Faults{Dead: []protocol.Rank{5, 6}},
+		Draw:  func(seed uint64) []protocol.Rank { return []protocol.Rank{10 + protocol.Rank(seed%900)} },
 	}
 }
 
@@ -82,5 +83,26 @@ func TestSparseIsChosenWhereItApplies(t *testing.T) {
 	s.Engine = "steam"
 	if err := s.Check(); err == nil {
 		t.Error("an engine that nobody knows is taken")
+	}
+}
+
+// Those who die do so between the times given, and the root is not among them.
+func TestDyingHaveTheirTime(t *testing.T) {
+	s := Scenario{Size: 10, Root: 3, L: 2, O: 1, Dying: 5, DyingFrom: 7, DyingUntil: 9}
+	seen := map[protocol.Time]bool{}
+	for seed := range uint64(50) {
+		deaths := s.faults(seed).Deaths
+		if len(deaths) != 5 {
+			t.Fatalf("%d die", len(deaths))
+		}
+		for _, d := range deaths {
+			seen[d.At] = true
+			if d.Rank == s.Root || d.Rank < 0 || d.Rank >= s.Size {
+				t.Errorf("rank %d dies", d.Rank)
+			}
+		}
+	}
+	if len(seen) != 3 || !seen[7] || !seen[8] || !seen[9] {
+		t.Errorf("they die at %v", seen)
 	}
 }

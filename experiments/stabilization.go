@@ -2,6 +2,7 @@ package experiments
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -25,6 +26,8 @@ type Stabilization struct {
 	// with whom a member is connected. With 0 an outside feed tells the
 	// coordinator, and nobody else.
 	Watchers int
+	// Flat is up to how many members there is no tree; with 0 there always is.
+	Flat int
 	// Seed decides who dies.
 	Seed uint64
 }
@@ -60,7 +63,7 @@ func (s *Stabilization) Run() (*StabilizationResult, error) {
 			s.Dead, s.Size, s.Watchers, membership.MaxSlots)
 	}
 	dead := logp.RandomDead(s.Size, 0, s.Dead, s.Seed)
-	seats, err := newSeats(s.Size, len(dead))
+	seats, err := newSeats(s.Size, len(dead), s.Flat)
 	if err != nil {
 		return nil, err
 	}
@@ -137,13 +140,14 @@ type hall struct {
 }
 
 // newSeats makes a group, of which all but the dead will be left.
-func newSeats(size protocol.Rank, dead int) ([]seat, error) {
+func newSeats(size protocol.Rank, dead, flat int) ([]seat, error) {
 	view := membership.View{Number: 1, Slots: size, Members: make([]membership.Member, size)}
 	for r := range view.Members {
 		view.Members[r] = membership.Member{Rank: protocol.Rank(r), Identity: fmt.Sprint(r), Incarnation: 1}
 	}
 	first, err := membership.New(membership.Config{
 		Self: view.Members[0], View: view, Log: silence{},
+		Flat:   cmp.Or(flat, -1),
 		Window: stabilizationBound, Bound: stabilizationBound, Resend: stabilizationResend,
 		Idle: stabilizationBound, JoinTimeout: stabilizationBound,
 	})

@@ -88,6 +88,39 @@ func checkStabilization(t *testing.T, r *StabilizationRow) {
 	}
 }
 
+// Without a tree the coordinator's port is what takes time, with one the number of
+// hops. Where a message is under way for six times as long as it keeps its sender,
+// 64 members take the same time both ways, and fewer less without (ADR 6).
+func TestSmallGroupsNeedNoTree(t *testing.T) {
+	for _, c := range []struct {
+		l                protocol.Time
+		size             protocol.Rank
+		tree, flat       protocol.Time
+		messages, fewest uint64
+	}{
+		{2, 16, 68, 56, 88, 73},
+		{2, 47, 102, 149, 274, 228},
+		{6, 16, 132, 80, 88, 73},
+		{6, 47, 201, 165, 274, 228},
+		{6, 64, 209, 216, 376, 313},
+		{20, 47, 551, 242, 274, 228},
+	} {
+		s := Stabilization{Size: c.size, L: c.l, O: 1, Dead: 1, Watchers: 2, Seed: 1}
+		tree, err := s.Run()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Flat = membership.FlatSize
+		flat, err := s.Run()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tree.Time != c.tree || flat.Time != c.flat || tree.Total != c.messages || flat.Total != c.fewest {
+			t.Errorf("L = %d, %d members: with a tree %d steps and %d messages, without %d and %d", c.l, c.size, tree.Time, tree.Total, flat.Time, flat.Total)
+		}
+	}
+}
+
 // Thesis Eq. 4.2 with the figures of §6.1.1 (BlueGene/L, L = 4.6 µs, Ocp = 2 µs)
 // and §6.1.2 (XTORC, L = 118 µs): "T_s is in the order of microseconds up to 1024
 // nodes", "hundreds of microseconds or single-digit milliseconds" (§6.1).

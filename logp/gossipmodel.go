@@ -71,21 +71,42 @@ func (g GossipModel) Chain(c float64, v int) protocol.Rank {
 // longest returns the smallest length, from the given one on, that is exceeded
 // with probability less than δ, when logp gives the logarithm of the
 // probability that a run of some length begins at a given rank.
+//
+// Lengths beyond the ring count too. They are the runs that a ring has no end
+// for: of so few colored processes that there is no chain of five, say. Who waits
+// for the end of such a run goes all around.
 func (g GossipModel) longest(from protocol.Rank, logp func(length float64) float64) protocol.Rank {
 	// The product over all greater lengths of (1−p)^N falls as lengths do, so
-	// go down from where p is negligible.
-	top := from
-	for top < g.Size && (float64(g.Size)*math.Exp(logp(float64(top))) > g.Miss*1e-6 || top < from+64) {
-		top++
+	// go down from where the rest is negligible.
+	top := from + 1
+	for g.rest(top, logp) > g.Miss*1e-6 {
+		if top++; top == maxLength {
+			return min(top, g.Size)
+		}
 	}
 	none := 0.0 // log of the probability that no run is longer
 	for k := top; k > from; k-- {
 		none += float64(g.Size) * math.Log1p(-math.Exp(logp(float64(k))))
 		if -math.Expm1(none) >= g.Miss {
-			return k
+			return min(k, g.Size)
 		}
 	}
 	return from
+}
+
+// maxLength bounds the search for the longest run: no T is good that leaves a
+// longer one.
+const maxLength = 1 << 12
+
+// rest bounds the expected number of runs longer than given. Each length is less
+// likely than the one before by a factor that only falls, once it does.
+func (g GossipModel) rest(length protocol.Rank, logp func(length float64) float64) float64 {
+	p := logp(float64(length))
+	falls := math.Exp(logp(float64(length)+1) - p)
+	if falls >= 1 {
+		return math.Inf(1)
+	}
+	return float64(g.Size) * math.Exp(p) * falls / (1 - falls)
 }
 
 func lgamma(x float64) float64 {

@@ -34,6 +34,39 @@ func TestGossipModelPredictsThePapersTimes(t *testing.T) {
 	}
 }
 
+// Corrected Gossip's Figure 7 has T = 37 for FCG on 4,096 nodes, with one O added
+// to what Eq. 5 says. Eq. 5 must not fall for a T that colors nobody: where few
+// are colored there is likely no chain of five at all, which is no short one.
+func TestFailureProofTime(t *testing.T) {
+	for _, miss := range []float64{0.5, 0.1, 0.01, 1e-3, 1e-6} {
+		for _, size := range []protocol.Rank{64, 4096, 1 << 20, 1 << 30} {
+			g := logp.GossipModel{Size: size, Live: size, L: 2, O: 1, Miss: miss}
+			c, err := g.BestFailureProof()
+			least, _ := g.BestOpportunistic()
+			if err != nil || c.Time < least.Time || c.Time > least.Time+20 {
+				t.Errorf("%d processes, δ = %g: %+v, %v; opportunistic %+v", size, miss, c, err, least)
+			}
+			if size == 4096 && miss == 1e-3 && c.Time != 36 {
+				t.Errorf("T = %d, want 36", c.Time)
+			}
+		}
+	}
+}
+
+// With one process colored the gap is the rest of the ring, and nobody finds four
+// others; with all colored there is no gap, and a chain is as short as it gets.
+func TestLongestRunsOfFewAndOfAll(t *testing.T) {
+	for _, miss := range []float64{0.5, 0.01, 1e-6} {
+		g := logp.GossipModel{Size: 1000, Live: 1000, L: 2, O: 1, Miss: miss}
+		if gap, chain := g.Gap(1), g.Chain(1, 5); gap < 500 || chain != 1000 {
+			t.Errorf("δ = %g, one colored: gap %d, chain %d", miss, gap, chain)
+		}
+		if gap, chain := g.Gap(999.999), g.Chain(999.999, 5); gap > 2 || chain > 7 {
+			t.Errorf("δ = %g, all colored: gap %d, chain %d", miss, gap, chain)
+		}
+	}
+}
+
 // Corrected Gossip, Lemma 1: the expected number of colored processes. The mean
 // of simulated runs must follow it.
 func TestColoredAfterFollowsSimulation(t *testing.T) {

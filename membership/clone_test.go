@@ -89,10 +89,8 @@ func (c copier) inPlace(v reflect.Value) {
 		if v.Type() == reflect.TypeFor[View]() {
 			return // never changed in place
 		}
-		for i := range v.NumField() {
-			if f := v.Field(i); !flat(f.Type()) {
-				c.inPlace(open(f))
-			}
+		for _, i := range fieldsOf(v.Type()).copied {
+			c.inPlace(open(v.Field(i)))
 		}
 	case reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Map:
 		v.Set(c.copy(v))
@@ -102,6 +100,29 @@ func (c copier) inPlace(v reflect.Value) {
 // open makes an unexported field accessible.
 func open(f reflect.Value) reflect.Value {
 	return reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem()
+}
+
+// fields are which of a struct are to be copied on their own, and which to be
+// hashed. Reflection would spend most of its time on finding that out anew.
+type fields struct{ copied, hashed []int }
+
+var known = map[reflect.Type]*fields{}
+
+func fieldsOf(t reflect.Type) *fields {
+	f := known[t]
+	if f == nil {
+		f = &fields{}
+		for i := range t.NumField() {
+			if !flat(t.Field(i).Type) {
+				f.copied = append(f.copied, i)
+			}
+			if !ignored[t.Name()+"."+t.Field(i).Name] {
+				f.hashed = append(f.hashed, i)
+			}
+		}
+		known[t] = f
+	}
+	return f
 }
 
 var flats = map[reflect.Type]bool{}
@@ -149,6 +170,10 @@ func hashInto(h *maphash.Hash, v reflect.Value) {
 		}
 	case reflect.Slice:
 		hashNumber(h, uint64(v.Len()))
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			h.Write(v.Bytes())
+			return
+		}
 		for i := range v.Len() {
 			hashInto(h, v.Index(i))
 		}
@@ -161,10 +186,8 @@ func hashInto(h *maphash.Hash, v reflect.Value) {
 			hashNumber(h, v.FieldByName("Number").Uint())
 			return
 		}
-		for i := range v.NumField() {
-			if !ignored[t.Name()+"."+t.Field(i).Name] {
-				hashInto(h, v.Field(i))
-			}
+		for _, i := range fieldsOf(t).hashed {
+			hashInto(h, v.Field(i))
 		}
 	case reflect.String:
 		h.WriteString(v.String())

@@ -81,7 +81,7 @@ func (m *Machine) tryInstall(now protocol.Time) {
 	}
 	m.pause, m.bound, m.seen = 0, m.config.Bound, 0
 	m.errand.changed()
-	m.status.soon(now + m.config.Idle)
+	m.status.due = now + m.config.Idle
 	m.settleWishes(now)
 	m.answerJoins()
 	if f := m.later; f != nil {

@@ -4,13 +4,15 @@
 //
 // A [Machine] is one member's part, a state machine without I/O. The lowest rank
 // that is not suspected coordinates a change in three traversals of a tree laid
-// over those who take part (Varma 2006, the membership thesis, §3.1):
+// over those who take part (Varma 2006, the membership thesis, §3.1). In a small
+// group everybody else is its child (see [Config.Flat]):
 //
 //   - Gather. Down: prepare; every member promises the ballot and freezes its
 //     messages. Up: who has promised, what they have, what was accepted before.
 //   - Propose. Down: the next view, and the cut where it begins. Every member
 //     gets what it lacks up to the cut, then accepts. Up: who has.
-//   - Commit, by corrected broadcast: what a majority has accepted is the view.
+//   - Commit, by corrected broadcast: what a majority has accepted is the view. In
+//     a small group it is told to each one, and asked for by who misses it.
 //
 // With its ballots this is single-decree Paxos for every view's number, so two
 // coordinators at once, a dead one's successor, lost and late frames do no harm.

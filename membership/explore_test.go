@@ -22,6 +22,7 @@ import (
 // bounds say how much may happen in one run.
 type bounds struct {
 	members                                  int
+	tree                                     bool // not flat
 	crashes, suspicions, sends, ticks, joins int
 	// states ends the search when so many were seen; 0: all are.
 	states int
@@ -64,7 +65,7 @@ type explorer struct {
 	seen        map[uint64]struct{}
 	limit       int
 	deep        bool
-	path        []string
+	path        []step
 	transitions int
 	depth       int
 	violation   error
@@ -79,6 +80,9 @@ func explore(b bounds, configure func(*Config)) *explorer {
 	for _, self := range v.Members {
 		l := newTestLog(self, v)
 		c := Config{Self: self, View: v, Log: l, Idle: 1 << 50}
+		if b.tree {
+			c.Flat = -1
+		}
 		if configure != nil {
 			configure(&c)
 			w.checker.enough = func(*View, set) bool { return true } // to see what follows from it
@@ -135,9 +139,12 @@ func (e *explorer) visit(w *world) {
 	for _, s := range steps {
 		next, err := e.take(w, s)
 		e.transitions++
-		e.path = append(e.path, s.String())
+		e.path = append(e.path, s)
 		if err != nil && e.violation == nil {
-			e.violation, e.trail = err, slices.Clone(e.path)
+			e.violation = err
+			for _, s := range e.path {
+				e.trail = append(e.trail, s.String())
+			}
 		}
 		e.visit(next)
 		e.path = e.path[:len(e.path)-1]
@@ -293,7 +300,9 @@ func TestExplore(t *testing.T) {
 		{members: 3, crashes: 1, suspicions: 2, sends: 1, ticks: 2, states: 25_000, deep: true},
 		{members: 3, suspicions: 2, sends: 2, ticks: 3, joins: 1, states: 20_000, deep: true},
 		{members: 4, crashes: 1, suspicions: 2, sends: 1, ticks: 2, states: 20_000, deep: true},
+		{members: 4, tree: true, crashes: 1, suspicions: 2, sends: 1, ticks: 2, states: 20_000, deep: true},
 		{members: 5, crashes: 2, suspicions: 3, sends: 1, ticks: 2, states: 20_000, deep: true},
+		{members: 5, tree: true, crashes: 2, suspicions: 3, sends: 1, ticks: 2, states: 20_000, deep: true},
 	}
 	for _, b := range all {
 		switch {

@@ -40,6 +40,9 @@ func (m *Machine) hearPrepare(now protocol.Time, f *frame) error {
 	part.accepted, part.value = r.accepted, r.value
 	part.ask(f.from)
 	part.acked.add(m.self)
+	if part.flat {
+		m.status.soon(now + m.config.Resend) // what follows may get lost
+	}
 	for _, child := range part.children {
 		m.put(child, frame{kind: Prepare, ballot: f.ballot, other: f.other, members: f.members})
 	}

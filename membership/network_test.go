@@ -2,7 +2,6 @@ package membership
 
 import (
 	"bytes"
-	"container/heap"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -34,7 +33,7 @@ type network struct {
 	detect          time.Duration             // how often detectors look; 0: never
 	rejoin          bool                      // who is evicted comes back
 	frames          [Kinds]int
-	spy             func(from, to *host, f *frame) // sees every frame that is sent
+	spy             func(from *host, kind Kind) // sees every frame that is sent
 	evictions       int
 	verbose         bool
 	log             []string
@@ -65,18 +64,40 @@ type event struct {
 	do    func()
 }
 
+// events is a heap. It is one of its own because package container/heap makes an
+// allocation of every event, and a run is little but events.
 type events []event
 
-func (e events) Len() int { return len(e) }
-func (e events) Less(i, j int) bool {
+func (e events) before(i, j int) bool {
 	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].order < e[j].order
 }
-func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
-func (e *events) Pop() any {
-	last := (*e)[len(*e)-1]
-	*e = (*e)[:len(*e)-1]
-	return last
+
+func (e *events) push(x event) {
+	*e = append(*e, x)
+	h := *e
+	for i := len(h) - 1; i > 0 && h.before(i, (i-1)/2); i = (i - 1) / 2 {
+		h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
+	}
+}
+
+func (e *events) pop() event {
+	h := *e
+	first, last := h[0], len(h)-1
+	h[0], h[last] = h[last], event{}
+	h = h[:last]
+	for i := 0; 2*i+1 < last; {
+		child := 2*i + 1
+		if child+1 < last && h.before(child+1, child) {
+			child++
+		}
+		if !h.before(child, i) {
+			break
+		}
+		h[i], h[child] = h[child], h[i]
+		i = child
+	}
+	*e = h
+	return first
 }
 
 func newNetwork(t testing.TB, size int, seed uint64, configure func(*Config)) *network {
@@ -130,7 +151,7 @@ func (n *network) start(h *host, v View) {
 
 func (n *network) after(d time.Duration, do func()) {
 	n.order++
-	heap.Push(&n.events, event{n.now + protocol.Time(d), n.order, do})
+	n.events.push(event{n.now + protocol.Time(d), n.order, do})
 }
 
 func (n *network) logf(format string, args ...any) {
@@ -206,10 +227,10 @@ func (n *network) wake(h *host, m *Machine) {
 // collect takes a host's results and checks them.
 func (n *network) collect(h *host) {
 	for {
-		v, ok := h.m.Views()
-		if !ok {
+		if len(h.m.views) == 0 {
 			break
 		}
+		v, _ := h.m.Views()
 		n.logf("%s installs %v, delivered %q", who(h.self), &v, h.log.record[len(h.views)-1])
 		n.fail(n.checker.installed(h.self, v, h.log.record[len(h.views)-1]))
 		h.views = append(h.views, v)
@@ -237,29 +258,31 @@ func (n *network) lost(from, to *host) bool {
 }
 
 func (n *network) carry(h *host, to protocol.Rank, b []byte) {
-	f, err := parse(h.self.Rank, b)
-	if err != nil {
-		n.fail(fmt.Errorf("%s sends what it would refuse: %w", who(h.self), err))
-		return
-	}
-	n.frames[f.kind]++
+	kind := Kind(b[0])
+	n.frames[kind]++
 	peer := n.find(h, to)
 	if peer == h {
-		n.fail(fmt.Errorf("%s sends itself a %v", who(h.self), f.kind))
+		n.fail(fmt.Errorf("%s sends itself a %v", who(h.self), kind))
 	}
 	if peer == nil {
-		return // that process is no more
+		n.unread(h, b) // that process is no more
+		return
 	}
 	if n.spy != nil {
-		n.spy(h, peer, f)
+		n.spy(h, kind)
 	}
-	n.logf("%s -> %s %v ballot %v", who(h.self), who(peer.self), f.kind, f.ballot)
+	if n.verbose {
+		f, _ := parse(h.self.Rank, b)
+		n.logf("%s -> %s %v ballot %v", who(h.self), who(peer.self), f.kind, f.ballot)
+	}
 	if h.dead || n.lost(h, peer) {
+		n.unread(h, b)
 		return
 	}
 	b, from, incarnation := bytes.Clone(b), h.self.Rank, peer.self.Incarnation
 	n.after(n.delay(), func() {
 		if peer.dead || peer.m == nil || peer.self.Incarnation != incarnation || n.blocked != nil && n.blocked(h, peer) {
+			n.unread(h, b)
 			return
 		}
 		peer.reply = h
@@ -268,6 +291,13 @@ func (n *network) carry(h *host, to protocol.Rank, b []byte) {
 		}
 		n.pump(peer)
 	})
+}
+
+// unread looks at a frame that nobody gets: it must make sense all the same.
+func (n *network) unread(h *host, b []byte) {
+	if _, err := parse(h.self.Rank, b); err != nil {
+		n.fail(fmt.Errorf("%s sends what it would refuse: %w", who(h.self), err))
+	}
 }
 
 func (n *network) carryDatum(h *host, o outgoing) {
@@ -299,7 +329,11 @@ func (n *network) watch(h *host, m *Machine) {
 			n.look(h)
 		}
 		if n.rejoin && n.forsaken(h) {
-			n.restart(h)
+			if h.left {
+				n.kill(h.id) // who wanted to leave does not come back
+			} else {
+				n.restart(h)
+			}
 			return
 		}
 		if !h.log.Flushed() {
@@ -342,7 +376,9 @@ func (n *network) look(h *host) {
 }
 
 func (n *network) suspect(h *host, m Member) {
-	n.logf("%s suspects %s", who(h.self), who(m))
+	if n.verbose {
+		n.logf("%s suspects %s", who(h.self), who(m))
+	}
 	h.sees[m.Rank] = m.Incarnation
 	h.m.Suspect(n.now, m.Rank, m.Incarnation)
 }
@@ -470,7 +506,7 @@ func (n *network) run(d time.Duration, until func() bool) bool {
 			n.now = end
 			break
 		}
-		e := heap.Pop(&n.events).(event)
+		e := n.events.pop()
 		n.now = e.at
 		e.do()
 	}

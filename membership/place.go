@@ -15,9 +15,7 @@ func (m *Machine) compose(members set, cut []Have) *value {
 			v.removed.add(i)
 		}
 	}
-	p := placing{before: &m.view, slots: v.slots, taken: make([]*Member, v.slots, MaxSlots)}
-	p.note(m.view.Members)
-	p.note(m.view.Former)
+	p := newPlacing(&m.view)
 	for i := range m.view.Members {
 		if !v.removed.has(i) {
 			p.taken[m.view.Members[i].Rank] = &m.view.Members[i]
@@ -45,20 +43,20 @@ func (m *Machine) compose(members set, cut []Have) *value {
 
 // placing deals out ranks.
 type placing struct {
-	before *View
-	slots  protocol.Rank
-	taken  []*Member                // by rank; nil: a hole
-	last   map[protocol.Rank]Member // who has or had a rank in the view before
-	count  int
+	slots protocol.Rank
+	taken []*Member // by rank; nil: a hole
+	last  []*Member // who has or had a rank in the view before, by rank; nil: nobody
+	count int
 }
 
-func (p *placing) note(members []Member) {
-	if p.last == nil {
-		p.last = make(map[protocol.Rank]Member)
+func newPlacing(before *View) *placing {
+	p := &placing{slots: before.Slots, taken: make([]*Member, before.Slots), last: make([]*Member, before.Slots)}
+	for _, list := range [][]Member{before.Former, before.Members} {
+		for i := range list {
+			p.last[list[i].Rank] = &list[i]
+		}
 	}
-	for _, m := range members {
-		p.last[m.Rank] = m
-	}
+	return p
 }
 
 // place gives a joiner its rank. It fails if the joiner is still there, as an
@@ -73,7 +71,7 @@ func (p *placing) place(j *Member) bool {
 	}
 	if j.Rank == p.slots {
 		p.slots++
-		p.taken = append(p.taken, nil)
+		p.taken, p.last = append(p.taken, nil), append(p.last, nil)
 	}
 	p.taken[j.Rank] = j
 	p.count++
@@ -83,14 +81,14 @@ func (p *placing) place(j *Member) bool {
 // rankFor chooses: its own old rank if that is a hole; else a hole whose ring
 // neighbors are of other failure domains; else any hole; else a new slot.
 func (p *placing) rankFor(j *Member) protocol.Rank {
-	for r := range p.before.Slots {
-		if p.taken[r] == nil && p.last[r].Identity == j.Identity {
-			return r
+	for r, last := range p.last {
+		if p.taken[r] == nil && last != nil && last.Identity == j.Identity {
+			return protocol.Rank(r)
 		}
 	}
 	hole := p.slots
 	for r := range p.slots {
-		if p.taken[r] != nil || p.last[r].Incarnation >= j.Incarnation {
+		if p.taken[r] != nil || p.last[r] != nil && p.last[r].Incarnation >= j.Incarnation {
 			continue
 		}
 		if !p.besideDomain(r, j.Domain) {

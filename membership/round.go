@@ -39,7 +39,8 @@ type round struct {
 // take part, and what has come up from below.
 type part struct {
 	ballot   Ballot
-	members  set // who take part
+	members  set  // who take part
+	flat     bool // without a tree: all others are the owner's children
 	children []protocol.Rank
 	subtree  set             // this member and all below it
 	askers   []protocol.Rank // who is to have an acknowledgment: the parent, and who asked directly
@@ -53,10 +54,17 @@ type part struct {
 }
 
 // newPart lays the tree over those who take part, in order of their ranks, from
-// the ballot's owner.
+// the ballot's owner. If they are few, all are the owner's children.
 func (m *Machine) newPart(b Ballot, members set) (*part, error) {
 	p := &part{ballot: b, members: members, subtree: newSet(len(m.view.Members)), acked: newSet(len(m.view.Members))}
 	list := m.memo.list(members)
+	if p.flat = len(list) <= m.config.Flat; p.flat {
+		p.subtree.add(m.self)
+		if b.Rank == m.config.Self.Rank {
+			p.subtree, p.children = members, m.others(list)
+		}
+		return p, nil
+	}
 	owner, _ := m.view.index(b.Rank)
 	root, _ := slices.BinarySearch(list, owner)
 	me, _ := slices.BinarySearch(list, m.self)
@@ -71,6 +79,17 @@ func (m *Machine) newPart(b Ballot, members set) (*part, error) {
 		p.subtree.add(list[below])
 	}
 	return p, nil
+}
+
+// others returns the ranks of some members but for this one.
+func (m *Machine) others(indices []int) []protocol.Rank {
+	ranks := make([]protocol.Rank, 0, len(indices))
+	for _, i := range indices {
+		if i != m.self {
+			ranks = append(ranks, m.view.Members[i].Rank)
+		}
+	}
+	return ranks
 }
 
 // ask notes who is to have the acknowledgment.

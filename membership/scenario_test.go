@@ -28,17 +28,25 @@ func wantRanks(t *testing.T, v *View, want []protocol.Rank) {
 	}
 }
 
+// bothWays runs a test along the tree, and without one.
+func bothWays(t *testing.T, run func(t *testing.T, way func(*Config))) {
+	t.Run("tree", func(t *testing.T) { run(t, func(c *Config) { c.Flat = -1 }) })
+	t.Run("flat", func(t *testing.T) { run(t, func(c *Config) { c.Flat = FlatSize }) })
+}
+
 // "Upon detecting a failure, the root is informed of the failed node and
 // initiates a view change" (thesis §3.1.2): whoever dies, at whatever level of
 // the tree, and whoever notices.
-func TestSingleFailure(t *testing.T) {
+func TestSingleFailure(t *testing.T) { bothWays(t, singleFailure) }
+
+func singleFailure(t *testing.T, way func(*Config)) {
 	const size = 16
 	for dead := range size {
 		for by := range size {
 			if by == dead {
 				continue
 			}
-			n := newNetwork(t, size, 1, nil)
+			n := newNetwork(t, size, 1, way)
 			n.kill(dead)
 			n.suspect(n.hosts[by], n.hosts[dead].self)
 			n.pump(n.hosts[by])
@@ -53,9 +61,11 @@ func TestSingleFailure(t *testing.T) {
 
 // A tree of depth 3 and more, and deaths at every level at once: "If multiple
 // nodes fail simultaneously" (thesis §3.1.4).
-func TestSimultaneousFailures(t *testing.T) {
+func TestSimultaneousFailures(t *testing.T) { bothWays(t, simultaneousFailures) }
+
+func simultaneousFailures(t *testing.T, way func(*Config)) {
 	for seed := range uint64(50) {
-		n := newNetwork(t, 40, seed, nil)
+		n := newNetwork(t, 40, seed, way)
 		n.detect = 30 * time.Millisecond
 		dead := n.rng.Perm(40)[:19]
 		n.kill(dead...)
@@ -68,9 +78,11 @@ func TestSimultaneousFailures(t *testing.T) {
 
 // The coordinator and those next in line die, one after another: "a sequential
 // scan suffices to designate a new root" (thesis §3.1.5).
-func TestChainedCoordinatorFailures(t *testing.T) {
+func TestChainedCoordinatorFailures(t *testing.T) { bothWays(t, chainedCoordinatorFailures) }
+
+func chainedCoordinatorFailures(t *testing.T, way func(*Config)) {
 	for chain := 1; chain <= 4; chain++ {
-		n := newNetwork(t, 11, uint64(chain), nil)
+		n := newNetwork(t, 11, uint64(chain), way)
 		n.kill(10)
 		n.tellAll(10)
 		for r := range chain {
@@ -87,17 +99,19 @@ func TestChainedCoordinatorFailures(t *testing.T) {
 
 // Anybody, the coordinator and inner relays included, dies at the very moment it
 // sends a frame of each kind, before or after it is on its way.
-func TestDeathInEveryPhase(t *testing.T) {
+func TestDeathInEveryPhase(t *testing.T) { bothWays(t, deathInEveryPhase) }
+
+func deathInEveryPhase(t *testing.T, way func(*Config)) {
 	const size = 12
 	for _, kind := range []Kind{Prepare, Promise, Propose, Accept, Commit} {
 		for victim := range size - 1 {
 			for which := range 4 {
 				t.Run(fmt.Sprint(kind, " ", victim, " ", which), func(t *testing.T) {
-					n := newNetwork(t, size, 7, nil)
+					n := newNetwork(t, size, 7, way)
 					n.detect = 20 * time.Millisecond
 					count := 0
-					n.spy = func(from, _ *host, f *frame) {
-						if f.kind == kind && from.id == victim && !from.dead {
+					n.spy = func(from *host, sent Kind) {
+						if sent == kind && from.id == victim && !from.dead {
 							if count++; count == which+1 {
 								n.kill(victim)
 							}
@@ -276,8 +290,10 @@ func TestSlowMemberFreezesNobodyForLong(t *testing.T) {
 
 // Of 16, 9 go on and 7 stop and say so. When the network heals, the 7 learn that
 // they are out, without anybody suspecting anything anew.
-func TestPartition(t *testing.T) {
-	n := newNetwork(t, 16, 1, nil)
+func TestPartition(t *testing.T) { bothWays(t, partition) }
+
+func partition(t *testing.T, way func(*Config)) {
+	n := newNetwork(t, 16, 1, way)
 	n.detect = 30 * time.Millisecond
 	n.blocked = func(from, to *host) bool { return (from.id < 7) != (to.id < 7) }
 	majority := func() bool {
@@ -337,13 +353,15 @@ func TestNoQuorumNeeded(t *testing.T) {
 }
 
 // A cut in one direction only: one of the two goes, the rest stays together.
-func TestOneWayCut(t *testing.T) {
+func TestOneWayCut(t *testing.T) { bothWays(t, oneWayCut) }
+
+func oneWayCut(t *testing.T, way func(*Config)) {
 	for a := range 5 {
 		for b := range 5 {
 			if a == b {
 				continue
 			}
-			n := newNetwork(t, 5, 3, nil)
+			n := newNetwork(t, 5, 3, way)
 			n.detect = 30 * time.Millisecond
 			n.blocked = func(from, to *host) bool { return from.id == a && to.id == b }
 			together := func() bool {
@@ -363,8 +381,10 @@ func TestOneWayCut(t *testing.T) {
 }
 
 // One who was away during some views catches up, or learns that it is too late.
-func TestStragglers(t *testing.T) {
-	n := newNetwork(t, 5, 1, nil)
+func TestStragglers(t *testing.T) { bothWays(t, stragglers) }
+
+func stragglers(t *testing.T, way func(*Config)) {
+	n := newNetwork(t, 5, 1, way)
 	n.join("a", "")
 	n.run(10*time.Millisecond, nil)
 	n.settle()
@@ -372,7 +392,7 @@ func TestStragglers(t *testing.T) {
 	// It takes part, but misses the decision.
 	n.blocked = func(from, to *host) bool { return to == last && from.m != nil && from.m.round.decided != nil }
 	cut := false
-	n.spy = func(from, _ *host, f *frame) { cut = cut || f.kind == Commit }
+	n.spy = func(from *host, kind Kind) { cut = cut || kind == Commit }
 	n.join("b", "")
 	n.run(time.Second, func() bool { return cut })
 	n.blocked = func(from, to *host) bool { return to == last }
@@ -398,10 +418,12 @@ func TestStragglers(t *testing.T) {
 
 // A message that only the dead root and one other had is delivered by all, or by
 // none; whoever holds it may die too, as soon as it has said that it does.
-func TestSameViewDelivery(t *testing.T) {
+func TestSameViewDelivery(t *testing.T) { bothWays(t, sameViewDelivery) }
+
+func sameViewDelivery(t *testing.T, way func(*Config)) {
 	for holder := range 6 {
 		for _, last := range []Kind{Promise, Accept, Kinds} { // what it sends last; Kinds: it lives
-			n := newNetwork(t, 7, 1, nil)
+			n := newNetwork(t, 7, 1, way)
 			n.detect = 20 * time.Millisecond
 			root := n.hosts[6]
 			n.blocked = func(from, to *host) bool { return from == root && to.id != holder }
@@ -410,8 +432,8 @@ func TestSameViewDelivery(t *testing.T) {
 			n.run(time.Millisecond, nil)
 			n.kill(6)
 			n.blocked = nil
-			n.spy = func(from, _ *host, f *frame) {
-				if from.id == holder && f.kind == last {
+			n.spy = func(from *host, kind Kind) {
+				if from.id == holder && kind == last {
 					n.kill(holder)
 				}
 			}

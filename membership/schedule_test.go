@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/pleach-go/pleach/protocol"
 )
 
 // Random schedules: groups of 5 to 40 with crashes, restarts, partitions that
@@ -16,7 +14,8 @@ import (
 // join, and leaves, while messages are sent. Whatever happens, the checker has
 // nothing to complain of; and once it stops, all who live come to agree.
 //
-// PLEACH_SCHEDULES=n runs n of them, PLEACH_SEED=s just that one.
+// PLEACH_SCHEDULES=n runs n of them, PLEACH_FIRST=s those from seed s on, and
+// PLEACH_SEED=s just that one.
 func TestRandomSchedules(t *testing.T) {
 	if seed, err := strconv.ParseUint(os.Getenv("PLEACH_SEED"), 10, 64); err == nil {
 		runSchedule(t, seed)
@@ -31,6 +30,7 @@ func TestRandomSchedules(t *testing.T) {
 	if n, err := strconv.ParseUint(os.Getenv("PLEACH_SCHEDULES"), 10, 64); err == nil {
 		schedules = n
 	}
+	first, _ := strconv.ParseUint(os.Getenv("PLEACH_FIRST"), 10, 64) // 0 without
 	var total totals
 	const shards = 4
 	t.Run("shards", func(t *testing.T) {
@@ -44,12 +44,12 @@ func TestRandomSchedules(t *testing.T) {
 			t.Run(fmt.Sprint(s), func(t *testing.T) {
 				t.Parallel()
 				for seed := s; seed < schedules && !t.Failed(); seed += shards {
-					results[s].add(runSchedule(t, seed))
+					results[s].add(runSchedule(t, first+seed))
 				}
 			})
 		}
 	})
-	t.Logf("%d schedules: %+v", schedules, total)
+	t.Logf("%d schedules from seed %d: %+v", schedules, first, total)
 }
 
 // totals says how much has been tried.
@@ -97,18 +97,20 @@ func newSchedule(t *testing.T, seed uint64) *schedule {
 	if seed%8 == 0 {
 		size = 5 + int(seed/8%36)
 	}
-	n := newNetwork(t, size, seed, func(c *Config) { c.JoinTimeout = 3 * second })
+	// Along the tree, without one, and sometimes this, sometimes that.
+	flat := []int{-1, FlatSize, 10}[seed/56%3]
+	n := newNetwork(t, size, seed, func(c *Config) { c.JoinTimeout, c.Flat = 3*second, flat })
 	n.rejoin = true
 	n.detect = 10*time.Millisecond + time.Duration(n.rng.Int64N(int64(90*time.Millisecond)))
 	n.drop = []float64{0, 0, 0.02, 0.2}[n.rng.IntN(4)]
 	n.jitter = []time.Duration{100 * time.Microsecond, 5 * time.Millisecond, 80 * time.Millisecond}[n.rng.IntN(3)]
 	s := &schedule{n: n, cuts: map[[2]int]bool{}, side: map[int]int{}}
 	n.blocked = func(from, to *host) bool {
-		return s.side[from.id] != s.side[to.id] || s.cuts[[2]int{from.id, to.id}]
+		return len(s.side) > 0 && s.side[from.id] != s.side[to.id] || len(s.cuts) > 0 && s.cuts[[2]int{from.id, to.id}]
 	}
 	trouble := []float64{0, 0.003, 0.02}[n.rng.IntN(3)]
-	n.spy = func(from, _ *host, f *frame) {
-		if !s.healed && f.kind >= Prepare && n.rng.Float64() < trouble {
+	n.spy = func(from *host, kind Kind) {
+		if !s.healed && kind >= Prepare && n.rng.Float64() < trouble {
 			s.disturb(from)
 		}
 	}
@@ -264,7 +266,7 @@ func (s *schedule) alive() bool {
 		}
 		living := newSet(len(v.Members))
 		for _, h := range s.n.hosts {
-			if i, ok := v.index(h.self.Rank); ok && !h.dead && h.self.Rank != protocol.NoRank && who(v.Members[i]) == who(h.self) && (h.m == nil || h.m.over == nil) {
+			if i, ok := v.index(h.self.Rank); ok && !h.dead && v.Members[i].Identity == h.self.Identity && v.Members[i].Incarnation == h.self.Incarnation && (h.m == nil || h.m.over == nil) {
 				living.add(i)
 			}
 		}

@@ -25,40 +25,63 @@ type spread struct {
 // time after which frames are sent again.
 const correctionDelay = 4
 
-// beginSpread takes part in the broadcast of a value that was just decided.
+// beginSpread takes part in the broadcast of a value that was just decided. In a
+// small group its root tells everybody, and nothing is corrected: there is no relay
+// that could be dead, a dead root's successor broadcasts it anew, and whoever a frame
+// is lost to is frozen, and asks (see [Machine.runStatus]).
 func (m *Machine) beginSpread(now protocol.Time, v *value, root protocol.Rank) {
 	m.spread = spread{due: protocol.Never}
 	if root == protocol.NoRank {
 		return
 	}
 	self := m.config.Self.Rank
+	var removed []protocol.Rank
+	if root == self {
+		removed = m.others(v.removed.each())
+	}
 	k := m.memo // made when the value was applied
-	if k.plan == nil || k.root != root {
-		k.lay(root, m.config.Resend/correctionDelay)
+	if k.ranks == nil || k.root != root {
+		k.lay(root)
+	}
+	if len(k.ranks) <= m.config.Flat {
+		if root == self {
+			m.tellAll(k.ranks, frame{kind: Commit, root: root, value: v})
+			m.tellAll(removed, frame{kind: Commit, route: byHelp, root: root, value: v})
+		}
+		return
+	}
+	if k.plan == nil {
+		k.planSpread(m.config.Resend / correctionDelay)
 	}
 	if me, ok := slices.BinarySearch(k.ranks, self); ok && k.plan != nil {
-		m.spread = spread{value: v, root: root, ranks: k.ranks, process: k.plan.Process(protocol.Rank(me)), due: now}
+		m.spread = spread{value: v, root: root, ranks: k.ranks, process: k.plan.Process(protocol.Rank(me)), due: now, removed: removed}
 	}
-	if root == self {
-		for _, i := range v.removed.each() {
-			if r := m.view.Members[i].Rank; r != self {
-				m.spread.removed = append(m.spread.removed, r)
-			}
+}
+
+// tellAll sends a frame to all but this member.
+func (m *Machine) tellAll(ranks []protocol.Rank, f frame) {
+	for _, r := range ranks {
+		if r != m.config.Self.Rank {
+			m.put(r, f)
 		}
 	}
 }
 
-// lay lays the value's broadcast over those who go on, and its root. There is no
-// plan if the root is no member.
-func (k *memo) lay(root protocol.Rank, delay protocol.Time) {
+// lay finds those among whom the value is broadcast: who go on, and its root.
+func (k *memo) lay(root protocol.Rank) {
 	k.root, k.ranks, k.plan = root, nil, nil
 	for i, member := range k.before.Members {
 		if !k.value.removed.has(i) || member.Rank == root {
 			k.ranks = append(k.ranks, member.Rank)
 		}
 	}
+}
+
+// planSpread lays the value's broadcast over them. There is no plan if the root is
+// no member.
+func (k *memo) planSpread(delay protocol.Time) {
 	size := protocol.Rank(len(k.ranks))
-	place, ok := slices.BinarySearch(k.ranks, root)
+	place, ok := slices.BinarySearch(k.ranks, k.root)
 	if !ok {
 		return
 	}

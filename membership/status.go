@@ -4,7 +4,9 @@ import "github.com/pleach-go/pleach/protocol"
 
 // status sees to it that nobody stays behind: every now and then a member tells
 // another, in turn, which view it is in, and who knows of a later one answers.
-// Who is frozen does so more often, and tells the coordinator that it is stuck.
+// Who is frozen does so more often, and tells the coordinator that it is stuck. In
+// a small group, where commits are not corrected, who takes part in a change and hears
+// no more of it asks whose it is.
 type status struct {
 	due      protocol.Time // 0: the clock has not been seen yet
 	distance int           // to whom it was told last
@@ -29,6 +31,10 @@ func (m *Machine) runStatus(now protocol.Time) {
 	stuck := m.round.frozen && now >= m.round.since+2*m.config.Bound
 	if m.round.frozen {
 		s.soon(max(now+m.config.Bound, m.round.since+2*m.config.Bound))
+	}
+	if p := m.round.part; p != nil && p.flat && p.ballot.Rank != m.config.Self.Rank && m.round.decided == nil {
+		m.put(p.ballot.Rank, frame{kind: Status})
+		s.soon(now + m.config.Bound)
 	}
 	if n := len(m.view.Members); n > 1 {
 		// Those at distances 1, 2, 4, …: news spread as fast, and a member needs

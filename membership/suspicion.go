@@ -74,6 +74,9 @@ func (m *Machine) hearReport(now protocol.Time, f *frame) {
 // suspected here has no say about others: it may be the one that is cut off.
 func (m *Machine) doomed(now protocol.Time) set {
 	doomed := newSet(len(m.view.Members))
+	if len(m.suspicions.own)+len(m.suspicions.reported)+len(m.candidates) == 0 {
+		return doomed // as most of the time
+	}
 	mark := func(list []suspect) {
 		for _, s := range list {
 			// A newer start is not suspected by what was said of an older one.

@@ -26,28 +26,34 @@ func (v *value) apply(before *View) (*View, error) {
 	if !v.removed.fits(len(before.Members)) {
 		return nil, fmt.Errorf("%w: removals for another view than %d", ErrView, before.Number)
 	}
-	next := &View{Number: v.number, Slots: v.slots}
+	next := &View{Number: v.number, Slots: v.slots, Members: make([]Member, 0, len(before.Members)+len(v.added))}
 	for i, m := range before.Members {
 		if !v.removed.has(i) {
 			next.Members = append(next.Members, m)
 		}
 	}
-	next.Members = append(next.Members, v.added...)
-	slices.SortFunc(next.Members, byRank)
+	if len(v.added) > 0 {
+		next.Members = append(next.Members, v.added...)
+		slices.SortFunc(next.Members, byRank)
+	}
 	next.Former = v.former(before, next)
+	if len(v.added) == 0 && v.slots == before.Slots && len(next.Members) > 0 {
+		return next, nil // a part of what was checked before; most changes are of this kind
+	}
 	return next, next.check()
 }
 
 // former is who had the holes of the new view last: as before, and those removed
-// now. Who is back, in whatever place, is no longer remembered.
+// now. Who is back, in whatever place, is no longer remembered; it is among those
+// added, since nobody was both a member and remembered before.
 func (v *value) former(before, next *View) []Member {
 	var former []Member
-	present := make(map[string]bool, len(next.Members))
-	for _, m := range next.Members {
-		present[m.Identity] = true
+	back := make(map[string]bool, len(v.added))
+	for _, m := range v.added {
+		back[m.Identity] = true
 	}
 	remember := func(m Member) {
-		if m.Rank < v.slots && !next.Has(m.Rank) && !present[m.Identity] {
+		if m.Rank < v.slots && !next.Has(m.Rank) && !back[m.Identity] {
 			former = append(former, m)
 		}
 	}

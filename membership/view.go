@@ -1,7 +1,6 @@
 package membership
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -52,11 +51,21 @@ type View struct {
 // ErrView is what every error about a view that makes no sense wraps.
 var ErrView = errors.New("membership: view makes no sense")
 
-// index finds a rank among the members.
-func (v *View) index(r protocol.Rank) (int, bool) { return find(v.Members, r) }
-
-func find(members []Member, r protocol.Rank) (int, bool) {
-	return slices.BinarySearchFunc(members, r, func(m Member, r protocol.Rank) int { return cmp.Compare(m.Rank, r) })
+// index finds a rank among the members. Ranks ascend, so a rank's index is itself
+// less the holes before it: only as many places come into question as there are
+// holes, which mostly are few. It is asked too often to copy members for it.
+func (v *View) index(r protocol.Rank) (int, bool) {
+	n := len(v.Members)
+	high := max(0, min(int(r), n))
+	low := max(0, min(int(r)-(int(v.Slots)-n), high))
+	for low < high {
+		if middle := (low + high) / 2; v.Members[middle].Rank < r {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return low, low < n && v.Members[low].Rank == r
 }
 
 // Has reports whether a rank is a member's.
@@ -171,6 +180,9 @@ func (v *View) check() error {
 	for _, m := range v.Former {
 		if v.Has(m.Rank) {
 			return fmt.Errorf("%w: rank %d is no hole", ErrView, m.Rank)
+		}
+		if identities[m.Identity] {
+			return fmt.Errorf("%w: identity %q is both there and gone", ErrView, m.Identity)
 		}
 	}
 	return nil

@@ -33,6 +33,7 @@ func TestBacklogOfARelay(t *testing.T) {
 	if until := relay.Congested(3); until != 0 {
 		t.Errorf("the full child is not heard until %d", until)
 	}
+	relay.Up(n.now, 3) // what has waited for the connection is still to be sent
 	child.full = false
 	relay.Room(n.now, 3)
 	n.pump(relay)

@@ -19,7 +19,7 @@ const (
 	burstAfter = 16
 	// gatherFor is how long a burst's messages wait for more, and gatherBytes how
 	// much waits at most, counted like OutboxBytes.
-	gatherFor   = 100 * microsecond
+	gatherFor   = 250 * microsecond
 	gatherBytes = 8 << 10
 	// batchBytes is how long a batch is at most, because a message that is held
 	// on to holds its batch too; batchMessages how many are in it, and batchMost

@@ -96,10 +96,11 @@ func (s *store) get(number uint64) (segment, bool) {
 	return *s.segments.at(int(number - s.low)), true
 }
 
-// aging reports whether a segment is in the older half of what is kept, and will
-// be forgotten before long.
+// aging reports whether a segment will be forgotten before long: what is kept from
+// it on is about three quarters of all that can be.
 func (s *store) aging(number uint64, limit int) bool {
-	return s.bytes > limit/2 && number-s.low < uint64(s.segments.len()/2)
+	n := s.segments.len()
+	return n > 0 && s.bytes/n*(n-int(number-s.low)) > limit/4*3
 }
 
 // partial is a message whose segments are coming in.

@@ -97,9 +97,9 @@ func (m *Member) Room(_ protocol.Time, peer protocol.Rank) {
 }
 
 // Up says that there is a connection to a peer. What was sent to it before may
-// have been lost, so it is told what there is.
+// have been lost, so it is told what there is. A backlog stays: what is in it comes
+// after what has waited for the connection.
 func (m *Member) Up(_ protocol.Time, peer protocol.Rank) {
-	delete(m.backlogs, peer)
 	delete(m.down, peer)
 	for _, f := range m.flows {
 		if f.parent == peer {

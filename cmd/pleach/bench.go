@@ -16,16 +16,17 @@ import (
 func newBench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure broadcasts and view changes on this host",
+		Short: "Measure broadcasts, view changes, collectives and what a death costs, on this host",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("%q is not something to measure: choose broadcast or stabilization", args[0])
+				return fmt.Errorf("%q is not something to measure: choose broadcast, stabilization, collectives or restart", args[0])
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchBroadcast(), newBenchStabilization(), newBenchMember(), newBenchSurvivor())
+	cmd.AddCommand(newBenchBroadcast(), newBenchStabilization(), newBenchCollectives(), newBenchRestart(),
+		newBenchMember(), newBenchSurvivor(), newBenchCollectivesMember(), newBenchTask(), newBenchWorker())
 	return cmd
 }
 

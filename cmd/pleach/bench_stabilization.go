@@ -33,7 +33,10 @@ and stabilization, from then on. A kill is complete if that takes no more than 1
 seconds; only complete kills have times, and where there are none, times are 0.
 
 All processes share this host's processors: beyond a few members for each, times
-are mostly those of waiting for one.`,
+are mostly those of waiting for one. Each gets its share of them, at least one, as
+GOMAXPROCS, unless that is set. The survivors' work is therefore told, too: the
+processor time of all together from the kill to the last view, and how often one
+of their threads got a processor.`,
 		Example: `  pleach bench stabilization
   pleach bench stabilization --members 47 --kills 100 --json
   pleach bench stabilization --members 47 --kills 100 --coordinator`,
@@ -88,6 +91,9 @@ func (s *stabilizationCommand) write(w io.Writer, r bench.StabilizationResult) e
 	fmt.Fprintf(&b, "%-14s %9d %9.2f %9.2f %9.2f\n", "kill to view", r.Complete, r.P50, r.P99, r.Max)
 	fmt.Fprintf(&b, "%-14s %9s %9.2f\n", "detection", "", r.DetectionP50)
 	fmt.Fprintf(&b, "%-14s %9s %9.2f %9.2f\n", "stabilization", "", r.StabilizationP50, r.StabilizationP99)
+	if r.CPUP50 > 0 {
+		fmt.Fprintf(&b, "%-14s %9s %9.2f   in %d turns on a processor\n", "survivors' CPU", "", r.CPUP50, r.Turns)
+	}
 	if r.Evicted > 0 {
 		fmt.Fprintf(&b, "\n%d times the others went on without a member that was alive.\n", r.Evicted)
 	}

@@ -45,7 +45,7 @@ groups of processes, and joins and looks at groups that run.`,
 		SilenceErrors: true, // run prints them
 		SilenceUsage:  true, // errors say what to do
 	}
-	root.AddCommand(newTree(), newSim(), newTune(), newReproduce(), newRun(), newJoin(), newMembers(), newBench(), newVersion())
+	root.AddCommand(newTree(), newSim(), newTune(), newReproduce(), newRun(), newJoin(), newMembers(), newPs(), newBench(), newVersion())
 	return root
 }
 

@@ -36,7 +36,7 @@ What is there already, by the same version, is not measured again: an interrupte
 reproduction goes on where it was, and the report is of all that the folder holds.
 --force measures the experiments that are named anew.
 
---quick is enough for most claims and takes a minute or two on two cores; without
+--quick is enough for most claims and takes two or three minutes on two cores; without
 it there are as many runs as fit half an hour, for Table 1 of Corrected Trees two
 million as in the paper. A claim agrees, differs (then it says why), or cannot be
 shown with so few runs.`,
@@ -81,7 +81,10 @@ func (r *reproduceCommand) run(cmd *cobra.Command, names []string) error {
 	bar := newShareProgress(cmd.ErrOrStderr())
 	session := reproduce.Session{
 		Dir: r.out, Version: version(), Force: r.force, Now: bar.update,
-		Options: reproduce.Options{Size: size, Member: []string{"pleach", "bench", "member"}},
+		Options: reproduce.Options{
+			Size: size, Member: []string{"pleach", "bench", "member"}, Survivor: []string{"pleach", "bench", "survivor"},
+			Task: []string{"pleach", "bench", "task"},
+		},
 	}
 	outcome, err := session.Run(cmd.Context(), experiments)
 	bar.stop()
@@ -128,10 +131,14 @@ func (r *reproduceCommand) write(w io.Writer, o *reproduce.Outcome) error {
 		return reproduce.WriteClaims(w, o.Claims)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d claims: %d agree, %d differ, %d could not be shown\n", len(o.Claims), reproduce.Count(o.Claims, reproduce.Agrees),
-		reproduce.Count(o.Claims, reproduce.Differs), reproduce.Count(o.Claims, reproduce.NotShown))
+	count := func(v reproduce.Verdict) int { return reproduce.Count(o.Claims, v) }
+	fmt.Fprintf(&b, "%d claims: %d agree, %d differ, %d could not be shown\n", len(o.Claims)-count(reproduce.Answered),
+		count(reproduce.Agrees), count(reproduce.Differs), count(reproduce.NotShown))
+	if answers := count(reproduce.Answered); answers > 0 {
+		fmt.Fprintf(&b, "%d answers to what the papers leave open: see the report\n", answers)
+	}
 	for _, c := range o.Claims {
-		if c.Verdict == reproduce.Agrees {
+		if c.Verdict == reproduce.Agrees || c.Verdict == reproduce.Answered {
 			continue
 		}
 		fmt.Fprintf(&b, "\n%s: %s\n  stated %s, measured %s (%s)\n", c.Verdict, c.Claim, c.Stated, c.Measured, c.Experiment)

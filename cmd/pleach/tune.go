@@ -23,6 +23,7 @@ type tuneCommand struct {
 	seed        uint64
 	json        bool
 	out         string
+	with        string // whom to calibrate with; "": nobody
 }
 
 func newTune() *cobra.Command {
@@ -45,10 +46,19 @@ independent, which a dead process near a tree's root makes them not. Few runs
 cannot show a small probability: of R runs without a miss it is below 3/R, most
 likely. Bounds of gossip are those of that paper, in whose model receives do not
 wait for each other; in the simulation they do, and gossip can take longer. Gossip
-is simulated up to 262,144 processes.`,
+is simulated up to 262,144 processes.
+
+--calibrate measures L and o instead of taking them from -L and -o: with a second
+process on this host or, with an address, with pleach tune echo on another one.
+Half of a round trip over Pleach's TCP transport is 2o + L; of messages sent back to
+back each takes o, the time that the slower side is busy with it; medians are taken
+of both. On one host that is mostly system calls and wake-ups, and where processes
+wait for its cores, that too: mind the spread.`,
 		Example: `  pleach tune -P 65536 --faults 1%
   pleach tune -P 1000 -L 20 -o 3 --faults 5 --reliability 0.999999
-  pleach tune -P 4096 --faults 0.1% --out tradeoff.svg --json`,
+  pleach tune -P 4096 --faults 0.1% --out tradeoff.svg --json
+  pleach tune -P 500 --calibrate
+  pleach tune -P 500 --calibrate=10.0.0.7:7000`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return t.run(cmd) },
 	}
@@ -62,6 +72,11 @@ is simulated up to 262,144 processes.`,
 	f.Uint64Var(&t.seed, "seed", 1, "`seed` of all randomness")
 	f.BoolVar(&t.json, "json", false, "write one JSON object")
 	f.StringVar(&t.out, "out", "", "draw the trade-off into this `file`, .svg or .png")
+	f.StringVar(&t.with, "calibrate", "", "measure L and o, with a process on this host or with pleach tune echo at an `address`")
+	f.Lookup("calibrate").NoOptDefVal = loopback
+	cmd.MarkFlagsMutuallyExclusive("calibrate", "latency")
+	cmd.MarkFlagsMutuallyExclusive("calibrate", "overhead")
+	cmd.AddCommand(newTuneEcho())
 	return cmd
 }
 
@@ -92,6 +107,14 @@ func (t *tuneCommand) question() (q tune.Question, err error) {
 }
 
 func (t *tuneCommand) run(cmd *cobra.Command) error {
+	// Whatever else is wrong shows before anything is measured.
+	if _, err := t.question(); err != nil {
+		return err
+	}
+	measured, err := t.calibrate(cmd.Context())
+	if err != nil {
+		return err
+	}
 	q, err := t.question()
 	if err != nil {
 		return err
@@ -111,8 +134,11 @@ func (t *tuneCommand) run(cmd *cobra.Command) error {
 		}
 	}
 	if t.json {
-		err = t.writeJSON(cmd, &q, answer)
+		err = t.writeJSON(cmd, &q, answer, measured)
 	} else {
+		if measured != nil {
+			fmt.Fprint(cmd.OutOrStdout(), measured)
+		}
 		_, err = fmt.Fprint(cmd.OutOrStdout(), tuneTable(&q, answer))
 	}
 	if err != nil {
@@ -129,7 +155,7 @@ func (t *tuneCommand) draw(a *tune.Answer, q *tune.Question) error {
 	return savePicture(t.out, c.SVG)
 }
 
-func (t *tuneCommand) writeJSON(cmd *cobra.Command, q *tune.Question, a *tune.Answer) error {
+func (t *tuneCommand) writeJSON(cmd *cobra.Command, q *tune.Question, a *tune.Answer, measured *calibration) error {
 	return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
 		Processes   protocol.Rank `json:"processes"`
 		L           protocol.Time `json:"L"`
@@ -138,7 +164,8 @@ func (t *tuneCommand) writeJSON(cmd *cobra.Command, q *tune.Question, a *tune.An
 		Reliability float64       `json:"reliability"`
 		Seed        uint64        `json:"seed"`
 		*tune.Answer
-	}{q.Size, q.L, q.O, q.Dead, q.Reliability, q.Seed, a})
+		Calibration *calibrationJSON `json:"calibration,omitempty"`
+	}{q.Size, q.L, q.O, q.Dead, q.Reliability, q.Seed, a, measured.json()})
 }
 
 // tuneInterruption is the end by Ctrl-C: half an answer is none.

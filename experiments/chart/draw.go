@@ -44,6 +44,9 @@ func (c *Chart) PNG(w io.Writer) error {
 	return err
 }
 
+// spare is room for names in a legend where a browser has no font but a wider one.
+const spare = 1.22
+
 // paint draws the plot and, beside it, where no curve can be, its legend.
 func paint(c draw.Canvas, p *plot.Plot, side vg.Length) {
 	legend := p.Legend
@@ -85,7 +88,7 @@ func (c *Chart) plot() (p *plot.Plot, side vg.Length, err error) {
 			continue
 		}
 		p.Legend.Add(s.Name, entries...)
-		side = max(side, p.Legend.TextStyle.Width(s.Name)+p.Legend.ThumbnailWidth+3*margin)
+		side = max(side, spare*p.Legend.TextStyle.Width(s.Name)+p.Legend.ThumbnailWidth+3*margin)
 	}
 	if len(c.Categories) > 0 {
 		p.NominalX(c.Categories...)

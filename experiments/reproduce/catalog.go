@@ -17,5 +17,11 @@ func Catalog() []Experiment {
 	for _, b := range testBeds() {
 		all = append(all, b.experiment())
 	}
-	return append(all, figure11(processes), figure12(processes))
+	all = append(all, smProtocol(), openDelayed(), openOverlapped(), openDying(), openRacks(), openHealing(), openOffers(), simSpeed())
+	all = append(all, figure11(processes), figure12(processes), smProcesses())
+	overheads := overheadRuns()
+	for _, f := range overheadFigures() {
+		all = append(all, f.experiment(overheads))
+	}
+	return append(all, recovery(overheads))
 }

@@ -20,7 +20,7 @@ func gossipFigure1() Experiment {
 			"Receives do not wait for each other, as in that paper's model.",
 		Source: &Source{
 			Name: "cg-figure-1", Seed: 1, Tables: []string{"colored"},
-			Cost: [sizes]float64{0.1, 2, 110}, measure: measureGossipFigure1,
+			Cost: [sizes]float64{0.1, 2, 30}, measure: measureGossipFigure1,
 		},
 		charts: drawGossipFigure1, claims: judgeGossipFigure1,
 	}
@@ -42,18 +42,17 @@ func measureGossipFigure1(j *job) (Data, error) {
 		cells = append(cells, cell{labels: []any{int64(t)}, scenario: experiments.Scenario{
 			// What is sent by T is received by T + L + O.
 			Size: 1024, L: 1, O: 1, FreeReceive: true, Dissemination: "gossip", GossipTime: t - 2,
-			Correction: "none", Runs: j.pick(3, 200, 10_000), Seed: j.seed,
+			Correction: "none", Runs: j.pick(3, 200, 3000), Seed: j.seed,
 		}})
 	}
 	model := gossipModel(0.01)
 	expected := model.ColoredAfter(to)
 	table := newTable("t", "colored", "model", "longest_chain_p99", "model_chain_p99", "runs")
-	err := j.run(cells, func(c cell, r *experiments.Report) {
+	return j.tabulate(cells, Data{"colored": table}, func(c cell, r *experiments.Report) {
 		t := c.labels[0].(int64)
 		colored := 1024 - float64(r.Unreached.Processes)/float64(r.Runs)
 		table.add(t, colored, expected[t], r.MaxGap.P99, int64(model.Gap(expected[t])), r.Runs)
 	})
-	return Data{"colored": table}, err
 }
 
 func drawGossipFigure1(d Data) []chart.Chart {

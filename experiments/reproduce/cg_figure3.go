@@ -19,47 +19,48 @@ import (
 type gossipTotal struct {
 	name, figure, where, algorithm string
 	equation                       int
-	correction                     string
-	// total is the time the figure plots.
-	total func(*logp.Result) protocol.Time
+	// runs is where its times are from, total the column that it plots.
+	runs  *Source
+	total string
 	// predict is the equation without T; best the T it is least for.
 	predict func(g logp.GossipModel, colored float64) protocol.Time
 	best    func(g logp.GossipModel) (logp.Choice, error)
 	// statedTime is the best T the text names, statedError by how much the
 	// equation was off at most; 0 if it names none.
 	statedTime, statedError float64
-	cost                    [sizes]float64
 }
 
 func gossipTotals() []gossipTotal {
+	// Checked correction colors as opportunistic correction without an end does,
+	// step by step, and stops when it may: one set of runs shows both.
+	checked := totalRuns("cg-checked", "throttled", [sizes]float64{0.2, 4, 120}, [sizes]int{5, 400, 12_000})
+	proof := totalRuns("cg-failure-proof", "failure-proof:1", [sizes]float64{0.2, 6, 120}, [sizes]int{5, 200, 4000})
 	return []gossipTotal{
 		{
 			name: "cg-figure-3", figure: "Figure 3", where: "§III-B", algorithm: "OCG", equation: 3,
-			// Checked correction colors as opportunistic correction without an end
-			// does, step by step, and stops when it may.
-			correction: "throttled", total: func(r *logp.Result) protocol.Time { return r.Coloring },
+			runs: checked, total: "coloring",
 			predict: func(g logp.GossipModel, c float64) protocol.Time {
 				return 2*g.L + (2+protocol.Time(g.Gap(c)))*g.O
 			},
-			best: logp.GossipModel.BestOpportunistic, statedTime: 24, statedError: 1, cost: [sizes]float64{0.2, 4, 130},
+			best: logp.GossipModel.BestOpportunistic, statedTime: 24, statedError: 1,
 		},
 		{
 			name: "cg-figure-5", figure: "Figure 5", where: "§III-C", algorithm: "CCG", equation: 4,
-			correction: "throttled", total: func(r *logp.Result) protocol.Time { return r.LastSend },
+			runs: checked, total: "last_send",
 			predict: func(g logp.GossipModel, c float64) protocol.Time {
 				return 2*g.L + (2+2*protocol.Time(g.Gap(c)))*g.O
 			},
-			best: logp.GossipModel.BestChecked, statedTime: 25, statedError: 2, cost: [sizes]float64{0.2, 4, 130},
+			best: logp.GossipModel.BestChecked, statedTime: 25, statedError: 2,
 		},
 		{
 			name: "cg-figure-9", figure: "Figure 9", where: "Appendix B", algorithm: "FCG", equation: 5,
-			correction: "failure-proof:1", total: func(r *logp.Result) protocol.Time { return r.LastSend },
+			runs: proof, total: "last_send",
 			predict: func(g logp.GossipModel, c float64) protocol.Time {
 				// Eq. 5 leaves out the L + O until correction starts, which does
 				// not change the best T.
 				return g.L + g.O + 4*protocol.Time(g.Chain(c, 5))*g.O + g.L - 13*g.O
 			},
-			best: logp.GossipModel.BestFailureProof, cost: [sizes]float64{0.2, 7, 220},
+			best: logp.GossipModel.BestFailureProof,
 		},
 	}
 }
@@ -70,31 +71,47 @@ func (f gossipTotal) experiment() Experiment {
 		Title: fmt.Sprintf("%s evaluation: total time by T", f.algorithm),
 		About: fmt.Sprintf("L = O = 1, N = n = 1,024: the maximum of the total times of all runs with each T, and Eq. %d. The paper has 10 times 10^6 runs for "+
 			"each T; here there are fewer, and the equation is given the δ at which that many runs succeed with even chance, as the paper chose its own.", f.equation),
-		Source: &Source{Name: f.name, Seed: 1, Tables: []string{"totals"}, Cost: f.cost, measure: f.measure},
+		Source: f.runs,
 		charts: f.draw, claims: f.judge,
 	}
 }
 
-func (f gossipTotal) measure(j *job) (Data, error) {
-	const from, to = 17, 34
-	runs := j.pick(5, 400, 12_000)
-	var cells []cell
-	for t := protocol.Time(from); t <= to; t++ {
-		cells = append(cells, cell{labels: []any{int64(t)}, scenario: experiments.Scenario{
-			Size: 1024, L: 1, O: 1, FreeReceive: true, Dissemination: "gossip", GossipTime: t, Drain: -1,
-			Correction: f.correction, Start: broadcast.Synchronized, Runs: runs, Seed: j.seed,
-		}})
+// totalFrom and totalTo are the T that are tried.
+const totalFrom, totalTo = 17, 34
+
+// totalRuns is gossip followed by a correction, for each T that many runs.
+func totalRuns(name, correction string, cost [sizes]float64, runs [sizes]int) *Source {
+	measure := func(j *job) (Data, error) {
+		var cells []cell
+		for t := protocol.Time(totalFrom); t <= totalTo; t++ {
+			cells = append(cells, cell{labels: []any{int64(t)}, scenario: experiments.Scenario{
+				Size: 1024, L: 1, O: 1, FreeReceive: true, Dissemination: "gossip", GossipTime: t, Drain: -1,
+				Correction: correction, Start: broadcast.Synchronized, Runs: runs[j.Size], Seed: j.seed,
+			}})
+		}
+		table := newTable("T", "coloring", "coloring_mean", "last_send", "last_send_mean", "unreached", "runs")
+		return j.tabulate(cells, Data{"totals": table}, func(c cell, r *experiments.Report) {
+			send := logp.Distribute(r.Results, func(r *logp.Result) float64 { return float64(r.LastSend) })
+			table.add(c.labels[0], r.Coloring.Max, r.Coloring.Mean, send.Max, send.Mean, r.Unreached.Runs, r.Runs)
+		})
 	}
-	model, paper := gossipModel(evenChance(runs)), gossipModel(missed)
-	colored := model.ColoredAfter(to + 3)
-	table := newTable("T", "max", "mean", "model", "model_papers_miss", "unreached", "runs")
-	err := j.run(cells, func(c cell, r *experiments.Report) {
-		t := protocol.Time(c.labels[0].(int64))
-		d := logp.Distribute(r.Results, func(r *logp.Result) float64 { return float64(f.total(r)) })
-		after := colored[t+2]
-		table.add(t, d.Max, d.Mean, t+f.predict(model, after), t+f.predict(paper, after), r.Unreached.Runs, r.Runs)
-	})
-	return Data{"totals": table}, err
+	return &Source{Name: name, Seed: 1, Tables: []string{"totals"}, Cost: cost, measure: measure}
+}
+
+// totals are the figure's: by T, the largest total time, and what the equation
+// says, of as many runs and of as many as in the paper.
+func (f gossipTotal) totals(d Data) *Table {
+	runs := d["totals"]
+	model, paper := gossipModel(evenChance(int(runs.number("runs")))), gossipModel(missed)
+	colored := model.ColoredAfter(totalTo + 3)
+	t := newTable("T", "max", "model", "model_papers_miss", "runs")
+	largest, count := runs.numbers(f.total), runs.numbers("runs")
+	for i, time := range runs.numbers("T") {
+		after := colored[int(time)+2]
+		now := protocol.Time(time)
+		t.add(time, largest[i], int64(now+f.predict(model, after)), int64(now+f.predict(paper, after)), count[i])
+	}
+	return t
 }
 
 // evenChance is the δ at which so many runs all succeed with even chance
@@ -102,7 +119,7 @@ func (f gossipTotal) measure(j *job) (Data, error) {
 func evenChance(runs int) float64 { return -math.Expm1(math.Log(0.5) / float64(runs)) }
 
 func (f gossipTotal) draw(d Data) []chart.Chart {
-	t := d["totals"]
+	t := f.totals(d)
 	return []chart.Chart{{
 		Name: f.name, Title: f.algorithm + ", L = O = 1, N = 1,024",
 		X: chart.Axis{Label: "gossip time T"}, Y: chart.Axis{Label: "total time"},
@@ -115,7 +132,7 @@ func (f gossipTotal) draw(d Data) []chart.Chart {
 }
 
 func (f gossipTotal) judge(d Data) []Claim {
-	t := d["totals"]
+	t := f.totals(d)
 	above, below := f.differences(t)
 	where := f.where + ", " + f.figure
 	if f.statedTime == 0 {

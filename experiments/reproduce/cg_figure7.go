@@ -18,7 +18,7 @@ func gossipFigure7() Experiment {
 			"within one step, work within two percent.",
 		Source: &Source{
 			Name: "cg-figure-7", Seed: 1, Tables: []string{"rows"},
-			Cost: [sizes]float64{1, 2, 180}, measure: measureGossipFigure7,
+			Cost: [sizes]float64{1, 2, 90}, measure: measureGossipFigure7,
 		},
 		charts: drawGossipFigure7, claims: judgeGossipFigure7,
 	}
@@ -26,7 +26,7 @@ func gossipFigure7() Experiment {
 
 func measureGossipFigure7(j *job) (Data, error) {
 	t := newTable("algorithm", "failures", "T", "stated_latency", "latency", "stated_work", "work", "correction", "unreached_share", "runs")
-	rows, err := experiments.Figure7(j.ctx, j.pick(2, 30, 3000), j.seed)
+	rows, err := experiments.Figure7(j.ctx, j.pick(2, 30, 1500), j.seed)
 	if err != nil {
 		return nil, err
 	}

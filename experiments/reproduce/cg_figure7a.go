@@ -68,7 +68,7 @@ func measureScaling(j *job) (Data, error) {
 			}
 		}
 	}
-	err := j.run(cells, func(c cell, r *experiments.Report) {
+	return j.tabulate(cells, Data{"latency": t}, func(c cell, r *experiments.Report) {
 		s := &c.scenario
 		latency := logp.Distribute(r.Results, func(r *logp.Result) float64 {
 			if c.labels[0] == "OCG" {
@@ -79,7 +79,6 @@ func measureScaling(j *job) (Data, error) {
 		t.add(c.labels[0], c.labels[1], s.Size, s.GossipTime, latency.Mean, r.Messages.Total,
 			float64(r.Unreached.Processes)/float64(r.Runs)/float64(s.Size), r.Runs)
 	})
-	return Data{"latency": t}, err
 }
 
 // failureProofMiss is the δ at which Eq. 5 gives the T that the paper prints for
@@ -106,7 +105,7 @@ func scalingScenario(name string, size protocol.Rank, dead int) (experiments.Sce
 		s.Correction = "throttled"
 	case "FCG":
 		model.Miss = failureProofMiss
-		choice, err = experiments.FailureProofTime(model)
+		choice, err = model.BestFailureProof()
 		choice.Time++
 		s.Correction = "failure-proof:1"
 	case "BIG":

@@ -36,6 +36,8 @@ const (
 	Differs Verdict = "differs"
 	// NotShown: neither, because so few runs, or this machine, cannot tell.
 	NotShown Verdict = "not shown"
+	// Answered: the papers leave it open, and this is the figure.
+	Answered Verdict = "answered"
 )
 
 // verdict is that of a comparison.

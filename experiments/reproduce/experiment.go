@@ -12,6 +12,8 @@ const (
 	trees      = "Corrected Trees (PPoPP 2019)"
 	gossip     = "Corrected Gossip (IPDPS 2017)"
 	membership = "Scalable Membership (thesis, 2006)"
+	// leftOpen is not a paper: what they leave open is answered there.
+	leftOpen = "Left open"
 )
 
 // Experiment is one figure, table or paragraph of a paper.
@@ -63,9 +65,13 @@ type Options struct {
 	// Member and Survivor are the commands that start one member of a group of
 	// real processes, for what is measured on those. See package bench.
 	Member, Survivor []string
+	// Task starts one process of a job of collectives. See [experiments.Overheads].
+	Task []string
 	// Progress, if not nil, is told which share of the source is done: one call
 	// at a time, and never less than before.
 	Progress func(share float64)
+
+	keep keeper // nil: nothing is kept
 }
 
 // Measure does the runs.

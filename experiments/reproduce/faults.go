@@ -14,7 +14,7 @@ import (
 func faultRuns() *Source {
 	return &Source{
 		Name: "ct-faults", Seed: 1, Tables: []string{"summary", "gaps"},
-		Cost: [sizes]float64{0.3, 30, 1330}, measure: measureFaults,
+		Cost: [sizes]float64{0.3, 25, 1000}, measure: measureFaults,
 	}
 }
 
@@ -34,7 +34,7 @@ func measureFaults(j *job) (Data, error) {
 				Correction: "checked", Start: broadcast.Synchronized, Dead: dead, Runs: runs, Seed: j.seed + uint64(i),
 			}, float64(runs) * (5 + float64(dead))})
 		}
-		runs := j.pick(2, 16, 400)
+		runs := j.pick(2, 16, 200)
 		cells = append(cells, cell{[]any{100 * rate, "gossip"}, experiments.Scenario{
 			Size: size, L: 2, O: 1, Dissemination: "gossip", GossipTime: checkedGossipTime,
 			Correction: "checked", Start: broadcast.Synchronized, Dead: dead, Runs: runs, Seed: j.seed,
@@ -43,7 +43,7 @@ func measureFaults(j *job) (Data, error) {
 	summary := newTable("dead_percent", "broadcast", "quiescence", "quiescence_stddev", "quiescence_p5", "quiescence_p95",
 		"messages_per_process", "messages_p5", "messages_p95", "outside_lemma_3", "unreached", "runs")
 	gaps := newTable("dead_percent", "broadcast", "gap", "time", "runs")
-	err := j.run(cells, func(c cell, r *experiments.Report) {
+	return j.tabulate(cells, Data{"summary": summary, "gaps": gaps}, func(c cell, r *experiments.Report) {
 		q, m := r.Quiescence, r.MessagesPerProcess
 		outside := 0
 		if c.labels[1] != "gossip" {
@@ -51,7 +51,6 @@ func measureFaults(j *job) (Data, error) {
 		}
 		summary.add(c.labels[0], c.labels[1], q.Mean, q.StdDev, q.P5, q.P95, m.Mean, m.P5, m.P95, outside, r.Unreached.Runs, r.Runs)
 	})
-	return Data{"summary": summary, "gaps": gaps}, err
 }
 
 // countGaps adds a row for every pair of gap and correction time that occurred,

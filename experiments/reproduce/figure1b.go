@@ -21,7 +21,7 @@ func figure1b() Experiment {
 			"it hangs on the few runs in which a process near the root is dead. \"near the root\" is the root's child with the largest subtree.",
 		Source: &Source{
 			Name: "ct-figure-1b", Seed: 1, Tables: []string{"times"},
-			Cost: [sizes]float64{0.2, 16, 260}, measure: measureFigure1b,
+			Cost: [sizes]float64{0.2, 16, 160}, measure: measureFigure1b,
 		},
 		charts: drawFigure1b, claims: judgeFigure1b,
 	}
@@ -39,7 +39,7 @@ func measureFigure1b(j *job) (Data, error) {
 			Correction: "checked", Start: broadcast.Synchronized, Seed: j.seed, Runs: 1,
 		}
 		cells = append(cells, cell{labels: []any{order, 0}, scenario: s})
-		runs := j.pick(5, 60, 1000)
+		runs := j.pick(5, 60, 600)
 		weight := float64(runs)
 		if order == topology.Interleaved { // cheap, as the sparse engine does it
 			runs, weight = j.pick(5, 2000, 20_000), 1
@@ -53,11 +53,10 @@ func measureFigure1b(j *job) (Data, error) {
 		cells = append(cells, cell{labels: []any{order, nearRoot}, scenario: s})
 	}
 	t := newTable("order", "dead", "correction_time", "p5", "p95", "max", "max_gap", "runs")
-	err := j.run(cells, func(c cell, r *experiments.Report) {
+	return j.tabulate(cells, Data{"times": t}, func(c cell, r *experiments.Report) {
 		d := r.CorrectionTime
 		t.add(c.labels[0], c.labels[1], d.Mean, d.P5, d.P95, d.Max, r.MaxGap.Max, r.Runs)
 	})
-	return Data{"times": t}, err
 }
 
 // largestChild is the root's child with the most below it.

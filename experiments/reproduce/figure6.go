@@ -55,11 +55,10 @@ func measureFigure6(j *job) (Data, error) {
 	add("gossip", "opportunistic:2", g)
 
 	t := newTable("broadcast", "correction", "gossip_time", "messages_per_process", "p5", "p95", "correction_messages_per_process", "unreached", "runs")
-	err := j.run(cells, func(c cell, r *experiments.Report) {
+	return j.tabulate(cells, Data{"messages": t}, func(c cell, r *experiments.Report) {
 		d := r.MessagesPerProcess
 		t.add(c.labels[0], c.labels[1], c.scenario.GossipTime, d.Mean, d.P5, d.P95, r.Messages.Correction/float64(size), r.Unreached.Runs, r.Runs)
 	})
-	return Data{"messages": t}, err
 }
 
 // reliableGossipTime is the least T after which a gap is longer than given with

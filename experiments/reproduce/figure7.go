@@ -22,7 +22,7 @@ func figure7() Experiment {
 			"with the T that has the least mean latency here: T from ⌈2·log2 P⌉ on is tried, and correction starts at T, as in the authors' simulator.",
 		Source: &Source{
 			Name: "ct-figure-7", Seed: 1, Tables: []string{"latency"},
-			Cost: [sizes]float64{0.3, 14, 280}, measure: measureFigure7,
+			Cost: [sizes]float64{0.3, 14, 150}, measure: measureFigure7,
 		},
 		charts: drawFigure7, claims: judgeFigure7,
 	}
@@ -66,7 +66,7 @@ func measureFigure7(j *job) (Data, error) {
 func bestGossip(j *job, size protocol.Rank) (best cell, report *experiments.Report, err error) {
 	var cells []cell
 	from := protocol.Time(2 * bits.Len(uint(size-1)))
-	runs := max(j.pick(1<<10, 1<<18, 1<<23)/int(size), 4)
+	runs := max(j.pick(1<<10, 1<<18, 1<<22)/int(size), 4)
 	for t := from + 2; t <= from+10; t++ {
 		cells = append(cells, cell{labels: []any{"gossip", "corrected"}, scenario: experiments.Scenario{
 			Size: size, L: 2, O: 1, Dissemination: "gossip", GossipTime: t,

@@ -30,6 +30,7 @@ func writeReport(w io.Writer, s *Session, claims []Claim, present []Section) err
 	t, err := template.New("report").Funcs(template.FuncMap{
 		"class":     func(v Verdict) string { return strings.ReplaceAll(string(v), " ", "-") },
 		"count":     func(v Verdict) int { return Count(claims, v) },
+		"claims":    func() int { return len(claims) - Count(claims, Answered) },
 		"thousands": func(n int) string { return figure(float64(n), 0) },
 	}).Parse(reportText)
 	if err != nil {

@@ -37,11 +37,10 @@ func measureLemma2(j *job) (Data, error) {
 		}
 	}
 	t := newTable("L", "o", "time", "printed_time", "messages", "printed_messages", "runs")
-	err := j.run(cells, func(c cell, r *experiments.Report) {
+	return j.tabulate(cells, Data{"costs": t}, func(c cell, r *experiments.Report) {
 		l, o := c.labels[0].(int), c.labels[1].(int)
 		t.add(l, o, r.CorrectionTime.Mean, 4*o+l+l/o*o, r.Messages.Correction/1024, 3+l/o, r.Runs)
 	})
-	return Data{"costs": t}, err
 }
 
 func drawLemma2(d Data) []chart.Chart {

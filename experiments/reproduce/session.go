@@ -81,6 +81,7 @@ func (s *Session) measureAll(ctx context.Context, experiments []Experiment) erro
 		known := slices.ContainsFunc(missing, func(x *Source) bool { return x.Name == e.Source.Name })
 		if s.Force && !known {
 			s.forget(e.Source)
+			(&partial{session: s, source: e.Source}).forget()
 		}
 		if _, _, ok := s.load(e.Source); !known && !ok {
 			missing = append(missing, e.Source)
@@ -95,6 +96,8 @@ func (s *Session) measureAll(ctx context.Context, experiments []Experiment) erro
 			}
 		}
 		options.Progress(0)
+		kept := &partial{session: s, source: source}
+		options.keep = kept
 		began := time.Now()
 		data, err := source.Measure(ctx, options)
 		if err != nil {
@@ -103,6 +106,7 @@ func (s *Session) measureAll(ctx context.Context, experiments []Experiment) erro
 		if err := s.save(source, data, time.Since(began)); err != nil {
 			return err
 		}
+		kept.forget()
 		before += source.Cost[s.Size]
 	}
 	return nil

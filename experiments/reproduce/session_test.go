@@ -116,3 +116,52 @@ func TestSessionIsInterrupted(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// An interrupted measurement goes on with the cell it was at, and comes to the
+// same numbers.
+func TestMeasurementGoesOn(t *testing.T) {
+	whole, dir := t.TempDir(), t.TempDir()
+	s, _ := session(whole)
+	if _, err := s.Run(t.Context(), few("ct-lemma-2")); err != nil {
+		t.Fatal(err)
+	}
+	s, _ = session(dir)
+	ctx, cancel := context.WithCancel(t.Context())
+	reached := 0.0
+	s.Now = func(_ string, share float64) {
+		if reached = share; share > 0.3 {
+			cancel()
+		}
+	}
+	if o, err := s.Run(ctx, few("ct-lemma-2")); err != nil || len(o.Left) != 1 {
+		t.Fatalf("%+v, %v", o, err)
+	}
+	var shares []float64
+	s.Now = func(_ string, share float64) { shares = append(shares, share) }
+	if o, err := s.Run(t.Context(), few("ct-lemma-2")); err != nil || len(o.Done) != 1 {
+		t.Fatalf("%+v, %v", o, err)
+	}
+	// The first progress is that nothing is done, the second that the first cell
+	// that is run is: the second of 24, as what is done is written now and then,
+	// first after the first cell.
+	if len(shares) < 2 || shares[0] != 0 || shares[1] < 1.5/24 || shares[1] > reached {
+		t.Errorf("interrupted at %g, went on with %v", reached, shares)
+	}
+	const name = "ct-lemma-2-costs.csv"
+	want, got := content(t, whole, name), content(t, dir, name)
+	if _, want, _ := strings.Cut(want, "\n"); !strings.HasSuffix(got, want) {
+		t.Errorf("in one go:\n%s\nin two:\n%s", want, got)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*.partial")); len(left) > 0 {
+		t.Errorf("%v are left behind", left)
+	}
+}
+
+func content(t *testing.T, dir, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}

@@ -92,7 +92,7 @@ func (q *Question) gossipOptions() ([]Option, error) {
 	if err != nil {
 		return nil, err
 	}
-	proof, err := experiments.FailureProofTime(model)
+	proof, err := model.BestFailureProof()
 	if err != nil {
 		return nil, err
 	}

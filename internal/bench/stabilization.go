@@ -2,7 +2,10 @@ package bench
 
 import (
 	"fmt"
+	"os"
+	"runtime"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -54,6 +57,10 @@ type StabilizationResult struct {
 	Members     int    `json:"members"`
 	Kills       int    `json:"kills"`
 	Coordinator bool   `json:"coordinator"`
+	// Processors is how many each member may use at a time: its share of the
+	// host's, as who starts that many processes on one would give it, but at
+	// least one; or what GOMAXPROCS says.
+	Processors int `json:"processors"`
 	// Complete counts the kills after which every survivor was in a view
 	// without the dead one within the limit. Times are of those only, and 0 if
 	// there are none: from before the kill until the last survivor's program has
@@ -67,23 +74,36 @@ type StabilizationResult struct {
 	DetectionP50     float64 `json:"detection_p50_ms,omitempty"`
 	StabilizationP50 float64 `json:"stabilization_p50_ms,omitempty"`
 	StabilizationP99 float64 `json:"stabilization_p99_ms,omitempty"`
+	// What all survivors together did meanwhile: processor time, and, on
+	// average, how often one of their threads got a processor. 0 if the system
+	// does not tell.
+	CPUP50 float64 `json:"cpu_p50_ms,omitempty"`
+	Turns  int     `json:"turns,omitempty"`
 	// Views counts view changes, those by which the dead came back included.
 	// Evicted counts members that the others went on without though they lived.
 	Views   uint64 `json:"views,omitempty"`
 	Evicted int    `json:"evicted"`
+
+	kills []kill
 }
 
 // kill is what came of one. Times are [now]'s; 0: it did not happen.
-type kill struct{ began, suspected, installed uint64 }
+type kill struct {
+	began, suspected, installed uint64
+	cpu                         time.Duration // of all survivors
+	turns                       int
+}
 
 // result sums up.
 func (c *Stabilization) result(kills []kill) StabilizationResult {
-	var took, detection, stabilization []time.Duration
+	var took, detection, stabilization, cpu []time.Duration
+	turns := 0
 	for _, k := range kills {
 		if k.installed == 0 {
 			continue
 		}
 		took = append(took, time.Duration(k.installed-k.began))
+		cpu, turns = append(cpu, k.cpu), turns+k.turns
 		if k.suspected > 0 {
 			detection = append(detection, time.Duration(k.suspected-k.began))
 			stabilization = append(stabilization, time.Duration(k.installed-k.suspected))
@@ -92,12 +112,23 @@ func (c *Stabilization) result(kills []kill) StabilizationResult {
 	slices.Sort(took)
 	slices.Sort(detection)
 	slices.Sort(stabilization)
+	slices.Sort(cpu)
 	return StabilizationResult{
-		System: c.System, Members: c.Members, Kills: len(kills), Coordinator: c.Coordinator, Complete: len(took),
+		kills:  kills,
+		System: c.System, Members: c.Members, Kills: len(kills), Coordinator: c.Coordinator, Processors: c.processors(), Complete: len(took),
 		P50: millis(percentile(took, 50)), P99: millis(percentile(took, 99)), Max: millis(percentile(took, 100)),
 		DetectionP50:     millis(percentile(detection, 50)),
 		StabilizationP50: millis(percentile(stabilization, 50)), StabilizationP99: millis(percentile(stabilization, 99)),
+		CPUP50: millis(percentile(cpu, 50)), Turns: turns / max(1, len(took)),
 	}
+}
+
+// processors is how many each member may use at a time.
+func (c *Stabilization) processors() int {
+	if n, err := strconv.Atoi(os.Getenv("GOMAXPROCS")); err == nil && n > 0 {
+		return n
+	}
+	return max(1, runtime.NumCPU()/max(1, c.Members))
 }
 
 func millis(d time.Duration) float64 { return round(float64(d.Nanoseconds())/1e6, 3) }

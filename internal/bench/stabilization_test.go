@@ -5,6 +5,7 @@ package bench
 import (
 	"context"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -14,8 +15,11 @@ import (
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[0] == "survivor" {
 		run := PleachSurvivor
-		if os.Args[1] == "deaf" {
+		switch os.Args[1] {
+		case "deaf":
 			run = deaf
+		case "bad":
+			os.Exit(1)
 		}
 		if err := ServeSurvivor(os.Args[2], run); err != nil {
 			println(err.Error())
@@ -98,16 +102,30 @@ func TestStabilizationCheck(t *testing.T) {
 func TestStabilizationResult(t *testing.T) {
 	ms := func(n uint64) uint64 { return n * 1e6 }
 	r := (&Stabilization{}).result([]kill{
-		{ms(100), ms(102), ms(110)},
-		{ms(200), ms(203), 0}, // too late
-		{ms(300), ms(301), ms(330)},
-		{ms(400), 0, ms(402)}, // nobody has told of a suspicion
+		{ms(100), ms(102), ms(110), 7 * time.Millisecond, 70},
+		{ms(200), ms(203), 0, 1 * time.Millisecond, 10}, // too late
+		{ms(300), ms(301), ms(330), 9 * time.Millisecond, 90},
+		{ms(400), 0, ms(402), 5 * time.Millisecond, 50}, // nobody has told of a suspicion
 	})
 	want := StabilizationResult{
-		Kills: 4, Complete: 3, P50: 10, P99: 30, Max: 30,
-		DetectionP50: 1, StabilizationP50: 8, StabilizationP99: 29,
+		Kills: 4, Processors: r.Processors, Complete: 3, P50: 10, P99: 30, Max: 30,
+		DetectionP50: 1, StabilizationP50: 8, StabilizationP99: 29, CPUP50: 7, Turns: 70,
 	}
-	if r != want {
+	if want.kills = r.kills; !reflect.DeepEqual(r, want) {
 		t.Errorf("got %+v, want %+v", r, want)
+	}
+}
+
+// In turns or not, all kills count, and one system's failure is its own.
+func TestStabilizeInTurns(t *testing.T) {
+	c := Stabilization{System: "pleach", Members: 3, Kills: 3, Command: []string{"survivor", "pleach"}}
+	bad := c
+	bad.System, bad.Command = "bad", []string{"survivor", "bad"}
+	r, err := StabilizeInTurns(t.Context(), []Stabilization{c, bad}, 2)
+	if err == nil || len(r) != 2 || r[1].Kills != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if r[0].System != "pleach" || r[0].Kills != 3 || r[0].Complete != 3 || r[0].Views < 6 || r[0].Max < r[0].P50 || r[0].P50 <= 0 {
+		t.Errorf("%+v", r[0])
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -121,7 +122,8 @@ func newSurvivors(ctx context.Context, c Stabilization) (_ *survivors, err error
 func (g *survivors) start(rank int, which string, socket *os.File) (err error) {
 	g.ready[rank], g.standing[rank] = false, standing{}
 	args := append(slices.Clone(g.config.Command), which)
-	if g.processes[rank], err = startProcess(args, environment(rank, g.addresses), socket, g.report); err != nil {
+	env := append(environment(rank, g.addresses), "GOMAXPROCS="+strconv.Itoa(g.config.processors()))
+	if g.processes[rank], err = startProcess(args, env, socket, g.report); err != nil {
 		return fmt.Errorf("bench: cannot start rank %d: %w", rank, err)
 	}
 	return nil
@@ -142,13 +144,15 @@ func (g *survivors) kill(ctx context.Context, victim int) (kill, error) {
 	g.processes[victim] = nil
 	g.victim, g.waiting = victim, len(g.processes)-1
 	clear(g.left)
+	before := workOf(g.processes)
 	g.present = kill{began: now()}
 	if err := p.command.Process.Kill(); err != nil {
 		return kill{}, fmt.Errorf("bench: cannot kill rank %d: %w", victim, err)
 	}
 	err := g.await(ctx, g.config.Limit, func() bool { return g.waiting == 0 })
 	<-p.ended
-	k := g.present
+	k, did := g.present, workOf(g.processes).minus(before)
+	k.cpu, k.turns = did.cpu, did.turns
 	if g.waiting > 0 {
 		k.installed = 0
 	}

@@ -16,6 +16,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,8 +24,8 @@ import (
 )
 
 const usage = `Measure how long survivors take to drop a member that was killed, for Pleach and
-its peers, one after the other on this host. Who was killed comes back before the next
-one is killed. Times are from before the kill until the last survivor has dropped it.
+its peers, in turns on this host. Who was killed comes back before the next one is
+killed. Times are from before the kill until the last survivor has dropped it.
 
   pleach            all defaults
   memberlist        hashicorp/memberlist with DefaultLANConfig
@@ -69,27 +70,21 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	if err != nil {
 		return err
 	}
-	var results []bench.StabilizationResult
-	var errs []error // one that fails does not keep others from being measured
-	for _, name := range c.systems {
-		one := c.config
-		one.System, one.Command, one.Limit = name, []string{"survivor", name}, limit
-		r, err := bench.Stabilize(ctx, one)
-		errs = append(errs, err)
-		if r.Kills > 0 {
-			results = append(results, r)
-		}
-		if ctx.Err() != nil {
-			break
-		}
+	all := make([]bench.Stabilization, len(c.systems))
+	for i, name := range c.systems {
+		all[i] = c.config
+		all[i].System, all[i].Command, all[i].Limit = name, []string{"survivor", name}, limit
 	}
-	return errors.Join(append(errs, write(out, results, c.json))...)
+	results, err := bench.StabilizeInTurns(ctx, all, c.turns)
+	results = slices.DeleteFunc(results, func(r bench.StabilizationResult) bool { return r.Kills == 0 })
+	return errors.Join(err, write(out, results, c.json))
 }
 
 // command is what was asked for.
 type command struct {
 	config  bench.Stabilization // of every system
 	systems []string
+	turns   int
 	json    bool
 }
 
@@ -104,6 +99,7 @@ func parse(args []string, errOut io.Writer) (*command, error) {
 	chosen := f.String("systems", names(), "`systems` to measure")
 	f.IntVar(&c.config.Members, "members", 47, "number `N` of members, each a process")
 	f.IntVar(&c.config.Kills, "kills", 10, "number `K` of kills of each system")
+	f.IntVar(&c.turns, "turns", 2, "number `T` of turns that each system's kills are spread over")
 	f.Uint64Var(&c.config.Seed, "seed", 1, "`seed` that chooses who is killed")
 	f.BoolVar(&c.json, "json", false, "print JSON")
 	if err := f.Parse(args); err != nil {
@@ -111,6 +107,9 @@ func parse(args []string, errOut io.Writer) (*command, error) {
 	}
 	if f.NArg() > 0 {
 		return nil, fmt.Errorf("%q is not a flag: see --help", f.Arg(0))
+	}
+	if c.turns < 1 || c.turns > c.config.Kills {
+		return nil, fmt.Errorf("--turns %d: choose a number between 1 and --kills, which is %d", c.turns, c.config.Kills)
 	}
 	c.systems = strings.Split(*chosen, ",")
 	for _, name := range c.systems {

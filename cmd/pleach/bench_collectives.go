@@ -1,0 +1,161 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/internal/bench"
+)
+
+// collectivesCommand measures collectives.
+type collectivesCommand struct {
+	config                       bench.Collectives
+	members, sizes, ops, compare string
+	choices, json                bool
+}
+
+func newBenchCollectives() *cobra.Command {
+	c := collectivesCommand{config: bench.Collectives{Command: []string{"pleach", "bench", "collectives-member"}}}
+	cmd := &cobra.Command{
+		Use:   "collectives",
+		Short: "Measure collectives, and Open MPI's beside them",
+		Long: `Measure collectives among processes on this host, over TCP: sums of float64 where
+something is combined. Each round is a barrier and then one operation, and its time
+is that of the member for which it took longest. Each member has one processor
+(GOMAXPROCS=1), as a rank of an MPI program has.
+
+  run-through  finishes with the right answer although members die: the default
+  plain        the same algorithms, but nothing is kept for a member's death
+               (collective.Report)
+  openmpi      with --compare openmpi, in the same run and in turns with ours: a
+               program that does the same, compiled here by mpicc. It runs over TCP
+               on loopback only (pml ob1, btl tcp,self), unbound. Where there are
+               more ranks than processors it yields when idle
+               (mpi_yield_when_idle), as it does by itself.
+
+Only ratios mean something: all share the host. A size is of what each member gives
+or, in Alltoall, of what it gives each other one. Where a round takes long, there are
+fewer than --rounds.`,
+		Example: `  pleach bench collectives --compare openmpi
+  pleach bench collectives --members 4 --sizes 8 --ops allreduce,barrier --json
+  pleach bench collectives --choices`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&c.members, "members", "4,8,16", "`numbers` of members, each a process")
+	f.StringVar(&c.sizes, "sizes", "8,65536,4194304", "`sizes` in bytes")
+	f.StringVar(&c.ops, "ops", strings.Join(bench.CollectiveOperations(), ","), "`operations` to measure")
+	f.IntVar(&c.config.Rounds, "rounds", 800, "number `R` of rounds at most")
+	f.StringVar(&c.compare, "compare", "", "`system` to measure too: openmpi")
+	f.BoolVar(&c.choices, "choices", false, "only print which algorithm is taken from how many bytes on")
+	f.BoolVar(&c.json, "json", false, "print JSON")
+	complete(cmd, "compare", "openmpi")
+	return cmd
+}
+
+func (c *collectivesCommand) run(cmd *cobra.Command) error {
+	if c.choices {
+		return c.writeChoices(cmd.OutOrStdout())
+	}
+	if err := c.parse(); err != nil {
+		return err
+	}
+	bar := newProgress(cmd.ErrOrStderr(), c.config.Steps())
+	c.config.Progress = bar.update
+	results, without, err := bench.MeasureCollectives(cmd.Context(), c.config)
+	done := bar.stop()
+	// What was measured before Ctrl-C or a failure is as good as the rest.
+	if len(results) > 0 {
+		if err := c.write(cmd.OutOrStdout(), results); err != nil {
+			return failure{err}
+		}
+	}
+	if without != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "Open MPI was not measured: %s.\n", without)
+	}
+	switch {
+	case cmd.Context().Err() != nil:
+		return benchInterruption{done, c.config.Steps(), "measurements"}
+	case err != nil:
+		return failure{err}
+	}
+	return nil
+}
+
+// parse completes the config from flags.
+func (c *collectivesCommand) parse() (err error) {
+	if c.config.Members, err = parseNumbers("--members", c.members); err != nil {
+		return err
+	}
+	if c.config.Sizes, err = parseNumbers("--sizes", c.sizes); err != nil {
+		return err
+	}
+	c.config.Operations = strings.Split(c.ops, ",")
+	switch c.compare {
+	case "":
+	case "openmpi":
+		c.config.OpenMPI = true
+	default:
+		return fmt.Errorf("--compare %s: choose openmpi", c.compare)
+	}
+	return c.config.Check()
+}
+
+// parseNumbers parses a list.
+func parseNumbers(flag, list string) (numbers []int, err error) {
+	for text := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %q is not a number: write numbers with commas between them, as in 4,8", flag, list, text)
+		}
+		numbers = append(numbers, n)
+	}
+	return numbers, nil
+}
+
+func (c *collectivesCommand) writeChoices(w io.Writer) error {
+	var err error
+	if c.json {
+		err = json.NewEncoder(w).Encode(struct {
+			Choices collective.Table `json:"choices"`
+		}{collective.Choices()})
+	} else {
+		_, err = io.WriteString(w, collective.Choices().String())
+	}
+	if err != nil {
+		return failure{err}
+	}
+	return nil
+}
+
+func (c *collectivesCommand) write(w io.Writer, results []bench.CollectiveResult) error {
+	if c.json {
+		return json.NewEncoder(w).Encode(struct {
+			Results []bench.CollectiveResult `json:"results"`
+		}{results})
+	}
+	return writeCollectivesTable(w, results)
+}
+
+// newBenchCollectivesMember is what bench collectives starts.
+func newBenchCollectivesMember() *cobra.Command {
+	return &cobra.Command{
+		Use:    "collectives-member",
+		Short:  "One member of a benchmark, started by bench collectives",
+		Hidden: true,
+		Args:   noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := bench.ServeCollectives(cmd.Context()); err != nil {
+				return failure{err}
+			}
+			return nil
+		},
+	}
+}

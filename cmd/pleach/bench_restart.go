@@ -1,0 +1,116 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pleach-go/pleach/internal/bench"
+)
+
+// restartCommand measures what a failure costs a job.
+type restartCommand struct {
+	config bench.Restart
+	json   bool
+}
+
+func newBenchRestart() *cobra.Command {
+	r := restartCommand{config: bench.Restart{Command: []string{"pleach", "bench", "worker"}}}
+	cmd := &cobra.Command{
+		Use:   "restart",
+		Short: "Measure what a killed process costs a job that runs through, and one that is restarted",
+		Long: `Run a job of processes on this host, over TCP: rounds in which every task computes
+and an Allreduce adds up what came out. One process, at random, is killed (SIGKILL)
+at a random moment. Measure how much longer the job takes, from its first start
+until its last process has the result, than without a failure:
+
+  run-through          survivors take over the dead one's task, and compute it
+                       beside their own: there is a processor to spare
+  run-through, serial  whoever takes over computes one task after the other, as
+                       if there was none: from then on all wait for it each round
+  restart, checkpoint  as soon as the death is seen all others are killed, and
+                       the job is started again from its last checkpoint
+  restart, start       the same, from the start of the job
+
+In every trial each way is run once, one after the other, with the same victim at
+the same part of the job. Every run's result must be the same, bit by bit.
+
+To compute is to wait for the given time: so many processes would share this host's
+processors, and a job's would not. A restart costs more elsewhere: here no scheduler
+is asked, programs start at once and there is nothing to load but the checkpoint.`,
+		Example: `  pleach bench restart
+  pleach bench restart --members 8 --rounds 200 --compute 20ms --checkpoint 50
+  pleach bench restart --trials 20 --json`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return r.run(cmd) },
+	}
+	f := cmd.Flags()
+	f.IntVar(&r.config.Members, "members", 8, "number `N` of processes")
+	f.IntVar(&r.config.Rounds, "rounds", 100, "number `R` of rounds")
+	f.DurationVar(&r.config.Compute, "compute", 10*time.Millisecond, "`time` a task computes in a round")
+	f.IntVar(&r.config.Elements, "elements", 1000, "number `E` of float64 that are added up in a round")
+	f.IntVar(&r.config.Every, "checkpoint", 20, "number `C` of rounds from one checkpoint to the next")
+	f.IntVar(&r.config.Trials, "trials", 5, "number `T` of trials")
+	f.Uint64Var(&r.config.Seed, "seed", 1, "`seed` that chooses who is killed, and when")
+	f.BoolVar(&r.json, "json", false, "print JSON")
+	return cmd
+}
+
+func (r *restartCommand) run(cmd *cobra.Command) error {
+	if err := r.config.Check(); err != nil {
+		return err
+	}
+	bar := newProgress(cmd.ErrOrStderr(), r.config.Runs())
+	r.config.Progress = bar.update
+	result, err := bench.MeasureRestart(cmd.Context(), r.config)
+	bar.stop()
+	// What was measured before Ctrl-C or a failure is as good as the rest.
+	if result.Trials > 0 {
+		if err := r.write(cmd.OutOrStdout(), result); err != nil {
+			return failure{err}
+		}
+	}
+	switch {
+	case cmd.Context().Err() != nil:
+		return benchInterruption{result.Trials, r.config.Trials, "trials"}
+	case err != nil:
+		return failure{err}
+	}
+	return nil
+}
+
+func (r *restartCommand) write(w io.Writer, result bench.RestartResult) error {
+	if r.json {
+		return json.NewEncoder(w).Encode(result)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d processes, %d rounds of %v and an Allreduce of %d float64: %.0f ms without a failure\n",
+		result.Members, result.Rounds, r.config.Compute, result.Elements, result.Job)
+	fmt.Fprintf(&b, "one killed at a random moment, a checkpoint every %d rounds, %s; ms lost\n\n", result.Every, count(result.Trials, "trial"))
+	fmt.Fprintf(&b, "%-20s %9s %9s %9s %9s\n", "", "p50", "min", "max", "of job")
+	for _, way := range result.Lost {
+		fmt.Fprintf(&b, "%-20s %9.0f %9.0f %9.0f %8.0f%%\n", way.Way, way.P50, way.Min, way.Max, 100*way.Part)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// newBenchWorker is what bench restart starts.
+func newBenchWorker() *cobra.Command {
+	return &cobra.Command{
+		Use:    "worker WORKLOAD",
+		Short:  "One process of a job, started by bench restart",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := bench.ServeWorker(cmd.Context(), args[0]); err != nil {
+				return failure{err}
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pleach-go/pleach/collective"
+)
+
+// text is the survey for people: who holds up the others, then a line for each
+// process.
+func (s *psSurvey) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "view %d: %d of %d processes", s.View, len(s.Processes), s.Size)
+	if len(s.Failed) > 0 {
+		fmt.Fprintf(&b, "; failed: %s", ranges(s.Failed))
+	}
+	b.WriteString("\n\n")
+	for _, h := range s.HoldingUp {
+		b.WriteString(h.text() + "\n")
+	}
+	if len(s.HoldingUp) > 0 {
+		b.WriteString("\n")
+	}
+	rows := [][]string{{"rank", "calls", "doing", "for", "waits for", "last", "tasks"}}
+	for _, p := range s.Processes {
+		rows = append(rows, p.row())
+	}
+	writeColumns(&b, rows)
+	return b.String()
+}
+
+// text says who holds up whom, on one line.
+func (h *psHolder) text() string {
+	if h.Silent {
+		return fmt.Sprintf("rank %d does not answer; others are in %s for %s", h.Rank, callText(&h.Call), ago(h.Call.Seconds))
+	}
+	text := fmt.Sprintf("rank %d has not arrived in %s", h.Rank, callText(&h.Call))
+	if h.Last == nil {
+		return text + "; it has finished no call yet"
+	}
+	return text + "; last: " + lastText(h.Last)
+}
+
+// callText names a call.
+func callText(d *collective.Doing) string {
+	return fmt.Sprintf("%s #%d", printable(d.Name), d.Call)
+}
+
+func lastText(d *collective.Doing) string {
+	text := fmt.Sprintf("%s, %s ago", callText(d), ago(d.Seconds))
+	if d.Error != "" {
+		text += ", with an error"
+	}
+	return text
+}
+
+// ago is a time as people read it.
+func ago(seconds float64) string {
+	if seconds >= 100 {
+		return time.Duration(seconds * float64(time.Second)).Round(time.Second).String()
+	}
+	return fmt.Sprintf("%.1f s", seconds)
+}
+
+// row is a process in the table, in the world where it is in a call, or the last
+// one made.
+func (p *psProcess) row() []string {
+	if p.Error != "" {
+		return []string{fmt.Sprint(p.Rank), "-", "does not answer: " + printable(p.Error)}
+	}
+	w := p.Worlds[len(p.Worlds)-1]
+	if i := slices.IndexFunc(p.Worlds, func(w collective.Progress) bool { return len(w.Doing) > 0 }); i >= 0 {
+		w = p.Worlds[i]
+	}
+	row := []string{fmt.Sprint(p.Rank), fmt.Sprint(w.Calls), "-", "-", "-", "-", ranges(w.Tasks)}
+	if len(w.Doing) > 0 {
+		d := w.Doing[0]
+		row[2], row[3], row[4] = callText(&d), ago(d.Seconds), ranges(d.WaitsFor)
+		if more := len(w.Doing) - 1; more > 0 {
+			row[2] += fmt.Sprintf(" and %d more", more)
+		}
+	}
+	if w.Last != nil {
+		row[5] = lastText(w.Last)
+	}
+	return row
+}
+
+// ranges writes ranks, with ranges, as in 0-3,7.
+func ranges(ranks []int) string {
+	var parts []string
+	for i := 0; i < len(ranks); {
+		j := i + 1
+		for j < len(ranks) && ranks[j] == ranks[j-1]+1 {
+			j++
+		}
+		if j-i == 1 {
+			parts = append(parts, fmt.Sprint(ranks[i]))
+		} else {
+			parts = append(parts, fmt.Sprintf("%d-%d", ranks[i], ranks[j-1]))
+		}
+		i = j
+	}
+	if len(parts) == 0 {
+		return "-"
+	}
+	return strings.Join(parts, ",")
+}
+
+// writeColumns writes rows, the last column of each as it is.
+func writeColumns(b *strings.Builder, rows [][]string) {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row[:len(row)-1] {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], len([]rune(cell)))
+		}
+	}
+	for _, row := range rows {
+		for i, cell := range row[:len(row)-1] {
+			fmt.Fprintf(b, "%-*s  ", widths[i], cell)
+		}
+		b.WriteString(row[len(row)-1] + "\n")
+	}
+}

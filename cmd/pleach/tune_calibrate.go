@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pleach-go/pleach/experiments/calibrate"
+)
+
+// loopback is the value of --calibrate without one: a second process on this
+// host.
+const loopback = "loopback"
+
+// calibration is what pleach tune --calibrate has measured.
+type calibration struct {
+	calibrate.Network
+	where string
+	step  time.Duration
+}
+
+// calibrate measures L and o, if that is wanted, and sets them in steps.
+func (t *tuneCommand) calibrate(ctx context.Context) (c *calibration, err error) {
+	if t.with == "" {
+		return nil, nil
+	}
+	c = &calibration{where: t.with}
+	if t.with == loopback {
+		c.where = "a process on this host"
+		c.Network, err = calibrateHere(ctx)
+	} else {
+		c.Network, err = calibrate.Measure(ctx, t.with)
+	}
+	if err != nil {
+		return nil, failure{errors.New(strings.TrimPrefix(err.Error(), "calibrate: "))}
+	}
+	l, o, step := c.Steps()
+	t.l, t.o, c.step = int64(l), int64(o), step
+	return c, nil
+}
+
+// calibrateHere starts this program anew as the other end.
+func calibrateHere(ctx context.Context) (n calibrate.Network, err error) {
+	program, err := os.Executable()
+	if err != nil {
+		return n, err
+	}
+	cmd := exec.CommandContext(ctx, program)
+	cmd.Args = []string{"pleach", "tune", "echo", "--listen", "127.0.0.1:0", "--with-input"}
+	cmd.Stderr = os.Stderr
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		return n, err
+	}
+	output, err := cmd.StdoutPipe()
+	if err != nil {
+		return n, err
+	}
+	if err := cmd.Start(); err != nil {
+		return n, err
+	}
+	defer func() {
+		input.Close() // which ends it
+		err = errors.Join(err, cmd.Wait())
+	}()
+	line, err := bufio.NewReader(output).ReadString('\n')
+	if err != nil {
+		return n, fmt.Errorf("the other process does not listen: %w", err)
+	}
+	return calibrate.Measure(ctx, strings.TrimSpace(line))
+}
+
+// String is what was measured, for people.
+func (c *calibration) String() string {
+	l, o, _ := c.Steps()
+	return fmt.Sprintf("measured with %s: 2o + L = %s, o = %s, so L = %v: %d and %d steps of %v\n", c.where,
+		spreadText(c.Hop), spreadText(c.Overhead), micro(c.Latency), l, o, micro(c.step))
+}
+
+func spreadText(s calibrate.Spread) string {
+	return fmt.Sprintf("%v (10%% to 90%%: %v to %v)", micro(s.Median), micro(s.P10), micro(s.P90))
+}
+
+// micro leaves as many digits as there is sense in.
+func micro(d time.Duration) time.Duration { return d.Round(10 * time.Nanosecond) }
+
+// calibrationJSON is the same for programs, in nanoseconds.
+type calibrationJSON struct {
+	Hop      [3]int64 `json:"hop_ns"`      // median, 10% and 90%
+	Overhead [3]int64 `json:"overhead_ns"` // likewise
+	Latency  int64    `json:"latency_ns"`
+	Step     int64    `json:"step_ns"`
+}
+
+func (c *calibration) json() *calibrationJSON {
+	if c == nil {
+		return nil
+	}
+	three := func(s calibrate.Spread) [3]int64 {
+		return [3]int64{s.Median.Nanoseconds(), s.P10.Nanoseconds(), s.P90.Nanoseconds()}
+	}
+	return &calibrationJSON{three(c.Hop), three(c.Overhead), c.Latency.Nanoseconds(), c.step.Nanoseconds()}
+}
+
+// newTuneEcho is the other end of a calibration.
+func newTuneEcho() *cobra.Command {
+	var address string
+	var withInput bool
+	cmd := &cobra.Command{
+		Use:   "echo",
+		Short: "Answer pleach tune --calibrate, from another host",
+		Long: `Answer whoever measures the way to this host with pleach tune --calibrate HOST:PORT,
+until it is interrupted. The first line it prints is the address it listens at.
+Anybody who reaches the address can have answers, and nothing else.`,
+		Example: `  pleach tune echo --listen :7000`,
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return tuneEcho(cmd, address, withInput)
+		},
+	}
+	cmd.Flags().StringVar(&address, "listen", ":7000", "`address` to listen at")
+	cmd.Flags().BoolVar(&withInput, "with-input", false, "end when the standard input does")
+	if err := cmd.Flags().MarkHidden("with-input"); err != nil {
+		panic(err) // the flag does not exist
+	}
+	return cmd
+}
+
+func tuneEcho(cmd *cobra.Command, address string, withInput bool) error {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return failure{err}
+	}
+	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
+	if withInput {
+		go func() {
+			_, _ = io.Copy(io.Discard, cmd.InOrStdin()) // nothing comes but its end
+			cancel()
+		}()
+	}
+	if _, err := fmt.Fprintln(cmd.OutOrStdout(), l.Addr()); err != nil {
+		return failure{err}
+	}
+	if err := calibrate.Echo(ctx, l); err != nil {
+		return failure{err}
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package collective
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// Small parts of an Alltoall travel together (Bruck et al. 1997): a part for the task
+// at distance d goes as many places on, in step k, as the k-th bit of d says, with
+// all others for which it does. That makes log n messages of a task instead of n−1.
+// Parts' lengths are known to their senders only; so a part that is too long for it
+// goes directly, and in its place travels word of that.
+
+// parcel is a part on its way: its bytes, or word that they are sent directly.
+type parcel struct {
+	bytes  []byte
+	direct bool
+}
+
+const directMark = 1 << 63
+
+// swapTogether exchanges parts.
+func (j *job[T, In, Out]) swapTogether(t *task, parts, all [][]T) error {
+	parcels, err := j.pack(t, parts)
+	if err != nil {
+		return err
+	}
+	for step, bit := 0, 1; bit < t.n; step, bit = step+1, 2*bit {
+		if err := t.send((t.id+bit)%t.n, step, appendParcels(parcels, bit)); err != nil {
+			return err
+		}
+		b, err := t.receive((t.id-bit+t.n)%t.n, step)
+		if err != nil {
+			return err
+		}
+		if err := cutParcels(parcels, bit, b); err != nil {
+			return err
+		}
+	}
+	for d := 1; d < t.n; d++ {
+		from := (t.id - d + t.n) % t.n
+		if parcels[d].direct {
+			all[from], err = j.receivePart(t, from)
+		} else {
+			all[from], err = j.openPart(t, from, page{bytes: parcels[d].bytes})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pack sends what is too long, and returns the rest, by distance.
+func (j *job[T, In, Out]) pack(t *task, parts [][]T) (parcels []parcel, err error) {
+	parcels = make([]parcel, t.n)
+	for d := 1; d < t.n; d++ {
+		to := (t.id + d) % t.n
+		p := &parcels[d]
+		if p.direct = j.bytes(len(parts[to])) > t.e.choose.together; p.direct {
+			err = j.sendElements(t, to, direct, parts[to])
+		} else {
+			p.bytes, err = j.encode(parts[to])
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return parcels, nil
+}
+
+// appendParcels writes those whose distance has a bit: each its length 8, then the
+// bytes, up to a multiple of eight, so that numbers in them are aligned.
+func appendParcels(parcels []parcel, bit int) (b []byte) {
+	size := 0
+	for d, p := range parcels {
+		if d&bit != 0 {
+			size += 16 + len(p.bytes)
+		}
+	}
+	b = make([]byte, 0, size)
+	for d, p := range parcels {
+		switch {
+		case d&bit == 0:
+		case p.direct:
+			b = binary.BigEndian.AppendUint64(b, directMark)
+		default:
+			b = binary.BigEndian.AppendUint64(b, uint64(len(p.bytes)))
+			b = append(b, p.bytes...)
+			b = append(b, make([]byte, -len(p.bytes)&7)...)
+		}
+	}
+	return b
+}
+
+// cutParcels reads them.
+func cutParcels(parcels []parcel, bit int, b []byte) error {
+	for d := range parcels {
+		if d&bit == 0 {
+			continue
+		}
+		if len(b) < 8 {
+			return fmt.Errorf("%w: parcels end early", ErrMessage)
+		}
+		length := binary.BigEndian.Uint64(b)
+		b = b[8:]
+		if length == directMark {
+			parcels[d] = parcel{direct: true}
+			continue
+		}
+		padded := (length + 7) &^ 7
+		if length > uint64(len(b)) || padded > uint64(len(b)) {
+			return fmt.Errorf("%w: a parcel of %d bytes", ErrMessage, length)
+		}
+		parcels[d] = parcel{bytes: b[:length:length]}
+		b = b[padded:]
+	}
+	if len(b) > 0 {
+		return fmt.Errorf("%w: %d bytes behind parcels", ErrMessage, len(b))
+	}
+	return nil
+}

@@ -1,0 +1,259 @@
+package collective_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/transport/fault"
+	"github.com/pleach-go/pleach/transport/tcp"
+)
+
+// anyCall is a collective of some strength, called with root as its root.
+type anyCall struct {
+	name string
+	run  func(ctx context.Context, w *pleach.World, root int) error
+}
+
+// without drops a call's result.
+func without[Out any](_ Out, err error) error { return err }
+
+// parts is one for each task.
+func parts(w *pleach.World) [][]int {
+	return slices.Repeat([][]int{{w.Rank(), 1}}, w.Size())
+}
+
+// everyCall is every collective in every strength that it has.
+func everyCall() (calls []anyCall) {
+	restore := collective.Restore(func(context.Context, int) ([]int, error) { return []int{1, 2}, nil })
+	sum := collective.Sum[int]()
+	in := []int{1, 2}
+	for strength, options := range map[string][]collective.Option{"run-through": {restore}, "report": {collective.Report()}} {
+		plain, some := options, options // of those that take nothing, or parts
+		if strength == "run-through" {
+			plain = nil
+			some = []collective.Option{collective.Restore(func(context.Context, int) ([][]int, error) {
+				return slices.Repeat([][]int{{0, 1}}, size), nil
+			})}
+		}
+		for name, run := range map[string]func(ctx context.Context, w *pleach.World, root int) error{
+			"Barrier": func(ctx context.Context, w *pleach.World, _ int) error {
+				return collective.Barrier(ctx, w, plain...)
+			},
+			"Broadcast": func(ctx context.Context, w *pleach.World, root int) error {
+				return without(collective.Broadcast(ctx, w, root, in, options...))
+			},
+			"Scatter": func(ctx context.Context, w *pleach.World, root int) error {
+				return without(collective.Scatter(ctx, w, root, parts(w), some...))
+			},
+			"Gather": func(ctx context.Context, w *pleach.World, root int) error {
+				return without(collective.Gather(ctx, w, root, in, options...))
+			},
+			"Reduce": func(ctx context.Context, w *pleach.World, root int) error {
+				return without(collective.Reduce(ctx, w, root, in, sum, options...))
+			},
+			"Allreduce": func(ctx context.Context, w *pleach.World, _ int) error {
+				return without(collective.Allreduce(ctx, w, in, sum, options...))
+			},
+			"Allgather": func(ctx context.Context, w *pleach.World, _ int) error {
+				return without(collective.Allgather(ctx, w, in, options...))
+			},
+			"ReduceScatter": func(ctx context.Context, w *pleach.World, _ int) error {
+				return without(collective.ReduceScatter(ctx, w, parts(w), sum, some...))
+			},
+			"Alltoall": func(ctx context.Context, w *pleach.World, _ int) error {
+				return without(collective.Alltoall(ctx, w, parts(w), some...))
+			},
+			"Scan": func(ctx context.Context, w *pleach.World, _ int) error {
+				return without(collective.Scan(ctx, w, in, sum, options...))
+			},
+			"Agree": func(ctx context.Context, w *pleach.World, _ int) error {
+				return without(collective.Agree(ctx, w, 1, plain...))
+			},
+		} {
+			calls = append(calls, anyCall{name + " " + strength, run})
+		}
+	}
+	calls = append(calls,
+		anyCall{"Reduce corrected", func(ctx context.Context, w *pleach.World, root int) error {
+			return without(collective.Reduce(ctx, w, root, in, sum, collective.Corrected(1)))
+		}},
+		anyCall{"Allreduce corrected", func(ctx context.Context, w *pleach.World, _ int) error {
+			return without(collective.Allreduce(ctx, w, in, sum, collective.Corrected(1)))
+		}},
+		anyCall{"Shrink", func(ctx context.Context, w *pleach.World, _ int) error {
+			return without(collective.Shrink(ctx, w))
+		}},
+	)
+	slices.SortFunc(calls, func(a, b anyCall) int { return strings.Compare(a.name, b.name) })
+	return calls
+}
+
+// size is how many processes those tests have.
+const size = 4
+
+// newJob makes the processes of a job, all in this one, on a network that can be
+// made bad. All have met.
+func newJob(ctx context.Context, bad *fault.Network) (worlds []*pleach.World, err error) {
+	listeners, addresses := make([]net.Listener, size), make([]string, size)
+	for r := range listeners {
+		if listeners[r], err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+			return nil, err
+		}
+		addresses[r] = listeners[r].Addr().String()
+	}
+	for r := range size {
+		inner, err := tcp.New(tcp.Config{Group: "job", Rank: protocol.Rank(r), Addresses: addresses, Listener: listeners[r], Open: true})
+		if err != nil {
+			return worlds, err
+		}
+		w, err := pleach.NewWorld(ctx, pleach.Config{
+			Group: "job", Addresses: addresses, Rank: r, Transport: bad.Wrap(protocol.Rank(r), inner),
+		})
+		if err != nil {
+			return worlds, err
+		}
+		worlds = append(worlds, w)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	return worlds, errors.Join(inAll(worlds, func(w *pleach.World) error { return collective.Barrier(ctx, w) })...)
+}
+
+// inAll runs a program as every process.
+func inAll(worlds []*pleach.World, program func(w *pleach.World) error) []error {
+	errs := make([]error, len(worlds))
+	var all sync.WaitGroup
+	for r, w := range worlds {
+		all.Go(func() { errs[r] = program(w) })
+	}
+	all.Wait()
+	return errs
+}
+
+// inJobs tries each call in a job of its own, all beside each other: most of the
+// time they wait.
+func inJobs(t *testing.T, try func(call anyCall, bad *fault.Network, worlds []*pleach.World) error) {
+	t.Helper()
+	var all sync.WaitGroup
+	for i, call := range everyCall() {
+		if (testing.Short() || collective.RaceDetector) && i%3 > 0 {
+			continue
+		}
+		all.Go(func() {
+			bad := fault.New(1, fault.Config{})
+			worlds, err := newJob(t.Context(), bad)
+			if err == nil {
+				err = try(call, bad, worlds)
+			}
+			if err != nil {
+				t.Errorf("%s: %v", call.name, err)
+			}
+			for _, w := range worlds {
+				_ = w.Close()
+			}
+		})
+	}
+	all.Wait()
+}
+
+// Who is holding us up: every collective, in every strength, names who has not
+// come when its time is over, and what that one did last.
+func TestLateInEveryCall(t *testing.T) {
+	inJobs(t, func(call anyCall, _ *fault.Network, worlds []*pleach.World) error {
+		const absent = 1
+		root := absent // what does not come from there, all wait for
+		if strings.HasPrefix(call.name, "Gather") || strings.HasPrefix(call.name, "Reduce ") {
+			root = 0
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		errs := inAll(worlds, func(w *pleach.World) error {
+			if w.Rank() == absent {
+				<-ctx.Done()
+				return nil
+			}
+			return call.run(ctx, w, root)
+		})
+		late := false
+		for r, err := range errs {
+			var l *collective.LateError
+			var a *collective.AbortError
+			switch {
+			case err == nil: // it had nothing to wait for
+			case errors.As(err, &l):
+				late = true
+				who := []collective.Absent{{Rank: absent, Calls: 1, Last: "Barrier"}}
+				if !slices.Equal(l.Absent, who) || len(l.Waiting) == 0 {
+					return fmt.Errorf("rank %d: absent are %v, waited for %v: %w", r, l.Absent, l.Waiting, err)
+				}
+			case !errors.As(err, &a) || !strings.Contains(a.Reason, "not arrived: rank 1 (1 calls, the last Barrier)"):
+				return fmt.Errorf("rank %d: %w", r, err)
+			}
+		}
+		if !late {
+			return fmt.Errorf("nobody is late: %v", errs)
+		}
+		return nil
+	})
+}
+
+// Nothing hangs: every collective, in every strength, returns by its deadline
+// under every fault that the fault transport has, with a result or with an error
+// that says why. That no goroutine is left, TestMain sees.
+func TestNothingHangs(t *testing.T) {
+	for _, line := range []string{
+		"drop 100%", "drop 30%", "delay 50ms", "delay 2s", "duplicate 50%", "reorder 50% within 5ms",
+		"cut 0 3", "partition 0-1 | 2-3", "freeze 2", "kill 1", "reset 2",
+	} {
+		t.Run(line, func(t *testing.T) {
+			script, err := fault.Parse(line)
+			if err != nil {
+				t.Fatal(err)
+			}
+			inJobs(t, func(call anyCall, bad *fault.Network, worlds []*pleach.World) error {
+				const deadline, slack = 300 * time.Millisecond, 10 * time.Second
+				ctx, cancel := context.WithTimeout(t.Context(), deadline)
+				defer cancel()
+				began := time.Now()
+				errs := inAll(worlds, func(w *pleach.World) (err error) {
+					for round := 0; err == nil && ctx.Err() == nil; round++ {
+						if round == 2 && w.Rank() == 0 {
+							_ = bad.Run(ctx, script)
+						}
+						err = call.run(ctx, w, round%size)
+					}
+					return err
+				})
+				if took := time.Since(began); took > deadline+slack {
+					return fmt.Errorf("it took %v", took)
+				}
+				for r, err := range errs {
+					if err != nil && !explained(err) {
+						return fmt.Errorf("rank %d: %w", r, err)
+					}
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// explained reports whether an error is one of those that a call may end with.
+func explained(err error) bool {
+	var late *collective.LateError
+	var abort *collective.AbortError
+	var failed *collective.FailedError
+	var tooMany *collective.TooManyDeadError
+	return errors.As(err, &late) || errors.As(err, &abort) || errors.As(err, &failed) || errors.As(err, &tooMany) ||
+		errors.Is(err, pleach.ErrEvicted) || errors.Is(err, pleach.ErrClosed)
+}

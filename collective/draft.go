@@ -1,0 +1,124 @@
+package collective
+
+import "reflect"
+
+// What is sent is kept, and must not be changed; what a program has given or gets
+// is its own, and may be. So whatever goes from one to the other is copied, once:
+// an algorithm writes drafts, and sends them from where they are.
+
+// draft is elements that a task writes and then sends. A part that has been sent
+// must not be written any more.
+type draft[T any] struct {
+	elements []T
+	sheet    *sheet // nil: they go through a Codec, or nobody has sent anything
+}
+
+// drop says that the task does not need it any more.
+func (d draft[T]) drop() { page{sheet: d.sheet}.drop() }
+
+// asTheyAre reports whether elements travel as they lie in memory.
+func (j *job[T, In, Out]) asTheyAre() bool {
+	_, ok := j.codec.(memory[T])
+	return ok
+}
+
+// bytes is how many so many elements are, or 0 if nobody knows before they are
+// there.
+func (j *job[T, In, Out]) bytes(n int) int {
+	if !j.asTheyAre() {
+		return 0
+	}
+	return n * int(reflect.TypeFor[T]().Size())
+}
+
+// draft returns room for so many elements, with anything in it.
+func (j *job[T, In, Out]) draft(t *task, n int) draft[T] {
+	if n == 0 || !j.asTheyAre() {
+		return draft[T]{elements: make([]T, n)}
+	}
+	s := t.e.paper.sheet(j.bytes(n))
+	return draft[T]{numbersOn[T](s.bytes, n), s}
+}
+
+// draftOf returns a draft of elements.
+func (j *job[T, In, Out]) draftOf(t *task, elements []T) draft[T] {
+	d := j.draft(t, len(elements))
+	copy(d.elements, elements)
+	return d
+}
+
+// sendDraft sends some elements of a draft.
+func (j *job[T, In, Out]) sendDraft(t *task, to, step int, d draft[T], s span) error {
+	some := d.elements[s.from:s.to]
+	if d.sheet != nil {
+		return t.sendPage(to, step, page{bytesOf(some), d.sheet})
+	}
+	b, err := j.encode(some)
+	if err != nil {
+		return err
+	}
+	return t.send(to, step, b)
+}
+
+// sendElements sends elements that are not to be kept.
+func (j *job[T, In, Out]) sendElements(t *task, to, step int, elements []T) error {
+	if !j.asTheyAre() {
+		return j.sendDraft(t, to, step, draft[T]{elements: elements}, all(elements))
+	}
+	d := j.draftOf(t, elements)
+	defer d.drop()
+	return j.sendDraft(t, to, step, d, all(elements))
+}
+
+// receiveElements receives so many elements. The draft they come in is the task's
+// to drop, when it has read them.
+func (j *job[T, In, Out]) receiveElements(t *task, from, step, n int) (draft[T], error) {
+	p, err := t.receivePage(from, step)
+	if err != nil {
+		return draft[T]{}, err
+	}
+	elements, err := j.like(p.bytes, n)
+	return draft[T]{elements, p.sheet}, err
+}
+
+// receiveInto receives elements where they belong.
+func (j *job[T, In, Out]) receiveInto(t *task, from, step int, into []T) error {
+	d, err := j.receiveElements(t, from, step, len(into))
+	if err != nil {
+		return err
+	}
+	copy(into, d.elements)
+	d.drop()
+	return nil
+}
+
+// space returns room for a task's result: the caller's, if it has given some that is
+// enough, and if the task is its own.
+func (j *job[T, In, Out]) space(t *task, n int) []T {
+	if into, ok := any(j.into).([]T); ok && t.own() && cap(into) >= n {
+		return into[:n]
+	}
+	return make([]T, n)
+}
+
+// span is a range of elements.
+type span struct{ from, to int }
+
+func all[T any](elements []T) span { return span{0, len(elements)} }
+
+// halves cuts it in two.
+func (s span) halves() (low, high span) {
+	middle := s.from + (s.to-s.from)/2
+	return span{s.from, middle}, span{middle, s.to}
+}
+
+// pieces calls f for pieces of so many elements at most, one after the other, until
+// there is an error. Their numbers count from 0; of none, there is one, empty.
+func pieces(n, size int, f func(number int, s span) error) error {
+	for number, at := 0, 0; at == 0 || at < n; number, at = number+1, at+size {
+		if err := f(number, span{at, min(at+size, n)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,4 @@
+package collective
+
+// RaceDetector is for tests outside the package.
+const RaceDetector = raceDetector

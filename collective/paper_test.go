@@ -1,0 +1,59 @@
+package collective
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// Every size has the smallest room that is enough for it, and memory of that room
+// goes back to where it came from.
+func TestSizesOfPaper(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 0))
+	for range 100_000 {
+		n := 1 + rng.IntN(1<<(1+rng.IntN(30)))
+		c := class(n)
+		if room(c) < n || c > 0 && room(c-1) >= n || class(room(c)) != c {
+			t.Fatalf("%d bytes are of class %d, which has %d; the one before has %d", n, c, room(c), room(max(0, c-1)))
+		}
+		if n > smallest && room(c) > n+n/4+1 {
+			t.Fatalf("%d bytes take %d", n, room(c))
+		}
+	}
+}
+
+// Memory that is not of a size that is handed out is not taken: it would come back
+// shorter than it was asked for.
+func TestForeignPaper(t *testing.T) {
+	var p paper
+	p.put(make([]byte, smallest+1))
+	p.put(make([]byte, 0))
+	for n := 1; n < 2000; n += 7 {
+		if b := p.get(n); len(b) != n || cap(b) != room(class(n)) {
+			t.Fatalf("asked for %d bytes, got %d of %d", n, len(b), cap(b))
+		}
+	}
+}
+
+// A sheet goes back when the last one who uses it drops it, and not before.
+func TestSheetIsUsed(t *testing.T) {
+	spoilt := 0
+	p := paper{spoil: func([]byte) { spoilt++ }}
+	s := p.sheet(1000)
+	first := startOf(s.bytes)
+	one := page{s.bytes, s}
+	one.hold()
+	one.drop()
+	if spoilt != 0 || startOf(s.bytes) != first {
+		t.Fatal("it went back though somebody uses it")
+	}
+	one.drop()
+	if spoilt != 1 {
+		t.Fatalf("it went back %d times", spoilt)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("it could be dropped once more")
+		}
+	}()
+	one.drop()
+}

@@ -1,0 +1,56 @@
+package collective
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+)
+
+// Whoever revokes may die while it tells the others: then those who know tell the
+// rest. So all who live learn of it, or nobody does, at whichever of its messages
+// it dies.
+func TestRevokerDies(t *testing.T) {
+	const size, revoker = 5, 2
+	for at := 1; at <= 2*size; at++ {
+		for seed := range uint64(4) {
+			n := newNetwork(t, size, seed)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			errs := n.each(func(w Place) error {
+				if err := Barrier(ctx, w); err != nil {
+					return err
+				}
+				switch w.Rank() {
+				case revoker:
+					n.mu.Lock()
+					n.killAt[revoker] = n.events[revoker] + at
+					n.mu.Unlock()
+					w.Revoke()
+					for w.alive() && ctx.Err() == nil {
+						n.mu.Lock()
+						n.event(revoker) // so that it dies, though nobody may write to it
+						n.mu.Unlock()
+						time.Sleep(time.Millisecond)
+					}
+					return nil
+				case 1: // busy, until nothing is on its way any more
+					for !slices.Contains(w.Failed(), revoker) && ctx.Err() == nil {
+						time.Sleep(time.Millisecond)
+					}
+					time.Sleep(10 * time.Millisecond)
+				}
+				return Barrier(ctx, w)
+			})
+			cancel()
+			n.close()
+			var revoked *RevokedError
+			know := errors.As(errs[0], &revoked)
+			for r, err := range errs {
+				if r != revoker && (errors.As(err, &revoked) != know || !know && err != nil || know && revoked.By != revoker) {
+					t.Fatalf("killed at %d, seed %d: rank %d: %v; rank 0: %v", at, seed, r, err, errs[0])
+				}
+			}
+		}
+	}
+}

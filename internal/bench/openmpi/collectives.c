@@ -1,0 +1,92 @@
+/*
+ * The same rounds as ServeCollectives makes, by MPI: what our collectives are
+ * measured against. Every rank reads what to do from a pipe of its own, DIR/RANK,
+ * and waits there, without using a processor, while others are measured:
+ *
+ *     OPERATION SIZE ROUNDS
+ *
+ * Each round is a barrier and then one operation. Its time is that of the rank for
+ * which it took longest. Rank 0 prints the rounds' times in nanoseconds, one to a
+ * line, and then an empty line.
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static int rank, ranks;
+
+static long long now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+/* count is how many elements a buffer has. Alltoall's has them for each rank. */
+static void operate(const char *op, const double *in, double *out, int count)
+{
+	if (!strcmp(op, "barrier"))
+		MPI_Barrier(MPI_COMM_WORLD);
+	else if (!strcmp(op, "broadcast"))
+		MPI_Bcast(out, count, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+	else if (!strcmp(op, "reduce"))
+		MPI_Reduce(in, out, count, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+	else if (!strcmp(op, "allreduce"))
+		MPI_Allreduce(in, out, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+	else if (!strcmp(op, "alltoall"))
+		MPI_Alltoall(in, count, MPI_DOUBLE, out, count, MPI_DOUBLE, MPI_COMM_WORLD);
+	else
+		MPI_Abort(MPI_COMM_WORLD, 2);
+}
+
+static double *buffer(size_t count)
+{
+	double *b = malloc(count * sizeof *b + 1);
+	if (!b)
+		MPI_Abort(MPI_COMM_WORLD, 3);
+	for (size_t i = 0; i < count; i++)
+		b[i] = rank + 1;
+	return b;
+}
+
+static void block(const char *op, long size, int rounds)
+{
+	size_t count = size / sizeof(double);
+	size_t whole = strcmp(op, "alltoall") ? count : count * ranks;
+	double *in = buffer(whole), *out = buffer(whole);
+	long long *took = calloc(rounds, sizeof *took), *longest = calloc(rounds, sizeof *longest);
+	for (int i = 0; i < rounds; i++) {
+		MPI_Barrier(MPI_COMM_WORLD);
+		long long began = now();
+		operate(op, in, out, count);
+		took[i] = now() - began;
+	}
+	MPI_Reduce(took, longest, rounds, MPI_LONG_LONG, MPI_MAX, 0, MPI_COMM_WORLD);
+	if (rank == 0) {
+		for (int i = 0; i < rounds; i++)
+			printf("%lld\n", longest[i]);
+		printf("\n");
+		fflush(stdout);
+	}
+	free(in), free(out), free(took), free(longest);
+}
+
+int main(int argc, char **argv)
+{
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	char path[4096], op[32];
+	snprintf(path, sizeof path, "%s/%d", argc > 1 ? argv[1] : ".", rank);
+	FILE *commands = fopen(path, "r");
+	if (!commands)
+		MPI_Abort(MPI_COMM_WORLD, 1);
+	long size;
+	int rounds;
+	while (fscanf(commands, "%31s %ld %d", op, &size, &rounds) == 3)
+		block(op, size, rounds);
+	MPI_Finalize();
+	return 0;
+}

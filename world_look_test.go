@@ -1,0 +1,44 @@
+package pleach
+
+import (
+	"encoding/json"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/pleach-go/pleach/collective"
+)
+
+// Whoever asks is told which calls a process is in; a member of a plain group has
+// nothing to tell.
+func TestTellWork(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
+	w, err := NewWorld(t.Context(), Config{Group: "alone", Addresses: []string{l.Addr().String()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if err := collective.Barrier(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	b := w.group.tellWork()
+	var worlds []collective.Progress
+	if b[0] != answerYes || json.Unmarshal(b[1:], &worlds) != nil || len(worlds) != 1 {
+		t.Fatalf("%q", b)
+	}
+	if p := worlds[0]; p.Calls != 1 || p.Last == nil || p.Last.Name != "Barrier" || len(p.Doing) != 0 || len(p.Tasks) != 1 {
+		t.Errorf("%+v", p)
+	}
+	g, err := Join(t.Context(), Config{Found: true, Group: "plain"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	if b := g.tellWork(); b[0] != answerNo || !strings.Contains(string(b), "not in a World") {
+		t.Errorf("%q", b)
+	}
+}
