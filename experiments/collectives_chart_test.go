@@ -12,7 +12,7 @@ import (
 
 // The pictures of docs/findings.md are drawn from the golden file, anew by -update.
 func TestCollectivesCharts(t *testing.T) {
-	latency := collectiveChart("collectives-latency", chart.Axis{Label: "latency [steps]", To: 250})
+	latency := collectiveChart("collectives-latency", chart.Axis{Label: "latency [steps]", To: 150})
 	latency.Series = collectiveCurves(t, []collectiveCurve{
 		{call: "allreduce", column: "latency", name: "log2 P hops (Barrier, Broadcast, …, Scan)"},
 		{call: "reduce", f: 1, column: "latency", name: "corrected Reduce, f = 1"},

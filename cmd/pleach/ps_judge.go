@@ -8,7 +8,8 @@ import (
 )
 
 // judge finds out who holds up the others: whoever has not come to a call that
-// another one is in. Nobody else is to blame: in a call, everybody sends what it has.
+// another one is in, and is not waiting for somebody itself. Nobody else is to
+// blame: in a call, everybody sends what it has.
 func (s *psSurvey) judge() {
 	earliest := s.earliest()
 	for _, p := range s.Processes {
@@ -72,7 +73,7 @@ func (p *psProcess) holdsUp(calls []waited) (psHolder, bool) {
 			return psHolder{Rank: p.Rank, World: c.world, Call: c.call, Silent: true}, true
 		}
 		for _, w := range p.Worlds {
-			if w.World == c.world && !cameTo(&w, &c.call) {
+			if w.World == c.world && !cameTo(&w, &c.call) && !waits(&w) {
 				return psHolder{Rank: p.Rank, World: c.world, Call: c.call, Last: w.Last}, true
 			}
 		}
@@ -87,4 +88,9 @@ func cameTo(w *collective.Progress, d *collective.Doing) bool {
 		return w.Agreements >= d.Agreement
 	}
 	return w.Revoked || w.Calls > d.Call
+}
+
+// waits reports whether a process is in a call and waits for others there.
+func waits(w *collective.Progress) bool {
+	return slices.ContainsFunc(w.Doing, func(d collective.Doing) bool { return len(d.WaitsFor) > 0 })
 }

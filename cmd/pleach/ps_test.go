@@ -216,3 +216,18 @@ func TestFindJobs(t *testing.T) {
 		t.Error("a job where there is none")
 	}
 }
+
+// Who has not come to a call because it waits for somebody in an earlier one is not
+// to blame: that somebody is.
+func TestPsBlamesNobodyWhoWaits(t *testing.T) {
+	in := func(rank int, call uint64, waitsFor ...int) psProcess {
+		doing := []collective.Doing{{Call: call, Name: "Allreduce", WaitsFor: waitsFor}}
+		return psProcess{Rank: rank, Worlds: []collective.Progress{{Calls: call + 1, Doing: doing}}}
+	}
+	busy := psProcess{Rank: 2, Worlds: []collective.Progress{{Calls: 4}}}
+	s := psSurvey{Processes: []psProcess{in(0, 5, 2), in(1, 4, 2), busy, in(3, 5, 0)}}
+	s.judge()
+	if len(s.HoldingUp) != 1 || s.HoldingUp[0].Rank != 2 || s.HoldingUp[0].Call.Call != 4 {
+		t.Errorf("%+v", s.HoldingUp)
+	}
+}
