@@ -33,8 +33,10 @@ func (m *Machine) compose(members set, cut []Have) *value {
 			v.added = append(v.added, joiner)
 		}
 	}
-	if len(v.added) == 0 && p.count == 0 { // the last one leaves: somebody must be in a view
+	if p.count == 0 { // the last one leaves: somebody must be in a view
 		v.removed.remove(m.self)
+		p.taken[m.config.Self.Rank] = &m.view.Members[m.self]
+		p.count++
 	}
 	slices.SortFunc(v.added, byRank)
 	v.slots = p.compact()

@@ -83,6 +83,16 @@ func runSchedule(t *testing.T, seed uint64) totals {
 	return s.totals
 }
 
+// Seeds that have failed once, of a million.
+func TestSeedsThatFailed(t *testing.T) {
+	for seed, why := range map[uint64]string{
+		64479:  "a host that wanted to leave was started again by the test",
+		625614: "the last one left, as it wished, a view with many holes: compacted, it had no place for it",
+	} {
+		t.Run(why, func(t *testing.T) { runSchedule(t, seed) })
+	}
+}
+
 // schedule is one random run.
 type schedule struct {
 	n      *network
