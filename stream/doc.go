@@ -19,11 +19,15 @@
 //     knows it, and asks whoever offered it.
 //
 // Messages longer than a segment travel as several, each forwarded as it comes;
-// segments are what is numbered, sent, offered and kept.
+// many small ones that come in a burst travel as one, a batch (batch.go). Segments
+// are what is numbered, sent, offered and kept.
+//
+// Whoever is slow slows the root down: a member takes in nothing more while it waits
+// for a child, for its program or for a laggard, for a while each (pressure.go).
 //
 // # Driving a Member
 //
-// In: [Member.Broadcast], [Member.Receive], [Member.Up], [Member.Down], [Member.Room] and
+// In: [Member.Write], [Member.Receive], [Member.Up], [Member.Down], [Member.Room] and
 // [Member.Unsent] for what the transport reports. Out, after each of these and
 // whenever [Member.Deadline] has come: [Member.Next] until it has nothing left to
 // send, then [Member.Deliver] until it has nothing left to deliver. While
