@@ -42,7 +42,7 @@ func (e *Engine) revoke(by int) {
 // between two who live. When that one is gone, whoever knows tells, and whoever
 // learns of it then.
 func (e *Engine) tellRevocation() {
-	if e.revokedBy < 0 || e.revokedBy != e.config.Rank && slices.Contains(e.live, e.revokedBy) {
+	if e.revokedBy < 0 || e.revokedBy != e.config.Rank && slices.Contains(e.members(), e.revokedBy) {
 		return
 	}
 	h := head{what: revocation, from: e.revokedBy, view: uint32(e.view), floor: e.floor}
