@@ -39,12 +39,12 @@ func TestStabilizationCharts(t *testing.T) {
 			},
 		},
 	} {
-		checkDrawn(t, &c)
+		checkDrawn(t, &c, stabilizationGolden)
 	}
 }
 
 // checkDrawn compares a chart with its file, which it writes if asked to.
-func checkDrawn(t *testing.T, c *chart.Chart) {
+func checkDrawn(t *testing.T, c *chart.Chart, from string) {
 	t.Helper()
 	var svg bytes.Buffer
 	if err := c.SVG(&svg); err != nil {
@@ -57,7 +57,7 @@ func checkDrawn(t *testing.T, c *chart.Chart) {
 		}
 	}
 	if drawn, err := os.ReadFile(file); err != nil || !bytes.Equal(drawn, svg.Bytes()) {
-		t.Errorf("%s is not drawn from %s: go test -run StabilizationCharts ./experiments -update (%v)", file, stabilizationGolden, err)
+		t.Errorf("%s is not drawn from %s: go test ./experiments -run Charts -update (%v)", file, from, err)
 	}
 }
 
