@@ -85,14 +85,10 @@ func (g *Group) Size() int { return g.view.Load().Slots }
 // that has become slow; ctx bounds the wait. If ctx ends it, a message that was
 // only partly taken reaches nobody; one that was taken as a whole is still sent.
 func (g *Group) Broadcast(ctx context.Context, data []byte) error {
-	select {
-	case g.turn <- struct{}{}:
-		defer func() { <-g.turn }()
-	case <-ctx.Done():
-		return g.failed("broadcast", ctx.Err())
-	case <-g.over.done:
-		return g.Err()
+	if err := g.takeTurn(ctx); err != nil {
+		return g.failed("broadcast", err)
 	}
+	defer g.endTurn()
 	if most := g.member.MaxMessage(); len(data) > most {
 		return g.failed("broadcast", fmt.Errorf("%d bytes are too long: %d at most (Config.Stream.MaxMessage)", len(data), most))
 	}
@@ -129,16 +125,26 @@ func (g *Group) send(ctx context.Context, data []byte) (again bool, err error) {
 	return restarts != cut, err
 }
 
-// flush waits until all that was broadcast before has been sent.
-func (g *Group) flush(ctx context.Context) error {
+// takeTurn waits until nobody else is broadcasting.
+func (g *Group) takeTurn(ctx context.Context) error {
 	select {
 	case g.turn <- struct{}{}:
-		defer func() { <-g.turn }()
+		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-g.over.done:
 		return g.Err()
 	}
+}
+
+func (g *Group) endTurn() { <-g.turn }
+
+// flush waits until all that was broadcast before has been sent.
+func (g *Group) flush(ctx context.Context) error {
+	if err := g.takeTurn(ctx); err != nil {
+		return err
+	}
+	defer g.endTurn()
 	if err := g.node.Do(func(protocol.Time) { g.member.Hasten() }); err != nil {
 		return ErrClosed
 	}

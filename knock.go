@@ -12,8 +12,8 @@ import (
 	"github.com/pleach-go/pleach/wire"
 )
 
-// Somebody who is not a member knocks at one, to look at the view or to become a
-// member. What they say: a byte that tells which; for who wants to join, its
+// Somebody who is not a member knocks at one, to look at the view, to become a
+// member, or to ask what a process of a job is doing. What they say: a byte that tells which; for who wants to join, its
 // identity, address, failure domain and incarnation. The answer: a byte that tells
 // whether it is yes, then an error's text, or a view, the guest's rank in it and
 // where it begins in every stream.

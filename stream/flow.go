@@ -99,8 +99,11 @@ func (s *store) get(number uint64) (segment, bool) {
 // aging reports whether a segment will be forgotten before long: what is kept from
 // it on is about three quarters of all that can be.
 func (s *store) aging(number uint64, limit int) bool {
-	n := s.segments.len()
-	return n > 0 && s.bytes/n*(n-int(number-s.low)) > limit/4*3
+	n := uint64(s.segments.len())
+	if number < s.low || number-s.low >= n {
+		return false
+	}
+	return uint64(s.bytes)/n*(n-(number-s.low)) > uint64(limit/4*3)
 }
 
 // partial is a message whose segments are coming in.

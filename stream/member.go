@@ -27,9 +27,9 @@ type Member struct {
 	held     int    // bytes that are not delivered for that
 	cut      []Mark // of the view that is about to end
 	inbox    inbox
-	backlogs map[protocol.Rank]*backlog      // of those whose queues are full
-	laggards map[protocol.Rank]protocol.Time // until when they are waited for
-	down     map[protocol.Rank]bool          // peers that could not be reached when last tried
+	backlogs map[protocol.Rank]*backlog // of those whose queues are full
+	laggards []laggard                  // who are waited for; see pressure.go
+	down     map[protocol.Rank]bool     // peers that could not be reached when last tried
 	// retryDue is when to try the nearest of them again.
 	retryDue protocol.Time
 	last     send // what was handed out last
@@ -81,7 +81,6 @@ func New(c Config) (*Member, error) {
 		view:     c.View,
 		flows:    make(map[protocol.Rank]*flow),
 		backlogs: make(map[protocol.Rank]*backlog),
-		laggards: make(map[protocol.Rank]protocol.Time),
 		down:     make(map[protocol.Rank]bool),
 		due:      protocol.Never,
 		delay:    delay{now: firstDelay},

@@ -21,32 +21,58 @@ import (
 // before that, as long as it lags.
 const hold = 5 * maxDelay
 
+// laggard is how long a member that lags is waited for in one root's stream: until
+// a while after it last asked, if it gets anywhere. One that asks for the same
+// thing over and over cannot be helped by waiting.
+type laggard struct {
+	peer, root protocol.Rank
+	next       uint64        // what it asks for
+	moved      protocol.Time // when that has changed
+	asked      protocol.Time
+}
+
+// until is how long it is waited for.
+func (l *laggard) until() protocol.Time { return min(l.asked+hold, l.moved+patience) }
+
 // awaitLaggard begins to wait, or goes on.
-func (m *Member) awaitLaggard(now protocol.Time, peer protocol.Rank) {
-	m.laggards[peer] = now + hold
+func (m *Member) awaitLaggard(now protocol.Time, peer, root protocol.Rank, next uint64) {
+	i := slices.IndexFunc(m.laggards, func(l laggard) bool { return l.peer == peer && l.root == root })
+	if i < 0 {
+		i = len(m.laggards)
+		m.laggards = append(m.laggards, laggard{peer: peer, root: root, next: next, moved: now})
+	}
+	l := &m.laggards[i]
+	if l.next != next {
+		l.next, l.moved = next, now
+	}
+	l.asked = now
 	m.due = min(m.due, now+hold)
 }
 
-// leaveLaggards forgets those who have not asked for long.
+// leaveLaggards forgets those who have not asked for a while. One that has been
+// given up on is remembered as long as it asks, or it would be waited for again.
 func (m *Member) leaveLaggards(now protocol.Time) {
-	for peer, until := range m.laggards {
-		if now >= until {
-			delete(m.laggards, peer)
-			continue
-		}
-		m.due = min(m.due, until)
+	m.laggards = slices.DeleteFunc(m.laggards, func(l laggard) bool { return now >= l.asked+hold })
+	for _, l := range m.laggards {
+		m.due = min(m.due, l.asked+hold)
 	}
+}
+
+// lagging returns until when laggards are waited for, and whether a peer is one.
+func (m *Member) lagging(peer protocol.Rank) (until protocol.Time, is bool) {
+	for _, l := range m.laggards {
+		until, is = max(until, l.until()), is || l.peer == peer
+	}
+	return until, is
 }
 
 // Congested returns until when at most nothing more is to be taken in from a peer.
 // Any other call may end it earlier. Whoever is waited for is still heard, or two
 // would wait for each other; and everybody is while the next view is agreed upon.
-func (m *Member) Congested(from protocol.Rank) (until protocol.Time) {
-	if m.frozen || m.laggards[from] > 0 {
+func (m *Member) Congested(from protocol.Rank) protocol.Time {
+	until, lags := m.lagging(from)
+	if m.frozen || lags {
 		return 0
-	}
-	for _, t := range m.laggards {
-		until = max(until, t)
 	}
 	if m.inbox.fullAt > 0 {
 		until = max(until, m.inbox.fullAt+patience)
@@ -69,9 +95,10 @@ func (m *Member) backlogged(counts func(protocol.Rank) bool) (until protocol.Tim
 
 // waits reports whether this member's own sends are held up.
 func (m *Member) waits(now protocol.Time) bool {
-	if len(m.backlogs) == 0 {
-		return len(m.laggards) > 0
+	if len(m.backlogs) == 0 && len(m.laggards) == 0 {
+		return false // as nearly always
 	}
 	own := func(peer protocol.Rank) bool { return slices.Contains(m.own.flow.children, peer) }
-	return len(m.laggards) > 0 || now < m.backlogged(own)
+	until, _ := m.lagging(protocol.NoRank)
+	return now < max(until, m.backlogged(own))
 }

@@ -113,6 +113,21 @@ func TestLaggardIsWaitedFor(t *testing.T) {
 	if until := m.Congested(0); until != 0 {
 		t.Errorf("a laggard that asks no more is waited for until %d", until)
 	}
+	for now := 1000 * millisecond; now < 5000*millisecond; now += 100 * millisecond {
+		ask(now, 1)
+		frames(m, now)
+		if held := m.Congested(0) > now; held != (now < 2000*millisecond) {
+			t.Errorf("%d ms after it began to ask for the same over and over, it is waited for: %v", now/millisecond-1000, held)
+		}
+	}
+	ask(5000*millisecond, 2)
+	if until := m.Congested(0); until != 5500*millisecond {
+		t.Errorf("a laggard that gets on again is waited for until %d", until)
+	}
+	ask(5001*millisecond, 250) // there is no such segment
+	if until := m.Congested(0); until != 5500*millisecond {
+		t.Errorf("for one who asks for nothing there is, congested until %d", until)
+	}
 }
 
 // What was asked for too early, the tree brings too. Then it is passed on: the

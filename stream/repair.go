@@ -133,7 +133,7 @@ func (m *Member) answer(now protocol.Time, f *flow, from protocol.Rank, fr *fram
 		return
 	}
 	if f.store.aging(fr.first, m.config.KeepBytes) {
-		m.awaitLaggard(now, from)
+		m.awaitLaggard(now, from, f.root, fr.first)
 	}
 	for number := fr.first; number < min(fr.last, fr.first+askAtOnce); number++ {
 		seg, ok := f.get(number)
