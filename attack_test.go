@@ -29,6 +29,7 @@ type attack struct {
 	Kind     string // one of attacks
 	Target   string
 	Group    string
+	Size     uint32 // of a fixed group
 	Papers   papers
 	Parallel int
 	Attempts int           // in all; 0: as many as they can
@@ -133,7 +134,7 @@ func (a *attack) injectTLS(c net.Conn) (bool, error) {
 // inject presents itself as rank 1, newer than the real one, and sends a message
 // as that.
 func (a *attack) inject(c net.Conn) (bool, error) {
-	hello := wire.Hello{Group: a.Group, From: 1, Incarnation: math.MaxInt64, Attempt: 1}
+	hello := wire.Hello{Group: a.Group, Size: a.Size, From: 1, Incarnation: math.MaxInt64, Attempt: 1}
 	out := wire.AppendFrame(nil, wire.AppendHello(nil, &hello))
 	member, err := stream.New(stream.Config{Rank: 1, Size: attackedSize, Incarnation: 1})
 	if err != nil {
