@@ -206,7 +206,7 @@ func FuzzReceive(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		n := newNetwork(t, 2, 1)
 		defer n.close()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Microsecond)
 		defer cancel()
 		if err := n.engines[0].Receive(1, slices.Clone(b)); err != nil && !errors.Is(err, ErrMessage) {
 			t.Fatal(err)
