@@ -38,11 +38,12 @@ const (
 // carrier carries messages from one member to another, for collectives. Its frames
 // have the byte in front already.
 type carrier interface {
-	Receive(now protocol.Time, from protocol.Rank, frame []byte) error
+	Place(from protocol.Rank, head []byte, size int) []byte
+	Receive(now protocol.Time, from protocol.Rank, head, body []byte) error
 	Up(now protocol.Time, peer protocol.Rank)
 	Down(now protocol.Time, peer protocol.Rank)
 	Room(now protocol.Time, peer protocol.Rank)
-	Next(now protocol.Time) (to protocol.Rank, frame []byte, ok bool)
+	Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool)
 	Unsent(now protocol.Time, full bool)
 	Deadline() protocol.Time
 	// Install says who is there now.
@@ -59,11 +60,25 @@ func (p *parts) Receive(now protocol.Time, from protocol.Rank, frame []byte) err
 		p.settle()
 		return err
 	case len(frame) > 0 && frame[0] == courierFrame && p.courier != nil:
-		return p.courier.Receive(now, from, frame)
+		return p.courier.Receive(now, from, frame, nil)
 	}
 	err := p.stream.Receive(now, from, frame)
 	p.settle()
 	return err
+}
+
+// Place implements [node.Placer].
+func (p *parts) Place(from protocol.Rank, head []byte, size int) []byte {
+	if head[0] == courierFrame && p.courier != nil {
+		return p.courier.Place(from, head, size)
+	}
+	return nil
+}
+
+// ReceivePlaced implements [node.Placer].
+func (p *parts) ReceivePlaced(now protocol.Time, from protocol.Rank, head, body []byte) error {
+	p.now = now
+	return p.courier.Receive(now, from, head, body)
 }
 
 // settle tells the views when the streams have what they were asked for.
@@ -107,21 +122,22 @@ func (p *parts) Room(now protocol.Time, peer protocol.Rank) {
 func (p *parts) Congested(from protocol.Rank) protocol.Time { return p.stream.Congested(from) }
 
 // Next implements [node.Protocol]. Views go first: everybody waits for them.
-func (p *parts) Next(now protocol.Time) (to protocol.Rank, frame []byte, ok bool) {
+func (p *parts) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool) {
 	p.now, p.last = now, 0
 	if p.views != nil {
 		p.changed = p.changed || p.views.Deadline() <= now
-		if to, frame, ok = p.views.Next(now); ok {
-			return to, p.mark(viewFrame, frame), true
+		if to, head, ok = p.views.Next(now); ok {
+			return to, p.mark(viewFrame, head), nil, true
 		}
 	}
 	if p.courier != nil {
-		if to, frame, ok = p.courier.Next(now); ok {
+		if to, head, body, ok = p.courier.Next(now); ok {
 			p.last = courierFrame
-			return to, frame, true
+			return to, head, body, true
 		}
 	}
-	return p.stream.Next(now)
+	to, head, ok = p.stream.Next(now)
+	return to, head, nil, ok
 }
 
 // mark puts a byte in front of a frame.

@@ -48,8 +48,8 @@ func (p *post) open(g *Group) {
 }
 
 // Receive implements [carrier]: what has come goes to the engine.
-func (p *post) Receive(now protocol.Time, from protocol.Rank, frame []byte) error {
-	err := p.Courier.Receive(now, from, frame)
+func (p *post) Receive(now protocol.Time, from protocol.Rank, head, body []byte) error {
+	err := p.Courier.Receive(now, from, head, body)
 	p.moved.give()
 	for {
 		m, ok := p.Deliver()

@@ -46,7 +46,7 @@ func (p *piece) size() int { return len(p.head) + len(p.body) }
 // incoming is what comes from there.
 type incoming struct {
 	next    uint64 // the first segment that is not here
-	message []byte // what has come of the present message
+	message []byte // what has come of the present message; before it has begun, room for it
 	within  bool   // there is one
 	length  int    // of it
 	unacked int    // bytes that have come since the peer was told
@@ -146,15 +146,17 @@ func (i *incoming) take(f *frame, c *Config) (message []byte, complete bool, err
 		return nil, false, ErrFrame
 	}
 	if f.first {
-		*i = incoming{next: i.next, unacked: i.unacked, within: true, length: int(f.length)}
+		*i = incoming{next: i.next, unacked: i.unacked, within: true, length: int(f.length), message: i.message}
 	}
-	if len(i.message)+len(f.piece) > i.length || i.length > c.MaxMessage {
+	size := len(f.piece) + len(f.placed)
+	if len(i.message)+size > i.length || i.length > c.MaxMessage {
 		return nil, false, ErrFrame
 	}
 	i.next++
-	i.unacked += len(f.piece) + headSize
-	i.grow(len(f.piece), c.Make)
+	i.unacked += size + headSize
+	i.grow(size, i.length, c.Make)
 	i.message = append(i.message, f.piece...)
+	i.message = i.settle(f.placed)
 	if !f.last {
 		return nil, false, nil
 	}
@@ -165,15 +167,41 @@ func (i *incoming) take(f *frame, c *Config) (message []byte, complete bool, err
 	return message, true, nil
 }
 
+// place makes room for the next segment, of which the beginning is here, and returns
+// where its rest goes: nil if it cannot be the next.
+func (i *incoming) place(f *frame, rest int, c *Config) []byte {
+	length := i.length
+	if f.first {
+		length = int(f.length)
+	}
+	size := len(f.piece) + rest
+	if f.first == i.within || len(i.message)+size > length || length > c.MaxMessage {
+		return nil
+	}
+	i.grow(size, length, c.Make)
+	at := len(i.message) + len(f.piece)
+	return i.message[at : at+rest : at+rest]
+}
+
+// settle returns the message with the rest of a segment, which usually is where it
+// belongs.
+func (i *incoming) settle(rest []byte) []byte {
+	n := len(i.message)
+	if len(rest) > 0 && cap(i.message)-n >= len(rest) && &i.message[:n+1][n] == &rest[0] {
+		return i.message[:n+len(rest)]
+	}
+	return append(i.message, rest...)
+}
+
 // atOnce is how much room is made because a message is announced.
 const atOnce = 16 << 20
 
 // grow makes room as bytes come: not at once for all that were announced, if they
 // are many.
-func (i *incoming) grow(n int, memory func(int) []byte) {
+func (i *incoming) grow(n, length int, memory func(int) []byte) {
 	if len(i.message)+n <= cap(i.message) {
 		return
 	}
-	bigger := memory(min(i.length, max(atOnce, 4*cap(i.message), len(i.message)+n)))
+	bigger := memory(min(length, max(atOnce, 4*cap(i.message), len(i.message)+n)))
 	i.message = bigger[:copy(bigger, i.message)]
 }

@@ -37,6 +37,7 @@ type frame struct {
 	next        uint64 // the first segment that its sender lacks
 	number      uint64 // of the segment, or as said above
 	piece       []byte
+	placed      []byte // the rest of the piece
 }
 
 const headSize = 4 + 4 + 8 + 8 + 8 + 8

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/pleach-go/pleach/membership"
@@ -25,7 +26,7 @@ type network struct {
 	down     map[[2]protocol.Rank]bool
 	// chances, in percent
 	drop, duplicate, delay, full, refuse, breaks int
-	frames                                       int
+	frames, placed                               int
 }
 
 type flight struct {
@@ -77,10 +78,11 @@ func (n *network) step() {
 
 func (n *network) sendAll(r protocol.Rank, c *Courier) {
 	for {
-		to, frame, ok := c.Next(n.now)
+		to, head, body, ok := c.Next(n.now)
 		if !ok {
 			return
 		}
+		frame := slices.Concat(head, body)
 		n.frames++
 		switch {
 		case n.down[pair(r, to)] || n.percent(n.refuse):
@@ -103,7 +105,7 @@ func (n *network) fly(from, to protocol.Rank, frame []byte) {
 	if n.percent(n.delay) {
 		at += protocol.Time(n.rng.IntN(int(5 * millisecond)))
 	}
-	n.flying = append(n.flying, flight{at, from, to, bytes.Clone(frame)})
+	n.flying = append(n.flying, flight{at, from, to, frame})
 }
 
 func pair(a, b protocol.Rank) [2]protocol.Rank { return [2]protocol.Rank{min(a, b), max(a, b)} }
@@ -152,9 +154,27 @@ func (n *network) arrive() {
 	f := n.flying[first]
 	n.flying = append(n.flying[:first], n.flying[first+1:]...)
 	n.now = max(n.now, f.at)
-	if err := n.couriers[f.to].Receive(n.now, f.from, f.bytes); err != nil {
+	if err := n.receive(&f); err != nil {
 		n.t.Fatalf("rank %d refused a frame of rank %d: %v", f.to, f.from, err)
 	}
+}
+
+// receive hands a frame over: whole, or placed, as a transport may do with it. A
+// connection may end when only some of it has come.
+func (n *network) receive(f *flight) error {
+	c := n.couriers[f.to]
+	if cut := headSize + n.rng.IntN(64); cut < len(f.bytes) && n.percent(70) {
+		for n.percent(20) {
+			place := c.Place(f.from, f.bytes[:cut], len(f.bytes))
+			copy(place, bytes.Repeat([]byte{0xee}, n.rng.IntN(len(place)+1)))
+		}
+		if place := c.Place(f.from, f.bytes[:cut], len(f.bytes)); place != nil {
+			n.placed++
+			copy(place, f.bytes[cut:])
+			return c.Receive(n.now, f.from, f.bytes[:cut], place)
+		}
+	}
+	return c.Receive(n.now, f.from, f.bytes, nil)
 }
 
 // content is a message's, by who sends it to whom and which it is.
@@ -284,12 +304,15 @@ func TestNothingIsSentTwiceWithoutNeed(t *testing.T) {
 		}
 		n.step()
 	}
-	// 129 segments, and an acknowledgment for each quarter of a window.
-	if most := 129 + 8 + 2; n.frames > most {
+	// 64 segments, and an acknowledgment for each quarter of a window.
+	if most := 64 + 8 + 2; n.frames > most {
 		t.Errorf("%d frames, %d are enough", n.frames, most)
 	}
 	if m, ok := n.couriers[1].Deliver(); !ok || !bytes.Equal(m.Data[8:], body) {
 		t.Error("the message is not what was sent")
+	}
+	if n.placed < 30 {
+		t.Errorf("%d segments were placed, of 64", n.placed)
 	}
 }
 
@@ -333,8 +356,8 @@ func TestNewIncarnationStartsAnew(t *testing.T) {
 	}
 	old := n.couriers[1]
 	send(1, 0, "late")
-	_, late, _ := old.Next(n.now)
-	late = bytes.Clone(late)
+	_, head, body, _ := old.Next(n.now)
+	late := slices.Concat(head, body)
 
 	next, err := New(Config{Rank: 1, Session: 5000})
 	if err != nil {
@@ -344,7 +367,7 @@ func TestNewIncarnationStartsAnew(t *testing.T) {
 	next.Install(n.now, view(2, 1, 2))
 	n.couriers[0].Install(n.now, view(2, 1, 2))
 	n.couriers[0].Deliver()
-	if err := n.couriers[0].Receive(n.now, 1, late); err != nil {
+	if err := n.couriers[0].Receive(n.now, 1, late, nil); err != nil {
 		t.Fatal(err)
 	}
 	send(0, 1, "three")
@@ -371,8 +394,13 @@ func FuzzReceive(f *testing.F) {
 		c.Install(0, view(1, 1, 1))
 		_ = c.Send(1, []byte("x"), make([]byte, 200))
 		for i, bytes := range [][]byte{a, b, a} {
-			_, _, _ = c.Next(protocol.Time(i))
-			if err := c.Receive(protocol.Time(i), 1, bytes); err != nil && !errors.Is(err, ErrFrame) {
+			_, _, _, _ = c.Next(protocol.Time(i))
+			head, rest := bytes[:min(len(bytes), 64)], bytes[min(len(bytes), 64):]
+			body := c.Place(1, head, len(bytes))
+			if copy(body, rest) == 0 {
+				head, body = bytes, nil
+			}
+			if err := c.Receive(protocol.Time(i), 1, head, body); err != nil && !errors.Is(err, ErrFrame) {
 				t.Fatal(err)
 			}
 			for {
@@ -396,12 +424,11 @@ func ExampleCourier() {
 	b.Install(0, two)
 	_ = a.Send(1, []byte("hello, "), []byte("neighbor"))
 	for {
-		to, frame, ok := a.Next(1)
+		_, head, body, ok := a.Next(1)
 		if !ok {
 			break
 		}
-		_ = b.Receive(1, 0, frame)
-		_ = to
+		_ = b.Receive(1, 0, slices.Concat(head, body), nil)
 	}
 	m, _ := b.Deliver()
 	fmt.Printf("%s\n", m.Data)

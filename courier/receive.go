@@ -6,12 +6,27 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Receive takes a frame, [Mark] included; an error says that it made no sense.
-func (c *Courier) Receive(now protocol.Time, from protocol.Rank, bytes []byte) error {
-	f, err := parse(bytes)
+// Place returns where all of a long frame belongs but its first bytes, the head:
+// behind what has come of its message. Nil: nowhere.
+//
+// What is written there does not matter before Receive: the message ends before it.
+func (c *Courier) Place(from protocol.Rank, head []byte, size int) []byte {
+	f, err := parse(head)
+	ch := c.channel(from)
+	if err != nil || f.kind != segment || ch == nil || ch.session != f.from || f.number != ch.in.next {
+		return nil
+	}
+	return ch.in.place(&f, size-len(head), &c.config)
+}
+
+// Receive takes a frame, [Mark] included: a head, and a body behind it, if it was
+// placed. An error says that it made no sense.
+func (c *Courier) Receive(now protocol.Time, from protocol.Rank, head, body []byte) error {
+	f, err := parse(head)
 	if err != nil {
 		return fmt.Errorf("%w, from rank %d", err, from)
 	}
+	f.placed = body
 	ch := c.channel(from)
 	if ch == nil || !c.current(ch, &f) {
 		return nil // of or for somebody who is not there any more, or not yet

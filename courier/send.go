@@ -2,20 +2,21 @@ package courier
 
 import "github.com/pleach-go/pleach/protocol"
 
-// Next returns a frame to send, valid until the next call.
-func (c *Courier) Next(now protocol.Time) (to protocol.Rank, bytes []byte, ok bool) {
+// Next returns a frame to send, a head and a body behind it, valid until the next
+// call.
+func (c *Courier) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool) {
 	c.tick(now)
 	for c.ready.len() > 0 {
 		ch := *c.ready.at(0)
 		if f, p, ok := c.frameFor(now, ch); ok {
 			c.turn()
 			c.last, c.sent = ch, f.kind
-			return ch.peer, c.write(ch, f, p), true
+			return ch.peer, c.write(ch, f, p), p.body, true
 		}
 		ch.ready = false
 		c.ready.pop()
 	}
-	return 0, nil, false
+	return 0, nil, nil, false
 }
 
 // turn puts the first channel last, so that a long message to one member does not
@@ -54,14 +55,13 @@ func (c *Courier) frameFor(now protocol.Time, ch *channel) (frame, piece, bool) 
 	return frame{}, piece{}, false
 }
 
-// write makes the frame's bytes. It tells the peer how far we have come, as every
+// write makes the frame's bytes, but for a piece's body. It tells the peer how far we have come, as every
 // frame does.
 func (c *Courier) write(ch *channel, f frame, p piece) []byte {
 	f.from, f.to, f.next = c.config.Session, ch.session, ch.in.next
 	ch.tell.ack, ch.tell.ackAt, ch.in.unacked = false, protocol.Never, 0
 	c.buffer = f.appendHead(c.buffer[:0])
 	c.buffer = append(c.buffer, p.head...)
-	c.buffer = append(c.buffer, p.body...)
 	return c.buffer
 }
 

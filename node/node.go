@@ -31,8 +31,9 @@ type Protocol interface {
 	Up(now protocol.Time, peer protocol.Rank)
 	Down(now protocol.Time, peer protocol.Rank)
 	Room(now protocol.Time, peer protocol.Rank)
-	// Next returns a frame to send, valid until the next call.
-	Next(now protocol.Time) (to protocol.Rank, frame []byte, ok bool)
+	// Next returns a frame to send, a head and a body behind it, valid until the
+	// next call.
+	Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool)
 	// Unsent says that the frame Next returned last was not sent: because the
 	// peer's queue is full, or because it is down.
 	Unsent(now protocol.Time, full bool)
@@ -46,6 +47,12 @@ type Congestible interface {
 	// Congested returns until when, at most, nothing more is to be taken in from
 	// a peer. Any other call may end it earlier.
 	Congested(from protocol.Rank) protocol.Time
+}
+
+// Placer is a protocol that has a place for long frames, as [transport.Host] says.
+type Placer interface {
+	Place(from protocol.Rank, head []byte, size int) []byte
+	ReceivePlaced(now protocol.Time, from protocol.Rank, head, body []byte) error
 }
 
 // Config is what a node is made of.
@@ -78,9 +85,11 @@ type Node struct {
 	config Config
 	start  time.Time
 
-	corker      transport.Corker // the transport, if it is one
-	congestible Congestible      // the protocol, if it is one
-	done        chan struct{}    // closed by Close
+	corker      transport.Corker   // the transport, if it is one
+	gatherer    transport.Gatherer // it too
+	congestible Congestible        // the protocol, if it is one
+	placer      Placer             // it too
+	done        chan struct{}      // closed by Close
 
 	mu    sync.Mutex
 	timer *time.Timer
@@ -94,6 +103,7 @@ type Node struct {
 	unsettled bool
 	arrived   protocol.Time
 	closed    bool
+	joined    []byte // a frame's two parts, if the transport wants one
 }
 
 // ErrClosed is the error of a node that has been closed.
@@ -106,7 +116,9 @@ func New(c Config) *Node {
 	}
 	n := &Node{config: c, start: time.Now(), armed: protocol.Never, moved: make(chan struct{}), done: make(chan struct{})}
 	n.congestible, _ = c.Protocol.(Congestible)
+	n.placer, _ = c.Protocol.(Placer)
 	n.corker, _ = c.Transport.(transport.Corker)
+	n.gatherer, _ = c.Transport.(transport.Gatherer)
 	n.timer = time.AfterFunc(time.Hour, n.wake)
 	n.timer.Stop()
 	return n
@@ -184,7 +196,7 @@ func (n *Node) settle(now protocol.Time) {
 
 // send sends all the protocol wants to send. Frames for one peer go out together.
 func (n *Node) send(now protocol.Time) {
-	to, frame, ok := n.config.Protocol.Next(now)
+	to, head, body, ok := n.config.Protocol.Next(now)
 	if !ok {
 		return
 	}
@@ -192,11 +204,24 @@ func (n *Node) send(now protocol.Time) {
 		n.corker.Cork()
 		defer n.corker.Uncork()
 	}
-	for ; ok; to, frame, ok = n.config.Protocol.Next(now) {
-		if err := n.config.Transport.Send(to, frame); err != nil {
+	for ; ok; to, head, body, ok = n.config.Protocol.Next(now) {
+		if err := n.sendParts(to, head, body); err != nil {
 			n.config.Protocol.Unsent(now, errors.Is(err, transport.ErrFull))
 		}
 	}
+}
+
+// sendParts sends a frame in two parts, or in one if there is only one, or if the
+// transport takes only that.
+func (n *Node) sendParts(to protocol.Rank, head, body []byte) error {
+	switch {
+	case len(body) == 0:
+		return n.config.Transport.Send(to, head)
+	case n.gatherer != nil:
+		return n.gatherer.SendParts(to, head, body)
+	}
+	n.joined = append(append(n.joined[:0], head...), body...)
+	return n.config.Transport.Send(to, n.joined)
 }
 
 // wake is what the timer calls.
@@ -219,14 +244,29 @@ func (h *handler) do(f func(now protocol.Time)) {
 }
 
 // Receive hands a frame to the protocol.
-func (h *handler) Receive(from protocol.Rank, frame []byte) { h.receive(from, frame, true) }
+func (h *handler) Receive(from protocol.Rank, frame []byte) { h.receive(from, frame, nil, true) }
 
 // ReceiveMore does so too, and leaves it to the next one to act.
-func (h *handler) ReceiveMore(from protocol.Rank, frame []byte) { h.receive(from, frame, false) }
+func (h *handler) ReceiveMore(from protocol.Rank, frame []byte) { h.receive(from, frame, nil, false) }
 
-func (h *handler) receive(from protocol.Rank, frame []byte, last bool) {
+// Place asks the protocol where a long frame belongs.
+func (h *handler) Place(from protocol.Rank, head []byte, size int) []byte {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.placer == nil || h.closed {
+		return nil
+	}
+	return h.placer.Place(from, head, size)
+}
+
+// ReceivePlaced hands a frame that is where it belongs to the protocol.
+func (h *handler) ReceivePlaced(from protocol.Rank, head, body []byte) {
+	h.receive(from, head, body, true)
+}
+
+func (h *handler) receive(from protocol.Rank, head, body []byte, last bool) {
 	n := (*Node)(h)
-	congested := n.take(from, frame, last)
+	congested := n.take(from, head, body, last)
 	if last {
 		n.after()
 	}
@@ -236,7 +276,7 @@ func (h *handler) receive(from protocol.Rank, frame []byte, last bool) {
 }
 
 // take hands a frame to the protocol, and reports whether to wait before the next.
-func (n *Node) take(from protocol.Rank, frame []byte, last bool) (congested bool) {
+func (n *Node) take(from protocol.Rank, head, body []byte, last bool) (congested bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
@@ -246,13 +286,21 @@ func (n *Node) take(from protocol.Rank, frame []byte, last bool) (congested bool
 		n.arrived = n.now()
 	}
 	now := n.arrived // frames that have arrived together have arrived at one time
-	if err := n.config.Protocol.Receive(now, from, frame); err != nil {
+	if err := n.hand(now, from, head, body); err != nil {
 		n.config.Logger.Warn("frame refused", "from", from, "error", err)
 	}
 	if n.unsettled = !last; last {
 		n.settle(now)
 	}
 	return last && n.congestible != nil && n.congestible.Congested(from) > now
+}
+
+// hand hands a frame to the protocol. One with a body has been placed.
+func (n *Node) hand(now protocol.Time, from protocol.Rank, head, body []byte) error {
+	if body != nil {
+		return n.placer.ReceivePlaced(now, from, head, body)
+	}
+	return n.config.Protocol.Receive(now, from, head)
 }
 
 // decongest waits, by not taking in more from a peer, until the protocol has room

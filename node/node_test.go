@@ -57,19 +57,19 @@ func (e *echo) Room(_ protocol.Time, peer protocol.Rank) { e.note("room %d", pee
 func (e *echo) Unsent(protocol.Time, bool)               { e.unsent++ }
 func (e *echo) Deadline() protocol.Time                  { return e.due }
 
-func (e *echo) Next(now protocol.Time) (protocol.Rank, []byte, bool) {
+func (e *echo) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool) {
 	if len(e.out) > 0 {
 		frame := e.out[0]
 		e.out = e.out[1:]
-		return 1, []byte(frame), true
+		return 1, []byte(frame), nil, true
 	}
 	if now < e.due || len(e.answers) == 0 {
-		return protocol.NoRank, nil, false
+		return protocol.NoRank, nil, nil, false
 	}
-	to := e.answers[0]
+	to = e.answers[0]
 	e.answers = e.answers[1:]
 	e.due = protocol.Never
-	return to, []byte("pong"), true
+	return to, []byte("po"), []byte("ng"), true
 }
 
 // start makes two nodes over memory.

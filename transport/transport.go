@@ -86,6 +86,25 @@ type Follower interface {
 	ReceiveMore(from protocol.Rank, frame []byte)
 }
 
+// Gatherer is a Transport that takes a frame in two parts, which saves who has it
+// in two places from joining them.
+type Gatherer interface {
+	// SendParts sends a frame like Send: a head, and a body behind it.
+	SendParts(to protocol.Rank, head, body []byte) error
+}
+
+// Host is a Handler that has a place for long frames: a transport may read one to
+// where it belongs, instead of lending it to be copied there.
+type Host interface {
+	// Place returns where all of a frame belongs but its head, which has come
+	// already: size-len(head) bytes. Nil: nowhere yet, so that Receive will be
+	// called. What is returned is written to until ReceivePlaced is called, the peer
+	// is told to be down, or Place is called again for it.
+	Place(from protocol.Rank, head []byte, size int) []byte
+	// ReceivePlaced takes a frame like Receive. Its body is where Place has said.
+	ReceivePlaced(from protocol.Rank, head, body []byte)
+}
+
 // Why a frame was not queued.
 var (
 	// ErrFull: the peer's queue is full; Handler.Room will say when it is not.

@@ -12,6 +12,11 @@ const (
 	// busyBuffer is how far a reader grows for many small frames at a time. Only
 	// larger frames make it grow further.
 	busyBuffer = 64 << 10
+
+	// LongFrame is the shortest frame that is worth a place of its own, and
+	// LongHead how much of it is there when its place is asked for.
+	LongFrame = 32 << 10
+	LongHead  = 64
 )
 
 // Reader cuts a stream into frames. It has one buffer, which grows only when
@@ -22,6 +27,7 @@ type Reader struct {
 	buf        []byte
 	start, end int  // buf[start:end] has been read and not yet returned.
 	filled     bool // The last Read filled the buffer: more is likely waiting.
+	sparing    bool // The last frame was long: the next one likely is too, and is not to be read here.
 }
 
 // NewReader returns a reader of frames of at most limit bytes.
@@ -37,14 +43,63 @@ func (r *Reader) SetLimit(limit int) { r.limit = limit }
 // a frame, and for a frame over the limit a [*SizeError]. After an error the
 // reader is of no further use.
 func (r *Reader) Next() ([]byte, error) {
-	if err := r.fill(HeaderSize); err != nil {
+	size, err := r.announced()
+	if err != nil {
 		return nil, err
+	}
+	r.sparing = false
+	return r.cut(size)
+}
+
+// NextPlaced is like Next, but reads a frame of at least [LongFrame] bytes to where
+// it belongs, and not by way of the buffer: place is given its first [LongHead]
+// bytes and its size, and returns memory for all the others, which are the body
+// then. Where place returns nil, and for shorter frames, the head is the whole
+// frame, and there is no body. Both are valid until the next call.
+func (r *Reader) NextPlaced(place func(head []byte, size int) []byte) (head, body []byte, err error) {
+	size, err := r.announced()
+	if err != nil {
+		return nil, nil, err
+	}
+	if r.sparing = size >= LongFrame; !r.sparing || r.Ready() {
+		head, err = r.cut(size)
+		return head, nil, err
+	}
+	if err := r.fill(HeaderSize + LongHead); err != nil {
+		return nil, nil, err
+	}
+	head = r.buf[r.start+HeaderSize:][:LongHead:LongHead]
+	if body = place(head, size); body == nil {
+		head, err = r.cut(size)
+		return head, nil, err
+	}
+	r.start += HeaderSize + LongHead
+	held := copy(body, r.buf[r.start:r.end])
+	r.start += held
+	if _, err := io.ReadFull(r.src, body[held:]); err != nil {
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, nil, err
+	}
+	return head, body, nil
+}
+
+// announced reads the length of the next frame.
+func (r *Reader) announced() (int, error) {
+	if err := r.fill(HeaderSize); err != nil {
+		return 0, err
 	}
 	size := int64(binary.BigEndian.Uint32(r.buf[r.start:]))
 	if size > int64(r.limit) {
-		return nil, &SizeError{Size: size, Limit: int64(r.limit)}
+		return 0, &SizeError{Size: size, Limit: int64(r.limit)}
 	}
-	whole := HeaderSize + int(size)
+	return int(size), nil
+}
+
+// cut reads a frame of a size that has been announced.
+func (r *Reader) cut(size int) ([]byte, error) {
+	whole := HeaderSize + size
 	if err := r.fill(whole); err != nil {
 		return nil, err
 	}
@@ -70,7 +125,11 @@ func (r *Reader) fill(need int) error {
 	// package bufio, instead of asking it for ever.
 	for empty := 0; r.end-r.start < need; {
 		r.makeRoom()
-		n, err := r.src.Read(r.buf[r.end:])
+		room := r.buf[r.end:]
+		if r.sparing {
+			room = room[:min(len(room), max(need-(r.end-r.start), HeaderSize+LongHead))]
+		}
+		n, err := r.src.Read(room)
 		r.end += n
 		r.filled = r.end == len(r.buf)
 		switch {

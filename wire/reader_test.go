@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"testing"
 	"testing/iotest"
 )
@@ -62,6 +63,55 @@ func TestReaderReturnsFramesAsSent(t *testing.T) {
 				t.Fatalf("chunks of up to %d: frame %d differs", most, i)
 			}
 		}
+	}
+}
+
+// Long frames go where they belong, whatever is around them and however they come.
+func TestReaderPlacesLongFrames(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	var stream []byte
+	var want [][]byte
+	for range 60 {
+		f := make([]byte, []int{0, 70, 5000, LongFrame - 1, LongFrame, LongFrame + 1, 130_000}[rng.IntN(7)])
+		for i := range f {
+			f[i] = byte(rng.Uint32())
+		}
+		want = append(want, f)
+		stream = AppendFrame(stream, f)
+	}
+	for _, most := range []int{1, 7, 4096, 70_000, 1 << 24} {
+		r := NewReader(&chunks{stream, rng, most}, MaxFrame)
+		placed := 0
+		for i, f := range want {
+			head, body, err := r.NextPlaced(func(head []byte, size int) []byte {
+				if len(head) != LongHead || size != len(f) || size < LongFrame {
+					t.Fatalf("a place for %d of %d bytes", len(head), size)
+				}
+				if rng.IntN(5) == 0 {
+					return nil
+				}
+				return make([]byte, size-len(head))
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if body != nil {
+				placed++
+			}
+			if !bytes.Equal(slices.Concat(head, body), f) {
+				t.Fatalf("chunks of up to %d: frame %d of %d bytes differs", most, i, len(f))
+			}
+		}
+		if _, _, err := r.NextPlaced(nil); err != io.EOF {
+			t.Errorf("after the last frame: %v", err)
+		}
+		if placed == 0 {
+			t.Errorf("chunks of up to %d: nothing was placed", most)
+		}
+	}
+	r := NewReader(bytes.NewReader(AppendFrame(nil, make([]byte, LongFrame))[:LongFrame]), MaxFrame)
+	if _, _, err := r.NextPlaced(func(head []byte, size int) []byte { return make([]byte, size-len(head)) }); err != io.ErrUnexpectedEOF {
+		t.Errorf("in a body: %v", err)
 	}
 }
 

@@ -54,19 +54,29 @@ func (c *conn) serve(incarnation uint64) {
 func (c *conn) read() error {
 	p, count := c.peer, &c.peer.t.count
 	follower, _ := p.t.handler.(transport.Follower)
+	host, _ := p.t.handler.(transport.Host)
+	place := func(head []byte, size int) (body []byte) {
+		if host != nil {
+			p.handle(func(transport.Handler) { body = host.Place(p.rank, head, size) })
+		}
+		return body
+	}
 	for {
-		frame, err := c.in.Next()
+		head, body, err := c.in.NextPlaced(place)
 		if err != nil {
 			return err
 		}
 		p.tell.Lock()
 		if p.t.state.Load() == running {
 			count.framesReceived.Add(1)
-			count.bytesReceived.Add(uint64(len(frame)))
-			if follower != nil && c.in.Ready() {
-				follower.ReceiveMore(p.rank, frame)
-			} else {
-				p.t.handler.Receive(p.rank, frame)
+			count.bytesReceived.Add(uint64(len(head) + len(body)))
+			switch {
+			case body != nil:
+				host.ReceivePlaced(p.rank, head, body)
+			case follower != nil && c.in.Ready():
+				follower.ReceiveMore(p.rank, head)
+			default:
+				p.t.handler.Receive(p.rank, head)
 			}
 		}
 		p.tell.Unlock()

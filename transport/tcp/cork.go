@@ -78,6 +78,6 @@ func (p *peer) uncork() {
 	case p.conn.direct == nil:
 		p.startWriter()
 	default:
-		_ = p.writeDirect(nil, false) // Those who sent it were told that it may be lost.
+		_ = p.writeDirect(nil) // Those who sent it were told that it may be lost.
 	}
 }

@@ -17,7 +17,7 @@ type direct struct {
 	// that a write does not allocate.
 	try   func(fd uintptr) bool
 	head  [1 << 10]byte // A frame's header, and the frame too if it fits.
-	parts [3]syscall.Iovec
+	parts [4]syscall.Iovec
 	used  int // Of parts.
 	n     int
 	errno syscall.Errno
@@ -41,10 +41,10 @@ func newDirect(c net.Conn) *direct {
 // write writes as much as the socket takes of what waits and, if there is one, of
 // a frame with its header. Calls must not overlap each other or any Write of the
 // connection, which would make it wait.
-func (d *direct) write(waiting, frame []byte, framed bool) (int, error) {
-	d.arrange(waiting, frame, framed)
+func (d *direct) write(waiting []byte, f *frame) (int, error) {
+	d.arrange(waiting, f)
 	err := d.raw.Write(d.try)
-	d.parts = [3]syscall.Iovec{} // The bytes are the caller's again.
+	d.parts = [len(d.parts)]syscall.Iovec{} // The bytes are the caller's again.
 	switch {
 	case err != nil:
 		return 0, err
@@ -56,22 +56,26 @@ func (d *direct) write(waiting, frame []byte, framed bool) (int, error) {
 	return d.n, nil
 }
 
-// arrange says what to write: a small frame in one part, because copying it is
-// cheaper than what the system does for a second one; a larger one as it is.
-func (d *direct) arrange(waiting, frame []byte, framed bool) {
+// arrange says what to write: what is small in one part, because copying it is
+// cheaper than what the system does for a second one; what is larger as it is.
+func (d *direct) arrange(waiting []byte, f *frame) {
 	d.used = 0
 	d.part(waiting)
-	if !framed {
+	if f == nil {
 		return
 	}
-	header := wire.Header(len(frame))
-	head := append(d.head[:0], header[:]...)
-	if len(frame) <= cap(head)-len(head) {
-		d.part(append(head, frame...))
-		return
+	header := wire.Header(f.size())
+	small := append(d.head[:0], header[:]...)
+	for _, b := range [...][]byte{f.head, f.body} {
+		if len(b) <= cap(small)-len(small) {
+			small = append(small, b...)
+			continue
+		}
+		d.part(small)
+		d.part(b)
+		small = small[len(small):]
 	}
-	d.part(head)
-	d.part(frame)
+	d.part(small)
 }
 
 func (d *direct) part(b []byte) {

@@ -9,4 +9,4 @@ type direct struct{}
 
 func newDirect(net.Conn) *direct { return nil }
 
-func (*direct) write(_, _ []byte, _ bool) (int, error) { return 0, nil }
+func (*direct) write([]byte, *frame) (int, error) { return 0, nil }

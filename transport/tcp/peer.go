@@ -40,7 +40,7 @@ type peer struct {
 }
 
 // send takes a frame, or says why not.
-func (p *peer) send(frame []byte) error {
+func (p *peer) send(f frame) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.t.state.Load() != running {
@@ -53,33 +53,33 @@ func (p *peer) send(frame []byte) error {
 		p.startDial()
 	}
 	if p.conn != nil && !p.out.writing {
-		if len(frame) <= corkFrame && len(p.out.bytes) <= corkBytes && p.t.cork.add(p) {
-			p.out.add(frame, 0)
+		if f.size() <= corkFrame && len(p.out.bytes) <= corkBytes && p.t.cork.add(p) {
+			p.out.add(&f, 0)
 			return nil
 		}
 		if p.conn.direct != nil {
-			return p.writeDirect(frame, true)
+			return p.writeDirect(&f)
 		}
 	}
-	if !p.out.push(frame, p.t.cfg.QueueBytes) {
+	if !p.out.push(&f, p.t.cfg.QueueBytes) {
 		return transport.ErrFull
 	}
 	p.startWriter()
 	return nil
 }
 
-// writeDirect writes what waits, and a frame behind it, at once, as far as the
-// socket takes it. No writer is there, so that nothing can be overtaken.
-func (p *peer) writeDirect(frame []byte, framed bool) error {
+// writeDirect writes what waits, and a frame behind it, if there is one, at once, as
+// far as the socket takes it. No writer is there, so that nothing can be overtaken.
+func (p *peer) writeDirect(f *frame) error {
 	waiting := len(p.out.bytes)
-	n, err := p.conn.direct.write(p.out.bytes, frame, framed)
+	n, err := p.conn.direct.write(p.out.bytes, f)
 	if err != nil {
 		p.detach(p.conn, err)
 		return transport.ErrDown
 	}
 	p.out.skip(min(n, waiting))
-	if framed && n < waiting+wire.HeaderSize+len(frame) {
-		p.out.add(frame, max(0, n-waiting))
+	if f != nil && n < waiting+wire.HeaderSize+f.size() {
+		p.out.add(f, max(0, n-waiting))
 	}
 	p.startWriter()
 	return nil

@@ -19,26 +19,34 @@ type queue struct {
 	full    bool   // A Send was refused, and Room not yet told.
 }
 
+// frame is what is sent, in two parts that are one behind the other.
+type frame struct{ head, body []byte }
+
+func (f *frame) size() int { return len(f.head) + len(f.body) }
+
 func (q *queue) waiting() int { return len(q.bytes) + q.inHand }
 
 // push adds a frame, or notes that there was no room.
-func (q *queue) push(frame []byte, limit int) bool {
-	if q.waiting()+wire.HeaderSize+len(frame) > limit {
+func (q *queue) push(f *frame, limit int) bool {
+	if q.waiting()+wire.HeaderSize+f.size() > limit {
 		q.full = true
 		return false
 	}
-	q.add(frame, 0)
+	q.add(f, 0)
 	return true
 }
 
 // add adds a frame, without the first n bytes of it and its header.
-func (q *queue) add(frame []byte, n int) {
+func (q *queue) add(f *frame, n int) {
 	if q.bytes == nil {
 		q.bytes = q.buffers.get()
 	}
-	header := wire.Header(len(frame))
-	q.bytes = append(q.bytes, header[min(n, len(header)):]...)
-	q.bytes = append(q.bytes, frame[max(0, n-len(header)):]...)
+	header := wire.Header(f.size())
+	for _, b := range [...][]byte{header[:], f.head, f.body} {
+		out := min(n, len(b))
+		q.bytes = append(q.bytes, b[out:]...)
+		n -= out
+	}
 	q.frames++
 }
 

@@ -70,7 +70,10 @@ const (
 	closing
 )
 
-var _ transport.Transport = (*Transport)(nil)
+var (
+	_ transport.Transport = (*Transport)(nil)
+	_ transport.Gatherer  = (*Transport)(nil)
+)
 
 // New returns a transport that listens already, so that peers can connect
 // before Start, but answers nobody before.
@@ -112,25 +115,28 @@ func (t *Transport) Start(h transport.Handler) error {
 // Send queues a frame for a peer, and returns at once. Besides what the
 // interface names, a [transport.SendError] may wrap a [*wire.SizeError], or say
 // that there is no such peer.
-func (t *Transport) Send(to protocol.Rank, frame []byte) error {
-	err := t.send(to, frame)
-	if err != nil {
+func (t *Transport) Send(to protocol.Rank, frame []byte) error { return t.SendParts(to, frame, nil) }
+
+// SendParts sends a frame in two parts.
+func (t *Transport) SendParts(to protocol.Rank, head, body []byte) error {
+	f := frame{head, body}
+	if err := t.send(to, f); err != nil {
 		t.count.dropped(err)
 		return &transport.SendError{To: to, Err: err}
 	}
 	t.count.framesSent.Add(1)
-	t.count.bytesSent.Add(uint64(len(frame)))
+	t.count.bytesSent.Add(uint64(f.size()))
 	return nil
 }
 
-func (t *Transport) send(to protocol.Rank, frame []byte) error {
+func (t *Transport) send(to protocol.Rank, f frame) error {
 	switch {
 	case !t.isPeer(to):
 		return fmt.Errorf("not a peer of rank %d in a group of %d", t.cfg.Rank, t.cfg.ranks())
-	case len(frame) > t.cfg.MaxFrame:
-		return &wire.SizeError{Size: int64(len(frame)), Limit: int64(t.cfg.MaxFrame)}
+	case f.size() > t.cfg.MaxFrame:
+		return &wire.SizeError{Size: int64(f.size()), Limit: int64(t.cfg.MaxFrame)}
 	}
-	return t.peer(to).send(frame)
+	return t.peer(to).send(f)
 }
 
 // isPeer reports whether a rank may be that of a peer.
