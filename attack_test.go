@@ -140,10 +140,10 @@ func (a *attack) inject(c net.Conn) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := member.Write([]byte("injected"), false); err != nil {
+	if err := member.Write([]byte("injected"), 0); err != nil {
 		return false, err
 	}
-	for _, frame, ok := member.Next(1); ok; _, frame, ok = member.Next(1) {
+	for _, frame, _, ok := member.Next(1); ok; _, frame, _, ok = member.Next(1) {
 		out = wire.AppendFrame(out, frame)
 	}
 	if _, err := c.Write(out); err != nil {

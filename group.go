@@ -111,7 +111,7 @@ func (g *Group) send(ctx context.Context, data []byte) (again bool, err error) {
 	for first := true; first || len(data) > 0; first = false {
 		piece := data[:min(len(data), size)]
 		data = data[len(piece):]
-		if restarts, err = g.write(ctx, piece, len(data) > 0, cut); err != nil || restarts != cut {
+		if restarts, err = g.write(ctx, piece, len(data), cut); err != nil || restarts != cut {
 			return err == nil, err
 		}
 	}
@@ -153,13 +153,13 @@ func (g *Group) flush(ctx context.Context) error {
 
 // write hands a piece of a message to the member, as soon as it has room, unless
 // the message has been cut meanwhile.
-func (g *Group) write(ctx context.Context, piece []byte, more bool, cut uint64) (restarts uint64, err error) {
+func (g *Group) write(ctx context.Context, piece []byte, left int, cut uint64) (restarts uint64, err error) {
 	var written error
 	err = g.wait(ctx, g.written, func(protocol.Time) bool {
 		if restarts = g.member.Restarts(); restarts != cut {
 			return true
 		}
-		written = g.member.Write(piece, more)
+		written = g.member.Write(piece, left)
 		return !errors.Is(written, stream.ErrBusy)
 	})
 	if err = errors.Join(err, written); err != nil {

@@ -72,13 +72,18 @@ func (p *parts) Place(from protocol.Rank, head []byte, size int) []byte {
 	if head[0] == courierFrame && p.courier != nil {
 		return p.courier.Place(from, head, size)
 	}
-	return nil
+	return p.stream.Place(from, head, size)
 }
 
 // ReceivePlaced implements [node.Placer].
 func (p *parts) ReceivePlaced(now protocol.Time, from protocol.Rank, head, body []byte) error {
 	p.now = now
-	return p.courier.Receive(now, from, head, body)
+	if head[0] == courierFrame {
+		return p.courier.Receive(now, from, head, body)
+	}
+	err := p.stream.ReceivePlaced(now, from, head, body)
+	p.settle()
+	return err
 }
 
 // settle tells the views when the streams have what they were asked for.
@@ -136,8 +141,7 @@ func (p *parts) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok
 			return to, head, body, true
 		}
 	}
-	to, head, ok = p.stream.Next(now)
-	return to, head, nil, ok
+	return p.stream.Next(now)
 }
 
 // mark puts a byte in front of a frame.

@@ -3,6 +3,7 @@ package experiments
 import (
 	"container/heap"
 	"fmt"
+	"slices"
 
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/stream"
@@ -87,7 +88,7 @@ type offersSeat struct {
 func (n *offersNetwork) send(payload []byte) (OffersResult, error) {
 	began := n.now
 	n.result, n.got = OffersResult{}, 0
-	if err := n.seats[0].Write(payload, false); err != nil {
+	if err := n.seats[0].Write(payload, 0); err != nil {
 		return OffersResult{}, err
 	}
 	n.pump(0)
@@ -122,11 +123,11 @@ func (n *offersNetwork) send(payload []byte) (OffersResult, error) {
 func (n *offersNetwork) pump(r protocol.Rank) {
 	s := &n.seats[r]
 	for {
-		to, frame, ok := s.Next(n.now)
+		to, head, body, ok := s.Next(n.now)
 		if !ok {
 			break
 		}
-		n.carry(r, to, frame)
+		n.carry(r, to, slices.Concat(head, body))
 	}
 	for {
 		if _, ok := s.Deliver(n.now); !ok {

@@ -33,7 +33,7 @@ func (m *Member) stall(now protocol.Time, s send) {
 
 // add adds a segment, unless patience is over or there are too many.
 func (b *backlog) add(s send, limit int) {
-	if b.bytes += len(s.encoded) + segmentCost; b.bytes > limit {
+	if b.bytes += len(s.encoded) + len(s.body) + segmentCost; b.bytes > limit {
 		b.giveUp()
 	}
 	if !b.over {

@@ -63,7 +63,7 @@ func (m *Member) Hasten() { m.own.burst.hasten, m.own.burst.gathering = true, fa
 
 // small reports whether a segment may be part of a batch.
 func (s *segment) small() bool {
-	return s.begins && !s.more && !s.batch && len(s.payload()) <= batchMost
+	return s.begins && s.left == 0 && !s.batch && len(s.payload()) <= batchMost
 }
 
 // gathered takes the next segment to send out of those that wait: several small

@@ -56,7 +56,7 @@ func TestNothingIsHeldUpForLong(t *testing.T) {
 	now := protocol.Time(1e9)
 	write := func() (sent int) {
 		now += 1000
-		if err := m.Write([]byte("x"), false); err != nil {
+		if err := m.Write([]byte("x"), 0); err != nil {
 			t.Fatal(err)
 		}
 		return len(frames(m, now)[1])

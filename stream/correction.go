@@ -101,7 +101,7 @@ const (
 func (m *Member) offer(to protocol.Rank, f *flow, way way) {
 	fr := frame{kind: offer, first: f.next, way: way}
 	if seg, ok := f.store.get(f.next - 1); ok && f.next > 0 && len(seg.payload()) <= m.config.InlineSize {
-		fr.with, fr.begins, fr.more, fr.batch, fr.segment = true, seg.begins, seg.more, seg.batch, seg.payload()
+		fr.with, fr.begins, fr.left, fr.batch, fr.segment = true, seg.begins, seg.left, seg.batch, seg.payload()
 	}
 	m.stats.Offers++
 	m.put(to, f, fr)

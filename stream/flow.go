@@ -26,6 +26,7 @@ type flow struct {
 	ahead      map[uint64]segment
 	aheadBytes int
 	store      store
+	room       *room // for the message that comes in
 	partial    partial
 	fedAt      protocol.Time   // when the tree last brought the next segment
 	passed     uint64          // the number after the last segment passed on
@@ -41,30 +42,42 @@ type flow struct {
 // segment is a piece of a message, kept as the frame in which it travels along
 // the tree: it is passed on as it came.
 type segment struct {
-	begins bool // a message begins with it
-	more   bool // and goes on in the next one
-	batch  bool // or it is several messages
+	begins bool   // a message begins with it
+	batch  bool   // or it is several messages
+	left   uint32 // bytes of the message that follow in others
 	frame  []byte
+	body   []byte // what is behind frame, if it is elsewhere: with the rest of the message
 }
 
 // payload is the piece itself.
-func (s *segment) payload() []byte { return s.frame[headSize:] }
+func (s *segment) payload() []byte {
+	if s.body != nil {
+		return s.body
+	}
+	return s.frame[headSizeOf(s.left):]
+}
 
 // segmentOf copies a segment out of a frame in lent memory, as the frame that
 // passes it on.
-func (m *Member) segmentOf(fr *frame, number uint64) segment {
-	if fr.kind == offer {
-		passed := *fr
-		passed.kind, passed.first, passed.way, passed.with = data, number, news, false
-		return segment{fr.begins, fr.more, fr.batch, passed.append(m.frames.get(headSize + len(fr.segment)))}
+func (m *Member) segmentOf(f *flow, fr *frame, number uint64) segment {
+	seg := segment{begins: fr.begins, batch: fr.batch, left: fr.left}
+	passed := *fr
+	passed.kind, passed.first, passed.way, passed.with = data, number, news, false
+	switch seg.body = f.house(fr, number); {
+	case seg.body != nil:
+		passed.segment = nil
+		seg.frame = passed.append(m.frames.get(headSizeOf(fr.left)))
+	case fr.kind == offer:
+		seg.frame = passed.append(m.frames.get(headSizeOf(fr.left) + len(fr.segment)))
+	default:
+		seg.frame = m.frames.join(fr.encoded, nil)
+		seg.frame[0] = byte(data)
 	}
-	passed := m.frames.join(fr.encoded, nil)
-	passed[0] = byte(data)
-	return segment{fr.begins, fr.more, fr.batch, passed}
+	return seg
 }
 
 // size is what keeping a segment costs.
-func (s *segment) size() int { return len(s.frame) + segmentCost }
+func (s *segment) size() int { return len(s.frame) + len(s.body) + segmentCost }
 
 // segmentCost is what a segment costs beside its bytes.
 const segmentCost = 64
@@ -108,7 +121,7 @@ func (s *store) aging(number uint64, limit int) bool {
 
 // partial is a message whose segments are coming in.
 type partial struct {
-	parts   [][]byte
+	parts   [][]byte // those that follow each other in memory are one
 	bytes   int
 	skipped bool // its beginning was lost, or it is too long: nobody gets it
 }
@@ -116,11 +129,10 @@ type partial struct {
 // add takes the next segment; it returns the message when that was its last.
 func (p *partial) add(seg *segment, limit int) (message []byte, complete bool) {
 	if seg.begins {
-		if !seg.more {
-			*p = partial{}
-			return seg.payload(), len(seg.payload()) <= limit
-		}
 		*p = partial{}
+		if seg.left == 0 {
+			return slices.Clip(seg.payload()), len(seg.payload()) <= limit
+		}
 	}
 	if p.bytes += len(seg.payload()); p.bytes > limit {
 		*p = partial{skipped: true}
@@ -128,13 +140,31 @@ func (p *partial) add(seg *segment, limit int) (message []byte, complete bool) {
 	if p.skipped {
 		return nil, false
 	}
-	p.parts = append(p.parts, seg.payload())
-	if seg.more {
+	p.join(seg.payload())
+	if seg.left > 0 {
 		return nil, false
 	}
-	message = bytes.Join(p.parts, nil) // which does not clear it first
+	message = p.parts[0]
+	if len(p.parts) > 1 {
+		message = bytes.Join(p.parts, nil) // which does not clear it first
+	}
 	*p = partial{}
-	return message, true
+	return slices.Clip(message), true
+}
+
+// join adds a part, to the last one if it is the memory behind that.
+func (p *partial) join(part []byte) {
+	if n := len(p.parts); n > 0 && behind(p.parts[n-1], part) {
+		p.parts[n-1] = p.parts[n-1][:len(p.parts[n-1])+len(part)]
+		return
+	}
+	p.parts = append(p.parts, part)
+}
+
+// behind reports whether b is the memory behind a.
+func behind(a, b []byte) bool {
+	n := len(a)
+	return len(b) > 0 && cap(a)-n >= len(b) && &a[:n+1][n] == &b[0]
 }
 
 // firstAhead is the lowest number that came before its turn.

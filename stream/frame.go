@@ -33,29 +33,40 @@ const (
 // frame is one message between two members, about one root's stream.
 //
 // Layout, big endian: kind 1, flags 1, root 4, incarnation 8, first 8, last 8
-// (request only), then the segment.
+// (request only), left 4 (only if it is not 0), then the segment.
 type frame struct {
 	kind kind
-	// begins and more say that the segment begins its message, and that the
-	// message goes on after it; batch, that it is several messages; with, that an
-	// offer carries its last segment.
-	begins, more, batch, with bool
-	way                       way // an offer's
-	root                      protocol.Rank
-	incarnation               uint64
+	// begins says that the segment begins its message; batch, that it is several
+	// messages; with, that an offer carries its last segment.
+	begins, batch, with bool
+	// left is how many bytes of the message are in segments that follow.
+	left        uint32
+	way         way // an offer's
+	root        protocol.Rank
+	incarnation uint64
 	// first is the segment's number (data, repair), the number after all that
 	// is offered (offer) or asked about (poll, ack), the first asked for
 	// (request), or the first that is still kept (gone). last ends what is asked for.
 	first, last uint64
 	segment     []byte
 	encoded     []byte // all of it, as it came
+	room        *room  // where the segment is already; nil: it is in lent memory
 }
 
 // Sizes of a frame's head.
 const (
 	headSize    = 1 + 1 + 4 + 8 + 8
 	requestSize = headSize + 8
+	leftSize    = 4
 )
+
+// headSizeOf is the size of what is in front of a segment.
+func headSizeOf(left uint32) int {
+	if left > 0 {
+		return headSize + leftSize
+	}
+	return headSize
+}
 
 const (
 	flagBegins = 1 << iota
@@ -76,7 +87,7 @@ func (f *frame) append(dst []byte) []byte {
 	if f.begins {
 		flags |= flagBegins
 	}
-	if f.more {
+	if f.left > 0 {
 		flags |= flagMore
 	}
 	switch f.way {
@@ -98,6 +109,9 @@ func (f *frame) append(dst []byte) []byte {
 	if f.kind == request {
 		return binary.BigEndian.AppendUint64(dst, f.last)
 	}
+	if f.left > 0 {
+		dst = binary.BigEndian.AppendUint32(dst, f.left)
+	}
 	return append(dst, f.segment...)
 }
 
@@ -109,7 +123,6 @@ func parse(b []byte) (frame, error) {
 	f := frame{
 		kind:        kind(b[0]),
 		begins:      b[1]&flagBegins != 0,
-		more:        b[1]&flagMore != 0,
 		with:        b[1]&flagWith != 0,
 		batch:       b[1]&flagBatch != 0,
 		way:         way(b[1] / flagLeftward & 3),
@@ -119,10 +132,18 @@ func parse(b []byte) (frame, error) {
 		segment:     b[headSize:],
 		encoded:     b,
 	}
+	if b[1]&flagMore != 0 {
+		if len(f.segment) < leftSize {
+			return frame{}, fmt.Errorf("%w: %d bytes are too few", ErrFrame, len(b))
+		}
+		f.left, f.segment = binary.BigEndian.Uint32(f.segment), f.segment[leftSize:]
+	}
 	switch {
+	case f.left == 0 != (b[1]&flagMore == 0), f.left > 0 && !f.carries():
+		return frame{}, fmt.Errorf("%w: kind %d with %d bytes left", ErrFrame, f.kind, f.left)
 	case f.kind < data || f.kind > ack:
 		return frame{}, fmt.Errorf("%w: kind %d", ErrFrame, f.kind)
-	case b[1] >= flagEnd, f.way > rightward, f.batch && (!f.begins || f.more || !f.carries()):
+	case b[1] >= flagEnd, f.way > rightward, f.batch && (!f.begins || f.left > 0 || !f.carries()):
 		return frame{}, fmt.Errorf("%w: flags %#x", ErrFrame, b[1])
 	case f.first == 0 && (f.kind == poll || f.kind == ack):
 		return frame{}, fmt.Errorf("%w: kind %d about nothing", ErrFrame, f.kind)

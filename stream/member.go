@@ -35,6 +35,7 @@ type Member struct {
 	last     send // what was handed out last
 	buffer   []byte
 	frames   slab
+	places   map[protocol.Rank]*room // where peers' long frames are being read to; see room.go
 	stats    Stats
 }
 
@@ -69,6 +70,7 @@ type send struct {
 	rightward bool // an offer that asks for an answer
 	probe     bool // an offer to one who is likely down: it need not go further
 	encoded   []byte
+	body      []byte // what is behind, if it is elsewhere
 }
 
 // New makes a member.
@@ -82,6 +84,7 @@ func New(c Config) (*Member, error) {
 		flows:    make(map[protocol.Rank]*flow),
 		backlogs: make(map[protocol.Rank]*backlog),
 		down:     make(map[protocol.Rank]bool),
+		places:   make(map[protocol.Rank]*room),
 		due:      protocol.Never,
 		delay:    delay{now: firstDelay},
 	}
@@ -161,30 +164,34 @@ func (m *Member) Receive(now protocol.Time, from protocol.Rank, b []byte) error 
 	if err != nil {
 		return fmt.Errorf("from rank %d: %w", from, err)
 	}
-	f := m.follow(&fr)
+	m.receive(now, from, &fr)
+	return nil
+}
+
+func (m *Member) receive(now protocol.Time, from protocol.Rank, fr *frame) {
+	f := m.follow(fr)
 	if f == nil {
-		return nil
+		return
 	}
 	switch fr.kind {
 	case data:
-		m.take(now, f, from, fr.first, &fr, byTree)
+		m.take(now, f, from, fr.first, fr, byTree)
 	case repair:
-		m.take(now, f, from, fr.first, &fr, byRequest)
+		m.take(now, f, from, fr.first, fr, byRequest)
 		m.askOn(now, f)
 	case offer:
-		m.hearOffer(now, f, from, &fr)
+		m.hearOffer(now, f, from, fr)
 	case request:
-		m.answer(now, f, from, &fr)
+		m.answer(now, f, from, fr)
 	case gone:
-		m.hearGone(now, f, &fr)
+		m.hearGone(now, f, fr)
 	case adopt:
 		f.adopt(from)
 	case poll:
-		m.hearPoll(f, from, &fr)
+		m.hearPoll(f, from, fr)
 	case ack:
-		m.hearAck(f, from, &fr)
+		m.hearAck(f, from, fr)
 	}
-	return nil
 }
 
 // route is the way a segment has come.
@@ -205,7 +212,7 @@ func (m *Member) take(now protocol.Time, f *flow, from protocol.Rank, number uin
 		m.again(f, from, number, tree)
 		return
 	}
-	seg := m.segmentOf(fr, number)
+	seg := m.segmentOf(f, fr, number)
 	m.notice(f, from, number, tree)
 	if pass {
 		m.pass(f, number, &seg)
@@ -326,30 +333,30 @@ func (m *Member) put(to protocol.Rank, f *flow, fr frame) {
 
 // putSegment queues a segment.
 func (m *Member) putSegment(to protocol.Rank, f *flow, k kind, seg *segment) {
-	m.outbox.push(send{to: to, flow: f, kind: k, encoded: seg.frame})
+	m.outbox.push(send{to: to, flow: f, kind: k, encoded: seg.frame, body: seg.body})
 }
 
-// Next returns the next frame to send, valid until the next call, or false when
-// there is none for now.
-func (m *Member) Next(now protocol.Time) (to protocol.Rank, b []byte, ok bool) {
+// Next returns the next frame to send, a head and a body behind it, valid until the
+// next call, or false when there is none for now.
+func (m *Member) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool) {
 	m.tick(now)
 	for {
 		if m.outbox.len() == 0 {
 			m.emit(now)
 		}
 		if m.outbox.len() == 0 {
-			return protocol.NoRank, nil, false
+			return protocol.NoRank, nil, nil, false
 		}
 		if m.last = m.outbox.pop(); !m.stalled(m.last) {
 			break
 		}
 	}
 	if m.last.kind != repair {
-		return m.last.to, m.last.encoded, true
+		return m.last.to, m.last.encoded, m.last.body, true
 	}
 	m.buffer = append(m.buffer[:0], m.last.encoded...)
 	m.buffer[0] = byte(repair)
-	return m.last.to, m.buffer, true
+	return m.last.to, m.buffer, m.last.body, true
 }
 
 // Deliver returns the next message for the program, or false when there is none.

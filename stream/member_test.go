@@ -197,12 +197,12 @@ func TestEmptyMessagesAreBounded(t *testing.T) {
 	n := newNetwork(t, 2, 1, faults{}, func(c *stream.Config) { c.InboxBytes = 6400 })
 	lazy := n.members[1].Member
 	for range 500 {
-		if err := n.members[0].Write(nil, false); err != nil {
+		if err := n.members[0].Write(nil, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for {
-		to, frame, ok := n.members[0].Next(n.now)
+		to, frame, _, ok := n.members[0].Next(n.now)
 		if !ok {
 			break
 		}
@@ -261,9 +261,14 @@ func FuzzReceive(f *testing.F) {
 			t.Fatal(err)
 		}
 		for now := range protocol.Time(3) {
-			_ = m.Receive(now, 1, frame)
+			if place := m.Place(1, frame[:min(len(frame), 64)], len(frame)); now > 0 && len(place) > 0 {
+				copy(place, frame[64:])
+				_ = m.ReceivePlaced(now, 1, frame[:64], place)
+			} else {
+				_ = m.Receive(now, 1, frame)
+			}
 			for range 1000 {
-				if _, _, ok := m.Next(now); !ok {
+				if _, _, _, ok := m.Next(now); !ok {
 					break
 				}
 			}

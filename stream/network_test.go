@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,6 +19,8 @@ import (
 type network struct {
 	t       testing.TB
 	rng     *rand.Rand
+	places  *rand.Rand // says which frames are placed
+	placed  int        // how many were
 	now     protocol.Time
 	arrived protocol.Time // when the last frame did
 	events  events
@@ -70,7 +73,7 @@ func (e *events) Pop() any {
 }
 
 func newNetwork(t testing.TB, size int, seed uint64, f faults, configure func(*stream.Config)) *network {
-	n := &network{t: t, rng: rand.New(rand.NewPCG(seed, 1)), faults: f, now: 1}
+	n := &network{t: t, rng: rand.New(rand.NewPCG(seed, 1)), places: rand.New(rand.NewPCG(seed, 2)), faults: f, now: 1}
 	if f.latency == 0 {
 		n.faults.latency, n.faults.jitter = 100*time.Microsecond, 100*time.Microsecond
 	}
@@ -94,7 +97,7 @@ func (n *network) broadcast(root protocol.Rank, data []byte) {
 	for first := true; first || len(data) > 0; first = false {
 		piece := data[:min(len(data), h.SegmentSize())]
 		data = data[len(piece):]
-		for h.Write(piece, len(data) > 0) != nil {
+		for h.Write(piece, len(data)) != nil {
 			n.pump(h)
 			n.step()
 		}
@@ -108,11 +111,11 @@ func (n *network) pump(h *host) {
 		return
 	}
 	for {
-		to, frame, ok := h.Next(n.now)
+		to, head, body, ok := h.Next(n.now)
 		if !ok {
 			break
 		}
-		n.carry(h, to, frame)
+		n.carry(h, to, slices.Concat(head, body))
 	}
 	for {
 		m, ok := h.Deliver(n.now)
@@ -154,7 +157,7 @@ func (n *network) carry(h *host, to protocol.Rank, frame []byte) {
 		if n.rng.Float64() < n.faults.reorder {
 			took *= 10
 		}
-		n.add(event{at: n.now + protocol.Time(took), to: to, from: h.rank, frame: bytes.Clone(frame)})
+		n.add(event{at: n.now + protocol.Time(took), to: to, from: h.rank, frame: frame})
 	}
 }
 
@@ -178,13 +181,49 @@ func (n *network) step() bool {
 	default:
 		if e.frame != nil {
 			n.arrived = n.now
-			if err := h.Receive(n.now, e.from, e.frame); err != nil {
+			if err := n.receive(h, &e, true); err != nil {
 				n.t.Fatal(err)
 			}
 		}
 		n.pump(h)
 	}
 	return true
+}
+
+// receive hands a frame over: whole, or placed, as a transport may do. While it is
+// read to its place, its connection may end, and frames of others may come.
+func (n *network) receive(h *host, e *event, alone bool) error {
+	cut := 26 + n.places.IntN(38) // behind the longest head
+	if cut >= len(e.frame) || n.places.IntN(3) == 0 {
+		return h.Receive(n.now, e.from, e.frame)
+	}
+	place := h.Place(e.from, e.frame[:cut], len(e.frame))
+	if n.places.IntN(4) == 0 {
+		copy(place, bytes.Repeat([]byte{0xee}, n.places.IntN(len(place)+1)))
+		place = h.Place(e.from, e.frame[:cut], len(e.frame))
+	}
+	if alone && n.places.IntN(2) == 0 {
+		if err := n.receiveOther(h, e.from); err != nil {
+			return err
+		}
+	}
+	if place == nil {
+		return h.Receive(n.now, e.from, e.frame)
+	}
+	n.placed++
+	copy(place, e.frame[cut:])
+	return h.ReceivePlaced(n.now, e.from, bytes.Clone(e.frame[:cut]), place)
+}
+
+// receiveOther lets a member have a frame that is on its way from somebody else.
+func (n *network) receiveOther(h *host, not protocol.Rank) error {
+	for i, e := range n.events {
+		if e.to == h.rank && e.from != not && e.frame != nil {
+			heap.Remove(&n.events, i)
+			return n.receive(h, &e, false)
+		}
+	}
+	return nil
 }
 
 // run goes on until nothing happens any more, but that neighbors who are down are

@@ -1,6 +1,7 @@
 package stream_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/pleach-go/pleach/protocol"
@@ -11,11 +12,11 @@ import (
 func frames(m *stream.Member, now protocol.Time) map[protocol.Rank][][]byte {
 	sent := map[protocol.Rank][][]byte{}
 	for {
-		to, frame, ok := m.Next(now)
+		to, head, body, ok := m.Next(now)
 		if !ok {
 			return sent
 		}
-		sent[to] = append(sent[to], append([]byte(nil), frame...))
+		sent[to] = append(sent[to], slices.Concat(head, body))
 	}
 }
 
@@ -33,7 +34,7 @@ func TestNewsDoesNotEndACorrection(t *testing.T) {
 		return m
 	}
 	root, left, right := at(0), at(1), at(3) // rank 2, between the two, is dead
-	if err := root.Write([]byte("x"), false); err != nil {
+	if err := root.Write([]byte("x"), 0); err != nil {
 		t.Fatal(err)
 	}
 	data := frames(root, 1)[1]
@@ -68,13 +69,13 @@ func TestOffersPastTheDeadEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := m.Write([]byte("x"), false); err != nil {
+		if err := m.Write([]byte("x"), 0); err != nil {
 			t.Fatal(err)
 		}
 		sent := 0
 		for now := protocol.Time(1); now < 1e10; now += 1e8 {
 			for {
-				to, _, ok := m.Next(now)
+				to, _, _, ok := m.Next(now)
 				if !ok {
 					break
 				}

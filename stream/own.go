@@ -32,24 +32,25 @@ func (m *Member) MaxMessage() int { return m.config.MaxMessage }
 // SegmentSize is the longest segment Write takes.
 func (m *Member) SegmentSize() int { return m.config.SegmentSize }
 
-// Write takes one segment of a message to broadcast; more says that the message
-// goes on. [ErrBusy] says to try again when Next has sent something. The bytes are
+// Write takes one segment of a message to broadcast; left is how many bytes follow
+// in others. [ErrBusy] says to try again when Next has sent something. The bytes are
 // the caller's again when it returns.
-func (m *Member) Write(payload []byte, more bool) error {
+func (m *Member) Write(payload []byte, left int) error {
 	switch {
 	case len(payload) > m.config.SegmentSize:
 		return fmt.Errorf("stream: a segment of %d bytes: %d at most", len(payload), m.config.SegmentSize)
-	case m.own.open+len(payload) > m.config.MaxMessage:
+	case m.own.open+len(payload)+left > m.config.MaxMessage:
 		return fmt.Errorf("stream: a message of more than %d bytes", m.config.MaxMessage)
 	case m.own.bytes > 0 && m.own.bytes+len(payload) > m.config.OutboxBytes:
 		return ErrBusy
 	}
-	seg := segment{begins: !m.own.within, more: more, frame: m.frames.join(make([]byte, headSize), payload)}
-	m.own.within = more
+	seg := segment{begins: !m.own.within, left: uint32(left)}
+	seg.frame = m.frames.join(make([]byte, headSizeOf(seg.left)), payload)
+	m.own.within = left > 0
 	m.own.waiting.push(seg)
 	m.own.bytes += seg.size()
 	m.own.open += len(payload)
-	if !more {
+	if left == 0 {
 		m.own.open = 0
 		m.stats.Broadcast++
 	}
@@ -92,14 +93,14 @@ func (m *Member) emit(now protocol.Time) {
 	seg, f := m.own.gathered(&m.frames), m.own.flow
 	b.waiting, b.emitted = m.own.waiting.len(), now
 	head := frame{
-		kind: data, begins: seg.begins, more: seg.more, batch: seg.batch,
+		kind: data, begins: seg.begins, left: seg.left, batch: seg.batch,
 		root: f.root, incarnation: f.incarnation, first: f.next,
 	}
 	head.append(seg.frame[:0]) // the head that Write has left room for
 	m.pass(f, f.next, &seg)
 	m.keep(f, &seg)
 	f.wanted, f.delivered = f.next, f.next
-	m.own.sending = seg.more
+	m.own.sending = seg.left > 0
 	m.correct(now, f)
 	m.remind(now, f)
 }

@@ -31,6 +31,7 @@ func (m *Member) Unsent(now protocol.Time, full bool) {
 // it was offered goes to the next one out.
 func (m *Member) Down(now protocol.Time, peer protocol.Rank) {
 	delete(m.backlogs, peer)
+	m.vacate(peer)
 	left, right := m.lineup.distances(peer)
 	if right == 0 {
 		return

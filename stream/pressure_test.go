@@ -27,7 +27,7 @@ func fed(t *testing.T, rank protocol.Rank, messages, size int, configure func(*s
 	root := at(0)
 	var data [][]byte
 	for i := range messages {
-		if err := root.Write(message(0, i, size), false); err != nil {
+		if err := root.Write(message(0, i, size), 0); err != nil {
 			t.Fatal(err)
 		}
 		data = append(data, frames(root, 1)[1]...)

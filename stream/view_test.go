@@ -128,7 +128,7 @@ func (n *network) sameDelivered(live []protocol.Rank, view uint64) {
 func TestViewCutsAMessage(t *testing.T) {
 	n := newNetwork(t, 4, 1, faults{}, func(c *stream.Config) { c.SegmentSize = 10 })
 	root := n.members[0]
-	if err := root.Write([]byte("half of it"), true); err != nil {
+	if err := root.Write([]byte("half of it"), 10); err != nil {
 		t.Fatal(err)
 	}
 	n.pump(root)

@@ -17,6 +17,7 @@ import (
 const (
 	lengthSize  = 4
 	headSize    = 22
+	leftSize    = 4 // Behind the head, where a message goes on.
 	segmentSize = 64 << 10
 	// joined is how much is read, and passed on in one write, at least.
 	joined = 64 << 10
@@ -80,7 +81,7 @@ func (p *plain) read() {
 	if err != nil || !p.adopt(parent) {
 		return
 	}
-	buffer := make([]byte, lengthSize+headSize+segmentSize+joined)
+	buffer := make([]byte, lengthSize+headSize+leftSize+segmentSize+joined)
 	for end := 0; ; {
 		n, err := parent.Read(buffer[end:])
 		if err != nil {
@@ -126,7 +127,7 @@ func (p *plain) take(frames []byte) {
 		p.bytes.Add(uint64(size))
 		switch {
 		case more:
-			p.pending = append(p.pending, segment...)
+			p.pending = append(p.pending, segment[leftSize:]...)
 		case len(p.pending) > 0:
 			p.receiver.take(append(p.pending, segment...))
 			p.pending = p.pending[:0]
@@ -154,12 +155,14 @@ func appendMessage(dst, payload []byte) []byte {
 	for first := true; first || len(payload) > 0; first = false {
 		segment := payload[:min(len(payload), segmentSize)]
 		payload = payload[len(segment):]
-		dst = binary.BigEndian.AppendUint32(dst, uint32(headSize+len(segment)))
-		head := [headSize]byte{}
+		var head [headSize + leftSize]byte
+		used := headSize
 		if len(payload) > 0 {
 			head[0] = 1 // it goes on
+			used += leftSize
 		}
-		dst = append(append(dst, head[:]...), segment...)
+		dst = binary.BigEndian.AppendUint32(dst, uint32(used+len(segment)))
+		dst = append(append(dst, head[:used]...), segment...)
 	}
 	return dst
 }
