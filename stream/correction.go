@@ -114,6 +114,7 @@ func (m *Member) hearOffer(now protocol.Time, f *flow, from protocol.Rank, fr *f
 		m.stats.Early++
 		m.take(now, f, from, fr.first-1, fr, byOffer)
 	}
+	m.hearLaggard(f, from, fr.first)
 	if fr.first > f.next {
 		f.wanted = max(f.wanted, fr.first)
 		m.ask(now, f, from)

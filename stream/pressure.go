@@ -17,8 +17,8 @@ import (
 //
 // Each for a while only, so that somebody who has stopped holds up nobody.
 
-// hold is how long a laggard is waited for after it has asked. It asks again
-// before that, as long as it lags.
+// hold is how long a laggard is waited for after it has asked. It asks again before
+// that, as long as it lags, and says so when it does not any more.
 const hold = 5 * maxDelay
 
 // laggard is how long a member that lags is waited for in one root's stream: until
@@ -56,6 +56,14 @@ func (m *Member) leaveLaggards(now protocol.Time) {
 	for _, l := range m.laggards {
 		m.due = min(m.due, l.asked+hold)
 	}
+}
+
+// hearLaggard no longer waits for one that has come so far that it does not lag.
+func (m *Member) hearLaggard(f *flow, peer protocol.Rank, next uint64) {
+	if len(m.laggards) == 0 || f.store.aging(next, m.config.KeepBytes) {
+		return
+	}
+	m.laggards = slices.DeleteFunc(m.laggards, func(l laggard) bool { return l.peer == peer && l.root == f.root })
 }
 
 // lagging returns until when laggards are waited for, and whether a peer is one.

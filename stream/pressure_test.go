@@ -128,6 +128,42 @@ func TestLaggardIsWaitedFor(t *testing.T) {
 	if until := m.Congested(0); until != 5500*millisecond {
 		t.Errorf("for one who asks for nothing there is, congested until %d", until)
 	}
+	receive(t, m, 5002*millisecond, 3, offerOf(data, 2))
+	if until := m.Congested(0); until != 5500*millisecond {
+		t.Errorf("a laggard that says that it lags is waited for until %d", until)
+	}
+	receive(t, m, 5003*millisecond, 3, offerOf(data, 9))
+	if until := m.Congested(0); until != 0 {
+		t.Errorf("a laggard that says that it has come on is waited for until %d", until)
+	}
+}
+
+// Who has asked, and then gets everything along the tree, tells whom it asked: that
+// one may be waiting for it.
+func TestWhoHasAskedTellsHowFarItHasCome(t *testing.T) {
+	const request, offer = 4, 3
+	m, data := fed(t, 1, 8, 2000, nil)
+	receive(t, m, 1, 3, offerOf(data, 8)) // who is no neighbor
+	now := protocol.Time(1)
+	told := func(kind byte) (heard []byte) {
+		for end := now + 300*millisecond; now < end && heard == nil; now += millisecond {
+			for _, frame := range frames(m, now)[3] {
+				if correction := frame[1]&(8|16) != 0; frame[0] == kind && !correction {
+					heard = frame
+				}
+			}
+		}
+		return heard
+	}
+	if told(request) == nil {
+		t.Fatal("did not ask")
+	}
+	for _, frame := range data {
+		receive(t, m, now, 0, frame)
+	}
+	if heard := told(offer); heard == nil || heard[21] != 8 {
+		t.Errorf("who was asked has heard %v", heard)
+	}
 }
 
 // What was asked for too early, the tree brings too. Then it is passed on: the

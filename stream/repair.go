@@ -13,6 +13,8 @@ type asking struct {
 	tries   int
 	seen    uint64 // the first segment missing when last looked at
 	upTo    uint64 // what was asked for last, everything before
+	asked   protocol.Rank
+	owes    bool   // who was asked may be waiting for us, and is to be told how far we are
 	gone    uint64 // the first segment anybody still keeps, as far as told
 	told    int    // how many have told so
 }
@@ -51,6 +53,7 @@ func (m *Member) request(now protocol.Time, f *flow) {
 	a := &f.asking
 	a.due = protocol.Never
 	if f.next >= f.wanted {
+		m.report(f)
 		*a = asking{due: protocol.Never, sources: a.sources[:0]}
 		return
 	}
@@ -60,6 +63,7 @@ func (m *Member) request(now protocol.Time, f *flow) {
 	if a.tries == 0 && f.next > a.seen {
 		// The tree is only behind what others offer: a hole would have stopped
 		// it. Whoever asked now would get everything twice.
+		m.report(f)
 		a.seen, a.due = f.next, now+m.delay.now
 		m.schedule(f, a.due)
 		return
@@ -82,8 +86,8 @@ func (m *Member) request(now protocol.Time, f *flow) {
 		end = min(end, f.firstAhead())
 	}
 	m.stats.Requests++
-	m.put(m.source(a), f, frame{kind: request, first: f.next, last: end})
-	a.upTo = end
+	a.asked, a.owes, a.upTo = m.source(a), true, end
+	m.put(a.asked, f, frame{kind: request, first: f.next, last: end})
 	a.tries++
 	longest := 4 * maxDelay
 	if m.frozen {
@@ -91,6 +95,15 @@ func (m *Member) request(now protocol.Time, f *flow) {
 	}
 	a.due = now + min(4*m.delay.now<<min(a.tries, 6), longest)
 	m.schedule(f, a.due)
+}
+
+// report tells who was asked last how far this member has come since: it may be
+// waiting (see pressure.go), and hear of it by no other way.
+func (m *Member) report(f *flow) {
+	if a := &f.asking; a.owes {
+		a.owes = f.next < f.wanted
+		m.offer(a.asked, f, news)
+	}
 }
 
 // feeds reports whether the tree may only be slow: it has brought something
