@@ -17,6 +17,9 @@ const (
 	// burstAfter how many do before it is taken for one.
 	burstGap   = 25 * microsecond
 	burstAfter = 16
+	// burstEnd is how long nothing comes when a burst is over. It is longer: who
+	// broadcasts one after the other may have to wait for its processor.
+	burstEnd = 1000 * microsecond
 	// gatherFor is how long a burst's messages wait for more, and gatherBytes how
 	// much waits at most, counted like OutboxBytes.
 	gatherFor   = 250 * microsecond
@@ -44,7 +47,7 @@ func (m *Member) gathers(now protocol.Time) bool {
 	o := &m.own
 	b := &o.burst
 	if n := o.waiting.len(); n != b.waiting {
-		if now-b.wrote > burstGap {
+		if gap := now - b.wrote; gap > burstEnd || gap > burstGap && b.streak <= burstAfter {
 			b.streak = 0
 		}
 		b.streak++

@@ -84,6 +84,13 @@ func TestNothingIsHeldUpForLong(t *testing.T) {
 	if sent := frames(m, now); len(sent[1]) != 1 {
 		t.Errorf("%d frames in a hurry", len(sent[1]))
 	}
+	now += 900_000 // a pause, as of a process that waits for its processor
+	if write() != 1 {
+		t.Error("the first message after a pause is held up")
+	}
+	if write() != 0 {
+		t.Error("a pause has ended the burst")
+	}
 	now += 1e6
 	for i := range 16 {
 		if write() != 1 {
