@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"io"
 	"net"
 	"os"
 	"syscall"
@@ -11,6 +12,11 @@ import (
 
 // direct writes to a socket without ever waiting for it. Package net has no such
 // call: its Write waits until everything is taken.
+//
+// And it reads and writes without telling the scheduler, as long as that is short:
+// a system call that is announced wakes, in a process that was idle, a thread that
+// looks for calls that take long. That thread then competes for a processor with who
+// waits for the message.
 type direct struct {
 	raw syscall.RawConn
 	// try is the method writev, and the rest is what it works on. Kept here so
@@ -21,7 +27,20 @@ type direct struct {
 	used  int // Of parts.
 	n     int
 	errno syscall.Errno
+	in    incoming
 }
+
+// incoming is what a read works on.
+type incoming struct {
+	try   func(fd uintptr) bool
+	b     []byte
+	n     int
+	errno syscall.Errno
+}
+
+// short is how many bytes are moved without telling the scheduler, at most: what
+// takes some ten microseconds.
+const short = 64 << 10
 
 // newDirect returns nil if c is not a socket.
 func newDirect(c net.Conn) *direct {
@@ -34,7 +53,7 @@ func newDirect(c net.Conn) *direct {
 		return nil
 	}
 	d := &direct{raw: raw}
-	d.try = d.writev
+	d.try, d.in.try = d.writev, d.in.read
 	return d
 }
 
@@ -89,11 +108,56 @@ func (d *direct) part(b []byte) {
 // writev tries once. It always returns true, which says not to wait and try
 // again.
 func (d *direct) writev(fd uintptr) bool {
+	size := uint64(0)
+	for i := range d.used {
+		size += uint64(d.parts[i].Len)
+	}
 	for {
-		n, _, errno := syscall.Syscall(syscall.SYS_WRITEV, fd, uintptr(unsafe.Pointer(&d.parts)), uintptr(d.used))
-		if errno != syscall.EINTR {
-			d.n, d.errno = int(n), errno
+		d.n, d.errno = call(syscall.SYS_WRITEV, fd, unsafe.Pointer(&d.parts), d.used, size)
+		if d.errno != syscall.EINTR {
 			return true
 		}
 	}
+}
+
+// Read reads, and waits until there is something.
+func (d *direct) Read(b []byte) (int, error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
+	in := &d.in
+	in.b = b
+	err := d.raw.Read(in.try)
+	in.b = nil
+	switch {
+	case err != nil:
+		return 0, err
+	case in.errno != 0:
+		return 0, os.NewSyscallError("read", in.errno)
+	case in.n == 0:
+		return 0, io.EOF
+	}
+	return in.n, nil
+}
+
+// read tries once. It returns false if there is nothing yet.
+func (in *incoming) read(fd uintptr) bool {
+	for {
+		in.n, in.errno = call(syscall.SYS_READ, fd, unsafe.Pointer(&in.b[0]), len(in.b), uint64(len(in.b)))
+		if in.errno != syscall.EINTR {
+			return in.errno != syscall.EAGAIN
+		}
+	}
+}
+
+// call calls the system to move so many bytes, and tells the scheduler if they are
+// many.
+func call(trap, fd uintptr, p unsafe.Pointer, length int, bytes uint64) (n int, errno syscall.Errno) {
+	var r uintptr
+	if bytes <= short {
+		r, _, errno = syscall.RawSyscall(trap, fd, uintptr(p), uintptr(length))
+	} else {
+		r, _, errno = syscall.Syscall(trap, fd, uintptr(p), uintptr(length))
+	}
+	return int(r), errno
 }

@@ -9,4 +9,6 @@ type direct struct{}
 
 func newDirect(net.Conn) *direct { return nil }
 
+func (*direct) Read([]byte) (int, error) { return 0, net.ErrClosed }
+
 func (*direct) write([]byte, *frame) (int, error) { return 0, nil }

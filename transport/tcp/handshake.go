@@ -23,6 +23,7 @@ type stranger struct {
 	net.Conn // The socket.
 	left     int
 	known    bool
+	direct   *direct     // Once it is known, if there is one.
 	stop     func() bool // Stops watching the context.
 
 	stream net.Conn // The socket, or TLS over it.
@@ -39,7 +40,10 @@ func meet(ctx context.Context, cfg *Config, raw net.Conn) *stranger {
 
 // Read is the socket's, with the limit.
 func (s *stranger) Read(b []byte) (int, error) {
-	if s.known {
+	switch {
+	case s.direct != nil:
+		return s.direct.Read(b)
+	case s.known:
 		return s.Conn.Read(b)
 	}
 	if s.left == 0 {
@@ -54,14 +58,14 @@ func (s *stranger) Read(b []byte) (int, error) {
 // the address that was dialed, as client.
 func (s *stranger) secure(ctx context.Context, cfg *tls.Config, dialed string) error {
 	s.stream = s.Conn
-	if cfg != nil {
-		var err error
-		if s.stream, err = s.handshakeTLS(ctx, cfg, dialed); err != nil {
-			return err
-		}
+	s.in = wire.NewReader(s, wire.MaxHelloFrame)
+	if cfg == nil {
+		return nil
 	}
+	var err error
+	s.stream, err = s.handshakeTLS(ctx, cfg, dialed)
 	s.in = wire.NewReader(s.stream, wire.MaxHelloFrame)
-	return nil
+	return err
 }
 
 func (s *stranger) handshakeTLS(ctx context.Context, cfg *tls.Config, dialed string) (net.Conn, error) {
@@ -100,8 +104,9 @@ func (s *stranger) become(p *peer) *conn {
 	_ = s.SetDeadline(time.Time{})
 	s.in.SetLimit(p.t.cfg.MaxFrame)
 	c := &conn{peer: p, raw: s.Conn, stream: s.stream, in: s.in}
+	s.direct = newDirect(s.Conn)
 	if p.t.cfg.TLS == nil {
-		c.direct = newDirect(s.Conn)
+		c.direct = s.direct
 	}
 	return c
 }
