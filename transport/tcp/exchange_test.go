@@ -226,7 +226,10 @@ func TestSendDoesNotAllocate(t *testing.T) {
 	m := startGroup(t, 2, Config{})
 	connect(t, m[0], m[1])
 	p := m[0].peer(1)
-	if p.conn.direct == nil {
+	p.mu.Lock()
+	direct := p.conn.direct
+	p.mu.Unlock()
+	if direct == nil {
 		t.Skip("no direct writes here")
 	}
 	release := m[1].block(0) // Its recorder would allocate.
