@@ -23,6 +23,7 @@ type conn struct {
 	// Set when it becomes the peer's connection.
 	out     *queue
 	turn    turn
+	told    chan struct{} // Closed when the handler has been told that it is up.
 	address string // The peer's then, or where the connection came from.
 
 	// The rest is guarded by the peer's mutex.
@@ -38,6 +39,7 @@ func (c *conn) serve(incarnation uint64) {
 	defer c.turn.done()
 	p.t.cfg.Logger.Debug("peer up", "peer", p.rank, "incarnation", incarnation)
 	p.handle(func(h transport.Handler) { h.Up(p.rank, incarnation) })
+	close(c.told)
 
 	err := c.read()
 	p.mu.Lock()
@@ -121,7 +123,10 @@ func (c *conn) writeAll(b []byte) error {
 		p.mu.Lock()
 		if c.out.wrote(n, p.t.cfg.QueueBytes) {
 			// Not by this goroutine: it must not wait for a handler.
-			p.t.wg.Go(p.tellRoom)
+			p.t.wg.Go(func() {
+				<-c.told
+				p.tellRoom()
+			})
 		}
 		p.mu.Unlock()
 	}

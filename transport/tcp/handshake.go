@@ -103,7 +103,7 @@ func (s *stranger) become(p *peer) *conn {
 	s.known = true
 	_ = s.SetDeadline(time.Time{})
 	s.in.SetLimit(p.t.cfg.MaxFrame)
-	c := &conn{peer: p, raw: s.Conn, stream: s.stream, in: s.in}
+	c := &conn{peer: p, raw: s.Conn, stream: s.stream, in: s.in, told: make(chan struct{})}
 	s.direct = newDirect(s.Conn)
 	if p.t.cfg.TLS == nil {
 		c.direct = s.direct
