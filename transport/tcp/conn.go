@@ -24,7 +24,7 @@ type conn struct {
 	out     *queue
 	turn    turn
 	told    chan struct{} // Closed when the handler has been told that it is up.
-	address string // The peer's then, or where the connection came from.
+	address string        // The peer's then, or where the connection came from.
 
 	// The rest is guarded by the peer's mutex.
 
