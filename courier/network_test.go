@@ -434,3 +434,29 @@ func ExampleCourier() {
 	fmt.Printf("%s\n", m.Data)
 	// Output: hello, neighbor
 }
+
+// A body that is not where it was placed, because the message has moved since, is
+// taken all the same.
+func TestBodyElsewhere(t *testing.T) {
+	n := newNetwork(t, 1, 2, Config{SegmentSize: 500})
+	head, body := content(0, 1, 0, 2000)
+	if err := n.couriers[0].Send(1, head, body); err != nil {
+		t.Fatal(err)
+	}
+	to := n.couriers[1]
+	for {
+		_, start, rest, ok := n.couriers[0].Next(1)
+		if !ok {
+			break
+		}
+		frame := slices.Concat(start, rest)
+		cut := min(45, len(frame)) // in the piece
+		_ = to.Place(0, frame[:cut], len(frame))
+		if err := to.Receive(1, 0, frame[:cut], bytes.Clone(frame[cut:])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m, ok := to.Deliver(); !ok || !bytes.Equal(m.Data, slices.Concat(head, body)) {
+		t.Error("it is not what was sent")
+	}
+}

@@ -55,8 +55,8 @@ func (c *Courier) frameFor(now protocol.Time, ch *channel) (frame, piece, bool) 
 	return frame{}, piece{}, false
 }
 
-// write makes the frame's bytes, but for a piece's body. It tells the peer how far we have come, as every
-// frame does.
+// write makes the frame's bytes, but for a piece's body. It tells the peer how far
+// we have come, as every frame does.
 func (c *Courier) write(ch *channel, f frame, p piece) []byte {
 	f.from, f.to, f.next = c.config.Session, ch.session, ch.in.next
 	ch.tell.ack, ch.tell.ackAt, ch.in.unacked = false, protocol.Never, 0

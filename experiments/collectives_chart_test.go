@@ -1,9 +1,6 @@
 package experiments
 
 import (
-	"bytes"
-	"encoding/csv"
-	"os"
 	"strconv"
 	"testing"
 
@@ -59,14 +56,7 @@ type collectiveCurve struct {
 // collectiveCurves draws columns by the number of processes.
 func collectiveCurves(t *testing.T, curves []collectiveCurve) (all []chart.Series) {
 	t.Helper()
-	content, err := os.ReadFile(collectivesGolden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows, err := csv.NewReader(bytes.NewReader(content)).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := goldenRows(t, collectivesGolden)
 	at := make(map[string]int)
 	for i, column := range rows[0] {
 		at[column] = i

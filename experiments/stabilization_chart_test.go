@@ -64,19 +64,28 @@ func checkDrawn(t *testing.T, c *chart.Chart, from string) {
 // stabilizationTable is the golden file, by columns' names.
 type stabilizationTable []map[string]float64
 
+// goldenRows are the lines of a golden file, the columns' names first.
+func goldenRows(t *testing.T, name string) [][]string {
+	t.Helper()
+	file, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	rows, err := csv.NewReader(file).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
 func stabilizationRows(t *testing.T) (table stabilizationTable) {
 	t.Helper()
-	content, err := os.ReadFile(stabilizationGolden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines, err := csv.NewReader(bytes.NewReader(content)).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	lines := goldenRows(t, stabilizationGolden)
 	for _, line := range lines[1:] {
 		row := make(map[string]float64)
 		for i, name := range lines[0] {
+			var err error
 			if row[name], err = strconv.ParseFloat(line[i], 64); err != nil {
 				t.Fatal(err)
 			}

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/topology"
@@ -29,7 +30,8 @@ type Config struct {
 	// InlineSize is the longest segment that a correction message carries
 	// instead of only offering it: 1 KiB.
 	InlineSize int
-	// MaxMessage is the longest message: 1 GiB.
+	// MaxMessage is the longest message: 1 GiB. It is below 4 GiB, because a
+	// segment says in 32 bits how much of its message follows.
 	MaxMessage int
 	// KeepBytes is how much of each root's stream is kept to mend others'
 	// holes: 16 MiB. Who falls further behind loses messages, and is told.
@@ -94,6 +96,9 @@ func (c *Config) check() error {
 		if *limit.value == 0 {
 			*limit.value = limit.standard
 		}
+	}
+	if int64(c.MaxMessage) > math.MaxUint32 {
+		return fmt.Errorf("stream: MaxMessage is %d: choose at most %d", c.MaxMessage, uint32(math.MaxUint32))
 	}
 	return nil
 }

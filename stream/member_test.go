@@ -2,6 +2,7 @@ package stream_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -325,4 +326,25 @@ func (n *network) everybodyHas(messages int) bool {
 		}
 	}
 	return true
+}
+
+// What cannot be said on the wire is refused before any of it is sent.
+func TestLimitsOfMessages(t *testing.T) {
+	if tooLong := int64(math.MaxUint32) + 1; tooLong <= math.MaxInt {
+		if _, err := stream.New(stream.Config{Size: 2, Incarnation: 1, MaxMessage: int(tooLong)}); err == nil {
+			t.Errorf("messages of %d bytes are allowed", tooLong)
+		}
+	}
+	m, err := stream.New(stream.Config{Size: 2, Incarnation: 1, MaxMessage: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, left := range []int{-1, 100, math.MaxInt32} {
+		if m.Write([]byte("x"), left) == nil {
+			t.Errorf("a segment is taken of which %d bytes follow", left)
+		}
+	}
+	if err := m.Write([]byte("x"), 99); err != nil {
+		t.Error(err)
+	}
 }

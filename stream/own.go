@@ -39,8 +39,8 @@ func (m *Member) Write(payload []byte, left int) error {
 	switch {
 	case len(payload) > m.config.SegmentSize:
 		return fmt.Errorf("stream: a segment of %d bytes: %d at most", len(payload), m.config.SegmentSize)
-	case m.own.open+len(payload)+left > m.config.MaxMessage:
-		return fmt.Errorf("stream: a message of more than %d bytes", m.config.MaxMessage)
+	case left < 0 || m.own.open+len(payload)+left > m.config.MaxMessage:
+		return fmt.Errorf("stream: %d bytes, and %d that follow: a message has %d at most", m.own.open+len(payload), left, m.config.MaxMessage)
 	case m.own.bytes > 0 && m.own.bytes+len(payload) > m.config.OutboxBytes:
 		return ErrBusy
 	}

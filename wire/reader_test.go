@@ -38,6 +38,22 @@ func drain(r *Reader) (frames [][]byte, err error) {
 	}
 }
 
+// drainPlaced does so too, where some frames that are long enough are placed.
+func drainPlaced(r *Reader, rng *rand.Rand) (frames [][]byte, err error) {
+	for {
+		head, body, err := r.NextPlaced(func(head []byte, size int) []byte {
+			if rng.IntN(4) == 0 {
+				return nil
+			}
+			return make([]byte, size-len(head))
+		})
+		if err != nil {
+			return frames, err
+		}
+		frames = append(frames, slices.Concat(head, body))
+	}
+}
+
 func TestReaderReturnsFramesAsSent(t *testing.T) {
 	var stream []byte
 	var want [][]byte
@@ -209,12 +225,13 @@ func FuzzReader(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 1, 7, 0, 0, 0, 0}, uint64(1), uint16(100))
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 1}, uint64(2), uint16(9))
 	f.Add(AppendFrame(AppendFrame(nil, make([]byte, 5000)), make([]byte, 100)), uint64(3), uint16(5000))
+	f.Add(AppendFrame(AppendFrame(nil, make([]byte, LongFrame+1)), make([]byte, LongFrame)), uint64(4), uint16(LongFrame+1))
 	f.Fuzz(func(t *testing.T, stream []byte, seed uint64, limit uint16) {
 		whole, wholeErr := drain(NewReader(bytes.NewReader(stream), int(limit)))
 
 		rng := rand.New(rand.NewPCG(seed, 0))
 		r := NewReader(&chunks{stream, rng, 1 + rng.IntN(9000)}, int(limit))
-		cut, cutErr := drain(r)
+		cut, cutErr := drainPlaced(r, rng)
 		if len(whole) != len(cut) || wholeErr.Error() != cutErr.Error() {
 			t.Fatalf("at once %d frames, %v; in pieces %d, %v", len(whole), wholeErr, len(cut), cutErr)
 		}
