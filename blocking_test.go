@@ -31,7 +31,7 @@ func doesNotRead(t *testing.T, addresses []string) {
 	t.Helper()
 	accept(t, addresses[1], func(c net.Conn) {
 		if _, err := wire.NewReader(c, wire.MaxHelloFrame).Next(); err != nil {
-			return // given up already
+			return // yielded up already
 		}
 		hello := wire.Hello{Group: "cluster", Size: 2, From: 1, Incarnation: 1, Attempt: 1, Verdict: wire.Welcome}
 		_, _ = c.Write(wire.AppendFrame(nil, wire.AppendHello(nil, &hello)))
@@ -115,10 +115,20 @@ func beside(t *testing.T, bad func(t *testing.T, addresses []string)) *pleach.Gr
 	t.Helper()
 	addresses := freeAddresses(t, 2)
 	bad(t, addresses)
-	return join(t, pleach.Config{Fixed: true, Group: "cluster", Addresses: addresses})
+	return start(t, pleach.Config{Static: true, Group: "cluster", Addresses: addresses})
+}
+
+func TestAbortIsQuickWhateverPeersDo(t *testing.T) {
+	endIsQuick(t, (*pleach.Group).Abort, time.Second)
 }
 
 func TestCloseIsQuickWhateverPeersDo(t *testing.T) {
+	endIsQuick(t, (*pleach.Group).Close, 2*time.Second)
+}
+
+// endIsQuick ends groups while they broadcast to a member that behaves badly.
+func endIsQuick(t *testing.T, end func(*pleach.Group) error, bound time.Duration) {
+	t.Helper()
 	for name, bad := range badPeers {
 		t.Run(name, func(t *testing.T) {
 			g := beside(t, bad)
@@ -140,12 +150,12 @@ func TestCloseIsQuickWhateverPeersDo(t *testing.T) {
 			time.Sleep(700 * time.Millisecond) // until queues are full, or nearly
 
 			began := time.Now()
-			if err := g.Close(); err != nil {
+			if err := end(g); err != nil {
 				t.Error(err)
 			}
 			calls.Wait()
-			if took := time.Since(began); took > time.Second {
-				t.Errorf("close took %v", took)
+			if took := time.Since(began); took > bound {
+				t.Errorf("it took %v", took)
 			}
 		})
 	}
@@ -197,7 +207,7 @@ func TestJoinObeysItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	addresses := freeAddresses(t, 2)
-	if _, err := pleach.Join(ctx, pleach.Config{Addresses: addresses}); !errors.Is(err, context.Canceled) {
+	if _, err := pleach.Start(ctx, pleach.Config{Addresses: addresses}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 	listen(t, addresses[0]) // nobody listens there

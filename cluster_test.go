@@ -208,7 +208,7 @@ func (c *cluster) missing(rank int) (what string, failed bool) {
 	return "", false
 }
 
-// settle waits until all survivors have broadcast what they have to, and until all
+// flushStep waits until all survivors have broadcast what they have to, and until all
 // have got it, and returns how long the latter took after the former.
 func (c *cluster) settle(patience time.Duration) time.Duration {
 	c.t.Helper()

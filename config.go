@@ -2,86 +2,183 @@ package pleach
 
 import (
 	"crypto/tls"
+	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/pleach-go/pleach/detect"
-	"github.com/pleach-go/pleach/stream"
+	"github.com/pleach-go/pleach/topology"
 	"github.com/pleach-go/pleach/transport"
 )
 
-// Config says who is in a group and how it communicates. The zero value is a
-// good one for a program started by a launcher (pleach run, Slurm, mpirun,
-// torchrun, a Kubernetes Indexed Job): who is who is then read from the
-// environment.
-//
-// A group begins in one of three ways: as a whole, from Addresses or a launcher;
-// with one member, by Found; and it grows when others join it, by Seeds.
+// Config configures [Start], [Create], [Join], [NewWorld] and [Inspect]. The
+// zero value works for a program started by a launcher (pleach run, Slurm,
+// mpirun, torchrun, a Kubernetes Indexed Job): [Start] and [NewWorld] then read
+// rank and addresses from the environment. A setting that has no effect in a
+// call is a [*ConfigError].
 type Config struct {
-	// Group names the group: members of different groups do not talk. Empty:
-	// what the launcher calls it.
+	// Group names the group. Members of different groups do not talk to each
+	// other. If empty, the launcher's name for it.
 	Group string
-	// Addresses are the members' addresses, host:port, by rank; Rank is this
-	// process's place among them. Without addresses, both come from the
-	// environment.
+
+	// Addresses are the members' addresses, host:port, by rank, and Rank is this
+	// process's index in them. Start and NewWorld use them. If empty, both come
+	// from the launcher.
 	Addresses []string
 	Rank      int
+	// Size is the number of members of a static group that has a Transport and
+	// no Addresses.
+	Size int
 
-	// Seeds are addresses of members of a running group, which this process
-	// joins: any one of them that is alive will do. Found begins a group of one
-	// instead, which others then join.
-	Seeds []string
-	Found bool
-	// Address is where this process listens, host:port, with Seeds or Found.
-	// Empty, or port 0: a free port, at the address by which the seeds are reached;
-	// with Found, of the loopback interface.
-	Address string
-	// Identity is who this process is, over all its starts: who comes back under
-	// the same identity gets its old rank, if nobody else has it. Empty: its
-	// address. Domain is what it fails with, as a rack or a zone: ranks are
-	// dealt so that ring neighbors differ in it where that is possible.
-	Identity, Domain string
+	// Listen is the host:port that Create and Join listen on. If empty, or with
+	// port 0, a free port: Join uses the interface that reaches the seeds, Create
+	// the loopback interface.
+	Listen string
+	// Advertise is the host:port under which the other members reach this
+	// process. If empty, Listen with the port that was opened. It is required if
+	// Listen names no specific host, as 0.0.0.0 does.
+	Advertise string
+	// ID names this process across restarts: rejoining with it restores the old
+	// rank if that is free. If empty, the advertised address.
+	ID string
+	// FailureDomain names what fails together with this process, as a rack or a
+	// zone. The group assigns ranks so that ring neighbors differ in it where
+	// possible.
+	FailureDomain string
 
-	// Fixed says that who is in the group never changes, as far as anybody
-	// knows: there is one view, nobody is suspected, the dead stay members and are
-	// corrected around.
-	Fixed bool
-	// NoQuorum lets any number of members go on when others have died, down to
-	// the last. It is safe only where nobody is ever suspected who lives, as
-	// among the processes of one host: otherwise two halves of a network would
-	// each go on. Without it a majority goes on, and the rest stops.
-	NoQuorum bool
-	// StartGrace is how long the members of a group that is started as a whole
-	// may take to start: 30 s.
-	StartGrace time.Duration
-	// SWIMPort, if not 0, is a port that every member's host uses to find hosts
-	// that have fallen silent (SWIM, by hashicorp/memberlist): one member per host.
-	// Grace is how long a member may be silent: 1 s. SWIMKey, of 16, 24 or 32
-	// bytes, protects it. A process that was killed is found without it.
-	SWIMPort int
-	Grace    time.Duration
-	SWIMKey  []byte
+	// Static fixes the membership: there is one view, no detector runs, and dead
+	// members stay in the view and are corrected around.
+	Static bool
+	// AllowMinority lets any number of members continue after failures, down to
+	// the last. It is safe only where no live process is ever suspected, as among
+	// the processes of one host: otherwise both sides of a partition continue.
+	// If false, a majority continues and the others stop with [ErrNoQuorum].
+	AllowMinority bool
+	// StartTimeout is how long the processes of Start and NewWorld may take to
+	// start before they are suspected. If zero, 30 s.
+	StartTimeout time.Duration
+	// SWIM finds hosts that have fallen silent. If its port is zero, it is off:
+	// broken connections still reveal a process that was killed.
+	SWIM SWIM
 	// Detectors report further suspicions, as from a scheduler ([detect.Feed]).
-	// They are closed with the group.
+	// The group closes them.
 	Detectors []detect.Detector
 
-	// TLS, if not nil, protects every connection: TLS 1.3, and both sides show a
+	// TLS protects every connection with TLS 1.3. Both sides present a
 	// certificate of the group's authority (Certificates, RootCAs, ClientCAs).
+	// If nil, connections are not protected.
 	TLS *tls.Config
-	// Transport, if not nil, is used instead of TCP, and closed with the group.
-	// Stream.Rank and Stream.Size then say who this is, and the group is Fixed
-	// unless Addresses are given too.
+	// Transport replaces TCP. The group closes it. Without Addresses the group
+	// is static, and Rank and Size describe it.
 	Transport transport.Transport
-	// Handler, if not nil, is called with each message, instead of
-	// [Group.Messages] yielding it: in the same order, one at a time, by the
-	// goroutine that has received it. That is the quickest way to get a message;
-	// a handler that takes its time holds up what this member receives. It may
-	// broadcast; it must not call Close.
+	// Handler is called with each message instead of [Group.Messages] yielding
+	// it: in the same order, one at a time, on the goroutine that received it.
+	// That is the fastest way to receive. A slow handler delays what this member
+	// receives. It may broadcast; it must not call Close or Abort.
 	Handler func(Message)
-	// Stream holds limits and the tree's shape. Rank, Size and Incarnation are
-	// filled in, except as said above.
-	Stream stream.Config
-	// Logger is told of views, of suspicions and of peers that come and go. Nil:
-	// silent.
+
+	// Shape is the shape of the broadcast tree. If zero, binomial. All members
+	// use the same.
+	Shape topology.Shape
+	// Limits bounds memory and message sizes.
+	Limits Limits
+	// Logger receives views, suspicions and connections that open and close. If
+	// nil, nothing is logged.
 	Logger *slog.Logger
+}
+
+// Limits bounds what a member keeps in memory and what it sends in one piece.
+// The zero value of each limit is a good default.
+type Limits struct {
+	// MaxMessage is the longest message in bytes, below 4 GiB. If zero, 1 GiB.
+	MaxMessage int
+	// KeepBytes is how much of each root's stream a member keeps to repair
+	// others' losses. If zero, 16 MiB. A member that falls further behind loses
+	// messages and is told in [Message.Lost].
+	KeepBytes int
+	// InboxBytes is how much may wait for the program to receive it. If zero,
+	// 16 MiB. Beyond that, segments are relayed but not kept, and requested again
+	// later.
+	InboxBytes int
+	// OutboxBytes is how much may wait to be sent; Broadcast blocks beyond it. If
+	// zero, 4 MiB.
+	OutboxBytes int
+	// SegmentSize is the longest segment that a message is split into. If zero,
+	// 64 KiB.
+	SegmentSize int
+	// InlineSize is the longest segment that a correction message carries instead
+	// of only advertising it. If zero, 1 KiB.
+	InlineSize int
+}
+
+// SWIM configures failure detection of silent hosts by the SWIM protocol
+// (hashicorp/memberlist).
+type SWIM struct {
+	// Port is the UDP and TCP port on every member's host, with one member per
+	// host. If zero, SWIM is off.
+	Port int
+	// SuspicionTimeout is how long a member may be silent. If zero, 1 s.
+	SuspicionTimeout time.Duration
+	// Key of 16, 24 or 32 bytes encrypts SWIM's packets. If empty, they are not
+	// encrypted.
+	Key []byte
+}
+
+// ConfigError is returned when a Config contradicts itself or has a setting that
+// the call would ignore.
+type ConfigError struct {
+	// Field is the setting's name, and Reason says why it is refused.
+	Field, Reason string
+}
+
+func (e *ConfigError) Error() string { return fmt.Sprintf("Config.%s %s", e.Field, e.Reason) }
+
+// mode is a way of using a Config.
+type mode string
+
+const (
+	modeStart   mode = "Start"
+	modeCreate  mode = "Create"
+	modeJoin    mode = "Join"
+	modeWorld   mode = "NewWorld"
+	modeInspect mode = "Inspect"
+)
+
+// check refuses settings that contradict each other or have no effect in a call.
+func (c *Config) check(m mode) error {
+	together := m == modeStart || m == modeWorld // all members start together
+	alone := m == modeCreate || m == modeJoin
+	static := m == modeStart && (c.Static || c.Transport != nil && len(c.Addresses) == 0)
+	for _, s := range []struct {
+		field   string
+		set, ok bool
+		reason  string
+	}{
+		{"Addresses", len(c.Addresses) > 0, together, "is for Start and NewWorld, where all members start together"},
+		{"Rank", c.Rank != 0, len(c.Addresses) > 0 || static && c.Transport != nil, "needs Addresses, or Size and Transport"},
+		{"Size", c.Size != 0, static && c.Transport != nil && len(c.Addresses) == 0, "is for Start with a Transport and without Addresses"},
+		{"Listen", c.Listen != "", alone, "is for Create and Join; otherwise Addresses say where this process listens"},
+		{"Advertise", c.Advertise != "", alone, "is for Create and Join; otherwise Addresses say where this process is reached"},
+		{"ID", c.ID != "", alone, "is for Create and Join; otherwise Addresses identify the members"},
+		{"FailureDomain", c.FailureDomain != "", alone, "is for Create and Join; otherwise ranks are given"},
+		{"Static", c.Static, m == modeStart, "is for Start: the members of a static group are known from the start"},
+		{"AllowMinority", c.AllowMinority, m != modeInspect && m != modeWorld && !static, "has no effect: a static group never stops, and the processes of a World always continue"},
+		{"StartTimeout", c.StartTimeout != 0, together && !static, "is for Start and NewWorld with views"},
+		{"SWIM", c.SWIM.Port != 0, m != modeInspect && !static, "needs views: a static group runs no detectors"},
+		{"Detectors", len(c.Detectors) > 0, m != modeInspect && !static, "needs views: a static group runs no detectors"},
+		{"TLS", c.TLS != nil, c.Transport == nil, "is for TCP: Transport replaces it"},
+		{"Transport", c.Transport != nil, m == modeStart || m == modeWorld && len(c.Addresses) > 0, "is for Start, and for NewWorld together with Addresses"},
+		{"Handler", c.Handler != nil, m != modeInspect, "has no effect"},
+		{"Shape", c.Shape != topology.Shape{}, m != modeInspect, "has no effect"},
+		{"Limits", c.Limits != Limits{}, m != modeInspect, "has no effect"},
+		{"Logger", c.Logger != nil, m != modeInspect, "has no effect"},
+	} {
+		if s.set && !s.ok {
+			return &ConfigError{s.field, s.reason}
+		}
+	}
+	if c.SWIM.Port == 0 && (c.SWIM.SuspicionTimeout != 0 || len(c.SWIM.Key) > 0) {
+		return &ConfigError{"SWIM", "needs a Port"}
+	}
+	return nil
 }

@@ -10,12 +10,12 @@ import "github.com/pleach-go/pleach/protocol"
 func (g *Group) dispatch() {
 	for g.pending.Load() && g.dispatching.CompareAndSwap(false, true) {
 		g.pending.Store(false)
-		for g.node.Do(func(now protocol.Time) { g.take(now) }) == nil {
-			m, ok := g.following()
+		for g.node.Do(func(now protocol.Time) { g.prefetch(now) }) == nil {
+			m, ok := g.nextPrefetched()
 			if !ok {
 				break
 			}
-			for ; ok; m, ok = g.following() {
+			for ; ok; m, ok = g.nextPrefetched() {
 				g.config.Handler(messageOf(&m))
 			}
 		}

@@ -1,32 +1,37 @@
 // Package pleach is group communication that finishes although members die.
 //
-// A message is sent along a tree, as fast as the network allows. Members that
-// died leave gaps, and the survivors next to a gap on a ring close it: each
-// offers the message to its neighbors, further and further out, until it has
-// heard from a live one on that side. No failure detector, acknowledgment,
-// timeout or restart is needed to reach every live member.
+// A broadcast goes along a tree, as fast as the network allows. Dead members leave
+// gaps on a ring of ranks, and the live members beside a gap close it: each offers
+// the message to its neighbors, further and further out, until it has heard from a
+// live one on that side. No failure detector, acknowledgment, timeout or restart is
+// needed to reach every live member (Küttler et al., Corrected Trees for Reliable
+// Group Communication, PPoPP 2019).
 //
-// [Join] makes this process a member of a group; [Group.Broadcast] tells all
-// others something; [Group.Messages] is what they tell. Every live member gets
-// every message of a live root exactly once, in the order the root sent them.
+// A process becomes a member of a group by one of three calls. [Start] is for
+// processes that start together, under a launcher or with a list of addresses.
+// [Create] begins a group with one member, and [Join] adds a process to a running
+// group:
 //
-//	group, err := pleach.Join(ctx, pleach.Config{})
+//	group, err := pleach.Join(ctx, pleach.Config{Group: "web"}, "10.0.0.1:7000")
 //	if err != nil {
 //		return err
 //	}
 //	defer group.Close()
 //	err = group.Broadcast(ctx, []byte("flush the cache"))
 //
-// Who is in the group is agreed: all members have the same numbered [View]s. A
-// group starts as a whole, from Config or whatever launched the program
-// ([github.com/pleach-go/pleach/bootstrap]), or with one member; others join later,
-// leave, die and come back. Broadcasts do not wait for any of that: a member that
-// has died unnoticed costs the others nothing. [Group.Stable] waits until everybody
-// in the view has what was sent.
+// [Group.Messages] yields what other members broadcast: each message of a live
+// member exactly once, in the order in which that member sent them.
 //
-// Under it lie state machines without I/O
-// ([github.com/pleach-go/pleach/broadcast],
-// [github.com/pleach-go/pleach/stream],
-// [github.com/pleach-go/pleach/membership]) that a simulator drives as well
-// ([github.com/pleach-go/pleach/logp]).
+// Members agree on numbered views: [Group.Views] yields them, with the members that
+// joined and left. A message is delivered in the view it was sent in, to every
+// member that continues to the next view or to none (view synchrony). A view needs
+// a majority of the one before, so that a partitioned network continues on one side
+// only. [Group.WaitStable] waits until every member of the view has received what
+// this process broadcast.
+//
+// [NewWorld] is for jobs that compute together: the functions of package
+// [github.com/pleach-go/pleach/collective] run in a [World] and complete with the
+// failure-free result although processes die.
+//
+// [Inspect] looks at a running group from outside.
 package pleach

@@ -1,62 +1,112 @@
 package pleach
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	"github.com/pleach-go/pleach/membership"
 )
 
-// Why a member's part is over.
+// Reasons why a membership ended or a call failed. [Group.Err] returns them.
 var (
-	// ErrClosed: the group has been closed by this process.
+	// ErrClosed is returned after Close or Abort.
 	ErrClosed = errors.New("pleach: group closed")
-	// ErrLeft: this process has left.
+	// ErrLeft is returned after Leave.
 	ErrLeft = errors.New("pleach: left the group")
-	// ErrEvicted: the others have gone on without this process, because they could
-	// not reach it. A [*membership.EvictedError] beside it says since which view.
-	// [Group.Rejoin] makes it a member again.
-	ErrEvicted = errors.New("pleach: the others have gone on without this process")
-	// ErrNoQuorum: too few members are reachable to go on. It may pass.
-	ErrNoQuorum = errors.New("pleach: too few members are reachable")
-	// ErrFixed: the group's members are fixed (Config.Fixed).
-	ErrFixed = errors.New("pleach: the members of this group are fixed")
+	// ErrEvicted is returned when the other members have installed a view without
+	// this process, because they could not reach it. The error is an
+	// [*EvictedError]. [Group.Rejoin] makes this process a member again.
+	ErrEvicted = errors.New("pleach: removed from the group")
+	// ErrNoQuorum is returned by Broadcast while too few members are reachable. The
+	// error is a [*QuorumError]. It passes when enough of them are back.
+	ErrNoQuorum = errors.New("pleach: no quorum")
+	// ErrStatic is returned by calls that change the membership of a static group
+	// (Config.Static).
+	ErrStatic = errors.New("pleach: the membership of this group is static")
+	// ErrRefused is returned when a member refuses a request to join or inspect its
+	// group.
+	ErrRefused = errors.New("pleach: refused")
 )
 
-// Err returns why this process is no longer a member, and nil while it is.
-func (g *Group) Err() error { return g.over.cause() }
+// EvictedError is an [ErrEvicted] that names the views.
+type EvictedError struct {
+	// Rank was this process's. View is the last view it was in, and By the first
+	// one known without it.
+	Rank     int
+	View, By uint64
+}
 
-// stand takes in how this member stands to its group, within node.Do.
-func (g *Group) stand() {
-	state, err := g.parts.views.State()
+func (e *EvictedError) Error() string {
+	return fmt.Sprintf("%v: rank %d of view %d is not in view %d; rejoin to become a member again", ErrEvicted, e.Rank, e.View, e.By)
+}
+
+// Unwrap returns [ErrEvicted].
+func (e *EvictedError) Unwrap() error { return ErrEvicted }
+
+// QuorumError is an [ErrNoQuorum] that counts members.
+type QuorumError struct {
+	// Of the members of View, Reachable are not suspected and Needed would be
+	// enough.
+	View              uint64
+	Reachable, Needed int
+}
+
+func (e *QuorumError) Error() string {
+	return fmt.Sprintf("%v: %d members of view %d are reachable, %d are needed", ErrNoQuorum, e.Reachable, e.View, e.Needed)
+}
+
+// Unwrap returns [ErrNoQuorum].
+func (e *QuorumError) Unwrap() error { return ErrNoQuorum }
+
+// Err returns why this process is no longer a member. It returns nil while the
+// process is a member.
+func (g *Group) Err() error { return context.Cause(g.life) }
+
+// updateState takes in the state of this membership, within node.Do.
+func (g *Group) updateState() {
+	state, err := g.stack.views.State()
 	switch state {
 	case membership.Active:
-		g.standing.Store(nil)
+		g.quorumErr.Store(nil)
 	case membership.NoQuorum:
-		err = fmt.Errorf("%w: %w", ErrNoQuorum, err)
-		g.standing.Store(&err)
+		err := publicError(err)
+		g.quorumErr.Store(&err)
 	case membership.Evicted:
-		g.over.end(fmt.Errorf("%w: %w", ErrEvicted, err))
+		g.end(publicError(err))
 	case membership.Left:
-		g.over.end(ErrLeft)
+		g.end(ErrLeft)
 	}
 }
 
-// unable is why this member may not broadcast now.
-func (g *Group) unable() error {
+// publicError translates an error of the membership protocol.
+func publicError(err error) error {
+	var evicted *membership.EvictedError
+	var quorum *membership.QuorumError
+	switch {
+	case errors.As(err, &evicted):
+		return &EvictedError{Rank: int(evicted.Rank), View: evicted.View, By: evicted.By}
+	case errors.As(err, &quorum):
+		return &QuorumError{View: quorum.View, Reachable: quorum.Reachable, Needed: quorum.Needed}
+	}
+	return err
+}
+
+// sendErr returns why this member must not broadcast now.
+func (g *Group) sendErr() error {
 	if err := g.Err(); err != nil {
 		return err
 	}
-	if err := g.standing.Load(); err != nil {
+	if err := g.quorumErr.Load(); err != nil {
 		return *err
 	}
 	return nil
 }
 
-// failed names this member in an error.
-func (g *Group) failed(what string, err error) error {
+// wrap names the call and this member in an error.
+func (g *Group) wrap(call string, err error) error {
 	if err == nil || errors.Is(err, ErrClosed) {
 		return err
 	}
-	return fmt.Errorf("pleach: %s of rank %d in view %d: %w", what, g.Rank(), g.view.Load().Number, err)
+	return fmt.Errorf("pleach: %s of rank %d in view %d: %w", call, g.Rank(), g.view.Load().Number, err)
 }

@@ -4,38 +4,150 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/protocol"
-	"github.com/pleach-go/pleach/stream"
 	"github.com/pleach-go/pleach/transport/mem"
 )
 
-// Three members in one process, over memory. Programs that run as several
-// processes leave Transport and Stream out: who they are comes from the launcher.
-func ExampleGroup_Broadcast() {
+// A group begins with one member. Another process joins, broadcasts and leaves;
+// the first one receives the message and sees the views.
+func Example() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	first, err := pleach.Create(ctx, pleach.Config{Group: "web"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer first.Close()
+
+	// Usually in another process, which knows the first one's address.
+	seed := first.View().Leader().Address
+	second, err := pleach.Join(ctx, pleach.Config{Group: "web", ID: "cache-2"}, seed)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := second.Broadcast(ctx, []byte("flush the cache")); err != nil {
+		log.Fatal(err)
+	}
+
+	for m := range first.Messages(ctx) {
+		fmt.Printf("from rank %d: %s\n", m.From, m.Data)
+		break
+	}
+	if err := second.Close(); err != nil {
+		log.Fatal(err)
+	}
+	for v := range first.Views(ctx) {
+		fmt.Printf("view %d has %d member\n", v.Number, len(v.Members))
+		break
+	}
+	// Output:
+	// from rank 1: flush the cache
+	// view 3 has 1 member
+}
+
+// All members of a job start together. Here they share a process and a network in
+// memory; under a launcher the zero Config is enough.
+func ExampleStart() {
 	ctx := context.Background()
 	network := mem.NewNetwork(3, mem.Config{})
 	groups := make([]*pleach.Group, 3)
 	for r := range groups {
 		var err error
-		groups[r], err = pleach.Join(ctx, pleach.Config{
-			Transport: network.Member(protocol.Rank(r)),
-			Stream:    stream.Config{Rank: protocol.Rank(r), Size: 3},
-		})
+		groups[r], err = pleach.Start(ctx, pleach.Config{Transport: network.Member(protocol.Rank(r)), Rank: r, Size: 3})
 		if err != nil {
 			log.Fatal(err)
 		}
 		defer groups[r].Close()
 	}
-	network.Kill(1) // nobody has been told
 
-	if err := groups[0].Broadcast(ctx, []byte("flush the cache")); err != nil {
+	if err := groups[1].Broadcast(ctx, []byte("flush the cache")); err != nil {
 		log.Fatal(err)
 	}
-	for message := range groups[2].Messages(ctx) {
-		fmt.Printf("rank 2 got %q from rank %d\n", message.Data, message.Root)
+	for m := range groups[2].Messages(ctx) {
+		fmt.Printf("from rank %d: %s\n", m.From, m.Data)
 		break
 	}
-	// Output: rank 2 got "flush the cache" from rank 0
+	// Output: from rank 1: flush the cache
+}
+
+// WaitStable proves that every member of the view has what was broadcast.
+func ExampleGroup_WaitStable() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	first, err := pleach.Create(ctx, pleach.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer first.Close()
+	second, err := pleach.Join(ctx, pleach.Config{}, first.View().Leader().Address)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer second.Abort()
+
+	if err := first.Broadcast(ctx, []byte("schema 7")); err != nil {
+		log.Fatal(err)
+	}
+	receipt, err := first.WaitStable(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("ranks", receipt.Members, "of view", receipt.View, "have it")
+	// Output: ranks [0 1] of view 2 have it
+}
+
+// Views tells what changed since the view before.
+func ExampleGroup_Views() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	first, err := pleach.Create(ctx, pleach.Config{ID: "a"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer first.Close()
+	var second *pleach.Group
+	for v := range first.Views(ctx) {
+		for _, m := range v.Joined {
+			fmt.Println(m.ID, "joined")
+		}
+		for _, m := range v.Left {
+			fmt.Println(m.ID, "left")
+		}
+		switch v.Number {
+		case 1: // usually in another process
+			if second, err = pleach.Join(ctx, pleach.Config{ID: "b"}, v.Leader().Address); err != nil {
+				log.Fatal(err)
+			}
+		case 2:
+			_ = second.Close()
+		case 3:
+			return
+		}
+	}
+	// Output:
+	// b joined
+	// b left
+}
+
+// Inspect looks at a group without joining it.
+func ExampleInspect() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	g, err := pleach.Create(ctx, pleach.Config{Group: "web", ID: "web-0"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer g.Close()
+
+	i, err := pleach.Inspect(ctx, pleach.Config{Group: "web"}, g.View().Leader().Address)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, m := range i.View.Members {
+		fmt.Println("rank", m.Rank, "is", m.ID)
+	}
+	// Output: rank 0 is web-0
 }

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/pleach-go/pleach/detect"
 	"github.com/pleach-go/pleach/membership"
@@ -16,27 +17,29 @@ import (
 	"github.com/pleach-go/pleach/transport"
 )
 
-// Group is this process's membership in a group. Its methods may be called from
-// several goroutines.
+// Group is this process's membership in a group. Its methods are safe for
+// concurrent use.
 type Group struct {
 	config    Config
-	address   string // where it listens
+	self      membership.Member
+	listening string // the address of its socket
 	node      *node.Node
-	parts     *parts         // used only within node.Do
+	stack     *stack         // used only within node.Do
 	member    *stream.Member // its streams
-	directory transport.Directory
-	guests    guests
-	greeted   membership.Member // the last one on the ring to be
+	addresses transport.Directory
+	joins     pendingJoins
+	ringNext  membership.Member // the last one on the ring to be
 	stable    uint64            // when last looked at
 
 	detector    detect.Detector // nil: the group is fixed
 	connections *detect.Connections
 	view        atomic.Pointer[View]
-	changed     bell   // rings when there is a new view, or more has become stable
-	over        ending // of this member's part
-	standing    atomic.Pointer[error]
+	changed     bell            // rings when there is a new view, or more has become stable
+	life        context.Context // ends with this process's membership; its cause is Err
+	end         context.CancelCauseFunc
+	quorumErr   atomic.Pointer[error]
 
-	turn      chan struct{} // held by the one broadcast that is writing
+	sendLock  chan struct{} // held by the one broadcast that is writing
 	arrived   chan struct{} // there may be a message
 	written   chan struct{} // what was written is on its way, or some of it
 	unwritten atomic.Int64  // segments that were not, when last looked at
@@ -45,33 +48,32 @@ type Group struct {
 
 	pending, dispatching atomic.Bool // see dispatch
 
-	mu    sync.Mutex
-	taken []stream.Message // from the member, for Messages to yield
-	given int              // of taken
+	mu         sync.Mutex
+	prefetched []stream.Message // from the member, for Messages to yield
+	yielded    int              // of taken
 }
 
-// Message is a message from another member.
+// Message is a broadcast of another member.
 type Message struct {
-	// Root is the rank of who broadcast it.
-	Root int
-	// Data is shared with the group, which may still pass it on: it must not be
-	// changed.
+	// From is the rank of the member that broadcast it.
+	From int
+	// Data must not be changed: the group may still relay it.
 	Data []byte
-	// View is the number of the view it was sent in: everybody who goes on from
-	// that view to the next has got it, or nobody.
+	// View is the number of the view it was sent in. Every member that continues
+	// from that view to the next has received it, or none has.
 	View uint64
 	// Lost counts pieces of earlier messages of this root that could not be had
 	// any more, because this process was cut off for longer than the others
-	// keep them (Config.Stream.KeepBytes). It is 0 unless that has happened.
+	// keep them (Config.Limits.KeepBytes). It is 0 unless that has happened.
 	Lost uint64
 }
 
-// Rank is this process's rank.
-func (g *Group) Rank() int { return int(g.config.Stream.Rank) }
+// Rank returns this process's rank.
+func (g *Group) Rank() int { return int(g.self.Rank) }
 
-// Size is the number of ranks of the present view, dead members' and holes
-// included.
-func (g *Group) Size() int { return g.view.Load().Slots }
+// Size returns the number of members of the current view. [View.Slots] counts
+// ranks, holes included.
+func (g *Group) Size() int { return len(g.view.Load().Members) }
 
 // Broadcast sends data to all other members. When it returns nil, this process's
 // own part is over: the message is on its way, and every live member will get it
@@ -79,30 +81,30 @@ func (g *Group) Size() int { return g.view.Load().Slots }
 // operating system has left. The data is the caller's again.
 //
 // In a burst of many small messages they may wait for each other for a fraction of
-// a millisecond, to go together; Close, Leave and Stable do not leave any behind.
+// a millisecond, to go together; Close, Leave and WaitStable do not leave any behind.
 //
 // It waits while too much is waiting to be sent, and once, briefly, for a member
 // that has become slow; ctx bounds the wait. If ctx ends it, a message that was
 // only partly taken reaches nobody; one that was taken as a whole is still sent.
 func (g *Group) Broadcast(ctx context.Context, data []byte) error {
-	if err := g.takeTurn(ctx); err != nil {
-		return g.failed("broadcast", err)
+	if err := g.lockSend(ctx); err != nil {
+		return g.wrap("broadcast", err)
 	}
-	defer g.endTurn()
+	defer g.unlockSend()
 	if most := g.member.MaxMessage(); len(data) > most {
-		return g.failed("broadcast", fmt.Errorf("%d bytes are too long: %d at most (Config.Stream.MaxMessage)", len(data), most))
+		return g.wrap("broadcast", fmt.Errorf("%d bytes are too long: %d at most (Config.Limits.MaxMessage)", len(data), most))
 	}
 	for {
 		again, err := g.send(ctx, data)
 		if !again || err != nil {
-			return g.failed("broadcast", err)
+			return g.wrap("broadcast", err)
 		}
 	}
 }
 
 // send sends a message. It has to be sent again if a new view has cut it in two.
 func (g *Group) send(ctx context.Context, data []byte) (again bool, err error) {
-	if err := g.unable(); err != nil {
+	if err := g.sendErr(); err != nil {
 		return false, err
 	}
 	var restarts uint64
@@ -125,26 +127,26 @@ func (g *Group) send(ctx context.Context, data []byte) (again bool, err error) {
 	return restarts != cut, err
 }
 
-// takeTurn waits until nobody else is broadcasting.
-func (g *Group) takeTurn(ctx context.Context) error {
+// lockSend waits until nobody else is broadcasting.
+func (g *Group) lockSend(ctx context.Context) error {
 	select {
-	case g.turn <- struct{}{}:
+	case g.sendLock <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-g.over.done:
+	case <-g.life.Done():
 		return g.Err()
 	}
 }
 
-func (g *Group) endTurn() { <-g.turn }
+func (g *Group) unlockSend() { <-g.sendLock }
 
 // flush waits until all that was broadcast before has been sent.
 func (g *Group) flush(ctx context.Context) error {
-	if err := g.takeTurn(ctx); err != nil {
+	if err := g.lockSend(ctx); err != nil {
 		return err
 	}
-	defer g.endTurn()
+	defer g.unlockSend()
 	if err := g.node.Do(func(protocol.Time) { g.member.Hasten() }); err != nil {
 		return ErrClosed
 	}
@@ -182,17 +184,18 @@ func (g *Group) wait(ctx context.Context, sign <-chan struct{}, try func(now pro
 		case <-sign:
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-g.over.done:
+		case <-g.life.Done():
 			return g.Err()
 		}
 	}
 }
 
-// Messages yields what other members broadcast, each message once, those of one
-// root in the order it sent them. It ends when ctx does, the group is closed, or this
-// process is no longer a member ([Group.Err] says why).
-// Messages that are not taken wait, up to Config.Stream.InboxBytes; beyond that
-// they are held back at others, and still come, as long as those keep them.
+// Messages yields what other members broadcast: each message once, those of one
+// member in the order in which it sent them. It ends when ctx ends or this process
+// is no longer a member ([Group.Err] says why).
+//
+// Up to Config.Limits.InboxBytes wait for the caller. Beyond that, messages stay
+// with other members, and arrive later unless those no longer keep them.
 func (g *Group) Messages(ctx context.Context) iter.Seq[Message] {
 	return func(yield func(Message) bool) {
 		for ctx.Err() == nil {
@@ -205,83 +208,90 @@ func (g *Group) Messages(ctx context.Context) iter.Seq[Message] {
 }
 
 func messageOf(m *stream.Message) Message {
-	return Message{Root: int(m.Root), Data: m.Data, View: m.View, Lost: m.Lost}
+	return Message{From: int(m.Root), Data: m.Data, View: m.View, Lost: m.Lost}
 }
 
-// takeAtOnce is how many messages are taken from the member at a time: taking
+// prefetchCount is how many messages are taken from the member at a time: taking
 // each alone would spend more on the member's lock than on the message.
-const takeAtOnce = 64
+const prefetchCount = 64
 
 // next returns the next message, as soon as there is one.
 func (g *Group) next(ctx context.Context) (stream.Message, error) {
 	for {
-		if m, ok := g.following(); ok {
+		if m, ok := g.nextPrefetched(); ok {
 			return m, nil
 		}
-		if err := g.wait(ctx, g.arrived, g.take); err != nil {
+		if err := g.wait(ctx, g.arrived, g.prefetch); err != nil {
 			return stream.Message{}, err
 		}
 	}
 }
 
-// following returns the next of the messages taken.
-func (g *Group) following() (stream.Message, bool) {
+// nextPrefetched returns the next of the messages taken.
+func (g *Group) nextPrefetched() (stream.Message, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.given == len(g.taken) {
+	if g.yielded == len(g.prefetched) {
 		return stream.Message{}, false
 	}
-	m := g.taken[g.given]
-	g.taken[g.given] = stream.Message{}
-	g.given++
+	m := g.prefetched[g.yielded]
+	g.prefetched[g.yielded] = stream.Message{}
+	g.yielded++
 	return m, true
 }
 
-// take takes messages from the member, if there are any.
-func (g *Group) take(now protocol.Time) bool {
+// prefetch takes messages from the member, if there are any.
+func (g *Group) prefetch(now protocol.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.given < len(g.taken) {
+	if g.yielded < len(g.prefetched) {
 		return true // another goroutine has
 	}
-	g.taken, g.given = g.taken[:0], 0
-	for len(g.taken) < takeAtOnce {
+	g.prefetched, g.yielded = g.prefetched[:0], 0
+	for len(g.prefetched) < prefetchCount {
 		m, ok := g.member.Deliver(now)
 		if !ok {
 			break
 		}
-		g.taken = append(g.taken, m)
+		g.prefetched = append(g.prefetched, m)
 	}
-	return len(g.taken) > 0
+	return len(g.prefetched) > 0
 }
 
-// Stats returns what this member has counted.
+// Stats returns counters of this member.
 func (g *Group) Stats() Stats {
 	var s Stats
-	_ = g.node.Do(func(protocol.Time) { s.Stats = g.member.Stats() })
+	_ = g.node.Do(func(protocol.Time) { s = statsOf(g.member.Stats()) })
 	return s
 }
 
-// Stats counts what a member has done.
-type Stats struct{ stream.Stats }
-
-// Close ends this process's part at once, without a word: to the others it is as
-// if it had died. See [Group.Leave]. It returns within a second, whatever they do.
-func (g *Group) Close() error {
-	var err error
-	g.closing.Do(func() {
-		_ = g.node.Do(func(protocol.Time) { g.member.Hasten() })
-		g.over.end(ErrClosed)
-		err = g.node.Close()
-		if g.detector != nil {
-			err = errors.Join(err, g.detector.Close())
-		}
-	})
-	return err
+// Stats counts what a member has done since it began.
+type Stats struct {
+	// Broadcast and Delivered count messages.
+	Broadcast, Delivered uint64
+	// Relayed, Grafted and Repaired count segments sent along the tree, to
+	// members whose parent is down, and on request.
+	Relayed, Grafted, Repaired uint64
+	// Offers and Requests count correction messages and requests for repair.
+	Offers, Requests uint64
+	// Duplicates, Early, Lost and Refused count segments received twice, by
+	// correction before the tree, given up, and not taken because the inbox was
+	// full.
+	Duplicates, Early, Lost, Refused uint64
+	// CorrectionDelay is how long delayed correction waits at present.
+	CorrectionDelay time.Duration
 }
 
-// settled gives signs to those who wait. It is called within node.Do.
-func (g *Group) settled(protocol.Time) {
+func statsOf(s stream.Stats) Stats {
+	return Stats{
+		Broadcast: s.Broadcast, Delivered: s.Delivered, Relayed: s.Relayed, Grafted: s.Fostered, Repaired: s.Repaired,
+		Offers: s.Offers, Requests: s.Requests, Duplicates: s.Duplicates, Early: s.Early, Lost: s.Lost, Refused: s.Refused,
+		CorrectionDelay: time.Duration(s.Delay),
+	}
+}
+
+// afterStep gives signs to those who wait. It is called within node.Do.
+func (g *Group) afterStep(protocol.Time) {
 	if g.member.Pending() > 0 {
 		if g.config.Handler != nil {
 			g.pending.Store(true)
@@ -299,10 +309,10 @@ func (g *Group) settled(protocol.Time) {
 		g.stable = stable
 		g.changed.give()
 	}
-	if g.parts.changed {
-		g.parts.changed = false
-		g.answerGuests()
-		g.stand()
+	if g.stack.changed {
+		g.stack.changed = false
+		g.answerJoins()
+		g.updateState()
 	}
 }
 

@@ -2,18 +2,17 @@ package pleach_test
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/protocol"
-	"github.com/pleach-go/pleach/stream"
 	"github.com/pleach-go/pleach/transport"
 	"github.com/pleach-go/pleach/transport/fault"
 	"github.com/pleach-go/pleach/transport/mem"
@@ -26,9 +25,9 @@ func joinMem(t *testing.T, size int) ([]*pleach.Group, *mem.Network) {
 	network := mem.NewNetwork(size, mem.Config{})
 	groups := make([]*pleach.Group, size)
 	for r := range groups {
-		groups[r] = join(t, pleach.Config{
+		groups[r] = start(t, pleach.Config{
 			Transport: network.Member(protocol.Rank(r)),
-			Stream:    stream.Config{Rank: protocol.Rank(r), Size: protocol.Rank(size)},
+			Rank:      r, Size: size,
 		})
 	}
 	return groups, network
@@ -58,26 +57,33 @@ func joinTCPThrough(t *testing.T, size int, wrap func(protocol.Rank, transport.T
 		if err != nil {
 			t.Fatal(err)
 		}
-		groups[r] = join(t, pleach.Config{
+		groups[r] = start(t, pleach.Config{
 			Transport: wrap(protocol.Rank(r), inner),
-			Stream:    stream.Config{Rank: protocol.Rank(r), Size: protocol.Rank(size)},
+			Rank:      r, Size: size,
 		})
 	}
 	return groups
 }
 
-func join(t *testing.T, c pleach.Config) *pleach.Group {
+func start(t *testing.T, c pleach.Config) *pleach.Group {
 	t.Helper()
-	g, err := pleach.Join(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := g.Close(); err != nil {
-			t.Error(err)
+	return member(t)(pleach.Start(t.Context(), c))
+}
+
+// member ends a membership with its test.
+func member(t *testing.T) func(*pleach.Group, error) *pleach.Group {
+	return func(g *pleach.Group, err error) *pleach.Group {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
 		}
-	})
-	return g
+		t.Cleanup(func() {
+			if err := g.Abort(); err != nil {
+				t.Error(err)
+			}
+		})
+		return g
+	}
 }
 
 // message says whose and which it is.
@@ -103,7 +109,7 @@ func collect(ctx context.Context, g *pleach.Group, want map[int]int) error {
 	}
 	for m := range g.Messages(ctx) {
 		root, number := int(binary.BigEndian.Uint32(m.Data)), int(binary.BigEndian.Uint32(m.Data[4:]))
-		if root != m.Root || number != got[root] || m.Lost > 0 {
+		if root != m.From || number != got[root] || m.Lost > 0 {
 			return fmt.Errorf("rank %d: message %d of root %d after %d (lost %d)", g.Rank(), number, root, got[root], m.Lost)
 		}
 		got[root]++
@@ -164,7 +170,7 @@ func TestGroupWithUnknownDead(t *testing.T) {
 	groups := joinTCP(t, 12)
 	dead := map[int]bool{1: true, 2: true, 7: true}
 	for r := range dead {
-		if err := groups[r].Close(); err != nil {
+		if err := groups[r].Abort(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -224,7 +230,7 @@ func TestBroadcastObeysItsContext(t *testing.T) {
 
 func TestClosedGroup(t *testing.T) {
 	groups, _ := joinMem(t, 2)
-	if err := groups[0].Close(); err != nil {
+	if err := groups[0].Abort(); err != nil {
 		t.Fatal(err)
 	}
 	if err := groups[0].Broadcast(t.Context(), []byte("x")); !errors.Is(err, pleach.ErrClosed) {
@@ -233,7 +239,7 @@ func TestClosedGroup(t *testing.T) {
 	for range groups[0].Messages(t.Context()) {
 		t.Error("a closed group has messages")
 	}
-	if err := groups[0].Close(); err != nil {
+	if err := groups[0].Abort(); err != nil {
 		t.Errorf("closed twice: %v", err)
 	}
 }
@@ -249,7 +255,7 @@ func TestCloseIsQuick(t *testing.T) {
 		}
 	}
 	start := time.Now()
-	if err := groups[0].Close(); err != nil {
+	if err := groups[0].Abort(); err != nil {
 		t.Error(err)
 	}
 	if took := time.Since(start); took > time.Second {
@@ -257,19 +263,58 @@ func TestCloseIsQuick(t *testing.T) {
 	}
 }
 
-// A config that contradicts itself is refused, in words that say what to do.
-func TestContradictionsAreRefused(t *testing.T) {
-	for want, config := range map[string]pleach.Config{
-		"both Seeds and Found": {Seeds: []string{"127.0.0.1:1"}, Found: true},
-		"both Fixed and Seeds": {Seeds: []string{"127.0.0.1:1"}, Fixed: true},
-		"known from the start": {Found: true, Fixed: true},
+// A setting that contradicts another or has no effect is refused, in words that
+// say what to do.
+func TestSettingsWithoutEffectAreRefused(t *testing.T) {
+	static := func(c pleach.Config) (*pleach.Group, error) { return pleach.Start(t.Context(), c) }
+	create := func(c pleach.Config) (*pleach.Group, error) { return pleach.Create(t.Context(), c) }
+	join := func(c pleach.Config) (*pleach.Group, error) { return pleach.Join(t.Context(), c, "127.0.0.1:1") }
+	inspect := func(c pleach.Config) (*pleach.Group, error) {
+		_, err := pleach.Inspect(t.Context(), c, "127.0.0.1:1")
+		return nil, err
+	}
+	world := func(c pleach.Config) (*pleach.Group, error) {
+		w, err := pleach.NewWorld(t.Context(), c)
+		if err == nil {
+			_ = w.Abort()
+		}
+		return nil, err
+	}
+	addresses := []string{"127.0.0.1:1"}
+	for _, test := range []struct {
+		field  string
+		call   func(pleach.Config) (*pleach.Group, error)
+		config pleach.Config
+	}{
+		{"Addresses", create, pleach.Config{Addresses: addresses}},
+		{"Addresses", join, pleach.Config{Addresses: addresses}},
+		{"Rank", create, pleach.Config{Rank: 1}},
+		{"Size", static, pleach.Config{Addresses: addresses, Size: 3}},
+		{"Listen", static, pleach.Config{Addresses: addresses, Listen: "127.0.0.1:0"}},
+		{"Advertise", world, pleach.Config{Addresses: addresses, Advertise: "127.0.0.1:1"}},
+		{"ID", static, pleach.Config{Addresses: addresses, ID: "a"}},
+		{"Static", create, pleach.Config{Static: true}},
+		{"Static", world, pleach.Config{Static: true}},
+		{"AllowMinority", static, pleach.Config{Addresses: addresses, Static: true, AllowMinority: true}},
+		{"AllowMinority", world, pleach.Config{Addresses: addresses, AllowMinority: true}},
+		{"StartTimeout", join, pleach.Config{StartTimeout: time.Second}},
+		{"SWIM", static, pleach.Config{Addresses: addresses, Static: true, SWIM: pleach.SWIM{Port: 1}}},
+		{"SWIM", create, pleach.Config{SWIM: pleach.SWIM{SuspicionTimeout: 1}}},
+		{"Transport", world, pleach.Config{Transport: mem.NewNetwork(1, mem.Config{}).Member(0)}},
+		{"TLS", static, pleach.Config{Transport: mem.NewNetwork(1, mem.Config{}).Member(0), Size: 1, TLS: &tls.Config{}}},
+		{"Rank", static, pleach.Config{Transport: mem.NewNetwork(1, mem.Config{}).Member(0), Rank: 1, Size: 1}},
+		{"Handler", inspect, pleach.Config{Handler: func(pleach.Message) {}}},
+		{"Listen", create, pleach.Config{Listen: "0.0.0.0:0"}},
+		{"Advertise", create, pleach.Config{Listen: "0.0.0.0:0", Advertise: "0.0.0.0:7000"}},
+		{"Advertise", create, pleach.Config{Advertise: "127.0.0.1:0"}},
 	} {
-		g, err := pleach.Join(t.Context(), config)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want one with %q", err, want)
+		g, err := test.call(test.config)
+		var refused *pleach.ConfigError
+		if !errors.As(err, &refused) || refused.Field != test.field {
+			t.Errorf("%+v: error %v, want one about %s", test.config, err, test.field)
 		}
 		if g != nil {
-			g.Close()
+			_ = g.Abort()
 		}
 	}
 }

@@ -38,18 +38,18 @@ func TestHandler(t *testing.T) {
 		}
 		done.Add(1)
 		var busy sync.Mutex
-		groups[r] = join(t, pleach.Config{Addresses: addresses, Rank: r, Handler: func(m pleach.Message) {
+		groups[r] = start(t, pleach.Config{Addresses: addresses, Rank: r, Handler: func(m pleach.Message) {
 			ready.Wait()
 			if !busy.TryLock() {
 				t.Error("two messages at a time")
 			}
 			defer busy.Unlock()
 			number := int(binary.BigEndian.Uint32(m.Data[4:]))
-			if number != next[m.Root] {
-				t.Errorf("rank %d: message %d of root %d, want %d", r, number, m.Root, next[m.Root])
+			if number != next[m.From] {
+				t.Errorf("rank %d: message %d of root %d, want %d", r, number, m.From, next[m.From])
 			}
-			next[m.Root]++
-			if r == 0 && m.Root == 1 {
+			next[m.From]++
+			if r == 0 && m.From == 1 {
 				if err := groups[0].Broadcast(t.Context(), message(0, messages+number, 100)); err != nil {
 					t.Error(err)
 				}

@@ -55,7 +55,7 @@ func everywhere(t *testing.T, network *netns.Net, size hostsSize) (rs *residents
 	}
 	rs = startResidents(t, size.hosts, func(who int) *exec.Cmd { return network.Command(who, os.Args[0]) },
 		func(who int) residentConfig {
-			return residentConfig{Addresses: addresses, Rank: who, SWIMPort: 7946, Grace: size.grace, Pace: 50 * time.Millisecond}
+			return residentConfig{Addresses: addresses, Rank: who, SWIM: pleach.SWIM{Port: 7946, SuspicionTimeout: size.grace}, Pace: 50 * time.Millisecond}
 		})
 	rs.tell("join")
 	rs.awaitTalk("to meet", everybody, 0)
@@ -205,7 +205,7 @@ func TestHerdFromHosts(t *testing.T) {
 	rs := startResidents(t, 1+size.herd, func(who int) *exec.Cmd { return network.Command(who%size.hosts, os.Args[0]) },
 		func(who int) residentConfig {
 			if who == 0 {
-				return residentConfig{Found: true, Address: founder}
+				return residentConfig{Create: true, Listen: founder}
 			}
 			return residentConfig{Seeds: []string{founder}}
 		})

@@ -18,7 +18,6 @@ import (
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/bootstrap"
-	"github.com/pleach-go/pleach/stream"
 	"github.com/pleach-go/pleach/transport/fault"
 	"github.com/pleach-go/pleach/transport/tcp"
 )
@@ -40,7 +39,7 @@ type memberConfig struct {
 	KeepBytes int           // of stream.Config
 	Faults    string        // what befalls its frames, see fault.Parse
 	Resets    time.Duration // how often one of its connections is reset, about; 0: never
-	// Fixed: nobody is ever removed, so that whoever was cut off gets everything
+	// Static: nobody is ever removed, so that whoever was cut off gets everything
 	// when it is back.
 	Fixed bool
 	// Resident, if not nil, is what the member does instead.
@@ -74,13 +73,13 @@ func runMember(config string) error {
 		return err
 	}
 	fmt.Println("over", lost, duplicated, peakKiB())
-	return group.Close()
+	return group.Abort()
 }
 
 // join joins as any program does, unless faults are asked for.
 func (c *memberConfig) join(ctx context.Context) (*pleach.Group, error) {
 	if c.Faults == "" && c.Resets == 0 {
-		return pleach.Join(ctx, pleach.Config{Fixed: c.Fixed, Stream: stream.Config{KeepBytes: c.KeepBytes}})
+		return pleach.Start(ctx, pleach.Config{Static: c.Fixed, Limits: pleach.Limits{KeepBytes: c.KeepBytes}})
 	}
 	place, err := bootstrap.Detect(os.Getenv)
 	if err != nil {
@@ -104,10 +103,10 @@ func (c *memberConfig) join(ctx context.Context) (*pleach.Group, error) {
 	}
 	bad := fault.New(c.Seed, fault.Config{})
 	go func() { _ = bad.Run(ctx, script) }()
-	return pleach.Join(ctx, pleach.Config{
+	return pleach.Start(ctx, pleach.Config{
 		Group: place.Group, Addresses: place.Addresses, Rank: int(place.Rank),
 		Transport: bad.Wrap(place.Rank, inner),
-		Stream:    stream.Config{KeepBytes: c.KeepBytes},
+		Limits:    pleach.Limits{KeepBytes: c.KeepBytes},
 	})
 }
 
@@ -188,8 +187,8 @@ func takeAll(ctx context.Context, group *pleach.Group) (lost, duplicated uint64,
 	next := make([]int, group.Size())
 	for m := range group.Messages(ctx) {
 		root, number := int(binary.BigEndian.Uint32(m.Data)), int(binary.BigEndian.Uint32(m.Data[4:]))
-		if root != m.Root || binary.BigEndian.Uint64(m.Data[8:]) != checksum(m.Data) {
-			return lost, duplicated, fmt.Errorf("message %d of root %d came from %d, or was changed", number, root, m.Root)
+		if root != m.From || binary.BigEndian.Uint64(m.Data[8:]) != checksum(m.Data) {
+			return lost, duplicated, fmt.Errorf("message %d of root %d came from %d, or was changed", number, root, m.From)
 		}
 		lost += m.Lost
 		if number < next[root] {

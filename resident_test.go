@@ -20,10 +20,10 @@ import (
 // each: to join, to be quiet, and by the end of its input, to end. It tells what it
 // does and sees on its output, all of it, for the test to judge:
 //
-//	begin RANK              it is a member, at first or again
+//	initial RANK              it is a member, at first or again
 //	view NUMBER RANK,...    it is in this view; who is slow may skip some
 //	sent NUMBER             a broadcast has returned nil
-//	failed ERROR            one has returned an error, other than the last
+//	wrap ERROR            one has returned an error, other than the last
 //	have VIEW ROOT NUMBER NANOSECONDS   a message has come, sent then
 //	quiet                   it broadcasts nothing more
 //	late DURATION           the system has let it wait for so long
@@ -34,18 +34,29 @@ import (
 type residentConfig struct {
 	Pace time.Duration // a broadcast each; 0: none
 
+	Create bool     // the group
+	Seeds  []string // whose group it joins; otherwise it starts with Addresses
+
 	// As in pleach.Config.
-	Addresses, Seeds []string
-	Address          string
-	Found            bool
-	Rank, SWIMPort   int
-	Grace            time.Duration
+	Addresses []string
+	Listen    string
+	Rank      int
+	SWIM      pleach.SWIM
 }
 
-func (c *residentConfig) group() pleach.Config {
-	return pleach.Config{
-		Group: "residents", Addresses: c.Addresses, Rank: c.Rank, Seeds: c.Seeds, Found: c.Found, Address: c.Address,
-		SWIMPort: c.SWIMPort, Grace: c.Grace, Logger: slog.New(slog.NewTextHandler(os.Stdout, nil)),
+// begin makes the process a member.
+func (c *residentConfig) begin(ctx context.Context) (*pleach.Group, error) {
+	config := pleach.Config{
+		Group: "residents", Addresses: c.Addresses, Rank: c.Rank, Listen: c.Listen,
+		SWIM: c.SWIM, Logger: slog.New(slog.NewTextHandler(os.Stdout, nil)),
+	}
+	switch {
+	case c.Create:
+		return pleach.Create(ctx, config)
+	case len(c.Seeds) > 0:
+		return pleach.Join(ctx, config, c.Seeds...)
+	default:
+		return pleach.Start(ctx, config)
 	}
 }
 
@@ -77,10 +88,10 @@ func (c *residentConfig) run() error {
 		}
 		cancel()
 	}()
-	group, err := pleach.Join(ctx, c.group())
+	group, err := c.begin(ctx)
 	for err == nil {
 		if err = r.live(ctx, group); err != nil || ctx.Err() != nil {
-			return errors.Join(err, group.Close())
+			return errors.Join(err, group.Abort())
 		}
 		fmt.Println("over", group.Err())
 		patience, stop := context.WithTimeout(ctx, rejoinPatience)
@@ -119,7 +130,7 @@ func (r *resident) live(ctx context.Context, group *pleach.Group) (err error) {
 }
 
 // broadcast sends a message each pace, until it is to be quiet. A message that
-// failed is not sent again.
+// wrap is not sent again.
 func (r *resident) broadcast(ctx context.Context, group *pleach.Group) {
 	if r.pace == 0 {
 		return
@@ -161,12 +172,12 @@ func tellLate(ctx context.Context) {
 	}
 }
 
-// take takes messages.
+// prefetch takes messages.
 func (r *resident) take(ctx context.Context, group *pleach.Group) error {
 	for m := range group.Messages(ctx) {
 		root, number := int(binary.BigEndian.Uint32(m.Data)), int(binary.BigEndian.Uint32(m.Data[4:]))
-		if root != m.Root || binary.BigEndian.Uint64(m.Data[8:]) != checksum(m.Data) || m.Lost > 0 {
-			return fmt.Errorf("message %d of root %d came from %d, or was changed, or %d before it were lost", number, root, m.Root, m.Lost)
+		if root != m.From || binary.BigEndian.Uint64(m.Data[8:]) != checksum(m.Data) || m.Lost > 0 {
+			return fmt.Errorf("message %d of root %d came from %d, or was changed, or %d before it were lost", number, root, m.From, m.Lost)
 		}
 		fmt.Println("have", m.View, root, number, binary.BigEndian.Uint64(m.Data[16:]))
 	}

@@ -31,7 +31,7 @@ func (b *bell) give() {
 	}
 }
 
-// ending is the end of something, and why.
+// watching is the end of something, and why.
 type ending struct {
 	once sync.Once
 	done chan struct{}

@@ -7,40 +7,42 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Receipt says who has something.
+// Receipt proves that every member of View has received this process's
+// broadcasts.
 type Receipt struct {
-	// View is the view all of whose members have it, and Members their ranks.
+	// Members are the ranks of the view's members.
 	View    uint64
 	Members []int
 }
 
-// UnstableError says from whom no word has come that they have something.
+// UnstableError is returned by [Group.WaitStable] when ctx ends before every member
+// has acknowledged.
 type UnstableError struct {
 	View uint64
-	// Silent are ranks that have not answered for themselves and for those that
-	// they pass messages on to.
-	Silent []int
-	Err    error
+	// Unanswered are ranks that have not acknowledged for themselves and for the
+	// members below them in the tree.
+	Unanswered []int
+	Err        error
 }
 
 func (e *UnstableError) Error() string {
-	return fmt.Sprintf("pleach: not known to be everywhere in view %d, no word from below ranks %v: %v", e.View, e.Silent, e.Err)
+	return fmt.Sprintf("pleach: not known to be stable in view %d, no acknowledgment from ranks %v and below: %v", e.View, e.Unanswered, e.Err)
 }
 
 // Unwrap returns the cause.
 func (e *UnstableError) Unwrap() error { return e.Err }
 
-// Stable waits until every member of the view has all that this process has
-// broadcast before the call, and says who that is. Members that die meanwhile are
-// not waited for once they are out of the view. The members are asked only now:
-// broadcasts that nobody asks about cost no acknowledgment. If ctx ends first, the
-// error is an [*UnstableError].
-func (g *Group) Stable(ctx context.Context) (Receipt, error) {
+// WaitStable waits until every member of the view has received all that this
+// process has broadcast before the call: until those messages are stable. A member
+// that dies meanwhile is waited for until a view without it is installed. Members
+// acknowledge on request only, so broadcasts cost no acknowledgments. If ctx ends
+// first, the error is an [*UnstableError].
+func (g *Group) WaitStable(ctx context.Context) (Receipt, error) {
 	var receipt Receipt
 	var upTo uint64
 	if err := g.flush(ctx); err != nil {
 		if ctx.Err() != nil {
-			err = &UnstableError{g.View().Number, g.silent(), err}
+			err = &UnstableError{g.View().Number, g.unanswered(), err}
 		}
 		return receipt, err
 	}
@@ -59,16 +61,16 @@ func (g *Group) Stable(ctx context.Context) (Receipt, error) {
 		}
 		select {
 		case <-changed:
-		case <-g.over.done:
+		case <-g.life.Done():
 			return receipt, g.Err()
 		case <-ctx.Done():
-			return receipt, &UnstableError{g.View().Number, g.silent(), ctx.Err()}
+			return receipt, &UnstableError{g.View().Number, g.unanswered(), ctx.Err()}
 		}
 	}
 }
 
-// silent names those who have not answered.
-func (g *Group) silent() (ranks []int) {
+// unanswered names those who have not answered.
+func (g *Group) unanswered() (ranks []int) {
 	_ = g.node.Do(func(protocol.Time) {
 		for _, r := range g.member.Unanswered() {
 			ranks = append(ranks, int(r))

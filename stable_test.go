@@ -21,17 +21,17 @@ func TestStable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	receipt, err := groups[0].Stable(ctx)
+	receipt, err := groups[0].WaitStable(ctx)
 	if err != nil || len(receipt.Members) != 9 {
 		t.Fatalf("receipt %+v, %v", receipt, err)
 	}
-	if err := groups[4].Close(); err != nil {
+	if err := groups[4].Abort(); err != nil {
 		t.Fatal(err)
 	}
 	if err := groups[0].Broadcast(ctx, []byte("one is dead")); err != nil {
 		t.Fatal(err)
 	}
-	receipt, err = groups[0].Stable(ctx)
+	receipt, err = groups[0].WaitStable(ctx)
 	if err != nil || slices.Contains(receipt.Members, 4) || len(receipt.Members) != 8 {
 		t.Fatalf("receipt %+v, %v", receipt, err)
 	}
@@ -47,9 +47,9 @@ func TestStableSaysWhoIsSilent(t *testing.T) {
 	if err := groups[0].Broadcast(ctx, []byte("x")); err != nil {
 		t.Fatal(err)
 	}
-	_, err := groups[0].Stable(ctx)
+	_, err := groups[0].WaitStable(ctx)
 	var unstable *pleach.UnstableError
-	if !errors.As(err, &unstable) || !slices.Equal(unstable.Silent, []int{2}) || !errors.Is(err, context.DeadlineExceeded) {
+	if !errors.As(err, &unstable) || !slices.Equal(unstable.Unanswered, []int{2}) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v", err)
 	}
 }

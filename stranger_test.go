@@ -43,7 +43,7 @@ func joinGuarded(t *testing.T, addresses []string, rank int, group string, p pap
 	if err != nil {
 		t.Fatal(err)
 	}
-	return join(t, pleach.Config{Group: group, Addresses: addresses, Rank: rank, TLS: config})
+	return start(t, pleach.Config{Group: group, Addresses: addresses, Rank: rank, TLS: config})
 }
 
 // guarded is a whole group.
@@ -71,7 +71,7 @@ func TestStrangersCannotJoin(t *testing.T) {
 			return joinGuarded(t, addresses, 3, "another", ca.papers(t))
 		},
 		"no TLS": func(t *testing.T, addresses []string) *pleach.Group {
-			return join(t, pleach.Config{Group: groupName, Addresses: addresses, Rank: 3})
+			return start(t, pleach.Config{Group: groupName, Addresses: addresses, Rank: 3})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestStrangersCannotJoin(t *testing.T) {
 			var heard sync.WaitGroup
 			heard.Go(func() {
 				for m := range stranger.Messages(ctx) {
-					t.Errorf("the stranger has got a message of %d bytes of root %d", len(m.Data), m.Root)
+					t.Errorf("the stranger has got a message of %d bytes of root %d", len(m.Data), m.From)
 				}
 			})
 			// The members' collect fails if anything comes from the stranger.
@@ -99,7 +99,7 @@ func TestStrangersCannotJoin(t *testing.T) {
 			heard.Wait()
 			for _, g := range groups {
 				for m := range g.Messages(ctx) {
-					t.Errorf("a message of root %d", m.Root)
+					t.Errorf("a message of root %d", m.From)
 				}
 			}
 		})
@@ -169,7 +169,7 @@ func quiet(t *testing.T, groups []*pleach.Group) {
 	defer cancel()
 	for _, g := range groups {
 		for m := range g.Messages(ctx) {
-			t.Errorf("rank %d has got %q of root %d", g.Rank(), m.Data, m.Root)
+			t.Errorf("rank %d has got %q of root %d", g.Rank(), m.Data, m.From)
 		}
 	}
 }
@@ -211,7 +211,7 @@ func TestInsiderInjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	target := join(t, pleach.Config{Group: groupName, Addresses: addresses, TLS: config, Fixed: true})
+	target := start(t, pleach.Config{Group: groupName, Addresses: addresses, TLS: config, Static: true})
 	insider := attack{
 		Kind: "certificate", Group: groupName, Size: attackedSize, Papers: ca.papers(t),
 		Target: addresses[0], Attempts: 1, Parallel: 1,
@@ -278,8 +278,8 @@ func again(t *testing.T, groups []*pleach.Group, round int) {
 	for _, g := range groups {
 		missing := len(groups) - 1
 		for m := range g.Messages(ctx) {
-			if want := message(m.Root, round, 100); string(m.Data) != string(want) {
-				t.Fatalf("rank %d has got %q of root %d", g.Rank(), m.Data, m.Root)
+			if want := message(m.From, round, 100); string(m.Data) != string(want) {
+				t.Fatalf("rank %d has got %q of root %d", g.Rank(), m.Data, m.From)
 			}
 			if missing--; missing == 0 {
 				break

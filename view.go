@@ -9,24 +9,36 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// View is a numbered, agreed set of members: everybody who is in it has the same.
-// Numbers rise by one. Ranks that nobody has are holes: they stay until somebody
-// joins.
+// View is a numbered, agreed set of members: all members of a view have the same
+// one. Numbers rise by one. A rank without a member is a hole, which stays until a
+// joiner fills it.
 type View struct {
 	Number uint64
 	// Slots is the number of ranks, holes included.
 	Slots   int
 	Members []Member // in order of rank
+	// Joined and Left are the members that differ from the view that
+	// [Group.Views] yielded before. They are nil elsewhere.
+	Joined, Left []Member
 }
 
-// Member is somebody in a view.
+// Member is a process in a view.
 type Member struct {
 	Rank int
-	// Identity is who it is, over all its starts; Incarnation is which start.
-	Identity    string
-	Incarnation uint64
-	Address     string // host:port
-	Domain      string // what it fails with, as a rack or a zone; may be empty
+	// ID names the process across restarts; Incarnation tells its starts apart.
+	ID            string
+	Incarnation   uint64
+	Address       string // host:port
+	FailureDomain string // what fails together with it; may be empty
+}
+
+// Leader returns the member with the lowest rank, which coordinates view changes.
+// All members of a view agree on it. The zero View has none.
+func (v View) Leader() (m Member) {
+	if len(v.Members) > 0 {
+		m = v.Members[0]
+	}
+	return m
 }
 
 // Has reports whether a rank is in the view.
@@ -47,27 +59,30 @@ func viewOf(v *membership.View) *View {
 	return view
 }
 
-// View returns the present view. Its slices must not be changed. In a group whose
-// members are fixed it is always the first.
+// View returns the current view. Its slices must not be changed. A static group
+// has only one.
 func (g *Group) View() View { return *g.view.Load() }
 
-// Views yields the present view, and then each new one. Who is slow to take them
-// gets only the latest. It ends when ctx does, or with this process's membership:
-// [Group.Err] says why.
+// Views yields the current view, and then each new one. A slow caller gets only
+// the latest. It ends when ctx ends or this process is no longer a member
+// ([Group.Err] says why).
 func (g *Group) Views(ctx context.Context) iter.Seq[View] {
 	return func(yield func(View) bool) {
-		for last := uint64(0); ; {
+		for last := (View{}); ; {
 			changed := g.changed.wait()
-			if v := g.View(); v.Number > last {
-				last = v.Number
+			if v := g.View(); v.Number > last.Number {
+				if last.Number > 0 {
+					v.Joined, v.Left = membersNotIn(v, last), membersNotIn(last, v)
+				}
 				if !yield(v) {
 					return
 				}
+				last = v
 				continue
 			}
 			select {
 			case <-changed:
-			case <-g.over.done:
+			case <-g.life.Done():
 				return
 			case <-ctx.Done():
 				return
@@ -76,12 +91,27 @@ func (g *Group) Views(ctx context.Context) iter.Seq[View] {
 	}
 }
 
-// installed takes in a view, within node.Do.
-func (g *Group) installed(v *membership.View) {
-	if g.directory != nil {
+// membersNotIn returns the members of a view that are not in another. A process
+// that restarted has a new incarnation and counts as another member.
+func membersNotIn(v, other View) (members []Member) {
+	i := 0
+	for _, m := range v.Members { // both are in order of rank
+		for i < len(other.Members) && other.Members[i].Rank < m.Rank {
+			i++
+		}
+		if i == len(other.Members) || other.Members[i].Rank != m.Rank || other.Members[i].Incarnation != m.Incarnation {
+			members = append(members, m)
+		}
+	}
+	return members
+}
+
+// installView takes in a view, within node.Do.
+func (g *Group) installView(v *membership.View) {
+	if g.addresses != nil {
 		for _, m := range v.Members {
-			if m.Rank != g.config.Stream.Rank {
-				g.directory.SetPeer(m.Rank, m.Address)
+			if m.Rank != g.self.Rank {
+				g.addresses.SetPeer(m.Rank, m.Address)
 			}
 		}
 	}
@@ -89,58 +119,32 @@ func (g *Group) installed(v *membership.View) {
 	g.view.Store(viewOf(v))
 	g.config.Logger.Info("view", "rank", g.Rank(), "number", v.Number, "members", len(v.Members))
 	g.changed.give()
-	g.greet(v)
+	g.preconnect(v)
 }
 
-// greet opens connections to the next member on the ring and, in a small group, to
+// preconnect opens connections to the next member on the ring and, in a small group, to
 // who coordinates changes and who would be next to, if those are others than before.
 // Whoever dies is then missed at once, though nobody may ever send it anything; and
 // a change need not wait for connections to be made.
-func (g *Group) greet(v *membership.View) {
-	i, ok := slices.BinarySearchFunc(v.Members, g.config.Stream.Rank, compareRank)
+func (g *Group) preconnect(v *membership.View) {
+	i, ok := slices.BinarySearchFunc(v.Members, g.self.Rank, compareRank)
 	if !ok {
 		return
 	}
-	if next := v.Members[(i+1)%len(v.Members)]; next != g.greeted {
-		g.greeted = next
-		g.parts.views.Up(g.parts.now, next.Rank)
+	if next := v.Members[(i+1)%len(v.Members)]; next != g.ringNext {
+		g.ringNext = next
+		g.stack.views.Up(g.stack.now, next.Rank)
 	}
 	var leaders []membership.Member
 	if len(v.Members) <= membership.FlatSize {
 		leaders = v.Members[:min(2, len(v.Members))]
 	}
 	for _, m := range leaders {
-		if m != g.greeted && !slices.Contains(g.parts.leaders, m) {
-			g.parts.views.Up(g.parts.now, m.Rank) // nothing happens if it is this member
+		if m != g.ringNext && !slices.Contains(g.stack.leaders, m) {
+			g.stack.views.Up(g.stack.now, m.Rank) // nothing happens if it is this member
 		}
 	}
-	g.parts.leaders = leaders
+	g.stack.leaders = leaders
 }
 
 func compareRank(m membership.Member, r protocol.Rank) int { return int(m.Rank - r) }
-
-// Leave ends this process's membership as it wishes: the others agree on a view
-// without it, and go on. It returns when they have, or ctx ends; then Close.
-func (g *Group) Leave(ctx context.Context) error {
-	if g.parts.views == nil {
-		return g.failed("leave", ErrFixed)
-	}
-	if err := g.flush(ctx); err != nil && g.Err() == nil {
-		return g.failed("leave", err)
-	}
-	if err := g.node.Do(func(now protocol.Time) {
-		g.parts.now, g.parts.changed = now, true
-		g.parts.views.Leave(now)
-	}); err != nil {
-		return ErrClosed
-	}
-	select {
-	case <-g.over.done:
-		if err := g.Err(); err != ErrLeft {
-			return g.failed("leave", err)
-		}
-		return nil
-	case <-ctx.Done():
-		return g.failed("leave", ctx.Err())
-	}
-}

@@ -25,7 +25,7 @@ func joinWhole(t *testing.T, size int, change func(*pleach.Config)) []*pleach.Gr
 		if change != nil {
 			change(&c)
 		}
-		groups[r] = join(t, c)
+		groups[r] = start(t, c)
 	}
 	return groups
 }
@@ -69,7 +69,7 @@ func TestSurvivorsAgreeOnAView(t *testing.T) {
 	groups := joinWhole(t, 7, nil)
 	meet(t, groups)
 	for _, dead := range []int{3, 0} { // the second is the coordinator
-		if err := groups[dead].Close(); err != nil {
+		if err := groups[dead].Abort(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -102,7 +102,7 @@ func TestMinorityStopsAndRejoins(t *testing.T) {
 			t.Fatal(err)
 		}
 		feeds[r] = detect.NewFeed()
-		groups[r] = join(t, pleach.Config{
+		groups[r] = start(t, pleach.Config{
 			Group: "parted", Addresses: addresses, Rank: r,
 			Transport: bad.Wrap(protocol.Rank(r), inner), Detectors: []detect.Detector{feeds[r]},
 		})
@@ -144,7 +144,7 @@ func TestMinorityStopsAndRejoins(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = back.Close() })
+		t.Cleanup(func() { _ = back.Abort() })
 		if back.Rank() != r {
 			t.Errorf("rank %d has come back as %d", r, back.Rank())
 		}
@@ -156,10 +156,10 @@ func TestMinorityStopsAndRejoins(t *testing.T) {
 
 // Without the quorum, the last one alive goes on.
 func TestLastOneGoesOn(t *testing.T) {
-	groups := joinWhole(t, 4, func(c *pleach.Config) { c.NoQuorum = true })
+	groups := joinWhole(t, 4, func(c *pleach.Config) { c.AllowMinority = true })
 	meet(t, groups)
 	for _, r := range []int{0, 1, 3} {
-		if err := groups[r].Close(); err != nil {
+		if err := groups[r].Abort(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -170,11 +170,11 @@ func TestLastOneGoesOn(t *testing.T) {
 }
 
 func TestFoundJoinLeave(t *testing.T) {
-	founder := join(t, pleach.Config{Group: "grows", Found: true})
+	founder := member(t)(pleach.Create(t.Context(), pleach.Config{Group: "grows"}))
 	seed := founder.View().Members[0].Address
 	groups := []*pleach.Group{founder}
 	for i := range 4 {
-		g := join(t, pleach.Config{Group: "grows", Seeds: []string{seed}, Identity: fmt.Sprint("member ", i+1), Domain: fmt.Sprint(i % 2)})
+		g := member(t)(pleach.Join(t.Context(), pleach.Config{Group: "grows", ID: fmt.Sprint("member ", i+1), FailureDomain: fmt.Sprint(i % 2)}, seed))
 		if g.Rank() != i+1 {
 			t.Errorf("joiner %d has rank %d", i+1, g.Rank())
 		}
@@ -196,7 +196,7 @@ func TestFoundJoinLeave(t *testing.T) {
 	for _, r := range []int{0, 1, 3, 4} {
 		awaitView(t, groups[r], "without rank 2", without(2))
 	}
-	back := join(t, pleach.Config{Group: "grows", Seeds: []string{groups[4].View().Members[0].Address}, Identity: "member 2"})
+	back := member(t)(pleach.Join(t.Context(), pleach.Config{Group: "grows", ID: "member 2"}, groups[4].View().Members[0].Address))
 	if back.Rank() != 2 {
 		t.Errorf("who has come back has rank %d, not 2", back.Rank())
 	}
@@ -206,26 +206,26 @@ func TestFoundJoinLeave(t *testing.T) {
 	}
 	everybody(t, []*pleach.Group{groups[0], groups[1], groups[2], groups[3], groups[4]}, nil, 1, func(int) int { return 8 })
 
-	view, err := pleach.Look(ctx, pleach.Config{Group: "grows"}, seed)
-	if err != nil || fmt.Sprint(view) != fmt.Sprint(founder.View()) {
-		t.Errorf("from outside: %+v, %v", view, err)
+	outside, err := pleach.Inspect(ctx, pleach.Config{Group: "grows"}, seed)
+	if err != nil || fmt.Sprint(outside.View) != fmt.Sprint(founder.View()) || outside.Progress != nil {
+		t.Errorf("from outside: %+v, %v", outside, err)
 	}
 }
 
 // A herd that joins at once makes few views.
 func TestHerdJoins(t *testing.T) {
 	const herd = 40
-	founder := join(t, pleach.Config{Group: "herd", Found: true})
+	founder := member(t)(pleach.Create(t.Context(), pleach.Config{Group: "herd"}))
 	seed := founder.View().Members[0].Address
 	var wg sync.WaitGroup
 	for range herd {
 		wg.Go(func() {
-			g, err := pleach.Join(t.Context(), pleach.Config{Group: "herd", Seeds: []string{seed}})
+			g, err := pleach.Join(t.Context(), pleach.Config{Group: "herd"}, seed)
 			if err != nil {
 				t.Error(err)
 				return
 			}
-			t.Cleanup(func() { _ = g.Close() })
+			t.Cleanup(func() { _ = g.Abort() })
 		})
 	}
 	wg.Wait()
@@ -237,7 +237,7 @@ func TestHerdJoins(t *testing.T) {
 func TestRejoin(t *testing.T) {
 	groups := joinWhole(t, 5, nil)
 	meet(t, groups)
-	if err := groups[1].Close(); err != nil {
+	if err := groups[1].Abort(); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range []int{0, 2, 3, 4} {
@@ -249,7 +249,7 @@ func TestRejoin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = back.Close() })
+	t.Cleanup(func() { _ = back.Abort() })
 	if back.Rank() != 1 {
 		t.Errorf("rank %d after rejoining, not 1", back.Rank())
 	}

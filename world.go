@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 
 	"github.com/pleach-go/pleach/collective"
@@ -16,62 +15,53 @@ import (
 //
 // A job has as many tasks as it had processes at the start: task i is first owned
 // by rank i, and by a survivor after that one's death. Any number of survivors
-// goes on, down to the last: Config.NoQuorum is always set. That is safe as long
+// goes on, down to the last: Config.AllowMinority is always set. That is safe as long
 // as nobody is suspected who lives, as among the processes of one launcher.
 type World struct {
 	collective.Place
-	group  *Group
-	post   *post
-	engine *collective.Engine
-	ending sync.WaitGroup
+	group    *Group
+	link     *link
+	engine   *collective.Engine
+	watching sync.WaitGroup
 }
 
 // NewWorld makes this process part of a job. It returns as soon as the process
 // can be reached; it does not wait for others, who may start later.
 func NewWorld(ctx context.Context, c Config) (*World, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("pleach: world: %w", err)
-	}
-	if c.Fixed || c.Found || len(c.Seeds) > 0 || c.Transport != nil && len(c.Addresses) == 0 {
-		return nil, errors.New("pleach: world: it is started as a whole and has views: no Fixed, Found, Seeds, or Transport without Addresses")
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	c.NoQuorum = true
-	b, err := c.begin(ctx)
+	s, err := prepare(ctx, &c, modeWorld, func(c *Config) (*initialState, error) { return c.startState() })
 	if err != nil {
-		return nil, fmt.Errorf("pleach: world: %w", err)
+		return nil, err
 	}
-	w, err := newWorld(c, b)
+	c.AllowMinority = true
+	w, err := newWorld(c, s)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("pleach: world: %w", err), b.transport.Close())
+		return nil, errors.Join(fmt.Errorf("pleach: NewWorld: %w", err), s.transport.Close())
 	}
 	return w, nil
 }
 
 // newWorld puts courier, engine and group together.
-func newWorld(c Config, b *beginning) (*World, error) {
-	p, err := newPost(b)
+func newWorld(c Config, s *initialState) (*World, error) {
+	p, err := newLink(s)
 	if err != nil {
 		return nil, err
 	}
 	engine, err := collective.NewEngine(collective.Config{
-		Rank: int(b.self.Rank), Size: int(b.view.Slots), View: b.view.Number, Link: p,
+		Rank: int(s.self.Rank), Size: int(s.view.Slots), View: s.view.Number, Link: p,
 	})
 	if err != nil {
 		return nil, err
 	}
 	p.engine, p.logger = engine, c.Logger
-	group, err := newGroup(c, b, p)
+	group, err := newGroup(c, s, p)
 	if err != nil {
 		engine.Close()
 		return nil, err
 	}
 	p.open(group)
-	w := &World{Place: engine.Place(), group: group, post: p, engine: engine}
-	w.ending.Go(func() {
-		<-group.over.done
+	w := &World{Place: engine.Place(), group: group, link: p, engine: engine}
+	w.watching.Go(func() {
+		<-group.life.Done()
 		engine.End(group.Err())
 	})
 	return w, nil
@@ -83,10 +73,11 @@ func (w *World) Group() *Group { return w.group }
 // View returns the present view.
 func (w *World) View() View { return w.group.View() }
 
-// Finish ends this process's part when all others have come to their ends too:
-// until then it takes over what the dead leave. It is a collective itself, the
-// last one, also after Revoke and Shrink, and closes the world even if it fails.
-func (w *World) Finish(ctx context.Context) error {
+// Finalize ends this process's part of the job, like MPI_Finalize. It is the last
+// collective call, also after Revoke and Shrink: it waits until every other
+// process has called it and takes over the tasks of those that die meanwhile. It
+// closes the world even if it fails.
+func (w *World) Finalize(ctx context.Context) error {
 	// Calls that ended with errors may have driven processes apart; an
 	// agreement finds them together again.
 	_, err := collective.Agree(ctx, w, 0)
@@ -94,16 +85,27 @@ func (w *World) Finish(ctx context.Context) error {
 		err = w.engine.Flush(ctx)
 	}
 	if err == nil {
-		err = w.post.flush(ctx)
+		err = w.link.flush(ctx)
 	}
-	return errors.Join(err, w.Close())
+	return errors.Join(err, w.Abort())
 }
 
-// Close ends this process's part at once: to the others it is as if it had died,
-// and they take over its tasks. See [World.Finish].
+// Close leaves the job: the other processes take over this one's tasks. It
+// waits at most a second for them to install a view without this process. See
+// [World.Finalize] for the end of a job.
 func (w *World) Close() error {
-	err := w.group.Close()
-	w.ending.Wait()
+	return w.release(w.group.Close())
+}
+
+// Abort stops immediately without notifying the others; they see a crash and take
+// over this process's tasks.
+func (w *World) Abort() error {
+	return w.release(w.group.Abort())
+}
+
+// release ends the engine after the group.
+func (w *World) release(err error) error {
+	w.watching.Wait()
 	w.engine.Close()
 	return err
 }

@@ -43,7 +43,7 @@ func newWorlds(t *testing.T, size int, wrap func(protocol.Rank, transport.Transp
 			t.Fatal(err)
 		}
 		worlds[r] = w
-		t.Cleanup(func() { _ = w.Close() })
+		t.Cleanup(func() { _ = w.Abort() })
 	}
 	return worlds
 }
@@ -107,7 +107,7 @@ func TestWorld(t *testing.T) {
 		if err := iterate(ctx, w, 2, 700_000, func(int) {}); err != nil { // 5.6 MB
 			return err
 		}
-		return w.Finish(ctx)
+		return w.Finalize(ctx)
 	}) {
 		if err != nil {
 			t.Errorf("rank %d: %v", r, err)
@@ -158,7 +158,7 @@ func TestWorldOutlivesItsProcesses(t *testing.T) {
 	errs := inAll(worlds, func(w *pleach.World) error {
 		return iterate(ctx, w, rounds, 100, func(round int) {
 			if at := dies[w.Rank()]; at > 0 && round == at {
-				_ = w.Close()
+				_ = w.Abort()
 			}
 		})
 	})
@@ -169,15 +169,6 @@ func TestWorldOutlivesItsProcesses(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Logf("seed %d: %v", seed, dies)
-	}
-}
-
-func TestWorldRefuses(t *testing.T) {
-	for _, c := range []pleach.Config{{Fixed: true}, {Found: true}, {Seeds: []string{"x:1"}}} {
-		if w, err := pleach.NewWorld(t.Context(), c); err == nil {
-			t.Errorf("a world of %+v", c)
-			_ = w.Close()
-		}
 	}
 }
 
@@ -194,7 +185,7 @@ func TestWorldCorrected(t *testing.T) {
 			return err
 		}
 		if w.Rank() == 3 || w.Rank() == 5 {
-			return w.Close()
+			return w.Abort()
 		}
 		sum, err := collective.Allreduce(ctx, w, []uint64{1 << w.Rank()}, collective.Sum[uint64](), collective.Corrected(f))
 		if err == nil {

@@ -37,7 +37,7 @@ func job(size int, program func(ctx context.Context, w *pleach.World)) {
 		}
 		all.Go(func() {
 			program(ctx, w)
-			_ = w.Finish(ctx)
+			_ = w.Finalize(ctx)
 		})
 	}
 	all.Wait()

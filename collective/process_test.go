@@ -40,7 +40,7 @@ func runJob(config string) error {
 			return err
 		}
 	}
-	if err := w.Finish(ctx); err != nil {
+	if err := w.Finalize(ctx); err != nil {
 		return err
 	}
 	fmt.Println("over")

@@ -76,7 +76,7 @@ func (d *drill) run(ctx context.Context, w *pleach.World, die func()) (*drillRep
 			return nil, fmt.Errorf("experiments: %+v, rank %d dies %s it: %w", d.Exercises[0], d.Victim, d.Phase, err)
 		}
 	}
-	return r, w.Finish(ctx)
+	return r, w.Finalize(ctx)
 }
 
 // warmUp is how many rounds do not count: connections are made in them.

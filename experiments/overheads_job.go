@@ -78,7 +78,7 @@ func (d *drill) inGoroutine(ctx context.Context, rank int, l *net.TCPListener, a
 		return nil, err
 	}
 	report, err := d.run(ctx, w, func() { _ = w.Close() })
-	return report, errors.Join(err, w.Close())
+	return report, errors.Join(err, w.Abort())
 }
 
 // inProcess is a process of its own. It ends with its standard input, at the
@@ -135,7 +135,7 @@ func ServeTask(ctx context.Context, plan string, input io.Reader, output io.Writ
 		return err
 	}
 	report, err := d.run(ctx, w, killMyself)
-	if err := errors.Join(err, w.Close()); err != nil {
+	if err := errors.Join(err, w.Abort()); err != nil {
 		return err
 	}
 	return json.NewEncoder(output).Encode(report)

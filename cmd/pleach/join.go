@@ -27,8 +27,8 @@ const (
 // joinCommand is a member of a group in a shell.
 type joinCommand struct {
 	groupFlags
-	address, identity, domain string
-	found, json               bool
+	listen, advertise, id, domain string
+	create, json                  bool
 }
 
 func newJoin() *cobra.Command {
@@ -37,37 +37,44 @@ func newJoin() *cobra.Command {
 		Use:   "join ADDRESS...",
 		Short: "Become a member of a group, and talk to it",
 		Long: `Become a member of the group that the members at these addresses are in, of which
-one that is alive will do; or, with --found, begin a group that others join.
+one that is alive will do; or, with --create, begin a group that others join.
 
 Each line of the standard input is broadcast to all other members. What they
 broadcast is printed with their rank before it, and views as they change. When the
 input ends, the process goes on as a member; Ctrl-C and SIGTERM make it leave, so
 that the others know at once. A second Ctrl-C does not wait for them.`,
-		Example: `  pleach join --found --address 127.0.0.1:7000
+		Example: `  pleach join --create --listen 127.0.0.1:7000
   pleach join 127.0.0.1:7000
-  pleach join db1:7000 db2:7000 --group orders --identity db3 --domain rack-2
+  pleach join db1:7000 db2:7000 --group orders --id db3 --failure-domain rack-2
   tail -f events.log | pleach join 127.0.0.1:7000 --json`,
 		Args: func(_ *cobra.Command, args []string) error { return j.check(args) },
 		RunE: func(cmd *cobra.Command, args []string) error { return j.run(cmd, args) },
 	}
 	j.addFlags(cmd)
 	f := cmd.Flags()
-	f.BoolVar(&j.found, "found", false, "begin a group")
-	f.StringVar(&j.address, "address", "", "`host:port` where this member listens (default a free port)")
-	f.StringVar(&j.identity, "identity", "", "who this member is: who comes back gets its old rank (default its address)")
-	f.StringVar(&j.domain, "domain", "", "what this member fails with, as a rack or a zone")
+	f.BoolVar(&j.create, "create", false, "create a group instead of joining one")
+	f.StringVar(&j.listen, "listen", "", "`host:port` that this member listens on (default a free port)")
+	f.StringVar(&j.advertise, "advertise", "", "`host:port` that other members dial (default that of --listen)")
+	f.StringVar(&j.id, "id", "", "`name` of this member across restarts, with which it gets its old rank back (default its address)")
+	f.StringVar(&j.domain, "failure-domain", "", "`name` of what fails together with this member, as a rack or a zone")
+	// The names of these flags before 0.2.
+	for old, name := range map[string]string{"found": "create", "address": "listen", "identity": "id", "domain": "failure-domain"} {
+		alias := *f.Lookup(name)
+		alias.Name, alias.Hidden = old, true
+		f.AddFlag(&alias)
+	}
 	f.BoolVar(&j.json, "json", false, "print JSON, an object on each line")
 	return cmd
 }
 
 func (j *joinCommand) check(args []string) error {
 	switch {
-	case j.found && len(args) > 0:
-		return fmt.Errorf("--found begins a group, and %s is to join one: choose", args[0])
-	case !j.found && len(args) == 0:
-		return errors.New("write a member's address, as in pleach join 127.0.0.1:7000, or --found to begin a group")
-	case j.address != "":
-		args = append([]string{j.address}, args...)
+	case j.create && len(args) > 0:
+		return fmt.Errorf("--create begins a group, and %s is to join one: choose", args[0])
+	case !j.create && len(args) == 0:
+		return errors.New("write a member's address, as in pleach join 127.0.0.1:7000, or --create to begin a group")
+	case j.listen != "":
+		args = append([]string{j.listen}, args...)
 	}
 	for _, address := range args {
 		if err := checkAddress(address); err != nil {
@@ -82,11 +89,11 @@ func (j *joinCommand) run(cmd *cobra.Command, seeds []string) error {
 	if err != nil {
 		return err
 	}
-	c.Seeds, c.Found, c.Address, c.Identity, c.Domain = seeds, j.found, j.address, j.identity, j.domain
+	c.Listen, c.Advertise, c.ID, c.FailureDomain = j.listen, j.advertise, j.id, j.domain
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
 	defer stop()
 	timed, cancel := context.WithTimeout(ctx, joinTimeout)
-	group, err := pleach.Join(timed, c)
+	group, err := j.begin(timed, c, seeds)
 	cancel()
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -97,6 +104,14 @@ func (j *joinCommand) run(cmd *cobra.Command, seeds []string) error {
 	defer group.Close()
 	t := &talk{group: group, name: c.Group, out: cmd.OutOrStdout(), errOut: cmd.ErrOrStderr(), json: j.json}
 	return t.run(ctx, cmd.InOrStdin())
+}
+
+// begin creates a group or joins one.
+func (j *joinCommand) begin(ctx context.Context, c pleach.Config, seeds []string) (*pleach.Group, error) {
+	if j.create {
+		return pleach.Create(ctx, c)
+	}
+	return pleach.Join(ctx, c, seeds...)
 }
 
 // talk is what goes on between the shell and the group.
@@ -177,8 +192,8 @@ func (t *talk) messages(ctx context.Context, cancel context.CancelCauseFunc) {
 			Root  int    `json:"root"`
 			View  uint64 `json:"view"`
 			Text  string `json:"text"`
-		}{"message", m.Root, m.View, string(m.Data)}
-		if err := t.print(event, fmt.Sprintf("[%d] %s", m.Root, printable(string(m.Data)))); err != nil {
+		}{"message", m.From, m.View, string(m.Data)}
+		if err := t.print(event, fmt.Sprintf("[%d] %s", m.From, printable(string(m.Data)))); err != nil {
 			cancel(err)
 		}
 	}

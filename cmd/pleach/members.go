@@ -116,18 +116,18 @@ func (m *membersCommand) follow(ctx context.Context, c pleach.Config, address st
 }
 
 // look asks one member after the other.
-func look(ctx context.Context, c pleach.Config, addresses []string) (view pleach.View, err error) {
+func look(ctx context.Context, c pleach.Config, addresses []string) (pleach.View, error) {
 	var last error
 	for _, address := range addresses {
 		timed, cancel := context.WithTimeout(ctx, lookTimeout)
-		view, err = pleach.Look(timed, c, address)
+		inspection, err := pleach.Inspect(timed, c, address)
 		cancel()
 		if err == nil {
-			return view, nil
+			return inspection.View, nil
 		}
 		last = cmp.Or(last, err)
 	}
-	return view, nobodyAnswers(last, c.Group)
+	return pleach.View{}, nobodyAnswers(last, c.Group)
 }
 
 // nobodyAnswers says what to look at when nobody has answered in time.

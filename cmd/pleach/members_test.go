@@ -20,9 +20,9 @@ import (
 )
 
 func TestViewChange(t *testing.T) {
-	a, b := pleach.Member{Rank: 0, Identity: "a", Incarnation: 1}, pleach.Member{Rank: 2, Identity: "b", Incarnation: 2}
-	back := pleach.Member{Rank: 2, Identity: "b", Incarnation: 3}
-	evil := pleach.Member{Rank: 1, Identity: "\x1b[2J"}
+	a, b := pleach.Member{Rank: 0, ID: "a", Incarnation: 1}, pleach.Member{Rank: 2, ID: "b", Incarnation: 2}
+	back := pleach.Member{Rank: 2, ID: "b", Incarnation: 3}
+	evil := pleach.Member{Rank: 1, ID: "\x1b[2J"}
 	view := func(number uint64, members ...pleach.Member) pleach.View {
 		return pleach.View{Number: number, Slots: 3, Members: members}
 	}
@@ -63,8 +63,7 @@ func TestMembersTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Found = true
-	founder, err := pleach.Join(t.Context(), c)
+	founder, err := pleach.Create(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}

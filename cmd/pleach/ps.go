@@ -149,9 +149,13 @@ func survey(ctx context.Context, c pleach.Config, addresses []string) (*psSurvey
 			timed, cancel := context.WithTimeout(ctx, lookTimeout)
 			defer cancel()
 			p := psProcess{Rank: m.Rank, Address: m.Address}
-			worlds, err := pleach.LookAtWork(timed, c, m.Address)
-			if p.Worlds = worlds; err != nil {
+			switch inspection, err := pleach.Inspect(timed, c, m.Address); {
+			case err != nil:
 				p.Error = withoutPackage(err)
+			case inspection.Progress == nil:
+				p.Error = "this member is not in a World: it makes no collective calls"
+			default:
+				p.Worlds = inspection.Progress
 			}
 			s.Processes[i] = p
 		})

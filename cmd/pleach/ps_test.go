@@ -128,7 +128,7 @@ func TestPs(t *testing.T) {
 // A member of a plain group is in no world; a stranger without a certificate is
 // told nothing.
 func TestPsRefused(t *testing.T) {
-	g, err := pleach.Join(t.Context(), pleach.Config{Found: true, Group: "plain"})
+	g, err := pleach.Create(t.Context(), pleach.Config{Group: "plain"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestPsRefused(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if _, err := pleach.LookAtWork(ctx, pleach.Config{Group: "job"}, address); err == nil {
+	if _, err := pleach.Inspect(ctx, pleach.Config{Group: "job"}, address); err == nil {
 		t.Error("a stranger may look")
 	}
 }

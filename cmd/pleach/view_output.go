@@ -26,7 +26,7 @@ type memberJSON struct {
 func newViewJSON(v pleach.View) viewJSON {
 	j := viewJSON{View: v.Number, Slots: v.Slots, Members: []memberJSON{}, Holes: holes(v)}
 	for _, m := range v.Members {
-		j.Members = append(j.Members, memberJSON{m.Rank, m.Identity, m.Address, m.Domain, m.Incarnation})
+		j.Members = append(j.Members, memberJSON{m.Rank, m.ID, m.Address, m.FailureDomain, m.Incarnation})
 	}
 	return j
 }
@@ -67,7 +67,7 @@ func count(n int, thing string) string {
 func viewTable(v pleach.View) string {
 	identity, address, domain := len("identity"), len("address"), len("domain")
 	for _, m := range v.Members {
-		identity, address, domain = max(identity, len(printable(m.Identity))), max(address, len(m.Address)), max(domain, len(printable(m.Domain)))
+		identity, address, domain = max(identity, len(printable(m.ID))), max(address, len(m.Address)), max(domain, len(printable(m.FailureDomain)))
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n", viewTitle(v))
@@ -77,7 +77,7 @@ func viewTable(v pleach.View) string {
 	}
 	line("rank", "identity", "address", "domain", "incarnation")
 	for _, m := range v.Members {
-		line(fmt.Sprint(m.Rank), printable(m.Identity), printable(m.Address), printable(m.Domain), fmt.Sprint(m.Incarnation))
+		line(fmt.Sprint(m.Rank), printable(m.ID), printable(m.Address), printable(m.FailureDomain), fmt.Sprint(m.Incarnation))
 	}
 	b.WriteString(ringText(v))
 	return b.String()
@@ -122,12 +122,12 @@ func viewChange(before, now pleach.View) string {
 		old, there := was[m.Rank]
 		delete(was, m.Rank)
 		if !there || old.Incarnation != m.Incarnation {
-			came = append(came, fmt.Sprintf("+%d (%s)", m.Rank, printable(m.Identity)))
+			came = append(came, fmt.Sprintf("+%d (%s)", m.Rank, printable(m.ID)))
 		}
 	}
 	for _, m := range before.Members {
 		if _, gone := was[m.Rank]; gone {
-			went = append(went, fmt.Sprintf("-%d (%s)", m.Rank, printable(m.Identity)))
+			went = append(went, fmt.Sprintf("-%d (%s)", m.Rank, printable(m.ID)))
 		}
 	}
 	return strings.Join(append([]string{viewTitle(now)}, append(went, came...)...), " ")

@@ -48,7 +48,7 @@ func run(ctx context.Context) error {
 			fmt.Printf("round %2d, %d of %d processes: π ≈ %.6f\n", round, len(w.View().Members), w.Size(), 4*float64(inside)/total)
 		}
 	}
-	return w.Finish(ctx)
+	return w.Finalize(ctx)
 }
 
 // draw counts a task's points that fall into the circle.

@@ -16,7 +16,7 @@ import (
 func main() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	group, err := pleach.Join(ctx, pleach.Config{})
+	group, err := pleach.Start(ctx, pleach.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}

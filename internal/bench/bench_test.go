@@ -12,7 +12,6 @@ import (
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/protocol"
-	"github.com/pleach-go/pleach/stream"
 	"github.com/pleach-go/pleach/transport"
 )
 
@@ -147,7 +146,7 @@ func (f *firstFrame) Send(_ protocol.Rank, frame []byte) error {
 func TestFramesAreAsLongAsPleachs(t *testing.T) {
 	for _, size := range []int{1, 64, segmentSize, segmentSize + 1} {
 		f := new(firstFrame)
-		g, err := pleach.Join(t.Context(), pleach.Config{Transport: f, Stream: stream.Config{Size: 2}})
+		g, err := pleach.Start(t.Context(), pleach.Config{Transport: f, Size: 2})
 		if err != nil {
 			t.Fatal(err)
 		}

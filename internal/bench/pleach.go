@@ -5,7 +5,6 @@ import (
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/protocol"
-	"github.com/pleach-go/pleach/stream"
 	"github.com/pleach-go/pleach/transport/tcp"
 	"github.com/pleach-go/pleach/wire"
 )
@@ -19,16 +18,15 @@ type pleachMember struct {
 }
 
 func startPleach(s seat, r *receiver) (member, error) {
-	rank, size := protocol.Rank(s.rank), protocol.Rank(len(s.addresses))
-	// The transport is made here, not by Join, for its counts.
-	transport, err := tcp.New(tcp.Config{Group: s.group, Rank: rank, Addresses: s.addresses, Listener: s.listener})
+	// The transport is made here, not by Start, for its counts.
+	transport, err := tcp.New(tcp.Config{Group: s.group, Rank: protocol.Rank(s.rank), Addresses: s.addresses, Listener: s.listener})
 	if err != nil {
 		return nil, err
 	}
-	group, err := pleach.Join(context.Background(), pleach.Config{
+	group, err := pleach.Start(context.Background(), pleach.Config{
 		Transport: transport,
-		Stream:    stream.Config{Rank: rank, Size: size},
-		Handler:   func(m pleach.Message) { r.take(m.Data) },
+		Rank:      s.rank, Size: len(s.addresses),
+		Handler: func(m pleach.Message) { r.take(m.Data) },
 	})
 	if err != nil {
 		return nil, err

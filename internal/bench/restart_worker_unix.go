@@ -76,7 +76,7 @@ func ServeWorker(ctx context.Context, load string) error {
 		}
 	}
 	fmt.Fprintf(report, "%x\n", digest(at.State))
-	return w.world.Finish(ctx)
+	return w.world.Finalize(ctx)
 }
 
 // round computes, adds up, and writes a checkpoint if one is due.

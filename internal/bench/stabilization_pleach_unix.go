@@ -16,12 +16,15 @@ import (
 // broadcasts anything.
 func PleachSurvivor(ctx context.Context, s *Survivor) error {
 	c := pleach.Config{Logger: slog.New(suspicions{s})}
+	var g *pleach.Group
+	var err error
 	if s.Again {
 		own := s.Place.Addresses[s.Place.Rank]
-		c.Group, c.Address = s.Place.Group, own
-		c.Seeds = slices.DeleteFunc(slices.Clone(s.Place.Addresses), func(a string) bool { return a == own })
+		c.Group, c.Listen = s.Place.Group, own
+		g, err = pleach.Join(ctx, c, slices.DeleteFunc(slices.Clone(s.Place.Addresses), func(a string) bool { return a == own })...)
+	} else {
+		g, err = pleach.Start(ctx, c)
 	}
-	g, err := pleach.Join(ctx, c)
 	for err == nil {
 		s.Ready()
 		for v := range g.Views(ctx) {

@@ -13,22 +13,22 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// post brings a courier and an engine together: a carrier to the node, a link to
+// link brings a courier and an engine together: a carrier to the node, a link to
 // the engine. What the node calls, it calls alone, one at a time.
-type post struct {
+type link struct {
 	*courier.Courier
-	engine *collective.Engine
-	logger *slog.Logger
-	moved  bell          // rings when there may be room for more, or less is on its way
-	opened chan struct{} // closed when there is a group to send through
-	group  *Group
-	seen   map[protocol.Rank]bool // peers that have been up
-	job    *membership.View       // who belongs to the job
+	engine  *collective.Engine
+	logger  *slog.Logger
+	changed bell          // rings when there may be room for more, or less is on its way
+	opened  chan struct{} // closed when there is a group to send through
+	group   *Group
+	seen    map[protocol.Rank]bool // peers that have been up
+	job     *membership.View       // who belongs to the job
 }
 
-// newPost makes a post whose courier knows the first view.
-func newPost(b *beginning) (*post, error) {
-	p := &post{opened: make(chan struct{}), seen: make(map[protocol.Rank]bool), job: &b.view}
+// newLink makes a post whose courier knows the first view.
+func newLink(b *initialState) (*link, error) {
+	p := &link{opened: make(chan struct{}), seen: make(map[protocol.Rank]bool), job: &b.view}
 	c, err := courier.New(courier.Config{
 		Rank: b.self.Rank, Session: uint64(time.Now().UnixNano()),
 		Make: func(bytes int) []byte { return p.engine.Buffer(bytes) },
@@ -42,15 +42,15 @@ func newPost(b *beginning) (*post, error) {
 }
 
 // open lets the engine send.
-func (p *post) open(g *Group) {
+func (p *link) open(g *Group) {
 	p.group = g
 	close(p.opened)
 }
 
 // Receive implements [carrier]: what has come goes to the engine.
-func (p *post) Receive(now protocol.Time, from protocol.Rank, head, body []byte) error {
+func (p *link) Receive(now protocol.Time, from protocol.Rank, head, body []byte) error {
 	err := p.Courier.Receive(now, from, head, body)
-	p.moved.give()
+	p.changed.give()
 	for {
 		m, ok := p.Deliver()
 		if !ok {
@@ -64,7 +64,7 @@ func (p *post) Receive(now protocol.Time, from protocol.Rank, head, body []byte)
 
 // Install implements [carrier]. Whoever joins the group later, even at the rank of
 // one who has died, is not of the job: it does not know what was called before.
-func (p *post) Install(now protocol.Time, v *membership.View) {
+func (p *link) Install(now protocol.Time, v *membership.View) {
 	p.Courier.Install(now, v)
 	var ranks []int
 	for _, m := range v.Members {
@@ -73,18 +73,18 @@ func (p *post) Install(now protocol.Time, v *membership.View) {
 		}
 	}
 	p.engine.Install(v.Number, ranks)
-	p.moved.give()
+	p.changed.give()
 }
 
 // Up implements [carrier].
-func (p *post) Up(now protocol.Time, peer protocol.Rank) {
+func (p *link) Up(now protocol.Time, peer protocol.Rank) {
 	p.Courier.Up(now, peer)
 	p.seen[peer] = true
 	p.engine.Found(int(peer))
 }
 
 // Down implements [carrier]. One who has never been up may be yet to start.
-func (p *post) Down(now protocol.Time, peer protocol.Rank) {
+func (p *link) Down(now protocol.Time, peer protocol.Rank) {
 	p.Courier.Down(now, peer)
 	if p.seen[peer] {
 		p.engine.Lost(int(peer))
@@ -92,17 +92,17 @@ func (p *post) Down(now protocol.Time, peer protocol.Rank) {
 }
 
 // Send implements [collective.Link].
-func (p *post) Send(ctx context.Context, to int, head, body []byte) error {
+func (p *link) Send(ctx context.Context, to int, head, body []byte) error {
 	return p.Lend(ctx, to, head, body, nil)
 }
 
 // Lend implements [collective.Lender].
-func (p *post) Lend(ctx context.Context, to int, head, body []byte, back func()) error {
+func (p *link) Lend(ctx context.Context, to int, head, body []byte, back func()) error {
 	return p.wait(ctx, func() error { return p.Courier.Lend(protocol.Rank(to), head, body, back) })
 }
 
 // flush waits until everything that was sent has arrived.
-func (p *post) flush(ctx context.Context) error {
+func (p *link) flush(ctx context.Context) error {
 	return p.wait(ctx, func() error {
 		if !p.Idle() {
 			return courier.ErrBusy
@@ -112,7 +112,7 @@ func (p *post) flush(ctx context.Context) error {
 }
 
 // wait tries until the courier is not busy.
-func (p *post) wait(ctx context.Context, try func() error) error {
+func (p *link) wait(ctx context.Context, try func() error) error {
 	select {
 	case <-p.opened:
 	case <-ctx.Done():
@@ -128,7 +128,7 @@ func (p *post) wait(ctx context.Context, try func() error) error {
 			return tried
 		}
 		if moved == nil {
-			moved = p.moved.wait()
+			moved = p.changed.wait()
 			continue // it may have moved just before
 		}
 		select {
@@ -136,7 +136,7 @@ func (p *post) wait(ctx context.Context, try func() error) error {
 			moved = nil
 		case <-ctx.Done():
 			return fmt.Errorf("pleach: %w: %w", tried, ctx.Err())
-		case <-p.group.over.done:
+		case <-p.group.life.Done():
 			return p.group.Err()
 		}
 	}

@@ -19,12 +19,12 @@ const firstIncarnation = 1
 // makeDetectors makes the detectors: connections that break, silence if asked
 // for, and what the program brings.
 func (g *Group) makeDetectors() {
-	g.connections = detect.NewConnections(detect.ConnectionsConfig{StartGrace: g.config.StartGrace})
+	g.connections = detect.NewConnections(detect.ConnectionsConfig{StartGrace: g.config.StartTimeout})
 	all := append([]detect.Detector{g.connections}, g.config.Detectors...)
-	if g.config.SWIMPort != 0 {
+	if g.config.SWIM.Port != 0 {
 		all = append(all, detect.NewSWIM(detect.SWIMConfig{
-			Rank: g.config.Stream.Rank, Incarnation: g.config.Stream.Incarnation, Group: g.config.Group,
-			Bind: g.swimAddress(g.address), Grace: g.config.Grace, Key: g.config.SWIMKey,
+			Rank: g.self.Rank, Incarnation: g.self.Incarnation, Group: g.config.Group,
+			Bind: g.swimAddress(g.self.Address), Grace: g.config.SWIM.SuspicionTimeout, Key: g.config.SWIM.Key,
 		}))
 	}
 	g.detector = detect.All(all...)
@@ -32,7 +32,7 @@ func (g *Group) makeDetectors() {
 
 // startWatching starts the detectors.
 func (g *Group) startWatching(v *membership.View) error {
-	if err := g.detector.Start(g.reported); err != nil {
+	if err := g.detector.Start(g.handleReport); err != nil {
 		return fmt.Errorf("detector: %w", err)
 	}
 	g.watch(v)
@@ -42,15 +42,15 @@ func (g *Group) startWatching(v *membership.View) error {
 // swimAddress is where a member's silence detector is reached.
 func (g *Group) swimAddress(address string) string {
 	host, _, err := net.SplitHostPort(address)
-	if err != nil || g.config.SWIMPort == 0 {
+	if err != nil || g.config.SWIM.Port == 0 {
 		return ""
 	}
-	return net.JoinHostPort(host, strconv.Itoa(g.config.SWIMPort))
+	return net.JoinHostPort(host, strconv.Itoa(g.config.SWIM.Port))
 }
 
-// outsiderPause is how long a member waits that loses its connection to another one
+// distantProbeDelay is how long a member waits that loses its connection to another one
 // whom others are closer to. It is longer than a change of the view takes.
-const outsiderPause = 50 * time.Millisecond
+const distantProbeDelay = 50 * time.Millisecond
 
 // watch has the detectors watch the members of a view. Who coordinates, who would be
 // next to, and the neighbors on the ring are connected to a member anyway: they look
@@ -58,14 +58,14 @@ const outsiderPause = 50 * time.Millisecond
 // first.
 func (g *Group) watch(v *membership.View) {
 	peers := make([]detect.Peer, 0, len(v.Members))
-	self, _ := slices.BinarySearchFunc(v.Members, g.config.Stream.Rank, compareRank)
+	self, _ := slices.BinarySearchFunc(v.Members, g.self.Rank, compareRank)
 	for i, m := range v.Members {
 		if i == self {
 			continue
 		}
 		peer := detect.Peer{Rank: m.Rank, Incarnation: m.Incarnation, Address: m.Address, SWIM: g.swimAddress(m.Address)}
 		if distance := max(i-self, self-i); self > 1 && distance > 1 && distance < len(v.Members)-1 {
-			peer.Pause = outsiderPause
+			peer.Pause = distantProbeDelay
 		}
 		if peer.Incarnation == firstIncarnation {
 			peer.Incarnation = 0
@@ -75,20 +75,20 @@ func (g *Group) watch(v *membership.View) {
 	g.detector.Watch(peers)
 }
 
-// reported takes in what a detector says: it is for the views to act on.
-func (g *Group) reported(r detect.Report) {
+// handleReport takes in what a detector says: it is for the views to act on.
+func (g *Group) handleReport(r detect.Report) {
 	_ = g.node.Do(func(now protocol.Time) {
-		view := g.parts.views.View()
+		view := g.stack.views.View()
 		m, ok := view.Member(r.Rank)
 		if !ok || m.Incarnation != firstIncarnation && m.Incarnation != r.Incarnation {
 			return // it is about somebody who is not there any more
 		}
-		g.parts.now, g.parts.changed = now, true
+		g.stack.now, g.stack.changed = now, true
 		if r.Alive {
-			g.parts.views.Trust(now, m.Rank, m.Incarnation)
+			g.stack.views.Trust(now, m.Rank, m.Incarnation)
 			return
 		}
 		g.config.Logger.Info("suspected", "rank", r.Rank, "by", g.Rank(), "cause", r.Cause)
-		g.parts.views.Suspect(now, m.Rank, m.Incarnation)
+		g.stack.views.Suspect(now, m.Rank, m.Incarnation)
 	})
 }

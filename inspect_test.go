@@ -25,20 +25,20 @@ func TestTellWork(t *testing.T) {
 	if err := collective.Barrier(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
-	b := w.group.tellWork()
+	b := w.group.encodeProgress()
 	var worlds []collective.Progress
-	if b[0] != answerYes || json.Unmarshal(b[1:], &worlds) != nil || len(worlds) != 1 {
+	if b[0] != replyAccepted || json.Unmarshal(b[1:], &worlds) != nil || len(worlds) != 1 {
 		t.Fatalf("%q", b)
 	}
 	if p := worlds[0]; p.Calls != 1 || p.Last == nil || p.Last.Name != "Barrier" || len(p.Doing) != 0 || len(p.Tasks) != 1 {
 		t.Errorf("%+v", p)
 	}
-	g, err := Join(t.Context(), Config{Found: true, Group: "plain"})
+	g, err := Create(t.Context(), Config{Group: "plain"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer g.Close()
-	if b := g.tellWork(); b[0] != answerNo || !strings.Contains(string(b), "not in a World") {
+	if b := g.encodeProgress(); b[0] != replyRefused || !strings.Contains(string(b), "not in a World") {
 		t.Errorf("%q", b)
 	}
 }

@@ -16,15 +16,15 @@ func TestAnswersAreUnderstood(t *testing.T) {
 		{Rank: 8, Identity: "eight", Address: "10.0.0.8:7000", Incarnation: 6},
 	}}
 	start := []membership.Have{{Root: 2, Incarnation: 5, Next: 99, Holder: 8}}
-	b := membership.EncodeHaves(wire.AppendRank(wire.AppendBytes([]byte{answerYes}, view.Encode(nil)), 8), start)
-	i, err := parseAnswer(b)
+	b := membership.EncodeHaves(wire.AppendRank(wire.AppendBytes([]byte{replyAccepted}, view.Encode(nil)), 8), start)
+	i, err := decodeReply(b)
 	if err != nil || !i.view.Equal(&view) || i.rank != 8 || !reflect.DeepEqual(i.start, start) {
 		t.Errorf("%+v, %v", i, err)
 	}
-	if _, err := parseAnswer(refusal(membership.ErrStale)); !errors.Is(err, ErrRefused) {
+	if _, err := decodeReply(encodeRefusal(membership.ErrStale)); !errors.Is(err, ErrRefused) {
 		t.Errorf("a refusal is %v", err)
 	}
-	if _, err := parseAnswer(refusal(membership.ErrTimeout)); err == nil || errors.Is(err, ErrRefused) {
+	if _, err := decodeReply(encodeRefusal(membership.ErrTimeout)); err == nil || errors.Is(err, ErrRefused) {
 		t.Errorf("a refusal for now is %v", err)
 	}
 }
@@ -32,11 +32,11 @@ func TestAnswersAreUnderstood(t *testing.T) {
 // An answer comes from whoever listens at the address one was given.
 func FuzzAnswer(f *testing.F) {
 	view := membership.View{Number: 1, Slots: 1, Members: []membership.Member{{Identity: "a", Incarnation: 1}}}
-	f.Add(membership.EncodeHaves(wire.AppendRank(wire.AppendBytes([]byte{answerYes}, view.Encode(nil)), 0), nil))
-	f.Add(refusal(membership.ErrFull))
+	f.Add(membership.EncodeHaves(wire.AppendRank(wire.AppendBytes([]byte{replyAccepted}, view.Encode(nil)), 0), nil))
+	f.Add(encodeRefusal(membership.ErrFull))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if i, err := parseAnswer(b); err == nil && len(i.view.Members) == 0 {
+		if i, err := decodeReply(b); err == nil && len(i.view.Members) == 0 {
 			t.Error("a welcome into a view of nobody")
 		}
 	})
@@ -44,15 +44,15 @@ func FuzzAnswer(f *testing.F) {
 
 // A request comes from anybody.
 func FuzzRequest(f *testing.F) {
-	f.Add(request(knockJoin, &membership.Member{Identity: "me", Address: "here:1", Incarnation: 3}))
-	f.Add(request(knockLook, &membership.Member{}))
+	f.Add(encodeRequest(requestJoin, &membership.Member{Identity: "me", Address: "here:1", Incarnation: 3}))
+	f.Add(encodeRequest(requestView, &membership.Member{}))
 	f.Add([]byte{9})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		kind, m, err := parseRequest(b)
+		kind, m, err := decodeRequest(b)
 		if err != nil {
 			return
 		}
-		if again := request(kind, &m); string(again) != string(b) {
+		if again := encodeRequest(kind, &m); string(again) != string(b) {
 			t.Errorf("%x is understood as %x", b, again)
 		}
 	})

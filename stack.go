@@ -7,15 +7,15 @@ import (
 	"github.com/pleach-go/pleach/stream"
 )
 
-// parts is what a group's node drives: streams, which carry messages, and views,
+// stack is what a group's node drives: streams, which carry messages, and views,
 // which say among whom. Their frames share connections; views' have a byte in
 // front that no frame of a stream begins with.
-type parts struct {
+type stack struct {
 	stream *stream.Member
 	views  *membership.Machine // nil: who is in the group never changes
 	now    protocol.Time       // of the present call
 
-	courier carrier // nil: there is none
+	unicast unicast // nil: there is none
 
 	// changed says that the views may have something to say: they are asked only
 	// then, not after every message.
@@ -25,8 +25,8 @@ type parts struct {
 	flushing bool                // views wait for the streams to have everything up to a cut
 	last     byte                // the byte in front of the frame handed out last
 	buffer   []byte
-	// installed is told of every view, when the streams are in it.
-	installed func(*membership.View)
+	// installView is told of every view, when the streams are in it.
+	onInstall func(*membership.View)
 }
 
 // Bytes in front of frames that are not a stream's.
@@ -35,9 +35,9 @@ const (
 	courierFrame = courier.Mark
 )
 
-// carrier carries messages from one member to another, for collectives. Its frames
+// unicast carries messages from one member to another, for collectives. Its frames
 // have the byte in front already.
-type carrier interface {
+type unicast interface {
 	Place(from protocol.Rank, head []byte, size int) []byte
 	Receive(now protocol.Time, from protocol.Rank, head, body []byte) error
 	Up(now protocol.Time, peer protocol.Rank)
@@ -51,43 +51,43 @@ type carrier interface {
 }
 
 // Receive implements [node.Protocol].
-func (p *parts) Receive(now protocol.Time, from protocol.Rank, frame []byte) error {
+func (p *stack) Receive(now protocol.Time, from protocol.Rank, frame []byte) error {
 	p.now = now
 	switch {
 	case len(frame) > 0 && frame[0] == viewFrame && p.views != nil:
 		p.changed = true
 		err := p.views.Receive(now, from, frame[1:])
-		p.settle()
+		p.flushStep()
 		return err
-	case len(frame) > 0 && frame[0] == courierFrame && p.courier != nil:
-		return p.courier.Receive(now, from, frame, nil)
+	case len(frame) > 0 && frame[0] == courierFrame && p.unicast != nil:
+		return p.unicast.Receive(now, from, frame, nil)
 	}
 	err := p.stream.Receive(now, from, frame)
-	p.settle()
+	p.flushStep()
 	return err
 }
 
 // Place implements [node.Placer].
-func (p *parts) Place(from protocol.Rank, head []byte, size int) []byte {
-	if head[0] == courierFrame && p.courier != nil {
-		return p.courier.Place(from, head, size)
+func (p *stack) Place(from protocol.Rank, head []byte, size int) []byte {
+	if head[0] == courierFrame && p.unicast != nil {
+		return p.unicast.Place(from, head, size)
 	}
 	return p.stream.Place(from, head, size)
 }
 
 // ReceivePlaced implements [node.Placer].
-func (p *parts) ReceivePlaced(now protocol.Time, from protocol.Rank, head, body []byte) error {
+func (p *stack) ReceivePlaced(now protocol.Time, from protocol.Rank, head, body []byte) error {
 	p.now = now
 	if head[0] == courierFrame {
-		return p.courier.Receive(now, from, head, body)
+		return p.unicast.Receive(now, from, head, body)
 	}
 	err := p.stream.ReceivePlaced(now, from, head, body)
-	p.settle()
+	p.flushStep()
 	return err
 }
 
-// settle tells the views when the streams have what they were asked for.
-func (p *parts) settle() {
+// flushStep tells the views when the streams have what they were asked for.
+func (p *stack) flushStep() {
 	if p.flushing && p.stream.Flushed() {
 		p.flushing, p.changed = false, true
 		p.views.Settle(p.now)
@@ -95,39 +95,39 @@ func (p *parts) settle() {
 }
 
 // Up implements [node.Protocol].
-func (p *parts) Up(now protocol.Time, peer protocol.Rank) {
+func (p *stack) Up(now protocol.Time, peer protocol.Rank) {
 	p.now = now
 	p.stream.Up(now, peer)
 	if p.views != nil {
 		p.changed = true
 		p.views.Up(now, peer)
 	}
-	if p.courier != nil {
-		p.courier.Up(now, peer)
+	if p.unicast != nil {
+		p.unicast.Up(now, peer)
 	}
 }
 
 // Down implements [node.Protocol].
-func (p *parts) Down(now protocol.Time, peer protocol.Rank) {
+func (p *stack) Down(now protocol.Time, peer protocol.Rank) {
 	p.stream.Down(now, peer)
-	if p.courier != nil {
-		p.courier.Down(now, peer)
+	if p.unicast != nil {
+		p.unicast.Down(now, peer)
 	}
 }
 
 // Room implements [node.Protocol].
-func (p *parts) Room(now protocol.Time, peer protocol.Rank) {
+func (p *stack) Room(now protocol.Time, peer protocol.Rank) {
 	p.stream.Room(now, peer)
-	if p.courier != nil {
-		p.courier.Room(now, peer)
+	if p.unicast != nil {
+		p.unicast.Room(now, peer)
 	}
 }
 
 // Congested implements [node.Congestible].
-func (p *parts) Congested(from protocol.Rank) protocol.Time { return p.stream.Congested(from) }
+func (p *stack) Congested(from protocol.Rank) protocol.Time { return p.stream.Congested(from) }
 
 // Next implements [node.Protocol]. Views go first: everybody waits for them.
-func (p *parts) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool) {
+func (p *stack) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool) {
 	p.now, p.last = now, 0
 	if p.views != nil {
 		p.changed = p.changed || p.views.Deadline() <= now
@@ -135,8 +135,8 @@ func (p *parts) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok
 			return to, p.mark(viewFrame, head), nil, true
 		}
 	}
-	if p.courier != nil {
-		if to, head, body, ok = p.courier.Next(now); ok {
+	if p.unicast != nil {
+		if to, head, body, ok = p.unicast.Next(now); ok {
 			p.last = courierFrame
 			return to, head, body, true
 		}
@@ -145,31 +145,31 @@ func (p *parts) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok
 }
 
 // mark puts a byte in front of a frame.
-func (p *parts) mark(first byte, frame []byte) []byte {
+func (p *stack) mark(first byte, frame []byte) []byte {
 	p.last = first
 	p.buffer = append(append(p.buffer[:0], first), frame...)
 	return p.buffer
 }
 
 // Unsent implements [node.Protocol]. Views send again what is not answered.
-func (p *parts) Unsent(now protocol.Time, full bool) {
+func (p *stack) Unsent(now protocol.Time, full bool) {
 	switch p.last {
 	case viewFrame:
 	case courierFrame:
-		p.courier.Unsent(now, full)
+		p.unicast.Unsent(now, full)
 	default:
 		p.stream.Unsent(now, full)
 	}
 }
 
 // Deadline implements [node.Protocol].
-func (p *parts) Deadline() protocol.Time {
+func (p *stack) Deadline() protocol.Time {
 	due := p.stream.Deadline()
 	if p.views != nil {
 		due = min(due, p.views.Deadline())
 	}
-	if p.courier != nil {
-		due = min(due, p.courier.Deadline())
+	if p.unicast != nil {
+		due = min(due, p.unicast.Deadline())
 	}
 	return due
 }
@@ -177,32 +177,32 @@ func (p *parts) Deadline() protocol.Time {
 // The streams as the log that views cut.
 
 // Freeze implements [membership.Log].
-func (p *parts) Freeze() []membership.Have { return havesOf(p.stream.Freeze()) }
+func (p *stack) Freeze() []membership.Have { return havesOf(p.stream.Freeze()) }
 
 // Thaw implements [membership.Log].
-func (p *parts) Thaw() {
+func (p *stack) Thaw() {
 	p.flushing = false
 	p.stream.Thaw()
 }
 
 // Flush implements [membership.Log].
-func (p *parts) Flush(cut []membership.Have) {
+func (p *stack) Flush(cut []membership.Have) {
 	p.flushing = true
 	p.stream.Flush(p.now, marksOf(cut))
 }
 
 // Flushed implements [membership.Log].
-func (p *parts) Flushed() bool { return p.stream.Flushed() }
+func (p *stack) Flushed() bool { return p.stream.Flushed() }
 
 // Install implements [membership.Log].
-func (p *parts) Install(v *membership.View) {
+func (p *stack) Install(v *membership.View) {
 	p.flushing = false
 	// It fails only for a shape of tree that could not be laid at the start.
 	_ = p.stream.Install(p.now, v.Number, v.Slots, placesOf(v))
-	if p.courier != nil {
-		p.courier.Install(p.now, v)
+	if p.unicast != nil {
+		p.unicast.Install(p.now, v)
 	}
-	p.installed(v)
+	p.onInstall(v)
 }
 
 func placesOf(v *membership.View) []stream.Place {

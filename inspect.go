@@ -1,0 +1,68 @@
+package pleach
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/membership"
+	"github.com/pleach-go/pleach/transport/tcp"
+)
+
+// Inspection is what a member tells a process outside its group.
+type Inspection struct {
+	// View is the member's current view.
+	View View
+	// Progress tells which collective calls the member is in, since when, and for
+	// which ranks it waits, in its World and in those derived by Shrink. It is nil
+	// for a member that is not in a World.
+	Progress []collective.Progress
+}
+
+// Inspect asks the member at an address for its view and for the progress of its
+// collective calls, without joining the group. A member answers even while its
+// program is busy. Of the config, Group and TLS apply. Inspect retries until ctx
+// ends.
+func Inspect(ctx context.Context, c Config, address string) (*Inspection, error) {
+	err := c.check(modeInspect)
+	if err == nil {
+		var i *Inspection
+		if i, err = inspect(ctx, tcp.Config{Group: c.Group, TLS: c.TLS}, address); err == nil {
+			return i, nil
+		}
+	}
+	return nil, fmt.Errorf("pleach: Inspect %s: %w", address, err)
+}
+
+func inspect(ctx context.Context, c tcp.Config, address string) (*Inspection, error) {
+	reply, err := sendRequest(ctx, c, []string{address}, encodeRequest(requestView, &membership.Member{}))
+	if err != nil {
+		return nil, err
+	}
+	b, err := tcp.Knock(ctx, c, address, encodeRequest(requestProgress, &membership.Member{}))
+	if err != nil {
+		return nil, err
+	}
+	i := &Inspection{View: *viewOf(&reply.view)}
+	if len(b) == 0 || b[0] != replyAccepted {
+		return i, nil // it is not in a World
+	}
+	return i, json.Unmarshal(b[1:], &i.Progress)
+}
+
+// encodeProgress encodes the reply to a request for progress: the calls that this
+// process is in, never their contents. It does not wait for the program's
+// goroutines, so a process that is busy elsewhere answers too.
+func (g *Group) encodeProgress() []byte {
+	l, ok := g.stack.unicast.(*link)
+	if !ok {
+		return encodeRefusal(errors.New("this member is not in a World: it makes no collective calls"))
+	}
+	b, err := json.Marshal(l.engine.Place().Progress())
+	if err != nil {
+		return encodeRefusal(err)
+	}
+	return append([]byte{replyAccepted}, b...)
+}

@@ -1,0 +1,99 @@
+package pleach
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// closeTimeout bounds how long Close waits for the group to let this process go.
+const closeTimeout = time.Second
+
+// Leave departs gracefully: it blocks until the other members have installed a
+// view without this process, or ctx ends. Close releases the resources.
+func (g *Group) Leave(ctx context.Context) error {
+	if g.stack.views == nil {
+		return g.wrap("leave", ErrStatic)
+	}
+	if err := g.flush(ctx); err != nil && g.Err() == nil {
+		return g.wrap("leave", err)
+	}
+	if err := g.node.Do(func(now protocol.Time) {
+		g.stack.now, g.stack.changed = now, true
+		g.stack.views.Leave(now)
+	}); err != nil {
+		return ErrClosed
+	}
+	select {
+	case <-g.life.Done():
+		if err := g.Err(); err != ErrLeft {
+			return g.wrap("leave", err)
+		}
+		return nil
+	case <-ctx.Done():
+		return g.wrap("leave", ctx.Err())
+	}
+}
+
+// Close leaves the group and releases its resources. It waits at most a second
+// for the other members to install a view without this process; after that they
+// see a crash. [Group.Leave] waits longer and tells whether it worked. In a static
+// group Close only waits until what was broadcast is sent. It returns within two
+// seconds.
+func (g *Group) Close() error {
+	if g.Err() == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
+		if g.stack.views == nil {
+			_ = g.flush(ctx)
+		} else {
+			_ = g.Leave(ctx) // on failure, the others see a crash, as documented
+		}
+	}
+	return g.Abort()
+}
+
+// Abort stops immediately without notifying the group; the other members see a
+// crash. It releases all resources and returns within a second.
+func (g *Group) Abort() error {
+	var err error
+	g.closing.Do(func() {
+		_ = g.node.Do(func(protocol.Time) { g.member.Hasten() })
+		g.end(ErrClosed)
+		err = g.node.Close()
+		if g.detector != nil {
+			err = errors.Join(err, g.detector.Close())
+		}
+	})
+	return err
+}
+
+// Rejoin aborts this membership and joins the group again with the same ID and
+// address, so that this process gets its old rank if that is free. It is what to
+// do after [ErrEvicted]. The members of the last view that this process has seen
+// are the seeds. Config.Transport and Config.Detectors ended with the group and
+// are not used again.
+func (g *Group) Rejoin(ctx context.Context) (*Group, error) {
+	if g.stack.views == nil {
+		return nil, g.wrap("rejoin", ErrStatic)
+	}
+	if err := g.Abort(); err != nil {
+		return nil, g.wrap("rejoin", err)
+	}
+	c := g.config
+	c.Addresses, c.Rank, c.Transport, c.Detectors, c.StartTimeout = nil, 0, nil, nil, 0
+	var seeds []string
+	for _, m := range g.View().Members {
+		if m.Rank != g.Rank() {
+			seeds = append(seeds, m.Address)
+			continue
+		}
+		c.ID, c.Advertise, c.Listen = m.ID, m.Address, g.listening
+	}
+	if len(seeds) == 0 {
+		return nil, g.wrap("rejoin", errors.New("the last view had no other member"))
+	}
+	return Join(ctx, c, seeds...)
+}

@@ -1,0 +1,72 @@
+package pleach_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pleach-go/pleach"
+)
+
+// Close is a graceful departure: the others install a view without the process at
+// once, and none of them suspects it. After Abort they have to find out.
+func TestCloseLeaves(t *testing.T) {
+	groups := joinWhole(t, 4, nil)
+	meet(t, groups)
+	if err := groups[3].Close(); err != nil {
+		t.Fatal(err)
+	}
+	// Close has returned, so the coordinator has installed the view.
+	if v := groups[0].View(); v.Has(3) || groups[0].Size() != 3 || v.Slots != 4 {
+		t.Errorf("after Close: %+v", v)
+	}
+	if err := groups[3].Err(); !errors.Is(err, pleach.ErrLeft) {
+		t.Errorf("Err is %v, want ErrLeft", err)
+	}
+	if err := groups[2].Abort(); err != nil {
+		t.Fatal(err)
+	}
+	if err := groups[2].Err(); !errors.Is(err, pleach.ErrClosed) {
+		t.Errorf("Err is %v, want ErrClosed", err)
+	}
+	awaitView(t, groups[0], "without rank 2", without(2))
+}
+
+// All members that close at once are gone within the bound of one.
+func TestAllCloseAtOnce(t *testing.T) {
+	groups := joinWhole(t, 8, nil)
+	meet(t, groups)
+	began := time.Now()
+	var wg sync.WaitGroup
+	for _, g := range groups {
+		wg.Go(func() {
+			if err := g.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	took := time.Since(began)
+	t.Log(took)
+	if took > 2*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// The last member closes at once.
+func TestLastCloses(t *testing.T) {
+	g, err := pleach.Create(context.Background(), pleach.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+	t.Log(time.Since(began))
+	if took := time.Since(began); took > 500*time.Millisecond {
+		t.Errorf("it took %v", took)
+	}
+}

@@ -1,0 +1,165 @@
+package pleach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pleach-go/pleach/membership"
+	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/transport/tcp"
+	"github.com/pleach-go/pleach/wire"
+)
+
+// A process that is not a member sends a member a request: for the view, to join,
+// or for the progress of its collective calls. A request is a byte that tells its
+// kind and, for a join, the candidate's ID, address, failure domain and
+// incarnation. The reply is a status byte, then an error's text, or a view, the
+// candidate's rank in it and its position in every stream.
+const (
+	requestView     uint8 = 1
+	requestJoin     uint8 = 2
+	requestProgress uint8 = 3 // see inspect.go
+
+	replyRefused  uint8 = 0
+	replyAccepted uint8 = 1
+	replyRetry    uint8 = 2 // refused now; the candidate may try again
+)
+
+// encodeRequest encodes a request.
+func encodeRequest(kind uint8, m *membership.Member) []byte {
+	b := []byte{kind}
+	for _, text := range []string{m.Identity, m.Address, m.Domain} {
+		b = wire.AppendBytes(b, []byte(text))
+	}
+	return wire.AppendUint64(b, m.Incarnation)
+}
+
+// decodeRequest decodes a request.
+func decodeRequest(b []byte) (kind uint8, m membership.Member, err error) {
+	d := wire.NewDecoder(b)
+	kind = d.Uint8()
+	m = membership.Member{Identity: string(d.Bytes()), Address: string(d.Bytes()), Domain: string(d.Bytes()), Incarnation: d.Uint64()}
+	if err = d.Finish(); err == nil && (kind < requestView || kind > requestProgress) {
+		err = fmt.Errorf("request of kind %d", kind)
+	}
+	return kind, m, err
+}
+
+// handleRequest answers a request.
+func (g *Group) handleRequest(request []byte, answer func([]byte)) {
+	switch kind, c, err := decodeRequest(request); {
+	case err != nil:
+		answer(encodeRefusal(err))
+	case kind == requestProgress:
+		answer(g.encodeProgress())
+	case kind == requestView:
+		_ = g.node.Do(func(protocol.Time) { answer(g.encodeReply(g.stack.views.View(), protocol.NoRank)) })
+	default:
+		_ = g.node.Do(func(now protocol.Time) {
+			g.joins.last++
+			g.joins.waiting[g.joins.last] = answer
+			g.stack.now, g.stack.changed = now, true
+			g.stack.views.Join(now, g.joins.last, c)
+		})
+	}
+}
+
+// joins are those who wait to be let in. Used within node.Do.
+type pendingJoins struct {
+	last    uint64
+	waiting map[uint64]func([]byte)
+}
+
+// answerJoins answers the candidates that a view change has decided about.
+func (g *Group) answerJoins() {
+	for {
+		a, ok := g.stack.views.Answers()
+		if !ok {
+			return
+		}
+		answer := g.joins.waiting[a.Token]
+		delete(g.joins.waiting, a.Token)
+		switch {
+		case answer == nil:
+		case a.Err != nil:
+			answer(encodeRefusal(a.Err))
+		default:
+			answer(g.encodeReply(a.View, a.Rank))
+		}
+	}
+}
+
+// encodeRefusal encodes a reply that says why a request is refused.
+func encodeRefusal(err error) []byte {
+	kind := replyRefused
+	// A member that is out of the group itself must not refuse for the group:
+	// another member may accept.
+	var evicted *membership.EvictedError
+	if errors.Is(err, membership.ErrTimeout) || errors.Is(err, membership.ErrFull) || errors.Is(err, membership.ErrLeft) || errors.As(err, &evicted) {
+		kind = replyRetry
+	}
+	return append([]byte{kind}, err.Error()...)
+}
+
+// encodeReply encodes a reply with the current view.
+func (g *Group) encodeReply(v membership.View, rank protocol.Rank) []byte {
+	b := wire.AppendBytes([]byte{replyAccepted}, v.Encode(nil))
+	b = wire.AppendRank(b, rank)
+	return membership.EncodeHaves(b, havesOf(g.stack.stream.Marks()))
+}
+
+// joinReply is the content of a reply.
+type joinReply struct {
+	view  membership.View
+	rank  protocol.Rank
+	start []membership.Have
+}
+
+// decodeReply decodes a reply.
+func decodeReply(b []byte) (joinReply, error) {
+	d := wire.NewDecoder(b)
+	switch kind := d.Uint8(); kind {
+	case replyAccepted:
+	case replyRetry:
+		return joinReply{}, fmt.Errorf("not accepted yet: %s", d.Rest())
+	default:
+		return joinReply{}, fmt.Errorf("%w: %s", ErrRefused, d.Rest())
+	}
+	view, rank, haves := d.Bytes(), d.Rank(), d.Rest()
+	if err := d.Err(); err != nil {
+		return joinReply{}, err
+	}
+	var i joinReply
+	var errs [2]error
+	i.view, errs[0] = membership.DecodeView(view)
+	i.start, errs[1] = membership.DecodeHaves(haves)
+	i.rank = rank
+	return i, errors.Join(errs[:]...)
+}
+
+// sendRequest sends a request to one member after the other, with exponential
+// backoff, until one accepts or refuses it, or ctx ends.
+func sendRequest(ctx context.Context, c tcp.Config, members []string, request []byte) (joinReply, error) {
+	var last error
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		for _, address := range members {
+			b, err := tcp.Knock(ctx, c, address, request)
+			if err == nil {
+				var i joinReply
+				if i, err = decodeReply(b); err == nil {
+					return i, nil
+				}
+			}
+			if last = err; errors.Is(err, ErrRefused) {
+				return joinReply{}, err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return joinReply{}, fmt.Errorf("%w; last: %w", ctx.Err(), last)
+		case <-time.After(pause):
+		}
+	}
+}

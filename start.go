@@ -1,0 +1,133 @@
+package pleach
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/pleach-go/pleach/bootstrap"
+	"github.com/pleach-go/pleach/membership"
+	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/transport"
+	"github.com/pleach-go/pleach/transport/tcp"
+)
+
+// Start makes this process a member of a group whose members all start together:
+// under a launcher, or with Config.Addresses. It returns as soon as the other
+// members can reach this process; it does not wait for them to start.
+func Start(ctx context.Context, c Config) (*Group, error) {
+	return open(ctx, c, modeStart, func(c *Config) (*initialState, error) { return c.startState() })
+}
+
+// open checks a config, finds a member's initial state and assembles the group.
+func open(ctx context.Context, c Config, m mode, initial func(*Config) (*initialState, error)) (*Group, error) {
+	s, err := prepare(ctx, &c, m, initial)
+	if err != nil {
+		return nil, err
+	}
+	g, err := newGroup(c, s, nil)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("pleach: %s: %w", m, err), s.transport.Close())
+	}
+	return g, nil
+}
+
+// prepare checks a config and finds a member's initial state.
+func prepare(ctx context.Context, c *Config, m mode, initial func(*Config) (*initialState, error)) (*initialState, error) {
+	if err := cmp.Or(c.check(m), ctx.Err()); err != nil {
+		return nil, fmt.Errorf("pleach: %s: %w", m, err)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	s, err := initial(c)
+	if err != nil {
+		return nil, fmt.Errorf("pleach: %s: %w", m, err)
+	}
+	return s, nil
+}
+
+// initialState is what a member begins with.
+type initialState struct {
+	transport transport.Transport
+	self      membership.Member
+	view      membership.View
+	start     []membership.Have // its position in every stream
+	listening string            // the address of its socket
+}
+
+// startState is the state of a member whose group starts as a whole: every member
+// knows the first view.
+func (c *Config) startState() (*initialState, error) {
+	if c.Transport != nil && len(c.Addresses) == 0 {
+		c.Static = true
+		return c.staticState()
+	}
+	a, err := c.assignment()
+	if err != nil {
+		return nil, err
+	}
+	s := &initialState{view: membership.View{Number: 1, Slots: a.Size}, listening: a.Addresses[a.Rank]}
+	for r, address := range a.Addresses {
+		s.view.Members = append(s.view.Members, membership.Member{
+			Rank: protocol.Rank(r), Identity: address, Address: address, Incarnation: firstIncarnation,
+		})
+	}
+	s.self = s.view.Members[a.Rank]
+	if s.transport = c.Transport; s.transport != nil {
+		return s, nil
+	}
+	listener, err := a.Listener()
+	if err != nil {
+		return nil, err
+	}
+	s.transport, err = c.tcp(s, listener, a.Addresses)
+	return s, err
+}
+
+// staticState is the state of a member that knows ranks and no addresses.
+func (c *Config) staticState() (*initialState, error) {
+	if c.Rank < 0 || c.Rank >= c.Size {
+		return nil, &ConfigError{"Rank", fmt.Sprintf("is %d: choose one from 0 to Size-1, which is %d", c.Rank, c.Size-1)}
+	}
+	s := &initialState{transport: c.Transport, view: membership.View{Number: 1, Slots: protocol.Rank(c.Size)}}
+	for r := range protocol.Rank(c.Size) {
+		s.view.Members = append(s.view.Members, membership.Member{Rank: r, Incarnation: firstIncarnation})
+	}
+	s.self = s.view.Members[c.Rank]
+	return s, nil
+}
+
+// assignment is this process's rank and the members' addresses.
+func (c *Config) assignment() (bootstrap.Place, error) {
+	a := bootstrap.Place{Group: c.Group, Rank: protocol.Rank(c.Rank), Size: protocol.Rank(len(c.Addresses)), Addresses: c.Addresses}
+	if len(c.Addresses) == 0 {
+		var err error
+		if a, err = bootstrap.Detect(os.Getenv); err != nil {
+			return a, err
+		}
+	}
+	c.Group = cmp.Or(c.Group, a.Group)
+	return a, a.Check()
+}
+
+// tcp makes the transport.
+func (c *Config) tcp(s *initialState, listener net.Listener, addresses []string) (transport.Transport, error) {
+	incarnation := s.self.Incarnation
+	if incarnation == firstIncarnation {
+		incarnation = uint64(time.Now().UnixNano())
+	}
+	t, err := tcp.New(tcp.Config{
+		Group: c.Group, Rank: s.self.Rank, Addresses: addresses, Listener: listener, Open: !c.Static,
+		Incarnation: incarnation, TLS: c.TLS, Logger: c.Logger,
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("transport: %w", err), listener.Close())
+	}
+	return t, nil
+}
