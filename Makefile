@@ -65,6 +65,10 @@ schedules: ## agree on views under SCHEDULES random schedules, and explore milli
 	GOGC=400 PLEACH_SCHEDULES=$(SCHEDULES) go test -timeout 0 -run RandomSchedules -v ./membership
 	PLEACH_FULL=1 go test -timeout 0 -run Explore -v ./membership
 
+.PHONY: api
+api: ## record the public surface in api/, after a change of it on purpose
+	PLEACH_RECORD_API=1 go test -count=1 -run Surface ./internal/archtest
+
 .PHONY: ci
 ci: ## run what a change must pass
 	.ci/run

@@ -75,17 +75,17 @@ func (g *Group) Rank() int { return int(g.self.Rank) }
 // ranks, holes included.
 func (g *Group) Size() int { return len(g.view.Load().Members) }
 
-// Broadcast sends data to all other members. When it returns nil, this process's
-// own part is over: the message is on its way, and every live member will get it
-// even if others die, unless this process dies before what it has handed to its
-// operating system has left. The data is the caller's again.
+// Broadcast sends data to all other members. When it returns nil, the message is
+// handed to the operating system, and every live member receives it even if others
+// die. The caller may reuse data.
 //
-// In a burst of many small messages they may wait for each other for a fraction of
-// a millisecond, to go together; Close, Leave and WaitStable do not leave any behind.
+// Small messages of a burst may wait a fraction of a millisecond to be sent
+// together. Close, Leave and WaitStable send what is waiting.
 //
-// It waits while too much is waiting to be sent, and once, briefly, for a member
-// that has become slow; ctx bounds the wait. If ctx ends it, a message that was
-// only partly taken reaches nobody; one that was taken as a whole is still sent.
+// Broadcast blocks while Config.Limits.OutboxBytes are waiting to be sent, and once,
+// briefly, for a member that has become slow. If ctx ends meanwhile, a message that
+// was accepted in part reaches no member, and one that was accepted whole is still
+// sent.
 func (g *Group) Broadcast(ctx context.Context, data []byte) error {
 	if err := g.lockSend(ctx); err != nil {
 		return g.wrap("broadcast", err)
