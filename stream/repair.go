@@ -79,6 +79,10 @@ func (m *Member) request(now protocol.Time, f *flow) {
 	}
 	if a.tries >= restAfter && !m.frozen { // all wait for who is frozen
 		a.tries = 0 // nobody alive has it; the next offer makes it worth asking again
+		if a.told > 0 && a.gone > f.next {
+			a.due = f.fedAt + ever // but it can be given up once the tree has had its time
+			m.schedule(f, a.due)
+		}
 		return
 	}
 	end := min(f.wanted, f.next+askAtOnce)
@@ -163,6 +167,9 @@ func (m *Member) hearGone(now protocol.Time, f *flow, fr *frame) {
 	a := &f.asking
 	if fr.first <= f.next || a.due == protocol.Never {
 		return
+	}
+	if a.gone <= f.next {
+		a.told = 0 // what was gone then is here now: those answers say nothing of this hole
 	}
 	if a.told == 0 || fr.first < a.gone {
 		a.gone = fr.first
