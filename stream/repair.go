@@ -183,7 +183,7 @@ func (m *Member) hearGone(now protocol.Time, f *flow, fr *frame) {
 // giveUp goes on behind a hole that nobody can mend, and says so.
 func (m *Member) giveUp(now protocol.Time, f *flow, to uint64) {
 	m.stats.Lost += to - f.next
-	m.inbox.lose(f.root, to-f.next)
+	m.inbox.lose(f.root, m.view, to-f.next)
 	f.partial = partial{skipped: true}
 	for number, seg := range f.ahead {
 		if number < to {

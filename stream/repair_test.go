@@ -92,8 +92,8 @@ func TestHoleBehindAStaleAnswerIsGivenUp(t *testing.T) {
 			p.hear(to, rawFrame(repairFrame, missing, "x"))
 		}
 	})
-	if s := p.Stats(); s.Lost != 30 || p.Pending() != 30 {
-		t.Errorf("%d segments given up and %d messages there, want 30 and 30", s.Lost, p.Pending())
+	if s := p.Stats(); s.Lost != 30 || p.Pending() != 31 { // a notice among them
+		t.Errorf("%d segments given up and %d messages there, want 30 and 31", s.Lost, p.Pending())
 	}
 }
 
@@ -164,5 +164,27 @@ func TestRoomAfterALongTime(t *testing.T) {
 	}
 	if got != sent {
 		t.Errorf("%d messages of %d: %+v", got, sent, p.Stats())
+	}
+}
+
+// A loss is told as soon as it is certain, though the root sends nothing more and
+// the message is lost only in part.
+func TestLossIsToldAtOnce(t *testing.T) {
+	p := newPeer(t, stream.Config{Rank: 1, Size: 4, Incarnation: 1, View: 7})
+	p.hear(0, rawFrame(dataFrame, 0, "first"))
+	p.hear(0, rawFrame(offerFrame, 60, ""))
+	p.run(time.Minute, func(to protocol.Rank, missing uint64) {
+		if missing < 60 {
+			p.hear(to, rawFrame(goneFrame, min(60, missing/30*30+30), "")) // in two steps
+		}
+	})
+	if m, ok := p.Deliver(p.now); !ok || string(m.Data) != "first" || m.Lost != 0 {
+		t.Errorf("got %+v, %v, want the first message", m, ok)
+	}
+	if m, ok := p.Deliver(p.now); !ok || m.Data != nil || m.Root != 0 || m.View != 7 || m.Lost != 59 {
+		t.Errorf("got %+v, %v, want a notice that 59 segments of root 0 are lost", m, ok)
+	}
+	if s := p.Stats(); p.Pending() != 0 || s.Delivered != 1 || s.Lost != 59 {
+		t.Errorf("%d more pending: %+v", p.Pending(), s)
 	}
 }
