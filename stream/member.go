@@ -185,7 +185,7 @@ func (m *Member) receive(now protocol.Time, from protocol.Rank, fr *frame) {
 	case request:
 		m.answer(now, f, from, fr)
 	case gone:
-		m.hearGone(now, f, fr)
+		m.hearGone(now, f, from, fr)
 	case adopt:
 		f.adopt(from)
 	case poll:
@@ -280,12 +280,18 @@ func (m *Member) accept(f *flow, seg *segment) {
 	m.deliver(f, f.next)
 }
 
-// deliver hands the program what is here of a flow up to a number.
+// deliver hands the program what is here of a flow up to a number, and tells it of
+// what was given up.
 func (m *Member) deliver(f *flow, upTo uint64) {
-	for ; f.delivered < upTo; f.delivered++ {
+	for f.delivered < upTo {
+		if kept := min(f.store.kept(f.delivered), upTo); kept > f.delivered {
+			m.inbox.lose(f.root, m.view, kept-f.delivered)
+			f.partial, f.delivered = partial{skipped: true}, kept
+			continue
+		}
 		seg, ok := f.store.get(f.delivered)
-		if !ok {
-			continue // given up
+		if f.delivered++; !ok {
+			continue // cannot be: all before next is kept or given up
 		}
 		switch {
 		case f == m.own.flow:
