@@ -28,11 +28,12 @@ type Group struct {
 	guests    guests
 	greeted   membership.Member // the last one on the ring to be
 	stable    uint64            // when last looked at
+	lossy     int               // likewise
 
 	detector    detect.Detector // nil: the group is fixed
 	connections *detect.Connections
 	view        atomic.Pointer[View]
-	changed     bell   // rings when there is a new view, or more has become stable
+	changed     bell   // rings when there is a new view, or more is stable or known to be lost
 	over        ending // of this member's part
 	standing    atomic.Pointer[error]
 
@@ -298,8 +299,8 @@ func (g *Group) settled(protocol.Time) {
 		g.unwritten.Store(unwritten)
 		give(g.written)
 	}
-	if stable := g.member.Stable(); stable != g.stable {
-		g.stable = stable
+	if stable, lossy := g.member.Stable(), len(g.member.Lossy()); stable != g.stable || lossy != g.lossy {
+		g.stable, g.lossy = stable, lossy
 		g.changed.give()
 	}
 	if g.parts.changed {

@@ -19,6 +19,8 @@ type flow struct {
 	// that has not been delivered: before next only while frozen.
 	base, delivered uint64
 	over            bool // its root is not in the view any more
+	// lost is the number after the first segment that was given up; 0: none was.
+	lost uint64
 	// cut is where the view that is about to end ends; 0: nowhere yet. What is
 	// before is taken, room or not: all wait for it.
 	cut uint64
@@ -225,6 +227,9 @@ func (f *flow) get(number uint64) (seg segment, ok bool) {
 	}
 	return seg, ok
 }
+
+// lacks reports whether anything before a number was given up.
+func (f *flow) lacks(number uint64) bool { return f.lost > 0 && f.lost <= number }
 
 // has reports whether a segment is here already.
 func (f *flow) has(number uint64) bool {

@@ -189,6 +189,10 @@ func (m *Member) answer(now protocol.Time, f *flow, from protocol.Rank, fr *fram
 // hearGone notes that a peer no longer keeps what was asked for.
 func (m *Member) hearGone(now protocol.Time, f *flow, from protocol.Rank, fr *frame) {
 	a := &f.asking
+	if f == m.own.flow {
+		m.hearLoss(from)
+		return
+	}
 	if fr.first <= f.next || a.due == protocol.Never {
 		return
 	}
@@ -214,6 +218,9 @@ func (m *Member) hearGone(now protocol.Time, f *flow, from protocol.Rank, fr *fr
 func (m *Member) giveUp(now protocol.Time, f *flow, to uint64) {
 	m.stats.Lost += to - f.next
 	f.store.skip(f.next, to)
+	if f.lost == 0 {
+		f.lost = f.next + 1
+	}
 	for number, seg := range f.ahead {
 		if number < to {
 			delete(f.ahead, number)
