@@ -30,11 +30,12 @@ type Group struct {
 	joins     pendingJoins
 	ringNext  membership.Member // the last one on the ring to be
 	stable    uint64            // when last looked at
+	lossy     int               // likewise
 
 	detector    detect.Detector // nil: the group is fixed
 	connections *detect.Connections
 	view        atomic.Pointer[View]
-	changed     bell            // rings when there is a new view, or more has become stable
+	changed     bell            // rings when there is a new view, or more is stable or known to be lost
 	life        context.Context // ends with this process's membership; its cause is Err
 	end         context.CancelCauseFunc
 	quorumErr   atomic.Pointer[error]
@@ -53,7 +54,7 @@ type Group struct {
 	yielded    int              // of taken
 }
 
-// Message is a broadcast of another member.
+// Message is a broadcast of another member, or a notice that some were lost.
 type Message struct {
 	// From is the rank of the member that broadcast it.
 	From int
@@ -62,9 +63,12 @@ type Message struct {
 	// View is the number of the view it was sent in. Every member that continues
 	// from that view to the next has received it, or none has.
 	View uint64
-	// Lost counts pieces of earlier messages of this root that could not be had
-	// any more, because this process was cut off for longer than the others
-	// keep them (Config.Limits.KeepBytes). It is 0 unless that has happened.
+	// Lost is 0 in a message. Otherwise this is a notice, and Data is nil: messages
+	// of this member, sent after those that have arrived, are lost, because this
+	// process was cut off or slow for longer than the others keep them
+	// (Config.Limits.KeepBytes). Lost counts their segments, not messages: a long
+	// message is several segments, and a segment may hold several short messages.
+	// The notice arrives as soon as the loss is certain, and before later messages.
 	Lost uint64
 }
 
@@ -305,8 +309,8 @@ func (g *Group) afterStep(protocol.Time) {
 		g.unwritten.Store(unwritten)
 		give(g.written)
 	}
-	if stable := g.member.Stable(); stable != g.stable {
-		g.stable = stable
+	if stable, lossy := g.member.Stable(), len(g.member.Lossy()); stable != g.stable || lossy != g.lossy {
+		g.stable, g.lossy = stable, lossy
 		g.changed.give()
 	}
 	if g.stack.changed {

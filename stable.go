@@ -32,11 +32,27 @@ func (e *UnstableError) Error() string {
 // Unwrap returns the cause.
 func (e *UnstableError) Unwrap() error { return e.Err }
 
+// LostError is returned by [Group.WaitStable] when members have lost a part of what
+// this process broadcast, because they fell further behind than the others keep
+// (Config.Limits.KeepBytes). [Message.Lost] told their programs.
+type LostError struct {
+	View uint64
+	// Ranks are the members known to have lost something, in ascending order.
+	Ranks []int
+}
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf("pleach: in view %d, ranks %v have lost a part of what was broadcast", e.View, e.Ranks)
+}
+
 // WaitStable waits until every member of the view has received all that this
 // process has broadcast before the call: until those messages are stable. A member
 // that dies meanwhile is waited for until a view without it is installed. Members
-// acknowledge on request only, so broadcasts cost no acknowledgments. If ctx ends
-// first, the error is an [*UnstableError].
+// acknowledge on request only, so broadcasts cost no acknowledgments.
+//
+// A member that has lost a part of what this process broadcast since it joined is
+// never in a receipt: while it is in the view, the error is a [*LostError]. If ctx
+// ends first, the error is an [*UnstableError].
 func (g *Group) WaitStable(ctx context.Context) (Receipt, error) {
 	var receipt Receipt
 	var upTo uint64
@@ -51,13 +67,19 @@ func (g *Group) WaitStable(ctx context.Context) (Receipt, error) {
 	}
 	for {
 		changed := g.changed.wait()
+		var lossy []int
 		_ = g.node.Do(func(protocol.Time) {
 			if g.member.Stable() >= upTo {
 				receipt = g.receipt()
+				return
 			}
+			lossy = ranksOf(g.member.Lossy())
 		})
-		if receipt.Members != nil {
+		switch {
+		case receipt.Members != nil:
 			return receipt, nil
+		case lossy != nil:
+			return receipt, &LostError{g.View().Number, lossy}
 		}
 		select {
 		case <-changed:
@@ -72,10 +94,15 @@ func (g *Group) WaitStable(ctx context.Context) (Receipt, error) {
 // unanswered names those who have not answered.
 func (g *Group) unanswered() (ranks []int) {
 	_ = g.node.Do(func(protocol.Time) {
-		for _, r := range g.member.Unanswered() {
-			ranks = append(ranks, int(r))
-		}
+		ranks = ranksOf(g.member.Unanswered())
 	})
+	return ranks
+}
+
+func ranksOf(from []protocol.Rank) (ranks []int) {
+	for _, r := range from {
+		ranks = append(ranks, int(r))
+	}
 	return ranks
 }
 

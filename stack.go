@@ -86,12 +86,14 @@ func (p *stack) ReceivePlaced(now protocol.Time, from protocol.Rank, head, body 
 	return err
 }
 
-// flushStep tells the views when the streams have what they were asked for.
-func (p *stack) flushStep() {
-	if p.flushing && p.stream.Flushed() {
-		p.flushing, p.changed = false, true
-		p.views.Settle(p.now)
+// flushStep tells the views when the streams have what a cut needs.
+func (p *stack) flushStep() (flushed bool) {
+	if !p.flushing || !p.stream.Flushed() {
+		return false
 	}
+	p.flushing, p.changed = false, true
+	p.views.Settle(p.now)
+	return true
 }
 
 // Up implements [node.Protocol].
@@ -141,7 +143,11 @@ func (p *stack) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok
 			return to, head, body, true
 		}
 	}
-	return p.stream.Next(now)
+	to, head, body, ok = p.stream.Next(now)
+	if !ok && p.flushStep() { // time may be all that a flush has waited for
+		return p.Next(now)
+	}
+	return to, head, body, ok
 }
 
 // mark puts a byte in front of a frame.
