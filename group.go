@@ -24,7 +24,7 @@ type Group struct {
 	node      *node.Node
 	parts     *parts         // used only within node.Do
 	member    *stream.Member // its streams
-	directory transport.Directory
+	directory transport.AddressBook
 	guests    guests
 	greeted   membership.Member // the last one on the ring to be
 	stable    uint64            // when last looked at

@@ -210,16 +210,16 @@ func newGroup(c Config, b *beginning, courier carrier) (_ *Group, err error) {
 		c.Stream.Incarnation = uint64(time.Now().UnixNano())
 	}
 	g.config = c
-	g.directory, _ = b.transport.(transport.Directory)
+	g.directory, _ = b.transport.(transport.AddressBook)
 	g.parts = &parts{installed: g.installed, courier: courier}
 	if g.parts.stream, err = stream.New(c.Stream); err != nil {
 		return nil, err
 	}
 	g.member = g.parts.stream
 	g.view.Store(firstView(&c, b))
-	nodeConfig := node.Config{Transport: b.transport, Protocol: g.parts, Settled: g.settled, Logger: c.Logger}
+	nodeConfig := node.Config{Transport: b.transport, Protocol: g.parts, AfterStep: g.settled, Logger: c.Logger}
 	if c.Handler != nil {
-		nodeConfig.After = g.dispatch
+		nodeConfig.AfterUnlock = g.dispatch
 	}
 	if c.Fixed {
 		g.node = node.New(nodeConfig)
@@ -247,7 +247,7 @@ func (g *Group) beginViews(b *beginning, c node.Config) (err error) {
 		return err
 	}
 	g.makeDetectors()
-	c.Watcher, c.Knock = g.connections, g.knocked
+	c.Watcher, c.HandleRequest = g.connections, g.knocked
 	g.node = node.New(c)
 	if err = g.startWatching(&b.view); err == nil {
 		err = g.node.Start()

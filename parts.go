@@ -38,13 +38,13 @@ const (
 // carrier carries messages from one member to another, for collectives. Its frames
 // have the byte in front already.
 type carrier interface {
-	Place(from protocol.Rank, head []byte, size int) []byte
+	ReceiveBuffer(from protocol.Rank, head []byte, size int) []byte
 	Receive(now protocol.Time, from protocol.Rank, head, body []byte) error
 	Up(now protocol.Time, peer protocol.Rank)
 	Down(now protocol.Time, peer protocol.Rank)
-	Room(now protocol.Time, peer protocol.Rank)
+	Writable(now protocol.Time, peer protocol.Rank)
 	Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool)
-	Unsent(now protocol.Time, full bool)
+	SendFailed(now protocol.Time, full bool)
 	Deadline() protocol.Time
 	// Install says who is there now.
 	Install(now protocol.Time, v *membership.View)
@@ -67,16 +67,16 @@ func (p *parts) Receive(now protocol.Time, from protocol.Rank, frame []byte) err
 	return err
 }
 
-// Place implements [node.Placer].
-func (p *parts) Place(from protocol.Rank, head []byte, size int) []byte {
+// ReceiveBuffer implements [node.BufferProvider].
+func (p *parts) ReceiveBuffer(from protocol.Rank, head []byte, size int) []byte {
 	if head[0] == courierFrame && p.courier != nil {
-		return p.courier.Place(from, head, size)
+		return p.courier.ReceiveBuffer(from, head, size)
 	}
 	return p.stream.Place(from, head, size)
 }
 
-// ReceivePlaced implements [node.Placer].
-func (p *parts) ReceivePlaced(now protocol.Time, from protocol.Rank, head, body []byte) error {
+// BufferFilled implements [node.BufferProvider].
+func (p *parts) BufferFilled(now protocol.Time, from protocol.Rank, head, body []byte) error {
 	p.now = now
 	if head[0] == courierFrame {
 		return p.courier.Receive(now, from, head, body)
@@ -115,16 +115,16 @@ func (p *parts) Down(now protocol.Time, peer protocol.Rank) {
 	}
 }
 
-// Room implements [node.Protocol].
-func (p *parts) Room(now protocol.Time, peer protocol.Rank) {
-	p.stream.Room(now, peer)
+// Writable implements [node.Protocol].
+func (p *parts) Writable(now protocol.Time, peer protocol.Rank) {
+	p.stream.Writable(now, peer)
 	if p.courier != nil {
-		p.courier.Room(now, peer)
+		p.courier.Writable(now, peer)
 	}
 }
 
-// Congested implements [node.Congestible].
-func (p *parts) Congested(from protocol.Rank) protocol.Time { return p.stream.Congested(from) }
+// ThrottledUntil implements [node.Throttler].
+func (p *parts) ThrottledUntil(from protocol.Rank) protocol.Time { return p.stream.Congested(from) }
 
 // Next implements [node.Protocol]. Views go first: everybody waits for them.
 func (p *parts) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool) {
@@ -151,14 +151,14 @@ func (p *parts) mark(first byte, frame []byte) []byte {
 	return p.buffer
 }
 
-// Unsent implements [node.Protocol]. Views send again what is not answered.
-func (p *parts) Unsent(now protocol.Time, full bool) {
+// SendFailed implements [node.Protocol]. Views send again what is not answered.
+func (p *parts) SendFailed(now protocol.Time, full bool) {
 	switch p.last {
 	case viewFrame:
 	case courierFrame:
-		p.courier.Unsent(now, full)
+		p.courier.SendFailed(now, full)
 	default:
-		p.stream.Unsent(now, full)
+		p.stream.SendFailed(now, full)
 	}
 }
 

@@ -145,8 +145,8 @@ func (c *Courier) Up(_ protocol.Time, peer protocol.Rank) {
 // there is one again.
 func (c *Courier) Down(protocol.Time, protocol.Rank) {}
 
-// Room says that a peer can be sent to again.
-func (c *Courier) Room(_ protocol.Time, peer protocol.Rank) {
+// Writable says that a peer can be sent to again.
+func (c *Courier) Writable(_ protocol.Time, peer protocol.Rank) {
 	if ch := c.channel(peer); ch != nil {
 		ch.out.stuck = false
 		c.wake(ch)

@@ -86,10 +86,10 @@ func (n *network) sendAll(r protocol.Rank, c *Courier) {
 		n.frames++
 		switch {
 		case n.down[pair(r, to)] || n.percent(n.refuse):
-			c.Unsent(n.now, false) // no word of when it can be tried again
+			c.SendFailed(n.now, false) // no word of when it can be tried again
 		case n.percent(n.full):
-			c.Unsent(n.now, true)
-			c.Room(n.now, to)
+			c.SendFailed(n.now, true)
+			c.Writable(n.now, to)
 		case n.percent(n.drop):
 		default:
 			n.fly(r, to, frame)
@@ -165,10 +165,10 @@ func (n *network) receive(f *flight) error {
 	c := n.couriers[f.to]
 	if cut := headSize + n.rng.IntN(64); cut < len(f.bytes) && n.percent(70) {
 		for n.percent(20) {
-			place := c.Place(f.from, f.bytes[:cut], len(f.bytes))
+			place := c.ReceiveBuffer(f.from, f.bytes[:cut], len(f.bytes))
 			copy(place, bytes.Repeat([]byte{0xee}, n.rng.IntN(len(place)+1)))
 		}
-		if place := c.Place(f.from, f.bytes[:cut], len(f.bytes)); place != nil {
+		if place := c.ReceiveBuffer(f.from, f.bytes[:cut], len(f.bytes)); place != nil {
 			n.placed++
 			copy(place, f.bytes[cut:])
 			return c.Receive(n.now, f.from, f.bytes[:cut], place)
@@ -396,7 +396,7 @@ func FuzzReceive(f *testing.F) {
 		for i, bytes := range [][]byte{a, b, a} {
 			_, _, _, _ = c.Next(protocol.Time(i))
 			head, rest := bytes[:min(len(bytes), 64)], bytes[min(len(bytes), 64):]
-			body := c.Place(1, head, len(bytes))
+			body := c.ReceiveBuffer(1, head, len(bytes))
 			if copy(body, rest) == 0 {
 				head, body = bytes, nil
 			}
@@ -451,7 +451,7 @@ func TestBodyElsewhere(t *testing.T) {
 		}
 		frame := slices.Concat(start, rest)
 		cut := min(45, len(frame)) // in the piece
-		_ = to.Place(0, frame[:cut], len(frame))
+		_ = to.ReceiveBuffer(0, frame[:cut], len(frame))
 		if err := to.Receive(1, 0, frame[:cut], bytes.Clone(frame[cut:])); err != nil {
 			t.Fatal(err)
 		}

@@ -6,11 +6,11 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Place returns where all of a long frame belongs but its first bytes, the head:
+// ReceiveBuffer returns where all of a long frame belongs but its first bytes, the head:
 // behind what has come of its message. Nil: nowhere.
 //
 // What is written there does not matter before Receive: the message ends before it.
-func (c *Courier) Place(from protocol.Rank, head []byte, size int) []byte {
+func (c *Courier) ReceiveBuffer(from protocol.Rank, head []byte, size int) []byte {
 	f, err := parse(head)
 	ch := c.channel(from)
 	if err != nil || f.kind != segment || ch == nil || ch.session != f.from || f.number != ch.in.next {

@@ -65,9 +65,9 @@ func (c *Courier) write(ch *channel, f frame, p piece) []byte {
 	return c.buffer
 }
 
-// Unsent says that the frame Next returned last was not sent: because the peer's
+// SendFailed says that the frame Next returned last was not sent: because the peer's
 // queue is full, so that Room follows, or because it is down.
-func (c *Courier) Unsent(now protocol.Time, full bool) {
+func (c *Courier) SendFailed(now protocol.Time, full bool) {
 	ch := c.last
 	if ch == nil || c.channel(ch.peer) != ch {
 		return

@@ -147,7 +147,7 @@ func (n *offersNetwork) carry(from, to protocol.Rank, frame []byte) {
 	n.result.Frames++
 	sender, receiver := &n.seats[from], &n.seats[to]
 	if receiver.dead {
-		sender.Unsent(n.now, false)
+		sender.SendFailed(n.now, false)
 		return
 	}
 	n.result.Bytes += int64(len(frame))

@@ -17,7 +17,7 @@ type reluctant struct {
 	until protocol.Time
 }
 
-func (r *reluctant) Congested(protocol.Rank) protocol.Time { return r.until }
+func (r *reluctant) ThrottledUntil(protocol.Rank) protocol.Time { return r.until }
 
 // startReluctant makes a node that sends, and one that is congested until a time.
 func startReluctant(t *testing.T, until time.Duration) (*reluctant, [2]*node.Node, func(string)) {

@@ -30,29 +30,29 @@ type Protocol interface {
 	// could not be; Room that it can be sent to again.
 	Up(now protocol.Time, peer protocol.Rank)
 	Down(now protocol.Time, peer protocol.Rank)
-	Room(now protocol.Time, peer protocol.Rank)
+	Writable(now protocol.Time, peer protocol.Rank)
 	// Next returns a frame to send, a head and a body behind it, valid until the
 	// next call.
 	Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool)
-	// Unsent says that the frame Next returned last was not sent: because the
+	// SendFailed says that the frame Next returned last was not sent: because the
 	// peer's queue is full, or because it is down.
-	Unsent(now protocol.Time, full bool)
+	SendFailed(now protocol.Time, full bool)
 	// Deadline is when Next must be called again at the latest, or Never.
 	Deadline() protocol.Time
 }
 
-// Congestible is a protocol that may have to wait for one peer before it takes in
+// Throttler is a protocol that may have to wait for one peer before it takes in
 // more from others.
-type Congestible interface {
-	// Congested returns until when, at most, nothing more is to be taken in from
+type Throttler interface {
+	// ThrottledUntil returns until when, at most, nothing more is to be taken in from
 	// a peer. Any other call may end it earlier.
-	Congested(from protocol.Rank) protocol.Time
+	ThrottledUntil(from protocol.Rank) protocol.Time
 }
 
-// Placer is a protocol that has a place for long frames, as [transport.Host] says.
-type Placer interface {
-	Place(from protocol.Rank, head []byte, size int) []byte
-	ReceivePlaced(now protocol.Time, from protocol.Rank, head, body []byte) error
+// BufferProvider is a protocol that has a place for long frames, as [transport.BufferProvider] says.
+type BufferProvider interface {
+	ReceiveBuffer(from protocol.Rank, head []byte, size int) []byte
+	BufferFilled(now protocol.Time, from protocol.Rank, head, body []byte) error
 }
 
 // Config is what a node is made of.
@@ -61,14 +61,14 @@ type Config struct {
 	Protocol  Protocol
 	// Settled, if not nil, is called each time the protocol has done what it
 	// could, still alone: the place to take results out of it.
-	Settled func(now protocol.Time)
+	AfterStep func(now protocol.Time)
 	// After, if not nil, is called after that, no longer alone.
-	After func()
+	AfterUnlock func()
 	// Watcher, if not nil, is told of peers that come and go, before the
 	// protocol is. It must not wait.
 	Watcher Watcher
-	// Knock, if not nil, answers guests; see [transport.Doorkeeper].
-	Knock func(request []byte, answer func([]byte))
+	// Knock, if not nil, answers guests; see [transport.RequestHandler].
+	HandleRequest func(request []byte, answer func([]byte))
 	// Logger is told of frames that make no sense and of peers that come and
 	// go. Nil: silent.
 	Logger *slog.Logger
@@ -86,9 +86,9 @@ type Node struct {
 	start  time.Time
 
 	corker      transport.Corker   // the transport, if it is one
-	gatherer    transport.Gatherer // it too
-	congestible Congestible        // the protocol, if it is one
-	placer      Placer             // it too
+	vectors    transport.VectorSender // it too
+	throttler Throttler        // the protocol, if it is one
+	buffers      BufferProvider             // it too
 	done        chan struct{}      // closed by Close
 
 	mu    sync.Mutex
@@ -96,11 +96,11 @@ type Node struct {
 	// waiting is how many goroutines wait until the protocol is not congested;
 	// moved is closed, and made anew, when it may not be any more.
 	waiting int
-	moved   chan struct{}
+	progress   chan struct{}
 	armed   protocol.Time // what the timer is set to
 	// A frame has been received, at a time, and its consequences wait for the
 	// next one's.
-	unsettled bool
+	pending bool
 	arrived   protocol.Time
 	closed    bool
 	joined    []byte // a frame's two parts, if the transport wants one
@@ -114,11 +114,11 @@ func New(c Config) *Node {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	n := &Node{config: c, start: time.Now(), armed: protocol.Never, moved: make(chan struct{}), done: make(chan struct{})}
-	n.congestible, _ = c.Protocol.(Congestible)
-	n.placer, _ = c.Protocol.(Placer)
+	n := &Node{config: c, start: time.Now(), armed: protocol.Never, progress: make(chan struct{}), done: make(chan struct{})}
+	n.throttler, _ = c.Protocol.(Throttler)
+	n.buffers, _ = c.Protocol.(BufferProvider)
 	n.corker, _ = c.Transport.(transport.Corker)
-	n.gatherer, _ = c.Transport.(transport.Gatherer)
+	n.vectors, _ = c.Transport.(transport.VectorSender)
 	n.timer = time.AfterFunc(time.Hour, n.wake)
 	n.timer.Stop()
 	return n
@@ -128,8 +128,8 @@ func New(c Config) *Node {
 // config has to be called is called.
 func (n *Node) Start() error {
 	var h transport.Handler = (*handler)(n)
-	if n.config.Knock != nil {
-		h = door{(*handler)(n)}
+	if n.config.HandleRequest != nil {
+		h = requestHandler{(*handler)(n)}
 	}
 	if err := n.config.Transport.Start(h); err != nil {
 		return fmt.Errorf("node: %w", err)
@@ -146,14 +146,14 @@ func (n *Node) Do(f func(now protocol.Time)) error {
 	}
 	now := n.now()
 	f(now)
-	n.settle(now)
+	n.flush(now)
 	return nil
 }
 
-// after is called when something has been settled by the transport or the timer.
-func (n *Node) after() {
-	if n.config.After != nil {
-		n.config.After()
+// unlocked is called when something has been settled by the transport or the timer.
+func (n *Node) unlocked() {
+	if n.config.AfterUnlock != nil {
+		n.config.AfterUnlock()
 	}
 }
 
@@ -175,16 +175,16 @@ func (n *Node) Close() error {
 // for "not yet".
 func (n *Node) now() protocol.Time { return protocol.Time(time.Since(n.start)) + 1 }
 
-// settle sends all the protocol wants to send, and sets the timer for the rest.
-func (n *Node) settle(now protocol.Time) {
-	n.unsettled = false
+// flush sends all the protocol wants to send, and sets the timer for the rest.
+func (n *Node) flush(now protocol.Time) {
+	n.pending = false
 	n.send(now)
-	if n.config.Settled != nil {
-		n.config.Settled(now)
+	if n.config.AfterStep != nil {
+		n.config.AfterStep(now)
 	}
 	if n.waiting > 0 {
-		close(n.moved)
-		n.moved = make(chan struct{})
+		close(n.progress)
+		n.progress = make(chan struct{})
 	}
 	// A timer that is too early is left alone: it costs a look when it fires,
 	// where to move it would cost something each time.
@@ -205,20 +205,20 @@ func (n *Node) send(now protocol.Time) {
 		defer n.corker.Uncork()
 	}
 	for ; ok; to, head, body, ok = n.config.Protocol.Next(now) {
-		if err := n.sendParts(to, head, body); err != nil {
-			n.config.Protocol.Unsent(now, errors.Is(err, transport.ErrFull))
+		if err := n.sendVector(to, head, body); err != nil {
+			n.config.Protocol.SendFailed(now, errors.Is(err, transport.ErrFull))
 		}
 	}
 }
 
-// sendParts sends a frame in two parts, or in one if there is only one, or if the
+// sendVector sends a frame in two parts, or in one if there is only one, or if the
 // transport takes only that.
-func (n *Node) sendParts(to protocol.Rank, head, body []byte) error {
+func (n *Node) sendVector(to protocol.Rank, head, body []byte) error {
 	switch {
 	case len(body) == 0:
 		return n.config.Transport.Send(to, head)
-	case n.gatherer != nil:
-		return n.gatherer.SendParts(to, head, body)
+	case n.vectors != nil:
+		return n.vectors.SendVector(to, head, body)
 	}
 	n.joined = append(append(n.joined[:0], head...), body...)
 	return n.config.Transport.Send(to, n.joined)
@@ -226,12 +226,12 @@ func (n *Node) sendParts(to protocol.Rank, head, body []byte) error {
 
 // wake is what the timer calls.
 func (n *Node) wake() {
-	defer n.after()
+	defer n.unlocked()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.closed {
 		n.armed = protocol.Never
-		n.settle(n.now())
+		n.flush(n.now())
 	}
 }
 
@@ -240,7 +240,7 @@ type handler Node
 
 func (h *handler) do(f func(now protocol.Time)) {
 	_ = (*Node)(h).Do(f) // a closed node is told nothing any more
-	(*Node)(h).after()
+	(*Node)(h).unlocked()
 }
 
 // Receive hands a frame to the protocol.
@@ -249,82 +249,82 @@ func (h *handler) Receive(from protocol.Rank, frame []byte) { h.receive(from, fr
 // ReceiveMore does so too, and leaves it to the next one to act.
 func (h *handler) ReceiveMore(from protocol.Rank, frame []byte) { h.receive(from, frame, nil, false) }
 
-// Place asks the protocol where a long frame belongs.
-func (h *handler) Place(from protocol.Rank, head []byte, size int) []byte {
+// ReceiveBuffer asks the protocol where a long frame belongs.
+func (h *handler) ReceiveBuffer(from protocol.Rank, head []byte, size int) []byte {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.placer == nil || h.closed {
+	if h.buffers == nil || h.closed {
 		return nil
 	}
-	return h.placer.Place(from, head, size)
+	return h.buffers.ReceiveBuffer(from, head, size)
 }
 
-// ReceivePlaced hands a frame that is where it belongs to the protocol.
-func (h *handler) ReceivePlaced(from protocol.Rank, head, body []byte) {
+// BufferFilled hands a frame that is where it belongs to the protocol.
+func (h *handler) BufferFilled(from protocol.Rank, head, body []byte) {
 	h.receive(from, head, body, true)
 }
 
 func (h *handler) receive(from protocol.Rank, head, body []byte, last bool) {
 	n := (*Node)(h)
-	congested := n.take(from, head, body, last)
+	throttled := n.step(from, head, body, last)
 	if last {
-		n.after()
+		n.unlocked()
 	}
-	if congested {
-		n.decongest(from)
+	if throttled {
+		n.throttle(from)
 	}
 }
 
-// take hands a frame to the protocol, and reports whether to wait before the next.
-func (n *Node) take(from protocol.Rank, head, body []byte, last bool) (congested bool) {
+// step hands a frame to the protocol, and reports whether to wait before the next.
+func (n *Node) step(from protocol.Rank, head, body []byte, last bool) (throttled bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
 		return false
 	}
-	if !n.unsettled {
+	if !n.pending {
 		n.arrived = n.now()
 	}
 	now := n.arrived // frames that have arrived together have arrived at one time
-	if err := n.hand(now, from, head, body); err != nil {
+	if err := n.deliver(now, from, head, body); err != nil {
 		n.config.Logger.Warn("frame refused", "from", from, "error", err)
 	}
-	if n.unsettled = !last; last {
-		n.settle(now)
+	if n.pending = !last; last {
+		n.flush(now)
 	}
-	return last && n.congestible != nil && n.congestible.Congested(from) > now
+	return last && n.throttler != nil && n.throttler.ThrottledUntil(from) > now
 }
 
-// hand hands a frame to the protocol. One with a body has been placed.
-func (n *Node) hand(now protocol.Time, from protocol.Rank, head, body []byte) error {
+// deliver hands a frame to the protocol. One with a body has been placed.
+func (n *Node) deliver(now protocol.Time, from protocol.Rank, head, body []byte) error {
 	if body != nil {
-		return n.placer.ReceivePlaced(now, from, head, body)
+		return n.buffers.BufferFilled(now, from, head, body)
 	}
 	return n.config.Protocol.Receive(now, from, head)
 }
 
-// decongest waits, by not taking in more from a peer, until the protocol has room
+// throttle waits, by not taking in more from a peer, until the protocol has room
 // for what follows.
-func (n *Node) decongest(from protocol.Rank) {
+func (n *Node) throttle(from protocol.Rank) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.waiting++
 	defer func() { n.waiting-- }()
 	for {
-		left := n.congestible.Congested(from) - n.now()
+		left := n.throttler.ThrottledUntil(from) - n.now()
 		if left <= 0 || n.closed {
 			return
 		}
-		n.waitFor(n.moved, time.Duration(left))
+		n.waitFor(n.progress, time.Duration(left))
 	}
 }
 
 // waitFor waits without the lock until something is closed, or so long.
-func (n *Node) waitFor(moved chan struct{}, long time.Duration) {
+func (n *Node) waitFor(progress chan struct{}, long time.Duration) {
 	n.mu.Unlock()
 	defer n.mu.Lock()
 	select {
-	case <-moved:
+	case <-progress:
 	case <-n.done:
 	case <-time.After(long):
 	}
@@ -348,13 +348,13 @@ func (h *handler) Down(peer protocol.Rank, cause error) {
 	h.do(func(now protocol.Time) { h.config.Protocol.Down(now, peer) })
 }
 
-// Room tells the protocol that a peer can be sent to again.
-func (h *handler) Room(peer protocol.Rank) {
-	h.do(func(now protocol.Time) { h.config.Protocol.Room(now, peer) })
+// Writable tells the protocol that a peer can be sent to again.
+func (h *handler) Writable(peer protocol.Rank) {
+	h.do(func(now protocol.Time) { h.config.Protocol.Writable(now, peer) })
 }
 
-// door is a handler that answers guests.
-type door struct{ *handler }
+// requestHandler is a handler that answers guests.
+type requestHandler struct{ *handler }
 
-// Knock implements [transport.Doorkeeper].
-func (d door) Knock(request []byte, answer func([]byte)) { d.config.Knock(request, answer) }
+// HandleRequest implements [transport.RequestHandler].
+func (d requestHandler) HandleRequest(request []byte, answer func([]byte)) { d.config.HandleRequest(request, answer) }

@@ -53,8 +53,8 @@ func (e *echo) Receive(now protocol.Time, from protocol.Rank, frame []byte) erro
 
 func (e *echo) Up(_ protocol.Time, peer protocol.Rank)   { e.note("up %d", peer) }
 func (e *echo) Down(_ protocol.Time, peer protocol.Rank) { e.note("down %d", peer) }
-func (e *echo) Room(_ protocol.Time, peer protocol.Rank) { e.note("room %d", peer) }
-func (e *echo) Unsent(protocol.Time, bool)               { e.unsent++ }
+func (e *echo) Writable(_ protocol.Time, peer protocol.Rank) { e.note("room %d", peer) }
+func (e *echo) SendFailed(protocol.Time, bool)               { e.unsent++ }
 func (e *echo) Deadline() protocol.Time                  { return e.due }
 
 func (e *echo) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool) {

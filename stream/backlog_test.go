@@ -35,7 +35,7 @@ func TestBacklogOfARelay(t *testing.T) {
 	}
 	relay.Up(n.now, 3) // what has waited for the connection is still to be sent
 	child.full = false
-	relay.Room(n.now, 3)
+	relay.Writable(n.now, 3)
 	n.pump(relay)
 	if until := relay.Congested(0); until != 0 {
 		t.Errorf("congested until %d although there is room", until)

@@ -169,7 +169,7 @@ func TestFullQueueHoldsUpOnce(t *testing.T) {
 	}
 	n.members[1].full = false
 	for _, h := range n.members {
-		h.Room(n.now, 1)
+		h.Writable(n.now, 1)
 		n.pump(h)
 	}
 	n.run(minute)

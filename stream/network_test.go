@@ -138,11 +138,11 @@ func (n *network) carry(h *host, to protocol.Rank, frame []byte) {
 	n.bytes += len(frame)
 	h.sentBytes += len(frame)
 	if n.members[to].dead {
-		h.Unsent(n.now, false)
+		h.SendFailed(n.now, false)
 		return
 	}
 	if n.members[to].full {
-		h.Unsent(n.now, true)
+		h.SendFailed(n.now, true)
 		return
 	}
 	copies := 1

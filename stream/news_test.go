@@ -79,7 +79,7 @@ func TestOffersPastTheDeadEnd(t *testing.T) {
 				if !ok {
 					break
 				}
-				if m.Unsent(now, false); sent > 1000 {
+				if m.SendFailed(now, false); sent > 1000 {
 					t.Fatalf("%d members: %d frames to the dead, the last to rank %d", size, sent, to)
 				}
 				sent++

@@ -9,9 +9,9 @@ import (
 // What the transport says of peers. Nobody is given up because of it: it only
 // says that a frame did not arrive, so that an offer goes one further.
 
-// Unsent says that the frame Next returned last could not be sent: the peer's
+// SendFailed says that the frame Next returned last could not be sent: the peer's
 // queue is full, or it is down.
-func (m *Member) Unsent(now protocol.Time, full bool) {
+func (m *Member) SendFailed(now protocol.Time, full bool) {
 	to := m.last.to
 	if full {
 		if m.last.kind == data {
@@ -90,9 +90,9 @@ func (m *Member) reaches(distance int, rightward bool) bool {
 	return true
 }
 
-// Room says that a peer whose queue was full has room again. It may have missed
+// Writable says that a peer whose queue was full has room again. It may have missed
 // something, so it is told what there is.
-func (m *Member) Room(_ protocol.Time, peer protocol.Rank) {
+func (m *Member) Writable(_ protocol.Time, peer protocol.Rank) {
 	m.resume(peer)
 	m.offerAll(peer)
 }

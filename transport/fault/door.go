@@ -7,19 +7,19 @@ import "github.com/pleach-go/pleach/transport"
 // never again once it has ended.
 type door struct {
 	*gate
-	keeper transport.Doorkeeper
+	keeper transport.RequestHandler
 }
 
-var _ transport.Doorkeeper = door{}
+var _ transport.RequestHandler = door{}
 
-// Knock implements [transport.Doorkeeper].
-func (d door) Knock(request []byte, answer func([]byte)) {
+// HandleRequest implements [transport.RequestHandler].
+func (d door) HandleRequest(request []byte, answer func([]byte)) {
 	m := (*member)(d.gate)
 	m.net.mu.Lock()
 	opens := m.awake()
 	m.net.mu.Unlock()
 	if opens {
-		d.keeper.Knock(request, func(b []byte) { m.answer(b, answer) })
+		d.keeper.HandleRequest(request, func(b []byte) { m.answer(b, answer) })
 	}
 }
 

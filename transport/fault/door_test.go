@@ -32,7 +32,7 @@ type echoing struct {
 	asked  atomic.Int32
 }
 
-func (e *echoing) Knock(request []byte, answer func([]byte)) {
+func (e *echoing) HandleRequest(request []byte, answer func([]byte)) {
 	e.asked.Add(1)
 	go func() {
 		<-e.answer
@@ -43,7 +43,7 @@ func (e *echoing) Knock(request []byte, answer func([]byte)) {
 // visit knocks, and returns what has been answered so far.
 func visit(h *house) (answers func() []string) {
 	var got []string
-	go h.handler.(transport.Doorkeeper).Knock([]byte("who?"), func(b []byte) { got = append(got, string(b)) })
+	go h.handler.(transport.RequestHandler).HandleRequest([]byte("who?"), func(b []byte) { got = append(got, string(b)) })
 	return func() []string {
 		synctest.Wait()
 		return got
@@ -117,10 +117,10 @@ func TestDoorIsThereIfThereIsAKeeper(t *testing.T) {
 	if err := m.Start(new(journal)); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := inner.handler.(transport.Doorkeeper); ok {
+	if _, ok := inner.handler.(transport.RequestHandler); ok {
 		t.Error("a door without a keeper")
 	}
-	m.(transport.Directory).SetPeer(3, "there")
+	m.(transport.AddressBook).SetPeer(3, "there")
 	if !slices.Equal(inner.peers, []string{"3@there"}) {
 		t.Errorf("peers %q", inner.peers)
 	}

@@ -34,14 +34,14 @@ func (g *gate) Receive(from protocol.Rank, frame []byte) {
 	m.call(s, func() { m.handler.Receive(from, frame) })
 }
 
-// Room implements [transport.Handler]. In mid-reset it need not be told: the Up
+// Writable implements [transport.Handler]. In mid-reset it need not be told: the Up
 // that follows says as much.
-func (g *gate) Room(peer protocol.Rank) {
+func (g *gate) Writable(peer protocol.Rank) {
 	m := (*member)(g)
 	m.net.mu.Lock()
 	defer m.net.mu.Unlock()
 	if s := m.side(peer); m.await(s) {
-		m.call(s, func() { m.handler.Room(peer) })
+		m.call(s, func() { m.handler.Writable(peer) })
 	}
 }
 

@@ -68,7 +68,7 @@ func (m *member) deliver(e *event) {
 	case down:
 		m.handler.Down(e.peer, e.cause)
 	case room:
-		m.handler.Room(e.peer)
+		m.handler.Writable(e.peer)
 	}
 }
 

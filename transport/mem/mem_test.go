@@ -36,7 +36,7 @@ func (j *journal) Receive(from protocol.Rank, frame []byte) {
 
 func (j *journal) Up(peer protocol.Rank, incarnation uint64) { j.add("up %d.%d", peer, incarnation) }
 func (j *journal) Down(peer protocol.Rank, cause error)      { j.add("down %d: %v", peer, cause) }
-func (j *journal) Room(peer protocol.Rank)                   { j.add("room %d", peer) }
+func (j *journal) Writable(peer protocol.Rank)                   { j.add("room %d", peer) }
 
 // read waits until nothing moves any more, and returns and clears the lines.
 func (j *journal) read() []string {

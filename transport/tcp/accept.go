@@ -45,7 +45,7 @@ func (t *Transport) accept() {
 // comes to an open group, or to ask something, comes on top. More are a flood.
 func (t *Transport) maxHandshakes() int {
 	limit := 2*len(t.cfg.Addresses) + 16
-	if _, keeper := t.handler.(transport.Doorkeeper); keeper || t.cfg.Open {
+	if _, keeper := t.handler.(transport.RequestHandler); keeper || t.cfg.Open {
 		limit += maxGuests
 	}
 	return limit

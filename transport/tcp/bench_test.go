@@ -19,7 +19,7 @@ type funcHandler struct {
 func (h funcHandler) Receive(from protocol.Rank, frame []byte) { h.receive(from, frame) }
 func (h funcHandler) Up(protocol.Rank, uint64)                 {}
 func (h funcHandler) Down(protocol.Rank, error)                {}
-func (h funcHandler) Room(protocol.Rank)                       { h.room() }
+func (h funcHandler) Writable(protocol.Rank)                       { h.room() }
 
 // pair starts two members with handlers that are given the transports.
 func pair(b *testing.B, handlers func(t [2]*Transport) [2]funcHandler) [2]*Transport {

@@ -55,11 +55,11 @@ func (c *conn) serve(incarnation uint64) {
 // read hands on frames until there is an error.
 func (c *conn) read() error {
 	p, count := c.peer, &c.peer.t.count
-	follower, _ := p.t.handler.(transport.Follower)
-	host, _ := p.t.handler.(transport.Host)
+	follower, _ := p.t.handler.(transport.BatchHandler)
+	host, _ := p.t.handler.(transport.BufferProvider)
 	place := func(head []byte, size int) (body []byte) {
 		if host != nil {
-			p.handle(func(transport.Handler) { body = host.Place(p.rank, head, size) })
+			p.handle(func(transport.Handler) { body = host.ReceiveBuffer(p.rank, head, size) })
 		}
 		return body
 	}
@@ -74,7 +74,7 @@ func (c *conn) read() error {
 			count.bytesReceived.Add(uint64(len(head) + len(body)))
 			switch {
 			case body != nil:
-				host.ReceivePlaced(p.rank, head, body)
+				host.BufferFilled(p.rank, head, body)
 			case follower != nil && c.in.Ready():
 				follower.ReceiveMore(p.rank, head)
 			default:

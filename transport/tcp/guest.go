@@ -55,8 +55,8 @@ func (t *Transport) letIn(s *stranger) (serve func(), err error) {
 }
 
 // greet decides whether another guest may come in, and counts those who may.
-func (t *Transport) greet() (transport.Doorkeeper, wire.Verdict) {
-	keeper, ok := t.handler.(transport.Doorkeeper)
+func (t *Transport) greet() (transport.RequestHandler, wire.Verdict) {
+	keeper, ok := t.handler.(transport.RequestHandler)
 	if !ok {
 		return nil, wire.NoDoor
 	}
@@ -69,7 +69,7 @@ func (t *Transport) greet() (transport.Doorkeeper, wire.Verdict) {
 
 // serve waits until there is an answer, the guest hangs up, its time is over, or
 // the transport is closed.
-func (g *guest) serve(keeper transport.Doorkeeper, request []byte) {
+func (g *guest) serve(keeper transport.RequestHandler, request []byte) {
 	defer g.t.count.guests.Add(-1)
 	defer g.close()
 	_ = g.SetDeadline(time.Now().Add(g.t.cfg.KnockTimeout))
@@ -77,7 +77,7 @@ func (g *guest) serve(keeper transport.Doorkeeper, request []byte) {
 		return
 	}
 	g.t.count.knocks.Add(1)
-	keeper.Knock(request, g.take)
+	keeper.HandleRequest(request, g.take)
 	// A guest has nothing more to say. Whatever ends this Read, only an answer
 	// is a reason not to hang up.
 	_, _ = g.stream.Read(make([]byte, 1))

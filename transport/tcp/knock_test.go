@@ -25,7 +25,7 @@ type keeper struct {
 	knock func(request []byte, answer func([]byte))
 }
 
-func (k keeper) Knock(request []byte, answer func([]byte)) { k.knock(request, answer) }
+func (k keeper) HandleRequest(request []byte, answer func([]byte)) { k.knock(request, answer) }
 
 func echo(request []byte, answer func([]byte)) { answer(append([]byte("re: "), request...)) }
 

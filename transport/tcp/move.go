@@ -7,7 +7,7 @@ import (
 	"github.com/pleach-go/pleach/transport"
 )
 
-var _ transport.Directory = (*Transport)(nil)
+var _ transport.AddressBook = (*Transport)(nil)
 
 // SetPeer says where a rank is reached from now on: it is dialed there when
 // something is next sent to it. With "" it is nobody's, and Send says

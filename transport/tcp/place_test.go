@@ -55,7 +55,7 @@ func TestPartsArePlaced(t *testing.T) {
 					cut = min(30, len(frame)) // as a protocol's head
 				}
 				want = append(want, frame)
-				if err := sender.SendParts(1, frame[:cut], frame[cut:]); err != nil {
+				if err := sender.SendVector(1, frame[:cut], frame[cut:]); err != nil {
 					t.Fatal(err)
 				}
 			}

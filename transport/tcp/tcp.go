@@ -72,7 +72,7 @@ const (
 
 var (
 	_ transport.Transport = (*Transport)(nil)
-	_ transport.Gatherer  = (*Transport)(nil)
+	_ transport.VectorSender  = (*Transport)(nil)
 )
 
 // New returns a transport that listens already, so that peers can connect
@@ -115,10 +115,10 @@ func (t *Transport) Start(h transport.Handler) error {
 // Send queues a frame for a peer, and returns at once. Besides what the
 // interface names, a [transport.SendError] may wrap a [*wire.SizeError], or say
 // that there is no such peer.
-func (t *Transport) Send(to protocol.Rank, frame []byte) error { return t.SendParts(to, frame, nil) }
+func (t *Transport) Send(to protocol.Rank, frame []byte) error { return t.SendVector(to, frame, nil) }
 
-// SendParts sends a frame in two parts.
-func (t *Transport) SendParts(to protocol.Rank, head, body []byte) error {
+// SendVector sends a frame in two parts.
+func (t *Transport) SendVector(to protocol.Rank, head, body []byte) error {
 	f := frame{head, body}
 	if err := t.send(to, f); err != nil {
 		t.count.dropped(err)

@@ -47,5 +47,5 @@ func (p *peer) tellDown(address string, cause error, full bool) {
 }
 
 func (p *peer) tellRoom() {
-	p.handle(func(h transport.Handler) { h.Room(p.rank) })
+	p.handle(func(h transport.Handler) { h.Writable(p.rank) })
 }
