@@ -154,7 +154,7 @@ func (a *attack) inject(c net.Conn) (bool, error) {
 		return false, nil
 	}
 	answer, err := wire.DecodeHello(body)
-	if err != nil || answer.Verdict != wire.Welcome {
+	if err != nil || answer.Status != wire.Accepted {
 		return false, nil
 	}
 	time.Sleep(100 * time.Millisecond) // so that it is read before the end

@@ -33,7 +33,7 @@ func doesNotRead(t *testing.T, addresses []string) {
 		if _, err := wire.NewReader(c, wire.MaxHelloFrame).Next(); err != nil {
 			return // given up already
 		}
-		hello := wire.Hello{Group: "cluster", Size: 2, From: 1, Incarnation: 1, Attempt: 1, Verdict: wire.Welcome}
+		hello := wire.Hello{Group: "cluster", Size: 2, From: 1, Incarnation: 1, Attempt: 1, Status: wire.Accepted}
 		_, _ = c.Write(wire.AppendFrame(nil, wire.AppendHello(nil, &hello)))
 	})
 }

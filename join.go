@@ -84,8 +84,8 @@ func (c *Config) begin(ctx context.Context) (*beginning, error) {
 }
 
 // place is this process's among those that start as a whole.
-func (c *Config) place() (bootstrap.Place, error) {
-	place := bootstrap.Place{Group: c.Group, Rank: protocol.Rank(c.Rank), Size: protocol.Rank(len(c.Addresses)), Addresses: c.Addresses}
+func (c *Config) place() (bootstrap.Assignment, error) {
+	place := bootstrap.Assignment{Group: c.Group, Rank: protocol.Rank(c.Rank), Size: protocol.Rank(len(c.Addresses)), Addresses: c.Addresses}
 	if len(c.Addresses) == 0 {
 		var err error
 		if place, err = bootstrap.Detect(os.Getenv); err != nil {
@@ -97,7 +97,7 @@ func (c *Config) place() (bootstrap.Place, error) {
 }
 
 // wholeGroup begins with a view that everybody knows.
-func wholeGroup(p bootstrap.Place) *beginning {
+func wholeGroup(p bootstrap.Assignment) *beginning {
 	b := &beginning{view: membership.View{Number: 1, Slots: p.Size}, address: p.Addresses[p.Rank]}
 	for r, address := range p.Addresses {
 		b.view.Members = append(b.view.Members, membership.Member{

@@ -146,7 +146,7 @@ func knock(ctx context.Context, c tcp.Config, members []string, request []byte) 
 	var last error
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		for _, address := range members {
-			b, err := tcp.Knock(ctx, c, address, request)
+			b, err := tcp.Request(ctx, c, address, request)
 			if err == nil {
 				var i invitation
 				if i, err = parseAnswer(b); err == nil {

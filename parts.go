@@ -32,7 +32,7 @@ type parts struct {
 // Bytes in front of frames that are not a stream's.
 const (
 	viewFrame    = 0x80
-	courierFrame = courier.Mark
+	courierFrame = courier.FrameType
 )
 
 // carrier carries messages from one member to another, for collectives. Its frames

@@ -19,7 +19,7 @@ const firstIncarnation = 1
 // makeDetectors makes the detectors: connections that break, silence if asked
 // for, and what the program brings.
 func (g *Group) makeDetectors() {
-	g.connections = detect.NewConnections(detect.ConnectionsConfig{StartGrace: g.config.StartGrace})
+	g.connections = detect.NewConnections(detect.ConnectionsConfig{StartTimeout: g.config.StartGrace})
 	all := append([]detect.Detector{g.connections}, g.config.Detectors...)
 	if g.config.SWIMPort != 0 {
 		all = append(all, detect.NewSWIM(detect.SWIMConfig{

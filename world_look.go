@@ -31,7 +31,7 @@ func (g *Group) tellWork() []byte {
 // last that was over, in the job's world and in those that were made of it by
 // Shrink. The process need not be in a call. Of the config, Group and TLS count.
 func LookAtWork(ctx context.Context, c Config, address string) ([]collective.Progress, error) {
-	b, err := tcp.Knock(ctx, tcp.Config{Group: c.Group, TLS: c.TLS}, address, request(knockWork, &membership.Member{}))
+	b, err := tcp.Request(ctx, tcp.Config{Group: c.Group, TLS: c.TLS}, address, request(knockWork, &membership.Member{}))
 	var worlds []collective.Progress
 	switch {
 	case err != nil:

@@ -16,7 +16,7 @@ import (
 // post brings a courier and an engine together: a carrier to the node, a link to
 // the engine. What the node calls, it calls alone, one at a time.
 type post struct {
-	*courier.Courier
+	*courier.Endpoint
 	engine *collective.Engine
 	logger *slog.Logger
 	moved  bell          // rings when there may be room for more, or less is on its way
@@ -31,13 +31,13 @@ func newPost(b *beginning) (*post, error) {
 	p := &post{opened: make(chan struct{}), seen: make(map[protocol.Rank]bool), job: &b.view}
 	c, err := courier.New(courier.Config{
 		Rank: b.self.Rank, Session: uint64(time.Now().UnixNano()),
-		Make: func(bytes int) []byte { return p.engine.Buffer(bytes) },
+		Alloc: func(bytes int) []byte { return p.engine.Buffer(bytes) },
 	})
 	if err != nil {
 		return nil, err
 	}
 	c.Install(0, &b.view)
-	p.Courier = c
+	p.Endpoint = c
 	return p, nil
 }
 
@@ -49,7 +49,7 @@ func (p *post) open(g *Group) {
 
 // Receive implements [carrier]: what has come goes to the engine.
 func (p *post) Receive(now protocol.Time, from protocol.Rank, head, body []byte) error {
-	err := p.Courier.Receive(now, from, head, body)
+	err := p.Endpoint.Receive(now, from, head, body)
 	p.moved.give()
 	for {
 		m, ok := p.Deliver()
@@ -65,7 +65,7 @@ func (p *post) Receive(now protocol.Time, from protocol.Rank, head, body []byte)
 // Install implements [carrier]. Whoever joins the group later, even at the rank of
 // one who has died, is not of the job: it does not know what was called before.
 func (p *post) Install(now protocol.Time, v *membership.View) {
-	p.Courier.Install(now, v)
+	p.Endpoint.Install(now, v)
 	var ranks []int
 	for _, m := range v.Members {
 		if first, ok := p.job.Member(m.Rank); ok && first.Incarnation == m.Incarnation {
@@ -78,14 +78,14 @@ func (p *post) Install(now protocol.Time, v *membership.View) {
 
 // Up implements [carrier].
 func (p *post) Up(now protocol.Time, peer protocol.Rank) {
-	p.Courier.Up(now, peer)
+	p.Endpoint.Up(now, peer)
 	p.seen[peer] = true
 	p.engine.Found(int(peer))
 }
 
 // Down implements [carrier]. One who has never been up may be yet to start.
 func (p *post) Down(now protocol.Time, peer protocol.Rank) {
-	p.Courier.Down(now, peer)
+	p.Endpoint.Down(now, peer)
 	if p.seen[peer] {
 		p.engine.Lost(int(peer))
 	}
@@ -98,7 +98,7 @@ func (p *post) Send(ctx context.Context, to int, head, body []byte) error {
 
 // Lend implements [collective.Lender].
 func (p *post) Lend(ctx context.Context, to int, head, body []byte, back func()) error {
-	return p.wait(ctx, func() error { return p.Courier.Lend(protocol.Rank(to), head, body, back) })
+	return p.wait(ctx, func() error { return p.Endpoint.SendOwned(protocol.Rank(to), head, body, back) })
 }
 
 // flush waits until everything that was sent has arrived.

@@ -15,9 +15,9 @@ type Config struct {
 	// larger each time, and not 0.
 	Session uint64
 
-	// Make returns memory for a message of some bytes, with anything in it. Nil:
+	// Alloc returns memory for a message of some bytes, with anything in it. Nil:
 	// it is made anew.
-	Make func(bytes int) []byte
+	Alloc func(bytes int) []byte
 
 	// SegmentSize is the longest piece a message is sent in: 129 KiB, so that
 	// a power of two and a head make no two.
@@ -40,8 +40,8 @@ const (
 	// A peer that is silent is asked how far it has come after firstAsk, then
 	// after twice as long each time, up to lastAsk. firstAsk is several times
 	// ackDelay: who only waits for company is not silent.
-	firstAsk = 50 * millisecond
-	lastAsk  = 1000 * millisecond
+	minRTO = 50 * millisecond
+	maxRTO = 1000 * millisecond
 )
 
 // longest is the longest message that a frame can announce.
@@ -69,8 +69,8 @@ func (c *Config) check() error {
 			*limit.value = limit.standard
 		}
 	}
-	if c.Make == nil {
-		c.Make = func(bytes int) []byte { return make([]byte, bytes) }
+	if c.Alloc == nil {
+		c.Alloc = func(bytes int) []byte { return make([]byte, bytes) }
 	}
 	return nil
 }

@@ -6,9 +6,9 @@ import (
 	"fmt"
 )
 
-// Mark is the first byte of every frame: by it a driver that carries frames of
+// FrameType is the first byte of every frame: by it a driver that carries frames of
 // several protocols tells them apart.
-const Mark = 0x81
+const FrameType = 0x81
 
 // kind is what a frame says besides how far its sender has come.
 type kind uint8
@@ -16,12 +16,12 @@ type kind uint8
 const (
 	// ack says only that.
 	ack kind = iota + 1
-	// segment carries a piece of a message.
-	segment
-	// ask asks how far the other side has come, after number segments were sent.
-	ask
-	// answer answers that, or tells of a hole before number.
-	answer
+	// data carries a piece of a message.
+	data
+	// poll asks how far the other side has come, after number segments were sent.
+	poll
+	// pollReply answers that, or tells of a hole before number.
+	pollReply
 )
 
 // frame is one frame between two members.
@@ -36,8 +36,8 @@ type frame struct {
 	from, to    uint64 // sessions; to is 0 until the other side's is known
 	next        uint64 // the first segment that its sender lacks
 	number      uint64 // of the segment, or as said above
-	piece       []byte
-	placed      []byte // the rest of the piece
+	payload     []byte
+	buffered    []byte // the rest of the piece
 }
 
 const headSize = 4 + 4 + 8 + 8 + 8 + 8
@@ -59,7 +59,7 @@ func (f *frame) appendHead(dst []byte) []byte {
 	if f.last {
 		flags |= flagLast
 	}
-	dst = append(dst, Mark, byte(f.kind), flags, 0)
+	dst = append(dst, FrameType, byte(f.kind), flags, 0)
 	dst = binary.BigEndian.AppendUint32(dst, f.length)
 	dst = binary.BigEndian.AppendUint64(dst, f.from)
 	dst = binary.BigEndian.AppendUint64(dst, f.to)
@@ -69,29 +69,29 @@ func (f *frame) appendHead(dst []byte) []byte {
 
 // parse reads a frame; the piece stays where it is.
 func parse(b []byte) (frame, error) {
-	if len(b) < headSize || b[0] != Mark {
+	if len(b) < headSize || b[0] != FrameType {
 		return frame{}, fmt.Errorf("%w: %d bytes are too few, or not marked", ErrFrame, len(b))
 	}
 	f := frame{
-		kind:   kind(b[1]),
-		first:  b[2]&flagFirst != 0,
-		last:   b[2]&flagLast != 0,
-		length: binary.BigEndian.Uint32(b[4:]),
-		from:   binary.BigEndian.Uint64(b[8:]),
-		to:     binary.BigEndian.Uint64(b[16:]),
-		next:   binary.BigEndian.Uint64(b[24:]),
-		number: binary.BigEndian.Uint64(b[32:]),
-		piece:  b[headSize:],
+		kind:    kind(b[1]),
+		first:   b[2]&flagFirst != 0,
+		last:    b[2]&flagLast != 0,
+		length:  binary.BigEndian.Uint32(b[4:]),
+		from:    binary.BigEndian.Uint64(b[8:]),
+		to:      binary.BigEndian.Uint64(b[16:]),
+		next:    binary.BigEndian.Uint64(b[24:]),
+		number:  binary.BigEndian.Uint64(b[32:]),
+		payload: b[headSize:],
 	}
 	switch {
-	case f.kind < ack || f.kind > answer:
+	case f.kind < ack || f.kind > pollReply:
 		return frame{}, fmt.Errorf("%w: kind %d", ErrFrame, f.kind)
 	case b[2] >= flagLast<<1 || b[3] != 0:
 		return frame{}, fmt.Errorf("%w: flags %#x", ErrFrame, b[2:4])
 	case f.from == 0:
 		return frame{}, fmt.Errorf("%w: from no session", ErrFrame)
-	case f.kind != segment && (len(f.piece) > 0 || b[2] != 0):
-		return frame{}, fmt.Errorf("%w: kind %d carries %d bytes", ErrFrame, f.kind, len(f.piece))
+	case f.kind != data && (len(f.payload) > 0 || b[2] != 0):
+		return frame{}, fmt.Errorf("%w: kind %d carries %d bytes", ErrFrame, f.kind, len(f.payload))
 	case !f.first && f.length != 0:
 		return frame{}, fmt.Errorf("%w: a length without a beginning", ErrFrame)
 	}

@@ -21,7 +21,7 @@ type network struct {
 	t        *testing.T
 	rng      *rand.Rand
 	now      protocol.Time
-	couriers []*Courier
+	couriers []*Endpoint
 	flying   []flight
 	down     map[[2]protocol.Rank]bool
 	// chances, in percent
@@ -76,7 +76,7 @@ func (n *network) step() {
 	n.arrive()
 }
 
-func (n *network) sendAll(r protocol.Rank, c *Courier) {
+func (n *network) sendAll(r protocol.Rank, c *Endpoint) {
 	for {
 		to, head, body, ok := c.Next(n.now)
 		if !ok {
@@ -244,7 +244,7 @@ func exchange(n *network, rng *rand.Rand, messages int) {
 				clear(body)
 				returned[i]++
 			}
-			switch err := n.couriers[from].Lend(to, head, body, back); {
+			switch err := n.couriers[from].SendOwned(to, head, body, back); {
 			case err == nil:
 				sent[i]++
 			case !errors.Is(err, ErrBusy):
@@ -320,7 +320,7 @@ func TestGoneAndBusy(t *testing.T) {
 	n := newNetwork(t, 1, 3, Config{QueueBytes: 100})
 	c := n.couriers[0]
 	returned := 0
-	if err := c.Lend(1, nil, make([]byte, 1000), func() { returned++ }); err != nil {
+	if err := c.SendOwned(1, nil, make([]byte, 1000), func() { returned++ }); err != nil {
 		t.Errorf("an empty queue takes any message: %v", err)
 	}
 	if err := c.Send(1, nil, []byte{1}); !errors.Is(err, ErrBusy) {
@@ -386,9 +386,9 @@ func TestNewIncarnationStartsAnew(t *testing.T) {
 }
 
 func FuzzReceive(f *testing.F) {
-	head := (&frame{kind: segment, first: true, last: true, length: 3, from: 7}).appendHead(nil)
-	f.Add(append(head, "abc"...), (&frame{kind: ask, from: 7, to: 1000, number: 5}).appendHead(nil))
-	f.Add((&frame{kind: answer, from: 7, to: 1000, next: 1, number: 5}).appendHead(nil), []byte{Mark})
+	head := (&frame{kind: data, first: true, last: true, length: 3, from: 7}).appendHead(nil)
+	f.Add(append(head, "abc"...), (&frame{kind: poll, from: 7, to: 1000, number: 5}).appendHead(nil))
+	f.Add((&frame{kind: pollReply, from: 7, to: 1000, next: 1, number: 5}).appendHead(nil), []byte{FrameType})
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		c, _ := New(Config{Rank: 0, Session: 1000, MaxMessage: 1 << 10})
 		c.Install(0, view(1, 1, 1))
@@ -416,7 +416,7 @@ func FuzzReceive(f *testing.F) {
 	})
 }
 
-func ExampleCourier() {
+func ExampleEndpoint() {
 	a, _ := New(Config{Rank: 0, Session: 1})
 	b, _ := New(Config{Rank: 1, Session: 1})
 	two := &membership.View{Number: 1, Slots: 2, Members: []membership.Member{{Rank: 0}, {Rank: 1}}}
@@ -437,7 +437,7 @@ func ExampleCourier() {
 
 // A body that is not where it was placed, because the message has moved since, is
 // taken all the same.
-func TestBodyElsewhere(t *testing.T) {
+func TestBodyOutsideTheReceiveBuffer(t *testing.T) {
 	n := newNetwork(t, 1, 2, Config{SegmentSize: 500})
 	head, body := content(0, 1, 0, 2000)
 	if err := n.couriers[0].Send(1, head, body); err != nil {

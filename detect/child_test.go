@@ -95,7 +95,7 @@ func (s *SWIM) alive() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.peers {
-		if s.contacts[p.Rank].alive {
+		if s.nodes[p.Rank].alive {
 			n++
 		}
 	}

@@ -13,9 +13,9 @@ import (
 type ConnectionsConfig struct {
 	// DialTimeout is how long a peer's host may take to answer. 0: 200 ms.
 	DialTimeout time.Duration
-	// StartGrace is for a peer whose incarnation is not known and which has
+	// StartTimeout is for a peer whose incarnation is not known and which has
 	// never been up: for so long it may still have to be started. 0: 30 s.
-	StartGrace time.Duration
+	StartTimeout time.Duration
 	// MaxDials is how many peers are dialed at a time. 0: 32.
 	MaxDials int
 }
@@ -30,39 +30,39 @@ type ConnectionsConfig struct {
 // nobody sends to is not looked at: its death shows when somebody does. It only
 // reports; it removes nobody. Make one with [NewConnections].
 type Connections struct {
-	config ConnectionsConfig
-	herald *herald
-	dial   func(ctx context.Context, address string) error // Tests have others.
-	ctx    context.Context
-	cancel context.CancelFunc
-	slots  chan struct{} // Holds one for each dial under way.
+	config  ConnectionsConfig
+	tracker *tracker
+	dial    func(ctx context.Context, address string) error // Tests have others.
+	ctx     context.Context
+	cancel  context.CancelFunc
+	slots   chan struct{} // Holds one for each dial under way.
 
-	inquiries sync.WaitGroup
-	mu        sync.Mutex // Guards the rest. The herald's may be taken under it.
-	peers     map[protocol.Rank]*link
+	probes sync.WaitGroup
+	mu     sync.Mutex // Guards the rest. The herald's may be taken under it.
+	peers  map[protocol.Rank]*link
 }
 
 var _ Detector = (*Connections)(nil)
 
 // link is what is known about the connections to one peer.
 type link struct {
-	since   time.Time          // Watched since then.
-	up      bool               // It has been up once, so it has been started.
-	inquiry context.CancelFunc // nil: nobody is looking at the peer.
-	again   bool               // There was more news during the inquiry.
+	since  time.Time          // Watched since then.
+	up     bool               // It has been up once, so it has been started.
+	cancel context.CancelFunc // nil: nobody is looking at the peer.
+	again  bool               // There was more news during the inquiry.
 }
 
 // NewConnections makes a detector. It has to be closed even if not started.
 func NewConnections(config ConnectionsConfig) *Connections {
 	setDefault(&config.DialTimeout, 200*time.Millisecond)
-	setDefault(&config.StartGrace, 30*time.Second)
+	setDefault(&config.StartTimeout, 30*time.Second)
 	setDefault(&config.MaxDials, 32)
 	c := &Connections{
-		config: config,
-		herald: newHerald(),
-		dial:   dialAndClose,
-		slots:  make(chan struct{}, config.MaxDials),
-		peers:  map[protocol.Rank]*link{},
+		config:  config,
+		tracker: newTracker(),
+		dial:    dialAndClose,
+		slots:   make(chan struct{}, config.MaxDials),
+		peers:   map[protocol.Rank]*link{},
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
@@ -76,7 +76,7 @@ func setDefault[T int | time.Duration](v *T, otherwise T) {
 }
 
 // Start begins to report.
-func (c *Connections) Start(report func(Report)) error { return c.herald.start(report) }
+func (c *Connections) Start(report func(Report)) error { return c.tracker.start(report) }
 
 // Watch sets who is watched. Inquiries about others end.
 func (c *Connections) Watch(peers []Peer) {
@@ -86,7 +86,7 @@ func (c *Connections) Watch(peers []Peer) {
 	c.peers = make(map[protocol.Rank]*link, len(peers))
 	for _, p := range peers {
 		l := old[p.Rank]
-		if l == nil || p.Incarnation != 0 && !c.herald.watches(p) {
+		if l == nil || p.Incarnation != 0 && !c.tracker.watches(p) {
 			l = &link{since: time.Now()}
 		} else {
 			delete(old, p.Rank)
@@ -94,9 +94,9 @@ func (c *Connections) Watch(peers []Peer) {
 		c.peers[p.Rank] = l
 	}
 	for _, l := range old {
-		l.end()
+		l.stop()
 	}
-	c.herald.watch(peers)
+	c.tracker.watch(peers)
 }
 
 // Up says that there is a connection to a peer. It never waits.
@@ -104,8 +104,8 @@ func (c *Connections) Up(rank protocol.Rank, incarnation uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if l := c.peers[rank]; l != nil {
-		l.up = c.herald.met(rank, incarnation) || l.up
-		l.end()
+		l.up = c.tracker.met(rank, incarnation) || l.up
+		l.stop()
 	}
 }
 
@@ -118,24 +118,24 @@ func (c *Connections) Down(rank protocol.Rank, cause error) {
 	if l == nil || c.ctx.Err() != nil {
 		return
 	}
-	if l.inquiry != nil {
+	if l.cancel != nil {
 		l.again = true
 		return
 	}
-	p, _ := c.herald.watched(rank)
-	if s := c.herald.suspicion(p); s != nil && s.Why != ErrSilent || p.Address == "" {
+	p, _ := c.tracker.watched(rank)
+	if s := c.tracker.suspicion(p); s != nil && s.Why != ErrSilent || p.Address == "" {
 		return // The process is gone for good, or nothing can be learned.
 	}
 	var ctx context.Context
-	ctx, l.inquiry = context.WithCancel(c.ctx)
-	c.inquiries.Go(func() { c.inquire(ctx, p, l, cause) })
+	ctx, l.cancel = context.WithCancel(c.ctx)
+	c.probes.Go(func() { c.probe(ctx, p, l, cause) })
 }
 
-// end ends an inquiry, if there is one.
-func (l *link) end() {
-	if l.inquiry != nil {
-		l.inquiry()
-		l.inquiry = nil
+// stop ends an inquiry, if there is one.
+func (l *link) stop() {
+	if l.cancel != nil {
+		l.cancel()
+		l.cancel = nil
 	}
 	l.again = false
 }
@@ -145,7 +145,7 @@ func (c *Connections) Close() error {
 	c.mu.Lock()
 	c.cancel() // Under the mutex: no inquiry begins after it.
 	c.mu.Unlock()
-	c.inquiries.Wait()
-	c.herald.close()
+	c.probes.Wait()
+	c.tracker.close()
 	return nil
 }

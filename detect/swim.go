@@ -24,23 +24,23 @@ import (
 // A peer that was never met is not suspected. SWIM only reports; it removes
 // nobody. Make one with [NewSWIM].
 type SWIM struct {
-	config SWIMConfig
-	herald *herald
-	wake   chan struct{} // Holds one: a look is due.
-	slots  chan struct{} // Holds one for each ping under way.
-	ctx    context.Context
-	cancel context.CancelFunc
+	config  SWIMConfig
+	tracker *tracker
+	changed chan struct{} // Holds one: a look is due.
+	slots   chan struct{} // Holds one for each ping under way.
+	ctx     context.Context
+	cancel  context.CancelFunc
 
 	life    sync.Mutex // Held while it is started or closed.
 	list    *memberlist.Memberlist
 	limits  *memberlist.Config
 	running sync.WaitGroup
 
-	mu       sync.Mutex // Guards the rest. Memberlist is never called under it.
-	peers    []Peer
-	contacts map[protocol.Rank]contact
-	asking   map[protocol.Rank]bool // Those being asked once more.
-	joining  bool
+	mu         sync.Mutex // Guards the rest. Memberlist is never called under it.
+	peers      []Peer
+	nodes      map[protocol.Rank]node
+	confirming map[protocol.Rank]bool // Those being asked once more.
+	joining    bool
 }
 
 var _ Detector = (*SWIM)(nil)
@@ -51,12 +51,12 @@ const maxPings = 64
 // NewSWIM makes a detector. It opens its port when it is started.
 func NewSWIM(config SWIMConfig) *SWIM {
 	s := &SWIM{
-		config:   config,
-		herald:   newHerald(),
-		wake:     make(chan struct{}, 1),
-		slots:    make(chan struct{}, maxPings),
-		contacts: map[protocol.Rank]contact{},
-		asking:   map[protocol.Rank]bool{},
+		config:     config,
+		tracker:    newTracker(),
+		changed:    make(chan struct{}, 1),
+		slots:      make(chan struct{}, maxPings),
+		nodes:      map[protocol.Rank]node{},
+		confirming: map[protocol.Rank]bool{},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
@@ -66,7 +66,7 @@ func NewSWIM(config SWIMConfig) *SWIM {
 func (s *SWIM) Start(report func(Report)) error {
 	s.life.Lock()
 	defer s.life.Unlock()
-	if err := s.herald.start(report); err != nil {
+	if err := s.tracker.start(report); err != nil {
 		return err
 	}
 	config, err := s.config.list()
@@ -76,7 +76,7 @@ func (s *SWIM) Start(report func(Report)) error {
 		s.list, err = create(config)
 	}
 	if err != nil {
-		s.herald.close()
+		s.tracker.close()
 		return fmt.Errorf("detect: SWIM of rank %d: %w", s.config.Rank, err)
 	}
 	s.running.Go(s.run)
@@ -100,8 +100,8 @@ func (s *SWIM) Watch(peers []Peer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.peers = append([]Peer(nil), peers...)
-	s.herald.watch(peers)
-	s.poke()
+	s.tracker.watch(peers)
+	s.wake()
 }
 
 // Close ends the detector without a word to others: to them this member falls
@@ -111,7 +111,7 @@ func (s *SWIM) Close() error {
 	s.life.Lock()
 	defer s.life.Unlock()
 	s.running.Wait()
-	s.herald.close()
+	s.tracker.close()
 	if s.list == nil {
 		return nil
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// contact is the latest process that memberlist has met under a rank.
-type contact struct {
+// node is the latest process that memberlist has met under a rank.
+type node struct {
 	incarnation uint64
 	address     string // Of its SWIM.
 	alive       bool
@@ -38,20 +38,20 @@ func (s *SWIM) note(n *memberlist.Node, alive bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := contact{incarnation: incarnation, address: n.Address(), alive: alive}
+	c := node{incarnation: incarnation, address: n.Address(), alive: alive}
 	if !alive {
 		c.died = time.Now()
 	}
-	if c.incarnation >= s.contacts[rank].incarnation {
-		s.contacts[rank] = c
-		s.poke()
+	if c.incarnation >= s.nodes[rank].incarnation {
+		s.nodes[rank] = c
+		s.wake()
 	}
 }
 
-// poke has the contacts looked at.
-func (s *SWIM) poke() {
+// wake has the contacts looked at.
+func (s *SWIM) wake() {
 	select {
-	case s.wake <- struct{}{}:
+	case s.changed <- struct{}{}:
 	default:
 	}
 }

@@ -175,10 +175,10 @@ func TestSWIMKeepsTheLatestProcess(t *testing.T) {
 	s.note(&memberlist.Node{Name: "1@6"}, true)
 	s.note(&memberlist.Node{Name: "1@5"}, false)
 	if s.alive() != 1 {
-		t.Errorf("contact is %+v", s.contacts[1])
+		t.Errorf("contact is %+v", s.nodes[1])
 	}
-	s.look()
-	if why := s.herald.suspicion(s.peers[0]); why == nil || why.Why != ErrReplaced {
+	s.check()
+	if why := s.tracker.suspicion(s.peers[0]); why == nil || why.Why != ErrReplaced {
 		t.Errorf("suspicion is %v, want %v", why, ErrReplaced)
 	}
 }

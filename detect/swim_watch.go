@@ -8,25 +8,25 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// lookEvery is how often contacts are looked at though nothing has happened, and
+// checkInterval is how often contacts are looked at though nothing has happened, and
 // how often somebody who is missing is sought. Seeking one at a time keeps a
 // group that starts from being flooded: with the first who is found come those
 // it knows.
-const lookEvery = time.Second
+const checkInterval = time.Second
 
 // run compares those watched with those met, until the end.
 func (s *SWIM) run() {
-	ticker := time.NewTicker(lookEvery)
+	ticker := time.NewTicker(checkInterval)
 	defer ticker.Stop()
-	var sought time.Time
+	var rejoined time.Time
 	for {
-		missing := s.look()
-		if len(missing) > 0 && time.Since(sought) >= lookEvery*9/10 {
-			sought = time.Now()
-			s.seek(missing[rand.IntN(len(missing))])
+		missing := s.check()
+		if len(missing) > 0 && time.Since(rejoined) >= checkInterval*9/10 {
+			rejoined = time.Now()
+			s.rejoin(missing[rand.IntN(len(missing))])
 		}
 		select {
-		case <-s.wake:
+		case <-s.changed:
 		case <-ticker.C:
 		case <-s.ctx.Done():
 			return
@@ -34,20 +34,20 @@ func (s *SWIM) run() {
 	}
 }
 
-// look goes through those watched. It returns addresses where to seek those who
+// check goes through those watched. It returns addresses where to seek those who
 // are missing, and the seeds as long as nobody has been found.
-func (s *SWIM) look() (missing []string) {
+func (s *SWIM) check() (missing []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := false
 	for _, p := range s.peers {
-		c, met := s.contacts[p.Rank]
+		c, met := s.nodes[p.Rank]
 		switch {
 		case met && c.alive:
-			found = s.herald.met(p.Rank, c.incarnation) || found
+			found = s.tracker.met(p.Rank, c.incarnation) || found
 			continue
 		case met:
-			s.doubt(p.Rank, c)
+			s.confirm(p.Rank, c)
 			missing = append(missing, c.address)
 		}
 		if p.SWIM != "" && p.SWIM != c.address {
@@ -61,32 +61,32 @@ func (s *SWIM) look() (missing []string) {
 	return missing
 }
 
-// doubt has a peer whom memberlist holds dead asked once more, unless it is
+// confirm has a peer whom memberlist holds dead asked once more, unless it is
 // suspected already or a process of long ago. Called with mu held.
-func (s *SWIM) doubt(rank protocol.Rank, c contact) {
-	p, _ := s.herald.watched(rank)
+func (s *SWIM) confirm(rank protocol.Rank, c node) {
+	p, _ := s.tracker.watched(rank)
 	if p.Incarnation == 0 {
-		s.herald.met(rank, c.incarnation)
+		s.tracker.met(rank, c.incarnation)
 		p.Incarnation = c.incarnation
 	}
-	if p.Incarnation != c.incarnation || s.asking[rank] || s.herald.suspicion(p) != nil {
+	if p.Incarnation != c.incarnation || s.confirming[rank] || s.tracker.suspicion(p) != nil {
 		return
 	}
-	s.asking[rank] = true
+	s.confirming[rank] = true
 	s.running.Go(func() {
-		err := s.ask(rank, c)
+		err := s.ping(rank, c)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.asking, rank)
-		if now := s.contacts[rank]; err != nil && !now.alive && now.incarnation == c.incarnation {
-			s.herald.suspect(p, ErrSilent, err)
+		delete(s.confirming, rank)
+		if now := s.nodes[rank]; err != nil && !now.alive && now.incarnation == c.incarnation {
+			s.tracker.suspect(p, ErrSilent, err)
 		}
 	})
 }
 
-// ask pings a peer, a second time if the first is not answered. It returns an
+// ping pings a peer, a second time if the first is not answered. It returns an
 // error if neither is.
-func (s *SWIM) ask(rank protocol.Rank, c contact) error {
+func (s *SWIM) ping(rank protocol.Rank, c node) error {
 	select {
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
@@ -114,16 +114,16 @@ func (s *SWIM) ask(rank protocol.Rank, c contact) error {
 
 // forget lets go of the dead that nobody watches. Called with mu held.
 func (s *SWIM) forget() {
-	for rank, c := range s.contacts {
-		if _, watched := s.herald.watched(rank); !watched && !c.alive && time.Since(c.died) > forgetAfter {
-			delete(s.contacts, rank)
+	for rank, c := range s.nodes {
+		if _, watched := s.tracker.watched(rank); !watched && !c.alive && time.Since(c.died) > forgetAfter {
+			delete(s.nodes, rank)
 		}
 	}
 }
 
-// seek exchanges lists with whoever is at an address. Close does not wait for
+// rejoin exchanges lists with whoever is at an address. Close does not wait for
 // it: it is bounded, and only takes notes.
-func (s *SWIM) seek(address string) {
+func (s *SWIM) rejoin(address string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.joining {

@@ -85,25 +85,25 @@ type Node struct {
 	config Config
 	start  time.Time
 
-	corker      transport.Corker   // the transport, if it is one
-	vectors    transport.VectorSender // it too
-	throttler Throttler        // the protocol, if it is one
-	buffers      BufferProvider             // it too
-	done        chan struct{}      // closed by Close
+	corker    transport.Corker       // the transport, if it is one
+	vectors   transport.VectorSender // it too
+	throttler Throttler              // the protocol, if it is one
+	buffers   BufferProvider         // it too
+	done      chan struct{}          // closed by Close
 
 	mu    sync.Mutex
 	timer *time.Timer
 	// waiting is how many goroutines wait until the protocol is not congested;
 	// moved is closed, and made anew, when it may not be any more.
-	waiting int
-	progress   chan struct{}
-	armed   protocol.Time // what the timer is set to
+	waiting  int
+	progress chan struct{}
+	armed    protocol.Time // what the timer is set to
 	// A frame has been received, at a time, and its consequences wait for the
 	// next one's.
 	pending bool
-	arrived   protocol.Time
-	closed    bool
-	joined    []byte // a frame's two parts, if the transport wants one
+	arrived protocol.Time
+	closed  bool
+	joined  []byte // a frame's two parts, if the transport wants one
 }
 
 // ErrClosed is the error of a node that has been closed.
@@ -357,4 +357,6 @@ func (h *handler) Writable(peer protocol.Rank) {
 type requestHandler struct{ *handler }
 
 // HandleRequest implements [transport.RequestHandler].
-func (d requestHandler) HandleRequest(request []byte, answer func([]byte)) { d.config.HandleRequest(request, answer) }
+func (d requestHandler) HandleRequest(request []byte, answer func([]byte)) {
+	d.config.HandleRequest(request, answer)
+}

@@ -21,7 +21,7 @@ type echo struct {
 	due         protocol.Time
 	answers     []protocol.Rank
 	out         []string // frames to send at once, to rank 1
-	unsent      int
+	failed      int
 
 	mu  sync.Mutex
 	log []string
@@ -51,11 +51,11 @@ func (e *echo) Receive(now protocol.Time, from protocol.Rank, frame []byte) erro
 	return nil
 }
 
-func (e *echo) Up(_ protocol.Time, peer protocol.Rank)   { e.note("up %d", peer) }
-func (e *echo) Down(_ protocol.Time, peer protocol.Rank) { e.note("down %d", peer) }
+func (e *echo) Up(_ protocol.Time, peer protocol.Rank)       { e.note("up %d", peer) }
+func (e *echo) Down(_ protocol.Time, peer protocol.Rank)     { e.note("down %d", peer) }
 func (e *echo) Writable(_ protocol.Time, peer protocol.Rank) { e.note("room %d", peer) }
-func (e *echo) SendFailed(protocol.Time, bool)               { e.unsent++ }
-func (e *echo) Deadline() protocol.Time                  { return e.due }
+func (e *echo) SendFailed(protocol.Time, bool)               { e.failed++ }
+func (e *echo) Deadline() protocol.Time                      { return e.due }
 
 func (e *echo) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool) {
 	if len(e.out) > 0 {
@@ -138,8 +138,8 @@ func TestNonsenseAndTheDead(t *testing.T) {
 		network.Kill(1)
 		synctest.Wait()
 		send(t, nodes[0], protocols[0], "anybody?")
-		if protocols[0].unsent != 1 {
-			t.Errorf("%d frames unsent", protocols[0].unsent)
+		if protocols[0].failed != 1 {
+			t.Errorf("%d frames unsent", protocols[0].failed)
 		}
 		closeAll(t, nodes)
 	})

@@ -41,17 +41,17 @@ type Hello struct {
 	// asked for or agreed to. It tells a peer that has lost a connection and
 	// asks for a new one from one that asked before it got the present one.
 	Attempt uint64
-	// Verdict is the answer to the other side's Hello. Who dials sends Welcome.
-	Verdict Verdict
+	// Status is the answer to the other side's Hello. Who dials sends Welcome.
+	Status Status
 }
 
-// Verdict is a member's answer to who wants to connect.
-type Verdict uint8
+// Status is a member's answer to who wants to connect.
+type Status uint8
 
 // The verdicts of a [Hello].
 const (
-	// Welcome: frames may follow.
-	Welcome Verdict = iota
+	// Accepted: frames may follow.
+	Accepted Status = iota
 	// Refused: something in the Hello does not match. What it is can be seen
 	// by comparing it with the answer.
 	Refused
@@ -59,18 +59,18 @@ const (
 	Stale
 	// Duplicate: the other side is dialing too, and its connection will be kept.
 	Duplicate
-	// NoDoor: guests get no answer from this member.
-	NoDoor
+	// Unsupported: guests get no answer from this member.
+	Unsupported
 	// Busy: too many guests are waiting for theirs.
 	Busy
 
-	verdicts = iota
+	statuses = iota
 )
 
 // String returns the verdict as it appears in errors.
-func (v Verdict) String() string {
+func (v Status) String() string {
 	switch v {
-	case Welcome:
+	case Accepted:
 		return "welcome"
 	case Refused:
 		return "refused: the two members' settings do not match"
@@ -78,7 +78,7 @@ func (v Verdict) String() string {
 		return "refused: a newer incarnation or connection of this rank is known"
 	case Duplicate:
 		return "refused: the other side is dialing too"
-	case NoDoor:
+	case Unsupported:
 		return "refused: this member does not answer guests"
 	case Busy:
 		return "refused: too many guests are waiting at this member"
@@ -132,8 +132,8 @@ func (h *Hello) Validate() error {
 		return helloError("rank", h.From, "a rank")
 	case h.To < protocol.NoRank || h.To > maxRank:
 		return helloError("wanted rank", h.To, "a rank")
-	case h.Verdict >= verdicts:
-		return helloError("verdict", uint8(h.Verdict), fmt.Sprintf("at most %d", verdicts-1))
+	case h.Status >= statuses:
+		return helloError("verdict", uint8(h.Status), fmt.Sprintf("at most %d", statuses-1))
 	}
 	return nil
 }
@@ -149,7 +149,7 @@ func AppendHello(dst []byte, h *Hello) []byte {
 	dst = AppendUint32(dst, uint32(h.To))
 	dst = AppendUint64(dst, h.Incarnation)
 	dst = AppendUint64(dst, h.Attempt)
-	return AppendUint8(dst, uint8(h.Verdict))
+	return AppendUint8(dst, uint8(h.Status))
 }
 
 // DecodeHello decodes the body of a Hello's frame. Its errors are a
@@ -169,7 +169,7 @@ func DecodeHello(body []byte) (Hello, error) {
 		To:          helloRank(d.Uint32()),
 		Incarnation: d.Uint64(),
 		Attempt:     d.Uint64(),
-		Verdict:     Verdict(d.Uint8()),
+		Status:      Status(d.Uint8()),
 	}
 	if err := d.Finish(); err != nil {
 		return Hello{}, &HelloError{Field: "length", Err: err}

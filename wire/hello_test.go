@@ -10,7 +10,7 @@ import (
 )
 
 func someHello() Hello {
-	return Hello{Group: "hedge", Size: 8, From: 3, To: 5, Incarnation: 77, Attempt: 2, Verdict: Stale}
+	return Hello{Group: "hedge", Size: 8, From: 3, To: 5, Incarnation: 77, Attempt: 2, Status: Stale}
 }
 
 func TestHelloRoundTrip(t *testing.T) {
@@ -19,7 +19,7 @@ func TestHelloRoundTrip(t *testing.T) {
 		{Size: 1},
 		{Group: "open", From: 7, To: 9},
 		{Group: "guest", From: protocol.NoRank, To: protocol.NoRank},
-		{Group: "answer", Size: 4, From: 3, To: protocol.NoRank, Verdict: Busy},
+		{Group: "answer", Size: 4, From: 3, To: protocol.NoRank, Status: Busy},
 		{Group: strings.Repeat("x", MaxGroup), Size: 1<<32 - 1, From: 1<<32 - 2, To: 1<<32 - 2, Incarnation: 1<<64 - 1, Attempt: 1<<64 - 1},
 	} {
 		body := AppendHello(nil, &h)
@@ -60,7 +60,7 @@ func TestMalformedHello(t *testing.T) {
 		{"length", good[:len(good)-1]},
 		{"length", append(bytes.Clone(good), 0)},
 		{"rank", change(func(h *Hello) { h.From = 8 })},
-		{"verdict", change(func(h *Hello) { h.Verdict = verdicts })},
+		{"verdict", change(func(h *Hello) { h.Status = statuses })},
 	} {
 		_, err := DecodeHello(tt.body)
 		var hello *HelloError
@@ -82,7 +82,7 @@ func TestMatch(t *testing.T) {
 		change func(*Hello)
 	}{
 		{"", func(*Hello) {}},
-		{"", func(h *Hello) { h.Incarnation, h.Attempt, h.Verdict = 0, 0, 0 }},
+		{"", func(h *Hello) { h.Incarnation, h.Attempt, h.Status = 0, 0, 0 }},
 		{"group", func(h *Hello) { h.Group = "edge" }},
 		{"size", func(h *Hello) { h.Size++ }},
 		{"size", func(h *Hello) { h.Size = 0 }},
@@ -124,7 +124,7 @@ func TestInvalidHello(t *testing.T) {
 }
 
 // A guest and a member need only be of one group.
-func TestGuestsMatch(t *testing.T) {
+func TestClientsMatch(t *testing.T) {
 	guest := Hello{Group: "hedge", From: protocol.NoRank, To: protocol.NoRank}
 	for _, size := range []uint32{0, 8} {
 		member := Hello{Group: "hedge", Size: size, From: 3, To: protocol.NoRank}

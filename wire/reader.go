@@ -51,12 +51,12 @@ func (r *Reader) Next() ([]byte, error) {
 	return r.cut(size)
 }
 
-// NextPlaced is like Next, but reads a frame of at least [LongFrame] bytes to where
+// NextInto is like Next, but reads a frame of at least [LongFrame] bytes to where
 // it belongs, and not by way of the buffer: place is given its first [LongHead]
 // bytes and its size, and returns memory for all the others, which are the body
 // then. Where place returns nil, and for shorter frames, the head is the whole
 // frame, and there is no body. Both are valid until the next call.
-func (r *Reader) NextPlaced(place func(head []byte, size int) []byte) (head, body []byte, err error) {
+func (r *Reader) NextInto(buffer func(head []byte, size int) []byte) (head, body []byte, err error) {
 	size, err := r.announced()
 	if err != nil {
 		return nil, nil, err
@@ -69,7 +69,7 @@ func (r *Reader) NextPlaced(place func(head []byte, size int) []byte) (head, bod
 		return nil, nil, err
 	}
 	head = r.buf[r.start+HeaderSize:][:LongHead:LongHead]
-	if body = place(head, size); body == nil {
+	if body = buffer(head, size); body == nil {
 		head, err = r.cut(size)
 		return head, nil, err
 	}

@@ -38,10 +38,10 @@ func drain(r *Reader) (frames [][]byte, err error) {
 	}
 }
 
-// drainPlaced does so too, where some frames that are long enough are placed.
-func drainPlaced(r *Reader, rng *rand.Rand) (frames [][]byte, err error) {
+// drainInto does so too, where some frames that are long enough are placed.
+func drainInto(r *Reader, rng *rand.Rand) (frames [][]byte, err error) {
 	for {
-		head, body, err := r.NextPlaced(func(head []byte, size int) []byte {
+		head, body, err := r.NextInto(func(head []byte, size int) []byte {
 			if rng.IntN(4) == 0 {
 				return nil
 			}
@@ -83,7 +83,7 @@ func TestReaderReturnsFramesAsSent(t *testing.T) {
 }
 
 // Long frames go where they belong, whatever is around them and however they come.
-func TestReaderPlacesLongFrames(t *testing.T) {
+func TestReaderFillsBuffersWithLongFrames(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	var stream []byte
 	var want [][]byte
@@ -99,7 +99,7 @@ func TestReaderPlacesLongFrames(t *testing.T) {
 		r := NewReader(&chunks{stream, rng, most}, MaxFrame)
 		placed := 0
 		for i, f := range want {
-			head, body, err := r.NextPlaced(func(head []byte, size int) []byte {
+			head, body, err := r.NextInto(func(head []byte, size int) []byte {
 				if len(head) != LongHead || size != len(f) || size < LongFrame {
 					t.Fatalf("a place for %d of %d bytes", len(head), size)
 				}
@@ -118,7 +118,7 @@ func TestReaderPlacesLongFrames(t *testing.T) {
 				t.Fatalf("chunks of up to %d: frame %d of %d bytes differs", most, i, len(f))
 			}
 		}
-		if _, _, err := r.NextPlaced(nil); err != io.EOF {
+		if _, _, err := r.NextInto(nil); err != io.EOF {
 			t.Errorf("after the last frame: %v", err)
 		}
 		if placed == 0 {
@@ -126,7 +126,7 @@ func TestReaderPlacesLongFrames(t *testing.T) {
 		}
 	}
 	r := NewReader(bytes.NewReader(AppendFrame(nil, make([]byte, LongFrame))[:LongFrame]), MaxFrame)
-	if _, _, err := r.NextPlaced(func(head []byte, size int) []byte { return make([]byte, size-len(head)) }); err != io.ErrUnexpectedEOF {
+	if _, _, err := r.NextInto(func(head []byte, size int) []byte { return make([]byte, size-len(head)) }); err != io.ErrUnexpectedEOF {
 		t.Errorf("in a body: %v", err)
 	}
 }
@@ -231,7 +231,7 @@ func FuzzReader(f *testing.F) {
 
 		rng := rand.New(rand.NewPCG(seed, 0))
 		r := NewReader(&chunks{stream, rng, 1 + rng.IntN(9000)}, int(limit))
-		cut, cutErr := drainPlaced(r, rng)
+		cut, cutErr := drainInto(r, rng)
 		if len(whole) != len(cut) || wholeErr.Error() != cutErr.Error() {
 			t.Fatalf("at once %d frames, %v; in pieces %d, %v", len(whole), wholeErr, len(cut), cutErr)
 		}

@@ -27,7 +27,7 @@ func (e *PeerError) Unwrap() error { return e.Err }
 
 // RefusedError is a peer's answer that it does not want a connection.
 type RefusedError struct {
-	Verdict wire.Verdict
+	Verdict wire.Status
 }
 
 func (e *RefusedError) Error() string { return e.Verdict.String() }

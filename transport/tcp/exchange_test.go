@@ -227,7 +227,7 @@ func TestSendDoesNotAllocate(t *testing.T) {
 	connect(t, m[0], m[1])
 	p := m[0].peer(1)
 	p.mu.Lock()
-	direct := p.conn.direct
+	direct := p.conn.rawConn
 	p.mu.Unlock()
 	if direct == nil {
 		t.Skip("no direct writes here")

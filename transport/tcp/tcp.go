@@ -55,13 +55,13 @@ type Transport struct {
 
 	peers table
 
-	ctx     context.Context // Ends when everything must.
-	cancel  context.CancelFunc
-	wg      sync.WaitGroup // Every goroutine of the transport.
-	count   counters
-	lobby   lobby
-	buffers buffers
-	cork    cork
+	ctx        context.Context // Ends when everything must.
+	cancel     context.CancelFunc
+	wg         sync.WaitGroup // Every goroutine of the transport.
+	count      counters
+	handshakes handshakes
+	buffers    buffers
+	cork       cork
 }
 
 const (
@@ -71,14 +71,14 @@ const (
 )
 
 var (
-	_ transport.Transport = (*Transport)(nil)
-	_ transport.VectorSender  = (*Transport)(nil)
+	_ transport.Transport    = (*Transport)(nil)
+	_ transport.VectorSender = (*Transport)(nil)
 )
 
 // New returns a transport that listens already, so that peers can connect
 // before Start, but answers nobody before.
 func New(cfg Config) (*Transport, error) {
-	err := cfg.checkPlace()
+	err := cfg.checkRank()
 	if err == nil {
 		cfg, err = cfg.complete()
 	}

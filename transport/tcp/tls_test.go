@@ -15,21 +15,21 @@ import (
 	"github.com/pleach-go/pleach/wire"
 )
 
-// authority is a CA made for a test.
-type authority struct {
+// testCA is a CA made for a test.
+type testCA struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-func newAuthority(t testing.TB) *authority {
+func newAuthority(t testing.TB) *testCA {
 	t.Helper()
-	a := new(authority)
+	a := new(testCA)
 	a.cert, a.key = issue(t, nil, &x509.Certificate{IsCA: true, KeyUsage: x509.KeyUsageCertSign})
 	return a
 }
 
 // issue makes a certificate, signed by a CA or by itself.
-func issue(t testing.TB, by *authority, template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
+func issue(t testing.TB, by *testCA, template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -57,7 +57,7 @@ func issue(t testing.TB, by *authority, template *x509.Certificate) (*x509.Certi
 
 // config returns what a member with a certificate of this CA uses; nil is a
 // certificate signed by itself.
-func (a *authority) config(t testing.TB, by *authority) *tls.Config {
+func (a *testCA) config(t testing.TB, by *testCA) *tls.Config {
 	t.Helper()
 	cert, key := issue(t, by, &x509.Certificate{
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
@@ -90,16 +90,16 @@ func TestTLSDialedByBoth(t *testing.T) {
 	}
 }
 
-// strangerHello is right in everything: only the certificate is missing.
-func strangerHello() []byte {
+// unknownHello is right in everything: only the certificate is missing.
+func unknownHello() []byte {
 	h := wire.Hello{Group: "test", Size: 4, From: 1, Incarnation: 1, Attempt: 1}
 	return wire.AppendFrame(nil, wire.AppendHello(nil, &h))
 }
 
-func TestStrangersWithoutCertificateAreRefused(t *testing.T) {
+func TestConnectionsWithoutCertificateAreRefused(t *testing.T) {
 	ca := newAuthority(t)
 	m := alone(t, Config{TLS: ca.config(t, ca)})
-	inject := append(strangerHello(), wire.AppendFrame(nil, []byte("injected"))...)
+	inject := append(unknownHello(), wire.AppendFrame(nil, []byte("injected"))...)
 
 	none := ca.config(t, ca)
 	none.Certificates = nil
@@ -143,7 +143,7 @@ func TestFalseListenerIsRefused(t *testing.T) {
 	}
 }
 
-func TestStrangersTLSMessagesAreBounded(t *testing.T) {
+func TestTLSHandshakeMessagesAreBounded(t *testing.T) {
 	ca := newAuthority(t)
 	m := alone(t, Config{TLS: ca.config(t, ca)})
 
@@ -157,7 +157,7 @@ func TestStrangersTLSMessagesAreBounded(t *testing.T) {
 	counted := &countingConn{Conn: raw}
 	c := tls.Client(counted, cfg)
 	if c.Handshake() == nil {
-		_, _ = c.Write(strangerHello())
+		_, _ = c.Write(unknownHello())
 	}
 	if _, err := c.Read(make([]byte, 1)); err == nil {
 		t.Error("was answered")

@@ -10,25 +10,25 @@ import (
 	"github.com/pleach-go/pleach/transport"
 )
 
-// host is a recorder that has a place for long frames.
-type host struct {
+// bufferHandler is a recorder that has a place for long frames.
+type bufferHandler struct {
 	*recorder
-	placed atomic.Int64
+	filled atomic.Int64
 }
 
-func (h *host) Place(from protocol.Rank, head []byte, size int) (body []byte) {
+func (h *bufferHandler) ReceiveBuffer(from protocol.Rank, head []byte, size int) (body []byte) {
 	h.call(from, func() { body = make([]byte, size-len(head)) })
 	return body
 }
 
-func (h *host) ReceivePlaced(from protocol.Rank, head, body []byte) {
-	h.placed.Add(1)
+func (h *bufferHandler) BufferFilled(from protocol.Rank, head, body []byte) {
+	h.filled.Add(1)
 	h.Receive(from, append(bytes.Clone(head), body...))
 }
 
 // Long frames, in two parts or in one, arrive where they belong, and in their turn
 // among short ones; plain and under TLS.
-func TestPartsArePlaced(t *testing.T) {
+func TestLongFramesFillTheirBuffers(t *testing.T) {
 	ca := newAuthority(t)
 	for name, secure := range map[string]func(*Config){
 		"plain": func(*Config) {},
@@ -36,7 +36,7 @@ func TestPartsArePlaced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			listeners, addresses := listen(t, 2)
-			at := new(host)
+			at := new(bufferHandler)
 			config := func(r protocol.Rank) Config {
 				c := Config{Group: "test", Rank: r, Addresses: addresses, Listener: listeners[r], QueueBytes: 64 << 20}
 				secure(&c)
@@ -65,7 +65,7 @@ func TestPartsArePlaced(t *testing.T) {
 					t.Fatalf("frame %d of %d bytes is not what was sent", i, len(want[i]))
 				}
 			}
-			if n := at.placed.Load(); n == 0 {
+			if n := at.filled.Load(); n == 0 {
 				t.Error("nothing was placed")
 			}
 		})

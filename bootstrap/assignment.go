@@ -9,8 +9,8 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Place is who a process is and where the others are.
-type Place struct {
+// Assignment is who a process is and where the others are.
+type Assignment struct {
 	// Rank is this process's number, from 0 to Size−1.
 	Rank protocol.Rank
 	// Size is the number of processes.
@@ -35,23 +35,23 @@ type Place struct {
 
 // Check reports whether the process can find the others. A [*MissingError] says
 // that their addresses are not known, and how to give them.
-func (p Place) Check() error {
+func (a Assignment) Check() error {
 	switch {
-	case p.Size < 1 || p.Size > MaxSize:
-		return fmt.Errorf("bootstrap: size %d: it must be 1 to %d", p.Size, MaxSize)
-	case p.Rank < 0 || p.Rank >= p.Size:
-		return fmt.Errorf("bootstrap: rank %d: it must be one of 0 to %d", p.Rank, p.Size-1)
-	case p.Addresses == nil:
+	case a.Size < 1 || a.Size > MaxSize:
+		return fmt.Errorf("bootstrap: size %d: it must be 1 to %d", a.Size, MaxSize)
+	case a.Rank < 0 || a.Rank >= a.Size:
+		return fmt.Errorf("bootstrap: rank %d: it must be one of 0 to %d", a.Rank, a.Size-1)
+	case a.Addresses == nil:
 		const byHand = "set PLEACH_ADDRESSES to host:port of every process, in order of rank, with commas between (or PLEACH_ADDRESS_FILE to a file with them)"
 		how := byHand
-		if p.hint != "" {
-			how = p.hint + ", or " + byHand
+		if a.hint != "" {
+			how = a.hint + ", or " + byHand
 		}
-		return &MissingError{Launcher: cmp.Or(p.Launcher, "the place"), Size: p.Size, How: how}
-	case protocol.Rank(len(p.Addresses)) != p.Size:
-		return fmt.Errorf("bootstrap: %d addresses for %d processes", len(p.Addresses), p.Size)
+		return &MissingError{Launcher: cmp.Or(a.Launcher, "the place"), Size: a.Size, How: how}
+	case protocol.Rank(len(a.Addresses)) != a.Size:
+		return fmt.Errorf("bootstrap: %d addresses for %d processes", len(a.Addresses), a.Size)
 	}
-	if err := checkAddresses(p.Addresses); err != nil {
+	if err := checkAddresses(a.Addresses); err != nil {
 		return fmt.Errorf("bootstrap: %w", err)
 	}
 	return nil
@@ -63,13 +63,13 @@ func (p Place) Check() error {
 // An IP address is listened at as it is. Where the address is a host's name, all
 // interfaces are: a name may not be known yet when the process starts
 // (Kubernetes), and often means 127.0.1.1 on the host that bears it (Debian).
-func (p Place) Listener() (net.Listener, error) {
-	if err := p.Check(); err != nil {
+func (a Assignment) Listener() (net.Listener, error) {
+	if err := a.Check(); err != nil {
 		return nil, err
 	}
-	own := p.Addresses[p.Rank]
-	if p.listenFD != 0 {
-		return inheritedListener(p.listenFD, own)
+	own := a.Addresses[a.Rank]
+	if a.listenFD != 0 {
+		return inheritedListener(a.listenFD, own)
 	}
 	host, port, err := net.SplitHostPort(own)
 	if err != nil {
@@ -80,7 +80,7 @@ func (p Place) Listener() (net.Listener, error) {
 	}
 	listener, err := net.Listen("tcp", net.JoinHostPort(host, port))
 	if err != nil {
-		return nil, fmt.Errorf("bootstrap: rank %d at %s: %w", p.Rank, own, err)
+		return nil, fmt.Errorf("bootstrap: rank %d at %s: %w", a.Rank, own, err)
 	}
 	return listener, nil
 }

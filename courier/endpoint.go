@@ -8,8 +8,8 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Courier is one member's part.
-type Courier struct {
+// Endpoint is one member's part.
+type Endpoint struct {
 	config   Config
 	view     uint64
 	channels []*channel      // by rank; nil: not in the view
@@ -43,16 +43,16 @@ func (e *GoneError) Error() string {
 }
 
 // New makes a courier, who knows nobody yet: see [Courier.Install].
-func New(c Config) (*Courier, error) {
+func New(c Config) (*Endpoint, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	return &Courier{config: c, due: protocol.Never}, nil
+	return &Endpoint{config: c, due: protocol.Never}, nil
 }
 
 // Install says who is there now. Channels to those who are not, or not as the
 // same incarnation, end with all that is in them.
-func (c *Courier) Install(_ protocol.Time, v *membership.View) {
+func (c *Endpoint) Install(_ protocol.Time, v *membership.View) {
 	c.view = v.Number
 	for int(v.Slots) > len(c.channels) {
 		c.channels = append(c.channels, nil)
@@ -63,7 +63,7 @@ func (c *Courier) Install(_ protocol.Time, v *membership.View) {
 		if ch != nil && (!ok || m.Incarnation != ch.incarnation) {
 			c.former[r] = max(c.former[r], ch.session)
 			ch.out.abandon()
-			ch.tell = telling{ackAt: protocol.Never}
+			ch.control = control{ackAt: protocol.Never}
 			c.channels[r], ch = nil, nil
 		}
 		if ok && ch == nil && protocol.Rank(r) != c.config.Rank {
@@ -73,7 +73,7 @@ func (c *Courier) Install(_ protocol.Time, v *membership.View) {
 }
 
 // channel returns the channel to a member, or nil.
-func (c *Courier) channel(r protocol.Rank) *channel {
+func (c *Endpoint) channel(r protocol.Rank) *channel {
 	if r < 0 || int(r) >= len(c.channels) {
 		return nil
 	}
@@ -83,13 +83,13 @@ func (c *Courier) channel(r protocol.Rank) *channel {
 // Send sends a message: head and body, one after the other. Both are kept until
 // they have arrived, and must not be changed. It fails with [ErrBusy], or with a
 // [*GoneError].
-func (c *Courier) Send(to protocol.Rank, head, body []byte) error {
-	return c.Lend(to, head, body, nil)
+func (c *Endpoint) Send(to protocol.Rank, head, body []byte) error {
+	return c.SendOwned(to, head, body, nil)
 }
 
-// Lend is like Send. If it returns nil, back is called when neither head nor body is
+// SendOwned is like Send. If it returns nil, back is called when neither head nor body is
 // needed any more: the message has arrived, or its receiver is gone.
-func (c *Courier) Lend(to protocol.Rank, head, body []byte, back func()) error {
+func (c *Endpoint) SendOwned(to protocol.Rank, head, body []byte, release func()) error {
 	ch := c.channel(to)
 	n := len(head) + len(body)
 	switch {
@@ -100,13 +100,13 @@ func (c *Courier) Lend(to protocol.Rank, head, body []byte, back func()) error {
 	case ch.out.queue.len() > 0 && ch.out.bytes+n > c.config.QueueBytes:
 		return ErrBusy
 	}
-	ch.out.push(head, body, c.config.SegmentSize, back)
+	ch.out.push(head, body, c.config.SegmentSize, release)
 	c.wake(ch)
 	return nil
 }
 
 // Deliver returns the next message that has come.
-func (c *Courier) Deliver() (Message, bool) {
+func (c *Endpoint) Deliver() (Message, bool) {
 	if c.inbox.len() == 0 {
 		return Message{}, false
 	}
@@ -114,7 +114,7 @@ func (c *Courier) Deliver() (Message, bool) {
 }
 
 // Idle reports whether everything that was sent has arrived.
-func (c *Courier) Idle() bool {
+func (c *Endpoint) Idle() bool {
 	for _, ch := range c.channels {
 		if ch != nil && ch.out.queue.len() > 0 {
 			return false
@@ -124,7 +124,7 @@ func (c *Courier) Idle() bool {
 }
 
 // wake sees to it that a channel is asked for frames.
-func (c *Courier) wake(ch *channel) {
+func (c *Endpoint) wake(ch *channel) {
 	if !ch.ready {
 		ch.ready = true
 		c.ready.push(ch)
@@ -133,22 +133,22 @@ func (c *Courier) wake(ch *channel) {
 
 // Up says that there is a connection to a peer. What was sent before may have been
 // lost, so it is asked.
-func (c *Courier) Up(_ protocol.Time, peer protocol.Rank) {
+func (c *Endpoint) Up(_ protocol.Time, peer protocol.Rank) {
 	if ch := c.channel(peer); ch != nil {
-		ch.out.stuck = false
-		ch.tell.ask = ch.out.base < ch.out.next
+		ch.out.blocked = false
+		ch.control.poll = ch.out.base < ch.out.next
 		c.wake(ch)
 	}
 }
 
 // Down says that there is no connection any more. Who asks next finds out whether
 // there is one again.
-func (c *Courier) Down(protocol.Time, protocol.Rank) {}
+func (c *Endpoint) Down(protocol.Time, protocol.Rank) {}
 
 // Writable says that a peer can be sent to again.
-func (c *Courier) Writable(_ protocol.Time, peer protocol.Rank) {
+func (c *Endpoint) Writable(_ protocol.Time, peer protocol.Rank) {
 	if ch := c.channel(peer); ch != nil {
-		ch.out.stuck = false
+		ch.out.blocked = false
 		c.wake(ch)
 	}
 }

@@ -25,11 +25,11 @@ func (t *Transport) SetPeer(rank protocol.Rank, address string) {
 		t.cfg.Logger.Warn("no such peer", "peer", rank, "address", address, "ranks", t.cfg.ranks())
 		return
 	}
-	t.peer(rank).move(address)
+	t.peer(rank).setAddress(address)
 }
 
-// move changes a peer's address.
-func (p *peer) move(address string) {
+// setAddress changes a peer's address.
+func (p *peer) setAddress(address string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.address == address || p.t.state.Load() == closing {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-func TestCheckOfPlacesMadeByHand(t *testing.T) {
-	for want, place := range map[string]Place{
+func TestCheckOfAssignmentsMadeByHand(t *testing.T) {
+	for want, place := range map[string]Assignment{
 		"size 0":                      {},
 		"rank 2":                      {Rank: 2, Size: 2},
 		"the place does not tell the": {Size: 2},
@@ -22,7 +22,7 @@ func TestCheckOfPlacesMadeByHand(t *testing.T) {
 			t.Errorf("%+v: it listens", place)
 		}
 	}
-	if err := (Place{Size: 1, Addresses: []string{"a:1"}}).Check(); err != nil {
+	if err := (Assignment{Size: 1, Addresses: []string{"a:1"}}).Check(); err != nil {
 		t.Error(err)
 	}
 }
@@ -46,7 +46,7 @@ func TestListener(t *testing.T) {
 		host     string
 		anywhere bool
 	}{{"job-0.subdomain.invalid", true}, {"127.0.0.1", false}, {"localhost", false}} {
-		l, err := Place{Size: 1, Addresses: []string{freeAddress(t, c.host)}}.Listener()
+		l, err := Assignment{Size: 1, Addresses: []string{freeAddress(t, c.host)}}.Listener()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,15 +13,15 @@ import (
 	"github.com/pleach-go/pleach/wire"
 )
 
-// client is the other side of a connection, by hand.
-type client struct {
+// rawClient is the other side of a connection, by hand.
+type rawClient struct {
 	net.Conn
 	in *wire.Reader
 }
 
-func (c *client) close() { _ = c.Close() }
+func (c *rawClient) close() { _ = c.Close() }
 
-func (c *client) hello() (wire.Hello, error) {
+func (c *rawClient) hello() (wire.Hello, error) {
 	body, err := c.in.Next()
 	if err != nil {
 		return wire.Hello{}, err
@@ -30,7 +30,7 @@ func (c *client) hello() (wire.Hello, error) {
 }
 
 // dialRaw connects, and writes bytes.
-func dialRaw(t testing.TB, m *member, first []byte) *client {
+func dialRaw(t testing.TB, m *member, first []byte) *rawClient {
 	t.Helper()
 	c, err := net.Dial("tcp", m.Addr().String())
 	if err != nil {
@@ -41,11 +41,11 @@ func dialRaw(t testing.TB, m *member, first []byte) *client {
 	if _, err := c.Write(first); err != nil {
 		t.Fatal(err)
 	}
-	return &client{c, wire.NewReader(c, wire.MaxFrame)}
+	return &rawClient{c, wire.NewReader(c, wire.MaxFrame)}
 }
 
-// knockAt sends a Hello that has what the member expects where it has zeros.
-func knockAt(t testing.TB, m *member, h wire.Hello) *client {
+// dialHello sends a Hello that has what the member expects where it has zeros.
+func dialHello(t testing.TB, m *member, h wire.Hello) *rawClient {
 	t.Helper()
 	if h.Group == "" {
 		h.Group = m.cfg.Group
@@ -57,10 +57,10 @@ func knockAt(t testing.TB, m *member, h wire.Hello) *client {
 }
 
 // dialAs is knockAt, and being let in.
-func dialAs(t testing.TB, m *member, h wire.Hello) *client {
+func dialAs(t testing.TB, m *member, h wire.Hello) *rawClient {
 	t.Helper()
-	c := knockAt(t, m, h)
-	if answer, err := c.hello(); err != nil || answer.Verdict != wire.Welcome {
+	c := dialHello(t, m, h)
+	if answer, err := c.hello(); err != nil || answer.Status != wire.Accepted {
 		t.Fatalf("answer %+v, %v", answer, err)
 	}
 	return c
@@ -79,7 +79,7 @@ func alone(t testing.TB, cfg Config) *member {
 }
 
 // expectClosed waits until the member has ended the connection.
-func expectClosed(t testing.TB, c *client) {
+func expectClosed(t testing.TB, c *rawClient) {
 	t.Helper()
 	var timeout net.Error
 	if _, err := io.Copy(io.Discard, c); errors.As(err, &timeout) && timeout.Timeout() {
@@ -96,9 +96,9 @@ func TestHelloThatDoesNotMatchIsAnsweredAndRefused(t *testing.T) {
 		"own rank":    {From: 0},
 	} {
 		h.Incarnation, h.Attempt = 1, 1
-		c := knockAt(t, m, h)
+		c := dialHello(t, m, h)
 		answer, err := c.hello()
-		if err != nil || answer.Verdict != wire.Refused || answer.Group != "test" || answer.Size != 4 || answer.From != 0 {
+		if err != nil || answer.Status != wire.Refused || answer.Group != "test" || answer.Size != 4 || answer.From != 0 {
 			t.Errorf("%s: answer %+v, %v", name, answer, err)
 		}
 		expectClosed(t, c)
@@ -115,14 +115,14 @@ func TestOtherVersionIsAnsweredAndRefused(t *testing.T) {
 	body := wire.AppendHello(nil, &h)
 	body[5]++ // The version.
 	c := dialRaw(t, m, wire.AppendFrame(nil, body))
-	if answer, err := c.hello(); err != nil || answer.Verdict != wire.Refused {
+	if answer, err := c.hello(); err != nil || answer.Status != wire.Refused {
 		t.Errorf("answer %+v, %v", answer, err)
 	}
 	expectClosed(t, c)
 }
 
 // The dialing side says what is wrong, whoever sees it first.
-func TestMismatchIsToldToWhoDials(t *testing.T) {
+func TestMismatchIsReportedToTheDialer(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer func(h *wire.Hello) []byte
 		is     func(error) bool
@@ -140,7 +140,7 @@ func TestMismatchIsToldToWhoDials(t *testing.T) {
 		},
 		"group": {
 			func(h *wire.Hello) []byte {
-				h.Group, h.Verdict = "other", wire.Refused
+				h.Group, h.Status = "other", wire.Refused
 				return wire.AppendHello(nil, h)
 			},
 			func(err error) bool {
@@ -205,7 +205,7 @@ func TestGarbageIsNotAnswered(t *testing.T) {
 	}
 }
 
-func TestSilentStrangersAreClosedInTime(t *testing.T) {
+func TestSilentConnectionsAreClosedInTime(t *testing.T) {
 	m := alone(t, Config{HandshakeTimeout: 50 * time.Millisecond})
 	expectClosed(t, dialRaw(t, m, []byte{0, 0}))
 }
@@ -216,7 +216,7 @@ func TestFloodIsBoundedAndPasses(t *testing.T) {
 	for range limit + 30 {
 		dialRaw(t, m, nil)
 	}
-	eventually(t, "flood", func() bool { return m.Stats().Flooded >= 30 })
+	eventually(t, "flood", func() bool { return m.Stats().Evicted >= 30 })
 	if n := m.Stats().Handshakes; n > limit {
 		t.Errorf("%d handshakes at a time", n)
 	}
@@ -226,10 +226,10 @@ func TestFloodIsBoundedAndPasses(t *testing.T) {
 
 // Strangers who say nothing, as many as there is room for, do not keep a member
 // out.
-func TestSlowStrangersDoNotKeepMembersOut(t *testing.T) {
+func TestSlowHandshakesDoNotKeepMembersOut(t *testing.T) {
 	m := alone(t, Config{HandshakeTimeout: time.Hour})
 	limit := 2*4 + 16
-	var strangers []*client
+	var strangers []*rawClient
 	for range limit {
 		strangers = append(strangers, dialRaw(t, m, nil))
 	}
@@ -238,7 +238,7 @@ func TestSlowStrangersDoNotKeepMembersOut(t *testing.T) {
 	expectClosed(t, strangers[0])
 }
 
-func TestStrangersClaimsCostNothing(t *testing.T) {
+func TestAnnouncedLengthsCostNothing(t *testing.T) {
 	m := alone(t, Config{MaxFrame: 1 << 30, QueueBytes: 1<<30 + 4})
 	const strangers = 20
 	allocated := func() uint64 {
@@ -251,7 +251,7 @@ func TestStrangersClaimsCostNothing(t *testing.T) {
 		"4 KiB": {0, 0, 16, 0, 1, 2, 3},
 	} {
 		before := allocated()
-		clients := make([]*client, strangers)
+		clients := make([]*rawClient, strangers)
 		for i := range clients {
 			clients[i] = dialRaw(t, m, first)
 		}

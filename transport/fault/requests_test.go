@@ -12,27 +12,27 @@ import (
 	"github.com/pleach-go/pleach/transport/fault"
 )
 
-// house is an inner transport that keeps what it is told.
-type house struct {
+// innerTransport is an inner transport that keeps what it is told.
+type innerTransport struct {
 	handler transport.Handler
 	peers   []string
 }
 
-func (h *house) Start(handler transport.Handler) error { h.handler = handler; return nil }
-func (h *house) Send(protocol.Rank, []byte) error      { return nil }
-func (h *house) Close() error                          { return nil }
-func (h *house) SetPeer(rank protocol.Rank, address string) {
+func (h *innerTransport) Start(handler transport.Handler) error { h.handler = handler; return nil }
+func (h *innerTransport) Send(protocol.Rank, []byte) error      { return nil }
+func (h *innerTransport) Close() error                          { return nil }
+func (h *innerTransport) SetPeer(rank protocol.Rank, address string) {
 	h.peers = append(h.peers, fmt.Sprint(rank, "@", address))
 }
 
-// echoing is a journal that answers guests, when told to.
-type echoing struct {
+// echoHandler is a journal that answers guests, when told to.
+type echoHandler struct {
 	journal
 	answer chan struct{}
 	asked  atomic.Int32
 }
 
-func (e *echoing) HandleRequest(request []byte, answer func([]byte)) {
+func (e *echoHandler) HandleRequest(request []byte, answer func([]byte)) {
 	e.asked.Add(1)
 	go func() {
 		<-e.answer
@@ -40,8 +40,8 @@ func (e *echoing) HandleRequest(request []byte, answer func([]byte)) {
 	}()
 }
 
-// visit knocks, and returns what has been answered so far.
-func visit(h *house) (answers func() []string) {
+// request knocks, and returns what has been answered so far.
+func request(h *innerTransport) (answers func() []string) {
 	var got []string
 	go h.handler.(transport.RequestHandler).HandleRequest([]byte("who?"), func(b []byte) { got = append(got, string(b)) })
 	return func() []string {
@@ -50,20 +50,20 @@ func visit(h *house) (answers func() []string) {
 	}
 }
 
-func TestDoorOfAFrozenMember(t *testing.T) {
+func TestRequestToAFrozenMember(t *testing.T) {
 	for _, end := range []string{"thaw", "kill", "close"} {
 		t.Run(end, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				n, inner := fault.New(seed, fault.Config{}), new(house)
-				m, keeper := n.Wrap(0, inner), &echoing{answer: make(chan struct{})}
+				n, inner := fault.New(seed, fault.Config{}), new(innerTransport)
+				m, keeper := n.Wrap(0, inner), &echoHandler{answer: make(chan struct{})}
 				if err := m.Start(keeper); err != nil {
 					t.Fatal(err)
 				}
-				before := visit(inner)
+				before := request(inner)
 				synctest.Wait()
 				n.Do(fault.Freeze{Rank: 0})
 				close(keeper.answer) // Its goroutine is not really frozen.
-				during := visit(inner)
+				during := request(inner)
 				if got := slices.Concat(before(), during()); got != nil {
 					t.Fatalf("frozen, and answers %q", got)
 				}
@@ -81,7 +81,7 @@ func TestDoorOfAFrozenMember(t *testing.T) {
 				if err := m.Close(); err != nil {
 					t.Fatal(err)
 				}
-				after := visit(inner)
+				after := request(inner)
 				if got := slices.Concat(before(), during(), after()); !slices.Equal(got, want) {
 					t.Errorf("closed: answers %q, want %q", got, want)
 				}
@@ -94,14 +94,14 @@ func TestDoorOfAFrozenMember(t *testing.T) {
 }
 
 // What a dead member's goroutines still answer goes nowhere.
-func TestDoorOfADeadMember(t *testing.T) {
+func TestRequestToADeadMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, inner := fault.New(seed, fault.Config{}), new(house)
-		keeper := &echoing{answer: make(chan struct{})}
+		n, inner := fault.New(seed, fault.Config{}), new(innerTransport)
+		keeper := &echoHandler{answer: make(chan struct{})}
 		if err := n.Wrap(0, inner).Start(keeper); err != nil {
 			t.Fatal(err)
 		}
-		answers := visit(inner)
+		answers := request(inner)
 		synctest.Wait()
 		n.Do(fault.Kill{Rank: 0})
 		close(keeper.answer)
@@ -111,8 +111,8 @@ func TestDoorOfADeadMember(t *testing.T) {
 	})
 }
 
-func TestDoorIsThereIfThereIsAKeeper(t *testing.T) {
-	inner := new(house)
+func TestRequestsNeedARequestHandler(t *testing.T) {
+	inner := new(innerTransport)
 	m := fault.New(seed, fault.Config{}).Wrap(0, inner)
 	if err := m.Start(new(journal)); err != nil {
 		t.Fatal(err)

@@ -10,14 +10,14 @@ import (
 	"github.com/pleach-go/pleach/wire"
 )
 
-// direct writes to a socket without ever waiting for it. Package net has no such
+// rawConn writes to a socket without ever waiting for it. Package net has no such
 // call: its Write waits until everything is taken.
 //
 // And it reads and writes without telling the scheduler, as long as that is short:
 // a system call that is announced wakes, in a process that was idle, a thread that
 // looks for calls that take long. That thread then competes for a processor with who
 // waits for the message.
-type direct struct {
+type rawConn struct {
 	raw syscall.RawConn
 	// try is the method writev, and the rest is what it works on. Kept here so
 	// that a write does not allocate.
@@ -42,8 +42,8 @@ type incoming struct {
 // takes some ten microseconds.
 const short = 64 << 10
 
-// newDirect returns nil if c is not a socket.
-func newDirect(c net.Conn) *direct {
+// newRawConn returns nil if c is not a socket.
+func newRawConn(c net.Conn) *rawConn {
 	s, ok := c.(syscall.Conn)
 	if !ok {
 		return nil
@@ -52,7 +52,7 @@ func newDirect(c net.Conn) *direct {
 	if err != nil {
 		return nil
 	}
-	d := &direct{raw: raw}
+	d := &rawConn{raw: raw}
 	d.try, d.in.try = d.writev, d.in.read
 	return d
 }
@@ -60,7 +60,7 @@ func newDirect(c net.Conn) *direct {
 // write writes as much as the socket takes of what waits and, if there is one, of
 // a frame with its header. Calls must not overlap each other or any Write of the
 // connection, which would make it wait.
-func (d *direct) write(waiting []byte, f *frame) (int, error) {
+func (d *rawConn) write(waiting []byte, f *frame) (int, error) {
 	d.arrange(waiting, f)
 	err := d.raw.Write(d.try)
 	d.parts = [len(d.parts)]syscall.Iovec{} // The bytes are the caller's again.
@@ -77,7 +77,7 @@ func (d *direct) write(waiting []byte, f *frame) (int, error) {
 
 // arrange says what to write: what is small in one part, because copying it is
 // cheaper than what the system does for a second one; what is larger as it is.
-func (d *direct) arrange(waiting []byte, f *frame) {
+func (d *rawConn) arrange(waiting []byte, f *frame) {
 	d.used = 0
 	d.part(waiting)
 	if f == nil {
@@ -97,7 +97,7 @@ func (d *direct) arrange(waiting []byte, f *frame) {
 	d.part(small)
 }
 
-func (d *direct) part(b []byte) {
+func (d *rawConn) part(b []byte) {
 	if len(b) > 0 {
 		d.parts[d.used] = syscall.Iovec{Base: &b[0]}
 		d.parts[d.used].SetLen(len(b))
@@ -107,7 +107,7 @@ func (d *direct) part(b []byte) {
 
 // writev tries once. It always returns true, which says not to wait and try
 // again.
-func (d *direct) writev(fd uintptr) bool {
+func (d *rawConn) writev(fd uintptr) bool {
 	size := uint64(0)
 	for i := range d.used {
 		size += uint64(d.parts[i].Len)
@@ -121,7 +121,7 @@ func (d *direct) writev(fd uintptr) bool {
 }
 
 // Read reads, and waits until there is something.
-func (d *direct) Read(b []byte) (int, error) {
+func (d *rawConn) Read(b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
 	}

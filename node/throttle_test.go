@@ -11,19 +11,19 @@ import (
 	"github.com/pleach-go/pleach/transport/mem"
 )
 
-// reluctant is a protocol that may be congested.
-type reluctant struct {
+// throttling is a protocol that may be congested.
+type throttling struct {
 	echo
 	until protocol.Time
 }
 
-func (r *reluctant) ThrottledUntil(protocol.Rank) protocol.Time { return r.until }
+func (r *throttling) ThrottledUntil(protocol.Rank) protocol.Time { return r.until }
 
-// startReluctant makes a node that sends, and one that is congested until a time.
-func startReluctant(t *testing.T, until time.Duration) (*reluctant, [2]*node.Node, func(string)) {
+// startThrottling makes a node that sends, and one that is congested until a time.
+func startThrottling(t *testing.T, until time.Duration) (*throttling, [2]*node.Node, func(string)) {
 	t.Helper()
 	network := mem.NewNetwork(2, mem.Config{})
-	sender, r := &echo{due: protocol.Never}, &reluctant{echo{due: protocol.Never}, protocol.Time(until)}
+	sender, r := &echo{due: protocol.Never}, &throttling{echo{due: protocol.Never}, protocol.Time(until)}
 	nodes := [2]*node.Node{
 		node.New(node.Config{Transport: network.Member(0), Protocol: sender}),
 		node.New(node.Config{Transport: network.Member(1), Protocol: r}),
@@ -38,9 +38,9 @@ func startReluctant(t *testing.T, until time.Duration) (*reluctant, [2]*node.Nod
 
 // A congested protocol gets nothing more from a peer, until its time is over or
 // something has happened that ends it.
-func TestCongestedTakesNoMore(t *testing.T) {
+func TestThrottledReadsNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, nodes, sends := startReluctant(t, time.Second)
+		r, nodes, sends := startThrottling(t, time.Second)
 		sends("a")
 		sends("b")
 		synctest.Wait()
@@ -74,9 +74,9 @@ func TestCongestedTakesNoMore(t *testing.T) {
 }
 
 // Close does not wait for a congested protocol.
-func TestCloseWhileCongested(t *testing.T) {
+func TestCloseWhileThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, nodes, sends := startReluctant(t, time.Hour)
+		_, nodes, sends := startThrottling(t, time.Hour)
 		sends("a")
 		synctest.Wait()
 		began := time.Now()

@@ -71,7 +71,7 @@ func TestJoinerConnectsFirst(t *testing.T) {
 	expectStory(t, a, 7, "up 2, down")
 }
 
-func TestPeerMoves(t *testing.T) {
+func TestAddressChanges(t *testing.T) {
 	for _, open := range []bool{true, false} {
 		t.Run(fmt.Sprint("open ", open), func(t *testing.T) {
 			checkGoroutines(t)
@@ -143,7 +143,7 @@ func TestNewcomerKeepsItsConnection(t *testing.T) {
 	expectStory(t, a, 1, "up 2, down, up 3, down")
 }
 
-func TestPeerMovesWhileItIsDialed(t *testing.T) {
+func TestAddressChangesWhileDialing(t *testing.T) {
 	checkGoroutines(t)
 	mute, addresses := listen(t, 1) // It accepts, and says nothing.
 	defer mute[0].Close()
@@ -187,8 +187,8 @@ func TestOpenAndClosedRefuseEachOther(t *testing.T) {
 		t.Errorf("down because of %v", err)
 	}
 	// A rank that cannot be is one in an open group, too.
-	c := knockAt(t, open, wire.Hello{From: MaxRanks, To: 1, Incarnation: 1, Attempt: 1})
-	if answer, err := c.hello(); err != nil || answer.Verdict != wire.Refused {
+	c := dialHello(t, open, wire.Hello{From: MaxRanks, To: 1, Incarnation: 1, Attempt: 1})
+	if answer, err := c.hello(); err != nil || answer.Status != wire.Refused {
 		t.Errorf("answer %+v, %v", answer, err)
 	}
 	if closed[0].story(1) != "" {
@@ -199,7 +199,7 @@ func TestOpenAndClosedRefuseEachOther(t *testing.T) {
 // However often a rank changes hands while others send to it, the handler is told
 // a consistent story, nobody gets a frame twice or late, and in the end the last
 // one is reached..
-func TestMovingAllTheTime(t *testing.T) {
+func TestAddressChangesAllTheTime(t *testing.T) {
 	checkGoroutines(t)
 	a := startOpen(t, 0, 1, Config{BackoffMin: time.Millisecond, BackoffMax: 2 * time.Millisecond})
 	homes := []*member{startOpen(t, 1, 2, Config{}), startOpen(t, 1, 2, Config{})}

@@ -6,46 +6,46 @@ import "github.com/pleach-go/pleach/transport"
 // the Down of one connection comes before the Up of the next, although different
 // goroutines know of them. A turn is a place in that order, taken under the
 // peer's mutex when the thing happens.
-type turn struct {
+type ticket struct {
 	before <-chan struct{} // nil: nobody is.
-	over   chan struct{}
+	served chan struct{}
 }
 
-// takeTurn takes the next place. Called with mu held.
-func (p *peer) takeTurn() turn {
-	t := turn{before: p.last, over: make(chan struct{})}
-	p.last = t.over
+// takeTicket takes the next place. Called with mu held.
+func (p *peer) takeTicket() ticket {
+	t := ticket{before: p.last, served: make(chan struct{})}
+	p.last = t.served
 	return t
 }
 
 // wait waits until those before are done.
-func (t turn) wait() {
+func (t ticket) wait() {
 	if t.before != nil {
 		<-t.before
 	}
 }
 
 // done lets the next one have its turn.
-func (t turn) done() { close(t.over) }
+func (t ticket) done() { close(t.served) }
 
 // handle calls the handler, unless the transport is closing.
 func (p *peer) handle(f func(transport.Handler)) {
-	p.tell.Lock()
-	defer p.tell.Unlock()
+	p.handlerMu.Lock()
+	defer p.handlerMu.Unlock()
 	if p.t.state.Load() == running {
 		f(p.t.handler)
 	}
 }
 
-// tellDown tells of a loss or failure, and that there is room again if somebody
+// notifyDown tells of a loss or failure, and that there is room again if somebody
 // waits for it.
-func (p *peer) tellDown(address string, cause error, full bool) {
+func (p *peer) notifyDown(address string, cause error, full bool) {
 	p.handle(func(h transport.Handler) { h.Down(p.rank, p.fail(address, cause)) })
 	if full {
-		p.tellRoom()
+		p.notifyWritable()
 	}
 }
 
-func (p *peer) tellRoom() {
+func (p *peer) notifyWritable() {
 	p.handle(func(h transport.Handler) { h.Writable(p.rank) })
 }

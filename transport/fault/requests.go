@@ -2,24 +2,24 @@ package fault
 
 import "github.com/pleach-go/pleach/transport"
 
-// door is the gate of a member that answers guests. A guest has no rank, so only
+// requestFilter is the gate of a member that answers guests. A guest has no rank, so only
 // what befalls the member befalls it: nobody opens while the member is frozen, and
 // never again once it has ended.
-type door struct {
-	*gate
-	keeper transport.RequestHandler
+type requestFilter struct {
+	*filter
+	handler transport.RequestHandler
 }
 
-var _ transport.RequestHandler = door{}
+var _ transport.RequestHandler = requestFilter{}
 
 // HandleRequest implements [transport.RequestHandler].
-func (d door) HandleRequest(request []byte, answer func([]byte)) {
-	m := (*member)(d.gate)
+func (d requestFilter) HandleRequest(request []byte, answer func([]byte)) {
+	m := (*member)(d.filter)
 	m.net.mu.Lock()
 	opens := m.awake()
 	m.net.mu.Unlock()
 	if opens {
-		d.keeper.HandleRequest(request, func(b []byte) { m.answer(b, answer) })
+		d.handler.HandleRequest(request, func(b []byte) { m.answer(b, answer) })
 	}
 }
 

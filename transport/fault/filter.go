@@ -5,13 +5,13 @@ import (
 	"github.com/pleach-go/pleach/transport"
 )
 
-// gate is the member as the inner transport's handler: it lets through to the
+// filter is the member as the inner transport's handler: it lets through to the
 // real handler what may pass. While a rank is frozen, calls wait in it. So the
 // inner transport's queues fill as they do behind a stopped process, and the gate
 // needs none of its own.
-type gate member
+type filter member
 
-var _ transport.Handler = (*gate)(nil)
+var _ transport.Handler = (*filter)(nil)
 
 // side is one end of a connection.
 type side struct {
@@ -22,12 +22,12 @@ type side struct {
 }
 
 // Receive implements [transport.Handler].
-func (g *gate) Receive(from protocol.Rank, frame []byte) {
+func (g *filter) Receive(from protocol.Rank, frame []byte) {
 	m := (*member)(g)
 	m.net.mu.Lock()
 	defer m.net.mu.Unlock()
 	s := m.side(from)
-	if !m.await(s) {
+	if !m.awaitPassage(s) {
 		m.net.stats.Discarded++
 		return
 	}
@@ -36,23 +36,23 @@ func (g *gate) Receive(from protocol.Rank, frame []byte) {
 
 // Writable implements [transport.Handler]. In mid-reset it need not be told: the Up
 // that follows says as much.
-func (g *gate) Writable(peer protocol.Rank) {
+func (g *filter) Writable(peer protocol.Rank) {
 	m := (*member)(g)
 	m.net.mu.Lock()
 	defer m.net.mu.Unlock()
-	if s := m.side(peer); m.await(s) {
+	if s := m.side(peer); m.awaitPassage(s) {
 		m.call(s, func() { m.handler.Writable(peer) })
 	}
 }
 
 // Up implements [transport.Handler]. In mid-reset it is only noted: the reset
 // will tell it.
-func (g *gate) Up(peer protocol.Rank, incarnation uint64) {
+func (g *filter) Up(peer protocol.Rank, incarnation uint64) {
 	m := (*member)(g)
 	m.net.mu.Lock()
 	defer m.net.mu.Unlock()
 	s := m.side(peer)
-	pass := m.await(s)
+	pass := m.awaitPassage(s)
 	s.up, s.incarnation = true, incarnation
 	if pass {
 		m.call(s, func() { m.handler.Up(peer, incarnation) })
@@ -61,21 +61,21 @@ func (g *gate) Up(peer protocol.Rank, incarnation uint64) {
 
 // Down implements [transport.Handler]. In mid-reset it is only noted: the reset
 // has told it already.
-func (g *gate) Down(peer protocol.Rank, cause error) {
+func (g *filter) Down(peer protocol.Rank, cause error) {
 	m := (*member)(g)
 	m.net.mu.Lock()
 	defer m.net.mu.Unlock()
 	s := m.side(peer)
-	pass := m.await(s)
+	pass := m.awaitPassage(s)
 	s.up = false
 	if pass {
 		m.call(s, func() { m.handler.Down(peer, cause) })
 	}
 }
 
-// await waits for the turn of a call about a peer, and reports whether it is to
+// awaitPassage waits for the turn of a call about a peer, and reports whether it is to
 // be made. It is not if the member has ended, or its connection is being broken.
-func (m *member) await(s *side) bool {
+func (m *member) awaitPassage(s *side) bool {
 	for {
 		switch {
 		case m.ended, s.outage != nil && s.outage.breaking > 0:

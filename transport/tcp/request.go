@@ -12,63 +12,63 @@ import (
 	"github.com/pleach-go/pleach/wire"
 )
 
-// Knock asks the member at an address something, without being one: usually to
+// Request asks the member at an address something, without being one: usually to
 // become one. The request is at most [MaxRequest] bytes. It returns when the
 // member's [transport.Doorkeeper] has answered, which may take it until
 // [Config.KnockTimeout]. An error is a [*KnockError].
 //
 // Of the config, Group and TLS count, and the limits and timeouts. The member
 // must be of this group, and under TLS both sides show a certificate of its CA.
-func Knock(ctx context.Context, cfg Config, address string, request []byte) ([]byte, error) {
-	answer, err := knock(ctx, cfg, address, request)
+func Request(ctx context.Context, cfg Config, address string, body []byte) ([]byte, error) {
+	reply, err := request(ctx, cfg, address, body)
 	if err != nil {
 		if ctx.Err() != nil {
 			err = ctx.Err() // The rest follows from that.
 		}
-		return nil, &KnockError{Address: address, Err: err}
+		return nil, &RequestError{Address: address, Err: err}
 	}
-	return answer, nil
+	return reply, nil
 }
 
-func knock(ctx context.Context, cfg Config, address string, request []byte) ([]byte, error) {
+func request(ctx context.Context, cfg Config, address string, body []byte) ([]byte, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
 		return nil, err
 	}
-	if len(request) > MaxRequest {
-		return nil, &wire.SizeError{Size: int64(len(request)), Limit: MaxRequest}
+	if len(body) > MaxRequest {
+		return nil, &wire.SizeError{Size: int64(len(body)), Limit: MaxRequest}
 	}
 	dialer := net.Dialer{Timeout: cfg.DialTimeout}
 	raw, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	s := meet(ctx, &cfg, raw)
+	s := newHandshakeConn(ctx, &cfg, raw)
 	defer s.close()
 	if err := s.secure(ctx, cfg.TLS, address); err != nil {
 		return nil, err
 	}
-	if err := s.presentGuest(cfg.Group); err != nil {
+	if err := s.clientHello(cfg.Group); err != nil {
 		return nil, err
 	}
 
 	// The request only now: a member that does not want it would end the
 	// connection with bytes unread, and its verdict might get lost by that.
-	s.known = true
-	_ = s.SetDeadline(time.Now().Add(cfg.KnockTimeout))
-	if _, err := s.stream.Write(wire.AppendFrame(nil, request)); err != nil {
+	s.promoted = true
+	_ = s.SetDeadline(time.Now().Add(cfg.RequestTimeout))
+	if _, err := s.stream.Write(wire.AppendFrame(nil, body)); err != nil {
 		return nil, err
 	}
 	s.in.SetLimit(cfg.MaxFrame)
-	answer, err := s.in.Next()
+	reply, err := s.in.Next()
 	if errors.Is(err, io.EOF) {
 		return nil, ErrUnanswered
 	}
-	return answer, err
+	return reply, err
 }
 
-// presentGuest does the guest's side of the handshake.
-func (s *stranger) presentGuest(group string) error {
+// clientHello does the guest's side of the handshake.
+func (s *handshakeConn) clientHello(group string) error {
 	ours := wire.Hello{Group: group, From: protocol.NoRank, To: protocol.NoRank}
 	if _, err := s.stream.Write(wire.AppendFrame(nil, wire.AppendHello(nil, &ours))); err != nil {
 		return err
@@ -83,8 +83,8 @@ func (s *stranger) presentGuest(group string) error {
 	if err := ours.Match(&theirs); err != nil {
 		return err
 	}
-	if theirs.Verdict != wire.Welcome {
-		return &RefusedError{theirs.Verdict}
+	if theirs.Status != wire.Accepted {
+		return &RefusedError{theirs.Status}
 	}
 	return nil
 }
@@ -93,8 +93,8 @@ func (s *stranger) presentGuest(group string) error {
 // not have one in time.
 var ErrUnanswered = errors.New("no answer")
 
-// KnockError is why a knock got no answer.
-type KnockError struct {
+// RequestError is why a knock got no answer.
+type RequestError struct {
 	Address string
 	// Err is the context's error, one of package net or crypto/tls, a
 	// [*RefusedError], a [*wire.VersionError], [*wire.HelloError] or
@@ -102,7 +102,7 @@ type KnockError struct {
 	Err error
 }
 
-func (e *KnockError) Error() string { return fmt.Sprintf("tcp: knock at %s: %v", e.Address, e.Err) }
+func (e *RequestError) Error() string { return fmt.Sprintf("tcp: knock at %s: %v", e.Address, e.Err) }
 
 // Unwrap returns the cause.
-func (e *KnockError) Unwrap() error { return e.Err }
+func (e *RequestError) Unwrap() error { return e.Err }

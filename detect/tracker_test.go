@@ -13,10 +13,10 @@ import (
 
 // Whatever happens in whichever order, those who hear the reports hold in the
 // end what the herald holds, and are told nothing twice.
-func TestHeraldTellsWhatItHolds(t *testing.T) {
+func TestTrackerReportsItsState(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		synctest.Test(t, func(*testing.T) {
-			h := newHerald()
+			h := newTracker()
 			defer h.close()
 			heard := map[protocol.Rank]uint64{} // The incarnations suspected.
 			err := h.start(func(r Report) {
@@ -31,7 +31,7 @@ func TestHeraldTellsWhatItHolds(t *testing.T) {
 				rt.Fatal(err)
 			}
 			for range rapid.IntRange(1, 40).Draw(rt, "steps") {
-				heraldStep(rt, h, heard)
+				trackerStep(rt, h, heard)
 			}
 			synctest.Wait()
 			if held := held(h); !maps.Equal(held, heard) {
@@ -41,7 +41,7 @@ func TestHeraldTellsWhatItHolds(t *testing.T) {
 	})
 }
 
-func heraldStep(rt *rapid.T, h *herald, heard map[protocol.Rank]uint64) {
+func trackerStep(rt *rapid.T, h *tracker, heard map[protocol.Rank]uint64) {
 	rank := protocol.Rank(rapid.IntRange(0, 3).Draw(rt, "rank"))
 	incarnation := rapid.Uint64Range(0, 3).Draw(rt, "incarnation")
 	switch p := (Peer{Rank: rank, Incarnation: incarnation}); rapid.SampledFrom([]string{
@@ -71,7 +71,7 @@ func heraldStep(rt *rapid.T, h *herald, heard map[protocol.Rank]uint64) {
 }
 
 // forget drops what a listener has to drop when the view changes.
-func forget(h *herald, heard map[protocol.Rank]uint64) {
+func forget(h *tracker, heard map[protocol.Rank]uint64) {
 	for rank, incarnation := range heard {
 		if p, ok := h.watched(rank); !ok || p.Incarnation != incarnation {
 			delete(heard, rank)
@@ -80,11 +80,11 @@ func forget(h *herald, heard map[protocol.Rank]uint64) {
 }
 
 // held returns the incarnations that are suspected.
-func held(h *herald) map[protocol.Rank]uint64 {
+func held(h *tracker) map[protocol.Rank]uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	held := map[protocol.Rank]uint64{}
-	for rank, s := range h.standings {
+	for rank, s := range h.peers {
 		if s.cause != nil {
 			held[rank] = s.cause.Incarnation
 		}
@@ -96,14 +96,14 @@ func TestLaterProcessProvesEarlierGone(t *testing.T) {
 	f := NewFeed()
 	f.Watch([]Peer{{Rank: 1, Incarnation: 5}, {Rank: 2}})
 	j := started(t, f)
-	f.herald.met(1, 4) // A former process still talks.
-	f.herald.met(2, 7) // Unknown so far: this is it.
-	f.herald.met(1, 6)
+	f.tracker.met(1, 4) // A former process still talks.
+	f.tracker.met(2, 7) // Unknown so far: this is it.
+	f.tracker.met(1, 6)
 	cause := j.want(t, suspected(1, 5))
 	if !errors.Is(cause, ErrReplaced) {
 		t.Errorf("cause is %v, want %v", cause, ErrReplaced)
 	}
-	f.herald.met(2, 8)
+	f.tracker.met(2, 8)
 	j.want(t, suspected(1, 5), suspected(2, 7))
 
 	// The view takes the new one in: nothing is held against it.
@@ -125,8 +125,8 @@ func TestNewsBeforeStartIsTold(t *testing.T) {
 
 // News of one process is not news of another, and an answer does not bring back
 // who is gone.
-func TestHeraldTellsProcessesApart(t *testing.T) {
-	h := newHerald()
+func TestTrackerTellsProcessesApart(t *testing.T) {
+	h := newTracker()
 	before, now := Peer{Rank: 1, Incarnation: 5}, Peer{Rank: 1, Incarnation: 6}
 	h.watch([]Peer{now})
 	h.suspect(before, ErrGone, nil)

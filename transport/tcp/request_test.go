@@ -19,39 +19,39 @@ import (
 	"github.com/pleach-go/pleach/wire"
 )
 
-// keeper is a recorder that answers guests.
-type keeper struct {
+// requestHandler is a recorder that answers guests.
+type requestHandler struct {
 	*recorder
-	knock func(request []byte, answer func([]byte))
+	handle func(request []byte, answer func([]byte))
 }
 
-func (k keeper) HandleRequest(request []byte, answer func([]byte)) { k.knock(request, answer) }
+func (k requestHandler) HandleRequest(request []byte, answer func([]byte)) { k.handle(request, answer) }
 
 func echo(request []byte, answer func([]byte)) { answer(append([]byte("re: "), request...)) }
 
-// startKeeper starts the first member of an open group, who answers guests.
-func startKeeper(t testing.TB, cfg Config, knock func([]byte, func([]byte))) *member {
+// startWithRequests starts the first member of an open group, who answers guests.
+func startWithRequests(t testing.TB, cfg Config, handle func([]byte, func([]byte))) *member {
 	t.Helper()
 	checkGoroutines(t)
 	listeners, _ := listen(t, 1)
 	cfg.Open, cfg.Listener = true, listeners[0]
-	return startWith(t, cfg, func(r *recorder) transport.Handler { return keeper{r, knock} })
+	return startWith(t, cfg, func(r *recorder) transport.Handler { return requestHandler{r, handle} })
 }
 
 // ask knocks at a member as a guest of its group.
 func ask(t testing.TB, m *member, cfg Config, request []byte) ([]byte, error) {
 	t.Helper()
 	cfg.Group = "test"
-	answer, err := Knock(t.Context(), cfg, m.address(), request)
-	var knock *KnockError
-	if err != nil && (!errors.As(err, &knock) || knock.Address != m.address()) {
+	answer, err := Request(t.Context(), cfg, m.address(), request)
+	var failed *RequestError
+	if err != nil && (!errors.As(err, &failed) || failed.Address != m.address()) {
 		t.Errorf("untyped error %T: %v", err, err)
 	}
 	return answer, err
 }
 
-func TestGuestIsAnswered(t *testing.T) {
-	m := startKeeper(t, Config{}, echo)
+func TestRequestIsAnswered(t *testing.T) {
+	m := startWithRequests(t, Config{}, echo)
 	for _, size := range []int{0, 1, MaxRequest} {
 		request := pattern(size, size)
 		answer, err := ask(t, m, Config{}, request)
@@ -59,8 +59,8 @@ func TestGuestIsAnswered(t *testing.T) {
 			t.Errorf("request of %d bytes: answer of %d, %v", size, len(answer), err)
 		}
 	}
-	eventually(t, "end", func() bool { return m.Stats().Guests == 0 })
-	if s := m.Stats(); s.Knocks != 3 || s.Connections != 0 || s.Refused != 0 || s.Accepted != 0 {
+	eventually(t, "end", func() bool { return m.Stats().Clients == 0 })
+	if s := m.Stats(); s.Requests != 3 || s.Connections != 0 || s.Refused != 0 || s.Accepted != 0 {
 		t.Errorf("counted %+v", s)
 	}
 	if m.story(protocol.NoRank) != "" {
@@ -68,11 +68,11 @@ func TestGuestIsAnswered(t *testing.T) {
 	}
 }
 
-func TestGuestOfAFixedGroupIsAnswered(t *testing.T) {
+func TestRequestToAStaticGroupIsAnswered(t *testing.T) {
 	checkGoroutines(t)
 	listeners, addresses := listen(t, 1)
 	m := startWith(t, Config{Addresses: addresses, Listener: listeners[0]},
-		func(r *recorder) transport.Handler { return keeper{r, echo} })
+		func(r *recorder) transport.Handler { return requestHandler{r, echo} })
 	if answer, err := ask(t, m, Config{}, nil); err != nil || string(answer) != "re: " {
 		t.Errorf("%q, %v", answer, err)
 	}
@@ -80,7 +80,7 @@ func TestGuestOfAFixedGroupIsAnswered(t *testing.T) {
 
 func TestAnswersOfAllSizes(t *testing.T) {
 	sizes := map[string]int{"none": 0, "largest": wire.MaxFrame, "too large": wire.MaxFrame + 1}
-	m := startKeeper(t, Config{}, func(request []byte, answer func([]byte)) {
+	m := startWithRequests(t, Config{}, func(request []byte, answer func([]byte)) {
 		answer(make([]byte, sizes[string(request)]))
 		answer([]byte("the second does not count"))
 	})
@@ -106,7 +106,7 @@ type hold struct {
 	answers []func([]byte)
 }
 
-func (h *hold) knock(_ []byte, answer func([]byte)) {
+func (h *hold) handle(_ []byte, answer func([]byte)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.answers = append(h.answers, answer)
@@ -128,7 +128,7 @@ func (h *hold) answerAll(b []byte) {
 
 func TestHerdIsAnsweredLate(t *testing.T) {
 	var door hold
-	m := startKeeper(t, Config{}, door.knock)
+	m := startWithRequests(t, Config{}, door.handle)
 	const guests = 300
 	view := pattern(1, 50_000)
 	var wg sync.WaitGroup
@@ -141,44 +141,44 @@ func TestHerdIsAnsweredLate(t *testing.T) {
 		})
 	}
 	eventually(t, "all guests", func() bool { return door.waiting() == guests })
-	if n := m.Stats().Guests; n != guests {
+	if n := m.Stats().Clients; n != guests {
 		t.Errorf("%d guests at a time", n)
 	}
 	door.answerAll(view)
 	wg.Wait()
-	eventually(t, "end", func() bool { return m.Stats().Guests == 0 })
+	eventually(t, "end", func() bool { return m.Stats().Clients == 0 })
 }
 
-func TestGuestsWhoAreNeverAnswered(t *testing.T) {
+func TestRequestsThatAreNeverAnswered(t *testing.T) {
 	var door hold
-	m := startKeeper(t, Config{KnockTimeout: 50 * time.Millisecond}, door.knock)
+	m := startWithRequests(t, Config{RequestTimeout: 50 * time.Millisecond}, door.handle)
 	if _, err := ask(t, m, Config{}, nil); !errors.Is(err, ErrUnanswered) {
 		t.Errorf("the member's time is over: %v", err)
 	}
-	patient := startKeeper(t, Config{}, door.knock)
-	if _, err := ask(t, patient, Config{KnockTimeout: 50 * time.Millisecond}, nil); !errors.Is(err, os.ErrDeadlineExceeded) {
+	patient := startWithRequests(t, Config{}, door.handle)
+	if _, err := ask(t, patient, Config{RequestTimeout: 50 * time.Millisecond}, nil); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the guest's time is over: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
-	if _, err := Knock(ctx, Config{Group: "test"}, patient.address(), nil); !errors.Is(err, context.Canceled) {
+	if _, err := Request(ctx, Config{Group: "test"}, patient.address(), nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}
 	// Who hangs up is not waited for, and a late answer does no harm.
-	eventually(t, "end", func() bool { return m.Stats().Guests+patient.Stats().Guests == 0 })
+	eventually(t, "end", func() bool { return m.Stats().Clients+patient.Stats().Clients == 0 })
 	if n := door.waiting(); n != 3 {
 		t.Errorf("%d guests have asked", n)
 	}
 	door.answerAll([]byte("late"))
 }
 
-func TestGuestsWhoAreTurnedAway(t *testing.T) {
-	m := startKeeper(t, Config{}, echo)
-	refused := func(err error, v wire.Verdict) bool {
+func TestClientsThatAreRefused(t *testing.T) {
+	m := startWithRequests(t, Config{}, echo)
+	refused := func(err error, v wire.Status) bool {
 		var refused *RefusedError
 		return errors.As(err, &refused) && refused.Verdict == v
 	}
-	_, err := Knock(t.Context(), Config{Group: "other"}, m.address(), nil)
+	_, err := Request(t.Context(), Config{Group: "other"}, m.address(), nil)
 	var hello *wire.HelloError
 	if !errors.As(err, &hello) || hello.Field != "group" {
 		t.Errorf("of another group: %v", err)
@@ -187,15 +187,15 @@ func TestGuestsWhoAreTurnedAway(t *testing.T) {
 	if _, err := ask(t, m, Config{}, make([]byte, MaxRequest+1)); !errors.As(err, &size) {
 		t.Errorf("too long a request: %v", err)
 	}
-	if _, err := ask(t, startOpen(t, 3, 1, Config{}), Config{}, nil); !refused(err, wire.NoDoor) {
+	if _, err := ask(t, startOpen(t, 3, 1, Config{}), Config{}, nil); !refused(err, wire.Unsupported) {
 		t.Errorf("no doorkeeper: %v", err)
 	}
-	m.count.guests.Add(maxGuests)
+	m.count.clients.Add(maxClients)
 	if _, err := ask(t, m, Config{}, nil); !refused(err, wire.Busy) {
 		t.Errorf("too many: %v", err)
 	}
-	m.count.guests.Add(-maxGuests)
-	eventually(t, "end", func() bool { return m.Stats().Guests == 0 })
+	m.count.clients.Add(-maxClients)
+	eventually(t, "end", func() bool { return m.Stats().Clients == 0 })
 	if _, err := ask(t, m, Config{}, nil); err != nil {
 		t.Error(err)
 	}
@@ -206,9 +206,9 @@ func TestGuestsWhoAreTurnedAway(t *testing.T) {
 	}
 }
 
-func TestGuestsWhoMisbehave(t *testing.T) {
+func TestClientsThatMisbehave(t *testing.T) {
 	var asked atomic.Int32
-	m := startKeeper(t, Config{HandshakeTimeout: 200 * time.Millisecond}, func([]byte, func([]byte)) { asked.Add(1) })
+	m := startWithRequests(t, Config{HandshakeTimeout: 200 * time.Millisecond}, func([]byte, func([]byte)) { asked.Add(1) })
 	guest := wire.Hello{From: protocol.NoRank, To: protocol.NoRank}
 	for name, then := range map[string][]byte{
 		"request too long": {0, 0, 16, 1},
@@ -216,14 +216,14 @@ func TestGuestsWhoMisbehave(t *testing.T) {
 		"half a request":   {0, 0, 0, 8, 1, 2},
 		"nothing":          nil,
 	} {
-		c := knockAt(t, m, guest)
-		if answer, err := c.hello(); err != nil || answer.Verdict != wire.Welcome || answer.To != protocol.NoRank {
+		c := dialHello(t, m, guest)
+		if answer, err := c.hello(); err != nil || answer.Status != wire.Accepted || answer.To != protocol.NoRank {
 			t.Fatalf("%s: %+v, %v", name, answer, err)
 		}
 		_, _ = c.Write(then)
 		expectClosed(t, c)
 	}
-	eventually(t, "refusals", func() bool { return m.Stats().Refused == 4 && m.Stats().Guests == 0 })
+	eventually(t, "refusals", func() bool { return m.Stats().Refused == 4 && m.Stats().Clients == 0 })
 	if n := asked.Load(); n != 0 {
 		t.Errorf("%d of them got through", n)
 	}
@@ -235,12 +235,12 @@ func TestGuestsWhoMisbehave(t *testing.T) {
 	if b, _ := io.ReadAll(c); len(b) > 0 {
 		t.Errorf("answer %x without one", b)
 	}
-	eventually(t, "end", func() bool { return m.Stats().Guests == 0 })
+	eventually(t, "end", func() bool { return m.Stats().Clients == 0 })
 }
 
-func TestCloseWithGuestsWaiting(t *testing.T) {
+func TestCloseWithClientsWaiting(t *testing.T) {
 	var door hold
-	m := startKeeper(t, Config{}, door.knock)
+	m := startWithRequests(t, Config{}, door.handle)
 	const guests = 20
 	var wg sync.WaitGroup
 	for range guests {
@@ -254,15 +254,15 @@ func TestCloseWithGuestsWaiting(t *testing.T) {
 	_ = m.Close()
 	door.answerAll([]byte("too late"))
 	wg.Wait()
-	if n := m.Stats().Guests; n != 0 {
+	if n := m.Stats().Clients; n != 0 {
 		t.Errorf("%d guests are left", n)
 	}
 }
 
-func TestGuestsUnderTLS(t *testing.T) {
+func TestRequestsUnderTLS(t *testing.T) {
 	ca := newAuthority(t)
 	var door atomic.Int32
-	m := startKeeper(t, Config{TLS: ca.config(t, ca)}, func(request []byte, answer func([]byte)) {
+	m := startWithRequests(t, Config{TLS: ca.config(t, ca)}, func(request []byte, answer func([]byte)) {
 		door.Add(1)
 		time.AfterFunc(10*time.Millisecond, func() { answer(pattern(1, 100_000)) })
 	})
@@ -289,9 +289,9 @@ func TestGuestsUnderTLS(t *testing.T) {
 		t.Errorf("%d requests", n)
 	}
 	// A guest does not talk to a stranger, either.
-	plain := startKeeper(t, Config{}, echo)
+	plain := startWithRequests(t, Config{}, echo)
 	other := newAuthority(t)
-	foreign := startKeeper(t, Config{TLS: other.config(t, other)}, echo)
+	foreign := startWithRequests(t, Config{TLS: other.config(t, other)}, echo)
 	for _, m := range []*member{plain, foreign} {
 		if answer, err := ask(t, m, Config{TLS: ca.config(t, ca), HandshakeTimeout: time.Second}, nil); err == nil {
 			t.Errorf("answer %q of a stranger", answer)
@@ -313,7 +313,7 @@ func FuzzCaller(f *testing.F) {
 	var asked []byte
 	listeners, _ := listen(f, 1)
 	m := startWith(f, Config{Open: true, Listener: listeners[0]}, func(r *recorder) transport.Handler {
-		return keeper{r, func(request []byte, answer func([]byte)) {
+		return requestHandler{r, func(request []byte, answer func([]byte)) {
 			asked = append([]byte{'!'}, request...)
 			answer(nil)
 		}}

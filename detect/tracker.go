@@ -6,38 +6,38 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// herald is what detectors have in common: it keeps what is held of each peer,
+// tracker is what detectors have in common: it keeps what is held of each peer,
 // and reports what has changed. It does so from a goroutine of its own, so that
 // whoever brings news never waits for whoever hears it. What changes back before
 // it was told is not told.
-type herald struct {
-	mu        sync.Mutex
-	standings map[protocol.Rank]*standing
-	changed   []protocol.Rank // Each at most once, see standing.listed.
-	started   bool
-	closed    bool
-	wake      chan struct{} // Holds one: something has changed.
-	done      chan struct{}
-	running   sync.WaitGroup
+type tracker struct {
+	mu      sync.Mutex
+	peers   map[protocol.Rank]*peerState
+	changed []protocol.Rank // Each at most once, see standing.listed.
+	started bool
+	closed  bool
+	wake    chan struct{} // Holds one: something has changed.
+	done    chan struct{}
+	running sync.WaitGroup
 }
 
-// standing is what is held of one peer.
-type standing struct {
-	peer   Peer
-	cause  *Suspicion // nil: not suspected.
-	told   bool       // What was reported last: suspected or not.
-	listed bool       // It is among those changed.
+// peerState is what is held of one peer.
+type peerState struct {
+	peer     Peer
+	cause    *Suspicion // nil: not suspected.
+	reported bool       // What was reported last: suspected or not.
+	queued   bool       // It is among those changed.
 }
 
-func newHerald() *herald {
-	return &herald{
-		standings: map[protocol.Rank]*standing{},
-		wake:      make(chan struct{}, 1),
-		done:      make(chan struct{}),
+func newTracker() *tracker {
+	return &tracker{
+		peers: map[protocol.Rank]*peerState{},
+		wake:  make(chan struct{}, 1),
+		done:  make(chan struct{}),
 	}
 }
 
-func (h *herald) start(report func(Report)) error {
+func (h *tracker) start(report func(Report)) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -52,7 +52,7 @@ func (h *herald) start(report func(Report)) error {
 }
 
 // close returns when nothing is being reported any more.
-func (h *herald) close() {
+func (h *tracker) close() {
 	h.mu.Lock()
 	if !h.closed {
 		h.closed = true
@@ -62,7 +62,7 @@ func (h *herald) close() {
 	h.running.Wait()
 }
 
-func (h *herald) run(report func(Report)) {
+func (h *tracker) run(report func(Report)) {
 	for {
 		for r, ok := h.next(); ok; r, ok = h.next() {
 			report(r)
@@ -76,25 +76,25 @@ func (h *herald) run(report func(Report)) {
 }
 
 // next returns what has to be told next.
-func (h *herald) next() (Report, bool) {
+func (h *tracker) next() (Report, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for len(h.changed) > 0 && !h.closed {
-		s := h.standings[h.changed[0]]
+		s := h.peers[h.changed[0]]
 		h.changed = h.changed[1:]
 		if s == nil {
 			continue // No longer watched.
 		}
-		s.listed = false
-		if suspected := s.cause != nil; suspected != s.told {
-			s.told = suspected
+		s.queued = false
+		if suspected := s.cause != nil; suspected != s.reported {
+			s.reported = suspected
 			return s.report(), true
 		}
 	}
 	return Report{}, false
 }
 
-func (s *standing) report() Report {
+func (s *peerState) report() Report {
 	r := Report{Rank: s.peer.Rank, Incarnation: s.peer.Incarnation, Alive: s.cause == nil}
 	if s.cause != nil {
 		r.Cause = s.cause
@@ -103,44 +103,44 @@ func (s *standing) report() Report {
 }
 
 // watch sets who is watched. What is held of a process that stays is kept.
-func (h *herald) watch(peers []Peer) {
+func (h *tracker) watch(peers []Peer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	old := h.standings
-	h.standings = make(map[protocol.Rank]*standing, len(peers))
+	old := h.peers
+	h.peers = make(map[protocol.Rank]*peerState, len(peers))
 	h.changed = nil
 	for _, p := range peers {
 		s := old[p.Rank]
 		if s == nil || p.Incarnation != 0 && p.Incarnation != s.peer.Incarnation {
-			s = &standing{peer: p}
+			s = &peerState{peer: p}
 		}
 		// The incarnation met first stays where the view does not know one.
 		p.Incarnation = s.peer.Incarnation
-		s.peer, s.listed = p, false
-		h.standings[p.Rank] = s
-		h.list(s)
+		s.peer, s.queued = p, false
+		h.peers[p.Rank] = s
+		h.enqueue(s)
 	}
 }
 
 // watched returns the peer of a rank, with its incarnation as far as it is known.
-func (h *herald) watched(rank protocol.Rank) (Peer, bool) {
+func (h *tracker) watched(rank protocol.Rank) (Peer, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if s := h.standings[rank]; s != nil {
+	if s := h.peers[rank]; s != nil {
 		return s.peer, true
 	}
 	return Peer{}, false
 }
 
 // watches reports whether that very process is watched.
-func (h *herald) watches(p Peer) bool {
+func (h *tracker) watches(p Peer) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.find(p) != nil
 }
 
 // suspicion returns why a peer is suspected, or nil.
-func (h *herald) suspicion(p Peer) *Suspicion {
+func (h *tracker) suspicion(p Peer) *Suspicion {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if s := h.find(p); s != nil {
@@ -150,42 +150,42 @@ func (h *herald) suspicion(p Peer) *Suspicion {
 }
 
 // suspect says that a peer may have died. The first cause is kept.
-func (h *herald) suspect(p Peer, why, err error) {
+func (h *tracker) suspect(p Peer, why, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if s := h.find(p); s != nil {
-		h.suspectStanding(s, why, err)
+		h.suspectState(s, why, err)
 	}
 }
 
 // trust withdraws a suspicion.
-func (h *herald) trust(p Peer) {
+func (h *tracker) trust(p Peer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if s := h.find(p); s != nil {
 		s.cause = nil
-		h.list(s)
+		h.enqueue(s)
 	}
 }
 
 // answered withdraws the suspicion that a peer is silent. That somebody answers
 // at its address does not bring back a process that is gone.
-func (h *herald) answered(p Peer) {
+func (h *tracker) answered(p Peer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if s := h.find(p); s != nil && s.cause != nil && s.cause.Why == ErrSilent {
 		s.cause = nil
-		h.list(s)
+		h.enqueue(s)
 	}
 }
 
 // met says that a process has shown itself under a rank. A later one than the
 // one watched proves that one gone: nobody but its successor has a higher
 // incarnation. It reports whether the process is the one watched.
-func (h *herald) met(rank protocol.Rank, incarnation uint64) bool {
+func (h *tracker) met(rank protocol.Rank, incarnation uint64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := h.standings[rank]
+	s := h.peers[rank]
 	if s == nil {
 		return false
 	}
@@ -194,10 +194,10 @@ func (h *herald) met(rank protocol.Rank, incarnation uint64) bool {
 	}
 	switch {
 	case incarnation > s.peer.Incarnation:
-		h.suspectStanding(s, ErrReplaced, nil)
+		h.suspectState(s, ErrReplaced, nil)
 	case incarnation == s.peer.Incarnation:
 		s.cause = nil
-		h.list(s)
+		h.enqueue(s)
 		return true
 	}
 	return false
@@ -205,27 +205,27 @@ func (h *herald) met(rank protocol.Rank, incarnation uint64) bool {
 
 // find returns the standing of a process, or nil if it is not watched any more:
 // news of it may have been under way while the view changed.
-func (h *herald) find(p Peer) *standing {
-	s := h.standings[p.Rank]
+func (h *tracker) find(p Peer) *peerState {
+	s := h.peers[p.Rank]
 	if s == nil || s.peer.Incarnation != p.Incarnation {
 		return nil
 	}
 	return s
 }
 
-func (h *herald) suspectStanding(s *standing, why, err error) {
+func (h *tracker) suspectState(s *peerState, why, err error) {
 	if s.cause == nil {
 		s.cause = &Suspicion{Rank: s.peer.Rank, Incarnation: s.peer.Incarnation, Why: why, Err: err}
-		h.list(s)
+		h.enqueue(s)
 	}
 }
 
-// list sees to it that a standing is told, if it differs from what was.
-func (h *herald) list(s *standing) {
-	if s.listed || s.told == (s.cause != nil) {
+// enqueue sees to it that a standing is told, if it differs from what was.
+func (h *tracker) enqueue(s *peerState) {
+	if s.queued || s.reported == (s.cause != nil) {
 		return
 	}
-	s.listed = true
+	s.queued = true
 	h.changed = append(h.changed, s.peer.Rank)
 	select {
 	case h.wake <- struct{}{}:
