@@ -13,8 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/stream"
-	"github.com/pleach-go/pleach/wire"
 )
 
 // Strangers as a process of their own, so that what they cost a member can be

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
-	"github.com/pleach-go/pleach/wire"
+	"github.com/pleach-go/pleach/internal/wire"
 )
 
 // Every call that may wait obeys its context, and Close takes at most a second,

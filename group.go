@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 
 	"github.com/pleach-go/pleach/detect"
+	"github.com/pleach-go/pleach/internal/node"
 	"github.com/pleach-go/pleach/membership"
-	"github.com/pleach-go/pleach/node"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/stream"
 	"github.com/pleach-go/pleach/transport"

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/bootstrap"
+	"github.com/pleach-go/pleach/internal/node"
 	"github.com/pleach-go/pleach/membership"
-	"github.com/pleach-go/pleach/node"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/stream"
 	"github.com/pleach-go/pleach/transport"

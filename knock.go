@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/membership"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport/tcp"
-	"github.com/pleach-go/pleach/wire"
 )
 
 // Somebody who is not a member knocks at one, to look at the view, to become a

@@ -5,8 +5,8 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/membership"
-	"github.com/pleach-go/pleach/wire"
 )
 
 // What a member answers is what a guest understands.

@@ -1,7 +1,7 @@
 package pleach
 
 import (
-	"github.com/pleach-go/pleach/courier"
+	"github.com/pleach-go/pleach/internal/p2p"
 	"github.com/pleach-go/pleach/membership"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/stream"
@@ -32,7 +32,7 @@ type parts struct {
 // Bytes in front of frames that are not a stream's.
 const (
 	viewFrame    = 0x80
-	courierFrame = courier.FrameType
+	courierFrame = p2p.FrameType
 )
 
 // carrier carries messages from one member to another, for collectives. Its frames

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/collective"
-	"github.com/pleach-go/pleach/courier"
+	"github.com/pleach-go/pleach/internal/p2p"
 	"github.com/pleach-go/pleach/membership"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -16,7 +16,7 @@ import (
 // post brings a courier and an engine together: a carrier to the node, a link to
 // the engine. What the node calls, it calls alone, one at a time.
 type post struct {
-	*courier.Endpoint
+	*p2p.Endpoint
 	engine *collective.Engine
 	logger *slog.Logger
 	moved  bell          // rings when there may be room for more, or less is on its way
@@ -29,7 +29,7 @@ type post struct {
 // newPost makes a post whose courier knows the first view.
 func newPost(b *beginning) (*post, error) {
 	p := &post{opened: make(chan struct{}), seen: make(map[protocol.Rank]bool), job: &b.view}
-	c, err := courier.New(courier.Config{
+	c, err := p2p.New(p2p.Config{
 		Rank: b.self.Rank, Session: uint64(time.Now().UnixNano()),
 		Alloc: func(bytes int) []byte { return p.engine.Buffer(bytes) },
 	})
@@ -105,7 +105,7 @@ func (p *post) Lend(ctx context.Context, to int, head, body []byte, back func())
 func (p *post) flush(ctx context.Context) error {
 	return p.wait(ctx, func() error {
 		if !p.Idle() {
-			return courier.ErrBusy
+			return p2p.ErrBusy
 		}
 		return nil
 	})
@@ -124,7 +124,7 @@ func (p *post) wait(ctx context.Context, try func() error) error {
 		if err := p.group.node.Do(func(protocol.Time) { tried = try() }); err != nil {
 			return ErrClosed
 		}
-		if !errors.Is(tried, courier.ErrBusy) {
+		if !errors.Is(tried, p2p.ErrBusy) {
 			return tried
 		}
 		if moved == nil {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
-	"github.com/pleach-go/pleach/wire"
 )
 
 // Encode appends the view to dst, for a joiner or a file.

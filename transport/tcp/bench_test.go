@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
-	"github.com/pleach-go/pleach/wire"
 )
 
 // funcHandler calls a function for every frame, and for room.

@@ -9,8 +9,8 @@ import (
 	"net"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
-	"github.com/pleach-go/pleach/wire"
 )
 
 // MaxRanks is how many ranks an open group can have.

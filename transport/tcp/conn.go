@@ -3,8 +3,8 @@ package tcp
 import (
 	"net"
 
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/transport"
-	"github.com/pleach-go/pleach/wire"
 )
 
 // maxWrite is how much is written at a time, so that Room is told while a long

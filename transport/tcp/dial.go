@@ -6,7 +6,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/pleach-go/pleach/wire"
+	"github.com/pleach-go/pleach/internal/wire"
 )
 
 // dial is an attempt to connect to a peer.

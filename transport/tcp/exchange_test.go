@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
-	"github.com/pleach-go/pleach/wire"
 )
 
 // sizes has frames that fit one write, those that no socket takes at once, and

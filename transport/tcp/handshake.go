@@ -8,8 +8,8 @@ import (
 	"net"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
-	"github.com/pleach-go/pleach/wire"
 )
 
 // maxHandshake is how many bytes are read from a stranger before it is known:

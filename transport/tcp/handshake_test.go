@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
-	"github.com/pleach-go/pleach/wire"
 )
 
 // rawClient is the other side of a connection, by hand.

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
-	"github.com/pleach-go/pleach/wire"
 )
 
 // peer is what a member knows about one other: whether there is a connection,

@@ -3,7 +3,7 @@ package tcp
 import (
 	"sync"
 
-	"github.com/pleach-go/pleach/wire"
+	"github.com/pleach-go/pleach/internal/wire"
 )
 
 // queue is what waits to be written to one connection: bytes, not frames, so

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"unsafe"
 
-	"github.com/pleach-go/pleach/wire"
+	"github.com/pleach-go/pleach/internal/wire"
 )
 
 // rawConn writes to a socket without ever waiting for it. Package net has no such

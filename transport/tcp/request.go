@@ -8,8 +8,8 @@ import (
 	"net"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
-	"github.com/pleach-go/pleach/wire"
 )
 
 // Request asks the member at an address something, without being one: usually to

@@ -37,9 +37,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
-	"github.com/pleach-go/pleach/wire"
 )
 
 // flushTime is how long Close tries to get out what is queued.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pleach-go/pleach/wire"
+	"github.com/pleach-go/pleach/internal/wire"
 )
 
 // testCA is a CA made for a test.

@@ -1,4 +1,4 @@
-package courier
+package p2p
 
 import (
 	"bytes"
@@ -16,14 +16,14 @@ import (
 
 var seedFlag = flag.Uint64("seed", 0, "run only this seed")
 
-// network drives couriers over links that are as bad as the numbers say.
+// network drives endpoints over links that are as bad as the numbers say.
 type network struct {
-	t        *testing.T
-	rng      *rand.Rand
-	now      protocol.Time
-	couriers []*Endpoint
-	flying   []flight
-	down     map[[2]protocol.Rank]bool
+	t         *testing.T
+	rng       *rand.Rand
+	now       protocol.Time
+	endpoints []*Endpoint
+	flying    []flight
+	down      map[[2]protocol.Rank]bool
 	// chances, in percent
 	drop, duplicate, delay, full, refuse, breaks int
 	frames, placed                               int
@@ -53,12 +53,12 @@ func newNetwork(t *testing.T, seed uint64, size int, c Config) *network {
 	}
 	for r := range size {
 		c.Rank, c.Session = protocol.Rank(r), uint64(1000+r)
-		courier, err := New(c)
+		endpoint, err := New(c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		courier.Install(0, view(1, ones...))
-		n.couriers = append(n.couriers, courier)
+		endpoint.Install(0, view(1, ones...))
+		n.endpoints = append(n.endpoints, endpoint)
 	}
 	return n
 }
@@ -67,7 +67,7 @@ func (n *network) percent(p int) bool { return n.rng.IntN(100) < p }
 
 // step lets everybody send, and then the next frame arrive.
 func (n *network) step() {
-	for r, c := range n.couriers {
+	for r, c := range n.endpoints {
 		n.sendAll(protocol.Rank(r), c)
 	}
 	if n.percent(n.breaks) {
@@ -112,7 +112,7 @@ func pair(a, b protocol.Rank) [2]protocol.Rank { return [2]protocol.Rank{min(a, 
 
 // breakOne ends a connection with what is on it, or brings it back.
 func (n *network) breakOne() {
-	a, b := protocol.Rank(n.rng.IntN(len(n.couriers))), protocol.Rank(n.rng.IntN(len(n.couriers)))
+	a, b := protocol.Rank(n.rng.IntN(len(n.endpoints))), protocol.Rank(n.rng.IntN(len(n.endpoints)))
 	if a == b {
 		return
 	}
@@ -125,12 +125,12 @@ func (n *network) breakOne() {
 			}
 		}
 		n.flying = kept
-		n.couriers[a].Down(n.now, b)
-		n.couriers[b].Down(n.now, a)
+		n.endpoints[a].Down(n.now, b)
+		n.endpoints[b].Down(n.now, a)
 		return
 	}
-	n.couriers[a].Up(n.now, b)
-	n.couriers[b].Up(n.now, a)
+	n.endpoints[a].Up(n.now, b)
+	n.endpoints[b].Up(n.now, a)
 }
 
 // arrive lets the earliest frame arrive, or time pass until something is due.
@@ -142,7 +142,7 @@ func (n *network) arrive() {
 		}
 	}
 	due := protocol.Never
-	for _, c := range n.couriers {
+	for _, c := range n.endpoints {
 		due = min(due, c.Deadline())
 	}
 	if first < 0 || n.flying[first].at > due {
@@ -162,7 +162,7 @@ func (n *network) arrive() {
 // receive hands a frame over: whole, or placed, as a transport may do with it. A
 // connection may end when only some of it has come.
 func (n *network) receive(f *flight) error {
-	c := n.couriers[f.to]
+	c := n.endpoints[f.to]
 	if cut := headSize + n.rng.IntN(64); cut < len(f.bytes) && n.percent(70) {
 		for n.percent(20) {
 			place := c.ReceiveBuffer(f.from, f.bytes[:cut], len(f.bytes))
@@ -190,7 +190,7 @@ func content(from, to protocol.Rank, number, size int) (head, body []byte) {
 
 func replay(t *testing.T, seed uint64) {
 	if t.Failed() {
-		t.Logf("replay: go test ./courier -run '^%s$' -seed %d", t.Name(), seed)
+		t.Logf("replay: go test ./internal/p2p -run '^%s$' -seed %d", t.Name(), seed)
 	}
 }
 
@@ -216,7 +216,7 @@ func TestEverythingArrivesOnceInOrder(t *testing.T) {
 
 // exchange lets everybody send messages to everybody, and checks what arrives.
 func exchange(n *network, rng *rand.Rand, messages int) {
-	size := len(n.couriers)
+	size := len(n.endpoints)
 	sent, got, returned := make([]int, size*size), make([]int, size*size), make([]int, size*size)
 	for steps := 0; ; steps++ {
 		if steps > 300_000 {
@@ -244,7 +244,7 @@ func exchange(n *network, rng *rand.Rand, messages int) {
 				clear(body)
 				returned[i]++
 			}
-			switch err := n.couriers[from].SendOwned(to, head, body, back); {
+			switch err := n.endpoints[from].SendOwned(to, head, body, back); {
 			case err == nil:
 				sent[i]++
 			case !errors.Is(err, ErrBusy):
@@ -262,7 +262,7 @@ func exchange(n *network, rng *rand.Rand, messages int) {
 		clear(n.down)
 		n.step()
 	}
-	for r, c := range n.couriers {
+	for r, c := range n.endpoints {
 		if !c.Idle() {
 			n.t.Fatalf("rank %d does not know that all has arrived", r)
 		}
@@ -275,13 +275,13 @@ func exchange(n *network, rng *rand.Rand, messages int) {
 }
 
 func collect(n *network, got []int) {
-	for r, c := range n.couriers {
+	for r, c := range n.endpoints {
 		for {
 			m, ok := c.Deliver()
 			if !ok {
 				break
 			}
-			i := int(m.From)*len(n.couriers) + r
+			i := int(m.From)*len(n.endpoints) + r
 			head, body := content(m.From, protocol.Rank(r), got[i], len(m.Data)-8)
 			if !bytes.Equal(m.Data, append(head, body...)) {
 				n.t.Fatalf("rank %d got from %d, in place of its message %d: %x", r, m.From, got[i], m.Data[:8])
@@ -295,10 +295,10 @@ func collect(n *network, got []int) {
 func TestNothingIsSentTwiceWithoutNeed(t *testing.T) {
 	n := newNetwork(t, 1, 2, Config{})
 	_, body := content(0, 1, 0, 8<<20)
-	if err := n.couriers[0].Send(1, make([]byte, 8), body); err != nil {
+	if err := n.endpoints[0].Send(1, make([]byte, 8), body); err != nil {
 		t.Fatal(err)
 	}
-	for steps := 0; !n.couriers[0].Idle(); steps++ {
+	for steps := 0; !n.endpoints[0].Idle(); steps++ {
 		if steps > 10_000 {
 			t.Fatal("not over")
 		}
@@ -308,7 +308,7 @@ func TestNothingIsSentTwiceWithoutNeed(t *testing.T) {
 	if most := 64 + 8 + 2; n.frames > most {
 		t.Errorf("%d frames, %d are enough", n.frames, most)
 	}
-	if m, ok := n.couriers[1].Deliver(); !ok || !bytes.Equal(m.Data[8:], body) {
+	if m, ok := n.endpoints[1].Deliver(); !ok || !bytes.Equal(m.Data[8:], body) {
 		t.Error("the message is not what was sent")
 	}
 	if n.placed < 30 {
@@ -318,7 +318,7 @@ func TestNothingIsSentTwiceWithoutNeed(t *testing.T) {
 
 func TestGoneAndBusy(t *testing.T) {
 	n := newNetwork(t, 1, 3, Config{QueueBytes: 100})
-	c := n.couriers[0]
+	c := n.endpoints[0]
 	returned := 0
 	if err := c.SendOwned(1, nil, make([]byte, 1000), func() { returned++ }); err != nil {
 		t.Errorf("an empty queue takes any message: %v", err)
@@ -345,7 +345,7 @@ func TestNewIncarnationStartsAnew(t *testing.T) {
 	n := newNetwork(t, 1, 2, Config{})
 	send := func(from, to protocol.Rank, text string) {
 		t.Helper()
-		if err := n.couriers[from].Send(to, nil, []byte(text)); err != nil {
+		if err := n.endpoints[from].Send(to, nil, []byte(text)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -354,7 +354,7 @@ func TestNewIncarnationStartsAnew(t *testing.T) {
 	for range 20 {
 		n.step()
 	}
-	old := n.couriers[1]
+	old := n.endpoints[1]
 	send(1, 0, "late")
 	_, head, body, _ := old.Next(n.now)
 	late := slices.Concat(head, body)
@@ -363,11 +363,11 @@ func TestNewIncarnationStartsAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.couriers[1] = next
+	n.endpoints[1] = next
 	next.Install(n.now, view(2, 1, 2))
-	n.couriers[0].Install(n.now, view(2, 1, 2))
-	n.couriers[0].Deliver()
-	if err := n.couriers[0].Receive(n.now, 1, late, nil); err != nil {
+	n.endpoints[0].Install(n.now, view(2, 1, 2))
+	n.endpoints[0].Deliver()
+	if err := n.endpoints[0].Receive(n.now, 1, late, nil); err != nil {
 		t.Fatal(err)
 	}
 	send(0, 1, "three")
@@ -376,10 +376,10 @@ func TestNewIncarnationStartsAnew(t *testing.T) {
 		n.step()
 	}
 	for r, want := range []string{"four", "three"} {
-		if m, ok := n.couriers[r].Deliver(); !ok || string(m.Data) != want {
+		if m, ok := n.endpoints[r].Deliver(); !ok || string(m.Data) != want {
 			t.Errorf("rank %d got %q, want %q", r, m.Data, want)
 		}
-		if m, ok := n.couriers[r].Deliver(); ok {
+		if m, ok := n.endpoints[r].Deliver(); ok {
 			t.Errorf("rank %d got %q too", r, m.Data)
 		}
 	}
@@ -440,12 +440,12 @@ func ExampleEndpoint() {
 func TestBodyOutsideTheReceiveBuffer(t *testing.T) {
 	n := newNetwork(t, 1, 2, Config{SegmentSize: 500})
 	head, body := content(0, 1, 0, 2000)
-	if err := n.couriers[0].Send(1, head, body); err != nil {
+	if err := n.endpoints[0].Send(1, head, body); err != nil {
 		t.Fatal(err)
 	}
-	to := n.couriers[1]
+	to := n.endpoints[1]
 	for {
-		_, start, rest, ok := n.couriers[0].Next(1)
+		_, start, rest, ok := n.endpoints[0].Next(1)
 		if !ok {
 			break
 		}

@@ -1,4 +1,4 @@
-package courier
+package p2p
 
 import "github.com/pleach-go/pleach/protocol"
 

@@ -1,4 +1,4 @@
-package courier
+package p2p
 
 import (
 	"encoding/binary"
@@ -48,7 +48,7 @@ const (
 )
 
 // ErrFrame is what every error about a frame that makes no sense wraps.
-var ErrFrame = errors.New("courier: frame makes no sense")
+var ErrFrame = errors.New("p2p: frame makes no sense")
 
 // appendHead writes all of the frame but the piece.
 func (f *frame) appendHead(dst []byte) []byte {

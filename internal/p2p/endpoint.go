@@ -1,4 +1,4 @@
-package courier
+package p2p
 
 import (
 	"errors"
@@ -30,7 +30,7 @@ type Message struct {
 }
 
 // ErrBusy says that too much is waiting for a member already.
-var ErrBusy = errors.New("courier: too much is waiting to be sent")
+var ErrBusy = errors.New("p2p: too much is waiting to be sent")
 
 // GoneError says that a member cannot be sent to, because it is not in the view.
 type GoneError struct {
@@ -39,10 +39,10 @@ type GoneError struct {
 }
 
 func (e *GoneError) Error() string {
-	return fmt.Sprintf("courier: rank %d is not in view %d", e.Rank, e.View)
+	return fmt.Sprintf("p2p: rank %d is not in view %d", e.Rank, e.View)
 }
 
-// New makes a courier, who knows nobody yet: see [Courier.Install].
+// New makes a courier, who knows nobody yet: see [Endpoint.Install].
 func New(c Config) (*Endpoint, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (c *Endpoint) SendOwned(to protocol.Rank, head, body []byte, release func()
 	case ch == nil:
 		return &GoneError{to, c.view}
 	case n > c.config.MaxMessage:
-		return fmt.Errorf("courier: %d bytes are too long: %d at most", n, c.config.MaxMessage)
+		return fmt.Errorf("p2p: %d bytes are too long: %d at most", n, c.config.MaxMessage)
 	case ch.out.queue.len() > 0 && ch.out.bytes+n > c.config.QueueBytes:
 		return ErrBusy
 	}

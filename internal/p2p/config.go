@@ -1,4 +1,4 @@
-package courier
+package p2p
 
 import (
 	"fmt"
@@ -50,7 +50,7 @@ const longest = 1 << 30
 // check fills in the defaults and refuses what makes no sense.
 func (c *Config) check() error {
 	if c.Rank < 0 || c.Session == 0 {
-		return fmt.Errorf("courier: rank %d, session %d: the session must not be 0", c.Rank, c.Session)
+		return fmt.Errorf("p2p: rank %d, session %d: the session must not be 0", c.Rank, c.Session)
 	}
 	for _, limit := range []struct {
 		name     string
@@ -63,7 +63,7 @@ func (c *Config) check() error {
 		{"MaxMessage", &c.MaxMessage, longest},
 	} {
 		if *limit.value < 0 || *limit.value > longest {
-			return fmt.Errorf("courier: %s is %d: choose 1 to %d", limit.name, *limit.value, longest)
+			return fmt.Errorf("p2p: %s is %d: choose 1 to %d", limit.name, *limit.value, longest)
 		}
 		if *limit.value == 0 {
 			*limit.value = limit.standard

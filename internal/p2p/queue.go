@@ -1,4 +1,4 @@
-package courier
+package p2p
 
 // queue is first in, first out. It uses its memory again, so that a courier whose
 // queues are mostly short allocates nothing.

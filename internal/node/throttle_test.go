@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/pleach-go/pleach/node"
+	"github.com/pleach-go/pleach/internal/node"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport/mem"
 )

@@ -1,8 +1,8 @@
-// Package courier carries messages from one member to another: each exactly once,
+// Package p2p carries messages from one member to another: each exactly once,
 // in the order they were sent, as long as both are in the view. It is what
 // collectives stand on, where a transport may lose what it was given.
 //
-// A [Courier] is one member's part, a state machine without I/O. It keeps a
+// A [Endpoint] is one member's part, a state machine without I/O. It keeps a
 // channel for every other member of the view:
 //
 //   - Messages are cut into segments, which are numbered. The other side takes
@@ -24,9 +24,9 @@
 //
 // # Driving a Courier
 //
-// In: [Courier.Install] for who is there, [Courier.Send], and [Courier.Receive],
-// [Courier.Up], [Courier.Down], [Courier.Room] and [Courier.Unsent] for what the
-// transport reports. Out, after each of these and whenever [Courier.Deadline] has
-// come: [Courier.Next] until it has nothing left to send, then [Courier.Deliver]
+// In: [Endpoint.Install] for who is there, [Endpoint.Send], and [Endpoint.Receive],
+// [Endpoint.Up], [Endpoint.Down], [Endpoint.Room] and [Endpoint.Unsent] for what the
+// transport reports. Out, after each of these and whenever [Endpoint.Deadline] has
+// come: [Endpoint.Next] until it has nothing left to send, then [Endpoint.Deliver]
 // until it has nothing left to deliver. A Courier is not for concurrent use.
-package courier
+package p2p
