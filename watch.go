@@ -2,9 +2,7 @@ package pleach
 
 import (
 	"fmt"
-	"net"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/pleach-go/pleach/detect"
@@ -21,13 +19,14 @@ const firstIncarnation = 1
 func (g *Group) makeDetectors() {
 	g.connections = detect.NewConnections(detect.ConnectionsConfig{StartTimeout: g.config.StartGrace})
 	all := append([]detect.Detector{g.connections}, g.config.Detectors...)
-	if g.config.SWIMPort != 0 {
-		all = append(all, detect.NewSWIM(detect.SWIMConfig{
-			Rank: g.config.Stream.Rank, Incarnation: g.config.Stream.Incarnation, Group: g.config.Group,
-			Bind: g.swimAddress(g.address), Grace: g.config.Grace, Key: g.config.SWIMKey,
-		}))
-	}
+	all = append(all, swimDetector(&g.config)...)
 	g.detector = detect.All(all...)
+	if d, ok := g.detector.(detect.MemberAware); ok {
+		d.SetMember(detect.Member{
+			Rank: g.config.Stream.Rank, Incarnation: g.config.Stream.Incarnation,
+			Address: g.address, Group: g.config.Group,
+		})
+	}
 }
 
 // startWatching starts the detectors.
@@ -37,15 +36,6 @@ func (g *Group) startWatching(v *membership.View) error {
 	}
 	g.watch(v)
 	return nil
-}
-
-// swimAddress is where a member's silence detector is reached.
-func (g *Group) swimAddress(address string) string {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil || g.config.SWIMPort == 0 {
-		return ""
-	}
-	return net.JoinHostPort(host, strconv.Itoa(g.config.SWIMPort))
 }
 
 // outsiderPause is how long a member waits that loses its connection to another one
@@ -63,7 +53,7 @@ func (g *Group) watch(v *membership.View) {
 		if i == self {
 			continue
 		}
-		peer := detect.Peer{Rank: m.Rank, Incarnation: m.Incarnation, Address: m.Address, SWIM: g.swimAddress(m.Address)}
+		peer := detect.Peer{Rank: m.Rank, Incarnation: m.Incarnation, Address: m.Address}
 		if distance := max(i-self, self-i); self > 1 && distance > 1 && distance < len(v.Members)-1 {
 			peer.Pause = outsiderPause
 		}

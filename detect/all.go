@@ -8,26 +8,35 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// All listens to several detectors: a peer is suspected while any of them
-// suspects it. Each one's suspicion is passed on, with its cause; the withdrawal
-// is when none is left. It only reports; it removes nobody.
+// All combines several detectors: a peer is suspected while any of them suspects
+// it. All passes on every suspicion with its cause, and the withdrawal when no
+// detector suspects the peer any more.
 func All(detectors ...Detector) Detector {
 	return &all{detectors: detectors, peers: map[protocol.Rank]*suspicions{}}
 }
 
 type all struct {
 	detectors []Detector
-	watching  sync.Mutex // Held during Watch: all detectors see views in one order.
-	reporting sync.Mutex // Held during a report, which must not overtake another.
+	watching  sync.Mutex // Held during Watch: all detectors see the views in one order.
+	reporting sync.Mutex // Held during a report: reports must not overtake each other.
 
-	mu    sync.Mutex // Guards the rest. Never held during anything that waits.
+	mu    sync.Mutex // Guards the rest. Never held during a call that blocks.
 	peers map[protocol.Rank]*suspicions
 }
 
-// suspicions are those against one peer.
+// suspicions are those of one peer.
 type suspicions struct {
-	incarnation uint64         // As in the view, which may not know it: 0.
-	by          map[int]uint64 // The incarnation that each detector suspects. nil: none has yet.
+	incarnation uint64         // As in the view; 0 if the view does not know it.
+	by          map[int]uint64 // The incarnation that each detector suspects. nil: none did yet.
+}
+
+// SetMember implements [MemberAware].
+func (a *all) SetMember(m Member) {
+	for _, d := range a.detectors {
+		if aware, ok := d.(MemberAware); ok {
+			aware.SetMember(m)
+		}
+	}
 }
 
 // Start starts all detectors, or none.
@@ -40,12 +49,12 @@ func (a *all) Start(report func(Report)) error {
 	return nil
 }
 
-// Watch passes the view on. Votes against those who are gone from it are void.
+// Watch passes the view on. Suspicions of processes that left the view are dropped.
 func (a *all) Watch(peers []Peer) {
 	a.watching.Lock()
 	defer a.watching.Unlock()
-	// First here: a report about the former view that is still under way must
-	// find the new one.
+	// First here: a report about the previous view that is still in progress must
+	// meet the new one.
 	a.keep(peers)
 	for _, d := range a.detectors {
 		d.Watch(peers)
@@ -76,7 +85,7 @@ func (v *suspicions) about(incarnation uint64) bool {
 // Close closes all detectors.
 func (a *all) Close() error { return closeAll(a.detectors) }
 
-// pass takes detector i's vote, and passes on what it changes.
+// pass takes the report of detector i, and passes it on if it changes the result.
 func (a *all) pass(i int, r Report, report func(Report)) {
 	a.reporting.Lock()
 	defer a.reporting.Unlock()
@@ -85,7 +94,7 @@ func (a *all) pass(i int, r Report, report func(Report)) {
 	}
 }
 
-// record reports whether a vote is news.
+// record stores a report, and returns whether it changes the result.
 func (a *all) record(i int, r Report) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -104,8 +113,7 @@ func (a *all) record(i int, r Report) bool {
 	return len(v.by) == 0
 }
 
-// closeAll closes detectors at the same time, so that several take no longer
-// than one.
+// closeAll closes detectors concurrently, so that several take no longer than one.
 func closeAll(detectors []Detector) error {
 	errs := make([]error, len(detectors))
 	var closing sync.WaitGroup

@@ -78,7 +78,7 @@ func TestAllKeepsSuspicionsOfTheSameProcess(t *testing.T) {
 	one := All(a)
 	j := started(t, one)
 	one.Watch([]Peer{{Rank: 1}})
-	a.tracker.met(1, 7)
+	a.tracker.Met(1, 7)
 	a.Suspect(1, nil)
 	j.want(t, suspected(1, 7))
 	one.Watch([]Peer{{Rank: 1, Incarnation: 7}})

@@ -1,5 +1,8 @@
 package detect
 
+// A probe dials a peer to find out whether its process still listens. This file has
+// the schedule of dials and the classification of their results.
+
 import (
 	"context"
 	"errors"
@@ -9,29 +12,29 @@ import (
 	"time"
 )
 
-// probeResult is what dialing a peer has shown.
+// probeResult is what a dial has shown.
 type probeResult int
 
 const (
-	inconclusive probeResult = iota // The trouble is ours: it says nothing about the peer.
-	reachable                       // Its host took the connection.
-	refused                         // Its host refused: no process is there.
+	inconclusive probeResult = iota // A local failure: it says nothing about the peer.
+	reachable                       // The host accepted the connection.
+	refused                         // The host refused it: no process is there.
 	silent                          // No answer.
 )
 
-// probeDelays are the pauses before each look at a peer. One that is there is looked
-// at again, because a process that was killed often still listens for an instant
-// when its connections break.
+// probeDelays are the delays before each dial of a round. A reachable peer is
+// dialed again, because a killed process often still listens for an instant after
+// its connections break.
 func probeDelays() []time.Duration {
 	return []time.Duration{0, 5 * time.Millisecond, 50 * time.Millisecond, 500 * time.Millisecond}
 }
 
-// probe finds out whether a peer is there. At most one inquiry per link runs.
+// probe finds out whether a peer is there. At most one probe per link runs.
 func (c *Connections) probe(ctx context.Context, p Peer, l *link, loss error) {
 	c.mu.Lock()
 	wait := time.Until(l.since.Add(c.config.StartTimeout))
 	if l.up || p.Incarnation != 0 {
-		wait = 0 // It has been started.
+		wait = 0 // The process has been started.
 	}
 	c.mu.Unlock()
 	if !sleep(ctx, max(wait, p.Pause)) {
@@ -42,12 +45,12 @@ func (c *Connections) probe(ctx context.Context, p Peer, l *link, loss error) {
 	}
 }
 
-// probeAgain ends an inquiry, unless there was more news meanwhile.
+// probeAgain ends a probe, unless another Down came meanwhile.
 func (c *Connections) probeAgain(ctx context.Context, l *link) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if ctx.Err() != nil {
-		return false // Somebody else has ended it.
+		return false // Up, Watch or Close has ended it.
 	}
 	if l.again {
 		l.again = false
@@ -57,7 +60,7 @@ func (c *Connections) probeAgain(ctx context.Context, l *link) bool {
 	return false
 }
 
-// probeRound looks a few times, and says what it has found.
+// probeRound dials a few times, and reports what it finds.
 func (c *Connections) probeRound(ctx context.Context, p Peer, loss error) {
 	before := inconclusive
 	delays := probeDelays()
@@ -65,22 +68,22 @@ func (c *Connections) probeRound(ctx context.Context, p Peer, loss error) {
 		result, err := c.probeOnce(ctx, p.Address)
 		switch {
 		case result == refused:
-			c.report(ctx, func() { c.tracker.suspect(p, ErrGone, cause(loss, err)) })
+			c.report(ctx, func() { c.tracker.Suspect(p, ErrGone, cause(loss, err)) })
 			return
 		case result == silent && before == silent:
-			c.report(ctx, func() { c.tracker.suspect(p, ErrSilent, cause(loss, err)) })
+			c.report(ctx, func() { c.tracker.Suspect(p, ErrSilent, cause(loss, err)) })
 			return
 		case result == reachable:
 			c.report(ctx, func() { c.tracker.answered(p) })
 		case i == len(delays)-1:
-			i-- // Nothing is decided yet.
+			i-- // Not decided yet.
 		}
 		before = result
 	}
 }
 
-// report says what was found, unless the inquiry has ended meanwhile: because
-// there is a connection, which proves more.
+// report passes a result on, unless the probe has ended meanwhile: a connection
+// proves more.
 func (c *Connections) report(ctx context.Context, say func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,7 +92,7 @@ func (c *Connections) report(ctx context.Context, say func()) {
 	}
 }
 
-// cause is what was seen of a suspect, and why it was looked at.
+// cause joins the error of the dial with that of the lost connection.
 func cause(loss, err error) error {
 	if loss == nil {
 		return err
@@ -97,9 +100,9 @@ func cause(loss, err error) error {
 	return fmt.Errorf("%w (after %w)", err, loss)
 }
 
-// probeOnce dials once. A look that took longer than it may was made by a process that
-// was itself stopped or starved meanwhile. Such a process must not take
-// healthy peers for dead, so what it saw counts for nothing.
+// probeOnce dials once. A dial that took longer than its timeout was made by a
+// process that was itself stopped or starved. Such a process must not take
+// healthy peers for dead, so the dial is inconclusive.
 func (c *Connections) probeOnce(ctx context.Context, address string) (probeResult, error) {
 	select {
 	case c.slots <- struct{}{}:
@@ -119,7 +122,7 @@ func (c *Connections) probeOnce(ctx context.Context, address string) (probeResul
 	return result, err
 }
 
-// classify says what the outcome of dialing shows.
+// classify returns what the result of a dial shows.
 func classify(err error) probeResult {
 	switch {
 	case err == nil:
@@ -134,8 +137,8 @@ func classify(err error) probeResult {
 	}
 }
 
-// dialAndClose opens a connection and closes it: who is there is for the
-// transport's handshake to find out.
+// dialAndClose opens a connection and closes it. The transport's handshake, not
+// the probe, finds out which process listens.
 func dialAndClose(ctx context.Context, address string) error {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", address)
@@ -145,7 +148,7 @@ func dialAndClose(ctx context.Context, address string) error {
 	return conn.Close()
 }
 
-// sleep waits. It returns false if that was interrupted.
+// sleep waits, and returns false if the context ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

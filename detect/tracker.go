@@ -6,82 +6,90 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// tracker is what detectors have in common: it keeps what is held of each peer,
-// and reports what has changed. It does so from a goroutine of its own, so that
-// whoever brings news never waits for whoever hears it. What changes back before
-// it was told is not told.
-type tracker struct {
+// Tracker is what detectors have in common: it keeps the state of each peer and
+// reports changes from a goroutine of its own, so that a detector's sources never
+// wait for the function that takes the reports. A change that is reverted before
+// it was reported is not reported.
+//
+// A detector passes on Start, Watch and Close, and calls Suspect, Trust and Met
+// when it learns something. Make one with [NewTracker].
+type Tracker struct {
 	mu      sync.Mutex
 	peers   map[protocol.Rank]*peerState
-	changed []protocol.Rank // Each at most once, see standing.listed.
+	changed []protocol.Rank // Each at most once, see peerState.queued.
 	started bool
 	closed  bool
-	wake    chan struct{} // Holds one: something has changed.
+	wake    chan struct{} // Holds one: a state has changed.
 	done    chan struct{}
 	running sync.WaitGroup
 }
 
-// peerState is what is held of one peer.
+var _ Detector = (*Tracker)(nil)
+
+// peerState is the state of one peer.
 type peerState struct {
 	peer     Peer
 	cause    *Suspicion // nil: not suspected.
-	reported bool       // What was reported last: suspected or not.
-	queued   bool       // It is among those changed.
+	reported bool       // The last report was a suspicion.
+	queued   bool       // The rank is in changed.
 }
 
-func newTracker() *tracker {
-	return &tracker{
+// NewTracker makes a tracker that watches no peer yet.
+func NewTracker() *Tracker {
+	return &Tracker{
 		peers: map[protocol.Rank]*peerState{},
 		wake:  make(chan struct{}, 1),
 		done:  make(chan struct{}),
 	}
 }
 
-func (h *tracker) start(report func(Report)) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+// Start implements [Detector]. Changes that came before it are reported then.
+func (t *Tracker) Start(report func(Report)) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	switch {
-	case h.closed:
+	case t.closed:
 		return ErrClosed
-	case h.started:
+	case t.started:
 		return ErrStarted
 	}
-	h.started = true
-	h.running.Go(func() { h.run(report) })
+	t.started = true
+	t.running.Go(func() { t.run(report) })
 	return nil
 }
 
-// close returns when nothing is being reported any more.
-func (h *tracker) close() {
-	h.mu.Lock()
-	if !h.closed {
-		h.closed = true
-		close(h.done)
+// Close implements [Detector]. It returns when no report is in progress.
+func (t *Tracker) Close() error {
+	t.mu.Lock()
+	if !t.closed {
+		t.closed = true
+		close(t.done)
 	}
-	h.mu.Unlock()
-	h.running.Wait()
+	t.mu.Unlock()
+	t.running.Wait()
+	return nil
 }
 
-func (h *tracker) run(report func(Report)) {
+func (t *Tracker) run(report func(Report)) {
 	for {
-		for r, ok := h.next(); ok; r, ok = h.next() {
+		for r, ok := t.next(); ok; r, ok = t.next() {
 			report(r)
 		}
 		select {
-		case <-h.wake:
-		case <-h.done:
+		case <-t.wake:
+		case <-t.done:
 			return
 		}
 	}
 }
 
-// next returns what has to be told next.
-func (h *tracker) next() (Report, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for len(h.changed) > 0 && !h.closed {
-		s := h.peers[h.changed[0]]
-		h.changed = h.changed[1:]
+// next returns the next report, if there is one.
+func (t *Tracker) next() (Report, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for len(t.changed) > 0 && !t.closed {
+		s := t.peers[t.changed[0]]
+		t.changed = t.changed[1:]
 		if s == nil {
 			continue // No longer watched.
 		}
@@ -102,13 +110,13 @@ func (s *peerState) report() Report {
 	return r
 }
 
-// watch sets who is watched. What is held of a process that stays is kept.
-func (h *tracker) watch(peers []Peer) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	old := h.peers
-	h.peers = make(map[protocol.Rank]*peerState, len(peers))
-	h.changed = nil
+// Watch implements [Detector]. It keeps the state of a process that stays in the view.
+func (t *Tracker) Watch(peers []Peer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	old := t.peers
+	t.peers = make(map[protocol.Rank]*peerState, len(peers))
+	t.changed = nil
 	for _, p := range peers {
 		s := old[p.Rank]
 		if s == nil || p.Incarnation != 0 && p.Incarnation != s.peer.Incarnation {
@@ -117,75 +125,76 @@ func (h *tracker) watch(peers []Peer) {
 		// The incarnation met first stays where the view does not know one.
 		p.Incarnation = s.peer.Incarnation
 		s.peer, s.queued = p, false
-		h.peers[p.Rank] = s
-		h.enqueue(s)
+		t.peers[p.Rank] = s
+		t.enqueue(s)
 	}
 }
 
-// watched returns the peer of a rank, with its incarnation as far as it is known.
-func (h *tracker) watched(rank protocol.Rank) (Peer, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if s := h.peers[rank]; s != nil {
+// Watched returns the peer of a rank, with its incarnation if that is known.
+func (t *Tracker) Watched(rank protocol.Rank) (Peer, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.peers[rank]; s != nil {
 		return s.peer, true
 	}
 	return Peer{}, false
 }
 
-// watches reports whether that very process is watched.
-func (h *tracker) watches(p Peer) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.find(p) != nil
+// watches reports whether exactly this process is watched.
+func (t *Tracker) watches(p Peer) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.find(p) != nil
 }
 
-// suspicion returns why a peer is suspected, or nil.
-func (h *tracker) suspicion(p Peer) *Suspicion {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if s := h.find(p); s != nil {
+// Suspicion returns why a peer is suspected, or nil if it is not.
+func (t *Tracker) Suspicion(p Peer) *Suspicion {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.find(p); s != nil {
 		return s.cause
 	}
 	return nil
 }
 
-// suspect says that a peer may have died. The first cause is kept.
-func (h *tracker) suspect(p Peer, why, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if s := h.find(p); s != nil {
-		h.suspectState(s, why, err)
+// Suspect records that a peer may have died. A peer that is suspected already
+// keeps its first cause. See [Suspicion] for why and err.
+func (t *Tracker) Suspect(p Peer, why, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.find(p); s != nil {
+		t.suspectState(s, why, err)
 	}
 }
 
-// trust withdraws a suspicion.
-func (h *tracker) trust(p Peer) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if s := h.find(p); s != nil {
+// Trust withdraws a suspicion.
+func (t *Tracker) Trust(p Peer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.find(p); s != nil {
 		s.cause = nil
-		h.enqueue(s)
+		t.enqueue(s)
 	}
 }
 
-// answered withdraws the suspicion that a peer is silent. That somebody answers
-// at its address does not bring back a process that is gone.
-func (h *tracker) answered(p Peer) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if s := h.find(p); s != nil && s.cause != nil && s.cause.Why == ErrSilent {
+// answered withdraws the suspicion that a peer is silent. An answer from its
+// address does not bring back a process that is gone.
+func (t *Tracker) answered(p Peer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.find(p); s != nil && s.cause != nil && s.cause.Why == ErrSilent {
 		s.cause = nil
-		h.enqueue(s)
+		t.enqueue(s)
 	}
 }
 
-// met says that a process has shown itself under a rank. A later one than the
-// one watched proves that one gone: nobody but its successor has a higher
-// incarnation. It reports whether the process is the one watched.
-func (h *tracker) met(rank protocol.Rank, incarnation uint64) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s := h.peers[rank]
+// Met records that a process has shown itself under a rank. A process with a
+// higher incarnation than the watched one proves that the watched one is gone:
+// only its successor has one. Met reports whether the process is the watched one.
+func (t *Tracker) Met(rank protocol.Rank, incarnation uint64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.peers[rank]
 	if s == nil {
 		return false
 	}
@@ -194,41 +203,41 @@ func (h *tracker) met(rank protocol.Rank, incarnation uint64) bool {
 	}
 	switch {
 	case incarnation > s.peer.Incarnation:
-		h.suspectState(s, ErrReplaced, nil)
+		t.suspectState(s, ErrReplaced, nil)
 	case incarnation == s.peer.Incarnation:
 		s.cause = nil
-		h.enqueue(s)
+		t.enqueue(s)
 		return true
 	}
 	return false
 }
 
-// find returns the standing of a process, or nil if it is not watched any more:
-// news of it may have been under way while the view changed.
-func (h *tracker) find(p Peer) *peerState {
-	s := h.peers[p.Rank]
+// find returns the state of a process, or nil if it is not watched any more: the
+// view may have changed since the detector began to look at it.
+func (t *Tracker) find(p Peer) *peerState {
+	s := t.peers[p.Rank]
 	if s == nil || s.peer.Incarnation != p.Incarnation {
 		return nil
 	}
 	return s
 }
 
-func (h *tracker) suspectState(s *peerState, why, err error) {
+func (t *Tracker) suspectState(s *peerState, why, err error) {
 	if s.cause == nil {
 		s.cause = &Suspicion{Rank: s.peer.Rank, Incarnation: s.peer.Incarnation, Why: why, Err: err}
-		h.enqueue(s)
+		t.enqueue(s)
 	}
 }
 
-// enqueue sees to it that a standing is told, if it differs from what was.
-func (h *tracker) enqueue(s *peerState) {
+// enqueue makes run report a state that differs from the last report.
+func (t *Tracker) enqueue(s *peerState) {
 	if s.queued || s.reported == (s.cause != nil) {
 		return
 	}
 	s.queued = true
-	h.changed = append(h.changed, s.peer.Rank)
+	t.changed = append(t.changed, s.peer.Rank)
 	select {
-	case h.wake <- struct{}{}:
+	case t.wake <- struct{}{}:
 	default:
 	}
 }

@@ -12,14 +12,14 @@ import (
 )
 
 // Whatever happens in whichever order, those who hear the reports hold in the
-// end what the herald holds, and are told nothing twice.
+// end what the tracker holds, and are told nothing twice.
 func TestTrackerReportsItsState(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		synctest.Test(t, func(*testing.T) {
-			h := newTracker()
-			defer h.close()
+			tr := NewTracker()
+			defer tr.Close()
 			heard := map[protocol.Rank]uint64{} // The incarnations suspected.
-			err := h.start(func(r Report) {
+			err := tr.Start(func(r Report) {
 				if _, before := heard[r.Rank]; before == !r.Alive {
 					rt.Errorf("told again: %+v", r)
 				}
@@ -31,30 +31,30 @@ func TestTrackerReportsItsState(t *testing.T) {
 				rt.Fatal(err)
 			}
 			for range rapid.IntRange(1, 40).Draw(rt, "steps") {
-				trackerStep(rt, h, heard)
+				trackerStep(rt, tr, heard)
 			}
 			synctest.Wait()
-			if held := held(h); !maps.Equal(held, heard) {
+			if held := held(tr); !maps.Equal(held, heard) {
 				rt.Errorf("held suspect: %v, but heard: %v", held, heard)
 			}
 		})
 	})
 }
 
-func trackerStep(rt *rapid.T, h *tracker, heard map[protocol.Rank]uint64) {
+func trackerStep(rt *rapid.T, tr *Tracker, heard map[protocol.Rank]uint64) {
 	rank := protocol.Rank(rapid.IntRange(0, 3).Draw(rt, "rank"))
 	incarnation := rapid.Uint64Range(0, 3).Draw(rt, "incarnation")
 	switch p := (Peer{Rank: rank, Incarnation: incarnation}); rapid.SampledFrom([]string{
 		"suspect", "suspect", "trust", "answered", "met", "watch", "settle",
 	}).Draw(rt, "step") {
 	case "suspect":
-		h.suspect(p, ErrSilent, nil)
+		tr.Suspect(p, ErrSilent, nil)
 	case "trust":
-		h.trust(p)
+		tr.Trust(p)
 	case "answered":
-		h.answered(p)
+		tr.answered(p)
 	case "met":
-		h.met(rank, incarnation+1)
+		tr.Met(rank, incarnation+1)
 	case "settle":
 		synctest.Wait()
 	case "watch":
@@ -65,26 +65,26 @@ func trackerStep(rt *rapid.T, h *tracker, heard map[protocol.Rank]uint64) {
 			}
 		}
 		synctest.Wait()
-		h.watch(view)
-		forget(h, heard)
+		tr.Watch(view)
+		forget(tr, heard)
 	}
 }
 
 // forget drops what a listener has to drop when the view changes.
-func forget(h *tracker, heard map[protocol.Rank]uint64) {
+func forget(tr *Tracker, heard map[protocol.Rank]uint64) {
 	for rank, incarnation := range heard {
-		if p, ok := h.watched(rank); !ok || p.Incarnation != incarnation {
+		if p, ok := tr.Watched(rank); !ok || p.Incarnation != incarnation {
 			delete(heard, rank)
 		}
 	}
 }
 
 // held returns the incarnations that are suspected.
-func held(h *tracker) map[protocol.Rank]uint64 {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func held(tr *Tracker) map[protocol.Rank]uint64 {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
 	held := map[protocol.Rank]uint64{}
-	for rank, s := range h.peers {
+	for rank, s := range tr.peers {
 		if s.cause != nil {
 			held[rank] = s.cause.Incarnation
 		}
@@ -96,14 +96,14 @@ func TestLaterProcessProvesEarlierGone(t *testing.T) {
 	f := NewFeed()
 	f.Watch([]Peer{{Rank: 1, Incarnation: 5}, {Rank: 2}})
 	j := started(t, f)
-	f.tracker.met(1, 4) // A former process still talks.
-	f.tracker.met(2, 7) // Unknown so far: this is it.
-	f.tracker.met(1, 6)
+	f.tracker.Met(1, 4) // A former process still talks.
+	f.tracker.Met(2, 7) // Unknown so far: this is it.
+	f.tracker.Met(1, 6)
 	cause := j.want(t, suspected(1, 5))
 	if !errors.Is(cause, ErrReplaced) {
 		t.Errorf("cause is %v, want %v", cause, ErrReplaced)
 	}
-	f.tracker.met(2, 8)
+	f.tracker.Met(2, 8)
 	j.want(t, suspected(1, 5), suspected(2, 7))
 
 	// The view takes the new one in: nothing is held against it.
@@ -126,17 +126,17 @@ func TestNewsBeforeStartIsTold(t *testing.T) {
 // News of one process is not news of another, and an answer does not bring back
 // who is gone.
 func TestTrackerTellsProcessesApart(t *testing.T) {
-	h := newTracker()
+	tr := NewTracker()
 	before, now := Peer{Rank: 1, Incarnation: 5}, Peer{Rank: 1, Incarnation: 6}
-	h.watch([]Peer{now})
-	h.suspect(before, ErrGone, nil)
-	if s := h.suspicion(now); s != nil {
+	tr.Watch([]Peer{now})
+	tr.Suspect(before, ErrGone, nil)
+	if s := tr.Suspicion(now); s != nil {
 		t.Errorf("news of its predecessor: %v", s)
 	}
-	h.suspect(now, ErrGone, nil)
-	h.trust(before)
-	h.answered(now)
-	if s := h.suspicion(now); s == nil {
+	tr.Suspect(now, ErrGone, nil)
+	tr.Trust(before)
+	tr.answered(now)
+	if s := tr.Suspicion(now); s == nil {
 		t.Error("trusted again though it is gone")
 	}
 }
@@ -144,7 +144,6 @@ func TestTrackerTellsProcessesApart(t *testing.T) {
 func TestStartAndCloseOnce(t *testing.T) {
 	for name, d := range map[string]Detector{
 		"connections": NewConnections(ConnectionsConfig{}),
-		"swim":        NewSWIM(SWIMConfig{Rank: 1, Incarnation: 1, Bind: "127.0.0.1:0"}),
 		"feed":        NewFeed(),
 		"all":         All(NewFeed()),
 	} {
@@ -163,6 +162,5 @@ func TestStartAndCloseOnce(t *testing.T) {
 		}
 	}
 	closed(t, NewConnections(ConnectionsConfig{}))
-	closed(t, NewSWIM(SWIMConfig{}))
 	closed(t, None{})
 }

@@ -50,7 +50,8 @@ var rules = []rule{
 	{pkg: "logp", may: []string{"protocol", "topology"}},
 	{pkg: "internal/node", may: []string{"protocol", "transport", "internal/wire", "detect"}},
 	{pkg: "internal/wire", may: []string{"protocol"}},
-	{pkg: "detect", may: []string{"protocol"}, outside: []string{"github.com/hashicorp/memberlist"}},
+	{pkg: "detect", may: []string{"protocol"}},
+	{pkg: "detect/swim", may: []string{"protocol", "detect"}, outside: []string{"github.com/hashicorp/memberlist"}},
 	{pkg: "bootstrap", may: []string{"protocol"}},
 	{pkg: "transport", may: []string{"protocol"}},
 	{pkg: "transport/mem", may: []string{"protocol", "transport"}},
@@ -63,7 +64,7 @@ var rules = []rule{
 	// What programs import: puts protocols and driver together.
 	{pkg: ".", may: []string{
 		"protocol", "topology", "broadcast", "stream", "membership", "internal/p2p", "collective",
-		"internal/node", "internal/wire", "detect", "bootstrap", "transport", "transport/...",
+		"internal/node", "internal/wire", "detect", "detect/swim", "bootstrap", "transport", "transport/...",
 	}},
 
 	// Users of the library. Nothing imports them.
@@ -76,6 +77,7 @@ var rules = []rule{
 	{pkg: "internal/bench", may: []string{anything}, outside: []string{anything}},
 	{pkg: "internal/draw", may: []string{"protocol", "topology", "logp"}},
 	{pkg: "internal/netns"},
+	{pkg: "internal/testutil"},
 }
 
 // impure are the standard packages, with all below them, that would let a
@@ -297,8 +299,8 @@ func TestCheckComplains(t *testing.T) {
 		{"a dependency of the core", "logp/a.go", `import "github.com/spf13/cobra"`, `may not import "github.com/spf13/cobra"`},
 		{"a module that only starts like ours", "logp/a.go", `import "github.com/pleach-go/pleachier"`, `may not import "github.com/pleach-go/pleachier": besides`},
 		{"C in the core", "internal/wire/a.go", `import "C"`, `may not import "C"`},
-		{"the detector's library", "detect/a.go", `import "github.com/hashicorp/memberlist"`, noComplaint},
-		{"the detector's library elsewhere", "internal/node/a.go", `import "github.com/hashicorp/memberlist"`, `may not import "github.com/hashicorp/memberlist"`},
+		{"the detector's library", "detect/swim/a.go", `import "github.com/hashicorp/memberlist"`, noComplaint},
+		{"the detector's library elsewhere", "detect/a.go", `import "github.com/hashicorp/memberlist"`, `may not import "github.com/hashicorp/memberlist"`},
 
 		{"a new package", "shrubbery/a.go", ``, `package "shrubbery" has no line in the rules`},
 		{"a new package below an old one", "broadcast/gossip/a.go", ``, `package "broadcast/gossip" has no line`},

@@ -1,4 +1,4 @@
-package detect
+package swim
 
 import (
 	"fmt"
@@ -10,15 +10,15 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// nodeName is what a process is called among memberlist's nodes. As it contains
-// the incarnation, a process that takes a dead one's place is a new node: it has
-// no quarrel over the old one's address, and inherits no suspicion.
+// nodeName is the name of a process in memberlist. It contains the incarnation, so
+// a process that takes over the rank of a dead one is a new node: it does not
+// conflict with the old node's address, and does not inherit its suspicion.
 func nodeName(rank protocol.Rank, incarnation uint64) string {
 	return strconv.FormatInt(int64(rank), 10) + "@" + strconv.FormatUint(incarnation, 10)
 }
 
-// parseName is the reverse. It takes only what nodeName makes, because names
-// come from outside.
+// parseName is the inverse of nodeName. It accepts only what nodeName returns,
+// because names come from the network.
 func parseName(name string) (protocol.Rank, uint64, error) {
 	before, after, _ := strings.Cut(name, "@")
 	rank, err1 := strconv.ParseInt(before, 10, 64)
@@ -29,10 +29,10 @@ func parseName(name string) (protocol.Rank, uint64, error) {
 	return protocol.Rank(rank), incarnation, nil
 }
 
-// membersOnly keeps out of the list what is no member.
+// membersOnly rejects nodes that are not members.
 type membersOnly struct{}
 
-// NotifyAlive refuses nodes with other names.
+// NotifyAlive implements memberlist.AliveDelegate.
 func (membersOnly) NotifyAlive(n *memberlist.Node) error {
 	_, _, err := parseName(n.Name)
 	return err
