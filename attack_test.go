@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/stream"
 )
@@ -30,7 +31,7 @@ type attack struct {
 	Target   string
 	Group    string
 	Size     uint32 // of a fixed group
-	Papers   papers
+	Papers   testutil.Credentials
 	Parallel int
 	Attempts int           // in all; 0: as many as they can
 	Lasting  time.Duration // 0: until all attempts are made
@@ -123,7 +124,7 @@ func drain(c net.Conn) error {
 
 // injectTLS is inject within TLS, with the papers there are.
 func (a *attack) injectTLS(c net.Conn) (bool, error) {
-	config, err := a.Papers.config()
+	config, err := a.Papers.TLS()
 	if err != nil {
 		return false, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/internal/netns"
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // Views between hosts, one member on each: hosts that fall silent, networks that
@@ -27,7 +28,7 @@ type hostsSize struct {
 }
 
 func sizeOfHosts() hostsSize {
-	if raceEnabled {
+	if testutil.RaceEnabled {
 		return hostsSize{6, 2, 12, time.Second} // the members run with the race detector too
 	}
 	return hostsSize{16, 7, 64, 500 * time.Millisecond}

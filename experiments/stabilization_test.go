@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/membership"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -21,7 +22,7 @@ func TestStabilizationGolden(t *testing.T) {
 	if full() {
 		sizes = 16
 	}
-	if raceEnabled {
+	if testutil.RaceEnabled {
 		sizes = 7
 	}
 	var b strings.Builder

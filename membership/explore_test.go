@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -308,7 +309,7 @@ func TestExplore(t *testing.T) {
 		switch {
 		case os.Getenv("PLEACH_FULL") != "":
 			b.states *= 50
-		case raceEnabled || testing.Short():
+		case testutil.RaceEnabled || testing.Short():
 			b.states = 2000
 		}
 		e := explore(b, nil)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // Random schedules: groups of 5 to 40 with crashes, restarts, partitions that
@@ -22,7 +24,7 @@ func TestRandomSchedules(t *testing.T) {
 		return
 	}
 	schedules := uint64(10_000)
-	if raceEnabled {
+	if testutil.RaceEnabled {
 		schedules = 300
 	} else if testing.Short() {
 		schedules = 1000

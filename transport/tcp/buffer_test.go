@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
 )
@@ -29,10 +30,10 @@ func (h *bufferHandler) BufferFilled(from protocol.Rank, head, body []byte) {
 // Long frames, in two parts or in one, arrive where they belong, and in their turn
 // among short ones; plain and under TLS.
 func TestLongFramesFillTheirBuffers(t *testing.T) {
-	ca := newAuthority(t)
+	ca := testutil.NewCA(t)
 	for name, secure := range map[string]func(*Config){
 		"plain": func(*Config) {},
-		"TLS":   func(c *Config) { c.TLS = ca.config(t, ca) },
+		"TLS":   func(c *Config) { c.TLS = ca.Config(t, ca) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			listeners, addresses := listen(t, 2)

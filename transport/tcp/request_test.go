@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
@@ -260,23 +261,23 @@ func TestCloseWithClientsWaiting(t *testing.T) {
 }
 
 func TestRequestsUnderTLS(t *testing.T) {
-	ca := newAuthority(t)
+	ca := testutil.NewCA(t)
 	var door atomic.Int32
-	m := startWithRequests(t, Config{TLS: ca.config(t, ca)}, func(request []byte, answer func([]byte)) {
+	m := startWithRequests(t, Config{TLS: ca.Config(t, ca)}, func(request []byte, answer func([]byte)) {
 		door.Add(1)
 		time.AfterFunc(10*time.Millisecond, func() { answer(pattern(1, 100_000)) })
 	})
-	answer, err := ask(t, m, Config{TLS: ca.config(t, ca)}, []byte("x"))
+	answer, err := ask(t, m, Config{TLS: ca.Config(t, ca)}, []byte("x"))
 	if err != nil || !bytes.Equal(answer, pattern(1, 100_000)) {
 		t.Errorf("%d bytes, %v", len(answer), err)
 	}
-	none := ca.config(t, ca)
+	none := ca.Config(t, ca)
 	none.Certificates = nil
 	for name, cfg := range map[string]*tls.Config{
 		"plain":          nil,
 		"none":           none,
-		"signed by self": ca.config(t, nil),
-		"of another CA":  ca.config(t, newAuthority(t)),
+		"signed by self": ca.Config(t, new(testutil.CA)),
+		"of another CA":  ca.Config(t, testutil.NewCA(t)),
 		"without CA":     {},
 	} {
 		if answer, err := ask(t, m, Config{TLS: cfg}, []byte("x")); err == nil {
@@ -290,10 +291,10 @@ func TestRequestsUnderTLS(t *testing.T) {
 	}
 	// A guest does not talk to a stranger, either.
 	plain := startWithRequests(t, Config{}, echo)
-	other := newAuthority(t)
-	foreign := startWithRequests(t, Config{TLS: other.config(t, other)}, echo)
+	other := testutil.NewCA(t)
+	foreign := startWithRequests(t, Config{TLS: other.Config(t, other)}, echo)
 	for _, m := range []*member{plain, foreign} {
-		if answer, err := ask(t, m, Config{TLS: ca.config(t, ca), HandshakeTimeout: time.Second}, nil); err == nil {
+		if answer, err := ask(t, m, Config{TLS: ca.Config(t, ca), HandshakeTimeout: time.Second}, nil); err == nil {
 			t.Errorf("answer %q of a stranger", answer)
 		}
 	}
