@@ -5,10 +5,10 @@ import (
 	"errors"
 	"time"
 
-	"github.com/pleach-go/pleach/membership"
-	"github.com/pleach-go/pleach/node"
+	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/node"
+	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/protocol"
-	"github.com/pleach-go/pleach/stream"
 	"github.com/pleach-go/pleach/transport"
 )
 
@@ -24,16 +24,16 @@ func newGroup(c Config, s *initialState, u unicast) (_ *Group, err error) {
 	if c.Static && g.self.Incarnation == firstIncarnation {
 		g.self.Incarnation = uint64(time.Now().UnixNano())
 	}
-	g.addresses, _ = s.transport.(transport.Directory)
+	g.addresses, _ = s.transport.(transport.AddressBook)
 	g.stack = &stack{onInstall: g.installView, unicast: u}
 	if g.stack.stream, err = stream.New(g.streamConfig(s)); err != nil {
 		return nil, err
 	}
 	g.member = g.stack.stream
 	g.view.Store(viewOf(&s.view))
-	n := node.Config{Transport: s.transport, Protocol: g.stack, Settled: g.afterStep, Logger: c.Logger}
+	n := node.Config{Transport: s.transport, Protocol: g.stack, AfterStep: g.afterStep, Logger: c.Logger}
 	if c.Handler != nil {
-		n.After = g.dispatch
+		n.AfterUnlock = g.dispatch
 	}
 	if c.Static {
 		g.node = node.New(n)
@@ -51,7 +51,7 @@ func (g *Group) streamConfig(s *initialState) stream.Config {
 		KeepBytes: l.KeepBytes, InboxBytes: l.InboxBytes, OutboxBytes: l.OutboxBytes,
 	}
 	if !g.config.Static {
-		c.View, c.Members, c.Start = s.view.Number, placesOf(&s.view), marksOf(s.start)
+		c.View, c.Members, c.Start = s.view.Number, memberIDs(&s.view), streamPositions(s.start)
 	}
 	return c
 }
@@ -63,7 +63,7 @@ func (g *Group) startViews(s *initialState, c node.Config) (err error) {
 		return err
 	}
 	g.makeDetectors()
-	c.Watcher, c.Knock = g.connections, g.handleRequest
+	c.Watcher, c.HandleRequest = g.connections, g.handleRequest
 	g.node = node.New(c)
 	if err = g.startWatching(&s.view); err == nil {
 		err = g.node.Start()

@@ -13,8 +13,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/pleach-go/pleach/stream"
-	"github.com/pleach-go/pleach/wire"
+	"github.com/pleach-go/pleach/internal/stream"
+	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/internal/wire"
 )
 
 // Strangers as a process of their own, so that what they cost a member can be
@@ -30,7 +31,7 @@ type attack struct {
 	Target   string
 	Group    string
 	Size     uint32 // of a fixed group
-	Papers   papers
+	Papers   testutil.Credentials
 	Parallel int
 	Attempts int           // in all; 0: as many as they can
 	Lasting  time.Duration // 0: until all attempts are made
@@ -123,7 +124,7 @@ func drain(c net.Conn) error {
 
 // injectTLS is inject within TLS, with the papers there are.
 func (a *attack) injectTLS(c net.Conn) (bool, error) {
-	config, err := a.Papers.config()
+	config, err := a.Papers.TLS()
 	if err != nil {
 		return false, err
 	}
@@ -154,7 +155,7 @@ func (a *attack) inject(c net.Conn) (bool, error) {
 		return false, nil
 	}
 	answer, err := wire.DecodeHello(body)
-	if err != nil || answer.Verdict != wire.Welcome {
+	if err != nil || answer.Status != wire.Accepted {
 		return false, nil
 	}
 	time.Sleep(100 * time.Millisecond) // so that it is read before the end

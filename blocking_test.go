@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
-	"github.com/pleach-go/pleach/wire"
+	"github.com/pleach-go/pleach/internal/wire"
 )
 
 // Every call that may wait obeys its context, and Close takes at most a second,
@@ -33,7 +33,7 @@ func doesNotRead(t *testing.T, addresses []string) {
 		if _, err := wire.NewReader(c, wire.MaxHelloFrame).Next(); err != nil {
 			return // yielded up already
 		}
-		hello := wire.Hello{Group: "cluster", Size: 2, From: 1, Incarnation: 1, Attempt: 1, Verdict: wire.Welcome}
+		hello := wire.Hello{Group: "cluster", Size: 2, From: 1, Incarnation: 1, Attempt: 1, Status: wire.Accepted}
 		_, _ = c.Write(wire.AppendFrame(nil, wire.AppendHello(nil, &hello)))
 	})
 }

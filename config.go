@@ -57,11 +57,9 @@ type Config struct {
 	// StartTimeout is how long the processes of Start and NewWorld may take to
 	// start before they are suspected. If zero, 30 s.
 	StartTimeout time.Duration
-	// SWIM finds hosts that have fallen silent. If its port is zero, it is off:
-	// broken connections still reveal a process that was killed.
-	SWIM SWIM
-	// Detectors report further suspicions, as from a scheduler ([detect.Feed]).
-	// The group closes them.
+	// Detectors report suspicions beside what broken connections reveal: package
+	// detect/swim finds hosts that have fallen silent, and [detect.Feed] passes on
+	// what a scheduler knows. The group closes them.
 	Detectors []detect.Detector
 
 	// TLS protects every connection with TLS 1.3. Both sides present a
@@ -111,19 +109,6 @@ type Limits struct {
 	InlineSize int
 }
 
-// SWIM configures failure detection of silent hosts by the SWIM protocol
-// (hashicorp/memberlist).
-type SWIM struct {
-	// Port is the UDP and TCP port on every member's host, with one member per
-	// host. If zero, SWIM is off.
-	Port int
-	// SuspicionTimeout is how long a member may be silent. If zero, 1 s.
-	SuspicionTimeout time.Duration
-	// Key of 16, 24 or 32 bytes encrypts SWIM's packets. If empty, they are not
-	// encrypted.
-	Key []byte
-}
-
 // ConfigError is returned when a Config contradicts itself or has a setting that
 // the call would ignore.
 type ConfigError struct {
@@ -164,7 +149,6 @@ func (c *Config) check(m mode) error {
 		{"Static", c.Static, m == modeStart, "is for Start: the members of a static group are known from the start"},
 		{"AllowMinority", c.AllowMinority, m != modeInspect && m != modeWorld && !static, "has no effect: a static group never stops, and the processes of a World always continue"},
 		{"StartTimeout", c.StartTimeout != 0, together && !static, "is for Start and NewWorld with views"},
-		{"SWIM", c.SWIM.Port != 0, m != modeInspect && !static, "needs views: a static group runs no detectors"},
 		{"Detectors", len(c.Detectors) > 0, m != modeInspect && !static, "needs views: a static group runs no detectors"},
 		{"TLS", c.TLS != nil, c.Transport == nil, "is for TCP: Transport replaces it"},
 		{"Transport", c.Transport != nil, m == modeStart || m == modeWorld && len(c.Addresses) > 0, "is for Start, and for NewWorld together with Addresses"},
@@ -176,9 +160,6 @@ func (c *Config) check(m mode) error {
 		if s.set && !s.ok {
 			return &ConfigError{s.field, s.reason}
 		}
-	}
-	if c.SWIM.Port == 0 && (c.SWIM.SuspicionTimeout != 0 || len(c.SWIM.Key) > 0) {
-		return &ConfigError{"SWIM", "needs a Port"}
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/internal/netns"
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // Delivery among real processes: every member broadcasts while some are killed
@@ -19,7 +20,7 @@ import (
 type deliverySize struct{ members, kills, stops, messages int }
 
 func sizeOfDelivery() deliverySize {
-	if raceEnabled {
+	if testutil.RaceEnabled {
 		return deliverySize{12, 4, 2, 8} // the members run with the race detector too
 	}
 	return deliverySize{32, 10, 3, 20}
@@ -136,7 +137,7 @@ func strikeHosts(c *cluster, network *netns.Net, hosts int, rng *rand.Rand) {
 // it had any, still gets what was broadcast meanwhile, although nobody says
 // anything more.
 func TestDeliveryAfterLongCut(t *testing.T) {
-	if raceEnabled {
+	if testutil.RaceEnabled {
 		t.Skip("takes half a minute, which the race detector does not make more useful")
 	}
 	const hosts, lonely = 4, 3

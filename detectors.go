@@ -2,13 +2,11 @@ package pleach
 
 import (
 	"fmt"
-	"net"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/pleach-go/pleach/detect"
-	"github.com/pleach-go/pleach/membership"
+	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -16,18 +14,16 @@ import (
 // started as a whole: which process has a rank is only seen when it is met.
 const firstIncarnation = 1
 
-// makeDetectors makes the detectors: connections that break, silence if asked
-// for, and what the program brings.
+// makeDetectors makes the detectors: one that watches connections, and those of
+// the config.
 func (g *Group) makeDetectors() {
-	g.connections = detect.NewConnections(detect.ConnectionsConfig{StartGrace: g.config.StartTimeout})
-	all := append([]detect.Detector{g.connections}, g.config.Detectors...)
-	if g.config.SWIM.Port != 0 {
-		all = append(all, detect.NewSWIM(detect.SWIMConfig{
-			Rank: g.self.Rank, Incarnation: g.self.Incarnation, Group: g.config.Group,
-			Bind: g.swimAddress(g.self.Address), Grace: g.config.SWIM.SuspicionTimeout, Key: g.config.SWIM.Key,
-		}))
+	g.connections = detect.NewConnections(detect.ConnectionsConfig{StartTimeout: g.config.StartTimeout})
+	g.detector = detect.All(append([]detect.Detector{g.connections}, g.config.Detectors...)...)
+	if d, ok := g.detector.(detect.MemberAware); ok {
+		d.SetMember(detect.Member{
+			Rank: g.self.Rank, Incarnation: g.self.Incarnation, Address: g.self.Address, Group: g.config.Group,
+		})
 	}
-	g.detector = detect.All(all...)
 }
 
 // startWatching starts the detectors.
@@ -39,17 +35,9 @@ func (g *Group) startWatching(v *membership.View) error {
 	return nil
 }
 
-// swimAddress is where a member's silence detector is reached.
-func (g *Group) swimAddress(address string) string {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil || g.config.SWIM.Port == 0 {
-		return ""
-	}
-	return net.JoinHostPort(host, strconv.Itoa(g.config.SWIM.Port))
-}
-
-// distantProbeDelay is how long a member waits that loses its connection to another one
-// whom others are closer to. It is longer than a change of the view takes.
+// distantProbeDelay is how long a member that loses its connection to another waits
+// before it probes it, if other members are closer to that one. It is longer than a
+// view change takes.
 const distantProbeDelay = 50 * time.Millisecond
 
 // watch has the detectors watch the members of a view. Who coordinates, who would be
@@ -63,7 +51,7 @@ func (g *Group) watch(v *membership.View) {
 		if i == self {
 			continue
 		}
-		peer := detect.Peer{Rank: m.Rank, Incarnation: m.Incarnation, Address: m.Address, SWIM: g.swimAddress(m.Address)}
+		peer := detect.Peer{Rank: m.Rank, Incarnation: m.Incarnation, Address: m.Address}
 		if distance := max(i-self, self-i); self > 1 && distance > 1 && distance < len(v.Members)-1 {
 			peer.Pause = distantProbeDelay
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
 	"github.com/pleach-go/pleach/transport/tcp"
@@ -17,7 +18,7 @@ import (
 // there.
 func TestFootprintOfIdleMembers(t *testing.T) {
 	size := 64
-	if raceEnabled {
+	if testutil.RaceEnabled {
 		size = 16
 	}
 	goroutines, bytes := runtime.NumGoroutine(), liveBytes()
@@ -42,7 +43,7 @@ func TestFootprintOfIdleMembers(t *testing.T) {
 	if most := 4*size + 2*connections; goroutines > most {
 		t.Errorf("%d goroutines, want at most %d", goroutines, most)
 	}
-	if most := (size + connections) * (32 << 10); bytes > most && !raceEnabled {
+	if most := (size + connections) * (32 << 10); bytes > most && !testutil.RaceEnabled {
 		t.Errorf("%d bytes, want at most %d", bytes, most)
 	}
 }

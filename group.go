@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/detect"
-	"github.com/pleach-go/pleach/membership"
-	"github.com/pleach-go/pleach/node"
+	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/node"
+	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/protocol"
-	"github.com/pleach-go/pleach/stream"
 	"github.com/pleach-go/pleach/transport"
 )
 
@@ -26,7 +26,7 @@ type Group struct {
 	node      *node.Node
 	stack     *stack         // used only within node.Do
 	member    *stream.Member // its streams
-	addresses transport.Directory
+	addresses transport.AddressBook
 	joins     pendingJoins
 	ringNext  membership.Member // the last one on the ring to be
 	stable    uint64            // when last looked at
@@ -151,7 +151,7 @@ func (g *Group) flush(ctx context.Context) error {
 		return err
 	}
 	defer g.unlockSend()
-	if err := g.node.Do(func(protocol.Time) { g.member.Hasten() }); err != nil {
+	if err := g.node.Do(func(protocol.Time) { g.member.FlushBatch() }); err != nil {
 		return ErrClosed
 	}
 	return g.wait(ctx, g.written, func(protocol.Time) bool { return g.member.Unwritten() == 0 })
@@ -288,7 +288,7 @@ type Stats struct {
 
 func statsOf(s stream.Stats) Stats {
 	return Stats{
-		Broadcast: s.Broadcast, Delivered: s.Delivered, Relayed: s.Relayed, Grafted: s.Fostered, Repaired: s.Repaired,
+		Broadcast: s.Broadcast, Delivered: s.Delivered, Relayed: s.Relayed, Grafted: s.Grafted, Repaired: s.Repaired,
 		Offers: s.Offers, Requests: s.Requests, Duplicates: s.Duplicates, Early: s.Early, Lost: s.Lost, Refused: s.Refused,
 		CorrectionDelay: time.Duration(s.Delay),
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/detect"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
 	"github.com/pleach-go/pleach/transport/fault"
@@ -301,8 +302,7 @@ func TestSettingsWithoutEffectAreRefused(t *testing.T) {
 		{"AllowMinority", static, pleach.Config{Addresses: addresses, Static: true, AllowMinority: true}},
 		{"AllowMinority", world, pleach.Config{Addresses: addresses, AllowMinority: true}},
 		{"StartTimeout", join, pleach.Config{StartTimeout: time.Second}},
-		{"SWIM", static, pleach.Config{Addresses: addresses, Static: true, SWIM: pleach.SWIM{Port: 1}}},
-		{"SWIM", create, pleach.Config{SWIM: pleach.SWIM{SuspicionTimeout: 1}}},
+		{"Detectors", static, pleach.Config{Addresses: addresses, Static: true, Detectors: []detect.Detector{detect.NewFeed()}}},
 		{"Transport", world, pleach.Config{Transport: mem.NewNetwork(1, mem.Config{}).Member(0)}},
 		{"TLS", static, pleach.Config{Transport: mem.NewNetwork(1, mem.Config{}).Member(0), Size: 1, TLS: &tls.Config{}}},
 		{"Rank", static, pleach.Config{Transport: mem.NewNetwork(1, mem.Config{}).Member(0), Rank: 1, Size: 1}},

@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/detect/swim"
 	"github.com/pleach-go/pleach/internal/netns"
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // Views between hosts, one member on each: hosts that fall silent, networks that
@@ -27,7 +29,7 @@ type hostsSize struct {
 }
 
 func sizeOfHosts() hostsSize {
-	if raceEnabled {
+	if testutil.RaceEnabled {
 		return hostsSize{6, 2, 12, time.Second} // the members run with the race detector too
 	}
 	return hostsSize{16, 7, 64, 500 * time.Millisecond}
@@ -55,7 +57,7 @@ func everywhere(t *testing.T, network *netns.Net, size hostsSize) (rs *residents
 	}
 	rs = startResidents(t, size.hosts, func(who int) *exec.Cmd { return network.Command(who, os.Args[0]) },
 		func(who int) residentConfig {
-			return residentConfig{Addresses: addresses, Rank: who, SWIM: pleach.SWIM{Port: 7946, SuspicionTimeout: size.grace}, Pace: 50 * time.Millisecond}
+			return residentConfig{Addresses: addresses, Rank: who, SWIM: &swim.Config{Port: 7946, SuspicionTimeout: size.grace}, Pace: 50 * time.Millisecond}
 		})
 	rs.tell("join")
 	rs.awaitTalk("to meet", everybody, 0)

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/pleach-go/pleach/collective"
-	"github.com/pleach-go/pleach/membership"
+	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/transport/tcp"
 )
 
@@ -41,7 +41,7 @@ func inspect(ctx context.Context, c tcp.Config, address string) (*Inspection, er
 	if err != nil {
 		return nil, err
 	}
-	b, err := tcp.Knock(ctx, c, address, encodeRequest(requestProgress, &membership.Member{}))
+	b, err := tcp.Request(ctx, c, address, encodeRequest(requestProgress, &membership.Member{}))
 	if err != nil {
 		return nil, err
 	}

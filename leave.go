@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/pleach-go/pleach/detect"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -60,7 +61,7 @@ func (g *Group) Close() error {
 func (g *Group) Abort() error {
 	var err error
 	g.closing.Do(func() {
-		_ = g.node.Do(func(protocol.Time) { g.member.Hasten() })
+		_ = g.node.Do(func(protocol.Time) { g.member.FlushBatch() })
 		g.end(ErrClosed)
 		err = g.node.Close()
 		if g.detector != nil {
@@ -73,8 +74,8 @@ func (g *Group) Abort() error {
 // Rejoin aborts this membership and joins the group again with the same ID and
 // address, so that this process gets its old rank if that is free. It is what to
 // do after [ErrEvicted]. The members of the last view that this process has seen
-// are the seeds. Config.Transport and Config.Detectors ended with the group and
-// are not used again.
+// are the seeds. Config.Transport ended with the group and is not used again, nor
+// are Config.Detectors but those that are a [detect.Renewer].
 func (g *Group) Rejoin(ctx context.Context) (*Group, error) {
 	if g.stack.views == nil {
 		return nil, g.wrap("rejoin", ErrStatic)
@@ -84,6 +85,11 @@ func (g *Group) Rejoin(ctx context.Context) (*Group, error) {
 	}
 	c := g.config
 	c.Addresses, c.Rank, c.Transport, c.Detectors, c.StartTimeout = nil, 0, nil, nil, 0
+	for _, d := range g.config.Detectors {
+		if r, ok := d.(detect.Renewer); ok {
+			c.Detectors = append(c.Detectors, r.Renew())
+		}
+	}
 	var seeds []string
 	for _, m := range g.View().Members {
 		if m.Rank != g.Rank() {

@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/collective"
-	"github.com/pleach-go/pleach/courier"
-	"github.com/pleach-go/pleach/membership"
+	"github.com/pleach-go/pleach/internal/p2p"
+	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// link brings a courier and an engine together: a carrier to the node, a link to
-// the engine. What the node calls, it calls alone, one at a time.
+// link connects an engine to the group: it is the unicast channel that the node
+// drives, and the engine's link. What the node calls, it calls alone, one at a time.
 type link struct {
-	*courier.Courier
+	*p2p.Endpoint
 	engine  *collective.Engine
 	logger  *slog.Logger
 	changed bell          // rings when there may be room for more, or less is on its way
@@ -26,18 +26,18 @@ type link struct {
 	job     *membership.View       // who belongs to the job
 }
 
-// newLink makes a post whose courier knows the first view.
+// newLink makes a link that knows the first view.
 func newLink(b *initialState) (*link, error) {
 	p := &link{opened: make(chan struct{}), seen: make(map[protocol.Rank]bool), job: &b.view}
-	c, err := courier.New(courier.Config{
+	c, err := p2p.New(p2p.Config{
 		Rank: b.self.Rank, Session: uint64(time.Now().UnixNano()),
-		Make: func(bytes int) []byte { return p.engine.Buffer(bytes) },
+		Alloc: func(bytes int) []byte { return p.engine.Buffer(bytes) },
 	})
 	if err != nil {
 		return nil, err
 	}
 	c.Install(0, &b.view)
-	p.Courier = c
+	p.Endpoint = c
 	return p, nil
 }
 
@@ -49,7 +49,7 @@ func (p *link) open(g *Group) {
 
 // Receive implements [carrier]: what has come goes to the engine.
 func (p *link) Receive(now protocol.Time, from protocol.Rank, head, body []byte) error {
-	err := p.Courier.Receive(now, from, head, body)
+	err := p.Endpoint.Receive(now, from, head, body)
 	p.changed.give()
 	for {
 		m, ok := p.Deliver()
@@ -65,7 +65,7 @@ func (p *link) Receive(now protocol.Time, from protocol.Rank, head, body []byte)
 // Install implements [carrier]. Whoever joins the group later, even at the rank of
 // one who has died, is not of the job: it does not know what was called before.
 func (p *link) Install(now protocol.Time, v *membership.View) {
-	p.Courier.Install(now, v)
+	p.Endpoint.Install(now, v)
 	var ranks []int
 	for _, m := range v.Members {
 		if first, ok := p.job.Member(m.Rank); ok && first.Incarnation == m.Incarnation {
@@ -78,14 +78,14 @@ func (p *link) Install(now protocol.Time, v *membership.View) {
 
 // Up implements [carrier].
 func (p *link) Up(now protocol.Time, peer protocol.Rank) {
-	p.Courier.Up(now, peer)
+	p.Endpoint.Up(now, peer)
 	p.seen[peer] = true
 	p.engine.Found(int(peer))
 }
 
 // Down implements [carrier]. One who has never been up may be yet to start.
 func (p *link) Down(now protocol.Time, peer protocol.Rank) {
-	p.Courier.Down(now, peer)
+	p.Endpoint.Down(now, peer)
 	if p.seen[peer] {
 		p.engine.Lost(int(peer))
 	}
@@ -98,14 +98,14 @@ func (p *link) Send(ctx context.Context, to int, head, body []byte) error {
 
 // Lend implements [collective.Lender].
 func (p *link) Lend(ctx context.Context, to int, head, body []byte, back func()) error {
-	return p.wait(ctx, func() error { return p.Courier.Lend(protocol.Rank(to), head, body, back) })
+	return p.wait(ctx, func() error { return p.Endpoint.SendOwned(protocol.Rank(to), head, body, back) })
 }
 
 // flush waits until everything that was sent has arrived.
 func (p *link) flush(ctx context.Context) error {
 	return p.wait(ctx, func() error {
 		if !p.Idle() {
-			return courier.ErrBusy
+			return p2p.ErrBusy
 		}
 		return nil
 	})
@@ -124,7 +124,7 @@ func (p *link) wait(ctx context.Context, try func() error) error {
 		if err := p.group.node.Do(func(protocol.Time) { tried = try() }); err != nil {
 			return ErrClosed
 		}
-		if !errors.Is(tried, courier.ErrBusy) {
+		if !errors.Is(tried, p2p.ErrBusy) {
 			return tried
 		}
 		if moved == nil {

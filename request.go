@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pleach-go/pleach/membership"
+	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport/tcp"
-	"github.com/pleach-go/pleach/wire"
 )
 
 // A process that is not a member sends a member a request: for the view, to join,
@@ -107,14 +107,14 @@ func encodeRefusal(err error) []byte {
 func (g *Group) encodeReply(v membership.View, rank protocol.Rank) []byte {
 	b := wire.AppendBytes([]byte{replyAccepted}, v.Encode(nil))
 	b = wire.AppendRank(b, rank)
-	return membership.EncodeHaves(b, havesOf(g.stack.stream.Marks()))
+	return membership.EncodePositions(b, membershipPositions(g.stack.stream.Positions()))
 }
 
 // joinReply is the content of a reply.
 type joinReply struct {
 	view  membership.View
 	rank  protocol.Rank
-	start []membership.Have
+	start []membership.Position
 }
 
 // decodeReply decodes a reply.
@@ -134,7 +134,7 @@ func decodeReply(b []byte) (joinReply, error) {
 	var i joinReply
 	var errs [2]error
 	i.view, errs[0] = membership.DecodeView(view)
-	i.start, errs[1] = membership.DecodeHaves(haves)
+	i.start, errs[1] = membership.DecodePositions(haves)
 	i.rank = rank
 	return i, errors.Join(errs[:]...)
 }
@@ -145,7 +145,7 @@ func sendRequest(ctx context.Context, c tcp.Config, members []string, request []
 	var last error
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		for _, address := range members {
-			b, err := tcp.Knock(ctx, c, address, request)
+			b, err := tcp.Request(ctx, c, address, request)
 			if err == nil {
 				var i joinReply
 				if i, err = decodeReply(b); err == nil {

@@ -5,8 +5,8 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/pleach-go/pleach/membership"
-	"github.com/pleach-go/pleach/wire"
+	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/wire"
 )
 
 // What a member answers is what a guest understands.
@@ -15,8 +15,8 @@ func TestAnswersAreUnderstood(t *testing.T) {
 		{Rank: 2, Identity: "two", Address: "10.0.0.2:7000", Domain: "rack", Incarnation: 5},
 		{Rank: 8, Identity: "eight", Address: "10.0.0.8:7000", Incarnation: 6},
 	}}
-	start := []membership.Have{{Root: 2, Incarnation: 5, Next: 99, Holder: 8}}
-	b := membership.EncodeHaves(wire.AppendRank(wire.AppendBytes([]byte{replyAccepted}, view.Encode(nil)), 8), start)
+	start := []membership.Position{{Root: 2, Incarnation: 5, Next: 99, Holder: 8}}
+	b := membership.EncodePositions(wire.AppendRank(wire.AppendBytes([]byte{replyAccepted}, view.Encode(nil)), 8), start)
 	i, err := decodeReply(b)
 	if err != nil || !i.view.Equal(&view) || i.rank != 8 || !reflect.DeepEqual(i.start, start) {
 		t.Errorf("%+v, %v", i, err)
@@ -32,7 +32,7 @@ func TestAnswersAreUnderstood(t *testing.T) {
 // An answer comes from whoever listens at the address one was given.
 func FuzzAnswer(f *testing.F) {
 	view := membership.View{Number: 1, Slots: 1, Members: []membership.Member{{Identity: "a", Incarnation: 1}}}
-	f.Add(membership.EncodeHaves(wire.AppendRank(wire.AppendBytes([]byte{replyAccepted}, view.Encode(nil)), 0), nil))
+	f.Add(membership.EncodePositions(wire.AppendRank(wire.AppendBytes([]byte{replyAccepted}, view.Encode(nil)), 0), nil))
 	f.Add(encodeRefusal(membership.ErrFull))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {

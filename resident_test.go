@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/detect"
+	"github.com/pleach-go/pleach/detect/swim"
 )
 
 // A resident is a member as a process of its own that lives through views: when
@@ -41,14 +43,17 @@ type residentConfig struct {
 	Addresses []string
 	Listen    string
 	Rank      int
-	SWIM      pleach.SWIM
+	SWIM      *swim.Config
 }
 
 // begin makes the process a member.
 func (c *residentConfig) begin(ctx context.Context) (*pleach.Group, error) {
 	config := pleach.Config{
 		Group: "residents", Addresses: c.Addresses, Rank: c.Rank, Listen: c.Listen,
-		SWIM: c.SWIM, Logger: slog.New(slog.NewTextHandler(os.Stdout, nil)),
+		Logger: slog.New(slog.NewTextHandler(os.Stdout, nil)),
+	}
+	if c.SWIM != nil {
+		config.Detectors = []detect.Detector{swim.New(*c.SWIM)}
 	}
 	switch {
 	case c.Create:

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // report is what became of one run, or of many.
@@ -25,7 +27,7 @@ func (r *report) check(t *testing.T) {
 	if r.lost > 0 || r.duplicated > 0 {
 		t.Errorf("%d messages lost, %d duplicated", r.lost, r.duplicated)
 	}
-	if r.peakKiB > maxPeakKiB && !raceEnabled {
+	if r.peakKiB > maxPeakKiB && !testutil.RaceEnabled {
 		t.Errorf("a member has used %d MiB", r.peakKiB>>10)
 	}
 }

@@ -1,10 +1,10 @@
 package pleach
 
 import (
-	"github.com/pleach-go/pleach/courier"
-	"github.com/pleach-go/pleach/membership"
+	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/p2p"
+	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/protocol"
-	"github.com/pleach-go/pleach/stream"
 )
 
 // stack is what a group's node drives: streams, which carry messages, and views,
@@ -32,19 +32,19 @@ type stack struct {
 // Bytes in front of frames that are not a stream's.
 const (
 	viewFrame    = 0x80
-	courierFrame = courier.Mark
+	unicastFrame = p2p.FrameType
 )
 
 // unicast carries messages from one member to another, for collectives. Its frames
 // have the byte in front already.
 type unicast interface {
-	Place(from protocol.Rank, head []byte, size int) []byte
+	ReceiveBuffer(from protocol.Rank, head []byte, size int) []byte
 	Receive(now protocol.Time, from protocol.Rank, head, body []byte) error
 	Up(now protocol.Time, peer protocol.Rank)
 	Down(now protocol.Time, peer protocol.Rank)
-	Room(now protocol.Time, peer protocol.Rank)
+	Writable(now protocol.Time, peer protocol.Rank)
 	Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool)
-	Unsent(now protocol.Time, full bool)
+	SendFailed(now protocol.Time, full bool)
 	Deadline() protocol.Time
 	// Install says who is there now.
 	Install(now protocol.Time, v *membership.View)
@@ -59,7 +59,7 @@ func (p *stack) Receive(now protocol.Time, from protocol.Rank, frame []byte) err
 		err := p.views.Receive(now, from, frame[1:])
 		p.flushStep()
 		return err
-	case len(frame) > 0 && frame[0] == courierFrame && p.unicast != nil:
+	case len(frame) > 0 && frame[0] == unicastFrame && p.unicast != nil:
 		return p.unicast.Receive(now, from, frame, nil)
 	}
 	err := p.stream.Receive(now, from, frame)
@@ -67,21 +67,21 @@ func (p *stack) Receive(now protocol.Time, from protocol.Rank, frame []byte) err
 	return err
 }
 
-// Place implements [node.Placer].
-func (p *stack) Place(from protocol.Rank, head []byte, size int) []byte {
-	if head[0] == courierFrame && p.unicast != nil {
-		return p.unicast.Place(from, head, size)
+// ReceiveBuffer implements [node.BufferProvider].
+func (p *stack) ReceiveBuffer(from protocol.Rank, head []byte, size int) []byte {
+	if head[0] == unicastFrame && p.unicast != nil {
+		return p.unicast.ReceiveBuffer(from, head, size)
 	}
-	return p.stream.Place(from, head, size)
+	return p.stream.ReceiveBuffer(from, head, size)
 }
 
-// ReceivePlaced implements [node.Placer].
-func (p *stack) ReceivePlaced(now protocol.Time, from protocol.Rank, head, body []byte) error {
+// BufferFilled implements [node.BufferProvider].
+func (p *stack) BufferFilled(now protocol.Time, from protocol.Rank, head, body []byte) error {
 	p.now = now
-	if head[0] == courierFrame {
+	if head[0] == unicastFrame {
 		return p.unicast.Receive(now, from, head, body)
 	}
-	err := p.stream.ReceivePlaced(now, from, head, body)
+	err := p.stream.BufferFilled(now, from, head, body)
 	p.flushStep()
 	return err
 }
@@ -92,7 +92,7 @@ func (p *stack) flushStep() (flushed bool) {
 		return false
 	}
 	p.flushing, p.changed = false, true
-	p.views.Settle(p.now)
+	p.views.LogFlushed(p.now)
 	return true
 }
 
@@ -117,16 +117,18 @@ func (p *stack) Down(now protocol.Time, peer protocol.Rank) {
 	}
 }
 
-// Room implements [node.Protocol].
-func (p *stack) Room(now protocol.Time, peer protocol.Rank) {
-	p.stream.Room(now, peer)
+// Writable implements [node.Protocol].
+func (p *stack) Writable(now protocol.Time, peer protocol.Rank) {
+	p.stream.Writable(now, peer)
 	if p.unicast != nil {
-		p.unicast.Room(now, peer)
+		p.unicast.Writable(now, peer)
 	}
 }
 
-// Congested implements [node.Congestible].
-func (p *stack) Congested(from protocol.Rank) protocol.Time { return p.stream.Congested(from) }
+// ThrottledUntil implements [node.Throttler].
+func (p *stack) ThrottledUntil(from protocol.Rank) protocol.Time {
+	return p.stream.ThrottledUntil(from)
+}
 
 // Next implements [node.Protocol]. Views go first: everybody waits for them.
 func (p *stack) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool) {
@@ -139,7 +141,7 @@ func (p *stack) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok
 	}
 	if p.unicast != nil {
 		if to, head, body, ok = p.unicast.Next(now); ok {
-			p.last = courierFrame
+			p.last = unicastFrame
 			return to, head, body, true
 		}
 	}
@@ -157,14 +159,14 @@ func (p *stack) mark(first byte, frame []byte) []byte {
 	return p.buffer
 }
 
-// Unsent implements [node.Protocol]. Views send again what is not answered.
-func (p *stack) Unsent(now protocol.Time, full bool) {
+// SendFailed implements [node.Protocol]. Views send again what is not answered.
+func (p *stack) SendFailed(now protocol.Time, full bool) {
 	switch p.last {
 	case viewFrame:
-	case courierFrame:
-		p.unicast.Unsent(now, full)
+	case unicastFrame:
+		p.unicast.SendFailed(now, full)
 	default:
-		p.stream.Unsent(now, full)
+		p.stream.SendFailed(now, full)
 	}
 }
 
@@ -183,7 +185,7 @@ func (p *stack) Deadline() protocol.Time {
 // The streams as the log that views cut.
 
 // Freeze implements [membership.Log].
-func (p *stack) Freeze() []membership.Have { return havesOf(p.stream.Freeze()) }
+func (p *stack) Freeze() []membership.Position { return membershipPositions(p.stream.Freeze()) }
 
 // Thaw implements [membership.Log].
 func (p *stack) Thaw() {
@@ -192,9 +194,9 @@ func (p *stack) Thaw() {
 }
 
 // Flush implements [membership.Log].
-func (p *stack) Flush(cut []membership.Have) {
+func (p *stack) Flush(cut []membership.Position) {
 	p.flushing = true
-	p.stream.Flush(p.now, marksOf(cut))
+	p.stream.Flush(p.now, streamPositions(cut))
 }
 
 // Flushed implements [membership.Log].
@@ -204,33 +206,33 @@ func (p *stack) Flushed() bool { return p.stream.Flushed() }
 func (p *stack) Install(v *membership.View) {
 	p.flushing = false
 	// It fails only for a shape of tree that could not be laid at the start.
-	_ = p.stream.Install(p.now, v.Number, v.Slots, placesOf(v))
+	_ = p.stream.Install(p.now, v.Number, v.Slots, memberIDs(v))
 	if p.unicast != nil {
 		p.unicast.Install(p.now, v)
 	}
 	p.onInstall(v)
 }
 
-func placesOf(v *membership.View) []stream.Place {
-	places := make([]stream.Place, len(v.Members))
+func memberIDs(v *membership.View) []stream.MemberID {
+	places := make([]stream.MemberID, len(v.Members))
 	for i, m := range v.Members {
-		places[i] = stream.Place{Rank: m.Rank, Incarnation: m.Incarnation}
+		places[i] = stream.MemberID{Rank: m.Rank, Incarnation: m.Incarnation}
 	}
 	return places
 }
 
-func havesOf(marks []stream.Mark) []membership.Have {
-	haves := make([]membership.Have, len(marks))
+func membershipPositions(marks []stream.Position) []membership.Position {
+	haves := make([]membership.Position, len(marks))
 	for i, m := range marks {
-		haves[i] = membership.Have{Root: m.Rank, Incarnation: m.Incarnation, Next: m.Next, Holder: m.Holder}
+		haves[i] = membership.Position{Root: m.Rank, Incarnation: m.Incarnation, Next: m.Next, Holder: m.Holder}
 	}
 	return haves
 }
 
-func marksOf(haves []membership.Have) []stream.Mark {
-	marks := make([]stream.Mark, len(haves))
+func streamPositions(haves []membership.Position) []stream.Position {
+	marks := make([]stream.Position, len(haves))
 	for i, h := range haves {
-		marks[i] = stream.Mark{Place: stream.Place{Rank: h.Root, Incarnation: h.Incarnation}, Next: h.Next, Holder: h.Holder}
+		marks[i] = stream.Position{MemberID: stream.MemberID{Rank: h.Root, Incarnation: h.Incarnation}, Next: h.Next, Holder: h.Holder}
 	}
 	return marks
 }

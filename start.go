@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/bootstrap"
-	"github.com/pleach-go/pleach/membership"
+	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
 	"github.com/pleach-go/pleach/transport/tcp"
@@ -57,8 +57,8 @@ type initialState struct {
 	transport transport.Transport
 	self      membership.Member
 	view      membership.View
-	start     []membership.Have // its position in every stream
-	listening string            // the address of its socket
+	start     []membership.Position // its position in every stream
+	listening string                // the address of its socket
 }
 
 // startState is the state of a member whose group starts as a whole: every member
@@ -104,8 +104,8 @@ func (c *Config) staticState() (*initialState, error) {
 }
 
 // assignment is this process's rank and the members' addresses.
-func (c *Config) assignment() (bootstrap.Place, error) {
-	a := bootstrap.Place{Group: c.Group, Rank: protocol.Rank(c.Rank), Size: protocol.Rank(len(c.Addresses)), Addresses: c.Addresses}
+func (c *Config) assignment() (bootstrap.Assignment, error) {
+	a := bootstrap.Assignment{Group: c.Group, Rank: protocol.Rank(c.Rank), Size: protocol.Rank(len(c.Addresses)), Addresses: c.Addresses}
 	if len(c.Addresses) == 0 {
 		var err error
 		if a, err = bootstrap.Detect(os.Getenv); err != nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // A group under TLS among strangers: without a certificate of the group's
@@ -37,9 +38,9 @@ func freeAddresses(t *testing.T, n int) []string {
 }
 
 // joinGuarded makes a member under TLS.
-func joinGuarded(t *testing.T, addresses []string, rank int, group string, p papers) *pleach.Group {
+func joinGuarded(t *testing.T, addresses []string, rank int, group string, p testutil.Credentials) *pleach.Group {
 	t.Helper()
-	config, err := p.config()
+	config, err := p.TLS()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,28 +48,28 @@ func joinGuarded(t *testing.T, addresses []string, rank int, group string, p pap
 }
 
 // guarded is a whole group.
-func guarded(t *testing.T) (groups []*pleach.Group, addresses []string, ca *authority) {
+func guarded(t *testing.T) (groups []*pleach.Group, addresses []string, ca *testutil.CA) {
 	t.Helper()
-	ca, addresses = newAuthority(t), freeAddresses(t, attackedSize)
+	ca, addresses = testutil.NewCA(t), freeAddresses(t, attackedSize)
 	for rank := range addresses {
-		groups = append(groups, joinGuarded(t, addresses, rank, groupName, ca.papers(t)))
+		groups = append(groups, joinGuarded(t, addresses, rank, groupName, ca.Issue(t)))
 	}
 	return groups, addresses, ca
 }
 
 func TestStrangersCannotJoin(t *testing.T) {
-	ca := newAuthority(t)
+	ca := testutil.NewCA(t)
 	for name, joinAs := range map[string]func(t *testing.T, addresses []string) *pleach.Group{
 		"another authority": func(t *testing.T, addresses []string) *pleach.Group {
-			return joinGuarded(t, addresses, 3, groupName, newAuthority(t).papers(t))
+			return joinGuarded(t, addresses, 3, groupName, testutil.NewCA(t).Issue(t))
 		},
 		"a certificate nobody has signed": func(t *testing.T, addresses []string) *pleach.Group {
-			own := newAuthority(t).papers(t)
-			own.CA = ca.papers(t).CA // it trusts the group; the group does not trust it
+			own := testutil.NewCA(t).Issue(t)
+			own.CA = ca.Issue(t).CA // it trusts the group; the group does not trust it
 			return joinGuarded(t, addresses, 3, groupName, own)
 		},
 		"another group": func(t *testing.T, addresses []string) *pleach.Group {
-			return joinGuarded(t, addresses, 3, "another", ca.papers(t))
+			return joinGuarded(t, addresses, 3, "another", ca.Issue(t))
 		},
 		"no TLS": func(t *testing.T, addresses []string) *pleach.Group {
 			return start(t, pleach.Config{Group: groupName, Addresses: addresses, Rank: 3})
@@ -78,7 +79,7 @@ func TestStrangersCannotJoin(t *testing.T) {
 			addresses := freeAddresses(t, attackedSize)
 			var groups []*pleach.Group
 			for rank := range attackedSize - 1 {
-				groups = append(groups, joinGuarded(t, addresses, rank, groupName, ca.papers(t)))
+				groups = append(groups, joinGuarded(t, addresses, rank, groupName, ca.Issue(t)))
 			}
 			stranger := joinAs(t, addresses)
 			for range 3 {
@@ -138,20 +139,20 @@ func startAttack(t *testing.T, a attack) (wait func() (welcomed int)) {
 }
 
 // strangers are attacks by those who lack something.
-func strangers(t *testing.T, target string, ca *authority) map[string]attack {
+func strangers(t *testing.T, target string, ca *testutil.CA) map[string]attack {
 	t.Helper()
-	self := newAuthority(t).papers(t)
+	self := testutil.NewCA(t).Issue(t)
 	all := map[string]attack{
 		"no certificate":    {Kind: "certificate", Group: groupName},
 		"another authority": {Kind: "certificate", Group: groupName, Papers: self},
-		"another group":     {Kind: "certificate", Group: "another", Papers: ca.papers(t)},
+		"another group":     {Kind: "certificate", Group: "another", Papers: ca.Issue(t)},
 	}
 	for _, kind := range []string{"garbage", "huge frame", "huge record", "slow", "plain"} {
 		all[kind] = attack{Kind: kind, Group: groupName}
 	}
 	for name, a := range all {
 		a.Target, a.Attempts, a.Parallel = target, 200, 8
-		if raceEnabled {
+		if testutil.RaceEnabled {
 			a.Attempts = 40
 		}
 		if a.Kind == "slow" {
@@ -194,7 +195,7 @@ func TestStrangersNeitherInjectNorUseUpMemory(t *testing.T) {
 			limit *= 2 // it has a certificate of ours, and is answered
 		}
 		t.Logf("%s: %d bytes an attempt", name, each)
-		if each > limit && !raceEnabled {
+		if each > limit && !testutil.RaceEnabled {
 			t.Errorf("%s: an attempt has cost %d bytes", name, each)
 		}
 	}
@@ -206,14 +207,14 @@ func TestStrangersNeitherInjectNorUseUpMemory(t *testing.T) {
 // nothing. Rank 1, whom it plays, is not there, and the group is a fixed one:
 // neither the real rank 1 nor a view without it comes in between.
 func TestInsiderInjects(t *testing.T) {
-	ca, addresses := newAuthority(t), freeAddresses(t, attackedSize)
-	config, err := ca.papers(t).config()
+	ca, addresses := testutil.NewCA(t), freeAddresses(t, attackedSize)
+	config, err := ca.Issue(t).TLS()
 	if err != nil {
 		t.Fatal(err)
 	}
 	target := start(t, pleach.Config{Group: groupName, Addresses: addresses, TLS: config, Static: true})
 	insider := attack{
-		Kind: "certificate", Group: groupName, Size: attackedSize, Papers: ca.papers(t),
+		Kind: "certificate", Group: groupName, Size: attackedSize, Papers: ca.Issue(t),
 		Target: addresses[0], Attempts: 1, Parallel: 1,
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -260,7 +261,7 @@ func TestGroupUnderAttack(t *testing.T) {
 		}
 	}
 	t.Logf("%d rounds under attack; heap and stacks %d KiB before, %d KiB at most", round, before>>10, most>>10)
-	if most > before+200*(64<<10) && !raceEnabled {
+	if most > before+200*(64<<10) && !testutil.RaceEnabled {
 		t.Errorf("%d KiB have become %d KiB", before>>10, most>>10)
 	}
 }

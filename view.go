@@ -5,7 +5,7 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/pleach-go/pleach/membership"
+	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -136,7 +136,7 @@ func (g *Group) preconnect(v *membership.View) {
 		g.stack.views.Up(g.stack.now, next.Rank)
 	}
 	var leaders []membership.Member
-	if len(v.Members) <= membership.FlatSize {
+	if len(v.Members) <= membership.DefaultFlatThreshold {
 		leaders = v.Members[:min(2, len(v.Members))]
 	}
 	for _, m := range leaders {

@@ -4,11 +4,11 @@ package bootstrap
 // and does nothing else.
 type launcher interface {
 	name() string
-	// looksFor are the variables by which the launcher is known: all must be set.
-	looksFor() []string
+	// variables are the variables by which the launcher is known: all must be set.
+	variables() []string
 	// detect reports whether the launcher started this process. An error says
 	// that it did, but that its variables make no sense.
-	detect(env environment) (Place, bool, error)
+	detect(env environment) (Assignment, bool, error)
 }
 
 // launchers are tried in this order. What was written by hand wins. Then the
@@ -25,18 +25,18 @@ func launchers() []launcher {
 // [*VariableError], which says which variable is wrong. Some launchers do not
 // tell where the others are; then Addresses is nil, and [Place.Check] says what
 // to do.
-func Detect(env func(string) string) (Place, error) {
+func Detect(env func(string) string) (Assignment, error) {
 	notFound := &NotFoundError{}
 	for _, l := range launchers() {
-		place, ok, err := l.detect(env)
+		a, ok, err := l.detect(env)
 		switch {
 		case err != nil:
-			return Place{}, err
+			return Assignment{}, err
 		case ok:
-			place.Launcher = l.name()
-			return place, nil
+			a.Launcher = l.name()
+			return a, nil
 		}
 		notFound.add(l, env)
 	}
-	return Place{}, notFound
+	return Assignment{}, notFound
 }

@@ -22,83 +22,83 @@ func variables(text string) environment {
 func TestLaunchers(t *testing.T) {
 	for _, c := range []struct {
 		about, env string
-		want       Place
+		want       Assignment
 	}{
 		{
 			"pleach run", "PLEACH_RANK=1 PLEACH_SIZE=2 PLEACH_ADDRESSES=127.0.0.1:7,127.0.0.1:8 PLEACH_GROUP=g PLEACH_LISTEN_FD=3",
-			Place{Rank: 1, Size: 2, LocalRank: 1, Launcher: "pleach run", Addresses: []string{"127.0.0.1:7", "127.0.0.1:8"}, Group: "g", listenFD: 3},
+			Assignment{Rank: 1, Size: 2, LocalRank: 1, Launcher: "pleach run", Addresses: []string{"127.0.0.1:7", "127.0.0.1:8"}, Group: "g", listenFD: 3},
 		},
 		{
 			"static", "PLEACH_RANK=1 PLEACH_ADDRESSES=a:1,[::1]:2",
-			Place{Rank: 1, Size: 2, Launcher: "static", Addresses: []string{"a:1", "[::1]:2"}},
+			Assignment{Rank: 1, Size: 2, Launcher: "static", Addresses: []string{"a:1", "[::1]:2"}},
 		},
 		{
 			"static wins", "PLEACH_RANK=1 PLEACH_SIZE=2 PLEACH_ADDRESSES=a:1,b:2 SLURM_PROCID=0 SLURM_NTASKS=1",
-			Place{Rank: 1, Size: 2, Launcher: "static", Addresses: []string{"a:1", "b:2"}},
+			Assignment{Rank: 1, Size: 2, Launcher: "static", Addresses: []string{"a:1", "b:2"}},
 		},
 		{
 			"torchrun on one host", "RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=1 TORCHELASTIC_RUN_ID=j",
-			Place{Rank: 1, Size: 2, LocalRank: 1, Launcher: "torchrun", Addresses: []string{"127.0.0.1:27600", "127.0.0.1:27601"}, Group: "torchrun-j"},
+			Assignment{Rank: 1, Size: 2, LocalRank: 1, Launcher: "torchrun", Addresses: []string{"127.0.0.1:27600", "127.0.0.1:27601"}, Group: "torchrun-j"},
 		},
 		{
 			"torchrun on several hosts", "RANK=2 WORLD_SIZE=4 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2",
-			Place{Rank: 2, Size: 4, Launcher: "torchrun"},
+			Assignment{Rank: 2, Size: 4, Launcher: "torchrun"},
 		},
 		{
 			"torchrun in Slurm, where srun started one on each node", "RANK=3 WORLD_SIZE=4 LOCAL_RANK=1 SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_LOCALID=0",
-			Place{Rank: 3, Size: 4, LocalRank: 1, Launcher: "torchrun"},
+			Assignment{Rank: 3, Size: 4, LocalRank: 1, Launcher: "torchrun"},
 		},
 		{
 			"Open MPI on one host", "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=1 PLEACH_PORT=99",
-			Place{Rank: 0, Size: 1, Launcher: "Open MPI", Addresses: []string{"127.0.0.1:99"}},
+			Assignment{Rank: 0, Size: 1, Launcher: "Open MPI", Addresses: []string{"127.0.0.1:99"}},
 		},
 		{
 			"Open MPI in a batch script of Slurm", "OMPI_COMM_WORLD_RANK=5 OMPI_COMM_WORLD_SIZE=8 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=4 PMIX_NAMESPACE=n SLURM_PROCID=0 SLURM_NTASKS=8 SLURM_LOCALID=0",
-			Place{Rank: 5, Size: 8, LocalRank: 1, Launcher: "Open MPI", Group: "ompi-n"},
+			Assignment{Rank: 5, Size: 8, LocalRank: 1, Launcher: "Open MPI", Group: "ompi-n"},
 		},
 		{
 			"Open MPI with addresses", "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=0 PLEACH_ADDRESSES=a:1,b:1",
-			Place{Rank: 1, Size: 2, Launcher: "Open MPI", Addresses: []string{"a:1", "b:1"}},
+			Assignment{Rank: 1, Size: 2, Launcher: "Open MPI", Addresses: []string{"a:1", "b:1"}},
 		},
 		{
 			"PMI", "PMI_RANK=1 PMI_SIZE=2 PMI_FD=7",
-			Place{Rank: 1, Size: 2, Launcher: "PMI"},
+			Assignment{Rank: 1, Size: 2, Launcher: "PMI"},
 		},
 		{
 			"hydra on one host", "PMI_RANK=1 PMI_SIZE=2 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2 SLURM_PROCID=0 SLURM_NTASKS=2",
-			Place{Rank: 1, Size: 2, LocalRank: 1, Launcher: "PMI", Addresses: []string{"127.0.0.1:27600", "127.0.0.1:27601"}},
+			Assignment{Rank: 1, Size: 2, LocalRank: 1, Launcher: "PMI", Addresses: []string{"127.0.0.1:27600", "127.0.0.1:27601"}},
 		},
 		{
 			"srun with PMI", "PMI_RANK=1 PMI_SIZE=2 SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_LOCALID=0 SLURM_STEP_NODELIST=n[1-2]",
-			Place{Rank: 1, Size: 2, Launcher: "Slurm", Addresses: []string{"n1:27600", "n2:27600"}},
+			Assignment{Rank: 1, Size: 2, Launcher: "Slurm", Addresses: []string{"n1:27600", "n2:27600"}},
 		},
 		{
 			"Slurm, block", "SLURM_PROCID=2 SLURM_NTASKS=3 SLURM_LOCALID=0 SLURM_NODEID=1 SLURM_STEP_NODELIST=n[09-10] SLURM_STEP_TASKS_PER_NODE=2,1 SLURM_JOB_ID=7 SLURM_STEP_ID=0",
-			Place{Rank: 2, Size: 3, Launcher: "Slurm", Addresses: []string{"n09:27600", "n09:27601", "n10:27600"}, Group: "slurm-7.0"},
+			Assignment{Rank: 2, Size: 3, Launcher: "Slurm", Addresses: []string{"n09:27600", "n09:27601", "n10:27600"}, Group: "slurm-7.0"},
 		},
 		{
 			"Slurm, cyclic", "SLURM_PROCID=2 SLURM_NTASKS=5 SLURM_LOCALID=0 SLURM_NODEID=2 SLURM_STEP_NODELIST=a,b,c SLURM_STEP_TASKS_PER_NODE=2(x2),1 SLURM_DISTRIBUTION=cyclic",
-			Place{Rank: 2, Size: 5, Launcher: "Slurm", Addresses: []string{"a:27600", "b:27600", "c:27600", "a:27601", "b:27601"}},
+			Assignment{Rank: 2, Size: 5, Launcher: "Slurm", Addresses: []string{"a:27600", "b:27600", "c:27600", "a:27601", "b:27601"}},
 		},
 		{
 			"Slurm, plane", "SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_LOCALID=0 SLURM_STEP_NODELIST=a SLURM_DISTRIBUTION=plane",
-			Place{Size: 2, Launcher: "Slurm", hint: "start the program with srun --distribution=block or cyclic"},
+			Assignment{Size: 2, Launcher: "Slurm", hint: "start the program with srun --distribution=block or cyclic"},
 		},
 		{
 			"Slurm, in a batch script", "SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_LOCALID=0 SLURM_JOB_ID=7",
-			Place{Size: 2, Launcher: "Slurm", Group: "slurm-7", hint: "start the program with srun"},
+			Assignment{Size: 2, Launcher: "Slurm", Group: "slurm-7", hint: "start the program with srun"},
 		},
 		{
 			"Kubernetes", "JOB_COMPLETION_INDEX=1 PLEACH_SIZE=2 PLEACH_SUBDOMAIN=svc HOSTNAME=my-job-1 PLEACH_PORT=80",
-			Place{Rank: 1, Size: 2, Launcher: "Kubernetes", Addresses: []string{"my-job-0.svc:80", "my-job-1.svc:80"}, Group: "job-my-job"},
+			Assignment{Rank: 1, Size: 2, Launcher: "Kubernetes", Addresses: []string{"my-job-0.svc:80", "my-job-1.svc:80"}, Group: "job-my-job"},
 		},
 		{
 			"Kubernetes with addresses", "JOB_COMPLETION_INDEX=1 PLEACH_ADDRESSES=a:1,b:1 HOSTNAME=elsewhere",
-			Place{Rank: 1, Size: 2, Launcher: "Kubernetes", Addresses: []string{"a:1", "b:1"}},
+			Assignment{Rank: 1, Size: 2, Launcher: "Kubernetes", Addresses: []string{"a:1", "b:1"}},
 		},
 		{
 			"Kubernetes without a service", "JOB_COMPLETION_INDEX=0 PLEACH_SIZE=2 HOSTNAME=j-0",
-			Place{Size: 2, Launcher: "Kubernetes", Group: "job-j", hint: "set PLEACH_SUBDOMAIN to the name of the headless service in the job's spec.subdomain"},
+			Assignment{Size: 2, Launcher: "Kubernetes", Group: "job-j", hint: "set PLEACH_SUBDOMAIN to the name of the headless service in the job's spec.subdomain"},
 		},
 	} {
 		got, err := Detect(variables(c.env))

@@ -28,31 +28,31 @@ func (env environment) number(name string, least, most int64) (int64, error) {
 // names are a launcher's words for what all launchers say. Local may be "".
 type names struct{ rank, size, local string }
 
-// place reads what the launcher says under these names, and what was given by
+// assignment reads what the launcher says under these names, and what was given by
 // hand besides: addresses and a group.
-func (env environment) place(n names) (Place, error) {
+func (env environment) assignment(n names) (Assignment, error) {
 	size, err := env.number(n.size, 1, MaxSize)
 	if err != nil {
-		return Place{}, err
+		return Assignment{}, err
 	}
 	rank, err := env.rank(n, size)
 	if err != nil {
-		return Place{}, err
+		return Assignment{}, err
 	}
 	var local int64
 	if n.local != "" {
 		if local, err = env.number(n.local, 0, size-1); err != nil {
-			return Place{}, err
+			return Assignment{}, err
 		}
 	}
 	addresses, variable, err := env.addresses()
 	if err != nil {
-		return Place{}, err
+		return Assignment{}, err
 	}
 	if addresses != nil && int64(len(addresses)) != size {
-		return Place{}, &VariableError{Name: variable, Value: env(variable), Problem: fmt.Sprintf("%d addresses, but %s=%d", len(addresses), n.size, size)}
+		return Assignment{}, &VariableError{Name: variable, Value: env(variable), Problem: fmt.Sprintf("%d addresses, but %s=%d", len(addresses), n.size, size)}
 	}
-	return Place{
+	return Assignment{
 		Rank: protocol.Rank(rank), Size: protocol.Rank(size), LocalRank: int(local),
 		Addresses: addresses, Group: env("PLEACH_GROUP"),
 	}, nil
@@ -69,8 +69,8 @@ func (env environment) rank(n names, size int64) (int64, error) {
 
 // group returns the group's name: the one given by hand, or the launcher's name
 // with what tells its jobs apart.
-func (p *Place) group(launcher, job string) {
-	if p.Group == "" && job != "" {
-		p.Group = launcher + "-" + job
+func (a *Assignment) group(launcher, job string) {
+	if a.Group == "" && job != "" {
+		a.Group = launcher + "-" + job
 	}
 }

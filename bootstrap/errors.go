@@ -10,21 +10,21 @@ import (
 
 // NotFoundError says that no launcher was recognized.
 type NotFoundError struct {
-	// LookedFor has every launcher that is known with its variables.
-	LookedFor []LookedFor
+	// Tried has every launcher that is known with its variables.
+	Tried []Attempt
 	// Set are those of the variables that are there, though not enough of them.
 	Set []string
 }
 
-// LookedFor is a launcher and the variables by which it is known.
-type LookedFor struct {
+// Attempt is a launcher and the variables by which it is known.
+type Attempt struct {
 	Launcher  string
 	Variables []string
 }
 
 func (e *NotFoundError) add(l launcher, env environment) {
-	e.LookedFor = append(e.LookedFor, LookedFor{l.name(), l.looksFor()})
-	for _, name := range l.looksFor() {
+	e.Tried = append(e.Tried, Attempt{l.name(), l.variables()})
+	for _, name := range l.variables() {
 		if env(name) != "" && !slices.Contains(e.Set, name) {
 			e.Set = append(e.Set, name)
 		}
@@ -34,7 +34,7 @@ func (e *NotFoundError) add(l launcher, env environment) {
 func (e *NotFoundError) Error() string {
 	var b strings.Builder
 	b.WriteString("bootstrap: no launcher is known to have started this process: looked for ")
-	for i, l := range e.LookedFor {
+	for i, l := range e.Tried {
 		if i > 0 {
 			b.WriteString(", ")
 		}

@@ -33,7 +33,7 @@ func inheritable(t *testing.T) (int, string) {
 // After the listener closes, peers are refused: no copy stays open.
 func TestInheritedListener(t *testing.T) {
 	fd, address := inheritable(t)
-	l, err := Place{Size: 1, Addresses: []string{address}, listenFD: fd}.Listener()
+	l, err := Assignment{Size: 1, Addresses: []string{address}, listenFD: fd}.Listener()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestInheritedListener(t *testing.T) {
 func TestInheritedByMistake(t *testing.T) {
 	refuse := func(fd int, want string) {
 		t.Helper()
-		_, err := Place{Size: 1, Addresses: []string{"127.0.0.1:9"}, listenFD: fd}.Listener()
+		_, err := Assignment{Size: 1, Addresses: []string{"127.0.0.1:9"}, listenFD: fd}.Listener()
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}

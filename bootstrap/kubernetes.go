@@ -12,54 +12,54 @@ import (
 // not told: the manifest must say it.
 type kubernetes struct{}
 
-func (kubernetes) name() string       { return "Kubernetes" }
-func (kubernetes) looksFor() []string { return []string{"JOB_COMPLETION_INDEX"} }
+func (kubernetes) name() string        { return "Kubernetes" }
+func (kubernetes) variables() []string { return []string{"JOB_COMPLETION_INDEX"} }
 
-func (kubernetes) detect(env environment) (Place, bool, error) {
+func (kubernetes) detect(env environment) (Assignment, bool, error) {
 	if env("JOB_COMPLETION_INDEX") == "" {
-		return Place{}, false, nil
+		return Assignment{}, false, nil
 	}
 	env, err := env.sized()
 	if err != nil {
-		return Place{}, false, err
+		return Assignment{}, false, err
 	}
 	if env("PLEACH_SIZE") == "" {
-		return Place{}, false, &VariableError{Name: "PLEACH_SIZE", Problem: "set it in the job's manifest to spec.completions, which pods are not told"}
+		return Assignment{}, false, &VariableError{Name: "PLEACH_SIZE", Problem: "set it in the job's manifest to spec.completions, which pods are not told"}
 	}
-	place, err := env.place(names{rank: "JOB_COMPLETION_INDEX", size: "PLEACH_SIZE"})
+	a, err := env.assignment(names{rank: "JOB_COMPLETION_INDEX", size: "PLEACH_SIZE"})
 	if err != nil {
-		return Place{}, false, err
+		return Assignment{}, false, err
 	}
-	index := "-" + strconv.FormatInt(int64(place.Rank), 10)
+	index := "-" + strconv.FormatInt(int64(a.Rank), 10)
 	job, ok := strings.CutSuffix(env("HOSTNAME"), index)
 	if ok {
-		place.group("job", job)
+		a.group("job", job)
 	}
-	if place.Addresses != nil {
-		return place, true, nil
+	if a.Addresses != nil {
+		return a, true, nil
 	}
 	if !ok || job == "" {
-		return Place{}, false, &VariableError{
+		return Assignment{}, false, &VariableError{
 			Name: "HOSTNAME", Value: env("HOSTNAME"),
 			Problem: fmt.Sprintf("it must be the job's name followed by %s, as pods of an Indexed Job have it", index),
 		}
 	}
-	return deriveInKubernetes(env, place, job)
+	return deriveInKubernetes(env, a, job)
 }
 
-func deriveInKubernetes(env environment, place Place, job string) (Place, bool, error) {
+func deriveInKubernetes(env environment, a Assignment, job string) (Assignment, bool, error) {
 	subdomain := env("PLEACH_SUBDOMAIN")
 	if subdomain == "" {
-		place.hint = "set PLEACH_SUBDOMAIN to the name of the headless service in the job's spec.subdomain"
-		return place, true, nil
+		a.hint = "set PLEACH_SUBDOMAIN to the name of the headless service in the job's spec.subdomain"
+		return a, true, nil
 	}
 	port, err := env.port(0) // every pod has an address of its own
 	if err != nil {
-		return Place{}, false, err
+		return Assignment{}, false, err
 	}
-	place.Addresses = make([]string, place.Size)
-	for rank := range place.Addresses {
-		place.Addresses[rank] = address(fmt.Sprintf("%s-%d.%s", job, rank, subdomain), port)
+	a.Addresses = make([]string, a.Size)
+	for rank := range a.Addresses {
+		a.Addresses[rank] = address(fmt.Sprintf("%s-%d.%s", job, rank, subdomain), port)
 	}
-	return place, true, nil
+	return a, true, nil
 }

@@ -5,21 +5,21 @@ package bootstrap
 type openMPI struct{}
 
 func (openMPI) name() string { return "Open MPI" }
-func (openMPI) looksFor() []string {
+func (openMPI) variables() []string {
 	return []string{"OMPI_COMM_WORLD_RANK"}
 }
 
-func (openMPI) detect(env environment) (Place, bool, error) {
+func (openMPI) detect(env environment) (Assignment, bool, error) {
 	if env("OMPI_COMM_WORLD_RANK") == "" {
-		return Place{}, false, nil
+		return Assignment{}, false, nil
 	}
-	place, err := env.place(names{
+	a, err := env.assignment(names{
 		rank: "OMPI_COMM_WORLD_RANK", size: "OMPI_COMM_WORLD_SIZE", local: "OMPI_COMM_WORLD_LOCAL_RANK",
 	})
 	if err != nil {
-		return Place{}, false, err
+		return Assignment{}, false, err
 	}
-	place.group("ompi", env("PMIX_NAMESPACE"))
-	err = env.deriveOnOneHost(&place, "OMPI_COMM_WORLD_LOCAL_SIZE")
-	return place, err == nil, err
+	a.group("ompi", env("PMIX_NAMESPACE"))
+	err = env.deriveOnOneHost(&a, "OMPI_COMM_WORLD_LOCAL_SIZE")
+	return a, err == nil, err
 }

@@ -6,22 +6,22 @@ import "math"
 // the addresses are known, and no port can be lost to another program.
 type pleachRun struct{}
 
-func (pleachRun) name() string       { return "pleach run" }
-func (pleachRun) looksFor() []string { return []string{"PLEACH_LISTEN_FD"} }
+func (pleachRun) name() string        { return "pleach run" }
+func (pleachRun) variables() []string { return []string{"PLEACH_LISTEN_FD"} }
 
-func (pleachRun) detect(env environment) (Place, bool, error) {
+func (pleachRun) detect(env environment) (Assignment, bool, error) {
 	if env("PLEACH_LISTEN_FD") == "" {
-		return Place{}, false, nil
+		return Assignment{}, false, nil
 	}
 	fd, err := env.number("PLEACH_LISTEN_FD", 3, math.MaxInt32)
 	if err != nil {
-		return Place{}, false, err
+		return Assignment{}, false, err
 	}
-	place, err := env.place(names{rank: "PLEACH_RANK", size: "PLEACH_SIZE"})
+	a, err := env.assignment(names{rank: "PLEACH_RANK", size: "PLEACH_SIZE"})
 	if err != nil {
-		return Place{}, false, err
+		return Assignment{}, false, err
 	}
-	place.LocalRank = int(place.Rank) // all run on one host
-	place.listenFD = int(fd)
-	return place, true, nil
+	a.LocalRank = int(a.Rank) // all run on one host
+	a.listenFD = int(fd)
+	return a, true, nil
 }

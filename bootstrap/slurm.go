@@ -11,89 +11,89 @@ import (
 // from which follows where every rank runs.
 type slurm struct{}
 
-func (slurm) name() string       { return "Slurm" }
-func (slurm) looksFor() []string { return []string{"SLURM_PROCID"} }
+func (slurm) name() string        { return "Slurm" }
+func (slurm) variables() []string { return []string{"SLURM_PROCID"} }
 
-func (slurm) detect(env environment) (Place, bool, error) {
+func (slurm) detect(env environment) (Assignment, bool, error) {
 	if env("SLURM_PROCID") == "" {
-		return Place{}, false, nil
+		return Assignment{}, false, nil
 	}
-	place, err := env.place(names{rank: "SLURM_PROCID", size: "SLURM_NTASKS", local: "SLURM_LOCALID"})
+	a, err := env.assignment(names{rank: "SLURM_PROCID", size: "SLURM_NTASKS", local: "SLURM_LOCALID"})
 	if err != nil {
-		return Place{}, false, err
+		return Assignment{}, false, err
 	}
 	if job := env("SLURM_JOB_ID"); job != "" {
-		place.group("slurm", strings.TrimSuffix(job+"."+env("SLURM_STEP_ID"), "."))
+		a.group("slurm", strings.TrimSuffix(job+"."+env("SLURM_STEP_ID"), "."))
 	}
-	if place.Addresses != nil {
-		return place, true, nil
+	if a.Addresses != nil {
+		return a, true, nil
 	}
 	if env("SLURM_STEP_NODELIST") == "" { // a batch script, or what it starts
-		place.hint = "start the program with srun"
-		return place, true, nil
+		a.hint = "start the program with srun"
+		return a, true, nil
 	}
-	place, err = deriveInSlurm(env, place)
-	return place, err == nil, err
+	a, err = deriveInSlurm(env, a)
+	return a, err == nil, err
 }
 
-// seat is where a task runs: on which node, and as which of its tasks.
-type seat struct{ node, local int }
+// location is where a task runs: on which node, and as which of its tasks.
+type location struct{ node, local int }
 
-func deriveInSlurm(env environment, place Place) (Place, error) {
+func deriveInSlurm(env environment, a Assignment) (Assignment, error) {
 	nodes, err := expandNodes(env("SLURM_STEP_NODELIST"))
 	if err != nil {
-		return Place{}, &VariableError{Name: "SLURM_STEP_NODELIST", Value: env("SLURM_STEP_NODELIST"), Problem: err.Error()}
+		return Assignment{}, &VariableError{Name: "SLURM_STEP_NODELIST", Value: env("SLURM_STEP_NODELIST"), Problem: err.Error()}
 	}
-	tasks, err := slurmTasks(env, int(place.Size), len(nodes))
+	tasks, err := slurmTasks(env, int(a.Size), len(nodes))
 	if err != nil {
-		return Place{}, err
+		return Assignment{}, err
 	}
 	kind, _, _ := strings.Cut(env("SLURM_DISTRIBUTION"), ":")
 	if kind == "plane" || kind == "arbitrary" {
-		place.hint = "start the program with srun --distribution=block or cyclic"
-		return place, nil
+		a.hint = "start the program with srun --distribution=block or cyclic"
+		return a, nil
 	}
-	seats := deal(tasks, kind == "cyclic")
+	locations := distribute(tasks, kind == "cyclic")
 	// Slurm's configuration can change the default distribution. Then the list
 	// would be wrong in silence, had not each process its own seat to compare.
-	if own := seats[place.Rank]; own.local != place.LocalRank ||
+	if own := locations[a.Rank]; own.local != a.LocalRank ||
 		env("SLURM_NODEID") != "" && env("SLURM_NODEID") != strconv.Itoa(own.node) {
-		return Place{}, &VariableError{
+		return Assignment{}, &VariableError{
 			Name: "SLURM_DISTRIBUTION", Value: env("SLURM_DISTRIBUTION"),
 			Problem: fmt.Sprintf("tasks are not dealt as expected: rank %d should be task %d of node %d, but SLURM_LOCALID=%s and SLURM_NODEID=%s; start the program with srun --distribution=block, or set PLEACH_ADDRESSES",
-				place.Rank, own.local, own.node, env("SLURM_LOCALID"), env("SLURM_NODEID")),
+				a.Rank, own.local, own.node, env("SLURM_LOCALID"), env("SLURM_NODEID")),
 		}
 	}
 	port, err := env.port(slices.Max(tasks) - 1)
 	if err != nil {
-		return Place{}, err
+		return Assignment{}, err
 	}
-	place.Addresses = make([]string, len(seats))
-	for rank, s := range seats {
-		place.Addresses[rank] = address(nodes[s.node], port+s.local)
+	a.Addresses = make([]string, len(locations))
+	for rank, at := range locations {
+		a.Addresses[rank] = address(nodes[at.node], port+at.local)
 	}
-	return place, nil
+	return a, nil
 }
 
-// deal seats ranks on nodes: node after node, or like cards.
-func deal(tasks []int, cyclic bool) []seat {
-	var seats []seat
+// distribute seats ranks on nodes: node after node, or like cards.
+func distribute(tasks []int, cyclic bool) []location {
+	var locations []location
 	if cyclic {
 		for local := range slices.Max(tasks) {
 			for node, n := range tasks {
 				if local < n {
-					seats = append(seats, seat{node, local})
+					locations = append(locations, location{node, local})
 				}
 			}
 		}
-		return seats
+		return locations
 	}
 	for node, n := range tasks {
 		for local := range n {
-			seats = append(seats, seat{node, local})
+			locations = append(locations, location{node, local})
 		}
 	}
-	return seats
+	return locations
 }
 
 // slurmTasks returns the number of tasks on each node, which add up to size.

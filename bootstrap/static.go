@@ -5,19 +5,19 @@ import "strconv"
 // static is what somebody wrote by hand: a rank and all addresses.
 type static struct{}
 
-func (static) name() string       { return "static" }
-func (static) looksFor() []string { return []string{"PLEACH_RANK", "PLEACH_ADDRESSES"} }
+func (static) name() string        { return "static" }
+func (static) variables() []string { return []string{"PLEACH_RANK", "PLEACH_ADDRESSES"} }
 
-func (static) detect(env environment) (Place, bool, error) {
+func (static) detect(env environment) (Assignment, bool, error) {
 	if env("PLEACH_RANK") == "" || env("PLEACH_ADDRESSES") == "" && env("PLEACH_ADDRESS_FILE") == "" {
-		return Place{}, false, nil
+		return Assignment{}, false, nil
 	}
 	env, err := env.sized()
 	if err != nil {
-		return Place{}, false, err
+		return Assignment{}, false, err
 	}
-	place, err := env.place(names{rank: "PLEACH_RANK", size: "PLEACH_SIZE"})
-	return place, err == nil, err
+	a, err := env.assignment(names{rank: "PLEACH_RANK", size: "PLEACH_SIZE"})
+	return a, err == nil, err
 }
 
 // sized adds PLEACH_SIZE where it is left out: there are as many members as

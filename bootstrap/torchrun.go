@@ -4,34 +4,34 @@ package bootstrap
 // else's. RANK alone could be anybody's variable, so all three must be there.
 type torchrun struct{}
 
-func (torchrun) name() string       { return "torchrun" }
-func (torchrun) looksFor() []string { return []string{"RANK", "WORLD_SIZE", "LOCAL_RANK"} }
+func (torchrun) name() string        { return "torchrun" }
+func (torchrun) variables() []string { return []string{"RANK", "WORLD_SIZE", "LOCAL_RANK"} }
 
-func (l torchrun) detect(env environment) (Place, bool, error) {
-	for _, name := range l.looksFor() {
+func (l torchrun) detect(env environment) (Assignment, bool, error) {
+	for _, name := range l.variables() {
 		if env(name) == "" {
-			return Place{}, false, nil
+			return Assignment{}, false, nil
 		}
 	}
-	place, err := env.place(names{rank: "RANK", size: "WORLD_SIZE", local: "LOCAL_RANK"})
+	a, err := env.assignment(names{rank: "RANK", size: "WORLD_SIZE", local: "LOCAL_RANK"})
 	if err != nil {
-		return Place{}, false, err
+		return Assignment{}, false, err
 	}
-	place.group("torchrun", env("TORCHELASTIC_RUN_ID"))
-	err = env.deriveOnOneHost(&place, "LOCAL_WORLD_SIZE")
-	return place, err == nil, err
+	a.group("torchrun", env("TORCHELASTIC_RUN_ID"))
+	err = env.deriveOnOneHost(&a, "LOCAL_WORLD_SIZE")
+	return a, err == nil, err
 }
 
 // deriveOnOneHost fills in the addresses if none are given and the variable says
 // that all processes run on this host.
-func (env environment) deriveOnOneHost(place *Place, localSize string) error {
-	if place.Addresses != nil || env(localSize) == "" {
+func (env environment) deriveOnOneHost(a *Assignment, localSize string) error {
+	if a.Addresses != nil || env(localSize) == "" {
 		return nil
 	}
-	n, err := env.number(localSize, 1, int64(place.Size))
-	if err != nil || n != int64(place.Size) {
+	n, err := env.number(localSize, 1, int64(a.Size))
+	if err != nil || n != int64(a.Size) {
 		return err
 	}
-	place.Addresses, err = env.onOneHost(place.Size)
+	a.Addresses, err = env.onOneHost(a.Size)
 	return err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pleach-go/pleach/broadcast"
 	"github.com/pleach-go/pleach/experiments"
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/logp"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/topology"
@@ -21,7 +22,7 @@ func pick[T any](race, plain, whole T) T {
 	switch {
 	case full():
 		return whole
-	case raceEnabled:
+	case testutil.RaceEnabled:
 		return race
 	default:
 		return plain

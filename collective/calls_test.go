@@ -13,6 +13,7 @@ import (
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport/fault"
 	"github.com/pleach-go/pleach/transport/tcp"
@@ -146,7 +147,7 @@ func inJobs(t *testing.T, try func(call anyCall, bad *fault.Network, worlds []*p
 	t.Helper()
 	var all sync.WaitGroup
 	for i, call := range everyCall() {
-		if (testing.Short() || collective.RaceDetector) && i%3 > 0 {
+		if (testing.Short() || testutil.RaceEnabled) && i%3 > 0 {
 			continue
 		}
 		all.Go(func() {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // digit is a task's input: a digit of its own, in octal, which shows how often it
@@ -91,7 +93,7 @@ func TestCorrectedWithUpToFDead(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, kills := range killings(size, f, all, events) {
-					if count++; (raceDetector || testing.Short()) && count%10 > 0 {
+					if count++; (testutil.RaceEnabled || testing.Short()) && count%10 > 0 {
 						continue
 					}
 					if _, _, err := correctedUnder(t, size, f, all, uint64(count), kills); err != nil {

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 var (
@@ -128,7 +130,7 @@ func (c *trial) check(t *testing.T) bool {
 func TestEveryVictimAtEveryStep(t *testing.T) {
 	count := 0
 	sizes := []int{1, 2, 3, 4, 5, 8}
-	if raceDetector || testing.Short() {
+	if testutil.RaceEnabled || testing.Short() {
 		sizes = sizes[:4]
 	}
 	for _, size := range sizes {
@@ -156,7 +158,7 @@ func (c trial) everyVictim(t *testing.T, name string) (count int) {
 			break
 		}
 		for at := range events[victim] + 1 {
-			if (raceDetector || testing.Short()) && strings.HasSuffix(name, "-large") && at%4 > 0 {
+			if (testutil.RaceEnabled || testing.Short()) && strings.HasSuffix(name, "-large") && at%4 > 0 {
 				continue
 			}
 			c := c
@@ -177,7 +179,7 @@ func TestManyVictims(t *testing.T) {
 	switch {
 	case *fullFlag:
 		count = 20_000
-	case raceDetector || testing.Short():
+	case testutil.RaceEnabled || testing.Short():
 		count = 60
 	}
 	for seed := range uint64(count) {

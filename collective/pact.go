@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/pleach-go/pleach/wire"
+	"github.com/pleach-go/pleach/internal/wire"
 )
 
 // pact is what a process knows of one agreement: of an [Agree], or of a [Shrink],

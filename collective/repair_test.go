@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // repaired is a run in which whoever meets a failure revokes its world, and all
@@ -146,7 +148,7 @@ func TestRepairWithEveryVictimAtEveryStep(t *testing.T) {
 		}
 		for victim := range size {
 			for at := range events[victim] + 1 {
-				if count++; (raceDetector || testing.Short()) && count%4 > 0 {
+				if count++; (testutil.RaceEnabled || testing.Short()) && count%4 > 0 {
 					continue
 				}
 				c := &repaired{
@@ -166,7 +168,7 @@ func TestRepairWithManyVictims(t *testing.T) {
 	switch {
 	case *fullFlag:
 		seeds = 10_000
-	case raceDetector || testing.Short():
+	case testutil.RaceEnabled || testing.Short():
 		seeds = 40
 	}
 	for seed := range uint64(seeds) {

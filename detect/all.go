@@ -8,44 +8,53 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// All listens to several detectors: a peer is suspected while any of them
-// suspects it. Each one's suspicion is passed on, with its cause; the withdrawal
-// is when none is left. It only reports; it removes nobody.
+// All combines several detectors: a peer is suspected while any of them suspects
+// it. All passes on every suspicion with its cause, and the withdrawal when no
+// detector suspects the peer any more.
 func All(detectors ...Detector) Detector {
-	return &all{detectors: detectors, peers: map[protocol.Rank]*votes{}}
+	return &all{detectors: detectors, peers: map[protocol.Rank]*suspicions{}}
 }
 
 type all struct {
 	detectors []Detector
-	watching  sync.Mutex // Held during Watch: all detectors see views in one order.
-	telling   sync.Mutex // Held during a report, which must not overtake another.
+	watching  sync.Mutex // Held during Watch: all detectors see the views in one order.
+	reporting sync.Mutex // Held during a report: reports must not overtake each other.
 
-	mu    sync.Mutex // Guards the rest. Never held during anything that waits.
-	peers map[protocol.Rank]*votes
+	mu    sync.Mutex // Guards the rest. Never held during a call that blocks.
+	peers map[protocol.Rank]*suspicions
 }
 
-// votes are those against one peer.
-type votes struct {
-	incarnation uint64         // As in the view, which may not know it: 0.
-	against     map[int]uint64 // The incarnation that each detector suspects. nil: none has yet.
+// suspicions are those of one peer.
+type suspicions struct {
+	incarnation uint64         // As in the view; 0 if the view does not know it.
+	by          map[int]uint64 // The incarnation that each detector suspects. nil: none did yet.
+}
+
+// SetMember implements [MemberAware].
+func (a *all) SetMember(m Member) {
+	for _, d := range a.detectors {
+		if aware, ok := d.(MemberAware); ok {
+			aware.SetMember(m)
+		}
+	}
 }
 
 // Start starts all detectors, or none.
 func (a *all) Start(report func(Report)) error {
 	for i, d := range a.detectors {
-		if err := d.Start(func(r Report) { a.tell(i, r, report) }); err != nil {
+		if err := d.Start(func(r Report) { a.pass(i, r, report) }); err != nil {
 			return errors.Join(err, closeAll(a.detectors[:i]))
 		}
 	}
 	return nil
 }
 
-// Watch passes the view on. Votes against those who are gone from it are void.
+// Watch passes the view on. Suspicions of processes that left the view are dropped.
 func (a *all) Watch(peers []Peer) {
 	a.watching.Lock()
 	defer a.watching.Unlock()
-	// First here: a report about the former view that is still under way must
-	// find the new one.
+	// First here: a report about the previous view that is still in progress must
+	// meet the new one.
 	a.keep(peers)
 	for _, d := range a.detectors {
 		d.Watch(peers)
@@ -56,37 +65,37 @@ func (a *all) keep(peers []Peer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	old := a.peers
-	a.peers = make(map[protocol.Rank]*votes, len(peers))
+	a.peers = make(map[protocol.Rank]*suspicions, len(peers))
 	for _, p := range peers {
 		v := old[p.Rank]
 		if v == nil {
-			v = &votes{}
+			v = &suspicions{}
 		}
 		v.incarnation = p.Incarnation
-		maps.DeleteFunc(v.against, func(_ int, incarnation uint64) bool { return !v.about(incarnation) })
+		maps.DeleteFunc(v.by, func(_ int, incarnation uint64) bool { return !v.about(incarnation) })
 		a.peers[p.Rank] = v
 	}
 }
 
 // about reports whether an incarnation is the one in the view.
-func (v *votes) about(incarnation uint64) bool {
+func (v *suspicions) about(incarnation uint64) bool {
 	return v.incarnation == 0 || v.incarnation == incarnation
 }
 
 // Close closes all detectors.
 func (a *all) Close() error { return closeAll(a.detectors) }
 
-// tell takes detector i's vote, and passes on what it changes.
-func (a *all) tell(i int, r Report, report func(Report)) {
-	a.telling.Lock()
-	defer a.telling.Unlock()
-	if a.count(i, r) {
+// pass takes the report of detector i, and passes it on if it changes the result.
+func (a *all) pass(i int, r Report, report func(Report)) {
+	a.reporting.Lock()
+	defer a.reporting.Unlock()
+	if a.record(i, r) {
 		report(r)
 	}
 }
 
-// count reports whether a vote is news.
-func (a *all) count(i int, r Report) bool {
+// record stores a report, and returns whether it changes the result.
+func (a *all) record(i int, r Report) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	v := a.peers[r.Rank]
@@ -94,18 +103,17 @@ func (a *all) count(i int, r Report) bool {
 		return false
 	}
 	if !r.Alive {
-		if v.against == nil {
-			v.against = map[int]uint64{}
+		if v.by == nil {
+			v.by = map[int]uint64{}
 		}
-		v.against[i] = r.Incarnation
+		v.by[i] = r.Incarnation
 		return true
 	}
-	delete(v.against, i)
-	return len(v.against) == 0
+	delete(v.by, i)
+	return len(v.by) == 0
 }
 
-// closeAll closes detectors at the same time, so that several take no longer
-// than one.
+// closeAll closes detectors concurrently, so that several take no longer than one.
 func closeAll(detectors []Detector) error {
 	errs := make([]error, len(detectors))
 	var closing sync.WaitGroup

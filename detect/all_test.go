@@ -68,17 +68,17 @@ func TestAllDropsLateReports(t *testing.T) {
 	a := All().(*all)
 	a.Watch([]Peer{{Rank: 1, Incarnation: 5}})
 	for _, late := range []Report{suspected(1, 4), trusted(1, 4), suspected(2, 5)} {
-		a.tell(0, late, func(r Report) { t.Errorf("told: %+v", r) })
+		a.pass(0, late, func(r Report) { t.Errorf("told: %+v", r) })
 	}
 }
 
 // A view that learns an incarnation keeps what is held of it.
-func TestAllKeepsVotesOnTheSameProcess(t *testing.T) {
+func TestAllKeepsSuspicionsOfTheSameProcess(t *testing.T) {
 	a := NewFeed()
 	one := All(a)
 	j := started(t, one)
 	one.Watch([]Peer{{Rank: 1}})
-	a.herald.met(1, 7)
+	a.tracker.Met(1, 7)
 	a.Suspect(1, nil)
 	j.want(t, suspected(1, 7))
 	one.Watch([]Peer{{Rank: 1, Incarnation: 7}})

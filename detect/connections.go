@@ -8,77 +8,78 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// ConnectionsConfig is how [Connections] looks. Everything is good as its zero
-// value.
+// ConnectionsConfig configures [Connections]. The zero value is valid.
 type ConnectionsConfig struct {
-	// DialTimeout is how long a peer's host may take to answer. 0: 200 ms.
+	// DialTimeout is how long a peer's host may take to accept or refuse a
+	// connection. If zero, 200 ms.
 	DialTimeout time.Duration
-	// StartGrace is for a peer whose incarnation is not known and which has
-	// never been up: for so long it may still have to be started. 0: 30 s.
-	StartGrace time.Duration
-	// MaxDials is how many peers are dialed at a time. 0: 32.
+	// StartTimeout is how long a peer may take to start: a peer of unknown
+	// incarnation that was never connected is not probed before. If zero, 30 s.
+	StartTimeout time.Duration
+	// MaxDials is how many peers are dialed at a time; further probes wait. If
+	// zero, 32.
 	MaxDials int
 }
 
-// Connections suspects a peer to which a connection has broken or could not be
-// made, if dialing it anew shows that nobody is there. A process that was killed
-// is found at once, as its host refuses. A host that does not answer is dialed a
-// second time first. A process that is slow or stopped is not suspected as long
-// as its host takes connections for it.
+// Connections suspects a peer after its connection breaks or a dial fails, if a
+// new dial shows that the process is gone. A killed process is found at once,
+// because its host refuses the connection. A host that does not answer is dialed
+// a second time first. A process that is slow or stopped is not suspected as long
+// as its host accepts connections for it.
 //
-// It is fed with the news of a transport, through Up and Down. A peer that
-// nobody sends to is not looked at: its death shows when somebody does. It only
-// reports; it removes nobody. Make one with [NewConnections].
+// The events come from a transport, through Up and Down. A peer to which no
+// member sends is not probed; its death shows with the next message. Make one
+// with [NewConnections].
 type Connections struct {
-	config ConnectionsConfig
-	herald *herald
-	dial   func(ctx context.Context, address string) error // Tests have others.
-	ctx    context.Context
-	cancel context.CancelFunc
-	slots  chan struct{} // Holds one for each dial under way.
+	config  ConnectionsConfig
+	tracker *Tracker
+	dial    func(ctx context.Context, address string) error // Replaced by tests.
+	ctx     context.Context
+	cancel  context.CancelFunc
+	slots   chan struct{} // Holds one for each dial in progress.
 
-	inquiries sync.WaitGroup
-	mu        sync.Mutex // Guards the rest. The herald's may be taken under it.
-	peers     map[protocol.Rank]*link
+	probes sync.WaitGroup
+	mu     sync.Mutex // Guards the rest. Taken before the tracker's.
+	peers  map[protocol.Rank]*link
 }
 
 var _ Detector = (*Connections)(nil)
 
-// link is what is known about the connections to one peer.
+// link is the state of the connections to one peer.
 type link struct {
-	since   time.Time          // Watched since then.
-	up      bool               // It has been up once, so it has been started.
-	inquiry context.CancelFunc // nil: nobody is looking at the peer.
-	again   bool               // There was more news during the inquiry.
+	since  time.Time          // Watched since then.
+	up     bool               // It was up once, so the peer has been started.
+	cancel context.CancelFunc // Ends the probe. nil: none is in progress.
+	again  bool               // Another Down came during the probe.
 }
 
-// NewConnections makes a detector. It has to be closed even if not started.
+// NewConnections makes a detector. It must be closed even if it was not started.
 func NewConnections(config ConnectionsConfig) *Connections {
 	setDefault(&config.DialTimeout, 200*time.Millisecond)
-	setDefault(&config.StartGrace, 30*time.Second)
+	setDefault(&config.StartTimeout, 30*time.Second)
 	setDefault(&config.MaxDials, 32)
 	c := &Connections{
-		config: config,
-		herald: newHerald(),
-		dial:   dialAndClose,
-		slots:  make(chan struct{}, config.MaxDials),
-		peers:  map[protocol.Rank]*link{},
+		config:  config,
+		tracker: NewTracker(),
+		dial:    dialAndClose,
+		slots:   make(chan struct{}, config.MaxDials),
+		peers:   map[protocol.Rank]*link{},
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
 
-// setDefault replaces what is not positive.
+// setDefault replaces a value that is not positive.
 func setDefault[T int | time.Duration](v *T, otherwise T) {
 	if *v <= 0 {
 		*v = otherwise
 	}
 }
 
-// Start begins to report.
-func (c *Connections) Start(report func(Report)) error { return c.herald.start(report) }
+// Start implements [Detector].
+func (c *Connections) Start(report func(Report)) error { return c.tracker.Start(report) }
 
-// Watch sets who is watched. Inquiries about others end.
+// Watch implements [Detector]. Probes of peers that left the view end.
 func (c *Connections) Watch(peers []Peer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +87,7 @@ func (c *Connections) Watch(peers []Peer) {
 	c.peers = make(map[protocol.Rank]*link, len(peers))
 	for _, p := range peers {
 		l := old[p.Rank]
-		if l == nil || p.Incarnation != 0 && !c.herald.watches(p) {
+		if l == nil || p.Incarnation != 0 && !c.tracker.watches(p) {
 			l = &link{since: time.Now()}
 		} else {
 			delete(old, p.Rank)
@@ -94,23 +95,23 @@ func (c *Connections) Watch(peers []Peer) {
 		c.peers[p.Rank] = l
 	}
 	for _, l := range old {
-		l.end()
+		l.stop()
 	}
-	c.herald.watch(peers)
+	c.tracker.Watch(peers)
 }
 
-// Up says that there is a connection to a peer. It never waits.
+// Up reports a connection to a peer. It does not block.
 func (c *Connections) Up(rank protocol.Rank, incarnation uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if l := c.peers[rank]; l != nil {
-		l.up = c.herald.met(rank, incarnation) || l.up
-		l.end()
+		l.up = c.tracker.Met(rank, incarnation) || l.up
+		l.stop()
 	}
 }
 
-// Down says that a connection to a peer has broken, or could not be made. It
-// never waits.
+// Down reports that the connection to a peer broke, or that a dial failed. It does
+// not block.
 func (c *Connections) Down(rank protocol.Rank, cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,34 +119,33 @@ func (c *Connections) Down(rank protocol.Rank, cause error) {
 	if l == nil || c.ctx.Err() != nil {
 		return
 	}
-	if l.inquiry != nil {
+	if l.cancel != nil {
 		l.again = true
 		return
 	}
-	p, _ := c.herald.watched(rank)
-	if s := c.herald.suspicion(p); s != nil && s.Why != ErrSilent || p.Address == "" {
-		return // The process is gone for good, or nothing can be learned.
+	p, _ := c.tracker.Watched(rank)
+	if s := c.tracker.Suspicion(p); s != nil && s.Why != ErrSilent || p.Address == "" {
+		return // The process is gone for good, or cannot be probed.
 	}
 	var ctx context.Context
-	ctx, l.inquiry = context.WithCancel(c.ctx)
-	c.inquiries.Go(func() { c.inquire(ctx, p, l, cause) })
+	ctx, l.cancel = context.WithCancel(c.ctx)
+	c.probes.Go(func() { c.probe(ctx, p, l, cause) })
 }
 
-// end ends an inquiry, if there is one.
-func (l *link) end() {
-	if l.inquiry != nil {
-		l.inquiry()
-		l.inquiry = nil
+// stop ends the probe, if there is one.
+func (l *link) stop() {
+	if l.cancel != nil {
+		l.cancel()
+		l.cancel = nil
 	}
 	l.again = false
 }
 
-// Close ends the detector.
+// Close implements [Detector].
 func (c *Connections) Close() error {
 	c.mu.Lock()
-	c.cancel() // Under the mutex: no inquiry begins after it.
+	c.cancel() // Under the mutex: no probe begins after it.
 	c.mu.Unlock()
-	c.inquiries.Wait()
-	c.herald.close()
-	return nil
+	c.probes.Wait()
+	return c.tracker.Close()
 }

@@ -50,7 +50,7 @@ func stopped(context.Context) error {
 var known = Peer{Rank: 1, Incarnation: 5, Address: "peer:1"}
 
 // What is reported after a connection was lost, by what dialing anew shows.
-func TestConnectionsLookAgain(t *testing.T) {
+func TestConnectionsProbeAgain(t *testing.T) {
 	type outcome = func(context.Context) error
 	for name, c := range map[string]struct {
 		dials []outcome
@@ -129,7 +129,7 @@ func TestConnectionsWithdraw(t *testing.T) {
 
 // A connection that comes while a peer is being looked at proves more than what
 // the look shows.
-func TestUpEndsAnInquiry(t *testing.T) {
+func TestUpEndsAProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := scripted(noAnswer)
 		d.Watch([]Peer{known})
@@ -143,7 +143,7 @@ func TestUpEndsAnInquiry(t *testing.T) {
 }
 
 // News during an inquiry that it is too late for starts another.
-func TestNewsDuringAnInquiryIsNotLost(t *testing.T) {
+func TestNewsDuringAProbeIsNotLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := scripted(accepts, accepts, accepts, accepts, refuses)
 		d.Watch([]Peer{known})
@@ -156,7 +156,7 @@ func TestNewsDuringAnInquiryIsNotLost(t *testing.T) {
 }
 
 // In a static group, peers are watched before they are started.
-func TestStartGrace(t *testing.T) {
+func TestStartTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := scripted(refuses)
 		d.Watch([]Peer{{Rank: 1, Address: "peer:1"}, {Rank: 2, Address: "peer:2"}})
@@ -210,7 +210,7 @@ func TestOnlyWatchedPeersCount(t *testing.T) {
 }
 
 // Whoever is no longer watched is not dialed any more.
-func TestWatchEndsInquiries(t *testing.T) {
+func TestWatchEndsProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dials := 0
 		d := scripted(func(context.Context) error { dials++; return nil })
@@ -226,7 +226,7 @@ func TestWatchEndsInquiries(t *testing.T) {
 	})
 }
 
-func TestCloseEndsInquiries(t *testing.T) {
+func TestCloseEndsProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := scripted(noAnswer)
 		d.Watch([]Peer{known, {Rank: 2, Address: "peer:2"}})

@@ -1,16 +1,20 @@
 // Package detect notices members that may have died.
 //
-// A [Detector] only reports suspicion, and its withdrawal. None removes anybody:
-// that is for the members to agree on (package membership), because a detector
-// can be wrong. One that was slow, or stopped for a while, must not lose its
-// place for it, and must not cost others theirs once it goes on.
+// A [Detector] only reports suspicions and their withdrawal. It never removes a
+// member: the members agree on that (membership), because a detector can be
+// wrong. A member that was slow or stopped for a while must not lose its rank for
+// that, and must not cost others theirs when it resumes.
 //
-//   - [Connections] looks at once where a connection has broken. It finds dead
-//     processes, whose system refuses connections, within milliseconds.
-//   - [SWIM] asks all the time, and finds silent hosts within seconds.
-//   - [Feed] passes on what somebody outside knows.
-//   - [None] suspects nobody.
-//   - [All] listens to several.
+//   - [Connections] probes a peer as soon as a connection to it breaks. It finds
+//     dead processes, whose host refuses connections, within milliseconds.
+//   - Package [github.com/pleach-go/pleach/detect/swim] probes permanently, and
+//     finds silent hosts within seconds.
+//   - [Feed] passes on the knowledge of an external source.
+//   - [None] suspects no peer.
+//   - [All] combines several detectors.
 //
-// Broadcasts need none of them: unknown dead are corrected around.
+// A program's own detector is built on [Tracker].
+//
+// Broadcasts need no detector: corrected trees reach every live member although
+// others are dead.
 package detect

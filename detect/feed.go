@@ -2,47 +2,45 @@ package detect
 
 import "github.com/pleach-go/pleach/protocol"
 
-// Feed passes on what an outside source knows: a launcher that sees its
-// processes end, or a watcher of Slurm or Kubernetes. It only reports; it
-// removes nobody. Make one with [NewFeed].
+// Feed passes on the knowledge of an external source: a launcher that sees its
+// processes exit, or a watcher of Slurm or Kubernetes. Make one with [NewFeed].
 //
-// News are about the process watched under a rank at that moment. A source
-// should repeat what it knows from time to time, because a view may have changed
-// meanwhile; repetitions cost nothing.
-type Feed struct{ herald *herald }
+// A call is about the process that is watched under the rank at that moment. A
+// source should repeat what it knows from time to time, because the view may have
+// changed; repetitions cost nothing.
+type Feed struct{ tracker *Tracker }
 
 var _ Detector = (*Feed)(nil)
 
 // NewFeed makes a feed.
-func NewFeed() *Feed { return &Feed{newHerald()} }
+func NewFeed() *Feed { return &Feed{NewTracker()} }
 
-// Start begins to report.
-func (f *Feed) Start(report func(Report)) error { return f.herald.start(report) }
+// Start implements [Detector].
+func (f *Feed) Start(report func(Report)) error { return f.tracker.Start(report) }
 
-// Watch sets who is watched.
-func (f *Feed) Watch(peers []Peer) { f.herald.watch(peers) }
+// Watch implements [Detector].
+func (f *Feed) Watch(peers []Peer) { f.tracker.Watch(peers) }
 
-// Close ends the feed.
+// Close implements [Detector].
 func (f *Feed) Close() error {
-	f.herald.close()
-	return nil
+	return f.tracker.Close()
 }
 
-// Suspect says that a rank's process may have died. It never waits. It returns
-// false if the rank is not watched: the news is lost then.
+// Suspect reports that the process of a rank may have died. It does not block. It
+// returns false, and has no effect, if the rank is not watched.
 func (f *Feed) Suspect(rank protocol.Rank, cause error) bool {
-	p, ok := f.herald.watched(rank)
+	p, ok := f.tracker.Watched(rank)
 	if ok {
-		f.herald.suspect(p, ErrReported, cause)
+		f.tracker.Suspect(p, ErrReported, cause)
 	}
 	return ok
 }
 
-// Trust withdraws that. It returns false if the rank is not watched.
+// Trust withdraws a suspicion. It returns false if the rank is not watched.
 func (f *Feed) Trust(rank protocol.Rank) bool {
-	p, ok := f.herald.watched(rank)
+	p, ok := f.tracker.Watched(rank)
 	if ok {
-		f.herald.trust(p)
+		f.tracker.Trust(p)
 	}
 	return ok
 }

@@ -1,7 +1,7 @@
 package detect
 
-// None suspects nobody: for groups whose members never change, which broadcasts
-// serve without any detector.
+// None suspects no peer. It is for static groups, in which broadcasts need no
+// detector.
 type None struct{}
 
 var _ Detector = None{}

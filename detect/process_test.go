@@ -8,13 +8,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // connected makes a detector with a real connection to a listening process,
 // whose end it hears of as from a transport.
-func connected(t *testing.T, c *child) (*Connections, *journal) {
+func connected(t *testing.T, c *testutil.Process) (*Connections, *journal) {
 	t.Helper()
-	address, _ := c.wait("address")
+	address, _ := c.Wait(t, "address")
 	d := NewConnections(ConnectionsConfig{})
 	d.Watch([]Peer{{Rank: 1, Address: address}})
 	j := started(t, d)
@@ -22,7 +24,7 @@ func connected(t *testing.T, c *child) (*Connections, *journal) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.wait("connections 1")
+	c.Wait(t, "connections 1")
 	d.Up(1, 5)
 	ended := make(chan struct{})
 	go func() {
@@ -38,10 +40,10 @@ func connected(t *testing.T, c *child) (*Connections, *journal) {
 }
 
 func TestKilledProcessIsSuspected(t *testing.T) {
-	c := startChild(t, "listen")
+	c := testutil.StartProcess(t, childRole, "listen")
 	_, j := connected(t, c)
 	start := time.Now()
-	c.signal(syscall.SIGKILL)
+	c.Signal(syscall.SIGKILL)
 	if cause := j.want(t, suspected(1, 5)); !errors.Is(cause, ErrGone) || !errors.Is(cause, syscall.ECONNREFUSED) {
 		t.Errorf("cause is %v", cause)
 	}
@@ -50,15 +52,15 @@ func TestKilledProcessIsSuspected(t *testing.T) {
 
 // A process that is stopped is there: its host takes connections for it.
 func TestStoppedProcessIsNotSuspected(t *testing.T) {
-	c := startChild(t, "listen")
+	c := testutil.StartProcess(t, childRole, "listen")
 	d, j := connected(t, c)
-	c.signal(syscall.SIGSTOP)
+	c.Signal(syscall.SIGSTOP)
 	for range 3 {
 		d.Down(1, errors.New("nothing was acknowledged for long"))
 		time.Sleep(300 * time.Millisecond)
 	}
-	c.signal(syscall.SIGCONT)
-	c.wait("connections 3") // It was indeed dialed.
+	c.Signal(syscall.SIGCONT)
+	c.Wait(t, "connections 3") // It was indeed dialed.
 	j.want(t)
 }
 

@@ -7,15 +7,15 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Why a peer is suspected.
+// The reasons of a [Suspicion].
 var (
-	// ErrGone: its host answers that no process is there.
+	// ErrGone means that the host answers that no process is there.
 	ErrGone = errors.New("its process is gone")
-	// ErrSilent: nothing answers. It may be cut off, or only slow.
+	// ErrSilent means that no answer comes. The peer may be cut off, or only slow.
 	ErrSilent = errors.New("it is silent")
-	// ErrReplaced: a later process has taken its place.
+	// ErrReplaced means that a later process has the rank.
 	ErrReplaced = errors.New("a later process has its place")
-	// ErrReported: somebody outside says so.
+	// ErrReported means that an external source has reported the death.
 	ErrReported = errors.New("it was reported dead")
 )
 
@@ -25,7 +25,7 @@ type Suspicion struct {
 	Incarnation uint64
 	// Why is [ErrGone], [ErrSilent], [ErrReplaced] or [ErrReported].
 	Why error
-	// Err is what was seen. It may be nil.
+	// Err is the underlying error. It may be nil.
 	Err error
 }
 
@@ -36,7 +36,7 @@ func (s *Suspicion) Error() string {
 	return fmt.Sprintf("detect: rank %d (incarnation %d): %v: %v", s.Rank, s.Incarnation, s.Why, s.Err)
 }
 
-// Unwrap returns why, and what was seen.
+// Unwrap returns Why, and Err if there is one.
 func (s *Suspicion) Unwrap() []error {
 	if s.Err == nil {
 		return []error{s.Why}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -13,7 +14,7 @@ import (
 // says. Nobody is told a view.
 func TestCorrectedCollectivesSurviveDeathsUnderLogP(t *testing.T) {
 	runs := 300
-	if raceEnabled {
+	if testutil.RaceEnabled {
 		runs = 30
 	}
 	if full() {
@@ -39,7 +40,7 @@ func TestCollectivesRunThroughDeathsUnderLogP(t *testing.T) {
 	if full() {
 		sizes = append(sizes, 1024)
 	}
-	if raceEnabled {
+	if testutil.RaceEnabled {
 		sizes = sizes[:2]
 	}
 	for _, size := range sizes {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // The collectives of processes under LogP, to 65,536 of them: latency and messages
@@ -44,7 +45,7 @@ func TestCollectivesGolden(t *testing.T) {
 	if full() {
 		sizes = 16
 	}
-	if raceEnabled {
+	if testutil.RaceEnabled {
 		sizes = 6
 	}
 	var b strings.Builder

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"testing"
+
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // figure7Differs lists, one by one, where the simulation of Corrected Gossip's
@@ -33,7 +35,7 @@ func TestFigure7(t *testing.T) {
 	if full() {
 		runs = 10_000
 	}
-	if raceEnabled {
+	if testutil.RaceEnabled {
 		runs = 4
 	}
 	rows, err := Figure7(context.Background(), runs, 1)

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/pleach-go/pleach/protocol"
-	"github.com/pleach-go/pleach/stream"
+	"github.com/pleach-go/pleach/internal/stream"
 )
 
 // Offers is one message in a group of [stream.Member]s, the very machines that
@@ -147,7 +147,7 @@ func (n *offersNetwork) carry(from, to protocol.Rank, frame []byte) {
 	n.result.Frames++
 	sender, receiver := &n.seats[from], &n.seats[to]
 	if receiver.dead {
-		sender.Unsent(n.now, false)
+		sender.SendFailed(n.now, false)
 		return
 	}
 	n.result.Bytes += int64(len(frame))

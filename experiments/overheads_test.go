@@ -4,6 +4,8 @@ import (
 	"context"
 	"os"
 	"testing"
+
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // TestMain is also a process of a job, if [Overheads.Measure] starts this program
@@ -24,7 +26,7 @@ func TestMain(m *testing.M) {
 func TestOverheads(t *testing.T) {
 	for name, command := range map[string][]string{"goroutines": nil, "processes": {"task"}} {
 		t.Run(name, func(t *testing.T) {
-			if raceEnabled && command != nil {
+			if testutil.RaceEnabled && command != nil {
 				t.Skip("processes share nothing")
 			}
 			o := Overheads{

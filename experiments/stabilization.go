@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/logp"
-	"github.com/pleach-go/pleach/membership"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -147,9 +147,9 @@ func newSeats(size protocol.Rank, dead, flat int) ([]seat, error) {
 	}
 	first, err := membership.New(membership.Config{
 		Self: view.Members[0], View: view, Log: silence{},
-		Flat:   cmp.Or(flat, -1),
-		Window: stabilizationBound, Bound: stabilizationBound, Resend: stabilizationResend,
-		Idle: stabilizationBound, JoinTimeout: stabilizationBound,
+		FlatThreshold: cmp.Or(flat, -1),
+		BatchWindow:   stabilizationBound, AttemptTimeout: stabilizationBound, RetryInterval: stabilizationResend,
+		StatusInterval: stabilizationBound, JoinTimeout: stabilizationBound,
 	})
 	if err != nil {
 		return nil, err
@@ -203,8 +203,8 @@ func (s *seat) Complete() bool { return len(s.View().Members) == s.survivors }
 // silence is the log of a group in which nobody sends anything.
 type silence struct{}
 
-func (silence) Freeze() []membership.Have { return nil }
-func (silence) Thaw()                     {}
-func (silence) Flush([]membership.Have)   {}
-func (silence) Flushed() bool             { return true }
-func (silence) Install(*membership.View)  {}
+func (silence) Freeze() []membership.Position { return nil }
+func (silence) Thaw()                         {}
+func (silence) Flush([]membership.Position)   {}
+func (silence) Flushed() bool                 { return true }
+func (silence) Install(*membership.View)      {}

@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"github.com/pleach-go/pleach/logp"
-	"github.com/pleach-go/pleach/membership"
+	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
 )
 

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pleach-go/pleach/membership"
+	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -21,7 +22,7 @@ func TestStabilizationGolden(t *testing.T) {
 	if full() {
 		sizes = 16
 	}
-	if raceEnabled {
+	if testutil.RaceEnabled {
 		sizes = 7
 	}
 	var b strings.Builder
@@ -110,7 +111,7 @@ func TestSmallGroupsNeedNoTree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Flat = membership.FlatSize
+		s.Flat = membership.DefaultFlatThreshold
 		flat, err := s.Run()
 		if err != nil {
 			t.Fatal(err)

@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 var update = flag.Bool("update", false, "write golden files anew (with PLEACH_FULL=1)")
@@ -59,7 +61,7 @@ func TestTable1Golden(t *testing.T) {
 	if full() {
 		runs = table1Runs
 	}
-	if raceEnabled {
+	if testutil.RaceEnabled {
 		t.Skip("long, and logp's tests cover sharing")
 	}
 	rows, err := Table1(context.Background(), table1Size, runs, table1Seed, nil)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pleach-go/pleach/broadcast"
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/logp"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/topology"
@@ -92,7 +93,7 @@ func TestLemma2AndCorollary1(t *testing.T) {
 // correction messages" (L = 2, o = 1).
 func TestFaultFreeCorrectionTakesEightStepsAndFiveMessages(t *testing.T) {
 	for _, size := range []protocol.Rank{64, 1000, 65536} {
-		if raceEnabled && size > 1000 {
+		if testutil.RaceEnabled && size > 1000 {
 			continue
 		}
 		for _, shape := range shapes(2, 1) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/pleach-go/pleach/broadcast"
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/logp"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/topology"
@@ -80,7 +81,7 @@ func TestAgreesWithFlogsimOn65536(t *testing.T) {
 	if len(rows) != 240 {
 		t.Fatalf("%d rows, not 240", len(rows))
 	}
-	if raceEnabled {
+	if testutil.RaceEnabled {
 		rows = rows[:8]
 	}
 	byConfiguration := map[string][]goldenRow{}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/pleach-go/pleach/broadcast"
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/logp"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -98,7 +99,7 @@ func TestColoredAfterFollowsSimulation(t *testing.T) {
 // flogsim's gossip starts correction at T exactly. Its means at P = 65,536 over
 // many seeds: quiescence and messages per process by T.
 func TestAgreesWithFlogsimOnGossip(t *testing.T) {
-	if raceEnabled {
+	if testutil.RaceEnabled {
 		t.Skip("long, and shares nothing")
 	}
 	for _, c := range []struct {

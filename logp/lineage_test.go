@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/logp"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/topology"
@@ -41,7 +42,7 @@ func TestLineageIsTheTree(t *testing.T) {
 		}
 	}
 	sizes := []protocol.Rank{5000, 1 << 14, 1<<17 + 77}
-	if raceEnabled {
+	if testutil.RaceEnabled {
 		sizes = sizes[:1]
 	}
 	for _, size := range sizes {

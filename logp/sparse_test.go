@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pleach-go/pleach/broadcast"
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/logp"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/topology"
@@ -184,7 +185,7 @@ func randomly(t *testing.T, cases int, check func(rng *rand.Rand) error) {
 // 100,000 in full.
 func TestSparseShowsWhatEventsShow(t *testing.T) {
 	cases := 1_000
-	if raceEnabled {
+	if testutil.RaceEnabled {
 		cases = 100
 	}
 	if full() {
@@ -205,7 +206,7 @@ func TestSparseShowsWhatEventsShow(t *testing.T) {
 // around it meet.
 func TestSparseShowsWhatEventsShowOnSmallRings(t *testing.T) {
 	most := protocol.Rank(10)
-	if raceEnabled {
+	if testutil.RaceEnabled {
 		most = 7
 	}
 	for size := protocol.Rank(1); size <= most; size++ {
@@ -237,7 +238,7 @@ func TestSparseShowsWhatEventsShowOnSmallRings(t *testing.T) {
 // pieces overlap far enough at once or only after they have been made larger.
 func TestSparseShowsWhatEventsShowInPieces(t *testing.T) {
 	cases := 200
-	if raceEnabled {
+	if testutil.RaceEnabled {
 		cases = 20
 	}
 	if full() {
@@ -278,7 +279,7 @@ func TestSparseShowsWhatEventsShowInPieces(t *testing.T) {
 // Large groups, as they are cut by default.
 func TestSparseShowsWhatEventsShowOnLargeRings(t *testing.T) {
 	size, seeds := protocol.Rank(1<<16), 1
-	if raceEnabled {
+	if testutil.RaceEnabled {
 		size = 1 << 13
 	}
 	if full() {

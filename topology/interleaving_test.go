@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/topology"
 )
@@ -50,7 +51,7 @@ func descends(parents []protocol.Rank, r, ancestor protocol.Rank) bool {
 // violates Definition 1, or 0.
 func firstNotInterleaved(t *testing.T, shape topology.Shape, order topology.Order) protocol.Rank {
 	stride := protocol.Rank(1)
-	if raceEnabled {
+	if testutil.RaceEnabled {
 		stride = 37
 	}
 	for size := protocol.Rank(1); size <= 512; size += stride {

@@ -3,6 +3,7 @@ package topology_test
 import (
 	"testing"
 
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/topology"
 )
@@ -69,7 +70,7 @@ func TestOptimalOutOfStep(t *testing.T) {
 // Fault-free times for L=2, o=1 and 2^6, 2^7, … 2^20 processes.
 func TestFaultFreeTimes(t *testing.T) {
 	most := 20
-	if raceEnabled || testing.Short() {
+	if testutil.RaceEnabled || testing.Short() {
 		most = 14
 	}
 	for _, test := range []struct {

@@ -1,13 +1,17 @@
-// Package transport moves frames between the members of a group.
+// Package transport defines how frames move between the members of a group.
 //
-// A [Transport] promises little, so that many things can be one: it keeps the
-// order of frames between two members while a connection lasts, and delivers a
-// frame at most once per connection. It may lose frames, when a peer is down,
-// slow or a connection breaks. What must not be lost is asked for again by those
-// above (package node).
+// A [Transport] promises little, so that many kinds of network can be one. It
+// keeps the order of frames between two members while a connection lasts, and it
+// delivers a frame at most once per connection. It may lose frames: when a peer
+// is down, when a peer is slow, or when a connection breaks. The protocols above
+// it retransmit what must not be lost.
 //
-// What it does promise is never to wait: [Transport.Send] queues a frame or says
-// at once that it cannot, so that a dead or slow peer never holds up another.
+// A transport never blocks its caller. [Transport.Send] queues a frame or returns
+// an error immediately, so a dead or slow peer never delays another.
+//
+// The optional interfaces of this package are discovered by type assertion. A
+// Transport may also be a [Corker], a [VectorSender] or an [AddressBook]. A
+// Handler may also be a [RequestHandler], a [BatchHandler] or a [BufferProvider].
 package transport
 
 import (
@@ -17,105 +21,109 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Transport connects one member to all others. Its methods may be called from
-// several goroutines.
+// Transport connects one member to all others. Its methods are safe for
+// concurrent use.
 type Transport interface {
-	// Start begins to receive, and tells the handler what happens. It is called
-	// once, before any Send.
+	// Start begins to receive and to call the handler. The caller calls it once,
+	// before any Send.
 	Start(Handler) error
 
-	// Send queues a frame for a peer and returns at once. The bytes are the
-	// caller's again when it returns. An error says that this frame is lost:
-	// [ErrFull], [ErrDown] or [ErrClosed], in a [SendError].
+	// Send queues a frame for a peer and returns immediately. The transport does
+	// not keep the bytes after it returns. An error means that this frame is lost.
+	// It is a [SendError] that wraps [ErrFull], [ErrDown] or [ErrClosed].
 	Send(to protocol.Rank, frame []byte) error
 
-	// Close ends everything: it tries for a moment to get out what is queued,
-	// and returns when no goroutine of the transport is left and the handler
-	// will not be called again.
+	// Close flushes the queues for a bounded time and then closes every
+	// connection. When it returns, no goroutine of the transport is left and the
+	// handler is not called again.
 	Close() error
 }
 
-// Handler is told what happens. Its methods are called from the transport's
-// goroutines: those about one peer one after the other, those about different
-// peers possibly at the same time. They must not wait for another frame.
+// Handler receives the events of a Transport. The transport calls it from its own
+// goroutines: calls about one peer are serialized, calls about different peers
+// may be concurrent. A method must not wait for another frame.
 type Handler interface {
-	// Receive takes a frame. The bytes are only lent until it returns.
+	// Receive takes a frame. The bytes are valid until it returns.
 	Receive(from protocol.Rank, frame []byte)
-	// Up says that there is a connection to a peer, with its incarnation: a
-	// number that is larger each time the peer's process is started anew.
+	// Up reports a connection to a peer, and the peer's incarnation: a number
+	// that grows with every restart of the peer's process.
 	Up(peer protocol.Rank, incarnation uint64)
-	// Down says that there is none any more, or that one could not be made.
+	// Down reports that the connection to a peer is lost or that a dial failed.
 	Down(peer protocol.Rank, cause error)
-	// Room says that a peer whose queue was full has room again.
-	Room(peer protocol.Rank)
+	// Writable reports that the queue of a peer, which was full, has space again.
+	Writable(peer protocol.Rank)
 }
 
-// Corker is a Transport that can join small frames into one write.
+// Corker is a Transport that can join small frames into one write, as TCP_CORK
+// does.
 type Corker interface {
-	// Cork lets what is sent from now on wait for Uncork, which sends it at
-	// the latest.
+	// Cork lets frames wait until Uncork. Calls nest.
 	Cork()
+	// Uncork sends the frames that have waited.
 	Uncork()
 }
 
-// Directory is a Transport whose peers may come, go and move while it runs.
-type Directory interface {
-	// SetPeer says where a rank is reached from now on; "" is nowhere, because
-	// the rank is nobody's. A connection to where it was before is ended.
-	// A rank that this transport cannot have as a peer is ignored.
+// AddressBook is a Transport whose peers may change their addresses while it
+// runs.
+type AddressBook interface {
+	// SetPeer sets the address of a rank; "" means that the rank is vacant. It
+	// closes a connection to the former address. It ignores a rank that cannot be
+	// a peer of this transport.
 	SetPeer(rank protocol.Rank, address string)
 }
 
-// Doorkeeper is a Handler that answers guests: those who are not members, and so
-// have no rank, and ask a member something before they are. Without it a
-// transport turns guests away.
-type Doorkeeper interface {
-	// Knock takes a guest's request, whose bytes are the doorkeeper's to keep.
-	// It may be called for several guests at the same time, and must not wait.
-	// The answer may be given later and by any goroutine. Only the first counts,
-	// and none is sent to a guest who has gone or after Close. Its bytes must not
-	// be changed any more, and may be given to several guests.
-	Knock(request []byte, answer func([]byte))
+// RequestHandler is a Handler that answers requests of clients. A client is a
+// process that is not a member and has no rank; usually it asks to join. A
+// transport refuses clients if its handler is not a RequestHandler.
+type RequestHandler interface {
+	// HandleRequest takes a client's request and owns its bytes. Calls may be
+	// concurrent, and must not block. Any goroutine may call reply, also after
+	// HandleRequest has returned. Only the first reply counts, and none is sent
+	// after the client has disconnected or the transport is closed. The bytes of
+	// a reply must not change afterwards; several replies may share them.
+	HandleRequest(request []byte, reply func([]byte))
 }
 
-// Follower is a Handler that would rather know of several frames that have
-// arrived together than act after each.
-type Follower interface {
-	// ReceiveMore takes a frame like Receive. Another one from the same peer has
-	// arrived already and follows at once.
+// BatchHandler is a Handler that prefers to act once on several frames that
+// have arrived together.
+type BatchHandler interface {
+	// ReceiveMore takes a frame like Receive. The next frame of the same peer has
+	// arrived already and follows immediately, as MSG_MORE says for sends.
 	ReceiveMore(from protocol.Rank, frame []byte)
 }
 
-// Gatherer is a Transport that takes a frame in two parts, which saves who has it
-// in two places from joining them.
-type Gatherer interface {
-	// SendParts sends a frame like Send: a head, and a body behind it.
-	SendParts(to protocol.Rank, head, body []byte) error
+// VectorSender is a Transport that sends a frame from two buffers, as writev
+// does, so that the caller need not join them.
+type VectorSender interface {
+	// SendVector sends the frame that consists of head followed by body, like Send.
+	SendVector(to protocol.Rank, head, body []byte) error
 }
 
-// Host is a Handler that has a place for long frames: a transport may read one to
-// where it belongs, instead of lending it to be copied there.
-type Host interface {
-	// Place returns where all of a frame belongs but its head, which has come
-	// already: size-len(head) bytes. Nil: nowhere yet, so that Receive will be
-	// called. What is returned is written to until ReceivePlaced is called, the peer
-	// is told to be down, or Place is called again for it.
-	Place(from protocol.Rank, head []byte, size int) []byte
-	// ReceivePlaced takes a frame like Receive. Its body is where Place has said.
-	ReceivePlaced(from protocol.Rank, head, body []byte)
+// BufferProvider is a Handler that provides the memory for long frames. The
+// transport then reads the frame to its destination, which saves a copy.
+type BufferProvider interface {
+	// ReceiveBuffer returns the buffer for the rest of a frame: the size-len(head)
+	// bytes that follow head, which has arrived. If it returns nil, the transport
+	// calls Receive with the whole frame. The transport owns the buffer until it
+	// calls BufferFilled, Down, or ReceiveBuffer again for the same peer.
+	ReceiveBuffer(from protocol.Rank, head []byte, size int) []byte
+	// BufferFilled takes a frame like Receive. Its body is in the buffer that
+	// ReceiveBuffer has returned.
+	BufferFilled(from protocol.Rank, head, body []byte)
 }
 
-// Why a frame was not queued.
+// The causes of a [SendError].
 var (
-	// ErrFull: the peer's queue is full; Handler.Room will say when it is not.
+	// ErrFull means that the peer's queue is full. Handler.Writable follows.
 	ErrFull = errors.New("queue full")
-	// ErrDown: there is no connection, and it is too early to try again.
+	// ErrDown means that there is no connection and that it is too early to dial
+	// again.
 	ErrDown = errors.New("peer down")
-	// ErrClosed: the transport has been closed.
+	// ErrClosed means that the transport is closed.
 	ErrClosed = errors.New("transport closed")
 )
 
-// SendError is why a frame for a peer was not queued.
+// SendError is returned by [Transport.Send] when a frame was not queued.
 type SendError struct {
 	To  protocol.Rank
 	Err error

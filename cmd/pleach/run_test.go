@@ -41,7 +41,7 @@ func TestRunHandsOverSockets(t *testing.T) {
 }
 
 // placeOfChild is for what TestRunHandsOverSockets starts.
-func placeOfChild(t *testing.T) bootstrap.Place {
+func placeOfChild(t *testing.T) bootstrap.Assignment {
 	t.Helper()
 	if os.Getenv("PLEACH_LISTEN_FD") == "" {
 		t.Skip("started by another test")

@@ -46,7 +46,7 @@ func (*echo) Up(protocol.Rank, uint64) {}
 // Down implements [transport.Handler].
 func (*echo) Down(protocol.Rank, error) {}
 
-// Room implements [transport.Handler].
-func (*echo) Room(protocol.Rank) {}
+// Writable implements [transport.Handler].
+func (*echo) Writable(protocol.Rank) {}
 
 var _ transport.Handler = (*echo)(nil)

@@ -136,8 +136,8 @@ func (m *meter) Down(_ protocol.Rank, cause error) {
 	}
 }
 
-// Room implements [transport.Handler].
-func (*meter) Room(protocol.Rank) {}
+// Writable implements [transport.Handler].
+func (*meter) Writable(protocol.Rank) {}
 
 func spread(times []time.Duration) Spread {
 	slices.Sort(times)

@@ -42,29 +42,29 @@ var rules = []rule{
 	{pkg: "protocol", pure: true},
 	{pkg: "topology", pure: true, may: []string{"protocol"}},
 	{pkg: "broadcast", pure: true, may: []string{"protocol", "topology"}},
-	{pkg: "stream", pure: true, may: []string{"protocol", "topology", "broadcast"}},
-	{pkg: "membership", pure: true, may: []string{"protocol", "topology", "broadcast", "wire"}},
-	{pkg: "courier", pure: true, may: []string{"protocol", "membership", "wire"}},
+	{pkg: "internal/stream", pure: true, may: []string{"protocol", "topology", "broadcast"}},
+	{pkg: "internal/membership", pure: true, may: []string{"protocol", "topology", "broadcast", "internal/wire"}},
+	{pkg: "internal/p2p", pure: true, may: []string{"protocol", "internal/membership", "internal/wire"}},
 
 	// Drivers, and what they stand on.
 	{pkg: "logp", may: []string{"protocol", "topology"}},
-	{pkg: "node", may: []string{"protocol", "transport", "wire", "detect"}},
-	{pkg: "wire", may: []string{"protocol"}},
-	{pkg: "detect", may: []string{"protocol"}, outside: []string{"github.com/hashicorp/memberlist"}},
+	{pkg: "internal/node", may: []string{"protocol", "transport", "internal/wire", "detect"}},
+	{pkg: "internal/wire", may: []string{"protocol"}},
+	{pkg: "detect", may: []string{"protocol"}},
+	{pkg: "detect/swim", may: []string{"protocol", "detect"}, outside: []string{"github.com/hashicorp/memberlist"}},
 	{pkg: "bootstrap", may: []string{"protocol"}},
 	{pkg: "transport", may: []string{"protocol"}},
 	{pkg: "transport/mem", may: []string{"protocol", "transport"}},
 	{pkg: "transport/fault", may: []string{"protocol", "transport"}},
-	{pkg: "transport/tcp", may: []string{"protocol", "transport", "wire"}},
-	{pkg: "transport/ucx", may: []string{"protocol", "transport", "wire"}, outside: []string{"C"}},
+	{pkg: "transport/tcp", may: []string{"protocol", "transport", "internal/wire"}},
 
 	// Blocks on contexts, so it is no protocol; its algorithms are.
-	{pkg: "collective", may: []string{"protocol", "topology", "broadcast", "membership", "courier", "wire"}},
+	{pkg: "collective", may: []string{"protocol", "topology", "broadcast", "internal/membership", "internal/p2p", "internal/wire"}},
 
 	// What programs import: puts protocols and driver together.
 	{pkg: ".", may: []string{
-		"protocol", "topology", "broadcast", "stream", "membership", "courier", "collective",
-		"node", "wire", "detect", "bootstrap", "transport", "transport/...",
+		"protocol", "topology", "broadcast", "internal/stream", "internal/membership", "internal/p2p", "collective",
+		"internal/node", "internal/wire", "detect", "bootstrap", "transport", "transport/...",
 	}},
 
 	// Users of the library. Nothing imports them.
@@ -77,6 +77,7 @@ var rules = []rule{
 	{pkg: "internal/bench", may: []string{anything}, outside: []string{anything}},
 	{pkg: "internal/draw", may: []string{"protocol", "topology", "logp"}},
 	{pkg: "internal/netns"},
+	{pkg: "internal/testutil"},
 }
 
 // impure are the standard packages, with all below them, that would let a
@@ -288,19 +289,18 @@ func TestCheckComplains(t *testing.T) {
 		{"a protocol that knows a driver", "broadcast/a.go", `import "github.com/pleach-go/pleach/logp"`, `may not import "logp"`},
 		{"a protocol that knows the root package", "broadcast/a.go", `import "github.com/pleach-go/pleach"`, `may not import "."`},
 		{"a driver that knows a protocol", "logp/a.go", `import "github.com/pleach-go/pleach/broadcast"`, `may not import "broadcast"`},
-		{"a driver that knows a protocol", "node/a.go", `import "github.com/pleach-go/pleach/membership"`, `may not import "membership"`},
+		{"a driver that knows a protocol", "internal/node/a.go", `import "github.com/pleach-go/pleach/internal/membership"`, `may not import "internal/membership"`},
 		{"a driver's test", "logp/a_test.go", `import "github.com/pleach-go/pleach/broadcast"`, noComplaint},
-		{"a package below one that is allowed", "node/a.go", `import "github.com/pleach-go/pleach/transport/tcp"`, `may not import "transport/tcp"`},
+		{"a package below one that is allowed", "internal/node/a.go", `import "github.com/pleach-go/pleach/transport/tcp"`, `may not import "transport/tcp"`},
 		{"the root package picks transports", "a.go", `import "github.com/pleach-go/pleach/transport/tcp"`, noComplaint},
 		{"the root package knows no command", "a.go", `import "github.com/pleach-go/pleach/cmd/pleach"`, `may not import "cmd/pleach"`},
 		{"the command", "cmd/pleach/a.go", `import ("github.com/pleach-go/pleach/logp"; "github.com/spf13/cobra"; "os"; "time")`, noComplaint},
 
 		{"a dependency of the core", "logp/a.go", `import "github.com/spf13/cobra"`, `may not import "github.com/spf13/cobra"`},
 		{"a module that only starts like ours", "logp/a.go", `import "github.com/pleach-go/pleachier"`, `may not import "github.com/pleach-go/pleachier": besides`},
-		{"C in the core", "wire/a.go", `import "C"`, `may not import "C"`},
-		{"C where it is needed", "transport/ucx/a.go", `import "C"`, noComplaint},
-		{"the detector's library", "detect/a.go", `import "github.com/hashicorp/memberlist"`, noComplaint},
-		{"the detector's library elsewhere", "node/a.go", `import "github.com/hashicorp/memberlist"`, `may not import "github.com/hashicorp/memberlist"`},
+		{"C in the core", "internal/wire/a.go", `import "C"`, `may not import "C"`},
+		{"the detector's library", "detect/swim/a.go", `import "github.com/hashicorp/memberlist"`, noComplaint},
+		{"the detector's library elsewhere", "detect/a.go", `import "github.com/hashicorp/memberlist"`, `may not import "github.com/hashicorp/memberlist"`},
 
 		{"a new package", "shrubbery/a.go", ``, `package "shrubbery" has no line in the rules`},
 		{"a new package below an old one", "broadcast/gossip/a.go", ``, `package "broadcast/gossip" has no line`},
@@ -314,8 +314,8 @@ func TestCheckComplains(t *testing.T) {
 		{"a clock in the simulator", "logp/a.go", `import "time"`, noComplaint},
 		{"a clock in a file for another system", "topology/a_windows.go", `import "time"`, `may not import "time"`},
 		{"randomness", "broadcast/a.go", `import "math/rand/v2"`, `may not import "math/rand/v2"`},
-		{"the network", "membership/a.go", `import "net/netip"`, `may not import "net/netip"`},
-		{"files", "courier/a.go", `import "os/signal"`, `may not import "os/signal"`},
+		{"the network", "internal/membership/a.go", `import "net/netip"`, `may not import "net/netip"`},
+		{"files", "internal/p2p/a.go", `import "os/signal"`, `may not import "os/signal"`},
 		{"a logger", "protocol/a.go", `import "log/slog"`, `may not import "log/slog"`},
 		{"locks", "broadcast/a.go", `import "sync/atomic"`, `may not import "sync/atomic"`},
 		{"the scheduler", "broadcast/a.go", `import "runtime"`, `may not import "runtime"`},

@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport/tcp"
-	"github.com/pleach-go/pleach/wire"
 )
 
 // pleachMember is a member of a [pleach.Group] over TCP, with all defaults but that

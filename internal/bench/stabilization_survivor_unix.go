@@ -14,7 +14,7 @@ import (
 // Survivor is a member in a process of its own, which tells what it sees. Its
 // methods may be called from several goroutines.
 type Survivor struct {
-	Place bootstrap.Place
+	Place bootstrap.Assignment
 	// Again says that it has been killed and comes back. The first time, there
 	// is a socket for it: Place.Listener.
 	Again bool

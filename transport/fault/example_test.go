@@ -21,7 +21,7 @@ func (p printer) Receive(from protocol.Rank, frame []byte) {
 }
 func (printer) Up(protocol.Rank, uint64)  {}
 func (printer) Down(protocol.Rank, error) {}
-func (printer) Room(protocol.Rank)        {}
+func (printer) Writable(protocol.Rank)    {}
 
 // A cut is made by hand, and a script heals it after a while.
 func Example() {

@@ -28,8 +28,8 @@ func newLink(n *Network, d direction) *link {
 	return &link{direction: d, net: n, random: rand.New(rand.NewPCG(n.seed, pair))}
 }
 
-// fate is what becomes of one frame.
-type fate struct {
+// outcome is what becomes of one frame.
+type outcome struct {
 	drop, duplicate, reorder bool
 	delay                    time.Duration // in order
 	behind                   time.Duration // after others
@@ -37,10 +37,10 @@ type fate struct {
 
 // decide draws the fate of the next frame. It draws the same number of times
 // for each, so that changing one setting leaves the other decisions as they were.
-func (l *link) decide() fate {
+func (l *link) decide() outcome {
 	n, d := l.net, l.direction
 	reorder, delay := n.reorder.of(d), n.delay.of(d)
-	return fate{
+	return outcome{
 		drop:      l.random.Float64()*100 < n.drop.of(d),
 		duplicate: l.random.Float64()*100 < n.duplicate.of(d),
 		reorder:   l.random.Float64()*100 < reorder.Percent,
@@ -91,7 +91,7 @@ func (l *link) send(frame []byte) error {
 
 // due returns when a frame is to go out: never before those sent before it,
 // unless these were to be overtaken.
-func (l *link) due(now time.Time, f fate) time.Time {
+func (l *link) due(now time.Time, f outcome) time.Time {
 	due := now.Add(f.delay)
 	if due.Before(l.last) {
 		due = l.last
@@ -104,7 +104,7 @@ func (l *link) due(now time.Time, f fate) time.Time {
 }
 
 // count counts why a frame does not go out at once.
-func (l *link) count(f fate) {
+func (l *link) count(f outcome) {
 	switch stats := &l.net.stats; {
 	case l.net.frozen[l.from]:
 		stats.Frozen++

@@ -32,10 +32,10 @@ func newMember(n *Network, rank protocol.Rank, inner transport.Transport) *membe
 // Start implements [transport.Transport].
 func (m *member) Start(h transport.Handler) error {
 	m.handler = h
-	if keeper, ok := h.(transport.Doorkeeper); ok {
-		return m.inner.Start(door{(*gate)(m), keeper})
+	if requests, ok := h.(transport.RequestHandler); ok {
+		return m.inner.Start(requestFilter{(*filter)(m), requests})
 	}
-	return m.inner.Start((*gate)(m))
+	return m.inner.Start((*filter)(m))
 }
 
 // Send implements [transport.Transport].
@@ -65,9 +65,9 @@ func (m *member) Uncork() {
 	}
 }
 
-// SetPeer implements [transport.Directory], as far as the inner transport does.
+// SetPeer implements [transport.AddressBook], as far as the inner transport does.
 func (m *member) SetPeer(rank protocol.Rank, address string) {
-	if d, ok := m.inner.(transport.Directory); ok {
+	if d, ok := m.inner.(transport.AddressBook); ok {
 		d.SetPeer(rank, address)
 	}
 }

@@ -11,14 +11,14 @@ type direction struct{ from, to protocol.Rank }
 
 // Pairs says between whom a fault happens. Its zero value is everybody.
 type Pairs struct {
-	reach reach
+	scope scope
 	a, b  protocol.Rank
 }
 
-type reach int
+type scope int
 
 const (
-	everybody reach = iota
+	everybody scope = iota
 	bothWays
 	oneWay
 )
@@ -31,7 +31,7 @@ func OneWay(from, to protocol.Rank) Pairs { return Pairs{oneWay, from, to} }
 
 // String returns what a script says: nothing for everybody, "3 7" or "3->7".
 func (p Pairs) String() string {
-	switch p.reach {
+	switch p.scope {
 	case bothWays:
 		return fmt.Sprintf("%d %d", p.a, p.b)
 	case oneWay:
@@ -48,7 +48,7 @@ type setting[T any] struct {
 }
 
 func (s *setting[T]) set(p Pairs, value T) {
-	if p.reach == everybody {
+	if p.scope == everybody {
 		*s = setting[T]{all: value}
 		return
 	}
@@ -56,7 +56,7 @@ func (s *setting[T]) set(p Pairs, value T) {
 		s.some = make(map[direction]T)
 	}
 	s.some[direction{p.a, p.b}] = value
-	if p.reach == bothWays {
+	if p.scope == bothWays {
 		s.some[direction{p.b, p.a}] = value
 	}
 }

@@ -67,7 +67,7 @@ func (n *Network) reset(a, b protocol.Rank) {
 func (m *member) replay(peer protocol.Rank, s *side, o *outage) {
 	m.net.mu.Lock()
 	defer m.net.mu.Unlock()
-	if m.turn(s) {
+	if m.await(s) {
 		m.call(s, func() { m.handler.Down(peer, ErrReset) })
 	}
 	o.breaking--
@@ -78,7 +78,7 @@ func (m *member) replay(peer protocol.Rank, s *side, o *outage) {
 		m.changed.Wait()
 	}
 	// Either side may be gone by now, or the inner transport's connection.
-	if m.turn(s) && s.up {
+	if m.await(s) && s.up {
 		if other := m.net.members[peer]; other != nil && other.ended {
 			s.up = false
 		} else {
@@ -90,9 +90,9 @@ func (m *member) replay(peer protocol.Rank, s *side, o *outage) {
 	m.changed.Broadcast()
 }
 
-// turn waits until no other call about a peer is under way, and reports whether
+// await waits until no other call about a peer is under way, and reports whether
 // the member still runs.
-func (m *member) turn(s *side) bool {
+func (m *member) await(s *side) bool {
 	for !m.ended && (m.net.frozen[m.rank] || s.busy) {
 		m.changed.Wait()
 	}

@@ -19,7 +19,7 @@ const (
 	received kind = iota
 	up
 	down
-	room
+	writable
 )
 
 // cost is what a frame counts in a queue: its bytes, and those to keep it.
@@ -39,7 +39,7 @@ func (m *member) run() {
 	for m.take(&batch) {
 		for i := range batch {
 			m.deliver(&batch[i])
-			if !m.settle(&batch[i]) {
+			if !m.release(&batch[i]) {
 				return
 			}
 			batch[i] = event{} // Let go of the frame.
@@ -67,14 +67,14 @@ func (m *member) deliver(e *event) {
 		m.handler.Up(e.peer, e.incarnation)
 	case down:
 		m.handler.Down(e.peer, e.cause)
-	case room:
-		m.handler.Room(e.peer)
+	case writable:
+		m.handler.Writable(e.peer)
 	}
 }
 
-// settle gives a delivered frame's room back to its sender, and reports whether
+// release gives a delivered frame's room back to its sender, and reports whether
 // the member still runs. A frame counts until its handler has returned.
-func (m *member) settle(e *event) bool {
+func (m *member) release(e *event) bool {
 	m.net.mu.Lock()
 	defer m.net.mu.Unlock()
 	if l := e.link; l != nil {
@@ -82,7 +82,7 @@ func (m *member) settle(e *event) bool {
 		// Half, so that a sender is not called back for each single frame.
 		if l.full && l.queued <= m.net.queueBytes/2 && l.from.links[m.rank] == l {
 			l.full = false
-			l.from.post(event{kind: room, peer: m.rank})
+			l.from.post(event{kind: writable, peer: m.rank})
 		}
 	}
 	return m.ended == nil

@@ -36,7 +36,7 @@ func (j *journal) Receive(from protocol.Rank, frame []byte) {
 
 func (j *journal) Up(peer protocol.Rank, incarnation uint64) { j.add("up %d.%d", peer, incarnation) }
 func (j *journal) Down(peer protocol.Rank, cause error)      { j.add("down %d: %v", peer, cause) }
-func (j *journal) Room(peer protocol.Rank)                   { j.add("room %d", peer) }
+func (j *journal) Writable(peer protocol.Rank)               { j.add("room %d", peer) }
 
 // read waits until nothing moves any more, and returns and clears the lines.
 func (j *journal) read() []string {
@@ -157,7 +157,7 @@ func TestRestartHasTheNextIncarnation(t *testing.T) {
 	})
 }
 
-func TestFullQueueAndRoom(t *testing.T) {
+func TestFullQueueBecomesWritable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := mem.NewNetwork(3, mem.Config{QueueBytes: 4 * (64 + 1)})
 		var a, c journal
@@ -252,7 +252,7 @@ func TestCloseWaitsForTheHandler(t *testing.T) {
 	})
 }
 
-func TestTheDeadHaveNoRoom(t *testing.T) {
+func TestTheDeadAreNotWritable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := mem.NewNetwork(2, mem.Config{QueueBytes: 1})
 		var a journal

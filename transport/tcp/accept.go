@@ -7,9 +7,9 @@ import (
 	"net"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
-	"github.com/pleach-go/pleach/wire"
 )
 
 // accept takes connections until the listener is closed.
@@ -33,8 +33,8 @@ func (t *Transport) accept() {
 			continue
 		}
 		pause = 0
-		if t.lobby.enter(raw, limit) {
-			t.count.flooded.Add(1)
+		if t.handshakes.add(raw, limit) {
+			t.count.evicted.Add(1)
 		}
 		t.wg.Go(func() { t.receive(raw) })
 	}
@@ -45,8 +45,8 @@ func (t *Transport) accept() {
 // comes to an open group, or to ask something, comes on top. More are a flood.
 func (t *Transport) maxHandshakes() int {
 	limit := 2*len(t.cfg.Addresses) + 16
-	if _, keeper := t.handler.(transport.Doorkeeper); keeper || t.cfg.Open {
-		limit += maxGuests
+	if _, answers := t.handler.(transport.RequestHandler); answers || t.cfg.Open {
+		limit += maxClients
 	}
 	return limit
 }
@@ -54,7 +54,7 @@ func (t *Transport) maxHandshakes() int {
 // receive finds out who has connected, and serves it if it is a peer or a guest.
 func (t *Transport) receive(raw net.Conn) {
 	serve, err := t.identify(raw)
-	t.lobby.leave(raw)
+	t.handshakes.remove(raw)
 	if err != nil {
 		t.count.refused.Add(1)
 		level := slog.LevelInfo
@@ -70,7 +70,7 @@ func (t *Transport) receive(raw net.Conn) {
 // identify does the accepting side's handshake. It returns what serves the
 // connection.
 func (t *Transport) identify(raw net.Conn) (serve func(), err error) {
-	s := meet(t.ctx, &t.cfg, raw)
+	s := newHandshakeConn(t.ctx, &t.cfg, raw)
 	defer func() {
 		if err != nil {
 			s.close()
@@ -90,14 +90,14 @@ func (t *Transport) identify(raw net.Conn) (serve func(), err error) {
 		return nil, err
 	}
 	if theirs.From == protocol.NoRank {
-		return t.letIn(s)
+		return t.acceptClient(s)
 	}
 
 	p := t.peer(theirs.From)
-	c, verdict := p.admit(s, &theirs)
+	c, status := p.admit(s, &theirs)
 	if c == nil {
-		_, _ = s.stream.Write(t.hello(p.rank, 0, verdict))
-		return nil, p.fail(raw.RemoteAddr().String(), &RefusedError{verdict})
+		_, _ = s.stream.Write(t.hello(p.rank, 0, status))
+		return nil, p.fail(raw.RemoteAddr().String(), &RefusedError{status})
 	}
 	t.count.accepted.Add(1)
 	return func() { c.serve(theirs.Incarnation) }, nil
@@ -115,7 +115,7 @@ func (t *Transport) checkCaller(theirs *wire.Hello) error {
 }
 
 // admit decides whether a connection that a peer has opened is to be the one.
-func (p *peer) admit(s *stranger, theirs *wire.Hello) (*conn, wire.Verdict) {
+func (p *peer) admit(s *handshakeConn, theirs *wire.Hello) (*conn, wire.Status) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -129,12 +129,12 @@ func (p *peer) admit(s *stranger, theirs *wire.Hello) (*conn, wire.Verdict) {
 		// when it sees our Hello.
 		return nil, wire.Duplicate
 	}
-	c := s.become(p)
+	c := s.promote(p)
 	if c == nil {
 		return nil, wire.Refused
 	}
 	c.newcomer = p.address == "" || p.incarnation != 0 && theirs.Incarnation > p.incarnation
 	p.ours++
-	p.attach(c, theirs, p.t.hello(p.rank, p.ours, wire.Welcome))
-	return c, wire.Welcome
+	p.attach(c, theirs, p.t.hello(p.rank, p.ours, wire.Accepted))
+	return c, wire.Accepted
 }

@@ -6,20 +6,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
-	"github.com/pleach-go/pleach/wire"
 )
 
 // funcHandler calls a function for every frame, and for room.
 type funcHandler struct {
-	receive func(from protocol.Rank, frame []byte)
-	room    func()
+	receive  func(from protocol.Rank, frame []byte)
+	writable func()
 }
 
 func (h funcHandler) Receive(from protocol.Rank, frame []byte) { h.receive(from, frame) }
 func (h funcHandler) Up(protocol.Rank, uint64)                 {}
 func (h funcHandler) Down(protocol.Rank, error)                {}
-func (h funcHandler) Room(protocol.Rank)                       { h.room() }
+func (h funcHandler) Writable(protocol.Rank)                   { h.writable() }
 
 // pair starts two members with handlers that are given the transports.
 func pair(b *testing.B, handlers func(t [2]*Transport) [2]funcHandler) [2]*Transport {
@@ -133,7 +133,7 @@ func BenchmarkPingPong(b *testing.B) {
 func benchmarkThroughput(b *testing.B, size int) {
 	left, over, room := b.N, make(chan struct{}), make(chan struct{}, 1)
 	m := pair(b, func([2]*Transport) (h [2]funcHandler) {
-		h[0].room = func() { room <- struct{}{} }
+		h[0].writable = func() { room <- struct{}{} }
 		h[1].receive = func(protocol.Rank, []byte) {
 			if left--; left == 0 {
 				close(over)

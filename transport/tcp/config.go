@@ -9,8 +9,8 @@ import (
 	"net"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
-	"github.com/pleach-go/pleach/wire"
 )
 
 // MaxRanks is how many ranks an open group can have.
@@ -57,9 +57,9 @@ type Config struct {
 	// HandshakeTimeout is how long the other side may take to say who it is.
 	// 0: 5 s.
 	HandshakeTimeout time.Duration
-	// KnockTimeout is how long a guest waits for an answer, see [Knock], and how
+	// RequestTimeout is how long a guest waits for an answer, see [Knock], and how
 	// long a member lets it. 0: 60 s.
-	KnockTimeout time.Duration
+	RequestTimeout time.Duration
 	// BackoffMin and BackoffMax bound the time after a loss or a failure in
 	// which a peer is not dialed again. It doubles with each failure in a row,
 	// and a random part of up to a half is taken off so that members do not dial
@@ -83,9 +83,9 @@ func (c *Config) ranks() int {
 	return len(c.Addresses)
 }
 
-// checkPlace reports what is wrong with the place among the others, which a
+// checkRank reports what is wrong with the place among the others, which a
 // guest does not have.
-func (c *Config) checkPlace() error {
+func (c *Config) checkRank() error {
 	size := len(c.Addresses)
 	switch {
 	case c.Open && size > MaxRanks:
@@ -113,7 +113,7 @@ func (c Config) complete() (Config, error) {
 	}
 	setDefault(&c.DialTimeout, 2*time.Second)
 	setDefault(&c.HandshakeTimeout, 5*time.Second)
-	setDefault(&c.KnockTimeout, time.Minute)
+	setDefault(&c.RequestTimeout, time.Minute)
 	setDefault(&c.BackoffMin, 10*time.Millisecond)
 	setDefault(&c.BackoffMax, time.Second)
 	setDefault(&c.UserTimeout, 10*time.Second)
@@ -139,7 +139,7 @@ func (c *Config) checkLimits() error {
 		return fmt.Errorf("MaxFrame %d: choose 1 to %d", c.MaxFrame, math.MaxInt32)
 	case c.QueueBytes < wire.HeaderSize+c.MaxFrame:
 		return fmt.Errorf("QueueBytes %d: a frame of MaxFrame must fit, choose at least %d", c.QueueBytes, wire.HeaderSize+c.MaxFrame)
-	case c.DialTimeout < 0 || c.HandshakeTimeout < 0 || c.KnockTimeout < 0 || c.BackoffMin < 0 || c.UserTimeout < 0:
+	case c.DialTimeout < 0 || c.HandshakeTimeout < 0 || c.RequestTimeout < 0 || c.BackoffMin < 0 || c.UserTimeout < 0:
 		return errors.New("a timeout is negative")
 	case c.BackoffMax < c.BackoffMin:
 		return fmt.Errorf("BackoffMax %v is below BackoffMin %v", c.BackoffMax, c.BackoffMin)

@@ -3,8 +3,8 @@ package tcp
 import (
 	"net"
 
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/transport"
-	"github.com/pleach-go/pleach/wire"
 )
 
 // maxWrite is how much is written at a time, so that Room is told while a long
@@ -14,17 +14,17 @@ const maxWrite = 256 << 10
 // conn is a connection whose other side is known. One goroutine makes it, reads
 // it and tells about it.
 type conn struct {
-	peer   *peer
-	raw    net.Conn // The socket.
-	stream net.Conn // What frames are written to: the socket, or TLS over it.
-	in     *wire.Reader
-	direct *direct // nil: everything goes through the writer.
+	peer    *peer
+	raw     net.Conn // The socket.
+	stream  net.Conn // What frames are written to: the socket, or TLS over it.
+	in      *wire.Reader
+	rawConn *rawConn // nil: everything goes through the writer.
 
 	// Set when it becomes the peer's connection.
-	out     *queue
-	turn    turn
-	told    chan struct{} // Closed when the handler has been told that it is up.
-	address string        // The peer's then, or where the connection came from.
+	out      *queue
+	ticket   ticket
+	notified chan struct{} // Closed when the handler has been told that it is up.
+	address  string        // The peer's then, or where the connection came from.
 
 	// The rest is guarded by the peer's mutex.
 
@@ -35,11 +35,11 @@ type conn struct {
 // serve reads a connection to its end, and tells the handler about it.
 func (c *conn) serve(incarnation uint64) {
 	p := c.peer
-	c.turn.wait()
-	defer c.turn.done()
+	c.ticket.wait()
+	defer c.ticket.done()
 	p.t.cfg.Logger.Debug("peer up", "peer", p.rank, "incarnation", incarnation)
 	p.handle(func(h transport.Handler) { h.Up(p.rank, incarnation) })
-	close(c.told)
+	close(c.notified)
 
 	err := c.read()
 	p.mu.Lock()
@@ -49,39 +49,39 @@ func (c *conn) serve(incarnation uint64) {
 	c.close()
 
 	p.t.cfg.Logger.Debug("peer down", "peer", p.rank, "cause", cause)
-	p.tellDown(c.address, cause, full)
+	p.notifyDown(c.address, cause, full)
 }
 
 // read hands on frames until there is an error.
 func (c *conn) read() error {
 	p, count := c.peer, &c.peer.t.count
-	follower, _ := p.t.handler.(transport.Follower)
-	host, _ := p.t.handler.(transport.Host)
-	place := func(head []byte, size int) (body []byte) {
-		if host != nil {
-			p.handle(func(transport.Handler) { body = host.Place(p.rank, head, size) })
+	batches, _ := p.t.handler.(transport.BatchHandler)
+	buffers, _ := p.t.handler.(transport.BufferProvider)
+	buffer := func(head []byte, size int) (body []byte) {
+		if buffers != nil {
+			p.handle(func(transport.Handler) { body = buffers.ReceiveBuffer(p.rank, head, size) })
 		}
 		return body
 	}
 	for {
-		head, body, err := c.in.NextPlaced(place)
+		head, body, err := c.in.NextInto(buffer)
 		if err != nil {
 			return err
 		}
-		p.tell.Lock()
+		p.handlerMu.Lock()
 		if p.t.state.Load() == running {
 			count.framesReceived.Add(1)
 			count.bytesReceived.Add(uint64(len(head) + len(body)))
 			switch {
 			case body != nil:
-				host.ReceivePlaced(p.rank, head, body)
-			case follower != nil && c.in.Ready():
-				follower.ReceiveMore(p.rank, head)
+				buffers.BufferFilled(p.rank, head, body)
+			case batches != nil && c.in.Ready():
+				batches.ReceiveMore(p.rank, head)
 			default:
 				p.t.handler.Receive(p.rank, head)
 			}
 		}
-		p.tell.Unlock()
+		p.handlerMu.Unlock()
 	}
 }
 
@@ -124,8 +124,8 @@ func (c *conn) writeAll(b []byte) error {
 		if c.out.wrote(n, p.t.cfg.QueueBytes) {
 			// Not by this goroutine: it must not wait for a handler.
 			p.t.wg.Go(func() {
-				<-c.told
-				p.tellRoom()
+				<-c.notified
+				p.notifyWritable()
 			})
 		}
 		p.mu.Unlock()

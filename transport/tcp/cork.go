@@ -75,9 +75,9 @@ func (p *peer) uncork() {
 	p.corked = false
 	switch {
 	case p.conn == nil || p.out.writing || len(p.out.bytes) == 0:
-	case p.conn.direct == nil:
+	case p.conn.rawConn == nil:
 		p.startWriter()
 	default:
-		_ = p.writeDirect(nil) // Those who sent it were told that it may be lost.
+		_ = p.writeNow(nil) // Those who sent it were told that it may be lost.
 	}
 }

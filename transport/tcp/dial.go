@@ -6,7 +6,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/pleach-go/pleach/wire"
+	"github.com/pleach-go/pleach/internal/wire"
 )
 
 // dial is an attempt to connect to a peer.
@@ -63,7 +63,7 @@ func (p *peer) connectOnce(d *dial) (*conn, *wire.Hello, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	s := meet(d.ctx, &p.t.cfg, raw)
+	s := newHandshakeConn(d.ctx, &p.t.cfg, raw)
 	theirs, err := p.present(d, s)
 	if err != nil {
 		s.close()
@@ -79,7 +79,7 @@ func (p *peer) connectOnce(d *dial) (*conn, *wire.Hello, error) {
 
 // present says who we are, and finds out who the other side is and whether it
 // wants us.
-func (p *peer) present(d *dial, s *stranger) (*wire.Hello, error) {
+func (p *peer) present(d *dial, s *handshakeConn) (*wire.Hello, error) {
 	if err := s.secure(d.ctx, p.t.cfg.TLS, d.address); err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (p *peer) present(d *dial, s *stranger) (*wire.Hello, error) {
 	if !ok {
 		return nil, context.Canceled
 	}
-	if _, err := s.stream.Write(p.t.hello(p.rank, attempt, wire.Welcome)); err != nil {
+	if _, err := s.stream.Write(p.t.hello(p.rank, attempt, wire.Accepted)); err != nil {
 		return nil, err
 	}
 	theirs, err := s.hello()
@@ -97,8 +97,8 @@ func (p *peer) present(d *dial, s *stranger) (*wire.Hello, error) {
 	if err := p.t.check(&theirs, p.rank); err != nil {
 		return nil, err
 	}
-	if theirs.Verdict != wire.Welcome {
-		return nil, &RefusedError{theirs.Verdict}
+	if theirs.Status != wire.Accepted {
+		return nil, &RefusedError{theirs.Status}
 	}
 	return &theirs, nil
 }
@@ -117,7 +117,7 @@ func (p *peer) nextAttempt(d *dial) (uint64, bool) {
 }
 
 // adopt makes an opened connection the one, if it is still wanted.
-func (p *peer) adopt(d *dial, s *stranger, theirs *wire.Hello) (*conn, error) {
+func (p *peer) adopt(d *dial, s *handshakeConn, theirs *wire.Hello) (*conn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.dial != d {
@@ -127,7 +127,7 @@ func (p *peer) adopt(d *dial, s *stranger, theirs *wire.Hello) (*conn, error) {
 		// A former process still listens there.
 		return nil, &RefusedError{wire.Stale}
 	}
-	c := s.become(p)
+	c := s.promote(p)
 	if c == nil {
 		return nil, context.Canceled
 	}
@@ -143,25 +143,25 @@ func (p *peer) dialFailed(d *dial, cause error) {
 		p.mu.Unlock()
 		return
 	}
-	tell := p.endDial(cause)
+	notify := p.endDial(cause)
 	p.mu.Unlock()
 
 	p.t.count.dialsFailed.Add(1)
 	p.t.cfg.Logger.Debug("cannot connect", "peer", p.rank, "cause", cause)
-	tell()
+	notify()
 }
 
 // endDial ends the attempt there is, with what has waited for it. It returns what
 // tells of that, when its turn has come. Called with mu held.
-func (p *peer) endDial(cause error) (tell func()) {
+func (p *peer) endDial(cause error) (notify func()) {
 	address := p.dial.address
 	p.dial = nil
 	full := p.dropQueue()
-	p.later()
-	turn := p.takeTurn()
+	p.backOff()
+	ticket := p.takeTicket()
 	return func() {
-		turn.wait()
-		defer turn.done()
-		p.tellDown(address, cause, full)
+		ticket.wait()
+		defer ticket.done()
+		p.notifyDown(address, cause, full)
 	}
 }

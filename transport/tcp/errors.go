@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
-	"github.com/pleach-go/pleach/wire"
 )
 
 // PeerError is what [transport.Handler] is told when a peer goes down.
@@ -27,7 +27,7 @@ func (e *PeerError) Unwrap() error { return e.Err }
 
 // RefusedError is a peer's answer that it does not want a connection.
 type RefusedError struct {
-	Verdict wire.Verdict
+	Verdict wire.Status
 }
 
 func (e *RefusedError) Error() string { return e.Verdict.String() }

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
-	"github.com/pleach-go/pleach/wire"
 )
 
 // sizes has frames that fit one write, those that no socket takes at once, and
@@ -227,7 +227,7 @@ func TestSendDoesNotAllocate(t *testing.T) {
 	connect(t, m[0], m[1])
 	p := m[0].peer(1)
 	p.mu.Lock()
-	direct := p.conn.direct
+	direct := p.conn.rawConn
 	p.mu.Unlock()
 	if direct == nil {
 		t.Skip("no direct writes here")

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
-	"github.com/pleach-go/pleach/wire"
 )
 
 // restart starts a killed member again at its old address.
@@ -106,8 +106,8 @@ func TestLostConnectionIsReplaced(t *testing.T) {
 		t.Error("the old connection is open")
 	}
 	// An attempt of before, which comes late, is not taken for a new one.
-	late := knockAt(t, m, wire.Hello{From: 1, Incarnation: 7, Attempt: 2})
-	if h, err := late.hello(); err != nil || h.Verdict != wire.Stale {
+	late := dialHello(t, m, wire.Hello{From: 1, Incarnation: 7, Attempt: 2})
+	if h, err := late.hello(); err != nil || h.Status != wire.Stale {
 		t.Errorf("late attempt: %+v, %v", h, err)
 	}
 	mustSend(t, m, 1, []byte("x"))
@@ -224,7 +224,7 @@ func (q *queue) waitingNow(p *peer) int {
 	return q.waiting()
 }
 
-func TestRoomFollowsWhenAFullQueueIsLost(t *testing.T) {
+func TestWritableFollowsWhenAFullQueueIsLost(t *testing.T) {
 	m := startGroup(t, 2, Config{MaxFrame: 64 << 10, QueueBytes: 128 << 10})
 	connect(t, m[0], m[1])
 	release := m[1].block(0)

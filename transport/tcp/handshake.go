@@ -8,8 +8,8 @@ import (
 	"net"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
-	"github.com/pleach-go/pleach/wire"
 )
 
 // maxHandshake is how many bytes are read from a stranger before it is known:
@@ -17,33 +17,33 @@ import (
 // would take a certificate message of 256 KiB.
 const maxHandshake = 48 << 10
 
-// stranger is a connection whose other side is not known yet. It ends when the
+// handshakeConn is a connection whose other side is not known yet. It ends when the
 // time is over, when too much has come, or when the context ends.
-type stranger struct {
+type handshakeConn struct {
 	net.Conn // The socket.
 	left     int
-	known    bool
-	direct   *direct     // Once it is known, if there is one.
+	promoted bool
+	rawConn  *rawConn    // Once it is known, if there is one.
 	stop     func() bool // Stops watching the context.
 
 	stream net.Conn // The socket, or TLS over it.
 	in     *wire.Reader
 }
 
-func meet(ctx context.Context, cfg *Config, raw net.Conn) *stranger {
+func newHandshakeConn(ctx context.Context, cfg *Config, raw net.Conn) *handshakeConn {
 	tune(raw, cfg)
 	_ = raw.SetDeadline(time.Now().Add(cfg.HandshakeTimeout))
-	s := &stranger{Conn: raw, left: maxHandshake}
+	s := &handshakeConn{Conn: raw, left: maxHandshake}
 	s.stop = context.AfterFunc(ctx, func() { _ = raw.Close() })
 	return s
 }
 
 // Read is the socket's, with the limit.
-func (s *stranger) Read(b []byte) (int, error) {
+func (s *handshakeConn) Read(b []byte) (int, error) {
 	switch {
-	case s.direct != nil:
-		return s.direct.Read(b)
-	case s.known:
+	case s.rawConn != nil:
+		return s.rawConn.Read(b)
+	case s.promoted:
 		return s.Conn.Read(b)
 	}
 	if s.left == 0 {
@@ -56,7 +56,7 @@ func (s *stranger) Read(b []byte) (int, error) {
 
 // secure sets up the stream: over TLS if it is configured, as server or, with
 // the address that was dialed, as client.
-func (s *stranger) secure(ctx context.Context, cfg *tls.Config, dialed string) error {
+func (s *handshakeConn) secure(ctx context.Context, cfg *tls.Config, dialed string) error {
 	s.stream = s.Conn
 	s.in = wire.NewReader(s, wire.MaxHelloFrame)
 	if cfg == nil {
@@ -68,7 +68,7 @@ func (s *stranger) secure(ctx context.Context, cfg *tls.Config, dialed string) e
 	return err
 }
 
-func (s *stranger) handshakeTLS(ctx context.Context, cfg *tls.Config, dialed string) (net.Conn, error) {
+func (s *handshakeConn) handshakeTLS(ctx context.Context, cfg *tls.Config, dialed string) (net.Conn, error) {
 	if dialed == "" {
 		c := tls.Server(s, cfg)
 		return c, c.HandshakeContext(ctx)
@@ -86,7 +86,7 @@ func (s *stranger) handshakeTLS(ctx context.Context, cfg *tls.Config, dialed str
 }
 
 // hello reads the other side's Hello.
-func (s *stranger) hello() (wire.Hello, error) {
+func (s *handshakeConn) hello() (wire.Hello, error) {
 	body, err := s.in.Next()
 	if err != nil {
 		return wire.Hello{}, err
@@ -94,33 +94,33 @@ func (s *stranger) hello() (wire.Hello, error) {
 	return wire.DecodeHello(body)
 }
 
-// become turns a stranger into the connection to a peer: limits of the
+// promote turns a stranger into the connection to a peer: limits of the
 // handshake no longer hold. It returns nil if the context has ended.
-func (s *stranger) become(p *peer) *conn {
+func (s *handshakeConn) promote(p *peer) *conn {
 	if !s.stop() {
 		return nil
 	}
-	s.known = true
+	s.promoted = true
 	_ = s.SetDeadline(time.Time{})
 	s.in.SetLimit(p.t.cfg.MaxFrame)
-	c := &conn{peer: p, raw: s.Conn, stream: s.stream, in: s.in, told: make(chan struct{})}
-	s.direct = newDirect(s.Conn)
+	c := &conn{peer: p, raw: s.Conn, stream: s.stream, in: s.in, notified: make(chan struct{})}
+	s.rawConn = newRawConn(s.Conn)
 	if p.t.cfg.TLS == nil {
-		c.direct = s.direct
+		c.rawConn = s.rawConn
 	}
 	return c
 }
 
 // close ends what has not become a connection.
-func (s *stranger) close() {
+func (s *handshakeConn) close() {
 	s.stop()
 	_ = s.Conn.Close()
 }
 
 // hello returns the frame by which this member presents itself.
-func (t *Transport) hello(to protocol.Rank, attempt uint64, v wire.Verdict) []byte {
+func (t *Transport) hello(to protocol.Rank, attempt uint64, v wire.Status) []byte {
 	h := t.self(to)
-	h.Attempt, h.Verdict = attempt, v
+	h.Attempt, h.Status = attempt, v
 	return wire.AppendFrame(nil, wire.AppendHello(nil, &h))
 }
 

@@ -78,7 +78,7 @@ func (r *recorder) Down(peer protocol.Rank, cause error) {
 	})
 }
 
-func (r *recorder) Room(peer protocol.Rank) {
+func (r *recorder) Writable(peer protocol.Rank) {
 	r.call(peer, func() { r.events[peer] = append(r.events[peer], "room") })
 }
 

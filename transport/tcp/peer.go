@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
-	"github.com/pleach-go/pleach/wire"
 )
 
 // peer is what a member knows about one other: whether there is a connection,
@@ -17,8 +17,8 @@ type peer struct {
 	t    *Transport
 	rank protocol.Rank
 
-	// tell is held during a call of the handler about this peer.
-	tell sync.Mutex
+	// handlerMu is held during a call of the handler about this peer.
+	handlerMu sync.Mutex
 
 	mu      sync.Mutex // Guards the rest. Never held during anything that waits.
 	address string     // Where to dial it. "": nobody knows.
@@ -57,8 +57,8 @@ func (p *peer) send(f frame) error {
 			p.out.add(&f, 0)
 			return nil
 		}
-		if p.conn.direct != nil {
-			return p.writeDirect(&f)
+		if p.conn.rawConn != nil {
+			return p.writeNow(&f)
 		}
 	}
 	if !p.out.push(&f, p.t.cfg.QueueBytes) {
@@ -68,11 +68,11 @@ func (p *peer) send(f frame) error {
 	return nil
 }
 
-// writeDirect writes what waits, and a frame behind it, if there is one, at once, as
+// writeNow writes what waits, and a frame behind it, if there is one, at once, as
 // far as the socket takes it. No writer is there, so that nothing can be overtaken.
-func (p *peer) writeDirect(f *frame) error {
+func (p *peer) writeNow(f *frame) error {
 	waiting := len(p.out.bytes)
-	n, err := p.conn.direct.write(p.out.bytes, f)
+	n, err := p.conn.rawConn.write(p.out.bytes, f)
 	if err != nil {
 		p.detach(p.conn, err)
 		return transport.ErrDown
@@ -100,7 +100,7 @@ func (p *peer) attach(c *conn, theirs *wire.Hello, greeting []byte) {
 	p.incarnation, p.theirs = theirs.Incarnation, theirs.Attempt
 	p.backoff, p.retryAt = 0, time.Time{}
 	p.out.bytes = append(greeting, p.out.bytes...)
-	c.turn = p.takeTurn()
+	c.ticket = p.takeTicket()
 	p.t.count.connections.Add(1)
 	p.startWriter()
 }
@@ -113,7 +113,7 @@ func (p *peer) detach(c *conn, cause error) {
 	}
 	p.conn, c.cause = nil, cause
 	p.dropQueue()
-	p.later()
+	p.backOff()
 	p.t.count.connections.Add(-1)
 	c.close()
 }
@@ -127,8 +127,8 @@ func (p *peer) dropQueue() (full bool) {
 	return full
 }
 
-// later sets when to dial again after a failure.
-func (p *peer) later() {
+// backOff sets when to dial again after a failure.
+func (p *peer) backOff() {
 	p.backoff = min(max(2*p.backoff, p.t.cfg.BackoffMin), p.t.cfg.BackoffMax)
 	p.retryAt = time.Now().Add(p.backoff - rand.N(p.backoff/2+1))
 }

@@ -3,7 +3,7 @@ package tcp
 import (
 	"sync"
 
-	"github.com/pleach-go/pleach/wire"
+	"github.com/pleach-go/pleach/internal/wire"
 )
 
 // queue is what waits to be written to one connection: bytes, not frames, so
@@ -73,11 +73,11 @@ func (q *queue) take() []byte {
 // to be told.
 func (q *queue) wrote(n, limit int) bool {
 	q.inHand -= n
-	room := q.full && q.waiting() <= limit/2
-	if room {
+	writable := q.full && q.waiting() <= limit/2
+	if writable {
 		q.full = false
 	}
-	return room
+	return writable
 }
 
 // buffers are those that no queue uses. A member has many queues, and most are

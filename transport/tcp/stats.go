@@ -16,8 +16,8 @@ type Stats struct {
 	Dials, DialsFailed uint64
 	Accepted           uint64 // Connections that peers have opened.
 	Refused            uint64 // Those of strangers, mismatches, stale or duplicate ones.
-	Flooded            uint64 // Connections closed in handshake, for newer ones: too many.
-	Knocks             uint64 // Requests of guests handed to the handler.
+	Evicted            uint64 // Connections closed in handshake, for newer ones: too many.
+	Requests           uint64 // Requests of guests handed to the handler.
 
 	DroppedFull  uint64 // Not taken by Send: the queue was full.
 	DroppedDown  uint64 // Not taken by Send: the peer was down.
@@ -29,7 +29,7 @@ type Stats struct {
 
 	Connections int // Open now.
 	Handshakes  int // Now between being accepted and being known.
-	Guests      int // Waiting for an answer now, or about to ask.
+	Clients     int // Waiting for an answer now, or about to ask.
 }
 
 // counters are what Stats is made of.
@@ -37,13 +37,13 @@ type counters struct {
 	framesSent, bytesSent         atomic.Uint64
 	framesReceived, bytesReceived atomic.Uint64
 	dials, dialsFailed            atomic.Uint64
-	accepted, refused, flooded    atomic.Uint64
-	knocks                        atomic.Uint64
+	accepted, refused, evicted    atomic.Uint64
+	requests                      atomic.Uint64
 
 	droppedFull, droppedDown  atomic.Uint64
 	droppedOther, droppedLost atomic.Uint64
 
-	connections, guests atomic.Int64
+	connections, clients atomic.Int64
 }
 
 // dropped counts a frame that Send did not take.
@@ -71,14 +71,14 @@ func (t *Transport) Stats() Stats {
 		DialsFailed:    c.dialsFailed.Load(),
 		Accepted:       c.accepted.Load(),
 		Refused:        c.refused.Load(),
-		Flooded:        c.flooded.Load(),
-		Knocks:         c.knocks.Load(),
+		Evicted:        c.evicted.Load(),
+		Requests:       c.requests.Load(),
 		DroppedFull:    c.droppedFull.Load(),
 		DroppedDown:    c.droppedDown.Load(),
 		DroppedOther:   c.droppedOther.Load(),
 		DroppedLost:    c.droppedLost.Load(),
 		Connections:    int(c.connections.Load()),
-		Handshakes:     t.lobby.size(),
-		Guests:         int(c.guests.Load()),
+		Handshakes:     t.handshakes.size(),
+		Clients:        int(c.clients.Load()),
 	}
 }

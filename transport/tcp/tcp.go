@@ -37,9 +37,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
-	"github.com/pleach-go/pleach/wire"
 )
 
 // flushTime is how long Close tries to get out what is queued.
@@ -55,13 +55,13 @@ type Transport struct {
 
 	peers table
 
-	ctx     context.Context // Ends when everything must.
-	cancel  context.CancelFunc
-	wg      sync.WaitGroup // Every goroutine of the transport.
-	count   counters
-	lobby   lobby
-	buffers buffers
-	cork    cork
+	ctx        context.Context // Ends when everything must.
+	cancel     context.CancelFunc
+	wg         sync.WaitGroup // Every goroutine of the transport.
+	count      counters
+	handshakes handshakes
+	buffers    buffers
+	cork       cork
 }
 
 const (
@@ -71,14 +71,14 @@ const (
 )
 
 var (
-	_ transport.Transport = (*Transport)(nil)
-	_ transport.Gatherer  = (*Transport)(nil)
+	_ transport.Transport    = (*Transport)(nil)
+	_ transport.VectorSender = (*Transport)(nil)
 )
 
 // New returns a transport that listens already, so that peers can connect
 // before Start, but answers nobody before.
 func New(cfg Config) (*Transport, error) {
-	err := cfg.checkPlace()
+	err := cfg.checkRank()
 	if err == nil {
 		cfg, err = cfg.complete()
 	}
@@ -115,10 +115,10 @@ func (t *Transport) Start(h transport.Handler) error {
 // Send queues a frame for a peer, and returns at once. Besides what the
 // interface names, a [transport.SendError] may wrap a [*wire.SizeError], or say
 // that there is no such peer.
-func (t *Transport) Send(to protocol.Rank, frame []byte) error { return t.SendParts(to, frame, nil) }
+func (t *Transport) Send(to protocol.Rank, frame []byte) error { return t.SendVector(to, frame, nil) }
 
-// SendParts sends a frame in two parts.
-func (t *Transport) SendParts(to protocol.Rank, head, body []byte) error {
+// SendVector sends a frame in two parts.
+func (t *Transport) SendVector(to protocol.Rank, head, body []byte) error {
 	f := frame{head, body}
 	if err := t.send(to, f); err != nil {
 		t.count.dropped(err)

@@ -1,86 +1,24 @@
 package tcp
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"math/big"
 	"net"
 	"testing"
 	"time"
 
-	"github.com/pleach-go/pleach/wire"
+	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/internal/wire"
 )
 
-// authority is a CA made for a test.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-func newAuthority(t testing.TB) *authority {
-	t.Helper()
-	a := new(authority)
-	a.cert, a.key = issue(t, nil, &x509.Certificate{IsCA: true, KeyUsage: x509.KeyUsageCertSign})
-	return a
-}
-
-// issue makes a certificate, signed by a CA or by itself.
-func issue(t testing.TB, by *authority, template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template.SerialNumber = big.NewInt(1)
-	template.Subject = pkix.Name{CommonName: "pleach test"}
-	template.NotBefore = time.Now().Add(-time.Hour)
-	template.NotAfter = time.Now().Add(time.Hour)
-	template.BasicConstraintsValid = true
-	parent, signer := template, key
-	if by != nil {
-		parent, signer = by.cert, by.key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cert, key
-}
-
-// config returns what a member with a certificate of this CA uses; nil is a
-// certificate signed by itself.
-func (a *authority) config(t testing.TB, by *authority) *tls.Config {
-	t.Helper()
-	cert, key := issue(t, by, &x509.Certificate{
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
-	})
-	pool := x509.NewCertPool()
-	pool.AddCert(a.cert)
-	return &tls.Config{
-		RootCAs:      pool,
-		Certificates: []tls.Certificate{{Certificate: [][]byte{cert.Raw}, PrivateKey: key}},
-	}
-}
-
 func TestFramesArriveAsSentUnderTLS(t *testing.T) {
-	ca := newAuthority(t)
-	exchange(t, startGroup(t, 3, Config{TLS: ca.config(t, ca)}))
+	ca := testutil.NewCA(t)
+	exchange(t, startGroup(t, 3, Config{TLS: ca.Config(t, ca)}))
 }
 
 func TestTLSDialedByBoth(t *testing.T) {
-	ca := newAuthority(t)
+	ca := testutil.NewCA(t)
 	for range 10 {
-		m := startGroup(t, 2, Config{TLS: ca.config(t, ca)})
+		m := startGroup(t, 2, Config{TLS: ca.Config(t, ca)})
 		mustSend(t, m[0], 1, []byte("a"))
 		mustSend(t, m[1], 0, []byte("b"))
 		eventually(t, "both frames", func() bool { return len(m[0].received(1)) == 1 && len(m[1].received(0)) == 1 })
@@ -90,25 +28,25 @@ func TestTLSDialedByBoth(t *testing.T) {
 	}
 }
 
-// strangerHello is right in everything: only the certificate is missing.
-func strangerHello() []byte {
+// unknownHello is right in everything: only the certificate is missing.
+func unknownHello() []byte {
 	h := wire.Hello{Group: "test", Size: 4, From: 1, Incarnation: 1, Attempt: 1}
 	return wire.AppendFrame(nil, wire.AppendHello(nil, &h))
 }
 
-func TestStrangersWithoutCertificateAreRefused(t *testing.T) {
-	ca := newAuthority(t)
-	m := alone(t, Config{TLS: ca.config(t, ca)})
-	inject := append(strangerHello(), wire.AppendFrame(nil, []byte("injected"))...)
+func TestConnectionsWithoutCertificateAreRefused(t *testing.T) {
+	ca := testutil.NewCA(t)
+	m := alone(t, Config{TLS: ca.Config(t, ca)})
+	inject := append(unknownHello(), wire.AppendFrame(nil, []byte("injected"))...)
 
-	none := ca.config(t, ca)
+	none := ca.Config(t, ca)
 	none.Certificates = nil
-	old := ca.config(t, ca)
+	old := ca.Config(t, ca)
 	old.MaxVersion = tls.VersionTLS12
 	for name, cfg := range map[string]*tls.Config{
 		"none":           none,
-		"signed by self": ca.config(t, nil),
-		"of another CA":  ca.config(t, newAuthority(t)),
+		"signed by self": ca.Config(t, new(testutil.CA)),
+		"of another CA":  ca.Config(t, testutil.NewCA(t)),
 		"TLS 1.2":        old,
 	} {
 		cfg.ServerName = "127.0.0.1"
@@ -131,11 +69,11 @@ func TestStrangersWithoutCertificateAreRefused(t *testing.T) {
 
 // Whoever listens at a peer's address has to show a certificate too.
 func TestFalseListenerIsRefused(t *testing.T) {
-	ca := newAuthority(t)
+	ca := testutil.NewCA(t)
 	checkGoroutines(t)
 	listeners, addresses := listen(t, 2)
-	m := start(t, Config{Addresses: addresses, Listener: listeners[0], TLS: ca.config(t, ca)})
-	false1 := start(t, Config{Addresses: addresses, Rank: 1, Listener: listeners[1], TLS: ca.config(t, nil)})
+	m := start(t, Config{Addresses: addresses, Listener: listeners[0], TLS: ca.Config(t, ca)})
+	false1 := start(t, Config{Addresses: addresses, Rank: 1, Listener: listeners[1], TLS: ca.Config(t, new(testutil.CA))})
 	mustSend(t, m, 1, []byte("secret"))
 	eventually(t, "down", func() bool { return m.lastCause(1) != nil })
 	if len(false1.received(0)) > 0 {
@@ -143,12 +81,12 @@ func TestFalseListenerIsRefused(t *testing.T) {
 	}
 }
 
-func TestStrangersTLSMessagesAreBounded(t *testing.T) {
-	ca := newAuthority(t)
-	m := alone(t, Config{TLS: ca.config(t, ca)})
+func TestTLSHandshakeMessagesAreBounded(t *testing.T) {
+	ca := testutil.NewCA(t)
+	m := alone(t, Config{TLS: ca.Config(t, ca)})
 
 	// Certificates that would take megabytes.
-	cfg := ca.config(t, ca)
+	cfg := ca.Config(t, ca)
 	cfg.ServerName = "127.0.0.1"
 	for range 400 {
 		cfg.Certificates[0].Certificate = append(cfg.Certificates[0].Certificate, cfg.Certificates[0].Certificate[0])
@@ -157,7 +95,7 @@ func TestStrangersTLSMessagesAreBounded(t *testing.T) {
 	counted := &countingConn{Conn: raw}
 	c := tls.Client(counted, cfg)
 	if c.Handshake() == nil {
-		_, _ = c.Write(strangerHello())
+		_, _ = c.Write(unknownHello())
 	}
 	if _, err := c.Read(make([]byte, 1)); err == nil {
 		t.Error("was answered")
@@ -183,8 +121,8 @@ func (c *countingConn) Write(b []byte) (int, error) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	ca := newAuthority(t)
-	insecure := ca.config(t, ca)
+	ca := testutil.NewCA(t)
+	insecure := ca.Config(t, ca)
 	insecure.InsecureSkipVerify = true
 	good := func() Config { return Config{Addresses: []string{"127.0.0.1:0", "127.0.0.1:0"}} }
 	for name, change := range map[string]func(*Config){

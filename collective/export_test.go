@@ -1,4 +1,0 @@
-package collective
-
-// RaceDetector is for tests outside the package.
-const RaceDetector = raceDetector

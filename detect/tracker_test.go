@@ -1,0 +1,166 @@
+package detect
+
+import (
+	"errors"
+	"maps"
+	"testing"
+	"testing/synctest"
+
+	"pgregory.net/rapid"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// Whatever happens in whichever order, those who hear the reports hold in the
+// end what the tracker holds, and are told nothing twice.
+func TestTrackerReportsItsState(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		synctest.Test(t, func(*testing.T) {
+			tr := NewTracker()
+			defer tr.Close()
+			heard := map[protocol.Rank]uint64{} // The incarnations suspected.
+			err := tr.Start(func(r Report) {
+				if _, before := heard[r.Rank]; before == !r.Alive {
+					rt.Errorf("told again: %+v", r)
+				}
+				if delete(heard, r.Rank); !r.Alive {
+					heard[r.Rank] = r.Incarnation
+				}
+			})
+			if err != nil {
+				rt.Fatal(err)
+			}
+			for range rapid.IntRange(1, 40).Draw(rt, "steps") {
+				trackerStep(rt, tr, heard)
+			}
+			synctest.Wait()
+			if held := held(tr); !maps.Equal(held, heard) {
+				rt.Errorf("held suspect: %v, but heard: %v", held, heard)
+			}
+		})
+	})
+}
+
+func trackerStep(rt *rapid.T, tr *Tracker, heard map[protocol.Rank]uint64) {
+	rank := protocol.Rank(rapid.IntRange(0, 3).Draw(rt, "rank"))
+	incarnation := rapid.Uint64Range(0, 3).Draw(rt, "incarnation")
+	switch p := (Peer{Rank: rank, Incarnation: incarnation}); rapid.SampledFrom([]string{
+		"suspect", "suspect", "trust", "answered", "met", "watch", "settle",
+	}).Draw(rt, "step") {
+	case "suspect":
+		tr.Suspect(p, ErrSilent, nil)
+	case "trust":
+		tr.Trust(p)
+	case "answered":
+		tr.answered(p)
+	case "met":
+		tr.Met(rank, incarnation+1)
+	case "settle":
+		synctest.Wait()
+	case "watch":
+		var view []Peer
+		for r := range protocol.Rank(4) {
+			if rapid.Bool().Draw(rt, "member") {
+				view = append(view, Peer{Rank: r, Incarnation: rapid.Uint64Range(0, 3).Draw(rt, "of the member")})
+			}
+		}
+		synctest.Wait()
+		tr.Watch(view)
+		forget(tr, heard)
+	}
+}
+
+// forget drops what a listener has to drop when the view changes.
+func forget(tr *Tracker, heard map[protocol.Rank]uint64) {
+	for rank, incarnation := range heard {
+		if p, ok := tr.Watched(rank); !ok || p.Incarnation != incarnation {
+			delete(heard, rank)
+		}
+	}
+}
+
+// held returns the incarnations that are suspected.
+func held(tr *Tracker) map[protocol.Rank]uint64 {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	held := map[protocol.Rank]uint64{}
+	for rank, s := range tr.peers {
+		if s.cause != nil {
+			held[rank] = s.cause.Incarnation
+		}
+	}
+	return held
+}
+
+func TestLaterProcessProvesEarlierGone(t *testing.T) {
+	f := NewFeed()
+	f.Watch([]Peer{{Rank: 1, Incarnation: 5}, {Rank: 2}})
+	j := started(t, f)
+	f.tracker.Met(1, 4) // A former process still talks.
+	f.tracker.Met(2, 7) // Unknown so far: this is it.
+	f.tracker.Met(1, 6)
+	cause := j.want(t, suspected(1, 5))
+	if !errors.Is(cause, ErrReplaced) {
+		t.Errorf("cause is %v, want %v", cause, ErrReplaced)
+	}
+	f.tracker.Met(2, 8)
+	j.want(t, suspected(1, 5), suspected(2, 7))
+
+	// The view takes the new one in: nothing is held against it.
+	f.Watch([]Peer{{Rank: 1, Incarnation: 6}, {Rank: 2}})
+	f.Suspect(1, nil)
+	j.want(t, suspected(1, 5), suspected(2, 7), suspected(1, 6))
+}
+
+// What comes in before there is anybody to tell is told later, whether or not the
+// view changes meanwhile.
+func TestNewsBeforeStartIsTold(t *testing.T) {
+	f := NewFeed()
+	view := []Peer{{Rank: 1, Incarnation: 5}, {Rank: 2, Incarnation: 5}}
+	f.Watch(view)
+	f.Suspect(2, nil)
+	f.Watch(view)
+	started(t, f).want(t, suspected(2, 5))
+}
+
+// News of one process is not news of another, and an answer does not bring back
+// who is gone.
+func TestTrackerTellsProcessesApart(t *testing.T) {
+	tr := NewTracker()
+	before, now := Peer{Rank: 1, Incarnation: 5}, Peer{Rank: 1, Incarnation: 6}
+	tr.Watch([]Peer{now})
+	tr.Suspect(before, ErrGone, nil)
+	if s := tr.Suspicion(now); s != nil {
+		t.Errorf("news of its predecessor: %v", s)
+	}
+	tr.Suspect(now, ErrGone, nil)
+	tr.Trust(before)
+	tr.answered(now)
+	if s := tr.Suspicion(now); s == nil {
+		t.Error("trusted again though it is gone")
+	}
+}
+
+func TestStartAndCloseOnce(t *testing.T) {
+	for name, d := range map[string]Detector{
+		"connections": NewConnections(ConnectionsConfig{}),
+		"feed":        NewFeed(),
+		"all":         All(NewFeed()),
+	} {
+		ignore := func(Report) {}
+		if err := d.Start(ignore); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := d.Start(ignore); !errors.Is(err, ErrStarted) {
+			t.Errorf("%s: started twice: %v", name, err)
+		}
+		closed(t, d)
+		closed(t, d)
+		d.Watch([]Peer{{Rank: 3}})
+		if err := d.Start(ignore); !errors.Is(err, ErrClosed) {
+			t.Errorf("%s: started after Close: %v", name, err)
+		}
+	}
+	closed(t, NewConnections(ConnectionsConfig{}))
+	closed(t, None{})
+}

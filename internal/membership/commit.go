@@ -1,0 +1,143 @@
+package membership
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// hearCommit takes in a decision. One that comes by the tree or by correction is
+// passed on and corrected.
+func (m *Machine) hearCommit(now protocol.Time, f *frame) error {
+	known := m.view.Number
+	if m.round.decided != nil {
+		known++
+	}
+	switch {
+	case f.value.number > known+1:
+		m.catchUp(now, f.from)
+		return nil
+	case f.value.number == known+1:
+		if m.round.decided != nil {
+			m.later = f // one at a time
+			return nil
+		}
+		if _, err := m.apply(f.value); err != nil {
+			return fmt.Errorf("%w: %w", ErrFrame, err)
+		}
+		if f.route == byHelp {
+			f.root = protocol.NoRank
+		}
+		m.decide(now, f.value, f.root)
+	}
+	m.hearSpread(now, f)
+	return nil
+}
+
+// decide takes a value as decided. The root is who broadcasts it, or nobody if
+// this member is a straggler.
+func (m *Machine) decide(now protocol.Time, v *value, root protocol.Rank) {
+	next, err := m.apply(v)
+	if err != nil {
+		return // cannot be: it was applied when it came
+	}
+	r := &m.round
+	r.decided, r.next, m.lead = v, next, nil
+	m.history = append(m.history, v)
+	if len(m.history) > keptCommits {
+		m.history = slices.Clone(m.history[1:])
+	}
+	m.beginSpread(now, v, root)
+	if !next.holds(m.config.Self.Rank, m.config.Self.Incarnation) && !m.leaving {
+		m.end(&EvictedError{m.config.Self.Rank, m.view.Number, next.Number})
+		return
+	}
+	if !r.frozen {
+		m.freeze(now) // one who leaves and has not taken part
+	}
+	m.config.Log.Flush(v.cut)
+	m.tryInstall(now)
+}
+
+// tryInstall begins the new view once everything before it is here.
+func (m *Machine) tryInstall(now protocol.Time) {
+	r := m.round
+	if m.over != nil || r.decided == nil || !m.config.Log.Flushed() {
+		return
+	}
+	m.config.Log.Install(r.next)
+	if !r.next.holds(m.config.Self.Rank, m.config.Self.Incarnation) {
+		m.end(ErrLeft)
+		return
+	}
+	m.suspicions.prune(&m.view, r.next)
+	m.cut, m.round = r.decided.cut, round{}
+	m.enter(r.next)
+	m.views = append(m.views, m.view)
+	m.stats.Changes++
+	if r.began > 0 {
+		m.stats.Took = now - r.began
+	}
+	m.pause, m.bound, m.seen = 0, m.config.AttemptTimeout, 0
+	m.errand.changed()
+	m.status.due = now + m.config.StatusInterval
+	m.settleWishes(now)
+	m.answerJoins()
+	if f := m.later; f != nil {
+		m.later = nil
+		_ = m.hearCommit(now, f) // one that makes no sense is dropped
+	}
+}
+
+// settleWishes forgets who has come and gone, and opens the window anew for those
+// who have not.
+func (m *Machine) settleWishes(now protocol.Time) {
+	m.candidates = slices.DeleteFunc(m.candidates, func(c candidate) bool {
+		i, ok := m.named(c.Identity)
+		return len(m.view.Members) == MaxSlots || ok && m.view.Members[i].Incarnation >= c.Incarnation
+	})
+	m.leavers = slices.DeleteFunc(m.leavers, func(s suspect) bool { return !m.view.holds(s.rank, s.incarnation) })
+	m.window = window{}
+	if len(m.candidates)+len(m.leavers) > 0 {
+		m.window.note(now)
+	}
+}
+
+// end takes this member out of it.
+func (m *Machine) end(why error) {
+	m.over, m.lead = why, nil
+	for _, p := range m.pending {
+		m.answers = append(m.answers, Answer{Token: p.token, Err: fmt.Errorf("at rank %d: %w", m.config.Self.Rank, why)})
+	}
+	m.pending = nil
+}
+
+// help sends a straggler the decisions that it misses. Who is not in the view,
+// or too far behind for what is kept, is told so.
+func (m *Machine) help(f *frame) {
+	if len(m.history) == 0 || f.view+1 < m.history[0].number {
+		if !m.view.holds(f.from, f.incarnation) || m.view.Number-f.view >= keptCommits {
+			m.put(f.from, frame{kind: Gone})
+		}
+		return
+	}
+	for _, v := range m.history[f.view+1-m.history[0].number:] {
+		m.put(f.from, frame{kind: Commit, route: byHelp, root: m.config.Self.Rank, value: v})
+	}
+}
+
+// hearGone takes in that the others have gone on too far.
+func (m *Machine) hearGone(f *frame) {
+	if f.view > m.view.Number {
+		m.end(&EvictedError{m.config.Self.Rank, m.view.Number, f.view})
+	}
+}
+
+// catchUp asks one who is ahead for what is missing here.
+func (m *Machine) catchUp(now protocol.Time, from protocol.Rank) {
+	if now >= m.status.asked {
+		m.status.asked = now + m.config.RetryInterval
+		m.put(from, frame{kind: Status})
+	}
+}

@@ -1,0 +1,212 @@
+package membership
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// Encode appends the view to dst, for a joiner or a file.
+func (v *View) Encode(dst []byte) []byte {
+	dst = wire.AppendUint64(dst, v.Number)
+	dst = wire.AppendUint32(dst, uint32(v.Slots))
+	return appendMembers(appendMembers(dst, v.Members), v.Former)
+}
+
+// DecodeView reads a view that Encode wrote. Nothing of it points into b.
+func DecodeView(b []byte) (View, error) {
+	d := decoder{Decoder: wire.NewDecoder(b)}
+	v := View{Number: d.Uint64(), Slots: protocol.Rank(d.Uint32()), Members: d.memberList(), Former: d.memberList()}
+	if err := d.finish(); err != nil {
+		return View{}, fmt.Errorf("%w: %w", ErrView, err)
+	}
+	return v, v.check()
+}
+
+// EncodePositions appends a cut to dst: it goes to a joiner beside the view.
+func EncodePositions(dst []byte, cut []Position) []byte { return appendHaves(dst, cut) }
+
+// DecodePositions reads what EncodePositions wrote.
+func DecodePositions(b []byte) ([]Position, error) {
+	d := decoder{Decoder: wire.NewDecoder(b)}
+	cut := d.haves()
+	if err := d.finish(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFrame, err)
+	}
+	return cut, nil
+}
+
+func appendBool(dst []byte, b bool) []byte {
+	if b {
+		return wire.AppendUint8(dst, 1)
+	}
+	return wire.AppendUint8(dst, 0)
+}
+
+func appendBallots(dst []byte, ballots ...Ballot) []byte {
+	for _, b := range ballots {
+		dst = wire.AppendUint32(wire.AppendUint32(dst, b.Round), uint32(b.Rank))
+	}
+	return dst
+}
+
+func appendMember(dst []byte, m *Member) []byte {
+	dst = wire.AppendUint32(dst, uint32(m.Rank))
+	dst = wire.AppendUint64(dst, m.Incarnation)
+	for _, text := range []string{m.Identity, m.Address, m.Domain} {
+		dst = wire.AppendBytes(dst, []byte(text))
+	}
+	return dst
+}
+
+func appendMembers(dst []byte, members []Member) []byte {
+	dst = wire.AppendUint32(dst, uint32(len(members)))
+	for i := range members {
+		dst = appendMember(dst, &members[i])
+	}
+	return dst
+}
+
+func appendHaves(dst []byte, haves []Position) []byte {
+	dst = wire.AppendUint32(dst, uint32(len(haves)))
+	for _, h := range haves {
+		dst = wire.AppendUint64(wire.AppendUint32(dst, uint32(h.Root)), h.Incarnation)
+		dst = wire.AppendUint32(wire.AppendUint64(dst, h.Next), uint32(h.Holder))
+	}
+	return dst
+}
+
+func appendValue(dst []byte, v *value) []byte {
+	dst = wire.AppendUint32(wire.AppendUint64(dst, v.number), uint32(v.slots))
+	dst = appendMembers(wire.AppendBytes(dst, v.removed), v.added)
+	return appendHaves(dst, v.cut)
+}
+
+// decoder reads the parts of frames. Lengths are believed only as far as bytes
+// are there: nothing is allocated because a count says so.
+type decoder struct {
+	wire.Decoder
+	err error // the first thing that was over a limit
+}
+
+// The fewest bytes that a member and a Position take.
+const (
+	memberBytes = 4 + 8 + 3*4
+	haveBytes   = 4 + 8 + 8 + 4
+)
+
+var errLimit = errors.New("over the limit")
+
+// finish returns the first error, or one if something is left over.
+func (d *decoder) finish() error { return errors.Join(d.err, d.Finish()) }
+
+func (d *decoder) refuse(format string, args ...any) {
+	if d.err == nil {
+		d.err = fmt.Errorf("%w: %s", errLimit, fmt.Sprintf(format, args...))
+	}
+}
+
+// count reads a number of things that take some bytes each.
+func (d *decoder) count(each int) int {
+	n := d.Uint32()
+	if n > MaxSlots || int(n)*each > d.left() {
+		d.refuse("%d things in %d bytes", n, d.left())
+		return 0
+	}
+	return int(n)
+}
+
+func (d *decoder) left() int {
+	peek := d.Decoder // a copy: looking does not consume
+	return len(peek.Rest())
+}
+
+func (d *decoder) bool() bool {
+	b := d.Uint8()
+	if b > 1 {
+		d.refuse("%d is neither true nor false", b)
+	}
+	return b == 1
+}
+
+// rank reads a member's rank; a candidate has none yet.
+func (d *decoder) rank() protocol.Rank {
+	r := d.Uint32()
+	if r == ^uint32(0) {
+		return protocol.NoRank
+	}
+	if r >= MaxSlots {
+		d.refuse("rank %d", r)
+		return 0
+	}
+	return protocol.Rank(r)
+}
+
+func (d *decoder) ballot() Ballot {
+	b := Ballot{d.Uint32(), d.rank()}
+	if b.Round > maxRound {
+		d.refuse("round %d", b.Round)
+	}
+	return b
+}
+
+func (d *decoder) set() set {
+	b := d.Bytes()
+	if len(b) > (MaxSlots+7)/8 {
+		d.refuse("a set of %d bytes", len(b))
+		return nil
+	}
+	return slices.Clone(set(b))
+}
+
+func (d *decoder) text() string {
+	b := d.Bytes()
+	if len(b) > MaxText {
+		d.refuse("a name of %d bytes", len(b))
+		return ""
+	}
+	return string(b)
+}
+
+func (d *decoder) member() Member {
+	m := Member{Rank: d.rank(), Incarnation: d.Uint64()}
+	m.Identity, m.Address, m.Domain = d.text(), d.text(), d.text()
+	return m
+}
+
+func (d *decoder) memberList() []Member {
+	n := d.count(memberBytes)
+	if n == 0 {
+		return nil
+	}
+	members := make([]Member, n)
+	for i := range members {
+		members[i] = d.member()
+	}
+	return members
+}
+
+// haves reads a list that must be in order: it is merged with others.
+func (d *decoder) haves() []Position {
+	n := d.count(haveBytes)
+	if n == 0 {
+		return nil
+	}
+	haves := make([]Position, n)
+	for i := range haves {
+		haves[i] = Position{d.rank(), d.Uint64(), d.Uint64(), d.rank()}
+		if i > 0 && compareStream(haves[i-1], haves[i]) >= 0 {
+			d.refuse("root %d is out of order", haves[i].Root)
+		}
+	}
+	return haves
+}
+
+func (d *decoder) value() *value {
+	v := &value{number: d.Uint64(), slots: protocol.Rank(d.Uint32())}
+	v.removed, v.added, v.cut = d.set(), d.memberList(), d.haves()
+	return v
+}

@@ -1,0 +1,203 @@
+package membership
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// Generators of what frames hold.
+var (
+	anyRank   = rapid.Map(rapid.Int64Range(-1, MaxSlots-1), func(r int64) protocol.Rank { return protocol.Rank(r) })
+	anyBallot = rapid.Custom(func(t *rapid.T) Ballot {
+		return Ballot{rapid.Uint32Range(1, maxRound).Draw(t, "round"), anyRank.Draw(t, "rank")}
+	})
+	anySet    = rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 40), func(b []byte) set { return append(set{}, b...) })
+	anyName   = rapid.StringN(0, -1, MaxText)
+	anyMember = rapid.Custom(func(t *rapid.T) Member {
+		return Member{anyRank.Draw(t, "rank"), anyName.Draw(t, "identity"), anyName.Draw(t, "address"), anyName.Draw(t, "domain"), rapid.Uint64().Draw(t, "incarnation")}
+	})
+	anyHaves = rapid.Custom(func(t *rapid.T) []Position {
+		var haves []Position
+		for _, h := range rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Position {
+			return Position{anyRank.Draw(t, "root"), rapid.Uint64().Draw(t, "incarnation"), rapid.Uint64().Draw(t, "next"), anyRank.Draw(t, "holder")}
+		}), 0, 9).Draw(t, "haves") {
+			haves = merge(haves, []Position{h})
+		}
+		return haves
+	})
+	anyValue = rapid.Custom(func(t *rapid.T) *value {
+		v := &value{number: rapid.Uint64().Draw(t, "number"), slots: protocol.Rank(rapid.Uint32().Draw(t, "slots")), removed: anySet.Draw(t, "removed"), cut: anyHaves.Draw(t, "cut")}
+		v.added = append(v.added, rapid.SliceOfN(anyMember, 0, 5).Draw(t, "added")...)
+		return v
+	})
+)
+
+func anyFrame(t *rapid.T) *frame {
+	f := &frame{kind: Kind(rapid.IntRange(0, Kinds-1).Draw(t, "kind")), view: rapid.Uint64().Draw(t, "view"), incarnation: rapid.Uint64().Draw(t, "incarnation"), from: 3}
+	switch f.kind {
+	case Status:
+		f.stuck = rapid.Bool().Draw(t, "stuck")
+	case Report:
+		for _, r := range rapid.SliceOfN(anyRank, 0, 9).Draw(t, "suspects") {
+			f.suspects = append(f.suspects, suspect{r, rapid.Uint64().Draw(t, "incarnation")})
+		}
+	case JoinRequest:
+		f.candidate = anyMember.Draw(t, "candidate")
+	case Prepare:
+		f.ballot, f.other, f.members = anyBallot.Draw(t, "ballot"), anyBallot.Draw(t, "other"), anySet.Draw(t, "members")
+	case Promise:
+		f.ballot, f.members, f.haves = anyBallot.Draw(t, "ballot"), anySet.Draw(t, "members"), anyHaves.Draw(t, "haves")
+		if rapid.Bool().Draw(t, "accepted") {
+			f.other, f.value = anyBallot.Draw(t, "other"), anyValue.Draw(t, "value")
+		}
+	case Refuse, Void:
+		f.ballot, f.other = anyBallot.Draw(t, "ballot"), anyBallot.Draw(t, "other")
+	case Propose:
+		f.ballot, f.value = anyBallot.Draw(t, "ballot"), anyValue.Draw(t, "value")
+	case Accept:
+		f.ballot, f.members = anyBallot.Draw(t, "ballot"), anySet.Draw(t, "members")
+	case Commit:
+		f.route, f.root, f.value = route(rapid.IntRange(0, int(routes)-1).Draw(t, "route")), anyRank.Draw(t, "root"), anyValue.Draw(t, "value")
+	}
+	return f
+}
+
+func TestFramesSurviveTheWire(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := anyFrame(t)
+		b := f.append(nil)
+		got, err := parse(3, b)
+		if err != nil {
+			t.Fatalf("%+v: %v", f, err)
+		}
+		if !reflect.DeepEqual(got, f) {
+			t.Fatalf("sent %+v, got %+v", f, got)
+		}
+		cut := rapid.IntRange(0, len(b)-1).Draw(t, "cut")
+		if _, err := parse(3, b[:cut]); cut > 0 && err == nil || err != nil && !errors.Is(err, ErrFrame) {
+			t.Fatalf("%d of %d bytes of a %v: %v", cut, len(b), f.kind, err)
+		}
+	})
+}
+
+// Bytes from outside: none crash, none make sense that do not come back the same.
+func FuzzParse(f *testing.F) {
+	for _, fr := range []frame{
+		{kind: Status, stuck: true},
+		{kind: Report, suspects: []suspect{{3, 1}}},
+		{kind: JoinRequest, candidate: Member{Rank: protocol.NoRank, Identity: "a"}},
+		{kind: Promise, ballot: Ballot{1, 0}, other: Ballot{1, 0}, members: set{7}, haves: []Position{{1, 1, 5, 2}}, value: &value{number: 2, slots: 3, removed: set{1}}},
+		{kind: Commit, value: &value{number: 2, slots: 4, removed: set{0}, added: []Member{{Rank: 3, Identity: "x"}}}},
+	} {
+		f.Add(fr.append(nil))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		fr, err := parse(0, b)
+		if err != nil {
+			if !errors.Is(err, ErrFrame) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if got := fr.append(nil); !bytes.Equal(got, b) {
+			t.Fatalf("%x was read as %+v, which is %x", b, fr, got)
+		}
+	})
+}
+
+// A machine that is told anything at all, by members and by strangers, neither
+// crashes nor installs a view it is not in.
+func FuzzReceive(f *testing.F) {
+	v := firstView(5)
+	head := func(fr frame) []byte {
+		fr.view, fr.incarnation = 1, 1
+		return fr.append(nil)
+	}
+	whole := set{31}
+	change := &value{number: 2, slots: 5, removed: set{1}, cut: []Position{{1, 1, 2, 1}}}
+	f.Add(uint8(1), head(frame{kind: Prepare, ballot: Ballot{1, 1}, members: whole}), head(frame{kind: Propose, ballot: Ballot{1, 1}, value: change}))
+	f.Add(uint8(1), head(frame{kind: Report, suspects: []suspect{{0, 1}, {1, 1}}}), head(frame{kind: Promise, ballot: Ballot{1, 2}, members: set{30}}))
+	f.Add(uint8(4), head(frame{kind: Commit, root: 1, value: change}), head(frame{kind: Commit, root: 1, route: rightward, value: change}))
+	f.Add(uint8(3), head(frame{kind: JoinRequest, candidate: Member{Identity: "n", Incarnation: 9}}), head(frame{kind: Void, ballot: Ballot{9, 3}}))
+	f.Add(uint8(3), head(frame{kind: Refuse, ballot: Ballot{1, 2}, other: Ballot{9, 9}}), head(frame{kind: Gone}))
+	f.Fuzz(func(t *testing.T, from uint8, first, second []byte) {
+		self := v.Members[2]
+		l := newTestLog(self, v)
+		m, err := New(Config{Self: self, View: v, Log: l})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Suspect(1, 0, 1)
+		m.Suspect(1, 1, 1) // it coordinates
+		now := protocol.Time(1)
+		for _, b := range [][]byte{first, second, first} {
+			if err := m.Receive(now, protocol.Rank(from%8), b); err != nil && !errors.Is(err, ErrFrame) {
+				t.Fatal(err)
+			}
+			for range 1000 {
+				if _, _, ok := m.Next(now); !ok {
+					break
+				}
+			}
+			now += 10 * millisecond
+			m.LogFlushed(now)
+		}
+		for {
+			v, ok := m.Views()
+			if !ok {
+				break
+			}
+			if !v.holds(2, 1) {
+				t.Fatalf("installed %v", &v)
+			}
+		}
+	})
+}
+
+func TestViewsSurviveTheWire(t *testing.T) {
+	v := firstView(9)
+	change := &value{number: 2, slots: 9, removed: set{0b100, 0}, added: nil}
+	next, err := change.apply(&v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := next.Encode(nil)
+	got, err := DecodeView(b)
+	if err != nil || !got.Equal(next) {
+		t.Fatalf("%v became %v: %v", next, &got, err)
+	}
+	for i := range b {
+		if _, err := DecodeView(b[:i]); !errors.Is(err, ErrView) {
+			t.Fatalf("%d of %d bytes: %v", i, len(b), err)
+		}
+	}
+	cut := []Position{{1, 2, 3, 4}}
+	if got, err := DecodePositions(EncodePositions(nil, cut)); err != nil || !reflect.DeepEqual(got, cut) {
+		t.Fatalf("%v became %v: %v", cut, got, err)
+	}
+	if s := next.String(); s != "view 2: 8 of 9 slots {0-1 3-8}" {
+		t.Fatal(s)
+	}
+	if s := fmt.Sprint(next.Holes()); s != "[2]" || next.Former[0].Identity != "p2" {
+		t.Fatal(s, next.Former)
+	}
+}
+
+// Merging is the same in whatever order acknowledgments come, and however often.
+func TestMergeHasNoOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b, c := anyHaves.Draw(t, "a"), anyHaves.Draw(t, "b"), anyHaves.Draw(t, "c")
+		x := merge(merge(a, b), merge(c, b))
+		y := merge(c, merge(b, merge(a, a)))
+		if len(x)+len(y) > 0 && !reflect.DeepEqual(x, y) {
+			t.Fatalf("%v and %v", x, y)
+		}
+	})
+}

@@ -1,0 +1,228 @@
+package membership
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// Machine is one member's part in agreeing on views. See the package comment for
+// how to drive it.
+type Machine struct {
+	config Config
+	now    protocol.Time // of the last call
+	view   View
+	cut    []Position     // that the view began with
+	self   int            // this member's index in the view
+	memo   *memo          // what follows from the view
+	names  map[string]int // the members' indices, by identity; nil: not needed yet
+	over   error          // why this member is out of it; nil: it is not
+
+	round   round    // what is known of the next view
+	lead    *lead    // the attempt of this member itself; nil: none
+	spread  spread   // the commit being broadcast
+	history []*value // decided last, in order, for stragglers
+	later   *frame   // a commit of the view after the next, until it is its turn
+
+	suspicions suspicions
+	errand     errand
+	status     status
+	leaving    bool
+	leavers    []suspect // who have said that they leave
+	candidates []candidate
+	pending    []pending
+	window     window
+	pause      protocol.Time // no attempt before
+	bound      protocol.Time // of the next attempt
+	seen       uint32        // the highest round that this member was refused for
+
+	outbox  []send
+	sent    int // of outbox, already handed out
+	buffer  []byte
+	views   []View
+	answers []Answer
+	stats   Stats
+}
+
+// send is one frame to be sent.
+type send struct {
+	to    protocol.Rank
+	frame frame
+}
+
+// New makes a member's machine.
+func New(c Config) (*Machine, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	return newMachine(c, &memo{}), nil
+}
+
+// newMachine makes a machine of what has been checked.
+func newMachine(c Config, k *memo) *Machine {
+	m := &Machine{config: c, memo: k, bound: c.AttemptTimeout}
+	m.enter(&c.View)
+	m.spread.due, m.errand.due = protocol.Never, protocol.Never
+	m.errand.to = protocol.NoRank
+	return m
+}
+
+// enter makes a view the present one.
+func (m *Machine) enter(v *View) {
+	m.view = *v
+	m.self, _ = v.index(m.config.Self.Rank)
+	m.names = nil
+}
+
+// named returns the index of the member with an identity. Only candidates are
+// looked for, so most views are left again without the map.
+func (m *Machine) named(identity string) (int, bool) {
+	if m.names == nil {
+		m.names = make(map[string]int, len(m.view.Members))
+		for i, member := range m.view.Members {
+			m.names[member.Identity] = i
+		}
+	}
+	i, ok := m.names[identity]
+	return i, ok
+}
+
+// Receive takes a frame from a peer. The bytes are only lent. An error says that
+// the frame made no sense; it is not taken then.
+func (m *Machine) Receive(now protocol.Time, from protocol.Rank, b []byte) error {
+	m.now = now
+	f, err := parse(from, b)
+	if err == nil && m.over == nil {
+		err = m.take(now, f)
+		m.consider(now)
+	}
+	if err != nil {
+		return fmt.Errorf("from rank %d: %w", from, err)
+	}
+	return nil
+}
+
+// take sorts frames by the view their sender is in. Only members of the same
+// view agree on the next one; who is behind is helped to catch up.
+func (m *Machine) take(now protocol.Time, f *frame) error {
+	switch {
+	case f.kind == Commit:
+		return m.hearCommit(now, f)
+	case f.kind == Gone:
+		m.hearGone(f)
+	case f.view < m.view.Number:
+		if f.kind != Promise && f.kind != Accept && f.kind != Void { // late echoes of what is decided
+			m.help(f)
+		}
+	case f.view > m.view.Number:
+		m.catchUp(now, f.from)
+	case m.view.holds(f.from, f.incarnation):
+		return m.hear(now, f)
+	}
+	return nil
+}
+
+// hear takes a frame of the present view.
+func (m *Machine) hear(now protocol.Time, f *frame) error {
+	if f.members != nil && !f.members.fits(len(m.view.Members)) {
+		return fmt.Errorf("%w: %v: a set of another view than %d", ErrFrame, f.kind, m.view.Number)
+	}
+	if f.kind == Prepare || f.kind == Void || f.kind == Propose {
+		if !m.view.Has(f.ballot.Rank) || f.ballot.Rank == m.config.Self.Rank {
+			return fmt.Errorf("%w: %v of ballot %v, whose owner cannot have sent it", ErrFrame, f.kind, f.ballot)
+		}
+	}
+	if m.round.decided != nil {
+		if f.kind == Status || f.kind == Prepare || f.kind == Propose {
+			m.help(f)
+		}
+		return nil
+	}
+	switch f.kind {
+	case Status:
+		m.hearStatus(f)
+	case Report:
+		m.hearReport(now, f)
+	case Leave:
+		m.hearLeave(now, f.from, f.incarnation)
+	case JoinRequest:
+		return m.hearKnock(now, f.candidate)
+	case Prepare:
+		return m.hearPrepare(now, f)
+	case Promise:
+		return m.hearPromise(now, f)
+	case Refuse:
+		m.hearRefuse(now, f)
+	case Void:
+		m.hearVoid(now, f)
+	case Propose:
+		return m.hearPropose(now, f)
+	case Accept:
+		m.hearAccept(now, f)
+	}
+	return nil
+}
+
+// LogFlushed says that the log may have got what it was asked to flush.
+func (m *Machine) LogFlushed(now protocol.Time) {
+	m.now = now
+	if m.over != nil {
+		return
+	}
+	m.tryAccept(now)
+	m.tryInstall(now)
+	m.consider(now)
+}
+
+// Up says that a peer is connected: what was sent before may be lost. The two
+// tell each other which views they are in.
+func (m *Machine) Up(now protocol.Time, peer protocol.Rank) {
+	m.now = now
+	if m.isMember(peer) && peer != m.config.Self.Rank {
+		m.put(peer, frame{kind: Status})
+		if m.errand.to == peer && m.errand.due != protocol.Never {
+			m.errand.due = now
+		}
+	}
+}
+
+// Next returns the next frame to send, valid until the next call, or false when
+// there is none for now.
+func (m *Machine) Next(now protocol.Time) (to protocol.Rank, b []byte, ok bool) {
+	m.now = now
+	if m.sent == len(m.outbox) {
+		m.outbox, m.sent = m.outbox[:0], 0
+		m.tick(now)
+	}
+	if m.sent == len(m.outbox) {
+		return protocol.NoRank, nil, false
+	}
+	s := &m.outbox[m.sent]
+	to, m.buffer = s.to, s.frame.append(m.buffer[:0])
+	m.stats.Sent[s.frame.kind]++
+	*s = send{}
+	m.sent++
+	return to, m.buffer, true
+}
+
+// put queues a frame. Its sets are copied, since they go on growing here.
+func (m *Machine) put(to protocol.Rank, f frame) {
+	f.view, f.incarnation = m.view.Number, m.config.Self.Incarnation
+	f.members, f.suspects = slices.Clone(f.members), slices.Clone(f.suspects)
+	m.outbox = append(m.outbox, send{to, f})
+}
+
+// View returns the view this member is in.
+func (m *Machine) View() View { return m.view }
+
+// Views returns the next view that has been installed, or false when there is no
+// new one.
+func (m *Machine) Views() (View, bool) {
+	if len(m.views) == 0 {
+		return View{}, false
+	}
+	v := m.views[0]
+	m.views = m.views[1:]
+	return v, true
+}

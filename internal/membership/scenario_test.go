@@ -1,0 +1,466 @@
+package membership
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// without returns the ranks of a group of some size but for those given.
+func without(size int, gone ...protocol.Rank) []protocol.Rank {
+	var list []protocol.Rank
+	for r := range protocol.Rank(size) {
+		if !slices.Contains(gone, r) {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+func wantRanks(t *testing.T, v *View, want []protocol.Rank) {
+	t.Helper()
+	if got := ranks(v); !slices.Equal(got, want) {
+		t.Fatalf("%v, not ranks %v", v, want)
+	}
+}
+
+// bothWays runs a test along the tree, and without one.
+func bothWays(t *testing.T, run func(t *testing.T, way func(*Config))) {
+	t.Run("tree", func(t *testing.T) { run(t, func(c *Config) { c.FlatThreshold = -1 }) })
+	t.Run("flat", func(t *testing.T) { run(t, func(c *Config) { c.FlatThreshold = DefaultFlatThreshold }) })
+}
+
+// "Upon detecting a failure, the root is informed of the failed node and
+// initiates a view change" (thesis §3.1.2): whoever dies, at whatever level of
+// the tree, and whoever notices.
+func TestSingleFailure(t *testing.T) { bothWays(t, singleFailure) }
+
+func singleFailure(t *testing.T, way func(*Config)) {
+	const size = 16
+	for dead := range size {
+		for by := range size {
+			if by == dead {
+				continue
+			}
+			n := newNetwork(t, size, 1, way)
+			n.kill(dead)
+			n.suspect(n.hosts[by], n.hosts[dead].self)
+			n.pump(n.hosts[by])
+			v := n.settle()
+			wantRanks(t, v, without(size, protocol.Rank(dead)))
+			if v.Number != 2 {
+				t.Fatalf("one failure took %v", v)
+			}
+		}
+	}
+}
+
+// A tree of depth 3 and more, and deaths at every level at once: "If multiple
+// nodes fail simultaneously" (thesis §3.1.4).
+func TestSimultaneousFailures(t *testing.T) { bothWays(t, simultaneousFailures) }
+
+func simultaneousFailures(t *testing.T, way func(*Config)) {
+	for seed := range uint64(50) {
+		n := newNetwork(t, 40, seed, way)
+		n.detect = 30 * time.Millisecond
+		dead := n.rng.Perm(40)[:19]
+		n.kill(dead...)
+		v := n.settle()
+		if len(v.Members) != 21 {
+			t.Fatalf("seed %d: %v", seed, v)
+		}
+	}
+}
+
+// The coordinator and those next in line die, one after another: "a sequential
+// scan suffices to designate a new root" (thesis §3.1.5).
+func TestChainedCoordinatorFailures(t *testing.T) { bothWays(t, chainedCoordinatorFailures) }
+
+func chainedCoordinatorFailures(t *testing.T, way func(*Config)) {
+	for chain := 1; chain <= 4; chain++ {
+		n := newNetwork(t, 11, uint64(chain), way)
+		n.kill(10)
+		n.tellAll(10)
+		for r := range chain {
+			n.run(300*time.Microsecond, nil)
+			n.kill(r)
+			n.tellAll(protocol.Rank(r))
+		}
+		v := n.settle()
+		if v.Coordinator() != protocol.Rank(chain) || v.Has(10) {
+			t.Fatalf("after %d coordinators: %v", chain, v)
+		}
+	}
+}
+
+// Anybody, the coordinator and inner relays included, dies at the very moment it
+// sends a frame of each kind, before or after it is on its way.
+func TestDeathInEveryPhase(t *testing.T) { bothWays(t, deathInEveryPhase) }
+
+func deathInEveryPhase(t *testing.T, way func(*Config)) {
+	const size = 12
+	for _, kind := range []Kind{Prepare, Promise, Propose, Accept, Commit} {
+		for victim := range size - 1 {
+			for which := range 4 {
+				t.Run(fmt.Sprint(kind, " ", victim, " ", which), func(t *testing.T) {
+					n := newNetwork(t, size, 7, way)
+					n.detect = 20 * time.Millisecond
+					count := 0
+					n.spy = func(from *host, sent Kind) {
+						if sent == kind && from.id == victim && !from.dead {
+							if count++; count == which+1 {
+								n.kill(victim)
+							}
+						}
+					}
+					n.hosts[3].log.send()
+					n.kill(11)
+					n.tellAll(11)
+					v := n.settle()
+					if n.failure != nil {
+						t.Fatal(n.failure)
+					}
+					if n.hosts[victim].dead == v.Has(protocol.Rank(victim)) {
+						t.Fatalf("victim dead %v, %v", n.hosts[victim].dead, v)
+					}
+				})
+			}
+		}
+	}
+}
+
+// "Changes that arrive meanwhile are batched into the next" (DESIGN): a herd of
+// hundreds is let in within O(1) views.
+func TestHerdJoins(t *testing.T) {
+	n := newNetwork(t, 4, 1, nil)
+	for i := range 300 {
+		n.join(fmt.Sprint("new", i), "")
+	}
+	v := n.settle()
+	if len(v.Members) != 304 || v.Number > 5 {
+		t.Fatalf("300 joined in %d views: %v", v.Number-1, v)
+	}
+	t.Logf("300 joined in %d views, %d frames", v.Number-1, sum(n.frames))
+}
+
+func sum(counts [Kinds]int) int {
+	total := 0
+	for _, c := range counts {
+		total += c
+	}
+	return total
+}
+
+func TestLeave(t *testing.T) {
+	for _, leaver := range []int{0, 3, 6} {
+		n := newNetwork(t, 7, 1, nil)
+		h := n.hosts[leaver]
+		n.leave(h)
+		v := n.settle()
+		wantRanks(t, v, without(7, protocol.Rank(leaver)))
+		if state, err := h.m.State(); state != Left || !errors.Is(err, ErrLeft) {
+			t.Fatalf("rank %d is %v: %v", leaver, state, err)
+		}
+	}
+}
+
+// All leave at once, and the last one too.
+func TestEverybodyLeaves(t *testing.T) {
+	n := newNetwork(t, 5, 1, nil)
+	for _, h := range n.hosts {
+		n.leave(h)
+	}
+	gone := func() bool {
+		for _, h := range n.hosts {
+			if s, _ := h.m.State(); s != Left {
+				return false
+			}
+		}
+		return true
+	}
+	if !n.run(time.Minute, gone) {
+		t.Fatal(n.situation())
+	}
+}
+
+// "Recovered nodes may re-join with their original ID" (thesis §3.2), also if
+// nobody has noticed yet that they were gone, and even if the coordinator is one
+// who has never seen them.
+func TestRejoinKeepsItsRank(t *testing.T) {
+	for _, noticed := range []bool{true, false} {
+		n := newNetwork(t, 8, 1, nil)
+		n.kill(5)
+		if noticed {
+			n.tellAll(5)
+			n.settle()
+		}
+		n.restart(n.hosts[5])
+		v := n.settle()
+		if m, _ := v.Member(5); m.Identity != "p5" || m.Incarnation != 2 || len(v.Members) != 8 {
+			t.Fatalf("noticed %v: %v with %+v", noticed, v, m)
+		}
+	}
+}
+
+func TestHoleIsReused(t *testing.T) {
+	n := newNetwork(t, 6, 1, nil)
+	n.kill(2, 4)
+	n.tellAll(2, 4)
+	n.settle()
+	n.join("newcomer", "")
+	v := n.settle()
+	wantRanks(t, v, without(6, 4))
+	if m, _ := v.Member(2); m.Identity != "newcomer" {
+		t.Fatalf("rank 2 is %+v", m)
+	}
+	// Rank 2 is no longer free for who had it; 4 is, and is closer than a new one.
+	n.restart(n.hosts[2])
+	v = n.settle()
+	if m, _ := v.Member(4); m.Identity != "p2" || v.Slots != 6 {
+		t.Fatalf("rank 4 is %+v of %v", m, v)
+	}
+}
+
+func TestIncarnations(t *testing.T) {
+	n := newNetwork(t, 5, 1, nil)
+	m := n.hosts[0].m
+	m.Suspect(n.now, 3, 0) // an earlier start of rank 3
+	n.pump(n.hosts[0])
+	n.run(time.Second, nil)
+	if m.view.Number != 1 {
+		t.Fatalf("an old suspicion led to %v", &m.view)
+	}
+	m.Join(n.now, 1, Member{Identity: "p3", Incarnation: 0})
+	a, ok := m.Answers()
+	if !ok || !errors.Is(a.Err, ErrStale) {
+		t.Fatalf("an old start of a member got %v", a.Err)
+	}
+	m.Join(n.now, 2, Member{Identity: "p3", Incarnation: 1})
+	if a, ok := m.Answers(); !ok || a.Err != nil || a.Rank != 3 {
+		t.Fatalf("who is in already got %+v", a)
+	}
+	m.Join(n.now, 3, Member{})
+	if a, ok := m.Answers(); !ok || !errors.Is(a.Err, ErrView) {
+		t.Fatalf("a candidate without a name got %+v", a)
+	}
+}
+
+// A suspicion that is withdrawn in time removes nobody, and roots go on.
+func TestTrustInTime(t *testing.T) {
+	n := newNetwork(t, 9, 1, nil)
+	n.blocked = func(from, to *host) bool { return from.id == 8 || to.id == 8 } // slow
+	n.join("newcomer", "")
+	n.run(600*time.Millisecond, nil)
+	if n.hosts[0].m.Stats().Voided == 0 {
+		t.Fatal("the attempt that waits for a slow member was not given up")
+	}
+	n.blocked = nil
+	if v := n.settle(); len(v.Members) != 10 {
+		t.Fatalf("a slow member was lost: %v", v)
+	}
+	n.hosts[4].m.Suspect(n.now, 7, 1)
+	n.hosts[4].m.Trust(n.now, 7, 1)
+	n.pump(n.hosts[4])
+	n.run(time.Second, nil)
+	if v := n.settle(); len(v.Members) != 10 {
+		t.Fatalf("a withdrawn suspicion removed somebody: %v", v)
+	}
+}
+
+// A slow member that nobody suspects does not keep roots frozen for long.
+func TestSlowMemberFreezesNobodyForLong(t *testing.T) {
+	n := newNetwork(t, 9, 1, nil)
+	n.blocked = func(from, to *host) bool { return from.id == 8 || to.id == 8 }
+	n.join("newcomer", "")
+	sent := 0
+	for range 100 {
+		n.run(10*time.Millisecond, nil)
+		if n.hosts[5].log.send() {
+			sent++
+		}
+	}
+	if sent < 15 {
+		t.Fatalf("only %d of 100 messages could be sent in a second", sent)
+	}
+}
+
+// Of 16, 9 go on and 7 stop and say so. When the network heals, the 7 learn that
+// they are out, without anybody suspecting anything anew.
+func TestPartition(t *testing.T) { bothWays(t, partition) }
+
+func partition(t *testing.T, way func(*Config)) {
+	n := newNetwork(t, 16, 1, way)
+	n.detect = 30 * time.Millisecond
+	n.blocked = func(from, to *host) bool { return (from.id < 7) != (to.id < 7) }
+	majority := func() bool {
+		for _, h := range n.hosts[7:] {
+			if len(h.m.view.Members) != 9 {
+				return false
+			}
+		}
+		return true
+	}
+	if !n.run(time.Minute, majority) {
+		t.Fatal(n.situation())
+	}
+	n.run(time.Second, nil)
+	for _, h := range n.hosts[:7] {
+		state, err := h.m.State()
+		var quorum *QuorumError
+		if state != NoQuorum || !errors.As(err, &quorum) || quorum.Reachable != 7 || quorum.Needed != 8 {
+			t.Fatalf("%s is %v: %v", who(h.self), state, err)
+		}
+	}
+	n.blocked, n.detect = nil, 0
+	evicted := func() bool {
+		for _, h := range n.hosts[:7] {
+			if s, _ := h.m.State(); s != Evicted {
+				return false
+			}
+		}
+		return true
+	}
+	if !n.run(time.Minute, evicted) {
+		t.Fatal(n.situation())
+	}
+}
+
+// Exactly half goes on if it holds the lowest rank, the other half does not.
+func TestExactlyHalf(t *testing.T) {
+	n := newNetwork(t, 8, 1, nil)
+	n.detect = 30 * time.Millisecond
+	n.blocked = func(from, to *host) bool { return (from.id < 4) != (to.id < 4) }
+	n.run(5*time.Second, nil)
+	for _, h := range n.hosts {
+		state, _ := h.m.State()
+		if h.id < 4 && (len(h.m.view.Members) != 4 || state != Active) || h.id >= 4 && state != NoQuorum {
+			t.Fatalf("%s is %v in %v", who(h.self), state, &h.m.view)
+		}
+	}
+}
+
+// Without majorities, the last one alive still goes on.
+func TestNoQuorumNeeded(t *testing.T) {
+	n := newNetwork(t, 6, 1, func(c *Config) { c.NoQuorum = true })
+	n.checker.enough = func(*View, set) bool { return true }
+	n.detect = 20 * time.Millisecond
+	n.kill(0, 1, 3, 4, 5)
+	wantRanks(t, n.settle(), []protocol.Rank{2})
+}
+
+// A cut in one direction only: one of the two goes, the rest stays together.
+func TestOneWayCut(t *testing.T) { bothWays(t, oneWayCut) }
+
+func oneWayCut(t *testing.T, way func(*Config)) {
+	for a := range 5 {
+		for b := range 5 {
+			if a == b {
+				continue
+			}
+			n := newNetwork(t, 5, 3, way)
+			n.detect = 30 * time.Millisecond
+			n.blocked = func(from, to *host) bool { return from.id == a && to.id == b }
+			together := func() bool {
+				count := 0
+				for _, h := range n.hosts {
+					if s, _ := h.m.State(); s == Active && len(h.m.view.Members) == 4 {
+						count++
+					}
+				}
+				return count == 4
+			}
+			if !n.run(time.Minute, together) {
+				t.Fatalf("%d cut from %d: %v\n%s", b, a, n.failure, n.situation())
+			}
+		}
+	}
+}
+
+// One who was away during some views catches up, or learns that it is too late.
+func TestStragglers(t *testing.T) { bothWays(t, stragglers) }
+
+func stragglers(t *testing.T, way func(*Config)) {
+	n := newNetwork(t, 5, 1, way)
+	n.join("a", "")
+	n.run(10*time.Millisecond, nil)
+	n.settle()
+	last := n.hosts[4]
+	// It takes part, but misses the decision.
+	n.blocked = func(from, to *host) bool { return to == last && from.m != nil && from.m.round.decided != nil }
+	cut := false
+	n.spy = func(from *host, kind Kind) { cut = cut || kind == Commit }
+	n.join("b", "")
+	n.run(time.Second, func() bool { return cut })
+	n.blocked = func(from, to *host) bool { return to == last }
+	n.run(500*time.Millisecond, nil)
+	if last.m.view.Number != 2 || n.hosts[0].m.view.Number != 3 {
+		t.Fatal(n.situation())
+	}
+	n.blocked = nil
+	n.settle()
+	// Too far behind for anything to be kept.
+	n.blocked = func(from, to *host) bool { return from == last || to == last }
+	n.tellAll(last.self.Rank)
+	for i := range keptCommits + 6 {
+		if h := n.join(fmt.Sprint("later", i), ""); !n.run(10*time.Second, h.live) {
+			t.Fatal(n.situation())
+		}
+	}
+	n.blocked = nil
+	if !n.run(time.Minute, func() bool { s, _ := last.m.State(); return s == Evicted }) {
+		t.Fatal(n.situation())
+	}
+}
+
+// A message that only the dead root and one other had is delivered by all, or by
+// none; whoever holds it may die too, as soon as it has said that it does.
+func TestSameViewDelivery(t *testing.T) { bothWays(t, sameViewDelivery) }
+
+func sameViewDelivery(t *testing.T, way func(*Config)) {
+	for holder := range 6 {
+		for _, last := range []Kind{Promise, Accept, Kinds} { // what it sends last; Kinds: it lives
+			n := newNetwork(t, 7, 1, way)
+			n.detect = 20 * time.Millisecond
+			root := n.hosts[6]
+			n.blocked = func(from, to *host) bool { return from == root && to.id != holder }
+			root.log.send()
+			n.pump(root)
+			n.run(time.Millisecond, nil)
+			n.kill(6)
+			n.blocked = nil
+			n.spy = func(from *host, kind Kind) {
+				if from.id == holder && kind == last {
+					n.kill(holder)
+				}
+			}
+			n.settle()
+			if n.failure != nil {
+				t.Fatalf("holder %d: %v", holder, n.failure)
+			}
+			if cut := n.checker.cuts[2]; !n.hosts[holder].dead && cut != "6.1<1 " {
+				t.Fatalf("holder %d: delivered %q", holder, cut)
+			}
+		}
+	}
+}
+
+// A new connection is a reason to compare views at once: what was sent before may
+// be lost.
+func TestUpTellsViews(t *testing.T) {
+	n := newNetwork(t, 4, 1, nil)
+	last := n.hosts[3]
+	n.blocked = func(from, to *host) bool { return from == last || to == last }
+	n.tellAll(3)
+	n.run(300*time.Millisecond, func() bool { return n.hosts[0].m.view.Number == 2 && n.hosts[2].m.view.Number == 2 })
+	n.blocked = nil
+	before := n.now
+	last.m.Up(n.now, 1)
+	n.pump(last)
+	if !n.run(time.Second, func() bool { return last.m.over != nil }) || n.now-before > 10*millisecond {
+		t.Fatal(n.situation())
+	}
+}

@@ -1,0 +1,156 @@
+package membership
+
+import (
+	"slices"
+
+	"github.com/pleach-go/pleach/broadcast"
+	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/topology"
+)
+
+// spread is the corrected broadcast of a commit: along a tree over those who go
+// on, with delayed correction, so that neither a dead relay nor a dead root
+// keeps it from anybody who can be reached. Joiners are not in it: their first
+// view comes with their answer.
+type spread struct {
+	value   *value
+	root    protocol.Rank
+	ranks   []protocol.Rank // by place in the broadcast
+	process *broadcast.Process
+	due     protocol.Time   // when to pull again
+	removed []protocol.Rank // whom its root tells as well, after all others: they leave, or live after all
+}
+
+// correctionDelay is how long correction waits for a neighbor, in parts of the
+// time after which frames are sent again.
+const correctionDelay = 4
+
+// beginSpread takes part in the broadcast of a value that was just decided. In a
+// small group its root tells everybody, and nothing is corrected: there is no relay
+// that could be dead, a dead root's successor broadcasts it anew, and whoever a frame
+// is lost to is frozen, and asks (see [Machine.runStatus]).
+func (m *Machine) beginSpread(now protocol.Time, v *value, root protocol.Rank) {
+	m.spread = spread{due: protocol.Never}
+	if root == protocol.NoRank {
+		return
+	}
+	self := m.config.Self.Rank
+	var removed []protocol.Rank
+	if root == self {
+		removed = m.others(v.removed.each())
+	}
+	k := m.memo // made when the value was applied
+	if k.ranks == nil || k.root != root {
+		k.lay(root)
+	}
+	if len(k.ranks) <= m.config.FlatThreshold {
+		if root == self {
+			m.tellAll(k.ranks, frame{kind: Commit, root: root, value: v})
+			m.tellAll(removed, frame{kind: Commit, route: byHelp, root: root, value: v})
+		}
+		return
+	}
+	if k.plan == nil {
+		k.planSpread(m.config.RetryInterval / correctionDelay)
+	}
+	if me, ok := slices.BinarySearch(k.ranks, self); ok && k.plan != nil {
+		m.spread = spread{value: v, root: root, ranks: k.ranks, process: k.plan.Process(protocol.Rank(me)), due: now, removed: removed}
+	}
+}
+
+// tellAll sends a frame to all but this member.
+func (m *Machine) tellAll(ranks []protocol.Rank, f frame) {
+	for _, r := range ranks {
+		if r != m.config.Self.Rank {
+			m.put(r, f)
+		}
+	}
+}
+
+// lay finds those among whom the value is broadcast: who go on, and its root.
+func (k *memo) lay(root protocol.Rank) {
+	k.root, k.ranks, k.plan = root, nil, nil
+	for i, member := range k.before.Members {
+		if !k.value.removed.has(i) || member.Rank == root {
+			k.ranks = append(k.ranks, member.Rank)
+		}
+	}
+}
+
+// planSpread lays the value's broadcast over them. There is no plan if the root is
+// no member.
+func (k *memo) planSpread(delay protocol.Time) {
+	size := protocol.Rank(len(k.ranks))
+	place, ok := slices.BinarySearch(k.ranks, k.root)
+	if !ok {
+		return
+	}
+	tree, err := topology.New(topology.Binomial(), topology.Interleaved, size, protocol.Rank(place))
+	if err != nil {
+		return
+	}
+	k.plan, _ = broadcast.NewPlan(broadcast.Config{
+		Size: size, Root: protocol.Rank(place),
+		Dissemination: broadcast.Tree{Tree: tree}, Correction: broadcast.Delayed{Delay: delay},
+	})
+}
+
+// hearSpread hands a commit to the broadcast it belongs to. If that is over here,
+// one who asks still gets its answer.
+func (m *Machine) hearSpread(now protocol.Time, f *frame) {
+	s := &m.spread
+	from, known := slices.BinarySearch(s.ranks, f.from)
+	if s.process == nil || s.value.number != f.value.number || !known {
+		if f.route == rightward {
+			m.put(f.from, frame{kind: Commit, route: leftward, root: f.root, value: f.value})
+		}
+		return
+	}
+	message := broadcast.Message{From: protocol.Rank(from), Phase: protocol.Correction}
+	switch f.route {
+	case byTree:
+		message.Phase = protocol.Dissemination
+	case leftward:
+		message.Body.Kind = broadcast.Leftward
+	case rightward:
+		message.Body.Kind = broadcast.Rightward
+	default:
+		return
+	}
+	s.process.Receive(now, &message)
+	s.due = now
+}
+
+// runSpread pulls the broadcast as far as it goes now.
+func (m *Machine) runSpread(now protocol.Time) {
+	s := &m.spread
+	if s.due > now {
+		return
+	}
+	s.due = protocol.Never
+	var a broadcast.Action
+	for s.process.Next(now, &a); a.Verb == protocol.Send; s.process.Next(now, &a) {
+		f := frame{kind: Commit, root: s.root, value: s.value}
+		switch {
+		case a.Phase == protocol.Dissemination:
+		case a.Body.Kind == broadcast.Leftward:
+			f.route = leftward
+		default:
+			f.route = rightward
+		}
+		m.put(s.ranks[a.To], f)
+		if f.route == rightward {
+			// An answer takes a round trip; asking further out meanwhile would
+			// ask everybody.
+			s.due = now + m.config.RetryInterval/correctionDelay
+			return
+		}
+	}
+	if a.Verb == protocol.WaitUntil {
+		s.due = a.At
+	}
+	for _, r := range s.removed {
+		m.put(r, frame{kind: Commit, route: byHelp, root: s.root, value: s.value})
+	}
+	s.removed = nil
+}

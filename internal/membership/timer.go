@@ -1,0 +1,114 @@
+package membership
+
+import "github.com/pleach-go/pleach/protocol"
+
+// Deadline is when Next must be called again though nothing has happened, or
+// Never.
+func (m *Machine) Deadline() protocol.Time {
+	due := m.spread.due
+	if m.over != nil {
+		return due
+	}
+	due = min(due, m.status.due, m.errand.due)
+	for _, p := range m.pending {
+		due = min(due, p.until)
+	}
+	if m.round.decided != nil {
+		return due
+	}
+	if m.lead != nil {
+		return min(due, m.lead.resend, m.lead.bound, m.lead.retry)
+	}
+	// What these allow has been done if it could be; then something else has
+	// to happen first.
+	for _, t := range []protocol.Time{m.pause, m.window.due(m.config.BatchWindow)} {
+		if t > m.now {
+			due = min(due, t)
+		}
+	}
+	return due
+}
+
+// tick does what is due.
+func (m *Machine) tick(now protocol.Time) {
+	if m.over == nil {
+		m.expireJoins(now)
+		m.consider(now)
+		m.attempt(now)
+		m.runLead(now)
+		if m.errand.due <= now {
+			m.runErrand(now)
+		}
+		if m.status.due <= now {
+			m.runStatus(now)
+		}
+	}
+	m.runSpread(now)
+}
+
+// consider decides, after anything has happened, what this member now has to do
+// about the next view: nothing, tell the coordinator, or coordinate.
+// An attempt begins only once all that was to be sent is, by tick: what is
+// reported until then is in it.
+func (m *Machine) consider(now protocol.Time) {
+	if m.over != nil || m.round.decided != nil {
+		return
+	}
+	if m.leaving && len(m.view.Members) == 1 {
+		m.end(ErrLeft) // nobody is left to agree with
+		return
+	}
+	m.forgetCandidates(now)
+	doomed := m.doomed(now)
+	leader := m.lowest(doomed)
+	m.planErrand(now, leader)
+	if leader == m.config.Self.Rank {
+		m.adopt(now)
+	}
+	if m.lead != nil {
+		m.reconsider(now, doomed, leader)
+	}
+}
+
+// attempt begins to change the view if that is up to this member.
+func (m *Machine) attempt(now protocol.Time) {
+	if m.over != nil || m.round.decided != nil || m.lead != nil || now < m.pause {
+		return
+	}
+	doomed := m.doomed(now)
+	if m.lowest(doomed) != m.config.Self.Rank || !m.wants(now, doomed) {
+		return
+	}
+	number := m.view.Number
+	if m.begin(now, m.living(doomed)); m.view.Number != number { // alone, it has already decided
+		m.consider(now)
+		m.attempt(now)
+	}
+}
+
+// wants reports whether there is a reason to change the view: at once for those
+// who are dead, after a while for those who come and go, and to bring to an end
+// what somebody else has begun.
+func (m *Machine) wants(now protocol.Time, doomed set) bool {
+	return doomed.count() > 0 || m.round.stuck || m.window.due(m.config.BatchWindow) <= now
+}
+
+// window is the time in which those who join and leave are collected.
+type window struct {
+	open        bool
+	first, last protocol.Time
+}
+
+func (w *window) note(now protocol.Time) {
+	if !w.open {
+		w.open, w.first = true, now
+	}
+	w.last = now
+}
+
+func (w *window) due(length protocol.Time) protocol.Time {
+	if !w.open {
+		return protocol.Never
+	}
+	return min(w.last+length, w.first+5*length)
+}

@@ -1,0 +1,70 @@
+package membership
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// value is what is decided for one number: the next view, as a difference to
+// the one before, and the cut between the two.
+type value struct {
+	number  uint64        // of the view it makes
+	slots   protocol.Rank // of that view
+	removed set           // of the members of the view before
+	added   []Member      // in ascending order
+	cut     []Position    // in ascending order of roots
+}
+
+// apply makes the new view. It refuses what cannot come from a correct member.
+func (v *value) apply(before *View) (*View, error) {
+	if v.number != before.Number+1 {
+		return nil, fmt.Errorf("%w: view %d does not follow view %d", ErrView, v.number, before.Number)
+	}
+	if !v.removed.fits(len(before.Members)) {
+		return nil, fmt.Errorf("%w: removals for another view than %d", ErrView, before.Number)
+	}
+	next := &View{Number: v.number, Slots: v.slots, Members: make([]Member, 0, len(before.Members)+len(v.added))}
+	for i, m := range before.Members {
+		if !v.removed.has(i) {
+			next.Members = append(next.Members, m)
+		}
+	}
+	if len(v.added) > 0 {
+		next.Members = append(next.Members, v.added...)
+		slices.SortFunc(next.Members, byRank)
+	}
+	next.Former = v.former(before, next)
+	if len(v.added) == 0 && v.slots == before.Slots && len(next.Members) > 0 {
+		return next, nil // a part of what was checked before; most changes are of this kind
+	}
+	return next, next.check()
+}
+
+// former is who had the holes of the new view last: as before, and those removed
+// now. Who is back, in whatever place, is no longer remembered; it is among those
+// added, since nobody was both a member and remembered before.
+func (v *value) former(before, next *View) []Member {
+	var former []Member
+	back := make(map[string]bool, len(v.added))
+	for _, m := range v.added {
+		back[m.Identity] = true
+	}
+	remember := func(m Member) {
+		if m.Rank < v.slots && !next.Has(m.Rank) && !back[m.Identity] {
+			former = append(former, m)
+		}
+	}
+	for _, m := range before.Former {
+		remember(m)
+	}
+	for _, i := range v.removed.each() {
+		remember(before.Members[i])
+	}
+	slices.SortFunc(former, byRank)
+	return former
+}
+
+func byRank(a, b Member) int { return cmp.Compare(a.Rank, b.Rank) }

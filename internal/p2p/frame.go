@@ -1,0 +1,99 @@
+package p2p
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// FrameType is the first byte of every frame: by it a driver that carries frames of
+// several protocols tells them apart.
+const FrameType = 0x81
+
+// kind is what a frame says besides how far its sender has come.
+type kind uint8
+
+const (
+	// ack says only that.
+	ack kind = iota + 1
+	// data carries a piece of a message.
+	data
+	// poll asks how far the other side has come, after number segments were sent.
+	poll
+	// pollReply answers that, or tells of a hole before number.
+	pollReply
+)
+
+// frame is one frame between two members.
+//
+// Layout, big endian: mark 1, kind 1, flags 1, 1 unused, length of the message 4,
+// session of the sender 8, session of the receiver 8, next 8, number 8, then the
+// piece.
+type frame struct {
+	kind        kind
+	first, last bool   // the segment begins, and ends, its message
+	length      uint32 // of the message, in its first segment
+	from, to    uint64 // sessions; to is 0 until the other side's is known
+	next        uint64 // the first segment that its sender lacks
+	number      uint64 // of the segment, or as said above
+	payload     []byte
+	buffered    []byte // the rest of the piece
+}
+
+const headSize = 4 + 4 + 8 + 8 + 8 + 8
+
+const (
+	flagFirst = 1 << iota
+	flagLast
+)
+
+// ErrFrame is what every error about a frame that makes no sense wraps.
+var ErrFrame = errors.New("p2p: frame makes no sense")
+
+// appendHead writes all of the frame but the piece.
+func (f *frame) appendHead(dst []byte) []byte {
+	var flags byte
+	if f.first {
+		flags |= flagFirst
+	}
+	if f.last {
+		flags |= flagLast
+	}
+	dst = append(dst, FrameType, byte(f.kind), flags, 0)
+	dst = binary.BigEndian.AppendUint32(dst, f.length)
+	dst = binary.BigEndian.AppendUint64(dst, f.from)
+	dst = binary.BigEndian.AppendUint64(dst, f.to)
+	dst = binary.BigEndian.AppendUint64(dst, f.next)
+	return binary.BigEndian.AppendUint64(dst, f.number)
+}
+
+// parse reads a frame; the piece stays where it is.
+func parse(b []byte) (frame, error) {
+	if len(b) < headSize || b[0] != FrameType {
+		return frame{}, fmt.Errorf("%w: %d bytes are too few, or not marked", ErrFrame, len(b))
+	}
+	f := frame{
+		kind:    kind(b[1]),
+		first:   b[2]&flagFirst != 0,
+		last:    b[2]&flagLast != 0,
+		length:  binary.BigEndian.Uint32(b[4:]),
+		from:    binary.BigEndian.Uint64(b[8:]),
+		to:      binary.BigEndian.Uint64(b[16:]),
+		next:    binary.BigEndian.Uint64(b[24:]),
+		number:  binary.BigEndian.Uint64(b[32:]),
+		payload: b[headSize:],
+	}
+	switch {
+	case f.kind < ack || f.kind > pollReply:
+		return frame{}, fmt.Errorf("%w: kind %d", ErrFrame, f.kind)
+	case b[2] >= flagLast<<1 || b[3] != 0:
+		return frame{}, fmt.Errorf("%w: flags %#x", ErrFrame, b[2:4])
+	case f.from == 0:
+		return frame{}, fmt.Errorf("%w: from no session", ErrFrame)
+	case f.kind != data && (len(f.payload) > 0 || b[2] != 0):
+		return frame{}, fmt.Errorf("%w: kind %d carries %d bytes", ErrFrame, f.kind, len(f.payload))
+	case !f.first && f.length != 0:
+		return frame{}, fmt.Errorf("%w: a length without a beginning", ErrFrame)
+	}
+	return f, nil
+}

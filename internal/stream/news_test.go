@@ -1,0 +1,92 @@
+package stream_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/internal/stream"
+)
+
+// frames takes all that a member wants to send at a time, by whom it is for.
+func frames(m *stream.Member, now protocol.Time) map[protocol.Rank][][]byte {
+	sent := map[protocol.Rank][][]byte{}
+	for {
+		to, head, body, ok := m.Next(now)
+		if !ok {
+			return sent
+		}
+		sent[to] = append(sent[to], slices.Concat(head, body))
+	}
+}
+
+// An offer that only tells what there is, because two have just been connected,
+// must not end a correction: who corrects has offered to everybody on its way,
+// and stops whoever it reaches because those in between are taken care of.
+// Members lost messages by this before offers said which they are.
+func TestNewsDoesNotEndACorrection(t *testing.T) {
+	const size = 8
+	at := func(rank protocol.Rank) *stream.Member {
+		m, err := stream.New(stream.Config{Rank: rank, Size: size, Incarnation: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	root, left, right := at(0), at(1), at(3) // rank 2, between the two, is dead
+	if err := root.Write([]byte("x"), 0); err != nil {
+		t.Fatal(err)
+	}
+	data := frames(root, 1)[1]
+	for _, m := range []*stream.Member{left, right} {
+		if err := m.Receive(2, 0, data[0]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := protocol.Time(1e8) // the correction begins
+	if sent := frames(left, now); len(sent[0]) == 0 {
+		t.Fatalf("rank 1 does not correct to its left: %v", sent)
+	}
+	right.Up(now, 1)
+	for _, offer := range frames(right, now)[1] {
+		if err := left.Receive(now, 3, offer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for ; now < 3e8; now += 1e6 { // past the delay of its correction
+		if len(frames(left, now)[2]) > 0 {
+			return // it asks to the right, as nobody has corrected from there
+		}
+	}
+	t.Error("rank 1 has stopped correcting, and nobody reaches rank 2")
+}
+
+// Two peers that are down, one behind the other whichever way one goes around a
+// small ring: offers past them come to an end.
+func TestOffersPastTheDeadEnd(t *testing.T) {
+	for size := protocol.Rank(2); size <= 9; size++ {
+		m, err := stream.New(stream.Config{Size: size, Incarnation: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Write([]byte("x"), 0); err != nil {
+			t.Fatal(err)
+		}
+		sent := 0
+		for now := protocol.Time(1); now < 1e10; now += 1e8 {
+			for {
+				to, _, _, ok := m.Next(now)
+				if !ok {
+					break
+				}
+				if m.SendFailed(now, false); sent > 1000 {
+					t.Fatalf("%d members: %d frames to the dead, the last to rank %d", size, sent, to)
+				}
+				sent++
+			}
+		}
+		for peer := range size {
+			m.Down(1e10, peer)
+		}
+	}
+}

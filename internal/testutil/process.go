@@ -1,0 +1,110 @@
+//go:build unix
+
+package testutil
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Process is a child process that a test can stop and kill: the test binary
+// itself, in the role that an environment variable names. The test's TestMain
+// reads the variable and plays the role.
+type Process struct {
+	Lines // What the process has printed.
+	t     *testing.T
+	cmd   *exec.Cmd
+	in    *json.Encoder
+}
+
+// StartProcess starts the test binary with variable=role. The process is killed
+// when the test ends.
+func StartProcess(t *testing.T, variable, role string) *Process {
+	t.Helper()
+	p := &Process{t: t, cmd: exec.Command(os.Args[0])}
+	p.cmd.Env = append(os.Environ(), variable+"="+role)
+	p.cmd.Stderr = os.Stderr
+	in, err := p.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.in = json.NewEncoder(in)
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			p.Add(lines.Text())
+		}
+	}()
+	t.Cleanup(func() {
+		p.Signal(syscall.SIGKILL)
+		<-read
+		_ = p.cmd.Wait()
+		_ = in.Close()
+	})
+	return p
+}
+
+// Signal sends a signal to the process.
+func (p *Process) Signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
+
+// Write sends a value to the standard input of the process, as JSON.
+func (p *Process) Write(v any) {
+	p.t.Helper()
+	if err := p.in.Encode(v); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// Lines collects lines of text from several goroutines, with the time of each.
+type Lines struct {
+	mu    sync.Mutex
+	lines []string
+	at    []time.Time
+}
+
+// Add adds a line.
+func (l *Lines) Add(line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines, l.at = append(l.lines, line), append(l.at, time.Now())
+}
+
+// All returns the lines so far.
+func (l *Lines) All() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.lines)
+}
+
+// Wait waits up to 30 s for a line with a prefix. It returns the rest of the line
+// and the time at which it was added.
+func (l *Lines) Wait(t *testing.T, prefix string) (rest string, at time.Time) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		l.mu.Lock()
+		i := slices.IndexFunc(l.lines, func(line string) bool { return strings.HasPrefix(line, prefix) })
+		if i >= 0 {
+			defer l.mu.Unlock()
+			return strings.TrimSpace(l.lines[i][len(prefix):]), l.at[i]
+		}
+		l.mu.Unlock()
+	}
+	t.Fatalf("no %q in %q", prefix, l.All())
+	return "", time.Time{}
+}

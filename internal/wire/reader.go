@@ -1,0 +1,173 @@
+package wire
+
+import (
+	"encoding/binary"
+	"io"
+)
+
+const (
+	// smallBuffer is what a reader starts with: one page, because a member may
+	// have many connections that are idle most of the time.
+	smallBuffer = 4 << 10
+	// busyBuffer is how far a reader grows for many small frames at a time. Only
+	// larger frames make it grow further.
+	busyBuffer = 64 << 10
+
+	// LongFrame is the shortest frame that is worth a place of its own, and
+	// LongHead how much of it is there when its place is asked for.
+	LongFrame = 32 << 10
+	LongHead  = 64
+)
+
+// Reader cuts a stream into frames. It has one buffer, which grows only when
+// what has really arrived fills it: a length field alone costs nothing.
+type Reader struct {
+	src        io.Reader
+	limit      int
+	buf        []byte
+	start, end int  // buf[start:end] has been read and not yet returned.
+	filled     bool // The last Read filled the buffer: more is likely waiting.
+	sparing    bool // The last frame was long: the next one likely is too, and is not to be read here.
+}
+
+// NewReader returns a reader of frames of at most limit bytes.
+func NewReader(src io.Reader, limit int) *Reader {
+	return &Reader{src: src, limit: limit}
+}
+
+// SetLimit changes the limit for the frames to come.
+func (r *Reader) SetLimit(limit int) { r.limit = limit }
+
+// Next returns the next frame, which is valid until the next call. At the end
+// of the stream it returns [io.EOF], or [io.ErrUnexpectedEOF] in the middle of
+// a frame, and for a frame over the limit a [*SizeError]. After an error the
+// reader is of no further use.
+func (r *Reader) Next() ([]byte, error) {
+	size, err := r.announced()
+	if err != nil {
+		return nil, err
+	}
+	r.sparing = false
+	return r.cut(size)
+}
+
+// NextInto is like Next, but reads a frame of at least [LongFrame] bytes to where
+// it belongs, and not by way of the buffer: place is given its first [LongHead]
+// bytes and its size, and returns memory for all the others, which are the body
+// then. Where place returns nil, and for shorter frames, the head is the whole
+// frame, and there is no body. Both are valid until the next call.
+func (r *Reader) NextInto(buffer func(head []byte, size int) []byte) (head, body []byte, err error) {
+	size, err := r.announced()
+	if err != nil {
+		return nil, nil, err
+	}
+	if r.sparing = size >= LongFrame; !r.sparing || r.Ready() {
+		head, err = r.cut(size)
+		return head, nil, err
+	}
+	if err := r.fill(HeaderSize + LongHead); err != nil {
+		return nil, nil, err
+	}
+	head = r.buf[r.start+HeaderSize:][:LongHead:LongHead]
+	if body = buffer(head, size); body == nil {
+		head, err = r.cut(size)
+		return head, nil, err
+	}
+	r.start += HeaderSize + LongHead
+	held := copy(body, r.buf[r.start:r.end])
+	r.start += held
+	if _, err := io.ReadFull(r.src, body[held:]); err != nil {
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, nil, err
+	}
+	return head, body, nil
+}
+
+// announced reads the length of the next frame.
+func (r *Reader) announced() (int, error) {
+	if err := r.fill(HeaderSize); err != nil {
+		return 0, err
+	}
+	size := int64(binary.BigEndian.Uint32(r.buf[r.start:]))
+	if size > int64(r.limit) {
+		return 0, &SizeError{Size: size, Limit: int64(r.limit)}
+	}
+	return int(size), nil
+}
+
+// cut reads a frame of a size that has been announced.
+func (r *Reader) cut(size int) ([]byte, error) {
+	whole := HeaderSize + size
+	if err := r.fill(whole); err != nil {
+		return nil, err
+	}
+	frame := r.buf[r.start+HeaderSize : r.start+whole : r.start+whole]
+	r.start += whole
+	return frame, nil
+}
+
+// Ready reports whether a whole frame, within the limit, has been read already:
+// Next will return it without waiting.
+func (r *Reader) Ready() bool {
+	held := r.buf[r.start:r.end]
+	if len(held) < HeaderSize {
+		return false
+	}
+	size := int64(binary.BigEndian.Uint32(held))
+	return size <= int64(r.limit) && int64(len(held)) >= HeaderSize+size
+}
+
+// fill reads until at least need bytes are in the buffer.
+func (r *Reader) fill(need int) error {
+	// A source that returns neither bytes nor an error is given up on, like in
+	// package bufio, instead of asking it for ever.
+	for empty := 0; r.end-r.start < need; {
+		r.makeRoom()
+		room := r.buf[r.end:]
+		if r.sparing {
+			room = room[:min(len(room), max(need-(r.end-r.start), HeaderSize+LongHead))]
+		}
+		n, err := r.src.Read(room)
+		r.end += n
+		r.filled = r.end == len(r.buf)
+		switch {
+		case r.end-r.start >= need:
+		case err == io.EOF && r.end > r.start:
+			return io.ErrUnexpectedEOF
+		case err != nil:
+			return err
+		case n > 0:
+			empty = 0
+		default:
+			if empty++; empty == 100 {
+				return io.ErrNoProgress
+			}
+		}
+	}
+	return nil
+}
+
+// makeRoom makes sure that there is something to read into. A frame that has
+// filled the whole buffer gets one of twice the size, but never of more than
+// the limit.
+func (r *Reader) makeRoom() {
+	held := r.buf[r.start:r.end]
+	size := len(r.buf)
+	switch {
+	case size == 0:
+		size = smallBuffer
+	case len(held) == size:
+		size = min(2*size, HeaderSize+r.limit)
+	case len(held) == 0 && r.filled && size < busyBuffer:
+		size = max(size, min(2*size, HeaderSize+r.limit))
+	case len(held) > 0 && r.end < size:
+		return
+	}
+	if size > len(r.buf) {
+		r.buf = make([]byte, size)
+	}
+	copy(r.buf, held)
+	r.start, r.end = 0, len(held)
+}

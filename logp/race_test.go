@@ -1,6 +1,0 @@
-//go:build race
-
-package logp_test
-
-// raceEnabled makes tests that compute a lot and share nothing smaller.
-const raceEnabled = true
