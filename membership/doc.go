@@ -55,6 +55,7 @@
 //   - lead.go, gather.go, propose.go, commit.go, spread.go: a change, in order.
 //   - suspicion.go, errand.go, join.go, leave.go: reasons for one; place.go:
 //     which rank a joiner gets.
+//   - silence.go: members that do not answer, and do not hold up the others.
 //   - status.go: how those who were left behind catch up.
 //   - memo.go: what is worked out once for all, and siblings in a simulator.
 package membership

@@ -140,6 +140,12 @@ func (m *Machine) hear(now protocol.Time, f *frame) error {
 		return nil
 	}
 	switch f.kind {
+	case Promise, Refuse, Accept:
+		m.answered(f.from, f.members)
+	case Prepare, Void, Propose:
+		m.attempts(f.ballot.Rank)
+	}
+	switch f.kind {
 	case Status:
 		m.hearStatus(f)
 	case Report:
@@ -180,6 +186,7 @@ func (m *Machine) Settle(now protocol.Time) {
 func (m *Machine) Up(now protocol.Time, peer protocol.Rank) {
 	m.now = now
 	if m.isMember(peer) && peer != m.config.Self.Rank {
+		m.answered(peer, nil)
 		m.put(peer, frame{kind: Status})
 		if m.errand.to == peer && m.errand.due != protocol.Never {
 			m.errand.due = now
