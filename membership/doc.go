@@ -36,8 +36,8 @@
 // [Machine.Leave] for what people want; [Machine.Settle] when the log may have got
 // what it was to flush. Out, after each of these and whenever [Machine.Deadline]
 // has come: [Machine.Next] until it has nothing left to send, then
-// [Machine.Views], [Machine.Answers] and [Machine.State]. The machine calls its
-// [Log] from within these. It is not for concurrent use.
+// [Machine.Answers] and [Machine.State]. The machine calls its [Log] from within
+// these, which so learns of every view. It is not for concurrent use.
 //
 // A frame may be lost, duplicated, late or out of order. It must come from the
 // rank it is said to come from. A frame may go to a rank that is no longer in the

@@ -40,7 +40,6 @@ type Machine struct {
 	outbox  []send
 	sent    int // of outbox, already handed out
 	buffer  []byte
-	views   []View
 	answers []Answer
 	stats   Stats
 }
@@ -222,14 +221,3 @@ func (m *Machine) put(to protocol.Rank, f frame) {
 
 // View returns the view this member is in.
 func (m *Machine) View() View { return m.view }
-
-// Views returns the next view that has been installed, or false when there is no
-// new one.
-func (m *Machine) Views() (View, bool) {
-	if len(m.views) == 0 {
-		return View{}, false
-	}
-	v := m.views[0]
-	m.views = m.views[1:]
-	return v, true
-}

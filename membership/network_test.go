@@ -228,10 +228,10 @@ func (n *network) wake(h *host, m *Machine) {
 // collect takes a host's results and checks them.
 func (n *network) collect(h *host) {
 	for {
-		if len(h.m.views) == 0 {
+		v, ok := h.log.installed()
+		if !ok {
 			break
 		}
-		v, _ := h.m.Views()
 		n.logf("%s installs %v, delivered %q", who(h.self), &v, h.log.record[len(h.views)-1])
 		n.fail(n.checker.installed(h.self, v, h.log.record[len(h.views)-1]))
 		h.views = append(h.views, v)
