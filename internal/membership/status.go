@@ -28,7 +28,7 @@ func (m *Machine) runStatus(now protocol.Time) {
 	if first {
 		return
 	}
-	stuck := m.round.frozen && now >= m.round.since+2*m.config.AttemptTimeout
+	stuck := m.stuck(now)
 	if m.round.frozen {
 		s.soon(max(now+m.config.AttemptTimeout, m.round.since+2*m.config.AttemptTimeout))
 	}
@@ -53,6 +53,11 @@ func (m *Machine) runStatus(now protocol.Time) {
 	}
 	m.round.stuck = true
 	m.consider(now)
+}
+
+// stuck reports whether this member has been frozen for long.
+func (m *Machine) stuck(now protocol.Time) bool {
+	return m.round.frozen && now >= m.round.since+2*m.config.AttemptTimeout
 }
 
 // hearStatus takes in that a member of the present view is stuck.
