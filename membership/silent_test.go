@@ -157,3 +157,22 @@ func TestAttemptThatGetsOnIsNotGivenUp(t *testing.T) {
 		t.Errorf("%d attempts", s.Ballots)
 	}
 }
+
+// A member that was stopped itself does not take that for its coordinator's silence.
+func TestStoppedMemberDoesNotBlameItsCoordinator(t *testing.T) {
+	for step, blamed := range map[protocol.Time]bool{second: true, 12 * second: false} {
+		v := firstView(5)
+		m, err := New(Config{Self: v.Members[1], View: v, Log: newTestLog(v.Members[1], v)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Suspect(1, 4, 1)
+		for now := protocol.Time(1); now <= 1+12*second; now += step {
+			for _, _, ok := m.Next(now); ok; _, _, ok = m.Next(now) {
+			}
+		}
+		if got := m.lowest(m.doomed(m.now)) != 0; got != blamed {
+			t.Errorf("looked at each %d ns, the coordinator is blamed: %v", step, got)
+		}
+	}
+}
