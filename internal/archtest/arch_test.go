@@ -77,6 +77,7 @@ var rules = []rule{
 	{pkg: "internal/bench", may: []string{anything}, outside: []string{anything}},
 	{pkg: "internal/draw", may: []string{"protocol", "topology", "logp"}},
 	{pkg: "internal/netns"},
+	{pkg: "internal/testutil"},
 }
 
 // impure are the standard packages, with all below them, that would let a
