@@ -48,7 +48,8 @@ type Throttler interface {
 	ThrottledUntil(from protocol.Rank) protocol.Time
 }
 
-// BufferProvider is a protocol that has a place for long frames, as [transport.BufferProvider] says.
+// BufferProvider is a protocol that provides the memory for long frames; see
+// [transport.BufferProvider].
 type BufferProvider interface {
 	ReceiveBuffer(from protocol.Rank, head []byte, size int) []byte
 	BufferFilled(now protocol.Time, from protocol.Rank, head, body []byte) error
