@@ -11,15 +11,15 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// DefaultPort is where derived addresses begin if PLEACH_PORT is not set: no
-// known service is near, and it lies below the ports that systems give away.
+// DefaultPort is the first port of derived addresses if PLEACH_PORT is not set. No
+// known service is near it, and it is below the ephemeral ports.
 const DefaultPort = 27600
 
-// maxAddressFile bounds what is read: MaxSize long host names fit.
+// maxAddressFile bounds the size of the file: MaxSize long host names fit.
 const maxAddressFile = 64 << 20
 
-// addresses returns the addresses that were given by hand, and the variable that
-// gave them. Without any, all are zero.
+// addresses returns the addresses that are set by hand, and their variable. Without
+// any, both are zero.
 func (env environment) addresses() (list []string, variable string, err error) {
 	if text := env("PLEACH_ADDRESSES"); text != "" {
 		variable = "PLEACH_ADDRESSES"
@@ -53,8 +53,8 @@ func readAddressFile(name string) (string, error) {
 	return string(text), err
 }
 
-// splitAddresses takes commas and white space alike, so that a file can have one
-// address on a line and a variable can be wrapped.
+// splitAddresses splits at commas and white space, so that a file can have one
+// address per line and a variable can be wrapped.
 func splitAddresses(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\r' || r == '\t' })
 }
@@ -73,15 +73,15 @@ func checkAddresses(list []string) error {
 			return fmt.Errorf("%q: the port must be a number from 1 to 65535", address)
 		}
 		if other, ok := ranks[address]; ok {
-			return fmt.Errorf("%q stands there for rank %d and for rank %d: every member needs one of its own", address, other, rank)
+			return fmt.Errorf("%q is the address of rank %d and of rank %d: every member needs one of its own", address, other, rank)
 		}
 		ranks[address] = rank
 	}
 	return nil
 }
 
-// port returns the first port of derived addresses, where most is the highest
-// number that will be added to it.
+// port returns the first port of derived addresses. The largest port derived from it
+// is most higher.
 func (env environment) port(most int) (int, error) {
 	if env("PLEACH_PORT") == "" && most <= 65535-DefaultPort {
 		return DefaultPort, nil
@@ -93,7 +93,7 @@ func (env environment) port(most int) (int, error) {
 // onOneHost derives the addresses of processes that all run on this host.
 func (env environment) onOneHost(size protocol.Rank) ([]string, error) {
 	if size > 65535 {
-		return nil, nil // more than there are ports: Check will ask for addresses
+		return nil, nil // more than there are ports: Check asks for addresses
 	}
 	port, err := env.port(int(size) - 1)
 	if err != nil {

@@ -9,32 +9,32 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Assignment is who a process is and where the others are.
+// Assignment is the rank of a process and the addresses of all members.
 type Assignment struct {
-	// Rank is this process's number, from 0 to Size−1.
+	// Rank is the rank of this process, from 0 to Size−1.
 	Rank protocol.Rank
 	// Size is the number of processes.
 	Size protocol.Rank
-	// LocalRank numbers the processes of one host.
+	// LocalRank is the number of this process among those of its host.
 	LocalRank int
-	// Launcher is what started the process, as in "Slurm".
+	// Launcher is the launcher that started the process, as in "Slurm".
 	Launcher string
-	// Addresses are where the processes listen, as host:port in order of rank.
-	// It is nil if the launcher does not tell.
+	// Addresses are the host:port at which the processes listen, in order of rank.
+	// It is nil if the launcher does not provide them.
 	Addresses []string
-	// Group tells jobs apart that might meet on one host. It is the same in all
-	// processes of a job, and may be empty.
+	// Group distinguishes jobs that share hosts. It is the same in all processes of
+	// a job, and may be empty.
 	Group string
 
-	// listenFD is an inherited socket that listens at this place's address; 0 is
-	// none, as that would be the standard input.
+	// listenFD is an inherited socket that listens at this process's address; 0
+	// means none, as that would be the standard input.
 	listenFD int
-	// hint says how to make Addresses known where they are not.
+	// hint says how to provide Addresses if the launcher does not.
 	hint string
 }
 
-// Check reports whether the process can find the others. A [*MissingError] says
-// that their addresses are not known, and how to give them.
+// Check returns an error if the process cannot reach the others. A [*MissingError]
+// means that their addresses are not known, and says how to provide them.
 func (a Assignment) Check() error {
 	switch {
 	case a.Size < 1 || a.Size > MaxSize:
@@ -42,12 +42,12 @@ func (a Assignment) Check() error {
 	case a.Rank < 0 || a.Rank >= a.Size:
 		return fmt.Errorf("bootstrap: rank %d: it must be one of 0 to %d", a.Rank, a.Size-1)
 	case a.Addresses == nil:
-		const byHand = "set PLEACH_ADDRESSES to host:port of every process, in order of rank, with commas between (or PLEACH_ADDRESS_FILE to a file with them)"
+		const byHand = "set PLEACH_ADDRESSES to host:port of every process, in order of rank, separated by commas (or PLEACH_ADDRESS_FILE to a file with them)"
 		how := byHand
 		if a.hint != "" {
 			how = a.hint + ", or " + byHand
 		}
-		return &MissingError{Launcher: cmp.Or(a.Launcher, "the place"), Size: a.Size, How: how}
+		return &MissingError{Launcher: cmp.Or(a.Launcher, "the launcher"), Size: a.Size, How: how}
 	case protocol.Rank(len(a.Addresses)) != a.Size:
 		return fmt.Errorf("bootstrap: %d addresses for %d processes", len(a.Addresses), a.Size)
 	}
@@ -57,12 +57,12 @@ func (a Assignment) Check() error {
 	return nil
 }
 
-// Listener returns a socket that listens at this place's address. Call it once:
-// a socket that `pleach run` has opened is handed over.
+// Listener returns a socket that listens at the address of this process. Call it
+// once: it takes over a socket that `pleach run` has opened.
 //
-// An IP address is listened at as it is. Where the address is a host's name, all
-// interfaces are: a name may not be known yet when the process starts
-// (Kubernetes), and often means 127.0.1.1 on the host that bears it (Debian).
+// If the address has an IP, Listener listens on that. If it has a host name, it
+// listens on all interfaces: the name may not resolve yet when the process starts
+// (Kubernetes), and often resolves to 127.0.1.1 on its own host (Debian).
 func (a Assignment) Listener() (net.Listener, error) {
 	if err := a.Check(); err != nil {
 		return nil, err

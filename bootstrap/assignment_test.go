@@ -8,11 +8,11 @@ import (
 
 func TestCheckOfAssignmentsMadeByHand(t *testing.T) {
 	for want, place := range map[string]Assignment{
-		"size 0":                      {},
-		"rank 2":                      {Rank: 2, Size: 2},
-		"the place does not tell the": {Size: 2},
-		"1 addresses for 2 processes": {Size: 2, Addresses: []string{"a:1"}},
-		"write host:port":             {Size: 1, Addresses: []string{"a"}},
+		"size 0":                            {},
+		"rank 2":                            {Rank: 2, Size: 2},
+		"the launcher does not provide the": {Size: 2},
+		"1 addresses for 2 processes":       {Size: 2, Addresses: []string{"a:1"}},
+		"write host:port":                   {Size: 1, Addresses: []string{"a"}},
 	} {
 		if err := place.Check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: got %v, want %s", place, err, want)

@@ -125,7 +125,7 @@ func TestWrongVariables(t *testing.T) {
 		{"PLEACH_RANK=0 PLEACH_ADDRESSES=a", `PLEACH_ADDRESSES=a: "a" is not an address: write host:port`},
 		{"PLEACH_RANK=0 PLEACH_ADDRESSES=:1", `":1" is not an address`},
 		{"PLEACH_RANK=0 PLEACH_ADDRESSES=a:0", `"a:0": the port must be a number from 1 to 65535`},
-		{"PLEACH_RANK=0 PLEACH_ADDRESSES=a:1,b:1,a:1", `"a:1" stands there for rank 0 and for rank 2`},
+		{"PLEACH_RANK=0 PLEACH_ADDRESSES=a:1,b:1,a:1", `"a:1" is the address of rank 0 and of rank 2`},
 		{"PLEACH_RANK=0 PLEACH_ADDRESSES=,", "PLEACH_ADDRESSES=,: 0 addresses"},
 		{"PLEACH_RANK=0 PLEACH_ADDRESS_FILE=/does/not/exist", "PLEACH_ADDRESS_FILE=/does/not/exist: cannot read addresses: open"},
 		{"PLEACH_LISTEN_FD=1 PLEACH_RANK=0 PLEACH_SIZE=1", "PLEACH_LISTEN_FD=1: it must be a number from 3"},
@@ -141,7 +141,7 @@ func TestWrongVariables(t *testing.T) {
 		{"SLURM_PROCID=0 SLURM_NTASKS=3 SLURM_LOCALID=0 SLURM_STEP_NODELIST=a,b", "SLURM_STEP_TASKS_PER_NODE is not set: it must be set: 3 tasks do not fit evenly on 2 nodes"},
 		{"SLURM_PROCID=0 SLURM_NTASKS=3 SLURM_LOCALID=0 SLURM_STEP_NODELIST=a,b SLURM_STEP_TASKS_PER_NODE=1(x2)", "SLURM_STEP_TASKS_PER_NODE=1(x2): 2 tasks on 2 nodes, but SLURM_NTASKS=3"},
 		{"SLURM_PROCID=0 SLURM_NTASKS=3 SLURM_LOCALID=0 SLURM_STEP_NODELIST=a,b SLURM_STEP_TASKS_PER_NODE=1(x99999999999)", "it must be written as in 2(x3),1"},
-		{"SLURM_PROCID=1 SLURM_NTASKS=4 SLURM_LOCALID=0 SLURM_NODEID=1 SLURM_STEP_NODELIST=a,b", "SLURM_DISTRIBUTION is not set: tasks are not dealt as expected: rank 1 should be task 1 of node 0"},
+		{"SLURM_PROCID=1 SLURM_NTASKS=4 SLURM_LOCALID=0 SLURM_NODEID=1 SLURM_STEP_NODELIST=a,b", "SLURM_DISTRIBUTION is not set: tasks are not distributed as expected: rank 1 should be task 1 of node 0"},
 		{"JOB_COMPLETION_INDEX=0", "PLEACH_SIZE is not set: set it in the job's manifest"},
 		{"JOB_COMPLETION_INDEX=0 PLEACH_SIZE=1 HOSTNAME=h", "HOSTNAME=h: it must be the job's name followed by -0"},
 	} {

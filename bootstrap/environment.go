@@ -11,11 +11,11 @@ import (
 // the largest machines, and small enough for a list of addresses.
 const MaxSize = 1 << 20
 
-// environment reads variables. An empty one is as good as none, as shells have
-// no easy way to remove a variable for one command.
+// environment reads variables. An empty variable counts as unset, because shells
+// have no easy way to unset a variable for one command.
 type environment func(string) string
 
-// number reads a variable that must be set, to a number from least to most.
+// number reads a variable that must be a number from least to most.
 func (env environment) number(name string, least, most int64) (int64, error) {
 	value := env(name)
 	n, err := strconv.ParseInt(value, 10, 64)
@@ -25,11 +25,11 @@ func (env environment) number(name string, least, most int64) (int64, error) {
 	return n, nil
 }
 
-// names are a launcher's words for what all launchers say. Local may be "".
+// names are a launcher's variables for what all launchers provide. Local may be "".
 type names struct{ rank, size, local string }
 
-// assignment reads what the launcher says under these names, and what was given by
-// hand besides: addresses and a group.
+// assignment reads the launcher's variables, and the addresses and the group that
+// are set by hand.
 func (env environment) assignment(n names) (Assignment, error) {
 	size, err := env.number(n.size, 1, MaxSize)
 	if err != nil {
@@ -58,7 +58,8 @@ func (env environment) assignment(n names) (Assignment, error) {
 	}, nil
 }
 
-// rank names both variables when they do not fit: either may be the wrong one.
+// rank reads the rank. Its error names both variables if they contradict each other:
+// either may be wrong.
 func (env environment) rank(n names, size int64) (int64, error) {
 	rank, err := env.number(n.rank, 0, MaxSize)
 	if err == nil && rank >= size {
@@ -67,8 +68,8 @@ func (env environment) rank(n names, size int64) (int64, error) {
 	return rank, err
 }
 
-// group returns the group's name: the one given by hand, or the launcher's name
-// with what tells its jobs apart.
+// group sets the name of the group, unless it is set by hand: the launcher's name and
+// its job id.
 func (a *Assignment) group(launcher, job string) {
 	if a.Group == "" && job != "" {
 		a.Group = launcher + "-" + job

@@ -8,15 +8,15 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// NotFoundError says that no launcher was recognized.
+// NotFoundError is returned by [Detect] when it recognizes no launcher.
 type NotFoundError struct {
-	// Tried has every launcher that is known with its variables.
+	// Tried has every known launcher and its variables.
 	Tried []Attempt
-	// Set are those of the variables that are there, though not enough of them.
+	// Set are those of the variables that are set; none of the launchers has all.
 	Set []string
 }
 
-// Attempt is a launcher and the variables by which it is known.
+// Attempt is a launcher and the variables by which it is recognized.
 type Attempt struct {
 	Launcher  string
 	Variables []string
@@ -33,7 +33,7 @@ func (e *NotFoundError) add(l launcher, env environment) {
 
 func (e *NotFoundError) Error() string {
 	var b strings.Builder
-	b.WriteString("bootstrap: no launcher is known to have started this process: looked for ")
+	b.WriteString("bootstrap: no launcher recognized: looked for ")
 	for i, l := range e.Tried {
 		if i > 0 {
 			b.WriteString(", ")
@@ -43,20 +43,20 @@ func (e *NotFoundError) Error() string {
 	if len(e.Set) > 0 {
 		fmt.Fprintf(&b, "; of these only %s is set", strings.Join(e.Set, ", "))
 	}
-	b.WriteString("; start it by pleach run, or set PLEACH_RANK and PLEACH_ADDRESSES")
+	b.WriteString("; start it with pleach run, or set PLEACH_RANK and PLEACH_ADDRESSES")
 	return b.String()
 }
 
-// VariableError says that an environment variable makes no sense.
+// VariableError is returned by [Detect] when an environment variable is invalid.
 type VariableError struct {
 	Name, Value string
-	// Problem says what is wrong, and what to write instead.
+	// Problem says what is wrong and what to write instead.
 	Problem string
 	// Err is the cause, if there is one.
 	Err error
 }
 
-// maxShown is how much of a value is shown: a list of nodes can be very long.
+// maxShown bounds how much of a value is shown: a list of nodes can be very long.
 const maxShown = 80
 
 func (e *VariableError) Error() string {
@@ -77,14 +77,15 @@ func (e *VariableError) Error() string {
 // Unwrap returns the cause.
 func (e *VariableError) Unwrap() error { return e.Err }
 
-// MissingError says that the addresses of the other members are not known.
+// MissingError is returned by [Assignment.Check] when the addresses of the processes
+// are not known.
 type MissingError struct {
 	Launcher string
 	Size     protocol.Rank
-	// How says how to make them known.
+	// How says how to provide them.
 	How string
 }
 
 func (e *MissingError) Error() string {
-	return fmt.Sprintf("bootstrap: %s does not tell the addresses of the %d processes: %s", e.Launcher, e.Size, e.How)
+	return fmt.Sprintf("bootstrap: %s does not provide the addresses of the %d processes: %s", e.Launcher, e.Size, e.How)
 }

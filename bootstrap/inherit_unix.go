@@ -9,15 +9,15 @@ import (
 	"syscall"
 )
 
-// inheritedListener takes over a socket that the launcher has opened. Only when
-// it is seen to be the right one is the number closed: a variable that was
-// inherited by mistake may name a file that belongs to somebody else.
+// inheritedListener takes over a socket that the launcher has opened. It closes the
+// descriptor only after it has checked the socket: a variable that was inherited by
+// mistake may name a descriptor of another part of the program.
 func inheritedListener(fd int, want string) (net.Listener, error) {
 	listener, err := listenerOf(fd)
 	if err != nil {
 		return nil, &VariableError{
 			Name: "PLEACH_LISTEN_FD", Value: fmt.Sprint(fd), Err: err,
-			Problem: "not a socket that listens: it was taken before, or the process was not started by pleach run itself",
+			Problem: "not a listening socket: it was taken over before, or pleach run did not start this process itself",
 		}
 	}
 	if got := listener.Addr().String(); got != want {
@@ -27,7 +27,7 @@ func inheritedListener(fd int, want string) (net.Listener, error) {
 			Problem: fmt.Sprintf("the socket listens at %s, not at %s", got, want),
 		}
 	}
-	// While a copy is open, peers would not be refused after the listener closes.
+	// While a copy is open, the system accepts connections after the listener closes.
 	if err := syscall.Close(fd); err != nil {
 		listener.Close()
 		return nil, fmt.Errorf("bootstrap: close inherited socket %d: %w", fd, err)
@@ -35,7 +35,7 @@ func inheritedListener(fd int, want string) (net.Listener, error) {
 	return listener, nil
 }
 
-// listenerOf makes a listener from a copy of a socket.
+// listenerOf makes a listener from a duplicate of a descriptor.
 func listenerOf(fd int) (net.Listener, error) {
 	if listening, err := syscall.GetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_ACCEPTCONN); err != nil {
 		return nil, os.NewSyscallError("getsockopt", err)
@@ -47,6 +47,6 @@ func listenerOf(fd int) (net.Listener, error) {
 		return nil, os.NewSyscallError("dup", err)
 	}
 	file := os.NewFile(uintptr(number), "inherited socket")
-	defer file.Close() // FileListener makes a copy of its own
+	defer file.Close() // FileListener duplicates it again
 	return net.FileListener(file)
 }

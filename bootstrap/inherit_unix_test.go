@@ -63,7 +63,7 @@ func TestInheritedByMistake(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	refuse(int(file.Fd()), "not a socket that listens")
+	refuse(int(file.Fd()), "not a listening socket")
 	if _, err := file.WriteString("x"); err != nil {
 		t.Error(err)
 	}
@@ -72,5 +72,5 @@ func TestInheritedByMistake(t *testing.T) {
 	if err := syscall.Close(fd); err != nil {
 		t.Error(err)
 	}
-	refuse(1<<20, "PLEACH_LISTEN_FD=1048576: not a socket that listens")
+	refuse(1<<20, "PLEACH_LISTEN_FD=1048576: not a listening socket")
 }

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// kubernetes is an Indexed Job. Its pods have names that can be told from their
-// numbers, JOB-0.SUBDOMAIN and so on, if a headless service is named in
-// spec.subdomain. How many there are and what the service is called, a pod is
-// not told: the manifest must say it.
+// kubernetes is an Indexed Job. The names of its pods follow from their indexes,
+// JOB-0.SUBDOMAIN and so on, if spec.subdomain names a headless service. A pod does
+// not know the number of pods or the name of the service: the manifest must set
+// them.
 type kubernetes struct{}
 
 func (kubernetes) name() string        { return "Kubernetes" }
@@ -24,7 +24,7 @@ func (kubernetes) detect(env environment) (Assignment, bool, error) {
 		return Assignment{}, false, err
 	}
 	if env("PLEACH_SIZE") == "" {
-		return Assignment{}, false, &VariableError{Name: "PLEACH_SIZE", Problem: "set it in the job's manifest to spec.completions, which pods are not told"}
+		return Assignment{}, false, &VariableError{Name: "PLEACH_SIZE", Problem: "set it in the job's manifest to spec.completions, which pods do not know"}
 	}
 	a, err := env.assignment(names{rank: "JOB_COMPLETION_INDEX", size: "PLEACH_SIZE"})
 	if err != nil {

@@ -1,7 +1,7 @@
 package bootstrap
 
 // openMPI is mpirun of Open MPI, and prterun, which is below it since version 5.
-// Where the others are, they tell by PMIx only.
+// They provide the addresses of the processes only through PMIx.
 type openMPI struct{}
 
 func (openMPI) name() string { return "Open MPI" }

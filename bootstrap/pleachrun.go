@@ -2,8 +2,8 @@ package bootstrap
 
 import "math"
 
-// pleachRun is `pleach run`, which opens all sockets before it starts anybody:
-// the addresses are known, and no port can be lost to another program.
+// pleachRun is `pleach run`. It opens all sockets before it starts a process, so the
+// addresses are known and no port is lost to another program.
 type pleachRun struct{}
 
 func (pleachRun) name() string        { return "pleach run" }

@@ -1,7 +1,7 @@
 package bootstrap
 
-// pmi is the interface of MPICH's launcher, hydra, and of those after it. Where
-// the others are, they tell over a socket only (PMI_FD, PMI_PORT).
+// pmi is the interface of MPICH's launcher, hydra, and of its successors. They
+// provide the addresses of the processes only over a socket (PMI_FD, PMI_PORT).
 type pmi struct{}
 
 func (pmi) name() string        { return "PMI" }
@@ -13,7 +13,7 @@ func (pmi) detect(env environment) (Assignment, bool, error) {
 	case env("PMI_RANK") == "":
 		return Assignment{}, false, nil
 	case env(local) == "" && env("SLURM_PROCID") != "":
-		return Assignment{}, false, nil // srun speaks PMI too, and says more in words of its own
+		return Assignment{}, false, nil // srun sets PMI variables too, and its own say more
 	}
 	n := names{rank: "PMI_RANK", size: "PMI_SIZE"}
 	if env(local) != "" {

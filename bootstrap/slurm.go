@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// slurm is srun. It tells the names of the nodes and how many tasks each has,
-// from which follows where every rank runs.
+// slurm is srun. It provides the names of the nodes and their numbers of tasks. The
+// location of every rank follows from that.
 type slurm struct{}
 
 func (slurm) name() string        { return "Slurm" }
@@ -28,7 +28,7 @@ func (slurm) detect(env environment) (Assignment, bool, error) {
 	if a.Addresses != nil {
 		return a, true, nil
 	}
-	if env("SLURM_STEP_NODELIST") == "" { // a batch script, or what it starts
+	if env("SLURM_STEP_NODELIST") == "" { // a batch script, or a process that it starts
 		a.hint = "start the program with srun"
 		return a, true, nil
 	}
@@ -36,7 +36,7 @@ func (slurm) detect(env environment) (Assignment, bool, error) {
 	return a, err == nil, err
 }
 
-// location is where a task runs: on which node, and as which of its tasks.
+// location is the node of a task and its number among the tasks of that node.
 type location struct{ node, local int }
 
 func deriveInSlurm(env environment, a Assignment) (Assignment, error) {
@@ -54,13 +54,13 @@ func deriveInSlurm(env environment, a Assignment) (Assignment, error) {
 		return a, nil
 	}
 	locations := distribute(tasks, kind == "cyclic")
-	// Slurm's configuration can change the default distribution. Then the list
-	// would be wrong in silence, had not each process its own seat to compare.
+	// Slurm's configuration can change the default distribution. Each process checks
+	// its own location, so that a wrong list does not go unnoticed.
 	if own := locations[a.Rank]; own.local != a.LocalRank ||
 		env("SLURM_NODEID") != "" && env("SLURM_NODEID") != strconv.Itoa(own.node) {
 		return Assignment{}, &VariableError{
 			Name: "SLURM_DISTRIBUTION", Value: env("SLURM_DISTRIBUTION"),
-			Problem: fmt.Sprintf("tasks are not dealt as expected: rank %d should be task %d of node %d, but SLURM_LOCALID=%s and SLURM_NODEID=%s; start the program with srun --distribution=block, or set PLEACH_ADDRESSES",
+			Problem: fmt.Sprintf("tasks are not distributed as expected: rank %d should be task %d of node %d, but SLURM_LOCALID=%s and SLURM_NODEID=%s; start the program with srun --distribution=block, or set PLEACH_ADDRESSES",
 				a.Rank, own.local, own.node, env("SLURM_LOCALID"), env("SLURM_NODEID")),
 		}
 	}
@@ -75,7 +75,8 @@ func deriveInSlurm(env environment, a Assignment) (Assignment, error) {
 	return a, nil
 }
 
-// distribute seats ranks on nodes: node after node, or like cards.
+// distribute returns the location of each rank: filling node after node (block), or
+// round robin (cyclic).
 func distribute(tasks []int, cyclic bool) []location {
 	var locations []location
 	if cyclic {

@@ -2,7 +2,7 @@ package bootstrap
 
 import "strconv"
 
-// static is what somebody wrote by hand: a rank and all addresses.
+// static is an assignment by hand: a rank and all addresses.
 type static struct{}
 
 func (static) name() string        { return "static" }
@@ -20,8 +20,7 @@ func (static) detect(env environment) (Assignment, bool, error) {
 	return a, err == nil, err
 }
 
-// sized adds PLEACH_SIZE where it is left out: there are as many members as
-// addresses.
+// sized adds PLEACH_SIZE if it is not set: it is the number of addresses.
 func (env environment) sized() (environment, error) {
 	if env("PLEACH_SIZE") != "" {
 		return env, nil

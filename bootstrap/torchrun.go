@@ -1,7 +1,7 @@
 package bootstrap
 
-// torchrun is PyTorch's launcher. It tells where rank 0's host is, but nobody
-// else's. RANK alone could be anybody's variable, so all three must be there.
+// torchrun is PyTorch's launcher. It provides the host of rank 0 only. RANK alone
+// could belong to another program, so all three variables must be set.
 type torchrun struct{}
 
 func (torchrun) name() string        { return "torchrun" }
@@ -22,8 +22,8 @@ func (l torchrun) detect(env environment) (Assignment, bool, error) {
 	return a, err == nil, err
 }
 
-// deriveOnOneHost fills in the addresses if none are given and the variable says
-// that all processes run on this host.
+// deriveOnOneHost derives the addresses if none are set and the variable says that
+// all processes run on this host.
 func (env environment) deriveOnOneHost(a *Assignment, localSize string) error {
 	if a.Addresses != nil || env(localSize) == "" {
 		return nil

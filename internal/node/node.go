@@ -1,12 +1,12 @@
-// Package node drives a protocol in real time over a real transport: the second
+// Package node drives a protocol in real time over a transport. It is the second
 // driver beside the simulator.
 //
-// A [Node] is one process's. It calls its protocol from whichever goroutine has
-// something for it, one at a time, and lets it send all it wants before the next
-// gets its turn. There is no queue in between: a frame is read, decided upon and
-// passed on by the goroutine that read it, which is as fast as a process can
-// relay. Of several frames that have arrived together, all are read before any is
-// passed on: what goes to one peer then goes in one write.
+// A [Node] belongs to one process. It calls its protocol from whichever goroutine
+// has an event for it, one at a time under a lock, and sends all frames of the
+// protocol before the next event. There is no queue in between: the goroutine that
+// reads a frame also passes it on, which is as fast as a process can relay. When
+// several frames have arrived together, the protocol takes all of them before any
+// is passed on, so that the frames to one peer go out in one write.
 package node
 
 import (
@@ -20,67 +20,67 @@ import (
 	"github.com/pleach-go/pleach/transport"
 )
 
-// Protocol is what a node drives: a state machine that speaks in frames. After
-// each call that takes something in, and when its deadline has come, Next is
-// called until it has nothing left to send.
+// Protocol is a state machine that sends and receives frames. After each event, and
+// at its deadline, the node calls Next until there is no frame left to send.
 type Protocol interface {
-	// Receive takes a frame; an error says that it made no sense.
+	// Receive takes a frame. It returns an error if the frame is malformed.
 	Receive(now protocol.Time, from protocol.Rank, frame []byte) error
-	// Up and Down say that a peer is connected, and that it is no longer or
-	// could not be; Room that it can be sent to again.
+	// Up and Down report that a peer is connected, and that its connection is lost
+	// or could not be made. Writable reports that its queue has space again.
 	Up(now protocol.Time, peer protocol.Rank)
 	Down(now protocol.Time, peer protocol.Rank)
 	Writable(now protocol.Time, peer protocol.Rank)
-	// Next returns a frame to send, a head and a body behind it, valid until the
+	// Next returns a frame to send, head followed by body. Both are valid until the
 	// next call.
 	Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool)
-	// SendFailed says that the frame Next returned last was not sent: because the
-	// peer's queue is full, or because it is down.
+	// SendFailed reports that the frame that Next returned last was not sent: the
+	// queue of the peer is full, or the peer is down.
 	SendFailed(now protocol.Time, full bool)
-	// Deadline is when Next must be called again at the latest, or Never.
+	// Deadline returns when Next must be called again at the latest, or Never.
 	Deadline() protocol.Time
 }
 
-// Throttler is a protocol that may have to wait for one peer before it takes in
-// more from others.
+// Throttler is a protocol with backpressure: it may have to wait for a slow receiver
+// before it takes more frames of other peers.
 type Throttler interface {
-	// ThrottledUntil returns until when, at most, nothing more is to be taken in from
-	// a peer. Any other call may end it earlier.
+	// ThrottledUntil returns until when, at most, the node must not read more frames
+	// of a peer. Any event may end that earlier.
 	ThrottledUntil(from protocol.Rank) protocol.Time
 }
 
-// BufferProvider is a protocol that has a place for long frames, as [transport.BufferProvider] says.
+// BufferProvider is a protocol that provides the memory for long frames; see
+// [transport.BufferProvider].
 type BufferProvider interface {
 	ReceiveBuffer(from protocol.Rank, head []byte, size int) []byte
 	BufferFilled(now protocol.Time, from protocol.Rank, head, body []byte) error
 }
 
-// Config is what a node is made of.
+// Config configures a [Node].
 type Config struct {
 	Transport transport.Transport
 	Protocol  Protocol
-	// Settled, if not nil, is called each time the protocol has done what it
-	// could, still alone: the place to take results out of it.
+	// AfterStep, if not nil, is called under the lock after every event and the
+	// sends that followed: the caller takes the results out of the protocol there.
 	AfterStep func(now protocol.Time)
-	// After, if not nil, is called after that, no longer alone.
+	// AfterUnlock, if not nil, is called after an event of the transport or the
+	// timer, without the lock.
 	AfterUnlock func()
-	// Watcher, if not nil, is told of peers that come and go, before the
-	// protocol is. It must not wait.
+	// Watcher, if not nil, gets Up and Down before the protocol. It must not block.
 	Watcher Watcher
-	// Knock, if not nil, answers guests; see [transport.RequestHandler].
-	HandleRequest func(request []byte, answer func([]byte))
-	// Logger is told of frames that make no sense and of peers that come and
-	// go. Nil: silent.
+	// HandleRequest, if not nil, answers clients; see [transport.RequestHandler].
+	HandleRequest func(request []byte, reply func([]byte))
+	// Logger gets malformed frames, and peers that connect and disconnect. If nil,
+	// nothing is logged.
 	Logger *slog.Logger
 }
 
-// Watcher is told of peers that come and go.
+// Watcher receives the connections of peers; see [transport.Handler].
 type Watcher interface {
 	Up(peer protocol.Rank, incarnation uint64)
 	Down(peer protocol.Rank, cause error)
 }
 
-// Node drives a protocol. Its methods may be called from several goroutines.
+// Node drives a protocol. Its methods are safe for concurrent use.
 type Node struct {
 	config Config
 	start  time.Time
@@ -93,23 +93,23 @@ type Node struct {
 
 	mu    sync.Mutex
 	timer *time.Timer
-	// waiting is how many goroutines wait until the protocol is not congested;
-	// moved is closed, and made anew, when it may not be any more.
+	// waiting counts the goroutines that are throttled. progress is closed, and made
+	// anew, after each event, which may end that.
 	waiting  int
 	progress chan struct{}
 	armed    protocol.Time // what the timer is set to
-	// A frame has been received, at a time, and its consequences wait for the
-	// next one's.
+	// pending means that a frame has been received, at a time, and that its sends
+	// wait for the next frame.
 	pending bool
 	arrived protocol.Time
 	closed  bool
-	joined  []byte // a frame's two parts, if the transport wants one
+	joined  []byte // a frame's head and body, for a transport that is no VectorSender
 }
 
-// ErrClosed is the error of a node that has been closed.
+// ErrClosed is returned by Do after Close.
 var ErrClosed = errors.New("node: closed")
 
-// New makes a node. It does nothing before Start.
+// New makes a node, which is idle until Start.
 func New(c Config) *Node {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -124,8 +124,7 @@ func New(c Config) *Node {
 	return n
 }
 
-// Start starts the transport. From now on the protocol is driven, and what the
-// config has to be called is called.
+// Start starts the transport, and so the protocol.
 func (n *Node) Start() error {
 	var h transport.Handler = (*handler)(n)
 	if n.config.HandleRequest != nil {
@@ -137,7 +136,8 @@ func (n *Node) Start() error {
 	return nil
 }
 
-// Do lets f use the protocol, alone, and carries out what follows.
+// Do calls f under the lock, in which f may use the protocol, and then sends the
+// frames of the protocol.
 func (n *Node) Do(f func(now protocol.Time)) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -150,14 +150,14 @@ func (n *Node) Do(f func(now protocol.Time)) error {
 	return nil
 }
 
-// unlocked is called when something has been settled by the transport or the timer.
+// unlocked calls AfterUnlock.
 func (n *Node) unlocked() {
 	if n.config.AfterUnlock != nil {
 		n.config.AfterUnlock()
 	}
 }
 
-// Close ends the node and its transport. The protocol is not called again.
+// Close closes the transport. The protocol is not called again.
 func (n *Node) Close() error {
 	n.mu.Lock()
 	already := n.closed
@@ -171,11 +171,11 @@ func (n *Node) Close() error {
 	return n.config.Transport.Close()
 }
 
-// now is the time since the node began. It is never 0, which protocols may use
-// for "not yet".
+// now returns the time since New. It is never 0, which protocols may use for "not
+// yet".
 func (n *Node) now() protocol.Time { return protocol.Time(time.Since(n.start)) + 1 }
 
-// flush sends all the protocol wants to send, and sets the timer for the rest.
+// flush sends all frames of the protocol, and sets the timer for its deadline.
 func (n *Node) flush(now protocol.Time) {
 	n.pending = false
 	n.send(now)
@@ -186,15 +186,15 @@ func (n *Node) flush(now protocol.Time) {
 		close(n.progress)
 		n.progress = make(chan struct{})
 	}
-	// A timer that is too early is left alone: it costs a look when it fires,
-	// where to move it would cost something each time.
+	// A timer that is too early stays: one spurious wake-up is cheaper than setting
+	// it after every event.
 	if due := n.config.Protocol.Deadline(); due < n.armed {
 		n.armed = due
 		n.timer.Reset(time.Duration(due - now))
 	}
 }
 
-// send sends all the protocol wants to send. Frames for one peer go out together.
+// send sends all frames of the protocol, corked: those for one peer go out together.
 func (n *Node) send(now protocol.Time) {
 	to, head, body, ok := n.config.Protocol.Next(now)
 	if !ok {
@@ -211,8 +211,8 @@ func (n *Node) send(now protocol.Time) {
 	}
 }
 
-// sendVector sends a frame in two parts, or in one if there is only one, or if the
-// transport takes only that.
+// sendVector sends a frame in two parts if there are two and the transport takes
+// them.
 func (n *Node) sendVector(to protocol.Rank, head, body []byte) error {
 	switch {
 	case len(body) == 0:
@@ -224,7 +224,7 @@ func (n *Node) sendVector(to protocol.Rank, head, body []byte) error {
 	return n.config.Transport.Send(to, n.joined)
 }
 
-// wake is what the timer calls.
+// wake is called by the timer.
 func (n *Node) wake() {
 	defer n.unlocked()
 	n.mu.Lock()
@@ -235,21 +235,22 @@ func (n *Node) wake() {
 	}
 }
 
-// handler is the node as its transport sees it.
+// handler is the node as the handler of its transport.
 type handler Node
 
 func (h *handler) do(f func(now protocol.Time)) {
-	_ = (*Node)(h).Do(f) // a closed node is told nothing any more
+	_ = (*Node)(h).Do(f) // a closed node ignores events
 	(*Node)(h).unlocked()
 }
 
-// Receive hands a frame to the protocol.
+// Receive implements [transport.Handler].
 func (h *handler) Receive(from protocol.Rank, frame []byte) { h.receive(from, frame, nil, true) }
 
-// ReceiveMore does so too, and leaves it to the next one to act.
+// ReceiveMore implements [transport.BatchHandler]: the last frame of the batch
+// flushes.
 func (h *handler) ReceiveMore(from protocol.Rank, frame []byte) { h.receive(from, frame, nil, false) }
 
-// ReceiveBuffer asks the protocol where a long frame belongs.
+// ReceiveBuffer implements [transport.BufferProvider].
 func (h *handler) ReceiveBuffer(from protocol.Rank, head []byte, size int) []byte {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -259,7 +260,7 @@ func (h *handler) ReceiveBuffer(from protocol.Rank, head []byte, size int) []byt
 	return h.buffers.ReceiveBuffer(from, head, size)
 }
 
-// BufferFilled hands a frame that is where it belongs to the protocol.
+// BufferFilled implements [transport.BufferProvider].
 func (h *handler) BufferFilled(from protocol.Rank, head, body []byte) {
 	h.receive(from, head, body, true)
 }
@@ -275,7 +276,7 @@ func (h *handler) receive(from protocol.Rank, head, body []byte, last bool) {
 	}
 }
 
-// step hands a frame to the protocol, and reports whether to wait before the next.
+// step passes a frame to the protocol, and reports whether to throttle its sender.
 func (n *Node) step(from protocol.Rank, head, body []byte, last bool) (throttled bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -285,7 +286,7 @@ func (n *Node) step(from protocol.Rank, head, body []byte, last bool) (throttled
 	if !n.pending {
 		n.arrived = n.now()
 	}
-	now := n.arrived // frames that have arrived together have arrived at one time
+	now := n.arrived // frames of one batch have arrived at one time
 	if err := n.deliver(now, from, head, body); err != nil {
 		n.config.Logger.Warn("frame refused", "from", from, "error", err)
 	}
@@ -295,7 +296,7 @@ func (n *Node) step(from protocol.Rank, head, body []byte, last bool) (throttled
 	return last && n.throttler != nil && n.throttler.ThrottledUntil(from) > now
 }
 
-// deliver hands a frame to the protocol. One with a body has been placed.
+// deliver calls the protocol. A frame with a body is in a buffer of the protocol.
 func (n *Node) deliver(now protocol.Time, from protocol.Rank, head, body []byte) error {
 	if body != nil {
 		return n.buffers.BufferFilled(now, from, head, body)
@@ -303,8 +304,8 @@ func (n *Node) deliver(now protocol.Time, from protocol.Rank, head, body []byte)
 	return n.config.Protocol.Receive(now, from, head)
 }
 
-// throttle waits, by not taking in more from a peer, until the protocol has room
-// for what follows.
+// throttle blocks the goroutine that reads from a peer until the protocol takes more
+// frames.
 func (n *Node) throttle(from protocol.Rank) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -319,18 +320,18 @@ func (n *Node) throttle(from protocol.Rank) {
 	}
 }
 
-// waitFor waits without the lock until something is closed, or so long.
-func (n *Node) waitFor(progress chan struct{}, long time.Duration) {
+// waitFor waits, without the lock, for progress, Close or the timeout.
+func (n *Node) waitFor(progress chan struct{}, timeout time.Duration) {
 	n.mu.Unlock()
 	defer n.mu.Lock()
 	select {
 	case <-progress:
 	case <-n.done:
-	case <-time.After(long):
+	case <-time.After(timeout):
 	}
 }
 
-// Up tells the protocol of a connection.
+// Up implements [transport.Handler].
 func (h *handler) Up(peer protocol.Rank, incarnation uint64) {
 	h.config.Logger.Debug("peer up", "rank", peer, "incarnation", incarnation)
 	if h.config.Watcher != nil {
@@ -339,7 +340,7 @@ func (h *handler) Up(peer protocol.Rank, incarnation uint64) {
 	h.do(func(now protocol.Time) { h.config.Protocol.Up(now, peer) })
 }
 
-// Down tells the protocol of a connection that is lost.
+// Down implements [transport.Handler].
 func (h *handler) Down(peer protocol.Rank, cause error) {
 	h.config.Logger.Debug("peer down", "rank", peer, "cause", cause)
 	if h.config.Watcher != nil {
@@ -348,15 +349,15 @@ func (h *handler) Down(peer protocol.Rank, cause error) {
 	h.do(func(now protocol.Time) { h.config.Protocol.Down(now, peer) })
 }
 
-// Writable tells the protocol that a peer can be sent to again.
+// Writable implements [transport.Handler].
 func (h *handler) Writable(peer protocol.Rank) {
 	h.do(func(now protocol.Time) { h.config.Protocol.Writable(now, peer) })
 }
 
-// requestHandler is a handler that answers guests.
+// requestHandler is a handler that answers clients.
 type requestHandler struct{ *handler }
 
 // HandleRequest implements [transport.RequestHandler].
-func (d requestHandler) HandleRequest(request []byte, answer func([]byte)) {
-	d.config.HandleRequest(request, answer)
+func (r requestHandler) HandleRequest(request []byte, reply func([]byte)) {
+	r.config.HandleRequest(request, reply)
 }

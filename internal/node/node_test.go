@@ -53,7 +53,7 @@ func (e *echo) Receive(now protocol.Time, from protocol.Rank, frame []byte) erro
 
 func (e *echo) Up(_ protocol.Time, peer protocol.Rank)       { e.note("up %d", peer) }
 func (e *echo) Down(_ protocol.Time, peer protocol.Rank)     { e.note("down %d", peer) }
-func (e *echo) Writable(_ protocol.Time, peer protocol.Rank) { e.note("room %d", peer) }
+func (e *echo) Writable(_ protocol.Time, peer protocol.Rank) { e.note("writable %d", peer) }
 func (e *echo) SendFailed(protocol.Time, bool)               { e.failed++ }
 func (e *echo) Deadline() protocol.Time                      { return e.due }
 

@@ -1,62 +1,65 @@
 package p2p
 
+// A channel is the exchange with one peer: a queue of outgoing segments with a sliding
+// window, and the reassembly of incoming messages.
+
 import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// channel is what a member knows of its exchange with another.
+// channel is the state of the exchange with one peer.
 //
-// Invariants: base <= next <= base+queue.len(); segments before base have arrived
-// there; those from base to next are on their way, as far as is known.
+// Invariants: base <= next <= base+queue.len(); segments before base are
+// acknowledged; those from base to next are in flight.
 type channel struct {
 	peer        protocol.Rank
 	incarnation uint64 // by the view
 	session     uint64 // 0: not known yet
-	ready       bool   // it is in the courier's list of those with something to send
+	ready       bool   // it is in the endpoint's list of channels with frames to send
 
 	out     outgoing
 	in      incoming
 	control control
 }
 
-// outgoing is what goes there.
+// outgoing is the sending side.
 type outgoing struct {
 	queue    queue[segment] // of numbers base, base+1, …
 	base     uint64
-	next     uint64 // the first that is not on its way
+	next     uint64 // the first that was not sent
 	bytes    int    // in the queue
-	inFlight int    // of them, on their way
-	// blocked says that the transport takes nothing for the peer at the moment.
+	inFlight int    // of them, sent and not acknowledged
+	// blocked means that the transport takes no frames for the peer at present.
 	blocked bool
-	// timeoutAt is when the peer is asked how far it has come, if nothing is heard
-	// from it, and patience how long that takes.
+	// timeoutAt is when the peer is polled unless it acknowledges something before,
+	// and rto is the retransmission timeout, which doubles with each poll.
 	timeoutAt, rto protocol.Time
 }
 
-// segment is a segment, whose memory belongs to the message.
+// segment is a part of a message, and points into its memory.
 type segment struct {
-	head, body  []byte // head only in a message's first
+	head, body  []byte // head only in the first segment of a message
 	first, last bool
 	length      uint32
-	onRelease   func() // of a message's last, if it was lent: it is here no more
+	onRelease   func() // in the last segment of a message that was sent with SendOwned
 }
 
 func (p *segment) size() int { return len(p.head) + len(p.body) }
 
-// incoming is what comes from there.
+// incoming is the receiving side.
 type incoming struct {
-	next     uint64 // the first segment that is not here
-	message  []byte // what has come of the present message; before it has begun, room for it
-	within   bool   // there is one
-	length   int    // of it
-	unacked  int    // bytes that have come since the peer was told
-	nackedAt uint64 // the peer was told of a hole before next: its next, plus one
+	next     uint64 // the first segment that has not arrived
+	message  []byte // the received part of the present message; before its first segment, empty memory for it
+	within   bool   // a message has begun
+	length   int    // of the message
+	unacked  int    // bytes received since the last acknowledgment
+	nackedAt uint64 // the gap that was reported last: its next, plus one; 0: none
 }
 
-// control is what the peer is to be told beside segments.
+// control is what waits to be sent besides segments.
 type control struct {
 	ack, poll, reply bool
-	echo             uint64 // of the question that is answered
+	echo             uint64 // the number of the poll to answer
 	ackAt            protocol.Time
 }
 
@@ -88,7 +91,7 @@ func (o *outgoing) push(head, body []byte, size int, release func()) {
 	}
 }
 
-// acknowledge takes in that the peer has everything before a number.
+// acknowledge removes the segments before a number, which have arrived.
 func (o *outgoing) acknowledge(now protocol.Time, number uint64) {
 	if number <= o.base || number > o.base+uint64(o.queue.len()) {
 		return
@@ -106,14 +109,14 @@ func (o *outgoing) acknowledge(now protocol.Time, number uint64) {
 	o.armTimer(now)
 }
 
-// release says that what was lent is not needed any more.
+// release tells the owner of the message that it is not needed any more.
 func (p *segment) release() {
 	if p.onRelease != nil {
 		p.onRelease()
 	}
 }
 
-// abandon ends everything that is in it.
+// abandon drops and releases all segments.
 func (o *outgoing) abandon() {
 	for o.queue.len() > 0 {
 		p := o.queue.pop()
@@ -122,8 +125,8 @@ func (o *outgoing) abandon() {
 	*o = outgoing{timeoutAt: protocol.Never}
 }
 
-// armTimer sets the time by which the peer should be heard of, or, if it could not be
-// sent to, tried again.
+// armTimer sets the retransmission timer, if segments are in flight or the peer could
+// not be sent to.
 func (o *outgoing) armTimer(now protocol.Time) {
 	o.timeoutAt = protocol.Never
 	if o.base < o.next || o.blocked {
@@ -131,16 +134,16 @@ func (o *outgoing) armTimer(now protocol.Time) {
 	}
 }
 
-// rewind takes back everything that is on its way: it has been lost.
+// rewind makes all segments in flight be sent again: they are lost (go-back-N).
 func (o *outgoing) rewind() { o.next, o.inFlight = o.base, 0 }
 
-// sendable reports whether a segment may go now.
+// sendable reports whether a segment may be sent now.
 func (o *outgoing) sendable(window int) bool {
 	return !o.blocked && o.next < o.base+uint64(o.queue.len()) && (o.inFlight == 0 || o.inFlight < window)
 }
 
-// append takes the next segment in: it must be the one that is due. It returns the
-// message when that was its last.
+// append adds the next segment to the message. It returns the message if that was its
+// last segment.
 func (i *incoming) append(f *frame, c *Config) (message []byte, complete bool, err error) {
 	if f.first == i.within {
 		return nil, false, ErrFrame
@@ -167,8 +170,8 @@ func (i *incoming) append(f *frame, c *Config) (message []byte, complete bool, e
 	return message, true, nil
 }
 
-// buffer makes room for the next segment, of which the beginning is here, and returns
-// where its rest goes: nil if it cannot be the next.
+// buffer grows the message for the next segment, whose first bytes are in f, and
+// returns the memory for the rest, or nil if f cannot be the next segment.
 func (i *incoming) buffer(f *frame, rest int, c *Config) []byte {
 	length := i.length
 	if f.first {
@@ -183,8 +186,8 @@ func (i *incoming) buffer(f *frame, rest int, c *Config) []byte {
 	return i.message[at : at+rest : at+rest]
 }
 
-// appendBuffered returns the message with the rest of a segment, which usually is where it
-// belongs.
+// appendBuffered returns the message with the rest of a segment, which usually is
+// in place already.
 func (i *incoming) appendBuffered(rest []byte) []byte {
 	n := len(i.message)
 	if len(rest) > 0 && cap(i.message)-n >= len(rest) && &i.message[:n+1][n] == &rest[0] {
@@ -193,11 +196,11 @@ func (i *incoming) appendBuffered(rest []byte) []byte {
 	return append(i.message, rest...)
 }
 
-// firstAlloc is how much room is made because a message is announced.
+// firstAlloc bounds the memory that the announced length of a message allocates.
 const firstAlloc = 16 << 20
 
-// grow makes room as bytes come: not at once for all that were announced, if they
-// are many.
+// grow allocates memory as bytes arrive: for a long message not at once for all that
+// was announced.
 func (i *incoming) grow(n, length int, alloc func(int) []byte) {
 	if len(i.message)+n <= cap(i.message) {
 		return

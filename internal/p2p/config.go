@@ -6,48 +6,49 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Config says who a member is and how much it may use. The zero value of every
-// limit is a good default.
+// Config configures an [Endpoint]. Session is required; every limit has a default.
 type Config struct {
-	// Rank is this member's.
+	// Rank is the rank of this member.
 	Rank protocol.Rank
-	// Session tells this start of the process from earlier ones: it must be
-	// larger each time, and not 0.
+	// Session distinguishes this start of the process from earlier ones. It must
+	// grow with every restart, and must not be 0.
 	Session uint64
 
-	// Alloc returns memory for a message of some bytes, with anything in it. Nil:
-	// it is made anew.
+	// Alloc returns memory for a message of so many bytes; its content does not
+	// matter. If nil, make is used.
 	Alloc func(bytes int) []byte
 
-	// SegmentSize is the longest piece a message is sent in: 129 KiB, so that
-	// a power of two and a head make no two.
+	// SegmentSize is the longest segment. If zero, 129 KiB, so that a body of a
+	// power of two and its head fit into as few segments as the body alone.
 	SegmentSize int
-	// WindowBytes is how much may be on its way to one member: 4 MiB.
+	// WindowBytes bounds the bytes in flight to one member. If zero, 4 MiB.
 	WindowBytes int
-	// QueueBytes is how much may wait for one member, with what is on its way:
-	// 64 MiB. An empty queue takes a message of any length.
+	// QueueBytes bounds the bytes that wait for one member, including those in
+	// flight. Beyond it, Send returns [ErrBusy]. An empty queue takes a message of
+	// any length. If zero, 64 MiB.
 	QueueBytes int
-	// MaxMessage is the longest message: 1 GiB.
+	// MaxMessage is the longest message. Send returns an error for a longer one.
+	// If zero, 1 GiB.
 	MaxMessage int
 }
 
-// Times are in nanoseconds, as a driver in real time has them.
+// millisecond is in the unit of a real-time driver, nanoseconds.
 const millisecond protocol.Time = 1e6
 
 const (
-	// ackDelay is how long an acknowledgment waits for a frame to ride on.
+	// ackDelay is how long an acknowledgment waits for a frame to piggyback on.
 	ackDelay = 10 * millisecond
-	// A peer that is silent is asked how far it has come after firstAsk, then
-	// after twice as long each time, up to lastAsk. firstAsk is several times
-	// ackDelay: who only waits for company is not silent.
+	// A peer that acknowledges nothing is polled after minRTO, then after twice as
+	// long each time, up to maxRTO. minRTO is several times ackDelay: a peer that
+	// only delays its acknowledgment is not polled.
 	minRTO = 50 * millisecond
 	maxRTO = 1000 * millisecond
 )
 
-// longest is the longest message that a frame can announce.
+// longest is the longest message and the largest limit.
 const longest = 1 << 30
 
-// check fills in the defaults and refuses what makes no sense.
+// check fills in the defaults and checks the limits.
 func (c *Config) check() error {
 	if c.Rank < 0 || c.Session == 0 {
 		return fmt.Errorf("p2p: rank %d, session %d: the session must not be 0", c.Rank, c.Session)

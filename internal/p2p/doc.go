@@ -1,32 +1,35 @@
-// Package p2p carries messages from one member to another: each exactly once,
-// in the order they were sent, as long as both are in the view. It is what
-// collectives stand on, where a transport may lose what it was given.
+// Package p2p is a reliable channel between every two members: it delivers each
+// message exactly once, in the order of its sender, as long as both members are in
+// the view. The collectives stand on it, because a transport may lose frames.
 //
-// A [Endpoint] is one member's part, a state machine without I/O. It keeps a
-// channel for every other member of the view:
+// An [Endpoint] is one member's side, a state machine without I/O. It keeps a
+// channel to every other member of the view:
 //
-//   - Messages are cut into segments, which are numbered. The other side takes
-//     them only in order, and says how far it has come with every frame that it
-//     sends, or after a moment if it has nothing to send.
-//   - Nothing is sent again on a guess. When a connection is new, when no word
-//     has come for a while, and when frames were dropped, the other side is
-//     asked how far it has come; what it lacks of what was sent before the
-//     question is sent again. So a slow peer gets no copies.
-//   - So many bytes may be on their way, and so many more may wait: then
-//     [ErrBusy] says that the sender has to wait too.
-//   - What was sent is not copied but kept by reference until it has arrived:
-//     it must not be changed.
+//   - Messages are cut into numbered segments. The receiver accepts them only in
+//     order. Every frame carries a cumulative acknowledgment; a member that has
+//     nothing to send acknowledges after a short delay.
+//   - Nothing is retransmitted on a guess. When a connection is new, when a
+//     retransmission timeout (RTO) passes with exponential backoff (Jacobson 1988),
+//     and when frames were dropped, the sender polls the receiver. It retransmits
+//     what the receiver lacks of the segments sent before the poll. So a slow
+//     receiver gets no copies. A receiver that sees a gap reports it at once, as a
+//     NACK does.
+//   - The bytes in flight are bounded by a window, and the queue behind it is bounded
+//     too. When the queue is full, [ErrBusy] tells the sender to wait.
+//   - A message is not copied but kept by reference until it has arrived. It must
+//     not change until then.
 //
-// A peer that is not in the view any more has no channel: sending to it fails
-// with a [*GoneError]. One that has come back, as another incarnation, gets a
-// channel that starts anew; frames of and for the old one are void, because every
-// frame names the sessions it is between.
+// A member that is not in the view has no channel: Send returns a [*GoneError]. A
+// member that returns with another incarnation gets a new channel. Every frame
+// names the sessions of both sides, so frames of or for the old incarnation are
+// ignored.
 //
-// # Driving a Courier
+// # Driving an Endpoint
 //
-// In: [Endpoint.Install] for who is there, [Endpoint.Send], and [Endpoint.Receive],
-// [Endpoint.Up], [Endpoint.Down], [Endpoint.Room] and [Endpoint.Unsent] for what the
-// transport reports. Out, after each of these and whenever [Endpoint.Deadline] has
-// come: [Endpoint.Next] until it has nothing left to send, then [Endpoint.Deliver]
-// until it has nothing left to deliver. A Courier is not for concurrent use.
+// In: [Endpoint.Install] for the members, [Endpoint.Send], and [Endpoint.Receive],
+// [Endpoint.Up], [Endpoint.Down], [Endpoint.Writable] and [Endpoint.SendFailed] for
+// the events of the transport. Out, after each of these and at
+// [Endpoint.Deadline]: [Endpoint.Next] until there is no frame left to send, then
+// [Endpoint.Deliver] until there is no message left to deliver. An Endpoint is not
+// safe for concurrent use.
 package p2p

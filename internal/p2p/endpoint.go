@@ -8,31 +8,32 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Endpoint is one member's part.
+// Endpoint is one member's side of its channels. See the package comment for how to
+// drive it. Make one with [New].
 type Endpoint struct {
 	config   Config
 	view     uint64
 	channels []*channel      // by rank; nil: not in the view
-	former   []uint64        // by rank: the last session that is void
-	ready    queue[*channel] // those that may have something to send
+	former   []uint64        // by rank: the last session that has ended
+	ready    queue[*channel] // those that may have a frame to send
 	inbox    queue[Message]
 	due      protocol.Time
-	last     *channel // that the frame handed out last is for
-	sent     kind     // and what it was
+	last     *channel // of the frame that Next returned last
+	sent     kind     // the type of that frame
 	buffer   []byte
 }
 
-// Message is what another member has sent: head and body, one after the other. Its
-// memory is the receiver's.
+// Message is a message of another member: its head followed by its body. The
+// receiver owns the memory.
 type Message struct {
 	From protocol.Rank
 	Data []byte
 }
 
-// ErrBusy says that too much is waiting for a member already.
+// ErrBusy is returned by Send when the queue of the receiver is full.
 var ErrBusy = errors.New("p2p: too much is waiting to be sent")
 
-// GoneError says that a member cannot be sent to, because it is not in the view.
+// GoneError is returned by Send when the receiver is not in the view.
 type GoneError struct {
 	Rank protocol.Rank
 	View uint64
@@ -42,7 +43,7 @@ func (e *GoneError) Error() string {
 	return fmt.Sprintf("p2p: rank %d is not in view %d", e.Rank, e.View)
 }
 
-// New makes a courier, who knows nobody yet: see [Endpoint.Install].
+// New makes an endpoint without channels; see [Endpoint.Install].
 func New(c Config) (*Endpoint, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -50,72 +51,73 @@ func New(c Config) (*Endpoint, error) {
 	return &Endpoint{config: c, due: protocol.Never}, nil
 }
 
-// Install says who is there now. Channels to those who are not, or not as the
-// same incarnation, end with all that is in them.
-func (c *Endpoint) Install(_ protocol.Time, v *membership.View) {
-	c.view = v.Number
-	for int(v.Slots) > len(c.channels) {
-		c.channels = append(c.channels, nil)
-		c.former = append(c.former, 0)
+// Install installs a view. Channels to members that are not in it, or that have
+// another incarnation, end with all their messages.
+func (e *Endpoint) Install(_ protocol.Time, v *membership.View) {
+	e.view = v.Number
+	for int(v.Slots) > len(e.channels) {
+		e.channels = append(e.channels, nil)
+		e.former = append(e.former, 0)
 	}
-	for r, ch := range c.channels {
+	for r, ch := range e.channels {
 		m, ok := v.Member(protocol.Rank(r))
 		if ch != nil && (!ok || m.Incarnation != ch.incarnation) {
-			c.former[r] = max(c.former[r], ch.session)
+			e.former[r] = max(e.former[r], ch.session)
 			ch.out.abandon()
 			ch.control = control{ackAt: protocol.Never}
-			c.channels[r], ch = nil, nil
+			e.channels[r], ch = nil, nil
 		}
-		if ok && ch == nil && protocol.Rank(r) != c.config.Rank {
-			c.channels[r] = newChannel(protocol.Rank(r), m.Incarnation)
+		if ok && ch == nil && protocol.Rank(r) != e.config.Rank {
+			e.channels[r] = newChannel(protocol.Rank(r), m.Incarnation)
 		}
 	}
 }
 
-// channel returns the channel to a member, or nil.
-func (c *Endpoint) channel(r protocol.Rank) *channel {
-	if r < 0 || int(r) >= len(c.channels) {
+// channel returns the channel to a member, or nil if it is not in the view.
+func (e *Endpoint) channel(r protocol.Rank) *channel {
+	if r < 0 || int(r) >= len(e.channels) {
 		return nil
 	}
-	return c.channels[r]
+	return e.channels[r]
 }
 
-// Send sends a message: head and body, one after the other. Both are kept until
-// they have arrived, and must not be changed. It fails with [ErrBusy], or with a
-// [*GoneError].
-func (c *Endpoint) Send(to protocol.Rank, head, body []byte) error {
-	return c.SendOwned(to, head, body, nil)
+// Send sends a message: head followed by body. The endpoint keeps both until they
+// have arrived, and they must not change until then. Send returns [ErrBusy] or a
+// [*GoneError] if it does not take the message.
+func (e *Endpoint) Send(to protocol.Rank, head, body []byte) error {
+	return e.SendOwned(to, head, body, nil)
 }
 
-// SendOwned is like Send. If it returns nil, back is called when neither head nor body is
-// needed any more: the message has arrived, or its receiver is gone.
-func (c *Endpoint) SendOwned(to protocol.Rank, head, body []byte, release func()) error {
-	ch := c.channel(to)
+// SendOwned is like Send. If it returns nil, the endpoint calls release when it needs
+// neither head nor body any more: the message has arrived, or its receiver has left
+// the view.
+func (e *Endpoint) SendOwned(to protocol.Rank, head, body []byte, release func()) error {
+	ch := e.channel(to)
 	n := len(head) + len(body)
 	switch {
 	case ch == nil:
-		return &GoneError{to, c.view}
-	case n > c.config.MaxMessage:
-		return fmt.Errorf("p2p: %d bytes are too long: %d at most", n, c.config.MaxMessage)
-	case ch.out.queue.len() > 0 && ch.out.bytes+n > c.config.QueueBytes:
+		return &GoneError{to, e.view}
+	case n > e.config.MaxMessage:
+		return fmt.Errorf("p2p: %d bytes are too long: %d at most", n, e.config.MaxMessage)
+	case ch.out.queue.len() > 0 && ch.out.bytes+n > e.config.QueueBytes:
 		return ErrBusy
 	}
-	ch.out.push(head, body, c.config.SegmentSize, release)
-	c.wake(ch)
+	ch.out.push(head, body, e.config.SegmentSize, release)
+	e.wake(ch)
 	return nil
 }
 
-// Deliver returns the next message that has come.
-func (c *Endpoint) Deliver() (Message, bool) {
-	if c.inbox.len() == 0 {
+// Deliver returns the next message that has arrived.
+func (e *Endpoint) Deliver() (Message, bool) {
+	if e.inbox.len() == 0 {
 		return Message{}, false
 	}
-	return c.inbox.pop(), true
+	return e.inbox.pop(), true
 }
 
-// Idle reports whether everything that was sent has arrived.
-func (c *Endpoint) Idle() bool {
-	for _, ch := range c.channels {
+// Idle reports whether all messages have arrived.
+func (e *Endpoint) Idle() bool {
+	for _, ch := range e.channels {
 		if ch != nil && ch.out.queue.len() > 0 {
 			return false
 		}
@@ -123,32 +125,32 @@ func (c *Endpoint) Idle() bool {
 	return true
 }
 
-// wake sees to it that a channel is asked for frames.
-func (c *Endpoint) wake(ch *channel) {
+// wake makes Next ask a channel for frames.
+func (e *Endpoint) wake(ch *channel) {
 	if !ch.ready {
 		ch.ready = true
-		c.ready.push(ch)
+		e.ready.push(ch)
 	}
 }
 
-// Up says that there is a connection to a peer. What was sent before may have been
-// lost, so it is asked.
-func (c *Endpoint) Up(_ protocol.Time, peer protocol.Rank) {
-	if ch := c.channel(peer); ch != nil {
+// Up reports a connection to a peer. Segments in flight may have been lost with the
+// last one, so the peer is polled.
+func (e *Endpoint) Up(_ protocol.Time, peer protocol.Rank) {
+	if ch := e.channel(peer); ch != nil {
 		ch.out.blocked = false
 		ch.control.poll = ch.out.base < ch.out.next
-		c.wake(ch)
+		e.wake(ch)
 	}
 }
 
-// Down says that there is no connection any more. Who asks next finds out whether
-// there is one again.
-func (c *Endpoint) Down(protocol.Time, protocol.Rank) {}
+// Down reports a lost connection. The next poll finds out whether there is one
+// again.
+func (e *Endpoint) Down(protocol.Time, protocol.Rank) {}
 
-// Writable says that a peer can be sent to again.
-func (c *Endpoint) Writable(_ protocol.Time, peer protocol.Rank) {
-	if ch := c.channel(peer); ch != nil {
+// Writable reports that the transport takes frames for a peer again.
+func (e *Endpoint) Writable(_ protocol.Time, peer protocol.Rank) {
+	if ch := e.channel(peer); ch != nil {
 		ch.out.blocked = false
-		c.wake(ch)
+		e.wake(ch)
 	}
 }

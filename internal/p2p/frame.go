@@ -6,38 +6,38 @@ import (
 	"fmt"
 )
 
-// FrameType is the first byte of every frame: by it a driver that carries frames of
-// several protocols tells them apart.
+// FrameType is the first byte of every frame. It tells a driver that carries the
+// frames of several protocols that a frame is of this one.
 const FrameType = 0x81
 
-// kind is what a frame says besides how far its sender has come.
+// kind is what a frame carries besides its acknowledgment.
 type kind uint8
 
 const (
-	// ack says only that.
+	// ack carries nothing else.
 	ack kind = iota + 1
-	// data carries a piece of a message.
+	// data carries a segment of a message.
 	data
-	// poll asks how far the other side has come, after number segments were sent.
+	// poll asks for an acknowledgment after number segments were sent.
 	poll
-	// pollReply answers that, or tells of a hole before number.
+	// pollReply answers a poll, or reports a gap before number (a NACK).
 	pollReply
 )
 
 // frame is one frame between two members.
 //
-// Layout, big endian: mark 1, kind 1, flags 1, 1 unused, length of the message 4,
+// Layout, big endian: type 1, kind 1, flags 1, 1 unused, length of the message 4,
 // session of the sender 8, session of the receiver 8, next 8, number 8, then the
-// piece.
+// payload.
 type frame struct {
 	kind        kind
 	first, last bool   // the segment begins, and ends, its message
 	length      uint32 // of the message, in its first segment
 	from, to    uint64 // sessions; to is 0 until the other side's is known
-	next        uint64 // the first segment that its sender lacks
-	number      uint64 // of the segment, or as said above
+	next        uint64 // acknowledgment: the first segment that the sender of the frame lacks
+	number      uint64 // of the segment, or as the kind says
 	payload     []byte
-	buffered    []byte // the rest of the piece
+	buffered    []byte // the rest of the payload, in the receive buffer
 }
 
 const headSize = 4 + 4 + 8 + 8 + 8 + 8
@@ -47,10 +47,10 @@ const (
 	flagLast
 )
 
-// ErrFrame is what every error about a frame that makes no sense wraps.
-var ErrFrame = errors.New("p2p: frame makes no sense")
+// ErrFrame is wrapped by every error about a malformed frame.
+var ErrFrame = errors.New("p2p: malformed frame")
 
-// appendHead writes all of the frame but the piece.
+// appendHead appends the frame without its payload.
 func (f *frame) appendHead(dst []byte) []byte {
 	var flags byte
 	if f.first {
@@ -67,10 +67,10 @@ func (f *frame) appendHead(dst []byte) []byte {
 	return binary.BigEndian.AppendUint64(dst, f.number)
 }
 
-// parse reads a frame; the piece stays where it is.
+// parse decodes a frame. The payload points into b.
 func parse(b []byte) (frame, error) {
 	if len(b) < headSize || b[0] != FrameType {
-		return frame{}, fmt.Errorf("%w: %d bytes are too few, or not marked", ErrFrame, len(b))
+		return frame{}, fmt.Errorf("%w: %d bytes are too few, or of another type", ErrFrame, len(b))
 	}
 	f := frame{
 		kind:    kind(b[1]),
@@ -93,7 +93,7 @@ func parse(b []byte) (frame, error) {
 	case f.kind != data && (len(f.payload) > 0 || b[2] != 0):
 		return frame{}, fmt.Errorf("%w: kind %d carries %d bytes", ErrFrame, f.kind, len(f.payload))
 	case !f.first && f.length != 0:
-		return frame{}, fmt.Errorf("%w: a length without a beginning", ErrFrame)
+		return frame{}, fmt.Errorf("%w: a length without a first segment", ErrFrame)
 	}
 	return f, nil
 }

@@ -1,7 +1,7 @@
 package p2p
 
-// queue is first in, first out. It uses its memory again, so that a courier whose
-// queues are mostly short allocates nothing.
+// queue is a FIFO queue. It reuses its memory, so that an endpoint whose queues are
+// mostly short allocates nothing.
 type queue[T any] struct {
 	items []T
 	first int
@@ -19,7 +19,7 @@ func (q *queue[T]) push(item T) {
 	q.items = append(q.items, item)
 }
 
-// pop takes the first one off.
+// pop removes the first item.
 func (q *queue[T]) pop() (item T) {
 	item, q.items[q.first] = q.items[q.first], item
 	if q.first++; q.first == len(q.items) {

@@ -6,46 +6,47 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// ReceiveBuffer returns where all of a long frame belongs but its first bytes, the head:
-// behind what has come of its message. Nil: nowhere.
+// ReceiveBuffer returns the buffer for the rest of a long frame, of which head has
+// arrived: the memory behind the received part of its message. It returns nil if
+// the frame does not carry the next segment.
 //
-// What is written there does not matter before Receive: the message ends before it.
-func (c *Endpoint) ReceiveBuffer(from protocol.Rank, head []byte, size int) []byte {
+// Until Receive, the bytes in the buffer are not part of the message.
+func (e *Endpoint) ReceiveBuffer(from protocol.Rank, head []byte, size int) []byte {
 	f, err := parse(head)
-	ch := c.channel(from)
+	ch := e.channel(from)
 	if err != nil || f.kind != data || ch == nil || ch.session != f.from || f.number != ch.in.next {
 		return nil
 	}
-	return ch.in.buffer(&f, size-len(head), &c.config)
+	return ch.in.buffer(&f, size-len(head), &e.config)
 }
 
-// Receive takes a frame, [Mark] included: a head, and a body behind it, if it was
-// placed. An error says that it made no sense.
-func (c *Endpoint) Receive(now protocol.Time, from protocol.Rank, head, body []byte) error {
+// Receive takes a frame, including [FrameType]: its head, and its body if that is in
+// a receive buffer. It returns an error if the frame is malformed.
+func (e *Endpoint) Receive(now protocol.Time, from protocol.Rank, head, body []byte) error {
 	f, err := parse(head)
 	if err != nil {
 		return fmt.Errorf("%w, from rank %d", err, from)
 	}
 	f.buffered = body
-	ch := c.channel(from)
-	if ch == nil || !c.current(ch, &f) {
-		return nil // of or for somebody who is not there any more, or not yet
+	ch := e.channel(from)
+	if ch == nil || !e.current(ch, &f) {
+		return nil // of or for a process that has left, or is not in the view yet
 	}
-	if f.to == c.config.Session {
-		c.handleAck(now, ch, &f)
+	if f.to == e.config.Session {
+		e.handleAck(now, ch, &f)
 	}
 	switch f.kind {
 	case data:
-		return c.handleSegment(now, ch, &f)
+		return e.handleSegment(now, ch, &f)
 	case poll:
-		c.replyToPoll(ch, f.number)
+		e.replyToPoll(ch, f.number)
 	}
 	return nil
 }
 
-// current reports whether a frame is between the two sessions that there are now.
-func (c *Endpoint) current(ch *channel, f *frame) bool {
-	if f.to != 0 && f.to != c.config.Session || f.from <= c.former[ch.peer] {
+// current reports whether a frame is between the present sessions.
+func (e *Endpoint) current(ch *channel, f *frame) bool {
+	if f.to != 0 && f.to != e.config.Session || f.from <= e.former[ch.peer] {
 		return false
 	}
 	if ch.session == 0 {
@@ -54,47 +55,47 @@ func (c *Endpoint) current(ch *channel, f *frame) bool {
 	return ch.session == f.from
 }
 
-// handleAck takes in how far the peer has come.
-func (c *Endpoint) handleAck(now protocol.Time, ch *channel, f *frame) {
+// handleAck takes the acknowledgment of a frame.
+func (e *Endpoint) handleAck(now protocol.Time, ch *channel, f *frame) {
 	ch.out.acknowledge(now, f.next)
-	// What was sent before the question and is not there has been lost.
+	// What was sent before the poll and has not arrived is lost.
 	if f.kind == pollReply && f.next == ch.out.base && f.next < f.number && ch.out.base < ch.out.next {
 		ch.out.rewind()
 		ch.out.rto = minRTO
 	}
-	c.due = min(c.due, ch.out.timeoutAt)
-	c.wake(ch)
+	e.due = min(e.due, ch.out.timeoutAt)
+	e.wake(ch)
 }
 
-// handleSegment takes a segment, if it is the one that is due.
-func (c *Endpoint) handleSegment(now protocol.Time, ch *channel, f *frame) error {
+// handleSegment takes a segment, if it is the next one.
+func (e *Endpoint) handleSegment(now protocol.Time, ch *channel, f *frame) error {
 	in := &ch.in
 	if f.number > in.next && in.nackedAt != in.next+1 {
-		in.nackedAt = in.next + 1 // once: a hole is followed by many segments
-		c.replyToPoll(ch, f.number)
+		in.nackedAt = in.next + 1 // once: many segments follow a gap
+		e.replyToPoll(ch, f.number)
 	}
 	if f.number == in.next {
-		message, complete, err := in.append(f, &c.config)
+		message, complete, err := in.append(f, &e.config)
 		if err != nil {
-			return fmt.Errorf("%w: segment %d from rank %d does not go on where the last one ended", err, f.number, ch.peer)
+			return fmt.Errorf("%w: segment %d from rank %d does not continue the last one", err, f.number, ch.peer)
 		}
 		if complete {
-			c.inbox.push(Message{ch.peer, message})
+			e.inbox.push(Message{ch.peer, message})
 		}
 	}
 	switch {
-	case in.unacked >= c.config.WindowBytes/4:
+	case in.unacked >= e.config.WindowBytes/4:
 		ch.control.ack = true
-		c.wake(ch)
+		e.wake(ch)
 	case ch.control.ackAt == protocol.Never:
 		ch.control.ackAt = now + ackDelay
-		c.due = min(c.due, ch.control.ackAt)
+		e.due = min(e.due, ch.control.ackAt)
 	}
 	return nil
 }
 
-// replyToPoll tells a peer how far we have come.
-func (c *Endpoint) replyToPoll(ch *channel, echo uint64) {
+// replyToPoll sends an acknowledgment that echoes a number.
+func (e *Endpoint) replyToPoll(ch *channel, echo uint64) {
 	ch.control.reply, ch.control.echo = true, echo
-	c.wake(ch)
+	e.wake(ch)
 }

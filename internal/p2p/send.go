@@ -2,33 +2,33 @@ package p2p
 
 import "github.com/pleach-go/pleach/protocol"
 
-// Next returns a frame to send, a head and a body behind it, valid until the next
+// Next returns a frame to send, head followed by body. Both are valid until the next
 // call.
-func (c *Endpoint) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool) {
-	c.tick(now)
-	for c.ready.len() > 0 {
-		ch := *c.ready.at(0)
-		if f, p, ok := c.frameFor(now, ch); ok {
-			c.rotate()
-			c.last, c.sent = ch, f.kind
-			return ch.peer, c.write(ch, f, p), p.body, true
+func (e *Endpoint) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool) {
+	e.tick(now)
+	for e.ready.len() > 0 {
+		ch := *e.ready.at(0)
+		if f, p, ok := e.frameFor(now, ch); ok {
+			e.rotate()
+			e.last, e.sent = ch, f.kind
+			return ch.peer, e.write(ch, f, p), p.body, true
 		}
 		ch.ready = false
-		c.ready.pop()
+		e.ready.pop()
 	}
 	return 0, nil, nil, false
 }
 
-// rotate puts the first channel last, so that a long message to one member does not
-// hold up others.
-func (c *Endpoint) rotate() {
-	if c.ready.len() > 1 {
-		c.ready.push(c.ready.pop())
+// rotate moves the first channel to the end (round robin), so that a long message to
+// one member does not delay others.
+func (e *Endpoint) rotate() {
+	if e.ready.len() > 1 {
+		e.ready.push(e.ready.pop())
 	}
 }
 
-// frameFor decides what goes to a peer next: answers and questions first.
-func (c *Endpoint) frameFor(now protocol.Time, ch *channel) (frame, segment, bool) {
+// frameFor returns the next frame to a peer: poll replies and polls first.
+func (e *Endpoint) frameFor(now protocol.Time, ch *channel) (frame, segment, bool) {
 	switch o := &ch.out; {
 	case ch.control.reply:
 		ch.control.reply = false
@@ -37,16 +37,16 @@ func (c *Endpoint) frameFor(now protocol.Time, ch *channel) (frame, segment, boo
 		ch.control.poll = false
 		o.timeoutAt = now + o.rto
 		o.rto = min(2*o.rto, maxRTO)
-		c.due = min(c.due, o.timeoutAt)
+		e.due = min(e.due, o.timeoutAt)
 		return frame{kind: poll, number: o.next}, segment{}, true
-	case o.sendable(c.config.WindowBytes):
+	case o.sendable(e.config.WindowBytes):
 		p := *o.queue.at(int(o.next - o.base))
 		f := frame{kind: data, number: o.next, first: p.first, last: p.last, length: p.length}
 		o.next++
 		o.inFlight += p.size()
 		if o.timeoutAt == protocol.Never {
 			o.armTimer(now)
-			c.due = min(c.due, o.timeoutAt)
+			e.due = min(e.due, o.timeoutAt)
 		}
 		return f, p, true
 	case ch.control.ack:
@@ -55,64 +55,64 @@ func (c *Endpoint) frameFor(now protocol.Time, ch *channel) (frame, segment, boo
 	return frame{}, segment{}, false
 }
 
-// write makes the frame's bytes, but for a piece's body. It tells the peer how far
-// we have come, as every frame does.
-func (c *Endpoint) write(ch *channel, f frame, p segment) []byte {
-	f.from, f.to, f.next = c.config.Session, ch.session, ch.in.next
+// write encodes a frame without the body of its segment. Every frame carries an
+// acknowledgment.
+func (e *Endpoint) write(ch *channel, f frame, p segment) []byte {
+	f.from, f.to, f.next = e.config.Session, ch.session, ch.in.next
 	ch.control.ack, ch.control.ackAt, ch.in.unacked = false, protocol.Never, 0
-	c.buffer = f.appendHead(c.buffer[:0])
-	c.buffer = append(c.buffer, p.head...)
-	return c.buffer
+	e.buffer = f.appendHead(e.buffer[:0])
+	e.buffer = append(e.buffer, p.head...)
+	return e.buffer
 }
 
-// SendFailed says that the frame Next returned last was not sent: because the peer's
-// queue is full, so that Room follows, or because it is down.
-func (c *Endpoint) SendFailed(now protocol.Time, full bool) {
-	ch := c.last
-	if ch == nil || c.channel(ch.peer) != ch {
+// SendFailed reports that the frame that Next returned last was not sent, because the
+// transport's queue is full, so that Writable follows, or because the peer is down.
+func (e *Endpoint) SendFailed(now protocol.Time, full bool) {
+	ch := e.last
+	if ch == nil || e.channel(ch.peer) != ch {
 		return
 	}
 	switch {
-	case c.sent == data:
+	case e.sent == data:
 		ch.out.next--
 		ch.out.inFlight -= ch.out.queue.at(int(ch.out.next - ch.out.base)).size()
 		ch.out.blocked = true
-	case c.sent == poll:
-		// It is asked again, later.
+	case e.sent == poll:
+		// The timer polls again.
 	default:
 		ch.control.ackAt = now + ackDelay
-		c.due = min(c.due, ch.control.ackAt)
+		e.due = min(e.due, ch.control.ackAt)
 	}
 	if !full {
-		// Nobody says when a peer that is down can be tried again.
+		// No event says when a peer that is down can be tried again.
 		ch.out.timeoutAt = now + ch.out.rto
-		c.due = min(c.due, ch.out.timeoutAt)
+		e.due = min(e.due, ch.out.timeoutAt)
 	}
 }
 
-// Deadline is when Next must be called again though nothing has happened, or
+// Deadline returns when Next must be called again without another event, or
 // Never.
-func (c *Endpoint) Deadline() protocol.Time { return c.due }
+func (e *Endpoint) Deadline() protocol.Time { return e.due }
 
-// tick does what is due.
-func (c *Endpoint) tick(now protocol.Time) {
-	if now < c.due {
+// tick handles the timers that are due.
+func (e *Endpoint) tick(now protocol.Time) {
+	if now < e.due {
 		return
 	}
-	c.due = protocol.Never
-	for _, ch := range c.channels {
+	e.due = protocol.Never
+	for _, ch := range e.channels {
 		if ch == nil {
 			continue
 		}
 		if ch.control.ackAt <= now {
 			ch.control.ack, ch.control.ackAt = true, protocol.Never
-			c.wake(ch)
+			e.wake(ch)
 		}
 		if ch.out.timeoutAt <= now {
 			ch.out.blocked, ch.out.timeoutAt = false, protocol.Never
 			ch.control.poll = ch.out.queue.len() > 0
-			c.wake(ch)
+			e.wake(ch)
 		}
-		c.due = min(c.due, ch.control.ackAt, ch.out.timeoutAt)
+		e.due = min(e.due, ch.control.ackAt, ch.out.timeoutAt)
 	}
 }

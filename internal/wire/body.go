@@ -27,9 +27,9 @@ func AppendBytes(dst, b []byte) []byte {
 	return append(AppendUint32(dst, uint32(len(b))), b...)
 }
 
-// DecodeError is a frame's body that cannot be what it should be.
+// DecodeError means that the body of a frame is malformed.
 type DecodeError struct {
-	// Offset is where in the body the trouble is.
+	// Offset is the position of the problem in the body.
 	Offset int
 	// Problem says what it is.
 	Problem string
@@ -39,22 +39,22 @@ func (e *DecodeError) Error() string {
 	return fmt.Sprintf("wire: at byte %d: %s", e.Offset, e.Problem)
 }
 
-// Decoder consumes a frame's body from the front. Its first error stays, and
-// from then on it returns zeros, so that a body is read without a check after
-// every field and with one at the end, by [Decoder.Finish].
+// Decoder decodes the body of a frame field by field. After its first error it
+// returns zeros, so the caller checks for an error only once, with
+// [Decoder.Finish].
 type Decoder struct {
 	body   []byte
 	offset int
 	err    error
 }
 
-// NewDecoder returns a decoder of a body. What it returns points into the body.
+// NewDecoder returns a decoder of a body. The slices it returns point into the body.
 func NewDecoder(body []byte) Decoder { return Decoder{body: body} }
 
 // Err returns the first error.
 func (d *Decoder) Err() error { return d.err }
 
-// Finish returns the first error, or one if something is left over.
+// Finish returns the first error, or an error if bytes are left.
 func (d *Decoder) Finish() error {
 	if left := len(d.body) - d.offset; left > 0 {
 		d.fail("%d bytes left over", left)
@@ -62,7 +62,7 @@ func (d *Decoder) Finish() error {
 	return d.err
 }
 
-// Uint8 consumes one byte.
+// Uint8 decodes one byte.
 func (d *Decoder) Uint8() uint8 {
 	if b := d.take(1); b != nil {
 		return b[0]
@@ -70,7 +70,7 @@ func (d *Decoder) Uint8() uint8 {
 	return 0
 }
 
-// Uint16 consumes a big-endian integer.
+// Uint16 decodes a big-endian integer.
 func (d *Decoder) Uint16() uint16 {
 	if b := d.take(2); b != nil {
 		return binary.BigEndian.Uint16(b)
@@ -78,7 +78,7 @@ func (d *Decoder) Uint16() uint16 {
 	return 0
 }
 
-// Uint32 consumes a big-endian integer.
+// Uint32 decodes a big-endian integer.
 func (d *Decoder) Uint32() uint32 {
 	if b := d.take(4); b != nil {
 		return binary.BigEndian.Uint32(b)
@@ -86,7 +86,7 @@ func (d *Decoder) Uint32() uint32 {
 	return 0
 }
 
-// Uint64 consumes a big-endian integer.
+// Uint64 decodes a big-endian integer.
 func (d *Decoder) Uint64() uint64 {
 	if b := d.take(8); b != nil {
 		return binary.BigEndian.Uint64(b)
@@ -94,7 +94,7 @@ func (d *Decoder) Uint64() uint64 {
 	return 0
 }
 
-// Rank consumes a rank, which may be [protocol.NoRank].
+// Rank decodes a rank, which may be [protocol.NoRank].
 func (d *Decoder) Rank() protocol.Rank {
 	r := protocol.Rank(d.Uint64())
 	if r < protocol.NoRank {
@@ -104,7 +104,7 @@ func (d *Decoder) Rank() protocol.Rank {
 	return r
 }
 
-// Bytes consumes a length and as many bytes.
+// Bytes decodes a length and that many bytes.
 func (d *Decoder) Bytes() []byte {
 	n := d.Uint32()
 	if uint64(n) > uint64(len(d.body)-d.offset) {
@@ -114,10 +114,10 @@ func (d *Decoder) Bytes() []byte {
 	return d.take(int(n))
 }
 
-// Rest consumes all that is left.
+// Rest returns the remaining bytes.
 func (d *Decoder) Rest() []byte { return d.take(len(d.body) - d.offset) }
 
-// take consumes n bytes, or returns nil.
+// take returns the next n bytes, or nil.
 func (d *Decoder) take(n int) []byte {
 	if d.err == nil && len(d.body)-d.offset < n {
 		d.fail("%d bytes needed, %d left", n, len(d.body)-d.offset)

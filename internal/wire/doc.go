@@ -1,12 +1,13 @@
-// Package wire is what goes over a connection, whatever it means to those above.
+// Package wire is the format of a connection: frames, the handshake, and the fields
+// of which the protocols make their frames.
 //
-// A connection carries frames: a length, then that many bytes. The first frame
-// each way is a [Hello], by which the two sides make sure that they speak the
-// same version, belong to the same group and have reached whom they wanted. The
-// frames after it are opaque here; [Decoder] and the Append functions help
-// those above to write and read them.
+// A connection carries frames: a length, then that many bytes. The first frame in
+// each direction is a [Hello], by which the two sides check that they speak the
+// same version, belong to the same group and have reached the right member. The
+// frames after it are opaque here; [Decoder] and the Append functions encode and
+// decode them for the protocols.
 //
-// Bytes come from strangers until a Hello has been checked, and a bug can garble
-// them at any time. So everything that is read has a limit, nothing is allocated
-// because a length field says so, and every decoder is fuzzed.
+// The sender of the bytes is unknown until its Hello has been checked, and a bug
+// can garble them at any time. So everything that is read has a limit, a length
+// field alone allocates nothing, and every decoder is fuzzed.
 package wire

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -8,86 +9,89 @@ import (
 )
 
 const (
-	// Version is the protocol version this package speaks.
+	// Version is the protocol version of this package.
 	Version = 1
 	// MaxGroup is the longest group name, in bytes.
 	MaxGroup = 255
 
-	// magic opens every Hello, so that something else that connects by mistake
-	// is recognized by its first bytes.
+	// magic opens every Hello, so that another program that connects by mistake is
+	// recognized by its first bytes.
 	magic = 0x91EAC401
-	// noRank is how a Hello has protocol.NoRank: as the number after maxRank.
+	// noRank encodes protocol.NoRank: it is the number after maxRank.
 	noRank  = math.MaxUint32
 	maxRank = noRank - 1
 )
 
-// Hello is the first frame each way. The side that has dialed sends its own at
-// once; the other answers with its own and a verdict.
+// Hello is the first frame in each direction. The side that has dialed sends its own
+// at once; the other side answers with its own and a status.
 type Hello struct {
-	// Group is the group's name, at most [MaxGroup] bytes.
+	// Group is the name of the group, at most [MaxGroup] bytes.
 	Group string
-	// Size is the number of ranks of the group. 0: it is open, its members come
-	// and go.
+	// Size is the number of ranks of the group. It is 0 in an open group, whose
+	// members come and go.
 	Size uint32
-	// From is the sender's rank. [protocol.NoRank]: it is a guest, who has none
-	// and asks something of a member; it need not know the size either.
+	// From is the rank of the sender. It is [protocol.NoRank] for a client, which is
+	// not a member and sends a request; a client need not know the size either.
 	From protocol.Rank
-	// To is the rank it wants to talk to. A guest says [protocol.NoRank]: it
-	// talks to whoever is there.
+	// To is the rank that the sender wants to reach. It is [protocol.NoRank] for a
+	// client, which talks to any member.
 	To protocol.Rank
-	// Incarnation is larger each time the sender's process is started anew.
+	// Incarnation grows with every restart of the sender's process.
 	Incarnation uint64
-	// Attempt numbers the connections between the two that the sender has
-	// asked for or agreed to. It tells a peer that has lost a connection and
-	// asks for a new one from one that asked before it got the present one.
+	// Attempt numbers the connections between the two that the sender has requested
+	// or accepted. It distinguishes a peer that has lost a connection and requests
+	// a new one from a peer that requested before it got the present one.
 	Attempt uint64
-	// Status is the answer to the other side's Hello. Who dials sends Welcome.
+	// Status is the answer to the other side's Hello. The dialing side sends
+	// Accepted.
 	Status Status
 }
 
-// Status is a member's answer to who wants to connect.
+// Status is the answer of a member to a connection.
 type Status uint8
 
-// The verdicts of a [Hello].
+// The statuses of a [Hello].
 const (
-	// Accepted: frames may follow.
+	// Accepted means that frames may follow.
 	Accepted Status = iota
-	// Refused: something in the Hello does not match. What it is can be seen
-	// by comparing it with the answer.
+	// Refused means that something in the Hello does not match. The other side sees
+	// what it is by comparing the two.
 	Refused
-	// Stale: a newer incarnation, or a later attempt, of the sender is known.
+	// Stale means that a newer incarnation, or a later attempt, of the sender is
+	// known.
 	Stale
-	// Duplicate: the other side is dialing too, and its connection will be kept.
+	// Duplicate means that this side dials too, and that its connection is kept.
 	Duplicate
-	// Unsupported: guests get no answer from this member.
+	// Unsupported means that this member answers no requests of clients.
 	Unsupported
-	// Busy: too many guests are waiting for theirs.
+	// Busy means that too many clients wait for a reply.
 	Busy
 
 	statuses = iota
 )
 
-// String returns the verdict as it appears in errors.
-func (v Status) String() string {
-	switch v {
-	case Accepted:
-		return "welcome"
-	case Refused:
-		return "refused: the two members' settings do not match"
-	case Stale:
-		return "refused: a newer incarnation or connection of this rank is known"
-	case Duplicate:
-		return "refused: the other side is dialing too"
-	case Unsupported:
-		return "refused: this member does not answer guests"
-	case Busy:
-		return "refused: too many guests are waiting at this member"
-	default:
-		return fmt.Sprintf("unknown verdict %d", uint8(v))
+// String returns the name of the status.
+func (s Status) String() string {
+	names := [...]string{
+		Accepted: "accepted", Refused: "refused", Stale: "stale",
+		Duplicate: "duplicate", Unsupported: "unsupported", Busy: "busy",
 	}
+	if int(s) < len(names) {
+		return names[s]
+	}
+	return fmt.Sprintf("unknown status %d", uint8(s))
 }
 
-// VersionError says that the other side speaks another version.
+// The sentinels of the errors of a Hello.
+var (
+	// ErrVersion is wrapped by every [VersionError].
+	ErrVersion = errors.New("another protocol version")
+	// ErrHello is wrapped by every [HelloError].
+	ErrHello = errors.New("bad hello")
+)
+
+// VersionError means that the other side speaks another version. It wraps
+// [ErrVersion].
 type VersionError struct {
 	Ours, Theirs uint16
 }
@@ -96,8 +100,11 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("wire: the other side speaks protocol version %d, this one %d", e.Theirs, e.Ours)
 }
 
-// HelloError is a Hello that is malformed, or from somebody who should not be
-// talking to us.
+// Unwrap returns [ErrVersion].
+func (e *VersionError) Unwrap() error { return ErrVersion }
+
+// HelloError means that a Hello is malformed, or comes from a process that does not
+// belong to this connection. It wraps [ErrHello].
 type HelloError struct {
 	// Field is the part of the Hello that is wrong, in lower case.
 	Field string
@@ -114,14 +121,19 @@ func (e *HelloError) Error() string {
 	return fmt.Sprintf("wire: hello: %s is %s, want %s", e.Field, e.Got, e.Want)
 }
 
-// Unwrap returns the cause.
-func (e *HelloError) Unwrap() error { return e.Err }
+// Unwrap returns [ErrHello], and the cause if there is one.
+func (e *HelloError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{ErrHello}
+	}
+	return []error{ErrHello, e.Err}
+}
 
 func helloError(field string, got, want any) error {
 	return &HelloError{Field: field, Got: fmt.Sprint(got), Want: fmt.Sprint(want)}
 }
 
-// Validate reports what of a Hello cannot be.
+// Validate returns an error if a field is out of range.
 func (h *Hello) Validate() error {
 	switch {
 	case len(h.Group) > MaxGroup:
@@ -133,15 +145,15 @@ func (h *Hello) Validate() error {
 	case h.To < protocol.NoRank || h.To > maxRank:
 		return helloError("wanted rank", h.To, "a rank")
 	case h.Status >= statuses:
-		return helloError("verdict", uint8(h.Status), fmt.Sprintf("at most %d", statuses-1))
+		return helloError("status", uint8(h.Status), fmt.Sprintf("at most %d", statuses-1))
 	}
 	return nil
 }
 
-// AppendHello appends the body of a Hello's frame. The Hello must be valid.
+// AppendHello appends the payload of a Hello's frame. The Hello must be valid.
 func AppendHello(dst []byte, h *Hello) []byte {
 	dst = AppendUint32(dst, magic)
-	dst = AppendUint16(dst, Version) // What precedes stays so in all versions.
+	dst = AppendUint16(dst, Version) // What precedes stays the same in all versions.
 	dst = AppendUint8(dst, uint8(len(h.Group)))
 	dst = append(dst, h.Group...)
 	dst = AppendUint32(dst, h.Size)
@@ -152,7 +164,7 @@ func AppendHello(dst []byte, h *Hello) []byte {
 	return AppendUint8(dst, uint8(h.Status))
 }
 
-// DecodeHello decodes the body of a Hello's frame. Its errors are a
+// DecodeHello decodes the payload of a Hello's frame. Its errors are a
 // [*VersionError] or a [*HelloError].
 func DecodeHello(body []byte) (Hello, error) {
 	d := NewDecoder(body)
@@ -184,10 +196,11 @@ func helloRank(n uint32) protocol.Rank {
 	return protocol.Rank(n)
 }
 
-// Match reports what keeps the sender of another Hello from talking to the
-// sender of this one. A guest does not know the group's size, nor whom it talks to.
+// Match returns an error if the sender of the other Hello must not talk to the
+// sender of this one. A client knows neither the size of the group nor the rank of
+// the member.
 func (h *Hello) Match(theirs *Hello) error {
-	we, they := h.From == protocol.NoRank, theirs.From == protocol.NoRank // are guests
+	we, they := h.From == protocol.NoRank, theirs.From == protocol.NoRank // are clients
 	switch {
 	case theirs.Group != h.Group:
 		return helloError("group", fmt.Sprintf("%q", theirs.Group), fmt.Sprintf("%q", h.Group))

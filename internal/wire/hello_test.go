@@ -18,7 +18,7 @@ func TestHelloRoundTrip(t *testing.T) {
 		someHello(),
 		{Size: 1},
 		{Group: "open", From: 7, To: 9},
-		{Group: "guest", From: protocol.NoRank, To: protocol.NoRank},
+		{Group: "client", From: protocol.NoRank, To: protocol.NoRank},
 		{Group: "answer", Size: 4, From: 3, To: protocol.NoRank, Status: Busy},
 		{Group: strings.Repeat("x", MaxGroup), Size: 1<<32 - 1, From: 1<<32 - 2, To: 1<<32 - 2, Incarnation: 1<<64 - 1, Attempt: 1<<64 - 1},
 	} {
@@ -60,7 +60,7 @@ func TestMalformedHello(t *testing.T) {
 		{"length", good[:len(good)-1]},
 		{"length", append(bytes.Clone(good), 0)},
 		{"rank", change(func(h *Hello) { h.From = 8 })},
-		{"verdict", change(func(h *Hello) { h.Status = statuses })},
+		{"status", change(func(h *Hello) { h.Status = statuses })},
 	} {
 		_, err := DecodeHello(tt.body)
 		var hello *HelloError
@@ -86,7 +86,7 @@ func TestMatch(t *testing.T) {
 		{"group", func(h *Hello) { h.Group = "edge" }},
 		{"size", func(h *Hello) { h.Size++ }},
 		{"size", func(h *Hello) { h.Size = 0 }},
-		{"rank", func(h *Hello) { h.From = protocol.NoRank }}, // dialed, and a guest answers
+		{"rank", func(h *Hello) { h.From = protocol.NoRank }}, // dialed, and a client answers
 		{"wanted rank", func(h *Hello) { h.To = protocol.NoRank }},
 		{"wanted rank", func(h *Hello) { h.To++ }},
 		{"rank", func(h *Hello) { h.From++ }},
@@ -123,25 +123,25 @@ func TestInvalidHello(t *testing.T) {
 	}
 }
 
-// A guest and a member need only be of one group.
+// A client and a member need only be of one group.
 func TestClientsMatch(t *testing.T) {
-	guest := Hello{Group: "hedge", From: protocol.NoRank, To: protocol.NoRank}
+	client := Hello{Group: "hedge", From: protocol.NoRank, To: protocol.NoRank}
 	for _, size := range []uint32{0, 8} {
 		member := Hello{Group: "hedge", Size: size, From: 3, To: protocol.NoRank}
-		if err := member.Match(&guest); err != nil {
+		if err := member.Match(&client); err != nil {
 			t.Error(err)
 		}
-		if err := guest.Match(&member); err != nil {
+		if err := client.Match(&member); err != nil {
 			t.Error(err)
 		}
 		member.Group = "edge"
-		if member.Match(&guest) == nil || guest.Match(&member) == nil {
+		if member.Match(&client) == nil || client.Match(&member) == nil {
 			t.Error("groups differ, and match")
 		}
 	}
 	elsewhere := Hello{Group: "hedge", From: 3, To: 4}
-	if guest.Match(&elsewhere) == nil {
-		t.Error("an answer to a member matches a guest")
+	if client.Match(&elsewhere) == nil {
+		t.Error("an answer to a member matches a client")
 	}
 }
 

@@ -6,28 +6,28 @@ import (
 )
 
 const (
-	// smallBuffer is what a reader starts with: one page, because a member may
-	// have many connections that are idle most of the time.
+	// smallBuffer is the initial size of a reader's buffer: one page, because a
+	// member may have many connections that are idle most of the time.
 	smallBuffer = 4 << 10
-	// busyBuffer is how far a reader grows for many small frames at a time. Only
+	// busyBuffer is how far a buffer grows for many small frames at a time. Only
 	// larger frames make it grow further.
 	busyBuffer = 64 << 10
 
-	// LongFrame is the shortest frame that is worth a place of its own, and
-	// LongHead how much of it is there when its place is asked for.
+	// LongFrame is the shortest frame that is worth a receive buffer of its own,
+	// and LongHead is how much of it has arrived when that is requested.
 	LongFrame = 32 << 10
 	LongHead  = 64
 )
 
-// Reader cuts a stream into frames. It has one buffer, which grows only when
-// what has really arrived fills it: a length field alone costs nothing.
+// Reader reads frames from a stream. It has one buffer, which grows only when bytes
+// that have really arrived fill it: a length field alone costs nothing.
 type Reader struct {
 	src        io.Reader
 	limit      int
 	buf        []byte
 	start, end int  // buf[start:end] has been read and not yet returned.
-	filled     bool // The last Read filled the buffer: more is likely waiting.
-	sparing    bool // The last frame was long: the next one likely is too, and is not to be read here.
+	filled     bool // The last Read filled the buffer: more bytes are likely.
+	sparing    bool // The last frame was long: the next one likely is too, and is not read into buf.
 }
 
 // NewReader returns a reader of frames of at most limit bytes.
@@ -38,10 +38,10 @@ func NewReader(src io.Reader, limit int) *Reader {
 // SetLimit changes the limit for the frames to come.
 func (r *Reader) SetLimit(limit int) { r.limit = limit }
 
-// Next returns the next frame, which is valid until the next call. At the end
-// of the stream it returns [io.EOF], or [io.ErrUnexpectedEOF] in the middle of
-// a frame, and for a frame over the limit a [*SizeError]. After an error the
-// reader is of no further use.
+// Next returns the next frame, which is valid until the next call. At the end of
+// the stream it returns [io.EOF], or [io.ErrUnexpectedEOF] in the middle of a frame.
+// For a frame over the limit it returns a [*SizeError]. After an error the reader
+// cannot be used any more.
 func (r *Reader) Next() ([]byte, error) {
 	size, err := r.announced()
 	if err != nil {
@@ -51,11 +51,11 @@ func (r *Reader) Next() ([]byte, error) {
 	return r.cut(size)
 }
 
-// NextInto is like Next, but reads a frame of at least [LongFrame] bytes to where
-// it belongs, and not by way of the buffer: place is given its first [LongHead]
-// bytes and its size, and returns memory for all the others, which are the body
-// then. Where place returns nil, and for shorter frames, the head is the whole
-// frame, and there is no body. Both are valid until the next call.
+// NextInto is like Next, but reads a frame of at least [LongFrame] bytes into memory
+// of the caller. It calls buffer with the first [LongHead] bytes and the size of the
+// frame; buffer returns memory for the rest, which is then the body. If buffer
+// returns nil, and for shorter frames, head is the whole frame and body is nil.
+// Both are valid until the next call.
 func (r *Reader) NextInto(buffer func(head []byte, size int) []byte) (head, body []byte, err error) {
 	size, err := r.announced()
 	if err != nil {
@@ -85,7 +85,7 @@ func (r *Reader) NextInto(buffer func(head []byte, size int) []byte) (head, body
 	return head, body, nil
 }
 
-// announced reads the length of the next frame.
+// announced reads the length field of the next frame.
 func (r *Reader) announced() (int, error) {
 	if err := r.fill(HeaderSize); err != nil {
 		return 0, err
@@ -97,7 +97,7 @@ func (r *Reader) announced() (int, error) {
 	return int(size), nil
 }
 
-// cut reads a frame of a size that has been announced.
+// cut reads a frame of the announced size.
 func (r *Reader) cut(size int) ([]byte, error) {
 	whole := HeaderSize + size
 	if err := r.fill(whole); err != nil {
@@ -108,8 +108,8 @@ func (r *Reader) cut(size int) ([]byte, error) {
 	return frame, nil
 }
 
-// Ready reports whether a whole frame, within the limit, has been read already:
-// Next will return it without waiting.
+// Ready reports whether a whole frame, within the limit, is in the buffer: Next
+// returns it without waiting.
 func (r *Reader) Ready() bool {
 	held := r.buf[r.start:r.end]
 	if len(held) < HeaderSize {
@@ -121,8 +121,8 @@ func (r *Reader) Ready() bool {
 
 // fill reads until at least need bytes are in the buffer.
 func (r *Reader) fill(need int) error {
-	// A source that returns neither bytes nor an error is given up on, like in
-	// package bufio, instead of asking it for ever.
+	// As in package bufio, a source that keeps returning neither bytes nor an
+	// error is an error.
 	for empty := 0; r.end-r.start < need; {
 		r.makeRoom()
 		room := r.buf[r.end:]
@@ -149,9 +149,8 @@ func (r *Reader) fill(need int) error {
 	return nil
 }
 
-// makeRoom makes sure that there is something to read into. A frame that has
-// filled the whole buffer gets one of twice the size, but never of more than
-// the limit.
+// makeRoom makes sure that the buffer has free space. A frame that has filled the
+// whole buffer gets one of twice the size, up to the limit.
 func (r *Reader) makeRoom() {
 	held := r.buf[r.start:r.end]
 	size := len(r.buf)

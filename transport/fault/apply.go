@@ -1,6 +1,6 @@
 package fault
 
-// locked does something to a network that needs its lock.
+// locked calls f with the lock of the network held.
 func (n *Network) locked(f func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -47,7 +47,7 @@ func (f Kill) apply(n *Network) {
 			n.stats.Kills++
 		}
 	})
-	// Without the lock: it may well ask this network for something.
+	// Without the lock: OnKill may use this network.
 	if !again && n.config.OnKill != nil {
 		n.config.OnKill(f.Rank)
 	}

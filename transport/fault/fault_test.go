@@ -141,7 +141,7 @@ func (j *journal) Down(peer protocol.Rank, cause error) {
 	}
 	j.add(peer, "down")
 }
-func (j *journal) Writable(peer protocol.Rank) { j.add(peer, "room") }
+func (j *journal) Writable(peer protocol.Rank) { j.add(peer, "writable") }
 
 func within(t *testing.T, what string, got, low, high int) {
 	t.Helper()

@@ -9,66 +9,66 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// A Fault is one thing that can be done to a network: one of the types below.
-// Its String is how a script says it.
+// A Fault is a change of a network: one of the types below. Its String is its
+// statement in a script.
 type Fault interface {
 	fmt.Stringer
 	apply(*Network)
 }
 
-// Drop loses frames at random, from now on.
+// Drop drops frames at random from now on.
 type Drop struct {
 	Percent float64
 	On      Pairs
 }
 
-// Duplicate sends frames twice at random, from now on.
+// Duplicate sends frames twice at random from now on.
 type Duplicate struct {
 	Percent float64
 	On      Pairs
 }
 
-// Reorder holds frames back at random, from now on, each for a random time of at
-// most Within, while later ones pass.
+// Reorder holds frames back at random from now on, each for a random time of at most
+// Within, while later ones pass.
 type Reorder struct {
 	Percent float64
 	Within  time.Duration
 	On      Pairs
 }
 
-// Delay holds all frames back, from now on: for Fixed, and a random time of at
-// most Jitter. Their order stays.
+// Delay holds all frames back from now on: for Fixed plus a random time of at most
+// Jitter. Their order stays.
 type Delay struct {
 	Fixed, Jitter time.Duration
 	On            Pairs
 }
 
-// Cut loses all frames, silently, until [Heal].
+// Cut drops all frames silently, until [Heal].
 type Cut struct{ On Pairs }
 
-// Partition loses all frames between ranks of different groups, silently, until
-// [Heal] or another partition. Ranks that are in none are one more group.
+// Partition drops all frames between ranks of different groups silently, until [Heal]
+// or another partition. The ranks that are in no group are one more group.
 type Partition struct{ Groups [][]Range }
 
-// Range is the ranks from First to Last, with both.
+// Range is the ranks from First to Last, inclusive.
 type Range struct{ First, Last protocol.Rank }
 
 // Heal ends all cuts and the partition.
 type Heal struct{}
 
-// Freeze stops a rank as SIGSTOP does, until [Thaw]: its handler is not called,
-// and what it sends is held. What arrives for it waits in the inner transport.
+// Freeze stops a rank as SIGSTOP does, until [Thaw]: its handler is not called, and
+// the frames it sends are held. Frames that arrive for it wait in the inner transport.
 type Freeze struct{ Rank protocol.Rank }
 
-// Thaw lets a frozen rank go on, with all that was held.
+// Thaw resumes a frozen rank and releases the frames that were held.
 type Thaw struct{ Rank protocol.Rank }
 
-// Kill cuts a rank off for good, with what it had on its way, and calls Config.OnKill.
+// Kill cuts a rank off for good, with its frames in flight, and calls Config.OnKill.
 type Kill struct{ Rank protocol.Rank }
 
-// Reset breaks all connections of a rank: handlers on both sides are told Down,
-// with [ErrReset], and when both know, Up. Until then Send says ErrDown. Frames
-// that are held here, or arrive before that Up, are lost.
+// Reset breaks all connections of a rank: the handlers of both sides get Down with
+// [ErrReset], and when both have returned, Up. Until then Send returns
+// [transport.ErrDown]. Frames that are held here, or arrive before that Up, are lost.
 type Reset struct{ Rank protocol.Rank }
 
 func (f Drop) String() string      { return words("drop", percent(f.Percent), f.On.String()) }
@@ -112,7 +112,7 @@ func (r Range) String() string {
 	return fmt.Sprintf("%d-%d", r.First, r.Last)
 }
 
-// words joins those that are not empty.
+// words joins the words that are not empty.
 func words(all ...string) string {
 	var b strings.Builder
 	for _, w := range all {
@@ -126,7 +126,7 @@ func words(all ...string) string {
 
 func percent(p float64) string { return strconv.FormatFloat(p, 'g', -1, 64) + "%" }
 
-// group returns the number of a rank's group; 0 is that of ranks in none.
+// group returns the number of a rank's group; it is 0 for ranks in no group.
 func (f Partition) group(rank protocol.Rank) int {
 	for i, g := range f.Groups {
 		for _, r := range g {

@@ -5,25 +5,25 @@ import (
 	"github.com/pleach-go/pleach/transport"
 )
 
-// filter is the member as the inner transport's handler: it lets through to the
-// real handler what may pass. While a rank is frozen, calls wait in it. So the
-// inner transport's queues fill as they do behind a stopped process, and the gate
-// needs none of its own.
+// filter is the handler of the inner transport: it passes on to the real handler the
+// calls that the faults allow. While a rank is frozen, calls wait in it. So the
+// queues of the inner transport fill as they do behind a stopped process, and the
+// filter needs none of its own.
 type filter member
 
 var _ transport.Handler = (*filter)(nil)
 
 // side is one end of a connection.
 type side struct {
-	up          bool // as the inner transport said last
+	up          bool // by the last event of the inner transport
 	incarnation uint64
-	busy        bool    // a call of the handler about this peer is under way
-	outage      *outage // a reset under way; see reset.go
+	busy        bool    // a call of the handler about this peer is in progress
+	outage      *outage // a reset in progress; see reset.go
 }
 
 // Receive implements [transport.Handler].
-func (g *filter) Receive(from protocol.Rank, frame []byte) {
-	m := (*member)(g)
+func (f *filter) Receive(from protocol.Rank, frame []byte) {
+	m := (*member)(f)
 	m.net.mu.Lock()
 	defer m.net.mu.Unlock()
 	s := m.side(from)
@@ -34,10 +34,10 @@ func (g *filter) Receive(from protocol.Rank, frame []byte) {
 	m.call(s, func() { m.handler.Receive(from, frame) })
 }
 
-// Writable implements [transport.Handler]. In mid-reset it need not be told: the Up
-// that follows says as much.
-func (g *filter) Writable(peer protocol.Rank) {
-	m := (*member)(g)
+// Writable implements [transport.Handler]. It is dropped during a reset: the Up that
+// follows implies it.
+func (f *filter) Writable(peer protocol.Rank) {
+	m := (*member)(f)
 	m.net.mu.Lock()
 	defer m.net.mu.Unlock()
 	if s := m.side(peer); m.awaitPassage(s) {
@@ -45,10 +45,10 @@ func (g *filter) Writable(peer protocol.Rank) {
 	}
 }
 
-// Up implements [transport.Handler]. In mid-reset it is only noted: the reset
-// will tell it.
-func (g *filter) Up(peer protocol.Rank, incarnation uint64) {
-	m := (*member)(g)
+// Up implements [transport.Handler]. During a reset it is only noted: the reset calls
+// Up in the end.
+func (f *filter) Up(peer protocol.Rank, incarnation uint64) {
+	m := (*member)(f)
 	m.net.mu.Lock()
 	defer m.net.mu.Unlock()
 	s := m.side(peer)
@@ -59,10 +59,10 @@ func (g *filter) Up(peer protocol.Rank, incarnation uint64) {
 	}
 }
 
-// Down implements [transport.Handler]. In mid-reset it is only noted: the reset
-// has told it already.
-func (g *filter) Down(peer protocol.Rank, cause error) {
-	m := (*member)(g)
+// Down implements [transport.Handler]. During a reset it is only noted: the reset has
+// called Down already.
+func (f *filter) Down(peer protocol.Rank, cause error) {
+	m := (*member)(f)
 	m.net.mu.Lock()
 	defer m.net.mu.Unlock()
 	s := m.side(peer)
@@ -73,8 +73,8 @@ func (g *filter) Down(peer protocol.Rank, cause error) {
 	}
 }
 
-// awaitPassage waits for the turn of a call about a peer, and reports whether it is to
-// be made. It is not if the member has ended, or its connection is being broken.
+// awaitPassage waits until a call about a peer may be made, and reports whether to
+// make it. It is dropped if the member has ended or the connection is being broken.
 func (m *member) awaitPassage(s *side) bool {
 	for {
 		switch {
@@ -91,7 +91,7 @@ func (m *member) awaitPassage(s *side) bool {
 func (m *member) call(s *side, f func()) {
 	s.busy = true
 	m.net.mu.Unlock()
-	defer func() { // Also if it panics, which a second panic here would hide.
+	defer func() { // Also if f panics, which a second panic here would hide.
 		m.net.mu.Lock()
 		s.busy = false
 		m.changed.Broadcast()

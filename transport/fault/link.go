@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// link is one direction of a pair: it decides what becomes of each frame, and
-// keeps those that are to go out later. All under the network's lock.
+// link is one direction of a pair: it decides the outcome of each frame, and holds
+// those that go out later. The lock of the network guards it.
 type link struct {
 	direction
 	net    *Network
 	random *rand.Rand
 	held   []heldFrame // by due time, and in order where that is equal
-	last   time.Time   // due time of the last frame that was to keep its order
+	last   time.Time   // due time of the last frame that is not reordered
 	stop   func() bool // stops the timer for the first of held; may be nil
 }
 
@@ -23,20 +23,20 @@ type heldFrame struct {
 }
 
 func newLink(n *Network, d direction) *link {
-	// A large odd factor, so that neighboring pairs have unrelated streams.
+	// A large odd factor, so that neighboring pairs have unrelated random streams.
 	pair := uint64(d.from)*0x9e3779b97f4a7c15 + uint64(d.to)
 	return &link{direction: d, net: n, random: rand.New(rand.NewPCG(n.seed, pair))}
 }
 
-// outcome is what becomes of one frame.
+// outcome is what happens to one frame.
 type outcome struct {
 	drop, duplicate, reorder bool
 	delay                    time.Duration // in order
 	behind                   time.Duration // after others
 }
 
-// decide draws the fate of the next frame. It draws the same number of times
-// for each, so that changing one setting leaves the other decisions as they were.
+// decide draws the outcome of the next frame. It draws the same number of times for
+// each, so that changing one setting leaves the other decisions as they were.
 func (l *link) decide() outcome {
 	n, d := l.net, l.direction
 	reorder, delay := n.reorder.of(d), n.delay.of(d)
@@ -51,8 +51,8 @@ func (l *link) decide() outcome {
 
 func share(d time.Duration, part float64) time.Duration { return time.Duration(float64(d) * part) }
 
-// send lets a frame meet its fate. An error is that of the inner transport, for
-// a frame that needed no waiting.
+// send applies the faults to a frame. An error is that of the inner transport, for a
+// frame that goes out at once.
 func (l *link) send(frame []byte) error {
 	n := l.net
 	n.stats.Sent++
@@ -81,16 +81,16 @@ func (l *link) send(frame []byte) error {
 		l.arm(now)
 		return nil
 	}
-	l.flush() // A late timer may have left some that go first.
+	l.flush() // A late timer may have left frames that go first.
 	err := l.pass(frame)
 	if copies == 2 {
-		_ = l.pass(frame) // The caller is told about the first.
+		_ = l.pass(frame) // The caller gets the error of the first copy.
 	}
 	return err
 }
 
-// due returns when a frame is to go out: never before those sent before it,
-// unless these were to be overtaken.
+// due returns when a frame goes out: never before the frames sent before it, unless
+// those are reordered.
 func (l *link) due(now time.Time, f outcome) time.Time {
 	due := now.Add(f.delay)
 	if due.Before(l.last) {
@@ -103,7 +103,7 @@ func (l *link) due(now time.Time, f outcome) time.Time {
 	return due
 }
 
-// count counts why a frame does not go out at once.
+// count counts the reason why a frame does not go out at once.
 func (l *link) count(f outcome) {
 	switch stats := &l.net.stats; {
 	case l.net.frozen[l.from]:
@@ -115,7 +115,7 @@ func (l *link) count(f outcome) {
 	}
 }
 
-// hold keeps a frame behind all that are due no later.
+// hold inserts a frame behind all that are due no later.
 func (l *link) hold(due time.Time, frame []byte) {
 	if len(l.held) >= l.net.config.Held {
 		l.net.stats.Overflowed++
@@ -128,7 +128,7 @@ func (l *link) hold(due time.Time, frame []byte) {
 	l.held = slices.Insert(l.held, i, heldFrame{due, slices.Clone(frame)})
 }
 
-// flush sends what is due, and sees to it that the rest will be.
+// flush sends the frames that are due, and sets the timer for the rest.
 func (l *link) flush() {
 	if l.net.frozen[l.from] {
 		return // Until it thaws.
@@ -143,7 +143,7 @@ func (l *link) flush() {
 	l.arm(now)
 }
 
-// release sends a frame that was held. Nobody is left to tell an error to.
+// release sends a frame that was held. Its caller has returned, so an error is lost.
 func (l *link) release(frame []byte) {
 	if l.net.severed(l.direction) {
 		l.net.stats.Cut++
@@ -152,7 +152,7 @@ func (l *link) release(frame []byte) {
 	_ = l.pass(frame)
 }
 
-// arm sets the timer for the first frame held.
+// arm sets the timer for the first held frame.
 func (l *link) arm(now time.Time) {
 	l.disarm()
 	if len(l.held) > 0 && !l.net.frozen[l.from] {
@@ -167,7 +167,7 @@ func (l *link) disarm() {
 	}
 }
 
-// pass hands a frame to the inner transport.
+// pass passes a frame to the inner transport.
 func (l *link) pass(frame []byte) error {
 	m := l.net.members[l.from]
 	if err := m.inner.Send(l.to, frame); err != nil {
@@ -178,7 +178,7 @@ func (l *link) pass(frame []byte) error {
 	return nil
 }
 
-// drain sends all that is held now, due or not.
+// drain sends all held frames now, due or not.
 func (l *link) drain() {
 	for _, h := range l.held {
 		l.release(h.bytes)
@@ -187,7 +187,7 @@ func (l *link) drain() {
 	l.clear()
 }
 
-// clear loses all that is held, and starts over.
+// clear drops all held frames.
 func (l *link) clear() {
 	l.net.stats.Lost += uint64(len(l.held))
 	l.held = nil

@@ -14,11 +14,11 @@ type member struct {
 	inner   transport.Transport
 	handler transport.Handler // set before the inner transport starts
 	sides   map[protocol.Rank]*side
-	ended   bool // closed or killed: nothing gets in or out
+	ended   bool // closed or killed: no frame gets in or out
 	killed  bool
-	// changed wakes handler calls that wait for their turn; see gate.go.
+	// changed wakes handler calls that wait; see filter.go.
 	changed *sync.Cond
-	running sync.WaitGroup // resets, and answers that wait for a thaw
+	running sync.WaitGroup // resets, and replies that wait for a thaw
 }
 
 func newMember(n *Network, rank protocol.Rank, inner transport.Transport) *member {
@@ -51,7 +51,7 @@ func (m *member) Send(to protocol.Rank, frame []byte) error {
 	return m.net.link(direction{m.rank, to}).send(frame)
 }
 
-// Cork implements [transport.Corker], as far as the inner transport does.
+// Cork implements [transport.Corker], if the inner transport does.
 func (m *member) Cork() {
 	if c, ok := m.inner.(transport.Corker); ok {
 		c.Cork()
@@ -65,15 +65,15 @@ func (m *member) Uncork() {
 	}
 }
 
-// SetPeer implements [transport.AddressBook], as far as the inner transport does.
+// SetPeer implements [transport.AddressBook], if the inner transport does.
 func (m *member) SetPeer(rank protocol.Rank, address string) {
 	if d, ok := m.inner.(transport.AddressBook); ok {
 		d.SetPeer(rank, address)
 	}
 }
 
-// Close implements [transport.Transport]. What is only delayed goes out at once;
-// what a frozen rank has sent is lost.
+// Close implements [transport.Transport]. Delayed frames go out at once; those of a
+// frozen rank are lost.
 func (m *member) Close() error {
 	m.net.locked(func() {
 		if !m.ended && !m.net.frozen[m.rank] {
@@ -88,7 +88,7 @@ func (m *member) Close() error {
 	return err
 }
 
-// end cuts the member off for good, with all that is on its way.
+// end cuts the member off for good, with its frames in flight.
 func (m *member) end() {
 	if m.ended {
 		return
@@ -101,7 +101,7 @@ func (m *member) end() {
 	m.changed.Broadcast()
 }
 
-// side returns what a member knows of its connection to a peer.
+// side returns this member's end of its connection to a peer.
 func (m *member) side(peer protocol.Rank) *side {
 	s := m.sides[peer]
 	if s == nil {

@@ -1,6 +1,6 @@
-// Package fault makes a network bad on purpose. It wraps any transport, and
-// drops, duplicates, reorders and delays its frames, cuts and partitions it, and
-// freezes, resets and kills its members, by a script or by hand:
+// Package fault injects faults into any transport. It drops, duplicates, reorders and
+// delays frames, cuts and partitions the network, and freezes, resets and kills
+// members, by a script or by calls:
 //
 //	n := fault.New(seed, fault.Config{})
 //	t := n.Wrap(rank, inner) // one for each member, used in place of inner
@@ -8,9 +8,9 @@
 //	err = n.Run(ctx, script)
 //	n.Do(fault.Heal{})
 //
-// Frames meet their fate on the sender's side, where each direction of each pair
-// has a random stream of its own, made from the seed. What happens to the tenth
-// frame from 3 to 7 thus does not depend on what others do meanwhile.
+// Faults apply on the sender's side, where each direction of each pair has a random
+// stream of its own, derived from the seed. So the outcome of the tenth frame from 3
+// to 7 does not depend on the frames of others.
 package fault
 
 import (
@@ -24,25 +24,24 @@ import (
 	"github.com/pleach-go/pleach/transport"
 )
 
-// Config is how a network is made. Its zero value is good, and does no harm
-// until told to.
+// Config configures a [Network]. The zero value is valid.
 type Config struct {
-	// Held bounds the frames of one direction of a pair that are delayed or
-	// held at one time. Frames beyond it are dropped. 0 means 1024.
+	// Held bounds the frames of one direction of a pair that are held at a time.
+	// Frames beyond it are dropped. If zero, 1024.
 	Held int
-	// OnKill is called for each rank killed, after it has been cut off, by
-	// whoever kills it. It is where a process is ended for good. May be nil.
+	// OnKill, if not nil, is called for each killed rank after it is cut off, by the
+	// goroutine that kills it. The program ends the process of the rank there.
 	OnKill func(protocol.Rank)
-	// Clock tells the time. Nil means that of the system, or of the
-	// testing/synctest bubble.
+	// Clock is the source of time. If nil, package time, which in a testing/synctest
+	// bubble is that of the bubble.
 	Clock Clock
 }
 
-// Clock is where delays come from.
+// Clock is a source of time.
 type Clock interface {
 	Now() time.Time
-	// AfterFunc calls a function in a goroutine of its own after a time. The
-	// function it returns stops that, if it has not happened yet.
+	// AfterFunc calls a function in a goroutine of its own after a time. The function
+	// it returns prevents the call, and reports whether it did.
 	AfterFunc(time.Duration, func()) (stop func() bool)
 }
 
@@ -54,24 +53,24 @@ func (systemClock) AfterFunc(d time.Duration, f func()) func() bool {
 	return time.AfterFunc(d, f).Stop
 }
 
-// ErrReset is the cause that handlers are given for a connection that [Reset] broke.
+// ErrReset is the cause of a Down that [Reset] causes.
 var ErrReset = errors.New("fault: connection reset on purpose")
 
-// Network does harm to the members it has wrapped. Its methods may be called
-// from several goroutines, and from handlers.
+// Network injects faults into the transports that it wraps. Its methods are safe for
+// concurrent use, also from handlers.
 type Network struct {
 	seed   uint64
 	config Config
 
-	// mu guards all that follows, and all of every member and link. The inner
-	// Send is called under it, which keeps the order of frames: Send never waits.
+	// mu guards the rest, and all fields of every member and link. The inner Send is
+	// called under it, which keeps the order of frames: Send does not block.
 	mu      sync.Mutex
 	stats   Stats
 	members map[protocol.Rank]*member
 	links   map[direction]*link
 	frozen  map[protocol.Rank]bool
 
-	// What befalls frames.
+	// The present faults of frames.
 	drop      setting[float64]
 	duplicate setting[float64]
 	reorder   setting[Reorder]
@@ -80,7 +79,7 @@ type Network struct {
 	partition Partition
 }
 
-// New makes a network that does no harm yet. Networks with the same seed decide alike.
+// New makes a network without faults. Networks with the same seed decide alike.
 func New(seed uint64, config Config) *Network {
 	if config.Held <= 0 {
 		config.Held = 1024
@@ -96,8 +95,8 @@ func New(seed uint64, config Config) *Network {
 	}
 }
 
-// Wrap returns a transport that is inner with this network's faults. To bring a
-// killed rank back, wrap its new transport: the old one stays dead.
+// Wrap returns a transport that is inner with the faults of this network. To restart
+// a killed rank, wrap its new transport; the old one stays dead.
 func (n *Network) Wrap(rank protocol.Rank, inner transport.Transport) transport.Transport {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -109,21 +108,21 @@ func (n *Network) Wrap(rank protocol.Rank, inner transport.Transport) transport.
 	return m
 }
 
-// Do applies faults, one after the other, now.
+// Do applies faults now, one after the other.
 func (n *Network) Do(faults ...Fault) {
 	for _, f := range faults {
 		f.apply(n)
 	}
 }
 
-// Stats returns what was done so far.
+// Stats returns the present counts.
 func (n *Network) Stats() Stats {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.stats
 }
 
-// severed reports whether frames in a direction get lost in a cut or partition.
+// severed reports whether a cut or partition drops the frames of a direction.
 func (n *Network) severed(d direction) bool {
 	return n.cut.of(d) || n.partition.group(d.from) != n.partition.group(d.to)
 }
@@ -138,8 +137,8 @@ func (n *Network) link(d direction) *link {
 	return l
 }
 
-// linksOf returns the links from a rank, and those to it if asked for, in a
-// fixed order: a run shall not depend on that of a map.
+// linksOf returns the links from a rank, and those to it if toToo is set. Their order
+// is fixed, so that a run does not depend on that of a map.
 func (n *Network) linksOf(rank protocol.Rank, toToo bool) []*link {
 	var found []*link
 	for d, l := range n.links {

@@ -6,10 +6,10 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// direction is one way between two ranks. Every fault of frames is decided by it.
+// direction is an ordered pair of ranks. Every fault of frames applies to directions.
 type direction struct{ from, to protocol.Rank }
 
-// Pairs says between whom a fault happens. Its zero value is everybody.
+// Pairs selects the directions to which a fault applies. The zero value is all.
 type Pairs struct {
 	scope scope
 	a, b  protocol.Rank
@@ -26,10 +26,10 @@ const (
 // Between is both directions between two ranks.
 func Between(a, b protocol.Rank) Pairs { return Pairs{bothWays, a, b} }
 
-// OneWay is only what one rank sends to another.
+// OneWay is the direction from one rank to another.
 func OneWay(from, to protocol.Rank) Pairs { return Pairs{oneWay, from, to} }
 
-// String returns what a script says: nothing for everybody, "3 7" or "3->7".
+// String returns the words of a script: "" for all, "3 7" or "3->7".
 func (p Pairs) String() string {
 	switch p.scope {
 	case bothWays:
@@ -40,8 +40,7 @@ func (p Pairs) String() string {
 	return ""
 }
 
-// setting is a value for everybody, and others for some directions. What was set
-// last holds.
+// setting is a value for all directions, and exceptions for some. The last set wins.
 type setting[T any] struct {
 	all  T
 	some map[direction]T

@@ -9,15 +9,15 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Limits of a script. They are far beyond use, and keep a mistake from being
-// taken for a wish.
+// Limits of a script. They are far beyond use, and catch mistakes.
 const (
 	maxStatements = 10_000
 	maxRanges     = 1000 // of one partition
 	maxDuration   = 24 * time.Hour
 )
 
-// ParseError says where a script is wrong, and what was expected there.
+// ParseError is returned by [Parse]. It says where a script is wrong, and what was
+// expected there.
 type ParseError struct {
 	Line int // from 1
 	Got  string
@@ -32,19 +32,19 @@ func (e *ParseError) Error() string {
 	return fmt.Sprintf("fault: line %d: got %s, expected %s", e.Line, got, e.Want)
 }
 
-// Parse reads a script: one statement per line, # starts a comment. All may be
-// preceded by "at 100ms"; those that are not happen at once. The ranks at the end
-// of the first five are 3->7 for one direction, 3 7 for both, and none for all.
+// Parse parses a script: one statement per line; # starts a comment. "at 100ms" in
+// front of a statement delays it; others apply at once. The ranks at the end of the
+// first five are 3->7 for one direction, 3 7 for both, and none for all.
 //
-//	drop 5%                 lose that many of all frames
-//	duplicate 2% 3->7       send that many twice
-//	reorder 5% within 3ms   hold that many back, so that others overtake
-//	delay 1ms jitter 2ms    hold all back, in order; jitter may be left out
-//	cut 3 7                 lose all
-//	partition 0-8 | 9-15    lose all between groups; groups are like 0-3 7 9
+//	drop 5%                 drop that share of all frames
+//	duplicate 2% 3->7       send that share twice
+//	reorder 5% within 3ms   hold that share back, so that others overtake
+//	delay 1ms jitter 2ms    hold all back, in order; jitter is optional
+//	cut 3 7                 drop all
+//	partition 0-8 | 9-15    drop all between groups; a group is like 0-3 7 9
 //	heal                    end all cuts and the partition
-//	freeze 5                stop a rank, as SIGSTOP
-//	thaw 5                  let it go on
+//	freeze 5                stop a rank, as SIGSTOP does
+//	thaw 5                  resume it
 //	kill 4                  end a rank
 //	reset 2                 break all connections of a rank
 //
@@ -73,8 +73,8 @@ func Parse(script string) (Script, error) {
 	return s, nil
 }
 
-// parser reads the words of one line. After its first error it reads nothing
-// more, so that errors need only be looked at in the end.
+// parser parses the words of one line. After its first error it parses nothing more,
+// so that the error is checked once, at the end.
 type parser struct {
 	words []string
 	err   *ParseError
@@ -188,7 +188,7 @@ func (p *parser) duration() time.Duration {
 	return d
 }
 
-// rank reads a word that was taken already, as it may have been part of one.
+// rank parses a rank.
 func (p *parser) rank(word string) protocol.Rank {
 	r, err := strconv.ParseUint(word, 10, 63)
 	if err != nil {
@@ -240,7 +240,7 @@ func (p *parser) partition() Partition {
 	}
 }
 
-// ranks reads a range of ranks, none of which may have been named before.
+// ranks parses a range of ranks, none of which may have been named before.
 func (p *parser) ranks(word string, before []Range) Range {
 	first, last, ok := strings.Cut(word, "-")
 	if !ok {

@@ -2,9 +2,9 @@ package fault
 
 import "github.com/pleach-go/pleach/transport"
 
-// requestFilter is the gate of a member that answers guests. A guest has no rank, so only
-// what befalls the member befalls it: nobody opens while the member is frozen, and
-// never again once it has ended.
+// requestFilter is the filter of a member that answers clients. A client has no rank,
+// so only the faults of the member apply to it: requests and replies wait while the
+// member is frozen, and are dropped once it has ended.
 type requestFilter struct {
 	*filter
 	handler transport.RequestHandler
@@ -23,8 +23,8 @@ func (d requestFilter) HandleRequest(request []byte, answer func([]byte)) {
 	}
 }
 
-// answer passes an answer on, once the member is not frozen. Who gives it does
-// not wait for that.
+// answer passes a reply on once the member is not frozen. Its caller does not wait
+// for that.
 func (m *member) answer(b []byte, pass func([]byte)) {
 	m.net.mu.Lock()
 	defer m.net.mu.Unlock()

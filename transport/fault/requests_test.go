@@ -25,7 +25,7 @@ func (h *innerTransport) SetPeer(rank protocol.Rank, address string) {
 	h.peers = append(h.peers, fmt.Sprint(rank, "@", address))
 }
 
-// echoHandler is a journal that answers guests, when told to.
+// echoHandler is a journal that answers clients, when told to.
 type echoHandler struct {
 	journal
 	answer chan struct{}
@@ -40,7 +40,7 @@ func (e *echoHandler) HandleRequest(request []byte, answer func([]byte)) {
 	}()
 }
 
-// request knocks, and returns what has been answered so far.
+// request sends a request, and returns the replies so far.
 func request(h *innerTransport) (answers func() []string) {
 	var got []string
 	go h.handler.(transport.RequestHandler).HandleRequest([]byte("who?"), func(b []byte) { got = append(got, string(b)) })
@@ -55,14 +55,14 @@ func TestRequestToAFrozenMember(t *testing.T) {
 		t.Run(end, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n, inner := fault.New(seed, fault.Config{}), new(innerTransport)
-				m, keeper := n.Wrap(0, inner), &echoHandler{answer: make(chan struct{})}
-				if err := m.Start(keeper); err != nil {
+				m, handler := n.Wrap(0, inner), &echoHandler{answer: make(chan struct{})}
+				if err := m.Start(handler); err != nil {
 					t.Fatal(err)
 				}
 				before := request(inner)
 				synctest.Wait()
 				n.Do(fault.Freeze{Rank: 0})
-				close(keeper.answer) // Its goroutine is not really frozen.
+				close(handler.answer) // Its goroutine is not really frozen.
 				during := request(inner)
 				if got := slices.Concat(before(), during()); got != nil {
 					t.Fatalf("frozen, and answers %q", got)
@@ -85,8 +85,8 @@ func TestRequestToAFrozenMember(t *testing.T) {
 				if got := slices.Concat(before(), during(), after()); !slices.Equal(got, want) {
 					t.Errorf("closed: answers %q, want %q", got, want)
 				}
-				if got := int(keeper.asked.Load()); got != max(1, len(want)) {
-					t.Errorf("%s: the keeper was asked %d times", end, got)
+				if got := int(handler.asked.Load()); got != max(1, len(want)) {
+					t.Errorf("%s: the handler was asked %d times", end, got)
 				}
 			})
 		})
@@ -97,14 +97,14 @@ func TestRequestToAFrozenMember(t *testing.T) {
 func TestRequestToADeadMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, inner := fault.New(seed, fault.Config{}), new(innerTransport)
-		keeper := &echoHandler{answer: make(chan struct{})}
-		if err := n.Wrap(0, inner).Start(keeper); err != nil {
+		handler := &echoHandler{answer: make(chan struct{})}
+		if err := n.Wrap(0, inner).Start(handler); err != nil {
 			t.Fatal(err)
 		}
 		answers := request(inner)
 		synctest.Wait()
 		n.Do(fault.Kill{Rank: 0})
-		close(keeper.answer)
+		close(handler.answer)
 		if got := answers(); got != nil {
 			t.Errorf("dead, and answers %q", got)
 		}
@@ -118,7 +118,7 @@ func TestRequestsNeedARequestHandler(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, ok := inner.handler.(transport.RequestHandler); ok {
-		t.Error("a door without a keeper")
+		t.Error("requests without a request handler")
 	}
 	m.(transport.AddressBook).SetPeer(3, "there")
 	if !slices.Equal(inner.peers, []string{"3@there"}) {

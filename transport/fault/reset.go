@@ -7,16 +7,16 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// outage is a connection broken by a reset. First both sides are told Down; only
-// then either is told Up. Otherwise a side could send something over what it
-// takes for the new connection, and the other lose it as part of the old.
+// outage is a connection broken by a reset. First both sides get Down; only then
+// either gets Up. Otherwise one side could send a frame over the new connection that
+// the other side drops as one of the old.
 type outage struct {
-	breaking int // sides that have not been told Down yet
+	breaking int // sides whose Down has not returned yet
 	members  []*member
 }
 
-// peersOf returns the ranks that a rank may be connected to, in order: those it
-// knows of, and those that know of it.
+// peersOf returns the ranks that a rank may be connected to, in order: its sides,
+// and the members that have a side for it.
 func (n *Network) peersOf(rank protocol.Rank) []protocol.Rank {
 	peers := make(map[protocol.Rank]bool)
 	for _, m := range n.members {
@@ -32,8 +32,8 @@ func (n *Network) peersOf(rank protocol.Rank) []protocol.Rank {
 	return slices.Sorted(maps.Keys(peers))
 }
 
-// reset breaks the connection between two ranks, as far as they are members and
-// connected.
+// reset breaks the connection between two ranks, on each side that is a connected
+// member.
 func (n *Network) reset(a, b protocol.Rank) {
 	o := new(outage)
 	start := func(rank, peer protocol.Rank) {
@@ -59,11 +59,11 @@ func (n *Network) reset(a, b protocol.Rank) {
 	n.link(direction{a, b}).clear()
 	n.link(direction{b, a}).clear()
 	for _, m := range o.members {
-		m.changed.Broadcast() // What waits at the gate is lost.
+		m.changed.Broadcast() // What waits in the filter is lost.
 	}
 }
 
-// replay tells one side of an outage.
+// replay calls Down and Up on one side of an outage.
 func (m *member) replay(peer protocol.Rank, s *side, o *outage) {
 	m.net.mu.Lock()
 	defer m.net.mu.Unlock()
@@ -90,8 +90,8 @@ func (m *member) replay(peer protocol.Rank, s *side, o *outage) {
 	m.changed.Broadcast()
 }
 
-// await waits until no other call about a peer is under way, and reports whether
-// the member still runs.
+// await waits until no other call about a peer is in progress, and reports whether the
+// member still runs.
 func (m *member) await(s *side) bool {
 	for !m.ended && (m.net.frozen[m.rank] || s.busy) {
 		m.changed.Wait()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Script is faults and when they happen, as [Parse] reads it.
+// Script is a list of faults and their times; see [Parse].
 type Script []Statement
 
 // Statement is one line of a script.
@@ -18,7 +18,7 @@ type Statement struct {
 	Fault Fault
 }
 
-// String returns the statement as a script says it.
+// String returns the line of a script.
 func (s Statement) String() string {
 	if s.At == 0 {
 		return s.Fault.String()
@@ -36,9 +36,9 @@ func (s Script) String() string {
 	return b.String()
 }
 
-// Run applies a script's faults, each at its time from now, and returns after
-// the last one. Those of the same time are applied in the order of the script.
-// If the context ends first, it stops there and says what was not done.
+// Run applies the faults of a script, each at its time from now, and returns after the
+// last one. Faults of the same time are applied in the order of the script. If the
+// context ends first, Run returns an error that names the next statement.
 func (n *Network) Run(ctx context.Context, script Script) error {
 	script = slices.Clone(script)
 	slices.SortStableFunc(script, func(a, b Statement) int { return cmp.Compare(a.At, b.At) })
@@ -52,7 +52,7 @@ func (n *Network) Run(ctx context.Context, script Script) error {
 	return nil
 }
 
-// sleepUntil returns early, with the cause, if the context ends.
+// sleepUntil returns early, with the cause, if the context ends first.
 func (n *Network) sleepUntil(ctx context.Context, t time.Time) error {
 	wait := t.Sub(n.config.Clock.Now())
 	if wait <= 0 || ctx.Err() != nil {

@@ -2,13 +2,13 @@ package mem
 
 import "github.com/pleach-go/pleach/protocol"
 
-// An event is one call of a member's handler. All kinds go through the one
-// inbox: what is told about a peer then is told in the order in which it happened.
+// An event is one call of a member's handler. All kinds go through one inbox, so the
+// calls about a peer are in the order of the events.
 type event struct {
 	kind        kind
 	peer        protocol.Rank
 	frame       []byte
-	link        *link // that the frame came by
+	link        *link // of the frame
 	incarnation uint64
 	cause       error
 }
@@ -22,7 +22,7 @@ const (
 	writable
 )
 
-// cost is what a frame counts in a queue: its bytes, and those to keep it.
+// cost is what a frame counts in a queue: its bytes and a fixed overhead.
 func cost(frame []byte) int { return len(frame) + 64 }
 
 // post puts an event into the inbox.
@@ -33,7 +33,7 @@ func (m *member) post(e event) {
 	}
 }
 
-// run delivers the inbox until the member ends.
+// run delivers the events of the inbox until the member ends.
 func (m *member) run() {
 	var batch []event
 	for m.take(&batch) {
@@ -47,8 +47,8 @@ func (m *member) run() {
 	}
 }
 
-// take waits until there is something in the inbox, and swaps it for the batch,
-// whose memory serves as the next inbox. It reports whether the member still runs.
+// take waits until the inbox is not empty, and swaps it for the batch, whose memory
+// becomes the next inbox. It reports whether the member still runs.
 func (m *member) take(batch *[]event) bool {
 	m.net.mu.Lock()
 	defer m.net.mu.Unlock()
@@ -72,14 +72,14 @@ func (m *member) deliver(e *event) {
 	}
 }
 
-// release gives a delivered frame's room back to its sender, and reports whether
-// the member still runs. A frame counts until its handler has returned.
+// release removes a delivered frame from the sender's queue, and reports whether the
+// member still runs. A frame counts until the handler has returned.
 func (m *member) release(e *event) bool {
 	m.net.mu.Lock()
 	defer m.net.mu.Unlock()
 	if l := e.link; l != nil {
 		l.queued -= cost(e.frame)
-		// Half, so that a sender is not called back for each single frame.
+		// At half, so that Writable is not called for each single frame.
 		if l.full && l.queued <= m.net.queueBytes/2 && l.from.links[m.rank] == l {
 			l.full = false
 			l.from.post(event{kind: writable, peer: m.rank})

@@ -36,7 +36,7 @@ func (j *journal) Receive(from protocol.Rank, frame []byte) {
 
 func (j *journal) Up(peer protocol.Rank, incarnation uint64) { j.add("up %d.%d", peer, incarnation) }
 func (j *journal) Down(peer protocol.Rank, cause error)      { j.add("down %d: %v", peer, cause) }
-func (j *journal) Writable(peer protocol.Rank)               { j.add("room %d", peer) }
+func (j *journal) Writable(peer protocol.Rank)               { j.add("writable %d", peer) }
 
 // read waits until nothing moves any more, and returns and clears the lines.
 func (j *journal) read() []string {
@@ -178,7 +178,7 @@ func TestFullQueueBecomesWritable(t *testing.T) {
 		b.gate <- struct{}{}
 		a.expect(t)
 		b.gate <- struct{}{}
-		a.expect(t, "room 1")
+		a.expect(t, "writable 1")
 		send(t, m, 1, "y", nil)
 		close(b.gate)
 		b.expect(t, "up 0.1", "0: x", "0: x", "0: x", "0: x", "0: y")

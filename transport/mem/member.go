@@ -9,9 +9,9 @@ import (
 	"github.com/pleach-go/pleach/transport"
 )
 
-// member is the transport of one rank. A single goroutine hands its handler what
-// is in its inbox, in order of arrival, so a handler that is slow or stuck holds
-// up nobody else.
+// member is the transport of one rank. A goroutine of its own passes the events of
+// its inbox to its handler, so a handler that is slow or stuck delays no other
+// member.
 type member struct {
 	net         *Network
 	rank        protocol.Rank
@@ -25,17 +25,17 @@ type member struct {
 	arrived *sync.Cond // the inbox is not empty, or the member has ended
 	inbox   []event
 	links   map[protocol.Rank]*link
-	// missed has the peers about which Down was the last thing told, so that
-	// a hundred sends to a dead peer do not tell it a hundred times.
+	// missed has the peers whose last event was Down, so that a hundred sends to a
+	// dead peer cause one Down.
 	missed map[protocol.Rank]bool
 }
 
-// link is one direction of a connection: what from has on its way to another.
+// link is one direction of a connection.
 type link struct {
 	from   *member
 	to     *member
 	queued int  // bytes in to's inbox
-	full   bool // from was told ErrFull, and is owed a Room
+	full   bool // a Send has returned ErrFull, and Writable has not followed
 }
 
 func newMember(n *Network, rank protocol.Rank, incarnation uint64) *member {
@@ -64,7 +64,7 @@ func (m *member) Start(h transport.Handler) error {
 
 // Send implements [transport.Transport].
 func (m *member) Send(to protocol.Rank, frame []byte) error {
-	frame = slices.Clone(frame) // Before the lock: it may be long.
+	frame = slices.Clone(frame) // Before the lock: the frame may be long.
 	m.net.mu.Lock()
 	defer m.net.mu.Unlock()
 	if err := m.send(to, frame); err != nil {
@@ -94,7 +94,7 @@ func (m *member) send(to protocol.Rank, frame []byte) error {
 	return nil
 }
 
-// connect returns the link to a peer. At first contact both sides are told Up.
+// connect returns the link to a peer. The first use causes Up on both sides.
 func (m *member) connect(to protocol.Rank) (*link, error) {
 	if l := m.links[to]; l != nil {
 		return l, nil
@@ -114,8 +114,8 @@ func (m *member) join(peer *member) {
 	m.post(event{kind: up, peer: peer.rank, incarnation: peer.incarnation})
 }
 
-// Close implements [transport.Transport]. What was sent is in the inboxes of
-// others already, so there is nothing to wait for but the handler.
+// Close implements [transport.Transport]. Sent frames are in the inboxes of the
+// others already, so it waits for the handler only.
 func (m *member) Close() error {
 	m.net.mu.Lock()
 	m.stop(transport.ErrClosed)
@@ -124,7 +124,7 @@ func (m *member) Close() error {
 	return nil
 }
 
-// stop ends a member and tells those it is connected to.
+// stop ends a member, and its peers get Down.
 func (m *member) stop(why error) {
 	if m.ended != nil {
 		return

@@ -1,9 +1,9 @@
-// Package mem connects members that live in one process. It is what tests run
-// on, and programs with many ranks in one process.
+// Package mem is a transport between members in one process. Tests use it, and
+// programs with many ranks in one process.
 //
-// It has no timers and no hidden delays, so tests on it are as exact as their
-// goroutines, and instant in a testing/synctest bubble. To make it as bad as a
-// real network, wrap it with package fault.
+// It has no timers and no hidden delays, so a test is deterministic as far as its
+// goroutines are, and instant in a testing/synctest bubble. Package fault adds the
+// faults of a real network.
 package mem
 
 import (
@@ -15,26 +15,28 @@ import (
 	"github.com/pleach-go/pleach/transport"
 )
 
-// Config is how a network is made. Its zero value is good.
+// Config configures a [Network]. The zero value is valid.
 type Config struct {
-	// QueueBytes bounds what is queued from one member to another. Each frame
-	// counts as its length and 64 more, so that empty ones are bounded too. An
-	// empty queue takes a frame of any length. 0 means 4 MiB.
+	// QueueBytes bounds the bytes that wait from one member to another. Beyond it,
+	// Send returns [transport.ErrFull]. Each frame counts as its length plus 64, so
+	// that empty frames are bounded too. An empty queue takes a frame of any length.
+	// If zero, 4 MiB.
 	QueueBytes int
 }
 
-// Why a member is not reached, besides [transport.ErrClosed].
+// The causes of a [PeerError], besides [transport.ErrClosed].
 var (
-	// ErrKilled: it was killed.
+	// ErrKilled means that the peer was killed.
 	ErrKilled = errors.New("killed")
-	// ErrNotStarted: it is not running yet, or its rank is nobody's.
+	// ErrNotStarted means that the peer is not started, or that there is no such
+	// rank.
 	ErrNotStarted = errors.New("not started")
 )
 
-// PeerError is the cause that a Handler is given when a peer is down.
+// PeerError is the cause that [transport.Handler] gets when a peer is down.
 type PeerError struct {
 	Peer protocol.Rank
-	// Err is ErrKilled, ErrNotStarted or [transport.ErrClosed].
+	// Err is [ErrKilled], [ErrNotStarted] or [transport.ErrClosed].
 	Err error
 }
 
@@ -43,19 +45,19 @@ func (e *PeerError) Error() string { return fmt.Sprintf("mem: rank %d: %v", e.Pe
 // Unwrap returns the cause.
 func (e *PeerError) Unwrap() error { return e.Err }
 
-// Network is a group of members in one process. Its methods may be called from
-// several goroutines, and from handlers.
+// Network connects a group of members in one process. Its methods are safe for
+// concurrent use, also from handlers.
 type Network struct {
 	queueBytes int
 
-	// mu guards all that follows and all of every member: what is done under
-	// it is short, and one lock cannot be taken in the wrong order. Handlers are
-	// called without it.
+	// mu guards the rest and all fields of every member: it is held for short, and
+	// a single lock cannot be taken in the wrong order. Handlers are called without
+	// it.
 	mu      sync.Mutex
 	members []*member
 }
 
-// NewNetwork makes a network of ranks 0 to size-1. None runs until it is started.
+// NewNetwork makes a network of ranks 0 to size-1, none of which is started.
 func NewNetwork(size int, config Config) *Network {
 	if config.QueueBytes <= 0 {
 		config.QueueBytes = 4 << 20
@@ -67,25 +69,25 @@ func NewNetwork(size int, config Config) *Network {
 	return n
 }
 
-// Member returns the transport of a rank: the first, of incarnation 1, or the
-// one that [Network.Restart] has put in its place. It panics if there is no such rank.
+// Member returns the transport of a rank: the first, of incarnation 1, or the last
+// one that [Network.Restart] has made. It panics if there is no such rank.
 func (n *Network) Member(rank protocol.Rank) transport.Transport {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.members[rank]
 }
 
-// Kill ends a member as kill -9 does: at once, with what had arrived for it, and
-// its peers are told Down. What it has sent still arrives. A call of its handler
-// under way is not waited for; no other one follows.
+// Kill ends a member as kill -9 does: at once, with the frames that had arrived for
+// it. Its peers get Down, after the frames that it has sent. Kill does not wait for
+// a handler call in progress; no other call follows.
 func (n *Network) Kill(rank protocol.Rank) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.members[rank].stop(ErrKilled)
 }
 
-// Restart returns a new transport for a rank, with the next incarnation. The old
-// one is killed if it still runs.
+// Restart returns a new transport for a rank, with the next incarnation. It kills
+// the old one if that still runs.
 func (n *Network) Restart(rank protocol.Rank) transport.Transport {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -95,8 +97,8 @@ func (n *Network) Restart(rank protocol.Rank) transport.Transport {
 	return n.members[rank]
 }
 
-// reach returns the member that a frame of another can be handed to, or why
-// there is none. A member does not reach itself: there is nothing in between.
+// reach returns the member that takes the frames for a rank, or the cause if there
+// is none. A member does not reach itself.
 func (n *Network) reach(from, to protocol.Rank) (*member, error) {
 	if to < 0 || to >= protocol.Rank(len(n.members)) || to == from {
 		return nil, ErrNotStarted

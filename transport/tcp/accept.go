@@ -12,7 +12,7 @@ import (
 	"github.com/pleach-go/pleach/transport"
 )
 
-// accept takes connections until the listener is closed.
+// accept accepts connections until the listener is closed.
 func (t *Transport) accept() {
 	limit := t.maxHandshakes()
 	pause := time.Duration(0)
@@ -22,7 +22,7 @@ func (t *Transport) accept() {
 		case errors.Is(err, net.ErrClosed) || err != nil && t.state.Load() == closing:
 			return
 		case err != nil:
-			// Too many open files, likely: connections wait until there is one.
+			// Probably too many open files: connections wait until one is closed.
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 			t.cfg.Logger.Warn("cannot accept", "cause", err, "retry", pause)
 			select {
@@ -40,9 +40,9 @@ func (t *Transport) accept() {
 	}
 }
 
-// maxHandshakes is how many may be under way. Every peer may dial twice at a
-// time (one attempt given up, one new), and a few strangers may be looking. Who
-// comes to an open group, or to ask something, comes on top. More are a flood.
+// maxHandshakes bounds the handshakes in progress. Every peer may dial twice at a
+// time (one attempt abandoned, one new), and a few unknown processes may connect.
+// Joiners of an open group and clients come on top. More than that is a flood.
 func (t *Transport) maxHandshakes() int {
 	limit := 2*len(t.cfg.Addresses) + 16
 	if _, answers := t.handler.(transport.RequestHandler); answers || t.cfg.Open {
@@ -51,7 +51,7 @@ func (t *Transport) maxHandshakes() int {
 	return limit
 }
 
-// receive finds out who has connected, and serves it if it is a peer or a guest.
+// receive does the handshake, and serves the connection of a peer or client.
 func (t *Transport) receive(raw net.Conn) {
 	serve, err := t.identify(raw)
 	t.handshakes.remove(raw)
@@ -59,7 +59,7 @@ func (t *Transport) receive(raw net.Conn) {
 		t.count.refused.Add(1)
 		level := slog.LevelInfo
 		if errors.As(err, new(*RefusedError)) {
-			level = slog.LevelDebug // A peer, for reasons of which both know.
+			level = slog.LevelDebug // A peer, for a reason that both sides know.
 		}
 		t.cfg.Logger.Log(t.ctx, level, "connection refused", "from", raw.RemoteAddr(), "cause", err)
 		return
@@ -67,8 +67,8 @@ func (t *Transport) receive(raw net.Conn) {
 	serve()
 }
 
-// identify does the accepting side's handshake. It returns what serves the
-// connection.
+// identify does the accepting side of the handshake. It returns the function that
+// serves the connection.
 func (t *Transport) identify(raw net.Conn) (serve func(), err error) {
 	s := newHandshakeConn(t.ctx, &t.cfg, raw)
 	defer func() {
@@ -97,14 +97,14 @@ func (t *Transport) identify(raw net.Conn) (serve func(), err error) {
 	c, status := p.admit(s, &theirs)
 	if c == nil {
 		_, _ = s.stream.Write(t.hello(p.rank, 0, status))
-		return nil, p.fail(raw.RemoteAddr().String(), &RefusedError{status})
+		return nil, p.fail(raw.RemoteAddr().String(), refused(status))
 	}
 	t.count.accepted.Add(1)
 	return func() { c.serve(theirs.Incarnation) }, nil
 }
 
-// checkCaller reports why who has connected is neither a peer nor a guest. It is
-// whom it says it is: anybody but us.
+// checkCaller returns an error if the sender of a Hello is neither a peer nor a
+// client. A caller may claim every rank but this member's.
 func (t *Transport) checkCaller(theirs *wire.Hello) error {
 	err := t.check(theirs, theirs.From)
 	if err == nil && theirs.From != protocol.NoRank && !t.isPeer(theirs.From) {
@@ -114,19 +114,19 @@ func (t *Transport) checkCaller(theirs *wire.Hello) error {
 	return err
 }
 
-// admit decides whether a connection that a peer has opened is to be the one.
+// admit decides whether to use a connection that a peer has opened.
 func (p *peer) admit(s *handshakeConn, theirs *wire.Hello) (*conn, wire.Status) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case theirs.Incarnation < p.incarnation,
 		theirs.Incarnation == p.incarnation && theirs.Attempt <= p.theirs:
-		// A former process of this rank; or a connection that the peer asked
-		// for before it got the one we have, or had.
+		// A former process of this rank, or a connection that the peer requested
+		// before it got the present or last one.
 		return nil, wire.Stale
 	case p.dial != nil && p.t.cfg.Rank < p.rank:
-		// Both dial, and ours wins. The peer will come to the same conclusion
-		// when it sees our Hello.
+		// Both sides dial, and the lower rank's connection wins. The peer decides
+		// the same when it reads this side's Hello.
 		return nil, wire.Duplicate
 	}
 	c := s.promote(p)

@@ -9,17 +9,18 @@ import (
 
 var _ transport.AddressBook = (*Transport)(nil)
 
-// SetPeer says where a rank is reached from now on: it is dialed there when
-// something is next sent to it. With "" it is nobody's, and Send says
-// [transport.ErrDown], unless somebody connects as this rank in an open group.
+// SetPeer sets the address of a rank, which the next Send dials. With "", the rank
+// is vacant and Send returns [transport.ErrDown], unless a process connects as this
+// rank in an open group.
 //
-// If the address changes, a connection is ended, and Down told with [ErrMoved].
-// But one that was opened by a newcomer stays: by a process newer than the one
-// known before, or when none was known. It may have heard of its rank before we did,
-// and to end its connection would make each take the other for dead.
+// If the address changes, SetPeer closes the connection, and Down follows with
+// [ErrMoved]. It keeps a connection that a newcomer has opened: a process newer
+// than the last known one, or the first known one. The newcomer may have learned
+// its rank before this member did, and closing its connection would make each
+// take the other for dead.
 //
-// Who takes over a rank must have a larger incarnation than who had it before,
-// wherever it lives: others are refused as stale.
+// A process that takes over a rank must have a larger incarnation than its
+// predecessor, at any address: others are refused as stale.
 func (t *Transport) SetPeer(rank protocol.Rank, address string) {
 	if !t.isPeer(rank) {
 		t.cfg.Logger.Warn("no such peer", "peer", rank, "address", address, "ranks", t.cfg.ranks())
@@ -28,7 +29,7 @@ func (t *Transport) SetPeer(rank protocol.Rank, address string) {
 	t.peer(rank).setAddress(address)
 }
 
-// setAddress changes a peer's address.
+// setAddress changes the address of a peer.
 func (p *peer) setAddress(address string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -38,12 +39,12 @@ func (p *peer) setAddress(address string) {
 	p.address = address
 	switch {
 	case p.conn != nil && p.conn.newcomer && address != "":
-		p.conn.newcomer = false // It lives here from now on.
+		p.conn.newcomer = false // This is its address from now on.
 	case p.conn != nil:
 		p.detach(p.conn, ErrMoved)
 	case p.dial != nil:
 		p.dial.cancel()
-		p.t.wg.Go(p.endDial(ErrMoved)) // Told by another goroutine: this one may be a handler.
+		p.t.wg.Go(p.endDial(ErrMoved)) // By another goroutine: the caller may be a handler.
 	}
-	p.backoff, p.retryAt = 0, time.Time{} // Failures at the old place do not count.
+	p.backoff, p.retryAt = 0, time.Time{} // Failures at the old address do not count.
 }

@@ -157,7 +157,7 @@ func TestAddressChangesWhileDialing(t *testing.T) {
 	a.SetPeer(1, b.address())
 	mustSend(t, a, 1, []byte("here"))
 	eventually(t, "frame", func() bool { return len(b.received(0)) == 1 })
-	expectStory(t, a, 1, "down, room, up 2")
+	expectStory(t, a, 1, "down, writable, up 2")
 	var peer *PeerError
 	if cause := a.lastCause(1); !errors.Is(cause, ErrMoved) || !errors.As(cause, &peer) || peer.Address != addresses[0] {
 		t.Errorf("down because of %v", cause)
@@ -167,10 +167,10 @@ func TestAddressChangesWhileDialing(t *testing.T) {
 	}
 
 	a.SetPeer(1, addresses[0])
-	expectStory(t, a, 1, "down, room, up 2, down")
+	expectStory(t, a, 1, "down, writable, up 2, down")
 	mustSend(t, a, 1, []byte("lost"))
 	a.SetPeer(1, "")
-	expectStory(t, a, 1, "down, room, up 2, down, down")
+	expectStory(t, a, 1, "down, writable, up 2, down, down")
 	if err := a.Send(1, nil); !errors.Is(err, transport.ErrDown) {
 		t.Errorf("sent to nobody: %v", err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// funcHandler calls a function for every frame, and for room.
+// funcHandler calls a function for every frame, and for writable.
 type funcHandler struct {
 	receive  func(from protocol.Rank, frame []byte)
 	writable func()
@@ -131,9 +131,9 @@ func BenchmarkPingPong(b *testing.B) {
 }
 
 func benchmarkThroughput(b *testing.B, size int) {
-	left, over, room := b.N, make(chan struct{}), make(chan struct{}, 1)
+	left, over, writable := b.N, make(chan struct{}), make(chan struct{}, 1)
 	m := pair(b, func([2]*Transport) (h [2]funcHandler) {
-		h[0].writable = func() { room <- struct{}{} }
+		h[0].writable = func() { writable <- struct{}{} }
 		h[1].receive = func(protocol.Rank, []byte) {
 			if left--; left == 0 {
 				close(over)
@@ -147,7 +147,7 @@ func benchmarkThroughput(b *testing.B, size int) {
 	b.ResetTimer()
 	for range b.N {
 		for m[0].Send(1, frame) != nil {
-			<-room
+			<-writable
 		}
 	}
 	<-over

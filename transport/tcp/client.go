@@ -1,5 +1,8 @@
 package tcp
 
+// A client is a process that is not a member. It sends one request over a connection
+// of its own and waits for the reply.
+
 import (
 	"net"
 	"sync"
@@ -11,15 +14,18 @@ import (
 )
 
 const (
-	// MaxRequest is the longest request of a guest, in bytes.
-	MaxRequest = wire.MaxHelloFrame
-	// maxClients is how many may wait at a time: all who join a group at its
-	// start may knock at the same member.
+	// MaxRequest is the longest request of a client, in bytes.
+	MaxRequest = 4 << 10
+	// maxClients bounds the clients that wait at a time: all processes that join
+	// a starting group may ask the same member.
 	maxClients = 1024
 )
 
-// client is somebody who is not a member, has knocked, and waits for an answer.
-// One goroutine reads its connection, and so notices when it hangs up.
+// A request comes before the limits of the handshake are lifted.
+var _ [wire.MaxHelloFrame - MaxRequest]struct{}
+
+// client is a client that waits for its reply. One goroutine reads its connection,
+// and so notices when the client disconnects.
 type client struct {
 	*handshakeConn
 	t *Transport
@@ -29,8 +35,8 @@ type client struct {
 	reply   []byte
 }
 
-// acceptClient takes a guest's request, if there is somebody to answer it. It returns
-// what serves the guest.
+// acceptClient reads a client's request, if the handler answers requests. It
+// returns the function that serves the client.
 func (t *Transport) acceptClient(s *handshakeConn) (serve func(), err error) {
 	handler, status := t.admitClient()
 	if status == wire.Accepted {
@@ -44,17 +50,17 @@ func (t *Transport) acceptClient(s *handshakeConn) (serve func(), err error) {
 		return nil, err
 	}
 	if status != wire.Accepted {
-		return nil, &RefusedError{status}
+		return nil, refused(status)
 	}
 	request, err := s.in.Next()
 	if err != nil {
 		return nil, err
 	}
-	g := &client{handshakeConn: s, t: t}
-	return func() { g.serve(handler, request) }, nil
+	c := &client{handshakeConn: s, t: t}
+	return func() { c.serve(handler, request) }, nil
 }
 
-// admitClient decides whether another guest may come in, and counts those who may.
+// admitClient decides whether another client may wait, and counts it if so.
 func (t *Transport) admitClient() (transport.RequestHandler, wire.Status) {
 	handler, ok := t.handler.(transport.RequestHandler)
 	if !ok {
@@ -67,50 +73,50 @@ func (t *Transport) admitClient() (transport.RequestHandler, wire.Status) {
 	return handler, wire.Accepted
 }
 
-// serve waits until there is an answer, the guest hangs up, its time is over, or
-// the transport is closed.
-func (g *client) serve(handler transport.RequestHandler, request []byte) {
-	defer g.t.count.clients.Add(-1)
-	defer g.close()
-	_ = g.SetDeadline(time.Now().Add(g.t.cfg.RequestTimeout))
-	if g.t.state.Load() != running {
+// serve waits until there is a reply, the client disconnects, the timeout passes
+// or the transport is closed.
+func (c *client) serve(handler transport.RequestHandler, request []byte) {
+	defer c.t.count.clients.Add(-1)
+	defer c.close()
+	_ = c.SetDeadline(time.Now().Add(c.t.cfg.RequestTimeout))
+	if c.t.state.Load() != running {
 		return
 	}
-	g.t.count.requests.Add(1)
-	handler.HandleRequest(request, g.setReply)
-	// A guest has nothing more to say. Whatever ends this Read, only an answer
-	// is a reason not to hang up.
-	_, _ = g.stream.Read(make([]byte, 1))
-	g.sendReply()
+	c.t.count.requests.Add(1)
+	handler.HandleRequest(request, c.setReply)
+	// A client sends nothing more. The Read ends with the reply, see setReply, or
+	// with the connection.
+	_, _ = c.stream.Read(make([]byte, 1))
+	c.sendReply()
 }
 
-// setReply takes the answer, and wakes the goroutine that serves the guest.
-func (g *client) setReply(reply []byte) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.replied {
+// setReply takes the reply, and wakes the goroutine that serves the client.
+func (c *client) setReply(reply []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.replied {
 		return
 	}
-	g.replied, g.reply = true, reply
-	_ = g.SetReadDeadline(time.Unix(1, 0))
+	c.replied, c.reply = true, reply
+	_ = c.SetReadDeadline(time.Unix(1, 0))
 }
 
-// sendReply sends the answer, if there is one and it may be sent.
-func (g *client) sendReply() {
-	g.mu.Lock()
-	replied, reply := g.replied, g.reply
-	g.replied, g.reply = true, nil // Later ones do not count.
-	g.mu.Unlock()
+// sendReply sends the reply, if there is one and the transport is not closing.
+func (c *client) sendReply() {
+	c.mu.Lock()
+	replied, reply := c.replied, c.reply
+	c.replied, c.reply = true, nil // A later reply does not count.
+	c.mu.Unlock()
 	switch {
-	case !replied || g.t.state.Load() != running:
-	case len(reply) > g.t.cfg.MaxFrame:
-		err := &wire.SizeError{Size: int64(len(reply)), Limit: int64(g.t.cfg.MaxFrame)}
-		g.t.cfg.Logger.Warn("guest is not answered", "from", g.RemoteAddr(), "cause", err)
+	case !replied || c.t.state.Load() != running:
+	case len(reply) > c.t.cfg.MaxFrame:
+		err := &wire.SizeError{Size: int64(len(reply)), Limit: int64(c.t.cfg.MaxFrame)}
+		c.t.cfg.Logger.Warn("client is not answered", "from", c.RemoteAddr(), "cause", err)
 	default:
 		header := wire.Header(len(reply))
 		parts := net.Buffers{header[:], reply}
-		if _, err := parts.WriteTo(g.stream); err != nil {
-			g.t.cfg.Logger.Debug("guest is not answered", "from", g.RemoteAddr(), "cause", err)
+		if _, err := parts.WriteTo(c.stream); err != nil {
+			c.t.cfg.Logger.Debug("client is not answered", "from", c.RemoteAddr(), "cause", err)
 		}
 	}
 }

@@ -13,69 +13,70 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// MaxRanks is how many ranks an open group can have.
+// MaxRanks is the largest number of ranks of an open group.
 const MaxRanks = 1 << 20
 
-// Config says who a member is, and how it talks to the others. Group, Rank and
-// Addresses (or, in an open group, Listener) have to be given; everything else is
-// good as its zero value.
+// Config configures a [Transport]. Group, Rank and Addresses (or, in an open group,
+// Listener) are required; every other field has a default.
 type Config struct {
-	// Group is the group's name, at most 255 bytes. Members of different
+	// Group is the name of the group, at most 255 bytes. Members of different
 	// groups refuse each other.
 	Group string
-	// Rank is this member's.
+	// Rank is the rank of this member.
 	Rank protocol.Rank
-	// Addresses has the "host:port" of every rank. "" is one that is not known.
+	// Addresses has the "host:port" of every rank, or "" if it is not known.
 	Addresses []string
-	// Open says that members come and go: there may be ranks up to [MaxRanks],
-	// and Addresses are those known at the start, possibly none;
-	// [Transport.SetPeer] tells of others. Who shows that it is of the group may
-	// connect as any rank, because it may know of its rank before we do.
-	// All members must agree on this.
+	// Open means that members come and go. Then there may be [MaxRanks] ranks,
+	// Addresses are those known at the start, possibly none, and
+	// [Transport.SetPeer] adds others. A process that proves that it is of the
+	// group may connect as any rank, because it may learn its rank before this
+	// member does. All members must have the same value.
 	Open bool
-	// Incarnation must be larger each time this member's process is started
-	// anew. 0: the time at the start, in nanoseconds.
+	// Incarnation must grow with every restart of this member's process. If zero,
+	// the time of the start in nanoseconds.
 	Incarnation uint64
-	// Listener is where peers connect. It is closed by Close. nil: one at
-	// Addresses[Rank], which must be known then.
+	// Listener accepts the connections of peers. Close closes it. If nil, New
+	// listens on Addresses[Rank].
 	Listener net.Listener
 
-	// TLS, if not nil, has this member's certificate and the group's CA, as
-	// RootCAs or ClientCAs or both. Each side then has to show a certificate of
-	// that CA, under TLS 1.3. Any such member may claim any rank: the CA must be
-	// the group's own. Members dial by address, so certificates must name the
-	// hosts of Addresses, unless ServerName is set and in all of them.
+	// TLS has this member's certificate and the group's CA, as RootCAs or
+	// ClientCAs or both. Both sides then show a certificate of that CA, with TLS
+	// 1.3. Every process with such a certificate may claim any rank, so the CA
+	// must be the group's own. Members dial by address, so certificates must name
+	// the hosts of Addresses, unless ServerName is set and all certificates have
+	// it. If nil, connections are plain TCP.
 	TLS *tls.Config
 
-	// MaxFrame is the largest frame sent or received. 0: [wire.MaxFrame].
+	// MaxFrame is the largest frame sent or received. Send returns an error for a
+	// larger one; a peer that sends one is disconnected. If zero, 1 MiB + 4 KiB.
 	MaxFrame int
-	// QueueBytes is how much may wait for one peer. 0: 1 MiB, or what one
-	// frame of MaxFrame needs if that is more.
+	// QueueBytes bounds the bytes that wait for one peer. Beyond it, Send returns
+	// [transport.ErrFull]. If zero, 1 MiB, or one frame of MaxFrame if that is
+	// more.
 	QueueBytes int
-	// DialTimeout is for opening a connection. 0: 2 s.
+	// DialTimeout bounds the time to open a connection. If zero, 2 s.
 	DialTimeout time.Duration
-	// HandshakeTimeout is how long the other side may take to say who it is.
-	// 0: 5 s.
+	// HandshakeTimeout bounds the time of a handshake. If zero, 5 s.
 	HandshakeTimeout time.Duration
-	// RequestTimeout is how long a guest waits for an answer, see [Knock], and how
-	// long a member lets it. 0: 60 s.
+	// RequestTimeout bounds how long a client waits for a reply, see [Request], and
+	// how long a member lets it wait. If zero, 60 s.
 	RequestTimeout time.Duration
-	// BackoffMin and BackoffMax bound the time after a loss or a failure in
-	// which a peer is not dialed again. It doubles with each failure in a row,
-	// and a random part of up to a half is taken off so that members do not dial
-	// all at once. 0: 10 ms and 1 s.
+	// BackoffMin and BackoffMax bound the time after a lost connection or a failed
+	// dial in which a peer is not dialed again. It doubles with each consecutive
+	// failure, less a random part of up to a half, so that members do not dial all
+	// at once. If zero, 10 ms and 1 s.
 	BackoffMin, BackoffMax time.Duration
-	// UserTimeout is how long a peer's host may be silent, or take nothing of
-	// what was sent, before it is taken for dead. A handler that blocks for
-	// longer than that makes its peers think so. It is a whole number of
-	// seconds to the system. 0: 10 s.
+	// UserTimeout is how long a peer's host may be silent, or acknowledge nothing,
+	// before the connection is lost (TCP_USER_TIMEOUT and keep-alive). A handler
+	// that blocks for longer loses the connections to its peers. The system rounds
+	// it to seconds. If zero, 10 s.
 	UserTimeout time.Duration
 
-	// Logger gets what an operator may want to know. nil: nobody does.
+	// Logger gets what an operator may want to know. If nil, nothing is logged.
 	Logger *slog.Logger
 }
 
-// ranks returns how many there may be.
+// ranks returns the number of possible ranks.
 func (c *Config) ranks() int {
 	if c.Open {
 		return MaxRanks
@@ -83,8 +84,7 @@ func (c *Config) ranks() int {
 	return len(c.Addresses)
 }
 
-// checkRank reports what is wrong with the place among the others, which a
-// guest does not have.
+// checkRank checks Rank, Addresses and Listener, which a client does not have.
 func (c *Config) checkRank() error {
 	size := len(c.Addresses)
 	switch {
@@ -147,8 +147,8 @@ func (c *Config) checkLimits() error {
 	return nil
 }
 
-// mutual makes both sides show a certificate, and refuses what would let in
-// somebody without.
+// mutual makes both sides show a certificate, and refuses settings that would
+// admit a process without one.
 func mutual(c *tls.Config) (*tls.Config, error) {
 	if c == nil {
 		return nil, nil
@@ -162,10 +162,10 @@ func mutual(c *tls.Config) (*tls.Config, error) {
 	}
 	switch {
 	case c.RootCAs == nil:
-		// The system's roots would let in half of the internet.
+		// The system's roots would admit half of the internet.
 		return nil, errors.New("TLS: no CA, set RootCAs to the group's")
 	case c.InsecureSkipVerify || c.GetConfigForClient != nil:
-		return nil, errors.New("TLS: InsecureSkipVerify and GetConfigForClient could let in strangers, leave them unset")
+		return nil, errors.New("TLS: InsecureSkipVerify and GetConfigForClient could admit other processes, leave them unset")
 	}
 	c.MinVersion = tls.VersionTLS13
 	c.ClientAuth = tls.RequireAndVerifyClientCert

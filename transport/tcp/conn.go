@@ -1,5 +1,7 @@
 package tcp
 
+// The reader and the writer of one connection.
+
 import (
 	"net"
 
@@ -7,32 +9,32 @@ import (
 	"github.com/pleach-go/pleach/transport"
 )
 
-// maxWrite is how much is written at a time, so that Room is told while a long
+// maxWrite bounds the bytes of one write, so that Writable is called while a long
 // queue drains.
 const maxWrite = 256 << 10
 
-// conn is a connection whose other side is known. One goroutine makes it, reads
-// it and tells about it.
+// conn is a connection to a peer. One goroutine opens it, reads it and notifies the
+// handler of it.
 type conn struct {
 	peer    *peer
 	raw     net.Conn // The socket.
 	stream  net.Conn // What frames are written to: the socket, or TLS over it.
 	in      *wire.Reader
-	rawConn *rawConn // nil: everything goes through the writer.
+	rawConn *rawConn // nil: the writer goroutine writes everything.
 
 	// Set when it becomes the peer's connection.
 	out      *queue
 	ticket   ticket
-	notified chan struct{} // Closed when the handler has been told that it is up.
-	address  string        // The peer's then, or where the connection came from.
+	notified chan struct{} // Closed when the handler knows that the peer is up.
+	address  string        // The peer's at that time, or the remote address.
 
 	// The rest is guarded by the peer's mutex.
 
-	newcomer bool  // The peer may live at an address that we are yet to be told.
+	newcomer bool  // SetPeer may not know the address of this peer yet.
 	cause    error // Why it is no longer the peer's connection.
 }
 
-// serve reads a connection to its end, and tells the handler about it.
+// serve reads a connection to its end, and notifies the handler of both.
 func (c *conn) serve(incarnation uint64) {
 	p := c.peer
 	c.ticket.wait()
@@ -52,7 +54,7 @@ func (c *conn) serve(incarnation uint64) {
 	p.notifyDown(c.address, cause, full)
 }
 
-// read hands on frames until there is an error.
+// read passes frames to the handler until there is an error.
 func (c *conn) read() error {
 	p, count := c.peer, &c.peer.t.count
 	batches, _ := p.t.handler.(transport.BatchHandler)
@@ -85,8 +87,8 @@ func (c *conn) read() error {
 	}
 }
 
-// startWriter starts a goroutine that writes what is queued, if there is a
-// connection, something to write, and no such goroutine yet. Called with mu held.
+// startWriter starts a goroutine that writes the queue, if there is a connection,
+// something to write, and no such goroutine yet. The caller holds mu.
 func (p *peer) startWriter() {
 	if c := p.conn; c != nil && !c.out.writing && len(c.out.bytes) > 0 {
 		c.out.writing = true
@@ -94,7 +96,7 @@ func (p *peer) startWriter() {
 	}
 }
 
-// write writes until nothing is queued.
+// write writes until the queue is empty.
 func (c *conn) write() {
 	p, q := c.peer, c.out
 	p.mu.Lock()
@@ -122,7 +124,7 @@ func (c *conn) writeAll(b []byte) error {
 		b = b[n:]
 		p.mu.Lock()
 		if c.out.wrote(n, p.t.cfg.QueueBytes) {
-			// Not by this goroutine: it must not wait for a handler.
+			// By another goroutine: the writer must not wait for a handler.
 			p.t.wg.Go(func() {
 				<-c.notified
 				p.notifyWritable()
@@ -133,11 +135,11 @@ func (c *conn) writeAll(b []byte) error {
 	return nil
 }
 
-// close ends a connection at once. It is the socket that is closed, because
-// closing TLS would wait for the peer to take the news.
+// close closes a connection immediately. It closes the socket, because closing TLS
+// would wait for the peer.
 func (c *conn) close() { _ = c.raw.Close() }
 
-// closeWrite ends our direction.
+// closeWrite closes the outgoing direction.
 func (c *conn) closeWrite() {
 	if half, ok := c.raw.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()

@@ -6,34 +6,34 @@ import (
 	"github.com/pleach-go/pleach/transport"
 )
 
-// cork lets small frames wait, so that those for one peer go out in one write:
-// at a high rate a system call for each would cost more than all else. It holds
-// for the whole transport, whoever sends.
+// cork holds small frames back, so that those for one peer go out in one write: at
+// a high rate, one system call per frame would cost more than all else. It applies
+// to the whole transport, whichever goroutine sends.
 type cork struct {
 	mu    sync.Mutex
 	depth int     // Corks minus Uncorks.
-	peers []*peer // Those with something that waits.
-	spare []*peer // The list that Uncork went through last, for its memory.
+	peers []*peer // Those for which frames wait.
+	spare []*peer // The list of the last Uncork, kept for its memory.
 }
 
 var _ transport.Corker = (*Transport)(nil)
 
 const (
-	// corkFrame is the longest frame that waits; to copy a longer one would cost
+	// corkFrame is the longest frame that waits; copying a longer one would cost
 	// more than a system call.
 	corkFrame = 4 << 10
-	// corkBytes is how much may wait before it is written all the same.
+	// corkBytes bounds the bytes that wait; beyond it they are written.
 	corkBytes = 32 << 10
 )
 
-// Cork lets small frames wait for Uncork.
+// Cork implements [transport.Corker]: small frames wait for Uncork.
 func (t *Transport) Cork() {
 	t.cork.mu.Lock()
 	t.cork.depth++
 	t.cork.mu.Unlock()
 }
 
-// Uncork writes what has waited.
+// Uncork implements [transport.Corker]: it writes the frames that have waited.
 func (t *Transport) Uncork() {
 	c := &t.cork
 	c.mu.Lock()
@@ -52,8 +52,8 @@ func (t *Transport) Uncork() {
 	c.mu.Unlock()
 }
 
-// add notes that something waits for a peer, whose mutex is held. It reports false
-// if nothing is to wait now.
+// add notes that frames wait for a peer, whose mutex is held. It returns false if
+// the transport is not corked.
 func (c *cork) add(p *peer) bool {
 	if p.corked {
 		return true // an Uncork to come will see to it
@@ -68,7 +68,7 @@ func (c *cork) add(p *peer) bool {
 	return true
 }
 
-// uncork writes what has waited for this peer.
+// uncork writes the frames that have waited for this peer.
 func (p *peer) uncork() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,6 +78,6 @@ func (p *peer) uncork() {
 	case p.conn.rawConn == nil:
 		p.startWriter()
 	default:
-		_ = p.writeNow(nil) // Those who sent it were told that it may be lost.
+		_ = p.writeNow(nil) // A frame that Send took may still be lost.
 	}
 }

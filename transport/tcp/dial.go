@@ -16,7 +16,7 @@ type dial struct {
 	cancel  context.CancelFunc
 }
 
-// startDial begins an attempt. Called with mu held.
+// startDial begins an attempt. The caller holds mu.
 func (p *peer) startDial() {
 	d := &dial{address: p.address}
 	d.ctx, d.cancel = context.WithCancel(p.t.ctx)
@@ -24,7 +24,7 @@ func (p *peer) startDial() {
 	p.t.wg.Go(func() { p.run(d) })
 }
 
-// run connects, and serves the connection to its end.
+// run connects, and serves the connection until it ends.
 func (p *peer) run(d *dial) {
 	defer d.cancel()
 	c, theirs, err := p.connect(d)
@@ -35,16 +35,15 @@ func (p *peer) run(d *dial) {
 	c.serve(theirs.Incarnation)
 }
 
-// connect dials until there is an answer. While the peer says that it is dialing
-// too it is asked again, in case its own attempt fails; usually that succeeds
-// and ends this one.
+// connect dials until there is an answer. While the peer answers that it dials
+// too, connect retries, in case the peer's own attempt fails. Usually the peer's
+// attempt succeeds and ends this one.
 func (p *peer) connect(d *dial) (*conn, *wire.Hello, error) {
 	cfg := &p.t.cfg
 	deadline := time.Now().Add(cfg.DialTimeout + cfg.HandshakeTimeout)
 	for pause := cfg.BackoffMin; ; pause = min(2*pause, cfg.BackoffMax) {
 		c, theirs, err := p.connectOnce(d)
-		var refused *RefusedError
-		if !errors.As(err, &refused) || refused.Verdict != wire.Duplicate || time.Now().Add(pause).After(deadline) {
+		if !errors.Is(err, ErrDuplicate) || time.Now().Add(pause).After(deadline) {
 			return c, theirs, err
 		}
 		select {
@@ -55,7 +54,7 @@ func (p *peer) connect(d *dial) (*conn, *wire.Hello, error) {
 	}
 }
 
-// connectOnce does the dialing side's handshake.
+// connectOnce does the dialing side of the handshake.
 func (p *peer) connectOnce(d *dial) (*conn, *wire.Hello, error) {
 	p.t.count.dials.Add(1)
 	dialer := net.Dialer{Timeout: p.t.cfg.DialTimeout}
@@ -77,8 +76,7 @@ func (p *peer) connectOnce(d *dial) (*conn, *wire.Hello, error) {
 	return c, theirs, nil
 }
 
-// present says who we are, and finds out who the other side is and whether it
-// wants us.
+// present sends this member's Hello and checks the other side's.
 func (p *peer) present(d *dial, s *handshakeConn) (*wire.Hello, error) {
 	if err := s.secure(d.ctx, p.t.cfg.TLS, d.address); err != nil {
 		return nil, err
@@ -98,14 +96,14 @@ func (p *peer) present(d *dial, s *handshakeConn) (*wire.Hello, error) {
 		return nil, err
 	}
 	if theirs.Status != wire.Accepted {
-		return nil, &RefusedError{theirs.Status}
+		return nil, refused(theirs.Status)
 	}
 	return &theirs, nil
 }
 
-// nextAttempt numbers an attempt that is still wanted. One that is not must not
-// get a number: it would be higher than that of the connection which has come
-// first, and the peer would take it for newer.
+// nextAttempt numbers an attempt that is still wanted. An attempt that is not
+// wanted must not get a number: it would be higher than that of the connection
+// that came first, and the peer would take it for newer.
 func (p *peer) nextAttempt(d *dial) (uint64, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,7 +114,7 @@ func (p *peer) nextAttempt(d *dial) (uint64, bool) {
 	return p.ours, true
 }
 
-// adopt makes an opened connection the one, if it is still wanted.
+// adopt makes a dialed connection the peer's, if it is still wanted.
 func (p *peer) adopt(d *dial, s *handshakeConn, theirs *wire.Hello) (*conn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,7 +123,7 @@ func (p *peer) adopt(d *dial, s *handshakeConn, theirs *wire.Hello) (*conn, erro
 	}
 	if theirs.Incarnation < p.incarnation {
 		// A former process still listens there.
-		return nil, &RefusedError{wire.Stale}
+		return nil, refused(wire.Stale)
 	}
 	c := s.promote(p)
 	if c == nil {
@@ -136,7 +134,7 @@ func (p *peer) adopt(d *dial, s *handshakeConn, theirs *wire.Hello) (*conn, erro
 	return c, nil
 }
 
-// dialFailed ends an attempt, unless the peer's own has come first.
+// dialFailed ends an attempt, unless the peer's own attempt has succeeded first.
 func (p *peer) dialFailed(d *dial, cause error) {
 	p.mu.Lock()
 	if p.dial != d {
@@ -151,8 +149,8 @@ func (p *peer) dialFailed(d *dial, cause error) {
 	notify()
 }
 
-// endDial ends the attempt there is, with what has waited for it. It returns what
-// tells of that, when its turn has come. Called with mu held.
+// endDial ends the present attempt and drops the frames that waited for it. It
+// returns the function that notifies the handler in order. The caller holds mu.
 func (p *peer) endDial(cause error) (notify func()) {
 	address := p.dial.address
 	p.dial = nil

@@ -8,13 +8,13 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// PeerError is what [transport.Handler] is told when a peer goes down.
+// PeerError is the cause that [transport.Handler] gets when a peer goes down.
 type PeerError struct {
 	Peer    protocol.Rank
 	Address string
-	// Err is why: an error of package net or crypto/tls, [io.EOF] if the peer
-	// has ended the connection, a [*RefusedError], [*wire.VersionError],
-	// [*wire.HelloError] or [*wire.SizeError], [ErrReplaced] or [ErrMoved].
+	// Err is an error of package net or crypto/tls, [io.EOF] if the peer has
+	// closed the connection, a [*RefusedError], an error that wraps [ErrVersion],
+	// [ErrHello] or [ErrFrameSize], [ErrReplaced] or [ErrMoved].
 	Err error
 }
 
@@ -25,16 +25,77 @@ func (e *PeerError) Error() string {
 // Unwrap returns the cause.
 func (e *PeerError) Unwrap() error { return e.Err }
 
-// RefusedError is a peer's answer that it does not want a connection.
-type RefusedError struct {
-	Verdict wire.Status
+// RequestError is returned by [Request] when there is no reply.
+type RequestError struct {
+	Address string
+	// Err is the context's error, an error of package net or crypto/tls, a
+	// [*RefusedError], an error that wraps [ErrVersion], [ErrHello] or
+	// [ErrFrameSize], or [ErrUnanswered].
+	Err error
 }
 
-func (e *RefusedError) Error() string { return e.Verdict.String() }
+func (e *RequestError) Error() string { return fmt.Sprintf("tcp: request to %s: %v", e.Address, e.Err) }
 
-// ErrReplaced: the peer has opened a new connection, because it has been
-// started anew or has lost the old one before we noticed.
-var ErrReplaced = errors.New("replaced by a newer connection")
+// Unwrap returns the cause.
+func (e *RequestError) Unwrap() error { return e.Err }
 
-// ErrMoved: the peer has another address now, or none.
-var ErrMoved = errors.New("its address has changed")
+// RefusedError means that the other member has refused the connection.
+type RefusedError struct {
+	// Reason is [ErrMismatch], [ErrStale], [ErrDuplicate], [ErrUnsupported] or
+	// [ErrBusy].
+	Reason error
+}
+
+func (e *RefusedError) Error() string { return "refused: " + e.Reason.Error() }
+
+// Unwrap returns the reason.
+func (e *RefusedError) Unwrap() error { return e.Reason }
+
+// The reasons of a [RefusedError].
+var (
+	// ErrMismatch means that the settings of the two members differ.
+	ErrMismatch = errors.New("the settings of the two members do not match")
+	// ErrStale means that the other member knows a newer incarnation or connection
+	// of this rank.
+	ErrStale = errors.New("a newer incarnation or connection of this rank is known")
+	// ErrDuplicate means that the other member dials too, and that its connection
+	// is kept.
+	ErrDuplicate = errors.New("the other member dials too")
+	// ErrUnsupported means that the member answers no requests.
+	ErrUnsupported = errors.New("this member answers no requests")
+	// ErrBusy means that too many clients wait for a reply of the member.
+	ErrBusy = errors.New("too many clients wait at this member")
+)
+
+// refused returns the error for a handshake status other than accepted.
+func refused(s wire.Status) *RefusedError {
+	reasons := [...]error{
+		wire.Refused: ErrMismatch, wire.Stale: ErrStale, wire.Duplicate: ErrDuplicate,
+		wire.Unsupported: ErrUnsupported, wire.Busy: ErrBusy,
+	}
+	return &RefusedError{Reason: reasons[s]}
+}
+
+// The errors of bytes that are not what they should be.
+var (
+	// ErrVersion means that the other side speaks another protocol version.
+	ErrVersion = wire.ErrVersion
+	// ErrHello means that the handshake of the other side is malformed, or comes
+	// from another group or rank.
+	ErrHello = wire.ErrHello
+	// ErrFrameSize means that a frame is over the limit.
+	ErrFrameSize = wire.ErrFrameSize
+)
+
+// The causes of a lost connection that come from this side.
+var (
+	// ErrReplaced means that the peer has opened a new connection, because it has
+	// been restarted, or has lost the old connection before this side noticed.
+	ErrReplaced = errors.New("replaced by a newer connection")
+	// ErrMoved means that the address of the peer has changed.
+	ErrMoved = errors.New("its address has changed")
+)
+
+// ErrUnanswered means that a member has closed the connection without a reply: it
+// is closing, or had no reply in time.
+var ErrUnanswered = errors.New("no answer")

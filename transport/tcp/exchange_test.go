@@ -72,7 +72,7 @@ func exchange(t *testing.T, members []*member) {
 		if got := members[to].story(protocol.Rank(from)); got != want {
 			// A queue that was full has room again.
 			for range 20 {
-				want += ", room"
+				want += ", writable"
 				if got == want {
 					return
 				}

@@ -75,8 +75,7 @@ func TestNewIncarnationReplacesAndOldIsRefused(t *testing.T) {
 	eventually(t, "old one is down", func() bool { return strings.HasSuffix(m[1].story(0), "down") })
 	eventually(t, "refusal", func() bool {
 		_ = m[1].Send(0, nil)
-		var refused *RefusedError
-		return errors.As(m[1].lastCause(0), &refused) && refused.Verdict == wire.Stale
+		return errors.Is(m[1].lastCause(0), ErrStale)
 	})
 	connect(t, newer, m[0])
 	if got := m[0].story(1); got != "up 2, down, up 5" {
@@ -87,8 +86,7 @@ func TestNewIncarnationReplacesAndOldIsRefused(t *testing.T) {
 	// Nor is it listened to if it is dialed: its address is the one we know.
 	eventually(t, "refusal by us", func() bool {
 		_ = m[0].Send(1, nil)
-		var refused *RefusedError
-		return errors.As(m[0].lastCause(1), &refused) && refused.Verdict == wire.Stale
+		return errors.Is(m[0].lastCause(1), ErrStale)
 	})
 }
 
@@ -205,11 +203,11 @@ func TestSlowReaderHoldsUpNobodyElse(t *testing.T) {
 		t.Errorf("%d bytes wait", w)
 	}
 	connect(t, m[0], m[2])
-	if strings.Contains(m[0].story(1), "room") {
-		t.Error("told of room, and there is none")
+	if strings.Contains(m[0].story(1), "writable") {
+		t.Error("writable, but the queue is full")
 	}
 	release()
-	eventually(t, "room", func() bool { return m[0].story(1) == "up 2, room" })
+	eventually(t, "writable", func() bool { return m[0].story(1) == "up 2, writable" })
 	mustSend(t, m[0], 1, frame)
 	eventually(t, "all frames", func() bool { return len(m[1].received(0)) == sent+1 })
 	if s := m[0].Stats(); s.DroppedFull != 1 {
@@ -237,7 +235,7 @@ func TestWritableFollowsWhenAFullQueueIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = m[0].socket(1).Close()
-	eventually(t, "room", func() bool { return m[0].story(1) == "up 2, down, room" })
+	eventually(t, "writable", func() bool { return m[0].story(1) == "up 2, down, writable" })
 }
 
 func TestQueueFillsWhileDialing(t *testing.T) {
@@ -254,7 +252,7 @@ func TestQueueFillsWhileDialing(t *testing.T) {
 	if err := m.Send(1, nil); !errors.Is(err, transport.ErrFull) {
 		t.Fatal(err)
 	}
-	eventually(t, "room", func() bool { return m.story(1) == "down, room" })
+	eventually(t, "writable", func() bool { return m.story(1) == "down, writable" })
 	if s := m.Stats(); s.DroppedLost != 2 {
 		t.Errorf("counted %+v", s)
 	}

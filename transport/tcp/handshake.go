@@ -1,5 +1,8 @@
 package tcp
 
+// Until the handshake is over, the other side of a connection may be any process. So
+// its time, its bytes and its certificates are limited.
+
 import (
 	"context"
 	"crypto/tls"
@@ -12,18 +15,18 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// maxHandshake is how many bytes are read from a stranger before it is known:
-// TLS's own messages, with certificates, and a Hello. Package crypto/tls alone
-// would take a certificate message of 256 KiB.
+// maxHandshake bounds the bytes that are read before the handshake is over: the
+// messages of TLS, with certificates, and a Hello. Package crypto/tls alone would
+// accept a certificate message of 256 KiB.
 const maxHandshake = 48 << 10
 
-// handshakeConn is a connection whose other side is not known yet. It ends when the
-// time is over, when too much has come, or when the context ends.
+// handshakeConn is a connection in its handshake. It is closed after
+// HandshakeTimeout, after maxHandshake bytes, or when the context ends.
 type handshakeConn struct {
 	net.Conn // The socket.
 	left     int
 	promoted bool
-	rawConn  *rawConn    // Once it is known, if there is one.
+	rawConn  *rawConn    // Set by promote. nil: not a socket.
 	stop     func() bool // Stops watching the context.
 
 	stream net.Conn // The socket, or TLS over it.
@@ -38,7 +41,7 @@ func newHandshakeConn(ctx context.Context, cfg *Config, raw net.Conn) *handshake
 	return s
 }
 
-// Read is the socket's, with the limit.
+// Read reads from the socket, up to the limit.
 func (s *handshakeConn) Read(b []byte) (int, error) {
 	switch {
 	case s.rawConn != nil:
@@ -54,8 +57,8 @@ func (s *handshakeConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// secure sets up the stream: over TLS if it is configured, as server or, with
-// the address that was dialed, as client.
+// secure sets up the stream, with TLS if it is configured: as the server, or as
+// the client if dialed is the address that was dialed.
 func (s *handshakeConn) secure(ctx context.Context, cfg *tls.Config, dialed string) error {
 	s.stream = s.Conn
 	s.in = wire.NewReader(s, wire.MaxHelloFrame)
@@ -94,8 +97,8 @@ func (s *handshakeConn) hello() (wire.Hello, error) {
 	return wire.DecodeHello(body)
 }
 
-// promote turns a stranger into the connection to a peer: limits of the
-// handshake no longer hold. It returns nil if the context has ended.
+// promote turns the connection into that of a peer and lifts the limits of the
+// handshake. It returns nil if the context has ended.
 func (s *handshakeConn) promote(p *peer) *conn {
 	if !s.stop() {
 		return nil
@@ -111,13 +114,13 @@ func (s *handshakeConn) promote(p *peer) *conn {
 	return c
 }
 
-// close ends what has not become a connection.
+// close closes a connection that was not promoted.
 func (s *handshakeConn) close() {
 	s.stop()
 	_ = s.Conn.Close()
 }
 
-// hello returns the frame by which this member presents itself.
+// hello returns the frame with this member's Hello.
 func (t *Transport) hello(to protocol.Rank, attempt uint64, v wire.Status) []byte {
 	h := t.self(to)
 	h.Attempt, h.Status = attempt, v
@@ -132,15 +135,15 @@ func (t *Transport) self(to protocol.Rank) wire.Hello {
 	return h
 }
 
-// check reports why the sender of a Hello is not the given rank of our group;
-// protocol.NoRank is a guest.
+// check returns an error if the sender of a Hello is not the given rank of this
+// group; protocol.NoRank is a client.
 func (t *Transport) check(theirs *wire.Hello, from protocol.Rank) error {
 	ours := t.self(from)
 	return ours.Match(theirs)
 }
 
-// worthAnswer reports whether who has sent a bad Hello is told who we are: not
-// if it does not speak our language at all.
+// worthAnswer reports whether the sender of a bad Hello gets this member's Hello in
+// return. It does not if it does not speak the protocol at all.
 func worthAnswer(err error) bool {
 	var version *wire.VersionError
 	var hello *wire.HelloError

@@ -56,7 +56,7 @@ func dialHello(t testing.TB, m *member, h wire.Hello) *rawClient {
 	return dialRaw(t, m, wire.AppendFrame(nil, wire.AppendHello(nil, &h)))
 }
 
-// dialAs is knockAt, and being let in.
+// dialAs is dialHello that is accepted.
 func dialAs(t testing.TB, m *member, h wire.Hello) *rawClient {
 	t.Helper()
 	c := dialHello(t, m, h)

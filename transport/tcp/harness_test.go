@@ -17,7 +17,7 @@ import (
 // recorder is a handler that keeps everything it is told.
 type recorder struct {
 	mu     sync.Mutex
-	events map[protocol.Rank][]string // "up 7", "down", "room", in order.
+	events map[protocol.Rank][]string // "up 7", "down", "writable", in order.
 	causes map[protocol.Rank][]error
 	frames map[protocol.Rank][][]byte
 	busy   map[protocol.Rank]bool // A call is under way.
@@ -79,13 +79,13 @@ func (r *recorder) Down(peer protocol.Rank, cause error) {
 }
 
 func (r *recorder) Writable(peer protocol.Rank) {
-	r.call(peer, func() { r.events[peer] = append(r.events[peer], "room") })
+	r.call(peer, func() { r.events[peer] = append(r.events[peer], "writable") })
 }
 
 // up reports whether the last of Up and Down was Up.
 func (r *recorder) up(peer protocol.Rank) (up bool) {
 	for _, e := range r.events[peer] {
-		up = e != "down" && (up || e != "room")
+		up = e != "down" && (up || e != "writable")
 	}
 	return up
 }

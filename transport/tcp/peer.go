@@ -11,8 +11,8 @@ import (
 	"github.com/pleach-go/pleach/transport"
 )
 
-// peer is what a member knows about one other: whether there is a connection,
-// or an attempt to make one, or neither. There are never two at a time.
+// peer is the state of one other member: a connection, an attempt to make one, or
+// neither. There are never two at a time.
 type peer struct {
 	t    *Transport
 	rank protocol.Rank
@@ -20,26 +20,25 @@ type peer struct {
 	// handlerMu is held during a call of the handler about this peer.
 	handlerMu sync.Mutex
 
-	mu      sync.Mutex // Guards the rest. Never held during anything that waits.
-	address string     // Where to dial it. "": nobody knows.
+	mu      sync.Mutex // Guards the rest. Never held during a call that blocks.
+	address string     // Where to dial it. "": not known.
 	conn    *conn      // nil: no connection.
-	dial    *dial      // nil: no attempt of ours. Not nil only without a connection.
-	out     *queue     // What waits for the connection, or for one to be made.
+	dial    *dial      // nil: no attempt. Always nil with a connection.
+	out     *queue     // The frames that wait for the connection, or for one to be made.
 	last    chan struct{}
 
-	corked bool // In the transport's cork. Changed there, under mu.
+	corked bool // In the transport's cork, which changes it under mu.
 
-	backoff time.Duration // After the next failure.
+	backoff time.Duration // The last one; it doubles with the next failure.
 	retryAt time.Time     // Not to be dialed before.
 
-	// The newest process and connection of the peer that have been seen; older
-	// ones are refused.
+	// The newest process and connection of the peer; older ones are refused.
 	incarnation uint64
 	theirs      uint64
-	ours        uint64 // Numbers our attempts, see wire.Hello.
+	ours        uint64 // Numbers this side's attempts, see wire.Hello.
 }
 
-// send takes a frame, or says why not.
+// send takes a frame, or returns why it does not.
 func (p *peer) send(f frame) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,8 +67,8 @@ func (p *peer) send(f frame) error {
 	return nil
 }
 
-// writeNow writes what waits, and a frame behind it, if there is one, at once, as
-// far as the socket takes it. No writer is there, so that nothing can be overtaken.
+// writeNow writes the waiting bytes and then a frame, if there is one, as far as the
+// socket takes them. No writer goroutine runs, so the order is kept.
 func (p *peer) writeNow(f *frame) error {
 	waiting := len(p.out.bytes)
 	n, err := p.conn.rawConn.write(p.out.bytes, f)
@@ -85,8 +84,8 @@ func (p *peer) writeNow(f *frame) error {
 	return nil
 }
 
-// attach makes c the connection to this peer. What has waited for one goes out,
-// after a greeting that ends the handshake. Called with mu held.
+// attach makes c the connection to this peer. The frames that have waited go out
+// after the greeting, which ends the handshake. The caller holds mu.
 func (p *peer) attach(c *conn, theirs *wire.Hello, greeting []byte) {
 	if p.dial != nil {
 		p.dial.cancel()
@@ -105,8 +104,8 @@ func (p *peer) attach(c *conn, theirs *wire.Hello, greeting []byte) {
 	p.startWriter()
 }
 
-// detach ends a connection, if it is still this peer's. The goroutine that reads
-// it notices, and tells. Called with mu held.
+// detach closes a connection, if it is still this peer's. Its reader notices, and
+// notifies the handler. The caller holds mu.
 func (p *peer) detach(c *conn, cause error) {
 	if p.conn != c {
 		return
@@ -118,8 +117,8 @@ func (p *peer) detach(c *conn, cause error) {
 	c.close()
 }
 
-// dropQueue lets go of what has not been written. It reports whether somebody
-// waits for room.
+// dropQueue drops the frames that have not been written. It reports whether a Send
+// has found the queue full.
 func (p *peer) dropQueue() (full bool) {
 	p.t.count.droppedLost.Add(uint64(p.out.frames))
 	full = p.out.full
@@ -127,26 +126,26 @@ func (p *peer) dropQueue() (full bool) {
 	return full
 }
 
-// backOff sets when to dial again after a failure.
+// backOff sets when to dial again after a failure: exponential backoff with jitter.
 func (p *peer) backOff() {
 	p.backoff = min(max(2*p.backoff, p.t.cfg.BackoffMin), p.t.cfg.BackoffMax)
 	p.retryAt = time.Now().Add(p.backoff - rand.N(p.backoff/2+1))
 }
 
-// fail wraps why this peer is down.
+// fail wraps the cause of a peer that is down.
 func (p *peer) fail(address string, cause error) error {
 	return &PeerError{Peer: p.rank, Address: address, Err: cause}
 }
 
-// flushed reports whether nothing waits to be written.
+// flushed reports whether no bytes wait to be written.
 func (p *peer) flushed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.out.waiting() == 0
 }
 
-// ended ends our direction of the connection, and reports whether the peer has
-// ended its own.
+// ended closes the outgoing direction, and reports whether the peer has closed
+// its own.
 func (p *peer) ended() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,7 +155,7 @@ func (p *peer) ended() bool {
 	return p.conn == nil
 }
 
-// cut ends whatever there is.
+// cut closes the connection, if there is one.
 func (p *peer) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,27 +6,27 @@ import (
 	"github.com/pleach-go/pleach/internal/wire"
 )
 
-// queue is what waits to be written to one connection: bytes, not frames, so
-// that everything that waits goes out in one write. It is guarded by its
-// peer's mutex. It belongs to one connection, or to the attempts to make it,
-// and what is left in it ends with that.
+// queue is the bounded queue of one connection: bytes, not frames, so that
+// everything that waits goes out in one write. Its peer's mutex guards it. It
+// belongs to one connection, or to the attempts to make it, and its frames are
+// dropped with that.
 type queue struct {
 	buffers *buffers
-	bytes   []byte // Frames that wait.
-	inHand  int    // Bytes that the writer has taken and not yet written.
-	frames  int    // Frames in bytes; those in hand may be out already.
-	writing bool   // There is a writer.
-	full    bool   // A Send was refused, and Room not yet told.
+	bytes   []byte // The frames that wait.
+	inHand  int    // Bytes that the writer has taken but not yet written.
+	frames  int    // Frames in bytes; those in hand may be written already.
+	writing bool   // A writer goroutine runs.
+	full    bool   // A Send has failed, and Writable was not called since.
 }
 
-// frame is what is sent, in two parts that are one behind the other.
+// frame is a frame in two parts: head, followed by body.
 type frame struct{ head, body []byte }
 
 func (f *frame) size() int { return len(f.head) + len(f.body) }
 
 func (q *queue) waiting() int { return len(q.bytes) + q.inHand }
 
-// push adds a frame, or notes that there was no room.
+// push adds a frame, or notes that the queue was full.
 func (q *queue) push(f *frame, limit int) bool {
 	if q.waiting()+wire.HeaderSize+f.size() > limit {
 		q.full = true
@@ -36,7 +36,7 @@ func (q *queue) push(f *frame, limit int) bool {
 	return true
 }
 
-// add adds a frame, without the first n bytes of it and its header.
+// add adds a header and a frame, without their first n bytes.
 func (q *queue) add(f *frame, n int) {
 	if q.bytes == nil {
 		q.bytes = q.buffers.get()
@@ -50,7 +50,7 @@ func (q *queue) add(f *frame, n int) {
 	q.frames++
 }
 
-// skip drops the first n bytes, which have been written.
+// skip removes the first n bytes, which have been written.
 func (q *queue) skip(n int) {
 	switch {
 	case n < len(q.bytes):
@@ -62,15 +62,15 @@ func (q *queue) skip(n int) {
 	}
 }
 
-// take hands everything that waits to the writer.
+// take returns all waiting bytes, for the writer.
 func (q *queue) take() []byte {
 	b := q.bytes
 	q.bytes, q.inHand, q.frames = nil, len(b), 0
 	return b
 }
 
-// wrote notes that the writer has written n bytes. It reports whether Room is
-// to be told.
+// wrote notes that the writer has written n bytes. It reports whether to call
+// Writable.
 func (q *queue) wrote(n, limit int) bool {
 	q.inHand -= n
 	writable := q.full && q.waiting() <= limit/2
@@ -80,9 +80,9 @@ func (q *queue) wrote(n, limit int) bool {
 	return writable
 }
 
-// buffers are those that no queue uses. A member has many queues, and most are
-// empty most of the time: an empty one has no buffer. A busy one would spend
-// more time on growing new buffers than on writing.
+// buffers is a pool of queue buffers. A member has many queues, and most are empty
+// most of the time: an empty queue has no buffer. A busy queue would spend more
+// time on growing new buffers than on writing.
 type buffers struct {
 	pool sync.Pool
 }

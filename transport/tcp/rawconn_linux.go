@@ -10,13 +10,13 @@ import (
 	"github.com/pleach-go/pleach/internal/wire"
 )
 
-// rawConn writes to a socket without ever waiting for it. Package net has no such
-// call: its Write waits until everything is taken.
+// rawConn does non-blocking I/O on a socket. Package net has no such call: its
+// Write waits until the system has taken everything.
 //
-// And it reads and writes without telling the scheduler, as long as that is short:
-// a system call that is announced wakes, in a process that was idle, a thread that
-// looks for calls that take long. That thread then competes for a processor with who
-// waits for the message.
+// A short read or write also bypasses the scheduler. In a process that was idle, a
+// system call that the scheduler knows of wakes the thread that looks for calls
+// that take long. That thread then competes for a processor with the receiver of
+// the message.
 type rawConn struct {
 	raw syscall.RawConn
 	// try is the method writev, and the rest is what it works on. Kept here so
@@ -38,8 +38,8 @@ type incoming struct {
 	errno syscall.Errno
 }
 
-// short is how many bytes are moved without telling the scheduler, at most: what
-// takes some ten microseconds.
+// short bounds the bytes that are moved without the scheduler: those of some ten
+// microseconds.
 const short = 64 << 10
 
 // newRawConn returns nil if c is not a socket.
@@ -57,13 +57,13 @@ func newRawConn(c net.Conn) *rawConn {
 	return d
 }
 
-// write writes as much as the socket takes of what waits and, if there is one, of
-// a frame with its header. Calls must not overlap each other or any Write of the
-// connection, which would make it wait.
+// write writes as much as the socket takes of the waiting bytes and of a frame with
+// its header, if there is one. Calls must not overlap each other or a Write of the
+// connection, which would make them wait.
 func (d *rawConn) write(waiting []byte, f *frame) (int, error) {
 	d.arrange(waiting, f)
 	err := d.raw.Write(d.try)
-	d.parts = [len(d.parts)]syscall.Iovec{} // The bytes are the caller's again.
+	d.parts = [len(d.parts)]syscall.Iovec{} // Let go of the caller's bytes.
 	switch {
 	case err != nil:
 		return 0, err
@@ -75,8 +75,8 @@ func (d *rawConn) write(waiting []byte, f *frame) (int, error) {
 	return d.n, nil
 }
 
-// arrange says what to write: what is small in one part, because copying it is
-// cheaper than what the system does for a second one; what is larger as it is.
+// arrange fills the iovecs: small parts joined into one, because a copy is cheaper
+// than another iovec; large parts as they are.
 func (d *rawConn) arrange(waiting []byte, f *frame) {
 	d.used = 0
 	d.part(waiting)
@@ -105,8 +105,8 @@ func (d *rawConn) part(b []byte) {
 	}
 }
 
-// writev tries once. It always returns true, which says not to wait and try
-// again.
+// writev tries once. It always returns true, which tells RawConn.Write not to wait
+// and try again.
 func (d *rawConn) writev(fd uintptr) bool {
 	size := uint64(0)
 	for i := range d.used {
@@ -120,7 +120,7 @@ func (d *rawConn) writev(fd uintptr) bool {
 	}
 }
 
-// Read reads, and waits until there is something.
+// Read waits until the socket has bytes, and reads them.
 func (d *rawConn) Read(b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
@@ -140,7 +140,7 @@ func (d *rawConn) Read(b []byte) (int, error) {
 	return in.n, nil
 }
 
-// read tries once. It returns false if there is nothing yet.
+// read tries once. It returns false if the socket has no bytes yet.
 func (in *incoming) read(fd uintptr) bool {
 	for {
 		in.n, in.errno = call(syscall.SYS_READ, fd, unsafe.Pointer(&in.b[0]), len(in.b), uint64(len(in.b)))
@@ -150,7 +150,7 @@ func (in *incoming) read(fd uintptr) bool {
 	}
 }
 
-// call calls the system to move so many bytes, and tells the scheduler if they are
+// call does a system call that moves so many bytes, with the scheduler if they are
 // many.
 func call(trap, fd uintptr, p unsafe.Pointer, length int, bytes uint64) (n int, errno syscall.Errno) {
 	var r uintptr

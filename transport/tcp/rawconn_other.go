@@ -4,7 +4,8 @@ package tcp
 
 import "net"
 
-// rawConn is for Linux only. Elsewhere everything goes through the writer.
+// rawConn exists on Linux only. On other systems the writer goroutine writes
+// everything.
 type rawConn struct{}
 
 func newRawConn(net.Conn) *rawConn { return nil }

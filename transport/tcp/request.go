@@ -1,5 +1,8 @@
 package tcp
 
+// A process that is not a member can send one request to a member, usually to join.
+// This file is the client; client.go is the member that replies.
+
 import (
 	"context"
 	"errors"
@@ -12,18 +15,18 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Request asks the member at an address something, without being one: usually to
-// become one. The request is at most [MaxRequest] bytes. It returns when the
-// member's [transport.Doorkeeper] has answered, which may take it until
-// [Config.KnockTimeout]. An error is a [*KnockError].
+// Request sends a request of at most [MaxRequest] bytes to the member at an address
+// and returns its reply. The caller need not be a member. The
+// [transport.RequestHandler] of the member has [Config.RequestTimeout] to reply. An
+// error is a [*RequestError].
 //
-// Of the config, Group and TLS count, and the limits and timeouts. The member
-// must be of this group, and under TLS both sides show a certificate of its CA.
+// Request uses Group, TLS, the limits and the timeouts of the config. The member
+// must be of this group. With TLS, both sides show a certificate of the group's CA.
 func Request(ctx context.Context, cfg Config, address string, body []byte) ([]byte, error) {
 	reply, err := request(ctx, cfg, address, body)
 	if err != nil {
 		if ctx.Err() != nil {
-			err = ctx.Err() // The rest follows from that.
+			err = ctx.Err() // Any other error follows from that.
 		}
 		return nil, &RequestError{Address: address, Err: err}
 	}
@@ -52,8 +55,8 @@ func request(ctx context.Context, cfg Config, address string, body []byte) ([]by
 		return nil, err
 	}
 
-	// The request only now: a member that does not want it would end the
-	// connection with bytes unread, and its verdict might get lost by that.
+	// The request follows the handshake: a member that refuses would close the
+	// connection with bytes unread, and its answer might get lost by that.
 	s.promoted = true
 	_ = s.SetDeadline(time.Now().Add(cfg.RequestTimeout))
 	if _, err := s.stream.Write(wire.AppendFrame(nil, body)); err != nil {
@@ -67,7 +70,7 @@ func request(ctx context.Context, cfg Config, address string, body []byte) ([]by
 	return reply, err
 }
 
-// clientHello does the guest's side of the handshake.
+// clientHello does the client's side of the handshake.
 func (s *handshakeConn) clientHello(group string) error {
 	ours := wire.Hello{Group: group, From: protocol.NoRank, To: protocol.NoRank}
 	if _, err := s.stream.Write(wire.AppendFrame(nil, wire.AppendHello(nil, &ours))); err != nil {
@@ -75,7 +78,7 @@ func (s *handshakeConn) clientHello(group string) error {
 	}
 	theirs, err := s.hello()
 	if errors.Is(err, io.EOF) {
-		return fmt.Errorf("hung up during the handshake, does one side use TLS and the other not? %w", err)
+		return fmt.Errorf("disconnected during the handshake, does only one side use TLS? %w", err)
 	}
 	if err != nil {
 		return err
@@ -84,25 +87,7 @@ func (s *handshakeConn) clientHello(group string) error {
 		return err
 	}
 	if theirs.Status != wire.Accepted {
-		return &RefusedError{theirs.Status}
+		return refused(theirs.Status)
 	}
 	return nil
 }
-
-// ErrUnanswered: the member has hung up without an answer. It has closed, or did
-// not have one in time.
-var ErrUnanswered = errors.New("no answer")
-
-// RequestError is why a knock got no answer.
-type RequestError struct {
-	Address string
-	// Err is the context's error, one of package net or crypto/tls, a
-	// [*RefusedError], a [*wire.VersionError], [*wire.HelloError] or
-	// [*wire.SizeError], or [ErrUnanswered].
-	Err error
-}
-
-func (e *RequestError) Error() string { return fmt.Sprintf("tcp: knock at %s: %v", e.Address, e.Err) }
-
-// Unwrap returns the cause.
-func (e *RequestError) Unwrap() error { return e.Err }

@@ -20,7 +20,7 @@ import (
 	"github.com/pleach-go/pleach/transport"
 )
 
-// requestHandler is a recorder that answers guests.
+// requestHandler is a recorder that answers clients.
 type requestHandler struct {
 	*recorder
 	handle func(request []byte, answer func([]byte))
@@ -30,7 +30,7 @@ func (k requestHandler) HandleRequest(request []byte, answer func([]byte)) { k.h
 
 func echo(request []byte, answer func([]byte)) { answer(append([]byte("re: "), request...)) }
 
-// startWithRequests starts the first member of an open group, who answers guests.
+// startWithRequests starts the first member of an open group, who answers clients.
 func startWithRequests(t testing.TB, cfg Config, handle func([]byte, func([]byte))) *member {
 	t.Helper()
 	checkGoroutines(t)
@@ -39,7 +39,7 @@ func startWithRequests(t testing.TB, cfg Config, handle func([]byte, func([]byte
 	return startWith(t, cfg, func(r *recorder) transport.Handler { return requestHandler{r, handle} })
 }
 
-// ask knocks at a member as a guest of its group.
+// ask asks a member as a client of its group.
 func ask(t testing.TB, m *member, cfg Config, request []byte) ([]byte, error) {
 	t.Helper()
 	cfg.Group = "test"
@@ -65,7 +65,7 @@ func TestRequestIsAnswered(t *testing.T) {
 		t.Errorf("counted %+v", s)
 	}
 	if m.story(protocol.NoRank) != "" {
-		t.Error("the handler was told of a guest as of a peer")
+		t.Error("the handler was told of a client as of a peer")
 	}
 }
 
@@ -97,11 +97,11 @@ func TestAnswersOfAllSizes(t *testing.T) {
 	}
 	var size *wire.SizeError
 	if _, err := ask(t, m, Config{MaxFrame: 1000}, []byte("largest")); !errors.As(err, &size) {
-		t.Errorf("over the guest's limit: %v", err)
+		t.Errorf("over the client's limit: %v", err)
 	}
 }
 
-// hold is a doorkeeper who answers when told to.
+// hold is a request handler that answers when told to.
 type hold struct {
 	mu      sync.Mutex
 	answers []func([]byte)
@@ -130,20 +130,20 @@ func (h *hold) answerAll(b []byte) {
 func TestHerdIsAnsweredLate(t *testing.T) {
 	var door hold
 	m := startWithRequests(t, Config{}, door.handle)
-	const guests = 300
+	const clients = 300
 	view := pattern(1, 50_000)
 	var wg sync.WaitGroup
-	for i := range guests {
+	for i := range clients {
 		wg.Go(func() {
 			answer, err := ask(t, m, Config{HandshakeTimeout: time.Minute, DialTimeout: time.Minute}, fmt.Append(nil, i))
 			if err != nil || !bytes.Equal(answer, view) {
-				t.Errorf("guest %d: %d bytes, %v", i, len(answer), err)
+				t.Errorf("client %d: %d bytes, %v", i, len(answer), err)
 			}
 		})
 	}
-	eventually(t, "all guests", func() bool { return door.waiting() == guests })
-	if n := m.Stats().Clients; n != guests {
-		t.Errorf("%d guests at a time", n)
+	eventually(t, "all clients", func() bool { return door.waiting() == clients })
+	if n := m.Stats().Clients; n != clients {
+		t.Errorf("%d clients at a time", n)
 	}
 	door.answerAll(view)
 	wg.Wait()
@@ -158,7 +158,7 @@ func TestRequestsThatAreNeverAnswered(t *testing.T) {
 	}
 	patient := startWithRequests(t, Config{}, door.handle)
 	if _, err := ask(t, patient, Config{RequestTimeout: 50 * time.Millisecond}, nil); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("the guest's time is over: %v", err)
+		t.Errorf("the client's time is over: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
@@ -168,31 +168,26 @@ func TestRequestsThatAreNeverAnswered(t *testing.T) {
 	// Who hangs up is not waited for, and a late answer does no harm.
 	eventually(t, "end", func() bool { return m.Stats().Clients+patient.Stats().Clients == 0 })
 	if n := door.waiting(); n != 3 {
-		t.Errorf("%d guests have asked", n)
+		t.Errorf("%d clients have asked", n)
 	}
 	door.answerAll([]byte("late"))
 }
 
 func TestClientsThatAreRefused(t *testing.T) {
 	m := startWithRequests(t, Config{}, echo)
-	refused := func(err error, v wire.Status) bool {
-		var refused *RefusedError
-		return errors.As(err, &refused) && refused.Verdict == v
-	}
 	_, err := Request(t.Context(), Config{Group: "other"}, m.address(), nil)
 	var hello *wire.HelloError
 	if !errors.As(err, &hello) || hello.Field != "group" {
 		t.Errorf("of another group: %v", err)
 	}
-	var size *wire.SizeError
-	if _, err := ask(t, m, Config{}, make([]byte, MaxRequest+1)); !errors.As(err, &size) {
+	if _, err := ask(t, m, Config{}, make([]byte, MaxRequest+1)); !errors.Is(err, ErrFrameSize) {
 		t.Errorf("too long a request: %v", err)
 	}
-	if _, err := ask(t, startOpen(t, 3, 1, Config{}), Config{}, nil); !refused(err, wire.Unsupported) {
-		t.Errorf("no doorkeeper: %v", err)
+	if _, err := ask(t, startOpen(t, 3, 1, Config{}), Config{}, nil); !errors.Is(err, ErrUnsupported) {
+		t.Errorf("no request handler: %v", err)
 	}
 	m.count.clients.Add(maxClients)
-	if _, err := ask(t, m, Config{}, nil); !refused(err, wire.Busy) {
+	if _, err := ask(t, m, Config{}, nil); !errors.Is(err, ErrBusy) {
 		t.Errorf("too many: %v", err)
 	}
 	m.count.clients.Add(-maxClients)
@@ -210,14 +205,14 @@ func TestClientsThatAreRefused(t *testing.T) {
 func TestClientsThatMisbehave(t *testing.T) {
 	var asked atomic.Int32
 	m := startWithRequests(t, Config{HandshakeTimeout: 200 * time.Millisecond}, func([]byte, func([]byte)) { asked.Add(1) })
-	guest := wire.Hello{From: protocol.NoRank, To: protocol.NoRank}
+	client := wire.Hello{From: protocol.NoRank, To: protocol.NoRank}
 	for name, then := range map[string][]byte{
 		"request too long": {0, 0, 16, 1},
 		"not a frame":      []byte("GET / HTTP/1.1\r\n"),
 		"half a request":   {0, 0, 0, 8, 1, 2},
 		"nothing":          nil,
 	} {
-		c := dialHello(t, m, guest)
+		c := dialHello(t, m, client)
 		if answer, err := c.hello(); err != nil || answer.Status != wire.Accepted || answer.To != protocol.NoRank {
 			t.Fatalf("%s: %+v, %v", name, answer, err)
 		}
@@ -229,7 +224,7 @@ func TestClientsThatMisbehave(t *testing.T) {
 		t.Errorf("%d of them got through", n)
 	}
 	// Who does not wait for its answer is shown the door, too.
-	c := dialAs(t, m, guest)
+	c := dialAs(t, m, client)
 	_, _ = c.Write(wire.AppendFrame(nil, []byte("a request")))
 	eventually(t, "request", func() bool { return asked.Load() == 1 })
 	_, _ = c.Write([]byte("and more"))
@@ -242,21 +237,21 @@ func TestClientsThatMisbehave(t *testing.T) {
 func TestCloseWithClientsWaiting(t *testing.T) {
 	var door hold
 	m := startWithRequests(t, Config{}, door.handle)
-	const guests = 20
+	const clients = 20
 	var wg sync.WaitGroup
-	for range guests {
+	for range clients {
 		wg.Go(func() {
 			if answer, err := ask(t, m, Config{}, nil); !errors.Is(err, ErrUnanswered) {
 				t.Errorf("closed, and %q, %v", answer, err)
 			}
 		})
 	}
-	eventually(t, "all guests", func() bool { return door.waiting() == guests })
+	eventually(t, "all clients", func() bool { return door.waiting() == clients })
 	_ = m.Close()
 	door.answerAll([]byte("too late"))
 	wg.Wait()
 	if n := m.Stats().Clients; n != 0 {
-		t.Errorf("%d guests are left", n)
+		t.Errorf("%d clients are left", n)
 	}
 }
 
@@ -289,7 +284,7 @@ func TestRequestsUnderTLS(t *testing.T) {
 	if n := door.Load(); n != 1 {
 		t.Errorf("%d requests", n)
 	}
-	// A guest does not talk to a stranger, either.
+	// A client does not talk to an unknown process, either.
 	plain := startWithRequests(t, Config{}, echo)
 	other := testutil.NewCA(t)
 	foreign := startWithRequests(t, Config{TLS: other.Config(t, other)}, echo)
@@ -300,15 +295,15 @@ func TestRequestsUnderTLS(t *testing.T) {
 	}
 }
 
-// FuzzCaller lets somebody connect and say anything. What reaches the doorkeeper
-// is what a guest of this group has asked, and nobody else's.
+// FuzzCaller lets somebody connect and say anything. What reaches the handler
+// is what a client of this group has asked, and nobody else's.
 func FuzzCaller(f *testing.F) {
 	say := func(h wire.Hello, request []byte) []byte {
 		return wire.AppendFrame(wire.AppendFrame(nil, wire.AppendHello(nil, &h)), request)
 	}
-	guest := wire.Hello{Group: "test", From: protocol.NoRank, To: protocol.NoRank}
-	f.Add(say(guest, []byte("let me in")))
-	f.Add(say(guest, make([]byte, MaxRequest+1)))
+	client := wire.Hello{Group: "test", From: protocol.NoRank, To: protocol.NoRank}
+	f.Add(say(client, []byte("let me in")))
+	f.Add(say(client, make([]byte, MaxRequest+1)))
 	f.Add(say(wire.Hello{Group: "test", From: 1, Incarnation: 1, Attempt: 1}, []byte("frame")))
 	f.Add(say(wire.Hello{Group: "other", From: protocol.NoRank, To: protocol.NoRank}, nil))
 	var asked []byte
@@ -323,7 +318,7 @@ func FuzzCaller(f *testing.F) {
 		asked = nil
 		m.receive(speaker{Reader: bytes.NewReader(said)})
 		if want := asks(said); !bytes.Equal(asked, want) {
-			t.Errorf("%x: doorkeeper was asked %q, want %q", said, asked, want)
+			t.Errorf("%x: handler was asked %q, want %q", said, asked, want)
 		}
 	})
 }
@@ -341,7 +336,7 @@ func (speaker) SetDeadline(time.Time) error     { return nil }
 func (speaker) SetReadDeadline(time.Time) error { return nil }
 func (speaker) RemoteAddr() net.Addr            { return new(net.TCPAddr) }
 
-// asks returns what a guest's bytes ask, behind a mark.
+// asks returns what a client's bytes ask, behind a mark.
 func asks(said []byte) []byte {
 	in := wire.NewReader(bytes.NewReader(said), MaxRequest)
 	body, err := in.Next()

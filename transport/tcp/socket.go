@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// tune sets what makes the system notice a silent host: a limit for data that
-// nobody acknowledges, and probes when there is no data. Small frames are sent
-// at once, which is package net's default.
+// tune makes the system notice a silent host: by a limit for unacknowledged data,
+// and by keep-alive probes when there is no data. Small frames are sent at once
+// (TCP_NODELAY), which is the default of package net.
 func tune(c net.Conn, cfg *Config) {
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {

@@ -7,32 +7,32 @@ import (
 	"github.com/pleach-go/pleach/transport"
 )
 
-// Stats counts what a transport has done since it was made. Bytes are those of
-// frames, without their headers.
+// Stats counts the events of a transport since New. Bytes are those of frames,
+// without their headers.
 type Stats struct {
 	FramesSent, BytesSent         uint64 // Taken by Send.
-	FramesReceived, BytesReceived uint64 // Handed to the handler.
+	FramesReceived, BytesReceived uint64 // Passed to the handler.
 
 	Dials, DialsFailed uint64
-	Accepted           uint64 // Connections that peers have opened.
-	Refused            uint64 // Those of strangers, mismatches, stale or duplicate ones.
-	Evicted            uint64 // Connections closed in handshake, for newer ones: too many.
-	Requests           uint64 // Requests of guests handed to the handler.
+	Accepted           uint64 // Connections opened by peers.
+	Refused            uint64 // Unknown, mismatched, stale or duplicate connections.
+	Evicted            uint64 // Handshakes closed for newer ones: too many at a time.
+	Requests           uint64 // Requests of clients passed to the handler.
 
 	DroppedFull  uint64 // Not taken by Send: the queue was full.
 	DroppedDown  uint64 // Not taken by Send: the peer was down.
 	DroppedOther uint64 // Not taken by Send: too large, no such peer, or closed.
-	// DroppedLost were taken by Send, and then lost with the connection, or
-	// because none could be made. Those that were being written, or in the
-	// system's hands, are not counted: nobody knows how far they got.
+	// DroppedLost were taken by Send and then lost with the connection, or because
+	// none could be made. Frames that the writer or the system already had are not
+	// counted: it is not known how far they got.
 	DroppedLost uint64
 
 	Connections int // Open now.
-	Handshakes  int // Now between being accepted and being known.
-	Clients     int // Waiting for an answer now, or about to ask.
+	Handshakes  int // Handshakes in progress now.
+	Clients     int // Clients connected now.
 }
 
-// counters are what Stats is made of.
+// counters are the source of Stats.
 type counters struct {
 	framesSent, bytesSent         atomic.Uint64
 	framesReceived, bytesReceived atomic.Uint64
@@ -58,8 +58,8 @@ func (c *counters) dropped(err error) {
 	}
 }
 
-// Stats returns the present counts. They are read one after the other, so two
-// of them may differ by what happened in between.
+// Stats returns the present counts. They are not an atomic snapshot: an event may
+// be in one of them and not yet in another.
 func (t *Transport) Stats() Stats {
 	c := &t.count
 	return Stats{

@@ -7,10 +7,10 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// table has the peers by rank, each made when it is first needed: most members
-// talk to a few only. It has pages, made when needed too, so that the high ranks
-// of an open group cost little and nothing moves when such a group grows: every
-// Send looks here, and need not lock anything.
+// table maps ranks to peers, each made when it is first needed: most members talk
+// to a few only. Its pages are also made when needed, so that the high ranks of an
+// open group cost little, and nothing moves when such a group grows. Every Send
+// reads it without a lock.
 type table []atomic.Pointer[page]
 
 const pageSize = 1 << 10
@@ -19,7 +19,7 @@ type page [pageSize]atomic.Pointer[peer]
 
 func newTable(ranks int) table { return make(table, (ranks+pageSize-1)/pageSize) }
 
-// get returns the peer of a rank, or nil if it was not made yet.
+// get returns the peer of a rank, or nil if it is not made yet.
 func (t table) get(r protocol.Rank) *peer {
 	if g := t[r/pageSize].Load(); g != nil {
 		return g[r%pageSize].Load()
@@ -27,7 +27,8 @@ func (t table) get(r protocol.Rank) *peer {
 	return nil
 }
 
-// add makes p the peer of its rank, unless there is one. It returns who is.
+// add makes p the peer of its rank, unless there is one. It returns the peer of the
+// rank.
 func (t table) add(p *peer) *peer {
 	g := &t[p.rank/pageSize]
 	if g.Load() == nil {
@@ -38,7 +39,7 @@ func (t table) add(p *peer) *peer {
 	return entry.Load()
 }
 
-// all returns the peers that were made.
+// all iterates over the peers that are made.
 func (t table) all() iter.Seq[*peer] {
 	return func(yield func(*peer) bool) {
 		for i := range t {

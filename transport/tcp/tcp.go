@@ -1,31 +1,31 @@
-// Package tcp carries frames over TCP, plain or under TLS 1.3.
+// Package tcp is a transport over TCP, plain or with TLS 1.3.
 //
 // There is one connection between two members, opened when one of them first
-// sends to the other and kept from then on. Either may dial. If both do at the
-// same time, the connection dialed by the lower rank is used.
+// sends to the other and kept from then on. Either may dial. If both dial at the
+// same time, the connection of the lower rank is used.
 //
-// What is promised, beyond what package transport asks for:
+// Beyond the promises of package transport:
 //
-//   - A frame that Send has taken goes over the connection there is, or, if
-//     there is none, over the next one. It is never moved from one connection to
-//     another: all frames of a connection arrive exactly once and in order, and
-//     if the connection breaks, those that arrive are the first ones.
+//   - A frame that Send has taken goes over the present connection or, if there is
+//     none, over the next one. It never moves from one connection to another: the
+//     frames of a connection arrive exactly once and in order, and if it breaks,
+//     the frames that arrive are the first ones.
 //   - Frames that wait while both sides dial are not lost by that.
 //   - Between two calls of Up for a peer there is exactly one of Down. A Down
-//     without an Up says that dialing has failed.
-//   - When a Send has returned [transport.ErrFull], Room follows, after Down if
-//     the connection is lost before.
-//   - Peers of an open group ([Config.Open]) come, go and move by
-//     [Transport.SetPeer], whatever is under way.
-//   - A peer is known to be dead when its host says so (at once), or when
-//     nothing has been heard for [Config.UserTimeout].
+//     without an Up means that a dial has failed.
+//   - After a Send has returned [transport.ErrFull], Writable follows; if the
+//     connection is lost first, after Down.
+//   - Peers of an open group ([Config.Open]) come, go and change their address by
+//     [Transport.SetPeer] at any time.
+//   - A peer is down as soon as its host says so, or when its host has been silent
+//     for [Config.UserTimeout].
 //
-// A frame is written by the goroutine that calls Send, or Uncork, if the socket
-// takes it at once; that saves a change of goroutine, which costs as much as the
-// write. What the socket does not take is left to a goroutine that lives until the queue is
-// empty. Handlers are called by the goroutine that reads the connection.
+// The goroutine that calls Send or Uncork writes the frame itself if the socket
+// takes it at once. That saves a change of goroutine, which costs as much as the
+// write. A writer goroutine, which lives until the queue is empty, writes what the
+// socket does not take. The goroutine that reads a connection calls the handler.
 //
-// Whoever is not a member yet can [Knock] at one.
+// A process that is not a member can send a [Request] to a member.
 package tcp
 
 import (
@@ -42,7 +42,7 @@ import (
 	"github.com/pleach-go/pleach/transport"
 )
 
-// flushTime is how long Close tries to get out what is queued.
+// flushTime bounds how long Close flushes the queues.
 const flushTime = 200 * time.Millisecond
 
 // Transport connects one member of a group to the others. It implements
@@ -75,8 +75,8 @@ var (
 	_ transport.VectorSender = (*Transport)(nil)
 )
 
-// New returns a transport that listens already, so that peers can connect
-// before Start, but answers nobody before.
+// New returns a transport that listens. Peers can connect before Start, but get no
+// answer before.
 func New(cfg Config) (*Transport, error) {
 	err := cfg.checkRank()
 	if err == nil {
@@ -98,10 +98,10 @@ func New(cfg Config) (*Transport, error) {
 	return t, nil
 }
 
-// Addr returns the address that the transport listens at.
+// Addr returns the address at which the transport listens.
 func (t *Transport) Addr() net.Addr { return t.listener.Addr() }
 
-// Start begins to receive.
+// Start implements [transport.Transport].
 func (t *Transport) Start(h transport.Handler) error {
 	if t.state.Load() != created {
 		return errors.New("tcp: Start called twice, or after Close")
@@ -112,12 +112,11 @@ func (t *Transport) Start(h transport.Handler) error {
 	return nil
 }
 
-// Send queues a frame for a peer, and returns at once. Besides what the
-// interface names, a [transport.SendError] may wrap a [*wire.SizeError], or say
-// that there is no such peer.
+// Send implements [transport.Transport]. The [transport.SendError] may also wrap
+// [ErrFrameSize], or say that there is no such peer.
 func (t *Transport) Send(to protocol.Rank, frame []byte) error { return t.SendVector(to, frame, nil) }
 
-// SendVector sends a frame in two parts.
+// SendVector implements [transport.VectorSender].
 func (t *Transport) SendVector(to protocol.Rank, head, body []byte) error {
 	f := frame{head, body}
 	if err := t.send(to, f); err != nil {
@@ -139,12 +138,12 @@ func (t *Transport) send(to protocol.Rank, f frame) error {
 	return t.peer(to).send(f)
 }
 
-// isPeer reports whether a rank may be that of a peer.
+// isPeer reports whether a rank can be that of a peer.
 func (t *Transport) isPeer(r protocol.Rank) bool {
 	return r >= 0 && r < protocol.Rank(t.cfg.ranks()) && r != t.cfg.Rank
 }
 
-// peer returns the state kept for a rank, which may be that of a peer.
+// peer returns the state of a rank for which isPeer holds.
 func (t *Transport) peer(r protocol.Rank) *peer {
 	if p := t.peers.get(r); p != nil {
 		return p
@@ -158,9 +157,8 @@ func (t *Transport) peer(r protocol.Rank) *peer {
 
 func (t *Transport) newQueue() *queue { return &queue{buffers: &t.buffers} }
 
-// Close ends everything. It takes at most a moment (about 200 ms), whatever
-// the peers do, unless a handler does not return: it waits for those, and so
-// must not be called by one.
+// Close implements [transport.Transport]. It takes at most about 200 ms, whatever
+// the peers do, but it waits for handlers to return. So a handler must not call it.
 func (t *Transport) Close() error {
 	if t.state.Swap(closing) == closing {
 		t.wg.Wait()
@@ -169,9 +167,9 @@ func (t *Transport) Close() error {
 	err := t.listener.Close()
 	deadline := time.Now().Add(flushTime)
 	t.waitUntil(deadline, func(p *peer) bool { return p.flushed() })
-	// Ending only our direction lets the peer read everything and end its own.
-	// Closing both would throw away what is on its way if the peer has sent
-	// something that we did not read.
+	// Closing only the outgoing direction lets the peer read everything and close
+	// its own. Closing both would discard frames in flight if the peer has sent
+	// bytes that this side did not read.
 	t.waitUntil(deadline, func(p *peer) bool { return p.ended() })
 
 	t.cancel()
@@ -185,7 +183,7 @@ func (t *Transport) Close() error {
 	return nil
 }
 
-// waitUntil waits for all peers, but not for long.
+// waitUntil waits for all peers, up to the deadline.
 func (t *Transport) waitUntil(deadline time.Time, done func(*peer) bool) {
 	for {
 		all := true

@@ -7,6 +7,6 @@ import (
 	"time"
 )
 
-// setUserTimeout is for Linux only. Elsewhere the system's own limits hold for
-// data that nobody acknowledges.
+// setUserTimeout does nothing except on Linux. The limit of the system applies to
+// unacknowledged data.
 func setUserTimeout(*net.TCPConn, time.Duration) error { return nil }
