@@ -9,11 +9,11 @@ import (
 	"testing"
 
 	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/internal/testutil"
-	"github.com/pleach-go/pleach/membership"
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
-	"github.com/pleach-go/pleach/stream"
-	"github.com/pleach-go/pleach/wire"
 )
 
 // Names of golden frames belong to the protocol and not to the code: code may be
@@ -27,27 +27,27 @@ type goldenRequest struct {
 func goldenRequests() map[string]goldenRequest {
 	joiner := membership.Member{Identity: "hedge-7", Address: "10.0.0.7:7000", Domain: "rack 3", Incarnation: 0x1122334455667788}
 	return map[string]goldenRequest{
-		"view-query":         {knockLook, membership.Member{}},
-		"join-request zero":  {knockJoin, membership.Member{}},
-		"join-request":       {knockJoin, joiner},
-		"join-request large": {knockJoin, membership.Member{Identity: "é", Incarnation: math.MaxUint64}},
-		"progress-query":     {knockWork, membership.Member{}},
+		"view-query":         {requestView, membership.Member{}},
+		"join-request zero":  {requestJoin, membership.Member{}},
+		"join-request":       {requestJoin, joiner},
+		"join-request large": {requestJoin, membership.Member{Identity: "é", Incarnation: math.MaxUint64}},
+		"progress-query":     {requestProgress, membership.Member{}},
 	}
 }
 
 func TestGoldenFrames(t *testing.T) {
 	requests := make(map[string][]byte)
 	for name, r := range goldenRequests() {
-		requests[name] = request(r.kind, &r.sender)
+		requests[name] = encodeRequest(r.kind, &r.sender)
 	}
 	requests = testutil.Golden(t, "testdata/requests.golden", requests)
 	for name, want := range goldenRequests() {
-		if kind, m, err := parseRequest(requests[name]); err != nil || kind != want.kind || m != want.sender {
+		if kind, m, err := decodeRequest(requests[name]); err != nil || kind != want.kind || m != want.sender {
 			t.Errorf("%s: kind %d, %+v, %v, want %+v", name, kind, m, err, want)
 		}
 	}
 	testutil.EveryKind(t, requests, 0, func(b []byte) bool {
-		_, _, err := parseRequest(b)
+		_, _, err := decodeRequest(b)
 		return err == nil
 	})
 }
@@ -65,29 +65,29 @@ func TestGoldenReplies(t *testing.T) {
 		t.Fatal(err)
 	}
 	replies := testutil.Golden(t, "testdata/replies.golden", map[string][]byte{
-		"join-reply":        g.welcome(view, 8),
-		"view-reply":        g.welcome(small, protocol.NoRank),
-		"join-reply refuse": refusal(errors.New("go away")),
-		"join-reply later":  refusal(membership.ErrTimeout)[:1], // the text is for people
-		"progress-reply":    append([]byte{answerYes}, progress...),
+		"join-reply":        g.encodeReply(view, 8),
+		"view-reply":        g.encodeReply(small, protocol.NoRank),
+		"join-reply refuse": encodeRefusal(errors.New("go away")),
+		"join-reply later":  encodeRefusal(membership.ErrTimeout)[:1], // the text is for people
+		"progress-reply":    append([]byte{replyAccepted}, progress...),
 	})
 
-	start := havesOf(g.parts.stream.Marks())
-	if i, err := parseAnswer(replies["join-reply"]); err != nil || !i.view.Equal(&view) || i.rank != 8 || !reflect.DeepEqual(i.start, start) || len(start) == 0 {
+	start := membershipPositions(g.stack.stream.Positions())
+	if i, err := decodeReply(replies["join-reply"]); err != nil || !i.view.Equal(&view) || i.rank != 8 || !reflect.DeepEqual(i.start, start) || len(start) == 0 {
 		t.Errorf("join-reply: %+v, %v", i, err)
 	}
-	if i, err := parseAnswer(replies["view-reply"]); err != nil || !i.view.Equal(&small) || i.rank != protocol.NoRank {
+	if i, err := decodeReply(replies["view-reply"]); err != nil || !i.view.Equal(&small) || i.rank != protocol.NoRank {
 		t.Errorf("view-reply: %+v, %v", i, err)
 	}
-	if _, err := parseAnswer(replies["join-reply refuse"]); !errors.Is(err, ErrRefused) {
+	if _, err := decodeReply(replies["join-reply refuse"]); !errors.Is(err, ErrRefused) {
 		t.Errorf("join-reply refuse: %v", err)
 	}
-	if _, err := parseAnswer(replies["join-reply later"]); err == nil || errors.Is(err, ErrRefused) {
+	if _, err := decodeReply(replies["join-reply later"]); err == nil || errors.Is(err, ErrRefused) {
 		t.Errorf("join-reply later: %v", err)
 	}
 	var told []collective.Progress
 	b := replies["progress-reply"]
-	if err := json.Unmarshal(b[1:], &told); err != nil || b[0] != answerYes || !reflect.DeepEqual(told, goldenProgress()) {
+	if err := json.Unmarshal(b[1:], &told); err != nil || b[0] != replyAccepted || !reflect.DeepEqual(told, goldenProgress()) {
 		t.Errorf("progress-reply: %+v, %v", told, err)
 	}
 }
@@ -95,16 +95,16 @@ func TestGoldenReplies(t *testing.T) {
 // goldenGroup is as much of a group as answers: two streams that have come some way.
 func goldenGroup(t *testing.T) *Group {
 	m, err := stream.New(stream.Config{
-		Size: 9, Incarnation: 5, View: 300, Members: []stream.Place{{Rank: 0, Incarnation: 5}, {Rank: 8, Incarnation: 6}},
-		Start: []stream.Mark{
-			{Place: stream.Place{Rank: 0, Incarnation: 5}, Next: 99},
-			{Place: stream.Place{Rank: 8, Incarnation: 6}, Next: 1 << 40, Holder: 8},
+		Size: 9, Incarnation: 5, View: 300, Members: []stream.MemberID{{Rank: 0, Incarnation: 5}, {Rank: 8, Incarnation: 6}},
+		Start: []stream.Position{
+			{MemberID: stream.MemberID{Rank: 0, Incarnation: 5}, Next: 99},
+			{MemberID: stream.MemberID{Rank: 8, Incarnation: 6}, Next: 1 << 40, Holder: 8},
 		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Group{parts: &parts{stream: m}}
+	return &Group{stack: &stack{stream: m}}
 }
 
 func goldenProgress() []collective.Progress {
@@ -120,16 +120,16 @@ func goldenProgress() []collective.Progress {
 
 // Frames of several protocols share connections: the first byte tells them apart.
 func TestGoldenMarks(t *testing.T) {
-	p := &parts{}
+	p := &stack{}
 	marked := testutil.Golden(t, "testdata/marks.golden", map[string][]byte{
 		"membership": bytes.Clone(p.mark(viewFrame, []byte("frame"))),
-		"unicast":    {courierFrame},
+		"unicast":    {unicastFrame},
 		"handshake":  wire.AppendHello(nil, &wire.Hello{})[:6],
 	})
 	if b := marked["membership"]; b[0] != viewFrame || string(b[1:]) != "frame" {
 		t.Errorf("membership: %x", b)
 	}
-	if b := marked["unicast"]; b[0] != courierFrame {
+	if b := marked["unicast"]; b[0] != unicastFrame {
 		t.Errorf("unicast: %x", b)
 	}
 }

@@ -107,7 +107,7 @@ func tuneJSON(t *testing.T) []byte {
 func joinJSON(t *testing.T) []byte {
 	ctx, leave := context.WithTimeout(t.Context(), time.Minute)
 	defer leave()
-	g, err := pleach.Join(ctx, pleach.Config{Found: true, Address: "127.0.0.1:0"})
+	g, err := pleach.Create(ctx, pleach.Config{Listen: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func joinJSON(t *testing.T) []byte {
 	}()
 	out := &joinOutput{leave: leave}
 	cmd := newJoin()
-	cmd.SetArgs([]string{g.View().Members[0].Address, "--json", "--domain", "rack"})
+	cmd.SetArgs([]string{g.View().Members[0].Address, "--json", "--failure-domain", "rack"})
 	cmd.SetIn(strings.NewReader(""))
 	cmd.SetOut(out)
 	cmd.SetErr(io.Discard)

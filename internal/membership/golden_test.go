@@ -13,8 +13,8 @@ func goldenMember(rank protocol.Rank) Member {
 	return Member{Rank: rank, Incarnation: 0x1122334455667788, Identity: "hedge-7", Address: "10.0.0.7:7000", Domain: "rack 3"}
 }
 
-func goldenPositions() []Have {
-	return []Have{
+func goldenPositions() []Position {
+	return []Position{
 		{Root: 0, Incarnation: 1, Next: 0, Holder: protocol.NoRank},
 		{Root: 2, Incarnation: 5, Next: 99, Holder: 7},
 		{Root: MaxSlots - 1, Incarnation: math.MaxUint64, Next: math.MaxUint64, Holder: MaxSlots - 1},
@@ -37,9 +37,9 @@ func goldenFrames() map[string]frame {
 		"report":                 {kind: Report, view: 7, incarnation: 9, suspects: []suspect{{3, 77}, {MaxSlots - 1, math.MaxUint64}}},
 		"leave zero":             {kind: Leave},
 		"leave":                  {kind: Leave, view: 7, incarnation: 9},
-		"join-request zero":      {kind: Knock},
-		"join-request":           {kind: Knock, view: 7, incarnation: 9, candidate: goldenMember(protocol.NoRank)},
-		"join-request with rank": {kind: Knock, view: 7, incarnation: 9, candidate: goldenMember(4)},
+		"join-request zero":      {kind: JoinRequest},
+		"join-request":           {kind: JoinRequest, view: 7, incarnation: 9, candidate: goldenMember(protocol.NoRank)},
+		"join-request with rank": {kind: JoinRequest, view: 7, incarnation: 9, candidate: goldenMember(4)},
 		"prepare zero":           {kind: Prepare, members: set{}},
 		"prepare":                {kind: Prepare, view: 7, incarnation: 9, ballot: two, other: one, members: set{0xff, 0x01}},
 		"promise zero":           {kind: Promise, members: set{}},
@@ -106,13 +106,13 @@ func TestGoldenViews(t *testing.T) {
 		"view":         {Number: 300, Slots: 9, Members: []Member{{Identity: "a", Incarnation: 1}, goldenMember(7)}, Former: []Member{{Rank: 3, Identity: "b", Incarnation: 2}}},
 		"view of most": {Number: math.MaxUint64, Slots: MaxSlots, Members: []Member{goldenMember(MaxSlots - 1)}},
 	}
-	positions := map[string][]Have{"positions none": nil, "positions": goldenPositions()}
+	positions := map[string][]Position{"positions none": nil, "positions": goldenPositions()}
 	encoded := make(map[string][]byte)
 	for name, v := range views {
 		encoded[name] = v.Encode(nil)
 	}
 	for name, p := range positions {
-		encoded[name] = EncodeHaves(nil, p)
+		encoded[name] = EncodePositions(nil, p)
 	}
 	recorded := testutil.Golden(t, "testdata/views.golden", encoded)
 	for name, want := range views {
@@ -121,7 +121,7 @@ func TestGoldenViews(t *testing.T) {
 		}
 	}
 	for name, want := range positions {
-		if got, err := DecodeHaves(recorded[name]); err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := DecodePositions(recorded[name]); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, %v, want %+v", name, got, err, want)
 		}
 	}

@@ -14,16 +14,16 @@ import (
 // goldenHellos is every verdict, and every sort of sender, by names that belong to
 // the protocol and not to the code: code may be renamed, frames may not change.
 func goldenHellos() map[string]Hello {
-	member := func(v Verdict) Hello {
-		return Hello{Group: "hedge", Size: 8, From: 3, To: 5, Incarnation: 77, Attempt: 2, Verdict: v}
+	member := func(v Status) Hello {
+		return Hello{Group: "hedge", Size: 8, From: 3, To: 5, Incarnation: 77, Attempt: 2, Status: v}
 	}
 	return map[string]Hello{
 		"hello zero":        {},
-		"hello accepted":    member(Welcome),
+		"hello accepted":    member(Accepted),
 		"hello refused":     member(Refused),
 		"hello stale":       member(Stale),
 		"hello duplicate":   member(Duplicate),
-		"hello unsupported": member(NoDoor),
+		"hello unsupported": member(Unsupported),
 		"hello busy":        member(Busy),
 		"hello open group":  {Group: "open", From: 7, To: 9, Incarnation: 1, Attempt: 1},
 		"hello client":      {Group: "hedge", From: protocol.NoRank, To: protocol.NoRank},
@@ -58,15 +58,15 @@ func TestGoldenFrames(t *testing.T) {
 			t.Errorf("%s: %x, %v, want %x", name, got, err, want)
 		}
 	}
-	seen := make(map[Verdict]bool)
+	seen := make(map[Status]bool)
 	for name, want := range goldenHellos() {
 		got, err := DecodeHello(recorded[name])
 		if err != nil || got != want {
 			t.Errorf("%s: %+v, %v, want %+v", name, got, err, want)
 		}
-		seen[got.Verdict] = true
+		seen[got.Status] = true
 	}
-	for v := range Verdict(verdicts) {
+	for v := range Status(statuses) {
 		if !seen[v] {
 			t.Errorf("no hello is recorded that says %v", v)
 		}
