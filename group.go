@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/pleach-go/pleach/detect"
+	"github.com/pleach-go/pleach/internal/notify"
 	"github.com/pleach-go/pleach/membership"
 	"github.com/pleach-go/pleach/node"
 	"github.com/pleach-go/pleach/protocol"
@@ -32,8 +33,8 @@ type Group struct {
 	detector    detect.Detector // nil: the group is fixed
 	connections *detect.Connections
 	view        atomic.Pointer[View]
-	changed     bell   // rings when there is a new view, or more has become stable
-	over        ending // of this member's part
+	changed     notify.Notifier // notifies when there is a new view, or more has become stable
+	over        ending          // of this member's part
 	standing    atomic.Pointer[error]
 
 	turn      chan struct{} // held by the one broadcast that is writing
@@ -297,7 +298,7 @@ func (g *Group) settled(protocol.Time) {
 	}
 	if stable := g.member.Stable(); stable != g.stable {
 		g.stable = stable
-		g.changed.give()
+		g.changed.Notify()
 	}
 	if g.parts.changed {
 		g.parts.changed = false

@@ -48,7 +48,7 @@ func (g *Group) Stable(ctx context.Context) (Receipt, error) {
 		return receipt, ErrClosed
 	}
 	for {
-		changed := g.changed.wait()
+		changed := g.changed.Wait()
 		_ = g.node.Do(func(protocol.Time) {
 			if g.member.Stable() >= upTo {
 				receipt = g.receipt()

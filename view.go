@@ -57,7 +57,7 @@ func (g *Group) View() View { return *g.view.Load() }
 func (g *Group) Views(ctx context.Context) iter.Seq[View] {
 	return func(yield func(View) bool) {
 		for last := uint64(0); ; {
-			changed := g.changed.wait()
+			changed := g.changed.Wait()
 			if v := g.View(); v.Number > last {
 				last = v.Number
 				if !yield(v) {
@@ -88,7 +88,7 @@ func (g *Group) installed(v *membership.View) {
 	g.watch(v)
 	g.view.Store(viewOf(v))
 	g.config.Logger.Info("view", "rank", g.Rank(), "number", v.Number, "members", len(v.Members))
-	g.changed.give()
+	g.changed.Notify()
 	g.greet(v)
 }
 

@@ -19,7 +19,7 @@ import (
 // goes on, down to the last: Config.NoQuorum is always set. That is safe as long
 // as nobody is suspected who lives, as among the processes of one launcher.
 type World struct {
-	collective.Place
+	collective.Comm
 	group  *Group
 	post   *post
 	engine *collective.Engine
@@ -69,7 +69,7 @@ func newWorld(c Config, b *beginning) (*World, error) {
 		return nil, err
 	}
 	p.open(group)
-	w := &World{Place: engine.Place(), group: group, post: p, engine: engine}
+	w := &World{Comm: engine.Comm(), group: group, post: p, engine: engine}
 	w.ending.Go(func() {
 		<-group.over.done
 		engine.End(group.Err())

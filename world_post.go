@@ -9,6 +9,7 @@ import (
 
 	"github.com/pleach-go/pleach/collective"
 	"github.com/pleach-go/pleach/courier"
+	"github.com/pleach-go/pleach/internal/notify"
 	"github.com/pleach-go/pleach/membership"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -19,8 +20,8 @@ type post struct {
 	*courier.Courier
 	engine *collective.Engine
 	logger *slog.Logger
-	moved  bell          // rings when there may be room for more, or less is on its way
-	opened chan struct{} // closed when there is a group to send through
+	moved  notify.Notifier // notifies when there may be room for more, or less is on its way
+	opened chan struct{}   // closed when there is a group to send through
 	group  *Group
 	seen   map[protocol.Rank]bool // peers that have been up
 	job    *membership.View       // who belongs to the job
@@ -50,7 +51,7 @@ func (p *post) open(g *Group) {
 // Receive implements [carrier]: what has come goes to the engine.
 func (p *post) Receive(now protocol.Time, from protocol.Rank, head, body []byte) error {
 	err := p.Courier.Receive(now, from, head, body)
-	p.moved.give()
+	p.moved.Notify()
 	for {
 		m, ok := p.Deliver()
 		if !ok {
@@ -73,32 +74,32 @@ func (p *post) Install(now protocol.Time, v *membership.View) {
 		}
 	}
 	p.engine.Install(v.Number, ranks)
-	p.moved.give()
+	p.moved.Notify()
 }
 
 // Up implements [carrier].
 func (p *post) Up(now protocol.Time, peer protocol.Rank) {
 	p.Courier.Up(now, peer)
 	p.seen[peer] = true
-	p.engine.Found(int(peer))
+	p.engine.PeerUp(int(peer))
 }
 
 // Down implements [carrier]. One who has never been up may be yet to start.
 func (p *post) Down(now protocol.Time, peer protocol.Rank) {
 	p.Courier.Down(now, peer)
 	if p.seen[peer] {
-		p.engine.Lost(int(peer))
+		p.engine.PeerDown(int(peer))
 	}
 }
 
 // Send implements [collective.Link].
 func (p *post) Send(ctx context.Context, to int, head, body []byte) error {
-	return p.Lend(ctx, to, head, body, nil)
+	return p.SendOwned(ctx, to, head, body, nil)
 }
 
-// Lend implements [collective.Lender].
-func (p *post) Lend(ctx context.Context, to int, head, body []byte, back func()) error {
-	return p.wait(ctx, func() error { return p.Courier.Lend(protocol.Rank(to), head, body, back) })
+// SendOwned implements [collective.ZeroCopyLink].
+func (p *post) SendOwned(ctx context.Context, to int, head, body []byte, release func()) error {
+	return p.wait(ctx, func() error { return p.Courier.Lend(protocol.Rank(to), head, body, release) })
 }
 
 // flush waits until everything that was sent has arrived.
@@ -128,7 +129,7 @@ func (p *post) wait(ctx context.Context, try func() error) error {
 			return tried
 		}
 		if moved == nil {
-			moved = p.moved.wait()
+			moved = p.moved.Wait()
 			continue // it may have moved just before
 		}
 		select {

@@ -15,25 +15,25 @@ import "context"
 // driven apart: their first Agree or Shrink in a world is the first for all, and so
 // on, whatever else they have called before. They are made one at a time, and in
 // a revoked world too.
-func Agree(ctx context.Context, w World, value uint64, options ...Option) (uint64, error) {
+func Agree(ctx context.Context, w Communicator, value uint64, options ...Option) (uint64, error) {
 	s := signature{kind: agreeing, root: noRoot, length: noLength}
-	if _, err := newJob[byte, []byte, []byte](&s, nil, options); err != nil {
+	if _, err := newInvocation[byte, []byte, []byte](&s, nil, options); err != nil {
 		return 0, err
 	}
-	var agreed terms
+	var agreed proposal
 	var call uint64
-	err := w.place().do(ctx, s, func(t *task) (err error) {
+	err := w.comm().do(ctx, s, func(t *task) (err error) {
 		if t.own() {
-			call = t.op.number
-			agreed, _, err = t.settle(value)
+			call = t.call.number
+			agreed, _, err = t.agree(value)
 		}
 		return err
 	})
 	if err != nil {
 		return 0, err
 	}
-	if s.strength == report {
-		e := w.place().at
+	if s.failureMode == report {
+		e := w.comm().engine
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if failed := e.failedBetween(agreed.acked, agreed.view); len(failed) > 0 {

@@ -9,7 +9,7 @@ import (
 // and the number of tasks only, because all tasks must take the same, and the result
 // must not depend on anything else. Lengths are in bytes; of elements that go
 // through a Codec nobody knows it before they are there, so it is 0.
-type choices struct {
+type algorithms struct {
 	// halvingFrom is from how long on an Allreduce takes halving, and chainFrom
 	// a Reduce a chain. A Broadcast takes one beyond treeUpTo.
 	halvingFrom, chainFrom, treeUpTo int
@@ -25,8 +25,8 @@ type choices struct {
 // and copies there are in all: along a chain nobody sends anything twice. Around
 // these lengths the algorithms take the same time, within what pleach bench
 // collectives can tell apart on two processors.
-func standardChoices() choices {
-	return choices{
+func standardAlgorithms() algorithms {
+	return algorithms{
 		halvingFrom: 16 << 10, chainFrom: 512 << 10, treeUpTo: 512 << 10, piece: 128 << 10,
 		bruckFrom: 9, together: 512,
 	}
@@ -34,7 +34,7 @@ func standardChoices() choices {
 
 // Choice is which algorithm a collective takes, from a number of bytes and of tasks
 // on.
-type Choice struct {
+type AlgorithmRule struct {
 	Collective string `json:"collective"`
 	From       int    `json:"from_bytes"`
 	Tasks      int    `json:"from_tasks"`
@@ -42,12 +42,12 @@ type Choice struct {
 }
 
 // Table is the choices that are made.
-type Table []Choice
+type AlgorithmTable []AlgorithmRule
 
 // Choices returns the table.
-func Choices() Table {
-	c := standardChoices()
-	return Table{
+func Algorithms() AlgorithmTable {
+	c := standardAlgorithms()
+	return AlgorithmTable{
 		{barrier.String(), 0, 1, "dissemination"},
 		{broadcasting.String(), 0, 1, "binomial tree"},
 		{broadcasting.String(), c.treeUpTo + 1, 1, fmt.Sprintf("chain, in pieces of %d bytes; the first one by a binomial tree", c.piece)},
@@ -68,7 +68,7 @@ func Choices() Table {
 }
 
 // String returns the table as text.
-func (t Table) String() string {
+func (t AlgorithmTable) String() string {
 	var b strings.Builder
 	for _, c := range t {
 		fmt.Fprintf(&b, "%-14s from %6d bytes, %d tasks: %s\n", c.Collective, c.From, c.Tasks, c.Algorithm)

@@ -4,21 +4,21 @@ import "context"
 
 // Allreduce combines all tasks' elements, in the order of tasks, and returns the
 // result everywhere. All give as many.
-func Allreduce[T any](ctx context.Context, w World, in []T, op Operator[T], options ...Option) ([]T, error) {
+func Allreduce[T any](ctx context.Context, w Communicator, in []T, op Operator[T], options ...Option) ([]T, error) {
 	s := signature{kind: allreducing, root: noRoot, length: int64(len(in)), detail: detailOf(typeName[T](), op.Name)}
-	j, err := newJob[T, []T, []T](&s, in, options)
+	j, err := newInvocation[T, []T, []T](&s, in, options)
 	if err != nil {
 		return nil, err
 	}
-	err = w.place().do(ctx, s, func(t *task) error {
-		if s.strength == corrected {
+	err = w.comm().do(ctx, s, func(t *task) error {
+		if s.failureMode == corrected {
 			return correctedAllreduce(t, j, j.dead, op)
 		}
-		in, err := j.given(t)
+		in, err := j.inputElements(t)
 		if err != nil {
 			return err
 		}
-		out := j.space(t, len(in))
+		out := j.resultBuffer(t, len(in))
 		if err := combineEverywhere(t, j, in, out, op); err != nil {
 			return err
 		}
@@ -29,7 +29,7 @@ func Allreduce[T any](ctx context.Context, w World, in []T, op Operator[T], opti
 }
 
 // combineEverywhere is a task's part.
-func combineEverywhere[T, In, Out any](t *task, j *job[T, In, Out], in, out []T, op Operator[T]) error {
+func combineEverywhere[T, In, Out any](t *task, j *invocation[T, In, Out], in, out []T, op Operator[T]) error {
 	f := foldOf(t.n)
 	if partner, absent := f.absent(t.id); absent {
 		if err := j.sendElements(t, partner, 0, in); err != nil {
@@ -44,11 +44,11 @@ func combineEverywhere[T, In, Out any](t *task, j *job[T, In, Out], in, out []T,
 			return err
 		}
 		op.Combine(out, in, right.elements)
-		right.drop()
+		right.release()
 		in = out
 	}
 	algorithm := doubling[T, In, Out]
-	if j.bytes(len(in)) >= t.e.choose.halvingFrom {
+	if j.bytes(len(in)) >= t.e.algorithms.halvingFrom {
 		algorithm = halving[T, In, Out]
 	}
 	if err := algorithm(t, j, f, in, out, op); err != nil {
@@ -72,7 +72,7 @@ func combineInOrder[T any](op Operator[T], into, mine, theirs []T, lower bool) {
 
 // doubling combines everything with a partner at twice the distance in each step
 // (recursive doubling): the fewest steps.
-func doubling[T, In, Out any](t *task, j *job[T, In, Out], f fold, in, out []T, op Operator[T]) error {
+func doubling[T, In, Out any](t *task, j *invocation[T, In, Out], f fold, in, out []T, op Operator[T]) error {
 	me := f.index(t.id)
 	copy(out, in)
 	for step, mask := 2, 1; mask < f.power; step, mask = step+1, 2*mask {
@@ -85,7 +85,7 @@ func doubling[T, In, Out any](t *task, j *job[T, In, Out], f fold, in, out []T, 
 			return err
 		}
 		combineInOrder(op, out, out, theirs.elements, me&mask == 0)
-		theirs.drop()
+		theirs.release()
 	}
 	return nil
 }
@@ -93,10 +93,10 @@ func doubling[T, In, Out any](t *task, j *job[T, In, Out], f fold, in, out []T, 
 // halving combines half of what is left in each step, so that each task ends up
 // with a share of the result, and then collects the shares the same ways back
 // (Rabenseifner 2004): twice the steps, but each element travels only twice.
-func halving[T, In, Out any](t *task, j *job[T, In, Out], f fold, in, out []T, op Operator[T]) error {
+func halving[T, In, Out any](t *task, j *invocation[T, In, Out], f fold, in, out []T, op Operator[T]) error {
 	me := f.index(t.id)
-	sum := j.draft(t, len(in)) // every element of it is sent once at most
-	defer sum.drop()
+	sum := j.newBuffer(t, len(in)) // every element of it is sent once at most
+	defer sum.release()
 	var given []span
 	step, mine := 2, all(in)
 	for mask := 1; mask < f.power; step, mask = step+1, 2*mask {
@@ -108,7 +108,7 @@ func halving[T, In, Out any](t *task, j *job[T, In, Out], f fold, in, out []T, o
 			copy(sum.elements[give.from:give.to], in[give.from:give.to])
 		}
 		other := f.task(me ^ mask)
-		if err := j.sendDraft(t, other, step, sum, give); err != nil {
+		if err := j.sendBuffer(t, other, step, sum, give); err != nil {
 			return err
 		}
 		theirs, err := j.receiveElements(t, other, step, keep.to-keep.from)
@@ -116,7 +116,7 @@ func halving[T, In, Out any](t *task, j *job[T, In, Out], f fold, in, out []T, o
 			return err
 		}
 		combineInOrder(op, sum.elements[keep.from:keep.to], in[keep.from:keep.to], theirs.elements, me&mask == 0)
-		theirs.drop()
+		theirs.release()
 		in, mine, given = sum.elements, keep, append(given, give)
 	}
 	copy(out[mine.from:mine.to], in[mine.from:mine.to])
@@ -124,13 +124,13 @@ func halving[T, In, Out any](t *task, j *job[T, In, Out], f fold, in, out []T, o
 }
 
 // collectShares is the way back: each step doubles what a task has of the result.
-func collectShares[T, In, Out any](t *task, j *job[T, In, Out], f fold, sum draft[T], mine span, given []span, step int, out []T) error {
+func collectShares[T, In, Out any](t *task, j *invocation[T, In, Out], f fold, sum typedBuffer[T], mine span, given []span, step int, out []T) error {
 	me := f.index(t.id)
 	for i := len(given) - 1; i >= 0; i, step = i-1, step+1 {
 		other, lacking := f.task(me^1<<i), given[i]
 		var err error
 		if i == len(given)-1 {
-			err = j.sendDraft(t, other, step, sum, mine)
+			err = j.sendBuffer(t, other, step, sum, mine)
 		} else {
 			err = j.sendElements(t, other, step, out[mine.from:mine.to])
 		}

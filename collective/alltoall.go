@@ -7,16 +7,16 @@ import (
 
 // Alltoall gives every task its part of what each task has given: part i of task
 // k becomes part k of task i. The parts' lengths may differ.
-func Alltoall[T any](ctx context.Context, w World, parts [][]T, options ...Option) ([][]T, error) {
+func Alltoall[T any](ctx context.Context, w Communicator, parts [][]T, options ...Option) ([][]T, error) {
 	s := signature{kind: alltoall, root: noRoot, length: noLength, detail: detailOf(typeName[T]())}
-	j, err := newJob[T, [][]T, [][]T](&s, parts, options)
+	j, err := newInvocation[T, [][]T, [][]T](&s, parts, options)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.place().checkParts(len(parts)); err != nil {
+	if err := w.comm().checkParts(len(parts)); err != nil {
 		return nil, err
 	}
-	err = w.place().do(ctx, s, func(t *task) error {
+	err = w.comm().do(ctx, s, func(t *task) error {
 		all, err := swap(t, j)
 		if err == nil {
 			j.deliver(t, all)
@@ -28,16 +28,16 @@ func Alltoall[T any](ctx context.Context, w World, parts [][]T, options ...Optio
 
 // ReduceScatter combines part i of all tasks, in the order of tasks, and returns
 // it to task i. All give parts of the same lengths.
-func ReduceScatter[T any](ctx context.Context, w World, parts [][]T, op Operator[T], options ...Option) ([]T, error) {
+func ReduceScatter[T any](ctx context.Context, w Communicator, parts [][]T, op Operator[T], options ...Option) ([]T, error) {
 	s := signature{kind: reduceScattering, root: noRoot, length: noLength, detail: detailOf(typeName[T](), op.Name)}
-	j, err := newJob[T, [][]T, []T](&s, parts, options)
+	j, err := newInvocation[T, [][]T, []T](&s, parts, options)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.place().checkParts(len(parts)); err != nil {
+	if err := w.comm().checkParts(len(parts)); err != nil {
 		return nil, err
 	}
-	err = w.place().do(ctx, s, func(t *task) error {
+	err = w.comm().do(ctx, s, func(t *task) error {
 		all, err := swap(t, j)
 		if err != nil {
 			return err
@@ -57,14 +57,14 @@ func ReduceScatter[T any](ctx context.Context, w World, parts [][]T, op Operator
 
 // swap exchanges parts with every task: directly, or together with others' parts if
 // that saves messages.
-func swap[T, In, Out any](t *task, j *job[T, In, Out]) ([][]T, error) {
-	parts, err := j.givenParts(t)
+func swap[T, In, Out any](t *task, j *invocation[T, In, Out]) ([][]T, error) {
+	parts, err := j.inputParts(t)
 	if err != nil {
 		return nil, err
 	}
 	all := make([][]T, t.n)
-	all[t.id] = append(j.partSpace(t, t.id, len(parts[t.id]))[:0], parts[t.id]...)
-	if t.n >= t.e.choose.bruckFrom {
+	all[t.id] = append(j.partBuffer(t, t.id, len(parts[t.id]))[:0], parts[t.id]...)
+	if t.n >= t.e.algorithms.bruckFrom {
 		return all, j.swapTogether(t, parts, all)
 	}
 	for round := range rounds(t.n) {
@@ -89,8 +89,8 @@ func swap[T, In, Out any](t *task, j *job[T, In, Out]) ([][]T, error) {
 const direct = 64
 
 // receivePart receives a part that was sent directly.
-func (j *job[T, In, Out]) receivePart(t *task, from int) ([]T, error) {
-	p, err := t.receivePage(from, direct)
+func (j *invocation[T, In, Out]) receivePart(t *task, from int) ([]T, error) {
+	p, err := t.receivePayload(from, direct)
 	if err != nil {
 		return nil, err
 	}
@@ -99,21 +99,21 @@ func (j *job[T, In, Out]) receivePart(t *task, from int) ([]T, error) {
 
 // openPart returns the elements on a page: where the caller wants them, or where
 // they are, and then the page is the caller's.
-func (j *job[T, In, Out]) openPart(t *task, from int, p page) ([]T, error) {
+func (j *invocation[T, In, Out]) openPart(t *task, from int, p payload) ([]T, error) {
 	elements, err := j.decode(p.bytes)
-	if err != nil || !j.asTheyAre() {
+	if err != nil || !j.isRaw() {
 		return elements, err
 	}
-	if into := j.partSpace(t, from, len(elements)); into != nil {
+	if into := j.partBuffer(t, from, len(elements)); into != nil {
 		copy(into, elements)
-		p.drop()
+		p.release()
 		return into, nil
 	}
 	return elements, nil
 }
 
 // partSpace returns the caller's room for a part, or nil if there is none.
-func (j *job[T, In, Out]) partSpace(t *task, part, n int) []T {
+func (j *invocation[T, In, Out]) partBuffer(t *task, part, n int) []T {
 	if into, ok := any(j.into).([][]T); ok && t.own() && part < len(into) && cap(into[part]) >= n {
 		return into[part][:n]
 	}

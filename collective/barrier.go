@@ -4,12 +4,12 @@ import "context"
 
 // Barrier returns when all have called it. It needs no Restore: the dead are
 // stood in for.
-func Barrier(ctx context.Context, w World, options ...Option) error {
+func Barrier(ctx context.Context, w Communicator, options ...Option) error {
 	s := signature{kind: barrier, root: noRoot, length: noLength}
-	if _, err := newJob[byte, []byte, []byte](&s, nil, options); err != nil {
+	if _, err := newInvocation[byte, []byte, []byte](&s, nil, options); err != nil {
 		return err
 	}
-	return w.place().do(ctx, s, disseminate)
+	return w.comm().do(ctx, s, disseminate)
 }
 
 // disseminate tells twice as many tasks in each step, until each has heard of all
@@ -19,11 +19,11 @@ func disseminate(t *task) error {
 		if err := t.send((t.id+d)%t.n, step, nil); err != nil {
 			return err
 		}
-		p, err := t.receivePage((t.id-d+t.n)%t.n, step)
+		p, err := t.receivePayload((t.id-d+t.n)%t.n, step)
 		if err != nil {
 			return err
 		}
-		p.drop()
+		p.release()
 	}
 	return nil
 }

@@ -8,16 +8,16 @@ import (
 
 // Broadcast returns the root's elements everywhere. Others than the root may give
 // nil.
-func Broadcast[T any](ctx context.Context, w World, root int, in []T, options ...Option) ([]T, error) {
+func Broadcast[T any](ctx context.Context, w Communicator, root int, in []T, options ...Option) ([]T, error) {
 	s := signature{kind: broadcasting, root: root, length: noLength, detail: detailOf(typeName[T]())}
-	j, err := newJob[T, []T, []T](&s, in, options)
+	j, err := newInvocation[T, []T, []T](&s, in, options)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.place().checkRoot(root); err != nil {
+	if err := w.comm().checkRoot(root); err != nil {
 		return nil, err
 	}
-	err = w.place().do(ctx, s, func(t *task) error {
+	err = w.comm().do(ctx, s, func(t *task) error {
 		if t.id != root {
 			return j.receiveBroadcast(t, root)
 		}
@@ -44,7 +44,7 @@ func result[Out any](out Out, err error) (Out, error) {
 }
 
 // checkRoot refuses a root that is no task.
-func (p Place) checkRoot(root int) error {
+func (p Comm) checkRoot(root int) error {
 	if root < 0 || root >= p.Size() {
 		return fmt.Errorf("collective: root %d: choose 0 to %d", root, p.Size()-1)
 	}
@@ -57,36 +57,36 @@ func (p Place) checkRoot(root int) error {
 // more than once. Pages are passed on as they have come.
 
 // sendBroadcast is the root's part.
-func (j *job[T, In, Out]) sendBroadcast(t *task, in []T) error {
+func (j *invocation[T, In, Out]) sendBroadcast(t *task, in []T) error {
 	b := bytesOf(in)
-	if !j.asTheyAre() {
+	if !j.isRaw() {
 		var err error
 		if b, err = j.encode(in); err != nil {
 			return err
 		}
 	}
 	first := len(b)
-	if first > t.e.choose.treeUpTo {
-		first = min(t.e.choose.piece, first/2) &^ 15 // whole elements, whatever they are
+	if first > t.e.algorithms.treeUpTo {
+		first = min(t.e.algorithms.piece, first/2) &^ 15 // whole elements, whatever they are
 	}
-	sheet := t.e.paper.sheet(8 + first)
-	defer sheet.drop()
-	binary.BigEndian.PutUint64(sheet.bytes, uint64(len(b)))
-	copy(sheet.bytes[8:], b)
-	if err := passDown(t, t.id, page{sheet.bytes, sheet}); err != nil || first == len(b) || t.n == 1 {
+	buffer := t.e.pool.newBuffer(8 + first)
+	defer buffer.release()
+	binary.BigEndian.PutUint64(buffer.bytes, uint64(len(b)))
+	copy(buffer.bytes[8:], b)
+	if err := passDown(t, t.id, payload{buffer.bytes, buffer}); err != nil || first == len(b) || t.n == 1 {
 		return err
 	}
-	return pieces(len(b)-first, t.e.choose.piece, func(number int, s span) error {
-		sheet := t.e.paper.sheet(s.to - s.from)
-		defer sheet.drop()
-		copy(sheet.bytes, b[first+s.from:])
-		return t.sendPage((t.id+1)%t.n, 1+number, page{sheet.bytes, sheet})
+	return pieces(len(b)-first, t.e.algorithms.piece, func(number int, s span) error {
+		buffer := t.e.pool.newBuffer(s.to - s.from)
+		defer buffer.release()
+		copy(buffer.bytes, b[first+s.from:])
+		return t.sendPayload((t.id+1)%t.n, 1+number, payload{buffer.bytes, buffer})
 	})
 }
 
 // receiveBroadcast is the part of all others.
-func (j *job[T, In, Out]) receiveBroadcast(t *task, root int) error {
-	p, err := t.receivePage(parent(t, root), 0)
+func (j *invocation[T, In, Out]) receiveBroadcast(t *task, root int) error {
+	p, err := t.receivePayload(parent(t, root), 0)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (j *job[T, In, Out]) receiveBroadcast(t *task, root int) error {
 	var out []T
 	var encoded []byte
 	take := func(b []byte) error {
-		if !j.asTheyAre() {
+		if !j.isRaw() {
 			encoded = append(encoded, b...)
 			return nil
 		}
@@ -108,15 +108,15 @@ func (j *job[T, In, Out]) receiveBroadcast(t *task, root int) error {
 		out = append(out, elements...)
 		return err
 	}
-	if j.asTheyAre() {
-		out = j.space(t, int(min(length, atOnce))/j.bytes(1))[:0]
+	if j.isRaw() {
+		out = j.resultBuffer(t, int(min(length, atOnce))/j.bytes(1))[:0]
 	}
 	err = take(first)
-	p.drop()
+	p.release()
 	if err == nil && uint64(len(first)) < length {
 		err = receiveChain(t, root, length-uint64(len(first)), take)
 	}
-	if err == nil && !j.asTheyAre() {
+	if err == nil && !j.isRaw() {
 		out, err = j.decode(encoded)
 	}
 	if err != nil {
@@ -133,7 +133,7 @@ const atOnce = 64 << 20
 // them on to the one behind.
 func receiveChain(t *task, root int, length uint64, take func([]byte) error) error {
 	for step, at := 1, uint64(0); at < length; step++ {
-		p, err := t.receivePage((t.id-1+t.n)%t.n, step)
+		p, err := t.receivePayload((t.id-1+t.n)%t.n, step)
 		if err != nil {
 			return err
 		}
@@ -141,14 +141,14 @@ func receiveChain(t *task, root int, length uint64, take func([]byte) error) err
 			return fmt.Errorf("%w: a broadcast goes on for %d bytes of %d", ErrMessage, at, length)
 		}
 		if next := (t.id + 1) % t.n; next != root {
-			if err := t.sendPage(next, step, p); err != nil {
+			if err := t.sendPayload(next, step, p); err != nil {
 				return err
 			}
 		}
 		if err := take(p.bytes); err != nil {
 			return err
 		}
-		p.drop()
+		p.release()
 	}
 	return nil
 }
@@ -170,20 +170,20 @@ const maxBytes = 1 << 40
 
 // parent is from whom a task gets what goes down the tree.
 func parent(t *task, root int) int {
-	place := (t.id - root + t.n) % t.n // in the tree, whose root is 0
-	return (place&(place-1) + root) % t.n
+	vrank := (t.id - root + t.n) % t.n // in the tree, whose root is 0
+	return (vrank&(vrank-1) + root) % t.n
 }
 
 // passDown passes a page down the tree, to the child with the largest subtree first.
-func passDown(t *task, root int, p page) error {
-	place := (t.id - root + t.n) % t.n
+func passDown(t *task, root int, p payload) error {
+	vrank := (t.id - root + t.n) % t.n
 	mask := 1
-	for mask < t.n && place&mask == 0 {
+	for mask < t.n && vrank&mask == 0 {
 		mask *= 2
 	}
 	for mask /= 2; mask > 0; mask /= 2 {
-		if child := place + mask; child < t.n {
-			if err := t.sendPage((child+root)%t.n, 0, p); err != nil {
+		if child := vrank + mask; child < t.n {
+			if err := t.sendPayload((child+root)%t.n, 0, p); err != nil {
 				return err
 			}
 		}

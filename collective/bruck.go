@@ -12,7 +12,7 @@ import (
 // goes directly, and in its place travels word of that.
 
 // parcel is a part on its way: its bytes, or word that they are sent directly.
-type parcel struct {
+type block struct {
 	bytes  []byte
 	direct bool
 }
@@ -20,29 +20,29 @@ type parcel struct {
 const directMark = 1 << 63
 
 // swapTogether exchanges parts.
-func (j *job[T, In, Out]) swapTogether(t *task, parts, all [][]T) error {
-	parcels, err := j.pack(t, parts)
+func (j *invocation[T, In, Out]) swapTogether(t *task, parts, all [][]T) error {
+	blocks, err := j.packBlocks(t, parts)
 	if err != nil {
 		return err
 	}
 	for step, bit := 0, 1; bit < t.n; step, bit = step+1, 2*bit {
-		if err := t.send((t.id+bit)%t.n, step, appendParcels(parcels, bit)); err != nil {
+		if err := t.send((t.id+bit)%t.n, step, appendGroup(blocks, bit)); err != nil {
 			return err
 		}
 		b, err := t.receive((t.id-bit+t.n)%t.n, step)
 		if err != nil {
 			return err
 		}
-		if err := cutParcels(parcels, bit, b); err != nil {
+		if err := cutGroup(blocks, bit, b); err != nil {
 			return err
 		}
 	}
 	for d := 1; d < t.n; d++ {
 		from := (t.id - d + t.n) % t.n
-		if parcels[d].direct {
+		if blocks[d].direct {
 			all[from], err = j.receivePart(t, from)
 		} else {
-			all[from], err = j.openPart(t, from, page{bytes: parcels[d].bytes})
+			all[from], err = j.openPart(t, from, payload{bytes: blocks[d].bytes})
 		}
 		if err != nil {
 			return err
@@ -52,12 +52,12 @@ func (j *job[T, In, Out]) swapTogether(t *task, parts, all [][]T) error {
 }
 
 // pack sends what is too long, and returns the rest, by distance.
-func (j *job[T, In, Out]) pack(t *task, parts [][]T) (parcels []parcel, err error) {
-	parcels = make([]parcel, t.n)
+func (j *invocation[T, In, Out]) packBlocks(t *task, parts [][]T) (blocks []block, err error) {
+	blocks = make([]block, t.n)
 	for d := 1; d < t.n; d++ {
 		to := (t.id + d) % t.n
-		p := &parcels[d]
-		if p.direct = j.bytes(len(parts[to])) > t.e.choose.together; p.direct {
+		p := &blocks[d]
+		if p.direct = j.bytes(len(parts[to])) > t.e.algorithms.together; p.direct {
 			err = j.sendElements(t, to, direct, parts[to])
 		} else {
 			p.bytes, err = j.encode(parts[to])
@@ -66,20 +66,20 @@ func (j *job[T, In, Out]) pack(t *task, parts [][]T) (parcels []parcel, err erro
 			return nil, err
 		}
 	}
-	return parcels, nil
+	return blocks, nil
 }
 
 // appendParcels writes those whose distance has a bit: each its length 8, then the
 // bytes, up to a multiple of eight, so that numbers in them are aligned.
-func appendParcels(parcels []parcel, bit int) (b []byte) {
+func appendGroup(blocks []block, bit int) (b []byte) {
 	size := 0
-	for d, p := range parcels {
+	for d, p := range blocks {
 		if d&bit != 0 {
 			size += 16 + len(p.bytes)
 		}
 	}
 	b = make([]byte, 0, size)
-	for d, p := range parcels {
+	for d, p := range blocks {
 		switch {
 		case d&bit == 0:
 		case p.direct:
@@ -94,8 +94,8 @@ func appendParcels(parcels []parcel, bit int) (b []byte) {
 }
 
 // cutParcels reads them.
-func cutParcels(parcels []parcel, bit int, b []byte) error {
-	for d := range parcels {
+func cutGroup(blocks []block, bit int, b []byte) error {
+	for d := range blocks {
 		if d&bit == 0 {
 			continue
 		}
@@ -105,14 +105,14 @@ func cutParcels(parcels []parcel, bit int, b []byte) error {
 		length := binary.BigEndian.Uint64(b)
 		b = b[8:]
 		if length == directMark {
-			parcels[d] = parcel{direct: true}
+			blocks[d] = block{direct: true}
 			continue
 		}
 		padded := (length + 7) &^ 7
 		if length > uint64(len(b)) || padded > uint64(len(b)) {
 			return fmt.Errorf("%w: a parcel of %d bytes", ErrMessage, length)
 		}
-		parcels[d] = parcel{bytes: b[:length:length]}
+		blocks[d] = block{bytes: b[:length:length]}
 		b = b[padded:]
 	}
 	if len(b) > 0 {

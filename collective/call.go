@@ -8,8 +8,8 @@ import (
 
 // do makes a call: it does the part of this process's own task, and waits until
 // those of the tasks that it has taken over are done too.
-func (p Place) do(ctx context.Context, s signature, run func(*task) error) error {
-	e := p.at
+func (p Comm) do(ctx context.Context, s signature, run func(*task) error) error {
+	e := p.engine
 	o, err := p.begin(ctx, s, run)
 	if err != nil {
 		return err
@@ -19,56 +19,56 @@ func (p Place) do(ctx context.Context, s signature, run func(*task) error) error
 }
 
 // begin numbers the call, and waits if this process is too far ahead.
-func (p Place) begin(ctx context.Context, s signature, run func(*task) error) (*op, error) {
-	e := p.at
+func (p Comm) begin(ctx context.Context, s signature, run func(*task) error) (*callState, error) {
+	e := p.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
 	case e.err != nil:
 		return nil, e.err
 	case e.revokedBy >= 0 && !s.kind.repairs():
-		return nil, e.revocationOf(e.next, s)
+		return nil, e.revokedError(e.next, s)
 	}
 	number, err := p.take()
 	if err != nil {
 		return nil, err
 	}
-	if s.kind.repairs() && e.strayed {
-		delete(e.ops, number) // what others call by that number is something else
+	if s.kind.repairs() && e.diverged {
+		delete(e.calls, number) // what others call by that number is something else
 	}
 	o := e.at(number)
 	e.last = s
 	for e.ahead(o.number) {
-		e.clerk.askAll()
+		e.sender.askAll()
 		if err := e.waitForOthers(ctx); err != nil {
-			e.fail(o, e.late(o, err), true)
+			e.fail(o, e.timeoutError(o, err), true)
 			break
 		}
 	}
-	o.store.call = call{s, run, time.Now()}
-	o.call = &o.store.call
-	o.low = min(o.low, e.finished)
-	if o.witness >= 0 && o.witnessed != s {
-		e.mismatch(o, o.witness, o.witnessed)
+	o.inline.local = localPart{s, run, time.Now()}
+	o.local = &o.inline.local
+	o.piggyback = min(o.piggyback, e.finished)
+	if o.firstFrom >= 0 && o.firstSig != s {
+		e.mismatch(o, o.firstFrom, o.firstSig)
 	}
 	if s.endsByFailure() && len(e.gone) > 0 && o.err == nil {
 		e.fail(o, e.failure(o), false)
 	}
-	e.watch.begin(e.remind)
-	e.adopt(o)
+	e.watchdog.begin(e.remind)
+	e.startTakenOver(o)
 	return o, nil
 }
 
 // ahead reports whether too much is kept for others to begin a call. Who is not
 // ahead of the slowest never waits, so somebody always goes on.
 func (e *Engine) ahead(number uint64) bool {
-	return e.err == nil && e.revokedBy < 0 && number > e.floor &&
-		(number-e.floor >= uint64(e.config.KeepCalls) || e.kept > e.config.KeepBytes)
+	return e.err == nil && e.revokedBy < 0 && number > e.lowWater &&
+		(number-e.lowWater >= uint64(e.config.KeepCalls) || e.logBytes > e.config.KeepBytes)
 }
 
 // waitForOthers waits until the floor has risen, and asks again now and then.
 func (e *Engine) waitForOthers(ctx context.Context) error {
-	moved := e.moved.wait()
+	moved := e.moved.Wait()
 	e.mu.Unlock()
 	defer e.mu.Lock()
 	again := time.NewTimer(askAgain)
@@ -83,11 +83,11 @@ func (e *Engine) waitForOthers(ctx context.Context) error {
 }
 
 // runTask does one task's part. An error of its own is everybody's.
-func (e *Engine) runTask(ctx context.Context, o *op, id int) {
+func (e *Engine) runTask(ctx context.Context, o *callState, id int) {
 	e.mu.Lock()
 	o.runs.set(id, false)
-	t := &task{e: e, op: o, ctx: ctx, id: id, n: e.config.Size}
-	run := o.call.run
+	t := &task{e: e, call: o, ctx: ctx, id: id, n: e.config.Size}
+	run := o.local.run
 	e.mu.Unlock()
 	err := run(t)
 	e.mu.Lock()
@@ -95,44 +95,44 @@ func (e *Engine) runTask(ctx context.Context, o *op, id int) {
 	o.runs.set(id, true)
 	if err != nil && o.err == nil {
 		if errors.Is(err, ctx.Err()) {
-			err = e.late(o, err)
+			err = e.timeoutError(o, err)
 		}
 		e.fail(o, err, true)
 	}
-	o.changed.give()
+	o.changed.Notify()
 	e.advance()
 }
 
 // await waits until all parts that are this process's to do are done.
-func (e *Engine) await(ctx context.Context, o *op) error {
+func (e *Engine) await(ctx context.Context, o *callState) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for o.err == nil && !e.complete(o) {
-		changed := o.changed.wait()
+		changed := o.changed.Wait()
 		e.mu.Unlock()
 		select {
 		case <-changed:
 			e.mu.Lock()
 		case <-ctx.Done():
 			e.mu.Lock()
-			e.fail(o, e.late(o, ctx.Err()), true)
+			e.fail(o, e.timeoutError(o, ctx.Err()), true)
 		}
 	}
 	err := o.err
-	e.strayed = e.strayed || err != nil
-	e.over = over{o.number, agreementOf(o), o.call.signature, time.Now(), err}
+	e.diverged = e.diverged || err != nil
+	e.lastDone = finishedCall{o.number, agreementOf(o), o.local.signature, time.Now(), err}
 	e.finish(o)
 	return err
 }
 
 // complete reports whether the parts of all tasks that are owned now are done.
-func (e *Engine) complete(o *op) bool {
+func (e *Engine) complete(o *callState) bool {
 	if e.owners == nil {
 		done, _ := o.runs.find(e.config.Rank)
 		return done
 	}
 	for task, rank := range e.owners {
-		mine := task == e.config.Rank || o.call.signature.strength == runThrough
+		mine := task == e.config.Rank || o.local.signature.failureMode == runThrough
 		if rank != e.config.Rank || !mine {
 			continue
 		}
@@ -145,21 +145,21 @@ func (e *Engine) complete(o *op) bool {
 
 // finish says that this process's call is over. It stays known, for those whose is
 // not, and for tasks that may still have to be taken over.
-func (e *Engine) finish(o *op) {
+func (e *Engine) finish(o *callState) {
 	o.finished = true
-	for e.ops[e.returned] != nil && e.ops[e.returned].finished {
+	for e.calls[e.returned] != nil && e.calls[e.returned].finished {
 		e.returned++
 	}
 	e.advance()
-	if o.err == nil && o.call.signature.total() && !o.several && o.view == uint32(e.view) {
-		e.raise(o.low)
+	if o.err == nil && o.local.signature.total() && !o.mixedViews && o.view == uint32(e.view) {
+		e.trimLog(o.piggyback)
 	}
 }
 
 // advance counts the calls that are over here, taken over parts included.
 func (e *Engine) advance() {
 	for e.finished < e.returned {
-		if o := e.ops[e.finished]; o != nil && o.err == nil && !e.complete(o) {
+		if o := e.calls[e.finished]; o != nil && o.err == nil && !e.complete(o) {
 			return
 		}
 		e.finished++
@@ -167,42 +167,42 @@ func (e *Engine) advance() {
 }
 
 // fail ends a call with an error, and tells the others.
-func (e *Engine) fail(o *op, err error, tell bool) {
+func (e *Engine) fail(o *callState, err error, tell bool) {
 	if o.err != nil {
 		return
 	}
 	o.end(err)
 	if tell {
-		e.clerk.tell(e.obituary(o, err))
+		e.sender.enqueue(e.abortNotice(o, err))
 	}
 }
 
 // raise takes in that everybody has finished the calls before a number: what was
 // kept for them can go.
-func (e *Engine) raise(floor uint64) {
+func (e *Engine) trimLog(floor uint64) {
 	floor = min(floor, e.returned)
-	if floor <= e.floor {
+	if floor <= e.lowWater {
 		return
 	}
-	for n := e.floor; n < floor; n++ {
-		o := e.ops[n]
+	for n := e.lowWater; n < floor; n++ {
+		o := e.calls[n]
 		if o == nil {
 			continue
 		}
-		e.letGo(o)
+		e.dropEntries(o)
 		o.end(errPast)
-		delete(e.ops, n)
+		delete(e.calls, n)
 	}
-	e.floor, e.finished = floor, max(e.finished, floor)
+	e.lowWater, e.finished = floor, max(e.finished, floor)
 	e.advance()
-	e.moved.give()
+	e.moved.Notify()
 }
 
 // letGo forgets the letters of a call that nobody needs any more.
-func (e *Engine) letGo(o *op) {
-	for _, s := range o.sent {
-		e.kept -= s.size()
-		s.page.drop()
+func (e *Engine) dropEntries(o *callState) {
+	for _, s := range o.log {
+		e.logBytes -= s.size()
+		s.payload.release()
 	}
-	o.sent = nil
+	o.log = nil
 }

@@ -186,15 +186,15 @@ func TestLateInEveryCall(t *testing.T) {
 		})
 		late := false
 		for r, err := range errs {
-			var l *collective.LateError
+			var l *collective.TimeoutError
 			var a *collective.AbortError
 			switch {
 			case err == nil: // it had nothing to wait for
 			case errors.As(err, &l):
 				late = true
-				who := []collective.Absent{{Rank: absent, Calls: 1, Last: "Barrier"}}
-				if !slices.Equal(l.Absent, who) || len(l.Waiting) == 0 {
-					return fmt.Errorf("rank %d: absent are %v, waited for %v: %w", r, l.Absent, l.Waiting, err)
+				who := []collective.Missing{{Rank: absent, Calls: 1, Last: "Barrier"}}
+				if !slices.Equal(l.Missing, who) || len(l.Waiting) == 0 {
+					return fmt.Errorf("rank %d: absent are %v, waited for %v: %w", r, l.Missing, l.Waiting, err)
 				}
 			case !errors.As(err, &a) || !strings.Contains(a.Reason, "not arrived: rank 1 (1 calls, the last Barrier)"):
 				return fmt.Errorf("rank %d: %w", r, err)
@@ -250,7 +250,7 @@ func TestNothingHangs(t *testing.T) {
 
 // explained reports whether an error is one of those that a call may end with.
 func explained(err error) bool {
-	var late *collective.LateError
+	var late *collective.TimeoutError
 	var abort *collective.AbortError
 	var failed *collective.FailedError
 	var tooMany *collective.TooManyDeadError

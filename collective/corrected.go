@@ -12,7 +12,7 @@ import "fmt"
 // goes on without it when the link says that nobody is there ([Engine.Lost]), or
 // after some seconds.
 func Corrected(f int) Option {
-	return func(o *options) { o.strength, o.dead = corrected, f }
+	return func(o *options) { o.failureMode, o.dead = corrected, f }
 }
 
 // TooManyDeadError says that more have died than a corrected call was made for, or
@@ -28,7 +28,7 @@ func (e *TooManyDeadError) Error() string {
 }
 
 // correctedReduce and correctedAllreduce are a task's part.
-func correctedReduce[T any](t *task, j *job[T, []T, []T], root, f int, op Operator[T]) error {
+func correctedReduce[T any](t *task, j *invocation[T, []T, []T], root, f int, op Operator[T]) error {
 	sum, err := j.contribution(t)
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ func correctedReduce[T any](t *task, j *job[T, []T, []T], root, f int, op Operat
 	return nil
 }
 
-func correctedAllreduce[T any](t *task, j *job[T, []T, []T], f int, op Operator[T]) error {
+func correctedAllreduce[T any](t *task, j *invocation[T, []T, []T], f int, op Operator[T]) error {
 	sum, err := j.contribution(t)
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func correctedAllreduce[T any](t *task, j *job[T, []T, []T], f int, op Operator[
 	if b, err = c.spreadCorrected(b); err != nil {
 		return err
 	}
-	out, err := j.like(b, len(sum))
+	out, err := j.decodeN(b, len(sum))
 	if err == nil {
 		j.deliver(t, append(make([]T, 0, len(out)), out...))
 	}

@@ -16,24 +16,24 @@ type correction struct {
 	f    int
 	// place is this task's; group and subtree are what it belongs to. The last
 	// group has the number groups.
-	place, group, subtree, groups int
+	vrank, group, subtree, groups int
 }
 
 func correctionOf(t *task, root, f int) *correction {
 	c := &correction{task: t, root: root, f: f, groups: (t.n - 1) / (f + 1)}
-	c.place = (t.id - root + t.n) % t.n
+	c.vrank = (t.id - root + t.n) % t.n
 	c.group, c.subtree = c.groups, 0
-	if c.place > 0 {
-		c.group, c.subtree = (c.place-1)/(f+1), (c.place-1)%(f+1)
+	if c.vrank > 0 {
+		c.group, c.subtree = (c.vrank-1)/(f+1), (c.vrank-1)%(f+1)
 	}
 	return c
 }
 
 // id is the task at a place.
-func (c *correction) id(place int) int { return (place + c.root) % c.task.n }
+func (c *correction) id(vrank int) int { return (vrank + c.root) % c.task.n }
 
 // mates are the places of the same group, its own included, in order.
-func (c *correction) mates() (places []int) {
+func (c *correction) peers() (places []int) {
 	if c.group == c.groups {
 		places = append(places, 0)
 	}
@@ -60,7 +60,7 @@ func (c *correction) parent() int {
 
 // children are the places whose values come here, in order.
 func (c *correction) children() (places []int) {
-	if c.place == 0 {
+	if c.vrank == 0 {
 		for s := range min(c.f+1, c.task.n-1) {
 			places = append(places, c.at(0, s))
 		}

@@ -29,8 +29,8 @@ type trial struct {
 }
 
 // shortChoices are standardChoices for messages of some bytes.
-func shortChoices() choices {
-	return choices{halvingFrom: 24, chainFrom: 24, treeUpTo: 16, piece: 32, bruckFrom: 2, together: 4}
+func shortAlgorithms() algorithms {
+	return algorithms{halvingFrom: 24, chainFrom: 24, treeUpTo: 16, piece: 32, bruckFrom: 2, together: 4}
 }
 
 const patience = 30 * time.Second
@@ -41,7 +41,7 @@ func (c *trial) run(t testing.TB) (events []int, err error) {
 	defer n.close()
 	for _, e := range n.engines {
 		if c.short {
-			e.choose = shortChoices()
+			e.algorithms = shortAlgorithms()
 		}
 	}
 	n.doom(c.kills)
@@ -50,7 +50,7 @@ func (c *trial) run(t testing.TB) (events []int, err error) {
 	var mu sync.Mutex
 	var wrong []error
 	had := make(map[[2]int]bool) // which tasks' results somebody has got, by round
-	errs := n.each(func(e Place) error {
+	errs := n.each(func(e Comm) error {
 		for round, call := range c.calls {
 			err := call.run(ctx, e, round, func(task int, got string) {
 				mu.Lock()
@@ -106,10 +106,10 @@ func (c *trial) missing(mu *sync.Mutex, had map[[2]int]bool) (wrong []error) {
 
 // alive reports whether the process has not been killed: what it said last,
 // when it was, counts for nothing.
-func (p Place) alive() bool {
-	p.at.mu.Lock()
-	defer p.at.mu.Unlock()
-	return p.at.err == nil
+func (p Comm) alive() bool {
+	p.engine.mu.Lock()
+	defer p.engine.mu.Unlock()
+	return p.engine.err == nil
 }
 
 func (c *trial) check(t *testing.T) bool {

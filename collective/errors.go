@@ -53,19 +53,19 @@ func (e *MismatchError) Error() string {
 
 // LateError says that a call was not over when its context ended, and who is
 // holding it up.
-type LateError struct {
+type TimeoutError struct {
 	Call uint64
 	What string
 	View uint64
 	// Absent have not come to this call, as far as is known.
-	Absent []Absent
+	Missing []Missing
 	// Waiting are the ranks whose messages were waited for at the end.
 	Waiting []int
 	Err     error
 }
 
 // Absent is a member that has not come to a call.
-type Absent struct {
+type Missing struct {
 	Rank int
 	// Calls is how many it has begun, and Last the last of them. Silent says
 	// that nothing has been heard of it at all.
@@ -74,29 +74,29 @@ type Absent struct {
 	Silent bool
 }
 
-func (a Absent) String() string {
+func (a Missing) String() string {
 	if a.Silent {
 		return fmt.Sprintf("rank %d (silent)", a.Rank)
 	}
 	return fmt.Sprintf("rank %d (%d calls, the last %s)", a.Rank, a.Calls, a.Last)
 }
 
-func (e *LateError) Error() string {
+func (e *TimeoutError) Error() string {
 	var who strings.Builder
-	for i, a := range e.Absent {
+	for i, a := range e.Missing {
 		if i > 0 {
 			who.WriteString(", ")
 		}
 		who.WriteString(a.String())
 	}
-	if len(e.Absent) == 0 {
+	if len(e.Missing) == 0 {
 		who.WriteString("nobody")
 	}
 	return fmt.Sprintf("collective: call %d, %s, in view %d: not arrived: %s; waited for ranks %v: %v", e.Call, e.What, e.View, &who, e.Waiting, e.Err)
 }
 
 // Unwrap returns the cause.
-func (e *LateError) Unwrap() error { return e.Err }
+func (e *TimeoutError) Unwrap() error { return e.Err }
 
 // AbortError says that another process has given up a call.
 type AbortError struct {

@@ -55,8 +55,8 @@ func (e *Engine) changesSince(view uint64) (views []uint64) {
 // MPI_Comm_failure_get_acked of ULFM in one. Nothing else changes: other calls
 // that are to report end with a [*FailedError] as long as somebody of the world is
 // dead. [Shrink] makes one in which nobody is.
-func (p Place) AckFailed() []int {
-	e := p.at
+func (p Comm) AckFailed() []int {
+	e := p.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.acked = e.view

@@ -8,16 +8,16 @@ import (
 
 // Gather returns all tasks' elements, by task, to the owner of the root's task,
 // nil to others. Their numbers may differ.
-func Gather[T any](ctx context.Context, w World, root int, in []T, options ...Option) ([][]T, error) {
+func Gather[T any](ctx context.Context, w Communicator, root int, in []T, options ...Option) ([][]T, error) {
 	s := signature{kind: gathering, root: root, length: noLength, detail: detailOf(typeName[T]())}
-	j, err := newJob[T, []T, [][]T](&s, in, options)
+	j, err := newInvocation[T, []T, [][]T](&s, in, options)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.place().checkRoot(root); err != nil {
+	if err := w.comm().checkRoot(root); err != nil {
 		return nil, err
 	}
-	err = w.place().do(ctx, s, func(t *task) error {
+	err = w.comm().do(ctx, s, func(t *task) error {
 		b, err := j.ownBlock(t)
 		if err != nil {
 			return err
@@ -35,7 +35,7 @@ func Gather[T any](ctx context.Context, w World, root int, in []T, options ...Op
 }
 
 // ownBlock is a task's input as a block.
-func (j *job[T, In, Out]) ownBlock(t *task) ([]byte, error) {
+func (j *invocation[T, In, Out]) ownBlock(t *task) ([]byte, error) {
 	in, err := j.input(t)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (j *job[T, In, Out]) ownBlock(t *task) ([]byte, error) {
 }
 
 // decodeBlocks returns the elements of every task.
-func decodeBlocks[T, In, Out any](j *job[T, In, Out], b []byte, n int) ([][]T, error) {
+func decodeBlocks[T, In, Out any](j *invocation[T, In, Out], b []byte, n int) ([][]T, error) {
 	blocks, err := cutBlocks(b, n)
 	if err != nil {
 		return nil, err
@@ -67,13 +67,13 @@ func decodeBlocks[T, In, Out any](j *job[T, In, Out], b []byte, n int) ([][]T, e
 
 // collect brings blocks up a binomial tree to the root, which returns them all.
 func collect(t *task, root int, b []byte) ([]byte, error) {
-	place := (t.id - root + t.n) % t.n
+	vrank := (t.id - root + t.n) % t.n
 	for step, mask := 0, 1; mask < t.n; step, mask = step+1, 2*mask {
-		if place&mask != 0 {
-			return nil, t.send((place-mask+root)%t.n, step, b)
+		if vrank&mask != 0 {
+			return nil, t.send((vrank-mask+root)%t.n, step, b)
 		}
-		if place+mask < t.n {
-			theirs, err := t.receive((place+mask+root)%t.n, step)
+		if vrank+mask < t.n {
+			theirs, err := t.receive((vrank+mask+root)%t.n, step)
 			if err != nil {
 				return nil, err
 			}
@@ -85,13 +85,13 @@ func collect(t *task, root int, b []byte) ([]byte, error) {
 
 // Allgather returns all tasks' elements, by task, everywhere. Their numbers may
 // differ.
-func Allgather[T any](ctx context.Context, w World, in []T, options ...Option) ([][]T, error) {
+func Allgather[T any](ctx context.Context, w Communicator, in []T, options ...Option) ([][]T, error) {
 	s := signature{kind: allgathering, root: noRoot, length: noLength, detail: detailOf(typeName[T]())}
-	j, err := newJob[T, []T, [][]T](&s, in, options)
+	j, err := newInvocation[T, []T, [][]T](&s, in, options)
 	if err != nil {
 		return nil, err
 	}
-	err = w.place().do(ctx, s, func(t *task) error {
+	err = w.comm().do(ctx, s, func(t *task) error {
 		b, err := j.ownBlock(t)
 		if err != nil {
 			return err

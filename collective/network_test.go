@@ -74,7 +74,7 @@ func newNetworkOf(t testing.TB, size int, seed uint64, c Config) *network {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.paper.spoil = func(b []byte) {
+		e.pool.poison = func(b []byte) {
 			for i := range b {
 				b[i] = 0xaa
 			}
@@ -108,11 +108,11 @@ type testLink struct {
 }
 
 func (l *testLink) Send(ctx context.Context, to int, head, body []byte) error {
-	return l.Lend(ctx, to, head, body, func() {})
+	return l.SendOwned(ctx, to, head, body, func() {})
 }
 
 // Lend needs what it is given until the receiver has it.
-func (l *testLink) Lend(_ context.Context, to int, head, body []byte, back func()) error {
+func (l *testLink) SendOwned(_ context.Context, to int, head, body []byte, back func()) error {
 	n := l.n
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -122,7 +122,7 @@ func (l *testLink) Lend(_ context.Context, to int, head, body []byte, back func(
 	if n.dead[to] || n.boxes[to].closed {
 		return fmt.Errorf("rank %d is gone", to)
 	}
-	if head[0] == byte(letter) {
+	if head[0] == byte(typeMessage) {
 		n.sent++
 	}
 	b := n.boxes[to]
@@ -220,7 +220,7 @@ func (n *network) deliver(rank int) {
 		n.mu.Unlock()
 		var err error
 		if m.head == nil {
-			n.engines[rank].Lost(m.from)
+			n.engines[rank].PeerDown(m.from)
 		} else {
 			err = n.engines[rank].Receive(m.from, m.bytes(n.engines[rank]))
 		}
@@ -232,11 +232,11 @@ func (n *network) deliver(rank int) {
 }
 
 // each runs a program as every process, and returns their errors.
-func (n *network) each(program func(w Place) error) []error {
+func (n *network) each(program func(w Comm) error) []error {
 	errs := make([]error, len(n.engines))
 	var all sync.WaitGroup
 	for r, e := range n.engines {
-		all.Go(func() { errs[r] = program(e.Place()) })
+		all.Go(func() { errs[r] = program(e.Comm()) })
 	}
 	all.Wait()
 	return errs

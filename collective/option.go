@@ -10,24 +10,24 @@ import (
 type Option func(*options)
 
 type options struct {
-	strength strength
-	dead     int // how many a corrected call is made for
-	restore  any // func(context.Context, int) (In, error)
-	takeover any // func(int, Out)
-	codec    any // Codec[T]
-	into     any // Out
+	failureMode failureMode
+	dead        int // how many a corrected call is made for
+	restore     any // func(context.Context, int) (In, error)
+	takeover    any // func(int, Out)
+	codec       any // Codec[T]
+	into        any // Out
 }
 
 // strength is what a call does when a member fails.
-type strength uint8
+type failureMode uint8
 
 const (
-	runThrough strength = iota
+	runThrough failureMode = iota
 	report
 	corrected
 )
 
-func (s strength) String() string {
+func (s failureMode) String() string {
 	switch s {
 	case runThrough:
 		return "run-through"
@@ -43,7 +43,7 @@ func (s strength) String() string {
 // or during it, so that the caller decides. Nothing is kept for takeovers then.
 // Without it calls run through: the tasks of the dead are taken over.
 func Report() Option {
-	return func(o *options) { o.strength = report }
+	return func(o *options) { o.failureMode = report }
 }
 
 // Restore says how the input of a task whose process has died is brought back:

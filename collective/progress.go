@@ -22,12 +22,12 @@ type Progress struct {
 	Revoked    bool   `json:"revoked,omitempty"`
 	// Doing are the calls that it is in, the earliest first, and Last is the one
 	// that was over last.
-	Doing []Doing `json:"doing,omitempty"`
-	Last  *Doing  `json:"last,omitempty"`
+	Current []CallStatus `json:"doing,omitempty"`
+	Last    *CallStatus  `json:"last,omitempty"`
 }
 
 // Doing is a call that is under way, or over.
-type Doing struct {
+type CallStatus struct {
 	Call uint64 `json:"call"`
 	// Agreement says which Agree or Shrink it is, counted from 1.
 	Agreement uint64  `json:"agreement,omitempty"`
@@ -49,8 +49,8 @@ const (
 // Progress tells what this process is doing, in this world and in those that were
 // made of it. It tells of at most 64 calls, ranks and tasks each, and of the 16
 // latest worlds.
-func (p Place) Progress() []Progress {
-	all := p.at.progress(time.Now())
+func (p Comm) Progress() []Progress {
+	all := p.engine.progress(time.Now())
 	if extra := len(all) - maxToldWorlds; extra > 0 {
 		all = all[extra:]
 	}
@@ -61,60 +61,60 @@ func (e *Engine) progress(now time.Time) []Progress {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	p := Progress{
-		Rank: e.firstOf(e.config.Rank), Size: e.config.Size, View: e.view,
+		Rank: e.worldRank(e.config.Rank), Size: e.config.Size, View: e.view,
 		Calls: e.next, Agreements: e.begun, Revoked: e.revokedBy >= 0,
-		Tasks: told(e.ownedBy(e.config.Rank)), Failed: e.first(e.failedRanks()),
+		Tasks: capped(e.ownedBy(e.config.Rank)), Failed: e.toWorldRanks(e.failedRanks()),
 	}
-	if e.name != 0 {
-		p.World = strconv.FormatUint(e.name, 36)
+	if e.contextID != 0 {
+		p.World = strconv.FormatUint(e.contextID, 36)
 	}
-	for n := e.returned; n < e.next && len(p.Doing) < maxTold; n++ {
-		if o := e.ops[n]; o != nil && o.call != nil && !o.finished {
-			d := doing(o.number, agreementOf(o), o.call.signature, now.Sub(o.call.began))
-			d.WaitsFor = e.first(e.waitingFor(o))
-			p.Doing = append(p.Doing, d)
+	for n := e.returned; n < e.next && len(p.Current) < maxTold; n++ {
+		if o := e.calls[n]; o != nil && o.local != nil && !o.finished {
+			d := callStatusOf(o.number, agreementOf(o), o.local.signature, now.Sub(o.local.began))
+			d.WaitsFor = e.toWorldRanks(e.waitingFor(o))
+			p.Current = append(p.Current, d)
 		}
 	}
-	if o := &e.over; o.signature.kind != 0 {
-		d := doing(o.number, o.agreement, o.signature, now.Sub(o.at))
+	if o := &e.lastDone; o.signature.kind != 0 {
+		d := callStatusOf(o.number, o.agreement, o.signature, now.Sub(o.at))
 		if o.err != nil {
 			d.Error = o.err.Error()[:min(maxToldError, len(o.err.Error()))]
 		}
 		p.Last = &d
 	}
 	all := []Progress{p}
-	for _, w := range e.inner {
+	for _, w := range e.nested {
 		all = append(all, w.progress(now)...)
 	}
 	return all
 }
 
 // over is a call that has returned.
-type over struct {
+type finishedCall struct {
 	number, agreement uint64
 	signature         signature
 	at                time.Time
 	err               error
 }
 
-func doing(number, agreement uint64, s signature, since time.Duration) Doing {
-	return Doing{Call: number, Agreement: agreement, Name: s.kind.String(), What: s.String(), Seconds: since.Seconds()}
+func callStatusOf(number, agreement uint64, s signature, since time.Duration) CallStatus {
+	return CallStatus{Call: number, Agreement: agreement, Name: s.kind.String(), What: s.String(), Seconds: since.Seconds()}
 }
 
 // agreementOf counts from 1; 0: it is none.
-func agreementOf(o *op) uint64 {
-	if o.pact == nil {
+func agreementOf(o *callState) uint64 {
+	if o.agreement == nil {
 		return 0
 	}
-	return o.pact.number + 1
+	return o.agreement.number + 1
 }
 
 // first turns ranks into those of the first world.
-func (e *Engine) first(ranks []int) (first []int) {
-	for _, r := range told(ranks) {
-		first = append(first, e.firstOf(r))
+func (e *Engine) toWorldRanks(ranks []int) (first []int) {
+	for _, r := range capped(ranks) {
+		first = append(first, e.worldRank(r))
 	}
 	return first
 }
 
-func told(list []int) []int { return list[:min(maxTold, len(list))] }
+func capped(list []int) []int { return list[:min(maxTold, len(list))] }

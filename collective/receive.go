@@ -11,18 +11,18 @@ import (
 // Receive takes a message of another member, whose memory is the engine's from
 // then on. It does not wait. An error says that the message made no sense.
 func (e *Engine) Receive(from int, message []byte) error {
-	if len(message) < nameSize || what(message[0]) != within {
+	if len(message) < contextIDSize || msgType(message[0]) != typeNested {
 		return e.receive(from, message)
 	}
-	w := e.family.find(message)
+	w := e.registry.lookup(message)
 	if w == nil {
 		return nil // it is not made here yet: nobody waits for an answer before it is
 	}
-	rank, ok := w.rankOf(from)
+	rank, ok := w.rankOfWorld(from)
 	if !ok {
 		return fmt.Errorf("%w: rank %d is not in that world", ErrMessage, from)
 	}
-	return w.receive(rank, message[nameSize:])
+	return w.receive(rank, message[contextIDSize:])
 }
 
 // receive takes a message of this very world.
@@ -33,62 +33,62 @@ func (e *Engine) receive(from int, message []byte) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if h.what == news || h.what == question {
-		e.hearNews(from, &h)
-		if h.what == question {
-			e.clerk.reply(from)
+	if h.msgType == typeProgress || h.msgType == typeProgressRequest {
+		e.handleProgress(from, &h)
+		if h.msgType == typeProgressRequest {
+			e.sender.reply(from)
 		}
 		return nil
 	}
 	switch {
-	case h.what == revocation:
+	case h.msgType == typeRevocation:
 		e.revoke(h.from)
 		return nil
-	case h.what >= vote && h.what <= commit:
-		return e.hearPact(from, &h, body)
-	case h.what == abort && h.signature.kind.repairs():
-		return e.hearPactAbort(from, &h, body)
+	case h.msgType >= typeVote && h.msgType <= typeCommit:
+		return e.handleAgreement(from, &h, body)
+	case h.msgType == typeAbort && h.signature.kind.repairs():
+		return e.handleAgreementAbort(from, &h, body)
 	case e.revokedBy >= 0:
 		return nil // it has been ended here
 	}
 	if h.number >= e.returned+2*uint64(e.config.KeepCalls) {
 		return fmt.Errorf("%w: rank %d is at call %d, this one at %d", ErrMessage, from, h.number, e.returned)
 	}
-	e.raise(h.floor)
-	if h.number < e.floor {
+	e.trimLog(h.lowWater)
+	if h.number < e.lowWater {
 		return nil // a copy: everybody is through with it
 	}
 	o := e.at(h.number)
-	switch h.what {
-	case abort:
-		return e.hearAbort(o, from, &h, body)
+	switch h.msgType {
+	case typeAbort:
+		return e.handleAbort(o, from, &h, body)
 	default:
-		e.hearLetter(o, from, &h, page{body, e.paper.sheetOf(message)})
+		e.handleMessage(o, from, &h, payload{body, e.pool.wrap(message)})
 		return nil
 	}
 }
 
 // hearLetter takes a letter in.
-func (e *Engine) hearLetter(o *op, from int, h *head, p page) {
+func (e *Engine) handleMessage(o *callState, from int, h *header, p payload) {
 	if !e.matches(o, from, h) {
 		return
 	}
-	o.low = min(o.low, h.low)
-	o.several = o.several || o.view != h.view
-	o.put(key{h.step, h.from, h.to}, p)
+	o.piggyback = min(o.piggyback, h.piggyback)
+	o.mixedViews = o.mixedViews || o.view != h.view
+	o.put(envelope{h.step, h.from, h.to}, p)
 }
 
 // matches notes that a process has come to a call, and reports whether it has
 // called what this one has. If this one is yet to come, that is seen then.
-func (e *Engine) matches(o *op, from int, h *head) bool {
-	s := e.of(from)
+func (e *Engine) matches(o *callState, from int, h *header) bool {
+	s := e.peer(from)
 	if s.heard = true; h.number >= s.next {
 		s.next, s.last = h.number+1, h.signature
 	}
-	if o.witness < 0 {
-		o.witness, o.witnessed = from, h.signature
+	if o.firstFrom < 0 {
+		o.firstFrom, o.firstSig = from, h.signature
 	}
-	if o.call != nil && o.call.signature != h.signature {
+	if o.local != nil && o.local.signature != h.signature {
 		e.mismatch(o, from, h.signature)
 		return false
 	}
@@ -96,12 +96,12 @@ func (e *Engine) matches(o *op, from int, h *head) bool {
 }
 
 // mismatch ends a call that others have called differently.
-func (e *Engine) mismatch(o *op, other int, called signature) {
-	if e.apart(o) {
+func (e *Engine) mismatch(o *callState, other int, called signature) {
+	if e.numberDiverged(o) {
 		return
 	}
 	e.fail(o, &MismatchError{
-		Call: o.number, Rank: e.config.Rank, What: o.call.signature.String(),
+		Call: o.number, Rank: e.config.Rank, What: o.local.signature.String(),
 		Other: other, OtherWhat: called.String(),
 	}, true)
 }
@@ -113,16 +113,16 @@ const (
 )
 
 // obituary tells the others of a call that has failed.
-func (e *Engine) obituary(o *op, err error) errand {
-	h := head{what: abort, number: o.number, floor: e.floor}
-	if o.pact != nil {
-		h.low = o.pact.number + 1
+func (e *Engine) abortNotice(o *callState, err error) outMsg {
+	h := header{msgType: typeAbort, number: o.number, lowWater: e.lowWater}
+	if o.agreement != nil {
+		h.piggyback = o.agreement.number + 1
 	}
-	if e.apart(o) {
+	if e.numberDiverged(o) {
 		h.number = unnumbered
 	}
-	if o.call != nil {
-		h.signature = o.call.signature
+	if o.local != nil {
+		h.signature = o.local.signature
 	}
 	var body []byte
 	var m *MismatchError
@@ -136,20 +136,20 @@ func (e *Engine) obituary(o *op, err error) errand {
 		body = wire.AppendUint8(body, becauseOther)
 		body = wire.AppendBytes(body, []byte(err.Error()))
 	}
-	return errand{everybody, h.bytes(), body}
+	return outMsg{everybody, h.bytes(), body}
 }
 
 // hearAbort takes in that a call has failed elsewhere.
-func (e *Engine) hearAbort(o *op, from int, h *head, body []byte) error {
+func (e *Engine) handleAbort(o *callState, from int, h *header, body []byte) error {
 	err, bad := parseAbort(from, h, body)
-	if bad == nil && !e.apart(o) {
+	if bad == nil && !e.numberDiverged(o) {
 		e.fail(o, err, false)
 	}
 	return bad
 }
 
 // parseAbort reads why a call has failed elsewhere.
-func parseAbort(from int, h *head, body []byte) (err, bad error) {
+func parseAbort(from int, h *header, body []byte) (err, bad error) {
 	d := wire.NewDecoder(body)
 	switch because := d.Uint8(); because {
 	case becauseMismatch:

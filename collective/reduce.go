@@ -4,26 +4,26 @@ import "context"
 
 // Reduce combines all tasks' elements, in the order of tasks, and returns the
 // result to the owner of the root's task, nil to others. All give as many.
-func Reduce[T any](ctx context.Context, w World, root int, in []T, op Operator[T], options ...Option) ([]T, error) {
+func Reduce[T any](ctx context.Context, w Communicator, root int, in []T, op Operator[T], options ...Option) ([]T, error) {
 	s := signature{kind: reducing, root: root, length: int64(len(in)), detail: detailOf(typeName[T](), op.Name)}
-	j, err := newJob[T, []T, []T](&s, in, options)
+	j, err := newInvocation[T, []T, []T](&s, in, options)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.place().checkRoot(root); err != nil {
+	if err := w.comm().checkRoot(root); err != nil {
 		return nil, err
 	}
-	err = w.place().do(ctx, s, func(t *task) error {
-		if s.strength == corrected {
+	err = w.comm().do(ctx, s, func(t *task) error {
+		if s.failureMode == corrected {
 			return correctedReduce(t, j, root, j.dead, op)
 		}
-		in, err := j.given(t)
+		in, err := j.inputElements(t)
 		if err != nil {
 			return err
 		}
 		var out []T // at the root
 		if t.id == root {
-			out = j.space(t, len(in))
+			out = j.resultBuffer(t, len(in))
 		}
 		if err := combineTo(t, j, root, in, out, op); err != nil {
 			return err
@@ -37,30 +37,30 @@ func Reduce[T any](ctx context.Context, w World, root int, in []T, op Operator[T
 }
 
 // given is a task's input, which must not be changed.
-func (j *job[T, In, Out]) given(t *task) ([]T, error) {
+func (j *invocation[T, In, Out]) inputElements(t *task) ([]T, error) {
 	in, err := j.input(t)
 	if err != nil {
 		return nil, err
 	}
 	elements := any(in).([]T)
-	if n := t.op.call.signature.length; n >= 0 && int64(len(elements)) != n {
-		return nil, &RestoreError{Task: t.id, Call: t.op.number, Err: &lengthError{len(elements), int(n)}}
+	if n := t.call.local.signature.length; n >= 0 && int64(len(elements)) != n {
+		return nil, &RestoreError{Task: t.id, Call: t.call.number, Err: &lengthError{len(elements), int(n)}}
 	}
 	return elements, nil
 }
 
 // contribution is a copy of a task's input, which may be added to.
-func (j *job[T, In, Out]) contribution(t *task) ([]T, error) {
-	in, err := j.given(t)
+func (j *invocation[T, In, Out]) contribution(t *task) ([]T, error) {
+	in, err := j.inputElements(t)
 	return append(make([]T, 0, len(in)), in...), err
 }
 
 // combineTo is a task's part. Neighbors are combined in order, towards task 0; from
 // there the result goes to the root.
-func combineTo[T, In, Out any](t *task, j *job[T, In, Out], root int, in, out []T, op Operator[T]) error {
+func combineTo[T, In, Out any](t *task, j *invocation[T, In, Out], root int, in, out []T, op Operator[T]) error {
 	size, algorithm := max(1, len(in)), combineByTree[T, In, Out]
-	if j.bytes(len(in)) >= t.e.choose.chainFrom {
-		size, algorithm = max(1, t.e.choose.piece/j.bytes(1)), combineByChain[T, In, Out]
+	if j.bytes(len(in)) >= t.e.algorithms.chainFrom {
+		size, algorithm = max(1, t.e.algorithms.piece/j.bytes(1)), combineByChain[T, In, Out]
 	}
 	err := pieces(len(in), size, func(number int, s span) error {
 		var result []T // of task 0, which is the root
@@ -69,9 +69,9 @@ func combineTo[T, In, Out any](t *task, j *job[T, In, Out], root int, in, out []
 		}
 		sum, err := algorithm(t, j, number*stepsOfPiece, in[s.from:s.to], result, op)
 		if err == nil && t.id == 0 && root != 0 {
-			err = j.sendDraft(t, root, (number+1)*stepsOfPiece-1, sum, all(sum.elements))
+			err = j.sendBuffer(t, root, (number+1)*stepsOfPiece-1, sum, all(sum.elements))
 		}
-		sum.drop()
+		sum.release()
 		return err
 	})
 	if err != nil || t.id != root || root == 0 {
@@ -87,21 +87,21 @@ func combineTo[T, In, Out any](t *task, j *job[T, In, Out], root int, in, out []
 const stepsOfPiece = 64
 
 // sumPlace is where a sum is written: where the result belongs, or on a draft.
-func sumPlace[T, In, Out any](t *task, j *job[T, In, Out], result []T, n int) draft[T] {
+func sumBuffer[T, In, Out any](t *task, j *invocation[T, In, Out], result []T, n int) typedBuffer[T] {
 	if result != nil {
-		return draft[T]{elements: result}
+		return typedBuffer[T]{elements: result}
 	}
-	return j.draft(t, n)
+	return j.newBuffer(t, n)
 }
 
 // combineByTree combines along a binomial tree whose root is task 0: every task
 // stands for those that follow it. It returns the sum at task 0.
-func combineByTree[T, In, Out any](t *task, j *job[T, In, Out], step int, in, result []T, op Operator[T]) (draft[T], error) {
-	sum := sumPlace(t, j, result, len(in))
+func combineByTree[T, In, Out any](t *task, j *invocation[T, In, Out], step int, in, result []T, op Operator[T]) (typedBuffer[T], error) {
+	sum := sumBuffer(t, j, result, len(in))
 	for mask := 1; mask < t.n; step, mask = step+1, 2*mask {
 		if t.id&mask != 0 {
 			copySum(sum, in)
-			return sum, j.sendDraft(t, t.id-mask, step, sum, all(in))
+			return sum, j.sendBuffer(t, t.id-mask, step, sum, all(in))
 		}
 		if t.id+mask < t.n {
 			right, err := j.receiveElements(t, t.id+mask, step, len(in))
@@ -109,7 +109,7 @@ func combineByTree[T, In, Out any](t *task, j *job[T, In, Out], step int, in, re
 				return sum, err
 			}
 			op.Combine(sum.elements, in, right.elements)
-			right.drop()
+			right.release()
 			in = sum.elements
 		}
 	}
@@ -118,7 +118,7 @@ func combineByTree[T, In, Out any](t *task, j *job[T, In, Out], step int, in, re
 }
 
 // copySum copies what is not there already.
-func copySum[T any](sum draft[T], in []T) {
+func copySum[T any](sum typedBuffer[T], in []T) {
 	if len(in) > 0 && &sum.elements[0] != &in[0] {
 		copy(sum.elements, in)
 	}
@@ -127,8 +127,8 @@ func copySum[T any](sum draft[T], in []T) {
 // combineByChain combines from the last task to the first, each with the next one's:
 // while a piece goes on, the one behind it is combined. Everybody has the same to do,
 // and what is sent is written once.
-func combineByChain[T, In, Out any](t *task, j *job[T, In, Out], step int, in, result []T, op Operator[T]) (draft[T], error) {
-	sum := sumPlace(t, j, result, len(in))
+func combineByChain[T, In, Out any](t *task, j *invocation[T, In, Out], step int, in, result []T, op Operator[T]) (typedBuffer[T], error) {
+	sum := sumBuffer(t, j, result, len(in))
 	if t.id == t.n-1 {
 		copySum(sum, in)
 	} else {
@@ -137,10 +137,10 @@ func combineByChain[T, In, Out any](t *task, j *job[T, In, Out], step int, in, r
 			return sum, err
 		}
 		op.Combine(sum.elements, in, right.elements)
-		right.drop()
+		right.release()
 	}
 	if t.id == 0 {
 		return sum, nil
 	}
-	return sum, j.sendDraft(t, t.id-1, step, sum, all(in))
+	return sum, j.sendBuffer(t, t.id-1, step, sum, all(in))
 }

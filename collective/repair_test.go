@@ -27,7 +27,7 @@ type repaired struct {
 
 // work makes some calls of different kinds, and returns the sum of a last one, in
 // which everybody counts once.
-func (c *repaired) work(ctx context.Context, w Place) (string, error) {
+func (c *repaired) work(ctx context.Context, w Comm) (string, error) {
 	for round := range 2 {
 		if err := Barrier(ctx, w, c.options...); err != nil {
 			return "", err
@@ -36,12 +36,12 @@ func (c *repaired) work(ctx context.Context, w Place) (string, error) {
 			return "", err
 		}
 	}
-	sum, err := Allreduce(ctx, w, []uint64{1 << w.First(w.Rank())}, Sum[uint64](), c.options...)
+	sum, err := Allreduce(ctx, w, []uint64{1 << w.WorldRank(w.Rank())}, Sum[uint64](), c.options...)
 	return fmt.Sprint(sum), err
 }
 
 // program works until all have come through in one world.
-func (c *repaired) program(ctx context.Context, w Place) error {
+func (c *repaired) program(ctx context.Context, w Comm) error {
 	rank := w.Rank()
 	for {
 		sum, err := c.work(ctx, w)
@@ -68,10 +68,10 @@ func (c *repaired) program(ctx context.Context, w Place) error {
 		}
 		var members []int
 		for r := range w.Size() {
-			members = append(members, w.First(r))
+			members = append(members, w.WorldRank(r))
 		}
-		if w.First(w.Rank()) != rank {
-			return fmt.Errorf("rank %d is told to have been %d", rank, w.First(w.Rank()))
+		if w.WorldRank(w.Rank()) != rank {
+			return fmt.Errorf("rank %d is told to have been %d", rank, w.WorldRank(w.Rank()))
 		}
 		c.mu.Lock()
 		c.worlds[rank] = append(c.worlds[rank], members)
@@ -88,7 +88,7 @@ func (c *repaired) run(t *testing.T) (events []int, err error) {
 	n.doom(c.kills)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	errs := n.each(func(w Place) error { return c.program(ctx, w) })
+	errs := n.each(func(w Comm) error { return c.program(ctx, w) })
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	first := slices.Index(n.dead, false)
@@ -209,7 +209,7 @@ func revokeDuring(t *testing.T, size int, s sample, kills map[int]int) error {
 	defer n.close()
 	n.doom(kills)
 	ctx := soon(t)
-	errs := n.each(func(w Place) error {
+	errs := n.each(func(w Comm) error {
 		err := Barrier(ctx, w)
 		for round := 0; err == nil && w.Rank() != 1 && w.Rank() != 2; round++ {
 			err = s.run(ctx, w, round, func(int, string) {})
@@ -242,10 +242,10 @@ func revokeDuring(t *testing.T, size int, s sample, kills map[int]int) error {
 }
 
 // revoked reports whether the process knows.
-func (p Place) revoked() bool {
-	p.at.mu.Lock()
-	defer p.at.mu.Unlock()
-	return p.at.revokedBy >= 0
+func (p Comm) revoked() bool {
+	p.engine.mu.Lock()
+	defer p.engine.mu.Unlock()
+	return p.engine.revokedBy >= 0
 }
 
 // Agree tells of failures until all have acknowledged them, and all the same.
@@ -267,7 +267,7 @@ func acknowledge(t *testing.T, size, victim, at int) error {
 	n.doom(map[int]int{victim: at})
 	ctx := soon(t)
 	reported := make([]string, size)
-	errs := n.each(func(w Place) error {
+	errs := n.each(func(w Comm) error {
 		// Until the failure is known to all, and one agreement beyond.
 		for known := uint64(0); ; {
 			v, err := Agree(ctx, w, known<<1|1, Report())

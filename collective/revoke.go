@@ -11,8 +11,8 @@ import "slices"
 // It is MPI_Comm_revoke of ULFM: one process calls it, without waiting for
 // anybody. All who live learn of it, even if that process dies, unless it dies
 // before anybody who lives has learned.
-func (p Place) Revoke() {
-	e := p.at
+func (p Comm) Revoke() {
+	e := p.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.revoke(e.config.Rank)
@@ -23,39 +23,39 @@ func (e *Engine) revoke(by int) {
 	if e.revokedBy >= 0 || e.err != nil {
 		return
 	}
-	e.revokedBy, e.strayed = by, true
-	for number, o := range e.ops {
+	e.revokedBy, e.diverged = by, true
+	for number, o := range e.calls {
 		switch {
-		case o.call == nil:
+		case o.local == nil:
 			o.end(errPast)
-			delete(e.ops, number) // an Agree may get that number
-		case !o.call.signature.kind.repairs():
-			o.end(e.revocationOf(number, o.call.signature))
-			e.letGo(o)
+			delete(e.calls, number) // an Agree may get that number
+		case !o.local.signature.kind.repairs():
+			o.end(e.revokedError(number, o.local.signature))
+			e.dropEntries(o)
 		}
 	}
-	e.moved.give()
-	e.tellRevocation()
+	e.moved.Notify()
+	e.sendRevocation()
 }
 
 // tellRevocation tells everybody of it: who has revoked does, and nothing is lost
 // between two who live. When that one is gone, whoever knows tells, and whoever
 // learns of it then.
-func (e *Engine) tellRevocation() {
+func (e *Engine) sendRevocation() {
 	if e.revokedBy < 0 || e.revokedBy != e.config.Rank && slices.Contains(e.members(), e.revokedBy) {
 		return
 	}
-	h := head{what: revocation, from: e.revokedBy, view: uint32(e.view), floor: e.floor}
-	e.clerk.tell(errand{everybody, h.bytes(), nil})
+	h := header{msgType: typeRevocation, from: e.revokedBy, view: uint32(e.view), lowWater: e.lowWater}
+	e.sender.enqueue(outMsg{everybody, h.bytes(), nil})
 }
 
 // revocationOf is the error of a call.
-func (e *Engine) revocationOf(number uint64, s signature) error {
+func (e *Engine) revokedError(number uint64, s signature) error {
 	return &RevokedError{By: e.revokedBy, View: e.view, Call: number, What: s.String()}
 }
 
 // apart reports whether a call's number means nothing to others: an Agree or a
 // Shrink of a process whose calls have ended otherwise than theirs.
-func (e *Engine) apart(o *op) bool {
-	return e.strayed && o.call != nil && o.call.signature.kind.repairs()
+func (e *Engine) numberDiverged(o *callState) bool {
+	return e.diverged && o.local != nil && o.local.signature.kind.repairs()
 }

@@ -18,7 +18,7 @@ func TestRevokerDies(t *testing.T) {
 		for seed := range uint64(4) {
 			n := newNetwork(t, size, seed)
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-			errs := n.each(func(w Place) error {
+			errs := n.each(func(w Comm) error {
 				if err := Barrier(ctx, w); err != nil {
 					return err
 				}
@@ -75,8 +75,8 @@ func TestRevocationIsToldOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		if rank == revoker {
-			e.Place().Revoke()
-		} else if err := e.Receive(revoker, (&head{what: revocation, from: revoker}).bytes()); err != nil {
+			e.Comm().Revoke()
+		} else if err := e.Receive(revoker, (&header{msgType: typeRevocation, from: revoker}).bytes()); err != nil {
 			t.Fatal(err)
 		}
 		if err := e.Flush(t.Context()); err != nil {

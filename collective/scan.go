@@ -4,13 +4,13 @@ import "context"
 
 // Scan combines the elements of each task with those of all before it, in the
 // order of tasks. All give as many.
-func Scan[T any](ctx context.Context, w World, in []T, op Operator[T], options ...Option) ([]T, error) {
+func Scan[T any](ctx context.Context, w Communicator, in []T, op Operator[T], options ...Option) ([]T, error) {
 	s := signature{kind: scanning, root: noRoot, length: int64(len(in)), detail: detailOf(typeName[T](), op.Name)}
-	j, err := newJob[T, []T, []T](&s, in, options)
+	j, err := newInvocation[T, []T, []T](&s, in, options)
 	if err != nil {
 		return nil, err
 	}
-	err = w.place().do(ctx, s, func(t *task) error {
+	err = w.comm().do(ctx, s, func(t *task) error {
 		sum, err := j.contribution(t)
 		if err != nil {
 			return err
@@ -28,7 +28,7 @@ func Scan[T any](ctx context.Context, w World, in []T, op Operator[T], options .
 					return err
 				}
 				op.Combine(sum, left.elements, sum)
-				left.drop()
+				left.release()
 			}
 		}
 		j.deliver(t, sum)

@@ -7,13 +7,13 @@ import (
 
 // Scatter returns to each task its part of what the root has given, by task. The
 // parts' lengths may differ. Others than the root may give nil.
-func Scatter[T any](ctx context.Context, w World, root int, parts [][]T, options ...Option) ([]T, error) {
+func Scatter[T any](ctx context.Context, w Communicator, root int, parts [][]T, options ...Option) ([]T, error) {
 	s := signature{kind: scattering, root: root, length: noLength, detail: detailOf(typeName[T]())}
-	j, err := newJob[T, [][]T, []T](&s, parts, options)
+	j, err := newInvocation[T, [][]T, []T](&s, parts, options)
 	if err != nil {
 		return nil, err
 	}
-	p := w.place()
+	p := w.comm()
 	if err := p.checkRoot(root); err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func Scatter[T any](ctx context.Context, w World, root int, parts [][]T, options
 }
 
 // checkParts refuses what is not one part for each task.
-func (p Place) checkParts(parts int) error {
+func (p Comm) checkParts(parts int) error {
 	if parts != p.Size() {
 		return fmt.Errorf("collective: %d parts for %d tasks", parts, p.Size())
 	}
@@ -52,21 +52,21 @@ func (p Place) checkParts(parts int) error {
 }
 
 // givenParts is a task's input, which must not be changed.
-func (j *job[T, In, Out]) givenParts(t *task) ([][]T, error) {
+func (j *invocation[T, In, Out]) inputParts(t *task) ([][]T, error) {
 	in, err := j.input(t)
 	if err != nil {
 		return nil, err
 	}
 	parts := any(in).([][]T)
 	if len(parts) != t.n {
-		return nil, &RestoreError{Task: t.id, Call: t.op.number, Err: fmt.Errorf("it has %d parts for %d tasks", len(parts), t.n)}
+		return nil, &RestoreError{Task: t.id, Call: t.call.number, Err: fmt.Errorf("it has %d parts for %d tasks", len(parts), t.n)}
 	}
 	return parts, nil
 }
 
 // partBlocks returns a task's input, part by part.
-func (j *job[T, In, Out]) partBlocks(t *task) ([][]byte, error) {
-	parts, err := j.givenParts(t)
+func (j *invocation[T, In, Out]) partBlocks(t *task) ([][]byte, error) {
+	parts, err := j.inputParts(t)
 	if err != nil {
 		return nil, err
 	}
@@ -82,13 +82,13 @@ func (j *job[T, In, Out]) partBlocks(t *task) ([][]byte, error) {
 // deal brings blocks down a binomial tree: a child gets those of its subtree. It
 // returns the task's own.
 func deal(t *task, root int, blocks [][]byte) ([]byte, error) {
-	place := (t.id - root + t.n) % t.n
+	vrank := (t.id - root + t.n) % t.n
 	mask := 1
 	for ; mask < t.n; mask *= 2 {
-		if place&mask == 0 {
+		if vrank&mask == 0 {
 			continue
 		}
-		b, err := t.receive((place-mask+root)%t.n, mask)
+		b, err := t.receive((vrank-mask+root)%t.n, mask)
 		if err != nil {
 			return nil, err
 		}
@@ -99,12 +99,12 @@ func deal(t *task, root int, blocks [][]byte) ([]byte, error) {
 	}
 	for mask /= 2; mask > 0; mask /= 2 {
 		var b []byte
-		for p := place + mask; p < min(place+2*mask, t.n); p++ {
+		for p := vrank + mask; p < min(vrank+2*mask, t.n); p++ {
 			task := (p + root) % t.n
 			b = appendBlock(b, task, blocks[task])
 		}
-		if place+mask < t.n {
-			if err := t.send((place+mask+root)%t.n, mask, b); err != nil {
+		if vrank+mask < t.n {
+			if err := t.send((vrank+mask+root)%t.n, mask, b); err != nil {
 				return nil, err
 			}
 		}

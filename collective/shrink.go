@@ -7,7 +7,7 @@ import (
 )
 
 // maxInner is how many worlds may be made of one.
-const maxInner = 1 << 16
+const maxNested = 1 << 16
 
 // Shrink makes a world of those who have survived in this one, agreed on by all of
 // them: their ranks are 0 to n-1, in the old order ([Place.First] has the old
@@ -17,63 +17,63 @@ const maxInner = 1 << 16
 //
 // Like [Agree] it has to be called by all survivors, whatever calls they came from.
 // The new world ends with the one that it was made of.
-func Shrink(ctx context.Context, w World) (Place, error) {
-	e := w.place().at
+func Shrink(ctx context.Context, w Communicator) (Comm, error) {
+	e := w.comm().engine
 	e.mu.Lock()
-	inner := len(e.inner)
+	inner := len(e.nested)
 	e.mu.Unlock()
-	if inner >= maxInner {
-		return Place{}, fmt.Errorf("collective: Shrink: %d worlds were made of this one already", maxInner)
+	if inner >= maxNested {
+		return Comm{}, fmt.Errorf("collective: Shrink: %d worlds were made of this one already", maxNested)
 	}
-	s := signature{kind: shrinking, root: noRoot, length: noLength, strength: report}
+	s := signature{kind: shrinking, root: noRoot, length: noLength, failureMode: report}
 	var made *Engine
-	err := w.place().do(ctx, s, func(t *task) (err error) {
-		_, made, err = t.settle(0)
+	err := w.comm().do(ctx, s, func(t *task) (err error) {
+		_, made, err = t.agree(0)
 		return err
 	})
 	if err != nil {
-		return Place{}, err
+		return Comm{}, err
 	}
-	return made.Place(), nil
+	return made.Comm(), nil
 }
 
 // First returns which rank of the world that pleach.NewWorld has made somebody
 // was, by its rank in this one. They differ only in worlds made by [Shrink].
-func (p Place) First(rank int) int { return p.at.firstOf(rank) }
+func (p Comm) WorldRank(rank int) int { return p.engine.worldRank(rank) }
 
 // found makes the world of those who were in the view that a pact names. It is
 // made when the terms are stored, because then they will not change: so everybody
 // has it before anybody can return from Shrink and send something in it.
-func (e *Engine) found(p *pact) {
-	if p.op.call.signature.kind != shrinking || p.world != nil || e.err != nil {
+func (e *Engine) newSubComm(p *agreement) {
+	if p.call.local.signature.kind != shrinking || p.subComm != nil || e.err != nil {
 		return
 	}
-	w := &Engine{family: e.family, name: nameOf(e.name, p.number)}
+	w := &Engine{registry: e.registry, contextID: deriveContextID(e.contextID, p.number)}
 	own := 0
-	for i, r := range e.liveIn(p.terms.view) {
-		w.ranks = append(w.ranks, e.firstOf(r))
+	for i, r := range e.liveIn(p.proposal.view) {
+		w.worldRanks = append(w.worldRanks, e.worldRank(r))
 		if r == e.config.Rank {
 			own = i
 		}
 	}
 	c := e.config
-	c.Rank, c.Size, c.View = own, len(w.ranks), p.terms.view
-	prefix := binary.BigEndian.AppendUint64(nil, uint64(within)<<(8*(nameSize-1))|w.name)
-	c.Link = &innerLink{e.family, prefix, w.ranks}
+	c.Rank, c.Size, c.View = own, len(w.worldRanks), p.proposal.view
+	prefix := binary.BigEndian.AppendUint64(nil, uint64(typeNested)<<(8*(contextIDSize-1))|w.contextID)
+	c.Link = &nestedLink{e.registry, prefix, w.worldRanks}
 	w.start(c)
-	for _, r := range e.liveIn(p.terms.view) {
-		own, _ := w.rankOf(e.firstOf(r))
-		w.of(own).lost = e.of(r).lost
+	for _, r := range e.liveIn(p.proposal.view) {
+		own, _ := w.rankOfWorld(e.worldRank(r))
+		w.peer(own).down = e.peer(r).down
 	}
 	// Who has died since goes as it went here, view by view, because who gets
 	// whose tasks depends on the order.
-	for _, view := range e.changesSince(p.terms.view) {
+	for _, view := range e.changesSince(p.proposal.view) {
 		w.Install(view, w.ranksOf(e, e.liveIn(view)))
 	}
 	if w.view != e.view {
 		w.Install(e.view, w.ranksOf(e, e.members()))
 	}
-	p.world = w
-	e.inner = append(e.inner, w)
-	e.family.add(w)
+	p.subComm = w
+	e.nested = append(e.nested, w)
+	e.registry.add(w)
 }

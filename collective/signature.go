@@ -47,25 +47,25 @@ func (k kind) repairs() bool { return k == agreeing || k == shrinking }
 // signature is what calls of one number must have in common: a mismatch is found
 // when their messages meet.
 type signature struct {
-	kind     kind
-	strength strength
-	element  byte  // the elements' kind and size, if they travel as they are
-	root     int   // -1: none
-	length   int64 // -1: it may differ
-	detail   uint64
+	kind        kind
+	failureMode failureMode
+	element     byte  // the elements' kind and size, if they travel as they are
+	root        int   // -1: none
+	length      int64 // -1: it may differ
+	detail      uint64
 }
 
 // total reports whether who has its result knows that all others have begun.
 func (s signature) total() bool {
 	switch s.kind {
 	case barrier, allreducing, allgathering, reduceScattering, alltoall:
-		return s.strength != corrected
+		return s.failureMode != corrected
 	}
 	return false
 }
 
 // endsByFailure reports whether a call ends when a member fails.
-func (s signature) endsByFailure() bool { return s.strength == report && !s.kind.repairs() }
+func (s signature) endsByFailure() bool { return s.failureMode == report && !s.kind.repairs() }
 
 // noLength and noRoot stand in a signature for what may differ.
 const (
@@ -86,7 +86,7 @@ func (s signature) String() string {
 	if s.length != noLength {
 		text += fmt.Sprintf("%d elements, ", s.length)
 	}
-	return text + fmt.Sprintf("%v, variant %04x)", s.strength, uint16(s.detail))
+	return text + fmt.Sprintf("%v, variant %04x)", s.failureMode, uint16(s.detail))
 }
 
 // elementName names what elementOf returns.

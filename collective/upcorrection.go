@@ -14,15 +14,15 @@ const (
 )
 
 // reduceCorrected brings all inputs to the root, whose sum is then the result.
-func reduceCorrected[T, In, Out any](c *correction, j *job[T, In, Out], sum []T, op Operator[T]) error {
+func reduceCorrected[T, In, Out any](c *correction, j *invocation[T, In, Out], sum []T, op Operator[T]) error {
 	values, err := exchangeInGroup(c, j, sum)
 	if err != nil {
 		return err
 	}
-	if c.place == 0 {
+	if c.vrank == 0 {
 		return c.collectAtRoot(func(subtree []byte) error {
 			if subtree != nil {
-				right, err := j.like(subtree, len(sum))
+				right, err := j.decodeN(subtree, len(sum))
 				if err != nil {
 					return err
 				}
@@ -47,7 +47,7 @@ func reduceCorrected[T, In, Out any](c *correction, j *job[T, In, Out], sum []T,
 		if complete = complete && (leaf || ok && isComplete(b)); !complete || leaf {
 			continue
 		}
-		right, err := j.like(b[8:], len(sum))
+		right, err := j.decodeN(b[8:], len(sum))
 		if err != nil {
 			return err
 		}
@@ -58,14 +58,14 @@ func reduceCorrected[T, In, Out any](c *correction, j *job[T, In, Out], sum []T,
 
 // exchangeInGroup tells the group this task's input, and returns theirs, in order:
 // nil for those that do not come.
-func exchangeInGroup[T, In, Out any](c *correction, j *job[T, In, Out], own []T) ([][]T, error) {
+func exchangeInGroup[T, In, Out any](c *correction, j *invocation[T, In, Out], own []T) ([][]T, error) {
 	b, err := j.encode(own)
 	if err != nil {
 		return nil, err
 	}
-	mates := c.mates()
+	mates := c.peers()
 	for _, p := range mates {
-		if p != c.place {
+		if p != c.vrank {
 			if err := c.task.send(c.id(p), withinGroup, b); err != nil {
 				return nil, err
 			}
@@ -73,7 +73,7 @@ func exchangeInGroup[T, In, Out any](c *correction, j *job[T, In, Out], own []T)
 	}
 	values := make([][]T, len(mates))
 	for i, p := range mates {
-		if p == c.place {
+		if p == c.vrank {
 			values[i] = own
 			continue
 		}
@@ -82,7 +82,7 @@ func exchangeInGroup[T, In, Out any](c *correction, j *job[T, In, Out], own []T)
 			return nil, err
 		}
 		if ok {
-			if values[i], err = j.like(b, len(own)); err != nil {
+			if values[i], err = j.decodeN(b, len(own)); err != nil {
 				return nil, err
 			}
 		}
@@ -106,7 +106,7 @@ func combineAll[T any](values [][]T, op Operator[T]) (total []T) {
 
 // sendTotal sends what a subtree has, and whether it is all. A leaf of the last
 // group only says that it is there.
-func sendTotal[T, In, Out any](c *correction, j *job[T, In, Out], total []T, complete bool) error {
+func sendTotal[T, In, Out any](c *correction, j *invocation[T, In, Out], total []T, complete bool) error {
 	b := make([]byte, 8)
 	if complete && c.group < c.groups {
 		binary.BigEndian.PutUint64(b, 1)
@@ -140,23 +140,23 @@ func (c *correction) collectAtRoot(take func(subtree []byte) error) error {
 }
 
 func (c *correction) tooMany() error {
-	return &TooManyDeadError{Call: c.task.op.number, Rank: c.task.e.config.Rank, F: c.f}
+	return &TooManyDeadError{Call: c.task.call.number, Rank: c.task.e.config.Rank, F: c.f}
 }
 
 // spreadCorrected brings bytes from the root to all who live: down the same
 // tree, and from everybody to its group. A subtree without a dead process has
 // them from the root, and has a member in every group.
 func (c *correction) spreadCorrected(b []byte) ([]byte, error) {
-	if c.place > 0 {
+	if c.vrank > 0 {
 		froms := []int{c.id(c.parent())}
 		steps := []int{downTree}
-		for _, p := range c.mates() {
-			if p != c.place {
+		for _, p := range c.peers() {
+			if p != c.vrank {
 				froms, steps = append(froms, c.id(p)), append(steps, withinGroupAgain)
 			}
 		}
 		var err error
-		if b, err = c.task.receiveAny(froms, steps, c.patience(downTree)); err != nil {
+		if b, err = c.task.receiveAny(froms, steps, c.timeout(downTree)); err != nil {
 			return nil, err
 		}
 		if b == nil {
@@ -168,8 +168,8 @@ func (c *correction) spreadCorrected(b []byte) ([]byte, error) {
 			return nil, err
 		}
 	}
-	for _, p := range c.mates() {
-		if p != c.place {
+	for _, p := range c.peers() {
+		if p != c.vrank {
 			if err := c.task.send(c.id(p), withinGroupAgain, b); err != nil {
 				return nil, err
 			}

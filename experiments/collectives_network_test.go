@@ -206,7 +206,7 @@ func (n *logpNetwork) live() (ranks []int) {
 func (n *logpNetwork) at(step int, call func()) { n.calls[step] = append(n.calls[step], call) }
 
 // run runs a program as every process, and returns when nothing goes on any more.
-func (n *logpNetwork) run(program func(collective.Place) error) (errs []error) {
+func (n *logpNetwork) run(program func(collective.Comm) error) (errs []error) {
 	errs = make([]error, n.size)
 	var all sync.WaitGroup
 	for rank, e := range n.engines {
@@ -214,7 +214,7 @@ func (n *logpNetwork) run(program func(collective.Place) error) (errs []error) {
 			continue
 		}
 		all.Go(func() {
-			errs[rank] = program(e.Place())
+			errs[rank] = program(e.Comm())
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			if !n.gone[rank] {

@@ -124,10 +124,10 @@ func (c *collectivesCommand) writeChoices(w io.Writer) error {
 	var err error
 	if c.json {
 		err = json.NewEncoder(w).Encode(struct {
-			Choices collective.Table `json:"choices"`
-		}{collective.Choices()})
+			Choices collective.AlgorithmTable `json:"choices"`
+		}{collective.Algorithms()})
 	} else {
-		_, err = io.WriteString(w, collective.Choices().String())
+		_, err = io.WriteString(w, collective.Algorithms().String())
 	}
 	if err != nil {
 		return failure{err}

@@ -59,12 +59,12 @@ var rules = []rule{
 	{pkg: "transport/ucx", may: []string{"protocol", "transport", "wire"}, outside: []string{"C"}},
 
 	// Blocks on contexts, so it is no protocol; its algorithms are.
-	{pkg: "collective", may: []string{"protocol", "topology", "broadcast", "membership", "courier", "wire"}},
+	{pkg: "collective", may: []string{"protocol", "topology", "broadcast", "membership", "courier", "wire", "internal/notify"}},
 
 	// What programs import: puts protocols and driver together.
 	{pkg: ".", may: []string{
 		"protocol", "topology", "broadcast", "stream", "membership", "courier", "collective",
-		"node", "wire", "detect", "bootstrap", "transport", "transport/...",
+		"node", "wire", "detect", "bootstrap", "transport", "transport/...", "internal/notify",
 	}},
 
 	// Users of the library. Nothing imports them.
@@ -77,6 +77,7 @@ var rules = []rule{
 	{pkg: "internal/bench", may: []string{anything}, outside: []string{anything}},
 	{pkg: "internal/draw", may: []string{"protocol", "topology", "logp"}},
 	{pkg: "internal/netns"},
+	{pkg: "internal/notify"},
 }
 
 // impure are the standard packages, with all below them, that would let a

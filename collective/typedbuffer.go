@@ -8,50 +8,50 @@ import "reflect"
 
 // draft is elements that a task writes and then sends. A part that has been sent
 // must not be written any more.
-type draft[T any] struct {
+type typedBuffer[T any] struct {
 	elements []T
-	sheet    *sheet // nil: they go through a Codec, or nobody has sent anything
+	buffer   *buffer // nil: they go through a Codec, or nobody has sent anything
 }
 
 // drop says that the task does not need it any more.
-func (d draft[T]) drop() { page{sheet: d.sheet}.drop() }
+func (d typedBuffer[T]) release() { payload{buffer: d.buffer}.release() }
 
 // asTheyAre reports whether elements travel as they lie in memory.
-func (j *job[T, In, Out]) asTheyAre() bool {
+func (j *invocation[T, In, Out]) isRaw() bool {
 	_, ok := j.codec.(memory[T])
 	return ok
 }
 
 // bytes is how many so many elements are, or 0 if nobody knows before they are
 // there.
-func (j *job[T, In, Out]) bytes(n int) int {
-	if !j.asTheyAre() {
+func (j *invocation[T, In, Out]) bytes(n int) int {
+	if !j.isRaw() {
 		return 0
 	}
 	return n * int(reflect.TypeFor[T]().Size())
 }
 
 // draft returns room for so many elements, with anything in it.
-func (j *job[T, In, Out]) draft(t *task, n int) draft[T] {
-	if n == 0 || !j.asTheyAre() {
-		return draft[T]{elements: make([]T, n)}
+func (j *invocation[T, In, Out]) newBuffer(t *task, n int) typedBuffer[T] {
+	if n == 0 || !j.isRaw() {
+		return typedBuffer[T]{elements: make([]T, n)}
 	}
-	s := t.e.paper.sheet(j.bytes(n))
-	return draft[T]{numbersOn[T](s.bytes, n), s}
+	s := t.e.pool.newBuffer(j.bytes(n))
+	return typedBuffer[T]{numbersOn[T](s.bytes, n), s}
 }
 
 // draftOf returns a draft of elements.
-func (j *job[T, In, Out]) draftOf(t *task, elements []T) draft[T] {
-	d := j.draft(t, len(elements))
+func (j *invocation[T, In, Out]) copyToBuffer(t *task, elements []T) typedBuffer[T] {
+	d := j.newBuffer(t, len(elements))
 	copy(d.elements, elements)
 	return d
 }
 
 // sendDraft sends some elements of a draft.
-func (j *job[T, In, Out]) sendDraft(t *task, to, step int, d draft[T], s span) error {
+func (j *invocation[T, In, Out]) sendBuffer(t *task, to, step int, d typedBuffer[T], s span) error {
 	some := d.elements[s.from:s.to]
-	if d.sheet != nil {
-		return t.sendPage(to, step, page{bytesOf(some), d.sheet})
+	if d.buffer != nil {
+		return t.sendPayload(to, step, payload{bytesOf(some), d.buffer})
 	}
 	b, err := j.encode(some)
 	if err != nil {
@@ -61,40 +61,40 @@ func (j *job[T, In, Out]) sendDraft(t *task, to, step int, d draft[T], s span) e
 }
 
 // sendElements sends elements that are not to be kept.
-func (j *job[T, In, Out]) sendElements(t *task, to, step int, elements []T) error {
-	if !j.asTheyAre() {
-		return j.sendDraft(t, to, step, draft[T]{elements: elements}, all(elements))
+func (j *invocation[T, In, Out]) sendElements(t *task, to, step int, elements []T) error {
+	if !j.isRaw() {
+		return j.sendBuffer(t, to, step, typedBuffer[T]{elements: elements}, all(elements))
 	}
-	d := j.draftOf(t, elements)
-	defer d.drop()
-	return j.sendDraft(t, to, step, d, all(elements))
+	d := j.copyToBuffer(t, elements)
+	defer d.release()
+	return j.sendBuffer(t, to, step, d, all(elements))
 }
 
 // receiveElements receives so many elements. The draft they come in is the task's
 // to drop, when it has read them.
-func (j *job[T, In, Out]) receiveElements(t *task, from, step, n int) (draft[T], error) {
-	p, err := t.receivePage(from, step)
+func (j *invocation[T, In, Out]) receiveElements(t *task, from, step, n int) (typedBuffer[T], error) {
+	p, err := t.receivePayload(from, step)
 	if err != nil {
-		return draft[T]{}, err
+		return typedBuffer[T]{}, err
 	}
-	elements, err := j.like(p.bytes, n)
-	return draft[T]{elements, p.sheet}, err
+	elements, err := j.decodeN(p.bytes, n)
+	return typedBuffer[T]{elements, p.buffer}, err
 }
 
 // receiveInto receives elements where they belong.
-func (j *job[T, In, Out]) receiveInto(t *task, from, step int, into []T) error {
+func (j *invocation[T, In, Out]) receiveInto(t *task, from, step int, into []T) error {
 	d, err := j.receiveElements(t, from, step, len(into))
 	if err != nil {
 		return err
 	}
 	copy(into, d.elements)
-	d.drop()
+	d.release()
 	return nil
 }
 
 // space returns room for a task's result: the caller's, if it has given some that is
 // enough, and if the task is its own.
-func (j *job[T, In, Out]) space(t *task, n int) []T {
+func (j *invocation[T, In, Out]) resultBuffer(t *task, n int) []T {
 	if into, ok := any(j.into).([]T); ok && t.own() && cap(into) >= n {
 		return into[:n]
 	}

@@ -3,13 +3,13 @@ package collective
 import "fmt"
 
 // Place is a process's place in a world: what a program sees of its engine.
-type Place struct {
-	at     *Engine
+type Comm struct {
+	engine *Engine
 	ticket *ticket // nil: each call takes the next number
 }
 
 // Place is this process's.
-func (e *Engine) Place() Place { return Place{at: e} }
+func (e *Engine) Comm() Comm { return Comm{engine: e} }
 
 // ticket is the number of a call that is yet to be made.
 type ticket struct {
@@ -25,17 +25,17 @@ type ticket struct {
 //	go func() { sum, err = collective.Allreduce(ctx, later, mine, op) }()
 //
 // The call has to be made: the others wait for it.
-func Reserve(w World) Place {
-	e := w.place().at
+func Reserve(w Communicator) Comm {
+	e := w.comm().engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.next++
-	return Place{e, &ticket{number: e.next - 1}}
+	return Comm{e, &ticket{number: e.next - 1}}
 }
 
 // take returns the number of the call that is made now.
-func (p Place) take() (uint64, error) {
-	e, t := p.at, p.ticket
+func (p Comm) take() (uint64, error) {
+	e, t := p.engine, p.ticket
 	switch {
 	case t == nil:
 		e.next++
@@ -47,32 +47,32 @@ func (p Place) take() (uint64, error) {
 	return t.number, nil
 }
 
-func (p Place) place() Place { return p }
+func (p Comm) comm() Comm { return p }
 
 // Rank is this process's.
-func (p Place) Rank() int { return p.at.config.Rank }
+func (p Comm) Rank() int { return p.engine.config.Rank }
 
 // Size is the number of tasks, which is that of the processes at the start.
-func (p Place) Size() int { return p.at.config.Size }
+func (p Comm) Size() int { return p.engine.config.Size }
 
 // Owner is the rank of who does a task's part now: at first the rank of the same
 // number, and a survivor after that one's death.
-func (p Place) Owner(task int) int {
-	p.at.mu.Lock()
-	defer p.at.mu.Unlock()
-	return p.at.owner(task)
+func (p Comm) Owner(task int) int {
+	p.engine.mu.Lock()
+	defer p.engine.mu.Unlock()
+	return p.engine.owner(task)
 }
 
 // Tasks returns the tasks that this process owns now, its own among them.
-func (p Place) Tasks() []int {
-	p.at.mu.Lock()
-	defer p.at.mu.Unlock()
-	return p.at.ownedBy(p.at.config.Rank)
+func (p Comm) Tasks() []int {
+	p.engine.mu.Lock()
+	defer p.engine.mu.Unlock()
+	return p.engine.ownedBy(p.engine.config.Rank)
 }
 
 // Failed returns the ranks that are not in the view any more.
-func (p Place) Failed() []int {
-	p.at.mu.Lock()
-	defer p.at.mu.Unlock()
-	return p.at.failedRanks()
+func (p Comm) Failed() []int {
+	p.engine.mu.Lock()
+	defer p.engine.mu.Unlock()
+	return p.engine.failedRanks()
 }

@@ -8,7 +8,7 @@ import (
 
 // job is a call with its types: what goes in for each task, and what comes out.
 // T are the elements, In and Out slices of them or of parts.
-type job[T, In, Out any] struct {
+type invocation[T, In, Out any] struct {
 	in       In
 	codec    Codec[T]
 	restore  func(context.Context, int) (In, error)
@@ -19,9 +19,9 @@ type job[T, In, Out any] struct {
 }
 
 // newJob sorts out a call's options.
-func newJob[T, In, Out any](s *signature, in In, list []Option) (*job[T, In, Out], error) {
+func newInvocation[T, In, Out any](s *signature, in In, list []Option) (*invocation[T, In, Out], error) {
 	o := optionsOf(list)
-	j := &job[T, In, Out]{in: in}
+	j := &invocation[T, In, Out]{in: in}
 	var ok bool
 	if j.restore, ok = o.restore.(func(context.Context, int) (In, error)); !ok && o.restore != nil {
 		return nil, wrongType[func(context.Context, int) (In, error)]("Restore", o.restore)
@@ -32,10 +32,10 @@ func newJob[T, In, Out any](s *signature, in In, list []Option) (*job[T, In, Out
 	if j.into, ok = o.into.(Out); !ok && o.into != nil {
 		return nil, wrongType[Out]("Into", o.into)
 	}
-	if o.strength == corrected && (o.dead < 0 || s.kind != reducing && s.kind != allreducing) {
+	if o.failureMode == corrected && (o.dead < 0 || s.kind != reducing && s.kind != allreducing) {
 		return nil, fmt.Errorf("collective: Corrected(%d) of %v: only Reduce and Allreduce have it, for 0 dead or more", o.dead, s.kind)
 	}
-	s.strength, j.dead = o.strength, o.dead
+	s.failureMode, j.dead = o.failureMode, o.dead
 	s.detail += uint64(o.dead)
 	switch element := elementOf[T](); {
 	case o.codec != nil:
@@ -55,7 +55,7 @@ func typeName[T any]() string { return reflect.TypeFor[T]().String() }
 
 // input returns what a task puts in: what the caller has given, or what Restore
 // brings back.
-func (j *job[T, In, Out]) input(t *task) (in In, err error) {
+func (j *invocation[T, In, Out]) input(t *task) (in In, err error) {
 	if t.own() {
 		return j.in, nil
 	}
@@ -64,13 +64,13 @@ func (j *job[T, In, Out]) input(t *task) (in In, err error) {
 		in, err = j.restore(t.ctx, t.id)
 	}
 	if err != nil {
-		return in, &RestoreError{Task: t.id, Call: t.op.number, Err: err}
+		return in, &RestoreError{Task: t.id, Call: t.call.number, Err: err}
 	}
 	return in, nil
 }
 
 // deliver hands a task's result out.
-func (j *job[T, In, Out]) deliver(t *task, out Out) {
+func (j *invocation[T, In, Out]) deliver(t *task, out Out) {
 	if t.own() {
 		j.out = out
 		return
@@ -82,10 +82,10 @@ func (j *job[T, In, Out]) deliver(t *task, out Out) {
 
 // deliverAtRoot hands the root's result out: to the caller, too, who owns the
 // root's task now.
-func (j *job[T, In, Out]) deliverAtRoot(t *task, out Out) {
+func (j *invocation[T, In, Out]) deliverAtRoot(t *task, out Out) {
 	if !t.own() {
 		t.e.mu.Lock()
-		if !t.op.finished {
+		if !t.call.finished {
 			j.out = out
 		}
 		t.e.mu.Unlock()
@@ -94,7 +94,7 @@ func (j *job[T, In, Out]) deliverAtRoot(t *task, out Out) {
 }
 
 // encode turns elements into bytes of their own.
-func (j *job[T, In, Out]) encode(elements []T) ([]byte, error) {
+func (j *invocation[T, In, Out]) encode(elements []T) ([]byte, error) {
 	b, err := j.codec.Append(nil, elements)
 	if err != nil {
 		return nil, fmt.Errorf("collective: codec of %s: %w", typeName[T](), err)
@@ -103,7 +103,7 @@ func (j *job[T, In, Out]) encode(elements []T) ([]byte, error) {
 }
 
 // decode returns the elements in bytes, which may lie there still.
-func (j *job[T, In, Out]) decode(b []byte) ([]T, error) {
+func (j *invocation[T, In, Out]) decode(b []byte) ([]T, error) {
 	elements, err := j.codec.Decode(b)
 	if err != nil {
 		return nil, fmt.Errorf("collective: codec of %s: %w", typeName[T](), err)
@@ -112,7 +112,7 @@ func (j *job[T, In, Out]) decode(b []byte) ([]T, error) {
 }
 
 // like decodes elements that must be as many as others.
-func (j *job[T, In, Out]) like(b []byte, n int) ([]T, error) {
+func (j *invocation[T, In, Out]) decodeN(b []byte, n int) ([]T, error) {
 	elements, err := j.decode(b)
 	if err == nil && len(elements) != n {
 		err = fmt.Errorf("%w: %d elements where %d were to come: a Restore returned another number than the call was given", ErrMessage, len(elements), n)

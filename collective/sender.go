@@ -2,22 +2,24 @@ package collective
 
 import (
 	"context"
+
+	"github.com/pleach-go/pleach/internal/notify"
 )
 
 // clerk sends what no call waits for: news, notices and letters whose task has
 // moved. Whoever has something for it holds the engine's lock, and may not wait.
-type clerk struct {
-	sign    chan struct{}
-	replies map[int]bool // by rank: it has asked for news
-	ask     bool         // everybody is to be asked for news
-	move    bool         // tasks have moved
-	notices []errand
-	busy    bool // it is sending
-	rests   bell // rings when it has nothing left to send
+type sender struct {
+	wakeup    chan struct{}
+	replies   map[int]bool // by rank: it has asked for news
+	askPeers  bool         // everybody is to be asked for news
+	resendLog bool         // tasks have moved
+	outbox    []outMsg
+	busy      bool            // it is sending
+	idle      notify.Notifier // notifies when it has nothing left to send
 }
 
 // errand is a message to send.
-type errand struct {
+type outMsg struct {
 	to         int
 	head, body []byte
 }
@@ -25,65 +27,65 @@ type errand struct {
 // everybody, as the receiver of an errand, is all others who are in the view.
 const everybody = -1
 
-func (c *clerk) init() {
-	c.sign = make(chan struct{}, 1)
+func (c *sender) init() {
+	c.wakeup = make(chan struct{}, 1)
 	c.replies = make(map[int]bool)
 }
 
-func (c *clerk) wake() {
+func (c *sender) wake() {
 	select {
-	case c.sign <- struct{}{}:
+	case c.wakeup <- struct{}{}:
 	default:
 	}
 }
 
 // askAll asks everybody how far they have come.
-func (c *clerk) askAll() {
-	c.ask = true
+func (c *sender) askAll() {
+	c.askPeers = true
 	c.wake()
 }
 
 // reply tells one how far we have come.
-func (c *clerk) reply(rank int) {
+func (c *sender) reply(rank int) {
 	c.replies[rank] = true
 	c.wake()
 }
 
 // forward sends letters to where their tasks are now.
-func (c *clerk) forward() {
-	c.move = true
+func (c *sender) resend() {
+	c.resendLog = true
 	c.wake()
 }
 
 // tell sends a message to one, or to everybody.
-func (c *clerk) tell(m errand) {
-	c.notices = append(c.notices, m)
+func (c *sender) enqueue(m outMsg) {
+	c.outbox = append(c.outbox, m)
 	c.wake()
 }
 
 // serve is the clerk's work, until the engine ends.
-func (e *Engine) serve() {
+func (e *Engine) runSender() {
 	for {
 		select {
 		case <-e.ctx.Done():
 			return
-		case <-e.clerk.sign:
+		case <-e.sender.wakeup:
 		}
-		for _, m := range e.errands() {
+		for _, m := range e.takeOutbox() {
 			// Who is not there any more needs nothing.
 			_ = e.config.Link.Send(e.ctx, m.to, m.head, m.body)
 		}
 		e.mu.Lock()
-		if e.clerk.busy = false; !e.clerk.working() {
-			e.clerk.rests.give()
+		if e.sender.busy = false; !e.sender.working() {
+			e.sender.idle.Notify()
 		}
 		e.mu.Unlock()
 	}
 }
 
 // working reports whether there is something left to send.
-func (c *clerk) working() bool {
-	return c.busy || c.ask || c.move || len(c.notices) > 0 || len(c.replies) > 0
+func (c *sender) working() bool {
+	return c.busy || c.askPeers || c.resendLog || len(c.outbox) > 0 || len(c.replies) > 0
 }
 
 // Flush returns when everything that calls have left to be sent is with the link:
@@ -91,8 +93,8 @@ func (c *clerk) working() bool {
 func (e *Engine) Flush(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for e.clerk.working() && e.err == nil {
-		rests := e.clerk.rests.wait()
+	for e.sender.working() && e.err == nil {
+		rests := e.sender.idle.Wait()
 		e.mu.Unlock()
 		select {
 		case <-rests:
@@ -108,34 +110,34 @@ func (e *Engine) Flush(ctx context.Context) error {
 }
 
 // errands takes what is to be done.
-func (e *Engine) errands() (all []errand) {
+func (e *Engine) takeOutbox() (all []outMsg) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	c := &e.clerk
-	for _, m := range c.notices {
+	c := &e.sender
+	for _, m := range c.outbox {
 		if m.to != everybody {
 			all = append(all, m)
 			continue
 		}
 		for _, r := range e.members() {
 			if r != e.config.Rank {
-				all = append(all, errand{r, m.head, m.body})
+				all = append(all, outMsg{r, m.head, m.body})
 			}
 		}
 	}
 	for _, r := range e.members() {
 		switch {
 		case r == e.config.Rank:
-		case c.ask:
-			all = append(all, errand{to: r, head: e.newsHead(question)})
+		case c.askPeers:
+			all = append(all, outMsg{to: r, head: e.progressHeader(typeProgressRequest)})
 		case c.replies[r]:
-			all = append(all, errand{to: r, head: e.newsHead(news)})
+			all = append(all, outMsg{to: r, head: e.progressHeader(typeProgress)})
 		}
 	}
-	if c.move {
-		all = append(all, e.misdirected()...)
+	if c.resendLog {
+		all = append(all, e.messagesToResend()...)
 	}
-	c.ask, c.move, c.notices, c.busy = false, false, nil, true
+	c.askPeers, c.resendLog, c.outbox, c.busy = false, false, nil, true
 	clear(c.replies)
 	return all
 }

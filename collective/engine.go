@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/pleach-go/pleach/internal/notify"
 )
 
 // World is where collectives run: a [*github.com/pleach-go/pleach.World], or a
 // [Place].
-type World interface {
-	place() Place
+type Communicator interface {
+	comm() Comm
 }
 
 // Link carries an engine's messages to the other members.
@@ -42,48 +44,48 @@ type Config struct {
 // take over. The package comment says how. Programs get one inside a
 // [*github.com/pleach-go/pleach.World].
 type Engine struct {
-	config Config
-	ctx    context.Context // of what runs beside calls
-	cancel context.CancelFunc
-	work   sync.WaitGroup
-	clerk  clerk
-	paper  paper
-	lender Lender // the link, if it is one
-	choose choices
-	watch  watch
+	config     Config
+	ctx        context.Context // of what runs beside calls
+	cancel     context.CancelFunc
+	work       sync.WaitGroup
+	sender     sender
+	pool       bufferPool
+	zeroCopy   ZeroCopyLink // the link, if it is one
+	algorithms algorithms
+	watchdog   watchdog
 
 	mu     sync.Mutex
 	view   uint64
 	live   []int // ranks in the view; nil: all
 	owners []int // by task; nil: everybody has its own
-	ops    map[uint64]*op
+	calls  map[uint64]*callState
 	next   uint64 // the number of the next call
 	// returned: this process's own calls before it are over. finished: and the
 	// parts of the tasks that it has taken over. floor: everywhere, as far as is
 	// known here.
-	returned, finished, floor uint64
-	kept                      int             // bytes in letters
-	heard                     map[int]*status // see of
-	last                      signature       // of the last call
-	over                      over            // the last one that is
+	returned, finished, lowWater uint64
+	logBytes                     int                 // bytes in letters
+	peers                        map[int]*peerStatus // see of
+	last                         signature           // of the last call
+	lastDone                     finishedCall        // the last one that is
 
 	gone      map[int]uint64 // by rank: the first view without it
 	acked     uint64         // failures up to this view have been acknowledged
 	revokedBy int            // -1: nobody has
 	// strayed says that a call has ended with an error here. Others may have
 	// finished it, and gone on: numbers of calls mean less from then on.
-	strayed bool
-	pacts   map[uint64]*pact
-	begun   uint64        // pacts
-	turn    chan struct{} // held by the one pact that is under way
+	diverged      bool
+	agreements    map[uint64]*agreement
+	begun         uint64        // pacts
+	agreementTurn chan struct{} // held by the one pact that is under way
 
-	family *family
-	name   uint64 // of this world, in the family
-	ranks  []int  // by rank: that in the family's first world; nil: the same
-	inner  []*Engine
+	registry   *commRegistry
+	contextID  uint64 // of this world, in the family
+	worldRanks []int  // by rank: that in the family's first world; nil: the same
+	nested     []*Engine
 
-	err   error // why nothing goes any more
-	moved bell  // rings when floor has risen, or it is all over
+	err   error           // why nothing goes any more
+	moved notify.Notifier // notifies when floor has risen, or it is all over
 }
 
 // NewEngine makes an engine. [Engine.Close] ends it.
@@ -100,7 +102,7 @@ func NewEngine(c Config) (*Engine, error) {
 	if c.KeepBytes == 0 {
 		c.KeepBytes = 256 << 20
 	}
-	e := &Engine{family: &family{link: c.Link, worlds: make(map[uint64]*Engine)}}
+	e := &Engine{registry: &commRegistry{link: c.Link, comms: make(map[uint64]*Engine)}}
 	e.start(c)
 	return e, nil
 }
@@ -108,14 +110,14 @@ func NewEngine(c Config) (*Engine, error) {
 // start begins a world of which its place in the family is known.
 func (e *Engine) start(c Config) {
 	e.config, e.view, e.acked, e.revokedBy = c, c.View, c.View, -1
-	e.ops, e.pacts = make(map[uint64]*op), make(map[uint64]*pact)
-	e.heard, e.gone = make(map[int]*status), make(map[int]uint64)
-	e.turn = make(chan struct{}, 1)
-	e.lender, _ = c.Link.(Lender)
-	e.choose = standardChoices()
+	e.calls, e.agreements = make(map[uint64]*callState), make(map[uint64]*agreement)
+	e.peers, e.gone = make(map[int]*peerStatus), make(map[int]uint64)
+	e.agreementTurn = make(chan struct{}, 1)
+	e.zeroCopy, _ = c.Link.(ZeroCopyLink)
+	e.algorithms = standardAlgorithms()
 	e.ctx, e.cancel = context.WithCancel(context.Background())
-	e.clerk.init()
-	e.work.Go(e.serve)
+	e.sender.init()
+	e.work.Go(e.runSender)
 }
 
 func (e *Engine) failedRanks() (ranks []int) {
@@ -135,21 +137,21 @@ func (e *Engine) End(cause error) {
 		return
 	}
 	e.err = fmt.Errorf("collective: rank %d in view %d: %w", e.config.Rank, e.view, cause)
-	for _, o := range e.ops {
+	for _, o := range e.calls {
 		o.end(e.err)
 	}
-	for _, w := range e.inner {
+	for _, w := range e.nested {
 		w.End(cause)
 	}
 	e.cancel()
-	e.moved.give()
+	e.moved.Notify()
 }
 
 // Close ends the engine, and returns when nothing of it runs any more.
 func (e *Engine) Close() {
 	e.End(ErrClosed)
 	e.work.Wait()
-	for _, w := range e.inner { // nobody adds any more
+	for _, w := range e.nested { // nobody adds any more
 		w.Close()
 	}
 }

@@ -24,7 +24,7 @@ func TestSizesOfPaper(t *testing.T) {
 // Memory that is not of a size that is handed out is not taken: it would come back
 // shorter than it was asked for.
 func TestForeignPaper(t *testing.T) {
-	var p paper
+	var p bufferPool
 	p.put(make([]byte, smallest+1))
 	p.put(make([]byte, 0))
 	for n := 1; n < 2000; n += 7 {
@@ -37,16 +37,16 @@ func TestForeignPaper(t *testing.T) {
 // A sheet goes back when the last one who uses it drops it, and not before.
 func TestSheetIsUsed(t *testing.T) {
 	spoilt := 0
-	p := paper{spoil: func([]byte) { spoilt++ }}
-	s := p.sheet(1000)
+	p := bufferPool{poison: func([]byte) { spoilt++ }}
+	s := p.newBuffer(1000)
 	first := startOf(s.bytes)
-	one := page{s.bytes, s}
-	one.hold()
-	one.drop()
+	one := payload{s.bytes, s}
+	one.retain()
+	one.release()
 	if spoilt != 0 || startOf(s.bytes) != first {
 		t.Fatal("it went back though somebody uses it")
 	}
-	one.drop()
+	one.release()
 	if spoilt != 1 {
 		t.Fatalf("it went back %d times", spoilt)
 	}
@@ -55,5 +55,5 @@ func TestSheetIsUsed(t *testing.T) {
 			t.Error("it could be dropped once more")
 		}
 	}()
-	one.drop()
+	one.release()
 }

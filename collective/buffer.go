@@ -15,12 +15,12 @@ import (
 // to a new owner) is left to the garbage collector.
 
 // paper is memory that is not used at the moment, by size.
-type paper struct {
-	sizes  [80]sync.Pool // of *byte
-	sheets sync.Pool     // of *sheet
+type bufferPool struct {
+	sizes   [80]sync.Pool // of *byte
+	buffers sync.Pool     // of *sheet
 	// spoil, if not nil, is told of memory that is taken back: tests overwrite it,
 	// to see that nobody reads it any more.
-	spoil func([]byte)
+	poison func([]byte)
 }
 
 // Sizes grow by a quarter at least, and by a half at most: class and room are the
@@ -40,7 +40,7 @@ const (
 )
 
 // get returns memory, with anything in it.
-func (p *paper) get(n int) []byte {
+func (p *bufferPool) get(n int) []byte {
 	c := class(n)
 	if c >= len(p.sizes) {
 		return make([]byte, n)
@@ -52,45 +52,45 @@ func (p *paper) get(n int) []byte {
 }
 
 // put takes memory back, if it is of a size that get returns.
-func (p *paper) put(b []byte) {
+func (p *bufferPool) put(b []byte) {
 	if c := class(cap(b)); c < len(p.sizes) && cap(b) == room(c) {
-		if p.spoil != nil {
-			p.spoil(b[:cap(b)])
+		if p.poison != nil {
+			p.poison(b[:cap(b)])
 		}
 		p.sizes[c].Put(startOf(b))
 	}
 }
 
 // sheet is memory that letters are written on. It goes back when nobody uses it.
-type sheet struct {
-	bytes []byte
-	uses  atomic.Int32
-	paper *paper
-	drop  func() // ends one use
+type buffer struct {
+	bytes   []byte
+	refs    atomic.Int32
+	pool    *bufferPool
+	release func() // ends one use
 }
 
 // sheet returns an empty sheet, with one use.
-func (p *paper) sheet(n int) *sheet { return p.sheetOf(p.get(n)) }
+func (p *bufferPool) newBuffer(n int) *buffer { return p.wrap(p.get(n)) }
 
 // sheetOf makes a sheet of memory that nobody else uses.
-func (p *paper) sheetOf(b []byte) *sheet {
-	s, ok := p.sheets.Get().(*sheet)
+func (p *bufferPool) wrap(b []byte) *buffer {
+	s, ok := p.buffers.Get().(*buffer)
 	if !ok {
-		s = &sheet{paper: p}
-		s.drop = s.dropped
+		s = &buffer{pool: p}
+		s.release = s.doRelease
 	}
 	s.bytes = b
-	s.uses.Store(1)
+	s.refs.Store(1)
 	return s
 }
 
-func (s *sheet) dropped() {
-	switch left := s.uses.Add(-1); {
+func (s *buffer) doRelease() {
+	switch left := s.refs.Add(-1); {
 	case left == 0:
-		p := s.paper
+		p := s.pool
 		p.put(s.bytes)
 		s.bytes = nil
-		p.sheets.Put(s)
+		p.buffers.Put(s)
 	case left < 0:
 		panic("collective: memory is given back twice")
 	}
@@ -98,34 +98,34 @@ func (s *sheet) dropped() {
 
 // page is what a letter says, and the sheet it is written on. nil: the memory is
 // the garbage collector's.
-type page struct {
-	bytes []byte
-	sheet *sheet
+type payload struct {
+	bytes  []byte
+	buffer *buffer
 }
 
 // hold says that there is one more who uses it, and drop one fewer.
-func (p page) hold() page {
-	if p.sheet != nil {
-		p.sheet.uses.Add(1)
+func (p payload) retain() payload {
+	if p.buffer != nil {
+		p.buffer.refs.Add(1)
 	}
 	return p
 }
 
-func (p page) drop() {
-	if p.sheet != nil {
-		p.sheet.dropped()
+func (p payload) release() {
+	if p.buffer != nil {
+		p.buffer.doRelease()
 	}
 }
 
 // Buffer returns memory for a message that is to be given to [Engine.Receive].
-func (e *Engine) Buffer(n int) []byte { return e.paper.get(n) }
+func (e *Engine) Buffer(n int) []byte { return e.pool.get(n) }
 
 // Lender is a [Link] that says when it does not need what it was given any more,
 // so that it can be used again.
-type Lender interface {
+type ZeroCopyLink interface {
 	Link
 	// Lend is like Send. If it returns nil, back is called once, when neither
 	// head nor body is needed: it must not wait. It is not called if the link
 	// ends before.
-	Lend(ctx context.Context, to int, head, body []byte, back func()) error
+	SendOwned(ctx context.Context, to int, head, body []byte, back func()) error
 }

@@ -8,53 +8,53 @@ import (
 // stepPatience is how long the message of one process that may be dead is waited
 // for. In a group that may be f times as long, so who waits for more than a group
 // waits longer.
-const stepPatience = 2 * time.Second
+const receiveTimeout = 2 * time.Second
 
-func (c *correction) patience(step int) time.Duration {
+func (c *correction) timeout(step int) time.Duration {
 	switch step {
 	case withinGroup:
-		return stepPatience
+		return receiveTimeout
 	case upTree:
-		return time.Duration(c.f+1) * stepPatience
+		return time.Duration(c.f+1) * receiveTimeout
 	}
-	return time.Duration(2*c.f+2) * stepPatience
+	return time.Duration(2*c.f+2) * receiveTimeout
 }
 
 // Lost says that nobody is there at a rank, as far as the link knows: what has
 // not come from it will not. Found takes that back.
-func (e *Engine) Lost(rank int) { e.setLost(rank, true) }
+func (e *Engine) PeerDown(rank int) { e.setPeerDown(rank, true) }
 
 // Found says that somebody is there at a rank.
-func (e *Engine) Found(rank int) { e.setLost(rank, false) }
+func (e *Engine) PeerUp(rank int) { e.setPeerDown(rank, false) }
 
-func (e *Engine) setLost(rank int, lost bool) {
+func (e *Engine) setPeerDown(rank int, lost bool) {
 	if rank < 0 || rank >= e.config.Size {
 		return
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.of(rank).lost = lost
-	for _, o := range e.ops {
-		o.changed.give()
+	e.peer(rank).down = lost
+	for _, o := range e.calls {
+		o.changed.Notify()
 	}
-	for _, w := range e.inner {
-		if r, ok := w.rankOf(e.firstOf(rank)); ok {
-			w.setLost(r, lost)
+	for _, w := range e.nested {
+		if r, ok := w.rankOfWorld(e.worldRank(rank)); ok {
+			w.setPeerDown(r, lost)
 		}
 	}
 }
 
 // receiveLive waits for a letter that comes only if its sender lives.
-func (c *correction) receiveLive(place, step int) (body []byte, ok bool, err error) {
-	body, err = c.task.receiveAny([]int{c.id(place)}, []int{step}, c.patience(step))
+func (c *correction) receiveLive(vrank, step int) (body []byte, ok bool, err error) {
+	body, err = c.task.receiveAny([]int{c.id(vrank)}, []int{step}, c.timeout(step))
 	return body, body != nil, err
 }
 
 // receiveAny waits for the first of several letters, which are not empty. It
 // returns nil if none will come.
-func (t *task) receiveAny(froms, steps []int, patience time.Duration) ([]byte, error) {
-	e, o := t.e, t.op
-	ctx, cancel := context.WithTimeout(t.ctx, patience)
+func (t *task) receiveAny(froms, steps []int, timeout time.Duration) ([]byte, error) {
+	e, o := t.e, t.call
+	ctx, cancel := context.WithTimeout(t.ctx, timeout)
 	defer cancel()
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -62,19 +62,19 @@ func (t *task) receiveAny(froms, steps []int, patience time.Duration) ([]byte, e
 	for o.err == nil {
 		lost := true
 		for i, from := range froms {
-			s := o.slot(key{steps[i], from, t.id})
+			s := o.slot(envelope{steps[i], from, t.id})
 			if s.here {
-				return s.page.bytes, nil
+				return s.payload.bytes, nil
 			}
 			if s.wait == nil {
 				s.wait = make(chan struct{}) // it is known that it is waited for
 			}
-			lost = lost && e.of(from).lost
+			lost = lost && e.peer(from).down
 		}
 		if lost || ctx.Err() != nil {
 			return nil, t.ctx.Err()
 		}
-		changed := o.changed.wait()
+		changed := o.changed.Wait()
 		e.mu.Unlock()
 		select {
 		case <-changed:
@@ -92,6 +92,6 @@ func (t *task) stopWaiting(froms, steps []int) {
 		return
 	}
 	for i, from := range froms {
-		t.op.slot(key{steps[i], from, t.id}).wait = nil
+		t.call.slot(envelope{steps[i], from, t.id}).wait = nil
 	}
 }

@@ -37,19 +37,19 @@ func (e *Engine) owner(task int) int {
 }
 
 // firstOf is somebody's rank in the family's first world.
-func (e *Engine) firstOf(rank int) int {
-	if e.ranks == nil {
+func (e *Engine) worldRank(rank int) int {
+	if e.worldRanks == nil {
 		return rank
 	}
-	return e.ranks[rank]
+	return e.worldRanks[rank]
 }
 
 // of is what is known of another process.
-func (e *Engine) of(rank int) *status {
-	s := e.heard[rank]
+func (e *Engine) peer(rank int) *peerStatus {
+	s := e.peers[rank]
 	if s == nil {
-		s = &status{}
-		e.heard[rank] = s
+		s = &peerStatus{}
+		e.peers[rank] = s
 	}
 	return s
 }

@@ -5,14 +5,14 @@ import "time"
 // watch sees to it that everybody is asked how far they have come when a call takes
 // long. One timer is for all calls, and is left alone while they come and go: to set
 // one for each would cost more than many a call.
-type watch struct {
+type watchdog struct {
 	timer   *time.Timer
 	running bool
 	asked   time.Time // when everybody was asked last
 }
 
 // begin says that there is a call.
-func (w *watch) begin(remind func()) {
+func (w *watchdog) begin(remind func()) {
 	switch {
 	case w.running:
 	case w.timer == nil:
@@ -29,22 +29,22 @@ func (e *Engine) remind() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now, open, ask := time.Now(), false, false
-	for _, o := range e.ops {
-		if o.call == nil || o.finished || o.err != nil {
+	for _, o := range e.calls {
+		if o.local == nil || o.finished || o.err != nil {
 			continue
 		}
 		open = true
-		if now.Sub(o.call.began) >= askAfter {
-			ask = ask || !o.reminded || now.Sub(e.watch.asked) >= askAgain
+		if now.Sub(o.local.began) >= askAfter {
+			ask = ask || !o.reminded || now.Sub(e.watchdog.asked) >= askAgain
 			o.reminded = true
 		}
 	}
-	if e.watch.running = open; !open {
+	if e.watchdog.running = open; !open {
 		return
 	}
 	if ask {
-		e.watch.asked = now
-		e.clerk.askAll()
+		e.watchdog.asked = now
+		e.sender.askAll()
 	}
-	e.watch.timer.Reset(askAfter)
+	e.watchdog.timer.Reset(askAfter)
 }
