@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/internal/collective/engine"
 )
 
 // World is this process's part in a job of cooperating processes, started as a
@@ -22,7 +23,7 @@ type World struct {
 	collective.Comm
 	group  *Group
 	post   *post
-	engine *collective.Engine
+	engine *engine.Engine
 	ending sync.WaitGroup
 }
 
@@ -56,23 +57,23 @@ func newWorld(c Config, b *beginning) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	engine, err := collective.NewEngine(collective.Config{
+	eng, err := engine.New(engine.Config{
 		Rank: int(b.self.Rank), Size: int(b.view.Slots), View: b.view.Number, Link: p,
 	})
 	if err != nil {
 		return nil, err
 	}
-	p.engine, p.logger = engine, c.Logger
+	p.engine, p.logger = eng, c.Logger
 	group, err := newGroup(c, b, p)
 	if err != nil {
-		engine.Close()
+		eng.Close()
 		return nil, err
 	}
 	p.open(group)
-	w := &World{Comm: engine.Comm(), group: group, post: p, engine: engine}
+	w := &World{Comm: collective.Comm(eng.Comm()), group: group, post: p, engine: eng}
 	w.ending.Go(func() {
 		<-group.over.done
-		engine.End(group.Err())
+		eng.End(group.Err())
 	})
 	return w, nil
 }

@@ -19,7 +19,7 @@ func (g *Group) tellWork() []byte {
 	if !ok {
 		return refusal(errors.New("this member is not in a World: it makes no collective calls"))
 	}
-	b, err := json.Marshal(p.engine.Comm().Progress())
+	b, err := json.Marshal(collective.Comm(p.engine.Comm()).Progress())
 	if err != nil {
 		return refusal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/pleach-go/pleach/collective"
 	"github.com/pleach-go/pleach/courier"
+	"github.com/pleach-go/pleach/internal/collective/engine"
 	"github.com/pleach-go/pleach/internal/notify"
 	"github.com/pleach-go/pleach/membership"
 	"github.com/pleach-go/pleach/protocol"
@@ -18,7 +18,7 @@ import (
 // the engine. What the node calls, it calls alone, one at a time.
 type post struct {
 	*courier.Courier
-	engine *collective.Engine
+	engine *engine.Engine
 	logger *slog.Logger
 	moved  notify.Notifier // notifies when there may be room for more, or less is on its way
 	opened chan struct{}   // closed when there is a group to send through
@@ -92,12 +92,12 @@ func (p *post) Down(now protocol.Time, peer protocol.Rank) {
 	}
 }
 
-// Send implements [collective.Link].
+// Send implements [engine.Link].
 func (p *post) Send(ctx context.Context, to int, head, body []byte) error {
 	return p.SendOwned(ctx, to, head, body, nil)
 }
 
-// SendOwned implements [collective.ZeroCopyLink].
+// SendOwned implements [engine.ZeroCopyLink].
 func (p *post) SendOwned(ctx context.Context, to int, head, body []byte, release func()) error {
 	return p.wait(ctx, func() error { return p.Courier.Lend(protocol.Rank(to), head, body, release) })
 }

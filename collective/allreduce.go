@@ -1,17 +1,21 @@
 package collective
 
-import "context"
+import (
+	"context"
+
+	"github.com/pleach-go/pleach/internal/collective/engine"
+)
 
 // Allreduce combines all tasks' elements, in the order of tasks, and returns the
 // result everywhere. All give as many.
-func Allreduce[T any](ctx context.Context, w Communicator, in []T, op Operator[T], options ...Option) ([]T, error) {
-	s := signature{kind: allreducing, root: noRoot, length: int64(len(in)), detail: detailOf(typeName[T](), op.Name)}
+func Allreduce[T any](ctx context.Context, c Communicator, in []T, op Operator[T], options ...Option) ([]T, error) {
+	s := engine.Signature{Kind: engine.Allreduce, Root: engine.NoRoot, Length: int64(len(in)), Detail: detailOf(typeName[T](), op.Name)}
 	j, err := newInvocation[T, []T, []T](&s, in, options)
 	if err != nil {
 		return nil, err
 	}
-	err = w.comm().do(ctx, s, func(t *task) error {
-		if s.failureMode == corrected {
+	err = c.comm().do(ctx, s, func(t *engine.Task) error {
+		if s.Mode == engine.Corrected {
 			return correctedAllreduce(t, j, j.dead, op)
 		}
 		in, err := j.inputElements(t)
@@ -29,15 +33,15 @@ func Allreduce[T any](ctx context.Context, w Communicator, in []T, op Operator[T
 }
 
 // combineEverywhere is a task's part.
-func combineEverywhere[T, In, Out any](t *task, j *invocation[T, In, Out], in, out []T, op Operator[T]) error {
-	f := foldOf(t.n)
-	if partner, absent := f.absent(t.id); absent {
+func combineEverywhere[T, In, Out any](t *engine.Task, j *invocation[T, In, Out], in, out []T, op Operator[T]) error {
+	f := foldOf(t.N)
+	if partner, absent := f.absent(t.ID); absent {
 		if err := j.sendElements(t, partner, 0, in); err != nil {
 			return err
 		}
 		return j.receiveInto(t, partner, 1, out)
 	}
-	partner, pair := f.partner(t.id)
+	partner, pair := f.partner(t.ID)
 	if pair {
 		right, err := j.receiveElements(t, partner, 0, len(in))
 		if err != nil {
@@ -48,7 +52,7 @@ func combineEverywhere[T, In, Out any](t *task, j *invocation[T, In, Out], in, o
 		in = out
 	}
 	algorithm := doubling[T, In, Out]
-	if j.bytes(len(in)) >= t.e.algorithms.halvingFrom {
+	if j.bytes(len(in)) >= t.Thresholds().Halving {
 		algorithm = halving[T, In, Out]
 	}
 	if err := algorithm(t, j, f, in, out, op); err != nil {
@@ -72,8 +76,8 @@ func combineInOrder[T any](op Operator[T], into, mine, theirs []T, lower bool) {
 
 // doubling combines everything with a partner at twice the distance in each step
 // (recursive doubling): the fewest steps.
-func doubling[T, In, Out any](t *task, j *invocation[T, In, Out], f fold, in, out []T, op Operator[T]) error {
-	me := f.index(t.id)
+func doubling[T, In, Out any](t *engine.Task, j *invocation[T, In, Out], f fold, in, out []T, op Operator[T]) error {
+	me := f.index(t.ID)
 	copy(out, in)
 	for step, mask := 2, 1; mask < f.power; step, mask = step+1, 2*mask {
 		other := f.task(me ^ mask)
@@ -93,8 +97,8 @@ func doubling[T, In, Out any](t *task, j *invocation[T, In, Out], f fold, in, ou
 // halving combines half of what is left in each step, so that each task ends up
 // with a share of the result, and then collects the shares the same ways back
 // (Rabenseifner 2004): twice the steps, but each element travels only twice.
-func halving[T, In, Out any](t *task, j *invocation[T, In, Out], f fold, in, out []T, op Operator[T]) error {
-	me := f.index(t.id)
+func halving[T, In, Out any](t *engine.Task, j *invocation[T, In, Out], f fold, in, out []T, op Operator[T]) error {
+	me := f.index(t.ID)
 	sum := j.newBuffer(t, len(in)) // every element of it is sent once at most
 	defer sum.release()
 	var given []span
@@ -124,8 +128,8 @@ func halving[T, In, Out any](t *task, j *invocation[T, In, Out], f fold, in, out
 }
 
 // collectShares is the way back: each step doubles what a task has of the result.
-func collectShares[T, In, Out any](t *task, j *invocation[T, In, Out], f fold, sum typedBuffer[T], mine span, given []span, step int, out []T) error {
-	me := f.index(t.id)
+func collectShares[T, In, Out any](t *engine.Task, j *invocation[T, In, Out], f fold, sum typedBuffer[T], mine span, given []span, step int, out []T) error {
+	me := f.index(t.ID)
 	for i := len(given) - 1; i >= 0; i, step = i-1, step+1 {
 		other, lacking := f.task(me^1<<i), given[i]
 		var err error

@@ -4,21 +4,23 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+
+	"github.com/pleach-go/pleach/internal/collective/engine"
 )
 
 // Broadcast returns the root's elements everywhere. Others than the root may give
 // nil.
-func Broadcast[T any](ctx context.Context, w Communicator, root int, in []T, options ...Option) ([]T, error) {
-	s := signature{kind: broadcasting, root: root, length: noLength, detail: detailOf(typeName[T]())}
+func Broadcast[T any](ctx context.Context, c Communicator, root int, in []T, options ...Option) ([]T, error) {
+	s := engine.Signature{Kind: engine.Broadcast, Root: root, Length: engine.NoLength, Detail: detailOf(typeName[T]())}
 	j, err := newInvocation[T, []T, []T](&s, in, options)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.comm().checkRoot(root); err != nil {
+	if err := c.comm().checkRoot(root); err != nil {
 		return nil, err
 	}
-	err = w.comm().do(ctx, s, func(t *task) error {
-		if t.id != root {
+	err = c.comm().do(ctx, s, func(t *engine.Task) error {
+		if t.ID != root {
 			return j.receiveBroadcast(t, root)
 		}
 		in, err := j.input(t)
@@ -57,7 +59,7 @@ func (p Comm) checkRoot(root int) error {
 // more than once. Pages are passed on as they have come.
 
 // sendBroadcast is the root's part.
-func (j *invocation[T, In, Out]) sendBroadcast(t *task, in []T) error {
+func (j *invocation[T, In, Out]) sendBroadcast(t *engine.Task, in []T) error {
 	b := bytesOf(in)
 	if !j.isRaw() {
 		var err error
@@ -66,34 +68,34 @@ func (j *invocation[T, In, Out]) sendBroadcast(t *task, in []T) error {
 		}
 	}
 	first := len(b)
-	if first > t.e.algorithms.treeUpTo {
-		first = min(t.e.algorithms.piece, first/2) &^ 15 // whole elements, whatever they are
+	if first > t.Thresholds().Tree {
+		first = min(t.Thresholds().Segment, first/2) &^ 15 // whole elements, whatever they are
 	}
-	buffer := t.e.pool.newBuffer(8 + first)
-	defer buffer.release()
-	binary.BigEndian.PutUint64(buffer.bytes, uint64(len(b)))
-	copy(buffer.bytes[8:], b)
-	if err := passDown(t, t.id, payload{buffer.bytes, buffer}); err != nil || first == len(b) || t.n == 1 {
+	buffer := t.NewBuffer(8 + first)
+	defer buffer.Release()
+	binary.BigEndian.PutUint64(buffer.Bytes, uint64(len(b)))
+	copy(buffer.Bytes[8:], b)
+	if err := passDown(t, t.ID, buffer.Payload()); err != nil || first == len(b) || t.N == 1 {
 		return err
 	}
-	return pieces(len(b)-first, t.e.algorithms.piece, func(number int, s span) error {
-		buffer := t.e.pool.newBuffer(s.to - s.from)
-		defer buffer.release()
-		copy(buffer.bytes, b[first+s.from:])
-		return t.sendPayload((t.id+1)%t.n, 1+number, payload{buffer.bytes, buffer})
+	return pieces(len(b)-first, t.Thresholds().Segment, func(number int, s span) error {
+		buffer := t.NewBuffer(s.to - s.from)
+		defer buffer.Release()
+		copy(buffer.Bytes, b[first+s.from:])
+		return t.SendPayload((t.ID+1)%t.N, 1+number, buffer.Payload())
 	})
 }
 
 // receiveBroadcast is the part of all others.
-func (j *invocation[T, In, Out]) receiveBroadcast(t *task, root int) error {
-	p, err := t.receivePayload(parent(t, root), 0)
+func (j *invocation[T, In, Out]) receiveBroadcast(t *engine.Task, root int) error {
+	p, err := t.ReceivePayload(parent(t, root), 0)
 	if err != nil {
 		return err
 	}
 	if err := passDown(t, root, p); err != nil {
 		return err
 	}
-	length, first, err := lengthOf(p.bytes)
+	length, first, err := lengthOf(p.Bytes)
 	if err != nil {
 		return err
 	}
@@ -112,7 +114,7 @@ func (j *invocation[T, In, Out]) receiveBroadcast(t *task, root int) error {
 		out = j.resultBuffer(t, int(min(length, atOnce))/j.bytes(1))[:0]
 	}
 	err = take(first)
-	p.release()
+	p.Release()
 	if err == nil && uint64(len(first)) < length {
 		err = receiveChain(t, root, length-uint64(len(first)), take)
 	}
@@ -131,24 +133,24 @@ const atOnce = 64 << 20
 
 // receiveChain takes pieces from the task before, so many bytes in all, and passes
 // them on to the one behind.
-func receiveChain(t *task, root int, length uint64, take func([]byte) error) error {
+func receiveChain(t *engine.Task, root int, length uint64, take func([]byte) error) error {
 	for step, at := 1, uint64(0); at < length; step++ {
-		p, err := t.receivePayload((t.id-1+t.n)%t.n, step)
+		p, err := t.ReceivePayload((t.ID-1+t.N)%t.N, step)
 		if err != nil {
 			return err
 		}
-		if at += uint64(len(p.bytes)); at > length || len(p.bytes) == 0 {
+		if at += uint64(len(p.Bytes)); at > length || len(p.Bytes) == 0 {
 			return fmt.Errorf("%w: a broadcast goes on for %d bytes of %d", ErrMessage, at, length)
 		}
-		if next := (t.id + 1) % t.n; next != root {
-			if err := t.sendPayload(next, step, p); err != nil {
+		if next := (t.ID + 1) % t.N; next != root {
+			if err := t.SendPayload(next, step, p); err != nil {
 				return err
 			}
 		}
-		if err := take(p.bytes); err != nil {
+		if err := take(p.Bytes); err != nil {
 			return err
 		}
-		p.release()
+		p.Release()
 	}
 	return nil
 }
@@ -169,21 +171,21 @@ func lengthOf(first []byte) (uint64, []byte, error) {
 const maxBytes = 1 << 40
 
 // parent is from whom a task gets what goes down the tree.
-func parent(t *task, root int) int {
-	vrank := (t.id - root + t.n) % t.n // in the tree, whose root is 0
-	return (vrank&(vrank-1) + root) % t.n
+func parent(t *engine.Task, root int) int {
+	vrank := (t.ID - root + t.N) % t.N // in the tree, whose root is 0
+	return (vrank&(vrank-1) + root) % t.N
 }
 
 // passDown passes a page down the tree, to the child with the largest subtree first.
-func passDown(t *task, root int, p payload) error {
-	vrank := (t.id - root + t.n) % t.n
+func passDown(t *engine.Task, root int, p engine.Payload) error {
+	vrank := (t.ID - root + t.N) % t.N
 	mask := 1
-	for mask < t.n && vrank&mask == 0 {
+	for mask < t.N && vrank&mask == 0 {
 		mask *= 2
 	}
 	for mask /= 2; mask > 0; mask /= 2 {
-		if child := vrank + mask; child < t.n {
-			if err := t.sendPayload((child+root)%t.n, 0, p); err != nil {
+		if child := vrank + mask; child < t.N {
+			if err := t.SendPayload((child+root)%t.N, 0, p); err != nil {
 				return err
 			}
 		}

@@ -3,6 +3,8 @@ package collective
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/pleach-go/pleach/internal/collective/engine"
 )
 
 // Small parts of an Alltoall travel together (Bruck et al. 1997): a part for the task
@@ -20,16 +22,16 @@ type block struct {
 const directMark = 1 << 63
 
 // swapTogether exchanges parts.
-func (j *invocation[T, In, Out]) swapTogether(t *task, parts, all [][]T) error {
+func (j *invocation[T, In, Out]) swapTogether(t *engine.Task, parts, all [][]T) error {
 	blocks, err := j.packBlocks(t, parts)
 	if err != nil {
 		return err
 	}
-	for step, bit := 0, 1; bit < t.n; step, bit = step+1, 2*bit {
-		if err := t.send((t.id+bit)%t.n, step, appendGroup(blocks, bit)); err != nil {
+	for step, bit := 0, 1; bit < t.N; step, bit = step+1, 2*bit {
+		if err := t.Send((t.ID+bit)%t.N, step, appendGroup(blocks, bit)); err != nil {
 			return err
 		}
-		b, err := t.receive((t.id-bit+t.n)%t.n, step)
+		b, err := t.Receive((t.ID-bit+t.N)%t.N, step)
 		if err != nil {
 			return err
 		}
@@ -37,12 +39,12 @@ func (j *invocation[T, In, Out]) swapTogether(t *task, parts, all [][]T) error {
 			return err
 		}
 	}
-	for d := 1; d < t.n; d++ {
-		from := (t.id - d + t.n) % t.n
+	for d := 1; d < t.N; d++ {
+		from := (t.ID - d + t.N) % t.N
 		if blocks[d].direct {
 			all[from], err = j.receivePart(t, from)
 		} else {
-			all[from], err = j.openPart(t, from, payload{bytes: blocks[d].bytes})
+			all[from], err = j.openPart(t, from, engine.Payload{Bytes: blocks[d].bytes})
 		}
 		if err != nil {
 			return err
@@ -52,12 +54,12 @@ func (j *invocation[T, In, Out]) swapTogether(t *task, parts, all [][]T) error {
 }
 
 // pack sends what is too long, and returns the rest, by distance.
-func (j *invocation[T, In, Out]) packBlocks(t *task, parts [][]T) (blocks []block, err error) {
-	blocks = make([]block, t.n)
-	for d := 1; d < t.n; d++ {
-		to := (t.id + d) % t.n
+func (j *invocation[T, In, Out]) packBlocks(t *engine.Task, parts [][]T) (blocks []block, err error) {
+	blocks = make([]block, t.N)
+	for d := 1; d < t.N; d++ {
+		to := (t.ID + d) % t.N
 		p := &blocks[d]
-		if p.direct = j.bytes(len(parts[to])) > t.e.algorithms.together; p.direct {
+		if p.direct = j.bytes(len(parts[to])) > t.Thresholds().BruckPart; p.direct {
 			err = j.sendElements(t, to, direct, parts[to])
 		} else {
 			p.bytes, err = j.encode(parts[to])

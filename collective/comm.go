@@ -1,78 +1,77 @@
 package collective
 
-import "fmt"
+import (
+	"context"
 
-// Place is a process's place in a world: what a program sees of its engine.
-type Comm struct {
-	engine *Engine
-	ticket *ticket // nil: each call takes the next number
+	"github.com/pleach-go/pleach/internal/collective/engine"
+)
+
+// Communicator is where collectives run: a [*github.com/pleach-go/pleach.World], or a
+// [Comm].
+type Communicator interface {
+	comm() Comm
 }
 
-// Place is this process's.
-func (e *Engine) Comm() Comm { return Comm{engine: e} }
+// core is the engine's communicator. Comm has its underlying type, so that package
+// pleach can convert one into the other, and no constructor needs to be exported.
+type core = engine.Comm
 
-// ticket is the number of a call that is yet to be made.
-type ticket struct {
-	number uint64
-	used   bool
+// Comm is a communicator: a fixed set of processes and tasks that make collective calls
+// together. Ranks and tasks count from 0. A [*github.com/pleach-go/pleach.World] embeds
+// one; [Shrink] and [Reserve] return others.
+type Comm core
+
+func (c Comm) comm() Comm { return c }
+
+// do makes a call.
+func (c Comm) do(ctx context.Context, s engine.Signature, run func(*engine.Task) error) error {
+	return publicError(core(c).Do(ctx, s, run))
 }
 
-// Reserve takes the place of the next call, for one call that is made with what it
-// returns, by another goroutine: calls then go on beside each other, though all
-// processes must have come to them in the same order.
+// Reserve takes the place of the next call in the common order, for one call that is
+// made on the returned Comm, by another goroutine. Calls then run concurrently, although
+// all processes have reserved them in the same order.
 //
 //	later := collective.Reserve(world)
 //	go func() { sum, err = collective.Allreduce(ctx, later, mine, op) }()
 //
-// The call has to be made: the others wait for it.
-func Reserve(w Communicator) Comm {
-	e := w.comm().engine
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.next++
-	return Comm{e, &ticket{number: e.next - 1}}
-}
+// The call has to be made, because the other processes wait for it.
+func Reserve(c Communicator) Comm { return Comm(core(c.comm()).Reserve()) }
 
-// take returns the number of the call that is made now.
-func (p Comm) take() (uint64, error) {
-	e, t := p.engine, p.ticket
-	switch {
-	case t == nil:
-		e.next++
-		return e.next - 1, nil
-	case t.used:
-		return 0, fmt.Errorf("collective: call %d was reserved once, and is made twice", t.number)
-	}
-	t.used = true
-	return t.number, nil
-}
+// Rank returns this process's rank.
+func (c Comm) Rank() int { return core(c).Rank() }
 
-func (p Comm) comm() Comm { return p }
+// Size returns the number of tasks, which is the number of processes at the start.
+func (c Comm) Size() int { return core(c).Size() }
 
-// Rank is this process's.
-func (p Comm) Rank() int { return p.engine.config.Rank }
-
-// Size is the number of tasks, which is that of the processes at the start.
-func (p Comm) Size() int { return p.engine.config.Size }
-
-// Owner is the rank of who does a task's part now: at first the rank of the same
-// number, and a survivor after that one's death.
-func (p Comm) Owner(task int) int {
-	p.engine.mu.Lock()
-	defer p.engine.mu.Unlock()
-	return p.engine.owner(task)
-}
+// Owner returns the rank of the process that runs a task now: at first the rank of the
+// same number, and a survivor after that process has failed.
+func (c Comm) Owner(task int) int { return core(c).Owner(task) }
 
 // Tasks returns the tasks that this process owns now, its own among them.
-func (p Comm) Tasks() []int {
-	p.engine.mu.Lock()
-	defer p.engine.mu.Unlock()
-	return p.engine.ownedBy(p.engine.config.Rank)
-}
+func (c Comm) Tasks() []int { return core(c).Tasks() }
 
-// Failed returns the ranks that are not in the view any more.
-func (p Comm) Failed() []int {
-	p.engine.mu.Lock()
-	defer p.engine.mu.Unlock()
-	return p.engine.failedRanks()
-}
+// Failed returns the ranks that are no longer in the view.
+func (c Comm) Failed() []int { return core(c).Failed() }
+
+// AckFailed acknowledges all failures that this process knows of, and returns their
+// ranks. An [Agree] with [Report] no longer reports a failure that all processes have
+// acknowledged. AckFailed is MPI_Comm_failure_ack and MPI_Comm_failure_get_acked of ULFM
+// in one. Other calls with [Report] still end with a [*FailedError]; [Shrink] derives a
+// communicator without failed processes.
+func (c Comm) AckFailed() []int { return core(c).AckFailed() }
+
+// Revoke ends every call of the communicator that is in progress on any process, and
+// every later one, with a [*RevokedError]. [Agree] and [Shrink] still work; they are what
+// a program calls next. So a process that has noticed a failure gets the others out of
+// calls in which they would wait. Communicators that [Shrink] has derived before are not
+// revoked.
+//
+// Revoke is MPI_Comm_revoke of ULFM: one process calls it, and it does not block. All
+// live processes learn of it, even if that process dies, unless it dies before any live
+// process has learned.
+func (c Comm) Revoke() { core(c).Revoke() }
+
+// WorldRank returns the rank that a member of this communicator has in the world that
+// pleach.NewWorld has returned. They differ only in communicators derived by [Shrink].
+func (c Comm) WorldRank(rank int) int { return core(c).WorldRank(rank) }

@@ -1,6 +1,8 @@
 package collective
 
-import "fmt"
+import (
+	"github.com/pleach-go/pleach/internal/collective/engine"
+)
 
 // Corrected makes a Reduce or an Allreduce that up to f dead, before or during
 // it, cost nothing: no view, no takeover and no Restore. The result has the inputs
@@ -12,23 +14,11 @@ import "fmt"
 // goes on without it when the link says that nobody is there ([Engine.Lost]), or
 // after some seconds.
 func Corrected(f int) Option {
-	return func(o *options) { o.failureMode, o.dead = corrected, f }
-}
-
-// TooManyDeadError says that more have died than a corrected call was made for, or
-// the root.
-type TooManyDeadError struct {
-	Call uint64
-	Rank int // who says so
-	F    int // how many were allowed for
-}
-
-func (e *TooManyDeadError) Error() string {
-	return fmt.Sprintf("collective: call %d: more than %d processes have died, or the root, says rank %d", e.Call, e.F, e.Rank)
+	return func(o *options) { o.mode, o.dead = engine.Corrected, f }
 }
 
 // correctedReduce and correctedAllreduce are a task's part.
-func correctedReduce[T any](t *task, j *invocation[T, []T, []T], root, f int, op Operator[T]) error {
+func correctedReduce[T any](t *engine.Task, j *invocation[T, []T, []T], root, f int, op Operator[T]) error {
 	sum, err := j.contribution(t)
 	if err != nil {
 		return err
@@ -36,13 +26,13 @@ func correctedReduce[T any](t *task, j *invocation[T, []T, []T], root, f int, op
 	if err := reduceCorrected(correctionOf(t, root, f), j, sum, op); err != nil {
 		return err
 	}
-	if t.id == root {
+	if t.ID == root {
 		j.deliver(t, sum)
 	}
 	return nil
 }
 
-func correctedAllreduce[T any](t *task, j *invocation[T, []T, []T], f int, op Operator[T]) error {
+func correctedAllreduce[T any](t *engine.Task, j *invocation[T, []T, []T], f int, op Operator[T]) error {
 	sum, err := j.contribution(t)
 	if err != nil {
 		return err

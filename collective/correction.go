@@ -1,5 +1,11 @@
 package collective
 
+import (
+	"time"
+
+	"github.com/pleach-go/pleach/internal/collective/engine"
+)
+
 // correction is the shape of a corrected call (Küttler and Härtig, Fault-tolerant
 // Reduce and Allreduce operations based on correction, 2026). Places count from
 // the root, which has 0. The others are put into groups of f+1, each member of
@@ -11,7 +17,7 @@ package collective
 // Messages: f(f+1)·⌊(n−1)/(f+1)⌋ + a(a−1) within groups, where a is the size of the
 // last one, root included; and n−1 along the tree.
 type correction struct {
-	task *task
+	task *engine.Task
 	root int
 	f    int
 	// place is this task's; group and subtree are what it belongs to. The last
@@ -19,9 +25,9 @@ type correction struct {
 	vrank, group, subtree, groups int
 }
 
-func correctionOf(t *task, root, f int) *correction {
-	c := &correction{task: t, root: root, f: f, groups: (t.n - 1) / (f + 1)}
-	c.vrank = (t.id - root + t.n) % t.n
+func correctionOf(t *engine.Task, root, f int) *correction {
+	c := &correction{task: t, root: root, f: f, groups: (t.N - 1) / (f + 1)}
+	c.vrank = (t.ID - root + t.N) % t.N
 	c.group, c.subtree = c.groups, 0
 	if c.vrank > 0 {
 		c.group, c.subtree = (c.vrank-1)/(f+1), (c.vrank-1)%(f+1)
@@ -30,14 +36,14 @@ func correctionOf(t *task, root, f int) *correction {
 }
 
 // id is the task at a place.
-func (c *correction) id(vrank int) int { return (vrank + c.root) % c.task.n }
+func (c *correction) id(vrank int) int { return (vrank + c.root) % c.task.N }
 
 // mates are the places of the same group, its own included, in order.
 func (c *correction) peers() (places []int) {
 	if c.group == c.groups {
 		places = append(places, 0)
 	}
-	for p := c.group*(c.f+1) + 1; p < min((c.group+1)*(c.f+1)+1, c.task.n); p++ {
+	for p := c.group*(c.f+1) + 1; p < min((c.group+1)*(c.f+1)+1, c.task.N); p++ {
 		places = append(places, p)
 	}
 	return places
@@ -61,7 +67,7 @@ func (c *correction) parent() int {
 // children are the places whose values come here, in order.
 func (c *correction) children() (places []int) {
 	if c.vrank == 0 {
-		for s := range min(c.f+1, c.task.n-1) {
+		for s := range min(c.f+1, c.task.N-1) {
 			places = append(places, c.at(0, s))
 		}
 		return places
@@ -72,8 +78,30 @@ func (c *correction) children() (places []int) {
 	for bit := 1; c.group&bit == 0 && c.group+bit < c.groups; bit *= 2 {
 		places = append(places, c.at(c.group+bit, c.subtree))
 	}
-	if leaf := c.at(c.groups, c.subtree); c.group == 0 && leaf < c.task.n {
+	if leaf := c.at(c.groups, c.subtree); c.group == 0 && leaf < c.task.N {
 		places = append(places, leaf)
 	}
 	return places
+}
+
+// receiveTimeout is how long a task waits for a message of one process that may have died.
+const receiveTimeout = 2 * time.Second
+
+// timeout is how long a task waits in a step. Within a group the messages of up to f dead
+// processes time out one after the other, so a task that waits for more than its group
+// waits longer.
+func (c *correction) timeout(step int) time.Duration {
+	switch step {
+	case withinGroup:
+		return receiveTimeout
+	case upTree:
+		return time.Duration(c.f+1) * receiveTimeout
+	}
+	return time.Duration(2*c.f+2) * receiveTimeout
+}
+
+// receiveLive waits for a message that arrives only if its sender lives.
+func (c *correction) receiveLive(vrank, step int) (body []byte, ok bool, err error) {
+	body, err = c.task.ReceiveAny([]int{c.id(vrank)}, []int{step}, c.timeout(step))
+	return body, body != nil, err
 }

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/pleach-go/pleach/internal/collective/engine"
 )
 
 var (
@@ -28,22 +30,21 @@ type trial struct {
 	short bool // algorithms for long messages are taken for short ones
 }
 
-// shortChoices are standardChoices for messages of some bytes.
-func shortAlgorithms() algorithms {
-	return algorithms{halvingFrom: 24, chainFrom: 24, treeUpTo: 16, piece: 32, bruckFrom: 2, together: 4}
+// shortThresholds select the algorithms for long messages for short ones.
+func shortThresholds() engine.Thresholds {
+	return engine.Thresholds{Halving: 24, Chain: 24, Tree: 16, Segment: 32, Bruck: 2, BruckPart: 4}
 }
 
 const patience = 30 * time.Second
 
 // run runs a trial and says what is wrong.
 func (c *trial) run(t testing.TB) (events []int, err error) {
-	n := newNetwork(t, c.size, c.seed)
-	defer n.close()
-	for _, e := range n.engines {
-		if c.short {
-			e.algorithms = shortAlgorithms()
-		}
+	var config engine.Config
+	if c.short {
+		config.Thresholds = shortThresholds()
 	}
+	n := newNetworkOf(t, c.size, c.seed, config)
+	defer n.close()
 	n.doom(c.kills)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -106,11 +107,7 @@ func (c *trial) missing(mu *sync.Mutex, had map[[2]int]bool) (wrong []error) {
 
 // alive reports whether the process has not been killed: what it said last,
 // when it was, counts for nothing.
-func (p Comm) alive() bool {
-	p.engine.mu.Lock()
-	defer p.engine.mu.Unlock()
-	return p.engine.err == nil
-}
+func (c Comm) alive() bool { return core(c).Err() == nil }
 
 func (c *trial) check(t *testing.T) bool {
 	if *caseFlag != "" && *caseFlag != c.what {

@@ -4,28 +4,30 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/pleach-go/pleach/internal/collective/engine"
 )
 
 // Gather returns all tasks' elements, by task, to the owner of the root's task,
 // nil to others. Their numbers may differ.
-func Gather[T any](ctx context.Context, w Communicator, root int, in []T, options ...Option) ([][]T, error) {
-	s := signature{kind: gathering, root: root, length: noLength, detail: detailOf(typeName[T]())}
+func Gather[T any](ctx context.Context, c Communicator, root int, in []T, options ...Option) ([][]T, error) {
+	s := engine.Signature{Kind: engine.Gather, Root: root, Length: engine.NoLength, Detail: detailOf(typeName[T]())}
 	j, err := newInvocation[T, []T, [][]T](&s, in, options)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.comm().checkRoot(root); err != nil {
+	if err := c.comm().checkRoot(root); err != nil {
 		return nil, err
 	}
-	err = w.comm().do(ctx, s, func(t *task) error {
+	err = c.comm().do(ctx, s, func(t *engine.Task) error {
 		b, err := j.ownBlock(t)
 		if err != nil {
 			return err
 		}
-		if b, err = collect(t, root, b); err != nil || t.id != root {
+		if b, err = collect(t, root, b); err != nil || t.ID != root {
 			return err
 		}
-		all, err := decodeBlocks(j, b, t.n)
+		all, err := decodeBlocks(j, b, t.N)
 		if err == nil {
 			j.deliverAtRoot(t, all)
 		}
@@ -35,7 +37,7 @@ func Gather[T any](ctx context.Context, w Communicator, root int, in []T, option
 }
 
 // ownBlock is a task's input as a block.
-func (j *invocation[T, In, Out]) ownBlock(t *task) ([]byte, error) {
+func (j *invocation[T, In, Out]) ownBlock(t *engine.Task) ([]byte, error) {
 	in, err := j.input(t)
 	if err != nil {
 		return nil, err
@@ -44,7 +46,7 @@ func (j *invocation[T, In, Out]) ownBlock(t *task) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return appendBlock(make([]byte, 0, len(b)+blockHead+8), t.id, b), nil
+	return appendBlock(make([]byte, 0, len(b)+blockHead+8), t.ID, b), nil
 }
 
 // decodeBlocks returns the elements of every task.
@@ -66,14 +68,14 @@ func decodeBlocks[T, In, Out any](j *invocation[T, In, Out], b []byte, n int) ([
 }
 
 // collect brings blocks up a binomial tree to the root, which returns them all.
-func collect(t *task, root int, b []byte) ([]byte, error) {
-	vrank := (t.id - root + t.n) % t.n
-	for step, mask := 0, 1; mask < t.n; step, mask = step+1, 2*mask {
+func collect(t *engine.Task, root int, b []byte) ([]byte, error) {
+	vrank := (t.ID - root + t.N) % t.N
+	for step, mask := 0, 1; mask < t.N; step, mask = step+1, 2*mask {
 		if vrank&mask != 0 {
-			return nil, t.send((vrank-mask+root)%t.n, step, b)
+			return nil, t.Send((vrank-mask+root)%t.N, step, b)
 		}
-		if vrank+mask < t.n {
-			theirs, err := t.receive((vrank+mask+root)%t.n, step)
+		if vrank+mask < t.N {
+			theirs, err := t.Receive((vrank+mask+root)%t.N, step)
 			if err != nil {
 				return nil, err
 			}
@@ -85,13 +87,13 @@ func collect(t *task, root int, b []byte) ([]byte, error) {
 
 // Allgather returns all tasks' elements, by task, everywhere. Their numbers may
 // differ.
-func Allgather[T any](ctx context.Context, w Communicator, in []T, options ...Option) ([][]T, error) {
-	s := signature{kind: allgathering, root: noRoot, length: noLength, detail: detailOf(typeName[T]())}
+func Allgather[T any](ctx context.Context, c Communicator, in []T, options ...Option) ([][]T, error) {
+	s := engine.Signature{Kind: engine.Allgather, Root: engine.NoRoot, Length: engine.NoLength, Detail: detailOf(typeName[T]())}
 	j, err := newInvocation[T, []T, [][]T](&s, in, options)
 	if err != nil {
 		return nil, err
 	}
-	err = w.comm().do(ctx, s, func(t *task) error {
+	err = c.comm().do(ctx, s, func(t *engine.Task) error {
 		b, err := j.ownBlock(t)
 		if err != nil {
 			return err
@@ -100,7 +102,7 @@ func Allgather[T any](ctx context.Context, w Communicator, in []T, options ...Op
 			return err
 		}
 		// What was sent on is kept, so the caller gets a copy.
-		all, err := decodeBlocks(j, slices.Clone(b), t.n)
+		all, err := decodeBlocks(j, slices.Clone(b), t.N)
 		if err == nil {
 			j.deliver(t, all)
 		}
@@ -111,19 +113,19 @@ func Allgather[T any](ctx context.Context, w Communicator, in []T, options ...Op
 
 // exchange doubles the blocks that each task has in every step (Bruck et al.
 // 1997): a task has those of the tasks that follow it.
-func exchange(t *task, b []byte) ([]byte, error) {
-	for step, d := 0, 1; d < t.n; step, d = step+1, 2*d {
+func exchange(t *engine.Task, b []byte) ([]byte, error) {
+	for step, d := 0, 1; d < t.N; step, d = step+1, 2*d {
 		some := b
-		if left := t.n - d; left < d {
+		if left := t.N - d; left < d {
 			var err error
-			if some, err = firstBlocks(b, left, t.n); err != nil {
+			if some, err = firstBlocks(b, left, t.N); err != nil {
 				return nil, err
 			}
 		}
-		if err := t.send((t.id-d+t.n)%t.n, step, some); err != nil {
+		if err := t.Send((t.ID-d+t.N)%t.N, step, some); err != nil {
 			return nil, err
 		}
-		theirs, err := t.receive((t.id+d)%t.n, step)
+		theirs, err := t.Receive((t.ID+d)%t.N, step)
 		if err != nil {
 			return nil, err
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+
+	"github.com/pleach-go/pleach/internal/collective/engine"
 )
 
 // job is a call with its types: what goes in for each task, and what comes out.
@@ -19,7 +21,7 @@ type invocation[T, In, Out any] struct {
 }
 
 // newJob sorts out a call's options.
-func newInvocation[T, In, Out any](s *signature, in In, list []Option) (*invocation[T, In, Out], error) {
+func newInvocation[T, In, Out any](s *engine.Signature, in In, list []Option) (*invocation[T, In, Out], error) {
 	o := optionsOf(list)
 	j := &invocation[T, In, Out]{in: in}
 	var ok bool
@@ -32,18 +34,18 @@ func newInvocation[T, In, Out any](s *signature, in In, list []Option) (*invocat
 	if j.into, ok = o.into.(Out); !ok && o.into != nil {
 		return nil, wrongType[Out]("Into", o.into)
 	}
-	if o.failureMode == corrected && (o.dead < 0 || s.kind != reducing && s.kind != allreducing) {
-		return nil, fmt.Errorf("collective: Corrected(%d) of %v: only Reduce and Allreduce have it, for 0 dead or more", o.dead, s.kind)
+	if o.mode == engine.Corrected && (o.dead < 0 || s.Kind != engine.Reduce && s.Kind != engine.Allreduce) {
+		return nil, fmt.Errorf("collective: Corrected(%d) of %v: only Reduce and Allreduce have it, for 0 dead or more", o.dead, s.Kind)
 	}
-	s.failureMode, j.dead = o.failureMode, o.dead
-	s.detail += uint64(o.dead)
+	s.Mode, j.dead = o.mode, o.dead
+	s.Detail += uint64(o.dead)
 	switch element := elementOf[T](); {
 	case o.codec != nil:
 		if j.codec, ok = o.codec.(Codec[T]); !ok {
 			return nil, wrongType[Codec[T]]("WithCodec", o.codec)
 		}
 	case element != 0:
-		s.element, j.codec = element, memory[T]{}
+		s.Element, j.codec = element, memory[T]{}
 	default:
 		j.codec = gobs[T]{}
 	}
@@ -55,40 +57,36 @@ func typeName[T any]() string { return reflect.TypeFor[T]().String() }
 
 // input returns what a task puts in: what the caller has given, or what Restore
 // brings back.
-func (j *invocation[T, In, Out]) input(t *task) (in In, err error) {
-	if t.own() {
+func (j *invocation[T, In, Out]) input(t *engine.Task) (in In, err error) {
+	if t.Own() {
 		return j.in, nil
 	}
 	err = ErrNoRestore
 	if j.restore != nil {
-		in, err = j.restore(t.ctx, t.id)
+		in, err = j.restore(t.Context(), t.ID)
 	}
 	if err != nil {
-		return in, &RestoreError{Task: t.id, Call: t.call.number, Err: err}
+		return in, &RestoreError{Task: t.ID, Call: t.Call(), Err: err}
 	}
 	return in, nil
 }
 
 // deliver hands a task's result out.
-func (j *invocation[T, In, Out]) deliver(t *task, out Out) {
-	if t.own() {
+func (j *invocation[T, In, Out]) deliver(t *engine.Task, out Out) {
+	if t.Own() {
 		j.out = out
 		return
 	}
 	if j.takeover != nil {
-		j.takeover(t.id, out)
+		j.takeover(t.ID, out)
 	}
 }
 
 // deliverAtRoot hands the root's result out: to the caller, too, who owns the
 // root's task now.
-func (j *invocation[T, In, Out]) deliverAtRoot(t *task, out Out) {
-	if !t.own() {
-		t.e.mu.Lock()
-		if !t.call.finished {
-			j.out = out
-		}
-		t.e.mu.Unlock()
+func (j *invocation[T, In, Out]) deliverAtRoot(t *engine.Task, out Out) {
+	if !t.Own() {
+		t.UnlessReturned(func() { j.out = out })
 	}
 	j.deliver(t, out)
 }
@@ -118,4 +116,17 @@ func (j *invocation[T, In, Out]) decodeN(b []byte, n int) ([]T, error) {
 		err = fmt.Errorf("%w: %d elements where %d were to come: a Restore returned another number than the call was given", ErrMessage, len(elements), n)
 	}
 	return elements, err
+}
+
+// detailOf hashes what a signature has no field for: the names of types and operators.
+func detailOf(names ...string) uint64 {
+	// FNV-1a by hand, because every call does it and package hash/fnv would allocate.
+	h := uint64(0xcbf29ce484222325)
+	for _, name := range names {
+		for i := range len(name) {
+			h = (h ^ uint64(name[i])) * 0x100000001b3
+		}
+		h = (h ^ '\n') * 0x100000001b3
+	}
+	return h
 }

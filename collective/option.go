@@ -3,6 +3,8 @@ package collective
 import (
 	"context"
 	"fmt"
+
+	"github.com/pleach-go/pleach/internal/collective/engine"
 )
 
 // Option changes how one call is made. All processes must give a call the same
@@ -10,40 +12,19 @@ import (
 type Option func(*options)
 
 type options struct {
-	failureMode failureMode
-	dead        int // how many a corrected call is made for
-	restore     any // func(context.Context, int) (In, error)
-	takeover    any // func(int, Out)
-	codec       any // Codec[T]
-	into        any // Out
-}
-
-// strength is what a call does when a member fails.
-type failureMode uint8
-
-const (
-	runThrough failureMode = iota
-	report
-	corrected
-)
-
-func (s failureMode) String() string {
-	switch s {
-	case runThrough:
-		return "run-through"
-	case report:
-		return "report"
-	case corrected:
-		return "corrected"
-	}
-	return fmt.Sprintf("strength %d", uint8(s))
+	mode     engine.FailureMode
+	dead     int // how many a corrected call is made for
+	restore  any // func(context.Context, int) (In, error)
+	takeover any // func(int, Out)
+	codec    any // Codec[T]
+	into     any // Out
 }
 
 // Report makes a call end with a [*FailedError] when a member has failed, before
 // or during it, so that the caller decides. Nothing is kept for takeovers then.
 // Without it calls run through: the tasks of the dead are taken over.
 func Report() Option {
-	return func(o *options) { o.failureMode = report }
+	return func(o *options) { o.mode = engine.Report }
 }
 
 // Restore says how the input of a task whose process has died is brought back:

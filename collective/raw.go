@@ -36,11 +36,6 @@ func bytesOf[T any](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(s[0])))
 }
 
-// startOf and bytesFrom are memory as it can be kept in one word, and the reverse.
-func startOf(b []byte) *byte { return unsafe.SliceData(b) }
-
-func bytesFrom(start *byte, n int) []byte { return unsafe.Slice(start, n) }
-
 // numbersOn returns memory as room for numbers. It must be aligned for all of them,
 // as memory that was allocated for itself is.
 func numbersOn[T any](b []byte, n int) []T {

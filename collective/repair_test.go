@@ -242,11 +242,7 @@ func revokeDuring(t *testing.T, size int, s sample, kills map[int]int) error {
 }
 
 // revoked reports whether the process knows.
-func (p Comm) revoked() bool {
-	p.engine.mu.Lock()
-	defer p.engine.mu.Unlock()
-	return p.engine.revokedBy >= 0
-}
+func (c Comm) revoked() bool { return c.Progress()[0].Revoked }
 
 // Agree tells of failures until all have acknowledged them, and all the same.
 func TestAgreeReportsWhatIsNotAcknowledged(t *testing.T) {

@@ -3,17 +3,19 @@ package collective
 import (
 	"context"
 	"fmt"
+
+	"github.com/pleach-go/pleach/internal/collective/engine"
 )
 
 // Scatter returns to each task its part of what the root has given, by task. The
 // parts' lengths may differ. Others than the root may give nil.
-func Scatter[T any](ctx context.Context, w Communicator, root int, parts [][]T, options ...Option) ([]T, error) {
-	s := signature{kind: scattering, root: root, length: noLength, detail: detailOf(typeName[T]())}
+func Scatter[T any](ctx context.Context, c Communicator, root int, parts [][]T, options ...Option) ([]T, error) {
+	s := engine.Signature{Kind: engine.Scatter, Root: root, Length: engine.NoLength, Detail: detailOf(typeName[T]())}
 	j, err := newInvocation[T, [][]T, []T](&s, parts, options)
 	if err != nil {
 		return nil, err
 	}
-	p := w.comm()
+	p := c.comm()
 	if err := p.checkRoot(root); err != nil {
 		return nil, err
 	}
@@ -22,10 +24,10 @@ func Scatter[T any](ctx context.Context, w Communicator, root int, parts [][]T, 
 			return nil, err
 		}
 	}
-	err = p.do(ctx, s, func(t *task) error {
+	err = p.do(ctx, s, func(t *engine.Task) error {
 		var blocks [][]byte
 		var err error
-		if t.id == root {
+		if t.ID == root {
 			if blocks, err = j.partBlocks(t); err != nil {
 				return err
 			}
@@ -52,25 +54,25 @@ func (p Comm) checkParts(parts int) error {
 }
 
 // givenParts is a task's input, which must not be changed.
-func (j *invocation[T, In, Out]) inputParts(t *task) ([][]T, error) {
+func (j *invocation[T, In, Out]) inputParts(t *engine.Task) ([][]T, error) {
 	in, err := j.input(t)
 	if err != nil {
 		return nil, err
 	}
 	parts := any(in).([][]T)
-	if len(parts) != t.n {
-		return nil, &RestoreError{Task: t.id, Call: t.call.number, Err: fmt.Errorf("it has %d parts for %d tasks", len(parts), t.n)}
+	if len(parts) != t.N {
+		return nil, &RestoreError{Task: t.ID, Call: t.Call(), Err: fmt.Errorf("it has %d parts for %d tasks", len(parts), t.N)}
 	}
 	return parts, nil
 }
 
 // partBlocks returns a task's input, part by part.
-func (j *invocation[T, In, Out]) partBlocks(t *task) ([][]byte, error) {
+func (j *invocation[T, In, Out]) partBlocks(t *engine.Task) ([][]byte, error) {
 	parts, err := j.inputParts(t)
 	if err != nil {
 		return nil, err
 	}
-	blocks := make([][]byte, t.n)
+	blocks := make([][]byte, t.N)
 	for i, part := range parts {
 		if blocks[i], err = j.encode(part); err != nil {
 			return nil, err
@@ -81,33 +83,33 @@ func (j *invocation[T, In, Out]) partBlocks(t *task) ([][]byte, error) {
 
 // deal brings blocks down a binomial tree: a child gets those of its subtree. It
 // returns the task's own.
-func deal(t *task, root int, blocks [][]byte) ([]byte, error) {
-	vrank := (t.id - root + t.n) % t.n
+func deal(t *engine.Task, root int, blocks [][]byte) ([]byte, error) {
+	vrank := (t.ID - root + t.N) % t.N
 	mask := 1
-	for ; mask < t.n; mask *= 2 {
+	for ; mask < t.N; mask *= 2 {
 		if vrank&mask == 0 {
 			continue
 		}
-		b, err := t.receive((vrank-mask+root)%t.n, mask)
+		b, err := t.Receive((vrank-mask+root)%t.N, mask)
 		if err != nil {
 			return nil, err
 		}
-		if blocks, err = cutBlocks(b, t.n); err != nil {
+		if blocks, err = cutBlocks(b, t.N); err != nil {
 			return nil, err
 		}
 		break
 	}
 	for mask /= 2; mask > 0; mask /= 2 {
 		var b []byte
-		for p := vrank + mask; p < min(vrank+2*mask, t.n); p++ {
-			task := (p + root) % t.n
+		for p := vrank + mask; p < min(vrank+2*mask, t.N); p++ {
+			task := (p + root) % t.N
 			b = appendBlock(b, task, blocks[task])
 		}
-		if vrank+mask < t.n {
-			if err := t.send((vrank+mask+root)%t.n, mask, b); err != nil {
+		if vrank+mask < t.N {
+			if err := t.Send((vrank+mask+root)%t.N, mask, b); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return blocks[t.id], nil
+	return blocks[t.ID], nil
 }

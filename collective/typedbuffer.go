@@ -1,6 +1,10 @@
 package collective
 
-import "reflect"
+import (
+	"reflect"
+
+	"github.com/pleach-go/pleach/internal/collective/engine"
+)
 
 // What is sent is kept, and must not be changed; what a program has given or gets
 // is its own, and may be. So whatever goes from one to the other is copied, once:
@@ -10,11 +14,11 @@ import "reflect"
 // must not be written any more.
 type typedBuffer[T any] struct {
 	elements []T
-	buffer   *buffer // nil: they go through a Codec, or nobody has sent anything
+	buffer   *engine.Buffer // nil: they go through a Codec, or nobody has sent anything
 }
 
 // drop says that the task does not need it any more.
-func (d typedBuffer[T]) release() { payload{buffer: d.buffer}.release() }
+func (d typedBuffer[T]) release() { engine.Payload{Buffer: d.buffer}.Release() }
 
 // asTheyAre reports whether elements travel as they lie in memory.
 func (j *invocation[T, In, Out]) isRaw() bool {
@@ -32,36 +36,36 @@ func (j *invocation[T, In, Out]) bytes(n int) int {
 }
 
 // draft returns room for so many elements, with anything in it.
-func (j *invocation[T, In, Out]) newBuffer(t *task, n int) typedBuffer[T] {
+func (j *invocation[T, In, Out]) newBuffer(t *engine.Task, n int) typedBuffer[T] {
 	if n == 0 || !j.isRaw() {
 		return typedBuffer[T]{elements: make([]T, n)}
 	}
-	s := t.e.pool.newBuffer(j.bytes(n))
-	return typedBuffer[T]{numbersOn[T](s.bytes, n), s}
+	s := t.NewBuffer(j.bytes(n))
+	return typedBuffer[T]{numbersOn[T](s.Bytes, n), s}
 }
 
 // draftOf returns a draft of elements.
-func (j *invocation[T, In, Out]) copyToBuffer(t *task, elements []T) typedBuffer[T] {
+func (j *invocation[T, In, Out]) copyToBuffer(t *engine.Task, elements []T) typedBuffer[T] {
 	d := j.newBuffer(t, len(elements))
 	copy(d.elements, elements)
 	return d
 }
 
 // sendDraft sends some elements of a draft.
-func (j *invocation[T, In, Out]) sendBuffer(t *task, to, step int, d typedBuffer[T], s span) error {
+func (j *invocation[T, In, Out]) sendBuffer(t *engine.Task, to, step int, d typedBuffer[T], s span) error {
 	some := d.elements[s.from:s.to]
 	if d.buffer != nil {
-		return t.sendPayload(to, step, payload{bytesOf(some), d.buffer})
+		return t.SendPayload(to, step, engine.Payload{Bytes: bytesOf(some), Buffer: d.buffer})
 	}
 	b, err := j.encode(some)
 	if err != nil {
 		return err
 	}
-	return t.send(to, step, b)
+	return t.Send(to, step, b)
 }
 
 // sendElements sends elements that are not to be kept.
-func (j *invocation[T, In, Out]) sendElements(t *task, to, step int, elements []T) error {
+func (j *invocation[T, In, Out]) sendElements(t *engine.Task, to, step int, elements []T) error {
 	if !j.isRaw() {
 		return j.sendBuffer(t, to, step, typedBuffer[T]{elements: elements}, all(elements))
 	}
@@ -72,17 +76,17 @@ func (j *invocation[T, In, Out]) sendElements(t *task, to, step int, elements []
 
 // receiveElements receives so many elements. The draft they come in is the task's
 // to drop, when it has read them.
-func (j *invocation[T, In, Out]) receiveElements(t *task, from, step, n int) (typedBuffer[T], error) {
-	p, err := t.receivePayload(from, step)
+func (j *invocation[T, In, Out]) receiveElements(t *engine.Task, from, step, n int) (typedBuffer[T], error) {
+	p, err := t.ReceivePayload(from, step)
 	if err != nil {
 		return typedBuffer[T]{}, err
 	}
-	elements, err := j.decodeN(p.bytes, n)
-	return typedBuffer[T]{elements, p.buffer}, err
+	elements, err := j.decodeN(p.Bytes, n)
+	return typedBuffer[T]{elements, p.Buffer}, err
 }
 
 // receiveInto receives elements where they belong.
-func (j *invocation[T, In, Out]) receiveInto(t *task, from, step int, into []T) error {
+func (j *invocation[T, In, Out]) receiveInto(t *engine.Task, from, step int, into []T) error {
 	d, err := j.receiveElements(t, from, step, len(into))
 	if err != nil {
 		return err
@@ -94,8 +98,8 @@ func (j *invocation[T, In, Out]) receiveInto(t *task, from, step int, into []T) 
 
 // space returns room for a task's result: the caller's, if it has given some that is
 // enough, and if the task is its own.
-func (j *invocation[T, In, Out]) resultBuffer(t *task, n int) []T {
-	if into, ok := any(j.into).([]T); ok && t.own() && cap(into) >= n {
+func (j *invocation[T, In, Out]) resultBuffer(t *engine.Task, n int) []T {
+	if into, ok := any(j.into).([]T); ok && t.Own() && cap(into) >= n {
 		return into[:n]
 	}
 	return make([]T, n)

@@ -66,7 +66,7 @@ func exchangeInGroup[T, In, Out any](c *correction, j *invocation[T, In, Out], o
 	mates := c.peers()
 	for _, p := range mates {
 		if p != c.vrank {
-			if err := c.task.send(c.id(p), withinGroup, b); err != nil {
+			if err := c.task.Send(c.id(p), withinGroup, b); err != nil {
 				return nil, err
 			}
 		}
@@ -116,7 +116,7 @@ func sendTotal[T, In, Out any](c *correction, j *invocation[T, In, Out], total [
 		}
 		b = append(b, encoded...)
 	}
-	return c.task.send(c.id(c.parent()), upTree, b)
+	return c.task.Send(c.id(c.parent()), upTree, b)
 }
 
 func isComplete(b []byte) bool { return len(b) >= 8 && binary.BigEndian.Uint64(b) == 1 }
@@ -140,7 +140,7 @@ func (c *correction) collectAtRoot(take func(subtree []byte) error) error {
 }
 
 func (c *correction) tooMany() error {
-	return &TooManyDeadError{Call: c.task.call.number, Rank: c.task.e.config.Rank, F: c.f}
+	return &TooManyDeadError{Call: c.task.Call(), Rank: c.task.Rank(), F: c.f}
 }
 
 // spreadCorrected brings bytes from the root to all who live: down the same
@@ -156,7 +156,7 @@ func (c *correction) spreadCorrected(b []byte) ([]byte, error) {
 			}
 		}
 		var err error
-		if b, err = c.task.receiveAny(froms, steps, c.timeout(downTree)); err != nil {
+		if b, err = c.task.ReceiveAny(froms, steps, c.timeout(downTree)); err != nil {
 			return nil, err
 		}
 		if b == nil {
@@ -164,13 +164,13 @@ func (c *correction) spreadCorrected(b []byte) ([]byte, error) {
 		}
 	}
 	for _, child := range slices.Backward(c.children()) { // the longest way first
-		if err := c.task.send(c.id(child), downTree, b); err != nil {
+		if err := c.task.Send(c.id(child), downTree, b); err != nil {
 			return nil, err
 		}
 	}
 	for _, p := range c.peers() {
 		if p != c.vrank {
-			if err := c.task.send(c.id(p), withinGroupAgain, b); err != nil {
+			if err := c.task.Send(c.id(p), withinGroupAgain, b); err != nil {
 				return nil, err
 			}
 		}

@@ -124,10 +124,14 @@ func (c *collectivesCommand) writeChoices(w io.Writer) error {
 	var err error
 	if c.json {
 		err = json.NewEncoder(w).Encode(struct {
-			Choices collective.AlgorithmTable `json:"choices"`
+			Choices []collective.AlgorithmRule `json:"choices"`
 		}{collective.Algorithms()})
 	} else {
-		_, err = io.WriteString(w, collective.Algorithms().String())
+		for _, rule := range collective.Algorithms() {
+			if _, err = fmt.Fprintln(w, rule); err != nil {
+				break
+			}
+		}
 	}
 	if err != nil {
 		return failure{err}

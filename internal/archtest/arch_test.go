@@ -58,13 +58,15 @@ var rules = []rule{
 	{pkg: "transport/tcp", may: []string{"protocol", "transport", "wire"}},
 	{pkg: "transport/ucx", may: []string{"protocol", "transport", "wire"}, outside: []string{"C"}},
 
-	// Blocks on contexts, so it is no protocol; its algorithms are.
-	{pkg: "collective", may: []string{"protocol", "topology", "broadcast", "membership", "courier", "wire", "internal/notify"}},
+	// Calls block on contexts, so these are no protocols. The engine knows no
+	// collective's algorithm, and collective no network.
+	{pkg: "internal/collective/engine", may: []string{"wire", "internal/notify"}},
+	{pkg: "collective", may: []string{"internal/collective/engine"}},
 
 	// What programs import: puts protocols and driver together.
 	{pkg: ".", may: []string{
 		"protocol", "topology", "broadcast", "stream", "membership", "courier", "collective",
-		"node", "wire", "detect", "bootstrap", "transport", "transport/...", "internal/notify",
+		"node", "wire", "detect", "bootstrap", "transport", "transport/...", "internal/collective/engine", "internal/notify",
 	}},
 
 	// Users of the library. Nothing imports them.

@@ -1,22 +1,23 @@
-package collective
+package engine
 
 import (
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 )
 
-// Every size has the smallest room that is enough for it, and memory of that room
+// Every size has the smallestClass room that is enough for it, and memory of that room
 // goes back to where it came from.
 func TestSizesOfPaper(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 0))
 	for range 100_000 {
 		n := 1 + rng.IntN(1<<(1+rng.IntN(30)))
-		c := class(n)
-		if room(c) < n || c > 0 && room(c-1) >= n || class(room(c)) != c {
-			t.Fatalf("%d bytes are of class %d, which has %d; the one before has %d", n, c, room(c), room(max(0, c-1)))
+		c := classOf(n)
+		if classSize(c) < n || c > 0 && classSize(c-1) >= n || classOf(classSize(c)) != c {
+			t.Fatalf("%d bytes are of class %d, which has %d; the one before has %d", n, c, classSize(c), classSize(max(0, c-1)))
 		}
-		if n > smallest && room(c) > n+n/4+1 {
-			t.Fatalf("%d bytes take %d", n, room(c))
+		if n > smallestClass && classSize(c) > n+n/4+1 {
+			t.Fatalf("%d bytes take %d", n, classSize(c))
 		}
 	}
 }
@@ -24,11 +25,11 @@ func TestSizesOfPaper(t *testing.T) {
 // Memory that is not of a size that is handed out is not taken: it would come back
 // shorter than it was asked for.
 func TestForeignPaper(t *testing.T) {
-	var p bufferPool
-	p.put(make([]byte, smallest+1))
+	var p BufferPool
+	p.put(make([]byte, smallestClass+1))
 	p.put(make([]byte, 0))
 	for n := 1; n < 2000; n += 7 {
-		if b := p.get(n); len(b) != n || cap(b) != room(class(n)) {
+		if b := p.get(n); len(b) != n || cap(b) != classSize(classOf(n)) {
 			t.Fatalf("asked for %d bytes, got %d of %d", n, len(b), cap(b))
 		}
 	}
@@ -37,16 +38,16 @@ func TestForeignPaper(t *testing.T) {
 // A sheet goes back when the last one who uses it drops it, and not before.
 func TestSheetIsUsed(t *testing.T) {
 	spoilt := 0
-	p := bufferPool{poison: func([]byte) { spoilt++ }}
+	p := BufferPool{poison: func([]byte) { spoilt++ }}
 	s := p.newBuffer(1000)
-	first := startOf(s.bytes)
-	one := payload{s.bytes, s}
-	one.retain()
-	one.release()
-	if spoilt != 0 || startOf(s.bytes) != first {
+	first := unsafe.SliceData(s.Bytes)
+	one := s.Payload()
+	one.Retain()
+	one.Release()
+	if spoilt != 0 || unsafe.SliceData(s.Bytes) != first {
 		t.Fatal("it went back though somebody uses it")
 	}
-	one.release()
+	one.Release()
 	if spoilt != 1 {
 		t.Fatalf("it went back %d times", spoilt)
 	}
@@ -55,5 +56,5 @@ func TestSheetIsUsed(t *testing.T) {
 			t.Error("it could be dropped once more")
 		}
 	}()
-	one.release()
+	one.Release()
 }

@@ -1,4 +1,4 @@
-package collective
+package engine
 
 import (
 	"math/rand/v2"
