@@ -27,11 +27,11 @@ func Algorithms() []AlgorithmRule {
 	return []AlgorithmRule{
 		{engine.Barrier.String(), 0, 1, "dissemination"},
 		{engine.Broadcast.String(), 0, 1, "binomial tree"},
-		{engine.Broadcast.String(), t.Tree + 1, 1, fmt.Sprintf("chain, in pieces of %d bytes; the first one by a binomial tree", t.Segment)},
+		{engine.Broadcast.String(), t.Tree + 1, 1, fmt.Sprintf("chain, in segments of %d bytes; the first one by a binomial tree", t.Segment)},
 		{engine.Scatter.String(), 0, 1, "binomial tree"},
 		{engine.Gather.String(), 0, 1, "binomial tree"},
 		{engine.Reduce.String(), 0, 1, "binomial tree"},
-		{engine.Reduce.String(), t.Chain, 1, fmt.Sprintf("chain, in pieces of %d bytes", t.Segment)},
+		{engine.Reduce.String(), t.Chain, 1, fmt.Sprintf("chain, in segments of %d bytes", t.Segment)},
 		{engine.Allreduce.String(), 0, 1, "recursive doubling"},
 		{engine.Allreduce.String(), t.Halving, 1, "recursive halving and doubling (Rabenseifner)"},
 		{engine.Allgather.String(), 0, 1, "Bruck"},
@@ -40,6 +40,6 @@ func Algorithms() []AlgorithmRule {
 		{engine.Alltoall.String(), 0, t.Bruck, "Bruck, for parts that are small"},
 		{engine.Alltoall.String(), t.BruckPart + 1, t.Bruck, "1-factor, for those that are not"},
 		{engine.Scan.String(), 0, 1, "recursive doubling"},
-		{engine.Agree.String(), 0, 1, "vote, store, commit"},
+		{engine.Agree.String(), 0, 1, "vote, accept, commit"},
 	}
 }

@@ -6,8 +6,7 @@ import (
 	"github.com/pleach-go/pleach/internal/collective/engine"
 )
 
-// Barrier returns when all have called it. It needs no Restore: the dead are
-// stood in for.
+// Barrier returns when all processes have called it. It needs no [Restore].
 func Barrier(ctx context.Context, c Communicator, options ...Option) error {
 	s := engine.Signature{Kind: engine.Barrier, Root: engine.NoRoot, Length: engine.NoLength}
 	if _, err := newInvocation[byte, []byte, []byte](&s, nil, options); err != nil {
@@ -16,8 +15,8 @@ func Barrier(ctx context.Context, c Communicator, options ...Option) error {
 	return c.comm().do(ctx, s, disseminate)
 }
 
-// disseminate tells twice as many tasks in each step, until each has heard of all
-// others.
+// disseminate is the dissemination barrier (Hensgen, Finkel and Manber 1988): in each step
+// a task learns of twice as many others.
 func disseminate(t *engine.Task) error {
 	for step, d := 0, 1; d < t.N; step, d = step+1, 2*d {
 		if err := t.Send((t.ID+d)%t.N, step, nil); err != nil {

@@ -8,11 +8,10 @@ import (
 	"github.com/pleach-go/pleach/internal/collective/engine"
 )
 
-// Broadcast returns the root's elements everywhere. Others than the root may give
-// nil.
+// Broadcast returns the root's elements to all. The input of other tasks is ignored.
 func Broadcast[T any](ctx context.Context, c Communicator, root int, in []T, options ...Option) ([]T, error) {
 	s := engine.Signature{Kind: engine.Broadcast, Root: root, Length: engine.NoLength, Detail: detailOf(typeName[T]())}
-	j, err := newInvocation[T, []T, []T](&s, in, options)
+	v, err := newInvocation[T, []T, []T](&s, in, options)
 	if err != nil {
 		return nil, err
 	}
@@ -21,49 +20,32 @@ func Broadcast[T any](ctx context.Context, c Communicator, root int, in []T, opt
 	}
 	err = c.comm().do(ctx, s, func(t *engine.Task) error {
 		if t.ID != root {
-			return j.receiveBroadcast(t, root)
+			return v.receiveBroadcast(t, root)
 		}
-		in, err := j.input(t)
+		in, err := v.input(t)
 		if err != nil {
 			return err
 		}
-		if err := j.sendBroadcast(t, any(in).([]T)); err != nil {
+		if err := v.sendBroadcast(t, any(in).([]T)); err != nil {
 			return err
 		}
-		j.deliver(t, in)
+		v.deliver(t, in)
 		return nil
 	})
-	return result(j.out, err)
+	return result(v.out, err)
 }
 
-// result is what a call returns: nothing if it has failed.
-func result[Out any](out Out, err error) (Out, error) {
-	if err != nil {
-		var none Out
-		return none, err
-	}
-	return out, nil
-}
+// A short broadcast goes down a binomial tree as a whole. Of a long one, the tree carries
+// the total length and a first segment. The other segments follow along a chain, from the
+// root to the next task and so on, so that no task sends them more than once. Payloads are
+// forwarded without a copy.
 
-// checkRoot refuses a root that is no task.
-func (p Comm) checkRoot(root int) error {
-	if root < 0 || root >= p.Size() {
-		return fmt.Errorf("collective: root %d: choose 0 to %d", root, p.Size()-1)
-	}
-	return nil
-}
-
-// What is broadcast goes down a binomial tree, as a whole if it is short. Else the
-// tree carries a first piece, which says how long it is, and the rest follows piece
-// by piece along a chain, from the root to the next task and so on: nobody sends it
-// more than once. Pages are passed on as they have come.
-
-// sendBroadcast is the root's part.
-func (j *invocation[T, In, Out]) sendBroadcast(t *engine.Task, in []T) error {
+// sendBroadcast runs the root's part.
+func (v *invocation[T, In, Out]) sendBroadcast(t *engine.Task, in []T) error {
 	b := bytesOf(in)
-	if !j.isRaw() {
+	if !v.isRaw() {
 		var err error
-		if b, err = j.encode(in); err != nil {
+		if b, err = v.encode(in); err != nil {
 			return err
 		}
 	}
@@ -78,7 +60,7 @@ func (j *invocation[T, In, Out]) sendBroadcast(t *engine.Task, in []T) error {
 	if err := passDown(t, t.ID, buffer.Payload()); err != nil || first == len(b) || t.N == 1 {
 		return err
 	}
-	return pieces(len(b)-first, t.Thresholds().Segment, func(number int, s span) error {
+	return segments(len(b)-first, t.Thresholds().Segment, func(number int, s span) error {
 		buffer := t.NewBuffer(s.to - s.from)
 		defer buffer.Release()
 		copy(buffer.Bytes, b[first+s.from:])
@@ -86,8 +68,8 @@ func (j *invocation[T, In, Out]) sendBroadcast(t *engine.Task, in []T) error {
 	})
 }
 
-// receiveBroadcast is the part of all others.
-func (j *invocation[T, In, Out]) receiveBroadcast(t *engine.Task, root int) error {
+// receiveBroadcast runs the part of all other tasks.
+func (v *invocation[T, In, Out]) receiveBroadcast(t *engine.Task, root int) error {
 	p, err := t.ReceivePayload(parent(t, root), 0)
 	if err != nil {
 		return err
@@ -102,37 +84,37 @@ func (j *invocation[T, In, Out]) receiveBroadcast(t *engine.Task, root int) erro
 	var out []T
 	var encoded []byte
 	take := func(b []byte) error {
-		if !j.isRaw() {
+		if !v.isRaw() {
 			encoded = append(encoded, b...)
 			return nil
 		}
-		elements, err := j.decode(b)
+		elements, err := v.decode(b)
 		out = append(out, elements...)
 		return err
 	}
-	if j.isRaw() {
-		out = j.resultBuffer(t, int(min(length, atOnce))/j.bytes(1))[:0]
+	if v.isRaw() {
+		out = v.resultBuffer(t, int(min(length, maxPrealloc))/v.bytes(1))[:0]
 	}
 	err = take(first)
 	p.Release()
 	if err == nil && uint64(len(first)) < length {
 		err = receiveChain(t, root, length-uint64(len(first)), take)
 	}
-	if err == nil && !j.isRaw() {
-		out, err = j.decode(encoded)
+	if err == nil && !v.isRaw() {
+		out, err = v.decode(encoded)
 	}
 	if err != nil {
 		return err
 	}
-	j.deliver(t, any(out).(Out))
+	v.deliver(t, any(out).(Out))
 	return nil
 }
 
-// atOnce is how much room is made because a length was announced.
-const atOnce = 64 << 20
+// maxPrealloc limits the memory that is allocated because a length was announced.
+const maxPrealloc = 64 << 20
 
-// receiveChain takes pieces from the task before, so many bytes in all, and passes
-// them on to the one behind.
+// receiveChain receives segments of length bytes in all from the previous task, and
+// forwards them to the next one.
 func receiveChain(t *engine.Task, root int, length uint64, take func([]byte) error) error {
 	for step, at := 1, uint64(0); at < length; step++ {
 		p, err := t.ReceivePayload((t.ID-1+t.N)%t.N, step)
@@ -140,7 +122,7 @@ func receiveChain(t *engine.Task, root int, length uint64, take func([]byte) err
 			return err
 		}
 		if at += uint64(len(p.Bytes)); at > length || len(p.Bytes) == 0 {
-			return fmt.Errorf("%w: a broadcast goes on for %d bytes of %d", ErrMessage, at, length)
+			return fmt.Errorf("%w: a broadcast goes on for %d bytes of %d", engine.ErrMessage, at, length)
 		}
 		if next := (t.ID + 1) % t.N; next != root {
 			if err := t.SendPayload(next, step, p); err != nil {
@@ -155,28 +137,28 @@ func receiveChain(t *engine.Task, root int, length uint64, take func([]byte) err
 	return nil
 }
 
-// lengthOf reads what is in front of the first piece.
+// lengthOf splits the total length off the first segment.
 func lengthOf(first []byte) (uint64, []byte, error) {
 	if len(first) < 8 {
-		return 0, nil, fmt.Errorf("%w: a broadcast that begins with %d bytes", ErrMessage, len(first))
+		return 0, nil, fmt.Errorf("%w: a broadcast that begins with %d bytes", engine.ErrMessage, len(first))
 	}
 	length, first := binary.BigEndian.Uint64(first), first[8:]
 	if length > maxBytes || length < uint64(len(first)) {
-		return 0, nil, fmt.Errorf("%w: a broadcast of %d bytes", ErrMessage, length)
+		return 0, nil, fmt.Errorf("%w: a broadcast of %d bytes", engine.ErrMessage, length)
 	}
 	return length, first, nil
 }
 
-// maxBytes is the longest that is sent from one task to another in a call.
+// maxBytes limits a broadcast. A longer one is malformed.
 const maxBytes = 1 << 40
 
-// parent is from whom a task gets what goes down the tree.
+// parent returns a task's parent in the tree.
 func parent(t *engine.Task, root int) int {
-	vrank := (t.ID - root + t.N) % t.N // in the tree, whose root is 0
+	vrank := (t.ID - root + t.N) % t.N // virtual rank: relative to the root
 	return (vrank&(vrank-1) + root) % t.N
 }
 
-// passDown passes a page down the tree, to the child with the largest subtree first.
+// passDown sends a payload to a task's children, to the one with the largest subtree first.
 func passDown(t *engine.Task, root int, p engine.Payload) error {
 	vrank := (t.ID - root + t.N) % t.N
 	mask := 1

@@ -7,13 +7,12 @@ import (
 	"github.com/pleach-go/pleach/internal/collective/engine"
 )
 
-// Small parts of an Alltoall travel together (Bruck et al. 1997): a part for the task
-// at distance d goes as many places on, in step k, as the k-th bit of d says, with
-// all others for which it does. That makes log n messages of a task instead of n−1.
-// Parts' lengths are known to their senders only; so a part that is too long for it
-// goes directly, and in its place travels word of that.
+// Small parts of an Alltoall are sent together (Bruck et al. 1997): in step k, a task sends
+// all blocks whose distance to their receiver has bit k set to the task 2^k further on. A
+// task sends log n messages instead of n−1. Only the sender knows a part's length, so it
+// sends a long part directly, and an empty block marked direct in its place.
 
-// parcel is a part on its way: its bytes, or word that they are sent directly.
+// block is a part on its way: its bytes, or a mark that they are sent directly.
 type block struct {
 	bytes  []byte
 	direct bool
@@ -21,9 +20,9 @@ type block struct {
 
 const directMark = 1 << 63
 
-// swapTogether exchanges parts.
-func (j *invocation[T, In, Out]) swapTogether(t *engine.Task, parts, all [][]T) error {
-	blocks, err := j.packBlocks(t, parts)
+// swapTogether exchanges parts by Bruck's algorithm.
+func (v *invocation[T, In, Out]) swapTogether(t *engine.Task, parts, all [][]T) error {
+	blocks, err := v.packBlocks(t, parts)
 	if err != nil {
 		return err
 	}
@@ -42,9 +41,9 @@ func (j *invocation[T, In, Out]) swapTogether(t *engine.Task, parts, all [][]T) 
 	for d := 1; d < t.N; d++ {
 		from := (t.ID - d + t.N) % t.N
 		if blocks[d].direct {
-			all[from], err = j.receivePart(t, from)
+			all[from], err = v.receivePart(t, from)
 		} else {
-			all[from], err = j.openPart(t, from, engine.Payload{Bytes: blocks[d].bytes})
+			all[from], err = v.openPart(t, from, engine.Payload{Bytes: blocks[d].bytes})
 		}
 		if err != nil {
 			return err
@@ -53,16 +52,16 @@ func (j *invocation[T, In, Out]) swapTogether(t *engine.Task, parts, all [][]T) 
 	return nil
 }
 
-// pack sends what is too long, and returns the rest, by distance.
-func (j *invocation[T, In, Out]) packBlocks(t *engine.Task, parts [][]T) (blocks []block, err error) {
+// packBlocks sends long parts directly, and returns a block for each part, by distance.
+func (v *invocation[T, In, Out]) packBlocks(t *engine.Task, parts [][]T) (blocks []block, err error) {
 	blocks = make([]block, t.N)
 	for d := 1; d < t.N; d++ {
 		to := (t.ID + d) % t.N
 		p := &blocks[d]
-		if p.direct = j.bytes(len(parts[to])) > t.Thresholds().BruckPart; p.direct {
-			err = j.sendElements(t, to, direct, parts[to])
+		if p.direct = v.bytes(len(parts[to])) > t.Thresholds().BruckPart; p.direct {
+			err = v.sendElements(t, to, direct, parts[to])
 		} else {
-			p.bytes, err = j.encode(parts[to])
+			p.bytes, err = v.encode(parts[to])
 		}
 		if err != nil {
 			return nil, err
@@ -71,8 +70,8 @@ func (j *invocation[T, In, Out]) packBlocks(t *engine.Task, parts [][]T) (blocks
 	return blocks, nil
 }
 
-// appendParcels writes those whose distance has a bit: each its length 8, then the
-// bytes, up to a multiple of eight, so that numbers in them are aligned.
+// appendGroup encodes the blocks whose distance has a bit: for each its length 8, then the
+// bytes, padded to a multiple of eight so that numbers in them are aligned.
 func appendGroup(blocks []block, bit int) (b []byte) {
 	size := 0
 	for d, p := range blocks {
@@ -95,14 +94,14 @@ func appendGroup(blocks []block, bit int) (b []byte) {
 	return b
 }
 
-// cutParcels reads them.
+// cutGroup decodes what appendGroup has encoded.
 func cutGroup(blocks []block, bit int, b []byte) error {
 	for d := range blocks {
 		if d&bit == 0 {
 			continue
 		}
 		if len(b) < 8 {
-			return fmt.Errorf("%w: parcels end early", ErrMessage)
+			return fmt.Errorf("%w: blocks end early", engine.ErrMessage)
 		}
 		length := binary.BigEndian.Uint64(b)
 		b = b[8:]
@@ -112,13 +111,13 @@ func cutGroup(blocks []block, bit int, b []byte) error {
 		}
 		padded := (length + 7) &^ 7
 		if length > uint64(len(b)) || padded > uint64(len(b)) {
-			return fmt.Errorf("%w: a parcel of %d bytes", ErrMessage, length)
+			return fmt.Errorf("%w: a block of %d bytes", engine.ErrMessage, length)
 		}
 		blocks[d] = block{bytes: b[:length:length]}
 		b = b[padded:]
 	}
 	if len(b) > 0 {
-		return fmt.Errorf("%w: %d bytes behind parcels", ErrMessage, len(b))
+		return fmt.Errorf("%w: %d bytes behind blocks", engine.ErrMessage, len(b))
 	}
 	return nil
 }

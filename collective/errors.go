@@ -7,13 +7,6 @@ import (
 	"github.com/pleach-go/pleach/internal/collective/engine"
 )
 
-// ErrClosed is wrapped by the error of a call when this process has closed the world.
-var ErrClosed = engine.ErrClosed
-
-// ErrMessage is wrapped by every error about a malformed message, and by the error of a
-// call whose [Restore] returns another number of elements than the failed process passed.
-var ErrMessage = engine.ErrMessage
-
 // ErrNoRestore is wrapped by a [*RestoreError] when the call has no [Restore] option for
 // the type of its input.
 var ErrNoRestore = errors.New("no Restore was given")

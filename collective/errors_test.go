@@ -35,7 +35,7 @@ func TestMismatch(t *testing.T) {
 			_, err := Allreduce(ctx, w, []int64{1, 2}, Max[int64]())
 			return err
 		},
-		"strength": func(ctx context.Context, w Comm) error {
+		"failure mode": func(ctx context.Context, w Comm) error {
 			_, err := Allreduce(ctx, w, []int64{1, 2}, Sum[int64](), Report())
 			return err
 		},

@@ -28,7 +28,7 @@ type network struct {
 	dead    []bool
 	view    uint64
 	noViews bool // nobody agrees on who is dead; the link tells
-	sent    int  // letters
+	sent    int  // messages between tasks
 	running sync.WaitGroup
 }
 
@@ -118,7 +118,7 @@ func (l *testLink) Send(ctx context.Context, to int, head, body []byte) error {
 	return l.SendOwned(ctx, to, head, body, func() {})
 }
 
-// Lend needs what it is given until the receiver has it.
+// SendOwned needs the memory until the receiver has the message.
 func (l *testLink) SendOwned(_ context.Context, to int, head, body []byte, release func()) error {
 	n := l.n
 	n.mu.Lock()

@@ -183,7 +183,7 @@ func TestRepairWithManyVictims(t *testing.T) {
 }
 
 // The first to notice need not be the one who is waited for: rank 2 revokes, or is
-// killed at any step of doing so, while all others wait in calls of any strength
+// killed at any step of doing so, while all others wait in calls of any failure mode
 // for one who does not come. Whoever lives gets out, and knows who has revoked.
 func TestRevokeEndsAllCalls(t *testing.T) {
 	for _, size := range []int{4, 5} {

@@ -2,16 +2,15 @@ package collective
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/pleach-go/pleach/internal/collective/engine"
 )
 
-// Scatter returns to each task its part of what the root has given, by task. The
-// parts' lengths may differ. Others than the root may give nil.
+// Scatter returns part i of the root's input to task i. The lengths of parts may differ. The
+// input of other tasks is ignored.
 func Scatter[T any](ctx context.Context, c Communicator, root int, parts [][]T, options ...Option) ([]T, error) {
 	s := engine.Signature{Kind: engine.Scatter, Root: root, Length: engine.NoLength, Detail: detailOf(typeName[T]())}
-	j, err := newInvocation[T, [][]T, []T](&s, parts, options)
+	v, err := newInvocation[T, [][]T, []T](&s, parts, options)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +27,7 @@ func Scatter[T any](ctx context.Context, c Communicator, root int, parts [][]T, 
 		var blocks [][]byte
 		var err error
 		if t.ID == root {
-			if blocks, err = j.partBlocks(t); err != nil {
+			if blocks, err = v.partBlocks(t); err != nil {
 				return err
 			}
 		}
@@ -36,53 +35,32 @@ func Scatter[T any](ctx context.Context, c Communicator, root int, parts [][]T, 
 		if err != nil {
 			return err
 		}
-		part, err := j.decode(mine)
+		part, err := v.decode(mine)
 		if err == nil {
-			j.deliver(t, part)
+			v.deliver(t, part)
 		}
 		return err
 	})
-	return result(j.out, err)
+	return result(v.out, err)
 }
 
-// checkParts refuses what is not one part for each task.
-func (p Comm) checkParts(parts int) error {
-	if parts != p.Size() {
-		return fmt.Errorf("collective: %d parts for %d tasks", parts, p.Size())
-	}
-	return nil
-}
-
-// givenParts is a task's input, which must not be changed.
-func (j *invocation[T, In, Out]) inputParts(t *engine.Task) ([][]T, error) {
-	in, err := j.input(t)
-	if err != nil {
-		return nil, err
-	}
-	parts := any(in).([][]T)
-	if len(parts) != t.N {
-		return nil, &RestoreError{Task: t.ID, Call: t.Call(), Err: fmt.Errorf("it has %d parts for %d tasks", len(parts), t.N)}
-	}
-	return parts, nil
-}
-
-// partBlocks returns a task's input, part by part.
-func (j *invocation[T, In, Out]) partBlocks(t *engine.Task) ([][]byte, error) {
-	parts, err := j.inputParts(t)
+// partBlocks returns a task's parts, encoded.
+func (v *invocation[T, In, Out]) partBlocks(t *engine.Task) ([][]byte, error) {
+	parts, err := v.inputParts(t)
 	if err != nil {
 		return nil, err
 	}
 	blocks := make([][]byte, t.N)
 	for i, part := range parts {
-		if blocks[i], err = j.encode(part); err != nil {
+		if blocks[i], err = v.encode(part); err != nil {
 			return nil, err
 		}
 	}
 	return blocks, nil
 }
 
-// deal brings blocks down a binomial tree: a child gets those of its subtree. It
-// returns the task's own.
+// deal sends blocks down a binomial tree: a child gets those of its subtree. It returns the
+// task's own block.
 func deal(t *engine.Task, root int, blocks [][]byte) ([]byte, error) {
 	vrank := (t.ID - root + t.N) % t.N
 	mask := 1

@@ -13,16 +13,16 @@ const (
 	withinGroupAgain
 )
 
-// reduceCorrected brings all inputs to the root, whose sum is then the result.
-func reduceCorrected[T, In, Out any](c *correction, j *invocation[T, In, Out], sum []T, op Operator[T]) error {
-	values, err := exchangeInGroup(c, j, sum)
+// reduceCorrected brings all inputs to the root. At the root, sum is the result then.
+func reduceCorrected[T, In, Out any](c *correction, v *invocation[T, In, Out], sum []T, op Operator[T]) error {
+	values, err := exchangeInGroup(c, v, sum)
 	if err != nil {
 		return err
 	}
 	if c.vrank == 0 {
 		return c.collectAtRoot(func(subtree []byte) error {
 			if subtree != nil {
-				right, err := j.decodeN(subtree, len(sum))
+				right, err := v.decodeN(subtree, len(sum))
 				if err != nil {
 					return err
 				}
@@ -47,32 +47,32 @@ func reduceCorrected[T, In, Out any](c *correction, j *invocation[T, In, Out], s
 		if complete = complete && (leaf || ok && isComplete(b)); !complete || leaf {
 			continue
 		}
-		right, err := j.decodeN(b[8:], len(sum))
+		right, err := v.decodeN(b[8:], len(sum))
 		if err != nil {
 			return err
 		}
 		op.Combine(total, total, right)
 	}
-	return sendTotal(c, j, total, complete)
+	return sendTotal(c, v, total, complete)
 }
 
-// exchangeInGroup tells the group this task's input, and returns theirs, in order:
-// nil for those that do not come.
-func exchangeInGroup[T, In, Out any](c *correction, j *invocation[T, In, Out], own []T) ([][]T, error) {
-	b, err := j.encode(own)
+// exchangeInGroup sends this task's input to its group, and returns the group's inputs in
+// order, nil for those that do not arrive.
+func exchangeInGroup[T, In, Out any](c *correction, v *invocation[T, In, Out], own []T) ([][]T, error) {
+	b, err := v.encode(own)
 	if err != nil {
 		return nil, err
 	}
-	mates := c.peers()
-	for _, p := range mates {
+	group := c.peers()
+	for _, p := range group {
 		if p != c.vrank {
 			if err := c.task.Send(c.id(p), withinGroup, b); err != nil {
 				return nil, err
 			}
 		}
 	}
-	values := make([][]T, len(mates))
-	for i, p := range mates {
+	values := make([][]T, len(group))
+	for i, p := range group {
 		if p == c.vrank {
 			values[i] = own
 			continue
@@ -82,7 +82,7 @@ func exchangeInGroup[T, In, Out any](c *correction, j *invocation[T, In, Out], o
 			return nil, err
 		}
 		if ok {
-			if values[i], err = j.decodeN(b, len(own)); err != nil {
+			if values[i], err = v.decodeN(b, len(own)); err != nil {
 				return nil, err
 			}
 		}
@@ -90,7 +90,7 @@ func exchangeInGroup[T, In, Out any](c *correction, j *invocation[T, In, Out], o
 	return values, nil
 }
 
-// combineAll combines the values that are there.
+// combineAll combines the values that are not nil.
 func combineAll[T any](values [][]T, op Operator[T]) (total []T) {
 	for _, v := range values {
 		switch {
@@ -104,13 +104,13 @@ func combineAll[T any](values [][]T, op Operator[T]) (total []T) {
 	return total
 }
 
-// sendTotal sends what a subtree has, and whether it is all. A leaf of the last
-// group only says that it is there.
-func sendTotal[T, In, Out any](c *correction, j *invocation[T, In, Out], total []T, complete bool) error {
+// sendTotal sends a subtree's total, and whether it is complete. A leaf of the last group
+// only shows that it lives.
+func sendTotal[T, In, Out any](c *correction, v *invocation[T, In, Out], total []T, complete bool) error {
 	b := make([]byte, 8)
 	if complete && c.group < c.groups {
 		binary.BigEndian.PutUint64(b, 1)
-		encoded, err := j.encode(total)
+		encoded, err := v.encode(total)
 		if err != nil {
 			return err
 		}
@@ -121,8 +121,8 @@ func sendTotal[T, In, Out any](c *correction, j *invocation[T, In, Out], total [
 
 func isComplete(b []byte) bool { return len(b) >= 8 && binary.BigEndian.Uint64(b) == 1 }
 
-// collectAtRoot takes the total of a subtree in which nobody has died. There is
-// one of f+1, unless more than f have.
+// collectAtRoot passes on the total of a subtree without a dead process. Of f+1 subtrees
+// there is one, unless more than f processes have died.
 func (c *correction) collectAtRoot(take func(subtree []byte) error) error {
 	if c.groups == 0 {
 		return take(nil)
@@ -143,9 +143,9 @@ func (c *correction) tooMany() error {
 	return &TooManyDeadError{Call: c.task.Call(), Rank: c.task.Rank(), F: c.f}
 }
 
-// spreadCorrected brings bytes from the root to all who live: down the same
-// tree, and from everybody to its group. A subtree without a dead process has
-// them from the root, and has a member in every group.
+// spreadCorrected sends bytes from the root to all live processes: down the same tree, and
+// from every task to its group. A subtree without a dead process gets them from the root,
+// and has a member in every group.
 func (c *correction) spreadCorrected(b []byte) ([]byte, error) {
 	if c.vrank > 0 {
 		froms := []int{c.id(c.parent())}
@@ -163,7 +163,7 @@ func (c *correction) spreadCorrected(b []byte) ([]byte, error) {
 			return nil, c.tooMany()
 		}
 	}
-	for _, child := range slices.Backward(c.children()) { // the longest way first
+	for _, child := range slices.Backward(c.children()) { // the longest path first
 		if err := c.task.Send(c.id(child), downTree, b); err != nil {
 			return nil, err
 		}

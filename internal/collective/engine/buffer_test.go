@@ -8,7 +8,7 @@ import (
 
 // Every size has the smallestClass room that is enough for it, and memory of that room
 // goes back to where it came from.
-func TestSizesOfPaper(t *testing.T) {
+func TestSizeClasses(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 0))
 	for range 100_000 {
 		n := 1 + rng.IntN(1<<(1+rng.IntN(30)))
@@ -22,9 +22,9 @@ func TestSizesOfPaper(t *testing.T) {
 	}
 }
 
-// Memory that is not of a size that is handed out is not taken: it would come back
+// Memory of another size than a class is not pooled, because it would come back
 // shorter than it was asked for.
-func TestForeignPaper(t *testing.T) {
+func TestForeignMemoryIsNotPooled(t *testing.T) {
 	var p BufferPool
 	p.put(make([]byte, smallestClass+1))
 	p.put(make([]byte, 0))
@@ -35,21 +35,21 @@ func TestForeignPaper(t *testing.T) {
 	}
 }
 
-// A sheet goes back when the last one who uses it drops it, and not before.
-func TestSheetIsUsed(t *testing.T) {
-	spoilt := 0
-	p := BufferPool{poison: func([]byte) { spoilt++ }}
+// A buffer returns to the pool with its last reference, and not before.
+func TestBufferIsCounted(t *testing.T) {
+	returned := 0
+	p := BufferPool{poison: func([]byte) { returned++ }}
 	s := p.newBuffer(1000)
 	first := unsafe.SliceData(s.Bytes)
 	one := s.Payload()
 	one.Retain()
 	one.Release()
-	if spoilt != 0 || unsafe.SliceData(s.Bytes) != first {
+	if returned != 0 || unsafe.SliceData(s.Bytes) != first {
 		t.Fatal("it went back though somebody uses it")
 	}
 	one.Release()
-	if spoilt != 1 {
-		t.Fatalf("it went back %d times", spoilt)
+	if returned != 1 {
+		t.Fatalf("it went back %d times", returned)
 	}
 	defer func() {
 		if recover() == nil {
