@@ -12,6 +12,7 @@ import (
 	"github.com/pleach-go/pleach/detect"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/node"
+	"github.com/pleach-go/pleach/internal/notify"
 	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
@@ -35,7 +36,7 @@ type Group struct {
 	detector    detect.Detector // nil: the group is fixed
 	connections *detect.Connections
 	view        atomic.Pointer[View]
-	changed     bell            // rings when there is a new view, or more is stable or known to be lost
+	changed     notify.Notifier // notifies when there is a new view, or more is stable or known to be lost
 	life        context.Context // ends with this process's membership; its cause is Err
 	end         context.CancelCauseFunc
 	quorumErr   atomic.Pointer[error]
@@ -311,7 +312,7 @@ func (g *Group) afterStep(protocol.Time) {
 	}
 	if stable, lossy := g.member.Stable(), len(g.member.Lossy()); stable != g.stable || lossy != g.lossy {
 		g.stable, g.lossy = stable, lossy
-		g.changed.give()
+		g.changed.Notify()
 	}
 	if g.stack.changed {
 		g.stack.changed = false

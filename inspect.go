@@ -60,7 +60,7 @@ func (g *Group) encodeProgress() []byte {
 	if !ok {
 		return encodeRefusal(errors.New("this member is not in a World: it makes no collective calls"))
 	}
-	b, err := json.Marshal(l.engine.Place().Progress())
+	b, err := json.Marshal(collective.Comm(l.engine.Comm()).Progress())
 	if err != nil {
 		return encodeRefusal(err)
 	}

@@ -30,7 +30,7 @@ func TestTellWork(t *testing.T) {
 	if b[0] != replyAccepted || json.Unmarshal(b[1:], &worlds) != nil || len(worlds) != 1 {
 		t.Fatalf("%q", b)
 	}
-	if p := worlds[0]; p.Calls != 1 || p.Last == nil || p.Last.Name != "Barrier" || len(p.Doing) != 0 || len(p.Tasks) != 1 {
+	if p := worlds[0]; p.Calls != 1 || p.Last == nil || p.Last.Name != "Barrier" || len(p.Current) != 0 || len(p.Tasks) != 1 {
 		t.Errorf("%+v", p)
 	}
 	g, err := Create(t.Context(), Config{Group: "plain"})

@@ -7,9 +7,10 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/pleach-go/pleach/collective"
-	"github.com/pleach-go/pleach/internal/p2p"
+	"github.com/pleach-go/pleach/internal/collective/engine"
 	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/notify"
+	"github.com/pleach-go/pleach/internal/p2p"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -17,10 +18,10 @@ import (
 // drives, and the engine's link. What the node calls, it calls alone, one at a time.
 type link struct {
 	*p2p.Endpoint
-	engine  *collective.Engine
+	engine  *engine.Engine
 	logger  *slog.Logger
-	changed bell          // rings when there may be room for more, or less is on its way
-	opened  chan struct{} // closed when there is a group to send through
+	changed notify.Notifier // notifies when there may be room for more, or less is on its way
+	opened  chan struct{}   // closed when there is a group to send through
 	group   *Group
 	seen    map[protocol.Rank]bool // peers that have been up
 	job     *membership.View       // who belongs to the job
@@ -50,7 +51,7 @@ func (p *link) open(g *Group) {
 // Receive implements [carrier]: what has come goes to the engine.
 func (p *link) Receive(now protocol.Time, from protocol.Rank, head, body []byte) error {
 	err := p.Endpoint.Receive(now, from, head, body)
-	p.changed.give()
+	p.changed.Notify()
 	for {
 		m, ok := p.Deliver()
 		if !ok {
@@ -73,32 +74,32 @@ func (p *link) Install(now protocol.Time, v *membership.View) {
 		}
 	}
 	p.engine.Install(v.Number, ranks)
-	p.changed.give()
+	p.changed.Notify()
 }
 
 // Up implements [carrier].
 func (p *link) Up(now protocol.Time, peer protocol.Rank) {
 	p.Endpoint.Up(now, peer)
 	p.seen[peer] = true
-	p.engine.Found(int(peer))
+	p.engine.PeerUp(int(peer))
 }
 
 // Down implements [carrier]. One who has never been up may be yet to start.
 func (p *link) Down(now protocol.Time, peer protocol.Rank) {
 	p.Endpoint.Down(now, peer)
 	if p.seen[peer] {
-		p.engine.Lost(int(peer))
+		p.engine.PeerDown(int(peer))
 	}
 }
 
-// Send implements [collective.Link].
+// Send implements [engine.Link].
 func (p *link) Send(ctx context.Context, to int, head, body []byte) error {
-	return p.Lend(ctx, to, head, body, nil)
+	return p.SendOwned(ctx, to, head, body, nil)
 }
 
-// Lend implements [collective.Lender].
-func (p *link) Lend(ctx context.Context, to int, head, body []byte, back func()) error {
-	return p.wait(ctx, func() error { return p.Endpoint.SendOwned(protocol.Rank(to), head, body, back) })
+// SendOwned implements [engine.ZeroCopyLink].
+func (p *link) SendOwned(ctx context.Context, to int, head, body []byte, release func()) error {
+	return p.wait(ctx, func() error { return p.Endpoint.SendOwned(protocol.Rank(to), head, body, release) })
 }
 
 // flush waits until everything that was sent has arrived.
@@ -128,7 +129,7 @@ func (p *link) wait(ctx context.Context, try func() error) error {
 			return tried
 		}
 		if moved == nil {
-			moved = p.changed.wait()
+			moved = p.changed.Wait()
 			continue // it may have moved just before
 		}
 		select {

@@ -66,7 +66,7 @@ func (g *Group) WaitStable(ctx context.Context) (Receipt, error) {
 		return receipt, ErrClosed
 	}
 	for {
-		changed := g.changed.wait()
+		changed := g.changed.Wait()
 		var lossy []int
 		_ = g.node.Do(func(protocol.Time) {
 			if g.member.Stable() >= upTo {

@@ -69,7 +69,7 @@ func (g *Group) View() View { return *g.view.Load() }
 func (g *Group) Views(ctx context.Context) iter.Seq[View] {
 	return func(yield func(View) bool) {
 		for last := (View{}); ; {
-			changed := g.changed.wait()
+			changed := g.changed.Wait()
 			if v := g.View(); v.Number > last.Number {
 				if last.Number > 0 {
 					v.Joined, v.Left = membersNotIn(v, last), membersNotIn(last, v)
@@ -118,7 +118,7 @@ func (g *Group) installView(v *membership.View) {
 	g.watch(v)
 	g.view.Store(viewOf(v))
 	g.config.Logger.Info("view", "rank", g.Rank(), "number", v.Number, "members", len(v.Members))
-	g.changed.give()
+	g.changed.Notify()
 	g.preconnect(v)
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/internal/collective/engine"
 )
 
 // World is this process's part in a job of cooperating processes, started as a
@@ -18,10 +19,10 @@ import (
 // goes on, down to the last: Config.AllowMinority is always set. That is safe as long
 // as nobody is suspected who lives, as among the processes of one launcher.
 type World struct {
-	collective.Place
+	collective.Comm
 	group    *Group
 	link     *link
-	engine   *collective.Engine
+	engine   *engine.Engine
 	watching sync.WaitGroup
 }
 
@@ -46,23 +47,23 @@ func newWorld(c Config, s *initialState) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	engine, err := collective.NewEngine(collective.Config{
+	eng, err := engine.New(engine.Config{
 		Rank: int(s.self.Rank), Size: int(s.view.Slots), View: s.view.Number, Link: p,
 	})
 	if err != nil {
 		return nil, err
 	}
-	p.engine, p.logger = engine, c.Logger
+	p.engine, p.logger = eng, c.Logger
 	group, err := newGroup(c, s, p)
 	if err != nil {
-		engine.Close()
+		eng.Close()
 		return nil, err
 	}
 	p.open(group)
-	w := &World{Place: engine.Place(), group: group, link: p, engine: engine}
+	w := &World{Comm: collective.Comm(eng.Comm()), group: group, link: p, engine: eng}
 	w.watching.Go(func() {
 		<-group.life.Done()
-		engine.End(group.Err())
+		eng.End(group.Err())
 	})
 	return w, nil
 }

@@ -226,7 +226,7 @@ func TestWorldCallsObeyTheirDeadlines(t *testing.T) {
 					}
 				}
 			}) {
-				var late *collective.LateError
+				var late *collective.TimeoutError
 				var abort *collective.AbortError
 				if !errors.As(err, &late) && !errors.As(err, &abort) && !errors.Is(err, pleach.ErrEvicted) {
 					t.Errorf("got %v", err)

@@ -1,44 +1,28 @@
 package collective
 
-import "context"
+import (
+	"context"
 
-// Agree returns, to all who survive, the bits that are set in everybody's value:
-// the same to each, although processes die, and without a Restore. Of a process
-// that dies during the call, the value counts for all or for none.
+	"github.com/pleach-go/pleach/internal/collective/engine"
+)
+
+// Agree returns the bits that are set in every process's value. All survivors get the
+// same result although processes die, and no [Restore] is needed. The value of a process
+// that dies during the call counts for all survivors or for none.
 //
-// With [Report] it is MPI_Comm_agree of ULFM: beside the value, which is agreed on
-// nevertheless, it returns a [*FailedError] that names those who have failed and
-// whom not all had acknowledged ([Place.AckFailed]) before the call. That is the
-// same everywhere, too.
+// With [Report] it is MPI_Comm_agree of ULFM: it returns the agreed value together with a
+// [*FailedError] that names the failed processes that not all had acknowledged
+// ([Comm.AckFailed]) before the call. That error is the same on all processes, too.
 //
-// Agree and [Shrink] are how processes find each other again that a failure has
-// driven apart: their first Agree or Shrink in a world is the first for all, and so
-// on, whatever else they have called before. They are made one at a time, and in
-// a revoked world too.
-func Agree(ctx context.Context, w World, value uint64, options ...Option) (uint64, error) {
-	s := signature{kind: agreeing, root: noRoot, length: noLength}
-	if _, err := newJob[byte, []byte, []byte](&s, nil, options); err != nil {
+// Agree and [Shrink] bring processes together whose calls have ended differently: the
+// first Agree or Shrink of each process in a communicator matches the first of all
+// others, and so on, whatever else they have called before. A process makes one at a
+// time. They work in a revoked communicator.
+func Agree(ctx context.Context, c Communicator, value uint64, options ...Option) (uint64, error) {
+	s := engine.Signature{Kind: engine.Agree, Root: engine.NoRoot, Length: engine.NoLength}
+	if _, err := newInvocation[byte, []byte, []byte](&s, nil, options); err != nil {
 		return 0, err
 	}
-	var agreed terms
-	var call uint64
-	err := w.place().do(ctx, s, func(t *task) (err error) {
-		if t.own() {
-			call = t.op.number
-			agreed, _, err = t.settle(value)
-		}
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	if s.strength == report {
-		e := w.place().at
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		if failed := e.failedBetween(agreed.acked, agreed.view); len(failed) > 0 {
-			err = &FailedError{Ranks: failed, View: agreed.view, Call: call, What: s.String()}
-		}
-	}
-	return agreed.value, err
+	agreed, err := core(c.comm()).Agree(ctx, s, value)
+	return agreed, publicError(err)
 }

@@ -19,7 +19,7 @@ func agreeUnder(t *testing.T, size, rounds int, seed uint64, kills map[int]int) 
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	got := make([][]uint64, size)
-	errs := n.each(func(w Place) error {
+	errs := n.each(func(w Comm) error {
 		for round := range rounds {
 			v, err := Agree(ctx, w, wish(w.Rank(), round))
 			if err != nil {

@@ -2,76 +2,44 @@ package collective
 
 import (
 	"fmt"
-	"strings"
+
+	"github.com/pleach-go/pleach/internal/collective/engine"
 )
 
-// choices are which algorithm a call takes. It depends on the call's kind and length
-// and the number of tasks only, because all tasks must take the same, and the result
-// must not depend on anything else. Lengths are in bytes; of elements that go
-// through a Codec nobody knows it before they are there, so it is 0.
-type choices struct {
-	// halvingFrom is from how long on an Allreduce takes halving, and chainFrom
-	// a Reduce a chain. A Broadcast takes one beyond treeUpTo.
-	halvingFrom, chainFrom, treeUpTo int
-	// piece is how long pieces are that follow each other along a chain: the
-	// next one comes while one is passed on.
-	piece int
-	// bruckFrom is from how many tasks on the parts of an Alltoall travel
-	// together, if they are no longer than together.
-	bruckFrom, together int
-}
-
-// standardChoices are for few processors, where what counts is how many messages
-// and copies there are in all: along a chain nobody sends anything twice. Around
-// these lengths the algorithms take the same time, within what pleach bench
-// collectives can tell apart on two processors.
-func standardChoices() choices {
-	return choices{
-		halvingFrom: 16 << 10, chainFrom: 512 << 10, treeUpTo: 512 << 10, piece: 128 << 10,
-		bruckFrom: 9, together: 512,
-	}
-}
-
-// Choice is which algorithm a collective takes, from a number of bytes and of tasks
-// on.
-type Choice struct {
+// AlgorithmRule says which algorithm a collective uses from a number of bytes and of
+// tasks on.
+type AlgorithmRule struct {
 	Collective string `json:"collective"`
 	From       int    `json:"from_bytes"`
 	Tasks      int    `json:"from_tasks"`
 	Algorithm  string `json:"algorithm"`
 }
 
-// Table is the choices that are made.
-type Table []Choice
-
-// Choices returns the table.
-func Choices() Table {
-	c := standardChoices()
-	return Table{
-		{barrier.String(), 0, 1, "dissemination"},
-		{broadcasting.String(), 0, 1, "binomial tree"},
-		{broadcasting.String(), c.treeUpTo + 1, 1, fmt.Sprintf("chain, in pieces of %d bytes; the first one by a binomial tree", c.piece)},
-		{scattering.String(), 0, 1, "binomial tree"},
-		{gathering.String(), 0, 1, "binomial tree"},
-		{reducing.String(), 0, 1, "binomial tree"},
-		{reducing.String(), c.chainFrom, 1, fmt.Sprintf("chain, in pieces of %d bytes", c.piece)},
-		{allreducing.String(), 0, 1, "recursive doubling"},
-		{allreducing.String(), c.halvingFrom, 1, "recursive halving and doubling (Rabenseifner)"},
-		{allgathering.String(), 0, 1, "Bruck"},
-		{reduceScattering.String(), 0, 1, "1-factor"},
-		{alltoall.String(), 0, 1, "1-factor"},
-		{alltoall.String(), 0, c.bruckFrom, "Bruck, for parts that are small"},
-		{alltoall.String(), c.together + 1, c.bruckFrom, "1-factor, for those that are not"},
-		{scanning.String(), 0, 1, "recursive doubling"},
-		{agreeing.String(), 0, 1, "vote, store, commit"},
-	}
+// String returns the rule as one line of text.
+func (r AlgorithmRule) String() string {
+	return fmt.Sprintf("%-14s from %6d bytes, %d tasks: %s", r.Collective, r.From, r.Tasks, r.Algorithm)
 }
 
-// String returns the table as text.
-func (t Table) String() string {
-	var b strings.Builder
-	for _, c := range t {
-		fmt.Fprintf(&b, "%-14s from %6d bytes, %d tasks: %s\n", c.Collective, c.From, c.Tasks, c.Algorithm)
+// Algorithms returns the rules by which calls select their algorithms. Of the rules of a
+// collective, the last one that applies counts.
+func Algorithms() []AlgorithmRule {
+	t := engine.StandardThresholds()
+	return []AlgorithmRule{
+		{engine.Barrier.String(), 0, 1, "dissemination"},
+		{engine.Broadcast.String(), 0, 1, "binomial tree"},
+		{engine.Broadcast.String(), t.Tree + 1, 1, fmt.Sprintf("chain, in segments of %d bytes; the first one by a binomial tree", t.Segment)},
+		{engine.Scatter.String(), 0, 1, "binomial tree"},
+		{engine.Gather.String(), 0, 1, "binomial tree"},
+		{engine.Reduce.String(), 0, 1, "binomial tree"},
+		{engine.Reduce.String(), t.Chain, 1, fmt.Sprintf("chain, in segments of %d bytes", t.Segment)},
+		{engine.Allreduce.String(), 0, 1, "recursive doubling"},
+		{engine.Allreduce.String(), t.Halving, 1, "recursive halving and doubling (Rabenseifner)"},
+		{engine.Allgather.String(), 0, 1, "Bruck"},
+		{engine.ReduceScatter.String(), 0, 1, "1-factor"},
+		{engine.Alltoall.String(), 0, 1, "1-factor"},
+		{engine.Alltoall.String(), 0, t.Bruck, "Bruck, for parts that are small"},
+		{engine.Alltoall.String(), t.BruckPart + 1, t.Bruck, "1-factor, for those that are not"},
+		{engine.Scan.String(), 0, 1, "recursive doubling"},
+		{engine.Agree.String(), 0, 1, "vote, accept, commit"},
 	}
-	return b.String()
 }

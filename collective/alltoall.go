@@ -3,80 +3,82 @@ package collective
 import (
 	"context"
 	"fmt"
+
+	"github.com/pleach-go/pleach/internal/collective/engine"
 )
 
-// Alltoall gives every task its part of what each task has given: part i of task
-// k becomes part k of task i. The parts' lengths may differ.
-func Alltoall[T any](ctx context.Context, w World, parts [][]T, options ...Option) ([][]T, error) {
-	s := signature{kind: alltoall, root: noRoot, length: noLength, detail: detailOf(typeName[T]())}
-	j, err := newJob[T, [][]T, [][]T](&s, parts, options)
+// Alltoall sends part i of task k's input to task i, which returns it as part k. The
+// lengths of parts may differ.
+func Alltoall[T any](ctx context.Context, c Communicator, parts [][]T, options ...Option) ([][]T, error) {
+	s := engine.Signature{Kind: engine.Alltoall, Root: engine.NoRoot, Length: engine.NoLength, Detail: detailOf(typeName[T]())}
+	v, err := newInvocation[T, [][]T, [][]T](&s, parts, options)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.place().checkParts(len(parts)); err != nil {
+	if err := c.comm().checkParts(len(parts)); err != nil {
 		return nil, err
 	}
-	err = w.place().do(ctx, s, func(t *task) error {
-		all, err := swap(t, j)
+	err = c.comm().do(ctx, s, func(t *engine.Task) error {
+		all, err := swap(t, v)
 		if err == nil {
-			j.deliver(t, all)
+			v.deliver(t, all)
 		}
 		return err
 	})
-	return result(j.out, err)
+	return result(v.out, err)
 }
 
-// ReduceScatter combines part i of all tasks, in the order of tasks, and returns
-// it to task i. All give parts of the same lengths.
-func ReduceScatter[T any](ctx context.Context, w World, parts [][]T, op Operator[T], options ...Option) ([]T, error) {
-	s := signature{kind: reduceScattering, root: noRoot, length: noLength, detail: detailOf(typeName[T](), op.Name)}
-	j, err := newJob[T, [][]T, []T](&s, parts, options)
+// ReduceScatter combines part i of all tasks, in the order of tasks, and returns it to
+// task i. Part i has the same length in all inputs.
+func ReduceScatter[T any](ctx context.Context, c Communicator, parts [][]T, op Operator[T], options ...Option) ([]T, error) {
+	s := engine.Signature{Kind: engine.ReduceScatter, Root: engine.NoRoot, Length: engine.NoLength, Detail: detailOf(typeName[T](), op.Name)}
+	v, err := newInvocation[T, [][]T, []T](&s, parts, options)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.place().checkParts(len(parts)); err != nil {
+	if err := c.comm().checkParts(len(parts)); err != nil {
 		return nil, err
 	}
-	err = w.place().do(ctx, s, func(t *task) error {
-		all, err := swap(t, j)
+	err = c.comm().do(ctx, s, func(t *engine.Task) error {
+		all, err := swap(t, v)
 		if err != nil {
 			return err
 		}
 		sum := all[0]
 		for task, part := range all[1:] {
 			if len(part) != len(sum) {
-				return fmt.Errorf("collective: part %d of task %d has %d elements, of task 0 %d", t.id, task+1, len(part), len(sum))
+				return fmt.Errorf("collective: part %d of task %d has %d elements, of task 0 %d", t.ID, task+1, len(part), len(sum))
 			}
 			op.Combine(sum, sum, part)
 		}
-		j.deliver(t, sum)
+		v.deliver(t, sum)
 		return nil
 	})
-	return result(j.out, err)
+	return result(v.out, err)
 }
 
-// swap exchanges parts with every task: directly, or together with others' parts if
-// that saves messages.
-func swap[T, In, Out any](t *task, j *job[T, In, Out]) ([][]T, error) {
-	parts, err := j.givenParts(t)
+// swap exchanges parts with every task: directly, or by Bruck's algorithm if that saves
+// messages.
+func swap[T, In, Out any](t *engine.Task, v *invocation[T, In, Out]) ([][]T, error) {
+	parts, err := v.inputParts(t)
 	if err != nil {
 		return nil, err
 	}
-	all := make([][]T, t.n)
-	all[t.id] = append(j.partSpace(t, t.id, len(parts[t.id]))[:0], parts[t.id]...)
-	if t.n >= t.e.choose.bruckFrom {
-		return all, j.swapTogether(t, parts, all)
+	all := make([][]T, t.N)
+	all[t.ID] = append(v.partBuffer(t, t.ID, len(parts[t.ID]))[:0], parts[t.ID]...)
+	if t.N >= t.Thresholds().Bruck {
+		return all, v.swapTogether(t, parts, all)
 	}
-	for round := range rounds(t.n) {
-		if partner := opponent(t.id, round, t.n); partner != t.id {
-			if err := j.sendElements(t, partner, direct, parts[partner]); err != nil {
+	for round := range rounds(t.N) {
+		if partner := opponent(t.ID, round, t.N); partner != t.ID {
+			if err := v.sendElements(t, partner, direct, parts[partner]); err != nil {
 				return nil, err
 			}
 		}
 	}
-	for round := range rounds(t.n) {
-		if partner := opponent(t.id, round, t.n); partner != t.id {
-			if all[partner], err = j.receivePart(t, partner); err != nil {
+	for round := range rounds(t.N) {
+		if partner := opponent(t.ID, round, t.N); partner != t.ID {
+			if all[partner], err = v.receivePart(t, partner); err != nil {
 				return nil, err
 			}
 		}
@@ -84,50 +86,49 @@ func swap[T, In, Out any](t *task, j *job[T, In, Out]) ([][]T, error) {
 	return all, nil
 }
 
-// direct is the step of a part that goes from its sender to its receiver alone. Parts
-// of one round do not wait for those of the one before, but go out in that order.
+// direct is the step of a part that is sent on its own. A part does not wait for those of
+// the rounds before, but is sent after them.
 const direct = 64
 
-// receivePart receives a part that was sent directly.
-func (j *job[T, In, Out]) receivePart(t *task, from int) ([]T, error) {
-	p, err := t.receivePage(from, direct)
+// receivePart receives a part that was sent on its own.
+func (v *invocation[T, In, Out]) receivePart(t *engine.Task, from int) ([]T, error) {
+	p, err := t.ReceivePayload(from, direct)
 	if err != nil {
 		return nil, err
 	}
-	return j.openPart(t, from, p)
+	return v.openPart(t, from, p)
 }
 
-// openPart returns the elements on a page: where the caller wants them, or where
-// they are, and then the page is the caller's.
-func (j *job[T, In, Out]) openPart(t *task, from int, p page) ([]T, error) {
-	elements, err := j.decode(p.bytes)
-	if err != nil || !j.asTheyAre() {
+// openPart returns the elements of a payload: in the caller's memory, or where they are,
+// and then the payload belongs to the caller.
+func (v *invocation[T, In, Out]) openPart(t *engine.Task, from int, p engine.Payload) ([]T, error) {
+	elements, err := v.decode(p.Bytes)
+	if err != nil || !v.isRaw() {
 		return elements, err
 	}
-	if into := j.partSpace(t, from, len(elements)); into != nil {
+	if into := v.partBuffer(t, from, len(elements)); into != nil {
 		copy(into, elements)
-		p.drop()
+		p.Release()
 		return into, nil
 	}
 	return elements, nil
 }
 
-// partSpace returns the caller's room for a part, or nil if there is none.
-func (j *job[T, In, Out]) partSpace(t *task, part, n int) []T {
-	if into, ok := any(j.into).([][]T); ok && t.own() && part < len(into) && cap(into[part]) >= n {
+// partBuffer returns the caller's memory for a part, or nil.
+func (v *invocation[T, In, Out]) partBuffer(t *engine.Task, part, n int) []T {
+	if into, ok := any(v.into).([][]T); ok && t.Own() && part < len(into) && cap(into[part]) >= n {
 		return into[part][:n]
 	}
 	return nil
 }
 
-// rounds is how many it takes to meet everybody, and opponent whom a task meets in
-// one: a 1-factorization of the complete graph (Stengler 2017, §3.6). In every
-// round the tasks meet in pairs, so that nobody is sent two messages at once.
+// rounds and opponent are a 1-factorization of the complete graph (Stengler 2017, §3.6):
+// in every round the tasks meet in pairs, so that no task is sent two messages at once.
 func rounds(n int) int { return n - 1 + n%2 }
 
 func opponent(id, round, n int) int {
 	if n%2 == 1 {
-		return (round - id + n) % n // itself: it has a rest
+		return (round - id + n) % n // itself: the task pauses
 	}
 	m := n - 1
 	if id == m {

@@ -1,29 +1,32 @@
 package collective
 
-import "context"
+import (
+	"context"
 
-// Barrier returns when all have called it. It needs no Restore: the dead are
-// stood in for.
-func Barrier(ctx context.Context, w World, options ...Option) error {
-	s := signature{kind: barrier, root: noRoot, length: noLength}
-	if _, err := newJob[byte, []byte, []byte](&s, nil, options); err != nil {
+	"github.com/pleach-go/pleach/internal/collective/engine"
+)
+
+// Barrier returns when all processes have called it. It needs no [Restore].
+func Barrier(ctx context.Context, c Communicator, options ...Option) error {
+	s := engine.Signature{Kind: engine.Barrier, Root: engine.NoRoot, Length: engine.NoLength}
+	if _, err := newInvocation[byte, []byte, []byte](&s, nil, options); err != nil {
 		return err
 	}
-	return w.place().do(ctx, s, disseminate)
+	return c.comm().do(ctx, s, disseminate)
 }
 
-// disseminate tells twice as many tasks in each step, until each has heard of all
-// others.
-func disseminate(t *task) error {
-	for step, d := 0, 1; d < t.n; step, d = step+1, 2*d {
-		if err := t.send((t.id+d)%t.n, step, nil); err != nil {
+// disseminate is the dissemination barrier (Hensgen, Finkel and Manber 1988): in each step
+// a task learns of twice as many others.
+func disseminate(t *engine.Task) error {
+	for step, d := 0, 1; d < t.N; step, d = step+1, 2*d {
+		if err := t.Send((t.ID+d)%t.N, step, nil); err != nil {
 			return err
 		}
-		p, err := t.receivePage((t.id-d+t.n)%t.n, step)
+		p, err := t.ReceivePayload((t.ID-d+t.N)%t.N, step)
 		if err != nil {
 			return err
 		}
-		p.drop()
+		p.Release()
 	}
 	return nil
 }

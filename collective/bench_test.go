@@ -36,8 +36,8 @@ func BenchmarkCollectives(b *testing.B) {
 				return err
 			},
 		} {
-			for strength, options := range map[string][]collective.Option{"run-through": nil, "report": {collective.Report()}} {
-				b.Run(fmt.Sprintf("%s/%d/%s", name, bytes, strength), func(b *testing.B) {
+			for mode, options := range map[string][]collective.Option{"run-through": nil, "report": {collective.Report()}} {
+				b.Run(fmt.Sprintf("%s/%d/%s", name, bytes, mode), func(b *testing.B) {
 					job(4, func(ctx context.Context, w *pleach.World) {
 						if err := collective.Barrier(ctx, w); err != nil {
 							b.Error(err)

@@ -3,10 +3,12 @@ package collective
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/pleach-go/pleach/internal/collective/engine"
 )
 
-// Blocks are several tasks' bytes in one letter: for each its task 8, length 8,
-// then the bytes, up to a multiple of eight, so that numbers in them are aligned.
+// A message may carry blocks of several tasks. Each has its task 8, its length 8, and the
+// bytes, padded to a multiple of eight so that numbers in them are aligned.
 
 const blockHead = 16
 
@@ -17,7 +19,7 @@ func appendBlock(dst []byte, task int, b []byte) []byte {
 	return append(dst, make([]byte, -len(b)&7)...)
 }
 
-// cutBlock takes the first block off.
+// cutBlock splits off the first block.
 func cutBlock(b []byte, tasks int) (task int, block, rest []byte, err error) {
 	if len(b) >= blockHead {
 		id, length := binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
@@ -26,11 +28,11 @@ func cutBlock(b []byte, tasks int) (task int, block, rest []byte, err error) {
 			return int(id), b[:length:length], b[padded:], nil
 		}
 	}
-	return 0, nil, nil, fmt.Errorf("%w: blocks are garbled", ErrMessage)
+	return 0, nil, nil, fmt.Errorf("%w: blocks are garbled", engine.ErrMessage)
 }
 
-// cutBlocks returns the bytes of each task, nil where there are none. Those that
-// are there are not nil.
+// cutBlocks returns the block of each task, or nil where there is none. An empty block is
+// not nil.
 func cutBlocks(b []byte, tasks int) ([][]byte, error) {
 	blocks := make([][]byte, tasks)
 	for len(b) > 0 {

@@ -3,46 +3,47 @@ package collective
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/pleach-go/pleach/internal/collective/engine"
 )
 
-// Small parts of an Alltoall travel together (Bruck et al. 1997): a part for the task
-// at distance d goes as many places on, in step k, as the k-th bit of d says, with
-// all others for which it does. That makes log n messages of a task instead of n−1.
-// Parts' lengths are known to their senders only; so a part that is too long for it
-// goes directly, and in its place travels word of that.
+// Small parts of an Alltoall are sent together (Bruck et al. 1997): in step k, a task sends
+// all blocks whose distance to their receiver has bit k set to the task 2^k further on. A
+// task sends log n messages instead of n−1. Only the sender knows a part's length, so it
+// sends a long part directly, and an empty block marked direct in its place.
 
-// parcel is a part on its way: its bytes, or word that they are sent directly.
-type parcel struct {
+// block is a part on its way: its bytes, or a mark that they are sent directly.
+type block struct {
 	bytes  []byte
 	direct bool
 }
 
 const directMark = 1 << 63
 
-// swapTogether exchanges parts.
-func (j *job[T, In, Out]) swapTogether(t *task, parts, all [][]T) error {
-	parcels, err := j.pack(t, parts)
+// swapTogether exchanges parts by Bruck's algorithm.
+func (v *invocation[T, In, Out]) swapTogether(t *engine.Task, parts, all [][]T) error {
+	blocks, err := v.packBlocks(t, parts)
 	if err != nil {
 		return err
 	}
-	for step, bit := 0, 1; bit < t.n; step, bit = step+1, 2*bit {
-		if err := t.send((t.id+bit)%t.n, step, appendParcels(parcels, bit)); err != nil {
+	for step, bit := 0, 1; bit < t.N; step, bit = step+1, 2*bit {
+		if err := t.Send((t.ID+bit)%t.N, step, appendGroup(blocks, bit)); err != nil {
 			return err
 		}
-		b, err := t.receive((t.id-bit+t.n)%t.n, step)
+		b, err := t.Receive((t.ID-bit+t.N)%t.N, step)
 		if err != nil {
 			return err
 		}
-		if err := cutParcels(parcels, bit, b); err != nil {
+		if err := cutGroup(blocks, bit, b); err != nil {
 			return err
 		}
 	}
-	for d := 1; d < t.n; d++ {
-		from := (t.id - d + t.n) % t.n
-		if parcels[d].direct {
-			all[from], err = j.receivePart(t, from)
+	for d := 1; d < t.N; d++ {
+		from := (t.ID - d + t.N) % t.N
+		if blocks[d].direct {
+			all[from], err = v.receivePart(t, from)
 		} else {
-			all[from], err = j.openPart(t, from, page{bytes: parcels[d].bytes})
+			all[from], err = v.openPart(t, from, engine.Payload{Bytes: blocks[d].bytes})
 		}
 		if err != nil {
 			return err
@@ -51,35 +52,35 @@ func (j *job[T, In, Out]) swapTogether(t *task, parts, all [][]T) error {
 	return nil
 }
 
-// pack sends what is too long, and returns the rest, by distance.
-func (j *job[T, In, Out]) pack(t *task, parts [][]T) (parcels []parcel, err error) {
-	parcels = make([]parcel, t.n)
-	for d := 1; d < t.n; d++ {
-		to := (t.id + d) % t.n
-		p := &parcels[d]
-		if p.direct = j.bytes(len(parts[to])) > t.e.choose.together; p.direct {
-			err = j.sendElements(t, to, direct, parts[to])
+// packBlocks sends long parts directly, and returns a block for each part, by distance.
+func (v *invocation[T, In, Out]) packBlocks(t *engine.Task, parts [][]T) (blocks []block, err error) {
+	blocks = make([]block, t.N)
+	for d := 1; d < t.N; d++ {
+		to := (t.ID + d) % t.N
+		p := &blocks[d]
+		if p.direct = v.bytes(len(parts[to])) > t.Thresholds().BruckPart; p.direct {
+			err = v.sendElements(t, to, direct, parts[to])
 		} else {
-			p.bytes, err = j.encode(parts[to])
+			p.bytes, err = v.encode(parts[to])
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	return parcels, nil
+	return blocks, nil
 }
 
-// appendParcels writes those whose distance has a bit: each its length 8, then the
-// bytes, up to a multiple of eight, so that numbers in them are aligned.
-func appendParcels(parcels []parcel, bit int) (b []byte) {
+// appendGroup encodes the blocks whose distance has a bit: for each its length 8, then the
+// bytes, padded to a multiple of eight so that numbers in them are aligned.
+func appendGroup(blocks []block, bit int) (b []byte) {
 	size := 0
-	for d, p := range parcels {
+	for d, p := range blocks {
 		if d&bit != 0 {
 			size += 16 + len(p.bytes)
 		}
 	}
 	b = make([]byte, 0, size)
-	for d, p := range parcels {
+	for d, p := range blocks {
 		switch {
 		case d&bit == 0:
 		case p.direct:
@@ -93,30 +94,30 @@ func appendParcels(parcels []parcel, bit int) (b []byte) {
 	return b
 }
 
-// cutParcels reads them.
-func cutParcels(parcels []parcel, bit int, b []byte) error {
-	for d := range parcels {
+// cutGroup decodes what appendGroup has encoded.
+func cutGroup(blocks []block, bit int, b []byte) error {
+	for d := range blocks {
 		if d&bit == 0 {
 			continue
 		}
 		if len(b) < 8 {
-			return fmt.Errorf("%w: parcels end early", ErrMessage)
+			return fmt.Errorf("%w: blocks end early", engine.ErrMessage)
 		}
 		length := binary.BigEndian.Uint64(b)
 		b = b[8:]
 		if length == directMark {
-			parcels[d] = parcel{direct: true}
+			blocks[d] = block{direct: true}
 			continue
 		}
 		padded := (length + 7) &^ 7
 		if length > uint64(len(b)) || padded > uint64(len(b)) {
-			return fmt.Errorf("%w: a parcel of %d bytes", ErrMessage, length)
+			return fmt.Errorf("%w: a block of %d bytes", engine.ErrMessage, length)
 		}
-		parcels[d] = parcel{bytes: b[:length:length]}
+		blocks[d] = block{bytes: b[:length:length]}
 		b = b[padded:]
 	}
 	if len(b) > 0 {
-		return fmt.Errorf("%w: %d bytes behind parcels", ErrMessage, len(b))
+		return fmt.Errorf("%w: %d bytes behind blocks", engine.ErrMessage, len(b))
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/pleach-go/pleach/transport/tcp"
 )
 
-// anyCall is a collective of some strength, called with root as its root.
+// anyCall is a collective of some failure mode, called with root as its root.
 type anyCall struct {
 	name string
 	run  func(ctx context.Context, w *pleach.World, root int) error
@@ -33,14 +33,14 @@ func parts(w *pleach.World) [][]int {
 	return slices.Repeat([][]int{{w.Rank(), 1}}, w.Size())
 }
 
-// everyCall is every collective in every strength that it has.
+// everyCall is every collective in every failure mode that it has.
 func everyCall() (calls []anyCall) {
 	restore := collective.Restore(func(context.Context, int) ([]int, error) { return []int{1, 2}, nil })
 	sum := collective.Sum[int]()
 	in := []int{1, 2}
-	for strength, options := range map[string][]collective.Option{"run-through": {restore}, "report": {collective.Report()}} {
+	for mode, options := range map[string][]collective.Option{"run-through": {restore}, "report": {collective.Report()}} {
 		plain, some := options, options // of those that take nothing, or parts
-		if strength == "run-through" {
+		if mode == "run-through" {
 			plain = nil
 			some = []collective.Option{collective.Restore(func(context.Context, int) ([][]int, error) {
 				return slices.Repeat([][]int{{0, 1}}, size), nil
@@ -81,7 +81,7 @@ func everyCall() (calls []anyCall) {
 				return without(collective.Agree(ctx, w, 1, plain...))
 			},
 		} {
-			calls = append(calls, anyCall{name + " " + strength, run})
+			calls = append(calls, anyCall{name + " " + mode, run})
 		}
 	}
 	calls = append(calls,
@@ -167,7 +167,7 @@ func inJobs(t *testing.T, try func(call anyCall, bad *fault.Network, worlds []*p
 	all.Wait()
 }
 
-// Who is holding us up: every collective, in every strength, names who has not
+// Who is holding us up: every collective, in every failure mode, names who has not
 // come when its time is over, and what that one did last.
 func TestLateInEveryCall(t *testing.T) {
 	inJobs(t, func(call anyCall, _ *fault.Network, worlds []*pleach.World) error {
@@ -187,15 +187,15 @@ func TestLateInEveryCall(t *testing.T) {
 		})
 		late := false
 		for r, err := range errs {
-			var l *collective.LateError
+			var l *collective.TimeoutError
 			var a *collective.AbortError
 			switch {
 			case err == nil: // it had nothing to wait for
 			case errors.As(err, &l):
 				late = true
-				who := []collective.Absent{{Rank: absent, Calls: 1, Last: "Barrier"}}
-				if !slices.Equal(l.Absent, who) || len(l.Waiting) == 0 {
-					return fmt.Errorf("rank %d: absent are %v, waited for %v: %w", r, l.Absent, l.Waiting, err)
+				who := []collective.Missing{{Rank: absent, Calls: 1, Last: "Barrier"}}
+				if !slices.Equal(l.Missing, who) || len(l.Waiting) == 0 {
+					return fmt.Errorf("rank %d: absent are %v, waited for %v: %w", r, l.Missing, l.Waiting, err)
 				}
 			case !errors.As(err, &a) || !strings.Contains(a.Reason, "not arrived: rank 1 (1 calls, the last Barrier)"):
 				return fmt.Errorf("rank %d: %w", r, err)
@@ -208,7 +208,7 @@ func TestLateInEveryCall(t *testing.T) {
 	})
 }
 
-// Nothing hangs: every collective, in every strength, returns by its deadline
+// Nothing hangs: every collective, in every failure mode, returns by its deadline
 // under every fault that the fault transport has, with a result or with an error
 // that says why. That no goroutine is left, TestMain sees.
 func TestNothingHangs(t *testing.T) {
@@ -251,7 +251,7 @@ func TestNothingHangs(t *testing.T) {
 
 // explained reports whether an error is one of those that a call may end with.
 func explained(err error) bool {
-	var late *collective.LateError
+	var late *collective.TimeoutError
 	var abort *collective.AbortError
 	var failed *collective.FailedError
 	var tooMany *collective.TooManyDeadError

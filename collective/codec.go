@@ -4,15 +4,16 @@ import (
 	"bytes"
 	"encoding/gob"
 	"fmt"
+
+	"github.com/pleach-go/pleach/internal/collective/engine"
 )
 
-// Codec turns elements into bytes and back. Numbers need none: they travel as
-// they lie in memory. Everything else goes through package encoding/gob unless
-// a call is given a codec of its own by [WithCodec].
+// Codec encodes elements. Numbers need none, because they are sent as they lie in memory.
+// All other elements use encoding/gob, unless a call sets a codec with [WithCodec].
 type Codec[T any] interface {
-	// Append appends elements to bytes.
+	// Append appends the encoded elements to dst.
 	Append(dst []byte, elements []T) ([]byte, error)
-	// Decode returns all the elements in bytes, and keeps none of the bytes.
+	// Decode returns all elements in b. It must not retain b.
 	Decode(b []byte) ([]T, error)
 }
 
@@ -26,12 +27,12 @@ func (memory[T]) Append(dst []byte, elements []T) ([]byte, error) {
 func (memory[T]) Decode(b []byte) ([]T, error) {
 	s, ok := numbersIn[T](b)
 	if !ok {
-		return nil, fmt.Errorf("%w: %d bytes are no whole number of elements", ErrMessage, len(b))
+		return nil, fmt.Errorf("%w: %d bytes are no whole number of elements", engine.ErrMessage, len(b))
 	}
 	return s, nil
 }
 
-// gobs is the codec of everything that has none of its own.
+// gobs is the codec of all other elements.
 type gobs[T any] struct{}
 
 func (gobs[T]) Append(dst []byte, elements []T) ([]byte, error) {

@@ -14,7 +14,7 @@ func digit(task int) []uint64 { return []uint64{1 << (3 * task)} }
 
 // correctedUnder runs a corrected call while some are killed, nobody being told
 // views, and says what is wrong with the result.
-func correctedUnder(t *testing.T, size, f int, all bool, seed uint64, kills map[int]int) (letters int, events []int, err error) {
+func correctedUnder(t *testing.T, size, f int, all bool, seed uint64, kills map[int]int) (messages int, events []int, err error) {
 	n := newNetwork(t, size, seed)
 	defer n.close()
 	n.noViews = true
@@ -25,7 +25,7 @@ func correctedUnder(t *testing.T, size, f int, all bool, seed uint64, kills map[
 	if all {
 		root = 0
 	}
-	errs := n.each(func(w Place) (err error) {
+	errs := n.each(func(w Comm) (err error) {
 		if all {
 			got[w.Rank()], err = Allreduce(ctx, w, digit(w.Rank()), Sum[uint64](), Corrected(f))
 		} else {
@@ -64,13 +64,13 @@ func TestCorrectedMessages(t *testing.T) {
 	for size := 1; size <= 20; size++ {
 		for f := range 5 {
 			for _, all := range []bool{false, true} {
-				letters, _, err := correctedUnder(t, size, f, all, 1, nil)
+				messages, _, err := correctedUnder(t, size, f, all, 1, nil)
 				want := formula(size, f)
 				if all {
 					want *= 2
 				}
-				if err != nil || letters != want {
-					t.Errorf("%d processes, f = %d, all %v: %d messages, want %d: %v", size, f, all, letters, want, err)
+				if err != nil || messages != want {
+					t.Errorf("%d processes, f = %d, all %v: %d messages, want %d: %v", size, f, all, messages, want, err)
 				}
 			}
 		}

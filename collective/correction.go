@@ -1,52 +1,57 @@
 package collective
 
-// correction is the shape of a corrected call (Küttler and Härtig, Fault-tolerant
-// Reduce and Allreduce operations based on correction, 2026). Places count from
-// the root, which has 0. The others are put into groups of f+1, each member of
-// which is in another subtree of the root. Within a group everybody tells
-// everybody its input; so each subtree has all inputs, and one without a dead
-// process brings them to the root. Those who are left over make a last group with
-// the root itself.
+import (
+	"time"
+
+	"github.com/pleach-go/pleach/internal/collective/engine"
+)
+
+// correction is the shape of a corrected call (Küttler and Härtig, Fault-tolerant Reduce and
+// Allreduce operations based on correction, 2026). Virtual ranks count from the root, which
+// has 0. The other tasks form groups of f+1; the members of a group are in different
+// subtrees of the root. Within a group every task sends its input to every other. So each
+// subtree has all inputs, and one without a dead process brings them to the root. The tasks
+// that are left over form a last group with the root itself.
 //
-// Messages: f(f+1)·⌊(n−1)/(f+1)⌋ + a(a−1) within groups, where a is the size of the
-// last one, root included; and n−1 along the tree.
+// Messages: f(f+1)·⌊(n−1)/(f+1)⌋ + a(a−1) within groups, where a is the size of the last one,
+// root included; and n−1 along the tree.
 type correction struct {
-	task *task
+	task *engine.Task
 	root int
 	f    int
-	// place is this task's; group and subtree are what it belongs to. The last
+	// vrank is this task's; group and subtree are what it belongs to. The last
 	// group has the number groups.
-	place, group, subtree, groups int
+	vrank, group, subtree, groups int
 }
 
-func correctionOf(t *task, root, f int) *correction {
-	c := &correction{task: t, root: root, f: f, groups: (t.n - 1) / (f + 1)}
-	c.place = (t.id - root + t.n) % t.n
+func correctionOf(t *engine.Task, root, f int) *correction {
+	c := &correction{task: t, root: root, f: f, groups: (t.N - 1) / (f + 1)}
+	c.vrank = (t.ID - root + t.N) % t.N
 	c.group, c.subtree = c.groups, 0
-	if c.place > 0 {
-		c.group, c.subtree = (c.place-1)/(f+1), (c.place-1)%(f+1)
+	if c.vrank > 0 {
+		c.group, c.subtree = (c.vrank-1)/(f+1), (c.vrank-1)%(f+1)
 	}
 	return c
 }
 
-// id is the task at a place.
-func (c *correction) id(place int) int { return (place + c.root) % c.task.n }
+// id returns the task of a virtual rank.
+func (c *correction) id(vrank int) int { return (vrank + c.root) % c.task.N }
 
-// mates are the places of the same group, its own included, in order.
-func (c *correction) mates() (places []int) {
+// peers returns the members of the task's group, itself included, in order.
+func (c *correction) peers() (vranks []int) {
 	if c.group == c.groups {
-		places = append(places, 0)
+		vranks = append(vranks, 0)
 	}
-	for p := c.group*(c.f+1) + 1; p < min((c.group+1)*(c.f+1)+1, c.task.n); p++ {
-		places = append(places, p)
+	for p := c.group*(c.f+1) + 1; p < min((c.group+1)*(c.f+1)+1, c.task.N); p++ {
+		vranks = append(vranks, p)
 	}
-	return places
+	return vranks
 }
 
-// at is the place of a group's member in a subtree.
+// at returns the member of a group in a subtree.
 func (c *correction) at(group, subtree int) int { return group*(c.f+1) + 1 + subtree }
 
-// parent is where a place's values go. Groups make a binomial tree in each
+// parent returns the task that gets this one's values. Groups form a binomial tree in each
 // subtree; the last group's members are leaves, whose inputs the root has already.
 func (c *correction) parent() int {
 	switch {
@@ -58,22 +63,44 @@ func (c *correction) parent() int {
 	return c.at(c.group&(c.group-1), c.subtree)
 }
 
-// children are the places whose values come here, in order.
-func (c *correction) children() (places []int) {
-	if c.place == 0 {
-		for s := range min(c.f+1, c.task.n-1) {
-			places = append(places, c.at(0, s))
+// children returns the tasks whose values this one receives, in order.
+func (c *correction) children() (vranks []int) {
+	if c.vrank == 0 {
+		for s := range min(c.f+1, c.task.N-1) {
+			vranks = append(vranks, c.at(0, s))
 		}
-		return places
+		return vranks
 	}
 	if c.group == c.groups {
 		return nil
 	}
 	for bit := 1; c.group&bit == 0 && c.group+bit < c.groups; bit *= 2 {
-		places = append(places, c.at(c.group+bit, c.subtree))
+		vranks = append(vranks, c.at(c.group+bit, c.subtree))
 	}
-	if leaf := c.at(c.groups, c.subtree); c.group == 0 && leaf < c.task.n {
-		places = append(places, leaf)
+	if leaf := c.at(c.groups, c.subtree); c.group == 0 && leaf < c.task.N {
+		vranks = append(vranks, leaf)
 	}
-	return places
+	return vranks
+}
+
+// receiveTimeout is how long a task waits for a message of one process that may have died.
+const receiveTimeout = 2 * time.Second
+
+// timeout is how long a task waits in a step. Within a group the messages of up to f dead
+// processes time out one after the other, so a task that waits for more than its group
+// waits longer.
+func (c *correction) timeout(step int) time.Duration {
+	switch step {
+	case withinGroup:
+		return receiveTimeout
+	case upTree:
+		return time.Duration(c.f+1) * receiveTimeout
+	}
+	return time.Duration(2*c.f+2) * receiveTimeout
+}
+
+// receiveLive waits for a message that arrives only if its sender lives.
+func (c *correction) receiveLive(vrank, step int) (body []byte, ok bool, err error) {
+	body, err = c.task.ReceiveAny([]int{c.id(vrank)}, []int{step}, c.timeout(step))
+	return body, body != nil, err
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/internal/collective/engine"
 )
 
 var (
@@ -30,29 +31,28 @@ type trial struct {
 	short bool // algorithms for long messages are taken for short ones
 }
 
-// shortChoices are standardChoices for messages of some bytes.
-func shortChoices() choices {
-	return choices{halvingFrom: 24, chainFrom: 24, treeUpTo: 16, piece: 32, bruckFrom: 2, together: 4}
+// shortThresholds select the algorithms for long messages for short ones.
+func shortThresholds() engine.Thresholds {
+	return engine.Thresholds{Halving: 24, Chain: 24, Tree: 16, Segment: 32, Bruck: 2, BruckPart: 4}
 }
 
 const patience = 30 * time.Second
 
 // run runs a trial and says what is wrong.
 func (c *trial) run(t testing.TB) (events []int, err error) {
-	n := newNetwork(t, c.size, c.seed)
-	defer n.close()
-	for _, e := range n.engines {
-		if c.short {
-			e.choose = shortChoices()
-		}
+	var config engine.Config
+	if c.short {
+		config.Thresholds = shortThresholds()
 	}
+	n := newNetworkOf(t, c.size, c.seed, config)
+	defer n.close()
 	n.doom(c.kills)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var mu sync.Mutex
 	var wrong []error
 	had := make(map[[2]int]bool) // which tasks' results somebody has got, by round
-	errs := n.each(func(e Place) error {
+	errs := n.each(func(e Comm) error {
 		for round, call := range c.calls {
 			err := call.run(ctx, e, round, func(task int, got string) {
 				mu.Lock()
@@ -108,11 +108,7 @@ func (c *trial) missing(mu *sync.Mutex, had map[[2]int]bool) (wrong []error) {
 
 // alive reports whether the process has not been killed: what it said last,
 // when it was, counts for nothing.
-func (p Place) alive() bool {
-	p.at.mu.Lock()
-	defer p.at.mu.Unlock()
-	return p.at.err == nil
-}
+func (c Comm) alive() bool { return core(c).Err() == nil }
 
 func (c *trial) check(t *testing.T) bool {
 	if *caseFlag != "" && *caseFlag != c.what {

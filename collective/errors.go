@@ -3,118 +3,98 @@ package collective
 import (
 	"errors"
 	"fmt"
-	"strings"
+
+	"github.com/pleach-go/pleach/internal/collective/engine"
 )
 
-// ErrClosed: the world has been closed by this process.
-var ErrClosed = errors.New("collective: world closed")
+// ErrNoRestore is wrapped by a [*RestoreError] when the call has no [Restore] option for
+// the type of its input.
+var ErrNoRestore = errors.New("no Restore was given")
 
-// errPast ends what is kept of a call that all have finished.
-var errPast = errors.New("collective: everybody has finished this call")
-
-// FailedError says that members have failed, and that the call, of the strength
-// [Report], was not finished.
+// FailedError is returned by a call with [Report] when members have failed. The call has
+// no result.
 type FailedError struct {
-	Ranks []int // who has failed
+	Ranks []int // that have failed
 	View  uint64
 	Call  uint64
-	What  string // was called
+	What  string // the call
 }
 
-func (e *FailedError) Error() string {
-	return fmt.Sprintf("collective: call %d, %s: ranks %v are not in view %d any more", e.Call, e.What, e.Ranks, e.View)
-}
+func (e *FailedError) Error() string { return (*engine.FailedError)(e).Error() }
 
-// RevokedError says that a member has revoked the world ([Place.Revoke]), and that
-// the call was not finished, or not begun.
+// RevokedError is returned by a call when a member has revoked the communicator
+// ([Comm.Revoke]).
 type RevokedError struct {
-	By   int // the rank that has; one of them, if they are several
+	By   int // the rank that has revoked it; one of them, if there are several
 	View uint64
 	Call uint64
-	What string // was called
+	What string // the call
 }
 
-func (e *RevokedError) Error() string {
-	return fmt.Sprintf("collective: call %d, %s, in view %d: rank %d has revoked the world", e.Call, e.What, e.View, e.By)
-}
+func (e *RevokedError) Error() string { return (*engine.RevokedError)(e).Error() }
 
-// MismatchError says that two processes have called different things at the same
-// place of their programs.
+// MismatchError is returned by a call, on all processes, when two processes have made
+// different calls at the same place of the common order.
 type MismatchError struct {
 	Call        uint64
 	Rank, Other int
-	// What and OtherWhat are what they have called.
+	// What and OtherWhat are the calls of Rank and Other.
 	What, OtherWhat string
 }
 
-func (e *MismatchError) Error() string {
-	return fmt.Sprintf("collective: call %d does not match: rank %d called %s, rank %d called %s", e.Call, e.Rank, e.What, e.Other, e.OtherWhat)
-}
+func (e *MismatchError) Error() string { return (*engine.MismatchError)(e).Error() }
 
-// LateError says that a call was not over when its context ended, and who is
-// holding it up.
-type LateError struct {
-	Call uint64
-	What string
-	View uint64
-	// Absent have not come to this call, as far as is known.
-	Absent []Absent
-	// Waiting are the ranks whose messages were waited for at the end.
-	Waiting []int
-	Err     error
-}
-
-// Absent is a member that has not come to a call.
-type Absent struct {
-	Rank int
-	// Calls is how many it has begun, and Last the last of them. Silent says
-	// that nothing has been heard of it at all.
-	Calls  uint64
-	Last   string
-	Silent bool
-}
-
-func (a Absent) String() string {
-	if a.Silent {
-		return fmt.Sprintf("rank %d (silent)", a.Rank)
-	}
-	return fmt.Sprintf("rank %d (%d calls, the last %s)", a.Rank, a.Calls, a.Last)
-}
-
-func (e *LateError) Error() string {
-	var who strings.Builder
-	for i, a := range e.Absent {
-		if i > 0 {
-			who.WriteString(", ")
-		}
-		who.WriteString(a.String())
-	}
-	if len(e.Absent) == 0 {
-		who.WriteString("nobody")
-	}
-	return fmt.Sprintf("collective: call %d, %s, in view %d: not arrived: %s; waited for ranks %v: %v", e.Call, e.What, e.View, &who, e.Waiting, e.Err)
-}
-
-// Unwrap returns the cause.
-func (e *LateError) Unwrap() error { return e.Err }
-
-// AbortError says that another process has given up a call.
+// AbortError is returned by a call that has ended with an error on another process.
 type AbortError struct {
 	Call   uint64
-	What   string
+	What   string // the call
+	Rank   int    // where it has ended
+	Reason string // the text of the error there
+}
+
+func (e *AbortError) Error() string { return (*engine.AbortError)(e).Error() }
+
+// TimeoutError is returned by a call whose context has ended. It names the processes that
+// hold the call up.
+type TimeoutError struct {
+	Call uint64
+	What string // the call
+	View uint64
+	// Missing are the members that have not made this call, as far as this process
+	// knows.
+	Missing []Missing
+	// Waiting are the ranks whose messages the call was waiting for.
+	Waiting []int
+	Err     error // of the context
+}
+
+func (e *TimeoutError) Error() string {
+	t := engine.TimeoutError{Call: e.Call, What: e.What, View: e.View, Waiting: e.Waiting, Err: e.Err}
+	for _, m := range e.Missing {
+		t.Missing = append(t.Missing, engine.Missing(m))
+	}
+	return t.Error()
+}
+
+// Unwrap returns the context's error.
+func (e *TimeoutError) Unwrap() error { return e.Err }
+
+// Missing is a member that has not made a call.
+type Missing struct {
 	Rank   int
-	Reason string
+	Calls  uint64 // that it has begun
+	Last   string // the last of them
+	Silent bool   // no message has arrived from it at all
 }
 
-func (e *AbortError) Error() string {
-	return fmt.Sprintf("collective: call %d, %s, was given up by rank %d: %s", e.Call, e.What, e.Rank, e.Reason)
-}
+func (m Missing) String() string { return engine.Missing(m).String() }
 
-// RestoreError says that the input of a task could not be brought back.
+// RestoreError is returned by a call, on all processes, when the input of a failed
+// process's task cannot be restored.
 type RestoreError struct {
 	Task int
 	Call uint64
-	Err  error
+	Err  error // returned by [Restore], or why its result does not fit
 }
 
 func (e *RestoreError) Error() string {
@@ -124,12 +104,43 @@ func (e *RestoreError) Error() string {
 // Unwrap returns the cause.
 func (e *RestoreError) Unwrap() error { return e.Err }
 
-// ErrNoRestore: the call was given no Restore for its type of input.
-var ErrNoRestore = errors.New("no Restore was given")
+// TooManyDeadError is returned by a call with [Corrected] when more processes have died
+// than it tolerates, or the root has died.
+type TooManyDeadError struct {
+	Call uint64
+	Rank int // of the process that noticed
+	F    int // how many may die
+}
 
-// lengthError says that an input has another length than it had.
+func (e *TooManyDeadError) Error() string {
+	return fmt.Sprintf("collective: call %d: more than %d processes have died, or the root, says rank %d", e.Call, e.F, e.Rank)
+}
+
+// lengthError is the cause of a [*RestoreError].
 type lengthError struct{ got, want int }
 
 func (e *lengthError) Error() string {
 	return fmt.Sprintf("it has %d elements, the others' %d", e.got, e.want)
+}
+
+// publicError turns the engine's errors into those of this package. Every call returns
+// through it. All other errors stay as they are.
+func publicError(err error) error {
+	switch e := err.(type) {
+	case *engine.FailedError:
+		return (*FailedError)(e)
+	case *engine.RevokedError:
+		return (*RevokedError)(e)
+	case *engine.MismatchError:
+		return (*MismatchError)(e)
+	case *engine.AbortError:
+		return (*AbortError)(e)
+	case *engine.TimeoutError:
+		t := &TimeoutError{Call: e.Call, What: e.What, View: e.View, Waiting: e.Waiting, Err: e.Err}
+		for _, m := range e.Missing {
+			t.Missing = append(t.Missing, Missing(m))
+		}
+		return t
+	}
+	return err
 }

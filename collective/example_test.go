@@ -215,7 +215,7 @@ func ExampleShrink() {
 		}
 		sum, err := collective.Allreduce(ctx, smaller, []int{1}, collective.Sum[int](), collective.Report())
 		if w.Rank() == 3 {
-			fmt.Println("rank", smaller.Rank(), "of", smaller.Size(), "was", smaller.First(smaller.Rank()))
+			fmt.Println("rank", smaller.Rank(), "of", smaller.Size(), "was", smaller.WorldRank(smaller.Rank()))
 			fmt.Println(sum, err)
 		}
 	})
@@ -225,7 +225,7 @@ func ExampleShrink() {
 }
 
 // One process has had enough: nobody waits for it any more.
-func ExamplePlace_Revoke() {
+func ExampleComm_Revoke() {
 	job(3, func(ctx context.Context, w *pleach.World) {
 		if w.Rank() == 2 {
 			w.Revoke()
@@ -241,7 +241,7 @@ func ExamplePlace_Revoke() {
 }
 
 // Failures are told of until all have acknowledged them.
-func ExamplePlace_AckFailed() {
+func ExampleComm_AckFailed() {
 	job(3, func(ctx context.Context, w *pleach.World) {
 		_ = collective.Barrier(ctx, w) // all have started
 		if w.Rank() == 2 {

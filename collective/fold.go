@@ -2,11 +2,11 @@ package collective
 
 import "math/bits"
 
-// fold makes any number of tasks a power of two: the first 2·extra go in pairs,
-// in which the even one stands for both. Neighbors stay neighbors, so the order
-// of combining is kept.
+// fold reduces any number of tasks to a power of two: the first 2·extra tasks form pairs,
+// in which the even task acts for both. Neighbors stay neighbors, so the order of combining
+// stays the same.
 type fold struct {
-	power int // the largest power of two within the number of tasks
+	power int // the largest power of two up to the number of tasks
 	extra int // pairs
 }
 
@@ -15,17 +15,17 @@ func foldOf(n int) fold {
 	return fold{power, n - power}
 }
 
-// absent reports whether a partner stands for a task, and which.
+// absent returns the partner that acts for a task, if there is one.
 func (f fold) absent(id int) (partner int, ok bool) {
 	return id - 1, id < 2*f.extra && id%2 == 1
 }
 
-// partner is whom a task stands for.
+// partner returns the task that a task acts for, if there is one.
 func (f fold) partner(id int) (partner int, ok bool) {
 	return id + 1, id < 2*f.extra && id%2 == 0
 }
 
-// index is a task's place among those that are left; task is the reverse.
+// index returns a task's index among those that are left. Method task is its inverse.
 func (f fold) index(id int) int {
 	if id < 2*f.extra {
 		return id / 2

@@ -4,51 +4,53 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/pleach-go/pleach/internal/collective/engine"
 )
 
-// Gather returns all tasks' elements, by task, to the owner of the root's task,
-// nil to others. Their numbers may differ.
-func Gather[T any](ctx context.Context, w World, root int, in []T, options ...Option) ([][]T, error) {
-	s := signature{kind: gathering, root: root, length: noLength, detail: detailOf(typeName[T]())}
-	j, err := newJob[T, []T, [][]T](&s, in, options)
+// Gather returns all tasks' elements, by task, to the owner of the root's task, and nil to
+// others. The lengths of inputs may differ.
+func Gather[T any](ctx context.Context, c Communicator, root int, in []T, options ...Option) ([][]T, error) {
+	s := engine.Signature{Kind: engine.Gather, Root: root, Length: engine.NoLength, Detail: detailOf(typeName[T]())}
+	v, err := newInvocation[T, []T, [][]T](&s, in, options)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.place().checkRoot(root); err != nil {
+	if err := c.comm().checkRoot(root); err != nil {
 		return nil, err
 	}
-	err = w.place().do(ctx, s, func(t *task) error {
-		b, err := j.ownBlock(t)
+	err = c.comm().do(ctx, s, func(t *engine.Task) error {
+		b, err := v.ownBlock(t)
 		if err != nil {
 			return err
 		}
-		if b, err = collect(t, root, b); err != nil || t.id != root {
+		if b, err = collect(t, root, b); err != nil || t.ID != root {
 			return err
 		}
-		all, err := decodeBlocks(j, b, t.n)
+		all, err := decodeBlocks(v, b, t.N)
 		if err == nil {
-			j.deliverAtRoot(t, all)
+			v.deliverAtRoot(t, all)
 		}
 		return err
 	})
-	return result(j.out, err)
+	return result(v.out, err)
 }
 
-// ownBlock is a task's input as a block.
-func (j *job[T, In, Out]) ownBlock(t *task) ([]byte, error) {
-	in, err := j.input(t)
+// ownBlock returns a task's input as a block.
+func (v *invocation[T, In, Out]) ownBlock(t *engine.Task) ([]byte, error) {
+	in, err := v.input(t)
 	if err != nil {
 		return nil, err
 	}
-	b, err := j.encode(any(in).([]T))
+	b, err := v.encode(any(in).([]T))
 	if err != nil {
 		return nil, err
 	}
-	return appendBlock(make([]byte, 0, len(b)+blockHead+8), t.id, b), nil
+	return appendBlock(make([]byte, 0, len(b)+blockHead+8), t.ID, b), nil
 }
 
 // decodeBlocks returns the elements of every task.
-func decodeBlocks[T, In, Out any](j *job[T, In, Out], b []byte, n int) ([][]T, error) {
+func decodeBlocks[T, In, Out any](v *invocation[T, In, Out], b []byte, n int) ([][]T, error) {
 	blocks, err := cutBlocks(b, n)
 	if err != nil {
 		return nil, err
@@ -56,24 +58,24 @@ func decodeBlocks[T, In, Out any](j *job[T, In, Out], b []byte, n int) ([][]T, e
 	all := make([][]T, n)
 	for task, block := range blocks {
 		if block == nil {
-			return nil, fmt.Errorf("%w: the block of task %d is missing", ErrMessage, task)
+			return nil, fmt.Errorf("%w: the block of task %d is missing", engine.ErrMessage, task)
 		}
-		if all[task], err = j.decode(block); err != nil {
+		if all[task], err = v.decode(block); err != nil {
 			return nil, err
 		}
 	}
 	return all, nil
 }
 
-// collect brings blocks up a binomial tree to the root, which returns them all.
-func collect(t *task, root int, b []byte) ([]byte, error) {
-	place := (t.id - root + t.n) % t.n
-	for step, mask := 0, 1; mask < t.n; step, mask = step+1, 2*mask {
-		if place&mask != 0 {
-			return nil, t.send((place-mask+root)%t.n, step, b)
+// collect sends blocks up a binomial tree. It returns them all at the root.
+func collect(t *engine.Task, root int, b []byte) ([]byte, error) {
+	vrank := (t.ID - root + t.N) % t.N
+	for step, mask := 0, 1; mask < t.N; step, mask = step+1, 2*mask {
+		if vrank&mask != 0 {
+			return nil, t.Send((vrank-mask+root)%t.N, step, b)
 		}
-		if place+mask < t.n {
-			theirs, err := t.receive((place+mask+root)%t.n, step)
+		if vrank+mask < t.N {
+			theirs, err := t.Receive((vrank+mask+root)%t.N, step)
 			if err != nil {
 				return nil, err
 			}
@@ -83,57 +85,57 @@ func collect(t *task, root int, b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// Allgather returns all tasks' elements, by task, everywhere. Their numbers may
+// Allgather returns all tasks' elements, by task, to all. The lengths of inputs may
 // differ.
-func Allgather[T any](ctx context.Context, w World, in []T, options ...Option) ([][]T, error) {
-	s := signature{kind: allgathering, root: noRoot, length: noLength, detail: detailOf(typeName[T]())}
-	j, err := newJob[T, []T, [][]T](&s, in, options)
+func Allgather[T any](ctx context.Context, c Communicator, in []T, options ...Option) ([][]T, error) {
+	s := engine.Signature{Kind: engine.Allgather, Root: engine.NoRoot, Length: engine.NoLength, Detail: detailOf(typeName[T]())}
+	v, err := newInvocation[T, []T, [][]T](&s, in, options)
 	if err != nil {
 		return nil, err
 	}
-	err = w.place().do(ctx, s, func(t *task) error {
-		b, err := j.ownBlock(t)
+	err = c.comm().do(ctx, s, func(t *engine.Task) error {
+		b, err := v.ownBlock(t)
 		if err != nil {
 			return err
 		}
 		if b, err = exchange(t, b); err != nil {
 			return err
 		}
-		// What was sent on is kept, so the caller gets a copy.
-		all, err := decodeBlocks(j, slices.Clone(b), t.n)
+		// Messages are logged and must not change, so the caller gets a copy.
+		all, err := decodeBlocks(v, slices.Clone(b), t.N)
 		if err == nil {
-			j.deliver(t, all)
+			v.deliver(t, all)
 		}
 		return err
 	})
-	return result(j.out, err)
+	return result(v.out, err)
 }
 
-// exchange doubles the blocks that each task has in every step (Bruck et al.
-// 1997): a task has those of the tasks that follow it.
-func exchange(t *task, b []byte) ([]byte, error) {
-	for step, d := 0, 1; d < t.n; step, d = step+1, 2*d {
+// exchange is Bruck's algorithm (Bruck et al. 1997): in each step the number of blocks that
+// a task has doubles. They are those of the tasks that follow it.
+func exchange(t *engine.Task, b []byte) ([]byte, error) {
+	for step, d := 0, 1; d < t.N; step, d = step+1, 2*d {
 		some := b
-		if left := t.n - d; left < d {
+		if left := t.N - d; left < d {
 			var err error
-			if some, err = firstBlocks(b, left, t.n); err != nil {
+			if some, err = firstBlocks(b, left, t.N); err != nil {
 				return nil, err
 			}
 		}
-		if err := t.send((t.id-d+t.n)%t.n, step, some); err != nil {
+		if err := t.Send((t.ID-d+t.N)%t.N, step, some); err != nil {
 			return nil, err
 		}
-		theirs, err := t.receive((t.id+d)%t.n, step)
+		theirs, err := t.Receive((t.ID+d)%t.N, step)
 		if err != nil {
 			return nil, err
 		}
-		// A new array each time: the old one is kept as it was sent.
+		// A new array each time, because the old one is logged as it was sent.
 		b = slices.Concat(b, theirs)
 	}
 	return b, nil
 }
 
-// firstBlocks returns the first so many blocks.
+// firstBlocks returns the first count blocks.
 func firstBlocks(b []byte, count, tasks int) ([]byte, error) {
 	rest := b
 	for range count {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/pleach-go/pleach/internal/collective/engine"
 )
 
 var errKilled = errors.New("killed by the test")
@@ -19,14 +21,14 @@ var errKilled = errors.New("killed by the test")
 type network struct {
 	mu      sync.Mutex
 	rng     *rand.Rand
-	engines []*Engine
+	engines []*engine.Engine
 	boxes   []*inbox
 	events  []int // by rank
 	killAt  []int // by rank; 0: never
 	dead    []bool
 	view    uint64
 	noViews bool // nobody agrees on who is dead; the link tells
-	sent    int  // letters
+	sent    int  // messages between tasks
 	running sync.WaitGroup
 }
 
@@ -41,14 +43,14 @@ type inbox struct {
 type delivery struct {
 	from       int
 	head, body []byte
-	back       func()
+	release    func()
 }
 
 // bytes returns the message in memory of its receiver's.
-func (d *delivery) bytes(e *Engine) []byte {
+func (d *delivery) bytes(e *engine.Engine) []byte {
 	b := e.Buffer(len(d.head) + len(d.body))
 	copy(b[copy(b, d.head):], d.body)
-	d.back()
+	d.release()
 	return b
 }
 
@@ -59,25 +61,20 @@ type installation struct {
 
 func newNetwork(t testing.TB, size int, seed uint64) *network {
 	t.Helper()
-	return newNetworkOf(t, size, seed, Config{})
+	return newNetworkOf(t, size, seed, engine.Config{})
 }
 
-func newNetworkOf(t testing.TB, size int, seed uint64, c Config) *network {
+func newNetworkOf(t testing.TB, size int, seed uint64, c engine.Config) *network {
 	t.Helper()
 	n := &network{
 		rng: rand.New(rand.NewPCG(seed, 7)), view: 1,
 		events: make([]int, size), killAt: make([]int, size), dead: make([]bool, size),
 	}
 	for r := range size {
-		c.Rank, c.Size, c.View, c.Link = r, size, 1, &testLink{n, r}
-		e, err := NewEngine(c)
+		c.Rank, c.Size, c.View, c.Link, c.Poison = r, size, 1, &testLink{n, r}, poison
+		e, err := engine.New(c)
 		if err != nil {
 			t.Fatal(err)
-		}
-		e.paper.spoil = func(b []byte) {
-			for i := range b {
-				b[i] = 0xaa
-			}
 		}
 		n.engines = append(n.engines, e)
 		n.boxes = append(n.boxes, &inbox{wake: sync.NewCond(&n.mu)})
@@ -86,6 +83,13 @@ func newNetworkOf(t testing.TB, size int, seed uint64, c Config) *network {
 		n.running.Go(func() { n.deliver(r) })
 	}
 	return n
+}
+
+// poison overwrites memory that is released, so that a reader that is left finds garbage.
+func poison(b []byte) {
+	for i := range b {
+		b[i] = 0xaa
+	}
 }
 
 // close ends all, and waits.
@@ -102,17 +106,20 @@ func (n *network) close() {
 	n.running.Wait()
 }
 
+// taskMessage is the first byte of a message between tasks.
+const taskMessage = 1
+
 type testLink struct {
 	n    *network
 	rank int
 }
 
 func (l *testLink) Send(ctx context.Context, to int, head, body []byte) error {
-	return l.Lend(ctx, to, head, body, func() {})
+	return l.SendOwned(ctx, to, head, body, func() {})
 }
 
-// Lend needs what it is given until the receiver has it.
-func (l *testLink) Lend(_ context.Context, to int, head, body []byte, back func()) error {
+// SendOwned needs the memory until the receiver has the message.
+func (l *testLink) SendOwned(_ context.Context, to int, head, body []byte, release func()) error {
 	n := l.n
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -122,11 +129,11 @@ func (l *testLink) Lend(_ context.Context, to int, head, body []byte, back func(
 	if n.dead[to] || n.boxes[to].closed {
 		return fmt.Errorf("rank %d is gone", to)
 	}
-	if head[0] == byte(letter) {
+	if head[0] == taskMessage {
 		n.sent++
 	}
 	b := n.boxes[to]
-	b.messages = append(b.messages, delivery{l.rank, head, body, back})
+	b.messages = append(b.messages, delivery{l.rank, head, body, release})
 	b.wake.Signal()
 	return nil
 }
@@ -220,7 +227,7 @@ func (n *network) deliver(rank int) {
 		n.mu.Unlock()
 		var err error
 		if m.head == nil {
-			n.engines[rank].Lost(m.from)
+			n.engines[rank].PeerDown(m.from)
 		} else {
 			err = n.engines[rank].Receive(m.from, m.bytes(n.engines[rank]))
 		}
@@ -232,11 +239,11 @@ func (n *network) deliver(rank int) {
 }
 
 // each runs a program as every process, and returns their errors.
-func (n *network) each(program func(w Place) error) []error {
+func (n *network) each(program func(w Comm) error) []error {
 	errs := make([]error, len(n.engines))
 	var all sync.WaitGroup
 	for r, e := range n.engines {
-		all.Go(func() { errs[r] = program(e.Place()) })
+		all.Go(func() { errs[r] = program(Comm(e.Comm())) })
 	}
 	all.Wait()
 	return errs

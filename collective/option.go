@@ -3,83 +3,74 @@ package collective
 import (
 	"context"
 	"fmt"
+
+	"github.com/pleach-go/pleach/internal/collective/engine"
 )
 
-// Option changes how one call is made. All processes must give a call the same
-// ones.
+// Option changes how one call works. All processes must pass the same options.
 type Option func(*options)
 
 type options struct {
-	strength strength
-	dead     int // how many a corrected call is made for
+	mode     engine.FailureMode
+	dead     int // deaths that a corrected call tolerates
 	restore  any // func(context.Context, int) (In, error)
 	takeover any // func(int, Out)
 	codec    any // Codec[T]
 	into     any // Out
 }
 
-// strength is what a call does when a member fails.
-type strength uint8
-
-const (
-	runThrough strength = iota
-	report
-	corrected
-)
-
-func (s strength) String() string {
-	switch s {
-	case runThrough:
-		return "run-through"
-	case report:
-		return "report"
-	case corrected:
-		return "corrected"
-	}
-	return fmt.Sprintf("strength %d", uint8(s))
-}
-
-// Report makes a call end with a [*FailedError] when a member has failed, before
-// or during it, so that the caller decides. Nothing is kept for takeovers then.
-// Without it calls run through: the tasks of the dead are taken over.
+// Report makes a call end with a [*FailedError] when a member has failed, before or
+// during it. The engine then logs no messages for takeovers. Without Report calls run
+// through: survivors take over the tasks of failed processes.
 func Report() Option {
-	return func(o *options) { o.strength = report }
+	return func(o *options) { o.mode = engine.Report }
 }
 
-// Restore says how the input of a task whose process has died is brought back:
-// it must return exactly what that process has given, or would have given, to
-// this very call. It is called by whoever owns the task now, at most once there,
-// by another goroutine, and possibly after the call has returned: others may
-// still wait for that task's part. A call without it fails if such an input is
-// needed.
+// Corrected makes a Reduce or an Allreduce tolerate up to f deaths, before or during it,
+// without a view, a takeover or a [Restore]. The result has the inputs of all live
+// processes; each dead process's input is in it or not. The root must live; that of an
+// Allreduce is task 0. The operator must be commutative, unless the root is 0.
 //
-// In is what the call takes, as []float64 or, for parts, [][]float64.
+// No agreement on the dead is needed. A process that waits for another one's message goes
+// on without it when the connection is lost, or after some seconds. If more than f
+// processes die, the call may return a [*TooManyDeadError].
+func Corrected(f int) Option {
+	return func(o *options) { o.mode, o.dead = engine.Corrected, f }
+}
+
+// Restore sets the function that returns the input of a failed process's task. It must
+// return exactly what that process has passed, or would have passed, to this very call.
+// The task's new owner calls it at most once, from another goroutine, possibly after the
+// call has returned there, because other processes may still wait for the task's part. A
+// call without Restore fails with a [*RestoreError] if it needs such an input.
+//
+// In is the type of the call's input: []T, or [][]T for parts.
 func Restore[In any](f func(ctx context.Context, task int) (In, error)) Option {
 	return func(o *options) { o.restore = f }
 }
 
-// Takeover is told the results of tasks whose processes have died before they had
-// finished the call, by whoever owns them now: by another goroutine, and possibly
-// after the call has returned. The result must not be changed.
+// Takeover sets the function that receives the results of tasks whose processes have
+// failed before they completed the call. The task's new owner calls it, from another
+// goroutine, possibly after the call has returned there. It must not modify the result.
 //
-// Out is what the call returns.
+// Out is the type of the call's result.
 func Takeover[Out any](f func(task int, result Out)) Option {
 	return func(o *options) { o.takeover = f }
 }
 
-// Into says where the result goes, so that a call that is made again and again need
-// not make new memory each time: what the call returns lies there if there is room
-// for it, as append would have it, and it is no error if there is not. Until the
-// call returns it is the call's, and it must not overlap what the call is given.
-// Results that the caller gets of others' tasks lie elsewhere. Broadcast, Reduce,
-// Allreduce and Alltoall make use of it.
+// Into sets memory for the result, so that a repeated call need not allocate. The call
+// uses the memory if its capacity suffices, and allocates otherwise. The memory belongs to
+// the call until it returns, and must not overlap the call's input. Results of taken-over
+// tasks do not use it. Broadcast, Reduce, Allreduce and Alltoall support Into; the other
+// collectives ignore it.
 //
-// Out is what the call returns.
+// Out is the type of the call's result.
 func Into[Out any](out Out) Option {
 	return func(o *options) { o.into = out }
 }
 
-// WithCodec says how elements that are not numbers are turned into bytes.
+// WithCodec sets the codec of elements that are not numbers. Without it, the call uses
+// encoding/gob.
 func WithCodec[T any](c Codec[T]) Option {
 	return func(o *options) { o.codec = c }
 }
@@ -91,7 +82,7 @@ func optionsOf(list []Option) (o options) {
 	return o
 }
 
-// wrongType says that an option is for another type than the call.
+// wrongType is the error of an option whose type does not fit the call.
 func wrongType[Want any](name string, got any) error {
 	var want Want
 	return fmt.Errorf("collective: %s is %T, this call needs %T", name, got, want)

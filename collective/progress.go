@@ -1,120 +1,53 @@
 package collective
 
-import (
-	"strconv"
-	"time"
-)
-
-// Progress is what a process is doing in a world, as [Place.Progress] tells it and
-// pleach ps shows it. Ranks are those of the world that pleach.NewWorld has made,
-// also in worlds made by [Shrink]; tasks are the world's own.
+// Progress is what a process does in a communicator, as [Comm.Progress] returns it and
+// pleach ps shows it. Ranks are those of the world that pleach.NewWorld has returned, also
+// in communicators derived by [Shrink]. Tasks are the communicator's own.
 type Progress struct {
-	// World names a world made by Shrink. The first has no name.
+	// World names a communicator derived by Shrink. The outermost has no name.
 	World string `json:"world,omitempty"`
 	Rank  int    `json:"rank"`
-	Size  int    `json:"size"` // of the world
+	Size  int    `json:"size"` // of the communicator
 	View  uint64 `json:"view"`
-	// Calls and Agreements (Agree and Shrink) are how many it has begun.
+	// Calls and Agreements (Agree and Shrink) count those begun.
 	Calls      uint64 `json:"calls"`
 	Agreements uint64 `json:"agreements"`
 	Tasks      []int  `json:"tasks"`
 	Failed     []int  `json:"failed,omitempty"`
 	Revoked    bool   `json:"revoked,omitempty"`
-	// Doing are the calls that it is in, the earliest first, and Last is the one
-	// that was over last.
-	Doing []Doing `json:"doing,omitempty"`
-	Last  *Doing  `json:"last,omitempty"`
+	// Current are the calls in progress, the earliest first.
+	Current []CallStatus `json:"doing,omitempty"`
+	// Last is the last completed call.
+	Last *CallStatus `json:"last,omitempty"`
 }
 
-// Doing is a call that is under way, or over.
-type Doing struct {
+// CallStatus is a call in progress, or a completed one.
+type CallStatus struct {
 	Call uint64 `json:"call"`
-	// Agreement says which Agree or Shrink it is, counted from 1.
+	// Agreement says which Agree or Shrink it is, from 1. If zero, it is neither.
 	Agreement uint64  `json:"agreement,omitempty"`
 	Name      string  `json:"name"`
 	What      string  `json:"what"`
-	Seconds   float64 `json:"seconds"` // since it began, or was over
-	// WaitsFor are the ranks whose messages it needs now.
+	Seconds   float64 `json:"seconds"` // since it began, or was completed
+	// WaitsFor are the ranks whose messages the call waits for now.
 	WaitsFor []int  `json:"waits_for,omitempty"`
 	Error    string `json:"error,omitempty"`
 }
 
-// Limits of what is told: whoever asks has a life, too.
-const (
-	maxTold       = 64 // calls under way, ranks, tasks
-	maxToldWorlds = 16
-	maxToldError  = 400
-)
-
-// Progress tells what this process is doing, in this world and in those that were
-// made of it. It tells of at most 64 calls, ranks and tasks each, and of the 16
-// latest worlds.
-func (p Place) Progress() []Progress {
-	all := p.at.progress(time.Now())
-	if extra := len(all) - maxToldWorlds; extra > 0 {
-		all = all[extra:]
+// Progress returns what this process does, in this communicator and in those derived from
+// it. It lists at most 64 calls, ranks and tasks each, and the 16 latest communicators.
+func (c Comm) Progress() []Progress {
+	var all []Progress
+	for _, p := range core(c).Progress() {
+		q := Progress{
+			World: p.World, Rank: p.Rank, Size: p.Size, View: p.View, Calls: p.Calls,
+			Agreements: p.Agreements, Tasks: p.Tasks, Failed: p.Failed, Revoked: p.Revoked,
+			Last: (*CallStatus)(p.Last),
+		}
+		for _, s := range p.Current {
+			q.Current = append(q.Current, CallStatus(s))
+		}
+		all = append(all, q)
 	}
 	return all
 }
-
-func (e *Engine) progress(now time.Time) []Progress {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	p := Progress{
-		Rank: e.firstOf(e.config.Rank), Size: e.config.Size, View: e.view,
-		Calls: e.next, Agreements: e.begun, Revoked: e.revokedBy >= 0,
-		Tasks: told(e.ownedBy(e.config.Rank)), Failed: e.first(e.failedRanks()),
-	}
-	if e.name != 0 {
-		p.World = strconv.FormatUint(e.name, 36)
-	}
-	for n := e.returned; n < e.next && len(p.Doing) < maxTold; n++ {
-		if o := e.ops[n]; o != nil && o.call != nil && !o.finished {
-			d := doing(o.number, agreementOf(o), o.call.signature, now.Sub(o.call.began))
-			d.WaitsFor = e.first(e.waitingFor(o))
-			p.Doing = append(p.Doing, d)
-		}
-	}
-	if o := &e.over; o.signature.kind != 0 {
-		d := doing(o.number, o.agreement, o.signature, now.Sub(o.at))
-		if o.err != nil {
-			d.Error = o.err.Error()[:min(maxToldError, len(o.err.Error()))]
-		}
-		p.Last = &d
-	}
-	all := []Progress{p}
-	for _, w := range e.inner {
-		all = append(all, w.progress(now)...)
-	}
-	return all
-}
-
-// over is a call that has returned.
-type over struct {
-	number, agreement uint64
-	signature         signature
-	at                time.Time
-	err               error
-}
-
-func doing(number, agreement uint64, s signature, since time.Duration) Doing {
-	return Doing{Call: number, Agreement: agreement, Name: s.kind.String(), What: s.String(), Seconds: since.Seconds()}
-}
-
-// agreementOf counts from 1; 0: it is none.
-func agreementOf(o *op) uint64 {
-	if o.pact == nil {
-		return 0
-	}
-	return o.pact.number + 1
-}
-
-// first turns ranks into those of the first world.
-func (e *Engine) first(ranks []int) (first []int) {
-	for _, r := range told(ranks) {
-		first = append(first, e.firstOf(r))
-	}
-	return first
-}
-
-func told(list []int) []int { return list[:min(maxTold, len(list))] }

@@ -5,14 +5,13 @@ import (
 	"unsafe"
 )
 
-// Numbers travel as they lie in memory: no work per element. This file is the only
-// one that looks at memory that way. It is safe because only numbers of a fixed
-// size are looked at so, which have no pointers in them and no padding; and because
-// the two sides compare, in every message's signature, the elements' kind, their
-// size and the order of their bytes.
+// Numbers are sent as they lie in memory, without work per element. Only this file of the
+// package uses package unsafe. It is safe because the elements are numbers of a fixed size,
+// without pointers and padding, and because every message's signature has the elements'
+// kind, size and byte order, which the receiver compares.
 
-// elementOf says how elements of a type travel: their kind and the host's order of
-// bytes and size of words, or 0 if they need a [Codec].
+// elementOf returns the kind of a type's elements with the host's byte order and word size,
+// or 0 if they need a [Codec].
 func elementOf[T any]() byte {
 	k := reflect.TypeFor[T]().Kind()
 	if k < reflect.Int || k > reflect.Complex128 || k == reflect.Uintptr {
@@ -36,19 +35,13 @@ func bytesOf[T any](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(s[0])))
 }
 
-// startOf and bytesFrom are memory as it can be kept in one word, and the reverse.
-func startOf(b []byte) *byte { return unsafe.SliceData(b) }
-
-func bytesFrom(start *byte, n int) []byte { return unsafe.Slice(start, n) }
-
-// numbersOn returns memory as room for numbers. It must be aligned for all of them,
-// as memory that was allocated for itself is.
+// numbersOn returns memory as a slice of n numbers. It must be aligned for any number, as
+// memory of an allocation of its own is.
 func numbersOn[T any](b []byte, n int) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), n)
 }
 
-// numbersIn returns the numbers that lie in bytes: in place if they are aligned,
-// else in a copy.
+// numbersIn returns the numbers in b: in place if they are aligned, else as a copy.
 func numbersIn[T any](b []byte) ([]T, bool) {
 	var zero T
 	size := int(unsafe.Sizeof(zero))

@@ -1,115 +1,100 @@
 package collective
 
-import "context"
+import (
+	"context"
 
-// Reduce combines all tasks' elements, in the order of tasks, and returns the
-// result to the owner of the root's task, nil to others. All give as many.
-func Reduce[T any](ctx context.Context, w World, root int, in []T, op Operator[T], options ...Option) ([]T, error) {
-	s := signature{kind: reducing, root: root, length: int64(len(in)), detail: detailOf(typeName[T](), op.Name)}
-	j, err := newJob[T, []T, []T](&s, in, options)
+	"github.com/pleach-go/pleach/internal/collective/engine"
+)
+
+// Reduce combines all tasks' elements, in the order of tasks, and returns the result to the
+// owner of the root's task, and nil to others. All inputs have the same length.
+func Reduce[T any](ctx context.Context, c Communicator, root int, in []T, op Operator[T], options ...Option) ([]T, error) {
+	s := engine.Signature{Kind: engine.Reduce, Root: root, Length: int64(len(in)), Detail: detailOf(typeName[T](), op.Name)}
+	v, err := newInvocation[T, []T, []T](&s, in, options)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.place().checkRoot(root); err != nil {
+	if err := c.comm().checkRoot(root); err != nil {
 		return nil, err
 	}
-	err = w.place().do(ctx, s, func(t *task) error {
-		if s.strength == corrected {
-			return correctedReduce(t, j, root, j.dead, op)
+	err = c.comm().do(ctx, s, func(t *engine.Task) error {
+		if s.Mode == engine.Corrected {
+			return correctedReduce(t, v, root, v.dead, op)
 		}
-		in, err := j.given(t)
+		in, err := v.inputElements(t)
 		if err != nil {
 			return err
 		}
 		var out []T // at the root
-		if t.id == root {
-			out = j.space(t, len(in))
+		if t.ID == root {
+			out = v.resultBuffer(t, len(in))
 		}
-		if err := combineTo(t, j, root, in, out, op); err != nil {
+		if err := combineTo(t, v, root, in, out, op); err != nil {
 			return err
 		}
-		if t.id == root {
-			j.deliverAtRoot(t, out)
+		if t.ID == root {
+			v.deliverAtRoot(t, out)
 		}
 		return nil
 	})
-	return result(j.out, err)
+	return result(v.out, err)
 }
 
-// given is a task's input, which must not be changed.
-func (j *job[T, In, Out]) given(t *task) ([]T, error) {
-	in, err := j.input(t)
-	if err != nil {
-		return nil, err
-	}
-	elements := any(in).([]T)
-	if n := t.op.call.signature.length; n >= 0 && int64(len(elements)) != n {
-		return nil, &RestoreError{Task: t.id, Call: t.op.number, Err: &lengthError{len(elements), int(n)}}
-	}
-	return elements, nil
-}
-
-// contribution is a copy of a task's input, which may be added to.
-func (j *job[T, In, Out]) contribution(t *task) ([]T, error) {
-	in, err := j.given(t)
-	return append(make([]T, 0, len(in)), in...), err
-}
-
-// combineTo is a task's part. Neighbors are combined in order, towards task 0; from
-// there the result goes to the root.
-func combineTo[T, In, Out any](t *task, j *job[T, In, Out], root int, in, out []T, op Operator[T]) error {
+// combineTo runs a task's part. Neighbors are combined in order, towards task 0, which sends
+// the result to the root.
+func combineTo[T, In, Out any](t *engine.Task, v *invocation[T, In, Out], root int, in, out []T, op Operator[T]) error {
 	size, algorithm := max(1, len(in)), combineByTree[T, In, Out]
-	if j.bytes(len(in)) >= t.e.choose.chainFrom {
-		size, algorithm = max(1, t.e.choose.piece/j.bytes(1)), combineByChain[T, In, Out]
+	if v.bytes(len(in)) >= t.Thresholds().Chain {
+		size, algorithm = max(1, t.Thresholds().Segment/v.bytes(1)), combineByChain[T, In, Out]
 	}
-	err := pieces(len(in), size, func(number int, s span) error {
+	err := segments(len(in), size, func(number int, s span) error {
 		var result []T // of task 0, which is the root
-		if t.id == 0 && root == 0 {
+		if t.ID == 0 && root == 0 {
 			result = out[s.from:s.to]
 		}
-		sum, err := algorithm(t, j, number*stepsOfPiece, in[s.from:s.to], result, op)
-		if err == nil && t.id == 0 && root != 0 {
-			err = j.sendDraft(t, root, (number+1)*stepsOfPiece-1, sum, all(sum.elements))
+		sum, err := algorithm(t, v, number*stepsOfSegment, in[s.from:s.to], result, op)
+		if err == nil && t.ID == 0 && root != 0 {
+			err = v.sendBuffer(t, root, (number+1)*stepsOfSegment-1, sum, all(sum.elements))
 		}
-		sum.drop()
+		sum.release()
 		return err
 	})
-	if err != nil || t.id != root || root == 0 {
+	if err != nil || t.ID != root || root == 0 {
 		return err
 	}
-	// Only now: pieces that are behind must not wait for one that is ahead.
-	return pieces(len(in), size, func(number int, s span) error {
-		return j.receiveInto(t, 0, (number+1)*stepsOfPiece-1, out[s.from:s.to])
+	// Only now, because later segments must not wait for the result of an earlier one.
+	return segments(len(in), size, func(number int, s span) error {
+		return v.receiveInto(t, 0, (number+1)*stepsOfSegment-1, out[s.from:s.to])
 	})
 }
 
-// stepsOfPiece is how many steps a piece has at most: one for each bit of a rank.
-const stepsOfPiece = 64
+// stepsOfSegment is how many steps a segment has at most: one for each bit of a rank.
+const stepsOfSegment = 64
 
-// sumPlace is where a sum is written: where the result belongs, or on a draft.
-func sumPlace[T, In, Out any](t *task, j *job[T, In, Out], result []T, n int) draft[T] {
+// sumBuffer returns where a sum is written: the result's memory, or a buffer.
+func sumBuffer[T, In, Out any](t *engine.Task, v *invocation[T, In, Out], result []T, n int) typedBuffer[T] {
 	if result != nil {
-		return draft[T]{elements: result}
+		return typedBuffer[T]{elements: result}
 	}
-	return j.draft(t, n)
+	return v.newBuffer(t, n)
 }
 
-// combineByTree combines along a binomial tree whose root is task 0: every task
-// stands for those that follow it. It returns the sum at task 0.
-func combineByTree[T, In, Out any](t *task, j *job[T, In, Out], step int, in, result []T, op Operator[T]) (draft[T], error) {
-	sum := sumPlace(t, j, result, len(in))
-	for mask := 1; mask < t.n; step, mask = step+1, 2*mask {
-		if t.id&mask != 0 {
+// combineByTree combines along a binomial tree whose root is task 0: the subtree of a task
+// are the tasks that follow it. It returns the sum at task 0.
+func combineByTree[T, In, Out any](t *engine.Task, v *invocation[T, In, Out], step int, in, result []T, op Operator[T]) (typedBuffer[T], error) {
+	sum := sumBuffer(t, v, result, len(in))
+	for mask := 1; mask < t.N; step, mask = step+1, 2*mask {
+		if t.ID&mask != 0 {
 			copySum(sum, in)
-			return sum, j.sendDraft(t, t.id-mask, step, sum, all(in))
+			return sum, v.sendBuffer(t, t.ID-mask, step, sum, all(in))
 		}
-		if t.id+mask < t.n {
-			right, err := j.receiveElements(t, t.id+mask, step, len(in))
+		if t.ID+mask < t.N {
+			right, err := v.receiveElements(t, t.ID+mask, step, len(in))
 			if err != nil {
 				return sum, err
 			}
 			op.Combine(sum.elements, in, right.elements)
-			right.drop()
+			right.release()
 			in = sum.elements
 		}
 	}
@@ -117,30 +102,30 @@ func combineByTree[T, In, Out any](t *task, j *job[T, In, Out], step int, in, re
 	return sum, nil
 }
 
-// copySum copies what is not there already.
-func copySum[T any](sum draft[T], in []T) {
+// copySum copies elements unless they are in place already.
+func copySum[T any](sum typedBuffer[T], in []T) {
 	if len(in) > 0 && &sum.elements[0] != &in[0] {
 		copy(sum.elements, in)
 	}
 }
 
-// combineByChain combines from the last task to the first, each with the next one's:
-// while a piece goes on, the one behind it is combined. Everybody has the same to do,
-// and what is sent is written once.
-func combineByChain[T, In, Out any](t *task, j *job[T, In, Out], step int, in, result []T, op Operator[T]) (draft[T], error) {
-	sum := sumPlace(t, j, result, len(in))
-	if t.id == t.n-1 {
+// combineByChain combines from the last task to the first, each with the sum of the next
+// one. While one segment is on its way, the following one is combined. All tasks have the
+// same amount of work, and what is sent is written once.
+func combineByChain[T, In, Out any](t *engine.Task, v *invocation[T, In, Out], step int, in, result []T, op Operator[T]) (typedBuffer[T], error) {
+	sum := sumBuffer(t, v, result, len(in))
+	if t.ID == t.N-1 {
 		copySum(sum, in)
 	} else {
-		right, err := j.receiveElements(t, t.id+1, step, len(in))
+		right, err := v.receiveElements(t, t.ID+1, step, len(in))
 		if err != nil {
 			return sum, err
 		}
 		op.Combine(sum.elements, in, right.elements)
-		right.drop()
+		right.release()
 	}
-	if t.id == 0 {
+	if t.ID == 0 {
 		return sum, nil
 	}
-	return sum, j.sendDraft(t, t.id-1, step, sum, all(in))
+	return sum, v.sendBuffer(t, t.ID-1, step, sum, all(in))
 }

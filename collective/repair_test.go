@@ -29,7 +29,7 @@ type repaired struct {
 
 // work makes some calls of different kinds, and returns the sum of a last one, in
 // which everybody counts once.
-func (c *repaired) work(ctx context.Context, w Place) (string, error) {
+func (c *repaired) work(ctx context.Context, w Comm) (string, error) {
 	for round := range 2 {
 		if err := Barrier(ctx, w, c.options...); err != nil {
 			return "", err
@@ -38,12 +38,12 @@ func (c *repaired) work(ctx context.Context, w Place) (string, error) {
 			return "", err
 		}
 	}
-	sum, err := Allreduce(ctx, w, []uint64{1 << w.First(w.Rank())}, Sum[uint64](), c.options...)
+	sum, err := Allreduce(ctx, w, []uint64{1 << w.WorldRank(w.Rank())}, Sum[uint64](), c.options...)
 	return fmt.Sprint(sum), err
 }
 
 // program works until all have come through in one world.
-func (c *repaired) program(ctx context.Context, w Place) error {
+func (c *repaired) program(ctx context.Context, w Comm) error {
 	rank := w.Rank()
 	for {
 		sum, err := c.work(ctx, w)
@@ -70,10 +70,10 @@ func (c *repaired) program(ctx context.Context, w Place) error {
 		}
 		var members []int
 		for r := range w.Size() {
-			members = append(members, w.First(r))
+			members = append(members, w.WorldRank(r))
 		}
-		if w.First(w.Rank()) != rank {
-			return fmt.Errorf("rank %d is told to have been %d", rank, w.First(w.Rank()))
+		if w.WorldRank(w.Rank()) != rank {
+			return fmt.Errorf("rank %d is told to have been %d", rank, w.WorldRank(w.Rank()))
 		}
 		c.mu.Lock()
 		c.worlds[rank] = append(c.worlds[rank], members)
@@ -90,7 +90,7 @@ func (c *repaired) run(t *testing.T) (events []int, err error) {
 	n.doom(c.kills)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	errs := n.each(func(w Place) error { return c.program(ctx, w) })
+	errs := n.each(func(w Comm) error { return c.program(ctx, w) })
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	first := slices.Index(n.dead, false)
@@ -185,7 +185,7 @@ func TestRepairWithManyVictims(t *testing.T) {
 }
 
 // The first to notice need not be the one who is waited for: rank 2 revokes, or is
-// killed at any step of doing so, while all others wait in calls of any strength
+// killed at any step of doing so, while all others wait in calls of any failure mode
 // for one who does not come. Whoever lives gets out, and knows who has revoked.
 func TestRevokeEndsAllCalls(t *testing.T) {
 	for _, size := range []int{4, 5} {
@@ -211,7 +211,7 @@ func revokeDuring(t *testing.T, size int, s sample, kills map[int]int) error {
 	defer n.close()
 	n.doom(kills)
 	ctx := soon(t)
-	errs := n.each(func(w Place) error {
+	errs := n.each(func(w Comm) error {
 		err := Barrier(ctx, w)
 		for round := 0; err == nil && w.Rank() != 1 && w.Rank() != 2; round++ {
 			err = s.run(ctx, w, round, func(int, string) {})
@@ -244,11 +244,7 @@ func revokeDuring(t *testing.T, size int, s sample, kills map[int]int) error {
 }
 
 // revoked reports whether the process knows.
-func (p Place) revoked() bool {
-	p.at.mu.Lock()
-	defer p.at.mu.Unlock()
-	return p.at.revokedBy >= 0
-}
+func (c Comm) revoked() bool { return c.Progress()[0].Revoked }
 
 // Agree tells of failures until all have acknowledged them, and all the same.
 func TestAgreeReportsWhatIsNotAcknowledged(t *testing.T) {
@@ -269,7 +265,7 @@ func acknowledge(t *testing.T, size, victim, at int) error {
 	n.doom(map[int]int{victim: at})
 	ctx := soon(t)
 	reported := make([]string, size)
-	errs := n.each(func(w Place) error {
+	errs := n.each(func(w Comm) error {
 		// Until the failure is known to all, and one agreement beyond.
 		for known := uint64(0); ; {
 			v, err := Agree(ctx, w, known<<1|1, Report())

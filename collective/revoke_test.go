@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -18,7 +17,7 @@ func TestRevokerDies(t *testing.T) {
 		for seed := range uint64(4) {
 			n := newNetwork(t, size, seed)
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-			errs := n.each(func(w Place) error {
+			errs := n.each(func(w Comm) error {
 				if err := Barrier(ctx, w); err != nil {
 					return err
 				}
@@ -52,39 +51,6 @@ func TestRevokerDies(t *testing.T) {
 					t.Fatalf("killed at %d, seed %d: rank %d: %v; rank 0: %v", at, seed, r, err, errs[0])
 				}
 			}
-		}
-	}
-}
-
-// counter is a link that counts what is sent.
-type counter struct{ sent atomic.Int32 }
-
-func (c *counter) Send(context.Context, int, []byte, []byte) error {
-	c.sent.Add(1)
-	return nil
-}
-
-// While who has revoked lives, it alone tells the others: a message for each, not one
-// from each to each.
-func TestRevocationIsToldOnce(t *testing.T) {
-	const size, revoker = 5, 2
-	for rank, want := range map[int]int32{revoker: size - 1, 1: 0} {
-		link := &counter{}
-		e, err := NewEngine(Config{Rank: rank, Size: size, Link: link})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if rank == revoker {
-			e.Place().Revoke()
-		} else if err := e.Receive(revoker, (&head{what: revocation, from: revoker}).bytes()); err != nil {
-			t.Fatal(err)
-		}
-		if err := e.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		e.Close()
-		if got := link.sent.Load(); got != want {
-			t.Errorf("rank %d of %d tells %d others that rank %d has revoked, want %d", rank, size, got, revoker, want)
 		}
 	}
 }

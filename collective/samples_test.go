@@ -13,7 +13,7 @@ type sample struct {
 	name string
 	// run makes the call; got is told the result of each task that this
 	// process owns.
-	run  func(ctx context.Context, e Place, round int, got func(task int, result string)) error
+	run  func(ctx context.Context, e Comm, round int, got func(task int, result string)) error
 	want func(task, n, round int) string
 	// quiet says that results of adopted tasks are not asked for.
 	quiet bool
@@ -90,7 +90,7 @@ func samples() []sample {
 	return []sample{
 		{
 			name: "barrier",
-			run: func(ctx context.Context, e Place, _ int, got func(int, string)) error {
+			run: func(ctx context.Context, e Comm, _ int, got func(int, string)) error {
 				err := Barrier(ctx, e)
 				got(e.Rank(), "")
 				return err
@@ -99,7 +99,7 @@ func samples() []sample {
 		},
 		{
 			name: "broadcast",
-			run: func(ctx context.Context, e Place, round int, got func(int, string)) error {
+			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
 				root := rootOf(e.Size(), round)
 				var in []int64
 				if e.Rank() == root {
@@ -114,7 +114,7 @@ func samples() []sample {
 		},
 		{
 			name: "broadcast-large",
-			run: func(ctx context.Context, e Place, round int, got func(int, string)) error {
+			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
 				root := rootOf(e.Size(), round)
 				large := make([]int64, 40_000)
 				large[39_000] = int64(round)
@@ -133,7 +133,7 @@ func samples() []sample {
 		},
 		{
 			name: "allreduce",
-			run: func(ctx context.Context, e Place, round int, got func(int, string)) error {
+			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
 				out, err := Allreduce(ctx, e, word(e.Rank(), round), join, restoreOf(func(t int) []string { return word(t, round) }), takeoverOf[[]string](got))
 				got(e.Rank(), fmt.Sprint(out))
 				return err
@@ -142,7 +142,7 @@ func samples() []sample {
 		},
 		{
 			name: "allreduce-floats",
-			run: func(ctx context.Context, e Place, round int, got func(int, string)) error {
+			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
 				out, err := Allreduce(ctx, e, fractions(e.Rank(), round), Sum[float64](), restoreOf(func(t int) []float64 { return fractions(t, round) }), takeoverOf[[]float64](got))
 				got(e.Rank(), fmt.Sprint(out))
 				return err
@@ -152,7 +152,7 @@ func samples() []sample {
 		},
 		{
 			name: "reduce-numbers",
-			run: func(ctx context.Context, e Place, round int, got func(int, string)) error {
+			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
 				root := rootOf(e.Size(), round)
 				in := func(t int) []int64 { return long(t, round)[:11] }
 				out, err := Reduce(ctx, e, root, in(e.Rank()), last, restoreOf(in), takeoverOf[[]int64](got), Into(make([]int64, 11)))
@@ -175,7 +175,7 @@ func samples() []sample {
 		},
 		{
 			name: "allreduce-large",
-			run: func(ctx context.Context, e Place, round int, got func(int, string)) error {
+			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
 				out, err := Allreduce(ctx, e, long(e.Rank(), round), last, restoreOf(func(t int) []int64 { return long(t, round) }), takeoverOf[[]int64](func(task int, _ string) { got(task, "") }))
 				if err == nil {
 					err = checkLast(out, e.Size(), round)
@@ -186,7 +186,7 @@ func samples() []sample {
 		},
 		{
 			name: "reduce-large",
-			run: func(ctx context.Context, e Place, round int, got func(int, string)) error {
+			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
 				root := rootOf(e.Size(), round)
 				out, err := Reduce(ctx, e, root, long(e.Rank(), round), last, restoreOf(func(t int) []int64 { return long(t, round) }))
 				if err == nil && (e.Rank() == root || out != nil) {
@@ -198,7 +198,7 @@ func samples() []sample {
 		},
 		{
 			name: "reduce",
-			run: func(ctx context.Context, e Place, round int, got func(int, string)) error {
+			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
 				root := rootOf(e.Size(), round)
 				out, err := Reduce(ctx, e, root, word(e.Rank(), round), join, restoreOf(func(t int) []string { return word(t, round) }), takeoverOf[[]string](got))
 				if e.Rank() == root || out != nil {
@@ -215,7 +215,7 @@ func samples() []sample {
 		},
 		{
 			name: "allgather",
-			run: func(ctx context.Context, e Place, round int, got func(int, string)) error {
+			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
 				out, err := Allgather(ctx, e, numbers(e.Rank(), round), restoreOf(func(t int) []int64 { return numbers(t, round) }), takeoverOf[[][]int64](got))
 				got(e.Rank(), fmt.Sprint(out))
 				return err
@@ -224,7 +224,7 @@ func samples() []sample {
 		},
 		{
 			name: "gather",
-			run: func(ctx context.Context, e Place, round int, got func(int, string)) error {
+			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
 				root := rootOf(e.Size(), round)
 				out, err := Gather(ctx, e, root, numbers(e.Rank(), round), restoreOf(func(t int) []int64 { return numbers(t, round) }), takeoverOf[[][]int64](got))
 				if e.Rank() == root || out != nil {
@@ -241,7 +241,7 @@ func samples() []sample {
 		},
 		{
 			name: "scatter",
-			run: func(ctx context.Context, e Place, round int, got func(int, string)) error {
+			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
 				root := rootOf(e.Size(), round)
 				var in [][]int32
 				if e.Rank() == root {
@@ -255,7 +255,7 @@ func samples() []sample {
 		},
 		{
 			name: "alltoall",
-			run: func(ctx context.Context, e Place, round int, got func(int, string)) error {
+			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
 				out, err := Alltoall(ctx, e, partsOf(e.Rank(), e.Size(), round), restoreOf(func(t int) [][]int32 { return partsOf(t, e.Size(), round) }), takeoverOf[[][]int32](got))
 				got(e.Rank(), fmt.Sprint(out))
 				return err
@@ -271,7 +271,7 @@ func samples() []sample {
 		},
 		{
 			name: "reducescatter",
-			run: func(ctx context.Context, e Place, round int, got func(int, string)) error {
+			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
 				out, err := ReduceScatter(ctx, e, evenParts(e.Rank(), e.Size(), round), join, restoreOf(func(t int) [][]string { return evenParts(t, e.Size(), round) }), takeoverOf[[]string](got))
 				got(e.Rank(), fmt.Sprint(out))
 				return err
@@ -286,7 +286,7 @@ func samples() []sample {
 		},
 		{
 			name: "scan",
-			run: func(ctx context.Context, e Place, round int, got func(int, string)) error {
+			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
 				out, err := Scan(ctx, e, word(e.Rank(), round), join, restoreOf(func(t int) []string { return word(t, round) }), takeoverOf[[]string](got))
 				got(e.Rank(), fmt.Sprint(out))
 				return err

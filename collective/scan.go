@@ -1,38 +1,42 @@
 package collective
 
-import "context"
+import (
+	"context"
 
-// Scan combines the elements of each task with those of all before it, in the
-// order of tasks. All give as many.
-func Scan[T any](ctx context.Context, w World, in []T, op Operator[T], options ...Option) ([]T, error) {
-	s := signature{kind: scanning, root: noRoot, length: int64(len(in)), detail: detailOf(typeName[T](), op.Name)}
-	j, err := newJob[T, []T, []T](&s, in, options)
+	"github.com/pleach-go/pleach/internal/collective/engine"
+)
+
+// Scan returns to each task the combination of its own elements with those of all lower
+// tasks, in the order of tasks. All inputs have the same length.
+func Scan[T any](ctx context.Context, c Communicator, in []T, op Operator[T], options ...Option) ([]T, error) {
+	s := engine.Signature{Kind: engine.Scan, Root: engine.NoRoot, Length: int64(len(in)), Detail: detailOf(typeName[T](), op.Name)}
+	v, err := newInvocation[T, []T, []T](&s, in, options)
 	if err != nil {
 		return nil, err
 	}
-	err = w.place().do(ctx, s, func(t *task) error {
-		sum, err := j.contribution(t)
+	err = c.comm().do(ctx, s, func(t *engine.Task) error {
+		sum, err := v.inputCopy(t)
 		if err != nil {
 			return err
 		}
-		// After each step the sum reaches back twice as far (Hillis and Steele 1986).
-		for step, d := 0, 1; d < t.n; step, d = step+1, 2*d {
-			if t.id+d < t.n {
-				if err := j.sendElements(t, t.id+d, step, sum); err != nil {
+		// Each step doubles how far back the sum reaches (Hillis and Steele 1986).
+		for step, d := 0, 1; d < t.N; step, d = step+1, 2*d {
+			if t.ID+d < t.N {
+				if err := v.sendElements(t, t.ID+d, step, sum); err != nil {
 					return err
 				}
 			}
-			if t.id >= d {
-				left, err := j.receiveElements(t, t.id-d, step, len(sum))
+			if t.ID >= d {
+				left, err := v.receiveElements(t, t.ID-d, step, len(sum))
 				if err != nil {
 					return err
 				}
 				op.Combine(sum, left.elements, sum)
-				left.drop()
+				left.release()
 			}
 		}
-		j.deliver(t, sum)
+		v.deliver(t, sum)
 		return nil
 	})
-	return result(j.out, err)
+	return result(v.out, err)
 }

@@ -2,18 +2,19 @@ package collective
 
 import (
 	"context"
-	"fmt"
+
+	"github.com/pleach-go/pleach/internal/collective/engine"
 )
 
-// Scatter returns to each task its part of what the root has given, by task. The
-// parts' lengths may differ. Others than the root may give nil.
-func Scatter[T any](ctx context.Context, w World, root int, parts [][]T, options ...Option) ([]T, error) {
-	s := signature{kind: scattering, root: root, length: noLength, detail: detailOf(typeName[T]())}
-	j, err := newJob[T, [][]T, []T](&s, parts, options)
+// Scatter returns part i of the root's input to task i. The lengths of parts may differ. The
+// input of other tasks is ignored.
+func Scatter[T any](ctx context.Context, c Communicator, root int, parts [][]T, options ...Option) ([]T, error) {
+	s := engine.Signature{Kind: engine.Scatter, Root: root, Length: engine.NoLength, Detail: detailOf(typeName[T]())}
+	v, err := newInvocation[T, [][]T, []T](&s, parts, options)
 	if err != nil {
 		return nil, err
 	}
-	p := w.place()
+	p := c.comm()
 	if err := p.checkRoot(root); err != nil {
 		return nil, err
 	}
@@ -22,11 +23,11 @@ func Scatter[T any](ctx context.Context, w World, root int, parts [][]T, options
 			return nil, err
 		}
 	}
-	err = p.do(ctx, s, func(t *task) error {
+	err = p.do(ctx, s, func(t *engine.Task) error {
 		var blocks [][]byte
 		var err error
-		if t.id == root {
-			if blocks, err = j.partBlocks(t); err != nil {
+		if t.ID == root {
+			if blocks, err = v.partBlocks(t); err != nil {
 				return err
 			}
 		}
@@ -34,80 +35,59 @@ func Scatter[T any](ctx context.Context, w World, root int, parts [][]T, options
 		if err != nil {
 			return err
 		}
-		part, err := j.decode(mine)
+		part, err := v.decode(mine)
 		if err == nil {
-			j.deliver(t, part)
+			v.deliver(t, part)
 		}
 		return err
 	})
-	return result(j.out, err)
+	return result(v.out, err)
 }
 
-// checkParts refuses what is not one part for each task.
-func (p Place) checkParts(parts int) error {
-	if parts != p.Size() {
-		return fmt.Errorf("collective: %d parts for %d tasks", parts, p.Size())
-	}
-	return nil
-}
-
-// givenParts is a task's input, which must not be changed.
-func (j *job[T, In, Out]) givenParts(t *task) ([][]T, error) {
-	in, err := j.input(t)
+// partBlocks returns a task's parts, encoded.
+func (v *invocation[T, In, Out]) partBlocks(t *engine.Task) ([][]byte, error) {
+	parts, err := v.inputParts(t)
 	if err != nil {
 		return nil, err
 	}
-	parts := any(in).([][]T)
-	if len(parts) != t.n {
-		return nil, &RestoreError{Task: t.id, Call: t.op.number, Err: fmt.Errorf("it has %d parts for %d tasks", len(parts), t.n)}
-	}
-	return parts, nil
-}
-
-// partBlocks returns a task's input, part by part.
-func (j *job[T, In, Out]) partBlocks(t *task) ([][]byte, error) {
-	parts, err := j.givenParts(t)
-	if err != nil {
-		return nil, err
-	}
-	blocks := make([][]byte, t.n)
+	blocks := make([][]byte, t.N)
 	for i, part := range parts {
-		if blocks[i], err = j.encode(part); err != nil {
+		if blocks[i], err = v.encode(part); err != nil {
 			return nil, err
 		}
 	}
 	return blocks, nil
 }
 
-// deal brings blocks down a binomial tree: a child gets those of its subtree. It
-// returns the task's own.
-func deal(t *task, root int, blocks [][]byte) ([]byte, error) {
-	place := (t.id - root + t.n) % t.n
+// deal sends blocks down a binomial tree: a child gets those of its subtree. It returns the
+// task's own block.
+func deal(t *engine.Task, root int, blocks [][]byte) ([]byte, error) {
+	vrank := (t.ID - root + t.N) % t.N
 	mask := 1
-	for ; mask < t.n; mask *= 2 {
-		if place&mask == 0 {
+	for ; mask < t.N; mask *= 2 {
+		if vrank&mask == 0 {
 			continue
 		}
-		b, err := t.receive((place-mask+root)%t.n, mask)
+		b, err := t.Receive((vrank-mask+root)%t.N, mask)
 		if err != nil {
 			return nil, err
 		}
-		if blocks, err = cutBlocks(b, t.n); err != nil {
+		if blocks, err = cutBlocks(b, t.N); err != nil {
 			return nil, err
 		}
 		break
 	}
 	for mask /= 2; mask > 0; mask /= 2 {
 		var b []byte
-		for p := place + mask; p < min(place+2*mask, t.n); p++ {
-			task := (p + root) % t.n
+		for p := vrank + mask; p < min(vrank+2*mask, t.N); p++ {
+			task := (p + root) % t.N
 			b = appendBlock(b, task, blocks[task])
 		}
-		if place+mask < t.n {
-			if err := t.send((place+mask+root)%t.n, mask, b); err != nil {
+		if vrank+mask < t.N {
+			if err := t.Send((vrank+mask+root)%t.N, mask, b); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return blocks[t.id], nil
+	return blocks[t.ID], nil
 }

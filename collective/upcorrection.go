@@ -13,16 +13,16 @@ const (
 	withinGroupAgain
 )
 
-// reduceCorrected brings all inputs to the root, whose sum is then the result.
-func reduceCorrected[T, In, Out any](c *correction, j *job[T, In, Out], sum []T, op Operator[T]) error {
-	values, err := exchangeInGroup(c, j, sum)
+// reduceCorrected brings all inputs to the root. At the root, sum is the result then.
+func reduceCorrected[T, In, Out any](c *correction, v *invocation[T, In, Out], sum []T, op Operator[T]) error {
+	values, err := exchangeInGroup(c, v, sum)
 	if err != nil {
 		return err
 	}
-	if c.place == 0 {
+	if c.vrank == 0 {
 		return c.collectAtRoot(func(subtree []byte) error {
 			if subtree != nil {
-				right, err := j.like(subtree, len(sum))
+				right, err := v.decodeN(subtree, len(sum))
 				if err != nil {
 					return err
 				}
@@ -47,33 +47,33 @@ func reduceCorrected[T, In, Out any](c *correction, j *job[T, In, Out], sum []T,
 		if complete = complete && (leaf || ok && isComplete(b)); !complete || leaf {
 			continue
 		}
-		right, err := j.like(b[8:], len(sum))
+		right, err := v.decodeN(b[8:], len(sum))
 		if err != nil {
 			return err
 		}
 		op.Combine(total, total, right)
 	}
-	return sendTotal(c, j, total, complete)
+	return sendTotal(c, v, total, complete)
 }
 
-// exchangeInGroup tells the group this task's input, and returns theirs, in order:
-// nil for those that do not come.
-func exchangeInGroup[T, In, Out any](c *correction, j *job[T, In, Out], own []T) ([][]T, error) {
-	b, err := j.encode(own)
+// exchangeInGroup sends this task's input to its group, and returns the group's inputs in
+// order, nil for those that do not arrive.
+func exchangeInGroup[T, In, Out any](c *correction, v *invocation[T, In, Out], own []T) ([][]T, error) {
+	b, err := v.encode(own)
 	if err != nil {
 		return nil, err
 	}
-	mates := c.mates()
-	for _, p := range mates {
-		if p != c.place {
-			if err := c.task.send(c.id(p), withinGroup, b); err != nil {
+	group := c.peers()
+	for _, p := range group {
+		if p != c.vrank {
+			if err := c.task.Send(c.id(p), withinGroup, b); err != nil {
 				return nil, err
 			}
 		}
 	}
-	values := make([][]T, len(mates))
-	for i, p := range mates {
-		if p == c.place {
+	values := make([][]T, len(group))
+	for i, p := range group {
+		if p == c.vrank {
 			values[i] = own
 			continue
 		}
@@ -82,7 +82,7 @@ func exchangeInGroup[T, In, Out any](c *correction, j *job[T, In, Out], own []T)
 			return nil, err
 		}
 		if ok {
-			if values[i], err = j.like(b, len(own)); err != nil {
+			if values[i], err = v.decodeN(b, len(own)); err != nil {
 				return nil, err
 			}
 		}
@@ -90,7 +90,7 @@ func exchangeInGroup[T, In, Out any](c *correction, j *job[T, In, Out], own []T)
 	return values, nil
 }
 
-// combineAll combines the values that are there.
+// combineAll combines the values that are not nil.
 func combineAll[T any](values [][]T, op Operator[T]) (total []T) {
 	for _, v := range values {
 		switch {
@@ -104,25 +104,25 @@ func combineAll[T any](values [][]T, op Operator[T]) (total []T) {
 	return total
 }
 
-// sendTotal sends what a subtree has, and whether it is all. A leaf of the last
-// group only says that it is there.
-func sendTotal[T, In, Out any](c *correction, j *job[T, In, Out], total []T, complete bool) error {
+// sendTotal sends a subtree's total, and whether it is complete. A leaf of the last group
+// only shows that it lives.
+func sendTotal[T, In, Out any](c *correction, v *invocation[T, In, Out], total []T, complete bool) error {
 	b := make([]byte, 8)
 	if complete && c.group < c.groups {
 		binary.BigEndian.PutUint64(b, 1)
-		encoded, err := j.encode(total)
+		encoded, err := v.encode(total)
 		if err != nil {
 			return err
 		}
 		b = append(b, encoded...)
 	}
-	return c.task.send(c.id(c.parent()), upTree, b)
+	return c.task.Send(c.id(c.parent()), upTree, b)
 }
 
 func isComplete(b []byte) bool { return len(b) >= 8 && binary.BigEndian.Uint64(b) == 1 }
 
-// collectAtRoot takes the total of a subtree in which nobody has died. There is
-// one of f+1, unless more than f have.
+// collectAtRoot passes on the total of a subtree without a dead process. Of f+1 subtrees
+// there is one, unless more than f processes have died.
 func (c *correction) collectAtRoot(take func(subtree []byte) error) error {
 	if c.groups == 0 {
 		return take(nil)
@@ -140,37 +140,37 @@ func (c *correction) collectAtRoot(take func(subtree []byte) error) error {
 }
 
 func (c *correction) tooMany() error {
-	return &TooManyDeadError{Call: c.task.op.number, Rank: c.task.e.config.Rank, F: c.f}
+	return &TooManyDeadError{Call: c.task.Call(), Rank: c.task.Rank(), F: c.f}
 }
 
-// spreadCorrected brings bytes from the root to all who live: down the same
-// tree, and from everybody to its group. A subtree without a dead process has
-// them from the root, and has a member in every group.
+// spreadCorrected sends bytes from the root to all live processes: down the same tree, and
+// from every task to its group. A subtree without a dead process gets them from the root,
+// and has a member in every group.
 func (c *correction) spreadCorrected(b []byte) ([]byte, error) {
-	if c.place > 0 {
+	if c.vrank > 0 {
 		froms := []int{c.id(c.parent())}
 		steps := []int{downTree}
-		for _, p := range c.mates() {
-			if p != c.place {
+		for _, p := range c.peers() {
+			if p != c.vrank {
 				froms, steps = append(froms, c.id(p)), append(steps, withinGroupAgain)
 			}
 		}
 		var err error
-		if b, err = c.task.receiveAny(froms, steps, c.patience(downTree)); err != nil {
+		if b, err = c.task.ReceiveAny(froms, steps, c.timeout(downTree)); err != nil {
 			return nil, err
 		}
 		if b == nil {
 			return nil, c.tooMany()
 		}
 	}
-	for _, child := range slices.Backward(c.children()) { // the longest way first
-		if err := c.task.send(c.id(child), downTree, b); err != nil {
+	for _, child := range slices.Backward(c.children()) { // the longest path first
+		if err := c.task.Send(c.id(child), downTree, b); err != nil {
 			return nil, err
 		}
 	}
-	for _, p := range c.mates() {
-		if p != c.place {
-			if err := c.task.send(c.id(p), withinGroupAgain, b); err != nil {
+	for _, p := range c.peers() {
+		if p != c.vrank {
+			if err := c.task.Send(c.id(p), withinGroupAgain, b); err != nil {
 				return nil, err
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/internal/collective/engine"
 )
 
 // What processes run for a collective is an engine with goroutines, channels and
@@ -36,7 +37,7 @@ var (
 type logpNetwork struct {
 	collectiveRun
 	began   time.Time
-	engines []*collective.Engine // nil: dead from the start
+	engines []*engine.Engine // nil: dead from the start
 
 	mu      sync.Mutex
 	gone    []bool            // by rank: it is dead
@@ -58,7 +59,7 @@ type flight struct {
 func newLogpNetwork(t *testing.T, r collectiveRun) *logpNetwork {
 	t.Helper()
 	n := &logpNetwork{
-		collectiveRun: r, began: time.Now(), engines: make([]*collective.Engine, r.size), gone: make([]bool, r.size),
+		collectiveRun: r, began: time.Now(), engines: make([]*engine.Engine, r.size), gone: make([]bool, r.size),
 		sending: make([]int, r.size), ports: make([][]flight, r.size), outcome: collectiveOutcome{sent: make([]int, r.size)},
 		flights: make(map[int][]flight), ends: make(map[int][]int), calls: make(map[int][]func()),
 	}
@@ -69,7 +70,7 @@ func newLogpNetwork(t *testing.T, r collectiveRun) *logpNetwork {
 		if n.gone[rank] {
 			continue
 		}
-		e, err := collective.NewEngine(collective.Config{Rank: rank, Size: r.size, View: 1, Link: logpLink{n, rank}})
+		e, err := engine.New(engine.Config{Rank: rank, Size: r.size, View: 1, Link: logpLink{n, rank}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +93,7 @@ type logpLink struct {
 	rank int
 }
 
-// Send implements [collective.Link]. It returns when the port is free again.
+// Send implements [engine.Link]. It returns when the port is free again.
 func (l logpLink) Send(_ context.Context, to int, head, body []byte) error {
 	n := l.n
 	n.mu.Lock()
@@ -206,7 +207,7 @@ func (n *logpNetwork) live() (ranks []int) {
 func (n *logpNetwork) at(step int, call func()) { n.calls[step] = append(n.calls[step], call) }
 
 // run runs a program as every process, and returns when nothing goes on any more.
-func (n *logpNetwork) run(program func(collective.Place) error) (errs []error) {
+func (n *logpNetwork) run(program func(collective.Comm) error) (errs []error) {
 	errs = make([]error, n.size)
 	var all sync.WaitGroup
 	for rank, e := range n.engines {
@@ -214,7 +215,7 @@ func (n *logpNetwork) run(program func(collective.Place) error) (errs []error) {
 			continue
 		}
 		all.Go(func() {
-			errs[rank] = program(e.Place())
+			errs[rank] = program(collective.Comm(e.Comm()))
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			if !n.gone[rank] {

@@ -49,26 +49,26 @@ func weight(task int) []uint64 {
 
 // collectiveCalls are what is called, by name. Each checks what it gets against
 // the sum that is right, but for the dead.
-var collectiveCalls = map[string]func(r *collectiveRun, w collective.Place) error{
-	"barrier": func(_ *collectiveRun, w collective.Place) error {
+var collectiveCalls = map[string]func(r *collectiveRun, w collective.Comm) error{
+	"barrier": func(_ *collectiveRun, w collective.Comm) error {
 		return collective.Barrier(context.Background(), w)
 	},
-	"broadcast": func(r *collectiveRun, w collective.Place) error {
+	"broadcast": func(r *collectiveRun, w collective.Comm) error {
 		got, err := collective.Broadcast(context.Background(), w, 0, weight(0), r.restore())
 		return r.check(got, err, weight(0)[0])
 	},
-	"reduce": func(r *collectiveRun, w collective.Place) error {
+	"reduce": func(r *collectiveRun, w collective.Comm) error {
 		got, err := collective.Reduce(context.Background(), w, 0, weight(w.Rank()), collective.Sum[uint64](), r.strength())
 		if w.Rank() != 0 {
 			return err
 		}
 		return r.check(got, err, r.sum(r.size))
 	},
-	"allreduce": func(r *collectiveRun, w collective.Place) error {
+	"allreduce": func(r *collectiveRun, w collective.Comm) error {
 		got, err := collective.Allreduce(context.Background(), w, weight(w.Rank()), collective.Sum[uint64](), r.strength())
 		return r.check(got, err, r.sum(r.size))
 	},
-	"scan": func(r *collectiveRun, w collective.Place) error {
+	"scan": func(r *collectiveRun, w collective.Comm) error {
 		got, err := collective.Scan(context.Background(), w, weight(w.Rank()), collective.Sum[uint64](), r.restore())
 		return r.check(got, err, r.sum(w.Rank()+1))
 	},
@@ -134,7 +134,7 @@ func (r collectiveRun) simulate(t *testing.T) (outcome collectiveOutcome) {
 			})
 			n.at(r.death+r.notice, func() { n.tell(r.victims) })
 		}
-		errs := n.run(func(w collective.Place) error { return collectiveCalls[r.call](&r, w) })
+		errs := n.run(func(w collective.Comm) error { return collectiveCalls[r.call](&r, w) })
 		for rank, err := range errs {
 			if err != nil && !n.gone[rank] {
 				t.Fatalf("%+v: rank %d: %v", r, rank, err)
@@ -154,7 +154,7 @@ func (n *logpNetwork) tell(dead []int) {
 			n.engines[rank].Install(2, live)
 		}
 		for _, d := range dead {
-			n.engines[rank].Lost(d)
+			n.engines[rank].PeerDown(d)
 		}
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pleach-go/pleach/collective"
 	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/internal/collective/engine"
 )
 
 // The collectives of processes under LogP, to 65,536 of them: latency and messages
@@ -116,9 +116,9 @@ func engineBytes(t *testing.T, size int) int {
 	const some = 8
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	engines := make([]*collective.Engine, some)
+	engines := make([]*engine.Engine, some)
 	for i := range engines {
-		e, err := collective.NewEngine(collective.Config{Rank: i, Size: size, Link: logpLink{}})
+		e, err := engine.New(engine.Config{Rank: i, Size: size, Link: logpLink{}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -124,10 +124,14 @@ func (c *collectivesCommand) writeChoices(w io.Writer) error {
 	var err error
 	if c.json {
 		err = json.NewEncoder(w).Encode(struct {
-			Choices collective.Table `json:"choices"`
-		}{collective.Choices()})
+			Choices []collective.AlgorithmRule `json:"choices"`
+		}{collective.Algorithms()})
 	} else {
-		_, err = io.WriteString(w, collective.Choices().String())
+		for _, rule := range collective.Algorithms() {
+			if _, err = fmt.Fprintln(w, rule); err != nil {
+				break
+			}
+		}
 	}
 	if err != nil {
 		return failure{err}

@@ -123,8 +123,8 @@ type psProcess struct {
 type psHolder struct {
 	Rank  int               `json:"rank"`
 	World string            `json:"world,omitempty"`
-	Call  collective.Doing  `json:"call"`           // the others'
-	Last  *collective.Doing `json:"last,omitempty"` // its own
+	Call  collective.CallStatus  `json:"call"`           // the others'
+	Last  *collective.CallStatus `json:"last,omitempty"` // its own
 	// Silent says that it does not answer.
 	Silent bool `json:"silent,omitempty"`
 }

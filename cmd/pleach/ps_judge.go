@@ -45,7 +45,7 @@ func compareBool(a, b bool) int {
 // waited is a call that somebody is in.
 type waited struct {
 	world string
-	call  collective.Doing
+	call  collective.CallStatus
 }
 
 // earliest returns the calls that processes are in, each once, as who is in it for
@@ -53,7 +53,7 @@ type waited struct {
 func (s *psSurvey) earliest() (calls []waited) {
 	for _, p := range s.Processes {
 		for _, w := range p.Worlds {
-			for _, d := range w.Doing {
+			for _, d := range w.Current {
 				calls = append(calls, waited{w.World, d})
 			}
 		}
@@ -83,7 +83,7 @@ func (p *psProcess) holdsUp(calls []waited) (psHolder, bool) {
 
 // cameTo reports whether a process has begun a call of others. Agreements have an
 // order of their own.
-func cameTo(w *collective.Progress, d *collective.Doing) bool {
+func cameTo(w *collective.Progress, d *collective.CallStatus) bool {
 	if d.Agreement > 0 {
 		return w.Agreements >= d.Agreement
 	}
@@ -92,5 +92,5 @@ func cameTo(w *collective.Progress, d *collective.Doing) bool {
 
 // waits reports whether a process is in a call and waits for others there.
 func waits(w *collective.Progress) bool {
-	return slices.ContainsFunc(w.Doing, func(d collective.Doing) bool { return len(d.WaitsFor) > 0 })
+	return slices.ContainsFunc(w.Current, func(d collective.CallStatus) bool { return len(d.WaitsFor) > 0 })
 }

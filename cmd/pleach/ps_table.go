@@ -45,11 +45,11 @@ func (h *psHolder) text() string {
 }
 
 // callText names a call.
-func callText(d *collective.Doing) string {
+func callText(d *collective.CallStatus) string {
 	return fmt.Sprintf("%s #%d", printable(d.Name), d.Call)
 }
 
-func lastText(d *collective.Doing) string {
+func lastText(d *collective.CallStatus) string {
 	text := fmt.Sprintf("%s, %s ago", callText(d), ago(d.Seconds))
 	if d.Error != "" {
 		text += ", with an error"
@@ -72,14 +72,14 @@ func (p *psProcess) row() []string {
 		return []string{fmt.Sprint(p.Rank), "-", "does not answer: " + printable(p.Error)}
 	}
 	w := p.Worlds[len(p.Worlds)-1]
-	if i := slices.IndexFunc(p.Worlds, func(w collective.Progress) bool { return len(w.Doing) > 0 }); i >= 0 {
+	if i := slices.IndexFunc(p.Worlds, func(w collective.Progress) bool { return len(w.Current) > 0 }); i >= 0 {
 		w = p.Worlds[i]
 	}
 	row := []string{fmt.Sprint(p.Rank), fmt.Sprint(w.Calls), "-", "-", "-", "-", ranges(w.Tasks)}
-	if len(w.Doing) > 0 {
-		d := w.Doing[0]
+	if len(w.Current) > 0 {
+		d := w.Current[0]
 		row[2], row[3], row[4] = callText(&d), ago(d.Seconds), ranges(d.WaitsFor)
-		if more := len(w.Doing) - 1; more > 0 {
+		if more := len(w.Current) - 1; more > 0 {
 			row[2] += fmt.Sprintf(" and %d more", more)
 		}
 	}

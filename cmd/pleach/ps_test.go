@@ -90,7 +90,7 @@ func stuck(t *testing.T, worlds []*pleach.World, late int) (release func()) {
 	for { // until all others are in the call
 		waiting := 0
 		for _, w := range worlds {
-			waiting += len(w.Progress()[0].Doing)
+			waiting += len(w.Progress()[0].Current)
 		}
 		if waiting == len(worlds)-1 {
 			return release
@@ -159,13 +159,13 @@ func TestPsRefused(t *testing.T) {
 
 // Whoever does not answer is taken for who holds up the others.
 func TestPsJudges(t *testing.T) {
-	in := collective.Doing{Call: 17, Name: "Allreduce", Seconds: 12.3}
-	agree := collective.Doing{Call: 3, Agreement: 2, Name: "Agree", Seconds: 1}
+	in := collective.CallStatus{Call: 17, Name: "Allreduce", Seconds: 12.3}
+	agree := collective.CallStatus{Call: 3, Agreement: 2, Name: "Agree", Seconds: 1}
 	process := func(rank int, w ...collective.Progress) psProcess { return psProcess{Rank: rank, Worlds: w} }
 	s := psSurvey{Processes: []psProcess{
-		process(0, collective.Progress{Calls: 18, Agreements: 2, Doing: []collective.Doing{in, agree}}),
+		process(0, collective.Progress{Calls: 18, Agreements: 2, Current: []collective.CallStatus{in, agree}}),
 		process(1, collective.Progress{Calls: 18, Agreements: 1}),
-		process(2, collective.Progress{Calls: 17, Agreements: 2, Last: &collective.Doing{Call: 16, Name: "Barrier", Seconds: 200, Error: "x"}}),
+		process(2, collective.Progress{Calls: 17, Agreements: 2, Last: &collective.CallStatus{Call: 16, Name: "Barrier", Seconds: 200, Error: "x"}}),
 		{Rank: 3, Error: "stopped"},
 		process(4, collective.Progress{Calls: 4, Agreements: 2, Revoked: true}),
 	}}
@@ -221,8 +221,8 @@ func TestFindJobs(t *testing.T) {
 // to blame: that somebody is.
 func TestPsBlamesNobodyWhoWaits(t *testing.T) {
 	in := func(rank int, call uint64, waitsFor ...int) psProcess {
-		doing := []collective.Doing{{Call: call, Name: "Allreduce", WaitsFor: waitsFor}}
-		return psProcess{Rank: rank, Worlds: []collective.Progress{{Calls: call + 1, Doing: doing}}}
+		doing := []collective.CallStatus{{Call: call, Name: "Allreduce", WaitsFor: waitsFor}}
+		return psProcess{Rank: rank, Worlds: []collective.Progress{{Calls: call + 1, Current: doing}}}
 	}
 	busy := psProcess{Rank: 2, Worlds: []collective.Progress{{Calls: 4}}}
 	s := psSurvey{Processes: []psProcess{in(0, 5, 2), in(1, 4, 2), busy, in(3, 5, 0)}}

@@ -58,13 +58,16 @@ var rules = []rule{
 	{pkg: "transport/fault", may: []string{"protocol", "transport"}},
 	{pkg: "transport/tcp", may: []string{"protocol", "transport", "internal/wire"}},
 
-	// Blocks on contexts, so it is no protocol; its algorithms are.
-	{pkg: "collective", may: []string{"protocol", "topology", "broadcast", "internal/membership", "internal/p2p", "internal/wire"}},
+	// Calls block on contexts, so these are no protocols. The engine knows no
+	// collective's algorithm, and collective no network.
+	{pkg: "internal/collective/engine", may: []string{"internal/wire", "internal/notify"}},
+	{pkg: "collective", may: []string{"internal/collective/engine"}},
 
 	// What programs import: puts protocols and driver together.
 	{pkg: ".", may: []string{
-		"protocol", "topology", "broadcast", "internal/stream", "internal/membership", "internal/p2p", "collective",
-		"internal/node", "internal/wire", "detect", "bootstrap", "transport", "transport/...",
+		"protocol", "topology", "broadcast", "collective", "detect", "bootstrap", "transport", "transport/...",
+		"internal/stream", "internal/membership", "internal/p2p", "internal/collective/engine",
+		"internal/node", "internal/wire", "internal/notify",
 	}},
 
 	// Users of the library. Nothing imports them.
@@ -78,6 +81,7 @@ var rules = []rule{
 	{pkg: "internal/draw", may: []string{"protocol", "topology", "logp"}},
 	{pkg: "internal/netns"},
 	{pkg: "internal/testutil"},
+	{pkg: "internal/notify"},
 }
 
 // impure are the standard packages, with all below them, that would let a

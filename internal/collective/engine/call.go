@@ -1,0 +1,170 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// begin numbers the call, and blocks while this process is too far ahead.
+func (c Comm) begin(ctx context.Context, s Signature, run func(*Task) error) (*callState, error) {
+	e := c.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.err != nil:
+		return nil, e.err
+	case e.revokedBy >= 0 && !s.Kind.repairs():
+		return nil, e.revokedError(e.calls.next, s)
+	}
+	number, err := c.takeNumber()
+	if err != nil {
+		return nil, err
+	}
+	if s.Kind.repairs() && e.diverged {
+		delete(e.calls.byNumber, number) // other processes use that number for another call
+	}
+	o := e.call(number)
+	e.calls.last = s
+	for e.ahead(o.number) {
+		e.sender.requestProgress()
+		if err := e.waitForOthers(ctx); err != nil {
+			e.fail(o, e.timeoutError(o, err), true)
+			break
+		}
+	}
+	o.inline.local = localPart{s, run, time.Now()}
+	o.local = &o.inline.local
+	o.finishedByAll = min(o.finishedByAll, e.calls.finished)
+	if o.firstFrom >= 0 && o.firstSig != s {
+		e.mismatch(o, o.firstFrom, o.firstSig)
+	}
+	if s.endsByFailure() && e.peers.anyFailed() && o.err == nil {
+		e.fail(o, e.failedError(o), false)
+	}
+	e.watchdog.start(e.checkSlowCalls)
+	e.startTakenOver(o)
+	return o, nil
+}
+
+// ahead reports whether this process must wait for others before it begins a call. A
+// process that is not ahead of the slowest never waits, so one always proceeds.
+func (e *Engine) ahead(number uint64) bool {
+	low := e.log.lowWater
+	return e.err == nil && e.revokedBy < 0 && number > low &&
+		(number-low >= uint64(e.config.KeepCalls) || e.log.bytes > e.config.KeepBytes)
+}
+
+// waitForOthers waits until the low-water mark has risen, or it is time to ask again.
+func (e *Engine) waitForOthers(ctx context.Context) error {
+	advanced := e.log.advanced.Wait()
+	e.mu.Unlock()
+	defer e.mu.Lock()
+	again := time.NewTimer(progressInterval)
+	defer again.Stop()
+	select {
+	case <-advanced:
+	case <-again.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// runTask runs one task's part. An error in it fails the call on all processes.
+func (e *Engine) runTask(ctx context.Context, o *callState, id int) {
+	e.mu.Lock()
+	o.runs.set(id, false)
+	t := &Task{ID: id, N: e.config.Size, engine: e, call: o, ctx: ctx}
+	run := o.local.run
+	e.mu.Unlock()
+	err := run(t)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	o.runs.set(id, true)
+	if err != nil && o.err == nil {
+		if errors.Is(err, ctx.Err()) {
+			err = e.timeoutError(o, err)
+		}
+		e.fail(o, err, true)
+	}
+	o.changed.Notify()
+	e.advance()
+}
+
+// await waits until all parts that this process has to run are done.
+func (e *Engine) await(ctx context.Context, o *callState) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for o.err == nil && !e.complete(o) {
+		changed := o.changed.Wait()
+		e.mu.Unlock()
+		select {
+		case <-changed:
+			e.mu.Lock()
+		case <-ctx.Done():
+			e.mu.Lock()
+			e.fail(o, e.timeoutError(o, ctx.Err()), true)
+		}
+	}
+	err := o.err
+	e.diverged = e.diverged || err != nil
+	e.calls.lastDone = doneCall{o.number, o.agreementNumber(), o.local.signature, time.Now(), err}
+	e.finish(o)
+	return err
+}
+
+// complete reports whether the parts of all tasks that this process owns are done.
+func (e *Engine) complete(o *callState) bool {
+	self := e.config.Rank
+	if e.peers.owners == nil {
+		done, _ := o.runs.find(self)
+		return done
+	}
+	for task, rank := range e.peers.owners {
+		mine := task == self || o.local.signature.Mode == RunThrough
+		if rank != self || !mine {
+			continue
+		}
+		if done, _ := o.runs.find(task); !done {
+			return false
+		}
+	}
+	return true
+}
+
+// finish notes that this process's call returns. The engine keeps the call's state for
+// processes that are behind, and for tasks that this process may still take over.
+func (e *Engine) finish(o *callState) {
+	o.returned = true
+	c := &e.calls
+	for c.byNumber[c.returned] != nil && c.byNumber[c.returned].returned {
+		c.returned++
+	}
+	e.advance()
+	if o.err == nil && o.local.signature.total() && !o.mixedViews && o.view == uint32(e.peers.view) {
+		e.trimLog(o.finishedByAll)
+	}
+}
+
+// advance counts the calls that are finished here, parts of taken-over tasks included.
+func (e *Engine) advance() {
+	c := &e.calls
+	for c.finished < c.returned {
+		if o := c.byNumber[c.finished]; o != nil && o.err == nil && !e.complete(o) {
+			return
+		}
+		c.finished++
+	}
+}
+
+// fail ends a call with an error, and tells the other processes if notify is set.
+func (e *Engine) fail(o *callState, err error, notify bool) {
+	if o.err != nil {
+		return
+	}
+	o.end(err)
+	if notify {
+		e.sendAbort(o, err)
+	}
+}

@@ -1,0 +1,155 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/pleach-go/pleach/internal/notify"
+)
+
+// callTable holds the calls that are not below the low-water mark.
+type callTable struct {
+	byNumber map[uint64]*callState
+	next     uint64 // number of the next call
+	// returned: this process's own calls before it have returned. finished: the
+	// parts of taken-over tasks are done, too. Neither is above next.
+	returned, finished uint64
+	last               Signature // of the call begun last
+	lastDone           doneCall
+}
+
+// doneCall is a call that has returned.
+type doneCall struct {
+	number, agreement uint64
+	signature         Signature
+	at                time.Time
+	err               error
+}
+
+// callState is the state of one call, by its number: this process's part in it, the
+// messages that have arrived for it, and those that were sent in it.
+type callState struct {
+	number uint64
+	local  *localPart // nil: this process has not made the call yet
+	// firstFrom is the rank whose message arrived first (-1: none has), and firstSig
+	// what that process called.
+	firstFrom int
+	firstSig  Signature
+
+	mailbox map[envelope]*slot
+	log     []*logEntry
+	runs    runs // of tasks whose parts this process runs
+	// finishedByAll is the minimum finished-call count over the processes whose
+	// messages have arrived. It counts if they are all of one view.
+	finishedByAll uint64
+	view          uint32
+	mixedViews    bool
+
+	returned  bool // this process's own call has
+	err       error
+	ctx       callContext // done when no task needs to run on
+	changed   notify.Notifier
+	slow      bool       // the watchdog has seen it
+	agreement *agreement // of an Agree or a Shrink
+
+	// inline is memory for what most calls need, allocated with the call.
+	inline struct {
+		local       localPart
+		runs        [1]taskRun
+		slots       [4]slot
+		entries     [4]logEntry
+		log         [4]*logEntry
+		usedSlots   int
+		usedEntries int
+	}
+}
+
+// localPart is what this process does in a call.
+type localPart struct {
+	signature Signature
+	run       func(*Task) error // runs one task's part
+	began     time.Time
+}
+
+// call returns the state of a call that is not below the low-water mark.
+func (e *Engine) call(number uint64) *callState {
+	o := e.calls.byNumber[number]
+	if o == nil {
+		o = &callState{
+			number: number, mailbox: make(map[envelope]*slot), ctx: callContext{e.ctx, make(chan struct{})},
+			finishedByAll: e.calls.finished, view: uint32(e.peers.view), firstFrom: -1,
+		}
+		o.runs, o.log = o.inline.runs[:0], o.inline.log[:0]
+		e.calls.byNumber[number] = o
+		if e.err != nil {
+			o.end(e.err)
+		}
+	}
+	return o
+}
+
+// end notes that no task needs to run on, because of an error or because all processes
+// have finished the call.
+func (o *callState) end(err error) {
+	if o.err == nil {
+		o.err = err
+		close(o.ctx.done)
+		o.changed.Notify()
+	}
+}
+
+// agreementNumber returns which Agree or Shrink the call is, from 1, or 0 if it is
+// none.
+func (o *callState) agreementNumber() uint64 {
+	if o.agreement == nil {
+		return 0
+	}
+	return o.agreement.number + 1
+}
+
+// runs are the parts of tasks in a call. Most calls have one, so a list is fastest.
+type runs []taskRun
+
+type taskRun struct {
+	task int
+	done bool
+}
+
+func (r runs) find(task int) (done, begun bool) {
+	for _, one := range r {
+		if one.task == task {
+			return one.done, true
+		}
+	}
+	return false, false
+}
+
+func (r *runs) set(task int, done bool) {
+	for i := range *r {
+		if one := &(*r)[i]; one.task == task {
+			one.done = done
+			return
+		}
+	}
+	*r = append(*r, taskRun{task, done})
+}
+
+// callContext is the context of a call's background work. It is canceled by closing a
+// channel, which costs less than context.WithCancel; there is one for every call.
+type callContext struct {
+	context.Context
+	done chan struct{}
+}
+
+// Done implements [context.Context].
+func (c callContext) Done() <-chan struct{} { return c.done }
+
+// Err implements [context.Context].
+func (c callContext) Err() error {
+	select {
+	case <-c.done:
+		return context.Canceled
+	default:
+		return nil
+	}
+}

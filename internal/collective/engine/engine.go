@@ -1,0 +1,146 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// Link sends an engine's messages to the other members.
+type Link interface {
+	// Send sends a message, head followed by body, to a member. The link keeps
+	// both until they have arrived, so they must not change. A message arrives
+	// exactly once as long as both members are in the view. Send blocks while too
+	// many bytes are queued. It fails if ctx ends or the member has left.
+	Send(ctx context.Context, to int, head, body []byte) error
+}
+
+// ZeroCopyLink is a [Link] that reports when it no longer needs the memory of a
+// message, so that the engine can reuse it.
+type ZeroCopyLink interface {
+	Link
+	// SendOwned is like Send. If it returns nil, the link owns head and body until
+	// it calls release, once. release does not block. A link that is closed before
+	// the message has arrived does not call it.
+	SendOwned(ctx context.Context, to int, head, body []byte, release func()) error
+}
+
+// Config configures an engine.
+type Config struct {
+	// Rank is this process's rank among Size processes.
+	Rank, Size int
+	Link       Link
+	// View is the number of the first view, which holds all ranks.
+	View uint64
+	// KeepCalls limits how many calls this process may be ahead of the slowest
+	// one. If zero, 256. Beyond it, calls block.
+	KeepCalls int
+	// KeepBytes limits the message log. If zero, 256 MiB. Beyond it, calls block
+	// until the slowest process has caught up.
+	KeepBytes int
+	// Thresholds select algorithms. If zero, [StandardThresholds].
+	Thresholds Thresholds
+	// Poison, if not nil, is called with memory that returns to the buffer pool.
+	// Tests overwrite the memory to find readers that use it after release.
+	Poison func([]byte)
+}
+
+// withDefaults checks a config and fills in what is zero.
+func (c Config) withDefaults() (Config, error) {
+	if c.Size < 1 || c.Rank < 0 || c.Rank >= c.Size || c.Link == nil {
+		return c, fmt.Errorf("collective: rank %d of %d, link %v", c.Rank, c.Size, c.Link)
+	}
+	if c.KeepCalls < 0 || c.KeepBytes < 0 {
+		return c, fmt.Errorf("collective: KeepCalls %d, KeepBytes %d", c.KeepCalls, c.KeepBytes)
+	}
+	if c.KeepCalls == 0 {
+		c.KeepCalls = 256
+	}
+	if c.KeepBytes == 0 {
+		c.KeepBytes = 256 << 20
+	}
+	if c.Thresholds == (Thresholds{}) {
+		c.Thresholds = StandardThresholds()
+	}
+	return c, nil
+}
+
+// Engine is one process's part in all collective calls of a communicator. The package
+// comment says how it works.
+type Engine struct {
+	config   Config
+	zeroCopy ZeroCopyLink // the link, if it is one
+	pool     BufferPool
+	ctx      context.Context // of background work
+	cancel   context.CancelFunc
+	work     sync.WaitGroup
+
+	mu         sync.Mutex // guards everything below
+	err        error      // why the engine has ended
+	calls      callTable
+	log        messageLog
+	peers      peers
+	agreements agreements
+	revokedBy  int // -1: the communicator is not revoked
+	// diverged says that a call has ended with an error here. Other processes may
+	// have completed it, so call numbers are no longer comparable.
+	diverged bool
+	comms    comms
+	sender   sender
+	watchdog watchdog
+}
+
+// New returns an engine. [Engine.Close] ends it.
+func New(c Config) (*Engine, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{comms: comms{registry: &commRegistry{link: c.Link, nested: make(map[uint64]*Engine)}}}
+	e.start(c)
+	return e, nil
+}
+
+// start initializes an engine whose comms are set.
+func (e *Engine) start(c Config) {
+	e.config, e.revokedBy = c, -1
+	e.zeroCopy, _ = c.Link.(ZeroCopyLink)
+	e.pool.poison = c.Poison
+	e.calls.byNumber = make(map[uint64]*callState)
+	e.peers.init(c.Rank, c.Size, c.View)
+	e.agreements.init()
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	e.sender.init()
+	e.work.Go(e.runSender)
+}
+
+// End fails all calls, present and future, with cause: this process is no longer in
+// the view, or the link is closed.
+func (e *Engine) End(cause error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err != nil {
+		return
+	}
+	e.err = fmt.Errorf("collective: rank %d in view %d: %w", e.config.Rank, e.peers.view, cause)
+	for _, o := range e.calls.byNumber {
+		o.end(e.err)
+	}
+	for _, n := range e.comms.nested {
+		n.End(cause)
+	}
+	e.cancel()
+	e.log.advanced.Notify()
+}
+
+// Close ends the engine and waits for its goroutines.
+func (e *Engine) Close() {
+	e.End(ErrClosed)
+	e.work.Wait()
+	for _, n := range e.comms.nested { // complete: an ended engine adds none
+		n.Close()
+	}
+}
+
+// Buffer returns memory for a message that is to be passed to [Engine.Receive].
+func (e *Engine) Buffer(n int) []byte { return e.pool.get(n) }

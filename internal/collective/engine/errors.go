@@ -1,0 +1,106 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Package collective has public types with the same fields as the errors below, converts
+// these into those where a call returns, and documents them. So a program never meets a
+// type of this package.
+
+// ErrClosed is the cause of the errors of a closed engine.
+var ErrClosed = errors.New("collective: world closed")
+
+// errFinishedByAll ends the background work of a call that all processes have finished.
+var errFinishedByAll = errors.New("collective: every process has finished this call")
+
+// FailedError ends a call in mode Report when members have failed.
+type FailedError struct {
+	Ranks []int
+	View  uint64
+	Call  uint64
+	What  string
+}
+
+func (e *FailedError) Error() string {
+	return fmt.Sprintf("collective: call %d, %s: ranks %v are not in view %d any more", e.Call, e.What, e.Ranks, e.View)
+}
+
+// RevokedError ends a call of a revoked communicator.
+type RevokedError struct {
+	By   int
+	View uint64
+	Call uint64
+	What string
+}
+
+func (e *RevokedError) Error() string {
+	return fmt.Sprintf("collective: call %d, %s, in view %d: rank %d has revoked the world", e.Call, e.What, e.View, e.By)
+}
+
+// MismatchError ends a call that two processes have called differently.
+type MismatchError struct {
+	Call            uint64
+	Rank, Other     int
+	What, OtherWhat string
+}
+
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("collective: call %d does not match: rank %d called %s, rank %d called %s", e.Call, e.Rank, e.What, e.Other, e.OtherWhat)
+}
+
+// AbortError ends a call that has failed on another process.
+type AbortError struct {
+	Call   uint64
+	What   string
+	Rank   int
+	Reason string
+}
+
+func (e *AbortError) Error() string {
+	return fmt.Sprintf("collective: call %d, %s, was given up by rank %d: %s", e.Call, e.What, e.Rank, e.Reason)
+}
+
+// TimeoutError ends a call whose context has ended.
+type TimeoutError struct {
+	Call    uint64
+	What    string
+	View    uint64
+	Missing []Missing
+	Waiting []int
+	Err     error
+}
+
+func (e *TimeoutError) Error() string {
+	var missing strings.Builder
+	for i, m := range e.Missing {
+		if i > 0 {
+			missing.WriteString(", ")
+		}
+		missing.WriteString(m.String())
+	}
+	if len(e.Missing) == 0 {
+		missing.WriteString("none")
+	}
+	return fmt.Sprintf("collective: call %d, %s, in view %d: not arrived: %s; waited for ranks %v: %v", e.Call, e.What, e.View, &missing, e.Waiting, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *TimeoutError) Unwrap() error { return e.Err }
+
+// Missing is a member that has not come to a call.
+type Missing struct {
+	Rank   int
+	Calls  uint64
+	Last   string
+	Silent bool
+}
+
+func (m Missing) String() string {
+	if m.Silent {
+		return fmt.Sprintf("rank %d (silent)", m.Rank)
+	}
+	return fmt.Sprintf("rank %d (%d calls, the last %s)", m.Rank, m.Calls, m.Last)
+}

@@ -1,0 +1,88 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/pleach-go/pleach/internal/notify"
+)
+
+// messageLog bounds the sender-based message log, whose entries lie in the calls.
+type messageLog struct {
+	lowWater uint64          // every process has finished the calls before it
+	bytes    int             // of all entries
+	advanced notify.Notifier // lowWater has risen, or the engine has ended
+}
+
+// logEntry is a message that was sent, logged in case the receiving task moves.
+type logEntry struct {
+	envelope envelope
+	header   [headerSize]byte
+	payload  Payload
+	to       int // the rank it was sent to
+}
+
+func (l *logEntry) size() int { return len(l.header) + len(l.payload.Bytes) + 64 }
+
+// newLogEntry returns memory for a message that is sent.
+func (o *callState) newLogEntry() *logEntry {
+	if i := o.inline.usedEntries; i < len(o.inline.entries) {
+		o.inline.usedEntries++
+		return &o.inline.entries[i]
+	}
+	return &logEntry{}
+}
+
+// trimLog raises the low-water mark: every process has finished the calls before it, so
+// their state is dropped.
+func (e *Engine) trimLog(lowWater uint64) {
+	lowWater = min(lowWater, e.calls.returned)
+	if lowWater <= e.log.lowWater {
+		return
+	}
+	for n := e.log.lowWater; n < lowWater; n++ {
+		o := e.calls.byNumber[n]
+		if o == nil {
+			continue
+		}
+		e.dropEntries(o)
+		o.end(errFinishedByAll)
+		delete(e.calls.byNumber, n)
+	}
+	e.log.lowWater, e.calls.finished = lowWater, max(e.calls.finished, lowWater)
+	e.advance()
+	e.log.advanced.Notify()
+}
+
+// dropEntries forgets the logged messages of a call.
+func (e *Engine) dropEntries(o *callState) {
+	for _, l := range o.log {
+		e.log.bytes -= l.size()
+		l.payload.Release()
+	}
+	o.log = nil
+}
+
+// replay returns the logged messages whose receiving task has moved since they were
+// sent. Messages to this process's own tasks are delivered at once.
+func (e *Engine) replay() (messages []outMsg) {
+	for n := e.log.lowWater; n < e.calls.next; n++ {
+		o := e.calls.byNumber[n]
+		if o == nil || o.err != nil {
+			continue
+		}
+		for _, l := range o.log {
+			owner := e.peers.owner(l.envelope.to)
+			if l.to == owner {
+				continue
+			}
+			l.to = owner
+			if owner == e.config.Rank {
+				o.put(l.envelope, Payload{Bytes: slices.Clone(l.payload.Bytes)})
+				continue
+			}
+			// Retained for good: the sender does not learn when it has arrived.
+			messages = append(messages, outMsg{owner, l.header[:], l.payload.Retain().Bytes})
+		}
+	}
+	return messages
+}

@@ -1,0 +1,43 @@
+package engine
+
+// envelope identifies a message within a call (the envelope of MPI's matching). A
+// second message with the same envelope is a duplicate, because messages are determined
+// by the tasks' inputs.
+type envelope struct{ step, from, to int }
+
+// slot is where a message arrives, or is awaited.
+type slot struct {
+	payload Payload
+	here    bool
+	wait    chan struct{} // not nil if a task waits
+}
+
+// slot returns the slot of an envelope.
+func (o *callState) slot(k envelope) *slot {
+	s := o.mailbox[k]
+	if s == nil {
+		if i := o.inline.usedSlots; i < len(o.inline.slots) {
+			s = &o.inline.slots[i]
+			o.inline.usedSlots++
+		} else {
+			s = &slot{}
+		}
+		o.mailbox[k] = s
+	}
+	return s
+}
+
+// put delivers a message. It drops duplicates.
+func (o *callState) put(k envelope, p Payload) {
+	s := o.slot(k)
+	if s.here {
+		p.Release()
+		return
+	}
+	s.payload, s.here = p, true
+	o.changed.Notify()
+	if s.wait != nil {
+		close(s.wait)
+		s.wait = nil
+	}
+}

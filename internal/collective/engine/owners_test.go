@@ -1,0 +1,42 @@
+package engine
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// Whoever dies, and in whatever order: every task has a living owner, nobody has
+// two more than another, and only the tasks of the dead have moved.
+func TestTasksAreSpreadFairly(t *testing.T) {
+	for seed := range uint64(500) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		size := 1 + rng.IntN(40)
+		owners, live := make([]int, size), make([]int, size)
+		for i := range size {
+			owners[i], live[i] = i, i
+		}
+		for len(live) > 1 {
+			for range 1 + rng.IntN(min(3, len(live)-1)) {
+				i := rng.IntN(len(live))
+				live = slices.Delete(live, i, i+1)
+			}
+			before := slices.Clone(owners)
+			reassign(owners, live)
+			loads := make(map[int]int)
+			for task, r := range owners {
+				loads[r]++
+				if !slices.Contains(live, r) || r != before[task] && slices.Contains(live, before[task]) {
+					t.Fatalf("seed %d: task %d went from %d to %d; alive are %v", seed, task, before[task], r, live)
+				}
+			}
+			least, most := size, 0
+			for _, r := range live {
+				least, most = min(least, loads[r]), max(most, loads[r])
+			}
+			if most > least+1 {
+				t.Fatalf("seed %d: somebody has %d tasks, somebody %d: %v", seed, most, least, owners)
+			}
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package engine
+
+import "time"
+
+// When a call takes long, its process asks every other one for its progress. The
+// answers name the processes that hold the call up, and raise the low-water mark where
+// calls do not raise it by themselves.
+const (
+	slowCall         = 20 * time.Millisecond  // a call that takes this long is slow
+	progressInterval = 500 * time.Millisecond // between two requests
+)
+
+// progressReport returns this process's progress as a message.
+func (e *Engine) progressReport(request bool) []byte {
+	c := &e.calls
+	p := progressReport{
+		request: request, last: c.last, next: c.next, agreements: int(e.agreements.begun),
+		view: uint32(e.peers.view), finished: c.finished, lowWater: e.log.lowWater,
+	}
+	return p.bytes()
+}
+
+// handleProgress takes in another process's progress.
+func (e *Engine) handleProgress(from int, p *progressReport) {
+	s := e.peers.of(from)
+	s.heard, s.agreements = true, max(s.agreements, p.agreements)
+	if p.next >= s.next {
+		s.next, s.last = p.next, p.last
+	}
+	e.trimLog(p.lowWater)
+	if p.view == uint32(e.peers.view) {
+		s.finished = max(s.finished, p.finished)
+		e.updateLowWater()
+	}
+	if p.request {
+		e.sender.reportProgress(from)
+	}
+}
+
+// updateLowWater computes the low-water mark from what all processes have reported.
+func (e *Engine) updateLowWater() {
+	low := e.calls.finished
+	for _, r := range e.peers.members() {
+		if r != e.config.Rank {
+			low = min(low, e.peers.of(r).finished)
+		}
+	}
+	e.trimLog(low)
+}
+
+// timeoutError is the error of a call whose context has ended.
+func (e *Engine) timeoutError(o *callState, cause error) error {
+	t := &TimeoutError{Call: o.number, What: e.calls.last.String(), View: e.peers.view, Err: cause}
+	if o.local != nil {
+		t.What = o.local.signature.String()
+	}
+	for _, r := range e.peers.members() {
+		if s := e.peers.of(r); r != e.config.Rank && !s.cameTo(o) {
+			t.Missing = append(t.Missing, Missing{Rank: r, Calls: s.next, Last: s.last.String(), Silent: !s.heard})
+		}
+	}
+	t.Waiting = e.waitingFor(o)
+	return t
+}
+
+// cameTo reports whether a process has begun a call, as far as this one knows.
+func (s *peerStatus) cameTo(o *callState) bool {
+	if o.agreement != nil {
+		return s.agreements > int(o.agreement.number)
+	}
+	return s.next > o.number
+}
+
+// waitingFor returns the ranks whose messages a call waits for now.
+func (e *Engine) waitingFor(o *callState) (ranks []int) {
+	waiting := make([]bool, e.config.Size)
+	for k, s := range o.mailbox {
+		if s.wait != nil {
+			waiting[e.peers.owner(k.from)] = true
+		}
+	}
+	if o.agreement != nil && !o.agreement.decided {
+		e.agreementWaitsFor(o.agreement, waiting)
+	}
+	for _, r := range e.peers.members() {
+		if waiting[r] {
+			ranks = append(ranks, r)
+		}
+	}
+	return ranks
+}

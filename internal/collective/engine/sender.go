@@ -1,0 +1,139 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/pleach-go/pleach/internal/notify"
+)
+
+// sender sends what no call waits for: progress reports, notices, and replayed messages.
+// Its methods are called with the engine's lock held, so they only queue.
+type sender struct {
+	wakeup  chan struct{}
+	outbox  []outMsg
+	request bool            // request every process's progress
+	reports map[int]bool    // ranks that are to get this process's progress
+	replay  bool            // tasks have moved
+	busy    bool            // messages are on their way to the link
+	idle    notify.Notifier // nothing is left to send
+}
+
+// outMsg is an outgoing message.
+type outMsg struct {
+	to         int
+	head, body []byte
+}
+
+// everyOther, as the receiver of a message, is every other rank in the view.
+const everyOther = -1
+
+func (s *sender) init() {
+	s.wakeup = make(chan struct{}, 1)
+	s.reports = make(map[int]bool)
+}
+
+func (s *sender) wake() {
+	select {
+	case s.wakeup <- struct{}{}:
+	default:
+	}
+}
+
+// requestProgress asks every process for its progress.
+func (s *sender) requestProgress() {
+	s.request = true
+	s.wake()
+}
+
+// reportProgress tells a rank this process's progress.
+func (s *sender) reportProgress(rank int) {
+	s.reports[rank] = true
+	s.wake()
+}
+
+// replayLog sends logged messages to where their tasks are now.
+func (s *sender) replayLog() {
+	s.replay = true
+	s.wake()
+}
+
+// enqueue sends a message.
+func (s *sender) enqueue(m outMsg) {
+	s.outbox = append(s.outbox, m)
+	s.wake()
+}
+
+// pending reports whether something is left to send.
+func (s *sender) pending() bool {
+	return s.busy || s.request || s.replay || len(s.outbox) > 0 || len(s.reports) > 0
+}
+
+// runSender sends until the engine ends.
+func (e *Engine) runSender() {
+	for {
+		select {
+		case <-e.ctx.Done():
+			return
+		case <-e.sender.wakeup:
+		}
+		for _, m := range e.takeOutbox() {
+			// A process that has left needs no message.
+			_ = e.config.Link.Send(e.ctx, m.to, m.head, m.body)
+		}
+		e.mu.Lock()
+		if e.sender.busy = false; !e.sender.pending() {
+			e.sender.idle.Notify()
+		}
+		e.mu.Unlock()
+	}
+}
+
+// takeOutbox returns what is to be sent now.
+func (e *Engine) takeOutbox() (all []outMsg) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s, self := &e.sender, e.config.Rank
+	for _, m := range s.outbox {
+		if m.to != everyOther {
+			all = append(all, m)
+			continue
+		}
+		for _, r := range e.peers.members() {
+			if r != self {
+				all = append(all, outMsg{r, m.head, m.body})
+			}
+		}
+	}
+	for _, r := range e.peers.members() {
+		if r != self && (s.request || s.reports[r]) {
+			all = append(all, outMsg{to: r, head: e.progressReport(s.request)})
+		}
+	}
+	if s.replay {
+		all = append(all, e.replay()...)
+	}
+	s.request, s.replay, s.outbox, s.busy = false, false, nil, true
+	clear(s.reports)
+	return all
+}
+
+// Flush returns when the link has every message that calls have left behind: a call
+// returns before its last notices are sent.
+func (e *Engine) Flush(ctx context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for e.sender.pending() && e.err == nil {
+		idle := e.sender.idle.Wait()
+		e.mu.Unlock()
+		select {
+		case <-idle:
+		case <-e.ctx.Done():
+		case <-ctx.Done():
+		}
+		e.mu.Lock()
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return e.err
+}

@@ -1,0 +1,69 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+)
+
+// maxNested limits the communicators derived from one. Beyond it, Shrink fails.
+const maxNested = 1 << 16
+
+// Shrink derives a communicator of the survivors, agreed on by all of them.
+func (c Comm) Shrink(ctx context.Context, s Signature) (Comm, error) {
+	e := c.engine
+	e.mu.Lock()
+	nested := len(e.comms.nested)
+	e.mu.Unlock()
+	if nested >= maxNested {
+		return Comm{}, fmt.Errorf("collective: Shrink: %d communicators were derived from this one already", maxNested)
+	}
+	var sub *Engine
+	err := c.Do(ctx, s, func(t *Task) (err error) {
+		_, sub, err = t.agree(0)
+		return err
+	})
+	if err != nil {
+		return Comm{}, err
+	}
+	return sub.Comm(), nil
+}
+
+// deriveSubComm derives the communicator of the ranks in the proposal's view. Each
+// process derives it when it accepts the proposal, which does not change from then on: so
+// every process has it before any can return from Shrink and send a message in it.
+func (e *Engine) deriveSubComm(a *agreement) {
+	if a.call.local.signature.Kind != Shrink || a.subComm != nil || e.err != nil {
+		return
+	}
+	view := a.proposal.view
+	n := &Engine{comms: comms{
+		registry:  e.comms.registry,
+		contextID: deriveContextID(e.comms.contextID, a.number),
+	}}
+	c := e.config
+	c.Rank = 0
+	for i, r := range e.peers.liveIn(view) {
+		n.comms.worldRanks = append(n.comms.worldRanks, e.worldRank(r))
+		if r == e.config.Rank {
+			c.Rank = i
+		}
+	}
+	c.Size, c.View = len(n.comms.worldRanks), view
+	c.Link = newNestedLink(e.comms.registry.link, n.comms.contextID, n.comms.worldRanks)
+	n.start(c)
+	for _, r := range e.peers.liveIn(view) {
+		own, _ := n.rankOfWorld(e.worldRank(r))
+		n.peers.of(own).down = e.peers.of(r).down
+	}
+	// Later failures are installed view by view, as they were here, because the
+	// owners of tasks depend on the order.
+	for _, later := range e.peers.changesSince(view) {
+		n.Install(later, n.ranksOf(e, e.peers.liveIn(later)))
+	}
+	if n.peers.view != e.peers.view {
+		n.Install(e.peers.view, n.ranksOf(e, e.peers.members()))
+	}
+	a.subComm = n
+	e.comms.nested = append(e.comms.nested, n)
+	e.comms.registry.add(n)
+}

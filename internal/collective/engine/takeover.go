@@ -1,0 +1,71 @@
+package engine
+
+// Install takes in a view: its number, and the ranks in it. It must be called for every
+// view, in order. Survivors take over the tasks of failed processes, and run their parts
+// in all calls that some process has not finished.
+func (e *Engine) Install(view uint64, members []int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	before, ok := e.peers.install(view, members)
+	if !ok {
+		return
+	}
+	e.resetProgress(before)
+	for n := e.log.lowWater; n < e.calls.next; n++ {
+		o := e.calls.byNumber[n]
+		if o == nil || o.local == nil {
+			continue
+		}
+		if o.local.signature.endsByFailure() && e.peers.anyFailed() && !o.returned {
+			e.fail(o, e.failedError(o), false)
+		}
+		e.startTakenOver(o)
+		o.changed.Notify()
+	}
+	e.voteAgain()
+	e.sendRevocation()
+	e.advance()
+	e.updateLowWater()
+	e.sender.replayLog()
+	for _, n := range e.comms.nested {
+		n.Install(view, n.ranksOf(e, e.peers.live))
+	}
+}
+
+// resetProgress forgets how far every process has come: one that has taken over tasks
+// has their parts to run, in calls that it had finished. This process tells the new
+// owners the low-water mark, which they may not know.
+func (e *Engine) resetProgress(before []int) {
+	e.calls.finished = e.log.lowWater
+	for _, s := range e.peers.status {
+		s.finished = 0
+	}
+	for _, o := range e.calls.byNumber {
+		o.mixedViews, o.finishedByAll = true, min(o.finishedByAll, e.log.lowWater)
+	}
+	for task, owner := range e.peers.owners {
+		if owner != before[task] && owner != e.config.Rank {
+			e.sender.reportProgress(owner)
+		}
+	}
+}
+
+// startTakenOver starts the parts of tasks that this process has taken over, in a call
+// that it has made.
+func (e *Engine) startTakenOver(o *callState) {
+	if o.err != nil || o.local.signature.Mode != RunThrough {
+		return
+	}
+	for _, id := range e.peers.ownedBy(e.config.Rank) {
+		if _, begun := o.runs.find(id); begun || id == e.config.Rank {
+			continue
+		}
+		o.runs.set(id, false)
+		e.work.Go(func() { e.runTask(o.ctx, o, id) })
+	}
+}
+
+// failedError is the error of a call in mode Report.
+func (e *Engine) failedError(o *callState) error {
+	return &FailedError{Ranks: e.peers.failed(), View: e.peers.view, Call: o.number, What: o.local.signature.String()}
+}

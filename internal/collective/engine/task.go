@@ -1,0 +1,188 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// Task is one task's part in a call, as an algorithm sees it. An algorithm does not
+// know which processes own the other tasks, nor whether the part is run again.
+type Task struct {
+	ID int
+	N  int // number of tasks
+
+	engine *Engine
+	call   *callState
+	ctx    context.Context
+}
+
+// Own reports whether the task is this process's own, not taken over.
+func (t *Task) Own() bool { return t.ID == t.engine.config.Rank }
+
+// Rank returns the rank of the process that runs the task.
+func (t *Task) Rank() int { return t.engine.config.Rank }
+
+// Context returns the context of the call.
+func (t *Task) Context() context.Context { return t.ctx }
+
+// Call returns the call's number.
+func (t *Task) Call() uint64 { return t.call.number }
+
+// Signature returns what was called.
+func (t *Task) Signature() *Signature { return &t.call.local.signature }
+
+// Thresholds returns the thresholds that select algorithms.
+func (t *Task) Thresholds() *Thresholds { return &t.engine.config.Thresholds }
+
+// NewBuffer returns a buffer of n bytes, with arbitrary content and one reference.
+func (t *Task) NewBuffer(n int) *Buffer { return t.engine.pool.newBuffer(n) }
+
+// UnlessReturned calls set unless this process's call has returned to its caller.
+func (t *Task) UnlessReturned(set func()) {
+	t.engine.mu.Lock()
+	defer t.engine.mu.Unlock()
+	if !t.call.returned {
+		set()
+	}
+}
+
+// Send sends a message to a task. The engine keeps body, so it must not change.
+func (t *Task) Send(to, step int, body []byte) error {
+	return t.SendPayload(to, step, Payload{Bytes: body})
+}
+
+// SendPayload sends a message to a task. The payload must not change. The caller still
+// releases its own reference.
+func (t *Task) SendPayload(to, step int, p Payload) error {
+	e, o := t.engine, t.call
+	k := envelope{step, t.ID, to}
+	e.mu.Lock()
+	if o.err != nil {
+		defer e.mu.Unlock()
+		return o.err
+	}
+	m := taskMessage{
+		signature: o.local.signature, call: o.number, envelope: k,
+		view: uint32(e.peers.view), finishedByAll: o.finishedByAll, lowWater: e.log.lowWater,
+	}
+	l := o.newLogEntry()
+	l.envelope, l.payload, l.to = k, p, e.peers.owner(to)
+	m.append(l.header[:0])
+	switch o.local.signature.Mode {
+	case RunThrough:
+		p.Retain()
+		o.log = append(o.log, l)
+		e.log.bytes += l.size()
+	case Corrected:
+		l.to = to // tasks of failed processes are not taken over
+	}
+	if l.to == e.config.Rank {
+		o.put(k, Payload{Bytes: slices.Clone(p.Bytes)})
+		e.mu.Unlock()
+		return nil
+	}
+	rank := l.to
+	e.mu.Unlock()
+	// If the receiver has failed, the next view assigns the task to another process,
+	// to which the message is replayed.
+	if err := e.transmit(t.ctx, rank, l.header[:], p); err != nil && t.ctx.Err() != nil {
+		return t.ctx.Err()
+	}
+	return nil
+}
+
+// transmit passes a message to the link, which uses the payload until it has arrived.
+func (e *Engine) transmit(ctx context.Context, rank int, header []byte, p Payload) error {
+	if e.zeroCopy == nil || p.Buffer == nil {
+		p.Retain() // for good
+		return e.config.Link.Send(ctx, rank, header, p.Bytes)
+	}
+	err := e.zeroCopy.SendOwned(ctx, rank, header, p.Retain().Bytes, p.Buffer.release)
+	if err != nil {
+		p.Release()
+	}
+	return err
+}
+
+// Receive waits for a message. Its body belongs to the task, until the task sends it on.
+func (t *Task) Receive(from, step int) ([]byte, error) {
+	p, err := t.ReceivePayload(from, step)
+	return p.Bytes, err
+}
+
+// ReceivePayload waits for a message. A task that releases the payload after use saves
+// a later message an allocation.
+func (t *Task) ReceivePayload(from, step int) (Payload, error) {
+	e, o := t.engine, t.call
+	e.mu.Lock()
+	s := o.slot(envelope{step, from, t.ID})
+	for !s.here {
+		if o.err != nil {
+			defer e.mu.Unlock()
+			return Payload{}, o.err
+		}
+		if s.wait == nil {
+			s.wait = make(chan struct{})
+		}
+		wait := s.wait
+		e.mu.Unlock()
+		select {
+		case <-wait:
+		case <-o.ctx.Done():
+		case <-t.ctx.Done():
+			return Payload{}, t.ctx.Err()
+		}
+		e.mu.Lock()
+	}
+	p := s.payload
+	s.payload = Payload{} // the slot stays, so that a duplicate is recognized
+	e.mu.Unlock()
+	return p, nil
+}
+
+// ReceiveAny waits for the first of several messages, none of which is empty. It
+// returns nil if all senders are down, or after timeout.
+func (t *Task) ReceiveAny(froms, steps []int, timeout time.Duration) ([]byte, error) {
+	e, o := t.engine, t.call
+	ctx, cancel := context.WithTimeout(t.ctx, timeout)
+	defer cancel()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	defer t.stopWaiting(froms, steps)
+	for o.err == nil {
+		down := true
+		for i, from := range froms {
+			s := o.slot(envelope{steps[i], from, t.ID})
+			if s.here {
+				return s.payload.Bytes, nil
+			}
+			if s.wait == nil {
+				s.wait = make(chan struct{}) // shows that the message is awaited
+			}
+			down = down && e.peers.of(from).down
+		}
+		if down || ctx.Err() != nil {
+			return nil, t.ctx.Err()
+		}
+		changed := o.changed.Wait()
+		e.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		e.mu.Lock()
+	}
+	return nil, o.err
+}
+
+// stopWaiting marks messages as no longer awaited. If the call has timed out they stay
+// awaited, because the error names their senders.
+func (t *Task) stopWaiting(froms, steps []int) {
+	if t.ctx.Err() != nil {
+		return
+	}
+	for i, from := range froms {
+		t.call.slot(envelope{steps[i], from, t.ID}).wait = nil
+	}
+}
