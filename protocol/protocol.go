@@ -2,24 +2,24 @@ package protocol
 
 import "math"
 
-// Rank is a position on the ring, 0 … P−1. It is wide enough for the largest
-// group anybody has thought about (2^40), not only for those that run.
+// Rank is a position on the ring, 0 … P−1. It has 64 bits because trees are
+// defined up to 2^40 ranks, more than any real group has.
 type Rank int64
 
-// NoRank is the rank of nobody: the parent of a root, the answer of a search
-// that found none.
+// NoRank is the absence of a rank: the parent of a root, or the result of a
+// search that found none.
 const NoRank Rank = -1
 
-// Time is a moment or a span on the driver's clock: steps of the LogP model in
-// the simulator, nanoseconds between real processes. Machines only compare and
-// add times they were given.
+// Time is an instant or a duration on the driver's clock: steps of the LogP
+// model in the simulator, nanoseconds between real processes. Machines only
+// compare and add times they were given.
 type Time int64
 
-// Never is later than every moment.
+// Never is later than every instant.
 const Never Time = math.MaxInt64
 
-// Phase says what a message is for. Drivers use it to count messages and to
-// aim faults ("dies when its correction starts"), never to decide anything.
+// Phase is the purpose of a message. Drivers use it to count messages and to
+// time faults ("dies when its correction starts"), never to decide anything.
 type Phase uint8
 
 // The phases of an operation.
@@ -49,26 +49,28 @@ func (p Phase) String() string {
 	}
 }
 
-// Message is what one process tells another. The body's type belongs to the
-// protocol; drivers carry it unread.
+// Message is a message from one process to another. The body's type belongs to
+// the protocol; drivers carry it unread.
 type Message[B any] struct {
 	From  Rank
 	Phase Phase
 	Body  B
 }
 
-// Verb is what a machine wants its driver to do next.
+// Verb is what a driver does next.
 type Verb uint8
 
 // The verbs of an [Action].
 const (
-	// WaitForMessage: ask again once something has been received.
+	// WaitForMessage: call Next again after the next message.
 	WaitForMessage Verb = iota
-	// WaitUntil: ask again at [Action.At], or earlier if something is received.
+	// WaitUntil: call Next again at [Action.At], or after the next message if
+	// that is earlier.
 	WaitUntil
-	// Send: send [Action.Body] to [Action.To], then ask again.
+	// Send: send [Action.Body] to [Action.To], then call Next again.
 	Send
-	// Done: the machine will never send again, whatever arrives.
+	// Done: never call Next again. The machine sends nothing more, even if
+	// messages arrive.
 	Done
 )
 
@@ -77,33 +79,34 @@ const (
 type Action[B any] struct {
 	Verb  Verb
 	Phase Phase
-	// Queued marks a send that was already decided at an earlier moment,
-	// given by At, and has been waiting for the port since: a tree's sends are
-	// all decided when the process is colored. A receiver with several
-	// messages waiting takes the one decided first.
+	// Queued marks a send that was decided at the earlier time At and has
+	// waited for the port since: all sends of a tree are decided when the
+	// process is colored. A receiver with several waiting messages takes the
+	// one that was decided first.
 	Queued bool
 	To     Rank
-	// At is the time to wait for (WaitUntil), or when a queued send was
-	// decided.
+	// At is the time to wait for (WaitUntil), or the time at which a queued
+	// send was decided.
 	At   Time
 	Body B
 }
 
-// Wait asks to be asked again after the next message.
+// Wait asks the driver to call Next again after the next message.
 func (a *Action[B]) Wait() { a.Verb = WaitForMessage }
 
-// WaitUntil asks to be asked again at time t, or after the next message.
+// WaitUntil asks the driver to call Next again at time t, or after the next
+// message if that is earlier.
 func (a *Action[B]) WaitUntil(t Time) { a.Verb, a.At = WaitUntil, t }
 
-// Done asks never to be asked again.
+// Done asks the driver never to call Next again.
 func (a *Action[B]) Done() { a.Verb = Done }
 
-// Send sends a message that was decided on just now.
+// Send sends a message that is decided now.
 func (a *Action[B]) Send(phase Phase, to Rank, body B) {
 	a.Verb, a.Phase, a.Queued, a.To, a.Body = Send, phase, false, to, body
 }
 
-// SendQueued sends a message that was decided on at an earlier time.
+// SendQueued sends a message that was decided at an earlier time.
 func (a *Action[B]) SendQueued(decided Time, phase Phase, to Rank, body B) {
 	a.Send(phase, to, body)
 	a.Queued, a.At = true, decided
@@ -111,25 +114,26 @@ func (a *Action[B]) SendQueued(decided Time, phase Phase, to Rank, body B) {
 
 // Machine is one process's part in one operation.
 //
-// In: Receive. Out: Next and Complete. See the package comment for the order
-// of calls. Messages and actions are the driver's memory: a machine must not
-// keep the pointers.
+// Input is Receive; output is Next and Complete. See the package comment for
+// the order of calls. Messages and actions are the driver's memory: a machine
+// must not keep the pointers.
 type Machine[B any] interface {
-	// Receive takes a message that has arrived.
+	// Receive handles a message that has arrived.
 	Receive(now Time, m *Message[B])
 
-	// Next says what to do now that the send port is free.
+	// Next fills in what to do now that the send port is free.
 	Next(now Time, a *Action[B])
 
 	// Complete reports whether this process has the operation's result: for a
-	// broadcast, whether it is colored. Once true it stays true. A complete
-	// process may still have to send for others.
+	// broadcast, whether it is colored. Once true, it stays true. A complete
+	// process may still have messages to send.
 	Complete() bool
 }
 
-// Observer is a machine that listens to a failure detector. Most do not need
-// one; that is the point of correction.
+// Observer is a machine that listens to a failure detector. Most machines do
+// not: correction needs no detector.
 type Observer interface {
-	// Report says that a detector holds the process of that rank dead.
+	// Report tells the machine that a detector considers the process of rank
+	// failed dead.
 	Report(now Time, failed Rank)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/pleach-go/pleach/topology"
 )
 
-// benchTrees calls f for trees of a size that is simulated all the time.
+// benchTrees calls f for trees of a size that is often simulated.
 func benchTrees(b *testing.B, f func(t topology.Tree, r protocol.Rank)) {
 	const size = 1 << 20
 	for _, order := range []topology.Order{topology.Interleaved, topology.InOrder} {

@@ -7,8 +7,8 @@ import (
 	"github.com/pleach-go/pleach/topology"
 )
 
-// Rank 5 starts a broadcast over nine ranks. All it takes to know whom to send
-// to is arithmetic.
+// Rank 5 starts a broadcast over nine ranks. Its children are computed by
+// arithmetic alone.
 func ExampleNew() {
 	tree, err := topology.New(topology.Lame(3), topology.Interleaved, 9, 5)
 	if err != nil {
@@ -22,8 +22,8 @@ func ExampleNew() {
 	// Output: 6 7 8 0 2 by time 7
 }
 
-// Process 1 of a binary tree is dead, and with it its subtree. Interleaved, the
-// dead and the orphaned are neighbors of colored ranks.
+// Rank 1 of a binary tree is dead, so its subtree gets nothing. Interleaved, each
+// rank of that subtree is a neighbor of colored ranks.
 func ExampleRing_Gaps() {
 	for _, order := range []topology.Order{topology.InOrder, topology.Interleaved} {
 		tree, err := topology.New(topology.KAry(2), order, 7, 0)

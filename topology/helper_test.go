@@ -33,7 +33,7 @@ var allShapes = slices.Concat(inStep, outOfStep, []topology.Shape{
 	topology.KAry(1), topology.KAry(40), topology.Lame(1), topology.Lame(40),
 })
 
-// mustNew builds a tree that is known to be possible.
+// mustNew builds a tree whose parameters are valid.
 func mustNew(tb testing.TB, shape topology.Shape, order topology.Order, size, root protocol.Rank) topology.Tree {
 	tb.Helper()
 	tree, err := topology.New(shape, order, size, root)
@@ -43,7 +43,7 @@ func mustNew(tb testing.TB, shape topology.Shape, order topology.Order, size, ro
 	return tree
 }
 
-// draw writes down who sends to whom: "0:[1 2] 1:[3]".
+// draw lists the children of each rank: "0:[1 2] 1:[3]".
 func draw(t topology.Tree) string {
 	var lines []string
 	for r := range t.Size() {

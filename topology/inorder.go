@@ -2,39 +2,39 @@ package topology
 
 import "github.com/pleach-go/pleach/protocol"
 
-// inOrder numbers the tree of a timetable depth first. A node to which s slots
-// are left has B(s) processes below and including itself, and they are split by
-// T(s) = T(s−a) • T(s−b): its first child takes the ranks from B(s−a) on, and
-// the rest is the same node with a slots fewer. For the binomial tree this is
-// "flip one bit below the lowest set one, largest first".
+// inOrder numbers the tree of a timetable depth first. A node with s slots left
+// has a subtree of B(s) processes, itself included. T(s) = T(s−a) • T(s−b)
+// splits it: the first child takes the ranks from B(s−a) on, and the rest is the
+// same node with a slots fewer. For the binomial tree this is "flip one bit
+// below the lowest set one, largest first".
 //
-// Ranks beyond the size are cut off: a parent skips them. As each answer
-// descends from the root it takes a step for every slot on the way.
+// Ranks beyond the size do not exist: a parent skips them. Each answer descends
+// from the root and takes one step for every slot on the path.
 type inOrder struct{ *timetable }
 
-// place is where a rank is found in an in-order tree.
-type place struct {
+// position is the position of a rank in an in-order tree.
+type position struct {
 	parent protocol.Rank
 	index  int           // among the parent's children
 	depth  int           // hops from the root
-	room   protocol.Rank // k-ary: processes in the subtree
+	size   protocol.Rank // k-ary: processes in the subtree
 	slots  protocol.Time // timetable: slots left to send in
 }
 
-// first returns the rank of the first child of a node at r with that many slots
-// left, whether or not the rank was cut off.
+// first returns the rank of the first child of node r with that many slots left,
+// even if that rank is beyond the size.
 func (t inOrder) first(r protocol.Rank, slots protocol.Time) protocol.Rank {
 	return r + t.born[max(0, slots-t.step)]
 }
 
-func (t inOrder) find(r protocol.Rank) place {
-	p := place{parent: protocol.NoRank, slots: t.end()}
+func (t inOrder) find(r protocol.Rank) position {
+	p := position{parent: protocol.NoRank, slots: t.end()}
 	index := 0
 	for at := protocol.Rank(0); at != r; {
 		child := t.first(at, p.slots)
 		switch {
 		case r >= child:
-			p = place{parent: at, index: index, depth: p.depth + 1, slots: p.slots - t.delay}
+			p = position{parent: at, index: index, depth: p.depth + 1, slots: p.slots - t.delay}
 			at, index = child, 0
 			continue
 		case child < t.size:
@@ -70,7 +70,8 @@ func (t inOrder) finishTime(l, o protocol.Time) protocol.Time {
 	return t.finishBelow(0, t.end(), l, o)
 }
 
-// finishBelow returns how long after it a node at r finishes its subtree.
+// finishBelow returns the time from the coloring of node r to the coloring of
+// the last process in its subtree.
 func (t inOrder) finishBelow(r protocol.Rank, slots, l, o protocol.Time) protocol.Time {
 	var finish, wait protocol.Time
 	for ; slots > 0; slots -= t.step {

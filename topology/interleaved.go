@@ -8,25 +8,26 @@ import (
 
 // interleaved numbers the processes of a timetable in the order of their birth,
 // those of one slot in the order of their parents (Corrected Trees §3.2.2). The
-// next rank thus goes to whoever can have it received first, ties to the lowest
-// rank: the greedy choice, hence the fastest tree for this rhythm.
+// next rank thus goes to the sender whose message is received first, ties to the
+// lowest rank. This greedy choice makes the fastest tree for the given step and
+// delay.
 //
-// Rank r ≥ 1 is born in slot t, B(t) ≤ r < B(t+1), and colored at c = t+b; the
-// root is colored at 0. It sends at c, c+a, c+2a, …. Those who send along with
-// it are colored at c modulo a, and S(c−a) of them were colored before c. So at
-// each of its sends r is in line behind
+// Rank r ≥ 1 is born in slot t, B(t) ≤ r < B(t+1), and colored at c = t+b. The
+// root is colored at 0. Rank r sends at c, c+a, c+2a, …. The other processes that
+// send at these times are colored at times congruent to c modulo a, and S(c−a) of
+// them are colored before c. At each of its sends r is therefore in line behind
 //
 //	S(c−a) + r − B(c−b)
 //
 // others (the root behind none), and its m-th child is B(c+m·a) plus that.
 //
-// If a divides b, everybody sends in time with the root, S(c−a) = B(c−b), and
-// the child is r + B(c+m·a): Equation (2) and the optimal tree as printed. If it
-// does not, the printed formula counts senders that are out of step; the
-// expression above is right for both. Such a tree is the fastest, but no longer
-// interleaved to the letter of Definition 1: neighbors can stem from one child of
-// the root, and one failure can leave a gap of a instead of 1 (never more in any
-// case tried; not proven).
+// If a divides b, all processes send in step with the root, S(c−a) = B(c−b), and
+// the child is r + B(c+m·a): Equation (2) and the optimal tree as printed. If a
+// does not divide b, the printed formula counts senders that are out of step. The
+// expression above is right for both. The tree is then the fastest, but violates
+// Definition 1: ring neighbors can descend from one child of the root, and one
+// failure can leave a gap of a instead of 1 (never more in any case tried; not
+// proven).
 type interleaved struct{ *timetable }
 
 func (t interleaved) Parent(r protocol.Rank) (protocol.Rank, int) {
@@ -36,7 +37,7 @@ func (t interleaved) Parent(r protocol.Rank) (protocol.Rank, int) {
 	slot := t.slot(r)
 	line := r - t.born[slot]
 	// The sender behind line others was colored at the last c ≡ slot (mod a)
-	// before which at most line were.
+	// before which at most line processes were.
 	index := sort.Search(int(slot/t.step), func(i int) bool {
 		return t.births(slot-protocol.Time(i+1)*t.step) <= line
 	})

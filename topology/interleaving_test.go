@@ -10,7 +10,7 @@ import (
 	"github.com/pleach-go/pleach/topology"
 )
 
-// checkInterleaved holds a tree with root 0 against Corrected Trees, Definition
+// checkInterleaved checks a tree with root 0 against Corrected Trees, Definition
 // 1: "A tree Tf is interleaved iff for any of its subtrees Ts and a ring Rs
 // comprising the nodes of Ts, any adjacent pair of distinct nodes in Rs either
 // descend from each other or their only common ancestor is root(Ts)."
@@ -21,7 +21,7 @@ import (
 func checkInterleaved(t topology.Tree) error {
 	parents := make([]protocol.Rank, t.Size())
 	type seat struct{ rank, branch protocol.Rank }
-	last := make([]seat, t.Size()) // by root(Ts): whom Rs ends with so far
+	last := make([]seat, t.Size()) // by root(Ts): the last rank of Rs so far
 	for r := range t.Size() {
 		parents[r], _ = t.Parent(r)
 		last[r] = seat{rank: r, branch: r}

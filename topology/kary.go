@@ -3,8 +3,8 @@ package topology
 import "github.com/pleach-go/pleach/protocol"
 
 // karyInterleaved is the balanced tree whose level ℓ holds k^ℓ consecutive
-// ranks; r on it has the children r + i·k^ℓ, 1 ≤ i ≤ k (Corrected Trees
-// §3.2.1). Processes of one subtree are thus k^ℓ apart.
+// ranks. Rank r on level ℓ has the children r + i·k^ℓ, 1 ≤ i ≤ k (Corrected
+// Trees §3.2.1). Processes of one subtree are thus k^ℓ apart.
 type karyInterleaved struct {
 	size   protocol.Rank
 	levels []level
@@ -13,8 +13,8 @@ type karyInterleaved struct {
 // level is one level of a k-ary tree.
 type level struct {
 	first  protocol.Rank // its lowest rank
-	width  protocol.Rank // how many it holds if full, and the distance of siblings below
-	fanout protocol.Rank // most children one of its processes can have
+	width  protocol.Rank // its number of ranks if full, and the distance of siblings below
+	fanout protocol.Rank // the most children of one of its processes
 }
 
 func newKaryInterleaved(size, k protocol.Rank) karyInterleaved {
@@ -22,8 +22,8 @@ func newKaryInterleaved(size, k protocol.Rank) karyInterleaved {
 	for first, width := protocol.Rank(0), protocol.Rank(1); first < size; {
 		t.levels = append(t.levels, level{first: first, width: width, fanout: min(k, size/width)})
 		first += width
-		// Only the last level may be wider than size, and how much is of no
-		// account; the bound keeps the product from overflowing.
+		// Only the last level may be wider than size, and by how much does not
+		// matter. The bound keeps the product from overflowing.
 		width = k * min(width, size/k+1)
 	}
 	return t
@@ -51,7 +51,7 @@ func (t karyInterleaved) Child(r protocol.Rank, i int) (protocol.Rank, bool) {
 	return child, child < t.size
 }
 
-// Depth looks from the bottom, where most ranks are.
+// Depth searches from the bottom, where most ranks are.
 func (t karyInterleaved) Depth(r protocol.Rank) int {
 	depth := len(t.levels) - 1
 	for r < t.levels[depth].first {
@@ -60,20 +60,20 @@ func (t karyInterleaved) Depth(r protocol.Rank) int {
 	return depth
 }
 
-// karyInOrder is the balanced k-ary tree numbered depth first: a process spreads
-// the others of its subtree over its children as evenly as possible, the earlier
-// ones getting the larger shares (Corrected Trees §3.2, Figure 3 left).
+// karyInOrder is the balanced k-ary tree numbered depth first. A process divides
+// the others of its subtree among its children as evenly as possible; earlier
+// children get the larger shares (Corrected Trees §3.2, Figure 3 left).
 type karyInOrder struct{ size, k protocol.Rank }
 
 func (t karyInOrder) Size() protocol.Rank { return t.size }
 
 func (t karyInOrder) Root() protocol.Rank { return 0 }
 
-func (t karyInOrder) find(r protocol.Rank) place {
-	p := place{parent: protocol.NoRank, room: t.size}
+func (t karyInOrder) find(r protocol.Rank) position {
+	p := position{parent: protocol.NoRank, size: t.size}
 	for at := protocol.Rank(0); at != r; p.depth++ {
-		share, larger := (p.room-1)/t.k, (p.room-1)%t.k
-		// The larger shares come first and hold one process more.
+		share, larger := (p.size-1)/t.k, (p.size-1)%t.k
+		// The larger shares come first and have one more process.
 		offset, skipped := r-at-1, protocol.Rank(0)
 		if offset < larger*(share+1) {
 			share++
@@ -81,7 +81,7 @@ func (t karyInOrder) find(r protocol.Rank) place {
 			skipped = larger
 		}
 		index := (offset - skipped) / share
-		p.parent, p.index, p.room = at, int(index), share
+		p.parent, p.index, p.size = at, int(index), share
 		at += 1 + skipped + index*share
 	}
 	return p
@@ -93,7 +93,7 @@ func (t karyInOrder) Parent(r protocol.Rank) (protocol.Rank, int) {
 }
 
 func (t karyInOrder) Child(r protocol.Rank, i int) (protocol.Rank, bool) {
-	others, index := t.find(r).room-1, protocol.Rank(i)
+	others, index := t.find(r).size-1, protocol.Rank(i)
 	if index < 0 || index >= min(t.k, others) {
 		return protocol.NoRank, false
 	}
@@ -106,10 +106,11 @@ func (t karyInOrder) finishTime(l, o protocol.Time) protocol.Time {
 	return t.finishBelow(t.size, l, o)
 }
 
-// finishBelow returns how long after it the top of a subtree of that many
-// processes finishes it. Of equal shares the last is served last.
-func (t karyInOrder) finishBelow(room protocol.Rank, l, o protocol.Time) protocol.Time {
-	share, larger := (room-1)/t.k, (room-1)%t.k
+// finishBelow returns the time from the coloring of the top of a subtree of that
+// size to the coloring of its last process. Of equal shares the last one is sent
+// to last, so it decides.
+func (t karyInOrder) finishBelow(size protocol.Rank, l, o protocol.Time) protocol.Time {
+	share, larger := (size-1)/t.k, (size-1)%t.k
 	var finish protocol.Time
 	if larger > 0 {
 		finish = protocol.Time(larger+1)*o + l + t.finishBelow(share+1, l, o)

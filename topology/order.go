@@ -2,16 +2,16 @@ package topology
 
 import "fmt"
 
-// Order is how ranks are laid over a tree's nodes.
+// Order is how ranks are assigned to a tree's nodes.
 type Order uint8
 
 const (
-	// Interleaved gives out ranks in the order in which processes are born, so
-	// that neighbors on the ring stem from different subtrees (Corrected Trees
-	// §3.2).
+	// Interleaved assigns ranks in the order in which processes receive the
+	// message, so that ring neighbors belong to different subtrees (Corrected
+	// Trees §3.2).
 	Interleaved Order = iota
-	// InOrder gives out ranks depth first, so that a subtree is one run of
-	// ranks and its loss one gap. It exists to be compared with.
+	// InOrder assigns ranks depth first, so that a subtree is one run of ranks
+	// and its loss is one gap. It exists for comparison.
 	InOrder
 )
 
@@ -27,7 +27,7 @@ func (o Order) String() string {
 	}
 }
 
-// ParseOrder reads "interleaved" or "inorder".
+// ParseOrder parses "interleaved" or "inorder".
 func ParseOrder(s string) (Order, error) {
 	for _, o := range []Order{Interleaved, InOrder} {
 		if s == o.String() {

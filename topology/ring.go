@@ -13,20 +13,19 @@ type Ring struct {
 	Size protocol.Rank
 }
 
-// Right returns the rank d places to the right of r.
+// Right returns the rank at distance d to the right of r.
 func (g Ring) Right(r, d protocol.Rank) protocol.Rank { return g.wrap(r + d) }
 
-// Left returns the rank d places to the left of r.
+// Left returns the rank at distance d to the left of r.
 func (g Ring) Left(r, d protocol.Rank) protocol.Rank { return g.wrap(r - d) }
 
-// DistanceRight returns how many places it is from one rank rightwards to
-// another.
+// DistanceRight returns the distance from one rank rightwards to another.
 func (g Ring) DistanceRight(from, to protocol.Rank) protocol.Rank { return g.wrap(to - from) }
 
-// DistanceLeft returns how many places it is from one rank leftwards to another.
+// DistanceLeft returns the distance from one rank leftwards to another.
 func (g Ring) DistanceLeft(from, to protocol.Rank) protocol.Rank { return g.wrap(from - to) }
 
-// wrap brings any number onto the ring, without a division where none is needed.
+// wrap maps any number onto the ring, without a division where none is needed.
 func (g Ring) wrap(r protocol.Rank) protocol.Rank {
 	if r < 0 || r >= g.Size {
 		r %= g.Size
@@ -44,8 +43,8 @@ type Gap struct {
 }
 
 // Gaps returns the maximal runs of uncolored ranks from left to right, beginning
-// at the first colored rank. A run over rank 0 is one gap; if nobody is colored,
-// the ring is one gap from rank 0 on.
+// at the first colored rank. A run that contains rank 0 is one gap. If no rank is
+// colored, the ring is one gap from rank 0 on.
 func (g Ring) Gaps(colored func(protocol.Rank) bool) iter.Seq[Gap] {
 	return func(yield func(Gap) bool) {
 		start := protocol.Rank(0)
@@ -71,7 +70,7 @@ func (g Ring) Gaps(colored func(protocol.Rank) bool) iter.Seq[Gap] {
 	}
 }
 
-// MaxGap returns the length of the longest gap, 0 if all are colored.
+// MaxGap returns the length of the longest gap, or 0 if all ranks are colored.
 func (g Ring) MaxGap(colored func(protocol.Rank) bool) protocol.Rank {
 	var longest protocol.Rank
 	for gap := range g.Gaps(colored) {

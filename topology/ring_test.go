@@ -32,7 +32,7 @@ func TestRing(t *testing.T) {
 
 func TestGaps(t *testing.T) {
 	for _, test := range []struct {
-		colored string // one letter a rank, # if colored
+		colored string // one character a rank, # if colored
 		want    []topology.Gap
 		longest protocol.Rank
 	}{
@@ -61,7 +61,7 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// TestGapsRandom compares with looking left and right of every rank.
+// TestGapsRandom compares with a search left and right of every rank.
 func TestGapsRandom(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 2000 {

@@ -8,8 +8,8 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Shape is the form of a tree without its size: a comparable value, so that it
-// can be a map key and a configuration field. The zero Shape is Binomial().
+// Shape is the form of a tree without its size. It is comparable, so it can be a
+// map key and a configuration field. The zero Shape is Binomial().
 type Shape struct {
 	kind              kind
 	k                 int           // of kary and lame
@@ -26,21 +26,21 @@ const (
 	optimal
 )
 
-// Binomial is the tree in which whoever has the message sends in every round
-// and a message takes one round (Corrected Trees §3.2.2).
+// Binomial returns the tree in which every process that has the message sends in
+// every round and a message takes one round (Corrected Trees §3.2.2).
 func Binomial() Shape { return Shape{kind: binomial} }
 
-// KAry is the balanced tree in which every process has up to k children
+// KAry returns the balanced tree in which every process has up to k children
 // (Corrected Trees §3.2.1).
 func KAry(k int) Shape { return Shape{kind: kary, k: k} }
 
-// Lame is the Lamé tree of order k: whoever has the message sends in every
-// round and a message takes k rounds (Corrected Trees §3.2.2). Order 1 is
-// binomial; order L+2 is optimal where o = 1.
+// Lame returns the Lamé tree of order k: every process that has the message
+// sends in every round and a message takes k rounds (Corrected Trees §3.2.2).
+// Order 1 is binomial; order L+2 is optimal where o = 1.
 func Lame(k int) Shape { return Shape{kind: lame, k: k} }
 
-// Optimal is the tree that finishes first in the LogP model with latency l and
-// overhead o (Corrected Trees §3.2.3).
+// Optimal returns the tree that finishes first in the LogP model with latency l
+// and overhead o (Corrected Trees §3.2.3).
 func Optimal(l, o protocol.Time) Shape { return Shape{kind: optimal, latency: l, overhead: o} }
 
 // String returns the name that [ParseShape] accepts.
@@ -57,8 +57,8 @@ func (s Shape) String() string {
 	}
 }
 
-// ParseShape reads binomial, kary:K, lame:K or optimal; the last is built for
-// latency l and overhead o.
+// ParseShape parses binomial, kary:K, lame:K or optimal. An optimal tree is built
+// for latency l and overhead o; the other shapes ignore them.
 func ParseShape(s string, l, o protocol.Time) (Shape, error) {
 	var shape Shape
 	name, arg, hasArg := strings.Cut(s, ":")
@@ -81,7 +81,7 @@ func ParseShape(s string, l, o protocol.Time) (Shape, error) {
 	return shape, nil
 }
 
-// check says what is wrong with the shape's parameters.
+// check returns an error if the shape's parameters are out of range.
 func (s Shape) check() error {
 	switch {
 	case (s.kind == kary || s.kind == lame) && (s.k < 1 || int64(s.k) > limit):
@@ -95,9 +95,9 @@ func (s Shape) check() error {
 	}
 }
 
-// rhythm returns the time from one send of a process to its next and the time
+// rhythm returns the time from one send of a process to its next, and the time
 // from the start of a send until its receiver can send, in the largest unit in
-// which both are whole. Binomial, Lamé and optimal trees differ in nothing else.
+// which both are whole. Binomial, Lamé and optimal trees differ only in these two.
 func (s Shape) rhythm() (step, delay protocol.Time) {
 	switch s.kind {
 	case lame:

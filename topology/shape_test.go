@@ -61,8 +61,8 @@ func TestParseOrder(t *testing.T) {
 	}
 }
 
-// FuzzParseShape: whatever is accepted has a name that is accepted again, and
-// makes a tree.
+// FuzzParseShape checks that the name of every accepted shape is accepted again,
+// and that the shape makes a tree.
 func FuzzParseShape(f *testing.F) {
 	for _, s := range []string{"binomial", "kary:4", "lame:3", "optimal", "kary:+07", "lame:", ":"} {
 		f.Add(s, int64(2), int64(1))

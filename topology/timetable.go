@@ -8,19 +8,19 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// timetable says how many processes are born when, in a tree that grows at
-// full speed: whoever is colored starts a send every step a, and a receiver is
-// colored a delay b after the send began. Binomial (1, 1), Lamé (1, k) and
-// optimal trees (o, 2o+L) are this one family, T(t) = T(t−a) • T(t−b)
+// timetable holds the number of processes born before each time, in a tree that
+// grows at full speed: every colored process starts a send each step a, and a
+// receiver is colored a delay b after the send began. Binomial (1, 1), Lamé
+// (1, k) and optimal trees (o, 2o+L) are one family, T(t) = T(t−a) • T(t−b)
 // (Corrected Trees §3.2.2–3.2.3).
 //
-// Let S(t) be the number of sends that start at time t, each the birth of one
-// process. Senders at t are those who also sent at t−a and those colored at t:
+// Let S(t) be the number of sends that start at time t. Each is the birth of one
+// process. The senders at t are the senders at t−a and the processes colored at t:
 //
 //	S(0) = 1,  S(t) = S(t−a) + S(t−b),  S(t) = 0 for t < 0.
 //
-// B(t) = 1 + S(0) + … + S(t−1) processes are born before t. It is all the table
-// holds, as S(t) = B(t+1) − B(t). It grows exponentially, so it is short.
+// B(t) = 1 + S(0) + … + S(t−1) processes are born before t. The table holds only
+// B, as S(t) = B(t+1) − B(t). B grows exponentially, so the table is short.
 type timetable struct {
 	size        protocol.Rank
 	step, delay protocol.Time   // a and b
@@ -28,7 +28,7 @@ type timetable struct {
 }
 
 // maxSlots bounds the memory of a timetable (8 bytes a slot). Only latencies in
-// needlessly fine units, or a nearly flat tree over millions, come near it.
+// needlessly fine units, or a nearly flat tree over millions of ranks, reach it.
 const maxSlots = 1 << 22
 
 func newTimetable(shape Shape, size protocol.Rank) (*timetable, error) {
@@ -55,8 +55,8 @@ func (tt *timetable) births(t protocol.Time) protocol.Rank {
 	return tt.born[t+1] - tt.born[t]
 }
 
-// slot returns the time at which the send to the r-th process starts, r ≥ 1:
-// the last t with B(t) ≤ r.
+// slot returns the time at which the send to rank r starts, r ≥ 1: the last t
+// with B(t) ≤ r.
 func (tt *timetable) slot(r protocol.Rank) protocol.Time {
 	if tt.delay == 1 && tt.step == 1 {
 		return protocol.Time(bits.Len64(uint64(r)) - 1) // binomial: B(t) = 2^t
@@ -65,7 +65,7 @@ func (tt *timetable) slot(r protocol.Rank) protocol.Time {
 	return protocol.Time(next - 1)
 }
 
-// end returns the first time at which nobody is left to be born.
+// end returns the first time at which all processes are born.
 func (tt *timetable) end() protocol.Time { return protocol.Time(len(tt.born) - 1) }
 
 // Size returns the number of ranks.

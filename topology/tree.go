@@ -6,8 +6,8 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Tree answers questions about one broadcast tree over the ranks
-// 0 … Size()−1. Asking about any other rank is a mistake of the caller.
+// Tree is one broadcast tree over the ranks 0 … Size()−1. The result for any
+// other rank is undefined.
 type Tree interface {
 	// Size returns the number of ranks.
 	Size() protocol.Rank
@@ -16,18 +16,20 @@ type Tree interface {
 	// Parent returns r's parent and r's position among the parent's children
 	// in sending order; for the root it returns (NoRank, 0).
 	Parent(r protocol.Rank) (parent protocol.Rank, index int)
-	// Child returns r's i-th child in sending order, and whether there is one.
+	// Child returns r's i-th child in sending order, from 0, and whether there
+	// is one.
 	Child(r protocol.Rank, i int) (protocol.Rank, bool)
 	// Depth returns the number of hops from the root to r.
 	Depth(r protocol.Rank) int
 }
 
-// limit bounds sizes and shape parameters. It is far above any group that runs
-// and low enough that no sum or product in this package overflows.
+// limit bounds sizes and shape parameters. It is far above any real group and low
+// enough that no sum or product in this package overflows.
 const limit = 1 << 40
 
-// New lays a tree of the given shape and order over size ranks. Ranks are taken
-// relative to the root, so that any rank can be the root of the same tree.
+// New returns a tree of the given shape and order over size ranks. Its arithmetic
+// uses ranks relative to the root (virtual ranks, in MPI's words), so any rank can
+// be the root of the same tree.
 func New(shape Shape, order Order, size, root protocol.Rank) (Tree, error) {
 	if size < 1 || size > limit {
 		return nil, fmt.Errorf("topology: %d ranks: choose between 1 and 2^40", size)
@@ -72,7 +74,7 @@ func newAtZero(shape Shape, order Order, size protocol.Rank) (Tree, error) {
 	return interleaved{times}, nil
 }
 
-// rooted moves a tree whose root is rank 0 around the ring to another root.
+// rooted rotates a tree whose root is rank 0 along the ring to another root.
 type rooted struct {
 	Tree
 	ring Ring

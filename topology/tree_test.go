@@ -70,7 +70,7 @@ func checkTree(t topology.Tree, size, root protocol.Rank) error {
 	return checkSubtrees(t)
 }
 
-// checkSubtrees looks whether subtrees hold each rank once, after its parent.
+// checkSubtrees checks that subtrees hold each rank once, after its parent.
 func checkSubtrees(t topology.Tree) error {
 	seen := make([]bool, t.Size())
 	count := protocol.Rank(0)

@@ -29,14 +29,16 @@ func Subtree(t Tree, r protocol.Rank) iter.Seq[protocol.Rank] {
 	}
 }
 
-// FinishTime returns when the last process has the message if nobody fails, in
-// the LogP model: the i-th child (from 0) of a process colored at c is colored
-// at c + i·o + 2o + l. It takes time in proportion to the size, but no memory.
+// FinishTime returns when the last process is colored if no process fails, in the
+// LogP model (Culler et al. 1993): the i-th child, from 0, of a process colored at
+// c is colored at c + i·o + 2o + l. It takes time in proportion to the size, and
+// no memory.
 func FinishTime(t Tree, l, o protocol.Time) protocol.Time {
 	if moved, ok := t.(rooted); ok {
 		t = moved.Tree
 	}
-	// In-order trees are cheap to go through from above, dear to ask from within.
+	// In-order trees are cheap to traverse from the root, but each question about
+	// a rank descends from the root anew.
 	if t, ok := t.(interface {
 		finishTime(l, o protocol.Time) protocol.Time
 	}); ok {
@@ -54,18 +56,18 @@ func finishByWalk(t Tree, l, o protocol.Time) protocol.Time {
 	return finish
 }
 
-// walker goes through a subtree in preorder. It finds its way back up by asking
-// for parents instead of keeping a stack, so it needs no memory however deep or
-// wide the tree is.
+// walker traverses a subtree in preorder. It returns to parents by asking for
+// them instead of keeping a stack, so its memory does not depend on the depth or
+// width of the tree.
 type walker struct {
 	tree    Tree
 	top, at protocol.Rank
-	// From top down to at: the messages on the way, and the messages to earlier
-	// siblings that they had to wait for.
+	// On the path from top to at: the messages, and the messages to earlier
+	// siblings that they waited for.
 	hops, waits protocol.Time
 }
 
-// next moves on and reports whether there was anywhere left to go.
+// next moves to the next rank and reports whether there is one.
 func (w *walker) next() bool {
 	i := 0
 	child, ok := w.tree.Child(w.at, i)
