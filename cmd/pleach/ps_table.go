@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,7 +16,7 @@ func (s *psSurvey) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "view %d: %d of %d processes", s.View, len(s.Processes), s.Size)
 	if len(s.Failed) > 0 {
-		fmt.Fprintf(&b, "; failed: %s", ranges(s.Failed))
+		fmt.Fprintf(&b, "; failed: %s", ranksCell(s.Failed))
 	}
 	b.WriteString("\n\n")
 	for _, h := range s.HoldingUp {
@@ -75,10 +76,10 @@ func (p *psProcess) row() []string {
 	if i := slices.IndexFunc(p.Worlds, func(w collective.Progress) bool { return len(w.Doing) > 0 }); i >= 0 {
 		w = p.Worlds[i]
 	}
-	row := []string{fmt.Sprint(p.Rank), fmt.Sprint(w.Calls), "-", "-", "-", "-", ranges(w.Tasks)}
+	row := []string{fmt.Sprint(p.Rank), fmt.Sprint(w.Calls), "-", "-", "-", "-", ranksCell(w.Tasks)}
 	if len(w.Doing) > 0 {
 		d := w.Doing[0]
-		row[2], row[3], row[4] = callText(&d), ago(d.Seconds), ranges(d.WaitsFor)
+		row[2], row[3], row[4] = callText(&d), ago(d.Seconds), ranksCell(d.WaitsFor)
 		if more := len(w.Doing) - 1; more > 0 {
 			row[2] += fmt.Sprintf(" and %d more", more)
 		}
@@ -89,26 +90,8 @@ func (p *psProcess) row() []string {
 	return row
 }
 
-// ranges writes ranks, with ranges, as in 0-3,7.
-func ranges(ranks []int) string {
-	var parts []string
-	for i := 0; i < len(ranks); {
-		j := i + 1
-		for j < len(ranks) && ranks[j] == ranks[j-1]+1 {
-			j++
-		}
-		if j-i == 1 {
-			parts = append(parts, fmt.Sprint(ranks[i]))
-		} else {
-			parts = append(parts, fmt.Sprintf("%d-%d", ranks[i], ranks[j-1]))
-		}
-		i = j
-	}
-	if len(parts) == 0 {
-		return "-"
-	}
-	return strings.Join(parts, ",")
-}
+// ranksCell is ranks in a table, or - for none.
+func ranksCell(ranks []int) string { return cmp.Or(ranges(ranks, ",", len(ranks)), "-") }
 
 // writeColumns writes rows, the last column of each as it is.
 func writeColumns(b *strings.Builder, rows [][]string) {

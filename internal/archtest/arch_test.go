@@ -75,6 +75,7 @@ var rules = []rule{
 	{pkg: "internal/archtest"},
 	{pkg: "internal/bench", may: []string{anything}, outside: []string{anything}},
 	{pkg: "internal/chart", outside: []string{anything}},
+	{pkg: "internal/launch"},
 	{pkg: "internal/experiments/...", may: []string{anything}, outside: []string{anything}},
 	{pkg: "internal/draw", may: []string{"protocol", "topology", "logp"}},
 	{pkg: "internal/netns"},
