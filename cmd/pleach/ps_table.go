@@ -8,33 +8,33 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/internal/ps"
 )
 
-// text is the survey for people: who holds up the others, then a line for each
-// process.
-func (s *psSurvey) text() string {
+// surveyText is a survey for people: the stragglers, then a line for each process.
+func surveyText(s *ps.Survey) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "view %d: %d of %d processes", s.View, len(s.Processes), s.Size)
 	if len(s.Failed) > 0 {
 		fmt.Fprintf(&b, "; failed: %s", ranksCell(s.Failed))
 	}
 	b.WriteString("\n\n")
-	for _, h := range s.HoldingUp {
-		b.WriteString(h.text() + "\n")
+	for _, h := range s.Stragglers {
+		b.WriteString(stragglerText(&h) + "\n")
 	}
-	if len(s.HoldingUp) > 0 {
+	if len(s.Stragglers) > 0 {
 		b.WriteString("\n")
 	}
 	rows := [][]string{{"rank", "calls", "doing", "for", "waits for", "last", "tasks"}}
 	for _, p := range s.Processes {
-		rows = append(rows, p.row())
+		rows = append(rows, processRow(&p))
 	}
 	writeColumns(&b, rows)
 	return b.String()
 }
 
-// text says who holds up whom, on one line.
-func (h *psHolder) text() string {
+// stragglerText says which call a straggler has not come to, on one line.
+func stragglerText(h *ps.Straggler) string {
 	if h.Silent {
 		return fmt.Sprintf("rank %d does not answer; others are in %s for %s", h.Rank, callText(&h.Call), ago(h.Call.Seconds))
 	}
@@ -66,9 +66,9 @@ func ago(seconds float64) string {
 	return fmt.Sprintf("%.1f s", seconds)
 }
 
-// row is a process in the table, in the world where it is in a call, or the last
+// processRow is a process in the table, in the world where it is in a call, or the last
 // one made.
-func (p *psProcess) row() []string {
+func processRow(p *ps.Process) []string {
 	if p.Error != "" {
 		return []string{fmt.Sprint(p.Rank), "-", "does not answer: " + printable(p.Error)}
 	}

@@ -79,6 +79,7 @@ var rules = []rule{
 	{pkg: "internal/experiments/...", may: []string{anything}, outside: []string{anything}},
 	{pkg: "internal/draw", may: []string{"protocol", "topology", "logp"}},
 	{pkg: "internal/netns"},
+	{pkg: "internal/ps", may: []string{".", "bootstrap", "collective"}},
 }
 
 // impure are the standard packages, with all below them, that would let a
