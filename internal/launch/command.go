@@ -20,8 +20,8 @@ type Command struct {
 	Args []string
 	// Env is added to the environment.
 	Env []string
-	// Files are inherited, after the rank's socket, as descriptors 4, 5 and so
-	// on. The caller closes them.
+	// Files are inherited as descriptors 4, 5 and so on, behind the socket of a
+	// rank; without a rank, as 3, 4 and so on. The caller closes them.
 	Files []*os.File
 	// Stdout and Stderr get what the process prints. A file is inherited; if
 	// nil, output is discarded. Writes of one process to one stream do not
@@ -34,6 +34,10 @@ type Command struct {
 	// ends. The caller must keep that thread: see [runtime.LockOSThread].
 	DieWithParent bool
 }
+
+// Start starts a process that is no rank of a job. [Sockets.Start] starts one
+// that is.
+func Start(c Command) (*Process, error) { return start(c, os.Environ(), c.Files) }
 
 // FilesPerProcess is how many files a running process takes in the one that
 // started it: two pipes and a handle.

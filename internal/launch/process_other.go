@@ -11,7 +11,7 @@ import (
 // Process is a process that was started: here there is none.
 type Process struct{ at time.Time }
 
-func start(Command, []string, *os.File) (*Process, error) { return nil, ErrUnsupported }
+func start(Command, []string, []*os.File) (*Process, error) { return nil, ErrUnsupported }
 
 // Ended is closed when the process has been reaped and its output is written.
 func (*Process) Ended() <-chan struct{} { return nil }

@@ -22,18 +22,14 @@ type Process struct {
 
 	outputs sync.WaitGroup
 	pipes   []*os.File // read from, until the end of the process
-	// theirs is what only the process may hold once it runs: when it is dead,
-	// readers shall see the end and peers shall be refused.
+	// theirs is what only the process may hold once it runs, so that readers see
+	// its end.
 	theirs []*os.File
 }
 
-// start starts a process that inherits the socket, which may be nil, as
-// descriptor 3. The socket is closed here.
-func start(c Command, env []string, socket *os.File) (_ *Process, err error) {
+// start starts a process that inherits files as descriptors 3, 4 and so on.
+func start(c Command, env []string, files []*os.File) (_ *Process, err error) {
 	p := &Process{ended: make(chan struct{})}
-	if socket != nil {
-		p.theirs = append(p.theirs, socket)
-	}
 	defer func() {
 		closeAll(p.theirs)
 		if p.theirs = nil; err != nil {
@@ -48,7 +44,7 @@ func start(c Command, env []string, socket *os.File) (_ *Process, err error) {
 	}
 	p.cmd = &exec.Cmd{
 		Path: c.Program, Args: c.Args, Env: append(env, c.Env...),
-		ExtraFiles:  append([]*os.File{socket}, c.Files...),
+		ExtraFiles:  files,
 		SysProcAttr: attributes(c.DieWithParent),
 	}
 	if err := p.connect(c); err != nil {

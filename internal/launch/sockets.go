@@ -69,12 +69,14 @@ func (s *Sockets) Start(rank int, c Command) (*Process, error) {
 	var socket *os.File
 	if l := s.Take(rank); l != nil {
 		var err error
-		if socket, err = l.File(); err != nil {
-			return nil, errors.Join(fmt.Errorf("cannot start rank %d: %w", rank, err), l.Close())
-		}
+		socket, err = l.File()
 		l.Close() // the file is a copy
+		if err != nil {
+			return nil, fmt.Errorf("cannot start rank %d: %w", rank, err)
+		}
+		defer socket.Close()
 	}
-	p, err := start(c, s.environment(rank), socket)
+	p, err := start(c, s.environment(rank), append([]*os.File{socket}, c.Files...))
 	if err != nil {
 		return nil, fmt.Errorf("cannot start rank %d: %w", rank, err)
 	}

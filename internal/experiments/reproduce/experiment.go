@@ -63,7 +63,7 @@ type Source struct {
 type Options struct {
 	Size Size
 	// Member and Survivor are the commands that start one member of a group of
-	// real processes, for what is measured on those. See package bench.
+	// real processes, for what is measured on those. See internal/bench.
 	Member, Survivor []string
 	// Task starts one process of a job of collectives. See [experiments.Overheads].
 	Task []string

@@ -3,7 +3,7 @@ package reproduce
 import (
 	"fmt"
 
-	"github.com/pleach-go/pleach/internal/bench"
+	"github.com/pleach-go/pleach/internal/bench/broadcast"
 	"github.com/pleach-go/pleach/internal/chart"
 )
 
@@ -48,12 +48,12 @@ func measureProcesses(j *job) (Data, error) {
 	step := 0.0
 	for _, members := range sizes {
 		for _, comparison := range comparisons {
-			c := bench.Config{
+			c := broadcast.Config{
 				Systems: comparison.systems, Members: members, Dead: comparison.dead, Size: 64,
 				Rounds: j.pick(10, 200, 1000), Processes: len(j.Member) > 0, Command: j.Member, Seed: j.seed,
 			}
 			c.Progress = func(done int) { j.done((step + float64(done)/float64(c.Rounds)) / steps) }
-			results, err := bench.Run(j.ctx, c)
+			results, err := broadcast.Run(j.ctx, c)
 			if err != nil {
 				return nil, err
 			}

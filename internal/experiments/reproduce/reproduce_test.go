@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pleach-go/pleach/internal/bench"
+	"github.com/pleach-go/pleach/internal/bench/stabilization"
 )
 
 // TestMain is also a member, where processes are measured: the program that runs
 // is started as one.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[0] == "survivor" {
-		if err := bench.ServeSurvivor(os.Args[1], bench.PleachSurvivor); err != nil {
+		if err := stabilization.Serve(os.Args[1], stabilization.PleachMember); err != nil {
 			println(err.Error())
 			os.Exit(1)
 		}

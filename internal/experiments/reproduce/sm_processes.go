@@ -3,7 +3,7 @@ package reproduce
 import (
 	"fmt"
 
-	"github.com/pleach-go/pleach/internal/bench"
+	"github.com/pleach-go/pleach/internal/bench/stabilization"
 	"github.com/pleach-go/pleach/internal/chart"
 )
 
@@ -29,9 +29,9 @@ func measureSurvivors(j *job) (Data, error) {
 	groups := []int{4, 8, 16, 25, 47}[:j.pick(1, 3, 5)]
 	t := newTable("members", "kill_to_view_ms", "kill_to_view_p99_ms", "detection_ms", "stabilization_ms", "complete", "runs")
 	for i, members := range groups {
-		c := bench.Stabilization{System: "pleach", Members: members, Kills: j.pick(2, 10, 40), Seed: j.seed, Command: j.Survivor}
+		c := stabilization.Config{System: "pleach", Members: members, Kills: j.pick(2, 10, 40), Seed: j.seed, Command: j.Survivor}
 		c.Progress = func(done int) { j.done((float64(i) + float64(done)/float64(c.Kills)) / float64(len(groups))) }
-		r, err := bench.Stabilize(j.ctx, c)
+		r, err := stabilization.Run(j.ctx, c)
 		if err != nil {
 			return nil, err
 		}
