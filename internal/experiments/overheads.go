@@ -11,15 +11,15 @@ import (
 
 // What fault tolerance costs real processes, as the thesis on fault-tolerant
 // collectives measures it (Stengler 2017, §5.2, Figures 5.3 to 5.14): without
-// failures, each collective that runs through them beside the very same one that
-// would only report them. And what the thesis shows for a query only: how long one
-// takes when a process dies before, during or after it.
+// failures, each collective in the failure mode that runs through them beside the
+// same one in the mode that only reports them. And what the thesis shows for a query
+// only: how long a collective takes when a process dies before, during or after it.
 
 // Overheads says what to measure.
 type Overheads struct {
 	// Members are the sizes of the jobs.
 	Members []int
-	// Rounds is how often each collective is done with four bytes per process,
+	// Rounds is how often each collective is called with four bytes per process,
 	// as in most of the figures.
 	Rounds int
 	// Fixed is the size of the jobs whose messages are larger, and in which
@@ -30,15 +30,15 @@ type Overheads struct {
 	Sizes []int
 	Large int
 	Fewer int
-	// Trials is how often somebody dies in each collective and phase. Seed
-	// decides who.
+	// Trials is how often a process dies in each collective and phase. Seed
+	// chooses it.
 	Trials int
 	Seed   uint64
 	// Command starts a process of a job, which calls [ServeTask]: its program is
 	// this one, its arguments these and one more. Without, all processes of a job
-	// are within this one; whoever dies closes its world.
+	// are goroutines of this one; a victim closes its world.
 	Command []string
-	// Progress, if not nil, is told which share is done.
+	// Progress, if not nil, is called with the share that is done.
 	Progress func(share float64)
 }
 
@@ -49,16 +49,17 @@ type OverheadRow struct {
 	Call           string
 	Members, Bytes int
 	Rounds         int
-	// RunThrough is the call with fault tolerance, Plain the same without.
-	RunThrough, Plain logp.Distribution
+	// RunThrough is the call with fault tolerance, Report the one that only
+	// reports failures.
+	RunThrough, Report logp.Distribution
 }
 
-// Overhead is the factor that fault tolerance costs, between medians: what else
-// the machine does spoils means.
-func (r *OverheadRow) Overhead() float64 { return r.RunThrough.P50 / r.Plain.P50 }
+// Overhead is the factor that fault tolerance costs, between medians: other load of
+// the machine spoils means.
+func (r *OverheadRow) Overhead() float64 { return r.RunThrough.P50 / r.Report.P50 }
 
-// RecoveryRow is a round in which somebody dies: how long it takes the last
-// survivor to end it with the right result, in microseconds.
+// RecoveryRow is a round in which a process dies: how long the last survivor takes
+// to end it with the right result, in microseconds.
 type RecoveryRow struct {
 	Call    string
 	Phase   string // before, during, after
@@ -80,21 +81,21 @@ const (
 	after  = "after"
 )
 
-// Measure does all of it.
+// Measure measures the overheads of all collectives, then their recoveries.
 func (o *Overheads) Measure(ctx context.Context) (overheads []OverheadRow, recoveries []RecoveryRow, err error) {
 	if o.Rounds < 1 || o.Fewer < 1 || o.Fixed < 2 || len(o.Members) == 0 || slices.Min(o.Members) < 2 {
 		return nil, nil, fmt.Errorf("experiments: overheads of %v and %d members, %d and %d rounds: choose 2 members or more, and 1 round or more",
 			o.Members, o.Fixed, o.Rounds, o.Fewer)
 	}
-	drills := o.drills()
-	steps := float64(len(drills) + o.Trials*len(overheadCalls())*3)
+	workloads := o.workloads()
+	steps := float64(len(workloads) + o.Trials*len(overheadCalls())*3)
 	done := 0
 	tell := func() {
 		if done++; o.Progress != nil {
 			o.Progress(float64(done) / steps)
 		}
 	}
-	for _, d := range drills {
+	for _, d := range workloads {
 		rows, err := d.overheads(ctx, o.Command)
 		if err != nil {
 			return overheads, nil, err
@@ -102,11 +103,11 @@ func (o *Overheads) Measure(ctx context.Context) (overheads []OverheadRow, recov
 		overheads = append(overheads, rows...)
 		tell()
 	}
-	dice := rand.New(rand.NewPCG(o.Seed, 0))
+	rng := rand.New(rand.NewPCG(o.Seed, 0))
 	for _, call := range overheadCalls() {
 		for _, phase := range []string{before, during, after} {
 			row := RecoveryRow{Call: call, Phase: phase, Members: o.Fixed, Trials: o.Trials}
-			if err := row.measure(ctx, o.Command, dice, tell); err != nil {
+			if err := row.measure(ctx, o.Command, rng, tell); err != nil {
 				return overheads, recoveries, err
 			}
 			if o.Trials > 0 {
@@ -117,74 +118,74 @@ func (o *Overheads) Measure(ctx context.Context) (overheads []OverheadRow, recov
 	return overheads, recoveries, nil
 }
 
-// drills are the jobs without failures.
-func (o *Overheads) drills() (drills []drill) {
+// workloads are the jobs without failures.
+func (o *Overheads) workloads() (workloads []workload) {
 	for _, members := range o.Members {
-		d := drill{Members: members, Rounds: o.Rounds, Victim: nobody}
+		d := workload{Members: members, Rounds: o.Rounds, Victim: noVictim}
 		for _, call := range overheadCalls() {
-			d.Exercises = append(d.Exercises, exercise{call, 4, false}, exercise{call, 4, true})
+			d.Cases = append(d.Cases, testcase{call, 4, false}, testcase{call, 4, true})
 		}
-		drills = append(drills, d)
+		workloads = append(workloads, d)
 	}
 	for _, size := range o.Sizes {
-		drills = append(drills, drill{
-			Members: o.Fixed, Rounds: o.Fewer, Victim: nobody,
-			Exercises: []exercise{{"broadcast", size, false}, {"broadcast", size, true}},
+		workloads = append(workloads, workload{
+			Members: o.Fixed, Rounds: o.Fewer, Victim: noVictim,
+			Cases: []testcase{{"broadcast", size, false}, {"broadcast", size, true}},
 		})
 	}
 	if o.Large > 0 {
 		part := o.Large / o.Fixed
-		drills = append(drills, drill{
-			Members: o.Fixed, Rounds: o.Fewer, Victim: nobody,
-			Exercises: []exercise{{"alltoall", part, false}, {"alltoall", part, true}},
+		workloads = append(workloads, workload{
+			Members: o.Fixed, Rounds: o.Fewer, Victim: noVictim,
+			Cases: []testcase{{"alltoall", part, false}, {"alltoall", part, true}},
 		})
 	}
-	return drills
+	return workloads
 }
 
-// overheads does a drill whose exercises come in pairs: with fault tolerance, and
+// overheads runs a workload whose cases come in pairs: with fault tolerance, and
 // without.
-func (d *drill) overheads(ctx context.Context, command []string) (rows []OverheadRow, err error) {
-	reports, err := d.muster(ctx, command)
+func (d *workload) overheads(ctx context.Context, command []string) (rows []OverheadRow, err error) {
+	reports, err := d.runJob(ctx, command)
 	if err != nil {
 		return nil, err
 	}
-	for i := 0; i < len(d.Exercises); i += 2 {
-		e := d.Exercises[i]
+	for i := 0; i < len(d.Cases); i += 2 {
+		e := d.Cases[i]
 		rows = append(rows, OverheadRow{
 			Call: e.Call, Members: d.Members, Bytes: e.Bytes, Rounds: d.Rounds,
-			RunThrough: slowest(reports, i), Plain: slowest(reports, i+1),
+			RunThrough: slowest(reports, i), Report: slowest(reports, i+1),
 		})
 	}
 	return rows, nil
 }
 
-// slowest is how long an exercise's rounds took whoever was the last.
-func slowest(reports []*drillReport, exercise int) logp.Distribution {
+// slowest is how long the rounds of a case took the last process.
+func slowest(reports []*taskReport, index int) logp.Distribution {
 	var rounds []float64
 	for _, r := range reports {
 		if r == nil {
 			continue
 		}
 		if rounds == nil {
-			rounds = make([]float64, len(r.Times[exercise]))
+			rounds = make([]float64, len(r.Times[index]))
 		}
-		for i, t := range r.Times[exercise] {
+		for i, t := range r.Times[index] {
 			rounds[i] = max(rounds[i], t)
 		}
 	}
 	return logp.Distribute(rounds, func(t *float64) float64 { return *t })
 }
 
-// measure lets somebody die, as often as the row says.
-func (row *RecoveryRow) measure(ctx context.Context, command []string, dice *rand.Rand, tell func()) error {
+// measure runs a job in which a process dies, as often as the row says.
+func (row *RecoveryRow) measure(ctx context.Context, command []string, rng *rand.Rand, tell func()) error {
 	var times, normal []float64
 	for range row.Trials {
-		d := drill{
-			Members: row.Members, Rounds: 10, Exercises: []exercise{{row.Call, 4, false}},
-			Victim: dice.IntN(row.Members), Phase: row.Phase, Moment: dice.Float64(),
+		d := workload{
+			Members: row.Members, Rounds: 10, Cases: []testcase{{row.Call, 4, false}},
+			Victim: rng.IntN(row.Members), Phase: row.Phase, Moment: rng.Float64(),
 		}
-		reports, err := d.muster(ctx, command)
+		reports, err := d.runJob(ctx, command)
 		if err != nil {
 			return err
 		}

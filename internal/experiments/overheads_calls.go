@@ -9,68 +9,67 @@ import (
 	"github.com/pleach-go/pleach/collective"
 )
 
-// act is an exercise whose input is made already: check says whether the call's
-// last result was right.
-type act struct {
+// preparedCall is a case whose input is made. Check says whether the last result of
+// the call was right.
+type preparedCall struct {
 	call  func(context.Context) error
 	check func() error
 }
 
 // prepare makes the input.
-func (e exercise) prepare(w *pleach.World) (act, error) {
+func (e testcase) prepare(w *pleach.World) (preparedCall, error) {
 	length, size, rank := e.Bytes/4, w.Size(), w.Rank()
-	letter := func(from, to int) []int32 { return slices.Repeat([]int32{int32(from*size + to)}, length) }
-	letters := func(of func(task int) []int32) (all [][]int32) {
+	block := func(from, to int) []int32 { return slices.Repeat([]int32{int32(from*size + to)}, length) }
+	blocks := func(of func(task int) []int32) (all [][]int32) {
 		for task := range size {
 			all = append(all, of(task))
 		}
 		return all
 	}
-	one := func(task int) []int32 { return letter(task, 0) }
-	toAll := func(task int) [][]int32 { return letters(func(to int) []int32 { return letter(task, to) }) }
-	toMe := func(from int) []int32 { return letter(from, rank) }
+	one := func(task int) []int32 { return block(task, 0) }
+	toAll := func(task int) [][]int32 { return blocks(func(to int) []int32 { return block(task, to) }) }
+	toMe := func(from int) []int32 { return block(from, rank) }
 	switch e.Call {
 	case "broadcast":
-		return actOf(e, one, one(0), one(0), true, func(ctx context.Context, in []int32, o collective.Option) ([]int32, error) {
+		return prepareCall(e, one, one(0), one(0), true, func(ctx context.Context, in []int32, o collective.Option) ([]int32, error) {
 			return collective.Broadcast(ctx, w, 0, in, o)
 		}), nil
 	case "scatter":
-		return actOf(e, toAll, toAll(0), letter(0, rank), true, func(ctx context.Context, in [][]int32, o collective.Option) ([]int32, error) {
+		return prepareCall(e, toAll, toAll(0), block(0, rank), true, func(ctx context.Context, in [][]int32, o collective.Option) ([]int32, error) {
 			return collective.Scatter(ctx, w, 0, in, o)
 		}), nil
 	case "gather":
-		return actOf(e, one, one(rank), slices.Concat(letters(one)...), rank == 0, func(ctx context.Context, in []int32, o collective.Option) ([]int32, error) {
+		return prepareCall(e, one, one(rank), slices.Concat(blocks(one)...), rank == 0, func(ctx context.Context, in []int32, o collective.Option) ([]int32, error) {
 			got, err := collective.Gather(ctx, w, 0, in, o)
 			return slices.Concat(got...), err
 		}), nil
 	case "reduce":
 		sum := slices.Repeat([]int32{int32(size * size * (size - 1) / 2)}, length)
-		return actOf(e, one, one(rank), sum, rank == 0, func(ctx context.Context, in []int32, o collective.Option) ([]int32, error) {
+		return prepareCall(e, one, one(rank), sum, rank == 0, func(ctx context.Context, in []int32, o collective.Option) ([]int32, error) {
 			return collective.Reduce(ctx, w, 0, in, collective.Sum[int32](), o)
 		}), nil
 	case "alltoall":
-		return actOf(e, toAll, toAll(rank), slices.Concat(letters(toMe)...), true, func(ctx context.Context, in [][]int32, o collective.Option) ([]int32, error) {
+		return prepareCall(e, toAll, toAll(rank), slices.Concat(blocks(toMe)...), true, func(ctx context.Context, in [][]int32, o collective.Option) ([]int32, error) {
 			got, err := collective.Alltoall(ctx, w, in, o)
 			return slices.Concat(got...), err
 		}), nil
 	}
-	return act{}, fmt.Errorf("experiments: no collective %q", e.Call)
+	return preparedCall{}, fmt.Errorf("experiments: no collective %q", e.Call)
 }
 
-// actOf makes an act of a collective. Input brings a task's input back; mine is
-// this process's. Its result must be right; of some collectives most processes get
-// none.
-func actOf[In any](e exercise, input func(task int) In, mine In, want []int32, always bool,
+// prepareCall prepares a collective. Input restores a task's input; mine is that of
+// this process. Always says that every process gets a result.
+func prepareCall[In any](e testcase, input func(task int) In, mine In, want []int32, always bool,
 	call func(context.Context, In, collective.Option) ([]int32, error),
-) act {
-	strength := collective.Report()
-	if !e.Plain {
-		strength = collective.Restore(func(_ context.Context, task int) (In, error) { return input(task), nil })
+) preparedCall {
+	mode := collective.Report()
+	if !e.Report {
+		mode = collective.Restore(func(_ context.Context, task int) (In, error) { return input(task), nil })
 	}
 	var got []int32
-	return act{
+	return preparedCall{
 		call: func(ctx context.Context) (err error) {
-			got, err = call(ctx, mine, strength)
+			got, err = call(ctx, mine, mode)
 			return err
 		},
 		check: func() error {

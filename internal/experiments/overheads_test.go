@@ -19,8 +19,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Every collective and phase is measured, and its results are right although
-// somebody dies.
+// Every collective and phase is measured, and its results are right although a
+// process dies.
 func TestOverheads(t *testing.T) {
 	for name, command := range map[string][]string{"goroutines": nil, "processes": {"task"}} {
 		t.Run(name, func(t *testing.T) {
@@ -40,10 +40,10 @@ func TestOverheads(t *testing.T) {
 				t.Errorf("%d overheads, %d recoveries, %g of it done", len(overheads), len(recoveries), last)
 			}
 			for _, r := range overheads {
-				if r.Overhead() <= 0 || r.Plain.P50 <= 0 {
+				if r.Overhead() <= 0 || r.Report.P50 <= 0 {
 					t.Errorf("%+v", r)
 				}
-				t.Logf("%-9s P %2d, %7d bytes: run-through %.0f µs, plain %.0f µs: %.2f", r.Call, r.Members, r.Bytes, r.RunThrough.P50, r.Plain.P50, r.Overhead())
+				t.Logf("%-9s P %2d, %7d bytes: run-through %.0f µs, report %.0f µs: %.2f", r.Call, r.Members, r.Bytes, r.RunThrough.P50, r.Report.P50, r.Overhead())
 			}
 			for _, r := range recoveries {
 				if r.Time.P50 <= 0 || r.Normal.P50 <= 0 {

@@ -63,35 +63,35 @@ func (s *Stabilization) Run() (*StabilizationResult, error) {
 			s.Dead, s.Size, s.Watchers, membership.MaxSlots)
 	}
 	dead := logp.RandomDead(s.Size, 0, s.Dead, s.Seed)
-	seats, err := newSeats(s.Size, len(dead), s.Flat)
+	members, err := newMembers(s.Size, len(dead), s.Flat)
 	if err != nil {
 		return nil, err
 	}
-	s.report(seats, dead)
+	s.report(members, dead)
 	sim, err := logp.NewSimulator[[]byte](logp.Params{L: s.L, O: s.O})
 	if err != nil {
 		return nil, err
 	}
-	machines := make([]protocol.Machine[[]byte], len(seats))
-	for i := range seats {
-		machines[i] = &seats[i]
+	machines := make([]protocol.Machine[[]byte], len(members))
+	for i := range members {
+		machines[i] = &members[i]
 	}
 	run, err := sim.Run(machines, logp.Faults{Dead: dead})
 	if err != nil {
 		return nil, err
 	}
-	return s.sum(seats, &run)
+	return s.sum(members, &run)
 }
 
 // report has every death reported.
-func (s *Stabilization) report(seats []seat, dead []protocol.Rank) {
+func (s *Stabilization) report(members []simulatedMember, dead []protocol.Rank) {
 	gone := make([]bool, s.Size)
 	for _, d := range dead {
 		gone[d] = true
 	}
 	for _, d := range dead {
 		if s.Watchers == 0 {
-			seats[0].Suspect(0, d, 1)
+			members[0].Suspect(0, d, 1)
 		}
 		for i := range s.Watchers {
 			step := 1 - 2*protocol.Rank(i%2)
@@ -99,19 +99,19 @@ func (s *Stabilization) report(seats []seat, dead []protocol.Rank) {
 			for gone[w] {
 				w = (w + step + s.Size) % s.Size
 			}
-			seats[w].Suspect(0, d, 1)
+			members[w].Suspect(0, d, 1)
 		}
 	}
 }
 
 // sum adds up what the members have counted.
-func (s *Stabilization) sum(seats []seat, run *logp.Result) (*StabilizationResult, error) {
+func (s *Stabilization) sum(members []simulatedMember, run *logp.Result) (*StabilizationResult, error) {
 	r := &StabilizationResult{Stabilization: *s, Time: run.Coloring}
-	for i := range seats {
-		if err := seats[i].err; err != nil {
+	for i := range members {
+		if err := members[i].err; err != nil {
 			return nil, err
 		}
-		stats := seats[i].Stats()
+		stats := members[i].Stats()
 		for kind, n := range stats.Sent {
 			r.Messages[kind] += n
 			r.Total += n
@@ -126,21 +126,22 @@ func (s *Stabilization) sum(seats []seat, run *logp.Result) (*StabilizationResul
 	return r, nil
 }
 
-// seat is one member as the simulator drives it: frames are the messages' bodies.
-type seat struct {
+// simulatedMember is one member as the simulator drives it. Frames are the bodies of
+// messages.
+type simulatedMember struct {
 	*membership.Machine
-	*hall
+	*network
 	err error
 }
 
-// hall is what the seats share.
-type hall struct {
+// network is what the members share.
+type network struct {
 	survivors int
 	sent      [membership.Kinds][]byte // the last frame of each kind
 }
 
-// newSeats makes a group, of which all but the dead will be left.
-func newSeats(size protocol.Rank, dead, flat int) ([]seat, error) {
+// newMembers makes a group, of which all but the dead will be left.
+func newMembers(size protocol.Rank, dead, flat int) ([]simulatedMember, error) {
 	view := membership.View{Number: 1, Slots: size, Members: make([]membership.Member, size)}
 	for r := range view.Members {
 		view.Members[r] = membership.Member{Rank: protocol.Rank(r), Identity: fmt.Sprint(r), Incarnation: 1}
@@ -154,28 +155,28 @@ func newSeats(size protocol.Rank, dead, flat int) ([]seat, error) {
 	if err != nil {
 		return nil, err
 	}
-	shared := &hall{survivors: int(size) - dead}
-	seats := make([]seat, size)
-	for r := range seats {
-		seats[r] = seat{Machine: first, hall: shared}
+	shared := &network{survivors: int(size) - dead}
+	members := make([]simulatedMember, size)
+	for r := range members {
+		members[r] = simulatedMember{Machine: first, network: shared}
 		if r > 0 {
-			if seats[r].Machine, err = first.Sibling(protocol.Rank(r), silence{}); err != nil {
+			if members[r].Machine, err = first.Sibling(protocol.Rank(r), silence{}); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return seats, nil
+	return members, nil
 }
 
 // Receive implements [protocol.Machine].
-func (s *seat) Receive(now protocol.Time, m *protocol.Message[[]byte]) {
+func (s *simulatedMember) Receive(now protocol.Time, m *protocol.Message[[]byte]) {
 	if err := s.Machine.Receive(now, m.From, m.Body); err != nil && s.err == nil {
 		s.err = err
 	}
 }
 
 // Next implements [protocol.Machine].
-func (s *seat) Next(now protocol.Time, a *protocol.Action[[]byte]) {
+func (s *simulatedMember) Next(now protocol.Time, a *protocol.Action[[]byte]) {
 	to, frame, ok := s.Machine.Next(now)
 	switch due := s.Deadline(); {
 	case ok:
@@ -189,7 +190,7 @@ func (s *seat) Next(now protocol.Time, a *protocol.Action[[]byte]) {
 
 // keep returns a frame to be kept. Most frames of a kind are alike; of those
 // there need be only one.
-func (h *hall) keep(frame []byte) []byte {
+func (h *network) keep(frame []byte) []byte {
 	last := &h.sent[frame[0]]
 	if !bytes.Equal(*last, frame) {
 		*last = bytes.Clone(frame)
@@ -198,7 +199,7 @@ func (h *hall) keep(frame []byte) []byte {
 }
 
 // Complete implements [protocol.Machine].
-func (s *seat) Complete() bool { return len(s.View().Members) == s.survivors }
+func (s *simulatedMember) Complete() bool { return len(s.View().Members) == s.survivors }
 
 // silence is the log of a group in which nobody sends anything.
 type silence struct{}

@@ -35,7 +35,7 @@ func measureOverheads(j *job) (Data, error) {
 	t := newTable("call", "members", "bytes", "run_through_p50_us", "run_through_mean_us", "plain_p50_us", "plain_mean_us", "overhead", "runs")
 	for i := range overheads {
 		r := &overheads[i]
-		t.add(r.Call, r.Members, r.Bytes, r.RunThrough.P50, r.RunThrough.Mean, r.Plain.P50, r.Plain.Mean, r.Overhead(), r.Rounds)
+		t.add(r.Call, r.Members, r.Bytes, r.RunThrough.P50, r.RunThrough.Mean, r.Report.P50, r.Report.Mean, r.Overhead(), r.Rounds)
 	}
 	u := newTable("call", "phase", "members", "recovery_p50_us", "recovery_max_us", "normal_p50_us", "runs")
 	for _, r := range recoveries {

@@ -44,17 +44,17 @@ var (
 func drawRack(placement string, size protocol.Rank, racks int) func(seed uint64) []protocol.Rank {
 	all := int(size) / rackSize
 	return func(seed uint64) (dead []protocol.Rank) {
-		dice := rand.New(rand.NewPCG(seed, 0x4ac5))
-		var seat []int // by rank, where ranks are dealt by chance
+		rng := rand.New(rand.NewPCG(seed, 0x4ac5))
+		var shuffled []int // by rank, where ranks are dealt at random
 		if placement == "random" {
-			seat = dice.Perm(int(size))
+			shuffled = rng.Perm(int(size))
 		}
-		for _, rack := range dice.Perm(all)[:racks] {
+		for _, rack := range rng.Perm(all)[:racks] {
 			for place := range rackSize {
 				rank := protocol.Rank(rack*rackSize + place)
 				switch placement {
 				case "random":
-					rank = protocol.Rank(seat[rank])
+					rank = protocol.Rank(shuffled[rank])
 				case "by-rack":
 					rank = protocol.Rank(place*all + rack)
 				}

@@ -136,10 +136,10 @@ const depthSamples = 1 << 14
 // with all their ancestors. The depth of many ranks is that of all.
 func (q *Question) coloredByTree(tree topology.Tree) float64 {
 	alive := 1 - float64(q.Dead)/float64(q.Size-1)
-	dice := rand.New(rand.NewPCG(q.Seed, 0xdeb7))
+	rng := rand.New(rand.NewPCG(q.Seed, 0xdeb7))
 	var sum float64
 	for range depthSamples {
-		rank := protocol.Rank(dice.Int64N(int64(q.Size)))
+		rank := protocol.Rank(rng.Int64N(int64(q.Size)))
 		sum += math.Pow(alive, float64(tree.Depth(rank)))
 	}
 	return sum / depthSamples * float64(q.Size)
