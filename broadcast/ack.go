@@ -12,8 +12,8 @@ import (
 // from the immediate children" (Corrected Trees §4.1).
 //
 // It is the traditional way to reliability, kept as a baseline: the root knows
-// when all have the message, after twice the time; when anybody but a leaf's
-// child is dead, it only knows that it does not.
+// when all have the message, after twice the time; if any process is
+// dead, the root only knows that it does not know.
 type AckTree struct {
 	topology.Tree
 }
@@ -30,25 +30,25 @@ func (t AckTree) topology() topology.Tree { return t.Tree }
 
 func (t AckTree) hop() protocol.Time { return 0 }
 
-func (t AckTree) parts(n int) func(i int) disseminator {
-	return slab(n, ackPart{}, func(p *ackPart) disseminator { return p })
+func (t AckTree) states(n int) func(i int) disseminator {
+	return slab(n, ackState{}, func(p *ackState) disseminator { return p })
 }
 
-type ackPart struct {
-	treePart
-	acked   map[protocol.Rank]struct{} // by whom: a count could not tell one child's second from another's first
+type ackState struct {
+	treeState
+	acked   map[protocol.Rank]struct{} // by rank: a count could not tell one child's second from another's first
 	decided protocol.Time              // when the last acknowledgment came
 	over    bool
 }
 
-func (k *ackPart) begin(p *Process, now protocol.Time, m *Message) {
-	k.treePart.begin(p, now, m)
+func (k *ackState) begin(p *Process, now protocol.Time, m *Message) {
+	k.treeState.begin(p, now, m)
 	clear(k.acked)
 	k.decided = now
 	k.over = false
 }
 
-func (k *ackPart) hear(p *Process, now protocol.Time, m *Message) {
+func (k *ackState) handle(p *Process, now protocol.Time, m *Message) {
 	if m.Phase != protocol.Acknowledgment {
 		return
 	}
@@ -62,8 +62,8 @@ func (k *ackPart) hear(p *Process, now protocol.Time, m *Message) {
 	k.decided = now
 }
 
-func (k *ackPart) next(p *Process, now protocol.Time, a *Action) {
-	switch k.treePart.next(p, now, a); {
+func (k *ackState) next(p *Process, now protocol.Time, a *Action) {
+	switch k.treeState.next(p, now, a); {
 	case a.Verb != protocol.Done:
 	case len(k.acked) < int(p.sent):
 		a.Wait()

@@ -7,7 +7,7 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// BinomialGraph disseminates redundantly: whoever is colored sends to all its
+// BinomialGraph disseminates redundantly: a colored process sends to all its
 // neighbors p + 2^x (mod P) in a binomial graph (Corrected Gossip §IV-B3, BIG).
 //
 // It tolerates any log2(P) − 1 dead processes without correction, at log2(P)
@@ -24,19 +24,19 @@ func (BinomialGraph) check(c *Config) error {
 
 func (BinomialGraph) hop() protocol.Time { return 0 }
 
-func (BinomialGraph) parts(n int) func(i int) disseminator {
-	return slab(n, graphPart{}, func(p *graphPart) disseminator { return p })
+func (BinomialGraph) states(n int) func(i int) disseminator {
+	return slab(n, graphState{}, func(p *graphState) disseminator { return p })
 }
 
-type graphPart struct {
+type graphState struct {
 	step distance // distance to the next neighbor
 	left int8     // neighbors still to send to
 }
 
 // begin starts with the children a binomial tree would give the process, half
 // as far away as the sender and nearer, and leaves the redundant neighbors for
-// later: so nobody is colored later than by a binomial tree.
-func (g *graphPart) begin(p *Process, _ protocol.Time, m *Message) {
+// later: so no process is colored later than by a binomial tree.
+func (g *graphState) begin(p *Process, _ protocol.Time, m *Message) {
 	g.left = int8(bits.Len32(uint32(p.plan.circle() - 1)))
 	g.step = 0
 	if m.From != protocol.NoRank {
@@ -44,9 +44,9 @@ func (g *graphPart) begin(p *Process, _ protocol.Time, m *Message) {
 	}
 }
 
-func (g *graphPart) hear(*Process, protocol.Time, *Message) {}
+func (g *graphState) handle(*Process, protocol.Time, *Message) {}
 
-func (g *graphPart) next(p *Process, _ protocol.Time, a *Action) {
+func (g *graphState) next(p *Process, _ protocol.Time, a *Action) {
 	if g.left == 0 {
 		a.Done()
 		return

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/pleach-go/pleach/experiments"
+	"github.com/pleach-go/pleach/internal/experiments"
 	"github.com/pleach-go/pleach/logp"
 	"github.com/pleach-go/pleach/protocol"
 )

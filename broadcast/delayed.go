@@ -6,12 +6,12 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Delayed correction sends one message to the left, then waits; only who has
-// heard nothing from the right by then sends to the right, further and further,
-// until somebody answers (Corrected Trees §3.3).
+// Delayed correction sends one message to the left, then waits. Only a process that
+// has heard nothing from the right by then sends to the right, further and further,
+// until a process answers (Corrected Trees §3.3).
 //
 // It colors every live process as checked correction does, with one message per
-// process when nobody is dead; a gap costs the delay. "The delay does not
+// process when none is dead; a gap costs the delay. "The delay does not
 // introduce a failure detector": too short a delay costs messages, never a
 // process.
 type Delayed struct {
@@ -27,7 +27,7 @@ func (d Delayed) check(c *Config) error {
 	case d.Delay < 0:
 		return fmt.Errorf("a delay of %d lies in the past", d.Delay)
 	case c.EarlyOnlyRelay:
-		return fmt.Errorf("delayed correction needs an answer from everybody the tree passes: early processes must take part")
+		return fmt.Errorf("delayed correction needs an answer from every process that the tree reaches: early processes must take part")
 	case c.Line:
 		return fmt.Errorf("delayed correction asks to the right all around the ring: it cannot run on a line")
 	}
@@ -36,27 +36,27 @@ func (d Delayed) check(c *Config) error {
 
 func (d Delayed) lateDuty() bool { return false }
 
-func (d Delayed) parts(n int) func(i int) corrector {
-	return slab(n, delayedPart{delay: d.Delay}, func(p *delayedPart) corrector { return p })
+func (d Delayed) states(n int) func(i int) corrector {
+	return slab(n, delayedState{delay: d.Delay}, func(p *delayedState) corrector { return p })
 }
 
-type delayedPart struct {
+type delayedState struct {
 	delay    protocol.Time
 	deadline protocol.Time // when waiting is over; 0: not yet waiting
 	sent     distance      // distance sent to on the right
 	opened   bool          // the first message has gone left
-	answered bool          // somebody on the right lives
+	answered bool          // a process on the right lives
 	askers   []protocol.Rank
 }
 
-func (d *delayedPart) begin(*Process, protocol.Time) {
-	*d = delayedPart{delay: d.delay, askers: d.askers[:0]}
+func (d *delayedState) begin(*Process, protocol.Time) {
+	*d = delayedState{delay: d.delay, askers: d.askers[:0]}
 }
 
-// hear notes an answer from the right, and owes one to whoever asks from the
-// left: "if a process colored by dissemination receives a message from the
+// handle notes an answer from the right, and owes one to a process that asks from
+// the left: "if a process colored by dissemination receives a message from the
 // left, it immediately replies to stop the sender".
-func (d *delayedPart) hear(_ *Process, _ protocol.Time, m *Message) {
+func (d *delayedState) handle(_ *Process, _ protocol.Time, m *Message) {
 	if heardFrom(m.Body.Kind) == right {
 		d.answered = true
 		return
@@ -64,7 +64,7 @@ func (d *delayedPart) hear(_ *Process, _ protocol.Time, m *Message) {
 	d.askers = append(d.askers, m.From)
 }
 
-func (d *delayedPart) next(p *Process, now protocol.Time, a *Action) {
+func (d *delayedState) next(p *Process, now protocol.Time, a *Action) {
 	if len(d.askers) > 0 {
 		asker := d.askers[0]
 		d.askers = d.askers[1:]
@@ -81,7 +81,7 @@ func (d *delayedPart) next(p *Process, now protocol.Time, a *Action) {
 	}
 	switch {
 	case d.answered || d.sent == p.plan.circle()-1:
-		a.Wait() // somebody may still ask
+		a.Wait() // a process may still ask
 	case now < d.deadline:
 		a.WaitUntil(d.deadline)
 	default:

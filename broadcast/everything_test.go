@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/pleach-go/pleach/broadcast"
-	"github.com/pleach-go/pleach/experiments"
+	"github.com/pleach-go/pleach/internal/experiments"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/topology"
 )

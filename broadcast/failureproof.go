@@ -15,8 +15,8 @@ import (
 //
 // It colors every live process if at most f die during correction, any number
 // before; and if the root dies, all live processes or none. Should too few
-// processes be left to vouch for each other, they fall back to SOS: everybody
-// tells everybody.
+// processes be left to vouch for each other, they fall back to SOS: every
+// process sends to every other.
 type FailureProof struct {
 	// Failures is f.
 	Failures int
@@ -47,35 +47,35 @@ func (f FailureProof) check(c *Config) error {
 // lateDuty: those colored by correction wait for f + 1 names, or call SOS.
 func (f FailureProof) lateDuty() bool { return true }
 
-func (f FailureProof) parts(n int) func(i int) corrector {
-	part := failureProofPart{need: f.Failures + 1, timeout: f.Timeout}
-	return slab(n, part, func(p *failureProofPart) corrector { return p })
+func (f FailureProof) states(n int) func(i int) corrector {
+	state := failureProofState{need: f.Failures + 1, timeout: f.Timeout}
+	return slab(n, state, func(p *failureProofState) corrector { return p })
 }
 
-type failureProofPart struct {
-	need    int // f + 1
-	timeout protocol.Time
-	colored protocol.Time
-	flank   [sides]flank
-	turn    side
-	sos     bool
-	called  distance // distance SOS has been sent to
+type failureProofState struct {
+	need     int // f + 1
+	timeout  protocol.Time
+	colored  protocol.Time
+	side     [sides]sideState
+	upcoming side
+	sos      bool
+	called   distance // distance SOS has been sent to
 }
 
-// flank is what a process knows and does on one side.
-type flank struct {
+// sideState is what a process knows and does on one side.
+type sideState struct {
 	known []distance       // the nearest f + 1 live processes there, nearest first
 	told  *[]protocol.Rank // the same as ranks, as messages carry them
 	sent  distance         // distance sent to in this round
 	final bool             // the round that tells of f others has begun
 }
 
-func (f *failureProofPart) begin(_ *Process, now protocol.Time) {
-	*f = failureProofPart{need: f.need, timeout: f.timeout, colored: now, turn: right}
+func (f *failureProofState) begin(_ *Process, now protocol.Time) {
+	*f = failureProofState{need: f.need, timeout: f.timeout, colored: now, upcoming: right}
 }
 
-// hear learns of the sender and of all it knows behind it.
-func (f *failureProofPart) hear(p *Process, _ protocol.Time, m *Message) {
+// handle learns of the sender and of all it knows behind it.
+func (f *failureProofState) handle(p *Process, _ protocol.Time, m *Message) {
 	if m.Body.Kind == SOS {
 		f.sos = true
 		return
@@ -90,18 +90,18 @@ func (f *failureProofPart) hear(p *Process, _ protocol.Time, m *Message) {
 }
 
 // learn keeps rank r among the nearest f + 1 on side s.
-func (f *failureProofPart) learn(p *Process, s side, r protocol.Rank) {
-	known := &f.flank[s].known
+func (f *failureProofState) learn(p *Process, s side, r protocol.Rank) {
+	known := &f.side[s].known
 	at, found := slices.BinarySearch(*known, p.distance(s, r))
 	if r == p.rank() || found || at == f.need {
 		return
 	}
 	*known = slices.Insert(*known, at, p.distance(s, r))
 	*known = (*known)[:min(len(*known), f.need)]
-	f.flank[s].told = nil
+	f.side[s].told = nil
 }
 
-func (f *failureProofPart) next(p *Process, now protocol.Time, a *Action) {
+func (f *failureProofState) next(p *Process, now protocol.Time, a *Action) {
 	switch {
 	case f.sos:
 		f.call(p, a)
@@ -111,18 +111,18 @@ func (f *failureProofPart) next(p *Process, now protocol.Time, a *Action) {
 		return
 	}
 	for range sides {
-		s := f.turn
-		f.turn = s.other()
+		s := f.upcoming
+		f.upcoming = s.other()
 		if f.finished(s) {
 			continue
 		}
-		if f.flank[s].sent == p.plan.circle()-1 {
+		if f.side[s].sent == p.plan.circle()-1 {
 			f.sos = true // a full circle, and too few to vouch for each other
 			f.call(p, a)
 			return
 		}
-		f.flank[s].sent++
-		p.correctAt(s, f.flank[s].sent, a)
+		f.side[s].sent++
+		p.correctAt(s, f.side[s].sent, a)
 		a.Body.Known = f.tell(p, s.other())
 		return
 	}
@@ -132,8 +132,8 @@ func (f *failureProofPart) next(p *Process, now protocol.Time, a *Action) {
 // finished settles where side s stands before it sends: a process that knows f
 // others behind it starts over with the final round, which ends behind the
 // (f+1)-th process ahead.
-func (f *failureProofPart) finished(s side) bool {
-	ahead, behind := &f.flank[s], &f.flank[s.other()]
+func (f *failureProofState) finished(s side) bool {
+	ahead, behind := &f.side[s], &f.side[s.other()]
 	if !ahead.final && len(behind.known) >= f.need-1 {
 		ahead.final = true
 		ahead.sent = 0
@@ -142,8 +142,8 @@ func (f *failureProofPart) finished(s side) bool {
 }
 
 // tell returns the ranks known on side s, as a message carries them.
-func (f *failureProofPart) tell(p *Process, s side) *[]protocol.Rank {
-	fl := &f.flank[s]
+func (f *failureProofState) tell(p *Process, s side) *[]protocol.Rank {
+	fl := &f.side[s]
 	if fl.told == nil && len(fl.known) > 0 {
 		ranks := make([]protocol.Rank, len(fl.known))
 		for i, d := range fl.known {
@@ -156,7 +156,7 @@ func (f *failureProofPart) tell(p *Process, s side) *[]protocol.Rank {
 
 // await is what a process colored by correction does: nothing, once it knows of
 // f + 1 others; SOS, if it does not learn of them in time.
-func (f *failureProofPart) await(p *Process, now protocol.Time, a *Action) {
+func (f *failureProofState) await(p *Process, now protocol.Time, a *Action) {
 	switch {
 	case f.vouched(p) >= f.need:
 		a.Wait() // an SOS may still come by, and is passed on
@@ -169,10 +169,10 @@ func (f *failureProofPart) await(p *Process, now protocol.Time, a *Action) {
 }
 
 // vouched counts the distinct processes known on both sides together.
-func (f *failureProofPart) vouched(p *Process) int {
-	n := len(f.flank[left].known)
-	for _, d := range f.flank[right].known {
-		if !slices.Contains(f.flank[left].known, p.plan.circle()-d) {
+func (f *failureProofState) vouched(p *Process) int {
+	n := len(f.side[left].known)
+	for _, d := range f.side[right].known {
+		if !slices.Contains(f.side[left].known, p.plan.circle()-d) {
 			n++
 		}
 	}
@@ -180,7 +180,7 @@ func (f *failureProofPart) vouched(p *Process) int {
 }
 
 // call sends SOS to every other process in turn.
-func (f *failureProofPart) call(p *Process, a *Action) {
+func (f *failureProofState) call(p *Process, a *Action) {
 	if f.called == p.plan.circle()-1 {
 		a.Done()
 		return

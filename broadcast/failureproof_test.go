@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pleach-go/pleach/broadcast"
-	"github.com/pleach-go/pleach/experiments"
+	"github.com/pleach-go/pleach/internal/experiments"
 	"github.com/pleach-go/pleach/logp"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/topology"

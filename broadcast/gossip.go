@@ -37,22 +37,22 @@ func (g Gossip) check(c *Config) error {
 
 func (g Gossip) hop() protocol.Time { return g.Hop }
 
-func (g Gossip) parts(n int) func(i int) disseminator {
-	return slab(n, gossipPart{until: g.Until}, func(p *gossipPart) disseminator { return p })
+func (g Gossip) states(n int) func(i int) disseminator {
+	return slab(n, gossipState{until: g.Until}, func(p *gossipState) disseminator { return p })
 }
 
-type gossipPart struct {
+type gossipState struct {
 	until protocol.Time
-	dice  dice
+	rng   rng
 }
 
-func (g *gossipPart) begin(p *Process, _ protocol.Time, _ *Message) {
-	g.dice = newDice(p.plan.seed, p.rank())
+func (g *gossipState) begin(p *Process, _ protocol.Time, _ *Message) {
+	g.rng = newRNG(p.plan.seed, p.rank())
 }
 
-func (g *gossipPart) hear(*Process, protocol.Time, *Message) {}
+func (g *gossipState) handle(*Process, protocol.Time, *Message) {}
 
-func (g *gossipPart) next(p *Process, now protocol.Time, a *Action) {
+func (g *gossipState) next(p *Process, now protocol.Time, a *Action) {
 	clock := now
 	if p.plan.hop != 0 {
 		clock -= p.began
@@ -61,5 +61,5 @@ func (g *gossipPart) next(p *Process, now protocol.Time, a *Action) {
 		a.Done()
 		return
 	}
-	a.Send(protocol.Dissemination, g.dice.other(p), Body{Kind: Payload, Clock: int32(clock)})
+	a.Send(protocol.Dissemination, g.rng.other(p), Body{Kind: Payload, Clock: int32(clock)})
 }

@@ -27,11 +27,11 @@ const (
 	Leftward
 	// Rightward is a correction message sent towards higher ranks.
 	Rightward
-	// SOS is failure-proof correction's last resort: tell everybody.
+	// SOS is failure-proof correction's last resort: a message to every process.
 	SOS
 	// Ack says that the sender's whole subtree has the payload.
 	Ack
-	// Nack says that somebody in the sender's subtree has died.
+	// Nack says that a process of the sender's subtree has died.
 	Nack
 )
 

@@ -24,8 +24,8 @@ func (o Opportunistic) check(*Config) error { return checkDistance(o.Distance) }
 
 func (o Opportunistic) lateDuty() bool { return false }
 
-func (o Opportunistic) parts(n int) func(i int) corrector {
-	return slab(n, opportunisticPart{distance: clamp(o.Distance)}, func(p *opportunisticPart) corrector { return p })
+func (o Opportunistic) states(n int) func(i int) corrector {
+	return slab(n, opportunisticState{distance: clamp(o.Distance)}, func(p *opportunisticState) corrector { return p })
 }
 
 // checkDistance checks the distance of the opportunistic family.
@@ -39,7 +39,7 @@ func checkDistance(d protocol.Rank) error {
 // clamp bounds a distance that goes beyond any ring.
 func clamp(d protocol.Rank) distance { return distance(min(d, MaxSize)) }
 
-type opportunisticPart struct {
+type opportunisticState struct {
 	distance distance
 	bound    [sides]distance // how far this process may have to send
 	sent     [sides]distance // how far it has, or need no longer
@@ -47,7 +47,7 @@ type opportunisticPart struct {
 
 // begin bounds both sides by d, and on a small ring so that together they send
 // to every other process once.
-func (o *opportunisticPart) begin(p *Process, _ protocol.Time) {
+func (o *opportunisticState) begin(p *Process, _ protocol.Time) {
 	o.sent = [sides]distance{}
 	o.bound = [sides]distance{
 		left:  min(o.distance, (p.plan.circle()-1)/2, p.reach(left)),
@@ -55,10 +55,10 @@ func (o *opportunisticPart) begin(p *Process, _ protocol.Time) {
 	}
 }
 
-func (o *opportunisticPart) hear(*Process, protocol.Time, *Message) {}
+func (o *opportunisticState) handle(*Process, protocol.Time, *Message) {}
 
 // next sends to the side that has sent less, right first.
-func (o *opportunisticPart) next(p *Process, _ protocol.Time, a *Action) {
+func (o *opportunisticState) next(p *Process, _ protocol.Time, a *Action) {
 	s := right
 	if o.finished(right) || !o.finished(left) && o.sent[left] < o.sent[right] {
 		s = left
@@ -71,4 +71,4 @@ func (o *opportunisticPart) next(p *Process, _ protocol.Time, a *Action) {
 	p.correctAt(s, o.sent[s], a)
 }
 
-func (o *opportunisticPart) finished(s side) bool { return o.sent[s] >= o.bound[s] }
+func (o *opportunisticState) finished(s side) bool { return o.sent[s] >= o.bound[s] }

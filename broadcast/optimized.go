@@ -27,16 +27,16 @@ func (o Optimized) check(*Config) error { return checkDistance(o.Distance) }
 
 func (o Optimized) lateDuty() bool { return false }
 
-func (o Optimized) parts(n int) func(i int) corrector {
-	part := optimizedPart{opportunisticPart{distance: clamp(o.Distance)}}
-	return slab(n, part, func(p *optimizedPart) corrector { return p })
+func (o Optimized) states(n int) func(i int) corrector {
+	state := optimizedState{opportunisticState{distance: clamp(o.Distance)}}
+	return slab(n, state, func(p *optimizedState) corrector { return p })
 }
 
-type optimizedPart struct{ opportunisticPart }
+type optimizedState struct{ opportunisticState }
 
-// hear takes a message from distance x: its sender covers everything on its own
+// handle takes a message from distance x: its sender covers everything on its own
 // side, and the first d − x ranks on the other.
-func (o *optimizedPart) hear(p *Process, _ protocol.Time, m *Message) {
+func (o *optimizedState) handle(p *Process, _ protocol.Time, m *Message) {
 	s := heardFrom(m.Body.Kind)
 	x := p.distance(s, m.From)
 	o.sent[s] = o.bound[s]

@@ -13,7 +13,7 @@ import (
 type Start uint8
 
 const (
-	// Overlapped: as soon as its own part of dissemination is over. No clock is
+	// Overlapped: as soon as its own dissemination is over. No clock is
 	// needed; some processes are then reached early, by correction before the
 	// tree. Real networks have only this one.
 	Overlapped Start = iota
@@ -29,9 +29,9 @@ func (s Start) String() string {
 	return "overlapped"
 }
 
-// Config describes a broadcast: who, how it spreads, how it is corrected.
+// Config describes a broadcast: its group, its dissemination and its correction.
 type Config struct {
-	// Size is P, the number of processes; Root is who starts.
+	// Size is P, the number of processes; Root is the one that starts.
 	Size, Root protocol.Rank
 	// Dissemination is required.
 	Dissemination Dissemination
@@ -41,10 +41,10 @@ type Config struct {
 	// tree its fault-free completion time, for gossip the end of gossiping.
 	Start Start
 	At    protocol.Time
-	// EarlyOnlyRelay keeps those that an overlapped correction colored early
-	// from correcting themselves; they still pass the message on.
+	// EarlyOnlyRelay keeps processes that an overlapped correction colored early
+	// from correcting; they still pass the message on.
 	EarlyOnlyRelay bool
-	// Line cuts the ring between ranks P−1 and 0: nobody corrects across. It
+	// Line cuts the ring between ranks P−1 and 0: no process corrects across. It
 	// exists to compare with models that do so; a ring is never worse.
 	Line bool
 }
@@ -54,8 +54,8 @@ type Config struct {
 type Dissemination interface {
 	// check says why it does not go with the rest of the plan.
 	check(c *Config) error
-	// parts makes one part per process, all in one piece of memory.
-	parts(n int) func(i int) disseminator
+	// states makes the states of n processes, all in one piece of memory.
+	states(n int) func(i int) disseminator
 	// hop is what a receiver adds to a message's clock to have the sender's
 	// clock of now; 0 where clocks are common or unused.
 	hop() protocol.Time
@@ -66,7 +66,7 @@ type Dissemination interface {
 type Correction interface {
 	fmt.Stringer
 	check(c *Config) error
-	parts(n int) func(i int) corrector
+	states(n int) func(i int) corrector
 	// lateDuty says whether processes colored by a synchronized correction
 	// still have something to do.
 	lateDuty() bool
@@ -96,7 +96,7 @@ type Plan struct {
 	seed           uint64
 }
 
-// NewPlan checks the configuration. The error says which two parts do not go
+// NewPlan checks the configuration. The error says which two settings do not go
 // together, and why.
 func NewPlan(c Config) (*Plan, error) {
 	if err := c.check(); err != nil {
@@ -109,7 +109,7 @@ func NewPlan(c Config) (*Plan, error) {
 	if c.Correction == nil {
 		c.Start, c.At = Overlapped, 0 // nothing to start
 	}
-	_, detector := c.Dissemination.parts(1)(0).(observer)
+	_, detector := c.Dissemination.states(1)(0).(observer)
 	return &Plan{
 		ring:           topology.Ring{Size: c.Size},
 		root:           c.Root,
@@ -163,11 +163,11 @@ func (p *Plan) beginning(now protocol.Time, m *Message) protocol.Time {
 // detector.
 func (p *Plan) NeedsDetector() bool { return p.detector }
 
-// Process makes the part of one process.
+// Process makes the machine of one process.
 func (p *Plan) Process(rank protocol.Rank) *Process {
-	proc := &Process{plan: p, place: int32(rank), dissemination: p.dissemination.parts(1)(0)}
+	proc := &Process{plan: p, self: int32(rank), dissemination: p.dissemination.states(1)(0)}
 	if p.correction != nil {
-		proc.correction = p.correction.parts(1)(0)
+		proc.correction = p.correction.states(1)(0)
 	}
 	proc.Reset()
 	return proc

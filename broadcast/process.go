@@ -2,16 +2,16 @@ package broadcast
 
 import "github.com/pleach-go/pleach/protocol"
 
-// Process is one process's part in one broadcast: it is colored, passes the
+// Process is one process in one broadcast: it is colored, passes the
 // message on (dissemination), then closes gaps on the ring (correction). It is
-// a [protocol.Machine]; how it does either is up to its two parts.
+// a [protocol.Machine]; its disseminator and its corrector say how.
 type Process struct {
 	// All of it fits a cache line, which simulations of many feel.
 	plan          *Plan
 	dissemination disseminator
 	correction    corrector     // nil: none
 	began         protocol.Time // when it was colored; with a clock in messages, when the broadcast began
-	place         int32         // the rank
+	self          int32         // the rank
 	sent          int32         // how many messages dissemination has sent
 	stage         stage
 	corrected     bool // colored by correction, not in time by dissemination
@@ -27,32 +27,32 @@ const (
 	finished
 )
 
-// disseminator is a process's part in dissemination. Its zero value is ready:
+// disseminator is the state of a process in dissemination. Its zero value is ready:
 // begin is called once, when the process is colored.
 type disseminator interface {
 	// begin tells it that the process has just been colored, by m.
 	begin(p *Process, now protocol.Time, m *Message)
-	// hear takes a message of dissemination (or an acknowledgment) that
+	// handle takes a message of dissemination (or an acknowledgment) that
 	// arrives, the one that colored the process included.
-	hear(p *Process, now protocol.Time, m *Message)
-	// next says what to send, or Done when this part is over.
+	handle(p *Process, now protocol.Time, m *Message)
+	// next says what to send, or Done when dissemination is over here.
 	next(p *Process, now protocol.Time, a *Action)
 }
 
-// corrector is a process's part in correction. Its zero value is ready: begin
+// corrector is the state of a process in correction. Its zero value is ready: begin
 // is called once, when the process is colored.
 type corrector interface {
 	// begin tells it that the process has just been colored.
 	begin(p *Process, now protocol.Time)
-	// hear takes a correction message that arrives, the one that colored the
+	// handle takes a correction message that arrives, the one that colored the
 	// process included. It may come before correction has started here.
-	hear(p *Process, now protocol.Time, m *Message)
-	// next says what to send, or Done when this part is over.
+	handle(p *Process, now protocol.Time, m *Message)
+	// next says what to send, or Done when correction is over here.
 	next(p *Process, now protocol.Time, a *Action)
 }
 
 // rank is the process's own.
-func (p *Process) rank() protocol.Rank { return protocol.Rank(p.place) }
+func (p *Process) rank() protocol.Rank { return protocol.Rank(p.self) }
 
 // Complete reports whether the process is colored.
 func (p *Process) Complete() bool { return p.stage != uncolored }
@@ -70,9 +70,9 @@ func (p *Process) Receive(now protocol.Time, m *protocol.Message[Body]) {
 	}
 	switch {
 	case m.Phase != protocol.Correction:
-		p.dissemination.hear(p, now, m)
+		p.dissemination.handle(p, now, m)
 	case p.correction != nil:
-		p.correction.hear(p, now, m)
+		p.correction.handle(p, now, m)
 	}
 }
 
@@ -91,7 +91,7 @@ func (p *Process) Next(now protocol.Time, a *protocol.Action[Body]) {
 			return
 		}
 		p.stage = finished
-		if p.takesPart() {
+		if p.corrects() {
 			p.stage = correcting
 			p.Next(now, a)
 		}
@@ -111,7 +111,7 @@ func (p *Process) Report(now protocol.Time, failed protocol.Rank) {
 
 // observer is a dissemination that needs a failure detector. Reports may come
 // before the process is colored, so they are forgotten between broadcasts, not
-// when the part begins.
+// when dissemination begins.
 type observer interface {
 	report(p *Process, now protocol.Time, failed protocol.Rank)
 	forget()
@@ -121,7 +121,7 @@ type observer interface {
 func (p *Process) color(now protocol.Time, m *Message) {
 	p.began = p.plan.beginning(now, m)
 	// What arrives at the very start of correction still counts as
-	// dissemination; what arrives later came too late to take part.
+	// dissemination; what arrives later came too late for it.
 	synchronized := p.plan.start == Synchronized
 	p.corrected = m.Phase == protocol.Correction || synchronized && now > p.start()
 	p.stage = spreading
@@ -156,10 +156,10 @@ func (p *Process) joinLate(now protocol.Time) {
 	p.correction.begin(p, now)
 }
 
-// takesPart reports whether a process that has passed the message on also
+// corrects reports whether a process that has passed the message on also
 // corrects. One colored early, by an overlapped correction that was faster than
 // the tree, may be asked not to.
-func (p *Process) takesPart() bool {
+func (p *Process) corrects() bool {
 	return p.correction != nil && p.plan.ring.Size > 1 && (!p.corrected || !p.plan.earlyOnlyRelay)
 }
 

@@ -12,7 +12,7 @@ import (
 // failure detector tells a process that a child has died; it sends a negative
 // acknowledgment up, and the root starts over without the dead.
 //
-// While the root lives it colors every live process, whoever else dies, at twice
+// While the root lives it colors every live process, whichever others die, at twice
 // a tree's time and once more for each failure on the way: the restarting
 // baseline. It is the only
 // dissemination that needs a detector.
@@ -28,11 +28,11 @@ func (Restarting) check(c *Config) error {
 
 func (Restarting) hop() protocol.Time { return 0 }
 
-func (Restarting) parts(n int) func(i int) disseminator {
-	return slab(n, restartingPart{}, func(p *restartingPart) disseminator { return p })
+func (Restarting) states(n int) func(i int) disseminator {
+	return slab(n, restartingState{}, func(p *restartingState) disseminator { return p })
 }
 
-type restartingPart struct {
+type restartingState struct {
 	attempt     int32
 	parent      protocol.Rank
 	descendants []protocol.Rank // still to be reached, in rank order
@@ -42,15 +42,15 @@ type restartingPart struct {
 	answered    bool
 }
 
-func (r *restartingPart) begin(p *Process, _ protocol.Time, _ *Message) {
-	*r = restartingPart{parent: protocol.NoRank, dead: r.dead}
+func (r *restartingState) begin(p *Process, _ protocol.Time, _ *Message) {
+	*r = restartingState{parent: protocol.NoRank, dead: r.dead}
 	if p.rank() == p.plan.root {
 		r.restart(p)
 	}
 }
 
 // restart begins an attempt at the root, over all that are not known dead.
-func (r *restartingPart) restart(p *Process) {
+func (r *restartingState) restart(p *Process) {
 	all := make([]protocol.Rank, 0, p.plan.ring.Size-1)
 	for d := distance(1); d < p.plan.circle(); d++ {
 		all = append(all, p.neighbor(right, d))
@@ -59,13 +59,13 @@ func (r *restartingPart) restart(p *Process) {
 }
 
 // adopt takes up a place in the tree of an attempt.
-func (r *restartingPart) adopt(attempt int32, parent protocol.Rank, descendants []protocol.Rank) {
+func (r *restartingState) adopt(attempt int32, parent protocol.Rank, descendants []protocol.Rank) {
 	r.attempt, r.parent, r.descendants = attempt, parent, descendants
 	r.pending = r.pending[:0]
 	r.answer, r.answered = Payload, false
 }
 
-func (r *restartingPart) hear(p *Process, _ protocol.Time, m *Message) {
+func (r *restartingState) handle(p *Process, _ protocol.Time, m *Message) {
 	switch {
 	case m.Body.Kind == Payload && m.Body.Clock > r.attempt:
 		r.adopt(m.Body.Clock, m.From, *m.Body.Known)
@@ -81,7 +81,7 @@ func (r *restartingPart) hear(p *Process, _ protocol.Time, m *Message) {
 }
 
 // fail gives this attempt up.
-func (r *restartingPart) fail(p *Process) {
+func (r *restartingState) fail(p *Process) {
 	if p.rank() == p.plan.root {
 		r.restart(p)
 		return
@@ -92,7 +92,7 @@ func (r *restartingPart) fail(p *Process) {
 
 // report takes the detector's word. A child that died may have left its
 // descendants without the message.
-func (r *restartingPart) report(p *Process, _ protocol.Time, failed protocol.Rank) {
+func (r *restartingState) report(p *Process, _ protocol.Time, failed protocol.Rank) {
 	if i, found := slices.BinarySearch(r.dead, failed); !found {
 		r.dead = slices.Insert(r.dead, i, failed)
 	}
@@ -101,9 +101,9 @@ func (r *restartingPart) report(p *Process, _ protocol.Time, failed protocol.Ran
 	}
 }
 
-func (r *restartingPart) forget() { r.dead = r.dead[:0] }
+func (r *restartingState) forget() { r.dead = r.dead[:0] }
 
-func (r *restartingPart) next(p *Process, _ protocol.Time, a *Action) {
+func (r *restartingState) next(p *Process, _ protocol.Time, a *Action) {
 	if child, ok := r.chooseChild(); ok {
 		r.pending = append(r.pending, child)
 		r.pass(child, a)
@@ -122,7 +122,7 @@ func (r *restartingPart) next(p *Process, _ protocol.Time, a *Action) {
 
 // chooseChild takes the first of the upper half of the descendants, so that
 // the tree is binomial; a child known dead is left out for the next one.
-func (r *restartingPart) chooseChild() (child protocol.Rank, ok bool) {
+func (r *restartingState) chooseChild() (child protocol.Rank, ok bool) {
 	for len(r.descendants) > 0 {
 		i := len(r.descendants) / 2
 		child = r.descendants[i]
@@ -136,7 +136,7 @@ func (r *restartingPart) chooseChild() (child protocol.Rank, ok bool) {
 
 // pass sends the payload to the child in the middle of the descendants and
 // leaves it those above.
-func (r *restartingPart) pass(child protocol.Rank, a *Action) {
+func (r *restartingState) pass(child protocol.Rank, a *Action) {
 	i := len(r.descendants) / 2
 	below := slices.Clip(r.descendants[i+1:])
 	r.descendants = r.descendants[:i]

@@ -30,32 +30,32 @@ func (g GossipRounds) check(c *Config) error {
 
 func (g GossipRounds) hop() protocol.Time { return 0 }
 
-func (g GossipRounds) parts(n int) func(i int) disseminator {
-	return slab(n, roundsPart{limit: g.Limit}, func(p *roundsPart) disseminator { return p })
+func (g GossipRounds) states(n int) func(i int) disseminator {
+	return slab(n, roundsState{limit: g.Limit}, func(p *roundsState) disseminator { return p })
 }
 
-type roundsPart struct {
+type roundsState struct {
 	limit, round int32
-	dice         dice
+	rng          rng
 }
 
-func (g *roundsPart) begin(p *Process, _ protocol.Time, m *Message) {
-	g.dice = newDice(p.plan.seed, p.rank())
+func (g *roundsState) begin(p *Process, _ protocol.Time, m *Message) {
+	g.rng = newRNG(p.plan.seed, p.rank())
 	g.round = m.Body.Clock
 }
 
-// hear stops a process that learns that others have reached the limit.
-func (g *roundsPart) hear(_ *Process, _ protocol.Time, m *Message) {
+// handle stops a process that learns that others have reached the limit.
+func (g *roundsState) handle(_ *Process, _ protocol.Time, m *Message) {
 	if m.Body.Clock >= g.limit {
 		g.round = g.limit
 	}
 }
 
-func (g *roundsPart) next(p *Process, _ protocol.Time, a *Action) {
+func (g *roundsState) next(p *Process, _ protocol.Time, a *Action) {
 	if g.round >= g.limit || p.plan.ring.Size == 1 {
 		a.Done()
 		return
 	}
 	g.round++
-	a.Send(protocol.Dissemination, g.dice.other(p), Body{Kind: Payload, Clock: g.round})
+	a.Send(protocol.Dissemination, g.rng.other(p), Body{Kind: Payload, Clock: g.round})
 }

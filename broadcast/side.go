@@ -14,7 +14,7 @@ const (
 	sides = iota
 )
 
-// distance is how far apart two ranks are on the ring. Parts keep distances, not
+// distance is how far apart two ranks are on the ring. States keep distances, not
 // ranks, and keep them small.
 type distance int32
 

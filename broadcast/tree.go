@@ -11,7 +11,7 @@ import (
 // Tree disseminates along a tree: every process sends to its children, in the
 // tree's order, as soon as it is colored (Corrected Trees §3.2).
 //
-// It promises nothing once somebody is dead: "a failure of any non-leaf process
+// It promises nothing once a process is dead: "a failure of any non-leaf process
 // in the tree results in all its descendants remaining uncolored" (§2.1). What
 // it is for is speed; correction closes the gaps.
 type Tree struct {
@@ -36,18 +36,18 @@ func checkTree(t topology.Tree, c *Config) error {
 
 func (t Tree) hop() protocol.Time { return 0 }
 
-func (t Tree) parts(n int) func(i int) disseminator {
-	return slab(n, treePart{}, func(p *treePart) disseminator { return p })
+func (t Tree) states(n int) func(i int) disseminator {
+	return slab(n, treeState{}, func(p *treeState) disseminator { return p })
 }
 
-type treePart struct{}
+type treeState struct{}
 
-func (t *treePart) begin(*Process, protocol.Time, *Message) {}
+func (t *treeState) begin(*Process, protocol.Time, *Message) {}
 
-// hear ignores later copies: the process is colored.
-func (t *treePart) hear(*Process, protocol.Time, *Message) {}
+// handle ignores later copies: the process is colored.
+func (t *treeState) handle(*Process, protocol.Time, *Message) {}
 
-func (t *treePart) next(p *Process, _ protocol.Time, a *Action) {
+func (t *treeState) next(p *Process, _ protocol.Time, a *Action) {
 	child, ok := p.plan.tree.Child(p.rank(), int(p.sent))
 	if !ok {
 		a.Done()

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/pleach-go/pleach/broadcast"
-	"github.com/pleach-go/pleach/experiments"
+	"github.com/pleach-go/pleach/internal/experiments"
 	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/logp"
 	"github.com/pleach-go/pleach/protocol"

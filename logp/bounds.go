@@ -5,7 +5,7 @@ import "github.com/pleach-go/pleach/protocol"
 // What Corrected Trees proves about synchronized checked correction (§4.2), as
 // formulas.
 
-// CheckedTime is how long synchronized checked correction takes when nobody is
+// CheckedTime is how long synchronized checked correction takes when no process is
 // dead (Lemma 2).
 //
 // The paper prints 4o + L + ⌊L/o⌋·o, which holds where o divides L. A process

@@ -8,14 +8,15 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// deaths is what fate has in store for a run.
+// deaths is the faults of a run that are yet to come.
 type deaths struct {
-	timed   []Death         // by time
-	doomed  map[int]*doom   // by rank: dying by a phase or a number of sends
-	reports []reportOfDeath // by time; what the detector will say
+	timed       []Death                   // by time
+	conditional map[int]*conditionalDeath // by rank: dying by a phase or a number of sends
+	reports     []reportOfDeath           // of the failure detector, by time
 }
 
-type doom struct {
+// conditionalDeath comes with a phase or a number of sends.
+type conditionalDeath struct {
 	Death
 	sends int // sends lived through
 }
@@ -25,8 +26,8 @@ type reportOfDeath struct {
 	failed protocol.Rank
 }
 
-// doom takes a run's faults to heart.
-func (s *Simulator[B]) doom(faults Faults) {
+// inject prepares a run's faults.
+func (s *Simulator[B]) inject(faults Faults) {
 	s.deaths = deaths{}
 	for _, r := range faults.Dead {
 		s.kill(0, int(r))
@@ -36,11 +37,11 @@ func (s *Simulator[B]) doom(faults Faults) {
 			s.deaths.timed = append(s.deaths.timed, d)
 			continue
 		}
-		if s.deaths.doomed == nil {
-			s.deaths.doomed = make(map[int]*doom)
+		if s.deaths.conditional == nil {
+			s.deaths.conditional = make(map[int]*conditionalDeath)
 		}
-		s.deaths.doomed[int(d.Rank)] = &doom{Death: d}
-		s.ports[d.Rank].flags |= doomed
+		s.deaths.conditional[int(d.Rank)] = &conditionalDeath{Death: d}
+		s.ports[d.Rank].flags |= conditional
 		if d.At > 0 {
 			s.deaths.timed = append(s.deaths.timed, d)
 		}
@@ -48,7 +49,7 @@ func (s *Simulator[B]) doom(faults Faults) {
 	slices.SortStableFunc(s.deaths.timed, func(a, b Death) int { return cmp.Compare(a.At, b.At) })
 }
 
-// next is when fate next strikes or the detector next speaks.
+// next is the time of the next death or report.
 func (d *deaths) next() protocol.Time {
 	next := protocol.Never
 	if len(d.timed) > 0 {
@@ -60,7 +61,7 @@ func (d *deaths) next() protocol.Time {
 	return next
 }
 
-// die lets those die whose time has come, then lets the detector speak.
+// die kills the processes whose time has come, then makes the reports that are due.
 func (s *Simulator[B]) die(now protocol.Time) {
 	for len(s.deaths.timed) > 0 && s.deaths.timed[0].At <= now {
 		d := s.deaths.timed[0]
@@ -98,17 +99,17 @@ func (s *Simulator[B]) tear(now protocol.Time, r int) {
 	if i, ok := slices.BinarySearchFunc(batch, uint32(r), func(f flight[B], r uint32) int {
 		return cmp.Compare(f.from, r)
 	}); ok {
-		batch[i].to = nobody
+		batch[i].to = noReceiver
 	}
 }
 
-// nobody is the receiver of a torn message.
-const nobody = math.MaxUint32
+// noReceiver is the receiver of a torn message.
+const noReceiver = math.MaxUint32
 
-// mayStillSend settles whether a doomed process starts this send or dies
-// instead. A process dies after its last send, before the next one.
+// mayStillSend decides whether a process with a conditional death starts this send
+// or dies instead. A process dies after its last send, before the next one.
 func (s *Simulator[B]) mayStillSend(now protocol.Time, r int, phase protocol.Phase) bool {
-	d := s.deaths.doomed[r]
+	d := s.deaths.conditional[r]
 	if d.Phase != nil && *d.Phase == phase || d.AfterSends > 0 && d.sends >= d.AfterSends {
 		s.kill(now, r)
 		return false
@@ -117,7 +118,7 @@ func (s *Simulator[B]) mayStillSend(now protocol.Time, r int, phase protocol.Pha
 	return true
 }
 
-// report tells every live machine that listens of a death.
+// report reports a death to every live machine that observes.
 func (s *Simulator[B]) report(now protocol.Time, failed protocol.Rank) {
 	for r := range s.ports {
 		p := &s.ports[r]

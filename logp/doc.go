@@ -21,7 +21,7 @@
 // A [Simulator] runs one operation after another in memory it keeps. [Sparse]
 // shows the same of one kind of broadcast, for a small part of the work. [Repeat]
 // spreads seeded runs over all cores; the results depend on the seed alone, not
-// on the number of cores. [Faults] say who is dead or dies when. A [Result]
-// holds what one run showed, a [Distribution] what many did. A trace of all
-// events is there for tests and pictures ([Event]).
+// on the number of cores. [Faults] say which processes are dead, and which die
+// when. A [Result] holds what one run showed, a [Distribution] what many did. A
+// trace of all events is there for tests and pictures ([Event]).
 package logp

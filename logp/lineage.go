@@ -12,7 +12,7 @@ import (
 
 // Lineage is an interleaved tree written down as runs: consecutive ranks whose
 // parents are consecutive too. There are few of them (a binomial tree over 2^30
-// has 30), so that who is cut off by the dead is found 64 ranks at a time, and
+// has 30), so that the ranks cut off by the dead are found 64 ranks at a time, and
 // when the last rank is colored without asking every rank.
 //
 // Ranks are relative to the root here. A parent always has a lower rank.
@@ -22,7 +22,7 @@ type Lineage struct {
 	o    protocol.Time
 	hop  protocol.Time
 	runs []run
-	// finish is when the last process is colored if nobody is dead.
+	// finish is when the last process is colored if no process is dead.
 	finish protocol.Time
 }
 
@@ -31,7 +31,7 @@ type Lineage struct {
 type run struct {
 	first, length, offset int
 	delay                 protocol.Time // from a parent's coloring to its child's
-	latest                protocol.Time // when the last of the run is colored if nobody is dead
+	latest                protocol.Time // when the last of the run is colored if no process is dead
 }
 
 // maxRuns bounds the memory of a lineage. Nearly flat trees and chains over
@@ -78,11 +78,11 @@ func (l *Lineage) origin(r int) (offset, index int) {
 	return r - int(ring.Left(parent, l.tree.Root())), index
 }
 
-// FinishTime is when the last process is colored if nobody is dead: what
+// FinishTime is when the last process is colored if no process is dead: what
 // [topology.FinishTime] says, without going through all ranks.
 func (l *Lineage) FinishTime() protocol.Time { return l.finish }
 
-// latestIn is when the last of ranks lo … hi−1 is colored if nobody is dead.
+// latestIn is when the last of ranks lo … hi−1 is colored if no process is dead.
 func (l *Lineage) latestIn(lo, hi int) protocol.Time {
 	var latest protocol.Time // the root's
 	for i := l.find(lo); i < len(l.runs) && l.runs[i].first < hi; i++ {

@@ -2,7 +2,7 @@ package logp
 
 import "github.com/pleach-go/pleach/protocol"
 
-// Receiving: who gets a receive port at an instant, and what happens then.
+// Receiving: which message gets a receive port at an instant, and what happens then.
 //
 // A message sent at s can end its receive at s + 2o + L at the earliest, so all
 // candidates for an uncontended receive ending now were sent in one step. Only
@@ -28,7 +28,7 @@ func (s *Simulator[B]) receiveInTurn(now protocol.Time, batch []flight[B]) {
 	arrived := int32(now - s.params.O)
 	for i := range batch {
 		f := &batch[i]
-		if f.to == nobody {
+		if f.to == noReceiver {
 			continue
 		}
 		p := &s.ports[f.to]
@@ -50,10 +50,10 @@ func (s *Simulator[B]) receiveByDecision(now protocol.Time, batch []flight[B]) {
 	s.claim(now, batch)
 	for i := range batch {
 		f := &batch[i]
-		if f.to == nobody {
+		if f.to == noReceiver {
 			continue
 		}
-		if p := &s.ports[f.to]; p.recvFree == int32(now) && s.asides[f.to].claim == int32(i) {
+		if p := &s.ports[f.to]; p.recvFree == int32(now) && s.extras[f.to].claim == int32(i) {
 			s.deliver(now, f, p)
 		}
 	}
@@ -65,10 +65,10 @@ func (s *Simulator[B]) claim(now protocol.Time, batch []flight[B]) {
 	arrived := int32(now - s.params.O)
 	for i := range batch {
 		f := &batch[i]
-		if f.to == nobody {
+		if f.to == noReceiver {
 			continue
 		}
-		p, claim := &s.ports[f.to], &s.asides[f.to].claim
+		p, claim := &s.ports[f.to], &s.extras[f.to].claim
 		switch {
 		case p.dies <= arrived:
 			s.lose(now, f)
@@ -90,14 +90,14 @@ func (s *Simulator[B]) wait(p *port[B], f *flight[B]) {
 		p.flags |= waiting
 		s.contended.watch(f.to, protocol.Time(p.recvFree)+s.params.O)
 	}
-	s.contended.push(&s.asides[f.to].queue, f)
+	s.contended.push(&s.extras[f.to].queue, f)
 }
 
 // serveWaiting ends the receives of contended ports that are due now.
 func (s *Simulator[B]) serveWaiting(now protocol.Time) {
 	for _, to := range s.contended.take(now) {
 		p := &s.ports[to]
-		queue := &s.asides[to].queue
+		queue := &s.extras[to].queue
 		f := s.contended.pop(queue)
 		p.recvFree = int32(now)
 		if *queue == none {

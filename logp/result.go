@@ -11,7 +11,7 @@ type Result struct {
 	// LastSend is when the last send was over: all processes were free again.
 	LastSend protocol.Time
 	// CorrectionTime is from the first correction send to quiescence; 0 if
-	// nobody corrected.
+	// no process corrected.
 	CorrectionTime protocol.Time
 	// Messages counts sends by phase, those to the dead included.
 	Messages [protocol.Phases]int64

@@ -1,45 +1,45 @@
 package logp
 
-// script is what a flank sends in the first slots in which it may hear
-// something. Nothing but beats can be heard by then, so it depends only on who
-// around the flank is colored.
+// script is what a boundary process sends in the first slots in which a message can
+// influence it. Only common sends can be known by then, so the script depends only on
+// which neighbors are colored.
 type script struct {
-	calls  []call // what it sends, other than with the chorus
-	finale stance // where that leaves it
-	done   bool
+	sends []scriptSend // other than with the reaction
+	end   progress     // where that leaves the process
+	done  bool
 }
 
-// call is a send of a script.
-type call struct {
-	turn int // how many slots after slot deaf
-	beat beat
+// scriptSend is a send of a script.
+type scriptSend struct {
+	slot   int // counted from slot lag
+	offset sendOffset
 }
 
 // maxScripted bounds the slots that are scripted, and so the number of scripts.
 const maxScripted = 8
 
-// writeScripts makes a script for every neighborhood of a flank: bit i says that
-// the position i − view to the right is colored.
+// writeScripts makes a script for every neighborhood of a boundary process: bit i says
+// that the position i − view to the right is colored.
 func (l *lockstep) writeScripts(r *rule) {
-	l.scripted = l.beats[:min(len(l.beats), maxScripted)]
+	l.scripted = l.common[:min(len(l.common), maxScripted)]
 	for _, b := range l.scripted {
 		l.view = max(l.view, int(b.distance()))
 	}
 	l.scripts = make([]script, 1<<(2*l.view+1))
 	for around := range l.scripts {
 		s := &l.scripts[around]
-		s.finale = l.state
-		for turn, b := range l.scripted {
+		s.end = l.state
+		for slot, b := range l.scripted {
 			if around>>b.sender(l.view)&1 != 0 {
-				r.hear(&s.finale, b)
+				r.receive(&s.end, b)
 			}
-			own, ok := r.next(&s.finale)
+			own, ok := r.next(&s.end)
 			if !ok {
 				s.done = true
 				break
 			}
-			if turn > 0 || !l.sings || own != l.chorus {
-				s.calls = append(s.calls, call{turn, own})
+			if slot > 0 || !l.reacts || own != l.reaction {
+				s.sends = append(s.sends, scriptSend{slot, own})
 			}
 		}
 	}

@@ -61,7 +61,7 @@ type Simulator[B any] struct {
 	Initiators []protocol.Rank
 
 	ports     []port[B]
-	asides    []aside
+	extras    []portExtra
 	flights   calendar[B]
 	contended contention[B]
 	due       bitmap // whom to ask at this instant
@@ -84,8 +84,8 @@ type port[B any] struct {
 	flags    portFlags
 }
 
-// aside is what only some messages need.
-type aside struct {
+// portExtra is the state of a port that only some messages need.
+type portExtra struct {
 	wake  int32 // when the process asked to be woken; 0: not at all
 	claim int32 // index of the flight that has the receive port at this instant
 	queue int32 // first of the messages that wait for the receive port
@@ -94,17 +94,17 @@ type aside struct {
 type portFlags uint8
 
 const (
-	complete portFlags = 1 << iota // the machine is complete
-	done                           // the machine never sends again
-	waiting                        // messages wait for the receive port
-	doomed                         // it dies by a phase or a number of sends
+	complete    portFlags = 1 << iota // the machine is complete
+	done                              // the machine never sends again
+	waiting                           // messages wait for the receive port
+	conditional                       // it dies by a phase or a number of sends
 )
 
 // flight is a message under way.
 type flight[B any] struct {
 	from, to uint32
 	// order is when the send was decided, twice, plus one if only as it
-	// started: who was decided first is received first.
+	// started: the message that was decided first is received first.
 	order int32
 	phase protocol.Phase
 	body  B
@@ -146,12 +146,12 @@ func (s *Simulator[B]) prepare(machines []protocol.Machine[B], faults Faults) er
 	}
 	n := len(machines)
 	if len(s.ports) != n {
-		s.ports, s.asides = make([]port[B], n), make([]aside, n)
+		s.ports, s.extras = make([]port[B], n), make([]portExtra, n)
 		s.due, s.colored = newBitmap(n), newBitmap(n)
 	}
 	for i, m := range machines {
 		s.ports[i] = port[B]{machine: m, dies: math.MaxInt32}
-		s.asides[i] = aside{queue: none}
+		s.extras[i] = portExtra{queue: none}
 	}
 	s.due.clear()
 	s.colored.clear()
@@ -160,7 +160,7 @@ func (s *Simulator[B]) prepare(machines []protocol.Machine[B], faults Faults) er
 	s.wakeups.reset()
 	s.result = Result{}
 	s.starts = -1
-	s.doom(faults)
+	s.inject(faults)
 	if s.Initiators == nil {
 		for r := range machines {
 			s.initiate(r)
@@ -193,7 +193,7 @@ func (s *Simulator[B]) nextTime(now protocol.Time) protocol.Time {
 // something new to say, in ascending rank.
 func (s *Simulator[B]) askAll(now protocol.Time) {
 	for _, r := range s.wakeups.take(now) {
-		if w := &s.asides[r].wake; *w == int32(now) {
+		if w := &s.extras[r].wake; *w == int32(now) {
 			*w = 0
 			s.due.set(int(r))
 		}
@@ -230,7 +230,7 @@ func (s *Simulator[B]) ask(now protocol.Time, r int, p *port[B]) {
 			panic(fmt.Sprintf("logp: rank %d waits at %d for %d, which is not later", r, now, a.At))
 		}
 		at := min(a.At, MaxTime+1)
-		if w := &s.asides[r].wake; *w != int32(at) {
+		if w := &s.extras[r].wake; *w != int32(at) {
 			*w = int32(at)
 			s.wakeups.add(at, int32(r))
 		}
@@ -241,7 +241,7 @@ func (s *Simulator[B]) ask(now protocol.Time, r int, p *port[B]) {
 
 // send puts a message under way.
 func (s *Simulator[B]) send(now protocol.Time, r int, p *port[B], a *protocol.Action[B]) {
-	if p.flags&doomed != 0 && !s.mayStillSend(now, r, a.Phase) {
+	if p.flags&conditional != 0 && !s.mayStillSend(now, r, a.Phase) {
 		return
 	}
 	p.sendFree = int32(now + s.params.O)

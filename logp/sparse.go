@@ -15,12 +15,14 @@ import (
 //
 // It rests on three facts. A dead process leaves exactly its descendants
 // uncolored, and in an interleaved tree they are found 64 at a time ([Lineage]).
-// All who correct do the same in the same slots until they hear from others,
-// and whoever has two colored neighbors is then done ([lockstep]). The rest, a
-// process or two beside every gap, is followed message by message ([flanks]).
+// All processes that correct do the same in the same slots until messages of others
+// arrive, and a process with two colored neighbors is then done ([lockstep]). The
+// rest, a process or two beside every gap, is followed message by message
+// ([boundary]).
 //
-// A group too large to be played at once is cut into pieces that overlap
-// ([stretch]). A Sparse is not for concurrent use.
+// A group too large to be simulated at once is cut into pieces that overlap
+// ([stretch]). A Sparse is not for concurrent use. The terms of its code are in
+// ADR 7.
 type Sparse struct {
 	params  Params
 	lineage *Lineage
@@ -33,8 +35,8 @@ type Sparse struct {
 	pieces        int // how many the last run was cut into
 }
 
-// What a large ring is cut into, in processes: what is counted at a time, and
-// what is played with it on both sides. Both are multiples of 64.
+// What a large ring is cut into, in processes: what is counted at a time, and what is
+// simulated with it on both sides. Both are multiples of 64.
 const (
 	firstPiece = 1 << 14
 	firstHalo  = 1 << 8
@@ -100,14 +102,14 @@ func (s *Sparse) conclude(result *Result, t tally) {
 	}
 }
 
-// correct plays correction: at once on a small ring, else piece by piece. When
-// correction turns out to take longer than the pieces overlap for, it is played
-// again in larger ones.
+// correct simulates correction: at once on a small ring, else piece by piece. If
+// correction takes longer than the overlap of pieces allows, it is simulated again in
+// larger ones.
 func (s *Sparse) correct() tally {
 	for piece, halo := s.piece, s.halo; ; piece, halo = haloGrowth*piece, haloGrowth*halo {
 		if piece+2*halo >= s.lineage.size {
 			s.pieces = 1
-			s.lay(0, s.lineage.size, 0)
+			s.load(0, s.lineage.size, 0)
 			return s.stretch.play(MaxTime)
 		}
 		if sum, ok := s.correctInPieces(piece, halo); ok {
@@ -119,13 +121,13 @@ func (s *Sparse) correct() tally {
 func (s *Sparse) correctInPieces(piece, halo int) (sum tally, ok bool) {
 	sum = tally{colored: nothing, ended: nothing, sent: nothing}
 	slots := s.slots(halo)
-	if !s.over && slots < s.deaf+len(s.scripted) {
-		return sum, false // not even the scripts can be played
+	if !s.over && slots < s.lag+len(s.scripted) {
+		return sum, false // not even the scripts fit
 	}
 	s.pieces = 0
 	for at := 0; at < s.lineage.size; at += piece {
 		s.pieces++
-		s.lay(at, min(piece, s.lineage.size-at), halo)
+		s.load(at, min(piece, s.lineage.size-at), halo)
 		t := s.stretch.play(slots)
 		if t.unsettled {
 			return sum, false
@@ -137,17 +139,17 @@ func (s *Sparse) correctInPieces(piece, halo int) (sum tally, ok bool) {
 	return sum, true
 }
 
-// slots is how many slots a piece can be played for until something wrong at its
-// end could have reached the core.
+// slots is how many slots a piece can be simulated for until an error at its end
+// could have reached the core.
 //
-// A message is heard deaf slots after it was sent. So what a process does in
-// slot k is right if all is right, until slot k − deaf, from as far out as
+// A message is known lag slots after it was sent. So what a process does in
+// slot k is right if all is right, until slot k − lag, from as far out as
 // messages of that slot go; and so on. When its message is received depends on
 // what others send to the same port, from as far beyond.
 func (s *Sparse) slots(halo int) int {
 	for slot := 0; ; slot++ {
 		blur := 2 * s.rule.farthest(slot)
-		for k := slot - s.deaf; k >= 0; k -= s.deaf {
+		for k := slot - s.lag; k >= 0; k -= s.lag {
 			blur += s.rule.farthest(k)
 		}
 		if blur > halo {
@@ -156,9 +158,9 @@ func (s *Sparse) slots(halo int) int {
 	}
 }
 
-// lay makes the stretch n processes from a position on, with a halo; or the
-// ring, if n is all and there is no halo.
-func (s *Sparse) lay(at, n, halo int) {
+// load makes the stretch n processes from a position on, with a halo; or the ring, if
+// n is all of it and there is no halo.
+func (s *Sparse) load(at, n, halo int) {
 	t := &s.stretch
 	margin := (s.reach()+1+63)/64*64 + 64
 	t.rule, t.lockstep, t.free = &s.rule, s.lockstep, s.params.FreeReceive
@@ -167,7 +169,7 @@ func (s *Sparse) lay(at, n, halo int) {
 	start, length := at-halo-margin, t.hi+margin
 	if t.colored.size < length {
 		t.colored, t.dead, t.uncolored = newBitmap(length), newBitmap(length), newBitmap(length)
-		t.flanks.ports, t.flanks.listening = make([]port32, length), newBitmap(length)
+		t.boundary.ports, t.boundary.listening = make([]port32, length), newBitmap(length)
 	}
 	t.colored.load(&s.colored, start, length)
 	t.dead.load(&s.dead, start, length)

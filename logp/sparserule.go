@@ -7,9 +7,9 @@ import (
 )
 
 // SparseRule is a correction that [Sparse] knows. The names are those of package
-// broadcast, whose machines are what the rules are held to by test: they are
-// written down a second time here because a machine that is asked for every
-// message cannot be left out where nothing happens.
+// broadcast. Tests compare the rules with its machines. They are written down a
+// second time here because a machine has to be asked for every message, also where
+// nothing happens.
 type SparseRule uint8
 
 // The corrections.
@@ -20,7 +20,7 @@ const (
 	SparseSafe
 )
 
-// maxDistance bounds the memory of a lockstep that nobody interrupts.
+// maxDistance bounds the memory of a lockstep that no message interrupts.
 const maxDistance = 1 << 16
 
 // rule is a correction on a ring of a size.
@@ -53,19 +53,19 @@ const (
 
 func (s side) other() side { return 1 - s }
 
-// stance is how far a process has got in correction: the distance it has sent
+// progress is how far a process has got in correction: the distance it has sent
 // to on each side, and the one from which on the side is finished.
-type stance struct {
+type progress struct {
 	sent, limit [2]uint32
-	turn        side // whose turn it is; of checked
+	next        side // of checked correction: the side of the next send
 }
 
-// begin is everybody's stance when correction starts.
-func (r *rule) begin() stance {
+// begin is the progress of all processes when correction starts.
+func (r *rule) begin() progress {
 	if r.kind == SparseChecked {
-		return stance{limit: [2]uint32{r.size, r.size}}
+		return progress{limit: [2]uint32{r.size, r.size}}
 	}
-	return stance{limit: [2]uint32{
+	return progress{limit: [2]uint32{
 		left:  min(r.distance, (r.size-1)/2),
 		right: min(r.distance, r.size/2),
 	}}
@@ -80,46 +80,46 @@ func (r *rule) farthest(slot int) int {
 	return slot + 1
 }
 
-func (s *stance) finished(on side) bool { return s.sent[on] >= s.limit[on] }
+func (p *progress) finished(on side) bool { return p.sent[on] >= p.limit[on] }
 
 // next decides a send. It is false when the process is done for good.
-func (r *rule) next(s *stance) (b beat, ok bool) {
+func (r *rule) next(p *progress) (b sendOffset, ok bool) {
 	to := right
 	if r.kind == SparseChecked {
-		to = s.turn
-		if s.finished(to) {
+		to = p.next
+		if p.finished(to) {
 			to = to.other()
 		}
-		if s.sent[left]+s.sent[right] >= r.size {
+		if p.sent[left]+p.sent[right] >= r.size {
 			return 0, false
 		}
-		s.turn = to.other()
-	} else if s.finished(right) || !s.finished(left) && s.sent[left] < s.sent[right] {
+		p.next = to.other()
+	} else if p.finished(right) || !p.finished(left) && p.sent[left] < p.sent[right] {
 		to = left
 	}
-	if s.finished(to) {
+	if p.finished(to) {
 		return 0, false
 	}
-	s.sent[to]++
-	b = beat(s.sent[to])
+	p.sent[to]++
+	b = sendOffset(p.sent[to])
 	if to == left {
 		b = -b
 	}
 	return b, true
 }
 
-// hear takes a message.
-func (r *rule) hear(s *stance, b beat) {
+// receive takes a message.
+func (r *rule) receive(p *progress, b sendOffset) {
 	from, distance := b.from(), b.distance()
 	switch r.kind {
 	case SparseChecked:
-		s.limit[from] = min(s.limit[from], distance)
+		p.limit[from] = min(p.limit[from], distance)
 	case SparseOptimized:
-		s.limit[from] = 0
+		p.limit[from] = 0
 		if o := from.other(); r.distance > distance {
-			s.sent[o] = max(s.sent[o], r.distance-distance)
+			p.sent[o] = max(p.sent[o], r.distance-distance)
 		}
 	case SparseSafe:
-		s.limit[from] = 0
+		p.limit[from] = 0
 	}
 }

@@ -2,15 +2,14 @@ package logp
 
 import "math/bits"
 
-// stretch is a piece of the ring, or all of it, in which correction is played
-// out in memory of its own.
+// stretch is a piece of the ring, or all of it, in which correction is simulated in
+// memory of its own.
 //
-// Positions in it count from the left. Processes in lo … hi−1 are played; to
-// both sides there is a margin, of which only who is colored is known. On a
-// whole ring the margins repeat the other end. On a piece, what is played near
-// its ends is wrong, as messages from outside are missing. So only the core is
-// counted, and the rest is as wide as anything wrong can get in time
-// ([Sparse.slots]).
+// Positions in it count from the left. Processes in lo … hi−1 are simulated. Beyond
+// both sides is a margin, of which only the colors are known. On a whole ring the
+// margins repeat the other end. On a piece, the simulation is wrong near the ends, as
+// messages from outside are missing. So only the core is counted, and the halo around
+// it is as wide as an error can spread in time ([Sparse.slots]).
 type stretch struct {
 	rule *rule
 	lockstep
@@ -22,8 +21,8 @@ type stretch struct {
 	first, last   int // the core is first … last−1
 	rank0         int // where rank 0 of the group is: sends of lower ranks are received first
 
-	flanks flanks
-	tally  tally
+	boundary boundary
+	tally    tally
 }
 
 // tally is what is counted in a core. Rounds are receives as slots are sends: a
@@ -35,29 +34,29 @@ type tally struct {
 	ended     int // last round
 	sent      int // last slot
 	unreached int
-	unsettled bool // somebody is not done in the time given
+	unsettled bool // a process is not done in the time given
 }
 
 // nothing is the round and the slot of nothing.
 const nothing = -2
 
-// play plays correction, in at most that many slots.
+// play simulates correction, in at most that many slots.
 func (s *stretch) play(slots int) tally {
 	s.tally = tally{colored: nothing, ended: nothing, sent: nothing}
-	s.expose()
-	everybody := s.count(true)
-	for slot, b := range s.beats {
-		s.strike(slot, b, true, everybody)
+	s.findUncolored()
+	colored := s.count(true)
+	for slot, b := range s.common {
+		s.sendAll(slot, b, true, colored)
 	}
-	if s.sings {
-		singers := everybody
+	if s.reacts {
+		reacting := colored
 		if !s.all {
-			singers = s.count(false)
+			reacting = s.count(false)
 		}
-		s.strike(s.deaf, s.chorus, s.all, singers)
+		s.sendAll(s.lag, s.reaction, s.all, reacting)
 	}
 	if !s.over {
-		s.playFlanks(slots)
+		s.playBoundary(slots)
 	}
 	for w := s.first >> 6; w<<6 < s.last; w++ {
 		s.tally.unreached += bits.OnesCount64(s.uncolored.words[w])
@@ -65,21 +64,20 @@ func (s *stretch) play(slots int) tally {
 	return s.tally
 }
 
-// expose notes who of the core lives and was not reached by the tree.
-func (s *stretch) expose() {
+// findUncolored finds the live processes of the core that the tree did not reach.
+func (s *stretch) findUncolored() {
 	s.uncolored.clear()
 	for w := s.first >> 6; w<<6 < s.last; w++ {
 		s.uncolored.words[w] = ^(s.colored.words[w] | s.dead.words[w]) & within(w, s.first, s.last)
 	}
 }
 
-// strike lets all the colored, or those of the chorus, send in one slot. There
-// are that many of them in the core; what they reach there may also come from
-// beside it.
-func (s *stretch) strike(slot int, b beat, all bool, senders int) {
+// sendAll has all colored processes, or those that react, send in one slot. There are
+// so many senders in the core; messages into the core may also come from beside it.
+func (s *stretch) sendAll(slot int, b sendOffset, all bool, senders int) {
 	for w := s.first >> 6; w<<6 < s.last; w++ {
 		if open := s.uncolored.words[w]; open != 0 {
-			if reached := open & s.voices(b.sender(w<<6), all); reached != 0 {
+			if reached := open & s.senders(b.sender(w<<6), all); reached != 0 {
 				s.uncolored.words[w] = open &^ reached
 				s.tally.colored = slot
 			}
@@ -95,37 +93,37 @@ func (s *stretch) strike(slot int, b beat, all bool, senders int) {
 	}
 }
 
-// count is how many of the core send.
+// count is how many processes of the core send.
 func (s *stretch) count(all bool) (senders int) {
 	for w := s.first >> 6; w<<6 < s.last; w++ {
-		senders += bits.OnesCount64(s.voices(w<<6, all) & within(w, s.first, s.last))
+		senders += bits.OnesCount64(s.senders(w<<6, all) & within(w, s.first, s.last))
 	}
 	return senders
 }
 
 // anyReceived reports whether any of them sends to a live process.
-func (s *stretch) anyReceived(b beat, all bool) bool {
+func (s *stretch) anyReceived(b sendOffset, all bool) bool {
 	for w := s.first >> 6; w<<6 < s.last; w++ {
-		if s.voices(w<<6, all)&within(w, s.first, s.last)&^s.dead.fetch(b.target(w<<6)) != 0 {
+		if s.senders(w<<6, all)&within(w, s.first, s.last)&^s.dead.fetch(b.target(w<<6)) != 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// voices are those of the 64 processes from a position on who are colored and,
-// if not all are asked for, have the neighbor that sends them the first beat.
-func (s *stretch) voices(at int, all bool) uint64 {
+// senders are, of the 64 processes from a position on, the colored ones. If not all
+// are asked for, they also have the neighbor whose first common send reaches them.
+func (s *stretch) senders(at int, all bool) uint64 {
 	word := s.colored.fetch(at)
 	if !all {
-		word &= s.colored.fetch(s.beats[0].sender(at))
+		word &= s.colored.fetch(s.common[0].sender(at))
 	}
 	return word
 }
 
-// lead reports whether the sends of one position come before those of another
+// precedes reports whether the sends of one position come before those of another
 // in the same slot.
-func (s *stretch) lead(a, b int) bool {
+func (s *stretch) precedes(a, b int) bool {
 	if (a < s.rank0) != (b < s.rank0) {
 		return a >= s.rank0
 	}

@@ -18,15 +18,15 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
 
-	"github.com/pleach-go/pleach/internal/bench"
+	"github.com/pleach-go/pleach/internal/bench/broadcast"
 )
 
 // gossipsubPeer is libp2p's gossipsub, as lean as it can be set: TCP only, without
 // encryption, signatures, relays and metrics. Meshes have the default degree, on
 // connections as discovery would make them.
-func gossipsubPeer() contender {
-	return contender{
-		System: bench.System{Name: "gossipsub", Start: startGossipsub, Settling: 10 * time.Millisecond, Files: 2 + 2*gossipsubDials},
+func gossipsubPeer() peerSystem {
+	return peerSystem{
+		System: broadcast.System{Name: "gossipsub", Start: startGossipsub, Settling: 10 * time.Millisecond, Files: 2 + 2*gossipsubDials},
 		module: "github.com/libp2p/go-libp2p-pubsub",
 	}
 }
@@ -47,7 +47,7 @@ type gossipsubGroup struct {
 	messages atomic.Uint64
 }
 
-func startGossipsub(ctx context.Context, members int, arrived func(int, []byte)) (_ bench.Started, err error) {
+func startGossipsub(ctx context.Context, members int, arrived func(int, []byte)) (_ broadcast.Started, err error) {
 	golog.SetupLogging(golog.Config{}) // writes nowhere; libp2p has no other way
 	g := &gossipsubGroup{}
 	ctx, g.cancel = context.WithCancel(ctx)
@@ -128,7 +128,7 @@ func (g *gossipsubGroup) count(_ peer.ID, rpc *pubsub.RPC) error {
 // connect lets each member dial the next one, so that all hang together, and
 // others at random, always the same.
 func (g *gossipsubGroup) connect(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	dice := rand.New(rand.NewPCG(1, uint64(len(g.hosts))))
 	for rank, h := range g.hosts {

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/pleach-go/pleach/internal/bench"
+	"github.com/pleach-go/pleach/internal/bench/broadcast"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/topology"
 )
@@ -18,9 +18,9 @@ import (
 // grpcPeer is what one writes by hand: a binomial tree, the same as Pleach's, of
 // streams that stay open. Messages are bytes, without protobuf. Below a dead
 // member nobody gets anything.
-func grpcPeer() contender {
-	return contender{
-		System: bench.System{Name: "grpc", Start: startGRPC, Files: 3},
+func grpcPeer() peerSystem {
+	return peerSystem{
+		System: broadcast.System{Name: "grpc", Start: startGRPC, Files: 3},
 		module: "google.golang.org/grpc",
 	}
 }
@@ -47,7 +47,7 @@ type grpcMember struct {
 
 type grpcGroup []*grpcMember
 
-func startGRPC(ctx context.Context, members int, arrived func(int, []byte)) (bench.Started, error) {
+func startGRPC(ctx context.Context, members int, arrived func(int, []byte)) (broadcast.Started, error) {
 	tree, err := topology.New(topology.Binomial(), topology.Interleaved, protocol.Rank(members), 0)
 	if err != nil {
 		return nil, err

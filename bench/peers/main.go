@@ -1,9 +1,8 @@
-// Command peers measures Pleach beside what people use now to tell all members of
-// a group something: NATS, a tree of gRPC streams, memberlist, serf and gossipsub.
+// Command peers measures Pleach beside what people use now to send to all members
+// of a group: NATS, a tree of gRPC streams, memberlist, serf and gossipsub.
 //
-// It is a module of its own, so that Pleach depends on none of them. Measuring is
-// left to internal/bench; there is a file for each peer, which says how it is set
-// up.
+// It is a module of its own, so that Pleach depends on none of them. Package
+// internal/bench/broadcast measures; each peer has a file that sets it up.
 package main
 
 import (
@@ -19,13 +18,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pleach-go/pleach/internal/bench"
+	"github.com/pleach-go/pleach/internal/bench/broadcast"
 )
 
 const usage = `Measure Pleach beside its peers: the time from before the root's call until the
 last member's program has the message. All members are in this process and talk over
-loopback. All systems are there at the same time and take turns round by round, so
-that they share what the host does besides. Only ratios within one run mean something.
+loopback. All systems run at the same time and are interleaved round by round, so
+that other load of the host falls on all alike. Only ratios within one run mean
+something.
 
 A round is complete when every member has the message within a second; only complete
 rounds have times. Messages and bytes are what a member receives per round, copies
@@ -39,7 +39,7 @@ Usage: go run . [flags]
 
 // command is what was asked for.
 type command struct {
-	config         bench.Config // but for the members
+	config         broadcast.Config // but for the members
 	members        []int
 	json, markdown bool
 }
@@ -60,14 +60,14 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	if err != nil {
 		return err
 	}
-	var all []bench.Result
+	var all []broadcast.Result
 	for _, members := range c.members {
 		config := c.config
 		config.Members = members
 		show, clear := progress(errOut, members, config.Rounds)
 		config.Progress = show
-		var results []bench.Result
-		results, err = bench.Run(ctx, config)
+		var results []broadcast.Result
+		results, err = broadcast.Run(ctx, config)
 		clear()
 		all = append(all, results...)
 		if err != nil {
@@ -78,10 +78,10 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 }
 
 func parse(args []string, errOut io.Writer) (*command, error) {
-	c := &command{config: bench.Config{Dead: []int{0}, Footprint: true}}
+	c := &command{config: broadcast.Config{Dead: []int{0}, Footprint: true}}
 	names := []string{"pleach", "bare"}
 	for _, p := range peers() {
-		c.config.More = append(c.config.More, p.System)
+		c.config.External = append(c.config.External, p.System)
 		names = append(names, p.Name)
 	}
 	f := flag.NewFlagSet("peers", flag.ContinueOnError)
@@ -94,7 +94,7 @@ func parse(args []string, errOut io.Writer) (*command, error) {
 	systems := f.String("systems", strings.Join(names, ","), "`systems` to measure")
 	f.IntVar(&c.config.Rounds, "rounds", 200, "number `R` of rounds")
 	f.IntVar(&c.config.Size, "size", 64, "size of a message, in `bytes`")
-	f.Uint64Var(&c.config.Seed, "seed", 1, "`seed` that chooses the order of turns")
+	f.Uint64Var(&c.config.Seed, "seed", 1, "`seed` that chooses the order of systems in a round")
 	f.BoolVar(&c.json, "json", false, "print JSON")
 	f.BoolVar(&c.markdown, "markdown", false, "print the table in Markdown")
 	if err := f.Parse(args); err != nil {
@@ -124,13 +124,13 @@ func parse(args []string, errOut io.Writer) (*command, error) {
 	return c, nil
 }
 
-func (c *command) write(w io.Writer, results []bench.Result) error {
+func (c *command) write(w io.Writer, results []broadcast.Result) error {
 	switch {
 	case len(results) == 0:
 		return nil
 	case c.json:
 		return json.NewEncoder(w).Encode(struct {
-			Results []bench.Result `json:"results"`
+			Results []broadcast.Result `json:"results"`
 		}{results})
 	default:
 		return writeTable(w, results, c.markdown)

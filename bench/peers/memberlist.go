@@ -14,15 +14,15 @@ import (
 
 	"github.com/hashicorp/memberlist"
 
-	"github.com/pleach-go/pleach/internal/bench"
+	"github.com/pleach-go/pleach/internal/bench/broadcast"
 )
 
 // memberlistPeer is hashicorp/memberlist with its queue of broadcasts: whoever
 // gets a message for the first time queues it, and gossip carries it on. That is
 // how serf, Consul and Nomad use it.
-func memberlistPeer() contender {
-	return contender{
-		System: bench.System{Name: "memberlist", Start: startMemberlist, Settling: gossipSettling, Files: 2},
+func memberlistPeer() peerSystem {
+	return peerSystem{
+		System: broadcast.System{Name: "memberlist", Start: startMemberlist, Settling: gossipSettling, Files: 2},
 		module: "github.com/hashicorp/memberlist",
 	}
 }
@@ -66,7 +66,7 @@ type gossiper struct {
 
 type gossipers []*gossiper
 
-func startMemberlist(ctx context.Context, members int, arrived func(int, []byte)) (bench.Started, error) {
+func startMemberlist(ctx context.Context, members int, arrived func(int, []byte)) (broadcast.Started, error) {
 	var g gossipers
 	for rank := range members {
 		m := &gossiper{rank: rank, arrived: arrived}

@@ -7,15 +7,15 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"github.com/pleach-go/pleach/internal/bench"
+	"github.com/pleach-go/pleach/internal/bench/broadcast"
 )
 
 // natsPeer is one NATS server in this process, with a client for each member:
 // what a service does that has a broker at hand. The server counts among the
 // members' goroutines and memory, and no message survives its death.
-func natsPeer() contender {
-	return contender{
-		System: bench.System{Name: "nats", Start: startNATS, Files: 2},
+func natsPeer() peerSystem {
+	return peerSystem{
+		System: broadcast.System{Name: "nats", Start: startNATS, Files: 2},
 		module: "github.com/nats-io/nats-server/v2",
 	}
 }
@@ -27,14 +27,14 @@ type natsGroup struct {
 	clients []*nats.Conn
 }
 
-func startNATS(_ context.Context, members int, arrived func(int, []byte)) (bench.Started, error) {
+func startNATS(_ context.Context, members int, arrived func(int, []byte)) (broadcast.Started, error) {
 	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true})
 	if err != nil {
 		return nil, err
 	}
 	g := &natsGroup{server: s}
 	s.Start()
-	if !s.ReadyForConnections(patience) {
+	if !s.ReadyForConnections(timeout) {
 		return nil, errors.Join(errors.New("the server takes no connections"), g.Close())
 	}
 	for rank := range members {
@@ -46,7 +46,7 @@ func startNATS(_ context.Context, members int, arrived func(int, []byte)) (bench
 }
 
 func (g *natsGroup) join(rank int, arrived func(int, []byte)) error {
-	client, err := nats.Connect(g.server.ClientURL(), nats.Timeout(patience))
+	client, err := nats.Connect(g.server.ClientURL(), nats.Timeout(timeout))
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (g *natsGroup) join(rank int, arrived func(int, []byte)) error {
 	if err != nil {
 		return err
 	}
-	return client.FlushTimeout(patience) // the server knows of it
+	return client.FlushTimeout(timeout) // the server knows of it
 }
 
 func (g *natsGroup) Broadcast(_ context.Context, payload []byte) error {

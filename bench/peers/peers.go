@@ -8,23 +8,23 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/bench"
+	"github.com/pleach-go/pleach/internal/bench/broadcast"
 )
 
-// contender is a system that people use now.
-type contender struct {
-	bench.System
+// peerSystem is a system that people use now.
+type peerSystem struct {
+	broadcast.System
 	module string // for its version
 }
 
-// peers lists the quiet ones first: members of the last three work all the time,
-// and what they do in the background must not be counted for others' memory.
-func peers() []contender {
-	return []contender{natsPeer(), grpcPeer(), memberlistPeer(), serfPeer(), gossipsubPeer()}
+// peers lists the quiet ones first: members of the last three work all the time, and
+// their background work must not be counted as memory of others.
+func peers() []peerSystem {
+	return []peerSystem{natsPeer(), grpcPeer(), memberlistPeer(), serfPeer(), gossipsubPeer()}
 }
 
 // version is that of the module this program was built with.
-func (p *contender) version() string {
+func (p *peerSystem) version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "?"
@@ -37,12 +37,12 @@ func (p *contender) version() string {
 	return "?"
 }
 
-// patience is how long members may take to find each other.
-const patience = 60 * time.Second
+// timeout is how long members may take to find each other.
+const timeout = 60 * time.Second
 
-// await asks until it is so.
+// await polls a condition.
 func await(ctx context.Context, what string, so func() bool) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for !so() {
 		select {
@@ -54,7 +54,7 @@ func await(ctx context.Context, what string, so func() bool) error {
 	return nil
 }
 
-// closeAll closes members at the same time: many wait for something.
+// closeAll closes all members at the same time, as closing may block.
 func closeAll[M any](members []M, closeOne func(M) error) error {
 	errs := make([]error, len(members))
 	var closing sync.WaitGroup

@@ -8,21 +8,21 @@ import (
 
 	"github.com/hashicorp/serf/serf"
 
-	"github.com/pleach-go/pleach/internal/bench"
+	"github.com/pleach-go/pleach/internal/bench/broadcast"
 )
 
 // serfPeer is a user event of hashicorp/serf, over memberlist set up as for
 // [memberlistPeer].
-func serfPeer() contender {
-	return contender{
-		System: bench.System{Name: "serf", Start: startSerf, Settling: gossipSettling, Files: 2},
+func serfPeer() peerSystem {
+	return peerSystem{
+		System: broadcast.System{Name: "serf", Start: startSerf, Settling: gossipSettling, Files: 2},
 		module: "github.com/hashicorp/serf",
 	}
 }
 
 type serfs []*serf.Serf
 
-func startSerf(ctx context.Context, members int, arrived func(int, []byte)) (bench.Started, error) {
+func startSerf(ctx context.Context, members int, arrived func(int, []byte)) (broadcast.Started, error) {
 	var g serfs
 	for rank := range members {
 		s, err := newSerf(rank, arrived)

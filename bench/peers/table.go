@@ -5,14 +5,14 @@ import (
 	"io"
 	"strings"
 
-	"github.com/pleach-go/pleach/internal/bench"
+	"github.com/pleach-go/pleach/internal/bench/broadcast"
 )
 
 var columns = []string{"system", "complete", "p10", "p50", "p99", "max", "of pleach", "messages", "bytes", "goroutines", "kB"}
 
 // writeTable writes a table for each number of members, for people or for
 // documents.
-func writeTable(w io.Writer, results []bench.Result, markdown bool) error {
+func writeTable(w io.Writer, results []broadcast.Result, markdown bool) error {
 	var b strings.Builder
 	row := writePlainRow
 	if markdown {
@@ -49,7 +49,7 @@ func writeMarkdownRow(b *strings.Builder, cells []string) {
 }
 
 // cells are what the columns say of a result.
-func cells(r bench.Result, results []bench.Result) []string {
+func cells(r broadcast.Result, results []broadcast.Result) []string {
 	row := []string{r.System, fmt.Sprintf("%d", r.Complete)}
 	for _, time := range []float64{r.P10, r.P50, r.P99, r.Max} {
 		row = append(row, known("%.0f", time))
@@ -67,7 +67,7 @@ func known(format string, value float64) string {
 }
 
 // ofPleach is the ratio of medians among as many members.
-func ofPleach(r bench.Result, results []bench.Result) string {
+func ofPleach(r broadcast.Result, results []broadcast.Result) string {
 	for _, p := range results {
 		if p.System == "pleach" && p.Members == r.Members && p.P50 > 0 && r.P50 > 0 {
 			return fmt.Sprintf("%.2f×", r.P50/p.P50)

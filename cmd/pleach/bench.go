@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pleach-go/pleach/internal/bench"
+	"github.com/pleach-go/pleach/internal/bench/broadcast"
 )
 
 func newBench() *cobra.Command {
@@ -32,7 +32,7 @@ func newBench() *cobra.Command {
 
 // benchCommand measures broadcasts.
 type benchCommand struct {
-	config        bench.Config
+	config        broadcast.Config
 	dead, compare string
 	json          bool
 }
@@ -91,7 +91,7 @@ func (b *benchCommand) run(cmd *cobra.Command) error {
 	}
 	bar := newProgress(cmd.ErrOrStderr(), b.config.Rounds)
 	b.config.Progress = bar.update
-	results, err := bench.Run(cmd.Context(), b.config)
+	results, err := broadcast.Run(cmd.Context(), b.config)
 	done := bar.stop()
 	if err != nil && cmd.Context().Err() == nil {
 		return failure{err}
@@ -125,10 +125,10 @@ func (b *benchCommand) parse() error {
 	return b.config.Check()
 }
 
-func (b *benchCommand) write(w io.Writer, results []bench.Result) error {
+func (b *benchCommand) write(w io.Writer, results []broadcast.Result) error {
 	if b.json {
 		return json.NewEncoder(w).Encode(struct {
-			Results []bench.Result `json:"results"`
+			Results []broadcast.Result `json:"results"`
 		}{results})
 	}
 	return writeBenchTable(w, &b.config, results)
@@ -163,7 +163,7 @@ func newBenchMember() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := bench.ServeMember(context.Background(), args[0], size, burst); err != nil {
+			if err := broadcast.ServeMember(context.Background(), args[0], size, burst); err != nil {
 				return failure{err}
 			}
 			return nil

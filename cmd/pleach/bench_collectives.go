@@ -10,18 +10,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pleach-go/pleach/collective"
-	"github.com/pleach-go/pleach/internal/bench"
+	"github.com/pleach-go/pleach/internal/bench/collectives"
 )
 
 // collectivesCommand measures collectives.
 type collectivesCommand struct {
-	config                       bench.Collectives
+	config                       collectives.Config
 	members, sizes, ops, compare string
 	choices, json                bool
 }
 
 func newBenchCollectives() *cobra.Command {
-	c := collectivesCommand{config: bench.Collectives{Command: []string{"pleach", "bench", "collectives-member"}}}
+	c := collectivesCommand{config: collectives.Config{Command: []string{"pleach", "bench", "collectives-member"}}}
 	cmd := &cobra.Command{
 		Use:   "collectives",
 		Short: "Measure collectives, and Open MPI's beside them",
@@ -51,7 +51,7 @@ fewer than --rounds.`,
 	f := cmd.Flags()
 	f.StringVar(&c.members, "members", "4,8,16", "`numbers` of members, each a process")
 	f.StringVar(&c.sizes, "sizes", "8,65536,4194304", "`sizes` in bytes")
-	f.StringVar(&c.ops, "ops", strings.Join(bench.CollectiveOperations(), ","), "`operations` to measure")
+	f.StringVar(&c.ops, "ops", strings.Join(collectives.Operations(), ","), "`operations` to measure")
 	f.IntVar(&c.config.Rounds, "rounds", 800, "number `R` of rounds at most")
 	f.StringVar(&c.compare, "compare", "", "`system` to measure too: openmpi")
 	f.BoolVar(&c.choices, "choices", false, "only print which algorithm is taken from how many bytes on")
@@ -69,7 +69,7 @@ func (c *collectivesCommand) run(cmd *cobra.Command) error {
 	}
 	bar := newProgress(cmd.ErrOrStderr(), c.config.Steps())
 	c.config.Progress = bar.update
-	results, without, err := bench.MeasureCollectives(cmd.Context(), c.config)
+	results, without, err := collectives.Run(cmd.Context(), c.config)
 	done := bar.stop()
 	// What was measured before Ctrl-C or a failure is as good as the rest.
 	if len(results) > 0 {
@@ -139,10 +139,10 @@ func (c *collectivesCommand) writeChoices(w io.Writer) error {
 	return nil
 }
 
-func (c *collectivesCommand) write(w io.Writer, results []bench.CollectiveResult) error {
+func (c *collectivesCommand) write(w io.Writer, results []collectives.Result) error {
 	if c.json {
 		return json.NewEncoder(w).Encode(struct {
-			Results []bench.CollectiveResult `json:"results"`
+			Results []collectives.Result `json:"results"`
 		}{results})
 	}
 	return writeCollectivesTable(w, results)
@@ -156,7 +156,7 @@ func newBenchCollectivesMember() *cobra.Command {
 		Hidden: true,
 		Args:   noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := bench.ServeCollectives(cmd.Context()); err != nil {
+			if err := collectives.Serve(cmd.Context()); err != nil {
 				return failure{err}
 			}
 			return nil

@@ -5,11 +5,11 @@ import (
 	"io"
 	"strings"
 
-	"github.com/pleach-go/pleach/internal/bench"
+	"github.com/pleach-go/pleach/internal/bench/collectives"
 )
 
 // writeCollectivesTable writes results for people.
-func writeCollectivesTable(w io.Writer, results []bench.CollectiveResult) error {
+func writeCollectivesTable(w io.Writer, results []collectives.Result) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-10s %7s %9s  %-19s %7s %10s %10s %10s %10s %9s\n",
 		"operation", "members", "size", "system", "rounds", "p10", "p50", "p99", "of openmpi", "of plain")
@@ -20,11 +20,11 @@ func writeCollectivesTable(w io.Writer, results []bench.CollectiveResult) error 
 		}
 		last = r.Operation
 		system := r.System
-		if r.Strength != "" {
-			system += " " + r.Strength
+		if r.FailureMode != "" {
+			system += " " + r.FailureMode
 		}
 		fmt.Fprintf(&b, "%-10s %7d %9d  %-19s %7d %10.1f %10.1f %10.1f %10s %9s\n",
-			r.Operation, r.Members, r.Size, system, r.Rounds, r.P10, r.P50, r.P99, times(r.Ratio), times(r.OfPlain))
+			r.Operation, r.Members, r.Size, system, r.Rounds, r.P10, r.P50, r.P99, times(r.Ratio), times(r.OfReport))
 	}
 	b.WriteString("\nTimes are in µs.\n")
 	_, err := io.WriteString(w, b.String())

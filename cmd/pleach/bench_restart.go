@@ -9,17 +9,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pleach-go/pleach/internal/bench"
+	"github.com/pleach-go/pleach/internal/bench/restart"
 )
 
 // restartCommand measures what a failure costs a job.
 type restartCommand struct {
-	config bench.Restart
+	config restart.Config
 	json   bool
 }
 
 func newBenchRestart() *cobra.Command {
-	r := restartCommand{config: bench.Restart{Command: []string{"pleach", "bench", "worker"}}}
+	r := restartCommand{config: restart.Config{Command: []string{"pleach", "bench", "worker"}}}
 	cmd := &cobra.Command{
 		Use:   "restart",
 		Short: "Measure what a killed process costs a job that runs through, and one that is restarted",
@@ -66,7 +66,7 @@ func (r *restartCommand) run(cmd *cobra.Command) error {
 	}
 	bar := newProgress(cmd.ErrOrStderr(), r.config.Runs())
 	r.config.Progress = bar.update
-	result, err := bench.MeasureRestart(cmd.Context(), r.config)
+	result, err := restart.Run(cmd.Context(), r.config)
 	bar.stop()
 	// What was measured before Ctrl-C or a failure is as good as the rest.
 	if result.Trials > 0 {
@@ -83,7 +83,7 @@ func (r *restartCommand) run(cmd *cobra.Command) error {
 	return nil
 }
 
-func (r *restartCommand) write(w io.Writer, result bench.RestartResult) error {
+func (r *restartCommand) write(w io.Writer, result restart.Result) error {
 	if r.json {
 		return json.NewEncoder(w).Encode(result)
 	}
@@ -107,7 +107,7 @@ func newBenchWorker() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := bench.ServeWorker(cmd.Context(), args[0]); err != nil {
+			if err := restart.Serve(cmd.Context(), args[0]); err != nil {
 				return failure{err}
 			}
 			return nil

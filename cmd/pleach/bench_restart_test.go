@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pleach-go/pleach/internal/bench"
+	"github.com/pleach-go/pleach/internal/bench/restart"
 )
 
 // Every way ends with the same result, and the time lost stands side by side.
@@ -24,7 +24,7 @@ func TestBenchRestart(t *testing.T) {
 			t.Errorf("%s is not in\n%s", line, out)
 		}
 	}
-	var r bench.RestartResult
+	var r restart.Result
 	text := printedBy(t, newBenchRestart(), "--members", "2", "--rounds", "4", "--compute", "1ms", "--checkpoint", "2", "--trials", "1", "--json")
 	if err := json.Unmarshal([]byte(text), &r); err != nil || r.Trials != 1 || len(r.Lost) != 4 {
 		t.Errorf("%s: %v", text, err)

@@ -8,17 +8,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pleach-go/pleach/internal/bench"
+	"github.com/pleach-go/pleach/internal/bench/stabilization"
 )
 
 // stabilizationCommand measures how soon survivors agree.
 type stabilizationCommand struct {
-	config bench.Stabilization
+	config stabilization.Config
 	json   bool
 }
 
 func newBenchStabilization() *cobra.Command {
-	s := stabilizationCommand{config: bench.Stabilization{System: "pleach", Command: []string{"pleach", "bench", "survivor"}}}
+	s := stabilizationCommand{config: stabilization.Config{System: "pleach", Command: []string{"pleach", "bench", "survivor"}}}
 	cmd := &cobra.Command{
 		Use:   "stabilization",
 		Short: "Measure how soon survivors agree on a view without a member that was killed",
@@ -58,7 +58,7 @@ func (s *stabilizationCommand) run(cmd *cobra.Command) error {
 	}
 	bar := newProgress(cmd.ErrOrStderr(), s.config.Kills)
 	s.config.Progress = bar.update
-	result, err := bench.Stabilize(cmd.Context(), s.config)
+	result, err := stabilization.Run(cmd.Context(), s.config)
 	bar.stop()
 	// What was measured before Ctrl-C or a failure is as good as the rest.
 	if result.Kills > 0 {
@@ -75,11 +75,11 @@ func (s *stabilizationCommand) run(cmd *cobra.Command) error {
 	return nil
 }
 
-func (s *stabilizationCommand) write(w io.Writer, r bench.StabilizationResult) error {
+func (s *stabilizationCommand) write(w io.Writer, r stabilization.Result) error {
 	if s.json {
 		return json.NewEncoder(w).Encode(struct {
-			Results []bench.StabilizationResult `json:"results"`
-		}{[]bench.StabilizationResult{r}})
+			Results []stabilization.Result `json:"results"`
+		}{[]stabilization.Result{r}})
 	}
 	var b strings.Builder
 	who := "a member"
@@ -109,7 +109,7 @@ func newBenchSurvivor() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if err := bench.ServeSurvivor(args[0], bench.PleachSurvivor); err != nil {
+			if err := stabilization.Serve(args[0], stabilization.PleachMember); err != nil {
 				return failure{err}
 			}
 			return nil

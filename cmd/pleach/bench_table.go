@@ -5,12 +5,12 @@ import (
 	"io"
 	"strings"
 
-	"github.com/pleach-go/pleach/internal/bench"
+	"github.com/pleach-go/pleach/internal/bench/broadcast"
 )
 
 // writeBenchTable writes results for people, each with its ratio to bare with as
 // many dead.
-func writeBenchTable(w io.Writer, c *bench.Config, results []bench.Result) error {
+func writeBenchTable(w io.Writer, c *broadcast.Config, results []broadcast.Result) error {
 	var b strings.Builder
 	where, what := "in one process", "one at a time"
 	if c.Processes {
@@ -38,7 +38,7 @@ func writeBenchTable(w io.Writer, c *bench.Config, results []bench.Result) error
 }
 
 // ofBare is the ratio of medians or rates.
-func ofBare(r bench.Result, results []bench.Result, rate bool) string {
+func ofBare(r broadcast.Result, results []broadcast.Result, rate bool) string {
 	for _, bare := range results {
 		if bare.System != "bare" || bare.Dead != r.Dead || r.System == "bare" {
 			continue

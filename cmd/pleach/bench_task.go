@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pleach-go/pleach/experiments"
+	"github.com/pleach-go/pleach/internal/experiments"
 )
 
 // newBenchTask is a process of the jobs that reproduce measures collectives with.

@@ -6,7 +6,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/pleach-go/pleach/experiments"
+	"github.com/pleach-go/pleach/internal/experiments"
 	"github.com/pleach-go/pleach/protocol"
 )
 

@@ -203,6 +203,9 @@ func (t *talk) messages(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
+// maxLine bounds a line that is broadcast. A longer one ends the input.
+const maxLine = 1 << 20
+
 // speak broadcasts the lines of the input.
 func (t *talk) speak(ctx context.Context, in io.Reader) {
 	lines := bufio.NewScanner(in)

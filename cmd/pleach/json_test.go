@@ -18,9 +18,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pleach-go/pleach"
-	"github.com/pleach-go/pleach/experiments/reproduce"
-	"github.com/pleach-go/pleach/experiments/tune"
-	"github.com/pleach-go/pleach/internal/bench"
+	"github.com/pleach-go/pleach/internal/bench/broadcast"
+	"github.com/pleach-go/pleach/internal/bench/collectives"
+	"github.com/pleach-go/pleach/internal/bench/restart"
+	"github.com/pleach-go/pleach/internal/bench/stabilization"
+	"github.com/pleach-go/pleach/internal/experiments/reproduce"
+	"github.com/pleach-go/pleach/internal/experiments/tune"
+	"github.com/pleach-go/pleach/internal/ps"
 	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/logp"
 )
@@ -36,16 +40,16 @@ func TestGoldenJSONFields(t *testing.T) {
 		"reproduce":       writtenBy(t, func(w io.Writer) error { return reproduce.WriteClaims(w, filled[[]reproduce.Claim]()) }),
 		"join":            joinJSON(t),
 		"members":         writtenBy(t, func(w io.Writer) error { return json.NewEncoder(w).Encode(filled[viewJSON]()) }),
-		"ps":              writtenBy(t, func(w io.Writer) error { s := filled[psSurvey](); return (&psCommand{json: true}).write(w, &s) }),
-		"bench broadcast": writtenBy(t, func(w io.Writer) error { return (&benchCommand{json: true}).write(w, filled[[]bench.Result]()) }),
+		"ps":              writtenBy(t, func(w io.Writer) error { s := filled[ps.Survey](); return (&psCommand{json: true}).write(w, &s) }),
+		"bench broadcast": writtenBy(t, func(w io.Writer) error { return (&benchCommand{json: true}).write(w, filled[[]broadcast.Result]()) }),
 		"bench stabilization": writtenBy(t, func(w io.Writer) error {
-			return (&stabilizationCommand{json: true}).write(w, filled[bench.StabilizationResult]())
+			return (&stabilizationCommand{json: true}).write(w, filled[stabilization.Result]())
 		}),
 		"bench collectives": writtenBy(t, func(w io.Writer) error {
-			return (&collectivesCommand{json: true}).write(w, filled[[]bench.CollectiveResult]())
+			return (&collectivesCommand{json: true}).write(w, filled[[]collectives.Result]())
 		}),
 		"bench collectives --choices": writtenBy(t, (&collectivesCommand{json: true}).writeChoices),
-		"bench restart":               writtenBy(t, func(w io.Writer) error { return (&restartCommand{json: true}).write(w, filled[bench.RestartResult]()) }),
+		"bench restart":               writtenBy(t, func(w io.Writer) error { return (&restartCommand{json: true}).write(w, filled[restart.Result]()) }),
 	}
 	var lines []string
 	for command, text := range written {

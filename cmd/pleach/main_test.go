@@ -20,7 +20,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/pleach-go/pleach/experiments"
+	"github.com/pleach-go/pleach/internal/experiments"
 )
 
 func TestMain(m *testing.M) {

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"io"
 
-	"github.com/pleach-go/pleach/experiments"
 	"github.com/pleach-go/pleach/internal/draw"
+	"github.com/pleach-go/pleach/internal/experiments"
 	"github.com/pleach-go/pleach/logp"
 )
 

@@ -3,14 +3,16 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
-	"sync"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pleach-go/pleach"
-	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/internal/ps"
 )
 
 // psCommand shows what the processes of a running job are doing.
@@ -66,11 +68,11 @@ func (p *psCommand) run(cmd *cobra.Command, addresses []string) error {
 	}
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
 	if len(addresses) == 0 {
-		job, err := onlyJob(findJobs("/proc", c.Group))
+		job, err := onlyJob(ps.FindJobs("/proc", c.Group))
 		if err != nil {
 			return failure{err}
 		}
-		c.Group, addresses = job.group, job.addresses
+		c.Group, addresses = job.Group, job.Addresses
 	}
 	for {
 		s, err := survey(ctx, c, addresses)
@@ -85,16 +87,16 @@ func (p *psCommand) run(cmd *cobra.Command, addresses []string) error {
 			return nil
 		case <-time.After(psAgain):
 		}
-		// Whoever was there is asked, should the first be gone.
-		addresses = s.addresses()
+		// Another process is asked if the first is gone.
+		addresses = s.Addresses()
 	}
 }
 
-func (p *psCommand) write(w io.Writer, s *psSurvey) (err error) {
+func (p *psCommand) write(w io.Writer, s *ps.Survey) (err error) {
 	if p.json {
 		err = json.NewEncoder(w).Encode(s)
 	} else {
-		_, err = io.WriteString(w, s.text())
+		_, err = io.WriteString(w, surveyText(s))
 	}
 	if err != nil {
 		return failure{err}
@@ -102,72 +104,27 @@ func (p *psCommand) write(w io.Writer, s *psSurvey) (err error) {
 	return nil
 }
 
-// psSurvey is what all processes say.
-type psSurvey struct {
-	View      uint64      `json:"view"`
-	Size      int         `json:"size"`
-	Failed    []int       `json:"failed"`
-	HoldingUp []psHolder  `json:"holding_up"`
-	Processes []psProcess `json:"processes"` // who holds up the others first
-}
-
-// psProcess is what one says, or why it does not.
-type psProcess struct {
-	Rank    int                   `json:"rank"`
-	Address string                `json:"address"`
-	Worlds  []collective.Progress `json:"worlds,omitempty"`
-	Error   string                `json:"error,omitempty"`
-}
-
-// psHolder is somebody whom others wait for in a call that it has not come to.
-type psHolder struct {
-	Rank  int               `json:"rank"`
-	World string            `json:"world,omitempty"`
-	Call  collective.CallStatus  `json:"call"`           // the others'
-	Last  *collective.CallStatus `json:"last,omitempty"` // its own
-	// Silent says that it does not answer.
-	Silent bool `json:"silent,omitempty"`
-}
-
-// psAtOnce is how many processes are asked at a time.
-const psAtOnce = 64
-
-// survey asks who is there, and then each of them.
-func survey(ctx context.Context, c pleach.Config, addresses []string) (*psSurvey, error) {
+// survey asks which processes there are, and then each of them.
+func survey(ctx context.Context, c pleach.Config, addresses []string) (*ps.Survey, error) {
 	view, err := look(ctx, c, addresses)
 	if err != nil {
 		return nil, err
 	}
-	s := &psSurvey{View: view.Number, Size: view.Slots, Failed: holes(view), HoldingUp: []psHolder{}}
-	s.Processes = make([]psProcess, len(view.Members))
-	var asking sync.WaitGroup
-	room := make(chan struct{}, psAtOnce)
-	for i, m := range view.Members {
-		room <- struct{}{}
-		asking.Go(func() {
-			defer func() { <-room }()
-			timed, cancel := context.WithTimeout(ctx, lookTimeout)
-			defer cancel()
-			p := psProcess{Rank: m.Rank, Address: m.Address}
-			switch inspection, err := pleach.Inspect(timed, c, m.Address); {
-			case err != nil:
-				p.Error = withoutPackage(err)
-			case inspection.Progress == nil:
-				p.Error = "this member is not in a World: it makes no collective calls"
-			default:
-				p.Worlds = inspection.Progress
-			}
-			s.Processes[i] = p
-		})
-	}
-	asking.Wait()
-	s.judge()
-	return s, nil
+	return ps.Ask(ctx, c, view, holes(view), lookTimeout), nil
 }
 
-func (s *psSurvey) addresses() (all []string) {
-	for _, p := range s.Processes {
-		all = append(all, p.Address)
+// onlyJob returns the one that there is, or says how to choose.
+func onlyJob(jobs []*ps.Job) (*ps.Job, error) {
+	switch len(jobs) {
+	case 0:
+		return nil, errors.New("no job of yours runs on this host, as far as can be seen: write the address of one of its processes, as in pleach ps 127.0.0.1:7000 --group NAME")
+	case 1:
+		return jobs[0], nil
 	}
-	return all
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d jobs of yours run on this host: choose one by --group", len(jobs))
+	for _, j := range jobs {
+		fmt.Fprintf(&b, "\n  --group %s  (%s, one with pid %d)", printable(j.Group), count(len(j.Addresses), "rank"), j.PIDs[0])
+	}
+	return nil, errors.New(b.String())
 }

@@ -1,39 +1,40 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/internal/ps"
 )
 
-// text is the survey for people: who holds up the others, then a line for each
-// process.
-func (s *psSurvey) text() string {
+// surveyText is a survey for people: the stragglers, then a line for each process.
+func surveyText(s *ps.Survey) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "view %d: %d of %d processes", s.View, len(s.Processes), s.Size)
 	if len(s.Failed) > 0 {
-		fmt.Fprintf(&b, "; failed: %s", ranges(s.Failed))
+		fmt.Fprintf(&b, "; failed: %s", ranksCell(s.Failed))
 	}
 	b.WriteString("\n\n")
-	for _, h := range s.HoldingUp {
-		b.WriteString(h.text() + "\n")
+	for _, h := range s.Stragglers {
+		b.WriteString(stragglerText(&h) + "\n")
 	}
-	if len(s.HoldingUp) > 0 {
+	if len(s.Stragglers) > 0 {
 		b.WriteString("\n")
 	}
 	rows := [][]string{{"rank", "calls", "doing", "for", "waits for", "last", "tasks"}}
 	for _, p := range s.Processes {
-		rows = append(rows, p.row())
+		rows = append(rows, processRow(&p))
 	}
 	writeColumns(&b, rows)
 	return b.String()
 }
 
-// text says who holds up whom, on one line.
-func (h *psHolder) text() string {
+// stragglerText says which call a straggler has not come to, on one line.
+func stragglerText(h *ps.Straggler) string {
 	if h.Silent {
 		return fmt.Sprintf("rank %d does not answer; others are in %s for %s", h.Rank, callText(&h.Call), ago(h.Call.Seconds))
 	}
@@ -65,9 +66,9 @@ func ago(seconds float64) string {
 	return fmt.Sprintf("%.1f s", seconds)
 }
 
-// row is a process in the table, in the world where it is in a call, or the last
+// processRow is a process in the table, in the world where it is in a call, or the last
 // one made.
-func (p *psProcess) row() []string {
+func processRow(p *ps.Process) []string {
 	if p.Error != "" {
 		return []string{fmt.Sprint(p.Rank), "-", "does not answer: " + printable(p.Error)}
 	}
@@ -75,10 +76,10 @@ func (p *psProcess) row() []string {
 	if i := slices.IndexFunc(p.Worlds, func(w collective.Progress) bool { return len(w.Current) > 0 }); i >= 0 {
 		w = p.Worlds[i]
 	}
-	row := []string{fmt.Sprint(p.Rank), fmt.Sprint(w.Calls), "-", "-", "-", "-", ranges(w.Tasks)}
+	row := []string{fmt.Sprint(p.Rank), fmt.Sprint(w.Calls), "-", "-", "-", "-", ranksCell(w.Tasks)}
 	if len(w.Current) > 0 {
 		d := w.Current[0]
-		row[2], row[3], row[4] = callText(&d), ago(d.Seconds), ranges(d.WaitsFor)
+		row[2], row[3], row[4] = callText(&d), ago(d.Seconds), ranksCell(d.WaitsFor)
 		if more := len(w.Current) - 1; more > 0 {
 			row[2] += fmt.Sprintf(" and %d more", more)
 		}
@@ -89,26 +90,8 @@ func (p *psProcess) row() []string {
 	return row
 }
 
-// ranges writes ranks, with ranges, as in 0-3,7.
-func ranges(ranks []int) string {
-	var parts []string
-	for i := 0; i < len(ranks); {
-		j := i + 1
-		for j < len(ranks) && ranks[j] == ranks[j-1]+1 {
-			j++
-		}
-		if j-i == 1 {
-			parts = append(parts, fmt.Sprint(ranks[i]))
-		} else {
-			parts = append(parts, fmt.Sprintf("%d-%d", ranks[i], ranks[j-1]))
-		}
-		i = j
-	}
-	if len(parts) == 0 {
-		return "-"
-	}
-	return strings.Join(parts, ",")
-}
+// ranksCell is ranks in a table, or - for none.
+func ranksCell(ranks []int) string { return cmp.Or(ranges(ranks, ",", len(ranks)), "-") }
 
 // writeColumns writes rows, the last column of each as it is.
 func writeColumns(b *strings.Builder, rows [][]string) {

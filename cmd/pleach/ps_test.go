@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/internal/ps"
 )
 
 // printedBy runs a command by itself and returns what it prints.
@@ -112,11 +112,11 @@ func TestPs(t *testing.T) {
 	if len(lines) != 4+1+5 || !strings.HasPrefix(lines[5], "3 ") || !regexp.MustCompile(`^0 +2 +Allreduce #1 +\d\.\d s +[1-4,-]+ +Barrier #0, .* ago +0$`).MatchString(lines[6]) {
 		t.Errorf("%q", lines)
 	}
-	var s psSurvey
+	var s ps.Survey
 	if err := json.Unmarshal([]byte(printedBy(t, newPs(), address, "--group", "job", "--json")), &s); err != nil {
 		t.Fatal(err)
 	}
-	if len(s.HoldingUp) != 1 || s.HoldingUp[0].Rank != 3 || s.HoldingUp[0].Call.Name != "Allreduce" || len(s.Processes) != 5 {
+	if len(s.Stragglers) != 1 || s.Stragglers[0].Rank != 3 || s.Stragglers[0].Call.Name != "Allreduce" || len(s.Processes) != 5 {
 		t.Errorf("%+v", s)
 	}
 	release()
@@ -157,36 +157,6 @@ func TestPsRefused(t *testing.T) {
 	}
 }
 
-// Whoever does not answer is taken for who holds up the others.
-func TestPsJudges(t *testing.T) {
-	in := collective.CallStatus{Call: 17, Name: "Allreduce", Seconds: 12.3}
-	agree := collective.CallStatus{Call: 3, Agreement: 2, Name: "Agree", Seconds: 1}
-	process := func(rank int, w ...collective.Progress) psProcess { return psProcess{Rank: rank, Worlds: w} }
-	s := psSurvey{Processes: []psProcess{
-		process(0, collective.Progress{Calls: 18, Agreements: 2, Current: []collective.CallStatus{in, agree}}),
-		process(1, collective.Progress{Calls: 18, Agreements: 1}),
-		process(2, collective.Progress{Calls: 17, Agreements: 2, Last: &collective.CallStatus{Call: 16, Name: "Barrier", Seconds: 200, Error: "x"}}),
-		{Rank: 3, Error: "stopped"},
-		process(4, collective.Progress{Calls: 4, Agreements: 2, Revoked: true}),
-	}}
-	s.judge()
-	var got []string
-	for _, h := range s.HoldingUp {
-		got = append(got, h.text())
-	}
-	want := []string{
-		"rank 3 does not answer; others are in Allreduce #17 for 12.3 s",
-		"rank 2 has not arrived in Allreduce #17; last: Barrier #16, 3m20s ago, with an error",
-		"rank 1 has not arrived in Agree #3; it has finished no call yet",
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q", got)
-	}
-	if ranks := fmt.Sprint(s.Processes[0].Rank, s.Processes[1].Rank, s.Processes[2].Rank); ranks != "3 2 1" {
-		t.Error(ranks)
-	}
-}
-
 // Jobs are found by their processes' environments.
 func TestFindJobs(t *testing.T) {
 	proc := t.TempDir()
@@ -205,29 +175,34 @@ func TestFindJobs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := onlyJob(findJobs(proc, "")); err == nil || !strings.Contains(err.Error(), "2 jobs") || !strings.Contains(err.Error(), "--group b") {
+	if _, err := onlyJob(ps.FindJobs(proc, "")); err == nil || !strings.Contains(err.Error(), "2 jobs") || !strings.Contains(err.Error(), "--group b") {
 		t.Error(err)
 	}
-	job, err := onlyJob(findJobs(proc, "a"))
-	if err != nil || len(job.pids) != 2 || !slices.Equal(job.addresses, []string{"127.0.0.1:1", "127.0.0.1:2"}) {
+	job, err := onlyJob(ps.FindJobs(proc, "a"))
+	if err != nil || len(job.PIDs) != 2 || !slices.Equal(job.Addresses, []string{"127.0.0.1:1", "127.0.0.1:2"}) {
 		t.Errorf("%+v, %v", job, err)
 	}
-	if _, err := onlyJob(findJobs(filepath.Join(proc, "none"), "")); err == nil {
+	if _, err := onlyJob(ps.FindJobs(filepath.Join(proc, "none"), "")); err == nil {
 		t.Error("a job where there is none")
 	}
 }
 
-// Who has not come to a call because it waits for somebody in an earlier one is not
-// to blame: that somebody is.
-func TestPsBlamesNobodyWhoWaits(t *testing.T) {
-	in := func(rank int, call uint64, waitsFor ...int) psProcess {
-		doing := []collective.CallStatus{{Call: call, Name: "Allreduce", WaitsFor: waitsFor}}
-		return psProcess{Rank: rank, Worlds: []collective.Progress{{Calls: call + 1, Current: doing}}}
-	}
-	busy := psProcess{Rank: 2, Worlds: []collective.Progress{{Calls: 4}}}
-	s := psSurvey{Processes: []psProcess{in(0, 5, 2), in(1, 4, 2), busy, in(3, 5, 0)}}
-	s.judge()
-	if len(s.HoldingUp) != 1 || s.HoldingUp[0].Rank != 2 || s.HoldingUp[0].Call.Call != 4 {
-		t.Errorf("%+v", s.HoldingUp)
+// Stragglers are named with the call that they have not come to.
+func TestStragglerText(t *testing.T) {
+	in := collective.CallStatus{Call: 17, Name: "Allreduce", Seconds: 12.3}
+	for _, c := range []struct {
+		straggler ps.Straggler
+		want      string
+	}{
+		{ps.Straggler{Rank: 3, Call: in, Silent: true}, "rank 3 does not answer; others are in Allreduce #17 for 12.3 s"},
+		{
+			ps.Straggler{Rank: 2, Call: in, Last: &collective.CallStatus{Call: 16, Name: "Barrier", Seconds: 200, Error: "x"}},
+			"rank 2 has not arrived in Allreduce #17; last: Barrier #16, 3m20s ago, with an error",
+		},
+		{ps.Straggler{Rank: 1, Call: in}, "rank 1 has not arrived in Allreduce #17; it has finished no call yet"},
+	} {
+		if got := stragglerText(&c.straggler); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pleach-go/pleach/experiments/reproduce"
+	"github.com/pleach-go/pleach/internal/experiments/reproduce"
 )
 
 // reproduceCommand does the papers' evaluations again.

@@ -1,29 +1,25 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pleach-go/pleach/internal/launch"
 )
 
 // maxProcesses is how many processes one host is asked to bear.
 const maxProcesses = 4096
 
-// maxGrace and maxStrike bound what is waited for: longer is a typing error.
-const (
-	maxGrace  = time.Hour
-	maxStrike = 24 * time.Hour
-)
+// maxGrace bounds the grace time: longer is a typing error.
+const maxGrace = time.Hour
 
-// runCommand starts processes on this host, and strikes some of them.
+// runCommand starts processes on this host, and injects faults into them.
 type runCommand struct {
 	size                        int
 	kill, stop, env             []string
@@ -77,23 +73,11 @@ stopped on purpose, 1 if another one failed, 2 if the command line is wrong and
 	return cmd
 }
 
-// jobConfig is what a job is to do.
-type jobConfig struct {
-	size    int
-	program string   // where the program is
-	args    []string // its name and its arguments
-	strikes []strike // in order of time
-	grace   time.Duration
-	env     []string
-	stdin   io.Reader // for rank 0, or nil
-	output  *output
-}
-
 func (r *runCommand) run(cmd *cobra.Command, args []string) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	strikes, err := r.strikes()
+	faults, err := launch.Schedule(r.size, r.kill, r.stop)
 	if err != nil {
 		return err
 	}
@@ -101,15 +85,47 @@ func (r *runCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return fmt.Errorf("cannot run %s: %w", args[0], errors.Unwrap(err))
 	}
-	c := jobConfig{
-		size: r.size, program: program, args: args, strikes: strikes, grace: r.grace, env: r.env,
-		output: newOutput(cmd.OutOrStdout(), cmd.ErrOrStderr(), !r.noPrefix, r.timestamps),
+	stdout, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
+	job := launch.Job{
+		Size: r.size, Program: program, Args: args, Env: r.env, Faults: faults, Grace: r.grace, Interactive: isTerminal(stderr),
+		Output: &launch.Output{
+			Stdout: launch.Stream{Writer: stdout, Color: wantsColor(stdout)}, Stderr: launch.Stream{Writer: stderr, Color: wantsColor(stderr)},
+			Prefix: !r.noPrefix, Timestamps: r.timestamps,
+		},
 	}
 	if r.stdin {
-		c.stdin = os.Stdin
+		job.Stdin = os.Stdin
 	}
-	return runJob(c)
+	report, err := launch.Run(job)
+	if err != nil {
+		if _, ok := errors.AsType[*launch.OpenFilesError](err); ok {
+			return err
+		}
+		return failure{err}
+	}
+	writeRunReport(stderr, report)
+	return runError(report)
 }
+
+// runError is what the exit code is about.
+func runError(r *launch.Report) error {
+	if _, ok := errors.AsType[*launch.InterruptedError](r.Interrupted); ok {
+		return runInterruption{r.Interrupted}
+	}
+	if r.Interrupted != nil {
+		return failure{r.Interrupted}
+	}
+	if o, ok := r.FirstFailure(); ok {
+		return failure{fmt.Errorf("rank %d failed first, after %v: %s", o.Rank, o.After, o.Text)}
+	}
+	return nil
+}
+
+// runInterruption is the end of a run by a signal.
+type runInterruption struct{ error }
+
+// Unwrap makes the exit code that of an interruption.
+func (i runInterruption) Unwrap() error { return interruption{} }
 
 func (r *runCommand) check() error {
 	switch {
@@ -124,29 +140,4 @@ func (r *runCommand) check() error {
 		}
 	}
 	return nil
-}
-
-// strikes reads --kill and --stop, and returns what happens in order of time.
-func (r *runCommand) strikes() ([]strike, error) {
-	var all []strike
-	for _, flag := range []struct {
-		kind  strikeKind
-		texts []string
-	}{{strikeKill, r.kill}, {strikeStop, r.stop}} {
-		for _, text := range flag.texts {
-			s, err := parseStrike(flag.kind, text)
-			if err != nil {
-				return nil, err
-			}
-			if s.rank >= r.size {
-				return nil, fmt.Errorf("%v: %d is not one of the ranks 0 to %d", s, s.rank, r.size-1)
-			}
-			all = append(all, s)
-			if s.lasts > 0 {
-				all = append(all, strike{kind: strikeContinue, rank: s.rank, at: s.at + s.lasts})
-			}
-		}
-	}
-	slices.SortStableFunc(all, func(a, b strike) int { return cmp.Compare(a.at, b.at) })
-	return all, nil
 }

@@ -1,99 +1,48 @@
-//go:build unix
-
 package main
 
 import (
 	"fmt"
-	"os"
-	"slices"
-	"strings"
+	"io"
+
+	"github.com/pleach-go/pleach/internal/launch"
 )
 
-// maxReported bounds the lines of a report: more cannot be taken in.
+// maxReported bounds the lines of a report and the ranges of ranks in one: more
+// cannot be taken in.
 const maxReported = 20
 
-// runInterruption is the end of a run by a signal.
-type runInterruption struct{ signal os.Signal }
-
-func (i runInterruption) Error() string {
-	return fmt.Sprintf("all processes were told to end (%v)", i.signal)
-}
-
-// Unwrap makes the exit code that of an interruption.
-func (i runInterruption) Unwrap() error { return interruption{} }
-
-// report says who ended how, unless all is well, and returns what the exit code
-// is about.
-func (j *job) report() error {
-	var first *process
+// writeRunReport writes how processes ended, unless all exited with 0.
+func writeRunReport(w io.Writer, r *launch.Report) {
+	for _, f := range r.Missed {
+		fmt.Fprintf(w, "pleach: %v came too late: rank %d had ended\n", f, f.Rank)
+	}
 	texts, ranks := []string{}, map[string][]int{}
-	notWell := 0
-	for _, p := range j.processes {
-		o := p.outcome()
-		if o.kind == well {
+	unsuccessful := 0
+	for _, o := range r.Outcomes {
+		if o.Kind == launch.Succeeded {
 			continue
 		}
-		notWell++
-		if ranks[o.text] = append(ranks[o.text], p.rank); len(ranks[o.text]) == 1 {
-			texts = append(texts, o.text)
-		}
-		if o.kind == failed && (first == nil || p.after < first.after) {
-			first = p
+		unsuccessful++
+		if ranks[o.Text] = append(ranks[o.Text], o.Rank); len(ranks[o.Text]) == 1 {
+			texts = append(texts, o.Text)
 		}
 	}
-	j.reportLate()
-	if notWell > 0 {
-		j.output.say("%d of %d processes did not exit with 0", notWell, j.size)
+	if unsuccessful > 0 {
+		fmt.Fprintf(w, "pleach: %d of %d processes did not exit with 0\n", unsuccessful, len(r.Outcomes))
 	}
 	for i, text := range texts {
 		if i == maxReported {
-			fmt.Fprintf(j.output.stderr, "  and %d other ways\n", len(texts)-i)
+			fmt.Fprintf(w, "  and %d other ways\n", len(texts)-i)
 			break
 		}
-		fmt.Fprintf(j.output.stderr, "  %s: %s\n", text, rankList(ranks[text]))
-	}
-	switch {
-	case j.interrupted != nil:
-		return j.interrupted
-	case first != nil:
-		return failure{fmt.Errorf("rank %d failed first, after %v: %s", first.rank, first.after, first.outcome().text)}
-	}
-	return nil
-}
-
-// reportLate says which strikes hit nobody. The end of a stop needs nobody.
-func (j *job) reportLate() {
-	if j.interrupted != nil {
-		return
-	}
-	for _, s := range append(j.late, j.strikes...) {
-		if s.kind != strikeContinue {
-			j.output.say("%v came too late: rank %d had ended", s, s.rank)
-		}
+		fmt.Fprintf(w, "  %s: %s\n", text, rankList(ranks[text]))
 	}
 }
 
-// rankList writes ascending ranks shortly: rank 3, or ranks 0-3, 7.
+// rankList writes ascending ranks in words: rank 3, or ranks 0-3, 7.
 func rankList(ranks []int) string {
-	var parts []string
-	for len(ranks) > 0 {
-		n := 1
-		for n < len(ranks) && ranks[n] == ranks[0]+n {
-			n++
-		}
-		part := fmt.Sprint(ranks[0])
-		if n > 1 {
-			part += fmt.Sprintf("-%d", ranks[n-1])
-		}
-		parts = append(parts, part)
-		ranks = ranks[n:]
+	if len(ranks) == 1 {
+		return fmt.Sprintf("rank %d", ranks[0])
 	}
-	word := "ranks "
-	if len(parts) == 1 && !strings.Contains(parts[0], "-") {
-		word = "rank "
-	}
-	if len(parts) > maxReported {
-		parts = append(slices.Clip(parts[:maxReported]), "and more")
-	}
-	return word + strings.Join(parts, ", ")
+	return "ranks " + ranges(ranks, ", ", maxReported)
 }

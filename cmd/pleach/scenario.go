@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pleach-go/pleach/broadcast"
-	"github.com/pleach-go/pleach/experiments"
 	"github.com/pleach-go/pleach/internal/draw"
+	"github.com/pleach-go/pleach/internal/experiments"
 	"github.com/pleach-go/pleach/logp"
 )
 

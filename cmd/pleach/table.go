@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/pleach-go/pleach/experiments"
+	"github.com/pleach-go/pleach/internal/experiments"
 	"github.com/pleach-go/pleach/logp"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pleach-go/pleach/experiments/tune"
+	"github.com/pleach-go/pleach/internal/experiments/tune"
 	"github.com/pleach-go/pleach/logp"
 	"github.com/pleach-go/pleach/protocol"
 )

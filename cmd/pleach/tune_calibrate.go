@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pleach-go/pleach/experiments/calibrate"
+	"github.com/pleach-go/pleach/internal/experiments/calibrate"
 )
 
 // loopback is the value of --calibrate without one: a second process on this

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/pleach-go/pleach/experiments/tune"
+	"github.com/pleach-go/pleach/internal/experiments/tune"
 )
 
 // tuneTable is the answer for people.

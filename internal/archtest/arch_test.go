@@ -71,17 +71,20 @@ var rules = []rule{
 	}},
 
 	// Users of the library. Nothing imports them.
-	{pkg: "experiments/...", may: []string{anything}, outside: []string{anything}},
 	{pkg: "bench/...", may: []string{anything}, outside: []string{anything}},
 	{pkg: "cmd/...", may: []string{anything}, outside: []string{anything}},
 	{pkg: "examples/...", may: []string{anything}, outside: []string{anything}},
 
 	{pkg: "internal/archtest"},
-	{pkg: "internal/bench", may: []string{anything}, outside: []string{anything}},
+	{pkg: "internal/bench/...", may: []string{anything}, outside: []string{anything}},
+	{pkg: "internal/chart", outside: []string{anything}},
+	{pkg: "internal/launch"},
+	{pkg: "internal/experiments/...", may: []string{anything}, outside: []string{anything}},
 	{pkg: "internal/draw", may: []string{"protocol", "topology", "logp"}},
 	{pkg: "internal/netns"},
 	{pkg: "internal/testutil"},
 	{pkg: "internal/notify"},
+	{pkg: "internal/ps", may: []string{".", "bootstrap", "collective"}},
 }
 
 // impure are the standard packages, with all below them, that would let a

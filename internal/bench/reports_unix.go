@@ -9,17 +9,17 @@ import (
 	"syscall"
 )
 
-// reports is where records come in. It is read by hand, not through package os,
+// Reports is the end of a pipe where records come in. It is read by hand, not through package os,
 // whose poller would wake this process at each record: it would take part in
 // what it measures.
-type reports struct {
+type Reports struct {
 	fd     int
 	buffer [4096 * recordSize]byte
 	held   int
 }
 
-// openReports returns both ends of a pipe.
-func openReports() (*reports, *os.File, error) {
+// OpenReports returns both ends of a pipe: members inherit the file.
+func OpenReports() (*Reports, *os.File, error) {
 	var ends [2]int
 	syscall.ForkLock.RLock() // a process started now must not inherit them by chance
 	err := syscall.Pipe(ends[:])
@@ -31,15 +31,15 @@ func openReports() (*reports, *os.File, error) {
 	if err != nil {
 		return nil, nil, os.NewSyscallError("pipe", err)
 	}
-	r, w := &reports{fd: ends[0]}, os.NewFile(uintptr(ends[1]), "report")
+	r, w := &Reports{fd: ends[0]}, os.NewFile(uintptr(ends[1]), "report")
 	if err := syscall.SetNonblock(r.fd, true); err != nil {
-		return nil, nil, errors.Join(os.NewSyscallError("fcntl", err), r.close(), w.Close())
+		return nil, nil, errors.Join(os.NewSyscallError("fcntl", err), r.Close(), w.Close())
 	}
 	return r, w, nil
 }
 
-// read takes what is there, if anything.
-func (r *reports) read(take func(record)) (some bool, err error) {
+// Read takes the records that are there, if any.
+func (r *Reports) Read(take func(Record)) (some bool, err error) {
 	n, err := syscall.Read(r.fd, r.buffer[r.held:])
 	switch {
 	case errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EINTR):
@@ -58,4 +58,5 @@ func (r *reports) read(take func(record)) (some bool, err error) {
 	return true, nil
 }
 
-func (r *reports) close() error { return os.NewSyscallError("close", syscall.Close(r.fd)) }
+// Close closes the pipe.
+func (r *Reports) Close() error { return os.NewSyscallError("close", syscall.Close(r.fd)) }

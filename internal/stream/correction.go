@@ -23,7 +23,7 @@ type correction struct {
 func (m *Member) planCorrection() (err error) {
 	m.delay.planned = m.delay.now
 	m.mend, err = broadcast.NewPlan(broadcast.Config{
-		Size: protocol.Rank(m.lineup.size()), Dissemination: broadcast.Arrived{},
+		Size: protocol.Rank(m.lineup.size()), Dissemination: broadcast.Preseeded{},
 		Correction: broadcast.Delayed{Delay: m.delay.now},
 	})
 	return err

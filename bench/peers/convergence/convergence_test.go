@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pleach-go/pleach/internal/bench"
+	"github.com/pleach-go/pleach/internal/bench/stabilization"
 )
 
 // TestMain is also a member, if this program is started as one.
@@ -30,7 +30,7 @@ func TestConvergence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var object struct{ Results []bench.StabilizationResult }
+	var object struct{ Results []stabilization.Result }
 	if err := json.Unmarshal(out.Bytes(), &object); err != nil || len(object.Results) != 3 {
 		t.Fatalf("%v: %s", err, &out)
 	}

@@ -3,8 +3,8 @@
 // dropped it. Serf and memberlist keep a list for each member; only Pleach's
 // survivors agree on one.
 //
-// Measuring is left to internal/bench. Every member is a process: this program
-// starts itself as one.
+// Package internal/bench/stabilization measures. Every member is a process: this
+// program starts itself as one.
 package main
 
 import (
@@ -20,12 +20,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/bench"
+	"github.com/pleach-go/pleach/internal/bench/stabilization"
 )
 
 const usage = `Measure how long survivors take to drop a member that was killed, for Pleach and
-its peers, in turns on this host. Who was killed comes back before the next one is
-killed. Times are from before the kill until the last survivor has dropped it.
+its peers, interleaved on this host. A killed member rejoins before the next kill.
+Times are from before the kill until the last survivor has dropped it.
 
   pleach            all defaults
   memberlist        hashicorp/memberlist with DefaultLANConfig
@@ -43,9 +43,9 @@ const limit = time.Minute
 // systems are the members that this program can be.
 var systems = []struct {
 	name string
-	run  func(context.Context, *bench.Survivor) error
+	run  func(context.Context, *stabilization.Survivor) error
 }{
-	{"pleach", bench.PleachSurvivor},
+	{"pleach", stabilization.PleachMember},
 	{"memberlist", memberlistSurvivor(standard)},
 	{"memberlist-tuned", memberlistSurvivor(tuned)},
 	{"serf", serfSurvivor},
@@ -70,19 +70,19 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 	if err != nil {
 		return err
 	}
-	all := make([]bench.Stabilization, len(c.systems))
+	all := make([]stabilization.Config, len(c.systems))
 	for i, name := range c.systems {
 		all[i] = c.config
 		all[i].System, all[i].Command, all[i].Limit = name, []string{"survivor", name}, limit
 	}
-	results, err := bench.StabilizeInTurns(ctx, all, c.turns)
-	results = slices.DeleteFunc(results, func(r bench.StabilizationResult) bool { return r.Kills == 0 })
+	results, err := stabilization.RunInterleaved(ctx, all, c.turns)
+	results = slices.DeleteFunc(results, func(r stabilization.Result) bool { return r.Kills == 0 })
 	return errors.Join(err, write(out, results, c.json))
 }
 
 // command is what was asked for.
 type command struct {
-	config  bench.Stabilization // of every system
+	config  stabilization.Config // of every system
 	systems []string
 	turns   int
 	json    bool
@@ -124,7 +124,7 @@ func parse(args []string, errOut io.Writer) (*command, error) {
 func serve(name, which string) error {
 	for _, s := range systems {
 		if s.name == name {
-			return bench.ServeSurvivor(which, s.run)
+			return stabilization.Serve(which, s.run)
 		}
 	}
 	return fmt.Errorf("there is no system %q", name)
@@ -138,13 +138,13 @@ func names() string {
 	return strings.Join(all, ",")
 }
 
-func write(w io.Writer, results []bench.StabilizationResult, asJSON bool) error {
+func write(w io.Writer, results []stabilization.Result, asJSON bool) error {
 	if len(results) == 0 {
 		return nil
 	}
 	if asJSON {
 		return json.NewEncoder(w).Encode(struct {
-			Results []bench.StabilizationResult `json:"results"`
+			Results []stabilization.Result `json:"results"`
 		}{results})
 	}
 	var b strings.Builder

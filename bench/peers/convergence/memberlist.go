@@ -10,14 +10,14 @@ import (
 
 	"github.com/hashicorp/memberlist"
 
-	"github.com/pleach-go/pleach/internal/bench"
+	"github.com/pleach-go/pleach/internal/bench/stabilization"
 )
 
 // standard is memberlist as it comes.
 func standard() *memberlist.Config { return memberlist.DefaultLANConfig() }
 
-// tuned is what somebody sets who wants deaths noticed soon, and whose network is
-// good. False suspicions are refuted in time on a host that is not too busy.
+// tuned is memberlist set to notice deaths soon, for a good network. False
+// suspicions are refuted in time on a host that is not too busy.
 func tuned() *memberlist.Config {
 	c := standard()
 	c.ProbeInterval, c.ProbeTimeout = 200*time.Millisecond, 100*time.Millisecond
@@ -27,10 +27,10 @@ func tuned() *memberlist.Config {
 }
 
 // memberlistSurvivor is a member whose list is watched by its events.
-func memberlistSurvivor(config func() *memberlist.Config) func(context.Context, *bench.Survivor) error {
-	return func(ctx context.Context, s *bench.Survivor) error {
+func memberlistSurvivor(config func() *memberlist.Config) func(context.Context, *stabilization.Survivor) error {
+	return func(ctx context.Context, s *stabilization.Survivor) error {
 		c := config()
-		if err := seat(c, s); err != nil {
+		if err := configure(c, s); err != nil {
 			return err
 		}
 		c.Events = newWatch(s)
@@ -38,18 +38,18 @@ func memberlistSurvivor(config func() *memberlist.Config) func(context.Context, 
 		if err != nil {
 			return err
 		}
-		if err := meet(ctx, s, list.Join); err != nil {
+		if err := joinAll(ctx, s, list.Join); err != nil {
 			return err
 		}
 		s.Ready()
 		<-ctx.Done()
-		return nil // and not closing: to the others it is as if it had died
+		return nil // without leaving: the others see a crash
 	}
 }
 
-// seat puts a member where it belongs, and gives it its rank as its name.
-func seat(c *memberlist.Config, s *bench.Survivor) error {
-	if err := vacate(s); err != nil {
+// configure gives a member its address, and its rank as its name.
+func configure(c *memberlist.Config, s *stabilization.Survivor) error {
+	if err := releasePort(s); err != nil {
 		return err
 	}
 	host, port, err := net.SplitHostPort(s.Place.Addresses[s.Place.Rank])
@@ -66,9 +66,9 @@ func seat(c *memberlist.Config, s *bench.Survivor) error {
 	return nil
 }
 
-// vacate gives up the socket that keeps the port for this member, which wants to
-// open it itself, and waits until whoever has opened it does so too.
-func vacate(s *bench.Survivor) error {
+// releasePort closes the inherited socket, as memberlist opens the port itself, and
+// waits until the port is free.
+func releasePort(s *stabilization.Survivor) error {
 	if s.Again {
 		return nil
 	}
@@ -86,10 +86,10 @@ func vacate(s *bench.Survivor) error {
 	return err
 }
 
-// meet exchanges everything with everybody, twice: the first time, who comes back
-// hears that it is thought dead, and the second time all hear that it is not. Gossip
-// would tell them too, but on a busy host it is lost, and then a minute is.
-func meet(ctx context.Context, s *bench.Survivor, join func([]string) (int, error)) error {
+// joinAll exchanges all state with all members, twice: the first time, a member that
+// rejoins learns that it is thought dead, and the second time all others learn that
+// it is not. Gossip does the same, but a busy host loses it, which costs a minute.
+func joinAll(ctx context.Context, s *stabilization.Survivor, join func([]string) (int, error)) error {
 	others := make([]string, 0, len(s.Place.Addresses))
 	for rank, address := range s.Place.Addresses {
 		if rank != int(s.Place.Rank) {
@@ -112,14 +112,14 @@ func meet(ctx context.Context, s *bench.Survivor, join func([]string) (int, erro
 	return nil
 }
 
-// watch tells who is missing, at each event.
+// watch reports the missing ranks, at each event.
 type watch struct {
-	survivor *bench.Survivor
+	survivor *stabilization.Survivor
 	mu       sync.Mutex
 	present  []bool // by rank
 }
 
-func newWatch(s *bench.Survivor) *watch {
+func newWatch(s *stabilization.Survivor) *watch {
 	return &watch{survivor: s, present: make([]bool, len(s.Place.Addresses))}
 }
 

@@ -6,16 +6,16 @@ import (
 
 	"github.com/hashicorp/serf/serf"
 
-	"github.com/pleach-go/pleach/internal/bench"
+	"github.com/pleach-go/pleach/internal/bench/stabilization"
 )
 
 // serfSurvivor is a member of a serf cluster. Who has failed or left is missing.
-func serfSurvivor(ctx context.Context, s *bench.Survivor) error {
+func serfSurvivor(ctx context.Context, s *stabilization.Survivor) error {
 	events := make(chan serf.Event, 512)
 	c := serf.DefaultConfig()
 	c.Init()
 	c.MemberlistConfig = standard()
-	if err := seat(c.MemberlistConfig, s); err != nil {
+	if err := configure(c.MemberlistConfig, s); err != nil {
 		return err
 	}
 	c.NodeName, c.EventCh, c.LogOutput = c.MemberlistConfig.Name, events, io.Discard
@@ -34,7 +34,7 @@ func serfSurvivor(ctx context.Context, s *bench.Survivor) error {
 		return err
 	}
 	join := func(others []string) (int, error) { return cluster.Join(others, true) }
-	if err := meet(ctx, s, join); err != nil {
+	if err := joinAll(ctx, s, join); err != nil {
 		return err
 	}
 	s.Ready()

@@ -1,0 +1,17 @@
+//go:build unix
+
+package broadcast
+
+import (
+	"syscall"
+	"time"
+)
+
+// processorTime is what this process has used.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

@@ -1,0 +1,152 @@
+package collectives
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pleach-go/pleach/internal/bench"
+	"github.com/pleach-go/pleach/internal/launch"
+)
+
+// Config says what to measure: every operation at every size among every number of
+// members, each of which is a process.
+type Config struct {
+	Members    []int
+	Sizes      []int // in bytes, of a member's input; of Alltoall, for each other member
+	Operations []string
+	// Rounds is how often each is measured, at most. Where a round takes long,
+	// there are fewer.
+	Rounds int
+	// OpenMPI says to measure Open MPI too.
+	OpenMPI bool
+	// Command starts a member: it is to call [Serve].
+	Command []string
+	// Progress, if not nil, is called with how many of [Config.Steps] are done.
+	Progress func(done int)
+}
+
+// Operations returns the names of all operations.
+func Operations() []string {
+	return []string{"broadcast", "reduce", "allreduce", "alltoall", "barrier"}
+}
+
+// Failure modes of calls, as results name them: a call that only reports failures
+// keeps nothing for takeovers.
+const (
+	modeRunThrough = "run-through"
+	modeReport     = "plain"
+)
+
+// systemOpenMPI is Open MPI's name in results.
+const systemOpenMPI = "openmpi"
+
+// Limits of what one machine can be asked.
+const (
+	maxMembers = 64
+	maxSize    = 64 << 20
+)
+
+// Check says what is wrong with a value, in the words of the command's flags.
+func (c *Config) Check() error {
+	for i, n := range c.Members {
+		if n < 2 || n > maxMembers || slices.Contains(c.Members[:i], n) {
+			return fmt.Errorf("--members %d: choose numbers between 2 and %d, each once", n, maxMembers)
+		}
+	}
+	for i, size := range c.Sizes {
+		if size < 8 || size > maxSize || size%8 != 0 || slices.Contains(c.Sizes[:i], size) {
+			return fmt.Errorf("--sizes %d: choose multiples of 8 up to %d, each once", size, maxSize)
+		}
+	}
+	for i, op := range c.Operations {
+		if !slices.Contains(Operations(), op) || slices.Contains(c.Operations[:i], op) {
+			return fmt.Errorf("--ops %s: choose %s, each once", op, strings.Join(Operations(), ", "))
+		}
+	}
+	switch {
+	case len(c.Members) == 0 || len(c.Sizes) == 0 || len(c.Operations) == 0:
+		return fmt.Errorf("--members, --sizes and --ops: choose at least one of each")
+	case c.Rounds < 1 || c.Rounds > bench.MaxRounds:
+		return fmt.Errorf("--rounds %d: choose a number between 1 and %d", c.Rounds, bench.MaxRounds)
+	}
+	members := slices.Max(c.Members)
+	return bench.CheckOpenFiles(members, members*launch.FilesPerProcess, "members")
+}
+
+// Steps is how many cases there are to measure, in all.
+func (c *Config) Steps() int { return len(c.Members) * len(c.testcases()) }
+
+// testcase is one operation at one size.
+type testcase struct {
+	operation string
+	size      int
+}
+
+// testcases are the cases among one number of members. A barrier has no size.
+func (c *Config) testcases() (all []testcase) {
+	for _, op := range c.Operations {
+		if op == "barrier" {
+			all = append(all, testcase{op, 0})
+			continue
+		}
+		for _, size := range c.Sizes {
+			all = append(all, testcase{op, size})
+		}
+	}
+	return all
+}
+
+// Result is what was measured of one system.
+type Result struct {
+	System    string `json:"system"`
+	Operation string `json:"operation"`
+	Members   int    `json:"members"`
+	Size      int    `json:"size"`
+	// FailureMode is run-through, or plain for calls that report failures. Other
+	// systems have none.
+	FailureMode string `json:"strength,omitempty"`
+	Rounds      int    `json:"rounds"`
+	// A round's time is that of the member for which it took longest.
+	P10 float64 `json:"p10_us"`
+	P50 float64 `json:"p50_us"`
+	P99 float64 `json:"p99_us"`
+	// Ratio is the ratio of medians to Open MPI of the same run, OfReport that of
+	// run-through to plain. 0: there is none.
+	Ratio    float64 `json:"ratio,omitempty"`
+	OfReport float64 `json:"of_plain,omitempty"`
+}
+
+// systemUnderTest is a system that is measured, interleaved with others, in one
+// case.
+type systemUnderTest struct {
+	runner runner
+	system string
+	mode   string
+	took   []time.Duration
+}
+
+// summarize makes the results of a case.
+func summarize(m testcase, members int, all []*systemUnderTest) []Result {
+	results := make([]Result, len(all))
+	medians := make(map[string]float64)
+	for i, c := range all {
+		slices.Sort(c.took)
+		results[i] = Result{
+			System: c.system, Operation: m.operation, Members: members, Size: m.size, FailureMode: c.mode, Rounds: len(c.took),
+			P10: bench.Micros(bench.Percentile(c.took, 10)), P50: bench.Micros(bench.Percentile(c.took, 50)), P99: bench.Micros(bench.Percentile(c.took, 99)),
+		}
+		medians[c.system+c.mode] = results[i].P50
+	}
+	for i := range results {
+		r := &results[i]
+		if of := medians[systemOpenMPI]; of > 0 && r.System != systemOpenMPI {
+			r.Ratio = bench.Round(r.P50/of, 3)
+		}
+		if of := medians["pleach"+modeReport]; of > 0 && r.FailureMode == modeRunThrough {
+			r.OfReport = bench.Round(r.P50/of, 3)
+		}
+	}
+	return results
+}

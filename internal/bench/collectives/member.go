@@ -1,0 +1,80 @@
+package collectives
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/collective"
+)
+
+// member is one process of a [pleachRunner]. The program for Open MPI,
+// openmpi/collectives.c, does the same.
+type member struct{ world *pleach.World }
+
+func newMember(ctx context.Context) (*member, error) {
+	w, err := pleach.NewWorld(ctx, pleach.Config{})
+	return &member{w}, err
+}
+
+// run runs a block, and returns how long each round took here.
+func (m *member) run(ctx context.Context, b block) ([]int64, error) {
+	var options []collective.Option
+	if b.mode == modeReport {
+		options = []collective.Option{collective.Report()}
+	}
+	operate, err := m.operation(b.testcase, options)
+	if err != nil {
+		return nil, err
+	}
+	took := make([]int64, b.rounds)
+	for i := range took {
+		if err := collective.Barrier(ctx, m.world, options...); err != nil {
+			return nil, err
+		}
+		began := time.Now()
+		if err := operate(ctx); err != nil {
+			return nil, err
+		}
+		took[i] = int64(time.Since(began))
+	}
+	return took, nil
+}
+
+// operation makes a call of a case. Its buffers are made once: results overwrite the
+// last ones, as in MPI.
+func (m *member) operation(what testcase, options []collective.Option) (func(context.Context) error, error) {
+	w, sum := m.world, collective.Sum[float64]()
+	in := slices.Repeat([]float64{float64(w.Rank() + 1)}, what.size/8)
+	into := append(slices.Clone(options), collective.Into(slices.Clone(in)))
+	switch what.operation {
+	case "barrier":
+		return func(ctx context.Context) error { return collective.Barrier(ctx, w, options...) }, nil
+	case "broadcast":
+		return func(ctx context.Context) error {
+			_, err := collective.Broadcast(ctx, w, 0, in, into...)
+			return err
+		}, nil
+	case "reduce":
+		return func(ctx context.Context) error {
+			_, err := collective.Reduce(ctx, w, 0, in, sum, into...)
+			return err
+		}, nil
+	case "allreduce":
+		return func(ctx context.Context) error {
+			_, err := collective.Allreduce(ctx, w, in, sum, into...)
+			return err
+		}, nil
+	case "alltoall":
+		parts := slices.Collect(slices.Chunk(slices.Repeat(in, w.Size()), len(in)))
+		got := slices.Collect(slices.Chunk(slices.Repeat(in, w.Size()), len(in)))
+		into = append(slices.Clone(options), collective.Into(got))
+		return func(ctx context.Context) error {
+			_, err := collective.Alltoall(ctx, w, parts, into...)
+			return err
+		}, nil
+	}
+	return nil, fmt.Errorf("bench: %q is no collective", what.operation)
+}

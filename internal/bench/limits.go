@@ -1,0 +1,23 @@
+package bench
+
+import (
+	"fmt"
+
+	"github.com/pleach-go/pleach/internal/launch"
+)
+
+// MaxRounds bounds what one machine is asked to repeat.
+const MaxRounds = 10_000_000
+
+// ownFiles is how many files the process needs besides those of members.
+const ownFiles = 64
+
+// CheckOpenFiles says what to do before a benchmark fails half way, if its members
+// take so many files. Fewer says what to choose less of.
+func CheckOpenFiles(members, files int, fewer string) error {
+	limit, ok := launch.OpenFileLimit()
+	if need := uint64(ownFiles + files); ok && need > limit {
+		return fmt.Errorf("--members %d: about %d files would be open, and the limit is %d: raise it by ulimit -n %d, or choose fewer %s", members, need, limit, need, fewer)
+	}
+	return nil
+}

@@ -1,0 +1,272 @@
+package launch
+
+import (
+	"crypto/rand"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// ownFiles is how many files this process needs for itself.
+const ownFiles = 32
+
+// Job describes processes that run one program.
+type Job struct {
+	Size    int
+	Program string   // the file to execute
+	Args    []string // its name and its arguments
+	Env     []string // added to the environment of all
+	// Faults are injected at their times. They are in order of time: see
+	// [Schedule].
+	Faults []Fault
+	// Grace is how long processes may take to end after they were asked to.
+	Grace time.Duration
+	// Stdin is handed to rank 0, if not nil.
+	Stdin  io.Reader
+	Output *Output
+	// Interactive says that a person watches: what Ctrl-C does is explained.
+	Interactive bool
+}
+
+// OpenFilesError says that a job needs more open files than the system allows.
+type OpenFilesError struct {
+	Size             int
+	Needed, Limit    uint64
+	LargestThatWorks int
+}
+
+func (e *OpenFilesError) Error() string {
+	return fmt.Sprintf("-n %d: %d files would be open, and the limit is %d: raise it by ulimit -n %d, or choose -n %d or less",
+		e.Size, e.Needed, e.Limit, e.Needed, e.LargestThatWorks)
+}
+
+// InterruptedError says that a signal ended a job.
+type InterruptedError struct{ Signal os.Signal }
+
+func (e *InterruptedError) Error() string {
+	return fmt.Sprintf("all processes were told to end (%v)", e.Signal)
+}
+
+// running is a job that runs. One goroutine owns it, and everything that happens
+// comes to it as an event, so it needs no lock.
+type running struct {
+	Job
+	processes []*rankProcess
+	alive     int
+	ended     chan *rankProcess
+	// missed are faults whose process had ended: the failure did not happen.
+	missed []Fault
+	// interrupted is why all processes were asked to end, or nil.
+	interrupted error
+	// kill comes when the grace time is over.
+	kill <-chan time.Time
+}
+
+// rankProcess is the process of a rank, and what was done to it.
+type rankProcess struct {
+	*Process
+	rank    int
+	ended   bool
+	killed  bool // by a fault
+	stopped bool // by a fault, for good
+	asked   bool // to end, with all others
+}
+
+// Run runs a job until its last process has ended. SIGINT and SIGTERM ask all
+// processes to end; after the grace time, or at the second signal, they are
+// killed. If the job cannot be started, Run returns an error, which is an
+// [*OpenFilesError] if too few files may be open. Whatever happens later is in
+// the report.
+func Run(j Job) (*Report, error) {
+	if err := j.checkOpenFiles(); err != nil {
+		return nil, err
+	}
+	// Linux kills children with the thread that started them, so this one must
+	// stay.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // by nohup
+		signal.Notify(signals, syscall.SIGHUP)
+	}
+	defer signal.Stop(signals)
+	// Otherwise "| head" would kill this process before it could end the others.
+	pipe := make(chan os.Signal, 1)
+	signal.Notify(pipe, syscall.SIGPIPE)
+	defer signal.Stop(pipe)
+
+	sockets, err := Listen("run-"+rand.Text()[:12], j.Size)
+	if err != nil {
+		return nil, err
+	}
+	defer sockets.Close()
+	r := &running{Job: j, ended: make(chan *rankProcess, j.Size)}
+	if err := r.start(sockets); err != nil {
+		return nil, err
+	}
+	r.wait(signals)
+	return r.report(), nil
+}
+
+// checkOpenFiles says what to do before the work fails half way.
+func (j *Job) checkOpenFiles() error {
+	limit, ok := OpenFileLimit()
+	need := uint64(FilesPerProcess*j.Size + ownFiles)
+	if !ok || need <= limit {
+		return nil
+	}
+	fit := (max(limit, ownFiles+FilesPerProcess) - ownFiles) / FilesPerProcess
+	return &OpenFilesError{j.Size, need, limit, int(fit)}
+}
+
+// start starts all processes, or none.
+func (r *running) start(s *Sockets) error {
+	r.Output.begin()
+	for rank := range r.Size {
+		p, err := r.startRank(s, rank)
+		if err != nil {
+			for _, p := range r.processes {
+				p.Kill()
+				<-p.Ended()
+			}
+			return err
+		}
+		r.processes = append(r.processes, p)
+		r.alive++
+	}
+	return nil
+}
+
+func (r *running) startRank(s *Sockets, rank int) (*rankProcess, error) {
+	stdout := &lines{output: r.Output, to: &r.Output.Stdout, rank: rank}
+	stderr := &lines{output: r.Output, to: &r.Output.Stderr, rank: rank}
+	input := rank == 0 && r.Stdin != nil
+	started, err := s.Start(rank, Command{
+		Program: r.Program, Args: r.Args, Env: r.Env,
+		Stdout: stdout, Stderr: stderr, Input: input, DieWithParent: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p := &rankProcess{Process: started, rank: rank}
+	if input {
+		// A pipe, not the terminal itself, which a group in the background may
+		// not read.
+		go func() {
+			_, _ = io.Copy(p.Input(), r.Stdin) // ends with the input or the process
+			p.CloseInput()
+		}()
+	}
+	go func() {
+		<-p.Ended()
+		stdout.flush()
+		stderr.flush()
+		r.ended <- p
+	}()
+	return p, nil
+}
+
+// wait lets the processes run until the last one has ended.
+func (r *running) wait(signals <-chan os.Signal) {
+	timer := time.NewTimer(r.untilFault())
+	defer timer.Stop()
+	for r.alive > 0 {
+		select {
+		case p := <-r.ended:
+			r.end(p)
+		case <-timer.C:
+			r.injectFaults()
+			timer.Reset(r.untilFault())
+		case s := <-signals:
+			r.interrupt(&InterruptedError{s})
+		case err := <-r.Output.broken:
+			r.interrupt(fmt.Errorf("cannot write what processes print: %w", err))
+		case <-r.kill:
+			r.Output.Notice("%d processes have not ended in %v: killing them", r.alive, r.Grace)
+			r.each((*Process).Kill)
+		}
+	}
+}
+
+// each does something to all processes that live.
+func (r *running) each(do func(*Process)) {
+	for _, p := range r.processes {
+		if !p.ended {
+			do(p.Process)
+		}
+	}
+}
+
+// interrupt asks all processes to end. The second time it kills them.
+func (r *running) interrupt(why error) {
+	if r.interrupted != nil {
+		r.each((*Process).Kill)
+		return
+	}
+	r.interrupted = why
+	r.kill = time.After(r.Grace)
+	if r.Interactive {
+		r.Output.Notice("ending %d processes; Ctrl-C again kills them at once", r.alive)
+	}
+	for _, p := range r.processes {
+		p.asked, p.stopped = !p.ended, false
+	}
+	r.each((*Process).Terminate)
+	r.each((*Process).Resume) // a stopped process handles no signal
+}
+
+// end takes note of a process that has ended.
+func (r *running) end(p *rankProcess) {
+	p.ended = true
+	r.alive--
+	if o := r.outcome(p); o.Kind == Failed && r.interrupted == nil {
+		r.Output.Notice("rank %d: %s after %v", p.rank, o.Text, o.After)
+	}
+	r.endStopped()
+}
+
+// endStopped kills the processes that are stopped for good when no other is
+// left: nothing will ever happen again.
+func (r *running) endStopped() {
+	for _, p := range r.processes {
+		if !p.ended && !p.stopped {
+			return
+		}
+	}
+	r.each((*Process).Kill)
+}
+
+// untilFault is the time until the next fault. Without any it is long.
+func (r *running) untilFault() time.Duration {
+	if len(r.Faults) == 0 {
+		return MaxFaultTime
+	}
+	return time.Until(r.Output.start.Add(r.Faults[0].At))
+}
+
+// injectFaults injects those that are due.
+func (r *running) injectFaults() {
+	for len(r.Faults) > 0 && r.untilFault() <= 0 {
+		f := r.Faults[0]
+		r.Faults = r.Faults[1:]
+		p := r.processes[f.Rank]
+		switch {
+		case p.ended:
+			r.missed = append(r.missed, f)
+		case f.Kind == FaultKill:
+			p.killed = true
+			p.Kill()
+		case f.Kind == FaultStop:
+			p.stopped = f.Lasts == 0
+			p.Suspend()
+		case f.Kind == FaultResume:
+			p.Resume()
+		}
+	}
+	r.endStopped()
+}

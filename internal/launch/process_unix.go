@@ -1,0 +1,167 @@
+//go:build unix
+
+package launch
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Process is a process that was started. It leads a process group of its own:
+// what it starts is signaled and ended with it, and Ctrl-C does not reach it.
+type Process struct {
+	cmd   *exec.Cmd
+	input *os.File // or nil
+	ended chan struct{}
+	at    time.Time // of the end
+
+	outputs sync.WaitGroup
+	pipes   []*os.File // read from, until the end of the process
+	// theirs is what only the process may hold once it runs, so that readers see
+	// its end.
+	theirs []*os.File
+}
+
+// start starts a process that inherits files as descriptors 3, 4 and so on.
+func start(c Command, env []string, files []*os.File) (_ *Process, err error) {
+	p := &Process{ended: make(chan struct{})}
+	defer func() {
+		closeAll(p.theirs)
+		if p.theirs = nil; err != nil {
+			closeAll(p.pipes)
+			p.CloseInput()
+		}
+	}()
+	if c.Program == "" {
+		if c.Program, err = os.Executable(); err != nil {
+			return nil, err
+		}
+	}
+	p.cmd = &exec.Cmd{
+		Path: c.Program, Args: c.Args, Env: append(env, c.Env...),
+		ExtraFiles:  files,
+		SysProcAttr: attributes(c.DieWithParent),
+	}
+	if err := p.connect(c); err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go p.reap()
+	return p, nil
+}
+
+// connect makes the pipes of the standard streams.
+func (p *Process) connect(c Command) (err error) {
+	for _, s := range []struct {
+		stream *io.Writer
+		to     io.Writer
+	}{{&p.cmd.Stdout, c.Stdout}, {&p.cmd.Stderr, c.Stderr}} {
+		switch to := s.to.(type) {
+		case nil:
+		case *os.File:
+			*s.stream = to
+		default:
+			if *s.stream, err = p.pipeTo(to); err != nil {
+				return err
+			}
+		}
+	}
+	if !c.Input {
+		return nil
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	p.theirs = append(p.theirs, read)
+	p.cmd.Stdin, p.input = read, write
+	return nil
+}
+
+// pipeTo returns the end of a pipe to write to, and copies what comes to w.
+func (p *Process) pipeTo(w io.Writer) (*os.File, error) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	p.theirs = append(p.theirs, write)
+	p.pipes = append(p.pipes, read)
+	p.outputs.Go(func() { (&drain{file: read}).copyTo(w) })
+	return write, nil
+}
+
+// reap waits for the end of the process, kills what it left behind and reads
+// what it has printed.
+func (p *Process) reap() {
+	_ = p.cmd.Wait() // its state tells
+	p.at = time.Now()
+	// The group's number is not in use again yet: systems count through all
+	// numbers before they reuse one.
+	p.signal(syscall.SIGKILL)
+	for _, f := range p.pipes {
+		_ = f.SetReadDeadline(time.Now())
+	}
+	p.outputs.Wait()
+	closeAll(p.pipes)
+	close(p.ended)
+}
+
+// Ended is closed when the process has been reaped and its output is written.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// State returns how the process ended. It may be called after [Process.Ended].
+func (p *Process) State() *os.ProcessState { return p.cmd.ProcessState }
+
+// Wait returns when the process has been reaped. If ctx ends first, Wait kills
+// the process. Unless the process exited with 0, it returns an
+// [*exec.ExitError].
+func (p *Process) Wait(ctx context.Context) error {
+	defer context.AfterFunc(ctx, p.Kill)()
+	<-p.ended
+	if !p.State().Success() {
+		return &exec.ExitError{ProcessState: p.State()}
+	}
+	return nil
+}
+
+// PID returns the process's number.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Input is the pipe to the standard input, or nil.
+func (p *Process) Input() *os.File { return p.input }
+
+// CloseInput ends the standard input.
+func (p *Process) CloseInput() {
+	if p.input != nil {
+		_ = p.input.Close()
+	}
+}
+
+// Kill ends the process and all it has started, at once (SIGKILL).
+func (p *Process) Kill() { p.signal(syscall.SIGKILL) }
+
+// Terminate asks the process and all it has started to end (SIGTERM).
+func (p *Process) Terminate() { p.signal(syscall.SIGTERM) }
+
+// Suspend stops the process and all it has started (SIGSTOP).
+func (p *Process) Suspend() { p.signal(syscall.SIGSTOP) }
+
+// Resume continues what was suspended (SIGCONT).
+func (p *Process) Resume() { p.signal(syscall.SIGCONT) }
+
+// signal sends to the process group. If no process is left in it, that is as
+// well.
+func (p *Process) signal(s syscall.Signal) { _ = syscall.Kill(-p.PID(), s) }
+
+// endedBy returns the signal that ended the process, if one did.
+func (p *Process) endedBy() (os.Signal, bool) {
+	status := p.State().Sys().(syscall.WaitStatus)
+	return status.Signal(), status.Signaled()
+}

@@ -1,0 +1,84 @@
+package launch
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+)
+
+// Report says how the processes of a job ended.
+type Report struct {
+	Outcomes []Outcome // by rank
+	// Missed are faults that were not injected because their process had ended.
+	Missed []Fault
+	// Interrupted is why all processes were asked to end, or nil. It is an
+	// [*InterruptedError] if a signal came.
+	Interrupted error
+}
+
+// Outcome is how a process ended.
+type Outcome struct {
+	Rank  int
+	Kind  OutcomeKind
+	Text  string        // such as "exit code 3"
+	After time.Duration // from the start of the job
+}
+
+// OutcomeKind says whether an end is a failure.
+type OutcomeKind int
+
+const (
+	// Succeeded processes exited with 0.
+	Succeeded OutcomeKind = iota
+	// Ended processes were ended on purpose: by a fault, or because the job was.
+	Ended
+	// Failed processes ended by themselves, and not with 0.
+	Failed
+)
+
+// FirstFailure returns the failure that came first.
+func (r *Report) FirstFailure() (first Outcome, ok bool) {
+	for _, o := range r.Outcomes {
+		if o.Kind == Failed && (!ok || o.After < first.After) {
+			first, ok = o, true
+		}
+	}
+	return first, ok
+}
+
+func (r *running) report() *Report {
+	report := &Report{Interrupted: r.interrupted}
+	for _, p := range r.processes {
+		report.Outcomes = append(report.Outcomes, r.outcome(p))
+	}
+	if r.interrupted != nil {
+		return report
+	}
+	for _, f := range append(r.missed, r.Faults...) {
+		if f.Kind != FaultResume { // a dead process need not be resumed
+			report.Missed = append(report.Missed, f)
+		}
+	}
+	return report
+}
+
+func (r *running) outcome(p *rankProcess) Outcome {
+	o := Outcome{Rank: p.rank, After: p.at.Sub(r.Output.start).Round(time.Millisecond)}
+	signal, signaled := p.endedBy()
+	killed := signaled && signal == syscall.SIGKILL
+	switch {
+	case p.State().Success():
+		o.Kind, o.Text = Succeeded, "exit code 0"
+	case killed && p.killed:
+		o.Kind, o.Text = Ended, "killed on purpose"
+	case killed && p.stopped:
+		o.Kind, o.Text = Ended, "stopped on purpose, ended with the others"
+	case p.asked && (killed || signaled && signal == syscall.SIGTERM):
+		o.Kind, o.Text = Ended, "told to end"
+	case signaled:
+		o.Kind, o.Text = Failed, fmt.Sprintf("crashed (%v)", signal)
+	default:
+		o.Kind, o.Text = Failed, fmt.Sprintf("exit code %d", p.State().ExitCode())
+	}
+	return o
+}
