@@ -83,18 +83,18 @@ func (o *outgoing) push(head, body []byte, size int, release func()) {
 		if p.last = len(body) == 0; p.last {
 			p.onRelease = release
 		}
-		o.queue.push(p)
+		o.queue.Push(p)
 		o.bytes += p.size()
 	}
 }
 
 // acknowledge takes in that the peer has everything before a number.
 func (o *outgoing) acknowledge(now protocol.Time, number uint64) {
-	if number <= o.base || number > o.base+uint64(o.queue.len()) {
+	if number <= o.base || number > o.base+uint64(o.queue.Len()) {
 		return
 	}
 	for ; o.base < number; o.base++ {
-		p := o.queue.pop()
+		p := o.queue.Pop()
 		o.bytes -= p.size()
 		if o.base < o.next {
 			o.inFlight -= p.size()
@@ -115,8 +115,8 @@ func (p *segment) release() {
 
 // abandon ends everything that is in it.
 func (o *outgoing) abandon() {
-	for o.queue.len() > 0 {
-		p := o.queue.pop()
+	for o.queue.Len() > 0 {
+		p := o.queue.Pop()
 		p.release()
 	}
 	*o = outgoing{timeoutAt: protocol.Never}
@@ -136,7 +136,7 @@ func (o *outgoing) rewind() { o.next, o.inFlight = o.base, 0 }
 
 // sendable reports whether a segment may go now.
 func (o *outgoing) sendable(window int) bool {
-	return !o.blocked && o.next < o.base+uint64(o.queue.len()) && (o.inFlight == 0 || o.inFlight < window)
+	return !o.blocked && o.next < o.base+uint64(o.queue.Len()) && (o.inFlight == 0 || o.inFlight < window)
 }
 
 // append takes the next segment in: it must be the one that is due. It returns the

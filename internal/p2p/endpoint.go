@@ -97,7 +97,7 @@ func (c *Endpoint) SendOwned(to protocol.Rank, head, body []byte, release func()
 		return &GoneError{to, c.view}
 	case n > c.config.MaxMessage:
 		return fmt.Errorf("p2p: %d bytes are too long: %d at most", n, c.config.MaxMessage)
-	case ch.out.queue.len() > 0 && ch.out.bytes+n > c.config.QueueBytes:
+	case ch.out.queue.Len() > 0 && ch.out.bytes+n > c.config.QueueBytes:
 		return ErrBusy
 	}
 	ch.out.push(head, body, c.config.SegmentSize, release)
@@ -107,16 +107,16 @@ func (c *Endpoint) SendOwned(to protocol.Rank, head, body []byte, release func()
 
 // Deliver returns the next message that has come.
 func (c *Endpoint) Deliver() (Message, bool) {
-	if c.inbox.len() == 0 {
+	if c.inbox.Len() == 0 {
 		return Message{}, false
 	}
-	return c.inbox.pop(), true
+	return c.inbox.Pop(), true
 }
 
 // Idle reports whether everything that was sent has arrived.
 func (c *Endpoint) Idle() bool {
 	for _, ch := range c.channels {
-		if ch != nil && ch.out.queue.len() > 0 {
+		if ch != nil && ch.out.queue.Len() > 0 {
 			return false
 		}
 	}
@@ -127,7 +127,7 @@ func (c *Endpoint) Idle() bool {
 func (c *Endpoint) wake(ch *channel) {
 	if !ch.ready {
 		ch.ready = true
-		c.ready.push(ch)
+		c.ready.Push(ch)
 	}
 }
 

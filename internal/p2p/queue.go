@@ -7,10 +7,10 @@ type queue[T any] struct {
 	first int
 }
 
-func (q *queue[T]) len() int    { return len(q.items) - q.first }
-func (q *queue[T]) at(i int) *T { return &q.items[q.first+i] }
+func (q *queue[T]) Len() int    { return len(q.items) - q.first }
+func (q *queue[T]) At(i int) *T { return &q.items[q.first+i] }
 
-func (q *queue[T]) push(item T) {
+func (q *queue[T]) Push(item T) {
 	if len(q.items) == cap(q.items) && q.first >= len(q.items)/2+1 {
 		n := copy(q.items, q.items[q.first:])
 		clear(q.items[n:])
@@ -20,7 +20,7 @@ func (q *queue[T]) push(item T) {
 }
 
 // pop takes the first one off.
-func (q *queue[T]) pop() (item T) {
+func (q *queue[T]) Pop() (item T) {
 	item, q.items[q.first] = q.items[q.first], item
 	if q.first++; q.first == len(q.items) {
 		q.items, q.first = q.items[:0], 0

@@ -79,7 +79,7 @@ func (c *Endpoint) handleSegment(now protocol.Time, ch *channel, f *frame) error
 			return fmt.Errorf("%w: segment %d from rank %d does not go on where the last one ended", err, f.number, ch.peer)
 		}
 		if complete {
-			c.inbox.push(Message{ch.peer, message})
+			c.inbox.Push(Message{ch.peer, message})
 		}
 	}
 	switch {

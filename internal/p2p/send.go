@@ -6,15 +6,15 @@ import "github.com/pleach-go/pleach/protocol"
 // call.
 func (c *Endpoint) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool) {
 	c.tick(now)
-	for c.ready.len() > 0 {
-		ch := *c.ready.at(0)
+	for c.ready.Len() > 0 {
+		ch := *c.ready.At(0)
 		if f, p, ok := c.frameFor(now, ch); ok {
 			c.rotate()
 			c.last, c.sent = ch, f.kind
 			return ch.peer, c.write(ch, f, p), p.body, true
 		}
 		ch.ready = false
-		c.ready.pop()
+		c.ready.Pop()
 	}
 	return 0, nil, nil, false
 }
@@ -22,8 +22,8 @@ func (c *Endpoint) Next(now protocol.Time) (to protocol.Rank, head, body []byte,
 // rotate puts the first channel last, so that a long message to one member does not
 // hold up others.
 func (c *Endpoint) rotate() {
-	if c.ready.len() > 1 {
-		c.ready.push(c.ready.pop())
+	if c.ready.Len() > 1 {
+		c.ready.Push(c.ready.Pop())
 	}
 }
 
@@ -40,7 +40,7 @@ func (c *Endpoint) frameFor(now protocol.Time, ch *channel) (frame, segment, boo
 		c.due = min(c.due, o.timeoutAt)
 		return frame{kind: poll, number: o.next}, segment{}, true
 	case o.sendable(c.config.WindowBytes):
-		p := *o.queue.at(int(o.next - o.base))
+		p := *o.queue.At(int(o.next - o.base))
 		f := frame{kind: data, number: o.next, first: p.first, last: p.last, length: p.length}
 		o.next++
 		o.inFlight += p.size()
@@ -75,7 +75,7 @@ func (c *Endpoint) SendFailed(now protocol.Time, full bool) {
 	switch {
 	case c.sent == data:
 		ch.out.next--
-		ch.out.inFlight -= ch.out.queue.at(int(ch.out.next - ch.out.base)).size()
+		ch.out.inFlight -= ch.out.queue.At(int(ch.out.next - ch.out.base)).size()
 		ch.out.blocked = true
 	case c.sent == poll:
 		// It is asked again, later.
@@ -110,7 +110,7 @@ func (c *Endpoint) tick(now protocol.Time) {
 		}
 		if ch.out.timeoutAt <= now {
 			ch.out.blocked, ch.out.timeoutAt = false, protocol.Never
-			ch.control.poll = ch.out.queue.len() > 0
+			ch.control.poll = ch.out.queue.Len() > 0
 			c.wake(ch)
 		}
 		c.due = min(c.due, ch.control.ackAt, ch.out.timeoutAt)

@@ -9,24 +9,24 @@ import "github.com/pleach-go/pleach/protocol"
 // for what it has missed. So a slow member slows the others down, and a stopped
 // one does so once, for a moment.
 type backlog struct {
-	since protocol.Time
-	sends []send
-	bytes int
-	over  bool // patience is
+	since   protocol.Time
+	sends   []send
+	bytes   int
+	expired bool // patience is
 }
 
 // patience is how long a child whose queue is full is waited for, or a program
 // whose inbox is. It is long enough for a member on a machine that has other things
 // to do.
-const patience = 1000 * millisecond
+const stallTimeout = 1000 * millisecond
 
 // stall begins a backlog with the segment that had no room, or adds it.
-func (m *Member) stall(now protocol.Time, s send) {
+func (m *Member) startBacklog(now protocol.Time, s send) {
 	b := m.backlogs[s.to]
 	if b == nil {
 		b = &backlog{since: now}
 		m.backlogs[s.to] = b
-		m.due = min(m.due, now+patience)
+		m.due = min(m.due, now+stallTimeout)
 	}
 	b.add(s, m.config.KeepBytes)
 }
@@ -36,15 +36,15 @@ func (b *backlog) add(s send, limit int) {
 	if b.bytes += len(s.encoded) + len(s.body) + segmentCost; b.bytes > limit {
 		b.giveUp()
 	}
-	if !b.over {
+	if !b.expired {
 		b.sends = append(b.sends, s)
 	}
 }
 
-func (b *backlog) giveUp() { b.over, b.sends, b.bytes = true, nil, 0 }
+func (b *backlog) giveUp() { b.expired, b.sends, b.bytes = true, nil, 0 }
 
 // stalled reports whether a segment has to wait in a backlog, and puts it there.
-func (m *Member) stalled(s send) bool {
+func (m *Member) joinBacklog(s send) bool {
 	if len(m.backlogs) == 0 || s.kind != data {
 		return false
 	}
@@ -57,26 +57,26 @@ func (m *Member) stalled(s send) bool {
 }
 
 // resume sends what has waited for a peer.
-func (m *Member) resume(peer protocol.Rank) {
+func (m *Member) resumeBacklog(peer protocol.Rank) {
 	b := m.backlogs[peer]
 	if b == nil {
 		return
 	}
 	delete(m.backlogs, peer)
 	for _, s := range b.sends {
-		m.outbox.push(s)
+		m.outbox.Push(s)
 	}
 }
 
 // expire gives up on those who have been full for too long.
-func (m *Member) expire(now protocol.Time) {
+func (m *Member) expireBacklogs(now protocol.Time) {
 	for _, b := range m.backlogs {
 		switch {
-		case b.over:
-		case now >= b.since+patience:
+		case b.expired:
+		case now >= b.since+stallTimeout:
 			b.giveUp()
 		default:
-			m.due = min(m.due, b.since+patience)
+			m.due = min(m.due, b.since+stallTimeout)
 		}
 	}
 }

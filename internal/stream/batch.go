@@ -15,46 +15,46 @@ import (
 const (
 	// burstGap is how soon after another a message comes in a burst, and
 	// burstAfter how many do before it is taken for one.
-	burstGap   = 25 * microsecond
-	burstAfter = 16
+	burstGap = 25 * microsecond
+	minBurst = 16
 	// burstEnd is how long nothing comes when a burst is over. It is longer: who
 	// broadcasts one after the other may have to wait for its processor.
 	burstEnd = 1000 * microsecond
 	// gatherFor is how long a burst's messages wait for more, and gatherBytes how
 	// much waits at most, counted like OutboxBytes.
-	gatherFor   = 250 * microsecond
-	gatherBytes = 8 << 10
+	maxBatchDelay = 250 * microsecond
+	maxGathered   = 8 << 10
 	// batchBytes is how long a batch is at most, because a message that is held
 	// on to holds its batch too; batchMessages how many are in it, and batchMost
 	// how long each.
-	batchBytes    = slabSize
-	batchMessages = 128
-	batchMost     = batchBytes / 4
+	maxBatchBytes     = slabSize
+	maxBatchMessages  = 128
+	maxBatchedMessage = maxBatchBytes / 4
 )
 
 // burst is what a root knows of how its messages come.
 type burst struct {
-	waiting   int           // as last looked at
-	wrote     protocol.Time // when the last one came
-	emitted   protocol.Time // when the last segment went
-	streak    int           // how many have come in a row
-	gathering bool          // what waits, waits for more
-	hasten    bool          // until nothing waits, nothing gathers
+	waiting  int           // as last looked at
+	wrote    protocol.Time // when the last one came
+	emitted  protocol.Time // when the last segment went
+	streak   int           // how many have come in a row
+	batching bool          // what waits, waits for more
+	flush    bool          // until nothing waits, nothing gathers
 }
 
 // gathers reports whether what waits had better wait for more.
-func (m *Member) gathers(now protocol.Time) bool {
+func (m *Member) shouldBatch(now protocol.Time) bool {
 	o := &m.own
 	b := &o.burst
-	if n := o.waiting.len(); n != b.waiting {
-		if gap := now - b.wrote; gap > burstEnd || gap > burstGap && b.streak <= burstAfter {
+	if n := o.waiting.Len(); n != b.waiting {
+		if gap := now - b.wrote; gap > burstEnd || gap > burstGap && b.streak <= minBurst {
 			b.streak = 0
 		}
 		b.streak++
 		b.waiting, b.wrote = n, now
 	}
-	due := b.emitted + gatherFor
-	if b.hasten || b.streak <= burstAfter || o.bytes >= gatherBytes || now >= due || !o.waiting.at(o.waiting.len()-1).small() {
+	due := b.emitted + maxBatchDelay
+	if b.flush || b.streak <= minBurst || o.bytes >= maxGathered || now >= due || !o.waiting.At(o.waiting.Len()-1).small() {
 		return false
 	}
 	m.due = min(m.due, due)
@@ -62,28 +62,28 @@ func (m *Member) gathers(now protocol.Time) bool {
 }
 
 // FlushBatch has everything sent that can be: nothing waits for more any longer.
-func (m *Member) FlushBatch() { m.own.burst.hasten, m.own.burst.gathering = true, false }
+func (m *Member) FlushBatch() { m.own.burst.flush, m.own.burst.batching = true, false }
 
 // small reports whether a segment may be part of a batch.
 func (s *segment) small() bool {
-	return s.begins && s.left == 0 && !s.batch && len(s.payload()) <= batchMost
+	return s.begins && s.remaining == 0 && !s.batch && len(s.payload()) <= maxBatchedMessage
 }
 
 // gathered takes the next segment to send out of those that wait: several small
 // ones as one.
-func (o *ownStream) gathered(frames *slab) segment {
-	seg := o.next()
-	if !seg.small() || o.waiting.len() == 0 || !o.waiting.at(0).small() {
+func (o *ownStream) nextBatch(frames *slab) segment {
+	seg := o.pop()
+	if !seg.small() || o.waiting.Len() == 0 || !o.waiting.At(0).small() {
 		return seg
 	}
-	b := appendMessage(make([]byte, headSize, headSize+batchBytes), &seg)
-	for n := 1; n < batchMessages && o.waiting.len() > 0; n++ {
-		following := o.waiting.at(0)
+	b := appendMessage(make([]byte, headSize, headSize+maxBatchBytes), &seg)
+	for n := 1; n < maxBatchMessages && o.waiting.Len() > 0; n++ {
+		following := o.waiting.At(0)
 		if !following.small() || len(b)+binary.MaxVarintLen16+len(following.payload()) > cap(b) {
 			break
 		}
 		b = appendMessage(b, following)
-		o.next()
+		o.pop()
 	}
 	return segment{begins: true, batch: true, frame: frames.join(b, nil)}
 }
@@ -101,8 +101,8 @@ func split(batch []byte, f func(message []byte)) error {
 		switch {
 		case n <= 0 || size > uint64(len(batch)-n):
 			return fmt.Errorf("%w: a batch that is cut off", ErrFrame)
-		case count == batchMessages:
-			return fmt.Errorf("%w: a batch of more than %d messages", ErrFrame, batchMessages)
+		case count == maxBatchMessages:
+			return fmt.Errorf("%w: a batch of more than %d messages", ErrFrame, maxBatchMessages)
 		}
 		end := n + int(size)
 		f(batch[n:end:end])

@@ -48,7 +48,7 @@ func TestBurstOnABadNetwork(t *testing.T) {
 
 // One message, or a few, are not held up; and in a burst none is for long, nor
 // when the program is in a hurry.
-func TestNothingIsHeldUpForLong(t *testing.T) {
+func TestBatchingDelayIsBounded(t *testing.T) {
 	m, err := stream.New(stream.Config{Rank: 0, Size: 2, Incarnation: 1})
 	if err != nil {
 		t.Fatal(err)

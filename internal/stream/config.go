@@ -46,9 +46,9 @@ type Config struct {
 // The shortest and longest time that delayed correction waits, and how long
 // before anything has been measured.
 const (
-	minDelay   = 300 * microsecond
-	maxDelay   = 100 * millisecond
-	firstDelay = 5 * millisecond
+	minDelay     = 300 * microsecond
+	maxDelay     = 100 * millisecond
+	initialDelay = 5 * millisecond
 )
 
 // Times are in nanoseconds, as a driver in real time has them.
@@ -62,13 +62,13 @@ const (
 // how long after one correction of a stream the next may begin: what comes
 // meanwhile is mended at once.
 const (
-	minLead = 1 * millisecond
-	maxLead = 10 * millisecond
-	pause   = 2 * millisecond
+	minLead            = 1 * millisecond
+	maxLead            = 10 * millisecond
+	correctionInterval = 2 * millisecond
 )
 
 // askAtOnce is how many segments one request asks for.
-const askAtOnce = 32
+const maxRequested = 32
 
 // check fills in the defaults and refuses what makes no sense.
 func (c *Config) check() error {
@@ -76,7 +76,7 @@ func (c *Config) check() error {
 		return fmt.Errorf("stream: rank %d of %d members", c.Rank, c.Size)
 	}
 	if c.Members == nil {
-		c.Members = everybody(c.Size)
+		c.Members = allRanks(c.Size)
 	}
 	for _, limit := range []struct {
 		name     string

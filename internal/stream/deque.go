@@ -8,23 +8,23 @@ type deque[T any] struct {
 	size  int
 }
 
-func (d *deque[T]) len() int { return d.size }
+func (d *deque[T]) Len() int { return d.size }
 
 // at is the element at place i, of 0 … len-1.
-func (d *deque[T]) at(i int) *T { return &d.ring[(d.first+i)&(len(d.ring)-1)] }
+func (d *deque[T]) At(i int) *T { return &d.ring[(d.first+i)&(len(d.ring)-1)] }
 
-func (d *deque[T]) push(v T) {
+func (d *deque[T]) Push(v T) {
 	if d.size == len(d.ring) {
 		d.grow()
 	}
 	d.size++
-	*d.at(d.size - 1) = v
+	*d.At(d.size - 1) = v
 }
 
 // pop takes the first element, of a deque that has one.
-func (d *deque[T]) pop() T {
+func (d *deque[T]) Pop() T {
 	var none T
-	first := d.at(0)
+	first := d.At(0)
 	v := *first
 	*first = none // let go of what it points to
 	d.first = (d.first + 1) & (len(d.ring) - 1)

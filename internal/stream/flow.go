@@ -17,8 +17,8 @@ type flow struct {
 	next, wanted uint64
 	// base is where the present view has begun; delivered is the first segment
 	// that has not been delivered: before next only while frozen.
-	base, delivered uint64
-	over            bool // its root is not in the view any more
+	viewStart, delivered uint64
+	ended                bool // its root is not in the view any more
 	// lost is the number after the first segment that was given up; 0: none was.
 	lost uint64
 	// cut is where the view that is about to end ends; 0: nowhere yet. What is
@@ -28,27 +28,27 @@ type flow struct {
 	ahead      map[uint64]segment
 	aheadBytes int
 	store      store
-	room       *room // for the message that comes in
+	reassembly *reassemblyBuffer // for the message that comes in
 	partial    partial
 	fedAt      protocol.Time   // when the tree last brought the next segment
-	passed     uint64          // the number after the last segment passed on
+	forwarded  uint64          // the number after the last segment passed on
 	parent     protocol.Rank   // in the tree
 	children   []protocol.Rank // in the order in which they are sent to
 	foster     foster
 	acks       acks
 	correction correction
-	asking     asking
-	reminder   reminder
+	pull       pull
+	tailProbe  tailProbe
 }
 
 // segment is a piece of a message, kept as the frame in which it travels along
 // the tree: it is passed on as it came.
 type segment struct {
-	begins bool   // a message begins with it
-	batch  bool   // or it is several messages
-	left   uint32 // bytes of the message that follow in others
-	frame  []byte
-	body   []byte // what is behind frame, if it is elsewhere: with the rest of the message
+	begins    bool   // a message begins with it
+	batch     bool   // or it is several messages
+	remaining uint32 // bytes of the message that follow in others
+	frame     []byte
+	body      []byte // what is behind frame, if it is elsewhere: with the rest of the message
 }
 
 // payload is the piece itself.
@@ -56,21 +56,21 @@ func (s *segment) payload() []byte {
 	if s.body != nil {
 		return s.body
 	}
-	return s.frame[headSizeOf(s.left):]
+	return s.frame[headSizeOf(s.remaining):]
 }
 
 // segmentOf copies a segment out of a frame in lent memory, as the frame that
 // passes it on.
 func (m *Member) segmentOf(f *flow, fr *frame, number uint64) segment {
-	seg := segment{begins: fr.begins, batch: fr.batch, left: fr.left}
-	passed := *fr
-	passed.kind, passed.first, passed.way, passed.with = data, number, news, false
-	switch seg.body = f.house(fr, number); {
+	seg := segment{begins: fr.begins, batch: fr.batch, remaining: fr.remaining}
+	forwarded := *fr
+	forwarded.kind, forwarded.first, forwarded.direction, forwarded.inline = data, number, undirected, false
+	switch seg.body = f.reassemble(fr, number); {
 	case seg.body != nil:
-		passed.segment = nil
-		seg.frame = passed.append(m.frames.get(headSizeOf(fr.left)))
+		forwarded.segment = nil
+		seg.frame = forwarded.append(m.frames.get(headSizeOf(fr.remaining)))
 	case fr.kind == offer:
-		seg.frame = passed.append(m.frames.get(headSizeOf(fr.left) + len(fr.segment)))
+		seg.frame = forwarded.append(m.frames.get(headSizeOf(fr.remaining) + len(fr.segment)))
 	default:
 		seg.frame = m.frames.join(fr.encoded, nil)
 		seg.frame[0] = byte(data)
@@ -98,7 +98,7 @@ type gap struct{ from, to uint64 }
 // skip notes that the numbers that follow those kept are given up.
 func (s *store) skip(from, to uint64) {
 	switch n := len(s.gaps); {
-	case s.segments.len() == 0:
+	case s.segments.Len() == 0:
 		s.low, s.gaps = to, nil
 	case n > 0 && s.gaps[n-1].to == from:
 		s.gaps[n-1].to = to
@@ -109,7 +109,7 @@ func (s *store) skip(from, to uint64) {
 
 // kept returns the first number, from one on, that is neither forgotten nor given
 // up.
-func (s *store) kept(number uint64) uint64 {
+func (s *store) firstKept(number uint64) uint64 {
 	number = max(number, s.low)
 	for _, g := range s.gaps {
 		if g.from <= number && number < g.to {
@@ -121,7 +121,7 @@ func (s *store) kept(number uint64) uint64 {
 
 // index returns where a number's segment is.
 func (s *store) index(number uint64) (int, bool) {
-	if s.kept(number) != number {
+	if s.firstKept(number) != number {
 		return 0, false
 	}
 	i := number - s.low
@@ -130,16 +130,16 @@ func (s *store) index(number uint64) (int, bool) {
 			i -= g.to - g.from
 		}
 	}
-	return int(i), i < uint64(s.segments.len())
+	return int(i), i < uint64(s.segments.Len())
 }
 
 // add keeps one more segment and forgets the oldest beyond the limit, of those
 // before a number.
 func (s *store) add(seg *segment, limit int, before uint64) {
-	s.segments.push(*seg)
+	s.segments.Push(*seg)
 	s.bytes += seg.size()
 	for s.bytes > limit && s.low < before {
-		oldest := s.segments.pop()
+		oldest := s.segments.Pop()
 		s.bytes -= oldest.size()
 		if s.low++; len(s.gaps) > 0 && s.gaps[0].from == s.low {
 			s.low, s.gaps = s.gaps[0].to, s.gaps[1:]
@@ -153,17 +153,17 @@ func (s *store) get(number uint64) (segment, bool) {
 	if !ok {
 		return segment{}, false
 	}
-	return *s.segments.at(i), true
+	return *s.segments.At(i), true
 }
 
 // aging reports whether a segment will be forgotten before long: what is kept from
 // it on is about three quarters of all that can be.
-func (s *store) aging(number uint64, limit int) bool {
+func (s *store) nearlyTrimmed(number uint64, limit int) bool {
 	i, ok := s.index(number)
 	if !ok {
 		return false
 	}
-	n := s.segments.len()
+	n := s.segments.Len()
 	return s.bytes/n*(n-i) > limit/4*3
 }
 
@@ -178,7 +178,7 @@ type partial struct {
 func (p *partial) add(seg *segment, limit int) (message []byte, complete bool) {
 	if seg.begins {
 		*p = partial{}
-		if seg.left == 0 {
+		if seg.remaining == 0 {
 			return slices.Clip(seg.payload()), len(seg.payload()) <= limit
 		}
 	}
@@ -189,7 +189,7 @@ func (p *partial) add(seg *segment, limit int) (message []byte, complete bool) {
 		return nil, false
 	}
 	p.join(seg.payload())
-	if seg.left > 0 {
+	if seg.remaining > 0 {
 		return nil, false
 	}
 	message = p.parts[0]
@@ -202,7 +202,7 @@ func (p *partial) add(seg *segment, limit int) (message []byte, complete bool) {
 
 // join adds a part, to the last one if it is the memory behind that.
 func (p *partial) join(part []byte) {
-	if n := len(p.parts); n > 0 && behind(p.parts[n-1], part) {
+	if n := len(p.parts); n > 0 && adjacent(p.parts[n-1], part) {
 		p.parts[n-1] = p.parts[n-1][:len(p.parts[n-1])+len(part)]
 		return
 	}
@@ -210,7 +210,7 @@ func (p *partial) join(part []byte) {
 }
 
 // behind reports whether b is the memory behind a.
-func behind(a, b []byte) bool {
+func adjacent(a, b []byte) bool {
 	n := len(a)
 	return len(b) > 0 && cap(a)-n >= len(b) && &a[:n+1][n] == &b[0]
 }
@@ -229,7 +229,7 @@ func (f *flow) get(number uint64) (seg segment, ok bool) {
 }
 
 // lacks reports whether anything before a number was given up.
-func (f *flow) lacks(number uint64) bool { return f.lost > 0 && f.lost <= number }
+func (f *flow) lostBefore(number uint64) bool { return f.lost > 0 && f.lost <= number }
 
 // has reports whether a segment is here already.
 func (f *flow) has(number uint64) bool {

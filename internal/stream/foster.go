@@ -23,7 +23,7 @@ const (
 	// have been an offer that overtook the tree.
 	orphanAfter = 2
 	// fosterFor is how many segments an agreement holds; it is renewed halfway.
-	fosterFor = 512
+	fosterSegments = 512
 	// maxFostered bounds how many one member feeds for one root.
 	maxFostered = 8
 )
@@ -31,20 +31,20 @@ const (
 // notice learns from where a segment came first whether the tree still feeds
 // this member. Old segments say nothing: who catches up gets them by asking,
 // whatever the tree does now.
-func (m *Member) notice(f *flow, from protocol.Rank, number uint64, byTree bool) {
+func (m *Member) updateFoster(f *flow, from protocol.Rank, number uint64, byTree bool) {
 	p := &f.foster
 	switch {
 	case byTree && from == f.parent:
 		p.orphaned, p.parent = 0, protocol.NoRank
 	case byTree && from == p.parent:
-		if p.fed++; p.fed >= fosterFor/2 {
+		if p.fed++; p.fed >= fosterSegments/2 {
 			p.fed = 0
-			m.put(from, f, frame{kind: adopt})
+			m.queueFrame(from, f, frame{kind: adopt})
 		}
 	case !byTree && number+1 >= f.wanted:
 		if p.orphaned++; p.orphaned >= orphanAfter {
 			p.orphaned, p.parent, p.fed = 0, from, 0
-			m.put(from, f, frame{kind: adopt})
+			m.queueFrame(from, f, frame{kind: adopt})
 		}
 	}
 }
@@ -56,12 +56,12 @@ func (f *flow) adopt(orphan protocol.Rank) {
 		p.children = make(map[protocol.Rank]uint64)
 	}
 	if _, known := p.children[orphan]; known || len(p.children) < maxFostered {
-		p.children[orphan] = f.next + fosterFor
+		p.children[orphan] = f.next + fosterSegments
 	}
 }
 
 // feed passes a segment on to those adopted.
-func (m *Member) feed(f *flow, number uint64, seg *segment) {
+func (m *Member) feedOrphans(f *flow, number uint64, seg *segment) {
 	if len(f.foster.children) == 0 {
 		return // as nearly always
 	}
@@ -71,6 +71,6 @@ func (m *Member) feed(f *flow, number uint64, seg *segment) {
 			continue
 		}
 		m.stats.Grafted++
-		m.putSegment(orphan, f, data, seg)
+		m.queueSegment(orphan, f, data, seg)
 	}
 }

@@ -15,7 +15,7 @@ type inbox struct {
 const messageCost = 64
 
 // weigh notes whether it is full. It has room again when a quarter of it is free.
-func (b *inbox) weigh(now protocol.Time, limit int) {
+func (b *inbox) updateFull(now protocol.Time, limit int) {
 	switch {
 	case b.bytes > limit && b.fullAt == 0:
 		b.fullAt = now
@@ -24,28 +24,28 @@ func (b *inbox) weigh(now protocol.Time, limit int) {
 	}
 }
 
-func (b *inbox) add(m Message) {
-	b.messages.push(m)
+func (b *inbox) push(m Message) {
+	b.messages.Push(m)
 	b.bytes += len(m.Data) + messageCost
 }
 
 // lose adds a notice that segments are lost. It does not wait for the root's next
 // message, which may never come. Losses in a row are one notice.
-func (b *inbox) lose(root protocol.Rank, view, segments uint64) {
-	if n := b.messages.len(); n > 0 {
-		if last := b.messages.at(n - 1); last.Lost > 0 && last.Root == root && last.View == view {
+func (b *inbox) pushLoss(root protocol.Rank, view, segments uint64) {
+	if n := b.messages.Len(); n > 0 {
+		if last := b.messages.At(n - 1); last.Lost > 0 && last.Root == root && last.View == view {
 			last.Lost += segments
 			return
 		}
 	}
-	b.add(Message{Root: root, View: view, Lost: segments})
+	b.push(Message{Root: root, View: view, Lost: segments})
 }
 
-func (b *inbox) take() (Message, bool) {
-	if b.messages.len() == 0 {
+func (b *inbox) pop() (Message, bool) {
+	if b.messages.Len() == 0 {
 		return Message{}, false
 	}
-	message := b.messages.pop()
+	message := b.messages.Pop()
 	b.bytes -= len(message.Data) + messageCost
 	return message, true
 }

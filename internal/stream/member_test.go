@@ -14,7 +14,7 @@ const minute = protocol.Time(time.Minute)
 
 // Every member broadcasts; nobody fails; all get all, at one offer or so per
 // member and burst.
-func TestEverybodyGetsEverything(t *testing.T) {
+func TestEveryMemberGetsEverything(t *testing.T) {
 	for _, size := range []int{1, 2, 3, 8, 33} {
 		n := newNetwork(t, size, 1, faults{}, nil)
 		sent := map[protocol.Rank][][]byte{}
@@ -152,7 +152,7 @@ func TestSlowProgram(t *testing.T) {
 
 // A child whose queue stays full, as behind a stopped process, is waited for
 // once, not at every message; with room again it gets everything.
-func TestFullQueueHoldsUpOnce(t *testing.T) {
+func TestFullQueueThrottlesOnce(t *testing.T) {
 	n := newNetwork(t, 8, 1, faults{}, nil)
 	n.members[1].full = true
 	var sent [][]byte
@@ -262,9 +262,9 @@ func FuzzReceive(f *testing.F) {
 			t.Fatal(err)
 		}
 		for now := range protocol.Time(3) {
-			if place := m.ReceiveBuffer(1, frame[:min(len(frame), 64)], len(frame)); now > 0 && len(place) > 0 {
-				copy(place, frame[64:])
-				_ = m.BufferFilled(now, 1, frame[:64], place)
+			if buffer := m.ReceiveBuffer(1, frame[:min(len(frame), 64)], len(frame)); now > 0 && len(buffer) > 0 {
+				copy(buffer, frame[64:])
+				_ = m.BufferFilled(now, 1, frame[:64], buffer)
 			} else {
 				_ = m.Receive(now, 1, frame)
 			}
@@ -297,7 +297,7 @@ func TestOrphansAreFostered(t *testing.T) {
 			sent[0] = append(sent[0], m)
 			began := n.now
 			n.broadcast(0, m)
-			for !n.everybodyHas(i + 1) {
+			for !n.allHave(i + 1) {
 				n.step()
 			}
 			last = n.now - began
@@ -317,9 +317,9 @@ func TestOrphansAreFostered(t *testing.T) {
 	}
 }
 
-// everybodyHas reports whether all live members have that many messages of
+// allHave reports whether all live members have that many messages of
 // root 0.
-func (n *network) everybodyHas(messages int) bool {
+func (n *network) allHave(messages int) bool {
 	for _, h := range n.members[1:] {
 		if !h.dead && len(h.delivered[0]) < messages {
 			return false

@@ -19,8 +19,8 @@ import (
 type network struct {
 	t       testing.TB
 	rng     *rand.Rand
-	places  *rand.Rand // says which frames are placed
-	placed  int        // how many were
+	lent    *rand.Rand // says which frames are placed
+	filled  int        // how many were
 	now     protocol.Time
 	arrived protocol.Time // when the last frame did
 	events  events
@@ -73,7 +73,7 @@ func (e *events) Pop() any {
 }
 
 func newNetwork(t testing.TB, size int, seed uint64, f faults, configure func(*stream.Config)) *network {
-	n := &network{t: t, rng: rand.New(rand.NewPCG(seed, 1)), places: rand.New(rand.NewPCG(seed, 2)), faults: f, now: 1}
+	n := &network{t: t, rng: rand.New(rand.NewPCG(seed, 1)), lent: rand.New(rand.NewPCG(seed, 2)), faults: f, now: 1}
 	if f.latency == 0 {
 		n.faults.latency, n.faults.jitter = 100*time.Microsecond, 100*time.Microsecond
 	}
@@ -194,28 +194,28 @@ func (n *network) step() bool {
 }
 
 // receive hands a frame over: whole, or placed, as a transport may do. While it is
-// read to its place, its connection may end, and frames of others may come.
+// read to its buffer, its connection may end, and frames of others may come.
 func (n *network) receive(h *host, e *event, alone bool) error {
-	cut := 26 + n.places.IntN(38) // behind the longest head
-	if cut >= len(e.frame) || n.places.IntN(3) == 0 {
+	cut := 26 + n.lent.IntN(38) // behind the longest head
+	if cut >= len(e.frame) || n.lent.IntN(3) == 0 {
 		return h.Receive(n.now, e.from, e.frame)
 	}
-	place := h.ReceiveBuffer(e.from, e.frame[:cut], len(e.frame))
-	if n.places.IntN(4) == 0 {
-		copy(place, bytes.Repeat([]byte{0xee}, n.places.IntN(len(place)+1)))
-		place = h.ReceiveBuffer(e.from, e.frame[:cut], len(e.frame))
+	buffer := h.ReceiveBuffer(e.from, e.frame[:cut], len(e.frame))
+	if n.lent.IntN(4) == 0 {
+		copy(buffer, bytes.Repeat([]byte{0xee}, n.lent.IntN(len(buffer)+1)))
+		buffer = h.ReceiveBuffer(e.from, e.frame[:cut], len(e.frame))
 	}
-	if alone && n.places.IntN(2) == 0 {
+	if alone && n.lent.IntN(2) == 0 {
 		if err := n.receiveOther(h, e.from); err != nil {
 			return err
 		}
 	}
-	if place == nil {
+	if buffer == nil {
 		return h.Receive(n.now, e.from, e.frame)
 	}
-	n.placed++
-	copy(place, e.frame[cut:])
-	return h.BufferFilled(n.now, e.from, bytes.Clone(e.frame[:cut]), place)
+	n.filled++
+	copy(buffer, e.frame[cut:])
+	return h.BufferFilled(n.now, e.from, bytes.Clone(e.frame[:cut]), buffer)
 }
 
 // receiveOther lets a member have a frame that is on its way from somebody else.

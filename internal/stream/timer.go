@@ -8,9 +8,9 @@ func (m *Member) Deadline() protocol.Time { return m.due }
 
 // schedule sees to it that a flow is looked at by time t.
 func (m *Member) schedule(f *flow, t protocol.Time) {
-	if !f.reminder.timed {
-		f.reminder.timed = true
-		m.timed = append(m.timed, f)
+	if !f.tailProbe.timed {
+		f.tailProbe.timed = true
+		m.scheduled = append(m.scheduled, f)
 	}
 	m.due = min(m.due, t)
 }
@@ -26,30 +26,30 @@ func (m *Member) tick(now protocol.Time) {
 		m.poll(now)
 	}
 	if m.retryDue <= now {
-		m.retry(now)
+		m.retryDown(now)
 	}
 	m.due = min(m.own.pollDue, m.retryDue)
-	m.expire(now)
-	m.leaveLaggards(now)
-	kept := m.timed[:0]
-	for _, f := range m.timed {
+	m.expireBacklogs(now)
+	m.expireSlowReceivers(now)
+	kept := m.scheduled[:0]
+	for _, f := range m.scheduled {
 		if f.correction.due <= now {
 			m.runCorrection(now, f)
 		}
-		if f.asking.due <= now {
-			m.request(now, f)
+		if f.pull.due <= now {
+			m.requestMissing(now, f)
 		}
-		if f.reminder.due <= now {
-			m.remindNow(now, f)
+		if f.tailProbe.due <= now {
+			m.sendTailProbe(now, f)
 		}
-		next := min(f.correction.due, f.asking.due, f.reminder.due)
+		next := min(f.correction.due, f.pull.due, f.tailProbe.due)
 		if next == protocol.Never && (!m.inbox.refusing || f.next >= f.wanted) {
-			f.reminder.timed = false
+			f.tailProbe.timed = false
 			continue
 		}
 		m.due = min(m.due, next)
 		kept = append(kept, f)
 	}
-	clear(m.timed[len(kept):])
-	m.timed = kept
+	clear(m.scheduled[len(kept):])
+	m.scheduled = kept
 }

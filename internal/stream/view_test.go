@@ -17,30 +17,30 @@ func (n *network) changeView(number uint64, live []protocol.Rank) {
 	n.t.Helper()
 	cut := map[protocol.Rank]stream.Position{}
 	for _, r := range live {
-		for _, mark := range n.members[r].Freeze() {
-			if mark.Next > cut[mark.Rank].Next {
-				cut[mark.Rank] = mark
+		for _, p := range n.members[r].Freeze() {
+			if p.Next > cut[p.Rank].Next {
+				cut[p.Rank] = p
 			}
 		}
 		for range n.rng.IntN(20) { // others are not frozen yet
 			n.step()
 		}
 	}
-	var marks []stream.Position
-	for _, mark := range cut {
-		marks = append(marks, mark)
+	var positions []stream.Position
+	for _, p := range cut {
+		positions = append(positions, p)
 	}
-	slices.SortFunc(marks, func(a, b stream.Position) int { return int(a.Rank - b.Rank) })
+	slices.SortFunc(positions, func(a, b stream.Position) int { return int(a.Rank - b.Rank) })
 	members := make([]stream.MemberID, len(live))
 	for i, r := range live {
 		members[i] = stream.MemberID{Rank: r, Incarnation: 1}
-		n.members[r].Flush(n.now, marks)
+		n.members[r].Flush(n.now, positions)
 		n.pump(n.members[r])
 	}
 	for _, r := range live {
 		for h, until := n.members[r], n.now+minute/12; !h.Flushed(); {
 			if !n.step() || n.now > until {
-				n.t.Fatalf("rank %d lacks something of %v and nothing happens", r, marks)
+				n.t.Fatalf("rank %d lacks something of %v and nothing happens", r, positions)
 			}
 		}
 		if err := n.members[r].Install(n.now, number, protocol.Rank(len(n.members)), members); err != nil {
@@ -226,7 +226,7 @@ func TestKnownHolesAreRoutedAround(t *testing.T) {
 }
 
 // Who is frozen and has no more room still takes what everybody waits for.
-func TestFlushNeedsNoRoom(t *testing.T) {
+func TestFlushIgnoresTheInboxLimit(t *testing.T) {
 	n := newNetwork(t, 4, 1, faults{}, func(c *stream.Config) {
 		if c.InboxBytes = 64 << 10; c.Rank == 2 {
 			c.InboxBytes = 4 << 10
@@ -255,7 +255,7 @@ func TestFlushNeedsNoRoom(t *testing.T) {
 
 // A view does not wait for what nobody keeps: members that lag further behind, even
 // if they are half of all, give it up, are told, and go on with the others.
-func TestViewGivesUpWhatNobodyKeeps(t *testing.T) {
+func TestViewGivesUpTrimmedSegments(t *testing.T) {
 	const sent = 200
 	for _, lagging := range [][]protocol.Rank{{3}, {1, 3}} {
 		t.Run(fmt.Sprint(lagging), func(t *testing.T) {
@@ -298,16 +298,16 @@ func TestFrozenMemberGivesUpInOrder(t *testing.T) {
 	p := newPeer(t, stream.Config{Rank: 1, Size: 4, Incarnation: 1, View: 1})
 	p.Freeze()
 	for n := range uint64(5) {
-		p.hear(0, rawFrame(dataFrame, n, "x"))
+		p.receive(0, rawFrame(dataFrame, n, "x"))
 	}
 	p.Flush(p.now, []stream.Position{{MemberID: stream.MemberID{Rank: 0, Incarnation: 1}, Next: 60, Holder: 2}})
 	p.run(10*time.Second, func(to protocol.Rank, missing uint64) {
 		switch {
 		case to == 3: // says nothing
 		case missing < 50:
-			p.hear(to, rawFrame(goneFrame, 50, ""))
+			p.receive(to, rawFrame(trimmedFrame, 50, ""))
 		default:
-			p.hear(to, rawFrame(repairFrame, missing, "x"))
+			p.receive(to, rawFrame(repairFrame, missing, "x"))
 		}
 	})
 	if !p.Flushed() || p.Pending() != 0 {
@@ -336,12 +336,12 @@ func TestFrozenMemberWaitsForASlowHolder(t *testing.T) {
 	p.Flush(p.now, []stream.Position{{MemberID: stream.MemberID{Rank: 0, Incarnation: 1}, Next: 10, Holder: 2}})
 	p.run(400*time.Millisecond, func(to protocol.Rank, _ uint64) {
 		if to != 2 {
-			p.hear(to, rawFrame(goneFrame, 10, ""))
+			p.receive(to, rawFrame(trimmedFrame, 10, ""))
 		}
 	})
 	p.run(time.Second, func(to protocol.Rank, missing uint64) {
 		if to == 2 {
-			p.hear(to, rawFrame(repairFrame, missing, "x"))
+			p.receive(to, rawFrame(repairFrame, missing, "x"))
 		}
 	})
 	if s := p.Stats(); !p.Flushed() || s.Lost != 0 {

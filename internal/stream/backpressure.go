@@ -19,12 +19,12 @@ import (
 
 // hold is how long a laggard is waited for after it has asked. It asks again before
 // that, as long as it lags, and says so when it does not any more.
-const hold = 5 * maxDelay
+const slowReceiverGrace = 5 * maxDelay
 
 // laggard is how long a member that lags is waited for in one root's stream: until
 // a while after it last asked, if it gets anywhere. One that asks for the same
 // thing over and over cannot be helped by waiting.
-type laggard struct {
+type slowReceiver struct {
 	peer, root protocol.Rank
 	next       uint64        // what it asks for
 	moved      protocol.Time // when that has changed
@@ -32,43 +32,45 @@ type laggard struct {
 }
 
 // until is how long it is waited for.
-func (l *laggard) until() protocol.Time { return min(l.asked+hold, l.moved+patience) }
+func (l *slowReceiver) until() protocol.Time {
+	return min(l.asked+slowReceiverGrace, l.moved+stallTimeout)
+}
 
 // awaitLaggard begins to wait, or goes on.
-func (m *Member) awaitLaggard(now protocol.Time, peer, root protocol.Rank, next uint64) {
-	i := slices.IndexFunc(m.laggards, func(l laggard) bool { return l.peer == peer && l.root == root })
+func (m *Member) awaitSlowReceiver(now protocol.Time, peer, root protocol.Rank, next uint64) {
+	i := slices.IndexFunc(m.slowReceivers, func(s slowReceiver) bool { return s.peer == peer && s.root == root })
 	if i < 0 {
-		i = len(m.laggards)
-		m.laggards = append(m.laggards, laggard{peer: peer, root: root, next: next, moved: now})
+		i = len(m.slowReceivers)
+		m.slowReceivers = append(m.slowReceivers, slowReceiver{peer: peer, root: root, next: next, moved: now})
 	}
-	l := &m.laggards[i]
-	if l.next != next {
-		l.next, l.moved = next, now
+	s := &m.slowReceivers[i]
+	if s.next != next {
+		s.next, s.moved = next, now
 	}
-	l.asked = now
-	m.due = min(m.due, now+hold)
+	s.asked = now
+	m.due = min(m.due, now+slowReceiverGrace)
 }
 
 // leaveLaggards forgets those who have not asked for a while. One that has been
 // given up on is remembered as long as it asks, or it would be waited for again.
-func (m *Member) leaveLaggards(now protocol.Time) {
-	m.laggards = slices.DeleteFunc(m.laggards, func(l laggard) bool { return now >= l.asked+hold })
-	for _, l := range m.laggards {
-		m.due = min(m.due, l.asked+hold)
+func (m *Member) expireSlowReceivers(now protocol.Time) {
+	m.slowReceivers = slices.DeleteFunc(m.slowReceivers, func(l slowReceiver) bool { return now >= l.asked+slowReceiverGrace })
+	for _, l := range m.slowReceivers {
+		m.due = min(m.due, l.asked+slowReceiverGrace)
 	}
 }
 
 // hearLaggard no longer waits for one that has come so far that it does not lag.
-func (m *Member) hearLaggard(f *flow, peer protocol.Rank, next uint64) {
-	if len(m.laggards) == 0 || f.store.aging(next, m.config.KeepBytes) {
+func (m *Member) updateSlowReceiver(f *flow, peer protocol.Rank, next uint64) {
+	if len(m.slowReceivers) == 0 || f.store.nearlyTrimmed(next, m.config.KeepBytes) {
 		return
 	}
-	m.laggards = slices.DeleteFunc(m.laggards, func(l laggard) bool { return l.peer == peer && l.root == f.root })
+	m.slowReceivers = slices.DeleteFunc(m.slowReceivers, func(l slowReceiver) bool { return l.peer == peer && l.root == f.root })
 }
 
 // lagging returns until when laggards are waited for, and whether a peer is one.
-func (m *Member) lagging(peer protocol.Rank) (until protocol.Time, is bool) {
-	for _, l := range m.laggards {
+func (m *Member) slowReceiversUntil(peer protocol.Rank) (until protocol.Time, is bool) {
+	for _, l := range m.slowReceivers {
 		until, is = max(until, l.until()), is || l.peer == peer
 	}
 	return until, is
@@ -78,35 +80,35 @@ func (m *Member) lagging(peer protocol.Rank) (until protocol.Time, is bool) {
 // Any other call may end it earlier. Whoever is waited for is still heard, or two
 // would wait for each other; and everybody is while the next view is agreed upon.
 func (m *Member) ThrottledUntil(from protocol.Rank) protocol.Time {
-	until, lags := m.lagging(from)
-	if m.frozen || lags {
+	until, isSlow := m.slowReceiversUntil(from)
+	if m.frozen || isSlow {
 		return 0
 	}
 	if m.inbox.fullAt > 0 {
-		until = max(until, m.inbox.fullAt+patience)
+		until = max(until, m.inbox.fullAt+stallTimeout)
 	}
 	if m.backlogs[from] != nil {
 		return until
 	}
-	return max(until, m.backlogged(func(protocol.Rank) bool { return true }))
+	return max(until, m.backlogsUntil(func(protocol.Rank) bool { return true }))
 }
 
 // backlogged returns until when some peers' queues are waited for.
-func (m *Member) backlogged(counts func(protocol.Rank) bool) (until protocol.Time) {
+func (m *Member) backlogsUntil(counts func(protocol.Rank) bool) (until protocol.Time) {
 	for peer, b := range m.backlogs {
-		if !b.over && counts(peer) {
-			until = max(until, b.since+patience)
+		if !b.expired && counts(peer) {
+			until = max(until, b.since+stallTimeout)
 		}
 	}
 	return until
 }
 
 // waits reports whether this member's own sends are held up.
-func (m *Member) waits(now protocol.Time) bool {
-	if len(m.backlogs) == 0 && len(m.laggards) == 0 {
+func (m *Member) sendBlocked(now protocol.Time) bool {
+	if len(m.backlogs) == 0 && len(m.slowReceivers) == 0 {
 		return false // as nearly always
 	}
 	own := func(peer protocol.Rank) bool { return slices.Contains(m.own.flow.children, peer) }
-	until, _ := m.lagging(protocol.NoRank)
-	return now < max(until, m.backlogged(own))
+	until, _ := m.slowReceiversUntil(protocol.NoRank)
+	return now < max(until, m.backlogsUntil(own))
 }

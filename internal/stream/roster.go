@@ -10,7 +10,7 @@ import (
 // order of their ranks. Ranks that nobody has are holes. Trees are laid over all
 // ranks, and a hole's children are its parent's, so that those who live keep
 // their place in them; the ring has no holes.
-type lineup struct {
+type roster struct {
 	slots   protocol.Rank // ranks, holes included
 	members []MemberID
 	self    int // this member's place
@@ -25,7 +25,7 @@ type MemberID struct {
 }
 
 // everybody is the lineup of a group of which nothing is known but its size.
-func everybody(size protocol.Rank) []MemberID {
+func allRanks(size protocol.Rank) []MemberID {
 	members := make([]MemberID, size)
 	for r := range members {
 		members[r].Rank = protocol.Rank(r)
@@ -34,10 +34,10 @@ func everybody(size protocol.Rank) []MemberID {
 }
 
 // size is how many are in it.
-func (l *lineup) size() int { return len(l.members) }
+func (l *roster) size() int { return len(l.members) }
 
 // place finds a rank's place.
-func (l *lineup) place(r protocol.Rank) (int, bool) {
+func (l *roster) index(r protocol.Rank) (int, bool) {
 	if len(l.members) == int(l.slots) { // no holes
 		return int(r), r >= 0 && r < l.slots
 	}
@@ -45,19 +45,19 @@ func (l *lineup) place(r protocol.Rank) (int, bool) {
 }
 
 // has reports whether somebody has a rank.
-func (l *lineup) has(r protocol.Rank) bool {
-	_, ok := l.place(r)
+func (l *roster) has(r protocol.Rank) bool {
+	_, ok := l.index(r)
 	return ok
 }
 
 // admits reports whether a root's incarnation is that of a member.
-func (l *lineup) admits(root protocol.Rank, incarnation uint64) bool {
-	i, ok := l.place(root)
+func (l *roster) includes(root protocol.Rank, incarnation uint64) bool {
+	i, ok := l.index(root)
 	return ok && (l.members[i].Incarnation == 0 || l.members[i].Incarnation == incarnation)
 }
 
 // neighbor is who is at a distance from this member on the ring.
-func (l *lineup) neighbor(distance int, rightward bool) protocol.Rank {
+func (l *roster) neighbor(distance int, rightward bool) protocol.Rank {
 	if !rightward {
 		distance = -distance
 	}
@@ -66,8 +66,8 @@ func (l *lineup) neighbor(distance int, rightward bool) protocol.Rank {
 }
 
 // distances is how far away a rank is, on either side; 0 if it is not in.
-func (l *lineup) distances(r protocol.Rank) (left, right int) {
-	i, ok := l.place(r)
+func (l *roster) distances(r protocol.Rank) (left, right int) {
+	i, ok := l.index(r)
 	if !ok || i == l.self {
 		return 0, 0
 	}

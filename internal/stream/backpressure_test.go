@@ -45,7 +45,7 @@ func receive(t *testing.T, m *stream.Member, now protocol.Time, from protocol.Ra
 
 // as is a frame with another kind, as stream.kind numbers them: 2 is what was
 // asked for.
-func as(frame []byte, kind byte) []byte {
+func withKind(frame []byte, kind byte) []byte {
 	changed := append([]byte(nil), frame...)
 	changed[0] = kind
 	return changed
@@ -54,14 +54,14 @@ func as(frame []byte, kind byte) []byte {
 // offerOf is somebody's offer of everything before a segment.
 func offerOf(data [][]byte, number int) []byte {
 	const offer, headSize = 3, 22
-	head := as(data[0][:headSize], offer)
+	head := withKind(data[0][:headSize], offer)
 	head[1], head[headSize-1] = 0, byte(number)
 	return head
 }
 
 // A program whose inbox is full is waited for, until a quarter of it is free, or
 // for a second.
-func TestFullInboxHoldsUp(t *testing.T) {
+func TestFullInboxThrottles(t *testing.T) {
 	m, data := fed(t, 1, 8, 2000, func(c *stream.Config) { c.InboxBytes = 8000 })
 	for _, frame := range data[:4] {
 		receive(t, m, 1, 0, frame)
@@ -87,7 +87,7 @@ func TestFullInboxHoldsUp(t *testing.T) {
 
 // Who asks for something that will be forgotten before long is waited for, as
 // long as it goes on asking.
-func TestLaggardIsWaitedFor(t *testing.T) {
+func TestSlowReceiverIsWaitedFor(t *testing.T) {
 	m, data := fed(t, 1, 12, 2000, func(c *stream.Config) { c.KeepBytes = 10 * 2100 })
 	for _, frame := range data[:10] {
 		receive(t, m, 1, 0, frame)
@@ -140,7 +140,7 @@ func TestLaggardIsWaitedFor(t *testing.T) {
 
 // Who has asked, and then gets everything along the tree, tells whom it asked: that
 // one may be waiting for it.
-func TestWhoHasAskedTellsHowFarItHasCome(t *testing.T) {
+func TestPullReportsProgress(t *testing.T) {
 	const request, offer = 4, 3
 	m, data := fed(t, 1, 8, 2000, nil)
 	receive(t, m, 1, 3, offerOf(data, 8)) // who is no neighbor
@@ -168,10 +168,10 @@ func TestWhoHasAskedTellsHowFarItHasCome(t *testing.T) {
 
 // What was asked for too early, the tree brings too. Then it is passed on: the
 // children have nobody else to get it from. Whole subtrees had holes before.
-func TestTreeIsPassedOnAlthoughAskedFor(t *testing.T) {
+func TestTreeCopyIsForwardedAfterPull(t *testing.T) {
 	m, data := fed(t, 1, 2, 2000, nil)
 	const repair = 2
-	receive(t, m, 1, 2, as(data[0], repair))
+	receive(t, m, 1, 2, withKind(data[0], repair))
 	if sent := frames(m, 1); len(sent[3]) != 0 {
 		t.Errorf("what was asked for was passed on: %v", sent)
 	}
@@ -228,7 +228,7 @@ func TestSlowTreeIsWaitedFor(t *testing.T) {
 // A member far behind, whose tree is only slow, does not give up what others no
 // longer keep: the tree has it still. With a hole, it does.
 func TestSlowTreeIsNotGivenUp(t *testing.T) {
-	const now, request, gone = 20 * millisecond, 4, 5
+	const now, request, trimmed = 20 * millisecond, 4, 5
 	lost := func(hole bool) uint64 {
 		m, data := fed(t, 1, 8, 2000, nil)
 		receive(t, m, now, 0, data[0])
@@ -240,7 +240,7 @@ func TestSlowTreeIsNotGivenUp(t *testing.T) {
 			for from, sent := range frames(m, at) {
 				for _, frame := range sent {
 					if frame[0] == request {
-						receive(t, m, at, from, as(offerOf(data, 7), gone))
+						receive(t, m, at, from, withKind(offerOf(data, 7), trimmed))
 					}
 				}
 			}

@@ -33,7 +33,7 @@ func long(t *testing.T, size int) (m *stream.Member, message []byte, frames [][]
 }
 
 // place receives a frame as a transport does that reads it to its place.
-func place(t *testing.T, m *stream.Member, from protocol.Rank, frame []byte) (whole func()) {
+func readInto(t *testing.T, m *stream.Member, from protocol.Rank, frame []byte) (whole func()) {
 	t.Helper()
 	body := m.ReceiveBuffer(from, frame[:64], len(frame))
 	if body == nil {
@@ -64,7 +64,7 @@ func TestLongMessageIsReadInPlace(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for _, frame := range frames {
-		place(t, m, 0, frame)()
+		readInto(t, m, 0, frame)()
 	}
 	got := delivered(t, m)
 	runtime.ReadMemStats(&after)
@@ -81,12 +81,12 @@ func TestLongMessageIsReadInPlace(t *testing.T) {
 
 // A place that one transport writes to is nobody else's, even if the segment comes
 // from another peer first.
-func TestPlacesAreNotShared(t *testing.T) {
+func TestReceiveBuffersAreNotShared(t *testing.T) {
 	m, message, frames := long(t, 256<<10)
-	place(t, m, 0, frames[0])()
+	readInto(t, m, 0, frames[0])()
 	slow := m.ReceiveBuffer(0, frames[1][:64], len(frames[1]))
 	for i := range frames[1:] {
-		place(t, m, 1+protocol.Rank(i), frames[1+i])()
+		readInto(t, m, 1+protocol.Rank(i), frames[1+i])()
 	}
 	for i := range slow {
 		slow[i] = 0xee // as if the peer sent something else

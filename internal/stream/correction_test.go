@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/internal/stream"
+	"github.com/pleach-go/pleach/protocol"
 )
 
 // frames takes all that a member wants to send at a time, by whom it is for.
@@ -24,7 +24,7 @@ func frames(m *stream.Member, now protocol.Time) map[protocol.Rank][][]byte {
 // must not end a correction: who corrects has offered to everybody on its way,
 // and stops whoever it reaches because those in between are taken care of.
 // Members lost messages by this before offers said which they are.
-func TestNewsDoesNotEndACorrection(t *testing.T) {
+func TestUndirectedOfferDoesNotEndACorrection(t *testing.T) {
 	const size = 8
 	at := func(rank protocol.Rank) *stream.Member {
 		m, err := stream.New(stream.Config{Rank: rank, Size: size, Incarnation: 1})
