@@ -1,6 +1,7 @@
 package p2p
 
 import (
+	"github.com/pleach-go/pleach/internal/queue"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -21,7 +22,7 @@ type channel struct {
 
 // outgoing is what goes there.
 type outgoing struct {
-	queue    queue[segment] // of numbers base, base+1, …
+	queue    queue.Queue[segment] // of numbers base, base+1, …
 	base     uint64
 	next     uint64 // the first that is not on its way
 	bytes    int    // in the queue

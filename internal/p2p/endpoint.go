@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/queue"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -12,10 +13,10 @@ import (
 type Endpoint struct {
 	config   Config
 	view     uint64
-	channels []*channel      // by rank; nil: not in the view
-	former   []uint64        // by rank: the last session that is void
-	ready    queue[*channel] // those that may have something to send
-	inbox    queue[Message]
+	channels []*channel            // by rank; nil: not in the view
+	former   []uint64              // by rank: the last session that is void
+	ready    queue.Queue[*channel] // those that may have something to send
+	inbox    queue.Queue[Message]
 	due      protocol.Time
 	last     *channel // that the frame handed out last is for
 	sent     kind     // and what it was

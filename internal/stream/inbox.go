@@ -1,10 +1,13 @@
 package stream
 
-import "github.com/pleach-go/pleach/protocol"
+import (
+	"github.com/pleach-go/pleach/internal/queue"
+	"github.com/pleach-go/pleach/protocol"
+)
 
 // inbox holds messages until the program takes them.
 type inbox struct {
-	messages deque[Message]
+	messages queue.Queue[Message]
 	bytes    int
 	refusing bool          // it was full, and something was refused or not asked for
 	fullAt   protocol.Time // when it became full; 0: it is not, or has room again

@@ -1,10 +1,10 @@
 package stream
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/pleach-go/pleach/broadcast"
+	"github.com/pleach-go/pleach/internal/queue"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -21,7 +21,7 @@ type Member struct {
 	endedFlows     []*flow       // that have ended with the present view
 	scheduled      []*flow       // those that may have something to do later
 	due            protocol.Time // when the first of them has
-	outbox         deque[send]
+	outbox         queue.Queue[send]
 	own            ownStream
 	frozen         bool       // the next view is being agreed upon; see view.go
 	heldBytes      int        // bytes that are not delivered for that
@@ -60,18 +60,6 @@ type Stats struct {
 	Offers, Requests                 uint64 // sent
 	Duplicates, Early, Lost, Refused uint64 // segments received twice, by correction first, given up, not taken for want of room
 	Delay                            protocol.Time
-}
-
-// send is one frame to be sent: that of a segment, shared by all it is sent to, as
-// it is but for its kind; or another, encoded for this.
-type send struct {
-	to        protocol.Rank
-	flow      *flow
-	kind      kind
-	rightward bool // an offer that asks for an answer
-	retry     bool // an offer to one who is likely down: it need not go further
-	encoded   []byte
-	body      []byte // what is behind, if it is elsewhere
 }
 
 // New makes a member.
@@ -157,249 +145,6 @@ func (m *Member) endedFlow(fr *frame) *flow {
 	}
 	return nil
 }
-
-// Receive takes a frame from a peer. The bytes are only lent. An error says that
-// the frame made no sense; it is not taken then.
-func (m *Member) Receive(now protocol.Time, from protocol.Rank, b []byte) error {
-	fr, err := parse(b)
-	if err != nil {
-		return fmt.Errorf("from rank %d: %w", from, err)
-	}
-	m.receive(now, from, &fr)
-	return nil
-}
-
-func (m *Member) receive(now protocol.Time, from protocol.Rank, fr *frame) {
-	f := m.flowOfFrame(fr)
-	if f == nil {
-		return
-	}
-	switch fr.kind {
-	case data:
-		m.receiveSegment(now, f, from, fr.first, fr, fromTree)
-	case repair:
-		m.receiveSegment(now, f, from, fr.first, fr, fromPull)
-		m.requestMore(now, f)
-	case offer:
-		m.handleOffer(now, f, from, fr)
-	case request:
-		m.handleRequest(now, f, from, fr)
-	case trimmed:
-		m.handleTrimmed(now, f, from, fr)
-	case adopt:
-		f.adopt(from)
-	case poll:
-		m.handlePoll(f, from, fr)
-	case ack:
-		m.handleAck(f, from, fr)
-	}
-}
-
-// route is the way a segment has come.
-type origin uint8
-
-const (
-	fromTree  origin = iota // from the parent, or a foster parent
-	fromOffer               // with a correction message
-	fromPull                // because it was asked for
-)
-
-// take takes a segment. One that comes along the tree, or by correction before
-// the tree, is passed on to the children; one that was asked for is not: the tree
-// may bring it still, and else they have ring neighbors of their own to ask.
-func (m *Member) receiveSegment(now protocol.Time, f *flow, from protocol.Rank, number uint64, fr *frame, via origin) {
-	tree, pass := via == fromTree, via != fromPull
-	if f.has(number) {
-		m.handleDuplicate(f, from, number, tree)
-		return
-	}
-	seg := m.segmentOf(f, fr, number)
-	m.updateFoster(f, from, number, tree)
-	if pass {
-		m.forward(f, number, &seg)
-	}
-	f.wanted = max(f.wanted, number+1)
-	if number >= f.cut && m.inboxFull() || number != f.next && f.aheadBytes > m.config.KeepBytes {
-		m.stats.Refused++
-		m.schedulePull(now, f, from)
-		return
-	}
-	if number == f.next {
-		if tree {
-			f.fedAt = now
-		}
-		m.accept(f, &seg)
-	} else {
-		f.ahead[number] = seg
-		f.aheadBytes += seg.size()
-	}
-	m.advance(f)
-	m.inbox.updateFull(now, m.config.InboxBytes)
-	if f.next > number {
-		m.scheduleCorrection(now, f)
-		m.armTailProbe(now, f)
-		m.acknowledge(f)
-	}
-	if f.next < f.wanted {
-		m.schedulePull(now, f, from)
-	}
-}
-
-// again takes a segment that is here already.
-func (m *Member) handleDuplicate(f *flow, from protocol.Rank, number uint64, tree bool) {
-	m.stats.Duplicates++
-	if !tree || from != f.parent {
-		return
-	}
-	f.foster.orphaned = 0 // the tree feeds us, only later than others did
-	if seg, ok := f.get(number); ok && number >= f.forwarded {
-		m.forward(f, number, &seg) // it was asked for, too early
-	}
-}
-
-// advance moves on over what is here without a hole.
-func (m *Member) advance(f *flow) {
-	for len(f.ahead) > 0 {
-		seg, ok := f.ahead[f.next]
-		if !ok {
-			return
-		}
-		delete(f.ahead, f.next)
-		f.aheadBytes -= seg.size()
-		m.accept(f, &seg)
-	}
-}
-
-// accept takes the segment whose turn it is.
-func (m *Member) accept(f *flow, seg *segment) {
-	m.keep(f, seg)
-	if m.frozen {
-		m.heldBytes += seg.size()
-		return
-	}
-	m.deliver(f, f.next)
-}
-
-// deliver hands the program what is here of a flow up to a number, and tells it of
-// what was given up.
-func (m *Member) deliver(f *flow, upTo uint64) {
-	for f.delivered < upTo {
-		if kept := min(f.store.firstKept(f.delivered), upTo); kept > f.delivered {
-			m.inbox.pushLoss(f.root, m.view, kept-f.delivered)
-			f.partial, f.delivered = partial{skipped: true}, kept
-			continue
-		}
-		seg, ok := f.store.get(f.delivered)
-		if f.delivered++; !ok {
-			continue // cannot be: all before next is kept or given up
-		}
-		switch {
-		case f == m.own.flow:
-		case seg.batch:
-			f.partial = partial{}
-			_ = split(seg.payload(), func(message []byte) { m.deliverMessage(f, message) })
-		default:
-			if message, complete := f.partial.add(&seg, m.config.MaxMessage); complete {
-				m.deliverMessage(f, message)
-			}
-		}
-	}
-}
-
-// handOver puts a message where the program takes it.
-func (m *Member) deliverMessage(f *flow, message []byte) {
-	if len(message) <= m.config.MaxMessage {
-		m.inbox.push(Message{Root: f.root, Data: message, View: m.view})
-	}
-}
-
-// keep stores the next segment.
-func (m *Member) keep(f *flow, seg *segment) {
-	f.store.add(seg, m.config.KeepBytes, f.delivered)
-	f.next++
-}
-
-// pass sends a segment to the children of this member in the root's tree.
-func (m *Member) forward(f *flow, number uint64, seg *segment) {
-	f.forwarded = max(f.forwarded, number+1)
-	for _, child := range f.children {
-		m.stats.Relayed++
-		m.queueSegment(child, f, data, seg)
-	}
-	m.feedOrphans(f, number, seg)
-}
-
-// put queues a frame about a flow.
-func (m *Member) queueFrame(to protocol.Rank, f *flow, fr frame) {
-	fr.root, fr.incarnation = f.root, f.incarnation
-	m.outbox.Push(send{
-		to: to, flow: f, kind: fr.kind, rightward: fr.direction == rightward,
-		encoded: fr.append(m.frames.get(requestSize + len(fr.segment))),
-	})
-}
-
-// putSegment queues a segment.
-func (m *Member) queueSegment(to protocol.Rank, f *flow, k kind, seg *segment) {
-	m.outbox.Push(send{to: to, flow: f, kind: k, encoded: seg.frame, body: seg.body})
-}
-
-// Next returns the next frame to send, a head and a body behind it, valid until the
-// next call, or false when there is none for now.
-func (m *Member) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool) {
-	m.tick(now)
-	for {
-		if m.outbox.Len() == 0 {
-			m.emit(now)
-		}
-		if m.outbox.Len() == 0 {
-			return protocol.NoRank, nil, nil, false
-		}
-		if m.lastSent = m.outbox.Pop(); !m.joinBacklog(m.lastSent) {
-			break
-		}
-	}
-	if m.lastSent.kind != repair {
-		return m.lastSent.to, m.lastSent.encoded, m.lastSent.body, true
-	}
-	m.repairHead = append(m.repairHead[:0], m.lastSent.encoded...)
-	m.repairHead[0] = byte(repair)
-	return m.lastSent.to, m.repairHead, m.lastSent.body, true
-}
-
-// Deliver returns the next message or notice for the program, or false when there is none.
-func (m *Member) Deliver(now protocol.Time) (Message, bool) {
-	message, ok := m.inbox.pop()
-	if !ok {
-		return Message{}, false
-	}
-	if message.Lost == 0 {
-		m.stats.Delivered++
-	}
-	m.inbox.updateFull(now, m.config.InboxBytes)
-	if m.inbox.refusing && m.inbox.bytes+m.heldBytes <= m.config.InboxBytes {
-		m.inbox.refusing = false
-		for _, f := range m.scheduled {
-			if f.next < f.wanted && f.pull.due == protocol.Never {
-				f.pull.due = now // what had no room has now
-				m.schedule(f, now)
-			}
-		}
-	}
-	return message, true
-}
-
-// inboxFull reports whether what arrives has to be refused, and notes it, so that
-// Deliver asks for it again.
-func (m *Member) inboxFull() bool {
-	if m.inbox.bytes+m.heldBytes <= m.config.InboxBytes {
-		return false
-	}
-	m.inbox.refusing = true
-	return true
-}
-
-// Pending is how many messages and notices wait to be delivered.
-func (m *Member) Pending() int { return m.inbox.messages.Len() }
 
 // Stats returns what the member has counted.
 func (m *Member) Stats() Stats {

@@ -4,13 +4,14 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/pleach-go/pleach/internal/queue"
 	"github.com/pleach-go/pleach/protocol"
 )
 
 // ownStream is what this member sends as a root and has not sent yet.
 type ownStream struct {
 	flow         *flow
-	waiting      deque[segment]
+	waiting      queue.Queue[segment]
 	bytes        int
 	writing      bool // a message is being written
 	writtenBytes int  // bytes of it

@@ -1,9 +1,8 @@
 package stream
 
 import (
+	"bytes"
 	"slices"
-
-	"github.com/pleach-go/pleach/protocol"
 )
 
 // room is memory for a message that comes in segments: each goes behind the one
@@ -63,46 +62,50 @@ func (f *flow) reassemble(fr *frame, number uint64) []byte {
 	return r.extend(size)
 }
 
-// MemberID returns where all of a long frame belongs but its first bytes, the head.
-// Nil: nowhere, because it is not a segment that is missing here.
-func (m *Member) ReceiveBuffer(from protocol.Rank, head []byte, size int) []byte {
-	m.releaseBuffer(from)
-	fr, err := parse(head)
-	if err != nil || fr.kind != data && fr.kind != repair {
-		return nil
-	}
-	f := m.flowOfFrame(&fr)
-	if f == nil || f.has(fr.first) {
-		return nil
-	}
-	rest := size - len(head)
-	r := f.bufferFor(fr.first, len(fr.segment)+rest, int(fr.remaining))
-	r.lent = true
-	m.receiveBuffers[from] = r
-	at := len(r.memory) + len(fr.segment)
-	return r.memory[at : at+rest : at+rest]
+// partial is a message whose segments are coming in.
+type partial struct {
+	parts   [][]byte // those that follow each other in memory are one
+	bytes   int
+	skipped bool // its beginning was lost, or it is too long: nobody gets it
 }
 
-// vacate takes back the place that was given to a peer's frame.
-func (m *Member) releaseBuffer(peer protocol.Rank) {
-	if r := m.receiveBuffers[peer]; r != nil {
-		r.lent = false
-		delete(m.receiveBuffers, peer)
+// add takes the next segment; it returns the message when that was its last.
+func (p *partial) add(seg *segment, limit int) (message []byte, complete bool) {
+	if seg.begins {
+		*p = partial{}
+		if seg.remaining == 0 {
+			return slices.Clip(seg.payload()), len(seg.payload()) <= limit
+		}
 	}
+	if p.bytes += len(seg.payload()); p.bytes > limit {
+		*p = partial{skipped: true}
+	}
+	if p.skipped {
+		return nil, false
+	}
+	p.join(seg.payload())
+	if seg.remaining > 0 {
+		return nil, false
+	}
+	message = p.parts[0]
+	if len(p.parts) > 1 {
+		message = bytes.Join(p.parts, nil) // which does not clear it first
+	}
+	*p = partial{}
+	return slices.Clip(message), true
 }
 
-// BufferFilled is like Receive, for a frame whose body is where MemberID has said.
-func (m *Member) BufferFilled(now protocol.Time, from protocol.Rank, head, body []byte) error {
-	fr, err := parse(head)
-	r := m.receiveBuffers[from]
-	m.releaseBuffer(from)
-	if err != nil || r == nil || r.next != fr.first {
-		return m.Receive(now, from, slices.Concat(head, body))
+// join adds a part, to the last one if it is the memory behind that.
+func (p *partial) join(part []byte) {
+	if n := len(p.parts); n > 0 && adjacent(p.parts[n-1], part) {
+		p.parts[n-1] = p.parts[n-1][:len(p.parts[n-1])+len(part)]
+		return
 	}
-	n := len(r.memory)
-	whole := r.memory[n : n+len(fr.segment)+len(body)]
-	copy(whole, fr.segment)
-	fr.segment, fr.encoded, fr.buffer = whole, nil, r
-	m.receive(now, from, &fr)
-	return nil
+	p.parts = append(p.parts, part)
+}
+
+// behind reports whether b is the memory behind a.
+func adjacent(a, b []byte) bool {
+	n := len(a)
+	return len(b) > 0 && cap(a)-n >= len(b) && &a[:n+1][n] == &b[0]
 }

@@ -8,8 +8,7 @@ import "github.com/pleach-go/pleach/protocol"
 // the last message of a burst has no successor whose number would show a hole.
 type tailProbe struct {
 	due       protocol.Time
-	remaining int  // reminders left
-	timed     bool // the flow is among those looked at when due
+	remaining int // reminders left
 }
 
 // Reminders follow after these times, each four times the one before.

@@ -8,8 +8,8 @@ func (m *Member) Deadline() protocol.Time { return m.due }
 
 // schedule sees to it that a flow is looked at by time t.
 func (m *Member) schedule(f *flow, t protocol.Time) {
-	if !f.tailProbe.timed {
-		f.tailProbe.timed = true
+	if !f.scheduled {
+		f.scheduled = true
 		m.scheduled = append(m.scheduled, f)
 	}
 	m.due = min(m.due, t)
@@ -44,7 +44,7 @@ func (m *Member) tick(now protocol.Time) {
 		}
 		next := min(f.correction.due, f.pull.due, f.tailProbe.due)
 		if next == protocol.Never && (!m.inbox.refusing || f.next >= f.wanted) {
-			f.tailProbe.timed = false
+			f.scheduled = false
 			continue
 		}
 		m.due = min(m.due, next)
