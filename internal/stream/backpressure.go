@@ -6,79 +6,83 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// A member takes in no more while somebody is waited for. Then the queues of those
-// who send to it fill, they wait too, and so on up the tree to the root: nobody
-// loses what can be had by waiting a moment. Who is waited for:
+// Backpressure: while a member waits for a slow one, it takes in no more. The queues of
+// its senders fill then, they wait too, and so on up the tree to the root. No member
+// loses what can be had by waiting a moment. A member waits for
 //
 //   - a child whose queue is full (backlog.go),
-//   - the program, if its inbox is full (inbox.go),
-//   - a laggard: a member that asks for something that is about to be forgotten.
-//     What is kept for it here stays, while nothing new comes in.
+//   - its program, if the inbox is full (inbox.go),
+//   - a slow receiver: a member that requests a segment which is about to be trimmed.
+//     While nothing new comes in, nothing is trimmed.
 //
-// Each for a while only, so that somebody who has stopped holds up nobody.
+// Each wait is bounded, so a stopped member does not stop the others.
 
-// hold is how long a laggard is waited for after it has asked. It asks again before
-// that, as long as it lags, and says so when it does not any more.
+// slowReceiverGrace is how long a member waits for a slow receiver after its last
+// request. A slow receiver repeats its request within that time, and reports when it
+// has caught up.
 const slowReceiverGrace = 5 * maxDelay
 
-// laggard is how long a member that lags is waited for in one root's stream: until
-// a while after it last asked, if it gets anywhere. One that asks for the same
-// thing over and over cannot be helped by waiting.
+// slowReceiver is a member that is behind in one root's stream, and is waited for as
+// long as it makes progress. Waiting does not help one that requests the same segment
+// over and over.
 type slowReceiver struct {
-	peer, root protocol.Rank
-	next       uint64        // what it asks for
-	moved      protocol.Time // when that has changed
-	asked      protocol.Time
+	peer, root  protocol.Rank
+	next        uint64        // the segment it requested last
+	progressAt  protocol.Time // when next last changed
+	requestedAt protocol.Time
 }
 
-// until is how long it is waited for.
-func (l *slowReceiver) until() protocol.Time {
-	return min(l.asked+slowReceiverGrace, l.moved+stallTimeout)
+// until returns when the wait ends.
+func (s *slowReceiver) until() protocol.Time {
+	return min(s.requestedAt+slowReceiverGrace, s.progressAt+stallTimeout)
 }
 
-// awaitLaggard begins to wait, or goes on.
+// awaitSlowReceiver begins or extends the wait for a slow receiver.
 func (m *Member) awaitSlowReceiver(now protocol.Time, peer, root protocol.Rank, next uint64) {
 	i := slices.IndexFunc(m.slowReceivers, func(s slowReceiver) bool { return s.peer == peer && s.root == root })
 	if i < 0 {
 		i = len(m.slowReceivers)
-		m.slowReceivers = append(m.slowReceivers, slowReceiver{peer: peer, root: root, next: next, moved: now})
+		m.slowReceivers = append(m.slowReceivers, slowReceiver{peer: peer, root: root, next: next, progressAt: now})
 	}
 	s := &m.slowReceivers[i]
 	if s.next != next {
-		s.next, s.moved = next, now
+		s.next, s.progressAt = next, now
 	}
-	s.asked = now
+	s.requestedAt = now
 	m.due = min(m.due, now+slowReceiverGrace)
 }
 
-// leaveLaggards forgets those who have not asked for a while. One that has been
-// given up on is remembered as long as it asks, or it would be waited for again.
+// expireSlowReceivers forgets slow receivers that have stopped requesting. One that
+// makes no progress is not waited for, but remembered while it requests: it would be
+// waited for anew otherwise.
 func (m *Member) expireSlowReceivers(now protocol.Time) {
-	m.slowReceivers = slices.DeleteFunc(m.slowReceivers, func(l slowReceiver) bool { return now >= l.asked+slowReceiverGrace })
-	for _, l := range m.slowReceivers {
-		m.due = min(m.due, l.asked+slowReceiverGrace)
+	m.slowReceivers = slices.DeleteFunc(m.slowReceivers, func(s slowReceiver) bool { return now >= s.requestedAt+slowReceiverGrace })
+	for _, s := range m.slowReceivers {
+		m.due = min(m.due, s.requestedAt+slowReceiverGrace)
 	}
 }
 
-// hearLaggard no longer waits for one that has come so far that it does not lag.
+// updateSlowReceiver ends the wait for a peer that has caught up to next.
 func (m *Member) updateSlowReceiver(f *flow, peer protocol.Rank, next uint64) {
 	if len(m.slowReceivers) == 0 || f.store.nearlyTrimmed(next, m.config.KeepBytes) {
 		return
 	}
-	m.slowReceivers = slices.DeleteFunc(m.slowReceivers, func(l slowReceiver) bool { return l.peer == peer && l.root == f.root })
+	m.slowReceivers = slices.DeleteFunc(m.slowReceivers, func(s slowReceiver) bool { return s.peer == peer && s.root == f.root })
 }
 
-// lagging returns until when laggards are waited for, and whether a peer is one.
+// slowReceiversUntil returns when the wait for slow receivers ends, and whether the
+// peer is one of them.
 func (m *Member) slowReceiversUntil(peer protocol.Rank) (until protocol.Time, is bool) {
-	for _, l := range m.slowReceivers {
-		until, is = max(until, l.until()), is || l.peer == peer
+	for _, s := range m.slowReceivers {
+		until, is = max(until, s.until()), is || s.peer == peer
 	}
 	return until, is
 }
 
-// ThrottledUntil returns until when at most nothing more is to be taken in from a peer.
-// Any other call may end it earlier. Whoever is waited for is still heard, or two
-// would wait for each other; and everybody is while the next view is agreed upon.
+// ThrottledUntil returns the time until which the driver takes in nothing from a peer.
+// Any other call may end it earlier. A peer that this member waits for is not
+// throttled, or the two would wait for each other. While the next view is agreed upon,
+// no peer is.
 func (m *Member) ThrottledUntil(from protocol.Rank) protocol.Time {
 	until, isSlow := m.slowReceiversUntil(from)
 	if m.frozen || isSlow {
@@ -93,7 +97,7 @@ func (m *Member) ThrottledUntil(from protocol.Rank) protocol.Time {
 	return max(until, m.backlogsUntil(func(protocol.Rank) bool { return true }))
 }
 
-// backlogged returns until when some peers' queues are waited for.
+// backlogsUntil returns when the wait for the backlogs of some peers ends.
 func (m *Member) backlogsUntil(counts func(protocol.Rank) bool) (until protocol.Time) {
 	for peer, b := range m.backlogs {
 		if !b.expired && counts(peer) {
@@ -103,10 +107,10 @@ func (m *Member) backlogsUntil(counts func(protocol.Rank) bool) (until protocol.
 	return until
 }
 
-// waits reports whether this member's own sends are held up.
+// sendBlocked reports whether backpressure blocks this member's own stream.
 func (m *Member) sendBlocked(now protocol.Time) bool {
 	if len(m.backlogs) == 0 && len(m.slowReceivers) == 0 {
-		return false // as nearly always
+		return false // the common case
 	}
 	own := func(peer protocol.Rank) bool { return slices.Contains(m.own.flow.children, peer) }
 	until, _ := m.slowReceiversUntil(protocol.NoRank)

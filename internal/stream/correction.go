@@ -5,21 +5,21 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// correction mends a burst: everything of a root that is here when it begins.
-// What comes meanwhile is for the next one, so at high rates one correction
-// mends many messages.
+// correction is the correction of one burst: of everything of a root that is here when
+// it begins. Segments that arrive while it runs belong to the next one, so at high
+// rates one correction covers many messages.
 type correction struct {
-	process         *broadcast.Process // delayed correction, while it runs
-	plan            *broadcast.Plan    // that process was made by
-	upTo            uint64             // the burst: everything before
+	process         *broadcast.Process // runs delayed correction
+	plan            *broadcast.Plan    // the plan that process was made by
+	upTo            uint64             // the first segment after the burst
 	began           protocol.Time
-	due             protocol.Time // when to pull again
+	due             protocol.Time // when to continue
 	running         bool
-	rightwardOffers int // how many it has asked to the right: what it hears then is an answer
+	rightwardOffers int // offers that went right: what arrives after one may be its answer
 }
 
-// planCorrection makes the plan of correction with the delay as measured. Its ranks
-// are places in the lineup, which has no holes.
+// planCorrection makes the correction plan with the current delay. Its ranks are
+// indexes in the roster, which has no holes.
 func (m *Member) planCorrection() (err error) {
 	m.delay.planned = m.delay.current
 	m.correctionPlan, err = broadcast.NewPlan(broadcast.Config{
@@ -29,9 +29,9 @@ func (m *Member) planCorrection() (err error) {
 	return err
 }
 
-// correct has a correction begin before long for what has arrived, unless one
-// is running or about to. It leaves the tree a moment to be done first, and
-// follows the last one at some distance, to mend more at once.
+// scheduleCorrection schedules a correction for what has arrived, unless one is running
+// or scheduled. It leaves the tree some time first, and keeps its distance from the
+// last correction, so as to cover more segments at once.
 func (m *Member) scheduleCorrection(now protocol.Time, f *flow) {
 	c := &f.correction
 	if c.running || c.due != protocol.Never || c.upTo == f.next || m.roster.size() == 1 {
@@ -41,7 +41,7 @@ func (m *Member) scheduleCorrection(now protocol.Time, f *flow) {
 	m.schedule(f, c.due)
 }
 
-// begin starts a correction of everything that is here.
+// beginCorrection starts a correction of everything that is here.
 func (m *Member) beginCorrection(now protocol.Time, f *flow) {
 	c := &f.correction
 	if c.plan != m.correctionPlan {
@@ -52,7 +52,7 @@ func (m *Member) beginCorrection(now protocol.Time, f *flow) {
 	c.upTo, c.began, c.running, c.rightwardOffers = f.next, now, true, 0
 }
 
-// runCorrection pulls the correction as far as it goes now.
+// runCorrection runs the correction as far as it goes now.
 func (m *Member) runCorrection(now protocol.Time, f *flow) {
 	c := &f.correction
 	c.due = protocol.Never
@@ -65,9 +65,9 @@ func (m *Member) runCorrection(now protocol.Time, f *flow) {
 		case protocol.Send:
 			if a.Body.Kind == broadcast.Rightward {
 				m.offer(m.roster.members[a.To].Rank, f, rightward)
-				// An answer takes a round trip, and the first one a connection.
-				// Asking further out in the meantime, as the model does every o,
-				// would ask everybody, and connect all with all.
+				// An answer takes a round trip, and the first one takes a connection. Going
+				// on to further neighbors meanwhile, as the model does every o, would reach
+				// all members and connect each with each.
 				c.due = now + min(m.delay.current/2<<min(c.rightwardOffers, 8), maxDelay)
 				c.rightwardOffers++
 				m.schedule(f, c.due)
@@ -87,17 +87,17 @@ func (m *Member) runCorrection(now protocol.Time, f *flow) {
 	}
 }
 
-// way is which way an offer goes.
+// direction is the direction in which an offer travels on the ring.
 type direction uint8
 
 const (
-	undirected direction = iota // none: it is only news
-	leftward                    // as a correction, or as the answer to one
-	rightward                   // as a correction, which asks for an answer
+	undirected direction = iota // an announcement outside of any correction
+	leftward                    // a correction, or the answer to one that went right
+	rightward                   // a correction that asks for an answer
 )
 
-// offer tells a peer what is here of a root's stream. A last segment that is
-// small goes along.
+// offer tells a peer how much of a root's stream is here (IHAVE). It carries the last
+// segment if that is small.
 func (m *Member) offer(to protocol.Rank, f *flow, toward direction) {
 	fr := frame{kind: offer, first: f.next, direction: toward}
 	if seg, ok := f.store.get(f.next - 1); ok && f.next > 0 && len(seg.payload()) <= m.config.InlineSize {
@@ -107,8 +107,8 @@ func (m *Member) offer(to protocol.Rank, f *flow, toward direction) {
 	m.queueFrame(to, f, fr)
 }
 
-// hearOffer takes an offer: it may mend a hole here, answer a correction that
-// runs here, and ask for an answer.
+// handleOffer handles an offer. It may fill a hole here, answer a correction that runs
+// here, or ask for an answer.
 func (m *Member) handleOffer(now protocol.Time, f *flow, from protocol.Rank, fr *frame) {
 	if fr.inline && fr.first-1 == f.next {
 		m.stats.Early++
@@ -122,11 +122,12 @@ func (m *Member) handleOffer(now protocol.Time, f *flow, from protocol.Rank, fr 
 	c := &f.correction
 	switch {
 	case fr.direction == rightward && f.next > 0:
-		// "If a process colored by dissemination receives a message from the
-		// left, it immediately replies to stop the sender."
+		// "If a process colored by dissemination receives a message from the left, it
+		// immediately replies to stop the sender."
 		m.offer(from, f, leftward)
 	case fr.direction == leftward && c.running && fr.first >= c.upTo:
-		// News would not do: only who corrects has offered to all in between.
+		// An undirected offer is no answer: only a member that corrects has made offers
+		// to all members in between.
 		index, ok := m.roster.index(from)
 		if !ok {
 			return
@@ -141,14 +142,15 @@ func (m *Member) handleOffer(now protocol.Time, f *flow, from protocol.Rank, fr 
 	}
 }
 
-// delay is how long delayed correction waits for a neighbor's offer: the mean of
-// what it took lately, and four times its deviation, as for a retransmission.
+// delay is how long delayed correction waits for a neighbor's offer: the mean of the
+// measured times plus four times their deviation, which is the retransmission timeout
+// of TCP (Jacobson, "Congestion Avoidance and Control", 1988).
 type delay struct {
 	mean, deviation  protocol.Time
 	current, planned protocol.Time
 }
 
-// measure takes in how long a neighbor's offer took.
+// measureDelay adds the time that a neighbor's offer took to the measurements.
 func (m *Member) measureDelay(took protocol.Time) {
 	d := &m.delay
 	if d.mean == 0 {
@@ -159,6 +161,6 @@ func (m *Member) measureDelay(took protocol.Time) {
 	d.deviation += (max(off, -off) - d.deviation) / 4
 	d.current = min(max(d.mean+4*d.deviation, minDelay), maxDelay)
 	if d.current > d.planned*5/4 || d.current < d.planned*3/4 {
-		_ = m.planCorrection() // the same plan but for its delay, which is in bounds
+		_ = m.planCorrection() // cannot fail: only the delay differs, which is in bounds
 	}
 }

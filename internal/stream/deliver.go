@@ -4,8 +4,10 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// deliver hands the program what is here of a flow up to a number, and tells it of
-// what was given up.
+// Delivery hands segments to the program, as messages and in the order of their stream.
+
+// deliver moves the segments of a flow before a number into the inbox as messages, and
+// a notice for those that were given up.
 func (m *Member) deliver(f *flow, upTo uint64) {
 	for f.delivered < upTo {
 		if kept := min(f.store.firstKept(f.delivered), upTo); kept > f.delivered {
@@ -15,7 +17,7 @@ func (m *Member) deliver(f *flow, upTo uint64) {
 		}
 		seg, ok := f.store.get(f.delivered)
 		if f.delivered++; !ok {
-			continue // cannot be: all before next is kept or given up
+			continue // impossible: everything before next is kept or given up
 		}
 		switch {
 		case f == m.own.flow:
@@ -30,14 +32,15 @@ func (m *Member) deliver(f *flow, upTo uint64) {
 	}
 }
 
-// handOver puts a message where the program takes it.
+// deliverMessage puts a message into the inbox.
 func (m *Member) deliverMessage(f *flow, message []byte) {
 	if len(message) <= m.config.MaxMessage {
 		m.inbox.push(Message{Root: f.root, Data: message, View: m.view})
 	}
 }
 
-// Deliver returns the next message or notice for the program, or false when there is none.
+// Deliver returns the next message or notice for the program, or false if there is
+// none.
 func (m *Member) Deliver(now protocol.Time) (Message, bool) {
 	message, ok := m.inbox.pop()
 	if !ok {
@@ -51,7 +54,7 @@ func (m *Member) Deliver(now protocol.Time) (Message, bool) {
 		m.inbox.refusing = false
 		for _, f := range m.scheduled {
 			if f.next < f.wanted && f.pull.due == protocol.Never {
-				f.pull.due = now // what had no room has now
+				f.pull.due = now // pull what was refused
 				m.schedule(f, now)
 			}
 		}
@@ -59,8 +62,8 @@ func (m *Member) Deliver(now protocol.Time) (Message, bool) {
 	return message, true
 }
 
-// inboxFull reports whether what arrives has to be refused, and notes it, so that
-// Deliver asks for it again.
+// inboxFull reports whether a segment that arrives must be refused. It records the
+// refusal, so that Deliver schedules a pull.
 func (m *Member) inboxFull() bool {
 	if m.inbox.bytes+m.heldBytes <= m.config.InboxBytes {
 		return false
@@ -69,5 +72,5 @@ func (m *Member) inboxFull() bool {
 	return true
 }
 
-// Pending is how many messages and notices wait to be delivered.
+// Pending returns how many messages and notices wait to be delivered.
 func (m *Member) Pending() int { return m.inbox.messages.Len() }

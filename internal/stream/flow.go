@@ -7,32 +7,33 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// flow is what a member knows of one root's stream.
+// flow is a member's state of one root's stream.
 type flow struct {
 	root        protocol.Rank
 	incarnation uint64
-	// next is the first segment not yet here: all before it are. wanted is the
-	// number after the last one known to exist.
+	// next is the first segment that is missing: all before it have arrived or were
+	// given up. wanted is the number after the last segment known to exist.
 	next, wanted uint64
-	// base is where the present view has begun; delivered is the first segment
-	// that has not been delivered: before next only while frozen.
+	// viewStart is where the present view began. delivered is the first segment that has
+	// not been delivered; it is less than next only while the member is frozen.
 	viewStart, delivered uint64
-	ended                bool // its root is not in the view any more
-	// lost is the number after the first segment that was given up; 0: none was.
+	ended                bool // its root is no longer in the view
+	// lost is the number after the first segment that was given up. If zero, none was.
 	lost uint64
-	// cut is where the view that is about to end ends; 0: nowhere yet. What is
-	// before is taken, room or not: all wait for it.
+	// cut is where the view that is about to end ends. If zero, that is not known.
+	// Segments before it are accepted even if the inbox is full: all members wait for
+	// them.
 	cut uint64
-	// ahead are segments that came before their turn.
+	// ahead holds segments that arrived behind a hole.
 	ahead      map[uint64]segment
 	aheadBytes int
 	store      store
-	reassembly *reassemblyBuffer // for the message that comes in
+	reassembly *reassemblyBuffer // of the message that is arriving
 	partial    partial
 	fedAt      protocol.Time   // when the tree last brought the next segment
-	forwarded  uint64          // the number after the last segment passed on
+	forwarded  uint64          // the number after the last segment that was forwarded
 	parent     protocol.Rank   // in the tree
-	children   []protocol.Rank // in the order in which they are sent to
+	children   []protocol.Rank // in sending order
 	foster     foster
 	acks       acks
 	correction correction
@@ -41,7 +42,7 @@ type flow struct {
 	tailProbe  tailProbe
 }
 
-// firstAhead is the lowest number that came before its turn.
+// firstAhead returns the lowest number that arrived behind a hole.
 func (f *flow) firstAhead() uint64 {
 	return slices.Min(slices.Collect(maps.Keys(f.ahead)))
 }
@@ -54,10 +55,10 @@ func (f *flow) get(number uint64) (seg segment, ok bool) {
 	return seg, ok
 }
 
-// lacks reports whether anything before a number was given up.
+// lostBefore reports whether any segment before a number was given up.
 func (f *flow) lostBefore(number uint64) bool { return f.lost > 0 && f.lost <= number }
 
-// has reports whether a segment is here already.
+// has reports whether a segment is here already, or was given up.
 func (f *flow) has(number uint64) bool {
 	if number < f.next || len(f.ahead) == 0 {
 		return number < f.next

@@ -8,24 +8,25 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// kind is what a frame says.
+// kind is the type of a frame. Its values are on the wire.
 type kind uint8
 
 const (
 	// data is a segment on its way along the tree.
 	data kind = iota + 1
-	// repair is a segment somebody asked for.
+	// repair is a segment that was requested: a retransmission.
 	repair
-	// offer says what its sender has. It may carry the last segment.
+	// offer says how much its sender has (IHAVE). It may carry the last segment inline.
 	offer
-	// request asks for segments.
+	// request asks for segments (IWANT).
 	request
-	// gone says that segments asked for are no longer kept; to their root, that
-	// they are lost.
+	// trimmed says that the requested segments are no longer kept. Sent to their root,
+	// it says that its sender has lost some.
 	trimmed
-	// adopt asks to be sent everything, as a child would be.
+	// adopt asks to be sent everything, as a child is (GRAFT).
 	adopt
-	// poll asks whether everything before a number has arrived, here and below.
+	// poll asks whether everything before a number has arrived at a member and at all
+	// below it.
 	poll
 	// ack says that it has.
 	ack
@@ -33,35 +34,35 @@ const (
 
 // frame is one message between two members, about one root's stream.
 //
-// Layout, big endian: kind 1, flags 1, root 4, incarnation 8, first 8, last 8
-// (request only), left 4 (only if it is not 0), then the segment.
+// Layout, big endian: kind 1, flags 1, root 4, incarnation 8, first 8, last 8 (request
+// only), remaining 4 (only if it is not 0), then the segment.
 type frame struct {
 	kind kind
-	// begins says that the segment begins its message; batch, that it is several
-	// messages; with, that an offer carries its last segment.
+	// begins says that the segment begins its message; batch, that it is a batch;
+	// inline, that an offer carries its last segment.
 	begins, batch, inline bool
-	// left is how many bytes of the message are in segments that follow.
+	// remaining is how many bytes of the message are in the segments that follow.
 	remaining   uint32
-	direction   direction // an offer's
+	direction   direction // of an offer
 	root        protocol.Rank
 	incarnation uint64
-	// first is the segment's number (data, repair), the number after all that
-	// is offered (offer) or asked about (poll, ack), the first asked for
-	// (request), or the first that is still kept (gone). last ends what is asked for.
+	// first is the segment's number (data, repair), the number after all that is offered
+	// (offer) or asked about (poll, ack), the first requested (request), or the first
+	// that is still kept (trimmed). last is the number after the last requested.
 	first, last uint64
 	segment     []byte
-	encoded     []byte            // all of it, as it came
-	buffer      *reassemblyBuffer // where the segment is already; nil: it is in lent memory
+	encoded     []byte            // the whole frame as it arrived
+	buffer      *reassemblyBuffer // holds the segment already; if nil, the segment is in borrowed memory
 }
 
-// Sizes of a frame's head.
+// Sizes of a frame's head, in bytes.
 const (
 	headSize      = 1 + 1 + 4 + 8 + 8
 	requestSize   = headSize + 8
 	remainingSize = 4
 )
 
-// headSizeOf is the size of what is in front of a segment.
+// headSizeOf returns the size of the head before a segment.
 func headSizeOf(remaining uint32) int {
 	if remaining > 0 {
 		return headSize + remainingSize
@@ -79,10 +80,10 @@ const (
 	flagEnd
 )
 
-// ErrFrame is what every error about a frame that makes no sense wraps.
-var ErrFrame = errors.New("stream: frame makes no sense")
+// ErrFrame is wrapped by every error about a malformed frame.
+var ErrFrame = errors.New("stream: malformed frame")
 
-// append writes the frame behind what is in dst.
+// append appends the encoded frame to dst.
 func (f *frame) append(dst []byte) []byte {
 	var flags byte
 	if f.begins {
@@ -116,7 +117,7 @@ func (f *frame) append(dst []byte) []byte {
 	return append(dst, f.segment...)
 }
 
-// parse reads a frame; the segment stays where it is.
+// parse decodes a frame. The segment aliases b.
 func parse(b []byte) (frame, error) {
 	if len(b) < headSize {
 		return frame{}, fmt.Errorf("%w: %d bytes are too few", ErrFrame, len(b))
@@ -166,5 +167,5 @@ func parse(b []byte) (frame, error) {
 	return f, nil
 }
 
-// carries reports whether the frame carries a segment, possibly an empty one.
+// carriesSegment reports whether the frame carries a segment, possibly an empty one.
 func (f *frame) carriesSegment() bool { return f.kind == data || f.kind == repair || f.inline }

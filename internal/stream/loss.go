@@ -6,11 +6,14 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// hopeless reports whether a hole is to be given up, and up to where: others say
-// that they no longer keep it, and the tree does not bring it either. What a cut
-// needs is given up only when all say so, or when some do and nobody else has
-// answered for a while: so a view waits for what can be had, and for nothing else.
-// What is behind the cut belongs to the next view.
+// A loss: segments that no member keeps any more cannot be pulled. A member gives them
+// up, tells its program, and continues behind them.
+
+// unavailable reports whether a hole must be given up, and up to where: other members
+// no longer keep it, and the tree does not bring it either. What a cut needs is given
+// up only if all members have trimmed it, or if some have and the others have not
+// answered for a while. So a view waits for what can be had, and for nothing else. What
+// is behind the cut belongs to the next view.
 func (m *Member) unavailable(now protocol.Time, f *flow) (to uint64, unavailable bool) {
 	p := &f.pull
 	switch {
@@ -20,11 +23,11 @@ func (m *Member) unavailable(now protocol.Time, f *flow) (to uint64, unavailable
 		return p.trimmedTo, p.tries >= maxTries && !m.treeMayBeSlow(now, f, lossTimeout)
 	}
 	others := m.roster.size() - 1
-	asked := p.tries >= maxTries+others*4/3 // see source
+	asked := p.tries >= maxTries+others*4/3 // nextSource has reached all by then
 	return min(p.trimmedTo, f.cut), f.next < f.cut && (len(p.trimmedBy) >= others || asked)
 }
 
-// hearGone notes that a peer no longer keeps what was asked for.
+// handleTrimmed records that a peer no longer keeps what was requested.
 func (m *Member) handleTrimmed(now protocol.Time, f *flow, from protocol.Rank, fr *frame) {
 	p := &f.pull
 	if f == m.own.flow {
@@ -35,7 +38,7 @@ func (m *Member) handleTrimmed(now protocol.Time, f *flow, from protocol.Rank, f
 		return
 	}
 	if p.trimmedTo <= f.next {
-		// What was gone then is here now: those answers say nothing of this hole.
+		// What was trimmed then is here now: those replies do not concern this hole.
 		p.trimmedReplies, p.trimmedBy = 0, nil
 	}
 	if p.trimmedReplies == 0 || fr.first < p.trimmedTo {
@@ -46,13 +49,13 @@ func (m *Member) handleTrimmed(now protocol.Time, f *flow, from protocol.Rank, f
 		p.trimmedBy = append(p.trimmedBy, from)
 	}
 	if p.trimmedReplies++; m.frozen && !repeated || !m.frozen && p.trimmedReplies <= maxTries {
-		p.due = now // ask somebody else
+		p.due = now // request from another member
 		m.schedule(f, now)
 	}
 }
 
-// giveUp goes on behind a hole that nobody can mend. The program is told when it is
-// that part's turn.
+// giveUp continues behind a hole that cannot be filled. The program is told in stream
+// order.
 func (m *Member) giveUp(now protocol.Time, f *flow, to uint64) {
 	m.stats.Lost += to - f.next
 	f.store.skip(f.next, to)

@@ -8,61 +8,61 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Member is one process's part in all streams of a group. See the package
-// comment for how to drive it.
+// Member is one process's part in all streams of a group. The package comment says how
+// to drive it.
 type Member struct {
 	config         Config
 	view           uint64 // its number
 	roster         roster
-	correctionPlan *broadcast.Plan // correction, with the delay as last measured
+	correctionPlan *broadcast.Plan // with the delay as last measured
 	delay          delay
 	flows          map[protocol.Rank]*flow
-	lastFlow       *flow         // that a frame was about last
-	endedFlows     []*flow       // that have ended with the present view
-	scheduled      []*flow       // those that may have something to do later
-	due            protocol.Time // when the first of them has
+	lastFlow       *flow         // of the last frame
+	endedFlows     []*flow       // those that ended with the present view
+	scheduled      []*flow       // flows with a deadline, or that wait for the inbox
+	due            protocol.Time // the earliest deadline
 	outbox         queue.Queue[send]
 	own            ownStream
 	frozen         bool       // the next view is being agreed upon; see view.go
-	heldBytes      int        // bytes that are not delivered for that
+	heldBytes      int        // bytes that are not delivered while frozen
 	cut            []Position // of the view that is about to end
 	inbox          inbox
-	backlogs       map[protocol.Rank]*backlog // of those whose queues are full
-	slowReceivers  []slowReceiver             // who are waited for; see pressure.go
+	backlogs       map[protocol.Rank]*backlog // of peers whose queues are full
+	slowReceivers  []slowReceiver             // members to wait for; see backpressure.go
 	down           map[protocol.Rank]bool     // peers that could not be reached when last tried
 	// retryDue is when to try the nearest of them again.
 	retryDue       protocol.Time
-	lastSent       send // what was handed out last
+	lastSent       send // the last frame returned by Next
 	repairHead     []byte
 	frames         slab
-	receiveBuffers map[protocol.Rank]*reassemblyBuffer // where peers' long frames are being read to; see room.go
+	receiveBuffers map[protocol.Rank]*reassemblyBuffer // lent to the transport for a peer's long frame; see receivebuffer.go
 	stats          Stats
 }
 
-// Message is what the program gets: a message, or a notice that some are lost.
+// Message is a message for the program, or a notice that some are lost.
 type Message struct {
-	// Root is who sent it. Data is shared with the member, which may still pass
-	// it on: it must not be changed.
+	// Root is the sender. Data is shared with the member, which may still forward it: it
+	// must not be modified.
 	Root protocol.Rank
 	Data []byte
-	// View is the number of the view it was sent in.
+	// View is the number of the view in which it was sent.
 	View uint64
-	// Lost, if not 0, makes this a notice without Data: so many segments of the
-	// root, behind what was delivered of it before, cannot be had any more. This
-	// member was cut off for longer than others keep them.
+	// Lost, if not 0, makes this a notice without Data: that many segments of the root,
+	// behind those delivered before, cannot be had any more. This member was cut off for
+	// longer than others keep them.
 	Lost uint64
 }
 
 // Stats counts what a member has done.
 type Stats struct {
 	Broadcast, Delivered             uint64 // messages
-	Relayed, Grafted, Repaired       uint64 // segments sent along the tree, to orphans, and to those who asked
+	Relayed, Grafted, Repaired       uint64 // segments sent along the tree, to orphans, and on request
 	Offers, Requests                 uint64 // sent
-	Duplicates, Early, Lost, Refused uint64 // segments received twice, by correction first, given up, not taken for want of room
+	Duplicates, Early, Lost, Refused uint64 // segments received twice, first by correction, given up, refused by a full inbox
 	Delay                            protocol.Time
 }
 
-// New makes a member.
+// New returns a member.
 func New(c Config) (*Member, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func New(c Config) (*Member, error) {
 	return m, nil
 }
 
-// open begins to follow a root's stream.
+// open begins a flow.
 func (m *Member) open(root protocol.Rank, incarnation uint64) (*flow, error) {
 	f := &flow{root: root, incarnation: incarnation, ahead: make(map[uint64]segment)}
 	if err := m.route(f); err != nil {
@@ -107,9 +107,9 @@ func (m *Member) open(root protocol.Rank, incarnation uint64) (*flow, error) {
 	return f, nil
 }
 
-// follow returns the flow a frame is about, or nil if its root is not in the view,
-// or not by that incarnation. Where any is good, a new one begins anew. A flow
-// that has ended is returned only to those who ask for something of it.
+// flowOfFrame returns the flow that a frame concerns, or nil if its root is not in the
+// view, or not in that incarnation. If the view accepts any incarnation, a newer one
+// replaces the flow. A flow that has ended is returned for requests only.
 func (m *Member) flowOfFrame(fr *frame) *flow {
 	f := m.lastFlow
 	if f.root != fr.root {
@@ -128,13 +128,13 @@ func (m *Member) flowOfFrame(fr *frame) *flow {
 	}
 	f, err := m.open(fr.root, fr.incarnation)
 	if err != nil {
-		return nil // cannot be: the same tree was made at the start
+		return nil // impossible: the same tree was made at the start
 	}
 	m.lastFlow = f
 	return f
 }
 
-// ended returns the flow that a request is about, if it has ended with this view.
+// endedFlow returns the flow that a request concerns, if it ended with this view.
 func (m *Member) endedFlow(fr *frame) *flow {
 	if fr.kind == request {
 		for _, f := range m.endedFlows {
@@ -146,7 +146,7 @@ func (m *Member) endedFlow(fr *frame) *flow {
 	return nil
 }
 
-// Stats returns what the member has counted.
+// Stats returns the member's counters.
 func (m *Member) Stats() Stats {
 	m.stats.Delay = m.delay.current
 	return m.stats

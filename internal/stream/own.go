@@ -8,35 +8,37 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// ownStream is what this member sends as a root and has not sent yet.
+// The stream of which this member is the root: from the program's writes to the tree.
+
+// ownStream is what this member has yet to send as a root.
 type ownStream struct {
 	flow         *flow
 	waiting      queue.Queue[segment]
 	bytes        int
-	writing      bool // a message is being written
+	writing      bool // a message is partly written
 	writtenBytes int  // bytes of it
-	// sending says that a message has been sent in part; restarts counts those
-	// that a new view has cut in two.
+	// partlySent says that a message has been sent in part. restarts counts those that a
+	// new view has cut in two.
 	partlySent bool
 	restarts   uint64
 	burst      burst
-	incomplete []protocol.Rank // members that have lost something of it, in order
-	// When to ask again whether everybody has everything, and the pause after.
+	incomplete []protocol.Rank // members that have lost something of it, in ascending order
+	// When to repeat an unanswered poll, and the interval after that.
 	pollDue, pollInterval protocol.Time
 }
 
-// ErrBusy says that too much is waiting to be sent.
+// ErrBusy is returned by Write if too much waits to be sent.
 var ErrBusy = errors.New("stream: outbox full")
 
-// MaxMessage is the longest message that can be written.
+// MaxMessage returns the longest message that can be written.
 func (m *Member) MaxMessage() int { return m.config.MaxMessage }
 
-// SegmentSize is the longest segment Write takes.
+// SegmentSize returns the longest segment that Write accepts.
 func (m *Member) SegmentSize() int { return m.config.SegmentSize }
 
-// Write takes one segment of a message to broadcast; left is how many bytes follow
-// in others. [ErrBusy] says to try again when Next has sent something. The bytes are
-// the caller's again when it returns.
+// Write queues one segment of a message to broadcast; remaining is how many bytes of
+// the message follow. If it returns [ErrBusy], the caller tries again after Next has
+// sent something. Write does not retain payload.
 func (m *Member) Write(payload []byte, remaining int) error {
 	switch {
 	case len(payload) > m.config.SegmentSize:
@@ -59,11 +61,11 @@ func (m *Member) Write(payload []byte, remaining int) error {
 	return nil
 }
 
-// Abandon ends a message that is only partly written: nobody will get it.
+// Abandon ends a message that is only partly written. No program gets it.
 func (m *Member) Abandon() { m.own.writing, m.own.writtenBytes = false, 0 }
 
-// Unwritten is how many segments taken by Write wait until they can be sent. Those
-// that only wait for more are not counted: see [Member.FlushBatch].
+// Unwritten returns how many segments wait until they can be sent. Those that only wait
+// for a batch are not counted: see [Member.FlushBatch].
 func (m *Member) Unwritten() int {
 	if m.own.burst.batching {
 		return 0
@@ -71,15 +73,15 @@ func (m *Member) Unwritten() int {
 	return m.own.waiting.Len()
 }
 
-// next takes the first segment that waits.
+// pop removes the first segment that waits.
 func (o *ownStream) pop() segment {
 	seg := o.waiting.Pop()
 	o.bytes -= seg.size()
 	return seg
 }
 
-// emit sends the next segment of this member's own stream, unless a child has
-// no room for it.
+// emit sends the next segment of this member's own stream, unless backpressure blocks
+// it.
 func (m *Member) emit(now protocol.Time) {
 	b := &m.own.burst
 	if b.batching = false; m.own.waiting.Len() == 0 {
@@ -98,7 +100,7 @@ func (m *Member) emit(now protocol.Time) {
 		kind: data, begins: seg.begins, remaining: seg.remaining, batch: seg.batch,
 		root: f.root, incarnation: f.incarnation, first: f.next,
 	}
-	head.append(seg.frame[:0]) // the head that Write has left room for
+	head.append(seg.frame[:0]) // fills the head that Write has reserved
 	m.forward(f, f.next, &seg)
 	m.keep(f, &seg)
 	f.wanted, f.delivered = f.next, f.next
@@ -107,8 +109,8 @@ func (m *Member) emit(now protocol.Time) {
 	m.armTailProbe(now, f)
 }
 
-// restart drops what is left of a message that a new view has cut in two. Whoever
-// writes it sees by [Member.Restarts] that it has to be written again.
+// dropCutMessage drops the rest of a message that a new view has cut in two. Its writer
+// sees by [Member.Restarts] that it has to write the message again.
 func (m *Member) dropCutMessage() {
 	if !m.own.partlySent {
 		return
@@ -123,6 +125,6 @@ func (m *Member) dropCutMessage() {
 	}
 }
 
-// Restarts counts the messages that were cut in two by a new view and have to be
-// written again from their beginning.
+// Restarts counts the messages that a new view has cut in two. They have to be written
+// again from the beginning.
 func (m *Member) Restarts() uint64 { return m.own.restarts }

@@ -6,11 +6,11 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// What the transport says of peers. Nobody is given up because of it: it only
-// says that a frame did not arrive, so that an offer goes one further.
+// What the transport reports about peers. No peer is excluded for it: a report only
+// says that a frame did not arrive, so that the offer goes on to the next neighbor.
 
-// SendFailed says that the frame Next returned last could not be sent: the peer's
-// queue is full, or it is down.
+// SendFailed reports that the frame Next returned last could not be sent, because the
+// peer's queue is full or because the peer is down.
 func (m *Member) SendFailed(now protocol.Time, full bool) {
 	to := m.lastSent.to
 	if full {
@@ -26,9 +26,9 @@ func (m *Member) SendFailed(now protocol.Time, full bool) {
 	}
 }
 
-// Down says that there is no connection to a peer any more, or that none could be
-// made: what was sent to it lately is lost. If it was the nearest on its side, what
-// it was offered goes to the next one out.
+// Down reports that a connection to a peer has ended or could not be made. What was
+// sent to the peer last is lost. If it was the nearest live neighbor on its side, its
+// offers go to the next one out.
 func (m *Member) Down(now protocol.Time, peer protocol.Rank) {
 	delete(m.backlogs, peer)
 	m.releaseBuffer(peer)
@@ -47,16 +47,16 @@ func (m *Member) Down(now protocol.Time, peer protocol.Rank) {
 	}
 }
 
-// retryEvery is how often neighbors that are down are tried, and retryFar how far
-// out.
+// retryInterval is how often neighbors that are down are tried, and maxRetryDistance
+// how far out.
 const (
 	retryInterval    = 1000 * millisecond
 	maxRetryDistance = 4
 )
 
-// tryAgain has neighbors that are down tried before long, though there may be
-// nothing new to tell: one who was cut off while all were quiet would never learn
-// what it has missed. Once it is back, Up tells it everything.
+// scheduleRetry schedules a try of the neighbors that are down, even if there is
+// nothing new to offer. A neighbor that was cut off while all streams were quiet would
+// never learn otherwise what it has missed. Once it is back, Up offers it everything.
 func (m *Member) scheduleRetry(now protocol.Time) {
 	if m.retryDue == protocol.Never {
 		m.retryDue = now + retryInterval
@@ -64,7 +64,7 @@ func (m *Member) scheduleRetry(now protocol.Time) {
 	}
 }
 
-// retry tries the nearest neighbors that are down.
+// retryDown tries the nearest neighbors that are down.
 func (m *Member) retryDown(now protocol.Time) {
 	m.retryDue = protocol.Never
 	for _, rightward := range []bool{false, true} {
@@ -80,7 +80,7 @@ func (m *Member) retryDown(now protocol.Time) {
 	}
 }
 
-// reaches reports whether all neighbors nearer than a distance are down.
+// isNearest reports whether all neighbors nearer than a distance are down.
 func (m *Member) isNearest(distance int, rightward bool) bool {
 	for d := 1; d < distance; d++ {
 		if !m.down[m.roster.neighbor(d, rightward)] {
@@ -90,16 +90,16 @@ func (m *Member) isNearest(distance int, rightward bool) bool {
 	return true
 }
 
-// Writable says that a peer whose queue was full has room again. It may have missed
-// something, so it is told what there is.
+// Writable reports that a peer's queue has room again. The peer may have missed
+// something, so it is offered all streams.
 func (m *Member) Writable(_ protocol.Time, peer protocol.Rank) {
 	m.resumeBacklog(peer)
 	m.offerAll(peer)
 }
 
-// Up says that there is a connection to a peer. What was sent to it before may
-// have been lost, so it is told what there is. A backlog stays: what is in it comes
-// after what has waited for the connection.
+// Up reports that there is a connection to a peer. What was sent to the peer before may
+// be lost, so it is offered all streams. Its backlog stays: that comes after the frames
+// that waited for the connection.
 func (m *Member) Up(_ protocol.Time, peer protocol.Rank) {
 	delete(m.down, peer)
 	for _, f := range m.flows {
@@ -110,7 +110,7 @@ func (m *Member) Up(_ protocol.Time, peer protocol.Rank) {
 	m.offerAll(peer)
 }
 
-// offerAll tells a peer of all streams, in order of root.
+// offerAll offers a peer all streams, in order of root.
 func (m *Member) offerAll(peer protocol.Rank) {
 	if !m.roster.has(peer) {
 		return
@@ -127,14 +127,14 @@ func (m *Member) offerAll(peer protocol.Rank) {
 	}
 }
 
-// maxFurther bounds how far out an offer goes past peers that are down.
+// maxOfferDistance bounds how far out an offer goes past peers that are down.
 const maxOfferDistance = 16
 
-// offerPast offers to a neighbor at a distance and, past those known to be down,
-// to those further out: one who seems down may be back.
+// offerPast makes an offer to the neighbor at a distance and, while neighbors are down,
+// to the next ones out too: a neighbor that seems down may be back.
 func (m *Member) offerPast(f *flow, distance int, rightward bool, toward direction) {
-	// Beyond half of the ring the other way is shorter, and turning back from
-	// there would never end.
+	// Beyond half of the ring the other direction is shorter, and turning back there
+	// would never end.
 	for ; distance <= min(m.roster.size()/2, maxOfferDistance); distance++ {
 		peer := m.roster.neighbor(distance, rightward)
 		m.offer(peer, f, toward)
@@ -144,9 +144,9 @@ func (m *Member) offerPast(f *flow, distance int, rightward bool, toward directi
 	}
 }
 
-// offerFurther goes on from a neighbor that is down to the next one out: on the
-// way of a correction that asks to the right by pulling it again at once, else
-// by offering there.
+// offerFurther goes on from a neighbor that is down to the next one out. A correction
+// that awaits an answer from the right does so itself, so it continues at once. Any
+// other offer is repeated there.
 func (m *Member) offerFurther(now protocol.Time, from protocol.Rank, f *flow, awaitsAnswer bool) {
 	if awaitsAnswer {
 		if f.correction.running {

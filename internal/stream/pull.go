@@ -6,33 +6,35 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// asking is a hole being mended: whom to ask, and when.
+// pull is the state of requesting the segments of a hole: from which members, and when.
+// A request is a negative acknowledgment (NACK; IWANT of Plumtree), and a repair is the
+// retransmission that answers it.
 type pull struct {
-	sources        []protocol.Rank // who is known to have something, latest last
+	sources        []protocol.Rank // members known to have something, latest last
 	due            protocol.Time
 	tries          int
-	nextSeen       uint64 // the first segment missing when last looked at
-	requestedTo    uint64 // what was asked for last, everything before
+	nextSeen       uint64 // the first missing segment at the last look
+	requestedTo    uint64 // the number after the last segment requested
 	requestedFrom  protocol.Rank
-	reportDue      bool   // who was asked may be waiting for us, and is to be told how far we are
-	trimmedTo      uint64 // the first segment anybody still keeps, as far as told
-	trimmedReplies int    // how often that was told
+	reportDue      bool   // requestedFrom may wait for this member, and is to be told of its progress
+	trimmedTo      uint64 // the first segment that any member still keeps, by the replies so far
+	trimmedReplies int    // how many replies said so
 	trimmedBy      []protocol.Rank
 }
 
-// How holes are asked for.
+// Limits of a pull.
 const (
-	maxSources      = 4
-	maxTries        = 12 // before a hole that others no longer keep is given up
-	maxTriesUnknown = 60 // before one that nobody seems to have is left alone
+	maxSources    = 4
+	maxTries      = 12 // requests before a hole that others have trimmed is given up
+	maxUnanswered = 60 // requests before a pull pauses because no member has answered
 
 	treeCheckInterval = 10 * millisecond // how often a slow tree is looked at
-	treeTimeout       = 2 * maxDelay     // for so long a slow tree is waited for before asking
-	lossTimeout       = 50 * maxDelay    // and for so long before giving up what nobody keeps
+	treeTimeout       = 2 * maxDelay     // how long a slow tree is waited for before requesting
+	lossTimeout       = 50 * maxDelay    // how long it is waited for before giving up what others have trimmed
 )
 
-// ask notes that a peer has more than is here, and asks before long. The tree's
-// copy may still be under way, so it waits as long as correction does.
+// schedulePull records that a peer has more than is here, and schedules a request. The
+// tree's copy may still be on its way, so the request waits as long as correction does.
 func (m *Member) schedulePull(now protocol.Time, f *flow, from protocol.Rank) {
 	p := &f.pull
 	if i := slices.Index(p.sources, from); i >= 0 {
@@ -49,7 +51,7 @@ func (m *Member) schedulePull(now protocol.Time, f *flow, from protocol.Rank) {
 	}
 }
 
-// request asks for what is missing, each time somebody else.
+// requestMissing requests missing segments, each time from another member.
 func (m *Member) requestMissing(now protocol.Time, f *flow) {
 	p := &f.pull
 	p.due = protocol.Never
@@ -59,11 +61,11 @@ func (m *Member) requestMissing(now protocol.Time, f *flow) {
 		return
 	}
 	if f.next >= f.cut && m.inboxFull() {
-		return // Deliver makes room, and resumes
+		return // Deliver makes room and continues
 	}
 	if p.tries == 0 && f.next > p.nextSeen {
-		// The tree is only behind what others offer: a hole would have stopped
-		// it. Whoever asked now would get everything twice.
+		// The tree is only behind what others offer: a hole would have stopped it. A
+		// request now would bring every segment twice.
 		m.reportProgress(f)
 		p.nextSeen, p.due = f.next, now+m.delay.current
 		m.schedule(f, p.due)
@@ -74,17 +76,17 @@ func (m *Member) requestMissing(now protocol.Time, f *flow) {
 		m.schedule(f, p.due)
 		return
 	}
-	if m.frozen && f.next > p.nextSeen { // somebody has answered: begin anew
+	if m.frozen && f.next > p.nextSeen { // a repair has arrived: start over
 		p.nextSeen, p.tries, p.trimmedReplies, p.trimmedBy = f.next, 0, 0, nil
 	}
 	if to, hopeless := m.unavailable(now, f); hopeless {
 		m.giveUp(now, f, to)
 		return
 	}
-	if p.tries >= maxTriesUnknown && !m.frozen { // all wait for who is frozen
-		p.tries = 0 // nobody alive has it; the next offer makes it worth asking again
+	if p.tries >= maxUnanswered && !m.frozen { // a frozen member goes on: all wait for it
+		p.tries = 0 // no live member has it; the next offer starts over
 		if p.trimmedReplies > 0 && p.trimmedTo > f.next {
-			p.due = f.fedAt + lossTimeout // but it can be given up once the tree has had its time
+			p.due = f.fedAt + lossTimeout // but it can be given up after the tree's timeout
 			m.schedule(f, p.due)
 		}
 		return
@@ -105,8 +107,8 @@ func (m *Member) requestMissing(now protocol.Time, f *flow) {
 	m.schedule(f, p.due)
 }
 
-// report tells who was asked last how far this member has come since: it may be
-// waiting (see pressure.go), and hear of it by no other way.
+// reportProgress tells the member that was asked last how far this one has come. It may
+// be waiting (backpressure.go), and does not learn it otherwise.
 func (m *Member) reportProgress(f *flow) {
 	if p := &f.pull; p.reportDue {
 		p.reportDue = f.next < f.wanted
@@ -114,16 +116,16 @@ func (m *Member) reportProgress(f *flow) {
 	}
 }
 
-// feeds reports whether the tree may only be slow: it has brought something
-// within some time, nothing has come past a hole, and the parent is not down. A queue
-// further up is full then, and whoever asked would fill others, too.
+// treeMayBeSlow reports whether the tree may only be slow: it has brought something
+// within some time, nothing has arrived behind a hole, and the parent is not down. A
+// queue further up is full then, and requests would fill others too.
 func (m *Member) treeMayBeSlow(now protocol.Time, f *flow, within protocol.Time) bool {
 	return f.fedAt > 0 && now < f.fedAt+within && len(f.ahead) == 0 && !m.frozen && !m.down[f.parent]
 }
 
-// source chooses whom to ask: who offered last, then the others, then ring
-// neighbors further and further out, and in between, every fourth time, those who
-// offered again.
+// nextSource chooses the member to ask: those that made offers, latest first, then ring
+// neighbors further and further out. Every fourth request goes to one that made an
+// offer again.
 func (m *Member) nextSource(p *pull) protocol.Rank {
 	if n := len(p.sources); n > 0 && (p.tries < n || p.tries%4 == 3) {
 		return p.sources[n-1-p.tries%n] // also again: a frame may have been lost
@@ -133,8 +135,8 @@ func (m *Member) nextSource(p *pull) protocol.Rank {
 	return m.roster.neighbor(1+(out/2)%max(m.roster.size()/2, 1), out%2 == 1)
 }
 
-// askOn asks for the next piece as soon as the last one asked for is here, unless
-// the tree has gone on meanwhile: then that brings the rest.
+// requestMore requests the next segments as soon as the last ones requested are here.
+// If the tree has gone on meanwhile, it waits for the tree to bring the rest.
 func (m *Member) requestMore(now protocol.Time, f *flow) {
 	p := &f.pull
 	if p.due == protocol.Never || f.next < p.requestedTo {
@@ -149,7 +151,7 @@ func (m *Member) requestMore(now protocol.Time, f *flow) {
 	m.requestMissing(now, f)
 }
 
-// answer sends what a peer asks for, or says what is still kept.
+// handleRequest sends the segments that a peer requests, or says which are still kept.
 func (m *Member) handleRequest(now protocol.Time, f *flow, from protocol.Rank, fr *frame) {
 	if firstKept := f.store.firstKept(fr.first); firstKept > fr.first {
 		m.queueFrame(from, f, frame{kind: trimmed, first: firstKept})

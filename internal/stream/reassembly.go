@@ -5,37 +5,37 @@ import (
 	"slices"
 )
 
-// room is memory for a message that comes in segments: each goes behind the one
-// before, so that they need not be joined in the end. Long frames are read to there
-// by the transport itself.
+// reassemblyBuffer is memory for a message that arrives in segments. Each segment goes
+// behind the one before, so the message need not be joined in the end. The transport
+// reads long frames directly into it (receivebuffer.go).
 //
-// Invariants: what is in memory is there to stay, because segments that are kept, or
-// on their way to others, are parts of it. What is behind it may be written to by
-// one transport, if it is given, and then by nobody else.
+// Invariants: memory is never overwritten, because segments that are kept or in flight
+// are parts of it. The free space behind it, while lent, is written to by one transport
+// only.
 type reassemblyBuffer struct {
 	memory []byte
 	next   uint64 // the segment that goes behind it
 	lent   bool
 }
 
-// roomBytes is how much memory is made because a message is announced. A longer one
-// has several rooms.
+// maxReassemblyBuffer is how much memory is allocated because a message is announced. A
+// longer message has several buffers.
 const maxReassemblyBuffer = 4 << 20
 
-// takes reports whether a segment goes here.
+// fits reports whether a segment goes here next.
 func (r *reassemblyBuffer) fits(number uint64, size int) bool {
 	return r != nil && r.next == number && !r.lent && cap(r.memory)-len(r.memory) >= size
 }
 
-// add takes in a segment that is behind the others already.
+// extend adds a segment whose bytes are already behind the others.
 func (r *reassemblyBuffer) extend(size int) (segment []byte) {
 	n := len(r.memory)
 	r.memory, r.next, r.lent = r.memory[:n+size], r.next+1, false
 	return r.memory[n:]
 }
 
-// roomFor returns where a segment goes. One that is next is likely to be followed by
-// the others of its message, in order.
+// bufferFor returns the buffer for a segment. The next segment of a stream is probably
+// followed by the others of its message, in order, so its buffer has space for them.
 func (f *flow) bufferFor(number uint64, size, remaining int) *reassemblyBuffer {
 	if f.reassembly.fits(number, size) {
 		return f.reassembly
@@ -47,8 +47,9 @@ func (f *flow) bufferFor(number uint64, size, remaining int) *reassemblyBuffer {
 	return f.reassembly
 }
 
-// house returns a frame's segment, in the room where it is or belongs; nil: nowhere,
-// because it is alone, or too early.
+// reassemble puts a frame's segment into its buffer and returns it there. It returns
+// nil if the segment needs none, because it is a whole message or arrived behind a
+// hole.
 func (f *flow) reassemble(fr *frame, number uint64) []byte {
 	size := len(fr.segment)
 	switch {
@@ -62,14 +63,14 @@ func (f *flow) reassemble(fr *frame, number uint64) []byte {
 	return r.extend(size)
 }
 
-// partial is a message whose segments are coming in.
+// partial is a message whose segments are being delivered.
 type partial struct {
-	parts   [][]byte // those that follow each other in memory are one
+	parts   [][]byte // adjacent ones are merged
 	bytes   int
-	skipped bool // its beginning was lost, or it is too long: nobody gets it
+	skipped bool // its beginning was lost or it is too long: it is not delivered
 }
 
-// add takes the next segment; it returns the message when that was its last.
+// add adds the next segment. It returns the message if that was the last one.
 func (p *partial) add(seg *segment, limit int) (message []byte, complete bool) {
 	if seg.begins {
 		*p = partial{}
@@ -89,13 +90,13 @@ func (p *partial) add(seg *segment, limit int) (message []byte, complete bool) {
 	}
 	message = p.parts[0]
 	if len(p.parts) > 1 {
-		message = bytes.Join(p.parts, nil) // which does not clear it first
+		message = bytes.Join(p.parts, nil) // does not clear the memory first
 	}
 	*p = partial{}
 	return slices.Clip(message), true
 }
 
-// join adds a part, to the last one if it is the memory behind that.
+// join appends a part, merging it with the last one if they are adjacent in memory.
 func (p *partial) join(part []byte) {
 	if n := len(p.parts); n > 0 && adjacent(p.parts[n-1], part) {
 		p.parts[n-1] = p.parts[n-1][:len(p.parts[n-1])+len(part)]
@@ -104,7 +105,7 @@ func (p *partial) join(part []byte) {
 	p.parts = append(p.parts, part)
 }
 
-// behind reports whether b is the memory behind a.
+// adjacent reports whether b directly follows a in memory.
 func adjacent(a, b []byte) bool {
 	n := len(a)
 	return len(b) > 0 && cap(a)-n >= len(b) && &a[:n+1][n] == &b[0]

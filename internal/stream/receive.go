@@ -6,8 +6,11 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Receive takes a frame from a peer. The bytes are only lent. An error says that
-// the frame made no sense; it is not taken then.
+// Receiving: a frame is parsed and handled by its kind; a segment is forwarded, kept
+// and delivered.
+
+// Receive handles a frame from a peer. It does not retain b. It returns an error that
+// wraps [ErrFrame] if the frame is malformed, and ignores the frame then.
 func (m *Member) Receive(now protocol.Time, from protocol.Rank, b []byte) error {
 	fr, err := parse(b)
 	if err != nil {
@@ -43,27 +46,27 @@ func (m *Member) receive(now protocol.Time, from protocol.Rank, fr *frame) {
 	}
 }
 
-// route is the way a segment has come.
+// origin is how a segment has arrived.
 type origin uint8
 
 const (
 	fromTree  origin = iota // from the parent, or a foster parent
-	fromOffer               // with a correction message
-	fromPull                // because it was asked for
+	fromOffer               // inline in an offer
+	fromPull                // as a repair
 )
 
-// take takes a segment. One that comes along the tree, or by correction before
-// the tree, is passed on to the children; one that was asked for is not: the tree
-// may bring it still, and else they have ring neighbors of their own to ask.
+// receiveSegment receives a segment. One that arrives along the tree, or by correction
+// before the tree, is forwarded to the children. One that was pulled is not: the tree
+// may still bring it, and the children have ring neighbors of their own to pull from.
 func (m *Member) receiveSegment(now protocol.Time, f *flow, from protocol.Rank, number uint64, fr *frame, via origin) {
-	tree, pass := via == fromTree, via != fromPull
+	tree, forward := via == fromTree, via != fromPull
 	if f.has(number) {
 		m.handleDuplicate(f, from, number, tree)
 		return
 	}
 	seg := m.segmentOf(f, fr, number)
 	m.updateFoster(f, from, number, tree)
-	if pass {
+	if forward {
 		m.forward(f, number, &seg)
 	}
 	f.wanted = max(f.wanted, number+1)
@@ -93,19 +96,19 @@ func (m *Member) receiveSegment(now protocol.Time, f *flow, from protocol.Rank, 
 	}
 }
 
-// again takes a segment that is here already.
+// handleDuplicate handles a segment that is here already.
 func (m *Member) handleDuplicate(f *flow, from protocol.Rank, number uint64, tree bool) {
 	m.stats.Duplicates++
 	if !tree || from != f.parent {
 		return
 	}
-	f.foster.orphaned = 0 // the tree feeds us, only later than others did
+	f.foster.orphaned = 0 // the tree still works, only later than others
 	if seg, ok := f.get(number); ok && number >= f.forwarded {
-		m.forward(f, number, &seg) // it was asked for, too early
+		m.forward(f, number, &seg) // it was pulled too early, and not forwarded
 	}
 }
 
-// advance moves on over what is here without a hole.
+// advance accepts the segments ahead that follow without a hole.
 func (m *Member) advance(f *flow) {
 	for len(f.ahead) > 0 {
 		seg, ok := f.ahead[f.next]
@@ -118,7 +121,7 @@ func (m *Member) advance(f *flow) {
 	}
 }
 
-// accept takes the segment whose turn it is.
+// accept keeps the next segment, and delivers it unless the member is frozen.
 func (m *Member) accept(f *flow, seg *segment) {
 	m.keep(f, seg)
 	if m.frozen {

@@ -6,8 +6,12 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// MemberID returns where all of a long frame belongs but its first bytes, the head.
-// Nil: nowhere, because it is not a segment that is missing here.
+// Receive buffers let a transport read a long segment directly to where it stays.
+
+// ReceiveBuffer returns the buffer for the rest of a frame of size bytes that begins
+// with head, or nil to use Receive: then the frame is not a segment that is missing
+// here. The transport owns the buffer until it calls BufferFilled, or until the next
+// ReceiveBuffer or Down for the same peer.
 func (m *Member) ReceiveBuffer(from protocol.Rank, head []byte, size int) []byte {
 	m.releaseBuffer(from)
 	fr, err := parse(head)
@@ -26,7 +30,7 @@ func (m *Member) ReceiveBuffer(from protocol.Rank, head []byte, size int) []byte
 	return r.memory[at : at+rest : at+rest]
 }
 
-// vacate takes back the place that was given to a peer's frame.
+// releaseBuffer takes back the buffer that was lent for a peer's frame.
 func (m *Member) releaseBuffer(peer protocol.Rank) {
 	if r := m.receiveBuffers[peer]; r != nil {
 		r.lent = false
@@ -34,7 +38,8 @@ func (m *Member) releaseBuffer(peer protocol.Rank) {
 	}
 }
 
-// BufferFilled is like Receive, for a frame whose body is where MemberID has said.
+// BufferFilled handles a frame whose rest is in the buffer that ReceiveBuffer returned
+// for it. It is like Receive otherwise.
 func (m *Member) BufferFilled(now protocol.Time, from protocol.Rank, head, body []byte) error {
 	fr, err := parse(head)
 	r := m.receiveBuffers[from]

@@ -6,25 +6,25 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// lineup is who is in the group: the members of the present view, in ascending
-// order of their ranks. Ranks that nobody has are holes. Trees are laid over all
-// ranks, and a hole's children are its parent's, so that those who live keep
-// their place in them; the ring has no holes.
+// roster lists the members of the present view in ascending order of rank. Ranks
+// without a member are holes. Trees are laid over all ranks, and a hole's children
+// become its parent's, so that live members keep their position in them. The ring has
+// no holes.
 type roster struct {
-	slots   protocol.Rank // ranks, holes included
+	slots   protocol.Rank // number of ranks, holes included
 	members []MemberID
-	self    int // this member's place
+	self    int // index of this member
 }
 
-// MemberID is a member of a view.
+// MemberID identifies a member of a view.
 type MemberID struct {
 	Rank protocol.Rank
-	// Incarnation is which start of it this is. 0: any, the latest that has been
+	// Incarnation says which start of the process it is. If zero, any: the latest one
 	// heard of.
 	Incarnation uint64
 }
 
-// everybody is the lineup of a group of which nothing is known but its size.
+// allRanks lists a group of which only the size is known.
 func allRanks(size protocol.Rank) []MemberID {
 	members := make([]MemberID, size)
 	for r := range members {
@@ -33,45 +33,46 @@ func allRanks(size protocol.Rank) []MemberID {
 	return members
 }
 
-// size is how many are in it.
-func (l *roster) size() int { return len(l.members) }
+// size returns the number of members.
+func (r *roster) size() int { return len(r.members) }
 
-// place finds a rank's place.
-func (l *roster) index(r protocol.Rank) (int, bool) {
-	if len(l.members) == int(l.slots) { // no holes
-		return int(r), r >= 0 && r < l.slots
+// index returns a rank's index among the members.
+func (r *roster) index(rank protocol.Rank) (int, bool) {
+	if len(r.members) == int(r.slots) { // no holes
+		return int(rank), rank >= 0 && rank < r.slots
 	}
-	return slices.BinarySearchFunc(l.members, r, func(p MemberID, r protocol.Rank) int { return int(p.Rank - r) })
+	return slices.BinarySearchFunc(r.members, rank, func(p MemberID, rank protocol.Rank) int { return int(p.Rank - rank) })
 }
 
-// has reports whether somebody has a rank.
-func (l *roster) has(r protocol.Rank) bool {
-	_, ok := l.index(r)
+// has reports whether a rank has a member.
+func (r *roster) has(rank protocol.Rank) bool {
+	_, ok := r.index(rank)
 	return ok
 }
 
-// admits reports whether a root's incarnation is that of a member.
-func (l *roster) includes(root protocol.Rank, incarnation uint64) bool {
-	i, ok := l.index(root)
-	return ok && (l.members[i].Incarnation == 0 || l.members[i].Incarnation == incarnation)
+// includes reports whether a root's incarnation is that of a member.
+func (r *roster) includes(root protocol.Rank, incarnation uint64) bool {
+	i, ok := r.index(root)
+	return ok && (r.members[i].Incarnation == 0 || r.members[i].Incarnation == incarnation)
 }
 
-// neighbor is who is at a distance from this member on the ring.
-func (l *roster) neighbor(distance int, rightward bool) protocol.Rank {
+// neighbor returns the member at a distance on the ring.
+func (r *roster) neighbor(distance int, rightward bool) protocol.Rank {
 	if !rightward {
 		distance = -distance
 	}
-	n := len(l.members)
-	return l.members[((l.self+distance)%n+n)%n].Rank
+	n := len(r.members)
+	return r.members[((r.self+distance)%n+n)%n].Rank
 }
 
-// distances is how far away a rank is, on either side; 0 if it is not in.
-func (l *roster) distances(r protocol.Rank) (left, right int) {
-	i, ok := l.index(r)
-	if !ok || i == l.self {
+// distances returns a rank's distance to the left and to the right, or 0 if the rank is
+// this member's or a hole.
+func (r *roster) distances(rank protocol.Rank) (left, right int) {
+	i, ok := r.index(rank)
+	if !ok || i == r.self {
 		return 0, 0
 	}
-	n := len(l.members)
-	right = (i - l.self + n) % n
+	n := len(r.members)
+	right = (i - r.self + n) % n
 	return n - right, right
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/pleach-go/pleach/topology"
 )
 
-// route finds a flow's way: whom this member has it from, and to whom it passes it
-// on, in the tree over all ranks. Known holes are routed around: the children of
-// one are its parent's, in its place.
+// route finds the parent and the children of this member in the tree of a flow's root.
+// The tree spans all ranks and is routed around known holes: a hole's children take its
+// position among those of its parent.
 func (m *Member) route(f *flow) error {
 	tree, err := topology.New(m.config.Shape, topology.Interleaved, m.roster.slots, f.root)
 	if err != nil {
@@ -27,7 +27,7 @@ func (m *Member) route(f *flow) error {
 	return nil
 }
 
-// below adds the members next below a rank.
+// liveChildren appends the nearest members below a rank.
 func (m *Member) liveChildren(tree topology.Tree, r protocol.Rank, children []protocol.Rank) []protocol.Rank {
 	for i := 0; ; i++ {
 		child, ok := tree.Child(r, i)

@@ -1,16 +1,16 @@
 package stream
 
-// segment is a piece of a message, kept as the frame in which it travels along
-// the tree: it is passed on as it came.
+// segment is a part of a message, or a batch. It is kept as the frame in which it
+// travels along the tree, and forwarded as it arrived.
 type segment struct {
-	begins    bool   // a message begins with it
-	batch     bool   // or it is several messages
-	remaining uint32 // bytes of the message that follow in others
+	begins    bool   // it begins a message
+	batch     bool   // it is a batch
+	remaining uint32 // bytes of the message in the segments that follow
 	frame     []byte
-	body      []byte // what is behind frame, if it is elsewhere: with the rest of the message
+	body      []byte // the payload, if it is in a reassembly buffer instead of in frame
 }
 
-// payload is the piece itself.
+// payload returns the segment's bytes.
 func (s *segment) payload() []byte {
 	if s.body != nil {
 		return s.body
@@ -18,8 +18,8 @@ func (s *segment) payload() []byte {
 	return s.frame[headSizeOf(s.remaining):]
 }
 
-// segmentOf copies a segment out of a frame in lent memory, as the frame that
-// passes it on.
+// segmentOf copies a segment out of a frame in borrowed memory, and encodes the frame
+// that forwards it.
 func (m *Member) segmentOf(f *flow, fr *frame, number uint64) segment {
 	seg := segment{begins: fr.begins, batch: fr.batch, remaining: fr.remaining}
 	forwarded := *fr
@@ -37,8 +37,8 @@ func (m *Member) segmentOf(f *flow, fr *frame, number uint64) segment {
 	return seg
 }
 
-// size is what keeping a segment costs.
+// size returns the cost of keeping a segment, in bytes.
 func (s *segment) size() int { return len(s.frame) + len(s.body) + segmentCost }
 
-// segmentCost is what a segment costs beside its bytes.
+// segmentCost is what a segment costs besides its bytes.
 const segmentCost = 64

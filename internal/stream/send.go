@@ -4,19 +4,21 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// send is one frame to be sent: that of a segment, shared by all it is sent to, as
-// it is but for its kind; or another, encoded for this.
+// Sending: frames wait in the outbox until the driver takes them.
+
+// send is one frame to send. The frame of a segment is shared by all its receivers, and
+// differs only in its kind. Any other is encoded for its receiver.
 type send struct {
 	to        protocol.Rank
 	flow      *flow
 	kind      kind
 	rightward bool // an offer that asks for an answer
-	retry     bool // an offer to one who is likely down: it need not go further
+	retry     bool // an offer to a neighbor that is probably down: it goes no further
 	encoded   []byte
-	body      []byte // what is behind, if it is elsewhere
+	body      []byte // bytes that follow, if they are elsewhere
 }
 
-// pass sends a segment to the children of this member in the root's tree.
+// forward sends a segment to this member's children in the root's tree, and to orphans.
 func (m *Member) forward(f *flow, number uint64, seg *segment) {
 	f.forwarded = max(f.forwarded, number+1)
 	for _, child := range f.children {
@@ -26,7 +28,7 @@ func (m *Member) forward(f *flow, number uint64, seg *segment) {
 	m.feedOrphans(f, number, seg)
 }
 
-// put queues a frame about a flow.
+// queueFrame queues a frame about a flow.
 func (m *Member) queueFrame(to protocol.Rank, f *flow, fr frame) {
 	fr.root, fr.incarnation = f.root, f.incarnation
 	m.outbox.Push(send{
@@ -35,13 +37,13 @@ func (m *Member) queueFrame(to protocol.Rank, f *flow, fr frame) {
 	})
 }
 
-// putSegment queues a segment.
+// queueSegment queues a segment.
 func (m *Member) queueSegment(to protocol.Rank, f *flow, k kind, seg *segment) {
 	m.outbox.Push(send{to: to, flow: f, kind: k, encoded: seg.frame, body: seg.body})
 }
 
-// Next returns the next frame to send, a head and a body behind it, valid until the
-// next call, or false when there is none for now.
+// Next returns the next frame to send, as a head and the body behind it, valid until
+// the next call. It returns false if there is none now.
 func (m *Member) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool) {
 	m.tick(now)
 	for {

@@ -8,9 +8,9 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// A member that has given up a part of a stream never answers for it, and the root
-// learns which one that is, wherever it is in the tree. The others still answer:
-// without it, all is stable.
+// A member that has given up a part of a stream never acknowledges it, and the root
+// learns which member that is, wherever it is in the tree. The others still answer:
+// without it, everything is stable.
 func TestLossIsNeverStable(t *testing.T) {
 	for incomplete := protocol.Rank(1); incomplete < 8; incomplete++ {
 		n := newNetwork(t, 8, 1, faults{}, func(c *stream.Config) { c.KeepBytes = 40 << 10 })
@@ -32,7 +32,7 @@ func TestLossIsNeverStable(t *testing.T) {
 		if n.members[incomplete].lost == 0 {
 			t.Fatalf("rank %d has lost nothing", incomplete)
 		}
-		for i := range 2 { // the second time, of what it has got
+		for i := range 2 { // the second time, of what it has received
 			upTo := root.Poll(n.now)
 			n.pump(root)
 			for until := n.now + minute/60; n.now < until && n.step(); {

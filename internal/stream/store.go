@@ -2,18 +2,18 @@ package stream
 
 import "github.com/pleach-go/pleach/internal/queue"
 
-// store keeps the newest segments for those who ask.
+// store keeps the newest segments of a stream to answer requests, and trims the oldest.
 type store struct {
-	segments queue.Queue[segment] // of numbers low, low+1, …, but for the gaps
+	segments queue.Queue[segment] // of numbers low, low+1, …, except for the gaps
 	low      uint64
 	bytes    int
-	gaps     []gap // in order; there is a segment before each
+	gaps     []gap // in ascending order; there is a segment before each
 }
 
-// gap are numbers that were given up.
+// gap is a range of numbers that were given up.
 type gap struct{ from, to uint64 }
 
-// skip notes that the numbers that follow those kept are given up.
+// skip records that the numbers behind those kept are given up.
 func (s *store) skip(from, to uint64) {
 	switch n := len(s.gaps); {
 	case s.segments.Len() == 0:
@@ -25,7 +25,7 @@ func (s *store) skip(from, to uint64) {
 	}
 }
 
-// kept returns the first number, from one on, that is neither forgotten nor given
+// firstKept returns the first number, from one on, that is neither trimmed nor given
 // up.
 func (s *store) firstKept(number uint64) uint64 {
 	number = max(number, s.low)
@@ -37,7 +37,7 @@ func (s *store) firstKept(number uint64) uint64 {
 	return number
 }
 
-// index returns where a number's segment is.
+// index returns the index of a number's segment.
 func (s *store) index(number uint64) (int, bool) {
 	if s.firstKept(number) != number {
 		return 0, false
@@ -51,8 +51,8 @@ func (s *store) index(number uint64) (int, bool) {
 	return int(i), i < uint64(s.segments.Len())
 }
 
-// add keeps one more segment and forgets the oldest beyond the limit, of those
-// before a number.
+// add keeps one more segment, and trims the oldest beyond the limit, of those before a
+// number.
 func (s *store) add(seg *segment, limit int, before uint64) {
 	s.segments.Push(*seg)
 	s.bytes += seg.size()
@@ -74,8 +74,8 @@ func (s *store) get(number uint64) (segment, bool) {
 	return *s.segments.At(i), true
 }
 
-// aging reports whether a segment will be forgotten before long: what is kept from
-// it on is about three quarters of all that can be.
+// nearlyTrimmed reports whether a segment will be trimmed soon: what is kept from it on
+// is about three quarters of the limit.
 func (s *store) nearlyTrimmed(number uint64, limit int) bool {
 	i, ok := s.index(number)
 	if !ok {

@@ -2,22 +2,24 @@ package stream
 
 import "github.com/pleach-go/pleach/protocol"
 
-// reminder tells the neighbor again, a few times after a stream has fallen quiet,
-// what there is of it. Correction assumes that messages between live
-// processes arrive; where connections break or queues overflow they may not, and
-// the last message of a burst has no successor whose number would show a hole.
+// tailProbe repeats the offer to a neighbor a few times after a stream has fallen
+// quiet, as the tail loss probe of TCP does (RFC 8985). Correction assumes that frames
+// between live processes arrive. Where connections break or queues overflow they may
+// not, and the last segment of a burst has no successor whose number would show the
+// hole.
 type tailProbe struct {
 	due       protocol.Time
-	remaining int // reminders left
+	remaining int // probes to come
 }
 
-// Reminders follow after these times, each four times the one before.
+// The first probe follows after tailProbeInterval, and each of the others after four
+// times the interval before.
 const (
 	tailProbeInterval = 40 * millisecond
 	tailProbes        = 4
 )
 
-// remind starts the reminders of a flow over.
+// armTailProbe starts the probes of a flow over.
 func (m *Member) armTailProbe(now protocol.Time, f *flow) {
 	if m.roster.size() == 1 {
 		return
@@ -29,7 +31,8 @@ func (m *Member) armTailProbe(now protocol.Time, f *flow) {
 	m.schedule(f, f.tailProbe.due)
 }
 
-// remindNow tells the neighbor to the right. As everybody does, everybody is told.
+// sendTailProbe makes an offer to the right neighbor. As all members do so, every
+// member gets one.
 func (m *Member) sendTailProbe(now protocol.Time, f *flow) {
 	p := &f.tailProbe
 	p.remaining--

@@ -2,11 +2,12 @@ package stream
 
 import "github.com/pleach-go/pleach/protocol"
 
-// Deadline is when Next must be called again though nothing has happened, or
-// Never.
+// Timers: every flow has its deadlines, and the member the earliest of all.
+
+// Deadline returns when Next must be called again even if nothing happens, or Never.
 func (m *Member) Deadline() protocol.Time { return m.due }
 
-// schedule sees to it that a flow is looked at by time t.
+// schedule ensures that tick looks at a flow by time t.
 func (m *Member) schedule(f *flow, t protocol.Time) {
 	if !f.scheduled {
 		f.scheduled = true
@@ -15,8 +16,8 @@ func (m *Member) schedule(f *flow, t protocol.Time) {
 	m.due = min(m.due, t)
 }
 
-// tick does what is due, and forgets flows that have nothing left to do. One that
-// waits for room in the inbox has: Deliver looks for it.
+// tick does what is due, and drops flows from the schedule that have nothing left to
+// do. One that waits for room in the inbox stays: Deliver looks for it there.
 func (m *Member) tick(now protocol.Time) {
 	if now < m.due {
 		return

@@ -12,7 +12,7 @@ import (
 )
 
 // changeView takes the survivors of a network from one view to the next, as a
-// membership protocol would: freeze all, merge what they have, flush, install.
+// membership protocol does: freeze all, merge their positions, flush, install.
 func (n *network) changeView(number uint64, live []protocol.Rank) {
 	n.t.Helper()
 	cut := map[protocol.Rank]stream.Position{}
@@ -53,9 +53,9 @@ func (n *network) changeView(number uint64, live []protocol.Rank) {
 	}
 }
 
-// Same-view delivery: members die in the middle of broadcasts, views follow, and
-// all who go from one view to the next have delivered the same in the first;
-// what live roots send arrives everywhere, once, in order, across views.
+// Same-view delivery: members die in the middle of broadcasts, views follow, and all
+// members that go from one view to the next have delivered the same in the first. What
+// live roots send arrives everywhere, once, in order, across views.
 func TestSameViewDelivery(t *testing.T) {
 	for seed := range uint64(150) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestSameViewDelivery(t *testing.T) {
 	}
 }
 
-// sameDelivered checks that all have delivered the same in all views before.
+// sameDelivered checks that all members have delivered the same in all views before.
 func (n *network) sameDelivered(live []protocol.Rank, view uint64) {
 	n.t.Helper()
 	of := func(r, root protocol.Rank) (all [][]byte) {
@@ -150,11 +150,11 @@ func TestViewCutsAMessage(t *testing.T) {
 	}
 }
 
-// Who joins begins where the view does: it gets all that follows, and nothing
-// of what was before.
+// A joiner begins where its view does: it gets all that follows, and nothing from
+// before.
 func TestJoinerBeginsWithItsView(t *testing.T) {
 	n := newNetwork(t, 5, 1, faults{}, nil)
-	n.members[4].dead = true // there is nobody yet
+	n.members[4].dead = true // it has not started yet
 	sent := map[protocol.Rank][][]byte{}
 	for i := range 3 {
 		n.broadcast(1, message(1, i, 100))
@@ -225,7 +225,7 @@ func TestKnownHolesAreRoutedAround(t *testing.T) {
 	}
 }
 
-// Who is frozen and has no more room still takes what everybody waits for.
+// A frozen member whose inbox is full still accepts what all members wait for.
 func TestFlushIgnoresTheInboxLimit(t *testing.T) {
 	n := newNetwork(t, 4, 1, faults{}, func(c *stream.Config) {
 		if c.InboxBytes = 64 << 10; c.Rank == 2 {
@@ -238,7 +238,7 @@ func TestFlushIgnoresTheInboxLimit(t *testing.T) {
 	n.members[2].dead = false
 	lacking := n.members[2]
 	lacking.Freeze()
-	for i := range 5 { // of another root, who is in the next view already
+	for i := range 5 { // of another root, which is in the next view already
 		n.broadcast(1, message(1, i, 3000))
 	}
 	for range 40 {
@@ -253,7 +253,7 @@ func TestFlushIgnoresTheInboxLimit(t *testing.T) {
 	}
 }
 
-// A view does not wait for what nobody keeps: members that lag further behind, even
+// A view does not wait for what no member keeps: members that are further behind, even
 // if they are half of all, give it up, are told, and go on with the others.
 func TestViewGivesUpTrimmedSegments(t *testing.T) {
 	const sent = 200
@@ -292,8 +292,8 @@ func TestViewGivesUpTrimmedSegments(t *testing.T) {
 	}
 }
 
-// What a frozen member gives up is told in its place: behind what has come before
-// it, which is not delivered until the view is there.
+// What a frozen member gives up is reported in stream order: behind what arrived before
+// it, which is not delivered until the view is installed.
 func TestFrozenMemberGivesUpInOrder(t *testing.T) {
 	p := newPeer(t, stream.Config{Rank: 1, Size: 4, Incarnation: 1, View: 1})
 	p.Freeze()
@@ -303,7 +303,7 @@ func TestFrozenMemberGivesUpInOrder(t *testing.T) {
 	p.Flush(p.now, []stream.Position{{MemberID: stream.MemberID{Rank: 0, Incarnation: 1}, Next: 60, Holder: 2}})
 	p.run(10*time.Second, func(to protocol.Rank, missing uint64) {
 		switch {
-		case to == 3: // says nothing
+		case to == 3: // does not answer
 		case missing < 50:
 			p.receive(to, rawFrame(trimmedFrame, 50, ""))
 		default:
@@ -328,8 +328,8 @@ func TestFrozenMemberGivesUpInOrder(t *testing.T) {
 	}
 }
 
-// A frozen member waits for what a slow one still keeps, however often others say
-// that they do not.
+// A frozen member waits for what a slow one still keeps, however often others reply
+// that they have trimmed it.
 func TestFrozenMemberWaitsForASlowHolder(t *testing.T) {
 	p := newPeer(t, stream.Config{Rank: 1, Size: 4, Incarnation: 1})
 	p.Freeze()
