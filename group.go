@@ -310,7 +310,7 @@ func (g *Group) afterStep(protocol.Time) {
 		g.unwritten.Store(unwritten)
 		give(g.written)
 	}
-	if stable, lossy := g.member.Stable(), len(g.member.Lossy()); stable != g.stable || lossy != g.lossy {
+	if stable, lossy := g.member.Stable(), len(g.member.Incomplete()); stable != g.stable || lossy != g.lossy {
 		g.stable, g.lossy = stable, lossy
 		g.changed.Notify()
 	}

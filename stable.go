@@ -67,19 +67,19 @@ func (g *Group) WaitStable(ctx context.Context) (Receipt, error) {
 	}
 	for {
 		changed := g.changed.Wait()
-		var lossy []int
+		var incomplete []int
 		_ = g.node.Do(func(protocol.Time) {
 			if g.member.Stable() >= upTo {
 				receipt = g.receipt()
 				return
 			}
-			lossy = ranksOf(g.member.Lossy())
+			incomplete = ranksOf(g.member.Incomplete())
 		})
 		switch {
 		case receipt.Members != nil:
 			return receipt, nil
-		case lossy != nil:
-			return receipt, &LostError{g.View().Number, lossy}
+		case incomplete != nil:
+			return receipt, &LostError{g.View().Number, incomplete}
 		}
 		select {
 		case <-changed:

@@ -214,25 +214,25 @@ func (p *stack) Install(v *membership.View) {
 }
 
 func memberIDs(v *membership.View) []stream.MemberID {
-	places := make([]stream.MemberID, len(v.Members))
+	ids := make([]stream.MemberID, len(v.Members))
 	for i, m := range v.Members {
-		places[i] = stream.MemberID{Rank: m.Rank, Incarnation: m.Incarnation}
+		ids[i] = stream.MemberID{Rank: m.Rank, Incarnation: m.Incarnation}
 	}
-	return places
+	return ids
 }
 
-func membershipPositions(marks []stream.Position) []membership.Position {
-	haves := make([]membership.Position, len(marks))
-	for i, m := range marks {
-		haves[i] = membership.Position{Root: m.Rank, Incarnation: m.Incarnation, Next: m.Next, Holder: m.Holder}
+func membershipPositions(from []stream.Position) []membership.Position {
+	positions := make([]membership.Position, len(from))
+	for i, p := range from {
+		positions[i] = membership.Position{Root: p.Rank, Incarnation: p.Incarnation, Next: p.Next, Holder: p.Holder}
 	}
-	return haves
+	return positions
 }
 
-func streamPositions(haves []membership.Position) []stream.Position {
-	marks := make([]stream.Position, len(haves))
-	for i, h := range haves {
-		marks[i] = stream.Position{MemberID: stream.MemberID{Rank: h.Root, Incarnation: h.Incarnation}, Next: h.Next, Holder: h.Holder}
+func streamPositions(from []membership.Position) []stream.Position {
+	positions := make([]stream.Position, len(from))
+	for i, p := range from {
+		positions[i] = stream.Position{MemberID: stream.MemberID{Rank: p.Root, Incarnation: p.Incarnation}, Next: p.Next, Holder: p.Holder}
 	}
-	return marks
+	return positions
 }

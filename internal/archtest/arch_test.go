@@ -40,11 +40,12 @@ type rule struct {
 var rules = []rule{
 	// Protocols.
 	{pkg: "protocol", pure: true},
+	{pkg: "internal/queue", pure: true},
 	{pkg: "topology", pure: true, may: []string{"protocol"}},
 	{pkg: "broadcast", pure: true, may: []string{"protocol", "topology"}},
-	{pkg: "internal/stream", pure: true, may: []string{"protocol", "topology", "broadcast"}},
+	{pkg: "internal/stream", pure: true, may: []string{"protocol", "topology", "broadcast", "internal/queue"}},
 	{pkg: "internal/membership", pure: true, may: []string{"protocol", "topology", "broadcast", "internal/wire"}},
-	{pkg: "internal/p2p", pure: true, may: []string{"protocol", "internal/membership", "internal/wire"}},
+	{pkg: "internal/p2p", pure: true, may: []string{"protocol", "internal/membership", "internal/queue", "internal/wire"}},
 
 	// Drivers, and what they stand on.
 	{pkg: "logp", may: []string{"protocol", "topology"}},

@@ -4,6 +4,7 @@ package p2p
 // window, and the reassembly of incoming messages.
 
 import (
+	"github.com/pleach-go/pleach/internal/queue"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -24,7 +25,7 @@ type channel struct {
 
 // outgoing is the sending side.
 type outgoing struct {
-	queue    queue[segment] // of numbers base, base+1, …
+	queue    queue.Queue[segment] // of numbers base, base+1, …
 	base     uint64
 	next     uint64 // the first that was not sent
 	bytes    int    // in the queue
@@ -86,18 +87,18 @@ func (o *outgoing) push(head, body []byte, size int, release func()) {
 		if p.last = len(body) == 0; p.last {
 			p.onRelease = release
 		}
-		o.queue.push(p)
+		o.queue.Push(p)
 		o.bytes += p.size()
 	}
 }
 
 // acknowledge removes the segments before a number, which have arrived.
 func (o *outgoing) acknowledge(now protocol.Time, number uint64) {
-	if number <= o.base || number > o.base+uint64(o.queue.len()) {
+	if number <= o.base || number > o.base+uint64(o.queue.Len()) {
 		return
 	}
 	for ; o.base < number; o.base++ {
-		p := o.queue.pop()
+		p := o.queue.Pop()
 		o.bytes -= p.size()
 		if o.base < o.next {
 			o.inFlight -= p.size()
@@ -118,8 +119,8 @@ func (p *segment) release() {
 
 // abandon drops and releases all segments.
 func (o *outgoing) abandon() {
-	for o.queue.len() > 0 {
-		p := o.queue.pop()
+	for o.queue.Len() > 0 {
+		p := o.queue.Pop()
 		p.release()
 	}
 	*o = outgoing{timeoutAt: protocol.Never}
@@ -139,7 +140,7 @@ func (o *outgoing) rewind() { o.next, o.inFlight = o.base, 0 }
 
 // sendable reports whether a segment may be sent now.
 func (o *outgoing) sendable(window int) bool {
-	return !o.blocked && o.next < o.base+uint64(o.queue.len()) && (o.inFlight == 0 || o.inFlight < window)
+	return !o.blocked && o.next < o.base+uint64(o.queue.Len()) && (o.inFlight == 0 || o.inFlight < window)
 }
 
 // append adds the next segment to the message. It returns the message if that was its

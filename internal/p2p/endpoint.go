@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/queue"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -13,10 +14,10 @@ import (
 type Endpoint struct {
 	config   Config
 	view     uint64
-	channels []*channel      // by rank; nil: not in the view
-	former   []uint64        // by rank: the last session that has ended
-	ready    queue[*channel] // those that may have a frame to send
-	inbox    queue[Message]
+	channels []*channel            // by rank; nil: not in the view
+	former   []uint64              // by rank: the last session that has ended
+	ready    queue.Queue[*channel] // those that may have a frame to send
+	inbox    queue.Queue[Message]
 	due      protocol.Time
 	last     *channel // of the frame that Next returned last
 	sent     kind     // the type of that frame
@@ -99,7 +100,7 @@ func (e *Endpoint) SendOwned(to protocol.Rank, head, body []byte, release func()
 		return &GoneError{to, e.view}
 	case n > e.config.MaxMessage:
 		return fmt.Errorf("p2p: %d bytes are too long: %d at most", n, e.config.MaxMessage)
-	case ch.out.queue.len() > 0 && ch.out.bytes+n > e.config.QueueBytes:
+	case ch.out.queue.Len() > 0 && ch.out.bytes+n > e.config.QueueBytes:
 		return ErrBusy
 	}
 	ch.out.push(head, body, e.config.SegmentSize, release)
@@ -109,16 +110,16 @@ func (e *Endpoint) SendOwned(to protocol.Rank, head, body []byte, release func()
 
 // Deliver returns the next message that has arrived.
 func (e *Endpoint) Deliver() (Message, bool) {
-	if e.inbox.len() == 0 {
+	if e.inbox.Len() == 0 {
 		return Message{}, false
 	}
-	return e.inbox.pop(), true
+	return e.inbox.Pop(), true
 }
 
 // Idle reports whether all messages have arrived.
 func (e *Endpoint) Idle() bool {
 	for _, ch := range e.channels {
-		if ch != nil && ch.out.queue.len() > 0 {
+		if ch != nil && ch.out.queue.Len() > 0 {
 			return false
 		}
 	}
@@ -129,7 +130,7 @@ func (e *Endpoint) Idle() bool {
 func (e *Endpoint) wake(ch *channel) {
 	if !ch.ready {
 		ch.ready = true
-		e.ready.push(ch)
+		e.ready.Push(ch)
 	}
 }
 

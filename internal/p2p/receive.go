@@ -80,7 +80,7 @@ func (e *Endpoint) handleSegment(now protocol.Time, ch *channel, f *frame) error
 			return fmt.Errorf("%w: segment %d from rank %d does not continue the last one", err, f.number, ch.peer)
 		}
 		if complete {
-			e.inbox.push(Message{ch.peer, message})
+			e.inbox.Push(Message{ch.peer, message})
 		}
 	}
 	switch {

@@ -6,15 +6,15 @@ import "github.com/pleach-go/pleach/protocol"
 // call.
 func (e *Endpoint) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool) {
 	e.tick(now)
-	for e.ready.len() > 0 {
-		ch := *e.ready.at(0)
+	for e.ready.Len() > 0 {
+		ch := *e.ready.At(0)
 		if f, p, ok := e.frameFor(now, ch); ok {
 			e.rotate()
 			e.last, e.sent = ch, f.kind
 			return ch.peer, e.write(ch, f, p), p.body, true
 		}
 		ch.ready = false
-		e.ready.pop()
+		e.ready.Pop()
 	}
 	return 0, nil, nil, false
 }
@@ -22,8 +22,8 @@ func (e *Endpoint) Next(now protocol.Time) (to protocol.Rank, head, body []byte,
 // rotate moves the first channel to the end (round robin), so that a long message to
 // one member does not delay others.
 func (e *Endpoint) rotate() {
-	if e.ready.len() > 1 {
-		e.ready.push(e.ready.pop())
+	if e.ready.Len() > 1 {
+		e.ready.Push(e.ready.Pop())
 	}
 }
 
@@ -40,7 +40,7 @@ func (e *Endpoint) frameFor(now protocol.Time, ch *channel) (frame, segment, boo
 		e.due = min(e.due, o.timeoutAt)
 		return frame{kind: poll, number: o.next}, segment{}, true
 	case o.sendable(e.config.WindowBytes):
-		p := *o.queue.at(int(o.next - o.base))
+		p := *o.queue.At(int(o.next - o.base))
 		f := frame{kind: data, number: o.next, first: p.first, last: p.last, length: p.length}
 		o.next++
 		o.inFlight += p.size()
@@ -75,7 +75,7 @@ func (e *Endpoint) SendFailed(now protocol.Time, full bool) {
 	switch {
 	case e.sent == data:
 		ch.out.next--
-		ch.out.inFlight -= ch.out.queue.at(int(ch.out.next - ch.out.base)).size()
+		ch.out.inFlight -= ch.out.queue.At(int(ch.out.next - ch.out.base)).size()
 		ch.out.blocked = true
 	case e.sent == poll:
 		// The timer polls again.
@@ -110,7 +110,7 @@ func (e *Endpoint) tick(now protocol.Time) {
 		}
 		if ch.out.timeoutAt <= now {
 			ch.out.blocked, ch.out.timeoutAt = false, protocol.Never
-			ch.control.poll = ch.out.queue.len() > 0
+			ch.control.poll = ch.out.queue.Len() > 0
 			e.wake(ch)
 		}
 		e.due = min(e.due, ch.control.ackAt, ch.out.timeoutAt)

@@ -6,9 +6,9 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// A relay whose child's queue is full for a moment keeps what is for it, in
-// order: nothing has to be asked for, and nothing is sent twice. It says that it
-// takes in no more, but hears the child itself.
+// A relay whose child's queue is full for a moment keeps the child's segments in order:
+// nothing has to be pulled, and nothing is sent twice. It throttles its parent, but not
+// the child itself.
 func TestBacklogOfARelay(t *testing.T) {
 	n := newNetwork(t, 4, 1, faults{}, nil)
 	relay, child := n.members[1], n.members[3] // in the tree of root 0
@@ -28,17 +28,17 @@ func TestBacklogOfARelay(t *testing.T) {
 		send(i)
 	}
 	if until := relay.ThrottledUntil(0); until <= n.now {
-		t.Errorf("a relay with a full child is congested until %d, now is %d", until, n.now)
+		t.Errorf("a relay with a full child throttles until %d, now is %d", until, n.now)
 	}
 	if until := relay.ThrottledUntil(3); until != 0 {
-		t.Errorf("the full child is not heard until %d", until)
+		t.Errorf("the full child is throttled until %d", until)
 	}
-	relay.Up(n.now, 3) // what has waited for the connection is still to be sent
+	relay.Up(n.now, 3) // what waited for the connection is still to be sent
 	child.full = false
 	relay.Writable(n.now, 3)
 	n.pump(relay)
 	if until := relay.ThrottledUntil(0); until != 0 {
-		t.Errorf("congested until %d although there is room", until)
+		t.Errorf("throttled until %d although there is room", until)
 	}
 	n.run(n.now + minute)
 	n.check(map[protocol.Rank][][]byte{0: sent})

@@ -9,7 +9,7 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// In a burst small messages go together, and come apart again: all of them, in
+// In a burst small messages travel in batches, and are delivered one by one and in
 // order, also those around a message that is too long for a batch.
 func TestBurstGoesInBatches(t *testing.T) {
 	const messages = 2000
@@ -31,7 +31,7 @@ func TestBurstGoesInBatches(t *testing.T) {
 	}
 }
 
-// The same on a bad network: what is lost are batches.
+// The same on a bad network, which loses whole batches.
 func TestBurstOnABadNetwork(t *testing.T) {
 	n := newNetwork(t, 8, 2, faults{drop: 0.1, duplicate: 0.1, reorder: 0.1}, nil)
 	sent := map[protocol.Rank][][]byte{}
@@ -46,9 +46,9 @@ func TestBurstOnABadNetwork(t *testing.T) {
 	n.check(sent)
 }
 
-// One message, or a few, are not held up; and in a burst none is for long, nor
-// when the program is in a hurry.
-func TestNothingIsHeldUpForLong(t *testing.T) {
+// A single message, or a few, are not delayed. In a burst none is delayed for long, nor
+// after FlushBatch.
+func TestBatchingDelayIsBounded(t *testing.T) {
 	m, err := stream.New(stream.Config{Rank: 0, Size: 2, Incarnation: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestNothingIsHeldUpForLong(t *testing.T) {
 	if sent := frames(m, now); len(sent[1]) != 1 {
 		t.Errorf("%d frames in a hurry", len(sent[1]))
 	}
-	now += 900_000 // a pause, as of a process that waits for its processor
+	now += 900_000 // a pause, as of a process that waits for a processor
 	if write() != 1 {
 		t.Error("the first message after a pause is held up")
 	}
@@ -99,11 +99,11 @@ func TestNothingIsHeldUpForLong(t *testing.T) {
 	}
 }
 
-// A batch that is cut off, or of too many messages, is refused.
+// A batch that is cut off, or has too many messages, is refused.
 func TestBrokenBatchesAreRefused(t *testing.T) {
 	m, data := fed(t, 1, 1, 1, nil)
 	head := data[0][:22]
-	head[1] = 1 | 32 // begins, and is a batch
+	head[1] = 1 | 32 // begins, and batch
 	for _, payload := range [][]byte{{2, 'x'}, {0x80}, bytes.Repeat([]byte{0}, 129)} {
 		frame := append(append([]byte(nil), head...), payload...)
 		if err := m.Receive(1, 0, frame); !errors.Is(err, stream.ErrFrame) {

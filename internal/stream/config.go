@@ -8,75 +8,75 @@ import (
 	"github.com/pleach-go/pleach/topology"
 )
 
-// Config says who a member is and how much it may use. The zero value of every
-// limit is a good default.
+// Config describes a member and its limits. The zero value of every limit selects its
+// default.
 type Config struct {
-	// Rank is this member's, of Size members.
+	// Rank is the rank of this member, among Size ranks.
 	Rank, Size protocol.Rank
-	// Incarnation tells this start of the process from earlier ones: it must be
-	// larger each time.
+	// Incarnation distinguishes this start of the process from earlier ones. It must be
+	// larger at each start.
 	Incarnation uint64
-	// View is the number of the view it begins with, and Members who is in it,
-	// in ascending order; nil: all ranks. Start is where it begins in each
-	// stream: at the beginning of those that are not in it.
+	// View is the number of the member's first view, and Members lists its members in
+	// ascending order of rank. If nil, all ranks. Start is the member's position in each
+	// stream. It begins at the start of a stream that is not listed.
 	View    uint64
 	Members []MemberID
 	Start   []Position
-	// Shape is the tree's; binomial if zero.
+	// Shape is the shape of the tree. If zero, binomial.
 	Shape topology.Shape
 
-	// SegmentSize is the longest piece a message is sent in: 64 KiB.
+	// SegmentSize is the longest segment of a message. If zero, 64 KiB.
 	SegmentSize int
-	// InlineSize is the longest segment that a correction message carries
-	// instead of only offering it: 1 KiB.
+	// InlineSize is the longest segment that an offer carries along. If zero, 1 KiB.
 	InlineSize int
-	// MaxMessage is the longest message: 1 GiB. It is below 4 GiB, because a
+	// MaxMessage is the longest message. If zero, 1 GiB. It is below 4 GiB, because a
 	// segment says in 32 bits how much of its message follows.
 	MaxMessage int
-	// KeepBytes is how much of each root's stream is kept to mend others'
-	// holes: 16 MiB. Who falls further behind loses messages, and is told.
+	// KeepBytes is how much of each root's stream is kept to answer requests. If zero,
+	// 16 MiB. A member that falls further behind loses messages, and is told so by
+	// Message.Lost.
 	KeepBytes int
-	// InboxBytes is how much may wait to be taken by the program: 16 MiB. While
-	// more waits, what arrives is passed on but not taken, and asked for later.
+	// InboxBytes is how much may wait for the program. If zero, 16 MiB. Beyond it,
+	// segments that arrive are forwarded but refused, and requested again later.
 	InboxBytes int
-	// OutboxBytes is how much may wait to be sent as a root: 4 MiB.
+	// OutboxBytes is how much may wait to be sent as a root. If zero, 4 MiB. Beyond it,
+	// Write returns [ErrBusy].
 	OutboxBytes int
 }
 
-// The shortest and longest time that delayed correction waits, and how long
-// before anything has been measured.
+// Bounds of the time that delayed correction waits for a neighbor's offer, and its
+// value before anything has been measured.
 const (
-	minDelay   = 300 * microsecond
-	maxDelay   = 100 * millisecond
-	firstDelay = 5 * millisecond
+	minDelay     = 300 * microsecond
+	maxDelay     = 100 * millisecond
+	initialDelay = 5 * millisecond
 )
 
-// Times are in nanoseconds, as a driver in real time has them.
+// Times are in nanoseconds, as drivers in real time count them.
 const (
 	microsecond protocol.Time = 1000
 	millisecond               = 1000 * microsecond
 )
 
-// A correction begins as long after a message as its neighbors' messages are
-// usually apart, within minLead and maxLead: the tree has its way first. pause is
-// how long after one correction of a stream the next may begin: what comes
-// meanwhile is mended at once.
+// A correction starts one measured delay after a message, within minLead and maxLead,
+// so that the tree comes first. Corrections of one stream are at least
+// correctionInterval apart: one corrects everything that came in between.
 const (
-	minLead = 1 * millisecond
-	maxLead = 10 * millisecond
-	pause   = 2 * millisecond
+	minLead            = 1 * millisecond
+	maxLead            = 10 * millisecond
+	correctionInterval = 2 * millisecond
 )
 
-// askAtOnce is how many segments one request asks for.
-const askAtOnce = 32
+// maxRequested is how many segments one request may ask for.
+const maxRequested = 32
 
-// check fills in the defaults and refuses what makes no sense.
+// check fills in the defaults and refuses invalid settings.
 func (c *Config) check() error {
 	if c.Size < 1 || c.Rank < 0 || c.Rank >= c.Size {
 		return fmt.Errorf("stream: rank %d of %d members", c.Rank, c.Size)
 	}
 	if c.Members == nil {
-		c.Members = everybody(c.Size)
+		c.Members = allRanks(c.Size)
 	}
 	for _, limit := range []struct {
 		name     string

@@ -5,75 +5,75 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// correction mends a burst: everything of a root that is here when it begins.
-// What comes meanwhile is for the next one, so at high rates one correction
-// mends many messages.
+// correction is the correction of one burst: of everything of a root that is here when
+// it begins. Segments that arrive while it runs belong to the next one, so at high
+// rates one correction covers many messages.
 type correction struct {
-	process *broadcast.Process // delayed correction, while it runs
-	plan    *broadcast.Plan    // that process was made by
-	upTo    uint64             // the burst: everything before
-	began   protocol.Time
-	due     protocol.Time // when to pull again
-	running bool
-	asks    int // how many it has asked to the right: what it hears then is an answer
+	process         *broadcast.Process // runs delayed correction
+	plan            *broadcast.Plan    // the plan that process was made by
+	upTo            uint64             // the first segment after the burst
+	began           protocol.Time
+	due             protocol.Time // when to continue
+	running         bool
+	rightwardOffers int // offers that went right: what arrives after one may be its answer
 }
 
-// planCorrection makes the plan of correction with the delay as measured. Its ranks
-// are places in the lineup, which has no holes.
+// planCorrection makes the correction plan with the current delay. Its ranks are
+// indexes in the roster, which has no holes.
 func (m *Member) planCorrection() (err error) {
-	m.delay.planned = m.delay.now
-	m.mend, err = broadcast.NewPlan(broadcast.Config{
-		Size: protocol.Rank(m.lineup.size()), Dissemination: broadcast.Preseeded{},
-		Correction: broadcast.Delayed{Delay: m.delay.now},
+	m.delay.planned = m.delay.current
+	m.correctionPlan, err = broadcast.NewPlan(broadcast.Config{
+		Size: protocol.Rank(m.roster.size()), Dissemination: broadcast.Preseeded{},
+		Correction: broadcast.Delayed{Delay: m.delay.current},
 	})
 	return err
 }
 
-// correct has a correction begin before long for what has arrived, unless one
-// is running or about to. It leaves the tree a moment to be done first, and
-// follows the last one at some distance, to mend more at once.
-func (m *Member) correct(now protocol.Time, f *flow) {
+// scheduleCorrection schedules a correction for what has arrived, unless one is running
+// or scheduled. It leaves the tree some time first, and keeps its distance from the
+// last correction, so as to cover more segments at once.
+func (m *Member) scheduleCorrection(now protocol.Time, f *flow) {
 	c := &f.correction
-	if c.running || c.due != protocol.Never || c.upTo == f.next || m.lineup.size() == 1 {
+	if c.running || c.due != protocol.Never || c.upTo == f.next || m.roster.size() == 1 {
 		return
 	}
-	c.due = max(now+min(max(m.delay.now, minLead), maxLead), c.began+pause)
+	c.due = max(now+min(max(m.delay.current, minLead), maxLead), c.began+correctionInterval)
 	m.schedule(f, c.due)
 }
 
-// begin starts a correction of everything that is here.
-func (m *Member) begin(now protocol.Time, f *flow) {
+// beginCorrection starts a correction of everything that is here.
+func (m *Member) beginCorrection(now protocol.Time, f *flow) {
 	c := &f.correction
-	if c.plan != m.mend {
-		c.plan, c.process = m.mend, m.mend.Process(protocol.Rank(m.lineup.self))
+	if c.plan != m.correctionPlan {
+		c.plan, c.process = m.correctionPlan, m.correctionPlan.Process(protocol.Rank(m.roster.self))
 	}
 	c.process.Reset()
 	c.process.Receive(now, &broadcast.Message{Phase: protocol.Dissemination})
-	c.upTo, c.began, c.running, c.asks = f.next, now, true, 0
+	c.upTo, c.began, c.running, c.rightwardOffers = f.next, now, true, 0
 }
 
-// runCorrection pulls the correction as far as it goes now.
+// runCorrection runs the correction as far as it goes now.
 func (m *Member) runCorrection(now protocol.Time, f *flow) {
 	c := &f.correction
 	c.due = protocol.Never
 	if !c.running {
-		m.begin(now, f)
+		m.beginCorrection(now, f)
 	}
 	var a broadcast.Action
 	for {
 		switch c.process.Next(now, &a); a.Verb {
 		case protocol.Send:
 			if a.Body.Kind == broadcast.Rightward {
-				m.offer(m.lineup.members[a.To].Rank, f, rightward)
-				// An answer takes a round trip, and the first one a connection.
-				// Asking further out in the meantime, as the model does every o,
-				// would ask everybody, and connect all with all.
-				c.due = now + min(m.delay.now/2<<min(c.asks, 8), maxDelay)
-				c.asks++
+				m.offer(m.roster.members[a.To].Rank, f, rightward)
+				// An answer takes a round trip, and the first one takes a connection. Going
+				// on to further neighbors meanwhile, as the model does every o, would reach
+				// all members and connect each with each.
+				c.due = now + min(m.delay.current/2<<min(c.rightwardOffers, 8), maxDelay)
+				c.rightwardOffers++
 				m.schedule(f, c.due)
 				return
 			}
-			distance, _ := m.lineup.distances(m.lineup.members[a.To].Rank)
+			distance, _ := m.roster.distances(m.roster.members[a.To].Rank)
 			m.offerPast(f, distance, false, leftward)
 		case protocol.WaitUntil:
 			c.due = a.At
@@ -81,75 +81,77 @@ func (m *Member) runCorrection(now protocol.Time, f *flow) {
 			return
 		default:
 			c.running = false
-			m.correct(now, f)
+			m.scheduleCorrection(now, f)
 			return
 		}
 	}
 }
 
-// way is which way an offer goes.
-type way uint8
+// direction is the direction in which an offer travels on the ring.
+type direction uint8
 
 const (
-	news      way = iota // none: it is only news
-	leftward             // as a correction, or as the answer to one
-	rightward            // as a correction, which asks for an answer
+	undirected direction = iota // an announcement outside of any correction
+	leftward                    // a correction, or the answer to one that went right
+	rightward                   // a correction that asks for an answer
 )
 
-// offer tells a peer what is here of a root's stream. A last segment that is
-// small goes along.
-func (m *Member) offer(to protocol.Rank, f *flow, way way) {
-	fr := frame{kind: offer, first: f.next, way: way}
+// offer tells a peer how much of a root's stream is here (IHAVE). It carries the last
+// segment if that is small.
+func (m *Member) offer(to protocol.Rank, f *flow, toward direction) {
+	fr := frame{kind: offer, first: f.next, direction: toward}
 	if seg, ok := f.store.get(f.next - 1); ok && f.next > 0 && len(seg.payload()) <= m.config.InlineSize {
-		fr.with, fr.begins, fr.left, fr.batch, fr.segment = true, seg.begins, seg.left, seg.batch, seg.payload()
+		fr.inline, fr.begins, fr.remaining, fr.batch, fr.segment = true, seg.begins, seg.remaining, seg.batch, seg.payload()
 	}
 	m.stats.Offers++
-	m.put(to, f, fr)
+	m.queueFrame(to, f, fr)
 }
 
-// hearOffer takes an offer: it may mend a hole here, answer a correction that
-// runs here, and ask for an answer.
-func (m *Member) hearOffer(now protocol.Time, f *flow, from protocol.Rank, fr *frame) {
-	if fr.with && fr.first-1 == f.next {
+// handleOffer handles an offer. It may fill a hole here, answer a correction that runs
+// here, or ask for an answer.
+func (m *Member) handleOffer(now protocol.Time, f *flow, from protocol.Rank, fr *frame) {
+	if fr.inline && fr.first-1 == f.next {
 		m.stats.Early++
-		m.take(now, f, from, fr.first-1, fr, byOffer)
+		m.receiveSegment(now, f, from, fr.first-1, fr, fromOffer)
 	}
-	m.hearLaggard(f, from, fr.first)
+	m.updateSlowReceiver(f, from, fr.first)
 	if fr.first > f.next {
 		f.wanted = max(f.wanted, fr.first)
-		m.ask(now, f, from)
+		m.schedulePull(now, f, from)
 	}
 	c := &f.correction
 	switch {
-	case fr.way == rightward && f.next > 0:
-		// "If a process colored by dissemination receives a message from the
-		// left, it immediately replies to stop the sender."
+	case fr.direction == rightward && f.next > 0:
+		// "If a process colored by dissemination receives a message from the left, it
+		// immediately replies to stop the sender."
 		m.offer(from, f, leftward)
-	case fr.way == leftward && c.running && fr.first >= c.upTo:
-		// News would not do: only who corrects has offered to all in between.
-		place, ok := m.lineup.place(from)
+	case fr.direction == leftward && c.running && fr.first >= c.upTo:
+		// An undirected offer is no answer: only a member that corrects has made offers
+		// to all members in between.
+		index, ok := m.roster.index(from)
 		if !ok {
 			return
 		}
-		if c.asks == 0 {
-			m.measure(now - c.began)
+		if c.rightwardOffers == 0 {
+			m.measureDelay(now - c.began)
 		}
 		c.process.Receive(now, &broadcast.Message{
-			From: protocol.Rank(place), Phase: protocol.Correction, Body: broadcast.Body{Kind: broadcast.Leftward},
+			From: protocol.Rank(index), Phase: protocol.Correction, Body: broadcast.Body{Kind: broadcast.Leftward},
 		})
 		m.runCorrection(now, f)
 	}
 }
 
-// delay is how long delayed correction waits for a neighbor's offer: the mean of
-// what it took lately, and four times its deviation, as for a retransmission.
+// delay is how long delayed correction waits for a neighbor's offer: the mean of the
+// measured times plus four times their deviation, which is the retransmission timeout
+// of TCP (Jacobson, "Congestion Avoidance and Control", 1988).
 type delay struct {
-	mean, deviation protocol.Time
-	now, planned    protocol.Time
+	mean, deviation  protocol.Time
+	current, planned protocol.Time
 }
 
-// measure takes in how long a neighbor's offer took.
-func (m *Member) measure(took protocol.Time) {
+// measureDelay adds the time that a neighbor's offer took to the measurements.
+func (m *Member) measureDelay(took protocol.Time) {
 	d := &m.delay
 	if d.mean == 0 {
 		d.mean, d.deviation = took, took/2
@@ -157,8 +159,8 @@ func (m *Member) measure(took protocol.Time) {
 	off := took - d.mean
 	d.mean += off / 8
 	d.deviation += (max(off, -off) - d.deviation) / 4
-	d.now = min(max(d.mean+4*d.deviation, minDelay), maxDelay)
-	if d.now > d.planned*5/4 || d.now < d.planned*3/4 {
-		_ = m.planCorrection() // the same plan but for its delay, which is in bounds
+	d.current = min(max(d.mean+4*d.deviation, minDelay), maxDelay)
+	if d.current > d.planned*5/4 || d.current < d.planned*3/4 {
+		_ = m.planCorrection() // cannot fail: only the delay differs, which is in bounds
 	}
 }

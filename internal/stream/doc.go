@@ -1,36 +1,45 @@
-// Package stream carries many broadcasts, from many roots at once, between the
-// members of a group: every live member gets every message of a live root
-// exactly once, in the order the root sent them.
+// Package stream carries many concurrent broadcasts between the members of a group:
+// every live member gets every message of a live root exactly once, in the order in
+// which the root sent them.
 //
-// A [Member] is one process's part, a state machine without I/O. It sends every
-// message along the root's tree at once, and lets correction follow: no clock is
-// common, so correction is overlapped, and it is made cheap by five things.
+// A [Member] is one process's part, a state machine without I/O. It forwards every
+// message along the root's tree at once, and correction follows (package broadcast).
+// Members share no clock, so correction overlaps with dissemination. Five techniques
+// keep it cheap. The offers, requests and adoptions among them are IHAVE, IWANT and
+// GRAFT of Plumtree (Leitão, Pereira & Rodrigues, "Epidemic Broadcast Trees", 2007), on
+// a tree that is computed instead of learned.
 //
-//   - Offers instead of copies. A correction message carries the payload only if
-//     it is small; otherwise it is an offer, and who lacks the message asks.
-//   - Cumulative offers. An offer says "of root r, I have everything before s",
-//     so that one corrects a whole burst.
-//   - Delayed correction. It lets the tree finish first; then one offer goes
-//     left, and further ones only if the neighbor's own does not come in the time
-//     it usually takes.
-//   - Orphans are fostered. Who lives on a neighbor's corrections, because its
-//     parent in the tree is dead, asks to be sent everything from there.
-//   - Holes are asked for. Messages are numbered per root, so who has missed one
-//     knows it, and asks whoever offered it.
+//   - Offers instead of copies. A correction message carries the payload only if that
+//     is small. Otherwise it is an offer (IHAVE), and a member that lacks the message
+//     requests it (IWANT).
+//   - Cumulative offers. An offer says "of root r, I have everything before s", so one
+//     offer corrects a whole burst.
+//   - Delayed correction. It lets the tree finish first. Then one offer goes left, and
+//     offers to the right follow only if the right neighbor's own offer does not arrive
+//     within the usual time.
+//   - Fostering. A member that receives by its neighbor's corrections, because its
+//     parent in the tree is dead, asks that neighbor to adopt it (GRAFT) and to send it
+//     everything from then on.
+//   - Pulling. Segments are numbered per root, so a member detects a hole and requests
+//     the missing segments from a member that offered them: a negative acknowledgment,
+//     answered by a retransmission, the repair.
 //
-// Messages longer than a segment travel as several, each forwarded as it comes;
-// many small ones that come in a burst travel as one, a batch (batch.go). Segments
-// are what is numbered, sent, offered and kept.
+// A message longer than a segment travels as several segments, each forwarded as it
+// arrives. Many small messages of a burst travel as one segment, a batch. Segments are
+// what is numbered, sent, offered and kept.
 //
-// Whoever is slow slows the root down: a member takes in nothing more while it waits
-// for a child, for its program or for a laggard, for a while each (pressure.go).
+// A slow member slows the root down by backpressure: a member takes in nothing more
+// while it waits for a child, for its program or for a slow receiver, for a bounded
+// time each (backpressure.go).
+//
+// Views follow view synchrony and its flush protocol (view.go).
 //
 // # Driving a Member
 //
-// In: [Member.Write], [Member.Receive], [Member.Up], [Member.Down], [Member.Room] and
-// [Member.Unsent] for what the transport reports. Out, after each of these and
-// whenever [Member.Deadline] has come: [Member.Next] until it has nothing left to
-// send, then [Member.Deliver] until it has nothing left to deliver. While
-// [Member.ThrottledUntil], a driver takes in nothing more. A Member is
-// not for concurrent use.
+// A driver calls [Member.Write] for the program, and [Member.Receive], [Member.Up],
+// [Member.Down], [Member.Writable] and [Member.SendFailed] for what the transport
+// reports. After each of these calls, and when [Member.Deadline] has come, it calls
+// [Member.Next] until there is nothing to send, then [Member.Deliver] until there is
+// nothing to deliver. Until the time that [Member.ThrottledUntil] returns for a peer,
+// it takes in nothing from that peer. A Member is not safe for concurrent use.
 package stream

@@ -2,68 +2,68 @@ package stream
 
 import "github.com/pleach-go/pleach/protocol"
 
-// foster lets a member whose parent in a tree is dead find another: whoever's
-// offers it lives on sends it everything from then on, like to a child. So a
-// dead member nobody has been told of costs the first messages a correction, and
-// the following ones next to nothing. It is an agreement between two, for a
-// while, and only ever adds a sender: nothing depends on it.
+// foster finds another parent for a member whose parent in the tree is dead: the member
+// whose offers feed it adopts it, and sends it everything from then on, as to a child.
+// That is GRAFT of Plumtree. So an undetected death costs the first messages a
+// correction, and the following ones next to nothing. An adoption holds between two
+// members, for a while, and only adds a sender: nothing depends on it.
 type foster struct {
-	// As an orphan: how many segments in a row have come by correction, who
-	// feeds this member, and how many segments it has had from there since it
-	// last asked.
+	// For an orphan: how many segments in a row have arrived by correction, the foster
+	// parent, and how many segments that has sent since the last request for adoption.
 	orphaned int
 	parent   protocol.Rank
 	fed      uint64
-	// As a foster parent: up to which segment whom to feed.
+	// For a foster parent: the segment at which each adoption ends.
 	children map[protocol.Rank]uint64
 }
 
 const (
-	// orphanAfter is how many segments in a row make an orphan: one alone may
-	// have been an offer that overtook the tree.
+	// orphanAfter is how many segments in a row, arrived by correction, make an orphan.
+	// A single one may be an offer that overtook the tree.
 	orphanAfter = 2
-	// fosterFor is how many segments an agreement holds; it is renewed halfway.
-	fosterFor = 512
-	// maxFostered bounds how many one member feeds for one root.
+	// fosterSegments is how many segments an adoption lasts. It is renewed halfway.
+	fosterSegments = 512
+	// maxFostered bounds the orphans of one root that a member adopts. Beyond it,
+	// requests are ignored.
 	maxFostered = 8
 )
 
-// notice learns from where a segment came first whether the tree still feeds
-// this member. Old segments say nothing: who catches up gets them by asking,
-// whatever the tree does now.
-func (m *Member) notice(f *flow, from protocol.Rank, number uint64, byTree bool) {
+// updateFoster concludes from the sender of a new segment whether the tree still feeds
+// this member. Old segments do not count: a member that catches up pulls them, however
+// the tree works now.
+func (m *Member) updateFoster(f *flow, from protocol.Rank, number uint64, tree bool) {
 	p := &f.foster
 	switch {
-	case byTree && from == f.parent:
+	case tree && from == f.parent:
 		p.orphaned, p.parent = 0, protocol.NoRank
-	case byTree && from == p.parent:
-		if p.fed++; p.fed >= fosterFor/2 {
+	case tree && from == p.parent:
+		if p.fed++; p.fed >= fosterSegments/2 {
 			p.fed = 0
-			m.put(from, f, frame{kind: adopt})
+			m.queueFrame(from, f, frame{kind: adopt})
 		}
-	case !byTree && number+1 >= f.wanted:
+	case !tree && number+1 >= f.wanted:
 		if p.orphaned++; p.orphaned >= orphanAfter {
 			p.orphaned, p.parent, p.fed = 0, from, 0
-			m.put(from, f, frame{kind: adopt})
+			m.queueFrame(from, f, frame{kind: adopt})
 		}
 	}
 }
 
-// adopt begins to feed an orphan.
+// adopt begins or renews the adoption of an orphan.
 func (f *flow) adopt(orphan protocol.Rank) {
 	p := &f.foster
 	if p.children == nil {
 		p.children = make(map[protocol.Rank]uint64)
 	}
 	if _, known := p.children[orphan]; known || len(p.children) < maxFostered {
-		p.children[orphan] = f.next + fosterFor
+		p.children[orphan] = f.next + fosterSegments
 	}
 }
 
-// feed passes a segment on to those adopted.
-func (m *Member) feed(f *flow, number uint64, seg *segment) {
+// feedOrphans forwards a segment to adopted orphans.
+func (m *Member) feedOrphans(f *flow, number uint64, seg *segment) {
 	if len(f.foster.children) == 0 {
-		return // as nearly always
+		return // the common case
 	}
 	for orphan, until := range f.foster.children {
 		if number >= until {
@@ -71,6 +71,6 @@ func (m *Member) feed(f *flow, number uint64, seg *segment) {
 			continue
 		}
 		m.stats.Grafted++
-		m.putSegment(orphan, f, data, seg)
+		m.queueSegment(orphan, f, data, seg)
 	}
 }

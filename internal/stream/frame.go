@@ -8,24 +8,25 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// kind is what a frame says.
+// kind is the type of a frame. Its values are on the wire.
 type kind uint8
 
 const (
 	// data is a segment on its way along the tree.
 	data kind = iota + 1
-	// repair is a segment somebody asked for.
+	// repair is a segment that was requested: a retransmission.
 	repair
-	// offer says what its sender has. It may carry the last segment.
+	// offer says how much its sender has (IHAVE). It may carry the last segment inline.
 	offer
-	// request asks for segments.
+	// request asks for segments (IWANT).
 	request
-	// gone says that segments asked for are no longer kept; to their root, that
-	// they are lost.
-	gone
-	// adopt asks to be sent everything, as a child would be.
+	// trimmed says that the requested segments are no longer kept. Sent to their root,
+	// it says that its sender has lost some.
+	trimmed
+	// adopt asks to be sent everything, as a child is (GRAFT).
 	adopt
-	// poll asks whether everything before a number has arrived, here and below.
+	// poll asks whether everything before a number has arrived at a member and at all
+	// below it.
 	poll
 	// ack says that it has.
 	ack
@@ -33,38 +34,38 @@ const (
 
 // frame is one message between two members, about one root's stream.
 //
-// Layout, big endian: kind 1, flags 1, root 4, incarnation 8, first 8, last 8
-// (request only), left 4 (only if it is not 0), then the segment.
+// Layout, big endian: kind 1, flags 1, root 4, incarnation 8, first 8, last 8 (request
+// only), remaining 4 (only if it is not 0), then the segment.
 type frame struct {
 	kind kind
-	// begins says that the segment begins its message; batch, that it is several
-	// messages; with, that an offer carries its last segment.
-	begins, batch, with bool
-	// left is how many bytes of the message are in segments that follow.
-	left        uint32
-	way         way // an offer's
+	// begins says that the segment begins its message; batch, that it is a batch;
+	// inline, that an offer carries its last segment.
+	begins, batch, inline bool
+	// remaining is how many bytes of the message are in the segments that follow.
+	remaining   uint32
+	direction   direction // of an offer
 	root        protocol.Rank
 	incarnation uint64
-	// first is the segment's number (data, repair), the number after all that
-	// is offered (offer) or asked about (poll, ack), the first asked for
-	// (request), or the first that is still kept (gone). last ends what is asked for.
+	// first is the segment's number (data, repair), the number after all that is offered
+	// (offer) or asked about (poll, ack), the first requested (request), or the first
+	// that is still kept (trimmed). last is the number after the last requested.
 	first, last uint64
 	segment     []byte
-	encoded     []byte // all of it, as it came
-	room        *room  // where the segment is already; nil: it is in lent memory
+	encoded     []byte            // the whole frame as it arrived
+	buffer      *reassemblyBuffer // holds the segment already; if nil, the segment is in borrowed memory
 }
 
-// Sizes of a frame's head.
+// Sizes of a frame's head, in bytes.
 const (
-	headSize    = 1 + 1 + 4 + 8 + 8
-	requestSize = headSize + 8
-	leftSize    = 4
+	headSize      = 1 + 1 + 4 + 8 + 8
+	requestSize   = headSize + 8
+	remainingSize = 4
 )
 
-// headSizeOf is the size of what is in front of a segment.
-func headSizeOf(left uint32) int {
-	if left > 0 {
-		return headSize + leftSize
+// headSizeOf returns the size of the head before a segment.
+func headSizeOf(remaining uint32) int {
+	if remaining > 0 {
+		return headSize + remainingSize
 	}
 	return headSize
 }
@@ -72,33 +73,33 @@ func headSizeOf(left uint32) int {
 const (
 	flagBegins = 1 << iota
 	flagMore
-	flagWith
+	flagInline
 	flagLeftward
 	flagRightward
 	flagBatch
 	flagEnd
 )
 
-// ErrFrame is what every error about a frame that makes no sense wraps.
-var ErrFrame = errors.New("stream: frame makes no sense")
+// ErrFrame is wrapped by every error about a malformed frame.
+var ErrFrame = errors.New("stream: malformed frame")
 
-// append writes the frame behind what is in dst.
+// append appends the encoded frame to dst.
 func (f *frame) append(dst []byte) []byte {
 	var flags byte
 	if f.begins {
 		flags |= flagBegins
 	}
-	if f.left > 0 {
+	if f.remaining > 0 {
 		flags |= flagMore
 	}
-	switch f.way {
+	switch f.direction {
 	case leftward:
 		flags |= flagLeftward
 	case rightward:
 		flags |= flagRightward
 	}
-	if f.with {
-		flags |= flagWith
+	if f.inline {
+		flags |= flagInline
 	}
 	if f.batch {
 		flags |= flagBatch
@@ -110,13 +111,13 @@ func (f *frame) append(dst []byte) []byte {
 	if f.kind == request {
 		return binary.BigEndian.AppendUint64(dst, f.last)
 	}
-	if f.left > 0 {
-		dst = binary.BigEndian.AppendUint32(dst, f.left)
+	if f.remaining > 0 {
+		dst = binary.BigEndian.AppendUint32(dst, f.remaining)
 	}
 	return append(dst, f.segment...)
 }
 
-// parse reads a frame; the segment stays where it is.
+// parse decodes a frame. The segment aliases b.
 func parse(b []byte) (frame, error) {
 	if len(b) < headSize {
 		return frame{}, fmt.Errorf("%w: %d bytes are too few", ErrFrame, len(b))
@@ -124,9 +125,9 @@ func parse(b []byte) (frame, error) {
 	f := frame{
 		kind:        kind(b[0]),
 		begins:      b[1]&flagBegins != 0,
-		with:        b[1]&flagWith != 0,
+		inline:      b[1]&flagInline != 0,
 		batch:       b[1]&flagBatch != 0,
-		way:         way(b[1] / flagLeftward & 3),
+		direction:   direction(b[1] / flagLeftward & 3),
 		root:        protocol.Rank(binary.BigEndian.Uint32(b[2:])),
 		incarnation: binary.BigEndian.Uint64(b[6:]),
 		first:       binary.BigEndian.Uint64(b[14:]),
@@ -134,21 +135,21 @@ func parse(b []byte) (frame, error) {
 		encoded:     b,
 	}
 	if b[1]&flagMore != 0 {
-		if len(f.segment) < leftSize {
+		if len(f.segment) < remainingSize {
 			return frame{}, fmt.Errorf("%w: %d bytes are too few", ErrFrame, len(b))
 		}
-		f.left, f.segment = binary.BigEndian.Uint32(f.segment), f.segment[leftSize:]
+		f.remaining, f.segment = binary.BigEndian.Uint32(f.segment), f.segment[remainingSize:]
 	}
 	switch {
-	case f.left == 0 != (b[1]&flagMore == 0), f.left > 0 && !f.carries():
-		return frame{}, fmt.Errorf("%w: kind %d with %d bytes left", ErrFrame, f.kind, f.left)
+	case f.remaining == 0 != (b[1]&flagMore == 0), f.remaining > 0 && !f.carriesSegment():
+		return frame{}, fmt.Errorf("%w: kind %d with %d bytes left", ErrFrame, f.kind, f.remaining)
 	case f.kind < data || f.kind > ack:
 		return frame{}, fmt.Errorf("%w: kind %d", ErrFrame, f.kind)
-	case b[1] >= flagEnd, f.way > rightward, f.batch && (!f.begins || f.left > 0 || !f.carries()):
+	case b[1] >= flagEnd, f.direction > rightward, f.batch && (!f.begins || f.remaining > 0 || !f.carriesSegment()):
 		return frame{}, fmt.Errorf("%w: flags %#x", ErrFrame, b[1])
 	case f.first == 0 && (f.kind == poll || f.kind == ack):
 		return frame{}, fmt.Errorf("%w: kind %d about nothing", ErrFrame, f.kind)
-	case f.with && (f.kind != offer || f.first == 0):
+	case f.inline && (f.kind != offer || f.first == 0):
 		return frame{}, fmt.Errorf("%w: kind %d with a segment before %d", ErrFrame, f.kind, f.first)
 	}
 	if f.kind == request {
@@ -157,7 +158,7 @@ func parse(b []byte) (frame, error) {
 		}
 		f.last, f.segment = binary.BigEndian.Uint64(b[headSize:]), nil
 	}
-	if len(f.segment) > 0 && !f.carries() {
+	if len(f.segment) > 0 && !f.carriesSegment() {
 		return frame{}, fmt.Errorf("%w: kind %d carries %d bytes", ErrFrame, f.kind, len(f.segment))
 	}
 	if f.batch {
@@ -166,5 +167,5 @@ func parse(b []byte) (frame, error) {
 	return f, nil
 }
 
-// carries reports whether the frame carries a segment, possibly an empty one.
-func (f *frame) carries() bool { return f.kind == data || f.kind == repair || f.with }
+// carriesSegment reports whether the frame carries a segment, possibly an empty one.
+func (f *frame) carriesSegment() bool { return f.kind == data || f.kind == repair || f.inline }

@@ -12,9 +12,9 @@ import (
 
 const minute = protocol.Time(time.Minute)
 
-// Every member broadcasts; nobody fails; all get all, at one offer or so per
+// Every member broadcasts and none fails: all get everything, at about one offer per
 // member and burst.
-func TestEverybodyGetsEverything(t *testing.T) {
+func TestEveryMemberGetsEverything(t *testing.T) {
 	for _, size := range []int{1, 2, 3, 8, 33} {
 		n := newNetwork(t, size, 1, faults{}, nil)
 		sent := map[protocol.Rank][][]byte{}
@@ -30,8 +30,7 @@ func TestEverybodyGetsEverything(t *testing.T) {
 	}
 }
 
-// Dead members nobody knows of, at any place, cost the live ones nothing but a
-// little time.
+// Undetected deaths, at any rank, cost the live members nothing but a little time.
 func TestUnknownDead(t *testing.T) {
 	for seed := range uint64(60) {
 		const size = 24
@@ -93,8 +92,8 @@ func TestBadNetwork(t *testing.T) {
 	}
 }
 
-// A message of many segments is passed on as it comes, and a member that was
-// frozen all the while gets it too.
+// A message of many segments is forwarded as it arrives, and a member that was frozen
+// all the while gets it too.
 func TestLargeMessage(t *testing.T) {
 	n := newNetwork(t, 9, 3, faults{drop: 0.01}, func(c *stream.Config) {
 		c.SegmentSize, c.KeepBytes = 4<<10, 4<<20
@@ -110,8 +109,8 @@ func TestLargeMessage(t *testing.T) {
 	n.check(map[protocol.Rank][][]byte{2: {m}})
 }
 
-// Who is cut off for longer than others keep the stream is told what it lost,
-// and goes on behind.
+// A member that is cut off for longer than others keep the stream is told what it lost,
+// and goes on behind it.
 func TestFallingBehind(t *testing.T) {
 	n := newNetwork(t, 4, 1, faults{}, func(c *stream.Config) { c.KeepBytes = 40 << 10 })
 	n.members[3].dead = true // cut off, as its peers see it
@@ -132,8 +131,8 @@ func TestFallingBehind(t *testing.T) {
 	}
 }
 
-// A program that does not take its messages does not make its member's memory
-// grow: what has no room is asked for again.
+// A program that does not take its messages does not make its member's memory grow:
+// what the inbox refuses is pulled later.
 func TestSlowProgram(t *testing.T) {
 	n := newNetwork(t, 3, 1, faults{}, func(c *stream.Config) {
 		c.InboxBytes = 8 << 10
@@ -150,9 +149,9 @@ func TestSlowProgram(t *testing.T) {
 	n.check(map[protocol.Rank][][]byte{0: sent})
 }
 
-// A child whose queue stays full, as behind a stopped process, is waited for
-// once, not at every message; with room again it gets everything.
-func TestFullQueueHoldsUpOnce(t *testing.T) {
+// A child whose queue stays full, as behind a stopped process, is waited for once, not
+// at every message. With room again it gets everything.
+func TestFullQueueThrottlesOnce(t *testing.T) {
 	n := newNetwork(t, 8, 1, faults{}, nil)
 	n.members[1].full = true
 	var sent [][]byte
@@ -176,10 +175,10 @@ func TestFullQueueHoldsUpOnce(t *testing.T) {
 	n.check(map[protocol.Rank][][]byte{0: sent})
 }
 
-// What only a dead member had is asked for a while, not forever.
+// What only a dead member had is requested for a while, not forever.
 func TestUnobtainable(t *testing.T) {
 	n := newNetwork(t, 4, 1, faults{}, nil)
-	// Rank 1 hears of three segments of root 0, and then root 0 is dead.
+	// Rank 1 is offered three segments of root 0, and then root 0 is dead.
 	if err := n.members[1].Receive(n.now, 0, []byte{
 		3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 3,
 	}); err != nil {
@@ -189,11 +188,11 @@ func TestUnobtainable(t *testing.T) {
 	n.pump(n.members[1])
 	n.run(minute)
 	if asked := n.members[1].Stats().Requests; asked == 0 {
-		t.Error("nobody was asked")
+		t.Error("nothing was requested")
 	}
 }
 
-// Empty messages that nobody takes are bounded too, to what fits and one batch.
+// Empty messages that no program takes are bounded too, to what fits and one batch.
 func TestEmptyMessagesAreBounded(t *testing.T) {
 	n := newNetwork(t, 2, 1, faults{}, func(c *stream.Config) { c.InboxBytes = 6400 })
 	lazy := n.members[1].Member
@@ -216,7 +215,7 @@ func TestEmptyMessagesAreBounded(t *testing.T) {
 	}
 }
 
-// At full rate one correction mends many messages.
+// At full rate one correction covers many messages.
 func TestCorrectionIsAmortized(t *testing.T) {
 	const size, messages = 16, 2000
 	n := newNetwork(t, size, 1, faults{}, nil)
@@ -239,7 +238,7 @@ func TestCorrectionIsAmortized(t *testing.T) {
 	}
 }
 
-// A large message costs each member one copy, and offers instead of others.
+// A large message costs each member one copy, and offers instead of further ones.
 func TestLargePayloadTravelsOnce(t *testing.T) {
 	const size, payload = 32, 60 << 10
 	n := newNetwork(t, size, 1, faults{}, nil)
@@ -262,9 +261,9 @@ func FuzzReceive(f *testing.F) {
 			t.Fatal(err)
 		}
 		for now := range protocol.Time(3) {
-			if place := m.ReceiveBuffer(1, frame[:min(len(frame), 64)], len(frame)); now > 0 && len(place) > 0 {
-				copy(place, frame[64:])
-				_ = m.BufferFilled(now, 1, frame[:64], place)
+			if buffer := m.ReceiveBuffer(1, frame[:min(len(frame), 64)], len(frame)); now > 0 && len(buffer) > 0 {
+				copy(buffer, frame[64:])
+				_ = m.BufferFilled(now, 1, frame[:64], buffer)
 			} else {
 				_ = m.Receive(now, 1, frame)
 			}
@@ -282,8 +281,8 @@ func FuzzReceive(f *testing.F) {
 	})
 }
 
-// A dead parent costs the first messages a correction; then somebody else feeds
-// the orphans, and a message is everywhere about as soon as without the dead.
+// A dead parent costs the first messages a correction. Then another member adopts the
+// orphans, and a message is everywhere about as soon as without the dead.
 func TestOrphansAreFostered(t *testing.T) {
 	latency := func(dead ...int) (last protocol.Time, fostered uint64) {
 		const size = 32
@@ -297,7 +296,7 @@ func TestOrphansAreFostered(t *testing.T) {
 			sent[0] = append(sent[0], m)
 			began := n.now
 			n.broadcast(0, m)
-			for !n.everybodyHas(i + 1) {
+			for !n.allHave(i + 1) {
 				n.step()
 			}
 			last = n.now - began
@@ -317,9 +316,8 @@ func TestOrphansAreFostered(t *testing.T) {
 	}
 }
 
-// everybodyHas reports whether all live members have that many messages of
-// root 0.
-func (n *network) everybodyHas(messages int) bool {
+// allHave reports whether all live members have that many messages of root 0.
+func (n *network) allHave(messages int) bool {
 	for _, h := range n.members[1:] {
 		if !h.dead && len(h.delivered[0]) < messages {
 			return false
@@ -328,7 +326,7 @@ func (n *network) everybodyHas(messages int) bool {
 	return true
 }
 
-// What cannot be said on the wire is refused before any of it is sent.
+// What the wire format cannot express is refused before any of it is sent.
 func TestLimitsOfMessages(t *testing.T) {
 	if tooLong := int64(math.MaxUint32) + 1; tooLong <= math.MaxInt {
 		if _, err := stream.New(stream.Config{Size: 2, Incarnation: 1, MaxMessage: int(tooLong)}); err == nil {

@@ -14,15 +14,15 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// network drives members through a simulated network with its own clock: a run
-// takes no real time, and is the same for the same seed.
+// network drives members through a simulated network with its own clock: a run takes no
+// real time, and is the same for the same seed.
 type network struct {
 	t       testing.TB
 	rng     *rand.Rand
-	places  *rand.Rand // says which frames are placed
-	placed  int        // how many were
+	lent    *rand.Rand // chooses the frames that are read into receive buffers
+	filled  int        // how many were
 	now     protocol.Time
-	arrived protocol.Time // when the last frame did
+	arrived protocol.Time // when the last frame arrived
 	events  events
 	members []*host
 	faults  faults
@@ -30,32 +30,32 @@ type network struct {
 	bytes   int
 }
 
-// faults are what the network does to frames.
+// faults describes what the network does to frames.
 type faults struct {
 	drop, duplicate, reorder float64
 	latency, jitter          time.Duration
 }
 
-// host is a member and what the network knows of it.
+// host is a member and the network's state of it.
 type host struct {
 	*stream.Member
 	rank      protocol.Rank
 	dead      bool
 	full      bool    // its peers' queues for it are full
-	frozen    []event // frames held while frozen; nil: not frozen
+	frozen    []event // frames held while frozen; nil if it is not frozen
 	woken     protocol.Time
 	delivered map[protocol.Rank][][]byte
-	views     map[protocol.Rank][]uint64 // that they were delivered in
+	views     map[protocol.Rank][]uint64 // in which they were delivered
 	sentBytes int
 	lost      uint64
 }
 
-// event is a frame that arrives, or a moment to look at a member's deadline.
+// event is the arrival of a frame, or a member's deadline.
 type event struct {
 	at       protocol.Time
 	order    int
 	to, from protocol.Rank
-	frame    []byte // nil: a deadline
+	frame    []byte // nil for a deadline
 }
 
 type events []event
@@ -73,7 +73,7 @@ func (e *events) Pop() any {
 }
 
 func newNetwork(t testing.TB, size int, seed uint64, f faults, configure func(*stream.Config)) *network {
-	n := &network{t: t, rng: rand.New(rand.NewPCG(seed, 1)), places: rand.New(rand.NewPCG(seed, 2)), faults: f, now: 1}
+	n := &network{t: t, rng: rand.New(rand.NewPCG(seed, 1)), lent: rand.New(rand.NewPCG(seed, 2)), faults: f, now: 1}
 	if f.latency == 0 {
 		n.faults.latency, n.faults.jitter = 100*time.Microsecond, 100*time.Microsecond
 	}
@@ -91,7 +91,7 @@ func newNetwork(t testing.TB, size int, seed uint64, f faults, configure func(*s
 	return n
 }
 
-// broadcast writes a message as its root and lets it begin.
+// broadcast writes a message as its root and starts it.
 func (n *network) broadcast(root protocol.Rank, data []byte) {
 	h := n.members[root]
 	for first := true; first || len(data) > 0; first = false {
@@ -105,7 +105,7 @@ func (n *network) broadcast(root protocol.Rank, data []byte) {
 	n.pump(h)
 }
 
-// pump carries out all a member wants to do now.
+// pump carries out all that a member wants to do now.
 func (n *network) pump(h *host) {
 	if h.dead || h.frozen != nil {
 		return
@@ -135,7 +135,7 @@ func (n *network) pump(h *host) {
 	}
 }
 
-// carry puts a frame under way. A dead peer refuses connections at once.
+// carry sends a frame. A dead peer refuses connections at once.
 func (n *network) carry(h *host, to protocol.Rank, frame []byte) {
 	n.sent++
 	n.bytes += len(frame)
@@ -169,7 +169,7 @@ func (n *network) add(e event) {
 	heap.Push(&n.events, e)
 }
 
-// step lets the next event happen; it reports whether there was one.
+// step runs the next event. It reports whether there was one.
 func (n *network) step() bool {
 	if len(n.events) == 0 {
 		return false
@@ -193,32 +193,33 @@ func (n *network) step() bool {
 	return true
 }
 
-// receive hands a frame over: whole, or placed, as a transport may do. While it is
-// read to its place, its connection may end, and frames of others may come.
+// receive hands a frame over, whole or by a receive buffer, as a transport may do.
+// While the frame is read into the buffer, its connection may end, and frames of others
+// may arrive.
 func (n *network) receive(h *host, e *event, alone bool) error {
-	cut := 26 + n.places.IntN(38) // behind the longest head
-	if cut >= len(e.frame) || n.places.IntN(3) == 0 {
+	cut := 26 + n.lent.IntN(38) // behind the longest head
+	if cut >= len(e.frame) || n.lent.IntN(3) == 0 {
 		return h.Receive(n.now, e.from, e.frame)
 	}
-	place := h.ReceiveBuffer(e.from, e.frame[:cut], len(e.frame))
-	if n.places.IntN(4) == 0 {
-		copy(place, bytes.Repeat([]byte{0xee}, n.places.IntN(len(place)+1)))
-		place = h.ReceiveBuffer(e.from, e.frame[:cut], len(e.frame))
+	buffer := h.ReceiveBuffer(e.from, e.frame[:cut], len(e.frame))
+	if n.lent.IntN(4) == 0 {
+		copy(buffer, bytes.Repeat([]byte{0xee}, n.lent.IntN(len(buffer)+1)))
+		buffer = h.ReceiveBuffer(e.from, e.frame[:cut], len(e.frame))
 	}
-	if alone && n.places.IntN(2) == 0 {
+	if alone && n.lent.IntN(2) == 0 {
 		if err := n.receiveOther(h, e.from); err != nil {
 			return err
 		}
 	}
-	if place == nil {
+	if buffer == nil {
 		return h.Receive(n.now, e.from, e.frame)
 	}
-	n.placed++
-	copy(place, e.frame[cut:])
-	return h.BufferFilled(n.now, e.from, bytes.Clone(e.frame[:cut]), place)
+	n.filled++
+	copy(buffer, e.frame[cut:])
+	return h.BufferFilled(n.now, e.from, bytes.Clone(e.frame[:cut]), buffer)
 }
 
-// receiveOther lets a member have a frame that is on its way from somebody else.
+// receiveOther hands a member a frame that is in flight from another peer.
 func (n *network) receiveOther(h *host, not protocol.Rank) error {
 	for i, e := range n.events {
 		if e.to == h.rank && e.from != not && e.frame != nil {
@@ -229,8 +230,8 @@ func (n *network) receiveOther(h *host, not protocol.Rank) error {
 	return nil
 }
 
-// run goes on until nothing happens any more, but that neighbors who are down are
-// tried now and then, or until time is up.
+// run continues until nothing happens any more, except that neighbors that are down are
+// tried now and then. It fails if time is up before.
 func (n *network) run(until protocol.Time) {
 	const quiet = protocol.Time(10 * time.Second)
 	for n.arrived = n.now; n.step() && n.now < n.arrived+quiet; {
@@ -242,7 +243,7 @@ func (n *network) run(until protocol.Time) {
 
 func (n *network) freeze(r protocol.Rank) { n.members[r].frozen = []event{} }
 
-// thaw lets a member go on with what has piled up.
+// thaw lets a member continue with what has piled up.
 func (n *network) thaw(r protocol.Rank) {
 	h := n.members[r]
 	held := h.frozen
@@ -254,7 +255,7 @@ func (n *network) thaw(r protocol.Rank) {
 	n.pump(h)
 }
 
-// message makes a message that says whose and which it is.
+// message returns a message that contains its root and number.
 func message(root protocol.Rank, number, size int) []byte {
 	b := make([]byte, max(size, 12))
 	binary.BigEndian.PutUint32(b, uint32(root))
@@ -265,8 +266,8 @@ func message(root protocol.Rank, number, size int) []byte {
 	return b
 }
 
-// check sees that every live member has got what every live root sent, exactly
-// once and in order; of a dead root, a beginning of it.
+// check fails unless every live member has what every live root sent, exactly once and
+// in order; of a dead root, a prefix of it.
 func (n *network) check(sent map[protocol.Rank][][]byte) {
 	n.t.Helper()
 	for _, h := range n.members {

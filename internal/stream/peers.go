@@ -6,100 +6,100 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// What the transport says of peers. Nobody is given up because of it: it only
-// says that a frame did not arrive, so that an offer goes one further.
+// What the transport reports about peers. No peer is excluded for it: a report only
+// says that a frame did not arrive, so that the offer goes on to the next neighbor.
 
-// SendFailed says that the frame Next returned last could not be sent: the peer's
-// queue is full, or it is down.
+// SendFailed reports that the frame Next returned last could not be sent, because the
+// peer's queue is full or because the peer is down.
 func (m *Member) SendFailed(now protocol.Time, full bool) {
-	to := m.last.to
+	to := m.lastSent.to
 	if full {
-		if m.last.kind == data {
-			m.stall(now, m.last)
+		if m.lastSent.kind == data {
+			m.startBacklog(now, m.lastSent)
 		}
 		return
 	}
 	m.down[to] = true
-	m.tryAgain(now)
-	if m.last.kind == offer && !m.last.probe {
-		m.offerFurther(now, to, m.last.flow, m.last.rightward)
+	m.scheduleRetry(now)
+	if m.lastSent.kind == offer && !m.lastSent.retry {
+		m.offerFurther(now, to, m.lastSent.flow, m.lastSent.rightward)
 	}
 }
 
-// Down says that there is no connection to a peer any more, or that none could be
-// made: what was sent to it lately is lost. If it was the nearest on its side, what
-// it was offered goes to the next one out.
+// Down reports that a connection to a peer has ended or could not be made. What was
+// sent to the peer last is lost. If it was the nearest live neighbor on its side, its
+// offers go to the next one out.
 func (m *Member) Down(now protocol.Time, peer protocol.Rank) {
 	delete(m.backlogs, peer)
-	m.vacate(peer)
-	left, right := m.lineup.distances(peer)
+	m.releaseBuffer(peer)
+	left, right := m.roster.distances(peer)
 	if right == 0 {
 		return
 	}
-	nearest := m.reaches(left, false) || m.reaches(right, true)
+	nearest := m.isNearest(left, false) || m.isNearest(right, true)
 	m.down[peer] = true
 	if !nearest {
 		return
 	}
-	m.tryAgain(now)
-	for _, f := range m.timed {
-		m.offerFurther(now, peer, f, f.correction.running && f.correction.asks > 0)
+	m.scheduleRetry(now)
+	for _, f := range m.scheduled {
+		m.offerFurther(now, peer, f, f.correction.running && f.correction.rightwardOffers > 0)
 	}
 }
 
-// retryEvery is how often neighbors that are down are tried, and retryFar how far
-// out.
+// retryInterval is how often neighbors that are down are tried, and maxRetryDistance
+// how far out.
 const (
-	retryEvery = 1000 * millisecond
-	retryFar   = 4
+	retryInterval    = 1000 * millisecond
+	maxRetryDistance = 4
 )
 
-// tryAgain has neighbors that are down tried before long, though there may be
-// nothing new to tell: one who was cut off while all were quiet would never learn
-// what it has missed. Once it is back, Up tells it everything.
-func (m *Member) tryAgain(now protocol.Time) {
+// scheduleRetry schedules a try of the neighbors that are down, even if there is
+// nothing new to offer. A neighbor that was cut off while all streams were quiet would
+// never learn otherwise what it has missed. Once it is back, Up offers it everything.
+func (m *Member) scheduleRetry(now protocol.Time) {
 	if m.retryDue == protocol.Never {
-		m.retryDue = now + retryEvery
+		m.retryDue = now + retryInterval
 		m.due = min(m.due, m.retryDue)
 	}
 }
 
-// retry tries the nearest neighbors that are down.
-func (m *Member) retry(now protocol.Time) {
+// retryDown tries the nearest neighbors that are down.
+func (m *Member) retryDown(now protocol.Time) {
 	m.retryDue = protocol.Never
 	for _, rightward := range []bool{false, true} {
-		for d := 1; d <= min(retryFar, m.lineup.size()/2); d++ {
-			peer := m.lineup.neighbor(d, rightward)
+		for d := 1; d <= min(maxRetryDistance, m.roster.size()/2); d++ {
+			peer := m.roster.neighbor(d, rightward)
 			if !m.down[peer] {
 				break
 			}
-			m.offer(peer, m.own.flow, news)
-			m.outbox.at(m.outbox.len() - 1).probe = true
-			m.tryAgain(now)
+			m.offer(peer, m.own.flow, undirected)
+			m.outbox.At(m.outbox.Len() - 1).retry = true
+			m.scheduleRetry(now)
 		}
 	}
 }
 
-// reaches reports whether all neighbors nearer than a distance are down.
-func (m *Member) reaches(distance int, rightward bool) bool {
+// isNearest reports whether all neighbors nearer than a distance are down.
+func (m *Member) isNearest(distance int, rightward bool) bool {
 	for d := 1; d < distance; d++ {
-		if !m.down[m.lineup.neighbor(d, rightward)] {
+		if !m.down[m.roster.neighbor(d, rightward)] {
 			return false
 		}
 	}
 	return true
 }
 
-// Writable says that a peer whose queue was full has room again. It may have missed
-// something, so it is told what there is.
+// Writable reports that a peer's queue has room again. The peer may have missed
+// something, so it is offered all streams.
 func (m *Member) Writable(_ protocol.Time, peer protocol.Rank) {
-	m.resume(peer)
+	m.resumeBacklog(peer)
 	m.offerAll(peer)
 }
 
-// Up says that there is a connection to a peer. What was sent to it before may
-// have been lost, so it is told what there is. A backlog stays: what is in it comes
-// after what has waited for the connection.
+// Up reports that there is a connection to a peer. What was sent to the peer before may
+// be lost, so it is offered all streams. Its backlog stays: that comes after the frames
+// that waited for the connection.
 func (m *Member) Up(_ protocol.Time, peer protocol.Rank) {
 	delete(m.down, peer)
 	for _, f := range m.flows {
@@ -110,9 +110,9 @@ func (m *Member) Up(_ protocol.Time, peer protocol.Rank) {
 	m.offerAll(peer)
 }
 
-// offerAll tells a peer of all streams, in order of root.
+// offerAll offers a peer all streams, in order of root.
 func (m *Member) offerAll(peer protocol.Rank) {
-	if !m.lineup.has(peer) {
+	if !m.roster.has(peer) {
 		return
 	}
 	roots := make([]protocol.Rank, 0, len(m.flows))
@@ -123,41 +123,41 @@ func (m *Member) offerAll(peer protocol.Rank) {
 	}
 	slices.Sort(roots)
 	for _, root := range roots {
-		m.offer(peer, m.flows[root], news)
+		m.offer(peer, m.flows[root], undirected)
 	}
 }
 
-// maxFurther bounds how far out an offer goes past peers that are down.
-const maxFurther = 16
+// maxOfferDistance bounds how far out an offer goes past peers that are down.
+const maxOfferDistance = 16
 
-// offerPast offers to a neighbor at a distance and, past those known to be down,
-// to those further out: one who seems down may be back.
-func (m *Member) offerPast(f *flow, distance int, rightward bool, way way) {
-	// Beyond half of the ring the other way is shorter, and turning back from
-	// there would never end.
-	for ; distance <= min(m.lineup.size()/2, maxFurther); distance++ {
-		peer := m.lineup.neighbor(distance, rightward)
-		m.offer(peer, f, way)
+// offerPast makes an offer to the neighbor at a distance and, while neighbors are down,
+// to the next ones out too: a neighbor that seems down may be back.
+func (m *Member) offerPast(f *flow, distance int, rightward bool, toward direction) {
+	// Beyond half of the ring the other direction is shorter, and turning back there
+	// would never end.
+	for ; distance <= min(m.roster.size()/2, maxOfferDistance); distance++ {
+		peer := m.roster.neighbor(distance, rightward)
+		m.offer(peer, f, toward)
 		if !m.down[peer] {
 			return
 		}
 	}
 }
 
-// offerFurther goes on from a neighbor that is down to the next one out: on the
-// way of a correction that asks to the right by pulling it again at once, else
-// by offering there.
-func (m *Member) offerFurther(now protocol.Time, from protocol.Rank, f *flow, asking bool) {
-	if asking {
+// offerFurther goes on from a neighbor that is down to the next one out. A correction
+// that awaits an answer from the right does so itself, so it continues at once. Any
+// other offer is repeated there.
+func (m *Member) offerFurther(now protocol.Time, from protocol.Rank, f *flow, awaitsAnswer bool) {
+	if awaitsAnswer {
 		if f.correction.running {
 			f.correction.due = now
 			m.schedule(f, now)
 		}
 		return
 	}
-	left, right := m.lineup.distances(from)
+	left, right := m.roster.distances(from)
 	if right == 0 {
 		return
 	}
-	m.offerPast(f, min(left, right)+1, right < left, news)
+	m.offerPast(f, min(left, right)+1, right < left, undirected)
 }

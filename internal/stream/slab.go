@@ -2,18 +2,17 @@ package stream
 
 import "bytes"
 
-// slab hands out memory for small frames from larger pieces: to allocate each
-// alone, and to have it looked at by the garbage collector, would cost more than
-// all else that is done with it. A frame that is held on to holds its piece too,
-// so pieces are no larger than a page.
+// slab allocates small frames from larger chunks. Allocating each alone, and having the
+// garbage collector trace it, costs more than everything else that is done with it. A
+// frame that is retained retains its chunk, so a chunk is no larger than a page.
 type slab struct{ rest []byte }
 
 const (
 	slabSize  = 4 << 10
-	slabFrame = slabSize / 4 // the longest frame taken from a piece
+	slabFrame = slabSize / 4 // the longest frame that comes from a chunk
 )
 
-// get returns an empty slice with room for n bytes.
+// get returns an empty slice of capacity n.
 func (s *slab) get(n int) []byte {
 	if n > slabFrame {
 		return make([]byte, 0, n)
@@ -26,8 +25,7 @@ func (s *slab) get(n int) []byte {
 	return b
 }
 
-// join returns a copy of two pieces. A large one is not cleared first, as make
-// would do.
+// join returns a copy of a and b. Unlike with make, a long one is not cleared first.
 func (s *slab) join(a, b []byte) []byte {
 	if n := len(a) + len(b); n <= slabFrame {
 		return append(append(s.get(n), a...), b...)

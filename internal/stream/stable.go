@@ -6,100 +6,102 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// A root can ask whether everybody has what it has sent. The question goes down
-// the tree, the answers are joined on their way up: a member answers when it and
-// all below it have everything before a number. Nothing of this is done unless
-// asked for, so messages themselves cost no acknowledgment.
+// Message stability: a root can ask whether all members have what it has sent. The poll
+// goes down the tree, and acknowledgments are combined on their way up: a member
+// acknowledges when it and all below it have everything before a number. This happens
+// on request only, so messages themselves cost no acknowledgment.
 //
-// A member that has given up a part never answers for it: the answer is a proof. It
-// tells the root instead, each time it is asked.
+// A member that has given up a segment never acknowledges it: an acknowledgment is a
+// proof. At each poll it reports the loss to the root instead.
 
-// acks is a member's part in answering for one flow.
+// acks is a member's part in acknowledging one flow.
 type acks struct {
-	wanted uint64 // asked for: everything before
+	wanted uint64 // the number before which everything is polled
 	to     protocol.Rank
-	told   uint64                   // answered already
-	from   map[protocol.Rank]uint64 // what each child has answered
+	acked  uint64                   // the number before which everything is acknowledged
+	from   map[protocol.Rank]uint64 // what each child has acknowledged
 }
 
-// pollAgain is after what time a question is asked again that is not answered.
+// An unanswered poll is repeated after minPollInterval, then after twice as long each
+// time, up to maxPollInterval.
 const (
-	pollAgain = 25 * millisecond
-	pollMost  = 800 * millisecond
+	minPollInterval = 25 * millisecond
+	maxPollInterval = 800 * millisecond
 )
 
-// Poll asks everybody for what this member has sent so far. When all have
-// answered, Stable has come up to the number it returns.
+// Poll asks all members for what this member has sent so far. When all have answered,
+// Stable reaches the returned number.
 func (m *Member) Poll(now protocol.Time) uint64 {
 	f := m.own.flow
 	if f.acks.wanted < f.next {
 		f.acks.wanted = f.next
-		m.own.pollPause, m.own.lossy = pollAgain, nil
+		m.own.pollInterval, m.own.incomplete = minPollInterval, nil
 		m.poll(now)
 	}
 	return f.next
 }
 
-// Stable is the number before which everybody in the view has everything of this
-// member's stream, as far as it has asked.
-func (m *Member) Stable() uint64 { return m.own.flow.acks.told }
+// Stable returns the number before which all members of the view have everything of
+// this member's stream, as far as Poll has asked.
+func (m *Member) Stable() uint64 { return m.own.flow.acks.acked }
 
-// Unanswered are those next below this member who have not answered for
-// themselves and those below them.
+// Unanswered returns the children that have not acknowledged for themselves and for all
+// below them.
 func (m *Member) Unanswered() []protocol.Rank {
 	f := m.own.flow
 	return slices.DeleteFunc(slices.Clone(f.children), func(child protocol.Rank) bool { return f.acks.from[child] >= f.acks.wanted })
 }
 
-// Lossy are those who have said, since Poll has last asked something new, that they
-// have lost a part of it. It is valid until the next call.
-func (m *Member) Lossy() []protocol.Rank { return m.own.lossy }
+// Incomplete returns the members that have reported, since Poll last asked for
+// something new, that they have lost a part of it. The slice is valid until the next
+// call.
+func (m *Member) Incomplete() []protocol.Rank { return m.own.incomplete }
 
-// hearLoss notes that a member has lost something of this one's stream.
-func (m *Member) hearLoss(from protocol.Rank) {
-	if i, known := slices.BinarySearch(m.own.lossy, from); !known && m.lineup.has(from) {
-		m.own.lossy = slices.Insert(m.own.lossy, i, from)
+// handleLoss records that a member has lost something of this one's stream.
+func (m *Member) handleLoss(from protocol.Rank) {
+	if i, known := slices.BinarySearch(m.own.incomplete, from); !known && m.roster.has(from) {
+		m.own.incomplete = slices.Insert(m.own.incomplete, i, from)
 	}
 }
 
-// poll asks again, unless everybody has answered.
+// poll repeats the poll, unless all have answered.
 func (m *Member) poll(now protocol.Time) {
 	f := m.own.flow
 	m.own.pollDue = protocol.Never
-	if m.acknowledge(f); f.acks.told >= f.acks.wanted {
+	if m.acknowledge(f); f.acks.acked >= f.acks.wanted {
 		return
 	}
-	m.passPoll(f)
-	m.own.pollDue = now + m.own.pollPause
-	m.own.pollPause = min(2*m.own.pollPause, pollMost)
+	m.forwardPoll(f)
+	m.own.pollDue = now + m.own.pollInterval
+	m.own.pollInterval = min(2*m.own.pollInterval, maxPollInterval)
 	m.due = min(m.due, m.own.pollDue)
 }
 
-// passPoll asks the children who have not answered.
-func (m *Member) passPoll(f *flow) {
+// forwardPoll polls the children that have not answered.
+func (m *Member) forwardPoll(f *flow) {
 	for _, child := range f.children {
 		if f.acks.from[child] < f.acks.wanted {
-			m.put(child, f, frame{kind: poll, first: f.acks.wanted})
+			m.queueFrame(child, f, frame{kind: poll, first: f.acks.wanted})
 		}
 	}
 }
 
-// hearPoll takes a question.
-func (m *Member) hearPoll(f *flow, from protocol.Rank, fr *frame) {
+// handlePoll handles a poll.
+func (m *Member) handlePoll(f *flow, from protocol.Rank, fr *frame) {
 	a := &f.acks
 	a.to = from
 	a.wanted = max(a.wanted, fr.first)
-	a.told = min(a.told, fr.first-1) // the last answer may have been lost
-	if m.acknowledge(f); a.told < a.wanted {
-		m.passPoll(f)
+	a.acked = min(a.acked, fr.first-1) // the last acknowledgment may have been lost
+	if m.acknowledge(f); a.acked < a.wanted {
+		m.forwardPoll(f)
 	}
-	if f.lacks(a.wanted) {
-		m.put(f.root, f, frame{kind: gone, first: f.next})
+	if f.lostBefore(a.wanted) {
+		m.queueFrame(f.root, f, frame{kind: trimmed, first: f.next})
 	}
 }
 
-// hearAck takes an answer.
-func (m *Member) hearAck(f *flow, from protocol.Rank, fr *frame) {
+// handleAck handles an acknowledgment.
+func (m *Member) handleAck(f *flow, from protocol.Rank, fr *frame) {
 	if f.acks.from == nil {
 		f.acks.from = make(map[protocol.Rank]uint64)
 	}
@@ -107,10 +109,10 @@ func (m *Member) hearAck(f *flow, from protocol.Rank, fr *frame) {
 	m.acknowledge(f)
 }
 
-// acknowledge answers if there is a question, and everything is here and below.
+// acknowledge answers a poll, if there is one and everything is here and below.
 func (m *Member) acknowledge(f *flow) {
 	a := &f.acks
-	if a.told >= a.wanted || f.next < a.wanted || f.lacks(a.wanted) {
+	if a.acked >= a.wanted || f.next < a.wanted || f.lostBefore(a.wanted) {
 		return
 	}
 	for _, child := range f.children {
@@ -118,21 +120,21 @@ func (m *Member) acknowledge(f *flow) {
 			return
 		}
 	}
-	a.told = a.wanted
+	a.acked = a.wanted
 	if f != m.own.flow {
-		m.put(a.to, f, frame{kind: ack, first: a.wanted})
+		m.queueFrame(a.to, f, frame{kind: ack, first: a.wanted})
 	}
 }
 
-// reAcknowledge begins anew among those who are there now: what those below have
-// answered was for others.
-func (m *Member) reAcknowledge(now protocol.Time, f *flow) {
+// restartAcks starts over with the members of a new view: what the children have
+// acknowledged was for others.
+func (m *Member) restartAcks(now protocol.Time, f *flow) {
 	f.acks.from = nil
 	if f != m.own.flow {
 		return
 	}
-	m.own.lossy = nil
-	if f.acks.told < f.acks.wanted {
+	m.own.incomplete = nil
+	if f.acks.acked < f.acks.wanted {
 		m.poll(now)
 	}
 }

@@ -2,21 +2,22 @@ package stream
 
 import "github.com/pleach-go/pleach/protocol"
 
-// Deadline is when Next must be called again though nothing has happened, or
-// Never.
+// Timers: every flow has its deadlines, and the member the earliest of all.
+
+// Deadline returns when Next must be called again even if nothing happens, or Never.
 func (m *Member) Deadline() protocol.Time { return m.due }
 
-// schedule sees to it that a flow is looked at by time t.
+// schedule ensures that tick looks at a flow by time t.
 func (m *Member) schedule(f *flow, t protocol.Time) {
-	if !f.reminder.timed {
-		f.reminder.timed = true
-		m.timed = append(m.timed, f)
+	if !f.scheduled {
+		f.scheduled = true
+		m.scheduled = append(m.scheduled, f)
 	}
 	m.due = min(m.due, t)
 }
 
-// tick does what is due, and forgets flows that have nothing left to do. One that
-// waits for room in the inbox has: Deliver looks for it.
+// tick does what is due, and drops flows from the schedule that have nothing left to
+// do. One that waits for room in the inbox stays: Deliver looks for it there.
 func (m *Member) tick(now protocol.Time) {
 	if now < m.due {
 		return
@@ -26,30 +27,30 @@ func (m *Member) tick(now protocol.Time) {
 		m.poll(now)
 	}
 	if m.retryDue <= now {
-		m.retry(now)
+		m.retryDown(now)
 	}
 	m.due = min(m.own.pollDue, m.retryDue)
-	m.expire(now)
-	m.leaveLaggards(now)
-	kept := m.timed[:0]
-	for _, f := range m.timed {
+	m.expireBacklogs(now)
+	m.expireSlowReceivers(now)
+	kept := m.scheduled[:0]
+	for _, f := range m.scheduled {
 		if f.correction.due <= now {
 			m.runCorrection(now, f)
 		}
-		if f.asking.due <= now {
-			m.request(now, f)
+		if f.pull.due <= now {
+			m.requestMissing(now, f)
 		}
-		if f.reminder.due <= now {
-			m.remindNow(now, f)
+		if f.tailProbe.due <= now {
+			m.sendTailProbe(now, f)
 		}
-		next := min(f.correction.due, f.asking.due, f.reminder.due)
+		next := min(f.correction.due, f.pull.due, f.tailProbe.due)
 		if next == protocol.Never && (!m.inbox.refusing || f.next >= f.wanted) {
-			f.reminder.timed = false
+			f.scheduled = false
 			continue
 		}
 		m.due = min(m.due, next)
 		kept = append(kept, f)
 	}
-	clear(m.timed[len(kept):])
-	m.timed = kept
+	clear(m.scheduled[len(kept):])
+	m.scheduled = kept
 }

@@ -7,80 +7,84 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// A view cuts every stream: what was sent before the cut belongs to the view
-// before, and all who go from one to the other together have delivered the same
-// of it. While the next view is agreed upon, the member is frozen: it sends
-// nothing as a root and delivers nothing more, but keeps and passes on what
-// arrives. Then it gets what it lacks up to the cut, delivers that, and goes on.
+// View synchrony (Birman & Joseph, "Exploiting Virtual Synchrony in Distributed
+// Systems", 1987; Chockler, Keidar & Vitenberg, "Group Communication Specifications",
+// 2001): a view cuts every stream. What was sent before the cut belongs to the view
+// before, and all members that go from one view to the next together have delivered the
+// same in the first.
 //
-// A root that is frozen has told how far it has sent, so the cut through its
-// stream is just there: what follows belongs to the next view. A message that
-// is cut in two is sent again as a whole.
+// The flush protocol achieves it. While the next view is agreed upon, the member is
+// frozen: it sends nothing as a root and delivers nothing, but keeps and forwards what
+// arrives. Then it flushes: it pulls what it lacks before the cut. When the view is
+// installed, it delivers that and goes on.
+//
+// A frozen root has reported how far it has sent, so the cut is there: what follows
+// belongs to the next view. A message that is cut in two is sent again as a whole.
 
-// Position is a place in a root's stream.
+// Position is a position in a root's stream.
 type Position struct {
 	MemberID
 	// Next is the first segment behind it.
 	Next uint64
-	// Holder is somebody who has everything before.
+	// Holder is a member that has everything before it.
 	Holder protocol.Rank
 }
 
-// Freeze stops sending as a root and delivering. It returns how far each stream
-// has got that has moved since the view began.
+// Freeze stops sending as a root and delivering. It returns the position in each stream
+// that has advanced since the view began.
 func (m *Member) Freeze() []Position {
 	m.frozen = true
-	return m.marks(func(f *flow) uint64 { return f.next }, func(f *flow) bool { return f.next > f.base })
+	return m.positions(func(f *flow) uint64 { return f.next }, func(f *flow) bool { return f.next > f.viewStart })
 }
 
-// Positions returns where the present view has begun in each stream: where somebody
-// who has joined with it begins.
+// Positions returns where the present view began in each stream: a member that joined
+// with it begins there.
 func (m *Member) Positions() []Position {
-	return m.marks(func(f *flow) uint64 { return f.base }, func(f *flow) bool { return f.base > 0 })
+	return m.positions(func(f *flow) uint64 { return f.viewStart }, func(f *flow) bool { return f.viewStart > 0 })
 }
 
-// marks returns a mark of each flow that counts, in order of root.
-func (m *Member) marks(next func(*flow) uint64, counts func(*flow) bool) []Position {
-	marks := []Position{}
+// positions returns the position in each flow that counts, in order of root.
+func (m *Member) positions(next func(*flow) uint64, counts func(*flow) bool) []Position {
+	positions := []Position{}
 	for _, f := range m.flows {
 		if counts(f) {
-			marks = append(marks, Position{MemberID{f.root, f.incarnation}, next(f), m.config.Rank})
+			positions = append(positions, Position{MemberID{f.root, f.incarnation}, next(f), m.config.Rank})
 		}
 	}
-	slices.SortFunc(marks, func(a, b Position) int { return int(a.Rank - b.Rank) })
-	return marks
+	slices.SortFunc(positions, func(a, b Position) int { return int(a.Rank - b.Rank) })
+	return positions
 }
 
-// Thaw goes on in the present view.
+// Thaw continues in the present view.
 func (m *Member) Thaw() {
-	m.frozen, m.held, m.cut = false, 0, nil
+	m.frozen, m.heldBytes, m.cut = false, 0, nil
 	for _, f := range m.flows {
 		f.cut = 0
 		m.deliver(f, f.next)
 	}
 }
 
-// Flush asks for everything up to a cut, at once: others wait for it.
+// Flush pulls everything before a cut at once: the other members wait for it.
 func (m *Member) Flush(now protocol.Time, cut []Position) {
 	m.cut = cut
-	for _, mark := range cut {
-		f := m.flowOf(mark.MemberID)
+	for _, end := range cut {
+		f := m.flowOf(end.MemberID)
 		if f == nil {
 			continue
 		}
-		if f.cut = mark.Next; f.next >= f.cut {
+		if f.cut = end.Next; f.next >= f.cut {
 			continue
 		}
-		f.wanted = max(f.wanted, mark.Next)
-		f.asking = asking{due: now, seen: f.next, sources: append(f.asking.sources[:0], mark.Holder)}
+		f.wanted = max(f.wanted, end.Next)
+		f.pull = pull{due: now, nextSeen: f.next, sources: append(f.pull.sources[:0], end.Holder)}
 		m.schedule(f, now)
 	}
 }
 
-// Flushed reports whether everything up to the last cut is here.
+// Flushed reports whether everything before the last cut is here, or was given up.
 func (m *Member) Flushed() bool {
-	for _, mark := range m.cut {
-		if f := m.flowOf(mark.MemberID); f != nil && f.next < mark.Next {
+	for _, end := range m.cut {
+		if f := m.flowOf(end.MemberID); f != nil && f.next < end.Next {
 			return false
 		}
 	}
@@ -89,69 +93,69 @@ func (m *Member) Flushed() bool {
 
 // flowOf returns the flow of a member of the present view, or nil.
 func (m *Member) flowOf(p MemberID) *flow {
-	return m.follow(&frame{kind: offer, root: p.Rank, incarnation: p.Incarnation})
+	return m.flowOfFrame(&frame{kind: offer, root: p.Rank, incarnation: p.Incarnation})
 }
 
-// Install begins a view, with everything up to the last cut delivered in the one
+// Install begins a view, after delivering everything before the last cut in the view
 // before. Streams of roots that are not in it end with the cut.
 func (m *Member) Install(now protocol.Time, number uint64, slots protocol.Rank, members []MemberID) error {
-	for _, mark := range m.cut {
-		if f := m.flowOf(mark.MemberID); f != nil {
-			m.deliver(f, mark.Next)
-			f.base = max(f.base, mark.Next)
+	for _, end := range m.cut {
+		if f := m.flowOf(end.MemberID); f != nil {
+			m.deliver(f, end.Next)
+			f.viewStart = max(f.viewStart, end.Next)
 		}
 	}
-	m.frozen, m.held, m.cut, m.view = false, 0, nil, number
-	if err := m.lineUp(slots, members); err != nil {
+	m.frozen, m.heldBytes, m.cut, m.view = false, 0, nil, number
+	if err := m.setRoster(slots, members); err != nil {
 		return err
 	}
 	m.endFlows()
-	m.restart()
+	m.dropCutMessage()
 	for _, f := range m.flows {
 		if err := m.route(f); err != nil {
 			return err
 		}
 		f.cut = 0
 		m.deliver(f, f.next)
-		m.beginAnew(now, f)
-		m.reAcknowledge(now, f)
+		m.restartCorrection(now, f)
+		m.restartAcks(now, f)
 	}
 	return nil
 }
 
-// lineUp takes in who is there, and lays correction over them.
-func (m *Member) lineUp(slots protocol.Rank, members []MemberID) error {
-	m.lineup = lineup{slots: slots, members: slices.Clone(members)}
-	m.lineup.self, _ = m.lineup.place(m.config.Rank)
-	gone := func(r protocol.Rank) bool { return !m.lineup.has(r) }
-	maps.DeleteFunc(m.down, func(r protocol.Rank, _ bool) bool { return gone(r) })
-	maps.DeleteFunc(m.backlogs, func(r protocol.Rank, _ *backlog) bool { return gone(r) })
+// setRoster sets the members, and plans correction among them.
+func (m *Member) setRoster(slots protocol.Rank, members []MemberID) error {
+	m.roster = roster{slots: slots, members: slices.Clone(members)}
+	m.roster.self, _ = m.roster.index(m.config.Rank)
+	absent := func(r protocol.Rank) bool { return !m.roster.has(r) }
+	maps.DeleteFunc(m.down, func(r protocol.Rank, _ bool) bool { return absent(r) })
+	maps.DeleteFunc(m.backlogs, func(r protocol.Rank, _ *backlog) bool { return absent(r) })
 	return m.planCorrection()
 }
 
-// endFlows ends the streams of those who are gone. They are kept until the next
-// view for those who have yet to get something up to the cut.
+// endFlows ends the streams of roots that are not in the view. They are kept until the
+// next view for members that have yet to pull something before the cut.
 func (m *Member) endFlows() {
-	m.former = m.former[:0]
+	m.endedFlows = m.endedFlows[:0]
 	for root, f := range m.flows {
-		if !m.lineup.admits(root, f.incarnation) {
-			f.over = true
-			m.former = append(m.former, f)
+		if !m.roster.includes(root, f.incarnation) {
+			f.ended = true
+			m.endedFlows = append(m.endedFlows, f)
 			delete(m.flows, root)
 		}
 	}
-	m.timed = slices.DeleteFunc(m.timed, func(f *flow) bool { return f.over })
-	m.recent = m.own.flow
+	m.scheduled = slices.DeleteFunc(m.scheduled, func(f *flow) bool { return f.ended })
+	m.lastFlow = m.own.flow
 }
 
-// beginAnew has what a flow has got beyond the cut corrected among those who are
-// there now.
-func (m *Member) beginAnew(now protocol.Time, f *flow) {
+// restartCorrection corrects what a flow has beyond the cut, among the members of the
+// new view.
+func (m *Member) restartCorrection(now protocol.Time, f *flow) {
 	c := &f.correction
-	if f.next == f.base && !c.running {
+	if f.next == f.viewStart && !c.running {
 		return
 	}
 	c.running, c.due, c.upTo = false, protocol.Never, 0
-	m.correct(now, f)
-	m.remind(now, f)
+	m.scheduleCorrection(now, f)
+	m.armTailProbe(now, f)
 }

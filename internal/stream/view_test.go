@@ -12,35 +12,35 @@ import (
 )
 
 // changeView takes the survivors of a network from one view to the next, as a
-// membership protocol would: freeze all, merge what they have, flush, install.
+// membership protocol does: freeze all, merge their positions, flush, install.
 func (n *network) changeView(number uint64, live []protocol.Rank) {
 	n.t.Helper()
 	cut := map[protocol.Rank]stream.Position{}
 	for _, r := range live {
-		for _, mark := range n.members[r].Freeze() {
-			if mark.Next > cut[mark.Rank].Next {
-				cut[mark.Rank] = mark
+		for _, p := range n.members[r].Freeze() {
+			if p.Next > cut[p.Rank].Next {
+				cut[p.Rank] = p
 			}
 		}
 		for range n.rng.IntN(20) { // others are not frozen yet
 			n.step()
 		}
 	}
-	var marks []stream.Position
-	for _, mark := range cut {
-		marks = append(marks, mark)
+	var positions []stream.Position
+	for _, p := range cut {
+		positions = append(positions, p)
 	}
-	slices.SortFunc(marks, func(a, b stream.Position) int { return int(a.Rank - b.Rank) })
+	slices.SortFunc(positions, func(a, b stream.Position) int { return int(a.Rank - b.Rank) })
 	members := make([]stream.MemberID, len(live))
 	for i, r := range live {
 		members[i] = stream.MemberID{Rank: r, Incarnation: 1}
-		n.members[r].Flush(n.now, marks)
+		n.members[r].Flush(n.now, positions)
 		n.pump(n.members[r])
 	}
 	for _, r := range live {
 		for h, until := n.members[r], n.now+minute/12; !h.Flushed(); {
 			if !n.step() || n.now > until {
-				n.t.Fatalf("rank %d lacks something of %v and nothing happens", r, marks)
+				n.t.Fatalf("rank %d lacks something of %v and nothing happens", r, positions)
 			}
 		}
 		if err := n.members[r].Install(n.now, number, protocol.Rank(len(n.members)), members); err != nil {
@@ -53,9 +53,9 @@ func (n *network) changeView(number uint64, live []protocol.Rank) {
 	}
 }
 
-// Same-view delivery: members die in the middle of broadcasts, views follow, and
-// all who go from one view to the next have delivered the same in the first;
-// what live roots send arrives everywhere, once, in order, across views.
+// Same-view delivery: members die in the middle of broadcasts, views follow, and all
+// members that go from one view to the next have delivered the same in the first. What
+// live roots send arrives everywhere, once, in order, across views.
 func TestSameViewDelivery(t *testing.T) {
 	for seed := range uint64(150) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestSameViewDelivery(t *testing.T) {
 	}
 }
 
-// sameDelivered checks that all have delivered the same in all views before.
+// sameDelivered checks that all members have delivered the same in all views before.
 func (n *network) sameDelivered(live []protocol.Rank, view uint64) {
 	n.t.Helper()
 	of := func(r, root protocol.Rank) (all [][]byte) {
@@ -150,11 +150,11 @@ func TestViewCutsAMessage(t *testing.T) {
 	}
 }
 
-// Who joins begins where the view does: it gets all that follows, and nothing
-// of what was before.
+// A joiner begins where its view does: it gets all that follows, and nothing from
+// before.
 func TestJoinerBeginsWithItsView(t *testing.T) {
 	n := newNetwork(t, 5, 1, faults{}, nil)
-	n.members[4].dead = true // there is nobody yet
+	n.members[4].dead = true // it has not started yet
 	sent := map[protocol.Rank][][]byte{}
 	for i := range 3 {
 		n.broadcast(1, message(1, i, 100))
@@ -225,8 +225,8 @@ func TestKnownHolesAreRoutedAround(t *testing.T) {
 	}
 }
 
-// Who is frozen and has no more room still takes what everybody waits for.
-func TestFlushNeedsNoRoom(t *testing.T) {
+// A frozen member whose inbox is full still accepts what all members wait for.
+func TestFlushIgnoresTheInboxLimit(t *testing.T) {
 	n := newNetwork(t, 4, 1, faults{}, func(c *stream.Config) {
 		if c.InboxBytes = 64 << 10; c.Rank == 2 {
 			c.InboxBytes = 4 << 10
@@ -238,7 +238,7 @@ func TestFlushNeedsNoRoom(t *testing.T) {
 	n.members[2].dead = false
 	lacking := n.members[2]
 	lacking.Freeze()
-	for i := range 5 { // of another root, who is in the next view already
+	for i := range 5 { // of another root, which is in the next view already
 		n.broadcast(1, message(1, i, 3000))
 	}
 	for range 40 {
@@ -253,9 +253,9 @@ func TestFlushNeedsNoRoom(t *testing.T) {
 	}
 }
 
-// A view does not wait for what nobody keeps: members that lag further behind, even
+// A view does not wait for what no member keeps: members that are further behind, even
 // if they are half of all, give it up, are told, and go on with the others.
-func TestViewGivesUpWhatNobodyKeeps(t *testing.T) {
+func TestViewGivesUpTrimmedSegments(t *testing.T) {
 	const sent = 200
 	for _, lagging := range [][]protocol.Rank{{3}, {1, 3}} {
 		t.Run(fmt.Sprint(lagging), func(t *testing.T) {
@@ -292,22 +292,22 @@ func TestViewGivesUpWhatNobodyKeeps(t *testing.T) {
 	}
 }
 
-// What a frozen member gives up is told in its place: behind what has come before
-// it, which is not delivered until the view is there.
+// What a frozen member gives up is reported in stream order: behind what arrived before
+// it, which is not delivered until the view is installed.
 func TestFrozenMemberGivesUpInOrder(t *testing.T) {
 	p := newPeer(t, stream.Config{Rank: 1, Size: 4, Incarnation: 1, View: 1})
 	p.Freeze()
 	for n := range uint64(5) {
-		p.hear(0, rawFrame(dataFrame, n, "x"))
+		p.receive(0, rawFrame(dataFrame, n, "x"))
 	}
 	p.Flush(p.now, []stream.Position{{MemberID: stream.MemberID{Rank: 0, Incarnation: 1}, Next: 60, Holder: 2}})
 	p.run(10*time.Second, func(to protocol.Rank, missing uint64) {
 		switch {
-		case to == 3: // says nothing
+		case to == 3: // does not answer
 		case missing < 50:
-			p.hear(to, rawFrame(goneFrame, 50, ""))
+			p.receive(to, rawFrame(trimmedFrame, 50, ""))
 		default:
-			p.hear(to, rawFrame(repairFrame, missing, "x"))
+			p.receive(to, rawFrame(repairFrame, missing, "x"))
 		}
 	})
 	if !p.Flushed() || p.Pending() != 0 {
@@ -328,20 +328,20 @@ func TestFrozenMemberGivesUpInOrder(t *testing.T) {
 	}
 }
 
-// A frozen member waits for what a slow one still keeps, however often others say
-// that they do not.
+// A frozen member waits for what a slow one still keeps, however often others reply
+// that they have trimmed it.
 func TestFrozenMemberWaitsForASlowHolder(t *testing.T) {
 	p := newPeer(t, stream.Config{Rank: 1, Size: 4, Incarnation: 1})
 	p.Freeze()
 	p.Flush(p.now, []stream.Position{{MemberID: stream.MemberID{Rank: 0, Incarnation: 1}, Next: 10, Holder: 2}})
 	p.run(400*time.Millisecond, func(to protocol.Rank, _ uint64) {
 		if to != 2 {
-			p.hear(to, rawFrame(goneFrame, 10, ""))
+			p.receive(to, rawFrame(trimmedFrame, 10, ""))
 		}
 	})
 	p.run(time.Second, func(to protocol.Rank, missing uint64) {
 		if to == 2 {
-			p.hear(to, rawFrame(repairFrame, missing, "x"))
+			p.receive(to, rawFrame(repairFrame, missing, "x"))
 		}
 	})
 	if s := p.Stats(); !p.Flushed() || s.Lost != 0 {

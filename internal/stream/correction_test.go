@@ -4,11 +4,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/internal/stream"
+	"github.com/pleach-go/pleach/protocol"
 )
 
-// frames takes all that a member wants to send at a time, by whom it is for.
+// frames returns all frames that a member sends at a time, by receiver.
 func frames(m *stream.Member, now protocol.Time) map[protocol.Rank][][]byte {
 	sent := map[protocol.Rank][][]byte{}
 	for {
@@ -20,11 +20,11 @@ func frames(m *stream.Member, now protocol.Time) map[protocol.Rank][][]byte {
 	}
 }
 
-// An offer that only tells what there is, because two have just been connected,
-// must not end a correction: who corrects has offered to everybody on its way,
-// and stops whoever it reaches because those in between are taken care of.
-// Members lost messages by this before offers said which they are.
-func TestNewsDoesNotEndACorrection(t *testing.T) {
+// An undirected offer, made because two members have just been connected, must not end
+// a correction. A member that corrects has made offers to all on its way, and stops the
+// one it reaches because those in between are covered. Members lost messages by this
+// before offers had a direction.
+func TestUndirectedOfferDoesNotEndACorrection(t *testing.T) {
 	const size = 8
 	at := func(rank protocol.Rank) *stream.Member {
 		m, err := stream.New(stream.Config{Rank: rank, Size: size, Incarnation: 1})
@@ -55,14 +55,14 @@ func TestNewsDoesNotEndACorrection(t *testing.T) {
 	}
 	for ; now < 3e8; now += 1e6 { // past the delay of its correction
 		if len(frames(left, now)[2]) > 0 {
-			return // it asks to the right, as nobody has corrected from there
+			return // it goes on to the right, as no correction has come from there
 		}
 	}
-	t.Error("rank 1 has stopped correcting, and nobody reaches rank 2")
+	t.Error("rank 1 has stopped correcting, and no offer reaches rank 2")
 }
 
-// Two peers that are down, one behind the other whichever way one goes around a
-// small ring: offers past them come to an end.
+// Two peers that are down, one behind the other in both directions of a small ring:
+// offers past them come to an end.
 func TestOffersPastTheDeadEnd(t *testing.T) {
 	for size := protocol.Rank(2); size <= 9; size++ {
 		m, err := stream.New(stream.Config{Size: size, Incarnation: 1})

@@ -6,20 +6,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/internal/stream"
+	"github.com/pleach-go/pleach/protocol"
 )
 
-// Kinds of frames that tests make and read themselves.
+// Kinds of frames that tests encode and decode themselves.
 const (
 	dataFrame    = 1
 	repairFrame  = 2
 	offerFrame   = 3
 	requestFrame = 4
-	goneFrame    = 5
+	trimmedFrame = 5
 )
 
-// rawFrame makes a frame about the stream of root 0. A payload begins its message.
+// rawFrame encodes a frame about the stream of root 0. A payload begins its message.
 func rawFrame(kind byte, first uint64, payload string) []byte {
 	b := make([]byte, 22, 22+len(payload))
 	if b[0] = kind; payload != "" {
@@ -46,7 +46,7 @@ func newPeer(t *testing.T, c stream.Config) *peer {
 	return &peer{m, t, 1}
 }
 
-func (p *peer) hear(from protocol.Rank, frame []byte) {
+func (p *peer) receive(from protocol.Rank, frame []byte) {
 	p.t.Helper()
 	if err := p.Receive(p.now, from, frame); err != nil {
 		p.t.Fatal(err)
@@ -72,34 +72,34 @@ func (p *peer) run(took time.Duration, answer func(to protocol.Rank, first uint6
 	}
 }
 
-// A hole that nobody keeps is given up, although something else was gone before it:
-// the first answer is about segments that have come from another member since.
+// A hole that no member keeps is given up, although something else was trimmed before
+// it: the first reply is about segments that another member has sent since.
 func TestHoleBehindAStaleAnswerIsGivenUp(t *testing.T) {
 	p := newPeer(t, stream.Config{Rank: 1, Size: 4, Incarnation: 1})
-	p.hear(0, rawFrame(offerFrame, 60, ""))
+	p.receive(0, rawFrame(offerFrame, 60, ""))
 	first := true
 	p.run(time.Minute, func(to protocol.Rank, missing uint64) {
 		switch {
-		case first: // 10 is the first that this one keeps; another one has a few more
+		case first: // this member keeps 10 and later, another one a few more
 			first = false
-			p.hear(to, rawFrame(goneFrame, 10, ""))
+			p.receive(to, rawFrame(trimmedFrame, 10, ""))
 			for n := range uint64(20) {
-				p.hear(3, rawFrame(repairFrame, n, "x"))
+				p.receive(3, rawFrame(repairFrame, n, "x"))
 			}
 		case missing < 50:
-			p.hear(to, rawFrame(goneFrame, 50, ""))
+			p.receive(to, rawFrame(trimmedFrame, 50, ""))
 		default:
-			p.hear(to, rawFrame(repairFrame, missing, "x"))
+			p.receive(to, rawFrame(repairFrame, missing, "x"))
 		}
 	})
-	if s := p.Stats(); s.Lost != 30 || p.Pending() != 31 { // a notice among them
+	if s := p.Stats(); s.Lost != 30 || p.Pending() != 31 { // including a notice
 		t.Errorf("%d segments given up and %d messages there, want 30 and 31", s.Lost, p.Pending())
 	}
 }
 
 // Whatever the network does and however little each member keeps, a stream does not
-// stand still: every message is delivered or told lost, in the end.
-func TestEveryMessageIsDeliveredOrToldLost(t *testing.T) {
+// stall: every message is delivered or reported lost in the end.
+func TestEveryMessageIsDeliveredOrReportedLost(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			const size = 6
@@ -143,13 +143,13 @@ func TestEveryMessageIsDeliveredOrToldLost(t *testing.T) {
 	}
 }
 
-// What had no room in the inbox is asked for when there is room again, also if the
-// program takes nothing for so long that the stream has fallen quiet.
-func TestRoomAfterALongTime(t *testing.T) {
+// What the inbox refused is pulled when there is room again, even if the program takes
+// nothing for so long that the stream has fallen quiet.
+func TestRefusedSegmentsArePulledLater(t *testing.T) {
 	p := newPeer(t, stream.Config{Rank: 1, Size: 4, Incarnation: 1, InboxBytes: 500})
 	const sent = 20
 	for n := range uint64(sent) {
-		p.hear(0, rawFrame(dataFrame, n, "x"))
+		p.receive(0, rawFrame(dataFrame, n, "x"))
 	}
 	p.run(time.Minute, func(protocol.Rank, uint64) {})
 	got := 0
@@ -160,22 +160,22 @@ func TestRoomAfterALongTime(t *testing.T) {
 			}
 			got++
 		}
-		p.run(time.Second, func(to protocol.Rank, missing uint64) { p.hear(to, rawFrame(repairFrame, missing, "x")) })
+		p.run(time.Second, func(to protocol.Rank, missing uint64) { p.receive(to, rawFrame(repairFrame, missing, "x")) })
 	}
 	if got != sent {
 		t.Errorf("%d messages of %d: %+v", got, sent, p.Stats())
 	}
 }
 
-// A loss is told as soon as it is certain, though the root sends nothing more and
+// A loss is reported as soon as it is certain, even if the root sends nothing more and
 // the message is lost only in part.
-func TestLossIsToldAtOnce(t *testing.T) {
+func TestLossIsReportedAtOnce(t *testing.T) {
 	p := newPeer(t, stream.Config{Rank: 1, Size: 4, Incarnation: 1, View: 7})
-	p.hear(0, rawFrame(dataFrame, 0, "first"))
-	p.hear(0, rawFrame(offerFrame, 60, ""))
+	p.receive(0, rawFrame(dataFrame, 0, "first"))
+	p.receive(0, rawFrame(offerFrame, 60, ""))
 	p.run(time.Minute, func(to protocol.Rank, missing uint64) {
 		if missing < 60 {
-			p.hear(to, rawFrame(goneFrame, min(60, missing/30*30+30), "")) // in two steps
+			p.receive(to, rawFrame(trimmedFrame, min(60, missing/30*30+30), "")) // in two steps
 		}
 	})
 	if m, ok := p.Deliver(p.now); !ok || string(m.Data) != "first" || m.Lost != 0 {

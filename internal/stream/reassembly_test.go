@@ -9,7 +9,7 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// long returns a member, and the frames of a root's message of so many bytes.
+// long returns a member, and the frames of a root's message of that many bytes.
 func long(t *testing.T, size int) (m *stream.Member, message []byte, frames [][]byte) {
 	t.Helper()
 	n := newNetwork(t, 2, 1, faults{}, nil)
@@ -32,12 +32,12 @@ func long(t *testing.T, size int) (m *stream.Member, message []byte, frames [][]
 	return n.members[1].Member, message, frames
 }
 
-// place receives a frame as a transport does that reads it to its place.
-func place(t *testing.T, m *stream.Member, from protocol.Rank, frame []byte) (whole func()) {
+// readInto receives a frame as a transport does that reads it into the receive buffer.
+func readInto(t *testing.T, m *stream.Member, from protocol.Rank, frame []byte) (whole func()) {
 	t.Helper()
 	body := m.ReceiveBuffer(from, frame[:64], len(frame))
 	if body == nil {
-		t.Fatal("there is no place for a segment that is missing")
+		t.Fatal("there is no buffer for a segment that is missing")
 	}
 	return func() {
 		copy(body, frame[64:])
@@ -47,7 +47,7 @@ func place(t *testing.T, m *stream.Member, from protocol.Rank, frame []byte) (wh
 	}
 }
 
-// delivered returns the one message that a member has got.
+// delivered returns the one message that a member has delivered.
 func delivered(t *testing.T, m *stream.Member) []byte {
 	t.Helper()
 	message, ok := m.Deliver(1)
@@ -57,14 +57,14 @@ func delivered(t *testing.T, m *stream.Member) []byte {
 	return message.Data
 }
 
-// A long message is read to where it stays: memory is made for it once, and nothing
-// is copied.
+// A long message is read to where it stays: memory is allocated once, and nothing is
+// copied.
 func TestLongMessageIsReadInPlace(t *testing.T) {
 	m, message, frames := long(t, 1<<20)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for _, frame := range frames {
-		place(t, m, 0, frame)()
+		readInto(t, m, 0, frame)()
 	}
 	got := delivered(t, m)
 	runtime.ReadMemStats(&after)
@@ -75,18 +75,18 @@ func TestLongMessageIsReadInPlace(t *testing.T) {
 		t.Errorf("memory was made for %d bytes, of a message of %d", made, len(message))
 	}
 	if cap(got) != len(got) {
-		t.Error("who appends to it would write to what is not its own")
+		t.Error("appending to it would overwrite other memory")
 	}
 }
 
-// A place that one transport writes to is nobody else's, even if the segment comes
+// A buffer that one transport writes to is lent to no other, even if the segment comes
 // from another peer first.
-func TestPlacesAreNotShared(t *testing.T) {
+func TestReceiveBuffersAreNotShared(t *testing.T) {
 	m, message, frames := long(t, 256<<10)
-	place(t, m, 0, frames[0])()
+	readInto(t, m, 0, frames[0])()
 	slow := m.ReceiveBuffer(0, frames[1][:64], len(frames[1]))
 	for i := range frames[1:] {
-		place(t, m, 1+protocol.Rank(i), frames[1+i])()
+		readInto(t, m, 1+protocol.Rank(i), frames[1+i])()
 	}
 	for i := range slow {
 		slow[i] = 0xee // as if the peer sent something else
@@ -98,7 +98,7 @@ func TestPlacesAreNotShared(t *testing.T) {
 		t.Fatal(err)
 	}
 	if m.ReceiveBuffer(0, frames[2][:64], len(frames[2])) != nil {
-		t.Error("there is a place for what is here already")
+		t.Error("there is a buffer for what is here already")
 	}
 	if again, ok := m.Deliver(1); ok {
 		t.Errorf("%d bytes were delivered again", len(again.Data))

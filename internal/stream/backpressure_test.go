@@ -9,8 +9,8 @@ import (
 
 const millisecond = protocol.Time(1e6)
 
-// fed makes a member of four in the tree of root 0, and the frames that its parent
-// sends it: as many as there are messages, each of a size above what offers carry.
+// fed returns a member of four in the tree of root 0, and the frames that its parent
+// sends it, one per message. A size above InlineSize keeps the messages out of offers.
 func fed(t *testing.T, rank protocol.Rank, messages, size int, configure func(*stream.Config)) (*stream.Member, [][]byte) {
 	t.Helper()
 	at := func(rank protocol.Rank) *stream.Member {
@@ -35,7 +35,7 @@ func fed(t *testing.T, rank protocol.Rank, messages, size int, configure func(*s
 	return at(rank), data
 }
 
-// receive hands a member a frame of somebody's.
+// receive hands a member a frame of a peer.
 func receive(t *testing.T, m *stream.Member, now protocol.Time, from protocol.Rank, frame []byte) {
 	t.Helper()
 	if err := m.Receive(now, from, frame); err != nil {
@@ -43,51 +43,49 @@ func receive(t *testing.T, m *stream.Member, now protocol.Time, from protocol.Ra
 	}
 }
 
-// as is a frame with another kind, as stream.kind numbers them: 2 is what was
-// asked for.
-func as(frame []byte, kind byte) []byte {
+// withKind returns a copy of a frame with another kind, as stream.kind numbers them.
+func withKind(frame []byte, kind byte) []byte {
 	changed := append([]byte(nil), frame...)
 	changed[0] = kind
 	return changed
 }
 
-// offerOf is somebody's offer of everything before a segment.
+// offerOf returns an offer of everything before a segment.
 func offerOf(data [][]byte, number int) []byte {
 	const offer, headSize = 3, 22
-	head := as(data[0][:headSize], offer)
+	head := withKind(data[0][:headSize], offer)
 	head[1], head[headSize-1] = 0, byte(number)
 	return head
 }
 
-// A program whose inbox is full is waited for, until a quarter of it is free, or
-// for a second.
-func TestFullInboxHoldsUp(t *testing.T) {
+// A full inbox throttles until a quarter of it is free, or for a second.
+func TestFullInboxThrottles(t *testing.T) {
 	m, data := fed(t, 1, 8, 2000, func(c *stream.Config) { c.InboxBytes = 8000 })
 	for _, frame := range data[:4] {
 		receive(t, m, 1, 0, frame)
 	}
 	if until := m.ThrottledUntil(0); until != 1+1000*millisecond {
-		t.Fatalf("with a full inbox congested until %d", until)
+		t.Fatalf("with a full inbox throttled until %d", until)
 	}
 	m.Deliver(2)
 	if until := m.ThrottledUntil(0); until == 0 {
-		t.Error("not congested although the inbox is not a quarter free")
+		t.Error("not throttled although the inbox is not a quarter free")
 	}
 	m.Deliver(2)
 	if until := m.ThrottledUntil(0); until != 0 {
-		t.Errorf("congested until %d although there is room", until)
+		t.Errorf("throttled until %d although there is room", until)
 	}
 	receive(t, m, 3, 0, data[4])
 	receive(t, m, 3, 0, data[5])
 	m.Freeze()
 	if until := m.ThrottledUntil(0); until != 0 {
-		t.Errorf("congested until %d while everybody waits for the next view", until)
+		t.Errorf("throttled until %d while all wait for the next view", until)
 	}
 }
 
-// Who asks for something that will be forgotten before long is waited for, as
-// long as it goes on asking.
-func TestLaggardIsWaitedFor(t *testing.T) {
+// A member waits for a peer that requests what will be trimmed soon, as long as the
+// peer goes on requesting.
+func TestSlowReceiverIsWaitedFor(t *testing.T) {
 	m, data := fed(t, 1, 12, 2000, func(c *stream.Config) { c.KeepBytes = 10 * 2100 })
 	for _, frame := range data[:10] {
 		receive(t, m, 1, 0, frame)
@@ -100,18 +98,18 @@ func TestLaggardIsWaitedFor(t *testing.T) {
 	}
 	ask(2, 8)
 	if until := m.ThrottledUntil(0); until != 0 {
-		t.Errorf("congested until %d for one who asks for something new", until)
+		t.Errorf("throttled until %d for a peer that requests something new", until)
 	}
 	ask(3, 1)
 	if until := m.ThrottledUntil(0); until != 3+500*millisecond {
-		t.Errorf("for a laggard congested until %d", until)
+		t.Errorf("throttled until %d for a slow receiver", until)
 	}
 	if until := m.ThrottledUntil(3); until != 0 {
-		t.Errorf("the laggard itself is not heard until %d", until)
+		t.Errorf("the slow receiver itself is throttled until %d", until)
 	}
 	frames(m, 600*millisecond)
 	if until := m.ThrottledUntil(0); until != 0 {
-		t.Errorf("a laggard that asks no more is waited for until %d", until)
+		t.Errorf("a slow receiver that requests no more is waited for until %d", until)
 	}
 	for now := 1000 * millisecond; now < 5000*millisecond; now += 100 * millisecond {
 		ask(now, 1)
@@ -122,28 +120,28 @@ func TestLaggardIsWaitedFor(t *testing.T) {
 	}
 	ask(5000*millisecond, 2)
 	if until := m.ThrottledUntil(0); until != 5500*millisecond {
-		t.Errorf("a laggard that gets on again is waited for until %d", until)
+		t.Errorf("a slow receiver that makes progress again is waited for until %d", until)
 	}
 	ask(5001*millisecond, 250) // there is no such segment
 	if until := m.ThrottledUntil(0); until != 5500*millisecond {
-		t.Errorf("for one who asks for nothing there is, congested until %d", until)
+		t.Errorf("throttled until %d for a peer that requests what does not exist", until)
 	}
 	receive(t, m, 5002*millisecond, 3, offerOf(data, 2))
 	if until := m.ThrottledUntil(0); until != 5500*millisecond {
-		t.Errorf("a laggard that says that it lags is waited for until %d", until)
+		t.Errorf("a slow receiver that reports little progress is waited for until %d", until)
 	}
 	receive(t, m, 5003*millisecond, 3, offerOf(data, 9))
 	if until := m.ThrottledUntil(0); until != 0 {
-		t.Errorf("a laggard that says that it has come on is waited for until %d", until)
+		t.Errorf("a slow receiver that reports to have caught up is waited for until %d", until)
 	}
 }
 
-// Who has asked, and then gets everything along the tree, tells whom it asked: that
-// one may be waiting for it.
-func TestWhoHasAskedTellsHowFarItHasCome(t *testing.T) {
+// A member that has pulled, and then gets everything along the tree, reports that to
+// the member it asked, which may be waiting for it.
+func TestPullReportsProgress(t *testing.T) {
 	const request, offer = 4, 3
 	m, data := fed(t, 1, 8, 2000, nil)
-	receive(t, m, 1, 3, offerOf(data, 8)) // who is no neighbor
+	receive(t, m, 1, 3, offerOf(data, 8)) // no neighbor
 	now := protocol.Time(1)
 	told := func(kind byte) (heard []byte) {
 		for end := now + 300*millisecond; now < end && heard == nil; now += millisecond {
@@ -162,16 +160,16 @@ func TestWhoHasAskedTellsHowFarItHasCome(t *testing.T) {
 		receive(t, m, now, 0, frame)
 	}
 	if heard := told(offer); heard == nil || heard[21] != 8 {
-		t.Errorf("who was asked has heard %v", heard)
+		t.Errorf("the member that was asked has received %v", heard)
 	}
 }
 
-// What was asked for too early, the tree brings too. Then it is passed on: the
-// children have nobody else to get it from. Whole subtrees had holes before.
-func TestTreeIsPassedOnAlthoughAskedFor(t *testing.T) {
+// The tree also brings what was pulled too early, and then it is forwarded: the
+// children have no other source. Whole subtrees had holes before.
+func TestTreeCopyIsForwardedAfterPull(t *testing.T) {
 	m, data := fed(t, 1, 2, 2000, nil)
 	const repair = 2
-	receive(t, m, 1, 2, as(data[0], repair))
+	receive(t, m, 1, 2, withKind(data[0], repair))
 	if sent := frames(m, 1); len(sent[3]) != 0 {
 		t.Errorf("what was asked for was passed on: %v", sent)
 	}
@@ -183,9 +181,9 @@ func TestTreeIsPassedOnAlthoughAskedFor(t *testing.T) {
 	}
 }
 
-// A tree that has brought something lately is waited for: others are ahead because
-// a queue is full somewhere, and to ask would fill more. With a hole, or without
-// the parent, it is in vain.
+// A member waits for a tree that has brought something recently: others are ahead
+// because a queue is full somewhere, and requests would fill more. With a hole, or
+// without the parent, waiting is in vain.
 func TestSlowTreeIsWaitedFor(t *testing.T) {
 	const now, request = 20 * millisecond, 4
 	asks := func(m *stream.Member, until protocol.Time) bool {
@@ -225,10 +223,10 @@ func TestSlowTreeIsWaitedFor(t *testing.T) {
 	}
 }
 
-// A member far behind, whose tree is only slow, does not give up what others no
-// longer keep: the tree has it still. With a hole, it does.
+// A member far behind, whose tree is only slow, does not give up what others have
+// trimmed: the tree still has it. With a hole, it does.
 func TestSlowTreeIsNotGivenUp(t *testing.T) {
-	const now, request, gone = 20 * millisecond, 4, 5
+	const now, request, trimmed = 20 * millisecond, 4, 5
 	lost := func(hole bool) uint64 {
 		m, data := fed(t, 1, 8, 2000, nil)
 		receive(t, m, now, 0, data[0])
@@ -240,7 +238,7 @@ func TestSlowTreeIsNotGivenUp(t *testing.T) {
 			for from, sent := range frames(m, at) {
 				for _, frame := range sent {
 					if frame[0] == request {
-						receive(t, m, at, from, as(offerOf(data, 7), gone))
+						receive(t, m, at, from, withKind(offerOf(data, 7), trimmed))
 					}
 				}
 			}
@@ -251,6 +249,6 @@ func TestSlowTreeIsNotGivenUp(t *testing.T) {
 		t.Errorf("gave up %d segments that the tree may bring", n)
 	}
 	if n := lost(true); n != 6 {
-		t.Errorf("gave up %d segments of a hole of 6 that nobody keeps", n)
+		t.Errorf("gave up %d segments of a hole of 6 that no member keeps", n)
 	}
 }

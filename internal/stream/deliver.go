@@ -1,0 +1,76 @@
+package stream
+
+import (
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// Delivery hands segments to the program, as messages and in the order of their stream.
+
+// deliver moves the segments of a flow before a number into the inbox as messages, and
+// a notice for those that were given up.
+func (m *Member) deliver(f *flow, upTo uint64) {
+	for f.delivered < upTo {
+		if kept := min(f.store.firstKept(f.delivered), upTo); kept > f.delivered {
+			m.inbox.pushLoss(f.root, m.view, kept-f.delivered)
+			f.partial, f.delivered = partial{skipped: true}, kept
+			continue
+		}
+		seg, ok := f.store.get(f.delivered)
+		if f.delivered++; !ok {
+			continue // impossible: everything before next is kept or given up
+		}
+		switch {
+		case f == m.own.flow:
+		case seg.batch:
+			f.partial = partial{}
+			_ = split(seg.payload(), func(message []byte) { m.deliverMessage(f, message) })
+		default:
+			if message, complete := f.partial.add(&seg, m.config.MaxMessage); complete {
+				m.deliverMessage(f, message)
+			}
+		}
+	}
+}
+
+// deliverMessage puts a message into the inbox.
+func (m *Member) deliverMessage(f *flow, message []byte) {
+	if len(message) <= m.config.MaxMessage {
+		m.inbox.push(Message{Root: f.root, Data: message, View: m.view})
+	}
+}
+
+// Deliver returns the next message or notice for the program, or false if there is
+// none.
+func (m *Member) Deliver(now protocol.Time) (Message, bool) {
+	message, ok := m.inbox.pop()
+	if !ok {
+		return Message{}, false
+	}
+	if message.Lost == 0 {
+		m.stats.Delivered++
+	}
+	m.inbox.updateFull(now, m.config.InboxBytes)
+	if m.inbox.refusing && m.inbox.bytes+m.heldBytes <= m.config.InboxBytes {
+		m.inbox.refusing = false
+		for _, f := range m.scheduled {
+			if f.next < f.wanted && f.pull.due == protocol.Never {
+				f.pull.due = now // pull what was refused
+				m.schedule(f, now)
+			}
+		}
+	}
+	return message, true
+}
+
+// inboxFull reports whether a segment that arrives must be refused. It records the
+// refusal, so that Deliver schedules a pull.
+func (m *Member) inboxFull() bool {
+	if m.inbox.bytes+m.heldBytes <= m.config.InboxBytes {
+		return false
+	}
+	m.inbox.refusing = true
+	return true
+}
+
+// Pending returns how many messages and notices wait to be delivered.
+func (m *Member) Pending() int { return m.inbox.messages.Len() }

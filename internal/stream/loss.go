@@ -1,0 +1,80 @@
+package stream
+
+import (
+	"slices"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// A loss: segments that no member keeps any more cannot be pulled. A member gives them
+// up, tells its program, and continues behind them.
+
+// unavailable reports whether a hole must be given up, and up to where: other members
+// no longer keep it, and the tree does not bring it either. What a cut needs is given
+// up only if all members have trimmed it, or if some have and the others have not
+// answered for a while. So a view waits for what can be had, and for nothing else. What
+// is behind the cut belongs to the next view.
+func (m *Member) unavailable(now protocol.Time, f *flow) (to uint64, unavailable bool) {
+	p := &f.pull
+	switch {
+	case p.trimmedReplies == 0 || p.trimmedTo <= f.next:
+		return 0, false
+	case !m.frozen:
+		return p.trimmedTo, p.tries >= maxTries && !m.treeMayBeSlow(now, f, lossTimeout)
+	}
+	others := m.roster.size() - 1
+	asked := p.tries >= maxTries+others*4/3 // nextSource has reached all by then
+	return min(p.trimmedTo, f.cut), f.next < f.cut && (len(p.trimmedBy) >= others || asked)
+}
+
+// handleTrimmed records that a peer no longer keeps what was requested.
+func (m *Member) handleTrimmed(now protocol.Time, f *flow, from protocol.Rank, fr *frame) {
+	p := &f.pull
+	if f == m.own.flow {
+		m.handleLoss(from)
+		return
+	}
+	if fr.first <= f.next || p.due == protocol.Never {
+		return
+	}
+	if p.trimmedTo <= f.next {
+		// What was trimmed then is here now: those replies do not concern this hole.
+		p.trimmedReplies, p.trimmedBy = 0, nil
+	}
+	if p.trimmedReplies == 0 || fr.first < p.trimmedTo {
+		p.trimmedTo = fr.first
+	}
+	repeated := slices.Contains(p.trimmedBy, from)
+	if !repeated {
+		p.trimmedBy = append(p.trimmedBy, from)
+	}
+	if p.trimmedReplies++; m.frozen && !repeated || !m.frozen && p.trimmedReplies <= maxTries {
+		p.due = now // request from another member
+		m.schedule(f, now)
+	}
+}
+
+// giveUp continues behind a hole that cannot be filled. The program is told in stream
+// order.
+func (m *Member) giveUp(now protocol.Time, f *flow, to uint64) {
+	m.stats.Lost += to - f.next
+	f.store.skip(f.next, to)
+	if f.lost == 0 {
+		f.lost = f.next + 1
+	}
+	for number, seg := range f.ahead {
+		if number < to {
+			delete(f.ahead, number)
+			f.aheadBytes -= seg.size()
+		}
+	}
+	f.next, f.wanted = to, max(f.wanted, to)
+	if !m.frozen {
+		m.deliver(f, to)
+	}
+	m.advance(f)
+	m.scheduleCorrection(now, f)
+	m.armTailProbe(now, f)
+	f.pull = pull{due: now, sources: f.pull.sources[:0]}
+	m.schedule(f, now)
+}

@@ -1,0 +1,171 @@
+package stream
+
+import (
+	"slices"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// pull is the state of requesting the segments of a hole: from which members, and when.
+// A request is a negative acknowledgment (NACK; IWANT of Plumtree), and a repair is the
+// retransmission that answers it.
+type pull struct {
+	sources        []protocol.Rank // members known to have something, latest last
+	due            protocol.Time
+	tries          int
+	nextSeen       uint64 // the first missing segment at the last look
+	requestedTo    uint64 // the number after the last segment requested
+	requestedFrom  protocol.Rank
+	reportDue      bool   // requestedFrom may wait for this member, and is to be told of its progress
+	trimmedTo      uint64 // the first segment that any member still keeps, by the replies so far
+	trimmedReplies int    // how many replies said so
+	trimmedBy      []protocol.Rank
+}
+
+// Limits of a pull.
+const (
+	maxSources    = 4
+	maxTries      = 12 // requests before a hole that others have trimmed is given up
+	maxUnanswered = 60 // requests before a pull pauses because no member has answered
+
+	treeCheckInterval = 10 * millisecond // how often a slow tree is looked at
+	treeTimeout       = 2 * maxDelay     // how long a slow tree is waited for before requesting
+	lossTimeout       = 50 * maxDelay    // how long it is waited for before giving up what others have trimmed
+)
+
+// schedulePull records that a peer has more than is here, and schedules a request. The
+// tree's copy may still be on its way, so the request waits as long as correction does.
+func (m *Member) schedulePull(now protocol.Time, f *flow, from protocol.Rank) {
+	p := &f.pull
+	if i := slices.Index(p.sources, from); i >= 0 {
+		p.sources = slices.Delete(p.sources, i, i+1)
+	}
+	p.sources = append(p.sources, from)
+	if len(p.sources) > maxSources {
+		p.sources = p.sources[1:]
+	}
+	if p.due == protocol.Never && (f.next < f.cut || !m.inboxFull()) {
+		p.nextSeen = f.next
+		p.due = now + m.delay.current
+		m.schedule(f, p.due)
+	}
+}
+
+// requestMissing requests missing segments, each time from another member.
+func (m *Member) requestMissing(now protocol.Time, f *flow) {
+	p := &f.pull
+	p.due = protocol.Never
+	if f.next >= f.wanted {
+		m.reportProgress(f)
+		*p = pull{due: protocol.Never, sources: p.sources[:0]}
+		return
+	}
+	if f.next >= f.cut && m.inboxFull() {
+		return // Deliver makes room and continues
+	}
+	if p.tries == 0 && f.next > p.nextSeen {
+		// The tree is only behind what others offer: a hole would have stopped it. A
+		// request now would bring every segment twice.
+		m.reportProgress(f)
+		p.nextSeen, p.due = f.next, now+m.delay.current
+		m.schedule(f, p.due)
+		return
+	}
+	if p.tries == 0 && m.treeMayBeSlow(now, f, treeTimeout) {
+		p.due = now + treeCheckInterval
+		m.schedule(f, p.due)
+		return
+	}
+	if m.frozen && f.next > p.nextSeen { // a repair has arrived: start over
+		p.nextSeen, p.tries, p.trimmedReplies, p.trimmedBy = f.next, 0, 0, nil
+	}
+	if to, hopeless := m.unavailable(now, f); hopeless {
+		m.giveUp(now, f, to)
+		return
+	}
+	if p.tries >= maxUnanswered && !m.frozen { // a frozen member goes on: all wait for it
+		p.tries = 0 // no live member has it; the next offer starts over
+		if p.trimmedReplies > 0 && p.trimmedTo > f.next {
+			p.due = f.fedAt + lossTimeout // but it can be given up after the tree's timeout
+			m.schedule(f, p.due)
+		}
+		return
+	}
+	end := min(f.wanted, f.next+maxRequested)
+	if len(f.ahead) > 0 {
+		end = min(end, f.firstAhead())
+	}
+	m.stats.Requests++
+	p.requestedFrom, p.reportDue, p.requestedTo = m.nextSource(p), true, end
+	m.queueFrame(p.requestedFrom, f, frame{kind: request, first: f.next, last: end})
+	p.tries++
+	longest := 4 * maxDelay
+	if m.frozen {
+		longest = maxDelay
+	}
+	p.due = now + min(4*m.delay.current<<min(p.tries, 6), longest)
+	m.schedule(f, p.due)
+}
+
+// reportProgress tells the member that was asked last how far this one has come. It may
+// be waiting (backpressure.go), and does not learn it otherwise.
+func (m *Member) reportProgress(f *flow) {
+	if p := &f.pull; p.reportDue {
+		p.reportDue = f.next < f.wanted
+		m.offer(p.requestedFrom, f, undirected)
+	}
+}
+
+// treeMayBeSlow reports whether the tree may only be slow: it has brought something
+// within some time, nothing has arrived behind a hole, and the parent is not down. A
+// queue further up is full then, and requests would fill others too.
+func (m *Member) treeMayBeSlow(now protocol.Time, f *flow, within protocol.Time) bool {
+	return f.fedAt > 0 && now < f.fedAt+within && len(f.ahead) == 0 && !m.frozen && !m.down[f.parent]
+}
+
+// nextSource chooses the member to ask: those that made offers, latest first, then ring
+// neighbors further and further out. Every fourth request goes to one that made an
+// offer again.
+func (m *Member) nextSource(p *pull) protocol.Rank {
+	if n := len(p.sources); n > 0 && (p.tries < n || p.tries%4 == 3) {
+		return p.sources[n-1-p.tries%n] // also again: a frame may have been lost
+	}
+	n := len(p.sources)
+	out := (p.tries - p.tries/4) - (n - n/4) // neighbors asked so far
+	return m.roster.neighbor(1+(out/2)%max(m.roster.size()/2, 1), out%2 == 1)
+}
+
+// requestMore requests the next segments as soon as the last ones requested are here.
+// If the tree has gone on meanwhile, it waits for the tree to bring the rest.
+func (m *Member) requestMore(now protocol.Time, f *flow) {
+	p := &f.pull
+	if p.due == protocol.Never || f.next < p.requestedTo {
+		return
+	}
+	p.tries, p.trimmedReplies, p.trimmedBy, p.nextSeen = 0, 0, nil, f.next
+	if f.fedAt > 0 && now-f.fedAt < m.delay.current {
+		p.due = now + m.delay.current
+		m.schedule(f, p.due)
+		return
+	}
+	m.requestMissing(now, f)
+}
+
+// handleRequest sends the segments that a peer requests, or says which are still kept.
+func (m *Member) handleRequest(now protocol.Time, f *flow, from protocol.Rank, fr *frame) {
+	if firstKept := f.store.firstKept(fr.first); firstKept > fr.first {
+		m.queueFrame(from, f, frame{kind: trimmed, first: firstKept})
+		return
+	}
+	if f.store.nearlyTrimmed(fr.first, m.config.KeepBytes) {
+		m.awaitSlowReceiver(now, from, f.root, fr.first)
+	}
+	for number := fr.first; number < min(fr.last, fr.first+maxRequested); number++ {
+		seg, ok := f.get(number)
+		if !ok {
+			break
+		}
+		m.stats.Repaired++
+		m.queueSegment(from, f, repair, &seg)
+	}
+}

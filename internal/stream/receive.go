@@ -1,0 +1,138 @@
+package stream
+
+import (
+	"fmt"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// Receiving: a frame is parsed and handled by its kind; a segment is forwarded, kept
+// and delivered.
+
+// Receive handles a frame from a peer. It does not retain b. It returns an error that
+// wraps [ErrFrame] if the frame is malformed, and ignores the frame then.
+func (m *Member) Receive(now protocol.Time, from protocol.Rank, b []byte) error {
+	fr, err := parse(b)
+	if err != nil {
+		return fmt.Errorf("from rank %d: %w", from, err)
+	}
+	m.receive(now, from, &fr)
+	return nil
+}
+
+func (m *Member) receive(now protocol.Time, from protocol.Rank, fr *frame) {
+	f := m.flowOfFrame(fr)
+	if f == nil {
+		return
+	}
+	switch fr.kind {
+	case data:
+		m.receiveSegment(now, f, from, fr.first, fr, fromTree)
+	case repair:
+		m.receiveSegment(now, f, from, fr.first, fr, fromPull)
+		m.requestMore(now, f)
+	case offer:
+		m.handleOffer(now, f, from, fr)
+	case request:
+		m.handleRequest(now, f, from, fr)
+	case trimmed:
+		m.handleTrimmed(now, f, from, fr)
+	case adopt:
+		f.adopt(from)
+	case poll:
+		m.handlePoll(f, from, fr)
+	case ack:
+		m.handleAck(f, from, fr)
+	}
+}
+
+// origin is how a segment has arrived.
+type origin uint8
+
+const (
+	fromTree  origin = iota // from the parent, or a foster parent
+	fromOffer               // inline in an offer
+	fromPull                // as a repair
+)
+
+// receiveSegment receives a segment. One that arrives along the tree, or by correction
+// before the tree, is forwarded to the children. One that was pulled is not: the tree
+// may still bring it, and the children have ring neighbors of their own to pull from.
+func (m *Member) receiveSegment(now protocol.Time, f *flow, from protocol.Rank, number uint64, fr *frame, via origin) {
+	tree, forward := via == fromTree, via != fromPull
+	if f.has(number) {
+		m.handleDuplicate(f, from, number, tree)
+		return
+	}
+	seg := m.segmentOf(f, fr, number)
+	m.updateFoster(f, from, number, tree)
+	if forward {
+		m.forward(f, number, &seg)
+	}
+	f.wanted = max(f.wanted, number+1)
+	if number >= f.cut && m.inboxFull() || number != f.next && f.aheadBytes > m.config.KeepBytes {
+		m.stats.Refused++
+		m.schedulePull(now, f, from)
+		return
+	}
+	if number == f.next {
+		if tree {
+			f.fedAt = now
+		}
+		m.accept(f, &seg)
+	} else {
+		f.ahead[number] = seg
+		f.aheadBytes += seg.size()
+	}
+	m.advance(f)
+	m.inbox.updateFull(now, m.config.InboxBytes)
+	if f.next > number {
+		m.scheduleCorrection(now, f)
+		m.armTailProbe(now, f)
+		m.acknowledge(f)
+	}
+	if f.next < f.wanted {
+		m.schedulePull(now, f, from)
+	}
+}
+
+// handleDuplicate handles a segment that is here already.
+func (m *Member) handleDuplicate(f *flow, from protocol.Rank, number uint64, tree bool) {
+	m.stats.Duplicates++
+	if !tree || from != f.parent {
+		return
+	}
+	f.foster.orphaned = 0 // the tree still works, only later than others
+	if seg, ok := f.get(number); ok && number >= f.forwarded {
+		m.forward(f, number, &seg) // it was pulled too early, and not forwarded
+	}
+}
+
+// advance accepts the segments ahead that follow without a hole.
+func (m *Member) advance(f *flow) {
+	for len(f.ahead) > 0 {
+		seg, ok := f.ahead[f.next]
+		if !ok {
+			return
+		}
+		delete(f.ahead, f.next)
+		f.aheadBytes -= seg.size()
+		m.accept(f, &seg)
+	}
+}
+
+// accept keeps the next segment, and delivers it unless the member is frozen.
+func (m *Member) accept(f *flow, seg *segment) {
+	m.keep(f, seg)
+	if m.frozen {
+		m.heldBytes += seg.size()
+		return
+	}
+	m.deliver(f, f.next)
+}
+
+// keep stores the next segment.
+func (m *Member) keep(f *flow, seg *segment) {
+	f.store.add(seg, m.config.KeepBytes, f.delivered)
+	f.next++
+}

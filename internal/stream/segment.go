@@ -1,0 +1,44 @@
+package stream
+
+// segment is a part of a message, or a batch. It is kept as the frame in which it
+// travels along the tree, and forwarded as it arrived.
+type segment struct {
+	begins    bool   // it begins a message
+	batch     bool   // it is a batch
+	remaining uint32 // bytes of the message in the segments that follow
+	frame     []byte
+	body      []byte // the payload, if it is in a reassembly buffer instead of in frame
+}
+
+// payload returns the segment's bytes.
+func (s *segment) payload() []byte {
+	if s.body != nil {
+		return s.body
+	}
+	return s.frame[headSizeOf(s.remaining):]
+}
+
+// segmentOf copies a segment out of a frame in borrowed memory, and encodes the frame
+// that forwards it.
+func (m *Member) segmentOf(f *flow, fr *frame, number uint64) segment {
+	seg := segment{begins: fr.begins, batch: fr.batch, remaining: fr.remaining}
+	forwarded := *fr
+	forwarded.kind, forwarded.first, forwarded.direction, forwarded.inline = data, number, undirected, false
+	switch seg.body = f.reassemble(fr, number); {
+	case seg.body != nil:
+		forwarded.segment = nil
+		seg.frame = forwarded.append(m.frames.get(headSizeOf(fr.remaining)))
+	case fr.kind == offer:
+		seg.frame = forwarded.append(m.frames.get(headSizeOf(fr.remaining) + len(fr.segment)))
+	default:
+		seg.frame = m.frames.join(fr.encoded, nil)
+		seg.frame[0] = byte(data)
+	}
+	return seg
+}
+
+// size returns the cost of keeping a segment, in bytes.
+func (s *segment) size() int { return len(s.frame) + len(s.body) + segmentCost }
+
+// segmentCost is what a segment costs besides its bytes.
+const segmentCost = 64

@@ -1,0 +1,86 @@
+package stream
+
+import "github.com/pleach-go/pleach/internal/queue"
+
+// store keeps the newest segments of a stream to answer requests, and trims the oldest.
+type store struct {
+	segments queue.Queue[segment] // of numbers low, low+1, …, except for the gaps
+	low      uint64
+	bytes    int
+	gaps     []gap // in ascending order; there is a segment before each
+}
+
+// gap is a range of numbers that were given up.
+type gap struct{ from, to uint64 }
+
+// skip records that the numbers behind those kept are given up.
+func (s *store) skip(from, to uint64) {
+	switch n := len(s.gaps); {
+	case s.segments.Len() == 0:
+		s.low, s.gaps = to, nil
+	case n > 0 && s.gaps[n-1].to == from:
+		s.gaps[n-1].to = to
+	default:
+		s.gaps = append(s.gaps, gap{from, to})
+	}
+}
+
+// firstKept returns the first number, from one on, that is neither trimmed nor given
+// up.
+func (s *store) firstKept(number uint64) uint64 {
+	number = max(number, s.low)
+	for _, g := range s.gaps {
+		if g.from <= number && number < g.to {
+			return g.to
+		}
+	}
+	return number
+}
+
+// index returns the index of a number's segment.
+func (s *store) index(number uint64) (int, bool) {
+	if s.firstKept(number) != number {
+		return 0, false
+	}
+	i := number - s.low
+	for _, g := range s.gaps {
+		if g.to <= number {
+			i -= g.to - g.from
+		}
+	}
+	return int(i), i < uint64(s.segments.Len())
+}
+
+// add keeps one more segment, and trims the oldest beyond the limit, of those before a
+// number.
+func (s *store) add(seg *segment, limit int, before uint64) {
+	s.segments.Push(*seg)
+	s.bytes += seg.size()
+	for s.bytes > limit && s.low < before {
+		oldest := s.segments.Pop()
+		s.bytes -= oldest.size()
+		if s.low++; len(s.gaps) > 0 && s.gaps[0].from == s.low {
+			s.low, s.gaps = s.gaps[0].to, s.gaps[1:]
+		}
+	}
+}
+
+// get returns a kept segment.
+func (s *store) get(number uint64) (segment, bool) {
+	i, ok := s.index(number)
+	if !ok {
+		return segment{}, false
+	}
+	return *s.segments.At(i), true
+}
+
+// nearlyTrimmed reports whether a segment will be trimmed soon: what is kept from it on
+// is about three quarters of the limit.
+func (s *store) nearlyTrimmed(number uint64, limit int) bool {
+	i, ok := s.index(number)
+	if !ok {
+		return false
+	}
+	n := s.segments.Len()
+	return s.bytes/n*(n-i) > limit/4*3
+}
