@@ -16,8 +16,8 @@ import (
 )
 
 // grpcPeer is what one writes by hand: a binomial tree, the same as Pleach's, of
-// streams that stay open. Messages are bytes, without protobuf. Below a dead
-// member nobody gets anything.
+// streams that stay open. Messages are bytes, without protobuf. Members below
+// a dead one get nothing.
 func grpcPeer() peerSystem {
 	return peerSystem{
 		System: broadcast.System{Name: "grpc", Start: startGRPC, Files: 3},

@@ -17,8 +17,8 @@ import (
 	"github.com/pleach-go/pleach/internal/bench/broadcast"
 )
 
-// memberlistPeer is hashicorp/memberlist with its queue of broadcasts: whoever
-// gets a message for the first time queues it, and gossip carries it on. That is
+// memberlistPeer is hashicorp/memberlist with its queue of broadcasts: a
+// member that gets a message for the first time queues it, and gossip carries it on. That is
 // how serf, Consul and Nomad use it.
 func memberlistPeer() peerSystem {
 	return peerSystem{
@@ -30,10 +30,10 @@ func memberlistPeer() peerSystem {
 // What a careful user sets for speed: gossip 20 times as often as by default (200
 // ms), to 4 others instead of 3, and no compression of small packets. Everything
 // else is the default for a local network, but probes, which are as patient as in a
-// wide one: a busy host must not look dead. On a busy
-// machine with 2 cores, 5 ms were about a quarter faster among 32 members, and made
-// no clear difference among 128. They would double the ticks of idle members, which
-// share the processor with whoever has its turn.
+// wide one: a busy host must not look dead. On a busy machine with 2 cores, 5 ms were
+// about a quarter faster among 32 members, and made no clear difference among 128.
+// They would double the ticks of idle members, which share the processor with the
+// system that is measured.
 const (
 	gossipInterval = 10 * time.Millisecond
 	gossipNodes    = 4
@@ -100,9 +100,9 @@ func startMemberlist(ctx context.Context, members int, arrived func(int, []byte)
 	return g, nil
 }
 
-// joinTwice lets everybody join by rank 0, which then knows all, and once more to
-// hear of those who came later. Gossip would tell, but on a busy host it is lost,
-// and the next full exchange is more than a minute away.
+// joinTwice has all members join by rank 0, which then knows all, and once more to
+// learn of those that came later. Gossip does the same, but a busy host loses it, and
+// the next full exchange is more than a minute away.
 func joinTwice(ctx context.Context, members int, join func(rank int) error) error {
 	for range 2 {
 		for rank := 1; rank < members; rank++ {

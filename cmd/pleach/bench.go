@@ -16,7 +16,14 @@ import (
 func newBench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure broadcasts, view changes, collectives and what a death costs, on this host",
+		Short: "Measure broadcasts, view changes, collectives and recovery on this host",
+		Long: `Measure Pleach on this host, and other systems beside it. Each benchmark interleaves
+the systems that it compares in one run, because only ratios of one run mean
+something.`,
+		Example: `  pleach bench broadcast --compare bare,flat
+  pleach bench stabilization --members 16
+  pleach bench collectives --compare openmpi
+  pleach bench restart --json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("%q is not something to measure: choose broadcast, stabilization, collectives or restart", args[0])
@@ -42,28 +49,28 @@ func newBenchBroadcast() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "broadcast",
 		Short: "Measure how long a broadcast takes to reach every live member",
-		Long: `Measure broadcasts over TCP on this host: the time from before the root's call
-until the last live member's program has the message, one round at a time; or, with
---rate, how many a second reach all when they are sent back to back.
+		Long: `Measure broadcasts over TCP on this host: the time from before the root's call until
+the last live member's program has the message, one round at a time. With --rate,
+messages are sent back to back, and the result is how many a second reach all members.
 
-With --compare, other systems are measured in the same run, interleaved round by
-round (at --rate, in up to five bursts), so that they share what the host does
-besides. Only such ratios mean something.
+With --compare, other systems are measured in the same run, interleaved round by round
+(at --rate, in up to five bursts), so that other load of the host falls on all alike.
+Only ratios of one run mean something.
 
-  bare   a binomial tree over persistent connections, and nothing else: frames
-         are as long as Pleach's, and whoever passes them on joins those that
-         have arrived into one write. Below a dead member nobody gets anything.
+  bare   a binomial tree over persistent connections, and nothing else. Frames are as
+         long as Pleach's. A member that forwards frames joins those that have arrived
+         into one write. Members below a dead one get nothing.
   flat   the root writes to all
 
-With --dead, some members are dead from the start and nobody has been told: they
-are spread over the ranks, and at least every other one is an inner node of the
-tree. Each number of dead gets groups of its own, of --members each.
+With --dead, some members are dead from the start, and no member knows: they are
+spread over the ranks, and at least every other one is an inner node of the tree. Each
+number of dead has groups of its own, of --members each.
 
-A round is complete when every live member has the message within a second; only
-complete rounds have times, and where there are none, times are 0. Rounds are
-preceded by some that do not count. Bytes and messages are what a live member
-receives per round, correction included. The processor's time is that of a round in
-all members together and, without --processes, in what measures them.`,
+A round is complete when every live member has the message within a second. Only
+complete rounds have times; where there are none, times are 0. Some rounds come first
+that do not count. Bytes and messages are what a live member receives per round,
+correction included. The processor time is that of a round in all members together
+and, without --processes, in the benchmark itself.`,
 		Example: `  pleach bench broadcast --compare bare,flat
   pleach bench broadcast --members 64 --dead 0,1,3,6 --compare bare
   pleach bench broadcast --rate --rounds 20000 --compare bare
@@ -79,7 +86,7 @@ all members together and, without --processes, in what measures them.`,
 	f.BoolVar(&b.config.Rate, "rate", false, "send back to back, and measure how many a second reach all")
 	f.StringVar(&b.dead, "dead", "0", "`numbers` of dead members, as in 0,1,3; each is measured")
 	f.StringVar(&b.compare, "compare", "", "`systems` to measure too: bare, flat or both, as in bare,flat")
-	f.Uint64Var(&b.config.Seed, "seed", 1, "`seed` that chooses the dead members and the order of turns")
+	f.Uint64Var(&b.config.Seed, "seed", 1, "`seed` that chooses the dead members and the order of systems in a round")
 	f.BoolVar(&b.json, "json", false, "print JSON")
 	complete(cmd, "compare", "bare", "flat", "bare,flat")
 	return cmd

@@ -25,23 +25,24 @@ func newBenchCollectives() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "collectives",
 		Short: "Measure collectives, and Open MPI's beside them",
-		Long: `Measure collectives among processes on this host, over TCP: sums of float64 where
-something is combined. Each round is a barrier and then one operation, and its time
-is that of the member for which it took longest. Each member has one processor
-(GOMAXPROCS=1), as a rank of an MPI program has.
+		Long: `Measure collectives among processes on this host, over TCP. Operations that combine
+values add up float64. Each round is a barrier and then one operation. Its time is that
+of the slowest member. Each member has one processor (GOMAXPROCS=1), as a rank of an
+MPI program has.
 
-  run-through  finishes with the right answer although members die: the default
-  plain        the same algorithms, but nothing is kept for a member's death
-               (collective.Report)
-  openmpi      with --compare openmpi, in the same run and in turns with ours: a
-               program that does the same, compiled here by mpicc. It runs over TCP
-               on loopback only (pml ob1, btl tcp,self), unbound. Where there are
-               more ranks than processors it yields when idle
-               (mpi_yield_when_idle), as it does by itself.
+  run-through  the default: the operation completes with the right result although
+               members die
+  plain        the same algorithms, but failures are only reported, and nothing is
+               kept for takeovers (collective.Report)
+  openmpi      with --compare openmpi, in the same run and interleaved with Pleach: a
+               program that does the same, compiled here by mpicc. It runs over TCP on
+               loopback only (pml ob1, btl tcp,self), unbound. Where there are more
+               ranks than processors it yields when idle (mpi_yield_when_idle), which
+               is its default.
 
-Only ratios mean something: all share the host. A size is of what each member gives
-or, in Alltoall, of what it gives each other one. Where a round takes long, there are
-fewer than --rounds.`,
+Only ratios of one run mean something: all systems share the host. A size is that of
+each member's input or, in Alltoall, of its block for each other member. Where a round
+takes long, there are fewer than --rounds.`,
 		Example: `  pleach bench collectives --compare openmpi
   pleach bench collectives --members 4 --sizes 8 --ops allreduce,barrier --json
   pleach bench collectives --choices`,

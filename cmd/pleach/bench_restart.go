@@ -22,26 +22,26 @@ func newBenchRestart() *cobra.Command {
 	r := restartCommand{config: restart.Config{Command: []string{"pleach", "bench", "worker"}}}
 	cmd := &cobra.Command{
 		Use:   "restart",
-		Short: "Measure what a killed process costs a job that runs through, and one that is restarted",
-		Long: `Run a job of processes on this host, over TCP: rounds in which every task computes
-and an Allreduce adds up what came out. One process, at random, is killed (SIGKILL)
-at a random moment. Measure how much longer the job takes, from its first start
-until its last process has the result, than without a failure:
+		Short: "Measure what a killed process costs a job, with run-through and with a restart",
+		Long: `Run a job of processes on this host, over TCP: rounds in which every task computes and
+an Allreduce adds up the results. One random process is killed (SIGKILL) at a random
+moment. Measure how much longer the job takes than without a failure, from its first
+start until its last process has the result:
 
-  run-through          survivors take over the dead one's task, and compute it
+  run-through          the survivors take over the dead process's task and compute it
                        beside their own: there is a processor to spare
-  run-through, serial  whoever takes over computes one task after the other, as
-                       if there was none: from then on all wait for it each round
-  restart, checkpoint  as soon as the death is seen all others are killed, and
-                       the job is started again from its last checkpoint
+  run-through, serial  the survivor with two tasks computes one after the other, as if
+                       there was none to spare: all others wait for it in each round
+  restart, checkpoint  as soon as the death is seen all others are killed, and the job
+                       is started again from its last checkpoint
   restart, start       the same, from the start of the job
 
-In every trial each way is run once, one after the other, with the same victim at
-the same part of the job. Every run's result must be the same, bit by bit.
+In every trial each way is run once, one after the other, with the same victim at the
+same part of the job. The results of all runs must be equal, bit by bit.
 
-To compute is to wait for the given time: so many processes would share this host's
-processors, and a job's would not. A restart costs more elsewhere: here no scheduler
-is asked, programs start at once and there is nothing to load but the checkpoint.`,
+A task computes by waiting for the given time: so many processes would share this
+host's processors, and those of a real job would not. A restart costs more elsewhere:
+here there is no scheduler, programs start at once, and only the checkpoint is loaded.`,
 		Example: `  pleach bench restart
   pleach bench restart --members 8 --rounds 200 --compute 20ms --checkpoint 50
   pleach bench restart --trials 20 --json`,
@@ -55,7 +55,7 @@ is asked, programs start at once and there is nothing to load but the checkpoint
 	f.IntVar(&r.config.Elements, "elements", 1000, "number `E` of float64 that are added up in a round")
 	f.IntVar(&r.config.Every, "checkpoint", 20, "number `C` of rounds from one checkpoint to the next")
 	f.IntVar(&r.config.Trials, "trials", 5, "number `T` of trials")
-	f.Uint64Var(&r.config.Seed, "seed", 1, "`seed` that chooses who is killed, and when")
+	f.Uint64Var(&r.config.Seed, "seed", 1, "`seed` that chooses the process that is killed, and when")
 	f.BoolVar(&r.json, "json", false, "print JSON")
 	return cmd
 }

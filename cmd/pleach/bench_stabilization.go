@@ -22,21 +22,21 @@ func newBenchStabilization() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stabilization",
 		Short: "Measure how soon survivors agree on a view without a member that was killed",
-		Long: `Start a group of processes on this host, over TCP and with all defaults, and kill
-one of them (SIGKILL) again and again: a random one or, with --coordinator, the one
-that coordinates view changes, which is the lowest rank. Who was killed is started
-anew and joins again, and the next one is killed when all are in one view.
+		Long: `Start a group of processes on this host, over TCP and with all defaults, and kill one
+of them (SIGKILL) again and again: a random one or, with --coordinator, the one that
+coordinates view changes, which is the lowest rank. A killed member is started again
+and rejoins. The next kill comes when all members are in one view.
 
 Times are from before the kill until the last survivor's program has a view without
-the dead one. They have two parts: detection, until the first survivor suspects it,
+the dead member. They have two parts: detection, until the first survivor suspects it,
 and stabilization, from then on. A kill is complete if that takes no more than 10
-seconds; only complete kills have times, and where there are none, times are 0.
+seconds. Only complete kills have times; where there are none, times are 0.
 
-All processes share this host's processors: beyond a few members for each, times
-are mostly those of waiting for one. Each gets its share of them, at least one, as
-GOMAXPROCS, unless that is set. The survivors' work is therefore told, too: the
-processor time of all together from the kill to the last view, and how often one
-of their threads got a processor.`,
+All processes share this host's processors. With more than a few members for each
+processor, times are mostly waiting for one. Each member gets its share, at least one,
+as GOMAXPROCS, unless that is set. So the work of the survivors is reported too: the
+processor time of all together from the kill to the last view, and how often one of
+their threads got a processor.`,
 		Example: `  pleach bench stabilization
   pleach bench stabilization --members 47 --kills 100 --json
   pleach bench stabilization --members 47 --kills 100 --coordinator`,
@@ -46,8 +46,8 @@ of their threads got a processor.`,
 	f := cmd.Flags()
 	f.IntVar(&s.config.Members, "members", 16, "number `N` of members, each a process")
 	f.IntVar(&s.config.Kills, "kills", 20, "number `K` of kills, one after the other")
-	f.BoolVar(&s.config.Coordinator, "coordinator", false, "kill the coordinator each time, instead of somebody else")
-	f.Uint64Var(&s.config.Seed, "seed", 1, "`seed` that chooses who is killed")
+	f.BoolVar(&s.config.Coordinator, "coordinator", false, "kill the coordinator each time, instead of a random other member")
+	f.Uint64Var(&s.config.Seed, "seed", 1, "`seed` that chooses the members that are killed")
 	f.BoolVar(&s.json, "json", false, "print JSON")
 	return cmd
 }
@@ -82,11 +82,11 @@ func (s *stabilizationCommand) write(w io.Writer, r stabilization.Result) error 
 		}{[]stabilization.Result{r}})
 	}
 	var b strings.Builder
-	who := "a member"
+	victim := "a member"
 	if r.Coordinator {
-		who = "the coordinator"
+		victim = "the coordinator"
 	}
-	fmt.Fprintf(&b, "%d members in processes of their own, %d times %s was killed, %d views; ms\n\n", r.Members, r.Kills, who, r.Views)
+	fmt.Fprintf(&b, "%d members in processes of their own, %d times %s was killed, %d views; ms\n\n", r.Members, r.Kills, victim, r.Views)
 	fmt.Fprintf(&b, "%-14s %9s %9s %9s %9s\n", "", "complete", "p50", "p99", "max")
 	fmt.Fprintf(&b, "%-14s %9d %9.2f %9.2f %9.2f\n", "kill to view", r.Complete, r.P50, r.P99, r.Max)
 	fmt.Fprintf(&b, "%-14s %9s %9.2f\n", "detection", "", r.DetectionP50)
@@ -95,7 +95,7 @@ func (s *stabilizationCommand) write(w io.Writer, r stabilization.Result) error 
 		fmt.Fprintf(&b, "%-14s %9s %9.2f   in %d turns on a processor\n", "survivors' CPU", "", r.CPUP50, r.Turns)
 	}
 	if r.Evicted > 0 {
-		fmt.Fprintf(&b, "\n%d times the others went on without a member that was alive.\n", r.Evicted)
+		fmt.Fprintf(&b, "\n%d times the others removed a member that was alive.\n", r.Evicted)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

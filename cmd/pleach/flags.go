@@ -15,7 +15,7 @@ import (
 )
 
 // layout are the flags that tree and sim share: which tree, over which ranks,
-// in which network, and who is dead.
+// in which network, and which are dead.
 type layout struct {
 	shape, order string
 	size, root   int64

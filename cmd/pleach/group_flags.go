@@ -14,8 +14,8 @@ import (
 	"github.com/pleach-go/pleach"
 )
 
-// groupFlags are the flags of whoever talks to a running group: its name, and
-// what it takes to be trusted.
+// groupFlags are the flags of commands that talk to a running group: its name, and
+// the certificates that it trusts.
 type groupFlags struct{ group, ca, cert, key string }
 
 func (g *groupFlags) addFlags(cmd *cobra.Command) {

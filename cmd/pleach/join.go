@@ -35,14 +35,15 @@ func newJoin() *cobra.Command {
 	var j joinCommand
 	cmd := &cobra.Command{
 		Use:   "join ADDRESS...",
-		Short: "Become a member of a group, and talk to it",
-		Long: `Become a member of the group that the members at these addresses are in, of which
-one that is alive will do; or, with --create, begin a group that others join.
+		Short: "Join a group, broadcast the standard input, and print messages and views",
+		Long: `Join the group of the members at these addresses; one that is alive is enough. Or,
+with --create, create a group that others join.
 
-Each line of the standard input is broadcast to all other members. What they
-broadcast is printed with their rank before it, and views as they change. When the
-input ends, the process goes on as a member; Ctrl-C and SIGTERM make it leave, so
-that the others know at once. A second Ctrl-C does not wait for them.`,
+Each line of the standard input is broadcast to all other members. The messages of
+others are printed with the sender's rank before them, and every new view is printed.
+When the input ends, the process stays a member. Ctrl-C and SIGTERM make it leave, so
+that the others install a view without it at once. A second Ctrl-C does not wait for
+that.`,
 		Example: `  pleach join --create --listen 127.0.0.1:7000
   pleach join 127.0.0.1:7000
   pleach join db1:7000 db2:7000 --group orders --id db3 --failure-domain rack-2
@@ -55,8 +56,8 @@ that the others know at once. A second Ctrl-C does not wait for them.`,
 	f.BoolVar(&j.create, "create", false, "create a group instead of joining one")
 	f.StringVar(&j.listen, "listen", "", "`host:port` that this member listens on (default a free port)")
 	f.StringVar(&j.advertise, "advertise", "", "`host:port` that other members dial (default that of --listen)")
-	f.StringVar(&j.id, "id", "", "`name` of this member across restarts, with which it gets its old rank back (default its address)")
-	f.StringVar(&j.domain, "failure-domain", "", "`name` of what fails together with this member, as a rack or a zone")
+	f.StringVar(&j.id, "id", "", "`name` of this member across restarts: a member that rejoins with it gets its old rank if that is free (default its address)")
+	f.StringVar(&j.domain, "failure-domain", "", "failure `domain` of this member, such as its rack or zone")
 	// The names of these flags before 0.2.
 	for old, name := range map[string]string{"found": "create", "address": "listen", "identity": "id", "domain": "failure-domain"} {
 		alias := *f.Lookup(name)
@@ -70,9 +71,9 @@ that the others know at once. A second Ctrl-C does not wait for them.`,
 func (j *joinCommand) check(args []string) error {
 	switch {
 	case j.create && len(args) > 0:
-		return fmt.Errorf("--create begins a group, and %s is to join one: choose", args[0])
+		return fmt.Errorf("--create creates a group, and %s is the address of one to join: choose", args[0])
 	case !j.create && len(args) == 0:
-		return errors.New("write a member's address, as in pleach join 127.0.0.1:7000, or --create to begin a group")
+		return errors.New("write a member's address, as in pleach join 127.0.0.1:7000, or --create to create a group")
 	case j.listen != "":
 		args = append([]string{j.listen}, args...)
 	}
@@ -99,10 +100,10 @@ func (j *joinCommand) run(cmd *cobra.Command, seeds []string) error {
 	case err != nil && ctx.Err() != nil:
 		return joinInterruption{}
 	case err != nil:
-		return nobodyAnswers(err, c.Group)
+		return noAnswer(err, c.Group)
 	}
 	defer group.Close()
-	t := &talk{group: group, name: c.Group, out: cmd.OutOrStdout(), errOut: cmd.ErrOrStderr(), json: j.json}
+	t := &session{group: group, name: c.Group, out: cmd.OutOrStdout(), errOut: cmd.ErrOrStderr(), json: j.json}
 	return t.run(ctx, cmd.InOrStdin())
 }
 
@@ -114,8 +115,8 @@ func (j *joinCommand) begin(ctx context.Context, c pleach.Config, seeds []string
 	return pleach.Join(ctx, c, seeds...)
 }
 
-// talk is what goes on between the shell and the group.
-type talk struct {
+// session connects the standard streams with the group.
+type session struct {
 	group *pleach.Group
 	name  string
 	json  bool
@@ -124,8 +125,8 @@ type talk struct {
 	out, errOut io.Writer
 }
 
-// run talks until ctx ends, and then leaves.
-func (t *talk) run(ctx context.Context, in io.Reader) error {
+// run copies messages both ways until ctx ends, and then leaves.
+func (t *session) run(ctx context.Context, in io.Reader) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var listening sync.WaitGroup
 	listening.Go(func() { t.views(ctx, cancel) })
@@ -141,7 +142,7 @@ func (t *talk) run(ctx context.Context, in io.Reader) error {
 		return failure{fmt.Errorf("%s: the others will find that this member is gone", withoutPackage(err))}
 	}
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
-		return failure{err} // nobody reads any more
+		return failure{err} // the reader is gone
 	}
 	if err := t.print(map[string]any{"event": "left"}, "left the group"); err != nil {
 		return failure{err}
@@ -150,7 +151,7 @@ func (t *talk) run(ctx context.Context, in io.Reader) error {
 }
 
 // views prints them. When they end, so does everything.
-func (t *talk) views(ctx context.Context, cancel context.CancelCauseFunc) {
+func (t *session) views(ctx context.Context, cancel context.CancelCauseFunc) {
 	var last pleach.View
 	for view := range t.group.Views(ctx) {
 		text := viewChange(last, view)
@@ -170,8 +171,8 @@ func (t *talk) views(ctx context.Context, cancel context.CancelCauseFunc) {
 	cancel(nil)
 }
 
-// welcome says who this is, and how others get here.
-func (t *talk) welcome(view pleach.View) string {
+// welcome says which member this is, and how others join.
+func (t *session) welcome(view pleach.View) string {
 	text := fmt.Sprintf("%s; this is rank %d", viewTitle(view), t.group.Rank())
 	for _, m := range view.Members {
 		if m.Rank == t.group.Rank() {
@@ -185,7 +186,7 @@ func (t *talk) welcome(view pleach.View) string {
 }
 
 // messages prints them.
-func (t *talk) messages(ctx context.Context, cancel context.CancelCauseFunc) {
+func (t *session) messages(ctx context.Context, cancel context.CancelCauseFunc) {
 	for m := range t.group.Messages(ctx) {
 		if m.Lost > 0 {
 			t.complain("lost", fmt.Errorf("%d pieces of messages of rank %d", m.Lost, m.From))
@@ -207,7 +208,7 @@ func (t *talk) messages(ctx context.Context, cancel context.CancelCauseFunc) {
 const maxLine = 1 << 20
 
 // speak broadcasts the lines of the input.
-func (t *talk) speak(ctx context.Context, in io.Reader) {
+func (t *session) speak(ctx context.Context, in io.Reader) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
@@ -221,7 +222,7 @@ func (t *talk) speak(ctx context.Context, in io.Reader) {
 }
 
 // print prints a line.
-func (t *talk) print(event any, text string) error {
+func (t *session) print(event any, text string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.json {
@@ -231,7 +232,7 @@ func (t *talk) print(event any, text string) error {
 	return err
 }
 
-func (t *talk) complain(what string, err error) {
+func (t *session) complain(what string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	fmt.Fprintf(t.errOut, "pleach: %s: %v\n", what, err)
@@ -240,7 +241,7 @@ func (t *talk) complain(what string, err error) {
 // joinInterruption is Ctrl-C before this process has become a member.
 type joinInterruption struct{}
 
-func (joinInterruption) Error() string { return "interrupted before the others let this process in" }
+func (joinInterruption) Error() string { return "interrupted before this process became a member" }
 
 // Unwrap makes the exit code that of an interruption.
 func (joinInterruption) Unwrap() error { return interruption{} }

@@ -1,5 +1,5 @@
 // Command pleach draws broadcast trees, simulates broadcasts that finish although
-// processes die, and runs, joins and looks at groups that use them.
+// processes die, and runs, joins, inspects and measures groups that use them.
 package main
 
 import (
@@ -32,12 +32,14 @@ func run() int {
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "pleach",
-		Short: "Broadcasts that finish although processes die",
-		Long: `Pleach sends along a tree as fast as the network allows, and closes the gaps
-that dead processes leave from their neighbors on a ring.
+		Short: "Group communication that finishes although processes die",
+		Long: `Pleach sends a message along a tree, as fast as the network allows, and closes the
+gaps that dead processes leave from their neighbors on a ring. It also agrees on the
+members of a group, and runs collective operations that survive deaths.
 
-This command draws such trees, simulates such broadcasts in the LogP model, starts
-groups of processes, and joins and looks at groups that run.`,
+Use this command to draw such trees, to simulate broadcasts in the LogP model, to
+start groups of processes and inject faults, to join and inspect running groups, and
+to measure them.`,
 		Example: `  pleach tree --shape lame:3 -P 9
   pleach sim --shape optimal -P 65536 --faults 1%
   pleach join --found --address 127.0.0.1:7000`,
@@ -49,8 +51,7 @@ groups of processes, and joins and looks at groups that run.`,
 	return root
 }
 
-// Exit codes beside 0. Whoever scripts the command can tell a typing error from
-// work that failed.
+// Exit codes beside 0. A script can tell a typing error from work that failed.
 const (
 	exitFailure     = 1
 	exitUsage       = 2

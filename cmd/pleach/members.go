@@ -31,13 +31,14 @@ func newMembers() *cobra.Command {
 	var m membersCommand
 	cmd := &cobra.Command{
 		Use:   "members ADDRESS",
-		Short: "Show who is in a running group",
-		Long: `Ask the member at an address who is in its group, without becoming a member: the
+		Short: "Show the members of a running group",
+		Long: `Ask the member at an address for its view of the group, without becoming a member: the
 number of the view, and every member's rank, identity, address, failure domain and
-incarnation. A hole (○) is a rank whose member has died or left, until somebody joins.
+incarnation. A hole (○) is a rank whose member has died or left; a member that joins
+may fill it.
 
-With --watch, go on and show what changes, until Ctrl-C. If the member that was
-asked is gone, another one of the last view is.`,
+With --watch, print every change of the view until Ctrl-C. If the member that was
+asked is gone, another member of the last view is asked.`,
 		Example: `  pleach members 127.0.0.1:7000
   pleach members 10.0.0.5:7000 --group orders --watch
   pleach members 127.0.0.1:7000 --json | jq '.members[].address'
@@ -52,7 +53,7 @@ asked is gone, another one of the last view is.`,
 	}
 	m.addFlags(cmd)
 	cmd.Flags().BoolVar(&m.json, "json", false, "print a view as a JSON object, on one line")
-	cmd.Flags().BoolVar(&m.watch, "watch", false, "go on, and print what changes")
+	cmd.Flags().BoolVar(&m.watch, "watch", false, "keep running, and print what changes")
 	return cmd
 }
 
@@ -127,11 +128,11 @@ func look(ctx context.Context, c pleach.Config, addresses []string) (pleach.View
 		}
 		last = cmp.Or(last, err)
 	}
-	return pleach.View{}, nobodyAnswers(last, c.Group)
+	return pleach.View{}, noAnswer(last, c.Group)
 }
 
-// nobodyAnswers says what to look at when nobody has answered in time.
-func nobodyAnswers(err error, group string) error {
+// noAnswer says what to look at when no member has answered in time.
+func noAnswer(err error, group string) error {
 	text := withoutPackage(err)
 	if errors.Is(err, context.DeadlineExceeded) {
 		text += fmt.Sprintf("\nIs a member there, and is its group called %q (--group)?", group)

@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// isTerminal reports whether somebody is looking: only then there are colors
-// and a progress bar. (The null device passes too, which harms nobody.)
+// isTerminal reports whether w is a terminal: only then there are colors and a
+// progress bar. (The null device passes too, which does no harm.)
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {

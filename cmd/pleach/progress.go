@@ -8,8 +8,8 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// patience is how long work may take before it shows how far it is.
-const patience = 2 * time.Second
+// progressDelay is how long work may take before it shows how far it is.
+const progressDelay = 2 * time.Second
 
 // progress counts runs, and on a terminal shows them in a bar once the work
 // turns out to be long.
@@ -26,14 +26,14 @@ func newProgress(w io.Writer, runs int) *progress {
 	}
 	// The bar runs from the start, so that it knows the time, but unseen.
 	bar := progressbar.NewOptions(runs,
-		progressbar.OptionSetWriter(lateWriter{w, time.Now().Add(patience)}),
+		progressbar.OptionSetWriter(delayedWriter{w, time.Now().Add(progressDelay)}),
 		progressbar.OptionSetDescription("runs"),
 		progressbar.OptionSetWidth(30),
 		progressbar.OptionShowCount(),
 		progressbar.OptionThrottle(100*time.Millisecond),
 	)
-	// An error of the bar means only that nobody sees it.
-	return &progress{bar: bar, timer: time.AfterFunc(patience, func() { _ = bar.RenderBlank() })}
+	// An error of the bar means only that it is not seen.
+	return &progress{bar: bar, timer: time.AfterFunc(progressDelay, func() { _ = bar.RenderBlank() })}
 }
 
 // update takes the number of runs done. Workers may overtake each other on the
@@ -58,13 +58,13 @@ func (p *progress) stop() int {
 	return p.done
 }
 
-// lateWriter swallows everything before a time.
-type lateWriter struct {
+// delayedWriter discards everything before a time.
+type delayedWriter struct {
 	io.Writer
 	from time.Time
 }
 
-func (w lateWriter) Write(text []byte) (int, error) {
+func (w delayedWriter) Write(text []byte) (int, error) {
 	if time.Now().Before(w.from) {
 		return len(text), nil
 	}

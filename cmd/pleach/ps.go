@@ -25,19 +25,19 @@ func newPs() *cobra.Command {
 	var p psCommand
 	cmd := &cobra.Command{
 		Use:   "ps [ADDRESS...]",
-		Short: "Show what the processes of a running job are doing, and who holds them up",
+		Short: "Show what the processes of a running job are doing, and which hold up the others",
 		Long: `Ask every process of a running job (a program that uses pleach.World) what it is
-doing: which collective call it is in and for how long, whose messages it waits for,
-which call was over last, and whose tasks it does. Whoever holds up the others comes
-first, with the call that it has not come to.
+doing: the collective call that it is in and for how long, the ranks that it waits
+for, its last completed call, and the tasks that it owns. Stragglers, the processes
+that hold up the others, come first, with the call that they have not reached.
 
-The address of any one process is enough: it knows the others. Give several if some
-may be dead. Without an address, the jobs that you run on this host are looked for,
-by the environment of your processes (on Linux): if there is one, it is shown, if
-there are several, they are listed. So this works beside any pleach run.
+The address of one process is enough: it knows the others. Give several if some may
+be dead. Without an address, pleach ps looks for your jobs on this host, in the
+environment of your processes (on Linux only). If there is one, it is shown; if there
+are several, they are listed.
 
-Processes answer though their program is busy elsewhere. One that does not, because
-it is stopped or its host is silent, is shown as one that does not answer.`,
+A process answers even if its program is busy elsewhere. A process that is stopped, or
+whose host is silent, is shown as one that does not answer.`,
 		Example: `  pleach ps
   pleach ps 127.0.0.1:7000 --group orders
   pleach ps --watch
@@ -54,7 +54,7 @@ it is stopped or its host is silent, is shown as one that does not answer.`,
 	}
 	p.addFlags(cmd)
 	cmd.Flags().BoolVar(&p.json, "json", false, "print a JSON object, on one line")
-	cmd.Flags().BoolVar(&p.watch, "watch", false, "go on, and print it again every second")
+	cmd.Flags().BoolVar(&p.watch, "watch", false, "keep running, and print it again every second")
 	return cmd
 }
 

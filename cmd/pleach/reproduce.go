@@ -21,24 +21,24 @@ func newReproduce() *cobra.Command {
 	var r reproduceCommand
 	cmd := &cobra.Command{
 		Use:   "reproduce [NAME...]",
-		Short: "Do the papers' figures and tables again, and compare what they state",
-		Long: `Do the evaluations of the papers behind Pleach again: every figure and table is an
-experiment with a name and a seed (--list), and without names all are done.
+		Short: "Repeat the figures and tables of the papers, and compare the numbers",
+		Long: `Repeat the evaluations of the papers behind Pleach. Every figure and table is an
+experiment with a name and a seed (--list). Without names, all experiments are run.
 
 The folder of --out gets
-  report.html   everything on one page that needs no network: what the papers
-                state in numbers beside what was measured here, and the pictures
+  report.html   one page that needs no network: the numbers that the papers state
+                beside those measured here, and the pictures
   claims.json   the same claims for programs
-  *.csv         what was measured
+  *.csv         the measurements
   *.svg, *.png  the pictures
 
-What is there already, by the same version, is not measured again: an interrupted
-reproduction goes on where it was, and the report is of all that the folder holds.
---force measures the experiments that are named anew.
+Measurements of the same version that are in the folder are not repeated: an
+interrupted reproduction continues, and the report covers all that the folder holds.
+--force repeats the experiments that are named.
 
---quick is enough for most claims and takes two or three minutes on two cores; without
-it there are as many runs as fit half an hour, for Table 1 of Corrected Trees two
-million as in the paper. A claim agrees, differs (then it says why), or cannot be
+--quick is enough for most claims and takes two or three minutes on two cores. Without
+it there are as many runs as fit half an hour, and two million for Table 1 of Corrected
+Trees as in the paper. A claim agrees, differs (then the report says why), or cannot be
 shown with so few runs.`,
 		Example: `  pleach reproduce --list
   pleach reproduce --quick --out reproduction

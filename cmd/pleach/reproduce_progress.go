@@ -37,7 +37,7 @@ func (p *shareProgress) update(what string, share float64) {
 	if p.bar == nil {
 		return
 	}
-	// An error of the bar means only that nobody sees it.
+	// An error of the bar means only that it is not seen.
 	p.bar.Describe(what)
 	_ = p.bar.Set(min(int(share*shareTicks), shareTicks-1))
 }

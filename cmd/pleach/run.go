@@ -31,22 +31,25 @@ func newRun() *cobra.Command {
 	var r runCommand
 	cmd := &cobra.Command{
 		Use:   "run -n N [flags] [--] PROGRAM [ARGUMENT...]",
-		Short: "Start processes on this host, and kill or stop some to see what happens",
-		Long: `Start N processes of a program on this host and show what they print, each line
-with its rank before it. When one dies, the others go on.
+		Short: "Start processes on this host, and inject faults into them",
+		Long: `Start N processes of a program on this host and print their output, each line with
+its rank before it. When a process dies, the others keep running.
 
-Every process gets a socket that listens already (PLEACH_LISTEN_FD), so that all
-addresses are known before the first one starts, and learns its rank, the size of
-the group and all addresses from PLEACH_RANK, PLEACH_SIZE and PLEACH_ADDRESSES (or
-PLEACH_ADDRESS_FILE if they are many). Package bootstrap reads all of that.
+Every process inherits a listening socket (PLEACH_LISTEN_FD), so that all addresses
+are known before the first process starts. It reads its rank, the size of the group
+and all addresses from PLEACH_RANK, PLEACH_SIZE and PLEACH_ADDRESSES (or from the file
+PLEACH_ADDRESS_FILE if there are more than 512). Package bootstrap does that.
 
-Ctrl-C and SIGTERM ask all processes to end by SIGTERM, and kill them after the
-grace time; a second Ctrl-C kills them at once. Processes that a process leaves
-behind are killed when it ends.
+--kill and --stop inject faults: they kill or stop the process of a rank some time
+after the start.
 
-The exit code is 0 if every process ended with 0 but for those that were killed or
-stopped on purpose, 1 if another one failed, 2 if the command line is wrong and
-130 after Ctrl-C or SIGTERM.`,
+Ctrl-C and SIGTERM send SIGTERM to all processes, and SIGKILL after the grace time. A
+second Ctrl-C kills them at once. When a process ends, the processes that it started
+are killed.
+
+The exit code is 0 if every process exited with 0, except those that were killed or
+stopped on purpose; 1 if another one failed; 2 if the command line is wrong; 130 after
+Ctrl-C or SIGTERM.`,
 		Example: `  pleach run -n 64 ./prog
   pleach run -n 4 -- sh -c 'echo $PLEACH_RANK of $PLEACH_SIZE'
   pleach run -n 8 --kill 3@2s --kill 5@2.5s ./prog --verbose

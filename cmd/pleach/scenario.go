@@ -128,7 +128,7 @@ func (s *simCommand) checkWords(cmd *cobra.Command) error {
 		}
 	}
 	if cmd.Flags().Changed("early") && s.start != "overlapped" && s.gossipRounds == 0 {
-		return errors.New("--early only goes with --start overlapped: nobody is early when all start to correct at once")
+		return errors.New("--early only goes with --start overlapped: no process is early when all start to correct at once")
 	}
 	if cmd.Flags().Changed("gossip-rounds") && (cmd.Flags().Changed("gossip-time") || cmd.Flags().Changed("drain")) {
 		return errors.New("--gossip-rounds does not go with --gossip-time and --drain: choose rounds or a time")

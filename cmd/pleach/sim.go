@@ -14,25 +14,25 @@ func newSim() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sim",
 		Short: "Simulate broadcasts with dead processes in the LogP model",
-		Long: `Simulate a broadcast many times in the LogP model and sum up what it takes:
-coloring latency (until the last live process has the message), quiescence
-latency (until the last message is over), correction time, the longest gap that
-dissemination leaves, and messages per process.
+		Long: `Simulate a broadcast many times in the LogP model and summarize the runs: coloring
+latency (until the last live process has the message), quiescence latency (until the
+last message is over), correction time, the longest gap that dissemination leaves, and
+messages per process.
 
-The same flags and seed give the same figures on any number of cores, and by
-either engine. The sparse one looks only at what the dead change and does a
-billion processes; it takes interleaved trees with synchronized correction
-(checked, opportunistic, optimized or safe) and processes that are dead from the
-start. Events simulates every message of anything. Auto, the default, is sparse
-wherever that can be.
+The same flags and seed give the same figures on any number of cores, and with either
+engine. The sparse engine simulates only what the dead change, up to a billion
+processes. It takes interleaved trees with synchronized correction (checked,
+opportunistic, optimized or safe) and processes that are dead from the start. The
+events engine simulates every message of any broadcast. Auto, the default, is sparse
+where that applies.
 
-Disseminations: tree; gossip; ack, a tree with acknowledgments; big, a binomial
-graph; bfb, a tree that restarts when a detector reports a death. The last three
-go without correction.
+Disseminations: tree; gossip; ack, a tree with acknowledgments; big, a binomial graph;
+bfb, a tree that restarts when a detector reports a death. The last three go without
+correction.
 
-Corrections: none, checked, throttled, opportunistic:D, optimized:D, safe:D (up
-to distance D on each side), failure-proof:F (against F failures on the way),
-delayed:D (after a delay of D).`,
+Corrections: none, checked, throttled, opportunistic:D, optimized:D, safe:D (up to
+distance D on each side), failure-proof:F (against F failures on the way), delayed:D
+(after a delay of D).`,
 		Example: `  pleach sim --shape optimal -P 65536 --faults 1%
   pleach sim -P 1073741824 --faults 0.01% --runs 1
   pleach sim -P 64 --correction opportunistic:2 --start overlapped --fail 3,7

@@ -29,8 +29,8 @@ func newTree() *cobra.Command {
 		Short: "Show a broadcast tree, its ring, and the gaps that dead ranks leave",
 		Long: `Show a broadcast tree and the ring below it.
 
-Ranks are ● colored, ✗ dead or ○ uncolored: alive, but all ways to them lead
-over a dead rank. A gap is a run of ranks on the ring that are not colored.`,
+Ranks are ● colored, ✗ dead or ○ uncolored: alive, but every path to them leads through
+a dead rank. A gap is a run of ranks on the ring that are not colored.`,
 		Example: `  pleach tree --shape lame:3 -P 9
   pleach tree --shape binomial -P 64 --fail 1,2
   pleach tree --shape binomial -P 64 --order inorder --fail 32 --out gaps.svg
@@ -81,7 +81,7 @@ func (t *treeCommand) run(w io.Writer) error {
 	return nil
 }
 
-// checkSize refuses what nobody could read.
+// checkSize refuses pictures that are too large to read.
 func (t *treeCommand) checkSize() error {
 	switch {
 	case t.out != "" && t.size > draw.MaxPictureSize:

@@ -23,7 +23,7 @@ type tuneCommand struct {
 	seed        uint64
 	json        bool
 	out         string
-	with        string // whom to calibrate with; "": nobody
+	with        string // the address to calibrate with; "": none
 }
 
 func newTune() *cobra.Command {
@@ -31,29 +31,29 @@ func newTune() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tune",
 		Short: "Choose tree, correction and gossip time for a group and a reliability",
-		Long: `Choose how to broadcast to P processes of which some may be dead: for every tree,
-and for gossip, which correction reaches every live process with the wanted
-probability, what it costs, and which one is the fastest and which sends least.
+		Long: `Choose how to broadcast to P processes of which some may be dead: for every tree, and
+for gossip, which correction reaches every live process with the wanted probability,
+what it costs, and which one is the fastest and which sends least.
 
-How far a correction must reach follows from the longest gap to expect, and how
-long to gossip from what is least in all, by the formulas of Corrected Gossip
-(Eqs. 1 to 5). Bounds of the latency hold with the wanted reliability. Checked and
-failure-proof corrections reach everybody: their probability to miss is 0.
+The distance of a correction follows from the longest gap to expect, and the time of
+gossip from the least total, by the formulas of Corrected Gossip (Eqs. 1 to 5). Bounds
+of the latency hold with the wanted reliability. Checked and failure-proof corrections
+reach every live process: their probability to miss one is 0.
 
-Then every option is simulated in the LogP model with as many random dead. One that
-misses more often than wanted is made to reach further: the formulas take gaps for
-independent, which a dead process near a tree's root makes them not. Few runs
-cannot show a small probability: of R runs without a miss it is below 3/R, most
-likely. Bounds of gossip are those of that paper, in whose model receives do not
-wait for each other; in the simulation they do, and gossip can take longer. Gossip
-is simulated up to 262,144 processes.
+Then every option is simulated in the LogP model with as many random dead. An option
+that misses more often than wanted gets a larger distance: the formulas take gaps to be
+independent, which a dead process near a tree's root contradicts. Few runs cannot show
+a small probability: after R runs without a miss it is most likely below 3/R. Bounds of
+gossip are those of that paper, in whose model receives do not wait for each other; in
+the simulation they do, and gossip can take longer. Gossip is simulated up to 262,144
+processes.
 
 --calibrate measures L and o instead of taking them from -L and -o: with a second
-process on this host or, with an address, with pleach tune echo on another one.
-Half of a round trip over Pleach's TCP transport is 2o + L; of messages sent back to
-back each takes o, the time that the slower side is busy with it; medians are taken
-of both. On one host that is mostly system calls and wake-ups, and where processes
-wait for its cores, that too: mind the spread.`,
+process on this host or, with an address, with pleach tune echo on another one. Half of
+a round trip over Pleach's TCP transport is 2o + L. Each of many messages sent back to
+back takes o, the time that the slower side is busy with it. Both are medians. On one
+host that is mostly system calls and wake-ups, and waiting for busy cores: mind the
+spread.`,
 		Example: `  pleach tune -P 65536 --faults 1%
   pleach tune -P 1000 -L 20 -o 3 --faults 5 --reliability 0.999999
   pleach tune -P 4096 --faults 0.1% --out tradeoff.svg --json

@@ -118,9 +118,9 @@ func newTuneEcho() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "echo",
 		Short: "Answer pleach tune --calibrate, from another host",
-		Long: `Answer whoever measures the way to this host with pleach tune --calibrate HOST:PORT,
-until it is interrupted. The first line it prints is the address it listens at.
-Anybody who reaches the address can have answers, and nothing else.`,
+		Long: `Answer pleach tune --calibrate HOST:PORT on another host, which measures the network
+to this one, until Ctrl-C. The first line is the address that it listens at. Any
+process that reaches the address gets answers, and nothing else.`,
 		Example: `  pleach tune echo --listen :7000`,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

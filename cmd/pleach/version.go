@@ -10,7 +10,7 @@ import (
 func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
-		Short:   "Print which pleach this is",
+		Short:   "Print the version of this command",
 		Example: "  pleach version",
 		Args:    noArguments,
 		Run: func(cmd *cobra.Command, _ []string) {

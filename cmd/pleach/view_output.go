@@ -31,7 +31,7 @@ func newViewJSON(v pleach.View) viewJSON {
 	return j
 }
 
-// holes are the ranks that nobody has.
+// holes are the ranks without a member.
 func holes(v pleach.View) []int {
 	ranks := []int{}
 	next := 0
@@ -89,7 +89,7 @@ const (
 	ringGroup = 8
 )
 
-// ringText shows where nobody is: ● has a member, ○ is a hole.
+// ringText shows the holes: ● has a member, ○ is a hole.
 func ringText(v pleach.View) string {
 	var b strings.Builder
 	b.WriteString("\nring")

@@ -4,8 +4,8 @@
 //	go build -o pi ./examples/allreduce
 //	pleach run -n 8 --kill 0@1s --kill 3@2s ./pi
 //
-// Each task draws points from a seed of its own, so that whoever takes over a dead
-// one's task can draw them again.
+// Each task draws points from a seed of its own, so that a survivor that takes over
+// the task of a dead process can draw them again.
 package main
 
 import (

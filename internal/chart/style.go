@@ -17,7 +17,7 @@ const (
 	margin = 6 * vg.Length(1)
 )
 
-// palette returns a color that people who see few of them can tell from the
+// palette returns a color that color-blind readers can tell from the
 // others (Okabe and Ito's).
 func palette(i int) color.NRGBA {
 	colors := [...]color.NRGBA{

@@ -28,7 +28,7 @@ type Coloring struct {
 	Marks []Mark // by rank
 	Gaps  []topology.Gap
 
-	// Depth and FinishTime are those of the tree when nobody fails.
+	// Depth and FinishTime are those of the tree when no process fails.
 	Depth      int
 	FinishTime protocol.Time
 	// Failed are the dead and Unreached the live ranks without the message, in

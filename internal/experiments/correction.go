@@ -46,7 +46,7 @@ func ParseCorrection(text string, size protocol.Rank, l, o protocol.Time) (broad
 }
 
 // fullCircle is long enough for a process to send to both sides all around the
-// ring twice and be heard: whoever waits longer waits for nobody.
+// ring twice and be heard: a process that waits longer waits in vain.
 func fullCircle(size protocol.Rank, l, o protocol.Time) protocol.Time {
 	return 4*protocol.Time(size)*o + 4*(2*o+l)
 }

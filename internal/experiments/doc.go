@@ -1,5 +1,4 @@
-// Package experiments puts protocols and the simulator together: a [Scenario]
-// says what is broadcast how, on how many processes, with which faults; a
-// [Report] says what many seeded runs of it showed. Figures and tables of the
-// papers are scenarios with names.
+// Package experiments connects protocols and the simulator. A [Scenario] describes a
+// broadcast: its protocol, its number of processes, its faults. A [Report] summarizes
+// many seeded runs of it. Figures and tables of the papers are scenarios with names.
 package experiments

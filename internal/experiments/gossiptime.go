@@ -7,7 +7,7 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// missed is the probability of missing somebody that Corrected Gossip's
+// missed is the probability of missing a process that Corrected Gossip's
 // evaluation aims at: an even chance that a million runs reach all (§IV-A).
 const missed = 6.93e-7
 

@@ -5,9 +5,9 @@ import (
 	"github.com/pleach-go/pleach/topology"
 )
 
-// healed is a tree over those who are left when a view has removed others: the
+// healed is a tree over the ranks that are left when a view has removed others: the
 // children of a hole are its parent's, in its place, as package stream routes
-// them. Those who are left are counted anew, so that the ring has no holes.
+// them. The ranks that are left are counted anew, so that the ring has no holes.
 type healed struct {
 	root     protocol.Rank
 	parent   []protocol.Rank
@@ -15,7 +15,7 @@ type healed struct {
 	children [][]protocol.Rank
 }
 
-// Heal lays a tree over those who are left without some ranks, which must not be
+// Heal lays a tree over the ranks that are left without some, which must not be
 // the root. Rank i of it is the i-th of those who are left.
 func Heal(tree topology.Tree, gone []protocol.Rank) topology.Tree {
 	place := make([]protocol.Rank, tree.Size())

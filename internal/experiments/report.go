@@ -100,7 +100,7 @@ func (s *Scenario) faults(seed uint64) logp.Faults {
 	return f
 }
 
-// more are those who are dead from the start of a run beside the random ones.
+// more are the ranks that are dead from the start of a run beside the random ones.
 func (s *Scenario) more(seed uint64) []protocol.Rank {
 	if s.Draw == nil {
 		return s.Fixed.Dead

@@ -48,7 +48,7 @@ type Scenario struct {
 	// DyingFrom and DyingUntil are between which times the dying die; if both are
 	// 0, while an acknowledged broadcast goes down and back.
 	DyingFrom, DyingUntil protocol.Time
-	// Draw, if not nil, says by a run's seed who else is dead from its start.
+	// Draw, if not nil, says by a run's seed which other ranks are dead from its start.
 	Draw func(seed uint64) []protocol.Rank
 
 	// Runs is how often; Seed decides every random choice.

@@ -110,7 +110,7 @@ func (s *Scenario) sparseRule() (kind logp.SparseRule, distance protocol.Rank, e
 	case s.Start != broadcast.Synchronized:
 		return 0, 0, errors.New("correction must start everywhere at once")
 	case s.Dying > 0 || len(s.Fixed.Deaths) > 0:
-		return 0, 0, errors.New("whoever is dead must be so from the start")
+		return 0, 0, errors.New("the dead must be so from the start")
 	}
 	correction, err := ParseCorrection(s.Correction, s.Size, s.L, s.O)
 	if err != nil {
@@ -131,7 +131,7 @@ func (s *Scenario) sparseRule() (kind logp.SparseRule, distance protocol.Rank, e
 	return 0, 0, errors.New("correction must be checked, opportunistic, optimized or safe")
 }
 
-// finishTime is when the tree is through with dissemination if nobody is dead.
+// finishTime is when the tree is through with dissemination if no process is dead.
 // Of most trees it is read off their structure; of a billion ranks that is worth
 // half a minute.
 func (s *Scenario) finishTime(tree topology.Tree) protocol.Time {

@@ -23,12 +23,12 @@ type Stabilization struct {
 	Dead int
 	// Watchers is how many members report each death, at time 0: the nearest
 	// living ones at the distances 1, 2, 4, … to both sides of the ring in turn,
-	// with whom a member is connected. With 0 an outside feed tells the
-	// coordinator, and nobody else.
+	// to which a member is connected. With 0 an outside feed tells the
+	// coordinator, and no other member.
 	Watchers int
 	// Flat is up to how many members there is no tree; with 0 there always is.
 	Flat int
-	// Seed decides who dies.
+	// Seed chooses the members that die.
 	Seed uint64
 }
 
@@ -201,7 +201,7 @@ func (h *network) keep(frame []byte) []byte {
 // Complete implements [protocol.Machine].
 func (s *simulatedMember) Complete() bool { return len(s.View().Members) == s.survivors }
 
-// silence is the log of a group in which nobody sends anything.
+// silence is the log of a group in which no member sends.
 type silence struct{}
 
 func (silence) Freeze() []membership.Position { return nil }

@@ -44,7 +44,7 @@ func (m ThesisModel) Time(size protocol.Rank) float64 {
 }
 
 // Model is the same for the protocol of package membership: a report, then five
-// ways down or up a binomial tree of those who are left. What contention there is
+// ways down or up a binomial tree of the members that are left. What contention there is
 // on these ways is in the tree's finish time; that many reports wait for the
 // coordinator's port is not, and neither that the second way up may end early,
 // with a majority.

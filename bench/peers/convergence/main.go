@@ -100,7 +100,7 @@ func parse(args []string, errOut io.Writer) (*command, error) {
 	f.IntVar(&c.config.Members, "members", 47, "number `N` of members, each a process")
 	f.IntVar(&c.config.Kills, "kills", 10, "number `K` of kills of each system")
 	f.IntVar(&c.turns, "turns", 2, "number `T` of turns that each system's kills are spread over")
-	f.Uint64Var(&c.config.Seed, "seed", 1, "`seed` that chooses who is killed")
+	f.Uint64Var(&c.config.Seed, "seed", 1, "`seed` that chooses the members that are killed")
 	f.BoolVar(&c.json, "json", false, "print JSON")
 	if err := f.Parse(args); err != nil {
 		return nil, err

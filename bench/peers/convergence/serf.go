@@ -9,7 +9,7 @@ import (
 	"github.com/pleach-go/pleach/internal/bench/stabilization"
 )
 
-// serfSurvivor is a member of a serf cluster. Who has failed or left is missing.
+// serfSurvivor is a member of a serf cluster. A member that has failed or left is missing.
 func serfSurvivor(ctx context.Context, s *stabilization.Survivor) error {
 	events := make(chan serf.Event, 512)
 	c := serf.DefaultConfig()

@@ -9,14 +9,14 @@ import (
 	"github.com/pleach-go/pleach/transport/tcp"
 )
 
-// Who is who in the group of two.
+// Ranks in the group of two.
 const (
 	group             = "pleach calibration"
 	asks, answers     = protocol.Rank(0), protocol.Rank(1)
 	silent, wantsEcho = byte(0), byte(1) // the first byte of a frame
 )
 
-// Echo answers whoever measures, until the context ends. The listener is closed
+// Echo answers a process that measures, until the context ends. The listener is closed
 // then.
 func Echo(ctx context.Context, l net.Listener) error {
 	t, err := tcp.New(tcp.Config{Group: group, Rank: answers, Open: true, Listener: l})
@@ -36,7 +36,7 @@ type echo struct{ transport *tcp.Transport }
 // Receive implements [transport.Handler].
 func (e *echo) Receive(from protocol.Rank, frame []byte) {
 	if len(frame) > 0 && frame[0] == wantsEcho {
-		_ = e.transport.Send(from, frame) // who has gone is not waiting
+		_ = e.transport.Send(from, frame) // a process that has gone does not wait
 	}
 }
 

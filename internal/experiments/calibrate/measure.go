@@ -39,7 +39,7 @@ const (
 
 // Measure measures the way to an [Echo] at an address.
 func Measure(ctx context.Context, address string) (Network, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") // nobody needs to find it
+	l, err := net.Listen("tcp", "127.0.0.1:0") // it need not be found
 	if err != nil {
 		return Network{}, err
 	}
@@ -121,7 +121,7 @@ func (m *meter) send(ctx context.Context, messages int) (time.Duration, error) {
 func (m *meter) Receive(protocol.Rank, []byte) {
 	select {
 	case m.answers <- struct{}{}:
-	default: // nobody has asked: not from an Echo
+	default: // not asked for: not from an Echo
 	}
 }
 

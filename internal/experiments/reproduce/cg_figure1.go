@@ -26,7 +26,7 @@ func gossipFigure1() Experiment {
 	}
 }
 
-// missed is the probability to miss somebody that the paper aims at: an even
+// missed is the probability to miss a process that the paper aims at: an even
 // chance that a million runs reach all.
 const missed = 6.93e-7
 

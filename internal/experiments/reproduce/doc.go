@@ -1,9 +1,9 @@
-// Package reproduce does the evaluations of the papers again. Every figure and
-// table is an [Experiment] with a name: it draws what the paper shows and sets
-// what the paper's text states in numbers beside what comes out here.
+// Package reproduce repeats the evaluations of the papers. Every figure and table is
+// an [Experiment] with a name: it draws what the paper shows, and puts the numbers that
+// the paper states beside those measured here.
 //
-// Measuring and presenting are apart. A [Source] does the runs and leaves tables
-// of plain numbers; an experiment makes pictures and claims of them, and several
-// may share one source. So what was measured once can be presented again, and an
-// interrupted reproduction goes on where it was.
+// Measuring and presenting are separate. A [Source] runs and leaves tables of
+// numbers. An experiment makes pictures and claims of them, and several may share one
+// source. So a measurement can be presented again, and an interrupted reproduction
+// continues where it was.
 package reproduce

@@ -9,8 +9,8 @@ import (
 )
 
 // The collectives thesis' Figures 5.3 to 5.14: what fault tolerance costs a
-// collective as long as nobody fails; and how long one takes in which somebody
-// does, which the thesis shows for a whole query only.
+// collective as long as no process fails; and how long one takes in which a process
+// dies, which the thesis shows for a whole query only.
 
 const collectives = "Fault Tolerant Collectives (thesis, 2017)"
 

@@ -11,7 +11,7 @@ import (
 )
 
 // Corrected Trees' Lemma 2 and Corollary 1: what checked correction costs when
-// nobody is dead.
+// no process is dead.
 
 func lemma2() Experiment {
 	return Experiment{

@@ -101,7 +101,7 @@ func drawDelayed(d Data) []chart.Chart {
 	return charts
 }
 
-// delayedEnough is a delay after which, without dead, nobody asks: a neighbor's
+// delayedEnough is a delay after which, without dead, no process asks: a neighbor's
 // message is there a hop after the own was sent.
 const delayedEnough = 4
 

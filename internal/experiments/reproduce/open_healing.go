@@ -71,7 +71,7 @@ func measureHealing(j *job) (Data, error) {
 	return Data{"known": t}, nil
 }
 
-// healing is a broadcast to those who are left by a view that knows a share of
+// healing is a broadcast to the processes that are left by a view that knows a share of
 // the dead, in percent.
 type healing struct {
 	shape       topology.Shape

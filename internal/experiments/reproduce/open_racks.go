@@ -40,7 +40,7 @@ var (
 	}
 )
 
-// drawRack says who is dead in a run: all of some racks.
+// drawRack says which ranks are dead in a run: all of some racks.
 func drawRack(placement string, size protocol.Rank, racks int) func(seed uint64) []protocol.Rank {
 	all := int(size) / rackSize
 	return func(seed uint64) (dead []protocol.Rank) {

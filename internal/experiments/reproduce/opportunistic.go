@@ -12,7 +12,7 @@ import (
 )
 
 // Corrected Trees' paragraph "Opportunistic Correction" in §4.3: how often
-// somebody is missed.
+// a process is missed.
 
 func opportunistic() Experiment {
 	return Experiment{

@@ -37,8 +37,8 @@ func figure12(runs *Source) Experiment {
 func measureProcesses(j *job) (Data, error) {
 	sizes := []int{4, 8, 16, 32}[:j.pick(1, 3, 4)]
 	t := newTable("comparison", "system", "members", "dead", "p10_us", "p50_us", "p99_us", "complete", "messages_per_member", "runs")
-	// Below a dead inner node a tree alone reaches nobody: it would only be waited
-	// for.
+	// Below a dead inner node a tree alone reaches no member: waiting for it would
+	// only take time.
 	comparisons := []struct {
 		name    string
 		systems []string

@@ -120,8 +120,8 @@ func (s *Session) forget(source *Source) {
 	}
 }
 
-// note is the first line of a source's files, but for the time it took: who
-// finds the same can take them for its own.
+// note is the first line of a source's files, but for the time it took: files with the
+// same note need not be measured again.
 func (s *Session) note(source *Source, size Size) string {
 	return fmt.Sprintf("%s; %s, %v, seed %d; ", s.Version, source.Name, size, source.Seed)
 }

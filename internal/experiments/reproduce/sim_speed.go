@@ -29,7 +29,7 @@ func simSpeed() Experiment {
 	}
 }
 
-// flogsim is what it takes for one broadcast, in seconds: with nobody and with 4%
+// flogsim is what it takes for one broadcast, in seconds: with none and with 4%
 // dead.
 var flogsim = map[string][2]float64{
 	"binomial": {2.99, 4.00}, "kary:4": {3.07, 3.85}, "lame:2": {2.99, 4.79}, "optimal": {3.15, 4.52}, "gossip": {4.1, 5.1},

@@ -145,7 +145,7 @@ func (q *Question) coloredByTree(tree topology.Tree) float64 {
 	return sum / depthSamples * float64(q.Size)
 }
 
-// finishTime is when the tree is through if nobody is dead.
+// finishTime is when the tree is through if no process is dead.
 func finishTime(tree topology.Tree, l, o protocol.Time) protocol.Time {
 	if lineage, err := logp.NewLineage(tree, logp.Params{L: l, O: o}); err == nil {
 		return lineage.FinishTime()
