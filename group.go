@@ -28,11 +28,12 @@ type Group struct {
 	guests    guests
 	greeted   membership.Member // the last one on the ring to be
 	stable    uint64            // when last looked at
+	lossy     int               // likewise
 
 	detector    detect.Detector // nil: the group is fixed
 	connections *detect.Connections
 	view        atomic.Pointer[View]
-	changed     bell   // rings when there is a new view, or more has become stable
+	changed     bell   // rings when there is a new view, or more is stable or known to be lost
 	over        ending // of this member's part
 	standing    atomic.Pointer[error]
 
@@ -50,7 +51,7 @@ type Group struct {
 	given int              // of taken
 }
 
-// Message is a message from another member.
+// Message is a message from another member, or a notice that some are lost.
 type Message struct {
 	// Root is the rank of who broadcast it.
 	Root int
@@ -60,9 +61,12 @@ type Message struct {
 	// View is the number of the view it was sent in: everybody who goes on from
 	// that view to the next has got it, or nobody.
 	View uint64
-	// Lost counts pieces of earlier messages of this root that could not be had
-	// any more, because this process was cut off for longer than the others
-	// keep them (Config.Stream.KeepBytes). It is 0 unless that has happened.
+	// Lost is 0 in a message. If it is not 0, this is a notice, and Data is nil:
+	// messages of this root, sent after those that have come, cannot be had any
+	// more, because this process was cut off or slow for longer than the others
+	// keep them (Config.Stream.KeepBytes). Lost counts their pieces, not
+	// messages: a piece is a part of a long message, or several short ones. The
+	// notice comes as soon as the loss is certain, and later messages follow it.
 	Lost uint64
 }
 
@@ -295,8 +299,8 @@ func (g *Group) settled(protocol.Time) {
 		g.unwritten.Store(unwritten)
 		give(g.written)
 	}
-	if stable := g.member.Stable(); stable != g.stable {
-		g.stable = stable
+	if stable, lossy := g.member.Stable(), len(g.member.Lossy()); stable != g.stable || lossy != g.lossy {
+		g.stable, g.lossy = stable, lossy
 		g.changed.give()
 	}
 	if g.parts.changed {

@@ -102,9 +102,12 @@ func collect(ctx context.Context, g *pleach.Group, want map[int]int) error {
 		return nil
 	}
 	for m := range g.Messages(ctx) {
+		if m.Lost > 0 {
+			return fmt.Errorf("rank %d: %d pieces of root %d lost after message %d", g.Rank(), m.Lost, m.Root, got[m.Root])
+		}
 		root, number := int(binary.BigEndian.Uint32(m.Data)), int(binary.BigEndian.Uint32(m.Data[4:]))
-		if root != m.Root || number != got[root] || m.Lost > 0 {
-			return fmt.Errorf("rank %d: message %d of root %d after %d (lost %d)", g.Rank(), number, root, got[root], m.Lost)
+		if root != m.Root || number != got[root] {
+			return fmt.Errorf("rank %d: message %d of root %d after %d", g.Rank(), number, root, got[root])
 		}
 		got[root]++
 		if _, counts := want[root]; counts {

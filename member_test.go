@@ -187,11 +187,14 @@ func checksum(b []byte) uint64 {
 func takeAll(ctx context.Context, group *pleach.Group) (lost, duplicated uint64, err error) {
 	next := make([]int, group.Size())
 	for m := range group.Messages(ctx) {
+		if m.Lost > 0 {
+			lost += m.Lost
+			continue
+		}
 		root, number := int(binary.BigEndian.Uint32(m.Data)), int(binary.BigEndian.Uint32(m.Data[4:]))
 		if root != m.Root || binary.BigEndian.Uint64(m.Data[8:]) != checksum(m.Data) {
 			return lost, duplicated, fmt.Errorf("message %d of root %d came from %d, or was changed", number, root, m.Root)
 		}
-		lost += m.Lost
 		if number < next[root] {
 			duplicated++
 			continue

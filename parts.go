@@ -87,11 +87,13 @@ func (p *parts) BufferFilled(now protocol.Time, from protocol.Rank, head, body [
 }
 
 // settle tells the views when the streams have what they were asked for.
-func (p *parts) settle() {
-	if p.flushing && p.stream.Flushed() {
-		p.flushing, p.changed = false, true
-		p.views.Settle(p.now)
+func (p *parts) settle() (settled bool) {
+	if !p.flushing || !p.stream.Flushed() {
+		return false
 	}
+	p.flushing, p.changed = false, true
+	p.views.Settle(p.now)
+	return true
 }
 
 // Up implements [node.Protocol].
@@ -141,7 +143,11 @@ func (p *parts) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok
 			return to, head, body, true
 		}
 	}
-	return p.stream.Next(now)
+	to, head, body, ok = p.stream.Next(now)
+	if !ok && p.settle() { // time may be all that a flush has waited for
+		return p.Next(now)
+	}
+	return to, head, body, ok
 }
 
 // mark puts a byte in front of a frame.

@@ -7,9 +7,10 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Receipt says who has something.
+// Receipt proves that every member of a view has received what this process has
+// broadcast.
 type Receipt struct {
-	// View is the view all of whose members have it, and Members their ranks.
+	// View is that view, and Members are the ranks of its members.
 	View    uint64
 	Members []int
 }
@@ -30,11 +31,27 @@ func (e *UnstableError) Error() string {
 // Unwrap returns the cause.
 func (e *UnstableError) Unwrap() error { return e.Err }
 
+// LostError says that members have lost a part of what this process has broadcast:
+// they fell further behind than the others keep (Config.Stream.KeepBytes). Their
+// programs were told ([Message.Lost]).
+type LostError struct {
+	View uint64
+	// Ranks are the members known to have lost something, in ascending order.
+	Ranks []int
+}
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf("pleach: in view %d, ranks %v have lost a part of what was broadcast", e.View, e.Ranks)
+}
+
 // Stable waits until every member of the view has all that this process has
 // broadcast before the call, and says who that is. Members that die meanwhile are
 // not waited for once they are out of the view. The members are asked only now:
-// broadcasts that nobody asks about cost no acknowledgment. If ctx ends first, the
-// error is an [*UnstableError].
+// broadcasts that nobody asks about cost no acknowledgment.
+//
+// A member that has lost a part of what this process has broadcast, at any time
+// since it joined, is never in a receipt. While such a member is in the view, the
+// error is a [*LostError]. If ctx ends first, it is an [*UnstableError].
 func (g *Group) Stable(ctx context.Context) (Receipt, error) {
 	var receipt Receipt
 	var upTo uint64
@@ -49,13 +66,19 @@ func (g *Group) Stable(ctx context.Context) (Receipt, error) {
 	}
 	for {
 		changed := g.changed.wait()
+		var lossy []int
 		_ = g.node.Do(func(protocol.Time) {
 			if g.member.Stable() >= upTo {
 				receipt = g.receipt()
+				return
 			}
+			lossy = ranksOf(g.member.Lossy())
 		})
-		if receipt.Members != nil {
+		switch {
+		case receipt.Members != nil:
 			return receipt, nil
+		case lossy != nil:
+			return receipt, &LostError{g.View().Number, lossy}
 		}
 		select {
 		case <-changed:
@@ -70,10 +93,15 @@ func (g *Group) Stable(ctx context.Context) (Receipt, error) {
 // silent names those who have not answered.
 func (g *Group) silent() (ranks []int) {
 	_ = g.node.Do(func(protocol.Time) {
-		for _, r := range g.member.Unanswered() {
-			ranks = append(ranks, int(r))
-		}
+		ranks = ranksOf(g.member.Unanswered())
 	})
+	return ranks
+}
+
+func ranksOf(from []protocol.Rank) (ranks []int) {
+	for _, r := range from {
+		ranks = append(ranks, int(r))
+	}
 	return ranks
 }
 

@@ -53,3 +53,46 @@ func TestStableSaysWhoIsSilent(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// A member that has lost something is in no receipt: the error names it, and once it
+// is out of the view there is a receipt without it.
+func TestStableNamesWhoHasLost(t *testing.T) {
+	groups := joinWhole(t, 4, func(c *pleach.Config) {
+		c.Stream.KeepBytes, c.Stream.InboxBytes = 128<<10, 64<<10
+	})
+	meet(t, groups)
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	take := func(r int) {
+		for range groups[r].Messages(ctx) {
+		}
+	}
+	go take(1)
+	go take(3)
+	for range 100 {
+		if err := groups[0].Broadcast(ctx, make([]byte, 16<<10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for groups[2].Stats().Refused < 50 && ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+	}
+	go take(2) // too late
+	_, err := groups[0].Stable(ctx)
+	var lost *pleach.LostError
+	if !errors.As(err, &lost) || !slices.Contains(lost.Ranks, 2) || groups[2].Stats().Lost == 0 {
+		t.Fatalf("%v, and rank 2 has counted %+v", err, groups[2].Stats())
+	}
+	for _, r := range lost.Ranks {
+		if err := groups[r].Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	receipt, err := groups[0].Stable(ctx)
+	for err != nil && ctx.Err() == nil { // until the view is there
+		receipt, err = groups[0].Stable(ctx)
+	}
+	if err != nil || slices.Contains(receipt.Members, 2) {
+		t.Errorf("receipt %+v, %v", receipt, err)
+	}
+}

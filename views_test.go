@@ -258,3 +258,44 @@ func TestRejoin(t *testing.T) {
 		awaitView(t, g, "all five", ofSize(5))
 	}
 }
+
+// A member that lags by more than others keep goes on to the next view with them:
+// nobody waits for what cannot be had, be it a part or all that is missing.
+func TestLaggingMemberIsInTheNextView(t *testing.T) {
+	for _, keep := range []int{128 << 10, 1 << 10} {
+		t.Run(fmt.Sprint("keep ", keep), func(t *testing.T) { lagIntoTheNextView(t, keep) })
+	}
+}
+
+func lagIntoTheNextView(t *testing.T, keep int) {
+	groups := joinWhole(t, 4, func(c *pleach.Config) {
+		c.Stream.KeepBytes, c.Stream.InboxBytes = keep, 64<<10
+	})
+	meet(t, groups)
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	for _, r := range []int{1, 3} { // and rank 2 takes nothing
+		go func() {
+			for range groups[r].Messages(ctx) {
+			}
+		}()
+	}
+	for range 100 {
+		if err := groups[0].Broadcast(ctx, make([]byte, 16<<10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := groups[3].Close(); err != nil {
+		t.Fatal(err)
+	}
+	awaitView(t, groups[2], "without 3", without(3))
+	if err := groups[2].Broadcast(ctx, []byte("x")); err != nil {
+		t.Error(err)
+	}
+	for m := range groups[2].Messages(ctx) {
+		if m.Lost > 0 {
+			return
+		}
+	}
+	t.Errorf("rank 2 was not told of any loss: %+v", groups[2].Stats())
+}

@@ -74,7 +74,6 @@ func (m *Machine) tryInstall(now protocol.Time) {
 	m.suspicions.prune(&m.view, r.next)
 	m.cut, m.round = r.decided.cut, round{}
 	m.enter(r.next)
-	m.views = append(m.views, m.view)
 	m.stats.Changes++
 	if r.began > 0 {
 		m.stats.Took = now - r.began

@@ -30,11 +30,12 @@ type Config struct {
 	// the last one, so that a herd makes few views: 20 ms, and at most five
 	// times as long after the first.
 	Window protocol.Time
-	// Bound is how long roots may be frozen by an attempt that does not get all
-	// its acknowledgments: 250 ms at first, then doubled up to 1 s.
+	// Bound is how long an attempt that freezes roots waits for the next
+	// acknowledgment: 250 ms at first, then doubled up to 1 s.
 	Bound protocol.Time
 	// Patience is how long a member that nobody suspects may hold up a change by
-	// not answering: then the coordinator suspects it: 5 s.
+	// not answering: then the coordinator attempts it without that member. After
+	// twice as long the others attempt it without a silent coordinator. If zero, 5 s.
 	Patience protocol.Time
 	// Resend is when what was not answered is sent again: after 60 ms at first,
 	// then doubled up to 10 times as long. It is several traversals' time, or a

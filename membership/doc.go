@@ -36,8 +36,8 @@
 // [Machine.Leave] for what people want; [Machine.Settle] when the log may have got
 // what it was to flush. Out, after each of these and whenever [Machine.Deadline]
 // has come: [Machine.Next] until it has nothing left to send, then
-// [Machine.Views], [Machine.Answers] and [Machine.State]. The machine calls its
-// [Log] from within these. It is not for concurrent use.
+// [Machine.Answers] and [Machine.State]. The machine calls its [Log] from within
+// these, which so learns of every view. It is not for concurrent use.
 //
 // A frame may be lost, duplicated, late or out of order. It must come from the
 // rank it is said to come from. A frame may go to a rank that is no longer in the
@@ -55,6 +55,7 @@
 //   - lead.go, gather.go, propose.go, commit.go, spread.go: a change, in order.
 //   - suspicion.go, errand.go, join.go, leave.go: reasons for one; place.go:
 //     which rank a joiner gets.
+//   - silence.go: members that do not answer, and do not hold up the others.
 //   - status.go: how those who were left behind catch up.
 //   - memo.go: what is worked out once for all, and siblings in a simulator.
 package membership

@@ -29,7 +29,7 @@ func (m *Machine) planErrand(now protocol.Time, leader protocol.Rank) {
 }
 
 func (m *Machine) hasErrand() bool {
-	return len(m.suspicions.own) > 0 || m.errand.withdrawn || m.leaving || len(m.pending) > 0
+	return len(m.suspicions.own)+m.round.silence.members.count() > 0 || m.errand.withdrawn || m.leaving || len(m.pending) > 0
 }
 
 // runErrand tells the coordinator. Suspicions go to whoever is attempting a
@@ -38,8 +38,8 @@ func (m *Machine) runErrand(now protocol.Time) {
 	e := &m.errand
 	e.due = now + m.backoff(e.tries)
 	e.tries++
-	if len(m.suspicions.own) > 0 || e.withdrawn {
-		report := frame{kind: Report, suspects: m.suspicions.own}
+	if accused := m.accused(e.to); len(accused) > 0 || e.withdrawn {
+		report := frame{kind: Report, suspects: accused}
 		m.put(e.to, report)
 		if leads := m.round.promised.Rank; m.round.frozen && leads != e.to && leads != m.config.Self.Rank {
 			m.put(leads, report)

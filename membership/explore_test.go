@@ -258,7 +258,7 @@ func (e *explorer) settle(w *world, i int, c *citizen) error {
 	c.log.out = nil
 	c.m.Answers()
 	for {
-		v, ok := c.m.Views()
+		v, ok := c.log.installed()
 		if !ok {
 			return nil
 		}

@@ -150,7 +150,7 @@ func FuzzReceive(f *testing.F) {
 			m.Settle(now)
 		}
 		for {
-			v, ok := m.Views()
+			v, ok := l.installed()
 			if !ok {
 				break
 			}

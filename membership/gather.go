@@ -106,7 +106,11 @@ func (m *Machine) hearPromise(now protocol.Time, f *frame) error {
 			return fmt.Errorf("%w: %w", ErrFrame, err)
 		}
 	}
+	before := p.acked.count()
 	p.acked.union(f.members)
+	if m.lead != nil && m.lead.ballot == p.ballot && p.acked.count() > before {
+		m.lead.bound = now + m.bound // it gets on
+	}
 	p.haves = merge(p.haves, f.haves)
 	if p.accepted.less(f.other) {
 		p.accepted, p.value = f.other, f.value

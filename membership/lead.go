@@ -7,7 +7,8 @@ type lead struct {
 	ballot Ballot
 	resend protocol.Time // when to ask again, past the tree, who has not acknowledged
 	tries  int
-	bound  protocol.Time // when the attempt is given up; Never once proposed
+	shown  protocol.Time // when all were last shown that there is an attempt: it is not silent
+	bound  protocol.Time // when the attempt is given up unless another acknowledgment comes; Never once proposed
 	spared protocol.Time // not given up for further deaths before
 	retry  protocol.Time // when it is given up for those that are known; Never: for none
 }
@@ -22,7 +23,7 @@ func (m *Machine) begin(now protocol.Time, members set) {
 		m.round.tried = now
 	}
 	m.lead = &lead{
-		ballot: b, resend: now + m.config.Resend, bound: now + m.bound,
+		ballot: b, resend: now + m.config.Resend, shown: now, bound: now + m.bound,
 		spared: 2*now - m.round.tried, retry: protocol.Never,
 	}
 	m.stats.Ballots++
@@ -89,8 +90,9 @@ func (m *Machine) hearRefuse(now protocol.Time, f *frame) {
 	}
 }
 
-// runLead asks again those who have not acknowledged, and gives up an attempt
-// that holds everybody up for too long: somebody is slow, but not suspected.
+// runLead asks again those who have not acknowledged, and now and then all. It gives
+// up an attempt that gets no further acknowledgment for too long: a member is slow, or
+// silent, but not suspected.
 func (m *Machine) runLead(now protocol.Time) {
 	if m.lead == nil {
 		return
@@ -100,8 +102,9 @@ func (m *Machine) runLead(now protocol.Time) {
 		m.giveUp()
 		m.pause = now + m.bound + m.handicap()
 		m.bound = min(2*m.bound, m.config.maxBound())
-		for _, x := range silent {
-			m.Suspect(now, x.Rank, x.Incarnation)
+		if len(silent) > 0 {
+			m.silenced(silent...)
+			m.consider(now)
 		}
 		return
 	}
@@ -115,24 +118,28 @@ func (m *Machine) runLead(now protocol.Time) {
 	if p.proposal != nil {
 		again = frame{kind: Propose, ballot: p.ballot, value: p.proposal}
 	}
+	all := now >= m.lead.shown+m.config.Patience/2
+	if all {
+		m.lead.shown = now
+	}
 	for _, i := range p.members.each() {
-		if !p.acked.has(i) && i != m.self {
+		if i != m.self && (all || !p.acked.has(i)) {
 			m.put(m.view.Members[i].Rank, again)
 		}
 	}
 }
 
-// silent returns those who have not acknowledged for longer than patience, although
-// nobody suspects them. Detectors may be blind, and they must not hold up the others
-// for ever: they are suspected then, which is no more than a suspicion.
-func (m *Machine) silent(now protocol.Time) (silent []Member) {
+// silent returns the members that have not acknowledged for longer than patience,
+// although no detector suspects them. Detectors may be blind, and such a member must
+// not hold up the others for ever: the next attempt goes without it.
+func (m *Machine) silent(now protocol.Time) (silent []int) {
 	p := m.round.part
 	if p.proposal != nil || now-m.round.tried < m.config.Patience {
 		return nil
 	}
 	for _, i := range p.members.each() {
 		if !p.acked.has(i) && i != m.self {
-			silent = append(silent, m.view.Members[i])
+			silent = append(silent, i)
 		}
 	}
 	return silent

@@ -20,6 +20,7 @@ type testLog struct {
 	future  []datum       // of views to come
 	out     []outgoing
 	record  []string // what was delivered, view by view, for the checker
+	views   []View   // installed, until the test has looked at them
 	thaws   int
 }
 
@@ -186,6 +187,9 @@ func (l *testLog) Install(v *View) {
 		l.deliver(l.stream(datum{root: h.Root, incarnation: h.Incarnation}), h.Next)
 	}
 	l.record = append(l.record, l.digest())
+	if v.holds(l.self.Rank, l.self.Incarnation) {
+		l.views = append(l.views, *v)
+	}
 	l.kept = append(l.kept, l.streams...)
 	l.view, l.frozen, l.cut, l.streams = *v, false, nil, nil
 	future := l.future
@@ -193,4 +197,15 @@ func (l *testLog) Install(v *View) {
 	for _, d := range future {
 		l.receive(protocol.NoRank, d)
 	}
+}
+
+// installed returns the next view that has been installed, or false when there is no
+// new one.
+func (l *testLog) installed() (View, bool) {
+	if len(l.views) == 0 {
+		return View{}, false
+	}
+	v := l.views[0]
+	l.views = l.views[1:]
+	return v, true
 }

@@ -40,7 +40,6 @@ type Machine struct {
 	outbox  []send
 	sent    int // of outbox, already handed out
 	buffer  []byte
-	views   []View
 	answers []Answer
 	stats   Stats
 }
@@ -140,6 +139,12 @@ func (m *Machine) hear(now protocol.Time, f *frame) error {
 		return nil
 	}
 	switch f.kind {
+	case Promise, Refuse, Accept:
+		m.answered(f.from, f.members)
+	case Prepare, Void, Propose:
+		m.attempts(f.ballot.Rank)
+	}
+	switch f.kind {
 	case Status:
 		m.hearStatus(f)
 	case Report:
@@ -180,6 +185,7 @@ func (m *Machine) Settle(now protocol.Time) {
 func (m *Machine) Up(now protocol.Time, peer protocol.Rank) {
 	m.now = now
 	if m.isMember(peer) && peer != m.config.Self.Rank {
+		m.answered(peer, nil)
 		m.put(peer, frame{kind: Status})
 		if m.errand.to == peer && m.errand.due != protocol.Never {
 			m.errand.due = now
@@ -215,14 +221,3 @@ func (m *Machine) put(to protocol.Rank, f frame) {
 
 // View returns the view this member is in.
 func (m *Machine) View() View { return m.view }
-
-// Views returns the next view that has been installed, or false when there is no
-// new one.
-func (m *Machine) Views() (View, bool) {
-	if len(m.views) == 0 {
-		return View{}, false
-	}
-	v := m.views[0]
-	m.views = m.views[1:]
-	return v, true
-}

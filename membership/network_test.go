@@ -55,6 +55,7 @@ type host struct {
 	token  uint64
 	lonely protocol.Time // when it last had a quorum
 	reply  *host         // whom it has just heard from
+	held   []func()      // what has happened to it while it is stopped; nil: it is not
 }
 
 // event is something that happens at a time.
@@ -213,7 +214,7 @@ func (n *network) pump(h *host) {
 		}
 		h.woken = max(d, n.now+1)
 		m := h.m
-		n.after(time.Duration(h.woken-n.now), func() { n.wake(h, m) })
+		n.after(time.Duration(h.woken-n.now), func() { h.unlessStopped(func() { n.wake(h, m) }) })
 	}
 }
 
@@ -227,10 +228,10 @@ func (n *network) wake(h *host, m *Machine) {
 // collect takes a host's results and checks them.
 func (n *network) collect(h *host) {
 	for {
-		if len(h.m.views) == 0 {
+		v, ok := h.log.installed()
+		if !ok {
 			break
 		}
-		v, _ := h.m.Views()
 		n.logf("%s installs %v, delivered %q", who(h.self), &v, h.log.record[len(h.views)-1])
 		n.fail(n.checker.installed(h.self, v, h.log.record[len(h.views)-1]))
 		h.views = append(h.views, v)
@@ -281,16 +282,45 @@ func (n *network) carry(h *host, to protocol.Rank, b []byte) {
 	}
 	b, from, incarnation := bytes.Clone(b), h.self.Rank, peer.self.Incarnation
 	n.after(n.delay(), func() {
-		if peer.dead || peer.m == nil || peer.self.Incarnation != incarnation || n.blocked != nil && n.blocked(h, peer) {
-			n.unread(h, b)
-			return
-		}
-		peer.reply = h
-		if err := peer.m.Receive(n.now, from, b); err != nil {
-			n.fail(err)
-		}
-		n.pump(peer)
+		peer.unlessStopped(func() {
+			if peer.dead || peer.m == nil || peer.self.Incarnation != incarnation || n.blocked != nil && n.blocked(h, peer) {
+				n.unread(h, b)
+				return
+			}
+			peer.reply = h
+			if err := peer.m.Receive(n.now, from, b); err != nil {
+				n.fail(err)
+			}
+			n.pump(peer)
+		})
 	})
+}
+
+// stop stops processes as a signal does: what comes for them waits, and time goes on.
+func (n *network) stop(hosts ...int) {
+	for _, h := range hosts {
+		n.hosts[h].held = []func(){func() {}}
+	}
+}
+
+// resume lets a process go on with what has come for it.
+func (n *network) resume(hosts ...int) {
+	for _, h := range hosts {
+		held := n.hosts[h].held
+		n.hosts[h].held = nil
+		for _, do := range held {
+			do()
+		}
+	}
+}
+
+// unlessStopped runs what happens to a host now, or when it is no longer stopped.
+func (h *host) unlessStopped(do func()) {
+	if h.held != nil {
+		h.held = append(h.held, do)
+		return
+	}
+	do()
 }
 
 // unread looks at a frame that nobody gets: it must make sense all the same.
@@ -321,28 +351,30 @@ func (n *network) watch(h *host, m *Machine) {
 	if n.detect > 0 {
 		again = n.detect
 	}
-	n.after(time.Duration(n.rng.Int64N(int64(again)))+1, func() {
-		if h.dead || h.m != m || m.over != nil {
-			return
+	n.after(time.Duration(n.rng.Int64N(int64(again)))+1, func() { h.unlessStopped(func() { n.watchOnce(h, m) }) })
+}
+
+func (n *network) watchOnce(h *host, m *Machine) {
+	if h.dead || h.m != m || m.over != nil {
+		return
+	}
+	if n.detect > 0 {
+		n.look(h)
+	}
+	if n.rejoin && n.forsaken(h) {
+		if h.left {
+			n.kill(h.id) // who wanted to leave does not come back
+		} else {
+			n.restart(h)
 		}
-		if n.detect > 0 {
-			n.look(h)
-		}
-		if n.rejoin && n.forsaken(h) {
-			if h.left {
-				n.kill(h.id) // who wanted to leave does not come back
-			} else {
-				n.restart(h)
-			}
-			return
-		}
-		if !h.log.Flushed() {
-			h.log.fetch()
-		}
-		h.reply = nil
-		n.pump(h)
-		n.watch(h, m)
-	})
+		return
+	}
+	if !h.log.Flushed() {
+		h.log.fetch()
+	}
+	h.reply = nil
+	n.pump(h)
+	n.watch(h, m)
 }
 
 // forsaken reports whether a host has had no quorum for long. All whom it knows

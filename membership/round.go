@@ -32,7 +32,8 @@ type round struct {
 	decided  *value        // what the next view is
 	next     *View         // the next view, once decided
 	began    protocol.Time // when this member first heard of the change
-	tried    protocol.Time // when this member first attempted it
+	tried    protocol.Time // since when this member attempts it; 0: it does not
+	silence  silence       // who does not answer
 }
 
 // part is a member's part in one ballot: a place in the tree laid over those who

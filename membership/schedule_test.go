@@ -111,7 +111,12 @@ func newSchedule(t *testing.T, seed uint64) *schedule {
 	}
 	// Along the tree, without one, and sometimes this, sometimes that.
 	flat := []int{-1, FlatSize, 10}[seed/56%3]
-	n := newNetwork(t, size, seed, func(c *Config) { c.JoinTimeout, c.Flat = 3*second, flat })
+	n := newNetwork(t, size, seed, func(c *Config) {
+		c.JoinTimeout, c.Flat = 3*second, flat
+		if seed%5 == 1 { // silence counts before all heals
+			c.Bound, c.Patience = 50*millisecond, 200*millisecond
+		}
+	})
 	n.rejoin = true
 	n.detect = 10*time.Millisecond + time.Duration(n.rng.Int64N(int64(90*time.Millisecond)))
 	n.drop = []float64{0, 0, 0.02, 0.2}[n.rng.IntN(4)]

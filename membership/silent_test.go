@@ -1,10 +1,15 @@
 package membership
 
-import "testing"
+import (
+	"testing"
+	"time"
+
+	"github.com/pleach-go/pleach/protocol"
+)
 
 // Members that have died without anybody noticing keep the others from agreeing on
 // another's removal, but not for ever; wherever in the tree they are.
-func TestSilentMembersAreSuspectedInTheEnd(t *testing.T) {
+func TestSilentMembersAreLeftOutInTheEnd(t *testing.T) {
 	for unnoticed := 1; unnoticed < 9; unnoticed++ {
 		if unnoticed == 3 {
 			continue
@@ -14,6 +19,160 @@ func TestSilentMembersAreSuspectedInTheEnd(t *testing.T) {
 		n.tellAll(3)
 		if v := n.settle(); v.Number != 2 || len(v.Members) != 7 || n.now > 20*second {
 			t.Errorf("%d unnoticed: %v at %v", unnoticed, v, n.now)
+		}
+	}
+}
+
+// settleWithin runs until all agree, and fails the test if that takes too long.
+func (n *network) settleWithin(d time.Duration) *View {
+	n.t.Helper()
+	if !n.run(d, n.agreed) {
+		n.t.Fatalf("no agreement after %v: %v\n%s", d, n.failure, n.situation())
+	}
+	return n.settle()
+}
+
+// So many members are silent for longer than patience that no majority is left. The
+// coordinator leaves none of them out, says so, and goes on when they do.
+func TestGroupGoesOnAfterMostWereSilent(t *testing.T) { bothWays(t, groupGoesOnAfterMostWereSilent) }
+
+func groupGoesOnAfterMostWereSilent(t *testing.T, way func(*Config)) {
+	for _, stopped := range []time.Duration{4 * time.Second, 8 * time.Second, time.Minute} {
+		for seed := range uint64(20) {
+			n := newNetwork(t, 5, seed, way)
+			n.detect = 50 * time.Millisecond
+			n.stop(1, 2)
+			n.kill(4)
+			n.run(stopped, nil)
+			if s, _ := n.hosts[0].m.State(); stopped > 8*time.Second && s != NoQuorum {
+				t.Errorf("after %v the coordinator is %v", stopped, s)
+			}
+			n.resume(1, 2)
+			wantRanks(t, n.settleWithin(4*time.Second), without(5, 4))
+			if s, err := n.hosts[0].m.State(); s != Active {
+				t.Errorf("the coordinator is %v: %v", s, err)
+			}
+		}
+	}
+}
+
+// The coordinator is cut off, unnoticed by any detector, while another member dies.
+// Whether or not the others know of the death, and have gone on without their
+// coordinator, all are together again soon after the cut has ended.
+func TestGroupGoesOnAfterItsCoordinatorWasCutOff(t *testing.T) {
+	for _, cut := range []time.Duration{4 * time.Second, 8500 * time.Millisecond, 30 * time.Second} {
+		for _, known := range []bool{false, true} {
+			n := newNetwork(t, 5, 1, nil)
+			n.rejoin = known // the others go on after a while only if they have a reason to
+			healed := n.now + protocol.Time(cut)
+			n.blocked = func(from, to *host) bool { return n.now < healed && (from.id == 0 || to.id == 0) }
+			n.kill(4)
+			if known {
+				n.tellAll(4)
+			} else {
+				n.suspect(n.hosts[0], n.hosts[4].self)
+				n.pump(n.hosts[0])
+			}
+			n.run(cut, nil)
+			if v := n.settleWithin(4 * time.Second); len(v.Members) != 4 || v.Has(4) {
+				t.Errorf("%v, known %v: %v", cut, known, v)
+			}
+			if cut <= 10*time.Second && n.evictions > 0 {
+				t.Errorf("%v, known %v: %d members were evicted for a silence that has ended", cut, known, n.evictions)
+			}
+		}
+	}
+}
+
+// A coordinator that takes most of the others for dead, and is wrong, may attempt
+// nothing. It does not keep the others from going on.
+func TestCoordinatorWithoutMajorityHandsOver(t *testing.T) {
+	n := newNetwork(t, 7, 1, nil)
+	for _, r := range []int{1, 2, 3, 4} {
+		n.suspect(n.hosts[0], n.hosts[r].self)
+	}
+	n.pump(n.hosts[0])
+	n.kill(6)
+	n.tellAll(6)
+	gone := func() bool {
+		v := &n.hosts[1].m.view
+		s, _ := n.hosts[0].m.State()
+		return s == Evicted && v.Number == 2 && len(v.Members) == 5
+	}
+	if !n.run(12*time.Second, gone) {
+		t.Fatal(n.situation())
+	}
+}
+
+// A coordinator that is stopped in the midst of its attempt has frozen all others.
+// One of them takes over, although none has heard of the death that was its reason,
+// and finds the dead member silent in turn.
+func TestStoppedCoordinatorHandsOver(t *testing.T) {
+	n := newNetwork(t, 7, 1, nil)
+	n.spy = func(from *host, kind Kind) {
+		if from.id == 6 && kind == Promise {
+			n.stop(0)
+		}
+	}
+	n.kill(5)
+	n.suspect(n.hosts[0], n.hosts[5].self)
+	n.pump(n.hosts[0])
+	gone := func() bool { return n.hosts[6].m.view.Number == 2 }
+	if !n.run(20*time.Second, gone) || n.hosts[6].m.view.Has(0) {
+		t.Fatal(n.situation())
+	}
+}
+
+// A member that cannot hear the coordinator, but is heard, holds up the others no
+// longer than one that is dead: only an answer ends silence.
+func TestMemberThatOnlySpeaksIsLeftOut(t *testing.T) {
+	n := newNetwork(t, 9, 1, nil)
+	n.blocked = func(from, to *host) bool { return from.id == 0 && to.id == 5 }
+	n.kill(8)
+	n.tellAll(8)
+	left := func() bool { return n.hosts[1].m.view.Number == 2 }
+	if !n.run(12*time.Second, left) {
+		t.Fatal(n.situation())
+	}
+	wantRanks(t, &n.hosts[1].m.view, without(9, 5, 8))
+}
+
+// As long as acknowledgments come, an attempt is not given up, and no member is left
+// out: a group that is slow as a whole gets its view.
+func TestAttemptThatGetsOnIsNotGivenUp(t *testing.T) {
+	const size = 40
+	n := newNetwork(t, size, 1, nil)
+	for slow := 1; slow < size-1; slow++ {
+		n.stop(slow)
+	}
+	n.kill(size - 1)
+	n.suspect(n.hosts[0], n.hosts[size-1].self)
+	n.pump(n.hosts[0])
+	for slow := 1; slow < size-1; slow++ {
+		n.run(200*time.Millisecond, nil)
+		n.resume(slow)
+	}
+	wantRanks(t, n.settleWithin(time.Second), without(size, size-1))
+	if s := n.hosts[0].m.Stats(); s.Ballots != 1 {
+		t.Errorf("%d attempts", s.Ballots)
+	}
+}
+
+// A member that was stopped itself does not take that for its coordinator's silence.
+func TestStoppedMemberDoesNotBlameItsCoordinator(t *testing.T) {
+	for step, blamed := range map[protocol.Time]bool{second: true, 12 * second: false} {
+		v := firstView(5)
+		m, err := New(Config{Self: v.Members[1], View: v, Log: newTestLog(v.Members[1], v)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Suspect(1, 4, 1)
+		for now := protocol.Time(1); now <= 1+12*second; now += step {
+			for _, _, ok := m.Next(now); ok; _, _, ok = m.Next(now) {
+			}
+		}
+		if got := m.lowest(m.doomed(m.now)) != 0; got != blamed {
+			t.Errorf("looked at each %d ns, the coordinator is blamed: %v", step, got)
 		}
 	}
 }

@@ -72,7 +72,7 @@ func (m *Machine) State() (State, error) {
 		}
 		return Evicted, m.over
 	}
-	if reachable := m.living(m.doomed(m.now)); !m.enough(reachable) {
+	if reachable := m.living(m.unreachable()); !m.enough(reachable) {
 		needed := m.view.Needed()
 		if !reachable.has(0) {
 			needed = len(m.view.Members)/2 + 1 // half is enough only with the lowest rank
@@ -80,6 +80,15 @@ func (m *Machine) State() (State, error) {
 		return NoQuorum, &QuorumError{View: m.view.Number, Reachable: reachable.count(), Needed: needed}
 	}
 	return Active, nil
+}
+
+// unreachable is who is suspected, and who is silent whether or not that is excused.
+func (m *Machine) unreachable() set {
+	s := m.suspected(m.now)
+	if silent := m.round.silence.members; silent != nil {
+		s.union(silent)
+	}
+	return s
 }
 
 // enough reports whether some members may decide the next view.

@@ -28,7 +28,7 @@ func (m *Machine) runStatus(now protocol.Time) {
 	if first {
 		return
 	}
-	stuck := m.round.frozen && now >= m.round.since+2*m.config.Bound
+	stuck := m.stuck(now)
 	if m.round.frozen {
 		s.soon(max(now+m.config.Bound, m.round.since+2*m.config.Bound))
 	}
@@ -53,6 +53,11 @@ func (m *Machine) runStatus(now protocol.Time) {
 	}
 	m.round.stuck = true
 	m.consider(now)
+}
+
+// stuck reports whether this member has been frozen for long.
+func (m *Machine) stuck(now protocol.Time) bool {
+	return m.round.frozen && now >= m.round.since+2*m.config.Bound
 }
 
 // hearStatus takes in that a member of the present view is stuck.

@@ -69,24 +69,34 @@ func (m *Machine) hearReport(now protocol.Time, f *frame) {
 	}
 }
 
-// doomed is who will not be in the next view: who is suspected, and who has been
-// replaced, because the same identity knocks as a newer incarnation. Who is
-// suspected here has no say about others: it may be the one that is cut off.
+// doomed is who will not be in the next view: who is suspected, and who is silent
+// unless that is excused.
 func (m *Machine) doomed(now protocol.Time) set {
-	doomed := newSet(len(m.view.Members))
+	doomed := m.suspected(now)
+	if s := &m.round.silence; s.members != nil && !s.excused {
+		doomed.union(s.members)
+	}
+	return doomed
+}
+
+// suspected is who is suspected, here or by others, and who has been replaced,
+// because the same identity knocks as a newer incarnation. A member that is
+// suspected here has no say about others: it may be the one that is cut off.
+func (m *Machine) suspected(now protocol.Time) set {
+	suspected := newSet(len(m.view.Members))
 	if len(m.suspicions.own)+len(m.suspicions.reported)+len(m.candidates) == 0 {
-		return doomed // as most of the time
+		return suspected // as most of the time
 	}
 	mark := func(list []suspect) {
 		for _, s := range list {
 			// A newer start is not suspected by what was said of an older one.
 			if i, ok := m.view.index(s.rank); ok && i != m.self && s.incarnation >= m.view.Members[i].Incarnation {
-				doomed.add(i)
+				suspected.add(i)
 			}
 		}
 	}
 	mark(m.suspicions.own)
-	distrusted := slices.Clone(doomed)
+	distrusted := slices.Clone(suspected)
 	for _, r := range m.suspicions.reported {
 		if i, ok := m.view.index(r.by); ok && r.until > now && !distrusted.has(i) {
 			mark(r.list)
@@ -94,10 +104,10 @@ func (m *Machine) doomed(now protocol.Time) set {
 	}
 	for _, c := range m.candidates {
 		if i, ok := m.named(c.Identity); ok && i != m.self && m.view.Members[i].Incarnation < c.Incarnation {
-			doomed.add(i)
+			suspected.add(i)
 		}
 	}
-	return doomed
+	return suspected
 }
 
 // living are the members that are not doomed.

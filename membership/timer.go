@@ -19,6 +19,9 @@ func (m *Machine) Deadline() protocol.Time {
 	if m.lead != nil {
 		return min(due, m.lead.resend, m.lead.bound, m.lead.retry)
 	}
+	if s := &m.round.silence; s.asked > 0 {
+		due = min(due, s.asked+2*m.config.Patience)
+	}
 	// What these allow has been done if it could be; then something else has
 	// to happen first.
 	for _, t := range []protocol.Time{m.pause, m.window.due(m.config.Window)} {
@@ -59,6 +62,7 @@ func (m *Machine) consider(now protocol.Time) {
 		return
 	}
 	m.forgetCandidates(now)
+	m.considerSilence(now)
 	doomed := m.doomed(now)
 	leader := m.lowest(doomed)
 	m.planErrand(now, leader)

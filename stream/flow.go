@@ -19,6 +19,8 @@ type flow struct {
 	// that has not been delivered: before next only while frozen.
 	base, delivered uint64
 	over            bool // its root is not in the view any more
+	// lost is the number after the first segment that was given up; 0: none was.
+	lost uint64
 	// cut is where the view that is about to end ends; 0: nowhere yet. What is
 	// before is taken, room or not: all wait for it.
 	cut uint64
@@ -84,9 +86,51 @@ const segmentCost = 64
 
 // store keeps the newest segments for those who ask.
 type store struct {
-	segments deque[segment] // of numbers low, low+1, …
+	segments deque[segment] // of numbers low, low+1, …, but for the gaps
 	low      uint64
 	bytes    int
+	gaps     []gap // in order; there is a segment before each
+}
+
+// gap are numbers that were given up.
+type gap struct{ from, to uint64 }
+
+// skip notes that the numbers that follow those kept are given up.
+func (s *store) skip(from, to uint64) {
+	switch n := len(s.gaps); {
+	case s.segments.len() == 0:
+		s.low, s.gaps = to, nil
+	case n > 0 && s.gaps[n-1].to == from:
+		s.gaps[n-1].to = to
+	default:
+		s.gaps = append(s.gaps, gap{from, to})
+	}
+}
+
+// kept returns the first number, from one on, that is neither forgotten nor given
+// up.
+func (s *store) kept(number uint64) uint64 {
+	number = max(number, s.low)
+	for _, g := range s.gaps {
+		if g.from <= number && number < g.to {
+			return g.to
+		}
+	}
+	return number
+}
+
+// index returns where a number's segment is.
+func (s *store) index(number uint64) (int, bool) {
+	if s.kept(number) != number {
+		return 0, false
+	}
+	i := number - s.low
+	for _, g := range s.gaps {
+		if g.to <= number {
+			i -= g.to - g.from
+		}
+	}
+	return int(i), i < uint64(s.segments.len())
 }
 
 // add keeps one more segment and forgets the oldest beyond the limit, of those
@@ -97,26 +141,30 @@ func (s *store) add(seg *segment, limit int, before uint64) {
 	for s.bytes > limit && s.low < before {
 		oldest := s.segments.pop()
 		s.bytes -= oldest.size()
-		s.low++
+		if s.low++; len(s.gaps) > 0 && s.gaps[0].from == s.low {
+			s.low, s.gaps = s.gaps[0].to, s.gaps[1:]
+		}
 	}
 }
 
 // get returns a kept segment.
 func (s *store) get(number uint64) (segment, bool) {
-	if number < s.low || number-s.low >= uint64(s.segments.len()) {
+	i, ok := s.index(number)
+	if !ok {
 		return segment{}, false
 	}
-	return *s.segments.at(int(number - s.low)), true
+	return *s.segments.at(i), true
 }
 
 // aging reports whether a segment will be forgotten before long: what is kept from
 // it on is about three quarters of all that can be.
 func (s *store) aging(number uint64, limit int) bool {
-	n := uint64(s.segments.len())
-	if number < s.low || number-s.low >= n {
+	i, ok := s.index(number)
+	if !ok {
 		return false
 	}
-	return uint64(s.bytes)/n*(n-(number-s.low)) > uint64(limit/4*3)
+	n := s.segments.len()
+	return s.bytes/n*(n-i) > limit/4*3
 }
 
 // partial is a message whose segments are coming in.
@@ -179,6 +227,9 @@ func (f *flow) get(number uint64) (seg segment, ok bool) {
 	}
 	return seg, ok
 }
+
+// lacks reports whether anything before a number was given up.
+func (f *flow) lacks(number uint64) bool { return f.lost > 0 && f.lost <= number }
 
 // has reports whether a segment is here already.
 func (f *flow) has(number uint64) bool {

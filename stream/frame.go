@@ -20,7 +20,8 @@ const (
 	offer
 	// request asks for segments.
 	request
-	// gone says that segments asked for are no longer kept.
+	// gone says that segments asked for are no longer kept; to their root, that
+	// they are lost.
 	gone
 	// adopt asks to be sent everything, as a child would be.
 	adopt

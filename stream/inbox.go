@@ -6,9 +6,8 @@ import "github.com/pleach-go/pleach/protocol"
 type inbox struct {
 	messages deque[Message]
 	bytes    int
-	refusing bool                     // it was full, and something was refused or not asked for
-	fullAt   protocol.Time            // when it became full; 0: it is not, or has room again
-	lost     map[protocol.Rank]uint64 // to be told with the root's next message
+	refusing bool          // it was full, and something was refused or not asked for
+	fullAt   protocol.Time // when it became full; 0: it is not, or has room again
 }
 
 // messageCost is what a waiting message costs beside its bytes, so that empty
@@ -26,19 +25,20 @@ func (b *inbox) weigh(now protocol.Time, limit int) {
 }
 
 func (b *inbox) add(m Message) {
-	if len(b.lost) > 0 {
-		m.Lost = b.lost[m.Root]
-		delete(b.lost, m.Root)
-	}
 	b.messages.push(m)
 	b.bytes += len(m.Data) + messageCost
 }
 
-func (b *inbox) lose(root protocol.Rank, segments uint64) {
-	if b.lost == nil {
-		b.lost = make(map[protocol.Rank]uint64)
+// lose adds a notice that segments are lost. It does not wait for the root's next
+// message, which may never come. Losses in a row are one notice.
+func (b *inbox) lose(root protocol.Rank, view, segments uint64) {
+	if n := b.messages.len(); n > 0 {
+		if last := b.messages.at(n - 1); last.Lost > 0 && last.Root == root && last.View == view {
+			last.Lost += segments
+			return
+		}
 	}
-	b.lost[root] += segments
+	b.add(Message{Root: root, View: view, Lost: segments})
 }
 
 func (b *inbox) take() (Message, bool) {

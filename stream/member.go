@@ -39,7 +39,7 @@ type Member struct {
 	stats    Stats
 }
 
-// Message is what the program gets.
+// Message is what the program gets: a message, or a notice that some are lost.
 type Message struct {
 	// Root is who sent it. Data is shared with the member, which may still pass
 	// it on: it must not be changed.
@@ -47,8 +47,9 @@ type Message struct {
 	Data []byte
 	// View is the number of the view it was sent in.
 	View uint64
-	// Lost counts segments of this root, before this message, that could not be
-	// had any more: this member was cut off for longer than others keep them.
+	// Lost, if not 0, makes this a notice without Data: so many segments of the
+	// root, behind what was delivered of it before, cannot be had any more. This
+	// member was cut off for longer than others keep them.
 	Lost uint64
 }
 
@@ -184,7 +185,7 @@ func (m *Member) receive(now protocol.Time, from protocol.Rank, fr *frame) {
 	case request:
 		m.answer(now, f, from, fr)
 	case gone:
-		m.hearGone(now, f, fr)
+		m.hearGone(now, f, from, fr)
 	case adopt:
 		f.adopt(from)
 	case poll:
@@ -279,12 +280,18 @@ func (m *Member) accept(f *flow, seg *segment) {
 	m.deliver(f, f.next)
 }
 
-// deliver hands the program what is here of a flow up to a number.
+// deliver hands the program what is here of a flow up to a number, and tells it of
+// what was given up.
 func (m *Member) deliver(f *flow, upTo uint64) {
-	for ; f.delivered < upTo; f.delivered++ {
+	for f.delivered < upTo {
+		if kept := min(f.store.kept(f.delivered), upTo); kept > f.delivered {
+			m.inbox.lose(f.root, m.view, kept-f.delivered)
+			f.partial, f.delivered = partial{skipped: true}, kept
+			continue
+		}
 		seg, ok := f.store.get(f.delivered)
-		if !ok {
-			continue // given up
+		if f.delivered++; !ok {
+			continue // cannot be: all before next is kept or given up
 		}
 		switch {
 		case f == m.own.flow:
@@ -359,13 +366,15 @@ func (m *Member) Next(now protocol.Time) (to protocol.Rank, head, body []byte, o
 	return m.last.to, m.buffer, m.last.body, true
 }
 
-// Deliver returns the next message for the program, or false when there is none.
+// Deliver returns the next message or notice for the program, or false when there is none.
 func (m *Member) Deliver(now protocol.Time) (Message, bool) {
 	message, ok := m.inbox.take()
 	if !ok {
 		return Message{}, false
 	}
-	m.stats.Delivered++
+	if message.Lost == 0 {
+		m.stats.Delivered++
+	}
 	m.inbox.weigh(now, m.config.InboxBytes)
 	if m.inbox.refusing && m.inbox.bytes+m.held <= m.config.InboxBytes {
 		m.inbox.refusing = false
@@ -389,7 +398,7 @@ func (m *Member) inboxFull() bool {
 	return true
 }
 
-// Pending is how many messages wait to be delivered.
+// Pending is how many messages and notices wait to be delivered.
 func (m *Member) Pending() int { return m.inbox.messages.len() }
 
 // Stats returns what the member has counted.

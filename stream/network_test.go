@@ -122,9 +122,12 @@ func (n *network) pump(h *host) {
 		if !ok {
 			break
 		}
+		if m.Lost > 0 {
+			h.lost += m.Lost
+			continue
+		}
 		h.delivered[m.Root] = append(h.delivered[m.Root], bytes.Clone(m.Data))
 		h.views[m.Root] = append(h.views[m.Root], m.View)
-		h.lost += m.Lost
 	}
 	if d := h.Deadline(); d != protocol.Never && (h.woken <= n.now || d < h.woken) {
 		h.woken = d

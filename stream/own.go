@@ -19,6 +19,7 @@ type ownStream struct {
 	sending  bool
 	restarts uint64
 	burst    burst
+	lossy    []protocol.Rank // members that have lost something of it, in order
 	// When to ask again whether everybody has everything, and the pause after.
 	pollDue, pollPause protocol.Time
 }

@@ -16,7 +16,8 @@ type asking struct {
 	asked   protocol.Rank
 	owes    bool   // who was asked may be waiting for us, and is to be told how far we are
 	gone    uint64 // the first segment anybody still keeps, as far as told
-	told    int    // how many have told so
+	told    int    // how often that was told
+	tellers []protocol.Rank
 }
 
 // How holes are asked for.
@@ -73,12 +74,19 @@ func (m *Member) request(now protocol.Time, f *flow) {
 		m.schedule(f, a.due)
 		return
 	}
-	if a.tries >= maxTries && a.told > 0 && a.gone > f.next && !m.frozen && !m.feeds(now, f, ever) {
-		m.giveUp(now, f, a.gone)
+	if m.frozen && f.next > a.seen { // somebody has answered: begin anew
+		a.seen, a.tries, a.told, a.tellers = f.next, 0, 0, nil
+	}
+	if to, hopeless := m.hopeless(now, f); hopeless {
+		m.giveUp(now, f, to)
 		return
 	}
 	if a.tries >= restAfter && !m.frozen { // all wait for who is frozen
 		a.tries = 0 // nobody alive has it; the next offer makes it worth asking again
+		if a.told > 0 && a.gone > f.next {
+			a.due = f.fedAt + ever // but it can be given up once the tree has had its time
+			m.schedule(f, a.due)
+		}
 		return
 	}
 	end := min(f.wanted, f.next+askAtOnce)
@@ -95,6 +103,24 @@ func (m *Member) request(now protocol.Time, f *flow) {
 	}
 	a.due = now + min(4*m.delay.now<<min(a.tries, 6), longest)
 	m.schedule(f, a.due)
+}
+
+// hopeless reports whether a hole is to be given up, and up to where: others say
+// that they no longer keep it, and the tree does not bring it either. What a cut
+// needs is given up only when all say so, or when some do and nobody else has
+// answered for a while: so a view waits for what can be had, and for nothing else.
+// What is behind the cut belongs to the next view.
+func (m *Member) hopeless(now protocol.Time, f *flow) (to uint64, hopeless bool) {
+	a := &f.asking
+	switch {
+	case a.told == 0 || a.gone <= f.next:
+		return 0, false
+	case !m.frozen:
+		return a.gone, a.tries >= maxTries && !m.feeds(now, f, ever)
+	}
+	others := m.lineup.size() - 1
+	asked := a.tries >= maxTries+others*4/3 // see source
+	return min(a.gone, f.cut), f.next < f.cut && (len(a.tellers) >= others || asked)
 }
 
 // report tells who was asked last how far this member has come since: it may be
@@ -114,12 +140,14 @@ func (m *Member) feeds(now protocol.Time, f *flow, within protocol.Time) bool {
 }
 
 // source chooses whom to ask: who offered last, then the others, then ring
-// neighbors further and further out, and in between those who offered again.
+// neighbors further and further out, and in between, every fourth time, those who
+// offered again.
 func (m *Member) source(a *asking) protocol.Rank {
 	if n := len(a.sources); n > 0 && (a.tries < n || a.tries%4 == 3) {
 		return a.sources[n-1-a.tries%n] // also again: a frame may have been lost
 	}
-	out := a.tries - len(a.sources)
+	n := len(a.sources)
+	out := (a.tries - a.tries/4) - (n - n/4) // neighbors asked so far
 	return m.lineup.neighbor(1+(out/2)%max(m.lineup.size()/2, 1), out%2 == 1)
 }
 
@@ -130,7 +158,7 @@ func (m *Member) askOn(now protocol.Time, f *flow) {
 	if a.due == protocol.Never || f.next < a.upTo {
 		return
 	}
-	a.tries, a.told, a.seen = 0, 0, f.next
+	a.tries, a.told, a.tellers, a.seen = 0, 0, nil, f.next
 	if f.fedAt > 0 && now-f.fedAt < m.delay.now {
 		a.due = now + m.delay.now
 		m.schedule(f, a.due)
@@ -141,8 +169,8 @@ func (m *Member) askOn(now protocol.Time, f *flow) {
 
 // answer sends what a peer asks for, or says what is still kept.
 func (m *Member) answer(now protocol.Time, f *flow, from protocol.Rank, fr *frame) {
-	if fr.first < f.store.low {
-		m.put(from, f, frame{kind: gone, first: f.store.low})
+	if kept := f.store.kept(fr.first); kept > fr.first {
+		m.put(from, f, frame{kind: gone, first: kept})
 		return
 	}
 	if f.store.aging(fr.first, m.config.KeepBytes) {
@@ -159,34 +187,50 @@ func (m *Member) answer(now protocol.Time, f *flow, from protocol.Rank, fr *fram
 }
 
 // hearGone notes that a peer no longer keeps what was asked for.
-func (m *Member) hearGone(now protocol.Time, f *flow, fr *frame) {
+func (m *Member) hearGone(now protocol.Time, f *flow, from protocol.Rank, fr *frame) {
 	a := &f.asking
+	if f == m.own.flow {
+		m.hearLoss(from)
+		return
+	}
 	if fr.first <= f.next || a.due == protocol.Never {
 		return
+	}
+	if a.gone <= f.next {
+		// What was gone then is here now: those answers say nothing of this hole.
+		a.told, a.tellers = 0, nil
 	}
 	if a.told == 0 || fr.first < a.gone {
 		a.gone = fr.first
 	}
-	if a.told++; a.told <= maxTries {
+	again := slices.Contains(a.tellers, from)
+	if !again {
+		a.tellers = append(a.tellers, from)
+	}
+	if a.told++; m.frozen && !again || !m.frozen && a.told <= maxTries {
 		a.due = now // ask somebody else
 		m.schedule(f, now)
 	}
 }
 
-// giveUp goes on behind a hole that nobody can mend, and says so.
+// giveUp goes on behind a hole that nobody can mend. The program is told when it is
+// that part's turn.
 func (m *Member) giveUp(now protocol.Time, f *flow, to uint64) {
 	m.stats.Lost += to - f.next
-	m.inbox.lose(f.root, to-f.next)
-	f.partial = partial{skipped: true}
+	f.store.skip(f.next, to)
+	if f.lost == 0 {
+		f.lost = f.next + 1
+	}
 	for number, seg := range f.ahead {
 		if number < to {
 			delete(f.ahead, number)
 			f.aheadBytes -= seg.size()
 		}
 	}
-	f.next, f.delivered = to, to
-	f.store = store{low: to}
-	f.wanted = max(f.wanted, to)
+	f.next, f.wanted = to, max(f.wanted, to)
+	if !m.frozen {
+		m.deliver(f, to)
+	}
 	m.advance(f)
 	m.correct(now, f)
 	m.remind(now, f)

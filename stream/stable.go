@@ -10,6 +10,9 @@ import (
 // the tree, the answers are joined on their way up: a member answers when it and
 // all below it have everything before a number. Nothing of this is done unless
 // asked for, so messages themselves cost no acknowledgment.
+//
+// A member that has given up a part never answers for it: the answer is a proof. It
+// tells the root instead, each time it is asked.
 
 // acks is a member's part in answering for one flow.
 type acks struct {
@@ -31,7 +34,7 @@ func (m *Member) Poll(now protocol.Time) uint64 {
 	f := m.own.flow
 	if f.acks.wanted < f.next {
 		f.acks.wanted = f.next
-		m.own.pollPause = pollAgain
+		m.own.pollPause, m.own.lossy = pollAgain, nil
 		m.poll(now)
 	}
 	return f.next
@@ -46,6 +49,17 @@ func (m *Member) Stable() uint64 { return m.own.flow.acks.told }
 func (m *Member) Unanswered() []protocol.Rank {
 	f := m.own.flow
 	return slices.DeleteFunc(slices.Clone(f.children), func(child protocol.Rank) bool { return f.acks.from[child] >= f.acks.wanted })
+}
+
+// Lossy are those who have said, since Poll has last asked something new, that they
+// have lost a part of it. It is valid until the next call.
+func (m *Member) Lossy() []protocol.Rank { return m.own.lossy }
+
+// hearLoss notes that a member has lost something of this one's stream.
+func (m *Member) hearLoss(from protocol.Rank) {
+	if i, known := slices.BinarySearch(m.own.lossy, from); !known && m.lineup.has(from) {
+		m.own.lossy = slices.Insert(m.own.lossy, i, from)
+	}
 }
 
 // poll asks again, unless everybody has answered.
@@ -79,6 +93,9 @@ func (m *Member) hearPoll(f *flow, from protocol.Rank, fr *frame) {
 	if m.acknowledge(f); a.told < a.wanted {
 		m.passPoll(f)
 	}
+	if f.lacks(a.wanted) {
+		m.put(f.root, f, frame{kind: gone, first: f.next})
+	}
 }
 
 // hearAck takes an answer.
@@ -93,7 +110,7 @@ func (m *Member) hearAck(f *flow, from protocol.Rank, fr *frame) {
 // acknowledge answers if there is a question, and everything is here and below.
 func (m *Member) acknowledge(f *flow) {
 	a := &f.acks
-	if a.told >= a.wanted || f.next < a.wanted {
+	if a.told >= a.wanted || f.next < a.wanted || f.lacks(a.wanted) {
 		return
 	}
 	for _, child := range f.children {
@@ -111,7 +128,11 @@ func (m *Member) acknowledge(f *flow) {
 // answered was for others.
 func (m *Member) reAcknowledge(now protocol.Time, f *flow) {
 	f.acks.from = nil
-	if f == m.own.flow && f.acks.told < f.acks.wanted {
+	if f != m.own.flow {
+		return
+	}
+	m.own.lossy = nil
+	if f.acks.told < f.acks.wanted {
 		m.poll(now)
 	}
 }

@@ -15,7 +15,8 @@ func (m *Member) schedule(f *flow, t protocol.Time) {
 	m.due = min(m.due, t)
 }
 
-// tick does what is due, and forgets flows that have nothing left to do.
+// tick does what is due, and forgets flows that have nothing left to do. One that
+// waits for room in the inbox has: Deliver looks for it.
 func (m *Member) tick(now protocol.Time) {
 	if now < m.due {
 		return
@@ -42,7 +43,7 @@ func (m *Member) tick(now protocol.Time) {
 			m.remindNow(now, f)
 		}
 		next := min(f.correction.due, f.asking.due, f.reminder.due)
-		if next == protocol.Never {
+		if next == protocol.Never && (!m.inbox.refusing || f.next >= f.wanted) {
 			f.reminder.timed = false
 			continue
 		}

@@ -65,10 +65,12 @@ func (m *Member) Flush(now protocol.Time, cut []Mark) {
 	m.cut = cut
 	for _, mark := range cut {
 		f := m.flowOf(mark.Place)
-		if f == nil || f.next >= mark.Next {
+		if f == nil {
 			continue
 		}
-		f.cut = mark.Next
+		if f.cut = mark.Next; f.next >= f.cut {
+			continue
+		}
 		f.wanted = max(f.wanted, mark.Next)
 		f.asking = asking{due: now, seen: f.next, sources: append(f.asking.sources[:0], mark.Holder)}
 		m.schedule(f, now)

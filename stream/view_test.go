@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/stream"
@@ -37,8 +38,8 @@ func (n *network) changeView(number uint64, live []protocol.Rank) {
 		n.pump(n.members[r])
 	}
 	for _, r := range live {
-		for h := n.members[r]; !h.Flushed(); {
-			if !n.step() {
+		for h, until := n.members[r], n.now+minute/12; !h.Flushed(); {
+			if !n.step() || n.now > until {
 				n.t.Fatalf("rank %d lacks something of %v and nothing happens", r, marks)
 			}
 		}
@@ -249,5 +250,101 @@ func TestFlushNeedsNoRoom(t *testing.T) {
 		if !n.step() || n.now > minute {
 			t.Fatalf("what the cut needs does not come: %+v", lacking.Stats())
 		}
+	}
+}
+
+// A view does not wait for what nobody keeps: members that lag further behind, even
+// if they are half of all, give it up, are told, and go on with the others.
+func TestViewGivesUpWhatNobodyKeeps(t *testing.T) {
+	const sent = 200
+	for _, lagging := range [][]protocol.Rank{{3}, {1, 3}} {
+		t.Run(fmt.Sprint(lagging), func(t *testing.T) {
+			n := newNetwork(t, 5, 1, faults{}, func(c *stream.Config) { c.KeepBytes = 40 << 10 })
+			n.broadcast(0, message(0, 0, 2000))
+			n.run(minute)
+			for _, r := range lagging {
+				n.members[r].dead = true // cut off, as its peers see it
+			}
+			for i := 1; i < sent; i++ {
+				n.broadcast(0, message(0, i, 2000))
+			}
+			n.run(n.now + minute)
+			n.members[4].dead = true
+			for _, r := range lagging {
+				n.members[r].dead = false
+				for _, h := range n.members {
+					h.Up(n.now, r)
+				}
+			}
+			n.changeView(2, []protocol.Rank{0, 1, 2, 3})
+			n.broadcast(0, message(0, sent, 2000))
+			n.run(n.now + minute)
+			for _, r := range lagging {
+				h := n.members[r]
+				if got := uint64(len(h.delivered[0])); got < 3 || h.lost == 0 || got+h.lost != sent+1 {
+					t.Errorf("rank %d got %d messages, %d lost, of %d", r, got, h.lost, sent+1)
+				}
+				if views := h.views[0]; views[len(views)-2] != 0 || views[len(views)-1] != 2 {
+					t.Errorf("rank %d got messages in views %v", r, views)
+				}
+			}
+		})
+	}
+}
+
+// What a frozen member gives up is told in its place: behind what has come before
+// it, which is not delivered until the view is there.
+func TestFrozenMemberGivesUpInOrder(t *testing.T) {
+	p := newPeer(t, stream.Config{Rank: 1, Size: 4, Incarnation: 1, View: 1})
+	p.Freeze()
+	for n := range uint64(5) {
+		p.hear(0, rawFrame(dataFrame, n, "x"))
+	}
+	p.Flush(p.now, []stream.Mark{{Place: stream.Place{Rank: 0, Incarnation: 1}, Next: 60, Holder: 2}})
+	p.run(10*time.Second, func(to protocol.Rank, missing uint64) {
+		switch {
+		case to == 3: // says nothing
+		case missing < 50:
+			p.hear(to, rawFrame(goneFrame, 50, ""))
+		default:
+			p.hear(to, rawFrame(repairFrame, missing, "x"))
+		}
+	})
+	if !p.Flushed() || p.Pending() != 0 {
+		t.Fatalf("flushed: %v, with %d delivered before the view", p.Flushed(), p.Pending())
+	}
+	if err := p.Install(p.now, 2, 4, []stream.Place{{0, 1}, {1, 1}, {2, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 16 {
+		m, ok := p.Deliver(p.now)
+		want := stream.Message{View: 1, Data: []byte("x")}
+		if i == 5 {
+			want = stream.Message{View: 1, Lost: 45}
+		}
+		if !ok || m.View != want.View || m.Lost != want.Lost || !bytes.Equal(m.Data, want.Data) {
+			t.Errorf("delivery %d is %+v, %v, want %+v", i, m, ok, want)
+		}
+	}
+}
+
+// A frozen member waits for what a slow one still keeps, however often others say
+// that they do not.
+func TestFrozenMemberWaitsForASlowHolder(t *testing.T) {
+	p := newPeer(t, stream.Config{Rank: 1, Size: 4, Incarnation: 1})
+	p.Freeze()
+	p.Flush(p.now, []stream.Mark{{Place: stream.Place{Rank: 0, Incarnation: 1}, Next: 10, Holder: 2}})
+	p.run(400*time.Millisecond, func(to protocol.Rank, _ uint64) {
+		if to != 2 {
+			p.hear(to, rawFrame(goneFrame, 10, ""))
+		}
+	})
+	p.run(time.Second, func(to protocol.Rank, missing uint64) {
+		if to == 2 {
+			p.hear(to, rawFrame(repairFrame, missing, "x"))
+		}
+	})
+	if s := p.Stats(); !p.Flushed() || s.Lost != 0 {
+		t.Errorf("flushed: %v, %d lost", p.Flushed(), s.Lost)
 	}
 }

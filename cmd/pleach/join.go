@@ -172,6 +172,10 @@ func (t *talk) welcome(view pleach.View) string {
 // messages prints them.
 func (t *talk) messages(ctx context.Context, cancel context.CancelCauseFunc) {
 	for m := range t.group.Messages(ctx) {
+		if m.Lost > 0 {
+			t.complain("lost", fmt.Errorf("%d pieces of messages of rank %d", m.Lost, m.Root))
+			continue
+		}
 		event := struct {
 			Event string `json:"event"`
 			Root  int    `json:"root"`

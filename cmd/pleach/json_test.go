@@ -1,0 +1,234 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/experiments/reproduce"
+	"github.com/pleach-go/pleach/experiments/tune"
+	"github.com/pleach-go/pleach/internal/bench"
+	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/logp"
+)
+
+// Scripts read what --json writes: its fields may not change with the code. The
+// golden file has a line for each field of each command.
+func TestGoldenJSONFields(t *testing.T) {
+	written := map[string][]byte{
+		"sim":             simJSON(t),
+		"sim --trace":     writtenBy(t, func(w io.Writer) (err error) { logp.WriteTrace(w, &err)(filled[logp.Event]()); return err }),
+		"tree":            []byte(printed(t, "tree", "-P", "4", "--fail", "1", "--json")),
+		"tune":            tuneJSON(t),
+		"reproduce":       writtenBy(t, func(w io.Writer) error { return reproduce.WriteClaims(w, filled[[]reproduce.Claim]()) }),
+		"join":            joinJSON(t),
+		"members":         writtenBy(t, func(w io.Writer) error { return json.NewEncoder(w).Encode(filled[viewJSON]()) }),
+		"ps":              writtenBy(t, func(w io.Writer) error { s := filled[psSurvey](); return (&psCommand{json: true}).write(w, &s) }),
+		"bench broadcast": writtenBy(t, func(w io.Writer) error { return (&benchCommand{json: true}).write(w, filled[[]bench.Result]()) }),
+		"bench stabilization": writtenBy(t, func(w io.Writer) error {
+			return (&stabilizationCommand{json: true}).write(w, filled[bench.StabilizationResult]())
+		}),
+		"bench collectives": writtenBy(t, func(w io.Writer) error {
+			return (&collectivesCommand{json: true}).write(w, filled[[]bench.CollectiveResult]())
+		}),
+		"bench collectives --choices": writtenBy(t, (&collectivesCommand{json: true}).writeChoices),
+		"bench restart":               writtenBy(t, func(w io.Writer) error { return (&restartCommand{json: true}).write(w, filled[bench.RestartResult]()) }),
+	}
+	var lines []string
+	for command, text := range written {
+		for _, field := range fieldsOf(t, text) {
+			lines = append(lines, command+": "+field)
+		}
+	}
+	testutil.GoldenLines(t, "testdata/json-fields.golden", lines)
+	for _, command := range commandsWithJSON(newRoot(), "") {
+		if written[command] == nil {
+			t.Errorf("the fields of pleach %s --json are not recorded", command)
+		}
+	}
+}
+
+// commandsWithJSON are those that have the flag, with all words but the first.
+func commandsWithJSON(cmd *cobra.Command, path string) (names []string) {
+	if cmd.Flags().Lookup("json") != nil {
+		names = append(names, path)
+	}
+	for _, c := range cmd.Commands() {
+		names = append(names, commandsWithJSON(c, strings.TrimSpace(path+" "+c.Name()))...)
+	}
+	return names
+}
+
+func writtenBy(t *testing.T, write func(io.Writer) error) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// simJSON is runs that have all fields between them.
+func simJSON(t *testing.T) (text []byte) {
+	for _, args := range [][]string{
+		{"--faults", "1", "--fail", "3", "--die", "5#3"},
+		{"--dissemination", "gossip", "--gossip-rounds", "4"},
+		{"--dissemination", "gossip", "--gossip-time", "9"},
+		{"--start", "overlapped", "--correction", "optimized:2"},
+	} {
+		text = append(text, printed(t, append([]string{"sim", "-P", "16", "--runs", "1", "--json"}, args...)...)...)
+	}
+	return text
+}
+
+func tuneJSON(t *testing.T) []byte {
+	return writtenBy(t, func(w io.Writer) error {
+		cmd := &cobra.Command{}
+		cmd.SetOut(w)
+		q, a := filled[tune.Question](), filled[tune.Answer]()
+		return (&tuneCommand{json: true}).writeJSON(cmd, &q, &a, &calibration{})
+	})
+}
+
+// joinJSON is a process that joins another one, hears it, and leaves.
+func joinJSON(t *testing.T) []byte {
+	ctx, leave := context.WithTimeout(t.Context(), time.Minute)
+	defer leave()
+	g, err := pleach.Join(ctx, pleach.Config{Found: true, Address: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	go func() {
+		for view := range g.Views(ctx) {
+			if len(view.Members) == 2 {
+				_ = g.Broadcast(ctx, []byte("hello"))
+			}
+		}
+	}()
+	out := &joinOutput{leave: leave}
+	cmd := newJoin()
+	cmd.SetArgs([]string{g.View().Members[0].Address, "--json", "--domain", "rack"})
+	cmd.SetIn(strings.NewReader(""))
+	cmd.SetOut(out)
+	cmd.SetErr(io.Discard)
+	if err := cmd.ExecuteContext(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return out.text.Bytes()
+}
+
+// joinOutput leaves the group when a message has come.
+type joinOutput struct {
+	mu    sync.Mutex
+	text  bytes.Buffer
+	leave func()
+}
+
+func (o *joinOutput) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if bytes.Contains(b, []byte("hello")) {
+		o.leave()
+	}
+	return o.text.Write(b)
+}
+
+// filled returns a value none of whose fields is left out for being zero.
+func filled[T any]() (v T) {
+	fill(reflect.ValueOf(&v).Elem())
+	return v
+}
+
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem())
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0))
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Field(i).CanSet() {
+				fill(v.Field(i))
+			}
+		}
+	case reflect.String:
+		v.SetString("text")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Float64:
+		v.SetFloat(1.5)
+	default:
+		if v.CanInt() {
+			v.SetInt(1)
+		} else if v.CanUint() {
+			v.SetUint(1)
+		}
+	}
+}
+
+// fieldsOf returns the names of all fields in one or several JSON values, as paths.
+// Ranks that are names are all the same.
+func fieldsOf(t *testing.T, text []byte) (fields []string) {
+	t.Helper()
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	for {
+		var value any
+		if err := decoder.Decode(&value); errors.Is(err, io.EOF) {
+			slices.Sort(fields)
+			return slices.Compact(fields)
+		} else if err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+		fields = appendFields(fields, "", value)
+	}
+}
+
+func appendFields(fields []string, path string, value any) []string {
+	switch v := value.(type) {
+	case map[string]any:
+		for name, inner := range v {
+			if _, err := strconv.Atoi(name); err == nil {
+				name = "RANK"
+			}
+			fields = appendFields(fields, path+"."+name, inner)
+		}
+	case []any:
+		for _, inner := range v {
+			fields = appendFields(fields, path+"[]", inner)
+		}
+		if len(v) == 0 {
+			fields = append(fields, path+"[]")
+		}
+	default:
+		fields = append(fields, fmt.Sprintf("%s %s", path, typeOfJSON(v)))
+	}
+	return fields
+}
+
+func typeOfJSON(value any) string {
+	switch value.(type) {
+	case string:
+		return "string"
+	case float64:
+		return "number"
+	case bool:
+		return "boolean"
+	}
+	return "null"
+}

@@ -1,0 +1,37 @@
+//go:build unix
+
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pleach-go/pleach/bootstrap"
+	"github.com/pleach-go/pleach/internal/testutil"
+)
+
+// Processes that pleach run starts may be programs of another version: they learn
+// their rank and the others' addresses by these variables.
+func TestGoldenLauncherEnvironment(t *testing.T) {
+	few := &sockets{addresses: []string{"127.0.0.1:7001", "127.0.0.1:7002"}, group: "run-ABC"}
+	many := &sockets{addresses: few.addresses, group: "run-ABC", file: "addresses.txt"}
+	var lines []string
+	for name, s := range map[string]*sockets{"addresses in a variable": few, "addresses in a file": many} {
+		for _, variable := range s.environment(1) {
+			lines = append(lines, name+": "+variable)
+		}
+	}
+	recorded := testutil.GoldenLines(t, "testdata/launcher-environment.golden", lines)
+	got, err := bootstrap.Detect(func(name string) string {
+		for _, line := range recorded {
+			if value, ok := strings.CutPrefix(line, "addresses in a variable: "+name+"="); ok {
+				return value
+			}
+		}
+		return ""
+	})
+	if err != nil || got.Rank != 1 || got.Size != 2 || got.LocalRank != 1 || got.Group != "run-ABC" || !slices.Equal(got.Addresses, few.addresses) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

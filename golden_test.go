@@ -1,0 +1,135 @@
+package pleach
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"reflect"
+	"testing"
+
+	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/membership"
+	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/stream"
+)
+
+// Names of golden frames belong to the protocol and not to the code: code may be
+// renamed, frames may not change.
+
+type goldenRequest struct {
+	kind   uint8
+	sender membership.Member
+}
+
+func goldenRequests() map[string]goldenRequest {
+	joiner := membership.Member{Identity: "hedge-7", Address: "10.0.0.7:7000", Domain: "rack 3", Incarnation: 0x1122334455667788}
+	return map[string]goldenRequest{
+		"view-query":         {knockLook, membership.Member{}},
+		"join-request zero":  {knockJoin, membership.Member{}},
+		"join-request":       {knockJoin, joiner},
+		"join-request large": {knockJoin, membership.Member{Identity: "é", Incarnation: math.MaxUint64}},
+		"progress-query":     {knockWork, membership.Member{}},
+	}
+}
+
+func TestGoldenFrames(t *testing.T) {
+	requests := make(map[string][]byte)
+	for name, r := range goldenRequests() {
+		requests[name] = request(r.kind, &r.sender)
+	}
+	requests = testutil.Golden(t, "testdata/requests.golden", requests)
+	for name, want := range goldenRequests() {
+		if kind, m, err := parseRequest(requests[name]); err != nil || kind != want.kind || m != want.sender {
+			t.Errorf("%s: kind %d, %+v, %v, want %+v", name, kind, m, err, want)
+		}
+	}
+	testutil.EveryKind(t, requests, 0, func(b []byte) bool {
+		_, _, err := parseRequest(b)
+		return err == nil
+	})
+}
+
+// A member's answers to a view query and to a request to join.
+func TestGoldenReplies(t *testing.T) {
+	view := membership.View{Number: 300, Slots: 9, Members: []membership.Member{
+		{Rank: 2, Identity: "two", Address: "10.0.0.2:7000", Domain: "rack", Incarnation: 5},
+		{Rank: 8, Identity: "eight", Address: "10.0.0.8:7000", Incarnation: 6},
+	}}
+	g := goldenGroup(t)
+	small := membership.View{Number: 1, Slots: 1, Members: []membership.Member{{Identity: "a", Incarnation: 1}}}
+	progress, err := json.Marshal(goldenProgress())
+	if err != nil {
+		t.Fatal(err)
+	}
+	replies := testutil.Golden(t, "testdata/replies.golden", map[string][]byte{
+		"join-reply":        g.welcome(view, 8),
+		"view-reply":        g.welcome(small, protocol.NoRank),
+		"join-reply refuse": refusal(errors.New("go away")),
+		"join-reply later":  refusal(membership.ErrTimeout)[:1], // the text is for people
+		"progress-reply":    append([]byte{answerYes}, progress...),
+	})
+
+	start := havesOf(g.parts.stream.Marks())
+	if i, err := parseAnswer(replies["join-reply"]); err != nil || !i.view.Equal(&view) || i.rank != 8 || !reflect.DeepEqual(i.start, start) || len(start) == 0 {
+		t.Errorf("join-reply: %+v, %v", i, err)
+	}
+	if i, err := parseAnswer(replies["view-reply"]); err != nil || !i.view.Equal(&small) || i.rank != protocol.NoRank {
+		t.Errorf("view-reply: %+v, %v", i, err)
+	}
+	if _, err := parseAnswer(replies["join-reply refuse"]); !errors.Is(err, ErrRefused) {
+		t.Errorf("join-reply refuse: %v", err)
+	}
+	if _, err := parseAnswer(replies["join-reply later"]); err == nil || errors.Is(err, ErrRefused) {
+		t.Errorf("join-reply later: %v", err)
+	}
+	var told []collective.Progress
+	b := replies["progress-reply"]
+	if err := json.Unmarshal(b[1:], &told); err != nil || b[0] != answerYes || !reflect.DeepEqual(told, goldenProgress()) {
+		t.Errorf("progress-reply: %+v, %v", told, err)
+	}
+}
+
+// goldenGroup is as much of a group as answers: two streams that have come some way.
+func goldenGroup(t *testing.T) *Group {
+	m, err := stream.New(stream.Config{
+		Size: 9, Incarnation: 5, View: 300, Members: []stream.Place{{Rank: 0, Incarnation: 5}, {Rank: 8, Incarnation: 6}},
+		Start: []stream.Mark{
+			{Place: stream.Place{Rank: 0, Incarnation: 5}, Next: 99},
+			{Place: stream.Place{Rank: 8, Incarnation: 6}, Next: 1 << 40, Holder: 8},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Group{parts: &parts{stream: m}}
+}
+
+func goldenProgress() []collective.Progress {
+	return []collective.Progress{
+		{
+			Rank: 1, Size: 4, View: 2, Calls: 7, Agreements: 3, Tasks: []int{1, 3}, Failed: []int{3}, Revoked: true,
+			Doing: []collective.Doing{{Call: 6, Name: "Allreduce", What: "Allreduce[float64]", Seconds: 1.5, WaitsFor: []int{0, 2}}},
+			Last:  &collective.Doing{Call: 5, Agreement: 3, Name: "Agree", What: "Agree", Seconds: 0.25, Error: "too late"},
+		},
+		{World: "k3x", Tasks: []int{}},
+	}
+}
+
+// Frames of several protocols share connections: the first byte tells them apart.
+func TestGoldenMarks(t *testing.T) {
+	p := &parts{}
+	marked := testutil.Golden(t, "testdata/marks.golden", map[string][]byte{
+		"membership": bytes.Clone(p.mark(viewFrame, []byte("frame"))),
+		"unicast":    {courierFrame},
+		"handshake":  wire.AppendHello(nil, &wire.Hello{})[:6],
+	})
+	if b := marked["membership"]; b[0] != viewFrame || string(b[1:]) != "frame" {
+		t.Errorf("membership: %x", b)
+	}
+	if b := marked["unicast"]; b[0] != courierFrame {
+		t.Errorf("unicast: %x", b)
+	}
+}

@@ -1,0 +1,112 @@
+package membership
+
+import (
+	"slices"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// silence is what a member notices itself: another member does not acknowledge an
+// attempt, or a coordinator attempts nothing although it is asked to. It is kept
+// apart from suspicion, which a detector reports and withdraws. Silence ends with
+// its cause: with an answer, with the reason to ask, or with the view.
+//
+// If the silent members leave no majority, the fault may as well be this member's
+// own (local health awareness: Dadgar, Phillips & Currey 2018, Lifeguard). Then no
+// member is left out for its silence, and attempts go on with all.
+type silence struct {
+	members set  // nil: none
+	excused bool // they leave no majority, and are asked on
+
+	// How long this member has asked for a change in vain.
+	asked  protocol.Time // since when; 0: it does not ask
+	leader protocol.Rank // the coordinator that it asks
+	looked protocol.Time // when this was last looked at
+}
+
+// silenced notes members that do not answer.
+func (m *Machine) silenced(members ...int) {
+	s := &m.round.silence
+	if s.members == nil {
+		s.members = newSet(len(m.view.Members))
+	}
+	for _, i := range members {
+		s.members.add(i)
+	}
+	s.excused = false
+}
+
+// answered ends the silence of a member, and of those it acknowledges for.
+func (m *Machine) answered(by protocol.Rank, others set) {
+	s := m.round.silence.members
+	for _, i := range s.each() {
+		if m.view.Members[i].Rank == by || others.has(i) {
+			s.remove(i)
+		}
+	}
+}
+
+// considerSilence decides, after anything has happened, which silence still counts.
+func (m *Machine) considerSilence(now protocol.Time) {
+	r := &m.round
+	if !m.wants(now, m.suspected(now)) && !m.stuck(now) {
+		r.silence = silence{}
+		if m.lead == nil {
+			r.tried = 0 // the next change gets its full patience
+		}
+		return
+	}
+	if !m.config.NoQuorum { // without majorities, two coordinators make two groups
+		m.awaitLeader(now)
+	}
+	s := &r.silence
+	if s.members.count() > 0 && !s.excused && !m.enough(m.living(m.doomed(now))) {
+		s.excused, r.tried = true, now
+	}
+}
+
+// awaitLeader notes that a coordinator is silent: it has attempted nothing for twice
+// as long as patience allows, although it was asked to. It does not run, or it has no
+// majority. The next in line takes over. Twice, so that a coordinator that runs has
+// left out a member it cannot reach before that member gives it up. A member that did
+// not run itself, as its clock tells, begins to wait anew.
+func (m *Machine) awaitLeader(now protocol.Time) {
+	s := &m.round.silence
+	leader := m.lowest(m.doomed(now))
+	paused := now-s.looked > 2*m.config.Idle
+	s.looked = now
+	switch {
+	case leader == m.config.Self.Rank || !m.asks(now):
+		s.asked = 0
+	case s.asked == 0 || leader != s.leader || paused:
+		s.asked, s.leader = now, leader
+	case now >= s.asked+2*m.config.Patience:
+		i, _ := m.view.index(leader)
+		m.silenced(i)
+		s.asked = 0
+		m.errand.changed()
+	}
+}
+
+// asks reports whether this member tells the coordinator of a reason to change the
+// view on which that has to act at once.
+func (m *Machine) asks(now protocol.Time) bool { return m.counts(m.living(nil)) || m.stuck(now) }
+
+// attempts notes that a coordinator does attempt a change.
+func (m *Machine) attempts(r protocol.Rank) {
+	m.answered(r, nil)
+	m.round.silence.asked = 0
+}
+
+// accused lists the members that a report to a coordinator names: those that are
+// suspected, and the silent ones that would coordinate in its place.
+func (m *Machine) accused(to protocol.Rank) []suspect {
+	list := m.suspicions.own
+	for _, i := range m.round.silence.members.each() {
+		x := suspect{m.view.Members[i].Rank, m.view.Members[i].Incarnation}
+		if at, known := slices.BinarySearchFunc(list, x.rank, compareRank); !known && x.rank < to {
+			list = slices.Insert(slices.Clone(list), at, x)
+		}
+	}
+	return list
+}

@@ -1,0 +1,87 @@
+package stream
+
+import (
+	"bytes"
+	"math"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/pleach-go/pleach/internal/testutil"
+)
+
+// goldenFrames is every kind of frame, by names that belong to the protocol and not
+// to the code: code may be renamed, frames may not change.
+func goldenFrames() map[string]frame {
+	const large = math.MaxUint64
+	batched := batchOf("one", "", "three")
+	long := batchOf(string(bytes.Repeat([]byte{'x'}, 300)), "y") // its length takes two bytes
+	return map[string]frame{
+		"data zero":            {kind: data},
+		"data whole message":   {kind: data, begins: true, root: 3, incarnation: 77, first: 12, segment: []byte("pleach")},
+		"data empty message":   {kind: data, begins: true, root: 3, incarnation: 77, first: 13},
+		"data first segment":   {kind: data, begins: true, left: 70_000, root: 5, incarnation: 1, first: 14, segment: []byte("begin")},
+		"data last segment":    {kind: data, root: 5, incarnation: 1, first: 15, segment: []byte("end")},
+		"data large":           {kind: data, left: math.MaxUint32, root: math.MaxInt32, incarnation: large, first: large, segment: []byte{0, 255}},
+		"data batch":           {kind: data, begins: true, batch: true, root: 1, incarnation: 2, first: 3, segment: batched},
+		"data batch long":      {kind: data, begins: true, batch: true, root: 1, incarnation: 2, first: 4, segment: long},
+		"data batch empty":     {kind: data, begins: true, batch: true, root: 1, incarnation: 2, first: 5},
+		"repair zero":          {kind: repair},
+		"repair whole message": {kind: repair, begins: true, root: 3, incarnation: 77, first: 12, segment: []byte("pleach")},
+		"repair middle":        {kind: repair, left: 1, root: 3, incarnation: 77, first: 12, segment: []byte("pleach")},
+		"repair batch":         {kind: repair, begins: true, batch: true, root: 1, incarnation: 2, first: 3, segment: batched},
+		"offer zero":           {kind: offer},
+		"offer":                {kind: offer, root: 2, incarnation: 9, first: 1000},
+		"offer leftward":       {kind: offer, way: leftward, root: 2, incarnation: 9, first: 1000},
+		"offer rightward":      {kind: offer, way: rightward, root: 2, incarnation: 9, first: large},
+		"offer with segment":   {kind: offer, way: leftward, with: true, begins: true, root: 2, incarnation: 9, first: 1000, segment: []byte("last")},
+		"offer with middle":    {kind: offer, way: rightward, with: true, left: 8, root: 2, incarnation: 9, first: 1, segment: []byte("last")},
+		"offer with batch":     {kind: offer, with: true, begins: true, batch: true, root: 2, incarnation: 9, first: 1, segment: batched},
+		"request zero":         {kind: request},
+		"request":              {kind: request, root: 4, incarnation: 8, first: 100, last: 200},
+		"request large":        {kind: request, root: math.MaxInt32, incarnation: large, first: large - 1, last: large},
+		"trimmed zero":         {kind: gone},
+		"trimmed":              {kind: gone, root: 4, incarnation: 8, first: 150},
+		"graft zero":           {kind: adopt},
+		"graft":                {kind: adopt, root: 6, incarnation: 7, first: 31},
+		"poll":                 {kind: poll, root: 6, incarnation: 7, first: 32},
+		"poll large":           {kind: poll, root: math.MaxInt32, incarnation: large, first: large},
+		"ack":                  {kind: ack, root: 6, incarnation: 7, first: 32},
+		"ack large":            {kind: ack, root: math.MaxInt32, incarnation: large, first: large},
+	}
+}
+
+// batchOf makes a batch as a sender does.
+func batchOf(messages ...string) (batch []byte) {
+	for _, m := range messages {
+		batch = appendMessage(batch, &segment{frame: append(make([]byte, headSize), m...)})
+	}
+	return batch
+}
+
+func TestGoldenFrames(t *testing.T) {
+	encoded := make(map[string][]byte)
+	for name, f := range goldenFrames() {
+		encoded[name] = f.append(nil)
+	}
+	recorded := testutil.Golden(t, "testdata/frames.golden", encoded)
+	for name, want := range goldenFrames() {
+		got, err := parse(recorded[name])
+		if !bytes.Equal(got.segment, want.segment) {
+			t.Errorf("%s: segment %q, want %q", name, got.segment, want.segment)
+		}
+		got.segment, got.encoded, want.segment = nil, nil, nil
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v, want %+v", name, got, err, want)
+		}
+	}
+	testutil.EveryKind(t, recorded, 0, func(frame []byte) bool {
+		_, err := parse(frame)
+		return err == nil
+	})
+	var messages []string
+	f, _ := parse(recorded["data batch"])
+	if err := split(f.segment, func(m []byte) { messages = append(messages, string(m)) }); err != nil || !slices.Equal(messages, []string{"one", "", "three"}) {
+		t.Errorf("a batch of %q, %v", messages, err)
+	}
+}

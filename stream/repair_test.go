@@ -1,0 +1,190 @@
+package stream_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/stream"
+)
+
+// Kinds of frames that tests make and read themselves.
+const (
+	dataFrame    = 1
+	repairFrame  = 2
+	offerFrame   = 3
+	requestFrame = 4
+	goneFrame    = 5
+)
+
+// rawFrame makes a frame about the stream of root 0. A payload begins its message.
+func rawFrame(kind byte, first uint64, payload string) []byte {
+	b := make([]byte, 22, 22+len(payload))
+	if b[0] = kind; payload != "" {
+		b[1] = 1
+	}
+	b[13] = 1 // the incarnation
+	binary.BigEndian.PutUint64(b[14:], first)
+	return append(b, payload...)
+}
+
+// peer drives one member alone, and stands for all others.
+type peer struct {
+	*stream.Member
+	t   *testing.T
+	now protocol.Time
+}
+
+func newPeer(t *testing.T, c stream.Config) *peer {
+	t.Helper()
+	m, err := stream.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &peer{m, t, 1}
+}
+
+func (p *peer) hear(from protocol.Rank, frame []byte) {
+	p.t.Helper()
+	if err := p.Receive(p.now, from, frame); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// run lets time pass, and answers requests.
+func (p *peer) run(took time.Duration, answer func(to protocol.Rank, first uint64)) {
+	for end := p.now + protocol.Time(took); ; {
+		for {
+			to, head, _, ok := p.Next(p.now)
+			if !ok {
+				break
+			}
+			if head[0] == requestFrame {
+				answer(to, binary.BigEndian.Uint64(head[14:]))
+			}
+		}
+		if p.now = max(p.Deadline(), p.now+1); p.now > end {
+			p.now = end
+			return
+		}
+	}
+}
+
+// A hole that nobody keeps is given up, although something else was gone before it:
+// the first answer is about segments that have come from another member since.
+func TestHoleBehindAStaleAnswerIsGivenUp(t *testing.T) {
+	p := newPeer(t, stream.Config{Rank: 1, Size: 4, Incarnation: 1})
+	p.hear(0, rawFrame(offerFrame, 60, ""))
+	first := true
+	p.run(time.Minute, func(to protocol.Rank, missing uint64) {
+		switch {
+		case first: // 10 is the first that this one keeps; another one has a few more
+			first = false
+			p.hear(to, rawFrame(goneFrame, 10, ""))
+			for n := range uint64(20) {
+				p.hear(3, rawFrame(repairFrame, n, "x"))
+			}
+		case missing < 50:
+			p.hear(to, rawFrame(goneFrame, 50, ""))
+		default:
+			p.hear(to, rawFrame(repairFrame, missing, "x"))
+		}
+	})
+	if s := p.Stats(); s.Lost != 30 || p.Pending() != 31 { // a notice among them
+		t.Errorf("%d segments given up and %d messages there, want 30 and 31", s.Lost, p.Pending())
+	}
+}
+
+// Whatever the network does and however little each member keeps, a stream does not
+// stand still: every message is delivered or told lost, in the end.
+func TestEveryMessageIsDeliveredOrToldLost(t *testing.T) {
+	for seed := range uint64(60) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			const size = 6
+			n := newNetwork(t, size, seed, faults{drop: 0.05, duplicate: 0.05, reorder: 0.2}, func(c *stream.Config) {
+				c.KeepBytes = 4<<10 + int(seed*7+uint64(c.Rank)*5)%11<<11
+			})
+			sent := 0
+			for range 20 {
+				for r := range protocol.Rank(size) {
+					switch h := n.members[r]; {
+					case h.frozen == nil && n.rng.IntN(4) == 0:
+						n.freeze(r)
+					case h.frozen != nil && n.rng.IntN(3) == 0:
+						n.thaw(r)
+					}
+				}
+				for range 20 {
+					if root := protocol.Rank(n.rng.IntN(size)); n.members[root].frozen == nil {
+						n.broadcast(root, message(root, sent, 2000))
+						sent++
+					}
+					for range n.rng.IntN(40) {
+						n.step()
+					}
+				}
+			}
+			for r := range protocol.Rank(size) {
+				n.thaw(r)
+			}
+			n.run(n.now + minute)
+			for _, h := range n.members {
+				have, own := h.lost, int(h.Stats().Broadcast)
+				for _, messages := range h.delivered {
+					have += uint64(len(messages))
+				}
+				if have != uint64(sent-own) {
+					t.Errorf("rank %d: %d delivered or lost, of %d: %+v", h.rank, have, sent-own, h.Stats())
+				}
+			}
+		})
+	}
+}
+
+// What had no room in the inbox is asked for when there is room again, also if the
+// program takes nothing for so long that the stream has fallen quiet.
+func TestRoomAfterALongTime(t *testing.T) {
+	p := newPeer(t, stream.Config{Rank: 1, Size: 4, Incarnation: 1, InboxBytes: 500})
+	const sent = 20
+	for n := range uint64(sent) {
+		p.hear(0, rawFrame(dataFrame, n, "x"))
+	}
+	p.run(time.Minute, func(protocol.Rank, uint64) {})
+	got := 0
+	for range sent {
+		for {
+			if _, ok := p.Deliver(p.now); !ok {
+				break
+			}
+			got++
+		}
+		p.run(time.Second, func(to protocol.Rank, missing uint64) { p.hear(to, rawFrame(repairFrame, missing, "x")) })
+	}
+	if got != sent {
+		t.Errorf("%d messages of %d: %+v", got, sent, p.Stats())
+	}
+}
+
+// A loss is told as soon as it is certain, though the root sends nothing more and
+// the message is lost only in part.
+func TestLossIsToldAtOnce(t *testing.T) {
+	p := newPeer(t, stream.Config{Rank: 1, Size: 4, Incarnation: 1, View: 7})
+	p.hear(0, rawFrame(dataFrame, 0, "first"))
+	p.hear(0, rawFrame(offerFrame, 60, ""))
+	p.run(time.Minute, func(to protocol.Rank, missing uint64) {
+		if missing < 60 {
+			p.hear(to, rawFrame(goneFrame, min(60, missing/30*30+30), "")) // in two steps
+		}
+	})
+	if m, ok := p.Deliver(p.now); !ok || string(m.Data) != "first" || m.Lost != 0 {
+		t.Errorf("got %+v, %v, want the first message", m, ok)
+	}
+	if m, ok := p.Deliver(p.now); !ok || m.Data != nil || m.Root != 0 || m.View != 7 || m.Lost != 59 {
+		t.Errorf("got %+v, %v, want a notice that 59 segments of root 0 are lost", m, ok)
+	}
+	if s := p.Stats(); p.Pending() != 0 || s.Delivered != 1 || s.Lost != 59 {
+		t.Errorf("%d more pending: %+v", p.Pending(), s)
+	}
+}
