@@ -97,3 +97,19 @@ func TestAllStartsAllOrNone(t *testing.T) {
 		t.Errorf("the first was left open: %v", err)
 	}
 }
+
+// aware is a detector that needs its member.
+type aware struct {
+	None
+	member Member
+}
+
+func (a *aware) SetMember(m Member) { a.member = m }
+
+func TestAllPassesTheMemberOn(t *testing.T) {
+	a, want := new(aware), Member{Rank: 3, Incarnation: 7, Address: "a:1", Group: "g"}
+	All(NewFeed(), All(a)).(MemberAware).SetMember(want)
+	if a.member != want {
+		t.Errorf("the detector works for %+v, want %+v", a.member, want)
+	}
+}

@@ -142,7 +142,7 @@ func TestUpEndsAProbe(t *testing.T) {
 	})
 }
 
-// News during an inquiry that it is too late for starts another.
+// A Down during a probe that it is too late for starts another probe.
 func TestNewsDuringAProbeIsNotLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := scripted(accepts, accepts, accepts, accepts, refuses)
@@ -199,7 +199,7 @@ func TestOnlyWatchedPeersCount(t *testing.T) {
 		time.Sleep(time.Second)
 		d.Down(1, errLost)
 		time.Sleep(time.Millisecond)
-		d.Watch([]Peer{{Rank: 1, Incarnation: 6, Address: "peer:1"}}) // The inquiry was about another.
+		d.Watch([]Peer{{Rank: 1, Incarnation: 6, Address: "peer:1"}}) // The probe was about another process.
 		time.Sleep(time.Hour)
 		j.want(t)
 		d.Down(1, errLost)

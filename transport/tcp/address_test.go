@@ -192,7 +192,7 @@ func TestOpenAndClosedRefuseEachOther(t *testing.T) {
 		t.Errorf("answer %+v, %v", answer, err)
 	}
 	if closed[0].story(1) != "" {
-		t.Error("the handler was told of a stranger")
+		t.Error("the handler was told of an unknown process")
 	}
 }
 

@@ -105,7 +105,7 @@ func TestHelloThatDoesNotMatchIsAnsweredAndRefused(t *testing.T) {
 	}
 	eventually(t, "count", func() bool { return m.Stats().Refused == 4 })
 	if m.story(0)+m.story(1)+m.story(2) != "" {
-		t.Error("the handler was told of strangers")
+		t.Error("the handler was told of unknown processes")
 	}
 }
 
@@ -224,23 +224,23 @@ func TestFloodIsBoundedAndPasses(t *testing.T) {
 	dialAs(t, m, wire.Hello{From: 1, Incarnation: 1, Attempt: 1})
 }
 
-// Strangers who say nothing, as many as there is room for, do not keep a member
+// Connections that send nothing, as many as the limit allows, do not keep a member
 // out.
 func TestSlowHandshakesDoNotKeepMembersOut(t *testing.T) {
 	m := alone(t, Config{HandshakeTimeout: time.Hour})
 	limit := 2*4 + 16
-	var strangers []*rawClient
+	var unknown []*rawClient
 	for range limit {
-		strangers = append(strangers, dialRaw(t, m, nil))
+		unknown = append(unknown, dialRaw(t, m, nil))
 	}
 	eventually(t, "full lobby", func() bool { return m.Stats().Handshakes == limit })
 	dialAs(t, m, wire.Hello{From: 1, Incarnation: 1, Attempt: 1})
-	expectClosed(t, strangers[0])
+	expectClosed(t, unknown[0])
 }
 
 func TestAnnouncedLengthsCostNothing(t *testing.T) {
 	m := alone(t, Config{MaxFrame: 1 << 30, QueueBytes: 1<<30 + 4})
-	const strangers = 20
+	const unknown = 20
 	allocated := func() uint64 {
 		var s runtime.MemStats
 		runtime.ReadMemStats(&s)
@@ -251,7 +251,7 @@ func TestAnnouncedLengthsCostNothing(t *testing.T) {
 		"4 KiB": {0, 0, 16, 0, 1, 2, 3},
 	} {
 		before := allocated()
-		clients := make([]*rawClient, strangers)
+		clients := make([]*rawClient, unknown)
 		for i := range clients {
 			clients[i] = dialRaw(t, m, first)
 		}
@@ -259,8 +259,8 @@ func TestAnnouncedLengthsCostNothing(t *testing.T) {
 			_ = c.Conn.(*net.TCPConn).CloseWrite()
 			expectClosed(t, c)
 		}
-		if each := (allocated() - before) / strangers; each > 64<<10 {
-			t.Errorf("a stranger claiming %s has cost %d bytes", name, each)
+		if each := (allocated() - before) / unknown; each > 64<<10 {
+			t.Errorf("a process claiming %s has cost %d bytes", name, each)
 		}
 	}
 	// A peer may claim what it likes, too.

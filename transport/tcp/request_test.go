@@ -290,7 +290,7 @@ func TestRequestsUnderTLS(t *testing.T) {
 	foreign := startWithRequests(t, Config{TLS: other.Config(t, other)}, echo)
 	for _, m := range []*member{plain, foreign} {
 		if answer, err := ask(t, m, Config{TLS: ca.Config(t, ca), HandshakeTimeout: time.Second}, nil); err == nil {
-			t.Errorf("answer %q of a stranger", answer)
+			t.Errorf("answer %q of an unknown process", answer)
 		}
 	}
 }

@@ -63,7 +63,7 @@ func TestConnectionsWithoutCertificateAreRefused(t *testing.T) {
 	expectClosed(t, plain)
 	eventually(t, "refusals", func() bool { return m.Stats().Refused == 5 })
 	if m.story(1) != "" || len(m.received(1)) > 0 {
-		t.Error("a stranger was let in")
+		t.Error("an unknown process was admitted")
 	}
 }
 
@@ -77,7 +77,7 @@ func TestFalseListenerIsRefused(t *testing.T) {
 	mustSend(t, m, 1, []byte("secret"))
 	eventually(t, "down", func() bool { return m.lastCause(1) != nil })
 	if len(false1.received(0)) > 0 {
-		t.Error("sent to a stranger")
+		t.Error("sent to an unknown process")
 	}
 }
 
