@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// wish is what a rank wants: everybody lacks a bit of its own.
+// wish is what a rank wants: every rank lacks a bit of its own.
 func wish(rank, round int) uint64 { return ^(1 << (rank + round)) }
 
-// agreeUnder has everybody agree several times while some are killed, and says
-// what is wrong. Whoever got a result, even if it died after that, has the same.
+// agreeUnder has all processes agree several times while some are killed, and returns
+// what is wrong. All processes that got a result, even those that died later, got the same.
 func agreeUnder(t *testing.T, size, rounds int, seed uint64, kills map[int]int) error {
 	n := newNetwork(t, size, seed)
 	defer n.close()

@@ -167,8 +167,8 @@ func inJobs(t *testing.T, try func(call anyCall, bad *fault.Network, worlds []*p
 	all.Wait()
 }
 
-// Who is holding us up: every collective, in every failure mode, names who has not
-// come when its time is over, and what that one did last.
+// Every collective, in every failure mode, names the process that has not made the call
+// when the context ends, and the last call of that process.
 func TestLateInEveryCall(t *testing.T) {
 	inJobs(t, func(call anyCall, _ *fault.Network, worlds []*pleach.World) error {
 		const absent = 1
@@ -193,8 +193,8 @@ func TestLateInEveryCall(t *testing.T) {
 			case err == nil: // it had nothing to wait for
 			case errors.As(err, &l):
 				late = true
-				who := []collective.Missing{{Rank: absent, Calls: 1, Last: "Barrier"}}
-				if !slices.Equal(l.Missing, who) || len(l.Waiting) == 0 {
+				want := []collective.Missing{{Rank: absent, Calls: 1, Last: "Barrier"}}
+				if !slices.Equal(l.Missing, want) || len(l.Waiting) == 0 {
 					return fmt.Errorf("rank %d: absent are %v, waited for %v: %w", r, l.Missing, l.Waiting, err)
 				}
 			case !errors.As(err, &a) || !strings.Contains(a.Reason, "not arrived: rank 1 (1 calls, the last Barrier)"):
@@ -202,7 +202,7 @@ func TestLateInEveryCall(t *testing.T) {
 			}
 		}
 		if !late {
-			return fmt.Errorf("nobody is late: %v", errs)
+			return fmt.Errorf("no process timed out: %v", errs)
 		}
 		return nil
 	})

@@ -20,7 +20,7 @@ var (
 	fullFlag = flag.Bool("full", false, "run many more random cases")
 )
 
-// trial is one run: collectives one after the other, and who is killed at which
+// trial is one run: collectives one after the other, and which process is killed at which
 // of its events.
 type trial struct {
 	what  string // as a flag gives it
@@ -51,7 +51,7 @@ func (c *trial) run(t testing.TB) (events []int, err error) {
 	defer cancel()
 	var mu sync.Mutex
 	var wrong []error
-	had := make(map[[2]int]bool) // which tasks' results somebody has got, by round
+	had := make(map[[2]int]bool) // tasks whose results a process has got, by round
 	errs := n.each(func(e Comm) error {
 		for round, call := range c.calls {
 			err := call.run(ctx, e, round, func(task int, got string) {
@@ -95,7 +95,7 @@ func (c *trial) missing(mu *sync.Mutex, had map[[2]int]bool) (wrong []error) {
 		for round, call := range c.calls {
 			for task := range c.size {
 				if call.want(task, c.size, round) != "" && !had[[2]int{round, task}] && !call.quiet {
-					wrong = append(wrong, fmt.Errorf("call %d (%s): nobody got the result of task %d", round, call.name, task))
+					wrong = append(wrong, fmt.Errorf("call %d (%s): no process got the result of task %d", round, call.name, task))
 				}
 			}
 		}
@@ -106,8 +106,8 @@ func (c *trial) missing(mu *sync.Mutex, had map[[2]int]bool) (wrong []error) {
 	}
 }
 
-// alive reports whether the process has not been killed: what it said last,
-// when it was, counts for nothing.
+// alive reports whether the process has not been killed. A result of a killed process does
+// not count.
 func (c Comm) alive() bool { return core(c).Err() == nil }
 
 func (c *trial) check(t *testing.T) bool {
@@ -122,7 +122,7 @@ func (c *trial) check(t *testing.T) bool {
 
 // The right answer, always: each collective, each process as victim, killed at
 // each of its events, returns on every survivor what a run without failures does.
-// Two different calls in a row show that nobody is left behind in the first.
+// Two different calls in a row show that no process is left behind in the first.
 func TestEveryVictimAtEveryStep(t *testing.T) {
 	count := 0
 	sizes := []int{1, 2, 3, 4, 5, 8}

@@ -9,7 +9,8 @@
 // The communicator comes from pleach.NewWorld. Every process makes the same calls in the
 // same order. Calls that do not match end with a [*MismatchError] on all processes. A
 // call whose context ends returns a [*TimeoutError] that names the processes it waited
-// for, and ends on all others. [Reserve] lets calls run concurrently.
+// for, and ends with an [*AbortError] on the others that have not completed it. [Reserve]
+// lets calls run concurrently.
 //
 // # Tasks
 //

@@ -12,7 +12,7 @@ import (
 var ErrNoRestore = errors.New("no Restore was given")
 
 // FailedError is returned by a call with [Report] when members have failed. The call has
-// no result.
+// no result, except [Agree].
 type FailedError struct {
 	Ranks []int // that have failed
 	View  uint64
@@ -89,8 +89,8 @@ type Missing struct {
 
 func (m Missing) String() string { return engine.Missing(m).String() }
 
-// RestoreError is returned by a call, on all processes, when the input of a failed
-// process's task cannot be restored.
+// RestoreError is returned by a call on the process that owns a failed process's task, when
+// the task's input cannot be restored. The other processes get an [*AbortError].
 type RestoreError struct {
 	Task int
 	Call uint64

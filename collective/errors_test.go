@@ -19,7 +19,7 @@ func soon(t *testing.T) context.Context {
 	return ctx
 }
 
-// Calls that do not match are an error on all, which says who called what.
+// Calls that do not match are an error on all processes, which names both calls.
 func TestMismatch(t *testing.T) {
 	for name, odd := range map[string]func(ctx context.Context, w Comm) error{
 		"kind": func(ctx context.Context, w Comm) error { return Barrier(ctx, w) },
@@ -72,7 +72,7 @@ func TestMismatch(t *testing.T) {
 	}
 }
 
-// A call past its deadline names who has not arrived, and what they did last.
+// A call past its deadline names the missing processes and their last calls.
 func TestLate(t *testing.T) {
 	n := newNetwork(t, 8, 1)
 	defer n.close()
@@ -171,7 +171,7 @@ func TestWrongArguments(t *testing.T) {
 	}
 }
 
-// Who runs ahead waits for the slowest, and what is kept is let go.
+// A process that is ahead waits for the slowest, and the log is trimmed.
 func TestKeptIsBounded(t *testing.T) {
 	n := newNetworkOf(t, 3, 1, engine.Config{KeepCalls: 4})
 	defer n.close()

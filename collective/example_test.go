@@ -61,10 +61,10 @@ func ExampleBarrier() {
 	job(3, func(ctx context.Context, w *pleach.World) {
 		err := collective.Barrier(ctx, w)
 		if w.Rank() == 0 {
-			fmt.Println("all have come:", err == nil)
+			fmt.Println("all are here:", err == nil)
 		}
 	})
-	// Output: all have come: true
+	// Output: all are here: true
 }
 
 func ExampleBroadcast() {
@@ -176,7 +176,7 @@ func ExampleAgree() {
 	// Output: ready: true disk: false <nil>
 }
 
-// A process that dies is stood in for: the result is the same.
+// A survivor takes over the task of a dead process: the result is the same.
 func ExampleRestore() {
 	input := func(task int) []int { return []int{task + 1} }
 	job(4, func(ctx context.Context, w *pleach.World) {
@@ -194,8 +194,8 @@ func ExampleRestore() {
 	// Output: [10] <nil>
 }
 
-// A program that wants to decide by itself what a failure means: whoever meets one
-// gets the others out of their calls, and all go on in a smaller world.
+// A program that handles failures itself: a process that meets one gets the others out of
+// their calls, and all continue in a smaller communicator.
 func ExampleShrink() {
 	job(4, func(ctx context.Context, w *pleach.World) {
 		_ = collective.Barrier(ctx, w) // all have started
@@ -224,7 +224,7 @@ func ExampleShrink() {
 	// [3] <nil>
 }
 
-// One process has had enough: nobody waits for it any more.
+// One process gives up, and no other waits for it any more.
 func ExampleComm_Revoke() {
 	job(3, func(ctx context.Context, w *pleach.World) {
 		if w.Rank() == 2 {
@@ -240,7 +240,7 @@ func ExampleComm_Revoke() {
 	// Output: revoked by rank 2
 }
 
-// Failures are told of until all have acknowledged them.
+// Agree reports failures until all processes have acknowledged them.
 func ExampleComm_AckFailed() {
 	job(3, func(ctx context.Context, w *pleach.World) {
 		_ = collective.Barrier(ctx, w) // all have started
@@ -262,8 +262,8 @@ func ExampleComm_AckFailed() {
 	// Output: [2] [2] 1 <nil>
 }
 
-// Calls that go on beside the program: their places are taken in order, and others
-// may be made meanwhile.
+// A call that runs in the background: its number is reserved in order, and other calls are
+// made meanwhile.
 func ExampleReserve() {
 	job(3, func(ctx context.Context, w *pleach.World) {
 		var sum []int

@@ -14,10 +14,10 @@ import (
 
 var errKilled = errors.New("killed by the test")
 
-// network connects engines of one process, and kills them where a test says: at
-// a process's so-many-th event, which is a message sent or received. Whoever is
-// killed loses what it has not received, and some of what it has sent last; the
-// others install the next view at different times.
+// network connects engines of one process, and kills them where a test says: at a process's
+// n-th event, which is a message sent or received. A killed process loses what it has not
+// received, and some of what it has sent last. The others install the next view at different
+// times.
 type network struct {
 	mu      sync.Mutex
 	rng     *rand.Rand
@@ -27,7 +27,7 @@ type network struct {
 	killAt  []int // by rank; 0: never
 	dead    []bool
 	view    uint64
-	noViews bool // nobody agrees on who is dead; the link tells
+	noViews bool // no views: the link reports the dead
 	sent    int  // messages between tasks
 	running sync.WaitGroup
 }
@@ -146,7 +146,7 @@ func (n *network) event(rank int) bool {
 	return n.dead[rank]
 }
 
-// doom says who is killed at which event: 0 is at once, before it has done anything.
+// doom sets which ranks are killed at which event. 0 is at once, before any event.
 func (n *network) doom(kills map[int]int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

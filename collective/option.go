@@ -20,8 +20,8 @@ type options struct {
 }
 
 // Report makes a call end with a [*FailedError] when a member has failed, before or
-// during it. The engine then logs no messages for takeovers. Without Report calls run
-// through: survivors take over the tasks of failed processes.
+// during it. Messages are not logged for takeovers then. Without Report calls run through:
+// survivors take over the tasks of failed processes.
 func Report() Option {
 	return func(o *options) { o.mode = engine.Report }
 }
@@ -41,8 +41,9 @@ func Corrected(f int) Option {
 // Restore sets the function that returns the input of a failed process's task. It must
 // return exactly what that process has passed, or would have passed, to this very call.
 // The task's new owner calls it at most once, from another goroutine, possibly after the
-// call has returned there, because other processes may still wait for the task's part. A
-// call without Restore fails with a [*RestoreError] if it needs such an input.
+// call has returned there, because other processes may still wait for the task's part. So f
+// must not depend on data that the program changes after the call. A call without Restore
+// fails with a [*RestoreError] if it needs such an input.
 //
 // In is the type of the call's input: []T, or [][]T for parts.
 func Restore[In any](f func(ctx context.Context, task int) (In, error)) Option {

@@ -13,8 +13,8 @@ import (
 	"github.com/pleach-go/pleach/internal/testutil"
 )
 
-// repaired is a run in which whoever meets a failure revokes its world, and all
-// go on in a smaller one: the program that ULFM was made for.
+// repaired is a run in which a process that meets a failure revokes the communicator, and
+// all continue in a smaller one: the program that ULFM was made for.
 type repaired struct {
 	what    string
 	size    int
@@ -28,7 +28,7 @@ type repaired struct {
 }
 
 // work makes some calls of different kinds, and returns the sum of a last one, in
-// which everybody counts once.
+// which every process counts once.
 func (c *repaired) work(ctx context.Context, w Comm) (string, error) {
 	for round := range 2 {
 		if err := Barrier(ctx, w, c.options...); err != nil {
@@ -81,8 +81,8 @@ func (c *repaired) program(ctx context.Context, w Comm) error {
 	}
 }
 
-// run says what is wrong: survivors must have been in the same worlds, and have
-// the same sum, of those who are in the last one.
+// run returns what is wrong: survivors must have been in the same communicators, and have
+// the same sum over the members of the last one.
 func (c *repaired) run(t *testing.T) (events []int, err error) {
 	c.worlds, c.sums = make(map[int][][]int), make(map[int]string)
 	n := newNetwork(t, c.size, c.seed)
@@ -136,8 +136,8 @@ func (c *repaired) check(t *testing.T) {
 	}
 }
 
-// Every victim at every step: those who have noticed get the others out of their
-// calls, and all survivors work on in the same smaller world.
+// Every victim at every step: processes that have noticed get the others out of
+// their calls, and all survivors continue in the same smaller communicator.
 func TestRepairWithEveryVictimAtEveryStep(t *testing.T) {
 	count := 0
 	for _, size := range []int{2, 4, 5} {
@@ -184,9 +184,9 @@ func TestRepairWithManyVictims(t *testing.T) {
 	}
 }
 
-// The first to notice need not be the one who is waited for: rank 2 revokes, or is
+// The process that revokes need not be the one that others wait for: rank 2 revokes, or is
 // killed at any step of doing so, while all others wait in calls of any failure mode
-// for one who does not come. Whoever lives gets out, and knows who has revoked.
+// for one that does not come. All live processes get out, and know which rank has revoked.
 func TestRevokeEndsAllCalls(t *testing.T) {
 	for _, size := range []int{4, 5} {
 		for _, s := range samples() {
@@ -237,7 +237,7 @@ func revokeDuring(t *testing.T, size int, s sample, kills map[int]int) error {
 		case !errors.As(err, &revoked):
 			return fmt.Errorf("rank %d: %w", r, err)
 		case kills == nil && revoked.By != 2:
-			return fmt.Errorf("rank %d takes rank %d for who has revoked: %w", r, revoked.By, err)
+			return fmt.Errorf("rank %d says that rank %d has revoked: %w", r, revoked.By, err)
 		}
 	}
 	return nil

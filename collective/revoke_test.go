@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Whoever revokes may die while it tells the others: then those who know tell the
-// rest. So all who live learn of it, or nobody does, at whichever of its messages
-// it dies.
+// A process that revokes may die while it tells the others. Then the processes that know
+// tell the rest. So all live processes learn of it or none does, at whichever of its
+// messages it dies.
 func TestRevokerDies(t *testing.T) {
 	const size, revoker = 5, 2
 	for at := 1; at <= 2*size; at++ {
@@ -29,7 +29,7 @@ func TestRevokerDies(t *testing.T) {
 					w.Revoke()
 					for w.alive() && ctx.Err() == nil {
 						n.mu.Lock()
-						n.event(revoker) // so that it dies, though nobody may write to it
+						n.event(revoker) // so that it dies, though no message may arrive
 						n.mu.Unlock()
 						time.Sleep(time.Millisecond)
 					}

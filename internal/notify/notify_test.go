@@ -1,6 +1,10 @@
 package notify
 
-import "testing"
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+)
 
 func closed(c <-chan struct{}) bool {
 	select {
@@ -33,5 +37,30 @@ func TestNotifyDoesNotAllocate(t *testing.T) {
 	var n Notifier
 	if allocs := testing.AllocsPerRun(100, n.Notify); allocs > 0 {
 		t.Fatalf("%v allocations", allocs)
+	}
+}
+
+// No wake-up is lost, whenever a change happens between Wait and the check.
+func TestNoWakeUpIsLost(t *testing.T) {
+	for range 2000 {
+		var n Notifier
+		var changed atomic.Bool
+		var done sync.WaitGroup
+		for range 2 {
+			done.Go(func() {
+				for {
+					next := n.Wait()
+					if changed.Load() {
+						return
+					}
+					<-next
+				}
+			})
+		}
+		done.Go(func() {
+			changed.Store(true)
+			n.Notify()
+		})
+		done.Wait()
 	}
 }

@@ -45,11 +45,11 @@ func TestBufferIsCounted(t *testing.T) {
 	one.Retain()
 	one.Release()
 	if returned != 0 || unsafe.SliceData(s.Bytes) != first {
-		t.Fatal("it went back though somebody uses it")
+		t.Fatal("it was returned with a reference left")
 	}
 	one.Release()
 	if returned != 1 {
-		t.Fatalf("it went back %d times", returned)
+		t.Fatalf("it was returned %d times", returned)
 	}
 	defer func() {
 		if recover() == nil {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Whoever dies, and in whatever order: every task has a living owner, nobody has
-// two more than another, and only the tasks of the dead have moved.
+// After any failures in any order, every task has a live owner, no process owns two tasks
+// more than another, and only the tasks of failed processes have moved.
 func TestTasksAreSpreadFairly(t *testing.T) {
 	for seed := range uint64(500) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -35,7 +35,7 @@ func TestTasksAreSpreadFairly(t *testing.T) {
 				least, most = min(least, loads[r]), max(most, loads[r])
 			}
 			if most > least+1 {
-				t.Fatalf("seed %d: somebody has %d tasks, somebody %d: %v", seed, most, least, owners)
+				t.Fatalf("seed %d: one rank has %d tasks, another %d: %v", seed, most, least, owners)
 			}
 		}
 	}

@@ -14,8 +14,8 @@ func (c *counter) Send(context.Context, int, []byte, []byte) error {
 	return nil
 }
 
-// While who has revoked lives, it alone tells the others: a message for each, not one
-// from each to each.
+// While the process that has revoked lives, it alone tells the others: one message for each,
+// not one from each to each.
 func TestRevocationIsToldOnce(t *testing.T) {
 	const size, revoker = 5, 2
 	for rank, want := range map[int]int32{revoker: size - 1, 1: 0} {
