@@ -22,8 +22,8 @@ import (
 // told from what they cost themselves. In the end they tell "welcomed NUMBER":
 // how often one was let in.
 
-// strangerProgram is the variable that holds an attack, as JSON.
-const strangerProgram = "PLEACH_TEST_STRANGERS"
+// attackProgram is the variable that holds an attack, as JSON.
+const attackProgram = "PLEACH_TEST_ATTACK"
 
 // attack is what strangers do to a member of a group of attackedSize.
 type attack struct {
@@ -68,7 +68,7 @@ var attacks = map[string]func(*attack, net.Conn) (welcomed bool, err error){
 	"certificate": (*attack).injectTLS,
 }
 
-func runStrangers(config string) error {
+func runAttack(config string) error {
 	var a attack
 	if err := json.Unmarshal([]byte(config), &a); err != nil {
 		return err

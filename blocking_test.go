@@ -94,7 +94,7 @@ func doesNotAnswer(t *testing.T, addresses []string) {
 // something.
 func isStopped(t *testing.T, addresses []string) {
 	t.Helper()
-	c := &cluster{t: t, config: func(int) memberConfig { return memberConfig{Fixed: true} }}
+	c := &cluster{t: t, config: func(int) memberConfig { return memberConfig{Static: true} }}
 	p := c.start(1, places{addresses: addresses, command: func(int) *exec.Cmd {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = os.Environ()

@@ -140,14 +140,14 @@ func (p *process) read(stdout io.Reader) {
 	defer close(p.ended)
 	lines := bufio.NewScanner(stdout)
 	for lines.Scan() {
-		p.hear(lines.Text())
+		p.observe(lines.Text())
 	}
 	if p.over == nil && p.err == "" {
-		p.hear("ended early")
+		p.observe("ended early")
 	}
 }
 
-func (p *process) hear(line string) {
+func (p *process) observe(line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var root, number, micros int

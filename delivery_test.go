@@ -29,9 +29,9 @@ func sizeOfDelivery() deliverySize {
 // calm is the time before anything goes wrong.
 const calm = 300 * time.Millisecond
 
-// strike kills and stops members, and lets the stopped ones go on in the end.
+// injectFaults kills and stops members, and lets the stopped ones go on in the end.
 // Rank 0 is spared.
-func (s *deliverySize) strike(c *cluster, rng *rand.Rand) {
+func (s *deliverySize) injectFaults(c *cluster, rng *rand.Rand) {
 	c.t.Helper()
 	victims := rng.Perm(len(c.members) - 1)
 	dead, stopped := victims[:s.kills], victims[s.kills:s.kills+s.stops]
@@ -63,7 +63,7 @@ func TestDeliveryUnderKilling(t *testing.T) {
 		c := startCluster(t, onLoopback(t, size.members), func(int) memberConfig {
 			return memberConfig{Seed: seed, Messages: size.messages}
 		})
-		size.strike(c, rand.New(rand.NewPCG(seed, 0)))
+		size.injectFaults(c, rand.New(rand.NewPCG(seed, 0)))
 		return finish(c)
 	})
 }
@@ -79,7 +79,7 @@ func TestDeliveryOnBadNetwork(t *testing.T) {
 				Faults: "drop 5%\n duplicate 5%\n reorder 5% within 3ms",
 			}
 		})
-		size.strike(c, rand.New(rand.NewPCG(seed, 0)))
+		size.injectFaults(c, rand.New(rand.NewPCG(seed, 0)))
 		return finish(c)
 	})
 }
@@ -92,17 +92,17 @@ func TestDeliveryBetweenHosts(t *testing.T) {
 		hosts := size.members / 2
 		network := netns.New(t, hosts)
 		c := startCluster(t, onHosts(network, hosts, size.members), func(int) memberConfig {
-			return memberConfig{Seed: seed, Messages: size.messages + size.messages/2, Fixed: true}
+			return memberConfig{Seed: seed, Messages: size.messages + size.messages/2, Static: true}
 		})
-		strikeHosts(c, network, hosts, rand.New(rand.NewPCG(seed, 0)))
+		injectHostFaults(c, network, hosts, rand.New(rand.NewPCG(seed, 0)))
 		return finish(c)
 	})
 }
 
-// strikeHosts lets one host crash, cuts off some, parts the others in two, and
+// injectHostFaults lets one host crash, cuts off some, parts the others in two, and
 // kills a few members meanwhile. All but the crashed host come back. Host 0 is not
 // struck alone.
-func strikeHosts(c *cluster, network *netns.Net, hosts int, rng *rand.Rand) {
+func injectHostFaults(c *cluster, network *netns.Net, hosts int, rng *rand.Rand) {
 	c.t.Helper()
 	order := rng.Perm(hosts - 1)
 	for i := range order {
@@ -152,9 +152,9 @@ func TestDeliveryAfterLongCut(t *testing.T) {
 			}
 			c := startCluster(t, onHosts(network, hosts, hosts), func(rank int) memberConfig {
 				if rank != 0 {
-					return memberConfig{Fixed: true}
+					return memberConfig{Static: true}
 				}
-				return memberConfig{Fixed: true, Messages: 20, Pace: 100 * time.Millisecond}
+				return memberConfig{Static: true, Messages: 20, Pace: 100 * time.Millisecond}
 			})
 			time.Sleep(tt.connected)
 			network.Cut(lonely)

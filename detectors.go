@@ -10,8 +10,8 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// firstIncarnation is that of everybody in the first view of a group that was
-// started as a whole: which process has a rank is only seen when it is met.
+// firstIncarnation is that of every member in the first view of a group that starts
+// as a whole: the real one is known when a process connects.
 const firstIncarnation = 1
 
 // makeDetectors makes the detectors: one that watches connections, and those of
@@ -40,10 +40,9 @@ func (g *Group) startWatching(v *membership.View) error {
 // view change takes.
 const distantProbeDelay = 50 * time.Millisecond
 
-// watch has the detectors watch the members of a view. Who coordinates, who would be
-// next to, and the neighbors on the ring are connected to a member anyway: they look
-// after it at once when the connection breaks, and the others leave it to them at
-// first.
+// watch has the detectors watch the members of a view. The coordinator, its successor
+// and the ring neighbors are connected to a member anyway: they probe it at once when
+// the connection breaks, and the others leave it to them at first.
 func (g *Group) watch(v *membership.View) {
 	peers := make([]detect.Peer, 0, len(v.Members))
 	self, _ := slices.BinarySearchFunc(v.Members, g.self.Rank, compareRank)
@@ -63,20 +62,20 @@ func (g *Group) watch(v *membership.View) {
 	g.detector.Watch(peers)
 }
 
-// handleReport takes in what a detector says: it is for the views to act on.
+// handleReport passes a detector's report to the membership protocol.
 func (g *Group) handleReport(r detect.Report) {
 	_ = g.node.Do(func(now protocol.Time) {
 		view := g.stack.views.View()
 		m, ok := view.Member(r.Rank)
 		if !ok || m.Incarnation != firstIncarnation && m.Incarnation != r.Incarnation {
-			return // it is about somebody who is not there any more
+			return // the process is no longer in the view
 		}
 		g.stack.now, g.stack.changed = now, true
 		if r.Alive {
 			g.stack.views.Trust(now, m.Rank, m.Incarnation)
 			return
 		}
-		g.config.Logger.Info("suspected", "rank", r.Rank, "by", g.Rank(), "cause", r.Cause)
+		g.config.Logger.Info("suspected", "peer", r.Rank, "cause", r.Cause)
 		g.stack.views.Suspect(now, m.Rank, m.Incarnation)
 	})
 }

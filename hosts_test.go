@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
-	"github.com/pleach-go/pleach/detect/swim"
 	"github.com/pleach-go/pleach/internal/netns"
 	"github.com/pleach-go/pleach/internal/testutil"
 )
@@ -57,7 +56,7 @@ func everywhere(t *testing.T, network *netns.Net, size hostsSize) (rs *residents
 	}
 	rs = startResidents(t, size.hosts, func(who int) *exec.Cmd { return network.Command(who, os.Args[0]) },
 		func(who int) residentConfig {
-			return residentConfig{Addresses: addresses, Rank: who, SWIM: &swim.Config{Port: 7946, SuspicionTimeout: size.grace}, Pace: 50 * time.Millisecond}
+			return residentConfig{Addresses: addresses, Rank: who, SWIMPort: 7946, SuspicionTimeout: size.grace, Pace: 50 * time.Millisecond}
 		})
 	rs.tell("join")
 	rs.awaitTalk("to meet", everybody, 0)

@@ -9,8 +9,7 @@ import (
 	"github.com/pleach-go/pleach/collective"
 )
 
-// Whoever asks is told which calls a process is in; a member of a plain group has
-// nothing to tell.
+// A process tells which calls it is in. A member that is in no World refuses.
 func TestTellWork(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -21,10 +21,10 @@ type link struct {
 	engine  *engine.Engine
 	logger  *slog.Logger
 	changed notify.Notifier // notifies when there may be room for more, or less is on its way
-	opened  chan struct{}   // closed when there is a group to send through
+	opened  chan struct{}   // closed when the group can send
 	group   *Group
 	seen    map[protocol.Rank]bool // peers that have been up
-	job     *membership.View       // who belongs to the job
+	job     *membership.View       // the members of the job
 }
 
 // newLink makes a link that knows the first view.
@@ -48,7 +48,7 @@ func (p *link) open(g *Group) {
 	close(p.opened)
 }
 
-// Receive implements [carrier]: what has come goes to the engine.
+// Receive implements [unicast]. Messages that are complete go to the engine.
 func (p *link) Receive(now protocol.Time, from protocol.Rank, head, body []byte) error {
 	err := p.Endpoint.Receive(now, from, head, body)
 	p.changed.Notify()
@@ -63,8 +63,8 @@ func (p *link) Receive(now protocol.Time, from protocol.Rank, head, body []byte)
 	}
 }
 
-// Install implements [carrier]. Whoever joins the group later, even at the rank of
-// one who has died, is not of the job: it does not know what was called before.
+// Install implements [unicast]. A process that joins the group later, even at the
+// rank of a dead one, does not belong to the job: it does not know the calls before.
 func (p *link) Install(now protocol.Time, v *membership.View) {
 	p.Endpoint.Install(now, v)
 	var ranks []int
@@ -77,14 +77,14 @@ func (p *link) Install(now protocol.Time, v *membership.View) {
 	p.changed.Notify()
 }
 
-// Up implements [carrier].
+// Up implements [unicast].
 func (p *link) Up(now protocol.Time, peer protocol.Rank) {
 	p.Endpoint.Up(now, peer)
 	p.seen[peer] = true
 	p.engine.PeerUp(int(peer))
 }
 
-// Down implements [carrier]. One who has never been up may be yet to start.
+// Down implements [unicast]. A peer that has never been up may not have started yet.
 func (p *link) Down(now protocol.Time, peer protocol.Rank) {
 	p.Endpoint.Down(now, peer)
 	if p.seen[peer] {
@@ -112,14 +112,14 @@ func (p *link) flush(ctx context.Context) error {
 	})
 }
 
-// wait tries until the courier is not busy.
+// wait tries until the unicast channel is not busy.
 func (p *link) wait(ctx context.Context, try func() error) error {
 	select {
 	case <-p.opened:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	var moved <-chan struct{} // asked for only if it is busy, which is rare
+	var moved <-chan struct{} // only if it is busy, which is rare
 	for {
 		var tried error
 		if err := p.group.node.Do(func(protocol.Time) { tried = try() }); err != nil {

@@ -12,8 +12,8 @@ import (
 // a member of a group, or a crowd of strangers that attacks one.
 func TestMain(m *testing.M) {
 	for variable, run := range map[string]func(string) error{
-		memberProgram:   runMember,
-		strangerProgram: runStrangers,
+		memberProgram: runMember,
+		attackProgram: runAttack,
 	} {
 		if config := os.Getenv(variable); config != "" {
 			if err := run(config); err != nil {

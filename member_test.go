@@ -39,9 +39,9 @@ type memberConfig struct {
 	KeepBytes int           // of stream.Config
 	Faults    string        // what befalls its frames, see fault.Parse
 	Resets    time.Duration // how often one of its connections is reset, about; 0: never
-	// Static: nobody is ever removed, so that whoever was cut off gets everything
+	// Static: no member is ever removed, so that one that was cut off gets everything
 	// when it is back.
-	Fixed bool
+	Static bool
 	// Resident, if not nil, is what the member does instead.
 	Resident *residentConfig
 }
@@ -79,7 +79,7 @@ func runMember(config string) error {
 // join joins as any program does, unless faults are asked for.
 func (c *memberConfig) join(ctx context.Context) (*pleach.Group, error) {
 	if c.Faults == "" && c.Resets == 0 {
-		return pleach.Start(ctx, pleach.Config{Static: c.Fixed, Limits: pleach.Limits{KeepBytes: c.KeepBytes}})
+		return pleach.Start(ctx, pleach.Config{Static: c.Static, Limits: pleach.Limits{KeepBytes: c.KeepBytes}})
 	}
 	place, err := bootstrap.Detect(os.Getenv)
 	if err != nil {

@@ -29,7 +29,7 @@ func TestAnswersAreUnderstood(t *testing.T) {
 	}
 }
 
-// An answer comes from whoever listens at the address one was given.
+// A reply comes from any process that listens at the given address.
 func FuzzAnswer(f *testing.F) {
 	view := membership.View{Number: 1, Slots: 1, Members: []membership.Member{{Identity: "a", Incarnation: 1}}}
 	f.Add(membership.EncodePositions(wire.AppendRank(wire.AppendBytes([]byte{replyAccepted}, view.Encode(nil)), 0), nil))

@@ -43,7 +43,9 @@ type residentConfig struct {
 	Addresses []string
 	Listen    string
 	Rank      int
-	SWIM      *swim.Config
+	// As in swim.Config; if SWIMPort is zero, there is no such detector.
+	SWIMPort         int
+	SuspicionTimeout time.Duration
 }
 
 // begin makes the process a member.
@@ -52,8 +54,8 @@ func (c *residentConfig) begin(ctx context.Context) (*pleach.Group, error) {
 		Group: "residents", Addresses: c.Addresses, Rank: c.Rank, Listen: c.Listen,
 		Logger: slog.New(slog.NewTextHandler(os.Stdout, nil)),
 	}
-	if c.SWIM != nil {
-		config.Detectors = []detect.Detector{swim.New(*c.SWIM)}
+	if c.SWIMPort != 0 {
+		config.Detectors = []detect.Detector{swim.New(swim.Config{Port: c.SWIMPort, SuspicionTimeout: c.SuspicionTimeout})}
 	}
 	switch {
 	case c.Create:

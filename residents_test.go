@@ -101,7 +101,7 @@ func startResident(t *testing.T, who int, cmd *exec.Cmd, config string) *observe
 	go func() {
 		defer close(o.ended)
 		for lines := bufio.NewScanner(stdout); lines.Scan(); {
-			o.hear(lines.Text())
+			o.observe(lines.Text())
 		}
 	}()
 	t.Cleanup(func() {
@@ -112,8 +112,8 @@ func startResident(t *testing.T, who int, cmd *exec.Cmd, config string) *observe
 	return o
 }
 
-// hear notes what a resident tells.
-func (o *observed) hear(line string) {
+// observe notes what a resident tells.
+func (o *observed) observe(line string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	what, rest, _ := strings.Cut(line, " ")

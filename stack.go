@@ -7,36 +7,36 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// stack is what a group's node drives: streams, which carry messages, and views,
-// which say among whom. Their frames share connections; views' have a byte in
-// front that no frame of a stream begins with.
+// stack is the protocol stack that a group's node drives: streams carry broadcasts,
+// the membership protocol agrees on views, and a unicast channel carries the messages
+// of collectives. Their frames share connections; the first byte tells them apart.
 type stack struct {
 	stream *stream.Member
-	views  *membership.Machine // nil: who is in the group never changes
+	views  *membership.Machine // nil: the group is static
 	now    protocol.Time       // of the present call
 
 	unicast unicast // nil: there is none
 
-	// changed says that the views may have something to say: they are asked only
-	// then, not after every message.
+	// changed says that the membership protocol may have an answer or a new state:
+	// the group looks only then, not after every message.
 	changed bool
 
-	leaders  []membership.Member // who coordinate, and are connected to for that; see greet
-	flushing bool                // views wait for the streams to have everything up to a cut
-	last     byte                // the byte in front of the frame handed out last
-	buffer   []byte
-	// installView is told of every view, when the streams are in it.
+	coordinators []membership.Member // connected to in advance; see preconnect
+	flushing     bool                // a view waits for the streams to reach its cut
+	last         byte                // the first byte of the frame that Next returned last
+	buffer       []byte
+	// onInstall is called with every view, after the streams have installed it.
 	onInstall func(*membership.View)
 }
 
-// Bytes in front of frames that are not a stream's.
+// First bytes of frames that are not a stream's.
 const (
 	viewFrame    = 0x80
 	unicastFrame = p2p.FrameType
 )
 
-// unicast carries messages from one member to another, for collectives. Its frames
-// have the byte in front already.
+// unicast is a reliable ordered channel from member to member. Its frames begin with
+// unicastFrame.
 type unicast interface {
 	ReceiveBuffer(from protocol.Rank, head []byte, size int) []byte
 	Receive(now protocol.Time, from protocol.Rank, head, body []byte) error
@@ -46,7 +46,7 @@ type unicast interface {
 	Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool)
 	SendFailed(now protocol.Time, full bool)
 	Deadline() protocol.Time
-	// Install says who is there now.
+	// Install begins a view.
 	Install(now protocol.Time, v *membership.View)
 }
 
@@ -130,7 +130,8 @@ func (p *stack) ThrottledUntil(from protocol.Rank) protocol.Time {
 	return p.stream.ThrottledUntil(from)
 }
 
-// Next implements [node.Protocol]. Views go first: everybody waits for them.
+// Next implements [node.Protocol]. Frames of view changes go first: all members wait
+// for them.
 func (p *stack) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool) {
 	p.now, p.last = now, 0
 	if p.views != nil {
@@ -152,14 +153,15 @@ func (p *stack) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok
 	return to, head, body, ok
 }
 
-// mark puts a byte in front of a frame.
+// mark prefixes a frame with its first byte.
 func (p *stack) mark(first byte, frame []byte) []byte {
 	p.last = first
 	p.buffer = append(append(p.buffer[:0], first), frame...)
 	return p.buffer
 }
 
-// SendFailed implements [node.Protocol]. Views send again what is not answered.
+// SendFailed implements [node.Protocol]. The membership protocol resends
+// what is not acknowledged.
 func (p *stack) SendFailed(now protocol.Time, full bool) {
 	switch p.last {
 	case viewFrame:
@@ -182,7 +184,7 @@ func (p *stack) Deadline() protocol.Time {
 	return due
 }
 
-// The streams as the log that views cut.
+// The stack is the log that view changes cut.
 
 // Freeze implements [membership.Log].
 func (p *stack) Freeze() []membership.Position { return membershipPositions(p.stream.Freeze()) }

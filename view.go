@@ -106,7 +106,7 @@ func membersNotIn(v, other View) (members []Member) {
 	return members
 }
 
-// installView takes in a view, within node.Do.
+// installView publishes a view, within node.Do.
 func (g *Group) installView(v *membership.View) {
 	if g.addresses != nil {
 		for _, m := range v.Members {
@@ -122,10 +122,10 @@ func (g *Group) installView(v *membership.View) {
 	g.preconnect(v)
 }
 
-// preconnect opens connections to the next member on the ring and, in a small group, to
-// who coordinates changes and who would be next to, if those are others than before.
-// Whoever dies is then missed at once, though nobody may ever send it anything; and
-// a change need not wait for connections to be made.
+// preconnect opens connections to the next member on the ring and, in a small group,
+// to the coordinator and its successor, if those have changed. Its neighbor then sees
+// at once that a member has died, even if no message would be sent to it, and a view
+// change need not wait for connections.
 func (g *Group) preconnect(v *membership.View) {
 	i, ok := slices.BinarySearchFunc(v.Members, g.self.Rank, compareRank)
 	if !ok {
@@ -140,11 +140,11 @@ func (g *Group) preconnect(v *membership.View) {
 		leaders = v.Members[:min(2, len(v.Members))]
 	}
 	for _, m := range leaders {
-		if m != g.ringNext && !slices.Contains(g.stack.leaders, m) {
+		if m != g.ringNext && !slices.Contains(g.stack.coordinators, m) {
 			g.stack.views.Up(g.stack.now, m.Rank) // nothing happens if it is this member
 		}
 	}
-	g.stack.leaders = leaders
+	g.stack.coordinators = leaders
 }
 
 func compareRank(m membership.Member, r protocol.Rank) int { return int(m.Rank - r) }

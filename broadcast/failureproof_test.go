@@ -32,7 +32,7 @@ func (t *trial) allOrNone(faults logp.Faults) *logp.Result {
 }
 
 // everyDeath runs a broadcast under every way in which up to n more processes
-// can die: whoever, at whatever step, and with or without the send that is then
+// can die: any of them, at any step, and with or without the send that is then
 // in progress. Death is tried at every step until nothing happens any more in
 // the run without it, so no case is left out.
 func (t *trial) everyDeath(n int, faults logp.Faults) {

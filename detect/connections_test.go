@@ -112,7 +112,7 @@ func TestConnectionsWithdraw(t *testing.T) {
 			j.want(t, suspected(1, 5), trusted(1, 5))
 		})
 	})
-	t.Run("who is gone is not brought back by whoever listens there", func(t *testing.T) {
+	t.Run("a process that is gone is not brought back by another that listens there", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d := scripted(refuses, accepts)
 			d.Watch([]Peer{known})
@@ -209,7 +209,7 @@ func TestOnlyWatchedPeersCount(t *testing.T) {
 	})
 }
 
-// Whoever is no longer watched is not dialed any more.
+// A peer that is no longer watched is not dialed any more.
 func TestWatchEndsProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dials := 0

@@ -9,9 +9,9 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Whoever dies during a corrected call, at whatever moment, costs nobody's input:
-// all who live get a sum that has theirs, and nobody sends more than the formula
-// says. Nobody is told a view.
+// A process that dies during a corrected call, at any moment, costs no other
+// process's input: every live process gets a sum that includes all live ones, and
+// none sends more than the formula says. No view is needed.
 func TestCorrectedCollectivesSurviveDeathsUnderLogP(t *testing.T) {
 	runs := 300
 	if testutil.RaceEnabled {
@@ -33,8 +33,8 @@ func TestCorrectedCollectivesSurviveDeathsUnderLogP(t *testing.T) {
 	}
 }
 
-// Whoever dies during a call that runs through is stood in for, when the view
-// without it comes. What that took is logged: go test -v -run RunThrough.
+// Survivors take over the task of a process that dies during a run-through call,
+// when the view without it comes. What that took is logged: go test -v -run RunThrough.
 func TestCollectivesRunThroughDeathsUnderLogP(t *testing.T) {
 	sizes := []int{16, 64, 256}
 	if full() {
@@ -68,7 +68,7 @@ func stabilizationTime(t *testing.T, size, dead int) int {
 }
 
 // checkRunThrough makes the call, whose victims are stood in for. All others tell a
-// new owner how far they are, and send it the letters to its task again; the task
+// new owner how far they are, and send it the messages to its task again; the task
 // is done again. No more than that is redone.
 func (r collectiveRun) checkRunThrough(t *testing.T, without *collectiveOutcome) {
 	t.Helper()
@@ -76,9 +76,9 @@ func (r collectiveRun) checkRunThrough(t *testing.T, without *collectiveOutcome)
 	extra, after := got.messages()-without.messages(), max(0, got.latency-r.death-r.notice)
 	t.Logf("%-9s P %4d, %d die at %2d, view at %3d: %4d steps (%2d without), %3d after the view; %5d messages more than %5d",
 		r.call, r.size, len(r.victims), r.death, r.death+r.notice, got.latency, without.latency, after, extra, without.messages())
-	letters := 2 * bits.Len(uint(r.size)) // that a task sends or gets, at most
-	most := len(r.victims) * (r.size - 1 + letters)
-	longest := without.latency + len(r.victims)*r.o*(r.size+letters)
+	messages := 2 * bits.Len(uint(r.size)) // that a task sends or gets, at most
+	most := len(r.victims) * (r.size - 1 + messages)
+	longest := without.latency + len(r.victims)*r.o*(r.size+messages)
 	if extra > most || after > longest {
 		t.Errorf("%+v: %d messages more than without, at most %d expected; %d steps after the view, at most %d", r, extra, most, after, longest)
 	}

@@ -97,8 +97,8 @@ func (r *collectiveRun) sum(tasks int) (sum uint64) {
 	return sum
 }
 
-// check takes a result that has all who live in it. Whoever dies during a
-// corrected call is in it or is not.
+// check takes a result that includes every live process. The input of a process that
+// dies during a corrected call may be missing.
 func (r *collectiveRun) check(got []uint64, err error, want uint64) error {
 	if err != nil {
 		return err

@@ -550,7 +550,7 @@ func TestResetOfAFrozenRank(t *testing.T) {
 	})
 }
 
-// Whoever dies in mid-reset does not connect again.
+// A member that dies in mid-reset does not connect again.
 func TestDeathInMidReset(t *testing.T) {
 	for _, c := range []struct {
 		really bool // the inner transport dies too

@@ -121,7 +121,7 @@ func TestOtherVersionIsAnsweredAndRefused(t *testing.T) {
 	expectClosed(t, c)
 }
 
-// The dialing side says what is wrong, whoever sees it first.
+// The dialing side says what is wrong, whichever side sees it first.
 func TestMismatchIsReportedToTheDialer(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer func(h *wire.Hello) []byte

@@ -67,7 +67,7 @@ func TestConnectionsWithoutCertificateAreRefused(t *testing.T) {
 	}
 }
 
-// Whoever listens at a peer's address has to show a certificate too.
+// A process that listens at a peer's address has to show a certificate too.
 func TestFalseListenerIsRefused(t *testing.T) {
 	ca := testutil.NewCA(t)
 	checkGoroutines(t)

@@ -17,7 +17,7 @@ func TestCollectivesCheck(t *testing.T) {
 	if got := c.Steps(); got != 2*(4*2+1) {
 		t.Errorf("%d steps: a barrier has no size", got)
 	}
-	for what, spoil := range map[string]func(*Config){
+	for what, corrupt := range map[string]func(*Config){
 		"--members 1":   func(c *Config) { c.Members = []int{1} },
 		"--members 4":   func(c *Config) { c.Members = []int{4, 4} },
 		"--sizes 9":     func(c *Config) { c.Sizes = []int{9} },
@@ -27,7 +27,7 @@ func TestCollectivesCheck(t *testing.T) {
 		"at least one ": func(c *Config) { c.Sizes = nil },
 	} {
 		c := good()
-		spoil(&c)
+		corrupt(&c)
 		if err := c.Check(); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", what, err)
 		}

@@ -57,7 +57,7 @@ func guarded(t *testing.T) (groups []*pleach.Group, addresses []string, ca *test
 	return groups, addresses, ca
 }
 
-func TestStrangersCannotJoin(t *testing.T) {
+func TestUntrustedProcessesCannotJoin(t *testing.T) {
 	ca := testutil.NewCA(t)
 	for name, joinAs := range map[string]func(t *testing.T, addresses []string) *pleach.Group{
 		"another authority": func(t *testing.T, addresses []string) *pleach.Group {
@@ -81,9 +81,9 @@ func TestStrangersCannotJoin(t *testing.T) {
 			for rank := range attackedSize - 1 {
 				groups = append(groups, joinGuarded(t, addresses, rank, groupName, ca.Issue(t)))
 			}
-			stranger := joinAs(t, addresses)
+			untrusted := joinAs(t, addresses)
 			for range 3 {
-				if err := stranger.Broadcast(t.Context(), []byte("let me in")); err != nil {
+				if err := untrusted.Broadcast(t.Context(), []byte("let me in")); err != nil {
 					t.Error(err)
 				}
 			}
@@ -91,11 +91,11 @@ func TestStrangersCannotJoin(t *testing.T) {
 			defer cancel()
 			var heard sync.WaitGroup
 			heard.Go(func() {
-				for m := range stranger.Messages(ctx) {
-					t.Errorf("the stranger has got a message of %d bytes of root %d", len(m.Data), m.From)
+				for m := range untrusted.Messages(ctx) {
+					t.Errorf("the untrusted has got a message of %d bytes of root %d", len(m.Data), m.From)
 				}
 			})
-			// The members' collect fails if anything comes from the stranger.
+			// The members' collect fails if anything comes from the untrusted.
 			everybody(t, groups, nil, 20, func(i int) int { return i * 100 })
 			heard.Wait()
 			for _, g := range groups {
@@ -115,7 +115,7 @@ func startAttack(t *testing.T, a attack) (wait func() (welcomed int)) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), strangerProgram+"="+string(config))
+	cmd.Env = append(os.Environ(), attackProgram+"="+string(config))
 	out := new(strings.Builder)
 	cmd.Stdout, cmd.Stderr = out, os.Stderr
 	if err := cmd.Start(); err != nil {
@@ -139,7 +139,7 @@ func startAttack(t *testing.T, a attack) (wait func() (welcomed int)) {
 }
 
 // strangers are attacks by those who lack something.
-func strangers(t *testing.T, target string, ca *testutil.CA) map[string]attack {
+func untrustedAttacks(t *testing.T, target string, ca *testutil.CA) map[string]attack {
 	t.Helper()
 	self := testutil.NewCA(t).Issue(t)
 	all := map[string]attack{
@@ -175,7 +175,7 @@ func quiet(t *testing.T, groups []*pleach.Group) {
 	}
 }
 
-func TestStrangersNeitherInjectNorUseUpMemory(t *testing.T) {
+func TestUntrustedProcessesNeitherInjectNorUseUpMemory(t *testing.T) {
 	groups, addresses, ca := guarded(t)
 	allocated := func() uint64 {
 		var s runtime.MemStats
@@ -184,7 +184,7 @@ func TestStrangersNeitherInjectNorUseUpMemory(t *testing.T) {
 	}
 	meet(t, groups)
 	time.Sleep(3 * time.Second) // members have connected by then
-	for name, a := range strangers(t, addresses[0], ca) {
+	for name, a := range untrustedAttacks(t, addresses[0], ca) {
 		before := allocated()
 		if welcomed := startAttack(t, a)(); welcomed > 0 {
 			t.Errorf("%s: let in %d times", name, welcomed)
@@ -240,7 +240,7 @@ func TestGroupUnderAttack(t *testing.T) {
 	everybody(t, groups, nil, 10, func(int) int { return 100 })
 	before := liveBytes()
 	var waits []func() int
-	all := strangers(t, addresses[0], ca)
+	all := untrustedAttacks(t, addresses[0], ca)
 	for _, a := range all {
 		a.Parallel, a.Attempts, a.Lasting = 200/len(all), 0, 3*time.Second
 		waits = append(waits, startAttack(t, a))
