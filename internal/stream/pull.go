@@ -79,7 +79,7 @@ func (m *Member) requestMissing(now protocol.Time, f *flow) {
 	if m.frozen && f.next > p.nextSeen { // a repair has arrived: start over
 		p.nextSeen, p.tries, p.trimmedReplies, p.trimmedBy = f.next, 0, 0, nil
 	}
-	if to, hopeless := m.unavailable(now, f); hopeless {
+	if to, unavailable := m.unavailable(now, f); unavailable {
 		m.giveUp(now, f, to)
 		return
 	}
@@ -91,6 +91,13 @@ func (m *Member) requestMissing(now protocol.Time, f *flow) {
 		}
 		return
 	}
+	m.sendRequest(now, f)
+}
+
+// sendRequest sends one request, and schedules the next with exponential backoff. A
+// frozen member backs off less: all wait for it.
+func (m *Member) sendRequest(now protocol.Time, f *flow) {
+	p := &f.pull
 	end := min(f.wanted, f.next+maxRequested)
 	if len(f.ahead) > 0 {
 		end = min(end, f.firstAhead())
