@@ -101,7 +101,7 @@ func cutGroup(blocks []block, bit int, b []byte) error {
 			continue
 		}
 		if len(b) < 8 {
-			return fmt.Errorf("%w: blocks end early", engine.ErrMessage)
+			return fmt.Errorf("%w: parcels end early", engine.ErrMessage)
 		}
 		length := binary.BigEndian.Uint64(b)
 		b = b[8:]
@@ -111,13 +111,13 @@ func cutGroup(blocks []block, bit int, b []byte) error {
 		}
 		padded := (length + 7) &^ 7
 		if length > uint64(len(b)) || padded > uint64(len(b)) {
-			return fmt.Errorf("%w: a block of %d bytes", engine.ErrMessage, length)
+			return fmt.Errorf("%w: a parcel of %d bytes", engine.ErrMessage, length)
 		}
 		blocks[d] = block{bytes: b[:length:length]}
 		b = b[padded:]
 	}
 	if len(b) > 0 {
-		return fmt.Errorf("%w: %d bytes behind blocks", engine.ErrMessage, len(b))
+		return fmt.Errorf("%w: %d bytes behind parcels", engine.ErrMessage, len(b))
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func (e *TimeoutError) Error() string {
 		missing.WriteString(m.String())
 	}
 	if len(e.Missing) == 0 {
-		missing.WriteString("none")
+		missing.WriteString("nobody") // part of an abort notice, so it stays as it is on the wire
 	}
 	return fmt.Sprintf("collective: call %d, %s, in view %d: not arrived: %s; waited for ranks %v: %v", e.Call, e.What, e.View, &missing, e.Waiting, e.Err)
 }
