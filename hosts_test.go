@@ -98,7 +98,7 @@ func noQuorum(o *observed, all, parted int) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, text := range o.failed {
-		_, numbers, ok := strings.Cut(text, pleach.ErrNoQuorum.Error()+": membership: no quorum: ")
+		_, numbers, ok := strings.Cut(text, pleach.ErrNoQuorum.Error()+": ")
 		if !ok {
 			continue
 		}

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/internal/collective/engine"
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 var (

@@ -76,9 +76,9 @@ func (c *Config) memberlist(self *detect.Member) (*memberlist.Config, error) {
 	case self.Incarnation == 0:
 		return nil, errors.New("incarnation 0: call SetMember before Start")
 	case c.SuspicionTimeout != 0 && c.SuspicionTimeout < minTimeout:
-		return nil, fmt.Errorf("SuspicionTimeout %v: choose at least %v", c.SuspicionTimeout, minTimeout)
+		return nil, fmt.Errorf("config: SuspicionTimeout %v: choose at least %v", c.SuspicionTimeout, minTimeout)
 	case c.Port < 0 || c.Port > 65535:
-		return nil, fmt.Errorf("Port %d: choose 1 to 65535", c.Port)
+		return nil, fmt.Errorf("config: Port %d: choose 1 to 65535", c.Port)
 	}
 	timeout := c.SuspicionTimeout
 	if timeout == 0 {

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/internal/collective/engine"
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // The collectives of processes under LogP, to 65,536 of them: latency and messages

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/internal/stream"
+	"github.com/pleach-go/pleach/protocol"
 )
 
 // Offers is one message in a group of [stream.Member]s, the very machines that

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/pleach-go/pleach/logp"
 	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/logp"
 	"github.com/pleach-go/pleach/protocol"
 )
 

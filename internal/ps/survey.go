@@ -31,8 +31,8 @@ type Process struct {
 
 // Straggler is a process that others wait for in a call that it has not come to.
 type Straggler struct {
-	Rank  int               `json:"rank"`
-	World string            `json:"world,omitempty"`
+	Rank  int                    `json:"rank"`
+	World string                 `json:"world,omitempty"`
 	Call  collective.CallStatus  `json:"call"`           // the others'
 	Last  *collective.CallStatus `json:"last,omitempty"` // its own
 	// Silent says that it does not answer.

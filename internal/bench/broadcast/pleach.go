@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport/tcp"
-	"github.com/pleach-go/pleach/internal/wire"
 )
 
 // pleachMember is a member of a [pleach.Group] over TCP. All settings are defaults,
@@ -26,7 +26,7 @@ func startPleach(s memberConfig, r *receiver) (member, error) {
 	group, err := pleach.Start(context.Background(), pleach.Config{
 		Transport: transport,
 		Rank:      s.rank, Size: len(s.addresses),
-		Handler:   func(m pleach.Message) { r.take(m.Data) },
+		Handler: func(m pleach.Message) { r.take(m.Data) },
 	})
 	if err != nil {
 		return nil, err
