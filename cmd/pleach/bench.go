@@ -110,23 +110,20 @@ func (b *benchCommand) run(cmd *cobra.Command) error {
 		}
 	}
 	if cmd.Context().Err() != nil {
-		return benchInterruption{done, b.config.Rounds, "rounds"}
+		return interruptedAfter(done, b.config.Rounds, "rounds")
 	}
 	return nil
 }
 
 // parse completes the config from flags.
 func (b *benchCommand) parse() error {
-	b.config.Systems, b.config.Dead = []string{"pleach"}, nil
+	b.config.Systems = []string{"pleach"}
 	if b.compare != "" {
 		b.config.Systems = append(b.config.Systems, strings.Split(b.compare, ",")...)
 	}
-	for text := range strings.SplitSeq(b.dead, ",") {
-		k, err := strconv.Atoi(text)
-		if err != nil {
-			return fmt.Errorf("--dead %s: %q is not a number: write numbers with commas between them, as in 0,1,3", b.dead, text)
-		}
-		b.config.Dead = append(b.config.Dead, k)
+	var err error
+	if b.config.Dead, err = parseNumbers("--dead", b.dead); err != nil {
+		return err
 	}
 	b.config.Command = []string{"pleach", "bench", "member"}
 	return b.config.Check()
@@ -140,19 +137,6 @@ func (b *benchCommand) write(w io.Writer, results []broadcast.Result) error {
 	}
 	return writeBenchTable(w, &b.config, results)
 }
-
-// benchInterruption is the end of a measurement by Ctrl-C.
-type benchInterruption struct {
-	done, all int
-	things    string
-}
-
-func (i benchInterruption) Error() string {
-	return fmt.Sprintf("interrupted after %d of %d %s", i.done, i.all, i.things)
-}
-
-// Unwrap makes the exit code that of an interruption.
-func (i benchInterruption) Unwrap() error { return interruption{} }
 
 // newBenchMember is what bench broadcast --processes starts.
 func newBenchMember() *cobra.Command {

@@ -68,7 +68,7 @@ func (s *stabilizationCommand) run(cmd *cobra.Command) error {
 	}
 	switch {
 	case cmd.Context().Err() != nil:
-		return benchInterruption{result.Kills, s.config.Kills, "kills"}
+		return interruptedAfter(result.Kills, s.config.Kills, "kills")
 	case err != nil:
 		return failure{err}
 	}

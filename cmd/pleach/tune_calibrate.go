@@ -8,13 +8,13 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pleach-go/pleach/internal/experiments/calibrate"
+	"github.com/pleach-go/pleach/internal/launch"
 )
 
 // loopback is the value of --calibrate without one: a second process on this
@@ -48,29 +48,25 @@ func (t *tuneCommand) calibrate(ctx context.Context) (c *calibration, err error)
 	return c, nil
 }
 
-// calibrateHere starts this program anew as the other end.
+// calibrateHere starts this program as the other end, too.
 func calibrateHere(ctx context.Context) (n calibrate.Network, err error) {
-	program, err := os.Executable()
+	output, write, err := os.Pipe()
 	if err != nil {
 		return n, err
 	}
-	cmd := exec.CommandContext(ctx, program)
-	cmd.Args = []string{"pleach", "tune", "echo", "--listen", "127.0.0.1:0", "--with-input"}
-	cmd.Stderr = os.Stderr
-	input, err := cmd.StdinPipe()
+	defer output.Close()
+	p, err := launch.Start(launch.Command{
+		Args:   []string{"pleach", "tune", "echo", "--listen", "127.0.0.1:0", "--with-input"},
+		Stdout: write, Stderr: os.Stderr, Input: true,
+	})
+	write.Close()
 	if err != nil {
 		return n, err
 	}
-	output, err := cmd.StdoutPipe()
-	if err != nil {
-		return n, err
-	}
-	if err := cmd.Start(); err != nil {
-		return n, err
-	}
+	defer context.AfterFunc(ctx, p.Kill)()
 	defer func() {
-		input.Close() // which ends it
-		err = errors.Join(err, cmd.Wait())
+		p.CloseInput() // which ends it
+		err = errors.Join(err, p.Wait(ctx))
 	}()
 	line, err := bufio.NewReader(output).ReadString('\n')
 	if err != nil {
