@@ -1,20 +1,17 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pleach-go/pleach/internal/experiments/calibrate"
-	"github.com/pleach-go/pleach/internal/launch"
 )
 
 // loopback is the value of --calibrate without one: a second process on this
@@ -36,7 +33,7 @@ func (t *tuneCommand) calibrate(ctx context.Context) (c *calibration, err error)
 	c = &calibration{where: t.with}
 	if t.with == loopback {
 		c.where = "a process on this host"
-		c.Network, err = calibrateHere(ctx)
+		c.Network, err = calibrate.MeasureHere(ctx, []string{"pleach", "tune", "echo", "--listen", "127.0.0.1:0", "--with-input"})
 	} else {
 		c.Network, err = calibrate.Measure(ctx, t.with)
 	}
@@ -46,33 +43,6 @@ func (t *tuneCommand) calibrate(ctx context.Context) (c *calibration, err error)
 	l, o, step := c.Steps()
 	t.l, t.o, c.step = int64(l), int64(o), step
 	return c, nil
-}
-
-// calibrateHere starts this program as the other end, too.
-func calibrateHere(ctx context.Context) (n calibrate.Network, err error) {
-	output, write, err := os.Pipe()
-	if err != nil {
-		return n, err
-	}
-	defer output.Close()
-	p, err := launch.Start(launch.Command{
-		Args:   []string{"pleach", "tune", "echo", "--listen", "127.0.0.1:0", "--with-input"},
-		Stdout: write, Stderr: os.Stderr, Input: true,
-	})
-	write.Close()
-	if err != nil {
-		return n, err
-	}
-	defer context.AfterFunc(ctx, p.Kill)()
-	defer func() {
-		p.CloseInput() // which ends it
-		err = errors.Join(err, p.Wait(ctx))
-	}()
-	line, err := bufio.NewReader(output).ReadString('\n')
-	if err != nil {
-		return n, fmt.Errorf("the other process does not listen: %w", err)
-	}
-	return calibrate.Measure(ctx, strings.TrimSpace(line))
 }
 
 // String is what was measured, for people.
