@@ -90,7 +90,7 @@ func drawOffers(d Data) []chart.Chart {
 		charts[0].Series = append(charts[0].Series, chart.Series{Name: rule.title, Color: i, Points: bytes})
 		charts[1].Series = append(charts[1].Series, chart.Series{Name: rule.title, Color: i, Points: t.where("dead", 1).points("payload", "time_us", "", "")})
 		if rule.inline == byDefault {
-			charts[1].Series = append(charts[1].Series, chart.Series{Name: "nobody dead", Kind: chart.Dashed, Color: chart.Black, Points: t.where("dead", 0).points("payload", "time_us", "", "")})
+			charts[1].Series = append(charts[1].Series, chart.Series{Name: "none dead", Kind: chart.Dashed, Color: chart.Black, Points: t.where("dead", 0).points("payload", "time_us", "", "")})
 		}
 	}
 	return charts
