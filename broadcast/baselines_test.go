@@ -37,9 +37,9 @@ func TestBinomialGraphSurvivesLogMinus1(t *testing.T) {
 // failures by using a dynamic tree […]. If a failed node is detected and the
 // message cannot be delivered, a NACK message is immediately propagated to the
 // root which in turn re-starts the whole operation with a modified tree." So the
-// root must live; everybody else may die whenever it likes.
+// root must live; any other process may die at any time.
 func TestRestartingSurvivesEveryDeath(t *testing.T) {
-	largest := []protocol.Rank{ // by the number of those who die on the way
+	largest := []protocol.Rank{ // by the number of deaths on the way
 		0: pick[protocol.Rank](10, 12, 14),
 		1: pick[protocol.Rank](7, 9, 11),
 		2: pick[protocol.Rank](4, 5, 7),

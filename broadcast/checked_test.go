@@ -76,7 +76,7 @@ func TestDelayedReachesAllForEverySetOfDead(t *testing.T) {
 
 // Corrected Trees §3.3: the first message goes left, and an answer from the
 // right is all a process waits for: one correction message per process if
-// nobody is dead and the delay is long enough.
+// no process is dead and the delay is long enough.
 func TestDelayedCostsOneMessageWithoutFaults(t *testing.T) {
 	for _, shape := range shapes(2, 1) {
 		for _, size := range []protocol.Rank{2, 3, 10, 100, 1000} {

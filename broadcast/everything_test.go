@@ -19,7 +19,7 @@ func shapes(l, o protocol.Time) []topology.Shape {
 	}
 }
 
-// mode is when correction starts and who takes part.
+// mode is when correction starts and which processes correct.
 type mode struct {
 	start     broadcast.Start
 	onlyRelay bool

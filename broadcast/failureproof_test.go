@@ -14,7 +14,7 @@ import (
 	"github.com/pleach-go/pleach/topology"
 )
 
-// allOrNone runs a broadcast in which anybody may die at any time, and wants it
+// allOrNone runs a broadcast in which any process may die at any time, and wants it
 // to reach every live process; or none, if the root is among those that die.
 func (t *trial) allOrNone(faults logp.Faults) *logp.Result {
 	r := t.run(faults)
@@ -32,7 +32,7 @@ func (t *trial) allOrNone(faults logp.Faults) *logp.Result {
 }
 
 // everyDeath runs a broadcast under every way in which up to n more processes
-// can die: any of them, at any step, and with or without the send that is then
+// can die: any process, at any step, and with or without the send that is then
 // in progress. Death is tried at every step until nothing happens any more in
 // the run without it, so no case is left out.
 func (t *trial) everyDeath(n int, faults logp.Faults) {
@@ -168,8 +168,8 @@ func TestFailureProofClosesWideGaps(t *testing.T) {
 }
 
 // Corrected Gossip §III-D, Claim 5: "If the number of g-nodes is at least
-// f² + f + 1, FCG will complete even if the SOS protocol is disabled." So nobody
-// calls SOS then, if nobody dies in correction. The footnote's exception, a full
+// f² + f + 1, FCG will complete even if the SOS protocol is disabled." So no
+// process calls SOS then, if none dies in correction. The footnote's exception, a full
 // circle before anything could be heard, is left for f = 0 and P ≤ 3 alone.
 func TestFailureProofNeedsNoSOS(t *testing.T) {
 	for _, shape := range shapes(2, 1) {
@@ -247,8 +247,8 @@ func TestFailureProofSurvivesAnyDeathsBeforeCorrection(t *testing.T) {
 // 5 has the message, and 3 never gets it.
 //
 // This also shows that the search finds what there is to find: one death more
-// than f, and somebody is left out.
-func TestOneDeathTooManyLosesSomebody(t *testing.T) {
+// than f, and a process is left out.
+func TestOneDeathTooManyLosesAProcess(t *testing.T) {
 	for _, c := range []struct {
 		correction string
 		deaths     int

@@ -6,7 +6,7 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// everySet goes through all sets of ranks 1 … size−1: everybody but the root,
+// everySet goes through all sets of ranks 1 … size−1: all but the root,
 // rank 0. The slice is used again.
 func everySet(size protocol.Rank) iter.Seq[[]protocol.Rank] {
 	return func(yield func([]protocol.Rank) bool) {

@@ -25,7 +25,7 @@ type Gossip struct {
 func (g Gossip) check(c *Config) error {
 	switch {
 	case g.Until < 1:
-		return fmt.Errorf("gossip until time %d spreads to nobody", g.Until)
+		return fmt.Errorf("gossip until time %d reaches no process", g.Until)
 	case c.Correction != nil && c.Start == Overlapped:
 		return errors.New("gossip until a time stops everywhere at once, so correction starts everywhere at once: " +
 			"choose a synchronized start, or gossip for a number of rounds")

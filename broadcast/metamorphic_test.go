@@ -36,7 +36,7 @@ func drawTree(t *rapid.T) experiments.Scenario {
 	return s
 }
 
-// drawDead draws who is dead, never the root.
+// drawDead draws the dead, never the root.
 func drawDead(t *rapid.T, s *experiments.Scenario) []protocol.Rank {
 	n := rapid.IntRange(0, int(s.Size)-1).Draw(t, "dead")
 	return logp.RandomDead(s.Size, s.Root, n, rapid.Uint64().Draw(t, "who"))
@@ -65,7 +65,7 @@ func TestAllThatPromiseLivenessReachTheSame(t *testing.T) {
 //
 // It does so to the step as long as no message waits for a receive port: of two
 // that want it and were decided together, the simulator lets the lower rank's
-// pass first, and turning changes which that is. Whom the message reaches
+// pass first, and turning changes which that is. Which processes the message reaches
 // depends on no such tie, except where the paper's rules make it a matter of
 // timing: the optimized rule, and early processes that only relay.
 func TestTurningTheRingChangesNothing(t *testing.T) {

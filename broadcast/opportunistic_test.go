@@ -49,7 +49,7 @@ func TestOpportunisticOnKAryTreeSurvivesKMinus1(t *testing.T) {
 
 // One message less on each side is too little: the bound of
 // TestOpportunisticOnKAryTreeSurvivesKMinus1 is exact. With a synchronized start
-// three dead children of the root leave 5, 6 and 7 uncolored, and nobody sends
+// three dead children of the root leave 5, 6 and 7 uncolored, and no process sends
 // as far as 6. With an overlapped one, 5 and 7 would pass it on; so they are
 // dead, and 6's parent.
 func TestOpportunisticBoundIsExact(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 //
 // The smallest counterexample is a Lamé tree of nine, k = 2, d = 4, L = o = 1,
 // with 1, 5 and 7 dead. Rank 1 was to send to 6, so 6 depends on correction, and
-// everybody is within d = 4 of everybody. Nobody sends to it:
+// all processes are within d = 4 of each other. None sends to it:
 //
 //	t=5   3 starts to correct: right to 4, left to 2, right to 5.
 //	t=8   3 has heard from 2, one to its left: it leaves 4, 5 and 6 (its right,
@@ -35,7 +35,7 @@ import (
 //
 // With d = 3, the least distance at which the rule fails, four must be dead: in
 // the binomial tree of nine 0 and 8 rely on each other for 6, its neighbors 5
-// and 7 rely on those, and nobody wraps around the ring.
+// and 7 rely on those, and none wraps around the ring.
 func TestOptimizedIsNotSafe(t *testing.T) {
 	for _, c := range []struct {
 		shape     topology.Shape

@@ -41,10 +41,10 @@ func TestSenselessPlansAreRefused(t *testing.T) {
 		{"already redundant", broadcast.Config{Size: 8, Dissemination: broadcast.BinomialGraph{}, Correction: checked}},
 		{"already restarts", broadcast.Config{Size: 8, Dissemination: broadcast.Restarting{}, Correction: checked}},
 
-		{"spreads to nobody", broadcast.Config{Size: 8, Dissemination: broadcast.Gossip{}}},
+		{"reaches no process", broadcast.Config{Size: 8, Dissemination: broadcast.Gossip{}}},
 		{"stops everywhere at once", broadcast.Config{Size: 8, Dissemination: gossip, Correction: checked}},
 		{"before gossip ends", broadcast.Config{Size: 8, Dissemination: gossip, Correction: checked, Start: sync, At: 8}},
-		{"spreads to nobody", broadcast.Config{Size: 8, Dissemination: broadcast.GossipRounds{}}},
+		{"reaches no process", broadcast.Config{Size: 8, Dissemination: broadcast.GossipRounds{}}},
 		{"overlapped start", broadcast.Config{Size: 8, Dissemination: rounds, Correction: checked, Start: sync, At: 9}},
 
 		{"cannot take -1", broadcast.Config{Size: 8, Dissemination: tree, Correction: broadcast.Checked{Throttle: -1}, Start: sync}},

@@ -20,7 +20,7 @@ type GossipRounds struct {
 func (g GossipRounds) check(c *Config) error {
 	switch {
 	case g.Limit < 1:
-		return fmt.Errorf("gossip for %d rounds spreads to nobody", g.Limit)
+		return fmt.Errorf("gossip for %d rounds reaches no process", g.Limit)
 	case c.Start == Synchronized:
 		return errors.New("gossip for a number of rounds ends at another time on each process: " +
 			"choose an overlapped start, or gossip until a time")

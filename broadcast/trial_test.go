@@ -42,7 +42,7 @@ type trial struct {
 	result   logp.Result
 	runs     int
 
-	// everyDeath spares those (nil: nobody), and tries only these times (0: all).
+	// everyDeath spares those (nil: none), and tries only these times (0: all).
 	spared                func(protocol.Rank) bool
 	firstDeath, lastDeath protocol.Time
 }

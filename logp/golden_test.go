@@ -30,7 +30,7 @@ import (
 //  3. Its gap is what the correcting processes saw of it: the distance at which
 //     a side was finished. Where correction is synchronized that is the gap on
 //     the ring; where it is overlapped it is not (seenGap), and a survivor that
-//     hears from nobody sees -1.
+//     hears from none sees -1.
 
 // goldenRow is one run of flogsim.
 type goldenRow struct {

@@ -73,8 +73,8 @@ func (g GossipModel) Chain(c float64, v int) protocol.Rank {
 // probability that a run of some length begins at a given rank.
 //
 // Lengths beyond the ring count too. They are the runs that a ring has no end
-// for: of so few colored processes that there is no chain of five, say. Who waits
-// for the end of such a run goes all around.
+// for: of so few colored processes that there is no chain of five, say. A
+// process that waits for the end of such a run goes all around.
 func (g GossipModel) longest(from protocol.Rank, logp func(length float64) float64) protocol.Rank {
 	// The product over all greater lengths of (1−p)^N falls as lengths do, so
 	// go down from where the rest is negligible.

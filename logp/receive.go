@@ -6,7 +6,7 @@ import "github.com/pleach-go/pleach/protocol"
 //
 // A message sent at s can end its receive at s + 2o + L at the earliest, so all
 // candidates for an uncontended receive ending now were sent in one step. Only
-// where two messages want one port does anybody wait; that is kept apart.
+// where two messages want one port does one wait; that is kept apart.
 
 // receive ends every receive that is due now.
 func (s *Simulator[B]) receive(now protocol.Time) {

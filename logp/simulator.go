@@ -64,7 +64,7 @@ type Simulator[B any] struct {
 	extras    []portExtra
 	flights   calendar[B]
 	contended contention[B]
-	due       bitmap // whom to ask at this instant
+	due       bitmap // machines to ask at this instant
 	colored   bitmap // colored by dissemination
 	wakeups   wakeups
 	deaths    deaths

@@ -130,7 +130,7 @@ func (g *gossipsubGroup) count(_ peer.ID, rpc *pubsub.RPC) error {
 func (g *gossipsubGroup) connect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	dice := rand.New(rand.NewPCG(1, uint64(len(g.hosts))))
+	rng := rand.New(rand.NewPCG(1, uint64(len(g.hosts))))
 	for rank, h := range g.hosts {
 		next := 1
 		for range gossipsubDials {
@@ -138,7 +138,7 @@ func (g *gossipsubGroup) connect(ctx context.Context) error {
 			if err := h.Connect(ctx, peer.AddrInfo{ID: other.ID(), Addrs: other.Addrs()}); err != nil {
 				return fmt.Errorf("rank %d: %w", rank, err)
 			}
-			next = 1 + dice.IntN(len(g.hosts)-1)
+			next = 1 + rng.IntN(len(g.hosts)-1)
 		}
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -83,7 +82,7 @@ func (c *collectivesCommand) run(cmd *cobra.Command) error {
 	}
 	switch {
 	case cmd.Context().Err() != nil:
-		return benchInterruption{done, c.config.Steps(), "measurements"}
+		return interruptedAfter(done, c.config.Steps(), "measurements")
 	case err != nil:
 		return failure{err}
 	}
@@ -107,18 +106,6 @@ func (c *collectivesCommand) parse() (err error) {
 		return fmt.Errorf("--compare %s: choose openmpi", c.compare)
 	}
 	return c.config.Check()
-}
-
-// parseNumbers parses a list.
-func parseNumbers(flag, list string) (numbers []int, err error) {
-	for text := range strings.SplitSeq(list, ",") {
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			return nil, fmt.Errorf("%s %s: %q is not a number: write numbers with commas between them, as in 4,8", flag, list, text)
-		}
-		numbers = append(numbers, n)
-	}
-	return numbers, nil
 }
 
 func (c *collectivesCommand) writeChoices(w io.Writer) error {

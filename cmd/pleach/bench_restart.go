@@ -76,7 +76,7 @@ func (r *restartCommand) run(cmd *cobra.Command) error {
 	}
 	switch {
 	case cmd.Context().Err() != nil:
-		return benchInterruption{result.Trials, r.config.Trials, "trials"}
+		return interruptedAfter(result.Trials, r.config.Trials, "trials")
 	case err != nil:
 		return failure{err}
 	}

@@ -68,7 +68,7 @@ func (s *stabilizationCommand) run(cmd *cobra.Command) error {
 	}
 	switch {
 	case cmd.Context().Err() != nil:
-		return benchInterruption{result.Kills, s.config.Kills, "kills"}
+		return interruptedAfter(result.Kills, s.config.Kills, "kills")
 	case err != nil:
 		return failure{err}
 	}
@@ -92,7 +92,7 @@ func (s *stabilizationCommand) write(w io.Writer, r stabilization.Result) error 
 	fmt.Fprintf(&b, "%-14s %9s %9.2f\n", "detection", "", r.DetectionP50)
 	fmt.Fprintf(&b, "%-14s %9s %9.2f %9.2f\n", "stabilization", "", r.StabilizationP50, r.StabilizationP99)
 	if r.CPUP50 > 0 {
-		fmt.Fprintf(&b, "%-14s %9s %9.2f   in %d turns on a processor\n", "survivors' CPU", "", r.CPUP50, r.Turns)
+		fmt.Fprintf(&b, "%-14s %9s %9.2f   in %d timeslices\n", "survivors' CPU", "", r.CPUP50, r.Timeslices)
 	}
 	if r.Evicted > 0 {
 		fmt.Fprintf(&b, "\n%d times the others removed a member that was alive.\n", r.Evicted)

@@ -120,6 +120,18 @@ func parseAuto(flag, text string, least, auto protocol.Time) (protocol.Time, err
 	return protocol.Time(n), nil
 }
 
+// parseNumbers reads a list of numbers with commas between them.
+func parseNumbers(flag, list string) (numbers []int, err error) {
+	for text := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %q is not a number: write numbers with commas between them, as in 0,1,3", flag, list, text)
+		}
+		numbers = append(numbers, n)
+	}
+	return numbers, nil
+}
+
 // oneOf checks a flag that takes one of a few words.
 func oneOf(flag, value string, choices []string) error {
 	if slices.Contains(choices, value) {

@@ -98,7 +98,7 @@ func (j *joinCommand) run(cmd *cobra.Command, seeds []string) error {
 	cancel()
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return joinInterruption{}
+		return interruption{"interrupted before this process became a member"}
 	case err != nil:
 		return noAnswer(err, c.Group)
 	}
@@ -237,11 +237,3 @@ func (t *session) complain(what string, err error) {
 	defer t.mu.Unlock()
 	fmt.Fprintf(t.errOut, "pleach: %s: %v\n", what, err)
 }
-
-// joinInterruption is Ctrl-C before this process has become a member.
-type joinInterruption struct{}
-
-func (joinInterruption) Error() string { return "interrupted before this process became a member" }
-
-// Unwrap makes the exit code that of an interruption.
-func (joinInterruption) Unwrap() error { return interruption{} }

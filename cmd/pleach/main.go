@@ -64,11 +64,14 @@ type failure struct{ error }
 
 func (f failure) Unwrap() error { return f.error }
 
-// interruption is the end by Ctrl-C.
-type interruption struct{ done, runs int }
+// interruption is the end by Ctrl-C or another signal.
+type interruption struct{ text string }
 
-func (i interruption) Error() string {
-	return fmt.Sprintf("interrupted after %d of %d runs", i.done, i.runs)
+func (i interruption) Error() string { return i.text }
+
+// interruptedAfter says how much of the work was done.
+func interruptedAfter(done, all int, things string) error {
+	return interruption{fmt.Sprintf("interrupted after %d of %d %s", done, all, things)}
 }
 
 func exitCode(err error) int {

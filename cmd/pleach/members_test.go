@@ -37,10 +37,11 @@ func TestViewChange(t *testing.T) {
 }
 
 // Rows are 32 ranks long, as those of pleach tree.
-func TestRingText(t *testing.T) {
-	text := ringText(pleach.View{Slots: 33, Members: []pleach.Member{{Rank: 0}, {Rank: 32}}})
-	rows := strings.Split(text, "\n")
-	if len(rows) != 5 || !strings.HasPrefix(rows[2], "    0  ● ○") || rows[3] != "   32  ●" {
+func TestViewTableRing(t *testing.T) {
+	text := viewTable(pleach.View{Slots: 33, Members: []pleach.Member{{Rank: 0}, {Rank: 32}}})
+	_, ring, _ := strings.Cut(text, "\n\nring\n")
+	rows := strings.Split(ring, "\n")
+	if len(rows) != 3 || !strings.HasPrefix(rows[0], "    0  ● ○") || rows[1] != "   32  ●" {
 		t.Errorf("%q", rows)
 	}
 }

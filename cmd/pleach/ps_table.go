@@ -92,22 +92,3 @@ func processRow(p *ps.Process) []string {
 
 // ranksCell is ranks in a table, or - for none.
 func ranksCell(ranks []int) string { return cmp.Or(ranges(ranks, ",", len(ranks)), "-") }
-
-// writeColumns writes rows, the last column of each as it is.
-func writeColumns(b *strings.Builder, rows [][]string) {
-	var widths []int
-	for _, row := range rows {
-		for i, cell := range row[:len(row)-1] {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], len([]rune(cell)))
-		}
-	}
-	for _, row := range rows {
-		for i, cell := range row[:len(row)-1] {
-			fmt.Fprintf(b, "%-*s  ", widths[i], cell)
-		}
-		b.WriteString(row[len(row)-1] + "\n")
-	}
-}

@@ -99,7 +99,7 @@ func stuck(t *testing.T, worlds []*pleach.World, late int) (release func()) {
 	}
 }
 
-// Who holds up the others is named first, with what it did last.
+// A straggler is named first, with its last call.
 func TestPs(t *testing.T) {
 	worlds := psJob(t, 5, pleach.Config{})
 	address := worlds[0].View().Members[1].Address

@@ -95,7 +95,7 @@ func (r *reproduceCommand) run(cmd *cobra.Command, names []string) error {
 		return failure{err}
 	}
 	if cmd.Context().Err() != nil {
-		return reproduceInterruption{outcome.Done, outcome.Left}
+		return reproduceInterrupted(outcome.Done, outcome.Left)
 	}
 	return nil
 }
@@ -151,16 +151,11 @@ func (r *reproduceCommand) write(w io.Writer, o *reproduce.Outcome) error {
 	return err
 }
 
-// reproduceInterruption is the end by Ctrl-C.
-type reproduceInterruption struct{ done, left []string }
-
-func (i reproduceInterruption) Error() string {
-	done := "nothing is done"
-	if len(i.done) > 0 {
-		done = "done: " + strings.Join(i.done, ", ")
+// reproduceInterrupted says what is done, and what is left.
+func reproduceInterrupted(done, left []string) error {
+	text := "nothing is done"
+	if len(done) > 0 {
+		text = "done: " + strings.Join(done, ", ")
 	}
-	return fmt.Sprintf("interrupted; %s; the same command goes on with: %s", done, strings.Join(i.left, ", "))
+	return interruption{fmt.Sprintf("interrupted; %s; the same command goes on with: %s", text, strings.Join(left, ", "))}
 }
-
-// Unwrap makes the exit code that of an interruption.
-func (i reproduceInterruption) Unwrap() error { return interruption{} }

@@ -113,7 +113,7 @@ func (r *runCommand) run(cmd *cobra.Command, args []string) error {
 // runError is what the exit code is about.
 func runError(r *launch.Report) error {
 	if _, ok := errors.AsType[*launch.InterruptedError](r.Interrupted); ok {
-		return runInterruption{r.Interrupted}
+		return interruption{r.Interrupted.Error()}
 	}
 	if r.Interrupted != nil {
 		return failure{r.Interrupted}
@@ -123,12 +123,6 @@ func runError(r *launch.Report) error {
 	}
 	return nil
 }
-
-// runInterruption is the end of a run by a signal.
-type runInterruption struct{ error }
-
-// Unwrap makes the exit code that of an interruption.
-func (i runInterruption) Unwrap() error { return interruption{} }
 
 func (r *runCommand) check() error {
 	switch {

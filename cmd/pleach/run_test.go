@@ -17,7 +17,7 @@ import (
 )
 
 // Processes find each other: each takes over its socket, and says a word to its
-// right neighbor, who may not have started yet.
+// right neighbor, which may not have started yet.
 func TestRunHandsOverSockets(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -50,7 +50,7 @@ func placeOfChild(t *testing.T) bootstrap.Assignment {
 	return place
 }
 
-// The dead refuse: nobody else holds their sockets.
+// A dead process refuses connections: no other holds its socket.
 func TestRunChildIsRefused(t *testing.T) {
 	place := placeOfChild(t)
 	if place.Rank == 1 {

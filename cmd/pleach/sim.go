@@ -76,7 +76,7 @@ func simulate(ctx context.Context, scenario *experiments.Scenario, w io.Writer) 
 	done := bar.stop()
 	switch {
 	case ctx.Err() != nil:
-		return nil, interruption{done, scenario.Runs}
+		return nil, interruptedAfter(done, scenario.Runs, "runs")
 	case err != nil:
 		return nil, failure{err}
 	}

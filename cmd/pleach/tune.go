@@ -124,7 +124,7 @@ func (t *tuneCommand) run(cmd *cobra.Command) error {
 	bar.stop()
 	switch {
 	case cmd.Context().Err() != nil:
-		return tuneInterruption{}
+		return interruption{"interrupted before all options were simulated"} // half an answer is none
 	case err != nil:
 		return failure{errors.New(strings.TrimPrefix(err.Error(), "tune: "))}
 	}
@@ -167,11 +167,3 @@ func (t *tuneCommand) writeJSON(cmd *cobra.Command, q *tune.Question, a *tune.An
 		Calibration *calibrationJSON `json:"calibration,omitempty"`
 	}{q.Size, q.L, q.O, q.Dead, q.Reliability, q.Seed, a, measured.json()})
 }
-
-// tuneInterruption is the end by Ctrl-C: half an answer is none.
-type tuneInterruption struct{}
-
-func (tuneInterruption) Error() string { return "interrupted before all options were simulated" }
-
-// Unwrap makes the exit code that of an interruption.
-func (tuneInterruption) Unwrap() error { return interruption{} }

@@ -1,14 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"os/exec"
 	"strings"
 	"time"
 
@@ -36,7 +33,7 @@ func (t *tuneCommand) calibrate(ctx context.Context) (c *calibration, err error)
 	c = &calibration{where: t.with}
 	if t.with == loopback {
 		c.where = "a process on this host"
-		c.Network, err = calibrateHere(ctx)
+		c.Network, err = calibrate.MeasureHere(ctx, []string{"pleach", "tune", "echo", "--listen", "127.0.0.1:0", "--with-input"})
 	} else {
 		c.Network, err = calibrate.Measure(ctx, t.with)
 	}
@@ -46,37 +43,6 @@ func (t *tuneCommand) calibrate(ctx context.Context) (c *calibration, err error)
 	l, o, step := c.Steps()
 	t.l, t.o, c.step = int64(l), int64(o), step
 	return c, nil
-}
-
-// calibrateHere starts this program anew as the other end.
-func calibrateHere(ctx context.Context) (n calibrate.Network, err error) {
-	program, err := os.Executable()
-	if err != nil {
-		return n, err
-	}
-	cmd := exec.CommandContext(ctx, program)
-	cmd.Args = []string{"pleach", "tune", "echo", "--listen", "127.0.0.1:0", "--with-input"}
-	cmd.Stderr = os.Stderr
-	input, err := cmd.StdinPipe()
-	if err != nil {
-		return n, err
-	}
-	output, err := cmd.StdoutPipe()
-	if err != nil {
-		return n, err
-	}
-	if err := cmd.Start(); err != nil {
-		return n, err
-	}
-	defer func() {
-		input.Close() // which ends it
-		err = errors.Join(err, cmd.Wait())
-	}()
-	line, err := bufio.NewReader(output).ReadString('\n')
-	if err != nil {
-		return n, fmt.Errorf("the other process does not listen: %w", err)
-	}
-	return calibrate.Measure(ctx, strings.TrimSpace(line))
 }
 
 // String is what was measured, for people.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/draw"
 )
 
 // viewJSON is a view as --json writes it.
@@ -56,59 +57,25 @@ func viewTitle(v pleach.View) string {
 	return title
 }
 
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
-
-// viewTable writes a view for people: a line for each member, then the ring.
+// viewTable writes a view for people: a line for each member, then the ring, where ●
+// has a member and ○ is a hole.
 func viewTable(v pleach.View) string {
-	identity, address, domain := len("identity"), len("address"), len("domain")
+	rows := [][]string{{" rank", "identity", "address", "domain", "incarnation"}}
+	occupied := make(map[int]bool)
 	for _, m := range v.Members {
-		identity, address, domain = max(identity, len(printable(m.ID))), max(address, len(m.Address)), max(domain, len(printable(m.FailureDomain)))
+		rows = append(rows, []string{fmt.Sprintf("%5d", m.Rank), printable(m.ID), printable(m.Address), printable(m.FailureDomain), fmt.Sprint(m.Incarnation)})
+		occupied[m.Rank] = true
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n", viewTitle(v))
-	line := func(rank, i, a, d, incarnation string) {
-		text := fmt.Sprintf("%5s  %-*s  %-*s  %-*s  %s", rank, identity, i, address, a, domain, d, incarnation)
-		b.WriteString(text + "\n")
-	}
-	line("rank", "identity", "address", "domain", "incarnation")
-	for _, m := range v.Members {
-		line(fmt.Sprint(m.Rank), printable(m.ID), printable(m.Address), printable(m.FailureDomain), fmt.Sprint(m.Incarnation))
-	}
-	b.WriteString(ringText(v))
+	writeColumns(&b, rows)
+	b.WriteString("\n" + draw.RingText(v.Slots, 5, func(rank int) string {
+		if occupied[rank] {
+			return "●"
+		}
+		return "○"
+	}))
 	return b.String()
-}
-
-// Ranks of the ring per row and per group, as pleach tree has them.
-const (
-	ringRow   = 32
-	ringGroup = 8
-)
-
-// ringText shows the holes: ● has a member, ○ is a hole.
-func ringText(v pleach.View) string {
-	var b strings.Builder
-	b.WriteString("\nring")
-	members := v.Members
-	for rank := range v.Slots {
-		switch {
-		case rank%ringRow == 0:
-			fmt.Fprintf(&b, "\n%5d ", rank)
-		case rank%ringGroup == 0:
-			b.WriteString(" ")
-		}
-		if len(members) > 0 && members[0].Rank == rank {
-			b.WriteString(" ●")
-			members = members[1:]
-		} else {
-			b.WriteString(" ○")
-		}
-	}
-	return b.String() + "\n"
 }
 
 // viewChange says what is new in a view, on one line.
@@ -131,13 +98,4 @@ func viewChange(before, now pleach.View) string {
 		}
 	}
 	return strings.Join(append([]string{viewTitle(now)}, append(went, came...)...), " ")
-}
-
-// printable makes sure that what others have sent does nothing to a terminal.
-func printable(text string) string {
-	quoted := fmt.Sprintf("%+q", text)
-	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == '\uFFFD' }) {
-		return quoted
-	}
-	return text
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -23,7 +24,8 @@ const (
 func Text(w io.Writer, c *Coloring, color bool) error {
 	t := textWriter{Writer: bufio.NewWriter(w), Coloring: c, color: color}
 	t.subtree(c.Tree.Root(), "")
-	t.ring()
+	digits := len(strconv.Itoa(len(c.Marks) - 1))
+	t.WriteString("\n" + RingText(len(c.Marks), digits+2, func(r int) string { return t.mark(protocol.Rank(r)) }))
 	fmt.Fprintf(t, "\n%s\n", c.Summary())
 	return t.Flush()
 }
@@ -51,22 +53,24 @@ func (t *textWriter) subtree(r protocol.Rank, indent string) {
 	}
 }
 
-// ring writes the marks in order of rank, so that gaps are seen.
-func (t *textWriter) ring() {
-	digits := len(strconv.Itoa(len(t.Marks) - 1))
-	t.WriteString("\nring\n")
-	for r := range protocol.Rank(len(t.Marks)) {
+// RingText is the marks of ranks in order, so that gaps are seen. Rows begin with
+// their first rank, in so many columns.
+func RingText(size, columns int, mark func(rank int) string) string {
+	var b strings.Builder
+	b.WriteString("ring\n")
+	for r := range size {
 		switch {
 		case r%ringRow == 0:
-			fmt.Fprintf(t, "%*d ", digits+2, r)
+			fmt.Fprintf(&b, "%*d ", columns, r)
 		case r%ringGroup == 0:
-			t.WriteString(" ")
+			b.WriteString(" ")
 		}
-		t.WriteString(" " + t.mark(r))
-		if r%ringRow == ringRow-1 || r == t.Tree.Size()-1 {
-			t.WriteString("\n")
+		b.WriteString(" " + mark(r))
+		if r%ringRow == ringRow-1 || r == size-1 {
+			b.WriteString("\n")
 		}
 	}
+	return b.String()
 }
 
 // mark is the sign for a rank, in the terminal's own blue, red or yellow.

@@ -9,7 +9,7 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// 0 sends to 1, who corrects, and to 2, who is dead.
+// 0 sends to 1, which corrects, and to 2, which is dead.
 func TestTimeline(t *testing.T) {
 	for _, o := range []protocol.Time{1, 7, 1000} {
 		line, err := NewTimeline(3, 0, o)

@@ -16,7 +16,7 @@ type healed struct {
 }
 
 // Heal lays a tree over the ranks that are left without some, which must not be
-// the root. Rank i of it is the i-th of those who are left.
+// the root. Rank i of it is the i-th of those that are left.
 func Heal(tree topology.Tree, gone []protocol.Rank) topology.Tree {
 	place := make([]protocol.Rank, tree.Size())
 	for _, r := range gone {

@@ -9,7 +9,7 @@ import (
 	"github.com/pleach-go/pleach/topology"
 )
 
-// A healed tree reaches all who are left, each by its parent, and correction over
+// A healed tree reaches all ranks that are left, each by its parent, and correction over
 // it has nothing to close.
 func TestHealedTreeReachesAllWhoAreLeft(t *testing.T) {
 	for seed := range uint64(20) {

@@ -86,7 +86,7 @@ func TestSparseIsChosenWhereItApplies(t *testing.T) {
 	}
 }
 
-// Those who die do so between the times given, and the root is not among them.
+// Processes that die do so between the times given, and the root is not among them.
 func TestDyingHaveTheirTime(t *testing.T) {
 	s := Scenario{Size: 10, Root: 3, L: 2, O: 1, Dying: 5, DyingFrom: 7, DyingUntil: 9}
 	seen := map[protocol.Time]bool{}

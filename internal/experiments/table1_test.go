@@ -88,7 +88,7 @@ func TestTable1Golden(t *testing.T) {
 }
 
 // Corrected Trees §4.3, Table 1: the recorded percentiles are within one of the
-// printed ones, and no run broke Lemma 3 or missed anybody.
+// printed ones, and no run broke Lemma 3 or missed a process.
 func TestTable1AgreesWithPaper(t *testing.T) {
 	golden, err := os.ReadFile(table1Golden)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// ErrUnsupported is returned on systems without process groups, signals and
-// inherited sockets.
-var ErrUnsupported = errors.New("launch: starting processes needs a Unix system: process groups, signals and sockets to inherit")
+// ErrUnsupported is returned by [Sockets.Start] on systems where processes cannot
+// inherit sockets.
+var ErrUnsupported = errors.New("starting the processes of a group needs a Unix system: they inherit sockets")
 
 // Command describes a process to start.
 type Command struct {

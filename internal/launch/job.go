@@ -187,7 +187,7 @@ func (r *running) wait(signals <-chan os.Signal) {
 		case err := <-r.Output.broken:
 			r.interrupt(fmt.Errorf("cannot write what processes print: %w", err))
 		case <-r.kill:
-			r.Output.Notice("%d processes have not ended in %v: killing them", r.alive, r.Grace)
+			r.Output.notice("%d processes have not ended in %v: killing them", r.alive, r.Grace)
 			r.each((*Process).Kill)
 		}
 	}
@@ -211,7 +211,7 @@ func (r *running) interrupt(why error) {
 	r.interrupted = why
 	r.kill = time.After(r.Grace)
 	if r.Interactive {
-		r.Output.Notice("ending %d processes; Ctrl-C again kills them at once", r.alive)
+		r.Output.notice("ending %d processes; Ctrl-C again kills them at once", r.alive)
 	}
 	for _, p := range r.processes {
 		p.asked, p.stopped = !p.ended, false
@@ -225,7 +225,7 @@ func (r *running) end(p *rankProcess) {
 	p.ended = true
 	r.alive--
 	if o := r.outcome(p); o.Kind == Failed && r.interrupted == nil {
-		r.Output.Notice("rank %d: %s after %v", p.rank, o.Text, o.After)
+		r.Output.notice("rank %d: %s after %v", p.rank, o.Text, o.After)
 	}
 	r.endStopped()
 }

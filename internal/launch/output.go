@@ -42,8 +42,8 @@ func (o *Output) begin() {
 	o.start, o.broken = time.Now(), make(chan error, 1)
 }
 
-// Notice writes a line about the job itself to Stderr.
-func (o *Output) Notice(format string, args ...any) {
+// notice writes a line about the job itself to Stderr.
+func (o *Output) notice(format string, args ...any) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	fmt.Fprintf(o.Stderr, "pleach: "+format+"\n", args...)

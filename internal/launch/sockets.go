@@ -71,6 +71,9 @@ func (s *Sockets) Start(rank int, c Command) (*Process, error) {
 		var err error
 		socket, err = l.File()
 		l.Close() // the file is a copy
+		if errors.Is(err, errors.ErrUnsupported) {
+			err = ErrUnsupported
+		}
 		if err != nil {
 			return nil, fmt.Errorf("cannot start rank %d: %w", rank, err)
 		}

@@ -204,7 +204,7 @@ func checkResult(t *testing.T, c Config, r Result) {
 	if !slices.IsSorted(times) || (r.P10 > 0) != (want > 0) || (r.PerSecond > 0) != (want > 0) {
 		t.Errorf("times %v: %+v", times, r)
 	}
-	// Everybody but the root gets each message, and once; Pleach corrects too, and
+	// Each member but the root gets each message, and once; Pleach corrects too, and
 	// joins messages that come in a burst.
 	live := float64(c.Members - r.Dead)
 	segments := float64(max((c.Size+segmentSize-1)/segmentSize, 1))

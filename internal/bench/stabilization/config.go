@@ -76,8 +76,8 @@ type Result struct {
 	// What all survivors together did meanwhile: processor time, and, on
 	// average, how often one of their threads got a processor. 0 if the system
 	// does not tell.
-	CPUP50 float64 `json:"cpu_p50_ms,omitempty"`
-	Turns  int     `json:"turns,omitempty"`
+	CPUP50     float64 `json:"cpu_p50_ms,omitempty"`
+	Timeslices int     `json:"turns,omitempty"`
 	// Views counts view changes, those by which the dead came back included.
 	// Evicted counts live members that the others removed from the view.
 	Views   uint64 `json:"views,omitempty"`
@@ -90,19 +90,19 @@ type Result struct {
 type kill struct {
 	began, suspected, installed uint64
 	cpu                         time.Duration // of all survivors
-	turns                       int
+	timeslices                  int
 }
 
 // result summarizes kills.
 func (c *Config) result(kills []kill) Result {
 	var took, detection, stabilization, cpu []time.Duration
-	turns := 0
+	timeslices := 0
 	for _, k := range kills {
 		if k.installed == 0 {
 			continue
 		}
 		took = append(took, time.Duration(k.installed-k.began))
-		cpu, turns = append(cpu, k.cpu), turns+k.turns
+		cpu, timeslices = append(cpu, k.cpu), timeslices+k.timeslices
 		if k.suspected > 0 {
 			detection = append(detection, time.Duration(k.suspected-k.began))
 			stabilization = append(stabilization, time.Duration(k.installed-k.suspected))
@@ -118,7 +118,7 @@ func (c *Config) result(kills []kill) Result {
 		P50: bench.Millis(bench.Percentile(took, 50)), P99: bench.Millis(bench.Percentile(took, 99)), Max: bench.Millis(bench.Percentile(took, 100)),
 		DetectionP50:     bench.Millis(bench.Percentile(detection, 50)),
 		StabilizationP50: bench.Millis(bench.Percentile(stabilization, 50)), StabilizationP99: bench.Millis(bench.Percentile(stabilization, 99)),
-		CPUP50: bench.Millis(bench.Percentile(cpu, 50)), Turns: turns / max(1, len(took)),
+		CPUP50: bench.Millis(bench.Percentile(cpu, 50)), Timeslices: timeslices / max(1, len(took)),
 	}
 }
 

@@ -146,7 +146,7 @@ func (g *group) kill(ctx context.Context, victim int) (kill, error) {
 	<-p.Ended()
 	p.CloseInput()
 	k, did := g.present, workOf(g.processes).minus(before)
-	k.cpu, k.turns = did.cpu, did.turns
+	k.cpu, k.timeslices = did.cpu, did.timeslices
 	if g.waiting > 0 {
 		k.installed = 0
 	}

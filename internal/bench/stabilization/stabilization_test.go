@@ -109,7 +109,7 @@ func TestResult(t *testing.T) {
 	})
 	want := Result{
 		Kills: 4, Processors: r.Processors, Complete: 3, P50: 10, P99: 30, Max: 30,
-		DetectionP50: 1, StabilizationP50: 8, StabilizationP99: 29, CPUP50: 7, Turns: 70,
+		DetectionP50: 1, StabilizationP50: 8, StabilizationP99: 29, CPUP50: 7, Timeslices: 70,
 	}
 	if want.kills = r.kills; !reflect.DeepEqual(r, want) {
 		t.Errorf("got %+v, want %+v", r, want)

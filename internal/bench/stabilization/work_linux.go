@@ -14,11 +14,11 @@ import (
 // takes as long as the work of all together. Work varies less than time, which also
 // depends on other load.
 type work struct {
-	cpu   time.Duration // of all their threads
-	turns int           // how often one of those got a processor
+	cpu        time.Duration // of all their threads
+	timeslices int           // how often one of those got a processor
 }
 
-func (w work) minus(o work) work { return work{w.cpu - o.cpu, w.turns - o.turns} }
+func (w work) minus(o work) work { return work{w.cpu - o.cpu, w.timeslices - o.timeslices} }
 
 // workOf reads it from the system. It costs the processes nothing. One that ends
 // meanwhile counts for nothing.
@@ -32,9 +32,9 @@ func workOf(processes []*launch.Process) (sum work) {
 			text, err := os.ReadFile(file)
 			if fields := strings.Fields(string(text)); err == nil && len(fields) == 3 {
 				cpu, _ := strconv.ParseInt(fields[0], 10, 64)
-				turns, _ := strconv.Atoi(fields[2])
+				timeslices, _ := strconv.Atoi(fields[2])
 				sum.cpu += time.Duration(cpu)
-				sum.turns += turns
+				sum.timeslices += timeslices
 			}
 		}
 	}

@@ -10,8 +10,8 @@ import (
 
 // work would be what processes have done: here the system does not tell.
 type work struct {
-	cpu   time.Duration
-	turns int
+	cpu        time.Duration
+	timeslices int
 }
 
 func (w work) minus(work) work { return work{} }

@@ -29,12 +29,12 @@ type Network struct {
 // What is measured: pings one after the other, then bursts of messages of which
 // the last is answered. A burst must be short enough to fit every queue.
 const (
-	warmup   = 300
-	pings    = 3000
-	bursts   = 300
-	burst    = 64
-	size     = 64 // bytes, a small broadcast's frame
-	patience = 10 * time.Second
+	warmup        = 300
+	pings         = 3000
+	bursts        = 300
+	burst         = 64
+	size          = 64 // bytes, a small broadcast's frame
+	answerTimeout = 10 * time.Second
 )
 
 // Measure measures the way to an [Echo] at an address.
@@ -103,7 +103,7 @@ func (m *meter) send(ctx context.Context, messages int) (time.Duration, error) {
 			return 0, fmt.Errorf("calibrate: %w", err)
 		}
 	}
-	limit := time.NewTimer(patience)
+	limit := time.NewTimer(answerTimeout)
 	defer limit.Stop()
 	select {
 	case <-m.answers:

@@ -18,9 +18,9 @@ func openDelayed() Experiment {
 	return Experiment{
 		Name: "open-delayed", Paper: leftOpen,
 		Title: "Delayed correction, by its delay",
-		About: "P = 65,536, L = 2, o = 1, binomial tree. Everybody sends to its left neighbor, then waits; who has not heard from the right by then asks there. " +
+		About: "P = 65,536, L = 2, o = 1, binomial tree. Every process sends to its left neighbor, then waits; one that has not heard from the right by then asks there. " +
 			"Corrected Trees (§3.3) proposes it and does not evaluate it. Beside it stands checked correction on the same dead. " +
-			"Coloring is when the last live process has the message; what follows is only to find out that there is nobody left.",
+			"Coloring is when the last live process has the message; what follows only finds out that no process is left.",
 		Source: &Source{
 			Name: "open-delayed", Seed: 1, Tables: []string{"delays"},
 			Cost: [sizes]float64{0.3, 9, 55}, measure: measureDelayed,

@@ -20,7 +20,7 @@ func openDying() Experiment {
 		Name: "open-dying", Paper: leftOpen,
 		Title: "Processes that die while correction runs",
 		About: "P = 1,024, L = 2, o = 1, binomial tree, 4% dead from the start; 1 to 32 more die at random moments from the start of a synchronized correction until 20 steps later. " +
-			"A run is incomplete if a process that lives to the end never gets the message. Who waits to hear from one that has died goes on sending, until all is over. Corrected Trees takes all failures to happen before; " +
+			"A run is incomplete if a process that lives to the end never gets the message. A process that waits to hear from one that has died keeps sending until all is over. Corrected Trees takes all failures to happen before; " +
 			"Corrected Gossip names the danger (§III-C) and a protocol against it (§III-D), but no probabilities.",
 		Source: &Source{
 			Name: "open-dying", Seed: 1, Tables: []string{"misses"},

@@ -20,7 +20,7 @@ func openHealing() Experiment {
 		Name: "open-healing", Paper: leftOpen,
 		Title: "Dead that are known and routed around, and dead that only correction finds",
 		About: "P = 65,536, L = 2, o = 1, synchronized checked correction, 1 and 4% dead. Of the dead, none to all are known: a view has removed them and the ring has no holes. " +
-			"Either their children are their parents' and all others stay where they are, or the tree is laid anew over those who are left. " +
+			"Either their children are their parents' and all others stay where they are, or the tree is laid anew over the processes that are left. " +
 			"Unknown dead are found by correction alone. Messages are per live process.",
 		Source: &Source{
 			Name: "open-healing", Seed: 1, Tables: []string{"known"},

@@ -17,7 +17,7 @@ func openOffers() Experiment {
 		Name: "open-offers", Paper: leftOpen,
 		Title: "Correction that carries the message, and correction that offers it",
 		About: "128 members, the very machines that processes run, over a simulated network: 10 µs of latency, 5 µs and a nanosecond a byte for each frame at either port. " +
-			"One message; an inner node of its tree, another one in each run, has died just before, or nobody has. Correction carries the message whatever its length, or never, or, as is the default, up to 1 KiB.",
+			"One message; an inner node of its tree, another one in each run, has died just before, or none has. Correction carries the message whatever its length, or never, or, as is the default, up to 1 KiB.",
 		Source: &Source{
 			Name: "open-offers", Seed: 1, Tables: []string{"offers"},
 			Cost: [sizes]float64{0.5, 2, 15}, measure: measureOffers,
@@ -90,7 +90,7 @@ func drawOffers(d Data) []chart.Chart {
 		charts[0].Series = append(charts[0].Series, chart.Series{Name: rule.title, Color: i, Points: bytes})
 		charts[1].Series = append(charts[1].Series, chart.Series{Name: rule.title, Color: i, Points: t.where("dead", 1).points("payload", "time_us", "", "")})
 		if rule.inline == byDefault {
-			charts[1].Series = append(charts[1].Series, chart.Series{Name: "nobody dead", Kind: chart.Dashed, Color: chart.Black, Points: t.where("dead", 0).points("payload", "time_us", "", "")})
+			charts[1].Series = append(charts[1].Series, chart.Series{Name: "none dead", Kind: chart.Dashed, Color: chart.Black, Points: t.where("dead", 0).points("payload", "time_us", "", "")})
 		}
 	}
 	return charts

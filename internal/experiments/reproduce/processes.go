@@ -30,7 +30,7 @@ func figure11(runs *Source) Experiment {
 func figure12(runs *Source) Experiment {
 	return Experiment{
 		Name: "ct-figure-12", Paper: trees, Title: "Broadcast median latency of real processes, with dead members",
-		About: processesAbout + "One member, an inner node of the tree, is dead from the start and nobody has been told.", Source: runs, charts: drawFigure12, claims: judgeFigure12,
+		About: processesAbout + "One member, an inner node of the tree, is dead from the start, and no member knows.", Source: runs, charts: drawFigure12, claims: judgeFigure12,
 	}
 }
 

@@ -44,7 +44,7 @@ func (q *Question) treeOptions(shape topology.Shape) ([]Option, error) {
 	}
 	colored := q.coloredByTree(tree)
 	gap := q.model().Gap(colored)
-	finish := finishTime(tree, q.L, q.O)
+	finish := experiments.FinishTime(tree, q.L, q.O)
 	_, checked := logp.CheckedBounds(gap, q.L, q.O)
 	scenario := experiments.Scenario{Dissemination: "tree", Shape: shape}
 	distance := max((gap+1)/2, 1)
@@ -143,12 +143,4 @@ func (q *Question) coloredByTree(tree topology.Tree) float64 {
 		sum += math.Pow(alive, float64(tree.Depth(rank)))
 	}
 	return sum / depthSamples * float64(q.Size)
-}
-
-// finishTime is when the tree is through if no process is dead.
-func finishTime(tree topology.Tree, l, o protocol.Time) protocol.Time {
-	if lineage, err := logp.NewLineage(tree, logp.Params{L: l, O: o}); err == nil {
-		return lineage.FinishTime()
-	}
-	return topology.FinishTime(tree, l, o)
 }

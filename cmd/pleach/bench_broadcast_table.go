@@ -8,9 +8,9 @@ import (
 	"github.com/pleach-go/pleach/internal/bench/broadcast"
 )
 
-// writeBenchTable writes results for people, each with its ratio to bare with as
+// writeBroadcastTable writes results for people, each with its ratio to bare with as
 // many dead.
-func writeBenchTable(w io.Writer, c *broadcast.Config, results []broadcast.Result) error {
+func writeBroadcastTable(w io.Writer, c *broadcast.Config, results []broadcast.Result) error {
 	var b strings.Builder
 	where, what := "in one process", "one at a time"
 	if c.Processes {

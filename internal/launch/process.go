@@ -1,5 +1,3 @@
-//go:build unix
-
 package launch
 
 import (
@@ -8,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -104,7 +101,7 @@ func (p *Process) reap() {
 	p.at = time.Now()
 	// The group's number is not in use again yet: systems count through all
 	// numbers before they reuse one.
-	p.signal(syscall.SIGKILL)
+	p.Kill()
 	for _, f := range p.pipes {
 		_ = f.SetReadDeadline(time.Now())
 	}
@@ -142,26 +139,4 @@ func (p *Process) CloseInput() {
 	if p.input != nil {
 		_ = p.input.Close()
 	}
-}
-
-// Kill ends the process and all it has started, at once (SIGKILL).
-func (p *Process) Kill() { p.signal(syscall.SIGKILL) }
-
-// Terminate asks the process and all it has started to end (SIGTERM).
-func (p *Process) Terminate() { p.signal(syscall.SIGTERM) }
-
-// Suspend stops the process and all it has started (SIGSTOP).
-func (p *Process) Suspend() { p.signal(syscall.SIGSTOP) }
-
-// Resume continues what was suspended (SIGCONT).
-func (p *Process) Resume() { p.signal(syscall.SIGCONT) }
-
-// signal sends to the process group. If no process is left in it, that is as
-// well.
-func (p *Process) signal(s syscall.Signal) { _ = syscall.Kill(-p.PID(), s) }
-
-// endedBy returns the signal that ended the process, if one did.
-func (p *Process) endedBy() (os.Signal, bool) {
-	status := p.State().Sys().(syscall.WaitStatus)
-	return status.Signal(), status.Signaled()
 }
