@@ -41,7 +41,7 @@ func TestGoldenJSONFields(t *testing.T) {
 		"join":            joinJSON(t),
 		"members":         writtenBy(t, func(w io.Writer) error { return json.NewEncoder(w).Encode(filled[viewJSON]()) }),
 		"ps":              writtenBy(t, func(w io.Writer) error { s := filled[ps.Survey](); return (&psCommand{json: true}).write(w, &s) }),
-		"bench broadcast": writtenBy(t, func(w io.Writer) error { return (&benchCommand{json: true}).write(w, filled[[]broadcast.Result]()) }),
+		"bench broadcast": writtenBy(t, func(w io.Writer) error { return (&broadcastCommand{json: true}).write(w, filled[[]broadcast.Result]()) }),
 		"bench stabilization": writtenBy(t, func(w io.Writer) error {
 			return (&stabilizationCommand{json: true}).write(w, filled[stabilization.Result]())
 		}),
