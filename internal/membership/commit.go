@@ -9,9 +9,9 @@ import (
 
 // hearCommit takes in a decision. One that comes by the tree or by correction is
 // passed on and corrected.
-func (m *Machine) hearCommit(now protocol.Time, f *frame) error {
+func (m *Machine) handleCommit(now protocol.Time, f *frame) error {
 	known := m.view.Number
-	if m.round.decided != nil {
+	if m.acceptor.decided != nil {
 		known++
 	}
 	switch {
@@ -19,19 +19,19 @@ func (m *Machine) hearCommit(now protocol.Time, f *frame) error {
 		m.catchUp(now, f.from)
 		return nil
 	case f.value.number == known+1:
-		if m.round.decided != nil {
+		if m.acceptor.decided != nil {
 			m.later = f // one at a time
 			return nil
 		}
 		if _, err := m.apply(f.value); err != nil {
 			return fmt.Errorf("%w: %w", ErrFrame, err)
 		}
-		if f.route == byHelp {
+		if f.route == toStraggler {
 			f.root = protocol.NoRank
 		}
 		m.decide(now, f.value, f.root)
 	}
-	m.hearSpread(now, f)
+	m.handleCommitCast(now, f)
 	return nil
 }
 
@@ -42,13 +42,13 @@ func (m *Machine) decide(now protocol.Time, v *value, root protocol.Rank) {
 	if err != nil {
 		return // cannot be: it was applied when it came
 	}
-	r := &m.round
-	r.decided, r.next, m.lead = v, next, nil
+	r := &m.acceptor
+	r.decided, r.next, m.proposer = v, next, nil
 	m.history = append(m.history, v)
 	if len(m.history) > keptCommits {
 		m.history = slices.Clone(m.history[1:])
 	}
-	m.beginSpread(now, v, root)
+	m.beginCommitCast(now, v, root)
 	if !next.holds(m.config.Self.Rank, m.config.Self.Incarnation) && !m.leaving {
 		m.end(&EvictedError{m.config.Self.Rank, m.view.Number, next.Number})
 		return
@@ -62,8 +62,8 @@ func (m *Machine) decide(now protocol.Time, v *value, root protocol.Rank) {
 
 // tryInstall begins the new view once everything before it is here.
 func (m *Machine) tryInstall(now protocol.Time) {
-	r := m.round
-	if m.over != nil || r.decided == nil || !m.config.Log.Flushed() {
+	r := m.acceptor
+	if m.done != nil || r.decided == nil || !m.config.Log.Flushed() {
 		return
 	}
 	m.config.Log.Install(r.next)
@@ -72,26 +72,26 @@ func (m *Machine) tryInstall(now protocol.Time) {
 		return
 	}
 	m.suspicions.prune(&m.view, r.next)
-	m.cut, m.round = r.decided.cut, round{}
+	m.cut, m.acceptor = r.decided.cut, acceptor{}
 	m.enter(r.next)
 	m.stats.Changes++
 	if r.began > 0 {
 		m.stats.Took = now - r.began
 	}
-	m.pause, m.bound, m.seen = 0, m.config.AttemptTimeout, 0
-	m.errand.changed()
+	m.pause, m.attemptTimeout, m.seen = 0, m.config.AttemptTimeout, 0
+	m.reporter.changed()
 	m.status.due = now + m.config.StatusInterval
-	m.settleWishes(now)
+	m.pruneRequests(now)
 	m.answerJoins()
 	if f := m.later; f != nil {
 		m.later = nil
-		_ = m.hearCommit(now, f) // one that makes no sense is dropped
+		_ = m.handleCommit(now, f) // one that makes no sense is dropped
 	}
 }
 
 // settleWishes forgets who has come and gone, and opens the window anew for those
 // who have not.
-func (m *Machine) settleWishes(now protocol.Time) {
+func (m *Machine) pruneRequests(now protocol.Time) {
 	m.candidates = slices.DeleteFunc(m.candidates, func(c candidate) bool {
 		i, ok := m.named(c.Identity)
 		return len(m.view.Members) == MaxSlots || ok && m.view.Members[i].Incarnation >= c.Incarnation
@@ -105,7 +105,7 @@ func (m *Machine) settleWishes(now protocol.Time) {
 
 // end takes this member out of it.
 func (m *Machine) end(why error) {
-	m.over, m.lead = why, nil
+	m.done, m.proposer = why, nil
 	for _, p := range m.pending {
 		m.answers = append(m.answers, Answer{Token: p.token, Err: fmt.Errorf("at rank %d: %w", m.config.Self.Rank, why)})
 	}
@@ -114,20 +114,20 @@ func (m *Machine) end(why error) {
 
 // help sends a straggler the decisions that it misses. Who is not in the view,
 // or too far behind for what is kept, is told so.
-func (m *Machine) help(f *frame) {
+func (m *Machine) sendMissed(f *frame) {
 	if len(m.history) == 0 || f.view+1 < m.history[0].number {
 		if !m.view.holds(f.from, f.incarnation) || m.view.Number-f.view >= keptCommits {
-			m.put(f.from, frame{kind: Gone})
+			m.put(f.from, frame{kind: Removed})
 		}
 		return
 	}
 	for _, v := range m.history[f.view+1-m.history[0].number:] {
-		m.put(f.from, frame{kind: Commit, route: byHelp, root: m.config.Self.Rank, value: v})
+		m.put(f.from, frame{kind: Commit, route: toStraggler, root: m.config.Self.Rank, value: v})
 	}
 }
 
 // hearGone takes in that the others have gone on too far.
-func (m *Machine) hearGone(f *frame) {
+func (m *Machine) handleRemoved(f *frame) {
 	if f.view > m.view.Number {
 		m.end(&EvictedError{m.config.Self.Rank, m.view.Number, f.view})
 	}

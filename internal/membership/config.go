@@ -49,7 +49,7 @@ type Config struct {
 
 	// enough, if not nil, stands in for the rule of majorities: tests break it
 	// to see that they notice.
-	enough func(v *View, s set) bool
+	isQuorum func(v *View, s set) bool
 }
 
 // Times are in nanoseconds, as a driver in real time has them.
@@ -94,11 +94,11 @@ func (c *Config) check() error {
 		value    *protocol.Time
 		standard protocol.Time
 	}{
-		{"Window", &c.BatchWindow, 20 * millisecond},
-		{"Bound", &c.AttemptTimeout, 250 * millisecond},
-		{"Patience", &c.AckTimeout, 5 * second},
-		{"Resend", &c.RetryInterval, 60 * millisecond},
-		{"Idle", &c.StatusInterval, second},
+		{"BatchWindow", &c.BatchWindow, 20 * millisecond},
+		{"AttemptTimeout", &c.AttemptTimeout, 250 * millisecond},
+		{"AckTimeout", &c.AckTimeout, 5 * second},
+		{"RetryInterval", &c.RetryInterval, 60 * millisecond},
+		{"StatusInterval", &c.StatusInterval, second},
 		{"JoinTimeout", &c.JoinTimeout, 30 * second},
 	} {
 		if *t.value < 0 {
@@ -112,4 +112,4 @@ func (c *Config) check() error {
 }
 
 // maxBound is the longest an attempt may take however often it has failed.
-func (c *Config) maxBound() protocol.Time { return 4 * c.AttemptTimeout }
+func (c *Config) maxAttemptTimeout() protocol.Time { return 4 * c.AttemptTimeout }

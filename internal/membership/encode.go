@@ -27,12 +27,12 @@ func DecodeView(b []byte) (View, error) {
 }
 
 // EncodePositions appends a cut to dst: it goes to a joiner beside the view.
-func EncodePositions(dst []byte, cut []Position) []byte { return appendHaves(dst, cut) }
+func EncodePositions(dst []byte, cut []Position) []byte { return appendPositions(dst, cut) }
 
 // DecodePositions reads what EncodePositions wrote.
 func DecodePositions(b []byte) ([]Position, error) {
 	d := decoder{Decoder: wire.NewDecoder(b)}
-	cut := d.haves()
+	cut := d.positions()
 	if err := d.finish(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFrame, err)
 	}
@@ -70,9 +70,9 @@ func appendMembers(dst []byte, members []Member) []byte {
 	return dst
 }
 
-func appendHaves(dst []byte, haves []Position) []byte {
-	dst = wire.AppendUint32(dst, uint32(len(haves)))
-	for _, h := range haves {
+func appendPositions(dst []byte, positions []Position) []byte {
+	dst = wire.AppendUint32(dst, uint32(len(positions)))
+	for _, h := range positions {
 		dst = wire.AppendUint64(wire.AppendUint32(dst, uint32(h.Root)), h.Incarnation)
 		dst = wire.AppendUint32(wire.AppendUint64(dst, h.Next), uint32(h.Holder))
 	}
@@ -82,7 +82,7 @@ func appendHaves(dst []byte, haves []Position) []byte {
 func appendValue(dst []byte, v *value) []byte {
 	dst = wire.AppendUint32(wire.AppendUint64(dst, v.number), uint32(v.slots))
 	dst = appendMembers(wire.AppendBytes(dst, v.removed), v.added)
-	return appendHaves(dst, v.cut)
+	return appendPositions(dst, v.cut)
 }
 
 // decoder reads the parts of frames. Lengths are believed only as far as bytes
@@ -94,8 +94,8 @@ type decoder struct {
 
 // The fewest bytes that a member and a Position take.
 const (
-	memberBytes = 4 + 8 + 3*4
-	haveBytes   = 4 + 8 + 8 + 4
+	memberBytes   = 4 + 8 + 3*4
+	positionBytes = 4 + 8 + 8 + 4
 )
 
 var errLimit = errors.New("over the limit")
@@ -190,23 +190,23 @@ func (d *decoder) memberList() []Member {
 }
 
 // haves reads a list that must be in order: it is merged with others.
-func (d *decoder) haves() []Position {
-	n := d.count(haveBytes)
+func (d *decoder) positions() []Position {
+	n := d.count(positionBytes)
 	if n == 0 {
 		return nil
 	}
-	haves := make([]Position, n)
-	for i := range haves {
-		haves[i] = Position{d.rank(), d.Uint64(), d.Uint64(), d.rank()}
-		if i > 0 && compareStream(haves[i-1], haves[i]) >= 0 {
-			d.refuse("root %d is out of order", haves[i].Root)
+	positions := make([]Position, n)
+	for i := range positions {
+		positions[i] = Position{d.rank(), d.Uint64(), d.Uint64(), d.rank()}
+		if i > 0 && compareStream(positions[i-1], positions[i]) >= 0 {
+			d.refuse("root %d is out of order", positions[i].Root)
 		}
 	}
-	return haves
+	return positions
 }
 
 func (d *decoder) value() *value {
 	v := &value{number: d.Uint64(), slots: protocol.Rank(d.Uint32())}
-	v.removed, v.added, v.cut = d.set(), d.memberList(), d.haves()
+	v.removed, v.added, v.cut = d.set(), d.memberList(), d.positions()
 	return v
 }

@@ -29,7 +29,7 @@ const (
 	// Refuse tells who attempts that a higher ballot has been promised.
 	Refuse
 	// Void says that an attempt is off, down the tree.
-	Void
+	Cancel
 	// Propose says what is to be accepted, down the tree.
 	Propose
 	// Accept acknowledges a Propose, up the tree.
@@ -37,7 +37,7 @@ const (
 	// Commit says what has been decided, by corrected broadcast.
 	Commit
 	// Gone says that its receiver is no member, or too far behind to be one.
-	Gone
+	Removed
 
 	// Kinds is the number of kinds.
 	Kinds = iota
@@ -46,8 +46,8 @@ const (
 // String returns the kind's name as it appears in logs.
 func (k Kind) String() string {
 	names := [Kinds]string{
-		"status", "report", "leave", "knock", "prepare", "promise",
-		"refuse", "void", "propose", "accept", "commit", "gone",
+		"status", "report", "leave", "join request", "prepare", "promise",
+		"refuse", "cancel", "propose", "accept", "commit", "removed",
 	}
 	if k >= Kinds {
 		return fmt.Sprintf("kind %d", uint8(k))
@@ -72,7 +72,7 @@ type frame struct {
 	other     Ballot     // prepare, void: proposed last by the sender; promise: accepted; refuse: promised
 	members   set        // prepare: who takes part; promise, accept: who has acknowledged
 	value     *value     // propose, commit, promise if anything was accepted
-	haves     []Position // promise
+	positions []Position // promise
 	root      protocol.Rank
 	route     route // commit, with the root of its broadcast
 }
@@ -87,10 +87,10 @@ type suspect struct {
 type route uint8
 
 const (
-	byTree    route = iota // to be passed on and corrected
-	leftward               // as a correction message
-	rightward              // as one that asks for an answer
-	byHelp                 // to a straggler, outside the broadcast
+	byTree      route = iota // to be passed on and corrected
+	leftward                 // as a correction message
+	rightward                // as one that asks for an answer
+	toStraggler              // to a straggler, outside the broadcast
 	routes
 )
 
@@ -116,11 +116,11 @@ func (f *frame) append(dst []byte) []byte {
 		dst = wire.AppendBytes(appendBallots(dst, f.ballot, f.other), f.members)
 	case Promise:
 		dst = wire.AppendBytes(appendBallots(dst, f.ballot, f.other), f.members)
-		dst = appendHaves(dst, f.haves)
+		dst = appendPositions(dst, f.positions)
 		if f.value != nil {
 			dst = appendValue(dst, f.value)
 		}
-	case Refuse, Void:
+	case Refuse, Cancel:
 		dst = appendBallots(dst, f.ballot, f.other)
 	case Propose:
 		dst = appendValue(appendBallots(dst, f.ballot), f.value)
@@ -149,11 +149,11 @@ func parse(from protocol.Rank, b []byte) (*frame, error) {
 	case Prepare:
 		f.ballot, f.other, f.members = d.ballot(), d.ballot(), d.set()
 	case Promise:
-		f.ballot, f.other, f.members, f.haves = d.ballot(), d.ballot(), d.set(), d.haves()
+		f.ballot, f.other, f.members, f.positions = d.ballot(), d.ballot(), d.set(), d.positions()
 		if f.other != (Ballot{}) {
 			f.value = d.value()
 		}
-	case Refuse, Void:
+	case Refuse, Cancel:
 		f.ballot, f.other = d.ballot(), d.ballot()
 	case Propose:
 		f.ballot, f.value = d.ballot(), d.value()
@@ -165,7 +165,7 @@ func parse(from protocol.Rank, b []byte) (*frame, error) {
 		if f.route >= routes {
 			return nil, fmt.Errorf("%w: route %d", ErrFrame, f.route)
 		}
-	case Leave, Gone:
+	case Leave, Removed:
 	default:
 		return nil, fmt.Errorf("%w: %v", ErrFrame, f.kind)
 	}

@@ -57,10 +57,10 @@ func (m *Machine) Join(now protocol.Time, token uint64, c Member) {
 		return
 	}
 	m.pending = append(m.pending, pending{token, c, now + m.config.JoinTimeout})
-	if m.errand.due == protocol.Never {
-		m.errand.changed()
+	if m.reporter.due == protocol.Never {
+		m.reporter.changed()
 	} else { // the others of a herd have been told of, and will be again
-		m.put(m.errand.to, frame{kind: JoinRequest, candidate: c})
+		m.put(m.reporter.to, frame{kind: JoinRequest, candidate: c})
 	}
 	m.answerJoins()
 	m.consider(now)
@@ -78,8 +78,8 @@ func (m *Machine) Answers() (Answer, bool) {
 
 // refusal says why a candidate cannot be let in, whatever the others say.
 func (m *Machine) refusal(c *Member) error {
-	if m.over != nil {
-		return m.over
+	if m.done != nil {
+		return m.done
 	}
 	if err := c.check(); err != nil {
 		return err
@@ -139,7 +139,7 @@ func (m *Machine) expireJoins(now protocol.Time) {
 }
 
 // hearKnock takes in a candidate.
-func (m *Machine) hearKnock(now protocol.Time, c Member) error {
+func (m *Machine) handleJoinRequest(now protocol.Time, c Member) error {
 	c.Rank = protocol.NoRank
 	if err := c.check(); err != nil {
 		return fmt.Errorf("%w: %w", ErrFrame, err)
@@ -175,11 +175,11 @@ func (m *Machine) forgetCandidates(now protocol.Time) {
 }
 
 // adopt makes the wishes of a member that coordinates its own business.
-func (m *Machine) adopt(now protocol.Time) {
+func (m *Machine) handleOwnRequests(now protocol.Time) {
 	for _, p := range m.pending {
-		_ = m.hearKnock(now, p.candidate) // checked when it knocked
+		_ = m.handleJoinRequest(now, p.candidate) // checked when it knocked
 	}
 	if m.leaving {
-		m.hearLeave(now, m.config.Self.Rank, m.config.Self.Incarnation)
+		m.handleLeave(now, m.config.Self.Rank, m.config.Self.Incarnation)
 	}
 }

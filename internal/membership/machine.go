@@ -17,25 +17,25 @@ type Machine struct {
 	self   int            // this member's index in the view
 	memo   *memo          // what follows from the view
 	names  map[string]int // the members' indices, by identity; nil: not needed yet
-	over   error          // why this member is out of it; nil: it is not
+	done   error          // why this member is out of it; nil: it is not
 
-	round   round    // what is known of the next view
-	lead    *lead    // the attempt of this member itself; nil: none
-	spread  spread   // the commit being broadcast
-	history []*value // decided last, in order, for stragglers
-	later   *frame   // a commit of the view after the next, until it is its turn
+	acceptor   acceptor   // what is known of the next view
+	proposer   *proposer  // the attempt of this member itself; nil: none
+	commitCast commitCast // the commit being broadcast
+	history    []*value   // decided last, in order, for stragglers
+	later      *frame     // a commit of the view after the next, until it is its turn
 
-	suspicions suspicions
-	errand     errand
-	status     status
-	leaving    bool
-	leavers    []suspect // who have said that they leave
-	candidates []candidate
-	pending    []pending
-	window     window
-	pause      protocol.Time // no attempt before
-	bound      protocol.Time // of the next attempt
-	seen       uint32        // the highest round that this member was refused for
+	suspicions     suspicions
+	reporter       reporter
+	status         status
+	leaving        bool
+	leavers        []suspect // who have said that they leave
+	candidates     []candidate
+	pending        []pending
+	window         window
+	pause          protocol.Time // no attempt before
+	attemptTimeout protocol.Time // of the next attempt
+	seen           uint32        // the highest round that this member was refused for
 
 	outbox  []send
 	sent    int // of outbox, already handed out
@@ -60,10 +60,10 @@ func New(c Config) (*Machine, error) {
 
 // newMachine makes a machine of what has been checked.
 func newMachine(c Config, k *memo) *Machine {
-	m := &Machine{config: c, memo: k, bound: c.AttemptTimeout}
+	m := &Machine{config: c, memo: k, attemptTimeout: c.AttemptTimeout}
 	m.enter(&c.View)
-	m.spread.due, m.errand.due = protocol.Never, protocol.Never
-	m.errand.to = protocol.NoRank
+	m.commitCast.due, m.reporter.due = protocol.Never, protocol.Never
+	m.reporter.to = protocol.NoRank
 	return m
 }
 
@@ -92,8 +92,8 @@ func (m *Machine) named(identity string) (int, bool) {
 func (m *Machine) Receive(now protocol.Time, from protocol.Rank, b []byte) error {
 	m.now = now
 	f, err := parse(from, b)
-	if err == nil && m.over == nil {
-		err = m.take(now, f)
+	if err == nil && m.done == nil {
+		err = m.dispatch(now, f)
 		m.consider(now)
 	}
 	if err != nil {
@@ -104,67 +104,67 @@ func (m *Machine) Receive(now protocol.Time, from protocol.Rank, b []byte) error
 
 // take sorts frames by the view their sender is in. Only members of the same
 // view agree on the next one; who is behind is helped to catch up.
-func (m *Machine) take(now protocol.Time, f *frame) error {
+func (m *Machine) dispatch(now protocol.Time, f *frame) error {
 	switch {
 	case f.kind == Commit:
-		return m.hearCommit(now, f)
-	case f.kind == Gone:
-		m.hearGone(f)
+		return m.handleCommit(now, f)
+	case f.kind == Removed:
+		m.handleRemoved(f)
 	case f.view < m.view.Number:
-		if f.kind != Promise && f.kind != Accept && f.kind != Void { // late echoes of what is decided
-			m.help(f)
+		if f.kind != Promise && f.kind != Accept && f.kind != Cancel { // late echoes of what is decided
+			m.sendMissed(f)
 		}
 	case f.view > m.view.Number:
 		m.catchUp(now, f.from)
 	case m.view.holds(f.from, f.incarnation):
-		return m.hear(now, f)
+		return m.handle(now, f)
 	}
 	return nil
 }
 
 // hear takes a frame of the present view.
-func (m *Machine) hear(now protocol.Time, f *frame) error {
+func (m *Machine) handle(now protocol.Time, f *frame) error {
 	if f.members != nil && !f.members.fits(len(m.view.Members)) {
 		return fmt.Errorf("%w: %v: a set of another view than %d", ErrFrame, f.kind, m.view.Number)
 	}
-	if f.kind == Prepare || f.kind == Void || f.kind == Propose {
+	if f.kind == Prepare || f.kind == Cancel || f.kind == Propose {
 		if !m.view.Has(f.ballot.Rank) || f.ballot.Rank == m.config.Self.Rank {
 			return fmt.Errorf("%w: %v of ballot %v, whose owner cannot have sent it", ErrFrame, f.kind, f.ballot)
 		}
 	}
-	if m.round.decided != nil {
+	if m.acceptor.decided != nil {
 		if f.kind == Status || f.kind == Prepare || f.kind == Propose {
-			m.help(f)
+			m.sendMissed(f)
 		}
 		return nil
 	}
 	switch f.kind {
 	case Promise, Refuse, Accept:
 		m.answered(f.from, f.members)
-	case Prepare, Void, Propose:
+	case Prepare, Cancel, Propose:
 		m.attempts(f.ballot.Rank)
 	}
 	switch f.kind {
 	case Status:
-		m.hearStatus(f)
+		m.handleStatus(f)
 	case Report:
-		m.hearReport(now, f)
+		m.handleReport(now, f)
 	case Leave:
-		m.hearLeave(now, f.from, f.incarnation)
+		m.handleLeave(now, f.from, f.incarnation)
 	case JoinRequest:
-		return m.hearKnock(now, f.candidate)
+		return m.handleJoinRequest(now, f.candidate)
 	case Prepare:
-		return m.hearPrepare(now, f)
+		return m.handlePrepare(now, f)
 	case Promise:
-		return m.hearPromise(now, f)
+		return m.handlePromise(now, f)
 	case Refuse:
-		m.hearRefuse(now, f)
-	case Void:
-		m.hearVoid(now, f)
+		m.handleRefuse(now, f)
+	case Cancel:
+		m.handleCancel(now, f)
 	case Propose:
-		return m.hearPropose(now, f)
+		return m.handlePropose(now, f)
 	case Accept:
-		m.hearAccept(now, f)
+		m.handleAccept(now, f)
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func (m *Machine) hear(now protocol.Time, f *frame) error {
 // LogFlushed says that the log may have got what it was asked to flush.
 func (m *Machine) LogFlushed(now protocol.Time) {
 	m.now = now
-	if m.over != nil {
+	if m.done != nil {
 		return
 	}
 	m.tryAccept(now)
@@ -187,8 +187,8 @@ func (m *Machine) Up(now protocol.Time, peer protocol.Rank) {
 	if m.isMember(peer) && peer != m.config.Self.Rank {
 		m.answered(peer, nil)
 		m.put(peer, frame{kind: Status})
-		if m.errand.to == peer && m.errand.due != protocol.Never {
-			m.errand.due = now
+		if m.reporter.to == peer && m.reporter.due != protocol.Never {
+			m.reporter.due = now
 		}
 	}
 }

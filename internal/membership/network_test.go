@@ -169,7 +169,7 @@ func (n *network) fail(err error) {
 }
 
 // live reports whether a host runs a machine that is in the group.
-func (h *host) live() bool { return !h.dead && h.m != nil && h.m.over == nil }
+func (h *host) live() bool { return !h.dead && h.m != nil && h.m.done == nil }
 
 // host finds whom a rank stands for. An answer to one who is no longer in the
 // view goes where the question came from, as on a connection.
@@ -243,9 +243,9 @@ func (n *network) collect(h *host) {
 		}
 		n.after(n.delay(), func() { n.answer(a) })
 	}
-	if h.m.over != nil && n.rejoin && !h.left {
+	if h.m.done != nil && n.rejoin && !h.left {
 		n.evictions++
-		n.logf("%s: %v", who(h.self), h.m.over)
+		n.logf("%s: %v", who(h.self), h.m.done)
 		n.restart(h)
 	}
 }
@@ -355,7 +355,7 @@ func (n *network) watch(h *host, m *Machine) {
 }
 
 func (n *network) watchOnce(h *host, m *Machine) {
-	if h.dead || h.m != m || m.over != nil {
+	if h.dead || h.m != m || m.done != nil {
 		return
 	}
 	if n.detect > 0 {
@@ -394,7 +394,7 @@ func (n *network) look(h *host) {
 			continue
 		}
 		peer := n.names[m.Identity]
-		cut := peer.dead || peer.self.Incarnation != m.Incarnation || peer.m != nil && peer.m.over != nil ||
+		cut := peer.dead || peer.self.Incarnation != m.Incarnation || peer.m != nil && peer.m.done != nil ||
 			n.blocked != nil && (n.blocked(h, peer) || n.blocked(peer, h))
 		seen, suspected := h.sees[m.Rank]
 		switch {
@@ -550,7 +550,7 @@ func (n *network) agreed() bool {
 	var first *View
 	count := 0
 	for _, h := range n.hosts {
-		if h.dead || h.left && (h.m == nil || h.m.over != nil) {
+		if h.dead || h.left && (h.m == nil || h.m.done != nil) {
 			continue
 		}
 		if !h.live() {
@@ -559,7 +559,7 @@ func (n *network) agreed() bool {
 		if first == nil {
 			first = &h.m.view
 		}
-		if h.left || h.m.view.Number != first.Number || h.m.round.frozen {
+		if h.left || h.m.view.Number != first.Number || h.m.acceptor.frozen {
 			return false
 		}
 		count++
@@ -588,8 +588,8 @@ func (n *network) situation() string {
 		fmt.Fprintf(&b, "%s dead %v leaves %v", who(h.self), h.dead, h.left)
 		if h.m != nil {
 			state, _ := h.m.State()
-			r := &h.m.round
-			fmt.Fprintf(&b, " %v %v promised %v accepted %v holds %v frozen %v lead %v flushed %v sees %v", state, &h.m.view, r.promised, r.accepted, r.holds, r.frozen, h.m.lead != nil, h.log.Flushed(), h.sees)
+			r := &h.m.acceptor
+			fmt.Fprintf(&b, " %v %v promised %v accepted %v holds %v frozen %v lead %v flushed %v sees %v", state, &h.m.view, r.promised, r.accepted, r.holds, r.frozen, h.m.proposer != nil, h.log.Flushed(), h.sees)
 		}
 		b.WriteByte('\n')
 	}

@@ -255,7 +255,7 @@ func TestTrustInTime(t *testing.T) {
 	n.blocked = func(from, to *host) bool { return from.id == 8 || to.id == 8 } // slow
 	n.join("newcomer", "")
 	n.run(600*time.Millisecond, nil)
-	if n.hosts[0].m.Stats().Voided == 0 {
+	if n.hosts[0].m.Stats().Canceled == 0 {
 		t.Fatal("the attempt that waits for a slow member was not given up")
 	}
 	n.blocked = nil
@@ -390,7 +390,7 @@ func stragglers(t *testing.T, way func(*Config)) {
 	n.settle()
 	last := n.hosts[4]
 	// It takes part, but misses the decision.
-	n.blocked = func(from, to *host) bool { return to == last && from.m != nil && from.m.round.decided != nil }
+	n.blocked = func(from, to *host) bool { return to == last && from.m != nil && from.m.acceptor.decided != nil }
 	cut := false
 	n.spy = func(from *host, kind Kind) { cut = cut || kind == Commit }
 	n.join("b", "")
@@ -460,7 +460,7 @@ func TestUpTellsViews(t *testing.T) {
 	before := n.now
 	last.m.Up(n.now, 1)
 	n.pump(last)
-	if !n.run(time.Second, func() bool { return last.m.over != nil }) || n.now-before > 10*millisecond {
+	if !n.run(time.Second, func() bool { return last.m.done != nil }) || n.now-before > 10*millisecond {
 		t.Fatal(n.situation())
 	}
 }

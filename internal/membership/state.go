@@ -66,13 +66,13 @@ func (e *EvictedError) Error() string {
 
 // State returns how the member stands, and if not Active an error that says why.
 func (m *Machine) State() (State, error) {
-	if m.over != nil {
-		if errors.Is(m.over, ErrLeft) {
-			return Left, m.over
+	if m.done != nil {
+		if errors.Is(m.done, ErrLeft) {
+			return Left, m.done
 		}
-		return Evicted, m.over
+		return Evicted, m.done
 	}
-	if reachable := m.living(m.unreachable()); !m.enough(reachable) {
+	if reachable := m.survivors(m.unreachable()); !m.isQuorum(reachable) {
 		needed := m.view.Needed()
 		if !reachable.has(0) {
 			needed = len(m.view.Members)/2 + 1 // half is enough only with the lowest rank
@@ -85,17 +85,17 @@ func (m *Machine) State() (State, error) {
 // unreachable is who is suspected, and who is silent whether or not that is excused.
 func (m *Machine) unreachable() set {
 	s := m.suspected(m.now)
-	if silent := m.round.silence.members; silent != nil {
+	if silent := m.acceptor.silence.members; silent != nil {
 		s.union(silent)
 	}
 	return s
 }
 
 // enough reports whether some members may decide the next view.
-func (m *Machine) enough(s set) bool {
+func (m *Machine) isQuorum(s set) bool {
 	switch {
-	case m.config.enough != nil:
-		return m.config.enough(&m.view, s)
+	case m.config.isQuorum != nil:
+		return m.config.isQuorum(&m.view, s)
 	case m.config.NoQuorum:
 		return s.count() > 0
 	default:

@@ -6,7 +6,7 @@ import "github.com/pleach-go/pleach/protocol"
 type Stats struct {
 	// Changes counts views installed; Ballots attempts of this member, and
 	// Voided those of them that were given up before anything was proposed.
-	Changes, Ballots, Voided uint64
+	Changes, Ballots, Canceled uint64
 	// Sent counts frames by their kind.
 	Sent [Kinds]uint64
 	// Took is the last change's duration here: from the first this member heard

@@ -29,10 +29,10 @@ func (m *Machine) runStatus(now protocol.Time) {
 		return
 	}
 	stuck := m.stuck(now)
-	if m.round.frozen {
-		s.soon(max(now+m.config.AttemptTimeout, m.round.since+2*m.config.AttemptTimeout))
+	if m.acceptor.frozen {
+		s.soon(max(now+m.config.AttemptTimeout, m.acceptor.since+2*m.config.AttemptTimeout))
 	}
-	if p := m.round.part; p != nil && p.flat && p.ballot.Rank != m.config.Self.Rank && m.round.decided == nil {
+	if p := m.acceptor.current; p != nil && p.flat && p.ballot.Rank != m.config.Self.Rank && m.acceptor.decided == nil {
 		m.put(p.ballot.Rank, frame{kind: Status})
 		s.soon(now + m.config.AttemptTimeout)
 	}
@@ -44,25 +44,25 @@ func (m *Machine) runStatus(now protocol.Time) {
 		}
 		m.put(m.view.Members[(m.self+s.distance)%n].Rank, frame{kind: Status})
 	}
-	if !stuck || m.lead != nil || m.round.decided != nil {
+	if !stuck || m.proposer != nil || m.acceptor.decided != nil {
 		return
 	}
-	if leader := m.lowest(m.doomed(now)); leader != m.config.Self.Rank {
-		m.put(leader, frame{kind: Status, stuck: true})
+	if coordinator := m.lowest(m.excluded(now)); coordinator != m.config.Self.Rank {
+		m.put(coordinator, frame{kind: Status, stuck: true})
 		return
 	}
-	m.round.stuck = true
+	m.acceptor.stuck = true
 	m.consider(now)
 }
 
 // stuck reports whether this member has been frozen for long.
 func (m *Machine) stuck(now protocol.Time) bool {
-	return m.round.frozen && now >= m.round.since+2*m.config.AttemptTimeout
+	return m.acceptor.frozen && now >= m.acceptor.since+2*m.config.AttemptTimeout
 }
 
 // hearStatus takes in that a member of the present view is stuck.
-func (m *Machine) hearStatus(f *frame) {
-	if f.stuck && m.lead == nil {
-		m.round.stuck = true
+func (m *Machine) handleStatus(f *frame) {
+	if f.stuck && m.proposer == nil {
+		m.acceptor.stuck = true
 	}
 }

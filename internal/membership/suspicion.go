@@ -38,7 +38,7 @@ func (m *Machine) Suspect(now protocol.Time, r protocol.Rank, incarnation uint64
 	default:
 		return
 	}
-	m.errand.changed()
+	m.reporter.changed()
 	m.consider(now)
 }
 
@@ -51,17 +51,17 @@ func (m *Machine) Trust(now protocol.Time, r protocol.Rank, incarnation uint64) 
 		return
 	}
 	s.own = slices.Delete(s.own, i, i+1)
-	m.errand.withdrawn = true
-	m.errand.changed()
+	m.reporter.withdrawn = true
+	m.reporter.changed()
 	m.consider(now)
 }
 
 func compareRank(s suspect, r protocol.Rank) int { return int(s.rank - r) }
 
-func (m *Machine) isMember(r protocol.Rank) bool { return m.over == nil && m.view.Has(r) }
+func (m *Machine) isMember(r protocol.Rank) bool { return m.done == nil && m.view.Has(r) }
 
 // hearReport takes in all that another member suspects.
-func (m *Machine) hearReport(now protocol.Time, f *frame) {
+func (m *Machine) handleReport(now protocol.Time, f *frame) {
 	s := &m.suspicions
 	s.reported = slices.DeleteFunc(s.reported, func(r reported) bool { return r.by == f.from || r.until <= now })
 	if len(f.suspects) > 0 {
@@ -71,12 +71,12 @@ func (m *Machine) hearReport(now protocol.Time, f *frame) {
 
 // doomed is who will not be in the next view: who is suspected, and who is silent
 // unless that is excused.
-func (m *Machine) doomed(now protocol.Time) set {
-	doomed := m.suspected(now)
-	if s := &m.round.silence; s.members != nil && !s.excused {
-		doomed.union(s.members)
+func (m *Machine) excluded(now protocol.Time) set {
+	excluded := m.suspected(now)
+	if s := &m.acceptor.silence; s.members != nil && !s.excused {
+		excluded.union(s.members)
 	}
-	return doomed
+	return excluded
 }
 
 // suspected is who is suspected, here or by others, and who has been replaced,
@@ -111,10 +111,10 @@ func (m *Machine) suspected(now protocol.Time) set {
 }
 
 // living are the members that are not doomed.
-func (m *Machine) living(doomed set) set {
+func (m *Machine) survivors(excluded set) set {
 	s := newSet(len(m.view.Members))
 	for i := range m.view.Members {
-		if !doomed.has(i) {
+		if !excluded.has(i) {
 			s.add(i)
 		}
 	}
@@ -124,9 +124,9 @@ func (m *Machine) living(doomed set) set {
 // lowest returns the rank of the first member that is not doomed: who is to
 // coordinate, as far as this member knows. There is one, since nobody dooms
 // itself.
-func (m *Machine) lowest(doomed set) protocol.Rank {
+func (m *Machine) lowest(excluded set) protocol.Rank {
 	i := 0
-	for doomed.has(i) {
+	for excluded.has(i) {
 		i++
 	}
 	return m.view.Members[i].Rank

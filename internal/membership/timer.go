@@ -5,21 +5,21 @@ import "github.com/pleach-go/pleach/protocol"
 // Deadline is when Next must be called again though nothing has happened, or
 // Never.
 func (m *Machine) Deadline() protocol.Time {
-	due := m.spread.due
-	if m.over != nil {
+	due := m.commitCast.due
+	if m.done != nil {
 		return due
 	}
-	due = min(due, m.status.due, m.errand.due)
+	due = min(due, m.status.due, m.reporter.due)
 	for _, p := range m.pending {
 		due = min(due, p.until)
 	}
-	if m.round.decided != nil {
+	if m.acceptor.decided != nil {
 		return due
 	}
-	if m.lead != nil {
-		return min(due, m.lead.resend, m.lead.bound, m.lead.retry)
+	if m.proposer != nil {
+		return min(due, m.proposer.resend, m.proposer.deadline, m.proposer.restart)
 	}
-	if s := &m.round.silence; s.asked > 0 {
+	if s := &m.acceptor.silence; s.asked > 0 {
 		due = min(due, s.asked+2*m.config.AckTimeout)
 	}
 	// What these allow has been done if it could be; then something else has
@@ -34,19 +34,19 @@ func (m *Machine) Deadline() protocol.Time {
 
 // tick does what is due.
 func (m *Machine) tick(now protocol.Time) {
-	if m.over == nil {
+	if m.done == nil {
 		m.expireJoins(now)
 		m.consider(now)
 		m.attempt(now)
-		m.runLead(now)
-		if m.errand.due <= now {
-			m.runErrand(now)
+		m.runProposer(now)
+		if m.reporter.due <= now {
+			m.runReporter(now)
 		}
 		if m.status.due <= now {
 			m.runStatus(now)
 		}
 	}
-	m.runSpread(now)
+	m.runCommitCast(now)
 }
 
 // consider decides, after anything has happened, what this member now has to do
@@ -54,7 +54,7 @@ func (m *Machine) tick(now protocol.Time) {
 // An attempt begins only once all that was to be sent is, by tick: what is
 // reported until then is in it.
 func (m *Machine) consider(now protocol.Time) {
-	if m.over != nil || m.round.decided != nil {
+	if m.done != nil || m.acceptor.decided != nil {
 		return
 	}
 	if m.leaving && len(m.view.Members) == 1 {
@@ -63,28 +63,28 @@ func (m *Machine) consider(now protocol.Time) {
 	}
 	m.forgetCandidates(now)
 	m.considerSilence(now)
-	doomed := m.doomed(now)
-	leader := m.lowest(doomed)
-	m.planErrand(now, leader)
-	if leader == m.config.Self.Rank {
-		m.adopt(now)
+	excluded := m.excluded(now)
+	coordinator := m.lowest(excluded)
+	m.planReport(now, coordinator)
+	if coordinator == m.config.Self.Rank {
+		m.handleOwnRequests(now)
 	}
-	if m.lead != nil {
-		m.reconsider(now, doomed, leader)
+	if m.proposer != nil {
+		m.reconsider(now, excluded, coordinator)
 	}
 }
 
 // attempt begins to change the view if that is up to this member.
 func (m *Machine) attempt(now protocol.Time) {
-	if m.over != nil || m.round.decided != nil || m.lead != nil || now < m.pause {
+	if m.done != nil || m.acceptor.decided != nil || m.proposer != nil || now < m.pause {
 		return
 	}
-	doomed := m.doomed(now)
-	if m.lowest(doomed) != m.config.Self.Rank || !m.wants(now, doomed) {
+	excluded := m.excluded(now)
+	if m.lowest(excluded) != m.config.Self.Rank || !m.wants(now, excluded) {
 		return
 	}
 	number := m.view.Number
-	if m.begin(now, m.living(doomed)); m.view.Number != number { // alone, it has already decided
+	if m.begin(now, m.survivors(excluded)); m.view.Number != number { // alone, it has already decided
 		m.consider(now)
 		m.attempt(now)
 	}
@@ -93,8 +93,8 @@ func (m *Machine) attempt(now protocol.Time) {
 // wants reports whether there is a reason to change the view: at once for those
 // who are dead, after a while for those who come and go, and to bring to an end
 // what somebody else has begun.
-func (m *Machine) wants(now protocol.Time, doomed set) bool {
-	return doomed.count() > 0 || m.round.stuck || m.window.due(m.config.BatchWindow) <= now
+func (m *Machine) wants(now protocol.Time, excluded set) bool {
+	return excluded.count() > 0 || m.acceptor.stuck || m.window.due(m.config.BatchWindow) <= now
 }
 
 // window is the time in which those who join and leave are collected.

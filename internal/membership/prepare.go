@@ -10,8 +10,8 @@ import (
 // hearPrepare takes part in a ballot: promise it, freeze, pass it on, and
 // acknowledge once all below have. (Paxos, phase 1, and the first traversal of
 // thesis §3.1.2.)
-func (m *Machine) hearPrepare(now protocol.Time, f *frame) error {
-	r := &m.round
+func (m *Machine) handlePrepare(now protocol.Time, f *frame) error {
+	r := &m.acceptor
 	owner, _ := m.view.index(f.ballot.Rank)
 	switch {
 	case !f.members.has(owner) || !f.members.has(m.self):
@@ -20,41 +20,41 @@ func (m *Machine) hearPrepare(now protocol.Time, f *frame) error {
 		m.refuse(f.ballot)
 		return nil
 	case f.ballot == r.promised:
-		m.answerAgain(f)
+		m.acknowledgeAgain(f)
 		return nil
 	}
-	if m.lead != nil && m.lead.ballot != f.ballot {
-		m.stepBack(now)
+	if m.proposer != nil && m.proposer.ballot != f.ballot {
+		m.yield(now)
 	}
-	part, err := m.newPart(f.ballot, f.members)
+	state, err := m.newBallotState(f.ballot, f.members)
 	if err != nil {
 		return err
 	}
 	if r.began == 0 {
 		r.began = now
 	}
-	r.promised, r.part = f.ballot, part
+	r.promised, r.current = f.ballot, state
 	r.hold(f.ballot)
 	m.release(Ballot{f.ballot.Round - 1, f.ballot.Rank}, f.other)
-	part.haves = m.freeze(now)
-	part.accepted, part.value = r.accepted, r.value
-	part.ask(f.from)
-	part.acked.add(m.self)
-	if part.flat {
+	state.positions = m.freeze(now)
+	state.accepted, state.value = r.accepted, r.value
+	state.addAsker(f.from)
+	state.acked.add(m.self)
+	if state.flat {
 		m.status.soon(now + m.config.RetryInterval) // what follows may get lost
 	}
-	for _, child := range part.children {
+	for _, child := range state.children {
 		m.put(child, frame{kind: Prepare, ballot: f.ballot, other: f.other, members: f.members})
 	}
-	if m.counts(f.members) && m.errand.to != f.ballot.Rank {
-		m.errand.changed() // who attempts it must know; the coordinator has been told, or will be again
+	if m.includesSuspect(f.members) && m.reporter.to != f.ballot.Rank {
+		m.reporter.changed() // who attempts it must know; the coordinator has been told, or will be again
 	}
 	m.advance(now)
 	return nil
 }
 
 // counts reports whether some members include one that is suspected here.
-func (m *Machine) counts(s set) bool {
+func (m *Machine) includesSuspect(s set) bool {
 	return slices.ContainsFunc(m.suspicions.own, func(x suspect) bool {
 		i, ok := m.view.index(x.rank)
 		return ok && s.has(i) && x.incarnation >= m.view.Members[i].Incarnation
@@ -64,18 +64,18 @@ func (m *Machine) counts(s set) bool {
 // refuse tells the owner of a ballot that it comes too late.
 func (m *Machine) refuse(b Ballot) {
 	if b.Rank != m.config.Self.Rank {
-		m.put(b.Rank, frame{kind: Refuse, ballot: b, other: m.round.promised})
+		m.put(b.Rank, frame{kind: Refuse, ballot: b, other: m.acceptor.promised})
 	}
 }
 
 // answerAgain acknowledges what has come so far to one who asks a second time:
 // the ballot's owner, past a relay that may be dead.
-func (m *Machine) answerAgain(f *frame) {
-	p := m.round.part
+func (m *Machine) acknowledgeAgain(f *frame) {
+	p := m.acceptor.current
 	if p == nil || p.ballot != f.ballot || (p.proposal != nil) != (f.kind == Propose) {
 		return
 	}
-	p.ask(f.from)
+	p.addAsker(f.from)
 	if p.acked.count() > 0 {
 		m.acknowledge(f.from)
 	}
@@ -83,7 +83,7 @@ func (m *Machine) answerAgain(f *frame) {
 
 // acknowledge sends what has come up so far.
 func (m *Machine) acknowledge(to protocol.Rank) {
-	p := m.round.part
+	p := m.acceptor.current
 	if to == m.config.Self.Rank {
 		return
 	}
@@ -91,13 +91,13 @@ func (m *Machine) acknowledge(to protocol.Rank) {
 		m.put(to, frame{kind: Accept, ballot: p.ballot, members: p.acked})
 		return
 	}
-	m.put(to, frame{kind: Promise, ballot: p.ballot, other: p.accepted, members: p.acked, haves: p.haves, value: p.value})
+	m.put(to, frame{kind: Promise, ballot: p.ballot, other: p.accepted, members: p.acked, positions: p.positions, value: p.value})
 }
 
 // hearPromise merges what has come up from below: who, the largest of what they
 // have, and the highest ballot in which anything was accepted.
-func (m *Machine) hearPromise(now protocol.Time, f *frame) error {
-	p := m.round.part
+func (m *Machine) handlePromise(now protocol.Time, f *frame) error {
+	p := m.acceptor.current
 	if p == nil || p.ballot != f.ballot || p.proposal != nil {
 		return nil
 	}
@@ -108,10 +108,10 @@ func (m *Machine) hearPromise(now protocol.Time, f *frame) error {
 	}
 	before := p.acked.count()
 	p.acked.union(f.members)
-	if m.lead != nil && m.lead.ballot == p.ballot && p.acked.count() > before {
-		m.lead.bound = now + m.bound // it gets on
+	if m.proposer != nil && m.proposer.ballot == p.ballot && p.acked.count() > before {
+		m.proposer.deadline = now + m.attemptTimeout // it gets on
 	}
-	p.haves = merge(p.haves, f.haves)
+	p.positions = merge(p.positions, f.positions)
 	if p.accepted.less(f.other) {
 		p.accepted, p.value = f.other, f.value
 	}
@@ -122,9 +122,9 @@ func (m *Machine) hearPromise(now protocol.Time, f *frame) error {
 // advance goes on once all below have acknowledged; the owner of the ballot from
 // promises to a proposal, and from a proposal to a decision.
 func (m *Machine) advance(now protocol.Time) {
-	p := m.round.part
-	if m.lead != nil && m.lead.ballot == p.ballot {
-		m.advanceLead(now, p)
+	p := m.acceptor.current
+	if m.proposer != nil && m.proposer.ballot == p.ballot {
+		m.advanceProposer(now, p)
 		return
 	}
 	if !p.acked.covers(p.subtree) {
@@ -138,16 +138,16 @@ func (m *Machine) advance(now protocol.Time) {
 
 // hearVoid takes in that a ballot is off: nothing was or will be proposed in it.
 // Raising the promise keeps a Prepare that comes after from freezing anybody.
-func (m *Machine) hearVoid(now protocol.Time, f *frame) {
-	r := &m.round
-	if m.lead != nil && m.lead.ballot.less(f.ballot) {
-		m.stepBack(now)
+func (m *Machine) handleCancel(now protocol.Time, f *frame) {
+	r := &m.acceptor
+	if m.proposer != nil && m.proposer.ballot.less(f.ballot) {
+		m.yield(now)
 	}
-	if p := r.part; p != nil && p.ballot == f.ballot && slices.Contains(r.holds, f.ballot) {
+	if p := r.current; p != nil && p.ballot == f.ballot && slices.Contains(r.holds, f.ballot) {
 		for _, child := range p.children {
-			m.put(child, frame{kind: Void, ballot: f.ballot, other: f.other})
+			m.put(child, frame{kind: Cancel, ballot: f.ballot, other: f.other})
 		}
-		r.part = nil
+		r.current = nil
 	}
 	if r.promised.less(f.ballot) {
 		r.promised = f.ballot

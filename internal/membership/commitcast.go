@@ -12,7 +12,7 @@ import (
 // on, with delayed correction, so that neither a dead relay nor a dead root
 // keeps it from anybody who can be reached. Joiners are not in it: their first
 // view comes with their answer.
-type spread struct {
+type commitCast struct {
 	value   *value
 	root    protocol.Rank
 	ranks   []protocol.Rank // by place in the broadcast
@@ -29,8 +29,8 @@ const correctionDelay = 4
 // small group its root tells everybody, and nothing is corrected: there is no relay
 // that could be dead, a dead root's successor broadcasts it anew, and whoever a frame
 // is lost to is frozen, and asks (see [Machine.runStatus]).
-func (m *Machine) beginSpread(now protocol.Time, v *value, root protocol.Rank) {
-	m.spread = spread{due: protocol.Never}
+func (m *Machine) beginCommitCast(now protocol.Time, v *value, root protocol.Rank) {
+	m.commitCast = commitCast{due: protocol.Never}
 	if root == protocol.NoRank {
 		return
 	}
@@ -41,25 +41,25 @@ func (m *Machine) beginSpread(now protocol.Time, v *value, root protocol.Rank) {
 	}
 	k := m.memo // made when the value was applied
 	if k.ranks == nil || k.root != root {
-		k.lay(root)
+		k.setCastMembers(root)
 	}
 	if len(k.ranks) <= m.config.FlatThreshold {
 		if root == self {
-			m.tellAll(k.ranks, frame{kind: Commit, root: root, value: v})
-			m.tellAll(removed, frame{kind: Commit, route: byHelp, root: root, value: v})
+			m.sendAll(k.ranks, frame{kind: Commit, root: root, value: v})
+			m.sendAll(removed, frame{kind: Commit, route: toStraggler, root: root, value: v})
 		}
 		return
 	}
 	if k.plan == nil {
-		k.planSpread(m.config.RetryInterval / correctionDelay)
+		k.planCommitCast(m.config.RetryInterval / correctionDelay)
 	}
 	if me, ok := slices.BinarySearch(k.ranks, self); ok && k.plan != nil {
-		m.spread = spread{value: v, root: root, ranks: k.ranks, process: k.plan.Process(protocol.Rank(me)), due: now, removed: removed}
+		m.commitCast = commitCast{value: v, root: root, ranks: k.ranks, process: k.plan.Process(protocol.Rank(me)), due: now, removed: removed}
 	}
 }
 
 // tellAll sends a frame to all but this member.
-func (m *Machine) tellAll(ranks []protocol.Rank, f frame) {
+func (m *Machine) sendAll(ranks []protocol.Rank, f frame) {
 	for _, r := range ranks {
 		if r != m.config.Self.Rank {
 			m.put(r, f)
@@ -68,7 +68,7 @@ func (m *Machine) tellAll(ranks []protocol.Rank, f frame) {
 }
 
 // lay finds those among whom the value is broadcast: who go on, and its root.
-func (k *memo) lay(root protocol.Rank) {
+func (k *memo) setCastMembers(root protocol.Rank) {
 	k.root, k.ranks, k.plan = root, nil, nil
 	for i, member := range k.before.Members {
 		if !k.value.removed.has(i) || member.Rank == root {
@@ -79,26 +79,26 @@ func (k *memo) lay(root protocol.Rank) {
 
 // planSpread lays the value's broadcast over them. There is no plan if the root is
 // no member.
-func (k *memo) planSpread(delay protocol.Time) {
+func (k *memo) planCommitCast(delay protocol.Time) {
 	size := protocol.Rank(len(k.ranks))
-	place, ok := slices.BinarySearch(k.ranks, k.root)
+	root, ok := slices.BinarySearch(k.ranks, k.root)
 	if !ok {
 		return
 	}
-	tree, err := topology.New(topology.Binomial(), topology.Interleaved, size, protocol.Rank(place))
+	tree, err := topology.New(topology.Binomial(), topology.Interleaved, size, protocol.Rank(root))
 	if err != nil {
 		return
 	}
 	k.plan, _ = broadcast.NewPlan(broadcast.Config{
-		Size: size, Root: protocol.Rank(place),
+		Size: size, Root: protocol.Rank(root),
 		Dissemination: broadcast.Tree{Tree: tree}, Correction: broadcast.Delayed{Delay: delay},
 	})
 }
 
 // hearSpread hands a commit to the broadcast it belongs to. If that is over here,
 // one who asks still gets its answer.
-func (m *Machine) hearSpread(now protocol.Time, f *frame) {
-	s := &m.spread
+func (m *Machine) handleCommitCast(now protocol.Time, f *frame) {
+	s := &m.commitCast
 	from, known := slices.BinarySearch(s.ranks, f.from)
 	if s.process == nil || s.value.number != f.value.number || !known {
 		if f.route == rightward {
@@ -122,8 +122,8 @@ func (m *Machine) hearSpread(now protocol.Time, f *frame) {
 }
 
 // runSpread pulls the broadcast as far as it goes now.
-func (m *Machine) runSpread(now protocol.Time) {
-	s := &m.spread
+func (m *Machine) runCommitCast(now protocol.Time) {
+	s := &m.commitCast
 	if s.due > now {
 		return
 	}
@@ -150,7 +150,7 @@ func (m *Machine) runSpread(now protocol.Time) {
 		s.due = a.At
 	}
 	for _, r := range s.removed {
-		m.put(r, frame{kind: Commit, route: byHelp, root: s.root, value: s.value})
+		m.put(r, frame{kind: Commit, route: toStraggler, root: s.root, value: s.value})
 	}
 	s.removed = nil
 }

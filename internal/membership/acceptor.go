@@ -19,7 +19,7 @@ import (
 //
 // So between a survivor's report of what it has and the decision, it neither
 // sends nor delivers anything beyond the cut.
-type round struct {
+type acceptor struct {
 	promised Ballot   // no lower ballot is answered
 	accepted Ballot   // the highest in which a value was accepted
 	value    *value   // that was accepted then
@@ -27,7 +27,7 @@ type round struct {
 	frozen   bool
 	since    protocol.Time // when it froze
 	stuck    bool          // somebody has been frozen for long, and nobody seems to attempt anything
-	part     *part         // in the ballot promised last
+	current  *ballotState  // in the ballot promised last
 	proposed Ballot        // the last that this member itself has proposed in
 	decided  *value        // what the next view is
 	next     *View         // the next view, once decided
@@ -38,7 +38,7 @@ type round struct {
 
 // part is a member's part in one ballot: a place in the tree laid over those who
 // take part, and what has come up from below.
-type part struct {
+type ballotState struct {
 	ballot   Ballot
 	members  set  // who take part
 	flat     bool // without a tree: all others are the owner's children
@@ -49,15 +49,15 @@ type part struct {
 	proposal *value          // nil while gathering
 
 	// What promises say, merged.
-	haves    []Position
-	accepted Ballot
-	value    *value
+	positions []Position
+	accepted  Ballot
+	value     *value
 }
 
 // newPart lays the tree over those who take part, in order of their ranks, from
 // the ballot's owner. If they are few, all are the owner's children.
-func (m *Machine) newPart(b Ballot, members set) (*part, error) {
-	p := &part{ballot: b, members: members, subtree: newSet(len(m.view.Members)), acked: newSet(len(m.view.Members))}
+func (m *Machine) newBallotState(b Ballot, members set) (*ballotState, error) {
+	p := &ballotState{ballot: b, members: members, subtree: newSet(len(m.view.Members)), acked: newSet(len(m.view.Members))}
 	list := m.memo.list(members)
 	if p.flat = len(list) <= m.config.FlatThreshold; p.flat {
 		p.subtree.add(m.self)
@@ -94,7 +94,7 @@ func (m *Machine) others(indices []int) []protocol.Rank {
 }
 
 // ask notes who is to have the acknowledgment.
-func (p *part) ask(by protocol.Rank) {
+func (p *ballotState) addAsker(by protocol.Rank) {
 	if !slices.Contains(p.askers, by) {
 		p.askers = append(p.askers, by)
 	}
@@ -102,21 +102,21 @@ func (p *part) ask(by protocol.Rank) {
 
 // freeze stops the log, and returns what it has.
 func (m *Machine) freeze(now protocol.Time) []Position {
-	if !m.round.frozen {
-		m.round.frozen, m.round.since = true, now
+	if !m.acceptor.frozen {
+		m.acceptor.frozen, m.acceptor.since = true, now
 		m.status.soon(now + 2*m.config.AttemptTimeout)
 	}
-	haves := slices.Clone(m.config.Log.Freeze())
-	for i := range haves {
-		haves[i].Holder = m.config.Self.Rank
+	positions := slices.Clone(m.config.Log.Freeze())
+	for i := range positions {
+		positions[i].Holder = m.config.Self.Rank
 	}
-	slices.SortFunc(haves, compareStream)
-	return haves
+	slices.SortFunc(positions, compareStream)
+	return positions
 }
 
 // hold notes that this member is frozen for a ballot. Of one owner, the first and
 // the last are enough: if the first is not let go, neither are those between.
-func (r *round) hold(b Ballot) {
+func (r *acceptor) hold(b Ballot) {
 	seen := false
 	r.holds = slices.DeleteFunc(r.holds, func(h Ballot) bool {
 		again := seen && h.Rank == b.Rank
@@ -129,7 +129,7 @@ func (r *round) hold(b Ballot) {
 // release lets go of the ballots of an owner, above the one it proposed in last
 // and up to one it has given up. Who holds none any more may go on.
 func (m *Machine) release(upTo, proposed Ballot) {
-	r := &m.round
+	r := &m.acceptor
 	r.holds = slices.DeleteFunc(r.holds, func(b Ballot) bool {
 		return b.Rank == upTo.Rank && b.Round <= upTo.Round && b.Round > proposed.Round
 	})

@@ -16,7 +16,7 @@ func placed(t *testing.T, v View, removed []protocol.Rank, candidates ...Member)
 		t.Fatal(err)
 	}
 	for _, c := range candidates {
-		if err := m.hearKnock(1, c); err != nil {
+		if err := m.handleJoinRequest(1, c); err != nil {
 			t.Fatal(err)
 		}
 	}
