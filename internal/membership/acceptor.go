@@ -7,55 +7,55 @@ import (
 	"github.com/pleach-go/pleach/topology"
 )
 
-// round is what a member, as an acceptor, holds about the view after the present
-// one. It begins anew with every view.
+// acceptor is the state of a member in the Paxos instance for the next view. It
+// begins empty with every view.
 //
 // Invariants, on which same-view delivery rests:
 //
-//   - A value's survivors all took part in the ballot that first proposed it.
-//   - Who takes part in a ballot is frozen, and holds the ballot, until the
-//     ballot's owner says that it never proposed anything in it. A ballot that
-//     was proposed is held until the view is decided, by whomever.
+//   - All survivors of a value participated in the ballot that first proposed it.
+//   - A participant of a ballot is frozen, and holds the ballot, until the owner
+//     of the ballot says that it never proposed anything in it. A ballot with a
+//     proposal is held until the view is decided, in whichever ballot.
 //
-// So between a survivor's report of what it has and the decision, it neither
-// sends nor delivers anything beyond the cut.
+// So between a survivor's promise with its positions and the decision, the survivor
+// neither sends nor delivers anything beyond the cut.
 type acceptor struct {
-	promised Ballot   // no lower ballot is answered
-	accepted Ballot   // the highest in which a value was accepted
-	value    *value   // that was accepted then
-	holds    []Ballot // for which this member is frozen
+	promised Ballot   // no lower ballot is accepted
+	accepted Ballot   // the highest in which this member accepted a value
+	value    *value   // accepted in that ballot
+	holds    []Ballot // ballots for which this member is frozen
 	frozen   bool
 	since    protocol.Time // when it froze
-	stuck    bool          // somebody has been frozen for long, and nobody seems to attempt anything
-	current  *ballotState  // in the ballot promised last
-	proposed Ballot        // the last that this member itself has proposed in
-	decided  *value        // what the next view is
+	stuck    bool          // a member has been frozen for long, and no attempt seems to run
+	current  *ballotState  // of the ballot promised last
+	proposed Ballot        // the last ballot that this member has proposed in
+	decided  *value        // the decision
 	next     *View         // the next view, once decided
-	began    protocol.Time // when this member first heard of the change
+	began    protocol.Time // when this member first learned of the change
 	tried    protocol.Time // since when this member attempts it; 0: it does not
-	silence  silence       // who does not answer
+	silence  silence       // members that do not answer
 }
 
-// part is a member's part in one ballot: a place in the tree laid over those who
-// take part, and what has come up from below.
+// ballotState is the state of a member in one ballot: its position in the tree over
+// the participants, and the acknowledgments of its subtree.
 type ballotState struct {
 	ballot   Ballot
-	members  set  // who take part
-	flat     bool // without a tree: all others are the owner's children
+	members  set  // the participants
+	flat     bool // no tree: all others are children of the owner
 	children []protocol.Rank
 	subtree  set             // this member and all below it
-	askers   []protocol.Rank // who is to have an acknowledgment: the parent, and who asked directly
-	acked    set             // who has acknowledged, of this phase
-	proposal *value          // nil while gathering
+	askers   []protocol.Rank // receivers of the acknowledgment: the parent, and members that asked directly
+	acked    set             // members that have acknowledged in this phase
+	proposal *value          // nil in phase 1
 
-	// What promises say, merged.
+	// The promises, merged.
 	positions []Position
 	accepted  Ballot
 	value     *value
 }
 
-// newPart lays the tree over those who take part, in order of their ranks, from
-// the ballot's owner. If they are few, all are the owner's children.
+// newBallotState lays the tree over the participants, in order of their ranks, with
+// the owner of the ballot as its root. If they are few, all are children of the owner.
 func (m *Machine) newBallotState(b Ballot, members set) (*ballotState, error) {
 	p := &ballotState{ballot: b, members: members, subtree: newSet(len(m.view.Members)), acked: newSet(len(m.view.Members))}
 	list := m.memo.list(members)
@@ -82,7 +82,7 @@ func (m *Machine) newBallotState(b Ballot, members set) (*ballotState, error) {
 	return p, nil
 }
 
-// others returns the ranks of some members but for this one.
+// others returns the ranks of the given members, without this one.
 func (m *Machine) others(indices []int) []protocol.Rank {
 	ranks := make([]protocol.Rank, 0, len(indices))
 	for _, i := range indices {
@@ -93,14 +93,14 @@ func (m *Machine) others(indices []int) []protocol.Rank {
 	return ranks
 }
 
-// ask notes who is to have the acknowledgment.
+// addAsker adds a receiver of the acknowledgment.
 func (p *ballotState) addAsker(by protocol.Rank) {
 	if !slices.Contains(p.askers, by) {
 		p.askers = append(p.askers, by)
 	}
 }
 
-// freeze stops the log, and returns what it has.
+// freeze stops the log and returns its positions.
 func (m *Machine) freeze(now protocol.Time) []Position {
 	if !m.acceptor.frozen {
 		m.acceptor.frozen, m.acceptor.since = true, now
@@ -114,8 +114,8 @@ func (m *Machine) freeze(now protocol.Time) []Position {
 	return positions
 }
 
-// hold notes that this member is frozen for a ballot. Of one owner, the first and
-// the last are enough: if the first is not let go, neither are those between.
+// hold records that this member is frozen for a ballot. Of one owner, the first and
+// the last ballot suffice: while the first is held, so are those between.
 func (r *acceptor) hold(b Ballot) {
 	seen := false
 	r.holds = slices.DeleteFunc(r.holds, func(h Ballot) bool {
@@ -126,8 +126,8 @@ func (r *acceptor) hold(b Ballot) {
 	r.holds = append(r.holds, b)
 }
 
-// release lets go of the ballots of an owner, above the one it proposed in last
-// and up to one it has given up. Who holds none any more may go on.
+// release drops the held ballots of an owner, above the one it proposed in last and
+// up to one it has abandoned. A member that holds no ballot thaws.
 func (m *Machine) release(upTo, proposed Ballot) {
 	r := &m.acceptor
 	r.holds = slices.DeleteFunc(r.holds, func(b Ballot) bool {

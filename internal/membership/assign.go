@@ -6,11 +6,11 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// placing deals out ranks.
+// assigner assigns ranks to joiners, on behalf of a proposer that composes a value.
 type assigner struct {
 	slots    protocol.Rank
 	occupied []*Member // by rank; nil: a hole
-	last     []*Member // who has or had a rank in the view before, by rank; nil: nobody
+	last     []*Member // the present or last member of a rank in the view before; nil: none
 	count    int
 }
 
@@ -24,8 +24,8 @@ func newAssigner(before *View) *assigner {
 	return a
 }
 
-// place gives a joiner its rank. It fails if the joiner is still there, as an
-// older start that takes part in this very change, or if there is no room.
+// assign gives a joiner its rank. It reports false if an older incarnation of the
+// joiner participates in this very change, or if no slot is left.
 func (a *assigner) assign(j *Member) bool {
 	if slices.ContainsFunc(a.occupied, func(m *Member) bool { return m != nil && m.Identity == j.Identity }) {
 		return false
@@ -43,7 +43,7 @@ func (a *assigner) assign(j *Member) bool {
 	return true
 }
 
-// rankFor chooses: its own old rank if that is a hole; else a hole whose ring
+// rankFor returns the joiner's old rank if that is a hole; else a hole whose ring
 // neighbors are of other failure domains; else any hole; else a new slot.
 func (a *assigner) rankFor(j *Member) protocol.Rank {
 	for r, last := range a.last {
@@ -64,8 +64,8 @@ func (a *assigner) rankFor(j *Member) protocol.Rank {
 	return hole
 }
 
-// besideDomain reports whether a ring neighbor of rank r, the next one present to
-// either side, fails with the same domain.
+// besideDomain reports whether a ring neighbor of rank r, the next member on either
+// side, is of the given failure domain.
 func (a *assigner) besideDomain(r protocol.Rank, domain string) bool {
 	if domain == "" || a.count == 0 {
 		return false
@@ -82,12 +82,11 @@ func (a *assigner) besideDomain(r protocol.Rank, domain string) bool {
 	return false
 }
 
-// minCompact is how many holes there must be before compaction is worth it.
+// minCompact is the smallest number of holes that compaction is worth.
 const minCompact = 8
 
-// compact returns the number of slots after trailing holes are cut off, which is
-// due when more than half of the slots are holes. Only trailing ones go: the
-// numbers of the living never change.
+// compact returns the number of slots without trailing holes, if more than half of
+// the slots are holes. Only trailing holes go: the rank of a member never changes.
 func (a *assigner) compact() protocol.Rank {
 	slots := a.slots
 	if holes := int(slots) - a.count; holes < minCompact || 2*holes <= int(slots) {

@@ -7,8 +7,8 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// hearCommit takes in a decision. One that comes by the tree or by correction is
-// passed on and corrected.
+// handleCommit handles a decision. A commit that comes by the tree or by correction
+// is also handed to the broadcast, which passes it on and corrects it.
 func (m *Machine) handleCommit(now protocol.Time, f *frame) error {
 	known := m.view.Number
 	if m.acceptor.decided != nil {
@@ -20,7 +20,7 @@ func (m *Machine) handleCommit(now protocol.Time, f *frame) error {
 		return nil
 	case f.value.number == known+1:
 		if m.acceptor.decided != nil {
-			m.later = f // one at a time
+			m.later = f // views are installed one at a time
 			return nil
 		}
 		if _, err := m.apply(f.value); err != nil {
@@ -35,12 +35,12 @@ func (m *Machine) handleCommit(now protocol.Time, f *frame) error {
 	return nil
 }
 
-// decide takes a value as decided. The root is who broadcasts it, or nobody if
+// decide records that a value is decided. The root broadcasts it; it is NoRank if
 // this member is a straggler.
 func (m *Machine) decide(now protocol.Time, v *value, root protocol.Rank) {
 	next, err := m.apply(v)
 	if err != nil {
-		return // cannot be: it was applied when it came
+		return // cannot happen: the value was applied when it was received
 	}
 	r := &m.acceptor
 	r.decided, r.next, m.proposer = v, next, nil
@@ -54,13 +54,13 @@ func (m *Machine) decide(now protocol.Time, v *value, root protocol.Rank) {
 		return
 	}
 	if !r.frozen {
-		m.freeze(now) // one who leaves and has not taken part
+		m.freeze(now) // a leaving member that has not participated
 	}
 	m.config.Log.Flush(v.cut)
 	m.tryInstall(now)
 }
 
-// tryInstall begins the new view once everything before it is here.
+// tryInstall installs the decided view once everything up to its cut is here.
 func (m *Machine) tryInstall(now protocol.Time) {
 	r := m.acceptor
 	if m.done != nil || r.decided == nil || !m.config.Log.Flushed() {
@@ -85,12 +85,12 @@ func (m *Machine) tryInstall(now protocol.Time) {
 	m.answerJoins()
 	if f := m.later; f != nil {
 		m.later = nil
-		_ = m.handleCommit(now, f) // one that makes no sense is dropped
+		_ = m.handleCommit(now, f) // an invalid commit is dropped
 	}
 }
 
-// settleWishes forgets who has come and gone, and opens the window anew for those
-// who have not.
+// pruneRequests forgets the joins and leaves that the view has fulfilled, and opens
+// the window again for the others.
 func (m *Machine) pruneRequests(now protocol.Time) {
 	m.candidates = slices.DeleteFunc(m.candidates, func(c candidate) bool {
 		i, ok := m.named(c.Identity)
@@ -103,7 +103,7 @@ func (m *Machine) pruneRequests(now protocol.Time) {
 	}
 }
 
-// end takes this member out of it.
+// end stops this member, and refuses the candidates that wait for its answer.
 func (m *Machine) end(why error) {
 	m.done, m.proposer = why, nil
 	for _, p := range m.pending {
@@ -112,8 +112,9 @@ func (m *Machine) end(why error) {
 	m.pending = nil
 }
 
-// help sends a straggler the decisions that it misses. Who is not in the view,
-// or too far behind for what is kept, is told so.
+// sendMissed sends a straggler the decisions that it misses. A sender that is not
+// in the view, or further behind than the history reaches, learns that it is
+// removed.
 func (m *Machine) sendMissed(f *frame) {
 	if len(m.history) == 0 || f.view+1 < m.history[0].number {
 		if !m.view.holds(f.from, f.incarnation) || m.view.Number-f.view >= keptCommits {
@@ -126,14 +127,14 @@ func (m *Machine) sendMissed(f *frame) {
 	}
 }
 
-// hearGone takes in that the others have gone on too far.
+// handleRemoved ends this member: the group has removed it, or is too far ahead.
 func (m *Machine) handleRemoved(f *frame) {
 	if f.view > m.view.Number {
 		m.end(&EvictedError{m.config.Self.Rank, m.view.Number, f.view})
 	}
 }
 
-// catchUp asks one who is ahead for what is missing here.
+// catchUp asks a member that is ahead for the decisions that are missing here.
 func (m *Machine) catchUp(now protocol.Time, from protocol.Rank) {
 	if now >= m.status.asked {
 		m.status.asked = now + m.config.RetryInterval

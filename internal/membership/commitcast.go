@@ -8,27 +8,27 @@ import (
 	"github.com/pleach-go/pleach/topology"
 )
 
-// spread is the corrected broadcast of a commit: along a tree over those who go
-// on, with delayed correction, so that neither a dead relay nor a dead root
-// keeps it from anybody who can be reached. Joiners are not in it: their first
-// view comes with their answer.
+// commitCast is the corrected broadcast of a commit: along a tree over the members
+// that stay, with delayed correction, so that neither a dead relay nor a dead root
+// keeps it from a reachable member. Joiners are not in it: their first view comes
+// with their answer.
 type commitCast struct {
 	value   *value
 	root    protocol.Rank
-	ranks   []protocol.Rank // by place in the broadcast
+	ranks   []protocol.Rank // by rank in the broadcast
 	process *broadcast.Process
-	due     protocol.Time   // when to pull again
-	removed []protocol.Rank // whom its root tells as well, after all others: they leave, or live after all
+	due     protocol.Time   // when to pull the broadcast again
+	removed []protocol.Rank // members that get it from the root last: they leave, or are alive after all
 }
 
-// correctionDelay is how long correction waits for a neighbor, in parts of the
-// time after which frames are sent again.
+// correctionDelay divides RetryInterval: correction waits for a neighbor for that
+// part of it.
 const correctionDelay = 4
 
-// beginSpread takes part in the broadcast of a value that was just decided. In a
-// small group its root tells everybody, and nothing is corrected: there is no relay
-// that could be dead, a dead root's successor broadcasts it anew, and whoever a frame
-// is lost to is frozen, and asks (see [Machine.runStatus]).
+// beginCommitCast joins the broadcast of a value that was just decided. In a small
+// group the root sends it to every member, and nothing is corrected: there is no
+// relay that could be dead, the successor of a dead root broadcasts the value again,
+// and a member that misses it is frozen and asks (see [Machine.runStatus]).
 func (m *Machine) beginCommitCast(now protocol.Time, v *value, root protocol.Rank) {
 	m.commitCast = commitCast{due: protocol.Never}
 	if root == protocol.NoRank {
@@ -39,7 +39,7 @@ func (m *Machine) beginCommitCast(now protocol.Time, v *value, root protocol.Ran
 	if root == self {
 		removed = m.others(v.removed.each())
 	}
-	k := m.memo // made when the value was applied
+	k := m.memo // filled when the value was applied
 	if k.ranks == nil || k.root != root {
 		k.setCastMembers(root)
 	}
@@ -58,7 +58,7 @@ func (m *Machine) beginCommitCast(now protocol.Time, v *value, root protocol.Ran
 	}
 }
 
-// tellAll sends a frame to all but this member.
+// sendAll sends a frame to the given ranks, without this member.
 func (m *Machine) sendAll(ranks []protocol.Rank, f frame) {
 	for _, r := range ranks {
 		if r != m.config.Self.Rank {
@@ -67,7 +67,8 @@ func (m *Machine) sendAll(ranks []protocol.Rank, f frame) {
 	}
 }
 
-// lay finds those among whom the value is broadcast: who go on, and its root.
+// setCastMembers determines the participants of the broadcast: the members that stay,
+// and its root.
 func (k *memo) setCastMembers(root protocol.Rank) {
 	k.root, k.ranks, k.plan = root, nil, nil
 	for i, member := range k.before.Members {
@@ -77,8 +78,8 @@ func (k *memo) setCastMembers(root protocol.Rank) {
 	}
 }
 
-// planSpread lays the value's broadcast over them. There is no plan if the root is
-// no member.
+// planCommitCast plans the broadcast over its participants. There is no plan if the
+// root is not a member.
 func (k *memo) planCommitCast(delay protocol.Time) {
 	size := protocol.Rank(len(k.ranks))
 	root, ok := slices.BinarySearch(k.ranks, k.root)
@@ -95,8 +96,8 @@ func (k *memo) planCommitCast(delay protocol.Time) {
 	})
 }
 
-// hearSpread hands a commit to the broadcast it belongs to. If that is over here,
-// one who asks still gets its answer.
+// handleCommitCast hands a commit to the broadcast it belongs to. If that is
+// complete here, a sender that asks still gets its answer.
 func (m *Machine) handleCommitCast(now protocol.Time, f *frame) {
 	s := &m.commitCast
 	from, known := slices.BinarySearch(s.ranks, f.from)
@@ -121,7 +122,7 @@ func (m *Machine) handleCommitCast(now protocol.Time, f *frame) {
 	s.due = now
 }
 
-// runSpread pulls the broadcast as far as it goes now.
+// runCommitCast pulls the broadcast as far as it goes now.
 func (m *Machine) runCommitCast(now protocol.Time) {
 	s := &m.commitCast
 	if s.due > now {
@@ -140,8 +141,8 @@ func (m *Machine) runCommitCast(now protocol.Time) {
 		}
 		m.put(s.ranks[a.To], f)
 		if f.route == rightward {
-			// An answer takes a round trip; asking further out meanwhile would
-			// ask everybody.
+			// An answer needs a round trip; asking further out meanwhile would
+			// ask every member.
 			s.due = now + m.config.RetryInterval/correctionDelay
 			return
 		}

@@ -7,50 +7,49 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Machine is one member's part in agreeing on views. See the package comment for
-// how to drive it.
+// Machine is the state of one member. See the package comment for how to drive it.
 type Machine struct {
 	config Config
-	now    protocol.Time // of the last call
+	now    protocol.Time // the time of the last call
 	view   View
-	cut    []Position     // that the view began with
+	cut    []Position     // where the view began
 	self   int            // this member's index in the view
-	memo   *memo          // what follows from the view
-	names  map[string]int // the members' indices, by identity; nil: not needed yet
-	done   error          // why this member is out of it; nil: it is not
+	memo   *memo          // derived from the view
+	names  map[string]int // member indices by identity; nil: not needed yet
+	done   error          // why this member has stopped; nil: it has not
 
-	acceptor   acceptor   // what is known of the next view
-	proposer   *proposer  // the attempt of this member itself; nil: none
-	commitCast commitCast // the commit being broadcast
-	history    []*value   // decided last, in order, for stragglers
-	later      *frame     // a commit of the view after the next, until it is its turn
+	acceptor   acceptor   // state about the next view
+	proposer   *proposer  // the attempt of this member; nil: none
+	commitCast commitCast // the broadcast of the last commit
+	history    []*value   // the last decisions, in order, for stragglers
+	later      *frame     // the commit after the decided one, until that is installed
 
 	suspicions     suspicions
 	reporter       reporter
 	status         status
 	leaving        bool
-	leavers        []suspect // who have said that they leave
+	leavers        []suspect // members that want to leave
 	candidates     []candidate
 	pending        []pending
 	window         window
-	pause          protocol.Time // no attempt before
-	attemptTimeout protocol.Time // of the next attempt
-	seen           uint32        // the highest round that this member was refused for
+	pause          protocol.Time // no attempt before this time
+	attemptTimeout protocol.Time // the timeout of the next attempt
+	seen           uint32        // the highest round in a refusal
 
 	outbox  []send
-	sent    int // of outbox, already handed out
+	sent    int // how many of outbox Next has returned
 	buffer  []byte
 	answers []Answer
 	stats   Stats
 }
 
-// send is one frame to be sent.
+// send is one queued frame.
 type send struct {
 	to    protocol.Rank
 	frame frame
 }
 
-// New makes a member's machine.
+// New returns the machine of one member.
 func New(c Config) (*Machine, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -58,7 +57,7 @@ func New(c Config) (*Machine, error) {
 	return newMachine(c, &memo{}), nil
 }
 
-// newMachine makes a machine of what has been checked.
+// newMachine returns a machine for a checked config.
 func newMachine(c Config, k *memo) *Machine {
 	m := &Machine{config: c, memo: k, attemptTimeout: c.AttemptTimeout}
 	m.enter(&c.View)
@@ -67,15 +66,15 @@ func newMachine(c Config, k *memo) *Machine {
 	return m
 }
 
-// enter makes a view the present one.
+// enter makes v the current view.
 func (m *Machine) enter(v *View) {
 	m.view = *v
 	m.self, _ = v.index(m.config.Self.Rank)
 	m.names = nil
 }
 
-// named returns the index of the member with an identity. Only candidates are
-// looked for, so most views are left again without the map.
+// named returns the index of the member with an identity. It is asked only about
+// candidates, so in most views the map is never made.
 func (m *Machine) named(identity string) (int, bool) {
 	if m.names == nil {
 		m.names = make(map[string]int, len(m.view.Members))
@@ -87,8 +86,8 @@ func (m *Machine) named(identity string) (int, bool) {
 	return i, ok
 }
 
-// Receive takes a frame from a peer. The bytes are only lent. An error says that
-// the frame made no sense; it is not taken then.
+// Receive handles a frame from a peer. It does not keep b. It returns an error if
+// the frame is invalid; such a frame has no effect.
 func (m *Machine) Receive(now protocol.Time, from protocol.Rank, b []byte) error {
 	m.now = now
 	f, err := parse(from, b)
@@ -102,8 +101,8 @@ func (m *Machine) Receive(now protocol.Time, from protocol.Rank, b []byte) error
 	return nil
 }
 
-// take sorts frames by the view their sender is in. Only members of the same
-// view agree on the next one; who is behind is helped to catch up.
+// dispatch sorts frames by the view of their sender. Only members of the same view
+// agree on the next one; a sender that is behind gets the decisions it misses.
 func (m *Machine) dispatch(now protocol.Time, f *frame) error {
 	switch {
 	case f.kind == Commit:
@@ -111,7 +110,7 @@ func (m *Machine) dispatch(now protocol.Time, f *frame) error {
 	case f.kind == Removed:
 		m.handleRemoved(f)
 	case f.view < m.view.Number:
-		if f.kind != Promise && f.kind != Accept && f.kind != Cancel { // late echoes of what is decided
+		if f.kind != Promise && f.kind != Accept && f.kind != Cancel { // late answers about what is decided
 			m.sendMissed(f)
 		}
 	case f.view > m.view.Number:
@@ -122,7 +121,7 @@ func (m *Machine) dispatch(now protocol.Time, f *frame) error {
 	return nil
 }
 
-// hear takes a frame of the present view.
+// handle handles a frame of the current view.
 func (m *Machine) handle(now protocol.Time, f *frame) error {
 	if f.members != nil && !f.members.fits(len(m.view.Members)) {
 		return fmt.Errorf("%w: %v: a set of another view than %d", ErrFrame, f.kind, m.view.Number)
@@ -169,7 +168,7 @@ func (m *Machine) handle(now protocol.Time, f *frame) error {
 	return nil
 }
 
-// LogFlushed says that the log may have got what it was asked to flush.
+// LogFlushed says that the log may have completed the last Flush.
 func (m *Machine) LogFlushed(now protocol.Time) {
 	m.now = now
 	if m.done != nil {
@@ -180,8 +179,8 @@ func (m *Machine) LogFlushed(now protocol.Time) {
 	m.consider(now)
 }
 
-// Up says that a peer is connected: what was sent before may be lost. The two
-// tell each other which views they are in.
+// Up says that a peer is connected. Frames sent before may be lost, so the two
+// exchange the numbers of their views.
 func (m *Machine) Up(now protocol.Time, peer protocol.Rank) {
 	m.now = now
 	if m.isMember(peer) && peer != m.config.Self.Rank {
@@ -193,7 +192,7 @@ func (m *Machine) Up(now protocol.Time, peer protocol.Rank) {
 	}
 }
 
-// Next returns the next frame to send, valid until the next call, or false when
+// Next returns the next frame to send, valid until the next call, or false if
 // there is none for now.
 func (m *Machine) Next(now protocol.Time) (to protocol.Rank, b []byte, ok bool) {
 	m.now = now
@@ -212,12 +211,12 @@ func (m *Machine) Next(now protocol.Time) (to protocol.Rank, b []byte, ok bool) 
 	return to, m.buffer, true
 }
 
-// put queues a frame. Its sets are copied, since they go on growing here.
+// put queues a frame. It copies the sets, since the machine goes on changing them.
 func (m *Machine) put(to protocol.Rank, f frame) {
 	f.view, f.incarnation = m.view.Number, m.config.Self.Incarnation
 	f.members, f.suspects = slices.Clone(f.members), slices.Clone(f.suspects)
 	m.outbox = append(m.outbox, send{to, f})
 }
 
-// View returns the view this member is in.
+// View returns the current view.
 func (m *Machine) View() View { return m.view }

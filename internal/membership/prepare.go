@@ -7,9 +7,9 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// hearPrepare takes part in a ballot: promise it, freeze, pass it on, and
-// acknowledge once all below have. (Paxos, phase 1, and the first traversal of
-// thesis §3.1.2.)
+// handlePrepare participates in a ballot: promise it, freeze, pass it on, and
+// acknowledge once the whole subtree has. This is phase 1 of Paxos, and the first
+// traversal of thesis §3.1.2.
 func (m *Machine) handlePrepare(now protocol.Time, f *frame) error {
 	r := &m.acceptor
 	owner, _ := m.view.index(f.ballot.Rank)
@@ -41,19 +41,20 @@ func (m *Machine) handlePrepare(now protocol.Time, f *frame) error {
 	state.addAsker(f.from)
 	state.acked.add(m.self)
 	if state.flat {
-		m.status.soon(now + m.config.RetryInterval) // what follows may get lost
+		m.status.soon(now + m.config.RetryInterval) // the next frame may get lost
 	}
 	for _, child := range state.children {
 		m.put(child, frame{kind: Prepare, ballot: f.ballot, other: f.other, members: f.members})
 	}
 	if m.includesSuspect(f.members) && m.reporter.to != f.ballot.Rank {
-		m.reporter.changed() // who attempts it must know; the coordinator has been told, or will be again
+		m.reporter.changed() // the proposer must know; the reporter repeats reports to the coordinator anyway
 	}
 	m.advance(now)
 	return nil
 }
 
-// counts reports whether some members include one that is suspected here.
+// includesSuspect reports whether s has a member that the detector of this member
+// suspects.
 func (m *Machine) includesSuspect(s set) bool {
 	return slices.ContainsFunc(m.suspicions.own, func(x suspect) bool {
 		i, ok := m.view.index(x.rank)
@@ -61,15 +62,15 @@ func (m *Machine) includesSuspect(s set) bool {
 	})
 }
 
-// refuse tells the owner of a ballot that it comes too late.
+// refuse tells the owner of a ballot that a higher one has been promised.
 func (m *Machine) refuse(b Ballot) {
 	if b.Rank != m.config.Self.Rank {
 		m.put(b.Rank, frame{kind: Refuse, ballot: b, other: m.acceptor.promised})
 	}
 }
 
-// answerAgain acknowledges what has come so far to one who asks a second time:
-// the ballot's owner, past a relay that may be dead.
+// acknowledgeAgain sends the acknowledgments so far to a member that asks a second
+// time: the owner of the ballot, around a relay that may be dead.
 func (m *Machine) acknowledgeAgain(f *frame) {
 	p := m.acceptor.current
 	if p == nil || p.ballot != f.ballot || (p.proposal != nil) != (f.kind == Propose) {
@@ -81,7 +82,7 @@ func (m *Machine) acknowledgeAgain(f *frame) {
 	}
 }
 
-// acknowledge sends what has come up so far.
+// acknowledge sends the acknowledgments of the subtree so far.
 func (m *Machine) acknowledge(to protocol.Rank) {
 	p := m.acceptor.current
 	if to == m.config.Self.Rank {
@@ -94,8 +95,8 @@ func (m *Machine) acknowledge(to protocol.Rank) {
 	m.put(to, frame{kind: Promise, ballot: p.ballot, other: p.accepted, members: p.acked, positions: p.positions, value: p.value})
 }
 
-// hearPromise merges what has come up from below: who, the largest of what they
-// have, and the highest ballot in which anything was accepted.
+// handlePromise merges a promise from below: the members, their highest positions,
+// and the value accepted in the highest ballot.
 func (m *Machine) handlePromise(now protocol.Time, f *frame) error {
 	p := m.acceptor.current
 	if p == nil || p.ballot != f.ballot || p.proposal != nil {
@@ -109,7 +110,7 @@ func (m *Machine) handlePromise(now protocol.Time, f *frame) error {
 	before := p.acked.count()
 	p.acked.union(f.members)
 	if m.proposer != nil && m.proposer.ballot == p.ballot && p.acked.count() > before {
-		m.proposer.deadline = now + m.attemptTimeout // it gets on
+		m.proposer.deadline = now + m.attemptTimeout // it makes progress
 	}
 	p.positions = merge(p.positions, f.positions)
 	if p.accepted.less(f.other) {
@@ -119,8 +120,8 @@ func (m *Machine) handlePromise(now protocol.Time, f *frame) error {
 	return nil
 }
 
-// advance goes on once all below have acknowledged; the owner of the ballot from
-// promises to a proposal, and from a proposal to a decision.
+// advance acknowledges to the askers once the whole subtree has acknowledged. The
+// owner of the ballot goes on to the proposal or the decision instead.
 func (m *Machine) advance(now protocol.Time) {
 	p := m.acceptor.current
 	if m.proposer != nil && m.proposer.ballot == p.ballot {
@@ -136,8 +137,8 @@ func (m *Machine) advance(now protocol.Time) {
 	p.askers = p.askers[:0]
 }
 
-// hearVoid takes in that a ballot is off: nothing was or will be proposed in it.
-// Raising the promise keeps a Prepare that comes after from freezing anybody.
+// handleCancel ends a ballot: nothing was or will be proposed in it. It raises the
+// promise, so that a late Prepare of the ballot freezes no member.
 func (m *Machine) handleCancel(now protocol.Time, f *frame) {
 	r := &m.acceptor
 	if m.proposer != nil && m.proposer.ballot.less(f.ballot) {

@@ -7,10 +7,10 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// propose proposes what an earlier ballot may have decided, or else what this
-// member wishes for. (Paxos, phase 2. "A successor blends two view changes" is a
-// bug others have had: whoever finds a value proposes that very value, and its
-// own wishes wait for the view after.)
+// propose begins phase 2 of Paxos. It proposes the value that an earlier ballot may
+// have decided, or else a value of its own. A proposer that learns of a value
+// proposes it unchanged, and leaves the changes it has collected to the view after:
+// blending the two is a known bug of view changes.
 func (m *Machine) propose(now protocol.Time, p *ballotState) {
 	v := p.value
 	if v == nil {
@@ -21,8 +21,8 @@ func (m *Machine) propose(now protocol.Time, p *ballotState) {
 	_ = m.handlePropose(now, &frame{kind: Propose, from: m.config.Self.Rank, ballot: p.ballot, value: v})
 }
 
-// compose makes the change that this member wishes for: who takes part stays,
-// but for those who leave, and candidates come in.
+// compose returns the value that this member proposes if it is free to choose: the
+// participants stay, except those that leave, and candidates are added.
 func (m *Machine) compose(members set, cut []Position) *value {
 	v := &value{number: m.view.Number + 1, slots: m.view.Slots, removed: newSet(len(m.view.Members)), cut: cut}
 	for i, member := range m.view.Members {
@@ -48,7 +48,7 @@ func (m *Machine) compose(members set, cut []Position) *value {
 			v.added = append(v.added, joiner)
 		}
 	}
-	if a.count == 0 { // the last one leaves: somebody must be in a view
+	if a.count == 0 { // the last member leaves: a view needs a member
 		v.removed.remove(m.self)
 		a.occupied[m.config.Self.Rank] = &m.view.Members[m.self]
 		a.count++
@@ -58,7 +58,8 @@ func (m *Machine) compose(members set, cut []Position) *value {
 	return v
 }
 
-// hearPropose takes a proposal: pass it on, and get what is missing up to its cut.
+// handlePropose handles a proposal: pass it on, and fetch what is missing up to its
+// cut.
 func (m *Machine) handlePropose(now protocol.Time, f *frame) error {
 	p := m.acceptor.current
 	switch {
@@ -86,8 +87,8 @@ func (m *Machine) handlePropose(now protocol.Time, f *frame) error {
 }
 
 // tryAccept accepts the proposal once everything up to its cut is here. So when a
-// value is decided, a majority has all of it, and the death of whoever had it
-// alone cannot leave the others waiting for it.
+// value is decided, a majority has all messages up to the cut, and the death of the
+// only member that had one before cannot leave the others waiting for it.
 func (m *Machine) tryAccept(now protocol.Time) {
 	r := &m.acceptor
 	p := r.current
@@ -102,7 +103,7 @@ func (m *Machine) tryAccept(now protocol.Time) {
 	m.advance(now)
 }
 
-// hearAccept counts in who has accepted.
+// handleAccept merges the members that have accepted.
 func (m *Machine) handleAccept(now protocol.Time, f *frame) {
 	p := m.acceptor.current
 	if p == nil || p.ballot != f.ballot || p.proposal == nil {

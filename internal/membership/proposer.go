@@ -2,18 +2,19 @@ package membership
 
 import "github.com/pleach-go/pleach/protocol"
 
-// lead is an attempt of this member to decide the next view.
+// proposer is an attempt of this member to decide the next view: one ballot of Paxos,
+// with this member as its owner.
 type proposer struct {
 	ballot   Ballot
-	resend   protocol.Time // when to ask again, past the tree, who has not acknowledged
+	resend   protocol.Time // when to ask the members that have not acknowledged again, directly
 	tries    int
-	shown    protocol.Time // when all were last shown that there is an attempt: it is not silent
-	deadline protocol.Time // when the attempt is given up unless another acknowledgment comes; Never once proposed
-	grace    protocol.Time // not given up for further deaths before
-	restart  protocol.Time // when it is given up for those that are known; Never: for none
+	shown    protocol.Time // when all participants were last shown that the coordinator is not silent
+	deadline protocol.Time // when to abandon unless another acknowledgment comes; Never once proposed
+	grace    protocol.Time // not abandoned for further deaths before
+	restart  protocol.Time // when to abandon because participants have died; Never: none has
 }
 
-// begin attempts a change with those members, if they are enough.
+// begin attempts a change with those members as participants, if they are a quorum.
 func (m *Machine) begin(now protocol.Time, members set) {
 	if !m.isQuorum(members) {
 		return
@@ -30,11 +31,11 @@ func (m *Machine) begin(now protocol.Time, members set) {
 	_ = m.handlePrepare(now, &frame{kind: Prepare, from: m.config.Self.Rank, ballot: b, other: m.acceptor.proposed, members: members})
 }
 
-// reconsider looks at a running attempt after anything has happened. Who takes
-// part but is now known to be dead will never acknowledge, and may be the only
-// one to hold what is to be flushed: a next attempt goes without it. But an
-// attempt is first given as long as all those before it took together, so that
-// many deaths, which are reported one by one, make few attempts.
+// reconsider checks a running attempt after any event. A participant that is now
+// known to be dead will never acknowledge, and may be the only holder of a message
+// to flush: the next attempt leaves it out. But an attempt first runs for as long as
+// all attempts before it together, so that many deaths, which are reported one by
+// one, make few attempts.
 func (m *Machine) reconsider(now protocol.Time, excluded set, coordinator protocol.Rank) {
 	p := m.acceptor.current
 	m.proposer.restart = protocol.Never
@@ -52,15 +53,15 @@ func (m *Machine) reconsider(now protocol.Time, excluded set, coordinator protoc
 	}
 }
 
-// giveUp ends an attempt. If nothing was proposed in it, those who are frozen
-// for it may go on.
+// abandon ends an attempt. If nothing was proposed in it, it cancels the ballot, and
+// members that are frozen for it thaw.
 func (m *Machine) abandon() {
 	b, past := m.proposer.ballot, m.proposer.tries > 0
 	m.proposer = nil
 	if p := m.acceptor.current; p.proposal == nil {
 		m.stats.Canceled++
 		for _, i := range p.members.each() {
-			if past && i != m.self { // who was asked past a relay is told past it too
+			if past && i != m.self { // asked directly, so also canceled directly
 				m.put(m.view.Members[i].Rank, frame{kind: Cancel, ballot: b, other: m.acceptor.proposed})
 			}
 		}
@@ -68,21 +69,21 @@ func (m *Machine) abandon() {
 	}
 }
 
-// stepBack leaves the field to a higher ballot for a while, which is longer for
-// higher ranks, so that two do not go on outbidding each other.
+// yield abandons the attempt for a higher ballot and backs off. Higher ranks back
+// off for longer, so that two proposers do not preempt each other forever.
 func (m *Machine) yield(now protocol.Time) {
 	m.abandon()
 	m.pause = now + m.attemptTimeout + m.rankBackoff()
 }
 
-// handicap makes higher ranks wait a little longer.
+// rankBackoff is the part of the backoff that grows with the rank.
 func (m *Machine) rankBackoff() protocol.Time {
 	return protocol.Time(min(m.self, maxRankBackoff)) * m.config.RetryInterval
 }
 
 const maxRankBackoff = 8
 
-// hearRefuse learns that a higher ballot is about.
+// handleRefuse yields to the higher ballot that a member has promised.
 func (m *Machine) handleRefuse(now protocol.Time, f *frame) {
 	m.seen = max(m.seen, f.other.Round)
 	if m.proposer != nil && m.proposer.ballot == f.ballot && f.ballot.less(f.other) {
@@ -90,9 +91,9 @@ func (m *Machine) handleRefuse(now protocol.Time, f *frame) {
 	}
 }
 
-// runLead asks again those who have not acknowledged, and now and then all. It gives
-// up an attempt that gets no further acknowledgment for too long: a member is slow, or
-// silent, but not suspected.
+// runProposer asks the members that have not acknowledged again, and now and then
+// all. It abandons an attempt that gets no further acknowledgment for too long: a
+// member is slow, or silent, but not suspected.
 func (m *Machine) runProposer(now protocol.Time) {
 	if m.proposer == nil {
 		return
@@ -129,9 +130,9 @@ func (m *Machine) runProposer(now protocol.Time) {
 	}
 }
 
-// silent returns the members that have not acknowledged for longer than patience,
+// silent returns the members that have not acknowledged for longer than AckTimeout,
 // although no detector suspects them. Detectors may be blind, and such a member must
-// not hold up the others for ever: the next attempt goes without it.
+// not hold up the others forever: the next attempt leaves it out.
 func (m *Machine) silent(now protocol.Time) (silent []int) {
 	p := m.acceptor.current
 	if p.proposal != nil || now-m.acceptor.tried < m.config.AckTimeout {
@@ -145,15 +146,15 @@ func (m *Machine) silent(now protocol.Time) (silent []int) {
 	return silent
 }
 
-// advanceLead goes from promises to a proposal once all have promised, and from
-// there to a decision once enough have accepted.
+// advanceProposer goes from promises to a proposal once all participants have
+// promised, and from there to a decision once a quorum has accepted.
 func (m *Machine) advanceProposer(now protocol.Time, p *ballotState) {
 	all := p.acked.covers(p.members)
 	switch {
 	case p.proposal == nil && all:
 		m.propose(now, p)
 	case p.proposal != nil && (all || !m.config.NoQuorum && m.isQuorum(p.acked)):
-		// Without majorities, only the word of all survives any of them.
+		// Without majorities, only the acceptance of all survives the death of any.
 		m.decide(now, p.proposal, m.config.Self.Rank)
 	}
 }

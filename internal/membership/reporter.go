@@ -2,21 +2,21 @@ package membership
 
 import "github.com/pleach-go/pleach/protocol"
 
-// errand is what this member wants of the coordinator, told again and again
-// until a view settles it: its suspicions, its own leave, and those who knock.
-// Nothing is said only once, so that no lost frame makes anybody wait forever.
+// reporter sends the requests of this member to the coordinator, and retransmits
+// them with exponential backoff until a view fulfills them: its suspicions, its own
+// leave, and its candidates. So no lost frame makes a request wait forever.
 type reporter struct {
-	due       protocol.Time // Never: nothing to tell
+	due       protocol.Time // Never: nothing to report
 	tries     int
-	to        protocol.Rank // who was told last
-	fresh     bool          // there is something new to tell
-	withdrawn bool          // tell that nothing is suspected any more
+	to        protocol.Rank // the receiver of the last report
+	fresh     bool          // there is something new to report
+	withdrawn bool          // report that nothing is suspected any more
 }
 
-// changed has it told at once.
+// changed makes the next report due at once.
 func (e *reporter) changed() { e.fresh = true }
 
-// plan decides when to tell whom, after anything has happened.
+// planReport decides after any event when to report, and to which coordinator.
 func (m *Machine) planReport(now protocol.Time, coordinator protocol.Rank) {
 	e := &m.reporter
 	if coordinator == m.config.Self.Rank || !m.hasReport() {
@@ -32,8 +32,8 @@ func (m *Machine) hasReport() bool {
 	return len(m.suspicions.own)+m.acceptor.silence.members.count() > 0 || m.reporter.withdrawn || m.leaving || len(m.pending) > 0
 }
 
-// runErrand tells the coordinator. Suspicions go to whoever is attempting a
-// change as well: it may wait for just the one who is suspected.
+// runReporter reports to the coordinator. Suspicions also go to the proposer of a
+// running attempt: it may wait for just the suspected member.
 func (m *Machine) runReporter(now protocol.Time) {
 	e := &m.reporter
 	e.due = now + m.backoff(e.tries)
@@ -54,7 +54,7 @@ func (m *Machine) runReporter(now protocol.Time) {
 	}
 }
 
-// backoff is how long to wait before a next try.
+// backoff returns the time until the next retransmission.
 func (m *Machine) backoff(tries int) protocol.Time {
 	return m.config.RetryInterval * protocol.Time(min(1<<min(tries, 10), maxBackoff))
 }

@@ -21,10 +21,10 @@ type silence struct {
 	// How long this member has asked for a change in vain.
 	asked       protocol.Time // since when; 0: it does not ask
 	coordinator protocol.Rank // the coordinator that it asks
-	looked      protocol.Time // when this was last looked at
+	looked      protocol.Time // when awaitCoordinator last ran
 }
 
-// silenced notes members that do not answer.
+// silenced records members that do not answer.
 func (m *Machine) silenced(members ...int) {
 	s := &m.acceptor.silence
 	if s.members == nil {
@@ -46,13 +46,13 @@ func (m *Machine) answered(by protocol.Rank, others set) {
 	}
 }
 
-// considerSilence decides, after anything has happened, which silence still counts.
+// considerSilence decides after any event which silence still counts.
 func (m *Machine) considerSilence(now protocol.Time) {
 	r := &m.acceptor
 	if !m.wants(now, m.suspected(now)) && !m.stuck(now) {
 		r.silence = silence{}
 		if m.proposer == nil {
-			r.tried = 0 // the next change gets its full patience
+			r.tried = 0 // the next change gets its full AckTimeout
 		}
 		return
 	}
@@ -65,11 +65,12 @@ func (m *Machine) considerSilence(now protocol.Time) {
 	}
 }
 
-// awaitLeader notes that a coordinator is silent: it has attempted nothing for twice
-// as long as patience allows, although it was asked to. It does not run, or it has no
-// majority. The next in line takes over. Twice, so that a coordinator that runs has
-// left out a member it cannot reach before that member gives it up. A member that did
-// not run itself, as its clock tells, begins to wait anew.
+// awaitCoordinator records that a coordinator is silent: it has attempted nothing for
+// twice AckTimeout, although it was asked to. It does not run, or it has no majority.
+// The next rank coordinates instead. The factor of two lets a running coordinator
+// leave out a member that it cannot reach before that member leaves out the
+// coordinator. A member that did not run itself, as its clock tells, begins to wait
+// again.
 func (m *Machine) awaitCoordinator(now protocol.Time) {
 	s := &m.acceptor.silence
 	coordinator := m.lowest(m.excluded(now))
@@ -88,13 +89,13 @@ func (m *Machine) awaitCoordinator(now protocol.Time) {
 	}
 }
 
-// asks reports whether this member tells the coordinator of a reason to change the
-// view on which that has to act at once.
+// asks reports whether this member reports a reason to change the view on which the
+// coordinator has to act at once.
 func (m *Machine) asks(now protocol.Time) bool {
 	return m.includesSuspect(m.survivors(nil)) || m.stuck(now)
 }
 
-// attempts notes that a coordinator does attempt a change.
+// attempts records that a coordinator attempts a change.
 func (m *Machine) attempts(r protocol.Rank) {
 	m.answered(r, nil)
 	m.acceptor.silence.asked = 0

@@ -2,8 +2,7 @@ package membership
 
 import "github.com/pleach-go/pleach/protocol"
 
-// Deadline is when Next must be called again though nothing has happened, or
-// Never.
+// Deadline returns when Next must be called again if nothing else happens, or Never.
 func (m *Machine) Deadline() protocol.Time {
 	due := m.commitCast.due
 	if m.done != nil {
@@ -22,8 +21,7 @@ func (m *Machine) Deadline() protocol.Time {
 	if s := &m.acceptor.silence; s.asked > 0 {
 		due = min(due, s.asked+2*m.config.AckTimeout)
 	}
-	// What these allow has been done if it could be; then something else has
-	// to happen first.
+	// What a time in the past allows is done already, or waits for another event.
 	for _, t := range []protocol.Time{m.pause, m.window.due(m.config.BatchWindow)} {
 		if t > m.now {
 			due = min(due, t)
@@ -32,7 +30,7 @@ func (m *Machine) Deadline() protocol.Time {
 	return due
 }
 
-// tick does what is due.
+// tick runs what is due.
 func (m *Machine) tick(now protocol.Time) {
 	if m.done == nil {
 		m.expireJoins(now)
@@ -49,16 +47,15 @@ func (m *Machine) tick(now protocol.Time) {
 	m.runCommitCast(now)
 }
 
-// consider decides, after anything has happened, what this member now has to do
-// about the next view: nothing, tell the coordinator, or coordinate.
-// An attempt begins only once all that was to be sent is, by tick: what is
-// reported until then is in it.
+// consider decides after any event what this member does about the next view:
+// nothing, report to the coordinator, or coordinate. A new attempt begins only in
+// tick, when the outbox is empty, so that it includes everything reported until then.
 func (m *Machine) consider(now protocol.Time) {
 	if m.done != nil || m.acceptor.decided != nil {
 		return
 	}
 	if m.leaving && len(m.view.Members) == 1 {
-		m.end(ErrLeft) // nobody is left to agree with
+		m.end(ErrLeft) // no other member is left to agree with
 		return
 	}
 	m.forgetCandidates(now)
@@ -74,7 +71,7 @@ func (m *Machine) consider(now protocol.Time) {
 	}
 }
 
-// attempt begins to change the view if that is up to this member.
+// attempt begins to change the view if this member coordinates.
 func (m *Machine) attempt(now protocol.Time) {
 	if m.done != nil || m.acceptor.decided != nil || m.proposer != nil || now < m.pause {
 		return
@@ -84,20 +81,20 @@ func (m *Machine) attempt(now protocol.Time) {
 		return
 	}
 	number := m.view.Number
-	if m.begin(now, m.survivors(excluded)); m.view.Number != number { // alone, it has already decided
+	if m.begin(now, m.survivors(excluded)); m.view.Number != number { // a single member has already decided
 		m.consider(now)
 		m.attempt(now)
 	}
 }
 
-// wants reports whether there is a reason to change the view: at once for those
-// who are dead, after a while for those who come and go, and to bring to an end
-// what somebody else has begun.
+// wants reports whether there is a reason to change the view: members to exclude, the
+// end of the batch window for joins and leaves, or an attempt of another member that
+// must be completed.
 func (m *Machine) wants(now protocol.Time, excluded set) bool {
 	return excluded.count() > 0 || m.acceptor.stuck || m.window.due(m.config.BatchWindow) <= now
 }
 
-// window is the time in which those who join and leave are collected.
+// window is the time in which joins and leaves are batched into one view.
 type window struct {
 	open        bool
 	first, last protocol.Time
