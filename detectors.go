@@ -40,10 +40,9 @@ func (g *Group) startWatching(v *membership.View) error {
 // view change takes.
 const distantProbeDelay = 50 * time.Millisecond
 
-// watch has the detectors watch the members of a view. Who coordinates, who would be
-// next to, and the neighbors on the ring are connected to a member anyway: they look
-// after it at once when the connection breaks, and the others leave it to them at
-// first.
+// watch has the detectors watch the members of a view. The coordinator, its successor
+// and the neighbors on the ring are connected to a member anyway: they probe it at
+// once when the connection breaks, and the others wait for them at first.
 func (g *Group) watch(v *membership.View) {
 	peers := make([]detect.Peer, 0, len(v.Members))
 	self, _ := slices.BinarySearchFunc(v.Members, g.self.Rank, compareRank)
@@ -63,13 +62,13 @@ func (g *Group) watch(v *membership.View) {
 	g.detector.Watch(peers)
 }
 
-// handleReport takes in what a detector says: it is for the views to act on.
+// handleReport passes the report of a detector to the views.
 func (g *Group) handleReport(r detect.Report) {
 	_ = g.node.Do(func(now protocol.Time) {
 		view := g.stack.views.View()
 		m, ok := view.Member(r.Rank)
 		if !ok || m.Incarnation != firstIncarnation && m.Incarnation != r.Incarnation {
-			return // it is about somebody who is not there any more
+			return // the report is about a process that is no longer a member
 		}
 		g.stack.now, g.stack.changed = now, true
 		if r.Alive {

@@ -12,7 +12,7 @@ import (
 // front that no frame of a stream begins with.
 type stack struct {
 	stream *stream.Member
-	views  *membership.Machine // nil: who is in the group never changes
+	views  *membership.Machine // nil: the members never change
 	now    protocol.Time       // of the present call
 
 	unicast unicast // nil: there is none
@@ -21,11 +21,11 @@ type stack struct {
 	// then, not after every message.
 	changed bool
 
-	leaders  []membership.Member // who coordinate, and are connected to for that; see greet
-	flushing bool                // views wait for the streams to have everything up to a cut
-	last     byte                // the byte in front of the frame handed out last
-	buffer   []byte
-	// installView is told of every view, when the streams are in it.
+	coordinators []membership.Member // members connected to because they coordinate; see preconnect
+	flushing     bool                // views wait for the streams to have everything up to a cut
+	last         byte                // the byte in front of the frame handed out last
+	buffer       []byte
+	// onInstall is called with every view, once the streams are in it.
 	onInstall func(*membership.View)
 }
 
@@ -46,7 +46,7 @@ type unicast interface {
 	Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool)
 	SendFailed(now protocol.Time, full bool)
 	Deadline() protocol.Time
-	// Install says who is there now.
+	// Install sets the current members.
 	Install(now protocol.Time, v *membership.View)
 }
 
@@ -182,7 +182,7 @@ func (p *stack) Deadline() protocol.Time {
 	return due
 }
 
-// The streams as the log that views cut.
+// The streams are the log that views cut.
 
 // Freeze implements [membership.Log].
 func (p *stack) Freeze() []membership.Position { return membershipPositions(p.stream.Freeze()) }

@@ -122,10 +122,10 @@ func (g *Group) installView(v *membership.View) {
 	g.preconnect(v)
 }
 
-// preconnect opens connections to the next member on the ring and, in a small group, to
-// who coordinates changes and who would be next to, if those are others than before.
-// Whoever dies is then missed at once, though nobody may ever send it anything; and
-// a change need not wait for connections to be made.
+// preconnect opens connections to the next member on the ring and, in a small group,
+// to the coordinator and its successor, if those have changed. So the death of a
+// member breaks a connection at once, even if no member ever sends to it, and a view
+// change need not wait for connections.
 func (g *Group) preconnect(v *membership.View) {
 	i, ok := slices.BinarySearchFunc(v.Members, g.self.Rank, compareRank)
 	if !ok {
@@ -135,16 +135,16 @@ func (g *Group) preconnect(v *membership.View) {
 		g.ringNext = next
 		g.stack.views.Up(g.stack.now, next.Rank)
 	}
-	var leaders []membership.Member
+	var coordinators []membership.Member
 	if len(v.Members) <= membership.DefaultFlatThreshold {
-		leaders = v.Members[:min(2, len(v.Members))]
+		coordinators = v.Members[:min(2, len(v.Members))]
 	}
-	for _, m := range leaders {
-		if m != g.ringNext && !slices.Contains(g.stack.leaders, m) {
+	for _, m := range coordinators {
+		if m != g.ringNext && !slices.Contains(g.stack.coordinators, m) {
 			g.stack.views.Up(g.stack.now, m.Rank) // nothing happens if it is this member
 		}
 	}
-	g.stack.leaders = leaders
+	g.stack.coordinators = coordinators
 }
 
 func compareRank(m membership.Member, r protocol.Rank) int { return int(m.Rank - r) }

@@ -86,7 +86,7 @@ func explore(b bounds, configure func(*Config)) *explorer {
 		}
 		if configure != nil {
 			configure(&c)
-			w.checker.enough = func(*View, set) bool { return true } // to see what follows from it
+			w.checker.isQuorum = func(*View, set) bool { return true } // to see what follows from it
 		}
 		m, err := New(c)
 		if err != nil {

@@ -23,17 +23,17 @@ var (
 	anyMember = rapid.Custom(func(t *rapid.T) Member {
 		return Member{anyRank.Draw(t, "rank"), anyName.Draw(t, "identity"), anyName.Draw(t, "address"), anyName.Draw(t, "domain"), rapid.Uint64().Draw(t, "incarnation")}
 	})
-	anyHaves = rapid.Custom(func(t *rapid.T) []Position {
-		var haves []Position
+	anyPositions = rapid.Custom(func(t *rapid.T) []Position {
+		var positions []Position
 		for _, h := range rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Position {
 			return Position{anyRank.Draw(t, "root"), rapid.Uint64().Draw(t, "incarnation"), rapid.Uint64().Draw(t, "next"), anyRank.Draw(t, "holder")}
-		}), 0, 9).Draw(t, "haves") {
-			haves = merge(haves, []Position{h})
+		}), 0, 9).Draw(t, "positions") {
+			positions = merge(positions, []Position{h})
 		}
-		return haves
+		return positions
 	})
 	anyValue = rapid.Custom(func(t *rapid.T) *value {
-		v := &value{number: rapid.Uint64().Draw(t, "number"), slots: protocol.Rank(rapid.Uint32().Draw(t, "slots")), removed: anySet.Draw(t, "removed"), cut: anyHaves.Draw(t, "cut")}
+		v := &value{number: rapid.Uint64().Draw(t, "number"), slots: protocol.Rank(rapid.Uint32().Draw(t, "slots")), removed: anySet.Draw(t, "removed"), cut: anyPositions.Draw(t, "cut")}
 		v.added = append(v.added, rapid.SliceOfN(anyMember, 0, 5).Draw(t, "added")...)
 		return v
 	})
@@ -53,7 +53,7 @@ func anyFrame(t *rapid.T) *frame {
 	case Prepare:
 		f.ballot, f.other, f.members = anyBallot.Draw(t, "ballot"), anyBallot.Draw(t, "other"), anySet.Draw(t, "members")
 	case Promise:
-		f.ballot, f.members, f.positions = anyBallot.Draw(t, "ballot"), anySet.Draw(t, "members"), anyHaves.Draw(t, "haves")
+		f.ballot, f.members, f.positions = anyBallot.Draw(t, "ballot"), anySet.Draw(t, "members"), anyPositions.Draw(t, "positions")
 		if rapid.Bool().Draw(t, "accepted") {
 			f.other, f.value = anyBallot.Draw(t, "other"), anyValue.Draw(t, "value")
 		}
@@ -193,7 +193,7 @@ func TestViewsSurviveTheWire(t *testing.T) {
 // Merging is the same in whatever order acknowledgments come, and however often.
 func TestMergeHasNoOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a, b, c := anyHaves.Draw(t, "a"), anyHaves.Draw(t, "b"), anyHaves.Draw(t, "c")
+		a, b, c := anyPositions.Draw(t, "a"), anyPositions.Draw(t, "b"), anyPositions.Draw(t, "c")
 		x := merge(merge(a, b), merge(c, b))
 		y := merge(c, merge(b, merge(a, a)))
 		if len(x)+len(y) > 0 && !reflect.DeepEqual(x, y) {

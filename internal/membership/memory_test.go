@@ -12,10 +12,10 @@ import (
 type forgetfulLog struct{}
 
 func (forgetfulLog) Freeze() []Position { return nil }
-func (forgetfulLog) Thaw()          {}
+func (forgetfulLog) Thaw()              {}
 func (forgetfulLog) Flush([]Position)   {}
-func (forgetfulLog) Flushed() bool  { return true }
-func (forgetfulLog) Install(*View)  {}
+func (forgetfulLog) Flushed() bool      { return true }
+func (forgetfulLog) Install(*View)      {}
 
 // A member needs as much memory after thousands of views as after the first ones,
 // those that it keeps for stragglers: here one after another joins, and is gone.
