@@ -66,7 +66,7 @@ func (g *Group) handleRequest(request []byte, answer func([]byte)) {
 	}
 }
 
-// joins are those who wait to be let in. Used within node.Do.
+// pendingJoins are the candidates that wait for an answer. It is used within node.Do.
 type pendingJoins struct {
 	last    uint64
 	waiting map[uint64]func([]byte)
@@ -127,14 +127,14 @@ func decodeReply(b []byte) (joinReply, error) {
 	default:
 		return joinReply{}, fmt.Errorf("%w: %s", ErrRefused, d.Rest())
 	}
-	view, rank, haves := d.Bytes(), d.Rank(), d.Rest()
+	view, rank, positions := d.Bytes(), d.Rank(), d.Rest()
 	if err := d.Err(); err != nil {
 		return joinReply{}, err
 	}
 	var i joinReply
 	var errs [2]error
 	i.view, errs[0] = membership.DecodeView(view)
-	i.start, errs[1] = membership.DecodePositions(haves)
+	i.start, errs[1] = membership.DecodePositions(positions)
 	i.rank = rank
 	return i, errors.Join(errs[:]...)
 }

@@ -41,8 +41,8 @@ type StabilizationResult struct {
 	// Messages counts frames by kind, Total all of them.
 	Messages [membership.Kinds]uint64
 	Total    uint64
-	// Views counts views until then; Ballots attempts, Voided those given up.
-	Views, Ballots, Voided uint64
+	// Views counts the views until then, Ballots the attempts, Canceled those abandoned.
+	Views, Ballots, Canceled uint64
 }
 
 // Times of the machine, in steps. Everything is over by far when what was not
@@ -118,7 +118,7 @@ func (s *Stabilization) sum(members []simulatedMember, run *logp.Result) (*Stabi
 		}
 		r.Views = max(r.Views, stats.Changes)
 		r.Ballots += stats.Ballots
-		r.Voided += stats.Voided
+		r.Canceled += stats.Canceled
 	}
 	if run.Unreached > 0 {
 		return nil, fmt.Errorf("%w: %d of %d survivors have no view without the dead (%+v)", ErrUnstable, run.Unreached, run.Live, *s)

@@ -79,10 +79,11 @@ func (row *StabilizationRow) sum(results []StabilizationResult) {
 	}
 }
 
-// stabilizationKinds are the kinds of messages that a change takes.
+// stabilizationKinds are the kinds of frames that a change takes, in the order of
+// the columns that count them. The column void counts [membership.Cancel].
 func stabilizationKinds() []membership.Kind {
 	return []membership.Kind{
-		membership.Report, membership.Prepare, membership.Promise, membership.Void,
+		membership.Report, membership.Prepare, membership.Promise, membership.Cancel,
 		membership.Propose, membership.Accept, membership.Commit,
 	}
 }
@@ -91,10 +92,8 @@ func stabilizationKinds() []membership.Kind {
 // numbers of messages per change; the model columns are for Ts.
 func WriteStabilizations(w io.Writer, rows []StabilizationRow, header bool) error {
 	if header {
-		line := "members,dead,watchers,runs,ts_mean,ts_max,model,thesis_base,thesis_contention,attempts_max,messages_per_member"
-		for _, kind := range stabilizationKinds() {
-			line += "," + kind.String()
-		}
+		line := "members,dead,watchers,runs,ts_mean,ts_max,model,thesis_base,thesis_contention,attempts_max,messages_per_member" +
+			",report,prepare,promise,void,propose,accept,commit"
 		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err
 		}

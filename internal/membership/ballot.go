@@ -7,16 +7,16 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Ballot numbers one attempt to decide the next view: rounds first, then the
-// rank of who attempts it, so that no two members ever have the same one. The
-// zero Ballot is below all that are used.
+// Ballot numbers one attempt to decide the next view. Ballots are ordered by round,
+// then by the rank of the proposer that owns them, so no two members ever use the
+// same one. The zero Ballot is below all that are used.
 type Ballot struct {
 	Round uint32
 	Rank  protocol.Rank
 }
 
-// maxRound is the last round that is believed. Nobody gets there by honest means:
-// rounds begin anew with every view.
+// maxRound is the highest valid round. No correct member reaches it: rounds begin
+// again with every view.
 const maxRound = 1 << 30
 
 func (b Ballot) compare(o Ballot) int {

@@ -5,10 +5,10 @@ import "fmt"
 // checker holds what all members together have installed, and complains of
 // anything that the package comment rules out.
 type checker struct {
-	views   map[uint64]View
-	cuts    map[uint64]string // by number, with what was delivered before it
-	leavers map[string]bool   // identity and incarnation
-	enough  func(v *View, s set) bool
+	views    map[uint64]View
+	cuts     map[uint64]string // by number, with what was delivered before it
+	leavers  map[string]bool   // identity and incarnation
+	isQuorum func(v *View, s set) bool
 }
 
 func newChecker() *checker {
@@ -52,7 +52,7 @@ func (c *checker) primary(v *View) error {
 			stay.add(i)
 		}
 	}
-	if c.enough != nil && !c.enough(&before, stay) || c.enough == nil && !before.majority(stay) {
+	if c.isQuorum != nil && !c.isQuorum(&before, stay) || c.isQuorum == nil && !before.majority(stay) {
 		return fmt.Errorf("two primaries: %v does not go on from a majority of %v", v, &before)
 	}
 	return nil

@@ -7,11 +7,11 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// hearCommit takes in a decision. One that comes by the tree or by correction is
-// passed on and corrected.
-func (m *Machine) hearCommit(now protocol.Time, f *frame) error {
+// handleCommit handles a decision. A commit that comes by the tree or by correction
+// is also handed to the broadcast, which passes it on and corrects it.
+func (m *Machine) handleCommit(now protocol.Time, f *frame) error {
 	known := m.view.Number
-	if m.round.decided != nil {
+	if m.acceptor.decided != nil {
 		known++
 	}
 	switch {
@@ -19,51 +19,51 @@ func (m *Machine) hearCommit(now protocol.Time, f *frame) error {
 		m.catchUp(now, f.from)
 		return nil
 	case f.value.number == known+1:
-		if m.round.decided != nil {
-			m.later = f // one at a time
+		if m.acceptor.decided != nil {
+			m.later = f // views are installed one at a time
 			return nil
 		}
 		if _, err := m.apply(f.value); err != nil {
 			return fmt.Errorf("%w: %w", ErrFrame, err)
 		}
-		if f.route == byHelp {
+		if f.route == toStraggler {
 			f.root = protocol.NoRank
 		}
 		m.decide(now, f.value, f.root)
 	}
-	m.hearSpread(now, f)
+	m.handleCommitCast(now, f)
 	return nil
 }
 
-// decide takes a value as decided. The root is who broadcasts it, or nobody if
+// decide records that a value is decided. The root broadcasts it; it is NoRank if
 // this member is a straggler.
 func (m *Machine) decide(now protocol.Time, v *value, root protocol.Rank) {
 	next, err := m.apply(v)
 	if err != nil {
-		return // cannot be: it was applied when it came
+		return // cannot happen: the value was applied when it was received
 	}
-	r := &m.round
-	r.decided, r.next, m.lead = v, next, nil
+	r := &m.acceptor
+	r.decided, r.next, m.proposer = v, next, nil
 	m.history = append(m.history, v)
 	if len(m.history) > keptCommits {
 		m.history = slices.Clone(m.history[1:])
 	}
-	m.beginSpread(now, v, root)
+	m.beginCommitCast(now, v, root)
 	if !next.holds(m.config.Self.Rank, m.config.Self.Incarnation) && !m.leaving {
 		m.end(&EvictedError{m.config.Self.Rank, m.view.Number, next.Number})
 		return
 	}
 	if !r.frozen {
-		m.freeze(now) // one who leaves and has not taken part
+		m.freeze(now) // a leaving member that has not participated
 	}
 	m.config.Log.Flush(v.cut)
 	m.tryInstall(now)
 }
 
-// tryInstall begins the new view once everything before it is here.
+// tryInstall installs the decided view once everything up to its cut is here.
 func (m *Machine) tryInstall(now protocol.Time) {
-	r := m.round
-	if m.over != nil || r.decided == nil || !m.config.Log.Flushed() {
+	r := m.acceptor
+	if m.done != nil || r.decided == nil || !m.config.Log.Flushed() {
 		return
 	}
 	m.config.Log.Install(r.next)
@@ -72,26 +72,26 @@ func (m *Machine) tryInstall(now protocol.Time) {
 		return
 	}
 	m.suspicions.prune(&m.view, r.next)
-	m.cut, m.round = r.decided.cut, round{}
+	m.cut, m.acceptor = r.decided.cut, acceptor{}
 	m.enter(r.next)
 	m.stats.Changes++
 	if r.began > 0 {
 		m.stats.Took = now - r.began
 	}
-	m.pause, m.bound, m.seen = 0, m.config.AttemptTimeout, 0
-	m.errand.changed()
+	m.pause, m.attemptTimeout, m.seen = 0, m.config.AttemptTimeout, 0
+	m.reporter.changed()
 	m.status.due = now + m.config.StatusInterval
-	m.settleWishes(now)
+	m.pruneRequests(now)
 	m.answerJoins()
 	if f := m.later; f != nil {
 		m.later = nil
-		_ = m.hearCommit(now, f) // one that makes no sense is dropped
+		_ = m.handleCommit(now, f) // an invalid commit is dropped
 	}
 }
 
-// settleWishes forgets who has come and gone, and opens the window anew for those
-// who have not.
-func (m *Machine) settleWishes(now protocol.Time) {
+// pruneRequests forgets the joins and leaves that the view has fulfilled, and opens
+// the window again for the others.
+func (m *Machine) pruneRequests(now protocol.Time) {
 	m.candidates = slices.DeleteFunc(m.candidates, func(c candidate) bool {
 		i, ok := m.named(c.Identity)
 		return len(m.view.Members) == MaxSlots || ok && m.view.Members[i].Incarnation >= c.Incarnation
@@ -103,37 +103,38 @@ func (m *Machine) settleWishes(now protocol.Time) {
 	}
 }
 
-// end takes this member out of it.
+// end stops this member, and refuses the candidates that wait for its answer.
 func (m *Machine) end(why error) {
-	m.over, m.lead = why, nil
+	m.done, m.proposer = why, nil
 	for _, p := range m.pending {
 		m.answers = append(m.answers, Answer{Token: p.token, Err: fmt.Errorf("at rank %d: %w", m.config.Self.Rank, why)})
 	}
 	m.pending = nil
 }
 
-// help sends a straggler the decisions that it misses. Who is not in the view,
-// or too far behind for what is kept, is told so.
-func (m *Machine) help(f *frame) {
+// sendMissed sends a straggler the decisions that it misses. A sender that is not
+// in the view, or further behind than the history reaches, learns that it is
+// removed.
+func (m *Machine) sendMissed(f *frame) {
 	if len(m.history) == 0 || f.view+1 < m.history[0].number {
 		if !m.view.holds(f.from, f.incarnation) || m.view.Number-f.view >= keptCommits {
-			m.put(f.from, frame{kind: Gone})
+			m.put(f.from, frame{kind: Removed})
 		}
 		return
 	}
 	for _, v := range m.history[f.view+1-m.history[0].number:] {
-		m.put(f.from, frame{kind: Commit, route: byHelp, root: m.config.Self.Rank, value: v})
+		m.put(f.from, frame{kind: Commit, route: toStraggler, root: m.config.Self.Rank, value: v})
 	}
 }
 
-// hearGone takes in that the others have gone on too far.
-func (m *Machine) hearGone(f *frame) {
+// handleRemoved ends this member: the group has removed it, or is too far ahead.
+func (m *Machine) handleRemoved(f *frame) {
 	if f.view > m.view.Number {
 		m.end(&EvictedError{m.config.Self.Rank, m.view.Number, f.view})
 	}
 }
 
-// catchUp asks one who is ahead for what is missing here.
+// catchUp asks a member that is ahead for the decisions that are missing here.
 func (m *Machine) catchUp(now protocol.Time, from protocol.Rank) {
 	if now >= m.status.asked {
 		m.status.asked = now + m.config.RetryInterval

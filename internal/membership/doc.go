@@ -1,61 +1,73 @@
-// Package membership agrees on views: numbered sets of members, the same for all
-// who are in them. A view is agreed, not guessed; a suspicion is only a reason to
-// propose another one.
+// Package membership agrees on views: numbered sets of members that are the same
+// at every member. A view is agreed, not guessed. A suspicion is only a reason to
+// propose another view.
 //
-// A [Machine] is one member's part, a state machine without I/O. The lowest rank
-// that is not suspected coordinates a change in three traversals of a tree laid
-// over those who take part (Varma 2006, the membership thesis, §3.1). In a small
-// group everybody else is its child (see [Config.FlatThreshold]):
+// The next view is decided by single-decree Paxos, one instance per view number
+// (Lamport 1998, The Part-Time Parliament). Every member is an acceptor, and the
+// lowest rank that is not suspected is the proposer, called the coordinator. So two
+// coordinators at once, the successor of a dead coordinator, and lost or late frames
+// do no harm. Around it runs the flush protocol of view synchrony (Birman & Joseph
+// 1987; Chockler, Keidar & Vitenberg 2001): members stop sending and delivering
+// (freeze), fetch the messages of the old view that they lack (flush), then begin
+// the new view (install).
 //
-//   - Gather. Down: prepare; every member promises the ballot and freezes its
-//     messages. Up: who has promised, what they have, what was accepted before.
-//   - Propose. Down: the next view, and the cut where it begins. Every member
-//     gets what it lacks up to the cut, then accepts. Up: who has.
-//   - Commit, by corrected broadcast: what a majority has accepted is the view. In
-//     a small group it is told to each one, and asked for by who misses it.
+// A [Machine] is one member, a state machine without I/O. The coordinator changes
+// the view in three traversals of a tree over the participants of its ballot (Varma
+// 2006, the membership thesis, §3.1). In a small group every other participant is
+// its child (see [Config.FlatThreshold]):
 //
-// With its ballots this is single-decree Paxos for every view's number, so two
-// coordinators at once, a dead one's successor, lost and late frames do no harm.
+//   - Prepare. Down: every participant promises the ballot and freezes its messages.
+//     Up: the members that have promised, their positions in the streams, and the
+//     value that was accepted before.
+//   - Propose. Down: the next view, and the cut where it begins. Every participant
+//     fetches what it lacks up to the cut, then accepts. Up: the members that have
+//     accepted.
+//   - Commit, by corrected broadcast: the value that a majority has accepted is the
+//     view. In a small group the coordinator sends it to each member, and a member
+//     that misses it asks for it.
 //
-// # What is promised
+// # Guarantees
 //
 //   - Agreement: no two members install different views of one number, and each
 //     view begins with a majority of the one before (exactly half counts if it
 //     holds the lowest rank), unless [Config.NoQuorum] is set.
-//   - Same-view delivery: who installs two views in a row has delivered the same
-//     messages in the first as everybody else who does, if the [Log] keeps its word.
-//   - Self-inclusion: a member installs only views that it is in. Who is not in
-//     the next one learns that it is [Evicted], or that it has [Left].
+//   - Same-view delivery (view synchrony): all members that install two views in a
+//     row have delivered the same messages in the first, if the [Log] keeps its
+//     contract.
+//   - Self-inclusion: a member installs only views that it is in. A member that is
+//     not in the next view learns that it is [Evicted], or that it has [Left].
 //   - Progress: once suspicions are right and frames get through now and then,
-//     the view comes to hold exactly those who live, have joined and not left.
+//     the view comes to hold exactly the processes that live, have joined and have
+//     not left.
 //
 // # Driving a Machine
 //
-// In: [Machine.Receive], [Machine.Up] for what the transport reports;
-// [Machine.Suspect], [Machine.Trust] for what a detector does; [Machine.Join] and
-// [Machine.Leave] for what people want; [Machine.LogFlushed] when the log may have got
-// what it was to flush. Out, after each of these and whenever [Machine.Deadline]
-// has come: [Machine.Next] until it has nothing left to send, then
+// In: [Machine.Receive] and [Machine.Up] for the transport; [Machine.Suspect] and
+// [Machine.Trust] for a detector; [Machine.Join] and [Machine.Leave] for requests;
+// [Machine.LogFlushed] when the log may have flushed. Out, after each of these and
+// at [Machine.Deadline]: [Machine.Next] until it has nothing left to send, then
 // [Machine.Answers] and [Machine.State]. The machine calls its [Log] from within
-// these, which so learns of every view. It is not for concurrent use.
+// these methods, so the log learns of every view. A machine is not safe for
+// concurrent use.
 //
 // A frame may be lost, duplicated, late or out of order. It must come from the
-// rank it is said to come from. A frame may go to a rank that is no longer in the
-// view: to those who were removed, and as an answer to whoever has just sent one,
-// which then goes to that very process. A driver that cannot reach a rank drops
-// the frame, and may call Up once it can.
+// rank that the driver names. A frame may go to a rank that is no longer in the
+// view: to removed members, and as an answer to a process that has just sent a
+// frame, which then goes to that very process. A driver that cannot reach a rank
+// drops the frame, and may call Up once it can.
 //
-// A joiner knocks at any member, whose driver calls Join. The answer holds the
-// view to begin with: with it the joiner makes its own machine.
+// A joiner sends its request to any member, whose driver calls Join. The answer
+// holds the view with which the joiner makes its own machine.
 //
 // # Where to read on
 //
-//   - machine.go: what comes in and goes out; timer.go: what happens by itself.
-//   - round.go: what a member holds about the next view, and its invariants.
-//   - lead.go, gather.go, propose.go, commit.go, spread.go: a change, in order.
-//   - suspicion.go, errand.go, join.go, leave.go: reasons for one; place.go:
-//     which rank a joiner gets.
+//   - machine.go: input and output; timer.go: what happens by itself.
+//   - acceptor.go: the state of a member about the next view, and its invariants.
+//   - proposer.go, prepare.go, propose.go, commit.go, commitcast.go: a change, in
+//     order; assign.go: the rank that a joiner gets.
+//   - suspicion.go, join.go, leave.go: reasons for a change; reporter.go: how the
+//     coordinator learns of them.
 //   - silence.go: members that do not answer, and do not hold up the others.
-//   - status.go: how those who were left behind catch up.
-//   - memo.go: what is worked out once for all, and siblings in a simulator.
+//   - status.go: how members that are behind catch up.
+//   - memo.go: derivations that members share, and siblings in a simulator.
 package membership

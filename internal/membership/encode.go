@@ -16,7 +16,7 @@ func (v *View) Encode(dst []byte) []byte {
 	return appendMembers(appendMembers(dst, v.Members), v.Former)
 }
 
-// DecodeView reads a view that Encode wrote. Nothing of it points into b.
+// DecodeView decodes a view that Encode wrote. The view does not alias b.
 func DecodeView(b []byte) (View, error) {
 	d := decoder{Decoder: wire.NewDecoder(b)}
 	v := View{Number: d.Uint64(), Slots: protocol.Rank(d.Uint32()), Members: d.memberList(), Former: d.memberList()}
@@ -26,13 +26,13 @@ func DecodeView(b []byte) (View, error) {
 	return v, v.check()
 }
 
-// EncodePositions appends a cut to dst: it goes to a joiner beside the view.
-func EncodePositions(dst []byte, cut []Position) []byte { return appendHaves(dst, cut) }
+// EncodePositions appends a cut to dst: it goes to a joiner with the view.
+func EncodePositions(dst []byte, cut []Position) []byte { return appendPositions(dst, cut) }
 
-// DecodePositions reads what EncodePositions wrote.
+// DecodePositions decodes a cut that EncodePositions wrote.
 func DecodePositions(b []byte) ([]Position, error) {
 	d := decoder{Decoder: wire.NewDecoder(b)}
-	cut := d.haves()
+	cut := d.positions()
 	if err := d.finish(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFrame, err)
 	}
@@ -70,9 +70,9 @@ func appendMembers(dst []byte, members []Member) []byte {
 	return dst
 }
 
-func appendHaves(dst []byte, haves []Position) []byte {
-	dst = wire.AppendUint32(dst, uint32(len(haves)))
-	for _, h := range haves {
+func appendPositions(dst []byte, positions []Position) []byte {
+	dst = wire.AppendUint32(dst, uint32(len(positions)))
+	for _, h := range positions {
 		dst = wire.AppendUint64(wire.AppendUint32(dst, uint32(h.Root)), h.Incarnation)
 		dst = wire.AppendUint32(wire.AppendUint64(dst, h.Next), uint32(h.Holder))
 	}
@@ -82,25 +82,25 @@ func appendHaves(dst []byte, haves []Position) []byte {
 func appendValue(dst []byte, v *value) []byte {
 	dst = wire.AppendUint32(wire.AppendUint64(dst, v.number), uint32(v.slots))
 	dst = appendMembers(wire.AppendBytes(dst, v.removed), v.added)
-	return appendHaves(dst, v.cut)
+	return appendPositions(dst, v.cut)
 }
 
-// decoder reads the parts of frames. Lengths are believed only as far as bytes
-// are there: nothing is allocated because a count says so.
+// decoder reads the fields of frames. It checks every count against the bytes that
+// are left before it allocates.
 type decoder struct {
 	wire.Decoder
-	err error // the first thing that was over a limit
+	err error // the first violation of a limit
 }
 
-// The fewest bytes that a member and a Position take.
+// The fewest bytes of an encoded Member and Position.
 const (
-	memberBytes = 4 + 8 + 3*4
-	haveBytes   = 4 + 8 + 8 + 4
+	memberBytes   = 4 + 8 + 3*4
+	positionBytes = 4 + 8 + 8 + 4
 )
 
 var errLimit = errors.New("over the limit")
 
-// finish returns the first error, or one if something is left over.
+// finish returns the first error, or one if bytes are left over.
 func (d *decoder) finish() error { return errors.Join(d.err, d.Finish()) }
 
 func (d *decoder) refuse(format string, args ...any) {
@@ -109,7 +109,7 @@ func (d *decoder) refuse(format string, args ...any) {
 	}
 }
 
-// count reads a number of things that take some bytes each.
+// count reads the length of a list whose elements have at least the given size.
 func (d *decoder) count(each int) int {
 	n := d.Uint32()
 	if n > MaxSlots || int(n)*each > d.left() {
@@ -120,7 +120,7 @@ func (d *decoder) count(each int) int {
 }
 
 func (d *decoder) left() int {
-	peek := d.Decoder // a copy: looking does not consume
+	peek := d.Decoder // a copy, so nothing is consumed
 	return len(peek.Rest())
 }
 
@@ -132,7 +132,7 @@ func (d *decoder) bool() bool {
 	return b == 1
 }
 
-// rank reads a member's rank; a candidate has none yet.
+// rank reads a rank; a candidate has NoRank.
 func (d *decoder) rank() protocol.Rank {
 	r := d.Uint32()
 	if r == ^uint32(0) {
@@ -189,24 +189,24 @@ func (d *decoder) memberList() []Member {
 	return members
 }
 
-// haves reads a list that must be in order: it is merged with others.
-func (d *decoder) haves() []Position {
-	n := d.count(haveBytes)
+// positions reads a list, which must be in order because merge relies on it.
+func (d *decoder) positions() []Position {
+	n := d.count(positionBytes)
 	if n == 0 {
 		return nil
 	}
-	haves := make([]Position, n)
-	for i := range haves {
-		haves[i] = Position{d.rank(), d.Uint64(), d.Uint64(), d.rank()}
-		if i > 0 && compareStream(haves[i-1], haves[i]) >= 0 {
-			d.refuse("root %d is out of order", haves[i].Root)
+	positions := make([]Position, n)
+	for i := range positions {
+		positions[i] = Position{d.rank(), d.Uint64(), d.Uint64(), d.rank()}
+		if i > 0 && compareStream(positions[i-1], positions[i]) >= 0 {
+			d.refuse("root %d is out of order", positions[i].Root)
 		}
 	}
-	return haves
+	return positions
 }
 
 func (d *decoder) value() *value {
 	v := &value{number: d.Uint64(), slots: protocol.Rank(d.Uint32())}
-	v.removed, v.added, v.cut = d.set(), d.memberList(), d.haves()
+	v.removed, v.added, v.cut = d.set(), d.memberList(), d.positions()
 	return v
 }

@@ -86,7 +86,7 @@ func explore(b bounds, configure func(*Config)) *explorer {
 		}
 		if configure != nil {
 			configure(&c)
-			w.checker.enough = func(*View, set) bool { return true } // to see what follows from it
+			w.checker.isQuorum = func(*View, set) bool { return true } // to see what follows from it
 		}
 		m, err := New(c)
 		if err != nil {
@@ -175,7 +175,7 @@ func (s step) String() string {
 func (w *world) steps() []step {
 	var steps []step
 	for i, c := range w.members {
-		if c.dead || c.m.over != nil {
+		if c.dead || c.m.done != nil {
 			continue
 		}
 		if w.left.crashes > 0 {
@@ -321,7 +321,7 @@ func TestExplore(t *testing.T) {
 // with the rule of majorities broken, two members alone decide on two views.
 func TestExplorerFindsABrokenQuorum(t *testing.T) {
 	b := bounds{members: 3, suspicions: 4, states: 200_000, deep: true}
-	e := explore(b, func(c *Config) { c.enough = func(_ *View, s set) bool { return s.count() > 0 } })
+	e := explore(b, func(c *Config) { c.isQuorum = func(_ *View, s set) bool { return s.count() > 0 } })
 	if e.violation == nil || !strings.Contains(e.violation.Error(), "agreement") {
 		t.Fatalf("%d states, and no two views of one number: %v", len(e.seen), e.violation)
 	}

@@ -27,7 +27,7 @@ func TestLostCommitIsAskedFor(t *testing.T) {
 	n := newNetwork(t, 9, 1, nil)
 	began, unlucky, lost := n.now, n.hosts[5], 0
 	n.blocked = func(_, to *host) bool {
-		cut := to == unlucky && unlucky.m.round.accepted != Ballot{} && n.now < began+20*millisecond
+		cut := to == unlucky && unlucky.m.acceptor.accepted != Ballot{} && n.now < began+20*millisecond
 		if cut {
 			lost++
 		}

@@ -8,36 +8,36 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Kind is what a frame says. Drivers see it only in [Stats].
+// Kind is the type of a frame. Drivers see it only in [Stats].
 type Kind uint8
 
 // The kinds of frames.
 const (
-	// Status says which view its sender is in, and whether it is stuck: frozen
-	// for long, by an attempt it no longer hears of.
+	// Status carries the view number of its sender, and whether it is stuck: frozen
+	// for long by an attempt that seems to have ended.
 	Status Kind = iota
-	// Report lists all that its sender suspects.
+	// Report lists all members that its sender suspects.
 	Report
 	// Leave says that its sender wants to leave.
 	Leave
-	// JoinRequest passes a candidate on to the coordinator.
+	// JoinRequest forwards a candidate to the coordinator.
 	JoinRequest
-	// Prepare begins an attempt, down the tree.
+	// Prepare begins a ballot, down the tree.
 	Prepare
 	// Promise acknowledges a Prepare, up the tree.
 	Promise
-	// Refuse tells who attempts that a higher ballot has been promised.
+	// Refuse tells a proposer that a higher ballot has been promised.
 	Refuse
-	// Void says that an attempt is off, down the tree.
-	Void
-	// Propose says what is to be accepted, down the tree.
+	// Cancel ends a ballot in which nothing was proposed, down the tree.
+	Cancel
+	// Propose carries the value to accept, down the tree.
 	Propose
 	// Accept acknowledges a Propose, up the tree.
 	Accept
-	// Commit says what has been decided, by corrected broadcast.
+	// Commit carries the decided value, by corrected broadcast.
 	Commit
-	// Gone says that its receiver is no member, or too far behind to be one.
-	Gone
+	// Removed says that its receiver is not a member, or too far behind to catch up.
+	Removed
 
 	// Kinds is the number of kinds.
 	Kinds = iota
@@ -46,8 +46,8 @@ const (
 // String returns the kind's name as it appears in logs.
 func (k Kind) String() string {
 	names := [Kinds]string{
-		"status", "report", "leave", "knock", "prepare", "promise",
-		"refuse", "void", "propose", "accept", "commit", "gone",
+		"status", "report", "leave", "join request", "prepare", "promise",
+		"refuse", "cancel", "propose", "accept", "commit", "removed",
 	}
 	if k >= Kinds {
 		return fmt.Sprintf("kind %d", uint8(k))
@@ -55,10 +55,10 @@ func (k Kind) String() string {
 	return names[k]
 }
 
-// frame is one message between two members. Every kind has the head, and those
-// of the other fields that its layout below names.
+// frame is one message between two members. Every kind has the header, and those of
+// the other fields that append writes for it.
 //
-// Layout, big endian: kind 1, view 8, incarnation 8, then by kind.
+// Header, big endian: kind 1 byte, view 8, incarnation 8.
 type frame struct {
 	kind        Kind
 	view        uint64 // the sender's
@@ -67,37 +67,37 @@ type frame struct {
 
 	stuck     bool       // status
 	suspects  []suspect  // report
-	candidate Member     // knock
-	ballot    Ballot     // prepare, promise, refuse, void, propose, accept
-	other     Ballot     // prepare, void: proposed last by the sender; promise: accepted; refuse: promised
-	members   set        // prepare: who takes part; promise, accept: who has acknowledged
+	candidate Member     // join request
+	ballot    Ballot     // prepare, promise, refuse, cancel, propose, accept
+	other     Ballot     // prepare, cancel: proposed last by the owner; promise: accepted; refuse: promised
+	members   set        // prepare: the participants; promise, accept: those that have acknowledged
 	value     *value     // propose, commit, promise if anything was accepted
-	haves     []Position // promise
+	positions []Position // promise
 	root      protocol.Rank
 	route     route // commit, with the root of its broadcast
 }
 
-// suspect is a start of a member that is held to be dead.
+// suspect names one incarnation of a member.
 type suspect struct {
 	rank        protocol.Rank
 	incarnation uint64
 }
 
-// route is the way a commit comes.
+// route is how a commit reaches its receiver.
 type route uint8
 
 const (
-	byTree    route = iota // to be passed on and corrected
-	leftward               // as a correction message
-	rightward              // as one that asks for an answer
-	byHelp                 // to a straggler, outside the broadcast
+	byTree      route = iota // to be passed on and corrected
+	leftward                 // as a correction message
+	rightward                // as a correction message that asks for an answer
+	toStraggler              // to a straggler, outside the broadcast
 	routes
 )
 
-// ErrFrame is what every error about a frame that makes no sense wraps.
+// ErrFrame is wrapped by every error about an invalid frame.
 var ErrFrame = errors.New("membership: frame makes no sense")
 
-// append writes the frame behind what is in dst.
+// append appends the encoded frame to dst.
 func (f *frame) append(dst []byte) []byte {
 	dst = wire.AppendUint8(dst, uint8(f.kind))
 	dst = wire.AppendUint64(dst, f.view)
@@ -116,11 +116,11 @@ func (f *frame) append(dst []byte) []byte {
 		dst = wire.AppendBytes(appendBallots(dst, f.ballot, f.other), f.members)
 	case Promise:
 		dst = wire.AppendBytes(appendBallots(dst, f.ballot, f.other), f.members)
-		dst = appendHaves(dst, f.haves)
+		dst = appendPositions(dst, f.positions)
 		if f.value != nil {
 			dst = appendValue(dst, f.value)
 		}
-	case Refuse, Void:
+	case Refuse, Cancel:
 		dst = appendBallots(dst, f.ballot, f.other)
 	case Propose:
 		dst = appendValue(appendBallots(dst, f.ballot), f.value)
@@ -133,7 +133,7 @@ func (f *frame) append(dst []byte) []byte {
 	return dst
 }
 
-// parse reads a frame. Nothing of it points into b.
+// parse decodes a frame. The frame does not alias b.
 func parse(from protocol.Rank, b []byte) (*frame, error) {
 	d := decoder{Decoder: wire.NewDecoder(b)}
 	f := &frame{kind: Kind(d.Uint8()), view: d.Uint64(), incarnation: d.Uint64(), from: from}
@@ -149,11 +149,11 @@ func parse(from protocol.Rank, b []byte) (*frame, error) {
 	case Prepare:
 		f.ballot, f.other, f.members = d.ballot(), d.ballot(), d.set()
 	case Promise:
-		f.ballot, f.other, f.members, f.haves = d.ballot(), d.ballot(), d.set(), d.haves()
+		f.ballot, f.other, f.members, f.positions = d.ballot(), d.ballot(), d.set(), d.positions()
 		if f.other != (Ballot{}) {
 			f.value = d.value()
 		}
-	case Refuse, Void:
+	case Refuse, Cancel:
 		f.ballot, f.other = d.ballot(), d.ballot()
 	case Propose:
 		f.ballot, f.value = d.ballot(), d.value()
@@ -165,7 +165,7 @@ func parse(from protocol.Rank, b []byte) (*frame, error) {
 		if f.route >= routes {
 			return nil, fmt.Errorf("%w: route %d", ErrFrame, f.route)
 		}
-	case Leave, Gone:
+	case Leave, Removed:
 	default:
 		return nil, fmt.Errorf("%w: %v", ErrFrame, f.kind)
 	}

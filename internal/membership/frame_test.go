@@ -23,17 +23,17 @@ var (
 	anyMember = rapid.Custom(func(t *rapid.T) Member {
 		return Member{anyRank.Draw(t, "rank"), anyName.Draw(t, "identity"), anyName.Draw(t, "address"), anyName.Draw(t, "domain"), rapid.Uint64().Draw(t, "incarnation")}
 	})
-	anyHaves = rapid.Custom(func(t *rapid.T) []Position {
-		var haves []Position
+	anyPositions = rapid.Custom(func(t *rapid.T) []Position {
+		var positions []Position
 		for _, h := range rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Position {
 			return Position{anyRank.Draw(t, "root"), rapid.Uint64().Draw(t, "incarnation"), rapid.Uint64().Draw(t, "next"), anyRank.Draw(t, "holder")}
-		}), 0, 9).Draw(t, "haves") {
-			haves = merge(haves, []Position{h})
+		}), 0, 9).Draw(t, "positions") {
+			positions = merge(positions, []Position{h})
 		}
-		return haves
+		return positions
 	})
 	anyValue = rapid.Custom(func(t *rapid.T) *value {
-		v := &value{number: rapid.Uint64().Draw(t, "number"), slots: protocol.Rank(rapid.Uint32().Draw(t, "slots")), removed: anySet.Draw(t, "removed"), cut: anyHaves.Draw(t, "cut")}
+		v := &value{number: rapid.Uint64().Draw(t, "number"), slots: protocol.Rank(rapid.Uint32().Draw(t, "slots")), removed: anySet.Draw(t, "removed"), cut: anyPositions.Draw(t, "cut")}
 		v.added = append(v.added, rapid.SliceOfN(anyMember, 0, 5).Draw(t, "added")...)
 		return v
 	})
@@ -53,11 +53,11 @@ func anyFrame(t *rapid.T) *frame {
 	case Prepare:
 		f.ballot, f.other, f.members = anyBallot.Draw(t, "ballot"), anyBallot.Draw(t, "other"), anySet.Draw(t, "members")
 	case Promise:
-		f.ballot, f.members, f.haves = anyBallot.Draw(t, "ballot"), anySet.Draw(t, "members"), anyHaves.Draw(t, "haves")
+		f.ballot, f.members, f.positions = anyBallot.Draw(t, "ballot"), anySet.Draw(t, "members"), anyPositions.Draw(t, "positions")
 		if rapid.Bool().Draw(t, "accepted") {
 			f.other, f.value = anyBallot.Draw(t, "other"), anyValue.Draw(t, "value")
 		}
-	case Refuse, Void:
+	case Refuse, Cancel:
 		f.ballot, f.other = anyBallot.Draw(t, "ballot"), anyBallot.Draw(t, "other")
 	case Propose:
 		f.ballot, f.value = anyBallot.Draw(t, "ballot"), anyValue.Draw(t, "value")
@@ -93,7 +93,7 @@ func FuzzParse(f *testing.F) {
 		{kind: Status, stuck: true},
 		{kind: Report, suspects: []suspect{{3, 1}}},
 		{kind: JoinRequest, candidate: Member{Rank: protocol.NoRank, Identity: "a"}},
-		{kind: Promise, ballot: Ballot{1, 0}, other: Ballot{1, 0}, members: set{7}, haves: []Position{{1, 1, 5, 2}}, value: &value{number: 2, slots: 3, removed: set{1}}},
+		{kind: Promise, ballot: Ballot{1, 0}, other: Ballot{1, 0}, members: set{7}, positions: []Position{{1, 1, 5, 2}}, value: &value{number: 2, slots: 3, removed: set{1}}},
 		{kind: Commit, value: &value{number: 2, slots: 4, removed: set{0}, added: []Member{{Rank: 3, Identity: "x"}}}},
 	} {
 		f.Add(fr.append(nil))
@@ -125,8 +125,8 @@ func FuzzReceive(f *testing.F) {
 	f.Add(uint8(1), head(frame{kind: Prepare, ballot: Ballot{1, 1}, members: whole}), head(frame{kind: Propose, ballot: Ballot{1, 1}, value: change}))
 	f.Add(uint8(1), head(frame{kind: Report, suspects: []suspect{{0, 1}, {1, 1}}}), head(frame{kind: Promise, ballot: Ballot{1, 2}, members: set{30}}))
 	f.Add(uint8(4), head(frame{kind: Commit, root: 1, value: change}), head(frame{kind: Commit, root: 1, route: rightward, value: change}))
-	f.Add(uint8(3), head(frame{kind: JoinRequest, candidate: Member{Identity: "n", Incarnation: 9}}), head(frame{kind: Void, ballot: Ballot{9, 3}}))
-	f.Add(uint8(3), head(frame{kind: Refuse, ballot: Ballot{1, 2}, other: Ballot{9, 9}}), head(frame{kind: Gone}))
+	f.Add(uint8(3), head(frame{kind: JoinRequest, candidate: Member{Identity: "n", Incarnation: 9}}), head(frame{kind: Cancel, ballot: Ballot{9, 3}}))
+	f.Add(uint8(3), head(frame{kind: Refuse, ballot: Ballot{1, 2}, other: Ballot{9, 9}}), head(frame{kind: Removed}))
 	f.Fuzz(func(t *testing.T, from uint8, first, second []byte) {
 		self := v.Members[2]
 		l := newTestLog(self, v)
@@ -193,7 +193,7 @@ func TestViewsSurviveTheWire(t *testing.T) {
 // Merging is the same in whatever order acknowledgments come, and however often.
 func TestMergeHasNoOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a, b, c := anyHaves.Draw(t, "a"), anyHaves.Draw(t, "b"), anyHaves.Draw(t, "c")
+		a, b, c := anyPositions.Draw(t, "a"), anyPositions.Draw(t, "b"), anyPositions.Draw(t, "c")
 		x := merge(merge(a, b), merge(c, b))
 		y := merge(c, merge(b, merge(a, a)))
 		if len(x)+len(y) > 0 && !reflect.DeepEqual(x, y) {

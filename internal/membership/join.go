@@ -8,47 +8,49 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// pending is a candidate who knocked at this member and waits for its answer.
+// pending is a candidate that has sent its request to this member and waits for the
+// answer.
 type pending struct {
 	token     uint64
 	candidate Member
 	until     protocol.Time
 }
 
-// candidate is one who waits at the coordinator to be let in. It is told of
-// again and again by whom it knocked at, and forgotten when that ends.
+// candidate is a process that waits at the coordinator for a view that includes it.
+// The member that has its request repeats it; when that ends, the coordinator
+// forgets the candidate.
 type candidate struct {
 	Member
 	until protocol.Time
 }
 
-// Answer is what came of a [Machine.Join].
+// Answer is the result of a [Machine.Join].
 type Answer struct {
 	Token uint64
-	// View holds the candidate, at Rank, and began at Cut: what the streams of
-	// the view's roots had come to. It is for the joiner's Config and Log.
+	// View holds the candidate, at Rank. Cut is where the view began in the streams
+	// of its roots. They are for the joiner's Config and Log.
 	View View
 	Rank protocol.Rank
 	Cut  []Position
-	// Err, if not nil, is why the candidate is not let in.
+	// Err, if not nil, is why the candidate is refused.
 	Err error
 }
 
-// Why a candidate is refused.
+// Reasons to refuse a candidate.
 var (
-	// ErrStale: a newer start of the candidate is known, or this one was
-	// evicted: it needs a larger incarnation.
+	// ErrStale: a newer incarnation of the candidate is known, or this one was
+	// evicted. The candidate needs a larger incarnation.
 	ErrStale = errors.New("membership: this incarnation of the candidate is over")
-	// ErrFull: no slots are left, or too many wait already.
+	// ErrFull: no slots are left, or too many candidates wait already.
 	ErrFull = errors.New("membership: no room for another candidate")
-	// ErrTimeout: no view with the candidate came in time. It may try again, and
-	// somewhere else.
+	// ErrTimeout: no view with the candidate was installed in time. It may try
+	// again, also at another member.
 	ErrTimeout = errors.New("membership: the candidate could not be let in in time")
 )
 
-// Join says that a candidate knocks at this member. Its rank does not count: the
-// coordinator assigns one. The answer comes from [Machine.Answers], under the
-// token. Who knocks twice is let in once.
+// Join asks for a view that includes c. The rank of c is ignored: the coordinator
+// assigns one. The result comes from [Machine.Answers], with the token. A candidate
+// that asks twice joins once.
 func (m *Machine) Join(now protocol.Time, token uint64, c Member) {
 	m.now = now
 	c.Rank = protocol.NoRank
@@ -57,16 +59,16 @@ func (m *Machine) Join(now protocol.Time, token uint64, c Member) {
 		return
 	}
 	m.pending = append(m.pending, pending{token, c, now + m.config.JoinTimeout})
-	if m.errand.due == protocol.Never {
-		m.errand.changed()
-	} else { // the others of a herd have been told of, and will be again
-		m.put(m.errand.to, frame{kind: JoinRequest, candidate: c})
+	if m.reporter.due == protocol.Never {
+		m.reporter.changed()
+	} else { // the reporter repeats the other requests of a herd anyway
+		m.put(m.reporter.to, frame{kind: JoinRequest, candidate: c})
 	}
 	m.answerJoins()
 	m.consider(now)
 }
 
-// Answers returns the next answer to a candidate, or false when there is none.
+// Answers returns the next answer to a candidate, or false if there is none.
 func (m *Machine) Answers() (Answer, bool) {
 	if len(m.answers) == 0 {
 		return Answer{}, false
@@ -76,10 +78,10 @@ func (m *Machine) Answers() (Answer, bool) {
 	return a, true
 }
 
-// refusal says why a candidate cannot be let in, whatever the others say.
+// refusal returns why a candidate cannot join, whatever the other members know.
 func (m *Machine) refusal(c *Member) error {
-	if m.over != nil {
-		return m.over
+	if m.done != nil {
+		return m.done
 	}
 	if err := c.check(); err != nil {
 		return err
@@ -108,7 +110,8 @@ func (v *View) formerly(identity string) int {
 	return slices.IndexFunc(v.Former, func(m Member) bool { return m.Identity == identity })
 }
 
-// answerJoins answers those who are in the view, and those who now never will be.
+// answerJoins answers the candidates that are in the view, and those that can no
+// longer join.
 func (m *Machine) answerJoins() {
 	m.pending = slices.DeleteFunc(m.pending, func(p pending) bool {
 		a := Answer{Token: p.token, Err: m.refusal(&p.candidate)}
@@ -127,7 +130,7 @@ func (m *Machine) answerJoins() {
 	})
 }
 
-// expireJoins refuses those who have waited for too long.
+// expireJoins refuses the candidates that have waited for too long.
 func (m *Machine) expireJoins(now protocol.Time) {
 	m.pending = slices.DeleteFunc(m.pending, func(p pending) bool {
 		if p.until > now {
@@ -138,14 +141,14 @@ func (m *Machine) expireJoins(now protocol.Time) {
 	})
 }
 
-// hearKnock takes in a candidate.
-func (m *Machine) hearKnock(now protocol.Time, c Member) error {
+// handleJoinRequest adds or renews a candidate.
+func (m *Machine) handleJoinRequest(now protocol.Time, c Member) error {
 	c.Rank = protocol.NoRank
 	if err := c.check(); err != nil {
 		return fmt.Errorf("%w: %w", ErrFrame, err)
 	}
 	if i, ok := m.named(c.Identity); ok && m.view.Members[i].Incarnation >= c.Incarnation {
-		return nil // it is in, or a newer start of it is
+		return nil // it is a member, or a newer incarnation of it is
 	}
 	if i := m.view.formerly(c.Identity); i >= 0 && m.view.Former[i].Incarnation >= c.Incarnation {
 		return nil
@@ -166,7 +169,7 @@ func (m *Machine) hearKnock(now protocol.Time, c Member) error {
 	return nil
 }
 
-// forgetCandidates drops those of whom nothing was heard for long.
+// forgetCandidates drops the candidates whose requests were not repeated.
 func (m *Machine) forgetCandidates(now protocol.Time) {
 	m.candidates = slices.DeleteFunc(m.candidates, func(c candidate) bool { return c.until <= now })
 	if len(m.candidates)+len(m.leavers) == 0 {
@@ -174,12 +177,13 @@ func (m *Machine) forgetCandidates(now protocol.Time) {
 	}
 }
 
-// adopt makes the wishes of a member that coordinates its own business.
-func (m *Machine) adopt(now protocol.Time) {
+// handleOwnRequests makes the coordinator handle its own requests as if another
+// member had sent them.
+func (m *Machine) handleOwnRequests(now protocol.Time) {
 	for _, p := range m.pending {
-		_ = m.hearKnock(now, p.candidate) // checked when it knocked
+		_ = m.handleJoinRequest(now, p.candidate) // checked by Join
 	}
 	if m.leaving {
-		m.hearLeave(now, m.config.Self.Rank, m.config.Self.Incarnation)
+		m.handleLeave(now, m.config.Self.Rank, m.config.Self.Incarnation)
 	}
 }

@@ -7,57 +7,58 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Log is the streams of messages that views cut: it belongs to the program, or
-// to what carries its messages, and is called by the machine.
+// Log is the message streams that views cut. The program or its message layer
+// implements it, and the machine calls it. Its methods are the application side of
+// the flush protocol of view synchrony: Freeze and Thaw are block and unblock, and a
+// cut is the set of messages that all survivors deliver in the old view.
 //
-// What it must hold for same-view delivery (all who go from one view to the next
-// together have delivered the same messages in the first):
+// Same-view delivery needs two things of a log:
 //
-//   - From Freeze to Thaw or Install, nothing is sent as a root and nothing
-//     beyond what Freeze returned last is delivered to the program. What arrives
-//     is kept and passed on as always.
-//   - What is kept up to a cut stays available to others until the next Install
-//     but one.
+//   - From Freeze to Thaw or Install, it sends nothing as a root and delivers
+//     nothing beyond the positions that Freeze returned last. It keeps what arrives
+//     and passes it on as always.
+//   - It keeps messages up to a cut available to other members until the next
+//     Install but one.
 type Log interface {
-	// Freeze stops sending as a root and delivering. It returns how far each
-	// stream that moved since the last view has got here, in any order. Called
-	// when already frozen, it returns what has come since, too.
+	// Freeze stops sending as a root and delivering. It returns the position of
+	// each stream that has advanced since the last view, in any order. Called when
+	// already frozen, it also counts what has arrived since.
 	Freeze() []Position
-	// Thaw says that the attempt is off: all goes on in the present view.
+	// Thaw resumes sending and delivering in the current view: the attempt was
+	// canceled.
 	Thaw()
-	// Flush asks for everything up to a cut. It is fetched, not delivered: the
-	// view is not decided yet. The last call counts; the log is frozen then.
+	// Flush starts fetching everything up to a cut. Nothing is delivered yet: the
+	// view is not decided. The log is frozen, and the last call counts.
 	Flush(cut []Position)
 	// Flushed reports whether everything up to the last cut is here.
 	Flushed() bool
-	// Install says that the view is decided: everything up to the last cut is
-	// delivered, what roots that are gone sent beyond it is dropped, and sending
-	// goes on in the new view. If this member is not in it, it has left: nothing
-	// follows.
+	// Install begins a decided view: the log delivers everything up to the last
+	// cut, drops what removed roots sent beyond it, and resumes sending in the new
+	// view. If this member is not in the view, it has left, and no call follows.
 	Install(v *View)
 }
 
-// Position is how far a root's stream has got.
+// Position is a position in the stream of a root.
 type Position struct {
 	Root        protocol.Rank
 	Incarnation uint64
-	// Next is the first number that is missing: everything before is here.
+	// Next is the first missing sequence number: everything before it is here.
 	Next uint64
-	// Holder is somebody who had it. Whoever has accepted a cut has all of it,
-	// so if the holder is gone, most others will do.
+	// Holder is a member that has everything before Next. A member that has accepted
+	// a cut has all of it, so if the holder is gone, most others serve as well.
 	Holder protocol.Rank
 }
 
-// compareStream orders Haves by the stream they are about.
+// compareStream orders positions by their streams.
 func compareStream(a, b Position) int {
 	return cmp.Or(cmp.Compare(a.Root, b.Root), cmp.Compare(a.Incarnation, b.Incarnation))
 }
 
-// merge takes the larger Next of every stream, of two lists in order.
+// merge returns the larger Next of every stream in two sorted lists.
 func merge(a, b []Position) []Position {
 	all := append(slices.Clone(a), b...)
-	// Among equals the lowest holder comes last and counts, so that the result
-	// does not depend on the order in which acknowledgments come.
+	// Among equals the lowest holder comes last and counts, so that the result does
+	// not depend on the order of acknowledgments.
 	slices.SortFunc(all, func(x, y Position) int {
 		return cmp.Or(compareStream(x, y), cmp.Compare(x.Next, y.Next), cmp.Compare(y.Holder, x.Holder))
 	})

@@ -132,13 +132,13 @@ func (l *testLog) digest() string {
 
 func (l *testLog) Freeze() []Position {
 	l.frozen = true
-	var haves []Position
+	var positions []Position
 	for _, s := range l.streams {
 		if s.next > 0 {
-			haves = append(haves, Position{Root: s.root, Incarnation: s.incarnation, Next: s.next})
+			positions = append(positions, Position{Root: s.root, Incarnation: s.incarnation, Next: s.next})
 		}
 	}
-	return haves
+	return positions
 }
 
 func (l *testLog) Thaw() {

@@ -7,50 +7,49 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Machine is one member's part in agreeing on views. See the package comment for
-// how to drive it.
+// Machine is the state of one member. See the package comment for how to drive it.
 type Machine struct {
 	config Config
-	now    protocol.Time // of the last call
+	now    protocol.Time // the time of the last call
 	view   View
-	cut    []Position     // that the view began with
+	cut    []Position     // where the view began
 	self   int            // this member's index in the view
-	memo   *memo          // what follows from the view
-	names  map[string]int // the members' indices, by identity; nil: not needed yet
-	over   error          // why this member is out of it; nil: it is not
+	memo   *memo          // derived from the view
+	names  map[string]int // member indices by identity; nil: not needed yet
+	done   error          // why this member has stopped; nil: it has not
 
-	round   round    // what is known of the next view
-	lead    *lead    // the attempt of this member itself; nil: none
-	spread  spread   // the commit being broadcast
-	history []*value // decided last, in order, for stragglers
-	later   *frame   // a commit of the view after the next, until it is its turn
+	acceptor   acceptor   // state about the next view
+	proposer   *proposer  // the attempt of this member; nil: none
+	commitCast commitCast // the broadcast of the last commit
+	history    []*value   // the last decisions, in order, for stragglers
+	later      *frame     // the commit after the decided one, until that is installed
 
-	suspicions suspicions
-	errand     errand
-	status     status
-	leaving    bool
-	leavers    []suspect // who have said that they leave
-	candidates []candidate
-	pending    []pending
-	window     window
-	pause      protocol.Time // no attempt before
-	bound      protocol.Time // of the next attempt
-	seen       uint32        // the highest round that this member was refused for
+	suspicions     suspicions
+	reporter       reporter
+	status         status
+	leaving        bool
+	leavers        []suspect // members that want to leave
+	candidates     []candidate
+	pending        []pending
+	window         window
+	pause          protocol.Time // no attempt before this time
+	attemptTimeout protocol.Time // the timeout of the next attempt
+	seen           uint32        // the highest round in a refusal
 
 	outbox  []send
-	sent    int // of outbox, already handed out
+	sent    int // how many of outbox Next has returned
 	buffer  []byte
 	answers []Answer
 	stats   Stats
 }
 
-// send is one frame to be sent.
+// send is one queued frame.
 type send struct {
 	to    protocol.Rank
 	frame frame
 }
 
-// New makes a member's machine.
+// New returns the machine of one member.
 func New(c Config) (*Machine, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -58,24 +57,24 @@ func New(c Config) (*Machine, error) {
 	return newMachine(c, &memo{}), nil
 }
 
-// newMachine makes a machine of what has been checked.
+// newMachine returns a machine for a checked config.
 func newMachine(c Config, k *memo) *Machine {
-	m := &Machine{config: c, memo: k, bound: c.AttemptTimeout}
+	m := &Machine{config: c, memo: k, attemptTimeout: c.AttemptTimeout}
 	m.enter(&c.View)
-	m.spread.due, m.errand.due = protocol.Never, protocol.Never
-	m.errand.to = protocol.NoRank
+	m.commitCast.due, m.reporter.due = protocol.Never, protocol.Never
+	m.reporter.to = protocol.NoRank
 	return m
 }
 
-// enter makes a view the present one.
+// enter makes v the current view.
 func (m *Machine) enter(v *View) {
 	m.view = *v
 	m.self, _ = v.index(m.config.Self.Rank)
 	m.names = nil
 }
 
-// named returns the index of the member with an identity. Only candidates are
-// looked for, so most views are left again without the map.
+// named returns the index of the member with an identity. It is asked only about
+// candidates, so in most views the map is never made.
 func (m *Machine) named(identity string) (int, bool) {
 	if m.names == nil {
 		m.names = make(map[string]int, len(m.view.Members))
@@ -87,13 +86,13 @@ func (m *Machine) named(identity string) (int, bool) {
 	return i, ok
 }
 
-// Receive takes a frame from a peer. The bytes are only lent. An error says that
-// the frame made no sense; it is not taken then.
+// Receive handles a frame from a peer. It does not keep b. It returns an error if
+// the frame is invalid; such a frame has no effect.
 func (m *Machine) Receive(now protocol.Time, from protocol.Rank, b []byte) error {
 	m.now = now
 	f, err := parse(from, b)
-	if err == nil && m.over == nil {
-		err = m.take(now, f)
+	if err == nil && m.done == nil {
+		err = m.dispatch(now, f)
 		m.consider(now)
 	}
 	if err != nil {
@@ -102,77 +101,77 @@ func (m *Machine) Receive(now protocol.Time, from protocol.Rank, b []byte) error
 	return nil
 }
 
-// take sorts frames by the view their sender is in. Only members of the same
-// view agree on the next one; who is behind is helped to catch up.
-func (m *Machine) take(now protocol.Time, f *frame) error {
+// dispatch sorts frames by the view of their sender. Only members of the same view
+// agree on the next one; a sender that is behind gets the decisions it misses.
+func (m *Machine) dispatch(now protocol.Time, f *frame) error {
 	switch {
 	case f.kind == Commit:
-		return m.hearCommit(now, f)
-	case f.kind == Gone:
-		m.hearGone(f)
+		return m.handleCommit(now, f)
+	case f.kind == Removed:
+		m.handleRemoved(f)
 	case f.view < m.view.Number:
-		if f.kind != Promise && f.kind != Accept && f.kind != Void { // late echoes of what is decided
-			m.help(f)
+		if f.kind != Promise && f.kind != Accept && f.kind != Cancel { // late answers about what is decided
+			m.sendMissed(f)
 		}
 	case f.view > m.view.Number:
 		m.catchUp(now, f.from)
 	case m.view.holds(f.from, f.incarnation):
-		return m.hear(now, f)
+		return m.handle(now, f)
 	}
 	return nil
 }
 
-// hear takes a frame of the present view.
-func (m *Machine) hear(now protocol.Time, f *frame) error {
+// handle handles a frame of the current view.
+func (m *Machine) handle(now protocol.Time, f *frame) error {
 	if f.members != nil && !f.members.fits(len(m.view.Members)) {
 		return fmt.Errorf("%w: %v: a set of another view than %d", ErrFrame, f.kind, m.view.Number)
 	}
-	if f.kind == Prepare || f.kind == Void || f.kind == Propose {
+	if f.kind == Prepare || f.kind == Cancel || f.kind == Propose {
 		if !m.view.Has(f.ballot.Rank) || f.ballot.Rank == m.config.Self.Rank {
 			return fmt.Errorf("%w: %v of ballot %v, whose owner cannot have sent it", ErrFrame, f.kind, f.ballot)
 		}
 	}
-	if m.round.decided != nil {
+	if m.acceptor.decided != nil {
 		if f.kind == Status || f.kind == Prepare || f.kind == Propose {
-			m.help(f)
+			m.sendMissed(f)
 		}
 		return nil
 	}
 	switch f.kind {
 	case Promise, Refuse, Accept:
 		m.answered(f.from, f.members)
-	case Prepare, Void, Propose:
+	case Prepare, Cancel, Propose:
 		m.attempts(f.ballot.Rank)
 	}
 	switch f.kind {
 	case Status:
-		m.hearStatus(f)
+		m.handleStatus(f)
 	case Report:
-		m.hearReport(now, f)
+		m.handleReport(now, f)
 	case Leave:
-		m.hearLeave(now, f.from, f.incarnation)
+		m.handleLeave(now, f.from, f.incarnation)
 	case JoinRequest:
-		return m.hearKnock(now, f.candidate)
+		return m.handleJoinRequest(now, f.candidate)
 	case Prepare:
-		return m.hearPrepare(now, f)
+		return m.handlePrepare(now, f)
 	case Promise:
-		return m.hearPromise(now, f)
+		return m.handlePromise(now, f)
 	case Refuse:
-		m.hearRefuse(now, f)
-	case Void:
-		m.hearVoid(now, f)
+		m.handleRefuse(now, f)
+	case Cancel:
+		m.handleCancel(now, f)
 	case Propose:
-		return m.hearPropose(now, f)
+		return m.handlePropose(now, f)
 	case Accept:
-		m.hearAccept(now, f)
+		m.handleAccept(now, f)
 	}
 	return nil
 }
 
-// LogFlushed says that the log may have got what it was asked to flush.
+// LogFlushed says that the log may have completed the last Flush.
 func (m *Machine) LogFlushed(now protocol.Time) {
 	m.now = now
-	if m.over != nil {
+	if m.done != nil {
 		return
 	}
 	m.tryAccept(now)
@@ -180,20 +179,20 @@ func (m *Machine) LogFlushed(now protocol.Time) {
 	m.consider(now)
 }
 
-// Up says that a peer is connected: what was sent before may be lost. The two
-// tell each other which views they are in.
+// Up says that a peer is connected. Frames sent before may be lost, so the two
+// exchange the numbers of their views.
 func (m *Machine) Up(now protocol.Time, peer protocol.Rank) {
 	m.now = now
 	if m.isMember(peer) && peer != m.config.Self.Rank {
 		m.answered(peer, nil)
 		m.put(peer, frame{kind: Status})
-		if m.errand.to == peer && m.errand.due != protocol.Never {
-			m.errand.due = now
+		if m.reporter.to == peer && m.reporter.due != protocol.Never {
+			m.reporter.due = now
 		}
 	}
 }
 
-// Next returns the next frame to send, valid until the next call, or false when
+// Next returns the next frame to send, valid until the next call, or false if
 // there is none for now.
 func (m *Machine) Next(now protocol.Time) (to protocol.Rank, b []byte, ok bool) {
 	m.now = now
@@ -212,12 +211,12 @@ func (m *Machine) Next(now protocol.Time) (to protocol.Rank, b []byte, ok bool) 
 	return to, m.buffer, true
 }
 
-// put queues a frame. Its sets are copied, since they go on growing here.
+// put queues a frame. It copies the sets, since the machine goes on changing them.
 func (m *Machine) put(to protocol.Rank, f frame) {
 	f.view, f.incarnation = m.view.Number, m.config.Self.Incarnation
 	f.members, f.suspects = slices.Clone(f.members), slices.Clone(f.suspects)
 	m.outbox = append(m.outbox, send{to, f})
 }
 
-// View returns the view this member is in.
+// View returns the current view.
 func (m *Machine) View() View { return m.view }

@@ -9,27 +9,27 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// memo is what was last worked out from sets, views and values. It takes time and
-// memory in proportion to the group, a change asks for it several times, and it
-// is the same for all who are in the view: so machines of one process share it,
-// see [Machine.Sibling]. Nothing in it is changed once made.
+// memo caches what was last derived from sets, views and values. A derivation costs
+// time and memory in proportion to the group, a change needs it several times, and it
+// is the same for all members of a view. So machines of one process share the memo,
+// see [Machine.Sibling]. A derived value is never modified.
 type memo struct {
-	members set   // who take part in a ballot
-	indices []int // the same as a list
+	members set   // the participants of a ballot
+	indices []int // the same, as a list
 
 	before View
 	value  *value
 	next   *View
-	err    error // why there is no next
+	err    error // why next is not valid
 
-	root  protocol.Rank   // of the value's broadcast
-	ranks []protocol.Rank // who take part in it, by their places
-	plan  *broadcast.Plan // nil: not made yet
+	root  protocol.Rank   // of the broadcast of value
+	ranks []protocol.Rank // its participants, in ascending order
+	plan  *broadcast.Plan // nil: not planned yet
 }
 
-// Sibling makes the machine of another member of m's view, with m's settings. The
+// Sibling returns the machine of another member of m's view, with m's config. The
 // two share what is the same for both, which is most of a large view: a simulator
-// of many members needs that. Neither may be used while the other is.
+// of many members needs that. The two must not be used concurrently.
 func (m *Machine) Sibling(self protocol.Rank, log Log) (*Machine, error) {
 	member, ok := m.view.Member(self)
 	if !ok {
@@ -40,7 +40,7 @@ func (m *Machine) Sibling(self protocol.Rank, log Log) (*Machine, error) {
 	return newMachine(c, m.memo), nil
 }
 
-// apply makes the view that a value makes of the present one.
+// apply returns the view that follows the current one if v is decided.
 func (m *Machine) apply(v *value) (*View, error) {
 	if k := m.memo; k.value == nil || !k.before.same(&m.view) || !k.value.equal(v) {
 		next, err := v.apply(&m.view)
@@ -49,7 +49,7 @@ func (m *Machine) apply(v *value) (*View, error) {
 	return m.memo.next, m.memo.err
 }
 
-// list returns the indices of those who take part in a ballot.
+// list returns the indices of the participants of a ballot.
 func (k *memo) list(members set) []int {
 	if k.indices == nil || !bytes.Equal(k.members, members) {
 		k.members, k.indices = slices.Clone(members), members.each()
@@ -57,8 +57,8 @@ func (k *memo) list(members set) []int {
 	return k.indices
 }
 
-// same reports whether two views are one in memory. Their numbers should do, but
-// if members ever disagreed, sharing must not hide it.
+// same reports whether two views are one in memory. Comparing numbers would suffice,
+// but if members ever disagreed, sharing must not hide it.
 func (v *View) same(w *View) bool {
 	return v.Number == w.Number && len(v.Members) == len(w.Members) && &v.Members[0] == &w.Members[0]
 }

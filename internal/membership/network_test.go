@@ -169,7 +169,7 @@ func (n *network) fail(err error) {
 }
 
 // live reports whether a host runs a machine that is in the group.
-func (h *host) live() bool { return !h.dead && h.m != nil && h.m.over == nil }
+func (h *host) live() bool { return !h.dead && h.m != nil && h.m.done == nil }
 
 // host finds whom a rank stands for. An answer to one who is no longer in the
 // view goes where the question came from, as on a connection.
@@ -243,9 +243,9 @@ func (n *network) collect(h *host) {
 		}
 		n.after(n.delay(), func() { n.answer(a) })
 	}
-	if h.m.over != nil && n.rejoin && !h.left {
+	if h.m.done != nil && n.rejoin && !h.left {
 		n.evictions++
-		n.logf("%s: %v", who(h.self), h.m.over)
+		n.logf("%s: %v", who(h.self), h.m.done)
 		n.restart(h)
 	}
 }
@@ -355,7 +355,7 @@ func (n *network) watch(h *host, m *Machine) {
 }
 
 func (n *network) watchOnce(h *host, m *Machine) {
-	if h.dead || h.m != m || m.over != nil {
+	if h.dead || h.m != m || m.done != nil {
 		return
 	}
 	if n.detect > 0 {
@@ -378,7 +378,7 @@ func (n *network) watchOnce(h *host, m *Machine) {
 }
 
 // forsaken reports whether a host has had no quorum for long. All whom it knows
-// may be gone for good, with nobody left to tell it: it is for its driver to knock
+// may be gone for good, with nobody left to tell it: it is for its driver to ask
 // at the others anew, by addresses from elsewhere.
 func (n *network) forsaken(h *host) bool {
 	if s, _ := h.m.State(); s != NoQuorum {
@@ -394,7 +394,7 @@ func (n *network) look(h *host) {
 			continue
 		}
 		peer := n.names[m.Identity]
-		cut := peer.dead || peer.self.Incarnation != m.Incarnation || peer.m != nil && peer.m.over != nil ||
+		cut := peer.dead || peer.self.Incarnation != m.Incarnation || peer.m != nil && peer.m.done != nil ||
 			n.blocked != nil && (n.blocked(h, peer) || n.blocked(peer, h))
 		seen, suspected := h.sees[m.Rank]
 		switch {
@@ -423,8 +423,8 @@ func (n *network) kill(ranks ...int) {
 	}
 }
 
-// tellAll has everybody suspect a rank at once.
-func (n *network) tellAll(ranks ...protocol.Rank) {
+// suspectAll has everybody suspect a rank at once.
+func (n *network) suspectAll(ranks ...protocol.Rank) {
 	for _, h := range n.hosts {
 		for _, r := range ranks {
 			if m, ok := h.memberIn(r); ok && h.live() && h.self.Rank != r {
@@ -451,12 +451,12 @@ func (n *network) leave(h *host) {
 	n.pump(h)
 }
 
-// restart brings a process back as a new incarnation, which knocks until it is in.
+// restart brings a process back as a new incarnation, which asks to join until it is in.
 func (n *network) restart(h *host) {
 	h.dead, h.m = false, nil
 	h.self.Incarnation = n.incarnation()
 	n.logf("%s starts", who(h.self))
-	n.knock(h)
+	n.requestJoin(h)
 }
 
 // incarnation is larger each time, as a clock would be.
@@ -468,12 +468,12 @@ func (n *network) incarnation() uint64 {
 // join adds a new process.
 func (n *network) join(identity, domain string) *host {
 	h := n.addHost(Member{Rank: protocol.NoRank, Identity: identity, Domain: domain, Address: "at " + identity, Incarnation: n.incarnation()})
-	n.knock(h)
+	n.requestJoin(h)
 	return h
 }
 
-// knock asks any live member, and again until there is an answer.
-func (n *network) knock(h *host) {
+// requestJoin asks any live member, and again until there is an answer.
+func (n *network) requestJoin(h *host) {
 	incarnation := h.self.Incarnation
 	h.asking = true
 	n.after(n.delay(), func() {
@@ -489,18 +489,18 @@ func (n *network) knock(h *host) {
 		if len(doors) > 0 {
 			door := doors[n.rng.IntN(len(doors))]
 			h.token++
-			n.logf("%s knocks at %s", who(h.self), who(door.self))
+			n.logf("%s asks %s to join", who(h.self), who(door.self))
 			door.reply = nil
 			door.m.Join(n.now, uint64(h.id)<<32|h.token, h.self)
 			n.pump(door)
 		}
-		n.after(500*time.Millisecond, func() { n.knockAgain(h, incarnation) })
+		n.after(500*time.Millisecond, func() { n.requestJoinAgain(h, incarnation) })
 	})
 }
 
-func (n *network) knockAgain(h *host, incarnation uint64) {
+func (n *network) requestJoinAgain(h *host, incarnation uint64) {
 	if h.asking && h.self.Incarnation == incarnation {
-		n.knock(h)
+		n.requestJoin(h)
 	}
 }
 
@@ -550,7 +550,7 @@ func (n *network) agreed() bool {
 	var first *View
 	count := 0
 	for _, h := range n.hosts {
-		if h.dead || h.left && (h.m == nil || h.m.over != nil) {
+		if h.dead || h.left && (h.m == nil || h.m.done != nil) {
 			continue
 		}
 		if !h.live() {
@@ -559,7 +559,7 @@ func (n *network) agreed() bool {
 		if first == nil {
 			first = &h.m.view
 		}
-		if h.left || h.m.view.Number != first.Number || h.m.round.frozen {
+		if h.left || h.m.view.Number != first.Number || h.m.acceptor.frozen {
 			return false
 		}
 		count++
@@ -588,8 +588,8 @@ func (n *network) situation() string {
 		fmt.Fprintf(&b, "%s dead %v leaves %v", who(h.self), h.dead, h.left)
 		if h.m != nil {
 			state, _ := h.m.State()
-			r := &h.m.round
-			fmt.Fprintf(&b, " %v %v promised %v accepted %v holds %v frozen %v lead %v flushed %v sees %v", state, &h.m.view, r.promised, r.accepted, r.holds, r.frozen, h.m.lead != nil, h.log.Flushed(), h.sees)
+			r := &h.m.acceptor
+			fmt.Fprintf(&b, " %v %v promised %v accepted %v holds %v frozen %v proposes %v flushed %v sees %v", state, &h.m.view, r.promised, r.accepted, r.holds, r.frozen, h.m.proposer != nil, h.log.Flushed(), h.sees)
 		}
 		b.WriteByte('\n')
 	}

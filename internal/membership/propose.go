@@ -2,35 +2,74 @@ package membership
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// propose proposes what an earlier ballot may have decided, or else what this
-// member wishes for. (Paxos, phase 2. "A successor blends two view changes" is a
-// bug others have had: whoever finds a value proposes that very value, and its
-// own wishes wait for the view after.)
-func (m *Machine) propose(now protocol.Time, p *part) {
+// propose begins phase 2 of Paxos. It proposes the value that an earlier ballot may
+// have decided, or else a value of its own. A proposer that learns of a value
+// proposes it unchanged, and leaves the changes it has collected to the view after:
+// blending the two is a known bug of view changes.
+func (m *Machine) propose(now protocol.Time, p *ballotState) {
 	v := p.value
 	if v == nil {
-		v = m.compose(p.members, p.haves)
+		v = m.compose(p.members, p.positions)
 	}
-	m.round.proposed = p.ballot
-	m.lead.bound, m.lead.resend, m.lead.tries = protocol.Never, now+m.config.RetryInterval, 0
-	_ = m.hearPropose(now, &frame{kind: Propose, from: m.config.Self.Rank, ballot: p.ballot, value: v})
+	m.acceptor.proposed = p.ballot
+	m.proposer.deadline, m.proposer.resend, m.proposer.tries = protocol.Never, now+m.config.RetryInterval, 0
+	_ = m.handlePropose(now, &frame{kind: Propose, from: m.config.Self.Rank, ballot: p.ballot, value: v})
 }
 
-// hearPropose takes a proposal: pass it on, and get what is missing up to its cut.
-func (m *Machine) hearPropose(now protocol.Time, f *frame) error {
-	p := m.round.part
+// compose returns the value that this member proposes if it is free to choose: the
+// participants stay, except those that leave, and candidates are added.
+func (m *Machine) compose(members set, cut []Position) *value {
+	v := &value{number: m.view.Number + 1, slots: m.view.Slots, removed: newSet(len(m.view.Members)), cut: cut}
+	for i, member := range m.view.Members {
+		if !members.has(i) || slices.Contains(m.leavers, suspect{member.Rank, member.Incarnation}) {
+			v.removed.add(i)
+		}
+	}
+	a := newAssigner(&m.view)
+	for i := range m.view.Members {
+		if !v.removed.has(i) {
+			a.occupied[m.view.Members[i].Rank] = &m.view.Members[i]
+			a.count++
+		}
+	}
+	bytes := 0
+	for _, c := range m.candidates {
+		joiner := c.Member
+		bytes += len(appendMember(nil, &joiner))
+		if bytes > addedBytes {
+			break
+		}
+		if a.assign(&joiner) {
+			v.added = append(v.added, joiner)
+		}
+	}
+	if a.count == 0 { // the last member leaves: a view needs a member
+		v.removed.remove(m.self)
+		a.occupied[m.config.Self.Rank] = &m.view.Members[m.self]
+		a.count++
+	}
+	slices.SortFunc(v.added, byRank)
+	v.slots = a.compact()
+	return v
+}
+
+// handlePropose handles a proposal: pass it on, and fetch what is missing up to its
+// cut.
+func (m *Machine) handlePropose(now protocol.Time, f *frame) error {
+	p := m.acceptor.current
 	switch {
-	case f.ballot.less(m.round.promised):
+	case f.ballot.less(m.acceptor.promised):
 		m.refuse(f.ballot)
 		return nil
 	case p == nil || p.ballot != f.ballot:
 		return nil
 	case p.proposal != nil:
-		m.answerAgain(f)
+		m.acknowledgeAgain(f)
 		return nil
 	}
 	if _, err := m.apply(f.value); err != nil {
@@ -48,11 +87,11 @@ func (m *Machine) hearPropose(now protocol.Time, f *frame) error {
 }
 
 // tryAccept accepts the proposal once everything up to its cut is here. So when a
-// value is decided, a majority has all of it, and the death of whoever had it
-// alone cannot leave the others waiting for it.
+// value is decided, a majority has all messages up to the cut, and the death of the
+// only member that had one before cannot leave the others waiting for it.
 func (m *Machine) tryAccept(now protocol.Time) {
-	r := &m.round
-	p := r.part
+	r := &m.acceptor
+	p := r.current
 	if p == nil || p.ballot != r.promised || p.proposal == nil || p.acked.has(m.self) || r.decided != nil {
 		return
 	}
@@ -64,9 +103,9 @@ func (m *Machine) tryAccept(now protocol.Time) {
 	m.advance(now)
 }
 
-// hearAccept counts in who has accepted.
-func (m *Machine) hearAccept(now protocol.Time, f *frame) {
-	p := m.round.part
+// handleAccept merges the members that have accepted.
+func (m *Machine) handleAccept(now protocol.Time, f *frame) {
+	p := m.acceptor.current
 	if p == nil || p.ballot != f.ballot || p.proposal == nil {
 		return
 	}

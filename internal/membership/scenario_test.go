@@ -84,11 +84,11 @@ func chainedCoordinatorFailures(t *testing.T, way func(*Config)) {
 	for chain := 1; chain <= 4; chain++ {
 		n := newNetwork(t, 11, uint64(chain), way)
 		n.kill(10)
-		n.tellAll(10)
+		n.suspectAll(10)
 		for r := range chain {
 			n.run(300*time.Microsecond, nil)
 			n.kill(r)
-			n.tellAll(protocol.Rank(r))
+			n.suspectAll(protocol.Rank(r))
 		}
 		v := n.settle()
 		if v.Coordinator() != protocol.Rank(chain) || v.Has(10) {
@@ -119,7 +119,7 @@ func deathInEveryPhase(t *testing.T, way func(*Config)) {
 					}
 					n.hosts[3].log.send()
 					n.kill(11)
-					n.tellAll(11)
+					n.suspectAll(11)
 					v := n.settle()
 					if n.failure != nil {
 						t.Fatal(n.failure)
@@ -195,7 +195,7 @@ func TestRejoinKeepsItsRank(t *testing.T) {
 		n := newNetwork(t, 8, 1, nil)
 		n.kill(5)
 		if noticed {
-			n.tellAll(5)
+			n.suspectAll(5)
 			n.settle()
 		}
 		n.restart(n.hosts[5])
@@ -209,7 +209,7 @@ func TestRejoinKeepsItsRank(t *testing.T) {
 func TestHoleIsReused(t *testing.T) {
 	n := newNetwork(t, 6, 1, nil)
 	n.kill(2, 4)
-	n.tellAll(2, 4)
+	n.suspectAll(2, 4)
 	n.settle()
 	n.join("newcomer", "")
 	v := n.settle()
@@ -255,8 +255,8 @@ func TestTrustInTime(t *testing.T) {
 	n.blocked = func(from, to *host) bool { return from.id == 8 || to.id == 8 } // slow
 	n.join("newcomer", "")
 	n.run(600*time.Millisecond, nil)
-	if n.hosts[0].m.Stats().Voided == 0 {
-		t.Fatal("the attempt that waits for a slow member was not given up")
+	if n.hosts[0].m.Stats().Canceled == 0 {
+		t.Fatal("the attempt that waits for a slow member was not abandoned")
 	}
 	n.blocked = nil
 	if v := n.settle(); len(v.Members) != 10 {
@@ -346,7 +346,7 @@ func TestExactlyHalf(t *testing.T) {
 // Without majorities, the last one alive still goes on.
 func TestNoQuorumNeeded(t *testing.T) {
 	n := newNetwork(t, 6, 1, func(c *Config) { c.NoQuorum = true })
-	n.checker.enough = func(*View, set) bool { return true }
+	n.checker.isQuorum = func(*View, set) bool { return true }
 	n.detect = 20 * time.Millisecond
 	n.kill(0, 1, 3, 4, 5)
 	wantRanks(t, n.settle(), []protocol.Rank{2})
@@ -390,7 +390,7 @@ func stragglers(t *testing.T, way func(*Config)) {
 	n.settle()
 	last := n.hosts[4]
 	// It takes part, but misses the decision.
-	n.blocked = func(from, to *host) bool { return to == last && from.m != nil && from.m.round.decided != nil }
+	n.blocked = func(from, to *host) bool { return to == last && from.m != nil && from.m.acceptor.decided != nil }
 	cut := false
 	n.spy = func(from *host, kind Kind) { cut = cut || kind == Commit }
 	n.join("b", "")
@@ -404,7 +404,7 @@ func stragglers(t *testing.T, way func(*Config)) {
 	n.settle()
 	// Too far behind for anything to be kept.
 	n.blocked = func(from, to *host) bool { return from == last || to == last }
-	n.tellAll(last.self.Rank)
+	n.suspectAll(last.self.Rank)
 	for i := range keptCommits + 6 {
 		if h := n.join(fmt.Sprint("later", i), ""); !n.run(10*time.Second, h.live) {
 			t.Fatal(n.situation())
@@ -454,13 +454,13 @@ func TestUpTellsViews(t *testing.T) {
 	n := newNetwork(t, 4, 1, nil)
 	last := n.hosts[3]
 	n.blocked = func(from, to *host) bool { return from == last || to == last }
-	n.tellAll(3)
+	n.suspectAll(3)
 	n.run(300*time.Millisecond, func() bool { return n.hosts[0].m.view.Number == 2 && n.hosts[2].m.view.Number == 2 })
 	n.blocked = nil
 	before := n.now
 	last.m.Up(n.now, 1)
 	n.pump(last)
-	if !n.run(time.Second, func() bool { return last.m.over != nil }) || n.now-before > 10*millisecond {
+	if !n.run(time.Second, func() bool { return last.m.done != nil }) || n.now-before > 10*millisecond {
 		t.Fatal(n.situation())
 	}
 }

@@ -283,7 +283,7 @@ func (s *schedule) alive() bool {
 		}
 		living := newSet(len(v.Members))
 		for _, h := range s.n.hosts {
-			if i, ok := v.index(h.self.Rank); ok && !h.dead && v.Members[i].Identity == h.self.Identity && v.Members[i].Incarnation == h.self.Incarnation && (h.m == nil || h.m.over == nil) {
+			if i, ok := v.index(h.self.Rank); ok && !h.dead && v.Members[i].Identity == h.self.Identity && v.Members[i].Incarnation == h.self.Incarnation && (h.m == nil || h.m.done == nil) {
 				living.add(i)
 			}
 		}

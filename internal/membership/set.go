@@ -2,14 +2,14 @@ package membership
 
 import "math/bits"
 
-// set is some of a view's members, by their index in it. Acknowledgments carry
-// sets, never counts: two messages of one child and none of another must not
-// look like one of each.
+// set is a bit set of members of a view, by their index in it. Acknowledgments carry
+// sets, never counts: two messages of one child and none of another must not look
+// like one of each.
 type set []byte
 
 func newSet(n int) set { return make(set, (n+7)/8) }
 
-// fits reports whether a set that came from outside is one of n members.
+// fits reports whether a received set is valid for a view of n members.
 func (s set) fits(n int) bool {
 	return len(s) == (n+7)/8 && (n%8 == 0 || s[len(s)-1]>>(n%8) == 0)
 }
@@ -27,7 +27,7 @@ func (s set) union(o set) {
 	}
 }
 
-// covers reports whether all of another set are in this one.
+// covers reports whether s contains all of o.
 func (s set) covers(o set) bool {
 	for i := range s {
 		if o[i]&^s[i] != 0 {

@@ -19,14 +19,14 @@ type silence struct {
 	excused bool // they leave no majority, and are asked on
 
 	// How long this member has asked for a change in vain.
-	asked  protocol.Time // since when; 0: it does not ask
-	leader protocol.Rank // the coordinator that it asks
-	looked protocol.Time // when this was last looked at
+	asked       protocol.Time // since when; 0: it does not ask
+	coordinator protocol.Rank // the coordinator that it asks
+	looked      protocol.Time // when awaitCoordinator last ran
 }
 
-// silenced notes members that do not answer.
+// silenced records members that do not answer.
 func (m *Machine) silenced(members ...int) {
-	s := &m.round.silence
+	s := &m.acceptor.silence
 	if s.members == nil {
 		s.members = newSet(len(m.view.Members))
 	}
@@ -38,7 +38,7 @@ func (m *Machine) silenced(members ...int) {
 
 // answered ends the silence of a member, and of those it acknowledges for.
 func (m *Machine) answered(by protocol.Rank, others set) {
-	s := m.round.silence.members
+	s := m.acceptor.silence.members
 	for _, i := range s.each() {
 		if m.view.Members[i].Rank == by || others.has(i) {
 			s.remove(i)
@@ -46,63 +46,66 @@ func (m *Machine) answered(by protocol.Rank, others set) {
 	}
 }
 
-// considerSilence decides, after anything has happened, which silence still counts.
+// considerSilence decides after any event which silence still counts.
 func (m *Machine) considerSilence(now protocol.Time) {
-	r := &m.round
+	r := &m.acceptor
 	if !m.wants(now, m.suspected(now)) && !m.stuck(now) {
 		r.silence = silence{}
-		if m.lead == nil {
-			r.tried = 0 // the next change gets its full patience
+		if m.proposer == nil {
+			r.tried = 0 // the next change gets its full AckTimeout
 		}
 		return
 	}
 	if !m.config.NoQuorum { // without majorities, two coordinators make two groups
-		m.awaitLeader(now)
+		m.awaitCoordinator(now)
 	}
 	s := &r.silence
-	if s.members.count() > 0 && !s.excused && !m.enough(m.living(m.doomed(now))) {
+	if s.members.count() > 0 && !s.excused && !m.isQuorum(m.survivors(m.excluded(now))) {
 		s.excused, r.tried = true, now
 	}
 }
 
-// awaitLeader notes that a coordinator is silent: it has attempted nothing for twice
-// as long as patience allows, although it was asked to. It does not run, or it has no
-// majority. The next in line takes over. Twice, so that a coordinator that runs has
-// left out a member it cannot reach before that member gives it up. A member that did
-// not run itself, as its clock tells, begins to wait anew.
-func (m *Machine) awaitLeader(now protocol.Time) {
-	s := &m.round.silence
-	leader := m.lowest(m.doomed(now))
+// awaitCoordinator records that a coordinator is silent: it has attempted nothing for
+// twice AckTimeout, although it was asked to. It does not run, or it has no majority.
+// The next rank coordinates instead. The factor of two lets a running coordinator
+// leave out a member that it cannot reach before that member leaves out the
+// coordinator. A member that did not run itself, as its clock tells, begins to wait
+// again.
+func (m *Machine) awaitCoordinator(now protocol.Time) {
+	s := &m.acceptor.silence
+	coordinator := m.lowest(m.excluded(now))
 	paused := now-s.looked > 2*m.config.StatusInterval
 	s.looked = now
 	switch {
-	case leader == m.config.Self.Rank || !m.asks(now):
+	case coordinator == m.config.Self.Rank || !m.asks(now):
 		s.asked = 0
-	case s.asked == 0 || leader != s.leader || paused:
-		s.asked, s.leader = now, leader
+	case s.asked == 0 || coordinator != s.coordinator || paused:
+		s.asked, s.coordinator = now, coordinator
 	case now >= s.asked+2*m.config.AckTimeout:
-		i, _ := m.view.index(leader)
+		i, _ := m.view.index(coordinator)
 		m.silenced(i)
 		s.asked = 0
-		m.errand.changed()
+		m.reporter.changed()
 	}
 }
 
-// asks reports whether this member tells the coordinator of a reason to change the
-// view on which that has to act at once.
-func (m *Machine) asks(now protocol.Time) bool { return m.counts(m.living(nil)) || m.stuck(now) }
+// asks reports whether this member reports a reason to change the view on which the
+// coordinator has to act at once.
+func (m *Machine) asks(now protocol.Time) bool {
+	return m.includesSuspect(m.survivors(nil)) || m.stuck(now)
+}
 
-// attempts notes that a coordinator does attempt a change.
+// attempts records that a coordinator attempts a change.
 func (m *Machine) attempts(r protocol.Rank) {
 	m.answered(r, nil)
-	m.round.silence.asked = 0
+	m.acceptor.silence.asked = 0
 }
 
 // accused lists the members that a report to a coordinator names: those that are
 // suspected, and the silent ones that would coordinate in its place.
 func (m *Machine) accused(to protocol.Rank) []suspect {
 	list := m.suspicions.own
-	for _, i := range m.round.silence.members.each() {
+	for _, i := range m.acceptor.silence.members.each() {
 		x := suspect{m.view.Members[i].Rank, m.view.Members[i].Incarnation}
 		if at, known := slices.BinarySearchFunc(list, x.rank, compareRank); !known && x.rank < to {
 			list = slices.Insert(slices.Clone(list), at, x)

@@ -16,7 +16,7 @@ func TestSilentMembersAreLeftOutInTheEnd(t *testing.T) {
 		}
 		n := newNetwork(t, 9, uint64(unnoticed), nil)
 		n.kill(unnoticed, 3)
-		n.tellAll(3)
+		n.suspectAll(3)
 		if v := n.settle(); v.Number != 2 || len(v.Members) != 7 || n.now > 20*second {
 			t.Errorf("%d unnoticed: %v at %v", unnoticed, v, n.now)
 		}
@@ -32,7 +32,7 @@ func (n *network) settleWithin(d time.Duration) *View {
 	return n.settle()
 }
 
-// So many members are silent for longer than patience that no majority is left. The
+// So many members are silent for longer than AckTimeout that no majority is left. The
 // coordinator leaves none of them out, says so, and goes on when they do.
 func TestGroupGoesOnAfterMostWereSilent(t *testing.T) { bothWays(t, groupGoesOnAfterMostWereSilent) }
 
@@ -68,7 +68,7 @@ func TestGroupGoesOnAfterItsCoordinatorWasCutOff(t *testing.T) {
 			n.blocked = func(from, to *host) bool { return n.now < healed && (from.id == 0 || to.id == 0) }
 			n.kill(4)
 			if known {
-				n.tellAll(4)
+				n.suspectAll(4)
 			} else {
 				n.suspect(n.hosts[0], n.hosts[4].self)
 				n.pump(n.hosts[0])
@@ -93,7 +93,7 @@ func TestCoordinatorWithoutMajorityHandsOver(t *testing.T) {
 	}
 	n.pump(n.hosts[0])
 	n.kill(6)
-	n.tellAll(6)
+	n.suspectAll(6)
 	gone := func() bool {
 		v := &n.hosts[1].m.view
 		s, _ := n.hosts[0].m.State()
@@ -129,7 +129,7 @@ func TestMemberThatOnlySpeaksIsLeftOut(t *testing.T) {
 	n := newNetwork(t, 9, 1, nil)
 	n.blocked = func(from, to *host) bool { return from.id == 0 && to.id == 5 }
 	n.kill(8)
-	n.tellAll(8)
+	n.suspectAll(8)
 	left := func() bool { return n.hosts[1].m.view.Number == 2 }
 	if !n.run(12*time.Second, left) {
 		t.Fatal(n.situation())
@@ -137,7 +137,7 @@ func TestMemberThatOnlySpeaksIsLeftOut(t *testing.T) {
 	wantRanks(t, &n.hosts[1].m.view, without(9, 5, 8))
 }
 
-// As long as acknowledgments come, an attempt is not given up, and no member is left
+// As long as acknowledgments come, an attempt is not abandoned, and no member is left
 // out: a group that is slow as a whole gets its view.
 func TestAttemptThatGetsOnIsNotGivenUp(t *testing.T) {
 	const size = 40
@@ -171,7 +171,7 @@ func TestStoppedMemberDoesNotBlameItsCoordinator(t *testing.T) {
 			for _, _, ok := m.Next(now); ok; _, _, ok = m.Next(now) {
 			}
 		}
-		if got := m.lowest(m.doomed(m.now)) != 0; got != blamed {
+		if got := m.lowest(m.excluded(m.now)) != 0; got != blamed {
 			t.Errorf("looked at each %d ns, the coordinator is blamed: %v", step, got)
 		}
 	}

@@ -7,19 +7,19 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// State is how a member stands to its group.
+// State is the state of a member in its group.
 type State uint8
 
 // The states of a member.
 const (
-	// Active: a member of a view that a majority may go on from.
+	// Active: the member is in a view, and reaches a quorum of it.
 	Active State = iota
-	// NoQuorum: too few others are reachable to go on. It may pass.
+	// NoQuorum: too few other members are reachable to decide a view. It may pass.
 	NoQuorum
-	// Evicted: the others have gone on without this member. It may join anew,
-	// as another incarnation.
+	// Evicted: the group has decided a view without this member. The process may
+	// join again, as another incarnation.
 	Evicted
-	// Left: as it wished.
+	// Left: the member has left on its own request.
 	Left
 )
 
@@ -39,10 +39,11 @@ func (s State) String() string {
 	}
 }
 
-// ErrLeft is why a member that has left does nothing more.
+// ErrLeft is the error of a member in state [Left].
 var ErrLeft = errors.New("membership: left the group")
 
-// QuorumError says that too few members are reachable.
+// QuorumError is the error of a member in state [NoQuorum]: too few members are
+// reachable.
 type QuorumError struct {
 	View              uint64
 	Reachable, Needed int
@@ -52,10 +53,10 @@ func (e *QuorumError) Error() string {
 	return fmt.Sprintf("membership: no quorum: %d members of view %d are reachable, %d are needed", e.Reachable, e.View, e.Needed)
 }
 
-// EvictedError says that the others have gone on.
+// EvictedError is the error of a member in state [Evicted].
 type EvictedError struct {
-	// Rank was this member's; View is the last it was in, and By the first
-	// known without it.
+	// Rank was the rank of the member. View is the last view it was in, and By the
+	// first known view without it.
 	Rank     protocol.Rank
 	View, By uint64
 }
@@ -64,38 +65,40 @@ func (e *EvictedError) Error() string {
 	return fmt.Sprintf("membership: rank %d of view %d is not in view %d: join again as a new incarnation", e.Rank, e.View, e.By)
 }
 
-// State returns how the member stands, and if not Active an error that says why.
+// State returns the state of the member, and unless it is Active, an error that says
+// why.
 func (m *Machine) State() (State, error) {
-	if m.over != nil {
-		if errors.Is(m.over, ErrLeft) {
-			return Left, m.over
+	if m.done != nil {
+		if errors.Is(m.done, ErrLeft) {
+			return Left, m.done
 		}
-		return Evicted, m.over
+		return Evicted, m.done
 	}
-	if reachable := m.living(m.unreachable()); !m.enough(reachable) {
+	if reachable := m.survivors(m.unreachable()); !m.isQuorum(reachable) {
 		needed := m.view.Needed()
 		if !reachable.has(0) {
-			needed = len(m.view.Members)/2 + 1 // half is enough only with the lowest rank
+			needed = len(m.view.Members)/2 + 1 // half is a quorum only with the lowest rank
 		}
 		return NoQuorum, &QuorumError{View: m.view.Number, Reachable: reachable.count(), Needed: needed}
 	}
 	return Active, nil
 }
 
-// unreachable is who is suspected, and who is silent whether or not that is excused.
+// unreachable returns the members that are suspected, and those that are silent,
+// excused or not.
 func (m *Machine) unreachable() set {
 	s := m.suspected(m.now)
-	if silent := m.round.silence.members; silent != nil {
+	if silent := m.acceptor.silence.members; silent != nil {
 		s.union(silent)
 	}
 	return s
 }
 
-// enough reports whether some members may decide the next view.
-func (m *Machine) enough(s set) bool {
+// isQuorum reports whether the members in s may decide the next view.
+func (m *Machine) isQuorum(s set) bool {
 	switch {
-	case m.config.enough != nil:
-		return m.config.enough(&m.view, s)
+	case m.config.isQuorum != nil:
+		return m.config.isQuorum(&m.view, s)
 	case m.config.NoQuorum:
 		return s.count() > 0
 	default:

@@ -2,17 +2,17 @@ package membership
 
 import "github.com/pleach-go/pleach/protocol"
 
-// Stats counts what a member has done.
+// Stats counts events of one member.
 type Stats struct {
-	// Changes counts views installed; Ballots attempts of this member, and
-	// Voided those of them that were given up before anything was proposed.
-	Changes, Ballots, Voided uint64
+	// Changes counts installed views, Ballots the attempts of this member, and
+	// Canceled those of them that were abandoned before anything was proposed.
+	Changes, Ballots, Canceled uint64
 	// Sent counts frames by their kind.
 	Sent [Kinds]uint64
-	// Took is the last change's duration here: from the first this member heard
-	// of it to its view.
+	// Took is the duration of the last change at this member: from the first
+	// Prepare to the installed view.
 	Took protocol.Time
 }
 
-// Stats returns what the member has counted.
+// Stats returns the counters of the member.
 func (m *Machine) Stats() Stats { return m.stats }

@@ -6,23 +6,24 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// suspicions are what is held about who is dead: by this member's own detector,
-// and by others who told it. They only ever lead to a proposal; a view decides.
+// suspicions are the suspicions of this member's own detector, and those that other
+// members have reported. A suspicion only leads to a proposal; a view decides.
 type suspicions struct {
 	own      []suspect // in ascending order of ranks
 	reported []reported
 }
 
-// reported is what another member suspects. It counts for a while only, and is
-// told again until then: a withdrawal may get lost, silence does not.
+// reported is what another member suspects. It is a lease: it expires unless the
+// member repeats it, because a withdrawal may get lost.
 type reported struct {
 	by    protocol.Rank
 	list  []suspect
 	until protocol.Time
 }
 
-// Suspect says that a detector holds a start of a member dead. It is reported
-// to the coordinator until a view without it is installed, or Trust is called.
+// Suspect says that a detector suspects an incarnation of a member. The machine
+// reports it to the coordinator until a view without that incarnation is installed,
+// or Trust is called.
 func (m *Machine) Suspect(now protocol.Time, r protocol.Rank, incarnation uint64) {
 	m.now = now
 	if r == m.config.Self.Rank || !m.isMember(r) {
@@ -38,7 +39,7 @@ func (m *Machine) Suspect(now protocol.Time, r protocol.Rank, incarnation uint64
 	default:
 		return
 	}
-	m.errand.changed()
+	m.reporter.changed()
 	m.consider(now)
 }
 
@@ -51,17 +52,17 @@ func (m *Machine) Trust(now protocol.Time, r protocol.Rank, incarnation uint64) 
 		return
 	}
 	s.own = slices.Delete(s.own, i, i+1)
-	m.errand.withdrawn = true
-	m.errand.changed()
+	m.reporter.withdrawn = true
+	m.reporter.changed()
 	m.consider(now)
 }
 
 func compareRank(s suspect, r protocol.Rank) int { return int(s.rank - r) }
 
-func (m *Machine) isMember(r protocol.Rank) bool { return m.over == nil && m.view.Has(r) }
+func (m *Machine) isMember(r protocol.Rank) bool { return m.done == nil && m.view.Has(r) }
 
-// hearReport takes in all that another member suspects.
-func (m *Machine) hearReport(now protocol.Time, f *frame) {
+// handleReport replaces the suspicions of another member.
+func (m *Machine) handleReport(now protocol.Time, f *frame) {
 	s := &m.suspicions
 	s.reported = slices.DeleteFunc(s.reported, func(r reported) bool { return r.by == f.from || r.until <= now })
 	if len(f.suspects) > 0 {
@@ -69,27 +70,27 @@ func (m *Machine) hearReport(now protocol.Time, f *frame) {
 	}
 }
 
-// doomed is who will not be in the next view: who is suspected, and who is silent
-// unless that is excused.
-func (m *Machine) doomed(now protocol.Time) set {
-	doomed := m.suspected(now)
-	if s := &m.round.silence; s.members != nil && !s.excused {
-		doomed.union(s.members)
+// excluded returns the members to leave out of the next view: those that are
+// suspected, and those that are silent unless that is excused.
+func (m *Machine) excluded(now protocol.Time) set {
+	excluded := m.suspected(now)
+	if s := &m.acceptor.silence; s.members != nil && !s.excused {
+		excluded.union(s.members)
 	}
-	return doomed
+	return excluded
 }
 
-// suspected is who is suspected, here or by others, and who has been replaced,
-// because the same identity knocks as a newer incarnation. A member that is
-// suspected here has no say about others: it may be the one that is cut off.
+// suspected returns the members that this member or another one suspects, and those
+// whose identity asks to join as a newer incarnation. Reports of a member that is
+// suspected here do not count: it may be the one that is cut off.
 func (m *Machine) suspected(now protocol.Time) set {
 	suspected := newSet(len(m.view.Members))
 	if len(m.suspicions.own)+len(m.suspicions.reported)+len(m.candidates) == 0 {
-		return suspected // as most of the time
+		return suspected // the usual case
 	}
 	mark := func(list []suspect) {
 		for _, s := range list {
-			// A newer start is not suspected by what was said of an older one.
+			// A suspicion of an older incarnation does not apply to a newer one.
 			if i, ok := m.view.index(s.rank); ok && i != m.self && s.incarnation >= m.view.Members[i].Incarnation {
 				suspected.add(i)
 			}
@@ -110,30 +111,30 @@ func (m *Machine) suspected(now protocol.Time) set {
 	return suspected
 }
 
-// living are the members that are not doomed.
-func (m *Machine) living(doomed set) set {
+// survivors returns the members that are not excluded.
+func (m *Machine) survivors(excluded set) set {
 	s := newSet(len(m.view.Members))
 	for i := range m.view.Members {
-		if !doomed.has(i) {
+		if !excluded.has(i) {
 			s.add(i)
 		}
 	}
 	return s
 }
 
-// lowest returns the rank of the first member that is not doomed: who is to
-// coordinate, as far as this member knows. There is one, since nobody dooms
-// itself.
-func (m *Machine) lowest(doomed set) protocol.Rank {
+// lowest returns the lowest rank that is not excluded: the coordinator, as far as
+// this member knows. There is one, since no member excludes itself.
+func (m *Machine) lowest(excluded set) protocol.Rank {
 	i := 0
-	for doomed.has(i) {
+	for excluded.has(i) {
 		i++
 	}
 	return m.view.Members[i].Rank
 }
 
-// prune forgets what a new view has settled: a suspicion is of whoever had the
-// rank before, not of who has it now. Others tell again what still holds.
+// prune forgets the suspicions that a new view resolves: a suspicion is about the
+// member that had the rank before, not the one that has it now. Other members repeat
+// what still holds.
 func (s *suspicions) prune(before, after *View) {
 	s.own = slices.DeleteFunc(s.own, func(x suspect) bool {
 		was, _ := before.Member(x.rank)

@@ -2,28 +2,26 @@ package membership
 
 import "github.com/pleach-go/pleach/protocol"
 
-// Deadline is when Next must be called again though nothing has happened, or
-// Never.
+// Deadline returns when Next must be called again if nothing else happens, or Never.
 func (m *Machine) Deadline() protocol.Time {
-	due := m.spread.due
-	if m.over != nil {
+	due := m.commitCast.due
+	if m.done != nil {
 		return due
 	}
-	due = min(due, m.status.due, m.errand.due)
+	due = min(due, m.status.due, m.reporter.due)
 	for _, p := range m.pending {
 		due = min(due, p.until)
 	}
-	if m.round.decided != nil {
+	if m.acceptor.decided != nil {
 		return due
 	}
-	if m.lead != nil {
-		return min(due, m.lead.resend, m.lead.bound, m.lead.retry)
+	if m.proposer != nil {
+		return min(due, m.proposer.resend, m.proposer.deadline, m.proposer.restart)
 	}
-	if s := &m.round.silence; s.asked > 0 {
+	if s := &m.acceptor.silence; s.asked > 0 {
 		due = min(due, s.asked+2*m.config.AckTimeout)
 	}
-	// What these allow has been done if it could be; then something else has
-	// to happen first.
+	// What a time in the past allows is done already, or waits for another event.
 	for _, t := range []protocol.Time{m.pause, m.window.due(m.config.BatchWindow)} {
 		if t > m.now {
 			due = min(due, t)
@@ -32,72 +30,71 @@ func (m *Machine) Deadline() protocol.Time {
 	return due
 }
 
-// tick does what is due.
+// tick runs what is due.
 func (m *Machine) tick(now protocol.Time) {
-	if m.over == nil {
+	if m.done == nil {
 		m.expireJoins(now)
 		m.consider(now)
 		m.attempt(now)
-		m.runLead(now)
-		if m.errand.due <= now {
-			m.runErrand(now)
+		m.runProposer(now)
+		if m.reporter.due <= now {
+			m.runReporter(now)
 		}
 		if m.status.due <= now {
 			m.runStatus(now)
 		}
 	}
-	m.runSpread(now)
+	m.runCommitCast(now)
 }
 
-// consider decides, after anything has happened, what this member now has to do
-// about the next view: nothing, tell the coordinator, or coordinate.
-// An attempt begins only once all that was to be sent is, by tick: what is
-// reported until then is in it.
+// consider decides after any event what this member does about the next view:
+// nothing, report to the coordinator, or coordinate. A new attempt begins only in
+// tick, when the outbox is empty, so that it includes everything reported until then.
 func (m *Machine) consider(now protocol.Time) {
-	if m.over != nil || m.round.decided != nil {
+	if m.done != nil || m.acceptor.decided != nil {
 		return
 	}
 	if m.leaving && len(m.view.Members) == 1 {
-		m.end(ErrLeft) // nobody is left to agree with
+		m.end(ErrLeft) // no other member is left to agree with
 		return
 	}
 	m.forgetCandidates(now)
 	m.considerSilence(now)
-	doomed := m.doomed(now)
-	leader := m.lowest(doomed)
-	m.planErrand(now, leader)
-	if leader == m.config.Self.Rank {
-		m.adopt(now)
+	excluded := m.excluded(now)
+	coordinator := m.lowest(excluded)
+	m.planReport(now, coordinator)
+	if coordinator == m.config.Self.Rank {
+		m.handleOwnRequests(now)
 	}
-	if m.lead != nil {
-		m.reconsider(now, doomed, leader)
+	if m.proposer != nil {
+		m.reconsider(now, excluded, coordinator)
 	}
 }
 
-// attempt begins to change the view if that is up to this member.
+// attempt begins to change the view if this member coordinates.
 func (m *Machine) attempt(now protocol.Time) {
-	if m.over != nil || m.round.decided != nil || m.lead != nil || now < m.pause {
+	if m.done != nil || m.acceptor.decided != nil || m.proposer != nil || now < m.pause {
 		return
 	}
-	doomed := m.doomed(now)
-	if m.lowest(doomed) != m.config.Self.Rank || !m.wants(now, doomed) {
+	excluded := m.excluded(now)
+	if m.lowest(excluded) != m.config.Self.Rank || !m.wants(now, excluded) {
 		return
 	}
 	number := m.view.Number
-	if m.begin(now, m.living(doomed)); m.view.Number != number { // alone, it has already decided
+	if m.begin(now, m.survivors(excluded)); m.view.Number != number { // a single member has already decided
 		m.consider(now)
 		m.attempt(now)
 	}
 }
 
-// wants reports whether there is a reason to change the view: at once for those
-// who are dead, after a while for those who come and go, and to bring to an end
-// what somebody else has begun.
-func (m *Machine) wants(now protocol.Time, doomed set) bool {
-	return doomed.count() > 0 || m.round.stuck || m.window.due(m.config.BatchWindow) <= now
+// wants reports whether there is a reason to change the view: members to exclude, the
+// end of the batch window for joins and leaves, or an attempt of another member that
+// must be completed.
+func (m *Machine) wants(now protocol.Time, excluded set) bool {
+	return excluded.count() > 0 || m.acceptor.stuck || m.window.due(m.config.BatchWindow) <= now
 }
 
-// window is the time in which those who join and leave are collected.
+// window is the time in which joins and leaves are batched into one view.
 type window struct {
 	open        bool
 	first, last protocol.Time

@@ -8,17 +8,17 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// value is what is decided for one number: the next view, as a difference to
+// value is what Paxos decides for one view number: the next view, as a difference to
 // the one before, and the cut between the two.
 type value struct {
-	number  uint64        // of the view it makes
-	slots   protocol.Rank // of that view
+	number  uint64        // of the next view
+	slots   protocol.Rank // of the next view
 	removed set           // of the members of the view before
 	added   []Member      // in ascending order
 	cut     []Position    // in ascending order of roots
 }
 
-// apply makes the new view. It refuses what cannot come from a correct member.
+// apply returns the new view. It rejects a value that no correct member proposes.
 func (v *value) apply(before *View) (*View, error) {
 	if v.number != before.Number+1 {
 		return nil, fmt.Errorf("%w: view %d does not follow view %d", ErrView, v.number, before.Number)
@@ -38,14 +38,14 @@ func (v *value) apply(before *View) (*View, error) {
 	}
 	next.Former = v.former(before, next)
 	if len(v.added) == 0 && v.slots == before.Slots && len(next.Members) > 0 {
-		return next, nil // a part of what was checked before; most changes are of this kind
+		return next, nil // a subset of a checked view; most changes are of this kind
 	}
 	return next, next.check()
 }
 
-// former is who had the holes of the new view last: as before, and those removed
-// now. Who is back, in whatever place, is no longer remembered; it is among those
-// added, since nobody was both a member and remembered before.
+// former returns the last members of the new view's holes: those of the view before,
+// and those removed now. A process that is back, at whatever rank, is no longer
+// remembered. It is in added, since no identity was both member and former before.
 func (v *value) former(before, next *View) []Member {
 	var former []Member
 	back := make(map[string]bool, len(v.added))

@@ -9,28 +9,28 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Limits of a view. They keep every frame below a mebibyte, as long as no more
-// than 16,000 roots have sent since the view before: a cut lists them.
+// Limits of a view. They keep every frame below a mebibyte, as long as at most 16,000
+// roots have sent since the view before: a cut lists them.
 const (
-	// MaxSlots is how many ranks a view may have, holes included.
+	// MaxSlots is the largest number of ranks in a view, holes included.
 	MaxSlots = 1 << 16
 	// MaxText is the longest identity, address or domain, in bytes.
 	MaxText = 255
 )
 
-// Member is somebody in a view.
+// Member is one incarnation of a process in a view.
 type Member struct {
 	Rank protocol.Rank
-	// Identity is who it is, over all its starts: who comes back is known by it
-	// and gets its old rank if that is free.
+	// Identity names the process across restarts. Joining again with it restores the
+	// old rank if that is free.
 	Identity string
-	// Address is where it is reached.
+	// Address is where the process is reached.
 	Address string
-	// Domain is what it fails with (a rack, a zone); empty: nothing known.
+	// Domain is its failure domain (a rack, a zone). If empty, unknown.
 	Domain string
-	// Incarnation is which start of it this is: larger each time. A clock makes
-	// a good one: a hole is given only to who has a larger one than whoever was
-	// there, since rank and incarnation together name a stream of messages.
+	// Incarnation tells restarts apart: it grows with each. A clock is a good source,
+	// because a joiner gets a hole only if its incarnation is larger than that of the
+	// last member there: rank and incarnation together name a stream of messages.
 	Incarnation uint64
 }
 
@@ -41,19 +41,19 @@ type View struct {
 	Slots protocol.Rank
 	// Members are in ascending order of their ranks.
 	Members []Member
-	// Former are those who had a hole's rank last, in ascending order. They are
-	// part of what is agreed so that any coordinator, even one that has just
-	// joined, gives a rank back to whom it belonged (thesis §3.2: "This mapping
-	// is maintained by all the nodes").
+	// Former are the last members of the holes, in ascending order of their ranks.
+	// They are part of the agreed view so that any coordinator, even one that has
+	// just joined, can restore the rank of a process that returns (thesis §3.2:
+	// "This mapping is maintained by all the nodes").
 	Former []Member
 }
 
-// ErrView is what every error about a view that makes no sense wraps.
+// ErrView is wrapped by every error about an invalid view.
 var ErrView = errors.New("membership: view makes no sense")
 
-// index finds a rank among the members. Ranks ascend, so a rank's index is itself
-// less the holes before it: only as many places come into question as there are
-// holes, which mostly are few. It is asked too often to copy members for it.
+// index returns the index of a rank in Members. Ranks ascend, so the index is the
+// rank minus the holes before it, and the search range is the number of holes, which
+// is mostly small. It is a hot path, so it copies no members.
 func (v *View) index(r protocol.Rank) (int, bool) {
 	n := len(v.Members)
 	high := max(0, min(int(r), n))
@@ -68,13 +68,13 @@ func (v *View) index(r protocol.Rank) (int, bool) {
 	return low, low < n && v.Members[low].Rank == r
 }
 
-// Has reports whether a rank is a member's.
+// Has reports whether the view has a member of rank r.
 func (v *View) Has(r protocol.Rank) bool {
 	_, ok := v.index(r)
 	return ok
 }
 
-// Member returns the member of a rank.
+// Member returns the member of rank r, or false if there is none.
 func (v *View) Member(r protocol.Rank) (Member, bool) {
 	i, ok := v.index(r)
 	if !ok {
@@ -83,13 +83,13 @@ func (v *View) Member(r protocol.Rank) (Member, bool) {
 	return v.Members[i], true
 }
 
-// holds reports whether that very start of a member is in the view.
+// holds reports whether that incarnation of a member is in the view.
 func (v *View) holds(r protocol.Rank, incarnation uint64) bool {
 	m, ok := v.Member(r)
 	return ok && m.Incarnation == incarnation
 }
 
-// Coordinator returns the lowest rank.
+// Coordinator returns the lowest rank, or NoRank if the view is empty.
 func (v *View) Coordinator() protocol.Rank {
 	if len(v.Members) == 0 {
 		return protocol.NoRank
@@ -97,7 +97,7 @@ func (v *View) Coordinator() protocol.Rank {
 	return v.Members[0].Rank
 }
 
-// Holes returns the ranks that nobody has, in ascending order.
+// Holes returns the ranks without a member, in ascending order.
 func (v *View) Holes() []protocol.Rank {
 	var holes []protocol.Rank
 	next := protocol.Rank(0)
@@ -113,13 +113,12 @@ func (v *View) Holes() []protocol.Rank {
 	return holes
 }
 
-// Needed is how many members at least must go along with the next view, the lowest
-// rank among them.
+// Needed returns the size of the smallest quorum for the next view, which includes
+// the lowest rank.
 func (v *View) Needed() int { return (len(v.Members) + 1) / 2 }
 
-// majority reports whether some members may decide for all: more than half, or
-// exactly half if they hold the lowest rank. Any two such sets have a member in
-// common, which is what Paxos asks for.
+// majority reports whether s is a quorum: more than half of the members, or exactly
+// half with the lowest rank. Any two quorums intersect, which is what Paxos requires.
 func (v *View) majority(s set) bool {
 	n := s.count()
 	return 2*n > len(v.Members) || 2*n == len(v.Members) && s.has(0)
@@ -130,7 +129,7 @@ func (v *View) Equal(w *View) bool {
 	return v.Number == w.Number && v.Slots == w.Slots && slices.Equal(v.Members, w.Members) && slices.Equal(v.Former, w.Former)
 }
 
-// String returns the view for logs: its number, how many, and who.
+// String returns the view for logs: its number, its size and its ranks.
 func (v *View) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "view %d: %d of %d slots {", v.Number, len(v.Members), v.Slots)
@@ -152,7 +151,7 @@ func (v *View) String() string {
 	return b.String()
 }
 
-// check says what is wrong with a view.
+// check returns an error if the view is invalid.
 func (v *View) check() error {
 	if v.Slots < 1 || v.Slots > MaxSlots {
 		return fmt.Errorf("%w: %d slots: choose 1 to %d", ErrView, v.Slots, MaxSlots)
@@ -182,13 +181,13 @@ func (v *View) check() error {
 			return fmt.Errorf("%w: rank %d is no hole", ErrView, m.Rank)
 		}
 		if identities[m.Identity] {
-			return fmt.Errorf("%w: identity %q is both there and gone", ErrView, m.Identity)
+			return fmt.Errorf("%w: identity %q is both a member and a former one", ErrView, m.Identity)
 		}
 	}
 	return nil
 }
 
-// check says what is wrong with a member's names.
+// check returns an error if the texts of a member are invalid.
 func (m *Member) check() error {
 	for _, text := range []string{m.Identity, m.Address, m.Domain} {
 		if len(text) > MaxText {

@@ -7,8 +7,8 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// placed lets candidates into a view and returns the next one.
-func placed(t *testing.T, v View, removed []protocol.Rank, candidates ...Member) *View {
+// withJoiners lets candidates into a view and returns the next one.
+func withJoiners(t *testing.T, v View, removed []protocol.Rank, candidates ...Member) *View {
 	t.Helper()
 	self := v.Members[0]
 	m, err := New(Config{Self: self, View: v, Log: newTestLog(self, v)})
@@ -16,7 +16,7 @@ func placed(t *testing.T, v View, removed []protocol.Rank, candidates ...Member)
 		t.Fatal(err)
 	}
 	for _, c := range candidates {
-		if err := m.hearKnock(1, c); err != nil {
+		if err := m.handleJoinRequest(1, c); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -45,7 +45,7 @@ func TestDomainsAreKeptApart(t *testing.T) {
 		v.Members = append(v.Members, Member{Rank: r, Identity: fmt.Sprint("p", r), Domain: []string{"a", "b"}[r/5], Incarnation: 1})
 	}
 	rankOf := func(domain string) protocol.Rank {
-		next := placed(t, v, nil, Member{Identity: "new", Domain: domain, Incarnation: 9})
+		next := withJoiners(t, v, nil, Member{Identity: "new", Domain: domain, Incarnation: 9})
 		return next.Members[next.identity("new")].Rank
 	}
 	if r := rankOf("b"); r != 2 {
@@ -65,7 +65,7 @@ func TestDomainsAreKeptApart(t *testing.T) {
 func TestHoleNeedsALargerIncarnation(t *testing.T) {
 	v := firstView(3)
 	v.Members[1].Incarnation = 5
-	next := placed(t, v, []protocol.Rank{1}, Member{Identity: "old", Incarnation: 5}, Member{Identity: "young", Incarnation: 6})
+	next := withJoiners(t, v, []protocol.Rank{1}, Member{Identity: "old", Incarnation: 5}, Member{Identity: "young", Incarnation: 6})
 	if next.Members[next.identity("old")].Rank != 3 || next.Members[next.identity("young")].Rank != 1 {
 		t.Fatalf("%+v", next.Members)
 	}
@@ -79,19 +79,19 @@ func TestCompaction(t *testing.T) {
 	for r := protocol.Rank(19); r > 9; r-- {
 		gone = append(gone, r)
 	}
-	if next := placed(t, v, gone); next.Slots != 20 || len(next.Former) != 10 {
+	if next := withJoiners(t, v, gone); next.Slots != 20 || len(next.Former) != 10 {
 		t.Fatalf("half of the slots are holes, no more: %v", next)
 	}
 	gone = append(gone, 3)
-	next := placed(t, v, gone)
+	next := withJoiners(t, v, gone)
 	if next.Slots != 10 || next.Has(3) || len(next.Former) != 1 {
 		t.Fatalf("%v", next)
 	}
-	if small := placed(t, firstView(9), []protocol.Rank{2, 3, 4, 5, 6, 7, 8}); small.Slots != 9 {
+	if small := withJoiners(t, firstView(9), []protocol.Rank{2, 3, 4, 5, 6, 7, 8}); small.Slots != 9 {
 		t.Fatalf("not worth it: %v", small)
 	}
 	// What was cut off is grown anew.
-	if again := placed(t, *next, nil, Member{Identity: "a", Incarnation: 7}, Member{Identity: "b", Incarnation: 8}); again.Slots != 11 || !again.Has(3) || !again.Has(10) {
+	if again := withJoiners(t, *next, nil, Member{Identity: "a", Incarnation: 7}, Member{Identity: "b", Incarnation: 8}); again.Slots != 11 || !again.Has(3) || !again.Has(10) {
 		t.Fatalf("%v", again)
 	}
 }

@@ -1,0 +1,160 @@
+package membership
+
+import "github.com/pleach-go/pleach/protocol"
+
+// proposer is an attempt of this member to decide the next view: one ballot of Paxos,
+// with this member as its owner.
+type proposer struct {
+	ballot   Ballot
+	resend   protocol.Time // when to ask the members that have not acknowledged again, directly
+	tries    int
+	shown    protocol.Time // when all participants were last shown that the coordinator is not silent
+	deadline protocol.Time // when to abandon unless another acknowledgment comes; Never once proposed
+	grace    protocol.Time // not abandoned for further deaths before
+	restart  protocol.Time // when to abandon because participants have died; Never: none has
+}
+
+// begin attempts a change with those members as participants, if they are a quorum.
+func (m *Machine) begin(now protocol.Time, members set) {
+	if !m.isQuorum(members) {
+		return
+	}
+	b := Ballot{max(m.acceptor.promised.Round, m.seen) + 1, m.config.Self.Rank}
+	if m.acceptor.tried == 0 {
+		m.acceptor.tried = now
+	}
+	m.proposer = &proposer{
+		ballot: b, resend: now + m.config.RetryInterval, shown: now, deadline: now + m.attemptTimeout,
+		grace: 2*now - m.acceptor.tried, restart: protocol.Never,
+	}
+	m.stats.Ballots++
+	_ = m.handlePrepare(now, &frame{kind: Prepare, from: m.config.Self.Rank, ballot: b, other: m.acceptor.proposed, members: members})
+}
+
+// reconsider checks a running attempt after any event. A participant that is now
+// known to be dead will never acknowledge, and may be the only holder of a message
+// to flush: the next attempt leaves it out. But an attempt first runs for as long as
+// all attempts before it together, so that many deaths, which are reported one by
+// one, make few attempts.
+func (m *Machine) reconsider(now protocol.Time, excluded set, coordinator protocol.Rank) {
+	p := m.acceptor.current
+	m.proposer.restart = protocol.Never
+	for _, i := range p.members.each() {
+		if excluded.has(i) {
+			if m.proposer.restart = max(now, m.proposer.grace); m.proposer.restart == now {
+				m.abandon()
+				m.pause = now
+			}
+			return
+		}
+	}
+	if p.proposal == nil && (coordinator != m.config.Self.Rank || !m.wants(now, excluded)) {
+		m.abandon()
+	}
+}
+
+// abandon ends an attempt. If nothing was proposed in it, it cancels the ballot, and
+// members that are frozen for it thaw.
+func (m *Machine) abandon() {
+	b, past := m.proposer.ballot, m.proposer.tries > 0
+	m.proposer = nil
+	if p := m.acceptor.current; p.proposal == nil {
+		m.stats.Canceled++
+		for _, i := range p.members.each() {
+			if past && i != m.self { // asked directly, so also canceled directly
+				m.put(m.view.Members[i].Rank, frame{kind: Cancel, ballot: b, other: m.acceptor.proposed})
+			}
+		}
+		m.handleCancel(m.now, &frame{ballot: b, other: m.acceptor.proposed})
+	}
+}
+
+// yield abandons the attempt for a higher ballot and backs off. Higher ranks back
+// off for longer, so that two proposers do not preempt each other forever.
+func (m *Machine) yield(now protocol.Time) {
+	m.abandon()
+	m.pause = now + m.attemptTimeout + m.rankBackoff()
+}
+
+// rankBackoff is the part of the backoff that grows with the rank.
+func (m *Machine) rankBackoff() protocol.Time {
+	return protocol.Time(min(m.self, maxRankBackoff)) * m.config.RetryInterval
+}
+
+const maxRankBackoff = 8
+
+// handleRefuse yields to the higher ballot that a member has promised.
+func (m *Machine) handleRefuse(now protocol.Time, f *frame) {
+	m.seen = max(m.seen, f.other.Round)
+	if m.proposer != nil && m.proposer.ballot == f.ballot && f.ballot.less(f.other) {
+		m.yield(now)
+	}
+}
+
+// runProposer asks the members that have not acknowledged again, and now and then
+// all. It abandons an attempt that gets no further acknowledgment for too long: a
+// member is slow, or silent, but not suspected.
+func (m *Machine) runProposer(now protocol.Time) {
+	if m.proposer == nil {
+		return
+	}
+	if m.proposer.deadline <= now {
+		silent := m.silent(now)
+		m.abandon()
+		m.pause = now + m.attemptTimeout + m.rankBackoff()
+		m.attemptTimeout = min(2*m.attemptTimeout, m.config.maxAttemptTimeout())
+		if len(silent) > 0 {
+			m.silenced(silent...)
+			m.consider(now)
+		}
+		return
+	}
+	if m.proposer.resend > now {
+		return
+	}
+	m.proposer.resend = now + m.backoff(m.proposer.tries)
+	m.proposer.tries++
+	p := m.acceptor.current
+	again := frame{kind: Prepare, ballot: p.ballot, other: m.acceptor.proposed, members: p.members}
+	if p.proposal != nil {
+		again = frame{kind: Propose, ballot: p.ballot, value: p.proposal}
+	}
+	all := now >= m.proposer.shown+m.config.AckTimeout/2
+	if all {
+		m.proposer.shown = now
+	}
+	for _, i := range p.members.each() {
+		if i != m.self && (all || !p.acked.has(i)) {
+			m.put(m.view.Members[i].Rank, again)
+		}
+	}
+}
+
+// silent returns the members that have not acknowledged for longer than AckTimeout,
+// although no detector suspects them. Detectors may be blind, and such a member must
+// not hold up the others forever: the next attempt leaves it out.
+func (m *Machine) silent(now protocol.Time) (silent []int) {
+	p := m.acceptor.current
+	if p.proposal != nil || now-m.acceptor.tried < m.config.AckTimeout {
+		return nil
+	}
+	for _, i := range p.members.each() {
+		if !p.acked.has(i) && i != m.self {
+			silent = append(silent, i)
+		}
+	}
+	return silent
+}
+
+// advanceProposer goes from promises to a proposal once all participants have
+// promised, and from there to a decision once a quorum has accepted.
+func (m *Machine) advanceProposer(now protocol.Time, p *ballotState) {
+	all := p.acked.covers(p.members)
+	switch {
+	case p.proposal == nil && all:
+		m.propose(now, p)
+	case p.proposal != nil && (all || !m.config.NoQuorum && m.isQuorum(p.acked)):
+		// Without majorities, only the acceptance of all survives the death of any.
+		m.decide(now, p.proposal, m.config.Self.Rank)
+	}
+}

@@ -1,0 +1,60 @@
+package membership
+
+import "github.com/pleach-go/pleach/protocol"
+
+// reporter sends the requests of this member to the coordinator, and retransmits
+// them with exponential backoff until a view fulfills them: its suspicions, its own
+// leave, and its candidates. So no lost frame makes a request wait forever.
+type reporter struct {
+	due       protocol.Time // Never: nothing to report
+	tries     int
+	to        protocol.Rank // the receiver of the last report
+	fresh     bool          // there is something new to report
+	withdrawn bool          // report that nothing is suspected any more
+}
+
+// changed makes the next report due at once.
+func (e *reporter) changed() { e.fresh = true }
+
+// planReport decides after any event when to report, and to which coordinator.
+func (m *Machine) planReport(now protocol.Time, coordinator protocol.Rank) {
+	e := &m.reporter
+	if coordinator == m.config.Self.Rank || !m.hasReport() {
+		e.due, e.to, e.fresh, e.withdrawn = protocol.Never, coordinator, false, false
+		return
+	}
+	if e.fresh || e.to != coordinator || e.due == protocol.Never {
+		*e = reporter{due: now, to: coordinator, withdrawn: e.withdrawn}
+	}
+}
+
+func (m *Machine) hasReport() bool {
+	return len(m.suspicions.own)+m.acceptor.silence.members.count() > 0 || m.reporter.withdrawn || m.leaving || len(m.pending) > 0
+}
+
+// runReporter reports to the coordinator. Suspicions also go to the proposer of a
+// running attempt: it may wait for just the suspected member.
+func (m *Machine) runReporter(now protocol.Time) {
+	e := &m.reporter
+	e.due = now + m.backoff(e.tries)
+	e.tries++
+	if accused := m.accused(e.to); len(accused) > 0 || e.withdrawn {
+		report := frame{kind: Report, suspects: accused}
+		m.put(e.to, report)
+		if proposer := m.acceptor.promised.Rank; m.acceptor.frozen && proposer != e.to && proposer != m.config.Self.Rank {
+			m.put(proposer, report)
+		}
+		e.withdrawn = false
+	}
+	if m.leaving {
+		m.put(e.to, frame{kind: Leave})
+	}
+	for _, p := range m.pending {
+		m.put(e.to, frame{kind: JoinRequest, candidate: p.candidate})
+	}
+}
+
+// backoff returns the time until the next retransmission.
+func (m *Machine) backoff(tries int) protocol.Time {
+	return m.config.RetryInterval * protocol.Time(min(1<<min(tries, 10), maxBackoff))
+}
