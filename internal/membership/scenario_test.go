@@ -35,8 +35,8 @@ func bothWays(t *testing.T, run func(t *testing.T, way func(*Config))) {
 }
 
 // "Upon detecting a failure, the root is informed of the failed node and
-// initiates a view change" (thesis §3.1.2): whoever dies, at whatever level of
-// the tree, and whoever notices.
+// initiates a view change" (thesis §3.1.2): any member may die, at any level of
+// the tree, and any other may notice.
 func TestSingleFailure(t *testing.T) { bothWays(t, singleFailure) }
 
 func singleFailure(t *testing.T, way func(*Config)) {
@@ -417,7 +417,7 @@ func stragglers(t *testing.T, way func(*Config)) {
 }
 
 // A message that only the dead root and one other had is delivered by all, or by
-// none; whoever holds it may die too, as soon as it has said that it does.
+// none. Its holder may die too, as soon as it has said that it holds it.
 func TestSameViewDelivery(t *testing.T) { bothWays(t, sameViewDelivery) }
 
 func sameViewDelivery(t *testing.T, way func(*Config)) {
