@@ -22,7 +22,7 @@ func TestFlatChangeTakesFiveFramesEach(t *testing.T) {
 	}
 }
 
-// A commit that gets lost is asked for: whoever waits for it knows that it does.
+// A commit that gets lost is asked for: any member that waits for it knows that it does.
 func TestLostCommitIsAskedFor(t *testing.T) {
 	n := newNetwork(t, 9, 1, nil)
 	began, unlucky, lost := n.now, n.hosts[5], 0
