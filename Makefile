@@ -62,8 +62,8 @@ SCHEDULES ?= 1000000
 
 .PHONY: schedules
 schedules: ## agree on views under SCHEDULES random schedules, and explore millions of states
-	GOGC=400 PLEACH_SCHEDULES=$(SCHEDULES) go test -timeout 0 -run RandomSchedules -v ./membership
-	PLEACH_FULL=1 go test -timeout 0 -run Explore -v ./membership
+	GOGC=400 PLEACH_SCHEDULES=$(SCHEDULES) go test -timeout 0 -run RandomSchedules -v ./internal/membership
+	PLEACH_FULL=1 go test -timeout 0 -run Explore -v ./internal/membership
 
 .PHONY: api
 api: ## record the public surface in api/, after a change of it on purpose

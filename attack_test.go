@@ -18,14 +18,14 @@ import (
 	"github.com/pleach-go/pleach/internal/wire"
 )
 
-// Strangers as a process of their own, so that what they cost a member can be
+// Attackers as a process of their own, so that what they cost a member can be
 // told from what they cost themselves. In the end they tell "welcomed NUMBER":
 // how often one was let in.
 
 // attackProgram is the variable that holds an attack, as JSON.
 const attackProgram = "PLEACH_TEST_ATTACK"
 
-// attack is what strangers do to a member of a group of attackedSize.
+// attack is what attackers do to a member of a group of attackedSize.
 type attack struct {
 	Kind     string // one of attacks
 	Target   string
@@ -128,7 +128,7 @@ func (a *attack) injectTLS(c net.Conn) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	config.InsecureSkipVerify = true // a stranger asks nobody for papers
+	config.InsecureSkipVerify = true // an attacker checks no certificate
 	return a.inject(tls.Client(c, config))
 }
 

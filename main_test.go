@@ -9,7 +9,7 @@ import (
 )
 
 // This test binary is also the program that tests run as processes of their own:
-// a member of a group, or a crowd of strangers that attacks one.
+// a member of a group, or a crowd of attackers.
 func TestMain(m *testing.M) {
 	for variable, run := range map[string]func(string) error{
 		memberProgram: runMember,

@@ -91,7 +91,7 @@ func (g *Group) WaitStable(ctx context.Context) (Receipt, error) {
 	}
 }
 
-// unanswered names those who have not answered.
+// unanswered returns the ranks that have not acknowledged.
 func (g *Group) unanswered() (ranks []int) {
 	_ = g.node.Do(func(protocol.Time) {
 		ranks = ranksOf(g.member.Unanswered())
@@ -106,7 +106,7 @@ func ranksOf(from []protocol.Rank) (ranks []int) {
 	return ranks
 }
 
-// receipt names everybody in the view.
+// receipt names every member of the view.
 func (g *Group) receipt() Receipt {
 	v := g.View()
 	r := Receipt{View: v.Number, Members: make([]int, len(v.Members))}

@@ -17,7 +17,7 @@ import (
 	"github.com/pleach-go/pleach/internal/testutil"
 )
 
-// A group under TLS among strangers: without a certificate of the group's
+// A group under TLS among untrusted processes: without a certificate of the group's
 // authority and its name nobody gets in, injects anything, or uses up memory.
 
 const groupName = "guarded"
@@ -107,7 +107,7 @@ func TestUntrustedProcessesCannotJoin(t *testing.T) {
 	}
 }
 
-// startAttack lets strangers attack, and returns what waits for their end.
+// startAttack lets untrusted processes attack, and returns what waits for their end.
 func startAttack(t *testing.T, a attack) (wait func() (welcomed int)) {
 	t.Helper()
 	config, err := json.Marshal(a)
@@ -138,7 +138,7 @@ func startAttack(t *testing.T, a attack) (wait func() (welcomed int)) {
 	}
 }
 
-// strangers are attacks by those who lack something.
+// untrustedAttacks are attacks by processes that lack a credential.
 func untrustedAttacks(t *testing.T, target string, ca *testutil.CA) map[string]attack {
 	t.Helper()
 	self := testutil.NewCA(t).Issue(t)
@@ -233,7 +233,7 @@ func TestInsiderInjects(t *testing.T) {
 	t.Error("nothing was injected")
 }
 
-// Two hundred strangers at a time: a group that is connected goes on, within
+// Two hundred attackers at a time: a group that is connected goes on, within
 // bounds.
 func TestGroupUnderAttack(t *testing.T) {
 	groups, addresses, ca := guarded(t)
@@ -257,7 +257,7 @@ func TestGroupUnderAttack(t *testing.T) {
 	}
 	for _, wait := range waits {
 		if welcomed := wait(); welcomed > 0 {
-			t.Errorf("strangers were let in %d times", welcomed)
+			t.Errorf("untrusted processes were let in %d times", welcomed)
 		}
 	}
 	t.Logf("%d rounds under attack; heap and stacks %d KiB before, %d KiB at most", round, before>>10, most>>10)

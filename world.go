@@ -10,14 +10,15 @@ import (
 	"github.com/pleach-go/pleach/internal/collective/engine"
 )
 
-// World is this process's part in a job of cooperating processes, started as a
-// whole by a launcher (pleach run, Slurm, mpirun, torchrun, a Kubernetes Indexed
-// Job) or from Config.Addresses. Package collective's functions run in it.
+// World is this process's part in a job of cooperating processes that start
+// together: under a launcher (pleach run, Slurm, mpirun, torchrun, a Kubernetes
+// Indexed Job) or with Config.Addresses. The functions of package collective run in
+// it.
 //
-// A job has as many tasks as it had processes at the start: task i is first owned
-// by rank i, and by a survivor after that one's death. Any number of survivors
-// goes on, down to the last: Config.AllowMinority is always set. That is safe as long
-// as nobody is suspected who lives, as among the processes of one launcher.
+// A job has as many tasks as it had processes at the start. Rank i owns task i at
+// first; when it dies, a survivor takes the task over. Any number of survivors
+// continues, down to the last, as with Config.AllowMinority. That is safe as long as
+// no live process is suspected, as among the processes of one launcher.
 type World struct {
 	collective.Comm
 	group    *Group
@@ -26,8 +27,8 @@ type World struct {
 	watching sync.WaitGroup
 }
 
-// NewWorld makes this process part of a job. It returns as soon as the process
-// can be reached; it does not wait for others, who may start later.
+// NewWorld makes this process part of a job. It returns as soon as the other
+// processes can reach this one; it does not wait for them to start.
 func NewWorld(ctx context.Context, c Config) (*World, error) {
 	s, err := prepare(ctx, &c, modeWorld, func(c *Config) (*initialState, error) { return c.startState() })
 	if err != nil {
@@ -41,7 +42,7 @@ func NewWorld(ctx context.Context, c Config) (*World, error) {
 	return w, nil
 }
 
-// newWorld puts courier, engine and group together.
+// newWorld assembles the unicast channel, the engine and the group.
 func newWorld(c Config, s *initialState) (*World, error) {
 	p, err := newLink(s)
 	if err != nil {
@@ -68,10 +69,10 @@ func newWorld(c Config, s *initialState) (*World, error) {
 	return w, nil
 }
 
-// Group is the group of the job's processes: for messages beside collectives.
+// Group returns the group of the job's processes, for messages beside collectives.
 func (w *World) Group() *Group { return w.group }
 
-// View returns the present view.
+// View returns the current view.
 func (w *World) View() View { return w.group.View() }
 
 // Finalize ends this process's part of the job, like MPI_Finalize. It is the last
@@ -79,8 +80,8 @@ func (w *World) View() View { return w.group.View() }
 // process has called it and takes over the tasks of those that die meanwhile. It
 // closes the world even if it fails.
 func (w *World) Finalize(ctx context.Context) error {
-	// Calls that ended with errors may have driven processes apart; an
-	// agreement finds them together again.
+	// Calls that ended with errors may have left processes at different calls; an
+	// agreement has an order of its own.
 	_, err := collective.Agree(ctx, w, 0)
 	if err == nil {
 		err = w.engine.Flush(ctx)
