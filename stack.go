@@ -125,11 +125,6 @@ func (p *stack) Writable(now protocol.Time, peer protocol.Rank) {
 	}
 }
 
-// ThrottledUntil implements [node.Throttler].
-func (p *stack) ThrottledUntil(from protocol.Rank) protocol.Time {
-	return p.stream.ThrottledUntil(from)
-}
-
 // Next implements [node.Protocol]. Frames of view changes go first: all members wait
 // for them.
 func (p *stack) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool) {

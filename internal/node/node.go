@@ -40,14 +40,6 @@ type Protocol interface {
 	Deadline() protocol.Time
 }
 
-// Throttler is a protocol with backpressure: it may have to wait for a slow receiver
-// before it takes more frames of other peers.
-type Throttler interface {
-	// ThrottledUntil returns until when, at most, the node must not read more frames
-	// of a peer. Any event may end that earlier.
-	ThrottledUntil(from protocol.Rank) protocol.Time
-}
-
 // BufferProvider is a protocol that provides the memory for long frames; see
 // [transport.BufferProvider].
 type BufferProvider interface {
@@ -85,19 +77,13 @@ type Node struct {
 	config Config
 	start  time.Time
 
-	corker    transport.Corker       // the transport, if it is one
-	vectors   transport.VectorSender // it too
-	throttler Throttler              // the protocol, if it is one
-	buffers   BufferProvider         // it too
-	done      chan struct{}          // closed by Close
+	corker  transport.Corker       // the transport, if it is one
+	vectors transport.VectorSender // it too
+	buffers BufferProvider         // the protocol, if it is one
 
 	mu    sync.Mutex
 	timer *time.Timer
-	// waiting counts the goroutines that are throttled. progress is closed, and made
-	// anew, after each event, which may end that.
-	waiting  int
-	progress chan struct{}
-	armed    protocol.Time // what the timer is set to
+	armed protocol.Time // what the timer is set to
 	// pending means that a frame has been received, at a time, and that its sends
 	// wait for the next frame.
 	pending bool
@@ -114,8 +100,7 @@ func New(c Config) *Node {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	n := &Node{config: c, start: time.Now(), armed: protocol.Never, progress: make(chan struct{}), done: make(chan struct{})}
-	n.throttler, _ = c.Protocol.(Throttler)
+	n := &Node{config: c, start: time.Now(), armed: protocol.Never}
 	n.buffers, _ = c.Protocol.(BufferProvider)
 	n.corker, _ = c.Transport.(transport.Corker)
 	n.vectors, _ = c.Transport.(transport.VectorSender)
@@ -167,7 +152,6 @@ func (n *Node) Close() error {
 	if already {
 		return nil
 	}
-	close(n.done)
 	return n.config.Transport.Close()
 }
 
@@ -181,10 +165,6 @@ func (n *Node) flush(now protocol.Time) {
 	n.send(now)
 	if n.config.AfterStep != nil {
 		n.config.AfterStep(now)
-	}
-	if n.waiting > 0 {
-		close(n.progress)
-		n.progress = make(chan struct{})
 	}
 	// A timer that is too early stays: one spurious wake-up is cheaper than setting
 	// it after every event.
@@ -267,21 +247,18 @@ func (h *handler) BufferFilled(from protocol.Rank, head, body []byte) {
 
 func (h *handler) receive(from protocol.Rank, head, body []byte, last bool) {
 	n := (*Node)(h)
-	throttled := n.step(from, head, body, last)
+	n.step(from, head, body, last)
 	if last {
 		n.unlocked()
 	}
-	if throttled {
-		n.throttle(from)
-	}
 }
 
-// step passes a frame to the protocol, and reports whether to throttle its sender.
-func (n *Node) step(from protocol.Rank, head, body []byte, last bool) (throttled bool) {
+// step passes a frame to the protocol.
+func (n *Node) step(from protocol.Rank, head, body []byte, last bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
-		return false
+		return
 	}
 	if !n.pending {
 		n.arrived = n.now()
@@ -293,7 +270,6 @@ func (n *Node) step(from protocol.Rank, head, body []byte, last bool) (throttled
 	if n.pending = !last; last {
 		n.flush(now)
 	}
-	return last && n.throttler != nil && n.throttler.ThrottledUntil(from) > now
 }
 
 // deliver calls the protocol. A frame with a body is in a buffer of the protocol.
@@ -302,33 +278,6 @@ func (n *Node) deliver(now protocol.Time, from protocol.Rank, head, body []byte)
 		return n.buffers.BufferFilled(now, from, head, body)
 	}
 	return n.config.Protocol.Receive(now, from, head)
-}
-
-// throttle blocks the goroutine that reads from a peer until the protocol takes more
-// frames.
-func (n *Node) throttle(from protocol.Rank) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.waiting++
-	defer func() { n.waiting-- }()
-	for {
-		left := n.throttler.ThrottledUntil(from) - n.now()
-		if left <= 0 || n.closed {
-			return
-		}
-		n.waitFor(n.progress, time.Duration(left))
-	}
-}
-
-// waitFor waits, without the lock, for progress, Close or the timeout.
-func (n *Node) waitFor(progress chan struct{}, timeout time.Duration) {
-	n.mu.Unlock()
-	defer n.mu.Lock()
-	select {
-	case <-progress:
-	case <-n.done:
-	case <-time.After(timeout):
-	}
 }
 
 // Up implements [transport.Handler].

@@ -2,12 +2,10 @@ package stream
 
 import "github.com/pleach-go/pleach/protocol"
 
-// backlog holds the segments for a child whose queue is full. While there is one, this
-// member takes in no more (see [Member.ThrottledUntil]), so that backpressure goes up
-// the tree to the root and to the program that broadcasts too much. A backlog expires
-// if the queue stays full for stallTimeout. The child gets nothing more then until its
-// queue has room, and requests what it has missed. So a slow member slows the others
-// down, and a stopped member does so once, for a moment.
+// backlog holds the segments for a child whose queue is full. Flow control bounds it. A
+// backlog expires if the queue stays full for stallTimeout: the child gets nothing more
+// until its queue has room, its subtree is fed around it (route.go), and it pulls what
+// it has missed.
 type backlog struct {
 	since   protocol.Time
 	sends   []send
@@ -15,9 +13,9 @@ type backlog struct {
 	expired bool // segments are dropped until the queue has room
 }
 
-// stallTimeout is how long this member waits for a child whose queue is full, for a
-// program whose inbox is full, and for a slow receiver that makes no progress. It is
-// long enough for a process on a busy machine to be scheduled.
+// stallTimeout is how long a child's queue may stay full, or a poll unanswered, before
+// the child's subtree is fed around it. It is long enough for a process on a busy
+// machine to be scheduled.
 const stallTimeout = 1000 * millisecond
 
 // startBacklog adds a segment that the peer's queue refused, and begins the backlog if
@@ -66,6 +64,9 @@ func (m *Member) resumeBacklog(peer protocol.Rank) {
 		return
 	}
 	delete(m.backlogs, peer)
+	if b.expired {
+		m.reroute()
+	}
 	for _, s := range b.sends {
 		m.outbox.Push(s)
 	}
@@ -79,6 +80,7 @@ func (m *Member) expireBacklogs(now protocol.Time) {
 		case b.expired:
 		case now >= b.since+stallTimeout:
 			b.giveUp()
+			m.reroute()
 		default:
 			m.due = min(m.due, b.since+stallTimeout)
 		}

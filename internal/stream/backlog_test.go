@@ -7,8 +7,7 @@ import (
 )
 
 // A relay whose child's queue is full for a moment keeps the child's segments in order:
-// nothing has to be pulled, and nothing is sent twice. It throttles its parent, but not
-// the child itself.
+// nothing has to be pulled, and nothing is sent twice.
 func TestBacklogOfARelay(t *testing.T) {
 	n := newNetwork(t, 4, 1, faults{}, nil)
 	relay, child := n.members[1], n.members[3] // in the tree of root 0
@@ -27,19 +26,10 @@ func TestBacklogOfARelay(t *testing.T) {
 	for i := 1; i < 8; i++ {
 		send(i)
 	}
-	if until := relay.ThrottledUntil(0); until <= n.now {
-		t.Errorf("a relay with a full child throttles until %d, now is %d", until, n.now)
-	}
-	if until := relay.ThrottledUntil(3); until != 0 {
-		t.Errorf("the full child is throttled until %d", until)
-	}
 	relay.Up(n.now, 3) // what waited for the connection is still to be sent
 	child.full = false
 	relay.Writable(n.now, 3)
 	n.pump(relay)
-	if until := relay.ThrottledUntil(0); until != 0 {
-		t.Errorf("throttled until %d although there is room", until)
-	}
 	n.run(n.now + minute)
 	n.check(map[protocol.Rank][][]byte{0: sent})
 	if s := relay.Stats(); s.Repaired != before.Repaired || s.Relayed != before.Relayed+7 {

@@ -33,15 +33,18 @@ type Config struct {
 	// segment says in 32 bits how much of its message follows.
 	MaxMessage int
 	// KeepBytes is how much of each root's stream is kept to answer requests. If zero,
-	// 16 MiB. A member that falls further behind loses messages, and is told so by
-	// Message.Lost.
+	// 16 MiB. Three quarters of it are what all active roots together may have in
+	// flight (see window.go).
 	KeepBytes int
-	// InboxBytes is how much may wait for the program. If zero, 16 MiB. Beyond it,
-	// segments that arrive are forwarded but refused, and requested again later.
+	// InboxBytes is how much may wait for the program. If zero, 16 MiB. Beyond it, this
+	// member acknowledges nothing more, so that the roots block.
 	InboxBytes int
 	// OutboxBytes is how much may wait to be sent as a root. If zero, 4 MiB. Beyond it,
 	// Write returns [ErrBusy].
 	OutboxBytes int
+	// Drop lets roots go on without acknowledgments. A member whose inbox is full
+	// refuses segments then, and loses what it does not pull in time.
+	Drop bool
 }
 
 // Bounds of the time that delayed correction waits for a neighbor's offer, and its

@@ -114,7 +114,6 @@ func (m *Member) handleOffer(now protocol.Time, f *flow, from protocol.Rank, fr 
 		m.stats.Early++
 		m.receiveSegment(now, f, from, fr.first-1, fr, fromOffer)
 	}
-	m.updateSlowReceiver(f, from, fr.first)
 	if fr.first > f.next {
 		f.wanted = max(f.wanted, fr.first)
 		m.schedulePull(now, f, from)

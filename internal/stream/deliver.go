@@ -49,8 +49,11 @@ func (m *Member) Deliver(now protocol.Time) (Message, bool) {
 	if message.Lost == 0 {
 		m.stats.Delivered++
 	}
-	m.inbox.updateFull(now, m.config.InboxBytes)
-	if m.inbox.refusing && m.inbox.bytes+m.heldBytes <= m.config.InboxBytes {
+	if m.inbox.blocking && !m.inboxFull() {
+		m.inbox.blocking = false
+		m.grantWithheld()
+	}
+	if refused := m.inbox.refusing; refused && !m.inboxOverflows() {
 		m.inbox.refusing = false
 		for _, f := range m.scheduled {
 			if f.next < f.wanted && f.pull.due == protocol.Never {
@@ -62,13 +65,29 @@ func (m *Member) Deliver(now protocol.Time) (Message, bool) {
 	return message, true
 }
 
-// inboxFull reports whether a segment that arrives must be refused. It records the
-// refusal, so that Deliver schedules a pull.
+// inboxOverflows reports whether a segment that arrives must be refused. Flow control
+// keeps the inbox below twice its limit, except for very short messages, which take more
+// memory than their bytes on the wire. It records the refusal, so that Deliver schedules
+// a pull.
+func (m *Member) inboxOverflows() bool {
+	limit := m.config.InboxBytes
+	if !m.config.Drop {
+		limit *= 2
+	}
+	if m.inbox.bytes+m.heldBytes <= limit {
+		return false
+	}
+	m.inbox.refusing = true
+	return true
+}
+
+// inboxFull reports whether this member accepts nothing more for now. It records that
+// credits are withheld, so that Deliver grants them.
 func (m *Member) inboxFull() bool {
 	if m.inbox.bytes+m.heldBytes <= m.config.InboxBytes {
 		return false
 	}
-	m.inbox.refusing = true
+	m.inbox.blocking = true
 	return true
 }
 

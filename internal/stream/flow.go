@@ -33,9 +33,12 @@ type flow struct {
 	fedAt      protocol.Time   // when the tree last brought the next segment
 	forwarded  uint64          // the number after the last segment that was forwarded
 	parent     protocol.Rank   // in the tree
-	children   []protocol.Rank // in sending order
+	children   []protocol.Rank // members that this one forwards to, in sending order
+	ackers     []protocol.Rank // members whose acknowledgments count here
+	activeAt   protocol.Time   // when its root last sent something
 	foster     foster
 	acks       acks
+	credit     credit
 	correction correction
 	pull       pull
 	scheduled  bool // it is in Member.scheduled

@@ -30,6 +30,11 @@ const (
 	poll
 	// ack says that it has.
 	ack
+	// grantCredit is a credit: all below have accepted everything before a number, or
+	// given it up (window.go).
+	grantCredit
+	// creditPoll asks for a credit that may have been lost.
+	creditPoll
 )
 
 // frame is one message between two members, about one root's stream.
@@ -143,11 +148,11 @@ func parse(b []byte) (frame, error) {
 	switch {
 	case f.remaining == 0 != (b[1]&flagMore == 0), f.remaining > 0 && !f.carriesSegment():
 		return frame{}, fmt.Errorf("%w: kind %d with %d bytes left", ErrFrame, f.kind, f.remaining)
-	case f.kind < data || f.kind > ack:
+	case f.kind < data || f.kind > creditPoll:
 		return frame{}, fmt.Errorf("%w: kind %d", ErrFrame, f.kind)
 	case b[1] >= flagEnd, f.direction > rightward, f.batch && (!f.begins || f.remaining > 0 || !f.carriesSegment()):
 		return frame{}, fmt.Errorf("%w: flags %#x", ErrFrame, b[1])
-	case f.first == 0 && (f.kind == poll || f.kind == ack):
+	case f.first == 0 && f.kind >= poll:
 		return frame{}, fmt.Errorf("%w: kind %d about nothing", ErrFrame, f.kind)
 	case f.inline && (f.kind != offer || f.first == 0):
 		return frame{}, fmt.Errorf("%w: kind %d with a segment before %d", ErrFrame, f.kind, f.first)

@@ -9,24 +9,13 @@ import (
 type inbox struct {
 	messages queue.Queue[Message]
 	bytes    int
-	refusing bool          // it was full, and something was refused or not requested
-	fullAt   protocol.Time // when it became full; 0 if it is not, or has room again
+	blocking bool // it was full, and credits are withheld
+	refusing bool // it was full, and something was refused or not requested
 }
 
 // messageCost is what a message costs besides its bytes, so that empty ones are bounded
 // too.
 const messageCost = 64
-
-// updateFull records whether the inbox is full. Once full, it has room again when a
-// quarter is free.
-func (b *inbox) updateFull(now protocol.Time, limit int) {
-	switch {
-	case b.bytes > limit && b.fullAt == 0:
-		b.fullAt = now
-	case b.bytes <= limit-limit/4:
-		b.fullAt = 0
-	}
-}
 
 func (b *inbox) push(m Message) {
 	b.messages.Push(m)

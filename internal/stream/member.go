@@ -28,8 +28,10 @@ type Member struct {
 	cut            []Position // of the view that is about to end
 	inbox          inbox
 	backlogs       map[protocol.Rank]*backlog // of peers whose queues are full
-	slowReceivers  []slowReceiver             // members to wait for; see backpressure.go
+	stalled        map[protocol.Rank]bool     // members that do not answer polls; see stable.go
 	down           map[protocol.Rank]bool     // peers that could not be reached when last tried
+	active         int                        // roots that have sent lately, and when to count again
+	activeDue      protocol.Time
 	// retryDue is when to try the nearest of them again.
 	retryDue       protocol.Time
 	lastSent       send // the last frame returned by Next
@@ -72,6 +74,7 @@ func New(c Config) (*Member, error) {
 		view:           c.View,
 		flows:          make(map[protocol.Rank]*flow),
 		backlogs:       make(map[protocol.Rank]*backlog),
+		stalled:        make(map[protocol.Rank]bool),
 		down:           make(map[protocol.Rank]bool),
 		receiveBuffers: make(map[protocol.Rank]*reassemblyBuffer),
 		due:            protocol.Never,
@@ -80,7 +83,7 @@ func New(c Config) (*Member, error) {
 	if err := m.setRoster(c.Size, c.Members); err != nil {
 		return nil, err
 	}
-	m.own.pollDue, m.retryDue = protocol.Never, protocol.Never
+	m.own.pollDue, m.own.creditDue, m.retryDue = protocol.Never, protocol.Never, protocol.Never
 	own, err := m.open(c.Rank, c.Incarnation)
 	if err != nil {
 		return nil, err
@@ -103,6 +106,7 @@ func (m *Member) open(root protocol.Rank, incarnation uint64) (*flow, error) {
 		return nil, err
 	}
 	f.correction.due, f.pull.due, f.tailProbe.due = protocol.Never, protocol.Never, protocol.Never
+	f.credit.to = f.parent
 	m.flows[root] = f
 	return f, nil
 }

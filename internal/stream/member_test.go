@@ -149,9 +149,9 @@ func TestSlowProgram(t *testing.T) {
 	n.check(map[protocol.Rank][][]byte{0: sent})
 }
 
-// A child whose queue stays full, as behind a stopped process, is waited for once, not
-// at every message. With room again it gets everything.
-func TestFullQueueThrottlesOnce(t *testing.T) {
+// A child whose queue stays full, as behind a stopped process, delays no other member:
+// its subtree is fed around it. With room again it gets everything.
+func TestFullQueueDelaysNoOther(t *testing.T) {
 	n := newNetwork(t, 8, 1, faults{}, nil)
 	n.members[1].full = true
 	var sent [][]byte
@@ -163,8 +163,16 @@ func TestFullQueueThrottlesOnce(t *testing.T) {
 			n.step()
 		}
 	}
-	if took := time.Duration(n.now - began); took < time.Second || took > 1100*time.Millisecond {
-		t.Errorf("50 messages past a full queue took %v, not about a second", took)
+	n.until(func() bool {
+		for _, h := range n.members[2:] {
+			if len(h.delivered[0]) < len(sent) {
+				return false
+			}
+		}
+		return true
+	})
+	if took := time.Duration(n.now - began); took > 1100*time.Millisecond {
+		t.Errorf("50 messages past a full queue took %v, more than a stall", took)
 	}
 	n.members[1].full = false
 	for _, h := range n.members {
@@ -210,7 +218,7 @@ func TestEmptyMessagesAreBounded(t *testing.T) {
 			t.Fatal(to, err)
 		}
 	}
-	if waiting := lazy.Pending(); waiting > 101+128 {
+	if waiting := lazy.Pending(); waiting > 201+128 {
 		t.Errorf("%d empty messages wait in an inbox of 6,400 bytes", waiting)
 	}
 }

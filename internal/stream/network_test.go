@@ -26,7 +26,8 @@ type network struct {
 	events  events
 	members []*host
 	faults  faults
-	sent    int // frames
+	sent    int          // frames
+	kinds   map[byte]int // of those, by their first byte
 	bytes   int
 }
 
@@ -48,6 +49,7 @@ type host struct {
 	views     map[protocol.Rank][]uint64 // in which they were delivered
 	sentBytes int
 	lost      uint64
+	deaf      protocol.Time // its program receives nothing before that
 }
 
 // event is the arrival of a frame, or a member's deadline.
@@ -73,7 +75,7 @@ func (e *events) Pop() any {
 }
 
 func newNetwork(t testing.TB, size int, seed uint64, f faults, configure func(*stream.Config)) *network {
-	n := &network{t: t, rng: rand.New(rand.NewPCG(seed, 1)), lent: rand.New(rand.NewPCG(seed, 2)), faults: f, now: 1}
+	n := &network{t: t, rng: rand.New(rand.NewPCG(seed, 1)), lent: rand.New(rand.NewPCG(seed, 2)), faults: f, now: 1, kinds: map[byte]int{}}
 	if f.latency == 0 {
 		n.faults.latency, n.faults.jitter = 100*time.Microsecond, 100*time.Microsecond
 	}
@@ -117,7 +119,7 @@ func (n *network) pump(h *host) {
 		}
 		n.carry(h, to, slices.Concat(head, body))
 	}
-	for {
+	for h.deaf <= n.now {
 		m, ok := h.Deliver(n.now)
 		if !ok {
 			break
@@ -129,6 +131,9 @@ func (n *network) pump(h *host) {
 		h.delivered[m.Root] = append(h.delivered[m.Root], bytes.Clone(m.Data))
 		h.views[m.Root] = append(h.views[m.Root], m.View)
 	}
+	if h.deaf > n.now && h.deaf < protocol.Time(time.Hour) {
+		n.add(event{at: h.deaf, to: h.rank})
+	}
 	if d := h.Deadline(); d != protocol.Never && (h.woken <= n.now || d < h.woken) {
 		h.woken = d
 		n.add(event{at: max(d, n.now+1), to: h.rank})
@@ -138,6 +143,7 @@ func (n *network) pump(h *host) {
 // carry sends a frame. A dead peer refuses connections at once.
 func (n *network) carry(h *host, to protocol.Rank, frame []byte) {
 	n.sent++
+	n.kinds[frame[0]]++
 	n.bytes += len(frame)
 	h.sentBytes += len(frame)
 	if n.members[to].dead {
@@ -237,6 +243,16 @@ func (n *network) run(until protocol.Time) {
 	for n.arrived = n.now; n.step() && n.now < n.arrived+quiet; {
 		if n.now > until {
 			n.t.Fatalf("still busy at %v", time.Duration(n.now))
+		}
+	}
+}
+
+// until runs events until a condition holds.
+func (n *network) until(holds func() bool) {
+	n.t.Helper()
+	for limit := n.now + minute; !holds(); {
+		if !n.step() || n.now > limit {
+			n.t.Fatal("it does not come to hold")
 		}
 	}
 }

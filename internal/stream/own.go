@@ -22,7 +22,11 @@ type ownStream struct {
 	partlySent bool
 	restarts   uint64
 	burst      burst
-	incomplete []protocol.Rank // members that have lost something of it, in ascending order
+	inFlight   int // bytes that are sent, and that some member may not have accepted
+	// blockedSince is when flow control began to block, or 0. Credits are polled at
+	// creditDue then, and again after creditInterval.
+	blockedSince, creditDue, creditInterval protocol.Time
+	incomplete                              []protocol.Rank // members that have lost something of it, in ascending order
 	// When to repeat an unanswered poll, and the interval after that.
 	pollDue, pollInterval protocol.Time
 }
@@ -80,7 +84,7 @@ func (o *ownStream) pop() segment {
 	return seg
 }
 
-// emit sends the next segment of this member's own stream, unless backpressure blocks
+// emit sends the next segment of this member's own stream, unless flow control blocks
 // it.
 func (m *Member) emit(now protocol.Time) {
 	b := &m.own.burst
@@ -88,7 +92,7 @@ func (m *Member) emit(now protocol.Time) {
 		b.flush, b.waiting = false, 0
 		return
 	}
-	if m.frozen || m.sendBlocked(now) {
+	if m.frozen || m.windowFull(now) {
 		return
 	}
 	if b.batching = m.shouldBatch(now); b.batching {
@@ -103,7 +107,11 @@ func (m *Member) emit(now protocol.Time) {
 	head.append(seg.frame[:0]) // fills the head that Write has reserved
 	m.forward(f, f.next, &seg)
 	m.keep(f, &seg)
-	f.wanted, f.delivered = f.next, f.next
+	m.own.inFlight += seg.size()
+	f.wanted, f.delivered, f.activeAt = f.next, f.next, now
+	if len(f.ackers) == 0 {
+		m.advanceCredit()
+	}
 	m.own.partlySent = seg.remaining > 0
 	m.scheduleCorrection(now, f)
 	m.armTailProbe(now, f)

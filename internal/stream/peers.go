@@ -19,7 +19,7 @@ func (m *Member) SendFailed(now protocol.Time, full bool) {
 		}
 		return
 	}
-	m.down[to] = true
+	m.setDown(to, true)
 	m.scheduleRetry(now)
 	if m.lastSent.kind == offer && !m.lastSent.retry {
 		m.offerFurther(now, to, m.lastSent.flow, m.lastSent.rightward)
@@ -37,7 +37,7 @@ func (m *Member) Down(now protocol.Time, peer protocol.Rank) {
 		return
 	}
 	nearest := m.isNearest(left, false) || m.isNearest(right, true)
-	m.down[peer] = true
+	m.setDown(peer, true)
 	if !nearest {
 		return
 	}
@@ -101,7 +101,8 @@ func (m *Member) Writable(_ protocol.Time, peer protocol.Rank) {
 // be lost, so it is offered all streams. Its backlog stays: that comes after the frames
 // that waited for the connection.
 func (m *Member) Up(_ protocol.Time, peer protocol.Rank) {
-	delete(m.down, peer)
+	m.setDown(peer, false)
+	m.setStalled(peer, false)
 	for _, f := range m.flows {
 		if f.parent == peer {
 			f.fedAt = 0

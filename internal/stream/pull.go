@@ -16,7 +16,6 @@ type pull struct {
 	nextSeen       uint64 // the first missing segment at the last look
 	requestedTo    uint64 // the number after the last segment requested
 	requestedFrom  protocol.Rank
-	reportDue      bool   // requestedFrom may wait for this member, and is to be told of its progress
 	trimmedTo      uint64 // the first segment that any member still keeps, by the replies so far
 	trimmedReplies int    // how many replies said so
 	trimmedBy      []protocol.Rank
@@ -44,7 +43,7 @@ func (m *Member) schedulePull(now protocol.Time, f *flow, from protocol.Rank) {
 	if len(p.sources) > maxSources {
 		p.sources = p.sources[1:]
 	}
-	if p.due == protocol.Never && (f.next < f.cut || !m.inboxFull()) {
+	if p.due == protocol.Never && !m.waitsForInbox(f) {
 		p.nextSeen = f.next
 		p.due = now + m.delay.current
 		m.schedule(f, p.due)
@@ -56,17 +55,15 @@ func (m *Member) requestMissing(now protocol.Time, f *flow) {
 	p := &f.pull
 	p.due = protocol.Never
 	if f.next >= f.wanted {
-		m.reportProgress(f)
 		*p = pull{due: protocol.Never, sources: p.sources[:0]}
 		return
 	}
-	if f.next >= f.cut && m.inboxFull() {
+	if m.waitsForInbox(f) {
 		return // Deliver makes room and continues
 	}
 	if p.tries == 0 && f.next > p.nextSeen {
 		// The tree is only behind what others offer: a hole would have stopped it. A
 		// request now would bring every segment twice.
-		m.reportProgress(f)
 		p.nextSeen, p.due = f.next, now+m.delay.current
 		m.schedule(f, p.due)
 		return
@@ -103,7 +100,7 @@ func (m *Member) sendRequest(now protocol.Time, f *flow) {
 		end = min(end, f.firstAhead())
 	}
 	m.stats.Requests++
-	p.requestedFrom, p.reportDue, p.requestedTo = m.nextSource(p), true, end
+	p.requestedFrom, p.requestedTo = m.nextSource(p), end
 	m.queueFrame(p.requestedFrom, f, frame{kind: request, first: f.next, last: end})
 	p.tries++
 	longest := 4 * maxDelay
@@ -114,14 +111,8 @@ func (m *Member) sendRequest(now protocol.Time, f *flow) {
 	m.schedule(f, p.due)
 }
 
-// reportProgress tells the member that was asked last how far this one has come. It may
-// be waiting (backpressure.go), and does not learn it otherwise.
-func (m *Member) reportProgress(f *flow) {
-	if p := &f.pull; p.reportDue {
-		p.reportDue = f.next < f.wanted
-		m.offer(p.requestedFrom, f, undirected)
-	}
-}
+// waitsForInbox reports whether there is no room for what would be requested.
+func (m *Member) waitsForInbox(f *flow) bool { return f.next >= f.cut && m.inboxOverflows() }
 
 // treeMayBeSlow reports whether the tree may only be slow: it has brought something
 // within some time, nothing has arrived behind a hole, and the parent is not down. A
@@ -159,13 +150,10 @@ func (m *Member) requestMore(now protocol.Time, f *flow) {
 }
 
 // handleRequest sends the segments that a peer requests, or says which are still kept.
-func (m *Member) handleRequest(now protocol.Time, f *flow, from protocol.Rank, fr *frame) {
+func (m *Member) handleRequest(f *flow, from protocol.Rank, fr *frame) {
 	if firstKept := f.store.firstKept(fr.first); firstKept > fr.first {
 		m.queueFrame(from, f, frame{kind: trimmed, first: firstKept})
 		return
-	}
-	if f.store.nearlyTrimmed(fr.first, m.config.KeepBytes) {
-		m.awaitSlowReceiver(now, from, f.root, fr.first)
 	}
 	for number := fr.first; number < min(fr.last, fr.first+maxRequested); number++ {
 		seg, ok := f.get(number)

@@ -34,13 +34,17 @@ func (m *Member) receive(now protocol.Time, from protocol.Rank, fr *frame) {
 	case offer:
 		m.handleOffer(now, f, from, fr)
 	case request:
-		m.handleRequest(now, f, from, fr)
+		m.handleRequest(f, from, fr)
 	case trimmed:
 		m.handleTrimmed(now, f, from, fr)
 	case adopt:
 		f.adopt(from)
 	case poll:
-		m.handlePoll(f, from, fr)
+		m.handlePoll(now, f, from, fr)
+	case grantCredit:
+		m.handleCredit(now, f, from, fr)
+	case creditPoll:
+		m.handleCreditPoll(now, f, from, fr)
 	case ack:
 		m.handleAck(f, from, fr)
 	}
@@ -60,6 +64,10 @@ const (
 // may still bring it, and the children have ring neighbors of their own to pull from.
 func (m *Member) receiveSegment(now protocol.Time, f *flow, from protocol.Rank, number uint64, fr *frame, via origin) {
 	tree, forward := via == fromTree, via != fromPull
+	f.activeAt = now
+	if tree {
+		f.credit.to = from
+	}
 	if f.has(number) {
 		m.handleDuplicate(f, from, number, tree)
 		return
@@ -70,7 +78,7 @@ func (m *Member) receiveSegment(now protocol.Time, f *flow, from protocol.Rank, 
 		m.forward(f, number, &seg)
 	}
 	f.wanted = max(f.wanted, number+1)
-	if number >= f.cut && m.inboxFull() || number != f.next && f.aheadBytes > m.config.KeepBytes {
+	if m.refuses(f, number) {
 		m.stats.Refused++
 		m.schedulePull(now, f, from)
 		return
@@ -85,15 +93,21 @@ func (m *Member) receiveSegment(now protocol.Time, f *flow, from protocol.Rank, 
 		f.aheadBytes += seg.size()
 	}
 	m.advance(f)
-	m.inbox.updateFull(now, m.config.InboxBytes)
 	if f.next > number {
 		m.scheduleCorrection(now, f)
 		m.armTailProbe(now, f)
 		m.acknowledge(f)
+		m.grant(now, f, creditsPerWindow)
 	}
 	if f.next < f.wanted {
 		m.schedulePull(now, f, from)
 	}
+}
+
+// refuses reports whether there is no room for a segment, which is pulled later then.
+func (m *Member) refuses(f *flow, number uint64) bool {
+	full := number >= f.cut && m.inboxOverflows()
+	return full || number != f.next && f.aheadBytes > m.config.KeepBytes
 }
 
 // handleDuplicate handles a segment that is here already.

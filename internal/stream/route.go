@@ -7,10 +7,26 @@ import (
 	"github.com/pleach-go/pleach/topology"
 )
 
+// Routing: the tree of a flow's root spans all ranks. A hole's children take its
+// position among those of its parent. So do the children of a member that is down or
+// stalled, as far as this member knows, until it is back: its subtree is fed around it.
+
 // route finds the parent and the children of this member in the tree of a flow's root.
-// The tree spans all ranks and is routed around known holes: a hole's children take its
-// position among those of its parent.
 func (m *Member) route(f *flow) error {
+	f.foster = foster{parent: protocol.NoRank}
+	return m.layTree(f)
+}
+
+// reroute lays all trees anew, because a member has gone down or stalled, or is back.
+func (m *Member) reroute() {
+	for _, f := range m.flows {
+		_ = m.layTree(f) // impossible to fail: the same tree was made at the start
+	}
+}
+
+// layTree sets the members that feed this one, that it feeds, and whose
+// acknowledgments it combines with its own.
+func (m *Member) layTree(f *flow) error {
 	tree, err := topology.New(m.config.Shape, topology.Interleaved, m.roster.slots, f.root)
 	if err != nil {
 		return fmt.Errorf("stream: tree of root %d: %w", f.root, err)
@@ -22,22 +38,57 @@ func (m *Member) route(f *flow) error {
 			break
 		}
 	}
-	f.children = m.liveChildren(tree, m.config.Rank, nil)
-	f.foster = foster{parent: protocol.NoRank}
+	f.children, f.ackers = nil, nil
+	m.addBelow(f, tree, m.config.Rank)
 	return nil
 }
 
-// liveChildren appends the nearest members below a rank.
-func (m *Member) liveChildren(tree topology.Tree, r protocol.Rank, children []protocol.Rank) []protocol.Rank {
+// addBelow adds the nearest members below a rank. A member of a view that is down or
+// stalled is not fed, but must acknowledge before anything is stable, until a view
+// without it is installed. A static group has no such view: it goes on without it.
+func (m *Member) addBelow(f *flow, tree topology.Tree, r protocol.Rank) {
 	for i := 0; ; i++ {
 		child, ok := tree.Child(r, i)
-		switch {
-		case !ok:
-			return children
-		case m.roster.has(child):
-			children = append(children, child)
-		default:
-			children = m.liveChildren(tree, child, children)
+		if !ok {
+			return
+		}
+		member, avoided := m.roster.has(child), m.avoids(child)
+		if member && !avoided {
+			f.children = append(f.children, child)
+		}
+		if member && (!avoided || !m.static()) {
+			f.ackers = append(f.ackers, child)
+		}
+		if !member || avoided {
+			m.addBelow(f, tree, child)
 		}
 	}
+}
+
+// avoids reports whether a member is fed around.
+func (m *Member) avoids(r protocol.Rank) bool {
+	b := m.backlogs[r]
+	return m.down[r] || m.stalled[r] || b != nil && b.expired
+}
+
+// static reports whether the group has no views.
+func (m *Member) static() bool { return m.view == 0 }
+
+// setDown records whether a peer can be reached.
+func (m *Member) setDown(peer protocol.Rank, down bool) { m.avoid(m.down, peer, down) }
+
+// setStalled records whether a member does not answer polls.
+func (m *Member) setStalled(peer protocol.Rank, stalled bool) { m.avoid(m.stalled, peer, stalled) }
+
+// avoid changes one of the sets of members that are fed around.
+func (m *Member) avoid(set map[protocol.Rank]bool, peer protocol.Rank, in bool) {
+	if set[peer] == in {
+		return
+	}
+	if in {
+		set[peer] = true
+	} else {
+		delete(set, peer)
+	}
+	m.reroute()
 }

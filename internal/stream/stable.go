@@ -49,7 +49,7 @@ func (m *Member) Stable() uint64 { return m.own.flow.acks.acked }
 // below them.
 func (m *Member) Unanswered() []protocol.Rank {
 	f := m.own.flow
-	return slices.DeleteFunc(slices.Clone(f.children), func(child protocol.Rank) bool { return f.acks.from[child] >= f.acks.wanted })
+	return slices.DeleteFunc(slices.Clone(f.ackers), func(child protocol.Rank) bool { return f.acks.from[child] >= f.acks.wanted })
 }
 
 // Incomplete returns the members that have reported, since Poll last asked for
@@ -71,29 +71,31 @@ func (m *Member) poll(now protocol.Time) {
 	if m.acknowledge(f); f.acks.acked >= f.acks.wanted {
 		return
 	}
-	m.forwardPoll(f)
+	m.forwardPoll(now, f)
 	m.own.pollDue = now + m.own.pollInterval
 	m.own.pollInterval = min(2*m.own.pollInterval, maxPollInterval)
 	m.due = min(m.due, m.own.pollDue)
 }
 
-// forwardPoll polls the children that have not answered.
-func (m *Member) forwardPoll(f *flow) {
-	for _, child := range f.children {
-		if f.acks.from[child] < f.acks.wanted {
-			m.queueFrame(child, f, frame{kind: poll, first: f.acks.wanted})
+// forwardPoll polls the members below that have not answered.
+func (m *Member) forwardPoll(now protocol.Time, f *flow) {
+	for _, r := range f.ackers {
+		if f.acks.from[r] < f.acks.wanted {
+			m.queueFrame(r, f, frame{kind: poll, first: f.acks.wanted})
+			m.awaitCredit(now, f, r)
 		}
 	}
 }
 
-// handlePoll handles a poll.
-func (m *Member) handlePoll(f *flow, from protocol.Rank, fr *frame) {
+// handlePoll handles a poll. The poller may have missed a credit, and gets one at once.
+func (m *Member) handlePoll(now protocol.Time, f *flow, from protocol.Rank, fr *frame) {
 	a := &f.acks
-	a.to = from
+	a.to, f.credit.to = from, from
+	m.sendCredit(f, m.creditPosition(f))
 	a.wanted = max(a.wanted, fr.first)
 	a.acked = min(a.acked, fr.first-1) // the last acknowledgment may have been lost
 	if m.acknowledge(f); a.acked < a.wanted {
-		m.forwardPoll(f)
+		m.forwardPoll(now, f)
 	}
 	if f.lostBefore(a.wanted) {
 		m.queueFrame(f.root, f, frame{kind: trimmed, first: f.next})
@@ -115,8 +117,8 @@ func (m *Member) acknowledge(f *flow) {
 	if a.acked >= a.wanted || f.next < a.wanted || f.lostBefore(a.wanted) {
 		return
 	}
-	for _, child := range f.children {
-		if a.from[child] < a.wanted {
+	for _, r := range f.ackers {
+		if a.from[r] < a.wanted {
 			return
 		}
 	}

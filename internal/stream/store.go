@@ -73,14 +73,3 @@ func (s *store) get(number uint64) (segment, bool) {
 	}
 	return *s.segments.At(i), true
 }
-
-// nearlyTrimmed reports whether a segment will be trimmed soon: what is kept from it on
-// is about three quarters of the limit.
-func (s *store) nearlyTrimmed(number uint64, limit int) bool {
-	i, ok := s.index(number)
-	if !ok {
-		return false
-	}
-	n := s.segments.Len()
-	return s.bytes/n*(n-i) > limit/4*3
-}

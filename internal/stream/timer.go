@@ -29,9 +29,11 @@ func (m *Member) tick(now protocol.Time) {
 	if m.retryDue <= now {
 		m.retryDown(now)
 	}
-	m.due = min(m.own.pollDue, m.retryDue)
+	if m.own.creditDue <= now {
+		m.pollCredit(now)
+	}
+	m.due = min(m.own.pollDue, m.own.creditDue, m.retryDue)
 	m.expireBacklogs(now)
-	m.expireSlowReceivers(now)
 	kept := m.scheduled[:0]
 	for _, f := range m.scheduled {
 		if f.correction.due <= now {

@@ -119,6 +119,7 @@ func (m *Member) Install(now protocol.Time, number uint64, slots protocol.Rank, 
 		m.deliver(f, f.next)
 		m.restartCorrection(now, f)
 		m.restartAcks(now, f)
+		m.restartCredits(f)
 	}
 	return nil
 }
@@ -129,6 +130,7 @@ func (m *Member) setRoster(slots protocol.Rank, members []MemberID) error {
 	m.roster.self, _ = m.roster.index(m.config.Rank)
 	absent := func(r protocol.Rank) bool { return !m.roster.has(r) }
 	maps.DeleteFunc(m.down, func(r protocol.Rank, _ bool) bool { return absent(r) })
+	maps.DeleteFunc(m.stalled, func(r protocol.Rank, _ bool) bool { return absent(r) })
 	maps.DeleteFunc(m.backlogs, func(r protocol.Rank, _ *backlog) bool { return absent(r) })
 	return m.planCorrection()
 }

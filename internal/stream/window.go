@@ -1,0 +1,238 @@
+package stream
+
+import "github.com/pleach-go/pleach/protocol"
+
+// Flow control is end to end, as in TCP and in JGroups' multicast flow control (MFC):
+// a root has at most a window of bytes in flight, which are those that some member may
+// not have accepted yet. Members grant credits: a credit is the position before which
+// a member and all below it in the tree have accepted everything. Credits are
+// cumulative and combined on their way up. A member grants some per window, so flow
+// control costs a few small frames per megabyte, and no message waits for one while
+// all members keep up.
+//
+// Two invariants follow. A member never trims a segment that another may still lack,
+// because a window is smaller than KeepBytes. And no member stops to read from its
+// peers, so members that all broadcast at once never wait for each other in a cycle:
+// what they have to buffer is bounded by the windows.
+//
+// A member whose inbox is full grants nothing, so a program that does not receive
+// blocks the roots, and with them the programs that broadcast.
+//
+// A credit is no acknowledgment (stable.go): a member that has given up a segment goes
+// on granting, and never acknowledges.
+
+const (
+	// activeFor is how long after its last segment a root counts as active. Active
+	// roots share the budget for windows.
+	activeFor = 500 * millisecond
+	// activeInterval is how often active roots are counted.
+	activeInterval = 50 * millisecond
+	// minWindow is the smallest window, unless KeepBytes or InboxBytes is smaller.
+	minWindow = 256 << 10
+	// creditsPerWindow is how often a member grants a credit per window for what it
+	// has received itself, and relaysPerWindow how often at most for what members below
+	// have granted. The latter is larger, because the delays of all levels of the tree
+	// add up.
+	creditsPerWindow = 8
+	relaysPerWindow  = 64
+)
+
+// credit is a member's part in the flow control of one flow.
+type credit struct {
+	to       protocol.Rank // the member to grant to: the one that sent or polled last
+	position uint64        // granted last; at the root, what all members have accepted
+	// from is what each of flow.ackers has granted, and unanswered when it was first
+	// polled without a credit since.
+	from       map[protocol.Rank]uint64
+	unanswered map[protocol.Rank]protocol.Time
+}
+
+// window returns how many bytes each root may have in flight.
+func (m *Member) window(now protocol.Time) int {
+	budget := min(m.config.KeepBytes, m.config.InboxBytes) / 4 * 3
+	return max(budget/m.activeRoots(now), min(minWindow, budget))
+}
+
+// activeRoots returns the number of roots, at least 1, that have sent lately.
+func (m *Member) activeRoots(now protocol.Time) int {
+	if now < m.activeDue && m.active > 0 {
+		return m.active
+	}
+	m.activeDue, m.active = now+activeInterval, 0
+	for _, f := range m.flows {
+		if f.activeAt > 0 && now-f.activeAt < activeFor {
+			m.active++
+		}
+	}
+	m.active = max(m.active, 1)
+	return m.active
+}
+
+// windowFull reports whether flow control blocks this member's own stream. It polls
+// then, because a credit may have been lost.
+func (m *Member) windowFull(now protocol.Time) bool {
+	o := &m.own
+	if m.config.Drop || o.inFlight == 0 || o.inFlight+o.waiting.At(0).size() <= m.window(now) {
+		o.blockedSince = 0
+		return false
+	}
+	if o.blockedSince == 0 {
+		o.blockedSince, o.creditInterval = now, minPollInterval
+		o.creditDue = now + o.creditInterval
+	}
+	m.due = min(m.due, o.creditDue)
+	return true
+}
+
+// pollCredit asks for credits that may have been lost.
+func (m *Member) pollCredit(now protocol.Time) {
+	o := &m.own
+	if o.creditDue = protocol.Never; o.blockedSince == 0 {
+		return
+	}
+	f := o.flow
+	for _, r := range f.ackers {
+		if f.credit.from[r] < f.next {
+			m.queueFrame(r, f, frame{kind: creditPoll, first: f.next})
+			m.awaitCredit(now, f, r)
+		}
+	}
+	o.creditDue = now + o.creditInterval
+	o.creditInterval = min(2*o.creditInterval, maxPollInterval)
+	m.due = min(m.due, o.creditDue)
+}
+
+// handleCreditPoll grants a credit at once, and asks the members below for theirs.
+func (m *Member) handleCreditPoll(now protocol.Time, f *flow, from protocol.Rank, fr *frame) {
+	f.credit.to = from
+	m.sendCredit(f, m.creditPosition(f))
+	for _, r := range f.ackers {
+		if f.credit.from[r] < fr.first {
+			m.queueFrame(r, f, frame{kind: creditPoll, first: fr.first})
+			m.awaitCredit(now, f, r)
+		}
+	}
+}
+
+// awaitCredit records that a member was polled. One that has not answered for
+// stallTimeout is stalled.
+func (m *Member) awaitCredit(now protocol.Time, f *flow, r protocol.Rank) {
+	c := &f.credit
+	since, waits := c.unanswered[r]
+	switch {
+	case !waits:
+		if c.unanswered == nil {
+			c.unanswered = make(map[protocol.Rank]protocol.Time)
+		}
+		c.unanswered[r] = now
+	case now-since >= stallTimeout:
+		m.setStalled(r, true)
+	}
+}
+
+// handleCredit handles a credit.
+func (m *Member) handleCredit(now protocol.Time, f *flow, from protocol.Rank, fr *frame) {
+	c := &f.credit
+	if !m.roster.has(from) {
+		return
+	}
+	delete(c.unanswered, from)
+	m.setStalled(from, false)
+	if fr.first <= c.from[from] {
+		return
+	}
+	if c.from == nil {
+		c.from = make(map[protocol.Rank]uint64)
+	}
+	c.from[from] = fr.first
+	if f == m.own.flow {
+		m.advanceCredit()
+		return
+	}
+	m.grant(now, f, relaysPerWindow)
+}
+
+// advanceCredit takes in what all members have accepted of this member's stream: it is
+// no longer in flight.
+func (m *Member) advanceCredit() {
+	f := m.own.flow
+	to := m.creditPosition(f)
+	for c := &f.credit; c.position < to; c.position++ {
+		if seg, ok := f.store.get(c.position); ok {
+			m.own.inFlight -= seg.size()
+		}
+		m.own.creditInterval = minPollInterval // there is progress
+	}
+}
+
+// creditPosition returns the position before which this member and all below it have
+// accepted everything, or given it up. While the inbox is full, this member accepts
+// nothing more.
+func (m *Member) creditPosition(f *flow) uint64 {
+	position := f.next
+	if f != m.own.flow && m.inboxFull() {
+		position = min(position, f.credit.position)
+	}
+	for _, r := range f.ackers {
+		position = min(position, f.credit.from[r])
+	}
+	return position
+}
+
+// grant sends a credit up the tree, if enough has arrived since the last one.
+func (m *Member) grant(now protocol.Time, f *flow, perWindow int) {
+	if m.config.Drop || !m.creditDue(now, f, f.next, perWindow) {
+		return // the common case
+	}
+	if position := m.creditPosition(f); m.creditDue(now, f, position, perWindow) {
+		m.sendCredit(f, position)
+	}
+}
+
+// creditDue reports whether a position is far enough beyond the last credit for another
+// one: by a fraction of the window, estimated by the average segment.
+func (m *Member) creditDue(now protocol.Time, f *flow, position uint64, perWindow int) bool {
+	n := f.store.segments.Len()
+	if n == 0 || position <= f.credit.position {
+		return false
+	}
+	bytes := (position - f.credit.position) * uint64(f.store.bytes/n)
+	return bytes >= uint64(m.window(now)/perWindow)
+}
+
+// grantWithheld grants what was withheld while the inbox was full.
+func (m *Member) grantWithheld() {
+	for _, f := range m.flows {
+		if position := m.creditPosition(f); f != m.own.flow && position > f.credit.position {
+			m.sendCredit(f, position)
+		}
+	}
+}
+
+// sendCredit grants a position.
+func (m *Member) sendCredit(f *flow, position uint64) {
+	if position == 0 || f.credit.to == protocol.NoRank {
+		return
+	}
+	f.credit.position = max(f.credit.position, position)
+	m.queueFrame(f.credit.to, f, frame{kind: grantCredit, first: position})
+}
+
+// restartCredits starts over with the members of a new view: what the members below
+// have granted was for others. All members of the view have everything before its start.
+func (m *Member) restartCredits(f *flow) {
+	c := &f.credit
+	c.from, c.unanswered = nil, nil
+	if f != m.own.flow {
+		c.position = min(c.position, f.viewStart)
+		return
+	}
+	for ; c.position < f.viewStart; c.position++ {
+		if seg, ok := f.store.get(c.position); ok {
+			m.own.inFlight -= seg.size()
+		}
+	}
+	if len(f.ackers) == 0 {
+		m.advanceCredit()
+	}
+}
