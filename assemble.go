@@ -48,7 +48,7 @@ func (g *Group) streamConfig(s *initialState) stream.Config {
 	c := stream.Config{
 		Rank: g.self.Rank, Size: s.view.Slots, Incarnation: g.self.Incarnation, Shape: g.config.Shape,
 		SegmentSize: l.SegmentSize, InlineSize: l.InlineSize, MaxMessage: l.MaxMessage,
-		KeepBytes: l.KeepBytes, InboxBytes: l.InboxBytes, OutboxBytes: l.OutboxBytes,
+		KeepBytes: l.KeepBytes, InboxBytes: l.InboxBytes, OutboxBytes: l.OutboxBytes, Drop: l.Overflow == Drop,
 	}
 	if !g.config.Static {
 		c.View, c.Members, c.Start = s.view.Number, memberIDs(&s.view), streamPositions(s.start)

@@ -90,14 +90,20 @@ type Config struct {
 type Limits struct {
 	// MaxMessage is the longest message in bytes, below 4 GiB. If zero, 1 GiB.
 	MaxMessage int
-	// KeepBytes is how much of each root's stream a member keeps to repair
-	// others' losses. If zero, 16 MiB. A member that falls further behind loses
-	// messages and is told in [Message.Lost].
+	// KeepBytes is how much of each sender's stream a member keeps to repair others'
+	// losses. If zero, 16 MiB. Three quarters of it are what all senders together may
+	// have in flight: sent, and not yet received by every member.
 	KeepBytes int
 	// InboxBytes is how much may wait for the program to receive it. If zero,
-	// 16 MiB. Beyond that, segments are relayed but not kept, and requested again
-	// later.
+	// 16 MiB. Beyond that, Overflow decides.
 	InboxBytes int
+	// Overflow is what happens when a program does not receive as fast as others
+	// broadcast. If zero, [Block].
+	Overflow Overflow
+	// SlowTimeout is how long a program may receive nothing while its inbox is full.
+	// If zero, 5 s. After that the process leaves its group with [ErrTooSlow], so
+	// that it does not block the others any longer. A static group waits for ever.
+	SlowTimeout time.Duration
 	// OutboxBytes is how much may wait to be sent; Broadcast blocks beyond it. If
 	// zero, 4 MiB.
 	OutboxBytes int
@@ -108,6 +114,17 @@ type Limits struct {
 	// of only advertising it. If zero, 1 KiB.
 	InlineSize int
 }
+
+// Overflow is what happens when a program does not receive as fast as others broadcast.
+type Overflow int
+
+const (
+	// Block throttles the senders: Broadcast blocks, and no message is lost.
+	Block Overflow = iota
+	// Drop lets the senders go on. A member that falls further behind than KeepBytes
+	// loses messages and is told in [Message.Lost]. All members use the same.
+	Drop
+)
 
 // ConfigError is returned when a Config contradicts itself or has a setting that
 // the call would ignore.

@@ -18,6 +18,10 @@ var (
 	// this process, because they could not reach it. The error is an
 	// [*EvictedError]. [Group.Rejoin] makes this process a member again.
 	ErrEvicted = errors.New("pleach: removed from the group")
+	// ErrTooSlow is returned when this process has left the group because its program
+	// received no message for Limits.SlowTimeout while others had to wait for it.
+	// [Group.Rejoin] makes this process a member again.
+	ErrTooSlow = errors.New("pleach: left the group because the program receives too slowly")
 	// ErrNoQuorum is returned by Broadcast while too few members are reachable. The
 	// error is a [*QuorumError]. It passes when enough of them are back.
 	ErrNoQuorum = errors.New("pleach: no quorum")
@@ -75,6 +79,9 @@ func (g *Group) updateState() {
 	case membership.Evicted:
 		g.end(publicError(err))
 	case membership.Left:
+		if g.slow.leaving {
+			g.end(ErrTooSlow)
+		}
 		g.end(ErrLeft)
 	}
 }

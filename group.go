@@ -32,6 +32,7 @@ type Group struct {
 	ringNext  membership.Member // the last one on the ring to be
 	stable    uint64            // when last looked at
 	lossy     int               // likewise
+	slow      slowProgram
 
 	detector    detect.Detector // nil: the group is fixed
 	connections *detect.Connections
@@ -296,7 +297,7 @@ func statsOf(s stream.Stats) Stats {
 }
 
 // afterStep gives signs to those who wait. It is called within node.Do.
-func (g *Group) afterStep(protocol.Time) {
+func (g *Group) afterStep(now protocol.Time) {
 	if g.member.Pending() > 0 {
 		if g.config.Handler != nil {
 			g.pending.Store(true)
@@ -314,6 +315,7 @@ func (g *Group) afterStep(protocol.Time) {
 		g.stable, g.lossy = stable, lossy
 		g.changed.Notify()
 	}
+	g.checkProgram(now)
 	if g.stack.changed {
 		g.stack.changed = false
 		g.answerJoins()

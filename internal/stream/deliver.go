@@ -84,12 +84,16 @@ func (m *Member) inboxOverflows() bool {
 // inboxFull reports whether this member accepts nothing more for now. It records that
 // credits are withheld, so that Deliver grants them.
 func (m *Member) inboxFull() bool {
-	if m.inbox.bytes+m.heldBytes <= m.config.InboxBytes {
+	if !m.Full() {
 		return false
 	}
 	m.inbox.blocking = true
 	return true
 }
+
+// Full reports whether the program receives too slowly: this member grants no more
+// credits until it has received some messages.
+func (m *Member) Full() bool { return m.inbox.bytes+m.heldBytes > m.config.InboxBytes }
 
 // Pending returns how many messages and notices wait to be delivered.
 func (m *Member) Pending() int { return m.inbox.messages.Len() }

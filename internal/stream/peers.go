@@ -14,8 +14,11 @@ import (
 func (m *Member) SendFailed(now protocol.Time, full bool) {
 	to := m.lastSent.to
 	if full {
-		if m.lastSent.kind == data {
+		switch m.lastSent.kind {
+		case data:
 			m.startBacklog(now, m.lastSent)
+		case grantCredit:
+			m.lastSent.flow.credit.refused = true
 		}
 		return
 	}
@@ -94,6 +97,7 @@ func (m *Member) isNearest(distance int, rightward bool) bool {
 // something, so it is offered all streams.
 func (m *Member) Writable(_ protocol.Time, peer protocol.Rank) {
 	m.resumeBacklog(peer)
+	m.repeatCredits(peer)
 	m.offerAll(peer)
 }
 

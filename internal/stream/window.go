@@ -41,6 +41,7 @@ const (
 type credit struct {
 	to       protocol.Rank // the member to grant to: the one that sent or polled last
 	position uint64        // granted last; at the root, what all members have accepted
+	refused  bool          // the last credit met a full queue
 	// from is what each of flow.ackers has granted, and unanswered when it was first
 	// polled without a credit since.
 	from       map[protocol.Rank]uint64
@@ -216,6 +217,16 @@ func (m *Member) sendCredit(f *flow, position uint64) {
 	}
 	f.credit.position = max(f.credit.position, position)
 	m.queueFrame(f.credit.to, f, frame{kind: grantCredit, first: position})
+}
+
+// repeatCredits grants again what met a full queue, which has room now.
+func (m *Member) repeatCredits(peer protocol.Rank) {
+	for _, f := range m.flows {
+		if c := &f.credit; c.refused && c.to == peer {
+			c.refused = false
+			m.sendCredit(f, m.creditPosition(f))
+		}
+	}
 }
 
 // restartCredits starts over with the members of a new view: what the members below
