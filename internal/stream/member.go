@@ -88,7 +88,7 @@ func New(c Config) (*Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.own.flow, m.lastFlow = own, own
+	m.own.flow, m.own.window, m.lastFlow = own, initialWindow, own
 	for _, start := range c.Start {
 		f, err := m.open(start.Rank, start.Incarnation)
 		if err != nil {

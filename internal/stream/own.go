@@ -23,6 +23,10 @@ type ownStream struct {
 	restarts   uint64
 	burst      burst
 	inFlight   int // bytes that are sent, and that some member may not have accepted
+	window     int // how many of them there may be, if the share of the budget allows
+	// timed is the position whose credit is measured, sent at timedAt. If zero, none is.
+	timed   uint64
+	timedAt protocol.Time
 	// blockedSince is when flow control began to block, or 0. Credits are polled at
 	// creditDue then, and again after creditInterval.
 	blockedSince, creditDue, creditInterval protocol.Time
@@ -109,8 +113,9 @@ func (m *Member) emit(now protocol.Time) {
 	m.keep(f, &seg)
 	m.own.inFlight += seg.size()
 	f.wanted, f.delivered, f.activeAt = f.next, f.next, now
+	m.timeCredit(now)
 	if len(f.ackers) == 0 {
-		m.advanceCredit()
+		m.advanceCredit(now)
 	}
 	m.own.partlySent = seg.remaining > 0
 	m.scheduleCorrection(now, f)

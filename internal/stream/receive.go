@@ -97,7 +97,7 @@ func (m *Member) receiveSegment(now protocol.Time, f *flow, from protocol.Rank, 
 		m.scheduleCorrection(now, f)
 		m.armTailProbe(now, f)
 		m.acknowledge(f)
-		m.grant(now, f, creditsPerWindow)
+		m.grant(now, f, creditBytes)
 	}
 	if f.next < f.wanted {
 		m.schedulePull(now, f, from)

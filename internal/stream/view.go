@@ -119,7 +119,7 @@ func (m *Member) Install(now protocol.Time, number uint64, slots protocol.Rank, 
 		m.deliver(f, f.next)
 		m.restartCorrection(now, f)
 		m.restartAcks(now, f)
-		m.restartCredits(f)
+		m.restartCredits(now, f)
 	}
 	return nil
 }

@@ -6,7 +6,7 @@ import "github.com/pleach-go/pleach/protocol"
 // a root has at most a window of bytes in flight, which are those that some member may
 // not have accepted yet. Members grant credits: a credit is the position before which
 // a member and all below it in the tree have accepted everything. Credits are
-// cumulative and combined on their way up. A member grants some per window, so flow
+// cumulative and combined on their way up. A member grants several per window, so flow
 // control costs a few small frames per megabyte, and no message waits for one while
 // all members keep up.
 //
@@ -27,14 +27,22 @@ const (
 	activeFor = 500 * millisecond
 	// activeInterval is how often active roots are counted.
 	activeInterval = 50 * millisecond
+	// initialWindow is what a root has in flight at most before the first credit. Each
+	// credit adds as much as it grants, up to the window (slow start, Jacobson 1988):
+	// roots that begin at the same time do not know of each other yet.
+	initialWindow = 1 << 20
+	// targetDelay is how long a segment may take until its credit returns. Beyond it,
+	// more in flight would only wait in queues longer, so the window is halved (as
+	// delay-based congestion control does; Brakmo & Peterson 1995).
+	targetDelay = 50 * millisecond
 	// minWindow is the smallest window, unless KeepBytes or InboxBytes is smaller.
-	minWindow = 256 << 10
-	// creditsPerWindow is how often a member grants a credit per window for what it
-	// has received itself, and relaysPerWindow how often at most for what members below
-	// have granted. The latter is larger, because the delays of all levels of the tree
-	// add up.
-	creditsPerWindow = 8
-	relaysPerWindow  = 64
+	minWindow = 512 << 10
+	// creditBytes is for how many bytes that it has received a member grants a credit,
+	// and relayBytes for how many that members below have granted. The latter is
+	// smaller, because the delays of all levels of the tree add up. Both are at most a
+	// fraction of the window.
+	creditBytes = minWindow / 4
+	relayBytes  = minWindow / 16
 )
 
 // credit is a member's part in the flow control of one flow.
@@ -73,7 +81,11 @@ func (m *Member) activeRoots(now protocol.Time) int {
 // then, because a credit may have been lost.
 func (m *Member) windowFull(now protocol.Time) bool {
 	o := &m.own
-	if m.config.Drop || o.inFlight == 0 || o.inFlight+o.waiting.At(0).size() <= m.window(now) {
+	if now-o.flow.activeAt > activeFor {
+		o.window = initialWindow
+	}
+	window := min(m.window(now), o.window)
+	if m.config.Drop || o.inFlight == 0 || o.inFlight+o.waiting.At(0).size() <= window {
 		o.blockedSince = 0
 		return false
 	}
@@ -147,22 +159,37 @@ func (m *Member) handleCredit(now protocol.Time, f *flow, from protocol.Rank, fr
 	}
 	c.from[from] = fr.first
 	if f == m.own.flow {
-		m.advanceCredit()
+		m.advanceCredit(now)
 		return
 	}
-	m.grant(now, f, relaysPerWindow)
+	m.grant(now, f, relayBytes)
 }
 
 // advanceCredit takes in what all members have accepted of this member's stream: it is
 // no longer in flight.
-func (m *Member) advanceCredit() {
+func (m *Member) advanceCredit(now protocol.Time) {
 	f := m.own.flow
 	to := m.creditPosition(f)
 	for c := &f.credit; c.position < to; c.position++ {
 		if seg, ok := f.store.get(c.position); ok {
 			m.own.inFlight -= seg.size()
+			m.own.window = min(m.own.window+seg.size(), m.config.KeepBytes)
 		}
 		m.own.creditInterval = minPollInterval // there is progress
+	}
+	if o := &m.own; o.timed > 0 && f.credit.position >= o.timed {
+		if now-o.timedAt > targetDelay {
+			o.window = max(o.window/2, minWindow)
+		}
+		o.timed = 0
+	}
+}
+
+// timeCredit begins to measure how long the credit of the last segment takes, unless it
+// measures another one.
+func (m *Member) timeCredit(now protocol.Time) {
+	if o := &m.own; o.timed == 0 {
+		o.timed, o.timedAt = o.flow.next, now
 	}
 }
 
@@ -181,24 +208,24 @@ func (m *Member) creditPosition(f *flow) uint64 {
 }
 
 // grant sends a credit up the tree, if enough has arrived since the last one.
-func (m *Member) grant(now protocol.Time, f *flow, perWindow int) {
-	if m.config.Drop || !m.creditDue(now, f, f.next, perWindow) {
+func (m *Member) grant(now protocol.Time, f *flow, every int) {
+	if m.config.Drop || !m.creditDue(now, f, f.next, every) {
 		return // the common case
 	}
-	if position := m.creditPosition(f); m.creditDue(now, f, position, perWindow) {
+	if position := m.creditPosition(f); m.creditDue(now, f, position, every) {
 		m.sendCredit(f, position)
 	}
 }
 
-// creditDue reports whether a position is far enough beyond the last credit for another
-// one: by a fraction of the window, estimated by the average segment.
-func (m *Member) creditDue(now protocol.Time, f *flow, position uint64, perWindow int) bool {
+// creditDue reports whether a position is so many bytes beyond the last credit,
+// estimated by the average segment.
+func (m *Member) creditDue(now protocol.Time, f *flow, position uint64, every int) bool {
 	n := f.store.segments.Len()
 	if n == 0 || position <= f.credit.position {
 		return false
 	}
 	bytes := (position - f.credit.position) * uint64(f.store.bytes/n)
-	return bytes >= uint64(m.window(now)/perWindow)
+	return bytes >= uint64(min(every, m.window(now)/8))
 }
 
 // grantWithheld grants what was withheld while the inbox was full.
@@ -231,7 +258,7 @@ func (m *Member) repeatCredits(peer protocol.Rank) {
 
 // restartCredits starts over with the members of a new view: what the members below
 // have granted was for others. All members of the view have everything before its start.
-func (m *Member) restartCredits(f *flow) {
+func (m *Member) restartCredits(now protocol.Time, f *flow) {
 	c := &f.credit
 	c.from, c.unanswered = nil, nil
 	if f != m.own.flow {
@@ -243,7 +270,8 @@ func (m *Member) restartCredits(f *flow) {
 			m.own.inFlight -= seg.size()
 		}
 	}
+	m.own.timed = 0
 	if len(f.ackers) == 0 {
-		m.advanceCredit()
+		m.advanceCredit(now)
 	}
 }
