@@ -28,9 +28,9 @@
 // arrives. Many small messages of a burst travel as one segment, a batch. Segments are
 // what is numbered, sent, offered and kept.
 //
-// A slow member slows the root down by backpressure: a member takes in nothing more
-// while it waits for a child, for its program or for a slow receiver, for a bounded
-// time each (backpressure.go).
+// Flow control is end to end (window.go): a root has a window of bytes in flight, which
+// the credits of all members move on. So a slow member or program slows the root down,
+// and no member loses what another has sent.
 //
 // Views follow view synchrony and its flush protocol (view.go).
 //
@@ -40,6 +40,5 @@
 // [Member.Down], [Member.Writable] and [Member.SendFailed] for what the transport
 // reports. After each of these calls, and when [Member.Deadline] has come, it calls
 // [Member.Next] until there is nothing to send, then [Member.Deliver] until there is
-// nothing to deliver. Until the time that [Member.ThrottledUntil] returns for a peer,
-// it takes in nothing from that peer. A Member is not safe for concurrent use.
+// nothing to deliver. A Member is not safe for concurrent use.
 package stream
