@@ -18,7 +18,8 @@ import (
 // call is a [*ConfigError].
 type Config struct {
 	// Group names the group. Members of different groups do not talk to each
-	// other. If empty, the launcher's name for it.
+	// other. If empty, the launcher's name for it; without a launcher the empty name
+	// is a name like any other.
 	Group string
 
 	// Addresses are the members' addresses, host:port, by rank, and Rank is this
@@ -52,7 +53,8 @@ type Config struct {
 	// AllowMinority lets any number of members continue after failures, down to
 	// the last. It is safe only where no live process is ever suspected, as among
 	// the processes of one host: otherwise both sides of a partition continue.
-	// If false, a majority continues and the others stop with [ErrNoQuorum].
+	// If false, a majority continues, or half with the lowest rank. On the other
+	// side Broadcast returns [ErrNoQuorum]. All members use the same.
 	AllowMinority bool
 	// StartTimeout is how long the processes of Start and NewWorld may take to
 	// start before they are suspected. If zero, 30 s.

@@ -25,9 +25,9 @@
 // Members agree on numbered views: [Group.Views] yields them, with the members that
 // joined and left. A message is delivered in the view it was sent in, to every
 // member that continues to the next view or to none (view synchrony). A view needs
-// a majority of the one before, so that a partitioned network continues on one side
-// only. [Group.WaitStable] waits until every member of the view has received what
-// this process broadcast.
+// a majority of the one before, or half of it with the lowest rank, so that a
+// partitioned network continues on one side only. [Group.WaitStable] waits until every
+// member of the view has received what this process broadcast.
 //
 // [NewWorld] is for jobs that compute together: the functions of package
 // [github.com/pleach-go/pleach/collective] run in a [World] and complete with the

@@ -8,7 +8,8 @@ import (
 	"github.com/pleach-go/pleach/internal/membership"
 )
 
-// Reasons why a membership ended or a call failed. [Group.Err] returns them.
+// Reasons why a membership ended or a call failed. [Group.Err] returns those that end a
+// membership.
 var (
 	// ErrClosed is returned after Close or Abort.
 	ErrClosed = errors.New("pleach: group closed")
@@ -23,7 +24,9 @@ var (
 	// [Group.Rejoin] makes this process a member again.
 	ErrTooSlow = errors.New("pleach: left the group because the program receives too slowly")
 	// ErrNoQuorum is returned by Broadcast while too few members are reachable. The
-	// error is a [*QuorumError]. It passes when enough of them are back.
+	// error is a [*QuorumError]. The process stays a member: Err is nil, and Messages
+	// and Views go on. It passes when enough members are back, or ends with
+	// ErrEvicted if the others have continued.
 	ErrNoQuorum = errors.New("pleach: no quorum")
 	// ErrStatic is returned by calls that change the membership of a static group
 	// (Config.Static).
@@ -57,7 +60,7 @@ type QuorumError struct {
 }
 
 func (e *QuorumError) Error() string {
-	return fmt.Sprintf("%v: %d members of view %d are reachable, %d are needed", ErrNoQuorum, e.Reachable, e.View, e.Needed)
+	return fmt.Sprintf("%v in view %d: %d reachable, %d needed; it passes when enough members are back", ErrNoQuorum, e.View, e.Reachable, e.Needed)
 }
 
 // Unwrap returns [ErrNoQuorum].

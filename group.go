@@ -77,11 +77,17 @@ type Message struct {
 // Rank returns this process's rank.
 func (g *Group) Rank() int { return int(g.self.Rank) }
 
+// Self returns this process as the others see it, with its address.
+func (g *Group) Self() Member {
+	return Member{int(g.self.Rank), g.self.Identity, g.self.Incarnation, g.self.Address, g.self.Domain}
+}
+
 // Size returns the number of members of the current view. [View.Slots] counts
 // ranks, holes included.
 func (g *Group) Size() int { return len(g.view.Load().Members) }
 
-// Broadcast sends data to all other members. When it returns nil, the message is
+// Broadcast sends data to all other members; the sender itself does not receive it.
+// When it returns nil, the message is
 // handed to the operating system, and every live member receives it even if others
 // die. The caller may reuse data.
 //
@@ -198,7 +204,8 @@ func (g *Group) wait(ctx context.Context, sign <-chan struct{}, try func(now pro
 
 // Messages yields what other members broadcast: each message once, those of one
 // member in the order in which it sent them. It ends when ctx ends or this process
-// is no longer a member ([Group.Err] says why).
+// is no longer a member ([Group.Err] says why). If several goroutines receive, each
+// message goes to one of them.
 //
 // Up to Config.Limits.InboxBytes wait for the caller. Beyond that, messages stay
 // with other members, and arrive later unless those no longer keep them.

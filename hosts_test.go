@@ -98,12 +98,12 @@ func noQuorum(o *observed, all, parted int) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, text := range o.failed {
-		_, numbers, ok := strings.Cut(text, pleach.ErrNoQuorum.Error()+": ")
+		_, numbers, ok := strings.Cut(text, pleach.ErrNoQuorum.Error()+" in view ")
 		if !ok {
 			continue
 		}
 		var reachable, view, need int
-		if _, err := fmt.Sscanf(numbers, "%d members of view %d are reachable, %d are needed", &reachable, &view, &need); err != nil {
+		if _, err := fmt.Sscanf(numbers, "%d: %d reachable, %d needed", &view, &reachable, &need); err != nil {
 			return fmt.Errorf("%q: %w", text, err)
 		}
 		if need != (all+1)/2 && need != all/2+1 || reachable > all/2 || reachable < parted {

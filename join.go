@@ -13,14 +13,16 @@ import (
 	"github.com/pleach-go/pleach/transport/tcp"
 )
 
-// Create makes this process the first member of a new group. Others join it.
+// Create makes this process the first member of a new group. Others join it. ctx
+// bounds the call, not the membership.
 func Create(ctx context.Context, c Config) (*Group, error) {
 	return open(ctx, c, modeCreate, func(c *Config) (*initialState, error) { return c.createState() })
 }
 
 // Join makes this process a member of a running group. Seeds are addresses of
 // its members, of which one that is alive is enough. Join returns when the
-// members have installed a view with this process in it; ctx bounds the wait.
+// members have installed a view with this process in it. It tries again until ctx
+// ends, which does not bound the membership.
 func Join(ctx context.Context, c Config, seeds ...string) (*Group, error) {
 	return open(ctx, c, modeJoin, func(c *Config) (*initialState, error) { return c.joinState(ctx, seeds) })
 }

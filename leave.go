@@ -13,7 +13,8 @@ import (
 const closeTimeout = time.Second
 
 // Leave departs gracefully: it blocks until the other members have installed a
-// view without this process, or ctx ends. Close releases the resources.
+// view without this process, or ctx ends. Without a quorum there is no such view, and
+// it blocks until ctx ends. Call Close afterwards to release the resources.
 func (g *Group) Leave(ctx context.Context) error {
 	if g.stack.views == nil {
 		return g.wrap("leave", ErrStatic)
@@ -42,7 +43,7 @@ func (g *Group) Leave(ctx context.Context) error {
 // for the other members to install a view without this process; after that they
 // see a crash. [Group.Leave] waits longer and tells whether it worked. In a static
 // group Close only waits until what was broadcast is sent. It returns within two
-// seconds.
+// seconds. Further calls do nothing.
 func (g *Group) Close() error {
 	if g.Err() == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)

@@ -58,7 +58,7 @@ func TestStableSaysWhoIsSilent(t *testing.T) {
 // is out of the view there is a receipt without it.
 func TestStableNamesWhoHasLost(t *testing.T) {
 	groups := joinWhole(t, 4, func(c *pleach.Config) {
-		c.Limits.KeepBytes, c.Limits.InboxBytes = 128<<10, 64<<10
+		c.Limits.KeepBytes, c.Limits.InboxBytes, c.Limits.Overflow = 128<<10, 64<<10, pleach.Drop
 	})
 	meet(t, groups)
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)

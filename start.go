@@ -19,7 +19,8 @@ import (
 
 // Start makes this process a member of a group whose members all start together:
 // under a launcher, or with Config.Addresses. It returns as soon as the other
-// members can reach this process; it does not wait for them to start.
+// members can reach this process; it does not wait for them to start. ctx bounds the
+// call, not the membership.
 func Start(ctx context.Context, c Config) (*Group, error) {
 	return open(ctx, c, modeStart, func(c *Config) (*initialState, error) { return c.startState() })
 }
@@ -109,11 +110,14 @@ func (c *Config) assignment() (bootstrap.Assignment, error) {
 	if len(c.Addresses) == 0 {
 		var err error
 		if a, err = bootstrap.Detect(os.Getenv); err != nil {
-			return a, err
+			return a, fmt.Errorf("%w; without a launcher, set Config.Addresses and Config.Rank", err)
 		}
 	}
 	c.Group = cmp.Or(c.Group, a.Group)
-	return a, a.Check()
+	if err := a.Check(); err != nil {
+		return a, fmt.Errorf("Config.Addresses and Config.Rank, or what the launcher says: %w", err)
+	}
+	return a, nil
 }
 
 // tcp makes the transport.

@@ -64,8 +64,10 @@ func viewOf(v *membership.View) *View {
 func (g *Group) View() View { return *g.view.Load() }
 
 // Views yields the current view, and then each new one. A slow caller gets only
-// the latest. It ends when ctx ends or this process is no longer a member
-// ([Group.Err] says why).
+// the latest. The first one has no Joined and Left. It ends when ctx ends or this
+// process is no longer a member ([Group.Err] says why); the last view may be one
+// without this process. Every caller gets all views. Views and Messages are not
+// ordered with each other: [Message.View] tells to which view a message belongs.
 func (g *Group) Views(ctx context.Context) iter.Seq[View] {
 	return func(yield func(View) bool) {
 		for last := (View{}); ; {

@@ -269,7 +269,7 @@ func TestLaggingMemberIsInTheNextView(t *testing.T) {
 
 func lagIntoTheNextView(t *testing.T, keep int) {
 	groups := joinWhole(t, 4, func(c *pleach.Config) {
-		c.Limits.KeepBytes, c.Limits.InboxBytes = keep, 64<<10
+		c.Limits.KeepBytes, c.Limits.InboxBytes, c.Limits.Overflow = keep, 64<<10, pleach.Drop
 	})
 	meet(t, groups)
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)

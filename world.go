@@ -28,7 +28,9 @@ type World struct {
 }
 
 // NewWorld makes this process part of a job. It returns as soon as the other
-// processes can reach this one; it does not wait for them to start.
+// processes can reach this one; it does not wait for them to start. A process that
+// does not start within Config.StartTimeout counts as dead. ctx bounds the call, not
+// the job. A program ends its part by Finalize, and by Abort after an error.
 func NewWorld(ctx context.Context, c Config) (*World, error) {
 	s, err := prepare(ctx, &c, modeWorld, func(c *Config) (*initialState, error) { return c.startState() })
 	if err != nil {

@@ -42,8 +42,10 @@ func Corrected(f int) Option {
 // return exactly what that process has passed, or would have passed, to this very call.
 // The task's new owner calls it at most once, from another goroutine, possibly after the
 // call has returned there, because other processes may still wait for the task's part. So f
-// must not depend on data that the program changes after the call. A call without Restore
-// fails with a [*RestoreError] if it needs such an input.
+// must not depend on data that the program changes after the call. It may also be asked
+// for the last few calls before, which other processes may not have completed, and for
+// tasks of processes that have ended in Finalize; an error has no effect then. A call
+// without Restore fails with a [*RestoreError] if it needs such an input.
 //
 // In is the type of the call's input: []T, or [][]T for parts.
 func Restore[In any](f func(ctx context.Context, task int) (In, error)) Option {

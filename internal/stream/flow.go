@@ -34,7 +34,8 @@ type flow struct {
 	forwarded  uint64          // the number after the last segment that was forwarded
 	parent     protocol.Rank   // in the tree
 	children   []protocol.Rank // members that this one forwards to, in sending order
-	ackers     []protocol.Rank // members whose acknowledgments count here
+	ackers     []protocol.Rank // members whose acknowledgments count here (stable.go)
+	grantors   []protocol.Rank // members whose credits count here (window.go)
 	activeAt   protocol.Time   // when its root last sent something
 	foster     foster
 	acks       acks

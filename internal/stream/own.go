@@ -114,7 +114,7 @@ func (m *Member) emit(now protocol.Time) {
 	m.own.inFlight += seg.size()
 	f.wanted, f.delivered, f.activeAt = f.next, f.next, now
 	m.timeCredit(now)
-	if len(f.ackers) == 0 {
+	if len(f.grantors) == 0 {
 		m.advanceCredit(now)
 	}
 	m.own.partlySent = seg.remaining > 0

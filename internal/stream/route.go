@@ -38,14 +38,15 @@ func (m *Member) layTree(f *flow) error {
 			break
 		}
 	}
-	f.children, f.ackers = nil, nil
+	f.children, f.ackers, f.grantors = nil, nil, nil
 	m.addBelow(f, tree, m.config.Rank)
 	return nil
 }
 
-// addBelow adds the nearest members below a rank. A member of a view that is down or
-// stalled is not fed, but must acknowledge before anything is stable, until a view
-// without it is installed. A static group has no such view: it goes on without it.
+// addBelow adds the nearest members below a rank. A member that is down or stalled is
+// not fed, but must acknowledge before anything is stable, and in a view also grant
+// credits, until a view without it is installed. A static group has no such view: its
+// roots go on without the credits of such a member.
 func (m *Member) addBelow(f *flow, tree topology.Tree, r protocol.Rank) {
 	for i := 0; ; i++ {
 		child, ok := tree.Child(r, i)
@@ -56,8 +57,11 @@ func (m *Member) addBelow(f *flow, tree topology.Tree, r protocol.Rank) {
 		if member && !avoided {
 			f.children = append(f.children, child)
 		}
-		if member && (!avoided || !m.static()) {
+		if member {
 			f.ackers = append(f.ackers, child)
+		}
+		if member && (!avoided || !m.static()) {
+			f.grantors = append(f.grantors, child)
 		}
 		if !member || avoided {
 			m.addBelow(f, tree, child)

@@ -50,7 +50,7 @@ type credit struct {
 	to       protocol.Rank // the member to grant to: the one that sent or polled last
 	position uint64        // granted last; at the root, what all members have accepted
 	refused  bool          // the last credit met a full queue
-	// from is what each of flow.ackers has granted, and unanswered when it was first
+	// from is what each of flow.grantors has granted, and unanswered when it was first
 	// polled without a credit since.
 	from       map[protocol.Rank]uint64
 	unanswered map[protocol.Rank]protocol.Time
@@ -104,7 +104,7 @@ func (m *Member) pollCredit(now protocol.Time) {
 		return
 	}
 	f := o.flow
-	for _, r := range f.ackers {
+	for _, r := range f.grantors {
 		if f.credit.from[r] < f.next {
 			m.queueFrame(r, f, frame{kind: creditPoll, first: f.next})
 			m.awaitCredit(now, f, r)
@@ -119,7 +119,7 @@ func (m *Member) pollCredit(now protocol.Time) {
 func (m *Member) handleCreditPoll(now protocol.Time, f *flow, from protocol.Rank, fr *frame) {
 	f.credit.to = from
 	m.sendCredit(f, m.creditPosition(f))
-	for _, r := range f.ackers {
+	for _, r := range f.grantors {
 		if f.credit.from[r] < fr.first {
 			m.queueFrame(r, f, frame{kind: creditPoll, first: fr.first})
 			m.awaitCredit(now, f, r)
@@ -201,7 +201,7 @@ func (m *Member) creditPosition(f *flow) uint64 {
 	if f != m.own.flow && m.inboxFull() {
 		position = min(position, f.credit.position)
 	}
-	for _, r := range f.ackers {
+	for _, r := range f.grantors {
 		position = min(position, f.credit.from[r])
 	}
 	return position
@@ -271,7 +271,7 @@ func (m *Member) restartCredits(now protocol.Time, f *flow) {
 		}
 	}
 	m.own.timed = 0
-	if len(f.ackers) == 0 {
+	if len(f.grantors) == 0 {
 		m.advanceCredit(now)
 	}
 }
