@@ -42,8 +42,8 @@ type Config struct {
 	// OutboxBytes is how much may wait to be sent as a root. If zero, 4 MiB. Beyond it,
 	// Write returns [ErrBusy].
 	OutboxBytes int
-	// Drop lets roots go on without acknowledgments. A member whose inbox is full
-	// refuses segments then, and loses what it does not pull in time.
+	// Drop lets roots go on although this member's inbox is full. The member refuses
+	// segments then, and loses what it does not pull in time.
 	Drop bool
 }
 

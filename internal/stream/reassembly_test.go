@@ -12,7 +12,7 @@ import (
 // long returns a member, and the frames of a root's message of that many bytes.
 func long(t *testing.T, size int) (m *stream.Member, message []byte, frames [][]byte) {
 	t.Helper()
-	n := newNetwork(t, 2, 1, faults{}, func(c *stream.Config) { c.Drop = true }) // needs no credits
+	n := newNetwork(t, 2, 1, faults{}, nil)
 	message = bytes.Repeat([]byte("0123456789abcdef"), size/16)
 	root := n.members[0]
 	for rest := message; len(rest) > 0; {

@@ -81,6 +81,7 @@ func (m *Member) receiveSegment(now protocol.Time, f *flow, from protocol.Rank, 
 	if m.refuses(f, number) {
 		m.stats.Refused++
 		m.schedulePull(now, f, from)
+		m.grant(now, f, creditBytes)
 		return
 	}
 	if number == f.next {

@@ -19,7 +19,8 @@ import "github.com/pleach-go/pleach/protocol"
 // blocks the roots, and with them the programs that broadcast.
 //
 // A credit is no acknowledgment (stable.go): a member that has given up a segment goes
-// on granting, and never acknowledges.
+// on granting, and never acknowledges. A member that prefers to drop grants even what
+// it has no room for.
 
 const (
 	// activeFor is how long after its last segment a root counts as active. Active
@@ -30,7 +31,7 @@ const (
 	// initialWindow is what a root has in flight at most before the first credit. Each
 	// credit adds as much as it grants, up to the window (slow start, Jacobson 1988):
 	// roots that begin at the same time do not know of each other yet.
-	initialWindow = 1 << 20
+	initialWindow = 2 << 20
 	// targetDelay is how long a segment may take until its credit returns. Beyond it,
 	// more in flight would only wait in queues longer, so the window is halved (as
 	// delay-based congestion control does; Brakmo & Peterson 1995).
@@ -85,7 +86,7 @@ func (m *Member) windowFull(now protocol.Time) bool {
 		o.window = initialWindow
 	}
 	window := min(m.window(now), o.window)
-	if m.config.Drop || o.inFlight == 0 || o.inFlight+o.waiting.At(0).size() <= window {
+	if o.inFlight == 0 || o.inFlight+o.waiting.At(0).size() <= window {
 		o.blockedSince = 0
 		return false
 	}
@@ -195,10 +196,13 @@ func (m *Member) timeCredit(now protocol.Time) {
 
 // creditPosition returns the position before which this member and all below it have
 // accepted everything, or given it up. While the inbox is full, this member accepts
-// nothing more.
+// nothing more or, if it prefers to drop, holds up no root.
 func (m *Member) creditPosition(f *flow) uint64 {
 	position := f.next
-	if f != m.own.flow && m.inboxFull() {
+	switch full := f != m.own.flow && m.inboxFull(); {
+	case full && m.config.Drop:
+		position = max(position, f.wanted)
+	case full:
 		position = min(position, f.credit.position)
 	}
 	for _, r := range f.grantors {
@@ -209,7 +213,7 @@ func (m *Member) creditPosition(f *flow) uint64 {
 
 // grant sends a credit up the tree, if enough has arrived since the last one.
 func (m *Member) grant(now protocol.Time, f *flow, every int) {
-	if m.config.Drop || !m.creditDue(now, f, f.next, every) {
+	if !m.creditDue(now, f, max(f.next, f.wanted), every) {
 		return // the common case
 	}
 	if position := m.creditPosition(f); m.creditDue(now, f, position, every) {
