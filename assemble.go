@@ -62,6 +62,7 @@ func (g *Group) startViews(s *initialState, c node.Config) (err error) {
 	if err != nil {
 		return err
 	}
+	g.startHeartbeats()
 	g.makeDetectors()
 	c.Watcher, c.HandleRequest = g.connections, g.handleRequest
 	g.node = node.New(c)
@@ -73,6 +74,6 @@ func (g *Group) startViews(s *initialState, c node.Config) (err error) {
 	}
 	return g.node.Do(func(now protocol.Time) {
 		g.stack.now = now
-		g.preconnect(&s.view)
+		g.connectNeighbors(&s.view)
 	})
 }

@@ -59,9 +59,19 @@ type Config struct {
 	// StartTimeout is how long the processes of Start and NewWorld may take to
 	// start before they are suspected. If zero, 30 s.
 	StartTimeout time.Duration
-	// Detectors report suspicions beside what broken connections reveal: package
-	// detect/swim finds hosts that have fallen silent, and [detect.Feed] passes on
-	// what a scheduler knows. The group closes them.
+	// HeartbeatInterval is how often a member sends a heartbeat to its two ring
+	// neighbors, over connections that are there anyway. If zero, 300 ms, or a fifth
+	// of SuspicionTimeout if that is less. All members use the same.
+	HeartbeatInterval time.Duration
+	// SuspicionTimeout is how long a member may be silent before its ring neighbors
+	// suspect it, as a stopped or hung process is. It grows by itself where members
+	// are slow. If zero, 1.5 s, or five times HeartbeatInterval if that is more; with
+	// AllowMinority and in a World, no member is suspected for its silence. If
+	// negative, none is either.
+	SuspicionTimeout time.Duration
+	// Detectors report suspicions beside what broken connections and heartbeats
+	// reveal: package detect/swim finds hosts that have fallen silent, and
+	// [detect.Feed] passes on what a scheduler knows. The group closes them.
 	Detectors []detect.Detector
 
 	// TLS protects every connection with TLS 1.3. Both sides present a
@@ -168,6 +178,10 @@ func (c *Config) check(m mode) error {
 		{"Static", c.Static, m == modeStart, "is for Start: the members of a static group are known from the start"},
 		{"AllowMinority", c.AllowMinority, m != modeInspect && m != modeWorld && !static, "has no effect: a static group never stops, and the processes of a World always continue"},
 		{"StartTimeout", c.StartTimeout != 0, together && !static, "is for Start and NewWorld with views"},
+		{"HeartbeatInterval", c.HeartbeatInterval != 0, m != modeInspect && !static, "needs views: a static group sends no heartbeats"},
+		{"HeartbeatInterval", c.HeartbeatInterval < 0, false, "is negative"},
+		{"SuspicionTimeout", c.SuspicionTimeout != 0, m != modeInspect && !static, "needs views: a static group suspects no member"},
+		{"SuspicionTimeout", c.SuspicionTimeout > 0 && c.SuspicionTimeout < 2*c.HeartbeatInterval, false, "is less than twice HeartbeatInterval: every lost heartbeat would be a suspicion"},
 		{"Detectors", len(c.Detectors) > 0, m != modeInspect && !static, "needs views: a static group runs no detectors"},
 		{"TLS", c.TLS != nil, c.Transport == nil, "is for TCP: Transport replaces it"},
 		{"Transport", c.Transport != nil, m == modeStart || m == modeWorld && len(c.Addresses) > 0, "is for Start, and for NewWorld together with Addresses"},

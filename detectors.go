@@ -14,11 +14,11 @@ import (
 // as a whole: the real one is known when a process connects.
 const firstIncarnation = 1
 
-// makeDetectors makes the detectors: one that watches connections, and those of
-// the config.
+// makeDetectors makes the detectors: one that watches connections, the heartbeats', and
+// those of the config.
 func (g *Group) makeDetectors() {
 	g.connections = detect.NewConnections(detect.ConnectionsConfig{StartTimeout: g.config.StartTimeout})
-	g.detector = detect.All(append([]detect.Detector{g.connections}, g.config.Detectors...)...)
+	g.detector = detect.All(append([]detect.Detector{g.connections, g.silent}, g.config.Detectors...)...)
 	if d, ok := g.detector.(detect.MemberAware); ok {
 		d.SetMember(detect.Member{
 			Rank: g.self.Rank, Incarnation: g.self.Incarnation, Address: g.self.Address, Group: g.config.Group,

@@ -80,8 +80,10 @@ func (g *Group) updateState() {
 		err := publicError(err)
 		g.quorumErr.Store(&err)
 	case membership.Evicted:
+		g.stack.heart.Watch(g.stack.now, nil)
 		g.end(publicError(err))
 	case membership.Left:
+		g.stack.heart.Watch(g.stack.now, nil)
 		if g.slow.leaving {
 			g.end(ErrTooSlow)
 		}

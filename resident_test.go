@@ -25,6 +25,7 @@ import (
 //	initial RANK              it is a member, at first or again
 //	view NUMBER RANK,...    it is in this view; who is slow may skip some
 //	sent NUMBER             a broadcast has returned nil
+//	blocked DURATION        a broadcast has taken so long to do so
 //	wrap ERROR            one has returned an error, other than the last
 //	have VIEW ROOT NUMBER NANOSECONDS   a message has come, sent then
 //	quiet                   it broadcasts nothing more
@@ -56,6 +57,7 @@ func (c *residentConfig) begin(ctx context.Context) (*pleach.Group, error) {
 	}
 	if c.SWIMPort != 0 {
 		config.Detectors = []detect.Detector{swim.New(swim.Config{Port: c.SWIMPort, SuspicionTimeout: c.SuspicionTimeout})}
+		config.SuspicionTimeout = -1 // the heartbeats leave it to SWIM
 	}
 	switch {
 	case c.Create:
@@ -154,8 +156,12 @@ func (r *resident) broadcast(ctx context.Context, group *pleach.Group) {
 		case <-ticker.C:
 		}
 		patience, stop := context.WithTimeout(ctx, broadcastPatience)
+		start := time.Now()
 		err := group.Broadcast(patience, numbered(group.Rank(), r.number, 64))
 		stop()
+		if took := time.Since(start); took > 10*time.Millisecond {
+			fmt.Println("blocked", took)
+		}
 		switch {
 		case err == nil:
 			fmt.Println("sent", r.number)

@@ -1,6 +1,7 @@
 package pleach
 
 import (
+	"github.com/pleach-go/pleach/internal/heartbeat"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/p2p"
 	"github.com/pleach-go/pleach/internal/stream"
@@ -8,11 +9,12 @@ import (
 )
 
 // stack is the protocol stack that a group's node drives: streams carry broadcasts,
-// the membership protocol agrees on views, and a unicast channel carries the messages
-// of collectives. Their frames share connections; the first byte tells them apart.
+// the membership protocol agrees on views, neighbors exchange heartbeats, and a unicast
+// channel carries the messages of collectives. Their frames share connections; the first byte tells them apart.
 type stack struct {
 	stream *stream.Member
 	views  *membership.Machine // nil: the group is static
+	heart  *heartbeat.Machine  // nil: the group is static
 	now    protocol.Time       // of the present call
 
 	unicast unicast // nil: there is none
@@ -31,8 +33,9 @@ type stack struct {
 
 // First bytes of frames that are not a stream's.
 const (
-	viewFrame    = 0x80
-	unicastFrame = p2p.FrameType
+	viewFrame      = 0x80
+	unicastFrame   = p2p.FrameType
+	heartbeatFrame = heartbeat.FrameType
 )
 
 // unicast is a reliable ordered channel from member to member. Its frames begin with
@@ -53,7 +56,10 @@ type unicast interface {
 // Receive implements [node.Protocol].
 func (p *stack) Receive(now protocol.Time, from protocol.Rank, frame []byte) error {
 	p.now = now
+	p.heard(now, from)
 	switch {
+	case len(frame) == 1 && frame[0] == heartbeatFrame && p.heart != nil:
+		return nil
 	case len(frame) > 0 && frame[0] == viewFrame && p.views != nil:
 		p.changed = true
 		err := p.views.Receive(now, from, frame[1:])
@@ -67,6 +73,13 @@ func (p *stack) Receive(now protocol.Time, from protocol.Rank, frame []byte) err
 	return err
 }
 
+// heard records a sign of life of a peer.
+func (p *stack) heard(now protocol.Time, peer protocol.Rank) {
+	if p.heart != nil {
+		p.heart.Heard(now, peer)
+	}
+}
+
 // ReceiveBuffer implements [node.BufferProvider].
 func (p *stack) ReceiveBuffer(from protocol.Rank, head []byte, size int) []byte {
 	if head[0] == unicastFrame && p.unicast != nil {
@@ -78,6 +91,7 @@ func (p *stack) ReceiveBuffer(from protocol.Rank, head []byte, size int) []byte 
 // BufferFilled implements [node.BufferProvider].
 func (p *stack) BufferFilled(now protocol.Time, from protocol.Rank, head, body []byte) error {
 	p.now = now
+	p.heard(now, from)
 	if head[0] == unicastFrame {
 		return p.unicast.Receive(now, from, head, body)
 	}
@@ -99,6 +113,7 @@ func (p *stack) flushStep() (flushed bool) {
 // Up implements [node.Protocol].
 func (p *stack) Up(now protocol.Time, peer protocol.Rank) {
 	p.now = now
+	p.heard(now, peer)
 	p.stream.Up(now, peer)
 	if p.views != nil {
 		p.changed = true
@@ -135,6 +150,11 @@ func (p *stack) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok
 			return to, p.mark(viewFrame, head), nil, true
 		}
 	}
+	if p.heart != nil {
+		if to, ok = p.heart.Next(now); ok {
+			return to, p.mark(heartbeatFrame, nil), nil, true
+		}
+	}
 	if p.unicast != nil {
 		if to, head, body, ok = p.unicast.Next(now); ok {
 			p.last = unicastFrame
@@ -156,10 +176,10 @@ func (p *stack) mark(first byte, frame []byte) []byte {
 }
 
 // SendFailed implements [node.Protocol]. The membership protocol resends
-// what is not acknowledged.
+// what is not acknowledged, and further heartbeats follow.
 func (p *stack) SendFailed(now protocol.Time, full bool) {
 	switch p.last {
-	case viewFrame:
+	case viewFrame, heartbeatFrame:
 	case unicastFrame:
 		p.unicast.SendFailed(now, full)
 	default:
@@ -172,6 +192,9 @@ func (p *stack) Deadline() protocol.Time {
 	due := p.stream.Deadline()
 	if p.views != nil {
 		due = min(due, p.views.Deadline())
+	}
+	if p.heart != nil {
+		due = min(due, p.heart.Deadline())
 	}
 	if p.unicast != nil {
 		due = min(due, p.unicast.Deadline())

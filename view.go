@@ -121,18 +121,22 @@ func (g *Group) installView(v *membership.View) {
 	g.view.Store(viewOf(v))
 	g.config.Logger.Info("view", "rank", g.Rank(), "number", v.Number, "members", len(v.Members))
 	g.changed.Notify()
-	g.preconnect(v)
+	g.connectNeighbors(v)
+}
+
+// connectNeighbors opens connections in advance, and exchanges heartbeats over them.
+func (g *Group) connectNeighbors(v *membership.View) {
+	if i, ok := slices.BinarySearchFunc(v.Members, g.self.Rank, compareRank); ok {
+		g.preconnect(v, i)
+		g.watchNeighbors(v, i)
+	}
 }
 
 // preconnect opens connections to the next member on the ring and, in a small group,
 // to the coordinator and its successor, if those have changed. Its neighbor then sees
 // at once that a member has died, even if no message would be sent to it, and a view
 // change need not wait for connections.
-func (g *Group) preconnect(v *membership.View) {
-	i, ok := slices.BinarySearchFunc(v.Members, g.self.Rank, compareRank)
-	if !ok {
-		return
-	}
+func (g *Group) preconnect(v *membership.View, i int) {
 	if next := v.Members[(i+1)%len(v.Members)]; next != g.ringNext {
 		g.ringNext = next
 		g.stack.views.Up(g.stack.now, next.Rank)

@@ -34,6 +34,7 @@ type acceptor struct {
 	began    protocol.Time // when this member first learned of the change
 	tried    protocol.Time // since when this member attempts it; 0: it does not
 	silence  silence       // members that do not answer
+	awaiting awaiting      // members that must answer before the next attempt
 }
 
 // ballotState is the state of a member in one ballot: its position in the tree over

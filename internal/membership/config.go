@@ -30,8 +30,9 @@ type Config struct {
 	// as long after the first. If zero, 20 ms.
 	BatchWindow protocol.Time
 	// AttemptTimeout is how long an attempt that freezes roots waits for the next
-	// acknowledgment. After each failed attempt it doubles, up to four times as
-	// long. If zero, 250 ms.
+	// acknowledgment. The first attempt waits a fifth of it: it is not known yet
+	// whether all participants answer. After each failed attempt the wait doubles, up
+	// to four times AttemptTimeout. If zero, 250 ms.
 	AttemptTimeout protocol.Time
 	// AckTimeout is how long a member that is not suspected may hold up a change by
 	// not answering. Then the coordinator attempts the change without that member.
@@ -112,6 +113,9 @@ func (c *Config) check() error {
 	}
 	return nil
 }
+
+// firstAttemptTimeout is the timeout of the first attempt at a view.
+func (c *Config) firstAttemptTimeout() protocol.Time { return max(c.AttemptTimeout/5, 1) }
 
 // maxAttemptTimeout bounds the timeout of an attempt, however many have failed.
 func (c *Config) maxAttemptTimeout() protocol.Time { return 4 * c.AttemptTimeout }

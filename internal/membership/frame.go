@@ -38,6 +38,10 @@ const (
 	Commit
 	// Removed says that its receiver is not a member, or too far behind to catch up.
 	Removed
+	// Ping asks a member whether it answers.
+	Ping
+	// Pong answers a Ping.
+	Pong
 
 	// Kinds is the number of kinds.
 	Kinds = iota
@@ -47,7 +51,7 @@ const (
 func (k Kind) String() string {
 	names := [Kinds]string{
 		"status", "report", "leave", "join request", "prepare", "promise",
-		"refuse", "cancel", "propose", "accept", "commit", "removed",
+		"refuse", "cancel", "propose", "accept", "commit", "removed", "ping", "pong",
 	}
 	if k >= Kinds {
 		return fmt.Sprintf("kind %d", uint8(k))
@@ -165,7 +169,7 @@ func parse(from protocol.Rank, b []byte) (*frame, error) {
 		if f.route >= routes {
 			return nil, fmt.Errorf("%w: route %d", ErrFrame, f.route)
 		}
-	case Leave, Removed:
+	case Leave, Removed, Ping, Pong:
 	default:
 		return nil, fmt.Errorf("%w: %v", ErrFrame, f.kind)
 	}

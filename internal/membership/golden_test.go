@@ -61,6 +61,10 @@ func goldenFrames() map[string]frame {
 		"commit to straggler":    {kind: Commit, view: 7, incarnation: 9, route: toStraggler, root: protocol.NoRank, value: goldenProposal()},
 		"removed zero":           {kind: Removed},
 		"removed":                {kind: Removed, view: 7, incarnation: 9},
+		"ping zero":              {kind: Ping},
+		"ping":                   {kind: Ping, view: 7, incarnation: 9},
+		"pong zero":              {kind: Pong},
+		"pong":                   {kind: Pong, view: 7, incarnation: 9},
 	}
 }
 

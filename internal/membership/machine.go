@@ -59,7 +59,7 @@ func New(c Config) (*Machine, error) {
 
 // newMachine returns a machine for a checked config.
 func newMachine(c Config, k *memo) *Machine {
-	m := &Machine{config: c, memo: k, attemptTimeout: c.AttemptTimeout}
+	m := &Machine{config: c, memo: k, attemptTimeout: c.firstAttemptTimeout()}
 	m.enter(&c.View)
 	m.commitCast.due, m.reporter.due = protocol.Never, protocol.Never
 	m.reporter.to = protocol.NoRank
@@ -110,7 +110,7 @@ func (m *Machine) dispatch(now protocol.Time, f *frame) error {
 	case f.kind == Removed:
 		m.handleRemoved(f)
 	case f.view < m.view.Number:
-		if f.kind != Promise && f.kind != Accept && f.kind != Cancel { // late answers about what is decided
+		if f.kind != Promise && f.kind != Accept && f.kind != Cancel && f.kind != Pong { // late answers about what is decided
 			m.sendMissed(f)
 		}
 	case f.view > m.view.Number:
@@ -132,16 +132,18 @@ func (m *Machine) handle(now protocol.Time, f *frame) error {
 		}
 	}
 	if m.acceptor.decided != nil {
-		if f.kind == Status || f.kind == Prepare || f.kind == Propose {
+		if f.kind == Status || f.kind == Prepare || f.kind == Propose || f.kind == Ping {
 			m.sendMissed(f)
 		}
 		return nil
 	}
 	switch f.kind {
-	case Promise, Refuse, Accept:
+	case Promise, Refuse, Accept, Pong:
 		m.answered(f.from, f.members)
 	case Prepare, Cancel, Propose:
 		m.attempts(f.ballot.Rank)
+	case Ping:
+		m.attempts(f.from)
 	}
 	switch f.kind {
 	case Status:
@@ -164,6 +166,8 @@ func (m *Machine) handle(now protocol.Time, f *frame) error {
 		return m.handlePropose(now, f)
 	case Accept:
 		m.handleAccept(now, f)
+	case Ping:
+		m.put(f.from, frame{kind: Pong})
 	}
 	return nil
 }

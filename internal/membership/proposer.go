@@ -99,13 +99,13 @@ func (m *Machine) runProposer(now protocol.Time) {
 		return
 	}
 	if m.proposer.deadline <= now {
-		silent := m.silent(now)
+		missing := m.acceptor.current.missing()
 		m.abandon()
 		m.pause = now + m.attemptTimeout + m.rankBackoff()
 		m.attemptTimeout = min(2*m.attemptTimeout, m.config.maxAttemptTimeout())
-		if len(silent) > 0 {
-			m.silenced(silent...)
-			m.consider(now)
+		m.await(now, missing)
+		if now-m.acceptor.tried >= m.config.AckTimeout {
+			m.leaveOut(now, missing)
 		}
 		return
 	}
@@ -130,20 +130,14 @@ func (m *Machine) runProposer(now protocol.Time) {
 	}
 }
 
-// silent returns the members that have not acknowledged for longer than AckTimeout,
-// although no detector suspects them. Detectors may be blind, and such a member must
-// not hold up the others forever: the next attempt leaves it out.
-func (m *Machine) silent(now protocol.Time) (silent []int) {
-	p := m.acceptor.current
-	if p.proposal != nil || now-m.acceptor.tried < m.config.AckTimeout {
-		return nil
-	}
+// missing returns the participants that have not acknowledged.
+func (p *ballotState) missing() (missing []int) {
 	for _, i := range p.members.each() {
-		if !p.acked.has(i) && i != m.self {
-			silent = append(silent, i)
+		if !p.acked.has(i) {
+			missing = append(missing, i)
 		}
 	}
-	return silent
+	return missing
 }
 
 // advanceProposer goes from promises to a proposal once all participants have

@@ -32,8 +32,8 @@ func (m *Machine) hasReport() bool {
 	return len(m.suspicions.own)+m.acceptor.silence.members.count() > 0 || m.reporter.withdrawn || m.leaving || len(m.pending) > 0
 }
 
-// runReporter reports to the coordinator. Suspicions also go to the proposer of a
-// running attempt: it may wait for just the suspected member.
+// runReporter reports to the coordinator. Suspicions also go to the proposer of the
+// last attempt: it may wait for just the suspected member.
 func (m *Machine) runReporter(now protocol.Time) {
 	e := &m.reporter
 	e.due = now + m.backoff(e.tries)
@@ -41,8 +41,8 @@ func (m *Machine) runReporter(now protocol.Time) {
 	if accused := m.accused(e.to); len(accused) > 0 || e.withdrawn {
 		report := frame{kind: Report, suspects: accused}
 		m.put(e.to, report)
-		if proposer := m.acceptor.promised.Rank; m.acceptor.frozen && proposer != e.to && proposer != m.config.Self.Rank {
-			m.put(proposer, report)
+		if b := m.acceptor.promised; b != (Ballot{}) && b.Rank != e.to && b.Rank != m.config.Self.Rank {
+			m.put(b.Rank, report)
 		}
 		e.withdrawn = false
 	}

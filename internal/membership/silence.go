@@ -38,6 +38,7 @@ func (m *Machine) silenced(members ...int) {
 
 // answered ends the silence of a member, and of those it acknowledges for.
 func (m *Machine) answered(by protocol.Rank, others set) {
+	m.acceptor.awaiting.answered(m.now, &m.view, by, others)
 	s := m.acceptor.silence.members
 	for _, i := range s.each() {
 		if m.view.Members[i].Rank == by || others.has(i) {
@@ -61,7 +62,7 @@ func (m *Machine) considerSilence(now protocol.Time) {
 	}
 	s := &r.silence
 	if s.members.count() > 0 && !s.excused && !m.isQuorum(m.survivors(m.excluded(now))) {
-		s.excused, r.tried = true, now
+		s.excused, r.tried, r.awaiting.since = true, now, now
 	}
 }
 

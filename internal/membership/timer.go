@@ -22,7 +22,11 @@ func (m *Machine) Deadline() protocol.Time {
 		due = min(due, s.asked+2*m.config.AckTimeout)
 	}
 	// What a time in the past allows is done already, or waits for another event.
-	for _, t := range []protocol.Time{m.pause, m.window.due(m.config.BatchWindow)} {
+	times := []protocol.Time{m.pause, m.window.due(m.config.BatchWindow)}
+	if m.pings(m.now) {
+		times = append(times, m.acceptor.awaiting.due)
+	}
+	for _, t := range times {
 		if t > m.now {
 			due = min(due, t)
 		}
@@ -37,6 +41,7 @@ func (m *Machine) tick(now protocol.Time) {
 		m.consider(now)
 		m.attempt(now)
 		m.runProposer(now)
+		m.runPings(now)
 		if m.reporter.due <= now {
 			m.runReporter(now)
 		}
@@ -77,7 +82,7 @@ func (m *Machine) attempt(now protocol.Time) {
 		return
 	}
 	excluded := m.excluded(now)
-	if m.lowest(excluded) != m.config.Self.Rank || !m.wants(now, excluded) {
+	if m.lowest(excluded) != m.config.Self.Rank || !m.wants(now, excluded) || len(m.awaited(excluded)) > 0 {
 		return
 	}
 	number := m.view.Number

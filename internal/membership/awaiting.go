@@ -1,0 +1,88 @@
+package membership
+
+import "github.com/pleach-go/pleach/protocol"
+
+// awaiting keeps a member that does not answer from freezing the others again and
+// again. An attempt freezes its participants, so the first one waits only briefly. The
+// participants that have not acknowledged it are awaited: the coordinator pings them,
+// which freezes no member, and attempts the change again once all of them have
+// answered or are excluded.
+type awaiting struct {
+	members set           // nil: none
+	since   protocol.Time // when the wait began, or the last one of them answered
+	due     protocol.Time // of the next ping; in the past: at once
+	tries   int
+	shown   protocol.Time // when all were last shown that the coordinator is not silent
+}
+
+// await awaits participants of an attempt that has failed.
+func (m *Machine) await(now protocol.Time, missing []int) {
+	a := awaiting{members: newSet(len(m.view.Members)), since: now, shown: now}
+	for _, i := range missing {
+		a.members.add(i)
+	}
+	m.acceptor.awaiting = a
+}
+
+// answered ends the wait for a member, and for those it acknowledges for.
+func (a *awaiting) answered(now protocol.Time, v *View, by protocol.Rank, others set) {
+	for _, i := range a.members.each() {
+		if v.Members[i].Rank == by || others.has(i) {
+			a.members.remove(i)
+			a.since = now
+		}
+	}
+}
+
+// awaited returns the members whose answer the next attempt of this member waits for.
+func (m *Machine) awaited(excluded set) (awaited []int) {
+	for _, i := range m.acceptor.awaiting.members.each() {
+		if !excluded.has(i) {
+			awaited = append(awaited, i)
+		}
+	}
+	return awaited
+}
+
+// pings reports whether this member coordinates a change and waits for answers.
+func (m *Machine) pings(now protocol.Time) bool {
+	if m.proposer != nil || m.acceptor.awaiting.members.count() == 0 {
+		return false
+	}
+	excluded := m.excluded(now)
+	return len(m.awaited(excluded)) > 0 && m.lowest(excluded) == m.config.Self.Rank && m.wants(now, excluded)
+}
+
+// runPings pings the awaited members, and now and then all. Those that stay silent are
+// left out in the end.
+func (m *Machine) runPings(now protocol.Time) {
+	a := &m.acceptor.awaiting
+	if a.due > now || m.acceptor.decided != nil || !m.pings(now) {
+		return
+	}
+	a.due = now + m.backoff(a.tries)
+	a.tries++
+	if m.acceptor.tried == 0 { // another change than the one that failed
+		m.acceptor.tried, a.since = now, now
+	}
+	excluded := m.excluded(now)
+	awaited := m.awaited(excluded)
+	pinged := awaited
+	if now >= a.shown+m.config.AckTimeout/2 {
+		a.shown, pinged = now, m.survivors(excluded).each()
+	}
+	for _, r := range m.others(pinged) {
+		m.put(r, frame{kind: Ping})
+	}
+	if now-a.since >= m.config.AckTimeout {
+		m.leaveOut(now, awaited)
+	}
+}
+
+// leaveOut records that members are silent: they have held up the change for longer
+// than AckTimeout, although no detector suspects them. Detectors may be blind, and such
+// a member must not hold up the others forever: the next attempt leaves it out.
+func (m *Machine) leaveOut(now protocol.Time, members []int) {
+	m.silenced(members...)
+	m.consider(now)
+}
