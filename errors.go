@@ -66,6 +66,23 @@ func (e *QuorumError) Error() string {
 // Unwrap returns [ErrNoQuorum].
 func (e *QuorumError) Unwrap() error { return ErrNoQuorum }
 
+// JoinError is returned when Join has not made this process a member.
+type JoinError struct {
+	Group string
+	Seeds []string
+	// Permanent means that Join would fail again with the same settings: a member has
+	// refused this process for good ([ErrRefused]), or is of another group, version or
+	// certificate authority. Otherwise ctx has ended first.
+	Permanent bool
+	// Err is the error of the last attempt. It wraps that of ctx if ctx has ended.
+	Err error
+}
+
+func (e *JoinError) Error() string { return fmt.Sprintf("group %q at %v: %v", e.Group, e.Seeds, e.Err) }
+
+// Unwrap returns the cause.
+func (e *JoinError) Unwrap() error { return e.Err }
+
 // Err returns why this process is no longer a member. It returns nil while the
 // process is a member.
 func (g *Group) Err() error { return context.Cause(g.life) }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/pleach-go/pleach/internal/membership"
@@ -21,8 +22,10 @@ func Create(ctx context.Context, c Config) (*Group, error) {
 
 // Join makes this process a member of a running group. Seeds are addresses of
 // its members, of which one that is alive is enough. Join returns when the
-// members have installed a view with this process in it. It tries again until ctx
-// ends, which does not bound the membership.
+// members have installed a view with this process in it; ctx bounds that wait, not the
+// membership. Join tries again while that may help, and logs why; if it cannot, Join
+// returns at once. The error is then a [*JoinError]. Join skips this process's own
+// address among the seeds, so that all processes may be given the same seeds.
 func Join(ctx context.Context, c Config, seeds ...string) (*Group, error) {
 	return open(ctx, c, modeJoin, func(c *Config) (*initialState, error) { return c.joinState(ctx, seeds) })
 }
@@ -49,12 +52,10 @@ func (c *Config) joinState(ctx context.Context, seeds []string) (*initialState, 
 		return nil, err
 	}
 	s := &initialState{listening: listener.Addr().String(), self: c.candidate(address)}
-	reply, err := sendRequest(ctx, tcp.Config{Group: c.Group, TLS: c.TLS}, seeds, encodeRequest(requestJoin, &s.self))
-	if err == nil && reply.rank == protocol.NoRank {
-		err = errors.New("a member answered a join request with a view only")
-	}
+	reply, err := c.requestJoin(ctx, s, seeds)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("group %q at %v: %w", c.Group, seeds, err), listener.Close())
+		_ = listener.Close()
+		return nil, &JoinError{Group: c.Group, Seeds: seeds, Permanent: permanent(err), Err: err}
 	}
 	s.self.Rank, s.view, s.start = reply.rank, reply.view, reply.start
 	addresses := make([]string, reply.view.Slots)
@@ -63,6 +64,53 @@ func (c *Config) joinState(ctx context.Context, seeds []string) (*initialState, 
 	}
 	s.transport, err = c.tcp(s, listener, addresses)
 	return s, err
+}
+
+// requestJoin sends a join request to the seeds that are not this process.
+func (c *Config) requestJoin(ctx context.Context, s *initialState, seeds []string) (joinReply, error) {
+	members := slices.DeleteFunc(slices.Clone(seeds), func(seed string) bool {
+		return seed == s.self.Address || sameSocket(seed, s.listening)
+	})
+	if len(members) == 0 {
+		return joinReply{}, errors.New("the only seed is this process itself: name another member, or Create a group")
+	}
+	t := tcp.Config{Group: c.Group, TLS: c.TLS, Logger: c.Logger}
+	reply, err := sendRequest(ctx, t, members, encodeRequest(requestJoin, &s.self))
+	if err == nil && reply.rank == protocol.NoRank {
+		err = errors.New("a member answered a join request with a view only")
+	}
+	return reply, err
+}
+
+// sameSocket reports whether an address, dialed on this host, is that of a socket
+// which listens at another one. It resolves no name but localhost.
+func sameSocket(address, listening string) bool {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	socketHost, socketPort, _ := net.SplitHostPort(listening)
+	ip, socket := net.ParseIP(host), net.ParseIP(socketHost)
+	switch {
+	case port != socketPort || socket == nil:
+		return false
+	case host == "localhost":
+		return socket.IsLoopback() || socket.IsUnspecified()
+	case ip == nil:
+		return false
+	case socket.IsUnspecified():
+		return ip.IsLoopback() || ip.IsUnspecified() || isInterface(ip)
+	}
+	return ip.Equal(socket)
+}
+
+// isInterface reports whether an address is one of this host's interfaces.
+func isInterface(ip net.IP) bool {
+	addresses, _ := net.InterfaceAddrs()
+	return slices.ContainsFunc(addresses, func(a net.Addr) bool {
+		n, ok := a.(*net.IPNet)
+		return ok && n.IP.Equal(ip)
+	})
 }
 
 // candidate is this process as it asks to join.
@@ -84,7 +132,10 @@ func (c *Config) listen(host string) (net.Listener, string, error) {
 	if c.Advertise == "" && unspecific(host) {
 		return nil, "", &ConfigError{"Listen", fmt.Sprintf("is %q, which others cannot dial: set Advertise", address)}
 	}
-	if err := checkAdvertised(c.Advertise); err != nil {
+	if c.Advertise != "" && !dialable(c.Advertise) {
+		return nil, "", &ConfigError{"Advertise", fmt.Sprintf("is %q: write the host:port that other members dial", c.Advertise)}
+	}
+	if err := c.checkCertificate(hostOf(cmp.Or(c.Advertise, address))); err != nil {
 		return nil, "", err
 	}
 	l, err := net.Listen("tcp", address)
@@ -101,15 +152,11 @@ func unspecific(host string) bool {
 	return host == "" || ip != nil && ip.IsUnspecified()
 }
 
-// checkAdvertised refuses an address that other members cannot dial.
-func checkAdvertised(address string) error {
-	if address == "" {
-		return nil
-	}
-	if host, port, err := net.SplitHostPort(address); err != nil || unspecific(host) || port == "0" || port == "" {
-		return &ConfigError{"Advertise", fmt.Sprintf("is %q: write the host:port that other members dial", address)}
-	}
-	return nil
+// dialable reports whether other members can dial an address: it names a host and a
+// port.
+func dialable(address string) bool {
+	host, port, err := net.SplitHostPort(address)
+	return err == nil && !unspecific(host) && port != "0" && port != ""
 }
 
 // hostTowards is this host's address on the way to another.

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/dedup"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
@@ -56,6 +59,8 @@ func (g *Group) handleRequest(request []byte, answer func([]byte)) {
 		answer(g.encodeProgress())
 	case kind == requestView:
 		_ = g.node.Do(func(protocol.Time) { answer(g.encodeReply(g.stack.views.View(), protocol.NoRank)) })
+	case !dialable(c.Address):
+		answer(encodeRefusal(fmt.Errorf("members cannot dial a candidate at %q: it has to advertise host:port", c.Address)))
 	default:
 		_ = g.node.Do(func(now protocol.Time) {
 			g.joins.last++
@@ -123,7 +128,7 @@ func decodeReply(b []byte) (joinReply, error) {
 	switch kind := d.Uint8(); kind {
 	case replyAccepted:
 	case replyRetry:
-		return joinReply{}, fmt.Errorf("not accepted yet: %s", d.Rest())
+		return joinReply{}, fmt.Errorf("%w: %s", errNotYet, d.Rest())
 	default:
 		return joinReply{}, fmt.Errorf("%w: %s", ErrRefused, d.Rest())
 	}
@@ -140,26 +145,69 @@ func decodeReply(b []byte) (joinReply, error) {
 }
 
 // sendRequest sends a request to one member after the other, with exponential
-// backoff, until one accepts or refuses it, or ctx ends.
+// backoff, until one accepts or refuses it, no attempt can succeed any more, or ctx
+// ends. It logs why it tries again, once for each cause.
 func sendRequest(ctx context.Context, c tcp.Config, members []string, request []byte) (joinReply, error) {
 	var last error
+	var causes dedup.Causes
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		hopeless := true // for every member
 		for _, address := range members {
-			b, err := tcp.Request(ctx, c, address, request)
-			if err == nil {
-				var i joinReply
-				if i, err = decodeReply(b); err == nil {
-					return i, nil
-				}
+			reply, err := requestOnce(ctx, c, address, request)
+			if err == nil || errors.Is(err, ErrRefused) {
+				return reply, err
 			}
-			if last = err; errors.Is(err, ErrRefused) {
-				return joinReply{}, err
+			if ctx.Err() != nil {
+				break
 			}
+			last = err
+			hopeless = hopeless && permanent(err)
+			if _, changed := causes.Changed(address, err); changed && c.Logger != nil {
+				c.Logger.Info("request is retried", "group", c.Group, "member", address, "cause", err)
+			}
+		}
+		switch {
+		case ctx.Err() != nil && last == nil:
+			return joinReply{}, ctx.Err()
+		case ctx.Err() != nil:
+			return joinReply{}, fmt.Errorf("%w; last: %w", ctx.Err(), last)
+		case hopeless:
+			return joinReply{}, last
 		}
 		select {
 		case <-ctx.Done():
-			return joinReply{}, fmt.Errorf("%w; last: %w", ctx.Err(), last)
 		case <-time.After(pause):
 		}
 	}
+}
+
+// requestOnce sends a request to one member.
+func requestOnce(ctx context.Context, c tcp.Config, address string, request []byte) (joinReply, error) {
+	b, err := tcp.Request(ctx, c, address, request)
+	if err != nil {
+		return joinReply{}, err
+	}
+	return decodeReply(b)
+}
+
+// errNotYet is a refusal for now.
+var errNotYet = errors.New("not accepted yet")
+
+// permanent reports whether a request that failed would fail again: the member
+// refuses it for good, is of another group, version or authority, or the settings are
+// wrong. What the network reports may pass, and so may a member that is busy or ends.
+func permanent(err error) bool {
+	var failed *net.OpError
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return false
+	case errors.Is(err, ErrRefused), errors.As(err, new(*net.AddrError)):
+		return true
+	case errors.As(err, &failed) && failed.Op == "remote error": // crypto/tls: the member refuses the certificate
+		return true
+	case errors.Is(err, errNotYet), errors.Is(err, tcp.ErrBusy), errors.Is(err, tcp.ErrUnanswered),
+		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return false
+	}
+	return !errors.As(err, new(net.Error))
 }

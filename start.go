@@ -83,6 +83,9 @@ func (c *Config) startState() (*initialState, error) {
 	if s.transport = c.Transport; s.transport != nil {
 		return s, nil
 	}
+	if err := c.checkCertificate(hostOf(s.self.Address)); err != nil {
+		return nil, err
+	}
 	listener, err := a.Listener()
 	if err != nil {
 		return nil, err

@@ -58,7 +58,7 @@ var rules = []rule{
 	{pkg: "transport", may: []string{"protocol"}},
 	{pkg: "transport/mem", may: []string{"protocol", "transport"}},
 	{pkg: "transport/fault", may: []string{"protocol", "transport"}},
-	{pkg: "transport/tcp", may: []string{"protocol", "transport", "internal/wire"}},
+	{pkg: "transport/tcp", may: []string{"protocol", "transport", "internal/wire", "internal/dedup"}},
 
 	// Calls block on contexts, so these are no protocols. The engine knows no
 	// collective's algorithm, and collective no network.
@@ -69,7 +69,7 @@ var rules = []rule{
 	{pkg: ".", may: []string{
 		"protocol", "topology", "broadcast", "collective", "detect", "bootstrap", "transport", "transport/...",
 		"internal/stream", "internal/membership", "internal/heartbeat", "internal/p2p", "internal/collective/engine",
-		"internal/node", "internal/wire", "internal/notify",
+		"internal/node", "internal/wire", "internal/notify", "internal/dedup",
 	}},
 
 	// Users of the library. Nothing imports them.
@@ -87,6 +87,7 @@ var rules = []rule{
 	{pkg: "internal/testutil"},
 	{pkg: "internal/notify"},
 	{pkg: "internal/trouble"},
+	{pkg: "internal/dedup"},
 	{pkg: "internal/ps", may: []string{".", "bootstrap", "collective"}},
 }
 

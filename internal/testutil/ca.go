@@ -62,8 +62,14 @@ type Credentials struct{ Cert, Key, CA []byte }
 // Issue returns credentials for a member on 127.0.0.1 that trusts this CA.
 func (ca *CA) Issue(t testing.TB) Credentials {
 	t.Helper()
+	return ca.IssueFor(t, net.IPv4(127, 0, 0, 1))
+}
+
+// IssueFor returns credentials for a member on another host.
+func (ca *CA) IssueFor(t testing.TB, host net.IP) Credentials {
+	t.Helper()
 	cert, key := ca.issue(t, &x509.Certificate{
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		IPAddresses: []net.IP{host},
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
 	})

@@ -1,0 +1,222 @@
+package pleach_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/transport/tcp"
+)
+
+// logBuffer is a log that a test reads while it is written.
+type logBuffer struct {
+	mu    sync.Mutex
+	bytes bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.bytes.Write(p)
+}
+
+// logger logs to the buffer what is logged by default: no line at Debug.
+func (b *logBuffer) logger() *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
+
+// lines returns the lines with all of the words.
+func (b *logBuffer) lines(words ...string) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.DeleteFunc(strings.Split(b.bytes.String(), "\n"), func(line string) bool {
+		return line == "" || slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(line, w) })
+	})
+}
+
+// await waits for a line with all of the words, and returns it.
+func (b *logBuffer) await(t *testing.T, words ...string) string {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if lines := b.lines(words...); len(lines) > 0 {
+			return lines[0]
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no line with %q in\n%s", words, strings.Join(b.lines(), "\n"))
+		}
+	}
+}
+
+// founder is a group of one, and its address.
+func founder(t *testing.T, c pleach.Config) string {
+	t.Helper()
+	return member(t)(pleach.Create(t.Context(), c)).View().Leader().Address
+}
+
+// soon is a time in which a call that does not wait returns, also on a busy machine.
+const soon = 4 * time.Second
+
+// All processes may be given the same seeds: each skips its own address, whose socket
+// accepts connections and answers none before it is a member.
+func TestOwnAddressAmongTheSeedsIsSkipped(t *testing.T) {
+	other := founder(t, pleach.Config{})
+	for _, test := range []struct{ listen, seed string }{
+		{"127.0.0.1", "127.0.0.1"},
+		{"127.0.0.1", "localhost"},
+		{"0.0.0.0", "127.0.0.1"},
+		{"0.0.0.0", "localhost"},
+	} {
+		_, port, _ := net.SplitHostPort(freeAddresses(t, 1)[0])
+		c := pleach.Config{Listen: net.JoinHostPort(test.listen, port), Advertise: net.JoinHostPort("127.0.0.1", port)}
+		began := time.Now()
+		g := member(t)(pleach.Join(t.Context(), c, net.JoinHostPort(test.seed, port), other))
+		if took := time.Since(began); took > soon {
+			t.Errorf("%+v: %v", test, took)
+		}
+		_ = g.Close()
+	}
+	own := freeAddresses(t, 1)[0]
+	if _, err := pleach.Join(t.Context(), pleach.Config{Listen: own}, own); !errors.As(err, new(*pleach.JoinError)) {
+		t.Errorf("only its own address: %v", err)
+	}
+}
+
+// A member refuses a candidate that no member could dial, with a reason.
+func TestCandidateThatCannotBeDialedIsRefused(t *testing.T) {
+	address := founder(t, pleach.Config{Group: "web"})
+	for _, advertised := range []string{"0.0.0.0:7000", ":7000", "[::]:7000", "10.0.0.1:0", "10.0.0.1", ""} {
+		request := []byte{2} // to join: ID, address, failure domain, incarnation
+		for _, text := range []string{"me", advertised, ""} {
+			request = wire.AppendBytes(request, []byte(text))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), soon)
+		reply, err := tcp.Request(ctx, tcp.Config{Group: "web"}, address, wire.AppendUint64(request, 1))
+		cancel()
+		if err != nil || len(reply) == 0 || reply[0] != 0 || !strings.Contains(string(reply), "cannot dial") {
+			t.Errorf("%q: %q, %v", advertised, reply, err)
+		}
+	}
+}
+
+// An error that cannot get better is returned at once, although ctx would allow to wait.
+func TestPermanentErrorsOfJoin(t *testing.T) {
+	ca := testutil.NewCA(t)
+	credentials := func(c testutil.Credentials) *tls.Config {
+		config, err := c.TLS()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return config
+	}
+	unsigned := testutil.NewCA(t).Issue(t)
+	unsigned.CA = ca.Issue(t).CA
+	plain := founder(t, pleach.Config{Group: "web"})
+	secure := founder(t, pleach.Config{Group: "web", TLS: credentials(ca.Issue(t))})
+	for name, test := range map[string]struct {
+		config pleach.Config
+		seed   string
+		is     func(error) bool
+	}{
+		"no port":       {pleach.Config{Group: "web", Listen: plain}, plain, func(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }},
+		"another group": {pleach.Config{Group: "mail"}, plain, func(err error) bool { return errors.Is(err, tcp.ErrHello) }},
+		"another authority": {
+			pleach.Config{Group: "web", TLS: credentials(testutil.NewCA(t).Issue(t))},
+			secure,
+			func(err error) bool { return errors.As(err, new(*tls.CertificateVerificationError)) },
+		},
+		"certificate of another authority": {
+			pleach.Config{Group: "web", TLS: credentials(unsigned)},
+			secure,
+			func(err error) bool { return strings.Contains(err.Error(), "remote error: tls") },
+		},
+		"no authority":        {pleach.Config{Group: "web", TLS: &tls.Config{Certificates: credentials(ca.Issue(t)).Certificates}}, secure, func(error) bool { return true }},
+		"no port in the seed": {pleach.Config{Group: "web"}, "127.0.0.1", func(err error) bool { return errors.As(err, new(*net.AddrError)) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			g, err := pleach.Join(ctx, test.config, test.seed)
+			if err == nil {
+				_ = g.Abort()
+				t.Fatal("joined")
+			}
+			if took := time.Since(began); took > soon || !test.is(err) {
+				t.Errorf("after %v: %v", took, err)
+			}
+			var failed *pleach.JoinError
+			if name != "no port" && (!errors.As(err, &failed) || !failed.Permanent) {
+				t.Errorf("not permanent: %v", err)
+			}
+		})
+	}
+}
+
+// What may get better is tried again, and logged once for each cause.
+func TestRetriesOfJoinAreLoggedOnce(t *testing.T) {
+	var log logBuffer
+	seed := freeAddresses(t, 1)[0]
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err := pleach.Join(ctx, pleach.Config{Logger: log.logger()}, seed)
+	var failed *pleach.JoinError
+	if !errors.As(err, &failed) || failed.Permanent || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("nobody listens: %v", err)
+	}
+	if lines := log.lines("retried", seed, "refused"); len(lines) != 1 {
+		t.Errorf("%d lines: %q", len(lines), lines)
+	}
+}
+
+// A process whose certificate does not name its address is told before it opens a
+// socket. The others could not dial it.
+func TestOwnCertificateIsChecked(t *testing.T) {
+	ca := testutil.NewCA(t)
+	config, err := ca.IssueFor(t, net.IPv4(192, 0, 2, 7)).TLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := freeAddresses(t, 1)[0]
+	for name, call := range map[string]func(context.Context) (*pleach.Group, error){
+		"Start": func(ctx context.Context) (*pleach.Group, error) {
+			return pleach.Start(ctx, pleach.Config{Addresses: []string{address}, TLS: config})
+		},
+		"Create": func(ctx context.Context) (*pleach.Group, error) {
+			return pleach.Create(ctx, pleach.Config{Listen: address, TLS: config})
+		},
+		"Join": func(ctx context.Context) (*pleach.Group, error) {
+			return pleach.Join(ctx, pleach.Config{Listen: "0.0.0.0:0", Advertise: address, TLS: config}, "127.0.0.1:1")
+		},
+		"no certificate": func(ctx context.Context) (*pleach.Group, error) {
+			return pleach.Create(ctx, pleach.Config{Listen: address, TLS: &tls.Config{RootCAs: config.RootCAs}})
+		},
+	} {
+		g, err := call(t.Context())
+		if g != nil {
+			_ = g.Abort()
+		}
+		var missing *pleach.CertificateError
+		if !errors.As(err, &missing) || missing.Host != "127.0.0.1" {
+			t.Errorf("%s: %v", name, err)
+		} else if name != "no certificate" && !slices.Equal(missing.ValidFor, []string{"192.0.2.7"}) {
+			t.Errorf("%s: valid for %v", name, missing.ValidFor)
+		}
+	}
+	named := config.Clone()
+	named.ServerName = "192.0.2.7" // all members dial by this name
+	g, err := pleach.Create(t.Context(), pleach.Config{Listen: address, TLS: named})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = g.Abort()
+}
