@@ -9,9 +9,9 @@ import (
 	"github.com/pleach-go/pleach/topology"
 )
 
-// A child of the root that is stopped, while more is broadcast than its queue and
-// the system's buffers hold, holds up nobody: others get what the root sends as
-// fast as it sends. When it goes on, it gets everything.
+// A child of the root in a static group is stopped while more is broadcast than a
+// window holds. After a moment the root goes on without its credits, and feeds its
+// subtree around it. When the child goes on, it gets everything.
 func TestStoppedChildHoldsUpNobody(t *testing.T) {
 	const (
 		size    = 8
@@ -21,7 +21,7 @@ func TestStoppedChildHoldsUpNobody(t *testing.T) {
 		watched = time.Second          // the last of it, when nothing has room
 	)
 	c := startCluster(t, onLoopback(t, size), func(rank int) memberConfig {
-		config := memberConfig{KeepBytes: 64 << 20}
+		config := memberConfig{KeepBytes: 64 << 20, Static: true}
 		if rank == 0 {
 			config.Messages, config.Bytes, config.Pace = 900, bytes, pace
 		}

@@ -38,6 +38,8 @@ const (
 	targetDelay = 50 * millisecond
 	// minWindow is the smallest window, unless KeepBytes or InboxBytes is smaller.
 	minWindow = 512 << 10
+	// maxCreditInterval bounds the time between two polls for lost credits.
+	maxCreditInterval = 200 * millisecond
 	// creditBytes is for how many bytes that it has received a member grants a credit,
 	// and relayBytes for how many that members below have granted. The latter is
 	// smaller, because the delays of all levels of the tree add up. Both are at most a
@@ -112,7 +114,7 @@ func (m *Member) pollCredit(now protocol.Time) {
 		}
 	}
 	o.creditDue = now + o.creditInterval
-	o.creditInterval = min(2*o.creditInterval, maxPollInterval)
+	o.creditInterval = min(2*o.creditInterval, maxCreditInterval)
 	m.due = min(m.due, o.creditDue)
 }
 

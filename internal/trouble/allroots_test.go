@@ -15,12 +15,12 @@ import (
 	"github.com/pleach-go/pleach"
 )
 
-// seconds is how long a case puts load on a group: PLEACH_SECONDS, or 3.
+// seconds is how long a case puts load on a group: PLEACH_SECONDS, or 1.
 func seconds() time.Duration {
 	if s, err := strconv.ParseFloat(os.Getenv("PLEACH_SECONDS"), 64); err == nil {
 		return time.Duration(s * float64(time.Second))
 	}
-	return 3 * time.Second
+	return time.Second
 }
 
 // figures prints the figures of a case.
@@ -86,8 +86,8 @@ func broadcastAll(t *testing.T, groups []*pleach.Group, roots, size int, load ti
 			continue // it is sent nothing
 		}
 		receiving.Go(func() {
-			last := make([]time.Time, len(groups))
-			got := make([]int64, len(groups))
+			last := make([]time.Time, g.View().Slots)
+			got := make([]int64, g.View().Slots)
 			for m := range g.Messages(ctx) {
 				if m.Lost > 0 {
 					lost.Add(int64(m.Lost))
