@@ -152,7 +152,7 @@ func parse(b []byte) (frame, error) {
 		return frame{}, fmt.Errorf("%w: kind %d", ErrFrame, f.kind)
 	case b[1] >= flagEnd, f.direction > rightward, f.batch && (!f.begins || f.remaining > 0 || !f.carriesSegment()):
 		return frame{}, fmt.Errorf("%w: flags %#x", ErrFrame, b[1])
-	case f.first == 0 && f.kind >= poll:
+	case f.first == 0 && f.kind >= poll && f.kind != grantCredit:
 		return frame{}, fmt.Errorf("%w: kind %d about nothing", ErrFrame, f.kind)
 	case f.inline && (f.kind != offer || f.first == 0):
 		return frame{}, fmt.Errorf("%w: kind %d with a segment before %d", ErrFrame, f.kind, f.first)

@@ -47,6 +47,7 @@ func goldenFrames() map[string]frame {
 		"poll":                 {kind: poll, root: 6, incarnation: 7, first: 32},
 		"poll large":           {kind: poll, root: math.MaxInt32, incarnation: large, first: large},
 		"ack":                  {kind: ack, root: 6, incarnation: 7, first: 32},
+		"credit of nothing":    {kind: grantCredit, root: 6, incarnation: 7},
 		"credit":               {kind: grantCredit, root: 6, incarnation: 7, first: 32},
 		"credit large":         {kind: grantCredit, root: math.MaxInt32, incarnation: large, first: large},
 		"credit poll":          {kind: creditPoll, root: 6, incarnation: 7, first: 32},

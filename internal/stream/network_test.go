@@ -99,9 +99,10 @@ func (n *network) broadcast(root protocol.Rank, data []byte) {
 	for first := true; first || len(data) > 0; first = false {
 		piece := data[:min(len(data), h.SegmentSize())]
 		data = data[len(piece):]
-		for h.Write(piece, len(data)) != nil {
-			n.pump(h)
-			n.step()
+		for began := n.now; h.Write(piece, len(data)) != nil; {
+			if n.pump(h); !n.step() || n.now > began+10*minute {
+				n.t.Fatalf("rank %d is blocked for ever at %v: %+v", root, time.Duration(n.now), h.Stats())
+			}
 		}
 	}
 	n.pump(h)

@@ -22,6 +22,9 @@ func (m *Member) reroute() {
 	for _, f := range m.flows {
 		_ = m.layTree(f) // impossible to fail: the same tree was made at the start
 	}
+	if o := &m.own; o.blockedSince > 0 { // perhaps by a member that does not count any more
+		o.creditDue, m.due = 0, 0
+	}
 }
 
 // layTree sets the members that feed this one, that it feeds, and whose

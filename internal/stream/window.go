@@ -106,6 +106,7 @@ func (m *Member) pollCredit(now protocol.Time) {
 	if o.creditDue = protocol.Never; o.blockedSince == 0 {
 		return
 	}
+	m.advanceCredit(now) // a member that was waited for may not count any more
 	f := o.flow
 	for _, r := range f.grantors {
 		if f.credit.from[r] < f.next {
@@ -243,9 +244,10 @@ func (m *Member) grantWithheld() {
 	}
 }
 
-// sendCredit grants a position.
+// sendCredit grants a position. A credit of nothing is a sign of life: a member that
+// does not answer polls is stalled.
 func (m *Member) sendCredit(f *flow, position uint64) {
-	if position == 0 || f.credit.to == protocol.NoRank {
+	if f.credit.to == protocol.NoRank {
 		return
 	}
 	f.credit.position = max(f.credit.position, position)

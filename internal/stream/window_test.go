@@ -3,6 +3,8 @@ package stream_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -73,6 +75,9 @@ func TestNothingIsLostWhenAllBroadcast(t *testing.T) {
 	seeds := 60
 	if testing.Short() {
 		seeds = 10
+	}
+	if n, err := strconv.Atoi(os.Getenv("PLEACH_SEEDS")); err == nil {
+		seeds = n
 	}
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { allBroadcast(t, seed) })
