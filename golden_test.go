@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/internal/heartbeat"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/internal/testutil"
@@ -124,6 +125,7 @@ func TestGoldenMarks(t *testing.T) {
 	marked := testutil.Golden(t, "testdata/marks.golden", map[string][]byte{
 		"membership": bytes.Clone(p.mark(viewFrame, []byte("frame"))),
 		"unicast":    {unicastFrame},
+		"heartbeat":  bytes.Clone(p.mark(heartbeatFrame, nil)),
 		"handshake":  wire.AppendHello(nil, &wire.Hello{})[:6],
 	})
 	if b := marked["membership"]; b[0] != viewFrame || string(b[1:]) != "frame" {
@@ -131,5 +133,14 @@ func TestGoldenMarks(t *testing.T) {
 	}
 	if b := marked["unicast"]; b[0] != unicastFrame {
 		t.Errorf("unicast: %x", b)
+	}
+	heard := 0
+	p.heart = heartbeat.New(heartbeat.Config{Interval: 1, Timeout: 1, Report: func(protocol.Rank, bool) { heard++ }})
+	p.heart.Watch(1, []heartbeat.Neighbor{{Rank: 3, Incarnation: 1, Started: true}})
+	for now := protocol.Time(1); now < 9; now++ {
+		p.heart.Next(now)
+	}
+	if err := p.Receive(9, 3, marked["heartbeat"]); err != nil || heard != 2 {
+		t.Errorf("heartbeat: %v, %d reports, want silence and its end", err, heard)
 	}
 }

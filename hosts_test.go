@@ -257,9 +257,9 @@ func TestSlowIsNotDead(t *testing.T) {
 	})
 }
 
-// While somebody is slow but not suspected, and a change of the view is pending,
-// roots are frozen about half of the time (ADR 6), but not all of it: not even
-// those whom the coordinator reaches through the slow one.
+// While a member is slow but not suspected, and a change of the view is pending, roots
+// are frozen once (ADR 15): not even those that the coordinator reaches through the slow
+// member stay frozen.
 func TestStoppedRelayFreezesNobodyForGood(t *testing.T) {
 	size := sizeOfHosts()
 	const slow = 1 // it has children in the tree over any number of members

@@ -7,6 +7,8 @@
 //
 //   - [Connections] probes a peer as soon as a connection to it breaks. It finds
 //     dead processes, whose host refuses connections, within milliseconds.
+//   - Groups with views find hung processes among ring neighbors by heartbeats, which
+//     they report through a [Tracker].
 //   - Package [github.com/pleach-go/pleach/detect/swim] probes permanently, and
 //     finds silent hosts within seconds.
 //   - [Feed] passes on the knowledge of an external source.

@@ -24,6 +24,7 @@ import (
 type bounds struct {
 	members                                  int
 	tree                                     bool // not flat
+	pings                                    bool // attempts are abandoned before anything is sent again
 	crashes, suspicions, sends, ticks, joins int
 	// states ends the search when so many were seen; 0: all are.
 	states int
@@ -83,6 +84,9 @@ func explore(b bounds, configure func(*Config)) *explorer {
 		c := Config{Self: self, View: v, Log: l, StatusInterval: 1 << 50}
 		if b.tree {
 			c.FlatThreshold = -1
+		}
+		if !b.pings {
+			c.AttemptTimeout = second
 		}
 		if configure != nil {
 			configure(&c)
@@ -304,6 +308,8 @@ func TestExplore(t *testing.T) {
 		{members: 4, tree: true, crashes: 1, suspicions: 2, sends: 1, ticks: 2, states: 20_000, deep: true},
 		{members: 5, crashes: 2, suspicions: 3, sends: 1, ticks: 2, states: 20_000, deep: true},
 		{members: 5, tree: true, crashes: 2, suspicions: 3, sends: 1, ticks: 2, states: 20_000, deep: true},
+		{members: 3, pings: true, crashes: 1, suspicions: 2, sends: 1, ticks: 4, states: 20_000, deep: true},
+		{members: 4, tree: true, pings: true, suspicions: 2, sends: 1, ticks: 4, states: 20_000, deep: true},
 	}
 	for _, b := range all {
 		switch {
