@@ -25,8 +25,8 @@ type silence struct {
 }
 
 // SetImpaired says whether this process lacks the means to reach others, as file
-// descriptors. While it does, their silence is no evidence against them, and this
-// member leaves it to the next rank to coordinate once an attempt of its own has failed.
+// descriptors. While it does, their silence is no evidence against them. If it
+// coordinates, the members that it does not reach turn to the next rank.
 func (m *Machine) SetImpaired(impaired bool) { m.impaired = impaired }
 
 // silenced records members that do not answer.

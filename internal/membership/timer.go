@@ -80,9 +80,6 @@ func (m *Machine) attempt(now protocol.Time) {
 	if m.lowest(excluded) != m.config.Self.Rank || !m.wants(now, excluded) {
 		return
 	}
-	if m.impaired && m.acceptor.tried > 0 && now-m.acceptor.tried >= m.config.AckTimeout {
-		return
-	}
 	number := m.view.Number
 	if m.begin(now, m.survivors(excluded)); m.view.Number != number { // a single member has already decided
 		m.consider(now)
