@@ -1,6 +1,6 @@
 package tcp
 
-// A process that runs out of file descriptors, memory or ports can reach nobody. That
+// A process that runs out of file descriptors or memory can reach nobody. That
 // says nothing about its peers, so it is kept apart from their failures: a detector
 // that draws conclusions from a peer's silence can ask LocalError first.
 
@@ -22,8 +22,8 @@ type local struct {
 }
 
 // LocalError returns the last error at opening or accepting a connection whose cause is
-// this process or its host, and when it happened: no file descriptor, memory or port
-// was left. It returns nil if there was none.
+// this process or its host, and when it happened: no file descriptor or memory was
+// left. It returns nil if there was none.
 func (t *Transport) LocalError() (at time.Time, err error) {
 	t.local.mu.Lock()
 	defer t.local.mu.Unlock()
@@ -44,7 +44,7 @@ func (t *Transport) noteLocal(what string, err error) {
 
 // isLocal reports whether an error comes from this process or its host.
 func isLocal(err error) bool {
-	for _, code := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.EADDRNOTAVAIL} {
+	for _, code := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS} {
 		if errors.Is(err, code) {
 			return true
 		}
