@@ -1,6 +1,6 @@
 package tcp
 
-// A process that runs out of file descriptors or memory can reach nobody. That
+// A process that runs out of file descriptors or memory can reach no peer. That
 // says nothing about its peers, so it is kept apart from their failures: a detector
 // that draws conclusions from a peer's silence can ask LocalError first.
 
