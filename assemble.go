@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/pleach-go/pleach/detect"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/node"
 	"github.com/pleach-go/pleach/internal/stream"
@@ -18,7 +19,12 @@ func newGroup(c Config, s *initialState, u unicast) (_ *Group, err error) {
 	g := &Group{
 		config: c, self: s.self, listening: s.listening,
 		sendLock: make(chan struct{}, 1), arrived: make(chan struct{}, 1), written: make(chan struct{}, 1),
-		joins: pendingJoins{waiting: make(map[uint64]func([]byte))},
+		joins:    pendingJoins{waiting: make(map[uint64]func([]byte))},
+		suspects: make(map[protocol.Rank]Suspect), held: make(map[protocol.Rank]detect.Report),
+		log: c.Logger.With("group", c.Group, "rank", s.self.Rank),
+	}
+	if t, ok := s.transport.(interface{ LocalError() (time.Time, error) }); ok {
+		g.localError = t.LocalError
 	}
 	g.life, g.end = context.WithCancelCause(context.Background())
 	if c.Static && g.self.Incarnation == firstIncarnation {
@@ -31,7 +37,7 @@ func newGroup(c Config, s *initialState, u unicast) (_ *Group, err error) {
 	}
 	g.member = g.stack.stream
 	g.view.Store(viewOf(&s.view))
-	n := node.Config{Transport: s.transport, Protocol: g.stack, AfterStep: g.afterStep, Logger: c.Logger}
+	n := node.Config{Transport: s.transport, Protocol: g.stack, AfterStep: g.afterStep, Logger: g.log}
 	if c.Handler != nil {
 		n.AfterUnlock = g.dispatch
 	}

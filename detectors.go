@@ -1,6 +1,7 @@
 package pleach
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -65,17 +66,59 @@ func (g *Group) watch(v *membership.View) {
 // handleReport passes a detector's report to the membership protocol.
 func (g *Group) handleReport(r detect.Report) {
 	_ = g.node.Do(func(now protocol.Time) {
-		view := g.stack.views.View()
-		m, ok := view.Member(r.Rank)
-		if !ok || m.Incarnation != firstIncarnation && m.Incarnation != r.Incarnation {
-			return // the process is no longer in the view
-		}
-		g.stack.now, g.stack.changed = now, true
-		if r.Alive {
-			g.stack.views.Trust(now, m.Rank, m.Incarnation)
+		if g.impaired && !r.Alive && errors.Is(r.Cause, detect.ErrSilent) {
+			g.held[r.Rank] = r // the silence may be this process's own fault
 			return
 		}
-		g.config.Logger.Info("suspected", "peer", r.Rank, "cause", r.Cause)
-		g.stack.views.Suspect(now, m.Rank, m.Incarnation)
+		delete(g.held, r.Rank)
+		g.takeReport(now, r)
 	})
+}
+
+// takeReport takes in a report, within node.Do.
+func (g *Group) takeReport(now protocol.Time, r detect.Report) {
+	view := g.stack.views.View()
+	m, ok := view.Member(r.Rank)
+	if !ok || m.Incarnation != firstIncarnation && m.Incarnation != r.Incarnation {
+		return // the process is no longer in the view
+	}
+	g.stack.now, g.stack.changed = now, true
+	if r.Alive {
+		if _, known := g.suspects[r.Rank]; known {
+			g.log.Info("no longer suspected", "peer", r.Rank, "id", m.Identity)
+		}
+		g.stack.views.Trust(now, m.Rank, m.Incarnation)
+		return
+	}
+	g.log.Info("suspected", "peer", r.Rank, "id", m.Identity, "cause", r.Cause)
+	g.suspects[r.Rank] = Suspect{Rank: int(r.Rank), ID: m.Identity, Since: time.Now(), Cause: r.Cause}
+	g.stack.views.Suspect(now, m.Rank, m.Incarnation)
+}
+
+// impairedPeriod is how long a process counts as impaired after an error of its own at
+// opening or accepting a connection. Within it, connections are tried again.
+const impairedPeriod = 10 * time.Second
+
+// checkImpaired finds out whether this process lacks the means to reach others, as file
+// descriptors. While it does, it takes no other member for silent (local health
+// awareness: Dadgar, Phillips & Currey 2018, Lifeguard). It is called within node.Do.
+func (g *Group) checkImpaired(now protocol.Time) {
+	if g.localError == nil || g.stack.views == nil {
+		return
+	}
+	at, err := g.localError()
+	impaired := err != nil && time.Since(at) < impairedPeriod
+	if impaired == g.impaired {
+		return
+	}
+	g.impaired = impaired
+	g.stack.views.SetImpaired(impaired)
+	if impaired {
+		return // the transport has logged why
+	}
+	g.log.Info("connections can be opened again", "after", err)
+	for rank, r := range g.held {
+		delete(g.held, rank)
+		g.takeReport(now, r)
+	}
 }

@@ -89,13 +89,18 @@ func (g *Group) Err() error { return context.Cause(g.life) }
 
 // updateState takes in the state of this membership, within node.Do.
 func (g *Group) updateState() {
+	g.updateSuspects()
 	state, err := g.stack.views.State()
 	switch state {
 	case membership.Active:
-		g.quorumErr.Store(nil)
+		if g.quorumErr.Swap(nil) != nil {
+			g.log.Info("quorum regained", "view", g.view.Load().Number)
+		}
 	case membership.NoQuorum:
 		err := publicError(err)
-		g.quorumErr.Store(&err)
+		if g.quorumErr.Swap(&err) == nil {
+			g.logNoQuorum(err)
+		}
 	case membership.Evicted:
 		g.stack.heart.Watch(g.stack.now, nil)
 		g.end(publicError(err))
@@ -105,6 +110,14 @@ func (g *Group) updateState() {
 			g.end(ErrTooSlow)
 		}
 		g.end(ErrLeft)
+	}
+}
+
+// logNoQuorum logs that this member has lost the quorum.
+func (g *Group) logNoQuorum(err error) {
+	var e *QuorumError
+	if errors.As(err, &e) {
+		g.log.Warn(fmt.Sprintf("no quorum: %d of %d, %d needed", e.Reachable, g.Size(), e.Needed), "view", e.View)
 	}
 }
 

@@ -151,3 +151,21 @@ func ExampleInspect() {
 	}
 	// Output: rank 0 is web-0
 }
+
+// Status is a snapshot for a health check.
+func ExampleGroup_Status() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	g, err := pleach.Create(ctx, pleach.Config{Group: "web"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer g.Close()
+
+	s := g.Status()
+	fmt.Printf("view %d: %d of %d members reachable, %d needed\n", s.View, s.Quorum.Reachable, s.Members, s.Quorum.Needed)
+	for _, m := range s.Suspects {
+		fmt.Printf("%s cannot be reached since %v: %v\n", m.ID, m.Since, m.Cause)
+	}
+	// Output: view 1: 1 of 1 members reachable, 1 needed
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,13 @@ type Group struct {
 	stable    uint64            // when last looked at
 	lossy     int               // likewise
 	slow      slowProgram
+	log       *slog.Logger // names this member in every line
+
+	// What this member knows of trouble; used within node.Do.
+	suspects   map[protocol.Rank]Suspect // the members that cannot be reached
+	localError func() (time.Time, error) // the transport's last; nil: it tells none
+	impaired   bool                      // see checkImpaired
+	held       map[protocol.Rank]detect.Report
 
 	detector    detect.Detector // nil: the group is fixed
 	connections *detect.Connections
@@ -324,6 +332,7 @@ func (g *Group) afterStep(now protocol.Time) {
 		g.changed.Notify()
 	}
 	g.checkProgram(now)
+	g.checkImpaired(now)
 	if g.stack.changed {
 		g.stack.changed = false
 		g.answerJoins()

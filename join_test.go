@@ -86,7 +86,9 @@ func TestOwnAddressAmongTheSeedsIsSkipped(t *testing.T) {
 		_ = g.Close()
 	}
 	own := freeAddresses(t, 1)[0]
-	if _, err := pleach.Join(t.Context(), pleach.Config{Listen: own}, own); !errors.As(err, new(*pleach.JoinError)) {
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	if _, err := pleach.Join(ctx, pleach.Config{Listen: own}, own); !errors.As(err, new(*pleach.JoinError)) || ctx.Err() != nil {
 		t.Errorf("only its own address: %v", err)
 	}
 }
@@ -201,7 +203,9 @@ func TestOwnCertificateIsChecked(t *testing.T) {
 			return pleach.Create(ctx, pleach.Config{Listen: address, TLS: &tls.Config{RootCAs: config.RootCAs}})
 		},
 	} {
-		g, err := call(t.Context())
+		ctx, cancel := context.WithTimeout(t.Context(), soon)
+		g, err := call(ctx)
+		cancel()
 		if g != nil {
 			_ = g.Abort()
 		}

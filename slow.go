@@ -35,7 +35,7 @@ func (g *Group) checkProgram(now protocol.Time) {
 	}
 	if timeout := cmp.Or(g.config.Limits.SlowTimeout, defaultSlowTimeout); now-s.since >= protocol.Time(timeout) {
 		s.leaving = true
-		g.config.Logger.Warn("leaving: the program receives nothing", "rank", g.Rank(), "for", timeout)
+		g.log.Warn("leaving: the program receives nothing", "for", timeout)
 		g.stack.now, g.stack.changed = now, true
 		g.stack.views.Leave(now)
 	}

@@ -2,8 +2,10 @@ package pleach
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
@@ -118,8 +120,7 @@ func (g *Group) installView(v *membership.View) {
 		}
 	}
 	g.watch(v)
-	g.view.Store(viewOf(v))
-	g.config.Logger.Info("view", "rank", g.Rank(), "number", v.Number, "members", len(v.Members))
+	g.logView(g.view.Swap(viewOf(v)))
 	g.changed.Notify()
 	g.connectNeighbors(v)
 }
@@ -130,6 +131,48 @@ func (g *Group) connectNeighbors(v *membership.View) {
 		g.preconnect(v, i)
 		g.watchNeighbors(v, i)
 	}
+}
+
+// logView logs the current view: which members came and went since the one before,
+// and why.
+func (g *Group) logView(before *View) {
+	v := g.view.Load()
+	joined, left := membersNotIn(*v, *before), membersNotIn(*before, *v)
+	var causes []string
+	for _, m := range left[:min(len(left), maxLogged)] {
+		causes = append(causes, fmt.Sprintf("%s: %v", m.ID, g.leftBecause(m, joined)))
+	}
+	if len(joined) > 0 {
+		causes = append(causes, "join requests")
+	}
+	g.log.Info("view", "number", v.Number, "members", len(v.Members),
+		"joined", idsOf(joined), "left", idsOf(left), "cause", strings.Join(causes, "; "))
+}
+
+// leftBecause is why a member is no longer in the view, as far as this one knows.
+func (g *Group) leftBecause(m Member, joined []Member) any {
+	if s, ok := g.suspects[protocol.Rank(m.Rank)]; ok {
+		return s.Cause
+	}
+	if slices.ContainsFunc(joined, func(j Member) bool { return j.ID == m.ID }) {
+		return "replaced by a new process with its ID"
+	}
+	return "it left, or others suspected it"
+}
+
+// maxLogged bounds the members that a line of the log names.
+const maxLogged = 16
+
+// idsOf lists the IDs of members for the log.
+func idsOf(members []Member) []string {
+	ids := make([]string, 0, min(len(members), maxLogged+1))
+	for i, m := range members {
+		if i == maxLogged {
+			return append(ids, fmt.Sprintf("and %d more", len(members)-i))
+		}
+		ids = append(ids, m.ID)
+	}
+	return ids
 }
 
 // preconnect opens connections to the next member on the ring and, in a small group,

@@ -28,6 +28,7 @@ type Machine struct {
 	reporter       reporter
 	status         status
 	leaving        bool
+	impaired       bool      // see SetImpaired
 	leavers        []suspect // members that want to leave
 	candidates     []candidate
 	pending        []pending

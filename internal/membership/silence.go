@@ -24,9 +24,17 @@ type silence struct {
 	looked      protocol.Time // when awaitCoordinator last ran
 }
 
+// SetImpaired says whether this process lacks the means to reach others, as file
+// descriptors. While it does, their silence is no evidence against them. If it
+// coordinates, the members that it does not reach turn to the next rank.
+func (m *Machine) SetImpaired(impaired bool) { m.impaired = impaired }
+
 // silenced records members that do not answer.
 func (m *Machine) silenced(members ...int) {
 	s := &m.acceptor.silence
+	if m.impaired {
+		return
+	}
 	if s.members == nil {
 		s.members = newSet(len(m.view.Members))
 	}

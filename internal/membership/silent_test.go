@@ -176,3 +176,33 @@ func TestStoppedMemberDoesNotBlameItsCoordinator(t *testing.T) {
 		}
 	}
 }
+
+// The coordinator has run out of file descriptors: it keeps its connections to a
+// majority, and cannot reach the other members. Their silence is its own fault, so it
+// leaves none of them out. The next rank coordinates in its place.
+func TestImpairedCoordinatorLeavesOutNoOtherMember(t *testing.T) {
+	for seed := range uint64(5) {
+		n := newNetwork(t, 9, seed, nil)
+		n.blocked = func(from, to *host) bool { return from.id == 0 && to.id >= 6 || from.id >= 6 && to.id == 0 }
+		n.hosts[0].m.SetImpaired(true)
+		n.kill(5)
+		n.suspectAll(5)
+		n.run(time.Minute, func() bool {
+			for _, rank := range n.hosts[0].m.Unreachable() {
+				if rank != 5 {
+					t.Fatalf("seed %d: the coordinator blames rank %d", seed, rank)
+				}
+			}
+			return n.hosts[1].m.View().Number > 1
+		})
+		v := n.hosts[1].m.View()
+		for _, rank := range []protocol.Rank{1, 2, 3, 4, 6, 7, 8} {
+			if !v.Has(rank) {
+				t.Errorf("seed %d: rank %d is left out of %v", seed, rank, v.String())
+			}
+		}
+		if v.Number == 1 || v.Has(5) {
+			t.Errorf("seed %d: %v at %v", seed, v.String(), n.now)
+		}
+	}
+}

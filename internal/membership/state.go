@@ -74,14 +74,33 @@ func (m *Machine) State() (State, error) {
 		}
 		return Evicted, m.done
 	}
-	if reachable := m.survivors(m.unreachable()); !m.isQuorum(reachable) {
-		needed := m.view.Needed()
-		if !reachable.has(0) {
-			needed = len(m.view.Members)/2 + 1 // half is a quorum only with the lowest rank
-		}
-		return NoQuorum, &QuorumError{View: m.view.Number, Reachable: reachable.count(), Needed: needed}
+	if reachable, needed, ok := m.Quorum(); !ok {
+		return NoQuorum, &QuorumError{View: m.view.Number, Reachable: reachable, Needed: needed}
 	}
 	return Active, nil
+}
+
+// Quorum returns how many members of the view are reachable, this one included, how
+// many have to be, and whether those that are may decide the next view.
+func (m *Machine) Quorum() (reachable, needed int, ok bool) {
+	survivors := m.survivors(m.unreachable())
+	needed = m.view.Needed()
+	switch {
+	case m.config.NoQuorum:
+		needed = 1
+	case !survivors.has(0):
+		needed = len(m.view.Members)/2 + 1 // half is a quorum only with the lowest rank
+	}
+	return survivors.count(), needed, m.isQuorum(survivors)
+}
+
+// Unreachable returns the ranks of the members that this member or another one
+// suspects, and of those that are silent.
+func (m *Machine) Unreachable() (ranks []protocol.Rank) {
+	for _, i := range m.unreachable().each() {
+		ranks = append(ranks, m.view.Members[i].Rank)
+	}
+	return ranks
 }
 
 // unreachable returns the members that are suspected, and those that are silent,

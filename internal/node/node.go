@@ -282,7 +282,7 @@ func (n *Node) deliver(now protocol.Time, from protocol.Rank, head, body []byte)
 
 // Up implements [transport.Handler].
 func (h *handler) Up(peer protocol.Rank, incarnation uint64) {
-	h.config.Logger.Debug("peer up", "rank", peer, "incarnation", incarnation)
+	h.config.Logger.Debug("peer up", "peer", peer, "incarnation", incarnation)
 	if h.config.Watcher != nil {
 		h.config.Watcher.Up(peer, incarnation)
 	}
@@ -291,7 +291,7 @@ func (h *handler) Up(peer protocol.Rank, incarnation uint64) {
 
 // Down implements [transport.Handler].
 func (h *handler) Down(peer protocol.Rank, cause error) {
-	h.config.Logger.Debug("peer down", "rank", peer, "cause", cause)
+	h.config.Logger.Debug("peer down", "peer", peer, "cause", cause)
 	if h.config.Watcher != nil {
 		h.config.Watcher.Down(peer, cause)
 	}

@@ -24,7 +24,7 @@ func (t *Transport) accept() {
 		case err != nil:
 			// Probably too many open files: connections wait until one is closed.
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
-			t.cfg.Logger.Warn("cannot accept", "cause", err, "retry", pause)
+			t.noteLocal("cannot accept", err)
 			select {
 			case <-time.After(pause):
 			case <-t.ctx.Done():
@@ -57,14 +57,29 @@ func (t *Transport) receive(raw net.Conn) {
 	t.handshakes.remove(raw)
 	if err != nil {
 		t.count.refused.Add(1)
-		level := slog.LevelInfo
-		if errors.As(err, new(*RefusedError)) {
-			level = slog.LevelDebug // A peer, for a reason that both sides know.
-		}
-		t.cfg.Logger.Log(t.ctx, level, "connection refused", "from", raw.RemoteAddr(), "cause", err)
+		t.logRefused(raw.RemoteAddr(), err)
 		return
 	}
 	serve()
+}
+
+// logRefused logs that a connection is refused. A process that tries again and again
+// is worth one line for each cause.
+func (t *Transport) logRefused(from net.Addr, err error) {
+	level, event := slog.LevelInfo, "refused "+from.String()
+	if host, _, split := net.SplitHostPort(from.String()); split == nil {
+		event = "refused " + host
+	}
+	cause := err
+	if p := (*PeerError)(nil); errors.As(err, &p) {
+		event, cause = fmt.Sprint("refused rank ", p.Peer), p.Err
+		if !errors.As(err, new(*formerError)) {
+			level = slog.LevelDebug // Both sides have dialed: nothing is lost.
+		}
+	}
+	if repeated, changed := t.causes.Changed(event, cause); changed {
+		t.cfg.Logger.Log(t.ctx, level, "connection refused", "from", from, "cause", err, "repeated", repeated)
+	}
 }
 
 // identify does the accepting side of the handshake. It returns the function that
@@ -97,7 +112,7 @@ func (t *Transport) identify(raw net.Conn) (serve func(), err error) {
 	c, status := p.admit(s, &theirs)
 	if c == nil {
 		_, _ = s.stream.Write(t.hello(p.rank, 0, status))
-		return nil, p.fail(raw.RemoteAddr().String(), refused(status))
+		return nil, p.fail(raw.RemoteAddr().String(), p.refusal(&theirs, status))
 	}
 	t.count.accepted.Add(1)
 	return func() { c.serve(theirs.Incarnation) }, nil
@@ -112,6 +127,16 @@ func (t *Transport) checkCaller(theirs *wire.Hello) error {
 		err = &wire.HelloError{Field: "rank", Got: fmt.Sprint(theirs.From), Want: want}
 	}
 	return err
+}
+
+// refusal returns why a connection of a peer is refused.
+func (p *peer) refusal(theirs *wire.Hello, status wire.Status) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if theirs.Incarnation < p.incarnation {
+		return &formerError{theirs.Incarnation, p.incarnation}
+	}
+	return refused(status)
 }
 
 // admit decides whether to use a connection that a peer has opened.

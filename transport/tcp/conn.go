@@ -39,6 +39,7 @@ func (c *conn) serve(incarnation uint64) {
 	p := c.peer
 	c.ticket.wait()
 	defer c.ticket.done()
+	p.t.causes.Forget(p.dialEvent())
 	p.t.cfg.Logger.Debug("peer up", "peer", p.rank, "incarnation", incarnation)
 	p.handle(func(h transport.Handler) { h.Up(p.rank, incarnation) })
 	close(c.notified)

@@ -3,6 +3,7 @@ package tcp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"time"
 
@@ -145,9 +146,27 @@ func (p *peer) dialFailed(d *dial, cause error) {
 	p.mu.Unlock()
 
 	p.t.count.dialsFailed.Add(1)
-	p.t.cfg.Logger.Debug("cannot connect", "peer", p.rank, "cause", cause)
+	p.logDialFailed(d, cause)
 	notify()
 }
+
+// logDialFailed logs that a peer cannot be reached, once for each cause.
+func (p *peer) logDialFailed(d *dial, cause error) {
+	t := p.t
+	if isLocal(cause) {
+		t.noteLocal("cannot connect", cause)
+		return
+	}
+	if errors.Is(cause, context.Canceled) || errors.Is(cause, ErrDuplicate) {
+		return // The peer's own connection comes first, or the transport is closed.
+	}
+	if repeated, changed := t.causes.Changed(p.dialEvent(), cause); changed {
+		t.cfg.Logger.Info("cannot connect", "peer", p.rank, "address", d.address, "cause", cause, "repeated", repeated)
+	}
+}
+
+// dialEvent names the failures to connect to this peer.
+func (p *peer) dialEvent() string { return fmt.Sprint("dial ", p.rank) }
 
 // endDial ends the present attempt and drops the frames that waited for it. It
 // returns the function that notifies the handler in order. The caller holds mu.

@@ -67,6 +67,16 @@ var (
 	ErrBusy = errors.New("too many clients wait at this member")
 )
 
+// formerError means that a former process of a rank still tries to connect.
+type formerError struct{ theirs, newest uint64 }
+
+func (e *formerError) Error() string {
+	return fmt.Sprintf("incarnation %d of this rank is over: %d is known", e.theirs, e.newest)
+}
+
+// Unwrap returns what the process is told.
+func (e *formerError) Unwrap() error { return refused(wire.Stale) }
+
 // refused returns the error for a handshake status other than accepted.
 func refused(s wire.Status) *RefusedError {
 	reasons := [...]error{

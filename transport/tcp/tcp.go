@@ -37,6 +37,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/dedup"
 	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
@@ -62,6 +63,8 @@ type Transport struct {
 	handshakes handshakes
 	buffers    buffers
 	cork       cork
+	causes     dedup.Causes // What was logged last of events that repeat.
+	local      local
 }
 
 const (

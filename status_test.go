@@ -1,0 +1,165 @@
+package pleach_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/detect"
+	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/transport"
+	"github.com/pleach-go/pleach/transport/fault"
+	"github.com/pleach-go/pleach/transport/tcp"
+)
+
+// awaitStatus waits for a status.
+func awaitStatus(t *testing.T, g *pleach.Group, good func(pleach.Status) bool) pleach.Status {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if s := g.Status(); good(s) {
+			return s
+		} else if time.Now().After(deadline) {
+			t.Fatalf("status %+v", s)
+		}
+	}
+}
+
+// The view in the log says which members came and went, and why.
+func TestLogOfViews(t *testing.T) {
+	var log logBuffer
+	first := member(t)(pleach.Create(t.Context(), pleach.Config{ID: "a", Group: "web", Logger: log.logger()}))
+	second := member(t)(pleach.Join(t.Context(), pleach.Config{ID: "b", Group: "web"}, first.View().Leader().Address))
+	log.await(t, "msg=view", "group=web rank=0", "number=2", "joined=[b]", "left=[]", `cause="join requests"`)
+	_ = second.Abort()
+	log.await(t, "msg=suspected", "rank=0", "peer=1", "id=b")
+	log.await(t, "msg=view", "number=3", "joined=[]", "left=[b]", "its process is gone")
+	if lines := log.lines("rank="); len(lines) != len(log.lines("rank=0")) {
+		t.Errorf("rank is not always this member's: %q", lines)
+	}
+}
+
+// A member that loses its quorum says so in its log, once, and in its status. It also
+// says when it has the quorum again.
+func TestLogAndStatusOfQuorum(t *testing.T) {
+	const size = 5
+	var log logBuffer
+	feed := detect.NewFeed()
+	bad := fault.New(1, fault.Config{})
+	addresses := freeAddresses(t, size)
+	groups := make([]*pleach.Group, size)
+	for r := range groups {
+		inner, err := tcp.New(tcp.Config{Rank: protocol.Rank(r), Addresses: addresses, Open: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := pleach.Config{Addresses: addresses, Rank: r, Transport: bad.Wrap(protocol.Rank(r), inner)}
+		if r == 0 {
+			c.Logger, c.Detectors = log.logger(), []detect.Detector{feed}
+		}
+		groups[r] = start(t, c)
+	}
+	meet(t, groups)
+	if s := groups[0].Status(); s.View != 1 || s.Members != size || s.Quorum != (pleach.Quorum{Reachable: size, Needed: 3, OK: true}) || len(s.Suspects) != 0 || s.LastError != nil {
+		t.Errorf("%+v", s)
+	}
+	parted, err := fault.Parse("partition 0 | 1 2 3 4")
+	if err == nil {
+		err = bad.Run(t.Context(), parted)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, cause := time.Now(), errors.New("maintenance")
+	for rank := protocol.Rank(1); rank <= 3; rank++ {
+		feed.Suspect(rank, cause)
+	}
+	log.await(t, "level=WARN", "no quorum: 2 of 5, 3 needed", "rank=0", "view=1")
+	s := groups[0].Status()
+	if s.Quorum != (pleach.Quorum{Reachable: 2, Needed: 3}) || len(s.Suspects) != 3 {
+		t.Fatalf("%+v", s)
+	}
+	for i, x := range s.Suspects {
+		if x.Rank != i+1 || x.ID != addresses[x.Rank] || x.Since.Before(before) || !errors.Is(x.Cause, cause) {
+			t.Errorf("%+v", x)
+		}
+	}
+	feed.Suspect(4, cause)
+	awaitStatus(t, groups[0], func(s pleach.Status) bool { return s.Quorum.Reachable == 1 })
+	bad.Do(fault.Heal{})
+	for rank := protocol.Rank(1); rank <= 4; rank++ {
+		feed.Trust(rank)
+	}
+	log.await(t, "quorum regained", "rank=0")
+	awaitStatus(t, groups[0], func(s pleach.Status) bool { return s.Quorum.OK && len(s.Suspects) == 0 })
+	if lines := log.lines("no quorum"); len(lines) != 1 {
+		t.Errorf("%q", lines)
+	}
+}
+
+// faulty is a transport whose process has run out of file descriptors.
+type faulty struct {
+	*tcp.Transport
+	mu sync.Mutex
+	at time.Time
+}
+
+var errDescriptors = fmt.Errorf("accept: %w", syscall.EMFILE)
+
+func (f *faulty) LocalError() (time.Time, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.at, errDescriptors
+}
+
+var _ transport.AddressBook = (*faulty)(nil)
+
+// silentDetector reports silence on command.
+type silentDetector struct{ *detect.Tracker }
+
+// A member without file descriptors does not take the others for silent. When it has
+// some again, it does.
+func TestOwnErrorsAreNoEvidenceAgainstOthers(t *testing.T) {
+	addresses := freeAddresses(t, 3)
+	detector := silentDetector{detect.NewTracker()}
+	var groups []*pleach.Group
+	var broken *faulty
+	for rank := range addresses {
+		c := pleach.Config{Addresses: addresses, Rank: rank}
+		if rank == 0 {
+			l, err := net.Listen("tcp", addresses[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			inner, err := tcp.New(tcp.Config{Addresses: addresses, Listener: l, Open: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			broken = &faulty{Transport: inner, at: time.Now()}
+			c.Transport, c.Detectors = broken, []detect.Detector{detector}
+		}
+		groups = append(groups, start(t, c))
+	}
+	meet(t, groups)
+	if s := groups[0].Status(); !errors.Is(s.LastError, syscall.EMFILE) || s.LastErrorAt.IsZero() {
+		t.Errorf("%+v", s)
+	}
+	p, ok := detector.Watched(protocol.Rank(2))
+	if !ok {
+		t.Fatal("rank 2 is not watched")
+	}
+	detector.Suspect(p, detect.ErrSilent, context.DeadlineExceeded)
+	time.Sleep(200 * time.Millisecond) // a report would have come
+	if s := groups[0].Status(); len(s.Suspects) != 0 || s.Members != 3 {
+		t.Fatalf("its own error counts against others: %+v", s)
+	}
+	broken.mu.Lock()
+	broken.at = time.Now().Add(-time.Hour)
+	broken.mu.Unlock()
+	awaitView(t, groups[0], "without rank 2", without(2))
+}
