@@ -12,8 +12,6 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-const millisecond = protocol.Time(1e6)
-
 // fed returns a member of four in the tree of root 0, and the frames that its parent
 // sends it, one per message. A size above InlineSize keeps the messages out of offers.
 func fed(t *testing.T, rank protocol.Rank, messages, size int, configure func(*stream.Config)) (*stream.Member, [][]byte) {
@@ -38,29 +36,6 @@ func fed(t *testing.T, rank protocol.Rank, messages, size int, configure func(*s
 		data = append(data, frames(root, 1)[1]...)
 	}
 	return at(rank), data
-}
-
-// receive hands a member a frame of a peer.
-func receive(t *testing.T, m *stream.Member, now protocol.Time, from protocol.Rank, frame []byte) {
-	t.Helper()
-	if err := m.Receive(now, from, frame); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// withKind returns a copy of a frame with another kind, as stream.kind numbers them.
-func withKind(frame []byte, kind byte) []byte {
-	changed := append([]byte(nil), frame...)
-	changed[0] = kind
-	return changed
-}
-
-// offerOf returns an offer of everything before a segment.
-func offerOf(data [][]byte, number int) []byte {
-	const offer, headSize = 3, 22
-	head := withKind(data[0][:headSize], offer)
-	head[1], head[headSize-1] = 0, byte(number)
-	return head
 }
 
 // smallWindows makes flow control bind after a few segments.
