@@ -43,7 +43,11 @@ func (m *Member) schedulePull(now protocol.Time, f *flow, from protocol.Rank) {
 	if len(p.sources) > maxSources {
 		p.sources = p.sources[1:]
 	}
-	if p.due == protocol.Never && !m.waitsForInbox(f) {
+	if p.due == protocol.Never && m.waitsForInbox(f) {
+		m.schedule(f, protocol.Never) // Deliver looks for it there
+		return
+	}
+	if p.due == protocol.Never {
 		p.nextSeen = f.next
 		p.due = now + m.delay.current
 		m.schedule(f, p.due)

@@ -119,9 +119,14 @@ func (m *Member) pollCredit(now protocol.Time) {
 	m.due = min(m.due, o.creditDue)
 }
 
-// handleCreditPoll grants a credit at once, and asks the members below for theirs.
+// handleCreditPoll grants a credit at once, and asks the members below for theirs. The
+// root waits, so it sends nothing by which this member would learn what it lacks: the
+// poll tells it.
 func (m *Member) handleCreditPoll(now protocol.Time, f *flow, from protocol.Rank, fr *frame) {
 	f.credit.to = from
+	if f.wanted = max(f.wanted, fr.first); f.next < f.wanted {
+		m.schedulePull(now, f, from)
+	}
 	m.sendCredit(f, m.creditPosition(f))
 	for _, r := range f.grantors {
 		if f.credit.from[r] < fr.first {
