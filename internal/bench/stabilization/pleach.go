@@ -59,7 +59,7 @@ func (h suspicions) Handle(_ context.Context, r slog.Record) error {
 		return nil
 	}
 	r.Attrs(func(a slog.Attr) bool {
-		if a.Key != "rank" {
+		if a.Key != "peer" {
 			return true
 		}
 		if rank, err := strconv.Atoi(a.Value.String()); err == nil {
