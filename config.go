@@ -84,7 +84,9 @@ type Config struct {
 	// Handler is called with each message instead of [Group.Messages] yielding
 	// it: in the same order, one at a time, on the goroutine that received it.
 	// That is the fastest way to receive. A slow handler delays what this member
-	// receives. It may broadcast; it must not call Close or Abort.
+	// receives, credits included: a handler that broadcasts more than a window is
+	// blocked until its context ends, so it leaves that to another goroutine. It must
+	// not call Close or Abort.
 	Handler func(Message)
 
 	// Shape is the shape of the broadcast tree. If zero, binomial. All members
