@@ -118,6 +118,9 @@ func TestBusyHostRemovesNobody(t *testing.T) {
 		"short timeouts": {8, 20 * time.Millisecond, 100 * time.Millisecond, 10 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if c.timeout > 0 && os.Getenv("PLEACH_FULL") == "" {
+				t.Skip("timeouts of a few scheduler slices hold only where nothing else runs: PLEACH_FULL=1")
+			}
 			const size = 20
 			groups := joinWhole(t, size, func(config *pleach.Config) {
 				config.HeartbeatInterval, config.SuspicionTimeout = c.interval, c.timeout

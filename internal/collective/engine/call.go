@@ -36,8 +36,11 @@ func (c Comm) begin(ctx context.Context, s Signature, run func(*Task) error) (*c
 	o.inline.local = localPart{s, run, time.Now()}
 	o.local = &o.inline.local
 	o.finishedByAll = min(o.finishedByAll, e.calls.finished)
-	if o.firstFrom >= 0 && o.firstSig != s {
+	switch {
+	case o.firstFrom >= 0 && o.firstSig != s:
 		e.mismatch(o, o.firstFrom, o.firstSig)
+	case o.oddFrom >= 0: // which is no matter of order: one of two that differ is not s
+		e.mismatch(o, o.oddFrom, o.oddSig)
 	}
 	if s.endsByFailure() && e.peers.anyFailed() && o.err == nil {
 		e.fail(o, e.failedError(o), false)

@@ -35,6 +35,10 @@ type callState struct {
 	// what that process called.
 	firstFrom int
 	firstSig  Signature
+	// oddFrom is the rank whose message was the first to differ from that (-1: none
+	// has), and oddSig what it called.
+	oddFrom int
+	oddSig  Signature
 
 	mailbox map[envelope]*slot
 	log     []*logEntry
@@ -77,7 +81,7 @@ func (e *Engine) call(number uint64) *callState {
 	if o == nil {
 		o = &callState{
 			number: number, mailbox: make(map[envelope]*slot), ctx: callContext{e.ctx, make(chan struct{})},
-			finishedByAll: e.calls.finished, view: uint32(e.peers.view), firstFrom: -1,
+			finishedByAll: e.calls.finished, view: uint32(e.peers.view), firstFrom: -1, oddFrom: -1,
 		}
 		o.runs, o.log = o.inline.runs[:0], o.inline.log[:0]
 		e.calls.byNumber[number] = o

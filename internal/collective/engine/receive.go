@@ -85,8 +85,11 @@ func (e *Engine) matches(o *callState, from int, call uint64, s Signature) bool 
 	if peer.heard = true; call >= peer.next {
 		peer.next, peer.last = call+1, s
 	}
-	if o.firstFrom < 0 {
+	switch {
+	case o.firstFrom < 0:
 		o.firstFrom, o.firstSig = from, s
+	case o.firstSig != s && o.oddFrom < 0:
+		o.oddFrom, o.oddSig = from, s
 	}
 	if o.local != nil && o.local.signature != s {
 		e.mismatch(o, from, s)
