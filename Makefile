@@ -41,6 +41,7 @@ fuzz: ## run each fuzz target for FUZZTIME, a time or a number of inputs (defaul
 .PHONY: full
 full: ## run the full-size tests: up to two hours
 	PLEACH_FULL=1 go test -timeout 120m ./broadcast/... ./logp/... ./internal/experiments/...
+	PLEACH_FULL=1 go test -count=1 -v -run 'Hung|BusyHost' .
 
 SEEDS ?= 100
 KIND ?= UnderKilling
@@ -57,6 +58,12 @@ peers: ## measure Pleach beside NATS, gRPC, memberlist, serf and gossipsub
 .PHONY: convergence
 convergence: ## kill members of groups by Pleach, memberlist and serf, in turns: some minutes
 	cd bench/peers && go run ./convergence --members 47 --kills 10 --turns 2
+
+TROUBLE ?= 60
+
+.PHONY: trouble
+trouble: ## put groups under ordinary trouble, TROUBLE seconds each (default: 60), and print figures
+	PLEACH_SECONDS=$(TROUBLE) go test -count=1 -timeout 0 -v ./internal/trouble
 
 SCHEDULES ?= 1000000
 
