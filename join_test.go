@@ -1,15 +1,12 @@
 package pleach_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
-	"log/slog"
 	"net"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -19,43 +16,6 @@ import (
 	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/transport/tcp"
 )
-
-// logBuffer is a log that a test reads while it is written.
-type logBuffer struct {
-	mu    sync.Mutex
-	bytes bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.bytes.Write(p)
-}
-
-// logger logs to the buffer what is logged by default: no line at Debug.
-func (b *logBuffer) logger() *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
-
-// lines returns the lines with all of the words.
-func (b *logBuffer) lines(words ...string) []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.DeleteFunc(strings.Split(b.bytes.String(), "\n"), func(line string) bool {
-		return line == "" || slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(line, w) })
-	})
-}
-
-// await waits for a line with all of the words, and returns it.
-func (b *logBuffer) await(t *testing.T, words ...string) string {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if lines := b.lines(words...); len(lines) > 0 {
-			return lines[0]
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("no line with %q in\n%s", words, strings.Join(b.lines(), "\n"))
-		}
-	}
-}
 
 // founder is a group of one, and its address.
 func founder(t *testing.T, c pleach.Config) string {
@@ -166,16 +126,16 @@ func TestPermanentErrorsOfJoin(t *testing.T) {
 
 // What may get better is tried again, and logged once for each cause.
 func TestRetriesOfJoinAreLoggedOnce(t *testing.T) {
-	var log logBuffer
+	var log testutil.LogBuffer
 	seed := freeAddresses(t, 1)[0]
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_, err := pleach.Join(ctx, pleach.Config{Logger: log.logger()}, seed)
+	_, err := pleach.Join(ctx, pleach.Config{Logger: log.Logger()}, seed)
 	var failed *pleach.JoinError
 	if !errors.As(err, &failed) || failed.Permanent || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("nobody listens: %v", err)
 	}
-	if lines := log.lines("retried", seed, "refused"); len(lines) != 1 {
+	if lines := log.Lines("retried", seed, "refused"); len(lines) != 1 {
 		t.Errorf("%d lines: %q", len(lines), lines)
 	}
 }

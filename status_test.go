@@ -12,6 +12,7 @@ import (
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/detect"
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
 	"github.com/pleach-go/pleach/transport/fault"
@@ -32,14 +33,14 @@ func awaitStatus(t *testing.T, g *pleach.Group, good func(pleach.Status) bool) p
 
 // The view in the log says which members came and went, and why.
 func TestLogOfViews(t *testing.T) {
-	var log logBuffer
-	first := member(t)(pleach.Create(t.Context(), pleach.Config{ID: "a", Group: "web", Logger: log.logger()}))
+	var log testutil.LogBuffer
+	first := member(t)(pleach.Create(t.Context(), pleach.Config{ID: "a", Group: "web", Logger: log.Logger()}))
 	second := member(t)(pleach.Join(t.Context(), pleach.Config{ID: "b", Group: "web"}, first.View().Leader().Address))
-	log.await(t, "msg=view", "group=web rank=0", "number=2", "joined=[b]", "left=[]", `cause="join requests"`)
+	log.Await(t, "msg=view", "group=web rank=0", "number=2", "joined=[b]", "left=[]", `cause="join requests"`)
 	_ = second.Abort()
-	log.await(t, "msg=suspected", "rank=0", "peer=1", "id=b")
-	log.await(t, "msg=view", "number=3", "joined=[]", "left=[b]", "its process is gone")
-	if lines := log.lines("rank="); len(lines) != len(log.lines("rank=0")) {
+	log.Await(t, "msg=suspected", "rank=0", "peer=1", "id=b")
+	log.Await(t, "msg=view", "number=3", "joined=[]", "left=[b]", "its process is gone")
+	if lines := log.Lines("rank="); len(lines) != len(log.Lines("rank=0")) {
 		t.Errorf("rank is not always this member's: %q", lines)
 	}
 }
@@ -48,7 +49,7 @@ func TestLogOfViews(t *testing.T) {
 // says when it has the quorum again.
 func TestLogAndStatusOfQuorum(t *testing.T) {
 	const size = 5
-	var log logBuffer
+	var log testutil.LogBuffer
 	feed := detect.NewFeed()
 	bad := fault.New(1, fault.Config{})
 	addresses := freeAddresses(t, size)
@@ -60,7 +61,7 @@ func TestLogAndStatusOfQuorum(t *testing.T) {
 		}
 		c := pleach.Config{Addresses: addresses, Rank: r, Transport: bad.Wrap(protocol.Rank(r), inner)}
 		if r == 0 {
-			c.Logger, c.Detectors = log.logger(), []detect.Detector{feed}
+			c.Logger, c.Detectors = log.Logger(), []detect.Detector{feed}
 		}
 		groups[r] = start(t, c)
 	}
@@ -79,7 +80,7 @@ func TestLogAndStatusOfQuorum(t *testing.T) {
 	for rank := protocol.Rank(1); rank <= 3; rank++ {
 		feed.Suspect(rank, cause)
 	}
-	log.await(t, "level=WARN", "no quorum: 2 of 5, 3 needed", "rank=0", "view=1")
+	log.Await(t, "level=WARN", "no quorum: 2 of 5, 3 needed", "rank=0", "view=1")
 	s := groups[0].Status()
 	if s.Quorum != (pleach.Quorum{Reachable: 2, Needed: 3}) || len(s.Suspects) != 3 {
 		t.Fatalf("%+v", s)
@@ -95,9 +96,9 @@ func TestLogAndStatusOfQuorum(t *testing.T) {
 	for rank := protocol.Rank(1); rank <= 4; rank++ {
 		feed.Trust(rank)
 	}
-	log.await(t, "quorum regained", "rank=0")
+	log.Await(t, "quorum regained", "rank=0")
 	awaitStatus(t, groups[0], func(s pleach.Status) bool { return s.Quorum.OK && len(s.Suspects) == 0 })
-	if lines := log.lines("no quorum"); len(lines) != 1 {
+	if lines := log.Lines("no quorum"); len(lines) != 1 {
 		t.Errorf("%q", lines)
 	}
 }

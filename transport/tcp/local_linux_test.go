@@ -6,11 +6,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 func TestDialWithoutDescriptorsIsALocalError(t *testing.T) {
-	var log logBuffer
-	members := startGroup(t, 2, Config{Logger: log.logger(), BackoffMin: time.Millisecond, BackoffMax: time.Millisecond})
+	var log testutil.LogBuffer
+	members := startGroup(t, 2, Config{Logger: log.Logger(), BackoffMin: time.Millisecond, BackoffMax: time.Millisecond})
 	if _, err := members[0].LocalError(); err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +35,7 @@ func TestDialWithoutDescriptorsIsALocalError(t *testing.T) {
 		t.Errorf("local error %v", err)
 	}
 	restore()
-	if warned, blamed := log.count("rank=0 cause="), log.count("peer=1"); warned != 1 || blamed != 0 {
+	if warned, blamed := len(log.Lines("rank=0 cause=")), len(log.Lines("peer=1")); warned != 1 || blamed != 0 {
 		t.Errorf("%d warnings, and %d lines about the peer", warned, blamed)
 	}
 }

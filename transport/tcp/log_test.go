@@ -1,51 +1,21 @@
 package tcp
 
 import (
-	"bytes"
 	"errors"
-	"log/slog"
 	"net"
 	"os"
-	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/internal/wire"
 )
 
-// logBuffer is a log that a test reads while it is written.
-type logBuffer struct {
-	mu    sync.Mutex
-	bytes bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.bytes.Write(p)
-}
-
-// logger logs to the buffer what is logged by default: no line at Debug.
-func (b *logBuffer) logger() *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
-
-// count returns how many lines have a text.
-func (b *logBuffer) count(text string) (n int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, line := range strings.Split(b.bytes.String(), "\n") {
-		if strings.Contains(line, text) {
-			n++
-		}
-	}
-	return n
-}
-
 // A process that connects again and again in vain is worth one line for each cause.
 func TestRefusedConnectionsAreLoggedOnce(t *testing.T) {
-	var log logBuffer
-	m := alone(t, Config{Logger: log.logger()})
+	var log testutil.LogBuffer
+	m := alone(t, Config{Logger: log.Logger()})
 	for i := range 5 {
 		c, err := net.Dial("tcp", m.Addr().String())
 		if err != nil {
@@ -54,12 +24,12 @@ func TestRefusedConnectionsAreLoggedOnce(t *testing.T) {
 		_ = c.Close()
 		eventually(t, "refused", func() bool { return m.Stats().Refused == uint64(i+1) })
 	}
-	if n := log.count("connection refused"); n != 1 {
+	if n := len(log.Lines("connection refused")); n != 1 {
 		t.Errorf("%d lines", n)
 	}
 	expectClosed(t, dialRaw(t, m, []byte("GET / HTTP/1.1\r\n\r\n")))
-	eventually(t, "another cause", func() bool { return log.count("connection refused") == 2 })
-	if log.count("repeated=4") != 1 {
+	eventually(t, "another cause", func() bool { return len(log.Lines("connection refused")) == 2 })
+	if len(log.Lines("repeated=4")) != 1 {
 		t.Error("how often the first cause came is not told")
 	}
 }
@@ -67,8 +37,8 @@ func TestRefusedConnectionsAreLoggedOnce(t *testing.T) {
 // A peer that cannot be dialed is worth a line for each cause, also if it is tried
 // often, and another one after it was connected.
 func TestFailedDialsAreLoggedOnce(t *testing.T) {
-	var log logBuffer
-	members := startGroup(t, 2, Config{Logger: log.logger(), BackoffMin: time.Millisecond, BackoffMax: time.Millisecond})
+	var log testutil.LogBuffer
+	members := startGroup(t, 2, Config{Logger: log.Logger(), BackoffMin: time.Millisecond, BackoffMax: time.Millisecond})
 	for round := 1; round <= 2; round++ {
 		eventually(t, "a frame", func() bool {
 			_ = members[0].Send(1, []byte("hello"))
@@ -80,7 +50,7 @@ func TestFailedDialsAreLoggedOnce(t *testing.T) {
 			_ = members[0].Send(1, []byte("hello"))
 			return members[0].Stats().DialsFailed >= before+5
 		})
-		if n := log.count("cannot connect"); n != round {
+		if n := len(log.Lines("cannot connect")); n != round {
 			t.Fatalf("round %d: %d lines", round, n)
 		}
 		members[1] = restart(t, members[1], uint64(100*round))
@@ -89,8 +59,8 @@ func TestFailedDialsAreLoggedOnce(t *testing.T) {
 
 // A former process that still tries is worth a line: an operator has started two.
 func TestFormerProcessIsLogged(t *testing.T) {
-	var log logBuffer
-	m := alone(t, Config{Logger: log.logger(), Open: true})
+	var log testutil.LogBuffer
+	m := alone(t, Config{Logger: log.Logger(), Open: true})
 	hello := wire.Hello{Group: "test", From: 1, To: 0, Incarnation: 7, Attempt: 1}
 	dialAs(t, m, hello)
 	for hello.Incarnation = 6; hello.Attempt < 5; hello.Attempt++ {
@@ -99,7 +69,7 @@ func TestFormerProcessIsLogged(t *testing.T) {
 			t.Fatalf("%+v, %v", theirs, err)
 		}
 	}
-	eventually(t, "line", func() bool { return log.count("incarnation 6 of this rank is over: 7 is known") == 1 })
+	eventually(t, "line", func() bool { return len(log.Lines("incarnation 6 of this rank is over: 7 is known")) == 1 })
 }
 
 // exhausted is a listener of a process without file descriptors.
@@ -110,9 +80,9 @@ func (exhausted) Accept() (net.Conn, error) {
 }
 
 func TestAcceptWithoutDescriptorsIsALocalError(t *testing.T) {
-	var log logBuffer
+	var log testutil.LogBuffer
 	listeners, addresses := listen(t, 1)
-	m := start(t, Config{Addresses: addresses, Listener: exhausted{listeners[0]}, Logger: log.logger()})
+	m := start(t, Config{Addresses: addresses, Listener: exhausted{listeners[0]}, Logger: log.Logger()})
 	var first time.Time
 	eventually(t, "two errors", func() bool {
 		at, err := m.LocalError()
@@ -121,7 +91,7 @@ func TestAcceptWithoutDescriptorsIsALocalError(t *testing.T) {
 		}
 		return errors.Is(err, syscall.EMFILE) && at.After(first)
 	})
-	if n := log.count("level=WARN"); n != 1 {
+	if n := len(log.Lines("level=WARN")); n != 1 {
 		t.Errorf("%d lines", n)
 	}
 }
