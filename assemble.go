@@ -17,7 +17,7 @@ import (
 // unless the group is static, detectors. The unicast channel may be nil.
 func newGroup(c Config, s *initialState, u unicast) (_ *Group, err error) {
 	g := &Group{
-		config: c, self: s.self, listening: s.listening,
+		config: c, self: s.self, listening: s.listening, began: s.began,
 		sendLock: make(chan struct{}, 1), arrived: make(chan struct{}, 1), written: make(chan struct{}, 1),
 		joins:    pendingJoins{waiting: make(map[uint64]func([]byte))},
 		suspects: make(map[protocol.Rank]Suspect), held: make(map[protocol.Rank]detect.Report),
@@ -77,6 +77,9 @@ func (g *Group) startViews(s *initialState, c node.Config) (err error) {
 	}
 	if err != nil {
 		return errors.Join(err, g.detector.Close())
+	}
+	if g.config.Expect > 0 {
+		go g.tellSeeds(s.seeds)
 	}
 	return g.node.Do(func(now protocol.Time) {
 		g.stack.now = now

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/detect"
+	"github.com/pleach-go/pleach/internal/founding"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/node"
 	"github.com/pleach-go/pleach/internal/notify"
@@ -30,6 +31,7 @@ type Group struct {
 	member    *stream.Member // its streams
 	addresses transport.AddressBook
 	joins     pendingJoins
+	began     []founding.Candidate // see founding.go
 	ringNext  membership.Member // the last one on the ring to be
 	stable    uint64            // when last looked at
 	lossy     int               // likewise

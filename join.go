@@ -26,6 +26,9 @@ func Create(ctx context.Context, c Config) (*Group, error) {
 // membership. Join tries again while that may help, and logs why; if it cannot, Join
 // returns at once. The error is then a [*JoinError]. Join skips this process's own
 // address among the seeds, so that all processes may be given the same seeds.
+//
+// With Config.Expect, Join is the one start command of all members. If it finds no
+// running group, it begins one together with others, by agreement: see there.
 func Join(ctx context.Context, c Config, seeds ...string) (*Group, error) {
 	return open(ctx, c, modeJoin, func(c *Config) (*initialState, error) { return c.joinState(ctx, seeds) })
 }
@@ -42,44 +45,48 @@ func (c *Config) createState() (*initialState, error) {
 	return s, err
 }
 
-// joinState asks the seeds for a place in their view.
+// joinState asks the seeds for a place in their view, or begins a group with others.
 func (c *Config) joinState(ctx context.Context, seeds []string) (*initialState, error) {
-	if len(seeds) == 0 {
+	if len(seeds) == 0 && c.Expect == 0 {
 		return nil, errors.New("no seeds: name the address of a member, or Create a group")
 	}
-	listener, address, err := c.listen(hostTowards(seeds[0]))
+	listener, address, err := c.listen(hostTowards(slices.Concat(seeds, []string{""})[0]))
 	if err != nil {
 		return nil, err
 	}
 	s := &initialState{listening: listener.Addr().String(), self: c.candidate(address)}
-	reply, err := c.requestJoin(ctx, s, seeds)
+	others := slices.DeleteFunc(slices.Clone(seeds), func(seed string) bool {
+		return seed == s.self.Address || sameSocket(seed, s.listening)
+	})
+	switch {
+	case c.Expect > 0:
+		err = c.joinOrBegin(ctx, s, listener, others)
+	case len(others) == 0:
+		err = errors.New("the only seed is this process itself: name another member, or Create a group")
+	default:
+		err = c.requestJoin(ctx, s, others)
+	}
 	if err != nil {
 		_ = listener.Close()
 		return nil, &JoinError{Group: c.Group, Seeds: seeds, Permanent: permanent(err), Err: err}
 	}
-	s.self.Rank, s.view, s.start = reply.rank, reply.view, reply.start
-	addresses := make([]string, reply.view.Slots)
-	for _, m := range reply.view.Members {
+	addresses := make([]string, s.view.Slots)
+	for _, m := range s.view.Members {
 		addresses[m.Rank] = m.Address
 	}
 	s.transport, err = c.tcp(s, listener, addresses)
 	return s, err
 }
 
-// requestJoin sends a join request to the seeds that are not this process.
-func (c *Config) requestJoin(ctx context.Context, s *initialState, seeds []string) (joinReply, error) {
-	members := slices.DeleteFunc(slices.Clone(seeds), func(seed string) bool {
-		return seed == s.self.Address || sameSocket(seed, s.listening)
-	})
-	if len(members) == 0 {
-		return joinReply{}, errors.New("the only seed is this process itself: name another member, or Create a group")
-	}
+// requestJoin sends a join request to members.
+func (c *Config) requestJoin(ctx context.Context, s *initialState, members []string) error {
 	t := tcp.Config{Group: c.Group, TLS: c.TLS, Logger: c.Logger}
 	reply, err := sendRequest(ctx, t, members, encodeRequest(requestJoin, &s.self))
 	if err == nil && reply.rank == protocol.NoRank {
 		err = errors.New("a member answered a join request with a view only")
 	}
-	return reply, err
+	s.self.Rank, s.view, s.start = reply.rank, reply.view, reply.start
+	return err
 }
 
 // sameSocket reports whether an address, dialed on this host, is that of a socket

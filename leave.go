@@ -85,7 +85,7 @@ func (g *Group) Rejoin(ctx context.Context) (*Group, error) {
 		return nil, g.wrap("rejoin", err)
 	}
 	c := g.config
-	c.Addresses, c.Rank, c.Transport, c.Detectors, c.StartTimeout = nil, 0, nil, nil, 0
+	c.Addresses, c.Rank, c.Transport, c.Detectors, c.StartTimeout, c.Expect = nil, 0, nil, nil, 0, 0
 	for _, d := range g.config.Detectors {
 		if r, ok := d.(detect.Renewer); ok {
 			c.Detectors = append(c.Detectors, r.Renew())

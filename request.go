@@ -24,6 +24,7 @@ const (
 	requestView     uint8 = 1
 	requestJoin     uint8 = 2
 	requestProgress uint8 = 3 // see inspect.go
+	requestFounding uint8 = 4 // see founding.go
 
 	replyRefused  uint8 = 0
 	replyAccepted uint8 = 1
@@ -52,6 +53,10 @@ func decodeRequest(b []byte) (kind uint8, m membership.Member, err error) {
 
 // handleRequest answers a request.
 func (g *Group) handleRequest(request []byte, answer func([]byte)) {
+	if len(request) > 0 && request[0] == requestFounding {
+		answer(g.answerFounding(request[1:]))
+		return
+	}
 	switch kind, c, err := decodeRequest(request); {
 	case err != nil:
 		answer(encodeRefusal(err))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/bootstrap"
+	"github.com/pleach-go/pleach/internal/founding"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
@@ -60,6 +61,8 @@ type initialState struct {
 	view      membership.View
 	start     []membership.Position // its position in every stream
 	listening string                // the address of its socket
+	began     []founding.Candidate  // the group began with these, by agreement; nil: otherwise
+	seeds     []string              // where else processes may look for the group
 }
 
 // startState is the state of a member whose group starts as a whole: every member
