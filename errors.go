@@ -24,8 +24,8 @@ var (
 	// [Group.Rejoin] makes this process a member again.
 	ErrTooSlow = errors.New("pleach: left the group because the program receives too slowly")
 	// ErrNoQuorum is returned by Broadcast while too few members are reachable. The
-	// error is a [*QuorumError]. The process stays a member: Err is nil, and Messages
-	// and Views go on. It passes when enough members are back, or ends with
+	// error is a [*QuorumError], also in [View.Err]. The process stays a member: Err is
+	// nil, and Messages and Views go on. It passes when enough members are back, or ends with
 	// ErrEvicted if the others have continued.
 	ErrNoQuorum = errors.New("pleach: no quorum")
 	// ErrStatic is returned by calls that change the membership of a static group
@@ -53,14 +53,15 @@ func (e *EvictedError) Unwrap() error { return ErrEvicted }
 
 // QuorumError is an [ErrNoQuorum] that counts members.
 type QuorumError struct {
-	// Of the members of View, Reachable are not suspected and Needed would be
-	// enough.
-	View              uint64
-	Reachable, Needed int
+	// Of the Members of View, Reachable are not suspected and Needed would be enough.
+	View                       uint64
+	Reachable, Members, Needed int
+	// Unreachable are the ranks of the others.
+	Unreachable []int
 }
 
 func (e *QuorumError) Error() string {
-	return fmt.Sprintf("%v in view %d: %d reachable, %d needed; it passes when enough members are back", ErrNoQuorum, e.View, e.Reachable, e.Needed)
+	return fmt.Sprintf("%v in view %d: %d of %d reachable, %d needed; it passes when enough members are back", ErrNoQuorum, e.View, e.Reachable, e.Members, e.Needed)
 }
 
 // Unwrap returns [ErrNoQuorum].
@@ -94,12 +95,14 @@ func (g *Group) updateState() {
 	switch state {
 	case membership.Active:
 		if g.quorumErr.Swap(nil) != nil {
+			g.changed.Notify()
 			g.log.Info("quorum regained", "view", g.view.Load().Number)
 		}
 	case membership.NoQuorum:
-		err := publicError(err)
-		if g.quorumErr.Swap(&err) == nil {
-			g.logNoQuorum(err)
+		lost := g.lostQuorum()
+		if g.quorumErr.Swap(lost) == nil {
+			g.changed.Notify()
+			g.log.Warn(fmt.Sprintf("no quorum: %d of %d, %d needed", lost.Reachable, lost.Members, lost.Needed), "view", lost.View)
 		}
 	case membership.Evicted:
 		g.end(publicError(err))
@@ -111,23 +114,26 @@ func (g *Group) updateState() {
 	}
 }
 
-// logNoQuorum logs that this member has lost the quorum.
-func (g *Group) logNoQuorum(err error) {
-	var e *QuorumError
-	if errors.As(err, &e) {
-		g.log.Warn(fmt.Sprintf("no quorum: %d of %d, %d needed", e.Reachable, g.Size(), e.Needed), "view", e.View)
+// lostQuorum returns which members cannot be reached if they are too many, or nil. It is
+// called within node.Do.
+func (g *Group) lostQuorum() *QuorumError {
+	reachable, needed, ok := g.machine.Quorum()
+	if ok {
+		return nil
 	}
+	v := g.machine.View()
+	lost := &QuorumError{View: v.Number, Reachable: reachable, Members: len(v.Members), Needed: needed}
+	for _, rank := range g.machine.Unreachable() {
+		lost.Unreachable = append(lost.Unreachable, int(rank))
+	}
+	return lost
 }
 
 // publicError translates an error of the membership protocol.
 func publicError(err error) error {
 	var evicted *membership.EvictedError
-	var quorum *membership.QuorumError
-	switch {
-	case errors.As(err, &evicted):
+	if errors.As(err, &evicted) {
 		return &EvictedError{Rank: int(evicted.Rank), View: evicted.View, By: evicted.By}
-	case errors.As(err, &quorum):
-		return &QuorumError{View: quorum.View, Reachable: quorum.Reachable, Needed: quorum.Needed}
 	}
 	return err
 }
@@ -138,7 +144,7 @@ func (g *Group) sendErr() error {
 		return err
 	}
 	if err := g.quorumErr.Load(); err != nil {
-		return *err
+		return err
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ type Group struct {
 	changed     notify.Notifier // notifies when there is a new view, or more is stable or known to be lost
 	life        context.Context // ends with this process's membership; its cause is Err
 	end         context.CancelCauseFunc
-	quorumErr   atomic.Pointer[error]
+	quorumErr   atomic.Pointer[QuorumError]
 
 	sendLock  chan struct{} // held by the one broadcast that is writing
 	arrived   chan struct{} // there may be a message

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/internal/membership"
-	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport/tcp"
 )
 
@@ -81,10 +80,11 @@ func (c *Config) joinState(ctx context.Context, seeds []string) (*initialState, 
 // requestJoin sends a join request to members.
 func (c *Config) requestJoin(ctx context.Context, s *initialState, members []string) error {
 	t := tcp.Config{Group: c.Group, TLS: c.TLS, Logger: c.Logger}
-	reply, err := sendRequest(ctx, t, members, encodeRequest(requestJoin, &s.self))
-	if err == nil && reply.rank == protocol.NoRank {
-		err = errors.New("a member answered a join request with a view only")
+	b, err := sendRequest(ctx, t, members, encodeRequest(requestJoin, &s.self))
+	if err != nil {
+		return err
 	}
+	reply, err := decodeJoin(b)
 	s.self.Rank, s.view, s.start = reply.rank, reply.view, reply.start
 	return err
 }

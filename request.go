@@ -19,13 +19,14 @@ import (
 // A process that is not a member sends a member a request: for the view, to join,
 // or for the progress of its collective calls. A request is a byte that tells its
 // kind and, for a join, the candidate's ID, address, failure domain and
-// incarnation. The reply is a status byte, then an error's text, or a view, the
-// candidate's rank in it and its position in every stream.
+// incarnation. The reply is a status byte, then an error's text, or a view and, for a
+// join, the candidate's rank in it and its position in every stream.
 const (
 	requestView     uint8 = 1
 	requestJoin     uint8 = 2
 	requestProgress uint8 = 3 // see inspect.go
 	requestFounding uint8 = 4 // see founding.go
+	requestForce    uint8 = 5 // see force.go
 
 	replyRefused  uint8 = 0
 	replyAccepted uint8 = 1
@@ -54,9 +55,15 @@ func decodeRequest(b []byte) (kind uint8, m membership.Member, err error) {
 
 // handleRequest answers a request.
 func (g *Group) handleRequest(request []byte, answer func([]byte)) {
-	if len(request) > 0 && request[0] == requestFounding {
-		answer(g.answerFounding(request[1:]))
-		return
+	if len(request) > 0 {
+		switch request[0] {
+		case requestFounding:
+			answer(g.answerFounding(request[1:]))
+			return
+		case requestForce:
+			answer(g.answerForce(request[1:]))
+			return
+		}
 	}
 	switch kind, c, err := decodeRequest(request); {
 	case err != nil:
@@ -65,7 +72,7 @@ func (g *Group) handleRequest(request []byte, answer func([]byte)) {
 		answer(g.encodeProgress())
 	case kind == requestView:
 		_ = g.node.Do(func(protocol.Time) {
-			answer(encodeReply(&member.JoinAnswer{View: g.machine.View(), Rank: protocol.NoRank, Start: g.machine.Positions()}))
+			answer(encodeView(g.machine.View(), g.lostQuorum()))
 		})
 	case !dialable(c.Address):
 		answer(encodeRefusal(fmt.Errorf("members cannot dial a candidate at %q: it has to advertise host:port", c.Address)))
@@ -111,16 +118,22 @@ type joinReply struct {
 	start []membership.Position
 }
 
-// decodeReply decodes a reply.
-func decodeReply(b []byte) (joinReply, error) {
+// decodeStatus returns what follows the status of a reply, or the error that it is.
+func decodeStatus(b []byte) ([]byte, error) {
 	d := wire.NewDecoder(b)
 	switch kind := d.Uint8(); kind {
 	case replyAccepted:
+		return d.Rest(), nil
 	case replyRetry:
-		return joinReply{}, fmt.Errorf("%w: %s", errNotYet, d.Rest())
+		return nil, fmt.Errorf("%w: %s", errNotYet, d.Rest())
 	default:
-		return joinReply{}, fmt.Errorf("%w: %s", ErrRefused, d.Rest())
+		return nil, fmt.Errorf("%w: %s", ErrRefused, d.Rest())
 	}
+}
+
+// decodeJoin decodes the reply to a join request, after its status.
+func decodeJoin(b []byte) (joinReply, error) {
+	d := wire.NewDecoder(b)
 	view, rank, positions := d.Bytes(), d.Rank(), d.Rest()
 	if err := d.Err(); err != nil {
 		return joinReply{}, err
@@ -133,10 +146,42 @@ func decodeReply(b []byte) (joinReply, error) {
 	return i, errors.Join(errs[:]...)
 }
 
+// encodeView encodes the reply to a request for the view: the view, and if the quorum is
+// lost, the ranks that cannot be reached.
+func encodeView(v membership.View, lost *QuorumError) []byte {
+	b := wire.AppendBytes([]byte{replyAccepted}, v.Encode(nil))
+	if lost == nil {
+		return b
+	}
+	b = wire.AppendUint32(wire.AppendUint32(b, uint32(lost.Reachable)), uint32(lost.Needed))
+	for _, rank := range lost.Unreachable {
+		b = wire.AppendRank(b, protocol.Rank(rank))
+	}
+	return b
+}
+
+// decodeView decodes the reply to a request for the view, after its status.
+func decodeView(b []byte) (View, error) {
+	d := wire.NewDecoder(b)
+	v, err := membership.DecodeView(d.Bytes())
+	if err != nil {
+		return View{}, err
+	}
+	view := *viewOf(&v)
+	rest := wire.NewDecoder(d.Rest())
+	if lost := (&QuorumError{View: view.Number, Members: len(view.Members), Reachable: int(rest.Uint32()), Needed: int(rest.Uint32())}); rest.Err() == nil {
+		for rest.Left() > 0 && rest.Err() == nil {
+			lost.Unreachable = append(lost.Unreachable, int(rest.Rank()))
+		}
+		view.Err = lost
+	}
+	return view, d.Err()
+}
+
 // sendRequest sends a request to one member after the other, with exponential
 // backoff, until one accepts or refuses it, no attempt can succeed any more, or ctx
 // ends. It logs why it tries again, once for each cause.
-func sendRequest(ctx context.Context, c tcp.Config, members []string, request []byte) (joinReply, error) {
+func sendRequest(ctx context.Context, c tcp.Config, members []string, request []byte) ([]byte, error) {
 	var last error
 	var causes dedup.Causes
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
@@ -157,11 +202,11 @@ func sendRequest(ctx context.Context, c tcp.Config, members []string, request []
 		}
 		switch {
 		case ctx.Err() != nil && last == nil:
-			return joinReply{}, ctx.Err()
+			return nil, ctx.Err()
 		case ctx.Err() != nil:
-			return joinReply{}, fmt.Errorf("%w; last: %w", ctx.Err(), last)
+			return nil, fmt.Errorf("%w; last: %w", ctx.Err(), last)
 		case hopeless:
-			return joinReply{}, last
+			return nil, last
 		}
 		select {
 		case <-ctx.Done():
@@ -171,12 +216,12 @@ func sendRequest(ctx context.Context, c tcp.Config, members []string, request []
 }
 
 // requestOnce sends a request to one member.
-func requestOnce(ctx context.Context, c tcp.Config, address string, request []byte) (joinReply, error) {
+func requestOnce(ctx context.Context, c tcp.Config, address string, request []byte) ([]byte, error) {
 	b, err := tcp.Request(ctx, c, address, request)
 	if err != nil {
-		return joinReply{}, err
+		return nil, err
 	}
-	return decodeReply(b)
+	return decodeStatus(b)
 }
 
 // errNotYet is a refusal for now.

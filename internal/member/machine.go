@@ -158,6 +158,13 @@ func (m *Machine) Quorum() (reachable, needed int, ok bool) { return m.views.Quo
 // Unreachable returns the ranks of the members that cannot be reached, in ascending order.
 func (m *Machine) Unreachable() []protocol.Rank { return m.views.Unreachable() }
 
+// ForceView lets some members decide the next view without a quorum; see
+// [membership.Machine.ForceView].
+func (m *Machine) ForceView(now protocol.Time, ranks []protocol.Rank) error {
+	m.enter(now)
+	return m.views.ForceView(now, ranks)
+}
+
 // Leave asks the other members for a view without this one.
 func (m *Machine) Leave(now protocol.Time) {
 	m.enter(now)

@@ -90,8 +90,8 @@ func (c *memberConfig) run() {
 		os.Exit(0)
 	}()
 	for v := range g.Views(context.Background()) {
-		if false {
-			fmt.Println("no quorum:")
+		if v.Err != nil {
+			fmt.Println("no quorum:", v.Err)
 			continue
 		}
 		fmt.Println("view", v.Number, strings.Join(ids(v), ","))
