@@ -78,6 +78,14 @@ func (c Comm) Tasks() []int {
 	return c.engine.peers.ownedBy(c.engine.config.Rank)
 }
 
+// FencingToken returns the number of the view, and whether this process owns a task in it.
+func (c Comm) FencingToken(task int) (token uint64, owned bool) {
+	c.engine.mu.Lock()
+	defer c.engine.mu.Unlock()
+	p := &c.engine.peers
+	return p.view, task >= 0 && task < p.size && p.owner(task) == c.engine.config.Rank
+}
+
 // Failed returns the ranks that are no longer in the view.
 func (c Comm) Failed() []int {
 	c.engine.mu.Lock()
