@@ -183,8 +183,8 @@ func closedAddress(t *testing.T, host string) string {
 // Processes that call Finalize at different times: none is taken for dead, so no task
 // moves and no Restore is called.
 func TestFinalizeMovesNoTask(t *testing.T) {
-	const size = 4
-	for round := range 5 {
+	const size = 8
+	for round := range 30 {
 		var restored atomic.Int64
 		worlds := newWorlds(t, size, unchanged)
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

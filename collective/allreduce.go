@@ -14,6 +14,9 @@ func Allreduce[T any](ctx context.Context, c Communicator, in []T, op Operator[T
 	if err != nil {
 		return nil, err
 	}
+	if part := v.partOfAllreduce(c.comm(), &s); part < len(in) {
+		return allreduceInParts(ctx, c.comm(), v, s, part, op)
+	}
 	err = c.comm().do(ctx, s, func(t *engine.Task) error {
 		if s.Mode == engine.Corrected {
 			return correctedAllreduce(t, v, v.dead, op)

@@ -47,6 +47,12 @@ func (c Comm) takeNumber() (uint64, error) {
 	return t.number, nil
 }
 
+// Reserved reports whether the communicator is for one call only.
+func (c Comm) Reserved() bool { return c.ticket != nil }
+
+// Thresholds returns the thresholds that select algorithms.
+func (c Comm) Thresholds() *Thresholds { return &c.engine.config.Thresholds }
+
 // Do makes a call: it runs this process's own task, and waits until the parts of the
 // tasks that this process has taken over are done too.
 func (c Comm) Do(ctx context.Context, s Signature, run func(*Task) error) error {
