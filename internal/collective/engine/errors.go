@@ -51,6 +51,20 @@ func (e *MismatchError) Error() string {
 	return fmt.Sprintf("collective: call %d does not match: rank %d called %s, rank %d called %s", e.Call, e.Rank, e.What, e.Other, e.OtherWhat)
 }
 
+// DivergedError ends all calls when a task was restored with another input than it had.
+type DivergedError struct {
+	Call        uint64
+	What        string
+	View        uint64
+	Task, Owner int
+	Rank        int
+}
+
+func (e *DivergedError) Error() string {
+	return fmt.Sprintf("collective: call %d, %s, in view %d: task %d, which rank %d has taken over, sent rank %d another message than before: its Restore did not return the input that the task had in this call",
+		e.Call, e.What, e.View, e.Task, e.Owner, e.Rank)
+}
+
 // AbortError ends a call that has failed on another process.
 type AbortError struct {
 	Call   uint64

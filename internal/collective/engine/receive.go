@@ -42,6 +42,9 @@ func (e *Engine) receive(from int, message []byte) error {
 	case typeVote, typeAccept, typeAccepted, typeCommit:
 		return e.handleAgreement(from, &h, body)
 	case typeAbort:
+		if len(body) > 0 && body[0] == reasonDiverged {
+			return e.handleDivergence(from, &h, body)
+		}
 		if h.signature.Kind.repairs() {
 			return e.handleAgreementAbort(from, &h, body)
 		}
@@ -75,7 +78,7 @@ func (e *Engine) handleMessage(o *callState, from int, m *taskMessage, p Payload
 	}
 	o.finishedByAll = min(o.finishedByAll, m.finishedByAll)
 	o.mixedViews = o.mixedViews || o.view != m.view
-	o.put(m.envelope, p)
+	e.put(o, m.envelope, m.signature, p)
 }
 
 // matches notes that a process has come to a call, and reports whether it has called
