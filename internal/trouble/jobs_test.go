@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,7 +25,6 @@ const programVariable = "PLEACH_TROUBLE_PROGRAM"
 // programs are what the processes of a job run, by name.
 var programs = map[string]func(context.Context, *pleach.World) error{
 	"memory":  memoryProgram,
-	"counter": counterProgram,
 	"weights": weightsProgram,
 	"rounds":  roundsProgram,
 }
@@ -72,9 +72,37 @@ func number(variable string, otherwise int) int {
 // process is a process of a job.
 type process struct {
 	*exec.Cmd
-	out  bytes.Buffer
+	out  output
 	took time.Duration
 	err  error // of the process, once it has ended
+}
+
+// output collects what a process prints, and may be read meanwhile.
+type output struct {
+	mu    sync.Mutex
+	bytes bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.bytes.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.bytes.String()
+}
+
+// waitFor waits until the process has printed something.
+func (p *process) waitFor(t *testing.T, text string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(p.out.String(), text); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("no %q in the output:\n%s", text, p.out.String())
+		}
+	}
 }
 
 // lines returns what follows a word in the process's output.
