@@ -6,6 +6,7 @@ package pleach
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"time"
 
@@ -65,7 +66,7 @@ func (w *World) watch(timeout time.Duration) {
 		select {
 		case <-changed:
 		case <-expired.C:
-			w.giveUp(fmt.Errorf("%w; it was lost for %v, so this process leaves the job; if the others do not continue either, start the job again", lost, timeout))
+			w.giveUp(lostError(lost, timeout))
 		case err := <-w.link.alone:
 			w.giveUp(err)
 		case <-g.life.Done():
@@ -84,8 +85,31 @@ func (w *World) giveUp(err error) {
 	_ = w.group.Abort()
 }
 
+// jobError is why a process leaves its job, and what to do.
+type jobError struct {
+	text string
+	err  error // a *QuorumError
+}
+
+func (e *jobError) Error() string { return e.text }
+
+// Unwrap returns the cause.
+func (e *jobError) Unwrap() error { return e.err }
+
+// lostError is the error of a process that has lost the quorum for too long.
+func lostError(lost error, after time.Duration) error {
+	text := ErrNoQuorum.Error()
+	var q *QuorumError
+	if errors.As(lost, &q) {
+		text = fmt.Sprintf("%v in view %d: %d processes reachable, %d needed", ErrNoQuorum, q.View, q.Reachable, q.Needed)
+	}
+	return &jobError{fmt.Sprintf("%s, for %v; this process has left the job: if the others do not finish it, start it again", text, after), lost}
+}
+
 // isolatedError is the error of a process that has reached no other one of its job.
 func isolatedError(view uint64, size int) error {
-	return fmt.Errorf("%w; this process has reached none of the %d others since the start: check their addresses, and that no firewall is between the hosts",
-		&QuorumError{View: view, Reachable: 1, Needed: size/2 + 1}, size-1)
+	return &jobError{
+		fmt.Sprintf("%v: none of the other processes was reached since the start (%d); check their addresses, and that no firewall is between the hosts", ErrNoQuorum, size-1),
+		&QuorumError{View: view, Reachable: 1, Needed: size/2 + 1},
+	}
 }

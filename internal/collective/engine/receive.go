@@ -109,10 +109,14 @@ func (e *Engine) mismatch(o *callState, other int, called Signature) {
 }
 
 func (e *Engine) mismatchError(o *callState, other int, called Signature) error {
-	return &MismatchError{
+	m := &MismatchError{
 		Call: o.number, Rank: e.config.Rank, What: o.local.signature.String(),
 		Other: other, OtherWhat: called.String(),
 	}
+	if m.What == m.OtherWhat { // they differ in what a signature has only a hash of
+		m.OtherWhat += " with another operator, element type or Corrected"
+	}
+	return m
 }
 
 // sendAbort tells the other processes that a call has failed.

@@ -113,7 +113,7 @@ func (s Signature) String() string {
 	if s.Length != NoLength {
 		text += fmt.Sprintf("%d elements, ", s.Length)
 	}
-	return text + fmt.Sprintf("%v, variant %04x)", s.Mode, uint16(s.Detail))
+	return text + s.Mode.String() + ")"
 }
 
 // elementName names the kind of the elements.
