@@ -41,7 +41,8 @@ func Reserve(c Communicator) Comm { return Comm(core(c.comm()).Reserve()) }
 // Rank returns this process's rank.
 func (c Comm) Rank() int { return core(c).Rank() }
 
-// Size returns the number of tasks, which is the number of processes at the start.
+// Size returns the number of tasks, which is the number of processes at the start. It does
+// not change when processes die; Failed tells how many have.
 func (c Comm) Size() int { return core(c).Size() }
 
 // Owner returns the rank of the process that runs a task now: at first the rank of the
