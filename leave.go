@@ -65,6 +65,7 @@ func (g *Group) Abort() error {
 		_ = g.node.Do(func(protocol.Time) { g.member.FlushBatch() })
 		g.end(ErrClosed)
 		err = g.node.Close()
+		g.reaching.Wait()
 		if g.detector != nil {
 			err = errors.Join(err, g.detector.Close())
 		}
