@@ -19,7 +19,7 @@ func newGroup(c Config, s *initialState, u unicast) (_ *Group, err error) {
 	g := &Group{
 		config: c, self: s.self, listening: s.listening, view: &s.current,
 		sendLock: make(chan struct{}, 1), arrived: make(chan struct{}, 1), written: make(chan struct{}, 1),
-		joins:    pendingJoins{waiting: make(map[uint64]func([]byte))}, reachSlots: make(chan struct{}, maxReach),
+		joins: pendingJoins{waiting: make(map[uint64]func([]byte))}, reachSlots: make(chan struct{}, maxReach),
 		suspects: make(map[protocol.Rank]Suspect), held: make(map[protocol.Rank]detect.Report),
 		log: c.Logger.With("group", c.Group, "rank", s.self.Rank),
 	}

@@ -30,7 +30,7 @@ type Group struct {
 	member    *stream.Member // its streams
 	addresses transport.AddressBook
 	joins     pendingJoins
-	reaching  sync.WaitGroup // dials candidates; see admit
+	reaching  sync.WaitGroup    // dials candidates; see admit
 	ringNext  membership.Member // the last one on the ring to be
 	stable    uint64            // when last looked at
 	lossy     int               // likewise
