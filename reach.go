@@ -14,6 +14,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport/tcp"
@@ -71,10 +72,7 @@ func (g *Group) admit(m membership.Member, nonce []byte, answer func([]byte)) {
 			return
 		}
 		_ = g.node.Do(func(now protocol.Time) {
-			g.joins.last++
-			g.joins.waiting[g.joins.last] = answer
-			g.stack.now, g.stack.changed = now, true
-			g.stack.views.Join(now, g.joins.last, m)
+			g.machine.Join(now, m, func(a member.JoinAnswer) { answerJoin(&a, answer) })
 		})
 	})
 }
@@ -103,7 +101,7 @@ func (g *Group) reach(m membership.Member, nonce []byte) error {
 // formerHost is the host of the last process with an ID, or empty.
 func (g *Group) formerHost(id string) (host string) {
 	_ = g.node.Do(func(protocol.Time) {
-		v := g.stack.views.View()
+		v := g.machine.View()
 		for _, m := range append(v.Former[:len(v.Former):len(v.Former)], v.Members...) {
 			if m.Identity == id {
 				host = hostOf(m.Address)
