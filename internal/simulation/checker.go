@@ -136,13 +136,8 @@ func (c *checker) inOrder(p, q *process, m *stream.Message) {
 	r, sent := p.history.of(q), q.program.sent
 	if !r.started {
 		r.started = true
-		for first := p.history.views[0]; r.next < len(sent) && sent[r.next].view > 0 && sent[r.next].view < first; {
-			r.next++
-		}
-		if p.history.views[0] > 1 { // what nobody has received so far may have been before it joined
-			for r.next < len(sent) && (sent[r.next].view == 0 && !bytes.Equal(sent[r.next].data, m.Data)) {
-				r.next++
-			}
+		if first := p.history.views[0]; first > 1 {
+			r.next = firstSince(sent, first, m.Data)
 		}
 	}
 	if len(p.history.lost) > 0 { // after a loss, which is checked at the end
@@ -165,6 +160,17 @@ func (c *checker) inOrder(p, q *process, m *stream.Message) {
 		r.ranges = append(r.ranges, messageRange{m.View, r.next, r.next + 1})
 	}
 	r.next++
+}
+
+// firstSince returns the first message that may have been sent since a view. What no
+// member has received so far may have been sent before.
+func firstSince(sent []message, view uint64, data []byte) int {
+	for i := range sent {
+		if label := sent[i].view; label >= view || label == 0 && bytes.Equal(sent[i].data, data) {
+			return i
+		}
+	}
+	return len(sent)
 }
 
 // receipt checks that all members of a receipt have everything up to the poll.

@@ -71,7 +71,11 @@ func (s *Simulation) transmit(c *conn, i int, frame []byte) {
 // arrive passes the frames on that have arrived from an end.
 func (s *Simulation) arrive(c *conn, i int) {
 	from, to := &c.ends[i], &c.ends[1-i]
-	for len(from.frames) > 0 && from.frames[0].at <= s.now && !to.closed && !from.closed {
+	if to.closed {
+		s.reset(c, i) // the host does not know the connection
+		return
+	}
+	for len(from.frames) > 0 && from.frames[0].at <= s.now && !from.closed {
 		if !from.process.host.reaches(to.process.host) || to.process.paused {
 			s.stall(c, i)
 			return

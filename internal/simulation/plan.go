@@ -28,6 +28,7 @@ type plan struct {
 	longest  int
 	polls    int
 	troubles int
+	doubles  bool // processes may come twice
 }
 
 func drawPlan(rng *rand.Rand) plan {

@@ -63,6 +63,7 @@ func (p *process) enter(self membership.Member, v membership.View, start []membe
 		Self: self, View: v, Start: start, Stream: s.plan.stream,
 		Heartbeat: heartbeat.Config{Interval: s.plan.heartbeat, Timeout: 5 * s.plan.heartbeat},
 		OnView:    p.installed, OnSilence: p.detector.heard, OnState: p.stateChanged,
+		OnReport: p.reported,
 		SlowTimeout: s.plan.slowTimeout,
 	}
 	if s.options.Configure != nil {
@@ -94,6 +95,15 @@ func (p *process) installed(v *membership.View) {
 		}
 	}
 	p.detector.watch(v)
+}
+
+// reported takes a report that counts.
+func (p *process) reported(r member.Report, about membership.Member) {
+	if r.Alive {
+		p.sim.record(p, "trusts %s", about.Identity)
+	} else {
+		p.sim.record(p, "suspects %s (silent: %t)", about.Identity, r.Silent)
+	}
 }
 
 // stateChanged takes the end of the membership.
@@ -291,6 +301,7 @@ func (s *Simulation) restart(p *process) {
 		return
 	}
 	p.host.off = false
+	s.rouse()
 	q := s.start(p.identity, p.host)
 	s.record(q, "restarts, to join")
 	q.join()

@@ -66,7 +66,7 @@ type totals struct {
 }
 
 // maxFailures is how many failing seeds are reported.
-const maxFailures = 5
+const maxFailures = 12
 
 // runSeeds runs seeds on all cores, until some have failed.
 func runSeeds(t *testing.T, seeds int, o Options, failed func(*Result)) *totals {

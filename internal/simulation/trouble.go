@@ -110,7 +110,7 @@ func (s *Simulation) trouble() {
 	if s.rng.IntN(3) == 0 {
 		length = s.between(millisecond, 200*millisecond)
 	}
-	kind := s.rng.IntN(14)
+	kind := s.rng.IntN(15)
 	switch {
 	case kind <= 2:
 		s.partition(length, s.rng.IntN(2) == 0)
@@ -128,7 +128,7 @@ func (s *Simulation) trouble() {
 		h.off = true
 		p.crash()
 		s.restartAfter(length, p)
-	case kind == 9:
+	case kind == 9 && s.plan.doubles:
 		s.record(p, "has a double")
 		p.over = true
 		q := s.start(p.identity, s.addHost(len(s.hosts)))
