@@ -23,12 +23,13 @@ const forceInterval = 50 * time.Millisecond
 // members that do not go on are dead, and not only cut off: otherwise they may
 // continue as a second group of the same name. It is a last resort for an operator, after
 // the loss of more members than a quorum can do without, and it is refused while the
-// group has its quorum. Of the config, Group and TLS apply.
+// group has its quorum. Of the config, Group, TLS
+// and Secret apply.
 func ForceView(ctx context.Context, c Config, address string, members ...string) (View, error) {
 	err := c.check(modeInspect)
 	var v View
 	if err == nil {
-		v, err = forceView(ctx, tcp.Config{Group: c.Group, TLS: c.TLS}, address, members)
+		v, err = forceView(ctx, c.client(nil), address, members)
 	}
 	if err != nil {
 		return View{}, fmt.Errorf("pleach: ForceView at %s: %w", address, err)

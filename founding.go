@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -23,9 +21,6 @@ import (
 // one. A candidate already listens at its address, and answers requests there.
 
 const (
-	// candidateRank is the rank under which a candidate listens. No member has it, so
-	// that members that dial the candidate are refused until it is one itself.
-	candidateRank = tcp.MaxRanks - 1
 	// foundingTimeout bounds a request to another candidate.
 	foundingTimeout = 2 * time.Second
 	// findingTimeout bounds how long a group that was found may take to let a process
@@ -38,16 +33,10 @@ const (
 )
 
 // joinOrBegin joins the group that the seeds know, or begins one with others.
-func (c *Config) joinOrBegin(ctx context.Context, s *initialState, listener net.Listener, seeds []string) error {
-	slices.Sort(seeds)
-	s.seeds = slices.Compact(seeds)
-	f, err := c.newCandidate(s, listener)
-	if err != nil {
-		return err
-	}
-	defer f.close()
+func (c *Config) joinOrBegin(ctx context.Context, s *initialState) error {
+	defer s.founder.close()
 	for {
-		began, member, err := f.await(ctx)
+		began, member, err := s.founder.await(ctx)
 		switch {
 		case err != nil:
 			return err
@@ -55,12 +44,12 @@ func (c *Config) joinOrBegin(ctx context.Context, s *initialState, listener net.
 			return s.begin(began)
 		}
 		timed, cancel := context.WithTimeout(ctx, findingTimeout)
-		err = c.requestJoin(timed, s, slices.Compact(append([]string{member}, s.seeds...)))
+		err = c.requestJoin(timed, s, append([]string{member}, s.seeds...))
 		cancel()
 		if err == nil || ctx.Err() != nil || permanent(err) {
 			return err
 		}
-		f.lost()
+		s.founder.lost()
 	}
 }
 
@@ -82,18 +71,16 @@ func (s *initialState) begin(began []founding.Candidate) (err error) {
 	return nil
 }
 
-// candidate drives the machine of a candidate.
-type candidate struct {
-	config    *Config
-	client    tcp.Config
-	seeds     []string
-	listener  *lentListener
-	transport *tcp.Transport
-	start     time.Time
-	changed   chan struct{} // there may be something to do
-	ctx       context.Context
-	cancel    context.CancelFunc
-	asking    sync.WaitGroup
+// founder drives the machine of a candidate.
+type founder struct {
+	config  *Config
+	client  tcp.Config
+	seeds   []string
+	start   time.Time
+	changed chan struct{} // there may be something to do
+	ctx     context.Context
+	cancel  context.CancelFunc
+	asking  sync.WaitGroup
 
 	mu       sync.Mutex
 	machine  *founding.Machine
@@ -102,27 +89,21 @@ type candidate struct {
 	logged   time.Time
 }
 
-// newCandidate begins to answer the requests of other candidates.
-func (c *Config) newCandidate(s *initialState, listener net.Listener) (*candidate, error) {
+// newFounder makes the machine of a candidate.
+func (c *Config) newFounder(s *initialState) *founder {
+	slices.Sort(s.seeds)
+	s.seeds = slices.Compact(s.seeds)
 	self := founding.Candidate{ID: s.self.Identity, Nonce: s.self.Incarnation, Address: s.self.Address, Domain: s.self.Domain}
-	f := &candidate{
-		config: c, client: tcp.Config{Group: c.Group, TLS: c.TLS, RequestTimeout: foundingTimeout}, seeds: s.seeds,
-		listener: &lentListener{Listener: listener}, start: time.Now(), changed: make(chan struct{}, 1), hopeless: make(map[string]error),
+	f := &founder{
+		config: c, client: c.client(nil), seeds: s.seeds, start: time.Now(), changed: make(chan struct{}, 1), hopeless: make(map[string]error),
 		machine: founding.New(founding.Config{Self: self, Expect: c.Expect, Seeds: s.seeds}),
 	}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
-	var err error
-	f.transport, err = tcp.New(tcp.Config{
-		Group: c.Group, Rank: candidateRank, Open: true, Listener: f.listener, TLS: c.TLS, // without a log: a candidate refuses members, which try again
-	})
-	if err == nil {
-		err = f.transport.Start(candidateHandler{f})
-	}
-	return f, err
+	return f
 }
 
 // await drives the machine until there is a group.
-func (f *candidate) await(ctx context.Context) (began []founding.Candidate, member string, err error) {
+func (f *founder) await(ctx context.Context) (began []founding.Candidate, member string, err error) {
 	for {
 		deadline := f.step()
 		f.mu.Lock()
@@ -150,7 +131,7 @@ func (f *candidate) await(ctx context.Context) (began []founding.Candidate, memb
 }
 
 // step sends the requests that are due, and returns when the next ones are.
-func (f *candidate) step() time.Duration {
+func (f *founder) step() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for {
@@ -168,10 +149,10 @@ func (f *candidate) step() time.Duration {
 	return time.Duration(f.machine.Deadline() - f.now())
 }
 
-func (f *candidate) now() protocol.Time { return protocol.Time(time.Since(f.start)) + 1 }
+func (f *founder) now() protocol.Time { return protocol.Time(time.Since(f.start)) + 1 }
 
 // unable returns why this process cannot become a member, within f.mu.
-func (f *candidate) unable(ctx context.Context) error {
+func (f *founder) unable(ctx context.Context) error {
 	if len(f.seeds) > 0 && len(f.hopeless) == len(f.seeds) {
 		return f.hopeless[f.seeds[0]]
 	}
@@ -186,7 +167,7 @@ func (f *candidate) unable(ctx context.Context) error {
 }
 
 // ask sends one request.
-func (f *candidate) ask(address string, r *founding.Request) {
+func (f *founder) ask(address string, r *founding.Request) {
 	timed, cancel := context.WithTimeout(f.ctx, foundingTimeout)
 	defer cancel()
 	b, err := tcp.Request(timed, f.client, address, r.Encode([]byte{requestFounding}))
@@ -212,44 +193,29 @@ func (f *candidate) ask(address string, r *founding.Request) {
 }
 
 // lost says that the group that was found has not let this process join.
-func (f *candidate) lost() {
+func (f *founder) lost() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.machine.Lost(f.now())
 }
 
-// close ends the candidate. Its socket goes on listening.
-func (f *candidate) close() {
+// close ends the search.
+func (f *founder) close() {
 	f.cancel()
 	f.asking.Wait()
-	_ = f.transport.Close()
-	f.listener.giveBack()
 }
 
-// candidateHandler answers requests for a candidate. It has no peers.
-type candidateHandler struct{ *candidate }
-
-func (candidateHandler) Receive(protocol.Rank, []byte) {}
-func (candidateHandler) Up(protocol.Rank, uint64)      {}
-func (candidateHandler) Down(protocol.Rank, error)     {}
-func (candidateHandler) Writable(protocol.Rank)        {}
-
-// HandleRequest implements [transport.RequestHandler].
-func (h candidateHandler) HandleRequest(request []byte, answer func([]byte)) {
-	if len(request) == 0 || request[0] != requestFounding {
-		answer(append([]byte{replyRetry}, "this process is not a member yet: it looks for its group"...))
-		return
-	}
-	r, err := founding.DecodeRequest(request[1:])
+// answer answers another candidate.
+func (f *founder) answer(request []byte) []byte {
+	r, err := founding.DecodeRequest(request)
 	if err != nil {
-		answer(nil)
-		return
+		return nil
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	reply := h.machine.Handle(h.now(), &r)
-	answer(reply.Encode(nil))
-	give(h.changed)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	reply := f.machine.Handle(f.now(), &r)
+	give(f.changed)
+	return reply.Encode(nil)
 }
 
 // answerFounding answers a candidate that looks for a group: here it is. A candidate
@@ -272,7 +238,7 @@ func (g *Group) answerFounding(request []byte) []byte {
 func (g *Group) tellSeeds(seeds []string) {
 	self := founding.Candidate{ID: g.self.Identity, Nonce: g.self.Incarnation, Address: g.self.Address}
 	r := founding.Request{From: self, Group: g.self.Address}
-	c := tcp.Config{Group: g.config.Group, TLS: g.config.TLS, RequestTimeout: foundingTimeout}
+	c := g.config.client(nil)
 	for turn := 0; len(seeds) > 0; turn++ {
 		select {
 		case <-g.life.Done():
@@ -284,37 +250,4 @@ func (g *Group) tellSeeds(seeds []string) {
 			_, _ = tcp.Request(g.life, c, seed, r.Encode([]byte{requestFounding})) // it is told again
 		}
 	}
-}
-
-// lentListener is a listener that outlives the transport that it is lent to: its Close
-// only ends Accept. So the socket never refuses a connection while this process lives.
-type lentListener struct {
-	net.Listener
-	closed atomic.Bool
-}
-
-// Accept implements [net.Listener].
-func (l *lentListener) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err != nil && l.closed.Load() {
-		err = net.ErrClosed
-	}
-	return conn, err
-}
-
-// Close implements [net.Listener].
-func (l *lentListener) Close() error {
-	l.closed.Store(true)
-	return l.setDeadline(time.Unix(1, 0))
-}
-
-// giveBack makes the socket usable again.
-func (l *lentListener) giveBack() { _ = l.setDeadline(time.Time{}) }
-
-func (l *lentListener) setDeadline(t time.Time) error {
-	d, ok := l.Listener.(interface{ SetDeadline(time.Time) error })
-	if !ok {
-		return errors.New("the listener cannot be lent")
-	}
-	return d.SetDeadline(t)
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/internal/membership"
-	"github.com/pleach-go/pleach/transport/tcp"
 )
 
 // Create makes this process the first member of a new group. Others join it. ctx
@@ -54,19 +53,22 @@ func (c *Config) joinState(ctx context.Context, seeds []string) (*initialState, 
 		return nil, err
 	}
 	s := &initialState{listening: listener.Addr().String(), self: c.candidate(address)}
-	others := slices.DeleteFunc(slices.Clone(seeds), func(seed string) bool {
+	s.seeds = slices.DeleteFunc(slices.Clone(seeds), func(seed string) bool {
 		return seed == s.self.Address || sameSocket(seed, s.listening)
 	})
-	switch {
-	case c.Expect > 0:
-		err = c.joinOrBegin(ctx, s, listener, others)
-	case len(others) == 0:
-		err = errors.New("the only seed is this process itself: name another member, or Create a group")
-	default:
-		err = c.requestJoin(ctx, s, others)
+	if c.Expect > 0 {
+		s.founder = c.newFounder(s)
+	}
+	if err := c.listenAsCandidate(s, listener); err != nil {
+		return nil, &JoinError{Group: c.Group, Seeds: seeds, Permanent: true, Err: err}
+	}
+	if c.Expect > 0 {
+		err = c.joinOrBegin(ctx, s)
+	} else {
+		err = c.requestJoin(ctx, s, s.seeds)
 	}
 	if err != nil {
-		_ = listener.Close()
+		_ = s.candidate.Close()
 		return nil, &JoinError{Group: c.Group, Seeds: seeds, Permanent: permanent(err), Err: err}
 	}
 	addresses := make([]string, s.view.Slots)
@@ -79,8 +81,10 @@ func (c *Config) joinState(ctx context.Context, seeds []string) (*initialState, 
 
 // requestJoin sends a join request to members.
 func (c *Config) requestJoin(ctx context.Context, s *initialState, members []string) error {
-	t := tcp.Config{Group: c.Group, TLS: c.TLS, Logger: c.Logger}
-	b, err := sendRequest(ctx, t, members, encodeRequest(requestJoin, &s.self))
+	if len(members) == 0 {
+		return errors.New("the only seed is this process itself: name another member, or Create a group")
+	}
+	b, err := sendRequest(ctx, c.client(nil), members, encodeRequest(requestJoin, &s.self, s.nonce))
 	if err != nil {
 		return err
 	}
@@ -142,15 +146,16 @@ func (c *Config) listen(host string) (net.Listener, string, error) {
 	if c.Advertise != "" && !dialable(c.Advertise) {
 		return nil, "", &ConfigError{"Advertise", fmt.Sprintf("is %q: write the host:port that other members dial", c.Advertise)}
 	}
-	if err := c.checkCertificate(hostOf(cmp.Or(c.Advertise, address))); err != nil {
-		return nil, "", err
-	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, "", err
 	}
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return l, cmp.Or(c.Advertise, net.JoinHostPort(host, port)), nil
+	advertised := cmp.Or(c.Advertise, net.JoinHostPort(host, port))
+	if err := c.checkCertificate(cmp.Or(c.ID, advertised), advertised); err != nil {
+		return nil, "", errors.Join(err, l.Close())
+	}
+	return l, advertised, nil
 }
 
 // unspecific reports whether a host stands for all of this machine's addresses.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/pleach-go/pleach/bootstrap"
@@ -64,6 +65,11 @@ type initialState struct {
 	listening string                // the address of its socket
 	began     []founding.Candidate  // the group began with these, by agreement; nil: otherwise
 	seeds     []string              // where else processes may look for the group
+	current   atomic.Pointer[View]  // the group's, once there is one
+
+	candidate *tcp.Candidate // what it was before, if it has joined
+	nonce     []byte         // of its request
+	founder   *founder       // what looks for its group, if it may begin one
 }
 
 // startState is the state of a member whose group starts as a whole: every member
@@ -87,7 +93,7 @@ func (c *Config) startState() (*initialState, error) {
 	if s.transport = c.Transport; s.transport != nil {
 		return s, nil
 	}
-	if err := c.checkCertificate(hostOf(s.self.Address)); err != nil {
+	if err := c.checkCertificate(s.self.Identity, s.self.Address); err != nil {
 		return nil, err
 	}
 	listener, err := a.Listener()
@@ -133,9 +139,11 @@ func (c *Config) tcp(s *initialState, listener net.Listener, addresses []string)
 	if incarnation == member.FirstIncarnation {
 		incarnation = uint64(time.Now().UnixNano())
 	}
+	s.current.Store(viewOf(&s.view))
 	t, err := tcp.New(tcp.Config{
-		Group: c.Group, Rank: s.self.Rank, Addresses: addresses, Listener: listener, Open: !c.Static,
-		Incarnation: incarnation, TLS: c.TLS, Logger: c.Logger,
+		Group: c.Group, Rank: s.self.Rank, Addresses: addresses, Listener: listener, Candidate: s.candidate, Open: !c.Static,
+		Incarnation: incarnation, TLS: c.TLS, Secret: c.Secret, Logger: c.Logger,
+		Verify: func(claim tcp.Claim) error { return c.verifyClaim(s.current.Load(), claim) },
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("transport: %w", err), listener.Close())

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"slices"
 	"strings"
@@ -118,7 +117,7 @@ type members struct {
 // newMembers describes processes that know the first seeds addresses of all.
 func newMembers(t *testing.T, n, seeds int, change func(i int, c *memberConfig)) *members {
 	t.Helper()
-	addresses := freeAddresses(t, n)
+	addresses := freeAddresses(t, slices.Repeat([]string{"127.0.0.1"}, n)...)
 	ms := &members{t: t, configs: make([]memberConfig, n), running: make([]*testutil.Process, n)}
 	for i := range n {
 		ms.configs[i] = memberConfig{Listen: addresses[i], ID: fmt.Sprint("m", i), Expect: n, Seeds: addresses[:seeds]}
@@ -134,19 +133,6 @@ func newMembers(t *testing.T, n, seeds int, change func(i int, c *memberConfig))
 		}
 	})
 	return ms
-}
-
-func freeAddresses(t *testing.T, n int) (addresses []string) {
-	t.Helper()
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		addresses = append(addresses, l.Addr().String())
-	}
-	return addresses
 }
 
 // start starts processes.
