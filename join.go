@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"time"
 
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
@@ -37,6 +36,7 @@ func (c *Config) createState() (*initialState, error) {
 		return nil, err
 	}
 	s := &initialState{listening: listener.Addr().String(), self: c.candidate(address)}
+	s.self.Incarnation = firstIncarnation
 	s.view = membership.View{Number: 1, Slots: 1, Members: []membership.Member{s.self}}
 	s.transport, err = c.tcp(s, listener, []string{address})
 	return s, err
@@ -57,7 +57,8 @@ func (c *Config) joinState(ctx context.Context, seeds []string) (*initialState, 
 		_ = listener.Close()
 		return nil, &JoinError{Group: c.Group, Seeds: seeds, Permanent: permanent(err), Err: err}
 	}
-	s.self.Rank, s.view, s.start = reply.rank, reply.view, reply.start
+	s.view, s.start = reply.view, reply.start
+	s.self, _ = s.view.Member(reply.rank)
 	addresses := make([]string, reply.view.Slots)
 	for _, m := range reply.view.Members {
 		addresses[m.Rank] = m.Address
@@ -117,7 +118,7 @@ func isInterface(ip net.IP) bool {
 func (c *Config) candidate(address string) membership.Member {
 	return membership.Member{
 		Identity: cmp.Or(c.ID, address), Address: address, Domain: c.FailureDomain,
-		Incarnation: uint64(time.Now().UnixNano()),
+		Nonce: newNonce(),
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 // A process that is not a member sends a member a request: for the view, to join,
 // or for the progress of its collective calls. A request is a byte that tells its
 // kind and, for a join, the candidate's ID, address, failure domain and
-// incarnation. The reply is a status byte, then an error's text, or a view, the
+// nonce. The reply is a status byte, then an error's text, or a view, the
 // candidate's rank in it and its position in every stream.
 const (
 	requestView     uint8 = 1
@@ -36,14 +36,14 @@ func encodeRequest(kind uint8, m *membership.Member) []byte {
 	for _, text := range []string{m.Identity, m.Address, m.Domain} {
 		b = wire.AppendBytes(b, []byte(text))
 	}
-	return wire.AppendUint64(b, m.Incarnation)
+	return wire.AppendUint64(b, m.Nonce)
 }
 
 // decodeRequest decodes a request.
 func decodeRequest(b []byte) (kind uint8, m membership.Member, err error) {
 	d := wire.NewDecoder(b)
 	kind = d.Uint8()
-	m = membership.Member{Identity: string(d.Bytes()), Address: string(d.Bytes()), Domain: string(d.Bytes()), Incarnation: d.Uint64()}
+	m = membership.Member{Identity: string(d.Bytes()), Address: string(d.Bytes()), Domain: string(d.Bytes()), Nonce: d.Uint64()}
 	if err = d.Finish(); err == nil && (kind < requestView || kind > requestProgress) {
 		err = fmt.Errorf("request of kind %d", kind)
 	}
@@ -66,7 +66,7 @@ func (g *Group) handleRequest(request []byte, answer func([]byte)) {
 			g.joins.last++
 			g.joins.waiting[g.joins.last] = answer
 			g.stack.now, g.stack.changed = now, true
-			g.stack.views.Join(now, g.joins.last, c)
+			g.stack.views.Join(now, g.joins.last, c, false)
 		})
 	}
 }

@@ -21,7 +21,7 @@ func TestAnswersAreUnderstood(t *testing.T) {
 	if err != nil || !i.view.Equal(&view) || i.rank != 8 || !reflect.DeepEqual(i.start, start) {
 		t.Errorf("%+v, %v", i, err)
 	}
-	if _, err := decodeReply(encodeRefusal(membership.ErrStale)); !errors.Is(err, ErrRefused) {
+	if _, err := decodeReply(encodeRefusal(membership.ErrSuperseded)); !errors.Is(err, ErrRefused) {
 		t.Errorf("a refusal is %v", err)
 	}
 	if _, err := decodeReply(encodeRefusal(membership.ErrTimeout)); err == nil || errors.Is(err, ErrRefused) {
