@@ -79,14 +79,14 @@ func (p *peer) connectOnce(d *dial) (*conn, *wire.Hello, error) {
 
 // present sends this member's Hello and checks the other side's.
 func (p *peer) present(d *dial, s *handshakeConn) (*wire.Hello, error) {
-	if err := s.secure(d.ctx, p.t.cfg.TLS, d.address); err != nil {
+	if err := s.secure(d.ctx, &p.t.cfg, &Claim{Rank: p.rank, Address: d.address}); err != nil {
 		return nil, err
 	}
 	attempt, ok := p.nextAttempt(d)
 	if !ok {
 		return nil, context.Canceled
 	}
-	if _, err := s.stream.Write(p.t.hello(p.rank, attempt, wire.Accepted)); err != nil {
+	if _, err := s.stream.Write(s.dialHello(p.t.hello(p.rank, attempt, wire.Accepted))); err != nil {
 		return nil, err
 	}
 	theirs, err := s.hello()
@@ -99,7 +99,8 @@ func (p *peer) present(d *dial, s *handshakeConn) (*wire.Hello, error) {
 	if theirs.Status != wire.Accepted {
 		return nil, refused(theirs.Status)
 	}
-	return &theirs, nil
+	s.answer = theirs
+	return &theirs, s.checkAnswer()
 }
 
 // nextAttempt numbers an attempt that is still wanted. An attempt that is not
@@ -131,7 +132,7 @@ func (p *peer) adopt(d *dial, s *handshakeConn, theirs *wire.Hello) (*conn, erro
 		return nil, context.Canceled
 	}
 	p.dial = nil
-	p.attach(c, theirs, nil)
+	p.attach(c, theirs, s.proof(nil))
 	return c, nil
 }
 
