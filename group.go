@@ -30,12 +30,15 @@ type Group struct {
 	machine   *member.Machine // used only within node.Do
 	stream    *stream.Member  // its streams, likewise
 	addresses transport.AddressBook
+	roster    transport.Roster
 	stable    uint64       // when last looked at
 	lossy     int          // likewise
 	log       *slog.Logger // names this member in every line
 
 	// What this member knows of trouble; used within node.Do.
 	suspects   map[protocol.Rank]Suspect // the members that cannot be reached
+	admissions map[protocol.Rank]admission
+	evicted    bool                      // see endEvicted
 	localError func() (time.Time, error) // the transport's last; nil: it tells none
 	impaired   bool                      // see checkImpaired
 
@@ -54,6 +57,7 @@ type Group struct {
 	unwritten atomic.Int64  // segments that were not, when last looked at
 	restarts  atomic.Uint64 // messages cut in two by a new view, likewise
 	closing   sync.Once
+	asking    sync.WaitGroup // see endEvicted
 
 	pending, dispatching atomic.Bool // see dispatch
 

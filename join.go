@@ -77,7 +77,7 @@ func (c *Config) requestJoin(ctx context.Context, s *initialState, seeds []strin
 		return joinReply{}, errors.New("the only seed is this process itself: name another member, or Create a group")
 	}
 	t := tcp.Config{Group: c.Group, TLS: c.TLS, Logger: c.Logger}
-	reply, err := sendRequest(ctx, t, members, encodeRequest(requestJoin, &s.self))
+	reply, err := sendRequest(ctx, t, members, encodeRequest(requestJoin, &s.self, c.Replace))
 	if err == nil && reply.rank == protocol.NoRank {
 		err = errors.New("a member answered a join request with a view only")
 	}

@@ -32,12 +32,16 @@ const (
 )
 
 // encodeRequest encodes a request.
-func encodeRequest(kind uint8, m *membership.Member) []byte {
+func encodeRequest(kind uint8, m *membership.Member, replace bool) []byte {
 	b := []byte{kind}
 	for _, text := range []string{m.Identity, m.Address, m.Domain} {
 		b = wire.AppendBytes(b, []byte(text))
 	}
-	return wire.AppendUint64(b, m.Nonce)
+	b = wire.AppendUint64(b, m.Nonce)
+	if replace {
+		return wire.AppendUint8(b, 1)
+	}
+	return wire.AppendUint8(b, 0)
 }
 
 // decodeRequest decodes a request.

@@ -45,7 +45,7 @@ func FuzzAnswer(f *testing.F) {
 // A request comes from anybody.
 func FuzzRequest(f *testing.F) {
 	f.Add(encodeRequest(requestJoin, &membership.Member{Identity: "me", Address: "here:1", Incarnation: 3}))
-	f.Add(encodeRequest(requestView, &membership.Member{}))
+	f.Add(encodeRequest(requestView, &membership.Member{}, false))
 	f.Add([]byte{9})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		kind, m, err := decodeRequest(b)

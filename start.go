@@ -127,12 +127,12 @@ func (c *Config) assignment() (bootstrap.Assignment, error) {
 // tcp makes the transport.
 func (c *Config) tcp(s *initialState, listener net.Listener, addresses []string) (transport.Transport, error) {
 	incarnation := s.self.Incarnation
-	if incarnation == member.FirstIncarnation {
-		incarnation = uint64(time.Now().UnixNano())
+	if c.Static {
+		incarnation = 0 // no view tells starts apart, so the transport's clock does
 	}
 	t, err := tcp.New(tcp.Config{
 		Group: c.Group, Rank: s.self.Rank, Addresses: addresses, Listener: listener, Open: !c.Static,
-		Incarnation: incarnation, TLS: c.TLS, Logger: c.Logger,
+		Incarnation: incarnation, Nonce: s.self.Nonce, TLS: c.TLS, Logger: c.Logger,
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("transport: %w", err), listener.Close())

@@ -33,7 +33,7 @@ type Candidate struct {
 	handshakes connSet
 
 	mu      sync.Mutex
-	waiting []*handshakeConn        // They wait for the transport.
+	waiting []*handshakeConn       // They wait for the transport.
 	take    func(s *handshakeConn) // Set when there is one.
 }
 

@@ -54,7 +54,8 @@ type Transport struct {
 	handler  transport.Handler // Set by Start.
 	state    atomic.Int32      // One of the states below.
 
-	peers table
+	peers  table
+	roster roster
 
 	ctx        context.Context // Ends when everything must.
 	cancel     context.CancelFunc
