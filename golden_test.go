@@ -6,6 +6,7 @@ import (
 	"math"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/pleach-go/pleach/collective"
 	"github.com/pleach-go/pleach/internal/member"
@@ -18,34 +19,36 @@ import (
 // renamed, frames may not change.
 
 type goldenRequest struct {
-	kind   uint8
-	sender membership.Member
+	kind    uint8
+	sender  membership.Member
+	replace bool
 }
 
 func goldenRequests() map[string]goldenRequest {
-	joiner := membership.Member{Identity: "hedge-7", Address: "10.0.0.7:7000", Domain: "rack 3", Incarnation: 0x1122334455667788}
+	joiner := membership.Member{Identity: "hedge-7", Address: "10.0.0.7:7000", Domain: "rack 3", Nonce: 0x1122334455667788}
 	return map[string]goldenRequest{
-		"view-query":         {requestView, membership.Member{}},
-		"join-request zero":  {requestJoin, membership.Member{}},
-		"join-request":       {requestJoin, joiner},
-		"join-request large": {requestJoin, membership.Member{Identity: "é", Incarnation: math.MaxUint64}},
-		"progress-query":     {requestProgress, membership.Member{}},
+		"view-query":         {requestView, membership.Member{}, false},
+		"join-request zero":  {requestJoin, membership.Member{}, false},
+		"join-request":       {requestJoin, joiner, false},
+		"join-request large": {requestJoin, membership.Member{Identity: "é", Nonce: math.MaxUint64}, true},
+		"progress-query":     {requestProgress, membership.Member{}, false},
+		"confirm-request":    {requestConfirm, joiner, false},
 	}
 }
 
 func TestGoldenFrames(t *testing.T) {
 	requests := make(map[string][]byte)
 	for name, r := range goldenRequests() {
-		requests[name] = encodeRequest(r.kind, &r.sender)
+		requests[name] = encodeRequest(r.kind, &r.sender, r.replace)
 	}
 	requests = testutil.Golden(t, "testdata/requests.golden", requests)
 	for name, want := range goldenRequests() {
-		if kind, m, err := decodeRequest(requests[name]); err != nil || kind != want.kind || m != want.sender {
+		if kind, m, replace, err := decodeRequest(requests[name]); err != nil || kind != want.kind || m != want.sender || replace != want.replace {
 			t.Errorf("%s: kind %d, %+v, %v, want %+v", name, kind, m, err, want)
 		}
 	}
 	testutil.EveryKind(t, requests, 0, func(b []byte) bool {
-		_, _, err := decodeRequest(b)
+		_, _, _, err := decodeRequest(b)
 		return err == nil
 	})
 }
@@ -58,6 +61,7 @@ func TestGoldenReplies(t *testing.T) {
 	}}
 	start := []membership.Position{{Root: 0, Incarnation: 5, Next: 99}, {Root: 8, Incarnation: 6, Next: 1 << 40}}
 	small := membership.View{Number: 1, Slots: 1, Members: []membership.Member{{Identity: "a", Incarnation: 1}}}
+	inUse := &IdentityInUseError{"hedge-7", 7, "10.0.0.7:7000", 3, 12, time.UnixMilli(1 << 40)}
 	progress, err := json.Marshal(goldenProgress())
 	if err != nil {
 		t.Fatal(err)
@@ -67,6 +71,8 @@ func TestGoldenReplies(t *testing.T) {
 		"view-reply":        encodeReply(&member.JoinAnswer{View: small, Rank: protocol.NoRank, Start: start}),
 		"join-reply refuse": encodeRefusal(errors.New("go away")),
 		"join-reply later":  encodeRefusal(membership.ErrTimeout)[:1], // the text is for people
+		"join-reply reach":  encodeRefusal(ErrUnreachable)[:1],
+		"join-reply in use": encodeInUse(inUse),
 		"progress-reply":    append([]byte{replyAccepted}, progress...),
 	})
 
@@ -75,6 +81,9 @@ func TestGoldenReplies(t *testing.T) {
 	}
 	if i, err := decodeReply(replies["view-reply"]); err != nil || !i.view.Equal(&small) || i.rank != protocol.NoRank {
 		t.Errorf("view-reply: %+v, %v", i, err)
+	}
+	if _, err := decodeReply(replies["join-reply in use"]); !reflect.DeepEqual(err, inUse) || !errors.Is(err, ErrRefused) || !errors.Is(err, ErrIdentityInUse) {
+		t.Errorf("join-reply in use: %v", err)
 	}
 	if _, err := decodeReply(replies["join-reply refuse"]); !errors.Is(err, ErrRefused) {
 		t.Errorf("join-reply refuse: %v", err)

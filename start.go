@@ -8,7 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"time"
+	"sync/atomic"
 
 	"github.com/pleach-go/pleach/bootstrap"
 	"github.com/pleach-go/pleach/internal/member"
@@ -61,6 +61,9 @@ type initialState struct {
 	view      membership.View
 	start     []membership.Position // its position in every stream
 	listening string                // the address of its socket
+	current   atomic.Pointer[View]  // the group's, once there is one
+
+	candidate *tcp.Candidate // what it was before, if it has joined
 }
 
 // startState is the state of a member whose group starts as a whole: every member
@@ -84,7 +87,7 @@ func (c *Config) startState() (*initialState, error) {
 	if s.transport = c.Transport; s.transport != nil {
 		return s, nil
 	}
-	if err := c.checkCertificate(hostOf(s.self.Address)); err != nil {
+	if err := c.checkCertificate(s.self.Identity, s.self.Address); err != nil {
 		return nil, err
 	}
 	listener, err := a.Listener()
@@ -130,9 +133,11 @@ func (c *Config) tcp(s *initialState, listener net.Listener, addresses []string)
 	if c.Static {
 		incarnation = 0 // no view tells starts apart, so the transport's clock does
 	}
+	s.current.Store(viewOf(&s.view))
 	t, err := tcp.New(tcp.Config{
-		Group: c.Group, Rank: s.self.Rank, Addresses: addresses, Listener: listener, Open: !c.Static,
-		Incarnation: incarnation, Nonce: s.self.Nonce, TLS: c.TLS, Logger: c.Logger,
+		Group: c.Group, Rank: s.self.Rank, Addresses: addresses, Listener: listener, Candidate: s.candidate, Open: !c.Static,
+		Incarnation: incarnation, Nonce: s.self.Nonce, TLS: c.TLS, Secret: c.Secret, Logger: c.Logger,
+		Verify: func(claim tcp.Claim) error { return c.verifyClaim(s.current.Load(), claim) },
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("transport: %w", err), listener.Close())

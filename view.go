@@ -113,7 +113,7 @@ func membersNotIn(v, other View) (members []Member) {
 
 // installView publishes a view, within node.Do.
 func (g *Group) installView(v *membership.View) {
-	before := g.view.Swap(viewOf(v))
+	before := g.view.Swap(viewOf(v)) // first: the transport verifies with it
 	g.noteAdmissions(v)
 	g.setPeers(v)
 	g.watch(v)
