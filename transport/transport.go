@@ -91,7 +91,8 @@ type Member struct {
 // Roster is a Transport that is told which process has which rank. It accepts no other
 // process as a member of the view, whatever incarnation that claims.
 type Roster interface {
-	// SetView sets the view, for the first time before Start. It closes connections
+	// SetView sets the view, for the first time before Start, when the view also has
+	// this process. It closes connections
 	// to processes that no longer have their rank, if another process has it. A
 	// process that is not in the view is refused, and learns it by a [RemovedError].
 	// A process that a later view has admitted waits for that view.

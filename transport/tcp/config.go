@@ -35,7 +35,8 @@ type Config struct {
 	// newest are kept. All members must have the same value.
 	Open bool
 	// Incarnation tells the processes that have this rank one after another apart: it
-	// grows with each. If zero, the time of the start in nanoseconds.
+	// grows with each. If zero, the time of the start in nanoseconds, or what the first
+	// [Transport.SetView] says.
 	Incarnation uint64
 	// Nonce is a random number that tells this process from others with its rank and
 	// incarnation. If zero, New draws one.

@@ -31,16 +31,20 @@ type roster struct {
 	early map[protocol.Rank]chan struct{} // The processes that wait for a view, one for each rank.
 }
 
-// SetView implements [transport.Roster].
+// SetView implements [transport.Roster]. The first view says which incarnation this
+// process is. Calls must not be concurrent.
 func (t *Transport) SetView(v transport.View) {
 	for p := range t.peers.all() {
 		p.inView = false
 	}
 	for i := range v.Members {
-		if m := v.Members[i]; t.isPeer(m.Rank) {
+		switch m := v.Members[i]; {
+		case t.isPeer(m.Rank):
 			p := t.peer(m.Rank)
 			p.inView = true
 			p.setMember(&m)
+		case m.Rank == t.cfg.Rank && t.roster.number.Load() == 0:
+			t.incarnation = m.Incarnation
 		}
 	}
 	for p := range t.peers.all() {
