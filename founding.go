@@ -11,6 +11,7 @@ import (
 
 	"github.com/pleach-go/pleach/internal/dedup"
 	"github.com/pleach-go/pleach/internal/founding"
+	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport/tcp"
@@ -36,7 +37,7 @@ const (
 func (c *Config) joinOrBegin(ctx context.Context, s *initialState) error {
 	defer s.founder.close()
 	for {
-		began, member, err := s.founder.await(ctx)
+		began, found, err := s.founder.await(ctx)
 		switch {
 		case err != nil:
 			return err
@@ -44,7 +45,7 @@ func (c *Config) joinOrBegin(ctx context.Context, s *initialState) error {
 			return s.begin(began)
 		}
 		timed, cancel := context.WithTimeout(ctx, findingTimeout)
-		err = c.requestJoin(timed, s, append([]string{member}, s.seeds...))
+		err = c.requestJoin(timed, s, append([]string{found}, s.seeds...))
 		cancel()
 		if err == nil || ctx.Err() != nil || permanent(err) {
 			return err
@@ -57,7 +58,7 @@ func (c *Config) joinOrBegin(ctx context.Context, s *initialState) error {
 func (s *initialState) begin(began []founding.Candidate) (err error) {
 	members := make([]membership.Member, len(began))
 	for i, m := range began {
-		members[i] = membership.Member{Identity: m.ID, Address: m.Address, Domain: m.Domain, Incarnation: m.Nonce}
+		members[i] = membership.Member{Identity: m.ID, Address: m.Address, Domain: m.Domain, Incarnation: member.FirstIncarnation, Nonce: m.Nonce}
 	}
 	if s.view, err = membership.FirstView(members); err != nil {
 		return err
@@ -93,7 +94,7 @@ type founder struct {
 func (c *Config) newFounder(s *initialState) *founder {
 	slices.Sort(s.seeds)
 	s.seeds = slices.Compact(s.seeds)
-	self := founding.Candidate{ID: s.self.Identity, Nonce: s.self.Incarnation, Address: s.self.Address, Domain: s.self.Domain}
+	self := founding.Candidate{ID: s.self.Identity, Nonce: s.self.Nonce, Address: s.self.Address, Domain: s.self.Domain}
 	f := &founder{
 		config: c, client: c.client(nil), seeds: s.seeds, start: time.Now(), changed: make(chan struct{}, 1), hopeless: make(map[string]error),
 		machine: founding.New(founding.Config{Self: self, Expect: c.Expect, Seeds: s.seeds}),
@@ -236,7 +237,7 @@ func (g *Group) answerFounding(request []byte) []byte {
 // tellSeeds tells the seeds that are not members now and then that there is a group: a
 // process that was started again there may know no other address to ask.
 func (g *Group) tellSeeds(seeds []string) {
-	self := founding.Candidate{ID: g.self.Identity, Nonce: g.self.Incarnation, Address: g.self.Address}
+	self := founding.Candidate{ID: g.self.Identity, Nonce: g.self.Nonce, Address: g.self.Address}
 	r := founding.Request{From: self, Group: g.self.Address}
 	c := g.config.client(nil)
 	for turn := 0; len(seeds) > 0; turn++ {

@@ -32,13 +32,16 @@ type Group struct {
 	stream    *stream.Member  // its streams, likewise
 	addresses transport.AddressBook
 	began     []founding.Candidate // see founding.go
-	reaching  sync.WaitGroup       // dials candidates; see admit
-	stable    uint64               // when last looked at
-	lossy     int                  // likewise
-	log       *slog.Logger         // names this member in every line
+	roster    transport.Roster
+	reaching  sync.WaitGroup // dials candidates; see admit
+	stable    uint64         // when last looked at
+	lossy     int            // likewise
+	log       *slog.Logger   // names this member in every line
 
 	// What this member knows of trouble; used within node.Do.
 	suspects   map[protocol.Rank]Suspect // the members that cannot be reached
+	admissions map[protocol.Rank]admission
+	evicted    bool                      // see endEvicted
 	localError func() (time.Time, error) // the transport's last; nil: it tells none
 	impaired   bool                      // see checkImpaired
 
@@ -50,6 +53,7 @@ type Group struct {
 	life        context.Context // ends with this process's membership; its cause is Err
 	end         context.CancelCauseFunc
 	quorumErr   atomic.Pointer[QuorumError]
+	removal     atomic.Pointer[error] // why this process is about to be no longer a member
 
 	reachSlots chan struct{} // has one for each candidate that is dialed
 
@@ -59,6 +63,7 @@ type Group struct {
 	unwritten atomic.Int64  // segments that were not, when last looked at
 	restarts  atomic.Uint64 // messages cut in two by a new view, likewise
 	closing   sync.Once
+	asking    sync.WaitGroup // see endEvicted
 
 	pending, dispatching atomic.Bool // see dispatch
 

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"time"
 
+	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 )
 
@@ -38,6 +38,7 @@ func (c *Config) createState() (*initialState, error) {
 		return nil, err
 	}
 	s := &initialState{listening: listener.Addr().String(), self: c.candidate(address)}
+	s.self.Incarnation = member.FirstIncarnation
 	s.view = membership.View{Number: 1, Slots: 1, Members: []membership.Member{s.self}}
 	s.transport, err = c.tcp(s, listener, []string{address})
 	return s, err
@@ -84,13 +85,17 @@ func (c *Config) requestJoin(ctx context.Context, s *initialState, members []str
 	if len(members) == 0 {
 		return errors.New("the only seed is this process itself: name another member, or Create a group")
 	}
-	b, err := sendRequest(ctx, c.client(nil), members, encodeRequest(requestJoin, &s.self, s.nonce))
+	b, err := sendRequest(ctx, c.client(nil), members, encodeRequest(requestJoin, &s.self, c.Replace))
 	if err != nil {
 		return err
 	}
 	reply, err := decodeJoin(b)
-	s.self.Rank, s.view, s.start = reply.rank, reply.view, reply.start
-	return err
+	if err != nil {
+		return err
+	}
+	s.view, s.start = reply.view, reply.start
+	s.self, _ = s.view.Member(reply.rank)
+	return nil
 }
 
 // sameSocket reports whether an address, dialed on this host, is that of a socket
@@ -128,7 +133,7 @@ func isInterface(ip net.IP) bool {
 func (c *Config) candidate(address string) membership.Member {
 	return membership.Member{
 		Identity: cmp.Or(c.ID, address), Address: address, Domain: c.FailureDomain,
-		Incarnation: uint64(time.Now().UnixNano()),
+		Nonce: newNonce(),
 	}
 }
 

@@ -58,7 +58,7 @@ func (p *process) join() {
 func (p *process) answer(from *process, try int, again func(protocol.Time)) {
 	s := p.sim
 	p.step(func() {
-		p.machine.Join(s.now, from.candidate(), func(a member.JoinAnswer) {
+		p.machine.Join(s.now, from.candidate(), false, func(a member.JoinAnswer) {
 			s.after(s.latency(), func() {
 				if p.host.reaches(from.host) {
 					from.do(func() { from.answered(a, try, again) })
@@ -72,7 +72,7 @@ func (p *process) answer(from *process, try int, again func(protocol.Time)) {
 func (p *process) answered(a member.JoinAnswer, try int, again func(protocol.Time)) {
 	switch {
 	case p.state != joining || p.joinTry != try:
-	case errors.Is(a.Err, membership.ErrStale):
+	case errors.As(a.Err, new(*membership.InUseError)):
 		p.sim.record(p, "is refused: %v", a.Err)
 		p.incarnation = uint64(p.sim.now) + 1000 + uint64(p.id)
 		again(100 * millisecond)
