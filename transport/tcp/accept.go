@@ -147,7 +147,8 @@ func (t *Transport) acceptPeer(s *handshakeConn) (serve func(), err error) {
 }
 
 // challenge answers the Hello of a peer that has to prove that it knows the secret,
-// before the connection has any effect.
+// before the connection is used. Until then this side does not dial the peer: each
+// would use another connection.
 func (p *peer) challenge(s *handshakeConn) (wire.Status, error) {
 	if s.key == nil {
 		return wire.Accepted, nil // admit answers
@@ -156,18 +157,25 @@ func (p *peer) challenge(s *handshakeConn) (wire.Status, error) {
 	status := p.judge(&s.dialed)
 	if status == wire.Accepted {
 		p.ours++
+		p.challenged++
 	}
 	attempt := p.ours
 	p.mu.Unlock()
 	if status != wire.Accepted {
 		return status, nil
 	}
-	if _, err := s.stream.Write(s.answerHello(p.t.hello(p.rank, attempt, wire.Accepted))); err != nil {
-		return status, err
+	_, err := s.stream.Write(s.answerHello(p.t.hello(p.rank, attempt, wire.Accepted)))
+	var code wire.Code
+	if err == nil {
+		code, err = s.readProof()
 	}
-	code, err := s.readProof()
 	if err == nil {
 		err = s.checkProof(code, nil)
+	}
+	if err != nil {
+		p.mu.Lock()
+		p.challenged--
+		p.mu.Unlock()
 	}
 	return status, err
 }
@@ -236,7 +244,14 @@ func (p *peer) judge(theirs *wire.Hello) wire.Status {
 func (p *peer) admit(s *handshakeConn) (*conn, wire.Status) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if status := p.judge(&s.dialed); status != wire.Accepted {
+	status := p.judge(&s.dialed)
+	if s.key != nil {
+		p.challenged--
+		if status == wire.Duplicate {
+			status = wire.Accepted // This side has waited with its own.
+		}
+	}
+	if status != wire.Accepted {
 		return nil, status
 	}
 	c := s.promote(p)

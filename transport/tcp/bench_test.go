@@ -164,7 +164,7 @@ func BenchmarkThroughput(b *testing.B) {
 // of the handshake.
 func BenchmarkConnect(b *testing.B) {
 	ca := testutil.NewCA(b)
-	for name, cfg := range map[string]Config{"plain": {}, "tls": {TLS: ca.Config(b, ca)}} {
+	for name, cfg := range map[string]Config{"plain": {}, "secret": {Secret: secret}, "tls": {TLS: ca.Config(b, ca)}} {
 		b.Run(name, func(b *testing.B) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
