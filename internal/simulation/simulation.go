@@ -71,8 +71,8 @@ type Simulation struct {
 	calm      bool // the trouble is over
 	// pendingRestarts counts the processes that will start again.
 	pendingRestarts int
-	hash      hashState
-	result    Result
+	hash            hashState
+	result          Result
 }
 
 // maxEvents bounds a run: one that has more runs away.
