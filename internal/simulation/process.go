@@ -63,7 +63,7 @@ func (p *process) enter(self membership.Member, v membership.View, start []membe
 		Self: self, View: v, Start: start, Stream: s.plan.stream,
 		Heartbeat: heartbeat.Config{Interval: s.plan.heartbeat, Timeout: 5 * s.plan.heartbeat},
 		OnView:    p.installed, OnSilence: p.detector.heard, OnState: p.stateChanged,
-		OnReport: p.reported,
+		OnReport:    p.reported,
 		SlowTimeout: s.plan.slowTimeout,
 	}
 	if s.options.Configure != nil {
