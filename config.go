@@ -40,8 +40,13 @@ type Config struct {
 	// Listen names no specific host, as 0.0.0.0 does.
 	Advertise string
 	// ID names this process across restarts: rejoining with it restores the old
-	// rank if that is free. If empty, the advertised address.
+	// rank if that is free. One live process has an ID at a time. If empty, the
+	// advertised address.
 	ID string
+	// Replace lets Join take the place of a live member with the same ID: that one ends
+	// with [ErrReplaced]. If false, Join returns an [*IdentityInUseError]. A member
+	// that is gone is replaced in either case.
+	Replace bool
 	// FailureDomain names what fails together with this process, as a rack or a
 	// zone. The group assigns ranks so that ring neighbors differ in it where
 	// possible.
@@ -195,6 +200,7 @@ func (c *Config) check(m mode) error {
 		{"Listen", c.Listen != "", alone, "is for Create and Join; otherwise Addresses say where this process listens"},
 		{"Advertise", c.Advertise != "", alone, "is for Create and Join; otherwise Addresses say where this process is reached"},
 		{"ID", c.ID != "", alone, "is for Create and Join; otherwise Addresses identify the members"},
+		{"Replace", c.Replace, m == modeJoin, "is for Join: it takes the place of a member with the same ID"},
 		{"FailureDomain", c.FailureDomain != "", alone, "is for Create and Join; otherwise ranks are given"},
 		{"Static", c.Static, m == modeStart, "is for Start: the members of a static group are known from the start"},
 		{"AllowMinority", c.AllowMinority, m != modeInspect && !static, "has no effect: a static group never stops"},

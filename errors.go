@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/pleach-go/pleach/internal/membership"
 )
@@ -19,6 +20,13 @@ var (
 	// this process, because they could not reach it. The error is an
 	// [*EvictedError]. [Group.Rejoin] makes this process a member again.
 	ErrEvicted = errors.New("pleach: removed from the group")
+	// ErrReplaced is returned when another process has taken this one's place in the
+	// group: it has joined with the same ID. The error is a [*ReplacedError]. It is
+	// final: [Group.Rejoin] returns it too.
+	ErrReplaced = errors.New("pleach: replaced by another process with the same ID")
+	// ErrIdentityInUse is returned by Join when a live member has the ID of this
+	// process. The error is an [*IdentityInUseError].
+	ErrIdentityInUse = errors.New("pleach: ID in use by a live member")
 	// ErrTooSlow is returned when this process has left the group because its program
 	// received no message for Limits.SlowTimeout while others had to wait for it.
 	// [Group.Rejoin] makes this process a member again.
@@ -53,6 +61,53 @@ func (e *EvictedError) Error() string {
 
 // Unwrap returns [ErrEvicted].
 func (e *EvictedError) Unwrap() error { return ErrEvicted }
+
+// ReplacedError is an [ErrReplaced] that names the process that has replaced this one.
+type ReplacedError struct {
+	// Rank was this process's. View is the last view it was in, and By the one in
+	// which the other process has its place.
+	Rank     int
+	View, By uint64
+	// ID is that of both processes. Address and Incarnation are the other one's.
+	ID, Address string
+	Incarnation uint64
+}
+
+func (e *ReplacedError) Error() string {
+	return fmt.Sprintf("%v: rank %d of view %d is replaced by %q at %s, incarnation %d, in view %d",
+		ErrReplaced, e.Rank, e.View, e.ID, e.Address, e.Incarnation, e.By)
+}
+
+// Unwrap returns [ErrReplaced].
+func (e *ReplacedError) Unwrap() error { return ErrReplaced }
+
+// IdentityInUseError is an [ErrIdentityInUse] that names the member that has the ID. It
+// is also an [ErrRefused].
+type IdentityInUseError struct {
+	// ID is what both processes are called. Rank, Address and Incarnation are the
+	// member's, in View.
+	ID          string
+	Rank        int
+	Address     string
+	Incarnation uint64
+	View        uint64
+	// Since is when the member that was asked has seen the other one join. It is zero
+	// if that was before its own time; then Incarnation, the number of the view that
+	// has admitted the other one, is all that is known.
+	Since time.Time
+}
+
+func (e *IdentityInUseError) Error() string {
+	since := fmt.Sprintf("since view %d", e.Incarnation)
+	if !e.Since.IsZero() {
+		since += e.Since.Format(" at " + time.RFC3339)
+	}
+	return fmt.Sprintf("%v: %q is rank %d at %s, %s, in view %d; choose another ID, or Config.Replace to take its place",
+		ErrIdentityInUse, e.ID, e.Rank, e.Address, since, e.View)
+}
+
+// Unwrap returns [ErrIdentityInUse] and [ErrRefused].
+func (e *IdentityInUseError) Unwrap() []error { return []error{ErrIdentityInUse, ErrRefused} }
 
 // QuorumError is an [ErrNoQuorum] that counts members.
 type QuorumError struct {
@@ -107,7 +162,7 @@ func (g *Group) updateState() {
 			g.changed.Notify()
 		}
 	case membership.Evicted:
-		g.end(publicError(err))
+		g.endEvicted(err)
 	case membership.Left:
 		if g.machine.TooSlow() {
 			g.end(ErrTooSlow)
@@ -129,6 +184,12 @@ func publicError(err error) error {
 	var evicted *membership.EvictedError
 	var quorum *membership.QuorumError
 	switch {
+	case errors.As(err, &evicted) && evicted.Successor != nil:
+		s := evicted.Successor
+		return &ReplacedError{
+			Rank: int(evicted.Rank), View: evicted.View, By: evicted.By,
+			ID: s.Identity, Address: s.Address, Incarnation: s.Incarnation,
+		}
 	case errors.As(err, &evicted):
 		return &EvictedError{Rank: int(evicted.Rank), View: evicted.View, By: evicted.By}
 	case errors.As(err, &quorum):

@@ -6,6 +6,7 @@ import (
 	"math"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/pleach-go/pleach/collective"
 	"github.com/pleach-go/pleach/internal/member"
@@ -18,31 +19,31 @@ import (
 // renamed, frames may not change.
 
 type goldenRequest struct {
-	kind   uint8
-	sender membership.Member
-	nonce  string
+	kind    uint8
+	sender  membership.Member
+	replace bool
 }
 
 func goldenRequests() map[string]goldenRequest {
-	joiner := membership.Member{Identity: "hedge-7", Address: "10.0.0.7:7000", Domain: "rack 3", Incarnation: 0x1122334455667788}
+	joiner := membership.Member{Identity: "hedge-7", Address: "10.0.0.7:7000", Domain: "rack 3", Nonce: 0x1122334455667788}
 	return map[string]goldenRequest{
-		"view-query":         {requestView, membership.Member{}, ""},
-		"join-request zero":  {requestJoin, membership.Member{}, ""},
-		"join-request":       {requestJoin, joiner, "0123456789abcdef"},
-		"join-request large": {requestJoin, membership.Member{Identity: "é", Incarnation: math.MaxUint64}, "0123456789abcdef"},
-		"progress-query":     {requestProgress, membership.Member{}, ""},
-		"confirm-request":    {requestConfirm, joiner, "0123456789abcdef"},
+		"view-query":         {requestView, membership.Member{}, false},
+		"join-request zero":  {requestJoin, membership.Member{}, false},
+		"join-request":       {requestJoin, joiner, false},
+		"join-request large": {requestJoin, membership.Member{Identity: "é", Nonce: math.MaxUint64}, true},
+		"progress-query":     {requestProgress, membership.Member{}, false},
+		"confirm-request":    {requestConfirm, joiner, false},
 	}
 }
 
 func TestGoldenFrames(t *testing.T) {
 	requests := make(map[string][]byte)
 	for name, r := range goldenRequests() {
-		requests[name] = encodeRequest(r.kind, &r.sender, []byte(r.nonce))
+		requests[name] = encodeRequest(r.kind, &r.sender, r.replace)
 	}
 	requests = testutil.Golden(t, "testdata/requests.golden", requests)
 	for name, want := range goldenRequests() {
-		if kind, m, nonce, err := decodeRequest(requests[name]); err != nil || kind != want.kind || m != want.sender || string(nonce) != want.nonce {
+		if kind, m, replace, err := decodeRequest(requests[name]); err != nil || kind != want.kind || m != want.sender || replace != want.replace {
 			t.Errorf("%s: kind %d, %+v, %v, want %+v", name, kind, m, err, want)
 		}
 	}
@@ -60,6 +61,7 @@ func TestGoldenReplies(t *testing.T) {
 	}}
 	start := []membership.Position{{Root: 0, Incarnation: 5, Next: 99}, {Root: 8, Incarnation: 6, Next: 1 << 40}}
 	small := membership.View{Number: 1, Slots: 1, Members: []membership.Member{{Identity: "a", Incarnation: 1}}}
+	inUse := &IdentityInUseError{"hedge-7", 7, "10.0.0.7:7000", 3, 12, time.UnixMilli(1 << 40)}
 	progress, err := json.Marshal(goldenProgress())
 	if err != nil {
 		t.Fatal(err)
@@ -70,6 +72,7 @@ func TestGoldenReplies(t *testing.T) {
 		"join-reply refuse": encodeRefusal(errors.New("go away")),
 		"join-reply later":  encodeRefusal(membership.ErrTimeout)[:1], // the text is for people
 		"join-reply reach":  encodeRefusal(ErrUnreachable)[:1],
+		"join-reply in use": encodeInUse(inUse),
 		"progress-reply":    append([]byte{replyAccepted}, progress...),
 	})
 
@@ -78,6 +81,9 @@ func TestGoldenReplies(t *testing.T) {
 	}
 	if i, err := decodeReply(replies["view-reply"]); err != nil || !i.view.Equal(&small) || i.rank != protocol.NoRank {
 		t.Errorf("view-reply: %+v, %v", i, err)
+	}
+	if _, err := decodeReply(replies["join-reply in use"]); !reflect.DeepEqual(err, inUse) || !errors.Is(err, ErrRefused) || !errors.Is(err, ErrIdentityInUse) {
+		t.Errorf("join-reply in use: %v", err)
 	}
 	if _, err := decodeReply(replies["join-reply refuse"]); !errors.Is(err, ErrRefused) {
 		t.Errorf("join-reply refuse: %v", err)

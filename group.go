@@ -30,6 +30,7 @@ type Group struct {
 	machine   *member.Machine // used only within node.Do
 	stream    *stream.Member  // its streams, likewise
 	addresses transport.AddressBook
+	roster    transport.Roster
 	reaching  sync.WaitGroup // dials candidates; see admit
 	stable    uint64         // when last looked at
 	lossy     int            // likewise
@@ -37,6 +38,8 @@ type Group struct {
 
 	// What this member knows of trouble; used within node.Do.
 	suspects   map[protocol.Rank]Suspect // the members that cannot be reached
+	admissions map[protocol.Rank]admission
+	evicted    bool                      // see endEvicted
 	localError func() (time.Time, error) // the transport's last; nil: it tells none
 	impaired   bool                      // see checkImpaired
 
@@ -57,6 +60,7 @@ type Group struct {
 	unwritten atomic.Int64  // segments that were not, when last looked at
 	restarts  atomic.Uint64 // messages cut in two by a new view, likewise
 	closing   sync.Once
+	asking    sync.WaitGroup // see endEvicted
 
 	pending, dispatching atomic.Bool // see dispatch
 

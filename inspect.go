@@ -37,11 +37,11 @@ func Inspect(ctx context.Context, c Config, address string) (*Inspection, error)
 }
 
 func inspect(ctx context.Context, c tcp.Config, address string) (*Inspection, error) {
-	reply, err := sendRequest(ctx, c, []string{address}, encodeRequest(requestView, &membership.Member{}, nil))
+	reply, err := sendRequest(ctx, c, []string{address}, encodeRequest(requestView, &membership.Member{}, false))
 	if err != nil {
 		return nil, err
 	}
-	b, err := tcp.Request(ctx, c, address, encodeRequest(requestProgress, &membership.Member{}, nil))
+	b, err := tcp.Request(ctx, c, address, encodeRequest(requestProgress, &membership.Member{}, false))
 	if err != nil {
 		return nil, err
 	}

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"time"
 
+	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -36,6 +36,7 @@ func (c *Config) createState() (*initialState, error) {
 		return nil, err
 	}
 	s := &initialState{listening: listener.Addr().String(), self: c.candidate(address)}
+	s.self.Incarnation = member.FirstIncarnation
 	s.view = membership.View{Number: 1, Slots: 1, Members: []membership.Member{s.self}}
 	s.transport, err = c.tcp(s, listener, []string{address})
 	return s, err
@@ -59,7 +60,8 @@ func (c *Config) joinState(ctx context.Context, seeds []string) (*initialState, 
 		_ = s.candidate.Close()
 		return nil, &JoinError{Group: c.Group, Seeds: seeds, Permanent: permanent(err), Err: err}
 	}
-	s.self.Rank, s.view, s.start = reply.rank, reply.view, reply.start
+	s.view, s.start = reply.view, reply.start
+	s.self, _ = s.view.Member(reply.rank)
 	addresses := make([]string, reply.view.Slots)
 	for _, m := range reply.view.Members {
 		addresses[m.Rank] = m.Address
@@ -76,7 +78,7 @@ func (c *Config) requestJoin(ctx context.Context, s *initialState, seeds []strin
 	if len(members) == 0 {
 		return joinReply{}, errors.New("the only seed is this process itself: name another member, or Create a group")
 	}
-	reply, err := sendRequest(ctx, c.client(nil), members, encodeRequest(requestJoin, &s.self, s.nonce))
+	reply, err := sendRequest(ctx, c.client(nil), members, encodeRequest(requestJoin, &s.self, c.Replace))
 	if err == nil && reply.rank == protocol.NoRank {
 		err = errors.New("a member answered a join request with a view only")
 	}
@@ -118,7 +120,7 @@ func isInterface(ip net.IP) bool {
 func (c *Config) candidate(address string) membership.Member {
 	return membership.Member{
 		Identity: cmp.Or(c.ID, address), Address: address, Domain: c.FailureDomain,
-		Incarnation: uint64(time.Now().UnixNano()),
+		Nonce: newNonce(),
 	}
 }
 

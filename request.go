@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"time"
 
@@ -18,10 +19,10 @@ import (
 
 // A process that is not a member sends a member a request: for the view, to join,
 // or for the progress of its collective calls. A request is a byte that tells its
-// kind and, for a join, the candidate's ID, address, failure domain, incarnation and
-// nonce. The reply is a status byte, then an error's text, or a view, the candidate's
-// rank in it and its position in every stream. A member sends a candidate its request
-// back, see reach.go.
+// kind and, for a join, the candidate's ID, address, failure domain and nonce, and
+// whether it replaces a live member. The reply is a status byte, then an error's text,
+// or a view, the candidate's rank in it and its position in every stream. A member sends
+// a candidate its request back, see reach.go.
 const (
 	requestView     uint8 = 1
 	requestJoin     uint8 = 2
@@ -32,32 +33,37 @@ const (
 	replyAccepted    uint8 = 1
 	replyRetry       uint8 = 2 // refused now; the candidate may try again
 	replyUnreachable uint8 = 3 // likewise
+	replyInUse       uint8 = 4 // refused: a live member has the candidate's ID
 )
 
 // encodeRequest encodes a request.
-func encodeRequest(kind uint8, m *membership.Member, nonce []byte) []byte {
+func encodeRequest(kind uint8, m *membership.Member, replace bool) []byte {
 	b := []byte{kind}
 	for _, text := range []string{m.Identity, m.Address, m.Domain} {
 		b = wire.AppendBytes(b, []byte(text))
 	}
-	return wire.AppendBytes(wire.AppendUint64(b, m.Incarnation), nonce)
+	b = wire.AppendUint64(b, m.Nonce)
+	if replace {
+		return wire.AppendUint8(b, 1)
+	}
+	return wire.AppendUint8(b, 0)
 }
 
 // decodeRequest decodes a request.
-func decodeRequest(b []byte) (kind uint8, m membership.Member, nonce []byte, err error) {
+func decodeRequest(b []byte) (kind uint8, m membership.Member, replace bool, err error) {
 	d := wire.NewDecoder(b)
 	kind = d.Uint8()
-	m = membership.Member{Identity: string(d.Bytes()), Address: string(d.Bytes()), Domain: string(d.Bytes()), Incarnation: d.Uint64()}
-	nonce = d.Bytes()
-	if err = d.Finish(); err == nil && (kind < requestView || kind > requestConfirm) {
-		err = fmt.Errorf("request of kind %d", kind)
+	m = membership.Member{Identity: string(d.Bytes()), Address: string(d.Bytes()), Domain: string(d.Bytes()), Nonce: d.Uint64()}
+	flag := d.Uint8()
+	if err = d.Finish(); err == nil && (kind < requestView || kind > requestConfirm || flag > 1) {
+		err = fmt.Errorf("request of kind %d with flag %d", kind, flag)
 	}
-	return kind, m, nonce, err
+	return kind, m, flag == 1, err
 }
 
 // handleRequest answers a request.
 func (g *Group) handleRequest(request []byte, answer func([]byte)) {
-	switch kind, c, nonce, err := decodeRequest(request); {
+	switch kind, c, replace, err := decodeRequest(request); {
 	case err != nil:
 		answer(encodeRefusal(err))
 	case kind == requestProgress:
@@ -71,17 +77,22 @@ func (g *Group) handleRequest(request []byte, answer func([]byte)) {
 	case !dialable(c.Address):
 		answer(encodeRefusal(fmt.Errorf("members cannot dial a candidate at %q: it has to advertise host:port", c.Address)))
 	default:
-		g.admit(c, nonce, answer)
+		g.admit(c, replace, answer)
 	}
 }
 
-// answerJoin answers a candidate that the group has decided about.
-func answerJoin(a *member.JoinAnswer, answer func([]byte)) {
-	if a.Err != nil {
+// answerJoin answers a candidate, within node.Do.
+func (g *Group) answerJoin(a *member.JoinAnswer, answer func([]byte)) {
+	var inUse *membership.InUseError
+	switch {
+	case errors.As(a.Err, &inUse):
+		g.log.Info("candidate refused", "cause", a.Err)
+		answer(encodeInUse(g.inUse(inUse)))
+	case a.Err != nil:
 		answer(encodeRefusal(a.Err))
-		return
+	default:
+		answer(encodeReply(a))
 	}
-	answer(encodeReply(a))
 }
 
 // encodeRefusal encodes a reply that says why a request is refused.
@@ -97,6 +108,31 @@ func encodeRefusal(err error) []byte {
 		kind = replyUnreachable
 	}
 	return append([]byte{kind}, err.Error()...)
+}
+
+// encodeInUse encodes a reply that names the member that has a candidate's ID.
+func encodeInUse(e *IdentityInUseError) []byte {
+	b := wire.AppendRank([]byte{replyInUse}, protocol.Rank(e.Rank))
+	b = wire.AppendUint64(wire.AppendUint64(b, e.Incarnation), e.View)
+	var since uint64
+	if !e.Since.IsZero() {
+		since = uint64(e.Since.UnixMilli())
+	}
+	b = wire.AppendUint64(b, since)
+	return wire.AppendBytes(wire.AppendBytes(b, []byte(e.ID)), []byte(e.Address))
+}
+
+// decodeInUse decodes the rest of such a reply.
+func decodeInUse(d *wire.Decoder) error {
+	e := &IdentityInUseError{Rank: int(d.Rank()), Incarnation: d.Uint64(), View: d.Uint64()}
+	if since := d.Uint64(); since > 0 && since <= math.MaxInt64 {
+		e.Since = time.UnixMilli(int64(since))
+	}
+	e.ID, e.Address = string(d.Bytes()), string(d.Bytes())
+	if err := d.Finish(); err != nil {
+		return err
+	}
+	return e
 }
 
 // encodeReply encodes a reply that accepts a request.
@@ -122,6 +158,8 @@ func decodeReply(b []byte) (joinReply, error) {
 		return joinReply{}, fmt.Errorf("%w: %s", errNotYet, d.Rest())
 	case replyUnreachable:
 		return joinReply{}, fmt.Errorf("%w: %s", ErrUnreachable, d.Rest())
+	case replyInUse:
+		return joinReply{}, decodeInUse(&d)
 	default:
 		return joinReply{}, fmt.Errorf("%w: %s", ErrRefused, d.Rest())
 	}

@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"sync/atomic"
-	"time"
 
 	"github.com/pleach-go/pleach/bootstrap"
 	"github.com/pleach-go/pleach/internal/member"
@@ -65,7 +64,6 @@ type initialState struct {
 	current   atomic.Pointer[View]  // the group's, once there is one
 
 	candidate *tcp.Candidate // what it was before, if it has joined
-	nonce     []byte         // of its request
 }
 
 // startState is the state of a member whose group starts as a whole: every member
@@ -132,13 +130,13 @@ func (c *Config) assignment() (bootstrap.Assignment, error) {
 // tcp makes the transport.
 func (c *Config) tcp(s *initialState, listener net.Listener, addresses []string) (transport.Transport, error) {
 	incarnation := s.self.Incarnation
-	if incarnation == member.FirstIncarnation {
-		incarnation = uint64(time.Now().UnixNano())
+	if c.Static {
+		incarnation = 0 // no view tells starts apart, so the transport's clock does
 	}
 	s.current.Store(viewOf(&s.view))
 	t, err := tcp.New(tcp.Config{
 		Group: c.Group, Rank: s.self.Rank, Addresses: addresses, Listener: listener, Candidate: s.candidate, Open: !c.Static,
-		Incarnation: incarnation, TLS: c.TLS, Secret: c.Secret, Logger: c.Logger,
+		Incarnation: incarnation, Nonce: s.self.Nonce, TLS: c.TLS, Secret: c.Secret, Logger: c.Logger,
 		Verify: func(claim tcp.Claim) error { return c.verifyClaim(s.current.Load(), claim) },
 	})
 	if err != nil {

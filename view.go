@@ -27,7 +27,8 @@ type View struct {
 // Member is a process in a view.
 type Member struct {
 	Rank int
-	// ID names the process across restarts; Incarnation tells its starts apart.
+	// ID names the process across restarts. Incarnation tells its starts apart: it is
+	// the number of the view that has admitted the process.
 	ID            string
 	Incarnation   uint64
 	Address       string // host:port
@@ -112,14 +113,9 @@ func membersNotIn(v, other View) (members []Member) {
 
 // installView publishes a view, within node.Do.
 func (g *Group) installView(v *membership.View) {
-	before := g.view.Swap(viewOf(v)) // first: SetPeer verifies with it
-	if g.addresses != nil {
-		for _, m := range v.Members {
-			if m.Rank != g.self.Rank {
-				g.addresses.SetPeer(m.Rank, m.Address)
-			}
-		}
-	}
+	before := g.view.Swap(viewOf(v)) // first: the transport verifies with it
+	g.noteAdmissions(v)
+	g.setPeers(v)
 	g.watch(v)
 	g.logView(before)
 	g.changed.Notify()
@@ -146,8 +142,8 @@ func (g *Group) leftBecause(m Member, joined []Member) any {
 	if s, ok := g.suspects[protocol.Rank(m.Rank)]; ok {
 		return s.Cause
 	}
-	if slices.ContainsFunc(joined, func(j Member) bool { return j.ID == m.ID }) {
-		return "replaced by a new process with its ID"
+	if i := slices.IndexFunc(joined, func(j Member) bool { return j.ID == m.ID }); i >= 0 {
+		return "replaced by a new process with its ID at " + joined[i].Address
 	}
 	return "it left, or others suspected it"
 }

@@ -59,7 +59,7 @@ var rules = []rule{
 	{pkg: "transport", may: []string{"protocol"}},
 	{pkg: "transport/mem", may: []string{"protocol", "transport"}},
 	{pkg: "transport/fault", may: []string{"protocol", "transport"}},
-	{pkg: "transport/tcp", may: []string{"protocol", "transport", "internal/wire", "internal/dedup"}},
+	{pkg: "transport/tcp", may: []string{"protocol", "transport", "internal/wire", "internal/dedup", "internal/notify"}},
 
 	// Calls block on contexts, so these are no protocols. The engine knows no
 	// collective's algorithm, and collective no network.

@@ -24,8 +24,8 @@ func newAssigner(before *View) *assigner {
 	return a
 }
 
-// assign gives a joiner its rank. It reports false if an older incarnation of the
-// joiner participates in this very change, or if no slot is left.
+// assign gives a joiner its rank. It reports false if its identity is taken, or if no
+// slot is left.
 func (a *assigner) assign(j *Member) bool {
 	if slices.ContainsFunc(a.occupied, func(m *Member) bool { return m != nil && m.Identity == j.Identity }) {
 		return false
@@ -53,7 +53,7 @@ func (a *assigner) rankFor(j *Member) protocol.Rank {
 	}
 	hole := a.slots
 	for r := range a.slots {
-		if a.occupied[r] != nil || a.last[r] != nil && a.last[r].Incarnation >= j.Incarnation {
+		if a.occupied[r] != nil {
 			continue
 		}
 		if !a.besideDomain(r, j.Domain) {

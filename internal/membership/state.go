@@ -17,7 +17,7 @@ const (
 	// NoQuorum: too few other members are reachable to decide a view. It may pass.
 	NoQuorum
 	// Evicted: the group has decided a view without this member. The process may
-	// join again, as another incarnation.
+	// join again, unless another one has replaced it.
 	Evicted
 	// Left: the member has left on its own request.
 	Left
@@ -59,9 +59,15 @@ type EvictedError struct {
 	// first known view without it.
 	Rank     protocol.Rank
 	View, By uint64
+	// Successor is the process that has replaced the member: it has its identity. It
+	// is nil if none is known.
+	Successor *Member
 }
 
 func (e *EvictedError) Error() string {
+	if s := e.Successor; s != nil {
+		return fmt.Sprintf("membership: rank %d of view %d is replaced in view %d by %q at %s, incarnation %d", e.Rank, e.View, e.By, s.Identity, s.Address, s.Incarnation)
+	}
 	return fmt.Sprintf("membership: rank %d of view %d is not in view %d: join again as a new incarnation", e.Rank, e.View, e.By)
 }
 

@@ -26,10 +26,11 @@ type conn struct {
 	certificates []*x509.Certificate // The peer's, with TLS.
 
 	// Set when it becomes the peer's connection.
-	out      *queue
-	ticket   ticket
-	notified chan struct{} // Closed when the handler knows that the peer is up.
-	address  string        // The peer's at that time, or the remote address.
+	incarnation uint64
+	out         *queue
+	ticket      ticket
+	notified    chan struct{} // Closed when the handler knows that the peer is up.
+	address     string        // The peer's at that time, or the remote address.
 
 	// The rest is guarded by the peer's mutex.
 
