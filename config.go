@@ -54,8 +54,14 @@ type Config struct {
 	// the last. It is safe only where no live process is ever suspected, as among
 	// the processes of one host: otherwise both sides of a partition continue.
 	// If false, a majority continues, or half with the lowest rank. On the other
-	// side Broadcast returns [ErrNoQuorum]. All members use the same.
+	// side Broadcast returns [ErrNoQuorum], and so do the calls of a World after
+	// QuorumTimeout. All members use the same. A World whose processes are all on one
+	// host behaves as if it were true.
 	AllowMinority bool
+	// QuorumTimeout is how long the calls of a World wait, after the quorum is lost,
+	// for enough processes to be reachable again. Then the process leaves the job, and
+	// its calls return a [*QuorumError]. If zero, 30 s.
+	QuorumTimeout time.Duration
 	// StartTimeout is how long the processes of Start and NewWorld may take to
 	// start before they are suspected. If zero, 30 s.
 	StartTimeout time.Duration
@@ -65,9 +71,9 @@ type Config struct {
 	HeartbeatInterval time.Duration
 	// SuspicionTimeout is how long a member may be silent before its ring neighbors
 	// suspect it, as a stopped or hung process is. It grows by itself where members
-	// are slow. If zero, 1.5 s, or five times HeartbeatInterval if that is more; with
-	// AllowMinority and in a World, no member is suspected for its silence. If
-	// negative, none is either.
+	// are slow. If zero, 1.5 s, or five times HeartbeatInterval if that is more; in a
+	// World on several hosts 10 s; with AllowMinority, and in a World on one host, no
+	// member is suspected for its silence. If negative, none is either.
 	SuspicionTimeout time.Duration
 	// Detectors report suspicions beside what broken connections and heartbeats
 	// reveal: package detect/swim finds hosts that have fallen silent, and
@@ -191,7 +197,9 @@ func (c *Config) check(m mode) error {
 		{"ID", c.ID != "", alone, "is for Create and Join; otherwise Addresses identify the members"},
 		{"FailureDomain", c.FailureDomain != "", alone, "is for Create and Join; otherwise ranks are given"},
 		{"Static", c.Static, m == modeStart, "is for Start: the members of a static group are known from the start"},
-		{"AllowMinority", c.AllowMinority, m != modeInspect && m != modeWorld && !static, "has no effect: a static group never stops, and the processes of a World always continue"},
+		{"AllowMinority", c.AllowMinority, m != modeInspect && !static, "has no effect: a static group never stops"},
+		{"QuorumTimeout", c.QuorumTimeout != 0, m == modeWorld, "is for NewWorld: a group waits for its quorum without bound"},
+		{"QuorumTimeout", c.QuorumTimeout < 0, false, "is negative"},
 		{"StartTimeout", c.StartTimeout != 0, together && !static, "is for Start and NewWorld with views"},
 		{"HeartbeatInterval", c.HeartbeatInterval != 0, m != modeInspect && !static, "needs views: a static group sends no heartbeats"},
 		{"HeartbeatInterval", c.HeartbeatInterval < 0, false, "is negative"},

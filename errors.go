@@ -98,11 +98,13 @@ func (g *Group) updateState() {
 	case membership.Active:
 		if g.quorumErr.Swap(nil) != nil {
 			g.log.Info("quorum regained", "view", g.view.Load().Number)
+			g.changed.Notify()
 		}
 	case membership.NoQuorum:
 		err := publicError(err)
 		if g.quorumErr.Swap(&err) == nil {
 			g.logNoQuorum(err)
+			g.changed.Notify()
 		}
 	case membership.Evicted:
 		g.end(publicError(err))
