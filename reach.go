@@ -37,8 +37,10 @@ func (c *Config) listenAsCandidate(s *initialState, listener net.Listener) (err 
 		switch {
 		case err != nil:
 			return encodeRefusal(err)
-		case kind != requestConfirm || m.Identity != s.self.Identity || string(nonce) != string(s.nonce):
-			return encodeRefusal(fmt.Errorf("%q is not a member yet, and did not ask to join as %q", s.self.Identity, m.Identity))
+		case kind != requestConfirm: // it is a seed of another candidate
+			return append([]byte{replyRetry}, s.self.Identity+" is not a member yet"...)
+		case m.Identity != s.self.Identity || string(nonce) != string(s.nonce):
+			return encodeRefusal(fmt.Errorf("%q did not ask to join as %q", s.self.Identity, m.Identity))
 		}
 		return []byte{replyAccepted}
 	})
