@@ -14,7 +14,8 @@ type PeerError struct {
 	Address string
 	// Err is an error of package net or crypto/tls, [io.EOF] if the peer has
 	// closed the connection, a [*RefusedError], an error that wraps [ErrVersion],
-	// [ErrHello] or [ErrFrameSize], [ErrReplaced] or [ErrMoved].
+	// [ErrHello] or [ErrFrameSize], [ErrReplaced] or [ErrMoved], or
+	// [transport.ErrIdle].
 	Err error
 }
 
