@@ -36,10 +36,10 @@ func (c *Config) listenAsCandidate(s *initialState, listener net.Listener) (err 
 		switch {
 		case err != nil:
 			return encodeRefusal(err)
-		case kind != requestConfirm: // it may be one soon
-			return append([]byte{replyRetry}, "this process is not a member yet"...)
+		case kind != requestConfirm: // it is a seed of another candidate, and may be a member soon
+			return append([]byte{replyRetry}, s.self.Identity+" is not a member yet"...)
 		case m.Identity != s.self.Identity || m.Nonce != s.self.Nonce:
-			return encodeRefusal(fmt.Errorf("%q is not a member yet, and did not ask to join as %q", s.self.Identity, m.Identity))
+			return encodeRefusal(fmt.Errorf("%q did not ask to join as %q", s.self.Identity, m.Identity))
 		}
 		return []byte{replyAccepted}
 	})
