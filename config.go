@@ -81,9 +81,19 @@ type Config struct {
 	Detectors []detect.Detector
 
 	// TLS protects every connection with TLS 1.3. Both sides present a
-	// certificate of the group's authority (Certificates, RootCAs, ClientCAs).
-	// If nil, connections are not protected.
+	// certificate of the group's authority (Certificates, RootCAs, ClientCAs). The
+	// certificate says which member a process may be: by the URI
+	// spiffe://TRUST-DOMAIN/pleach/GROUP/ID or, without such a URI, by a DNS name that
+	// equals the ID, or by the host of the member's address. [TLSFiles] makes one that
+	// follows files, so that certificates can be rotated. If nil, connections are not
+	// protected.
 	TLS *tls.Config
+	// Secret keeps processes out that do not know it, where TLS is not possible: both
+	// sides of every connection prove that they know it, without sending it. It has at
+	// least 16 random bytes. It does not encrypt messages, and does not protect them
+	// from a process that can change packets between members. All members use the
+	// same. If empty, there is none.
+	Secret []byte
 	// Transport replaces TCP. The group closes it. Without Addresses the group
 	// is static, and Rank and Size describe it.
 	Transport transport.Transport
@@ -155,6 +165,9 @@ type ConfigError struct {
 
 func (e *ConfigError) Error() string { return fmt.Sprintf("Config.%s %s", e.Field, e.Reason) }
 
+// minSecret is the shortest secret, in bytes.
+const minSecret = 16
+
 // mode is a way of using a Config.
 type mode string
 
@@ -194,6 +207,8 @@ func (c *Config) check(m mode) error {
 		{"SuspicionTimeout", c.SuspicionTimeout > 0 && c.SuspicionTimeout < 2*c.HeartbeatInterval, false, "is less than twice HeartbeatInterval: every lost heartbeat would be a suspicion"},
 		{"Detectors", len(c.Detectors) > 0, m != modeInspect && !static, "needs views: a static group runs no detectors"},
 		{"TLS", c.TLS != nil, c.Transport == nil, "is for TCP: Transport replaces it"},
+		{"Secret", len(c.Secret) > 0, c.Transport == nil, "is for TCP: Transport replaces it"},
+		{"Secret", len(c.Secret) > 0 && len(c.Secret) < minSecret, false, "is shorter than 16 bytes, so that it could be guessed"},
 		{"Transport", c.Transport != nil, m == modeStart || m == modeWorld && len(c.Addresses) > 0, "is for Start, and for NewWorld together with Addresses"},
 		{"Handler", c.Handler != nil, m != modeInspect, "has no effect"},
 		{"Shape", c.Shape != topology.Shape{}, m != modeInspect, "has no effect"},
