@@ -22,8 +22,8 @@ type ownStream struct {
 	partlySent bool
 	restarts   uint64
 	burst      burst
-	inFlight   int // bytes that are sent, and that some member may not have accepted
-	window     int // how many of them there may be, if the share of the budget allows
+	inFlight   int // bytes that are sent, and that some member may not have accepted, by weight
+	window     int // how many of them all active roots together may have, if the budget allows
 	// timed is the position whose credit is measured, sent at timedAt. If zero, none is.
 	timed   uint64
 	timedAt protocol.Time
@@ -111,7 +111,7 @@ func (m *Member) emit(now protocol.Time) {
 	head.append(seg.frame[:0]) // fills the head that Write has reserved
 	m.forward(f, f.next, &seg)
 	m.keep(f, &seg)
-	m.own.inFlight += seg.size()
+	m.own.inFlight += seg.weight()
 	f.wanted, f.delivered, f.activeAt = f.next, f.next, now
 	m.timeCredit(now)
 	if len(f.grantors) == 0 {

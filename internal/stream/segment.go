@@ -42,3 +42,17 @@ func (s *segment) size() int { return len(s.frame) + len(s.body) + segmentCost }
 
 // segmentCost is what a segment costs besides its bytes.
 const segmentCost = 64
+
+// weight returns what a segment counts in a window. The messages of a batch are short,
+// and handling each costs a member more than its bytes: a window of them must not take
+// longer than one of long messages.
+func (s *segment) weight() int {
+	if s.batch {
+		return batchWeight * s.size()
+	}
+	return s.size()
+}
+
+// batchWeight is how many times its bytes a batch counts: messages of 64 bytes count
+// about 256 each.
+const batchWeight = 4
