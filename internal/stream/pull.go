@@ -18,6 +18,7 @@ type pull struct {
 	requestedFrom  protocol.Rank
 	answered       int    // requests so far that brought everything
 	trimmedTo      uint64 // the first segment that any member still keeps, by the replies so far
+	messages       uint32 // that begin before it, if that is known
 	trimmedReplies int    // how many replies said so
 	trimmedBy      []protocol.Rank
 }
@@ -169,7 +170,7 @@ func (m *Member) requestMore(now protocol.Time, f *flow) {
 // handleRequest sends the segments that a peer requests, or says which are still kept.
 func (m *Member) handleRequest(f *flow, from protocol.Rank, fr *frame) {
 	if firstKept := f.store.firstKept(fr.first); firstKept > fr.first {
-		m.queueFrame(from, f, frame{kind: trimmed, first: firstKept})
+		m.queueFrame(from, f, frame{kind: trimmed, first: firstKept, messages: f.messagesBefore(firstKept)})
 		return
 	}
 	for number := fr.first; number < min(fr.last, fr.first+maxRequested); number++ {

@@ -180,12 +180,8 @@ func (m *Member) handleCredit(now protocol.Time, f *flow, from protocol.Rank, fr
 // no longer in flight.
 func (m *Member) advanceCredit(now protocol.Time) {
 	f := m.own.flow
-	to := m.creditPosition(f)
-	for c := &f.credit; c.position < to; c.position++ {
-		if seg, ok := f.store.get(c.position); ok {
-			m.own.inFlight -= seg.weight()
-			m.own.window = min(m.own.window+seg.weight(), m.config.KeepBytes)
-		}
+	if to := m.creditPosition(f); to > f.credit.position {
+		m.own.window = min(m.own.window+m.land(to), m.config.KeepBytes)
 		m.own.creditInterval = minPollInterval // there is progress
 	}
 	if o := &m.own; o.timed > 0 && f.credit.position >= o.timed {
@@ -194,6 +190,22 @@ func (m *Member) advanceCredit(now protocol.Time) {
 		}
 		o.timed = 0
 	}
+}
+
+// land takes everything before a position out of flight, and returns its weight. A
+// segment that is not kept any more, because KeepBytes is very small, is taken out with
+// the last one.
+func (m *Member) land(to uint64) (weight int) {
+	f, c := m.own.flow, &m.own.flow.credit
+	for ; c.position < to; c.position++ {
+		if seg, ok := f.store.get(c.position); ok {
+			weight += seg.weight()
+		}
+	}
+	if m.own.inFlight -= weight; c.position >= f.next {
+		m.own.inFlight = 0
+	}
+	return weight
 }
 
 // timeCredit begins to measure how long the credit of the last segment takes, unless it
@@ -280,11 +292,7 @@ func (m *Member) restartCredits(now protocol.Time, f *flow) {
 		c.position = min(c.position, f.viewStart)
 		return
 	}
-	for ; c.position < f.viewStart; c.position++ {
-		if seg, ok := f.store.get(c.position); ok {
-			m.own.inFlight -= seg.weight()
-		}
-	}
+	m.land(f.viewStart)
 	m.own.timed = 0
 	if len(f.grantors) == 0 {
 		m.advanceCredit(now)
