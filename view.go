@@ -112,6 +112,7 @@ func membersNotIn(v, other View) (members []Member) {
 
 // installView publishes a view, within node.Do.
 func (g *Group) installView(v *membership.View) {
+	before := g.view.Swap(viewOf(v)) // first: SetPeer verifies with it
 	if g.addresses != nil {
 		for _, m := range v.Members {
 			if m.Rank != g.self.Rank {
@@ -120,7 +121,7 @@ func (g *Group) installView(v *membership.View) {
 		}
 	}
 	g.watch(v)
-	g.logView(g.view.Swap(viewOf(v)))
+	g.logView(before)
 	g.changed.Notify()
 }
 
