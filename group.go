@@ -84,9 +84,11 @@ type Message struct {
 	// Lost is 0 in a message. Otherwise this is a notice, and Data is nil: messages
 	// of this member, sent after those that have arrived, are lost, because this
 	// process was cut off or slow for longer than the others keep them
-	// (Config.Limits.KeepBytes). Lost counts their segments, not messages: a long
-	// message is several segments, and a segment may hold several short messages.
-	// The notice arrives as soon as the loss is certain, and before later messages.
+	// (Config.Limits.KeepBytes). Lost counts them. The notice arrives as soon as the
+	// loss is certain, and before later messages. If it is not known yet how many are
+	// lost, the notice counts at least one, and a second notice the others when the
+	// next message arrives. Only of a sender that this process has received nothing
+	// from since it joined, the count stays a lower bound.
 	Lost uint64
 }
 

@@ -204,7 +204,7 @@ func (t *session) welcome(view pleach.View) string {
 func (t *session) messages(ctx context.Context, cancel context.CancelCauseFunc) {
 	for m := range t.group.Messages(ctx) {
 		if m.Lost > 0 {
-			t.complain("lost", fmt.Errorf("%d pieces of messages of rank %d", m.Lost, m.From))
+			t.complain("lost", fmt.Errorf("%d messages of rank %d", m.Lost, m.From))
 			continue
 		}
 		event := struct {
