@@ -125,9 +125,11 @@ func (h *overloadedHost) broadcast() error {
 		h.step()
 	}
 	h.result.Times = append(h.result.Times, h.now-began)
-	for until := h.now + h.Pause; len(h.events) > 0 && h.events[0].at < until; {
+	until := h.now + h.Pause
+	for len(h.events) > 0 && h.events[0].at < until {
 		h.step()
 	}
+	h.now = max(h.now, until)
 	return nil
 }
 
