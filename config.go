@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/detect"
+	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/topology"
 	"github.com/pleach-go/pleach/transport"
 )
@@ -31,6 +32,13 @@ type Config struct {
 	// no Addresses.
 	Size int
 
+	// Expect makes [Join] the one start command of all members: if the seeds know no
+	// running group, Join begins one together with the other processes that do the
+	// same, as soon as there are Expect of them. Expect is the number of all processes
+	// that are started for the group, and all of them use the same. If zero, Join only
+	// joins a running group.
+	Expect int
+
 	// Listen is the host:port that Create and Join listen on. If empty, or with
 	// port 0, a free port: Join uses the interface that reaches the seeds, Create
 	// the loopback interface.
@@ -40,8 +48,13 @@ type Config struct {
 	// Listen names no specific host, as 0.0.0.0 does.
 	Advertise string
 	// ID names this process across restarts: rejoining with it restores the old
-	// rank if that is free. If empty, the advertised address.
+	// rank if that is free. One live process has an ID at a time. If empty, the
+	// advertised address.
 	ID string
+	// Replace lets Join take the place of a live member with the same ID: that one ends
+	// with [ErrReplaced]. If false, Join returns an [*IdentityInUseError]. A member
+	// that is gone is replaced in either case.
+	Replace bool
 	// FailureDomain names what fails together with this process, as a rack or a
 	// zone. The group assigns ranks so that ring neighbors differ in it where
 	// possible.
@@ -54,8 +67,14 @@ type Config struct {
 	// the last. It is safe only where no live process is ever suspected, as among
 	// the processes of one host: otherwise both sides of a partition continue.
 	// If false, a majority continues, or half with the lowest rank. On the other
-	// side Broadcast returns [ErrNoQuorum]. All members use the same.
+	// side Broadcast returns [ErrNoQuorum], and so do the calls of a World after
+	// QuorumTimeout. All members use the same. A World whose processes are all on one
+	// host behaves as if it were true.
 	AllowMinority bool
+	// QuorumTimeout is how long the calls of a World wait, after the quorum is lost,
+	// for enough processes to be reachable again. Then the process leaves the job, and
+	// its calls return a [*QuorumError]. If zero, 30 s.
+	QuorumTimeout time.Duration
 	// StartTimeout is how long the processes of Start and NewWorld may take to
 	// start before they are suspected. If zero, 30 s.
 	StartTimeout time.Duration
@@ -65,9 +84,9 @@ type Config struct {
 	HeartbeatInterval time.Duration
 	// SuspicionTimeout is how long a member may be silent before its ring neighbors
 	// suspect it, as a stopped or hung process is. It grows by itself where members
-	// are slow. If zero, 1.5 s, or five times HeartbeatInterval if that is more; with
-	// AllowMinority and in a World, no member is suspected for its silence. If
-	// negative, none is either.
+	// are slow. If zero, 1.5 s, or five times HeartbeatInterval if that is more; in a
+	// World on several hosts 10 s; with AllowMinority, and in a World on one host, no
+	// member is suspected for its silence. If negative, none is either.
 	SuspicionTimeout time.Duration
 	// Detectors report suspicions beside what broken connections and heartbeats
 	// reveal: package detect/swim finds hosts that have fallen silent, and
@@ -75,9 +94,19 @@ type Config struct {
 	Detectors []detect.Detector
 
 	// TLS protects every connection with TLS 1.3. Both sides present a
-	// certificate of the group's authority (Certificates, RootCAs, ClientCAs).
-	// If nil, connections are not protected.
+	// certificate of the group's authority (Certificates, RootCAs, ClientCAs). The
+	// certificate says which member a process may be: by the URI
+	// spiffe://TRUST-DOMAIN/pleach/GROUP/ID or, without such a URI, by a DNS name that
+	// equals the ID, or by the host of the member's address. [TLSFiles] makes one that
+	// follows files, so that certificates can be rotated. If nil, connections are not
+	// protected.
 	TLS *tls.Config
+	// Secret keeps processes out that do not know it, where TLS is not possible: both
+	// sides of every connection prove that they know it, without sending it. It has at
+	// least 16 random bytes. It does not encrypt messages, and does not protect them
+	// from a process that can change packets between members. All members use the
+	// same. If empty, there is none.
+	Secret []byte
 	// Transport replaces TCP. The group closes it. Without Addresses the group
 	// is static, and Rank and Size describe it.
 	Transport transport.Transport
@@ -149,6 +178,9 @@ type ConfigError struct {
 
 func (e *ConfigError) Error() string { return fmt.Sprintf("Config.%s %s", e.Field, e.Reason) }
 
+// minSecret is the shortest secret, in bytes.
+const minSecret = 16
+
 // mode is a way of using a Config.
 type mode string
 
@@ -173,12 +205,17 @@ func (c *Config) check(m mode) error {
 		{"Addresses", len(c.Addresses) > 0, together, "is for Start and NewWorld, where all members start together"},
 		{"Rank", c.Rank != 0, len(c.Addresses) > 0 || static && c.Transport != nil, "needs Addresses, or Size and Transport"},
 		{"Size", c.Size != 0, static && c.Transport != nil && len(c.Addresses) == 0, "is for Start with a Transport and without Addresses"},
+		{"Expect", c.Expect != 0, m == modeJoin, "is for Join: elsewhere the first member or the members are known"},
+		{"Expect", c.Expect < 0 || c.Expect > membership.MaxSlots, false, fmt.Sprintf("is %d: write how many processes begin the group, at most %d", c.Expect, membership.MaxSlots)},
 		{"Listen", c.Listen != "", alone, "is for Create and Join; otherwise Addresses say where this process listens"},
 		{"Advertise", c.Advertise != "", alone, "is for Create and Join; otherwise Addresses say where this process is reached"},
 		{"ID", c.ID != "", alone, "is for Create and Join; otherwise Addresses identify the members"},
+		{"Replace", c.Replace, m == modeJoin, "is for Join: it takes the place of a member with the same ID"},
 		{"FailureDomain", c.FailureDomain != "", alone, "is for Create and Join; otherwise ranks are given"},
 		{"Static", c.Static, m == modeStart, "is for Start: the members of a static group are known from the start"},
-		{"AllowMinority", c.AllowMinority, m != modeInspect && m != modeWorld && !static, "has no effect: a static group never stops, and the processes of a World always continue"},
+		{"AllowMinority", c.AllowMinority, m != modeInspect && !static, "has no effect: a static group never stops"},
+		{"QuorumTimeout", c.QuorumTimeout != 0, m == modeWorld, "is for NewWorld: a group waits for its quorum without bound"},
+		{"QuorumTimeout", c.QuorumTimeout < 0, false, "is negative"},
 		{"StartTimeout", c.StartTimeout != 0, together && !static, "is for Start and NewWorld with views"},
 		{"HeartbeatInterval", c.HeartbeatInterval != 0, m != modeInspect && !static, "needs views: a static group sends no heartbeats"},
 		{"HeartbeatInterval", c.HeartbeatInterval < 0, false, "is negative"},
@@ -186,6 +223,8 @@ func (c *Config) check(m mode) error {
 		{"SuspicionTimeout", c.SuspicionTimeout > 0 && c.SuspicionTimeout < 2*c.HeartbeatInterval, false, "is less than twice HeartbeatInterval: every lost heartbeat would be a suspicion"},
 		{"Detectors", len(c.Detectors) > 0, m != modeInspect && !static, "needs views: a static group runs no detectors"},
 		{"TLS", c.TLS != nil, c.Transport == nil, "is for TCP: Transport replaces it"},
+		{"Secret", len(c.Secret) > 0, c.Transport == nil, "is for TCP: Transport replaces it"},
+		{"Secret", len(c.Secret) > 0 && len(c.Secret) < minSecret, false, "is shorter than 16 bytes, so that it could be guessed"},
 		{"Transport", c.Transport != nil, m == modeStart || m == modeWorld && len(c.Addresses) > 0, "is for Start, and for NewWorld together with Addresses"},
 		{"Handler", c.Handler != nil, m != modeInspect, "has no effect"},
 		{"Shape", c.Shape != topology.Shape{}, m != modeInspect, "has no effect"},

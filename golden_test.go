@@ -1,54 +1,53 @@
 package pleach
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"math"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/pleach-go/pleach/collective"
-	"github.com/pleach-go/pleach/internal/heartbeat"
+	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
-	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/internal/testutil"
-	"github.com/pleach-go/pleach/internal/wire"
-	"github.com/pleach-go/pleach/protocol"
 )
 
 // Names of golden frames belong to the protocol and not to the code: code may be
 // renamed, frames may not change.
 
 type goldenRequest struct {
-	kind   uint8
-	sender membership.Member
+	kind    uint8
+	sender  membership.Member
+	replace bool
 }
 
 func goldenRequests() map[string]goldenRequest {
-	joiner := membership.Member{Identity: "hedge-7", Address: "10.0.0.7:7000", Domain: "rack 3", Incarnation: 0x1122334455667788}
+	joiner := membership.Member{Identity: "hedge-7", Address: "10.0.0.7:7000", Domain: "rack 3", Nonce: 0x1122334455667788}
 	return map[string]goldenRequest{
-		"view-query":         {requestView, membership.Member{}},
-		"join-request zero":  {requestJoin, membership.Member{}},
-		"join-request":       {requestJoin, joiner},
-		"join-request large": {requestJoin, membership.Member{Identity: "é", Incarnation: math.MaxUint64}},
-		"progress-query":     {requestProgress, membership.Member{}},
+		"view-query":         {requestView, membership.Member{}, false},
+		"join-request zero":  {requestJoin, membership.Member{}, false},
+		"join-request":       {requestJoin, joiner, false},
+		"join-request large": {requestJoin, membership.Member{Identity: "é", Nonce: math.MaxUint64}, true},
+		"progress-query":     {requestProgress, membership.Member{}, false},
+		"confirm-request":    {requestConfirm, joiner, false},
 	}
 }
 
 func TestGoldenFrames(t *testing.T) {
 	requests := make(map[string][]byte)
 	for name, r := range goldenRequests() {
-		requests[name] = encodeRequest(r.kind, &r.sender)
+		requests[name] = encodeRequest(r.kind, &r.sender, r.replace)
 	}
 	requests = testutil.Golden(t, "testdata/requests.golden", requests)
 	for name, want := range goldenRequests() {
-		if kind, m, err := decodeRequest(requests[name]); err != nil || kind != want.kind || m != want.sender {
+		if kind, m, replace, err := decodeRequest(requests[name]); err != nil || kind != want.kind || m != want.sender || replace != want.replace {
 			t.Errorf("%s: kind %d, %+v, %v, want %+v", name, kind, m, err, want)
 		}
 	}
 	testutil.EveryKind(t, requests, 0, func(b []byte) bool {
-		_, _, err := decodeRequest(b)
+		_, _, _, err := decodeRequest(b)
 		return err == nil
 	})
 }
@@ -59,26 +58,36 @@ func TestGoldenReplies(t *testing.T) {
 		{Rank: 2, Identity: "two", Address: "10.0.0.2:7000", Domain: "rack", Incarnation: 5},
 		{Rank: 8, Identity: "eight", Address: "10.0.0.8:7000", Incarnation: 6},
 	}}
-	g := goldenGroup(t)
+	start := []membership.Position{{Root: 0, Incarnation: 5, Next: 99}, {Root: 8, Incarnation: 6, Next: 1 << 40}}
 	small := membership.View{Number: 1, Slots: 1, Members: []membership.Member{{Identity: "a", Incarnation: 1}}}
+	lost := &QuorumError{View: 300, Members: 2, Reachable: 1, Needed: 2, Unreachable: []int{2}}
+	inUse := &IdentityInUseError{"hedge-7", 7, "10.0.0.7:7000", 3, 12, time.UnixMilli(1 << 40)}
 	progress, err := json.Marshal(goldenProgress())
 	if err != nil {
 		t.Fatal(err)
 	}
 	replies := testutil.Golden(t, "testdata/replies.golden", map[string][]byte{
-		"join-reply":        g.encodeReply(view, 8),
-		"view-reply":        g.encodeReply(small, protocol.NoRank),
+		"join-reply":        encodeReply(&member.JoinAnswer{View: view, Rank: 8, Start: start}),
+		"view-reply":        encodeView(small, nil),
+		"view-reply lost":   encodeView(view, lost),
 		"join-reply refuse": encodeRefusal(errors.New("go away")),
 		"join-reply later":  encodeRefusal(membership.ErrTimeout)[:1], // the text is for people
+		"join-reply reach":  encodeRefusal(ErrUnreachable)[:1],
+		"join-reply in use": encodeInUse(inUse),
 		"progress-reply":    append([]byte{replyAccepted}, progress...),
 	})
 
-	start := membershipPositions(g.stack.stream.Positions())
-	if i, err := decodeReply(replies["join-reply"]); err != nil || !i.view.Equal(&view) || i.rank != 8 || !reflect.DeepEqual(i.start, start) || len(start) == 0 {
+	if i, err := decodeReply(replies["join-reply"]); err != nil || !i.view.Equal(&view) || i.rank != 8 || !reflect.DeepEqual(i.start, start) {
 		t.Errorf("join-reply: %+v, %v", i, err)
 	}
-	if i, err := decodeReply(replies["view-reply"]); err != nil || !i.view.Equal(&small) || i.rank != protocol.NoRank {
-		t.Errorf("view-reply: %+v, %v", i, err)
+	if v, err := decodeView(replies["view-reply"][1:]); err != nil || !reflect.DeepEqual(&v, viewOf(&small)) {
+		t.Errorf("view-reply: %+v, %v", v, err)
+	}
+	if v, err := decodeView(replies["view-reply lost"][1:]); err != nil || !reflect.DeepEqual(v.Err, lost) {
+		t.Errorf("view-reply lost: %+v, %v", v, err)
+	}
+	if _, err := decodeReply(replies["join-reply in use"]); !reflect.DeepEqual(err, inUse) || !errors.Is(err, ErrRefused) || !errors.Is(err, ErrIdentityInUse) {
+		t.Errorf("join-reply in use: %v", err)
 	}
 	if _, err := decodeReply(replies["join-reply refuse"]); !errors.Is(err, ErrRefused) {
 		t.Errorf("join-reply refuse: %v", err)
@@ -93,21 +102,6 @@ func TestGoldenReplies(t *testing.T) {
 	}
 }
 
-// goldenGroup is as much of a group as answers: two streams that have come some way.
-func goldenGroup(t *testing.T) *Group {
-	m, err := stream.New(stream.Config{
-		Size: 9, Incarnation: 5, View: 300, Members: []stream.MemberID{{Rank: 0, Incarnation: 5}, {Rank: 8, Incarnation: 6}},
-		Start: []stream.Position{
-			{MemberID: stream.MemberID{Rank: 0, Incarnation: 5}, Next: 99},
-			{MemberID: stream.MemberID{Rank: 8, Incarnation: 6}, Next: 1 << 40, Holder: 8},
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &Group{stack: &stack{stream: m}}
-}
-
 func goldenProgress() []collective.Progress {
 	return []collective.Progress{
 		{
@@ -116,31 +110,5 @@ func goldenProgress() []collective.Progress {
 			Last:    &collective.CallStatus{Call: 5, Agreement: 3, Name: "Agree", What: "Agree", Seconds: 0.25, Error: "too late"},
 		},
 		{World: "k3x", Tasks: []int{}},
-	}
-}
-
-// Frames of several protocols share connections: the first byte tells them apart.
-func TestGoldenMarks(t *testing.T) {
-	p := &stack{}
-	marked := testutil.Golden(t, "testdata/marks.golden", map[string][]byte{
-		"membership": bytes.Clone(p.mark(viewFrame, []byte("frame"))),
-		"unicast":    {unicastFrame},
-		"heartbeat":  bytes.Clone(p.mark(heartbeatFrame, nil)),
-		"handshake":  wire.AppendHello(nil, &wire.Hello{})[:6],
-	})
-	if b := marked["membership"]; b[0] != viewFrame || string(b[1:]) != "frame" {
-		t.Errorf("membership: %x", b)
-	}
-	if b := marked["unicast"]; b[0] != unicastFrame {
-		t.Errorf("unicast: %x", b)
-	}
-	heard := 0
-	p.heart = heartbeat.New(heartbeat.Config{Interval: 1, Timeout: 1, Report: func(protocol.Rank, bool) { heard++ }})
-	p.heart.Watch(1, []heartbeat.Neighbor{{Rank: 3, Incarnation: 1, Started: true}})
-	for now := protocol.Time(1); now < 9; now++ {
-		p.heart.Next(now)
-	}
-	if err := p.Receive(9, 3, marked["heartbeat"]); err != nil || heard != 2 {
-		t.Errorf("heartbeat: %v, %d reports, want silence and its end", err, heard)
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // Inspection is what a member tells a process outside its group.
 type Inspection struct {
-	// View is the member's current view.
+	// View is the member's current view. Its Err tells whether the quorum is lost.
 	View View
 	// Progress tells which collective calls the member is in, since when, and for
 	// which ranks it waits, in its World and in those derived by Shrink. It is nil
@@ -23,13 +23,13 @@ type Inspection struct {
 
 // Inspect asks the member at an address for its view and for the progress of its
 // collective calls, without joining the group. A member answers even while its
-// program is busy. Of the config, Group and TLS apply. Inspect tries again
+// program is busy. Of the config, Group, TLS and Secret apply. Inspect tries again
 // until ctx ends, unless that cannot help.
 func Inspect(ctx context.Context, c Config, address string) (*Inspection, error) {
 	err := c.check(modeInspect)
 	if err == nil {
 		var i *Inspection
-		if i, err = inspect(ctx, tcp.Config{Group: c.Group, TLS: c.TLS}, address); err == nil {
+		if i, err = inspect(ctx, c.client(nil), address); err == nil {
 			return i, nil
 		}
 	}
@@ -37,15 +37,18 @@ func Inspect(ctx context.Context, c Config, address string) (*Inspection, error)
 }
 
 func inspect(ctx context.Context, c tcp.Config, address string) (*Inspection, error) {
-	reply, err := sendRequest(ctx, c, []string{address}, encodeRequest(requestView, &membership.Member{}))
+	reply, err := sendRequest(ctx, c, []string{address}, encodeRequest(requestView, &membership.Member{}, false))
 	if err != nil {
 		return nil, err
 	}
-	b, err := tcp.Request(ctx, c, address, encodeRequest(requestProgress, &membership.Member{}))
+	i := &Inspection{}
+	if i.View, err = decodeView(reply); err != nil {
+		return nil, err
+	}
+	b, err := tcp.Request(ctx, c, address, encodeRequest(requestProgress, &membership.Member{}, false))
 	if err != nil {
 		return nil, err
 	}
-	i := &Inspection{View: *viewOf(&reply.view)}
 	if len(b) == 0 || b[0] != replyAccepted {
 		return i, nil // it is not in a World
 	}
@@ -56,7 +59,7 @@ func inspect(ctx context.Context, c tcp.Config, address string) (*Inspection, er
 // process is in, never their contents. It does not wait for the program's
 // goroutines, so a process that is busy elsewhere answers too.
 func (g *Group) encodeProgress() []byte {
-	l, ok := g.stack.unicast.(*link)
+	l, ok := g.machine.Unicast().(*link)
 	if !ok {
 		return encodeRefusal(errors.New("this member is not in a World: it makes no collective calls"))
 	}

@@ -16,16 +16,13 @@ const closeTimeout = time.Second
 // view without this process, or ctx ends. Without a quorum there is no such view, and
 // it blocks until ctx ends. Call Close afterwards to release the resources.
 func (g *Group) Leave(ctx context.Context) error {
-	if g.stack.views == nil {
+	if g.machine.Static() {
 		return g.wrap("leave", ErrStatic)
 	}
 	if err := g.flush(ctx); err != nil && g.Err() == nil {
 		return g.wrap("leave", err)
 	}
-	if err := g.node.Do(func(now protocol.Time) {
-		g.stack.now, g.stack.changed = now, true
-		g.stack.views.Leave(now)
-	}); err != nil {
+	if err := g.node.Do(g.machine.Leave); err != nil {
 		return ErrClosed
 	}
 	select {
@@ -48,7 +45,7 @@ func (g *Group) Close() error {
 	if g.Err() == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
-		if g.stack.views == nil {
+		if g.machine.Static() {
 			_ = g.flush(ctx)
 		} else {
 			_ = g.Leave(ctx) // on failure, the others see a crash, as documented
@@ -62,9 +59,11 @@ func (g *Group) Close() error {
 func (g *Group) Abort() error {
 	var err error
 	g.closing.Do(func() {
-		_ = g.node.Do(func(protocol.Time) { g.member.FlushBatch() })
+		_ = g.node.Do(func(protocol.Time) { g.stream.FlushBatch() })
 		g.end(ErrClosed)
 		err = g.node.Close()
+		g.reaching.Wait()
+		g.asking.Wait()
 		if g.detector != nil {
 			err = errors.Join(err, g.detector.Close())
 		}
@@ -74,18 +73,23 @@ func (g *Group) Abort() error {
 
 // Rejoin aborts this membership and joins the group again with the same ID and
 // address, so that this process gets its old rank if that is free. It is what to
-// do after [ErrEvicted]. The members of the last view that this process has seen
+// do after [ErrEvicted]. After [ErrReplaced], or if another process with its ID has
+// joined meanwhile, it returns a [*ReplacedError]: this process stays out. The members of the last view that this process has seen
 // are the seeds. Config.Transport ended with the group and is not used again, nor
 // are Config.Detectors but those that are a [detect.Renewer].
 func (g *Group) Rejoin(ctx context.Context) (*Group, error) {
-	if g.stack.views == nil {
+	if g.machine.Static() {
 		return nil, g.wrap("rejoin", ErrStatic)
 	}
 	if err := g.Abort(); err != nil {
 		return nil, g.wrap("rejoin", err)
 	}
+	if errors.Is(g.Err(), ErrReplaced) {
+		return nil, g.wrap("rejoin", g.Err())
+	}
 	c := g.config
-	c.Addresses, c.Rank, c.Transport, c.Detectors, c.StartTimeout = nil, 0, nil, nil, 0
+	c.Replace = false
+	c.Addresses, c.Rank, c.Transport, c.Detectors, c.StartTimeout, c.Expect = nil, 0, nil, nil, 0, 0
 	for _, d := range g.config.Detectors {
 		if r, ok := d.(detect.Renewer); ok {
 			c.Detectors = append(c.Detectors, r.Renew())
@@ -102,5 +106,6 @@ func (g *Group) Rejoin(ctx context.Context) (*Group, error) {
 	if len(seeds) == 0 {
 		return nil, g.wrap("rejoin", errors.New("the last view had no other member"))
 	}
-	return Join(ctx, c, seeds...)
+	again, err := Join(ctx, c, seeds...)
+	return again, g.wrap("rejoin", g.replacedMeanwhile(err))
 }

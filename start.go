@@ -8,9 +8,11 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"time"
+	"sync/atomic"
 
 	"github.com/pleach-go/pleach/bootstrap"
+	"github.com/pleach-go/pleach/internal/founding"
+	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
@@ -60,6 +62,12 @@ type initialState struct {
 	view      membership.View
 	start     []membership.Position // its position in every stream
 	listening string                // the address of its socket
+	began     []founding.Candidate  // the group began with these, by agreement; nil: otherwise
+	seeds     []string              // where else processes may look for the group
+	current   atomic.Pointer[View]  // the group's, once there is one
+
+	candidate *tcp.Candidate // what it was before, if it has joined
+	founder   *founder       // what looks for its group, if it may begin one
 }
 
 // startState is the state of a member whose group starts as a whole: every member
@@ -76,14 +84,14 @@ func (c *Config) startState() (*initialState, error) {
 	s := &initialState{view: membership.View{Number: 1, Slots: a.Size}, listening: a.Addresses[a.Rank]}
 	for r, address := range a.Addresses {
 		s.view.Members = append(s.view.Members, membership.Member{
-			Rank: protocol.Rank(r), Identity: address, Address: address, Incarnation: firstIncarnation,
+			Rank: protocol.Rank(r), Identity: address, Address: address, Incarnation: member.FirstIncarnation,
 		})
 	}
 	s.self = s.view.Members[a.Rank]
 	if s.transport = c.Transport; s.transport != nil {
 		return s, nil
 	}
-	if err := c.checkCertificate(hostOf(s.self.Address)); err != nil {
+	if err := c.checkCertificate(s.self.Identity, s.self.Address); err != nil {
 		return nil, err
 	}
 	listener, err := a.Listener()
@@ -101,7 +109,7 @@ func (c *Config) staticState() (*initialState, error) {
 	}
 	s := &initialState{transport: c.Transport, view: membership.View{Number: 1, Slots: protocol.Rank(c.Size)}}
 	for r := range protocol.Rank(c.Size) {
-		s.view.Members = append(s.view.Members, membership.Member{Rank: r, Incarnation: firstIncarnation})
+		s.view.Members = append(s.view.Members, membership.Member{Rank: r, Incarnation: member.FirstIncarnation})
 	}
 	s.self = s.view.Members[c.Rank]
 	return s, nil
@@ -126,12 +134,14 @@ func (c *Config) assignment() (bootstrap.Assignment, error) {
 // tcp makes the transport.
 func (c *Config) tcp(s *initialState, listener net.Listener, addresses []string) (transport.Transport, error) {
 	incarnation := s.self.Incarnation
-	if incarnation == firstIncarnation {
-		incarnation = uint64(time.Now().UnixNano())
+	if c.Static {
+		incarnation = 0 // no view tells starts apart, so the transport's clock does
 	}
+	s.current.Store(viewOf(&s.view))
 	t, err := tcp.New(tcp.Config{
-		Group: c.Group, Rank: s.self.Rank, Addresses: addresses, Listener: listener, Open: !c.Static,
-		Incarnation: incarnation, TLS: c.TLS, Logger: c.Logger,
+		Group: c.Group, Rank: s.self.Rank, Addresses: addresses, Listener: listener, Candidate: s.candidate, Open: !c.Static,
+		Incarnation: incarnation, Nonce: s.self.Nonce, TLS: c.TLS, Secret: c.Secret, Logger: c.Logger,
+		Verify: func(claim tcp.Claim) error { return c.verifyClaim(s.current.Load(), claim) },
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("transport: %w", err), listener.Close())

@@ -2,6 +2,7 @@ package pleach
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -23,6 +24,16 @@ type Status struct {
 	// nil if there was none. It is no evidence against other members.
 	LastError   error
 	LastErrorAt time.Time
+}
+
+// String returns the status on one line, as in "view 7: no quorum: 2 of 5 reachable, 3
+// needed".
+func (s Status) String() string {
+	quorum := "quorum"
+	if !s.Quorum.OK {
+		quorum = "no quorum"
+	}
+	return fmt.Sprintf("view %d: %s: %d of %d reachable, %d needed", s.View, quorum, s.Quorum.Reachable, s.Members, s.Quorum.Needed)
 }
 
 // Quorum tells whether enough members are reachable to decide the next view.
@@ -51,14 +62,14 @@ var errOthersSuspect = errors.New("another member suspects it, or it does not an
 func (g *Group) Status() Status {
 	s := Status{View: g.view.Load().Number, Members: g.Size()}
 	_ = g.node.Do(func(protocol.Time) {
-		if g.stack.views == nil {
+		if g.machine.Static() {
 			s.Quorum = Quorum{Reachable: s.Members, OK: true}
 			return
 		}
 		g.updateSuspects()
 		s.View, s.Members = g.view.Load().Number, g.Size()
-		s.Quorum.Reachable, s.Quorum.Needed, s.Quorum.OK = g.stack.views.Quorum()
-		for _, rank := range g.stack.views.Unreachable() {
+		s.Quorum.Reachable, s.Quorum.Needed, s.Quorum.OK = g.machine.Quorum()
+		for _, rank := range g.machine.Unreachable() {
 			s.Suspects = append(s.Suspects, g.suspects[rank])
 		}
 	})
@@ -70,13 +81,13 @@ func (g *Group) Status() Status {
 
 // updateSuspects records since when members cannot be reached, within node.Do.
 func (g *Group) updateSuspects() {
-	ranks := g.stack.views.Unreachable()
+	ranks := g.machine.Unreachable()
 	for rank := range g.suspects {
 		if _, still := slices.BinarySearch(ranks, rank); !still {
 			delete(g.suspects, rank)
 		}
 	}
-	view := g.stack.views.View()
+	view := g.machine.View()
 	for _, rank := range ranks {
 		m, _ := view.Member(rank)
 		if s, known := g.suspects[rank]; !known || s.ID != m.Identity {

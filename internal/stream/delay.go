@@ -85,7 +85,7 @@ const (
 // lead is how long after a message its correction starts: as long as most neighbors
 // take, within minLead and maxLead, and by how much that was too early.
 func (m *Member) lead(now protocol.Time) protocol.Time {
-	return min(max(m.delay.mean+2*m.delay.deviation, minLead), maxLead) + m.early.lately(now)
+	return min(max(m.delay.mean+2*m.delay.deviation, minLead), maxLead) + m.early.recent(now)
 }
 
 // patience is how long a tree may take that is only slow: several times as long as a
@@ -105,15 +105,15 @@ const (
 	earlyHalfLife = 500 * millisecond
 )
 
-// lately returns the time at present.
-func (e *early) lately(now protocol.Time) protocol.Time {
+// recent returns the time, as far as it still counts.
+func (e *early) recent(now protocol.Time) protocol.Time {
 	return e.by >> min((now-e.at)/earlyHalfLife, 62)
 }
 
 // measure adds a measurement. A single one counts half.
 func (e *early) measure(now, by protocol.Time) {
-	if lately := e.lately(now); by > lately {
-		e.by, e.at = (lately+min(by, maxEarly))/2, now
+	if recent := e.recent(now); by > recent {
+		e.by, e.at = (recent+min(by, maxEarly))/2, now
 	}
 }
 

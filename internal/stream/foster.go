@@ -1,6 +1,10 @@
 package stream
 
-import "github.com/pleach-go/pleach/protocol"
+import (
+	"slices"
+
+	"github.com/pleach-go/pleach/protocol"
+)
 
 // foster finds another parent for a member whose parent in the tree is dead: the member
 // whose offers feed it adopts it, and sends it everything from then on, as to a child.
@@ -15,8 +19,13 @@ type foster struct {
 	fedAt    protocol.Time
 	parent   protocol.Rank
 	fed      uint64
-	// For a foster parent: the segment at which each adoption ends.
-	children map[protocol.Rank]uint64
+	children []adoption // of a foster parent, the oldest first
+}
+
+// adoption says at which segment an adopted orphan is no longer fed.
+type adoption struct {
+	orphan protocol.Rank
+	until  uint64
 }
 
 const (
@@ -61,18 +70,19 @@ func (m *Member) endAdoption(now protocol.Time, f *flow) {
 	p.orphaned, p.fedAt, p.parent = 0, now, protocol.NoRank
 }
 
-// adopt begins or renews the adoption of an orphan, or ends it with a number.
-func (f *flow) adopt(orphan protocol.Rank, last uint64) {
+// adopt begins or renews the adoption of an orphan, or ends it if the tree brings a
+// segment again.
+func (f *flow) adopt(orphan protocol.Rank, fedFrom uint64) {
 	p := &f.foster
-	if last > 0 {
-		delete(p.children, orphan)
-		return
-	}
-	if p.children == nil {
-		p.children = make(map[protocol.Rank]uint64)
-	}
-	if _, known := p.children[orphan]; known || len(p.children) < maxFostered {
-		p.children[orphan] = f.next + fosterSegments
+	i := slices.IndexFunc(p.children, func(c adoption) bool { return c.orphan == orphan })
+	a := adoption{orphan, f.next + fosterSegments}
+	switch {
+	case i >= 0 && fedFrom > 0:
+		p.children = slices.Delete(p.children, i, i+1)
+	case i >= 0:
+		p.children[i] = a
+	case fedFrom == 0 && len(p.children) < maxFostered:
+		p.children = append(p.children, a)
 	}
 }
 
@@ -81,12 +91,9 @@ func (m *Member) feedOrphans(f *flow, number uint64, seg *segment) {
 	if len(f.foster.children) == 0 {
 		return // the common case
 	}
-	for orphan, until := range f.foster.children {
-		if number >= until {
-			delete(f.foster.children, orphan)
-			continue
-		}
+	f.foster.children = slices.DeleteFunc(f.foster.children, func(a adoption) bool { return number >= a.until })
+	for _, a := range f.foster.children {
 		m.stats.Grafted++
-		m.queueSegment(orphan, f, data, seg)
+		m.queueSegment(a.orphan, f, data, seg)
 	}
 }

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/pleach-go/pleach/broadcast"
@@ -30,6 +31,7 @@ type Member struct {
 	cut            []Position // of the view that is about to end
 	inbox          inbox
 	backlogs       map[protocol.Rank]*backlog // of peers whose queues are full
+	missed         map[protocol.Rank][]*flow  // the streams of which they have missed something; see missed.go
 	stalled        map[protocol.Rank]bool     // members that do not answer polls; see stable.go
 	down           map[protocol.Rank]bool     // peers that could not be reached when last tried
 	active         int                        // roots that have sent lately, and when to count again
@@ -76,6 +78,7 @@ func New(c Config) (*Member, error) {
 		view:           c.View,
 		flows:          make(map[protocol.Rank]*flow),
 		backlogs:       make(map[protocol.Rank]*backlog),
+		missed:         make(map[protocol.Rank][]*flow),
 		stalled:        make(map[protocol.Rank]bool),
 		down:           make(map[protocol.Rank]bool),
 		receiveBuffers: make(map[protocol.Rank]*reassemblyBuffer),
@@ -111,6 +114,14 @@ func (m *Member) open(root protocol.Rank, incarnation uint64) (*flow, error) {
 	f.credit.to = f.parent
 	m.flows[root] = f
 	return f, nil
+}
+
+// flowsByRoot returns all flows in order of root. What reaches the wire or the program
+// must not depend on the order of a map, or the same inputs would have other results.
+func (m *Member) flowsByRoot() []*flow {
+	flows := slices.Collect(maps.Values(m.flows))
+	slices.SortFunc(flows, func(a, b *flow) int { return int(a.root - b.root) })
+	return flows
 }
 
 // flowOfFrame returns the flow that a frame concerns, or nil if its root is not in the

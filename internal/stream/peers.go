@@ -1,10 +1,6 @@
 package stream
 
-import (
-	"slices"
-
-	"github.com/pleach-go/pleach/protocol"
-)
+import "github.com/pleach-go/pleach/protocol"
 
 // What the transport reports about peers. No peer is excluded for it: a report only
 // says that a frame did not arrive, so that the offer goes on to the next neighbor.
@@ -19,6 +15,8 @@ func (m *Member) SendFailed(now protocol.Time, full bool) {
 			m.startBacklog(now, m.lastSent)
 		case grantCredit:
 			m.lastSent.flow.credit.refused = true
+		case offer, repair:
+			m.noteMissed(to, m.lastSent.flow)
 		}
 		return
 	}
@@ -34,6 +32,7 @@ func (m *Member) SendFailed(now protocol.Time, full bool) {
 // offers go to the next one out.
 func (m *Member) Down(now protocol.Time, peer protocol.Rank) {
 	delete(m.backlogs, peer)
+	delete(m.missed, peer)
 	m.releaseBuffer(peer)
 	left, right := m.roster.distances(peer)
 	if right == 0 {
@@ -93,12 +92,12 @@ func (m *Member) isNearest(distance int, rightward bool) bool {
 	return true
 }
 
-// Writable reports that a peer's queue has room again. The peer may have missed
-// something, so it is offered all streams.
+// Writable reports that a peer's queue has room again. The peer is offered what it has
+// missed.
 func (m *Member) Writable(_ protocol.Time, peer protocol.Rank) {
 	m.resumeBacklog(peer)
 	m.repeatCredits(peer)
-	m.offerAll(peer)
+	m.offerMissed(peer)
 }
 
 // Up reports that there is a connection to a peer. What was sent to the peer before may
@@ -112,6 +111,7 @@ func (m *Member) Up(_ protocol.Time, peer protocol.Rank) {
 			f.fedAt = 0
 		}
 	}
+	delete(m.missed, peer)
 	m.offerAll(peer)
 }
 
@@ -120,15 +120,10 @@ func (m *Member) offerAll(peer protocol.Rank) {
 	if !m.roster.has(peer) {
 		return
 	}
-	roots := make([]protocol.Rank, 0, len(m.flows))
-	for root, f := range m.flows {
+	for _, f := range m.flowsByRoot() {
 		if f.next > 0 {
-			roots = append(roots, root)
+			m.offer(peer, f, undirected)
 		}
-	}
-	slices.Sort(roots)
-	for _, root := range roots {
-		m.offer(peer, m.flows[root], undirected)
 	}
 }
 

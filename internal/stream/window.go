@@ -242,7 +242,7 @@ func (m *Member) creditDue(now protocol.Time, f *flow, position uint64, every in
 
 // grantWithheld grants what was withheld while the inbox was full.
 func (m *Member) grantWithheld() {
-	for _, f := range m.flows {
+	for _, f := range m.flowsByRoot() {
 		if position := m.creditPosition(f); f != m.own.flow && position > f.credit.position {
 			m.sendCredit(f, position)
 		}
@@ -261,7 +261,7 @@ func (m *Member) sendCredit(f *flow, position uint64) {
 
 // repeatCredits grants again what met a full queue, which has room now.
 func (m *Member) repeatCredits(peer protocol.Rank) {
-	for _, f := range m.flows {
+	for _, f := range m.flowsByRoot() {
 		if c := &f.credit; c.refused && c.to == peer {
 			c.refused = false
 			m.sendCredit(f, m.creditPosition(f))
@@ -270,7 +270,8 @@ func (m *Member) repeatCredits(peer protocol.Rank) {
 }
 
 // restartCredits starts over with the members of a new view: what the members below
-// have granted was for others. All members of the view have everything before its start.
+// have granted was for others. What was in flight stays so until they grant it: a member
+// of the view may install it later, and pull until then what it lacks of the view before.
 func (m *Member) restartCredits(now protocol.Time, f *flow) {
 	c := &f.credit
 	c.from, c.unanswered = nil, nil
@@ -278,12 +279,10 @@ func (m *Member) restartCredits(now protocol.Time, f *flow) {
 		c.position = min(c.position, f.viewStart)
 		return
 	}
-	for ; c.position < f.viewStart; c.position++ {
-		if seg, ok := f.store.get(c.position); ok {
-			m.own.inFlight -= seg.size()
-		}
-	}
 	m.own.timed = 0
+	if m.own.blockedSince > 0 {
+		m.own.creditDue, m.due = now, now // nothing that they have granted so far counts
+	}
 	if len(f.grantors) == 0 {
 		m.advanceCredit(now)
 	}

@@ -33,6 +33,11 @@ func (t *Transport) SetPeer(rank protocol.Rank, address string) {
 func (p *peer) setAddress(address string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.moveTo(address)
+}
+
+// moveTo changes the address of a peer. The caller holds mu.
+func (p *peer) moveTo(address string) {
 	if p.address == address || p.t.state.Load() == closing {
 		return
 	}
@@ -40,6 +45,10 @@ func (p *peer) setAddress(address string) {
 	switch {
 	case p.conn != nil && p.conn.newcomer && address != "":
 		p.conn.newcomer = false // This is its address from now on.
+		p.t.newcomers.remove(p.conn.raw)
+		if err := p.t.verify(p.rank, p.conn.certificates); err != nil {
+			p.detach(p.conn, err) // Another process than this member expected.
+		}
 	case p.conn != nil:
 		p.detach(p.conn, ErrMoved)
 	case p.dial != nil:

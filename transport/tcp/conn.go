@@ -3,6 +3,7 @@ package tcp
 // The reader and the writer of one connection.
 
 import (
+	"crypto/x509"
 	"net"
 
 	"github.com/pleach-go/pleach/internal/wire"
@@ -22,11 +23,14 @@ type conn struct {
 	in      *wire.Reader
 	rawConn *rawConn // nil: the writer goroutine writes everything.
 
+	certificates []*x509.Certificate // The peer's, with TLS.
+
 	// Set when it becomes the peer's connection.
-	out      *queue
-	ticket   ticket
-	notified chan struct{} // Closed when the handler knows that the peer is up.
-	address  string        // The peer's at that time, or the remote address.
+	incarnation uint64
+	out         *queue
+	ticket      ticket
+	notified    chan struct{} // Closed when the handler knows that the peer is up.
+	address     string        // The peer's at that time, or the remote address.
 
 	// The rest is guarded by the peer's mutex.
 
@@ -49,6 +53,7 @@ func (c *conn) serve(incarnation uint64) {
 	p.detach(c, err)
 	cause, full := c.cause, c.out.full
 	p.mu.Unlock()
+	p.t.newcomers.remove(c.raw)
 	c.close()
 
 	p.t.cfg.Logger.Debug("peer down", "peer", p.rank, "cause", cause)

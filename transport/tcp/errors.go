@@ -14,7 +14,8 @@ type PeerError struct {
 	Address string
 	// Err is an error of package net or crypto/tls, [io.EOF] if the peer has
 	// closed the connection, a [*RefusedError], an error that wraps [ErrVersion],
-	// [ErrHello] or [ErrFrameSize], [ErrReplaced] or [ErrMoved].
+	// [ErrHello] or [ErrFrameSize], [ErrReplaced] or [ErrMoved], and in a group with
+	// views also [transport.ErrOtherProcess] or a [*transport.RemovedError].
 	Err error
 }
 
@@ -41,8 +42,8 @@ func (e *RequestError) Unwrap() error { return e.Err }
 
 // RefusedError means that the other member has refused the connection.
 type RefusedError struct {
-	// Reason is [ErrMismatch], [ErrStale], [ErrDuplicate], [ErrUnsupported] or
-	// [ErrBusy].
+	// Reason is [ErrMismatch], [ErrStale], [ErrDuplicate], [ErrUnsupported],
+	// [ErrBusy], [ErrSecret], [ErrRemoved], [ErrTaken] or [ErrEarly], or wraps [ErrCertificate].
 	Reason error
 }
 
@@ -65,6 +66,19 @@ var (
 	ErrUnsupported = errors.New("this member answers no requests")
 	// ErrBusy means that too many clients wait for a reply of the member.
 	ErrBusy = errors.New("too many clients wait at this member")
+	// ErrSecret means that one side does not know the secret of the other
+	// (Config.Secret), or that only one side has one.
+	ErrSecret = errors.New("the group's secret is missing or differs")
+	// ErrRemoved means that this process is no longer a member.
+	ErrRemoved = errors.New("this process is no longer a member")
+	// ErrTaken means that another process has this rank, with the same incarnation.
+	ErrTaken = errors.New("another process has this rank")
+	// ErrEarly means that the other member does not know the view that has admitted
+	// this one yet.
+	ErrEarly = errors.New("the view that has admitted this member is not known there yet")
+	// ErrCertificate means that the certificate of this member is not for the rank it
+	// claims.
+	ErrCertificate = errors.New("the certificate is not for the member of this rank")
 )
 
 // formerError means that a former process of a rank still tries to connect.
@@ -82,6 +96,8 @@ func refused(s wire.Status) *RefusedError {
 	reasons := [...]error{
 		wire.Refused: ErrMismatch, wire.Stale: ErrStale, wire.Duplicate: ErrDuplicate,
 		wire.Unsupported: ErrUnsupported, wire.Busy: ErrBusy,
+		wire.WrongSecret: ErrSecret, wire.WrongCertificate: ErrCertificate,
+		wire.Removed: ErrRemoved, wire.Taken: ErrTaken, wire.Early: ErrEarly,
 	}
 	return &RefusedError{Reason: reasons[s]}
 }
