@@ -187,6 +187,7 @@ func (m *Member) endFlows() {
 // new view.
 func (m *Member) restartCorrection(now protocol.Time, f *flow) {
 	c := &f.correction
+	c.heardTo = 0 // the right neighbor may be another
 	if f.next == f.viewStart && !c.running {
 		return
 	}
