@@ -24,6 +24,8 @@ type flow struct {
 	// Segments before it are accepted even if the inbox is full: all members wait for
 	// them.
 	cut uint64
+	// frozenAt is where the member was frozen last; see shareEnd.
+	frozenAt uint64
 	// ahead holds segments that arrived behind a hole.
 	ahead      map[uint64]segment
 	aheadBytes int

@@ -40,7 +40,8 @@ const (
 // frame is one message between two members, about one root's stream.
 //
 // Layout, big endian: kind 1, flags 1, root 4, incarnation 8, first 8, last 8 (request
-// only), remaining 4 (only if it is not 0), then the segment.
+// only), view 8 (polls, acks and credits only), remaining 4 (only if it is not 0), then
+// the segment.
 type frame struct {
 	kind kind
 	// begins says that the segment begins its message; batch, that it is a batch;
@@ -55,7 +56,10 @@ type frame struct {
 	// (offer) or asked about (poll, ack), the first requested (request), or the first
 	// that is still kept (trimmed). last is the number after the last requested.
 	first, last uint64
-	segment     []byte
+	// view is the sender's. What it says about all below holds among the members of that
+	// view.
+	view    uint64
+	segment []byte
 	encoded     []byte            // the whole frame as it arrived
 	buffer      *reassemblyBuffer // holds the segment already; if nil, the segment is in borrowed memory
 }
@@ -63,7 +67,7 @@ type frame struct {
 // Sizes of a frame's head, in bytes.
 const (
 	headSize      = 1 + 1 + 4 + 8 + 8
-	requestSize   = headSize + 8
+	requestSize   = headSize + 8 // also of polls, acks and credits
 	remainingSize = 4
 )
 
@@ -116,6 +120,9 @@ func (f *frame) append(dst []byte) []byte {
 	if f.kind == request {
 		return binary.BigEndian.AppendUint64(dst, f.last)
 	}
+	if f.combines() {
+		return binary.BigEndian.AppendUint64(dst, f.view)
+	}
 	if f.remaining > 0 {
 		dst = binary.BigEndian.AppendUint32(dst, f.remaining)
 	}
@@ -163,6 +170,12 @@ func parse(b []byte) (frame, error) {
 		}
 		f.last, f.segment = binary.BigEndian.Uint64(b[headSize:]), nil
 	}
+	if f.combines() {
+		if len(b) != requestSize {
+			return frame{}, fmt.Errorf("%w: kind %d of %d bytes", ErrFrame, f.kind, len(b))
+		}
+		f.view, f.segment = binary.BigEndian.Uint64(b[headSize:]), nil
+	}
 	if len(f.segment) > 0 && !f.carriesSegment() {
 		return frame{}, fmt.Errorf("%w: kind %d carries %d bytes", ErrFrame, f.kind, len(f.segment))
 	}
@@ -171,6 +184,9 @@ func parse(b []byte) (frame, error) {
 	}
 	return f, nil
 }
+
+// combines reports whether the frame asks, or answers, for all below a member.
+func (f *frame) combines() bool { return f.kind >= poll }
 
 // carriesSegment reports whether the frame carries a segment, possibly an empty one.
 func (f *frame) carriesSegment() bool { return f.kind == data || f.kind == repair || f.inline }

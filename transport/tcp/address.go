@@ -34,6 +34,11 @@ func (t *Transport) SetPeer(rank protocol.Rank, address string) {
 func (p *peer) setAddress(address string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.moveTo(address)
+}
+
+// moveTo changes the address of a peer. The caller holds mu.
+func (p *peer) moveTo(address string) {
 	if p.t.state.Load() == closing {
 		return
 	}

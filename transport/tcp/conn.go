@@ -29,10 +29,11 @@ type conn struct {
 	active atomic.Bool // Used since the last sweep, see idle.go.
 
 	// Set when it becomes the peer's connection.
-	out      *queue
-	ticket   ticket
-	notified chan struct{} // Closed when the handler knows that the peer is up.
-	address  string        // The peer's at that time, or the remote address.
+	incarnation uint64
+	out         *queue
+	ticket      ticket
+	notified    chan struct{} // Closed when the handler knows that the peer is up.
+	address     string        // The peer's at that time, or the remote address.
 
 	// The rest is guarded by the peer's mutex.
 
