@@ -21,13 +21,13 @@ something.`,
   pleach bench restart --json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("%q is not something to measure: choose broadcast, stabilization, collectives or restart", args[0])
+				return fmt.Errorf("%q is not something to measure: choose broadcast, stabilization, collectives, restart or scale", args[0])
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchBroadcast(), newBenchStabilization(), newBenchCollectives(), newBenchRestart(),
+	cmd.AddCommand(newBenchBroadcast(), newBenchStabilization(), newBenchCollectives(), newBenchRestart(), newBenchScale(),
 		newBenchMember(), newBenchSurvivor(), newBenchCollectivesMember(), newBenchTask(), newBenchWorker())
 	return cmd
 }
