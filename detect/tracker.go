@@ -15,8 +15,9 @@ import (
 // when it learns something. Make one with [NewTracker].
 type Tracker struct {
 	mu      sync.Mutex
-	peers   map[protocol.Rank]*peerState
-	changed []protocol.Rank // Each at most once, see peerState.queued.
+	peers   peerList
+	states  map[protocol.Rank]*peerState // Of the peers that were met or suspected.
+	changed []protocol.Rank              // Each at most once, see peerState.queued.
 	started bool
 	closed  bool
 	wake    chan struct{} // Holds one: a state has changed.
@@ -37,9 +38,9 @@ type peerState struct {
 // NewTracker makes a tracker that watches no peer yet.
 func NewTracker() *Tracker {
 	return &Tracker{
-		peers: map[protocol.Rank]*peerState{},
-		wake:  make(chan struct{}, 1),
-		done:  make(chan struct{}),
+		states: map[protocol.Rank]*peerState{},
+		wake:   make(chan struct{}, 1),
+		done:   make(chan struct{}),
 	}
 }
 
@@ -88,7 +89,7 @@ func (t *Tracker) next() (Report, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for len(t.changed) > 0 && !t.closed {
-		s := t.peers[t.changed[0]]
+		s := t.states[t.changed[0]]
 		t.changed = t.changed[1:]
 		if s == nil {
 			continue // No longer watched.
@@ -114,30 +115,45 @@ func (s *peerState) report() Report {
 func (t *Tracker) Watch(peers []Peer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	old := t.peers
-	t.peers = make(map[protocol.Rank]*peerState, len(peers))
+	t.peers = newPeerList(peers)
 	t.changed = nil
-	for _, p := range peers {
-		s := old[p.Rank]
-		if s == nil || p.Incarnation != 0 && p.Incarnation != s.peer.Incarnation {
-			s = &peerState{peer: p}
+	for rank, s := range t.states {
+		p, ok := t.peers.find(rank)
+		if !ok || !p.is(s.peer.Incarnation) {
+			delete(t.states, rank)
+			continue
 		}
 		// The incarnation met first stays where the view does not know one.
 		p.Incarnation = s.peer.Incarnation
 		s.peer, s.queued = p, false
-		t.peers[p.Rank] = s
 		t.enqueue(s)
 	}
+}
+
+// state returns the state of a rank's peer, or nil if it is not watched. It makes one if
+// there is none.
+func (t *Tracker) state(rank protocol.Rank) *peerState {
+	s := t.states[rank]
+	if s != nil {
+		return s
+	}
+	p, ok := t.peers.find(rank)
+	if !ok {
+		return nil
+	}
+	s = &peerState{peer: p}
+	t.states[rank] = s
+	return s
 }
 
 // Watched returns the peer of a rank, with its incarnation if that is known.
 func (t *Tracker) Watched(rank protocol.Rank) (Peer, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if s := t.peers[rank]; s != nil {
+	if s := t.states[rank]; s != nil {
 		return s.peer, true
 	}
-	return Peer{}, false
+	return t.peers.find(rank)
 }
 
 // watches reports whether exactly this process is watched.
@@ -194,7 +210,7 @@ func (t *Tracker) answered(p Peer) {
 func (t *Tracker) Met(rank protocol.Rank, incarnation uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := t.peers[rank]
+	s := t.state(rank)
 	if s == nil {
 		return false
 	}
@@ -215,7 +231,7 @@ func (t *Tracker) Met(rank protocol.Rank, incarnation uint64) bool {
 // find returns the state of a process, or nil if it is not watched any more: the
 // view may have changed since the detector began to look at it.
 func (t *Tracker) find(p Peer) *peerState {
-	s := t.peers[p.Rank]
+	s := t.state(p.Rank)
 	if s == nil || s.peer.Incarnation != p.Incarnation {
 		return nil
 	}

@@ -71,27 +71,40 @@ func (m *Machine) handleReport(now protocol.Time, f *frame) {
 }
 
 // excluded returns the members to leave out of the next view: those that are
-// suspected, and those that are silent unless that is excused.
+// suspected, and those that are silent unless that is excused. It is nil if there are
+// none, as usual.
 func (m *Machine) excluded(now protocol.Time) set {
-	excluded := m.suspected(now)
-	if s := &m.acceptor.silence; s.members != nil && !s.excused {
-		excluded.union(s.members)
+	if s := &m.acceptor.silence; !s.excused {
+		return m.suspectedOr(now, s.members)
 	}
-	return excluded
+	return m.suspected(now)
+}
+
+// suspectedOr returns the members that are suspected, and further ones.
+func (m *Machine) suspectedOr(now protocol.Time, others set) set {
+	s := m.suspected(now)
+	switch {
+	case others == nil:
+		return s
+	case s == nil:
+		return slices.Clone(others)
+	}
+	s.union(others)
+	return s
 }
 
 // suspected returns the members that this member or another one suspects, and those
 // whose identity asks to join as a newer incarnation. Reports of a member that is
-// suspected here do not count: it may be the one that is cut off.
+// suspected here do not count: it may be the one that is cut off. It is nil if there
+// are none: this is asked after every event.
 func (m *Machine) suspected(now protocol.Time) set {
-	suspected := newSet(len(m.view.Members))
 	if len(m.suspicions.own)+len(m.suspicions.reported)+len(m.candidates) == 0 {
-		return suspected // the usual case
+		return nil
 	}
+	suspected := newSet(len(m.view.Members))
 	mark := func(list []suspect) {
 		for _, s := range list {
-			// A suspicion of an older incarnation does not apply to a newer one.
-			if i, ok := m.view.index(s.rank); ok && i != m.self && s.incarnation >= m.view.Members[i].Incarnation {
+			if i, ok := m.suspectIndex(s); ok && i != m.self {
 				suspected.add(i)
 			}
 		}
@@ -112,15 +125,7 @@ func (m *Machine) suspected(now protocol.Time) set {
 }
 
 // survivors returns the members that are not excluded.
-func (m *Machine) survivors(excluded set) set {
-	s := newSet(len(m.view.Members))
-	for i := range m.view.Members {
-		if !excluded.has(i) {
-			s.add(i)
-		}
-	}
-	return s
-}
+func (m *Machine) survivors(excluded set) set { return excluded.complement(len(m.view.Members)) }
 
 // lowest returns the lowest rank that is not excluded: the coordinator, as far as
 // this member knows. There is one, since no member excludes itself.
