@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/pleach-go/pleach/detect"
+	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/node"
 	"github.com/pleach-go/pleach/internal/stream"
@@ -13,31 +13,29 @@ import (
 	"github.com/pleach-go/pleach/transport"
 )
 
-// newGroup assembles a member: the protocol stack, the node that drives it and,
-// unless the group is static, detectors. The unicast channel may be nil.
-func newGroup(c Config, s *initialState, u unicast) (_ *Group, err error) {
+// newGroup assembles a member: the machine that has its protocols, the node that drives it
+// and, unless the group is static, detectors. The unicast channel may be nil.
+func newGroup(c Config, s *initialState, u member.Unicast) (_ *Group, err error) {
 	g := &Group{
 		config: c, self: s.self, listening: s.listening,
 		sendLock: make(chan struct{}, 1), arrived: make(chan struct{}, 1), written: make(chan struct{}, 1),
-		joins:    pendingJoins{waiting: make(map[uint64]func([]byte))},
-		suspects: make(map[protocol.Rank]Suspect), held: make(map[protocol.Rank]detect.Report),
-		log: c.Logger.With("group", c.Group, "rank", s.self.Rank),
+		suspects: make(map[protocol.Rank]Suspect),
+		log:      c.Logger.With("group", c.Group, "rank", s.self.Rank),
 	}
 	if t, ok := s.transport.(interface{ LocalError() (time.Time, error) }); ok {
 		g.localError = t.LocalError
 	}
 	g.life, g.end = context.WithCancelCause(context.Background())
-	if c.Static && g.self.Incarnation == firstIncarnation {
+	if c.Static && g.self.Incarnation == member.FirstIncarnation {
 		g.self.Incarnation = uint64(time.Now().UnixNano())
 	}
 	g.addresses, _ = s.transport.(transport.AddressBook)
-	g.stack = &stack{onInstall: g.installView, unicast: u}
-	if g.stack.stream, err = stream.New(g.streamConfig(s)); err != nil {
+	if g.machine, err = member.New(g.memberConfig(s, u)); err != nil {
 		return nil, err
 	}
-	g.member = g.stack.stream
+	g.stream = g.machine.Stream()
 	g.view.Store(viewOf(&s.view))
-	n := node.Config{Transport: s.transport, Protocol: g.stack, AfterStep: g.afterStep, Logger: g.log}
+	n := node.Config{Transport: s.transport, Protocol: g.machine, AfterStep: g.afterStep, Logger: g.log}
 	if c.Handler != nil {
 		n.AfterUnlock = g.dispatch
 	}
@@ -48,38 +46,39 @@ func newGroup(c Config, s *initialState, u unicast) (_ *Group, err error) {
 	return g, g.startViews(s, n)
 }
 
-// streamConfig is how this member's streams begin.
-func (g *Group) streamConfig(s *initialState) stream.Config {
+// The machine provides the memory for long frames, too.
+var _ node.BufferProvider = (*member.Machine)(nil)
+
+// memberConfig is how this member begins, and what it tells the group.
+func (g *Group) memberConfig(s *initialState, u member.Unicast) member.Config {
 	l := g.config.Limits
-	c := stream.Config{
-		Rank: g.self.Rank, Size: s.view.Slots, Incarnation: g.self.Incarnation, Shape: g.config.Shape,
-		SegmentSize: l.SegmentSize, InlineSize: l.InlineSize, MaxMessage: l.MaxMessage,
-		KeepBytes: l.KeepBytes, InboxBytes: l.InboxBytes, OutboxBytes: l.OutboxBytes, Drop: l.Overflow == Drop,
+	return member.Config{
+		Self: g.self, View: s.view, Start: s.start, Static: g.config.Static, Unicast: u,
+		Stream: stream.Config{
+			Shape: g.config.Shape, SegmentSize: l.SegmentSize, InlineSize: l.InlineSize, MaxMessage: l.MaxMessage,
+			KeepBytes: l.KeepBytes, InboxBytes: l.InboxBytes, OutboxBytes: l.OutboxBytes, Drop: l.Overflow == Drop,
+		},
+		Membership:  membership.Config{NoQuorum: g.config.AllowMinority},
+		Heartbeat:   g.config.heartbeatConfig(),
+		SlowTimeout: protocol.Time(l.SlowTimeout),
+		OnView:      g.installView, OnSilence: g.handleSilence, OnReport: g.noteReport, OnState: g.updateState,
+		OnSlow: func(after protocol.Time) {
+			g.log.Warn("leaving: the program receives nothing", "for", time.Duration(after))
+		},
 	}
-	if !g.config.Static {
-		c.View, c.Members, c.Start = s.view.Number, memberIDs(&s.view), streamPositions(s.start)
-	}
-	return c
 }
 
 // startViews starts a member that agrees on views with others.
-func (g *Group) startViews(s *initialState, c node.Config) (err error) {
-	g.stack.views, err = membership.New(membership.Config{Self: g.self, View: s.view, Log: g.stack, NoQuorum: g.config.AllowMinority})
-	if err != nil {
-		return err
-	}
-	g.startHeartbeats()
+func (g *Group) startViews(s *initialState, c node.Config) error {
 	g.makeDetectors()
 	c.Watcher, c.HandleRequest = g.connections, g.handleRequest
 	g.node = node.New(c)
-	if err = g.startWatching(&s.view); err == nil {
+	err := g.startWatching(&s.view)
+	if err == nil {
 		err = g.node.Start()
 	}
 	if err != nil {
 		return errors.Join(err, g.detector.Close())
 	}
-	return g.node.Do(func(now protocol.Time) {
-		g.stack.now = now
-		g.connectNeighbors(&s.view)
-	})
+	return g.node.Do(g.machine.Start)
 }

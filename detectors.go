@@ -7,17 +7,15 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/detect"
+	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// firstIncarnation is that of every member in the first view of a group that starts
-// as a whole: the real one is known when a process connects.
-const firstIncarnation = 1
-
 // makeDetectors makes the detectors: one that watches connections, the heartbeats', and
 // those of the config.
 func (g *Group) makeDetectors() {
+	g.silent = detect.NewTracker()
 	g.connections = detect.NewConnections(detect.ConnectionsConfig{StartTimeout: g.config.StartTimeout})
 	g.detector = detect.All(append([]detect.Detector{g.connections, g.silent}, g.config.Detectors...)...)
 	if d, ok := g.detector.(detect.MemberAware); ok {
@@ -46,7 +44,7 @@ const distantProbeDelay = 50 * time.Millisecond
 // the connection breaks, and the others leave it to them at first.
 func (g *Group) watch(v *membership.View) {
 	peers := make([]detect.Peer, 0, len(v.Members))
-	self, _ := slices.BinarySearchFunc(v.Members, g.self.Rank, compareRank)
+	self, _ := slices.BinarySearchFunc(v.Members, g.self.Rank, member.CompareRank)
 	for i, m := range v.Members {
 		if i == self {
 			continue
@@ -55,7 +53,7 @@ func (g *Group) watch(v *membership.View) {
 		if distance := max(i-self, self-i); self > 1 && distance > 1 && distance < len(v.Members)-1 {
 			peer.Pause = distantProbeDelay
 		}
-		if peer.Incarnation == firstIncarnation {
+		if peer.Incarnation == member.FirstIncarnation {
 			peer.Incarnation = 0
 		}
 		peers = append(peers, peer)
@@ -63,36 +61,23 @@ func (g *Group) watch(v *membership.View) {
 	g.detector.Watch(peers)
 }
 
-// handleReport passes a detector's report to the membership protocol.
+// handleReport passes a detector's report to the member.
 func (g *Group) handleReport(r detect.Report) {
 	_ = g.node.Do(func(now protocol.Time) {
-		if g.impaired && !r.Alive && errors.Is(r.Cause, detect.ErrSilent) {
-			g.held[r.Rank] = r // the silence may be this process's own fault
-			return
-		}
-		delete(g.held, r.Rank)
-		g.takeReport(now, r)
+		g.machine.Report(now, member.Report{
+			Rank: r.Rank, Incarnation: r.Incarnation, Alive: r.Alive, Silent: errors.Is(r.Cause, detect.ErrSilent), Cause: r.Cause,
+		})
 	})
 }
 
-// takeReport takes in a report, within node.Do.
-func (g *Group) takeReport(now protocol.Time, r detect.Report) {
-	view := g.stack.views.View()
-	m, ok := view.Member(r.Rank)
-	if !ok || m.Incarnation != firstIncarnation && m.Incarnation != r.Incarnation {
-		return // the process is no longer in the view
+// noteReport records a report that counts, within node.Do.
+func (g *Group) noteReport(r member.Report, about membership.Member) {
+	if !r.Alive {
+		g.log.Info("suspected", "peer", r.Rank, "id", about.Identity, "cause", r.Cause)
+		g.suspects[r.Rank] = Suspect{Rank: int(r.Rank), ID: about.Identity, Since: time.Now(), Cause: r.Cause}
+	} else if _, known := g.suspects[r.Rank]; known {
+		g.log.Info("no longer suspected", "peer", r.Rank, "id", about.Identity)
 	}
-	g.stack.now, g.stack.changed = now, true
-	if r.Alive {
-		if _, known := g.suspects[r.Rank]; known {
-			g.log.Info("no longer suspected", "peer", r.Rank, "id", m.Identity)
-		}
-		g.stack.views.Trust(now, m.Rank, m.Incarnation)
-		return
-	}
-	g.log.Info("suspected", "peer", r.Rank, "id", m.Identity, "cause", r.Cause)
-	g.suspects[r.Rank] = Suspect{Rank: int(r.Rank), ID: m.Identity, Since: time.Now(), Cause: r.Cause}
-	g.stack.views.Suspect(now, m.Rank, m.Incarnation)
 }
 
 // impairedPeriod is how long a process counts as impaired after an error of its own at
@@ -100,10 +85,9 @@ func (g *Group) takeReport(now protocol.Time, r detect.Report) {
 const impairedPeriod = 10 * time.Second
 
 // checkImpaired finds out whether this process lacks the means to reach others, as file
-// descriptors. While it does, it takes no other member for silent (local health
-// awareness: Dadgar, Phillips & Currey 2018, Lifeguard). It is called within node.Do.
+// descriptors. It is called within node.Do.
 func (g *Group) checkImpaired(now protocol.Time) {
-	if g.localError == nil || g.stack.views == nil {
+	if g.localError == nil || g.machine.Static() {
 		return
 	}
 	at, err := g.localError()
@@ -112,13 +96,8 @@ func (g *Group) checkImpaired(now protocol.Time) {
 		return
 	}
 	g.impaired = impaired
-	g.stack.views.SetImpaired(impaired)
-	if impaired {
-		return // the transport has logged why
+	if !impaired { // otherwise the transport has logged why
+		g.log.Info("connections can be opened again", "after", err)
 	}
-	g.log.Info("connections can be opened again", "after", err)
-	for rank, r := range g.held {
-		delete(g.held, rank)
-		g.takeReport(now, r)
-	}
+	g.machine.SetImpaired(now, impaired)
 }

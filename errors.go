@@ -90,7 +90,7 @@ func (g *Group) Err() error { return context.Cause(g.life) }
 // updateState takes in the state of this membership, within node.Do.
 func (g *Group) updateState() {
 	g.updateSuspects()
-	state, err := g.stack.views.State()
+	state, err := g.machine.State()
 	switch state {
 	case membership.Active:
 		if g.quorumErr.Swap(nil) != nil {
@@ -102,11 +102,9 @@ func (g *Group) updateState() {
 			g.logNoQuorum(err)
 		}
 	case membership.Evicted:
-		g.stack.heart.Watch(g.stack.now, nil)
 		g.end(publicError(err))
 	case membership.Left:
-		g.stack.heart.Watch(g.stack.now, nil)
-		if g.slow.leaving {
+		if g.machine.TooSlow() {
 			g.end(ErrTooSlow)
 		}
 		g.end(ErrLeft)

@@ -1,7 +1,6 @@
 package pleach
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"math"
@@ -9,11 +8,9 @@ import (
 	"testing"
 
 	"github.com/pleach-go/pleach/collective"
-	"github.com/pleach-go/pleach/internal/heartbeat"
+	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
-	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/internal/testutil"
-	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -59,22 +56,21 @@ func TestGoldenReplies(t *testing.T) {
 		{Rank: 2, Identity: "two", Address: "10.0.0.2:7000", Domain: "rack", Incarnation: 5},
 		{Rank: 8, Identity: "eight", Address: "10.0.0.8:7000", Incarnation: 6},
 	}}
-	g := goldenGroup(t)
+	start := []membership.Position{{Root: 0, Incarnation: 5, Next: 99}, {Root: 8, Incarnation: 6, Next: 1 << 40}}
 	small := membership.View{Number: 1, Slots: 1, Members: []membership.Member{{Identity: "a", Incarnation: 1}}}
 	progress, err := json.Marshal(goldenProgress())
 	if err != nil {
 		t.Fatal(err)
 	}
 	replies := testutil.Golden(t, "testdata/replies.golden", map[string][]byte{
-		"join-reply":        g.encodeReply(view, 8),
-		"view-reply":        g.encodeReply(small, protocol.NoRank),
+		"join-reply":        encodeReply(&member.JoinAnswer{View: view, Rank: 8, Start: start}),
+		"view-reply":        encodeReply(&member.JoinAnswer{View: small, Rank: protocol.NoRank, Start: start}),
 		"join-reply refuse": encodeRefusal(errors.New("go away")),
 		"join-reply later":  encodeRefusal(membership.ErrTimeout)[:1], // the text is for people
 		"progress-reply":    append([]byte{replyAccepted}, progress...),
 	})
 
-	start := membershipPositions(g.stack.stream.Positions())
-	if i, err := decodeReply(replies["join-reply"]); err != nil || !i.view.Equal(&view) || i.rank != 8 || !reflect.DeepEqual(i.start, start) || len(start) == 0 {
+	if i, err := decodeReply(replies["join-reply"]); err != nil || !i.view.Equal(&view) || i.rank != 8 || !reflect.DeepEqual(i.start, start) {
 		t.Errorf("join-reply: %+v, %v", i, err)
 	}
 	if i, err := decodeReply(replies["view-reply"]); err != nil || !i.view.Equal(&small) || i.rank != protocol.NoRank {
@@ -93,21 +89,6 @@ func TestGoldenReplies(t *testing.T) {
 	}
 }
 
-// goldenGroup is as much of a group as answers: two streams that have come some way.
-func goldenGroup(t *testing.T) *Group {
-	m, err := stream.New(stream.Config{
-		Size: 9, Incarnation: 5, View: 300, Members: []stream.MemberID{{Rank: 0, Incarnation: 5}, {Rank: 8, Incarnation: 6}},
-		Start: []stream.Position{
-			{MemberID: stream.MemberID{Rank: 0, Incarnation: 5}, Next: 99},
-			{MemberID: stream.MemberID{Rank: 8, Incarnation: 6}, Next: 1 << 40, Holder: 8},
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &Group{stack: &stack{stream: m}}
-}
-
 func goldenProgress() []collective.Progress {
 	return []collective.Progress{
 		{
@@ -116,31 +97,5 @@ func goldenProgress() []collective.Progress {
 			Last:    &collective.CallStatus{Call: 5, Agreement: 3, Name: "Agree", What: "Agree", Seconds: 0.25, Error: "too late"},
 		},
 		{World: "k3x", Tasks: []int{}},
-	}
-}
-
-// Frames of several protocols share connections: the first byte tells them apart.
-func TestGoldenMarks(t *testing.T) {
-	p := &stack{}
-	marked := testutil.Golden(t, "testdata/marks.golden", map[string][]byte{
-		"membership": bytes.Clone(p.mark(viewFrame, []byte("frame"))),
-		"unicast":    {unicastFrame},
-		"heartbeat":  bytes.Clone(p.mark(heartbeatFrame, nil)),
-		"handshake":  wire.AppendHello(nil, &wire.Hello{})[:6],
-	})
-	if b := marked["membership"]; b[0] != viewFrame || string(b[1:]) != "frame" {
-		t.Errorf("membership: %x", b)
-	}
-	if b := marked["unicast"]; b[0] != unicastFrame {
-		t.Errorf("unicast: %x", b)
-	}
-	heard := 0
-	p.heart = heartbeat.New(heartbeat.Config{Interval: 1, Timeout: 1, Report: func(protocol.Rank, bool) { heard++ }})
-	p.heart.Watch(1, []heartbeat.Neighbor{{Rank: 3, Incarnation: 1, Started: true}})
-	for now := protocol.Time(1); now < 9; now++ {
-		p.heart.Next(now)
-	}
-	if err := p.Receive(9, 3, marked["heartbeat"]); err != nil || heard != 2 {
-		t.Errorf("heartbeat: %v, %d reports, want silence and its end", err, heard)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/detect"
+	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/node"
 	"github.com/pleach-go/pleach/internal/notify"
@@ -26,21 +27,17 @@ type Group struct {
 	self      membership.Member
 	listening string // the address of its socket
 	node      *node.Node
-	stack     *stack         // used only within node.Do
-	member    *stream.Member // its streams
+	machine   *member.Machine // used only within node.Do
+	stream    *stream.Member  // its streams, likewise
 	addresses transport.AddressBook
-	joins     pendingJoins
-	ringNext  membership.Member // the last one on the ring to be
-	stable    uint64            // when last looked at
-	lossy     int               // likewise
-	slow      slowProgram
+	stable    uint64       // when last looked at
+	lossy     int          // likewise
 	log       *slog.Logger // names this member in every line
 
 	// What this member knows of trouble; used within node.Do.
 	suspects   map[protocol.Rank]Suspect // the members that cannot be reached
 	localError func() (time.Time, error) // the transport's last; nil: it tells none
 	impaired   bool                      // see checkImpaired
-	held       map[protocol.Rank]detect.Report
 
 	detector    detect.Detector // nil: the group is fixed
 	connections *detect.Connections
@@ -112,7 +109,7 @@ func (g *Group) Broadcast(ctx context.Context, data []byte) error {
 		return g.wrap("broadcast", err)
 	}
 	defer g.unlockSend()
-	if most := g.member.MaxMessage(); len(data) > most {
+	if most := g.stream.MaxMessage(); len(data) > most {
 		return g.wrap("broadcast", fmt.Errorf("%d bytes are too long: %d at most (Config.Limits.MaxMessage)", len(data), most))
 	}
 	for {
@@ -130,7 +127,7 @@ func (g *Group) send(ctx context.Context, data []byte) (again bool, err error) {
 	}
 	var restarts uint64
 	cut := g.restarts.Load()
-	size := g.member.SegmentSize()
+	size := g.stream.SegmentSize()
 	for first := true; first || len(data) > 0; first = false {
 		piece := data[:min(len(data), size)]
 		data = data[len(piece):]
@@ -142,8 +139,8 @@ func (g *Group) send(ctx context.Context, data []byte) (again bool, err error) {
 		return false, nil // as usual: what was written last went out at once
 	}
 	err = g.wait(ctx, g.written, func(protocol.Time) bool {
-		restarts = g.member.Restarts()
-		return g.member.Unwritten() == 0 || restarts != cut
+		restarts = g.stream.Restarts()
+		return g.stream.Unwritten() == 0 || restarts != cut
 	})
 	return restarts != cut, err
 }
@@ -168,10 +165,10 @@ func (g *Group) flush(ctx context.Context) error {
 		return err
 	}
 	defer g.unlockSend()
-	if err := g.node.Do(func(protocol.Time) { g.member.FlushBatch() }); err != nil {
+	if err := g.node.Do(func(protocol.Time) { g.stream.FlushBatch() }); err != nil {
 		return ErrClosed
 	}
-	return g.wait(ctx, g.written, func(protocol.Time) bool { return g.member.Unwritten() == 0 })
+	return g.wait(ctx, g.written, func(protocol.Time) bool { return g.stream.Unwritten() == 0 })
 }
 
 // write hands a piece of a message to the member, as soon as it has room, unless
@@ -179,14 +176,14 @@ func (g *Group) flush(ctx context.Context) error {
 func (g *Group) write(ctx context.Context, piece []byte, left int, cut uint64) (restarts uint64, err error) {
 	var written error
 	err = g.wait(ctx, g.written, func(protocol.Time) bool {
-		if restarts = g.member.Restarts(); restarts != cut {
+		if restarts = g.stream.Restarts(); restarts != cut {
 			return true
 		}
-		written = g.member.Write(piece, left)
+		written = g.stream.Write(piece, left)
 		return !errors.Is(written, stream.ErrBusy)
 	})
 	if err = errors.Join(err, written); err != nil {
-		_ = g.node.Do(func(protocol.Time) { g.member.Abandon() })
+		_ = g.node.Do(func(protocol.Time) { g.stream.Abandon() })
 	}
 	return restarts, err
 }
@@ -271,7 +268,7 @@ func (g *Group) prefetch(now protocol.Time) bool {
 	}
 	g.prefetched, g.yielded = g.prefetched[:0], 0
 	for len(g.prefetched) < prefetchCount {
-		m, ok := g.member.Deliver(now)
+		m, ok := g.stream.Deliver(now)
 		if !ok {
 			break
 		}
@@ -283,7 +280,7 @@ func (g *Group) prefetch(now protocol.Time) bool {
 // Stats returns counters of this member.
 func (g *Group) Stats() Stats {
 	var s Stats
-	_ = g.node.Do(func(protocol.Time) { s = statsOf(g.member.Stats()) })
+	_ = g.node.Do(func(protocol.Time) { s = statsOf(g.stream.Stats()) })
 	return s
 }
 
@@ -314,30 +311,25 @@ func statsOf(s stream.Stats) Stats {
 
 // afterStep gives signs to those who wait. It is called within node.Do.
 func (g *Group) afterStep(now protocol.Time) {
-	if g.member.Pending() > 0 {
+	if g.stream.Pending() > 0 {
 		if g.config.Handler != nil {
 			g.pending.Store(true)
 		} else {
 			give(g.arrived)
 		}
 	}
-	unwritten, restarts := int64(g.member.Unwritten()), g.member.Restarts()
+	unwritten, restarts := int64(g.stream.Unwritten()), g.stream.Restarts()
 	if unwritten != g.unwritten.Load() || restarts != g.restarts.Load() {
 		g.restarts.Store(restarts) // first: nothing unwritten must not look like all sent
 		g.unwritten.Store(unwritten)
 		give(g.written)
 	}
-	if stable, lossy := g.member.Stable(), len(g.member.Incomplete()); stable != g.stable || lossy != g.lossy {
+	if stable, lossy := g.stream.Stable(), len(g.stream.Incomplete()); stable != g.stable || lossy != g.lossy {
 		g.stable, g.lossy = stable, lossy
 		g.changed.Notify()
 	}
-	g.checkProgram(now)
 	g.checkImpaired(now)
-	if g.stack.changed {
-		g.stack.changed = false
-		g.answerJoins()
-		g.updateState()
-	}
+	g.machine.Settle(now)
 }
 
 // give gives a sign, unless one is there already.

@@ -5,7 +5,6 @@ import (
 
 	"github.com/pleach-go/pleach/detect"
 	"github.com/pleach-go/pleach/internal/heartbeat"
-	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -32,15 +31,6 @@ func (c *Config) heartbeatConfig() heartbeat.Config {
 	return heartbeat.Config{Interval: protocol.Time(interval), Timeout: protocol.Time(max(timeout, 0))}
 }
 
-// startHeartbeats makes the machine that exchanges heartbeats, and the detector that
-// passes on what it finds.
-func (g *Group) startHeartbeats() {
-	g.silent = detect.NewTracker()
-	c := g.config.heartbeatConfig()
-	c.Report = g.handleSilence
-	g.stack.heart = heartbeat.New(c)
-}
-
 // handleSilence takes a report of the heartbeats, within node.Do.
 func (g *Group) handleSilence(r protocol.Rank, silent bool) {
 	switch peer, ok := g.silent.Watched(r); {
@@ -49,19 +39,4 @@ func (g *Group) handleSilence(r protocol.Rank, silent bool) {
 	case ok:
 		g.silent.Trust(peer)
 	}
-}
-
-// watchNeighbors exchanges heartbeats with the members before and after this one on the
-// ring, however large the group is. All members of a view after the first have started:
-// they have agreed on it, or have asked to join.
-func (g *Group) watchNeighbors(v *membership.View, self int) {
-	var neighbors []heartbeat.Neighbor
-	for _, i := range []int{self + 1, self - 1 + len(v.Members)} {
-		m := v.Members[i%len(v.Members)]
-		if n := (heartbeat.Neighbor{Rank: m.Rank, Incarnation: m.Incarnation, Started: v.Number > 1}); m.Rank != g.self.Rank &&
-			(len(neighbors) == 0 || neighbors[0] != n) {
-			neighbors = append(neighbors, n)
-		}
-	}
-	g.stack.heart.Watch(g.stack.now, neighbors)
 }

@@ -56,7 +56,7 @@ func inspect(ctx context.Context, c tcp.Config, address string) (*Inspection, er
 // process is in, never their contents. It does not wait for the program's
 // goroutines, so a process that is busy elsewhere answers too.
 func (g *Group) encodeProgress() []byte {
-	l, ok := g.stack.unicast.(*link)
+	l, ok := g.machine.Unicast().(*link)
 	if !ok {
 		return encodeRefusal(errors.New("this member is not in a World: it makes no collective calls"))
 	}

@@ -16,16 +16,13 @@ const closeTimeout = time.Second
 // view without this process, or ctx ends. Without a quorum there is no such view, and
 // it blocks until ctx ends. Call Close afterwards to release the resources.
 func (g *Group) Leave(ctx context.Context) error {
-	if g.stack.views == nil {
+	if g.machine.Static() {
 		return g.wrap("leave", ErrStatic)
 	}
 	if err := g.flush(ctx); err != nil && g.Err() == nil {
 		return g.wrap("leave", err)
 	}
-	if err := g.node.Do(func(now protocol.Time) {
-		g.stack.now, g.stack.changed = now, true
-		g.stack.views.Leave(now)
-	}); err != nil {
+	if err := g.node.Do(g.machine.Leave); err != nil {
 		return ErrClosed
 	}
 	select {
@@ -48,7 +45,7 @@ func (g *Group) Close() error {
 	if g.Err() == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
-		if g.stack.views == nil {
+		if g.machine.Static() {
 			_ = g.flush(ctx)
 		} else {
 			_ = g.Leave(ctx) // on failure, the others see a crash, as documented
@@ -62,7 +59,7 @@ func (g *Group) Close() error {
 func (g *Group) Abort() error {
 	var err error
 	g.closing.Do(func() {
-		_ = g.node.Do(func(protocol.Time) { g.member.FlushBatch() })
+		_ = g.node.Do(func(protocol.Time) { g.stream.FlushBatch() })
 		g.end(ErrClosed)
 		err = g.node.Close()
 		if g.detector != nil {
@@ -78,7 +75,7 @@ func (g *Group) Abort() error {
 // are the seeds. Config.Transport ended with the group and is not used again, nor
 // are Config.Detectors but those that are a [detect.Renewer].
 func (g *Group) Rejoin(ctx context.Context) (*Group, error) {
-	if g.stack.views == nil {
+	if g.machine.Static() {
 		return nil, g.wrap("rejoin", ErrStatic)
 	}
 	if err := g.Abort(); err != nil {

@@ -48,7 +48,7 @@ func (p *link) open(g *Group) {
 	close(p.opened)
 }
 
-// Receive implements [unicast]. Messages that are complete go to the engine.
+// Receive implements [member.Unicast]. Messages that are complete go to the engine.
 func (p *link) Receive(now protocol.Time, from protocol.Rank, head, body []byte) error {
 	err := p.Endpoint.Receive(now, from, head, body)
 	p.changed.Notify()
@@ -63,7 +63,7 @@ func (p *link) Receive(now protocol.Time, from protocol.Rank, head, body []byte)
 	}
 }
 
-// Install implements [unicast]. A process that joins the group later, even at the
+// Install implements [member.Unicast]. A process that joins the group later, even at the
 // rank of a dead one, does not belong to the job: it does not know the calls before.
 func (p *link) Install(now protocol.Time, v *membership.View) {
 	p.Endpoint.Install(now, v)
@@ -77,14 +77,14 @@ func (p *link) Install(now protocol.Time, v *membership.View) {
 	p.changed.Notify()
 }
 
-// Up implements [unicast].
+// Up implements [member.Unicast].
 func (p *link) Up(now protocol.Time, peer protocol.Rank) {
 	p.Endpoint.Up(now, peer)
 	p.seen[peer] = true
 	p.engine.PeerUp(int(peer))
 }
 
-// Down implements [unicast]. A peer that has never been up may not have started yet.
+// Down implements [member.Unicast]. A peer that has never been up may not have started yet.
 func (p *link) Down(now protocol.Time, peer protocol.Rank) {
 	p.Endpoint.Down(now, peer)
 	if p.seen[peer] {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/internal/dedup"
+	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
@@ -58,42 +59,25 @@ func (g *Group) handleRequest(request []byte, answer func([]byte)) {
 	case kind == requestProgress:
 		answer(g.encodeProgress())
 	case kind == requestView:
-		_ = g.node.Do(func(protocol.Time) { answer(g.encodeReply(g.stack.views.View(), protocol.NoRank)) })
+		_ = g.node.Do(func(protocol.Time) {
+			answer(encodeReply(&member.JoinAnswer{View: g.machine.View(), Rank: protocol.NoRank, Start: g.machine.Positions()}))
+		})
 	case !dialable(c.Address):
 		answer(encodeRefusal(fmt.Errorf("members cannot dial a candidate at %q: it has to advertise host:port", c.Address)))
 	default:
 		_ = g.node.Do(func(now protocol.Time) {
-			g.joins.last++
-			g.joins.waiting[g.joins.last] = answer
-			g.stack.now, g.stack.changed = now, true
-			g.stack.views.Join(now, g.joins.last, c)
+			g.machine.Join(now, c, func(a member.JoinAnswer) { answerJoin(&a, answer) })
 		})
 	}
 }
 
-// pendingJoins are the candidates that wait for an answer. It is used within node.Do.
-type pendingJoins struct {
-	last    uint64
-	waiting map[uint64]func([]byte)
-}
-
-// answerJoins answers the candidates that a view change has decided about.
-func (g *Group) answerJoins() {
-	for {
-		a, ok := g.stack.views.Answers()
-		if !ok {
-			return
-		}
-		answer := g.joins.waiting[a.Token]
-		delete(g.joins.waiting, a.Token)
-		switch {
-		case answer == nil:
-		case a.Err != nil:
-			answer(encodeRefusal(a.Err))
-		default:
-			answer(g.encodeReply(a.View, a.Rank))
-		}
+// answerJoin answers a candidate that the group has decided about.
+func answerJoin(a *member.JoinAnswer, answer func([]byte)) {
+	if a.Err != nil {
+		answer(encodeRefusal(a.Err))
+		return
 	}
+	answer(encodeReply(a))
 }
 
 // encodeRefusal encodes a reply that says why a request is refused.
@@ -108,11 +92,11 @@ func encodeRefusal(err error) []byte {
 	return append([]byte{kind}, err.Error()...)
 }
 
-// encodeReply encodes a reply with the current view.
-func (g *Group) encodeReply(v membership.View, rank protocol.Rank) []byte {
-	b := wire.AppendBytes([]byte{replyAccepted}, v.Encode(nil))
-	b = wire.AppendRank(b, rank)
-	return membership.EncodePositions(b, membershipPositions(g.stack.stream.Positions()))
+// encodeReply encodes a reply that accepts a request.
+func encodeReply(a *member.JoinAnswer) []byte {
+	b := wire.AppendBytes([]byte{replyAccepted}, a.View.Encode(nil))
+	b = wire.AppendRank(b, a.Rank)
+	return membership.EncodePositions(b, a.Start)
 }
 
 // joinReply is the content of a reply.

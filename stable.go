@@ -62,18 +62,18 @@ func (g *Group) WaitStable(ctx context.Context) (Receipt, error) {
 		}
 		return receipt, err
 	}
-	if err := g.node.Do(func(now protocol.Time) { upTo = g.member.Poll(now) }); err != nil {
+	if err := g.node.Do(func(now protocol.Time) { upTo = g.stream.Poll(now) }); err != nil {
 		return receipt, ErrClosed
 	}
 	for {
 		changed := g.changed.Wait()
 		var incomplete []int
 		_ = g.node.Do(func(protocol.Time) {
-			if g.member.Stable() >= upTo {
+			if g.stream.Stable() >= upTo {
 				receipt = g.receipt()
 				return
 			}
-			incomplete = ranksOf(g.member.Incomplete())
+			incomplete = ranksOf(g.stream.Incomplete())
 		})
 		switch {
 		case receipt.Members != nil:
@@ -94,7 +94,7 @@ func (g *Group) WaitStable(ctx context.Context) (Receipt, error) {
 // unanswered returns the ranks that have not acknowledged.
 func (g *Group) unanswered() (ranks []int) {
 	_ = g.node.Do(func(protocol.Time) {
-		ranks = ranksOf(g.member.Unanswered())
+		ranks = ranksOf(g.stream.Unanswered())
 	})
 	return ranks
 }

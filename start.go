@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/bootstrap"
+	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
@@ -76,7 +77,7 @@ func (c *Config) startState() (*initialState, error) {
 	s := &initialState{view: membership.View{Number: 1, Slots: a.Size}, listening: a.Addresses[a.Rank]}
 	for r, address := range a.Addresses {
 		s.view.Members = append(s.view.Members, membership.Member{
-			Rank: protocol.Rank(r), Identity: address, Address: address, Incarnation: firstIncarnation,
+			Rank: protocol.Rank(r), Identity: address, Address: address, Incarnation: member.FirstIncarnation,
 		})
 	}
 	s.self = s.view.Members[a.Rank]
@@ -101,7 +102,7 @@ func (c *Config) staticState() (*initialState, error) {
 	}
 	s := &initialState{transport: c.Transport, view: membership.View{Number: 1, Slots: protocol.Rank(c.Size)}}
 	for r := range protocol.Rank(c.Size) {
-		s.view.Members = append(s.view.Members, membership.Member{Rank: r, Incarnation: firstIncarnation})
+		s.view.Members = append(s.view.Members, membership.Member{Rank: r, Incarnation: member.FirstIncarnation})
 	}
 	s.self = s.view.Members[c.Rank]
 	return s, nil
@@ -126,7 +127,7 @@ func (c *Config) assignment() (bootstrap.Assignment, error) {
 // tcp makes the transport.
 func (c *Config) tcp(s *initialState, listener net.Listener, addresses []string) (transport.Transport, error) {
 	incarnation := s.self.Incarnation
-	if incarnation == firstIncarnation {
+	if incarnation == member.FirstIncarnation {
 		incarnation = uint64(time.Now().UnixNano())
 	}
 	t, err := tcp.New(tcp.Config{

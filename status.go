@@ -51,14 +51,14 @@ var errOthersSuspect = errors.New("another member suspects it, or it does not an
 func (g *Group) Status() Status {
 	s := Status{View: g.view.Load().Number, Members: g.Size()}
 	_ = g.node.Do(func(protocol.Time) {
-		if g.stack.views == nil {
+		if g.machine.Static() {
 			s.Quorum = Quorum{Reachable: s.Members, OK: true}
 			return
 		}
 		g.updateSuspects()
 		s.View, s.Members = g.view.Load().Number, g.Size()
-		s.Quorum.Reachable, s.Quorum.Needed, s.Quorum.OK = g.stack.views.Quorum()
-		for _, rank := range g.stack.views.Unreachable() {
+		s.Quorum.Reachable, s.Quorum.Needed, s.Quorum.OK = g.machine.Quorum()
+		for _, rank := range g.machine.Unreachable() {
 			s.Suspects = append(s.Suspects, g.suspects[rank])
 		}
 	})
@@ -70,13 +70,13 @@ func (g *Group) Status() Status {
 
 // updateSuspects records since when members cannot be reached, within node.Do.
 func (g *Group) updateSuspects() {
-	ranks := g.stack.views.Unreachable()
+	ranks := g.machine.Unreachable()
 	for rank := range g.suspects {
 		if _, still := slices.BinarySearch(ranks, rank); !still {
 			delete(g.suspects, rank)
 		}
 	}
-	view := g.stack.views.View()
+	view := g.machine.View()
 	for _, rank := range ranks {
 		m, _ := view.Member(rank)
 		if s, known := g.suspects[rank]; !known || s.ID != m.Identity {

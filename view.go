@@ -122,15 +122,6 @@ func (g *Group) installView(v *membership.View) {
 	g.watch(v)
 	g.logView(g.view.Swap(viewOf(v)))
 	g.changed.Notify()
-	g.connectNeighbors(v)
-}
-
-// connectNeighbors opens connections in advance, and exchanges heartbeats over them.
-func (g *Group) connectNeighbors(v *membership.View) {
-	if i, ok := slices.BinarySearchFunc(v.Members, g.self.Rank, compareRank); ok {
-		g.preconnect(v, i)
-		g.watchNeighbors(v, i)
-	}
 }
 
 // logView logs the current view: which members came and went since the one before,
@@ -174,26 +165,3 @@ func idsOf(members []Member) []string {
 	}
 	return ids
 }
-
-// preconnect opens connections to the next member on the ring and, in a small group,
-// to the coordinator and its successor, if those have changed. Its neighbor then sees
-// at once that a member has died, even if no message would be sent to it, and a view
-// change need not wait for connections.
-func (g *Group) preconnect(v *membership.View, i int) {
-	if next := v.Members[(i+1)%len(v.Members)]; next != g.ringNext {
-		g.ringNext = next
-		g.stack.views.Up(g.stack.now, next.Rank)
-	}
-	var leaders []membership.Member
-	if len(v.Members) <= membership.DefaultFlatThreshold {
-		leaders = v.Members[:min(2, len(v.Members))]
-	}
-	for _, m := range leaders {
-		if m != g.ringNext && !slices.Contains(g.stack.coordinators, m) {
-			g.stack.views.Up(g.stack.now, m.Rank) // nothing happens if it is this member
-		}
-	}
-	g.stack.coordinators = leaders
-}
-
-func compareRank(m membership.Member, r protocol.Rank) int { return int(m.Rank - r) }

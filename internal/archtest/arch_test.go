@@ -47,6 +47,7 @@ var rules = []rule{
 	{pkg: "internal/membership", pure: true, may: []string{"protocol", "topology", "broadcast", "internal/wire"}},
 	{pkg: "internal/heartbeat", pure: true, may: []string{"protocol"}},
 	{pkg: "internal/p2p", pure: true, may: []string{"protocol", "internal/membership", "internal/queue", "internal/wire"}},
+	{pkg: "internal/member", pure: true, may: []string{"protocol", "internal/stream", "internal/membership", "internal/heartbeat", "internal/p2p"}},
 
 	// Drivers, and what they stand on.
 	{pkg: "logp", may: []string{"protocol", "topology"}},
@@ -68,7 +69,7 @@ var rules = []rule{
 	// What programs import: puts protocols and driver together.
 	{pkg: ".", may: []string{
 		"protocol", "topology", "broadcast", "collective", "detect", "bootstrap", "transport", "transport/...",
-		"internal/stream", "internal/membership", "internal/heartbeat", "internal/p2p", "internal/collective/engine",
+		"internal/stream", "internal/membership", "internal/heartbeat", "internal/p2p", "internal/member", "internal/collective/engine",
 		"internal/node", "internal/wire", "internal/notify", "internal/dedup",
 	}},
 

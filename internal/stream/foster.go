@@ -1,6 +1,10 @@
 package stream
 
-import "github.com/pleach-go/pleach/protocol"
+import (
+	"slices"
+
+	"github.com/pleach-go/pleach/protocol"
+)
 
 // foster finds another parent for a member whose parent in the tree is dead: the member
 // whose offers feed it adopts it, and sends it everything from then on, as to a child.
@@ -13,8 +17,13 @@ type foster struct {
 	orphaned int
 	parent   protocol.Rank
 	fed      uint64
-	// For a foster parent: the segment at which each adoption ends.
-	children map[protocol.Rank]uint64
+	children []adoption // of a foster parent, the oldest first
+}
+
+// adoption says at which segment an adopted orphan is no longer fed.
+type adoption struct {
+	orphan protocol.Rank
+	until  uint64
 }
 
 const (
@@ -52,11 +61,11 @@ func (m *Member) updateFoster(f *flow, from protocol.Rank, number uint64, tree b
 // adopt begins or renews the adoption of an orphan.
 func (f *flow) adopt(orphan protocol.Rank) {
 	p := &f.foster
-	if p.children == nil {
-		p.children = make(map[protocol.Rank]uint64)
-	}
-	if _, known := p.children[orphan]; known || len(p.children) < maxFostered {
-		p.children[orphan] = f.next + fosterSegments
+	a := adoption{orphan, f.next + fosterSegments}
+	if i := slices.IndexFunc(p.children, func(c adoption) bool { return c.orphan == orphan }); i >= 0 {
+		p.children[i] = a
+	} else if len(p.children) < maxFostered {
+		p.children = append(p.children, a)
 	}
 }
 
@@ -65,12 +74,9 @@ func (m *Member) feedOrphans(f *flow, number uint64, seg *segment) {
 	if len(f.foster.children) == 0 {
 		return // the common case
 	}
-	for orphan, until := range f.foster.children {
-		if number >= until {
-			delete(f.foster.children, orphan)
-			continue
-		}
+	f.foster.children = slices.DeleteFunc(f.foster.children, func(a adoption) bool { return number >= a.until })
+	for _, a := range f.foster.children {
 		m.stats.Grafted++
-		m.queueSegment(orphan, f, data, seg)
+		m.queueSegment(a.orphan, f, data, seg)
 	}
 }

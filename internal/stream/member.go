@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/pleach-go/pleach/broadcast"
@@ -109,6 +110,14 @@ func (m *Member) open(root protocol.Rank, incarnation uint64) (*flow, error) {
 	f.credit.to = f.parent
 	m.flows[root] = f
 	return f, nil
+}
+
+// flowsByRoot returns all flows in order of root. What reaches the wire or the program
+// must not depend on the order of a map, or the same inputs would have other results.
+func (m *Member) flowsByRoot() []*flow {
+	flows := slices.Collect(maps.Values(m.flows))
+	slices.SortFunc(flows, func(a, b *flow) int { return int(a.root - b.root) })
+	return flows
 }
 
 // flowOfFrame returns the flow that a frame concerns, or nil if its root is not in the

@@ -1,10 +1,6 @@
 package stream
 
-import (
-	"slices"
-
-	"github.com/pleach-go/pleach/protocol"
-)
+import "github.com/pleach-go/pleach/protocol"
 
 // What the transport reports about peers. No peer is excluded for it: a report only
 // says that a frame did not arrive, so that the offer goes on to the next neighbor.
@@ -120,15 +116,10 @@ func (m *Member) offerAll(peer protocol.Rank) {
 	if !m.roster.has(peer) {
 		return
 	}
-	roots := make([]protocol.Rank, 0, len(m.flows))
-	for root, f := range m.flows {
+	for _, f := range m.flowsByRoot() {
 		if f.next > 0 {
-			roots = append(roots, root)
+			m.offer(peer, f, undirected)
 		}
-	}
-	slices.Sort(roots)
-	for _, root := range roots {
-		m.offer(peer, m.flows[root], undirected)
 	}
 }
 

@@ -19,7 +19,7 @@ func (m *Member) route(f *flow) error {
 
 // reroute lays all trees anew, because a member has gone down or stalled, or is back.
 func (m *Member) reroute() {
-	for _, f := range m.flows {
+	for _, f := range m.flowsByRoot() {
 		_ = m.layTree(f) // impossible to fail: the same tree was made at the start
 	}
 	if o := &m.own; o.blockedSince > 0 { // perhaps by a member that does not count any more

@@ -46,19 +46,18 @@ func (m *Member) Positions() []Position {
 // positions returns the position in each flow that counts, in order of root.
 func (m *Member) positions(next func(*flow) uint64, counts func(*flow) bool) []Position {
 	positions := []Position{}
-	for _, f := range m.flows {
+	for _, f := range m.flowsByRoot() {
 		if counts(f) {
 			positions = append(positions, Position{MemberID{f.root, f.incarnation}, next(f), m.config.Rank})
 		}
 	}
-	slices.SortFunc(positions, func(a, b Position) int { return int(a.Rank - b.Rank) })
 	return positions
 }
 
 // Thaw continues in the present view.
 func (m *Member) Thaw() {
 	m.frozen, m.heldBytes, m.cut = false, 0, nil
-	for _, f := range m.flows {
+	for _, f := range m.flowsByRoot() {
 		f.cut = 0
 		m.deliver(f, f.next)
 	}
@@ -111,7 +110,7 @@ func (m *Member) Install(now protocol.Time, number uint64, slots protocol.Rank, 
 	}
 	m.endFlows()
 	m.dropCutMessage()
-	for _, f := range m.flows {
+	for _, f := range m.flowsByRoot() {
 		if err := m.route(f); err != nil {
 			return err
 		}
@@ -139,11 +138,11 @@ func (m *Member) setRoster(slots protocol.Rank, members []MemberID) error {
 // next view for members that have yet to pull something before the cut.
 func (m *Member) endFlows() {
 	m.endedFlows = m.endedFlows[:0]
-	for root, f := range m.flows {
-		if !m.roster.includes(root, f.incarnation) {
+	for _, f := range m.flowsByRoot() {
+		if !m.roster.includes(f.root, f.incarnation) {
 			f.ended = true
 			m.endedFlows = append(m.endedFlows, f)
-			delete(m.flows, root)
+			delete(m.flows, f.root)
 		}
 	}
 	m.scheduled = slices.DeleteFunc(m.scheduled, func(f *flow) bool { return f.ended })

@@ -242,7 +242,7 @@ func (m *Member) creditDue(now protocol.Time, f *flow, position uint64, every in
 
 // grantWithheld grants what was withheld while the inbox was full.
 func (m *Member) grantWithheld() {
-	for _, f := range m.flows {
+	for _, f := range m.flowsByRoot() {
 		if position := m.creditPosition(f); f != m.own.flow && position > f.credit.position {
 			m.sendCredit(f, position)
 		}
@@ -261,7 +261,7 @@ func (m *Member) sendCredit(f *flow, position uint64) {
 
 // repeatCredits grants again what met a full queue, which has room now.
 func (m *Member) repeatCredits(peer protocol.Rank) {
-	for _, f := range m.flows {
+	for _, f := range m.flowsByRoot() {
 		if c := &f.credit; c.refused && c.to == peer {
 			c.refused = false
 			m.sendCredit(f, m.creditPosition(f))

@@ -1,14 +1,13 @@
-package pleach
+package member
 
 import (
 	"cmp"
-	"time"
 
 	"github.com/pleach-go/pleach/protocol"
 )
 
 // defaultSlowTimeout is how long a program may receive nothing while others wait for it.
-const defaultSlowTimeout = 5 * time.Second
+const defaultSlowTimeout protocol.Time = 5e9
 
 // slowProgram is what a member knows of a program that does not receive. A member that
 // blocks the others for long is no longer of use to them, so it leaves. It decides that
@@ -21,22 +20,27 @@ type slowProgram struct {
 }
 
 // checkProgram leaves the group if the program has received nothing for SlowTimeout
-// although its inbox is full. It is called within node.Do. While the inbox is full, the
-// senders' polls make sure that it is called often enough.
-func (g *Group) checkProgram(now protocol.Time) {
-	s := &g.slow
-	if !g.member.Full() || g.stack.views == nil || s.leaving || g.config.Limits.Overflow == Drop {
+// although its inbox is full. While the inbox is full, the senders' polls make sure that
+// it is called often enough.
+func (m *Machine) checkProgram(now protocol.Time) {
+	s := &m.slow
+	if !m.stream.Full() || m.views == nil || s.leaving || m.config.Stream.Drop {
 		s.since = 0
 		return
 	}
-	if received := g.member.Stats().Delivered; s.since == 0 || received != s.received {
+	if received := m.stream.Stats().Delivered; s.since == 0 || received != s.received {
 		s.since, s.received = now, received
 		return
 	}
-	if timeout := cmp.Or(g.config.Limits.SlowTimeout, defaultSlowTimeout); now-s.since >= protocol.Time(timeout) {
+	if timeout := cmp.Or(m.config.SlowTimeout, defaultSlowTimeout); now-s.since >= timeout {
 		s.leaving = true
-		g.log.Warn("leaving: the program receives nothing", "for", timeout)
-		g.stack.now, g.stack.changed = now, true
-		g.stack.views.Leave(now)
+		if m.config.OnSlow != nil {
+			m.config.OnSlow(timeout)
+		}
+		m.Leave(now)
 	}
 }
+
+// TooSlow reports whether this member leaves, or has left, because its program receives
+// too slowly.
+func (m *Machine) TooSlow() bool { return m.slow.leaving }

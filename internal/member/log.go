@@ -1,0 +1,81 @@
+package member
+
+import (
+	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/stream"
+)
+
+// The streams are the log that view changes cut. The methods of [membership.Log] are for
+// the membership protocol, not for drivers.
+
+// Freeze implements [membership.Log].
+func (m *Machine) Freeze() []membership.Position { return membershipPositions(m.stream.Freeze()) }
+
+// Thaw implements [membership.Log].
+func (m *Machine) Thaw() {
+	m.flushing = false
+	m.stream.Thaw()
+}
+
+// Flush implements [membership.Log].
+func (m *Machine) Flush(cut []membership.Position) {
+	m.flushing = true
+	m.stream.Flush(m.now, streamPositions(cut))
+}
+
+// Flushed implements [membership.Log].
+func (m *Machine) Flushed() bool { return m.stream.Flushed() }
+
+// Install implements [membership.Log].
+func (m *Machine) Install(v *membership.View) {
+	m.flushing = false
+	// It fails only for a shape of tree that could not be laid at the start.
+	_ = m.stream.Install(m.now, v.Number, v.Slots, memberIDs(v))
+	if m.config.Unicast != nil {
+		m.config.Unicast.Install(m.now, v)
+	}
+	if m.config.OnView != nil {
+		m.config.OnView(v)
+	}
+	m.connectNeighbors(v)
+}
+
+// flushStep tells the views when the streams have what a cut needs.
+func (m *Machine) flushStep() (flushed bool) {
+	if !m.flushing || !m.stream.Flushed() {
+		return false
+	}
+	m.flushing, m.changed = false, true
+	m.views.LogFlushed(m.now)
+	return true
+}
+
+// Positions returns where the present view began in each stream: a member that joined
+// with it begins there.
+func (m *Machine) Positions() []membership.Position {
+	return membershipPositions(m.stream.Positions())
+}
+
+func memberIDs(v *membership.View) []stream.MemberID {
+	ids := make([]stream.MemberID, len(v.Members))
+	for i, m := range v.Members {
+		ids[i] = stream.MemberID{Rank: m.Rank, Incarnation: m.Incarnation}
+	}
+	return ids
+}
+
+func membershipPositions(from []stream.Position) []membership.Position {
+	positions := make([]membership.Position, len(from))
+	for i, p := range from {
+		positions[i] = membership.Position{Root: p.Rank, Incarnation: p.Incarnation, Next: p.Next, Holder: p.Holder}
+	}
+	return positions
+}
+
+func streamPositions(from []membership.Position) []stream.Position {
+	positions := make([]stream.Position, len(from))
+	for i, p := range from {
+		positions[i] = stream.Position{MemberID: stream.MemberID{Rank: p.Root, Incarnation: p.Incarnation}, Next: p.Next, Holder: p.Holder}
+	}
+	return positions
+}

@@ -1,0 +1,165 @@
+// Package member puts the protocols of one member together: streams carry broadcasts,
+// the membership protocol agrees on views, neighbors exchange heartbeats, and a unicast
+// channel carries the messages of collectives.
+//
+// A [Machine] is one complete member, and a state machine without I/O like its parts. So
+// a driver over sockets and one that simulates a whole group under one seed run the same
+// member. What a driver adds is I/O only: connections, the clock, the detectors' probes
+// and the program.
+//
+// A driver calls the methods that node.Protocol names for what happens on the network.
+// After each step, when it has sent all frames of [Machine.Next], it calls
+// [Machine.Settle]. A Machine is not safe for concurrent use.
+package member
+
+import (
+	"fmt"
+
+	"github.com/pleach-go/pleach/internal/heartbeat"
+	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/stream"
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// FirstIncarnation is that of every member in the first view of a group that starts
+// as a whole: the real one is known when a process connects.
+const FirstIncarnation = 1
+
+// Config describes a member, what it begins with, and what its driver wants to know.
+type Config struct {
+	// Self is this member, and View its first view. Start is its position in every
+	// stream.
+	Self  membership.Member
+	View  membership.View
+	Start []membership.Position
+	// Static fixes the membership: there is one view and there are no heartbeats.
+	Static bool
+	// Stream has the limits of the streams. New fills in the rest.
+	Stream stream.Config
+	// Membership has the times of the membership protocol. New fills in the rest.
+	Membership membership.Config
+	// Heartbeat has the times of the heartbeats. New fills in the rest.
+	Heartbeat heartbeat.Config
+	// SlowTimeout is how long a program may receive nothing while its inbox is full. If
+	// zero, 5 s.
+	SlowTimeout protocol.Time
+	// Unicast is nil if there is none.
+	Unicast Unicast
+
+	// The following are called within the machine's methods, and must not call any that
+	// changes it. Those that are nil are not called.
+
+	// OnView is called with every new view, after the streams have installed it.
+	OnView func(v *membership.View)
+	// OnSilence is called when the heartbeats find a neighbor silent, and when they hear
+	// it again. The driver passes it to its detectors, whose reports come back by Report.
+	OnSilence func(neighbor protocol.Rank, silent bool)
+	// OnReport is called with each report that counts, and the member it is about.
+	OnReport func(r Report, about membership.Member)
+	// OnSlow is called when this member leaves because its program has received nothing
+	// for a while.
+	OnSlow func(after protocol.Time)
+	// OnState is called by Settle when the state, or who is reachable, may have changed.
+	OnState func()
+}
+
+// Machine is one complete member.
+type Machine struct {
+	config Config
+	stream *stream.Member
+	views  *membership.Machine // nil: the group is static
+	heart  *heartbeat.Machine  // nil: the group is static
+	now    protocol.Time       // of the present call
+
+	// changed says that the membership protocol may have an answer or a new state:
+	// Settle looks only then, not after every message.
+	changed bool
+
+	neighbors neighbors
+	reports   reports
+	joins     joins
+	slow      slowProgram
+	flushing  bool // a view waits for the streams to reach its cut
+	last      byte // the first byte of the frame that Next returned last
+	buffer    []byte
+}
+
+// New makes a member. Unless the group is static, Start begins it.
+func New(c Config) (*Machine, error) {
+	m := &Machine{config: c}
+	s := c.Stream
+	s.Rank, s.Size, s.Incarnation = c.Self.Rank, c.View.Slots, c.Self.Incarnation
+	if !c.Static {
+		s.View, s.Members, s.Start = c.View.Number, memberIDs(&c.View), streamPositions(c.Start)
+	}
+	var err error
+	if m.stream, err = stream.New(s); err != nil || c.Static {
+		return m, err
+	}
+	v := c.Membership
+	v.Self, v.View, v.Log = c.Self, c.View, m
+	if m.views, err = membership.New(v); err != nil {
+		return nil, fmt.Errorf("member: %w", err)
+	}
+	h := c.Heartbeat
+	h.Report = m.handleSilence
+	m.heart = heartbeat.New(h)
+	return m, nil
+}
+
+// Start opens connections to the neighbors, and exchanges heartbeats over them.
+func (m *Machine) Start(now protocol.Time) {
+	if m.now = now; m.views != nil {
+		m.connectNeighbors(&m.config.View)
+	}
+}
+
+// Settle ends a step, after all frames were sent: the member looks at its program, and
+// tells what has changed.
+func (m *Machine) Settle(now protocol.Time) {
+	m.now = now
+	m.checkProgram(now)
+	if !m.changed {
+		return
+	}
+	m.changed = false
+	m.answerJoins()
+	if s, _ := m.views.State(); s == membership.Evicted || s == membership.Left {
+		m.heart.Watch(now, nil)
+	}
+	if m.config.OnState != nil {
+		m.config.OnState()
+	}
+}
+
+// enter begins a call that may change the state of the membership.
+func (m *Machine) enter(now protocol.Time) { m.now, m.changed = now, true }
+
+// Static reports whether the membership is fixed. The methods about views are for groups
+// that are not.
+func (m *Machine) Static() bool { return m.views == nil }
+
+// Stream returns the streams, for the program to write to and to receive from.
+func (m *Machine) Stream() *stream.Member { return m.stream }
+
+// Unicast returns the unicast channel, or nil.
+func (m *Machine) Unicast() Unicast { return m.config.Unicast }
+
+// View returns the current view.
+func (m *Machine) View() membership.View { return m.views.View() }
+
+// State returns whether this process is a member, and unless it is, why.
+func (m *Machine) State() (membership.State, error) { return m.views.State() }
+
+// Quorum returns how many members are reachable, how many have to be, and whether those
+// that are may decide the next view.
+func (m *Machine) Quorum() (reachable, needed int, ok bool) { return m.views.Quorum() }
+
+// Unreachable returns the ranks of the members that cannot be reached, in ascending order.
+func (m *Machine) Unreachable() []protocol.Rank { return m.views.Unreachable() }
+
+// Leave asks the other members for a view without this one.
+func (m *Machine) Leave(now protocol.Time) {
+	m.enter(now)
+	m.views.Leave(now)
+}
