@@ -42,7 +42,8 @@ type Group struct {
 	detector    detect.Detector // nil: the group is fixed
 	connections *detect.Connections
 	silent      *detect.Tracker // has the members that heartbeats find silent
-	view        atomic.Pointer[View]
+	view        atomic.Pointer[membership.View]
+	shown       atomic.Pointer[View] // what View returned last
 	changed     notify.Notifier // notifies when there is a new view, or more is stable or known to be lost
 	life        context.Context // ends with this process's membership; its cause is Err
 	end         context.CancelCauseFunc

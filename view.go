@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -55,7 +56,8 @@ func (v View) Has(rank int) bool {
 
 func viewOf(v *membership.View) *View {
 	view := &View{Number: v.Number, Slots: int(v.Slots), Members: make([]Member, len(v.Members))}
-	for i, m := range v.Members {
+	for i := range v.Members {
+		m := &v.Members[i]
 		view.Members[i] = Member{int(m.Rank), m.Identity, m.Incarnation, m.Address, m.Domain}
 	}
 	return view
@@ -63,7 +65,14 @@ func viewOf(v *membership.View) *View {
 
 // View returns the current view. Its slices must not be changed. A static group
 // has only one.
-func (g *Group) View() View { return *g.view.Load() }
+func (g *Group) View() View {
+	v, shown := g.view.Load(), g.shown.Load()
+	if shown == nil || shown.Number != v.Number { // in a large group not for every view: the program may not look
+		shown = viewOf(v)
+		g.shown.Store(shown)
+	}
+	return *shown
+}
 
 // Views yields the current view, and then each new one. A slow caller gets only
 // the latest. The first one has no Joined and Left. It ends when ctx ends or this
@@ -112,22 +121,23 @@ func membersNotIn(v, other View) (members []Member) {
 
 // installView publishes a view, within node.Do.
 func (g *Group) installView(v *membership.View) {
+	before := g.view.Swap(v)
 	if g.addresses != nil {
-		for _, m := range v.Members {
+		for m := range v.NotIn(before) {
 			if m.Rank != g.self.Rank {
 				g.addresses.SetPeer(m.Rank, m.Address)
 			}
 		}
 	}
 	g.watch(v)
-	g.logView(g.view.Swap(viewOf(v)))
+	if g.log.Enabled(context.Background(), slog.LevelInfo) {
+		g.logView(viewOf(before), viewOf(v))
+	}
 	g.changed.Notify()
 }
 
-// logView logs the current view: which members came and went since the one before,
-// and why.
-func (g *Group) logView(before *View) {
-	v := g.view.Load()
+// logView logs a view: which members came and went since the one before, and why.
+func (g *Group) logView(before, v *View) {
 	joined, left := membersNotIn(*v, *before), membersNotIn(*before, *v)
 	var causes []string
 	for _, m := range left[:min(len(left), maxLogged)] {

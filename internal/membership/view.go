@@ -3,6 +3,7 @@ package membership
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -87,6 +88,24 @@ func (v *View) Member(r protocol.Rank) (Member, bool) {
 func (v *View) holds(r protocol.Rank, incarnation uint64) bool {
 	m, ok := v.Member(r)
 	return ok && m.Incarnation == incarnation
+}
+
+// NotIn yields the members that are not in another view, in order of rank. Another
+// incarnation is another member.
+func (v *View) NotIn(other *View) iter.Seq[*Member] {
+	return func(yield func(*Member) bool) {
+		i := 0
+		for at := range v.Members { // both are in order of rank
+			m := &v.Members[at]
+			for i < len(other.Members) && other.Members[i].Rank < m.Rank {
+				i++
+			}
+			known := i < len(other.Members) && other.Members[i].Rank == m.Rank && other.Members[i].Incarnation == m.Incarnation
+			if !known && !yield(m) {
+				return
+			}
+		}
+	}
 }
 
 // Coordinator returns the lowest rank, or NoRank if the view is empty.
