@@ -11,6 +11,11 @@ import (
 type suspicions struct {
 	own      []suspect // in ascending order of ranks
 	reported []reported
+
+	// marked is what both lists come to, until they change or a report expires. After
+	// many deaths a coordinator has many reports, and asks for this after every event.
+	marked      set // nil: to be computed
+	markedUntil protocol.Time
 }
 
 // reported is what another member suspects. It is a lease: it expires unless the
@@ -39,6 +44,7 @@ func (m *Machine) Suspect(now protocol.Time, r protocol.Rank, incarnation uint64
 	default:
 		return
 	}
+	s.marked = nil
 	m.reporter.changed()
 	m.consider(now)
 }
@@ -51,7 +57,7 @@ func (m *Machine) Trust(now protocol.Time, r protocol.Rank, incarnation uint64) 
 	if !known || s.own[i].incarnation > incarnation {
 		return
 	}
-	s.own = slices.Delete(s.own, i, i+1)
+	s.own, s.marked = slices.Delete(s.own, i, i+1), nil
 	m.reporter.withdrawn = true
 	m.reporter.changed()
 	m.consider(now)
@@ -64,6 +70,7 @@ func (m *Machine) isMember(r protocol.Rank) bool { return m.done == nil && m.vie
 // handleReport replaces the suspicions of another member.
 func (m *Machine) handleReport(now protocol.Time, f *frame) {
 	s := &m.suspicions
+	s.marked = nil
 	s.reported = slices.DeleteFunc(s.reported, func(r reported) bool { return r.by == f.from || r.until <= now })
 	if len(f.suspects) > 0 {
 		s.reported = append(s.reported, reported{f.from, f.suspects, now + leaseFactor*m.config.RetryInterval})
@@ -101,27 +108,37 @@ func (m *Machine) suspected(now protocol.Time) set {
 	if len(m.suspicions.own)+len(m.suspicions.reported)+len(m.candidates) == 0 {
 		return nil
 	}
-	suspected := newSet(len(m.view.Members))
-	mark := func(list []suspect) {
-		for _, s := range list {
-			if i, ok := m.suspectIndex(s); ok && i != m.self {
-				suspected.add(i)
-			}
-		}
+	if s := &m.suspicions; s.marked == nil || s.markedUntil <= now {
+		m.markSuspects(now)
 	}
-	mark(m.suspicions.own)
-	distrusted := slices.Clone(suspected)
-	for _, r := range m.suspicions.reported {
-		if i, ok := m.view.index(r.by); ok && r.until > now && !distrusted.has(i) {
-			mark(r.list)
-		}
-	}
+	suspected := slices.Clone(m.suspicions.marked)
 	for _, c := range m.candidates {
 		if i, ok := m.named(c.Identity); ok && i != m.self && m.view.Members[i].Incarnation < c.Incarnation {
 			suspected.add(i)
 		}
 	}
 	return suspected
+}
+
+// markSuspects computes what the lists of suspicions come to.
+func (m *Machine) markSuspects(now protocol.Time) {
+	s := &m.suspicions
+	s.marked, s.markedUntil = newSet(len(m.view.Members)), protocol.Never
+	mark := func(list []suspect) {
+		for _, x := range list {
+			if i, ok := m.suspectIndex(x); ok && i != m.self {
+				s.marked.add(i)
+			}
+		}
+	}
+	mark(s.own)
+	distrusted := slices.Clone(s.marked)
+	for _, r := range s.reported {
+		if i, ok := m.view.index(r.by); ok && r.until > now && !distrusted.has(i) {
+			mark(r.list)
+			s.markedUntil = min(s.markedUntil, r.until)
+		}
+	}
 }
 
 // survivors returns the members that are not excluded.
@@ -146,5 +163,5 @@ func (s *suspicions) prune(before, after *View) {
 		is, ok := after.Member(x.rank)
 		return !ok || is != was
 	})
-	s.reported = nil
+	s.reported, s.marked = nil, nil
 }
