@@ -17,10 +17,10 @@ import (
 // and, unless the group is static, detectors. The unicast channel may be nil.
 func newGroup(c Config, s *initialState, u member.Unicast) (_ *Group, err error) {
 	g := &Group{
-		config: c, self: s.self, listening: s.listening,
+		config: c, self: s.self, listening: s.listening, view: &s.current,
 		sendLock: make(chan struct{}, 1), arrived: make(chan struct{}, 1), written: make(chan struct{}, 1),
-		suspects: make(map[protocol.Rank]Suspect),
-		log:      c.Logger.With("group", c.Group, "rank", s.self.Rank),
+		suspects: make(map[protocol.Rank]Suspect), reachSlots: make(chan struct{}, maxReach),
+		log: c.Logger.With("group", c.Group, "rank", s.self.Rank),
 	}
 	if t, ok := s.transport.(interface{ LocalError() (time.Time, error) }); ok {
 		g.localError = t.LocalError

@@ -54,8 +54,14 @@ type Config struct {
 	// the last. It is safe only where no live process is ever suspected, as among
 	// the processes of one host: otherwise both sides of a partition continue.
 	// If false, a majority continues, or half with the lowest rank. On the other
-	// side Broadcast returns [ErrNoQuorum]. All members use the same.
+	// side Broadcast returns [ErrNoQuorum], and so do the calls of a World after
+	// QuorumTimeout. All members use the same. A World whose processes are all on one
+	// host behaves as if it were true.
 	AllowMinority bool
+	// QuorumTimeout is how long the calls of a World wait, after the quorum is lost,
+	// for enough processes to be reachable again. Then the process leaves the job, and
+	// its calls return a [*QuorumError]. If zero, 30 s.
+	QuorumTimeout time.Duration
 	// StartTimeout is how long the processes of Start and NewWorld may take to
 	// start before they are suspected. If zero, 30 s.
 	StartTimeout time.Duration
@@ -65,9 +71,9 @@ type Config struct {
 	HeartbeatInterval time.Duration
 	// SuspicionTimeout is how long a member may be silent before its ring neighbors
 	// suspect it, as a stopped or hung process is. It grows by itself where members
-	// are slow. If zero, 1.5 s, or five times HeartbeatInterval if that is more; with
-	// AllowMinority and in a World, no member is suspected for its silence. If
-	// negative, none is either.
+	// are slow. If zero, 1.5 s, or five times HeartbeatInterval if that is more; in a
+	// World on several hosts 10 s; with AllowMinority, and in a World on one host, no
+	// member is suspected for its silence. If negative, none is either.
 	SuspicionTimeout time.Duration
 	// Detectors report suspicions beside what broken connections and heartbeats
 	// reveal: package detect/swim finds hosts that have fallen silent, and
@@ -75,9 +81,19 @@ type Config struct {
 	Detectors []detect.Detector
 
 	// TLS protects every connection with TLS 1.3. Both sides present a
-	// certificate of the group's authority (Certificates, RootCAs, ClientCAs).
-	// If nil, connections are not protected.
+	// certificate of the group's authority (Certificates, RootCAs, ClientCAs). The
+	// certificate says which member a process may be: by the URI
+	// spiffe://TRUST-DOMAIN/pleach/GROUP/ID or, without such a URI, by a DNS name that
+	// equals the ID, or by the host of the member's address. [TLSFiles] makes one that
+	// follows files, so that certificates can be rotated. If nil, connections are not
+	// protected.
 	TLS *tls.Config
+	// Secret keeps processes out that do not know it, where TLS is not possible: both
+	// sides of every connection prove that they know it, without sending it. It has at
+	// least 16 random bytes. It does not encrypt messages, and does not protect them
+	// from a process that can change packets between members. All members use the
+	// same. If empty, there is none.
+	Secret []byte
 	// Transport replaces TCP. The group closes it. Without Addresses the group
 	// is static, and Rank and Size describe it.
 	Transport transport.Transport
@@ -149,6 +165,9 @@ type ConfigError struct {
 
 func (e *ConfigError) Error() string { return fmt.Sprintf("Config.%s %s", e.Field, e.Reason) }
 
+// minSecret is the shortest secret, in bytes.
+const minSecret = 16
+
 // mode is a way of using a Config.
 type mode string
 
@@ -178,7 +197,9 @@ func (c *Config) check(m mode) error {
 		{"ID", c.ID != "", alone, "is for Create and Join; otherwise Addresses identify the members"},
 		{"FailureDomain", c.FailureDomain != "", alone, "is for Create and Join; otherwise ranks are given"},
 		{"Static", c.Static, m == modeStart, "is for Start: the members of a static group are known from the start"},
-		{"AllowMinority", c.AllowMinority, m != modeInspect && m != modeWorld && !static, "has no effect: a static group never stops, and the processes of a World always continue"},
+		{"AllowMinority", c.AllowMinority, m != modeInspect && !static, "has no effect: a static group never stops"},
+		{"QuorumTimeout", c.QuorumTimeout != 0, m == modeWorld, "is for NewWorld: a group waits for its quorum without bound"},
+		{"QuorumTimeout", c.QuorumTimeout < 0, false, "is negative"},
 		{"StartTimeout", c.StartTimeout != 0, together && !static, "is for Start and NewWorld with views"},
 		{"HeartbeatInterval", c.HeartbeatInterval != 0, m != modeInspect && !static, "needs views: a static group sends no heartbeats"},
 		{"HeartbeatInterval", c.HeartbeatInterval < 0, false, "is negative"},
@@ -186,6 +207,8 @@ func (c *Config) check(m mode) error {
 		{"SuspicionTimeout", c.SuspicionTimeout > 0 && c.SuspicionTimeout < 2*c.HeartbeatInterval, false, "is less than twice HeartbeatInterval: every lost heartbeat would be a suspicion"},
 		{"Detectors", len(c.Detectors) > 0, m != modeInspect && !static, "needs views: a static group runs no detectors"},
 		{"TLS", c.TLS != nil, c.Transport == nil, "is for TCP: Transport replaces it"},
+		{"Secret", len(c.Secret) > 0, c.Transport == nil, "is for TCP: Transport replaces it"},
+		{"Secret", len(c.Secret) > 0 && len(c.Secret) < minSecret, false, "is shorter than 16 bytes, so that it could be guessed"},
 		{"Transport", c.Transport != nil, m == modeStart || m == modeWorld && len(c.Addresses) > 0, "is for Start, and for NewWorld together with Addresses"},
 		{"Handler", c.Handler != nil, m != modeInspect, "has no effect"},
 		{"Shape", c.Shape != topology.Shape{}, m != modeInspect, "has no effect"},

@@ -31,7 +31,17 @@
 //
 // [NewWorld] is for jobs that compute together: the functions of package
 // [github.com/pleach-go/pleach/collective] run in a [World] and complete with the
-// failure-free result although processes die.
+// failure-free result although processes die:
+//
+//	world, err := pleach.NewWorld(ctx, pleach.Config{}) // rank and addresses from the launcher
+//	if err != nil {
+//		return err
+//	}
+//	sum, err := collective.Allreduce(ctx, world, mine, collective.Sum[float64](), collective.Restore(load))
+//	if err != nil {
+//		return err
+//	}
+//	return world.Finalize(ctx)
 //
 // [Inspect] looks at a running group from outside.
 package pleach

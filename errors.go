@@ -34,6 +34,9 @@ var (
 	// ErrRefused is returned when a member refuses a request to join or inspect its
 	// group.
 	ErrRefused = errors.New("pleach: refused")
+	// ErrUnreachable is returned when a member could not reach this process at the
+	// address that it advertises, so that it cannot join.
+	ErrUnreachable = errors.New("pleach: the member cannot reach the candidate at its address")
 )
 
 // EvictedError is an [ErrEvicted] that names the views.
@@ -71,8 +74,8 @@ type JoinError struct {
 	Group string
 	Seeds []string
 	// Permanent means that Join would fail again with the same settings: a member has
-	// refused this process for good ([ErrRefused]), or is of another group, version or
-	// certificate authority. Otherwise ctx has ended first.
+	// refused this process for good ([ErrRefused]), or is of another group, version,
+	// secret or certificate authority. Otherwise ctx has ended first.
 	Permanent bool
 	// Err is the error of the last attempt. It wraps that of ctx if ctx has ended.
 	Err error
@@ -95,11 +98,13 @@ func (g *Group) updateState() {
 	case membership.Active:
 		if g.quorumErr.Swap(nil) != nil {
 			g.log.Info("quorum regained", "view", g.view.Load().Number)
+			g.changed.Notify()
 		}
 	case membership.NoQuorum:
 		err := publicError(err)
 		if g.quorumErr.Swap(&err) == nil {
 			g.logNoQuorum(err)
+			g.changed.Notify()
 		}
 	case membership.Evicted:
 		g.end(publicError(err))

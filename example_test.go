@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/collective"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport/mem"
 )
@@ -168,4 +169,28 @@ func ExampleGroup_Status() {
 		fmt.Printf("%s cannot be reached since %v: %v\n", m.ID, m.Since, m.Cause)
 	}
 	// Output: view 1: 1 of 1 members reachable, 1 needed
+}
+
+// A job: every process computes a part, and all get the sum. Under a launcher the zero
+// Config is enough; this one is a job of a single process.
+func ExampleNewWorld() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	world, err := pleach.NewWorld(ctx, pleach.Config{Addresses: []string{"127.0.0.1:27599"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	input := func(task int) []float64 { return []float64{float64(task + 1)} }
+	sum, err := collective.Allreduce(ctx, world, input(world.Rank()), collective.Sum[float64](),
+		collective.Restore(func(_ context.Context, task int) ([]float64, error) { return input(task), nil }))
+	if err != nil {
+		log.Fatal(err) // it has no result on this process
+	}
+	if world.Rank() == world.Owner(0) { // rank 0, or the process that has taken its task over
+		fmt.Println(sum, "by", world.Size(), "task")
+	}
+	if err := world.Finalize(ctx); err != nil {
+		log.Fatal(err)
+	}
+	// Output: [1] by 1 task
 }

@@ -20,32 +20,34 @@ import (
 type goldenRequest struct {
 	kind   uint8
 	sender membership.Member
+	nonce  string
 }
 
 func goldenRequests() map[string]goldenRequest {
 	joiner := membership.Member{Identity: "hedge-7", Address: "10.0.0.7:7000", Domain: "rack 3", Incarnation: 0x1122334455667788}
 	return map[string]goldenRequest{
-		"view-query":         {requestView, membership.Member{}},
-		"join-request zero":  {requestJoin, membership.Member{}},
-		"join-request":       {requestJoin, joiner},
-		"join-request large": {requestJoin, membership.Member{Identity: "é", Incarnation: math.MaxUint64}},
-		"progress-query":     {requestProgress, membership.Member{}},
+		"view-query":         {requestView, membership.Member{}, ""},
+		"join-request zero":  {requestJoin, membership.Member{}, ""},
+		"join-request":       {requestJoin, joiner, "0123456789abcdef"},
+		"join-request large": {requestJoin, membership.Member{Identity: "é", Incarnation: math.MaxUint64}, "0123456789abcdef"},
+		"progress-query":     {requestProgress, membership.Member{}, ""},
+		"confirm-request":    {requestConfirm, joiner, "0123456789abcdef"},
 	}
 }
 
 func TestGoldenFrames(t *testing.T) {
 	requests := make(map[string][]byte)
 	for name, r := range goldenRequests() {
-		requests[name] = encodeRequest(r.kind, &r.sender)
+		requests[name] = encodeRequest(r.kind, &r.sender, []byte(r.nonce))
 	}
 	requests = testutil.Golden(t, "testdata/requests.golden", requests)
 	for name, want := range goldenRequests() {
-		if kind, m, err := decodeRequest(requests[name]); err != nil || kind != want.kind || m != want.sender {
+		if kind, m, nonce, err := decodeRequest(requests[name]); err != nil || kind != want.kind || m != want.sender || string(nonce) != want.nonce {
 			t.Errorf("%s: kind %d, %+v, %v, want %+v", name, kind, m, err, want)
 		}
 	}
 	testutil.EveryKind(t, requests, 0, func(b []byte) bool {
-		_, _, err := decodeRequest(b)
+		_, _, _, err := decodeRequest(b)
 		return err == nil
 	})
 }
@@ -67,6 +69,7 @@ func TestGoldenReplies(t *testing.T) {
 		"view-reply":        encodeReply(&member.JoinAnswer{View: small, Rank: protocol.NoRank, Start: start}),
 		"join-reply refuse": encodeRefusal(errors.New("go away")),
 		"join-reply later":  encodeRefusal(membership.ErrTimeout)[:1], // the text is for people
+		"join-reply reach":  encodeRefusal(ErrUnreachable)[:1],
 		"progress-reply":    append([]byte{replyAccepted}, progress...),
 	})
 

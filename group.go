@@ -30,9 +30,10 @@ type Group struct {
 	machine   *member.Machine // used only within node.Do
 	stream    *stream.Member  // its streams, likewise
 	addresses transport.AddressBook
-	stable    uint64       // when last looked at
-	lossy     int          // likewise
-	log       *slog.Logger // names this member in every line
+	reaching  sync.WaitGroup // dials candidates; see admit
+	stable    uint64         // when last looked at
+	lossy     int            // likewise
+	log       *slog.Logger   // names this member in every line
 
 	// What this member knows of trouble; used within node.Do.
 	suspects   map[protocol.Rank]Suspect // the members that cannot be reached
@@ -42,12 +43,14 @@ type Group struct {
 	detector    detect.Detector // nil: the group is fixed
 	connections *detect.Connections
 	silent      *detect.Tracker // has the members that heartbeats find silent
-	view        atomic.Pointer[membership.View]
+	view        *atomic.Pointer[membership.View]
 	shown       atomic.Pointer[View] // what View returned last
-	changed     notify.Notifier // notifies when there is a new view, or more is stable or known to be lost
-	life        context.Context // ends with this process's membership; its cause is Err
+	changed     notify.Notifier      // notifies when there is a new view, or more is stable or known to be lost
+	life        context.Context      // ends with this process's membership; its cause is Err
 	end         context.CancelCauseFunc
 	quorumErr   atomic.Pointer[error]
+
+	reachSlots chan struct{} // has one for each candidate that is dialed
 
 	sendLock  chan struct{} // held by the one broadcast that is writing
 	arrived   chan struct{} // there may be a message

@@ -300,7 +300,7 @@ func TestSettingsWithoutEffectAreRefused(t *testing.T) {
 		{"Static", create, pleach.Config{Static: true}},
 		{"Static", world, pleach.Config{Static: true}},
 		{"AllowMinority", static, pleach.Config{Addresses: addresses, Static: true, AllowMinority: true}},
-		{"AllowMinority", world, pleach.Config{Addresses: addresses, AllowMinority: true}},
+		{"QuorumTimeout", static, pleach.Config{Addresses: addresses, QuorumTimeout: time.Second}},
 		{"StartTimeout", join, pleach.Config{StartTimeout: time.Second}},
 		{"Detectors", static, pleach.Config{Addresses: addresses, Static: true, Detectors: []detect.Detector{detect.NewFeed()}}},
 		{"HeartbeatInterval", static, pleach.Config{Addresses: addresses, Static: true, HeartbeatInterval: time.Second}},

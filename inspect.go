@@ -23,13 +23,13 @@ type Inspection struct {
 
 // Inspect asks the member at an address for its view and for the progress of its
 // collective calls, without joining the group. A member answers even while its
-// program is busy. Of the config, Group and TLS apply. Inspect tries again
+// program is busy. Of the config, Group, TLS and Secret apply. Inspect tries again
 // until ctx ends, unless that cannot help.
 func Inspect(ctx context.Context, c Config, address string) (*Inspection, error) {
 	err := c.check(modeInspect)
 	if err == nil {
 		var i *Inspection
-		if i, err = inspect(ctx, tcp.Config{Group: c.Group, TLS: c.TLS}, address); err == nil {
+		if i, err = inspect(ctx, c.client(nil), address); err == nil {
 			return i, nil
 		}
 	}
@@ -37,11 +37,11 @@ func Inspect(ctx context.Context, c Config, address string) (*Inspection, error)
 }
 
 func inspect(ctx context.Context, c tcp.Config, address string) (*Inspection, error) {
-	reply, err := sendRequest(ctx, c, []string{address}, encodeRequest(requestView, &membership.Member{}))
+	reply, err := sendRequest(ctx, c, []string{address}, encodeRequest(requestView, &membership.Member{}, nil))
 	if err != nil {
 		return nil, err
 	}
-	b, err := tcp.Request(ctx, c, address, encodeRequest(requestProgress, &membership.Member{}))
+	b, err := tcp.Request(ctx, c, address, encodeRequest(requestProgress, &membership.Member{}, nil))
 	if err != nil {
 		return nil, err
 	}

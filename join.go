@@ -11,7 +11,6 @@ import (
 
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
-	"github.com/pleach-go/pleach/transport/tcp"
 )
 
 // Create makes this process the first member of a new group. Others join it. ctx
@@ -52,9 +51,12 @@ func (c *Config) joinState(ctx context.Context, seeds []string) (*initialState, 
 		return nil, err
 	}
 	s := &initialState{listening: listener.Addr().String(), self: c.candidate(address)}
+	if err := c.listenAsCandidate(s, listener); err != nil {
+		return nil, &JoinError{Group: c.Group, Seeds: seeds, Permanent: true, Err: err}
+	}
 	reply, err := c.requestJoin(ctx, s, seeds)
 	if err != nil {
-		_ = listener.Close()
+		_ = s.candidate.Close()
 		return nil, &JoinError{Group: c.Group, Seeds: seeds, Permanent: permanent(err), Err: err}
 	}
 	s.self.Rank, s.view, s.start = reply.rank, reply.view, reply.start
@@ -74,8 +76,7 @@ func (c *Config) requestJoin(ctx context.Context, s *initialState, seeds []strin
 	if len(members) == 0 {
 		return joinReply{}, errors.New("the only seed is this process itself: name another member, or Create a group")
 	}
-	t := tcp.Config{Group: c.Group, TLS: c.TLS, Logger: c.Logger}
-	reply, err := sendRequest(ctx, t, members, encodeRequest(requestJoin, &s.self))
+	reply, err := sendRequest(ctx, c.client(nil), members, encodeRequest(requestJoin, &s.self, s.nonce))
 	if err == nil && reply.rank == protocol.NoRank {
 		err = errors.New("a member answered a join request with a view only")
 	}
@@ -135,15 +136,16 @@ func (c *Config) listen(host string) (net.Listener, string, error) {
 	if c.Advertise != "" && !dialable(c.Advertise) {
 		return nil, "", &ConfigError{"Advertise", fmt.Sprintf("is %q: write the host:port that other members dial", c.Advertise)}
 	}
-	if err := c.checkCertificate(hostOf(cmp.Or(c.Advertise, address))); err != nil {
-		return nil, "", err
-	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, "", err
 	}
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return l, cmp.Or(c.Advertise, net.JoinHostPort(host, port)), nil
+	advertised := cmp.Or(c.Advertise, net.JoinHostPort(host, port))
+	if err := c.checkCertificate(cmp.Or(c.ID, advertised), advertised); err != nil {
+		return nil, "", errors.Join(err, l.Close())
+	}
+	return l, advertised, nil
 }
 
 // unspecific reports whether a host stands for all of this machine's addresses.

@@ -62,6 +62,7 @@ func (g *Group) Abort() error {
 		_ = g.node.Do(func(protocol.Time) { g.stream.FlushBatch() })
 		g.end(ErrClosed)
 		err = g.node.Close()
+		g.reaching.Wait()
 		if g.detector != nil {
 			err = errors.Join(err, g.detector.Close())
 		}

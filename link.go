@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/pleach-go/pleach/internal/collective/engine"
@@ -25,11 +26,17 @@ type link struct {
 	group   *Group
 	seen    map[protocol.Rank]bool // peers that have been up
 	job     *membership.View       // the members of the job
+	quorum  bool                   // the job continues only with a quorum
+	reached atomic.Bool            // a peer has been up
+	alone   chan error             // takes the error of a process that has reached no other
 }
 
 // newLink makes a link that knows the first view.
-func newLink(b *initialState) (*link, error) {
-	p := &link{opened: make(chan struct{}), seen: make(map[protocol.Rank]bool), job: &b.view}
+func newLink(b *initialState, quorum bool) (*link, error) {
+	p := &link{
+		opened: make(chan struct{}), seen: make(map[protocol.Rank]bool), job: &b.view,
+		quorum: quorum, alone: make(chan error, 1),
+	}
 	c, err := p2p.New(p2p.Config{
 		Rank: b.self.Rank, Session: uint64(time.Now().UnixNano()),
 		Alloc: func(bytes int) []byte { return p.engine.Buffer(bytes) },
@@ -73,6 +80,13 @@ func (p *link) Install(now protocol.Time, v *membership.View) {
 			ranks = append(ranks, int(m.Rank))
 		}
 	}
+	if p.quorum && len(ranks) == 1 && !p.reached.Load() {
+		select {
+		case p.alone <- isolatedError(v.Number, len(p.job.Members)):
+		default: // told already
+		}
+		return
+	}
 	p.engine.Install(v.Number, ranks)
 	p.changed.Notify()
 }
@@ -81,6 +95,7 @@ func (p *link) Install(now protocol.Time, v *membership.View) {
 func (p *link) Up(now protocol.Time, peer protocol.Rank) {
 	p.Endpoint.Up(now, peer)
 	p.seen[peer] = true
+	p.reached.Store(true)
 	p.engine.PeerUp(int(peer))
 }
 
@@ -102,9 +117,11 @@ func (p *link) SendOwned(ctx context.Context, to int, head, body []byte, release
 	return p.wait(ctx, func() error { return p.Endpoint.SendOwned(protocol.Rank(to), head, body, release) })
 }
 
-// flush waits until everything that was sent has arrived.
+// flush waits until everything that was sent has arrived, and acknowledges what was
+// received.
 func (p *link) flush(ctx context.Context) error {
 	return p.wait(ctx, func() error {
+		p.FlushAcks()
 		if !p.Idle() {
 			return p2p.ErrBusy
 		}

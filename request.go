@@ -18,42 +18,46 @@ import (
 
 // A process that is not a member sends a member a request: for the view, to join,
 // or for the progress of its collective calls. A request is a byte that tells its
-// kind and, for a join, the candidate's ID, address, failure domain and
-// incarnation. The reply is a status byte, then an error's text, or a view, the
-// candidate's rank in it and its position in every stream.
+// kind and, for a join, the candidate's ID, address, failure domain, incarnation and
+// nonce. The reply is a status byte, then an error's text, or a view, the candidate's
+// rank in it and its position in every stream. A member sends a candidate its request
+// back, see reach.go.
 const (
 	requestView     uint8 = 1
 	requestJoin     uint8 = 2
 	requestProgress uint8 = 3 // see inspect.go
+	requestConfirm  uint8 = 4 // see reach.go
 
-	replyRefused  uint8 = 0
-	replyAccepted uint8 = 1
-	replyRetry    uint8 = 2 // refused now; the candidate may try again
+	replyRefused     uint8 = 0
+	replyAccepted    uint8 = 1
+	replyRetry       uint8 = 2 // refused now; the candidate may try again
+	replyUnreachable uint8 = 3 // likewise
 )
 
 // encodeRequest encodes a request.
-func encodeRequest(kind uint8, m *membership.Member) []byte {
+func encodeRequest(kind uint8, m *membership.Member, nonce []byte) []byte {
 	b := []byte{kind}
 	for _, text := range []string{m.Identity, m.Address, m.Domain} {
 		b = wire.AppendBytes(b, []byte(text))
 	}
-	return wire.AppendUint64(b, m.Incarnation)
+	return wire.AppendBytes(wire.AppendUint64(b, m.Incarnation), nonce)
 }
 
 // decodeRequest decodes a request.
-func decodeRequest(b []byte) (kind uint8, m membership.Member, err error) {
+func decodeRequest(b []byte) (kind uint8, m membership.Member, nonce []byte, err error) {
 	d := wire.NewDecoder(b)
 	kind = d.Uint8()
 	m = membership.Member{Identity: string(d.Bytes()), Address: string(d.Bytes()), Domain: string(d.Bytes()), Incarnation: d.Uint64()}
-	if err = d.Finish(); err == nil && (kind < requestView || kind > requestProgress) {
+	nonce = d.Bytes()
+	if err = d.Finish(); err == nil && (kind < requestView || kind > requestConfirm) {
 		err = fmt.Errorf("request of kind %d", kind)
 	}
-	return kind, m, err
+	return kind, m, nonce, err
 }
 
 // handleRequest answers a request.
 func (g *Group) handleRequest(request []byte, answer func([]byte)) {
-	switch kind, c, err := decodeRequest(request); {
+	switch kind, c, nonce, err := decodeRequest(request); {
 	case err != nil:
 		answer(encodeRefusal(err))
 	case kind == requestProgress:
@@ -62,12 +66,12 @@ func (g *Group) handleRequest(request []byte, answer func([]byte)) {
 		_ = g.node.Do(func(protocol.Time) {
 			answer(encodeReply(&member.JoinAnswer{View: g.machine.View(), Rank: protocol.NoRank, Start: g.machine.Positions()}))
 		})
+	case kind == requestConfirm:
+		answer(encodeRefusal(fmt.Errorf("it is member %q of this group", g.self.Identity)))
 	case !dialable(c.Address):
 		answer(encodeRefusal(fmt.Errorf("members cannot dial a candidate at %q: it has to advertise host:port", c.Address)))
 	default:
-		_ = g.node.Do(func(now protocol.Time) {
-			g.machine.Join(now, c, func(a member.JoinAnswer) { answerJoin(&a, answer) })
-		})
+		g.admit(c, nonce, answer)
 	}
 }
 
@@ -88,6 +92,9 @@ func encodeRefusal(err error) []byte {
 	var evicted *membership.EvictedError
 	if errors.Is(err, membership.ErrTimeout) || errors.Is(err, membership.ErrFull) || errors.Is(err, membership.ErrLeft) || errors.As(err, &evicted) {
 		kind = replyRetry
+	}
+	if errors.Is(err, ErrUnreachable) {
+		kind = replyUnreachable
 	}
 	return append([]byte{kind}, err.Error()...)
 }
@@ -113,6 +120,8 @@ func decodeReply(b []byte) (joinReply, error) {
 	case replyAccepted:
 	case replyRetry:
 		return joinReply{}, fmt.Errorf("%w: %s", errNotYet, d.Rest())
+	case replyUnreachable:
+		return joinReply{}, fmt.Errorf("%w: %s", ErrUnreachable, d.Rest())
 	default:
 		return joinReply{}, fmt.Errorf("%w: %s", ErrRefused, d.Rest())
 	}
@@ -189,7 +198,7 @@ func permanent(err error) bool {
 		return true
 	case errors.As(err, &failed) && failed.Op == "remote error": // crypto/tls: the member refuses the certificate
 		return true
-	case errors.Is(err, errNotYet), errors.Is(err, tcp.ErrBusy), errors.Is(err, tcp.ErrUnanswered),
+	case errors.Is(err, errNotYet), errors.Is(err, ErrUnreachable), errors.Is(err, tcp.ErrBusy), errors.Is(err, tcp.ErrUnanswered),
 		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return false
 	}

@@ -44,15 +44,15 @@ func FuzzAnswer(f *testing.F) {
 
 // A request comes from anybody.
 func FuzzRequest(f *testing.F) {
-	f.Add(encodeRequest(requestJoin, &membership.Member{Identity: "me", Address: "here:1", Incarnation: 3}))
-	f.Add(encodeRequest(requestView, &membership.Member{}))
+	f.Add(encodeRequest(requestJoin, &membership.Member{Identity: "me", Address: "here:1", Incarnation: 3}, []byte("nonce")))
+	f.Add(encodeRequest(requestView, &membership.Member{}, nil))
 	f.Add([]byte{9})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		kind, m, err := decodeRequest(b)
+		kind, m, nonce, err := decodeRequest(b)
 		if err != nil {
 			return
 		}
-		if again := encodeRequest(kind, &m); string(again) != string(b) {
+		if again := encodeRequest(kind, &m, nonce); string(again) != string(b) {
 			t.Errorf("%x is understood as %x", b, again)
 		}
 	})

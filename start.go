@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/pleach-go/pleach/bootstrap"
@@ -59,8 +60,12 @@ type initialState struct {
 	transport transport.Transport
 	self      membership.Member
 	view      membership.View
-	start     []membership.Position // its position in every stream
-	listening string                // the address of its socket
+	start     []membership.Position           // its position in every stream
+	listening string                          // the address of its socket
+	current   atomic.Pointer[membership.View] // the group's, once there is one
+
+	candidate *tcp.Candidate // what it was before, if it has joined
+	nonce     []byte         // of its request
 }
 
 // startState is the state of a member whose group starts as a whole: every member
@@ -84,7 +89,7 @@ func (c *Config) startState() (*initialState, error) {
 	if s.transport = c.Transport; s.transport != nil {
 		return s, nil
 	}
-	if err := c.checkCertificate(hostOf(s.self.Address)); err != nil {
+	if err := c.checkCertificate(s.self.Identity, s.self.Address); err != nil {
 		return nil, err
 	}
 	listener, err := a.Listener()
@@ -130,9 +135,11 @@ func (c *Config) tcp(s *initialState, listener net.Listener, addresses []string)
 	if incarnation == member.FirstIncarnation {
 		incarnation = uint64(time.Now().UnixNano())
 	}
+	s.current.Store(&s.view)
 	t, err := tcp.New(tcp.Config{
-		Group: c.Group, Rank: s.self.Rank, Addresses: addresses, Listener: listener, Open: !c.Static,
-		Incarnation: incarnation, TLS: c.TLS, Logger: c.Logger,
+		Group: c.Group, Rank: s.self.Rank, Addresses: addresses, Listener: listener, Candidate: s.candidate, Open: !c.Static,
+		Incarnation: incarnation, TLS: c.TLS, Secret: c.Secret, Logger: c.Logger,
+		Verify: func(claim tcp.Claim) error { return c.verifyClaim(s.current.Load(), claim) },
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("transport: %w", err), listener.Close())

@@ -121,7 +121,7 @@ func membersNotIn(v, other View) (members []Member) {
 
 // installView publishes a view, within node.Do.
 func (g *Group) installView(v *membership.View) {
-	before := g.view.Swap(v)
+	before := g.view.Swap(v) // first: SetPeer verifies with it
 	if g.addresses != nil {
 		for m := range v.NotIn(before) {
 			if m.Rank != g.self.Rank {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/pleach-go/pleach/collective"
 	"github.com/pleach-go/pleach/internal/collective/engine"
@@ -16,9 +17,16 @@ import (
 // it.
 //
 // A job has as many tasks as it had processes at the start. Rank i owns task i at
-// first; when it dies, a survivor takes the task over. Any number of survivors
-// continues, down to the last, as with Config.AllowMinority. That is safe as long as
-// no live process is suspected, as among the processes of one launcher.
+// first; when it dies, a survivor takes the task over. World.Size is the number of
+// tasks and does not change; World.Group().Size is the number of processes left.
+//
+// If all processes are on one host, by the hosts of their addresses, any number of
+// survivors continues, down to the last: the kernel says which processes have died. On
+// several hosts a process that is cut off looks like a dead one, so the processes
+// continue only with a quorum: a majority of the current view, or exactly half of it
+// with its lowest rank, as long as they have reached another process at all. The calls
+// of all others wait for the network to heal and return a [*QuorumError] after
+// Config.QuorumTimeout. Config.AllowMinority switches the quorum off.
 type World struct {
 	collective.Comm
 	group    *Group
@@ -36,7 +44,7 @@ func NewWorld(ctx context.Context, c Config) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.AllowMinority = true
+	c.requireQuorum(&s.view)
 	w, err := newWorld(c, s)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("pleach: NewWorld: %w", err), s.transport.Close())
@@ -46,7 +54,7 @@ func NewWorld(ctx context.Context, c Config) (*World, error) {
 
 // newWorld assembles the unicast channel, the engine and the group.
 func newWorld(c Config, s *initialState) (*World, error) {
-	p, err := newLink(s)
+	p, err := newLink(s, !c.AllowMinority)
 	if err != nil {
 		return nil, err
 	}
@@ -64,10 +72,7 @@ func newWorld(c Config, s *initialState) (*World, error) {
 	}
 	p.open(group)
 	w := &World{Comm: collective.Comm(eng.Comm()), group: group, link: p, engine: eng}
-	w.watching.Go(func() {
-		<-group.life.Done()
-		eng.End(group.Err())
-	})
+	w.watching.Go(func() { w.watch(c.QuorumTimeout) })
 	return w, nil
 }
 
@@ -80,18 +85,36 @@ func (w *World) View() View { return w.group.View() }
 // Finalize ends this process's part of the job, like MPI_Finalize. It is the last
 // collective call, also after Revoke and Shrink: it waits until every other
 // process has called it and takes over the tasks of those that die meanwhile. It
-// closes the world even if it fails.
+// closes the world even if it fails. Owner and Tasks then tell which process owned each
+// task at the end of the job.
 func (w *World) Finalize(ctx context.Context) error {
-	// Calls that ended with errors may have left processes at different calls; an
-	// agreement has an order of its own.
-	_, err := collective.Agree(ctx, w, 0)
+	err := w.agreeToEnd(ctx)
 	if err == nil {
-		err = w.engine.Flush(ctx)
-	}
-	if err == nil {
-		err = w.link.flush(ctx)
+		// All calls of all processes have returned. The second agreement tells that all
+		// processes know, so that none takes one that ends now for dead. If it fails,
+		// the job is still complete.
+		w.engine.KeepOwners()
+		limited, cancel := context.WithTimeout(ctx, leaveTogether)
+		_ = w.agreeToEnd(limited)
+		cancel()
 	}
 	return errors.Join(err, w.Abort())
+}
+
+// leaveTogether is how long a process that has finalized waits for the others to know.
+const leaveTogether = 2 * time.Second
+
+// agreeToEnd returns when all processes have called it, and they know. Calls that ended
+// with errors may have left processes at different calls; an agreement has an order of
+// its own.
+func (w *World) agreeToEnd(ctx context.Context) error {
+	if _, err := collective.Agree(ctx, w, 0); err != nil {
+		return err
+	}
+	if err := w.engine.Flush(ctx); err != nil {
+		return err
+	}
+	return w.link.flush(ctx)
 }
 
 // Close leaves the job: the other processes take over this one's tasks. It

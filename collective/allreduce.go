@@ -8,11 +8,18 @@ import (
 
 // Allreduce combines all tasks' elements, in the order of tasks, and returns the result
 // to all. All inputs have the same length.
+//
+// More than 4 MiB of numbers are combined in parts, so that a process needs little memory
+// beside its input and the result. Each part counts as a call. Calls made through [Reserve]
+// and those with [Takeover] are not made in parts, and keep about twice the input in the log.
 func Allreduce[T any](ctx context.Context, c Communicator, in []T, op Operator[T], options ...Option) ([]T, error) {
 	s := engine.Signature{Kind: engine.Allreduce, Root: engine.NoRoot, Length: int64(len(in)), Detail: detailOf(typeName[T](), op.Name)}
 	v, err := newInvocation[T, []T, []T](&s, in, options)
 	if err != nil {
 		return nil, err
+	}
+	if part := v.partOfAllreduce(c.comm(), &s); part < len(in) {
+		return allreduceInParts(ctx, c.comm(), v, s, part, op)
 	}
 	err = c.comm().do(ctx, s, func(t *engine.Task) error {
 		if s.Mode == engine.Corrected {

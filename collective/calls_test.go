@@ -197,7 +197,7 @@ func TestLateInEveryCall(t *testing.T) {
 				if !slices.Equal(l.Missing, want) || len(l.Waiting) == 0 {
 					return fmt.Errorf("rank %d: absent are %v, waited for %v: %w", r, l.Missing, l.Waiting, err)
 				}
-			case !errors.As(err, &a) || !strings.Contains(a.Reason, "not arrived: rank 1 (1 calls, the last Barrier)"):
+			case !errors.As(err, &a) || !strings.Contains(a.Reason, "not called yet by rank 1 (its call 0 was the last, Barrier)"):
 				return fmt.Errorf("rank %d: %w", r, err)
 			}
 		}

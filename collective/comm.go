@@ -41,7 +41,8 @@ func Reserve(c Communicator) Comm { return Comm(core(c.comm()).Reserve()) }
 // Rank returns this process's rank.
 func (c Comm) Rank() int { return core(c).Rank() }
 
-// Size returns the number of tasks, which is the number of processes at the start.
+// Size returns the number of tasks, which is the number of processes at the start. It does
+// not change when processes die; Failed tells how many have.
 func (c Comm) Size() int { return core(c).Size() }
 
 // Owner returns the rank of the process that runs a task now: at first the rank of the
@@ -50,6 +51,19 @@ func (c Comm) Owner(task int) int { return core(c).Owner(task) }
 
 // Tasks returns the tasks that this process owns now, its own among them.
 func (c Comm) Tasks() []int { return core(c).Tasks() }
+
+// FencingToken returns a number that guards what a task writes to the world outside, and
+// whether this process owns the task now (a fencing token, Kleppmann 2016; the sequencer of
+// Chubby, Burrows 2006). It is the number of the view: the same on all processes of a view,
+// and higher on the process that takes a task over than it ever was on the owner before.
+//
+// A process that was removed from the view may not know it yet, and may still write. So a
+// program passes the token with each write, and the storage refuses a write whose token is
+// lower than one that it has seen for the task. It has to compare and write in one step. The
+// token and the ownership belong together; ask for both anew before each write.
+func (c Comm) FencingToken(task int) (token uint64, owned bool) {
+	return core(c).FencingToken(task)
+}
 
 // Failed returns the ranks that are no longer in the view.
 func (c Comm) Failed() []int { return core(c).Failed() }

@@ -33,18 +33,21 @@ type trial struct {
 
 // shortThresholds select the algorithms for long messages for short ones.
 func shortThresholds() engine.Thresholds {
-	return engine.Thresholds{Halving: 24, Chain: 24, Tree: 16, Segment: 32, Bruck: 2, BruckPart: 4}
+	return engine.Thresholds{Halving: 24, Chain: 24, Tree: 16, Segment: 32, Part: 80, Bruck: 2, BruckPart: 4}
+}
+
+func engineConfig(short bool) (c engine.Config) {
+	if short {
+		c.Thresholds = shortThresholds()
+	}
+	return c
 }
 
 const patience = 30 * time.Second
 
 // run runs a trial and says what is wrong.
 func (c *trial) run(t testing.TB) (events []int, err error) {
-	var config engine.Config
-	if c.short {
-		config.Thresholds = shortThresholds()
-	}
-	n := newNetworkOf(t, c.size, c.seed, config)
+	n := newNetworkOf(t, c.size, c.seed, engineConfig(c.short))
 	defer n.close()
 	n.doom(c.kills)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

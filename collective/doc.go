@@ -22,7 +22,8 @@
 // # When a process dies
 //
 //   - By default a call runs through: every survivor gets exactly the result that it
-//     would have got without failures, bit by bit, down to the last survivor.
+//     would have got without failures, bit by bit. On one host that holds down to the last
+//     survivor, on several hosts as long as the survivors have a quorum (see pleach.World).
 //   - With [Report] the call ends with a [*FailedError]. The program decides, as with
 //     MPI's User-Level Failure Mitigation (ULFM): [Comm.Revoke], [Agree], [Shrink].
 //   - With [Corrected], up to f deaths cost a Reduce or an Allreduce nothing. The result
@@ -33,5 +34,7 @@
 //   - A process that dies after it has completed a call takes its result along. The
 //     task's new owner gets the task's next input from Restore.
 //   - A Restore that returns something else than the process had passed leads to
-//     different results on different processes.
+//     different results on different processes. Most such errors are found by comparing
+//     messages, and end the job with a [*DivergedError]. Messages that need a Codec are
+//     not compared, and of long messages 256 words are.
 package collective

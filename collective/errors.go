@@ -44,6 +44,21 @@ type MismatchError struct {
 
 func (e *MismatchError) Error() string { return (*engine.MismatchError)(e).Error() }
 
+// DivergedError is returned by every call, on all processes, once a task that was taken over
+// has sent another message than before: a [Restore] did not return what the task had passed
+// to that call, so that results are no longer the same everywhere. The job cannot be
+// continued. Only messages of numbers are compared, and long ones by samples.
+type DivergedError struct {
+	Call  uint64 // in which the messages differ
+	What  string // the call
+	View  uint64
+	Task  int // whose messages differ
+	Owner int // the rank that has taken the task over, and called Restore
+	Rank  int // that has got both messages
+}
+
+func (e *DivergedError) Error() string { return (*engine.DivergedError)(e).Error() }
+
 // AbortError is returned by a call that has ended with an error on another process.
 type AbortError struct {
 	Call   uint64
@@ -133,6 +148,8 @@ func publicError(err error) error {
 		return (*RevokedError)(e)
 	case *engine.MismatchError:
 		return (*MismatchError)(e)
+	case *engine.DivergedError:
+		return (*DivergedError)(e)
 	case *engine.AbortError:
 		return (*AbortError)(e)
 	case *engine.TimeoutError:

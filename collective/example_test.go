@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -192,6 +193,72 @@ func ExampleRestore() {
 		}
 	})
 	// Output: [10] <nil>
+}
+
+// State that a program updates in place: Restore may be asked for this call's input after
+// the call has returned, so it uses a copy of the state that the call began with.
+func ExampleRestore_stateUpdatedInPlace() {
+	gradient := func(task int, weights []float64) []float64 {
+		return []float64{float64(task) - weights[0], float64(task) - weights[1]}
+	}
+	job(4, func(ctx context.Context, w *pleach.World) {
+		weights := []float64{10, 20}
+		for range 3 {
+			before := slices.Clone(weights) // never changed
+			sum, err := collective.Allreduce(ctx, w, gradient(w.Rank(), weights), collective.Sum[float64](),
+				collective.Restore(func(_ context.Context, task int) ([]float64, error) { return gradient(task, before), nil }))
+			if err != nil {
+				return
+			}
+			for i := range weights {
+				weights[i] += sum[i] / 8
+			}
+		}
+		if w.Rank() == 0 {
+			fmt.Println(weights)
+		}
+	})
+	// Output: [2.5625 3.8125]
+}
+
+// Each task's result is written by its owner, with a fencing token. The storage refuses a
+// write with a lower token than it has seen: that of a process that was removed from the job
+// and does not know it.
+func ExampleComm_FencingToken() {
+	var storage struct {
+		sync.Mutex
+		tokens map[int]uint64 // by task: the highest
+	}
+	storage.tokens = make(map[int]uint64)
+	write := func(task int, token uint64) bool {
+		storage.Lock()
+		defer storage.Unlock()
+		if token < storage.tokens[task] {
+			return false
+		}
+		storage.tokens[task] = token // and the result, in the same transaction
+		return true
+	}
+	job(3, func(ctx context.Context, w *pleach.World) {
+		if err := collective.Barrier(ctx, w); err != nil {
+			return
+		}
+		old, _ := w.FencingToken(w.Rank())
+		if w.Rank() == 2 {
+			_ = w.Close() // the others take task 2 over
+			return
+		}
+		if err := collective.Barrier(ctx, w); err != nil {
+			return
+		}
+		if token, owned := w.FencingToken(2); owned {
+			fmt.Println("the new owner writes:", write(2, token))
+			fmt.Println("the old owner writes:", write(2, old))
+		}
+	})
+	// Output:
+	// the new owner writes: true
+	// the old owner writes: false
 }
 
 // A program that handles failures itself: a process that meets one gets the others out of

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"sync"
 
 	"github.com/pleach-go/pleach/internal/collective/engine"
 )
@@ -15,9 +16,13 @@ type invocation[T, In, Out any] struct {
 	codec    Codec[T]
 	restore  func(context.Context, int) (In, error)
 	takeover func(int, Out)
-	into     Out // memory for the result
-	dead     int // deaths that a corrected call tolerates
-	out      Out // result of this process's own task
+	restored struct { // what restore has returned, by task
+		sync.Mutex
+		inputs map[int]In
+	}
+	into Out // memory for the result
+	dead int // deaths that a corrected call tolerates
+	out  Out // result of this process's own task
 }
 
 // newInvocation checks a call's options, and completes its signature.
@@ -73,14 +78,30 @@ func (v *invocation[T, In, Out]) input(t *engine.Task) (in In, err error) {
 	if t.Own() {
 		return v.in, nil
 	}
-	err = ErrNoRestore
-	if v.restore != nil {
-		in, err = v.restore(t.Context(), t.ID)
-	}
-	if err != nil {
+	if in, err = v.restoredInput(t); err != nil {
 		return in, &RestoreError{Task: t.ID, Call: t.Call(), Err: err}
 	}
 	return in, nil
+}
+
+// restoredInput returns what Restore returns. It is asked once for each task, also by a
+// call that is made in parts, unless it returns an error.
+func (v *invocation[T, In, Out]) restoredInput(t *engine.Task) (in In, err error) {
+	if v.restore == nil {
+		return in, ErrNoRestore
+	}
+	v.restored.Lock()
+	defer v.restored.Unlock()
+	if in, ok := v.restored.inputs[t.ID]; ok {
+		return in, nil
+	}
+	if in, err = v.restore(t.Context(), t.ID); err == nil {
+		if v.restored.inputs == nil {
+			v.restored.inputs = make(map[int]In)
+		}
+		v.restored.inputs[t.ID] = in
+	}
+	return in, err
 }
 
 // inputElements returns a task's input, which must not be modified.

@@ -40,12 +40,19 @@ func Corrected(f int) Option {
 
 // Restore sets the function that returns the input of a failed process's task. It must
 // return exactly what that process has passed, or would have passed, to this very call.
-// The task's new owner calls it at most once, from another goroutine, possibly after the
-// call has returned there, because other processes may still wait for the task's part. So f
-// must not depend on data that the program changes after the call. It may also be asked
-// for the last few calls before, which other processes may not have completed, and for
-// tasks of processes that have ended in Finalize; an error has no effect then. A call
-// without Restore fails with a [*RestoreError] if it needs such an input.
+//
+// The task's new owner calls f from another goroutine, and possibly after the call has
+// returned there, because other processes may still wait for the task's part. f is called
+// once for a task, and again only after an error. When a process dies, f is called for each
+// call that any process has not completed: that in progress and, where all calls are of the
+// kinds whose result depends on all processes (Barrier, Allreduce, Allgather, ReduceScatter,
+// Alltoall), the one or two before. Other kinds let processes run ahead: then it may be any
+// of the last 256 calls. So f must not read data that the program changes after the call, such as
+// weights that are updated in place: it needs a copy of those that the call began with.
+//
+// If a task that was taken over sends another message than it had sent before, every call
+// on all processes ends with a [*DivergedError]. A call without Restore fails with a
+// [*RestoreError] if it needs such an input.
 //
 // In is the type of the call's input: []T, or [][]T for parts.
 func Restore[In any](f func(ctx context.Context, task int) (In, error)) Option {
@@ -57,6 +64,8 @@ func Restore[In any](f func(ctx context.Context, task int) (In, error)) Option {
 // goroutine, possibly after the call has returned there. It must not modify the result.
 //
 // Out is the type of the call's result.
+//
+// An Allreduce with Takeover is not made in parts (see [Allreduce]).
 func Takeover[Out any](f func(task int, result Out)) Option {
 	return func(o *options) { o.takeover = f }
 }

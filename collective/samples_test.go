@@ -151,6 +151,19 @@ func samples() []sample {
 			sized: true,
 		},
 		{
+			name: "allreduce-parts", // without Takeover, a long one is made in parts
+			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
+				out, err := Allreduce(ctx, e, fractions(e.Rank(), round), Sum[float64](), restoreOf(func(t int) []float64 { return fractions(t, round) }), Into(make([]float64, 0, 40)))
+				if err == nil {
+					got(e.Rank(), fmt.Sprint(out))
+				}
+				return err
+			},
+			want:  func(_, n, round int) string { return fmt.Sprint(floatSum(n, round)) },
+			quiet: true,
+			sized: true,
+		},
+		{
 			name: "reduce-numbers",
 			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
 				root := rootOf(e.Size(), round)

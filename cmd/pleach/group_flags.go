@@ -1,8 +1,7 @@
 package main
 
 import (
-	"crypto/tls"
-	"crypto/x509"
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -15,8 +14,8 @@ import (
 )
 
 // groupFlags are the flags of commands that talk to a running group: its name, and
-// the certificates that it trusts.
-type groupFlags struct{ group, ca, cert, key string }
+// the certificates that it trusts or its secret.
+type groupFlags struct{ group, ca, cert, key, secret string }
 
 func (g *groupFlags) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
@@ -24,29 +23,39 @@ func (g *groupFlags) addFlags(cmd *cobra.Command) {
 	f.StringVar(&g.ca, "tls-ca", "", "`file` with the certificate of the group's authority (PEM)")
 	f.StringVar(&g.cert, "tls-cert", "", "`file` with this process's certificate (PEM)")
 	f.StringVar(&g.key, "tls-key", "", "`file` with the key of that certificate (PEM)")
+	f.StringVar(&g.secret, "secret-file", "", "`file` with the group's secret, if it has one (at least 16 bytes)")
 	cmd.MarkFlagsRequiredTogether("tls-ca", "tls-cert", "tls-key")
 }
 
 // config returns what the flags say.
 func (g *groupFlags) config() (pleach.Config, error) {
 	c := pleach.Config{Group: g.group}
+	if g.secret != "" {
+		var err error
+		if c.Secret, err = readSecret(g.secret); err != nil {
+			return c, err
+		}
+	}
 	if g.ca == "" {
 		return c, nil
 	}
-	pem, err := os.ReadFile(g.ca)
-	if err != nil {
-		return c, fmt.Errorf("--tls-ca: %w", err)
+	var err error
+	if c.TLS, err = pleach.TLSFiles(g.cert, g.key, g.ca); err != nil {
+		return c, fmt.Errorf("--tls-ca, --tls-cert and --tls-key: %w", err)
 	}
-	authority := x509.NewCertPool()
-	if !authority.AppendCertsFromPEM(pem) {
-		return c, fmt.Errorf("--tls-ca %s: there is no certificate in it: it must be a PEM file", g.ca)
-	}
-	pair, err := tls.LoadX509KeyPair(g.cert, g.key)
-	if err != nil {
-		return c, fmt.Errorf("--tls-cert and --tls-key: %w", err)
-	}
-	c.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: authority, ClientCAs: authority}
 	return c, nil
+}
+
+// readSecret reads the group's secret. A line break at the end is not part of it.
+func readSecret(file string) ([]byte, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("--secret-file: %w", err)
+	}
+	if b = bytes.TrimRight(b, "\r\n"); len(b) == 0 {
+		return nil, fmt.Errorf("--secret-file %s: it is empty", file)
+	}
+	return b, nil
 }
 
 // checkAddress says how an address is written.

@@ -88,6 +88,7 @@ var rules = []rule{
 	{pkg: "internal/testutil"},
 	{pkg: "internal/notify"},
 	{pkg: "internal/trouble"},
+	{pkg: "internal/simulation", may: []string{"protocol", "internal/member", "internal/membership", "internal/stream", "internal/heartbeat"}},
 	{pkg: "internal/dedup"},
 	{pkg: "internal/ps", may: []string{".", "bootstrap", "collective"}},
 }

@@ -126,6 +126,17 @@ func (e *Endpoint) Idle() bool {
 	return true
 }
 
+// FlushAcks makes acknowledgments that wait for a frame to piggyback on due now. A member
+// that ends does so, because the others' messages would seem lost otherwise.
+func (e *Endpoint) FlushAcks() {
+	for _, ch := range e.channels {
+		if ch != nil && ch.control.ackAt != protocol.Never {
+			ch.control.ack, ch.control.ackAt = true, protocol.Never
+			e.wake(ch)
+		}
+	}
+}
+
 // wake makes Next ask a channel for frames.
 func (e *Endpoint) wake(ch *channel) {
 	if !ch.ready {

@@ -27,21 +27,25 @@ func (m *Member) startBacklog(now protocol.Time, s send) {
 		m.backlogs[s.to] = b
 		m.due = min(m.due, now+stallTimeout)
 	}
-	b.add(s, m.config.KeepBytes)
+	m.addToBacklog(b, s)
 }
 
-// add appends a segment, unless the backlog has expired. Beyond the limit it expires at
-// once.
-func (b *backlog) add(s send, limit int) {
-	if b.bytes += len(s.encoded) + len(s.body) + segmentCost; b.bytes > limit {
-		b.giveUp()
-	}
-	if !b.expired {
-		b.sends = append(b.sends, s)
+// addToBacklog appends a segment, unless the backlog has expired. Beyond KeepBytes it
+// expires at once.
+func (m *Member) addToBacklog(b *backlog, s send) {
+	b.sends = append(b.sends, s)
+	if b.bytes += len(s.encoded) + len(s.body) + segmentCost; b.expired || b.bytes > m.config.KeepBytes {
+		m.giveUpBacklog(b)
 	}
 }
 
-func (b *backlog) giveUp() { b.expired, b.sends, b.bytes = true, nil, 0 }
+// giveUpBacklog drops the segments of a backlog that expires or has expired.
+func (m *Member) giveUpBacklog(b *backlog) {
+	for _, s := range b.sends {
+		m.noteMissed(s.to, s.flow)
+	}
+	b.expired, b.sends, b.bytes = true, nil, 0
+}
 
 // joinBacklog appends a segment to the peer's backlog. It reports false if there is
 // none.
@@ -53,7 +57,7 @@ func (m *Member) joinBacklog(s send) bool {
 	if b == nil {
 		return false
 	}
-	b.add(s, m.config.KeepBytes)
+	m.addToBacklog(b, s)
 	return true
 }
 
@@ -79,7 +83,7 @@ func (m *Member) expireBacklogs(now protocol.Time) {
 		switch {
 		case b.expired:
 		case now >= b.since+stallTimeout:
-			b.giveUp()
+			m.giveUpBacklog(b)
 			m.reroute()
 		default:
 			m.due = min(m.due, b.since+stallTimeout)

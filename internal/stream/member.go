@@ -29,6 +29,7 @@ type Member struct {
 	cut            []Position // of the view that is about to end
 	inbox          inbox
 	backlogs       map[protocol.Rank]*backlog // of peers whose queues are full
+	missed         map[protocol.Rank][]*flow  // the streams of which they have missed something; see missed.go
 	stalled        map[protocol.Rank]bool     // members that do not answer polls; see stable.go
 	down           map[protocol.Rank]bool     // peers that could not be reached when last tried
 	active         int                        // roots that have sent lately, and when to count again
@@ -75,6 +76,7 @@ func New(c Config) (*Member, error) {
 		view:           c.View,
 		flows:          make(map[protocol.Rank]*flow),
 		backlogs:       make(map[protocol.Rank]*backlog),
+		missed:         make(map[protocol.Rank][]*flow),
 		stalled:        make(map[protocol.Rank]bool),
 		down:           make(map[protocol.Rank]bool),
 		receiveBuffers: make(map[protocol.Rank]*reassemblyBuffer),

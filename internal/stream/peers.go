@@ -15,6 +15,8 @@ func (m *Member) SendFailed(now protocol.Time, full bool) {
 			m.startBacklog(now, m.lastSent)
 		case grantCredit:
 			m.lastSent.flow.credit.refused = true
+		case offer, repair:
+			m.noteMissed(to, m.lastSent.flow)
 		}
 		return
 	}
@@ -30,6 +32,7 @@ func (m *Member) SendFailed(now protocol.Time, full bool) {
 // offers go to the next one out.
 func (m *Member) Down(now protocol.Time, peer protocol.Rank) {
 	delete(m.backlogs, peer)
+	delete(m.missed, peer)
 	m.releaseBuffer(peer)
 	left, right := m.roster.distances(peer)
 	if right == 0 {
@@ -89,12 +92,12 @@ func (m *Member) isNearest(distance int, rightward bool) bool {
 	return true
 }
 
-// Writable reports that a peer's queue has room again. The peer may have missed
-// something, so it is offered all streams.
+// Writable reports that a peer's queue has room again. The peer is offered what it has
+// missed.
 func (m *Member) Writable(_ protocol.Time, peer protocol.Rank) {
 	m.resumeBacklog(peer)
 	m.repeatCredits(peer)
-	m.offerAll(peer)
+	m.offerMissed(peer)
 }
 
 // Up reports that there is a connection to a peer. What was sent to the peer before may
@@ -108,6 +111,7 @@ func (m *Member) Up(_ protocol.Time, peer protocol.Rank) {
 			f.fedAt = 0
 		}
 	}
+	delete(m.missed, peer)
 	m.offerAll(peer)
 }
 

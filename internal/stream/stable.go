@@ -140,3 +140,17 @@ func (m *Member) restartAcks(now protocol.Time, f *flow) {
 		m.poll(now)
 	}
 }
+
+// Received returns the number before which everything of a root's stream is here, and
+// whether nothing before it was given up. It returns false if this member has no such
+// stream. It is how a simulation checks acknowledgments.
+func (m *Member) Received(root MemberID) (before uint64, whole, ok bool) {
+	f := m.flows[root.Rank]
+	if f == nil || f.incarnation != root.Incarnation {
+		f = m.endedFlow(&frame{kind: request, root: root.Rank, incarnation: root.Incarnation})
+	}
+	if f == nil {
+		return 0, false, false
+	}
+	return f.next, f.lost == 0, true
+}

@@ -109,6 +109,10 @@ func (m *Member) Install(now protocol.Time, number uint64, slots protocol.Rank, 
 	if err := m.setRoster(slots, members); err != nil {
 		return err
 	}
+	if !m.roster.includes(m.config.Rank, m.config.Incarnation) {
+		m.frozen = true // what follows the cut is for members of the view only
+		return nil
+	}
 	m.endFlows()
 	m.dropCutMessage()
 	for _, f := range m.flowsByRoot() {
@@ -132,6 +136,7 @@ func (m *Member) setRoster(slots protocol.Rank, members []MemberID) error {
 	maps.DeleteFunc(m.down, func(r protocol.Rank, _ bool) bool { return absent(r) })
 	maps.DeleteFunc(m.stalled, func(r protocol.Rank, _ bool) bool { return absent(r) })
 	maps.DeleteFunc(m.backlogs, func(r protocol.Rank, _ *backlog) bool { return absent(r) })
+	maps.DeleteFunc(m.missed, func(r protocol.Rank, _ []*flow) bool { return absent(r) })
 	return m.planCorrection()
 }
 

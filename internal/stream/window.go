@@ -270,7 +270,8 @@ func (m *Member) repeatCredits(peer protocol.Rank) {
 }
 
 // restartCredits starts over with the members of a new view: what the members below
-// have granted was for others. All members of the view have everything before its start.
+// have granted was for others. What was in flight stays so until they grant it: a member
+// of the view may install it later, and pull until then what it lacks of the view before.
 func (m *Member) restartCredits(now protocol.Time, f *flow) {
 	c := &f.credit
 	c.from, c.unanswered = nil, nil
@@ -278,12 +279,10 @@ func (m *Member) restartCredits(now protocol.Time, f *flow) {
 		c.position = min(c.position, f.viewStart)
 		return
 	}
-	for ; c.position < f.viewStart; c.position++ {
-		if seg, ok := f.store.get(c.position); ok {
-			m.own.inFlight -= seg.size()
-		}
-	}
 	m.own.timed = 0
+	if m.own.blockedSince > 0 {
+		m.own.creditDue, m.due = now, now // nothing that they have granted so far counts
+	}
 	if len(f.grantors) == 0 {
 		m.advanceCredit(now)
 	}

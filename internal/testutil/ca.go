@@ -37,7 +37,10 @@ func (ca *CA) issue(t testing.TB, template *x509.Certificate) (*x509.Certificate
 	}
 	template.SerialNumber = big.NewInt(1)
 	template.Subject = pkix.Name{CommonName: "pleach test"}
-	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	if template.NotAfter.IsZero() {
+		template.NotAfter = time.Now().Add(time.Hour)
+	}
+	template.NotBefore = time.Now().Add(-2 * time.Hour)
 	template.BasicConstraintsValid = true
 	parent, signer := ca.cert, ca.key
 	if parent == nil {
@@ -68,11 +71,15 @@ func (ca *CA) Issue(t testing.TB) Credentials {
 // IssueFor returns credentials for a member on another host.
 func (ca *CA) IssueFor(t testing.TB, host net.IP) Credentials {
 	t.Helper()
-	cert, key := ca.issue(t, &x509.Certificate{
-		IPAddresses: []net.IP{host},
-		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
-	})
+	return ca.IssueNames(t, &x509.Certificate{IPAddresses: []net.IP{host}})
+}
+
+// IssueNames returns credentials with the names, and the end, of a template.
+func (ca *CA) IssueNames(t testing.TB, template *x509.Certificate) Credentials {
+	t.Helper()
+	template.KeyUsage = x509.KeyUsageDigitalSignature
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}
+	cert, key := ca.issue(t, template)
 	private, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		t.Fatal(err)

@@ -25,6 +25,8 @@ func goldenHellos() map[string]Hello {
 		"hello duplicate":   member(Duplicate),
 		"hello unsupported": member(Unsupported),
 		"hello busy":        member(Busy),
+		"hello secret":      member(WrongSecret),
+		"hello certificate": member(WrongCertificate),
 		"hello open group":  {Group: "open", From: 7, To: 9, Incarnation: 1, Attempt: 1},
 		"hello client":      {Group: "hedge", From: protocol.NoRank, To: protocol.NoRank},
 		"hello large": {

@@ -10,7 +10,7 @@ import (
 
 const (
 	// Version is the protocol version of this package.
-	Version = 1
+	Version = 2
 	// MaxGroup is the longest group name, in bytes.
 	MaxGroup = 255
 
@@ -45,6 +45,10 @@ type Hello struct {
 	// Status is the answer to the other side's Hello. The dialing side sends
 	// Accepted.
 	Status Status
+	// Nonce is random, and new in every Hello. Code proves that the sender knows the
+	// group's secret, see [Key]; it is zero if the group has none.
+	Nonce [NonceSize]byte
+	Code  Code
 }
 
 // Status is the answer of a member to a connection.
@@ -64,8 +68,15 @@ const (
 	Duplicate
 	// Unsupported means that this member answers no requests of clients.
 	Unsupported
-	// Busy means that too many clients wait for a reply.
+	// Busy means that too many clients wait for a reply, or too many processes have
+	// connected as ranks that are not known yet.
 	Busy
+	// WrongSecret means that the sender does not prove that it knows the group's
+	// secret, or that only the sender has one.
+	WrongSecret
+	// WrongCertificate means that the sender's certificate is not for the member of
+	// the rank it claims.
+	WrongCertificate
 
 	statuses = iota
 )
@@ -75,6 +86,7 @@ func (s Status) String() string {
 	names := [...]string{
 		Accepted: "accepted", Refused: "refused", Stale: "stale",
 		Duplicate: "duplicate", Unsupported: "unsupported", Busy: "busy",
+		WrongSecret: "wrong secret", WrongCertificate: "wrong certificate",
 	}
 	if int(s) < len(names) {
 		return names[s]
@@ -161,7 +173,9 @@ func AppendHello(dst []byte, h *Hello) []byte {
 	dst = AppendUint32(dst, uint32(h.To))
 	dst = AppendUint64(dst, h.Incarnation)
 	dst = AppendUint64(dst, h.Attempt)
-	return AppendUint8(dst, uint8(h.Status))
+	dst = AppendUint8(dst, uint8(h.Status))
+	dst = append(dst, h.Nonce[:]...)
+	return append(dst, h.Code[:]...)
 }
 
 // DecodeHello decodes the payload of a Hello's frame. Its errors are a
@@ -183,6 +197,8 @@ func DecodeHello(body []byte) (Hello, error) {
 		Attempt:     d.Uint64(),
 		Status:      Status(d.Uint8()),
 	}
+	copy(h.Nonce[:], d.take(NonceSize))
+	copy(h.Code[:], d.take(CodeSize))
 	if err := d.Finish(); err != nil {
 		return Hello{}, &HelloError{Field: "length", Err: err}
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 func someHello() Hello {
-	return Hello{Group: "hedge", Size: 8, From: 3, To: 5, Incarnation: 77, Attempt: 2, Status: Stale}
+	return Hello{Group: "hedge", Size: 8, From: 3, To: 5, Incarnation: 77, Attempt: 2, Status: Stale, Nonce: [NonceSize]byte{1}, Code: Code{2}}
 }
 
 func TestHelloRoundTrip(t *testing.T) {

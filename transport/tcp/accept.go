@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -36,9 +37,16 @@ func (t *Transport) accept() {
 		if t.handshakes.add(raw, limit) {
 			t.count.evicted.Add(1)
 		}
-		t.wg.Go(func() { t.receive(raw) })
+		t.wg.Go(func() {
+			s := newHandshakeConn(t.ctx, &t.cfg, raw)
+			t.receive(s, s.accept(t.ctx, &t.cfg))
+		})
 	}
 }
+
+// maxNewcomers bounds the connections of processes whose ranks have no address yet. A
+// view that this member does not have yet may have many.
+const maxNewcomers = 128
 
 // maxHandshakes bounds the handshakes in progress. Every peer may dial twice at a
 // time (one attempt abandoned, one new), and a few unknown processes may connect.
@@ -51,13 +59,14 @@ func (t *Transport) maxHandshakes() int {
 	return limit
 }
 
-// receive does the handshake, and serves the connection of a peer or client.
-func (t *Transport) receive(raw net.Conn) {
-	serve, err := t.identify(raw)
-	t.handshakes.remove(raw)
+// receive ends a handshake, in which the other side has sent its Hello unless there was
+// an error, and serves the connection of a peer or client.
+func (t *Transport) receive(s *handshakeConn, err error) {
+	serve, err := t.identify(s, err)
+	t.handshakes.remove(s.Conn)
 	if err != nil {
 		t.count.refused.Add(1)
-		t.logRefused(raw.RemoteAddr(), err)
+		t.logRefused(s.RemoteAddr(), err)
 		return
 	}
 	serve()
@@ -82,51 +91,108 @@ func (t *Transport) logRefused(from net.Addr, err error) {
 	}
 }
 
-// identify does the accepting side of the handshake. It returns the function that
-// serves the connection.
-func (t *Transport) identify(raw net.Conn) (serve func(), err error) {
-	s := newHandshakeConn(t.ctx, &t.cfg, raw)
-	defer func() {
-		if err != nil {
-			s.close()
-		}
-	}()
-	if err := s.secure(t.ctx, t.cfg.TLS, ""); err != nil {
-		return nil, err
-	}
-	theirs, err := s.hello()
+// identify finds out whether the other side may be what it says it is. It returns the
+// function that serves the connection.
+func (t *Transport) identify(s *handshakeConn, err error) (serve func(), _ error) {
 	if err == nil {
-		err = t.checkCaller(&theirs)
+		err = t.checkCaller(s)
+	}
+	if err == nil && s.dialed.From == protocol.NoRank {
+		serve, err = t.acceptClient(s)
+	} else if err == nil {
+		serve, err = t.acceptPeer(s)
+	} else if worthAnswer(err) {
+		_, _ = s.stream.Write(s.answerHello(t.hello(s.dialed.From, 0, statusOf(err))))
 	}
 	if err != nil {
-		if worthAnswer(err) {
-			_, _ = s.stream.Write(t.hello(theirs.From, 0, wire.Refused))
-		}
-		return nil, err
+		s.close()
 	}
-	if theirs.From == protocol.NoRank {
-		return t.acceptClient(s)
-	}
+	return serve, err
+}
 
-	p := t.peer(theirs.From)
-	c, status := p.admit(s, &theirs)
+// acceptPeer uses the connection of a peer, or says why it does not.
+func (t *Transport) acceptPeer(s *handshakeConn) (serve func(), err error) {
+	p := t.peer(s.dialed.From)
+	status, err := p.challenge(s)
+	if err != nil {
+		return nil, p.fail(s.RemoteAddr().String(), err)
+	}
+	var c *conn
+	if status == wire.Accepted {
+		c, status = p.admit(s)
+	}
 	if c == nil {
-		_, _ = s.stream.Write(t.hello(p.rank, 0, status))
-		return nil, p.fail(raw.RemoteAddr().String(), p.refusal(&theirs, status))
+		if s.answer == (wire.Hello{}) {
+			_, _ = s.stream.Write(s.answerHello(t.hello(p.rank, 0, status)))
+		}
+		return nil, p.fail(s.RemoteAddr().String(), p.refusal(&s.dialed, status))
 	}
 	t.count.accepted.Add(1)
-	return func() { c.serve(theirs.Incarnation) }, nil
+	return func() { c.serve(s.dialed.Incarnation) }, nil
+}
+
+// challenge answers the Hello of a peer that has to prove that it knows the secret,
+// before the connection is used. Until then this side does not dial the peer: each
+// would use another connection.
+func (p *peer) challenge(s *handshakeConn) (wire.Status, error) {
+	if s.key == nil {
+		return wire.Accepted, nil // admit answers
+	}
+	p.mu.Lock()
+	status := p.judge(&s.dialed)
+	if status == wire.Accepted {
+		p.ours++
+		p.challenged++
+	}
+	attempt := p.ours
+	p.mu.Unlock()
+	if status != wire.Accepted {
+		return status, nil
+	}
+	_, err := s.stream.Write(s.answerHello(p.t.hello(p.rank, attempt, wire.Accepted)))
+	var code wire.Code
+	if err == nil {
+		code, err = s.readProof()
+	}
+	if err == nil {
+		err = s.checkProof(code, nil)
+	}
+	if err != nil {
+		p.mu.Lock()
+		p.challenged--
+		p.mu.Unlock()
+	}
+	return status, err
 }
 
 // checkCaller returns an error if the sender of a Hello is neither a peer nor a
-// client. A caller may claim every rank but this member's.
-func (t *Transport) checkCaller(theirs *wire.Hello) error {
-	err := t.check(theirs, theirs.From)
-	if err == nil && theirs.From != protocol.NoRank && !t.isPeer(theirs.From) {
-		want := fmt.Sprintf("0 to %d, and not %d", t.cfg.ranks()-1, t.cfg.Rank)
-		err = &wire.HelloError{Field: "rank", Got: fmt.Sprint(theirs.From), Want: want}
+// client, or does not prove that it is. A caller may claim every rank but this
+// member's.
+func (t *Transport) checkCaller(s *handshakeConn) error {
+	from := s.dialed.From
+	if err := t.check(&s.dialed, from); err != nil {
+		return err
 	}
-	return err
+	if err := s.checkHello(); err != nil || from == protocol.NoRank {
+		return err
+	}
+	if !t.isPeer(from) {
+		want := fmt.Sprintf("0 to %d, and not %d", t.cfg.ranks()-1, t.cfg.Rank)
+		return &wire.HelloError{Field: "rank", Got: fmt.Sprint(from), Want: want}
+	}
+	return t.verify(from, s.certificates)
+}
+
+// verify returns an error if a process with these certificates must not be the peer of
+// a rank.
+func (t *Transport) verify(rank protocol.Rank, certificates []*x509.Certificate) error {
+	if t.cfg.Verify == nil {
+		return nil
+	}
+	if err := t.cfg.Verify(Claim{Rank: rank, Certificates: certificates}); err != nil {
+		return &RefusedError{Reason: fmt.Errorf("%w: %w", ErrCertificate, err)}
+	}
+	return nil
 }
 
 // refusal returns why a connection of a peer is refused.
@@ -139,27 +205,50 @@ func (p *peer) refusal(theirs *wire.Hello, status wire.Status) error {
 	return refused(status)
 }
 
-// admit decides whether to use a connection that a peer has opened.
-func (p *peer) admit(s *handshakeConn, theirs *wire.Hello) (*conn, wire.Status) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// judge decides whether to use a connection that a peer has opened. The caller holds
+// mu.
+func (p *peer) judge(theirs *wire.Hello) wire.Status {
 	switch {
 	case theirs.Incarnation < p.incarnation,
 		theirs.Incarnation == p.incarnation && theirs.Attempt <= p.theirs:
 		// A former process of this rank, or a connection that the peer requested
 		// before it got the present or last one.
-		return nil, wire.Stale
+		return wire.Stale
 	case p.dial != nil && p.t.cfg.Rank < p.rank:
 		// Both sides dial, and the lower rank's connection wins. The peer decides
 		// the same when it reads this side's Hello.
-		return nil, wire.Duplicate
+		return wire.Duplicate
+	}
+	return wire.Accepted
+}
+
+// admit uses a connection that a peer has opened, if it is still wanted.
+func (p *peer) admit(s *handshakeConn) (*conn, wire.Status) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	status := p.judge(&s.dialed)
+	if s.key != nil {
+		p.challenged--
+		if status == wire.Duplicate {
+			status = wire.Accepted // This side has waited with its own.
+		}
+	}
+	if status != wire.Accepted {
+		return nil, status
 	}
 	c := s.promote(p)
 	if c == nil {
 		return nil, wire.Refused
 	}
-	c.newcomer = p.address == "" || p.incarnation != 0 && theirs.Incarnation > p.incarnation
-	p.ours++
-	p.attach(c, theirs, p.t.hello(p.rank, p.ours, wire.Accepted))
+	c.newcomer = p.address == "" || p.incarnation != 0 && s.dialed.Incarnation > p.incarnation
+	var greeting []byte
+	if s.key == nil {
+		p.ours++
+		greeting = s.answerHello(p.t.hello(p.rank, p.ours, wire.Accepted))
+	}
+	if p.address == "" {
+		p.t.newcomers.add(c.raw, maxNewcomers)
+	}
+	p.attach(c, &s.dialed, greeting)
 	return c, wire.Accepted
 }

@@ -40,6 +40,10 @@ func (p *peer) setAddress(address string) {
 	switch {
 	case p.conn != nil && p.conn.newcomer && address != "":
 		p.conn.newcomer = false // This is its address from now on.
+		p.t.newcomers.remove(p.conn.raw)
+		if err := p.t.verify(p.rank, p.conn.certificates); err != nil {
+			p.detach(p.conn, err) // Another process than this member expected.
+		}
 	case p.conn != nil:
 		p.detach(p.conn, ErrMoved)
 	case p.dial != nil:

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -157,4 +158,53 @@ func benchmarkThroughput(b *testing.B, size int) {
 func BenchmarkThroughput(b *testing.B) {
 	b.Run("64KiB", func(b *testing.B) { benchmarkThroughput(b, 64<<10) })
 	b.Run("64B", func(b *testing.B) { benchmarkThroughput(b, 64) })
+}
+
+// BenchmarkConnect is the time from the first Send to the frame's arrival, with all
+// of the handshake.
+func BenchmarkConnect(b *testing.B) {
+	ca := testutil.NewCA(b)
+	for name, cfg := range map[string]Config{"plain": {}, "secret": {Secret: secret}, "tls": {TLS: ca.Config(b, ca)}} {
+		b.Run(name, func(b *testing.B) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				b.Fatal(err)
+			}
+			cfg.Open, cfg.Listener = true, l
+			cfg.Addresses = []string{l.Addr().String()}
+			arrived := make(chan struct{})
+			receiver, err := New(cfg)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if err := receiver.Start(funcHandler{receive: func(protocol.Rank, []byte) { arrived <- struct{}{} }}); err != nil {
+				b.Fatal(err)
+			}
+			defer receiver.Close()
+			for b.Loop() {
+				b.StopTimer()
+				own, err := net.Listen("tcp", "127.0.0.1:0")
+				if err != nil {
+					b.Fatal(err)
+				}
+				c := cfg
+				c.Rank, c.Listener = 1, own
+				sender, err := New(c)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := sender.Start(funcHandler{}); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+				if err := sender.Send(0, []byte("a")); err != nil {
+					b.Fatal(err)
+				}
+				<-arrived
+				b.StopTimer()
+				_ = sender.Close()
+				b.StartTimer()
+			}
+		})
+	}
 }

@@ -46,18 +46,31 @@ func (t *Transport) acceptClient(s *handshakeConn) (serve func(), err error) {
 			}
 		}()
 	}
-	if _, err := s.stream.Write(t.hello(protocol.NoRank, 0, status)); err != nil {
+	if _, err := s.stream.Write(s.answerHello(t.hello(protocol.NoRank, 0, status))); err != nil {
 		return nil, err
 	}
 	if status != wire.Accepted {
 		return nil, refused(status)
 	}
-	request, err := s.in.Next()
+	request, err := s.request()
 	if err != nil {
 		return nil, err
 	}
 	c := &client{handshakeConn: s, t: t}
 	return func() { c.serve(handler, request) }, nil
+}
+
+// request reads a client's request, and the proof that the client knows the secret.
+func (s *handshakeConn) request() ([]byte, error) {
+	code, err := s.readProof()
+	if err != nil {
+		return nil, err
+	}
+	request, err := s.in.Next()
+	if err != nil {
+		return nil, err
+	}
+	return request, s.checkProof(code, request)
 }
 
 // admitClient decides whether another client may wait, and counts it if so.

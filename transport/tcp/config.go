@@ -30,7 +30,8 @@ type Config struct {
 	// Addresses are those known at the start, possibly none, and
 	// [Transport.SetPeer] adds others. A process that proves that it is of the
 	// group may connect as any rank, because it may learn its rank before this
-	// member does. All members must have the same value.
+	// member does. Of the connections as ranks that have no address yet, the 128
+	// newest are kept. All members must have the same value.
 	Open bool
 	// Incarnation must grow with every restart of this member's process. If zero,
 	// the time of the start in nanoseconds.
@@ -38,14 +39,27 @@ type Config struct {
 	// Listener accepts the connections of peers. Close closes it. If nil, New
 	// listens on Addresses[Rank].
 	Listener net.Listener
+	// Candidate, if not nil, is the candidate that becomes this member. Its listener
+	// and its connections are the transport's from then on.
+	Candidate *Candidate
 
 	// TLS has this member's certificate and the group's CA, as RootCAs or
 	// ClientCAs or both. Both sides then show a certificate of that CA, with TLS
-	// 1.3. Every process with such a certificate may claim any rank, so the CA
-	// must be the group's own. Members dial by address, so certificates must name
-	// the hosts of Addresses, unless ServerName is set and all certificates have
-	// it. If nil, connections are plain TCP.
+	// 1.3. Members dial by address, so certificates must name the hosts of Addresses,
+	// unless ServerName is set and all certificates have it, or Verify decides. If
+	// GetConfigForClient is set, it returns the config of every new connection, also
+	// of those that this member dials, for which only Conn of its argument is set. So
+	// certificates and authorities can change. If nil, connections are plain TCP.
 	TLS *tls.Config
+	// Verify, if not nil, returns an error if the other side of a connection must not
+	// be what it claims to be. It replaces the check of the host's name. Without it,
+	// every process with a certificate may claim any rank. It must not block.
+	Verify func(Claim) error
+	// Secret is known to the processes of the group only. Each proves in the handshake
+	// that it knows it, without sending it: a process without it is refused. It
+	// neither encrypts frames nor protects them from a process that controls the
+	// network between two members. All members must have the same. If empty, none.
+	Secret []byte
 
 	// MaxFrame is the largest frame sent or received. Send returns an error for a
 	// larger one; a peer that sends one is disconnected. If zero, 1 MiB + 4 KiB.
@@ -74,6 +88,8 @@ type Config struct {
 
 	// Logger gets what an operator may want to know. If nil, nothing is logged.
 	Logger *slog.Logger
+
+	key *wire.Key // Derived from Secret. nil: none.
 }
 
 // ranks returns the number of possible ranks.
@@ -122,6 +138,7 @@ func (c Config) complete() (Config, error) {
 	if err := c.checkLimits(); err != nil {
 		return c, err
 	}
+	c.key = wire.NewKey(c.Secret, c.Group)
 	var err error
 	c.TLS, err = mutual(c.TLS)
 	return c, err
@@ -145,29 +162,4 @@ func (c *Config) checkLimits() error {
 		return fmt.Errorf("BackoffMax %v is below BackoffMin %v", c.BackoffMax, c.BackoffMin)
 	}
 	return nil
-}
-
-// mutual makes both sides show a certificate, and refuses settings that would
-// admit a process without one.
-func mutual(c *tls.Config) (*tls.Config, error) {
-	if c == nil {
-		return nil, nil
-	}
-	c = c.Clone()
-	if c.RootCAs == nil {
-		c.RootCAs = c.ClientCAs
-	}
-	if c.ClientCAs == nil {
-		c.ClientCAs = c.RootCAs
-	}
-	switch {
-	case c.RootCAs == nil:
-		// The system's roots would admit half of the internet.
-		return nil, errors.New("TLS: no CA, set RootCAs to the group's")
-	case c.InsecureSkipVerify || c.GetConfigForClient != nil:
-		return nil, errors.New("TLS: InsecureSkipVerify and GetConfigForClient could admit other processes, leave them unset")
-	}
-	c.MinVersion = tls.VersionTLS13
-	c.ClientAuth = tls.RequireAndVerifyClientCert
-	return c, nil
 }

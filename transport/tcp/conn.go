@@ -3,6 +3,7 @@ package tcp
 // The reader and the writer of one connection.
 
 import (
+	"crypto/x509"
 	"net"
 
 	"github.com/pleach-go/pleach/internal/wire"
@@ -21,6 +22,8 @@ type conn struct {
 	stream  net.Conn // What frames are written to: the socket, or TLS over it.
 	in      *wire.Reader
 	rawConn *rawConn // nil: the writer goroutine writes everything.
+
+	certificates []*x509.Certificate // The peer's, with TLS.
 
 	// Set when it becomes the peer's connection.
 	out      *queue
@@ -49,6 +52,7 @@ func (c *conn) serve(incarnation uint64) {
 	p.detach(c, err)
 	cause, full := c.cause, c.out.full
 	p.mu.Unlock()
+	p.t.newcomers.remove(c.raw)
 	c.close()
 
 	p.t.cfg.Logger.Debug("peer down", "peer", p.rank, "cause", cause)

@@ -44,7 +44,8 @@ func (p *peer) connect(d *dial) (*conn, *wire.Hello, error) {
 	deadline := time.Now().Add(cfg.DialTimeout + cfg.HandshakeTimeout)
 	for pause := cfg.BackoffMin; ; pause = min(2*pause, cfg.BackoffMax) {
 		c, theirs, err := p.connectOnce(d)
-		if !errors.Is(err, ErrDuplicate) || time.Now().Add(pause).After(deadline) {
+		again := err != nil && (errors.Is(err, ErrDuplicate) || p.isChallenged())
+		if !again || time.Now().Add(pause).After(deadline) {
 			return c, theirs, err
 		}
 		select {
@@ -79,14 +80,14 @@ func (p *peer) connectOnce(d *dial) (*conn, *wire.Hello, error) {
 
 // present sends this member's Hello and checks the other side's.
 func (p *peer) present(d *dial, s *handshakeConn) (*wire.Hello, error) {
-	if err := s.secure(d.ctx, p.t.cfg.TLS, d.address); err != nil {
+	if err := s.secure(d.ctx, &p.t.cfg, &Claim{Rank: p.rank, Address: d.address}); err != nil {
 		return nil, err
 	}
-	attempt, ok := p.nextAttempt(d)
-	if !ok {
-		return nil, context.Canceled
+	attempt, err := p.nextAttempt(d)
+	if err != nil {
+		return nil, err
 	}
-	if _, err := s.stream.Write(p.t.hello(p.rank, attempt, wire.Accepted)); err != nil {
+	if _, err := s.stream.Write(s.dialHello(p.t.hello(p.rank, attempt, wire.Accepted))); err != nil {
 		return nil, err
 	}
 	theirs, err := s.hello()
@@ -99,20 +100,32 @@ func (p *peer) present(d *dial, s *handshakeConn) (*wire.Hello, error) {
 	if theirs.Status != wire.Accepted {
 		return nil, refused(theirs.Status)
 	}
-	return &theirs, nil
+	s.answer = theirs
+	return &theirs, s.checkAnswer()
 }
 
 // nextAttempt numbers an attempt that is still wanted. An attempt that is not
 // wanted must not get a number: it would be higher than that of the connection
 // that came first, and the peer would take it for newer.
-func (p *peer) nextAttempt(d *dial) (uint64, bool) {
+func (p *peer) nextAttempt(d *dial) (uint64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.dial != d {
-		return 0, false
+	switch {
+	case p.dial != d:
+		return 0, context.Canceled
+	case p.challenged > 0:
+		return 0, refused(wire.Duplicate)
 	}
 	p.ours++
-	return p.ours, true
+	return p.ours, nil
+}
+
+// isChallenged reports whether a connection that the peer has opened is about to be
+// used.
+func (p *peer) isChallenged() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.challenged > 0
 }
 
 // adopt makes a dialed connection the peer's, if it is still wanted.
@@ -131,7 +144,7 @@ func (p *peer) adopt(d *dial, s *handshakeConn, theirs *wire.Hello) (*conn, erro
 		return nil, context.Canceled
 	}
 	p.dial = nil
-	p.attach(c, theirs, nil)
+	p.attach(c, theirs, s.proof(nil))
 	return c, nil
 }
 

@@ -41,8 +41,8 @@ func (e *RequestError) Unwrap() error { return e.Err }
 
 // RefusedError means that the other member has refused the connection.
 type RefusedError struct {
-	// Reason is [ErrMismatch], [ErrStale], [ErrDuplicate], [ErrUnsupported] or
-	// [ErrBusy].
+	// Reason is [ErrMismatch], [ErrStale], [ErrDuplicate], [ErrUnsupported],
+	// [ErrBusy] or [ErrSecret], or wraps [ErrCertificate].
 	Reason error
 }
 
@@ -65,6 +65,12 @@ var (
 	ErrUnsupported = errors.New("this member answers no requests")
 	// ErrBusy means that too many clients wait for a reply of the member.
 	ErrBusy = errors.New("too many clients wait at this member")
+	// ErrSecret means that one side does not know the secret of the other
+	// (Config.Secret), or that only one side has one.
+	ErrSecret = errors.New("the group's secret is missing or differs")
+	// ErrCertificate means that the certificate of this member is not for the rank it
+	// claims.
+	ErrCertificate = errors.New("the certificate is not for the member of this rank")
 )
 
 // formerError means that a former process of a rank still tries to connect.
@@ -82,6 +88,7 @@ func refused(s wire.Status) *RefusedError {
 	reasons := [...]error{
 		wire.Refused: ErrMismatch, wire.Stale: ErrStale, wire.Duplicate: ErrDuplicate,
 		wire.Unsupported: ErrUnsupported, wire.Busy: ErrBusy,
+		wire.WrongSecret: ErrSecret, wire.WrongCertificate: ErrCertificate,
 	}
 	return &RefusedError{Reason: reasons[s]}
 }

@@ -6,8 +6,10 @@ package tcp
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"time"
 
@@ -29,8 +31,12 @@ type handshakeConn struct {
 	rawConn  *rawConn    // Set by promote. nil: not a socket.
 	stop     func() bool // Stops watching the context.
 
-	stream net.Conn // The socket, or TLS over it.
-	in     *wire.Reader
+	stream       net.Conn // The socket, or TLS over it.
+	in           *wire.Reader
+	certificates []*x509.Certificate // The other side's, with TLS.
+
+	key            *wire.Key  // That of the secret, bound to this connection. nil: no secret.
+	dialed, answer wire.Hello // Those of the dialing and of the accepting side.
 }
 
 func newHandshakeConn(ctx context.Context, cfg *Config, raw net.Conn) *handshakeConn {
@@ -58,34 +64,45 @@ func (s *handshakeConn) Read(b []byte) (int, error) {
 }
 
 // secure sets up the stream, with TLS if it is configured: as the server, or as
-// the client if dialed is the address that was dialed.
-func (s *handshakeConn) secure(ctx context.Context, cfg *tls.Config, dialed string) error {
-	s.stream = s.Conn
-	s.in = wire.NewReader(s, wire.MaxHelloFrame)
-	if cfg == nil {
-		return nil
+// the client if this side has dialed.
+func (s *handshakeConn) secure(ctx context.Context, cfg *Config, dialed *Claim) error {
+	s.stream, s.key = s.Conn, cfg.key
+	if cfg.TLS != nil {
+		if err := s.handshakeTLS(ctx, cfg, dialed); err != nil {
+			return err
+		}
 	}
-	var err error
-	s.stream, err = s.handshakeTLS(ctx, cfg, dialed)
-	s.in = wire.NewReader(s.stream, wire.MaxHelloFrame)
+	var stream io.Reader = s // Counts bytes.
+	if cfg.TLS != nil {
+		stream = s.stream
+	}
+	s.in = wire.NewReader(stream, wire.MaxHelloFrame)
+	return nil
+}
+
+func (s *handshakeConn) handshakeTLS(ctx context.Context, cfg *Config, dialed *Claim) (err error) {
+	var c *tls.Conn
+	if dialed == nil {
+		c, err = acceptTLS(ctx, s, cfg.TLS)
+	} else {
+		c, err = dialTLS(ctx, s, cfg.TLS, *dialed, cfg.Verify)
+	}
+	if err != nil {
+		return err
+	}
+	state := c.ConnectionState()
+	s.stream, s.certificates = c, state.PeerCertificates
+	binding, err := state.ExportKeyingMaterial("EXPORTER-pleach-handshake", nil, 32)
+	s.key = s.key.Bind(binding)
 	return err
 }
 
-func (s *handshakeConn) handshakeTLS(ctx context.Context, cfg *tls.Config, dialed string) (net.Conn, error) {
-	if dialed == "" {
-		c := tls.Server(s, cfg)
-		return c, c.HandshakeContext(ctx)
+// accept does the accepting side's part of the handshake up to the other side's Hello.
+func (s *handshakeConn) accept(ctx context.Context, cfg *Config) (err error) {
+	if err = s.secure(ctx, cfg, nil); err == nil {
+		s.dialed, err = s.hello()
 	}
-	if cfg.ServerName == "" {
-		host, _, err := net.SplitHostPort(dialed)
-		if err != nil {
-			return nil, err
-		}
-		cfg = cfg.Clone()
-		cfg.ServerName = host
-	}
-	c := tls.Client(s, cfg)
-	return c, c.HandshakeContext(ctx)
+	return err
 }
 
 // hello reads the other side's Hello.
@@ -106,7 +123,7 @@ func (s *handshakeConn) promote(p *peer) *conn {
 	s.promoted = true
 	_ = s.SetDeadline(time.Time{})
 	s.in.SetLimit(p.t.cfg.MaxFrame)
-	c := &conn{peer: p, raw: s.Conn, stream: s.stream, in: s.in, notified: make(chan struct{})}
+	c := &conn{peer: p, raw: s.Conn, stream: s.stream, in: s.in, certificates: s.certificates, notified: make(chan struct{})}
 	s.rawConn = newRawConn(s.Conn)
 	if p.t.cfg.TLS == nil {
 		c.rawConn = s.rawConn
@@ -120,11 +137,11 @@ func (s *handshakeConn) close() {
 	_ = s.Conn.Close()
 }
 
-// hello returns the frame with this member's Hello.
-func (t *Transport) hello(to protocol.Rank, attempt uint64, v wire.Status) []byte {
+// hello returns this member's Hello.
+func (t *Transport) hello(to protocol.Rank, attempt uint64, v wire.Status) wire.Hello {
 	h := t.self(to)
 	h.Attempt, h.Status = attempt, v
-	return wire.AppendFrame(nil, wire.AppendHello(nil, &h))
+	return h
 }
 
 func (t *Transport) self(to protocol.Rank) wire.Hello {
@@ -147,5 +164,16 @@ func (t *Transport) check(theirs *wire.Hello, from protocol.Rank) error {
 func worthAnswer(err error) bool {
 	var version *wire.VersionError
 	var hello *wire.HelloError
-	return errors.As(err, &version) || errors.As(err, &hello) && hello.Field != "magic"
+	return errors.As(err, &version) || errors.As(err, &hello) && hello.Field != "magic" || errors.As(err, new(*RefusedError))
+}
+
+// statusOf returns what the sender of a bad Hello is told.
+func statusOf(err error) wire.Status {
+	switch {
+	case errors.Is(err, ErrSecret):
+		return wire.WrongSecret
+	case errors.Is(err, ErrCertificate):
+		return wire.WrongCertificate
+	}
+	return wire.Refused
 }

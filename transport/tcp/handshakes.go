@@ -6,16 +6,16 @@ import (
 	"sync"
 )
 
-// handshakes is the bounded set of connections in their handshake. When it is full,
-// the oldest is closed: a member sends its Hello at once, so processes that take
-// their time cannot keep members out.
-type handshakes struct {
+// connSet is a bounded set of connections that may be of any process, as those in
+// their handshake. When it is full, the oldest is closed: a member sends its Hello at
+// once, so processes that take their time cannot keep members out.
+type connSet struct {
 	mu      sync.Mutex
 	pending []net.Conn // oldest first
 }
 
 // add adds a connection, and reports whether another one was closed for it.
-func (h *handshakes) add(c net.Conn, limit int) (evicted bool) {
+func (h *connSet) add(c net.Conn, limit int) (evicted bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.pending) >= limit {
@@ -27,8 +27,8 @@ func (h *handshakes) add(c net.Conn, limit int) (evicted bool) {
 	return evicted
 }
 
-// remove removes a connection, if it was not closed for another one.
-func (h *handshakes) remove(c net.Conn) {
+// remove removes a connection, if it is in the set.
+func (h *connSet) remove(c net.Conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if i := slices.Index(h.pending, c); i >= 0 {
@@ -36,7 +36,7 @@ func (h *handshakes) remove(c net.Conn) {
 	}
 }
 
-func (h *handshakes) size() int {
+func (h *connSet) size() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.pending)

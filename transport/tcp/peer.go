@@ -27,6 +27,8 @@ type peer struct {
 	out     *queue     // The frames that wait for the connection, or for one to be made.
 	last    chan struct{}
 
+	challenged int // Connections of the peer that have to prove that it knows the secret.
+
 	corked bool // In the transport's cork, which changes it under mu.
 
 	backoff time.Duration // The last one; it doubles with the next failure.

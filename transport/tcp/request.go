@@ -20,8 +20,9 @@ import (
 // [transport.RequestHandler] of the member has [Config.RequestTimeout] to reply. An
 // error is a [*RequestError].
 //
-// Request uses Group, TLS, the limits and the timeouts of the config. The member
-// must be of this group. With TLS, both sides show a certificate of the group's CA.
+// Request uses Group, TLS, Verify, Secret, the limits and the timeouts of the config.
+// The member must be of this group. With TLS, both sides show a certificate of the
+// group's CA.
 func Request(ctx context.Context, cfg Config, address string, body []byte) ([]byte, error) {
 	reply, err := request(ctx, cfg, address, body)
 	if err != nil {
@@ -48,7 +49,7 @@ func request(ctx context.Context, cfg Config, address string, body []byte) ([]by
 	}
 	s := newHandshakeConn(ctx, &cfg, raw)
 	defer s.close()
-	if err := s.secure(ctx, cfg.TLS, address); err != nil {
+	if err := s.secure(ctx, &cfg, &Claim{Rank: protocol.NoRank, Address: address}); err != nil {
 		return nil, err
 	}
 	if err := s.clientHello(cfg.Group); err != nil {
@@ -59,7 +60,7 @@ func request(ctx context.Context, cfg Config, address string, body []byte) ([]by
 	// connection with bytes unread, and its answer might get lost by that.
 	s.promoted = true
 	_ = s.SetDeadline(time.Now().Add(cfg.RequestTimeout))
-	if _, err := s.stream.Write(wire.AppendFrame(nil, body)); err != nil {
+	if _, err := s.stream.Write(wire.AppendFrame(s.proof(body), body)); err != nil {
 		return nil, err
 	}
 	s.in.SetLimit(cfg.MaxFrame)
@@ -73,7 +74,7 @@ func request(ctx context.Context, cfg Config, address string, body []byte) ([]by
 // clientHello does the client's side of the handshake.
 func (s *handshakeConn) clientHello(group string) error {
 	ours := wire.Hello{Group: group, From: protocol.NoRank, To: protocol.NoRank}
-	if _, err := s.stream.Write(wire.AppendFrame(nil, wire.AppendHello(nil, &ours))); err != nil {
+	if _, err := s.stream.Write(s.dialHello(ours)); err != nil {
 		return err
 	}
 	theirs, err := s.hello()
@@ -89,5 +90,6 @@ func (s *handshakeConn) clientHello(group string) error {
 	if theirs.Status != wire.Accepted {
 		return refused(theirs.Status)
 	}
-	return nil
+	s.answer = theirs
+	return s.checkAnswer()
 }

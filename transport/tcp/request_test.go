@@ -316,7 +316,8 @@ func FuzzCaller(f *testing.F) {
 	})
 	f.Fuzz(func(t *testing.T, said []byte) {
 		asked = nil
-		m.receive(speaker{Reader: bytes.NewReader(said)})
+		c := newHandshakeConn(m.ctx, &m.cfg, speaker{Reader: bytes.NewReader(said)})
+		m.Transport.receive(c, c.accept(m.ctx, &m.cfg))
 		if want := asks(said); !bytes.Equal(asked, want) {
 			t.Errorf("%x: handler was asked %q, want %q", said, asked, want)
 		}
@@ -344,7 +345,7 @@ func asks(said []byte) []byte {
 		return nil
 	}
 	h, err := wire.DecodeHello(body)
-	if err != nil || h.Group != "test" || h.From != protocol.NoRank {
+	if err != nil || h.Group != "test" || h.From != protocol.NoRank || h.Code != (wire.Code{}) {
 		return nil
 	}
 	request, err := in.Next()

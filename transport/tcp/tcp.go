@@ -60,7 +60,8 @@ type Transport struct {
 	cancel     context.CancelFunc
 	wg         sync.WaitGroup // Every goroutine of the transport.
 	count      counters
-	handshakes handshakes
+	handshakes connSet
+	newcomers  connSet // Peers whose ranks have no address yet.
 	buffers    buffers
 	cork       cork
 	causes     dedup.Causes // What was logged last of events that repeat.
@@ -81,6 +82,9 @@ var (
 // New returns a transport that listens. Peers can connect before Start, but get no
 // answer before.
 func New(cfg Config) (*Transport, error) {
+	if cfg.Candidate != nil {
+		cfg.Listener = cfg.Candidate.cfg.Listener
+	}
 	err := cfg.checkRank()
 	if err == nil {
 		cfg, err = cfg.complete()
@@ -98,6 +102,9 @@ func New(cfg Config) (*Transport, error) {
 	cfg.Logger = cfg.Logger.With("group", cfg.Group, "rank", cfg.Rank)
 	t := &Transport{cfg: cfg, listener: l, peers: newTable(cfg.ranks())}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
+	if c := cfg.Candidate; c != nil {
+		t.ctx, t.cancel = c.ctx, c.cancel
+	}
 	return t, nil
 }
 
@@ -111,6 +118,9 @@ func (t *Transport) Start(h transport.Handler) error {
 	}
 	t.handler = h
 	t.state.Store(running)
+	if c := t.cfg.Candidate; c != nil {
+		c.handOver(func(s *handshakeConn) { t.receive(s, nil) })
+	}
 	t.wg.Go(t.accept)
 	return nil
 }
@@ -168,6 +178,10 @@ func (t *Transport) Close() error {
 		return nil
 	}
 	err := t.listener.Close()
+	if c := t.cfg.Candidate; c != nil {
+		defer c.wg.Wait()
+		c.accepting.Wait()
+	}
 	deadline := time.Now().Add(flushTime)
 	t.waitUntil(deadline, func(p *peer) bool { return p.flushed() })
 	// Closing only the outgoing direction lets the peer read everything and close

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/protocol"
 )
 
 func TestFramesArriveAsSentUnderTLS(t *testing.T) {
@@ -31,6 +32,12 @@ func TestTLSDialedByBoth(t *testing.T) {
 // unknownHello is right in everything: only the certificate is missing.
 func unknownHello() []byte {
 	h := wire.Hello{Group: "test", Size: 4, From: 1, Incarnation: 1, Attempt: 1}
+	return wire.AppendFrame(nil, wire.AppendHello(nil, &h))
+}
+
+// unknownHelloOf is that of a rank of an open group.
+func unknownHelloOf(rank protocol.Rank) []byte {
+	h := wire.Hello{Group: "test", From: rank, Incarnation: 1, Attempt: 1}
 	return wire.AppendFrame(nil, wire.AppendHello(nil, &h))
 }
 

@@ -47,6 +47,12 @@ func (c Comm) takeNumber() (uint64, error) {
 	return t.number, nil
 }
 
+// Reserved reports whether the communicator is for one call only.
+func (c Comm) Reserved() bool { return c.ticket != nil }
+
+// Thresholds returns the thresholds that select algorithms.
+func (c Comm) Thresholds() *Thresholds { return &c.engine.config.Thresholds }
+
 // Do makes a call: it runs this process's own task, and waits until the parts of the
 // tasks that this process has taken over are done too.
 func (c Comm) Do(ctx context.Context, s Signature, run func(*Task) error) error {
@@ -76,6 +82,14 @@ func (c Comm) Tasks() []int {
 	c.engine.mu.Lock()
 	defer c.engine.mu.Unlock()
 	return c.engine.peers.ownedBy(c.engine.config.Rank)
+}
+
+// FencingToken returns the number of the view, and whether this process owns a task in it.
+func (c Comm) FencingToken(task int) (token uint64, owned bool) {
+	c.engine.mu.Lock()
+	defer c.engine.mu.Unlock()
+	p := &c.engine.peers
+	return p.view, task >= 0 && task < p.size && p.owner(task) == c.engine.config.Rank
 }
 
 // Failed returns the ranks that are no longer in the view.

@@ -85,9 +85,12 @@ type Engine struct {
 	// diverged says that a call has ended with an error here. Other processes may
 	// have completed it, so call numbers are no longer comparable.
 	diverged bool
-	comms    comms
-	sender   sender
-	watchdog watchdog
+	// divergence, if not nil, is that a task was restored with another input than it
+	// had, so that results are no longer the same everywhere. It ends every call.
+	divergence error
+	comms      comms
+	sender     sender
+	watchdog   watchdog
 }
 
 // New returns an engine. [Engine.Close] ends it.

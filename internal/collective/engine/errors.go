@@ -51,6 +51,20 @@ func (e *MismatchError) Error() string {
 	return fmt.Sprintf("collective: call %d does not match: rank %d called %s, rank %d called %s", e.Call, e.Rank, e.What, e.Other, e.OtherWhat)
 }
 
+// DivergedError ends all calls when a task was restored with another input than it had.
+type DivergedError struct {
+	Call        uint64
+	What        string
+	View        uint64
+	Task, Owner int
+	Rank        int
+}
+
+func (e *DivergedError) Error() string {
+	return fmt.Sprintf("collective: call %d, %s, in view %d: task %d, which rank %d has taken over, sent rank %d another message than before: its Restore did not return the input that the task had in this call",
+		e.Call, e.What, e.View, e.Task, e.Owner, e.Rank)
+}
+
 // AbortError ends a call that has failed on another process.
 type AbortError struct {
 	Call   uint64
@@ -74,17 +88,21 @@ type TimeoutError struct {
 }
 
 func (e *TimeoutError) Error() string {
-	var missing strings.Builder
+	missing, waiting := make([]string, len(e.Missing)), make([]string, len(e.Waiting))
 	for i, m := range e.Missing {
-		if i > 0 {
-			missing.WriteString(", ")
-		}
-		missing.WriteString(m.String())
+		missing[i] = m.String()
 	}
-	if len(e.Missing) == 0 {
-		missing.WriteString("nobody") // part of an abort notice, so it stays as it is on the wire
+	for i, r := range e.Waiting {
+		waiting[i] = fmt.Sprintf("rank %d", r)
 	}
-	return fmt.Sprintf("collective: call %d, %s, in view %d: not arrived: %s; waited for ranks %v: %v", e.Call, e.What, e.View, &missing, e.Waiting, e.Err)
+	text := fmt.Sprintf("collective: call %d, %s, in view %d", e.Call, e.What, e.View)
+	if len(missing) > 0 {
+		text += "; not called yet by " + strings.Join(missing, ", ")
+	}
+	if len(waiting) > 0 {
+		text += "; no message yet from " + strings.Join(waiting, ", ")
+	}
+	return text + ": " + e.Err.Error()
 }
 
 // Unwrap returns the cause.
@@ -99,8 +117,11 @@ type Missing struct {
 }
 
 func (m Missing) String() string {
-	if m.Silent {
-		return fmt.Sprintf("rank %d (silent)", m.Rank)
+	switch {
+	case m.Silent:
+		return fmt.Sprintf("rank %d (never heard from)", m.Rank)
+	case m.Calls == 0:
+		return fmt.Sprintf("rank %d (it has made no call)", m.Rank)
 	}
-	return fmt.Sprintf("rank %d (%d calls, the last %s)", m.Rank, m.Calls, m.Last)
+	return fmt.Sprintf("rank %d (its call %d was the last, %s)", m.Rank, m.Calls-1, m.Last)
 }

@@ -198,32 +198,44 @@ func (h *header) agreementMessage(body []byte) (agreementMessage, error) {
 
 // abortNotice says that a call has failed on its sender, and why.
 //
-// Body: reason 1, then for a mismatch rank 4, what, other rank 4, what, and for every
-// other reason its text.
+// Body: reason 1, then for a mismatch rank 4, what, other rank 4, what; for a divergence
+// what, view 8, task 4, owner 4, rank 4; and for every other reason its text.
 type abortNotice struct {
 	signature Signature
 	call      uint64 // or unnumbered
 	agreement uint64 // which Agree or Shrink it is, from 1; 0: none
 	lowWater  uint64
-	err       error // *MismatchError, or any other to be sent, *AbortError when received
+	// err is a *MismatchError or a *DivergedError. Any other is sent as its text, and is
+	// an *AbortError when received.
+	err error
 }
 
 // Reasons in an abort notice.
 const (
 	reasonMismatch = iota + 1
 	reasonOther
+	reasonDiverged
 )
 
 func (a *abortNotice) bytes() (head, body []byte) {
 	h := header{msgType: typeAbort, signature: a.signature, call: a.call, count: a.agreement, lowWater: a.lowWater}
 	var m *MismatchError
-	if errors.As(a.err, &m) {
+	var v *DivergedError
+	switch {
+	case errors.As(a.err, &v):
+		body = wire.AppendUint8(body, reasonDiverged)
+		body = wire.AppendBytes(body, []byte(v.What))
+		body = wire.AppendUint64(body, v.View)
+		for _, n := range []int{v.Task, v.Owner, v.Rank} {
+			body = wire.AppendUint32(body, uint32(n))
+		}
+	case errors.As(a.err, &m):
 		body = wire.AppendUint8(body, reasonMismatch)
 		body = wire.AppendUint32(body, uint32(m.Rank))
 		body = wire.AppendBytes(body, []byte(m.What))
 		body = wire.AppendUint32(body, uint32(m.Other))
 		body = wire.AppendBytes(body, []byte(m.OtherWhat))
-	} else {
+	default:
 		body = wire.AppendUint8(body, reasonOther)
 		body = wire.AppendBytes(body, []byte(a.err.Error()))
 	}
@@ -238,6 +250,11 @@ func (h *header) abortNotice(from int, body []byte) (abortNotice, error) {
 		a.err = &MismatchError{
 			Call: h.call, Rank: int(d.Uint32()), What: string(d.Bytes()),
 			Other: int(d.Uint32()), OtherWhat: string(d.Bytes()),
+		}
+	case reasonDiverged:
+		a.err = &DivergedError{
+			Call: h.call, What: string(d.Bytes()), View: d.Uint64(),
+			Task: int(d.Uint32()), Owner: int(d.Uint32()), Rank: int(d.Uint32()),
 		}
 	case reasonOther:
 		a.err = &AbortError{Call: h.call, What: h.signature.String(), Rank: from, Reason: string(d.Bytes())}

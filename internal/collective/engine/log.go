@@ -77,7 +77,7 @@ func (e *Engine) replay() (messages []outMsg) {
 			}
 			l.to = owner
 			if owner == e.config.Rank {
-				o.put(l.envelope, Payload{Bytes: slices.Clone(l.payload.Bytes)})
+				e.put(o, l.envelope, o.local.signature, Payload{Bytes: slices.Clone(l.payload.Bytes)})
 				continue
 			}
 			// Retained for good: the sender does not learn when it has arrived.

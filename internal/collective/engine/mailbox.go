@@ -8,6 +8,7 @@ type envelope struct{ step, from, to int }
 // slot is where a message arrives, or is awaited.
 type slot struct {
 	payload Payload
+	digest  uint64 // of the message, once it is here
 	here    bool
 	wait    chan struct{} // not nil if a task waits
 }
@@ -27,17 +28,23 @@ func (o *callState) slot(k envelope) *slot {
 	return s
 }
 
-// put delivers a message. It drops duplicates.
-func (o *callState) put(k envelope, p Payload) {
+// put delivers a message. It drops duplicates, and reports whether one differs from the
+// message that it repeats.
+func (o *callState) put(k envelope, sig Signature, p Payload) (differs bool) {
 	s := o.slot(k)
+	digest := uint64(0)
+	if sig.repeatable() {
+		digest = digestOf(p.Bytes)
+	}
 	if s.here {
 		p.Release()
-		return
+		return digest != s.digest
 	}
-	s.payload, s.here = p, true
+	s.payload, s.here, s.digest = p, true, digest
 	o.changed.Notify()
 	if s.wait != nil {
 		close(s.wait)
 		s.wait = nil
 	}
+	return false
 }

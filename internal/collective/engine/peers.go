@@ -14,6 +14,7 @@ type peers struct {
 	live       []int          // ranks in the view; nil: all
 	owners     []int          // by task; nil: each process owns its own
 	failedIn   map[int]uint64 // by rank: the first view without it
+	keepOwners bool           // no task moves any more, see [Engine.KeepOwners]
 	acked      uint64         // failures up to this view are acknowledged
 	status     map[int]*peerStatus
 }
@@ -82,7 +83,9 @@ func (p *peers) install(view uint64, members []int) (before []int, ok bool) {
 		p.owners = everyRank(p.size)
 	}
 	before = slices.Clone(p.owners)
-	reassign(p.owners, p.live)
+	if !p.keepOwners {
+		reassign(p.owners, p.live)
+	}
 	return before, true
 }
 

@@ -42,6 +42,9 @@ func (e *Engine) receive(from int, message []byte) error {
 	case typeVote, typeAccept, typeAccepted, typeCommit:
 		return e.handleAgreement(from, &h, body)
 	case typeAbort:
+		if len(body) > 0 && body[0] == reasonDiverged {
+			return e.handleDivergence(from, &h, body)
+		}
 		if h.signature.Kind.repairs() {
 			return e.handleAgreementAbort(from, &h, body)
 		}
@@ -75,7 +78,7 @@ func (e *Engine) handleMessage(o *callState, from int, m *taskMessage, p Payload
 	}
 	o.finishedByAll = min(o.finishedByAll, m.finishedByAll)
 	o.mixedViews = o.mixedViews || o.view != m.view
-	o.put(m.envelope, p)
+	e.put(o, m.envelope, m.signature, p)
 }
 
 // matches notes that a process has come to a call, and reports whether it has called
@@ -106,10 +109,14 @@ func (e *Engine) mismatch(o *callState, other int, called Signature) {
 }
 
 func (e *Engine) mismatchError(o *callState, other int, called Signature) error {
-	return &MismatchError{
+	m := &MismatchError{
 		Call: o.number, Rank: e.config.Rank, What: o.local.signature.String(),
 		Other: other, OtherWhat: called.String(),
 	}
+	if m.What == m.OtherWhat { // they differ in what a signature has only a hash of
+		m.OtherWhat += " with another operator, element type or Corrected"
+	}
+	return m
 }
 
 // sendAbort tells the other processes that a call has failed.

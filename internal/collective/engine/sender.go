@@ -93,6 +93,10 @@ func (e *Engine) takeOutbox() (all []outMsg) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s, self := &e.sender, e.config.Rank
+	var replayed []outMsg
+	if s.replay {
+		replayed = e.replay() // first, because it may add to the outbox
+	}
 	for _, m := range s.outbox {
 		if m.to != everyOther {
 			all = append(all, m)
@@ -109,9 +113,7 @@ func (e *Engine) takeOutbox() (all []outMsg) {
 			all = append(all, outMsg{to: r, head: e.progressReport(s.request)})
 		}
 	}
-	if s.replay {
-		all = append(all, e.replay()...)
-	}
+	all = append(all, replayed...)
 	s.request, s.replay, s.outbox, s.busy = false, false, nil, true
 	clear(s.reports)
 	return all

@@ -93,6 +93,10 @@ func (s Signature) total() bool {
 	return false
 }
 
+// repeatable reports whether a task that is run again sends the same bytes again. An
+// encoder may not, as gob does not with maps.
+func (s Signature) repeatable() bool { return s.Mode == RunThrough && s.Element != 0 }
+
 // endsByFailure reports whether the call ends when a member fails.
 func (s Signature) endsByFailure() bool { return s.Mode == Report && !s.Kind.repairs() }
 
@@ -109,7 +113,7 @@ func (s Signature) String() string {
 	if s.Length != NoLength {
 		text += fmt.Sprintf("%d elements, ", s.Length)
 	}
-	return text + fmt.Sprintf("%v, variant %04x)", s.Mode, uint16(s.Detail))
+	return text + s.Mode.String() + ")"
 }
 
 // elementName names the kind of the elements.

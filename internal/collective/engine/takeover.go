@@ -32,6 +32,17 @@ func (e *Engine) Install(view uint64, members []int) {
 	}
 }
 
+// KeepOwners notes that all processes have made all their calls: processes that leave from
+// now on have ended as they should, and no task moves any more.
+func (e *Engine) KeepOwners() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.peers.keepOwners = true
+	for _, n := range e.comms.nested {
+		n.KeepOwners()
+	}
+}
+
 // resetProgress forgets how far every process has come: one that has taken over tasks
 // has their parts to run, in calls that it had finished. This process tells the new
 // owners the low-water mark, which they may not know.

@@ -78,7 +78,7 @@ func (t *Task) SendPayload(to, step int, p Payload) error {
 		l.to = to // tasks of failed processes are not taken over
 	}
 	if l.to == e.config.Rank {
-		o.put(k, Payload{Bytes: slices.Clone(p.Bytes)})
+		e.put(o, k, m.signature, Payload{Bytes: slices.Clone(p.Bytes)})
 		e.mu.Unlock()
 		return nil
 	}

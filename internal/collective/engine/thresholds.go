@@ -16,6 +16,9 @@ type Thresholds struct {
 	// Segment is the length of the segments in a chain. A process forwards one while
 	// it receives the next.
 	Segment int
+	// Part is the length of the parts in which a long Allreduce is made. Each is a call
+	// of its own, so its log is dropped while the next one runs. If zero, there are no parts.
+	Part int
 	// Bruck is the number of tasks from which Alltoall sends parts of up to BruckPart
 	// bytes together.
 	Bruck, BruckPart int
@@ -26,7 +29,7 @@ type Thresholds struct {
 // the same time, within what pleach bench collectives can tell apart on two processors.
 func StandardThresholds() Thresholds {
 	return Thresholds{
-		Halving: 16 << 10, Chain: 512 << 10, Tree: 512 << 10, Segment: 128 << 10,
+		Halving: 16 << 10, Chain: 512 << 10, Tree: 512 << 10, Segment: 128 << 10, Part: 4 << 20,
 		Bruck: 9, BruckPart: 512,
 	}
 }

@@ -1,0 +1,161 @@
+package simulation
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pleach-go/pleach/internal/membership"
+)
+
+// Bounds of what comes after the trouble, on the virtual clock.
+const (
+	// convergeTime is how long the group may take to be one again. A member that does
+	// not answer is left out after AckTimeout, which is 5 s, and several times that may
+	// pass in a row.
+	convergeTime = 60 * second
+	// settleTime is how long a group with nothing to do may take to be quiet: members
+	// still connect to those that they send their status to, and offer them all streams.
+	// idleTime is how long an idle group is watched, and idleFrames how many frames a
+	// member may send per second then. Two heartbeats per 300 ms and one status are 8.
+	settleTime = 8 * second
+	idleTime   = 2 * second
+	idleFrames = 12
+)
+
+// converge checks what the group promises after the trouble: all live members are in one
+// view, what they broadcast goes through, and then they are quiet.
+func (s *Simulation) converge() {
+	if s.checker.err != nil || s.stuck() {
+		return
+	}
+	if !s.runUntil(s.now+convergeTime, s.converged) {
+		if !s.stuck() {
+			s.checker.fail("the group is not one again after %d s:%s", convergeTime/second, s.describe())
+		}
+		return
+	}
+	members := s.belonging()
+	for _, p := range members {
+		p.program.poll.stage = pollWanted
+		p.program.say(1 + s.rng.IntN(s.plan.longest))
+	}
+	if !s.runUntil(s.now+convergeTime/6, s.converged) {
+		s.checker.fail("the group does not broadcast after the trouble:%s", s.describe())
+		return
+	}
+	s.runUntil(s.now+settleTime, nil)
+	before := s.result.Frames
+	s.runUntil(s.now+idleTime, nil)
+	if frames := s.result.Frames - before; frames > uint64(idleFrames*len(members))*uint64(idleTime/second) {
+		s.checker.fail("%d idle members send %d frames in %d s", len(members), frames, idleTime/second)
+	}
+	if !s.converged() {
+		s.checker.fail("the group falls apart:%s", s.describe())
+	}
+}
+
+// belonging returns the processes that should be in the group: those that live, one of
+// each identity.
+func (s *Simulation) belonging() (members []*process) {
+	for _, p := range s.processes {
+		if p.state != ended && !s.replaced(p) {
+			members = append(members, p)
+		}
+	}
+	return members
+}
+
+// replaced reports whether another live process of the same identity is in the newest
+// view.
+func (s *Simulation) replaced(p *process) bool {
+	v := s.checker.views[s.checker.newest]
+	for _, m := range v.Members {
+		if q := s.checker.members[identity{m.Identity, m.Incarnation}]; q != nil && q != p && q.identity == p.identity {
+			return q.state == running
+		}
+	}
+	return false
+}
+
+// converged reports whether all processes are in one view, and have what the others have
+// sent.
+func (s *Simulation) converged() bool {
+	members := s.belonging()
+	for _, p := range members {
+		if p.state != running || p.history.last() != s.checker.newest || p.leaving || !p.program.idle() {
+			return false
+		}
+		if state, _ := p.machine.State(); state != membership.Active {
+			return false
+		}
+	}
+	if v := s.checker.views[s.checker.newest]; len(v.Members) != len(members) {
+		return false
+	}
+	for _, p := range members {
+		for _, q := range members {
+			if p != q && !p.hasAllOf(q) {
+				return false
+			}
+		}
+	}
+	return s.pendingRestarts == 0
+}
+
+// hasAllOf reports whether a process has all messages of another that it should have.
+func (p *process) hasAllOf(q *process) bool {
+	sent := q.program.sent
+	if r := p.history.of(q); r.started || len(sent) == 0 {
+		return r.next == len(sent)
+	}
+	last := sent[len(sent)-1].view
+	return last < p.history.views[0] // before it joined; 0: nobody else was there
+}
+
+// stuck reports whether too few members are left to decide another view, of the newest
+// view, or of the newest one that a live process has.
+func (s *Simulation) stuck() bool {
+	known := uint64(0)
+	for _, p := range s.processes {
+		if p.state == running {
+			known = max(known, p.history.last())
+		}
+	}
+	s.result.Stuck = !s.quorum(known) || !s.quorum(s.checker.newest)
+	return s.result.Stuck
+}
+
+// quorum reports whether the live processes of a view can decide the next one.
+func (s *Simulation) quorum(view uint64) bool {
+	v, alive, lowest := s.checker.views[view], 0, false
+	for i, m := range v.Members {
+		if p := s.checker.members[identity{m.Identity, m.Incarnation}]; p != nil && p.state == running {
+			alive++
+			lowest = lowest || i == 0
+		}
+	}
+	return 2*alive > len(v.Members) || 2*alive == len(v.Members) && lowest
+}
+
+// describe tells what every process is about.
+func (s *Simulation) describe() string {
+	var b strings.Builder
+	for _, p := range s.processes {
+		switch p.state {
+		case ended:
+			continue
+		case joining:
+			fmt.Fprintf(&b, "\n  %v on host %d joins", p, p.host.index)
+			continue
+		}
+		state, _ := p.machine.State()
+		fmt.Fprintf(&b, "\n  %v rank %d on host %d: view %d, %v, paused %t, leaving %t, program idle %t, unreachable %v, unwritten %d, full %t, poll %+v of %d by %v",
+			p, p.self.Rank, p.host.index, p.history.last(), state, p.paused, p.leaving, p.program.idle(), p.machine.Unreachable(), p.machine.Stream().Unwritten(), p.machine.Stream().Full(), p.program.poll, p.machine.Stream().Stable(), p.machine.Stream().Unanswered())
+		for _, q := range s.belonging() {
+			if q != p && q.state == running && !p.hasAllOf(q) {
+				fmt.Fprintf(&b, "\n    has %d of %d messages of %v", p.history.of(q).next, len(q.program.sent), q)
+			}
+		}
+	}
+	return b.String()
+}

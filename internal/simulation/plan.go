@@ -1,0 +1,60 @@
+package simulation
+
+import (
+	"math/rand/v2"
+
+	"github.com/pleach-go/pleach/internal/stream"
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// plan is what a seed decides before the run: the size of the group, its limits, the
+// network, and how much happens. Limits are small, so that few bytes exercise flow
+// control. Most groups are small and most runs short, so that many seeds can be run.
+type plan struct {
+	size        int
+	together    bool // all members start together; otherwise the others join the first
+	end         protocol.Time
+	stream      stream.Config
+	heartbeat   protocol.Time
+	slowTimeout protocol.Time
+	// The network: a packet takes latency, up to jitter more, and perByte for each byte.
+	latency, jitter, perByte protocol.Time
+	queueBytes               int
+	userTimeout              protocol.Time
+	// Programs: pace is how long one takes to receive batch messages.
+	pace     protocol.Time
+	batch    int
+	messages int
+	longest  int
+	polls    int
+	troubles int
+	doubles  bool // processes may come twice
+}
+
+func drawPlan(rng *rand.Rand) plan {
+	p := plan{
+		size: 3 + rng.IntN(5), together: rng.IntN(3) > 0, end: between(rng, 500*millisecond, 4*second),
+		heartbeat: 300 * millisecond, slowTimeout: between(rng, second, 5*second),
+		latency: between(rng, 20*microsecond, 2*millisecond), perByte: protocol.Time(1 + rng.IntN(2000)),
+		queueBytes: 1 << (11 + rng.IntN(8)), userTimeout: between(rng, 2*second, 10*second),
+		pace: between(rng, microsecond, 200*microsecond), batch: 1 + rng.IntN(64),
+		messages: rng.IntN(120), polls: rng.IntN(6), troubles: rng.IntN(7),
+	}
+	switch x := rng.IntN(100); {
+	case x < 1:
+		p.size, p.end = 20+rng.IntN(21), 2*second
+	case x < 10:
+		p.size = 8 + rng.IntN(12)
+	case x < 15:
+		p.end, p.troubles = between(rng, 5*second, 30*second), 4+rng.IntN(12)
+	}
+	p.jitter = between(rng, 1, 4*p.latency)
+	segment := 64 << rng.IntN(5)
+	keep := segment * (16 << rng.IntN(5))
+	p.stream = stream.Config{
+		SegmentSize: segment, InlineSize: 16 << rng.IntN(5), MaxMessage: 1 << 20,
+		KeepBytes: keep, InboxBytes: keep >> rng.IntN(3), OutboxBytes: segment * (2 << rng.IntN(5)),
+	}
+	p.longest = segment * (1 + rng.IntN(5))
+	return p
+}

@@ -1,0 +1,181 @@
+package simulation
+
+import (
+	"errors"
+
+	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/stream"
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// program is what runs on top of a member: it broadcasts, receives at its own pace, and
+// asks now and then whether what it has sent is stable, by the rules of Group.Broadcast,
+// Group.Messages and Group.WaitStable.
+type program struct {
+	process *process
+	todo    []int      // sizes of messages to broadcast
+	current *broadcast // the one that is being written
+	sent    []message  // all that were begun
+	deaf    protocol.Time
+	reading bool
+	poll    poll
+}
+
+// message is one that was broadcast.
+type message struct {
+	data []byte
+	view uint64 // in which it was delivered; 0: it was not yet
+}
+
+// broadcast is a message that is being written.
+type broadcast struct {
+	data    []byte
+	offset  int
+	cut     uint64 // the restarts when it was begun
+	written bool
+}
+
+// poll is a wait for stability.
+type poll struct {
+	stage    pollStage
+	upTo     uint64
+	messages int    // sent before
+	view     uint64 // in which it began
+}
+
+type pollStage int
+
+const (
+	noPoll pollStage = iota
+	pollWanted
+	pollFlushing
+	pollWaiting
+)
+
+// say broadcasts a message of a size. Its bytes tell the sender and the number, as far
+// as they have room.
+func (p *program) say(size int) {
+	p.todo = append(p.todo, size)
+	p.process.step(func() {})
+}
+
+func (p *program) message(size int) []byte {
+	data := make([]byte, size)
+	x := uint32(len(p.sent))*2654435761 + uint32(p.process.id)*40503
+	for i := range data {
+		data[i] = byte(x>>(8*(i%4))) ^ byte(i)
+	}
+	return data
+}
+
+// write goes on with the broadcast. It reports whether there may be more to send.
+func (p *program) write() bool {
+	m := p.process.machine.Stream()
+	if p.current == nil && !p.begin() {
+		return p.goOnPolling()
+	}
+	b := p.current
+	if cut := m.Restarts(); b.cut != cut {
+		b.offset, b.written, b.cut = 0, false, cut // a new view has cut it in two
+	}
+	wrote := false
+	for !b.written {
+		piece := b.data[b.offset:min(b.offset+m.SegmentSize(), len(b.data))]
+		switch err := m.Write(piece, len(b.data)-b.offset-len(piece)); {
+		case errors.Is(err, stream.ErrBusy):
+			return wrote
+		case err != nil:
+			p.process.sim.checker.fail("%v cannot write: %v", p.process, err)
+			return false
+		}
+		b.offset += len(piece)
+		b.written, wrote = b.offset == len(b.data), true
+	}
+	if !wrote && m.Unwritten() == 0 {
+		p.current = nil
+		return true
+	}
+	return wrote
+}
+
+// begin begins the next message. Without a quorum there is none.
+func (p *program) begin() bool {
+	if state, _ := p.process.machine.State(); len(p.todo) == 0 || state != membership.Active {
+		return false
+	}
+	data := p.message(p.todo[0])
+	p.todo = p.todo[1:]
+	p.sent = append(p.sent, message{data: data})
+	p.current = &broadcast{data: data, cut: p.process.machine.Stream().Restarts()}
+	return true
+}
+
+// goOnPolling goes on with a wait for stability, which begins by sending what waits.
+func (p *program) goOnPolling() bool {
+	m, s := p.process.machine.Stream(), p.process.sim
+	switch {
+	case p.poll.stage == pollWanted:
+		m.FlushBatch()
+		p.poll.stage = pollFlushing
+		return true
+	case p.poll.stage == pollFlushing && m.Unwritten() == 0:
+		p.poll = poll{pollWaiting, m.Poll(s.now), len(p.sent), p.process.history.last()}
+		return true
+	}
+	return false
+}
+
+// look looks after a step whether there is something for the program.
+func (p *program) look() {
+	m, s := p.process.machine.Stream(), p.process.sim
+	if p.poll.stage == pollWaiting {
+		switch lossy := m.Incomplete(); {
+		case m.Stable() >= p.poll.upTo:
+			s.checker.receipt(p.process, &p.poll)
+			p.poll = poll{}
+		case len(lossy) > 0:
+			s.checker.fail("%v is told that ranks %v have lost something", p.process, lossy)
+		}
+	}
+	if m.Pending() == 0 || p.reading {
+		return
+	}
+	p.reading = true
+	s.after(max(p.deaf-s.now, s.plan.pace), func() { p.process.do(p.read) })
+}
+
+// read receives some messages.
+func (p *program) read() {
+	p.reading = false
+	s := p.process.sim
+	if s.now < p.deaf {
+		return // look schedules it again
+	}
+	p.process.step(func() {
+		for range s.plan.batch {
+			m, ok := p.process.machine.Stream().Deliver(s.now)
+			if !ok {
+				return
+			}
+			s.checker.delivered(p.process, &m)
+		}
+	})
+}
+
+// drain receives everything that is left after the end of the membership.
+func (p *program) drain() {
+	s := p.process.sim
+	for {
+		m, ok := p.process.machine.Stream().Deliver(s.now)
+		if !ok {
+			p.process.history.drained = true
+			return
+		}
+		s.checker.delivered(p.process, &m)
+	}
+}
+
+// idle reports whether the program has nothing to do and nothing to wait for.
+func (p *program) idle() bool {
+	return p.current == nil && len(p.todo) == 0 && p.poll.stage == noPoll && p.process.machine.Stream().Pending() == 0
+}

@@ -1,0 +1,124 @@
+package simulation
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/pleach-go/pleach/internal/testutil"
+)
+
+// Whole groups keep their promises under many seeds. PLEACH_SEED replays one and prints
+// its timeline; PLEACH_SEEDS runs that many.
+func TestGroupsUnderSeeds(t *testing.T) {
+	if text := os.Getenv("PLEACH_SEED"); text != "" {
+		replay(t, text)
+		return
+	}
+	seeds := 10_000
+	if testutil.RaceEnabled || testing.Short() {
+		seeds = 200
+	}
+	if text := os.Getenv("PLEACH_SEEDS"); text != "" {
+		var err error
+		if seeds, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	total := runSeeds(t, seeds, Options{}, func(r *Result) { t.Error(complaint(r)) })
+	t.Logf("%d seeds: %d events, %d frames, %d messages delivered, %d views, %d receipts, %d without a quorum in the end",
+		total.seeds.Load(), total.events.Load(), total.frames.Load(), total.delivered.Load(), total.views.Load(), total.receipts.Load(), total.stuck.Load())
+	if total.stuck.Load() > total.seeds.Load()/5 {
+		t.Error("too many seeds lose the quorum: they check nothing about what comes after the trouble")
+	}
+	for name, count := range map[string]uint64{"messages": total.delivered.Load(), "receipts": total.receipts.Load()} {
+		if count < total.seeds.Load()/2 {
+			t.Errorf("only %d %s: the seeds exercise little", count, name)
+		}
+	}
+}
+
+// complaint says what went wrong, and how to see it again.
+func complaint(r *Result) string {
+	return fmt.Sprintf("%v\nreplay: PLEACH_SEED=%d go test -count=1 -run 'TestGroupsUnderSeeds$' -v ./internal/simulation", r.Err, r.Seed)
+}
+
+func replay(t *testing.T, text string) {
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Run(seed, Options{Timeline: os.Stdout})
+	t.Logf("hash %x, %d events, %d frames, stuck %t", r.Hash, r.Events, r.Frames, r.Stuck)
+	if r.Err != nil {
+		t.Error(r.Err)
+	}
+}
+
+// totals counts over seeds.
+type totals struct {
+	seeds, events, frames, delivered, views, receipts, stuck atomic.Uint64
+}
+
+// maxFailures is how many failing seeds are reported.
+const maxFailures = 12
+
+// runSeeds runs seeds on all cores, until some have failed.
+func runSeeds(t *testing.T, seeds int, o Options, failed func(*Result)) *totals {
+	t.Helper()
+	var total totals
+	var next, failures atomic.Uint64
+	var workers sync.WaitGroup
+	var mu sync.Mutex
+	for range cmp.Or(runtime.GOMAXPROCS(0), 1) {
+		workers.Go(func() {
+			for failures.Load() < maxFailures {
+				seed := next.Add(1)
+				if seed > uint64(seeds) {
+					return
+				}
+				r := Run(seed, o)
+				total.add(&r)
+				if r.Err != nil && failures.Add(1) <= maxFailures {
+					mu.Lock()
+					failed(&r)
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	workers.Wait()
+	return &total
+}
+
+func (c *totals) add(r *Result) {
+	c.seeds.Add(1)
+	c.events.Add(r.Events)
+	c.frames.Add(r.Frames)
+	c.delivered.Add(r.Delivered)
+	c.views.Add(r.Views)
+	c.receipts.Add(r.Receipts)
+	if r.Stuck {
+		c.stuck.Add(1)
+	}
+}
+
+// A seed decides everything: the same one gives the same events.
+func TestSeedIsReproducible(t *testing.T) {
+	hashes := make(map[uint64]uint64)
+	for seed := range uint64(30) {
+		a, b := Run(seed, Options{}), Run(seed, Options{})
+		if a.Hash != b.Hash || a.Events != b.Events {
+			t.Errorf("seed %d: %d events with hash %x, then %d with %x", seed, a.Events, a.Hash, b.Events, b.Hash)
+		}
+		if other, same := hashes[a.Hash]; same {
+			t.Errorf("seeds %d and %d are the same run", other, seed)
+		}
+		hashes[a.Hash] = seed
+	}
+}

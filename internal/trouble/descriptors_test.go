@@ -1,0 +1,125 @@
+//go:build unix
+
+package trouble
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/testutil"
+)
+
+// coordinatorRole is the environment variable that makes this test binary rank 0 of a
+// group with few file descriptors. Its value is a coordinatorConfig.
+const coordinatorRole = "PLEACH_TROUBLE_DESCRIPTORS"
+
+type coordinatorConfig struct {
+	Addresses   []string
+	Descriptors uint64
+	Watch       time.Duration
+}
+
+func init() {
+	text := os.Getenv(coordinatorRole)
+	if text == "" {
+		return
+	}
+	var c coordinatorConfig
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		panic(err)
+	}
+	if err := c.run(); err != nil {
+		fmt.Println("error", err)
+	}
+	os.Exit(0)
+}
+
+// run is the coordinator. It broadcasts, and tells how many members it sees in the end,
+// and whether it knows why it cannot reach them all.
+func (c *coordinatorConfig) run() error {
+	limit := syscall.Rlimit{Cur: c.Descriptors, Max: c.Descriptors}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return err
+	}
+	g, err := pleach.Start(context.Background(), pleach.Config{Group: "trouble", Addresses: c.Addresses})
+	if err != nil {
+		return err
+	}
+	fmt.Println("started")
+	time.Sleep(c.Watch)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := g.Broadcast(ctx, []byte("from the coordinator")); err != nil {
+		return err
+	}
+	s := g.Status()
+	fmt.Println("members", s.Members, "suspects", len(s.Suspects), "known", errors.Is(s.LastError, syscall.EMFILE))
+	select {}
+}
+
+// Case 28: a coordinator has fewer file descriptors than members. It takes none of them
+// for dead, knows what it lacks, and its broadcasts reach all members.
+func TestCase28CoordinatorWithoutDescriptors(t *testing.T) {
+	const members, descriptors = 40, 32
+	addresses := make([]string, members)
+	var listeners []net.Listener
+	for r := range addresses {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		addresses[r] = l.Addr().String()
+		listeners = append(listeners, l)
+	}
+	for _, l := range listeners {
+		_ = l.Close()
+	}
+	config, err := json.Marshal(coordinatorConfig{addresses, descriptors, 8 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	coordinator := testutil.StartProcess(t, coordinatorRole, string(config))
+	var groups []*pleach.Group
+	for r := 1; r < members; r++ {
+		g, err := pleach.Start(t.Context(), pleach.Config{Group: "trouble", Addresses: addresses, Rank: r})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = g.Abort() })
+		groups = append(groups, g)
+	}
+	coordinator.Wait(t, "started")
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	defer cancel()
+	for _, g := range groups { // every member is needed by some other one
+		if err := g.Broadcast(ctx, []byte("hello")); err != nil {
+			t.Error(err)
+		}
+	}
+	said, _ := coordinator.Wait(t, "members ")
+	received, left := 0, 0
+	for _, g := range groups {
+		for m := range g.Messages(ctx) {
+			if string(m.Data) == "from the coordinator" {
+				received++
+				break
+			}
+		}
+		if v := g.View(); len(v.Members) < members {
+			left = max(left, members-len(v.Members))
+		}
+	}
+	figures(t, map[string]any{"case": 28, "members": members, "descriptors": descriptors, "removed": left, "received": received, "coordinator": said})
+	if left > 0 || received < members-1 || !strings.HasPrefix(said, fmt.Sprint(members, " suspects 0 known true")) {
+		t.Errorf("%d members were removed, %d received the broadcast; the coordinator says: members %s", left, received, said)
+	}
+}

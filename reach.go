@@ -1,0 +1,126 @@
+package pleach
+
+// A candidate becomes a member only after a member has reached it. The member that gets
+// the join request dials the candidate's address and sends the nonce of the request
+// back. Only the process that has made the request knows it, and confirms. So requests
+// with addresses where no process listens, or another one, change no view. With TLS,
+// the candidate's certificate must be for the ID that it asks for.
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/pleach-go/pleach/internal/member"
+	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/transport/tcp"
+)
+
+const (
+	// maxReach bounds the candidates that a member dials at a time; others wait.
+	maxReach = 64
+	// reachTimeout bounds the time in which a candidate has to confirm.
+	reachTimeout = 2 * time.Second
+	nonceSize    = 16
+)
+
+// listenAsCandidate makes the process answer at its address before it has a rank.
+func (c *Config) listenAsCandidate(s *initialState, listener net.Listener) (err error) {
+	s.nonce = make([]byte, nonceSize)
+	_, _ = rand.Read(s.nonce)
+	s.candidate, err = tcp.NewCandidate(c.client(listener), func(request []byte) []byte {
+		kind, m, nonce, err := decodeRequest(request)
+		switch {
+		case err != nil:
+			return encodeRefusal(err)
+		case kind != requestConfirm || m.Identity != s.self.Identity || string(nonce) != string(s.nonce):
+			return encodeRefusal(fmt.Errorf("%q is not a member yet, and did not ask to join as %q", s.self.Identity, m.Identity))
+		}
+		return []byte{replyAccepted}
+	})
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	return nil
+}
+
+// client is the config of a process that has no rank.
+func (c *Config) client(listener net.Listener) tcp.Config {
+	t := tcp.Config{Group: c.Group, TLS: c.TLS, Secret: c.Secret, Logger: c.Logger, Listener: listener}
+	if c.TLS != nil {
+		t.Verify = func(claim tcp.Claim) error { return c.covers(claim.Certificates[0], "", claim.Address) }
+	}
+	return t
+}
+
+// admit passes a candidate on to the coordinator, once it has been reached.
+func (g *Group) admit(m membership.Member, nonce []byte, answer func([]byte)) {
+	g.reaching.Go(func() {
+		select {
+		case g.reachSlots <- struct{}{}:
+			defer func() { <-g.reachSlots }()
+		case <-g.life.Done():
+			return
+		}
+		if err := g.reach(m, nonce); err != nil {
+			g.log.Info("candidate refused", "id", m.Identity, "address", m.Address, "cause", err)
+			answer(encodeRefusal(err))
+			return
+		}
+		_ = g.node.Do(func(now protocol.Time) {
+			g.machine.Join(now, m, func(a member.JoinAnswer) { answerJoin(&a, answer) })
+		})
+	})
+}
+
+// reach dials a candidate and asks it to confirm its request.
+func (g *Group) reach(m membership.Member, nonce []byte) error {
+	ctx, cancel := context.WithTimeout(g.life, reachTimeout)
+	defer cancel()
+	t := g.config.client(nil)
+	if g.config.TLS != nil {
+		former := g.formerHost(m.Identity)
+		t.Verify = func(claim tcp.Claim) error { return g.config.verifyCandidate(m, former, claim) }
+	}
+	reply, err := tcp.Request(ctx, t, m.Address, encodeRequest(requestConfirm, &m, nonce))
+	switch {
+	case err != nil && (ctx.Err() != nil || !permanent(err)):
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	case err != nil:
+		return err
+	case len(reply) == 0 || reply[0] != replyAccepted:
+		return fmt.Errorf("another process answers at %s: %s", m.Address, reply[min(1, len(reply)):])
+	}
+	return nil
+}
+
+// formerHost is the host of the last process with an ID, or empty.
+func (g *Group) formerHost(id string) (host string) {
+	_ = g.node.Do(func(protocol.Time) {
+		v := g.machine.View()
+		for _, m := range append(v.Former[:len(v.Former):len(v.Former)], v.Members...) {
+			if m.Identity == id {
+				host = hostOf(m.Address)
+			}
+		}
+	})
+	return host
+}
+
+// verifyCandidate returns an error if a candidate's certificate is not for its ID. A
+// certificate of a host is enough for the IDs that are new or were on that host: only
+// one that names an ID may take it to another host.
+func (c *Config) verifyCandidate(m membership.Member, former string, claim tcp.Claim) error {
+	leaf := claim.Certificates[0]
+	if err := c.covers(leaf, m.Identity, m.Address); err != nil {
+		return err
+	}
+	if former != "" && former != hostOf(m.Address) && c.TLS.ServerName == "" && !c.namesID(leaf, m.Identity) {
+		return fmt.Errorf("%q was on host %s: %w", m.Identity, former, &IdentityError{ID: m.Identity, Address: m.Address, ValidFor: namesOf(leaf)})
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package tcp
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// A candidate answers requests before it has a rank, and what members have sent to it
+// meanwhile arrives when it has one.
+func TestCandidateBecomesMember(t *testing.T) {
+	for _, secret := range [][]byte{nil, secret} {
+		checkGoroutines(t)
+		listeners, addresses := listen(t, 2)
+		c, err := NewCandidate(Config{Group: "test", Listener: listeners[1], Secret: secret}, func(b []byte) []byte { return append([]byte("re: "), b...) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply, err := Request(t.Context(), Config{Group: "test", Secret: secret}, addresses[1], []byte("you?"))
+		if err != nil || string(reply) != "re: you?" {
+			t.Fatalf("%q, %v", reply, err)
+		}
+		if _, err := Request(t.Context(), Config{Group: "other", Secret: secret}, addresses[1], nil); !errors.Is(err, ErrHello) {
+			t.Errorf("another group: %v", err)
+		}
+		m0 := start(t, Config{Open: true, Addresses: addresses, Listener: listeners[0], Secret: secret})
+		mustSend(t, m0, 1, []byte("early"))
+		eventually(t, "connection that waits", func() bool {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return len(c.waiting) == 1
+		})
+		m1 := start(t, Config{Open: true, Addresses: addresses, Rank: 1, Candidate: c, Secret: secret})
+		eventually(t, "early frame", func() bool { return len(m1.received(0)) == 1 })
+		mustSend(t, m1, 0, []byte("late"))
+		eventually(t, "late frame", func() bool { return len(m0.received(1)) == 1 })
+		if _, err := Request(t.Context(), Config{Group: "test", Secret: secret}, addresses[1], nil); !errors.Is(err, ErrUnsupported) {
+			t.Errorf("the candidate still answers: %v", err)
+		}
+		_ = m0.Close()
+		_ = m1.Close()
+	}
+}
+
+func TestCandidateCloses(t *testing.T) {
+	checkGoroutines(t)
+	listeners, addresses := listen(t, 2)
+	c, err := NewCandidate(Config{Group: "test", Listener: listeners[1]}, func(b []byte) []byte { return b })
+	if err != nil {
+		t.Fatal(err)
+	}
+	m0 := start(t, Config{Open: true, Addresses: addresses, Listener: listeners[0]})
+	mustSend(t, m0, 1, []byte("early"))
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "down", func() bool { return m0.lastCause(1) != nil })
+}
+
+// Connections as ranks that have no member are bounded, and the newest are kept.
+func TestNewcomersAreBounded(t *testing.T) {
+	listeners, _ := listen(t, 1)
+	m := start(t, Config{Open: true, Listener: listeners[0]})
+	for r := range protocol.Rank(3 * maxNewcomers) {
+		c := dialRaw(t, m, unknownHelloOf(r+1))
+		defer c.Close()
+	}
+	eventually(t, "all", func() bool { return m.Stats().Accepted == 3*maxNewcomers })
+	eventually(t, "the newest", func() bool { return m.Stats().Connections <= maxNewcomers })
+
+	// A rank that gets an address is no newcomer any more.
+	m.SetPeer(3*maxNewcomers, "127.0.0.1:1")
+	for r := range protocol.Rank(2 * maxNewcomers) {
+		c := dialRaw(t, m, unknownHelloOf(1000+r))
+		defer c.Close()
+	}
+	eventually(t, "all", func() bool { return m.Stats().Accepted == 5*maxNewcomers })
+	eventually(t, "the newest", func() bool { return m.Stats().Connections <= maxNewcomers+1 })
+	if m.peer(3*maxNewcomers).conn == nil {
+		t.Error("a member's connection was closed for newcomers")
+	}
+}
+
+// A connection that came before its rank was known is verified when it is.
+func TestNewcomerIsVerifiedAgain(t *testing.T) {
+	listeners, _ := listen(t, 1)
+	known := false
+	m := start(t, Config{Open: true, Listener: listeners[0], Verify: func(c Claim) error {
+		if known && c.Rank == 1 {
+			return errors.New("another process")
+		}
+		return nil
+	}})
+	for r := range protocol.Rank(2) {
+		c := dialRaw(t, m, unknownHelloOf(r+1))
+		defer c.Close()
+	}
+	eventually(t, "both", func() bool { return m.Stats().Connections == 2 })
+	known = true
+	for r := range protocol.Rank(2) {
+		m.SetPeer(r+1, fmt.Sprintf("127.0.0.1:%d", r+1))
+	}
+	eventually(t, "down", func() bool { return errors.Is(m.lastCause(1), ErrCertificate) })
+	if m.Stats().Connections != 1 || m.lastCause(2) != nil {
+		t.Errorf("%d connections, rank 2 is down: %v", m.Stats().Connections, m.lastCause(2))
+	}
+}
