@@ -45,9 +45,8 @@ type Config struct {
 	// retransmission, up to 10 times as long. It should be the time of several
 	// traversals, or retransmissions load a busy host further. If zero, 60 ms.
 	RetryInterval protocol.Time
-	// StatusInterval is how often a member sends its view number to another member,
-	// a different one each time, so that no member stays behind for long. If zero,
-	// 1 s.
+	// StatusInterval is how often a member sends its view number to another member, in
+	// turn one of a few, so that no member stays behind for long. If zero, 1 s.
 	StatusInterval protocol.Time
 	// JoinTimeout is how long a candidate waits for a view before it is refused. If
 	// zero, 30 s.
