@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +18,7 @@ import (
 type scaleCommand struct {
 	config         scale.Config
 	members, kills string
+	picture        string
 	json           bool
 }
 
@@ -56,6 +59,7 @@ Each size takes about --time and some seconds. Ctrl-C prints what was measured.`
 	f.DurationVar(&s.config.Time, "time", 20*time.Second, "`time` for the broadcasts and view changes of a size, about")
 	f.IntVar(&s.config.Size, "size", 64, "size of a message, in `bytes`")
 	f.Uint64Var(&s.config.Seed, "seed", 1, "`seed` that chooses the members that die")
+	f.StringVar(&s.picture, "picture", "", "also draw the costs of a member to a `file`, as SVG")
 	f.BoolVar(&s.json, "json", false, "print JSON")
 	complete(cmd, "transport", scale.Transports...)
 	return cmd
@@ -71,18 +75,25 @@ func (s *scaleCommand) run(cmd *cobra.Command) (err error) {
 	if err := s.config.Check(); err != nil {
 		return err
 	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM) // timeout(1) sends it
+	defer stop()
 	bar := newProgress(cmd.ErrOrStderr(), s.config.Steps())
 	s.config.Progress = bar.update
-	results, err := scale.Run(cmd.Context(), s.config)
+	results, err := scale.Run(ctx, s.config)
 	done := bar.stop()
 	// What was measured before Ctrl-C or a failure is as good as the rest.
 	if len(results) > 0 {
 		if err := s.write(cmd.OutOrStdout(), results); err != nil {
 			return failure{err}
 		}
+		if s.picture != "" {
+			if err := savePicture(s.picture, scale.Chart(results).SVG); err != nil {
+				return err
+			}
+		}
 	}
 	switch {
-	case cmd.Context().Err() != nil:
+	case ctx.Err() != nil:
 		return interruptedAfter(done, s.config.Steps(), "steps")
 	case err != nil:
 		return failure{err}

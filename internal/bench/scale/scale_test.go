@@ -122,3 +122,18 @@ func TestParseKills(t *testing.T) {
 		}
 	}
 }
+
+func TestChart(t *testing.T) {
+	c := Chart([]Result{
+		{Members: 8, Kills: 1, HeapKB: 20, ViewCPU: 100},
+		{Members: 8, Kills: 2, HeapKB: 20, ViewCPU: 200},
+		{Members: 64, Kills: 1, HeapKB: 30},
+	})
+	if len(c.Series) != 2 || len(c.Series[0].Points) != 2 || len(c.Series[1].Points) != 1 || c.Series[1].Points[0].Y != 100 {
+		t.Errorf("%+v", c.Series)
+	}
+	var b strings.Builder
+	if err := c.SVG(&b); err != nil || !strings.Contains(b.String(), "heap [kB]") {
+		t.Errorf("%.200s, %v", b.String(), err)
+	}
+}
