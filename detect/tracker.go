@@ -8,7 +8,8 @@ import (
 
 // Tracker is what detectors have in common: it keeps the state of each peer and
 // reports changes from a goroutine of its own, so that a detector's sources never
-// wait for the function that takes the reports. A change that is reverted before
+// wait for the function that takes the reports. The goroutine lives only while there are
+// changes. A change that is reverted before
 // it was reported is not reported.
 //
 // A detector passes on Start, Watch and Close, and calls Suspect, Trust and Met
@@ -18,11 +19,10 @@ type Tracker struct {
 	peers   peerList
 	states  map[protocol.Rank]*peerState // Of the peers that were met or suspected.
 	changed []protocol.Rank              // Each at most once, see peerState.queued.
-	started bool
+	take    func(Report)                 // nil: not started.
 	closed  bool
-	wake    chan struct{} // Holds one: a state has changed.
-	done    chan struct{}
-	running sync.WaitGroup
+	running bool // The goroutine is there.
+	ended   sync.WaitGroup
 }
 
 var _ Detector = (*Tracker)(nil)
@@ -37,11 +37,7 @@ type peerState struct {
 
 // NewTracker makes a tracker that watches no peer yet.
 func NewTracker() *Tracker {
-	return &Tracker{
-		states: map[protocol.Rank]*peerState{},
-		wake:   make(chan struct{}, 1),
-		done:   make(chan struct{}),
-	}
+	return &Tracker{states: map[protocol.Rank]*peerState{}}
 }
 
 // Start implements [Detector]. Changes that came before it are reported then.
@@ -51,40 +47,37 @@ func (t *Tracker) Start(report func(Report)) error {
 	switch {
 	case t.closed:
 		return ErrClosed
-	case t.started:
+	case t.take != nil:
 		return ErrStarted
 	}
-	t.started = true
-	t.running.Go(func() { t.run(report) })
+	t.take = report
+	t.run()
 	return nil
 }
 
 // Close implements [Detector]. It returns when no report is in progress.
 func (t *Tracker) Close() error {
 	t.mu.Lock()
-	if !t.closed {
-		t.closed = true
-		close(t.done)
-	}
+	t.closed = true
 	t.mu.Unlock()
-	t.running.Wait()
+	t.ended.Wait()
 	return nil
 }
 
-func (t *Tracker) run(report func(Report)) {
-	for {
-		for r, ok := t.next(); ok; r, ok = t.next() {
-			report(r)
-		}
-		select {
-		case <-t.wake:
-		case <-t.done:
-			return
-		}
+// run reports the changes, unless there are none, or it does so already.
+func (t *Tracker) run() {
+	if t.running || t.take == nil || t.closed || len(t.changed) == 0 {
+		return
 	}
+	t.running = true
+	t.ended.Go(func() {
+		for r, ok := t.next(); ok; r, ok = t.next() {
+			t.take(r)
+		}
+	})
 }
 
-// next returns the next report, if there is one.
+// next returns the next report, or ends the goroutine if there is none.
 func (t *Tracker) next() (Report, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -100,6 +93,7 @@ func (t *Tracker) next() (Report, bool) {
 			return s.report(), true
 		}
 	}
+	t.running = false
 	return Report{}, false
 }
 
@@ -252,8 +246,5 @@ func (t *Tracker) enqueue(s *peerState) {
 	}
 	s.queued = true
 	t.changed = append(t.changed, s.peer.Rank)
-	select {
-	case t.wake <- struct{}{}:
-	default:
-	}
+	t.run()
 }
