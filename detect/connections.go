@@ -136,6 +136,18 @@ func (c *Connections) Up(rank protocol.Rank, incarnation uint64) {
 	}
 }
 
+// Replaced reports that another process answers at the address of a peer: the peer is
+// gone. It does not block.
+func (c *Connections) Replaced(rank protocol.Rank) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l := c.link(rank); l != nil {
+		l.stop()
+		p, _ := c.tracker.Watched(rank)
+		c.tracker.Suspect(p, ErrReplaced, nil)
+	}
+}
+
 // Down reports that the connection to a peer broke, or that a dial failed. It does
 // not block.
 func (c *Connections) Down(rank protocol.Rank, cause error) {

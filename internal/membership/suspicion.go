@@ -101,29 +101,34 @@ func (m *Machine) suspectedOr(now protocol.Time, others set) set {
 }
 
 // suspected returns the members that this member or another one suspects, and those
-// whose identity asks to join as a newer incarnation. Reports of a member that is
+// whose identity a new process has because they are gone. Reports of a member that is
 // suspected here do not count: it may be the one that is cut off. It is nil if there
 // are none: this is asked after every event.
 func (m *Machine) suspected(now protocol.Time) set {
-	if len(m.suspicions.own)+len(m.suspicions.reported)+len(m.candidates) == 0 {
+	if len(m.suspicions.own)+len(m.suspicions.reported)+len(m.candidates)+len(m.pending)+len(m.acceptor.forced) == 0 {
 		return nil
 	}
 	if s := &m.suspicions; s.marked == nil || s.markedUntil <= now {
 		m.markSuspects(now)
 	}
 	suspected := slices.Clone(m.suspicions.marked)
-	for _, c := range m.candidates {
-		if i, ok := m.named(c.Identity); ok && i != m.self && m.view.Members[i].Incarnation < c.Incarnation {
-			suspected.add(i)
-		}
+	for i := range m.candidates {
+		m.markGone(suspected, &m.candidates[i])
+	}
+	for i := range m.pending {
+		m.markGone(suspected, &m.pending[i].candidate)
 	}
 	return suspected
 }
 
-// markSuspects computes what the lists of suspicions come to.
+// markSuspects computes what the lists of suspicions come to, and the members that a
+// forced view leaves out.
 func (m *Machine) markSuspects(now protocol.Time) {
 	s := &m.suspicions
 	s.marked, s.markedUntil = newSet(len(m.view.Members)), protocol.Never
+	if m.acceptor.forced != nil {
+		s.marked = m.acceptor.forced.complement(len(m.view.Members))
+	}
 	mark := func(list []suspect) {
 		for _, x := range list {
 			if i, ok := m.suspectIndex(x); ok && i != m.self {

@@ -3,7 +3,6 @@ package membership
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 
@@ -29,10 +28,15 @@ type Member struct {
 	Address string
 	// Domain is its failure domain (a rack, a zone). If empty, unknown.
 	Domain string
-	// Incarnation tells restarts apart: it grows with each. A clock is a good source,
-	// because a joiner gets a hole only if its incarnation is larger than that of the
-	// last member there: rank and incarnation together name a stream of messages.
+	// Incarnation is the number of the view that has admitted the process. The group
+	// gives it, so no clock decides which process is the later one. Rank and
+	// incarnation together name a stream of messages.
 	Incarnation uint64
+	// Nonce is a random number that a process draws when it starts. It tells a
+	// repeated request of one process from the request of another process with the
+	// same identity. If zero, it is not known: the member is of a group that has
+	// started as a whole.
+	Nonce uint64
 }
 
 // View is a numbered, agreed set of members.
@@ -88,24 +92,6 @@ func (v *View) Member(r protocol.Rank) (Member, bool) {
 func (v *View) holds(r protocol.Rank, incarnation uint64) bool {
 	m, ok := v.Member(r)
 	return ok && m.Incarnation == incarnation
-}
-
-// NotIn yields the members that are not in another view, in order of rank. Another
-// incarnation is another member.
-func (v *View) NotIn(other *View) iter.Seq[*Member] {
-	return func(yield func(*Member) bool) {
-		i := 0
-		for at := range v.Members { // both are in order of rank
-			m := &v.Members[at]
-			for i < len(other.Members) && other.Members[i].Rank < m.Rank {
-				i++
-			}
-			known := i < len(other.Members) && other.Members[i].Rank == m.Rank && other.Members[i].Incarnation == m.Incarnation
-			if !known && !yield(m) {
-				return
-			}
-		}
-	}
 }
 
 // Coordinator returns the lowest rank, or NoRank if the view is empty.
