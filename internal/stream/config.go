@@ -17,7 +17,7 @@ type Config struct {
 	// larger at each start.
 	Incarnation uint64
 	// View is the number of the member's first view, and Members lists its members in
-	// ascending order of rank. If nil, all ranks. Start is the member's position in each
+	// ascending order of rank, which the member keeps. If nil, all ranks. Start is the member's position in each
 	// stream. It begins at the start of a stream that is not listed.
 	View    uint64
 	Members []MemberID

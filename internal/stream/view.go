@@ -124,7 +124,8 @@ func (m *Member) flowOf(p MemberID) *flow {
 }
 
 // Install begins a view, after delivering everything before the last cut in the view
-// before. Streams of roots that are not in it end with the cut.
+// before. Streams of roots that are not in it end with the cut. The member keeps the
+// list of members.
 func (m *Member) Install(now protocol.Time, number uint64, slots protocol.Rank, members []MemberID) error {
 	for _, end := range m.cut {
 		if f := m.flowOf(end.MemberID); f != nil {
@@ -156,9 +157,9 @@ func (m *Member) Install(now protocol.Time, number uint64, slots protocol.Rank, 
 	return nil
 }
 
-// setRoster sets the members, and plans correction among them.
+// setRoster sets the members, and plans correction among them. It keeps the list.
 func (m *Member) setRoster(slots protocol.Rank, members []MemberID) error {
-	m.roster = roster{slots: slots, members: slices.Clone(members)}
+	m.roster = roster{slots: slots, members: members}
 	m.roster.self, _ = m.roster.index(m.config.Rank)
 	absent := func(r protocol.Rank) bool { return !m.roster.has(r) }
 	maps.DeleteFunc(m.down, func(r protocol.Rank, _ bool) bool { return absent(r) })
