@@ -70,8 +70,12 @@ const (
 	correctionInterval = 2 * millisecond
 )
 
-// maxRequested is how many segments one request may ask for.
-const maxRequested = 32
+// minRequested is how many segments the first request for a hole asks for, and
+// maxRequested how many one request may ask for.
+const (
+	minRequested = 4
+	maxRequested = 32
+)
 
 // check fills in the defaults and refuses invalid settings.
 func (c *Config) check() error {

@@ -32,6 +32,7 @@ type flow struct {
 	store      store
 	reassembly *reassemblyBuffer // of the message that is arriving
 	partial    partial
+	count      count           // of lost messages
 	fedAt      protocol.Time   // when the tree last brought the next segment
 	forwarded  uint64          // the number after the last segment that was forwarded
 	parent     protocol.Rank   // in the tree

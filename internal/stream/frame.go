@@ -40,8 +40,8 @@ const (
 // frame is one message between two members, about one root's stream.
 //
 // Layout, big endian: kind 1, flags 1, root 4, incarnation 8, first 8, last 8 (request
-// only), view 8 (polls, acks and credits only), remaining 4 (only if it is not 0), then
-// the segment.
+// only), view 8 (polls, acks and credits only), messages 4 (only before a segment, and in
+// trimmed), remaining 4 (only if it is not 0), then the segment.
 type frame struct {
 	kind kind
 	// begins says that the segment begins its message; batch, that it is a batch;
@@ -58,25 +58,29 @@ type frame struct {
 	first, last uint64
 	// view is the sender's. What it says about all below holds among the members of that
 	// view.
-	view    uint64
-	segment []byte
-	encoded     []byte            // the whole frame as it arrived
-	buffer      *reassemblyBuffer // holds the segment already; if nil, the segment is in borrowed memory
+	view uint64
+	// messages counts the messages of the root that begin before the segment, or before
+	// the first that is still kept (trimmed; if zero, it is not known). It wraps around.
+	messages uint32
+	segment  []byte
+	encoded  []byte            // the whole frame as it arrived
+	buffer   *reassemblyBuffer // holds the segment already; if nil, the segment is in borrowed memory
 }
 
 // Sizes of a frame's head, in bytes.
 const (
 	headSize      = 1 + 1 + 4 + 8 + 8
 	requestSize   = headSize + 8 // also of polls, acks and credits
+	messagesSize  = 4
 	remainingSize = 4
 )
 
 // headSizeOf returns the size of the head before a segment.
 func headSizeOf(remaining uint32) int {
 	if remaining > 0 {
-		return headSize + remainingSize
+		return headSize + messagesSize + remainingSize
 	}
-	return headSize
+	return headSize + messagesSize
 }
 
 const (
@@ -123,6 +127,9 @@ func (f *frame) append(dst []byte) []byte {
 	if f.combines() {
 		return binary.BigEndian.AppendUint64(dst, f.view)
 	}
+	if f.countsMessages() {
+		dst = binary.BigEndian.AppendUint32(dst, f.messages)
+	}
 	if f.remaining > 0 {
 		dst = binary.BigEndian.AppendUint32(dst, f.remaining)
 	}
@@ -145,6 +152,12 @@ func parse(b []byte) (frame, error) {
 		first:       binary.BigEndian.Uint64(b[14:]),
 		segment:     b[headSize:],
 		encoded:     b,
+	}
+	if f.countsMessages() {
+		if len(f.segment) < messagesSize {
+			return frame{}, fmt.Errorf("%w: %d bytes are too few", ErrFrame, len(b))
+		}
+		f.messages, f.segment = binary.BigEndian.Uint32(f.segment), f.segment[messagesSize:]
 	}
 	if b[1]&flagMore != 0 {
 		if len(f.segment) < remainingSize {
@@ -187,6 +200,9 @@ func parse(b []byte) (frame, error) {
 
 // combines reports whether the frame asks, or answers, for all below a member.
 func (f *frame) combines() bool { return f.kind >= poll }
+
+// countsMessages reports whether the frame says how many messages begin before it.
+func (f *frame) countsMessages() bool { return f.carriesSegment() || f.kind == trimmed }
 
 // carriesSegment reports whether the frame carries a segment, possibly an empty one.
 func (f *frame) carriesSegment() bool { return f.kind == data || f.kind == repair || f.inline }

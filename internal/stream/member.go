@@ -51,9 +51,9 @@ type Message struct {
 	Data []byte
 	// View is the number of the view in which it was sent.
 	View uint64
-	// Lost, if not 0, makes this a notice without Data: that many segments of the root,
+	// Lost, if not 0, makes this a notice without Data: that many messages of the root,
 	// behind those delivered before, cannot be had any more. This member was cut off for
-	// longer than others keep them.
+	// longer than others keep them. See count.go.
 	Lost uint64
 }
 
@@ -101,6 +101,7 @@ func New(c Config) (*Member, error) {
 			return nil, err
 		}
 		f.next, f.wanted, f.viewStart, f.delivered, f.store.low = start.Next, start.Next, start.Next, start.Next, start.Next
+		f.count.unknown = start.Next > 0
 	}
 	return m, nil
 }
