@@ -199,3 +199,16 @@ func TestSuccessorBeginsItsOwnStream(t *testing.T) {
 		t.Error("its own stream is that of the process before")
 	}
 }
+
+// A member that has nobody to send to goes on all the same: nothing else would call it.
+func TestLastMemberSendsAllThatWaits(t *testing.T) {
+	m := group(t, Config{SegmentSize: 16}, 1)[0]
+	for i := range 5 {
+		if err := m.Write(make([]byte, 16), 16*(4-i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if drain(m, 1); m.Unwritten() > 0 {
+		t.Errorf("%d segments wait for another call", m.Unwritten())
+	}
+}
