@@ -137,11 +137,11 @@ func (m *Member) Install(now protocol.Time, number uint64, slots protocol.Rank, 
 	if err := m.setRoster(slots, members); err != nil {
 		return err
 	}
+	m.endFlows()
 	if !m.roster.includes(m.config.Rank, m.config.Incarnation) {
 		m.frozen = true // what follows the cut is for members of the view only
 		return nil
 	}
-	m.endFlows()
 	m.dropCutMessage()
 	for _, f := range m.flowsByRoot() {
 		if err := m.route(f); err != nil {
