@@ -298,3 +298,46 @@ func TestCase27ClaimsCutNoMemberOff(t *testing.T) {
 		t.Errorf("%d claims were accepted", n)
 	}
 }
+
+// Case 26: a member of a group that started as a whole ends and is started again by the same
+// command line, with the same rank and address. It is not taken for the one before: it
+// learns that the group went on, and rejoins.
+func TestCase26RestartInAGroupThatStartedAsAWhole(t *testing.T) {
+	var config pleach.Config
+	groups := start(t, 4, func(c *pleach.Config) {
+		if c.Rank == 2 {
+			config = *c
+		}
+	})
+	expectNoChange(t, groups, 1)
+	if err := groups[2].Abort(); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	again, err := pleach.Start(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = again.Abort() })
+	for range again.Messages(t.Context()) {
+	}
+	if err := again.Err(); !errors.Is(err, pleach.ErrEvicted) {
+		t.Fatalf("the second start ended with %v", err)
+	}
+	evicted := time.Since(began)
+	back, err := again.Rejoin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = back.Abort() })
+	figures(t, map[string]any{"case": 26, "evicted_ms": evicted.Milliseconds(), "back_ms": time.Since(began).Milliseconds(), "rank": back.Rank(), "incarnation": back.Self().Incarnation})
+	groups[2] = back
+	for _, g := range groups {
+		for v := range g.Views(t.Context()) {
+			if v.Number >= back.View().Number {
+				break
+			}
+		}
+	}
+	expectNoChange(t, groups, back.View().Number)
+}
