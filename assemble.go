@@ -17,7 +17,7 @@ import (
 // and, unless the group is static, detectors. The unicast channel may be nil.
 func newGroup(c Config, s *initialState, u member.Unicast) (_ *Group, err error) {
 	g := &Group{
-		config: c, self: s.self, listening: s.listening, view: &s.current,
+		config: c, self: s.self, listening: s.listening, view: &s.current, began: s.began,
 		sendLock: make(chan struct{}, 1), arrived: make(chan struct{}, 1), written: make(chan struct{}, 1),
 		reachSlots: make(chan struct{}, maxReach), suspects: make(map[protocol.Rank]Suspect),
 		log: c.Logger.With("group", c.Group, "rank", s.self.Rank),
@@ -82,6 +82,9 @@ func (g *Group) startViews(s *initialState, c node.Config) error {
 	}
 	if err != nil {
 		return errors.Join(err, g.detector.Close())
+	}
+	if g.config.Expect > 0 {
+		go g.tellSeeds(s.seeds)
 	}
 	return g.node.Do(g.machine.Start)
 }

@@ -32,8 +32,8 @@ var (
 	// [Group.Rejoin] makes this process a member again.
 	ErrTooSlow = errors.New("pleach: left the group because the program receives too slowly")
 	// ErrNoQuorum is returned by Broadcast while too few members are reachable. The
-	// error is a [*QuorumError]. The process stays a member: Err is nil, and Messages
-	// and Views go on. It passes when enough members are back, or ends with
+	// error is a [*QuorumError], also in [View.Err]. The process stays a member: Err is
+	// nil, and Messages and Views go on. It passes when enough members are back, or ends with
 	// ErrEvicted if the others have continued.
 	ErrNoQuorum = errors.New("pleach: no quorum")
 	// ErrStatic is returned by calls that change the membership of a static group
@@ -111,14 +111,15 @@ func (e *IdentityInUseError) Unwrap() []error { return []error{ErrIdentityInUse,
 
 // QuorumError is an [ErrNoQuorum] that counts members.
 type QuorumError struct {
-	// Of the members of View, Reachable are not suspected and Needed would be
-	// enough.
-	View              uint64
-	Reachable, Needed int
+	// Of the Members of View, Reachable are not suspected and Needed would be enough.
+	View                       uint64
+	Reachable, Members, Needed int
+	// Unreachable are the ranks of the others.
+	Unreachable []int
 }
 
 func (e *QuorumError) Error() string {
-	return fmt.Sprintf("%v in view %d: %d reachable, %d needed; it passes when enough members are back", ErrNoQuorum, e.View, e.Reachable, e.Needed)
+	return fmt.Sprintf("%v in view %d: %d of %d reachable, %d needed; it passes when enough members are back", ErrNoQuorum, e.View, e.Reachable, e.Members, e.Needed)
 }
 
 // Unwrap returns [ErrNoQuorum].
@@ -156,10 +157,10 @@ func (g *Group) updateState() {
 			g.changed.Notify()
 		}
 	case membership.NoQuorum:
-		err := publicError(err)
-		if g.quorumErr.Swap(&err) == nil {
-			g.logNoQuorum(err)
+		lost := g.lostQuorum()
+		if g.quorumErr.Swap(lost) == nil {
 			g.changed.Notify()
+			g.log.Warn(fmt.Sprintf("no quorum: %d of %d, %d needed", lost.Reachable, lost.Members, lost.Needed), "view", lost.View)
 		}
 	case membership.Evicted:
 		g.endEvicted(err)
@@ -171,18 +172,24 @@ func (g *Group) updateState() {
 	}
 }
 
-// logNoQuorum logs that this member has lost the quorum.
-func (g *Group) logNoQuorum(err error) {
-	var e *QuorumError
-	if errors.As(err, &e) {
-		g.log.Warn(fmt.Sprintf("no quorum: %d of %d, %d needed", e.Reachable, g.Size(), e.Needed), "view", e.View)
+// lostQuorum returns which members cannot be reached if they are too many, or nil. It is
+// called within node.Do.
+func (g *Group) lostQuorum() *QuorumError {
+	reachable, needed, ok := g.machine.Quorum()
+	if ok {
+		return nil
 	}
+	v := g.machine.View()
+	lost := &QuorumError{View: v.Number, Reachable: reachable, Members: len(v.Members), Needed: needed}
+	for _, rank := range g.machine.Unreachable() {
+		lost.Unreachable = append(lost.Unreachable, int(rank))
+	}
+	return lost
 }
 
 // publicError translates an error of the membership protocol.
 func publicError(err error) error {
 	var evicted *membership.EvictedError
-	var quorum *membership.QuorumError
 	switch {
 	case errors.As(err, &evicted) && evicted.Successor != nil:
 		s := evicted.Successor
@@ -192,8 +199,6 @@ func publicError(err error) error {
 		}
 	case errors.As(err, &evicted):
 		return &EvictedError{Rank: int(evicted.Rank), View: evicted.View, By: evicted.By}
-	case errors.As(err, &quorum):
-		return &QuorumError{View: quorum.View, Reachable: quorum.Reachable, Needed: quorum.Needed}
 	}
 	return err
 }
@@ -203,8 +208,11 @@ func (g *Group) sendErr() error {
 	if err := g.Err(); err != nil {
 		return err
 	}
-	if err := g.quorumErr.Load(); err != nil {
+	if err := g.removal.Load(); err != nil {
 		return *err
+	}
+	if err := g.quorumErr.Load(); err != nil {
+		return err
 	}
 	return nil
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/testutil"
-	"github.com/pleach-go/pleach/protocol"
 )
 
 // Names of golden frames belong to the protocol and not to the code: code may be
@@ -61,6 +60,7 @@ func TestGoldenReplies(t *testing.T) {
 	}}
 	start := []membership.Position{{Root: 0, Incarnation: 5, Next: 99}, {Root: 8, Incarnation: 6, Next: 1 << 40}}
 	small := membership.View{Number: 1, Slots: 1, Members: []membership.Member{{Identity: "a", Incarnation: 1}}}
+	lost := &QuorumError{View: 300, Members: 2, Reachable: 1, Needed: 2, Unreachable: []int{2}}
 	inUse := &IdentityInUseError{"hedge-7", 7, "10.0.0.7:7000", 3, 12, time.UnixMilli(1 << 40)}
 	progress, err := json.Marshal(goldenProgress())
 	if err != nil {
@@ -68,7 +68,8 @@ func TestGoldenReplies(t *testing.T) {
 	}
 	replies := testutil.Golden(t, "testdata/replies.golden", map[string][]byte{
 		"join-reply":        encodeReply(&member.JoinAnswer{View: view, Rank: 8, Start: start}),
-		"view-reply":        encodeReply(&member.JoinAnswer{View: small, Rank: protocol.NoRank, Start: start}),
+		"view-reply":        encodeView(small, nil),
+		"view-reply lost":   encodeView(view, lost),
 		"join-reply refuse": encodeRefusal(errors.New("go away")),
 		"join-reply later":  encodeRefusal(membership.ErrTimeout)[:1], // the text is for people
 		"join-reply reach":  encodeRefusal(ErrUnreachable)[:1],
@@ -79,8 +80,11 @@ func TestGoldenReplies(t *testing.T) {
 	if i, err := decodeReply(replies["join-reply"]); err != nil || !i.view.Equal(&view) || i.rank != 8 || !reflect.DeepEqual(i.start, start) {
 		t.Errorf("join-reply: %+v, %v", i, err)
 	}
-	if i, err := decodeReply(replies["view-reply"]); err != nil || !i.view.Equal(&small) || i.rank != protocol.NoRank {
-		t.Errorf("view-reply: %+v, %v", i, err)
+	if v, err := decodeView(replies["view-reply"][1:]); err != nil || !reflect.DeepEqual(&v, viewOf(&small)) {
+		t.Errorf("view-reply: %+v, %v", v, err)
+	}
+	if v, err := decodeView(replies["view-reply lost"][1:]); err != nil || !reflect.DeepEqual(v.Err, lost) {
+		t.Errorf("view-reply lost: %+v, %v", v, err)
 	}
 	if _, err := decodeReply(replies["join-reply in use"]); !reflect.DeepEqual(err, inUse) || !errors.Is(err, ErrRefused) || !errors.Is(err, ErrIdentityInUse) {
 		t.Errorf("join-reply in use: %v", err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
 )
@@ -121,7 +122,7 @@ func (g *Group) endEvicted(err error) {
 	}
 	g.detector.Watch(nil)
 	evicted := publicError(err)
-	g.quorumErr.Store(&evicted) // Broadcast returns it already
+	g.removal.Store(&evicted) // Broadcast returns it already
 	var e *membership.EvictedError
 	if !errors.As(err, &e) || e.Successor != nil || g.config.Transport != nil {
 		g.endRemoved(evicted)
@@ -158,8 +159,12 @@ func (g *Group) findSuccessor(members []string, since uint64) *membership.Member
 	views := make(chan membership.View, len(members))
 	for _, address := range members {
 		g.asking.Go(func() {
-			reply, _ := requestOnce(ctx, g.config.client(nil), address, request)
-			views <- reply.view
+			var v membership.View
+			if reply, err := requestOnce(ctx, g.config.client(nil), address, request); err == nil {
+				d := wire.NewDecoder(reply)
+				v, _ = membership.DecodeView(d.Bytes())
+			}
+			views <- v
 		})
 	}
 	for range members {

@@ -89,7 +89,7 @@ func (g *Group) Rejoin(ctx context.Context) (*Group, error) {
 	}
 	c := g.config
 	c.Replace = false
-	c.Addresses, c.Rank, c.Transport, c.Detectors, c.StartTimeout = nil, 0, nil, nil, 0
+	c.Addresses, c.Rank, c.Transport, c.Detectors, c.StartTimeout, c.Expect = nil, 0, nil, nil, 0, 0
 	for _, d := range g.config.Detectors {
 		if r, ok := d.(detect.Renewer); ok {
 			c.Detectors = append(c.Detectors, r.Renew())

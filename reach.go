@@ -29,12 +29,17 @@ const (
 // listenAsCandidate makes the process answer at its address before it has a rank.
 func (c *Config) listenAsCandidate(s *initialState, listener net.Listener) (err error) {
 	s.candidate, err = tcp.NewCandidate(c.client(listener), func(request []byte) []byte {
+		if s.founder != nil && len(request) > 0 && request[0] == requestFounding {
+			return s.founder.answer(request[1:])
+		}
 		kind, m, _, err := decodeRequest(request)
 		switch {
 		case err != nil:
 			return encodeRefusal(err)
-		case kind != requestConfirm || m.Identity != s.self.Identity || m.Nonce != s.self.Nonce:
-			return encodeRefusal(fmt.Errorf("%q is not a member yet, and did not ask to join as %q", s.self.Identity, m.Identity))
+		case kind != requestConfirm: // it is a seed of another candidate, and may be a member soon
+			return append([]byte{replyRetry}, s.self.Identity+" is not a member yet"...)
+		case m.Identity != s.self.Identity || m.Nonce != s.self.Nonce:
+			return encodeRefusal(fmt.Errorf("%q did not ask to join as %q", s.self.Identity, m.Identity))
 		}
 		return []byte{replyAccepted}
 	})

@@ -21,13 +21,15 @@ import (
 // or for the progress of its collective calls. A request is a byte that tells its
 // kind and, for a join, the candidate's ID, address, failure domain and nonce, and
 // whether it replaces a live member. The reply is a status byte, then an error's text,
-// or a view, the candidate's rank in it and its position in every stream. A member sends
-// a candidate its request back, see reach.go.
+// or a view and, for a join, the candidate's rank in it and its position in every stream.
+// A member sends a candidate its request back, see reach.go.
 const (
 	requestView     uint8 = 1
 	requestJoin     uint8 = 2
 	requestProgress uint8 = 3 // see inspect.go
 	requestConfirm  uint8 = 4 // see reach.go
+	requestFounding uint8 = 5 // see founding.go
+	requestForce    uint8 = 6 // see force.go
 
 	replyRefused     uint8 = 0
 	replyAccepted    uint8 = 1
@@ -63,6 +65,16 @@ func decodeRequest(b []byte) (kind uint8, m membership.Member, replace bool, err
 
 // handleRequest answers a request.
 func (g *Group) handleRequest(request []byte, answer func([]byte)) {
+	if len(request) > 0 {
+		switch request[0] {
+		case requestFounding:
+			answer(g.answerFounding(request[1:]))
+			return
+		case requestForce:
+			answer(g.answerForce(request[1:]))
+			return
+		}
+	}
 	switch kind, c, replace, err := decodeRequest(request); {
 	case err != nil:
 		answer(encodeRefusal(err))
@@ -70,7 +82,7 @@ func (g *Group) handleRequest(request []byte, answer func([]byte)) {
 		answer(g.encodeProgress())
 	case kind == requestView:
 		_ = g.node.Do(func(protocol.Time) {
-			answer(encodeReply(&member.JoinAnswer{View: g.machine.View(), Rank: protocol.NoRank, Start: g.machine.Positions()}))
+			answer(encodeView(g.machine.View(), g.lostQuorum()))
 		})
 	case kind == requestConfirm:
 		answer(encodeRefusal(fmt.Errorf("it is member %q of this group", g.self.Identity)))
@@ -149,20 +161,26 @@ type joinReply struct {
 	start []membership.Position
 }
 
-// decodeReply decodes a reply.
-func decodeReply(b []byte) (joinReply, error) {
+// decodeStatus returns what follows the status of a reply, or the error that it is.
+func decodeStatus(b []byte) ([]byte, error) {
 	d := wire.NewDecoder(b)
 	switch kind := d.Uint8(); kind {
 	case replyAccepted:
+		return d.Rest(), nil
 	case replyRetry:
-		return joinReply{}, fmt.Errorf("%w: %s", errNotYet, d.Rest())
+		return nil, fmt.Errorf("%w: %s", errNotYet, d.Rest())
 	case replyUnreachable:
-		return joinReply{}, fmt.Errorf("%w: %s", ErrUnreachable, d.Rest())
+		return nil, fmt.Errorf("%w: %s", ErrUnreachable, d.Rest())
 	case replyInUse:
-		return joinReply{}, decodeInUse(&d)
+		return nil, decodeInUse(&d)
 	default:
-		return joinReply{}, fmt.Errorf("%w: %s", ErrRefused, d.Rest())
+		return nil, fmt.Errorf("%w: %s", ErrRefused, d.Rest())
 	}
+}
+
+// decodeJoin decodes the reply to a join request, after its status.
+func decodeJoin(b []byte) (joinReply, error) {
+	d := wire.NewDecoder(b)
 	view, rank, positions := d.Bytes(), d.Rank(), d.Rest()
 	if err := d.Err(); err != nil {
 		return joinReply{}, err
@@ -175,10 +193,42 @@ func decodeReply(b []byte) (joinReply, error) {
 	return i, errors.Join(errs[:]...)
 }
 
+// encodeView encodes the reply to a request for the view: the view, and if the quorum is
+// lost, the ranks that cannot be reached.
+func encodeView(v membership.View, lost *QuorumError) []byte {
+	b := wire.AppendBytes([]byte{replyAccepted}, v.Encode(nil))
+	if lost == nil {
+		return b
+	}
+	b = wire.AppendUint32(wire.AppendUint32(b, uint32(lost.Reachable)), uint32(lost.Needed))
+	for _, rank := range lost.Unreachable {
+		b = wire.AppendRank(b, protocol.Rank(rank))
+	}
+	return b
+}
+
+// decodeView decodes the reply to a request for the view, after its status.
+func decodeView(b []byte) (View, error) {
+	d := wire.NewDecoder(b)
+	v, err := membership.DecodeView(d.Bytes())
+	if err != nil {
+		return View{}, err
+	}
+	view := *viewOf(&v)
+	rest := wire.NewDecoder(d.Rest())
+	if lost := (&QuorumError{View: view.Number, Members: len(view.Members), Reachable: int(rest.Uint32()), Needed: int(rest.Uint32())}); rest.Err() == nil {
+		for rest.Left() > 0 && rest.Err() == nil {
+			lost.Unreachable = append(lost.Unreachable, int(rest.Rank()))
+		}
+		view.Err = lost
+	}
+	return view, d.Err()
+}
+
 // sendRequest sends a request to one member after the other, with exponential
 // backoff, until one accepts or refuses it, no attempt can succeed any more, or ctx
 // ends. It logs why it tries again, once for each cause.
-func sendRequest(ctx context.Context, c tcp.Config, members []string, request []byte) (joinReply, error) {
+func sendRequest(ctx context.Context, c tcp.Config, members []string, request []byte) ([]byte, error) {
 	var last error
 	var causes dedup.Causes
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
@@ -199,11 +249,11 @@ func sendRequest(ctx context.Context, c tcp.Config, members []string, request []
 		}
 		switch {
 		case ctx.Err() != nil && last == nil:
-			return joinReply{}, ctx.Err()
+			return nil, ctx.Err()
 		case ctx.Err() != nil:
-			return joinReply{}, fmt.Errorf("%w; last: %w", ctx.Err(), last)
+			return nil, fmt.Errorf("%w; last: %w", ctx.Err(), last)
 		case hopeless:
-			return joinReply{}, last
+			return nil, last
 		}
 		select {
 		case <-ctx.Done():
@@ -213,12 +263,12 @@ func sendRequest(ctx context.Context, c tcp.Config, members []string, request []
 }
 
 // requestOnce sends a request to one member.
-func requestOnce(ctx context.Context, c tcp.Config, address string, request []byte) (joinReply, error) {
+func requestOnce(ctx context.Context, c tcp.Config, address string, request []byte) ([]byte, error) {
 	b, err := tcp.Request(ctx, c, address, request)
 	if err != nil {
-		return joinReply{}, err
+		return nil, err
 	}
-	return decodeReply(b)
+	return decodeStatus(b)
 }
 
 // errNotYet is a refusal for now.

@@ -9,6 +9,15 @@ import (
 	"github.com/pleach-go/pleach/internal/wire"
 )
 
+// decodeReply decodes a reply to a join request.
+func decodeReply(b []byte) (joinReply, error) {
+	rest, err := decodeStatus(b)
+	if err != nil {
+		return joinReply{}, err
+	}
+	return decodeJoin(rest)
+}
+
 // What a member answers is what a guest understands.
 func TestAnswersAreUnderstood(t *testing.T) {
 	view := membership.View{Number: 7, Slots: 9, Members: []membership.Member{

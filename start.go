@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/pleach-go/pleach/bootstrap"
+	"github.com/pleach-go/pleach/internal/founding"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
@@ -61,9 +62,12 @@ type initialState struct {
 	view      membership.View
 	start     []membership.Position // its position in every stream
 	listening string                // the address of its socket
+	began     []founding.Candidate  // the group began with these, by agreement; nil: otherwise
+	seeds     []string              // where else processes may look for the group
 	current   atomic.Pointer[View]  // the group's, once there is one
 
 	candidate *tcp.Candidate // what it was before, if it has joined
+	founder   *founder       // what looks for its group, if it may begin one
 }
 
 // startState is the state of a member whose group starts as a whole: every member

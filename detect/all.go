@@ -22,12 +22,14 @@ type all struct {
 
 	mu    sync.Mutex // Guards the rest. Never held during a call that blocks.
 	peers map[protocol.Rank]*suspicions
+	round uint64 // Counts calls of Watch.
 }
 
 // suspicions are those of one peer.
 type suspicions struct {
 	incarnation uint64         // As in the view; 0 if the view does not know it.
 	by          map[int]uint64 // The incarnation that each detector suspects. nil: none did yet.
+	round       uint64         // Of the last Watch that had the peer.
 }
 
 // SetMember implements [MemberAware].
@@ -64,16 +66,18 @@ func (a *all) Watch(peers []Peer) {
 func (a *all) keep(peers []Peer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	old := a.peers
-	a.peers = make(map[protocol.Rank]*suspicions, len(peers))
+	a.round++
 	for _, p := range peers {
-		v := old[p.Rank]
+		v := a.peers[p.Rank]
 		if v == nil {
 			v = &suspicions{}
+			a.peers[p.Rank] = v
 		}
-		v.incarnation = p.Incarnation
+		v.incarnation, v.round = p.Incarnation, a.round
 		maps.DeleteFunc(v.by, func(_ int, incarnation uint64) bool { return !v.about(incarnation) })
-		a.peers[p.Rank] = v
+	}
+	if len(a.peers) > len(peers) {
+		maps.DeleteFunc(a.peers, func(_ protocol.Rank, v *suspicions) bool { return v.round != a.round })
 	}
 }
 

@@ -2,6 +2,7 @@ package detect
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -41,6 +42,7 @@ type Connections struct {
 	probes sync.WaitGroup
 	mu     sync.Mutex // Guards the rest. Taken before the tracker's.
 	peers  map[protocol.Rank]*link
+	round  uint64 // Counts calls of Watch.
 }
 
 var _ Detector = (*Connections)(nil)
@@ -51,6 +53,7 @@ type link struct {
 	up     bool               // It was up once, so the peer has been started.
 	cancel context.CancelFunc // Ends the probe. nil: none is in progress.
 	again  bool               // Another Down came during the probe.
+	round  uint64             // Of the last Watch that had the peer.
 }
 
 // NewConnections makes a detector. It must be closed even if it was not started.
@@ -83,19 +86,26 @@ func (c *Connections) Start(report func(Report)) error { return c.tracker.Start(
 func (c *Connections) Watch(peers []Peer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	old := c.peers
-	c.peers = make(map[protocol.Rank]*link, len(peers))
+	c.round++
 	for _, p := range peers {
-		l := old[p.Rank]
+		l := c.peers[p.Rank]
 		if l == nil || p.Incarnation != 0 && !c.tracker.watches(p) {
+			if l != nil {
+				l.stop()
+			}
 			l = &link{since: time.Now()}
-		} else {
-			delete(old, p.Rank)
+			c.peers[p.Rank] = l
 		}
-		c.peers[p.Rank] = l
+		l.round = c.round
 	}
-	for _, l := range old {
-		l.stop()
+	if len(c.peers) > len(peers) {
+		maps.DeleteFunc(c.peers, func(_ protocol.Rank, l *link) bool {
+			if l.round == c.round {
+				return false
+			}
+			l.stop()
+			return true
+		})
 	}
 	c.tracker.Watch(peers)
 }

@@ -1,6 +1,7 @@
 package detect
 
 import (
+	"maps"
 	"sync"
 
 	"github.com/pleach-go/pleach/protocol"
@@ -16,6 +17,7 @@ import (
 type Tracker struct {
 	mu      sync.Mutex
 	peers   map[protocol.Rank]*peerState
+	round   uint64          // Counts calls of Watch.
 	changed []protocol.Rank // Each at most once, see peerState.queued.
 	started bool
 	closed  bool
@@ -32,6 +34,7 @@ type peerState struct {
 	cause    *Suspicion // nil: not suspected.
 	reported bool       // The last report was a suspicion.
 	queued   bool       // The rank is in changed.
+	round    uint64     // Of the last Watch that had it.
 }
 
 // NewTracker makes a tracker that watches no peer yet.
@@ -114,19 +117,21 @@ func (s *peerState) report() Report {
 func (t *Tracker) Watch(peers []Peer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	old := t.peers
-	t.peers = make(map[protocol.Rank]*peerState, len(peers))
+	t.round++
 	t.changed = nil
 	for _, p := range peers {
-		s := old[p.Rank]
+		s := t.peers[p.Rank]
 		if s == nil || p.Incarnation != 0 && p.Incarnation != s.peer.Incarnation {
 			s = &peerState{peer: p}
+			t.peers[p.Rank] = s
 		}
 		// The incarnation met first stays where the view does not know one.
 		p.Incarnation = s.peer.Incarnation
-		s.peer, s.queued = p, false
-		t.peers[p.Rank] = s
+		s.peer, s.queued, s.round = p, false, t.round
 		t.enqueue(s)
+	}
+	if len(t.peers) > len(peers) { // All members wait for a view: usually it costs no new map.
+		maps.DeleteFunc(t.peers, func(_ protocol.Rank, s *peerState) bool { return s.round != t.round })
 	}
 }
 

@@ -34,8 +34,10 @@ func newMembers() *cobra.Command {
 		Short: "Show the members of a running group",
 		Long: `Ask the member at an address for its view of the group, without becoming a member: the
 number of the view, and every member's rank, identity, address and failure domain, and
-since which view its process is a member (its incarnation). A hole (○) is a rank whose member has died or left; a member that joins
-may fill it.
+since which view its process is a member (its incarnation). A hole (○) is a rank whose
+member has died or left; a member that joins may fill it. If the group has lost its
+quorum, that is said, and the members that the one asked cannot reach are marked (✗).
+See pleach force-view for the last resort.
 
 With --watch, print every change of the view until Ctrl-C. If the member that was
 asked is gone, another member of the last view is asked.`,
@@ -101,7 +103,7 @@ func (m *membersCommand) follow(ctx context.Context, c pleach.Config, address st
 			return nil
 		case err != nil:
 			return err
-		case view.Number <= last.Number:
+		case view.Number < last.Number || view.Number == last.Number && quorumText(view.Err) == quorumText(last.Err):
 			continue // nothing is new, or it is behind
 		}
 		if m.json {

@@ -46,6 +46,7 @@ var rules = []rule{
 	{pkg: "internal/stream", pure: true, may: []string{"protocol", "topology", "broadcast", "internal/queue"}},
 	{pkg: "internal/membership", pure: true, may: []string{"protocol", "topology", "broadcast", "internal/wire"}},
 	{pkg: "internal/heartbeat", pure: true, may: []string{"protocol"}},
+	{pkg: "internal/founding", pure: true, may: []string{"protocol", "internal/wire"}},
 	{pkg: "internal/p2p", pure: true, may: []string{"protocol", "internal/membership", "internal/queue", "internal/wire"}},
 	{pkg: "internal/member", pure: true, may: []string{"protocol", "internal/stream", "internal/membership", "internal/heartbeat", "internal/p2p"}},
 
@@ -69,7 +70,7 @@ var rules = []rule{
 	// What programs import: puts protocols and driver together.
 	{pkg: ".", may: []string{
 		"protocol", "topology", "broadcast", "collective", "detect", "bootstrap", "transport", "transport/...",
-		"internal/stream", "internal/membership", "internal/heartbeat", "internal/p2p", "internal/member", "internal/collective/engine",
+		"internal/stream", "internal/membership", "internal/heartbeat", "internal/founding", "internal/p2p", "internal/member", "internal/collective/engine",
 		"internal/node", "internal/wire", "internal/notify", "internal/dedup",
 	}},
 

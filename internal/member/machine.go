@@ -158,6 +158,13 @@ func (m *Machine) Quorum() (reachable, needed int, ok bool) { return m.views.Quo
 // Unreachable returns the ranks of the members that cannot be reached, in ascending order.
 func (m *Machine) Unreachable() []protocol.Rank { return m.views.Unreachable() }
 
+// ForceView lets some members decide the next view without a quorum; see
+// [membership.Machine.ForceView].
+func (m *Machine) ForceView(now protocol.Time, ranks []protocol.Rank) error {
+	m.enter(now)
+	return m.views.ForceView(now, ranks)
+}
+
 // Removed says that a member of a later view does not let this one connect: see
 // [membership.Machine.Removed].
 func (m *Machine) Removed(now protocol.Time, view uint64, holder *membership.Member) {

@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/pleach-go/pleach/protocol"
@@ -22,6 +23,20 @@ func newAssigner(before *View) *assigner {
 		}
 	}
 	return a
+}
+
+// FirstView returns the first view of members that begin a group together. It assigns
+// their ranks.
+func FirstView(members []Member) (View, error) {
+	v := View{Number: 1, Slots: protocol.Rank(len(members)), Members: slices.Clone(members)}
+	a := newAssigner(&View{Slots: v.Slots})
+	for i := range v.Members {
+		if !a.assign(&v.Members[i]) {
+			return View{}, fmt.Errorf("%w: identity %q is there twice, or there are too many", ErrView, v.Members[i].Identity)
+		}
+	}
+	slices.SortFunc(v.Members, byRank)
+	return v, v.check()
 }
 
 // assign gives a joiner its rank. It reports false if its identity is taken, or if no

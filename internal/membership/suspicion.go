@@ -85,8 +85,13 @@ func (m *Machine) excluded(now protocol.Time) set {
 // suspected here do not count: it may be the one that is cut off.
 func (m *Machine) suspected(now protocol.Time) set {
 	suspected := newSet(len(m.view.Members))
-	if len(m.suspicions.own)+len(m.suspicions.reported)+len(m.candidates)+len(m.pending) == 0 {
+	if len(m.suspicions.own)+len(m.suspicions.reported)+len(m.candidates)+len(m.pending)+len(m.acceptor.forced) == 0 {
 		return suspected // the usual case
+	}
+	for i := range m.view.Members {
+		if m.acceptor.forced != nil && !m.acceptor.forced.has(i) {
+			suspected.add(i)
+		}
 	}
 	mark := func(list []suspect) {
 		for _, s := range list {

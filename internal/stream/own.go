@@ -21,9 +21,10 @@ type ownStream struct {
 	// new view has cut in two.
 	partlySent bool
 	restarts   uint64
+	messages   uint32 // begun so far; it wraps around
 	burst      burst
-	inFlight   int // bytes that are sent, and that some member may not have accepted
-	window     int // how many of them there may be, if the share of the budget allows
+	inFlight   int // bytes that are sent, and that some member may not have accepted, by weight
+	window     int // how many of them all active roots together may have, if the budget allows
 	// timed is the position whose credit is measured, sent at timedAt. If zero, none is.
 	timed   uint64
 	timedAt protocol.Time
@@ -102,16 +103,19 @@ func (m *Member) emit(now protocol.Time) {
 	if b.batching = m.shouldBatch(now); b.batching {
 		return
 	}
-	seg, f := m.own.nextBatch(&m.frames), m.own.flow
+	seg, begun := m.own.nextBatch(&m.frames)
+	f := m.own.flow
+	seg.messages = m.own.messages
+	m.own.messages += begun
 	b.waiting, b.emitted = m.own.waiting.Len(), now
 	head := frame{
 		kind: data, begins: seg.begins, remaining: seg.remaining, batch: seg.batch,
-		root: f.root, incarnation: f.incarnation, first: f.next,
+		root: f.root, incarnation: f.incarnation, first: f.next, messages: seg.messages,
 	}
 	head.append(seg.frame[:0]) // fills the head that Write has reserved
 	m.forward(f, f.next, &seg)
 	m.keep(f, &seg)
-	m.own.inFlight += seg.size()
+	m.own.inFlight += seg.weight()
 	f.wanted, f.delivered, f.activeAt = f.next, f.next, now
 	m.timeCredit(now)
 	if len(f.grantors) == 0 {
@@ -129,6 +133,7 @@ func (m *Member) dropCutMessage() {
 		return
 	}
 	m.own.restarts++
+	m.own.messages-- // it begins again
 	m.own.partlySent = false
 	for m.own.waiting.Len() > 0 && !m.own.waiting.At(0).begins {
 		m.own.pop()
