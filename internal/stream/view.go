@@ -43,10 +43,12 @@ func (m *Member) Freeze() []Position {
 	return m.positions(func(f *flow) uint64 { return f.next }, func(f *flow) bool { return f.next > f.viewStart })
 }
 
-// Positions returns where the present view began in each stream: a member that joined
-// with it begins there.
+// Positions returns where the present view began in each stream of its members: a
+// member that joined with it begins there.
 func (m *Member) Positions() []Position {
-	return m.positions(func(f *flow) uint64 { return f.viewStart }, func(f *flow) bool { return f.viewStart > 0 })
+	return m.positions(func(f *flow) uint64 { return f.viewStart }, func(f *flow) bool {
+		return f.viewStart > 0 && m.roster.includes(f.root, f.incarnation)
+	})
 }
 
 // positions returns the position in each flow that counts, in order of root.
