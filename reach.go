@@ -8,7 +8,6 @@ package pleach
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -43,10 +42,7 @@ func (c *Config) listenAsCandidate(s *initialState, listener net.Listener) (err 
 		}
 		return []byte{replyAccepted}
 	})
-	if err != nil {
-		return errors.Join(err, listener.Close())
-	}
-	return nil
+	return err
 }
 
 // client is the config of a process that has no rank.

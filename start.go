@@ -68,6 +68,7 @@ type initialState struct {
 
 	candidate *tcp.Candidate // what it was before, if it has joined
 	founder   *founder       // what looks for its group, if it may begin one
+	data      *dataDir       // where it saves its vote; nil: it does not
 }
 
 // startState is the state of a member whose group starts as a whole: every member

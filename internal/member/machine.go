@@ -59,6 +59,10 @@ type Config struct {
 	// OnSlow is called when this member leaves because its program has received nothing
 	// for a while.
 	OnSlow func(after protocol.Time)
+	// Save, if not nil, saves the state of a member whose seat can vote again after a
+	// restart: see [membership.Machine.Unsaved]. If it fails, the member sends no frame of
+	// view changes any more.
+	Save func(state []byte, sync bool) error
 	// OnState is called by Settle when the state, or who is reachable, may have changed.
 	OnState func()
 }
@@ -79,6 +83,7 @@ type Machine struct {
 	reports   reports
 	joins     joins
 	slow      slowProgram
+	unsaved   bool // Save has failed
 	flushing  bool // a view waits for the streams to reach its cut
 	last      byte // the first byte of the frame that Next returned last
 	buffer    []byte
@@ -123,6 +128,7 @@ func (m *Machine) Settle(now protocol.Time) {
 		return
 	}
 	m.changed = false
+	m.save()
 	m.answerJoins()
 	if s, _ := m.views.State(); s == membership.Evicted || s == membership.Left {
 		m.heart.Watch(now, nil)

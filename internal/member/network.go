@@ -116,7 +116,7 @@ func (m *Machine) Next(now protocol.Time) (to protocol.Rank, head, body []byte, 
 	m.now, m.last = now, 0
 	if m.views != nil {
 		m.changed = m.changed || m.views.Deadline() <= now
-		if to, head, ok = m.views.Next(now); ok {
+		if to, head, ok = m.views.Next(now); ok && m.save() {
 			return to, m.mark(viewFrame, head), nil, true
 		}
 	}
@@ -136,6 +136,17 @@ func (m *Machine) Next(now protocol.Time) (to protocol.Rank, head, body []byte, 
 		return m.Next(now)
 	}
 	return to, head, body, ok
+}
+
+// save saves what the frames of view changes depend on, before they are sent.
+func (m *Machine) save() bool {
+	if m.config.Save == nil {
+		return true
+	}
+	if state, sync, ok := m.views.Unsaved(); ok && !m.unsaved {
+		m.unsaved = m.config.Save(state, sync) != nil
+	}
+	return !m.unsaved
 }
 
 // mark prefixes a frame with its first byte.

@@ -79,6 +79,7 @@ func (m *Machine) tryInstall(now protocol.Time) {
 	m.suspicions.prune(&m.view, r.next)
 	m.cut, m.acceptor = r.decided.cut, acceptor{}
 	m.enter(r.next)
+	m.durable = durable{changed: true, sync: m.durable.sync}
 	m.stats.Changes++
 	if r.began > 0 {
 		m.stats.Took = now - r.began

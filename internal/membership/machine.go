@@ -27,6 +27,7 @@ type Machine struct {
 	suspicions     suspicions
 	reporter       reporter
 	status         status
+	durable        durable
 	leaving        bool
 	impaired       bool      // see SetImpaired
 	leavers        []suspect // members that want to leave
@@ -60,7 +61,7 @@ func New(c Config) (*Machine, error) {
 
 // newMachine returns a machine for a checked config.
 func newMachine(c Config, k *memo) *Machine {
-	m := &Machine{config: c, memo: k, attemptTimeout: c.firstAttemptTimeout()}
+	m := &Machine{config: c, memo: k, attemptTimeout: c.firstAttemptTimeout(), durable: durable{changed: true}}
 	m.enter(&c.View)
 	m.commitCast.due, m.reporter.due = protocol.Never, protocol.Never
 	m.reporter.to = protocol.NoRank
