@@ -18,6 +18,10 @@ import (
 type dataDir struct {
 	path string
 	lock *os.File
+	// next is the nonce under which a process that was started again asks for its place,
+	// or 0. It stays the same over further restarts until the process has the place: a
+	// view may admit it after it has ended, and then it is the next one's.
+	next uint64
 }
 
 // The files in the folder. A state is written beside the old one and then renamed, so
@@ -54,6 +58,12 @@ func (s *initialState) open(c *Config) (saved *membership.Seat, err error) {
 	if err == nil && saved != nil && saved.Self.Identity != s.self.Identity {
 		err = fmt.Errorf("Config.DataDir %s belongs to member %q, and this process is %q", c.DataDir, saved.Self.Identity, s.self.Identity)
 	}
+	if err == nil && saved != nil {
+		if s.data.next == 0 {
+			s.data.next = s.self.Nonce // saved before the seat says anything
+		}
+		s.self.Nonce = s.data.next
+	}
 	return saved, err
 }
 
@@ -87,6 +97,7 @@ func (d *dataDir) load(group string) (*membership.Seat, error) {
 	}
 	r := wire.NewDecoder(b)
 	name := string(r.Bytes())
+	d.next = r.Uint64()
 	seat, err := membership.DecodeSeat(r.Rest())
 	switch {
 	case cmp.Or(r.Err(), err) != nil:
@@ -104,7 +115,7 @@ func (d *dataDir) save(group string, state []byte, sync bool) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(append(wire.AppendBytes(nil, []byte(group)), state...))
+	_, err = f.Write(append(wire.AppendUint64(wire.AppendBytes(nil, []byte(group)), d.next), state...))
 	if err == nil && sync {
 		err = f.Sync()
 	}
@@ -137,6 +148,7 @@ func syncDir(path string) error {
 // saveVote saves the state of this member, within node.Do. A member that cannot must not
 // vote, so it is no longer one.
 func (g *Group) saveVote(state []byte, sync bool) error {
+	g.data.next = 0
 	err := g.data.save(g.config.Group, state, sync)
 	if err != nil {
 		g.log.Error("cannot save the vote of this member", "cause", err)

@@ -51,6 +51,7 @@ func (c *Config) retakeSeat(ctx context.Context, s *initialState, saved *members
 	answer, err := t.await(ctx)
 	t.close()
 	lent.giveBack()
+	s.seat = t.machine.Machine()
 	if err != nil {
 		return false, err
 	}

@@ -102,7 +102,7 @@ func New(c Config) (*Machine, error) {
 		return m, err
 	}
 	v := c.Membership
-	v.Self, v.View, v.Log = c.Self, c.View, m
+	v.Self, v.View, v.Log, v.Durable = c.Self, c.View, m, c.Save != nil
 	if m.views, err = membership.New(v); err != nil {
 		return nil, fmt.Errorf("member: %w", err)
 	}
@@ -115,6 +115,7 @@ func New(c Config) (*Machine, error) {
 // Start opens connections to the neighbors, and exchanges heartbeats over them.
 func (m *Machine) Start(now protocol.Time) {
 	if m.now = now; m.views != nil {
+		m.save()
 		m.connectNeighbors(&m.config.View)
 	}
 }
@@ -128,7 +129,6 @@ func (m *Machine) Settle(now protocol.Time) {
 		return
 	}
 	m.changed = false
-	m.save()
 	m.answerJoins()
 	if s, _ := m.views.State(); s == membership.Evicted || s == membership.Left {
 		m.heart.Watch(now, nil)

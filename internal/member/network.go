@@ -116,7 +116,7 @@ func (m *Machine) Next(now protocol.Time) (to protocol.Rank, head, body []byte, 
 	m.now, m.last = now, 0
 	if m.views != nil {
 		m.changed = m.changed || m.views.Deadline() <= now
-		if to, head, ok = m.views.Next(now); ok && m.save() {
+		if to, head, ok = m.nextView(now); ok {
 			return to, m.mark(viewFrame, head), nil, true
 		}
 	}
@@ -138,15 +138,30 @@ func (m *Machine) Next(now protocol.Time) (to protocol.Rank, head, body []byte, 
 	return to, head, body, ok
 }
 
-// save saves what the frames of view changes depend on, before they are sent.
-func (m *Machine) save() bool {
-	if m.config.Save == nil {
-		return true
+// nextView returns the next frame of a view change, once what it depends on is saved.
+func (m *Machine) nextView(now protocol.Time) (to protocol.Rank, frame []byte, ok bool) {
+	for {
+		to, frame, ok = m.views.Next(now)
+		if saved := m.save(); ok || !saved {
+			return to, frame, ok && !m.unsaved
+		}
 	}
-	if state, sync, ok := m.views.Unsaved(); ok && !m.unsaved {
+}
+
+// save saves the state of the member if it has to, and reports whether it has.
+func (m *Machine) save() bool {
+	if m.config.Save == nil || m.unsaved {
+		return false
+	}
+	state, sync, ok := m.views.Unsaved()
+	if ok {
+		m.changed = true
 		m.unsaved = m.config.Save(state, sync) != nil
 	}
-	return !m.unsaved
+	if ok && !m.unsaved {
+		m.views.LogFlushed(m.now)
+	}
+	return ok
 }
 
 // mark prefixes a frame with its first byte.

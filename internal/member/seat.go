@@ -37,7 +37,7 @@ type Seat struct {
 func NewSeat(c SeatConfig) (*Seat, error) {
 	s := &Seat{config: c}
 	v := c.Membership
-	v.Log = s
+	v.Log, v.Durable = s, true
 	var err error
 	if s.views, err = membership.Restore(v, c.Seat); err != nil {
 		return nil, err
@@ -92,6 +92,9 @@ func (s *Seat) Outcome() (*membership.Answer, error) {
 // Quorum returns how many members are reachable, and how many have to be.
 func (s *Seat) Quorum() (reachable, needed int, ok bool) { return s.views.Quorum() }
 
+// Machine returns the machine for the member that takes the place of the seat.
+func (s *Seat) Machine() *membership.Machine { return s.views }
+
 // View returns the current view.
 func (s *Seat) View() membership.View { return s.views.View() }
 
@@ -141,9 +144,14 @@ func (s *Seat) SendFailed(protocol.Time, bool) {}
 // Next returns a frame to send.
 func (s *Seat) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool) {
 	s.now = now
-	if to, head, ok = s.views.Next(now); ok && s.save() {
-		s.buffer = append(append(s.buffer[:0], viewFrame), head...)
-		return to, s.buffer, nil, true
+	for {
+		to, head, ok = s.views.Next(now)
+		if saved := s.save(); ok && !s.unsaved {
+			s.buffer = append(append(s.buffer[:0], viewFrame), head...)
+			return to, s.buffer, nil, true
+		} else if !saved {
+			break
+		}
 	}
 	if to, ok = s.heart.Next(now); ok {
 		s.buffer = append(s.buffer[:0], heartbeatFrame)
@@ -152,12 +160,15 @@ func (s *Seat) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok 
 	return protocol.NoRank, nil, nil, false
 }
 
-// save saves what frames depend on before they are sent.
+// save saves the state if it has to, and reports whether it has.
 func (s *Seat) save() bool {
-	if state, sync, ok := s.views.Unsaved(); ok && !s.unsaved {
-		s.unsaved = s.config.Save(state, sync) != nil
+	state, sync, ok := s.views.Unsaved()
+	if ok && !s.unsaved {
+		if s.unsaved = s.config.Save(state, sync) != nil; !s.unsaved {
+			s.views.LogFlushed(s.now)
+		}
 	}
-	return !s.unsaved
+	return ok
 }
 
 // Deadline returns when Next must be called again at the latest.

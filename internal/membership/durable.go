@@ -12,8 +12,14 @@ import (
 	"github.com/pleach-go/pleach/internal/wire"
 )
 
-// stateVersion is the first byte of a saved state.
-const stateVersion = 1
+const (
+	// stateVersion is the first byte of a saved state.
+	stateVersion = 1
+	// savedCommits is how many of the last decisions are saved with it: members that are
+	// started again may be some views apart, and must get what they have missed from each
+	// other.
+	savedCommits = 8
+)
 
 // durable is what a member has to save.
 type durable struct {
@@ -24,8 +30,9 @@ type durable struct {
 // promised makes the acceptor's state due to be saved before the next frame.
 func (m *Machine) promised() { m.durable = durable{changed: true, sync: true} }
 
-// Unsaved returns the state to save before the frames that Next returns from now on are
-// sent, or false if it has not changed since the last call. Sync says that frames depend
+// Unsaved returns the state to save before the frame that Next has returned, and those
+// after it, are sent. It returns false if the state has not changed since the last call.
+// When it is saved, the driver calls LogFlushed. Sync says that frames depend
 // on it. If it is false, the state only follows the view, and a member that is restored
 // from the one before is as good.
 func (m *Machine) Unsaved() (state []byte, sync, ok bool) {
@@ -45,6 +52,15 @@ func (m *Machine) encodeState() []byte {
 	if r.value != nil {
 		b = appendValue(b, r.value)
 	}
+	kept := m.history
+	if r.decided != nil { // not installed yet
+		kept = kept[:len(kept)-1]
+	}
+	kept = kept[max(0, len(kept)-savedCommits):]
+	b = wire.AppendUint32(b, uint32(len(kept)))
+	for _, v := range kept {
+		b = appendValue(b, v)
+	}
 	return b
 }
 
@@ -54,6 +70,7 @@ type Seat struct {
 	View                         View
 	promised, accepted, proposed Ballot
 	value                        *value
+	history                      []*value
 }
 
 // DecodeSeat decodes the state that Unsaved returned.
@@ -68,11 +85,19 @@ func DecodeSeat(b []byte) (*Seat, error) {
 	if d.bool() {
 		s.value = d.value()
 	}
+	for n := d.count(1); n > 0; n-- {
+		s.history = append(s.history, d.value())
+	}
 	if err := d.finish(); err != nil {
 		return nil, fmt.Errorf("%w: saved state: %w", ErrView, err)
 	}
 	var err error
 	s.View, err = DecodeView(view)
+	for i, v := range s.history {
+		if v.number != s.View.Number-uint64(len(s.history)-1-i) {
+			return nil, fmt.Errorf("%w: saved state: view %d is out of place", ErrView, v.number)
+		}
+	}
 	if err == nil && s.value != nil {
 		_, err = s.value.apply(&s.View)
 	}
@@ -92,6 +117,12 @@ func Restore(c Config, s *Seat) (*Machine, error) {
 	}
 	r := &m.acceptor
 	r.promised, r.accepted, r.proposed, r.value = s.promised, s.accepted, s.proposed, s.value
+	if r.promised != (Ballot{}) {
+		// It has forgotten who takes part in the ballot that was under way. A higher
+		// promise, which is always safe, makes its owner begin another.
+		r.promised = Ballot{r.promised.Round + 1, s.Self.Rank}
+	}
+	m.history = s.history
 	return m, nil
 }
 
