@@ -17,9 +17,9 @@ import (
 // and, unless the group is static, detectors. The unicast channel may be nil.
 func newGroup(c Config, s *initialState, u member.Unicast) (_ *Group, err error) {
 	g := &Group{
-		config: c, self: s.self, listening: s.listening, view: &s.current,
+		config: c, self: s.self, listening: s.listening, view: &s.current, began: s.began,
 		sendLock: make(chan struct{}, 1), arrived: make(chan struct{}, 1), written: make(chan struct{}, 1),
-		suspects: make(map[protocol.Rank]Suspect), reachSlots: make(chan struct{}, maxReach),
+		reachSlots: make(chan struct{}, maxReach), suspects: make(map[protocol.Rank]Suspect),
 		log: c.Logger.With("group", c.Group, "rank", s.self.Rank),
 	}
 	if t, ok := s.transport.(interface{ LocalError() (time.Time, error) }); ok {
@@ -30,6 +30,7 @@ func newGroup(c Config, s *initialState, u member.Unicast) (_ *Group, err error)
 		g.self.Incarnation = uint64(time.Now().UnixNano())
 	}
 	g.addresses, _ = s.transport.(transport.AddressBook)
+	g.roster, _ = s.transport.(transport.Roster)
 	if g.machine, err = member.New(g.memberConfig(s, u)); err != nil {
 		return nil, err
 	}
@@ -58,7 +59,7 @@ func (g *Group) memberConfig(s *initialState, u member.Unicast) member.Config {
 			Shape: g.config.Shape, SegmentSize: l.SegmentSize, InlineSize: l.InlineSize, MaxMessage: l.MaxMessage,
 			KeepBytes: l.KeepBytes, InboxBytes: l.InboxBytes, OutboxBytes: l.OutboxBytes, Drop: l.Overflow == Drop,
 		},
-		Membership:  membership.Config{NoQuorum: g.config.AllowMinority},
+		Membership:  membership.Config{NoQuorum: g.config.AllowMinority, ProbeTimeout: protocol.Time(max(g.config.SuspicionTimeout, 0))},
 		Heartbeat:   g.config.heartbeatConfig(),
 		SlowTimeout: protocol.Time(l.SlowTimeout),
 		OnView:      g.installView, OnSilence: g.handleSilence, OnReport: g.noteReport, OnState: g.updateState,
@@ -71,7 +72,9 @@ func (g *Group) memberConfig(s *initialState, u member.Unicast) member.Config {
 // startViews starts a member that agrees on views with others.
 func (g *Group) startViews(s *initialState, c node.Config) error {
 	g.makeDetectors()
-	c.Watcher, c.HandleRequest = g.connections, g.handleRequest
+	g.noteAdmissions(&s.view)
+	g.setPeers(&s.view)
+	c.Watcher, c.HandleRequest = (*watcher)(g), g.handleRequest
 	g.node = node.New(c)
 	err := g.startWatching(&s.view)
 	if err == nil {
@@ -79,6 +82,9 @@ func (g *Group) startViews(s *initialState, c node.Config) error {
 	}
 	if err != nil {
 		return errors.Join(err, g.detector.Close())
+	}
+	if g.config.Expect > 0 {
+		go g.tellSeeds(s.seeds)
 	}
 	return g.node.Do(g.machine.Start)
 }

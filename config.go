@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/detect"
+	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/topology"
 	"github.com/pleach-go/pleach/transport"
 )
@@ -31,6 +32,13 @@ type Config struct {
 	// no Addresses.
 	Size int
 
+	// Expect makes [Join] the one start command of all members: if the seeds know no
+	// running group, Join begins one together with the other processes that do the
+	// same, as soon as there are Expect of them. Expect is the number of all processes
+	// that are started for the group, and all of them use the same. If zero, Join only
+	// joins a running group.
+	Expect int
+
 	// Listen is the host:port that Create and Join listen on. If empty, or with
 	// port 0, a free port: Join uses the interface that reaches the seeds, Create
 	// the loopback interface.
@@ -40,8 +48,13 @@ type Config struct {
 	// Listen names no specific host, as 0.0.0.0 does.
 	Advertise string
 	// ID names this process across restarts: rejoining with it restores the old
-	// rank if that is free. If empty, the advertised address.
+	// rank if that is free. One live process has an ID at a time. If empty, the
+	// advertised address.
 	ID string
+	// Replace lets Join take the place of a live member with the same ID: that one ends
+	// with [ErrReplaced]. If false, Join returns an [*IdentityInUseError]. A member
+	// that is gone is replaced in either case.
+	Replace bool
 	// FailureDomain names what fails together with this process, as a rack or a
 	// zone. The group assigns ranks so that ring neighbors differ in it where
 	// possible.
@@ -192,9 +205,12 @@ func (c *Config) check(m mode) error {
 		{"Addresses", len(c.Addresses) > 0, together, "is for Start and NewWorld, where all members start together"},
 		{"Rank", c.Rank != 0, len(c.Addresses) > 0 || static && c.Transport != nil, "needs Addresses, or Size and Transport"},
 		{"Size", c.Size != 0, static && c.Transport != nil && len(c.Addresses) == 0, "is for Start with a Transport and without Addresses"},
+		{"Expect", c.Expect != 0, m == modeJoin, "is for Join: elsewhere the first member or the members are known"},
+		{"Expect", c.Expect < 0 || c.Expect > membership.MaxSlots, false, fmt.Sprintf("is %d: write how many processes begin the group, at most %d", c.Expect, membership.MaxSlots)},
 		{"Listen", c.Listen != "", alone, "is for Create and Join; otherwise Addresses say where this process listens"},
 		{"Advertise", c.Advertise != "", alone, "is for Create and Join; otherwise Addresses say where this process is reached"},
 		{"ID", c.ID != "", alone, "is for Create and Join; otherwise Addresses identify the members"},
+		{"Replace", c.Replace, m == modeJoin, "is for Join: it takes the place of a member with the same ID"},
 		{"FailureDomain", c.FailureDomain != "", alone, "is for Create and Join; otherwise ranks are given"},
 		{"Static", c.Static, m == modeStart, "is for Start: the members of a static group are known from the start"},
 		{"AllowMinority", c.AllowMinority, m != modeInspect && !static, "has no effect: a static group never stops"},

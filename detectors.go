@@ -53,8 +53,8 @@ func (g *Group) watch(v *membership.View) {
 		if distance := max(i-self, self-i); self > 1 && distance > 1 && distance < len(v.Members)-1 {
 			peer.Pause = distantProbeDelay
 		}
-		if peer.Incarnation == member.FirstIncarnation {
-			peer.Incarnation = 0
+		if m.Nonce == 0 {
+			peer.Incarnation = 0 // which process it is, is known when it connects
 		}
 		peers = append(peers, peer)
 	}

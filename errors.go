@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/pleach-go/pleach/internal/membership"
 )
@@ -19,13 +20,20 @@ var (
 	// this process, because they could not reach it. The error is an
 	// [*EvictedError]. [Group.Rejoin] makes this process a member again.
 	ErrEvicted = errors.New("pleach: removed from the group")
+	// ErrReplaced is returned when another process has taken this one's place in the
+	// group: it has joined with the same ID. The error is a [*ReplacedError]. It is
+	// final: [Group.Rejoin] returns it too.
+	ErrReplaced = errors.New("pleach: replaced by another process with the same ID")
+	// ErrIdentityInUse is returned by Join when a live member has the ID of this
+	// process. The error is an [*IdentityInUseError].
+	ErrIdentityInUse = errors.New("pleach: ID in use by a live member")
 	// ErrTooSlow is returned when this process has left the group because its program
 	// received no message for Limits.SlowTimeout while others had to wait for it.
 	// [Group.Rejoin] makes this process a member again.
 	ErrTooSlow = errors.New("pleach: left the group because the program receives too slowly")
 	// ErrNoQuorum is returned by Broadcast while too few members are reachable. The
-	// error is a [*QuorumError]. The process stays a member: Err is nil, and Messages
-	// and Views go on. It passes when enough members are back, or ends with
+	// error is a [*QuorumError], also in [View.Err]. The process stays a member: Err is
+	// nil, and Messages and Views go on. It passes when enough members are back, or ends with
 	// ErrEvicted if the others have continued.
 	ErrNoQuorum = errors.New("pleach: no quorum")
 	// ErrStatic is returned by calls that change the membership of a static group
@@ -54,16 +62,64 @@ func (e *EvictedError) Error() string {
 // Unwrap returns [ErrEvicted].
 func (e *EvictedError) Unwrap() error { return ErrEvicted }
 
+// ReplacedError is an [ErrReplaced] that names the process that has replaced this one.
+type ReplacedError struct {
+	// Rank was this process's. View is the last view it was in, and By the one in
+	// which the other process has its place.
+	Rank     int
+	View, By uint64
+	// ID is that of both processes. Address and Incarnation are the other one's.
+	ID, Address string
+	Incarnation uint64
+}
+
+func (e *ReplacedError) Error() string {
+	return fmt.Sprintf("%v: rank %d of view %d is replaced by %q at %s, incarnation %d, in view %d",
+		ErrReplaced, e.Rank, e.View, e.ID, e.Address, e.Incarnation, e.By)
+}
+
+// Unwrap returns [ErrReplaced].
+func (e *ReplacedError) Unwrap() error { return ErrReplaced }
+
+// IdentityInUseError is an [ErrIdentityInUse] that names the member that has the ID. It
+// is also an [ErrRefused].
+type IdentityInUseError struct {
+	// ID is what both processes are called. Rank, Address and Incarnation are the
+	// member's, in View.
+	ID          string
+	Rank        int
+	Address     string
+	Incarnation uint64
+	View        uint64
+	// Since is when the member that was asked has seen the other one join. It is zero
+	// if that was before its own time; then Incarnation, the number of the view that
+	// has admitted the other one, is all that is known.
+	Since time.Time
+}
+
+func (e *IdentityInUseError) Error() string {
+	since := fmt.Sprintf("since view %d", e.Incarnation)
+	if !e.Since.IsZero() {
+		since += e.Since.Format(" at " + time.RFC3339)
+	}
+	return fmt.Sprintf("%v: %q is rank %d at %s, %s, in view %d; choose another ID, or Config.Replace to take its place",
+		ErrIdentityInUse, e.ID, e.Rank, e.Address, since, e.View)
+}
+
+// Unwrap returns [ErrIdentityInUse] and [ErrRefused].
+func (e *IdentityInUseError) Unwrap() []error { return []error{ErrIdentityInUse, ErrRefused} }
+
 // QuorumError is an [ErrNoQuorum] that counts members.
 type QuorumError struct {
-	// Of the members of View, Reachable are not suspected and Needed would be
-	// enough.
-	View              uint64
-	Reachable, Needed int
+	// Of the Members of View, Reachable are not suspected and Needed would be enough.
+	View                       uint64
+	Reachable, Members, Needed int
+	// Unreachable are the ranks of the others.
+	Unreachable []int
 }
 
 func (e *QuorumError) Error() string {
-	return fmt.Sprintf("%v in view %d: %d reachable, %d needed; it passes when enough members are back", ErrNoQuorum, e.View, e.Reachable, e.Needed)
+	return fmt.Sprintf("%v in view %d: %d of %d reachable, %d needed; it passes when enough members are back", ErrNoQuorum, e.View, e.Reachable, e.Members, e.Needed)
 }
 
 // Unwrap returns [ErrNoQuorum].
@@ -101,13 +157,13 @@ func (g *Group) updateState() {
 			g.changed.Notify()
 		}
 	case membership.NoQuorum:
-		err := publicError(err)
-		if g.quorumErr.Swap(&err) == nil {
-			g.logNoQuorum(err)
+		lost := g.lostQuorum()
+		if g.quorumErr.Swap(lost) == nil {
 			g.changed.Notify()
+			g.log.Warn(fmt.Sprintf("no quorum: %d of %d, %d needed", lost.Reachable, lost.Members, lost.Needed), "view", lost.View)
 		}
 	case membership.Evicted:
-		g.end(publicError(err))
+		g.endEvicted(err)
 	case membership.Left:
 		if g.machine.TooSlow() {
 			g.end(ErrTooSlow)
@@ -116,23 +172,33 @@ func (g *Group) updateState() {
 	}
 }
 
-// logNoQuorum logs that this member has lost the quorum.
-func (g *Group) logNoQuorum(err error) {
-	var e *QuorumError
-	if errors.As(err, &e) {
-		g.log.Warn(fmt.Sprintf("no quorum: %d of %d, %d needed", e.Reachable, g.Size(), e.Needed), "view", e.View)
+// lostQuorum returns which members cannot be reached if they are too many, or nil. It is
+// called within node.Do.
+func (g *Group) lostQuorum() *QuorumError {
+	reachable, needed, ok := g.machine.Quorum()
+	if ok {
+		return nil
 	}
+	v := g.machine.View()
+	lost := &QuorumError{View: v.Number, Reachable: reachable, Members: len(v.Members), Needed: needed}
+	for _, rank := range g.machine.Unreachable() {
+		lost.Unreachable = append(lost.Unreachable, int(rank))
+	}
+	return lost
 }
 
 // publicError translates an error of the membership protocol.
 func publicError(err error) error {
 	var evicted *membership.EvictedError
-	var quorum *membership.QuorumError
 	switch {
+	case errors.As(err, &evicted) && evicted.Successor != nil:
+		s := evicted.Successor
+		return &ReplacedError{
+			Rank: int(evicted.Rank), View: evicted.View, By: evicted.By,
+			ID: s.Identity, Address: s.Address, Incarnation: s.Incarnation,
+		}
 	case errors.As(err, &evicted):
 		return &EvictedError{Rank: int(evicted.Rank), View: evicted.View, By: evicted.By}
-	case errors.As(err, &quorum):
-		return &QuorumError{View: quorum.View, Reachable: quorum.Reachable, Needed: quorum.Needed}
 	}
 	return err
 }
@@ -142,8 +208,11 @@ func (g *Group) sendErr() error {
 	if err := g.Err(); err != nil {
 		return err
 	}
-	if err := g.quorumErr.Load(); err != nil {
+	if err := g.removal.Load(); err != nil {
 		return *err
+	}
+	if err := g.quorumErr.Load(); err != nil {
+		return err
 	}
 	return nil
 }

@@ -6,43 +6,43 @@ import (
 	"math"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/pleach-go/pleach/collective"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/testutil"
-	"github.com/pleach-go/pleach/protocol"
 )
 
 // Names of golden frames belong to the protocol and not to the code: code may be
 // renamed, frames may not change.
 
 type goldenRequest struct {
-	kind   uint8
-	sender membership.Member
-	nonce  string
+	kind    uint8
+	sender  membership.Member
+	replace bool
 }
 
 func goldenRequests() map[string]goldenRequest {
-	joiner := membership.Member{Identity: "hedge-7", Address: "10.0.0.7:7000", Domain: "rack 3", Incarnation: 0x1122334455667788}
+	joiner := membership.Member{Identity: "hedge-7", Address: "10.0.0.7:7000", Domain: "rack 3", Nonce: 0x1122334455667788}
 	return map[string]goldenRequest{
-		"view-query":         {requestView, membership.Member{}, ""},
-		"join-request zero":  {requestJoin, membership.Member{}, ""},
-		"join-request":       {requestJoin, joiner, "0123456789abcdef"},
-		"join-request large": {requestJoin, membership.Member{Identity: "é", Incarnation: math.MaxUint64}, "0123456789abcdef"},
-		"progress-query":     {requestProgress, membership.Member{}, ""},
-		"confirm-request":    {requestConfirm, joiner, "0123456789abcdef"},
+		"view-query":         {requestView, membership.Member{}, false},
+		"join-request zero":  {requestJoin, membership.Member{}, false},
+		"join-request":       {requestJoin, joiner, false},
+		"join-request large": {requestJoin, membership.Member{Identity: "é", Nonce: math.MaxUint64}, true},
+		"progress-query":     {requestProgress, membership.Member{}, false},
+		"confirm-request":    {requestConfirm, joiner, false},
 	}
 }
 
 func TestGoldenFrames(t *testing.T) {
 	requests := make(map[string][]byte)
 	for name, r := range goldenRequests() {
-		requests[name] = encodeRequest(r.kind, &r.sender, []byte(r.nonce))
+		requests[name] = encodeRequest(r.kind, &r.sender, r.replace)
 	}
 	requests = testutil.Golden(t, "testdata/requests.golden", requests)
 	for name, want := range goldenRequests() {
-		if kind, m, nonce, err := decodeRequest(requests[name]); err != nil || kind != want.kind || m != want.sender || string(nonce) != want.nonce {
+		if kind, m, replace, err := decodeRequest(requests[name]); err != nil || kind != want.kind || m != want.sender || replace != want.replace {
 			t.Errorf("%s: kind %d, %+v, %v, want %+v", name, kind, m, err, want)
 		}
 	}
@@ -60,24 +60,34 @@ func TestGoldenReplies(t *testing.T) {
 	}}
 	start := []membership.Position{{Root: 0, Incarnation: 5, Next: 99}, {Root: 8, Incarnation: 6, Next: 1 << 40}}
 	small := membership.View{Number: 1, Slots: 1, Members: []membership.Member{{Identity: "a", Incarnation: 1}}}
+	lost := &QuorumError{View: 300, Members: 2, Reachable: 1, Needed: 2, Unreachable: []int{2}}
+	inUse := &IdentityInUseError{"hedge-7", 7, "10.0.0.7:7000", 3, 12, time.UnixMilli(1 << 40)}
 	progress, err := json.Marshal(goldenProgress())
 	if err != nil {
 		t.Fatal(err)
 	}
 	replies := testutil.Golden(t, "testdata/replies.golden", map[string][]byte{
 		"join-reply":        encodeReply(&member.JoinAnswer{View: view, Rank: 8, Start: start}),
-		"view-reply":        encodeReply(&member.JoinAnswer{View: small, Rank: protocol.NoRank, Start: start}),
+		"view-reply":        encodeView(small, nil),
+		"view-reply lost":   encodeView(view, lost),
 		"join-reply refuse": encodeRefusal(errors.New("go away")),
 		"join-reply later":  encodeRefusal(membership.ErrTimeout)[:1], // the text is for people
 		"join-reply reach":  encodeRefusal(ErrUnreachable)[:1],
+		"join-reply in use": encodeInUse(inUse),
 		"progress-reply":    append([]byte{replyAccepted}, progress...),
 	})
 
 	if i, err := decodeReply(replies["join-reply"]); err != nil || !i.view.Equal(&view) || i.rank != 8 || !reflect.DeepEqual(i.start, start) {
 		t.Errorf("join-reply: %+v, %v", i, err)
 	}
-	if i, err := decodeReply(replies["view-reply"]); err != nil || !i.view.Equal(&small) || i.rank != protocol.NoRank {
-		t.Errorf("view-reply: %+v, %v", i, err)
+	if v, err := decodeView(replies["view-reply"][1:]); err != nil || !reflect.DeepEqual(&v, viewOf(&small)) {
+		t.Errorf("view-reply: %+v, %v", v, err)
+	}
+	if v, err := decodeView(replies["view-reply lost"][1:]); err != nil || !reflect.DeepEqual(v.Err, lost) {
+		t.Errorf("view-reply lost: %+v, %v", v, err)
+	}
+	if _, err := decodeReply(replies["join-reply in use"]); !reflect.DeepEqual(err, inUse) || !errors.Is(err, ErrRefused) || !errors.Is(err, ErrIdentityInUse) {
+		t.Errorf("join-reply in use: %v", err)
 	}
 	if _, err := decodeReply(replies["join-reply refuse"]); !errors.Is(err, ErrRefused) {
 		t.Errorf("join-reply refuse: %v", err)

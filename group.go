@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/detect"
+	"github.com/pleach-go/pleach/internal/founding"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/node"
@@ -30,6 +31,8 @@ type Group struct {
 	machine   *member.Machine // used only within node.Do
 	stream    *stream.Member  // its streams, likewise
 	addresses transport.AddressBook
+	began     []founding.Candidate // see founding.go
+	roster    transport.Roster
 	reaching  sync.WaitGroup // dials candidates; see admit
 	stable    uint64         // when last looked at
 	lossy     int            // likewise
@@ -37,6 +40,8 @@ type Group struct {
 
 	// What this member knows of trouble; used within node.Do.
 	suspects   map[protocol.Rank]Suspect // the members that cannot be reached
+	admissions map[protocol.Rank]admission
+	evicted    bool                      // see endEvicted
 	localError func() (time.Time, error) // the transport's last; nil: it tells none
 	impaired   bool                      // see checkImpaired
 
@@ -47,7 +52,8 @@ type Group struct {
 	changed     notify.Notifier // notifies when there is a new view, or more is stable or known to be lost
 	life        context.Context // ends with this process's membership; its cause is Err
 	end         context.CancelCauseFunc
-	quorumErr   atomic.Pointer[error]
+	quorumErr   atomic.Pointer[QuorumError]
+	removal     atomic.Pointer[error] // why this process is about to be no longer a member
 
 	reachSlots chan struct{} // has one for each candidate that is dialed
 
@@ -57,6 +63,7 @@ type Group struct {
 	unwritten atomic.Int64  // segments that were not, when last looked at
 	restarts  atomic.Uint64 // messages cut in two by a new view, likewise
 	closing   sync.Once
+	asking    sync.WaitGroup // see endEvicted
 
 	pending, dispatching atomic.Bool // see dispatch
 

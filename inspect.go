@@ -13,7 +13,7 @@ import (
 
 // Inspection is what a member tells a process outside its group.
 type Inspection struct {
-	// View is the member's current view.
+	// View is the member's current view. Its Err tells whether the quorum is lost.
 	View View
 	// Progress tells which collective calls the member is in, since when, and for
 	// which ranks it waits, in its World and in those derived by Shrink. It is nil
@@ -37,15 +37,18 @@ func Inspect(ctx context.Context, c Config, address string) (*Inspection, error)
 }
 
 func inspect(ctx context.Context, c tcp.Config, address string) (*Inspection, error) {
-	reply, err := sendRequest(ctx, c, []string{address}, encodeRequest(requestView, &membership.Member{}, nil))
+	reply, err := sendRequest(ctx, c, []string{address}, encodeRequest(requestView, &membership.Member{}, false))
 	if err != nil {
 		return nil, err
 	}
-	b, err := tcp.Request(ctx, c, address, encodeRequest(requestProgress, &membership.Member{}, nil))
+	i := &Inspection{}
+	if i.View, err = decodeView(reply); err != nil {
+		return nil, err
+	}
+	b, err := tcp.Request(ctx, c, address, encodeRequest(requestProgress, &membership.Member{}, false))
 	if err != nil {
 		return nil, err
 	}
-	i := &Inspection{View: *viewOf(&reply.view)}
 	if len(b) == 0 || b[0] != replyAccepted {
 		return i, nil // it is not in a World
 	}

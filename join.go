@@ -7,10 +7,9 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"time"
 
+	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
-	"github.com/pleach-go/pleach/protocol"
 )
 
 // Create makes this process the first member of a new group. Others join it. ctx
@@ -25,6 +24,9 @@ func Create(ctx context.Context, c Config) (*Group, error) {
 // membership. Join tries again while that may help, and logs why; if it cannot, Join
 // returns at once. The error is then a [*JoinError]. Join skips this process's own
 // address among the seeds, so that all processes may be given the same seeds.
+//
+// With Config.Expect, Join is the one start command of all members. If it finds no
+// running group, it begins one together with others, by agreement: see there.
 func Join(ctx context.Context, c Config, seeds ...string) (*Group, error) {
 	return open(ctx, c, modeJoin, func(c *Config) (*initialState, error) { return c.joinState(ctx, seeds) })
 }
@@ -36,51 +38,64 @@ func (c *Config) createState() (*initialState, error) {
 		return nil, err
 	}
 	s := &initialState{listening: listener.Addr().String(), self: c.candidate(address)}
+	s.self.Incarnation = member.FirstIncarnation
 	s.view = membership.View{Number: 1, Slots: 1, Members: []membership.Member{s.self}}
 	s.transport, err = c.tcp(s, listener, []string{address})
 	return s, err
 }
 
-// joinState asks the seeds for a place in their view.
+// joinState asks the seeds for a place in their view, or begins a group with others.
 func (c *Config) joinState(ctx context.Context, seeds []string) (*initialState, error) {
-	if len(seeds) == 0 {
+	if len(seeds) == 0 && c.Expect == 0 {
 		return nil, errors.New("no seeds: name the address of a member, or Create a group")
 	}
-	listener, address, err := c.listen(hostTowards(seeds[0]))
+	listener, address, err := c.listen(hostTowards(slices.Concat(seeds, []string{""})[0]))
 	if err != nil {
 		return nil, err
 	}
 	s := &initialState{listening: listener.Addr().String(), self: c.candidate(address)}
+	s.seeds = slices.DeleteFunc(slices.Clone(seeds), func(seed string) bool {
+		return seed == s.self.Address || sameSocket(seed, s.listening)
+	})
+	if c.Expect > 0 {
+		s.founder = c.newFounder(s)
+	}
 	if err := c.listenAsCandidate(s, listener); err != nil {
 		return nil, &JoinError{Group: c.Group, Seeds: seeds, Permanent: true, Err: err}
 	}
-	reply, err := c.requestJoin(ctx, s, seeds)
+	if c.Expect > 0 {
+		err = c.joinOrBegin(ctx, s)
+	} else {
+		err = c.requestJoin(ctx, s, s.seeds)
+	}
 	if err != nil {
 		_ = s.candidate.Close()
 		return nil, &JoinError{Group: c.Group, Seeds: seeds, Permanent: permanent(err), Err: err}
 	}
-	s.self.Rank, s.view, s.start = reply.rank, reply.view, reply.start
-	addresses := make([]string, reply.view.Slots)
-	for _, m := range reply.view.Members {
+	addresses := make([]string, s.view.Slots)
+	for _, m := range s.view.Members {
 		addresses[m.Rank] = m.Address
 	}
 	s.transport, err = c.tcp(s, listener, addresses)
 	return s, err
 }
 
-// requestJoin sends a join request to the seeds that are not this process.
-func (c *Config) requestJoin(ctx context.Context, s *initialState, seeds []string) (joinReply, error) {
-	members := slices.DeleteFunc(slices.Clone(seeds), func(seed string) bool {
-		return seed == s.self.Address || sameSocket(seed, s.listening)
-	})
+// requestJoin sends a join request to members.
+func (c *Config) requestJoin(ctx context.Context, s *initialState, members []string) error {
 	if len(members) == 0 {
-		return joinReply{}, errors.New("the only seed is this process itself: name another member, or Create a group")
+		return errors.New("the only seed is this process itself: name another member, or Create a group")
 	}
-	reply, err := sendRequest(ctx, c.client(nil), members, encodeRequest(requestJoin, &s.self, s.nonce))
-	if err == nil && reply.rank == protocol.NoRank {
-		err = errors.New("a member answered a join request with a view only")
+	b, err := sendRequest(ctx, c.client(nil), members, encodeRequest(requestJoin, &s.self, c.Replace))
+	if err != nil {
+		return err
 	}
-	return reply, err
+	reply, err := decodeJoin(b)
+	if err != nil {
+		return err
+	}
+	s.view, s.start = reply.view, reply.start
+	s.self, _ = s.view.Member(reply.rank)
+	return nil
 }
 
 // sameSocket reports whether an address, dialed on this host, is that of a socket
@@ -118,7 +133,7 @@ func isInterface(ip net.IP) bool {
 func (c *Config) candidate(address string) membership.Member {
 	return membership.Member{
 		Identity: cmp.Or(c.ID, address), Address: address, Domain: c.FailureDomain,
-		Incarnation: uint64(time.Now().UnixNano()),
+		Nonce: newNonce(),
 	}
 }
 

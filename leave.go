@@ -63,6 +63,7 @@ func (g *Group) Abort() error {
 		g.end(ErrClosed)
 		err = g.node.Close()
 		g.reaching.Wait()
+		g.asking.Wait()
 		if g.detector != nil {
 			err = errors.Join(err, g.detector.Close())
 		}
@@ -72,7 +73,8 @@ func (g *Group) Abort() error {
 
 // Rejoin aborts this membership and joins the group again with the same ID and
 // address, so that this process gets its old rank if that is free. It is what to
-// do after [ErrEvicted]. The members of the last view that this process has seen
+// do after [ErrEvicted]. After [ErrReplaced], or if another process with its ID has
+// joined meanwhile, it returns a [*ReplacedError]: this process stays out. The members of the last view that this process has seen
 // are the seeds. Config.Transport ended with the group and is not used again, nor
 // are Config.Detectors but those that are a [detect.Renewer].
 func (g *Group) Rejoin(ctx context.Context) (*Group, error) {
@@ -82,8 +84,12 @@ func (g *Group) Rejoin(ctx context.Context) (*Group, error) {
 	if err := g.Abort(); err != nil {
 		return nil, g.wrap("rejoin", err)
 	}
+	if errors.Is(g.Err(), ErrReplaced) {
+		return nil, g.wrap("rejoin", g.Err())
+	}
 	c := g.config
-	c.Addresses, c.Rank, c.Transport, c.Detectors, c.StartTimeout = nil, 0, nil, nil, 0
+	c.Replace = false
+	c.Addresses, c.Rank, c.Transport, c.Detectors, c.StartTimeout, c.Expect = nil, 0, nil, nil, 0, 0
 	for _, d := range g.config.Detectors {
 		if r, ok := d.(detect.Renewer); ok {
 			c.Detectors = append(c.Detectors, r.Renew())
@@ -100,5 +106,6 @@ func (g *Group) Rejoin(ctx context.Context) (*Group, error) {
 	if len(seeds) == 0 {
 		return nil, g.wrap("rejoin", errors.New("the last view had no other member"))
 	}
-	return Join(ctx, c, seeds...)
+	again, err := Join(ctx, c, seeds...)
+	return again, g.wrap("rejoin", g.replacedMeanwhile(err))
 }

@@ -60,7 +60,7 @@ func (w *World) watch(timeout time.Duration) {
 		case !w.link.reached.Load(): // and StartTimeout has passed
 			w.giveUp(isolatedError(g.View().Number, w.Size()))
 		case lost == nil:
-			lost = *now
+			lost = now
 			expired.Reset(timeout)
 		}
 		select {

@@ -8,7 +8,6 @@ package pleach
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -25,20 +24,22 @@ const (
 	maxReach = 64
 	// reachTimeout bounds the time in which a candidate has to confirm.
 	reachTimeout = 2 * time.Second
-	nonceSize    = 16
 )
 
 // listenAsCandidate makes the process answer at its address before it has a rank.
 func (c *Config) listenAsCandidate(s *initialState, listener net.Listener) (err error) {
-	s.nonce = make([]byte, nonceSize)
-	_, _ = rand.Read(s.nonce)
 	s.candidate, err = tcp.NewCandidate(c.client(listener), func(request []byte) []byte {
-		kind, m, nonce, err := decodeRequest(request)
+		if s.founder != nil && len(request) > 0 && request[0] == requestFounding {
+			return s.founder.answer(request[1:])
+		}
+		kind, m, _, err := decodeRequest(request)
 		switch {
 		case err != nil:
 			return encodeRefusal(err)
-		case kind != requestConfirm || m.Identity != s.self.Identity || string(nonce) != string(s.nonce):
-			return encodeRefusal(fmt.Errorf("%q is not a member yet, and did not ask to join as %q", s.self.Identity, m.Identity))
+		case kind != requestConfirm: // it is a seed of another candidate, and may be a member soon
+			return append([]byte{replyRetry}, s.self.Identity+" is not a member yet"...)
+		case m.Identity != s.self.Identity || m.Nonce != s.self.Nonce:
+			return encodeRefusal(fmt.Errorf("%q did not ask to join as %q", s.self.Identity, m.Identity))
 		}
 		return []byte{replyAccepted}
 	})
@@ -58,7 +59,7 @@ func (c *Config) client(listener net.Listener) tcp.Config {
 }
 
 // admit passes a candidate on to the coordinator, once it has been reached.
-func (g *Group) admit(m membership.Member, nonce []byte, answer func([]byte)) {
+func (g *Group) admit(m membership.Member, replace bool, answer func([]byte)) {
 	g.reaching.Go(func() {
 		select {
 		case g.reachSlots <- struct{}{}:
@@ -66,19 +67,19 @@ func (g *Group) admit(m membership.Member, nonce []byte, answer func([]byte)) {
 		case <-g.life.Done():
 			return
 		}
-		if err := g.reach(m, nonce); err != nil {
+		if err := g.reach(m); err != nil {
 			g.log.Info("candidate refused", "id", m.Identity, "address", m.Address, "cause", err)
 			answer(encodeRefusal(err))
 			return
 		}
 		_ = g.node.Do(func(now protocol.Time) {
-			g.machine.Join(now, m, func(a member.JoinAnswer) { answerJoin(&a, answer) })
+			g.machine.Join(now, m, replace, func(a member.JoinAnswer) { g.answerJoin(&a, answer) })
 		})
 	})
 }
 
 // reach dials a candidate and asks it to confirm its request.
-func (g *Group) reach(m membership.Member, nonce []byte) error {
+func (g *Group) reach(m membership.Member) error {
 	ctx, cancel := context.WithTimeout(g.life, reachTimeout)
 	defer cancel()
 	t := g.config.client(nil)
@@ -86,7 +87,7 @@ func (g *Group) reach(m membership.Member, nonce []byte) error {
 		former := g.formerHost(m.Identity)
 		t.Verify = func(claim tcp.Claim) error { return g.config.verifyCandidate(m, former, claim) }
 	}
-	reply, err := tcp.Request(ctx, t, m.Address, encodeRequest(requestConfirm, &m, nonce))
+	reply, err := tcp.Request(ctx, t, m.Address, encodeRequest(requestConfirm, &m, false))
 	switch {
 	case err != nil && (ctx.Err() != nil || !permanent(err)):
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"time"
 
@@ -18,70 +19,92 @@ import (
 
 // A process that is not a member sends a member a request: for the view, to join,
 // or for the progress of its collective calls. A request is a byte that tells its
-// kind and, for a join, the candidate's ID, address, failure domain, incarnation and
-// nonce. The reply is a status byte, then an error's text, or a view, the candidate's
-// rank in it and its position in every stream. A member sends a candidate its request
-// back, see reach.go.
+// kind and, for a join, the candidate's ID, address, failure domain and nonce, and
+// whether it replaces a live member. The reply is a status byte, then an error's text,
+// or a view and, for a join, the candidate's rank in it and its position in every stream.
+// A member sends a candidate its request back, see reach.go.
 const (
 	requestView     uint8 = 1
 	requestJoin     uint8 = 2
 	requestProgress uint8 = 3 // see inspect.go
 	requestConfirm  uint8 = 4 // see reach.go
+	requestFounding uint8 = 5 // see founding.go
+	requestForce    uint8 = 6 // see force.go
 
 	replyRefused     uint8 = 0
 	replyAccepted    uint8 = 1
 	replyRetry       uint8 = 2 // refused now; the candidate may try again
 	replyUnreachable uint8 = 3 // likewise
+	replyInUse       uint8 = 4 // refused: a live member has the candidate's ID
 )
 
 // encodeRequest encodes a request.
-func encodeRequest(kind uint8, m *membership.Member, nonce []byte) []byte {
+func encodeRequest(kind uint8, m *membership.Member, replace bool) []byte {
 	b := []byte{kind}
 	for _, text := range []string{m.Identity, m.Address, m.Domain} {
 		b = wire.AppendBytes(b, []byte(text))
 	}
-	return wire.AppendBytes(wire.AppendUint64(b, m.Incarnation), nonce)
+	b = wire.AppendUint64(b, m.Nonce)
+	if replace {
+		return wire.AppendUint8(b, 1)
+	}
+	return wire.AppendUint8(b, 0)
 }
 
 // decodeRequest decodes a request.
-func decodeRequest(b []byte) (kind uint8, m membership.Member, nonce []byte, err error) {
+func decodeRequest(b []byte) (kind uint8, m membership.Member, replace bool, err error) {
 	d := wire.NewDecoder(b)
 	kind = d.Uint8()
-	m = membership.Member{Identity: string(d.Bytes()), Address: string(d.Bytes()), Domain: string(d.Bytes()), Incarnation: d.Uint64()}
-	nonce = d.Bytes()
-	if err = d.Finish(); err == nil && (kind < requestView || kind > requestConfirm) {
-		err = fmt.Errorf("request of kind %d", kind)
+	m = membership.Member{Identity: string(d.Bytes()), Address: string(d.Bytes()), Domain: string(d.Bytes()), Nonce: d.Uint64()}
+	flag := d.Uint8()
+	if err = d.Finish(); err == nil && (kind < requestView || kind > requestConfirm || flag > 1) {
+		err = fmt.Errorf("request of kind %d with flag %d", kind, flag)
 	}
-	return kind, m, nonce, err
+	return kind, m, flag == 1, err
 }
 
 // handleRequest answers a request.
 func (g *Group) handleRequest(request []byte, answer func([]byte)) {
-	switch kind, c, nonce, err := decodeRequest(request); {
+	if len(request) > 0 {
+		switch request[0] {
+		case requestFounding:
+			answer(g.answerFounding(request[1:]))
+			return
+		case requestForce:
+			answer(g.answerForce(request[1:]))
+			return
+		}
+	}
+	switch kind, c, replace, err := decodeRequest(request); {
 	case err != nil:
 		answer(encodeRefusal(err))
 	case kind == requestProgress:
 		answer(g.encodeProgress())
 	case kind == requestView:
 		_ = g.node.Do(func(protocol.Time) {
-			answer(encodeReply(&member.JoinAnswer{View: g.machine.View(), Rank: protocol.NoRank, Start: g.machine.Positions()}))
+			answer(encodeView(g.machine.View(), g.lostQuorum()))
 		})
 	case kind == requestConfirm:
 		answer(encodeRefusal(fmt.Errorf("it is member %q of this group", g.self.Identity)))
 	case !dialable(c.Address):
 		answer(encodeRefusal(fmt.Errorf("members cannot dial a candidate at %q: it has to advertise host:port", c.Address)))
 	default:
-		g.admit(c, nonce, answer)
+		g.admit(c, replace, answer)
 	}
 }
 
-// answerJoin answers a candidate that the group has decided about.
-func answerJoin(a *member.JoinAnswer, answer func([]byte)) {
-	if a.Err != nil {
+// answerJoin answers a candidate, within node.Do.
+func (g *Group) answerJoin(a *member.JoinAnswer, answer func([]byte)) {
+	var inUse *membership.InUseError
+	switch {
+	case errors.As(a.Err, &inUse):
+		g.log.Info("candidate refused", "cause", a.Err)
+		answer(encodeInUse(g.inUse(inUse)))
+	case a.Err != nil:
 		answer(encodeRefusal(a.Err))
-		return
+	default:
+		answer(encodeReply(a))
 	}
-	answer(encodeReply(a))
 }
 
 // encodeRefusal encodes a reply that says why a request is refused.
@@ -99,6 +122,31 @@ func encodeRefusal(err error) []byte {
 	return append([]byte{kind}, err.Error()...)
 }
 
+// encodeInUse encodes a reply that names the member that has a candidate's ID.
+func encodeInUse(e *IdentityInUseError) []byte {
+	b := wire.AppendRank([]byte{replyInUse}, protocol.Rank(e.Rank))
+	b = wire.AppendUint64(wire.AppendUint64(b, e.Incarnation), e.View)
+	var since uint64
+	if !e.Since.IsZero() {
+		since = uint64(e.Since.UnixMilli())
+	}
+	b = wire.AppendUint64(b, since)
+	return wire.AppendBytes(wire.AppendBytes(b, []byte(e.ID)), []byte(e.Address))
+}
+
+// decodeInUse decodes the rest of such a reply.
+func decodeInUse(d *wire.Decoder) error {
+	e := &IdentityInUseError{Rank: int(d.Rank()), Incarnation: d.Uint64(), View: d.Uint64()}
+	if since := d.Uint64(); since > 0 && since <= math.MaxInt64 {
+		e.Since = time.UnixMilli(int64(since))
+	}
+	e.ID, e.Address = string(d.Bytes()), string(d.Bytes())
+	if err := d.Finish(); err != nil {
+		return err
+	}
+	return e
+}
+
 // encodeReply encodes a reply that accepts a request.
 func encodeReply(a *member.JoinAnswer) []byte {
 	b := wire.AppendBytes([]byte{replyAccepted}, a.View.Encode(nil))
@@ -113,18 +161,26 @@ type joinReply struct {
 	start []membership.Position
 }
 
-// decodeReply decodes a reply.
-func decodeReply(b []byte) (joinReply, error) {
+// decodeStatus returns what follows the status of a reply, or the error that it is.
+func decodeStatus(b []byte) ([]byte, error) {
 	d := wire.NewDecoder(b)
 	switch kind := d.Uint8(); kind {
 	case replyAccepted:
+		return d.Rest(), nil
 	case replyRetry:
-		return joinReply{}, fmt.Errorf("%w: %s", errNotYet, d.Rest())
+		return nil, fmt.Errorf("%w: %s", errNotYet, d.Rest())
 	case replyUnreachable:
-		return joinReply{}, fmt.Errorf("%w: %s", ErrUnreachable, d.Rest())
+		return nil, fmt.Errorf("%w: %s", ErrUnreachable, d.Rest())
+	case replyInUse:
+		return nil, decodeInUse(&d)
 	default:
-		return joinReply{}, fmt.Errorf("%w: %s", ErrRefused, d.Rest())
+		return nil, fmt.Errorf("%w: %s", ErrRefused, d.Rest())
 	}
+}
+
+// decodeJoin decodes the reply to a join request, after its status.
+func decodeJoin(b []byte) (joinReply, error) {
+	d := wire.NewDecoder(b)
 	view, rank, positions := d.Bytes(), d.Rank(), d.Rest()
 	if err := d.Err(); err != nil {
 		return joinReply{}, err
@@ -137,10 +193,42 @@ func decodeReply(b []byte) (joinReply, error) {
 	return i, errors.Join(errs[:]...)
 }
 
+// encodeView encodes the reply to a request for the view: the view, and if the quorum is
+// lost, the ranks that cannot be reached.
+func encodeView(v membership.View, lost *QuorumError) []byte {
+	b := wire.AppendBytes([]byte{replyAccepted}, v.Encode(nil))
+	if lost == nil {
+		return b
+	}
+	b = wire.AppendUint32(wire.AppendUint32(b, uint32(lost.Reachable)), uint32(lost.Needed))
+	for _, rank := range lost.Unreachable {
+		b = wire.AppendRank(b, protocol.Rank(rank))
+	}
+	return b
+}
+
+// decodeView decodes the reply to a request for the view, after its status.
+func decodeView(b []byte) (View, error) {
+	d := wire.NewDecoder(b)
+	v, err := membership.DecodeView(d.Bytes())
+	if err != nil {
+		return View{}, err
+	}
+	view := *viewOf(&v)
+	rest := wire.NewDecoder(d.Rest())
+	if lost := (&QuorumError{View: view.Number, Members: len(view.Members), Reachable: int(rest.Uint32()), Needed: int(rest.Uint32())}); rest.Err() == nil {
+		for rest.Left() > 0 && rest.Err() == nil {
+			lost.Unreachable = append(lost.Unreachable, int(rest.Rank()))
+		}
+		view.Err = lost
+	}
+	return view, d.Err()
+}
+
 // sendRequest sends a request to one member after the other, with exponential
 // backoff, until one accepts or refuses it, no attempt can succeed any more, or ctx
 // ends. It logs why it tries again, once for each cause.
-func sendRequest(ctx context.Context, c tcp.Config, members []string, request []byte) (joinReply, error) {
+func sendRequest(ctx context.Context, c tcp.Config, members []string, request []byte) ([]byte, error) {
 	var last error
 	var causes dedup.Causes
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
@@ -161,11 +249,11 @@ func sendRequest(ctx context.Context, c tcp.Config, members []string, request []
 		}
 		switch {
 		case ctx.Err() != nil && last == nil:
-			return joinReply{}, ctx.Err()
+			return nil, ctx.Err()
 		case ctx.Err() != nil:
-			return joinReply{}, fmt.Errorf("%w; last: %w", ctx.Err(), last)
+			return nil, fmt.Errorf("%w; last: %w", ctx.Err(), last)
 		case hopeless:
-			return joinReply{}, last
+			return nil, last
 		}
 		select {
 		case <-ctx.Done():
@@ -175,12 +263,12 @@ func sendRequest(ctx context.Context, c tcp.Config, members []string, request []
 }
 
 // requestOnce sends a request to one member.
-func requestOnce(ctx context.Context, c tcp.Config, address string, request []byte) (joinReply, error) {
+func requestOnce(ctx context.Context, c tcp.Config, address string, request []byte) ([]byte, error) {
 	b, err := tcp.Request(ctx, c, address, request)
 	if err != nil {
-		return joinReply{}, err
+		return nil, err
 	}
-	return decodeReply(b)
+	return decodeStatus(b)
 }
 
 // errNotYet is a refusal for now.

@@ -9,6 +9,15 @@ import (
 	"github.com/pleach-go/pleach/internal/wire"
 )
 
+// decodeReply decodes a reply to a join request.
+func decodeReply(b []byte) (joinReply, error) {
+	rest, err := decodeStatus(b)
+	if err != nil {
+		return joinReply{}, err
+	}
+	return decodeJoin(rest)
+}
+
 // What a member answers is what a guest understands.
 func TestAnswersAreUnderstood(t *testing.T) {
 	view := membership.View{Number: 7, Slots: 9, Members: []membership.Member{
@@ -21,7 +30,7 @@ func TestAnswersAreUnderstood(t *testing.T) {
 	if err != nil || !i.view.Equal(&view) || i.rank != 8 || !reflect.DeepEqual(i.start, start) {
 		t.Errorf("%+v, %v", i, err)
 	}
-	if _, err := decodeReply(encodeRefusal(membership.ErrStale)); !errors.Is(err, ErrRefused) {
+	if _, err := decodeReply(encodeRefusal(membership.ErrSuperseded)); !errors.Is(err, ErrRefused) {
 		t.Errorf("a refusal is %v", err)
 	}
 	if _, err := decodeReply(encodeRefusal(membership.ErrTimeout)); err == nil || errors.Is(err, ErrRefused) {
@@ -44,15 +53,15 @@ func FuzzAnswer(f *testing.F) {
 
 // A request comes from anybody.
 func FuzzRequest(f *testing.F) {
-	f.Add(encodeRequest(requestJoin, &membership.Member{Identity: "me", Address: "here:1", Incarnation: 3}, []byte("nonce")))
-	f.Add(encodeRequest(requestView, &membership.Member{}, nil))
+	f.Add(encodeRequest(requestJoin, &membership.Member{Identity: "me", Address: "here:1", Nonce: 3}, true))
+	f.Add(encodeRequest(requestView, &membership.Member{}, false))
 	f.Add([]byte{9})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		kind, m, nonce, err := decodeRequest(b)
+		kind, m, replace, err := decodeRequest(b)
 		if err != nil {
 			return
 		}
-		if again := encodeRequest(kind, &m, nonce); string(again) != string(b) {
+		if again := encodeRequest(kind, &m, replace); string(again) != string(b) {
 			t.Errorf("%x is understood as %x", b, again)
 		}
 	})

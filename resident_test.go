@@ -126,6 +126,9 @@ func (r *resident) live(ctx context.Context, group *pleach.Group) (err error) {
 		}
 	})
 	for v := range group.Views(ctx) {
+		if v.Err != nil {
+			continue // not a new view: the quorum is lost
+		}
 		ranks := make([]string, len(v.Members))
 		for i, m := range v.Members {
 			ranks[i] = fmt.Sprint(m.Rank)

@@ -9,9 +9,9 @@ import (
 	"net"
 	"os"
 	"sync/atomic"
-	"time"
 
 	"github.com/pleach-go/pleach/bootstrap"
+	"github.com/pleach-go/pleach/internal/founding"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
@@ -62,10 +62,12 @@ type initialState struct {
 	view      membership.View
 	start     []membership.Position // its position in every stream
 	listening string                // the address of its socket
+	began     []founding.Candidate  // the group began with these, by agreement; nil: otherwise
+	seeds     []string              // where else processes may look for the group
 	current   atomic.Pointer[View]  // the group's, once there is one
 
 	candidate *tcp.Candidate // what it was before, if it has joined
-	nonce     []byte         // of its request
+	founder   *founder       // what looks for its group, if it may begin one
 }
 
 // startState is the state of a member whose group starts as a whole: every member
@@ -132,13 +134,13 @@ func (c *Config) assignment() (bootstrap.Assignment, error) {
 // tcp makes the transport.
 func (c *Config) tcp(s *initialState, listener net.Listener, addresses []string) (transport.Transport, error) {
 	incarnation := s.self.Incarnation
-	if incarnation == member.FirstIncarnation {
-		incarnation = uint64(time.Now().UnixNano())
+	if c.Static {
+		incarnation = 0 // no view tells starts apart, so the transport's clock does
 	}
 	s.current.Store(viewOf(&s.view))
 	t, err := tcp.New(tcp.Config{
 		Group: c.Group, Rank: s.self.Rank, Addresses: addresses, Listener: listener, Candidate: s.candidate, Open: !c.Static,
-		Incarnation: incarnation, TLS: c.TLS, Secret: c.Secret, Logger: c.Logger,
+		Incarnation: incarnation, Nonce: s.self.Nonce, TLS: c.TLS, Secret: c.Secret, Logger: c.Logger,
 		Verify: func(claim tcp.Claim) error { return c.verifyClaim(s.current.Load(), claim) },
 	})
 	if err != nil {

@@ -2,6 +2,7 @@ package pleach
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -23,6 +24,16 @@ type Status struct {
 	// nil if there was none. It is no evidence against other members.
 	LastError   error
 	LastErrorAt time.Time
+}
+
+// String returns the status on one line, as in "view 7: no quorum: 2 of 5 reachable, 3
+// needed".
+func (s Status) String() string {
+	quorum := "quorum"
+	if !s.Quorum.OK {
+		quorum = "no quorum"
+	}
+	return fmt.Sprintf("view %d: %s: %d of %d reachable, %d needed", s.View, quorum, s.Quorum.Reachable, s.Members, s.Quorum.Needed)
 }
 
 // Quorum tells whether enough members are reachable to decide the next view.

@@ -22,12 +22,16 @@ type View struct {
 	// Joined and Left are the members that differ from the view that
 	// [Group.Views] yielded before. They are nil elsewhere.
 	Joined, Left []Member
+	// Err is a [*QuorumError] while too few of the members are reachable to go on, and
+	// nil otherwise.
+	Err error
 }
 
 // Member is a process in a view.
 type Member struct {
 	Rank int
-	// ID names the process across restarts; Incarnation tells its starts apart.
+	// ID names the process across restarts. Incarnation tells its starts apart: it is
+	// the number of the view that has admitted the process.
 	ID            string
 	Incarnation   uint64
 	Address       string // host:port
@@ -63,10 +67,18 @@ func viewOf(v *membership.View) *View {
 
 // View returns the current view. Its slices must not be changed. A static group
 // has only one.
-func (g *Group) View() View { return *g.view.Load() }
+func (g *Group) View() View {
+	v := *g.view.Load()
+	if lost := g.quorumErr.Load(); lost != nil && lost.View == v.Number {
+		v.Err = lost
+	}
+	return v
+}
 
 // Views yields the current view, and then each new one. A slow caller gets only
-// the latest. The first one has no Joined and Left. It ends when ctx ends or this
+// the latest. The first one has no Joined and Left. When the quorum is lost, Views
+// yields the current view again, with [View.Err], and once more when it is regained in
+// that view. It ends when ctx ends or this
 // process is no longer a member ([Group.Err] says why); the last view may be one
 // without this process. Every caller gets all views. Views and Messages are not
 // ordered with each other: [Message.View] tells to which view a message belongs.
@@ -74,8 +86,8 @@ func (g *Group) Views(ctx context.Context) iter.Seq[View] {
 	return func(yield func(View) bool) {
 		for last := (View{}); ; {
 			changed := g.changed.Wait()
-			if v := g.View(); v.Number > last.Number {
-				if last.Number > 0 {
+			if v := g.View(); v.Number > last.Number || (v.Err == nil) != (last.Err == nil) {
+				if last.Number > 0 && v.Number > last.Number {
 					v.Joined, v.Left = membersNotIn(v, last), membersNotIn(last, v)
 				}
 				if !yield(v) {
@@ -112,14 +124,9 @@ func membersNotIn(v, other View) (members []Member) {
 
 // installView publishes a view, within node.Do.
 func (g *Group) installView(v *membership.View) {
-	before := g.view.Swap(viewOf(v)) // first: SetPeer verifies with it
-	if g.addresses != nil {
-		for _, m := range v.Members {
-			if m.Rank != g.self.Rank {
-				g.addresses.SetPeer(m.Rank, m.Address)
-			}
-		}
-	}
+	before := g.view.Swap(viewOf(v)) // first: the transport verifies with it
+	g.noteAdmissions(v)
+	g.setPeers(v)
 	g.watch(v)
 	g.logView(before)
 	g.changed.Notify()
@@ -146,8 +153,8 @@ func (g *Group) leftBecause(m Member, joined []Member) any {
 	if s, ok := g.suspects[protocol.Rank(m.Rank)]; ok {
 		return s.Cause
 	}
-	if slices.ContainsFunc(joined, func(j Member) bool { return j.ID == m.ID }) {
-		return "replaced by a new process with its ID"
+	if i := slices.IndexFunc(joined, func(j Member) bool { return j.ID == m.ID }); i >= 0 {
+		return "replaced by a new process with its ID at " + joined[i].Address
 	}
 	return "it left, or others suspected it"
 }

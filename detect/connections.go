@@ -142,6 +142,18 @@ func (c *Connections) Down(rank protocol.Rank, cause error) {
 	c.probes.Go(func() { c.probe(ctx, p, l, cause) })
 }
 
+// Replaced reports that another process answers at the address of a peer: the peer is
+// gone. It does not block.
+func (c *Connections) Replaced(rank protocol.Rank) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l := c.peers[rank]; l != nil {
+		l.stop()
+		p, _ := c.tracker.Watched(rank)
+		c.tracker.Suspect(p, ErrReplaced, nil)
+	}
+}
+
 // stop ends the probe, if there is one.
 func (l *link) stop() {
 	if l.cancel != nil {

@@ -10,7 +10,7 @@
 // an error immediately, so a dead or slow peer never delays another.
 //
 // The optional interfaces of this package are discovered by type assertion. A
-// Transport may also be a [Corker], a [VectorSender] or an [AddressBook]. A
+// Transport may also be a [Corker], a [VectorSender], an [AddressBook] or a [Roster]. A
 // Handler may also be a [RequestHandler], a [BatchHandler] or a [BufferProvider].
 package transport
 
@@ -72,6 +72,33 @@ type AddressBook interface {
 	SetPeer(rank protocol.Rank, address string)
 }
 
+// View is what a [Roster] is told of a view.
+type View struct {
+	Number  uint64
+	Members []Member
+}
+
+// Member is a process in a view.
+type Member struct {
+	Rank        protocol.Rank
+	ID, Address string
+	// Incarnation is the number of the view that has admitted the process. Nonce is a
+	// random number that the process has drawn when it started. If it is zero, it is
+	// not known: the first process that connects as this member is the one.
+	Incarnation, Nonce uint64
+}
+
+// Roster is a Transport that is told which process has which rank. It accepts no other
+// process as a member of the view, whatever incarnation that claims.
+type Roster interface {
+	// SetView sets the view, for the first time before Start, when the view also has
+	// this process. It closes connections
+	// to processes that no longer have their rank, if another process has it. A
+	// process that is not in the view is refused, and learns it by a [RemovedError].
+	// A process that a later view has admitted waits for that view.
+	SetView(v View)
+}
+
 // RequestHandler is a Handler that answers requests of clients. A client is a
 // process that is not a member and has no rank; usually it asks to join. A
 // transport refuses clients if its handler is not a RequestHandler.
@@ -122,6 +149,32 @@ var (
 	// ErrClosed means that the transport is closed.
 	ErrClosed = errors.New("transport closed")
 )
+
+// ErrOtherProcess is wrapped by the cause of a [Handler.Down] if another process than
+// the member answers at its address: the member is gone.
+var ErrOtherProcess = errors.New("another process answers at its address")
+
+// RemovedError is wrapped by the cause of a [Handler.Down] if the peer says that this
+// process is no longer a member.
+type RemovedError struct {
+	// View is the number of the peer's view.
+	View uint64
+	// Holder is the member that has this process's rank in that view. It is nil if it
+	// has none.
+	Holder *Member
+}
+
+func (e *RemovedError) Error() string {
+	if e.Holder == nil {
+		return fmt.Sprintf("this process is not in view %d", e.View)
+	}
+	return fmt.Sprintf("this process is not in view %d, which has %q at %s, incarnation %d, at its rank", e.View, e.Holder.ID, e.Holder.Address, e.Holder.Incarnation)
+}
+
+// ErrIdle is the cause of a Down that says nothing about the peer: both sides have
+// agreed to close a connection that was idle. No frame is lost by that, and the next
+// Send opens another one.
+var ErrIdle = errors.New("the connection was idle")
 
 // SendError is returned by [Transport.Send] when a frame was not queued.
 type SendError struct {

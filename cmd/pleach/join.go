@@ -29,6 +29,7 @@ type joinCommand struct {
 	groupFlags
 	listen, advertise, id, domain string
 	create, json                  bool
+	expect                        int
 }
 
 func newJoin() *cobra.Command {
@@ -39,6 +40,10 @@ func newJoin() *cobra.Command {
 		Long: `Join the group of the members at these addresses; one that is alive is enough. Or,
 with --create, create a group that others join.
 
+With --expect N, the same command starts every member: if none of the addresses is of
+a running group, N such processes begin one together, by agreement. The process waits
+for them as long as it takes. Its own address may be among the addresses.
+
 Each line of the standard input is broadcast to all other members. The messages of
 others are printed with the sender's rank before them, and every new view is printed.
 When the input ends, the process stays a member. Ctrl-C and SIGTERM make it leave, so
@@ -46,6 +51,7 @@ that the others install a view without it at once. A second Ctrl-C does not wait
 that.`,
 		Example: `  pleach join --create --listen 127.0.0.1:7000
   pleach join 127.0.0.1:7000
+  pleach join --expect 3 --listen db1:7000 db1:7000 db2:7000 db3:7000
   pleach join db1:7000 db2:7000 --group orders --id db3 --failure-domain rack-2
   tail -f events.log | pleach join 127.0.0.1:7000 --json`,
 		Args: func(_ *cobra.Command, args []string) error { return j.check(args) },
@@ -54,6 +60,7 @@ that.`,
 	j.addFlags(cmd)
 	f := cmd.Flags()
 	f.BoolVar(&j.create, "create", false, "create a group instead of joining one")
+	f.IntVar(&j.expect, "expect", 0, "begin a group with this `number` of processes, started alike, if there is none yet")
 	f.StringVar(&j.listen, "listen", "", "`host:port` that this member listens on (default a free port)")
 	f.StringVar(&j.advertise, "advertise", "", "`host:port` that other members dial (default that of --listen)")
 	f.StringVar(&j.id, "id", "", "`name` of this member across restarts: a member that rejoins with it gets its old rank if that is free (default its address)")
@@ -72,7 +79,11 @@ func (j *joinCommand) check(args []string) error {
 	switch {
 	case j.create && len(args) > 0:
 		return fmt.Errorf("--create creates a group, and %s is the address of one to join: choose", args[0])
-	case !j.create && len(args) == 0:
+	case j.create && j.expect != 0:
+		return errors.New("--create creates a group at once, and --expect begins one together with others: choose")
+	case j.expect < 0:
+		return fmt.Errorf("--expect %d: write how many processes begin the group", j.expect)
+	case !j.create && len(args) == 0 && j.expect == 0:
 		return errors.New("write a member's address, as in pleach join 127.0.0.1:7000, or --create to create a group")
 	case j.listen != "":
 		args = append([]string{j.listen}, args...)
@@ -93,7 +104,11 @@ func (j *joinCommand) run(cmd *cobra.Command, seeds []string) error {
 	c.Listen, c.Advertise, c.ID, c.FailureDomain = j.listen, j.advertise, j.id, j.domain
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
 	defer stop()
+	c.Expect = j.expect
 	timed, cancel := context.WithTimeout(ctx, joinTimeout)
+	if j.expect > 0 {
+		timed = ctx // the others may be started much later
+	}
 	group, err := j.begin(timed, c, seeds)
 	cancel()
 	switch {
@@ -154,7 +169,7 @@ func (t *session) run(ctx context.Context, in io.Reader) error {
 func (t *session) views(ctx context.Context, cancel context.CancelCauseFunc) {
 	var last pleach.View
 	for view := range t.group.Views(ctx) {
-		text := viewChange(last, view)
+		text := viewChange(last, view) // or that the quorum is lost, or regained
 		if last.Number == 0 {
 			text = t.welcome(view)
 		}

@@ -42,12 +42,12 @@ start groups of processes and inject faults, to join and inspect running groups,
 to measure them.`,
 		Example: `  pleach tree --shape lame:3 -P 9
   pleach sim --shape optimal -P 65536 --faults 1%
-  pleach join --found --address 127.0.0.1:7000`,
+  pleach join --create --listen 127.0.0.1:7000`,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceErrors: true, // run prints them
 		SilenceUsage:  true, // errors say what to do
 	}
-	root.AddCommand(newTree(), newSim(), newTune(), newReproduce(), newRun(), newJoin(), newMembers(), newPs(), newBench(), newVersion())
+	root.AddCommand(newTree(), newSim(), newTune(), newReproduce(), newRun(), newJoin(), newMembers(), newForceView(), newPs(), newBench(), newVersion())
 	return root
 }
 

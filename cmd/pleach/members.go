@@ -35,7 +35,8 @@ func newMembers() *cobra.Command {
 		Long: `Ask the member at an address for its view of the group, without becoming a member: the
 number of the view, and every member's rank, identity, address, failure domain and
 incarnation. A hole (○) is a rank whose member has died or left; a member that joins
-may fill it.
+may fill it. If the group has lost its quorum, that is said, and the members that the
+one asked cannot reach are marked (✗). See pleach force-view for the last resort.
 
 With --watch, print every change of the view until Ctrl-C. If the member that was
 asked is gone, another member of the last view is asked.`,
@@ -101,7 +102,7 @@ func (m *membersCommand) follow(ctx context.Context, c pleach.Config, address st
 			return nil
 		case err != nil:
 			return err
-		case view.Number <= last.Number:
+		case view.Number < last.Number || view.Number == last.Number && quorumText(view.Err) == quorumText(last.Err):
 			continue // nothing is new, or it is behind
 		}
 		if m.json {

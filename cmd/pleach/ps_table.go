@@ -18,6 +18,9 @@ func surveyText(s *ps.Survey) string {
 	if len(s.Failed) > 0 {
 		fmt.Fprintf(&b, "; failed: %s", ranksCell(s.Failed))
 	}
+	if s.NoQuorum != "" {
+		b.WriteString("\n" + printable(s.NoQuorum))
+	}
 	b.WriteString("\n\n")
 	for _, h := range s.Stragglers {
 		b.WriteString(stragglerText(&h) + "\n")

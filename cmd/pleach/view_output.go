@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -14,6 +16,14 @@ type viewJSON struct {
 	Slots   int          `json:"slots"`
 	Members []memberJSON `json:"members"`
 	Holes   []int        `json:"holes"`
+	// NoQuorum is there while too few members are reachable.
+	NoQuorum *quorumJSON `json:"no_quorum,omitempty"`
+}
+
+type quorumJSON struct {
+	Reachable   int   `json:"reachable"`
+	Needed      int   `json:"needed"`
+	Unreachable []int `json:"unreachable"`
 }
 
 type memberJSON struct {
@@ -29,7 +39,18 @@ func newViewJSON(v pleach.View) viewJSON {
 	for _, m := range v.Members {
 		j.Members = append(j.Members, memberJSON{m.Rank, m.ID, m.Address, m.FailureDomain, m.Incarnation})
 	}
+	if lost, ok := errors.AsType[*pleach.QuorumError](v.Err); ok {
+		j.NoQuorum = &quorumJSON{lost.Reachable, lost.Needed, lost.Unreachable}
+	}
 	return j
+}
+
+// quorumText says which quorum a view lacks; it is empty if none.
+func quorumText(err error) string {
+	if lost, ok := errors.AsType[*pleach.QuorumError](err); ok {
+		return fmt.Sprintf("no quorum: %d of %d reachable, %d needed", lost.Reachable, lost.Members, lost.Needed)
+	}
+	return ""
 }
 
 // holes are the ranks without a member.
@@ -54,26 +75,31 @@ func viewTitle(v pleach.View) string {
 	if n := len(holes(v)); n > 0 {
 		title += ", " + count(n, "hole")
 	}
+	if text := quorumText(v.Err); text != "" {
+		title += "; " + text
+	}
 	return title
 }
 
 // viewTable writes a view for people: a line for each member, then the ring, where ●
-// has a member and ○ is a hole.
+// has a member, ✗ has one that cannot be reached and ○ is a hole.
 func viewTable(v pleach.View) string {
 	rows := [][]string{{" rank", "identity", "address", "domain", "incarnation"}}
-	occupied := make(map[int]bool)
+	sign := make(map[int]string)
 	for _, m := range v.Members {
 		rows = append(rows, []string{fmt.Sprintf("%5d", m.Rank), printable(m.ID), printable(m.Address), printable(m.FailureDomain), fmt.Sprint(m.Incarnation)})
-		occupied[m.Rank] = true
+		sign[m.Rank] = "●"
+	}
+	if lost, ok := errors.AsType[*pleach.QuorumError](v.Err); ok {
+		for _, rank := range lost.Unreachable {
+			sign[rank] = "✗"
+		}
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n", viewTitle(v))
 	writeColumns(&b, rows)
 	b.WriteString("\n" + draw.RingText(v.Slots, 5, func(rank int) string {
-		if occupied[rank] {
-			return "●"
-		}
-		return "○"
+		return cmp.Or(sign[rank], "○")
 	}))
 	return b.String()
 }

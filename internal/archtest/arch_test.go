@@ -46,6 +46,7 @@ var rules = []rule{
 	{pkg: "internal/stream", pure: true, may: []string{"protocol", "topology", "broadcast", "internal/queue"}},
 	{pkg: "internal/membership", pure: true, may: []string{"protocol", "topology", "broadcast", "internal/wire"}},
 	{pkg: "internal/heartbeat", pure: true, may: []string{"protocol"}},
+	{pkg: "internal/founding", pure: true, may: []string{"protocol", "internal/wire"}},
 	{pkg: "internal/p2p", pure: true, may: []string{"protocol", "internal/membership", "internal/queue", "internal/wire"}},
 	{pkg: "internal/member", pure: true, may: []string{"protocol", "internal/stream", "internal/membership", "internal/heartbeat", "internal/p2p"}},
 
@@ -59,7 +60,7 @@ var rules = []rule{
 	{pkg: "transport", may: []string{"protocol"}},
 	{pkg: "transport/mem", may: []string{"protocol", "transport"}},
 	{pkg: "transport/fault", may: []string{"protocol", "transport"}},
-	{pkg: "transport/tcp", may: []string{"protocol", "transport", "internal/wire", "internal/dedup"}},
+	{pkg: "transport/tcp", may: []string{"protocol", "transport", "internal/wire", "internal/dedup", "internal/notify"}},
 
 	// Calls block on contexts, so these are no protocols. The engine knows no
 	// collective's algorithm, and collective no network.
@@ -69,7 +70,7 @@ var rules = []rule{
 	// What programs import: puts protocols and driver together.
 	{pkg: ".", may: []string{
 		"protocol", "topology", "broadcast", "collective", "detect", "bootstrap", "transport", "transport/...",
-		"internal/stream", "internal/membership", "internal/heartbeat", "internal/p2p", "internal/member", "internal/collective/engine",
+		"internal/stream", "internal/membership", "internal/heartbeat", "internal/founding", "internal/p2p", "internal/member", "internal/collective/engine",
 		"internal/node", "internal/wire", "internal/notify", "internal/dedup",
 	}},
 

@@ -20,16 +20,17 @@ type JoinAnswer struct {
 	Err   error
 }
 
-// Join asks the group for a view with a candidate. Settle calls answer when that is
+// Join asks the group for a view with a candidate. If replace is set, the candidate
+// takes the place of a live member with its identity. Settle calls answer when that is
 // decided.
-func (m *Machine) Join(now protocol.Time, candidate membership.Member, answer func(JoinAnswer)) {
+func (m *Machine) Join(now protocol.Time, candidate membership.Member, replace bool, answer func(JoinAnswer)) {
 	m.enter(now)
 	if m.joins.waiting == nil {
 		m.joins.waiting = make(map[uint64]func(JoinAnswer))
 	}
 	m.joins.last++
 	m.joins.waiting[m.joins.last] = answer
-	m.views.Join(now, m.joins.last, candidate)
+	m.views.Join(now, m.joins.last, candidate, replace)
 }
 
 // answerJoins answers the candidates that a view change has decided about.

@@ -21,8 +21,8 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// FirstIncarnation is that of every member in the first view of a group that starts
-// as a whole: the real one is known when a process connects.
+// FirstIncarnation is that of every member in the first view of a group: the number of
+// that view.
 const FirstIncarnation = 1
 
 // Config describes a member, what it begins with, and what its driver wants to know.
@@ -157,6 +157,20 @@ func (m *Machine) Quorum() (reachable, needed int, ok bool) { return m.views.Quo
 
 // Unreachable returns the ranks of the members that cannot be reached, in ascending order.
 func (m *Machine) Unreachable() []protocol.Rank { return m.views.Unreachable() }
+
+// ForceView lets some members decide the next view without a quorum; see
+// [membership.Machine.ForceView].
+func (m *Machine) ForceView(now protocol.Time, ranks []protocol.Rank) error {
+	m.enter(now)
+	return m.views.ForceView(now, ranks)
+}
+
+// Removed says that a member of a later view does not let this one connect: see
+// [membership.Machine.Removed].
+func (m *Machine) Removed(now protocol.Time, view uint64, holder *membership.Member) {
+	m.enter(now)
+	m.views.Removed(now, view, holder)
+}
 
 // Leave asks the other members for a view without this one.
 func (m *Machine) Leave(now protocol.Time) {

@@ -39,7 +39,7 @@ func (m *Machine) Report(now protocol.Time, r Report) {
 func (m *Machine) takeReport(now protocol.Time, r Report) {
 	view := m.views.View()
 	about, ok := view.Member(r.Rank)
-	if !ok || about.Incarnation != FirstIncarnation && about.Incarnation != r.Incarnation {
+	if !ok || about.Nonce != 0 && about.Incarnation != r.Incarnation {
 		return // the process is no longer in the view
 	}
 	m.enter(now)

@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/pleach-go/pleach/protocol"
@@ -24,8 +25,22 @@ func newAssigner(before *View) *assigner {
 	return a
 }
 
-// assign gives a joiner its rank. It reports false if an older incarnation of the
-// joiner participates in this very change, or if no slot is left.
+// FirstView returns the first view of members that begin a group together. It assigns
+// their ranks.
+func FirstView(members []Member) (View, error) {
+	v := View{Number: 1, Slots: protocol.Rank(len(members)), Members: slices.Clone(members)}
+	a := newAssigner(&View{Slots: v.Slots})
+	for i := range v.Members {
+		if !a.assign(&v.Members[i]) {
+			return View{}, fmt.Errorf("%w: identity %q is there twice, or there are too many", ErrView, v.Members[i].Identity)
+		}
+	}
+	slices.SortFunc(v.Members, byRank)
+	return v, v.check()
+}
+
+// assign gives a joiner its rank. It reports false if its identity is taken, or if no
+// slot is left.
 func (a *assigner) assign(j *Member) bool {
 	if slices.ContainsFunc(a.occupied, func(m *Member) bool { return m != nil && m.Identity == j.Identity }) {
 		return false
@@ -53,7 +68,7 @@ func (a *assigner) rankFor(j *Member) protocol.Rank {
 	}
 	hole := a.slots
 	for r := range a.slots {
-		if a.occupied[r] != nil || a.last[r] != nil && a.last[r].Incarnation >= j.Incarnation {
+		if a.occupied[r] != nil {
 			continue
 		}
 		if !a.besideDomain(r, j.Domain) {

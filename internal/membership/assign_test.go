@@ -15,8 +15,9 @@ func withJoiners(t *testing.T, v View, removed []protocol.Rank, candidates ...Me
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range candidates {
-		if err := m.handleJoinRequest(1, c); err != nil {
+	for i, c := range candidates {
+		c.Nonce = uint64(1 + i)
+		if err := m.handleJoinRequest(1, candidate{Member: c}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -60,14 +61,20 @@ func TestDomainsAreKeptApart(t *testing.T) {
 	}
 }
 
-// A hole is not for one whose incarnation is not larger than that of who was
-// there: their messages could not be told apart.
-func TestHoleNeedsALargerIncarnation(t *testing.T) {
+// The view that admits a process is its incarnation, so the messages of all that ever
+// have a rank can be told apart.
+func TestIncarnationIsTheViewOfAdmission(t *testing.T) {
 	v := firstView(3)
-	v.Members[1].Incarnation = 5
-	next := withJoiners(t, v, []protocol.Rank{1}, Member{Identity: "old", Incarnation: 5}, Member{Identity: "young", Incarnation: 6})
-	if next.Members[next.identity("old")].Rank != 3 || next.Members[next.identity("young")].Rank != 1 {
-		t.Fatalf("%+v", next.Members)
+	v.Number = 41
+	v.Members[1].Incarnation = 40
+	next := withJoiners(t, v, []protocol.Rank{1}, Member{Identity: "p1"}, Member{Identity: "new", Incarnation: 7})
+	for _, name := range []string{"new", "p1"} {
+		if m := next.Members[next.identity(name)]; m.Incarnation != 42 {
+			t.Errorf("%+v", m)
+		}
+	}
+	if m, _ := next.Member(1); m.Identity != "p1" {
+		t.Errorf("rank 1 is %+v", m)
 	}
 }
 

@@ -1,6 +1,9 @@
 package membership
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // checker holds what all members together have installed, and complains of
 // anything that the package comment rules out.
@@ -8,11 +11,12 @@ type checker struct {
 	views    map[uint64]View
 	cuts     map[uint64]string // by number, with what was delivered before it
 	leavers  map[string]bool   // identity and incarnation
+	nonces   map[uint64]string // the process that has drawn it
 	isQuorum func(v *View, s set) bool
 }
 
 func newChecker() *checker {
-	return &checker{views: map[uint64]View{}, cuts: map[uint64]string{}, leavers: map[string]bool{}}
+	return &checker{views: map[uint64]View{}, cuts: map[uint64]string{}, leavers: map[string]bool{}, nonces: map[uint64]string{}}
 }
 
 func who(m Member) string { return fmt.Sprintf("%s#%d", m.Identity, m.Incarnation) }
@@ -36,7 +40,28 @@ func (c *checker) installed(self Member, v View, digest string) error {
 		return nil
 	}
 	c.views[v.Number], c.cuts[v.Number] = v, digest
-	return c.primary(&v)
+	return cmp.Or(c.primary(&v), c.processes(&v))
+}
+
+// processes checks that a member stands for one process: that which has drawn the
+// nonce, and has been admitted by the view that its incarnation names. (By two views,
+// if it did not hear of the first before it was removed.) No identity is in a view
+// twice: the view's own check has seen to that.
+func (c *checker) processes(v *View) error {
+	for _, m := range v.Members {
+		if m.Incarnation > v.Number {
+			return fmt.Errorf("incarnations: %s in view %d", who(m), v.Number)
+		}
+		if m.Nonce == 0 {
+			continue
+		}
+		process := fmt.Sprint(m.Identity, " at ", m.Address)
+		if other, ok := c.nonces[m.Nonce]; ok && other != process {
+			return fmt.Errorf("nonces: %s and %s have drawn %d", other, process, m.Nonce)
+		}
+		c.nonces[m.Nonce] = process
+	}
+	return nil
 }
 
 // primary checks that a view goes on from a majority of the one before, which

@@ -49,8 +49,8 @@ func (m *Machine) decide(now protocol.Time, v *value, root protocol.Rank) {
 		m.history = slices.Clone(m.history[1:])
 	}
 	m.beginCommitCast(now, v, root)
-	if !next.holds(m.config.Self.Rank, m.config.Self.Incarnation) && !m.leaving {
-		m.end(&EvictedError{m.config.Self.Rank, m.view.Number, next.Number})
+	if !next.holds(m.config.Self.Rank, m.config.Self.Incarnation) && !m.leaving && !m.hasAdmitted(next) {
+		m.end(m.evicted(next))
 		return
 	}
 	if !r.frozen {
@@ -68,7 +68,12 @@ func (m *Machine) tryInstall(now protocol.Time) {
 	}
 	m.config.Log.Install(r.next)
 	if !r.next.holds(m.config.Self.Rank, m.config.Self.Incarnation) {
-		m.end(ErrLeft)
+		m.answerAdmitted(r.next, r.decided.cut)
+		if m.leaving {
+			m.end(ErrLeft)
+		} else {
+			m.end(m.evicted(r.next))
+		}
 		return
 	}
 	m.suspicions.prune(&m.view, r.next)
@@ -83,6 +88,7 @@ func (m *Machine) tryInstall(now protocol.Time) {
 	m.status.due = now + m.config.StatusInterval
 	m.pruneRequests(now)
 	m.answerJoins()
+	m.runProbes(now)
 	if f := m.later; f != nil {
 		m.later = nil
 		_ = m.handleCommit(now, f) // an invalid commit is dropped
@@ -93,8 +99,8 @@ func (m *Machine) tryInstall(now protocol.Time) {
 // the window again for the others.
 func (m *Machine) pruneRequests(now protocol.Time) {
 	m.candidates = slices.DeleteFunc(m.candidates, func(c candidate) bool {
-		i, ok := m.named(c.Identity)
-		return len(m.view.Members) == MaxSlots || ok && m.view.Members[i].Incarnation >= c.Incarnation
+		_, taken := m.named(c.Identity) // by this candidate, or the member it has asked finds out
+		return len(m.view.Members) == MaxSlots || taken
 	})
 	m.leavers = slices.DeleteFunc(m.leavers, func(s suspect) bool { return !m.view.holds(s.rank, s.incarnation) })
 	m.window = window{}
@@ -130,8 +136,42 @@ func (m *Machine) sendMissed(f *frame) {
 // handleRemoved ends this member: the group has removed it, or is too far ahead.
 func (m *Machine) handleRemoved(f *frame) {
 	if f.view > m.view.Number {
-		m.end(&EvictedError{m.config.Self.Rank, m.view.Number, f.view})
+		m.end(&EvictedError{m.config.Self.Rank, m.view.Number, f.view, nil})
 	}
+}
+
+// Removed says that a member of a later view does not let this member connect:
+// another process has its rank in that view, or none has. A view that is not later is
+// that of another side of a split, and decides nothing here.
+func (m *Machine) Removed(now protocol.Time, view uint64, holder *Member) {
+	m.now = now
+	if m.done != nil || view <= m.view.Number {
+		return
+	}
+	if m.leaving {
+		m.end(ErrLeft)
+		return
+	}
+	if holder != nil && holder.Identity != m.config.Self.Identity {
+		holder = nil // the rank went to another process
+	}
+	m.end(&EvictedError{m.config.Self.Rank, m.view.Number, view, holder})
+}
+
+// evicted returns why this member ends with a view that does not hold it.
+func (m *Machine) evicted(next *View) *EvictedError {
+	return &EvictedError{m.config.Self.Rank, m.view.Number, next.Number, next.successor(&m.config.Self)}
+}
+
+// successor returns the member with the identity of a process that is not in the view
+// itself, or nil if there is none.
+func (v *View) successor(of *Member) *Member {
+	for i := range v.Members {
+		if m := &v.Members[i]; m.Identity == of.Identity && (m.Incarnation != of.Incarnation || m.Rank != of.Rank) {
+			return m
+		}
+	}
+	return nil
 }
 
 // catchUp asks a member that is ahead for the decisions that are missing here.

@@ -47,6 +47,9 @@ type Config struct {
 	// a different one each time, so that no member stays behind for long. If zero,
 	// 1 s.
 	StatusInterval protocol.Time
+	// ProbeTimeout is how long a member whose identity another process claims may take
+	// to show that it is alive. Then the other process replaces it. If zero, 1.5 s.
+	ProbeTimeout protocol.Time
 	// JoinTimeout is how long a candidate waits for a view before it is refused. If
 	// zero, 30 s.
 	JoinTimeout protocol.Time
@@ -102,6 +105,7 @@ func (c *Config) check() error {
 		{"AckTimeout", &c.AckTimeout, 5 * second},
 		{"RetryInterval", &c.RetryInterval, 60 * millisecond},
 		{"StatusInterval", &c.StatusInterval, second},
+		{"ProbeTimeout", &c.ProbeTimeout, 1500 * millisecond},
 		{"JoinTimeout", &c.JoinTimeout, 30 * second},
 	} {
 		if *t.value < 0 {

@@ -55,7 +55,7 @@ func appendBallots(dst []byte, ballots ...Ballot) []byte {
 
 func appendMember(dst []byte, m *Member) []byte {
 	dst = wire.AppendUint32(dst, uint32(m.Rank))
-	dst = wire.AppendUint64(dst, m.Incarnation)
+	dst = wire.AppendUint64(wire.AppendUint64(dst, m.Incarnation), m.Nonce)
 	for _, text := range []string{m.Identity, m.Address, m.Domain} {
 		dst = wire.AppendBytes(dst, []byte(text))
 	}
@@ -94,7 +94,7 @@ type decoder struct {
 
 // The fewest bytes of an encoded Member and Position.
 const (
-	memberBytes   = 4 + 8 + 3*4
+	memberBytes   = 4 + 8 + 8 + 3*4
 	positionBytes = 4 + 8 + 8 + 4
 )
 
@@ -172,7 +172,7 @@ func (d *decoder) text() string {
 }
 
 func (d *decoder) member() Member {
-	m := Member{Rank: d.rank(), Incarnation: d.Uint64()}
+	m := Member{Rank: d.rank(), Incarnation: d.Uint64(), Nonce: d.Uint64()}
 	m.Identity, m.Address, m.Domain = d.text(), d.text(), d.text()
 	return m
 }

@@ -228,7 +228,7 @@ func (e *explorer) take(w *world, s step) (*world, error) {
 		c.log.fetch()
 	case "join":
 		next.left.joins--
-		c.m.Join(c.now, 1, Member{Identity: "joiner", Incarnation: 2})
+		c.m.Join(c.now, 1, Member{Identity: "joiner", Nonce: 2}, false)
 	case "suspect":
 		next.left.suspicions--
 		peer := w.members[s.x].self

@@ -71,7 +71,7 @@ type frame struct {
 
 	stuck     bool       // status
 	suspects  []suspect  // report
-	candidate Member     // join request
+	candidate candidate  // join request
 	ballot    Ballot     // prepare, promise, refuse, cancel, propose, accept
 	other     Ballot     // prepare, cancel: proposed last by the owner; promise: accepted; refuse: promised
 	members   set        // prepare: the participants; promise, accept: those that have acknowledged
@@ -115,7 +115,7 @@ func (f *frame) append(dst []byte) []byte {
 			dst = wire.AppendUint64(wire.AppendUint32(dst, uint32(s.rank)), s.incarnation)
 		}
 	case JoinRequest:
-		dst = appendMember(dst, &f.candidate)
+		dst = appendBool(appendMember(dst, &f.candidate.Member), f.candidate.gone)
 	case Prepare:
 		dst = wire.AppendBytes(appendBallots(dst, f.ballot, f.other), f.members)
 	case Promise:
@@ -149,7 +149,7 @@ func parse(from protocol.Rank, b []byte) (*frame, error) {
 			f.suspects = append(f.suspects, suspect{d.rank(), d.Uint64()})
 		}
 	case JoinRequest:
-		f.candidate = d.member()
+		f.candidate = candidate{Member: d.member(), gone: d.bool()}
 	case Prepare:
 		f.ballot, f.other, f.members = d.ballot(), d.ballot(), d.set()
 	case Promise:

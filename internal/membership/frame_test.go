@@ -21,7 +21,7 @@ var (
 	anySet    = rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 40), func(b []byte) set { return append(set{}, b...) })
 	anyName   = rapid.StringN(0, -1, MaxText)
 	anyMember = rapid.Custom(func(t *rapid.T) Member {
-		return Member{anyRank.Draw(t, "rank"), anyName.Draw(t, "identity"), anyName.Draw(t, "address"), anyName.Draw(t, "domain"), rapid.Uint64().Draw(t, "incarnation")}
+		return Member{anyRank.Draw(t, "rank"), anyName.Draw(t, "identity"), anyName.Draw(t, "address"), anyName.Draw(t, "domain"), rapid.Uint64().Draw(t, "incarnation"), rapid.Uint64().Draw(t, "nonce")}
 	})
 	anyPositions = rapid.Custom(func(t *rapid.T) []Position {
 		var positions []Position
@@ -49,7 +49,7 @@ func anyFrame(t *rapid.T) *frame {
 			f.suspects = append(f.suspects, suspect{r, rapid.Uint64().Draw(t, "incarnation")})
 		}
 	case JoinRequest:
-		f.candidate = anyMember.Draw(t, "candidate")
+		f.candidate = candidate{Member: anyMember.Draw(t, "candidate"), gone: rapid.Bool().Draw(t, "gone")}
 	case Prepare:
 		f.ballot, f.other, f.members = anyBallot.Draw(t, "ballot"), anyBallot.Draw(t, "other"), anySet.Draw(t, "members")
 	case Promise:
@@ -92,7 +92,7 @@ func FuzzParse(f *testing.F) {
 	for _, fr := range []frame{
 		{kind: Status, stuck: true},
 		{kind: Report, suspects: []suspect{{3, 1}}},
-		{kind: JoinRequest, candidate: Member{Rank: protocol.NoRank, Identity: "a"}},
+		{kind: JoinRequest, candidate: candidate{Member: Member{Rank: protocol.NoRank, Identity: "a"}}},
 		{kind: Promise, ballot: Ballot{1, 0}, other: Ballot{1, 0}, members: set{7}, positions: []Position{{1, 1, 5, 2}}, value: &value{number: 2, slots: 3, removed: set{1}}},
 		{kind: Commit, value: &value{number: 2, slots: 4, removed: set{0}, added: []Member{{Rank: 3, Identity: "x"}}}},
 	} {
@@ -125,7 +125,7 @@ func FuzzReceive(f *testing.F) {
 	f.Add(uint8(1), head(frame{kind: Prepare, ballot: Ballot{1, 1}, members: whole}), head(frame{kind: Propose, ballot: Ballot{1, 1}, value: change}))
 	f.Add(uint8(1), head(frame{kind: Report, suspects: []suspect{{0, 1}, {1, 1}}}), head(frame{kind: Promise, ballot: Ballot{1, 2}, members: set{30}}))
 	f.Add(uint8(4), head(frame{kind: Commit, root: 1, value: change}), head(frame{kind: Commit, root: 1, route: rightward, value: change}))
-	f.Add(uint8(3), head(frame{kind: JoinRequest, candidate: Member{Identity: "n", Incarnation: 9}}), head(frame{kind: Cancel, ballot: Ballot{9, 3}}))
+	f.Add(uint8(3), head(frame{kind: JoinRequest, candidate: candidate{Member: Member{Identity: "n", Nonce: 9}}}), head(frame{kind: Cancel, ballot: Ballot{9, 3}}))
 	f.Add(uint8(3), head(frame{kind: Refuse, ballot: Ballot{1, 2}, other: Ballot{9, 9}}), head(frame{kind: Removed}))
 	f.Fuzz(func(t *testing.T, from uint8, first, second []byte) {
 		self := v.Members[2]

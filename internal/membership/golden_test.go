@@ -10,7 +10,7 @@ import (
 )
 
 func goldenMember(rank protocol.Rank) Member {
-	return Member{Rank: rank, Incarnation: 0x1122334455667788, Identity: "hedge-7", Address: "10.0.0.7:7000", Domain: "rack 3"}
+	return Member{Rank: rank, Incarnation: 0x1122334455667788, Nonce: 0x99AABBCCDDEEFF00, Identity: "hedge-7", Address: "10.0.0.7:7000", Domain: "rack 3"}
 }
 
 func goldenPositions() []Position {
@@ -38,8 +38,8 @@ func goldenFrames() map[string]frame {
 		"leave zero":             {kind: Leave},
 		"leave":                  {kind: Leave, view: 7, incarnation: 9},
 		"join-request zero":      {kind: JoinRequest},
-		"join-request":           {kind: JoinRequest, view: 7, incarnation: 9, candidate: goldenMember(protocol.NoRank)},
-		"join-request with rank": {kind: JoinRequest, view: 7, incarnation: 9, candidate: goldenMember(4)},
+		"join-request":           {kind: JoinRequest, view: 7, incarnation: 9, candidate: candidate{Member: goldenMember(protocol.NoRank), gone: true}},
+		"join-request with rank": {kind: JoinRequest, view: 7, incarnation: 9, candidate: candidate{Member: goldenMember(4)}},
 		"prepare zero":           {kind: Prepare, members: set{}},
 		"prepare":                {kind: Prepare, view: 7, incarnation: 9, ballot: two, other: one, members: set{0xff, 0x01}},
 		"promise zero":           {kind: Promise, members: set{}},

@@ -12,15 +12,19 @@ import (
 // answer.
 type pending struct {
 	token     uint64
-	candidate Member
+	candidate candidate
+	replace   bool // it takes the place of a live process with its identity
+	ready     bool // the coordinator is to be asked; otherwise probe finds out first
+	probe     probe
 	until     protocol.Time
 }
 
-// candidate is a process that waits at the coordinator for a view that includes it.
-// The member that has its request repeats it; when that ends, the coordinator
-// forgets the candidate.
+// candidate is a process that asks to join. At the coordinator it waits for a view
+// that includes it. The member that has its request repeats it; when that ends, the
+// coordinator forgets the candidate.
 type candidate struct {
 	Member
+	gone  bool // the member with its identity is gone
 	until protocol.Time
 }
 
@@ -36,36 +40,50 @@ type Answer struct {
 	Err error
 }
 
-// Reasons to refuse a candidate.
+// Reasons to refuse a candidate; see also [InUseError].
 var (
-	// ErrStale: a newer incarnation of the candidate is known, or this one was
-	// evicted. The candidate needs a larger incarnation.
-	ErrStale = errors.New("membership: this incarnation of the candidate is over")
 	// ErrFull: no slots are left, or too many candidates wait already.
 	ErrFull = errors.New("membership: no room for another candidate")
 	// ErrTimeout: no view with the candidate was installed in time. It may try
 	// again, also at another member.
 	ErrTimeout = errors.New("membership: the candidate could not be let in in time")
+	// ErrSuperseded: another process at the same address has asked later.
+	ErrSuperseded = errors.New("membership: a later process at this address asks to join")
 )
 
-// Join asks for a view that includes c. The rank of c is ignored: the coordinator
-// assigns one. The result comes from [Machine.Answers], with the token. A candidate
-// that asks twice joins once.
-func (m *Machine) Join(now protocol.Time, token uint64, c Member) {
+// Join asks for a view that includes c. The rank and the incarnation of c are ignored:
+// the group assigns them. The result comes from [Machine.Answers], with the token. A
+// candidate that asks twice, with the same nonce, joins once.
+//
+// If a member has the identity of c, it is asked whether it is alive. If it is, c is
+// refused with an [InUseError], unless replace is set; if it is gone, c replaces it.
+func (m *Machine) Join(now protocol.Time, token uint64, c Member, replace bool) {
 	m.now = now
-	c.Rank = protocol.NoRank
+	c.Rank, c.Incarnation = protocol.NoRank, 0
 	if err := m.refusal(&c); err != nil {
 		m.answers = append(m.answers, Answer{Token: token, Err: err})
 		return
 	}
-	m.pending = append(m.pending, pending{token, c, now + m.config.JoinTimeout})
-	if m.reporter.due == protocol.Never {
-		m.reporter.changed()
-	} else { // the reporter repeats the other requests of a herd anyway
-		m.put(m.reporter.to, frame{kind: JoinRequest, candidate: c})
-	}
+	m.supersede(&c)
+	m.pending = append(m.pending, pending{
+		token: token, candidate: candidate{Member: c}, replace: replace, until: now + m.config.JoinTimeout,
+	})
 	m.answerJoins()
+	m.runProbes(now)
 	m.consider(now)
+}
+
+// supersede refuses the candidates that have waited with the identity and the address
+// of c: one socket listens there, so their processes have ended.
+func (m *Machine) supersede(c *Member) {
+	m.pending = slices.DeleteFunc(m.pending, func(p pending) bool {
+		o := &p.candidate
+		if o.Identity != c.Identity || o.Address != c.Address || o.Nonce == c.Nonce {
+			return false
+		}
+		m.answers = append(m.answers, Answer{Token: p.token, Err: fmt.Errorf("%w: %q at %s", ErrSuperseded, c.Identity, c.Address)})
+		return true
+	})
 }
 
 // Answers returns the next answer to a candidate, or false if there is none.
@@ -86,17 +104,9 @@ func (m *Machine) refusal(c *Member) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	known, stale := Member{}, false
-	if i, ok := m.named(c.Identity); ok {
-		known = m.view.Members[i]
-		stale = known.Incarnation > c.Incarnation
-	} else if i := m.view.formerly(c.Identity); i >= 0 {
-		known = m.view.Former[i]
-		stale = known.Incarnation >= c.Incarnation
-	}
 	switch {
-	case stale:
-		return fmt.Errorf("%w: %q comes as %d, rank %d was %d", ErrStale, c.Identity, c.Incarnation, known.Rank, known.Incarnation)
+	case c.Nonce == 0:
+		return fmt.Errorf("%w: candidate %q has no nonce", ErrView, c.Identity)
 	case len(m.view.Members) == MaxSlots:
 		return fmt.Errorf("%w: view %d has %d members", ErrFull, m.view.Number, MaxSlots)
 	case len(m.pending) == maxPending:
@@ -105,22 +115,17 @@ func (m *Machine) refusal(c *Member) error {
 	return nil
 }
 
-// formerly returns the index in Former of an identity, or −1.
-func (v *View) formerly(identity string) int {
-	return slices.IndexFunc(v.Former, func(m Member) bool { return m.Identity == identity })
-}
-
 // answerJoins answers the candidates that are in the view, and those that can no
 // longer join.
 func (m *Machine) answerJoins() {
 	m.pending = slices.DeleteFunc(m.pending, func(p pending) bool {
-		a := Answer{Token: p.token, Err: m.refusal(&p.candidate)}
+		a := Answer{Token: p.token, Err: m.refusal(&p.candidate.Member)}
 		if errors.Is(a.Err, ErrFull) {
 			return false // there may be room later
 		}
 		if a.Err == nil {
 			i, ok := m.named(p.candidate.Identity)
-			if !ok || m.view.Members[i].Incarnation != p.candidate.Incarnation {
+			if !ok || m.view.Members[i].Nonce != p.candidate.Nonce {
 				return false
 			}
 			a.View, a.Rank, a.Cut = m.view, m.view.Members[i].Rank, m.cut
@@ -128,6 +133,29 @@ func (m *Machine) answerJoins() {
 		m.answers = append(m.answers, a)
 		return true
 	})
+}
+
+// hasAdmitted reports whether a candidate that waits here is in a view. Then a member
+// that is not in it installs it first: the candidate needs the answer, and maybe no
+// other member can give it.
+func (m *Machine) hasAdmitted(next *View) bool {
+	return slices.ContainsFunc(m.pending, func(p pending) bool { return next.admitted(&p.candidate.Member) >= 0 })
+}
+
+// answerAdmitted answers the candidates that are in a view.
+func (m *Machine) answerAdmitted(next *View, cut []Position) {
+	m.pending = slices.DeleteFunc(m.pending, func(p pending) bool {
+		i := next.admitted(&p.candidate.Member)
+		if i >= 0 {
+			m.answers = append(m.answers, Answer{Token: p.token, View: *next, Rank: next.Members[i].Rank, Cut: cut})
+		}
+		return i >= 0
+	})
+}
+
+// admitted returns the index of a candidate in the view, or −1.
+func (v *View) admitted(c *Member) int {
+	return slices.IndexFunc(v.Members, func(m Member) bool { return m.Identity == c.Identity && m.Nonce == c.Nonce })
 }
 
 // expireJoins refuses the candidates that have waited for too long.
@@ -141,29 +169,27 @@ func (m *Machine) expireJoins(now protocol.Time) {
 	})
 }
 
-// handleJoinRequest adds or renews a candidate.
-func (m *Machine) handleJoinRequest(now protocol.Time, c Member) error {
-	c.Rank = protocol.NoRank
+// handleJoinRequest adds or renews a candidate. Of two candidates with one identity,
+// the coordinator keeps the first, unless the second has its address.
+func (m *Machine) handleJoinRequest(now protocol.Time, c candidate) error {
+	c.Rank, c.Incarnation = protocol.NoRank, 0
 	if err := c.check(); err != nil {
 		return fmt.Errorf("%w: %w", ErrFrame, err)
 	}
-	if i, ok := m.named(c.Identity); ok && m.view.Members[i].Incarnation >= c.Incarnation {
-		return nil // it is a member, or a newer incarnation of it is
+	if i, ok := m.named(c.Identity); ok && m.view.Members[i].Nonce == c.Nonce {
+		return nil // it is a member
 	}
-	if i := m.view.formerly(c.Identity); i >= 0 && m.view.Former[i].Incarnation >= c.Incarnation {
-		return nil
-	}
-	until := now + leaseFactor*m.config.RetryInterval
+	c.until = now + leaseFactor*m.config.RetryInterval
 	for i := range m.candidates {
 		if o := &m.candidates[i]; o.Identity == c.Identity {
-			if o.Incarnation <= c.Incarnation {
-				*o = candidate{c, until}
+			if o.Nonce == c.Nonce || o.Address == c.Address {
+				*o = c
 			}
 			return nil
 		}
 	}
 	if len(m.candidates) < maxCandidates && len(m.view.Members) < MaxSlots {
-		m.candidates = append(m.candidates, candidate{c, until})
+		m.candidates = append(m.candidates, c)
 		m.window.note(now)
 	}
 	return nil
@@ -180,10 +206,17 @@ func (m *Machine) forgetCandidates(now protocol.Time) {
 // handleOwnRequests makes the coordinator handle its own requests as if another
 // member had sent them.
 func (m *Machine) handleOwnRequests(now protocol.Time) {
-	for _, p := range m.pending {
-		_ = m.handleJoinRequest(now, p.candidate) // checked by Join
+	for i := range m.pending {
+		if p := &m.pending[i]; p.ready {
+			_ = m.handleJoinRequest(now, p.candidate) // checked by Join
+		}
 	}
 	if m.leaving {
 		m.handleLeave(now, m.config.Self.Rank, m.config.Self.Incarnation)
 	}
+}
+
+// joinsReady reports whether candidates wait for the coordinator.
+func (m *Machine) joinsReady() bool {
+	return slices.ContainsFunc(m.pending, func(p pending) bool { return p.ready })
 }

@@ -155,6 +155,8 @@ func (m *Machine) handle(now protocol.Time, f *frame) error {
 		m.handleLeave(now, f.from, f.incarnation)
 	case JoinRequest:
 		return m.handleJoinRequest(now, f.candidate)
+	case Pong:
+		m.holderAnswered(f.from)
 	case Prepare:
 		return m.handlePrepare(now, f)
 	case Promise:

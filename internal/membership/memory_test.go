@@ -36,7 +36,7 @@ func TestMemoryDoesNotGrowWithViews(t *testing.T) {
 	pull()
 	herd := func(number uint64) { // of 32, so that a view is large
 		for i := range uint64(32) {
-			m.Join(now, number, Member{Identity: fmt.Sprint("p", 1+i), Incarnation: 2 + number})
+			m.Join(now, number, Member{Identity: fmt.Sprint("p", 1+i), Nonce: 2 + number}, false)
 		}
 		now += second
 		pull()

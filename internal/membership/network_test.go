@@ -23,7 +23,7 @@ type network struct {
 	order   int
 	starts  uint64
 	hosts   []*host
-	names   map[string]*host // by identity
+	names   map[string]*host // by address
 	checker *checker
 	config  func(*Config)
 
@@ -34,6 +34,7 @@ type network struct {
 	rejoin          bool                      // who is evicted comes back
 	frames          [Kinds]int
 	spy             func(from *host, kind Kind) // sees every frame that is sent
+	answers         func(Answer)                // gets the answers to candidates; nil: the hosts get them
 	evictions       int
 	verbose         bool
 	log             []string
@@ -42,20 +43,22 @@ type network struct {
 
 // host is a process: a machine, its log, and what the network knows of it.
 type host struct {
-	id     int
-	self   Member
-	m      *Machine // nil: not in the group yet
-	log    *testLog
-	dead   bool
-	left   bool // wants to, or has
-	woken  protocol.Time
-	sees   map[protocol.Rank]uint64 // whom its detector suspects
-	views  []View
-	asking bool // for its place
-	token  uint64
-	lonely protocol.Time // when it last had a quorum
-	reply  *host         // whom it has just heard from
-	held   []func()      // what has happened to it while it is stopped; nil: it is not
+	id   int
+	self Member
+	m    *Machine // nil: not in the group yet
+	log  *testLog
+	dead bool
+	left bool // wants to, or has
+	// refused: a live process has its identity. It stays out.
+	refused bool
+	woken   protocol.Time
+	sees    map[protocol.Rank]uint64 // whom its detector suspects
+	views   []View
+	asking  bool // for its place
+	token   uint64
+	lonely  protocol.Time // when it last had a quorum
+	reply   *host         // whom it has just heard from
+	held    []func()      // what has happened to it while it is stopped; nil: it is not
 }
 
 // event is something that happens at a time.
@@ -125,7 +128,7 @@ func firstView(size int) View {
 func (n *network) addHost(self Member) *host {
 	h := &host{id: len(n.hosts), self: self}
 	n.hosts = append(n.hosts, h)
-	n.names[self.Identity] = h
+	n.names[self.Address] = h
 	return h
 }
 
@@ -171,6 +174,11 @@ func (n *network) fail(err error) {
 // live reports whether a host runs a machine that is in the group.
 func (h *host) live() bool { return !h.dead && h.m != nil && h.m.done == nil }
 
+// is reports whether a member is this very process, maybe before it knows.
+func (h *host) is(m *Member) bool {
+	return m.Identity == h.self.Identity && (m.Incarnation == h.self.Incarnation || h.m == nil && m.Nonce == h.self.Nonce)
+}
+
 // host finds whom a rank stands for. An answer to one who is no longer in the
 // view goes where the question came from, as on a connection.
 func (n *network) find(by *host, r protocol.Rank) *host {
@@ -184,7 +192,7 @@ func (n *network) find(by *host, r protocol.Rank) *host {
 	if !ok {
 		return nil
 	}
-	return n.names[m.Identity] // at its address: maybe a later start
+	return n.names[m.Address] // maybe a later start
 }
 
 // pump carries out all a host wants to do now.
@@ -240,6 +248,10 @@ func (n *network) collect(h *host) {
 		a, ok := h.m.Answers()
 		if !ok {
 			break
+		}
+		if n.answers != nil {
+			n.answers(a)
+			continue
 		}
 		n.after(n.delay(), func() { n.answer(a) })
 	}
@@ -393,8 +405,8 @@ func (n *network) look(h *host) {
 		if m.Rank == h.self.Rank {
 			continue
 		}
-		peer := n.names[m.Identity]
-		cut := peer.dead || peer.self.Incarnation != m.Incarnation || peer.m != nil && peer.m.done != nil ||
+		peer := n.names[m.Address]
+		cut := peer.dead || !peer.is(&m) || peer.m != nil && peer.m.done != nil ||
 			n.blocked != nil && (n.blocked(h, peer) || n.blocked(peer, h))
 		seen, suspected := h.sees[m.Rank]
 		switch {
@@ -454,30 +466,39 @@ func (n *network) leave(h *host) {
 // restart brings a process back as a new incarnation, which asks to join until it is in.
 func (n *network) restart(h *host) {
 	h.dead, h.m = false, nil
-	h.self.Incarnation = n.incarnation()
+	h.self.Incarnation, h.self.Nonce = 0, n.nonce()
 	n.logf("%s starts", who(h.self))
 	n.requestJoin(h)
 }
 
-// incarnation is larger each time, as a clock would be.
-func (n *network) incarnation() uint64 {
+// nonce is another number each time.
+func (n *network) nonce() uint64 {
 	n.starts++
-	return 1 + n.starts
+	return n.starts
 }
 
 // join adds a new process.
 func (n *network) join(identity, domain string) *host {
-	h := n.addHost(Member{Rank: protocol.NoRank, Identity: identity, Domain: domain, Address: "at " + identity, Incarnation: n.incarnation()})
+	h := n.addHost(Member{Rank: protocol.NoRank, Identity: identity, Domain: domain, Address: "at " + identity, Nonce: n.nonce()})
 	n.requestJoin(h)
 	return h
 }
 
+// copyOf adds a second process with the identity of another, as an operator does by
+// mistake.
+func (n *network) copyOf(h *host) *host {
+	c := n.addHost(Member{Rank: protocol.NoRank, Identity: h.self.Identity, Address: fmt.Sprint("copy", len(n.hosts)), Nonce: n.nonce()})
+	n.logf("%s is started again elsewhere", who(h.self))
+	n.requestJoin(c)
+	return c
+}
+
 // requestJoin asks any live member, and again until there is an answer.
 func (n *network) requestJoin(h *host) {
-	incarnation := h.self.Incarnation
+	nonce := h.self.Nonce
 	h.asking = true
 	n.after(n.delay(), func() {
-		if h.dead || h.m != nil || h.self.Incarnation != incarnation {
+		if h.dead || h.m != nil || h.self.Nonce != nonce {
 			return
 		}
 		var doors []*host
@@ -491,15 +512,15 @@ func (n *network) requestJoin(h *host) {
 			h.token++
 			n.logf("%s asks %s to join", who(h.self), who(door.self))
 			door.reply = nil
-			door.m.Join(n.now, uint64(h.id)<<32|h.token, h.self)
+			door.m.Join(n.now, uint64(h.id)<<32|h.token, h.self, false)
 			n.pump(door)
 		}
-		n.after(500*time.Millisecond, func() { n.requestJoinAgain(h, incarnation) })
+		n.after(500*time.Millisecond, func() { n.requestJoinAgain(h, nonce) })
 	})
 }
 
-func (n *network) requestJoinAgain(h *host, incarnation uint64) {
-	if h.asking && h.self.Incarnation == incarnation {
+func (n *network) requestJoinAgain(h *host, nonce uint64) {
+	if h.asking && h.self.Nonce == nonce {
 		n.requestJoin(h)
 	}
 }
@@ -511,8 +532,8 @@ func (n *network) answer(a Answer) {
 	}
 	if a.Err != nil {
 		n.logf("%s is refused: %v", who(h.self), a.Err)
-		if errors.Is(a.Err, ErrStale) {
-			n.restart(h)
+		if errors.As(a.Err, new(*InUseError)) {
+			h.dead, h.refused = true, true
 		}
 		return
 	}
@@ -521,7 +542,7 @@ func (n *network) answer(a Answer) {
 		n.fail(fmt.Errorf("%s was welcomed as %s", who(h.self), who(m)))
 		return
 	}
-	if m.Incarnation == h.self.Incarnation {
+	if m.Nonce == h.self.Nonce {
 		n.logf("%s is welcomed to %v as rank %d", who(h.self), &a.View, a.Rank)
 		n.start(h, a.View)
 	}

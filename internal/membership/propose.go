@@ -22,11 +22,12 @@ func (m *Machine) propose(now protocol.Time, p *ballotState) {
 }
 
 // compose returns the value that this member proposes if it is free to choose: the
-// participants stay, except those that leave, and candidates are added.
+// participants stay, except those that leave or give way to a candidate with their
+// identity, and candidates are added. The number of the view is their incarnation.
 func (m *Machine) compose(members set, cut []Position) *value {
 	v := &value{number: m.view.Number + 1, slots: m.view.Slots, removed: newSet(len(m.view.Members)), cut: cut}
 	for i, member := range m.view.Members {
-		if !members.has(i) || slices.Contains(m.leavers, suspect{member.Rank, member.Incarnation}) {
+		if !members.has(i) || slices.Contains(m.leavers, suspect{member.Rank, member.Incarnation}) || m.givesWay(&member) {
 			v.removed.add(i)
 		}
 	}
@@ -40,6 +41,7 @@ func (m *Machine) compose(members set, cut []Position) *value {
 	bytes := 0
 	for _, c := range m.candidates {
 		joiner := c.Member
+		joiner.Incarnation = v.number
 		bytes += len(appendMember(nil, &joiner))
 		if bytes > addedBytes {
 			break

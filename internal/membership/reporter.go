@@ -29,7 +29,7 @@ func (m *Machine) planReport(now protocol.Time, coordinator protocol.Rank) {
 }
 
 func (m *Machine) hasReport() bool {
-	return len(m.suspicions.own)+m.acceptor.silence.members.count() > 0 || m.reporter.withdrawn || m.leaving || len(m.pending) > 0
+	return len(m.suspicions.own)+m.acceptor.silence.members.count() > 0 || m.reporter.withdrawn || m.leaving || m.joinsReady()
 }
 
 // runReporter reports to the coordinator. Suspicions also go to the proposer of the
@@ -49,8 +49,10 @@ func (m *Machine) runReporter(now protocol.Time) {
 	if m.leaving {
 		m.put(e.to, frame{kind: Leave})
 	}
-	for _, p := range m.pending {
-		m.put(e.to, frame{kind: JoinRequest, candidate: p.candidate})
+	for i := range m.pending {
+		if p := &m.pending[i]; p.ready {
+			m.put(e.to, frame{kind: JoinRequest, candidate: p.candidate})
+		}
 	}
 }
 

@@ -200,7 +200,7 @@ func TestRejoinKeepsItsRank(t *testing.T) {
 		}
 		n.restart(n.hosts[5])
 		v := n.settle()
-		if m, _ := v.Member(5); m.Identity != "p5" || m.Incarnation != 2 || len(v.Members) != 8 {
+		if m, _ := v.Member(5); m.Identity != "p5" || m.Incarnation != v.Number || len(v.Members) != 8 {
 			t.Fatalf("noticed %v: %v with %+v", noticed, v, m)
 		}
 	}
@@ -234,16 +234,17 @@ func TestIncarnations(t *testing.T) {
 	if m.view.Number != 1 {
 		t.Fatalf("an old suspicion led to %v", &m.view)
 	}
-	m.Join(n.now, 1, Member{Identity: "p3", Incarnation: 0})
-	a, ok := m.Answers()
-	if !ok || !errors.Is(a.Err, ErrStale) {
-		t.Fatalf("an old start of a member got %v", a.Err)
+	n.join("newcomer", "")
+	v := n.settle()
+	newcomer := v.Members[v.identity("newcomer")]
+	if newcomer.Incarnation != v.Number {
+		t.Fatalf("%+v joined in %v", newcomer, v)
 	}
-	m.Join(n.now, 2, Member{Identity: "p3", Incarnation: 1})
-	if a, ok := m.Answers(); !ok || a.Err != nil || a.Rank != 3 {
+	m.Join(n.now, 2, newcomer, false)
+	if a, ok := m.Answers(); !ok || a.Err != nil || a.Rank != newcomer.Rank {
 		t.Fatalf("who is in already got %+v", a)
 	}
-	m.Join(n.now, 3, Member{})
+	m.Join(n.now, 3, Member{Nonce: 1}, false)
 	if a, ok := m.Answers(); !ok || !errors.Is(a.Err, ErrView) {
 		t.Fatalf("a candidate without a name got %+v", a)
 	}

@@ -13,7 +13,7 @@ import (
 
 // Random schedules: groups of 5 to 40 with crashes, restarts, partitions that
 // heal, cuts in one direction, lost and late frames, wrong suspicions, herds that
-// join, and leaves, while messages are sent. Whatever happens, the checker has
+// join, second processes with the identity of a live one, and leaves, while messages are sent. Whatever happens, the checker has
 // nothing to complain of; and once it stops, all who live come to agree.
 //
 // PLEACH_SCHEDULES=n runs n of them, PLEACH_FIRST=s those from seed s on, and
@@ -201,11 +201,11 @@ func (s *schedule) any() *host { return s.n.hosts[s.n.rng.IntN(len(s.n.hosts))] 
 func (s *schedule) happen() {
 	n := s.n
 	h := s.any()
-	switch n.rng.IntN(12) {
+	switch n.rng.IntN(13) {
 	case 0, 1:
 		s.crash(h)
 	case 2, 3:
-		if h.dead && !h.left {
+		if h.dead && !h.left && !h.refused {
 			n.restart(h)
 		}
 	case 4:
@@ -233,6 +233,10 @@ func (s *schedule) happen() {
 	case 10:
 		if h.live() && n.rng.IntN(3) == 0 {
 			n.leave(h)
+		}
+	case 11:
+		if !h.refused && !h.left && len(n.hosts) < 60 {
+			n.copyOf(h)
 		}
 	default:
 		s.herd()
@@ -283,7 +287,7 @@ func (s *schedule) alive() bool {
 		}
 		living := newSet(len(v.Members))
 		for _, h := range s.n.hosts {
-			if i, ok := v.index(h.self.Rank); ok && !h.dead && v.Members[i].Identity == h.self.Identity && v.Members[i].Incarnation == h.self.Incarnation && (h.m == nil || h.m.done == nil) {
+			if i := v.identity(h.self.Identity); i >= 0 && !h.dead && h.is(&v.Members[i]) && (h.m == nil || h.m.done == nil) {
 				living.add(i)
 			}
 		}

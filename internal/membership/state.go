@@ -17,7 +17,7 @@ const (
 	// NoQuorum: too few other members are reachable to decide a view. It may pass.
 	NoQuorum
 	// Evicted: the group has decided a view without this member. The process may
-	// join again, as another incarnation.
+	// join again, unless another one has replaced it.
 	Evicted
 	// Left: the member has left on its own request.
 	Left
@@ -45,12 +45,12 @@ var ErrLeft = errors.New("membership: left the group")
 // QuorumError is the error of a member in state [NoQuorum]: too few members are
 // reachable.
 type QuorumError struct {
-	View              uint64
-	Reachable, Needed int
+	View                       uint64
+	Reachable, Members, Needed int
 }
 
 func (e *QuorumError) Error() string {
-	return fmt.Sprintf("membership: no quorum: %d members of view %d are reachable, %d are needed", e.Reachable, e.View, e.Needed)
+	return fmt.Sprintf("membership: no quorum: %d of %d members of view %d are reachable, %d are needed", e.Reachable, e.Members, e.View, e.Needed)
 }
 
 // EvictedError is the error of a member in state [Evicted].
@@ -59,9 +59,15 @@ type EvictedError struct {
 	// first known view without it.
 	Rank     protocol.Rank
 	View, By uint64
+	// Successor is the process that has replaced the member: it has its identity. It
+	// is nil if none is known.
+	Successor *Member
 }
 
 func (e *EvictedError) Error() string {
+	if s := e.Successor; s != nil {
+		return fmt.Sprintf("membership: rank %d of view %d is replaced in view %d by %q at %s, incarnation %d", e.Rank, e.View, e.By, s.Identity, s.Address, s.Incarnation)
+	}
 	return fmt.Sprintf("membership: rank %d of view %d is not in view %d: join again as a new incarnation", e.Rank, e.View, e.By)
 }
 
@@ -75,7 +81,7 @@ func (m *Machine) State() (State, error) {
 		return Evicted, m.done
 	}
 	if reachable, needed, ok := m.Quorum(); !ok {
-		return NoQuorum, &QuorumError{View: m.view.Number, Reachable: reachable, Needed: needed}
+		return NoQuorum, &QuorumError{View: m.view.Number, Reachable: reachable, Members: len(m.view.Members), Needed: needed}
 	}
 	return Active, nil
 }
@@ -91,7 +97,7 @@ func (m *Machine) Quorum() (reachable, needed int, ok bool) {
 	case !survivors.has(0):
 		needed = len(m.view.Members)/2 + 1 // half is a quorum only with the lowest rank
 	}
-	return survivors.count(), needed, m.isQuorum(survivors)
+	return survivors.count(), needed, m.isMajority(survivors)
 }
 
 // Unreachable returns the ranks of the members that this member or another one
@@ -115,6 +121,14 @@ func (m *Machine) unreachable() set {
 
 // isQuorum reports whether the members in s may decide the next view.
 func (m *Machine) isQuorum(s set) bool {
+	if m.acceptor.forced != nil {
+		return s.covers(m.acceptor.forced)
+	}
+	return m.isMajority(s)
+}
+
+// isMajority reports whether the members in s may decide the next view without force.
+func (m *Machine) isMajority(s set) bool {
 	switch {
 	case m.config.isQuorum != nil:
 		return m.config.isQuorum(&m.view, s)

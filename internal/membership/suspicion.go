@@ -81,12 +81,17 @@ func (m *Machine) excluded(now protocol.Time) set {
 }
 
 // suspected returns the members that this member or another one suspects, and those
-// whose identity asks to join as a newer incarnation. Reports of a member that is
+// whose identity a new process has because they are gone. Reports of a member that is
 // suspected here do not count: it may be the one that is cut off.
 func (m *Machine) suspected(now protocol.Time) set {
 	suspected := newSet(len(m.view.Members))
-	if len(m.suspicions.own)+len(m.suspicions.reported)+len(m.candidates) == 0 {
+	if len(m.suspicions.own)+len(m.suspicions.reported)+len(m.candidates)+len(m.pending)+len(m.acceptor.forced) == 0 {
 		return suspected // the usual case
+	}
+	for i := range m.view.Members {
+		if m.acceptor.forced != nil && !m.acceptor.forced.has(i) {
+			suspected.add(i)
+		}
 	}
 	mark := func(list []suspect) {
 		for _, s := range list {
@@ -103,10 +108,11 @@ func (m *Machine) suspected(now protocol.Time) set {
 			mark(r.list)
 		}
 	}
-	for _, c := range m.candidates {
-		if i, ok := m.named(c.Identity); ok && i != m.self && m.view.Members[i].Incarnation < c.Incarnation {
-			suspected.add(i)
-		}
+	for i := range m.candidates {
+		m.markGone(suspected, &m.candidates[i])
+	}
+	for i := range m.pending {
+		m.markGone(suspected, &m.pending[i].candidate)
 	}
 	return suspected
 }

@@ -9,8 +9,8 @@ func (m *Machine) Deadline() protocol.Time {
 		return due
 	}
 	due = min(due, m.status.due, m.reporter.due)
-	for _, p := range m.pending {
-		due = min(due, p.until)
+	for i := range m.pending {
+		due = min(due, m.pending[i].until, m.pending[i].next())
 	}
 	if m.acceptor.decided != nil {
 		return due
@@ -38,6 +38,7 @@ func (m *Machine) Deadline() protocol.Time {
 func (m *Machine) tick(now protocol.Time) {
 	if m.done == nil {
 		m.expireJoins(now)
+		m.runProbes(now)
 		m.consider(now)
 		m.attempt(now)
 		m.runProposer(now)

@@ -33,6 +33,11 @@ func (v *value) apply(before *View) (*View, error) {
 		}
 	}
 	if len(v.added) > 0 {
+		for i := range v.added {
+			if v.added[i].Incarnation != v.number {
+				return nil, fmt.Errorf("%w: view %d admits %q as incarnation %d", ErrView, v.number, v.added[i].Identity, v.added[i].Incarnation)
+			}
+		}
 		next.Members = append(next.Members, v.added...)
 		slices.SortFunc(next.Members, byRank)
 	}

@@ -28,10 +28,15 @@ type Member struct {
 	Address string
 	// Domain is its failure domain (a rack, a zone). If empty, unknown.
 	Domain string
-	// Incarnation tells restarts apart: it grows with each. A clock is a good source,
-	// because a joiner gets a hole only if its incarnation is larger than that of the
-	// last member there: rank and incarnation together name a stream of messages.
+	// Incarnation is the number of the view that has admitted the process. The group
+	// gives it, so no clock decides which process is the later one. Rank and
+	// incarnation together name a stream of messages.
 	Incarnation uint64
+	// Nonce is a random number that a process draws when it starts. It tells a
+	// repeated request of one process from the request of another process with the
+	// same identity. If zero, it is not known: the member is of a group that has
+	// started as a whole.
+	Nonce uint64
 }
 
 // View is a numbered, agreed set of members.

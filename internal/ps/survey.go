@@ -17,6 +17,7 @@ type Survey struct {
 	View       uint64      `json:"view"`
 	Size       int         `json:"size"`
 	Failed     []int       `json:"failed"`
+	NoQuorum   string      `json:"no_quorum,omitempty"` // why there is none
 	Stragglers []Straggler `json:"holding_up"`
 	Processes  []Process   `json:"processes"` // stragglers first
 }
@@ -46,6 +47,9 @@ const maxQueries = 64
 // stragglers. Failed are the ranks of the view without a process.
 func Ask(ctx context.Context, c pleach.Config, view pleach.View, failed []int, timeout time.Duration) *Survey {
 	s := &Survey{View: view.Number, Size: view.Slots, Failed: failed, Processes: make([]Process, len(view.Members))}
+	if view.Err != nil {
+		s.NoQuorum = strings.TrimPrefix(view.Err.Error(), "pleach: ")
+	}
 	var asking sync.WaitGroup
 	slots := make(chan struct{}, maxQueries)
 	for i, m := range view.Members {

@@ -56,7 +56,7 @@ func (d *detector) watch(v *membership.View) {
 			continue
 		}
 		incarnation := m.Incarnation
-		if incarnation == member.FirstIncarnation {
+		if m.Nonce == 0 {
 			incarnation = 0
 		}
 		var w *watched

@@ -9,13 +9,13 @@ import (
 )
 
 // A process joins as pleach.Join does: it asks one seed after the other, backs off, and
-// asks again with a new incarnation if it is refused for good.
+// ends if another process has its identity.
 
 const requestTimeout = 2 * second
 
 // candidate is a process as it asks to join.
 func (p *process) candidate() membership.Member {
-	return membership.Member{Identity: p.identity, Address: p.host.address, Incarnation: p.incarnation}
+	return membership.Member{Identity: p.identity, Address: p.host.address, Nonce: p.nonce}
 }
 
 // join asks the next seed.
@@ -58,7 +58,7 @@ func (p *process) join() {
 func (p *process) answer(from *process, try int, again func(protocol.Time)) {
 	s := p.sim
 	p.step(func() {
-		p.machine.Join(s.now, from.candidate(), func(a member.JoinAnswer) {
+		p.machine.Join(s.now, from.candidate(), false, func(a member.JoinAnswer) {
 			s.after(s.latency(), func() {
 				if p.host.reaches(from.host) {
 					from.do(func() { from.answered(a, try, again) })
@@ -72,10 +72,9 @@ func (p *process) answer(from *process, try int, again func(protocol.Time)) {
 func (p *process) answered(a member.JoinAnswer, try int, again func(protocol.Time)) {
 	switch {
 	case p.state != joining || p.joinTry != try:
-	case errors.Is(a.Err, membership.ErrStale):
+	case errors.As(a.Err, new(*membership.InUseError)):
 		p.sim.record(p, "is refused: %v", a.Err)
-		p.incarnation = uint64(p.sim.now) + 1000 + uint64(p.id)
-		again(100 * millisecond)
+		p.vanish(nil)
 	case a.Err != nil:
 		again(p.sim.between(50*millisecond, 500*millisecond))
 	default:

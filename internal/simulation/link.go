@@ -118,7 +118,10 @@ func (p *process) accept(from *process, theirs *link, attempt uint64, refused fu
 		switch {
 		case theirs.attempt != attempt || !theirs.dialing || from.state != running:
 			return // it has given up
-		case theirs.rank != p.self.Rank || from.self.Rank == p.self.Rank || from.incarnation < l.incarnation:
+		case theirs.rank != p.self.Rank || from.self.Rank == p.self.Rank:
+			refused()
+			return
+		case !p.knows(from):
 			refused()
 			return
 		case from.incarnation == l.incarnation && l.conn != nil && l.conn.ends[1-l.end].process == from:
@@ -128,6 +131,31 @@ func (p *process) accept(from *process, theirs *link, attempt uint64, refused fu
 		}
 		p.connect(from, theirs, l)
 	})
+}
+
+// knows reports whether a process is a member by this one's view. A process that was
+// removed learns it; one that a later view has admitted tries again.
+func (p *process) knows(from *process) bool {
+	s, view := p.sim, p.machine.View()
+	m, ok := view.Member(from.self.Rank)
+	switch {
+	case ok && m.Incarnation == from.incarnation:
+		return true
+	case from.incarnation > view.Number:
+		return false
+	}
+	holder := &m
+	if !ok {
+		holder = nil
+	}
+	s.after(s.latency(), func() {
+		from.do(func() {
+			if from.state == running {
+				from.step(func() { from.machine.Removed(s.now, view.Number, holder) })
+			}
+		})
+	})
+	return false
 }
 
 // connect makes the connection that another process has dialed. The dialing process

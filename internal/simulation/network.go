@@ -12,11 +12,11 @@ import (
 
 // host is a machine with one address. A process that restarts does so on the same host.
 type host struct {
-	index    int
-	address  string
-	process  *process // that listens; nil: connections are refused
-	off      bool     // nothing answers
-	deaf     []bool   // by the other host: its packets do not arrive here
+	index   int
+	address string
+	process *process // that listens; nil: connections are refused
+	off     bool     // nothing answers
+	deaf    []bool   // by the other host: its packets do not arrive here
 }
 
 // reaches reports whether packets of one host arrive at another.

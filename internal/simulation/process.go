@@ -16,7 +16,8 @@ type process struct {
 	id          int
 	identity    string
 	host        *host
-	incarnation uint64
+	incarnation uint64 // once it is a member
+	nonce       uint64
 	state       state
 	paused      bool
 	held        []func() // what waits for a paused process
@@ -47,7 +48,7 @@ const (
 // start makes a process on a host. It is no member yet.
 func (s *Simulation) start(identity string, h *host) *process {
 	p := &process{sim: s, id: len(s.processes), identity: identity, host: h, armed: protocol.Never}
-	p.incarnation = uint64(s.now) + 1000 + uint64(p.id)
+	p.nonce = 1 + uint64(p.id)
 	p.detector.process = p
 	p.program.process = p
 	s.processes = append(s.processes, p)
@@ -58,12 +59,12 @@ func (s *Simulation) start(identity string, h *host) *process {
 // enter makes a process a member.
 func (p *process) enter(self membership.Member, v membership.View, start []membership.Position) {
 	s := p.sim
-	p.self = self
+	p.self, p.incarnation = self, self.Incarnation
 	c := member.Config{
 		Self: self, View: v, Start: start, Stream: s.plan.stream,
 		Heartbeat: heartbeat.Config{Interval: s.plan.heartbeat, Timeout: 5 * s.plan.heartbeat},
 		OnView:    p.installed, OnSilence: p.detector.heard, OnState: p.stateChanged,
-		OnReport: p.reported,
+		OnReport:    p.reported,
 		SlowTimeout: s.plan.slowTimeout,
 	}
 	if s.options.Configure != nil {
@@ -215,6 +216,7 @@ func (p *process) end(err error) {
 	slow := p.machine.TooSlow()
 	p.close()
 	evicted := new(membership.EvictedError)
+	p.over = errors.As(err, &evicted) && evicted.Successor != nil
 	if (errors.As(err, &evicted) || slow) && !p.leaving && !p.over {
 		s.restartAfter(s.between(10*millisecond, 300*millisecond), p)
 	}

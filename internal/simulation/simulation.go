@@ -71,8 +71,8 @@ type Simulation struct {
 	calm      bool // the trouble is over
 	// pendingRestarts counts the processes that will start again.
 	pendingRestarts int
-	hash      hashState
-	result    Result
+	hash            hashState
+	result          Result
 }
 
 // maxEvents bounds a run: one that has more runs away.
@@ -128,7 +128,7 @@ func (s *Simulation) runUntil(end protocol.Time, done func() bool) bool {
 // record adds an event to the hash and to the timeline.
 func (s *Simulation) record(p *process, format string, args ...any) {
 	s.hash.add(uint64(s.now), uint64(p.id))
-	if s.timeline != nil || p.sim.options.Timeline != nil {
+	if s.timeline != nil {
 		s.timeline.add(s.now, p, fmt.Sprintf(format, args...))
 	}
 	s.hash.text(format)

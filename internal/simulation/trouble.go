@@ -22,7 +22,7 @@ func (s *Simulation) begin() {
 		if i < int(view.Slots) {
 			m := membership.Member{Rank: protocol.Rank(i), Identity: p.identity, Address: h.address, Incarnation: member.FirstIncarnation}
 			if !s.plan.together {
-				m.Incarnation = p.incarnation
+				m.Nonce = p.nonce
 			}
 			view.Members = append(view.Members, m)
 		}
@@ -130,7 +130,6 @@ func (s *Simulation) trouble() {
 		s.restartAfter(length, p)
 	case kind == 9 && s.plan.doubles:
 		s.record(p, "has a double")
-		p.over = true
 		q := s.start(p.identity, s.addHost(len(s.hosts)))
 		q.join()
 	case kind == 10:

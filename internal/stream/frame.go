@@ -23,7 +23,8 @@ const (
 	// trimmed says that the requested segments are no longer kept. Sent to their root,
 	// it says that its sender has lost some.
 	trimmed
-	// adopt asks to be sent everything, as a child is (GRAFT).
+	// adopt asks to be sent everything, as a child is (GRAFT), or with a number no longer
+	// (PRUNE).
 	adopt
 	// poll asks whether everything before a number has arrived at a member and at all
 	// below it.
@@ -40,8 +41,8 @@ const (
 // frame is one message between two members, about one root's stream.
 //
 // Layout, big endian: kind 1, flags 1, root 4, incarnation 8, first 8, last 8 (request
-// only), messages 4 (only before a segment, and in trimmed), remaining 4 (only if it is
-// not 0), then the segment.
+// only), view 8 (polls, acks and credits only), messages 4 (only before a segment, and in
+// trimmed), remaining 4 (only if it is not 0), then the segment.
 type frame struct {
 	kind kind
 	// begins says that the segment begins its message; batch, that it is a batch;
@@ -53,9 +54,12 @@ type frame struct {
 	root        protocol.Rank
 	incarnation uint64
 	// first is the segment's number (data, repair), the number after all that is offered
-	// (offer) or asked about (poll, ack), the first requested (request), or the first
-	// that is still kept (trimmed). last is the number after the last requested.
+	// (offer) or asked about (poll, ack), the first requested (request), the first that is
+	// still kept (trimmed), or the first that the tree brings again (adopt). last is the number after the last requested.
 	first, last uint64
+	// view is the sender's. What it says about all below holds among the members of that
+	// view.
+	view uint64
 	// messages counts the messages of the root that begin before the segment, or before
 	// the first that is still kept (trimmed; if zero, it is not known). It wraps around.
 	messages uint32
@@ -67,7 +71,7 @@ type frame struct {
 // Sizes of a frame's head, in bytes.
 const (
 	headSize      = 1 + 1 + 4 + 8 + 8
-	requestSize   = headSize + 8
+	requestSize   = headSize + 8 // also of polls, acks and credits
 	messagesSize  = 4
 	remainingSize = 4
 )
@@ -120,6 +124,9 @@ func (f *frame) append(dst []byte) []byte {
 	dst = binary.BigEndian.AppendUint64(dst, f.first)
 	if f.kind == request {
 		return binary.BigEndian.AppendUint64(dst, f.last)
+	}
+	if f.combines() {
+		return binary.BigEndian.AppendUint64(dst, f.view)
 	}
 	if f.countsMessages() {
 		dst = binary.BigEndian.AppendUint32(dst, f.messages)
@@ -177,6 +184,12 @@ func parse(b []byte) (frame, error) {
 		}
 		f.last, f.segment = binary.BigEndian.Uint64(b[headSize:]), nil
 	}
+	if f.combines() {
+		if len(b) != requestSize {
+			return frame{}, fmt.Errorf("%w: kind %d of %d bytes", ErrFrame, f.kind, len(b))
+		}
+		f.view, f.segment = binary.BigEndian.Uint64(b[headSize:]), nil
+	}
 	if len(f.segment) > 0 && !f.carriesSegment() {
 		return frame{}, fmt.Errorf("%w: kind %d carries %d bytes", ErrFrame, f.kind, len(f.segment))
 	}
@@ -185,6 +198,9 @@ func parse(b []byte) (frame, error) {
 	}
 	return f, nil
 }
+
+// combines reports whether the frame asks, or answers, for all below a member.
+func (f *frame) combines() bool { return f.kind >= poll }
 
 // countsMessages reports whether the frame says how many messages begin before it.
 func (f *frame) countsMessages() bool { return f.carriesSegment() || f.kind == trimmed }

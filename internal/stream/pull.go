@@ -173,7 +173,11 @@ func (m *Member) handleRequest(f *flow, from protocol.Rank, fr *frame) {
 		m.queueFrame(from, f, frame{kind: trimmed, first: firstKept, messages: f.messagesBefore(firstKept)})
 		return
 	}
-	for number := fr.first; number < min(fr.last, fr.first+maxRequested); number++ {
+	end := min(fr.last, fr.first+maxRequested, m.shareEnd(f))
+	if !m.roster.has(from) {
+		end = min(end, f.viewStart) // the rest is for members of the view
+	}
+	for number := fr.first; number < end; number++ {
 		seg, ok := f.get(number)
 		if !ok {
 			break

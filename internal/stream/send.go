@@ -20,6 +20,9 @@ type send struct {
 
 // forward sends a segment to this member's children in the root's tree, and to orphans.
 func (m *Member) forward(f *flow, number uint64, seg *segment) {
+	if number >= m.shareEnd(f) {
+		return // once the view is installed, or will not be
+	}
 	f.forwarded = max(f.forwarded, number+1)
 	for _, child := range f.children {
 		m.stats.Relayed++
@@ -30,7 +33,7 @@ func (m *Member) forward(f *flow, number uint64, seg *segment) {
 
 // queueFrame queues a frame about a flow.
 func (m *Member) queueFrame(to protocol.Rank, f *flow, fr frame) {
-	fr.root, fr.incarnation = f.root, f.incarnation
+	fr.root, fr.incarnation, fr.view = f.root, f.incarnation, m.view
 	m.outbox.Push(send{
 		to: to, flow: f, kind: fr.kind, rightward: fr.direction == rightward,
 		encoded: fr.append(m.frames.get(requestSize + len(fr.segment))),

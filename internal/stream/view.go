@@ -2,6 +2,7 @@ package stream
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/pleach-go/pleach/protocol"
@@ -33,7 +34,12 @@ type Position struct {
 // Freeze stops sending as a root and delivering. It returns the position in each stream
 // that has advanced since the view began.
 func (m *Member) Freeze() []Position {
-	m.frozen = true
+	if !m.frozen {
+		m.frozen = true
+		for _, f := range m.flows {
+			f.frozenAt = f.next
+		}
+	}
 	return m.positions(func(f *flow) uint64 { return f.next }, func(f *flow) bool { return f.next > f.viewStart })
 }
 
@@ -60,7 +66,29 @@ func (m *Member) Thaw() {
 	for _, f := range m.flowsByRoot() {
 		f.cut = 0
 		m.deliver(f, f.next)
+		m.forwardHeld(f)
 	}
+}
+
+// shareEnd returns the number before which this member passes segments of a flow on.
+// What arrives while it is frozen may have been sent in the next view already, by a root
+// that has installed it. A member that is not in that view would take it for a message
+// of the present one.
+func (m *Member) shareEnd(f *flow) uint64 {
+	if !m.frozen {
+		return math.MaxUint64
+	}
+	return max(f.frozenAt, f.cut)
+}
+
+// forwardHeld forwards what has arrived while the member was frozen.
+func (m *Member) forwardHeld(f *flow) {
+	for number := max(f.forwarded, f.viewStart, f.frozenAt); number < f.next; number++ {
+		if seg, ok := f.store.get(number); ok && f != m.own.flow {
+			m.forward(f, number, &seg)
+		}
+	}
+	f.frozenAt = f.next
 }
 
 // Flush pulls everything before a cut at once: the other members wait for it.
@@ -120,6 +148,7 @@ func (m *Member) Install(now protocol.Time, number uint64, slots protocol.Rank, 
 		}
 		f.cut = 0
 		m.deliver(f, f.next)
+		m.forwardHeld(f)
 		m.restartCorrection(now, f)
 		m.restartAcks(now, f)
 		m.restartCredits(now, f)
@@ -158,6 +187,7 @@ func (m *Member) endFlows() {
 // new view.
 func (m *Member) restartCorrection(now protocol.Time, f *flow) {
 	c := &f.correction
+	c.heardTo = 0 // the right neighbor may be another
 	if f.next == f.viewStart && !c.running {
 		return
 	}

@@ -162,8 +162,8 @@ func (m *Member) handleCredit(now protocol.Time, f *flow, from protocol.Rank, fr
 	}
 	delete(c.unanswered, from)
 	m.setStalled(from, false)
-	if fr.first <= c.from[from] {
-		return
+	if fr.view != m.view || fr.first <= c.from[from] {
+		return // in another view, other members are below it
 	}
 	if c.from == nil {
 		c.from = make(map[protocol.Rank]uint64)

@@ -23,13 +23,14 @@ type Process struct {
 	t     *testing.T
 	cmd   *exec.Cmd
 	in    *json.Encoder
+	ended chan struct{} // closed when the process has ended
 }
 
 // StartProcess starts the test binary with variable=role. The process is killed
 // when the test ends.
 func StartProcess(t *testing.T, variable, role string) *Process {
 	t.Helper()
-	p := &Process{t: t, cmd: exec.Command(os.Args[0])}
+	p := &Process{t: t, cmd: exec.Command(os.Args[0]), ended: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), variable+"="+role)
 	p.cmd.Stderr = os.Stderr
 	in, err := p.cmd.StdinPipe()
@@ -44,17 +45,15 @@ func StartProcess(t *testing.T, variable, role string) *Process {
 		t.Fatal(err)
 	}
 	p.in = json.NewEncoder(in)
-	read := make(chan struct{})
 	go func() {
-		defer close(read)
+		defer close(p.ended)
 		for lines := bufio.NewScanner(out); lines.Scan(); {
 			p.Add(lines.Text())
 		}
+		_ = p.cmd.Wait()
 	}()
 	t.Cleanup(func() {
-		p.Signal(syscall.SIGKILL)
-		<-read
-		_ = p.cmd.Wait()
+		p.Kill()
 		_ = in.Close()
 	})
 	return p
@@ -62,6 +61,12 @@ func StartProcess(t *testing.T, variable, role string) *Process {
 
 // Signal sends a signal to the process.
 func (p *Process) Signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
+
+// Kill kills the process and waits until it has ended, so that its port is free.
+func (p *Process) Kill() {
+	p.Signal(syscall.SIGKILL)
+	<-p.ended
+}
 
 // Write sends a value to the standard input of the process, as JSON.
 func (p *Process) Write(v any) {

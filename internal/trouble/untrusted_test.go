@@ -259,7 +259,7 @@ func joinRequest(id, address string) []byte {
 	for _, text := range []string{id, address, ""} {
 		b = wire.AppendBytes(b, []byte(text))
 	}
-	return wire.AppendBytes(wire.AppendUint64(b, uint64(time.Now().UnixNano())), []byte("0123456789abcdef"))
+	return wire.AppendUint8(wire.AppendUint64(b, uint64(time.Now().UnixNano())), 0)
 }
 
 // Case 27: requests to join from processes that cannot be reached change no view.
@@ -313,6 +313,7 @@ func TestCase27ConnectionsAsUnknownRanks(t *testing.T) {
 	for i := range conns {
 		h := wire.Hello{Group: "trouble", From: protocol.Rank(100 + i), To: 0, Incarnation: 1, Attempt: 1}
 		conns[i], _ = attacker(t, address, h, nil)
+		_ = conns[i].SetDeadline(time.Time{})
 		open.Add(1)
 		wg.Go(func() {
 			defer open.Add(-1)

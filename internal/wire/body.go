@@ -54,6 +54,9 @@ func NewDecoder(body []byte) Decoder { return Decoder{body: body} }
 // Err returns the first error.
 func (d *Decoder) Err() error { return d.err }
 
+// Left returns how many bytes are left.
+func (d *Decoder) Left() int { return len(d.body) - d.offset }
+
 // Finish returns the first error, or an error if bytes are left.
 func (d *Decoder) Finish() error {
 	if left := len(d.body) - d.offset; left > 0 {

@@ -27,6 +27,10 @@ func goldenHellos() map[string]Hello {
 		"hello busy":        member(Busy),
 		"hello secret":      member(WrongSecret),
 		"hello certificate": member(WrongCertificate),
+		"hello taken":       member(Taken),
+		"hello early":       member(Early),
+		"hello removed":     {Group: "hedge", From: 7, To: 9, Incarnation: 3, Process: 4, Status: Removed, Removal: Removal{View: 12}},
+		"hello replaced":    {Group: "hedge", From: 7, To: 9, Incarnation: 3, Process: 4, Status: Removed, Removal: Removal{12, "hedge-9", "10.0.0.9:7000", 11}},
 		"hello open group":  {Group: "open", From: 7, To: 9, Incarnation: 1, Attempt: 1},
 		"hello client":      {Group: "hedge", From: protocol.NoRank, To: protocol.NoRank},
 		"hello large": {

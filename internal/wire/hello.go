@@ -36,8 +36,12 @@ type Hello struct {
 	// To is the rank that the sender wants to reach. It is [protocol.NoRank] for a
 	// client, which talks to any member.
 	To protocol.Rank
-	// Incarnation grows with every restart of the sender's process.
+	// Incarnation tells the processes that have the sender's rank one after another
+	// apart: it grows with each.
 	Incarnation uint64
+	// Process is a random number that the sender has drawn when it started. It tells
+	// processes of one incarnation apart, of which only one can be a member.
+	Process uint64
 	// Attempt numbers the connections between the two that the sender has requested
 	// or accepted. It distinguishes a peer that has lost a connection and requests
 	// a new one from a peer that requested before it got the present one.
@@ -45,6 +49,8 @@ type Hello struct {
 	// Status is the answer to the other side's Hello. The dialing side sends
 	// Accepted.
 	Status Status
+	// Removal says more if the status is Removed.
+	Removal Removal
 	// Nonce is random, and new in every Hello. Code proves that the sender knows the
 	// group's secret, see [Key]; it is zero if the group has none.
 	Nonce [NonceSize]byte
@@ -77,6 +83,13 @@ const (
 	// WrongCertificate means that the sender's certificate is not for the member of
 	// the rank it claims.
 	WrongCertificate
+	// Removed means that the sender is no longer a member, see [Removal].
+	Removed
+	// Taken means that another process with the sender's incarnation has its rank.
+	Taken
+	// Early means that the view that has admitted the sender is not known yet. The
+	// sender tries again.
+	Early
 
 	statuses = iota
 )
@@ -87,6 +100,7 @@ func (s Status) String() string {
 		Accepted: "accepted", Refused: "refused", Stale: "stale",
 		Duplicate: "duplicate", Unsupported: "unsupported", Busy: "busy",
 		WrongSecret: "wrong secret", WrongCertificate: "wrong certificate",
+		Removed: "removed", Taken: "taken", Early: "early",
 	}
 	if int(s) < len(names) {
 		return names[s]
@@ -158,6 +172,8 @@ func (h *Hello) Validate() error {
 		return helloError("wanted rank", h.To, "a rank")
 	case h.Status >= statuses:
 		return helloError("status", uint8(h.Status), fmt.Sprintf("at most %d", statuses-1))
+	case len(h.Removal.ID) > maxText || len(h.Removal.Address) > maxText:
+		return helloError("removal", "longer", fmt.Sprintf("%d bytes at most", maxText))
 	}
 	return nil
 }
@@ -172,8 +188,12 @@ func AppendHello(dst []byte, h *Hello) []byte {
 	dst = AppendUint32(dst, uint32(h.From))
 	dst = AppendUint32(dst, uint32(h.To))
 	dst = AppendUint64(dst, h.Incarnation)
+	dst = AppendUint64(dst, h.Process)
 	dst = AppendUint64(dst, h.Attempt)
 	dst = AppendUint8(dst, uint8(h.Status))
+	if h.Status == Removed {
+		dst = h.Removal.append(dst)
+	}
 	dst = append(dst, h.Nonce[:]...)
 	return append(dst, h.Code[:]...)
 }
@@ -194,8 +214,12 @@ func DecodeHello(body []byte) (Hello, error) {
 		From:        helloRank(d.Uint32()),
 		To:          helloRank(d.Uint32()),
 		Incarnation: d.Uint64(),
+		Process:     d.Uint64(),
 		Attempt:     d.Uint64(),
 		Status:      Status(d.Uint8()),
+	}
+	if h.Status == Removed {
+		h.Removal = d.removal()
 	}
 	copy(h.Nonce[:], d.take(NonceSize))
 	copy(h.Code[:], d.take(CodeSize))

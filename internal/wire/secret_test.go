@@ -78,9 +78,9 @@ func TestGoldenCodes(t *testing.T) {
 		code Code
 		want string
 	}{
-		"hello":  {key.HelloCode(&dialed), "943bd82512c215663af9aa650365cb5928fafa2a5d731e896387666d7e6d9526"},
-		"answer": {key.AnswerCode(&dialed, &answer), "1d1aa44655f49acf5e647d9498175dec4140f992484a4e89b7e265fcf771ac98"},
-		"proof":  {key.ProofCode(&dialed, &answer, []byte("join")), "d191e9505b8de59a28138570b790d6f4ed350748cc617be4147467e573517e6e"},
+		"hello":  {key.HelloCode(&dialed), "02d54f85ff70517786b0e6346bd80416e2d22655366217c7384d63e875abb3e3"},
+		"answer": {key.AnswerCode(&dialed, &answer), "ec49d2fc5c6f886b356b279f925bc8063911bfba622fe03199267c0e86c0b68c"},
+		"proof":  {key.ProofCode(&dialed, &answer, []byte("join")), "a002de4aced82ed100c2f992bfc328102f4619bcf567396ab0a7ab32b446fcaa"},
 	} {
 		if got := hex.EncodeToString(test.code[:]); got != test.want {
 			t.Errorf("%s is %s, want %s", name, got, test.want)

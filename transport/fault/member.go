@@ -72,6 +72,13 @@ func (m *member) SetPeer(rank protocol.Rank, address string) {
 	}
 }
 
+// SetView implements [transport.Roster], if the inner transport does.
+func (m *member) SetView(v transport.View) {
+	if r, ok := m.inner.(transport.Roster); ok {
+		r.SetView(v)
+	}
+}
+
 // Close implements [transport.Transport]. Delayed frames go out at once; those of a
 // frozen rank are lost.
 func (m *member) Close() error {

@@ -75,20 +75,28 @@ func (t *Transport) receive(s *handshakeConn, err error) {
 // logRefused logs that a connection is refused. A process that tries again and again
 // is worth one line for each cause.
 func (t *Transport) logRefused(from net.Addr, err error) {
-	level, event := slog.LevelInfo, "refused "+from.String()
+	event := "refused " + from.String()
 	if host, _, split := net.SplitHostPort(from.String()); split == nil {
 		event = "refused " + host
 	}
 	cause := err
 	if p := (*PeerError)(nil); errors.As(err, &p) {
 		event, cause = fmt.Sprint("refused rank ", p.Peer), p.Err
-		if !errors.As(err, new(*formerError)) {
-			level = slog.LevelDebug // Both sides have dialed: nothing is lost.
-		}
 	}
 	if repeated, changed := t.causes.Changed(event, cause); changed {
-		t.cfg.Logger.Log(t.ctx, level, "connection refused", "from", from, "cause", err, "repeated", repeated)
+		t.cfg.Logger.Log(t.ctx, refusalLevel(err), "connection refused", "from", from, "cause", err, "repeated", repeated)
 	}
+}
+
+// refusalLevel returns at which level a refusal is logged.
+func refusalLevel(err error) slog.Level {
+	switch {
+	case errors.As(err, new(*formerError)):
+		return slog.LevelInfo
+	case errors.Is(err, ErrDuplicate), errors.Is(err, ErrStale), errors.Is(err, ErrEarly):
+		return slog.LevelDebug // Both sides have dialed, or the peer tries again: nothing is lost.
+	}
+	return slog.LevelInfo
 }
 
 // identify finds out whether the other side may be what it says it is. It returns the
@@ -112,6 +120,13 @@ func (t *Transport) identify(s *handshakeConn, err error) (serve func(), _ error
 
 // acceptPeer uses the connection of a peer, or says why it does not.
 func (t *Transport) acceptPeer(s *handshakeConn) (serve func(), err error) {
+	if status := t.awaitView(&s.dialed); status != wire.Accepted {
+		return nil, t.refuse(s, status)
+	}
+	if err := t.verify(s.dialed.From, s.certificates); err != nil {
+		_, _ = s.stream.Write(s.answerHello(t.hello(s.dialed.From, 0, statusOf(err))))
+		return nil, err
+	}
 	p := t.peer(s.dialed.From)
 	status, err := p.challenge(s)
 	if err != nil {
@@ -180,7 +195,7 @@ func (t *Transport) checkCaller(s *handshakeConn) error {
 		want := fmt.Sprintf("0 to %d, and not %d", t.cfg.ranks()-1, t.cfg.Rank)
 		return &wire.HelloError{Field: "rank", Got: fmt.Sprint(from), Want: want}
 	}
-	return t.verify(from, s.certificates)
+	return nil
 }
 
 // verify returns an error if a process with these certificates must not be the peer of
@@ -208,6 +223,9 @@ func (p *peer) refusal(theirs *wire.Hello, status wire.Status) error {
 // judge decides whether to use a connection that a peer has opened. The caller holds
 // mu.
 func (p *peer) judge(theirs *wire.Hello) wire.Status {
+	if status := p.t.roster.judge(p.member, theirs); status != wire.Accepted {
+		return status // The view has changed meanwhile.
+	}
 	switch {
 	case theirs.Incarnation < p.incarnation,
 		theirs.Incarnation == p.incarnation && theirs.Attempt <= p.theirs:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"math/rand/v2"
 	"net"
 	"time"
 
@@ -33,9 +34,13 @@ type Config struct {
 	// member does. Of the connections as ranks that have no address yet, the 128
 	// newest are kept. All members must have the same value.
 	Open bool
-	// Incarnation must grow with every restart of this member's process. If zero,
-	// the time of the start in nanoseconds.
+	// Incarnation tells the processes that have this rank one after another apart: it
+	// grows with each. If zero, the time of the start in nanoseconds, or what the first
+	// [Transport.SetView] says.
 	Incarnation uint64
+	// Nonce is a random number that tells this process from others with its rank and
+	// incarnation. If zero, New draws one.
+	Nonce uint64
 	// Listener accepts the connections of peers. Close closes it. If nil, New
 	// listens on Addresses[Rank].
 	Listener net.Listener
@@ -123,6 +128,9 @@ func (c Config) complete() (Config, error) {
 	}
 	if c.Incarnation == 0 {
 		c.Incarnation = uint64(time.Now().UnixNano())
+	}
+	if c.Nonce == 0 {
+		c.Nonce = rand.Uint64() | 1
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/transport"
 )
 
 // dial is an attempt to connect to a peer.
@@ -97,11 +98,14 @@ func (p *peer) present(d *dial, s *handshakeConn) (*wire.Hello, error) {
 	if err := p.t.check(&theirs, p.rank); err != nil {
 		return nil, err
 	}
-	if theirs.Status != wire.Accepted {
+	if theirs.Status != wire.Accepted && theirs.Status != wire.Removed {
 		return nil, refused(theirs.Status)
 	}
 	s.answer = theirs
-	return &theirs, s.checkAnswer()
+	if err := s.checkAnswer(); err != nil || theirs.Status == wire.Accepted {
+		return &theirs, err
+	}
+	return nil, removedError(&theirs.Removal)
 }
 
 // nextAttempt numbers an attempt that is still wanted. An attempt that is not
@@ -134,6 +138,9 @@ func (p *peer) adopt(d *dial, s *handshakeConn, theirs *wire.Hello) (*conn, erro
 	defer p.mu.Unlock()
 	if p.dial != d {
 		return nil, context.Canceled
+	}
+	if p.member != nil && !isMember(p.member, theirs) {
+		return nil, transport.ErrOtherProcess
 	}
 	if theirs.Incarnation < p.incarnation {
 		// A former process still listens there.

@@ -14,7 +14,9 @@ type PeerError struct {
 	Address string
 	// Err is an error of package net or crypto/tls, [io.EOF] if the peer has
 	// closed the connection, a [*RefusedError], an error that wraps [ErrVersion],
-	// [ErrHello] or [ErrFrameSize], [ErrReplaced] or [ErrMoved].
+	// [ErrHello] or [ErrFrameSize], [ErrReplaced] or [ErrMoved], [transport.ErrIdle], and
+	// in a group with views also [transport.ErrOtherProcess] or a
+	// [*transport.RemovedError].
 	Err error
 }
 
@@ -42,7 +44,7 @@ func (e *RequestError) Unwrap() error { return e.Err }
 // RefusedError means that the other member has refused the connection.
 type RefusedError struct {
 	// Reason is [ErrMismatch], [ErrStale], [ErrDuplicate], [ErrUnsupported],
-	// [ErrBusy] or [ErrSecret], or wraps [ErrCertificate].
+	// [ErrBusy], [ErrSecret], [ErrRemoved], [ErrTaken] or [ErrEarly], or wraps [ErrCertificate].
 	Reason error
 }
 
@@ -68,6 +70,13 @@ var (
 	// ErrSecret means that one side does not know the secret of the other
 	// (Config.Secret), or that only one side has one.
 	ErrSecret = errors.New("the group's secret is missing or differs")
+	// ErrRemoved means that this process is no longer a member.
+	ErrRemoved = errors.New("this process is no longer a member")
+	// ErrTaken means that another process has this rank, with the same incarnation.
+	ErrTaken = errors.New("another process has this rank")
+	// ErrEarly means that the other member does not know the view that has admitted
+	// this one yet.
+	ErrEarly = errors.New("the view that has admitted this member is not known there yet")
 	// ErrCertificate means that the certificate of this member is not for the rank it
 	// claims.
 	ErrCertificate = errors.New("the certificate is not for the member of this rank")
@@ -89,6 +98,7 @@ func refused(s wire.Status) *RefusedError {
 		wire.Refused: ErrMismatch, wire.Stale: ErrStale, wire.Duplicate: ErrDuplicate,
 		wire.Unsupported: ErrUnsupported, wire.Busy: ErrBusy,
 		wire.WrongSecret: ErrSecret, wire.WrongCertificate: ErrCertificate,
+		wire.Removed: ErrRemoved, wire.Taken: ErrTaken, wire.Early: ErrEarly,
 	}
 	return &RefusedError{Reason: reasons[s]}
 }

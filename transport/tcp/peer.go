@@ -24,8 +24,10 @@ type peer struct {
 	address string     // Where to dial it. "": not known.
 	conn    *conn      // nil: no connection.
 	dial    *dial      // nil: no attempt. Always nil with a connection.
-	out     *queue     // The frames that wait for the connection, or for one to be made.
-	last    chan struct{}
+
+	retiring *conn  // A connection that both sides are about to close, see idle.go.
+	out      *queue // The frames that wait for the connection, or for one to be made.
+	last     chan struct{}
 
 	challenged int // Connections of the peer that have to prove that it knows the secret.
 
@@ -37,7 +39,11 @@ type peer struct {
 	// The newest process and connection of the peer; older ones are refused.
 	incarnation uint64
 	theirs      uint64
-	ours        uint64 // Numbers this side's attempts, see wire.Hello.
+	// The process that has this rank in the view, see roster. nil: none has, or there
+	// are no views.
+	member *transport.Member
+	inView bool   // For SetView only: member is that of the view.
+	ours   uint64 // Numbers this side's attempts, see wire.Hello.
 }
 
 // send takes a frame, or returns why it does not.
@@ -47,8 +53,10 @@ func (p *peer) send(f frame) error {
 	if p.t.state.Load() != running {
 		return transport.ErrClosed
 	}
-	if p.conn == nil && p.dial == nil {
-		if p.address == "" || time.Now().Before(p.retryAt) {
+	if p.conn != nil {
+		p.conn.touch()
+	} else if p.dial == nil && p.retiring == nil {
+		if !p.dialable() || time.Now().Before(p.retryAt) {
 			return transport.ErrDown
 		}
 		p.startDial()
@@ -96,12 +104,16 @@ func (p *peer) attach(c *conn, theirs *wire.Hello, greeting []byte) {
 	if p.conn != nil {
 		p.detach(p.conn, ErrReplaced)
 	}
-	p.conn, c.out = c, p.out
+	p.conn, c.out, c.incarnation = c, p.out, theirs.Incarnation
 	c.address = cmp.Or(p.address, c.raw.RemoteAddr().String())
 	p.incarnation, p.theirs = theirs.Incarnation, theirs.Attempt
+	if p.member != nil && p.member.Nonce == 0 {
+		p.member.Nonce = theirs.Process // The first process that connects is the member.
+	}
 	p.backoff, p.retryAt = 0, time.Time{}
 	p.out.bytes = append(greeting, p.out.bytes...)
 	c.ticket = p.takeTicket()
+	c.touch()
 	p.t.count.connections.Add(1)
 	p.startWriter()
 }
@@ -163,5 +175,8 @@ func (p *peer) cut() {
 	defer p.mu.Unlock()
 	if p.conn != nil {
 		p.detach(p.conn, transport.ErrClosed)
+	}
+	if p.retiring != nil {
+		p.retiring.close()
 	}
 }

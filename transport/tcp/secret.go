@@ -20,10 +20,11 @@ func (s *handshakeConn) dialHello(h wire.Hello) []byte {
 }
 
 // answerHello makes a Hello the answer to the other side's, and returns its frame.
-// Only an answer that accepts has a code: a process without the secret gets none.
+// Only an answer that has consequences has a code: a process without the secret gets
+// none.
 func (s *handshakeConn) answerHello(h wire.Hello) []byte {
 	_, _ = rand.Read(h.Nonce[:])
-	if h.Status == wire.Accepted {
+	if h.Status == wire.Accepted || h.Status == wire.Removed {
 		h.Code = s.key.AnswerCode(&s.dialed, &h)
 	}
 	s.answer = h

@@ -54,7 +54,9 @@ type Transport struct {
 	handler  transport.Handler // Set by Start.
 	state    atomic.Int32      // One of the states below.
 
-	peers table
+	peers       table
+	roster      roster
+	incarnation uint64 // Of this process. Set before Start.
 
 	ctx        context.Context // Ends when everything must.
 	cancel     context.CancelFunc
@@ -100,7 +102,7 @@ func New(cfg Config) (*Transport, error) {
 		}
 	}
 	cfg.Logger = cfg.Logger.With("group", cfg.Group, "rank", cfg.Rank)
-	t := &Transport{cfg: cfg, listener: l, peers: newTable(cfg.ranks())}
+	t := &Transport{cfg: cfg, listener: l, peers: newTable(cfg.ranks()), incarnation: cfg.Incarnation}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	if c := cfg.Candidate; c != nil {
 		t.ctx, t.cancel = c.ctx, c.cancel

@@ -1,0 +1,126 @@
+package pleach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/transport/tcp"
+)
+
+// forceInterval is how often ForceView asks for the new view.
+const forceInterval = 50 * time.Millisecond
+
+// ForceView lets the surviving members of a group that has lost its quorum go on without
+// the others, which leave the view. Members are the IDs of those that go on; if there
+// are none, all that the member at the address reaches. It returns the new view.
+//
+// ForceView gives up the guarantee that there is one group. The caller must know that the
+// members that do not go on are dead, and not only cut off: otherwise they may
+// continue as a second group of the same name. It is a last resort for an operator, after
+// the loss of more members than a quorum can do without, and it is refused while the
+// group has its quorum. Of the config, Group, TLS
+// and Secret apply.
+func ForceView(ctx context.Context, c Config, address string, members ...string) (View, error) {
+	err := c.check(modeInspect)
+	var v View
+	if err == nil {
+		v, err = forceView(ctx, c.client(nil), address, members)
+	}
+	if err != nil {
+		return View{}, fmt.Errorf("pleach: ForceView at %s: %w", address, err)
+	}
+	return v, nil
+}
+
+func forceView(ctx context.Context, c tcp.Config, address string, members []string) (View, error) {
+	for first := true; ; first = false {
+		i, err := inspect(ctx, c, address)
+		switch {
+		case err != nil:
+			return View{}, err
+		case i.View.Err == nil && first:
+			return View{}, fmt.Errorf("%w: the group has its quorum in view %d, nothing needs to be forced", ErrRefused, i.View.Number)
+		case i.View.Err == nil:
+			return i.View, nil
+		}
+		// A new view may still name members that are gone, if it was under way before.
+		if err := forceMembers(ctx, c, &i.View, members); err != nil {
+			return View{}, err
+		}
+		if err := awaitView(ctx, c, address, i.View.Number); err != nil {
+			return View{}, err
+		}
+	}
+}
+
+// forceMembers asks each member that goes on to do so without the others.
+func forceMembers(ctx context.Context, c tcp.Config, v *View, members []string) error {
+	var lost *QuorumError
+	_ = errors.As(v.Err, &lost)
+	var some []Member
+	for _, m := range v.Members {
+		if slices.Contains(members, m.ID) || len(members) == 0 && !slices.Contains(lost.Unreachable, m.Rank) {
+			some = append(some, m)
+		}
+	}
+	if len(members) > 0 && len(some) != len(members) {
+		return fmt.Errorf("not all of %q are in view %d", members, v.Number)
+	}
+	b := wire.AppendUint64([]byte{requestForce}, v.Number)
+	for _, m := range some {
+		b = wire.AppendUint32(b, uint32(m.Rank))
+	}
+	for _, m := range some {
+		if _, err := requestOnce(ctx, c, m.Address, b); err != nil {
+			return fmt.Errorf("%s: %w", m.ID, err)
+		}
+	}
+	return nil
+}
+
+// awaitView waits until the member at an address has a later view than the given one.
+func awaitView(ctx context.Context, c tcp.Config, address string, number uint64) error {
+	for {
+		i, err := inspect(ctx, c, address)
+		if err != nil || i.View.Number > number {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: no view after view %d yet", ctx.Err(), number)
+		case <-time.After(forceInterval):
+		}
+	}
+}
+
+// answerForce answers a request to go on with some members only.
+func (g *Group) answerForce(request []byte) []byte {
+	d := wire.NewDecoder(request)
+	number := d.Uint64()
+	var ranks []protocol.Rank
+	for d.Left() > 0 && d.Err() == nil {
+		ranks = append(ranks, protocol.Rank(d.Uint32()))
+	}
+	if err := d.Err(); err != nil {
+		return encodeRefusal(err)
+	}
+	err := errors.New("this process is no longer a member")
+	_ = g.node.Do(func(now protocol.Time) {
+		if v := g.machine.View(); v.Number > number {
+			err = nil // another member was asked first, and it is done
+			return
+		}
+		if err = g.machine.ForceView(now, ranks); err == nil {
+			g.log.Warn("view forced by an operator", "view", number, "with", len(ranks))
+		}
+	})
+	if err != nil {
+		return encodeRefusal(err)
+	}
+	return []byte{replyAccepted}
+}

@@ -1,0 +1,196 @@
+package pleach
+
+// An ID belongs to one process at a time. The view says to which, the transport accepts
+// no other process as that member, and a process that has lost its ID learns it.
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/transport"
+)
+
+// newNonce draws the number that tells this start of a process from all others.
+func newNonce() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return binary.BigEndian.Uint64(b[:]) | 1
+}
+
+// setPeers tells the transport which processes are members.
+func (g *Group) setPeers(v *membership.View) {
+	if g.roster != nil {
+		view := transport.View{Number: v.Number, Members: make([]transport.Member, len(v.Members))}
+		for i, m := range v.Members {
+			view.Members[i] = transport.Member{Rank: m.Rank, ID: m.Identity, Address: m.Address, Incarnation: m.Incarnation, Nonce: m.Nonce}
+		}
+		g.roster.SetView(view)
+		return
+	}
+	if g.addresses == nil {
+		return
+	}
+	for _, m := range v.Members {
+		if m.Rank != g.self.Rank {
+			g.addresses.SetPeer(m.Rank, m.Address)
+		}
+	}
+}
+
+// admission is when this member has seen another one join.
+type admission struct {
+	incarnation uint64
+	at          time.Time
+}
+
+// noteAdmissions records the members that a view has admitted.
+func (g *Group) noteAdmissions(v *membership.View) {
+	if g.admissions == nil {
+		g.admissions = make(map[protocol.Rank]admission)
+	}
+	for rank, a := range g.admissions {
+		if m, ok := v.Member(rank); !ok || m.Incarnation != a.incarnation {
+			delete(g.admissions, rank)
+		}
+	}
+	for _, m := range v.Members {
+		if m.Incarnation == v.Number {
+			g.admissions[m.Rank] = admission{m.Incarnation, time.Now()}
+		}
+	}
+}
+
+// inUse translates the refusal of a candidate whose ID a member has.
+func (g *Group) inUse(e *membership.InUseError) *IdentityInUseError {
+	h := &e.Holder
+	return &IdentityInUseError{
+		ID: h.Identity, Rank: int(h.Rank), Address: h.Address, Incarnation: h.Incarnation, View: e.View,
+		Since: g.admissions[h.Rank].at,
+	}
+}
+
+// watcher passes what the transport finds out about processes to the detector of
+// connections and to the member.
+type watcher Group
+
+// Up implements [node.Watcher].
+func (w *watcher) Up(peer protocol.Rank, incarnation uint64) { w.connections.Up(peer, incarnation) }
+
+// Down implements [node.Watcher].
+func (w *watcher) Down(peer protocol.Rank, cause error) {
+	var removed *transport.RemovedError
+	switch {
+	case errors.As(cause, &removed):
+		_ = w.node.Do(func(now protocol.Time) { w.machine.Removed(now, removed.View, holderOf(removed)) })
+	case errors.Is(cause, transport.ErrOtherProcess):
+		w.connections.Replaced(peer)
+	default:
+		w.connections.Down(peer, cause)
+	}
+}
+
+func holderOf(e *transport.RemovedError) *membership.Member {
+	if e.Holder == nil {
+		return nil
+	}
+	return &membership.Member{Identity: e.Holder.ID, Address: e.Holder.Address, Incarnation: e.Holder.Incarnation}
+}
+
+// successorTimeout bounds how long a process that was removed asks whether another one
+// has its ID, and askedMembers how many members it asks.
+const (
+	successorTimeout = 500 * time.Millisecond
+	askedMembers     = 3
+)
+
+// endEvicted ends the membership of a process that was removed. The view that it was
+// removed by may be an old one: if another process has joined with its ID since, it must
+// not rejoin. So it asks the others first. It is called within node.Do.
+func (g *Group) endEvicted(err error) {
+	if g.evicted {
+		return
+	}
+	g.evicted = true
+	if g.roster != nil {
+		g.roster.SetView(transport.View{Number: g.view.Load().Number}) // no member is dialed any more
+	}
+	g.detector.Watch(nil)
+	evicted := publicError(err)
+	g.removal.Store(&evicted) // Broadcast returns it already
+	var e *membership.EvictedError
+	if !errors.As(err, &e) || e.Successor != nil || g.config.Transport != nil {
+		g.endRemoved(evicted)
+		return
+	}
+	var members []string
+	for _, m := range g.view.Load().Members {
+		if m.Rank != g.Rank() && len(members) < askedMembers {
+			members = append(members, m.Address)
+		}
+	}
+	g.asking.Go(func() {
+		e := *e
+		e.Successor = g.findSuccessor(members, e.By)
+		g.endRemoved(publicError(&e))
+	})
+}
+
+// endRemoved ends the membership and logs why.
+func (g *Group) endRemoved(err error) {
+	var replaced *ReplacedError
+	if errors.As(err, &replaced) {
+		g.log.Warn("replaced", "view", replaced.By, "id", replaced.ID, "by", replaced.Address, "incarnation", replaced.Incarnation)
+	}
+	g.end(err)
+}
+
+// findSuccessor asks members for their views, and returns the member that has this
+// process's ID, or nil if none has or no member answers.
+func (g *Group) findSuccessor(members []string, since uint64) *membership.Member {
+	ctx, cancel := context.WithTimeout(g.life, successorTimeout)
+	defer cancel()
+	request := encodeRequest(requestView, &membership.Member{}, false)
+	views := make(chan membership.View, len(members))
+	for _, address := range members {
+		g.asking.Go(func() {
+			var v membership.View
+			if reply, err := requestOnce(ctx, g.config.client(nil), address, request); err == nil {
+				d := wire.NewDecoder(reply)
+				v, _ = membership.DecodeView(d.Bytes())
+			}
+			views <- v
+		})
+	}
+	for range members {
+		v := <-views
+		if v.Number < since {
+			continue // it is behind, or has not answered
+		}
+		for _, m := range v.Members {
+			if m.Identity == g.self.Identity && (m.Rank != g.self.Rank || m.Incarnation != g.self.Incarnation) {
+				return &m
+			}
+		}
+		return nil
+	}
+	return nil
+}
+
+// replacedMeanwhile translates the error of a Rejoin that is refused because another
+// process has this one's ID.
+func (g *Group) replacedMeanwhile(err error) error {
+	var inUse *IdentityInUseError
+	if !errors.As(err, &inUse) {
+		return err
+	}
+	return &ReplacedError{
+		Rank: g.Rank(), View: g.view.Load().Number, By: inUse.View,
+		ID: inUse.ID, Address: inUse.Address, Incarnation: inUse.Incarnation,
+	}
+}

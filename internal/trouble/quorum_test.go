@@ -1,0 +1,81 @@
+//go:build unix
+
+package trouble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pleach-go/pleach"
+)
+
+// Case 11: three of five are killed. The other two say at once, everywhere, that the
+// quorum is lost, and which members are.
+func TestCase11LostQuorumIsVisible(t *testing.T) {
+	ms := newMembers(t, 5, 5, nil)
+	ms.start(ms.all()...)
+	ms.await(ms.all(), ms.all())
+	killed := time.Now()
+	ms.kill(2, 3, 4)
+	_, at := ms.running[0].Wait(t, "no quorum:")
+	for _, i := range []int{0, 1} {
+		text, _ := ms.running[i].Wait(t, "no quorum:")
+		if !strings.Contains(text, "2 of 5 reachable, 3 needed") {
+			t.Error(text)
+		}
+		if !slices.ContainsFunc(ms.running[i].All(), func(line string) bool {
+			return strings.Contains(line, "level=WARN") && strings.Contains(line, "no quorum: 2 of 5, 3 needed")
+		}) {
+			t.Errorf("m%d has not logged it", i)
+		}
+	}
+	i, err := pleach.Inspect(t.Context(), pleach.Config{Group: "trouble"}, ms.configs[0].Listen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lost *pleach.QuorumError
+	if !errors.As(i.View.Err, &lost) || !slices.Equal(lost.Unreachable, []int{2, 3, 4}) {
+		t.Errorf("Inspect: %v", i.View.Err)
+	}
+	figures(t, map[string]any{"case": 11, "members": 5, "killed": 3, "told_ms": at.Sub(killed).Milliseconds()})
+}
+
+// Case 11: an operator forces a view. It is refused as long as the group has its
+// quorum, and by members that are not to go on.
+func TestForceView(t *testing.T) {
+	ms := newMembers(t, 5, 5, nil)
+	ms.start(ms.all()...)
+	ms.await(ms.all(), ms.all())
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	c := pleach.Config{Group: "trouble"}
+	if _, err := pleach.ForceView(ctx, c, ms.configs[0].Listen); !errors.Is(err, pleach.ErrRefused) {
+		t.Errorf("with a quorum: %v", err)
+	}
+	ms.kill(0, 1, 2)
+	ms.running[3].Wait(t, "no quorum:")
+	ms.running[4].Wait(t, "no quorum:")
+	for _, members := range [][]string{{"m3", "m0"}, {"m3", "m9"}} { // dead, unknown
+		if _, err := pleach.ForceView(ctx, c, ms.configs[3].Listen, members...); err == nil {
+			t.Errorf("%v may go on", members)
+		}
+	}
+	began := time.Now()
+	v, err := pleach.ForceView(ctx, c, ms.configs[3].Listen)
+	took := time.Since(began)
+	if err != nil || !slices.Equal(ids(v), []string{"m3", "m4"}) || v.Err != nil {
+		t.Fatalf("%+v, %v", v, err)
+	}
+	ms.await([]int{3, 4}, []int{3, 4})
+	prefix := fmt.Sprintf("message %d m", v.Number)
+	ms.running[3].Wait(t, prefix+"4")
+	ms.running[4].Wait(t, prefix+"3")
+	ms.start(0, 1, 2) // they join again, by the same command
+	ms.await(ms.all(), ms.all())
+	figures(t, map[string]any{"case": 11, "members": 5, "killed": 3, "forced_ms": took.Milliseconds()})
+}
