@@ -60,7 +60,7 @@ func New(c Config) (*Machine, error) {
 
 // newMachine returns a machine for a checked config.
 func newMachine(c Config, k *memo) *Machine {
-	m := &Machine{config: c, memo: k, attemptTimeout: c.firstAttemptTimeout()}
+	m := &Machine{config: c, memo: k, attemptTimeout: c.firstAttemptTimeout(len(c.View.Members))}
 	m.enter(&c.View)
 	m.commitCast.due, m.reporter.due = protocol.Never, protocol.Never
 	m.reporter.to = protocol.NoRank
@@ -117,6 +117,7 @@ func (m *Machine) dispatch(now protocol.Time, f *frame) error {
 	case f.view > m.view.Number:
 		m.catchUp(now, f.from)
 	case m.view.holds(f.from, f.incarnation):
+		m.holderShown(now, f.from)
 		return m.handle(now, f)
 	}
 	return nil

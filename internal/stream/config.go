@@ -17,7 +17,7 @@ type Config struct {
 	// larger at each start.
 	Incarnation uint64
 	// View is the number of the member's first view, and Members lists its members in
-	// ascending order of rank. If nil, all ranks. Start is the member's position in each
+	// ascending order of rank, which the member keeps. If nil, all ranks. Start is the member's position in each
 	// stream. It begins at the start of a stream that is not listed.
 	View    uint64
 	Members []MemberID
@@ -53,8 +53,12 @@ const (
 	millisecond               = 1000 * microsecond
 )
 
-// maxRequested is how many segments one request may ask for.
-const maxRequested = 32
+// minRequested is how many segments the first request for a hole asks for, and
+// maxRequested how many one request may ask for.
+const (
+	minRequested = 4
+	maxRequested = 32
+)
 
 // check fills in the defaults and refuses invalid settings.
 func (c *Config) check() error {

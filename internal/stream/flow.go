@@ -24,12 +24,15 @@ type flow struct {
 	// Segments before it are accepted even if the inbox is full: all members wait for
 	// them.
 	cut uint64
+	// frozenAt is where the member was frozen last; see shareEnd.
+	frozenAt uint64
 	// ahead holds segments that arrived behind a hole.
 	ahead      map[uint64]segment
 	aheadBytes int
 	store      store
 	reassembly *reassemblyBuffer // of the message that is arriving
 	partial    partial
+	count      count           // of lost messages
 	fedAt      protocol.Time   // when the tree last brought the next segment
 	early      arrival         // the last segment that an offer has brought before the tree
 	forwarded  uint64          // the number after the last segment that was forwarded

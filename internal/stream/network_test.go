@@ -208,7 +208,7 @@ func (n *network) step() bool {
 // While the frame is read into the buffer, its connection may end, and frames of others
 // may arrive.
 func (n *network) receive(h *host, e *event, alone bool) error {
-	cut := 26 + n.lent.IntN(38) // behind the longest head
+	cut := 30 + n.lent.IntN(38) // behind the longest head
 	if cut >= len(e.frame) || n.lent.IntN(3) == 0 {
 		return h.Receive(n.now, e.from, e.frame)
 	}

@@ -38,7 +38,9 @@ func (m *Member) receive(now protocol.Time, from protocol.Rank, fr *frame) {
 	case trimmed:
 		m.handleTrimmed(now, f, from, fr)
 	case adopt:
-		f.adopt(from, fr.first)
+		if m.roster.has(from) {
+			f.adopt(from, fr.first)
+		}
 	case poll:
 		m.handlePoll(now, f, from, fr)
 	case grantCredit:
