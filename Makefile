@@ -41,7 +41,6 @@ fuzz: ## run each fuzz target for FUZZTIME, a time or a number of inputs (defaul
 .PHONY: full
 full: ## run the full-size tests: up to two hours
 	PLEACH_FULL=1 go test -timeout 120m ./broadcast/... ./logp/... ./internal/experiments/...
-	PLEACH_FULL=1 go test -count=1 -v -run 'Hung|BusyHost' .
 
 SEEDS ?= 100
 KIND ?= UnderKilling
@@ -63,7 +62,8 @@ TROUBLE ?= 60
 
 .PHONY: trouble
 trouble: ## put groups under ordinary trouble, TROUBLE seconds each (default: 60), and print figures
-	PLEACH_SECONDS=$(TROUBLE) go test -count=1 -timeout 0 -v ./internal/trouble
+	PLEACH_FULL=1 PLEACH_SECONDS=$(TROUBLE) PLEACH_KILLS=20 PLEACH_ROUNDS=20 PLEACH_JOINS=1000 PLEACH_MINUTES=10 \
+		go test -count=1 -timeout 0 -v ./internal/trouble
 
 SCHEDULES ?= 1000000
 
@@ -71,6 +71,10 @@ SCHEDULES ?= 1000000
 schedules: ## agree on views under SCHEDULES random schedules, and explore millions of states
 	GOGC=400 PLEACH_SCHEDULES=$(SCHEDULES) go test -timeout 0 -run RandomSchedules -v ./internal/membership
 	PLEACH_FULL=1 go test -timeout 0 -run Explore -v ./internal/membership
+
+.PHONY: simulate
+simulate: ## run whole groups under SEEDS seeds (default: 100) on all cores
+	PLEACH_SEEDS=$(SEEDS) go test -count=1 -timeout 0 -run GroupsUnderSeeds -v ./internal/simulation
 
 .PHONY: api
 api: ## record the public surface in api/, after a change of it on purpose

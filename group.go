@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/detect"
+	"github.com/pleach-go/pleach/internal/dedup"
 	"github.com/pleach-go/pleach/internal/founding"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
@@ -35,6 +36,7 @@ type Group struct {
 	data      *dataDir             // where it saves its vote; nil: it does not
 	roster    transport.Roster
 	reaching  sync.WaitGroup // dials candidates; see admit
+	refusals  dedup.Causes   // of candidates
 	stable    uint64         // when last looked at
 	lossy     int            // likewise
 	log       *slog.Logger   // names this member in every line
@@ -49,9 +51,10 @@ type Group struct {
 	detector    detect.Detector // nil: the group is fixed
 	connections *detect.Connections
 	silent      *detect.Tracker // has the members that heartbeats find silent
-	view        *atomic.Pointer[View]
-	changed     notify.Notifier // notifies when there is a new view, or more is stable or known to be lost
-	life        context.Context // ends with this process's membership; its cause is Err
+	view        *atomic.Pointer[membership.View]
+	shown       atomic.Pointer[View] // what View returned last
+	changed     notify.Notifier      // notifies when there is a new view, or more is stable or known to be lost
+	life        context.Context      // ends with this process's membership; its cause is Err
 	end         context.CancelCauseFunc
 	quorumErr   atomic.Pointer[QuorumError]
 	removal     atomic.Pointer[error] // why this process is about to be no longer a member
@@ -85,9 +88,11 @@ type Message struct {
 	// Lost is 0 in a message. Otherwise this is a notice, and Data is nil: messages
 	// of this member, sent after those that have arrived, are lost, because this
 	// process was cut off or slow for longer than the others keep them
-	// (Config.Limits.KeepBytes). Lost counts their segments, not messages: a long
-	// message is several segments, and a segment may hold several short messages.
-	// The notice arrives as soon as the loss is certain, and before later messages.
+	// (Config.Limits.KeepBytes). Lost counts them. The notice arrives as soon as the
+	// loss is certain, and before later messages. If it is not known yet how many are
+	// lost, the notice counts at least one, and a second notice the others when the
+	// next message arrives. Only of a sender that this process has received nothing
+	// from since it joined, the count stays a lower bound.
 	Lost uint64
 }
 

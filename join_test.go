@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -183,4 +184,38 @@ func TestOwnCertificateIsChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = g.Abort()
+}
+
+// A seed that is itself about to join says so, and the other seeds are asked.
+func TestSeedThatIsNoMemberYet(t *testing.T) {
+	address := founder(t, pleach.Config{Group: "web"})
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	waiting := freeAddresses(t, 1)[0]
+	var joining sync.WaitGroup
+	joining.Go(func() {
+		_, _ = pleach.Join(ctx, pleach.Config{Group: "web", Listen: waiting}, silent.Addr().String())
+	})
+	defer joining.Wait()
+	defer cancel()
+	for i := 0; ; i++ {
+		c, err := net.Dial("tcp", waiting)
+		if err == nil {
+			_ = c.Close()
+			break
+		}
+		if i == 1000 {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	began := time.Now()
+	member(t)(pleach.Join(t.Context(), pleach.Config{Group: "web"}, waiting, address))
+	if took := time.Since(began); took > soon {
+		t.Errorf("took %v", took)
+	}
 }

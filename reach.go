@@ -8,6 +8,7 @@ package pleach
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -35,10 +36,10 @@ func (c *Config) listenAsCandidate(s *initialState, listener net.Listener) (err 
 		switch {
 		case err != nil:
 			return encodeRefusal(err)
-		case kind != requestConfirm: // it may be one soon
-			return append([]byte{replyRetry}, "this process is not a member yet"...)
+		case kind != requestConfirm: // it is a seed of another candidate, and may be a member soon
+			return append([]byte{replyRetry}, s.self.Identity+" is not a member yet"...)
 		case m.Identity != s.self.Identity || m.Nonce != s.self.Nonce:
-			return encodeRefusal(fmt.Errorf("%q is not a member yet, and did not ask to join as %q", s.self.Identity, m.Identity))
+			return encodeRefusal(fmt.Errorf("%q did not ask to join as %q", s.self.Identity, m.Identity))
 		}
 		return []byte{replyAccepted}
 	})
@@ -64,7 +65,7 @@ func (g *Group) admit(m membership.Member, replace bool, answer func([]byte)) {
 			return
 		}
 		if err := g.reach(m); err != nil {
-			g.log.Info("candidate refused", "id", m.Identity, "address", m.Address, "cause", err)
+			g.logRefused(m, err)
 			answer(encodeRefusal(err))
 			return
 		}
@@ -72,6 +73,17 @@ func (g *Group) admit(m membership.Member, replace bool, answer func([]byte)) {
 			g.machine.Join(now, m, replace, func(a member.JoinAnswer) { g.answerJoin(&a, answer) })
 		})
 	})
+}
+
+// logRefused logs that a candidate is refused, once for each host and kind of cause.
+func (g *Group) logRefused(m membership.Member, err error) {
+	kind := ErrRefused
+	if errors.Is(err, ErrUnreachable) {
+		kind = ErrUnreachable
+	}
+	if repeated, changed := g.refusals.Changed(hostOf(m.Address), kind); changed {
+		g.log.Info("candidate refused", "id", m.Identity, "address", m.Address, "cause", err, "repeated", repeated)
+	}
 }
 
 // reach dials a candidate and asks it to confirm its request.

@@ -88,7 +88,7 @@ func (c *Config) newSeat(s *initialState, saved *membership.Seat, listener net.L
 	for _, m := range saved.View.Members {
 		addresses[m.Rank] = m.Address
 	}
-	s.current.Store(viewOf(&saved.View))
+	s.current.Store(&saved.View)
 	t.transport, err = tcp.New(tcp.Config{
 		Group: c.Group, Rank: saved.Self.Rank, Addresses: addresses, Listener: listener, Open: true,
 		Incarnation: saved.Self.Incarnation, Nonce: saved.Self.Nonce, TLS: c.TLS, Secret: c.Secret, Logger: c.Logger,
@@ -123,7 +123,7 @@ func (t *seat) setView(v *membership.View) {
 		}
 	}
 	t.transport.SetView(view)
-	t.state.current.Store(viewOf(v))
+	t.state.current.Store(v)
 	t.detector.Watch(peers)
 }
 

@@ -23,7 +23,7 @@ func TestProgramThatReceivesNothingLeaves(t *testing.T) {
 			n := 0
 			for m := range g.Messages(ctx) {
 				if m.Lost > 0 {
-					t.Errorf("rank %d has lost %d segments", g.Rank(), m.Lost)
+					t.Errorf("rank %d has lost %d messages", g.Rank(), m.Lost)
 				}
 				if n++; n == messages {
 					break

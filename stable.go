@@ -34,7 +34,7 @@ func (e *UnstableError) Unwrap() error { return e.Err }
 
 // LostError is returned by [Group.WaitStable] when members have lost a part of what
 // this process broadcast, because they fell further behind than the others keep
-// (Config.Limits.KeepBytes). [Message.Lost] told their programs.
+// (Config.Limits.KeepBytes). [Message.Lost] told their programs how many messages.
 type LostError struct {
 	View uint64
 	// Ranks are the members known to have lost something, in ascending order.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport/fault"
 	"github.com/pleach-go/pleach/transport/tcp"
@@ -214,5 +215,28 @@ func TestFinalizeMovesNoTask(t *testing.T) {
 		if n := restored.Load(); n > 0 {
 			t.Errorf("round %d: Restore was called %d times", round, n)
 		}
+	}
+}
+
+// AllowMinority lets each part of a job on several hosts finish it, and warns of that.
+func TestWorldAllowsAMinority(t *testing.T) {
+	var log testutil.LogBuffer
+	addresses := []string{closedAddress(t, "127.0.0.1"), closedAddress(t, "127.0.0.2")}
+	w, err := pleach.NewWorld(t.Context(), pleach.Config{
+		Group: "job", Addresses: addresses, StartTimeout: 100 * time.Millisecond, AllowMinority: true, Logger: log.Logger(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := iterate(ctx, w, 3, 10, func(int) {}); err != nil {
+		t.Error(err)
+	}
+	if err := w.Finalize(ctx); err != nil {
+		t.Error(err)
+	}
+	if lines := log.Lines("WARN", "AllowMinority", "hosts=2"); len(lines) != 1 {
+		t.Errorf("warnings %q", lines)
 	}
 }

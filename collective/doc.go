@@ -36,5 +36,5 @@
 //   - A Restore that returns something else than the process had passed leads to
 //     different results on different processes. Most such errors are found by comparing
 //     messages, and end the job with a [*DivergedError]. Messages that need a Codec are
-//     not compared, and of long messages 256 words are.
+//     not compared, and of long messages 4 KiB are.
 package collective

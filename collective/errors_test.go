@@ -96,7 +96,7 @@ func TestLate(t *testing.T) {
 		var a *AbortError
 		switch {
 		case errors.As(err, &a): // another one's deadline came first
-			if !strings.Contains(a.Reason, "rank 3 (1 calls, the last Barrier)") {
+			if !strings.Contains(a.Reason, "rank 3 (its call 0 was the last, Barrier)") {
 				t.Errorf("rank %d: %v", r, err)
 			}
 		case !errors.As(err, &l) || !errors.Is(err, context.DeadlineExceeded):

@@ -171,6 +171,11 @@ func (e *RemovedError) Error() string {
 	return fmt.Sprintf("this process is not in view %d, which has %q at %s, incarnation %d, at its rank", e.View, e.Holder.ID, e.Holder.Address, e.Holder.Incarnation)
 }
 
+// ErrIdle is the cause of a Down that says nothing about the peer: both sides have
+// agreed to close a connection that was idle. No frame is lost by that, and the next
+// Send opens another one.
+var ErrIdle = errors.New("the connection was idle")
+
 // SendError is returned by [Transport.Send] when a frame was not queued.
 type SendError struct {
 	To  protocol.Rank

@@ -61,7 +61,7 @@ func New(c Config) (*Machine, error) {
 
 // newMachine returns a machine for a checked config.
 func newMachine(c Config, k *memo) *Machine {
-	m := &Machine{config: c, memo: k, attemptTimeout: c.firstAttemptTimeout(), durable: durable{changed: true, sync: true}}
+	m := &Machine{config: c, memo: k, attemptTimeout: c.firstAttemptTimeout(len(c.View.Members)), durable: durable{changed: true, sync: true}}
 	m.enter(&c.View)
 	if c.Seat != nil && len(c.Seat.history) > 0 && c.Seat.history[len(c.Seat.history)-1].number == c.View.Number {
 		m.history = slices.Clone(c.Seat.history)
@@ -122,6 +122,7 @@ func (m *Machine) dispatch(now protocol.Time, f *frame) error {
 	case f.view > m.view.Number:
 		m.catchUp(now, f.from)
 	case m.view.holds(f.from, f.incarnation):
+		m.holderShown(now, f.from)
 		return m.handle(now, f)
 	}
 	return nil

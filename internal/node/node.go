@@ -89,7 +89,8 @@ type Node struct {
 	pending bool
 	arrived protocol.Time
 	closed  bool
-	joined  []byte // a frame's head and body, for a transport that is no VectorSender
+	idle    map[protocol.Rank]bool // peers whose connections were closed for being idle
+	joined  []byte                 // a frame's head and body, for a transport that is no VectorSender
 }
 
 // ErrClosed is returned by Do after Close.
@@ -100,7 +101,7 @@ func New(c Config) *Node {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	n := &Node{config: c, start: time.Now(), armed: protocol.Never}
+	n := &Node{config: c, start: time.Now(), armed: protocol.Never, idle: map[protocol.Rank]bool{}}
 	n.buffers, _ = c.Protocol.(BufferProvider)
 	n.corker, _ = c.Transport.(transport.Corker)
 	n.vectors, _ = c.Transport.(transport.VectorSender)
@@ -286,16 +287,30 @@ func (h *handler) Up(peer protocol.Rank, incarnation uint64) {
 	if h.config.Watcher != nil {
 		h.config.Watcher.Up(peer, incarnation)
 	}
-	h.do(func(now protocol.Time) { h.config.Protocol.Up(now, peer) })
+	h.do(func(now protocol.Time) {
+		if h.idle[peer] {
+			delete(h.idle, peer)
+			h.config.Protocol.Down(now, peer)
+		}
+		h.config.Protocol.Up(now, peer)
+	})
 }
 
-// Down implements [transport.Handler].
+// Down implements [transport.Handler]. That a connection was closed for being idle is no
+// news for the protocol: it learns of it when there is another one.
 func (h *handler) Down(peer protocol.Rank, cause error) {
 	h.config.Logger.Debug("peer down", "peer", peer, "cause", cause)
+	if errors.Is(cause, transport.ErrIdle) {
+		h.do(func(protocol.Time) { h.idle[peer] = true })
+		return
+	}
 	if h.config.Watcher != nil {
 		h.config.Watcher.Down(peer, cause)
 	}
-	h.do(func(now protocol.Time) { h.config.Protocol.Down(now, peer) })
+	h.do(func(now protocol.Time) {
+		delete(h.idle, peer)
+		h.config.Protocol.Down(now, peer)
+	})
 }
 
 // Writable implements [transport.Handler].

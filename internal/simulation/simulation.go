@@ -76,7 +76,7 @@ type Simulation struct {
 }
 
 // maxEvents bounds a run: one that has more runs away.
-const maxEvents = 2_000_000
+const maxEvents = 1_000_000
 
 // Run runs the simulation of a seed.
 func Run(seed uint64, o Options) Result {
@@ -128,7 +128,7 @@ func (s *Simulation) runUntil(end protocol.Time, done func() bool) bool {
 // record adds an event to the hash and to the timeline.
 func (s *Simulation) record(p *process, format string, args ...any) {
 	s.hash.add(uint64(s.now), uint64(p.id))
-	if s.timeline != nil || p.sim.options.Timeline != nil {
+	if s.timeline != nil {
 		s.timeline.add(s.now, p, fmt.Sprintf(format, args...))
 	}
 	s.hash.text(format)

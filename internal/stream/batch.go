@@ -69,15 +69,18 @@ func (s *segment) small() bool {
 	return s.begins && s.remaining == 0 && !s.batch && len(s.payload()) <= maxBatchedMessage
 }
 
-// nextBatch removes the next segment to send. Small ones that follow each other become
-// one batch.
-func (o *ownStream) nextBatch(frames *slab) segment {
-	seg := o.pop()
-	if !seg.small() || o.waiting.Len() == 0 || !o.waiting.At(0).small() {
-		return seg
+// nextBatch removes the next segment to send, and counts the messages that begin in it.
+// Small ones that follow each other become one batch.
+func (o *ownStream) nextBatch(frames *slab) (seg segment, begun uint32) {
+	if seg = o.pop(); seg.begins {
+		begun = 1
 	}
-	b := appendMessage(make([]byte, headSize, headSize+maxBatchBytes), &seg)
-	for n := 1; n < maxBatchMessages && o.waiting.Len() > 0; n++ {
+	if !seg.small() || o.waiting.Len() == 0 || !o.waiting.At(0).small() {
+		return seg, begun
+	}
+	head := headSizeOf(0)
+	b := appendMessage(make([]byte, head, head+maxBatchBytes), &seg)
+	for ; begun < maxBatchMessages && o.waiting.Len() > 0; begun++ {
 		following := o.waiting.At(0)
 		if !following.small() || len(b)+binary.MaxVarintLen16+len(following.payload()) > cap(b) {
 			break
@@ -85,7 +88,7 @@ func (o *ownStream) nextBatch(frames *slab) segment {
 		b = appendMessage(b, following)
 		o.pop()
 	}
-	return segment{begins: true, batch: true, frame: frames.join(b, nil)}
+	return segment{begins: true, batch: true, frame: frames.join(b, nil)}, begun
 }
 
 // appendMessage appends a message to a batch: its length as a varint, then its bytes.

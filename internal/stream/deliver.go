@@ -11,22 +11,29 @@ import (
 func (m *Member) deliver(f *flow, upTo uint64) {
 	for f.delivered < upTo {
 		if kept := min(f.store.firstKept(f.delivered), upTo); kept > f.delivered {
-			m.inbox.pushLoss(f.root, m.view, kept-f.delivered)
-			f.partial, f.delivered = partial{skipped: true}, kept
+			m.deliverLoss(f, kept)
 			continue
 		}
 		seg, ok := f.store.get(f.delivered)
 		if f.delivered++; !ok {
 			continue // impossible: everything before next is kept or given up
 		}
-		switch {
-		case f == m.own.flow:
-		case seg.batch:
+		if f == m.own.flow {
+			continue
+		}
+		m.countSegment(f, &seg)
+		if seg.batch {
 			f.partial = partial{}
-			_ = split(seg.payload(), func(message []byte) { m.deliverMessage(f, message) })
-		default:
+			_ = split(seg.payload(), func(message []byte) {
+				m.deliverMessage(f, message)
+				f.count.begun++
+			})
+		} else {
 			if message, complete := f.partial.add(&seg, m.config.MaxMessage); complete {
 				m.deliverMessage(f, message)
+			}
+			if seg.begins {
+				f.count.begun++
 			}
 		}
 	}

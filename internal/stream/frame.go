@@ -23,7 +23,8 @@ const (
 	// trimmed says that the requested segments are no longer kept. Sent to their root,
 	// it says that its sender has lost some.
 	trimmed
-	// adopt asks to be sent everything, as a child is (GRAFT).
+	// adopt asks to be sent everything, as a child is (GRAFT), or with a number no longer
+	// (PRUNE).
 	adopt
 	// poll asks whether everything before a number has arrived at a member and at all
 	// below it.
@@ -40,7 +41,8 @@ const (
 // frame is one message between two members, about one root's stream.
 //
 // Layout, big endian: kind 1, flags 1, root 4, incarnation 8, first 8, last 8 (request
-// only), remaining 4 (only if it is not 0), then the segment.
+// only), view 8 (polls, acks and credits only), messages 4 (only before a segment, and in
+// trimmed), remaining 4 (only if it is not 0), then the segment.
 type frame struct {
 	kind kind
 	// begins says that the segment begins its message; batch, that it is a batch;
@@ -52,27 +54,34 @@ type frame struct {
 	root        protocol.Rank
 	incarnation uint64
 	// first is the segment's number (data, repair), the number after all that is offered
-	// (offer) or asked about (poll, ack), the first requested (request), or the first
-	// that is still kept (trimmed). last is the number after the last requested.
+	// (offer) or asked about (poll, ack), the first requested (request), the first that is
+	// still kept (trimmed), or the first that the tree brings again (adopt). last is the number after the last requested.
 	first, last uint64
-	segment     []byte
-	encoded     []byte            // the whole frame as it arrived
-	buffer      *reassemblyBuffer // holds the segment already; if nil, the segment is in borrowed memory
+	// view is the sender's. What it says about all below holds among the members of that
+	// view.
+	view uint64
+	// messages counts the messages of the root that begin before the segment, or before
+	// the first that is still kept (trimmed; if zero, it is not known). It wraps around.
+	messages uint32
+	segment  []byte
+	encoded  []byte            // the whole frame as it arrived
+	buffer   *reassemblyBuffer // holds the segment already; if nil, the segment is in borrowed memory
 }
 
 // Sizes of a frame's head, in bytes.
 const (
 	headSize      = 1 + 1 + 4 + 8 + 8
-	requestSize   = headSize + 8
+	requestSize   = headSize + 8 // also of polls, acks and credits
+	messagesSize  = 4
 	remainingSize = 4
 )
 
 // headSizeOf returns the size of the head before a segment.
 func headSizeOf(remaining uint32) int {
 	if remaining > 0 {
-		return headSize + remainingSize
+		return headSize + messagesSize + remainingSize
 	}
-	return headSize
+	return headSize + messagesSize
 }
 
 const (
@@ -116,6 +125,12 @@ func (f *frame) append(dst []byte) []byte {
 	if f.kind == request {
 		return binary.BigEndian.AppendUint64(dst, f.last)
 	}
+	if f.combines() {
+		return binary.BigEndian.AppendUint64(dst, f.view)
+	}
+	if f.countsMessages() {
+		dst = binary.BigEndian.AppendUint32(dst, f.messages)
+	}
 	if f.remaining > 0 {
 		dst = binary.BigEndian.AppendUint32(dst, f.remaining)
 	}
@@ -138,6 +153,12 @@ func parse(b []byte) (frame, error) {
 		first:       binary.BigEndian.Uint64(b[14:]),
 		segment:     b[headSize:],
 		encoded:     b,
+	}
+	if f.countsMessages() {
+		if len(f.segment) < messagesSize {
+			return frame{}, fmt.Errorf("%w: %d bytes are too few", ErrFrame, len(b))
+		}
+		f.messages, f.segment = binary.BigEndian.Uint32(f.segment), f.segment[messagesSize:]
 	}
 	if b[1]&flagMore != 0 {
 		if len(f.segment) < remainingSize {
@@ -163,6 +184,12 @@ func parse(b []byte) (frame, error) {
 		}
 		f.last, f.segment = binary.BigEndian.Uint64(b[headSize:]), nil
 	}
+	if f.combines() {
+		if len(b) != requestSize {
+			return frame{}, fmt.Errorf("%w: kind %d of %d bytes", ErrFrame, f.kind, len(b))
+		}
+		f.view, f.segment = binary.BigEndian.Uint64(b[headSize:]), nil
+	}
 	if len(f.segment) > 0 && !f.carriesSegment() {
 		return frame{}, fmt.Errorf("%w: kind %d carries %d bytes", ErrFrame, f.kind, len(f.segment))
 	}
@@ -171,6 +198,12 @@ func parse(b []byte) (frame, error) {
 	}
 	return f, nil
 }
+
+// combines reports whether the frame asks, or answers, for all below a member.
+func (f *frame) combines() bool { return f.kind >= poll }
+
+// countsMessages reports whether the frame says how many messages begin before it.
+func (f *frame) countsMessages() bool { return f.carriesSegment() || f.kind == trimmed }
 
 // carriesSegment reports whether the frame carries a segment, possibly an empty one.
 func (f *frame) carriesSegment() bool { return f.kind == data || f.kind == repair || f.inline }

@@ -18,11 +18,11 @@ func goldenFrames() map[string]frame {
 	long := batchOf(string(bytes.Repeat([]byte{'x'}, 300)), "y") // its length takes two bytes
 	return map[string]frame{
 		"data zero":            {kind: data},
-		"data whole message":   {kind: data, begins: true, root: 3, incarnation: 77, first: 12, segment: []byte("pleach")},
+		"data whole message":   {kind: data, begins: true, root: 3, incarnation: 77, first: 12, messages: 9, segment: []byte("pleach")},
 		"data empty message":   {kind: data, begins: true, root: 3, incarnation: 77, first: 13},
 		"data first segment":   {kind: data, begins: true, remaining: 70_000, root: 5, incarnation: 1, first: 14, segment: []byte("begin")},
 		"data last segment":    {kind: data, root: 5, incarnation: 1, first: 15, segment: []byte("end")},
-		"data large":           {kind: data, remaining: math.MaxUint32, root: math.MaxInt32, incarnation: large, first: large, segment: []byte{0, 255}},
+		"data large":           {kind: data, remaining: math.MaxUint32, root: math.MaxInt32, incarnation: large, first: large, messages: math.MaxUint32, segment: []byte{0, 255}},
 		"data batch":           {kind: data, begins: true, batch: true, root: 1, incarnation: 2, first: 3, segment: batched},
 		"data batch long":      {kind: data, begins: true, batch: true, root: 1, incarnation: 2, first: 4, segment: long},
 		"data batch empty":     {kind: data, begins: true, batch: true, root: 1, incarnation: 2, first: 5},
@@ -41,25 +41,25 @@ func goldenFrames() map[string]frame {
 		"request":              {kind: request, root: 4, incarnation: 8, first: 100, last: 200},
 		"request large":        {kind: request, root: math.MaxInt32, incarnation: large, first: large - 1, last: large},
 		"trimmed zero":         {kind: trimmed},
-		"trimmed":              {kind: trimmed, root: 4, incarnation: 8, first: 150},
+		"trimmed":              {kind: trimmed, root: 4, incarnation: 8, first: 150, messages: 140},
 		"graft zero":           {kind: adopt},
 		"graft":                {kind: adopt, root: 6, incarnation: 7, first: 31},
-		"poll":                 {kind: poll, root: 6, incarnation: 7, first: 32},
-		"poll large":           {kind: poll, root: math.MaxInt32, incarnation: large, first: large},
-		"ack":                  {kind: ack, root: 6, incarnation: 7, first: 32},
-		"credit of nothing":    {kind: grantCredit, root: 6, incarnation: 7},
-		"credit":               {kind: grantCredit, root: 6, incarnation: 7, first: 32},
-		"credit large":         {kind: grantCredit, root: math.MaxInt32, incarnation: large, first: large},
-		"credit poll":          {kind: creditPoll, root: 6, incarnation: 7, first: 32},
-		"credit poll large":    {kind: creditPoll, root: math.MaxInt32, incarnation: large, first: large},
-		"ack large":            {kind: ack, root: math.MaxInt32, incarnation: large, first: large},
+		"poll":                 {kind: poll, root: 6, incarnation: 7, first: 32, view: 9},
+		"poll large":           {kind: poll, root: math.MaxInt32, incarnation: large, first: large, view: large},
+		"ack":                  {kind: ack, root: 6, incarnation: 7, first: 32, view: 9},
+		"credit of nothing":    {kind: grantCredit, root: 6, incarnation: 7, view: 9},
+		"credit":               {kind: grantCredit, root: 6, incarnation: 7, first: 32, view: 9},
+		"credit large":         {kind: grantCredit, root: math.MaxInt32, incarnation: large, first: large, view: large},
+		"credit poll":          {kind: creditPoll, root: 6, incarnation: 7, first: 32, view: 9},
+		"credit poll large":    {kind: creditPoll, root: math.MaxInt32, incarnation: large, first: large, view: large},
+		"ack large":            {kind: ack, root: math.MaxInt32, incarnation: large, first: large, view: large},
 	}
 }
 
 // batchOf makes a batch as a sender does.
 func batchOf(messages ...string) (batch []byte) {
 	for _, m := range messages {
-		batch = appendMessage(batch, &segment{frame: append(make([]byte, headSize), m...)})
+		batch = appendMessage(batch, &segment{frame: append(make([]byte, headSizeOf(0)), m...)})
 	}
 	return batch
 }

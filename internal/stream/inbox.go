@@ -22,16 +22,16 @@ func (b *inbox) push(m Message) {
 	b.bytes += len(m.Data) + messageCost
 }
 
-// pushLoss adds a notice that segments are lost. The notice does not wait for the
+// pushLoss adds a notice that messages are lost. The notice does not wait for the
 // root's next message, which may never come. Consecutive losses are one notice.
-func (b *inbox) pushLoss(root protocol.Rank, view, segments uint64) {
+func (b *inbox) pushLoss(root protocol.Rank, view, messages uint64) {
 	if n := b.messages.Len(); n > 0 {
 		if last := b.messages.At(n - 1); last.Lost > 0 && last.Root == root && last.View == view {
-			last.Lost += segments
+			last.Lost += messages
 			return
 		}
 	}
-	b.push(Message{Root: root, View: view, Lost: segments})
+	b.push(Message{Root: root, View: view, Lost: messages})
 }
 
 func (b *inbox) pop() (Message, bool) {

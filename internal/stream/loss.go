@@ -42,7 +42,7 @@ func (m *Member) handleTrimmed(now protocol.Time, f *flow, from protocol.Rank, f
 		p.trimmedReplies, p.trimmedBy = 0, nil
 	}
 	if p.trimmedReplies == 0 || fr.first < p.trimmedTo {
-		p.trimmedTo = fr.first
+		p.trimmedTo, p.messages = fr.first, fr.messages
 	}
 	repeated := slices.Contains(p.trimmedBy, from)
 	if !repeated {
@@ -69,6 +69,9 @@ func (m *Member) giveUp(now protocol.Time, f *flow, to uint64) {
 		}
 	}
 	f.next, f.wanted = to, max(f.wanted, to)
+	if f.count.end, f.count.endMessages = to, 0; to == f.pull.trimmedTo {
+		f.count.endMessages = f.pull.messages
+	}
 	if !m.frozen {
 		m.deliver(f, to)
 	}

@@ -17,6 +17,8 @@ type Member struct {
 	roster         roster
 	correctionPlan *broadcast.Plan // with the delay as last measured
 	delay          delay
+	early          early
+	budget         budget
 	flows          map[protocol.Rank]*flow
 	lastFlow       *flow         // of the last frame
 	endedFlows     []*flow       // those that ended with the present view
@@ -51,9 +53,9 @@ type Message struct {
 	Data []byte
 	// View is the number of the view in which it was sent.
 	View uint64
-	// Lost, if not 0, makes this a notice without Data: that many segments of the root,
+	// Lost, if not 0, makes this a notice without Data: that many messages of the root,
 	// behind those delivered before, cannot be had any more. This member was cut off for
-	// longer than others keep them.
+	// longer than others keep them. See count.go.
 	Lost uint64
 }
 
@@ -81,7 +83,7 @@ func New(c Config) (*Member, error) {
 		down:           make(map[protocol.Rank]bool),
 		receiveBuffers: make(map[protocol.Rank]*reassemblyBuffer),
 		due:            protocol.Never,
-		delay:          delay{current: initialDelay},
+		delay:          delay{current: initialDelay, wait: initialDelay},
 	}
 	if err := m.setRoster(c.Size, c.Members); err != nil {
 		return nil, err
@@ -93,11 +95,15 @@ func New(c Config) (*Member, error) {
 	}
 	m.own.flow, m.own.window, m.lastFlow = own, initialWindow, own
 	for _, start := range c.Start {
+		if start.Rank == c.Rank || !m.roster.includes(start.Rank, start.Incarnation) {
+			continue // the stream of a process that is not in the view
+		}
 		f, err := m.open(start.Rank, start.Incarnation)
 		if err != nil {
 			return nil, err
 		}
 		f.next, f.wanted, f.viewStart, f.delivered, f.store.low = start.Next, start.Next, start.Next, start.Next, start.Next
+		f.count.unknown = start.Next > 0
 	}
 	return m, nil
 }

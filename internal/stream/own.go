@@ -21,9 +21,10 @@ type ownStream struct {
 	// new view has cut in two.
 	partlySent bool
 	restarts   uint64
+	messages   uint32 // begun so far; it wraps around
 	burst      burst
-	inFlight   int // bytes that are sent, and that some member may not have accepted
-	window     int // how many of them there may be, if the share of the budget allows
+	inFlight   int // bytes that are sent, and that some member may not have accepted, by weight
+	window     int // how many of them all active roots together may have, if the budget allows
 	// timed is the position whose credit is measured, sent at timedAt. If zero, none is.
 	timed   uint64
 	timedAt protocol.Time
@@ -88,30 +89,33 @@ func (o *ownStream) pop() segment {
 	return seg
 }
 
-// emit sends the next segment of this member's own stream, unless flow control blocks
-// it.
-func (m *Member) emit(now protocol.Time) {
+// emit sends the next segment of this member's own stream. It reports false if there is
+// none, or if it has to wait.
+func (m *Member) emit(now protocol.Time) bool {
 	b := &m.own.burst
 	if b.batching = false; m.own.waiting.Len() == 0 {
 		b.flush, b.waiting = false, 0
-		return
+		return false
 	}
 	if m.frozen || m.windowFull(now) {
-		return
+		return false
 	}
 	if b.batching = m.shouldBatch(now); b.batching {
-		return
+		return false
 	}
-	seg, f := m.own.nextBatch(&m.frames), m.own.flow
+	seg, begun := m.own.nextBatch(&m.frames)
+	f := m.own.flow
+	seg.messages = m.own.messages
+	m.own.messages += begun
 	b.waiting, b.emitted = m.own.waiting.Len(), now
 	head := frame{
 		kind: data, begins: seg.begins, remaining: seg.remaining, batch: seg.batch,
-		root: f.root, incarnation: f.incarnation, first: f.next,
+		root: f.root, incarnation: f.incarnation, first: f.next, messages: seg.messages,
 	}
 	head.append(seg.frame[:0]) // fills the head that Write has reserved
 	m.forward(f, f.next, &seg)
 	m.keep(f, &seg)
-	m.own.inFlight += seg.size()
+	m.own.inFlight += seg.weight()
 	f.wanted, f.delivered, f.activeAt = f.next, f.next, now
 	m.timeCredit(now)
 	if len(f.grantors) == 0 {
@@ -120,6 +124,7 @@ func (m *Member) emit(now protocol.Time) {
 	m.own.partlySent = seg.remaining > 0
 	m.scheduleCorrection(now, f)
 	m.armTailProbe(now, f)
+	return true
 }
 
 // dropCutMessage drops the rest of a message that a new view has cut in two. Its writer
@@ -129,6 +134,7 @@ func (m *Member) dropCutMessage() {
 		return
 	}
 	m.own.restarts++
+	m.own.messages-- // it begins again
 	m.own.partlySent = false
 	for m.own.waiting.Len() > 0 && !m.own.waiting.At(0).begins {
 		m.own.pop()

@@ -16,7 +16,9 @@ type pull struct {
 	nextSeen       uint64 // the first missing segment at the last look
 	requestedTo    uint64 // the number after the last segment requested
 	requestedFrom  protocol.Rank
+	answered       int    // requests so far that brought everything
 	trimmedTo      uint64 // the first segment that any member still keeps, by the replies so far
+	messages       uint32 // that begin before it, if that is known
 	trimmedReplies int    // how many replies said so
 	trimmedBy      []protocol.Rank
 }
@@ -99,7 +101,7 @@ func (m *Member) requestMissing(now protocol.Time, f *flow) {
 // frozen member backs off less: all wait for it.
 func (m *Member) sendRequest(now protocol.Time, f *flow) {
 	p := &f.pull
-	end := min(f.wanted, f.next+maxRequested)
+	end := min(f.wanted, f.next+m.requestLength(p))
 	if len(f.ahead) > 0 {
 		end = min(end, f.firstAhead())
 	}
@@ -113,6 +115,17 @@ func (m *Member) sendRequest(now protocol.Time, f *flow) {
 	}
 	p.due = now + min(4*m.delay.current<<min(p.tries, 6), longest)
 	m.schedule(f, p.due)
+}
+
+// requestLength returns for how many segments a request asks. It doubles with each
+// request that was answered (slow start, Jacobson 1988): where the tree is only slow, as
+// under overload, every requested segment arrives twice. All members wait for a frozen
+// one, so it asks for as many as it may.
+func (m *Member) requestLength(p *pull) uint64 {
+	if m.frozen {
+		return maxRequested
+	}
+	return min(uint64(minRequested)<<min(p.answered, 8), maxRequested)
 }
 
 // waitsForInbox reports whether there is no room for what would be requested.
@@ -145,6 +158,7 @@ func (m *Member) requestMore(now protocol.Time, f *flow) {
 		return
 	}
 	p.tries, p.trimmedReplies, p.trimmedBy, p.nextSeen = 0, 0, nil, f.next
+	p.answered++
 	if f.fedAt > 0 && now-f.fedAt < m.delay.current {
 		p.due = now + m.delay.current
 		m.schedule(f, p.due)
@@ -156,10 +170,14 @@ func (m *Member) requestMore(now protocol.Time, f *flow) {
 // handleRequest sends the segments that a peer requests, or says which are still kept.
 func (m *Member) handleRequest(f *flow, from protocol.Rank, fr *frame) {
 	if firstKept := f.store.firstKept(fr.first); firstKept > fr.first {
-		m.queueFrame(from, f, frame{kind: trimmed, first: firstKept})
+		m.queueFrame(from, f, frame{kind: trimmed, first: firstKept, messages: f.messagesBefore(firstKept)})
 		return
 	}
-	for number := fr.first; number < min(fr.last, fr.first+maxRequested); number++ {
+	end := min(fr.last, fr.first+maxRequested, m.shareEnd(f))
+	if !m.roster.has(from) {
+		end = min(end, f.viewStart) // the rest is for members of the view
+	}
+	for number := fr.first; number < end; number++ {
 		seg, ok := f.get(number)
 		if !ok {
 			break

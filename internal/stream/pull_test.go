@@ -21,12 +21,15 @@ const (
 
 // rawFrame encodes a frame about the stream of root 0. A payload begins its message.
 func rawFrame(kind byte, first uint64, payload string) []byte {
-	b := make([]byte, 22, 22+len(payload))
+	b := make([]byte, 22, 26+len(payload))
 	if b[0] = kind; payload != "" {
 		b[1] = 1
 	}
 	b[13] = 1 // the incarnation
 	binary.BigEndian.PutUint64(b[14:], first)
+	if kind != offerFrame { // every segment is a message
+		b = binary.BigEndian.AppendUint32(b, uint32(first))
+	}
 	return append(b, payload...)
 }
 
@@ -105,6 +108,7 @@ func TestEveryMessageIsDeliveredOrReportedLost(t *testing.T) {
 			const size = 6
 			n := newNetwork(t, size, seed, faults{drop: 0.05, duplicate: 0.05, reorder: 0.2}, func(c *stream.Config) {
 				c.KeepBytes = 4<<10 + int(seed*7+uint64(c.Rank)*5)%11<<11
+				c.SegmentSize = 1024
 			})
 			sent := 0
 			for range 20 {
@@ -118,7 +122,7 @@ func TestEveryMessageIsDeliveredOrReportedLost(t *testing.T) {
 				}
 				for range 20 {
 					if root := protocol.Rank(n.rng.IntN(size)); n.members[root].frozen == nil {
-						n.broadcast(root, message(root, sent, 2000))
+						n.broadcast(root, message(root, sent, []int{64, 1000, 2000, 4000}[n.rng.IntN(4)]))
 						sent++
 					}
 					for range n.rng.IntN(40) {
@@ -131,6 +135,9 @@ func TestEveryMessageIsDeliveredOrReportedLost(t *testing.T) {
 			}
 			n.run(n.now + minute)
 			for _, h := range n.members {
+				if u := h.Unwritten(); u > 0 {
+					t.Errorf("rank %d is blocked for ever with %d segments to send", h.rank, u)
+				}
 				have, own := h.lost, int(h.Stats().Broadcast)
 				for _, messages := range h.delivered {
 					have += uint64(len(messages))
@@ -182,7 +189,7 @@ func TestLossIsReportedAtOnce(t *testing.T) {
 		t.Errorf("got %+v, %v, want the first message", m, ok)
 	}
 	if m, ok := p.Deliver(p.now); !ok || m.Data != nil || m.Root != 0 || m.View != 7 || m.Lost != 59 {
-		t.Errorf("got %+v, %v, want a notice that 59 segments of root 0 are lost", m, ok)
+		t.Errorf("got %+v, %v, want a notice that 59 messages of root 0 are lost", m, ok)
 	}
 	if s := p.Stats(); p.Pending() != 0 || s.Delivered != 1 || s.Lost != 59 {
 		t.Errorf("%d more pending: %+v", p.Pending(), s)

@@ -20,6 +20,9 @@ type send struct {
 
 // forward sends a segment to this member's children in the root's tree, and to orphans.
 func (m *Member) forward(f *flow, number uint64, seg *segment) {
+	if number >= m.shareEnd(f) {
+		return // once the view is installed, or will not be
+	}
 	f.forwarded = max(f.forwarded, number+1)
 	for _, child := range f.children {
 		m.stats.Relayed++
@@ -30,7 +33,7 @@ func (m *Member) forward(f *flow, number uint64, seg *segment) {
 
 // queueFrame queues a frame about a flow.
 func (m *Member) queueFrame(to protocol.Rank, f *flow, fr frame) {
-	fr.root, fr.incarnation = f.root, f.incarnation
+	fr.root, fr.incarnation, fr.view = f.root, f.incarnation, m.view
 	m.outbox.Push(send{
 		to: to, flow: f, kind: fr.kind, rightward: fr.direction == rightward,
 		encoded: fr.append(m.frames.get(requestSize + len(fr.segment))),
@@ -47,11 +50,10 @@ func (m *Member) queueSegment(to protocol.Rank, f *flow, k kind, seg *segment) {
 func (m *Member) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool) {
 	m.tick(now)
 	for {
-		if m.outbox.Len() == 0 {
-			m.emit(now)
-		}
-		if m.outbox.Len() == 0 {
-			return protocol.NoRank, nil, nil, false
+		for m.outbox.Len() == 0 {
+			if !m.emit(now) { // one that emits may still send nothing: it feeds no other member
+				return protocol.NoRank, nil, nil, false
+			}
 		}
 		if m.lastSent = m.outbox.Pop(); !m.joinBacklog(m.lastSent) {
 			break

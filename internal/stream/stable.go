@@ -92,6 +92,9 @@ func (m *Member) handlePoll(now protocol.Time, f *flow, from protocol.Rank, fr *
 	a := &f.acks
 	a.to, f.credit.to = from, from
 	m.sendCredit(f, m.creditPosition(f))
+	if fr.view != m.view {
+		return // the root asks again in its next view, or when this member has followed
+	}
 	a.wanted = max(a.wanted, fr.first)
 	a.acked = min(a.acked, fr.first-1) // the last acknowledgment may have been lost
 	if m.acknowledge(f); a.acked < a.wanted {
@@ -104,6 +107,9 @@ func (m *Member) handlePoll(now protocol.Time, f *flow, from protocol.Rank, fr *
 
 // handleAck handles an acknowledgment.
 func (m *Member) handleAck(f *flow, from protocol.Rank, fr *frame) {
+	if fr.view != m.view {
+		return // it speaks for the members below it in another view
+	}
 	if f.acks.from == nil {
 		f.acks.from = make(map[protocol.Rank]uint64)
 	}

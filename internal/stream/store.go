@@ -7,6 +7,7 @@ type store struct {
 	segments queue.Queue[segment] // of numbers low, low+1, …, except for the gaps
 	low      uint64
 	bytes    int
+	weight   int   // as windows count
 	gaps     []gap // in ascending order; there is a segment before each
 }
 
@@ -56,9 +57,11 @@ func (s *store) index(number uint64) (int, bool) {
 func (s *store) add(seg *segment, limit int, before uint64) {
 	s.segments.Push(*seg)
 	s.bytes += seg.size()
+	s.weight += seg.weight()
 	for s.bytes > limit && s.low < before {
 		oldest := s.segments.Pop()
 		s.bytes -= oldest.size()
+		s.weight -= oldest.weight()
 		if s.low++; len(s.gaps) > 0 && s.gaps[0].from == s.low {
 			s.low, s.gaps = s.gaps[0].to, s.gaps[1:]
 		}

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/pleach-go/pleach/protocol"
@@ -33,14 +34,21 @@ type Position struct {
 // Freeze stops sending as a root and delivering. It returns the position in each stream
 // that has advanced since the view began.
 func (m *Member) Freeze() []Position {
-	m.frozen = true
+	if !m.frozen {
+		m.frozen = true
+		for _, f := range m.flows {
+			f.frozenAt = f.next
+		}
+	}
 	return m.positions(func(f *flow) uint64 { return f.next }, func(f *flow) bool { return f.next > f.viewStart })
 }
 
-// Positions returns where the present view began in each stream: a member that joined
-// with it begins there.
+// Positions returns where the present view began in each stream of its members: a
+// member that joined with it begins there.
 func (m *Member) Positions() []Position {
-	return m.positions(func(f *flow) uint64 { return f.viewStart }, func(f *flow) bool { return f.viewStart > 0 })
+	return m.positions(func(f *flow) uint64 { return f.viewStart }, func(f *flow) bool {
+		return f.viewStart > 0 && m.roster.includes(f.root, f.incarnation)
+	})
 }
 
 // positions returns the position in each flow that counts, in order of root.
@@ -60,7 +68,29 @@ func (m *Member) Thaw() {
 	for _, f := range m.flowsByRoot() {
 		f.cut = 0
 		m.deliver(f, f.next)
+		m.forwardHeld(f)
 	}
+}
+
+// shareEnd returns the number before which this member passes segments of a flow on.
+// What arrives while it is frozen may have been sent in the next view already, by a root
+// that has installed it. A member that is not in that view would take it for a message
+// of the present one.
+func (m *Member) shareEnd(f *flow) uint64 {
+	if !m.frozen {
+		return math.MaxUint64
+	}
+	return max(f.frozenAt, f.cut)
+}
+
+// forwardHeld forwards what has arrived while the member was frozen.
+func (m *Member) forwardHeld(f *flow) {
+	for number := max(f.forwarded, f.viewStart, f.frozenAt); number < f.next; number++ {
+		if seg, ok := f.store.get(number); ok && f != m.own.flow {
+			m.forward(f, number, &seg)
+		}
+	}
+	f.frozenAt = f.next
 }
 
 // Flush pulls everything before a cut at once: the other members wait for it.
@@ -96,7 +126,8 @@ func (m *Member) flowOf(p MemberID) *flow {
 }
 
 // Install begins a view, after delivering everything before the last cut in the view
-// before. Streams of roots that are not in it end with the cut.
+// before. Streams of roots that are not in it end with the cut. The member keeps the
+// list of members.
 func (m *Member) Install(now protocol.Time, number uint64, slots protocol.Rank, members []MemberID) error {
 	for _, end := range m.cut {
 		if f := m.flowOf(end.MemberID); f != nil {
@@ -108,11 +139,11 @@ func (m *Member) Install(now protocol.Time, number uint64, slots protocol.Rank, 
 	if err := m.setRoster(slots, members); err != nil {
 		return err
 	}
+	m.endFlows()
 	if !m.roster.includes(m.config.Rank, m.config.Incarnation) {
 		m.frozen = true // what follows the cut is for members of the view only
 		return nil
 	}
-	m.endFlows()
 	m.dropCutMessage()
 	for _, f := range m.flowsByRoot() {
 		if err := m.route(f); err != nil {
@@ -120,6 +151,7 @@ func (m *Member) Install(now protocol.Time, number uint64, slots protocol.Rank, 
 		}
 		f.cut = 0
 		m.deliver(f, f.next)
+		m.forwardHeld(f)
 		m.restartCorrection(now, f)
 		m.restartAcks(now, f)
 		m.restartCredits(now, f)
@@ -127,9 +159,9 @@ func (m *Member) Install(now protocol.Time, number uint64, slots protocol.Rank, 
 	return nil
 }
 
-// setRoster sets the members, and plans correction among them.
+// setRoster sets the members, and plans correction among them. It keeps the list.
 func (m *Member) setRoster(slots protocol.Rank, members []MemberID) error {
-	m.roster = roster{slots: slots, members: slices.Clone(members)}
+	m.roster = roster{slots: slots, members: members}
 	m.roster.self, _ = m.roster.index(m.config.Rank)
 	absent := func(r protocol.Rank) bool { return !m.roster.has(r) }
 	maps.DeleteFunc(m.down, func(r protocol.Rank, _ bool) bool { return absent(r) })
@@ -158,6 +190,7 @@ func (m *Member) endFlows() {
 // new view.
 func (m *Member) restartCorrection(now protocol.Time, f *flow) {
 	c := &f.correction
+	c.heardTo = 0 // the right neighbor may be another
 	if f.next == f.viewStart && !c.running {
 		return
 	}

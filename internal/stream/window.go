@@ -28,24 +28,25 @@ const (
 	activeFor = 500 * millisecond
 	// activeInterval is how often active roots are counted.
 	activeInterval = 50 * millisecond
-	// initialWindow is what a root has in flight at most before the first credit. Each
-	// credit adds as much as it grants, up to the window (slow start, Jacobson 1988):
-	// roots that begin at the same time do not know of each other yet.
+	// initialWindow is what the active roots have in flight at most, as far as one of
+	// them decides, before its first credit. Each credit adds as much as it grants (slow
+	// start, Jacobson 1988).
 	initialWindow = 2 << 20
 	// targetDelay is how long a segment may take until its credit returns. Beyond it,
 	// more in flight would only wait in queues longer, so the window is halved (as
 	// delay-based congestion control does; Brakmo & Peterson 1995).
 	targetDelay = 50 * millisecond
 	// minWindow is the smallest window, unless KeepBytes or InboxBytes is smaller.
-	minWindow = 512 << 10
+	minWindow = 256 << 10
 	// maxCreditInterval bounds the time between two polls for lost credits.
 	maxCreditInterval = 200 * millisecond
 	// creditBytes is for how many bytes that it has received a member grants a credit,
 	// and relayBytes for how many that members below have granted. The latter is
-	// smaller, because the delays of all levels of the tree add up. Both are at most a
-	// fraction of the window.
-	creditBytes = minWindow / 4
-	relayBytes  = minWindow / 16
+	// smaller, because the delays of all levels of the tree add up. Where many roots
+	// share the budget, a member grants minCredits for the share of each at least.
+	creditBytes = 128 << 10
+	relayBytes  = 32 << 10
+	minCredits  = 24
 )
 
 // credit is a member's part in the flow control of one flow.
@@ -59,10 +60,11 @@ type credit struct {
 	unanswered map[protocol.Rank]protocol.Time
 }
 
-// window returns how many bytes each root may have in flight.
-func (m *Member) window(now protocol.Time) int {
+// share returns how many bytes each active root may have in flight if all together may
+// have so many.
+func (m *Member) share(now protocol.Time, together int) int {
 	budget := min(m.config.KeepBytes, m.config.InboxBytes) / 4 * 3
-	return max(budget/m.activeRoots(now), min(minWindow, budget))
+	return max(min(together, budget)/m.activeRoots(now), min(minWindow, budget))
 }
 
 // activeRoots returns the number of roots, at least 1, that have sent lately.
@@ -87,8 +89,8 @@ func (m *Member) windowFull(now protocol.Time) bool {
 	if now-o.flow.activeAt > activeFor {
 		o.window = initialWindow
 	}
-	window := min(m.window(now), o.window)
-	if o.inFlight == 0 || o.inFlight+o.waiting.At(0).size() <= window {
+	window := m.share(now, o.window)
+	if o.inFlight == 0 || o.inFlight+o.waiting.At(0).weight() <= window {
 		o.blockedSince = 0
 		return false
 	}
@@ -160,8 +162,8 @@ func (m *Member) handleCredit(now protocol.Time, f *flow, from protocol.Rank, fr
 	}
 	delete(c.unanswered, from)
 	m.setStalled(from, false)
-	if fr.first <= c.from[from] {
-		return
+	if fr.view != m.view || fr.first <= c.from[from] {
+		return // in another view, other members are below it
 	}
 	if c.from == nil {
 		c.from = make(map[protocol.Rank]uint64)
@@ -178,12 +180,8 @@ func (m *Member) handleCredit(now protocol.Time, f *flow, from protocol.Rank, fr
 // no longer in flight.
 func (m *Member) advanceCredit(now protocol.Time) {
 	f := m.own.flow
-	to := m.creditPosition(f)
-	for c := &f.credit; c.position < to; c.position++ {
-		if seg, ok := f.store.get(c.position); ok {
-			m.own.inFlight -= seg.size()
-			m.own.window = min(m.own.window+seg.size(), m.config.KeepBytes)
-		}
+	if to := m.creditPosition(f); to > f.credit.position {
+		m.own.window = min(m.own.window+m.land(to), m.config.KeepBytes)
 		m.own.creditInterval = minPollInterval // there is progress
 	}
 	if o := &m.own; o.timed > 0 && f.credit.position >= o.timed {
@@ -192,6 +190,22 @@ func (m *Member) advanceCredit(now protocol.Time) {
 		}
 		o.timed = 0
 	}
+}
+
+// land takes everything before a position out of flight, and returns its weight. A
+// segment that is not kept any more, because KeepBytes is very small, is taken out with
+// the last one.
+func (m *Member) land(to uint64) (weight int) {
+	f, c := m.own.flow, &m.own.flow.credit
+	for ; c.position < to; c.position++ {
+		if seg, ok := f.store.get(c.position); ok {
+			weight += seg.weight()
+		}
+	}
+	if m.own.inFlight -= weight; c.position >= f.next {
+		m.own.inFlight = 0
+	}
+	return weight
 }
 
 // timeCredit begins to measure how long the credit of the last segment takes, unless it
@@ -229,15 +243,15 @@ func (m *Member) grant(now protocol.Time, f *flow, every int) {
 	}
 }
 
-// creditDue reports whether a position is so many bytes beyond the last credit,
-// estimated by the average segment.
+// creditDue reports whether a position is far enough beyond the last credit, estimated
+// by the average segment: so many bytes, or a fraction of the share of each root.
 func (m *Member) creditDue(now protocol.Time, f *flow, position uint64, every int) bool {
 	n := f.store.segments.Len()
 	if n == 0 || position <= f.credit.position {
 		return false
 	}
-	bytes := (position - f.credit.position) * uint64(f.store.bytes/n)
-	return bytes >= uint64(min(every, m.window(now)/8))
+	segments := int(position - f.credit.position)
+	return segments*(f.store.bytes/n) >= every || segments*(f.store.weight/n) >= m.share(now, m.config.KeepBytes)/minCredits
 }
 
 // grantWithheld grants what was withheld while the inbox was full.

@@ -173,7 +173,7 @@ func TestCase19AllMembersBroadcast(t *testing.T) {
 					"per_second_all": int(float64(all.sent) / all.took.Seconds()), "of_one": ratio,
 				})
 				if all.lost+one.lost > 0 {
-					t.Errorf("%d segments lost with one root, %d with all", one.lost, all.lost)
+					t.Errorf("%d messages lost with one root, %d with all", one.lost, all.lost)
 				}
 			})
 		}

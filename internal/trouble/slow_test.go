@@ -56,7 +56,7 @@ func TestCase1BusyProgram(t *testing.T) {
 	}
 	for r := 1; r < members; r++ {
 		if got[r] != messages || lost[r] > 0 {
-			t.Errorf("rank %d received %d of %d messages and lost %d segments", r, got[r], messages, lost[r])
+			t.Errorf("rank %d received %d of %d messages and lost %d", r, got[r], messages, lost[r])
 		}
 	}
 }
@@ -76,6 +76,6 @@ func TestCase20UnknownDeadInnerMember(t *testing.T) {
 	ratio := float64(dead.sent) / dead.took.Seconds() / (float64(alive.sent) / alive.took.Seconds())
 	figures(t, map[string]any{"case": 20, "lost": dead.lost, "pause_ms": dead.pause.Milliseconds(), "of_alive": ratio})
 	if dead.lost+alive.lost > 0 {
-		t.Errorf("%d segments lost with a dead member, %d without", dead.lost, alive.lost)
+		t.Errorf("%d messages lost with a dead member, %d without", dead.lost, alive.lost)
 	}
 }

@@ -313,6 +313,7 @@ func TestCase27ConnectionsAsUnknownRanks(t *testing.T) {
 	for i := range conns {
 		h := wire.Hello{Group: "trouble", From: protocol.Rank(100 + i), To: 0, Incarnation: 1, Attempt: 1}
 		conns[i], _ = attacker(t, address, h, nil)
+		_ = conns[i].SetDeadline(time.Time{})
 		open.Add(1)
 		wg.Go(func() {
 			defer open.Add(-1)

@@ -17,7 +17,8 @@ var _ transport.AddressBook = (*Transport)(nil)
 // [ErrMoved]. It keeps a connection that a newcomer has opened: a process newer
 // than the last known one, or the first known one. The newcomer may have learned
 // its rank before this member did, and closing its connection would make each
-// take the other for dead.
+// take the other for dead. Config.Verify decides whether the connection is that of the
+// peer; if not, Down follows with [ErrCertificate].
 //
 // A process that takes over a rank must have a larger incarnation than its
 // predecessor, at any address: others are refused as stale.
@@ -38,7 +39,18 @@ func (p *peer) setAddress(address string) {
 
 // moveTo changes the address of a peer. The caller holds mu.
 func (p *peer) moveTo(address string) {
-	if p.address == address || p.t.state.Load() == closing {
+	if p.t.state.Load() == closing {
+		return
+	}
+	if p.conn != nil && address != "" {
+		if err := p.t.verify(p.rank, p.conn.certificates); err != nil {
+			// It came before this member knew whose rank it is. Its incarnation is not
+			// the peer's.
+			p.detach(p.conn, err)
+			p.incarnation, p.theirs = 0, 0
+		}
+	}
+	if p.address == address {
 		return
 	}
 	p.address = address
@@ -46,9 +58,6 @@ func (p *peer) moveTo(address string) {
 	case p.conn != nil && p.conn.newcomer && address != "":
 		p.conn.newcomer = false // This is its address from now on.
 		p.t.newcomers.remove(p.conn.raw)
-		if err := p.t.verify(p.rank, p.conn.certificates); err != nil {
-			p.detach(p.conn, err) // Another process than this member expected.
-		}
 	case p.conn != nil:
 		p.detach(p.conn, ErrMoved)
 	case p.dial != nil:

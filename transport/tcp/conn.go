@@ -5,6 +5,7 @@ package tcp
 import (
 	"crypto/x509"
 	"net"
+	"sync/atomic"
 
 	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/transport"
@@ -24,6 +25,8 @@ type conn struct {
 	rawConn *rawConn // nil: the writer goroutine writes everything.
 
 	certificates []*x509.Certificate // The peer's, with TLS.
+
+	active atomic.Bool // Used since the last sweep, see idle.go.
 
 	// Set when it becomes the peer's connection.
 	incarnation uint64
@@ -49,8 +52,12 @@ func (c *conn) serve(incarnation uint64) {
 	close(c.notified)
 
 	err := c.read()
+	if isGoodbye(err) {
+		c.yield()
+	}
 	p.mu.Lock()
 	p.detach(c, err)
+	p.retired(c)
 	cause, full := c.cause, c.out.full
 	p.mu.Unlock()
 	p.t.newcomers.remove(c.raw)
@@ -76,6 +83,7 @@ func (c *conn) read() error {
 		if err != nil {
 			return err
 		}
+		c.touch()
 		p.handlerMu.Lock()
 		if p.t.state.Load() == running {
 			count.framesReceived.Add(1)
@@ -96,9 +104,22 @@ func (c *conn) read() error {
 // startWriter starts a goroutine that writes the queue, if there is a connection,
 // something to write, and no such goroutine yet. The caller holds mu.
 func (p *peer) startWriter() {
-	if c := p.conn; c != nil && !c.out.writing && len(c.out.bytes) > 0 {
+	if p.conn != nil {
+		p.conn.startWriter()
+	}
+}
+
+func (c *conn) startWriter() {
+	if !c.out.writing && len(c.out.bytes) > 0 {
 		c.out.writing = true
-		p.t.wg.Go(c.write)
+		c.peer.t.wg.Go(c.write)
+	}
+}
+
+// touch notes that the connection is used.
+func (c *conn) touch() {
+	if !c.active.Load() {
+		c.active.Store(true)
 	}
 }
 
@@ -107,7 +128,7 @@ func (c *conn) write() {
 	p, q := c.peer, c.out
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for p.conn == c && len(q.bytes) > 0 {
+	for (p.conn == c || p.retiring == c) && len(q.bytes) > 0 {
 		b := q.take()
 		p.mu.Unlock()
 		err := c.writeAll(b)
@@ -115,6 +136,7 @@ func (c *conn) write() {
 		p.mu.Lock()
 		if err != nil {
 			p.detach(c, err)
+			c.close()
 		}
 	}
 	q.writing = false

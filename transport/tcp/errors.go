@@ -14,8 +14,9 @@ type PeerError struct {
 	Address string
 	// Err is an error of package net or crypto/tls, [io.EOF] if the peer has
 	// closed the connection, a [*RefusedError], an error that wraps [ErrVersion],
-	// [ErrHello] or [ErrFrameSize], [ErrReplaced] or [ErrMoved], and in a group with
-	// views also [transport.ErrOtherProcess] or a [*transport.RemovedError].
+	// [ErrHello] or [ErrFrameSize], [ErrReplaced] or [ErrMoved], [transport.ErrIdle], and
+	// in a group with views also [transport.ErrOtherProcess] or a
+	// [*transport.RemovedError].
 	Err error
 }
 

@@ -19,6 +19,8 @@ type local struct {
 	mu  sync.Mutex
 	err error
 	at  time.Time
+
+	swept time.Time // When connections were last looked at, see idle.go.
 }
 
 // LocalError returns the last error at opening or accepting a connection whose cause is
@@ -30,7 +32,8 @@ func (t *Transport) LocalError() (at time.Time, err error) {
 	return t.local.at, t.local.err
 }
 
-// noteLocal records a local error. It logs the first of several in a row.
+// noteLocal records a local error, and closes connections that are idle. It logs the
+// first of several in a row.
 func (t *Transport) noteLocal(what string, err error) {
 	l := &t.local
 	l.mu.Lock()
@@ -40,6 +43,7 @@ func (t *Transport) noteLocal(what string, err error) {
 	if !again {
 		t.cfg.Logger.Warn(what+": this process is at fault, not its peers", "cause", err)
 	}
+	t.sweep()
 }
 
 // isLocal reports whether an error comes from this process or its host.

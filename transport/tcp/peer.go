@@ -24,8 +24,10 @@ type peer struct {
 	address string     // Where to dial it. "": not known.
 	conn    *conn      // nil: no connection.
 	dial    *dial      // nil: no attempt. Always nil with a connection.
-	out     *queue     // The frames that wait for the connection, or for one to be made.
-	last    chan struct{}
+
+	retiring *conn  // A connection that both sides are about to close, see idle.go.
+	out      *queue // The frames that wait for the connection, or for one to be made.
+	last     chan struct{}
 
 	challenged int // Connections of the peer that have to prove that it knows the secret.
 
@@ -51,7 +53,9 @@ func (p *peer) send(f frame) error {
 	if p.t.state.Load() != running {
 		return transport.ErrClosed
 	}
-	if p.conn == nil && p.dial == nil {
+	if p.conn != nil {
+		p.conn.touch()
+	} else if p.dial == nil && p.retiring == nil {
 		if !p.dialable() || time.Now().Before(p.retryAt) {
 			return transport.ErrDown
 		}
@@ -109,6 +113,7 @@ func (p *peer) attach(c *conn, theirs *wire.Hello, greeting []byte) {
 	p.backoff, p.retryAt = 0, time.Time{}
 	p.out.bytes = append(greeting, p.out.bytes...)
 	c.ticket = p.takeTicket()
+	c.touch()
 	p.t.count.connections.Add(1)
 	p.startWriter()
 }
@@ -170,5 +175,8 @@ func (p *peer) cut() {
 	defer p.mu.Unlock()
 	if p.conn != nil {
 		p.detach(p.conn, transport.ErrClosed)
+	}
+	if p.retiring != nil {
+		p.retiring.close()
 	}
 }

@@ -6,33 +6,42 @@ package engine
 // that a task's new owner sends.
 
 import (
-	"encoding/binary"
 	"fmt"
+	"hash/maphash"
 )
 
-// digestWords is how many words of a message a digest reads. Up to that length it reads
-// all of them; of a longer message, as many, evenly spread: inputs that were mixed up
-// differ in more than a few places, and reading everything would cost as much as a copy.
-const digestWords = 256
+// A digest reads all of a message up to digestBytes, and of a longer one as much in blocks
+// that are evenly spread: inputs that were mixed up differ in more than a few places, and
+// reading everything would cost as much as a copy.
+const (
+	digestBytes = 4 << 10
+	digestBlock = 128
+)
 
-// digestOf returns a digest of a message: FNV-1a over words instead of bytes.
-func digestOf(b []byte) uint64 {
-	const word, prime = 8, 0x100000001b3
-	h := 0xcbf29ce484222325 ^ uint64(len(b))
-	stride := max(word, len(b)/digestWords&^(word-1))
-	for i := 0; i+word <= len(b); i += stride {
-		h = (h ^ binary.LittleEndian.Uint64(b[i:])) * prime
-		h ^= h >> 32
+// digestOf returns a digest of a message. Digests of one seed are comparable.
+func digestOf(seed maphash.Seed, b []byte) uint64 {
+	if len(b) <= digestBytes {
+		return maphash.Bytes(seed, b)
 	}
-	for _, tail := range b[len(b)&^(word-1):] {
-		h = (h ^ uint64(tail)) * prime
+	const blocks = digestBytes / digestBlock
+	h, last := uint64(len(b)), len(b)-digestBlock
+	for i := range blocks {
+		at := last / (blocks - 1) * i
+		if i == blocks-1 {
+			at = last
+		}
+		h = h*31 + maphash.Bytes(seed, b[at:at+digestBlock])
 	}
 	return h
 }
 
 // put delivers a message, and ends the communicator if it repeats one that was different.
 func (e *Engine) put(o *callState, k envelope, s Signature, p Payload) {
-	if !o.put(k, s, p) {
+	digest := uint64(0)
+	if s.repeatable() {
+		digest = digestOf(e.digestSeed, p.Bytes)
+	}
+	if !o.put(k, p, digest) {
 		return
 	}
 	e.diverge(&DivergedError{

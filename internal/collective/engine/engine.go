@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"sync"
 )
 
@@ -68,12 +69,13 @@ func (c Config) withDefaults() (Config, error) {
 // Engine is one process's part in all collective calls of a communicator. The package
 // comment says how it works.
 type Engine struct {
-	config   Config
-	zeroCopy ZeroCopyLink // the link, if it is one
-	pool     BufferPool
-	ctx      context.Context // of background work
-	cancel   context.CancelFunc
-	work     sync.WaitGroup
+	config     Config
+	zeroCopy   ZeroCopyLink // the link, if it is one
+	pool       BufferPool
+	digestSeed maphash.Seed
+	ctx        context.Context // of background work
+	cancel     context.CancelFunc
+	work       sync.WaitGroup
 
 	mu         sync.Mutex // guards everything below
 	err        error      // why the engine has ended
@@ -108,7 +110,7 @@ func New(c Config) (*Engine, error) {
 func (e *Engine) start(c Config) {
 	e.config, e.revokedBy = c, -1
 	e.zeroCopy, _ = c.Link.(ZeroCopyLink)
-	e.pool.poison = c.Poison
+	e.pool.poison, e.digestSeed = c.Poison, maphash.MakeSeed()
 	e.calls.byNumber = make(map[uint64]*callState)
 	e.peers.init(c.Rank, c.Size, c.View)
 	e.agreements.init()

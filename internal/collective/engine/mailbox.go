@@ -30,12 +30,8 @@ func (o *callState) slot(k envelope) *slot {
 
 // put delivers a message. It drops duplicates, and reports whether one differs from the
 // message that it repeats.
-func (o *callState) put(k envelope, sig Signature, p Payload) (differs bool) {
+func (o *callState) put(k envelope, p Payload, digest uint64) (differs bool) {
 	s := o.slot(k)
-	digest := uint64(0)
-	if sig.repeatable() {
-		digest = digestOf(p.Bytes)
-	}
 	if s.here {
 		p.Release()
 		return digest != s.digest

@@ -1,0 +1,109 @@
+package tcp
+
+// A process that runs out of file descriptors closes connections that it does not need
+// at present, and opens them again when it sends. The two sides agree on that, so that
+// no frame is lost and neither takes the other for dead: the one that closes says
+// goodbye and sends nothing more, the other writes what waits and closes the socket.
+//
+// Which connections are idle is found by the second-chance algorithm (Corbató 1968):
+// every frame marks its connection, a sweep clears the marks, and the next sweep closes
+// connections without one. Heartbeats keep those to ring neighbors.
+
+import (
+	"errors"
+	"math"
+	"time"
+
+	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/transport"
+)
+
+const (
+	// goodbye is the length field that ends a connection. It is longer than any frame.
+	goodbye = math.MaxUint32
+	// sweepInterval is the least time between two sweeps.
+	sweepInterval = time.Second
+	// maxRetired bounds the connections that a sweep closes.
+	maxRetired = 8
+	// retireTimeout bounds how long the two sides take.
+	retireTimeout = 2 * time.Second
+)
+
+// isGoodbye reports whether a connection was read to its agreed end.
+func isGoodbye(err error) bool {
+	var size *wire.SizeError
+	return errors.As(err, &size) && size.Size == goodbye
+}
+
+// sweep closes connections that were idle since the last sweep.
+func (t *Transport) sweep() {
+	t.local.mu.Lock()
+	due := time.Since(t.local.swept) >= sweepInterval
+	if due {
+		t.local.swept = time.Now()
+	}
+	t.local.mu.Unlock()
+	if !due {
+		return
+	}
+	n := 0
+	for p := range t.peers.all() {
+		if n < maxRetired && p.retire() {
+			n++
+		}
+	}
+}
+
+// retire begins to close the connection if it is idle, and reports whether it does.
+func (p *peer) retire() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.conn
+	if c == nil || c.active.Swap(false) || p.corked || p.out.writing || p.out.waiting() > 0 {
+		return false
+	}
+	p.setRetiring(c)
+	p.t.wg.Go(func() {
+		_ = c.raw.SetDeadline(time.Now().Add(retireTimeout))
+		header := wire.Header(goodbye)
+		if _, err := c.stream.Write(header[:]); err != nil {
+			c.close() // its reader notices
+		}
+	})
+	return true
+}
+
+// setRetiring makes frames wait for the next connection. The caller holds mu.
+func (p *peer) setRetiring(c *conn) {
+	p.conn, p.retiring, c.cause = nil, c, transport.ErrIdle
+	p.out = p.t.newQueue()
+	p.t.count.connections.Add(-1)
+}
+
+// yield is the answer to goodbye: it writes what waits.
+func (c *conn) yield() {
+	p := c.peer
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.conn == c {
+		p.setRetiring(c)
+	}
+	for deadline := time.Now().Add(retireTimeout); p.retiring == c && c.out.waiting() > 0 && time.Now().Before(deadline); {
+		c.startWriter()
+		p.mu.Unlock()
+		time.Sleep(time.Millisecond)
+		p.mu.Lock()
+	}
+}
+
+// retired ends an agreed close. Frames that have waited for it go over a new
+// connection. The caller holds mu.
+func (p *peer) retired(c *conn) {
+	if p.retiring != c {
+		return
+	}
+	p.retiring = nil
+	if p.conn == nil && p.dial == nil && p.out.waiting() > 0 && p.t.state.Load() == running {
+		p.startDial()
+	}
+}
