@@ -5,6 +5,7 @@ package trouble
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -68,7 +69,26 @@ func (c *memberConfig) run() {
 		fmt.Println("error", err)
 		return
 	}
-	fmt.Println("joined", g.Rank())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // the test has ended
+		os.Exit(0)
+	}()
+	for {
+		fmt.Println("joined", g.Rank())
+		c.live(g)
+		fmt.Println("over", g.Err())
+		if !errors.Is(g.Err(), pleach.ErrEvicted) {
+			return
+		}
+		if g, err = g.Rejoin(context.Background()); err != nil {
+			fmt.Println("error", err)
+			return
+		}
+	}
+}
+
+// live is one membership.
+func (c *memberConfig) live(g *pleach.Group) {
 	go func() {
 		heard := map[string]bool{}
 		for m := range g.Messages(context.Background()) {
@@ -84,10 +104,6 @@ func (c *memberConfig) run() {
 			time.Sleep(20 * time.Millisecond)
 		}
 	}()
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // the test has ended
-		os.Exit(0)
-	}()
 	for v := range g.Views(context.Background()) {
 		if v.Err != nil {
 			fmt.Println("no quorum:", v.Err)
@@ -95,7 +111,6 @@ func (c *memberConfig) run() {
 		}
 		fmt.Println("view", v.Number, strings.Join(ids(v), ","))
 	}
-	fmt.Println("over", g.Err())
 }
 
 func ids(v pleach.View) (ids []string) {
