@@ -35,7 +35,7 @@ func newGroup(c Config, s *initialState, u member.Unicast) (_ *Group, err error)
 		return nil, err
 	}
 	g.stream = g.machine.Stream()
-	g.view.Store(viewOf(&s.view))
+	g.view.Store(&s.view)
 	n := node.Config{Transport: s.transport, Protocol: g.machine, AfterStep: g.afterStep, Logger: g.log}
 	if c.Handler != nil {
 		n.AfterUnlock = g.dispatch

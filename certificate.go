@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport/tcp"
 )
@@ -144,15 +145,15 @@ func parseMemberURI(u *url.URL) (memberURI, bool) {
 
 // verifyClaim returns an error if the other side of a connection must not be the
 // member that it says it is.
-func (c *Config) verifyClaim(v *View, claim tcp.Claim) error {
-	i, known := slices.BinarySearchFunc(v.Members, int(claim.Rank), func(m Member, r int) int { return m.Rank - r })
+func (c *Config) verifyClaim(v *membership.View, claim tcp.Claim) error {
+	m, known := v.Member(claim.Rank)
 	switch {
-	case claim.Rank != protocol.NoRank && int(claim.Rank) >= v.Slots+maxNewRanks:
+	case claim.Rank != protocol.NoRank && claim.Rank >= v.Slots+maxNewRanks:
 		return fmt.Errorf("rank %d is far beyond the %d of view %d", claim.Rank, v.Slots, v.Number)
 	case c.TLS == nil:
 		return nil
 	case known:
-		return c.covers(claim.Certificates[0], v.Members[i].ID, v.Members[i].Address)
+		return c.covers(claim.Certificates[0], m.Identity, m.Address)
 	case claim.Address != "":
 		return c.covers(claim.Certificates[0], "", claim.Address)
 	}

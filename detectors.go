@@ -45,10 +45,11 @@ const distantProbeDelay = 50 * time.Millisecond
 func (g *Group) watch(v *membership.View) {
 	peers := make([]detect.Peer, 0, len(v.Members))
 	self, _ := slices.BinarySearchFunc(v.Members, g.self.Rank, member.CompareRank)
-	for i, m := range v.Members {
+	for i := range v.Members {
 		if i == self {
 			continue
 		}
+		m := &v.Members[i] // not copied: there may be many
 		peer := detect.Peer{Rank: m.Rank, Incarnation: m.Incarnation, Address: m.Address}
 		if distance := max(i-self, self-i); self > 1 && distance > 1 && distance < len(v.Members)-1 {
 			peer.Pause = distantProbeDelay

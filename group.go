@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/detect"
+	"github.com/pleach-go/pleach/internal/dedup"
 	"github.com/pleach-go/pleach/internal/founding"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
@@ -34,6 +35,7 @@ type Group struct {
 	began     []founding.Candidate // see founding.go
 	roster    transport.Roster
 	reaching  sync.WaitGroup // dials candidates; see admit
+	refusals  dedup.Causes   // of candidates
 	stable    uint64         // when last looked at
 	lossy     int            // likewise
 	log       *slog.Logger   // names this member in every line
@@ -48,9 +50,10 @@ type Group struct {
 	detector    detect.Detector // nil: the group is fixed
 	connections *detect.Connections
 	silent      *detect.Tracker // has the members that heartbeats find silent
-	view        *atomic.Pointer[View]
-	changed     notify.Notifier // notifies when there is a new view, or more is stable or known to be lost
-	life        context.Context // ends with this process's membership; its cause is Err
+	view        *atomic.Pointer[membership.View]
+	shown       atomic.Pointer[View] // what View returned last
+	changed     notify.Notifier      // notifies when there is a new view, or more is stable or known to be lost
+	life        context.Context      // ends with this process's membership; its cause is Err
 	end         context.CancelCauseFunc
 	quorumErr   atomic.Pointer[QuorumError]
 	removal     atomic.Pointer[error] // why this process is about to be no longer a member

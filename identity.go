@@ -27,7 +27,8 @@ func newNonce() uint64 {
 func (g *Group) setPeers(v *membership.View) {
 	if g.roster != nil {
 		view := transport.View{Number: v.Number, Members: make([]transport.Member, len(v.Members))}
-		for i, m := range v.Members {
+		for i := range v.Members {
+			m := &v.Members[i] // not copied: there may be many
 			view.Members[i] = transport.Member{Rank: m.Rank, ID: m.Identity, Address: m.Address, Incarnation: m.Incarnation, Nonce: m.Nonce}
 		}
 		g.roster.SetView(view)
@@ -59,8 +60,8 @@ func (g *Group) noteAdmissions(v *membership.View) {
 			delete(g.admissions, rank)
 		}
 	}
-	for _, m := range v.Members {
-		if m.Incarnation == v.Number {
+	for i := range v.Members {
+		if m := &v.Members[i]; m.Incarnation == v.Number {
 			g.admissions[m.Rank] = admission{m.Incarnation, time.Now()}
 		}
 	}
@@ -130,7 +131,7 @@ func (g *Group) endEvicted(err error) {
 	}
 	var members []string
 	for _, m := range g.view.Load().Members {
-		if m.Rank != g.Rank() && len(members) < askedMembers {
+		if m.Rank != g.self.Rank && len(members) < askedMembers {
 			members = append(members, m.Address)
 		}
 	}

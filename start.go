@@ -60,11 +60,11 @@ type initialState struct {
 	transport transport.Transport
 	self      membership.Member
 	view      membership.View
-	start     []membership.Position // its position in every stream
-	listening string                // the address of its socket
-	began     []founding.Candidate  // the group began with these, by agreement; nil: otherwise
-	seeds     []string              // where else processes may look for the group
-	current   atomic.Pointer[View]  // the group's, once there is one
+	start     []membership.Position           // its position in every stream
+	listening string                          // the address of its socket
+	began     []founding.Candidate            // the group began with these, by agreement; nil: otherwise
+	seeds     []string                        // where else processes may look for the group
+	current   atomic.Pointer[membership.View] // the group's, once there is one
 
 	candidate *tcp.Candidate // what it was before, if it has joined
 	founder   *founder       // what looks for its group, if it may begin one
@@ -137,13 +137,16 @@ func (c *Config) tcp(s *initialState, listener net.Listener, addresses []string)
 	if c.Static {
 		incarnation = 0 // no view tells starts apart, so the transport's clock does
 	}
-	s.current.Store(viewOf(&s.view))
+	s.current.Store(&s.view)
 	t, err := tcp.New(tcp.Config{
 		Group: c.Group, Rank: s.self.Rank, Addresses: addresses, Listener: listener, Candidate: s.candidate, Open: !c.Static,
 		Incarnation: incarnation, Nonce: s.self.Nonce, TLS: c.TLS, Secret: c.Secret, Logger: c.Logger,
 		Verify: func(claim tcp.Claim) error { return c.verifyClaim(s.current.Load(), claim) },
 	})
 	if err != nil {
+		if s.candidate != nil {
+			_ = s.candidate.Close()
+		}
 		return nil, errors.Join(fmt.Errorf("transport: %w", err), listener.Close())
 	}
 	return t, nil

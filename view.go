@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -59,7 +60,8 @@ func (v View) Has(rank int) bool {
 
 func viewOf(v *membership.View) *View {
 	view := &View{Number: v.Number, Slots: int(v.Slots), Members: make([]Member, len(v.Members))}
-	for i, m := range v.Members {
+	for i := range v.Members {
+		m := &v.Members[i]
 		view.Members[i] = Member{int(m.Rank), m.Identity, m.Incarnation, m.Address, m.Domain}
 	}
 	return view
@@ -68,11 +70,16 @@ func viewOf(v *membership.View) *View {
 // View returns the current view. Its slices must not be changed. A static group
 // has only one.
 func (g *Group) View() View {
-	v := *g.view.Load()
-	if lost := g.quorumErr.Load(); lost != nil && lost.View == v.Number {
-		v.Err = lost
+	v, shown := g.view.Load(), g.shown.Load()
+	if shown == nil || shown.Number != v.Number { // in a large group not for every view: the program may not look
+		shown = viewOf(v)
+		g.shown.Store(shown)
 	}
-	return v
+	view := *shown
+	if lost := g.quorumErr.Load(); lost != nil && lost.View == view.Number {
+		view.Err = lost
+	}
+	return view
 }
 
 // Views yields the current view, and then each new one. A slow caller gets only
@@ -124,18 +131,18 @@ func membersNotIn(v, other View) (members []Member) {
 
 // installView publishes a view, within node.Do.
 func (g *Group) installView(v *membership.View) {
-	before := g.view.Swap(viewOf(v)) // first: the transport verifies with it
+	before := g.view.Swap(v) // first: the transport verifies with it
 	g.noteAdmissions(v)
 	g.setPeers(v)
 	g.watch(v)
-	g.logView(before)
+	if g.log.Enabled(context.Background(), slog.LevelInfo) {
+		g.logView(viewOf(before), viewOf(v))
+	}
 	g.changed.Notify()
 }
 
-// logView logs the current view: which members came and went since the one before,
-// and why.
-func (g *Group) logView(before *View) {
-	v := g.view.Load()
+// logView logs a view: which members came and went since the one before, and why.
+func (g *Group) logView(before, v *View) {
 	joined, left := membersNotIn(*v, *before), membersNotIn(*before, *v)
 	var causes []string
 	for _, m := range left[:min(len(left), maxLogged)] {

@@ -12,7 +12,7 @@ import (
 // it. All passes on every suspicion with its cause, and the withdrawal when no
 // detector suspects the peer any more.
 func All(detectors ...Detector) Detector {
-	return &all{detectors: detectors, peers: map[protocol.Rank]*suspicions{}}
+	return &all{detectors: detectors, suspicions: map[protocol.Rank]map[int]uint64{}}
 }
 
 type all struct {
@@ -20,16 +20,9 @@ type all struct {
 	watching  sync.Mutex // Held during Watch: all detectors see the views in one order.
 	reporting sync.Mutex // Held during a report: reports must not overtake each other.
 
-	mu    sync.Mutex // Guards the rest. Never held during a call that blocks.
-	peers map[protocol.Rank]*suspicions
-	round uint64 // Counts calls of Watch.
-}
-
-// suspicions are those of one peer.
-type suspicions struct {
-	incarnation uint64         // As in the view; 0 if the view does not know it.
-	by          map[int]uint64 // The incarnation that each detector suspects. nil: none did yet.
-	round       uint64         // Of the last Watch that had the peer.
+	mu         sync.Mutex // Guards the rest. Never held during a call that blocks.
+	peers      peerList
+	suspicions map[protocol.Rank]map[int]uint64 // The incarnation that each detector suspects.
 }
 
 // SetMember implements [MemberAware].
@@ -57,33 +50,24 @@ func (a *all) Watch(peers []Peer) {
 	defer a.watching.Unlock()
 	// First here: a report about the previous view that is still in progress must
 	// meet the new one.
-	a.keep(peers)
+	list := newPeerList(peers)
+	a.keep(list)
 	for _, d := range a.detectors {
-		d.Watch(peers)
+		d.Watch(list)
 	}
 }
 
-func (a *all) keep(peers []Peer) {
+func (a *all) keep(peers peerList) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.round++
-	for _, p := range peers {
-		v := a.peers[p.Rank]
-		if v == nil {
-			v = &suspicions{}
-			a.peers[p.Rank] = v
+	a.peers = peers
+	for rank, by := range a.suspicions {
+		p, ok := peers.find(rank)
+		maps.DeleteFunc(by, func(_ int, incarnation uint64) bool { return !ok || !p.is(incarnation) })
+		if len(by) == 0 {
+			delete(a.suspicions, rank)
 		}
-		v.incarnation, v.round = p.Incarnation, a.round
-		maps.DeleteFunc(v.by, func(_ int, incarnation uint64) bool { return !v.about(incarnation) })
 	}
-	if len(a.peers) > len(peers) {
-		maps.DeleteFunc(a.peers, func(_ protocol.Rank, v *suspicions) bool { return v.round != a.round })
-	}
-}
-
-// about reports whether an incarnation is the one in the view.
-func (v *suspicions) about(incarnation uint64) bool {
-	return v.incarnation == 0 || v.incarnation == incarnation
 }
 
 // Close closes all detectors.
@@ -102,19 +86,24 @@ func (a *all) pass(i int, r Report, report func(Report)) {
 func (a *all) record(i int, r Report) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	v := a.peers[r.Rank]
-	if v == nil || !v.about(r.Incarnation) {
+	p, ok := a.peers.find(r.Rank)
+	if !ok || !p.is(r.Incarnation) {
 		return false
 	}
+	by := a.suspicions[r.Rank]
 	if !r.Alive {
-		if v.by == nil {
-			v.by = map[int]uint64{}
+		if by == nil {
+			by = map[int]uint64{}
+			a.suspicions[r.Rank] = by
 		}
-		v.by[i] = r.Incarnation
+		by[i] = r.Incarnation
 		return true
 	}
-	delete(v.by, i)
-	return len(v.by) == 0
+	delete(by, i)
+	if len(by) == 0 {
+		delete(a.suspicions, r.Rank)
+	}
+	return len(by) == 0
 }
 
 // closeAll closes detectors concurrently, so that several take no longer than one.

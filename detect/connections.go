@@ -2,7 +2,6 @@ package detect
 
 import (
 	"context"
-	"maps"
 	"sync"
 	"time"
 
@@ -41,8 +40,9 @@ type Connections struct {
 
 	probes sync.WaitGroup
 	mu     sync.Mutex // Guards the rest. Taken before the tracker's.
-	peers  map[protocol.Rank]*link
-	round  uint64 // Counts calls of Watch.
+	peers  peerList
+	since  time.Time               // Of the first Watch.
+	links  map[protocol.Rank]*link // Of the peers that were connected or dialed.
 }
 
 var _ Detector = (*Connections)(nil)
@@ -53,7 +53,6 @@ type link struct {
 	up     bool               // It was up once, so the peer has been started.
 	cancel context.CancelFunc // Ends the probe. nil: none is in progress.
 	again  bool               // Another Down came during the probe.
-	round  uint64             // Of the last Watch that had the peer.
 }
 
 // NewConnections makes a detector. It must be closed even if it was not started.
@@ -66,7 +65,7 @@ func NewConnections(config ConnectionsConfig) *Connections {
 		tracker: NewTracker(),
 		dial:    dialAndClose,
 		slots:   make(chan struct{}, config.MaxDials),
-		peers:   map[protocol.Rank]*link{},
+		links:   map[protocol.Rank]*link{},
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
@@ -86,37 +85,66 @@ func (c *Connections) Start(report func(Report)) error { return c.tracker.Start(
 func (c *Connections) Watch(peers []Peer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.round++
-	for _, p := range peers {
-		l := c.peers[p.Rank]
-		if l == nil || p.Incarnation != 0 && !c.tracker.watches(p) {
-			if l != nil {
-				l.stop()
-			}
-			l = &link{since: time.Now()}
-			c.peers[p.Rank] = l
-		}
-		l.round = c.round
-	}
-	if len(c.peers) > len(peers) {
-		maps.DeleteFunc(c.peers, func(_ protocol.Rank, l *link) bool {
-			if l.round == c.round {
-				return false
-			}
+	list := newPeerList(peers)
+	for rank, l := range c.links {
+		if p, ok := list.find(rank); !ok || p.Incarnation != 0 && !c.tracker.watches(p) {
 			l.stop()
-			return true
-		})
+			delete(c.links, rank)
+		}
 	}
-	c.tracker.Watch(peers)
+	if c.since.IsZero() {
+		c.since = time.Now()
+	} else {
+		c.noteNew(list)
+	}
+	c.peers = list
+	c.tracker.Watch(list)
+}
+
+// noteNew records since when peers are watched that may not be started yet, if that is
+// later than the first Watch.
+func (c *Connections) noteNew(list peerList) {
+	i := 0
+	for _, p := range list { // both are in order of rank
+		for i < len(c.peers) && c.peers[i].Rank < p.Rank {
+			i++
+		}
+		if p.Incarnation == 0 && (i == len(c.peers) || c.peers[i].Rank != p.Rank) {
+			c.links[p.Rank] = &link{since: time.Now()}
+		}
+	}
+}
+
+// link returns the state of the connections to a rank's peer, or nil if it is not
+// watched. It makes one if there is none.
+func (c *Connections) link(rank protocol.Rank) *link {
+	l := c.links[rank]
+	if _, ok := c.peers.find(rank); l == nil && ok {
+		l = &link{since: c.since}
+		c.links[rank] = l
+	}
+	return l
 }
 
 // Up reports a connection to a peer. It does not block.
 func (c *Connections) Up(rank protocol.Rank, incarnation uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l := c.peers[rank]; l != nil {
+	if l := c.link(rank); l != nil {
 		l.up = c.tracker.Met(rank, incarnation) || l.up
 		l.stop()
+	}
+}
+
+// Replaced reports that another process answers at the address of a peer: the peer is
+// gone. It does not block.
+func (c *Connections) Replaced(rank protocol.Rank) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l := c.link(rank); l != nil {
+		l.stop()
+		p, _ := c.tracker.Watched(rank)
+		c.tracker.Suspect(p, ErrReplaced, nil)
 	}
 }
 
@@ -125,7 +153,7 @@ func (c *Connections) Up(rank protocol.Rank, incarnation uint64) {
 func (c *Connections) Down(rank protocol.Rank, cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l := c.peers[rank]
+	l := c.link(rank)
 	if l == nil || c.ctx.Err() != nil {
 		return
 	}
@@ -140,18 +168,6 @@ func (c *Connections) Down(rank protocol.Rank, cause error) {
 	var ctx context.Context
 	ctx, l.cancel = context.WithCancel(c.ctx)
 	c.probes.Go(func() { c.probe(ctx, p, l, cause) })
-}
-
-// Replaced reports that another process answers at the address of a peer: the peer is
-// gone. It does not block.
-func (c *Connections) Replaced(rank protocol.Rank) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if l := c.peers[rank]; l != nil {
-		l.stop()
-		p, _ := c.tracker.Watched(rank)
-		c.tracker.Suspect(p, ErrReplaced, nil)
-	}
 }
 
 // stop ends the probe, if there is one.

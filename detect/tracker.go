@@ -1,7 +1,6 @@
 package detect
 
 import (
-	"maps"
 	"sync"
 
 	"github.com/pleach-go/pleach/protocol"
@@ -9,21 +8,21 @@ import (
 
 // Tracker is what detectors have in common: it keeps the state of each peer and
 // reports changes from a goroutine of its own, so that a detector's sources never
-// wait for the function that takes the reports. A change that is reverted before
+// wait for the function that takes the reports. The goroutine lives only while there are
+// changes. A change that is reverted before
 // it was reported is not reported.
 //
 // A detector passes on Start, Watch and Close, and calls Suspect, Trust and Met
 // when it learns something. Make one with [NewTracker].
 type Tracker struct {
 	mu      sync.Mutex
-	peers   map[protocol.Rank]*peerState
-	round   uint64          // Counts calls of Watch.
-	changed []protocol.Rank // Each at most once, see peerState.queued.
-	started bool
+	peers   peerList
+	states  map[protocol.Rank]*peerState // Of the peers that were met or suspected.
+	changed []protocol.Rank              // Each at most once, see peerState.queued.
+	take    func(Report)                 // nil: not started.
 	closed  bool
-	wake    chan struct{} // Holds one: a state has changed.
-	done    chan struct{}
-	running sync.WaitGroup
+	running bool // The goroutine is there.
+	ended   sync.WaitGroup
 }
 
 var _ Detector = (*Tracker)(nil)
@@ -34,16 +33,11 @@ type peerState struct {
 	cause    *Suspicion // nil: not suspected.
 	reported bool       // The last report was a suspicion.
 	queued   bool       // The rank is in changed.
-	round    uint64     // Of the last Watch that had it.
 }
 
 // NewTracker makes a tracker that watches no peer yet.
 func NewTracker() *Tracker {
-	return &Tracker{
-		peers: map[protocol.Rank]*peerState{},
-		wake:  make(chan struct{}, 1),
-		done:  make(chan struct{}),
-	}
+	return &Tracker{states: map[protocol.Rank]*peerState{}}
 }
 
 // Start implements [Detector]. Changes that came before it are reported then.
@@ -53,45 +47,42 @@ func (t *Tracker) Start(report func(Report)) error {
 	switch {
 	case t.closed:
 		return ErrClosed
-	case t.started:
+	case t.take != nil:
 		return ErrStarted
 	}
-	t.started = true
-	t.running.Go(func() { t.run(report) })
+	t.take = report
+	t.run()
 	return nil
 }
 
 // Close implements [Detector]. It returns when no report is in progress.
 func (t *Tracker) Close() error {
 	t.mu.Lock()
-	if !t.closed {
-		t.closed = true
-		close(t.done)
-	}
+	t.closed = true
 	t.mu.Unlock()
-	t.running.Wait()
+	t.ended.Wait()
 	return nil
 }
 
-func (t *Tracker) run(report func(Report)) {
-	for {
-		for r, ok := t.next(); ok; r, ok = t.next() {
-			report(r)
-		}
-		select {
-		case <-t.wake:
-		case <-t.done:
-			return
-		}
+// run reports the changes, unless there are none, or it does so already.
+func (t *Tracker) run() {
+	if t.running || t.take == nil || t.closed || len(t.changed) == 0 {
+		return
 	}
+	t.running = true
+	t.ended.Go(func() {
+		for r, ok := t.next(); ok; r, ok = t.next() {
+			t.take(r)
+		}
+	})
 }
 
-// next returns the next report, if there is one.
+// next returns the next report, or ends the goroutine if there is none.
 func (t *Tracker) next() (Report, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for len(t.changed) > 0 && !t.closed {
-		s := t.peers[t.changed[0]]
+		s := t.states[t.changed[0]]
 		t.changed = t.changed[1:]
 		if s == nil {
 			continue // No longer watched.
@@ -102,6 +93,7 @@ func (t *Tracker) next() (Report, bool) {
 			return s.report(), true
 		}
 	}
+	t.running = false
 	return Report{}, false
 }
 
@@ -117,32 +109,45 @@ func (s *peerState) report() Report {
 func (t *Tracker) Watch(peers []Peer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.round++
+	t.peers = newPeerList(peers)
 	t.changed = nil
-	for _, p := range peers {
-		s := t.peers[p.Rank]
-		if s == nil || p.Incarnation != 0 && p.Incarnation != s.peer.Incarnation {
-			s = &peerState{peer: p}
-			t.peers[p.Rank] = s
+	for rank, s := range t.states {
+		p, ok := t.peers.find(rank)
+		if !ok || !p.is(s.peer.Incarnation) {
+			delete(t.states, rank)
+			continue
 		}
 		// The incarnation met first stays where the view does not know one.
 		p.Incarnation = s.peer.Incarnation
-		s.peer, s.queued, s.round = p, false, t.round
+		s.peer, s.queued = p, false
 		t.enqueue(s)
 	}
-	if len(t.peers) > len(peers) { // All members wait for a view: usually it costs no new map.
-		maps.DeleteFunc(t.peers, func(_ protocol.Rank, s *peerState) bool { return s.round != t.round })
+}
+
+// state returns the state of a rank's peer, or nil if it is not watched. It makes one if
+// there is none.
+func (t *Tracker) state(rank protocol.Rank) *peerState {
+	s := t.states[rank]
+	if s != nil {
+		return s
 	}
+	p, ok := t.peers.find(rank)
+	if !ok {
+		return nil
+	}
+	s = &peerState{peer: p}
+	t.states[rank] = s
+	return s
 }
 
 // Watched returns the peer of a rank, with its incarnation if that is known.
 func (t *Tracker) Watched(rank protocol.Rank) (Peer, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if s := t.peers[rank]; s != nil {
+	if s := t.states[rank]; s != nil {
 		return s.peer, true
 	}
-	return Peer{}, false
+	return t.peers.find(rank)
 }
 
 // watches reports whether exactly this process is watched.
@@ -199,7 +204,7 @@ func (t *Tracker) answered(p Peer) {
 func (t *Tracker) Met(rank protocol.Rank, incarnation uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := t.peers[rank]
+	s := t.state(rank)
 	if s == nil {
 		return false
 	}
@@ -220,7 +225,7 @@ func (t *Tracker) Met(rank protocol.Rank, incarnation uint64) bool {
 // find returns the state of a process, or nil if it is not watched any more: the
 // view may have changed since the detector began to look at it.
 func (t *Tracker) find(p Peer) *peerState {
-	s := t.peers[p.Rank]
+	s := t.state(p.Rank)
 	if s == nil || s.peer.Incarnation != p.Incarnation {
 		return nil
 	}
@@ -241,8 +246,5 @@ func (t *Tracker) enqueue(s *peerState) {
 	}
 	s.queued = true
 	t.changed = append(t.changed, s.peer.Rank)
-	select {
-	case t.wake <- struct{}{}:
-	default:
-	}
+	t.run()
 }

@@ -84,7 +84,7 @@ func held(tr *Tracker) map[protocol.Rank]uint64 {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	held := map[protocol.Rank]uint64{}
-	for rank, s := range tr.peers {
+	for rank, s := range tr.states {
 		if s.cause != nil {
 			held[rank] = s.cause.Incarnation
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/pleach-go/pleach/internal/bench/broadcast"
 	"github.com/pleach-go/pleach/internal/bench/collectives"
 	"github.com/pleach-go/pleach/internal/bench/restart"
+	"github.com/pleach-go/pleach/internal/bench/scale"
 	"github.com/pleach-go/pleach/internal/bench/stabilization"
 	"github.com/pleach-go/pleach/internal/experiments/reproduce"
 	"github.com/pleach-go/pleach/internal/experiments/tune"
@@ -49,6 +50,7 @@ func TestGoldenJSONFields(t *testing.T) {
 			return (&collectivesCommand{json: true}).write(w, filled[[]collectives.Result]())
 		}),
 		"bench collectives --choices": writtenBy(t, (&collectivesCommand{json: true}).writeChoices),
+		"bench scale":                 writtenBy(t, func(w io.Writer) error { return (&scaleCommand{json: true}).write(w, filled[[]scale.Result]()) }),
 		"bench restart":               writtenBy(t, func(w io.Writer) error { return (&restartCommand{json: true}).write(w, filled[restart.Result]()) }),
 	}
 	var lines []string

@@ -58,8 +58,8 @@ func (m *Machine) Positions() []membership.Position {
 
 func memberIDs(v *membership.View) []stream.MemberID {
 	ids := make([]stream.MemberID, len(v.Members))
-	for i, m := range v.Members {
-		ids[i] = stream.MemberID{Rank: m.Rank, Incarnation: m.Incarnation}
+	for i := range v.Members {
+		ids[i] = stream.MemberID{Rank: v.Members[i].Rank, Incarnation: v.Members[i].Incarnation}
 	}
 	return ids
 }

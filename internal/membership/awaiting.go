@@ -26,11 +26,8 @@ func (m *Machine) await(now protocol.Time, missing []int) {
 
 // answered ends the wait for a member, and for those it acknowledges for.
 func (a *awaiting) answered(now protocol.Time, v *View, by protocol.Rank, others set) {
-	for _, i := range a.members.each() {
-		if v.Members[i].Rank == by || others.has(i) {
-			a.members.remove(i)
-			a.since = now
-		}
+	if a.members.drop(v, by, others) {
+		a.since = now
 	}
 }
 
@@ -50,7 +47,7 @@ func (m *Machine) pings(now protocol.Time) bool {
 		return false
 	}
 	excluded := m.excluded(now)
-	return len(m.awaited(excluded)) > 0 && m.lowest(excluded) == m.config.Self.Rank && m.wants(now, excluded)
+	return !excluded.covers(m.acceptor.awaiting.members) && m.lowest(excluded) == m.config.Self.Rank && m.wants(now, excluded)
 }
 
 // runPings pings the awaited members, and now and then all. Those that stay silent are

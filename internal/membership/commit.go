@@ -83,7 +83,7 @@ func (m *Machine) tryInstall(now protocol.Time) {
 	if r.began > 0 {
 		m.stats.Took = now - r.began
 	}
-	m.pause, m.attemptTimeout, m.seen = 0, m.config.firstAttemptTimeout(), 0
+	m.pause, m.attemptTimeout, m.seen = 0, m.config.firstAttemptTimeout(len(m.view.Members)), 0
 	m.reporter.changed()
 	m.status.due = now + m.config.StatusInterval
 	m.pruneRequests(now)

@@ -70,7 +70,7 @@ func (m *Machine) sendAll(ranks []protocol.Rank, f frame) {
 // setCastMembers determines the participants of the broadcast: the members that stay,
 // and its root.
 func (k *memo) setCastMembers(root protocol.Rank) {
-	k.root, k.ranks, k.plan = root, nil, nil
+	k.root, k.ranks, k.plan = root, make([]protocol.Rank, 0, len(k.before.Members)), nil
 	for i, member := range k.before.Members {
 		if !k.value.removed.has(i) || member.Rank == root {
 			k.ranks = append(k.ranks, member.Rank)

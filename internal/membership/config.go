@@ -3,6 +3,7 @@ package membership
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -30,8 +31,9 @@ type Config struct {
 	// as long after the first. If zero, 20 ms.
 	BatchWindow protocol.Time
 	// AttemptTimeout is how long an attempt that freezes roots waits for the next
-	// acknowledgment. The first attempt waits a fifth of it: it is not known yet
-	// whether all participants answer. After each failed attempt the wait doubles, up
+	// acknowledgment. The first attempt waits a fifth of it, and a fifth more for each
+	// doubling of the group beyond 64: it is not known yet whether all
+	// participants answer. After each failed attempt the wait doubles, up
 	// to four times AttemptTimeout. If zero, 250 ms.
 	AttemptTimeout protocol.Time
 	// AckTimeout is how long a member that is not suspected may hold up a change by
@@ -43,9 +45,8 @@ type Config struct {
 	// retransmission, up to 10 times as long. It should be the time of several
 	// traversals, or retransmissions load a busy host further. If zero, 60 ms.
 	RetryInterval protocol.Time
-	// StatusInterval is how often a member sends its view number to another member,
-	// a different one each time, so that no member stays behind for long. If zero,
-	// 1 s.
+	// StatusInterval is how often a member sends its view number to another member, in
+	// turn one of a few, so that no member stays behind for long. If zero, 1 s.
 	StatusInterval protocol.Time
 	// ProbeTimeout is how long a member whose identity another process claims may take
 	// to show that it is alive. Then the other process replaces it. If zero, 1.5 s.
@@ -118,8 +119,14 @@ func (c *Config) check() error {
 	return nil
 }
 
-// firstAttemptTimeout is the timeout of the first attempt at a view.
-func (c *Config) firstAttemptTimeout() protocol.Time { return max(c.AttemptTimeout/5, 1) }
+// firstAttemptTimeout is the timeout of the first attempt at a view. Along a tree,
+// acknowledgments take longer: a child's comes when its whole subtree has acknowledged,
+// and the subtrees double. A host of many members that is busy, too, should not make
+// several attempts of each change.
+func (c *Config) firstAttemptTimeout(members int) protocol.Time {
+	doublings := bits.Len(uint(members-1) / DefaultFlatThreshold)
+	return max(min(c.AttemptTimeout/5*protocol.Time(1+doublings), c.AttemptTimeout), 1)
+}
 
 // maxAttemptTimeout bounds the timeout of an attempt, however many have failed.
 func (c *Config) maxAttemptTimeout() protocol.Time { return 4 * c.AttemptTimeout }

@@ -60,7 +60,7 @@ func New(c Config) (*Machine, error) {
 
 // newMachine returns a machine for a checked config.
 func newMachine(c Config, k *memo) *Machine {
-	m := &Machine{config: c, memo: k, attemptTimeout: c.firstAttemptTimeout()}
+	m := &Machine{config: c, memo: k, attemptTimeout: c.firstAttemptTimeout(len(c.View.Members))}
 	m.enter(&c.View)
 	m.commitCast.due, m.reporter.due = protocol.Never, protocol.Never
 	m.reporter.to = protocol.NoRank

@@ -57,9 +57,24 @@ func (m *Machine) handlePrepare(now protocol.Time, f *frame) error {
 // suspects.
 func (m *Machine) includesSuspect(s set) bool {
 	return slices.ContainsFunc(m.suspicions.own, func(x suspect) bool {
-		i, ok := m.view.index(x.rank)
-		return ok && s.has(i) && x.incarnation >= m.view.Members[i].Incarnation
+		i, ok := m.suspectIndex(x)
+		return ok && s.has(i)
 	})
+}
+
+// suspectsMember reports whether the detector of this member suspects any.
+func (m *Machine) suspectsMember() bool {
+	return slices.ContainsFunc(m.suspicions.own, func(x suspect) bool {
+		_, ok := m.suspectIndex(x)
+		return ok
+	})
+}
+
+// suspectIndex returns the index of a suspected member. A suspicion of an older
+// incarnation does not apply to a newer one.
+func (m *Machine) suspectIndex(x suspect) (int, bool) {
+	i, ok := m.view.index(x.rank)
+	return i, ok && x.incarnation >= m.view.Members[i].Incarnation
 }
 
 // refuse tells the owner of a ballot that a higher one has been promised.

@@ -39,14 +39,12 @@ func (m *Machine) begin(now protocol.Time, members set) {
 func (m *Machine) reconsider(now protocol.Time, excluded set, coordinator protocol.Rank) {
 	p := m.acceptor.current
 	m.proposer.restart = protocol.Never
-	for _, i := range p.members.each() {
-		if excluded.has(i) {
-			if m.proposer.restart = max(now, m.proposer.grace); m.proposer.restart == now {
-				m.abandon()
-				m.pause = now
-			}
-			return
+	if p.members.meets(excluded) {
+		if m.proposer.restart = max(now, m.proposer.grace); m.proposer.restart == now {
+			m.abandon()
+			m.pause = now
 		}
+		return
 	}
 	if p.proposal == nil && (coordinator != m.config.Self.Rank || !m.wants(now, excluded)) {
 		m.abandon()

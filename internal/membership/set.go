@@ -1,6 +1,10 @@
 package membership
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/pleach-go/pleach/protocol"
+)
 
 // set is a bit set of members of a view, by their index in it. Acknowledgments carry
 // sets, never counts: two messages of one child and none of another must not look
@@ -27,14 +31,58 @@ func (s set) union(o set) {
 	}
 }
 
-// covers reports whether s contains all of o.
+// covers reports whether s contains all of o. Either may be nil, which is empty.
 func (s set) covers(o set) bool {
-	for i := range s {
+	if s == nil {
+		return o.count() == 0
+	}
+	for i := range o {
 		if o[i]&^s[i] != 0 {
 			return false
 		}
 	}
 	return true
+}
+
+// meets reports whether the two have a member in common.
+func (s set) meets(o set) bool {
+	for i := range min(len(s), len(o)) {
+		if s[i]&o[i] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// complement returns the members of a view of n that are not in s, which may be nil.
+func (s set) complement(n int) set {
+	c := newSet(n)
+	for i := range c {
+		c[i] = 0xff
+	}
+	for i, b := range s {
+		c[i] &^= b
+	}
+	if rest := n % 8; rest != 0 {
+		c[len(c)-1] &= 1<<rest - 1
+	}
+	return c
+}
+
+// drop removes a member of a view, and others, and reports whether one was in s.
+func (s set) drop(v *View, by protocol.Rank, others set) (dropped bool) {
+	if s == nil {
+		return false
+	}
+	if i, ok := v.index(by); ok && s.has(i) {
+		s.remove(i)
+		dropped = true
+	}
+	for i, b := range others {
+		dropped = dropped || s[i]&b != 0
+		s[i] &^= b
+	}
+	return dropped
 }
 
 func (s set) count() int {

@@ -47,12 +47,7 @@ func (m *Machine) silenced(members ...int) {
 // answered ends the silence of a member, and of those it acknowledges for.
 func (m *Machine) answered(by protocol.Rank, others set) {
 	m.acceptor.awaiting.answered(m.now, &m.view, by, others)
-	s := m.acceptor.silence.members
-	for _, i := range s.each() {
-		if m.view.Members[i].Rank == by || others.has(i) {
-			s.remove(i)
-		}
-	}
+	m.acceptor.silence.members.drop(&m.view, by, others)
 }
 
 // considerSilence decides after any event which silence still counts.
@@ -101,7 +96,7 @@ func (m *Machine) awaitCoordinator(now protocol.Time) {
 // asks reports whether this member reports a reason to change the view on which the
 // coordinator has to act at once.
 func (m *Machine) asks(now protocol.Time) bool {
-	return m.includesSuspect(m.survivors(nil)) || m.stuck(now)
+	return m.suspectsMember() || m.stuck(now)
 }
 
 // attempts records that a coordinator attempts a change.

@@ -89,12 +89,16 @@ func (m *Machine) State() (State, error) {
 // Quorum returns how many members of the view are reachable, this one included, how
 // many have to be, and whether those that are may decide the next view.
 func (m *Machine) Quorum() (reachable, needed int, ok bool) {
-	survivors := m.survivors(m.unreachable())
 	needed = m.view.Needed()
-	switch {
-	case m.config.NoQuorum:
+	if m.config.NoQuorum {
 		needed = 1
-	case !survivors.has(0):
+	}
+	unreachable := m.unreachable()
+	if unreachable == nil { // as usual
+		return len(m.view.Members), needed, true
+	}
+	survivors := m.survivors(unreachable)
+	if !m.config.NoQuorum && !survivors.has(0) {
 		needed = len(m.view.Members)/2 + 1 // half is a quorum only with the lowest rank
 	}
 	return survivors.count(), needed, m.isMajority(survivors)
@@ -111,13 +115,7 @@ func (m *Machine) Unreachable() (ranks []protocol.Rank) {
 
 // unreachable returns the members that are suspected, and those that are silent,
 // excused or not.
-func (m *Machine) unreachable() set {
-	s := m.suspected(m.now)
-	if silent := m.acceptor.silence.members; silent != nil {
-		s.union(silent)
-	}
-	return s
-}
+func (m *Machine) unreachable() set { return m.suspectedOr(m.now, m.acceptor.silence.members) }
 
 // isQuorum reports whether the members in s may decide the next view.
 func (m *Machine) isQuorum(s set) bool {

@@ -1,16 +1,23 @@
 package membership
 
-import "github.com/pleach-go/pleach/protocol"
+import (
+	"math/bits"
+
+	"github.com/pleach-go/pleach/protocol"
+)
 
 // status lets every member catch up (anti-entropy): once per StatusInterval a member
-// sends its view number to another member, a different one each time, and a receiver
-// with a later view answers. A frozen member does so more often, and tells the
+// sends its view number to the next member on the ring and to its parent in the tree of
+// view changes, in turn, and a receiver with a later view answers. The two are connected
+// to it anyway, and by the tree all members learn in a logarithmic number of intervals
+// what the coordinator knows. While members are unreachable, these two may be as well, or
+// may be as far behind, so the receivers are those at distances 1, 2, 4, … on the ring. A frozen member does so more often, and tells the
 // coordinator that it is stuck. In a small group, where commits are not corrected, a
 // participant that waits for the next frame of a change asks the owner of the ballot.
 type status struct {
-	due      protocol.Time // 0: the current time is not known yet
-	distance int           // to the last receiver, in indices
-	asked    protocol.Time // no question to a member that is ahead before this time
+	due   protocol.Time // 0: the current time is not known yet
+	turn  int           // counts up
+	asked protocol.Time // no question to a member that is ahead before this time
 }
 
 // soon makes the next status due at a time at the latest.
@@ -37,12 +44,8 @@ func (m *Machine) runStatus(now protocol.Time) {
 		s.soon(now + m.config.AttemptTimeout)
 	}
 	if n := len(m.view.Members); n > 1 {
-		// Distances 1, 2, 4, … inform all members in a logarithmic number of
-		// intervals, and a member needs few connections.
-		if s.distance *= 2; s.distance == 0 || s.distance >= n {
-			s.distance = 1
-		}
-		m.put(m.view.Members[(m.self+s.distance)%n].Rank, frame{kind: Status})
+		m.put(m.view.Members[m.statusReceiver(n)].Rank, frame{kind: Status})
+		s.turn++
 	}
 	if !stuck || m.proposer != nil || m.acceptor.decided != nil {
 		return
@@ -54,6 +57,22 @@ func (m *Machine) runStatus(now protocol.Time) {
 	m.acceptor.stuck = true
 	m.consider(now)
 }
+
+// statusReceiver returns the index of the next receiver, of n members.
+func (m *Machine) statusReceiver(n int) int {
+	turn := m.status.turn
+	switch {
+	case m.unreachable().count() > 0:
+		return (m.self + 1<<(turn%bits.Len(uint(n-1)))) % n
+	case turn%2 == 1 && m.self > 0:
+		return treeParent(m.self)
+	}
+	return (m.self + 1) % n
+}
+
+// treeParent returns the parent of a member, by their indices, in the interleaved
+// binomial tree that the coordinator, index 0, is the root of.
+func treeParent(index int) int { return index - 1<<(bits.Len(uint(index))-1) }
 
 // stuck reports whether this member has been frozen for long.
 func (m *Machine) stuck(now protocol.Time) bool {

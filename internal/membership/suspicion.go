@@ -11,6 +11,11 @@ import (
 type suspicions struct {
 	own      []suspect // in ascending order of ranks
 	reported []reported
+
+	// marked is what both lists come to, until they change or a report expires. After
+	// many deaths a coordinator has many reports, and asks for this after every event.
+	marked      set // nil: to be computed
+	markedUntil protocol.Time
 }
 
 // reported is what another member suspects. It is a lease: it expires unless the
@@ -39,6 +44,7 @@ func (m *Machine) Suspect(now protocol.Time, r protocol.Rank, incarnation uint64
 	default:
 		return
 	}
+	s.marked = nil
 	m.reporter.changed()
 	m.consider(now)
 }
@@ -51,7 +57,7 @@ func (m *Machine) Trust(now protocol.Time, r protocol.Rank, incarnation uint64) 
 	if !known || s.own[i].incarnation > incarnation {
 		return
 	}
-	s.own = slices.Delete(s.own, i, i+1)
+	s.own, s.marked = slices.Delete(s.own, i, i+1), nil
 	m.reporter.withdrawn = true
 	m.reporter.changed()
 	m.consider(now)
@@ -64,6 +70,7 @@ func (m *Machine) isMember(r protocol.Rank) bool { return m.done == nil && m.vie
 // handleReport replaces the suspicions of another member.
 func (m *Machine) handleReport(now protocol.Time, f *frame) {
 	s := &m.suspicions
+	s.marked = nil
 	s.reported = slices.DeleteFunc(s.reported, func(r reported) bool { return r.by == f.from || r.until <= now })
 	if len(f.suspects) > 0 {
 		s.reported = append(s.reported, reported{f.from, f.suspects, now + leaseFactor*m.config.RetryInterval})
@@ -71,43 +78,40 @@ func (m *Machine) handleReport(now protocol.Time, f *frame) {
 }
 
 // excluded returns the members to leave out of the next view: those that are
-// suspected, and those that are silent unless that is excused.
+// suspected, and those that are silent unless that is excused. It is nil if there are
+// none, as usual.
 func (m *Machine) excluded(now protocol.Time) set {
-	excluded := m.suspected(now)
-	if s := &m.acceptor.silence; s.members != nil && !s.excused {
-		excluded.union(s.members)
+	if s := &m.acceptor.silence; !s.excused {
+		return m.suspectedOr(now, s.members)
 	}
-	return excluded
+	return m.suspected(now)
+}
+
+// suspectedOr returns the members that are suspected, and further ones.
+func (m *Machine) suspectedOr(now protocol.Time, others set) set {
+	s := m.suspected(now)
+	switch {
+	case others == nil:
+		return s
+	case s == nil:
+		return slices.Clone(others)
+	}
+	s.union(others)
+	return s
 }
 
 // suspected returns the members that this member or another one suspects, and those
 // whose identity a new process has because they are gone. Reports of a member that is
-// suspected here do not count: it may be the one that is cut off.
+// suspected here do not count: it may be the one that is cut off. It is nil if there
+// are none: this is asked after every event.
 func (m *Machine) suspected(now protocol.Time) set {
-	suspected := newSet(len(m.view.Members))
 	if len(m.suspicions.own)+len(m.suspicions.reported)+len(m.candidates)+len(m.pending)+len(m.acceptor.forced) == 0 {
-		return suspected // the usual case
+		return nil
 	}
-	for i := range m.view.Members {
-		if m.acceptor.forced != nil && !m.acceptor.forced.has(i) {
-			suspected.add(i)
-		}
+	if s := &m.suspicions; s.marked == nil || s.markedUntil <= now {
+		m.markSuspects(now)
 	}
-	mark := func(list []suspect) {
-		for _, s := range list {
-			// A suspicion of an older incarnation does not apply to a newer one.
-			if i, ok := m.view.index(s.rank); ok && i != m.self && s.incarnation >= m.view.Members[i].Incarnation {
-				suspected.add(i)
-			}
-		}
-	}
-	mark(m.suspicions.own)
-	distrusted := slices.Clone(suspected)
-	for _, r := range m.suspicions.reported {
-		if i, ok := m.view.index(r.by); ok && r.until > now && !distrusted.has(i) {
-			mark(r.list)
-		}
-	}
+	suspected := slices.Clone(m.suspicions.marked)
 	for i := range m.candidates {
 		m.markGone(suspected, &m.candidates[i])
 	}
@@ -117,16 +121,33 @@ func (m *Machine) suspected(now protocol.Time) set {
 	return suspected
 }
 
-// survivors returns the members that are not excluded.
-func (m *Machine) survivors(excluded set) set {
-	s := newSet(len(m.view.Members))
-	for i := range m.view.Members {
-		if !excluded.has(i) {
-			s.add(i)
+// markSuspects computes what the lists of suspicions come to, and the members that a
+// forced view leaves out.
+func (m *Machine) markSuspects(now protocol.Time) {
+	s := &m.suspicions
+	s.marked, s.markedUntil = newSet(len(m.view.Members)), protocol.Never
+	if m.acceptor.forced != nil {
+		s.marked = m.acceptor.forced.complement(len(m.view.Members))
+	}
+	mark := func(list []suspect) {
+		for _, x := range list {
+			if i, ok := m.suspectIndex(x); ok && i != m.self {
+				s.marked.add(i)
+			}
 		}
 	}
-	return s
+	mark(s.own)
+	distrusted := slices.Clone(s.marked)
+	for _, r := range s.reported {
+		if i, ok := m.view.index(r.by); ok && r.until > now && !distrusted.has(i) {
+			mark(r.list)
+			s.markedUntil = min(s.markedUntil, r.until)
+		}
+	}
 }
+
+// survivors returns the members that are not excluded.
+func (m *Machine) survivors(excluded set) set { return excluded.complement(len(m.view.Members)) }
 
 // lowest returns the lowest rank that is not excluded: the coordinator, as far as
 // this member knows. There is one, since no member excludes itself.
@@ -147,5 +168,5 @@ func (s *suspicions) prune(before, after *View) {
 		is, ok := after.Member(x.rank)
 		return !ok || is != was
 	})
-	s.reported = nil
+	s.reported, s.marked = nil, nil
 }

@@ -83,7 +83,7 @@ func (m *Machine) attempt(now protocol.Time) {
 		return
 	}
 	excluded := m.excluded(now)
-	if m.lowest(excluded) != m.config.Self.Rank || !m.wants(now, excluded) || len(m.awaited(excluded)) > 0 {
+	if m.lowest(excluded) != m.config.Self.Rank || !m.wants(now, excluded) || !excluded.covers(m.acceptor.awaiting.members) {
 		return
 	}
 	number := m.view.Number

@@ -27,11 +27,12 @@ func (v *value) apply(before *View) (*View, error) {
 		return nil, fmt.Errorf("%w: removals for another view than %d", ErrView, before.Number)
 	}
 	next := &View{Number: v.number, Slots: v.slots, Members: make([]Member, 0, len(before.Members)+len(v.added))}
-	for i, m := range before.Members {
-		if !v.removed.has(i) {
-			next.Members = append(next.Members, m)
-		}
+	kept := 0
+	for _, i := range v.removed.each() { // few: the members between them are copied at once
+		next.Members = append(next.Members, before.Members[kept:i]...)
+		kept = i + 1
 	}
+	next.Members = append(next.Members, before.Members[kept:]...)
 	if len(v.added) > 0 {
 		for i := range v.added {
 			if v.added[i].Incarnation != v.number {

@@ -17,7 +17,7 @@ type Config struct {
 	// larger at each start.
 	Incarnation uint64
 	// View is the number of the member's first view, and Members lists its members in
-	// ascending order of rank. If nil, all ranks. Start is the member's position in each
+	// ascending order of rank, which the member keeps. If nil, all ranks. Start is the member's position in each
 	// stream. It begins at the start of a stream that is not listed.
 	View    uint64
 	Members []MemberID
@@ -47,27 +47,10 @@ type Config struct {
 	Drop bool
 }
 
-// Bounds of the time that delayed correction waits for a neighbor's offer, and its
-// value before anything has been measured.
-const (
-	minDelay     = 300 * microsecond
-	maxDelay     = 100 * millisecond
-	initialDelay = 5 * millisecond
-)
-
 // Times are in nanoseconds, as drivers in real time count them.
 const (
 	microsecond protocol.Time = 1000
 	millisecond               = 1000 * microsecond
-)
-
-// A correction starts one measured delay after a message, within minLead and maxLead,
-// so that the tree comes first. Corrections of one stream are at least
-// correctionInterval apart: one corrects everything that came in between.
-const (
-	minLead            = 1 * millisecond
-	maxLead            = 10 * millisecond
-	correctionInterval = 2 * millisecond
 )
 
 // minRequested is how many segments the first request for a hole asks for, and

@@ -12,19 +12,22 @@ type correction struct {
 	process         *broadcast.Process // runs delayed correction
 	plan            *broadcast.Plan    // the plan that process was made by
 	upTo            uint64             // the first segment after the burst
+	since           protocol.Time      // when the first segment after it arrived, or 0
 	began           protocol.Time
 	due             protocol.Time // when to continue
 	running         bool
 	rightwardOffers int // offers that went right: what arrives after one may be its answer
+	// heardTo is how much the right neighbor has offered, also before a correction.
+	heardTo uint64
 }
 
-// planCorrection makes the correction plan with the current delay. Its ranks are
-// indexes in the roster, which has no holes.
+// planCorrection makes the correction plan with the present wait. Its ranks are indexes
+// in the roster, which has no holes.
 func (m *Member) planCorrection() (err error) {
-	m.delay.planned = m.delay.current
+	m.delay.planned = m.delay.wait
 	m.correctionPlan, err = broadcast.NewPlan(broadcast.Config{
 		Size: protocol.Rank(m.roster.size()), Dissemination: broadcast.Preseeded{},
-		Correction: broadcast.Delayed{Delay: m.delay.current},
+		Correction: broadcast.Delayed{Delay: m.delay.wait},
 	})
 	return err
 }
@@ -34,10 +37,16 @@ func (m *Member) planCorrection() (err error) {
 // last correction, so as to cover more segments at once.
 func (m *Member) scheduleCorrection(now protocol.Time, f *flow) {
 	c := &f.correction
-	if c.running || c.due != protocol.Never || c.upTo == f.next || m.roster.size() == 1 {
+	if c.upTo == f.next || m.roster.size() == 1 {
 		return
 	}
-	c.due = max(now+min(max(m.delay.current, minLead), maxLead), c.began+correctionInterval)
+	if c.since == 0 {
+		c.since = now
+	}
+	if c.running || c.due != protocol.Never {
+		return
+	}
+	c.due = max(c.since+m.lead(now), c.began+correctionInterval)
 	m.schedule(f, c.due)
 }
 
@@ -49,7 +58,21 @@ func (m *Member) beginCorrection(now protocol.Time, f *flow) {
 	}
 	c.process.Reset()
 	c.process.Receive(now, &broadcast.Message{Phase: protocol.Dissemination})
-	c.upTo, c.began, c.running, c.rightwardOffers = f.next, now, true, 0
+	c.upTo, c.since, c.began, c.running, c.rightwardOffers = f.next, 0, now, true, 0
+	m.budget.earn()
+	if c.heardTo >= c.upTo {
+		m.decayDelay()
+		m.heardFromRight(now, c, m.roster.neighbor(1, true))
+	}
+}
+
+// heardFromRight tells a correction that a member on its right has everything.
+func (m *Member) heardFromRight(now protocol.Time, c *correction, from protocol.Rank) {
+	if index, ok := m.roster.index(from); ok {
+		c.process.Receive(now, &broadcast.Message{
+			From: protocol.Rank(index), Phase: protocol.Correction, Body: broadcast.Body{Kind: broadcast.Leftward},
+		})
+	}
 }
 
 // runCorrection runs the correction as far as it goes now.
@@ -68,15 +91,16 @@ func (m *Member) runCorrection(now protocol.Time, f *flow) {
 				// An answer takes a round trip, and the first one takes a connection. Going
 				// on to further neighbors meanwhile, as the model does every o, would reach
 				// all members and connect each with each.
-				c.due = now + min(m.delay.current/2<<min(c.rightwardOffers, 8), maxDelay)
+				c.due = now + min(m.delay.wait/2<<min(c.rightwardOffers, 8), maxWait)
 				c.rightwardOffers++
+				m.budget.spend()
 				m.schedule(f, c.due)
 				return
 			}
 			distance, _ := m.roster.distances(m.roster.members[a.To].Rank)
 			m.offerPast(f, distance, false, leftward)
 		case protocol.WaitUntil:
-			c.due = a.At
+			c.due = m.budget.postpone(c.began, a.At)
 			m.schedule(f, c.due)
 			return
 		default:
@@ -113,54 +137,45 @@ func (m *Member) offer(to protocol.Rank, f *flow, toward direction) {
 func (m *Member) handleOffer(now protocol.Time, f *flow, from protocol.Rank, fr *frame) {
 	if fr.inline && fr.first-1 == f.next {
 		m.stats.Early++
+		f.early = arrival{fr.first, now}
 		m.receiveSegment(now, f, from, fr.first-1, fr, fromOffer)
 	}
 	if fr.first > f.next {
 		f.wanted = max(f.wanted, fr.first)
 		m.schedulePull(now, f, from)
 	}
-	c := &f.correction
 	switch {
 	case fr.direction == rightward && f.next > 0:
 		// "If a process colored by dissemination receives a message from the left, it
 		// immediately replies to stop the sender."
 		m.offer(from, f, leftward)
-	case fr.direction == leftward && c.running && fr.first >= c.upTo:
+	case fr.direction == leftward:
 		// An undirected offer is no answer: only a member that corrects has made offers
 		// to all members in between.
-		index, ok := m.roster.index(from)
-		if !ok {
-			return
-		}
-		if c.rightwardOffers == 0 {
-			m.measureDelay(now - c.began)
-		}
-		c.process.Receive(now, &broadcast.Message{
-			From: protocol.Rank(index), Phase: protocol.Correction, Body: broadcast.Body{Kind: broadcast.Leftward},
-		})
-		m.runCorrection(now, f)
+		m.handleLeftward(now, f, from, fr.first)
 	}
 }
 
-// delay is how long delayed correction waits for a neighbor's offer: the mean of the
-// measured times plus four times their deviation, which is the retransmission timeout
-// of TCP (Jacobson, "Congestion Avoidance and Control", 1988).
-type delay struct {
-	mean, deviation  protocol.Time
-	current, planned protocol.Time
-}
-
-// measureDelay adds the time that a neighbor's offer took to the measurements.
-func (m *Member) measureDelay(took protocol.Time) {
-	d := &m.delay
-	if d.mean == 0 {
-		d.mean, d.deviation = took, took/2
+// handleLeftward handles an offer of a member on the right that corrects, or that
+// answers a correction. The right neighbor's counts also before a correction begins
+// here: a member that the tree reaches later than its neighbor has nothing to ask.
+func (m *Member) handleLeftward(now protocol.Time, f *flow, from protocol.Rank, first uint64) {
+	c := &f.correction
+	nearest := from == m.roster.neighbor(1, true)
+	if nearest {
+		c.heardTo = max(c.heardTo, first)
 	}
-	off := took - d.mean
-	d.mean += off / 8
-	d.deviation += (max(off, -off) - d.deviation) / 4
-	d.current = min(max(d.mean+4*d.deviation, minDelay), maxDelay)
-	if d.current > d.planned*5/4 || d.current < d.planned*3/4 {
-		_ = m.planCorrection() // cannot fail: only the delay differs, which is in bounds
+	if !c.running || first < c.upTo {
+		return
 	}
+	switch {
+	case c.rightwardOffers == 0:
+		m.measureDelay(now - c.began)
+	case nearest:
+		m.backOff() // it lives, and would have made its offer
+	default:
+		m.budget.refund() // its offers are what members in between have missed
+	}
+	m.heardFromRight(now, c, from)
+	m.runCorrection(now, f)
 }

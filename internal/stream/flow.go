@@ -34,6 +34,7 @@ type flow struct {
 	partial    partial
 	count      count           // of lost messages
 	fedAt      protocol.Time   // when the tree last brought the next segment
+	early      arrival         // the last segment that an offer has brought before the tree
 	forwarded  uint64          // the number after the last segment that was forwarded
 	parent     protocol.Rank   // in the tree
 	children   []protocol.Rank // members that this one forwards to, in sending order
@@ -47,6 +48,12 @@ type flow struct {
 	pull       pull
 	scheduled  bool // it is in Member.scheduled
 	tailProbe  tailProbe
+}
+
+// arrival is when the segment before a number has arrived.
+type arrival struct {
+	next uint64
+	at   protocol.Time
 }
 
 // firstAhead returns the lowest number that arrived behind a hole.

@@ -8,13 +8,15 @@ import (
 
 // foster finds another parent for a member whose parent in the tree is dead: the member
 // whose offers feed it adopts it, and sends it everything from then on, as to a child.
-// That is GRAFT of Plumtree. So an undetected death costs the first messages a
+// That is GRAFT of Plumtree, and its end PRUNE. So an undetected death costs the first messages a
 // correction, and the following ones next to nothing. An adoption holds between two
 // members, for a while, and only adds a sender: nothing depends on it.
 type foster struct {
-	// For an orphan: how many segments in a row have arrived by correction, the foster
-	// parent, and how many segments that has sent since the last request for adoption.
+	// For an orphan: how many segments in a row have arrived by correction, when the tree
+	// last brought one, the foster parent, and how many segments that has sent since the
+	// last request for adoption.
 	orphaned int
+	fedAt    protocol.Time
 	parent   protocol.Rank
 	fed      uint64
 	children []adoption // of a foster parent, the oldest first
@@ -28,7 +30,8 @@ type adoption struct {
 
 const (
 	// orphanAfter is how many segments in a row, arrived by correction, make an orphan.
-	// A single one may be an offer that overtook the tree.
+	// A single one may be an offer that overtook the tree, and so may more while the tree
+	// is slow.
 	orphanAfter = 2
 	// fosterSegments is how many segments an adoption lasts. It is renewed halfway.
 	fosterSegments = 512
@@ -40,31 +43,45 @@ const (
 // updateFoster concludes from the sender of a new segment whether the tree still feeds
 // this member. Old segments do not count: a member that catches up pulls them, however
 // the tree works now.
-func (m *Member) updateFoster(f *flow, from protocol.Rank, number uint64, tree bool) {
+func (m *Member) updateFoster(now protocol.Time, f *flow, from protocol.Rank, number uint64, tree bool) {
 	p := &f.foster
 	switch {
 	case tree && from == f.parent:
-		p.orphaned, p.parent = 0, protocol.NoRank
+		m.endAdoption(now, f)
 	case tree && from == p.parent:
 		if p.fed++; p.fed >= fosterSegments/2 {
 			p.fed = 0
 			m.queueFrame(from, f, frame{kind: adopt})
 		}
 	case !tree && number+1 >= f.wanted:
-		if p.orphaned++; p.orphaned >= orphanAfter {
+		if p.orphaned++; p.orphaned >= orphanAfter && now > p.fedAt+m.patience(now) {
 			p.orphaned, p.parent, p.fed = 0, from, 0
 			m.queueFrame(from, f, frame{kind: adopt})
 		}
 	}
 }
 
-// adopt begins or renews the adoption of an orphan.
-func (f *flow) adopt(orphan protocol.Rank) {
+// endAdoption records that the tree works, and tells the foster parent so.
+func (m *Member) endAdoption(now protocol.Time, f *flow) {
 	p := &f.foster
+	if p.parent != protocol.NoRank {
+		m.queueFrame(p.parent, f, frame{kind: adopt, first: f.next + 1})
+	}
+	p.orphaned, p.fedAt, p.parent = 0, now, protocol.NoRank
+}
+
+// adopt begins or renews the adoption of an orphan, or ends it if the tree brings a
+// segment again.
+func (f *flow) adopt(orphan protocol.Rank, fedFrom uint64) {
+	p := &f.foster
+	i := slices.IndexFunc(p.children, func(c adoption) bool { return c.orphan == orphan })
 	a := adoption{orphan, f.next + fosterSegments}
-	if i := slices.IndexFunc(p.children, func(c adoption) bool { return c.orphan == orphan }); i >= 0 {
+	switch {
+	case i >= 0 && fedFrom > 0:
+		p.children = slices.Delete(p.children, i, i+1)
+	case i >= 0:
 		p.children[i] = a
-	} else if len(p.children) < maxFostered {
+	case fedFrom == 0 && len(p.children) < maxFostered:
 		p.children = append(p.children, a)
 	}
 }

@@ -23,7 +23,8 @@ const (
 	// trimmed says that the requested segments are no longer kept. Sent to their root,
 	// it says that its sender has lost some.
 	trimmed
-	// adopt asks to be sent everything, as a child is (GRAFT).
+	// adopt asks to be sent everything, as a child is (GRAFT), or with a number no longer
+	// (PRUNE).
 	adopt
 	// poll asks whether everything before a number has arrived at a member and at all
 	// below it.
@@ -53,8 +54,8 @@ type frame struct {
 	root        protocol.Rank
 	incarnation uint64
 	// first is the segment's number (data, repair), the number after all that is offered
-	// (offer) or asked about (poll, ack), the first requested (request), or the first
-	// that is still kept (trimmed). last is the number after the last requested.
+	// (offer) or asked about (poll, ack), the first requested (request), the first that is
+	// still kept (trimmed), or the first that the tree brings again (adopt). last is the number after the last requested.
 	first, last uint64
 	// view is the sender's. What it says about all below holds among the members of that
 	// view.

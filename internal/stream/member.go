@@ -17,6 +17,8 @@ type Member struct {
 	roster         roster
 	correctionPlan *broadcast.Plan // with the delay as last measured
 	delay          delay
+	early          early
+	budget         budget
 	flows          map[protocol.Rank]*flow
 	lastFlow       *flow         // of the last frame
 	endedFlows     []*flow       // those that ended with the present view
@@ -81,7 +83,7 @@ func New(c Config) (*Member, error) {
 		down:           make(map[protocol.Rank]bool),
 		receiveBuffers: make(map[protocol.Rank]*reassemblyBuffer),
 		due:            protocol.Never,
-		delay:          delay{current: initialDelay},
+		delay:          delay{current: initialDelay, wait: initialDelay},
 	}
 	if err := m.setRoster(c.Size, c.Members); err != nil {
 		return nil, err

@@ -86,7 +86,7 @@ func TestBadNetwork(t *testing.T) {
 			for _, r := range frozen {
 				n.thaw(r)
 			}
-			n.run(10 * minute)
+			n.run(n.now + 10*minute)
 			n.check(sent)
 		})
 	}
@@ -296,7 +296,7 @@ func TestOrphansAreFostered(t *testing.T) {
 		const size = 32
 		n := newNetwork(t, size, 5, faults{}, nil)
 		for _, r := range dead {
-			n.members[r].dead = true
+			n.freeze(protocol.Rank(r)) // dead, as far as others can tell
 		}
 		sent := map[protocol.Rank][][]byte{}
 		for i := range 40 {
@@ -308,6 +308,9 @@ func TestOrphansAreFostered(t *testing.T) {
 				n.step()
 			}
 			last = n.now - began
+		}
+		for _, r := range dead {
+			n.thaw(protocol.Rank(r))
 		}
 		n.run(minute)
 		n.check(sent)
@@ -327,7 +330,7 @@ func TestOrphansAreFostered(t *testing.T) {
 // allHave reports whether all live members have that many messages of root 0.
 func (n *network) allHave(messages int) bool {
 	for _, h := range n.members[1:] {
-		if !h.dead && len(h.delivered[0]) < messages {
+		if !h.dead && h.frozen == nil && len(h.delivered[0]) < messages {
 			return false
 		}
 	}

@@ -35,6 +35,7 @@ type network struct {
 type faults struct {
 	drop, duplicate, reorder float64
 	latency, jitter          time.Duration
+	forwarding               time.Duration // how long a segment takes longer than other frames, at most
 }
 
 // host is a member and the network's state of it.
@@ -164,6 +165,9 @@ func (n *network) carry(h *host, to protocol.Rank, frame []byte) {
 			continue
 		}
 		took := n.faults.latency + time.Duration(n.rng.Int64N(int64(n.faults.jitter)+1))
+		if frame[0] == dataKind {
+			took += time.Duration(n.rng.Int64N(int64(n.faults.forwarding) + 1))
+		}
 		if n.rng.Float64() < n.faults.reorder {
 			took *= 10
 		}

@@ -39,7 +39,7 @@ func (m *Member) receive(now protocol.Time, from protocol.Rank, fr *frame) {
 		m.handleTrimmed(now, f, from, fr)
 	case adopt:
 		if m.roster.has(from) {
-			f.adopt(from)
+			f.adopt(from, fr.first)
 		}
 	case poll:
 		m.handlePoll(now, f, from, fr)
@@ -71,11 +71,11 @@ func (m *Member) receiveSegment(now protocol.Time, f *flow, from protocol.Rank, 
 		f.credit.to = from
 	}
 	if f.has(number) {
-		m.handleDuplicate(f, from, number, tree)
+		m.handleDuplicate(now, f, from, number, tree)
 		return
 	}
 	seg := m.segmentOf(f, fr, number)
-	m.updateFoster(f, from, number, tree)
+	m.updateFoster(now, f, from, number, tree)
 	if forward {
 		m.forward(f, number, &seg)
 	}
@@ -114,12 +114,15 @@ func (m *Member) refuses(f *flow, number uint64) bool {
 }
 
 // handleDuplicate handles a segment that is here already.
-func (m *Member) handleDuplicate(f *flow, from protocol.Rank, number uint64, tree bool) {
+func (m *Member) handleDuplicate(now protocol.Time, f *flow, from protocol.Rank, number uint64, tree bool) {
 	m.stats.Duplicates++
 	if !tree || from != f.parent {
 		return
 	}
-	f.foster.orphaned = 0 // the tree still works, only later than others
+	m.endAdoption(now, f) // the tree still works, only later than others
+	if number+1 == f.early.next {
+		m.early.measure(now, now-f.early.at)
+	}
 	if seg, ok := f.get(number); ok && number >= f.forwarded {
 		m.forward(f, number, &seg) // it was pulled too early, and not forwarded
 	}

@@ -22,7 +22,7 @@ func TestLossIsNeverStable(t *testing.T) {
 				n.step()
 			}
 		}
-		n.run(minute)
+		n.run(n.now + minute)
 		n.members[incomplete].dead = false
 		for _, h := range n.members {
 			h.Up(n.now, incomplete)

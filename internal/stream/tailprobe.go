@@ -31,13 +31,20 @@ func (m *Member) armTailProbe(now protocol.Time, f *flow) {
 	m.schedule(f, f.tailProbe.due)
 }
 
-// sendTailProbe makes an offer to the right neighbor. As all members do so, every
-// member gets one.
+// sendTailProbe makes an offer to the right neighbor, unless that has offered as much
+// itself. As all members do so, every member that may lack something gets one.
 func (m *Member) sendTailProbe(now protocol.Time, f *flow) {
 	p := &f.tailProbe
-	p.remaining--
 	p.due = protocol.Never
-	if p.remaining > 0 {
+	if f.correction.heardTo >= f.next {
+		return
+	}
+	if quiet := f.activeAt + max(tailProbeInterval, m.patience(now)); p.remaining == tailProbes && now < quiet {
+		p.due = quiet // the stream goes on: its corrections show holes
+		m.schedule(f, quiet)
+		return
+	}
+	if p.remaining--; p.remaining > 0 {
 		p.due = now + tailProbeInterval<<(2*(tailProbes-p.remaining))
 		m.schedule(f, p.due)
 	}

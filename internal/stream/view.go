@@ -43,10 +43,12 @@ func (m *Member) Freeze() []Position {
 	return m.positions(func(f *flow) uint64 { return f.next }, func(f *flow) bool { return f.next > f.viewStart })
 }
 
-// Positions returns where the present view began in each stream: a member that joined
-// with it begins there.
+// Positions returns where the present view began in each stream of its members: a
+// member that joined with it begins there.
 func (m *Member) Positions() []Position {
-	return m.positions(func(f *flow) uint64 { return f.viewStart }, func(f *flow) bool { return f.viewStart > 0 })
+	return m.positions(func(f *flow) uint64 { return f.viewStart }, func(f *flow) bool {
+		return f.viewStart > 0 && m.roster.includes(f.root, f.incarnation)
+	})
 }
 
 // positions returns the position in each flow that counts, in order of root.
@@ -124,7 +126,8 @@ func (m *Member) flowOf(p MemberID) *flow {
 }
 
 // Install begins a view, after delivering everything before the last cut in the view
-// before. Streams of roots that are not in it end with the cut.
+// before. Streams of roots that are not in it end with the cut. The member keeps the
+// list of members.
 func (m *Member) Install(now protocol.Time, number uint64, slots protocol.Rank, members []MemberID) error {
 	for _, end := range m.cut {
 		if f := m.flowOf(end.MemberID); f != nil {
@@ -156,9 +159,9 @@ func (m *Member) Install(now protocol.Time, number uint64, slots protocol.Rank, 
 	return nil
 }
 
-// setRoster sets the members, and plans correction among them.
+// setRoster sets the members, and plans correction among them. It keeps the list.
 func (m *Member) setRoster(slots protocol.Rank, members []MemberID) error {
-	m.roster = roster{slots: slots, members: slices.Clone(members)}
+	m.roster = roster{slots: slots, members: members}
 	m.roster.self, _ = m.roster.index(m.config.Rank)
 	absent := func(r protocol.Rank) bool { return !m.roster.has(r) }
 	maps.DeleteFunc(m.down, func(r protocol.Rank, _ bool) bool { return absent(r) })
@@ -187,6 +190,7 @@ func (m *Member) endFlows() {
 // new view.
 func (m *Member) restartCorrection(now protocol.Time, f *flow) {
 	c := &f.correction
+	c.heardTo = 0 // the right neighbor may be another
 	if f.next == f.viewStart && !c.running {
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pleach-go/pleach/internal/bench"
 	"github.com/pleach-go/pleach/internal/launch"
@@ -21,6 +22,9 @@ type Config struct {
 	Dead    []int
 	// Size is that of a message, in bytes; Rounds how many are sent.
 	Size, Rounds int
+	// Time, if not zero, ends the rounds after so long, at least one of them
+	// excepted.
+	Time time.Duration
 	// Rate sends messages back to back. Without, the next is sent when the last
 	// has arrived.
 	Rate bool

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/pleach-go/pleach/internal/bench"
 )
 
 // System is an external system: one that this package does not implement, and that
@@ -113,7 +115,7 @@ func (g *externalGroup) broadcast(ctx context.Context, limit time.Duration) (out
 	stamp(payload, g.rounds)
 	g.rounds++
 	g.latch.expect(g.rounds, g.members-1)
-	cpu := processorTime()
+	cpu := bench.ProcessorTime()
 	timed, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	start := time.Now()
@@ -122,7 +124,7 @@ func (g *externalGroup) broadcast(ctx context.Context, limit time.Duration) (out
 	}
 	end := g.latch.wait(timed, g.rounds)
 	time.Sleep(g.system.Settling)
-	o := outcome{cpu: processorTime() - cpu}
+	o := outcome{cpu: bench.ProcessorTime() - cpu}
 	if !end.IsZero() {
 		o.complete, o.took = 1, end.Sub(start)
 	}

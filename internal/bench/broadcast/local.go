@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/pleach-go/pleach/internal/bench"
 )
 
 // settling is how long a group rests after a burst, so that what it still has to do
@@ -48,7 +50,7 @@ func newLocal(p *plan) (_ *local, err error) {
 
 func (g *local) broadcast(ctx context.Context, limit time.Duration) (outcome, error) {
 	before := g.least()
-	cpu := processorTime()
+	cpu := bench.ProcessorTime()
 	g.bursts++
 	g.latch.expect(g.bursts, g.plan.reachable)
 
@@ -61,7 +63,7 @@ func (g *local) broadcast(ctx context.Context, limit time.Duration) (outcome, er
 	}
 	end := g.wait(timed)
 	time.Sleep(settling)
-	o := outcome{cpu: processorTime() - cpu}
+	o := outcome{cpu: bench.ProcessorTime() - cpu}
 	switch {
 	case g.plan.reachable < g.plan.live()-1:
 	case !end.IsZero():

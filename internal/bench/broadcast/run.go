@@ -6,15 +6,20 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/pleach-go/pleach/internal/bench"
 )
 
-// How long a burst may take. A system that never delivers to all members is given
-// less time.
+// How long a burst may take. In the first one, members open their connections. A
+// system that does not deliver to all members is given less time, but gets all of it
+// again now and then: it may only have been slow.
 const (
+	limitOfFirst   = bench.Timeout
 	limitOfRound   = time.Second
 	limitOfBurst   = 30 * time.Second
 	limitAfterLoss = 2 * time.Second // of the next burst
 	givenUpAfter   = 3               // rounds
+	triedAgain     = 10              // rounds after that
 	limitGivenUp   = 60 * time.Millisecond
 )
 
@@ -22,6 +27,8 @@ const (
 const (
 	leastWarmUp = 20
 	mostWarmUp  = 200
+	// warmUpShare is the part of Config.Time that they may take.
+	warmUpShare = 4
 )
 
 // systemUnderTest is a system that is measured, with its group.
@@ -30,7 +37,8 @@ type systemUnderTest struct {
 	group    group
 	summary  summary
 	before   counts
-	failed   int  // bursts in a row
+	bursts   int  // sent so far
+	failed   int  // of them, in a row
 	external bool // it may lose rounds now and then
 }
 
@@ -76,9 +84,9 @@ func start(ctx context.Context, c *Config) (all []*systemUnderTest, err error) {
 			}
 			one := &systemUnderTest{Result: Result{System: name, Members: c.Members, Dead: dead, Size: c.Size}}
 			_, one.external = c.external(name)
-			before := footprint{}
+			before := bench.Footprint{}
 			if c.Footprint {
-				before = takeFootprint()
+				before = bench.TakeFootprint()
 			}
 			if one.group, err = newGroup(ctx, c, name, dead); err != nil {
 				return all, err
@@ -116,7 +124,11 @@ func measure(ctx context.Context, c *Config, all []*systemUnderTest) error {
 	if c.Rate {
 		warmUp = 1
 	}
-	for range warmUp {
+	began := time.Now()
+	for done := range warmUp {
+		if done > 0 && c.timeIsUp(began, warmUpShare) {
+			break
+		}
 		if err := interleave(ctx, c, all, rng, func(*systemUnderTest, outcome) {}); err != nil {
 			return err
 		}
@@ -126,8 +138,12 @@ func measure(ctx context.Context, c *Config, all []*systemUnderTest) error {
 		if one.before, err = one.group.counts(); err != nil {
 			return err
 		}
+		one.failed = 0 // what was slow at first may not be any more
 	}
 	for done := range bursts {
+		if done > 0 && c.timeIsUp(began, 1) {
+			break
+		}
 		err := interleave(ctx, c, all, rng, func(one *systemUnderTest, o outcome) { one.summary.add(burst, o) })
 		if err != nil {
 			return err
@@ -137,6 +153,11 @@ func measure(ctx context.Context, c *Config, all []*systemUnderTest) error {
 		}
 	}
 	return nil
+}
+
+// timeIsUp reports whether a share of the time that a config allows has passed.
+func (c *Config) timeIsUp(began time.Time, share time.Duration) bool {
+	return c.Time > 0 && time.Since(began) > c.Time/share
 }
 
 // interleave has all systems send a burst, each time in another order: what one
@@ -152,6 +173,7 @@ func interleave(ctx context.Context, c *Config, all []*systemUnderTest, rng *ran
 		case err != nil:
 			return fmt.Errorf("bench: %s with %d dead: %w", one.System, one.Dead, err)
 		}
+		one.bursts++
 		if one.failed++; o.complete == burst {
 			one.failed = 0
 		}
@@ -166,7 +188,9 @@ func (one *systemUnderTest) limit(rate bool) time.Duration {
 		return limitAfterLoss
 	case rate:
 		return limitOfBurst
-	case one.failed >= givenUpAfter && !one.external:
+	case one.bursts == 0:
+		return limitOfFirst
+	case one.failed >= givenUpAfter && one.failed%triedAgain != 0 && !one.external:
 		return limitGivenUp
 	default:
 		return limitOfRound

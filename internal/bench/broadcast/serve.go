@@ -86,7 +86,7 @@ func (m *served) serve(ctx context.Context, commands io.ByteReader) error {
 			m.report(recordReceived, m.receiver.count.Load())
 			m.report(recordFrames, c.frames)
 			m.report(recordBytes, c.bytes)
-			m.report(recordCPU, uint64(processorTime()))
+			m.report(recordCPU, uint64(bench.ProcessorTime()))
 		}
 	}
 }

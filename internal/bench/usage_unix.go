@@ -1,14 +1,14 @@
 //go:build unix
 
-package broadcast
+package bench
 
 import (
 	"syscall"
 	"time"
 )
 
-// processorTime is what this process has used.
-func processorTime() time.Duration {
+// ProcessorTime is what this process has used.
+func ProcessorTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0

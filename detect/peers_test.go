@@ -1,0 +1,43 @@
+package detect
+
+import (
+	"testing"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// A view change costs a detector what has changed, however many peers it watches.
+func TestWatchAllocatesNothing(t *testing.T) {
+	c := NewConnections(ConnectionsConfig{})
+	d := All(c, NewTracker())
+	t.Cleanup(func() { d.Close() })
+	var peers []Peer
+	for r := range protocol.Rank(1000) {
+		peers = append(peers, Peer{Rank: r, Incarnation: 1, Address: "peer:1"})
+	}
+	d.Watch(peers)
+	for r := range protocol.Rank(10) {
+		c.Up(r, 1)
+	}
+	view := 0
+	if n := testing.AllocsPerRun(20, func() {
+		view++
+		d.Watch(peers[view:])
+	}); n > 0 {
+		t.Errorf("%v allocations for a view with 1 change of 1000", n)
+	}
+	if len(c.links) != 0 || len(c.tracker.states) != 0 {
+		t.Errorf("%d links and %d states of peers that left are kept", len(c.links), len(c.tracker.states))
+	}
+}
+
+// Peers in any order are found.
+func TestWatchSorts(t *testing.T) {
+	tr := NewTracker()
+	tr.Watch([]Peer{{Rank: 3, Incarnation: 1}, {Rank: 1, Incarnation: 2}})
+	for rank, want := range map[protocol.Rank]uint64{1: 2, 3: 1, 2: 0} {
+		if p, ok := tr.Watched(rank); p.Incarnation != want || ok != (want > 0) {
+			t.Errorf("rank %d: %+v, %v", rank, p, ok)
+		}
+	}
+}
