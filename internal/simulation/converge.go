@@ -58,7 +58,7 @@ func (s *Simulation) converge() {
 // each identity.
 func (s *Simulation) belonging() (members []*process) {
 	for _, p := range s.processes {
-		if p.state != ended && !s.replaced(p) {
+		if p.state != ended && !s.replaced(p) && !s.alone(p) {
 			members = append(members, p)
 		}
 	}
@@ -75,6 +75,22 @@ func (s *Simulation) replaced(p *process) bool {
 		}
 	}
 	return false
+}
+
+// alone reports whether a process that is behind knows no live member: all others of its
+// view have ended. It reports that it has no quorum, and nobody can tell it more: those
+// that have joined since do not know it any more, or have no history to send.
+func (s *Simulation) alone(p *process) bool {
+	if p.state != running || p.history.last() == s.checker.newest {
+		return false
+	}
+	v := s.checker.views[p.history.last()]
+	for _, m := range v.Members {
+		if q := s.checker.members[identity{m.Identity, m.Incarnation}]; q != nil && q != p && q.state == running {
+			return false
+		}
+	}
+	return true
 }
 
 // converged reports whether all processes are in one view, and have what the others have

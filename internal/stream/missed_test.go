@@ -89,10 +89,10 @@ func TestWritableOffersWhatWasMissed(t *testing.T) {
 // A member of the next view may install it later than the others. What it lacks of the
 // view before stays in flight until it grants it, so no member trims it.
 func TestMemberThatInstallsLateLosesNothing(t *testing.T) {
-	const keep = 16 << 10
-	members := group(t, Config{SegmentSize: 1024, KeepBytes: keep, InboxBytes: keep}, 3)
+	const keep = 64 << 10
+	members := group(t, Config{SegmentSize: 4096, KeepBytes: keep, InboxBytes: keep}, 3)
 	root, other := members[0], members[1]
-	payload := bytes.Repeat([]byte{7}, 1024)
+	payload := bytes.Repeat([]byte{7}, 4096) // too long for a batch
 	now := protocol.Time(1)
 	run := func() { // rank 2 gets nothing
 		for range 40 {
