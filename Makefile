@@ -72,6 +72,10 @@ schedules: ## agree on views under SCHEDULES random schedules, and explore milli
 	GOGC=400 PLEACH_SCHEDULES=$(SCHEDULES) go test -timeout 0 -run RandomSchedules -v ./internal/membership
 	PLEACH_FULL=1 go test -timeout 0 -run Explore -v ./internal/membership
 
+.PHONY: simulate
+simulate: ## run whole groups under SEEDS seeds (default: 100) on all cores
+	PLEACH_SEEDS=$(SEEDS) go test -count=1 -timeout 0 -run GroupsUnderSeeds -v ./internal/simulation
+
 .PHONY: api
 api: ## record the public surface in api/, after a change of it on purpose
 	PLEACH_RECORD_API=1 go test -count=1 -run Surface ./internal/archtest

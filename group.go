@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/detect"
+	"github.com/pleach-go/pleach/internal/dedup"
 	"github.com/pleach-go/pleach/internal/founding"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
@@ -34,6 +35,7 @@ type Group struct {
 	began     []founding.Candidate // see founding.go
 	roster    transport.Roster
 	reaching  sync.WaitGroup // dials candidates; see admit
+	refusals  dedup.Causes   // of candidates
 	stable    uint64         // when last looked at
 	lossy     int            // likewise
 	log       *slog.Logger   // names this member in every line

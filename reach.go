@@ -68,7 +68,7 @@ func (g *Group) admit(m membership.Member, replace bool, answer func([]byte)) {
 			return
 		}
 		if err := g.reach(m); err != nil {
-			g.log.Info("candidate refused", "id", m.Identity, "address", m.Address, "cause", err)
+			g.logRefused(m, err)
 			answer(encodeRefusal(err))
 			return
 		}
@@ -76,6 +76,17 @@ func (g *Group) admit(m membership.Member, replace bool, answer func([]byte)) {
 			g.machine.Join(now, m, replace, func(a member.JoinAnswer) { g.answerJoin(&a, answer) })
 		})
 	})
+}
+
+// logRefused logs that a candidate is refused, once for each host and kind of cause.
+func (g *Group) logRefused(m membership.Member, err error) {
+	kind := ErrRefused
+	if errors.Is(err, ErrUnreachable) {
+		kind = ErrUnreachable
+	}
+	if repeated, changed := g.refusals.Changed(hostOf(m.Address), kind); changed {
+		g.log.Info("candidate refused", "id", m.Identity, "address", m.Address, "cause", err, "repeated", repeated)
+	}
 }
 
 // reach dials a candidate and asks it to confirm its request.

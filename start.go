@@ -144,6 +144,9 @@ func (c *Config) tcp(s *initialState, listener net.Listener, addresses []string)
 		Verify: func(claim tcp.Claim) error { return c.verifyClaim(s.current.Load(), claim) },
 	})
 	if err != nil {
+		if s.candidate != nil {
+			_ = s.candidate.Close()
+		}
 		return nil, errors.Join(fmt.Errorf("transport: %w", err), listener.Close())
 	}
 	return t, nil

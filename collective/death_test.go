@@ -33,7 +33,7 @@ type trial struct {
 
 // shortThresholds select the algorithms for long messages for short ones.
 func shortThresholds() engine.Thresholds {
-	return engine.Thresholds{Halving: 24, Chain: 24, Tree: 16, Segment: 32, Part: 80, Bruck: 2, BruckPart: 4}
+	return engine.Thresholds{Halving: 24, Chain: 24, Tree: 16, Segment: 32, Part: 160, Bruck: 2, BruckPart: 4}
 }
 
 func engineConfig(short bool) (c engine.Config) {

@@ -28,7 +28,7 @@ const (
 type joinCommand struct {
 	groupFlags
 	listen, advertise, id, domain string
-	create, json                  bool
+	create, replace, json         bool
 	expect                        int
 }
 
@@ -64,6 +64,7 @@ that.`,
 	f.StringVar(&j.listen, "listen", "", "`host:port` that this member listens on (default a free port)")
 	f.StringVar(&j.advertise, "advertise", "", "`host:port` that other members dial (default that of --listen)")
 	f.StringVar(&j.id, "id", "", "`name` of this member across restarts: a member that rejoins with it gets its old rank if that is free (default its address)")
+	f.BoolVar(&j.replace, "replace", false, "take the place of a live member with the same --id, which ends; a member that is gone is replaced in any case")
 	f.StringVar(&j.domain, "failure-domain", "", "failure `domain` of this member, such as its rack or zone")
 	// The names of these flags before 0.2.
 	for old, name := range map[string]string{"found": "create", "address": "listen", "identity": "id", "domain": "failure-domain"} {
@@ -79,6 +80,8 @@ func (j *joinCommand) check(args []string) error {
 	switch {
 	case j.create && len(args) > 0:
 		return fmt.Errorf("--create creates a group, and %s is the address of one to join: choose", args[0])
+	case j.create && j.replace:
+		return errors.New("--create creates a group, and --replace takes a member's place in one: choose")
 	case j.create && j.expect != 0:
 		return errors.New("--create creates a group at once, and --expect begins one together with others: choose")
 	case j.expect < 0:
@@ -101,7 +104,7 @@ func (j *joinCommand) run(cmd *cobra.Command, seeds []string) error {
 	if err != nil {
 		return err
 	}
-	c.Listen, c.Advertise, c.ID, c.FailureDomain = j.listen, j.advertise, j.id, j.domain
+	c.Listen, c.Advertise, c.ID, c.FailureDomain, c.Replace = j.listen, j.advertise, j.id, j.domain, j.replace
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
 	defer stop()
 	c.Expect = j.expect
@@ -148,7 +151,9 @@ func (t *session) run(ctx context.Context, in io.Reader) error {
 	listening.Go(func() { t.messages(ctx, cancel) })
 	go t.speak(ctx, in) // it may wait for a line for ever
 	listening.Wait()
-	if err := t.group.Err(); err != nil {
+	if err := t.group.Err(); errors.Is(err, pleach.ErrReplaced) {
+		return failure{errors.New(withoutPackage(err))}
+	} else if err != nil {
 		return failure{fmt.Errorf("%s: start pleach join again", withoutPackage(err))}
 	}
 	timed, done := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)

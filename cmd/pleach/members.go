@@ -33,10 +33,11 @@ func newMembers() *cobra.Command {
 		Use:   "members ADDRESS",
 		Short: "Show the members of a running group",
 		Long: `Ask the member at an address for its view of the group, without becoming a member: the
-number of the view, and every member's rank, identity, address, failure domain and
-incarnation. A hole (○) is a rank whose member has died or left; a member that joins
-may fill it. If the group has lost its quorum, that is said, and the members that the
-one asked cannot reach are marked (✗). See pleach force-view for the last resort.
+number of the view, and every member's rank, identity, address and failure domain, and
+since which view its process is a member (its incarnation). A hole (○) is a rank whose
+member has died or left; a member that joins may fill it. If the group has lost its
+quorum, that is said, and the members that the one asked cannot reach are marked (✗).
+See pleach force-view for the last resort.
 
 With --watch, print every change of the view until Ctrl-C. If the member that was
 asked is gone, another member of the last view is asked.`,

@@ -31,7 +31,7 @@ type memberJSON struct {
 	Identity    string `json:"identity"`
 	Address     string `json:"address"`
 	Domain      string `json:"domain,omitempty"`
-	Incarnation uint64 `json:"incarnation"`
+	Incarnation uint64 `json:"incarnation"` // the view that has admitted it
 }
 
 func newViewJSON(v pleach.View) viewJSON {
@@ -84,7 +84,7 @@ func viewTitle(v pleach.View) string {
 // viewTable writes a view for people: a line for each member, then the ring, where ●
 // has a member, ✗ has one that cannot be reached and ○ is a hole.
 func viewTable(v pleach.View) string {
-	rows := [][]string{{" rank", "identity", "address", "domain", "incarnation"}}
+	rows := [][]string{{" rank", "identity", "address", "domain", "since view"}}
 	sign := make(map[int]string)
 	for _, m := range v.Members {
 		rows = append(rows, []string{fmt.Sprintf("%5d", m.Rank), printable(m.ID), printable(m.Address), printable(m.FailureDomain), fmt.Sprint(m.Incarnation)})

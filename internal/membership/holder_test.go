@@ -2,8 +2,11 @@ package membership
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/pleach-go/pleach/protocol"
 )
 
 // ask has a member take the request of a second process with the identity of p3, and
@@ -86,5 +89,25 @@ func TestReplaceALiveHolder(t *testing.T) {
 		if !errors.As(n.hosts[3].m.done, &evicted) || evicted.Successor == nil || evicted.Successor.Nonce != 77 || evicted.Successor.Incarnation != a.View.Number {
 			t.Errorf("%+v: the old process ends with %v", c, n.hosts[3].m.done)
 		}
+	}
+}
+
+// A member that was cut off while a second process asked for its identity is back: the
+// others count it again, and the second process does not stand for its death for ever.
+func TestHolderThatIsBackCounts(t *testing.T) {
+	n := newNetwork(t, 3, 1, nil)
+	m, holder := n.hosts[0].m, n.hosts[2].self
+	m.Suspect(n.now, holder.Rank, holder.Incarnation)
+	m.Join(n.now, 1<<40, Member{Identity: holder.Identity, Address: "elsewhere", Nonce: 77}, false)
+	if !slices.Equal(m.Unreachable(), []protocol.Rank{2}) {
+		t.Fatalf("unreachable %v, want the member that is suspected", m.Unreachable())
+	}
+	m.Trust(n.now, holder.Rank, holder.Incarnation)
+	status := frame{kind: Status, view: 1, incarnation: holder.Incarnation}
+	if err := m.Receive(n.now, 2, status.append(nil)); err != nil {
+		t.Fatal(err)
+	}
+	if got := m.Unreachable(); len(got) > 0 {
+		t.Errorf("unreachable %v although it has just sent something", got)
 	}
 }

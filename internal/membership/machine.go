@@ -117,6 +117,7 @@ func (m *Machine) dispatch(now protocol.Time, f *frame) error {
 	case f.view > m.view.Number:
 		m.catchUp(now, f.from)
 	case m.view.holds(f.from, f.incarnation):
+		m.holderShown(now, f.from)
 		return m.handle(now, f)
 	}
 	return nil

@@ -112,12 +112,14 @@ func (p *process) hasAllOf(q *process) bool {
 	return last < p.history.views[0] // before it joined; 0: nobody else was there
 }
 
-// stuck reports whether too few members are left to decide another view, of the newest
-// view, or of the newest one that a live process has.
+// stuck reports whether too few members are left to decide another view: of the newest
+// view, or of the newest one that a live process has decided with others. A joiner has
+// its first view from the member that let it in. If that one dies before any other has
+// the decision, the joiner cannot pass it on.
 func (s *Simulation) stuck() bool {
-	known := uint64(0)
+	known := uint64(1)
 	for _, p := range s.processes {
-		if p.state == running {
+		if p.state == running && len(p.history.views) > 1 {
 			known = max(known, p.history.last())
 		}
 	}

@@ -58,7 +58,7 @@ func (p *process) join() {
 func (p *process) answer(from *process, try int, again func(protocol.Time)) {
 	s := p.sim
 	p.step(func() {
-		p.machine.Join(s.now, from.candidate(), false, func(a member.JoinAnswer) {
+		p.machine.Join(s.now, from.candidate(), from.replace, func(a member.JoinAnswer) {
 			s.after(s.latency(), func() {
 				if p.host.reaches(from.host) {
 					from.do(func() { from.answered(a, try, again) })

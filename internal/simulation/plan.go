@@ -38,7 +38,7 @@ func drawPlan(rng *rand.Rand) plan {
 		latency: between(rng, 20*microsecond, 2*millisecond), perByte: protocol.Time(1 + rng.IntN(2000)),
 		queueBytes: 1 << (11 + rng.IntN(8)), userTimeout: between(rng, 2*second, 10*second),
 		pace: between(rng, microsecond, 200*microsecond), batch: 1 + rng.IntN(64),
-		messages: rng.IntN(120), polls: rng.IntN(6), troubles: rng.IntN(7),
+		messages: rng.IntN(120), polls: rng.IntN(6), troubles: rng.IntN(7), doubles: rng.IntN(2) == 0,
 	}
 	switch x := rng.IntN(100); {
 	case x < 1:

@@ -32,6 +32,7 @@ type process struct {
 	history  history
 	leaving  bool // its program wants to leave
 	over     bool // another process has its identity
+	replace  bool // it joins in the place of a live process
 	joinTry  int
 	seed     int // the seed that it asks next
 }

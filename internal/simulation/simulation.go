@@ -76,7 +76,7 @@ type Simulation struct {
 }
 
 // maxEvents bounds a run: one that has more runs away.
-const maxEvents = 2_000_000
+const maxEvents = 1_000_000
 
 // Run runs the simulation of a seed.
 func Run(seed uint64, o Options) Result {

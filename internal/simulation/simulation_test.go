@@ -1,10 +1,10 @@
 package simulation
 
 import (
-	"cmp"
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -14,23 +14,18 @@ import (
 )
 
 // Whole groups keep their promises under many seeds. PLEACH_SEED replays one and prints
-// its timeline; PLEACH_SEEDS runs that many.
+// its timeline. PLEACH_SEEDS runs that many, from PLEACH_FIRST on.
 func TestGroupsUnderSeeds(t *testing.T) {
-	if text := os.Getenv("PLEACH_SEED"); text != "" {
-		replay(t, text)
+	if os.Getenv("PLEACH_SEED") != "" {
+		replay(t, number(t, "PLEACH_SEED", 0))
 		return
 	}
-	seeds := 10_000
+	seeds := uint64(10_000)
 	if testutil.RaceEnabled || testing.Short() {
 		seeds = 200
 	}
-	if text := os.Getenv("PLEACH_SEEDS"); text != "" {
-		var err error
-		if seeds, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	total := runSeeds(t, seeds, Options{}, func(r *Result) { t.Error(complaint(r)) })
+	seeds = number(t, "PLEACH_SEEDS", seeds)
+	total := runSeeds(number(t, "PLEACH_FIRST", 1), seeds, Options{}, func(r *Result) { t.Error(complaint(r)) })
 	t.Logf("%d seeds: %d events, %d frames, %d messages delivered, %d views, %d receipts, %d without a quorum in the end",
 		total.seeds.Load(), total.events.Load(), total.frames.Load(), total.delivered.Load(), total.views.Load(), total.receipts.Load(), total.stuck.Load())
 	if total.stuck.Load() > total.seeds.Load()/5 {
@@ -43,16 +38,27 @@ func TestGroupsUnderSeeds(t *testing.T) {
 	}
 }
 
+// number reads a number from the environment.
+func number(t *testing.T, name string, otherwise uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 // complaint says what went wrong, and how to see it again.
 func complaint(r *Result) string {
 	return fmt.Sprintf("%v\nreplay: PLEACH_SEED=%d go test -count=1 -run 'TestGroupsUnderSeeds$' -v ./internal/simulation", r.Err, r.Seed)
 }
 
-func replay(t *testing.T, text string) {
-	seed, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+// replay runs one seed and prints its timeline.
+func replay(t *testing.T, seed uint64) {
 	r := Run(seed, Options{Timeline: os.Stdout})
 	t.Logf("hash %x, %d events, %d frames, stuck %t", r.Hash, r.Events, r.Frames, r.Stuck)
 	if r.Err != nil {
@@ -66,20 +72,21 @@ type totals struct {
 }
 
 // maxFailures is how many failing seeds are reported.
-const maxFailures = 12
+const maxFailures = 5
 
 // runSeeds runs seeds on all cores, until some have failed.
-func runSeeds(t *testing.T, seeds int, o Options, failed func(*Result)) *totals {
-	t.Helper()
+func runSeeds(first, seeds uint64, o Options, failed func(*Result)) *totals {
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // many short lives, little memory
 	var total totals
 	var next, failures atomic.Uint64
+	next.Store(first - 1)
 	var workers sync.WaitGroup
 	var mu sync.Mutex
-	for range cmp.Or(runtime.GOMAXPROCS(0), 1) {
+	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			for failures.Load() < maxFailures {
 				seed := next.Add(1)
-				if seed > uint64(seeds) {
+				if seed >= first+seeds {
 					return
 				}
 				r := Run(seed, o)

@@ -131,6 +131,7 @@ func (s *Simulation) trouble() {
 	case kind == 9 && s.plan.doubles:
 		s.record(p, "has a double")
 		q := s.start(p.identity, s.addHost(len(s.hosts)))
+		q.replace = s.rng.IntN(2) == 0
 		q.join()
 	case kind == 10:
 		s.record(p, "leaves")

@@ -95,6 +95,9 @@ func New(c Config) (*Member, error) {
 	}
 	m.own.flow, m.own.window, m.lastFlow = own, initialWindow, own
 	for _, start := range c.Start {
+		if start.Rank == c.Rank || !m.roster.includes(start.Rank, start.Incarnation) {
+			continue // the stream of a process that is not in the view
+		}
 		f, err := m.open(start.Rank, start.Incarnation)
 		if err != nil {
 			return nil, err

@@ -170,3 +170,45 @@ func TestNothingIsDeliveredBehindTheLastCut(t *testing.T) {
 		t.Errorf("the leaver gets %q, want what was sent before the cut", got)
 	}
 }
+
+// A process that takes the place of another begins a stream of its own, whatever the
+// member that let it in says about the stream of the other.
+func TestSuccessorBeginsItsOwnStream(t *testing.T) {
+	members := group(t, Config{}, 2)
+	replaced := members[0]
+	if err := replaced.Write([]byte("old"), 0); err != nil {
+		t.Fatal(err)
+	}
+	drain(replaced, 1)
+	cut := replaced.Freeze()
+	replaced.Flush(1, cut)
+	view := []MemberID{{0, 2}, {1, 1}}
+	if err := replaced.Install(1, 2, 2, view); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range replaced.Positions() {
+		if p.Rank == 0 {
+			t.Errorf("the replaced process names the position of its own stream, which has ended: %+v", p)
+		}
+	}
+	m, err := New(Config{Size: 2, Incarnation: 2, View: 2, Members: view, Start: []Position{{MemberID{0, 1}, 1, 0}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.flows[0] != m.own.flow {
+		t.Error("its own stream is that of the process before")
+	}
+}
+
+// A member that has nobody to send to goes on all the same: nothing else would call it.
+func TestLastMemberSendsAllThatWaits(t *testing.T) {
+	m := group(t, Config{SegmentSize: 16}, 1)[0]
+	for i := range 5 {
+		if err := m.Write(make([]byte, 16), 16*(4-i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if drain(m, 1); m.Unwritten() > 0 {
+		t.Errorf("%d segments wait for another call", m.Unwritten())
+	}
+}

@@ -89,19 +89,19 @@ func (o *ownStream) pop() segment {
 	return seg
 }
 
-// emit sends the next segment of this member's own stream, unless flow control blocks
-// it.
-func (m *Member) emit(now protocol.Time) {
+// emit sends the next segment of this member's own stream. It reports false if there is
+// none, or if it has to wait.
+func (m *Member) emit(now protocol.Time) bool {
 	b := &m.own.burst
 	if b.batching = false; m.own.waiting.Len() == 0 {
 		b.flush, b.waiting = false, 0
-		return
+		return false
 	}
 	if m.frozen || m.windowFull(now) {
-		return
+		return false
 	}
 	if b.batching = m.shouldBatch(now); b.batching {
-		return
+		return false
 	}
 	seg, begun := m.own.nextBatch(&m.frames)
 	f := m.own.flow
@@ -124,6 +124,7 @@ func (m *Member) emit(now protocol.Time) {
 	m.own.partlySent = seg.remaining > 0
 	m.scheduleCorrection(now, f)
 	m.armTailProbe(now, f)
+	return true
 }
 
 // dropCutMessage drops the rest of a message that a new view has cut in two. Its writer

@@ -50,11 +50,10 @@ func (m *Member) queueSegment(to protocol.Rank, f *flow, k kind, seg *segment) {
 func (m *Member) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool) {
 	m.tick(now)
 	for {
-		if m.outbox.Len() == 0 {
-			m.emit(now)
-		}
-		if m.outbox.Len() == 0 {
-			return protocol.NoRank, nil, nil, false
+		for m.outbox.Len() == 0 {
+			if !m.emit(now) { // one that emits may still send nothing: it feeds no other member
+				return protocol.NoRank, nil, nil, false
+			}
 		}
 		if m.lastSent = m.outbox.Pop(); !m.joinBacklog(m.lastSent) {
 			break

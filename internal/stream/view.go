@@ -43,10 +43,12 @@ func (m *Member) Freeze() []Position {
 	return m.positions(func(f *flow) uint64 { return f.next }, func(f *flow) bool { return f.next > f.viewStart })
 }
 
-// Positions returns where the present view began in each stream: a member that joined
-// with it begins there.
+// Positions returns where the present view began in each stream of its members: a
+// member that joined with it begins there.
 func (m *Member) Positions() []Position {
-	return m.positions(func(f *flow) uint64 { return f.viewStart }, func(f *flow) bool { return f.viewStart > 0 })
+	return m.positions(func(f *flow) uint64 { return f.viewStart }, func(f *flow) bool {
+		return f.viewStart > 0 && m.roster.includes(f.root, f.incarnation)
+	})
 }
 
 // positions returns the position in each flow that counts, in order of root.
@@ -137,11 +139,11 @@ func (m *Member) Install(now protocol.Time, number uint64, slots protocol.Rank, 
 	if err := m.setRoster(slots, members); err != nil {
 		return err
 	}
+	m.endFlows()
 	if !m.roster.includes(m.config.Rank, m.config.Incarnation) {
 		m.frozen = true // what follows the cut is for members of the view only
 		return nil
 	}
-	m.endFlows()
 	m.dropCutMessage()
 	for _, f := range m.flowsByRoot() {
 		if err := m.route(f); err != nil {

@@ -26,7 +26,7 @@ func TestCase18Mpirun(t *testing.T) {
 		args := append([]string{"--allow-run-as-root", "--oversubscribe", "-n", "4"}, test.flags...)
 		c := exec.Command(mpirun, append(args, os.Args[0], "-test.run=^TestJobProgram$")...)
 		c.Env = append(os.Environ(), programVariable+"=rounds", "PLEACH_TROUBLE_VICTIM=2",
-			"PLEACH_TROUBLE_ROUNDS=200", "PLEACH_TROUBLE_PAUSE=5ms")
+			"PLEACH_TROUBLE_ROUNDS=300", "PLEACH_TROUBLE_PAUSE=10ms")
 		out, err := c.CombinedOutput()
 		written := strings.Count(string(out), "wrote ")
 		figures(t, map[string]any{"case": 18, "launcher": name, "flags": test.flags, "tasks_written": written})

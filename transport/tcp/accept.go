@@ -120,10 +120,14 @@ func (t *Transport) identify(s *handshakeConn, err error) (serve func(), _ error
 
 // acceptPeer uses the connection of a peer, or says why it does not.
 func (t *Transport) acceptPeer(s *handshakeConn) (serve func(), err error) {
-	if status := t.awaitView(&s.dialed); status != wire.Accepted {
-		return nil, t.refuse(s, status)
+	err = t.verify(s.dialed.From, s.certificates)
+	if err == nil {
+		if status := t.awaitView(&s.dialed); status != wire.Accepted {
+			return nil, t.refuse(s, status)
+		}
+		err = t.verify(s.dialed.From, s.certificates) // The view may be another one now.
 	}
-	if err := t.verify(s.dialed.From, s.certificates); err != nil {
+	if err != nil {
 		_, _ = s.stream.Write(s.answerHello(t.hello(s.dialed.From, 0, statusOf(err))))
 		return nil, err
 	}

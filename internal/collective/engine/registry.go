@@ -59,9 +59,24 @@ type nestedLink struct {
 	worldRanks []int
 }
 
-func newNestedLink(link Link, contextID uint64, worldRanks []int) *nestedLink {
+func newNestedLink(link Link, contextID uint64, worldRanks []int) Link {
 	prefix := binary.BigEndian.AppendUint64(nil, uint64(typeNested)<<(8*(contextIDSize-1))|contextID)
-	return &nestedLink{link, prefix, worldRanks}
+	nested := nestedLink{link, prefix, worldRanks}
+	if z, ok := link.(ZeroCopyLink); ok {
+		return &nestedZeroCopyLink{nested, z}
+	}
+	return &nested
+}
+
+// nestedZeroCopyLink is a nestedLink over a [ZeroCopyLink].
+type nestedZeroCopyLink struct {
+	nestedLink
+	zeroCopy ZeroCopyLink
+}
+
+// SendOwned implements [ZeroCopyLink].
+func (l *nestedZeroCopyLink) SendOwned(ctx context.Context, to int, head, body []byte, release func()) error {
+	return l.zeroCopy.SendOwned(ctx, l.worldRanks[to], slices.Concat(l.prefix, head), body, release)
 }
 
 // Send implements [Link].

@@ -1,0 +1,71 @@
+package simulation
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/pleach-go/pleach/internal/member"
+)
+
+// A simulation that finds nothing is worth nothing: planted bugs are found within 1,000
+// seeds.
+const plantedSeeds = 1000
+
+// find runs seeds until one fails, and returns what it says.
+func find(t *testing.T, o Options) string {
+	t.Helper()
+	for seed := range uint64(plantedSeeds) {
+		if r := Run(seed, o); r.Err != nil {
+			t.Logf("seed %d: %v", seed, r.Err)
+			return r.Err.Error()
+		}
+	}
+	t.Errorf("%d seeds do not find it", plantedSeeds)
+	return ""
+}
+
+// Kinds of frames of internal/stream, which a planted bug reads and writes.
+const (
+	pollFrame = 7
+	ackFrame  = 8
+)
+
+// A member that acknowledges what it may not have: receipts count messages that are lost.
+func TestFindsReceiptThatCountsLostMessages(t *testing.T) {
+	found := find(t, Options{Tamper: func(frame []byte) [][]byte {
+		if frame[0] != pollFrame {
+			return nil
+		}
+		ack := bytes.Clone(frame)
+		ack[0] = ackFrame
+		return [][]byte{ack}
+	}})
+	if found != "" && !strings.Contains(found, "receipt") {
+		t.Errorf("found something else: %s", found)
+	}
+}
+
+// An attempt at a view that never ends, although a member does not answer: the others
+// stay frozen.
+func TestFindsAttemptThatNeverEnds(t *testing.T) {
+	const never = 3600 * second
+	find(t, Options{Configure: func(c *member.Config) {
+		c.Membership.AttemptTimeout, c.Membership.RetryInterval = never, never
+	}})
+}
+
+// A protocol that repeats what was not acknowledged without backing off.
+func TestFindsRetriesThatNeverBackOff(t *testing.T) {
+	find(t, Options{Configure: func(c *member.Config) { c.Membership.RetryInterval = 1 }})
+}
+
+// Messages that a member forgets while others lack them.
+func TestFindsWindowLargerThanWhatIsKept(t *testing.T) {
+	rank := 0
+	find(t, Options{Configure: func(c *member.Config) {
+		if rank++; rank%3 == 0 {
+			c.Stream.KeepBytes /= 16
+		}
+	}})
+}

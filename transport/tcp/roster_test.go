@@ -1,0 +1,149 @@
+package tcp
+
+import (
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/transport"
+)
+
+// process describes one that is started with a view.
+type process struct {
+	rank               protocol.Rank
+	incarnation, nonce uint64
+}
+
+// startProcess starts a process of an open group at an index of the addresses. Its view
+// has the given number and members, all of which listen at the addresses of their ranks.
+func startProcess(t *testing.T, p process, at int, n *places, view uint64, members ...process) *member {
+	t.Helper()
+	tr, err := New(Config{
+		Group: "test", Rank: p.rank, Open: true, Listener: n.listeners[at], Incarnation: p.incarnation, Nonce: p.nonce,
+		BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &member{tr, newRecorder()}
+	m.SetView(n.view(view, members...))
+	if err := tr.Start(m.recorder); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close() })
+	return m
+}
+
+// places are where the processes of a test listen.
+type places struct {
+	listeners []net.Listener
+	addresses []string
+}
+
+func newPlaces(t *testing.T, n int) *places {
+	t.Helper()
+	listeners, addresses := listen(t, n)
+	p := &places{addresses: addresses}
+	for _, l := range listeners {
+		p.listeners = append(p.listeners, l)
+		t.Cleanup(func() { _ = l.Close() })
+	}
+	return p
+}
+
+// reopen listens again at an address whose process has ended.
+func (n *places) reopen(t *testing.T, at int) {
+	t.Helper()
+	l, err := net.Listen("tcp", n.addresses[at])
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.listeners[at] = l
+	t.Cleanup(func() { _ = l.Close() })
+}
+
+func (n *places) view(number uint64, members ...process) transport.View {
+	v := transport.View{Number: number}
+	for _, m := range members {
+		v.Members = append(v.Members, transport.Member{Rank: m.rank, ID: "id", Address: n.addresses[m.rank], Incarnation: m.incarnation, Nonce: m.nonce})
+	}
+	return v
+}
+
+// sendUntil sends to a peer until a condition holds.
+func sendUntil(t *testing.T, m *member, to protocol.Rank, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s; %s, %v", what, m.story(to), m.lastCause(to))
+		}
+		_ = m.Send(to, []byte("frame"))
+	}
+}
+
+// A process that is not in the view of another one learns which process has its rank,
+// and the member's connection stays.
+func TestRemovedProcessLearnsWhichOneHasItsRank(t *testing.T) {
+	checkGoroutines(t)
+	n := newPlaces(t, 3)
+	a, b := process{0, 1, 10}, process{1, 9, 11}
+	member0 := startProcess(t, a, 0, n, 9, a, b)
+	member1 := startProcess(t, b, 1, n, 9, a, b)
+	sendUntil(t, member1, 0, "the member connects", func() bool { return len(member0.received(1)) > 0 })
+	for name, old := range map[string]process{"former": {1, 4, 12}, "unknown rank": {2, 1, 13}} {
+		p := startProcess(t, old, 2, n, old.incarnation, a, old)
+		var removed *transport.RemovedError
+		sendUntil(t, p, 0, name+" is told", func() bool { return errors.As(p.lastCause(0), &removed) })
+		if removed.View != 9 || name == "former" && (removed.Holder == nil || removed.Holder.Address != n.addresses[1] || removed.Holder.Incarnation != 9) {
+			t.Errorf("%s: %+v", name, removed)
+		}
+		_ = p.Close()
+		n.reopen(t, 2)
+	}
+	if s := member0.story(1); s != "up 9" {
+		t.Errorf("the member: %s", s)
+	}
+	if member0.peers.get(2) != nil {
+		t.Error("a rank that no member has is kept")
+	}
+}
+
+// A process that a later view has admitted waits until the other side has that view.
+func TestEarlyProcessWaitsForItsView(t *testing.T) {
+	checkGoroutines(t)
+	n := newPlaces(t, 2)
+	a, b := process{0, 1, 10}, process{1, 5, 11}
+	member0 := startProcess(t, a, 0, n, 4, a)
+	joiner := startProcess(t, b, 1, n, 5, a, b)
+	if err := joiner.Send(0, []byte("first")); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(20 * time.Millisecond)
+	if s := member0.story(1) + joiner.story(0); s != "" {
+		t.Errorf("before the view: %s", s)
+	}
+	member0.SetView(n.view(5, a, b))
+	sendUntil(t, joiner, 0, "it arrives", func() bool { return len(member0.received(1)) > 0 })
+	if first := member0.received(1)[0]; string(first) != "first" {
+		t.Errorf("%q arrives first", first)
+	}
+}
+
+// Another process at the address of a member shows that the member is gone, be its
+// nonce known from the view or from the member's connection.
+func TestOtherProcessAtTheAddressOfAMember(t *testing.T) {
+	checkGoroutines(t)
+	for name, known := range map[string]uint64{"by the view": 11, "by its connection": 0} {
+		n := newPlaces(t, 2)
+		a, b := process{0, 1, 10}, process{1, 1, known}
+		member0 := startProcess(t, a, 0, n, 1, a, b)
+		member1 := startProcess(t, process{1, 1, 11}, 1, n, 1, a, b)
+		sendUntil(t, member0, 1, "the member connects", func() bool { return member0.story(1) != "" })
+		_ = member1.Close()
+		n.reopen(t, 1)
+		startProcess(t, process{1, 1, 99}, 1, n, 1, a, b)
+		sendUntil(t, member0, 1, name+" it is found", func() bool { return errors.Is(member0.lastCause(1), transport.ErrOtherProcess) })
+	}
+}
