@@ -136,6 +136,7 @@ func (g *group) system() broadcast.System {
 type started struct {
 	group *group
 	began load
+	count uint64 // what Counts has returned last
 }
 
 // Broadcast implements [broadcast.Started].
@@ -153,8 +154,12 @@ func (g *group) broadcast(ctx context.Context, payload []byte) error {
 	return err
 }
 
-// Counts implements [broadcast.Started].
-func (s *started) Counts() (messages, bytes uint64) { return uint64(s.group.since(s.began).frames), 0 }
+// Counts implements [broadcast.Started]. A count never falls, although a group on a busy
+// host may do less than it did when it was idle.
+func (s *started) Counts() (messages, bytes uint64) {
+	s.count = max(s.count, uint64(s.group.since(s.began).frames))
+	return s.count, 0
+}
 
 // Close implements [broadcast.Started].
 func (s *started) Close() error {
