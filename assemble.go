@@ -17,7 +17,7 @@ import (
 // and, unless the group is static, detectors. The unicast channel may be nil.
 func newGroup(c Config, s *initialState, u member.Unicast) (_ *Group, err error) {
 	g := &Group{
-		config: c, self: s.self, listening: s.listening, view: &s.current, began: s.began,
+		config: c, self: s.self, listening: s.listening, view: &s.current, began: s.began, data: s.data,
 		sendLock: make(chan struct{}, 1), arrived: make(chan struct{}, 1), written: make(chan struct{}, 1),
 		reachSlots: make(chan struct{}, maxReach), suspects: make(map[protocol.Rank]Suspect),
 		log: c.Logger.With("group", c.Group, "rank", s.self.Rank),
@@ -53,13 +53,13 @@ var _ node.BufferProvider = (*member.Machine)(nil)
 // memberConfig is how this member begins, and what it tells the group.
 func (g *Group) memberConfig(s *initialState, u member.Unicast) member.Config {
 	l := g.config.Limits
-	return member.Config{
+	c := member.Config{
 		Self: g.self, View: s.view, Start: s.start, Static: g.config.Static, Unicast: u,
 		Stream: stream.Config{
 			Shape: g.config.Shape, SegmentSize: l.SegmentSize, InlineSize: l.InlineSize, MaxMessage: l.MaxMessage,
 			KeepBytes: l.KeepBytes, InboxBytes: l.InboxBytes, OutboxBytes: l.OutboxBytes, Drop: l.Overflow == Drop,
 		},
-		Membership:  membership.Config{NoQuorum: g.config.AllowMinority, ProbeTimeout: protocol.Time(max(g.config.SuspicionTimeout, 0))},
+		Membership:  membership.Config{NoQuorum: g.config.AllowMinority, Seat: s.seat, ProbeTimeout: protocol.Time(max(g.config.SuspicionTimeout, 0))},
 		Heartbeat:   g.config.heartbeatConfig(),
 		SlowTimeout: protocol.Time(l.SlowTimeout),
 		OnView:      g.installView, OnSilence: g.handleSilence, OnReport: g.noteReport, OnState: g.updateState,
@@ -67,6 +67,10 @@ func (g *Group) memberConfig(s *initialState, u member.Unicast) member.Config {
 			g.log.Warn("leaving: the program receives nothing", "for", time.Duration(after))
 		},
 	}
+	if g.data != nil {
+		c.Save = g.saveVote
+	}
+	return c
 }
 
 // startViews starts a member that agrees on views with others.

@@ -39,6 +39,13 @@ type Config struct {
 	// joins a running group.
 	Expect int
 
+	// DataDir is a folder in which this member keeps its vote, so that it counts again
+	// after a restart: if a majority of the members of a view is back, with their folders,
+	// the group goes on by itself. A folder belongs to one process at a time. It is made
+	// if it is not there. If empty, a process that is started again has no vote until it
+	// has joined again, which takes a quorum of the others.
+	DataDir string
+
 	// Listen is the host:port that Create and Join listen on. If empty, or with
 	// port 0, a free port: Join uses the interface that reaches the seeds, Create
 	// the loopback interface.
@@ -207,6 +214,7 @@ func (c *Config) check(m mode) error {
 		{"Size", c.Size != 0, static && c.Transport != nil && len(c.Addresses) == 0, "is for Start with a Transport and without Addresses"},
 		{"Expect", c.Expect != 0, m == modeJoin, "is for Join: elsewhere the first member or the members are known"},
 		{"Expect", c.Expect < 0 || c.Expect > membership.MaxSlots, false, fmt.Sprintf("is %d: write how many processes begin the group, at most %d", c.Expect, membership.MaxSlots)},
+		{"DataDir", c.DataDir != "", alone, "is for Create and Join"},
 		{"Listen", c.Listen != "", alone, "is for Create and Join; otherwise Addresses say where this process listens"},
 		{"Advertise", c.Advertise != "", alone, "is for Create and Join; otherwise Addresses say where this process is reached"},
 		{"ID", c.ID != "", alone, "is for Create and Join; otherwise Addresses identify the members"},

@@ -163,8 +163,10 @@ func (g *Group) updateState() {
 			g.log.Warn(fmt.Sprintf("no quorum: %d of %d, %d needed", lost.Reachable, lost.Members, lost.Needed), "view", lost.View)
 		}
 	case membership.Evicted:
+		g.data.clear()
 		g.endEvicted(err)
 	case membership.Left:
+		g.data.clear()
 		if g.machine.TooSlow() {
 			g.end(ErrTooSlow)
 		}

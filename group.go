@@ -33,6 +33,7 @@ type Group struct {
 	stream    *stream.Member  // its streams, likewise
 	addresses transport.AddressBook
 	began     []founding.Candidate // see founding.go
+	data      *dataDir             // where it saves its vote; nil: it does not
 	roster    transport.Roster
 	reaching  sync.WaitGroup // dials candidates; see admit
 	refusals  dedup.Causes   // of candidates

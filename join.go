@@ -38,6 +38,13 @@ func (c *Config) createState() (*initialState, error) {
 		return nil, err
 	}
 	s := &initialState{listening: listener.Addr().String(), self: c.candidate(address)}
+	saved, err := s.open(c)
+	if err == nil && saved != nil {
+		err = fmt.Errorf("Config.DataDir %s has a member of view %d: Join its group, or remove the folder", c.DataDir, saved.View.Number)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.closeAll(listener))
+	}
 	s.self.Incarnation = member.FirstIncarnation
 	s.view = membership.View{Number: 1, Slots: 1, Members: []membership.Member{s.self}}
 	s.transport, err = c.tcp(s, listener, []string{address})
@@ -57,20 +64,8 @@ func (c *Config) joinState(ctx context.Context, seeds []string) (*initialState, 
 	s.seeds = slices.DeleteFunc(slices.Clone(seeds), func(seed string) bool {
 		return seed == s.self.Address || sameSocket(seed, s.listening)
 	})
-	if c.Expect > 0 {
-		s.founder = c.newFounder(s)
-	}
-	if err := c.listenAsCandidate(s, listener); err != nil {
-		return nil, &JoinError{Group: c.Group, Seeds: seeds, Permanent: true, Err: err}
-	}
-	if c.Expect > 0 {
-		err = c.joinOrBegin(ctx, s)
-	} else {
-		err = c.requestJoin(ctx, s, s.seeds)
-	}
-	if err != nil {
-		_ = s.candidate.Close()
-		return nil, &JoinError{Group: c.Group, Seeds: seeds, Permanent: permanent(err), Err: err}
+	if err := c.become(ctx, s, listener); err != nil {
+		return nil, errors.Join(&JoinError{Group: c.Group, Seeds: seeds, Permanent: permanent(err), Err: err}, s.closeAll(listener))
 	}
 	addresses := make([]string, s.view.Slots)
 	for _, m := range s.view.Members {
@@ -78,6 +73,29 @@ func (c *Config) joinState(ctx context.Context, seeds []string) (*initialState, 
 	}
 	s.transport, err = c.tcp(s, listener, addresses)
 	return s, err
+}
+
+// become finds the group of this process, in which it may still have a vote.
+func (c *Config) become(ctx context.Context, s *initialState, listener net.Listener) error {
+	saved, err := s.open(c)
+	if err != nil {
+		return err
+	}
+	if saved != nil {
+		if member, err := c.retakeSeat(ctx, s, saved, listener); member || err != nil {
+			return err
+		}
+	}
+	if c.Expect > 0 {
+		s.founder = c.newFounder(s)
+	}
+	if err := c.listenAsCandidate(s, listener); err != nil {
+		return err
+	}
+	if c.Expect > 0 {
+		return c.joinOrBegin(ctx, s)
+	}
+	return c.requestJoin(ctx, s, s.seeds)
 }
 
 // requestJoin sends a join request to members.

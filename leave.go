@@ -67,6 +67,7 @@ func (g *Group) Abort() error {
 		if g.detector != nil {
 			err = errors.Join(err, g.detector.Close())
 		}
+		g.data.close()
 	})
 	return err
 }

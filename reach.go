@@ -43,10 +43,7 @@ func (c *Config) listenAsCandidate(s *initialState, listener net.Listener) (err 
 		}
 		return []byte{replyAccepted}
 	})
-	if err != nil {
-		return errors.Join(err, listener.Close())
-	}
-	return nil
+	return err
 }
 
 // client is the config of a process that has no rank.

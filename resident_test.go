@@ -25,7 +25,6 @@ import (
 //	initial RANK              it is a member, at first or again
 //	view NUMBER RANK,...    it is in this view; who is slow may skip some
 //	sent NUMBER             a broadcast has returned nil
-//	blocked DURATION        a broadcast has taken so long to do so
 //	wrap ERROR            one has returned an error, other than the last
 //	have VIEW ROOT NUMBER NANOSECONDS   a message has come, sent then
 //	quiet                   it broadcasts nothing more
@@ -159,12 +158,8 @@ func (r *resident) broadcast(ctx context.Context, group *pleach.Group) {
 		case <-ticker.C:
 		}
 		patience, stop := context.WithTimeout(ctx, broadcastPatience)
-		start := time.Now()
 		err := group.Broadcast(patience, numbered(group.Rank(), r.number, 64))
 		stop()
-		if took := time.Since(start); took > 10*time.Millisecond {
-			fmt.Println("blocked", took)
-		}
 		switch {
 		case err == nil:
 			fmt.Println("sent", r.number)
@@ -192,7 +187,7 @@ func tellLate(ctx context.Context) {
 func (r *resident) take(ctx context.Context, group *pleach.Group) error {
 	for m := range group.Messages(ctx) {
 		if m.Lost > 0 {
-			return fmt.Errorf("%d pieces of root %d were lost", m.Lost, m.From)
+			return fmt.Errorf("%d messages of root %d were lost", m.Lost, m.From)
 		}
 		root, number := int(binary.BigEndian.Uint32(m.Data)), int(binary.BigEndian.Uint32(m.Data[4:]))
 		if root != m.From || binary.BigEndian.Uint64(m.Data[8:]) != checksum(m.Data) {

@@ -38,7 +38,6 @@ type observed struct {
 	have   []arrival
 	quiet  bool
 	late   time.Duration // the longest the system has let it wait
-	block  time.Duration // the longest a broadcast has blocked
 	err    string
 	log    []string // all it has said but for messages
 }
@@ -153,9 +152,6 @@ func (o *observed) observe(line string) {
 	case "late":
 		late, _ := time.ParseDuration(rest)
 		o.late = max(o.late, late)
-	case "blocked":
-		blocked, _ := time.ParseDuration(rest)
-		o.block = max(o.block, blocked)
 	case "error":
 		o.err = rest
 	}
@@ -188,15 +184,6 @@ func (o *observed) latest() time.Duration {
 	late := o.late
 	o.late = 0
 	return late
-}
-
-// blocked is the longest a broadcast of a resident has blocked since the last call.
-func (o *observed) blocked() time.Duration {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	blocked := o.block
-	o.block = 0
-	return blocked
 }
 
 // troubles are why a resident was no member any more, and why broadcasts failed.

@@ -17,10 +17,19 @@ import (
 type Delayed struct {
 	// Delay is how long to wait after the first message.
 	Delay protocol.Time
+	// Patient waits before each message to the right for at least twice as long again as
+	// the broadcast has taken until then. A slow tree thereby makes for few messages,
+	// however slow it is. It takes a clock that starts with the broadcast, as LogP has.
+	Patient bool
 }
 
 // String returns the correction as flags spell it.
-func (d Delayed) String() string { return fmt.Sprintf("delayed:%d", d.Delay) }
+func (d Delayed) String() string {
+	if d.Patient {
+		return fmt.Sprintf("patient:%d", d.Delay)
+	}
+	return fmt.Sprintf("delayed:%d", d.Delay)
+}
 
 func (d Delayed) check(c *Config) error {
 	switch {
@@ -37,11 +46,12 @@ func (d Delayed) check(c *Config) error {
 func (d Delayed) lateDuty() bool { return false }
 
 func (d Delayed) states(n int) func(i int) corrector {
-	return slab(n, delayedState{delay: d.Delay}, func(p *delayedState) corrector { return p })
+	return slab(n, delayedState{delay: d.Delay, patient: d.Patient}, func(p *delayedState) corrector { return p })
 }
 
 type delayedState struct {
 	delay    protocol.Time
+	patient  bool
 	deadline protocol.Time // when waiting is over; 0: not yet waiting
 	sent     distance      // distance sent to on the right
 	opened   bool          // the first message has gone left
@@ -50,7 +60,7 @@ type delayedState struct {
 }
 
 func (d *delayedState) begin(*Process, protocol.Time) {
-	*d = delayedState{delay: d.delay, askers: d.askers[:0]}
+	*d = delayedState{delay: d.delay, patient: d.patient, askers: d.askers[:0]}
 }
 
 // handle notes an answer from the right, and owes one to a process that asks from
@@ -77,7 +87,7 @@ func (d *delayedState) next(p *Process, now protocol.Time, a *Action) {
 		p.correctAt(left, 1, a)
 		return
 	case d.deadline == 0:
-		d.deadline = now + d.delay
+		d.wait(now)
 	}
 	switch {
 	case d.answered || d.sent == p.plan.circle()-1:
@@ -86,6 +96,17 @@ func (d *delayedState) next(p *Process, now protocol.Time, a *Action) {
 		a.WaitUntil(d.deadline)
 	default:
 		d.sent++
+		if d.patient {
+			d.wait(now)
+		}
 		p.correctAt(right, d.sent, a)
+	}
+}
+
+// wait sets how long to wait from now on.
+func (d *delayedState) wait(now protocol.Time) {
+	d.deadline = now + d.delay
+	if d.patient {
+		d.deadline = max(d.deadline, 3*now)
 	}
 }

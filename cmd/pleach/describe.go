@@ -31,6 +31,9 @@ func (s *simCommand) describeGroup(c *experiments.Scenario) string {
 	if c.Dead > 0 {
 		parts = append(parts, fmt.Sprintf("%d random dead", c.Dead))
 	}
+	if c.Stretch > 1 {
+		parts = append(parts, fmt.Sprintf("stretched by %g", c.Stretch))
+	}
 	if s.fail != "" {
 		parts = append(parts, "dead "+s.fail)
 	}
@@ -75,6 +78,7 @@ type scenarioJSON struct {
 	Latency       protocol.Time   `json:"latency"`
 	Overhead      protocol.Time   `json:"overhead"`
 	Faults        int             `json:"faults"`
+	Stretch       float64         `json:"stretch,omitempty"`
 	Fail          []protocol.Rank `json:"fail,omitempty"`
 	Die           []string        `json:"die,omitempty"`
 	Runs          int             `json:"runs"`
@@ -87,6 +91,9 @@ func (s *simCommand) echo(c *experiments.Scenario) scenarioJSON {
 		Processes: c.Size, Root: c.Root, Latency: c.L, Overhead: c.O,
 		Faults: c.Dead, Fail: c.Fixed.Dead, Die: s.die,
 		Runs: c.Runs, Seed: c.Seed,
+	}
+	if c.Stretch > 1 {
+		e.Stretch = c.Stretch
 	}
 	switch {
 	case c.Dissemination == "tree" || c.Dissemination == "ack":

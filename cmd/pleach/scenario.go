@@ -20,6 +20,7 @@ type simCommand struct {
 	gossipTime, drain                       string
 	gossipRounds                            int32
 	faults                                  string
+	stretch                                 float64
 	die                                     []string
 	runs                                    int
 	seed                                    uint64
@@ -45,6 +46,8 @@ const (
 	randomProcesses = 1 << 28
 	// maxRuns is how many results fit into the memory of an ordinary machine.
 	maxRuns = 10_000_000
+	// maxStretch keeps times within what is simulated.
+	maxStretch = 10_000.0
 )
 
 func (s *simCommand) addFlags(cmd *cobra.Command) {
@@ -59,6 +62,7 @@ func (s *simCommand) addFlags(cmd *cobra.Command) {
 	f.StringVar(&s.drain, "drain", "auto", "`time` from the end of gossip to the start of correction; auto is L+o")
 	f.StringVar(&s.faults, "faults", "0", "how many random processes are dead in each run, a `number` or a share as in 1%")
 	f.StringArrayVar(&s.die, "die", nil, "a `death` on the way, as in 5@12, 5@correction or 5#3 (after three sends); repeatable")
+	f.Float64Var(&s.stretch, "stretch", 1, "overload: `factor` by which sends and receives of a process take longer than o, a random one for each process, with this mean")
 	f.IntVar(&s.runs, "runs", 0, fmt.Sprintf("`number` of runs (default 1, or %d if anything is random; fewer from 2^22 processes on)", randomRuns))
 	f.Uint64Var(&s.seed, "seed", 1, "`seed` of all randomness")
 	f.StringVar(&s.engine, "engine", experiments.EngineAuto, "how to simulate: "+words(engines)+"; the figures are the same")
@@ -66,7 +70,7 @@ func (s *simCommand) addFlags(cmd *cobra.Command) {
 	f.StringVar(&s.trace, "trace", "", "write the events of the first run as JSON lines into this `file`; - is stdout, and the report goes to stderr")
 	f.StringVar(&s.timeline, "timeline", "", fmt.Sprintf("draw the first run as SVG into this `file` (up to %d processes)", draw.MaxTimelineSize))
 	complete(cmd, "dissemination", disseminations...)
-	complete(cmd, "correction", "none", "checked", "throttled", "opportunistic:2", "optimized:2", "safe:2", "failure-proof:1", "delayed:8")
+	complete(cmd, "correction", "none", "checked", "throttled", "opportunistic:2", "optimized:2", "safe:2", "failure-proof:1", "delayed:8", "patient:8")
 	complete(cmd, "start", starts...)
 	complete(cmd, "early", earlies...)
 	complete(cmd, "engine", engines...)
@@ -178,6 +182,9 @@ func (s *simCommand) takeGossip(c *experiments.Scenario) (err error) {
 }
 
 func (s *simCommand) takeFaults(c *experiments.Scenario) (err error) {
+	if c.Stretch = s.stretch; c.Stretch < 1 || c.Stretch > maxStretch {
+		return fmt.Errorf("--stretch %g: choose a number between 1 and %g", s.stretch, maxStretch)
+	}
 	if c.Dead, err = parseFaults(s.faults, c.Size); err != nil {
 		return err
 	}
@@ -203,7 +210,7 @@ func (s *simCommand) takeRuns(cmd *cobra.Command, c *experiments.Scenario) error
 		return fmt.Errorf("--runs %d: choose a number between 1 and %d", s.runs, maxRuns)
 	case cmd.Flags().Changed("runs"):
 		c.Runs = s.runs
-	case c.Dead > 0 || c.Dissemination == "gossip":
+	case c.Dead > 0 || c.Stretch > 1 || c.Dissemination == "gossip":
 		c.Runs = max(1, min(randomRuns, int(randomProcesses/c.Size)))
 	default:
 		c.Runs = 1

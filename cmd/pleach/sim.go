@@ -32,11 +32,12 @@ correction.
 
 Corrections: none, checked, throttled, opportunistic:D, optimized:D, safe:D (up to
 distance D on each side), failure-proof:F (against F failures on the way), delayed:D
-(after a delay of D).`,
+(after a delay of D), patient:D (and at least twice as long again as the tree took).`,
 		Example: `  pleach sim --shape optimal -P 65536 --faults 1%
   pleach sim -P 1073741824 --faults 0.01% --runs 1
   pleach sim -P 64 --correction opportunistic:2 --start overlapped --fail 3,7
   pleach sim --dissemination gossip -P 4096 --faults 40 --runs 1000 --json
+  pleach sim --correction patient:8 --start overlapped --stretch 50
   pleach sim --dissemination ack --shape lame:2 -P 1024
   pleach sim -P 16 --fail 1 --die 5@12 --die 6@correction --timeline run.svg --trace -`,
 		Args: noArguments,

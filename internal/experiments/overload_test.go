@@ -13,6 +13,7 @@ import (
 	"github.com/pleach-go/pleach/internal/chart"
 	"github.com/pleach-go/pleach/logp"
 	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/topology"
 )
 
 const overloadGolden = "testdata/overload.csv"
@@ -115,4 +116,37 @@ func TestNoOverloadFeedsItself(t *testing.T) {
 	}
 	d := logp.Distribute(worst, func(m *float64) float64 { return *m })
 	t.Logf("%d groups: %+v", runs, d)
+}
+
+// The same in LogP, where o is stretched at random. Delayed correction explodes as soon
+// as the tree takes longer than the delay. If it also waits for twice as long again
+// as the broadcast has taken, it does not.
+func TestPatientCorrectionUnderOverload(t *testing.T) {
+	runs := 200
+	if os.Getenv("PLEACH_FULL") != "" {
+		runs = 10_000
+	}
+	for _, stretch := range []float64{1, 1.5, 2, 5, 20, 100, 1000} {
+		most := func(correction string, runs int) float64 {
+			s := Scenario{
+				Size: 64, L: 2, O: 1, Dissemination: "tree", Shape: topology.Binomial(),
+				Correction: correction, Stretch: stretch, Runs: runs, Seed: 1,
+			}
+			r, err := s.Run(context.Background(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Unreached.Runs > 0 {
+				t.Errorf("%s, stretched by %g: %+v", correction, stretch, r.Unreached)
+			}
+			return r.MessagesPerProcess.Max
+		}
+		patient, delayed := most("patient:8", runs), most("delayed:8", 100)
+		if t.Logf("stretched by %g: %.2f messages per process, delayed %.2f", stretch, patient, delayed); patient > 3 {
+			t.Errorf("stretched by %g: %.2f messages per process", stretch, patient)
+		}
+		if stretch >= 5 && delayed < 4 {
+			t.Errorf("stretched by %g, delayed correction needs %.2f messages: there is no overload", stretch, delayed)
+		}
+	}
 }

@@ -75,7 +75,12 @@ func (s *Scenario) Trace(run int, tell func(logp.Event)) (logp.Result, error) {
 	}
 	sim.Trace = tell
 	seed := s.seed(run)
-	return sim.Run(plan.Group().Machines(seed), s.faults(seed))
+	return sim.Run(logp.Slow(plan.Group().Machines(seed), s.overload(seed)), s.faults(seed))
+}
+
+// overload is the overload of one run.
+func (s *Scenario) overload(seed uint64) logp.Overload {
+	return logp.Overload{Stretch: s.Stretch, O: s.O, Seed: seed}
 }
 
 // seed is the seed of one run: neighboring runs and scenarios must not share

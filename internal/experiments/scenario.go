@@ -35,7 +35,7 @@ type Scenario struct {
 	Drain        protocol.Time
 
 	// Correction is none, checked, throttled, opportunistic:D, optimized:D,
-	// safe:D, failure-proof:F or delayed:D.
+	// safe:D, failure-proof:F, delayed:D or patient:D.
 	Correction     string
 	Start          broadcast.Start
 	EarlyOnlyRelay bool
@@ -48,6 +48,9 @@ type Scenario struct {
 	// DyingFrom and DyingUntil are between which times the dying die; if both are
 	// 0, while an acknowledged broadcast goes down and back.
 	DyingFrom, DyingUntil protocol.Time
+	// Stretch is by how much processes are slower than O on average, see
+	// [logp.Overload]. At 0 or 1, none is.
+	Stretch float64
 	// Draw, if not nil, says by a run's seed which other ranks are dead from its start.
 	Draw func(seed uint64) []protocol.Rank
 

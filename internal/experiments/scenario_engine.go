@@ -66,7 +66,7 @@ func (s *Scenario) eventsRunner(plan *broadcast.Plan) (runner, error) {
 	sim.Initiators = group.Initiators()
 	return func(run int) (logp.Result, error) {
 		seed := s.seed(run)
-		return sim.Run(group.Machines(seed), s.faults(seed))
+		return sim.Run(logp.Slow(group.Machines(seed), s.overload(seed)), s.faults(seed))
 	}, nil
 }
 
@@ -109,6 +109,8 @@ func (s *Scenario) sparseRule() (kind logp.SparseRule, distance protocol.Rank, e
 		return 0, 0, errors.New("the message must spread along an interleaved tree")
 	case s.Start != broadcast.Synchronized:
 		return 0, 0, errors.New("correction must start everywhere at once")
+	case s.Stretch > 1:
+		return 0, 0, errors.New("all processes must be equally fast")
 	case s.Dying > 0 || len(s.Fixed.Deaths) > 0:
 		return 0, 0, errors.New("the dead must be so from the start")
 	}

@@ -59,6 +59,10 @@ type Config struct {
 	// OnSlow is called when this member leaves because its program has received nothing
 	// for a while.
 	OnSlow func(after protocol.Time)
+	// Save, if not nil, saves the state of a member whose seat can vote again after a
+	// restart: see [membership.Machine.Unsaved]. If it fails, the member sends no frame of
+	// view changes any more.
+	Save func(state []byte, sync bool) error
 	// OnState is called by Settle when the state, or who is reachable, may have changed.
 	OnState func()
 }
@@ -79,6 +83,7 @@ type Machine struct {
 	reports   reports
 	joins     joins
 	slow      slowProgram
+	unsaved   bool // Save has failed
 	flushing  bool // a view waits for the streams to reach its cut
 	last      byte // the first byte of the frame that Next returned last
 	buffer    []byte
@@ -97,7 +102,7 @@ func New(c Config) (*Machine, error) {
 		return m, err
 	}
 	v := c.Membership
-	v.Self, v.View, v.Log = c.Self, c.View, m
+	v.Self, v.View, v.Log, v.Durable = c.Self, c.View, m, c.Save != nil
 	if m.views, err = membership.New(v); err != nil {
 		return nil, fmt.Errorf("member: %w", err)
 	}
@@ -110,6 +115,7 @@ func New(c Config) (*Machine, error) {
 // Start opens connections to the neighbors, and exchanges heartbeats over them.
 func (m *Machine) Start(now protocol.Time) {
 	if m.now = now; m.views != nil {
+		m.save()
 		m.connectNeighbors(&m.config.View)
 	}
 }

@@ -116,7 +116,7 @@ func (m *Machine) Next(now protocol.Time) (to protocol.Rank, head, body []byte, 
 	m.now, m.last = now, 0
 	if m.views != nil {
 		m.changed = m.changed || m.views.Deadline() <= now
-		if to, head, ok = m.views.Next(now); ok {
+		if to, head, ok = m.nextView(now); ok {
 			return to, m.mark(viewFrame, head), nil, true
 		}
 	}
@@ -136,6 +136,32 @@ func (m *Machine) Next(now protocol.Time) (to protocol.Rank, head, body []byte, 
 		return m.Next(now)
 	}
 	return to, head, body, ok
+}
+
+// nextView returns the next frame of a view change, once what it depends on is saved.
+func (m *Machine) nextView(now protocol.Time) (to protocol.Rank, frame []byte, ok bool) {
+	for {
+		to, frame, ok = m.views.Next(now)
+		if saved := m.save(); ok || !saved {
+			return to, frame, ok && !m.unsaved
+		}
+	}
+}
+
+// save saves the state of the member if it has to, and reports whether it has.
+func (m *Machine) save() bool {
+	if m.config.Save == nil || m.unsaved {
+		return false
+	}
+	state, sync, ok := m.views.Unsaved()
+	if ok {
+		m.changed = true
+		m.unsaved = m.config.Save(state, sync) != nil
+	}
+	if ok && !m.unsaved {
+		m.views.LogFlushed(m.now)
+	}
+	return ok
 }
 
 // mark prefixes a frame with its first byte.

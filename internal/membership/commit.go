@@ -63,7 +63,7 @@ func (m *Machine) decide(now protocol.Time, v *value, root protocol.Rank) {
 // tryInstall installs the decided view once everything up to its cut is here.
 func (m *Machine) tryInstall(now protocol.Time) {
 	r := m.acceptor
-	if m.done != nil || r.decided == nil || !m.config.Log.Flushed() {
+	if m.done != nil || r.decided == nil || !m.config.Log.Flushed() || m.config.Durable && m.durable.sync {
 		return
 	}
 	m.config.Log.Install(r.next)
@@ -79,6 +79,7 @@ func (m *Machine) tryInstall(now protocol.Time) {
 	m.suspicions.prune(&m.view, r.next)
 	m.cut, m.acceptor = r.decided.cut, acceptor{}
 	m.enter(r.next)
+	m.durable = durable{changed: true, sync: m.durable.sync}
 	m.stats.Changes++
 	if r.began > 0 {
 		m.stats.Took = now - r.began

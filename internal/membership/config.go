@@ -21,6 +21,15 @@ type Config struct {
 	// group may go on without each other.
 	NoQuorum bool
 
+	// Durable says that the driver saves what Unsaved returns. A view is then installed
+	// only after the acceptance that it depends on is saved, if this member decides it
+	// alone: nothing was sent before, so nothing else would wait for that.
+	Durable bool
+
+	// Seat, if not nil, is the restored machine that this member takes the place of. It
+	// passes on the decisions that members who are behind may lack.
+	Seat *Machine
+
 	// FlatThreshold is the largest group in which the coordinator contacts every
 	// member directly instead of along a tree. If zero, [DefaultFlatThreshold]; if
 	// negative, always the tree. All members should have the same.

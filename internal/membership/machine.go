@@ -27,6 +27,7 @@ type Machine struct {
 	suspicions     suspicions
 	reporter       reporter
 	status         status
+	durable        durable
 	leaving        bool
 	impaired       bool      // see SetImpaired
 	leavers        []suspect // members that want to leave
@@ -60,8 +61,12 @@ func New(c Config) (*Machine, error) {
 
 // newMachine returns a machine for a checked config.
 func newMachine(c Config, k *memo) *Machine {
-	m := &Machine{config: c, memo: k, attemptTimeout: c.firstAttemptTimeout(len(c.View.Members))}
+	m := &Machine{config: c, memo: k, attemptTimeout: c.firstAttemptTimeout(len(c.View.Members)), durable: durable{changed: true, sync: true}}
 	m.enter(&c.View)
+	if c.Seat != nil && len(c.Seat.history) > 0 && c.Seat.history[len(c.Seat.history)-1].number == c.View.Number {
+		m.history = slices.Clone(c.Seat.history)
+	}
+	m.config.Seat = nil
 	m.commitCast.due, m.reporter.due = protocol.Never, protocol.Never
 	m.reporter.to = protocol.NoRank
 	return m

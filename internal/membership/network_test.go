@@ -36,6 +36,7 @@ type network struct {
 	spy             func(from *host, kind Kind) // sees every frame that is sent
 	answers         func(Answer)                // gets the answers to candidates; nil: the hosts get them
 	evictions       int
+	disks           bool // processes are restored from what they have saved
 	verbose         bool
 	log             []string
 	failure         error
@@ -59,6 +60,10 @@ type host struct {
 	lonely  protocol.Time // when it last had a quorum
 	reply   *host         // whom it has just heard from
 	held    []func()      // what has happened to it while it is stopped; nil: it is not
+	disk    []byte        // what it has saved
+	old     *Machine      // the seat that it had
+	next    uint64        // likewise: the nonce of its next start, until that is a member
+	seat    *seatLog      // it is a seat that was restored; nil: it is not
 }
 
 // event is something that happens at a time.
@@ -139,8 +144,9 @@ func (n *network) start(h *host, v View) {
 	h.log = newTestLog(h.self, v)
 	h.sees = map[protocol.Rank]uint64{}
 	h.views = append(h.views[:0:0], v)
-	h.woken, h.asking, h.lonely = 0, false, n.now
-	c := Config{Self: h.self, View: v, Log: h.log}
+	h.woken, h.asking, h.lonely, h.seat = 0, false, n.now, nil
+	c := Config{Self: h.self, View: v, Log: h.log, Durable: true, Seat: h.old}
+	h.old = nil
 	if n.config != nil {
 		n.config(&c)
 	}
@@ -149,6 +155,8 @@ func (n *network) start(h *host, v View) {
 		n.t.Fatal(err)
 	}
 	h.m = m
+	n.save(h)
+	h.next = 0
 	n.pump(h)
 	n.watch(h, m)
 }
@@ -203,10 +211,12 @@ func (n *network) pump(h *host) {
 	h.m.LogFlushed(n.now)
 	for {
 		to, b, ok := h.m.Next(n.now)
-		if !ok {
+		if saved := n.save(h); !ok && !saved {
 			break
 		}
-		n.carry(h, to, b)
+		if ok {
+			n.carry(h, to, b)
+		}
 	}
 	for _, o := range h.log.out {
 		n.carryDatum(h, o)
@@ -226,6 +236,16 @@ func (n *network) pump(h *host) {
 	}
 }
 
+// save saves what a host has to.
+func (n *network) save(h *host) bool {
+	state, _, ok := h.m.Unsaved()
+	if ok {
+		h.disk = state
+		h.m.LogFlushed(n.now)
+	}
+	return ok
+}
+
 func (n *network) wake(h *host, m *Machine) {
 	if h.m == m {
 		h.reply = nil
@@ -235,6 +255,10 @@ func (n *network) wake(h *host, m *Machine) {
 
 // collect takes a host's results and checks them.
 func (n *network) collect(h *host) {
+	if h.seat != nil {
+		n.collectSeat(h)
+		return
+	}
 	for {
 		v, ok := h.log.installed()
 		if !ok {
@@ -373,7 +397,7 @@ func (n *network) watchOnce(h *host, m *Machine) {
 	if n.detect > 0 {
 		n.look(h)
 	}
-	if n.rejoin && n.forsaken(h) {
+	if n.rejoin && !n.disks && n.forsaken(h) {
 		if h.left {
 			n.kill(h.id) // who wanted to leave does not come back
 		} else {
@@ -465,7 +489,7 @@ func (n *network) leave(h *host) {
 
 // restart brings a process back as a new incarnation, which asks to join until it is in.
 func (n *network) restart(h *host) {
-	h.dead, h.m = false, nil
+	h.dead, h.m, h.seat, h.disk, h.next = false, nil, nil, nil, 0
 	h.self.Incarnation, h.self.Nonce = 0, n.nonce()
 	n.logf("%s starts", who(h.self))
 	n.requestJoin(h)

@@ -34,6 +34,7 @@ func (m *Machine) handlePrepare(now protocol.Time, f *frame) error {
 		r.began = now
 	}
 	r.promised, r.current = f.ballot, state
+	m.promised()
 	r.hold(f.ballot)
 	m.release(Ballot{f.ballot.Round - 1, f.ballot.Rank}, f.other)
 	state.positions = m.freeze(now)

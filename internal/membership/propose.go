@@ -17,6 +17,7 @@ func (m *Machine) propose(now protocol.Time, p *ballotState) {
 		v = m.compose(p.members, p.positions)
 	}
 	m.acceptor.proposed = p.ballot
+	m.promised()
 	m.proposer.deadline, m.proposer.resend, m.proposer.tries = protocol.Never, now+m.config.RetryInterval, 0
 	_ = m.handlePropose(now, &frame{kind: Propose, from: m.config.Self.Rank, ballot: p.ballot, value: v})
 }
@@ -101,6 +102,7 @@ func (m *Machine) tryAccept(now protocol.Time) {
 		return
 	}
 	r.accepted, r.value = p.ballot, p.proposal
+	m.promised()
 	p.acked.add(m.self)
 	m.advance(now)
 }

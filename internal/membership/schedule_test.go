@@ -150,7 +150,7 @@ func (s *schedule) crash(h *host) {
 	if !h.live() {
 		return
 	}
-	if h.dead = true; !s.alive() {
+	if h.dead = true; !s.n.disks && !s.alive() {
 		h.dead = false
 		return
 	}

@@ -88,7 +88,7 @@ func (o *ownStream) nextBatch(frames *slab) (seg segment, begun uint32) {
 		b = appendMessage(b, following)
 		o.pop()
 	}
-	return segment{begins: true, batch: true, frame: frames.join(b, nil)}, begun
+	return segment{begins: true, batch: true, batched: int(begun), frame: frames.join(b, nil)}, begun
 }
 
 // appendMessage appends a message to a batch: its length as a varint, then its bytes.

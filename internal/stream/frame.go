@@ -64,6 +64,7 @@ type frame struct {
 	// the first that is still kept (trimmed; if zero, it is not known). It wraps around.
 	messages uint32
 	segment  []byte
+	batched  int               // messages in the segment, if it is a batch
 	encoded  []byte            // the whole frame as it arrived
 	buffer   *reassemblyBuffer // holds the segment already; if nil, the segment is in borrowed memory
 }
@@ -194,7 +195,8 @@ func parse(b []byte) (frame, error) {
 		return frame{}, fmt.Errorf("%w: kind %d carries %d bytes", ErrFrame, f.kind, len(f.segment))
 	}
 	if f.batch {
-		return f, split(f.segment, func([]byte) {})
+		err := split(f.segment, func([]byte) { f.batched++ })
+		return f, err
 	}
 	return f, nil
 }

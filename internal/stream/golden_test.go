@@ -75,7 +75,7 @@ func TestGoldenFrames(t *testing.T) {
 		if !bytes.Equal(got.segment, want.segment) {
 			t.Errorf("%s: segment %q, want %q", name, got.segment, want.segment)
 		}
-		got.segment, got.encoded, want.segment = nil, nil, nil
+		got.segment, got.encoded, got.batched, want.segment = nil, nil, 0, nil
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, %v, want %+v", name, got, err, want)
 		}

@@ -7,6 +7,7 @@ type segment struct {
 	batch     bool   // it is a batch
 	remaining uint32 // bytes of the message in the segments that follow
 	messages  uint32 // messages of the root that begin before it; it wraps around
+	batched   int    // messages in it, if it is a batch
 	frame     []byte
 	body      []byte // the payload, if it is in a reassembly buffer instead of in frame
 }
@@ -22,7 +23,7 @@ func (s *segment) payload() []byte {
 // segmentOf copies a segment out of a frame in borrowed memory, and encodes the frame
 // that forwards it.
 func (m *Member) segmentOf(f *flow, fr *frame, number uint64) segment {
-	seg := segment{begins: fr.begins, batch: fr.batch, remaining: fr.remaining, messages: fr.messages}
+	seg := segment{begins: fr.begins, batch: fr.batch, remaining: fr.remaining, messages: fr.messages, batched: fr.batched}
 	forwarded := *fr
 	forwarded.kind, forwarded.first, forwarded.direction, forwarded.inline = data, number, undirected, false
 	switch seg.body = f.reassemble(fr, number); {
@@ -47,13 +48,7 @@ const segmentCost = 64
 // weight returns what a segment counts in a window. The messages of a batch are short,
 // and handling each costs a member more than its bytes: a window of them must not take
 // longer than one of long messages.
-func (s *segment) weight() int {
-	if s.batch {
-		return batchWeight * s.size()
-	}
-	return s.size()
-}
+func (s *segment) weight() int { return s.size() + s.batched*batchedWeight }
 
-// batchWeight is how many times its bytes a batch counts: messages of 64 bytes count
-// about 256 each.
-const batchWeight = 4
+// batchedWeight is what each message of a batch counts besides its bytes.
+const batchedWeight = 192

@@ -52,7 +52,7 @@ func init() {
 // other member in a view.
 func (c *memberConfig) run() {
 	config := pleach.Config{
-		Group: "trouble", Listen: c.Listen, ID: c.ID, Expect: c.Expect,
+		Group: "trouble", Listen: c.Listen, ID: c.ID, Expect: c.Expect, DataDir: c.DataDir,
 		Logger: slog.New(slog.NewTextHandler(os.Stdout, nil)),
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), max(c.JoinTimeout, time.Minute))

@@ -79,3 +79,34 @@ func TestForceView(t *testing.T) {
 	ms.await(ms.all(), ms.all())
 	figures(t, map[string]any{"case": 11, "members": 5, "killed": 3, "forced_ms": took.Milliseconds()})
 }
+
+// Case 11: three of five are killed and started again, with their folders. The group
+// goes on by itself, with all five. So it does if all five are.
+func TestCase11RestartedMajority(t *testing.T) {
+	ms := newMembers(t, 5, 5, func(_ int, c *memberConfig) { c.DataDir = t.TempDir() })
+	ms.start(ms.all()...)
+	ms.await(ms.all(), ms.all())
+	ms.kill(2, 3, 4)
+	ms.running[0].Wait(t, "no quorum:")
+	ms.start(2, 3, 4)
+	view, some := ms.await(ms.all(), ms.all())
+	if strings.HasPrefix(view, "1 ") {
+		t.Errorf("view %s", view)
+	}
+	ms.kill(ms.all()...)
+	ms.start(ms.all()...)
+	next, all := ms.await(ms.all(), ms.all())
+	if strings.HasPrefix(next, "1 ") {
+		t.Errorf("they have begun anew: %s", next)
+	}
+	// A majority is enough, whichever members it is.
+	ms.kill(ms.all()...)
+	ms.start(4, 2, 3)
+	_, majority := ms.await([]int{2, 3, 4}, []int{2, 3, 4})
+	number, _, _ := strings.Cut(next, " ")
+	ms.running[2].Wait(t, "message ") // it works
+	figures(t, map[string]any{
+		"case": 11, "members": 5, "restarted_3_ms": some.Milliseconds(), "restarted_5_ms": all.Milliseconds(),
+		"majority_of_restarted_ms": majority.Milliseconds(), "view": number,
+	})
+}

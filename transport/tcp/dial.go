@@ -139,12 +139,12 @@ func (p *peer) adopt(d *dial, s *handshakeConn, theirs *wire.Hello) (*conn, erro
 	if p.dial != d {
 		return nil, context.Canceled
 	}
-	if p.member != nil && !isMember(p.member, theirs) {
-		return nil, transport.ErrOtherProcess
-	}
-	if theirs.Incarnation < p.incarnation {
+	if theirs.Incarnation < p.incarnation || p.member != nil && theirs.Incarnation < p.member.Incarnation {
 		// A former process still listens there.
 		return nil, refused(wire.Stale)
+	}
+	if p.member != nil && !isMember(p.member, theirs) {
+		return nil, transport.ErrOtherProcess
 	}
 	c := s.promote(p)
 	if c == nil {

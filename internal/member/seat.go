@@ -1,0 +1,195 @@
+package member
+
+import (
+	"slices"
+
+	"github.com/pleach-go/pleach/internal/heartbeat"
+	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// SeatConfig describes a member that was started again.
+type SeatConfig struct {
+	// Seat is the member as it was saved, and Candidate the process that runs now.
+	Seat      *membership.Seat
+	Candidate membership.Member
+	// As in Config.
+	Membership membership.Config
+	Heartbeat  heartbeat.Config
+	Save       func(state []byte, sync bool) error
+	OnView     func(v *membership.View)
+}
+
+// Seat is the part of a member that survives a restart: its vote. It has lost its
+// messages, so it has no streams, and it acknowledges none. It votes until a view has
+// its process as a new member in its place. A driver drives it as a [Machine].
+type Seat struct {
+	config  SeatConfig
+	views   *membership.Machine
+	heart   *heartbeat.Machine
+	now     protocol.Time
+	answer  *membership.Answer
+	unsaved bool
+	buffer  []byte
+}
+
+// NewSeat restores a seat.
+func NewSeat(c SeatConfig) (*Seat, error) {
+	s := &Seat{config: c}
+	v := c.Membership
+	v.Log, v.Durable = s, true
+	var err error
+	if s.views, err = membership.Restore(v, c.Seat); err != nil {
+		return nil, err
+	}
+	h := c.Heartbeat
+	h.Report = func(protocol.Rank, bool) {} // broken connections are enough to find the dead
+	s.heart = heartbeat.New(h)
+	return s, nil
+}
+
+// Start asks for the view in which the new process has the place of the old one.
+func (s *Seat) Start(now protocol.Time) {
+	s.now = now
+	s.watch(&s.config.Seat.View)
+	s.views.Join(now, 1, s.config.Candidate, true)
+}
+
+// watch sends heartbeats to the neighbors.
+func (s *Seat) watch(v *membership.View) {
+	self, ok := slices.BinarySearchFunc(v.Members, s.config.Seat.Self.Rank, CompareRank)
+	var neighbors []heartbeat.Neighbor
+	for _, step := range []int{1, len(v.Members) - 1} {
+		m := v.Members[(self+step)%len(v.Members)]
+		if n := (heartbeat.Neighbor{Rank: m.Rank, Incarnation: m.Incarnation}); ok && m.Rank != s.config.Seat.Self.Rank && !slices.Contains(neighbors, n) {
+			neighbors = append(neighbors, n)
+		}
+	}
+	s.heart.Watch(s.now, neighbors)
+}
+
+// Outcome returns the view in which the process is a member, or why the seat is no
+// longer in a view. Both are nil as long as it votes.
+func (s *Seat) Outcome() (*membership.Answer, error) {
+	for s.answer == nil {
+		a, ok := s.views.Answers()
+		if !ok {
+			break
+		}
+		if a.Err == nil {
+			s.answer = &a
+		} else if state, _ := s.views.State(); state != membership.Evicted && state != membership.Left {
+			s.views.Join(s.now, 1, s.config.Candidate, true) // it has taken too long
+			break
+		}
+	}
+	if state, err := s.views.State(); s.answer == nil && (state == membership.Evicted || state == membership.Left) {
+		return nil, err
+	}
+	return s.answer, nil
+}
+
+// Quorum returns how many members are reachable, and how many have to be.
+func (s *Seat) Quorum() (reachable, needed int, ok bool) { return s.views.Quorum() }
+
+// Machine returns the machine for the member that takes the place of the seat.
+func (s *Seat) Machine() *membership.Machine { return s.views }
+
+// View returns the current view.
+func (s *Seat) View() membership.View { return s.views.View() }
+
+// Report takes a report of a detector.
+func (s *Seat) Report(now protocol.Time, r Report) {
+	if s.now = now; r.Alive {
+		s.views.Trust(now, r.Rank, r.Incarnation)
+	} else {
+		s.views.Suspect(now, r.Rank, r.Incarnation)
+	}
+}
+
+// Removed says that a member of a later view does not let this one connect.
+func (s *Seat) Removed(now protocol.Time, view uint64, holder *membership.Member) {
+	s.now = now
+	s.views.Removed(now, view, holder)
+}
+
+// Receive takes a frame.
+func (s *Seat) Receive(now protocol.Time, from protocol.Rank, frame []byte) error {
+	s.now = now
+	s.heart.Heard(now, from)
+	if len(frame) > 0 && frame[0] == viewFrame {
+		err := s.views.Receive(now, from, frame[1:])
+		s.views.LogFlushed(now)
+		return err
+	}
+	return nil // messages are for the members that have those before
+}
+
+// Up reports that a peer is connected.
+func (s *Seat) Up(now protocol.Time, peer protocol.Rank) {
+	s.now = now
+	s.heart.Heard(now, peer)
+	s.views.Up(now, peer)
+}
+
+// Down, Writable and SendFailed need nothing: what is not acknowledged is sent again.
+func (s *Seat) Down(protocol.Time, protocol.Rank) {}
+
+// Writable does nothing.
+func (s *Seat) Writable(protocol.Time, protocol.Rank) {}
+
+// SendFailed does nothing.
+func (s *Seat) SendFailed(protocol.Time, bool) {}
+
+// Next returns a frame to send.
+func (s *Seat) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool) {
+	s.now = now
+	for {
+		to, head, ok = s.views.Next(now)
+		if saved := s.save(); ok && !s.unsaved {
+			s.buffer = append(append(s.buffer[:0], viewFrame), head...)
+			return to, s.buffer, nil, true
+		} else if !saved {
+			break
+		}
+	}
+	if to, ok = s.heart.Next(now); ok {
+		s.buffer = append(s.buffer[:0], heartbeatFrame)
+		return to, s.buffer, nil, true
+	}
+	return protocol.NoRank, nil, nil, false
+}
+
+// save saves the state if it has to, and reports whether it has.
+func (s *Seat) save() bool {
+	state, sync, ok := s.views.Unsaved()
+	if ok && !s.unsaved {
+		if s.unsaved = s.config.Save(state, sync) != nil; !s.unsaved {
+			s.views.LogFlushed(s.now)
+		}
+	}
+	return ok
+}
+
+// Deadline returns when Next must be called again at the latest.
+func (s *Seat) Deadline() protocol.Time { return min(s.views.Deadline(), s.heart.Deadline()) }
+
+// A seat is the log of a member that has lost its messages.
+
+// Freeze implements [membership.Log].
+func (s *Seat) Freeze() []membership.Position { return nil }
+
+// Thaw implements [membership.Log].
+func (s *Seat) Thaw() {}
+
+// Flush implements [membership.Log].
+func (s *Seat) Flush([]membership.Position) {}
+
+// Flushed implements [membership.Log].
+func (s *Seat) Flushed() bool { return true }
+
+// Install implements [membership.Log].
+func (s *Seat) Install(v *membership.View) {
+	s.watch(v)
+	s.config.OnView(v)
+}

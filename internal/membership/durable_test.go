@@ -1,0 +1,167 @@
+package membership
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// seatLog is the log of a seat: it has no messages.
+type seatLog struct {
+	views     []View
+	candidate Member
+}
+
+func (*seatLog) Freeze() []Position { return nil }
+func (*seatLog) Thaw()              {}
+func (*seatLog) Flush([]Position)   {}
+func (*seatLog) Flushed() bool      { return true }
+func (l *seatLog) Install(v *View)  { l.views = append(l.views, *v) }
+
+// restore starts a process again from its disk, if it has saved anything.
+func (n *network) restore(h *host) {
+	if h.disk == nil {
+		n.restart(h)
+		return
+	}
+	seat, err := DecodeSeat(h.disk)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	l := &seatLog{candidate: seat.Self}
+	if h.next == 0 {
+		h.next = n.nonce()
+	}
+	l.candidate.Nonce = h.next
+	c := Config{Log: l, Durable: true}
+	n.config(&c)
+	m, err := Restore(c, seat)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.logf("%s is restored in %v, promised %v, accepted %v", who(seat.Self), &seat.View, seat.promised, seat.accepted)
+	h.self, h.m, h.seat, h.dead, h.asking = seat.Self, m, l, false, false
+	h.log, h.sees, h.woken = newTestLog(h.self, seat.View), map[protocol.Rank]uint64{}, 0
+	h.views = append(h.views[:0:0], seat.View)
+	h.token++
+	m.Join(n.now, uint64(h.id)<<32|h.token, l.candidate, true)
+	n.pump(h)
+	n.watch(h, m)
+}
+
+// collectSeat takes the results of a seat: its process is a member, or has to join as
+// any other.
+func (n *network) collectSeat(h *host) {
+	l := h.seat
+	for _, v := range l.views {
+		if other, ok := n.checker.views[v.Number]; ok && !other.Equal(&v) {
+			n.fail(fmt.Errorf("agreement: the seat of %s installs %v, others %v", who(h.self), &v, &other))
+		}
+		h.views = append(h.views, v)
+	}
+	l.views = nil
+	for {
+		a, ok := h.m.Answers()
+		if !ok {
+			break
+		}
+		switch {
+		case int(a.Token>>32) != h.id:
+			n.after(n.delay(), func() { n.answer(a) })
+		case a.Err == nil:
+			n.logf("%s is back in %v", who(h.self), &a.View)
+			h.old, h.m, h.self.Nonce = h.m, nil, l.candidate.Nonce
+			n.start(h, a.View)
+			return
+		case h.m.done == nil:
+			h.m.Join(n.now, a.Token, l.candidate, true)
+		}
+	}
+	if h.m.done != nil {
+		n.logf("the seat of %s is over: %v", who(h.self), h.m.done)
+		h.old, h.m, h.seat = h.m, nil, nil
+		h.self.Incarnation, h.self.Nonce = 0, l.candidate.Nonce // it may have been admitted
+		n.requestJoin(h)
+	}
+}
+
+// Random schedules in which any number of processes die, all of them too, and are
+// restored from their disks. There is never more than one view of a number; and once
+// all are back, they agree.
+func TestRandomSchedulesWithDisks(t *testing.T) {
+	schedules := uint64(2000)
+	if testutil.RaceEnabled || testing.Short() {
+		schedules = 200
+	}
+	var total totals
+	restored := 0
+	for seed := range schedules {
+		run := func(verbose bool) (*schedule, int, error) {
+			s := newSchedule(t, seed)
+			s.n.disks, s.n.verbose = true, verbose
+			// The majority that goes on is one of seats, not of the processes in both views.
+			s.n.checker.isQuorum = func(*View, set) bool { return true }
+			count, err := s.runWithDisks()
+			return s, count, err
+		}
+		s, count, err := run(false)
+		if err != nil {
+			s, _, _ = run(true)
+			log := s.n.log
+			t.Fatalf("seed %d: %v\n%s\n%s", seed, err, strings.Join(log[max(0, len(log)-400):], "\n"), s.n.situation())
+		}
+		total.add(s.totals)
+		restored += count
+	}
+	t.Logf("%d schedules, %d restored: %+v", schedules, restored, total)
+}
+
+// runWithDisks is run with restarts from disks, and without messages: those that only
+// lost processes had are lost.
+func (s *schedule) runWithDisks() (restored int, err error) {
+	n := s.n
+	back := func(h *host) {
+		if h.dead && !h.left && !h.refused {
+			restored++
+			n.restore(h)
+		}
+	}
+	for range 5 + n.rng.IntN(15) {
+		n.run(time.Duration(n.rng.Int64N(int64(120*time.Millisecond))), nil)
+		switch h := s.any(); n.rng.IntN(8) {
+		case 0, 1:
+			for range 1 + n.rng.IntN(len(n.hosts)) {
+				s.crash(s.any())
+			}
+		case 2, 3, 4:
+			back(h)
+		case 5:
+			for _, h := range n.hosts {
+				back(h)
+			}
+		case 6:
+			for _, h := range n.hosts {
+				s.side[h.id] = n.rng.IntN(2)
+			}
+		default:
+			s.side = map[int]int{}
+			s.mistrust(s.any(), h)
+		}
+	}
+	s.healed, s.side = true, map[int]int{}
+	n.drop, n.jitter = 0, min(n.jitter, 5*time.Millisecond)
+	n.logf("all heals")
+	for _, h := range n.hosts {
+		back(h)
+	}
+	agreed := n.run(time.Minute, n.agreed)
+	s.totals.Views += len(n.checker.views)
+	if n.failure == nil && !agreed {
+		return restored, fmt.Errorf("no agreement a minute after the last fault")
+	}
+	return restored, n.failure
+}
