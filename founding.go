@@ -247,7 +247,7 @@ func (g *Group) tellSeeds(seeds []string) {
 		case <-time.After(tellInterval):
 		}
 		seed := seeds[turn%len(seeds)]
-		if g.quorumErr.Load() == nil && !slices.ContainsFunc(g.View().Members, func(m Member) bool { return m.Address == seed }) {
+		if g.quorumErr.Load() == nil && !slices.ContainsFunc(g.view.Load().Members, func(m membership.Member) bool { return m.Address == seed }) {
 			_, _ = tcp.Request(g.life, c, seed, r.Encode([]byte{requestFounding})) // it is told again
 		}
 	}

@@ -42,11 +42,12 @@ type Group struct {
 	log       *slog.Logger   // names this member in every line
 
 	// What this member knows of trouble; used within node.Do.
-	suspects   map[protocol.Rank]Suspect // the members that cannot be reached
-	admissions map[protocol.Rank]admission
-	evicted    bool                      // see endEvicted
-	localError func() (time.Time, error) // the transport's last; nil: it tells none
-	impaired   bool                      // see checkImpaired
+	suspects    map[protocol.Rank]Suspect // the members that cannot be reached
+	admissions  map[protocol.Rank]admission
+	firstViewAt time.Time                 // when this member entered the first view, if it has
+	evicted     bool                      // see endEvicted
+	localError  func() (time.Time, error) // the transport's last; nil: it tells none
+	impaired    bool                      // see checkImpaired
 
 	detector    detect.Detector // nil: the group is fixed
 	connections *detect.Connections

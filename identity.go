@@ -55,6 +55,10 @@ func (g *Group) noteAdmissions(v *membership.View) {
 	if g.admissions == nil {
 		g.admissions = make(map[protocol.Rank]admission)
 	}
+	if v.Number == firstView { // all at once, so that a large group needs no list
+		g.firstViewAt = time.Now()
+		return
+	}
 	for rank, a := range g.admissions {
 		if m, ok := v.Member(rank); !ok || m.Incarnation != a.incarnation {
 			delete(g.admissions, rank)
@@ -72,8 +76,19 @@ func (g *Group) inUse(e *membership.InUseError) *IdentityInUseError {
 	h := &e.Holder
 	return &IdentityInUseError{
 		ID: h.Identity, Rank: int(h.Rank), Address: h.Address, Incarnation: h.Incarnation, View: e.View,
-		Since: g.admissions[h.Rank].at,
+		Since: g.admittedAt(h),
 	}
+}
+
+// firstView is the number of the view that a group begins with.
+const firstView = 1
+
+// admittedAt is when this member has seen another one join. It is zero if it has not.
+func (g *Group) admittedAt(m *membership.Member) time.Time {
+	if m.Incarnation == firstView {
+		return g.firstViewAt
+	}
+	return g.admissions[m.Rank].at
 }
 
 // watcher passes what the transport finds out about processes to the detector of

@@ -94,7 +94,7 @@ func (s *size) share() time.Duration { return s.config.Time / time.Duration(1+le
 // weigh counts what a member holds; before is what the process held without the group.
 func (s *size) weigh(ctx context.Context, before bench.Footprint) error {
 	for range firstMessages {
-		if err := s.group.members[0].Broadcast(ctx, make([]byte, s.config.Size)); err != nil {
+		if err := s.group.broadcast(ctx, make([]byte, s.config.Size)); err != nil {
 			return err
 		}
 	}
