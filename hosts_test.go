@@ -102,11 +102,11 @@ func noQuorum(o *observed, all, parted int) error {
 		if !ok {
 			continue
 		}
-		var reachable, view, need int
-		if _, err := fmt.Sscanf(numbers, "%d: %d reachable, %d needed", &view, &reachable, &need); err != nil {
+		var reachable, members, view, need int
+		if _, err := fmt.Sscanf(numbers, "%d: %d of %d reachable, %d needed", &view, &reachable, &members, &need); err != nil {
 			return fmt.Errorf("%q: %w", text, err)
 		}
-		if need != (all+1)/2 && need != all/2+1 || reachable > all/2 || reachable < parted {
+		if need != (all+1)/2 && need != all/2+1 || reachable > all/2 || reachable < parted || members != all {
 			return fmt.Errorf("%q: that is wrong for %d to %d of %d", text, parted, all/2, all)
 		}
 		return nil
