@@ -112,7 +112,7 @@ func replacePod(t *testing.T, rejoin bool) (old *testutil.Process, groups []*ple
 // Case 7: a process is stopped, a successor with its ID joins from another address, as a
 // pod that was moved, and the old one goes on. It learns by which process it was
 // replaced, and the others log it once.
-func TestCase07ReplacedProcessLearnsIt(t *testing.T) {
+func TestCase7ReplacedProcessLearnsIt(t *testing.T) {
 	old, groups, logs, resumed := replacePod(t, false)
 	view := groups[0].View().Number
 	end, at := old.Wait(t, "ended")
@@ -140,7 +140,7 @@ func TestCase07ReplacedProcessLearnsIt(t *testing.T) {
 
 // Case 8: the replaced process follows the advice to rejoin. It stays out, and the views
 // stay as they are.
-func TestCase08ReplacedProcessStaysOut(t *testing.T) {
+func TestCase8ReplacedProcessStaysOut(t *testing.T) {
 	old, groups, _, resumed := replacePod(t, true)
 	view := groups[0].View().Number
 	out, at := old.Wait(t, "out")
@@ -161,7 +161,7 @@ func TestCase08ReplacedProcessStaysOut(t *testing.T) {
 
 // Case 9: a second process has the ID of a live one, be that the founder or not. It is
 // refused at once, whichever member it asks, and learns which one has the ID.
-func TestCase09SecondProcessIsRefused(t *testing.T) {
+func TestCase9SecondProcessIsRefused(t *testing.T) {
 	groups := grow(t, 3, func(string) pleach.Config { return pleach.Config{} })
 	view := groups[0].View().Number
 	for _, holder := range groups[:2] {
@@ -194,7 +194,7 @@ func TestCase09SecondProcessIsRefused(t *testing.T) {
 }
 
 // Case 9: a process that insists takes the place of the live founder, which learns it.
-func TestCase09ReplaceALiveProcess(t *testing.T) {
+func TestCase9ReplaceALiveProcess(t *testing.T) {
 	for _, size := range []int{1, 3} {
 		groups := grow(t, size, func(string) pleach.Config { return pleach.Config{} })
 		founder := groups[0]

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/testutil"
+
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/collective"
 )
@@ -69,6 +71,9 @@ func peakMemory() (int, error) {
 func TestCase30AllreduceOfALongVector(t *testing.T) {
 	if _, err := peakMemory(); err != nil {
 		t.Skip(err)
+	}
+	if testutil.RaceEnabled {
+		t.Skip("the race detector needs memory of its own")
 	}
 	sizes := []int{64 << 20}
 	if os.Getenv("PLEACH_FULL") != "" {
