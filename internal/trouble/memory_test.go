@@ -9,10 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/testutil"
-
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // memoryProgram makes one Allreduce of a long vector, and prints how much memory the
