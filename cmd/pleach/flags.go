@@ -174,7 +174,7 @@ func flagError(flag string, err error) error {
 var flagNames = strings.NewReplacer(
 	"Config.Advertise", "--advertise", "Config.DataDir", "--data-dir", "Config.Expect", "--expect",
 	"Config.FailureDomain", "--failure-domain", "Config.Group", "--group", "Config.ID", "--id",
-	"Config.Listen", "--listen", "Config.Replace", "--replace", "Config.Secret", "--secret-file",
+	"Config.Listen", "--listen", "Config.Replace", "--replace", "Config.Secret", "--secret-file", "Config.TLS", "--tls-cert",
 )
 
 // shellText is an error of the library for a reader of a command line.
