@@ -119,7 +119,7 @@ func (s *scaleCommand) write(w io.Writer, results []scale.Result) error {
 	}
 	for i, r := range results {
 		if r.Joined > 0 && (i == 0 || results[i-1].Members != r.Members) {
-			fmt.Fprintf(&b, "\n%d members joined %d at once in %.0f ms and %d views.", r.Joined, r.Members-r.Joined, r.JoinMS, r.JoinViews)
+			fmt.Fprintf(&b, "\n%s joined %d at once in %.0f ms and %s.", count(r.Joined, "member"), r.Members-r.Joined, r.JoinMS, count(r.JoinViews, "view"))
 		}
 		if missed := r.Rounds - r.Complete; missed > 0 {
 			fmt.Fprintf(&b, "\n%d of %d times, no view without %d of %d members came in time.", missed, r.Rounds, r.Kills, r.Members)

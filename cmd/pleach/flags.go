@@ -167,11 +167,19 @@ func complete(cmd *cobra.Command, flag string, words ...string) {
 // flagError says which flag an error of the library is about. On a command line
 // the name of the package does not help.
 func flagError(flag string, err error) error {
-	return fmt.Errorf("--%s: %s", flag, withoutPackage(err))
+	return fmt.Errorf("--%s: %s", flag, shellText(err))
 }
 
-func withoutPackage(err error) string {
-	text := err.Error()
+// flagNames has the flags that set the fields of a Config.
+var flagNames = strings.NewReplacer(
+	"Config.Advertise", "--advertise", "Config.DataDir", "--data-dir", "Config.Expect", "--expect",
+	"Config.FailureDomain", "--failure-domain", "Config.Group", "--group", "Config.ID", "--id",
+	"Config.Listen", "--listen", "Config.Replace", "--replace", "Config.Secret", "--secret-file", "Config.TLS", "--tls-cert",
+)
+
+// shellText is an error of the library for a reader of a command line.
+func shellText(err error) string {
+	text := flagNames.Replace(err.Error())
 	for _, name := range []string{"topology", "experiments", "broadcast", "logp", "pleach"} {
 		if rest, ok := strings.CutPrefix(text, name+": "); ok {
 			return rest

@@ -79,7 +79,7 @@ func (f *forceViewCommand) run(cmd *cobra.Command, address string) error {
 	defer cancel()
 	forced, err := pleach.ForceView(ctx, c, address, f.members...)
 	if err != nil {
-		return failure{errors.New(withoutPackage(err))}
+		return failure{errors.New(shellText(err))}
 	}
 	if _, err := fmt.Fprintln(out, viewChange(view, forced)); err != nil {
 		return failure{err}
@@ -97,7 +97,7 @@ func (f *forceViewCommand) explain(out io.Writer, v pleach.View, lost *pleach.Qu
 			leave = append(leave, printable(m.ID))
 		}
 	}
-	_, err := fmt.Fprintf(out, "%s\ngo on:     %s\nare dead:  %s\n", viewTitle(v), strings.Join(stay, ", "), strings.Join(leave, ", "))
+	_, err := fmt.Fprintf(out, "%s\nwould go on:  %s\nwould leave:  %s\n", viewTitle(v), strings.Join(stay, ", "), strings.Join(leave, ", "))
 	if err != nil {
 		return failure{err}
 	}

@@ -46,6 +46,21 @@ func (g *groupFlags) config() (pleach.Config, error) {
 	return c, nil
 }
 
+// arguments are the flags that other processes need to talk to the same group. A
+// certificate is of one process, so its files have no names here.
+func (g *groupFlags) arguments() (text string) {
+	if g.group != "" {
+		text += " --group " + g.group
+	}
+	if g.secret != "" {
+		text += " --secret-file " + g.secret
+	}
+	if g.ca != "" {
+		text += " --tls-ca FILE --tls-cert FILE --tls-key FILE"
+	}
+	return text
+}
+
 // readSecret reads the group's secret. A line break at the end is not part of it.
 func readSecret(file string) ([]byte, error) {
 	b, err := os.ReadFile(file)

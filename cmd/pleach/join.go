@@ -113,17 +113,18 @@ func (j *joinCommand) run(cmd *cobra.Command, seeds []string) error {
 	timed, cancel := context.WithTimeout(ctx, joinTimeout)
 	if j.expect > 0 {
 		timed = ctx // the others may be started much later
+		fmt.Fprintf(cmd.ErrOrStderr(), "pleach: looking for the group, or for %d processes to begin it\n", j.expect)
 	}
 	group, err := j.begin(timed, c, seeds)
 	cancel()
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return interruption{"interrupted before this process became a member"}
+		return interruption{"interrupted before this process became a member: " + shellText(err)}
 	case err != nil:
 		return noAnswer(err, c.Group)
 	}
 	defer group.Close()
-	t := &session{group: group, name: c.Group, out: cmd.OutOrStdout(), errOut: cmd.ErrOrStderr(), json: j.json}
+	t := &session{group: group, flags: j.arguments(), out: cmd.OutOrStdout(), errOut: cmd.ErrOrStderr(), json: j.json}
 	return t.run(ctx, cmd.InOrStdin())
 }
 
@@ -138,7 +139,7 @@ func (j *joinCommand) begin(ctx context.Context, c pleach.Config, seeds []string
 // session connects the standard streams with the group.
 type session struct {
 	group *pleach.Group
-	name  string
+	flags string // with which others join
 	json  bool
 
 	mu          sync.Mutex // one line at a time
@@ -154,14 +155,14 @@ func (t *session) run(ctx context.Context, in io.Reader) error {
 	go t.speak(ctx, in) // it may wait for a line for ever
 	listening.Wait()
 	if err := t.group.Err(); errors.Is(err, pleach.ErrReplaced) {
-		return failure{errors.New(withoutPackage(err))}
+		return failure{errors.New(shellText(err))}
 	} else if err != nil {
-		return failure{fmt.Errorf("%s: start pleach join again", withoutPackage(err))}
+		return failure{fmt.Errorf("%s: start pleach join again", shellText(err))}
 	}
 	timed, done := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer done()
 	if err := t.group.Leave(timed); err != nil {
-		return failure{fmt.Errorf("%s: the others will find that this member is gone", withoutPackage(err))}
+		return failure{fmt.Errorf("%s: the others will find that this member is gone", shellText(err))}
 	}
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 		return failure{err} // the reader is gone
@@ -198,11 +199,8 @@ func (t *session) welcome(view pleach.View) string {
 	text := fmt.Sprintf("%s; this is rank %d", viewTitle(view), t.group.Rank())
 	for _, m := range view.Members {
 		if m.Rank == t.group.Rank() {
-			text += fmt.Sprintf(", others join it by: pleach join %s", m.Address)
+			text += fmt.Sprintf(", others join it by: pleach join %s%s", m.Address, t.flags)
 		}
-	}
-	if t.name != "" {
-		text += " --group " + t.name
 	}
 	return text
 }

@@ -135,8 +135,12 @@ func look(ctx context.Context, c pleach.Config, addresses []string) (pleach.View
 
 // noAnswer says what to look at when no member has answered in time.
 func noAnswer(err error, group string) error {
-	text := withoutPackage(err)
-	if errors.Is(err, context.DeadlineExceeded) {
+	text := shellText(err)
+	switch {
+	case !errors.Is(err, context.DeadlineExceeded):
+	case group == "":
+		text += "\nIs a member there? If its group has a name, write --group NAME."
+	default:
 		text += fmt.Sprintf("\nIs a member there, and is its group called %q (--group)?", group)
 	}
 	return failure{errors.New(text)}

@@ -105,11 +105,11 @@ func (s *simCommand) scenario(cmd *cobra.Command) (*experiments.Scenario, error)
 	}
 	if c.Dissemination == "gossip" && c.GossipRounds == 0 && c.GossipTime == 0 {
 		if c.GossipTime, err = c.BestGossipTime(); err != nil {
-			return nil, errors.New(withoutPackage(err))
+			return nil, errors.New(shellText(err))
 		}
 	}
 	if err := c.Check(); err != nil {
-		return nil, errors.New(withoutPackage(err))
+		return nil, errors.New(shellText(err))
 	}
 	return &c, nil
 }

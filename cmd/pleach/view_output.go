@@ -123,5 +123,9 @@ func viewChange(before, now pleach.View) string {
 			went = append(went, fmt.Sprintf("-%d (%s)", m.Rank, printable(m.ID)))
 		}
 	}
-	return strings.Join(append([]string{viewTitle(now)}, append(went, came...)...), " ")
+	title := viewTitle(now)
+	if now.Number == before.Number && before.Err != nil && now.Err == nil {
+		title += "; quorum regained"
+	}
+	return strings.Join(append([]string{title}, append(went, came...)...), " ")
 }

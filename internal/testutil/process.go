@@ -59,6 +59,31 @@ func StartProcess(t *testing.T, variable, role string) *Process {
 	return p
 }
 
+// StartRole starts the test binary in a role that [PlayRole] plays, with its config.
+func StartRole(t *testing.T, variable string, config any) *Process {
+	t.Helper()
+	text, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return StartProcess(t, variable, string(text))
+}
+
+// PlayRole plays a role and ends the process, if the variable is set: it has the role's
+// config. An init function calls it.
+func PlayRole[C any](variable string, play func(C)) {
+	text := os.Getenv(variable)
+	if text == "" {
+		return
+	}
+	var c C
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		panic(err)
+	}
+	play(c)
+	os.Exit(0)
+}
+
 // Signal sends a signal to the process.
 func (p *Process) Signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
 

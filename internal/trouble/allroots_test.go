@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"strconv"
 	"sync"
@@ -36,18 +35,7 @@ func figures(t *testing.T, f map[string]any) {
 // start starts a group over TCP on loopback.
 func start(t *testing.T, size int, change func(*pleach.Config)) []*pleach.Group {
 	t.Helper()
-	addresses := make([]string, size)
-	listeners := make([]net.Listener, size)
-	for r := range addresses {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		addresses[r], listeners[r] = l.Addr().String(), l
-	}
-	for _, l := range listeners {
-		_ = l.Close()
-	}
+	addresses := onLoopback(t, size)
 	groups := make([]*pleach.Group, size)
 	for r := range groups {
 		c := pleach.Config{Group: "trouble", Addresses: addresses, Rank: r}

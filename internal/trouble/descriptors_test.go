@@ -4,11 +4,8 @@ package trouble
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
-	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,18 +26,11 @@ type coordinatorConfig struct {
 }
 
 func init() {
-	text := os.Getenv(coordinatorRole)
-	if text == "" {
-		return
-	}
-	var c coordinatorConfig
-	if err := json.Unmarshal([]byte(text), &c); err != nil {
-		panic(err)
-	}
-	if err := c.run(); err != nil {
-		fmt.Println("error", err)
-	}
-	os.Exit(0)
+	testutil.PlayRole(coordinatorRole, func(c coordinatorConfig) {
+		if err := c.run(); err != nil {
+			fmt.Println("error", err)
+		}
+	})
 }
 
 // run is the coordinator. It broadcasts, and tells how many members it sees in the end,
@@ -70,24 +60,8 @@ func (c *coordinatorConfig) run() error {
 // for dead, knows what it lacks, and its broadcasts reach all members.
 func TestCase28CoordinatorWithoutDescriptors(t *testing.T) {
 	const members, descriptors = 40, 32
-	addresses := make([]string, members)
-	var listeners []net.Listener
-	for r := range addresses {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		addresses[r] = l.Addr().String()
-		listeners = append(listeners, l)
-	}
-	for _, l := range listeners {
-		_ = l.Close()
-	}
-	config, err := json.Marshal(coordinatorConfig{addresses, descriptors, 8 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	coordinator := testutil.StartProcess(t, coordinatorRole, string(config))
+	addresses := onLoopback(t, members)
+	coordinator := testutil.StartRole(t, coordinatorRole, coordinatorConfig{addresses, descriptors, 8 * time.Second})
 	var groups []*pleach.Group
 	for r := 1; r < members; r++ {
 		g, err := pleach.Start(t.Context(), pleach.Config{Group: "trouble", Addresses: addresses, Rank: r})

@@ -4,7 +4,6 @@ package trouble
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -34,21 +33,10 @@ type podConfig struct {
 	Rejoin bool // after it was removed, as often as it takes
 }
 
-func init() {
-	text := os.Getenv(podRole)
-	if text == "" {
-		return
-	}
-	var c podConfig
-	if err := json.Unmarshal([]byte(text), &c); err != nil {
-		panic(err)
-	}
-	c.run()
-	os.Exit(0)
-}
+func init() { testutil.PlayRole(podRole, podConfig.run) }
 
 // run is the member. It says when it becomes one, and why it no longer is.
-func (c *podConfig) run() {
+func (c podConfig) run() {
 	ctx := context.Background()
 	var log testutil.LogBuffer
 	g, err := pleach.Join(ctx, pleach.Config{Group: "trouble", ID: c.ID, Logger: log.Logger()}, c.Seeds...)
@@ -67,15 +55,6 @@ func (c *podConfig) run() {
 	fmt.Printf("out replaced=%t in-use=%t error=%v\n", errors.Is(err, pleach.ErrReplaced), errors.Is(err, pleach.ErrIdentityInUse), err)
 }
 
-func startPod(t *testing.T, c podConfig) *testutil.Process {
-	t.Helper()
-	text, err := json.Marshal(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return testutil.StartProcess(t, podRole, string(text))
-}
-
 // replacePod stops a member, lets a process with its ID join from another address, and
 // lets the stopped one go on.
 func replacePod(t *testing.T, rejoin bool) (old *testutil.Process, groups []*pleach.Group, logs []*testutil.LogBuffer, resumed time.Time) {
@@ -85,7 +64,7 @@ func replacePod(t *testing.T, rejoin bool) (old *testutil.Process, groups []*ple
 		return pleach.Config{Logger: logs[len(logs)-1].Logger()}
 	})
 	seed := groups[0].Self().Address
-	old = startPod(t, podConfig{ID: "pod", Seeds: []string{seed}, Rejoin: rejoin})
+	old = testutil.StartRole(t, podRole, podConfig{ID: "pod", Seeds: []string{seed}, Rejoin: rejoin})
 	old.Wait(t, "member")
 	old.Signal(syscall.SIGSTOP)
 	time.Sleep(100 * time.Millisecond) // until it has stopped

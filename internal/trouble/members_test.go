@@ -34,24 +34,13 @@ type memberConfig struct {
 	JoinTimeout time.Duration
 }
 
-func init() {
-	text := os.Getenv(memberRole)
-	if text == "" {
-		return
-	}
-	var c memberConfig
-	if err := json.Unmarshal([]byte(text), &c); err != nil {
-		panic(err)
-	}
-	c.run()
-	os.Exit(0)
-}
+func init() { testutil.PlayRole(memberRole, memberConfig.run) }
 
 // run is a member that prints "joined", each view as "view NUMBER ID,…", "no quorum"
 // in place of a view if that is lost, and "over" with the reason at the end. It
 // broadcasts its ID all the time, and prints "from ID" for the first message of each
 // other member in a view.
-func (c *memberConfig) run() {
+func (c memberConfig) run() {
 	config := pleach.Config{
 		Group: "trouble", Listen: c.Listen, ID: c.ID, Expect: c.Expect, DataDir: c.DataDir,
 		Logger: slog.New(slog.NewTextHandler(os.Stdout, nil)),

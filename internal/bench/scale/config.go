@@ -16,7 +16,7 @@ type Config struct {
 	Members []int
 	// Transport is "tcp" or "mem".
 	Transport string
-	// Kills are how many members die at once; each is measured at each size.
+	// Kills are how many members die at once; each number is measured once at each size.
 	Kills []Kills
 	// Time is about how long the broadcasts and view changes of one size may take
 	// together. Each step has at least one round.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/pleach-go/pleach/internal/bench"
@@ -77,7 +78,10 @@ func (s *size) measure(ctx context.Context) (results []Result, err error) {
 		s.group.watch(rank)
 	}
 	for _, k := range s.config.Kills {
-		results = append(results, s.measureKills(ctx, k))
+		dead := k.of(s.members)
+		if !slices.ContainsFunc(results, func(r Result) bool { return r.Kills == dead }) { // 1% of few members is 1
+			results = append(results, s.measureKills(ctx, dead))
+		}
 		if ctx.Err() != nil {
 			return results, ctx.Err()
 		}
@@ -141,9 +145,9 @@ func (s *size) measureBroadcasts(ctx context.Context) error {
 }
 
 // measureKills measures the view changes after so many deaths at once.
-func (s *size) measureKills(ctx context.Context, k Kills) Result {
+func (s *size) measureKills(ctx context.Context, dead int) Result {
 	r := s.result
-	r.Kills = k.of(s.members)
+	r.Kills = dead
 	evicted := s.group.evicted.Load()
 	r.add(s.group.killRounds(ctx, r.Kills, s.share(), s.rng))
 	r.Evicted = int(s.group.evicted.Load() - evicted)

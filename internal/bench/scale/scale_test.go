@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// small is a config that is quick to measure.
+// small is a config that is quick to measure. A fifth of its members is one.
 func small(transport string) Config {
 	return Config{
-		Members: []int{8}, Transport: transport, Kills: []Kills{{1, false}, {20, true}},
+		Members: []int{8}, Transport: transport, Kills: []Kills{{1, false}, {20, true}, {2, false}},
 		Time: 600 * time.Millisecond, Size: 64, Seed: 1,
 	}
 }
@@ -26,16 +26,16 @@ func TestRun(t *testing.T) {
 			if err != nil || len(results) != 2 || last != c.Steps() {
 				t.Fatalf("%d of %d steps, %+v, %v", last, c.Steps(), results, err)
 			}
-			for _, r := range results {
-				checkResult(t, transport, r)
+			for i, r := range results {
+				checkResult(t, transport, i+1, r)
 			}
 		})
 	}
 }
 
-func checkResult(t *testing.T, transport string, r Result) {
+func checkResult(t *testing.T, transport string, dead int, r Result) {
 	t.Helper()
-	if r.Members != 8 || r.Transport != transport || r.Kills != 1 || r.Evicted != 0 {
+	if r.Members != 8 || r.Transport != transport || r.Kills != dead || r.Evicted != 0 {
 		t.Errorf("%+v", r)
 	}
 	if r.HeapKB <= 0 || r.Goroutines < 1 || r.Connections < 2 || r.Connections > 14 || r.IdleFrames <= 0 {
