@@ -122,15 +122,13 @@ func (c *Config) newSeat(s *initialState, saved *membership.Seat, listener net.L
 
 // setView tells the transport and the detector which processes are members.
 func (t *seat) setView(v *membership.View) {
-	view := transport.View{Number: v.Number}
 	var peers []detect.Peer
 	for _, m := range v.Members {
-		view.Members = append(view.Members, transport.Member{Rank: m.Rank, ID: m.Identity, Address: m.Address, Incarnation: m.Incarnation, Nonce: m.Nonce})
 		if m.Rank != t.saved.Self.Rank {
 			peers = append(peers, detect.Peer{Rank: m.Rank, Incarnation: m.Incarnation, Address: m.Address})
 		}
 	}
-	t.transport.SetView(view)
+	t.transport.SetView(rosterView(v))
 	t.state.current.Store(v)
 	t.detector.Watch(peers)
 }
