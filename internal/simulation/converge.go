@@ -58,7 +58,7 @@ func (s *Simulation) converge() {
 // each identity.
 func (s *Simulation) belonging() (members []*process) {
 	for _, p := range s.processes {
-		if p.state != ended && !s.replaced(p) && !s.alone(p) {
+		if p.state != ended && !s.replaced(p) {
 			members = append(members, p)
 		}
 	}
@@ -75,22 +75,6 @@ func (s *Simulation) replaced(p *process) bool {
 		}
 	}
 	return false
-}
-
-// alone reports whether a process that is behind knows no live member: all others of its
-// view have ended. It reports that it has no quorum, and nobody can tell it more: those
-// that have joined since do not know it any more, or have no history to send.
-func (s *Simulation) alone(p *process) bool {
-	if p.state != running || p.history.last() == s.checker.newest {
-		return false
-	}
-	v := s.checker.views[p.history.last()]
-	for _, m := range v.Members {
-		if q := s.checker.members[identity{m.Identity, m.Incarnation}]; q != nil && q != p && q.state == running {
-			return false
-		}
-	}
-	return true
 }
 
 // converged reports whether all processes are in one view, and have what the others have
@@ -128,18 +112,9 @@ func (p *process) hasAllOf(q *process) bool {
 	return last < p.history.views[0] // before it joined; 0: nobody else was there
 }
 
-// stuck reports whether too few members are left to decide another view: of the newest
-// view, or of the newest one that a live process has decided with others. A joiner has
-// its first view from the member that let it in. If that one dies before any other has
-// the decision, the joiner cannot pass it on.
+// stuck reports whether too few members of the newest view are left to decide another.
 func (s *Simulation) stuck() bool {
-	known := uint64(1)
-	for _, p := range s.processes {
-		if p.state == running && len(p.history.views) > 1 {
-			known = max(known, p.history.last())
-		}
-	}
-	s.result.Stuck = !s.quorum(known) || !s.quorum(s.checker.newest)
+	s.result.Stuck = !s.quorum(s.checker.newest)
 	return s.result.Stuck
 }
 
