@@ -79,7 +79,7 @@ func (m *Member) requestMissing(now protocol.Time, f *flow) {
 		m.schedule(f, p.due)
 		return
 	}
-	if m.frozen && f.next > p.nextSeen { // a repair has arrived: start over
+	if f.next > p.nextSeen { // a repair has arrived, maybe not all that was requested: start over
 		p.nextSeen, p.tries, p.trimmedReplies, p.trimmedBy = f.next, 0, 0, nil
 	}
 	if to, unavailable := m.unavailable(now, f); unavailable {
