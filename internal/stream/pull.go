@@ -173,10 +173,7 @@ func (m *Member) handleRequest(f *flow, from protocol.Rank, fr *frame) {
 		m.queueFrame(from, f, frame{kind: trimmed, first: firstKept, messages: f.messagesBefore(firstKept)})
 		return
 	}
-	end := min(fr.last, fr.first+maxRequested, m.shareEnd(f))
-	if !m.roster.has(from) {
-		end = min(end, f.viewStart) // the rest is for members of the view
-	}
+	end := min(fr.last, fr.first+maxRequested, m.shareEndWith(f, from))
 	for number := fr.first; number < end; number++ {
 		seg, ok := f.get(number)
 		if !ok {
