@@ -25,11 +25,17 @@ const (
 // converge checks what the group promises after the trouble: all live members are in one
 // view, what they broadcast goes through, and then they are quiet.
 func (s *Simulation) converge() {
-	if s.checker.err != nil || s.stuck() {
+	if s.checker.err != nil {
+		return
+	}
+	if s.stuck() {
+		s.checkStuck()
 		return
 	}
 	if !s.runUntil(s.now+convergeTime, s.converged) {
-		if !s.stuck() {
+		if s.stuck() {
+			s.checkStuck()
+		} else {
 			s.checker.fail("the group is not one again after %d s:%s", convergeTime/second, s.describe())
 		}
 		return
@@ -112,10 +118,34 @@ func (p *process) hasAllOf(q *process) bool {
 	return last < p.history.views[0] // before it joined; 0: nobody else was there
 }
 
-// stuck reports whether too few members of the newest view are left to decide another.
+// stuck reports whether too few members are left to decide another view: of the newest
+// view, or of the newest one that a live process knows. A member that decides alone, as
+// the lowest of two that leaves, may end before the other learns it.
 func (s *Simulation) stuck() bool {
-	s.result.Stuck = !s.quorum(s.checker.newest)
+	known := uint64(1)
+	for _, p := range s.processes {
+		if p.state == running {
+			known = max(known, p.history.last())
+		}
+	}
+	s.result.Stuck = !s.quorum(known) || !s.quorum(s.checker.newest)
 	return s.result.Stuck
+}
+
+// checkStuck checks that the members of a group that cannot go on say so.
+func (s *Simulation) checkStuck() {
+	s.runUntil(s.now+convergeTime/3, nil)
+	if !s.stuck() {
+		return
+	}
+	for _, p := range s.processes {
+		if p.state != running {
+			continue
+		}
+		if state, _ := p.machine.State(); state == membership.Active {
+			s.checker.fail("%v reports no lost quorum:%s", p, s.describe())
+		}
+	}
 }
 
 // quorum reports whether the live processes of a view can decide the next one.
