@@ -59,7 +59,7 @@ func (g *Group) memberConfig(s *initialState, u member.Unicast) member.Config {
 			Shape: g.config.Shape, SegmentSize: l.SegmentSize, InlineSize: l.InlineSize, MaxMessage: l.MaxMessage,
 			KeepBytes: l.KeepBytes, InboxBytes: l.InboxBytes, OutboxBytes: l.OutboxBytes, Drop: l.Overflow == Drop,
 		},
-		Membership:  membership.Config{NoQuorum: g.config.AllowMinority, Seat: s.seat, ProbeTimeout: protocol.Time(max(g.config.SuspicionTimeout, 0))},
+		Membership:  membership.Config{NoQuorum: g.config.AllowMinority, Seat: s.seat, Decisions: s.decisions, ProbeTimeout: protocol.Time(max(g.config.SuspicionTimeout, 0))},
 		Heartbeat:   g.config.heartbeatConfig(),
 		SlowTimeout: protocol.Time(l.SlowTimeout),
 		OnView:      g.installView, OnSilence: g.handleSilence, OnReport: g.noteReport, OnState: g.updateState,

@@ -62,13 +62,14 @@ type Group struct {
 
 	reachSlots chan struct{} // has one for each candidate that is dialed
 
-	sendLock  chan struct{} // held by the one broadcast that is writing
-	arrived   chan struct{} // there may be a message
-	written   chan struct{} // what was written is on its way, or some of it
-	unwritten atomic.Int64  // segments that were not, when last looked at
-	restarts  atomic.Uint64 // messages cut in two by a new view, likewise
-	closing   sync.Once
-	asking    sync.WaitGroup // see endEvicted
+	sendLock   chan struct{} // held by the one broadcast that is writing
+	arrived    chan struct{} // there may be a message
+	written    chan struct{} // what was written is on its way, or some of it
+	unwritten  atomic.Int64  // segments that were not, when last looked at
+	restarts   atomic.Uint64 // messages cut in two by a new view, likewise
+	closing    sync.Once
+	asking     sync.WaitGroup // see endEvicted, askToCatchUp
+	catchingUp atomic.Bool
 
 	pending, dispatching atomic.Bool // see dispatch
 

@@ -14,6 +14,7 @@ import (
 	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
+	"github.com/pleach-go/pleach/transport/tcp"
 )
 
 // newNonce draws the number that tells this start of a process from all others.
@@ -110,6 +111,9 @@ func (w *watcher) Down(peer protocol.Rank, cause error) {
 		_ = w.node.Do(func(now protocol.Time) { w.machine.Removed(now, removed.View, holderOf(removed)) })
 	case errors.Is(cause, transport.ErrOtherProcess):
 		w.connections.Replaced(peer)
+	case errors.Is(cause, tcp.ErrEarly):
+		(*Group)(w).askToCatchUp(peer)
+		w.connections.Down(peer, cause)
 	default:
 		w.connections.Down(peer, cause)
 	}

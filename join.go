@@ -111,7 +111,7 @@ func (c *Config) requestJoin(ctx context.Context, s *initialState, members []str
 	if err != nil {
 		return err
 	}
-	s.view, s.start = reply.view, reply.start
+	s.view, s.start, s.decisions = reply.view, reply.start, reply.decisions
 	s.self, _ = s.view.Member(reply.rank)
 	return nil
 }

@@ -22,15 +22,18 @@ import (
 // or for the progress of its collective calls. A request is a byte that tells its
 // kind and, for a join, the candidate's ID, address, failure domain and nonce, and
 // whether it replaces a live member. The reply is a status byte, then an error's text,
-// or a view and, for a join, the candidate's rank in it and its position in every stream.
+// or a view and, for a join, the candidate's rank in it, the decisions that have led to
+// the view, and the candidate's position in every stream.
 // A member sends a candidate its request back, see reach.go.
 const (
-	requestView     uint8 = 1
-	requestJoin     uint8 = 2
-	requestProgress uint8 = 3 // see inspect.go
-	requestConfirm  uint8 = 4 // see reach.go
-	requestFounding uint8 = 5 // see founding.go
-	requestForce    uint8 = 6 // see force.go
+	requestView      uint8 = 1
+	requestJoin      uint8 = 2
+	requestProgress  uint8 = 3 // see inspect.go
+	requestConfirm   uint8 = 4 // see reach.go
+	requestFounding  uint8 = 5 // see founding.go
+	requestForce     uint8 = 6 // see force.go
+	requestCatchUp   uint8 = 7 // see catchup.go
+	requestDecisions uint8 = 8 // see catchup.go
 
 	replyRefused     uint8 = 0
 	replyAccepted    uint8 = 1
@@ -74,6 +77,12 @@ func (g *Group) handleRequest(request []byte, answer func([]byte)) {
 			return
 		case requestForce:
 			answer(g.answerForce(request[1:]))
+			return
+		case requestCatchUp:
+			answer(g.answerCatchUp(request[1:]))
+			return
+		case requestDecisions:
+			g.answerDecisions(answer)
 			return
 		}
 	}
@@ -152,15 +161,16 @@ func decodeInUse(d *wire.Decoder) error {
 // encodeReply encodes a reply that accepts a request.
 func encodeReply(a *member.JoinAnswer) []byte {
 	b := wire.AppendBytes([]byte{replyAccepted}, a.View.Encode(nil))
-	b = wire.AppendRank(b, a.Rank)
+	b = wire.AppendBytes(wire.AppendRank(b, a.Rank), a.Decisions.Encode(nil))
 	return membership.EncodePositions(b, a.Start)
 }
 
 // joinReply is the content of a reply.
 type joinReply struct {
-	view  membership.View
-	rank  protocol.Rank
-	start []membership.Position
+	view      membership.View
+	rank      protocol.Rank
+	decisions membership.Decisions
+	start     []membership.Position
 }
 
 // decodeStatus returns what follows the status of a reply, or the error that it is.
@@ -186,14 +196,15 @@ func decodeStatus(b []byte) ([]byte, error) {
 // decodeJoin decodes the reply to a join request, after its status.
 func decodeJoin(b []byte) (joinReply, error) {
 	d := wire.NewDecoder(b)
-	view, rank, positions := d.Bytes(), d.Rank(), d.Rest()
+	view, rank, decisions, positions := d.Bytes(), d.Rank(), d.Bytes(), d.Rest()
 	if err := d.Err(); err != nil {
 		return joinReply{}, err
 	}
 	var i joinReply
-	var errs [2]error
+	var errs [3]error
 	i.view, errs[0] = membership.DecodeView(view)
 	i.start, errs[1] = membership.DecodePositions(positions)
+	i.decisions, errs[2] = membership.DecodeDecisions(decisions)
 	i.rank = rank
 	return i, errors.Join(errs[:]...)
 }

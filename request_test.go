@@ -5,8 +5,8 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
-	"github.com/pleach-go/pleach/internal/wire"
 )
 
 // decodeReply decodes a reply to a join request.
@@ -25,7 +25,7 @@ func TestAnswersAreUnderstood(t *testing.T) {
 		{Rank: 8, Identity: "eight", Address: "10.0.0.8:7000", Incarnation: 6},
 	}}
 	start := []membership.Position{{Root: 2, Incarnation: 5, Next: 99, Holder: 8}}
-	b := membership.EncodePositions(wire.AppendRank(wire.AppendBytes([]byte{replyAccepted}, view.Encode(nil)), 8), start)
+	b := encodeReply(&member.JoinAnswer{View: view, Rank: 8, Start: start})
 	i, err := decodeReply(b)
 	if err != nil || !i.view.Equal(&view) || i.rank != 8 || !reflect.DeepEqual(i.start, start) {
 		t.Errorf("%+v, %v", i, err)
@@ -41,7 +41,7 @@ func TestAnswersAreUnderstood(t *testing.T) {
 // A reply comes from any process that listens at the given address.
 func FuzzAnswer(f *testing.F) {
 	view := membership.View{Number: 1, Slots: 1, Members: []membership.Member{{Identity: "a", Incarnation: 1}}}
-	f.Add(membership.EncodePositions(wire.AppendRank(wire.AppendBytes([]byte{replyAccepted}, view.Encode(nil)), 0), nil))
+	f.Add(encodeReply(&member.JoinAnswer{View: view}))
 	f.Add(encodeRefusal(membership.ErrFull))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -61,6 +61,7 @@ type initialState struct {
 	self      membership.Member
 	view      membership.View
 	start     []membership.Position           // its position in every stream
+	decisions membership.Decisions            // that have led to the view
 	listening string                          // the address of its socket
 	began     []founding.Candidate            // the group began with these, by agreement; nil: otherwise
 	seeds     []string                        // where else processes may look for the group

@@ -11,13 +11,14 @@ type joins struct {
 	waiting map[uint64]func(JoinAnswer)
 }
 
-// JoinAnswer is the answer to a candidate: the view that it is in, its rank there and its
-// position in every stream. If Err is not nil, the candidate is refused.
+// JoinAnswer is the answer to a candidate: the view that it is in, its rank there, its
+// position in every stream, and the decisions that have led to the view. If Err is not nil, the candidate is refused.
 type JoinAnswer struct {
-	View  membership.View
-	Rank  protocol.Rank
-	Start []membership.Position
-	Err   error
+	View      membership.View
+	Rank      protocol.Rank
+	Start     []membership.Position
+	Decisions membership.Decisions
+	Err       error
 }
 
 // Join asks the group for a view with a candidate. If replace is set, the candidate
@@ -47,7 +48,7 @@ func (m *Machine) answerJoins() {
 		case a.Err != nil:
 			answer(JoinAnswer{Err: a.Err})
 		default:
-			answer(JoinAnswer{View: a.View, Rank: a.Rank, Start: m.Positions()})
+			answer(JoinAnswer{View: a.View, Rank: a.Rank, Start: m.Positions(), Decisions: a.Decisions})
 		}
 	}
 }

@@ -178,6 +178,18 @@ func (m *Machine) Removed(now protocol.Time, view uint64, holder *membership.Mem
 	m.views.Removed(now, view, holder)
 }
 
+// Decisions returns the last decisions, for a member that is behind and does not know this
+// one; see [membership.Machine.Learn].
+func (m *Machine) Decisions() membership.Decisions { return m.views.Decisions() }
+
+// Learn takes decisions from a member that has joined since the view of this one.
+func (m *Machine) Learn(now protocol.Time, d membership.Decisions) error {
+	m.enter(now)
+	err := m.views.Learn(now, d)
+	m.flushStep()
+	return err
+}
+
 // Leave asks the other members for a view without this one.
 func (m *Machine) Leave(now protocol.Time) {
 	m.enter(now)

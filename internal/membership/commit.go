@@ -20,8 +20,7 @@ func (m *Machine) handleCommit(now protocol.Time, f *frame) error {
 		return nil
 	case f.value.number == known+1:
 		if m.acceptor.decided != nil {
-			m.later = f // views are installed one at a time
-			return nil
+			return m.keepLater(f)
 		}
 		if _, err := m.apply(f.value); err != nil {
 			return fmt.Errorf("%w: %w", ErrFrame, err)
@@ -32,6 +31,20 @@ func (m *Machine) handleCommit(now protocol.Time, f *frame) error {
 		m.decide(now, f.value, f.root)
 	}
 	m.handleCommitCast(now, f)
+	return nil
+}
+
+// keepLater keeps the commit after the decided one: views are installed one at a time. If
+// it removes this member, there is nothing to wait for. The others may have removed it
+// because no live member has the messages that it waits for.
+func (m *Machine) keepLater(f *frame) error {
+	after, err := f.value.apply(m.acceptor.next)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrFrame, err)
+	}
+	if m.later = f; !m.leaving && !after.holds(m.config.Self.Rank, m.config.Self.Incarnation) && !m.hasAdmitted(after) {
+		m.end(m.evicted(after))
+	}
 	return nil
 }
 

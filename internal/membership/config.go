@@ -30,6 +30,9 @@ type Config struct {
 	// passes on the decisions that members who are behind may lack.
 	Seat *Machine
 
+	// Decisions, from the [Answer] to a joiner, are passed on to members that are behind.
+	Decisions Decisions
+
 	// FlatThreshold is the largest group in which the coordinator contacts every
 	// member directly instead of along a tree. If zero, [DefaultFlatThreshold]; if
 	// negative, always the tree. All members should have the same.

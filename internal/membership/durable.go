@@ -15,9 +15,9 @@ import (
 const (
 	// stateVersion is the first byte of a saved state.
 	stateVersion = 1
-	// savedCommits is how many of the last decisions are saved with it: members that are
-	// started again may be some views apart, and must get what they have missed from each
-	// other.
+	// savedCommits is how many of the last decisions are saved with it, and sent to a
+	// joiner: members may be some views apart, and must get what they have missed from
+	// each other.
 	savedCommits = 8
 )
 
@@ -52,11 +52,7 @@ func (m *Machine) encodeState() []byte {
 	if r.value != nil {
 		b = appendValue(b, r.value)
 	}
-	kept := m.history
-	if r.decided != nil { // not installed yet
-		kept = kept[:len(kept)-1]
-	}
-	kept = kept[max(0, len(kept)-savedCommits):]
+	kept := m.Decisions().values
 	b = wire.AppendUint32(b, uint32(len(kept)))
 	for _, v := range kept {
 		b = appendValue(b, v)

@@ -32,10 +32,11 @@ type candidate struct {
 type Answer struct {
 	Token uint64
 	// View holds the candidate, at Rank. Cut is where the view began in the streams
-	// of its roots. They are for the joiner's Config and Log.
-	View View
-	Rank protocol.Rank
-	Cut  []Position
+	// of its roots. Decisions has led to it. They are for the joiner's Config and Log.
+	View      View
+	Rank      protocol.Rank
+	Cut       []Position
+	Decisions Decisions
 	// Err, if not nil, is why the candidate is refused.
 	Err error
 }
@@ -128,7 +129,7 @@ func (m *Machine) answerJoins() {
 			if !ok || m.view.Members[i].Nonce != p.candidate.Nonce {
 				return false
 			}
-			a.View, a.Rank, a.Cut = m.view, m.view.Members[i].Rank, m.cut
+			a.View, a.Rank, a.Cut, a.Decisions = m.view, m.view.Members[i].Rank, m.cut, m.Decisions()
 		}
 		m.answers = append(m.answers, a)
 		return true
@@ -147,7 +148,7 @@ func (m *Machine) answerAdmitted(next *View, cut []Position) {
 	m.pending = slices.DeleteFunc(m.pending, func(p pending) bool {
 		i := next.admitted(&p.candidate.Member)
 		if i >= 0 {
-			m.answers = append(m.answers, Answer{Token: p.token, View: *next, Rank: next.Members[i].Rank, Cut: cut})
+			m.answers = append(m.answers, Answer{Token: p.token, View: *next, Rank: next.Members[i].Rank, Cut: cut, Decisions: m.decisions(next.Number)})
 		}
 		return i >= 0
 	})

@@ -63,10 +63,11 @@ func New(c Config) (*Machine, error) {
 func newMachine(c Config, k *memo) *Machine {
 	m := &Machine{config: c, memo: k, attemptTimeout: c.firstAttemptTimeout(len(c.View.Members)), durable: durable{changed: true, sync: true}}
 	m.enter(&c.View)
+	m.history = c.Decisions.historyUpTo(c.View.Number)
 	if c.Seat != nil && len(c.Seat.history) > 0 && c.Seat.history[len(c.Seat.history)-1].number == c.View.Number {
 		m.history = slices.Clone(c.Seat.history)
 	}
-	m.config.Seat = nil
+	m.config.Seat, m.config.Decisions = nil, Decisions{}
 	m.commitCast.due, m.reporter.due = protocol.Never, protocol.Never
 	m.reporter.to = protocol.NoRank
 	return m

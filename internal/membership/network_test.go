@@ -51,19 +51,20 @@ type host struct {
 	dead bool
 	left bool // wants to, or has
 	// refused: a live process has its identity. It stays out.
-	refused bool
-	woken   protocol.Time
-	sees    map[protocol.Rank]uint64 // whom its detector suspects
-	views   []View
-	asking  bool // for its place
-	token   uint64
-	lonely  protocol.Time // when it last had a quorum
-	reply   *host         // whom it has just heard from
-	held    []func()      // what has happened to it while it is stopped; nil: it is not
-	disk    []byte        // what it has saved
-	old     *Machine      // the seat that it had
-	next    uint64        // likewise: the nonce of its next start, until that is a member
-	seat    *seatLog      // it is a seat that was restored; nil: it is not
+	refused   bool
+	woken     protocol.Time
+	sees      map[protocol.Rank]uint64 // whom its detector suspects
+	views     []View
+	asking    bool // for its place
+	token     uint64
+	lonely    protocol.Time // when it last had a quorum
+	reply     *host         // whom it has just heard from
+	held      []func()      // what has happened to it while it is stopped; nil: it is not
+	disk      []byte        // what it has saved
+	old       *Machine      // the seat that it had
+	decisions Decisions     // that have led to its first view
+	next      uint64        // likewise: the nonce of its next start, until that is a member
+	seat      *seatLog      // it is a seat that was restored; nil: it is not
 }
 
 // event is something that happens at a time.
@@ -145,8 +146,8 @@ func (n *network) start(h *host, v View) {
 	h.sees = map[protocol.Rank]uint64{}
 	h.views = append(h.views[:0:0], v)
 	h.woken, h.asking, h.lonely, h.seat = 0, false, n.now, nil
-	c := Config{Self: h.self, View: v, Log: h.log, Durable: true, Seat: h.old}
-	h.old = nil
+	c := Config{Self: h.self, View: v, Log: h.log, Durable: true, Seat: h.old, Decisions: h.decisions}
+	h.old, h.decisions = nil, Decisions{}
 	if n.config != nil {
 		n.config(&c)
 	}
@@ -568,6 +569,7 @@ func (n *network) answer(a Answer) {
 	}
 	if m.Nonce == h.self.Nonce {
 		n.logf("%s is welcomed to %v as rank %d", who(h.self), &a.View, a.Rank)
+		h.decisions = a.Decisions
 		n.start(h, a.View)
 	}
 }

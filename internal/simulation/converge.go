@@ -25,11 +25,17 @@ const (
 // converge checks what the group promises after the trouble: all live members are in one
 // view, what they broadcast goes through, and then they are quiet.
 func (s *Simulation) converge() {
-	if s.checker.err != nil || s.stuck() {
+	if s.checker.err != nil {
+		return
+	}
+	if s.stuck() {
+		s.checkStuck()
 		return
 	}
 	if !s.runUntil(s.now+convergeTime, s.converged) {
-		if !s.stuck() {
+		if s.stuck() {
+			s.checkStuck()
+		} else {
 			s.checker.fail("the group is not one again after %d s:%s", convergeTime/second, s.describe())
 		}
 		return
@@ -58,7 +64,7 @@ func (s *Simulation) converge() {
 // each identity.
 func (s *Simulation) belonging() (members []*process) {
 	for _, p := range s.processes {
-		if p.state != ended && !s.replaced(p) && !s.alone(p) {
+		if p.state != ended && !s.replaced(p) {
 			members = append(members, p)
 		}
 	}
@@ -75,22 +81,6 @@ func (s *Simulation) replaced(p *process) bool {
 		}
 	}
 	return false
-}
-
-// alone reports whether a process that is behind knows no live member: all others of its
-// view have ended. It reports that it has no quorum, and nobody can tell it more: those
-// that have joined since do not know it any more, or have no history to send.
-func (s *Simulation) alone(p *process) bool {
-	if p.state != running || p.history.last() == s.checker.newest {
-		return false
-	}
-	v := s.checker.views[p.history.last()]
-	for _, m := range v.Members {
-		if q := s.checker.members[identity{m.Identity, m.Incarnation}]; q != nil && q != p && q.state == running {
-			return false
-		}
-	}
-	return true
 }
 
 // converged reports whether all processes are in one view, and have what the others have
@@ -129,18 +119,33 @@ func (p *process) hasAllOf(q *process) bool {
 }
 
 // stuck reports whether too few members are left to decide another view: of the newest
-// view, or of the newest one that a live process has decided with others. A joiner has
-// its first view from the member that let it in. If that one dies before any other has
-// the decision, the joiner cannot pass it on.
+// view, or of the newest one that a live process knows. A member that decides alone, as
+// the lowest of two that leaves, may end before the other learns it.
 func (s *Simulation) stuck() bool {
 	known := uint64(1)
 	for _, p := range s.processes {
-		if p.state == running && len(p.history.views) > 1 {
+		if p.state == running {
 			known = max(known, p.history.last())
 		}
 	}
 	s.result.Stuck = !s.quorum(known) || !s.quorum(s.checker.newest)
 	return s.result.Stuck
+}
+
+// checkStuck checks that the members of a group that cannot go on say so.
+func (s *Simulation) checkStuck() {
+	s.runUntil(s.now+convergeTime/3, nil)
+	if !s.stuck() {
+		return
+	}
+	for _, p := range s.processes {
+		if p.state != running {
+			continue
+		}
+		if state, _ := p.machine.State(); state == membership.Active {
+			s.checker.fail("%v reports no lost quorum:%s", p, s.describe())
+		}
+	}
 }
 
 // quorum reports whether the live processes of a view can decide the next one.

@@ -1,9 +1,6 @@
 package simulation
 
 import (
-	"encoding/binary"
-	"hash"
-
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -65,13 +62,24 @@ func (q *events) pop() event {
 	}
 }
 
-// hashState is the hash of all that happened.
-type hashState struct{ hash.Hash64 }
+// hashState is the hash of all that happened: FNV-1a (Fowler, Noll & Vo 1991) over words,
+// which takes an eighth of the steps that bytes would.
+type hashState uint64
 
-func (h hashState) add(numbers ...uint64) {
+const (
+	hashBasis hashState = 14695981039346656037
+	hashPrime hashState = 1099511628211
+)
+
+func (h *hashState) add(numbers ...uint64) {
 	for _, n := range numbers {
-		_, _ = h.Write(binary.LittleEndian.AppendUint64(nil, n))
+		*h = (*h ^ hashState(n)) * hashPrime
+		*h ^= *h >> 32 // a product moves bits up only
 	}
 }
 
-func (h hashState) text(s string) { _, _ = h.Write([]byte(s)) }
+func (h *hashState) text(s string) {
+	for i := range len(s) {
+		*h = (*h ^ hashState(s[i])) * hashPrime
+	}
+}

@@ -79,6 +79,6 @@ func (p *process) answered(a member.JoinAnswer, try int, again func(protocol.Tim
 		again(p.sim.between(50*millisecond, 500*millisecond))
 	default:
 		self, _ := a.View.Member(a.Rank)
-		p.enter(self, a.View, a.Start)
+		p.enter(self, a.View, a.Start, a.Decisions)
 	}
 }

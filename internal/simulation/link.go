@@ -134,7 +134,8 @@ func (p *process) accept(from *process, theirs *link, attempt uint64, refused fu
 }
 
 // knows reports whether a process is a member by this one's view. A process that was
-// removed learns it; one that a later view has admitted tries again.
+// removed learns it; one that a later view has admitted tries again, and tells what has
+// admitted it if that takes long.
 func (p *process) knows(from *process) bool {
 	s, view := p.sim, p.machine.View()
 	m, ok := view.Member(from.self.Rank)
@@ -142,6 +143,7 @@ func (p *process) knows(from *process) bool {
 	case ok && m.Incarnation == from.incarnation:
 		return true
 	case from.incarnation > view.Number:
+		p.catchUp(from)
 		return false
 	}
 	holder := &m

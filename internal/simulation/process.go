@@ -23,18 +23,19 @@ type process struct {
 	held        []func() // what waits for a paused process
 	backlog     []func() // connections that wait for a joining process
 
-	self     membership.Member
-	machine  *member.Machine
-	armed    protocol.Time // what its timer is set to
-	links    []*link       // by rank
-	detector detector
-	program  program
-	history  history
-	leaving  bool // its program wants to leave
-	over     bool // another process has its identity
-	replace  bool // it joins in the place of a live process
-	joinTry  int
-	seed     int // the seed that it asks next
+	self       membership.Member
+	machine    *member.Machine
+	armed      protocol.Time // what its timer is set to
+	links      []*link       // by rank
+	detector   detector
+	program    program
+	history    history
+	leaving    bool // its program wants to leave
+	catchingUp bool // it asks a later member for decisions
+	over       bool // another process has its identity
+	replace    bool // it joins in the place of a live process
+	joinTry    int
+	seed       int // the seed that it asks next
 }
 
 // state is what a process is to the group.
@@ -58,13 +59,14 @@ func (s *Simulation) start(identity string, h *host) *process {
 }
 
 // enter makes a process a member.
-func (p *process) enter(self membership.Member, v membership.View, start []membership.Position) {
+func (p *process) enter(self membership.Member, v membership.View, start []membership.Position, d membership.Decisions) {
 	s := p.sim
 	p.self, p.incarnation = self, self.Incarnation
 	c := member.Config{
 		Self: self, View: v, Start: start, Stream: s.plan.stream,
-		Heartbeat: heartbeat.Config{Interval: s.plan.heartbeat, Timeout: 5 * s.plan.heartbeat},
-		OnView:    p.installed, OnSilence: p.detector.heard, OnState: p.stateChanged,
+		Membership: membership.Config{Decisions: d},
+		Heartbeat:  heartbeat.Config{Interval: s.plan.heartbeat, Timeout: 5 * s.plan.heartbeat},
+		OnView:     p.installed, OnSilence: p.detector.heard, OnState: p.stateChanged,
 		OnReport:    p.reported,
 		SlowTimeout: s.plan.slowTimeout,
 	}

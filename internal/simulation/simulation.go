@@ -14,7 +14,6 @@ package simulation
 
 import (
 	"fmt"
-	"hash/fnv"
 	"io"
 	"math/rand/v2"
 
@@ -82,7 +81,7 @@ const maxEvents = 1_000_000
 func Run(seed uint64, o Options) Result {
 	s := &Simulation{
 		options: o, now: 1, rng: rand.New(rand.NewPCG(seed, 0x706c65616368)), timeline: newTimeline(o.Timeline),
-		hash: hashState{fnv.New64a()}, result: Result{Seed: seed},
+		hash: hashBasis, result: Result{Seed: seed},
 	}
 	s.checker.init(s)
 	s.plan = drawPlan(s.rng)
@@ -91,7 +90,7 @@ func Run(seed uint64, o Options) Result {
 	s.endTrouble()
 	s.converge()
 	s.checker.finish()
-	s.result.Err, s.result.Time, s.result.Hash = s.checker.err, s.now, s.hash.Sum64()
+	s.result.Err, s.result.Time, s.result.Hash = s.checker.err, s.now, uint64(s.hash)
 	s.result.Views = uint64(len(s.checker.views))
 	return s.result
 }

@@ -30,7 +30,7 @@ func (s *Simulation) begin() {
 	for i, p := range s.processes {
 		s.after(s.between(0, 20*millisecond), func() {
 			if i < len(view.Members) {
-				p.enter(view.Members[i], view, nil)
+				p.enter(view.Members[i], view, nil, membership.Decisions{})
 			} else {
 				p.join()
 			}

@@ -123,7 +123,7 @@ const (
 // offer tells a peer how much of a root's stream is here (IHAVE). It carries the last
 // segment if that is small.
 func (m *Member) offer(to protocol.Rank, f *flow, toward direction) {
-	fr := frame{kind: offer, first: min(f.next, m.shareEnd(f)), direction: toward}
+	fr := frame{kind: offer, first: min(f.next, m.shareEndWith(f, to)), direction: toward}
 	if seg, ok := f.store.get(fr.first - 1); ok && fr.first > 0 && len(seg.payload()) <= m.config.InlineSize {
 		fr.inline, fr.begins, fr.remaining, fr.batch = true, seg.begins, seg.remaining, seg.batch
 		fr.messages, fr.segment = seg.messages, seg.payload()

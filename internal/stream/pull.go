@@ -79,7 +79,7 @@ func (m *Member) requestMissing(now protocol.Time, f *flow) {
 		m.schedule(f, p.due)
 		return
 	}
-	if m.frozen && f.next > p.nextSeen { // a repair has arrived: start over
+	if f.next > p.nextSeen { // a repair has arrived, maybe not all that was requested: start over
 		p.nextSeen, p.tries, p.trimmedReplies, p.trimmedBy = f.next, 0, 0, nil
 	}
 	if to, unavailable := m.unavailable(now, f); unavailable {
@@ -173,10 +173,7 @@ func (m *Member) handleRequest(f *flow, from protocol.Rank, fr *frame) {
 		m.queueFrame(from, f, frame{kind: trimmed, first: firstKept, messages: f.messagesBefore(firstKept)})
 		return
 	}
-	end := min(fr.last, fr.first+maxRequested, m.shareEnd(f))
-	if !m.roster.has(from) {
-		end = min(end, f.viewStart) // the rest is for members of the view
-	}
+	end := min(fr.last, fr.first+maxRequested, m.shareEndWith(f, from))
 	for number := fr.first; number < end; number++ {
 		seg, ok := f.get(number)
 		if !ok {

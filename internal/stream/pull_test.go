@@ -100,6 +100,20 @@ func TestHoleBehindAStaleAnswerIsGivenUp(t *testing.T) {
 	}
 }
 
+// A pull goes on while repairs arrive, although each brings less than was requested, as
+// through a full queue.
+func TestPullGoesOnWhileRepairsArrive(t *testing.T) {
+	const segments = 200
+	p := newPeer(t, stream.Config{Rank: 1, Size: 4, Incarnation: 1})
+	p.receive(0, rawFrame(offerFrame, segments, ""))
+	p.run(5*time.Minute, func(to protocol.Rank, missing uint64) {
+		p.receive(to, rawFrame(repairFrame, missing, "x"))
+	})
+	if p.Pending() < segments {
+		t.Errorf("%d of %d messages", p.Pending(), segments)
+	}
+}
+
 // Whatever the network does and however little each member keeps, a stream does not
 // stall: every message is delivered or reported lost in the end.
 func TestEveryMessageIsDeliveredOrReportedLost(t *testing.T) {

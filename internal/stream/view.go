@@ -83,6 +83,16 @@ func (m *Member) shareEnd(f *flow) uint64 {
 	return max(f.frozenAt, f.cut)
 }
 
+// shareEndWith returns the number before which this member passes segments of a flow on to
+// a peer. One that is not in the view, and may not know it yet, gets what was sent before
+// it only.
+func (m *Member) shareEndWith(f *flow, peer protocol.Rank) uint64 {
+	if !m.roster.has(peer) {
+		return min(m.shareEnd(f), f.viewStart)
+	}
+	return m.shareEnd(f)
+}
+
 // forwardHeld forwards what has arrived while the member was frozen.
 func (m *Member) forwardHeld(f *flow) {
 	for number := max(f.forwarded, f.viewStart, f.frozenAt); number < f.next; number++ {

@@ -2,6 +2,7 @@ package stream_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"testing"
@@ -189,6 +190,38 @@ func TestJoinerBeginsWithItsView(t *testing.T) {
 	n.broadcast(4, m)
 	n.run(minute)
 	n.check(sent)
+}
+
+// A process that is not in the view, and does not know it yet, is offered nothing that was
+// sent in it: it would take that for a message of the view before.
+func TestRemovedMemberIsOfferedNothingOfTheNextView(t *testing.T) {
+	p := newPeer(t, stream.Config{Rank: 1, Size: 4, Incarnation: 1, View: 1})
+	p.receive(0, rawFrame(dataFrame, 0, "before"))
+	p.Freeze()
+	p.Flush(p.now, []stream.Position{{MemberID: stream.MemberID{Rank: 0, Incarnation: 1}, Next: 1, Holder: 0}})
+	if err := p.Install(p.now, 2, 4, []stream.MemberID{{Rank: 0, Incarnation: 1}, {Rank: 1, Incarnation: 1}, {Rank: 2, Incarnation: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	p.receive(0, rawFrame(dataFrame, 1, "after"))
+	const rightward = 16
+	question := rawFrame(offerFrame, 1, "")
+	question[1] |= rightward
+	answered := map[protocol.Rank]uint64{}
+	for _, from := range []protocol.Rank{2, 3} {
+		p.receive(from, question)
+		for {
+			to, head, _, ok := p.Next(p.now)
+			if !ok {
+				break
+			}
+			if head[0] == offerFrame {
+				answered[to] = binary.BigEndian.Uint64(head[14:])
+			}
+		}
+	}
+	if answered[2] != 2 || answered[3] != 1 {
+		t.Errorf("offers %v, want 2 to the member and 1 to the removed one", answered)
+	}
 }
 
 // Known holes are routed around: nothing is sent to them, and the others still

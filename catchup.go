@@ -1,0 +1,90 @@
+package pleach
+
+// A process may be the only live one that knows the view that has admitted it: the member
+// that let it in has died. A member that does not know that view yet does not let the
+// process connect. So the process asks the member to catch up, and the member requests
+// the decisions that it lacks at the address of the process.
+
+import (
+	"context"
+	"time"
+
+	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// catchUpInterval is how often a member that is behind requests decisions, and
+// catchUpTimeout bounds each request.
+const (
+	catchUpInterval = 2 * time.Second
+	catchUpTimeout  = 2 * time.Second
+)
+
+// askToCatchUp tells a member that is behind where it gets the decisions that it lacks.
+func (g *Group) askToCatchUp(peer protocol.Rank) {
+	m, ok := g.view.Load().Member(peer)
+	if !ok || g.config.Transport != nil {
+		return
+	}
+	request := wire.AppendUint64([]byte{requestCatchUp}, g.self.Incarnation)
+	request = wire.AppendBytes(request, []byte(g.self.Address))
+	g.asking.Go(func() {
+		ctx, cancel := context.WithTimeout(g.life, catchUpTimeout)
+		defer cancel()
+		_, err := requestOnce(ctx, g.config.client(nil), m.Address, request)
+		g.log.Info("member is asked to catch up", "peer", peer, "view", g.self.Incarnation, "err", err)
+	})
+}
+
+// answerCatchUp begins to catch up with a process that has joined in a later view, unless
+// this member does so already.
+func (g *Group) answerCatchUp(b []byte) []byte {
+	d := wire.NewDecoder(b)
+	view, address := d.Uint64(), string(d.Bytes())
+	if err := d.Finish(); err != nil {
+		return encodeRefusal(err)
+	}
+	if dialable(address) && g.catchingUp.CompareAndSwap(false, true) {
+		g.asking.Go(func() {
+			defer g.catchingUp.Store(false)
+			g.catchUp(view, address)
+		})
+	}
+	return []byte{replyAccepted}
+}
+
+// catchUp requests decisions of a process until this member has installed a view or has
+// ended, or the process does not answer.
+func (g *Group) catchUp(view uint64, address string) {
+	for g.life.Err() == nil && g.view.Load().Number < view {
+		d, err := g.fetchDecisions(address)
+		if err == nil {
+			_ = g.node.Do(func(now protocol.Time) { err = g.machine.Learn(now, d) })
+		}
+		if err != nil {
+			g.log.Info("cannot catch up", "with", address, "view", view, "cause", err)
+			return
+		}
+		select {
+		case <-g.life.Done():
+		case <-time.After(catchUpInterval):
+		}
+	}
+}
+
+// fetchDecisions requests the last decisions of a member.
+func (g *Group) fetchDecisions(address string) (membership.Decisions, error) {
+	ctx, cancel := context.WithTimeout(g.life, catchUpTimeout)
+	defer cancel()
+	b, err := requestOnce(ctx, g.config.client(nil), address, []byte{requestDecisions})
+	if err != nil {
+		return membership.Decisions{}, err
+	}
+	return membership.DecodeDecisions(b)
+}
+
+// answerDecisions replies with the last decisions.
+func (g *Group) answerDecisions(answer func([]byte)) {
+	_ = g.node.Do(func(protocol.Time) { answer(g.machine.Decisions().Encode([]byte{replyAccepted})) })
+}
