@@ -29,7 +29,7 @@ func (m *Machine) planReport(now protocol.Time, coordinator protocol.Rank) {
 }
 
 func (m *Machine) hasReport() bool {
-	return len(m.suspicions.own)+m.acceptor.silence.members.count() > 0 || m.reporter.withdrawn || m.leaving || m.joinsReady()
+	return len(m.suspicions.own)+m.acceptor.silence.members.count() > 0 || m.reporter.withdrawn || m.abstains || m.leaving || m.joinsReady()
 }
 
 // runReporter reports to the coordinator. Suspicions also go to the proposer of the
@@ -46,6 +46,7 @@ func (m *Machine) runReporter(now protocol.Time) {
 		}
 		e.withdrawn = false
 	}
+	m.tellAbstention(e.to)
 	if m.leaving {
 		m.put(e.to, frame{kind: Leave})
 	}
