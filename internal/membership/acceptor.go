@@ -37,7 +37,9 @@ type acceptor struct {
 	awaiting awaiting      // members that must answer before the next attempt
 	// abstaining are other members that do not coordinate. See abstain.
 	abstaining set
-	forced     set // members that go on without a quorum; nil: none. See ForceView
+	// unheard are coordinators that do not answer this member. See unheard.go.
+	unheard set
+	forced  set // members that go on without a quorum; nil: none. See ForceView
 }
 
 // ballotState is the state of a member in one ballot: its position in the tree over

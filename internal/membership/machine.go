@@ -123,6 +123,7 @@ func (m *Machine) dispatch(now protocol.Time, f *frame) error {
 	case f.view > m.view.Number:
 		m.catchUp(now, f.from)
 	case m.view.holds(f.from, f.incarnation):
+		m.heard(f.from)
 		m.holderShown(now, f.from)
 		return m.handle(now, f)
 	}
@@ -158,7 +159,7 @@ func (m *Machine) handle(now protocol.Time, f *frame) error {
 		m.handleStatus(f)
 	case Report:
 		m.handleReport(now, f)
-		m.tellAbstention(f.from)
+		m.put(f.from, frame{kind: Status}) // see unheard.go
 	case Leave:
 		m.handleLeave(now, f.from, f.incarnation)
 		m.tellAbstention(f.from)

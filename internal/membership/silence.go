@@ -75,6 +75,7 @@ func (m *Machine) awaitCoordinator(now protocol.Time) {
 	coordinator := m.lowest(m.excluded(now))
 	paused := now-s.looked > 2*m.config.StatusInterval
 	s.looked = now
+	m.awaitAnswer(now, paused)
 	switch {
 	case coordinator == m.config.Self.Rank || !m.asks(now):
 		s.asked = 0
