@@ -67,7 +67,8 @@
 //     order; assign.go: the rank that a joiner gets.
 //   - suspicion.go, join.go, leave.go: reasons for a change; reporter.go: how the
 //     coordinator learns of them.
-//   - silence.go: members that do not answer, and do not hold up the others.
+//   - silence.go: members that do not answer, and do not hold up the others;
+//     unheard.go: coordinators that do not answer; abstain.go: coordinators that cannot.
 //   - status.go: how members that are behind catch up.
 //   - memo.go: derivations that members share, and siblings in a simulator.
 package membership

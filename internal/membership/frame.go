@@ -13,8 +13,8 @@ type Kind uint8
 
 // The kinds of frames.
 const (
-	// Status carries the view number of its sender, and whether it is stuck: frozen
-	// for long by an attempt that seems to have ended.
+	// Status carries the view number of its sender, whether it is stuck: frozen for long
+	// by an attempt that seems to have ended, and whether it abstains from coordinating.
 	Status Kind = iota
 	// Report lists all members that its sender suspects.
 	Report
@@ -70,6 +70,7 @@ type frame struct {
 	from        protocol.Rank
 
 	stuck     bool       // status
+	abstains  bool       // status
 	suspects  []suspect  // report
 	candidate candidate  // join request
 	ballot    Ballot     // prepare, promise, refuse, cancel, propose, accept
@@ -98,6 +99,20 @@ const (
 	routes
 )
 
+// The flags of a status.
+const (
+	statusStuck    = 1
+	statusAbstains = 2
+)
+
+// flag returns a flag if it is set.
+func flag(set bool, bit uint8) uint8 {
+	if set {
+		return bit
+	}
+	return 0
+}
+
 // ErrFrame is wrapped by every error about an invalid frame.
 var ErrFrame = errors.New("membership: frame makes no sense")
 
@@ -108,7 +123,7 @@ func (f *frame) append(dst []byte) []byte {
 	dst = wire.AppendUint64(dst, f.incarnation)
 	switch f.kind {
 	case Status:
-		dst = appendBool(dst, f.stuck)
+		dst = wire.AppendUint8(dst, flag(f.stuck, statusStuck)|flag(f.abstains, statusAbstains))
 	case Report:
 		dst = wire.AppendUint32(dst, uint32(len(f.suspects)))
 		for _, s := range f.suspects {
@@ -143,7 +158,11 @@ func parse(from protocol.Rank, b []byte) (*frame, error) {
 	f := &frame{kind: Kind(d.Uint8()), view: d.Uint64(), incarnation: d.Uint64(), from: from}
 	switch f.kind {
 	case Status:
-		f.stuck = d.bool()
+		flags := d.Uint8()
+		if flags > statusStuck|statusAbstains {
+			d.refuse("a status with flags %#x", flags)
+		}
+		f.stuck, f.abstains = flags&statusStuck != 0, flags&statusAbstains != 0
 	case Report:
 		for range d.count(12) {
 			f.suspects = append(f.suspects, suspect{d.rank(), d.Uint64()})

@@ -43,7 +43,7 @@ func anyFrame(t *rapid.T) *frame {
 	f := &frame{kind: Kind(rapid.IntRange(0, Kinds-1).Draw(t, "kind")), view: rapid.Uint64().Draw(t, "view"), incarnation: rapid.Uint64().Draw(t, "incarnation"), from: 3}
 	switch f.kind {
 	case Status:
-		f.stuck = rapid.Bool().Draw(t, "stuck")
+		f.stuck, f.abstains = rapid.Bool().Draw(t, "stuck"), rapid.Bool().Draw(t, "abstains")
 	case Report:
 		for _, r := range rapid.SliceOfN(anyRank, 0, 9).Draw(t, "suspects") {
 			f.suspects = append(f.suspects, suspect{r, rapid.Uint64().Draw(t, "incarnation")})
@@ -91,6 +91,7 @@ func TestFramesSurviveTheWire(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, fr := range []frame{
 		{kind: Status, stuck: true},
+		{kind: Status, abstains: true},
 		{kind: Report, suspects: []suspect{{3, 1}}},
 		{kind: JoinRequest, candidate: candidate{Member: Member{Rank: protocol.NoRank, Identity: "a"}}},
 		{kind: Promise, ballot: Ballot{1, 0}, other: Ballot{1, 0}, members: set{7}, positions: []Position{{1, 1, 5, 2}}, value: &value{number: 2, slots: 3, removed: set{1}}},

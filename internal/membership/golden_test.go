@@ -32,6 +32,7 @@ func goldenFrames() map[string]frame {
 	return map[string]frame{
 		"status zero":            {kind: Status},
 		"status stuck":           {kind: Status, view: 7, incarnation: 9, stuck: true},
+		"status abstains":        {kind: Status, view: 7, incarnation: 9, abstains: true},
 		"status large":           {kind: Status, view: math.MaxUint64, incarnation: math.MaxUint64},
 		"report zero":            {kind: Report},
 		"report":                 {kind: Report, view: 7, incarnation: 9, suspects: []suspect{{3, 77}, {MaxSlots - 1, math.MaxUint64}}},

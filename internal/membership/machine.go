@@ -30,6 +30,7 @@ type Machine struct {
 	durable        durable
 	leaving        bool
 	impaired       bool      // see SetImpaired
+	abstains       bool      // see abstain
 	leavers        []suspect // members that want to leave
 	candidates     []candidate
 	pending        []pending
@@ -123,6 +124,7 @@ func (m *Machine) dispatch(now protocol.Time, f *frame) error {
 	case f.view > m.view.Number:
 		m.catchUp(now, f.from)
 	case m.view.holds(f.from, f.incarnation):
+		m.heard(f.from)
 		m.holderShown(now, f.from)
 		return m.handle(now, f)
 	}
@@ -158,9 +160,12 @@ func (m *Machine) handle(now protocol.Time, f *frame) error {
 		m.handleStatus(f)
 	case Report:
 		m.handleReport(now, f)
+		m.put(f.from, frame{kind: Status}) // see unheard.go
 	case Leave:
 		m.handleLeave(now, f.from, f.incarnation)
+		m.tellAbstention(f.from)
 	case JoinRequest:
+		m.tellAbstention(f.from)
 		return m.handleJoinRequest(now, f.candidate)
 	case Pong:
 		m.holderAnswered(f.from)
@@ -228,6 +233,7 @@ func (m *Machine) Next(now protocol.Time) (to protocol.Rank, b []byte, ok bool) 
 // put queues a frame. It copies the sets, since the machine goes on changing them.
 func (m *Machine) put(to protocol.Rank, f frame) {
 	f.view, f.incarnation = m.view.Number, m.config.Self.Incarnation
+	f.abstains = f.kind == Status && m.abstains
 	f.members, f.suspects = slices.Clone(f.members), slices.Clone(f.suspects)
 	m.outbox = append(m.outbox, send{to, f})
 }

@@ -102,6 +102,7 @@ func (m *Machine) runProposer(now protocol.Time) {
 		m.pause = now + m.attemptTimeout + m.rankBackoff()
 		m.attemptTimeout = min(2*m.attemptTimeout, m.config.maxAttemptTimeout())
 		m.await(now, missing)
+		m.abstain()
 		if now-m.acceptor.tried >= m.config.AckTimeout {
 			m.leaveOut(now, missing)
 		}

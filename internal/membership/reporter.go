@@ -9,6 +9,7 @@ type reporter struct {
 	due       protocol.Time // Never: nothing to report
 	tries     int
 	to        protocol.Rank // the receiver of the last report
+	heard     protocol.Time // when it last gave a sign of life, or the first report to it was due
 	fresh     bool          // there is something new to report
 	withdrawn bool          // report that nothing is suspected any more
 }
@@ -16,20 +17,25 @@ type reporter struct {
 // changed makes the next report due at once.
 func (e *reporter) changed() { e.fresh = true }
 
-// planReport decides after any event when to report, and to which coordinator.
-func (m *Machine) planReport(now protocol.Time, coordinator protocol.Rank) {
+// planReport decides after any event when to report, and to which member: the
+// coordinator, or the next rank if the coordinator does not answer.
+func (m *Machine) planReport(now protocol.Time, excluded set, coordinator protocol.Rank) {
 	e := &m.reporter
 	if coordinator == m.config.Self.Rank || !m.hasReport() {
 		e.due, e.to, e.fresh, e.withdrawn = protocol.Never, coordinator, false, false
 		return
 	}
-	if e.fresh || e.to != coordinator || e.due == protocol.Never {
-		*e = reporter{due: now, to: coordinator, withdrawn: e.withdrawn}
+	to := m.nextHeard(excluded, coordinator)
+	if e.to != to || e.due == protocol.Never {
+		e.heard = now
+	}
+	if e.fresh || e.to != to || e.due == protocol.Never {
+		*e = reporter{due: now, to: to, heard: e.heard, withdrawn: e.withdrawn}
 	}
 }
 
 func (m *Machine) hasReport() bool {
-	return len(m.suspicions.own)+m.acceptor.silence.members.count() > 0 || m.reporter.withdrawn || m.leaving || m.joinsReady()
+	return len(m.suspicions.own)+m.acceptor.silence.members.count() > 0 || m.reporter.withdrawn || m.relays() || m.abstains || m.leaving || m.joinsReady()
 }
 
 // runReporter reports to the coordinator. Suspicions also go to the proposer of the
@@ -38,7 +44,7 @@ func (m *Machine) runReporter(now protocol.Time) {
 	e := &m.reporter
 	e.due = now + m.backoff(e.tries)
 	e.tries++
-	if accused := m.accused(e.to); len(accused) > 0 || e.withdrawn {
+	if accused := m.withRelayed(m.accused(e.to), e.to); len(accused) > 0 || e.withdrawn {
 		report := frame{kind: Report, suspects: accused}
 		m.put(e.to, report)
 		if b := m.acceptor.promised; b != (Ballot{}) && b.Rank != e.to && b.Rank != m.config.Self.Rank {
@@ -46,6 +52,7 @@ func (m *Machine) runReporter(now protocol.Time) {
 		}
 		e.withdrawn = false
 	}
+	m.tellAbstention(e.to)
 	if m.leaving {
 		m.put(e.to, frame{kind: Leave})
 	}

@@ -102,6 +102,9 @@ type schedule struct {
 	side   map[int]int     // of the partition
 	healed bool
 	totals totals
+
+	seed     uint64
+	impaired int // how often impair has run
 }
 
 func newSchedule(t *testing.T, seed uint64) *schedule {
@@ -121,7 +124,7 @@ func newSchedule(t *testing.T, seed uint64) *schedule {
 	n.detect = 10*time.Millisecond + time.Duration(n.rng.Int64N(int64(90*time.Millisecond)))
 	n.drop = []float64{0, 0, 0.02, 0.2}[n.rng.IntN(4)]
 	n.jitter = []time.Duration{100 * time.Microsecond, 5 * time.Millisecond, 80 * time.Millisecond}[n.rng.IntN(3)]
-	s := &schedule{n: n, cuts: map[[2]int]bool{}, side: map[int]int{}}
+	s := &schedule{n: n, cuts: map[[2]int]bool{}, side: map[int]int{}, seed: seed}
 	n.blocked = func(from, to *host) bool {
 		return len(s.side) > 0 && s.side[from.id] != s.side[to.id] || len(s.cuts) > 0 && s.cuts[[2]int{from.id, to.id}]
 	}
@@ -173,6 +176,7 @@ func (s *schedule) run() error {
 	for range 5 + n.rng.IntN(15) {
 		n.run(time.Duration(n.rng.Int64N(int64(120*time.Millisecond))), nil)
 		s.happen()
+		s.impair()
 		s.talk()
 	}
 	n.logf("all heals")
@@ -193,6 +197,18 @@ func (s *schedule) run() error {
 		s.totals.Stuck++ // too many died at once: nobody may go on
 	}
 	return nil
+}
+
+// impair has the coordinator lack the means to reach others, in some runs, or have them
+// again, to the end if it is so then.
+func (s *schedule) impair() {
+	if s.seed%4 != 3 {
+		return
+	}
+	h := s.n.hosts[s.impaired%2]
+	if s.impaired++; h.live() {
+		h.m.SetImpaired(!h.m.impaired)
+	}
 }
 
 func (s *schedule) any() *host { return s.n.hosts[s.n.rng.IntN(len(s.n.hosts))] }

@@ -24,11 +24,6 @@ type silence struct {
 	looked      protocol.Time // when awaitCoordinator last ran
 }
 
-// SetImpaired says whether this process lacks the means to reach others, as file
-// descriptors. While it does, their silence is no evidence against them. If it
-// coordinates, the members that it does not reach turn to the next rank.
-func (m *Machine) SetImpaired(impaired bool) { m.impaired = impaired }
-
 // silenced records members that do not answer.
 func (m *Machine) silenced(members ...int) {
 	s := &m.acceptor.silence
@@ -80,6 +75,7 @@ func (m *Machine) awaitCoordinator(now protocol.Time) {
 	coordinator := m.lowest(m.excluded(now))
 	paused := now-s.looked > 2*m.config.StatusInterval
 	s.looked = now
+	m.awaitAnswer(now, paused)
 	switch {
 	case coordinator == m.config.Self.Rank || !m.asks(now):
 		s.asked = 0
@@ -102,6 +98,7 @@ func (m *Machine) asks(now protocol.Time) bool {
 // attempts records that a coordinator attempts a change.
 func (m *Machine) attempts(r protocol.Rank) {
 	m.answered(r, nil)
+	m.noteAbstention(r, false)
 	m.acceptor.silence.asked = 0
 }
 

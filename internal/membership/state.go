@@ -113,9 +113,19 @@ func (m *Machine) Unreachable() (ranks []protocol.Rank) {
 	return ranks
 }
 
-// unreachable returns the members that are suspected, and those that are silent,
-// excused or not.
-func (m *Machine) unreachable() set { return m.suspectedOr(m.now, m.acceptor.silence.members) }
+// unreachable returns the members that are suspected, those that are silent, excused or
+// not, and those that do not answer reports.
+func (m *Machine) unreachable() set {
+	s := m.suspectedOr(m.now, m.acceptor.silence.members)
+	if m.acceptor.unheard.count() == 0 {
+		return s
+	}
+	if s == nil {
+		s = newSet(len(m.view.Members))
+	}
+	s.union(m.acceptor.unheard)
+	return s
+}
 
 // isQuorum reports whether the members in s may decide the next view.
 func (m *Machine) isQuorum(s set) bool {

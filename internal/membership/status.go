@@ -79,9 +79,11 @@ func (m *Machine) stuck(now protocol.Time) bool {
 	return m.acceptor.frozen && now >= m.acceptor.since+2*m.config.AttemptTimeout
 }
 
-// handleStatus records that a member of the current view is stuck.
+// handleStatus records whether a member of the current view is stuck, or abstains.
 func (m *Machine) handleStatus(f *frame) {
+	m.noteAbstention(f.from, f.abstains)
 	if f.stuck && m.proposer == nil {
 		m.acceptor.stuck = true
+		m.tellAbstention(f.from)
 	}
 }

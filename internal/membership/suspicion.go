@@ -149,16 +149,6 @@ func (m *Machine) markSuspects(now protocol.Time) {
 // survivors returns the members that are not excluded.
 func (m *Machine) survivors(excluded set) set { return excluded.complement(len(m.view.Members)) }
 
-// lowest returns the lowest rank that is not excluded: the coordinator, as far as
-// this member knows. There is one, since no member excludes itself.
-func (m *Machine) lowest(excluded set) protocol.Rank {
-	i := 0
-	for excluded.has(i) {
-		i++
-	}
-	return m.view.Members[i].Rank
-}
-
 // prune forgets the suspicions that a new view resolves: a suspicion is about the
 // member that had the rank before, not the one that has it now. Other members repeat
 // what still holds.

@@ -68,7 +68,7 @@ func (m *Machine) consider(now protocol.Time) {
 	m.considerSilence(now)
 	excluded := m.excluded(now)
 	coordinator := m.lowest(excluded)
-	m.planReport(now, coordinator)
+	m.planReport(now, excluded, coordinator)
 	if coordinator == m.config.Self.Rank {
 		m.handleOwnRequests(now)
 	}

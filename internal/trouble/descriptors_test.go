@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -96,4 +97,27 @@ func TestCase28CoordinatorWithoutDescriptors(t *testing.T) {
 	if left > 0 || received < members-1 || !strings.HasPrefix(said, fmt.Sprint(members, " suspects 0 known true")) {
 		t.Errorf("%d members were removed, %d received the broadcast; the coordinator says: members %s", left, received, said)
 	}
+	viewWithout(t, groups, members/2)
+}
+
+// viewWithout kills a member, and waits until the others have a view without it, although
+// their coordinator cannot reach them all.
+func viewWithout(t *testing.T, groups []*pleach.Group, killed int) {
+	t.Helper()
+	rank := groups[killed].Rank()
+	_ = groups[killed].Abort()
+	groups = slices.Delete(slices.Clone(groups), killed, killed+1)
+	began := time.Now()
+	for len(groups) > 0 {
+		v := groups[0].View()
+		switch {
+		case !slices.ContainsFunc(v.Members, func(m pleach.Member) bool { return m.Rank == rank }):
+			groups = groups[1:]
+		case time.Since(began) > 5*time.Second:
+			t.Fatalf("rank %d is in view %d of rank %d after %v", rank, v.Number, groups[0].Rank(), time.Since(began))
+		default:
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	figures(t, map[string]any{"case": 28, "killed": rank, "view_ms": time.Since(began).Milliseconds()})
 }

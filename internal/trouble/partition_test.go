@@ -97,5 +97,8 @@ func TestCase29PartitionedJob(t *testing.T) {
 	if !slices.Equal(written, []string{"0", "1", "2", "3"}) {
 		t.Errorf("tasks written: %v", written)
 	}
+	if took := job[3].took; took > 7*time.Second { // it takes twice SuspicionTimeout, and QuorumTimeout
+		t.Errorf("rank 3 has left %v after the cut", took)
+	}
 	figures(t, map[string]any{"case": 29, "took_ms": took, "written": written, "error": job[3].lines("error")})
 }

@@ -1,0 +1,79 @@
+package membership
+
+import (
+	"slices"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// A member answers each report, with its status. A member that gets no answer from the
+// coordinator, as one behind a cut, knows soon that it cannot reach it, and reports to the
+// next rank. It does not accuse the coordinator: the link between the two may be all that
+// is broken. So a member that does not coordinate passes reports on, and only to lower
+// ranks, or two members could keep a report alive that its source has withdrawn.
+
+// heard notes a frame of a member.
+func (m *Machine) heard(from protocol.Rank) {
+	m.acceptor.unheard.drop(&m.view, from, nil)
+	if from == m.reporter.to {
+		m.reporter.heard = m.now
+	}
+}
+
+// awaitAnswer records that the receiver of this member's suspicions does not answer. A
+// member that was paused begins to wait again.
+func (m *Machine) awaitAnswer(now protocol.Time, paused bool) {
+	e := &m.reporter
+	if e.due == protocol.Never || !m.suspectsMember() || paused {
+		e.heard = now
+		return
+	}
+	i, ok := m.view.index(e.to)
+	if r := &m.acceptor; ok && now >= e.heard+m.config.answerTimeout() && !r.unheard.has(i) {
+		if r.unheard == nil {
+			r.unheard = newSet(len(m.view.Members))
+		}
+		r.unheard.add(i)
+	}
+}
+
+// answerTimeout is how long a member may take to answer a report. It covers two reports.
+func (c *Config) answerTimeout() protocol.Time {
+	return max(c.ProbeTimeout, 2*maxBackoff*c.RetryInterval)
+}
+
+// nextHeard returns the receiver of reports: the coordinator, or the next rank below this
+// member's that answers. If there is none, the coordinator may answer later.
+func (m *Machine) nextHeard(excluded set, coordinator protocol.Rank) protocol.Rank {
+	for i := range m.self {
+		if !excluded.has(i) && m.coordinates(i) && !m.acceptor.unheard.has(i) {
+			return m.view.Members[i].Rank
+		}
+	}
+	return coordinator
+}
+
+// relays reports whether other members have reported suspicions to this one.
+func (m *Machine) relays() bool {
+	return slices.ContainsFunc(m.suspicions.reported, func(r reported) bool { return r.until > m.now })
+}
+
+// withRelayed adds the suspicions to a report that other members have reported to this
+// one.
+func (m *Machine) withRelayed(list []suspect, to protocol.Rank) []suspect {
+	if !m.relays() || to >= m.config.Self.Rank {
+		return list
+	}
+	list = slices.Clone(list)
+	for _, r := range m.suspicions.reported {
+		if slices.ContainsFunc(m.suspicions.own, func(x suspect) bool { return x.rank == r.by }) || r.until <= m.now || r.by == to {
+			continue
+		}
+		for _, x := range r.list {
+			if x.rank != to && x.rank != m.config.Self.Rank && !slices.ContainsFunc(list, func(y suspect) bool { return y.rank == x.rank }) {
+				list = append(list, x)
+			}
+		}
+	}
+	return list
+}
