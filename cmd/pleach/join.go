@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os/signal"
 	"sync"
 	"syscall"
@@ -30,6 +31,7 @@ type joinCommand struct {
 	listen, advertise, id, domain string
 	dataDir                       string
 	create, replace, json         bool
+	verbose                       bool
 	expect                        int
 }
 
@@ -74,6 +76,7 @@ that.`,
 		alias.Name, alias.Hidden = old, true
 		f.AddFlag(&alias)
 	}
+	f.BoolVarP(&j.verbose, "verbose", "v", false, "log what this member does and waits for to the standard error")
 	f.BoolVar(&j.json, "json", false, "print JSON, an object on each line")
 	return cmd
 }
@@ -110,10 +113,13 @@ func (j *joinCommand) run(cmd *cobra.Command, seeds []string) error {
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
 	defer stop()
 	c.Expect, c.DataDir = j.expect, j.dataDir
+	if j.verbose {
+		c.Logger = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+	}
 	timed, cancel := context.WithTimeout(ctx, joinTimeout)
 	if j.expect > 0 {
 		timed = ctx // the others may be started much later
-		fmt.Fprintf(cmd.ErrOrStderr(), "pleach: looking for the group, or for %d processes to begin it\n", j.expect)
+		fmt.Fprintf(cmd.ErrOrStderr(), "pleach: looking for the group, or for %d processes to begin it (--verbose says more)\n", j.expect)
 	}
 	group, err := j.begin(timed, c, seeds)
 	cancel()
