@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os/signal"
 	"sync"
 	"syscall"
@@ -31,8 +30,8 @@ type joinCommand struct {
 	listen, advertise, id, domain string
 	dataDir                       string
 	create, replace, json         bool
-	verbose                       bool
 	expect                        int
+	verbose                       bool
 }
 
 func newJoin() *cobra.Command {
@@ -114,12 +113,12 @@ func (j *joinCommand) run(cmd *cobra.Command, seeds []string) error {
 	defer stop()
 	c.Expect, c.DataDir = j.expect, j.dataDir
 	if j.verbose {
-		c.Logger = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+		c.Logger = newLogger(cmd.ErrOrStderr())
 	}
 	timed, cancel := context.WithTimeout(ctx, joinTimeout)
 	if j.expect > 0 {
-		timed = ctx // the others may be started much later
 		fmt.Fprintf(cmd.ErrOrStderr(), "pleach: looking for the group, or for %d processes to begin it (--verbose says more)\n", j.expect)
+		timed = ctx // the others may be started much later
 	}
 	group, err := j.begin(timed, c, seeds)
 	cancel()
