@@ -70,7 +70,7 @@ SCHEDULES ?= 1000000
 .PHONY: schedules
 schedules: ## agree on views under SCHEDULES random schedules, and explore millions of states
 	GOGC=400 PLEACH_SCHEDULES=$(SCHEDULES) go test -timeout 0 -run RandomSchedules -v ./internal/membership
-	PLEACH_FULL=1 go test -timeout 0 -run Explore -v ./internal/membership
+	PLEACH_FULL=1 go test -timeout 0 -run Explore -v ./internal/membership ./internal/stream
 
 .PHONY: simulate
 simulate: ## run whole groups under SEEDS seeds (default: 100) on all cores

@@ -74,6 +74,7 @@ func TestGoldenReplies(t *testing.T) {
 		"join-reply later":  encodeRefusal(membership.ErrTimeout)[:1], // the text is for people
 		"join-reply reach":  encodeRefusal(ErrUnreachable)[:1],
 		"join-reply in use": encodeInUse(inUse),
+		"join-reply again":  encodeRestarted(3, 1<<40),
 		"progress-reply":    append([]byte{replyAccepted}, progress...),
 	})
 
@@ -94,6 +95,10 @@ func TestGoldenReplies(t *testing.T) {
 	}
 	if _, err := decodeReply(replies["join-reply later"]); err == nil || errors.Is(err, ErrRefused) {
 		t.Errorf("join-reply later: %v", err)
+	}
+	var restarted *restartedError
+	if _, err := decodeReply(replies["join-reply again"]); !errors.As(err, &restarted) || *restarted != (restartedError{3, 1 << 40}) || permanent(err) {
+		t.Errorf("join-reply again: %v", err)
 	}
 	var told []collective.Progress
 	b := replies["progress-reply"]

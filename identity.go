@@ -26,12 +26,7 @@ func newNonce() uint64 {
 // setPeers tells the transport which processes are members.
 func (g *Group) setPeers(v *membership.View) {
 	if g.roster != nil {
-		view := transport.View{Number: v.Number, Members: make([]transport.Member, len(v.Members))}
-		for i := range v.Members {
-			m := &v.Members[i] // not copied: there may be many
-			view.Members[i] = transport.Member{Rank: m.Rank, ID: m.Identity, Address: m.Address, Incarnation: m.Incarnation, Nonce: m.Nonce}
-		}
-		g.roster.SetView(view)
+		g.roster.SetView(rosterView(v))
 		return
 	}
 	if g.addresses == nil {
@@ -42,6 +37,15 @@ func (g *Group) setPeers(v *membership.View) {
 			g.addresses.SetPeer(m.Rank, m.Address)
 		}
 	}
+}
+
+// rosterView is a view as a transport sees it. It copies nothing: there may be many
+// members, and a transport has a few peers.
+func rosterView(v *membership.View) transport.View {
+	return transport.View{Number: v.Number, Member: func(r protocol.Rank) (transport.Member, bool) {
+		m, ok := v.Member(r)
+		return transport.Member{Rank: m.Rank, ID: m.Identity, Address: m.Address, Incarnation: m.Incarnation, Nonce: m.Nonce}, ok
+	}}
 }
 
 // admission is when this member has seen another one join.

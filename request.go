@@ -1,6 +1,7 @@
 package pleach
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,7 @@ const (
 	replyRetry       uint8 = 2 // refused now; the candidate may try again
 	replyUnreachable uint8 = 3 // likewise
 	replyInUse       uint8 = 4 // refused: a live member has the candidate's ID
+	replyRestarted   uint8 = 5 // refused now: the process is the seat of a member
 )
 
 // encodeRequest encodes a request.
@@ -173,6 +175,9 @@ func decodeStatus(b []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %s", ErrUnreachable, d.Rest())
 	case replyInUse:
 		return nil, decodeInUse(&d)
+	case replyRestarted:
+		e := &restartedError{d.Rank(), d.Uint64()}
+		return nil, cmp.Or(d.Finish(), error(e))
 	default:
 		return nil, fmt.Errorf("%w: %s", ErrRefused, d.Rest())
 	}
@@ -273,6 +278,24 @@ func requestOnce(ctx context.Context, c tcp.Config, address string, request []by
 
 // errNotYet is a refusal for now.
 var errNotYet = errors.New("not accepted yet")
+
+// restartedError is the refusal of a member that was started again. It has lost its
+// messages, and waits for a view that has its process as a new member.
+type restartedError struct {
+	rank        protocol.Rank
+	incarnation uint64
+}
+
+func (e *restartedError) Error() string {
+	return fmt.Sprintf("%v: this process was started again as rank %d, incarnation %d, and waits for a quorum of its group", errNotYet, e.rank, e.incarnation)
+}
+
+func (e *restartedError) Unwrap() error { return errNotYet }
+
+// encodeRestarted encodes this refusal.
+func encodeRestarted(rank protocol.Rank, incarnation uint64) []byte {
+	return wire.AppendUint64(wire.AppendRank([]byte{replyRestarted}, rank), incarnation)
+}
 
 // permanent reports whether a request that failed would fail again: the member
 // refuses it for good, is of another group, version or authority, or the settings are

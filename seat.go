@@ -10,6 +10,7 @@ import (
 	"net"
 	"slices"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/pleach-go/pleach/detect"
@@ -25,6 +26,9 @@ import (
 // seatInterval is how often a process that has taken its seat asks its seeds whether the
 // group has gone on without it.
 const seatInterval = 2 * time.Second
+
+// alonePause is how long a process waits before it asks silent members again.
+const alonePause = 50 * time.Millisecond
 
 // seat drives the seat of a member that was started again.
 type seat struct {
@@ -49,6 +53,10 @@ func (c *Config) retakeSeat(ctx context.Context, s *initialState, saved *members
 	}
 	c.Logger.Info("started again: voting in the old place until the group goes on", "group", c.Group, "rank", saved.Self.Rank, "view", saved.View.Number)
 	answer, err := t.await(ctx)
+	alone := false
+	if err == nil && answer != nil {
+		alone, err = t.alone(ctx, &answer.View)
+	}
 	t.close()
 	lent.giveBack()
 	s.seat = t.machine.Machine()
@@ -66,7 +74,7 @@ func (c *Config) retakeSeat(ctx context.Context, s *initialState, saved *members
 		}
 	}
 	s.seeds = append(s.seeds, others...)
-	if answer == nil || len(saved.Survivors(&answer.View)) > 0 {
+	if !alone {
 		return false, nil // the survivors know where their streams are
 	}
 	s.view = answer.View
@@ -114,15 +122,13 @@ func (c *Config) newSeat(s *initialState, saved *membership.Seat, listener net.L
 
 // setView tells the transport and the detector which processes are members.
 func (t *seat) setView(v *membership.View) {
-	view := transport.View{Number: v.Number}
 	var peers []detect.Peer
 	for _, m := range v.Members {
-		view.Members = append(view.Members, transport.Member{Rank: m.Rank, ID: m.Identity, Address: m.Address, Incarnation: m.Incarnation, Nonce: m.Nonce})
 		if m.Rank != t.saved.Self.Rank {
 			peers = append(peers, detect.Peer{Rank: m.Rank, Incarnation: m.Incarnation, Address: m.Address})
 		}
 	}
-	t.transport.SetView(view)
+	t.transport.SetView(rosterView(v))
 	t.state.current.Store(v)
 	t.detector.Watch(peers)
 }
@@ -162,6 +168,52 @@ func (t *seat) await(ctx context.Context) (answer *membership.Answer, err error)
 	}
 }
 
+// alone reports whether no member of the view before has messages, so that this process
+// begins the view by itself. Otherwise the process joins it at a member that has them. A
+// member that was started again, before the view or since, is a seat, and may wait for
+// this process. One whose address refuses connections is dead. One that is silent may
+// have messages, so this process waits for it, or for others that go on without it.
+func (t *seat) alone(ctx context.Context, v *membership.View) (bool, error) {
+	for {
+		silent := 0
+		for _, m := range v.Members {
+			if m.Incarnation == v.Number {
+				continue // it has joined with this view
+			}
+			has, known := t.hasMessages(ctx, &m)
+			if has {
+				return false, nil
+			}
+			if !known {
+				silent++
+			}
+		}
+		if silent == 0 || t.replaced(ctx) {
+			return silent == 0, nil
+		}
+		select {
+		case <-ctx.Done():
+			return false, fmt.Errorf("%w: %d members of view %d do not answer", ctx.Err(), silent, v.Number)
+		case <-time.After(alonePause):
+		}
+	}
+}
+
+// hasMessages asks a process whether it is a member with its messages.
+func (t *seat) hasMessages(ctx context.Context, m *membership.Member) (has, known bool) {
+	timed, cancel := context.WithTimeout(ctx, foundingTimeout)
+	defer cancel()
+	_, err := requestOnce(timed, t.config.client(nil), m.Address, encodeRequest(requestView, &membership.Member{}, false))
+	var restarted *restartedError
+	switch {
+	case err == nil:
+		return true, true
+	case errors.As(err, &restarted):
+		return false, restarted.rank == m.Rank && restarted.incarnation == m.Incarnation
+	}
+	return false, errors.Is(err, syscall.ECONNREFUSED)
+}
+
 // replaced asks the seeds whether they have a later view without this seat.
 func (t *seat) replaced(ctx context.Context) bool {
 	timed, cancel := context.WithTimeout(ctx, foundingTimeout)
@@ -197,7 +249,7 @@ func (t *seat) handleRequest(request []byte, answer func([]byte)) {
 			return
 		}
 	}
-	answer(append([]byte{replyRetry}, "this process was started again, and waits for a quorum of its group"...))
+	answer(encodeRestarted(t.saved.Self.Rank, t.saved.Self.Incarnation))
 }
 
 // seatWatcher passes what the transport finds out to the detector and to the seat.

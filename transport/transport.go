@@ -74,8 +74,12 @@ type AddressBook interface {
 
 // View is what a [Roster] is told of a view.
 type View struct {
-	Number  uint64
-	Members []Member
+	Number uint64
+	// Member returns the process that has a rank, or false if none has. It always
+	// returns the same, and calls may be concurrent. A Roster looks up the peers that it
+	// talks to, so that a view change costs it nothing for all others. If nil, no
+	// process has a rank.
+	Member func(protocol.Rank) (Member, bool)
 }
 
 // Member is a process in a view.

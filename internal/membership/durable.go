@@ -125,14 +125,3 @@ func Restore(c Config, s *Seat) (*Machine, error) {
 	m.history = s.history
 	return m, nil
 }
-
-// Survivors returns the members of a view that were in the view before, which this
-// member was in: they have the messages.
-func (s *Seat) Survivors(v *View) (members []Member) {
-	for _, m := range v.Members {
-		if s.View.holds(m.Rank, m.Incarnation) && m.Incarnation < v.Number && m.Rank != s.Self.Rank {
-			members = append(members, m)
-		}
-	}
-	return members
-}

@@ -149,8 +149,12 @@ func finished(done <-chan struct{}, self, roots int, got []int64, sent []atomic.
 // Case 19: all members are alive and receive, and all broadcast at full rate. Nothing
 // is lost, no stream pauses, and together they are about as fast as one root.
 func TestCase19AllMembersBroadcast(t *testing.T) {
+	sizes := []int{3, 4, 8}
+	if full() {
+		sizes = []int{3, 4, 6, 8, 16}
+	}
 	for _, size := range []int{64, 8 << 10, 64 << 10} {
-		for _, members := range []int{3, 4, 8} {
+		for _, members := range sizes {
 			t.Run(fmt.Sprintf("members=%d/size=%d", members, size), func(t *testing.T) {
 				one := broadcastAll(t, start(t, members, nil), 1, size, seconds())
 				all := broadcastAll(t, start(t, members, nil), members, size, seconds())

@@ -58,9 +58,8 @@ func TestCase5HungProcess(t *testing.T) {
 		"case": 5, "kills": kills, "blocked_ms_max": slices.Max(blocked), "view_ms": slices.Max(views),
 		"blocked_ms": blocked, "views_ms": views,
 	})
-	slices.Sort(blocked)
 	slices.Sort(views)
-	if b, v := blocked[kills/2], views[kills/2]; full() && (b > 100 || v > 2500) {
+	if b, v := slices.Max(blocked), views[kills/2]; full() && (b > 100 || v > 2500) {
 		t.Errorf("broadcasts blocked for %d ms, and the view came after %d ms; want at most 100 and 2500", b, v)
 	}
 }
@@ -129,8 +128,8 @@ func TestCase6CoordinatorCutOff(t *testing.T) {
 		ts.awaitTalk(survivors)
 	}
 	figures(t, map[string]any{"case": 6, "variant": "cut off", "view_ms": took})
-	if full() && slices.Max(took) > 10000 {
-		t.Errorf("views came after %v ms, want at most 10000", took)
+	if full() && slices.Max(took) > 5000 {
+		t.Errorf("views came after %v ms, want at most 5000", took)
 	}
 }
 

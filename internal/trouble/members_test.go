@@ -5,7 +5,6 @@ package trouble
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -62,18 +61,9 @@ func (c memberConfig) run() {
 		_, _ = io.Copy(io.Discard, os.Stdin) // the test has ended
 		os.Exit(0)
 	}()
-	for {
-		fmt.Println("joined", g.Rank())
-		c.live(g)
-		fmt.Println("over", g.Err())
-		if !errors.Is(g.Err(), pleach.ErrEvicted) {
-			return
-		}
-		if g, err = g.Rejoin(context.Background()); err != nil {
-			fmt.Println("error", err)
-			return
-		}
-	}
+	fmt.Println("joined", g.Rank())
+	c.live(g)
+	fmt.Println("over", g.Err())
 }
 
 // live is one membership.

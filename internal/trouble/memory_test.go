@@ -51,8 +51,11 @@ func memoryProgram(ctx context.Context, w *pleach.World) error {
 }
 
 // peakMemory is the largest resident size of this process so far, in bytes.
-func peakMemory() (int, error) {
-	b, err := os.ReadFile("/proc/self/status")
+func peakMemory() (int, error) { return peakMemoryOf("self") }
+
+// peakMemoryOf returns that of a process, by its number.
+func peakMemoryOf(process string) (int, error) {
+	b, err := os.ReadFile("/proc/" + process + "/status")
 	if err != nil {
 		return 0, err
 	}

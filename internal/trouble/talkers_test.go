@@ -29,7 +29,8 @@ import (
 //	have RANK             a message of another member has arrived
 //	lost RANK COUNT       messages of another member are lost
 //
-// A line of its input is a number of bytes to broadcast.
+// A line of its input is a number of bytes to broadcast. A talker that floods is in
+// flood_test.go.
 
 // talkerRole is the environment variable that makes this test binary a talker. Its value
 // is a talkerConfig.
@@ -40,6 +41,10 @@ type talkerConfig struct {
 	Rank      int
 	Pace      time.Duration // between two broadcasts; if zero, it broadcasts only what it is told
 	Static    bool
+	Flood     int // bytes of the messages that it broadcasts as fast as it may, if it is rank 0
+	// Busy is how long the program of BusyRank receives nothing, once every Every.
+	Busy, Every time.Duration
+	BusyRank    int
 }
 
 func init() {
@@ -84,14 +89,25 @@ func (c *talkerConfig) run() error {
 func (c *talkerConfig) live(ctx context.Context, g *pleach.Group, lines <-chan string) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go c.talk(ctx, g, lines)
+	if c.Flood > 0 && c.Rank == 0 {
+		go c.flood(ctx, g, lines)
+	} else {
+		go c.talk(ctx, g, lines)
+	}
 	go func() {
+		var check floodCheck
+		if c.Rank == c.BusyRank {
+			check = floodCheck{busy: c.Busy, every: c.Every}
+		}
 		for m := range g.Messages(ctx) {
 			if m.Lost > 0 {
 				fmt.Println("lost", m.From, m.Lost)
 				continue
 			}
 			fmt.Println("have", m.From)
+			if c.Flood > 0 {
+				check.receive(ctx, m)
+			}
 		}
 	}()
 	for v := range g.Views(ctx) {
@@ -143,6 +159,9 @@ type talker struct {
 	blocked time.Duration  // the longest
 	have    map[string]int // messages, by sender
 	lost    int            // messages
+	busy    bool           // its program receives nothing at present
+	ended   bool           // it has the last message of a flood
+	gaps    int            // in a flood
 	log     []string
 }
 
@@ -211,6 +230,12 @@ func (p *talker) take(line string) {
 		var from, count int
 		_, _ = fmt.Sscan(rest, &from, &count)
 		p.lost += count
+	case "busy", "ready":
+		p.busy = word == "busy"
+	case "ended":
+		p.ended = true
+	case "gap":
+		p.gaps++
 	case "view":
 		_, _ = fmt.Sscan(rest, &p.view, &p.members)
 	case "blocked":

@@ -42,7 +42,6 @@ type peer struct {
 	// The process that has this rank in the view, see roster. nil: none has, or there
 	// are no views.
 	member *transport.Member
-	inView bool   // For SetView only: member is that of the view.
 	ours   uint64 // Numbers this side's attempts, see wire.Hello.
 }
 

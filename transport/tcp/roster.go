@@ -21,40 +21,60 @@ var _ transport.Roster = (*Transport)(nil)
 // earlyTimeout bounds how long a process waits for the view that has admitted it.
 const earlyTimeout = 2 * time.Second
 
-// roster is what the transport knows of the view as a whole. The members are in their
-// peers.
+// roster is what the transport knows of the view. A peer that is made has its member
+// itself. All others are looked up when they are needed, so that a view change costs a
+// member what its peers are, and not the size of the group.
 type roster struct {
 	number  atomic.Uint64 // 0: there are no views.
 	changed notify.Notifier
 
 	mu    sync.Mutex
+	view  transport.View
 	early map[protocol.Rank]chan struct{} // The processes that wait for a view, one for each rank.
 }
 
 // SetView implements [transport.Roster]. The first view says which incarnation this
 // process is. Calls must not be concurrent.
 func (t *Transport) SetView(v transport.View) {
-	for p := range t.peers.all() {
-		p.inView = false
+	if m, ok := memberOf(&v, t.cfg.Rank); ok && t.roster.number.Load() == 0 {
+		t.incarnation = m.Incarnation
 	}
-	for i := range v.Members {
-		switch m := v.Members[i]; {
-		case t.isPeer(m.Rank):
-			p := t.peer(m.Rank)
-			p.inView = true
+	// First: a peer that is made from now on has its member of this view.
+	t.roster.mu.Lock()
+	t.roster.view = v
+	t.roster.mu.Unlock()
+	for p := range t.peers.all() {
+		if m, ok := memberOf(&v, p.rank); ok {
 			p.setMember(&m)
-		case m.Rank == t.cfg.Rank && t.roster.number.Load() == 0:
-			t.incarnation = m.Incarnation
-		}
-	}
-	for p := range t.peers.all() {
-		if !p.inView {
+		} else {
 			p.setMember(nil)
 		}
 	}
 	// Last: what is judged by this number must find the members that belong to it.
 	t.roster.number.Store(v.Number)
 	t.roster.changed.Notify()
+}
+
+// memberOf returns the process that has a rank in a view.
+func memberOf(v *transport.View, rank protocol.Rank) (transport.Member, bool) {
+	if v.Member == nil {
+		return transport.Member{}, false
+	}
+	return v.Member(rank)
+}
+
+// makePeer makes the state of a rank.
+func (t *Transport) makePeer(rank protocol.Rank) *peer {
+	t.roster.mu.Lock()
+	defer t.roster.mu.Unlock()
+	p := &peer{t: t, rank: rank, out: t.newQueue()}
+	if rank < protocol.Rank(len(t.cfg.Addresses)) {
+		p.address = t.cfg.Addresses[rank]
+	}
+	if m, ok := memberOf(&t.roster.view, rank); ok {
+		p.member, p.address = &m, m.Address
+	}
+	return t.peers.add(p)
 }
 
 // setMember sets the process that has this rank in the view, or none. A former member
@@ -103,11 +123,11 @@ func (r *roster) judge(m *transport.Member, theirs *wire.Hello) wire.Status {
 	return wire.Removed
 }
 
-// member returns the process that has a rank in the view, or nil.
+// member returns the process that has a rank in the view, or nil. It makes no peer.
 func (t *Transport) member(rank protocol.Rank) *transport.Member {
 	p := t.peers.get(rank)
 	if p == nil {
-		return nil
+		return t.roster.member(rank)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,6 +136,16 @@ func (t *Transport) member(rank protocol.Rank) *transport.Member {
 	}
 	m := *p.member
 	return &m
+}
+
+// member returns the process that has a rank in the view, or nil.
+func (r *roster) member(rank protocol.Rank) *transport.Member {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if m, ok := memberOf(&r.view, rank); ok {
+		return &m
+	}
+	return nil
 }
 
 // awaitView judges the sender of a Hello, and waits for the view that has admitted it

@@ -3,6 +3,7 @@ package tcp
 import (
 	"errors"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -65,11 +66,14 @@ func (n *places) reopen(t *testing.T, at int) {
 }
 
 func (n *places) view(number uint64, members ...process) transport.View {
-	v := transport.View{Number: number}
-	for _, m := range members {
-		v.Members = append(v.Members, transport.Member{Rank: m.rank, ID: "id", Address: n.addresses[m.rank], Incarnation: m.incarnation, Nonce: m.nonce})
-	}
-	return v
+	return transport.View{Number: number, Member: func(rank protocol.Rank) (transport.Member, bool) {
+		i := slices.IndexFunc(members, func(m process) bool { return m.rank == rank })
+		if i < 0 {
+			return transport.Member{}, false
+		}
+		m := members[i]
+		return transport.Member{Rank: m.rank, ID: "id", Address: n.addresses[m.rank], Incarnation: m.incarnation, Nonce: m.nonce}, true
+	}}
 }
 
 // sendUntil sends to a peer until a condition holds.

@@ -163,11 +163,7 @@ func (t *Transport) peer(r protocol.Rank) *peer {
 	if p := t.peers.get(r); p != nil {
 		return p
 	}
-	p := &peer{t: t, rank: r, out: t.newQueue()}
-	if r < protocol.Rank(len(t.cfg.Addresses)) {
-		p.address = t.cfg.Addresses[r]
-	}
-	return t.peers.add(p)
+	return t.makePeer(r)
 }
 
 func (t *Transport) newQueue() *queue { return &queue{buffers: &t.buffers} }
