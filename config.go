@@ -35,8 +35,8 @@ type Config struct {
 	// Expect makes [Join] the one start command of all members: if the seeds know no
 	// running group, Join begins one together with the other processes that do the
 	// same, as soon as there are Expect of them. Expect is the number of all processes
-	// that are started for the group, and all of them use the same. If zero, Join only
-	// joins a running group.
+	// that are started for the group, and all of them use the same. Join waits for the
+	// others until its context ends. If zero, Join only joins a running group.
 	Expect int
 
 	// DataDir is a folder in which this member keeps its vote, so that it counts again
@@ -64,11 +64,12 @@ type Config struct {
 	Replace bool
 	// FailureDomain names what fails together with this process, as a rack or a
 	// zone. The group assigns ranks so that ring neighbors differ in it where
-	// possible.
+	// possible. If empty, the domain is unknown.
 	FailureDomain string
 
 	// Static fixes the membership: there is one view, no detector runs, and dead
-	// members stay in the view and are corrected around.
+	// members stay in the view and are corrected around. If false, members agree on
+	// views.
 	Static bool
 	// AllowMinority lets any number of members continue after failures, down to
 	// the last. It is safe only where no live process is ever suspected, as among
@@ -97,7 +98,8 @@ type Config struct {
 	SuspicionTimeout time.Duration
 	// Detectors report suspicions beside what broken connections and heartbeats
 	// reveal: package detect/swim finds hosts that have fallen silent, and
-	// [detect.Feed] passes on what a scheduler knows. The group closes them.
+	// [detect.Feed] passes on what a scheduler knows. The group closes them. If empty,
+	// connections and heartbeats are all.
 	Detectors []detect.Detector
 
 	// TLS protects every connection with TLS 1.3. Both sides present a
@@ -115,14 +117,14 @@ type Config struct {
 	// same. If empty, there is none.
 	Secret []byte
 	// Transport replaces TCP. The group closes it. Without Addresses the group
-	// is static, and Rank and Size describe it.
+	// is static, and Rank and Size describe it. If nil, TCP.
 	Transport transport.Transport
 	// Handler is called with each message instead of [Group.Messages] yielding
 	// it: in the same order, one at a time, on the goroutine that received it.
 	// That is the fastest way to receive. A slow handler delays what this member
 	// receives, credits included: a handler that broadcasts more than a window is
 	// blocked until its context ends, so it leaves that to another goroutine. It must
-	// not call Close or Abort.
+	// not call Close or Abort. If nil, Messages yields them.
 	Handler func(Message)
 
 	// Shape is the shape of the broadcast tree. If zero, binomial. All members

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"sync"
 	"time"
 
 	"github.com/pleach-go/pleach"
@@ -47,6 +48,34 @@ func Example() {
 	// Output:
 	// from rank 1: flush the cache
 	// view 3 has 1 member
+}
+
+// The instances of a service are all started alike, in any order, and the same way again
+// after a crash. Here they share a process; usually each is on its own host.
+func ExampleJoin() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	hosts := []string{"127.0.0.1:27596", "127.0.0.1:27597", "127.0.0.1:27598"}
+	var members sync.WaitGroup
+	for _, host := range hosts {
+		members.Go(func() {
+			group, err := pleach.Join(ctx, pleach.Config{Group: "web", Expect: len(hosts), Listen: host}, hosts...)
+			if err != nil {
+				log.Fatal(err)
+			}
+			defer group.Close()
+			v := group.View()
+			fmt.Printf("%s is rank %d of %d in view %d\n", group.Self().ID, group.Rank(), len(v.Members), v.Number)
+			if _, err := group.WaitStable(ctx); err != nil { // until all are there
+				log.Fatal(err)
+			}
+		})
+	}
+	members.Wait()
+	// Unordered output:
+	// 127.0.0.1:27596 is rank 0 of 3 in view 1
+	// 127.0.0.1:27597 is rank 1 of 3 in view 1
+	// 127.0.0.1:27598 is rank 2 of 3 in view 1
 }
 
 // All members of a job start together. Here they share a process and a network in

@@ -74,10 +74,11 @@ func (g *Group) Abort() error {
 
 // Rejoin aborts this membership and joins the group again with the same ID and
 // address, so that this process gets its old rank if that is free. It is what to
-// do after [ErrEvicted]. After [ErrReplaced], or if another process with its ID has
-// joined meanwhile, it returns a [*ReplacedError]: this process stays out. The members of the last view that this process has seen
-// are the seeds. Config.Transport ended with the group and is not used again, nor
-// are Config.Detectors but those that are a [detect.Renewer].
+// do after [ErrEvicted] and [ErrTooSlow]. After [ErrReplaced], or if another process
+// with its ID has joined meanwhile, it returns a [*ReplacedError]: this process stays
+// out. The members of the last view that this process has seen are the seeds.
+// Config.Transport ended with the group and is not used again, nor are Config.Detectors
+// but those that are a [detect.Renewer].
 func (g *Group) Rejoin(ctx context.Context) (*Group, error) {
 	if g.machine.Static() {
 		return nil, g.wrap("rejoin", ErrStatic)

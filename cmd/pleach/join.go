@@ -31,6 +31,7 @@ type joinCommand struct {
 	dataDir                       string
 	create, replace, json         bool
 	expect                        int
+	verbose                       bool
 }
 
 func newJoin() *cobra.Command {
@@ -74,6 +75,7 @@ that.`,
 		alias.Name, alias.Hidden = old, true
 		f.AddFlag(&alias)
 	}
+	f.BoolVarP(&j.verbose, "verbose", "v", false, "log what this member does and waits for to the standard error")
 	f.BoolVar(&j.json, "json", false, "print JSON, an object on each line")
 	return cmd
 }
@@ -110,10 +112,13 @@ func (j *joinCommand) run(cmd *cobra.Command, seeds []string) error {
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
 	defer stop()
 	c.Expect, c.DataDir = j.expect, j.dataDir
+	if j.verbose {
+		c.Logger = newLogger(cmd.ErrOrStderr())
+	}
 	timed, cancel := context.WithTimeout(ctx, joinTimeout)
 	if j.expect > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "pleach: looking for the group, or for %d processes to begin it (--verbose says more)\n", j.expect)
 		timed = ctx // the others may be started much later
-		fmt.Fprintf(cmd.ErrOrStderr(), "pleach: looking for the group, or for %d processes to begin it\n", j.expect)
 	}
 	group, err := j.begin(timed, c, seeds)
 	cancel()

@@ -82,3 +82,31 @@ func writeCertificate(t *testing.T, certificate, key string) {
 		}
 	}
 }
+
+// Others are told all flags that they need, and errors name flags instead of fields.
+func TestFlagsInTexts(t *testing.T) {
+	g := groupFlags{group: "orders", secret: "secret.txt", ca: "ca.pem"}
+	if text := g.arguments(); text != " --group orders --secret-file secret.txt --tls-ca FILE --tls-cert FILE --tls-key FILE" {
+		t.Errorf("%q", text)
+	}
+	if text := new(groupFlags).arguments(); text != "" {
+		t.Errorf("%q without flags", text)
+	}
+	_, err := pleach.Create(t.Context(), pleach.Config{Secret: []byte("short")})
+	if text := shellText(err); !strings.Contains(text, "--secret-file is shorter") {
+		t.Errorf("%q", text)
+	}
+}
+
+// A view in which the quorum is back says so.
+func TestRegainedQuorumIsTold(t *testing.T) {
+	now := pleach.View{Number: 3, Slots: 1, Members: []pleach.Member{{}}}
+	before := now
+	before.Err = &pleach.QuorumError{Reachable: 1, Members: 3, Needed: 2}
+	if text := viewChange(before, now); text != "view 3: 1 member; quorum regained" {
+		t.Errorf("%q", text)
+	}
+	if text := viewChange(now, now); text != "view 3: 1 member" {
+		t.Errorf("%q", text)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"io"
+	"log/slog"
 	"os"
 )
 
@@ -23,6 +24,9 @@ func isTerminal(w io.Writer) bool {
 func wantsColor(w io.Writer) bool {
 	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminal(w)
 }
+
+// newLogger writes a line for each event.
+func newLogger(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
 
 // savePicture draws first and creates the file only if that worked.
 func savePicture(name string, draw func(io.Writer) error) error {

@@ -37,8 +37,8 @@ func withJoiners(t *testing.T, v View, removed []protocol.Rank, candidates ...Me
 	return next
 }
 
-// "Ranks are dealt so that members of one failure domain (rack, zone, host) are
-// never ring neighbors" (DESIGN), as far as there are holes to choose from.
+// Ranks are dealt so that members of one failure domain (rack, zone, host) are not ring
+// neighbors, as far as there are holes to choose from.
 func TestDomainsAreKeptApart(t *testing.T) {
 	// Holes are 2, between a and a, and 4, between a and b.
 	v := View{Number: 1, Slots: 8}

@@ -1,0 +1,129 @@
+package membership
+
+// Members join, leave and come back.
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// Changes that arrive during a view change are batched into the next one: a herd of
+// hundreds is let in within O(1) views.
+func TestHerdJoins(t *testing.T) {
+	n := newNetwork(t, 4, 1, nil)
+	for i := range 300 {
+		n.join(fmt.Sprint("new", i), "")
+	}
+	v := n.settle()
+	if len(v.Members) != 304 || v.Number > 5 {
+		t.Fatalf("300 joined in %d views: %v", v.Number-1, v)
+	}
+	t.Logf("300 joined in %d views, %d frames", v.Number-1, sum(n.frames))
+}
+
+func sum(counts [Kinds]int) int {
+	total := 0
+	for _, c := range counts {
+		total += c
+	}
+	return total
+}
+
+func TestLeave(t *testing.T) {
+	for _, leaver := range []int{0, 3, 6} {
+		n := newNetwork(t, 7, 1, nil)
+		h := n.hosts[leaver]
+		n.leave(h)
+		v := n.settle()
+		wantRanks(t, v, without(7, protocol.Rank(leaver)))
+		if state, err := h.m.State(); state != Left || !errors.Is(err, ErrLeft) {
+			t.Fatalf("rank %d is %v: %v", leaver, state, err)
+		}
+	}
+}
+
+// All leave at once, and the last one too.
+func TestEverybodyLeaves(t *testing.T) {
+	n := newNetwork(t, 5, 1, nil)
+	for _, h := range n.hosts {
+		n.leave(h)
+	}
+	gone := func() bool {
+		for _, h := range n.hosts {
+			if s, _ := h.m.State(); s != Left {
+				return false
+			}
+		}
+		return true
+	}
+	if !n.run(time.Minute, gone) {
+		t.Fatal(n.situation())
+	}
+}
+
+// "Recovered nodes may re-join with their original ID" (thesis §3.2), also if
+// nobody has noticed yet that they were gone, and even if the coordinator is one
+// who has never seen them.
+func TestRejoinKeepsItsRank(t *testing.T) {
+	for _, noticed := range []bool{true, false} {
+		n := newNetwork(t, 8, 1, nil)
+		n.kill(5)
+		if noticed {
+			n.suspectAll(5)
+			n.settle()
+		}
+		n.restart(n.hosts[5])
+		v := n.settle()
+		if m, _ := v.Member(5); m.Identity != "p5" || m.Incarnation != v.Number || len(v.Members) != 8 {
+			t.Fatalf("noticed %v: %v with %+v", noticed, v, m)
+		}
+	}
+}
+
+func TestHoleIsReused(t *testing.T) {
+	n := newNetwork(t, 6, 1, nil)
+	n.kill(2, 4)
+	n.suspectAll(2, 4)
+	n.settle()
+	n.join("newcomer", "")
+	v := n.settle()
+	wantRanks(t, v, without(6, 4))
+	if m, _ := v.Member(2); m.Identity != "newcomer" {
+		t.Fatalf("rank 2 is %+v", m)
+	}
+	// Rank 2 is no longer free for who had it; 4 is, and is closer than a new one.
+	n.restart(n.hosts[2])
+	v = n.settle()
+	if m, _ := v.Member(4); m.Identity != "p2" || v.Slots != 6 {
+		t.Fatalf("rank 4 is %+v of %v", m, v)
+	}
+}
+
+func TestIncarnations(t *testing.T) {
+	n := newNetwork(t, 5, 1, nil)
+	m := n.hosts[0].m
+	m.Suspect(n.now, 3, 0) // an earlier start of rank 3
+	n.pump(n.hosts[0])
+	n.run(time.Second, nil)
+	if m.view.Number != 1 {
+		t.Fatalf("an old suspicion led to %v", &m.view)
+	}
+	n.join("newcomer", "")
+	v := n.settle()
+	newcomer := v.Members[v.identity("newcomer")]
+	if newcomer.Incarnation != v.Number {
+		t.Fatalf("%+v joined in %v", newcomer, v)
+	}
+	m.Join(n.now, 2, newcomer, false)
+	if a, ok := m.Answers(); !ok || a.Err != nil || a.Rank != newcomer.Rank {
+		t.Fatalf("who is in already got %+v", a)
+	}
+	m.Join(n.now, 3, Member{Nonce: 1}, false)
+	if a, ok := m.Answers(); !ok || !errors.Is(a.Err, ErrView) {
+		t.Fatalf("a candidate without a name got %+v", a)
+	}
+}
