@@ -51,8 +51,9 @@ func (n *tcpNetwork) addresses() []string { return n.sockets.Addresses }
 func (n *tcpNetwork) kill(int)            {}
 
 // idleTimeout is that of connections: shorter than usual, so that a run of seconds sees
-// what a group is after minutes.
-const idleTimeout = 2 * time.Second
+// what a group is after minutes. A status keeps the connection to the parent in the tree
+// every two seconds.
+const idleTimeout = 3 * time.Second
 
 func (n *tcpNetwork) open(rank int) (_ transport.Transport, err error) {
 	n.transports[rank], err = tcp.New(tcp.Config{
