@@ -90,6 +90,10 @@ type Config struct {
 	// that blocks for longer loses the connections to its peers. The system rounds
 	// it to seconds. If zero, 10 s.
 	UserTimeout time.Duration
+	// IdleTimeout is how long a connection is open at least without a frame. In a group
+	// with views, a member closes idle connections beyond six, in agreement with the
+	// peer, and opens one again when it sends. If zero, 1 min.
+	IdleTimeout time.Duration
 
 	// Logger gets what an operator may want to know. If nil, nothing is logged.
 	Logger *slog.Logger
@@ -141,6 +145,7 @@ func (c Config) complete() (Config, error) {
 	setDefault(&c.BackoffMin, 10*time.Millisecond)
 	setDefault(&c.BackoffMax, time.Second)
 	setDefault(&c.UserTimeout, 10*time.Second)
+	setDefault(&c.IdleTimeout, time.Minute)
 	setDefault(&c.MaxFrame, wire.MaxFrame)
 	setDefault(&c.QueueBytes, max(1<<20, wire.HeaderSize+c.MaxFrame))
 	if err := c.checkLimits(); err != nil {
@@ -164,7 +169,7 @@ func (c *Config) checkLimits() error {
 		return fmt.Errorf("MaxFrame %d: choose 1 to %d", c.MaxFrame, math.MaxInt32)
 	case c.QueueBytes < wire.HeaderSize+c.MaxFrame:
 		return fmt.Errorf("QueueBytes %d: a frame of MaxFrame must fit, choose at least %d", c.QueueBytes, wire.HeaderSize+c.MaxFrame)
-	case c.DialTimeout < 0 || c.HandshakeTimeout < 0 || c.RequestTimeout < 0 || c.BackoffMin < 0 || c.UserTimeout < 0:
+	case c.DialTimeout < 0 || c.HandshakeTimeout < 0 || c.RequestTimeout < 0 || c.BackoffMin < 0 || c.UserTimeout < 0 || c.IdleTimeout < 0:
 		return errors.New("a timeout is negative")
 	case c.BackoffMax < c.BackoffMin:
 		return fmt.Errorf("BackoffMax %v is below BackoffMin %v", c.BackoffMax, c.BackoffMin)

@@ -1,7 +1,8 @@
 package tcp
 
-// A process that runs out of file descriptors closes connections that it does not need
-// at present, and opens them again when it sends. The two sides agree on that, so that
+// A member of a large group may once have talked to many others. It closes connections
+// that it does not need at present, and opens them again when it sends: those that were
+// idle for long, and at once if descriptors run out. The two sides agree on that, so that
 // no frame is lost and neither takes the other for dead: the one that closes says
 // goodbye and sends nothing more, the other writes what waits and closes the socket.
 //
@@ -12,6 +13,7 @@ package tcp
 import (
 	"errors"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/pleach-go/pleach/internal/wire"
@@ -21,10 +23,13 @@ import (
 const (
 	// goodbye is the length field that ends a connection. It is longer than any frame.
 	goodbye = math.MaxUint32
-	// sweepInterval is the least time between two sweeps.
+	// sweepInterval is the least time between two sweeps for descriptors.
 	sweepInterval = time.Second
 	// maxRetired bounds the connections that a sweep closes.
 	maxRetired = 8
+	// keptConnections is how many stay open although they are idle, so that small
+	// groups never connect anew.
+	keptConnections = 6
 	// retireTimeout bounds how long the two sides take.
 	retireTimeout = 2 * time.Second
 )
@@ -35,7 +40,18 @@ func isGoodbye(err error) bool {
 	return errors.As(err, &size) && size.Size == goodbye
 }
 
-// sweep closes connections that were idle since the last sweep.
+// sweepRegularly closes connections that were idle since it ran last, and runs again
+// after IdleTimeout. Only groups with views send the heartbeats by which a death is
+// noticed without a connection to every peer.
+func (t *Transport) sweepRegularly() {
+	if t.roster.number.Load() > 0 {
+		t.retireIdle(keptConnections)
+	}
+	t.regular.after(t.cfg.IdleTimeout, t.sweepRegularly)
+}
+
+// sweep closes connections that were idle since the last sweep, because descriptors run
+// out.
 func (t *Transport) sweep() {
 	t.local.mu.Lock()
 	due := time.Since(t.local.swept) >= sweepInterval
@@ -46,20 +62,26 @@ func (t *Transport) sweep() {
 	if !due {
 		return
 	}
+	t.retireIdle(0)
+}
+
+// retireIdle closes connections that are idle, as long as more than so many are open.
+func (t *Transport) retireIdle(kept int64) {
 	n := 0
 	for p := range t.peers.all() {
-		if n < maxRetired && p.retire() {
+		if n < maxRetired && p.retire(t.count.connections.Load() > kept) {
 			n++
 		}
 	}
 }
 
-// retire begins to close the connection if it is idle, and reports whether it does.
-func (p *peer) retire() bool {
+// retire clears the mark of the connection. If it had none and may be closed, retire
+// begins to close it, and reports so.
+func (p *peer) retire(may bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.conn
-	if c == nil || c.active.Swap(false) || p.corked || p.out.writing || p.out.waiting() > 0 {
+	if c == nil || c.active.Swap(false) || !may || p.corked || p.out.writing || p.out.waiting() > 0 {
 		return false
 	}
 	p.setRetiring(c)
@@ -105,5 +127,30 @@ func (p *peer) retired(c *conn) {
 	p.retiring = nil
 	if p.conn == nil && p.dial == nil && p.out.waiting() > 0 && p.t.state.Load() == running {
 		p.startDial()
+	}
+}
+
+// regular is the timer of regular sweeps. Unlike a goroutine, it costs a member nothing
+// while it waits.
+type regular struct {
+	mu      sync.Mutex
+	timer   *time.Timer
+	stopped bool
+}
+
+// after calls a function after some time, unless the timer was stopped.
+func (r *regular) after(d time.Duration, do func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.stopped {
+		r.timer = time.AfterFunc(d, do)
+	}
+}
+
+func (r *regular) stop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopped = true; r.timer != nil {
+		r.timer.Stop()
 	}
 }

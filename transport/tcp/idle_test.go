@@ -18,14 +18,14 @@ func TestIdleConnectionIsClosed(t *testing.T) {
 	checkGoroutines(t)
 	m := startGroup(t, 2, Config{})
 	connect(t, m[0], m[1])
-	if m[0].peer(1).retire() {
+	if m[0].peer(1).retire(true) {
 		t.Error("a connection that is used is closed")
 	}
 	mustSend(t, m[0], 1, []byte("again"))
-	if m[0].peer(1).retire() {
+	if m[0].peer(1).retire(true) {
 		t.Error("a connection that was used since is closed")
 	}
-	eventually(t, "idle", func() bool { return m[0].peer(1).retire() })
+	eventually(t, "idle", func() bool { return m[0].peer(1).retire(true) })
 	for i := range m {
 		peer := protocol.Rank(1 - i)
 		eventually(t, "down", func() bool { return errors.Is(m[i].lastCause(peer), transport.ErrIdle) })
@@ -56,7 +56,7 @@ func TestIdleCloseLosesNothing(t *testing.T) {
 						case <-stop:
 							return
 						case <-time.After(time.Millisecond):
-							peer.retire()
+							peer.retire(true)
 						}
 					}
 				})
@@ -89,6 +89,84 @@ func TestIdleCloseLosesNothing(t *testing.T) {
 				}
 			}
 			t.Logf("%d connections were opened", m[0].Stats().Dials+m[1].Stats().Dials)
+		})
+	}
+}
+
+// A member of a group with views closes idle connections beyond those that it keeps, and
+// takes no peer for dead by that. A connection that is used stays.
+func TestIdleConnectionsAreClosedRegularly(t *testing.T) {
+	checkGoroutines(t)
+	const others = keptConnections + 3
+	n := newPlaces(t, 1+others)
+	var all []process
+	for rank := range protocol.Rank(1 + others) {
+		all = append(all, process{rank, 1, uint64(10 + rank)})
+	}
+	var m []*member
+	for i, p := range all {
+		m = append(m, startProcess(t, p, i, n, 1, all...))
+	}
+	const last = protocol.Rank(others)
+	for rank := protocol.Rank(1); rank <= last; rank++ {
+		connect(t, m[0], m[rank])
+	}
+	if c := m[0].Stats().Connections; c != others {
+		t.Fatalf("%d connections", c)
+	}
+	eventually(t, "idle connections are closed", func() bool {
+		mustSend(t, m[0], last, []byte("used"))
+		m[0].retireIdle(keptConnections)
+		return m[0].Stats().Connections <= keptConnections
+	})
+	for rank := protocol.Rank(1); rank <= last; rank++ {
+		if cause := m[0].lastCause(rank); cause != nil && !errors.Is(cause, transport.ErrIdle) {
+			t.Errorf("peer %d is down: %v", rank, cause)
+		}
+	}
+	if cause := m[0].lastCause(last); cause != nil {
+		t.Errorf("a connection that is used is closed: %v", cause)
+	}
+	mustSend(t, m[0], last, []byte("used"))
+	m[0].retireIdle(keptConnections)
+	m[0].retireIdle(keptConnections)
+	if c := m[0].Stats().Connections; c != keptConnections {
+		t.Errorf("%d connections, want %d", c, keptConnections)
+	}
+}
+
+// Without views there are no heartbeats, and only a connection tells of a death.
+func TestRegularSweepNeedsViews(t *testing.T) {
+	checkGoroutines(t)
+	for number, sweeps := range map[uint64]bool{0: false, 1: true} {
+		m := startGroup(t, 2, Config{IdleTimeout: time.Hour})
+		connect(t, m[0], m[1])
+		m[0].roster.number.Store(number)
+		m[0].sweepRegularly()
+		p := m[0].peer(1)
+		p.mu.Lock()
+		if marked := p.conn.active.Load(); marked == sweeps {
+			t.Errorf("view %d: the sweep left the connection's mark: %v", number, marked)
+		}
+		p.mu.Unlock()
+	}
+}
+
+// The sweep runs by itself, and again.
+func TestRegularSweepRuns(t *testing.T) {
+	checkGoroutines(t)
+	m := startGroup(t, 2, Config{IdleTimeout: time.Millisecond})
+	connect(t, m[0], m[1])
+	p := m[0].peer(1)
+	m[0].roster.number.Store(1)
+	for range 2 {
+		p.mu.Lock()
+		p.conn.touch()
+		p.mu.Unlock()
+		eventually(t, "swept", func() bool {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return !p.conn.active.Load()
 		})
 	}
 }

@@ -151,3 +151,28 @@ func TestOtherProcessAtTheAddressOfAMember(t *testing.T) {
 		sendUntil(t, member0, 1, name+" it is found", func() bool { return errors.Is(member0.lastCause(1), transport.ErrOtherProcess) })
 	}
 }
+
+// A view makes no peers: a large one costs a member only those that it talks to. A peer
+// that is made later is that of the present view.
+func TestViewMakesNoPeers(t *testing.T) {
+	checkGoroutines(t)
+	n := newPlaces(t, 3)
+	a, b, c := process{0, 1, 10}, process{1, 1, 11}, process{2, 2, 12}
+	m := startProcess(t, a, 0, n, 1, a, b)
+	m.SetView(n.view(2, a, c))
+	for p := range m.peers.all() {
+		t.Errorf("peer %d was made", p.rank)
+	}
+	for rank, want := range map[protocol.Rank]bool{1: false, 2: true} {
+		p := m.peer(rank)
+		p.mu.Lock()
+		if p.dialable() != want || (p.member != nil) != want {
+			t.Errorf("peer %d of view 2: may be dialed: %v, member %+v", rank, p.dialable(), p.member)
+		}
+		p.mu.Unlock()
+	}
+	m.SetView(n.view(3, a, b))
+	if m.member(1) == nil || m.member(2) != nil {
+		t.Errorf("view 3 has %+v and %+v", m.member(1), m.member(2))
+	}
+}

@@ -1,7 +1,7 @@
 // Package tcp is a transport over TCP, plain or with TLS 1.3.
 //
 // There is one connection between two members, opened when one of them first
-// sends to the other and kept from then on. Either may dial. If both dial at the
+// sends to the other. Either may dial. If both dial at the
 // same time, the connection of the lower rank is used.
 //
 // Beyond the promises of package transport:
@@ -68,6 +68,7 @@ type Transport struct {
 	cork       cork
 	causes     dedup.Causes // What was logged last of events that repeat.
 	local      local
+	regular    regular
 }
 
 const (
@@ -124,6 +125,7 @@ func (t *Transport) Start(h transport.Handler) error {
 		c.handOver(func(s *handshakeConn) { t.receive(s, nil) })
 	}
 	t.wg.Go(t.accept)
+	t.regular.after(t.cfg.IdleTimeout, t.sweepRegularly)
 	return nil
 }
 
@@ -175,6 +177,7 @@ func (t *Transport) Close() error {
 		t.wg.Wait()
 		return nil
 	}
+	t.regular.stop()
 	err := t.listener.Close()
 	if c := t.cfg.Candidate; c != nil {
 		defer c.wg.Wait()

@@ -50,10 +50,15 @@ type tcpNetwork struct {
 func (n *tcpNetwork) addresses() []string { return n.sockets.Addresses }
 func (n *tcpNetwork) kill(int)            {}
 
+// idleTimeout is that of connections: shorter than usual, so that a run of seconds sees
+// what a group is after minutes. A status keeps the connection to the parent in the tree
+// every two seconds.
+const idleTimeout = 3 * time.Second
+
 func (n *tcpNetwork) open(rank int) (_ transport.Transport, err error) {
 	n.transports[rank], err = tcp.New(tcp.Config{
 		Group: groupName, Rank: protocol.Rank(rank), Addresses: n.sockets.Addresses, Listener: n.sockets.Take(rank),
-		Open: true, Incarnation: uint64(time.Now().UnixNano()),
+		Open: true, Incarnation: uint64(time.Now().UnixNano()), IdleTimeout: idleTimeout,
 	})
 	return n.transports[rank], err
 }

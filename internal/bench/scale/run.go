@@ -102,6 +102,9 @@ func (s *size) weigh(ctx context.Context, before bench.Footprint) error {
 			return err
 		}
 	}
+	if s.config.Transport == "tcp" {
+		rest(ctx, 3*idleTimeout) // members that have just met close what they do not need
+	}
 	after := bench.RestingFootprint(ctx)
 	_, connections := s.group.network.counts()
 	n := float64(s.members)
