@@ -75,6 +75,7 @@ func (s *Setup) config() (c member.Config, err error) {
 // Recorder is a machine whose inputs are recorded.
 type Recorder struct {
 	*member.Machine
+	first membership.View
 	began []byte // the file until the first input
 
 	chunks [][]byte // the inputs: a long recording is never copied
@@ -122,6 +123,7 @@ func (r *Recorder) begin(c member.Config) (err error) {
 			installed(v)
 		}
 	}
+	r.first = c.View
 	r.Machine, err = member.New(c)
 	return err
 }
@@ -221,7 +223,7 @@ type State struct {
 
 // State returns the present state.
 func (r *Recorder) State() State {
-	s := State{State: membership.Active.String(), Stats: r.Stream().Stats(), Deadline: r.Deadline()}
+	s := State{View: r.first, State: membership.Active.String(), Stats: r.Stream().Stats(), Deadline: r.Deadline()}
 	if !r.Static() {
 		state, _ := r.Machine.State()
 		s.View, s.State, s.Unreachable = r.View(), state.String(), r.Unreachable()

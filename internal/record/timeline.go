@@ -117,5 +117,5 @@ func viewText(v *membership.View) string {
 		}
 		names = append(names, strings.TrimSuffix(fmt.Sprintf("%d %s", m.Rank, m.Identity), " "))
 	}
-	return fmt.Sprintf("view %d of %d members: %s", v.Number, len(v.Members), strings.Join(names, ", "))
+	return fmt.Sprintf("view %d: %s", v.Number, strings.Join(names, ", "))
 }
