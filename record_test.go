@@ -57,7 +57,9 @@ func exchange(t *testing.T, from, to *pleach.Group, sizes ...int) {
 func TestRecordingOfTroubleIsReplayed(t *testing.T) {
 	t.Parallel()
 	c := pleach.Config{Group: "recorded", RecordBytes: 64 << 20}
-	first := member(t)(pleach.Create(t.Context(), c))
+	durable := c
+	durable.DataDir = t.TempDir() // what it saves is compared, too
+	first := member(t)(pleach.Create(t.Context(), durable))
 	seed := first.Self().Address
 	second := member(t)(pleach.Join(t.Context(), c, seed))
 	third := member(t)(pleach.Join(t.Context(), c, seed))

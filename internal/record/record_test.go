@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"slices"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/pleach-go/pleach/internal/heartbeat"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/node"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -224,6 +226,30 @@ func TestFailedSaveIsReplayed(t *testing.T) {
 		if result.Hash != p.members[0].Hash() {
 			t.Errorf("after %d saves: %+v, want %+v", failing, result, p.members[0].State())
 		}
+	}
+}
+
+// BenchmarkStep is what a frame costs a member that is recorded, and one that is not.
+func BenchmarkStep(b *testing.B) {
+	for _, recorded := range []bool{false, true} {
+		b.Run(fmt.Sprintf("recorded=%t", recorded), func(b *testing.B) {
+			r := newPair(b, nil).members[0]
+			r.limit = MaxBytes
+			var m interface {
+				node.Protocol
+				Settle(now protocol.Time)
+			} = r.Machine
+			if recorded {
+				m = r
+			}
+			for now := protocol.Time(1); b.Loop(); now++ {
+				_ = m.Receive(now, 1, []byte{heartbeat.FrameType})
+				for ok := true; ok; {
+					_, _, _, ok = m.Next(now)
+				}
+				m.Settle(now)
+			}
+		})
 	}
 }
 
