@@ -15,7 +15,7 @@ import (
 
 // newGroup assembles a member: the machine that has its protocols, the node that drives it
 // and, unless the group is static, detectors. The unicast channel may be nil.
-func newGroup(c Config, s *initialState, u member.Unicast) (_ *Group, err error) {
+func newGroup(c Config, s *initialState, u member.Unicast) (*Group, error) {
 	g := &Group{
 		config: c, self: s.self, listening: s.listening, view: &s.current, began: s.began, data: s.data,
 		sendLock: make(chan struct{}, 1), arrived: make(chan struct{}, 1), written: make(chan struct{}, 1),
@@ -31,12 +31,12 @@ func newGroup(c Config, s *initialState, u member.Unicast) (_ *Group, err error)
 	}
 	g.addresses, _ = s.transport.(transport.AddressBook)
 	g.roster, _ = s.transport.(transport.Roster)
-	if g.machine, err = member.New(g.memberConfig(s, u)); err != nil {
+	if err := g.makeMachine(g.memberConfig(s, u)); err != nil {
 		return nil, err
 	}
 	g.stream = g.machine.Stream()
 	g.view.Store(&s.view)
-	n := node.Config{Transport: s.transport, Protocol: g.machine, AfterStep: g.afterStep, Logger: g.log}
+	n := node.Config{Transport: s.transport, Protocol: g.inputs, AfterStep: g.afterStep, Logger: g.log}
 	if c.Handler != nil {
 		n.AfterUnlock = g.dispatch
 	}
@@ -46,9 +46,6 @@ func newGroup(c Config, s *initialState, u member.Unicast) (_ *Group, err error)
 	}
 	return g, g.startViews(s, n)
 }
-
-// The machine provides the memory for long frames, too.
-var _ node.BufferProvider = (*member.Machine)(nil)
 
 // memberConfig is how this member begins, and what it tells the group.
 func (g *Group) memberConfig(s *initialState, u member.Unicast) member.Config {
@@ -90,5 +87,5 @@ func (g *Group) startViews(s *initialState, c node.Config) error {
 	if g.config.Expect > 0 {
 		go g.tellSeeds(s.seeds)
 	}
-	return g.node.Do(g.machine.Start)
+	return g.node.Do(g.inputs.Start)
 }

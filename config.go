@@ -8,6 +8,7 @@ import (
 
 	"github.com/pleach-go/pleach/detect"
 	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/record"
 	"github.com/pleach-go/pleach/topology"
 	"github.com/pleach-go/pleach/transport"
 )
@@ -132,6 +133,10 @@ type Config struct {
 	Shape topology.Shape
 	// Limits bounds memory and message sizes.
 	Limits Limits
+	// RecordBytes is how much a member keeps in memory of what comes in, from its
+	// beginning, for [Group.WriteRecording]: frames with the messages in them, and calls of
+	// the program. Beyond it, nothing more is recorded. If zero, nothing is.
+	RecordBytes int
 	// Logger receives views, suspicions and connections that open and close. If
 	// nil, nothing is logged.
 	Logger *slog.Logger
@@ -239,6 +244,8 @@ func (c *Config) check(m mode) error {
 		{"Handler", c.Handler != nil, m != modeInspect, "has no effect"},
 		{"Shape", c.Shape != topology.Shape{}, m != modeInspect, "has no effect"},
 		{"Limits", c.Limits != Limits{}, m != modeInspect, "has no effect"},
+		{"RecordBytes", c.RecordBytes != 0, m != modeInspect && m != modeWorld, "is for groups: a World is not recorded"},
+		{"RecordBytes", c.RecordBytes < 0 || c.RecordBytes > record.MaxBytes, false, fmt.Sprintf("is %d: choose at most %d", c.RecordBytes, record.MaxBytes)},
 		{"Logger", c.Logger != nil, m != modeInspect, "has no effect"},
 	} {
 		if s.set && !s.ok {

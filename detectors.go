@@ -65,7 +65,7 @@ func (g *Group) watch(v *membership.View) {
 // handleReport passes a detector's report to the member.
 func (g *Group) handleReport(r detect.Report) {
 	_ = g.node.Do(func(now protocol.Time) {
-		g.machine.Report(now, member.Report{
+		g.inputs.Report(now, member.Report{
 			Rank: r.Rank, Incarnation: r.Incarnation, Alive: r.Alive, Silent: errors.Is(r.Cause, detect.ErrSilent), Cause: r.Cause,
 		})
 	})
@@ -100,5 +100,5 @@ func (g *Group) checkImpaired(now protocol.Time) {
 	if !impaired { // otherwise the transport has logged why
 		g.log.Info("connections can be opened again", "after", err)
 	}
-	g.machine.SetImpaired(now, impaired)
+	g.inputs.SetImpaired(now, impaired)
 }

@@ -115,7 +115,7 @@ func (g *Group) answerForce(request []byte) []byte {
 			err = nil // another member was asked first, and it is done
 			return
 		}
-		if err = g.machine.ForceView(now, ranks); err == nil {
+		if err = g.inputs.ForceView(now, ranks); err == nil {
 			g.log.Warn("view forced by an operator", "view", number, "with", len(ranks))
 		}
 	})

@@ -17,6 +17,7 @@ import (
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/node"
 	"github.com/pleach-go/pleach/internal/notify"
+	"github.com/pleach-go/pleach/internal/record"
 	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
@@ -29,8 +30,10 @@ type Group struct {
 	self      membership.Member
 	listening string // the address of its socket
 	node      *node.Node
-	machine   *member.Machine // used only within node.Do
-	stream    *stream.Member  // its streams, likewise
+	machine   *member.Machine  // used only within node.Do, to look at
+	inputs    inputs           // the same, or what records it: whatever changes the machine goes there
+	recorder  *record.Recorder // nil: none
+	stream    *stream.Member   // its streams, likewise
 	addresses transport.AddressBook
 	began     []founding.Candidate // see founding.go
 	data      *dataDir             // where it saves its vote; nil: it does not
@@ -183,7 +186,7 @@ func (g *Group) flush(ctx context.Context) error {
 		return err
 	}
 	defer g.unlockSend()
-	if err := g.node.Do(func(protocol.Time) { g.stream.FlushBatch() }); err != nil {
+	if err := g.node.Do(func(protocol.Time) { g.inputs.FlushBatch() }); err != nil {
 		return ErrClosed
 	}
 	return g.wait(ctx, g.written, func(protocol.Time) bool { return g.stream.Unwritten() == 0 })
@@ -197,11 +200,11 @@ func (g *Group) write(ctx context.Context, piece []byte, left int, cut uint64) (
 		if restarts = g.stream.Restarts(); restarts != cut {
 			return true
 		}
-		written = g.stream.Write(piece, left)
+		written = g.inputs.Write(piece, left)
 		return !errors.Is(written, stream.ErrBusy)
 	})
 	if err = errors.Join(err, written); err != nil {
-		_ = g.node.Do(func(protocol.Time) { g.stream.Abandon() })
+		_ = g.node.Do(func(protocol.Time) { g.inputs.Abandon() })
 	}
 	return restarts, err
 }
@@ -286,7 +289,7 @@ func (g *Group) prefetch(now protocol.Time) bool {
 	}
 	g.prefetched, g.yielded = g.prefetched[:0], 0
 	for len(g.prefetched) < prefetchCount {
-		m, ok := g.stream.Deliver(now)
+		m, ok := g.inputs.Deliver(now)
 		if !ok {
 			break
 		}
@@ -347,7 +350,7 @@ func (g *Group) afterStep(now protocol.Time) {
 		g.changed.Notify()
 	}
 	g.checkImpaired(now)
-	g.machine.Settle(now)
+	g.inputs.Settle(now)
 }
 
 // give gives a sign, unless one is there already.

@@ -108,7 +108,7 @@ func (w *watcher) Down(peer protocol.Rank, cause error) {
 	var removed *transport.RemovedError
 	switch {
 	case errors.As(cause, &removed):
-		_ = w.node.Do(func(now protocol.Time) { w.machine.Removed(now, removed.View, holderOf(removed)) })
+		_ = w.node.Do(func(now protocol.Time) { w.inputs.Removed(now, removed.View, holderOf(removed)) })
 	case errors.Is(cause, transport.ErrOtherProcess):
 		w.connections.Replaced(peer)
 	case errors.Is(cause, tcp.ErrEarly):

@@ -22,7 +22,7 @@ func (g *Group) Leave(ctx context.Context) error {
 	if err := g.flush(ctx); err != nil && g.Err() == nil {
 		return g.wrap("leave", err)
 	}
-	if err := g.node.Do(g.machine.Leave); err != nil {
+	if err := g.node.Do(g.inputs.Leave); err != nil {
 		return ErrClosed
 	}
 	select {
@@ -59,7 +59,7 @@ func (g *Group) Close() error {
 func (g *Group) Abort() error {
 	var err error
 	g.closing.Do(func() {
-		_ = g.node.Do(func(protocol.Time) { g.stream.FlushBatch() })
+		_ = g.node.Do(func(protocol.Time) { g.inputs.FlushBatch() })
 		g.end(ErrClosed)
 		err = g.node.Close()
 		g.reaching.Wait()

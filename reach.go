@@ -70,7 +70,7 @@ func (g *Group) admit(m membership.Member, replace bool, answer func([]byte)) {
 			return
 		}
 		_ = g.node.Do(func(now protocol.Time) {
-			g.machine.Join(now, m, replace, func(a member.JoinAnswer) { g.answerJoin(&a, answer) })
+			g.inputs.Join(now, m, replace, func(a member.JoinAnswer) { g.answerJoin(&a, answer) })
 		})
 	})
 }

@@ -62,7 +62,7 @@ func (g *Group) WaitStable(ctx context.Context) (Receipt, error) {
 		}
 		return receipt, err
 	}
-	if err := g.node.Do(func(now protocol.Time) { upTo = g.stream.Poll(now) }); err != nil {
+	if err := g.node.Do(func(now protocol.Time) { upTo = g.inputs.Poll(now) }); err != nil {
 		return receipt, ErrClosed
 	}
 	for {

@@ -26,6 +26,7 @@ import (
 	"github.com/pleach-go/pleach/internal/experiments/reproduce"
 	"github.com/pleach-go/pleach/internal/experiments/tune"
 	"github.com/pleach-go/pleach/internal/ps"
+	"github.com/pleach-go/pleach/internal/record"
 	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/logp"
 )
@@ -41,6 +42,7 @@ func TestGoldenJSONFields(t *testing.T) {
 		"reproduce":       writtenBy(t, func(w io.Writer) error { return reproduce.WriteClaims(w, filled[[]reproduce.Claim]()) }),
 		"join":            joinJSON(t),
 		"members":         writtenBy(t, func(w io.Writer) error { return json.NewEncoder(w).Encode(filled[viewJSON]()) }),
+		"replay":          replayJSON(t),
 		"ps":              writtenBy(t, func(w io.Writer) error { s := filled[ps.Survey](); return (&psCommand{json: true}).write(w, &s) }),
 		"bench broadcast": writtenBy(t, func(w io.Writer) error { return (&broadcastCommand{json: true}).write(w, filled[[]broadcast.Result]()) }),
 		"bench stabilization": writtenBy(t, func(w io.Writer) error {
@@ -106,6 +108,16 @@ func tuneJSON(t *testing.T) []byte {
 		cmd.SetOut(w)
 		q, a := filled[tune.Question](), filled[tune.Answer]()
 		return (&tuneCommand{json: true}).writeJSON(cmd, &q, &a, &calibration{})
+	})
+}
+
+func replayJSON(t *testing.T) []byte {
+	return writtenBy(t, func(w io.Writer) error {
+		r := &replayCommand{json: true}
+		if err := r.writeEvent(w, filled[record.Event]()); err != nil {
+			return err
+		}
+		return r.writeEnd(w, &record.Recording{}, &record.Result{State: filled[record.State]()})
 	})
 }
 

@@ -53,6 +53,7 @@ var rules = []rule{
 	// Drivers, and what they stand on.
 	{pkg: "logp", may: []string{"protocol", "topology"}},
 	{pkg: "internal/node", may: []string{"protocol", "transport", "internal/wire", "detect"}},
+	{pkg: "internal/record", may: []string{"protocol", "topology", "internal/stream", "internal/membership", "internal/heartbeat", "internal/member"}},
 	{pkg: "internal/wire", may: []string{"protocol"}},
 	{pkg: "detect", may: []string{"protocol"}},
 	{pkg: "detect/swim", may: []string{"protocol", "detect"}, outside: []string{"github.com/hashicorp/memberlist"}},
@@ -70,7 +71,7 @@ var rules = []rule{
 	// What programs import: puts protocols and driver together.
 	{pkg: ".", may: []string{
 		"protocol", "topology", "broadcast", "collective", "detect", "bootstrap", "transport", "transport/...",
-		"internal/stream", "internal/membership", "internal/heartbeat", "internal/founding", "internal/p2p", "internal/member", "internal/collective/engine",
+		"internal/stream", "internal/membership", "internal/heartbeat", "internal/founding", "internal/p2p", "internal/member", "internal/record", "internal/collective/engine",
 		"internal/node", "internal/wire", "internal/notify", "internal/dedup",
 	}},
 

@@ -43,6 +43,9 @@ func (m *Member) Freeze() []Position {
 	return m.positions(func(f *flow) uint64 { return f.next }, func(f *flow) bool { return f.next > f.viewStart })
 }
 
+// Frozen reports whether a view change has stopped the streams.
+func (m *Member) Frozen() bool { return m.frozen }
+
 // Positions returns where the present view began in each stream of its members: a
 // member that joined with it begins there.
 func (m *Member) Positions() []Position {

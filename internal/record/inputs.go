@@ -1,0 +1,177 @@
+package record
+
+import (
+	"encoding/json"
+
+	"github.com/pleach-go/pleach/internal/member"
+	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/stream"
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// The methods of a machine that change it. Each records its call first.
+
+// Start implements the method of [member.Machine], as all that follow do.
+func (r *Recorder) Start(now protocol.Time) {
+	r.note(start, now, 0, 0)
+	r.Machine.Start(now)
+}
+
+// Settle ends a step.
+func (r *Recorder) Settle(now protocol.Time) {
+	r.note(settle, now, 0, 0)
+	r.Machine.Settle(now)
+}
+
+// Receive takes a frame.
+func (r *Recorder) Receive(now protocol.Time, from protocol.Rank, frame []byte) error {
+	r.note(receive, now, from, 0, frame)
+	err := r.Machine.Receive(now, from, frame)
+	r.did(numberOf(err != nil))
+	return err
+}
+
+// ReceiveBuffer provides the memory for a long frame.
+func (r *Recorder) ReceiveBuffer(from protocol.Rank, head []byte, size int) []byte {
+	r.note(receiveBuffer, r.now, from, uint64(size), head)
+	b := r.Machine.ReceiveBuffer(from, head, size)
+	r.did(uint64(len(b)))
+	return b
+}
+
+// BufferFilled takes a frame whose body is in that memory.
+func (r *Recorder) BufferFilled(now protocol.Time, from protocol.Rank, head, body []byte) error {
+	r.note(bufferFilled, now, from, uint64(len(head)), head, body)
+	err := r.Machine.BufferFilled(now, from, head, body)
+	r.did(numberOf(err != nil))
+	return err
+}
+
+// Up reports a connection.
+func (r *Recorder) Up(now protocol.Time, peer protocol.Rank) {
+	r.note(up, now, peer, 0)
+	r.Machine.Up(now, peer)
+}
+
+// Down reports that a connection is lost.
+func (r *Recorder) Down(now protocol.Time, peer protocol.Rank) {
+	r.note(down, now, peer, 0)
+	r.Machine.Down(now, peer)
+}
+
+// Writable reports that the queue of a peer has space again.
+func (r *Recorder) Writable(now protocol.Time, peer protocol.Rank) {
+	r.note(writable, now, peer, 0)
+	r.Machine.Writable(now, peer)
+}
+
+// Next returns a frame to send.
+func (r *Recorder) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool) {
+	r.note(next, now, 0, 0)
+	if to, head, body, ok = r.Machine.Next(now); ok {
+		r.did(uint64(to), uint64(len(head)+len(body)))
+		r.didBytes(head)
+		r.didBytes(body)
+	}
+	return to, head, body, ok
+}
+
+// SendFailed reports that a frame was not sent.
+func (r *Recorder) SendFailed(now protocol.Time, full bool) {
+	r.note(sendFailed, now, 0, numberOf(full))
+	r.Machine.SendFailed(now, full)
+}
+
+// recordedReport is a report in a file: a cause is a text.
+type recordedReport struct {
+	Incarnation   uint64
+	Alive, Silent bool
+	Cause         string
+}
+
+// Report takes in the report of a detector.
+func (r *Recorder) Report(now protocol.Time, report member.Report) {
+	recorded := recordedReport{Incarnation: report.Incarnation, Alive: report.Alive, Silent: report.Silent}
+	if report.Cause != nil {
+		recorded.Cause = report.Cause.Error()
+	}
+	r.note(reported, now, report.Rank, 0, encoded(recorded))
+	r.Machine.Report(now, report)
+}
+
+// SetImpaired says whether this process lacks the means to reach others.
+func (r *Recorder) SetImpaired(now protocol.Time, impaired bool) {
+	r.note(setImpaired, now, 0, numberOf(impaired))
+	r.Machine.SetImpaired(now, impaired)
+}
+
+// Join asks the group for a view with a candidate.
+func (r *Recorder) Join(now protocol.Time, candidate membership.Member, replace bool, answer func(member.JoinAnswer)) {
+	r.note(join, now, 0, numberOf(replace), encoded(candidate))
+	r.Machine.Join(now, candidate, replace, answer)
+}
+
+// Leave asks for a view without this member.
+func (r *Recorder) Leave(now protocol.Time) {
+	r.note(leave, now, 0, 0)
+	r.Machine.Leave(now)
+}
+
+// Removed says that a member of a later view does not let this one connect.
+func (r *Recorder) Removed(now protocol.Time, view uint64, holder *membership.Member) {
+	r.note(removed, now, 0, view, encoded(holder))
+	r.Machine.Removed(now, view, holder)
+}
+
+// ForceView lets some members decide the next view without a quorum.
+func (r *Recorder) ForceView(now protocol.Time, ranks []protocol.Rank) error {
+	r.note(forceView, now, 0, 0, encoded(ranks))
+	err := r.Machine.ForceView(now, ranks)
+	r.did(numberOf(err != nil))
+	return err
+}
+
+// Write queues a segment to broadcast.
+func (r *Recorder) Write(payload []byte, remaining int) error {
+	r.note(write, r.now, 0, uint64(remaining), payload)
+	err := r.Machine.Write(payload, remaining)
+	r.did(numberOf(err != nil))
+	return err
+}
+
+// Abandon gives up the rest of a message.
+func (r *Recorder) Abandon() {
+	r.note(abandon, r.now, 0, 0)
+	r.Machine.Abandon()
+}
+
+// FlushBatch sends what waits for a batch.
+func (r *Recorder) FlushBatch() {
+	r.note(flushBatch, r.now, 0, 0)
+	r.Machine.FlushBatch()
+}
+
+// Poll asks which members have what was broadcast.
+func (r *Recorder) Poll(now protocol.Time) uint64 {
+	r.note(poll, now, 0, 0)
+	upTo := r.Machine.Poll(now)
+	r.did(upTo)
+	return upTo
+}
+
+// Deliver takes the next message out.
+func (r *Recorder) Deliver(now protocol.Time) (stream.Message, bool) {
+	r.note(deliver, now, 0, 0)
+	m, ok := r.Machine.Deliver(now)
+	if ok {
+		r.did(uint64(m.Root), m.View, m.Lost, uint64(len(m.Data)))
+		r.didBytes(m.Data)
+	}
+	return m, ok
+}
+
+// encoded encodes what is rare.
+func encoded(v any) []byte {
+	b, _ := json.Marshal(v) // they are numbers and texts only
+	return b
+}
