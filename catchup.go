@@ -60,7 +60,7 @@ func (g *Group) catchUp(view uint64, address string) {
 	for g.life.Err() == nil && g.view.Load().Number < view {
 		d, err := g.fetchDecisions(address)
 		if err == nil {
-			_ = g.node.Do(func(now protocol.Time) { err = g.machine.Learn(now, d) })
+			_ = g.node.Do(func(now protocol.Time) { err = g.inputs.Learn(now, d) })
 		}
 		if err != nil {
 			g.log.Info("cannot catch up", "with", address, "view", view, "cause", err)

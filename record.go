@@ -27,6 +27,7 @@ type inputs interface {
 	Leave(now protocol.Time)
 	Removed(now protocol.Time, view uint64, holder *membership.Member)
 	ForceView(now protocol.Time, ranks []protocol.Rank) error
+	Learn(now protocol.Time, d membership.Decisions) error
 	Write(payload []byte, remaining int) error
 	Abandon()
 	FlushBatch()

@@ -6,6 +6,7 @@ package membership
 // that do not know it yet take them from it.
 
 import (
+	"encoding/base64"
 	"fmt"
 	"slices"
 
@@ -74,6 +75,20 @@ func (d Decisions) Encode(dst []byte) []byte {
 		dst = append(dst, b...)
 	}
 	return dst
+}
+
+// MarshalText implements [encoding.TextMarshaler], so that a recorded config has them.
+func (d Decisions) MarshalText() ([]byte, error) {
+	return base64.StdEncoding.AppendEncode(nil, d.Encode(nil)), nil
+}
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (d *Decisions) UnmarshalText(text []byte) error {
+	b, err := base64.StdEncoding.AppendDecode(nil, text)
+	if err == nil {
+		*d, err = DecodeDecisions(b)
+	}
+	return err
 }
 
 // DecodeDecisions decodes decisions.

@@ -50,6 +50,7 @@ const (
 	leave
 	removed
 	forceView
+	learn
 	write
 	abandon
 	flushBatch
@@ -60,7 +61,7 @@ const (
 
 var kindNames = []string{
 	"end", "start", "settle", "receive", "receive buffer", "buffer filled", "up", "down", "writable", "next", "send failed", "report",
-	"set impaired", "join", "leave", "removed", "force view", "write", "abandon", "flush batch", "poll", "deliver", "save failed",
+	"set impaired", "join", "leave", "removed", "force view", "learn", "write", "abandon", "flush batch", "poll", "deliver", "save failed",
 }
 
 func (k kind) String() string { return kindNames[k] }
@@ -156,6 +157,8 @@ func (in *input) check() (err error) {
 		err = json.Unmarshal(in.data, new(*membership.Member))
 	case forceView:
 		err = json.Unmarshal(in.data, new([]protocol.Rank))
+	case learn:
+		_, err = membership.DecodeDecisions(in.data)
 	}
 	return err
 }

@@ -131,6 +131,14 @@ func (r *Recorder) ForceView(now protocol.Time, ranks []protocol.Rank) error {
 	return err
 }
 
+// Learn takes decisions from a member that has joined since the view of this one.
+func (r *Recorder) Learn(now protocol.Time, d membership.Decisions) error {
+	r.note(learn, now, 0, 0, d.Encode(nil))
+	err := r.Machine.Learn(now, d)
+	r.did(numberOf(err != nil))
+	return err
+}
+
 // Write queues a segment to broadcast.
 func (r *Recorder) Write(payload []byte, remaining int) error {
 	r.note(write, r.now, 0, uint64(remaining), payload)

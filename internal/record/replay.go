@@ -174,6 +174,9 @@ func (p *replay) applyCall(in *input) {
 		p.Removed(now, in.number, decoded[*membership.Member](in.data))
 	case forceView:
 		_ = p.ForceView(now, decoded[[]protocol.Rank](in.data))
+	case learn:
+		d, _ := membership.DecodeDecisions(in.data) // it was checked
+		_ = p.Learn(now, d)
 	case write:
 		_ = p.Write(in.data, int(in.number))
 	case abandon:
