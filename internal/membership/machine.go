@@ -159,8 +159,9 @@ func (m *Machine) handle(now protocol.Time, f *frame) error {
 	case Status:
 		m.handleStatus(f)
 	case Report:
-		m.handleReport(now, f)
-		m.put(f.from, frame{kind: Status}) // see unheard.go
+		if m.handleReport(now, f) || m.abstains {
+			m.put(f.from, frame{kind: Status}) // see unheard.go
+		}
 	case Leave:
 		m.handleLeave(now, f.from, f.incarnation)
 		m.tellAbstention(f.from)

@@ -67,14 +67,17 @@ func compareRank(s suspect, r protocol.Rank) int { return int(s.rank - r) }
 
 func (m *Machine) isMember(r protocol.Rank) bool { return m.done == nil && m.view.Has(r) }
 
-// handleReport replaces the suspicions of another member.
-func (m *Machine) handleReport(now protocol.Time, f *frame) {
+// handleReport replaces the suspicions of another member. It reports whether that member
+// has reported before: it has got no answer yet.
+func (m *Machine) handleReport(now protocol.Time, f *frame) (repeated bool) {
 	s := &m.suspicions
 	s.marked = nil
+	repeated = slices.ContainsFunc(s.reported, func(r reported) bool { return r.by == f.from })
 	s.reported = slices.DeleteFunc(s.reported, func(r reported) bool { return r.by == f.from || r.until <= now })
 	if len(f.suspects) > 0 {
 		s.reported = append(s.reported, reported{f.from, f.suspects, now + leaseFactor*m.config.RetryInterval})
 	}
+	return repeated
 }
 
 // excluded returns the members to leave out of the next view: those that are

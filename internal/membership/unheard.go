@@ -6,7 +6,8 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// A member answers each report, with its status. A member that gets no answer from the
+// A member answers reports that are repeated, with its status. The first one needs no
+// answer: what follows from it, a ballot or a view, is one. A member that gets none from the
 // coordinator, as one behind a cut, knows soon that it cannot reach it, and reports to the
 // next rank. It does not accuse the coordinator: the link between the two may be all that
 // is broken. So a member that does not coordinate passes reports on, and only to lower
