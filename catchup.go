@@ -4,9 +4,14 @@ package pleach
 // that let it in has died. A member that does not know that view yet does not let the
 // process connect. So the process asks the member to catch up, and the member requests
 // the decisions that it lacks at the address of the process.
+//
+// Only a member that cannot go on by itself does so. One that has its quorum gets the
+// decision from the others, and without TLS or a secret any process may ask.
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/pleach-go/pleach/internal/membership"
@@ -33,8 +38,26 @@ func (g *Group) askToCatchUp(peer protocol.Rank) {
 		ctx, cancel := context.WithTimeout(g.life, catchUpTimeout)
 		defer cancel()
 		_, err := requestOnce(ctx, g.config.client(nil), m.Address, request)
-		g.log.Info("member is asked to catch up", "peer", peer, "view", g.self.Incarnation, "err", err)
+		if _, changed := g.behind.Changed(m.Address, cmp.Or(err, errCatchesUp)); changed {
+			g.log.Info("member is asked to catch up", "peer", peer, "view", g.self.Incarnation, "answer", cmp.Or(err, errCatchesUp))
+		}
 	})
+}
+
+var (
+	// errCatchesUp is the answer of a member that catches up.
+	errCatchesUp = errors.New("it requests the decisions")
+	// errGoesOn is that of a member that need not.
+	errGoesOn = errors.New("this member can go on without them")
+)
+
+// needsDecisions returns an error unless this member can neither decide the next view nor
+// leave the present one, within node.Do.
+func (g *Group) needsDecisions() error {
+	if _, _, quorum := g.machine.Quorum(); quorum && !g.stream.Frozen() {
+		return errGoesOn
+	}
+	return nil
 }
 
 // answerCatchUp begins to catch up with a process that has joined in a later view, unless
@@ -44,6 +67,11 @@ func (g *Group) answerCatchUp(b []byte) []byte {
 	view, address := d.Uint64(), string(d.Bytes())
 	if err := d.Finish(); err != nil {
 		return encodeRefusal(err)
+	}
+	err := ErrClosed
+	_ = g.node.Do(func(protocol.Time) { err = g.needsDecisions() })
+	if err != nil {
+		return append([]byte{replyRetry}, err.Error()...)
 	}
 	if dialable(address) && g.catchingUp.CompareAndSwap(false, true) {
 		g.asking.Go(func() {
@@ -60,7 +88,14 @@ func (g *Group) catchUp(view uint64, address string) {
 	for g.life.Err() == nil && g.view.Load().Number < view {
 		d, err := g.fetchDecisions(address)
 		if err == nil {
-			_ = g.node.Do(func(now protocol.Time) { err = g.inputs.Learn(now, d) })
+			_ = g.node.Do(func(now protocol.Time) {
+				if err = g.needsDecisions(); err == nil {
+					err = g.inputs.Learn(now, d)
+				}
+			})
+		}
+		if errors.Is(err, errGoesOn) {
+			return
 		}
 		if err != nil {
 			g.log.Info("cannot catch up", "with", address, "view", view, "cause", err)

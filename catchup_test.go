@@ -1,6 +1,11 @@
 package pleach
 
-import "testing"
+import (
+	"testing"
+	"time"
+
+	"github.com/pleach-go/pleach/internal/wire"
+)
 
 // A process that has joined answers with the decision that has admitted it, and a request
 // to catch up is checked.
@@ -21,5 +26,37 @@ func TestJoinerAnswersWithDecisions(t *testing.T) {
 	}
 	if reply := first.answerCatchUp([]byte{1}); reply[0] == replyAccepted {
 		t.Error("a malformed request is accepted")
+	}
+}
+
+// A member that has its quorum takes no decisions of a process that it does not know:
+// here a member of another group of the same name.
+func TestMemberWithQuorumTakesNoDecisionsOfOthers(t *testing.T) {
+	group := func(members int) (last *Group) {
+		for range members {
+			c, err := Config{Group: "twice"}, error(nil)
+			if last == nil {
+				last, err = Create(t.Context(), c)
+			} else {
+				last, err = Join(t.Context(), c, last.self.Address)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			g := last
+			t.Cleanup(func() { _ = g.Abort() })
+		}
+		return last
+	}
+	one, other := group(3), group(6)
+	before := one.View()
+	request := wire.AppendUint64(nil, other.self.Incarnation)
+	if reply := one.answerCatchUp(wire.AppendBytes(request, []byte(other.self.Address))); reply[0] != replyRetry {
+		t.Errorf("the member agrees to catch up: %q", reply)
+	}
+	one.catchUp(other.self.Incarnation, other.self.Address)
+	time.Sleep(100 * time.Millisecond) // a view that it took would be installed by then
+	if v := one.View(); v.Number != before.Number || one.Err() != nil {
+		t.Errorf("view %d became %d, %v", before.Number, v.Number, one.Err())
 	}
 }

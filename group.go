@@ -40,6 +40,7 @@ type Group struct {
 	roster    transport.Roster
 	reaching  sync.WaitGroup // dials candidates; see admit
 	refusals  dedup.Causes   // of candidates
+	behind    dedup.Causes   // the members that are asked to catch up
 	stable    uint64         // when last looked at
 	lossy     int            // likewise
 	log       *slog.Logger   // names this member in every line
