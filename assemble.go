@@ -75,7 +75,7 @@ func (g *Group) startViews(s *initialState, c node.Config) error {
 	g.makeDetectors()
 	g.noteAdmissions(&s.view)
 	g.setPeers(&s.view)
-	c.Watcher, c.HandleRequest = (*watcher)(g), g.handleRequest
+	c.Watcher, c.HandleRequest = &watcher{g.connections, g.removed, g.askToCatchUp}, g.handleRequest
 	g.node = node.New(c)
 	err := g.startWatching(&s.view)
 	if err == nil {

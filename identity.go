@@ -10,6 +10,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/pleach-go/pleach/detect"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
@@ -97,8 +98,15 @@ func (g *Group) admittedAt(m *membership.Member) time.Time {
 }
 
 // watcher passes what the transport finds out about processes to the detector of
-// connections and to the member.
-type watcher Group
+// connections and to the member, or to the seat of one.
+type watcher struct {
+	connections *detect.Connections
+	// removed is called if a member of a later view does not let this process connect.
+	removed func(view uint64, holder *membership.Member)
+	// early, if not nil, is called if a peer does not know yet that this process has
+	// joined.
+	early func(peer protocol.Rank)
+}
 
 // Up implements [node.Watcher].
 func (w *watcher) Up(peer protocol.Rank, incarnation uint64) { w.connections.Up(peer, incarnation) }
@@ -108,15 +116,20 @@ func (w *watcher) Down(peer protocol.Rank, cause error) {
 	var removed *transport.RemovedError
 	switch {
 	case errors.As(cause, &removed):
-		_ = w.node.Do(func(now protocol.Time) { w.inputs.Removed(now, removed.View, holderOf(removed)) })
+		w.removed(removed.View, holderOf(removed))
+		return
 	case errors.Is(cause, transport.ErrOtherProcess):
 		w.connections.Replaced(peer)
-	case errors.Is(cause, tcp.ErrEarly):
-		(*Group)(w).askToCatchUp(peer)
-		w.connections.Down(peer, cause)
-	default:
-		w.connections.Down(peer, cause)
+		return
+	case errors.Is(cause, tcp.ErrEarly) && w.early != nil:
+		w.early(peer)
 	}
+	w.connections.Down(peer, cause)
+}
+
+// removed says that a member of a later view does not let this process connect.
+func (g *Group) removed(view uint64, holder *membership.Member) {
+	_ = g.node.Do(func(now protocol.Time) { g.inputs.Removed(now, view, holder) })
 }
 
 func holderOf(e *transport.RemovedError) *membership.Member {

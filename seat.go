@@ -19,7 +19,6 @@ import (
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/node"
 	"github.com/pleach-go/pleach/protocol"
-	"github.com/pleach-go/pleach/transport"
 	"github.com/pleach-go/pleach/transport/tcp"
 )
 
@@ -107,7 +106,7 @@ func (c *Config) newSeat(s *initialState, saved *membership.Seat, listener net.L
 	}
 	t.detector = detect.NewConnections(detect.ConnectionsConfig{})
 	t.node = node.New(node.Config{
-		Transport: t.transport, Protocol: t.machine, Watcher: (*seatWatcher)(t), HandleRequest: t.handleRequest,
+		Transport: t.transport, Protocol: t.machine, Watcher: &watcher{connections: t.detector, removed: t.removed}, HandleRequest: t.handleRequest,
 		AfterStep: func(protocol.Time) { give(t.changed) }, Logger: c.Logger,
 	})
 	if err := t.detector.Start(t.report); err != nil {
@@ -240,6 +239,11 @@ func (t *seat) close() {
 	_ = t.node.Close()
 }
 
+// removed says that a member of a later view does not let this process connect.
+func (t *seat) removed(view uint64, holder *membership.Member) {
+	_ = t.node.Do(func(now protocol.Time) { t.machine.Removed(now, view, holder) })
+}
+
 // handleRequest answers requests: this process is in a group, but not a member yet.
 func (t *seat) handleRequest(request []byte, answer func([]byte)) {
 	if len(request) > 0 && request[0] == requestFounding {
@@ -250,25 +254,6 @@ func (t *seat) handleRequest(request []byte, answer func([]byte)) {
 		}
 	}
 	answer(encodeRestarted(t.saved.Self.Rank, t.saved.Self.Incarnation))
-}
-
-// seatWatcher passes what the transport finds out to the detector and to the seat.
-type seatWatcher seat
-
-// Up implements [node.Watcher].
-func (w *seatWatcher) Up(peer protocol.Rank, incarnation uint64) { w.detector.Up(peer, incarnation) }
-
-// Down implements [node.Watcher].
-func (w *seatWatcher) Down(peer protocol.Rank, cause error) {
-	var removed *transport.RemovedError
-	switch {
-	case errors.As(cause, &removed):
-		_ = w.node.Do(func(now protocol.Time) { w.machine.Removed(now, removed.View, holderOf(removed)) })
-	case errors.Is(cause, transport.ErrOtherProcess):
-		w.detector.Replaced(peer)
-	default:
-		w.detector.Down(peer, cause)
-	}
 }
 
 // lentListener is a listener that outlives the transport that it is lent to: its Close

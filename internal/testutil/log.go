@@ -23,6 +23,13 @@ func (b *LogBuffer) Write(p []byte) (int, error) {
 	return b.bytes.Write(p)
 }
 
+// String returns everything so far.
+func (b *LogBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.bytes.String()
+}
+
 // Logger logs to the buffer what is logged by default: no line at Debug.
 func (b *LogBuffer) Logger() *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
 

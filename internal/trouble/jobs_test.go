@@ -1,7 +1,6 @@
 package trouble
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -9,11 +8,11 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // The cases of jobs run real processes: this test's program again, which then is a
@@ -72,27 +71,9 @@ func number(variable string, otherwise int) int {
 // process is a process of a job.
 type process struct {
 	*exec.Cmd
-	out  output
+	out  testutil.LogBuffer // what it prints
 	took time.Duration
 	err  error // of the process, once it has ended
-}
-
-// output collects what a process prints, and may be read meanwhile.
-type output struct {
-	mu    sync.Mutex
-	bytes bytes.Buffer
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.bytes.Write(b)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.bytes.String()
 }
 
 // waitFor waits until the process has printed something.
