@@ -53,7 +53,7 @@ long as the group has its quorum.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
 	f.addFlags(cmd)
-	cmd.Flags().StringSliceVar(&f.members, "members", nil, "`identities` of the members that go on (default all that are reachable)")
+	cmd.Flags().StringSliceVar(&f.members, "members", nil, "`IDs` of the members that go on (default all that are reachable)")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "do it: the others are dead")
 	return cmd
 }
