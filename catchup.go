@@ -14,6 +14,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
@@ -44,21 +45,8 @@ func (g *Group) askToCatchUp(peer protocol.Rank) {
 	})
 }
 
-var (
-	// errCatchesUp is the answer of a member that catches up.
-	errCatchesUp = errors.New("it requests the decisions")
-	// errGoesOn is that of a member that need not.
-	errGoesOn = errors.New("this member can go on without them")
-)
-
-// needsDecisions returns an error unless this member can neither decide the next view nor
-// leave the present one, within node.Do.
-func (g *Group) needsDecisions() error {
-	if _, _, quorum := g.machine.Quorum(); quorum && !g.stream.Frozen() {
-		return errGoesOn
-	}
-	return nil
-}
+// errCatchesUp is the answer of a member that catches up.
+var errCatchesUp = errors.New("it requests the decisions")
 
 // answerCatchUp begins to catch up with a process that has joined in a later view, unless
 // this member does so already.
@@ -68,10 +56,10 @@ func (g *Group) answerCatchUp(b []byte) []byte {
 	if err := d.Finish(); err != nil {
 		return encodeRefusal(err)
 	}
-	err := ErrClosed
-	_ = g.node.Do(func(protocol.Time) { err = g.needsDecisions() })
-	if err != nil {
-		return append([]byte{replyRetry}, err.Error()...)
+	stuck := false
+	_ = g.node.Do(func(protocol.Time) { stuck = g.machine.Stuck() })
+	if !stuck {
+		return append([]byte{replyRetry}, member.ErrGoesOn.Error()...)
 	}
 	if dialable(address) && g.catchingUp.CompareAndSwap(false, true) {
 		g.asking.Go(func() {
@@ -88,13 +76,9 @@ func (g *Group) catchUp(view uint64, address string) {
 	for g.life.Err() == nil && g.view.Load().Number < view {
 		d, err := g.fetchDecisions(address)
 		if err == nil {
-			_ = g.node.Do(func(now protocol.Time) {
-				if err = g.needsDecisions(); err == nil {
-					err = g.inputs.Learn(now, d)
-				}
-			})
+			_ = g.node.Do(func(now protocol.Time) { err = g.inputs.Learn(now, d) })
 		}
-		if errors.Is(err, errGoesOn) {
+		if errors.Is(err, member.ErrGoesOn) {
 			return
 		}
 		if err != nil {

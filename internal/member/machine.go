@@ -13,6 +13,7 @@
 package member
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/pleach-go/pleach/internal/heartbeat"
@@ -182,8 +183,23 @@ func (m *Machine) Removed(now protocol.Time, view uint64, holder *membership.Mem
 // one; see [membership.Machine.Learn].
 func (m *Machine) Decisions() membership.Decisions { return m.views.Decisions() }
 
-// Learn takes decisions from a member that has joined since the view of this one.
+// ErrGoesOn is returned by Learn if the member needs no decisions of a process that it
+// does not know.
+var ErrGoesOn = errors.New("member: it can go on without the decisions of others")
+
+// Stuck reports whether the member can neither decide the next view nor has all that it
+// needs to leave the present one.
+func (m *Machine) Stuck() bool {
+	_, _, quorum := m.views.Quorum()
+	return !quorum || m.stream.Frozen()
+}
+
+// Learn takes decisions from a process that has joined since the view of this member. Only
+// a member that is stuck does: others get them from members that they know.
 func (m *Machine) Learn(now protocol.Time, d membership.Decisions) error {
+	if !m.Stuck() {
+		return ErrGoesOn
+	}
 	m.enter(now)
 	err := m.views.Learn(now, d)
 	m.flushStep()
