@@ -84,8 +84,6 @@ func (g *Group) startViews(s *initialState, c node.Config) error {
 	if err != nil {
 		return errors.Join(err, g.detector.Close())
 	}
-	if g.config.Expect > 0 {
-		go g.tellSeeds(s.seeds)
-	}
+	g.asking.Go(func() { g.keepSeeds(s.seeds) })
 	return g.node.Do(g.inputs.Start)
 }

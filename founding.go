@@ -29,8 +29,6 @@ const (
 	findingTimeout = 5 * time.Second
 	// logInterval is how often a candidate logs what it waits for.
 	logInterval = 5 * time.Second
-	// tellInterval is how often a member tells its seeds that there is a group.
-	tellInterval = 2 * time.Second
 )
 
 // joinOrBegin joins the group that the seeds know, or begins one with others.
@@ -232,23 +230,4 @@ func (g *Group) answerFounding(request []byte) []byte {
 	}
 	reply := founding.Answer(founding.Candidate{ID: g.self.Identity, Address: g.self.Address}, began, &r)
 	return reply.Encode(nil)
-}
-
-// tellSeeds tells the seeds that are not members now and then that there is a group: a
-// process that was started again there may know no other address to ask.
-func (g *Group) tellSeeds(seeds []string) {
-	self := founding.Candidate{ID: g.self.Identity, Nonce: g.self.Nonce, Address: g.self.Address}
-	r := founding.Request{From: self, Group: g.self.Address}
-	c := g.config.client(nil)
-	for turn := 0; len(seeds) > 0; turn++ {
-		select {
-		case <-g.life.Done():
-			return
-		case <-time.After(tellInterval):
-		}
-		seed := seeds[turn%len(seeds)]
-		if g.quorumErr.Load() == nil && !slices.ContainsFunc(g.view.Load().Members, func(m membership.Member) bool { return m.Address == seed }) {
-			_, _ = tcp.Request(g.life, c, seed, r.Encode([]byte{requestFounding})) // it is told again
-		}
-	}
 }

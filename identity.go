@@ -12,7 +12,6 @@ import (
 
 	"github.com/pleach-go/pleach/detect"
 	"github.com/pleach-go/pleach/internal/membership"
-	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
 	"github.com/pleach-go/pleach/transport/tcp"
@@ -192,15 +191,10 @@ func (g *Group) endRemoved(err error) {
 func (g *Group) findSuccessor(members []string, since uint64) *membership.Member {
 	ctx, cancel := context.WithTimeout(g.life, successorTimeout)
 	defer cancel()
-	request := encodeRequest(requestView, &membership.Member{}, false)
 	views := make(chan membership.View, len(members))
 	for _, address := range members {
 		g.asking.Go(func() {
-			var v membership.View
-			if reply, err := requestOnce(ctx, g.config.client(nil), address, request); err == nil {
-				d := wire.NewDecoder(reply)
-				v, _ = membership.DecodeView(d.Bytes())
-			}
+			v, _ := g.config.fetchView(ctx, address)
 			views <- v
 		})
 	}
@@ -209,12 +203,7 @@ func (g *Group) findSuccessor(members []string, since uint64) *membership.Member
 		if v.Number < since {
 			continue // it is behind, or has not answered
 		}
-		for _, m := range v.Members {
-			if m.Identity == g.self.Identity && (m.Rank != g.self.Rank || m.Incarnation != g.self.Incarnation) {
-				return &m
-			}
-		}
-		return nil
+		return v.Successor(&g.self)
 	}
 	return nil
 }

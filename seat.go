@@ -218,15 +218,8 @@ func (t *seat) replaced(ctx context.Context) bool {
 	timed, cancel := context.WithTimeout(ctx, foundingTimeout)
 	defer cancel()
 	for _, seed := range t.state.seeds {
-		b, err := requestOnce(timed, t.config.client(nil), seed, encodeRequest(requestView, &membership.Member{}, false))
-		if err != nil {
-			continue
-		}
-		v, err := decodeView(b)
-		self := t.saved.Self
-		if err == nil && v.Number > t.saved.View.Number && !slices.ContainsFunc(v.Members, func(m Member) bool {
-			return m.Rank == int(self.Rank) && m.Incarnation == self.Incarnation
-		}) {
+		v, err := t.config.fetchView(timed, seed)
+		if err == nil && v.Number > t.saved.View.Number && !v.Holds(t.saved.Self.Rank, t.saved.Self.Incarnation) {
 			return true
 		}
 	}

@@ -194,6 +194,12 @@ func (m *Machine) Stuck() bool {
 	return !quorum || m.stream.Frozen()
 }
 
+// RemovedBy reports whether a view of the group shows that the members have gone on
+// without this one, which is stuck.
+func (m *Machine) RemovedBy(v *membership.View) bool {
+	return m.Stuck() && v.Number > m.views.View().Number && !v.Holds(m.config.Self.Rank, m.config.Self.Incarnation)
+}
+
 // Learn takes decisions from a process that has joined since the view of this member. Only
 // a member that is stuck does: others get them from members that they know.
 func (m *Machine) Learn(now protocol.Time, d membership.Decisions) error {

@@ -27,7 +27,7 @@ func (c *checker) installed(self Member, v View, digest string) error {
 	if err := v.check(); err != nil {
 		return err
 	}
-	if !v.holds(self.Rank, self.Incarnation) {
+	if !v.Holds(self.Rank, self.Incarnation) {
 		return fmt.Errorf("self-inclusion: %s installed %v without itself", who(self), &v)
 	}
 	if other, ok := c.views[v.Number]; ok {
@@ -73,7 +73,7 @@ func (c *checker) primary(v *View) error {
 	}
 	stay := newSet(len(before.Members))
 	for i, m := range before.Members {
-		if v.holds(m.Rank, m.Incarnation) || c.leavers[who(m)] {
+		if v.Holds(m.Rank, m.Incarnation) || c.leavers[who(m)] {
 			stay.add(i)
 		}
 	}

@@ -42,7 +42,7 @@ func (m *Machine) keepLater(f *frame) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrFrame, err)
 	}
-	if m.later = f; !m.leaving && !after.holds(m.config.Self.Rank, m.config.Self.Incarnation) && !m.hasAdmitted(after) {
+	if m.later = f; !m.leaving && !after.Holds(m.config.Self.Rank, m.config.Self.Incarnation) && !m.hasAdmitted(after) {
 		m.end(m.evicted(after))
 	}
 	return nil
@@ -62,7 +62,7 @@ func (m *Machine) decide(now protocol.Time, v *value, root protocol.Rank) {
 		m.history = slices.Clone(m.history[1:])
 	}
 	m.beginCommitCast(now, v, root)
-	if !next.holds(m.config.Self.Rank, m.config.Self.Incarnation) && !m.leaving && !m.hasAdmitted(next) {
+	if !next.Holds(m.config.Self.Rank, m.config.Self.Incarnation) && !m.leaving && !m.hasAdmitted(next) {
 		m.end(m.evicted(next))
 		return
 	}
@@ -80,7 +80,7 @@ func (m *Machine) tryInstall(now protocol.Time) {
 		return
 	}
 	m.config.Log.Install(r.next)
-	if !r.next.holds(m.config.Self.Rank, m.config.Self.Incarnation) {
+	if !r.next.Holds(m.config.Self.Rank, m.config.Self.Incarnation) {
 		m.answerAdmitted(r.next, r.decided.cut)
 		if m.leaving {
 			m.end(ErrLeft)
@@ -116,7 +116,7 @@ func (m *Machine) pruneRequests(now protocol.Time) {
 		_, taken := m.named(c.Identity) // by this candidate, or the member it has asked finds out
 		return len(m.view.Members) == MaxSlots || taken
 	})
-	m.leavers = slices.DeleteFunc(m.leavers, func(s suspect) bool { return !m.view.holds(s.rank, s.incarnation) })
+	m.leavers = slices.DeleteFunc(m.leavers, func(s suspect) bool { return !m.view.Holds(s.rank, s.incarnation) })
 	m.window = window{}
 	if len(m.candidates)+len(m.leavers) > 0 {
 		m.window.note(now)
@@ -137,7 +137,7 @@ func (m *Machine) end(why error) {
 // removed.
 func (m *Machine) sendMissed(f *frame) {
 	if len(m.history) == 0 || f.view+1 < m.history[0].number {
-		if !m.view.holds(f.from, f.incarnation) || m.view.Number-f.view >= keptCommits {
+		if !m.view.Holds(f.from, f.incarnation) || m.view.Number-f.view >= keptCommits {
 			m.put(f.from, frame{kind: Removed})
 		}
 		return
@@ -174,12 +174,12 @@ func (m *Machine) Removed(now protocol.Time, view uint64, holder *Member) {
 
 // evicted returns why this member ends with a view that does not hold it.
 func (m *Machine) evicted(next *View) *EvictedError {
-	return &EvictedError{m.config.Self.Rank, m.view.Number, next.Number, next.successor(&m.config.Self)}
+	return &EvictedError{m.config.Self.Rank, m.view.Number, next.Number, next.Successor(&m.config.Self)}
 }
 
-// successor returns the member with the identity of a process that is not in the view
+// Successor returns the member with the identity of a process that is not in the view
 // itself, or nil if there is none.
-func (v *View) successor(of *Member) *Member {
+func (v *View) Successor(of *Member) *Member {
 	for i := range v.Members {
 		if m := &v.Members[i]; m.Identity == of.Identity && (m.Incarnation != of.Incarnation || m.Rank != of.Rank) {
 			return m

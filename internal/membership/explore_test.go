@@ -196,7 +196,7 @@ func (w *world) steps() []step {
 		}
 		for j, peer := range w.members {
 			suspected := slices.Contains(c.m.suspicions.own, suspect{peer.self.Rank, peer.self.Incarnation})
-			if w.left.suspicions > 0 && i != j && !suspected && c.m.view.holds(peer.self.Rank, peer.self.Incarnation) {
+			if w.left.suspicions > 0 && i != j && !suspected && c.m.view.Holds(peer.self.Rank, peer.self.Incarnation) {
 				steps = append(steps, step{what: "suspect", who: i, x: j})
 			}
 		}

@@ -155,7 +155,7 @@ func FuzzReceive(f *testing.F) {
 			if !ok {
 				break
 			}
-			if !v.holds(2, 1) {
+			if !v.Holds(2, 1) {
 				t.Fatalf("installed %v", &v)
 			}
 		}

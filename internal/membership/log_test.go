@@ -84,7 +84,7 @@ func (l *testLog) receive(from protocol.Rank, d datum) {
 		l.answer(from, d)
 	case d.view > l.view.Number:
 		l.future = append(l.future, d)
-	case d.view == l.view.Number && l.view.holds(d.root, d.incarnation):
+	case d.view == l.view.Number && l.view.Holds(d.root, d.incarnation):
 		s := l.stream(d)
 		for uint64(len(s.got)) <= d.number {
 			s.got = append(s.got, false)
@@ -187,7 +187,7 @@ func (l *testLog) Install(v *View) {
 		l.deliver(l.stream(datum{root: h.Root, incarnation: h.Incarnation}), h.Next)
 	}
 	l.record = append(l.record, l.digest())
-	if v.holds(l.self.Rank, l.self.Incarnation) {
+	if v.Holds(l.self.Rank, l.self.Incarnation) {
 		l.views = append(l.views, *v)
 	}
 	l.kept = append(l.kept, l.streams...)

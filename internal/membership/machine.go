@@ -123,7 +123,7 @@ func (m *Machine) dispatch(now protocol.Time, f *frame) error {
 		}
 	case f.view > m.view.Number:
 		m.catchUp(now, f.from)
-	case m.view.holds(f.from, f.incarnation):
+	case m.view.Holds(f.from, f.incarnation):
 		m.heard(f.from)
 		m.holderShown(now, f.from)
 		return m.handle(now, f)

@@ -191,7 +191,7 @@ func (h *host) is(m *Member) bool {
 // host finds whom a rank stands for. An answer to one who is no longer in the
 // view goes where the question came from, as on a connection.
 func (n *network) find(by *host, r protocol.Rank) *host {
-	if b := by.reply; b != nil && b.self.Rank == r && !by.m.view.holds(r, b.self.Incarnation) {
+	if b := by.reply; b != nil && b.self.Rank == r && !by.m.view.Holds(r, b.self.Incarnation) {
 		return b
 	}
 	m, ok := by.m.view.Member(r)

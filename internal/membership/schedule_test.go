@@ -163,7 +163,7 @@ func (s *schedule) crash(h *host) {
 
 // mistrust has a member suspect another that may well live.
 func (s *schedule) mistrust(by, h *host) {
-	if by.live() && h.live() && by != h && by.m.view.holds(h.self.Rank, h.self.Incarnation) {
+	if by.live() && h.live() && by != h && by.m.view.Holds(h.self.Rank, h.self.Incarnation) {
 		s.n.suspect(by, h.self)
 		by.reply = nil
 		s.n.pump(by)

@@ -88,8 +88,8 @@ func (v *View) Member(r protocol.Rank) (Member, bool) {
 	return v.Members[i], true
 }
 
-// holds reports whether that incarnation of a member is in the view.
-func (v *View) holds(r protocol.Rank, incarnation uint64) bool {
+// Holds reports whether that incarnation of a member is in the view.
+func (v *View) Holds(r protocol.Rank, incarnation uint64) bool {
 	m, ok := v.Member(r)
 	return ok && m.Incarnation == incarnation
 }

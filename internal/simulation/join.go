@@ -24,11 +24,7 @@ func (p *process) join() {
 	if p.state != joining {
 		return
 	}
-	to := s.hosts[p.seed%len(s.hosts)]
-	if p.seed++; to == p.host {
-		to = s.hosts[p.seed%len(s.hosts)]
-		p.seed++
-	}
+	to := p.nextSeed()
 	p.joinTry++
 	try := p.joinTry
 	next := func(after protocol.Time) {

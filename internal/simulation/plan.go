@@ -33,7 +33,7 @@ type plan struct {
 
 func drawPlan(rng *rand.Rand) plan {
 	p := plan{
-		size: 3 + rng.IntN(5), together: rng.IntN(3) > 0, end: between(rng, 500*millisecond, 4*second),
+		size: 5 + rng.IntN(4), together: rng.IntN(3) > 0, end: between(rng, 500*millisecond, 4*second),
 		heartbeat: 300 * millisecond, slowTimeout: between(rng, second, 5*second),
 		latency: between(rng, 20*microsecond, 2*millisecond), perByte: protocol.Time(1 + rng.IntN(2000)),
 		queueBytes: 1 << (11 + rng.IntN(8)), userTimeout: between(rng, 2*second, 10*second),
@@ -44,8 +44,10 @@ func drawPlan(rng *rand.Rand) plan {
 	case x < 1:
 		p.size, p.end = 20+rng.IntN(21), 2*second
 	case x < 10:
-		p.size = 8 + rng.IntN(12)
-	case x < 15:
+		p.size = 9 + rng.IntN(11)
+	case x < 20: // where one death more makes a majority of a minority
+		p.size = 3 + rng.IntN(2)
+	case x < 25:
 		p.end, p.troubles = between(rng, 5*second, 30*second), 4+rng.IntN(12)
 	}
 	p.jitter = between(rng, 1, 4*p.latency)

@@ -82,6 +82,7 @@ func (p *process) enter(self membership.Member, v membership.View, start []membe
 	s.checker.register(p)
 	p.installed(&v)
 	p.step(func() { p.machine.Start(s.now) })
+	p.askSeeds()
 	backlog := p.backlog
 	p.backlog = nil
 	for _, f := range backlog {

@@ -30,7 +30,13 @@ type Process struct {
 // when the test ends.
 func StartProcess(t *testing.T, variable, role string) *Process {
 	t.Helper()
-	p := &Process{t: t, cmd: exec.Command(os.Args[0]), ended: make(chan struct{})}
+	return StartCommand(t, exec.Command(os.Args[0]), variable, role)
+}
+
+// StartCommand starts a command likewise: one that runs the test binary elsewhere.
+func StartCommand(t *testing.T, cmd *exec.Cmd, variable, role string) *Process {
+	t.Helper()
+	p := &Process{t: t, cmd: cmd, ended: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), variable+"="+role)
 	p.cmd.Stderr = os.Stderr
 	in, err := p.cmd.StdinPipe()

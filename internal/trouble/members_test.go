@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/netns"
 	"github.com/pleach-go/pleach/internal/testutil"
 )
 
@@ -106,6 +107,18 @@ type members struct {
 	t       *testing.T
 	configs []memberConfig
 	running []*testutil.Process
+	// network, if not nil, has a host for each process.
+	network *netns.Net
+}
+
+// onNetwork gives each process a host of its own.
+func (ms *members) onNetwork() {
+	ms.t.Helper()
+	ms.network = netns.New(ms.t, len(ms.configs))
+	addresses := hosts(ms.network, len(ms.configs))
+	for i := range ms.configs {
+		ms.configs[i].Listen, ms.configs[i].Seeds = addresses[i], addresses
+	}
 }
 
 // newMembers describes processes that know the first seeds addresses of all.
@@ -137,7 +150,11 @@ func (ms *members) start(which ...int) {
 		if err != nil {
 			ms.t.Fatal(err)
 		}
-		ms.running[i] = testutil.StartProcess(ms.t, memberRole, string(text))
+		if ms.network == nil {
+			ms.running[i] = testutil.StartProcess(ms.t, memberRole, string(text))
+		} else {
+			ms.running[i] = testutil.StartCommand(ms.t, ms.network.Command(i, os.Args[0]), memberRole, string(text))
+		}
 	}
 }
 

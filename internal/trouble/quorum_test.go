@@ -110,3 +110,29 @@ func TestCase11RestartedMajority(t *testing.T) {
 		"majority_of_restarted_ms": majority.Milliseconds(), "view": number,
 	})
 }
+
+// A host is cut off, and all members that its process knows are replaced by others
+// meanwhile. No one of them can tell it so. It asks the seeds that it has joined by, and
+// ends.
+func TestCase11MembersReplacedWhileCutOff(t *testing.T) {
+	ms := newMembers(t, 4, 4, func(i int, c *memberConfig) { c.Expect, c.Create = 0, i == 0 })
+	ms.onNetwork()
+	ms.start(0)
+	ms.await([]int{0}, []int{0})
+	ms.start(1)
+	ms.await([]int{0, 1}, []int{0, 1})
+	ms.network.Cut(1)
+	ms.await([]int{0}, []int{0})
+	ms.start(2, 3)
+	ms.await([]int{0, 2, 3}, []int{0, 2, 3})
+	ms.kill(0)
+	ms.await([]int{2, 3}, []int{2, 3})
+	ms.running[1].Wait(t, "no quorum:")
+	ms.network.Heal(1)
+	healed := time.Now()
+	text, at := ms.running[1].Wait(t, "over ")
+	if !strings.Contains(text, "removed") {
+		t.Error(text)
+	}
+	figures(t, map[string]any{"case": 11, "members": 4, "replaced": 1, "told_ms": at.Sub(healed).Milliseconds()})
+}

@@ -1,0 +1,83 @@
+package pleach
+
+// A member goes on talking to the seeds that it has joined by. It tells them that there
+// is a group, if processes begin it together: one that was started again there may know no
+// other address to ask. And it asks them whether it is still a member when it has no
+// quorum: the members that it knows may all be gone, and have removed it before.
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/pleach-go/pleach/internal/founding"
+	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/transport/tcp"
+)
+
+// seedInterval is how often a member turns to a seed, and seedTimeout bounds a request.
+const (
+	seedInterval = 2 * time.Second
+	seedTimeout  = 2 * time.Second
+)
+
+// keepSeeds turns to one seed after the other while this process is a member.
+func (g *Group) keepSeeds(seeds []string) {
+	for turn := 0; len(seeds) > 0; turn++ {
+		select {
+		case <-g.life.Done():
+			return
+		case <-time.After(seedInterval):
+		}
+		seed := seeds[turn%len(seeds)]
+		switch {
+		case g.quorumErr.Load() != nil:
+			g.askSeed(seed)
+		case g.config.Expect > 0 && !g.hasMemberAt(seed):
+			g.tellSeed(seed)
+		}
+	}
+}
+
+// hasMemberAt reports whether a member of the view has an address.
+func (g *Group) hasMemberAt(address string) bool {
+	return slices.ContainsFunc(g.view.Load().Members, func(m membership.Member) bool { return m.Address == address })
+}
+
+// tellSeed tells a seed that there is a group. It is told again.
+func (g *Group) tellSeed(seed string) {
+	ctx, cancel := context.WithTimeout(g.life, seedTimeout)
+	defer cancel()
+	self := founding.Candidate{ID: g.self.Identity, Nonce: g.self.Nonce, Address: g.self.Address}
+	r := founding.Request{From: self, Group: g.self.Address}
+	_, _ = tcp.Request(ctx, g.config.client(nil), seed, r.Encode([]byte{requestFounding}))
+}
+
+// askSeed asks a seed for its view, and ends this membership if the group has gone on
+// without it. A seed that does not answer is asked again.
+func (g *Group) askSeed(seed string) {
+	ctx, cancel := context.WithTimeout(g.life, seedTimeout)
+	defer cancel()
+	v, err := g.config.fetchView(ctx, seed)
+	if err != nil {
+		return
+	}
+	_ = g.node.Do(func(now protocol.Time) {
+		if g.machine.RemovedBy(&v) {
+			g.log.Warn("the group has gone on without this member", "view", g.machine.View().Number, "seed", seed, "itsView", v.Number)
+			g.inputs.Removed(now, v.Number, v.Successor(&g.self))
+		}
+	})
+}
+
+// fetchView requests the view of a member.
+func (c *Config) fetchView(ctx context.Context, address string) (membership.View, error) {
+	b, err := requestOnce(ctx, c.client(nil), address, encodeRequest(requestView, &membership.Member{}, false))
+	if err != nil {
+		return membership.View{}, err
+	}
+	d := wire.NewDecoder(b)
+	return membership.DecodeView(d.Bytes())
+}
