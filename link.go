@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync/atomic"
-	"time"
 
 	"github.com/pleach-go/pleach/internal/collective/engine"
 	"github.com/pleach-go/pleach/internal/membership"
@@ -38,7 +37,7 @@ func newLink(b *initialState, quorum bool) (*link, error) {
 		quorum: quorum, alone: make(chan error, 1),
 	}
 	c, err := p2p.New(p2p.Config{
-		Rank: b.self.Rank, Session: uint64(time.Now().UnixNano()),
+		Rank:  b.self.Rank,
 		Alloc: func(bytes int) []byte { return p.engine.Buffer(bytes) },
 	})
 	if err != nil {

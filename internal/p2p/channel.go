@@ -15,7 +15,6 @@ import (
 type channel struct {
 	peer        protocol.Rank
 	incarnation uint64 // by the view
-	session     uint64 // 0: not known yet
 	ready       bool   // it is in the endpoint's list of channels with frames to send
 
 	out     outgoing

@@ -6,13 +6,10 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Config configures an [Endpoint]. Session is required; every limit has a default.
+// Config configures an [Endpoint]. Every limit has a default.
 type Config struct {
 	// Rank is the rank of this member.
 	Rank protocol.Rank
-	// Session distinguishes this start of the process from earlier ones. It must
-	// grow with every restart, and must not be 0.
-	Session uint64
 
 	// Alloc returns memory for a message of so many bytes; its content does not
 	// matter. If nil, make is used.
@@ -50,8 +47,8 @@ const longest = 1 << 30
 
 // check fills in the defaults and checks the limits.
 func (c *Config) check() error {
-	if c.Rank < 0 || c.Session == 0 {
-		return fmt.Errorf("p2p: rank %d, session %d: the session must not be 0", c.Rank, c.Session)
+	if c.Rank < 0 {
+		return fmt.Errorf("p2p: rank %d", c.Rank)
 	}
 	for _, limit := range []struct {
 		name     string

@@ -21,7 +21,7 @@
 //
 // A member that is not in the view has no channel: Send returns a [*GoneError]. A
 // member that returns with another incarnation gets a new channel. Every frame
-// names the sessions of both sides, so frames of or for the old incarnation are
+// names the incarnations of both sides, so frames of or for another process are
 // ignored.
 //
 // # Driving an Endpoint

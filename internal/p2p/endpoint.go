@@ -12,16 +12,16 @@ import (
 // Endpoint is one member's side of its channels. See the package comment for how to
 // drive it. Make one with [New].
 type Endpoint struct {
-	config   Config
-	view     uint64
-	channels []*channel            // by rank; nil: not in the view
-	former   []uint64              // by rank: the last session that has ended
-	ready    queue.Queue[*channel] // those that may have a frame to send
-	inbox    queue.Queue[Message]
-	due      protocol.Time
-	last     *channel // of the frame that Next returned last
-	sent     kind     // the type of that frame
-	buffer   []byte
+	config      Config
+	view        uint64
+	incarnation uint64                // of this member
+	channels    []*channel            // by rank; nil: not in the view
+	ready       queue.Queue[*channel] // those that may have a frame to send
+	inbox       queue.Queue[Message]
+	due         protocol.Time
+	last        *channel // of the frame that Next returned last
+	sent        kind     // the type of that frame
+	buffer      []byte
 }
 
 // Message is a message of another member: its head followed by its body. The
@@ -56,14 +56,15 @@ func New(c Config) (*Endpoint, error) {
 // another incarnation, end with all their messages.
 func (e *Endpoint) Install(_ protocol.Time, v *membership.View) {
 	e.view = v.Number
+	if self, ok := v.Member(e.config.Rank); ok {
+		e.incarnation = self.Incarnation
+	}
 	for int(v.Slots) > len(e.channels) {
 		e.channels = append(e.channels, nil)
-		e.former = append(e.former, 0)
 	}
 	for r, ch := range e.channels {
 		m, ok := v.Member(protocol.Rank(r))
 		if ch != nil && (!ok || m.Incarnation != ch.incarnation) {
-			e.former[r] = max(e.former[r], ch.session)
 			ch.out.abandon()
 			ch.control = control{ackAt: protocol.Never}
 			e.channels[r], ch = nil, nil

@@ -27,13 +27,13 @@ const (
 // frame is one frame between two members.
 //
 // Layout, big endian: type 1, kind 1, flags 1, 1 unused, length of the message 4,
-// session of the sender 8, session of the receiver 8, next 8, number 8, then the
+// incarnation of the sender 8, incarnation of the receiver 8, next 8, number 8, then the
 // payload.
 type frame struct {
 	kind        kind
 	first, last bool   // the segment begins, and ends, its message
 	length      uint32 // of the message, in its first segment
-	from, to    uint64 // sessions; to is 0 until the other side's is known
+	from, to    uint64 // incarnations, by the view
 	next        uint64 // acknowledgment: the first segment that the sender of the frame lacks
 	number      uint64 // of the segment, or as the kind says
 	payload     []byte
@@ -89,7 +89,7 @@ func parse(b []byte) (frame, error) {
 	case b[2] >= flagLast<<1 || b[3] != 0:
 		return frame{}, fmt.Errorf("%w: flags %#x", ErrFrame, b[2:4])
 	case f.from == 0:
-		return frame{}, fmt.Errorf("%w: from no session", ErrFrame)
+		return frame{}, fmt.Errorf("%w: from no incarnation", ErrFrame)
 	case f.kind != data && (len(f.payload) > 0 || b[2] != 0):
 		return frame{}, fmt.Errorf("%w: kind %d carries %d bytes", ErrFrame, f.kind, len(f.payload))
 	case !f.first && f.length != 0:

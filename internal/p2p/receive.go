@@ -14,7 +14,7 @@ import (
 func (e *Endpoint) ReceiveBuffer(from protocol.Rank, head []byte, size int) []byte {
 	f, err := parse(head)
 	ch := e.channel(from)
-	if err != nil || f.kind != data || ch == nil || ch.session != f.from || f.number != ch.in.next {
+	if err != nil || f.kind != data || ch == nil || !e.current(ch, &f) || f.number != ch.in.next {
 		return nil
 	}
 	return ch.in.buffer(&f, size-len(head), &e.config)
@@ -32,9 +32,7 @@ func (e *Endpoint) Receive(now protocol.Time, from protocol.Rank, head, body []b
 	if ch == nil || !e.current(ch, &f) {
 		return nil // of or for a process that has left, or is not in the view yet
 	}
-	if f.to == e.config.Session {
-		e.handleAck(now, ch, &f)
-	}
+	e.handleAck(now, ch, &f)
 	switch f.kind {
 	case data:
 		return e.handleSegment(now, ch, &f)
@@ -44,15 +42,10 @@ func (e *Endpoint) Receive(now protocol.Time, from protocol.Rank, head, body []b
 	return nil
 }
 
-// current reports whether a frame is between the present sessions.
+// current reports whether a frame is between the processes that the view has at both
+// ranks.
 func (e *Endpoint) current(ch *channel, f *frame) bool {
-	if f.to != 0 && f.to != e.config.Session || f.from <= e.former[ch.peer] {
-		return false
-	}
-	if ch.session == 0 {
-		ch.session = f.from
-	}
-	return ch.session == f.from
+	return f.to == e.incarnation && f.from == ch.incarnation
 }
 
 // handleAck takes the acknowledgment of a frame.

@@ -58,7 +58,7 @@ func (e *Endpoint) frameFor(now protocol.Time, ch *channel) (frame, segment, boo
 // write encodes a frame without the body of its segment. Every frame carries an
 // acknowledgment.
 func (e *Endpoint) write(ch *channel, f frame, p segment) []byte {
-	f.from, f.to, f.next = e.config.Session, ch.session, ch.in.next
+	f.from, f.to, f.next = e.incarnation, ch.incarnation, ch.in.next
 	ch.control.ack, ch.control.ackAt, ch.in.unacked = false, protocol.Never, 0
 	e.buffer = f.appendHead(e.buffer[:0])
 	e.buffer = append(e.buffer, p.head...)

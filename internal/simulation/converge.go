@@ -100,7 +100,7 @@ func (s *Simulation) converged() bool {
 	}
 	for _, p := range members {
 		for _, q := range members {
-			if p != q && !p.hasAllOf(q) {
+			if p != q && (!p.hasAllOf(q) || !p.unicast.hasAllOf(q)) {
 				return false
 			}
 		}
@@ -177,6 +177,9 @@ func (s *Simulation) describe() string {
 		for _, q := range s.belonging() {
 			if q != p && q.state == running && !p.hasAllOf(q) {
 				fmt.Fprintf(&b, "\n    has %d of %d messages of %v", p.history.of(q).next, len(q.program.sent), q)
+			}
+			if q != p && q.state == running && !p.unicast.hasAllOf(q) {
+				fmt.Fprintf(&b, "\n    has %d of %d messages to it alone of %v", p.unicast.received[q.id], q.unicast.sent[p.id], q)
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package simulation
 import (
 	"math/rand/v2"
 
+	"github.com/pleach-go/pleach/internal/p2p"
 	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -27,6 +28,8 @@ type plan struct {
 	messages int
 	longest  int
 	polls    int
+	unicasts int
+	unicast  p2p.Config
 	troubles int
 	doubles  bool // processes may come twice
 }
@@ -58,5 +61,9 @@ func drawPlan(rng *rand.Rand) plan {
 		KeepBytes: keep, InboxBytes: keep >> rng.IntN(3), OutboxBytes: segment * (2 << rng.IntN(5)),
 	}
 	p.longest = segment * (1 + rng.IntN(5))
+	p.unicast = p2p.Config{SegmentSize: segment, WindowBytes: segment * (1 << rng.IntN(4)), QueueBytes: segment * (4 << rng.IntN(4))}
+	if rng.IntN(2) == 0 {
+		p.unicasts = rng.IntN(40)
+	}
 	return p
 }

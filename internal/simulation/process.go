@@ -29,6 +29,7 @@ type process struct {
 	links      []*link       // by rank
 	detector   detector
 	program    program
+	unicast    unicast
 	history    history
 	leaving    bool // its program wants to leave
 	catchingUp bool // it asks a later member for decisions
@@ -69,6 +70,7 @@ func (p *process) enter(self membership.Member, v membership.View, start []membe
 		OnView:     p.installed, OnSilence: p.detector.heard, OnState: p.stateChanged,
 		OnReport:    p.reported,
 		SlowTimeout: s.plan.slowTimeout,
+		Unicast:     p.unicast.begin(p, &v),
 	}
 	if s.options.Configure != nil {
 		s.options.Configure(&c)
@@ -143,6 +145,8 @@ func (p *process) step(f func()) {
 	}
 	s := p.sim
 	f()
+	p.unicast.receive()
+	p.unicast.send()
 	p.flush()
 	for p.program.write() {
 		p.flush()

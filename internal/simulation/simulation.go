@@ -51,8 +51,8 @@ type Result struct {
 	Stuck bool
 	// Time is how long it took on the virtual clock.
 	Time protocol.Time
-	// Events, Frames, Delivered, Views and Receipts count what happened.
-	Events, Frames, Delivered, Views, Receipts uint64
+	// Events, Frames, Delivered, Unicasts, Views and Receipts count what happened.
+	Events, Frames, Delivered, Unicasts, Views, Receipts uint64
 }
 
 // Simulation is one run.

@@ -26,12 +26,12 @@ func TestGroupsUnderSeeds(t *testing.T) {
 	}
 	seeds = number(t, "PLEACH_SEEDS", seeds)
 	total := runSeeds(number(t, "PLEACH_FIRST", 1), seeds, Options{}, func(r *Result) { t.Error(complaint(r)) })
-	t.Logf("%d seeds: %d events, %d frames, %d messages delivered, %d views, %d receipts, %d without a quorum in the end",
-		total.seeds.Load(), total.events.Load(), total.frames.Load(), total.delivered.Load(), total.views.Load(), total.receipts.Load(), total.stuck.Load())
+	t.Logf("%d seeds: %d events, %d frames, %d messages delivered, %d to single members, %d views, %d receipts, %d without a quorum in the end",
+		total.seeds.Load(), total.events.Load(), total.frames.Load(), total.delivered.Load(), total.unicasts.Load(), total.views.Load(), total.receipts.Load(), total.stuck.Load())
 	if total.stuck.Load() > total.seeds.Load()/5 {
 		t.Error("too many seeds lose the quorum: they check nothing about what comes after the trouble")
 	}
-	for name, count := range map[string]uint64{"messages": total.delivered.Load(), "receipts": total.receipts.Load()} {
+	for name, count := range map[string]uint64{"messages": total.delivered.Load(), "messages to single members": total.unicasts.Load(), "receipts": total.receipts.Load()} {
 		if count < total.seeds.Load()/2 {
 			t.Errorf("only %d %s: the seeds exercise little", count, name)
 		}
@@ -68,7 +68,7 @@ func replay(t *testing.T, seed uint64) {
 
 // totals counts over seeds.
 type totals struct {
-	seeds, events, frames, delivered, views, receipts, stuck atomic.Uint64
+	seeds, events, frames, delivered, unicasts, views, receipts, stuck atomic.Uint64
 }
 
 // maxFailures is how many failing seeds are reported.
@@ -108,6 +108,7 @@ func (c *totals) add(r *Result) {
 	c.events.Add(r.Events)
 	c.frames.Add(r.Frames)
 	c.delivered.Add(r.Delivered)
+	c.unicasts.Add(r.Unicasts)
 	c.views.Add(r.Views)
 	c.receipts.Add(r.Receipts)
 	if r.Stuck {

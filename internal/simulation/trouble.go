@@ -39,6 +39,9 @@ func (s *Simulation) begin() {
 	for range s.plan.messages {
 		s.after(s.between(0, s.plan.end), s.broadcastSomething)
 	}
+	for range s.plan.unicasts {
+		s.after(s.between(0, s.plan.end), s.sendSomething)
+	}
 	for range s.plan.polls {
 		s.after(s.between(0, s.plan.end), func() {
 			if p := s.someProcess(); p != nil && p.program.poll.stage == noPoll {

@@ -1,0 +1,129 @@
+package simulation
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+
+	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/p2p"
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// unicast is what a program sends to single members. The messages from one process to
+// another arrive in order, once each, and all of them if both stay members.
+type unicast struct {
+	process  *process
+	endpoint *p2p.Endpoint
+	todo     []unicastMessage
+	sent     map[int]uint32 // how many, by the receiver's id
+	received map[int]uint32 // by the sender's id
+}
+
+// unicastMessage is one that waits. It goes to the next member from a rank on.
+type unicastMessage struct {
+	from protocol.Rank
+	size int
+}
+
+// begin makes the endpoint of a process that becomes a member.
+func (u *unicast) begin(p *process, v *membership.View) *p2p.Endpoint {
+	c := p.sim.plan.unicast
+	c.Rank = p.self.Rank
+	endpoint, err := p2p.New(c)
+	if err != nil {
+		p.sim.checker.fail("%v has no endpoint: %v", p, err)
+		return nil
+	}
+	endpoint.Install(0, v)
+	*u = unicast{process: p, endpoint: endpoint, sent: make(map[int]uint32), received: make(map[int]uint32)}
+	return endpoint
+}
+
+// send sends what waits, as far as there is room.
+func (u *unicast) send() {
+	for len(u.todo) > 0 {
+		to := u.receiver(u.todo[0].from)
+		if to == nil {
+			return // it is alone
+		}
+		err := u.endpoint.Send(to.self.Rank, nil, unicastData(u.process.id, u.sent[to.id], u.todo[0].size))
+		gone := new(p2p.GoneError)
+		switch {
+		case errors.Is(err, p2p.ErrBusy):
+			return
+		case errors.As(err, &gone):
+			u.todo = u.todo[1:] // the receiver was removed just now
+			continue
+		case err != nil:
+			u.process.sim.checker.fail("%v cannot send to %v: %v", u.process, to, err)
+			return
+		}
+		u.sent[to.id]++
+		u.todo = u.todo[1:]
+	}
+}
+
+// receiver returns the first other member from a rank on that has begun.
+func (u *unicast) receiver(from protocol.Rank) *process {
+	v := u.process.machine.View()
+	for i := range v.Slots {
+		m, ok := v.Member((from + i) % v.Slots)
+		if to := u.process.sim.checker.members[identity{m.Identity, m.Incarnation}]; ok && to != nil && to != u.process {
+			return to
+		}
+	}
+	return nil
+}
+
+// receive takes what has arrived.
+func (u *unicast) receive() {
+	c := &u.process.sim.checker
+	for {
+		m, ok := u.endpoint.Deliver()
+		if !ok {
+			return
+		}
+		sender := -1
+		if len(m.Data) >= 4 {
+			sender = int(binary.BigEndian.Uint32(m.Data))
+		}
+		if want := unicastData(sender, u.received[sender], len(m.Data)); !bytes.Equal(m.Data, want) {
+			c.fail("%v gets a message of rank %d that is not number %d of process %d: %x", u.process, m.From, u.received[sender], sender, m.Data)
+			return
+		}
+		u.received[sender]++
+		c.sim.result.Unicasts++
+		c.sim.hash.add(uint64(c.sim.now), uint64(u.process.id), uint64(sender), uint64(len(m.Data)))
+	}
+}
+
+// hasAllOf reports whether a process has all that another one has sent to it.
+func (u *unicast) hasAllOf(q *process) bool {
+	return u.received[q.id] == q.unicast.sent[u.process.id]
+}
+
+// unicastData tells the sender and the number of a message.
+func unicastData(sender int, number uint32, size int) []byte {
+	b := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, uint32(sender)), number)
+	for i := len(b); i < size; i++ {
+		b = append(b, byte(number)^byte(i))
+	}
+	return b
+}
+
+// sendSomething makes a program send messages to a member, or to several.
+func (s *Simulation) sendSomething() {
+	p, count := s.someProcess(), 1+s.rng.IntN(10)
+	first, several := protocol.Rank(s.rng.IntN(len(s.hosts))), protocol.Rank(s.rng.IntN(2))
+	size := s.rng.IntN(4 * s.plan.unicast.SegmentSize)
+	if p == nil {
+		return
+	}
+	p.do(func() {
+		for i := range protocol.Rank(count) {
+			p.unicast.todo = append(p.unicast.todo, unicastMessage{first + i*several, size})
+		}
+		p.step(func() {})
+	})
+}
