@@ -67,9 +67,9 @@ func stabilizationTime(t *testing.T, size, dead int) int {
 	return int(ts)
 }
 
-// checkRunThrough makes the call, whose victims are stood in for. All others tell a
-// new owner how far they are, and send it the messages to its task again; the task
-// is done again. No more than that is redone.
+// checkRunThrough makes the call, whose victims are stood in for. Others send a new owner
+// the messages to its task again, and the task is done again. No more than that is redone,
+// so neither messages nor time grow with the number of processes but by the task's steps.
 func (r collectiveRun) checkRunThrough(t *testing.T, without *collectiveOutcome) {
 	t.Helper()
 	got := r.simulate(t)
@@ -77,8 +77,8 @@ func (r collectiveRun) checkRunThrough(t *testing.T, without *collectiveOutcome)
 	t.Logf("%-9s P %4d, %d die at %2d, view at %3d: %4d steps (%2d without), %3d after the view; %5d messages more than %5d",
 		r.call, r.size, len(r.victims), r.death, r.death+r.notice, got.latency, without.latency, after, extra, without.messages())
 	messages := 2 * bits.Len(uint(r.size)) // that a task sends or gets, at most
-	most := len(r.victims) * (r.size - 1 + messages)
-	longest := without.latency + len(r.victims)*r.o*(r.size+messages)
+	most := len(r.victims) * messages
+	longest := without.latency + len(r.victims)*r.o*messages
 	if extra > most || after > longest {
 		t.Errorf("%+v: %d messages more than without, at most %d expected; %d steps after the view, at most %d", r, extra, most, after, longest)
 	}

@@ -48,7 +48,8 @@
 //
 //   - engine.go, comm.go, call.go, callstate.go, task.go: a call from beginning to end.
 //   - frame.go, receive.go, sender.go: messages on the wire, in and out.
-//   - log.go, mailbox.go, takeover.go, peers.go, owners.go: logging, replay and views.
+//   - log.go, mailbox.go, takeover.go, inquiry.go, peers.go, owners.go: logging, replay
+//     and views.
 //   - agreement.go, shrink.go, registry.go, revoke.go: what a program does after a
 //     failure that it wants to handle itself.
 //   - buffer.go: when memory is reused.

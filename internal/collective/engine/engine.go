@@ -82,6 +82,7 @@ type Engine struct {
 	calls      callTable
 	log        messageLog
 	peers      peers
+	inquiries  inquiries
 	agreements agreements
 	revokedBy  int // -1: the communicator is not revoked
 	// diverged says that a call has ended with an error here. Other processes may

@@ -24,6 +24,7 @@ const (
 	typeAccepted
 	typeCommit
 	typeRevocation // the communicator is revoked
+	typeInquiry    // a taken-over task waits for the receiver's messages
 	typeNested     // stands in front of a message of a nested communicator
 )
 
@@ -150,6 +151,18 @@ func (h *header) progressReport() progressReport {
 		request: h.msgType == typeProgressRequest, last: h.signature, next: h.call,
 		agreements: h.step, view: h.view, finished: h.count, lowWater: h.lowWater,
 	}
+}
+
+// inquiry asks whether messages of the receiver's in a call are still to come.
+type inquiry struct {
+	call     uint64
+	view     uint32
+	lowWater uint64
+}
+
+func (i *inquiry) bytes() []byte {
+	h := header{msgType: typeInquiry, call: i.call, view: i.view, lowWater: i.lowWater}
+	return h.bytes()
 }
 
 // revocationNotice says that a rank has revoked the communicator.

@@ -50,6 +50,7 @@ func (e *Engine) trimLog(lowWater uint64) {
 	}
 	e.log.lowWater, e.calls.finished = lowWater, max(e.calls.finished, lowWater)
 	e.advance()
+	e.answerInquiries()
 	e.log.advanced.Notify()
 }
 

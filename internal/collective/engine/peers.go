@@ -67,12 +67,11 @@ func everyRank(size int) []int {
 	return ranks
 }
 
-// install takes in a view. It returns the owners of all tasks before it, and false if
-// the view is empty.
-func (p *peers) install(view uint64, members []int) (before []int, ok bool) {
+// install takes in a view, unless it is empty.
+func (p *peers) install(view uint64, members []int) bool {
 	p.view, p.live = view, slices.Sorted(slices.Values(members))
 	if len(p.live) == 0 {
-		return nil, false
+		return false
 	}
 	for r := range p.size {
 		if _, there := slices.BinarySearch(p.live, r); !there && p.failedIn[r] == 0 {
@@ -82,11 +81,10 @@ func (p *peers) install(view uint64, members []int) (before []int, ok bool) {
 	if p.owners == nil {
 		p.owners = everyRank(p.size)
 	}
-	before = slices.Clone(p.owners)
 	if !p.keepOwners {
 		reassign(p.owners, p.live)
 	}
-	return before, true
+	return true
 }
 
 // Every process installs the same views, so the number of a view says which failures

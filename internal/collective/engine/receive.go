@@ -56,6 +56,10 @@ func (e *Engine) receive(from int, message []byte) error {
 		return fmt.Errorf("%w: rank %d is at call %d, this one at %d", ErrMessage, from, h.call, e.calls.returned)
 	}
 	e.trimLog(h.lowWater)
+	if h.msgType == typeInquiry {
+		e.handleInquiry(from, h.call)
+		return nil
+	}
 	if h.call < e.log.lowWater {
 		return nil // a duplicate: every process has finished the call
 	}

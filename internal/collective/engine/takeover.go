@@ -6,11 +6,10 @@ package engine
 func (e *Engine) Install(view uint64, members []int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	before, ok := e.peers.install(view, members)
-	if !ok {
+	if !e.peers.install(view, members) {
 		return
 	}
-	e.resetProgress(before)
+	e.resetProgress()
 	for n := e.log.lowWater; n < e.calls.next; n++ {
 		o := e.calls.byNumber[n]
 		if o == nil || o.local == nil {
@@ -27,6 +26,8 @@ func (e *Engine) Install(view uint64, members []int) {
 	e.advance()
 	e.updateLowWater()
 	e.sender.replayLog()
+	e.inquireAgain()
+	e.answerInquiries()
 	for _, n := range e.comms.nested {
 		n.Install(view, n.ranksOf(e, e.peers.live))
 	}
@@ -44,20 +45,14 @@ func (e *Engine) KeepOwners() {
 }
 
 // resetProgress forgets how far every process has come: one that has taken over tasks
-// has their parts to run, in calls that it had finished. This process tells the new
-// owners the low-water mark, which they may not know.
-func (e *Engine) resetProgress(before []int) {
+// has their parts to run, in calls that it had finished.
+func (e *Engine) resetProgress() {
 	e.calls.finished = e.log.lowWater
 	for _, s := range e.peers.status {
 		s.finished = 0
 	}
 	for _, o := range e.calls.byNumber {
 		o.mixedViews, o.finishedByAll = true, min(o.finishedByAll, e.log.lowWater)
-	}
-	for task, owner := range e.peers.owners {
-		if owner != before[task] && owner != e.config.Rank {
-			e.sender.reportProgress(owner)
-		}
 	}
 }
 

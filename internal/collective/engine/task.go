@@ -116,7 +116,8 @@ func (t *Task) Receive(from, step int) ([]byte, error) {
 func (t *Task) ReceivePayload(from, step int) (Payload, error) {
 	e, o := t.engine, t.call
 	e.mu.Lock()
-	s := o.slot(envelope{step, from, t.ID})
+	k := envelope{step, from, t.ID}
+	s := o.slot(k)
 	for !s.here {
 		if o.err != nil {
 			defer e.mu.Unlock()
@@ -124,6 +125,7 @@ func (t *Task) ReceivePayload(from, step int) (Payload, error) {
 		}
 		if s.wait == nil {
 			s.wait = make(chan struct{})
+			e.inquire(o, k)
 		}
 		wait := s.wait
 		e.mu.Unlock()
