@@ -75,6 +75,9 @@ var rules = []rule{
 		"internal/node", "internal/wire", "internal/notify", "internal/dedup",
 	}},
 
+	// What is built on collectives and useful alone.
+	{pkg: "tpch"},
+
 	// Users of the library. Nothing imports them.
 	{pkg: "bench/...", may: []string{anything}, outside: []string{anything}},
 	{pkg: "cmd/...", may: []string{anything}, outside: []string{anything}},
