@@ -41,7 +41,8 @@ and all addresses from PLEACH_RANK, PLEACH_SIZE and PLEACH_ADDRESSES (or from th
 PLEACH_ADDRESS_FILE if there are more than 512). Package bootstrap does that.
 
 --kill and --stop inject faults: they kill or stop the process of a rank some time
-after the start.
+after the start, or when it prints a line that matches a regular expression, on
+standard output or standard error. Only the first match acts.
 
 Ctrl-C and SIGTERM send SIGTERM to all processes, and SIGKILL after the grace time. A
 second Ctrl-C kills them at once. When a process ends, the processes that it started
@@ -54,6 +55,7 @@ Ctrl-C or SIGTERM.`,
   pleach run -n 4 -- sh -c 'echo $PLEACH_RANK of $PLEACH_SIZE'
   pleach run -n 8 --kill 3@2s --kill 5@2.5s ./prog --verbose
   pleach run -n 8 --stop 3@1s+500ms --timestamps ./prog
+  pleach run -n 8 --kill '3@/^step 7 begins/' --stop '5@/checkpoint/+2s' ./prog
   pleach run -n 4 --env GOMAXPROCS=1 --env GODEBUG=netdns=go ./prog`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -66,8 +68,8 @@ Ctrl-C or SIGTERM.`,
 	f := cmd.Flags()
 	f.SetInterspersed(false) // what follows the program is the program's
 	f.IntVarP(&r.size, "processes", "n", 0, "number `N` of processes")
-	f.StringArrayVar(&r.kill, "kill", nil, "kill (SIGKILL) `RANK@DURATION` after the start, as in 3@2s; may be repeated")
-	f.StringArrayVar(&r.stop, "stop", nil, "stop (SIGSTOP) `RANK@DURATION[+DURATION]` after the start, for the second duration or for good; may be repeated")
+	f.StringArrayVar(&r.kill, "kill", nil, "kill (SIGKILL) `RANK@WHEN`: a duration after the start, as in 3@2s, or the first line that matches, as in '3@/step 7/'; may be repeated")
+	f.StringArrayVar(&r.stop, "stop", nil, "stop (SIGSTOP) `RANK@WHEN[+DURATION]`, for the duration or for good; may be repeated")
 	f.DurationVar(&r.grace, "grace", 5*time.Second, "`time` to end after Ctrl-C or SIGTERM")
 	f.BoolVar(&r.noPrefix, "no-prefix", false, "do not write ranks before lines")
 	f.BoolVar(&r.timestamps, "timestamps", false, "write the seconds since the start before lines")

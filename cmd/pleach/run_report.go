@@ -16,6 +16,9 @@ func writeRunReport(w io.Writer, r *launch.Report) {
 	for _, f := range r.Missed {
 		fmt.Fprintf(w, "pleach: %v came too late: rank %d had ended\n", f, f.Rank)
 	}
+	for _, f := range r.Unmatched {
+		fmt.Fprintf(w, "pleach: %v did nothing: rank %d printed no line that matches\n", f, f.Rank)
+	}
 	texts, ranks := []string{}, map[string][]int{}
 	unsuccessful := 0
 	for _, o := range r.Outcomes {

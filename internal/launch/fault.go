@@ -2,7 +2,9 @@ package launch
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,11 +15,14 @@ import (
 // time is a typing error.
 const MaxFaultTime = 24 * time.Hour
 
-// Fault is a failure that is injected into a process, some time after the start.
+// Fault is a failure that is injected into a process: some time after the start, or
+// when the process prints a certain line.
 type Fault struct {
 	Kind FaultKind
 	Rank int
 	At   time.Duration
+	// Line is what the line matches. If nil, the fault comes at its time.
+	Line *regexp.Regexp
 	// Lasts is how long a stop lasts. If zero, for good.
 	Lasts time.Duration
 }
@@ -35,17 +40,21 @@ const (
 // String writes the fault as its flag has it.
 func (f Fault) String() string {
 	text := fmt.Sprintf("%s %d@%v", f.Kind, f.Rank, f.At)
+	if f.Line != nil {
+		text = fmt.Sprintf("%s %d@/%v/", f.Kind, f.Rank, f.Line)
+	}
 	if f.Lasts > 0 {
 		text += fmt.Sprintf("+%v", f.Lasts)
 	}
 	return text
 }
 
-// ParseFault reads RANK@DURATION, and for a stop an optional +DURATION behind it.
+// ParseFault reads RANK@DURATION or RANK@/REGEXP/, and for a stop an optional +DURATION
+// behind it.
 func ParseFault(kind FaultKind, text string) (Fault, error) {
-	form := "RANK@DURATION, as in 3@2s"
+	form := "RANK@DURATION, as in 3@2s, or RANK@/REGEXP/, as in '3@/step 7/'"
 	if kind == FaultStop {
-		form = "RANK@DURATION[+DURATION], as in 3@2s or 3@2s+500ms"
+		form = "RANK@DURATION[+DURATION], as in 3@2s or 3@2s+500ms, or RANK@/REGEXP/[+DURATION], as in '3@/step 7/+500ms'"
 	}
 	wrong := func(problem string) (Fault, error) {
 		return Fault{}, fmt.Errorf("%s %s: %s: write %s", kind, text, problem, form)
@@ -54,18 +63,18 @@ func ParseFault(kind FaultKind, text string) (Fault, error) {
 	if !ok {
 		return wrong("there is no @")
 	}
-	at, lasts, limited := strings.Cut(after, "+")
-	if limited && kind != FaultStop {
-		return wrong("only a stop has an end")
-	}
 	f := Fault{Kind: kind}
 	n, err := strconv.ParseUint(rank, 10, 31)
 	if err != nil {
 		return wrong(fmt.Sprintf("%q is not a rank", rank))
 	}
 	f.Rank = int(n)
-	if f.At, err = parseTime(at); err != nil {
+	lasts, limited, err := f.parseWhen(after)
+	if err != nil {
 		return wrong(err.Error())
+	}
+	if limited && kind != FaultStop {
+		return wrong("only a stop has an end")
 	}
 	if limited {
 		if f.Lasts, err = parseTime(lasts); err != nil {
@@ -76,6 +85,27 @@ func ParseFault(kind FaultKind, text string) (Fault, error) {
 		}
 	}
 	return f, nil
+}
+
+// parseWhen reads when the fault comes, and returns what is behind the + that may follow.
+func (f *Fault) parseWhen(text string) (lasts string, limited bool, err error) {
+	if !strings.HasPrefix(text, "/") {
+		text, lasts, limited = strings.Cut(text, "+")
+		f.At, err = parseTime(text)
+		return lasts, limited, err
+	}
+	end := strings.LastIndexByte(text, '/') // a duration has none
+	if end < 2 {
+		return "", false, errors.New("there is no regular expression between two slashes")
+	}
+	if f.Line, err = regexp.Compile(text[1:end]); err != nil {
+		return "", false, err
+	}
+	text = text[end+1:]
+	if lasts, limited = strings.CutPrefix(text, "+"); !limited && text != "" {
+		return "", false, fmt.Errorf("%q follows the regular expression", text)
+	}
+	return lasts, limited, nil
 }
 
 func parseTime(text string) (time.Duration, error) {
@@ -90,7 +120,8 @@ func parseTime(text string) (time.Duration, error) {
 }
 
 // Schedule reads the faults of --kill and --stop for a job of so many ranks, and
-// returns them in order of time, together with the ends of stops.
+// returns them in order of time, together with the ends of stops. Those that wait for a
+// line come first.
 func Schedule(size int, kill, stop []string) ([]Fault, error) {
 	var all []Fault
 	for _, flag := range []struct {
@@ -106,7 +137,7 @@ func Schedule(size int, kill, stop []string) ([]Fault, error) {
 				return nil, fmt.Errorf("%v: %d is not one of the ranks 0 to %d", f, f.Rank, size-1)
 			}
 			all = append(all, f)
-			if f.Lasts > 0 {
+			if f.Lasts > 0 && f.Line == nil {
 				all = append(all, Fault{Kind: FaultResume, Rank: f.Rank, At: f.At + f.Lasts})
 			}
 		}

@@ -20,7 +20,7 @@ type Job struct {
 	Program string   // the file to execute
 	Args    []string // its name and its arguments
 	Env     []string // added to the environment of all
-	// Faults are injected at their times. They are in order of time: see
+	// Faults are injected at their times or lines. They are in order of time: see
 	// [Schedule].
 	Faults []Fault
 	// Grace is how long processes may take to end after they were asked to.
@@ -58,6 +58,10 @@ type running struct {
 	processes []*rankProcess
 	alive     int
 	ended     chan *rankProcess
+	// triggers are the faults that wait for a line, and matched gets one when its line
+	// is there.
+	triggers []*trigger
+	matched  chan *trigger
 	// missed are faults whose process had ended: the failure did not happen.
 	missed []Fault
 	// interrupted is why all processes were asked to end, or nil.
@@ -71,9 +75,9 @@ type rankProcess struct {
 	*Process
 	rank    int
 	ended   bool
-	killed  bool // by a fault
-	stopped bool // by a fault, for good
-	asked   bool // to end, with all others
+	killed  *Fault // by which it was killed, or nil
+	stopped bool   // by a fault, for good
+	asked   bool   // to end, with all others
 }
 
 // Run runs a job until its last process has ended. SIGINT and SIGTERM ask all
@@ -106,6 +110,8 @@ func Run(j Job) (*Report, error) {
 	}
 	defer sockets.Close()
 	r := &running{Job: j, ended: make(chan *rankProcess, j.Size)}
+	r.Faults, r.triggers = splitTriggers(j.Faults)
+	r.matched = make(chan *trigger, len(r.triggers))
 	if err := r.start(sockets); err != nil {
 		return nil, err
 	}
@@ -143,8 +149,8 @@ func (r *running) start(s *Sockets) error {
 }
 
 func (r *running) startRank(s *Sockets, rank int) (*rankProcess, error) {
-	stdout := &lines{output: r.Output, to: &r.Output.Stdout, rank: rank}
-	stderr := &lines{output: r.Output, to: &r.Output.Stderr, rank: rank}
+	stdout := &lines{output: r.Output, to: &r.Output.Stdout, rank: rank, whole: r.lineWatcher(rank)}
+	stderr := &lines{output: r.Output, to: &r.Output.Stderr, rank: rank, whole: r.lineWatcher(rank)}
 	input := rank == 0 && r.Stdin != nil
 	started, err := s.Start(rank, Command{
 		Program: r.Program, Args: r.Args, Env: r.Env,
@@ -182,6 +188,9 @@ func (r *running) wait(signals <-chan os.Signal) {
 		case <-timer.C:
 			r.injectFaults()
 			timer.Reset(r.untilFault())
+		case t := <-r.matched:
+			r.injectTriggered(t)
+			timer.Reset(r.untilFault())
 		case s := <-signals:
 			r.interrupt(&InterruptedError{s})
 		case err := <-r.Output.broken:
@@ -190,6 +199,9 @@ func (r *running) wait(signals <-chan os.Signal) {
 			r.Output.notice("%d processes have not ended in %v: killing them", r.alive, r.Grace)
 			r.each((*Process).Kill)
 		}
+	}
+	for len(r.matched) > 0 { // lines that were the last ones
+		r.inject((<-r.matched).fault)
 	}
 }
 
@@ -224,6 +236,9 @@ func (r *running) interrupt(why error) {
 func (r *running) end(p *rankProcess) {
 	p.ended = true
 	r.alive--
+	if p.killed != nil && !p.wasKilled() { // it was faster
+		r.missed = append(r.missed, *p.killed)
+	}
 	if o := r.outcome(p); o.Kind == Failed && r.interrupted == nil {
 		r.Output.notice("rank %d: %s after %v", p.rank, o.Text, o.After)
 	}
@@ -254,19 +269,23 @@ func (r *running) injectFaults() {
 	for len(r.Faults) > 0 && r.untilFault() <= 0 {
 		f := r.Faults[0]
 		r.Faults = r.Faults[1:]
-		p := r.processes[f.Rank]
-		switch {
-		case p.ended:
-			r.missed = append(r.missed, f)
-		case f.Kind == FaultKill:
-			p.killed = true
-			p.Kill()
-		case f.Kind == FaultStop:
-			p.stopped = f.Lasts == 0
-			p.Suspend()
-		case f.Kind == FaultResume:
-			p.Resume()
-		}
+		r.inject(f)
 	}
 	r.endStopped()
+}
+
+func (r *running) inject(f Fault) {
+	p := r.processes[f.Rank]
+	switch {
+	case p.ended:
+		r.missed = append(r.missed, f)
+	case f.Kind == FaultKill:
+		p.killed = &f
+		p.Kill()
+	case f.Kind == FaultStop:
+		p.stopped = f.Lasts == 0
+		p.Suspend()
+	case f.Kind == FaultResume:
+		p.Resume()
+	}
 }

@@ -55,6 +55,9 @@ type lines struct {
 	to      *Stream
 	rank    int
 	partial []byte
+	// whole is called with each line, without its end, before the line is written: the
+	// output may be slow. If nil, it is not.
+	whole func(line []byte)
 }
 
 func (l *lines) Write(b []byte) (int, error) {
@@ -77,6 +80,9 @@ func (l *lines) Write(b []byte) (int, error) {
 func (l *lines) flush() {
 	if len(l.partial) == 0 {
 		return
+	}
+	if l.whole != nil {
+		l.whole(bytes.TrimRight(l.partial, "\r\n"))
 	}
 	l.output.line(l.to, l.rank, l.partial)
 	if l.partial = l.partial[:0]; cap(l.partial) > keepBuffer {

@@ -11,6 +11,9 @@ type Report struct {
 	Outcomes []Outcome // by rank
 	// Missed are faults that were not injected because their process had ended.
 	Missed []Fault
+	// Unmatched are faults that were not injected because their process printed no line
+	// that they wait for.
+	Unmatched []Fault
 	// Interrupted is why all processes were asked to end, or nil. It is an
 	// [*InterruptedError] if a signal came.
 	Interrupted error
@@ -54,6 +57,7 @@ func (r *running) report() *Report {
 	if r.interrupted != nil {
 		return report
 	}
+	report.Unmatched = r.unmatched()
 	for _, f := range append(r.missed, r.Faults...) {
 		if f.Kind != FaultResume { // a dead process need not be resumed
 			report.Missed = append(report.Missed, f)
@@ -62,14 +66,20 @@ func (r *running) report() *Report {
 	return report
 }
 
+// wasKilled reports whether SIGKILL ended the process.
+func (p *rankProcess) wasKilled() bool {
+	signal, signaled := p.endedBy()
+	return signaled && signal == syscall.SIGKILL
+}
+
 func (r *running) outcome(p *rankProcess) Outcome {
 	o := Outcome{Rank: p.rank, After: p.at.Sub(r.Output.start).Round(time.Millisecond)}
 	signal, signaled := p.endedBy()
-	killed := signaled && signal == syscall.SIGKILL
+	killed := p.wasKilled()
 	switch {
 	case p.State().Success():
 		o.Kind, o.Text = Succeeded, "exit code 0"
-	case killed && p.killed:
+	case killed && p.killed != nil:
 		o.Kind, o.Text = Ended, "killed on purpose"
 	case killed && p.stopped:
 		o.Kind, o.Text = Ended, "stopped on purpose, ended with the others"
