@@ -64,9 +64,9 @@ func (s *initialState) begin(began []founding.Candidate) (err error) {
 		return err
 	}
 	s.began = began
-	for _, m := range s.view.Members {
+	for _, m := range s.view.Members.All() {
 		if m.Identity == s.self.Identity {
-			s.self = m
+			s.self = *m
 		}
 	}
 	return nil
@@ -247,7 +247,7 @@ func (g *Group) tellSeeds(seeds []string) {
 		case <-time.After(tellInterval):
 		}
 		seed := seeds[turn%len(seeds)]
-		if g.quorumErr.Load() == nil && !slices.ContainsFunc(g.view.Load().Members, func(m membership.Member) bool { return m.Address == seed }) {
+		if g.quorumErr.Load() == nil && !slices.ContainsFunc(g.View().Members(), func(m Member) bool { return m.Address == seed }) {
 			_, _ = tcp.Request(g.life, c, seed, r.Encode([]byte{requestFounding})) // it is told again
 		}
 	}

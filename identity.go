@@ -25,8 +25,9 @@ func newNonce() uint64 {
 	return binary.BigEndian.Uint64(b[:]) | 1
 }
 
-// setPeers tells the transport which processes are members.
-func (g *Group) setPeers(v *membership.View) {
+// setPeers tells the transport which processes are members; before are those that it
+// knows.
+func (g *Group) setPeers(v *membership.View, before membership.Members) {
 	if g.roster != nil {
 		g.roster.SetView(rosterView(v))
 		return
@@ -34,7 +35,7 @@ func (g *Group) setPeers(v *membership.View) {
 	if g.addresses == nil {
 		return
 	}
-	for _, m := range v.Members {
+	for m := range v.Members.Since(before) {
 		if m.Rank != g.self.Rank {
 			g.addresses.SetPeer(m.Rank, m.Address)
 		}
@@ -56,8 +57,9 @@ type admission struct {
 	at          time.Time
 }
 
-// noteAdmissions records the members that a view has admitted.
-func (g *Group) noteAdmissions(v *membership.View) {
+// noteAdmissions records the members that a view has admitted; before are those of the
+// view before.
+func (g *Group) noteAdmissions(v *membership.View, before membership.Members) {
 	if g.admissions == nil {
 		g.admissions = make(map[protocol.Rank]admission)
 	}
@@ -70,8 +72,8 @@ func (g *Group) noteAdmissions(v *membership.View) {
 			delete(g.admissions, rank)
 		}
 	}
-	for i := range v.Members {
-		if m := &v.Members[i]; m.Incarnation == v.Number {
+	for m := range v.Members.Since(before) {
+		if m.Incarnation == v.Number {
 			g.admissions[m.Rank] = admission{m.Incarnation, time.Now()}
 		}
 	}
@@ -157,7 +159,7 @@ func (g *Group) endEvicted(err error) {
 	if g.roster != nil {
 		g.roster.SetView(transport.View{Number: g.view.Load().Number}) // no member is dialed any more
 	}
-	g.detector.Watch(nil)
+	g.detector.Watch(detect.PeerList(nil))
 	evicted := publicError(err)
 	g.removal.Store(&evicted) // Broadcast returns it already
 	var e *membership.EvictedError
@@ -166,7 +168,7 @@ func (g *Group) endEvicted(err error) {
 		return
 	}
 	var members []string
-	for _, m := range g.view.Load().Members {
+	for _, m := range g.view.Load().Members.All() {
 		if m.Rank != g.self.Rank && len(members) < askedMembers {
 			members = append(members, m.Address)
 		}
@@ -209,9 +211,9 @@ func (g *Group) findSuccessor(members []string, since uint64) *membership.Member
 		if v.Number < since {
 			continue // it is behind, or has not answered
 		}
-		for _, m := range v.Members {
+		for _, m := range v.Members.All() {
 			if m.Identity == g.self.Identity && (m.Rank != g.self.Rank || m.Incarnation != g.self.Incarnation) {
-				return &m
+				return m
 			}
 		}
 		return nil

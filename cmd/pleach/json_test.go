@@ -132,14 +132,14 @@ func joinJSON(t *testing.T) []byte {
 	defer g.Close()
 	go func() {
 		for view := range g.Views(ctx) {
-			if len(view.Members) == 2 {
+			if view.Size() == 2 {
 				_ = g.Broadcast(ctx, []byte("hello"))
 			}
 		}
 	}()
 	out := &joinOutput{leave: leave}
 	cmd := newJoin()
-	cmd.SetArgs([]string{g.View().Members[0].Address, "--json", "--failure-domain", "rack"})
+	cmd.SetArgs([]string{g.View().Leader().Address, "--json", "--failure-domain", "rack"})
 	cmd.SetIn(strings.NewReader(""))
 	cmd.SetOut(out)
 	cmd.SetErr(io.Discard)

@@ -17,6 +17,7 @@ type Endpoint struct {
 	channels []*channel            // by rank; nil: not in the view
 	former   []uint64              // by rank: the last session that has ended
 	ready    queue.Queue[*channel] // those that may have a frame to send
+	members  membership.Members    // of the view
 	inbox    queue.Queue[Message]
 	due      protocol.Time
 	last     *channel // of the frame that Next returned last
@@ -60,18 +61,20 @@ func (e *Endpoint) Install(_ protocol.Time, v *membership.View) {
 		e.channels = append(e.channels, nil)
 		e.former = append(e.former, 0)
 	}
-	for r, ch := range e.channels {
-		m, ok := v.Member(protocol.Rank(r))
-		if ch != nil && (!ok || m.Incarnation != ch.incarnation) {
-			e.former[r] = max(e.former[r], ch.session)
+	for gone := range e.members.Since(v.Members) {
+		if ch := e.channels[gone.Rank]; ch != nil {
+			e.former[gone.Rank] = max(e.former[gone.Rank], ch.session)
 			ch.out.abandon()
 			ch.control = control{ackAt: protocol.Never}
-			e.channels[r], ch = nil, nil
-		}
-		if ok && ch == nil && protocol.Rank(r) != e.config.Rank {
-			e.channels[r] = newChannel(protocol.Rank(r), m.Incarnation)
+			e.channels[gone.Rank] = nil
 		}
 	}
+	for joined := range v.Members.Since(e.members) {
+		if joined.Rank != e.config.Rank {
+			e.channels[joined.Rank] = newChannel(joined.Rank, joined.Incarnation)
+		}
+	}
+	e.members = v.Members
 }
 
 // channel returns the channel to a member, or nil if it is not in the view.
