@@ -26,6 +26,7 @@ import (
 	"github.com/pleach-go/pleach/internal/experiments/reproduce"
 	"github.com/pleach-go/pleach/internal/experiments/tune"
 	"github.com/pleach-go/pleach/internal/ps"
+	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/record"
 	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/logp"
@@ -117,7 +118,9 @@ func replayJSON(t *testing.T) []byte {
 		if err := r.writeEvent(w, filled[record.Event]()); err != nil {
 			return err
 		}
-		return r.writeEnd(w, &record.Recording{}, &record.Result{State: filled[record.State]()})
+		state := filled[record.State]()
+		state.View.Members = membership.MembersOf(membership.Member{})
+		return r.writeEnd(w, &record.Recording{}, &record.Result{State: state})
 	})
 }
 
