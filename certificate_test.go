@@ -70,9 +70,9 @@ func TestCertificateCovers(t *testing.T) {
 }
 
 func TestVerifyClaim(t *testing.T) {
-	v := &membership.View{Number: 7, Slots: 4, Members: []membership.Member{
-		{Rank: 1, Identity: "one", Address: "10.0.0.1:7000"}, {Rank: 3, Identity: "three", Address: "10.0.0.3:7000"},
-	}}
+	v := &membership.View{Number: 7, Slots: 4, Members: membership.MembersOf(
+		membership.Member{Rank: 1, Identity: "one", Address: "10.0.0.1:7000"}, membership.Member{Rank: 3, Identity: "three", Address: "10.0.0.3:7000"},
+	)}
 	c := Config{Group: "shop", TLS: new(tls.Config)}
 	for _, test := range []struct {
 		rank    protocol.Rank

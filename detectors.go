@@ -3,7 +3,7 @@ package pleach
 import (
 	"errors"
 	"fmt"
-	"slices"
+	"iter"
 	"time"
 
 	"github.com/pleach-go/pleach/detect"
@@ -39,27 +39,56 @@ func (g *Group) startWatching(v *membership.View) error {
 // view change takes.
 const distantProbeDelay = 50 * time.Millisecond
 
-// watch has the detectors watch the members of a view. The coordinator, its successor
-// and the ring neighbors are connected to a member anyway: they probe it at once when
-// the connection breaks, and the others leave it to them at first.
+// watch has the detectors watch the members of a view.
 func (g *Group) watch(v *membership.View) {
-	peers := make([]detect.Peer, 0, len(v.Members))
-	self, _ := slices.BinarySearchFunc(v.Members, g.self.Rank, member.CompareRank)
-	for i := range v.Members {
-		if i == self {
-			continue
-		}
-		m := &v.Members[i] // not copied: there may be many
-		peer := detect.Peer{Rank: m.Rank, Incarnation: m.Incarnation, Address: m.Address}
-		if distance := max(i-self, self-i); self > 1 && distance > 1 && distance < len(v.Members)-1 {
-			peer.Pause = distantProbeDelay
-		}
-		if m.Nonce == 0 {
-			peer.Incarnation = 0 // which process it is, is known when it connects
-		}
-		peers = append(peers, peer)
+	self, _ := v.Members.Index(g.self.Rank)
+	g.detector.Watch(&peers{v.Members, self})
+}
+
+// peers are the members of a view as detectors see them. They copy none: there may be many,
+// and detectors ask about a few.
+type peers struct {
+	members membership.Members
+	self    int // the index of this member, which is none of its peers
+}
+
+// Find implements [detect.Peers].
+func (p *peers) Find(rank protocol.Rank) (detect.Peer, bool) {
+	i, ok := p.members.Index(rank)
+	if !ok || i == p.self {
+		return detect.Peer{}, false
 	}
-	g.detector.Watch(peers)
+	return p.peer(i), true
+}
+
+// Since implements [detect.Peers].
+func (p *peers) Since(before detect.Peers) iter.Seq[detect.Peer] {
+	var known membership.Members
+	if b, ok := before.(*peers); ok {
+		known = b.members
+	}
+	return func(yield func(detect.Peer) bool) {
+		for m := range p.members.Since(known) {
+			if i, _ := p.members.Index(m.Rank); i != p.self && known.Find(m.Rank) == nil && !yield(p.peer(i)) {
+				return
+			}
+		}
+	}
+}
+
+// peer returns the member with an index as a peer. The coordinator, its successor and the
+// ring neighbors are connected to a member anyway: they probe it at once when the
+// connection breaks, and the others leave it to them at first.
+func (p *peers) peer(i int) detect.Peer {
+	m := p.members.At(i)
+	peer := detect.Peer{Rank: m.Rank, Incarnation: m.Incarnation, Address: m.Address}
+	if distance := max(i-p.self, p.self-i); p.self > 1 && distance > 1 && distance < p.members.Len()-1 {
+		peer.Pause = distantProbeDelay
+	}
+	if m.Nonce == 0 {
+		peer.Incarnation = 0 // which process it is, is known when it connects
+	}
+	return peer
 }
 
 // handleReport passes a detector's report to the member.

@@ -182,7 +182,7 @@ func (g *Group) lostQuorum() *QuorumError {
 		return nil
 	}
 	v := g.machine.View()
-	lost := &QuorumError{View: v.Number, Reachable: reachable, Members: len(v.Members), Needed: needed}
+	lost := &QuorumError{View: v.Number, Reachable: reachable, Members: v.Members.Len(), Needed: needed}
 	for _, rank := range g.machine.Unreachable() {
 		lost.Unreachable = append(lost.Unreachable, int(rank))
 	}

@@ -42,7 +42,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	for v := range first.Views(ctx) {
-		fmt.Printf("view %d has %d member\n", v.Number, len(v.Members))
+		fmt.Printf("view %d has %d member\n", v.Number, v.Size())
 		break
 	}
 	// Output:
@@ -65,7 +65,7 @@ func ExampleJoin() {
 			}
 			defer group.Close()
 			v := group.View()
-			fmt.Printf("%s is rank %d of %d in view %d\n", group.Self().ID, group.Rank(), len(v.Members), v.Number)
+			fmt.Printf("%s is rank %d of %d in view %d\n", group.Self().ID, group.Rank(), v.Size(), v.Number)
 			if _, err := group.WaitStable(ctx); err != nil { // until all are there
 				log.Fatal(err)
 			}
@@ -176,7 +176,7 @@ func ExampleInspect() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, m := range i.View.Members {
+	for _, m := range i.View.Members() {
 		fmt.Println("rank", m.Rank, "is", m.ID)
 	}
 	// Output: rank 0 is web-0

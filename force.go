@@ -63,7 +63,7 @@ func forceMembers(ctx context.Context, c tcp.Config, v *View, members []string) 
 	var lost *QuorumError
 	_ = errors.As(v.Err, &lost)
 	var some []Member
-	for _, m := range v.Members {
+	for _, m := range v.Members() {
 		if slices.Contains(members, m.ID) || len(members) == 0 && !slices.Contains(lost.Unreachable, m.Rank) {
 			some = append(some, m)
 		}

@@ -62,9 +62,9 @@ func (s *initialState) begin(began []founding.Candidate) (err error) {
 		return err
 	}
 	s.began = began
-	for _, m := range s.view.Members {
+	for _, m := range s.view.Members.All() {
 		if m.Identity == s.self.Identity {
-			s.self = m
+			s.self = *m
 		}
 	}
 	return nil

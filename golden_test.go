@@ -54,12 +54,12 @@ func TestGoldenFrames(t *testing.T) {
 
 // A member's answers to a view query and to a request to join.
 func TestGoldenReplies(t *testing.T) {
-	view := membership.View{Number: 300, Slots: 9, Members: []membership.Member{
-		{Rank: 2, Identity: "two", Address: "10.0.0.2:7000", Domain: "rack", Incarnation: 5},
-		{Rank: 8, Identity: "eight", Address: "10.0.0.8:7000", Incarnation: 6},
-	}}
+	view := membership.View{Number: 300, Slots: 9, Members: membership.MembersOf(
+		membership.Member{Rank: 2, Identity: "two", Address: "10.0.0.2:7000", Domain: "rack", Incarnation: 5},
+		membership.Member{Rank: 8, Identity: "eight", Address: "10.0.0.8:7000", Incarnation: 6},
+	)}
 	start := []membership.Position{{Root: 0, Incarnation: 5, Next: 99}, {Root: 8, Incarnation: 6, Next: 1 << 40}}
-	small := membership.View{Number: 1, Slots: 1, Members: []membership.Member{{Identity: "a", Incarnation: 1}}}
+	small := membership.View{Number: 1, Slots: 1, Members: membership.MembersOf(membership.Member{Identity: "a", Incarnation: 1})}
 	lost := &QuorumError{View: 300, Members: 2, Reachable: 1, Needed: 2, Unreachable: []int{2}}
 	inUse := &IdentityInUseError{"hedge-7", 7, "10.0.0.7:7000", 3, 12, time.UnixMilli(1 << 40)}
 	progress, err := json.Marshal(goldenProgress())

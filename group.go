@@ -112,7 +112,7 @@ func (g *Group) Self() Member {
 
 // Size returns the number of members of the current view. [View.Slots] counts
 // ranks, holes included.
-func (g *Group) Size() int { return len(g.view.Load().Members) }
+func (g *Group) Size() int { return g.view.Load().Members.Len() }
 
 // Broadcast sends data to all other members; the sender itself does not receive it.
 // When it returns nil, the message is

@@ -24,8 +24,9 @@ func newNonce() uint64 {
 	return binary.BigEndian.Uint64(b[:]) | 1
 }
 
-// setPeers tells the transport which processes are members.
-func (g *Group) setPeers(v *membership.View) {
+// setPeers tells the transport which processes are members; before are those that it
+// knows.
+func (g *Group) setPeers(v *membership.View, before membership.Members) {
 	if g.roster != nil {
 		g.roster.SetView(rosterView(v))
 		return
@@ -33,7 +34,7 @@ func (g *Group) setPeers(v *membership.View) {
 	if g.addresses == nil {
 		return
 	}
-	for _, m := range v.Members {
+	for m := range v.Members.Since(before) {
 		if m.Rank != g.self.Rank {
 			g.addresses.SetPeer(m.Rank, m.Address)
 		}
@@ -55,8 +56,9 @@ type admission struct {
 	at          time.Time
 }
 
-// noteAdmissions records the members that a view has admitted.
-func (g *Group) noteAdmissions(v *membership.View) {
+// noteAdmissions records the members that a view has admitted; before are those of the
+// view before.
+func (g *Group) noteAdmissions(v *membership.View, before membership.Members) {
 	if g.admissions == nil {
 		g.admissions = make(map[protocol.Rank]admission)
 	}
@@ -69,8 +71,8 @@ func (g *Group) noteAdmissions(v *membership.View) {
 			delete(g.admissions, rank)
 		}
 	}
-	for i := range v.Members {
-		if m := &v.Members[i]; m.Incarnation == v.Number {
+	for m := range v.Members.Since(before) {
+		if m.Incarnation == v.Number {
 			g.admissions[m.Rank] = admission{m.Incarnation, time.Now()}
 		}
 	}
@@ -156,7 +158,7 @@ func (g *Group) endEvicted(err error) {
 	if g.roster != nil {
 		g.roster.SetView(transport.View{Number: g.view.Load().Number}) // no member is dialed any more
 	}
-	g.detector.Watch(nil)
+	g.detector.Watch(detect.PeerList(nil))
 	evicted := publicError(err)
 	g.removal.Store(&evicted) // Broadcast returns it already
 	var e *membership.EvictedError
@@ -165,7 +167,7 @@ func (g *Group) endEvicted(err error) {
 		return
 	}
 	var members []string
-	for _, m := range g.view.Load().Members {
+	for _, m := range g.view.Load().Members.All() {
 		if m.Rank != g.self.Rank && len(members) < askedMembers {
 			members = append(members, m.Address)
 		}

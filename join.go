@@ -46,7 +46,7 @@ func (c *Config) createState() (*initialState, error) {
 		return nil, errors.Join(err, s.closeAll(listener))
 	}
 	s.self.Incarnation = member.FirstIncarnation
-	s.view = membership.View{Number: 1, Slots: 1, Members: []membership.Member{s.self}}
+	s.view = membership.View{Number: 1, Slots: 1, Members: membership.MembersOf(s.self)}
 	s.transport, err = c.tcp(s, listener, []string{address})
 	return s, err
 }
@@ -68,7 +68,7 @@ func (c *Config) joinState(ctx context.Context, seeds []string) (*initialState, 
 		return nil, errors.Join(&JoinError{Group: c.Group, Seeds: seeds, Permanent: permanent(err), Err: err}, s.closeAll(listener))
 	}
 	addresses := make([]string, s.view.Slots)
-	for _, m := range s.view.Members {
+	for _, m := range s.view.Members.All() {
 		addresses[m.Rank] = m.Address
 	}
 	s.transport, err = c.tcp(s, listener, addresses)

@@ -98,7 +98,7 @@ func (g *Group) Rejoin(ctx context.Context) (*Group, error) {
 		}
 	}
 	var seeds []string
-	for _, m := range g.View().Members {
+	for _, m := range g.View().Members() {
 		if m.Rank != g.Rank() {
 			seeds = append(seeds, m.Address)
 			continue

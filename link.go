@@ -74,14 +74,14 @@ func (p *link) Receive(now protocol.Time, from protocol.Rank, head, body []byte)
 func (p *link) Install(now protocol.Time, v *membership.View) {
 	p.Endpoint.Install(now, v)
 	var ranks []int
-	for _, m := range v.Members {
+	for _, m := range v.Members.All() {
 		if first, ok := p.job.Member(m.Rank); ok && first.Incarnation == m.Incarnation {
 			ranks = append(ranks, int(m.Rank))
 		}
 	}
 	if p.quorum && len(ranks) == 1 && !p.reached.Load() {
 		select {
-		case p.alone <- isolatedError(v.Number, len(p.job.Members)):
+		case p.alone <- isolatedError(v.Number, p.job.Members.Len()):
 		default: // told already
 		}
 		return

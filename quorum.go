@@ -29,7 +29,7 @@ func (c *Config) requireQuorum(job *membership.View) {
 		c.AllowMinority = true
 	case c.AllowMinority:
 		c.Logger.Warn("AllowMinority: if the network between the hosts is partitioned, each part finishes the whole job, and fencing tokens do not tell their outputs apart",
-			"hosts", hosts, "processes", len(job.Members))
+			"hosts", hosts, "processes", job.Members.Len())
 	default:
 		c.SuspicionTimeout = cmp.Or(c.SuspicionTimeout, max(worldSuspicionTimeout, 5*c.HeartbeatInterval))
 	}
@@ -39,7 +39,7 @@ func (c *Config) requireQuorum(job *membership.View) {
 // two, which is safe.
 func hostCount(v *membership.View) int {
 	hosts := make(map[string]bool)
-	for _, m := range v.Members {
+	for _, m := range v.Members.All() {
 		hosts[hostOf(m.Address)] = true
 	}
 	return len(hosts)

@@ -111,9 +111,11 @@ func (g *Group) reach(m membership.Member) error {
 func (g *Group) formerHost(id string) (host string) {
 	_ = g.node.Do(func(protocol.Time) {
 		v := g.machine.View()
-		for _, m := range append(v.Former[:len(v.Former):len(v.Former)], v.Members...) {
-			if m.Identity == id {
-				host = hostOf(m.Address)
+		for _, list := range []membership.Members{v.Former, v.Members} {
+			for _, m := range list.All() {
+				if m.Identity == id {
+					host = hostOf(m.Address)
+				}
 			}
 		}
 	})

@@ -232,7 +232,7 @@ func decodeView(b []byte) (View, error) {
 	}
 	view := *viewOf(&v)
 	rest := wire.NewDecoder(d.Rest())
-	if lost := (&QuorumError{View: view.Number, Members: len(view.Members), Reachable: int(rest.Uint32()), Needed: int(rest.Uint32())}); rest.Err() == nil {
+	if lost := (&QuorumError{View: view.Number, Members: view.Size(), Reachable: int(rest.Uint32()), Needed: int(rest.Uint32())}); rest.Err() == nil {
 		for rest.Left() > 0 && rest.Err() == nil {
 			lost.Unreachable = append(lost.Unreachable, int(rest.Rank()))
 		}

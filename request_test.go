@@ -20,10 +20,10 @@ func decodeReply(b []byte) (joinReply, error) {
 
 // What a member answers is what a guest understands.
 func TestAnswersAreUnderstood(t *testing.T) {
-	view := membership.View{Number: 7, Slots: 9, Members: []membership.Member{
-		{Rank: 2, Identity: "two", Address: "10.0.0.2:7000", Domain: "rack", Incarnation: 5},
-		{Rank: 8, Identity: "eight", Address: "10.0.0.8:7000", Incarnation: 6},
-	}}
+	view := membership.View{Number: 7, Slots: 9, Members: membership.MembersOf(
+		membership.Member{Rank: 2, Identity: "two", Address: "10.0.0.2:7000", Domain: "rack", Incarnation: 5},
+		membership.Member{Rank: 8, Identity: "eight", Address: "10.0.0.8:7000", Incarnation: 6},
+	)}
 	start := []membership.Position{{Root: 2, Incarnation: 5, Next: 99, Holder: 8}}
 	b := encodeReply(&member.JoinAnswer{View: view, Rank: 8, Start: start})
 	i, err := decodeReply(b)
@@ -40,12 +40,12 @@ func TestAnswersAreUnderstood(t *testing.T) {
 
 // A reply comes from any process that listens at the given address.
 func FuzzAnswer(f *testing.F) {
-	view := membership.View{Number: 1, Slots: 1, Members: []membership.Member{{Identity: "a", Incarnation: 1}}}
+	view := membership.View{Number: 1, Slots: 1, Members: membership.MembersOf(membership.Member{Identity: "a", Incarnation: 1})}
 	f.Add(encodeReply(&member.JoinAnswer{View: view}))
 	f.Add(encodeRefusal(membership.ErrFull))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if i, err := decodeReply(b); err == nil && len(i.view.Members) == 0 {
+		if i, err := decodeReply(b); err == nil && i.view.Members.Len() == 0 {
 			t.Error("a welcome into a view of nobody")
 		}
 	})

@@ -129,8 +129,8 @@ func (r *resident) live(ctx context.Context, group *pleach.Group) (err error) {
 		if v.Err != nil {
 			continue // not a new view: the quorum is lost
 		}
-		ranks := make([]string, len(v.Members))
-		for i, m := range v.Members {
+		ranks := make([]string, v.Size())
+		for i, m := range v.Members() {
 			ranks[i] = fmt.Sprint(m.Rank)
 		}
 		fmt.Println("view", v.Number, strings.Join(ranks, ","))

@@ -67,7 +67,7 @@ func (c *Config) retakeSeat(ctx context.Context, s *initialState, saved *members
 		last = &answer.View
 	}
 	var others []string
-	for _, m := range last.Members {
+	for _, m := range last.Members.All() {
 		if m.Address != s.self.Address && !slices.Contains(s.seeds, m.Address) {
 			others = append(others, m.Address)
 		}
@@ -92,7 +92,7 @@ func (c *Config) newSeat(s *initialState, saved *membership.Seat, listener net.L
 		return nil, err
 	}
 	addresses := make([]string, saved.View.Slots)
-	for _, m := range saved.View.Members {
+	for _, m := range saved.View.Members.All() {
 		addresses[m.Rank] = m.Address
 	}
 	s.current.Store(&saved.View)
@@ -122,14 +122,14 @@ func (c *Config) newSeat(s *initialState, saved *membership.Seat, listener net.L
 // setView tells the transport and the detector which processes are members.
 func (t *seat) setView(v *membership.View) {
 	var peers []detect.Peer
-	for _, m := range v.Members {
+	for _, m := range v.Members.All() {
 		if m.Rank != t.saved.Self.Rank {
 			peers = append(peers, detect.Peer{Rank: m.Rank, Incarnation: m.Incarnation, Address: m.Address})
 		}
 	}
 	t.transport.SetView(rosterView(v))
 	t.state.current.Store(v)
-	t.detector.Watch(peers)
+	t.detector.Watch(detect.PeerList(peers))
 }
 
 // report passes a detector's report on.
@@ -157,7 +157,7 @@ func (t *seat) await(ctx context.Context) (answer *membership.Answer, err error)
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: %d of %d members of view %d are back, %d needed", ctx.Err(), reachable, len(t.saved.View.Members), t.saved.View.Number, needed)
+			return nil, fmt.Errorf("%w: %d of %d members of view %d are back, %d needed", ctx.Err(), reachable, t.saved.View.Members.Len(), t.saved.View.Number, needed)
 		case <-t.changed:
 		case <-look.C:
 			if t.replaced(ctx) {
@@ -175,11 +175,11 @@ func (t *seat) await(ctx context.Context) (answer *membership.Answer, err error)
 func (t *seat) alone(ctx context.Context, v *membership.View) (bool, error) {
 	for {
 		silent := 0
-		for _, m := range v.Members {
+		for _, m := range v.Members.All() {
 			if m.Incarnation == v.Number {
 				continue // it has joined with this view
 			}
-			has, known := t.hasMessages(ctx, &m)
+			has, known := t.hasMessages(ctx, m)
 			if has {
 				return false, nil
 			}

@@ -14,7 +14,7 @@ import (
 // seatOf returns a member as it was saved in a view.
 func seatOf(t *testing.T, v membership.View, rank int) *membership.Seat {
 	t.Helper()
-	m, err := membership.New(membership.Config{Self: v.Members[rank], View: v, Log: &member.Seat{}, Durable: true})
+	m, err := membership.New(membership.Config{Self: *v.Members.At(rank), View: v, Log: &member.Seat{}, Durable: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,16 +45,16 @@ func TestSeatBeginsAViewThatOnlySeatsSurvive(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	before := membership.View{Number: 1, Slots: 2, Members: []membership.Member{
-		{Rank: 0, Identity: "a", Address: dead, Incarnation: 1, Nonce: 1},
-		{Rank: 1, Identity: "b", Address: listener.Addr().String(), Incarnation: 1, Nonce: 2},
-	}}
+	before := membership.View{Number: 1, Slots: 2, Members: membership.MembersOf(
+		membership.Member{Rank: 0, Identity: "a", Address: dead, Incarnation: 1, Nonce: 1},
+		membership.Member{Rank: 1, Identity: "b", Address: listener.Addr().String(), Incarnation: 1, Nonce: 2},
+	)}
 	data, err := c.openDataDir()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer data.close()
-	other, err := c.newSeat(&initialState{self: before.Members[1], data: data}, seatOf(t, before, 1), listener)
+	other, err := c.newSeat(&initialState{self: *before.Members.At(1), data: data}, seatOf(t, before, 1), listener)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,10 +79,10 @@ func TestSeatBeginsAViewThatOnlySeatsSurvive(t *testing.T) {
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		restarted := &seat{config: &c, state: &initialState{self: self}, saved: seatOf(t, before, 0)}
-		alone, err := restarted.alone(ctx, &membership.View{Number: 3, Slots: 2, Members: []membership.Member{
-			{Rank: 0, Identity: "a", Address: dead, Incarnation: 3, Nonce: 3},
-			{Rank: 1, Identity: "b", Address: test.address, Incarnation: test.incarnation, Nonce: 2},
-		}})
+		alone, err := restarted.alone(ctx, &membership.View{Number: 3, Slots: 2, Members: membership.MembersOf(
+			membership.Member{Rank: 0, Identity: "a", Address: dead, Incarnation: 3, Nonce: 3},
+			membership.Member{Rank: 1, Identity: "b", Address: test.address, Incarnation: test.incarnation, Nonce: 2},
+		)})
 		cancel()
 		if alone != test.alone || !errors.Is(err, test.err) {
 			t.Errorf("beside %s: alone %v, %v", name, alone, err)

@@ -7,7 +7,6 @@ package pleach
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/pleach-go/pleach/internal/founding"
@@ -43,7 +42,12 @@ func (g *Group) keepSeeds(seeds []string) {
 
 // hasMemberAt reports whether a member of the view has an address.
 func (g *Group) hasMemberAt(address string) bool {
-	return slices.ContainsFunc(g.view.Load().Members, func(m membership.Member) bool { return m.Address == address })
+	for _, m := range g.view.Load().Members.All() {
+		if m.Address == address {
+			return true
+		}
+	}
+	return false
 }
 
 // tellSeed tells a seed that there is a group. It is told again.

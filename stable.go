@@ -109,8 +109,8 @@ func ranksOf(from []protocol.Rank) (ranks []int) {
 // receipt names every member of the view.
 func (g *Group) receipt() Receipt {
 	v := g.View()
-	r := Receipt{View: v.Number, Members: make([]int, len(v.Members))}
-	for i, m := range v.Members {
+	r := Receipt{View: v.Number, Members: make([]int, v.Size())}
+	for i, m := range v.Members() {
 		r.Members[i] = m.Rank
 	}
 	return r

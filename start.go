@@ -85,12 +85,13 @@ func (c *Config) startState() (*initialState, error) {
 		return nil, err
 	}
 	s := &initialState{view: membership.View{Number: 1, Slots: a.Size}, listening: a.Addresses[a.Rank]}
+	members := make([]membership.Member, len(a.Addresses))
 	for r, address := range a.Addresses {
-		s.view.Members = append(s.view.Members, membership.Member{
+		members[r] = membership.Member{
 			Rank: protocol.Rank(r), Identity: address, Address: address, Incarnation: member.FirstIncarnation,
-		})
+		}
 	}
-	s.self = s.view.Members[a.Rank]
+	s.self, s.view.Members = members[a.Rank], membership.MembersOf(members...)
 	if s.transport = c.Transport; s.transport != nil {
 		return s, nil
 	}
@@ -111,10 +112,11 @@ func (c *Config) staticState() (*initialState, error) {
 		return nil, &ConfigError{"Rank", fmt.Sprintf("is %d: choose one from 0 to Size-1, which is %d", c.Rank, c.Size-1)}
 	}
 	s := &initialState{transport: c.Transport, view: membership.View{Number: 1, Slots: protocol.Rank(c.Size)}}
-	for r := range protocol.Rank(c.Size) {
-		s.view.Members = append(s.view.Members, membership.Member{Rank: r, Incarnation: member.FirstIncarnation})
+	members := make([]membership.Member, c.Size)
+	for r := range members {
+		members[r] = membership.Member{Rank: protocol.Rank(r), Incarnation: member.FirstIncarnation}
 	}
-	s.self = s.view.Members[c.Rank]
+	s.self, s.view.Members = members[c.Rank], membership.MembersOf(members...)
 	return s, nil
 }
 

@@ -46,7 +46,7 @@ func tlsFiles(t *testing.T, dir string) *tls.Config {
 func awaitSize(t *testing.T, groups []*pleach.Group, size int) {
 	t.Helper()
 	for _, g := range groups {
-		awaitView(t, g, "view of the right size", func(v pleach.View) bool { return len(v.Members) == size })
+		awaitView(t, g, "view of the right size", func(v pleach.View) bool { return v.Size() == size })
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
@@ -18,14 +19,22 @@ import (
 type View struct {
 	Number uint64
 	// Slots is the number of ranks, holes included.
-	Slots   int
-	Members []Member // in order of rank
+	Slots int
 	// Joined and Left are the members that differ from the view that
 	// [Group.Views] yielded before. They are nil elsewhere.
 	Joined, Left []Member
 	// Err is a [*QuorumError] while too few of the members are reachable to go on, and
 	// nil otherwise.
 	Err error
+
+	members *memberList // nil: there are none
+}
+
+// memberList is the members of a view. All that hold the view share it.
+type memberList struct {
+	membership.Members
+	once sync.Once
+	list []Member // built when it is first asked for: in a large group that takes a while
 }
 
 // Member is a process in a view.
@@ -39,39 +48,80 @@ type Member struct {
 	FailureDomain string // what fails together with it; may be empty
 }
 
+// Members returns the members in order of rank. The slice must not be changed: it is
+// made by the first call, and all that hold this view share it.
+func (v View) Members() []Member {
+	l := v.members
+	if l == nil {
+		return nil
+	}
+	l.once.Do(func() {
+		l.list = make([]Member, 0, l.Len())
+		for _, m := range l.All() {
+			l.list = append(l.list, memberOf(m))
+		}
+	})
+	return l.list
+}
+
+// Size returns the number of members.
+func (v View) Size() int { return v.list().Len() }
+
+// Member returns the member of a rank, or false if the rank is not in the view.
+func (v View) Member(rank int) (m Member, ok bool) {
+	if found := v.list().Find(protocol.Rank(rank)); found != nil {
+		return memberOf(found), true
+	}
+	return m, false
+}
+
+// list returns the members as the membership protocol has them.
+func (v View) list() (l membership.Members) {
+	if v.members != nil {
+		l = v.members.Members
+	}
+	return l
+}
+
+func memberOf(m *membership.Member) Member {
+	return Member{int(m.Rank), m.Identity, m.Incarnation, m.Address, m.Domain}
+}
+
 // Leader returns the member with the lowest rank, which coordinates view changes.
 // All members of a view agree on it. The zero View has none.
 func (v View) Leader() (m Member) {
-	if len(v.Members) > 0 {
-		m = v.Members[0]
+	if v.Size() > 0 {
+		m = memberOf(v.list().At(0))
 	}
 	return m
 }
 
 // Has reports whether a rank is in the view.
 func (v View) Has(rank int) bool {
-	for _, m := range v.Members {
-		if m.Rank == rank {
-			return true
+	_, ok := v.Member(rank)
+	return ok
+}
+
+// NewView returns a view of members with distinct ranks, for the tests of a program.
+func NewView(number uint64, slots int, members ...Member) View {
+	list := make([]membership.Member, len(members))
+	for i, m := range members {
+		list[i] = membership.Member{
+			Rank: protocol.Rank(m.Rank), Identity: m.ID, Incarnation: m.Incarnation, Address: m.Address, Domain: m.FailureDomain,
 		}
 	}
-	return false
+	return *viewOf(&membership.View{Number: number, Slots: protocol.Rank(slots), Members: membership.MembersOf(list...)})
 }
 
 func viewOf(v *membership.View) *View {
-	view := &View{Number: v.Number, Slots: int(v.Slots), Members: make([]Member, len(v.Members))}
-	for i := range v.Members {
-		m := &v.Members[i]
-		view.Members[i] = Member{int(m.Rank), m.Identity, m.Incarnation, m.Address, m.Domain}
-	}
-	return view
+	return &View{Number: v.Number, Slots: int(v.Slots), members: &memberList{Members: v.Members}}
 }
 
 // View returns the current view. Its slices must not be changed. A static group
 // has only one.
 func (g *Group) View() View {
 	v, shown := g.view.Load(), g.shown.Load()
-	if shown == nil || shown.Number != v.Number { // in a large group not for every view: the program may not look
+	if shown == nil || shown.Number != v.Number {
 		shown = viewOf(v)
 		g.shown.Store(shown)
 	}
@@ -95,7 +145,7 @@ func (g *Group) Views(ctx context.Context) iter.Seq[View] {
 			changed := g.changed.Wait()
 			if v := g.View(); v.Number > last.Number || (v.Err == nil) != (last.Err == nil) {
 				if last.Number > 0 && v.Number > last.Number {
-					v.Joined, v.Left = membersNotIn(v, last), membersNotIn(last, v)
+					v.Joined, v.Left = membersNotIn(v.list(), last.list()), membersNotIn(last.list(), v.list())
 				}
 				if !yield(v) {
 					return
@@ -116,15 +166,9 @@ func (g *Group) Views(ctx context.Context) iter.Seq[View] {
 
 // membersNotIn returns the members of a view that are not in another. A process
 // that restarted has a new incarnation and counts as another member.
-func membersNotIn(v, other View) (members []Member) {
-	i := 0
-	for _, m := range v.Members { // both are in order of rank
-		for i < len(other.Members) && other.Members[i].Rank < m.Rank {
-			i++
-		}
-		if i == len(other.Members) || other.Members[i].Rank != m.Rank || other.Members[i].Incarnation != m.Incarnation {
-			members = append(members, m)
-		}
+func membersNotIn(v, other membership.Members) (members []Member) {
+	for m := range v.Since(other) {
+		members = append(members, memberOf(m))
 	}
 	return members
 }
@@ -132,18 +176,18 @@ func membersNotIn(v, other View) (members []Member) {
 // installView publishes a view, within node.Do.
 func (g *Group) installView(v *membership.View) {
 	before := g.view.Swap(v) // first: the transport verifies with it
-	g.noteAdmissions(v)
-	g.setPeers(v)
+	g.noteAdmissions(v, before.Members)
+	g.setPeers(v, before.Members)
 	g.watch(v)
 	if g.log.Enabled(context.Background(), slog.LevelInfo) {
-		g.logView(viewOf(before), viewOf(v))
+		g.logView(before, v)
 	}
 	g.changed.Notify()
 }
 
 // logView logs a view: which members came and went since the one before, and why.
-func (g *Group) logView(before, v *View) {
-	joined, left := membersNotIn(*v, *before), membersNotIn(*before, *v)
+func (g *Group) logView(before, v *membership.View) {
+	joined, left := membersNotIn(v.Members, before.Members), membersNotIn(before.Members, v.Members)
 	var causes []string
 	for _, m := range left[:min(len(left), maxLogged)] {
 		causes = append(causes, fmt.Sprintf("%s: %v", m.ID, g.leftBecause(m, joined)))
@@ -151,7 +195,7 @@ func (g *Group) logView(before, v *View) {
 	if len(joined) > 0 {
 		causes = append(causes, "join requests")
 	}
-	g.log.Info("view", "number", v.Number, "members", len(v.Members),
+	g.log.Info("view", "number", v.Number, "members", v.Members.Len(),
 		"joined", idsOf(joined), "left", idsOf(left), "cause", strings.Join(causes, "; "))
 }
 

@@ -12,7 +12,7 @@ import (
 // it. All passes on every suspicion with its cause, and the withdrawal when no
 // detector suspects the peer any more.
 func All(detectors ...Detector) Detector {
-	return &all{detectors: detectors, suspicions: map[protocol.Rank]map[int]uint64{}}
+	return &all{detectors: detectors, peers: peerList(nil), suspicions: map[protocol.Rank]map[int]uint64{}}
 }
 
 type all struct {
@@ -21,7 +21,7 @@ type all struct {
 	reporting sync.Mutex // Held during a report: reports must not overtake each other.
 
 	mu         sync.Mutex // Guards the rest. Never held during a call that blocks.
-	peers      peerList
+	peers      Peers
 	suspicions map[protocol.Rank]map[int]uint64 // The incarnation that each detector suspects.
 }
 
@@ -45,24 +45,23 @@ func (a *all) Start(report func(Report)) error {
 }
 
 // Watch passes the view on. Suspicions of processes that left the view are dropped.
-func (a *all) Watch(peers []Peer) {
+func (a *all) Watch(peers Peers) {
 	a.watching.Lock()
 	defer a.watching.Unlock()
 	// First here: a report about the previous view that is still in progress must
 	// meet the new one.
-	list := newPeerList(peers)
-	a.keep(list)
+	a.keep(peers)
 	for _, d := range a.detectors {
-		d.Watch(list)
+		d.Watch(peers)
 	}
 }
 
-func (a *all) keep(peers peerList) {
+func (a *all) keep(peers Peers) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.peers = peers
 	for rank, by := range a.suspicions {
-		p, ok := peers.find(rank)
+		p, ok := peers.Find(rank)
 		maps.DeleteFunc(by, func(_ int, incarnation uint64) bool { return !ok || !p.is(incarnation) })
 		if len(by) == 0 {
 			delete(a.suspicions, rank)
@@ -86,7 +85,7 @@ func (a *all) pass(i int, r Report, report func(Report)) {
 func (a *all) record(i int, r Report) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	p, ok := a.peers.find(r.Rank)
+	p, ok := a.peers.Find(r.Rank)
 	if !ok || !p.is(r.Incarnation) {
 		return false
 	}

@@ -11,7 +11,7 @@ func TestFeed(t *testing.T) {
 	if f.Suspect(3, nil) {
 		t.Error("a rank that is not watched was suspected")
 	}
-	f.Watch([]Peer{{Rank: 3, Incarnation: 9}})
+	f.Watch(PeerList([]Peer{{Rank: 3, Incarnation: 9}}))
 	boom := errors.New("exit status 1")
 	for range 2 { // Repetitions are no news.
 		if !f.Suspect(3, boom) {
@@ -32,7 +32,7 @@ func TestAllWithdrawsWhenNoneSuspects(t *testing.T) {
 	a, b := NewFeed(), NewFeed()
 	both := All(a, None{}, b)
 	j := started(t, both)
-	both.Watch([]Peer{{Rank: 1, Incarnation: 4}, {Rank: 2, Incarnation: 4}})
+	both.Watch(PeerList([]Peer{{Rank: 1, Incarnation: 4}, {Rank: 2, Incarnation: 4}}))
 
 	a.Suspect(1, nil)
 	j.want(t, suspected(1, 4))
@@ -50,10 +50,10 @@ func TestAllForgetsFormerViews(t *testing.T) {
 	a, b := NewFeed(), NewFeed()
 	both := All(a, b)
 	j := started(t, both)
-	both.Watch([]Peer{{Rank: 1, Incarnation: 4}, {Rank: 2, Incarnation: 4}})
+	both.Watch(PeerList([]Peer{{Rank: 1, Incarnation: 4}, {Rank: 2, Incarnation: 4}}))
 	a.Suspect(1, nil)
 	j.want(t, suspected(1, 4))
-	both.Watch([]Peer{{Rank: 1, Incarnation: 5}})
+	both.Watch(PeerList([]Peer{{Rank: 1, Incarnation: 5}}))
 	b.Suspect(1, nil)
 	j.want(t, suspected(1, 4), suspected(1, 5))
 	b.Trust(1)
@@ -66,7 +66,7 @@ func TestAllForgetsFormerViews(t *testing.T) {
 // A report may be under way while the view changes.
 func TestAllDropsLateReports(t *testing.T) {
 	a := All().(*all)
-	a.Watch([]Peer{{Rank: 1, Incarnation: 5}})
+	a.Watch(PeerList([]Peer{{Rank: 1, Incarnation: 5}}))
 	for _, late := range []Report{suspected(1, 4), trusted(1, 4), suspected(2, 5)} {
 		a.pass(0, late, func(r Report) { t.Errorf("told: %+v", r) })
 	}
@@ -77,11 +77,11 @@ func TestAllKeepsSuspicionsOfTheSameProcess(t *testing.T) {
 	a := NewFeed()
 	one := All(a)
 	j := started(t, one)
-	one.Watch([]Peer{{Rank: 1}})
+	one.Watch(PeerList([]Peer{{Rank: 1}}))
 	a.tracker.Met(1, 7)
 	a.Suspect(1, nil)
 	j.want(t, suspected(1, 7))
-	one.Watch([]Peer{{Rank: 1, Incarnation: 7}})
+	one.Watch(PeerList([]Peer{{Rank: 1, Incarnation: 7}}))
 	a.Trust(1)
 	j.want(t, suspected(1, 7), trusted(1, 7))
 }

@@ -40,7 +40,7 @@ type Connections struct {
 
 	probes sync.WaitGroup
 	mu     sync.Mutex // Guards the rest. Taken before the tracker's.
-	peers  peerList
+	peers  Peers
 	since  time.Time               // Of the first Watch.
 	links  map[protocol.Rank]*link // Of the peers that were connected or dialed.
 }
@@ -63,6 +63,7 @@ func NewConnections(config ConnectionsConfig) *Connections {
 	c := &Connections{
 		config:  config,
 		tracker: NewTracker(),
+		peers:   peerList(nil),
 		dial:    dialAndClose,
 		slots:   make(chan struct{}, config.MaxDials),
 		links:   map[protocol.Rank]*link{},
@@ -82,12 +83,11 @@ func setDefault[T int | time.Duration](v *T, otherwise T) {
 func (c *Connections) Start(report func(Report)) error { return c.tracker.Start(report) }
 
 // Watch implements [Detector]. Probes of peers that left the view end.
-func (c *Connections) Watch(peers []Peer) {
+func (c *Connections) Watch(peers Peers) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	list := newPeerList(peers)
 	for rank, l := range c.links {
-		if p, ok := list.find(rank); !ok || p.Incarnation != 0 && !c.tracker.watches(p) {
+		if p, ok := peers.Find(rank); !ok || p.Incarnation != 0 && !c.tracker.watches(p) {
 			l.stop()
 			delete(c.links, rank)
 		}
@@ -95,21 +95,17 @@ func (c *Connections) Watch(peers []Peer) {
 	if c.since.IsZero() {
 		c.since = time.Now()
 	} else {
-		c.noteNew(list)
+		c.noteNew(peers)
 	}
-	c.peers = list
-	c.tracker.Watch(list)
+	c.peers = peers
+	c.tracker.Watch(peers)
 }
 
 // noteNew records since when peers are watched that may not be started yet, if that is
 // later than the first Watch.
-func (c *Connections) noteNew(list peerList) {
-	i := 0
-	for _, p := range list { // both are in order of rank
-		for i < len(c.peers) && c.peers[i].Rank < p.Rank {
-			i++
-		}
-		if p.Incarnation == 0 && (i == len(c.peers) || c.peers[i].Rank != p.Rank) {
+func (c *Connections) noteNew(peers Peers) {
+	for p := range peers.Since(c.peers) {
+		if p.Incarnation == 0 {
 			c.links[p.Rank] = &link{since: time.Now()}
 		}
 	}
@@ -119,7 +115,7 @@ func (c *Connections) noteNew(list peerList) {
 // watched. It makes one if there is none.
 func (c *Connections) link(rank protocol.Rank) *link {
 	l := c.links[rank]
-	if _, ok := c.peers.find(rank); l == nil && ok {
+	if _, ok := c.peers.Find(rank); l == nil && ok {
 		l = &link{since: c.since}
 		c.links[rank] = l
 	}

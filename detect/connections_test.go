@@ -72,7 +72,7 @@ func TestConnectionsProbeAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := scripted(c.dials...)
-				d.Watch([]Peer{known})
+				d.Watch(PeerList([]Peer{known}))
 				j := started(t, d)
 				d.Up(1, 5)
 				d.Down(1, errLost)
@@ -93,7 +93,7 @@ func TestConnectionsWithdraw(t *testing.T) {
 	t.Run("a connection is there again", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d := scripted(noAnswer)
-			d.Watch([]Peer{known})
+			d.Watch(PeerList([]Peer{known}))
 			j := started(t, d)
 			d.Down(1, errLost)
 			time.Sleep(time.Second)
@@ -104,7 +104,7 @@ func TestConnectionsWithdraw(t *testing.T) {
 	t.Run("a silent host answers", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d := scripted(noAnswer, noAnswer, accepts)
-			d.Watch([]Peer{known})
+			d.Watch(PeerList([]Peer{known}))
 			j := started(t, d)
 			d.Down(1, errLost)
 			time.Sleep(time.Second)
@@ -115,7 +115,7 @@ func TestConnectionsWithdraw(t *testing.T) {
 	t.Run("a process that is gone is not brought back by another that listens there", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d := scripted(refuses, accepts)
-			d.Watch([]Peer{known})
+			d.Watch(PeerList([]Peer{known}))
 			j := started(t, d)
 			d.Down(1, errLost)
 			time.Sleep(time.Second)
@@ -132,7 +132,7 @@ func TestConnectionsWithdraw(t *testing.T) {
 func TestUpEndsAProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := scripted(noAnswer)
-		d.Watch([]Peer{known})
+		d.Watch(PeerList([]Peer{known}))
 		j := started(t, d)
 		d.Down(1, errLost)
 		time.Sleep(300 * time.Millisecond)
@@ -146,7 +146,7 @@ func TestUpEndsAProbe(t *testing.T) {
 func TestNewsDuringAProbeIsNotLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := scripted(accepts, accepts, accepts, accepts, refuses)
-		d.Watch([]Peer{known})
+		d.Watch(PeerList([]Peer{known}))
 		j := started(t, d)
 		d.Down(1, errLost)
 		time.Sleep(200 * time.Millisecond)
@@ -159,7 +159,7 @@ func TestNewsDuringAProbeIsNotLost(t *testing.T) {
 func TestStartTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := scripted(refuses)
-		d.Watch([]Peer{{Rank: 1, Address: "peer:1"}, {Rank: 2, Address: "peer:2"}})
+		d.Watch(PeerList([]Peer{{Rank: 1, Address: "peer:1"}, {Rank: 2, Address: "peer:2"}}))
 		j := started(t, d)
 		for range 29 {
 			d.Down(1, errLost)
@@ -182,7 +182,7 @@ func TestStartTimeout(t *testing.T) {
 func TestUnknownAddressIsNotSuspected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := scripted(noAnswer)
-		d.Watch([]Peer{{Rank: 1, Incarnation: 5}})
+		d.Watch(PeerList([]Peer{{Rank: 1, Incarnation: 5}}))
 		j := started(t, d)
 		d.Down(1, errLost)
 		time.Sleep(time.Hour)
@@ -195,15 +195,15 @@ func TestOnlyWatchedPeersCount(t *testing.T) {
 		d := scripted(noAnswer)
 		j := started(t, d)
 		d.Down(1, errLost)
-		d.Watch([]Peer{known})
+		d.Watch(PeerList([]Peer{known}))
 		time.Sleep(time.Second)
 		d.Down(1, errLost)
 		time.Sleep(time.Millisecond)
-		d.Watch([]Peer{{Rank: 1, Incarnation: 6, Address: "peer:1"}}) // The probe was about another process.
+		d.Watch(PeerList([]Peer{{Rank: 1, Incarnation: 6, Address: "peer:1"}})) // The probe was about another process.
 		time.Sleep(time.Hour)
 		j.want(t)
 		d.Down(1, errLost)
-		d.Watch(nil)
+		d.Watch(PeerList(nil))
 		time.Sleep(time.Hour)
 		j.want(t)
 	})
@@ -214,11 +214,11 @@ func TestWatchEndsProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dials := 0
 		d := scripted(func(context.Context) error { dials++; return nil })
-		d.Watch([]Peer{known})
+		d.Watch(PeerList([]Peer{known}))
 		started(t, d)
 		d.Down(1, errLost)
 		time.Sleep(time.Millisecond)
-		d.Watch(nil)
+		d.Watch(PeerList(nil))
 		time.Sleep(time.Hour)
 		if dials != 1 {
 			t.Errorf("dialed %d times, want 1", dials)
@@ -229,7 +229,7 @@ func TestWatchEndsProbes(t *testing.T) {
 func TestCloseEndsProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := scripted(noAnswer)
-		d.Watch([]Peer{known, {Rank: 2, Address: "peer:2"}})
+		d.Watch(PeerList([]Peer{known, {Rank: 2, Address: "peer:2"}}))
 		j := newJournal()
 		if err := d.Start(j.add); err != nil {
 			t.Fatal(err)
@@ -264,7 +264,7 @@ func TestDialsAreLimited(t *testing.T) {
 		for r := range protocol.Rank(20) {
 			peers = append(peers, Peer{Rank: r, Incarnation: 1, Address: "peer:1"})
 		}
-		d.Watch(peers)
+		d.Watch(PeerList(peers))
 		j := started(t, d)
 		for _, p := range peers {
 			d.Down(p.Rank, errLost)

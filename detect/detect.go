@@ -20,9 +20,8 @@ type Detector interface {
 	// called at every view change, the first time before any message is sent. It
 	// is cheap and does not block. The detector forgets a peer that is no longer
 	// in the view, and the state of an earlier incarnation, without a report. A
-	// report in progress may still be about the previous view. The detector may keep
-	// the list, which is in order of rank: the caller does not change it any more.
-	Watch(peers []Peer)
+	// report in progress may still be about the previous view.
+	Watch(peers Peers)
 
 	// Close stops the detector, within a second if report returns by then.
 	Close() error

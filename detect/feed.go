@@ -19,7 +19,7 @@ func NewFeed() *Feed { return &Feed{NewTracker()} }
 func (f *Feed) Start(report func(Report)) error { return f.tracker.Start(report) }
 
 // Watch implements [Detector].
-func (f *Feed) Watch(peers []Peer) { f.tracker.Watch(peers) }
+func (f *Feed) Watch(peers Peers) { f.tracker.Watch(peers) }
 
 // Close implements [Detector].
 func (f *Feed) Close() error {

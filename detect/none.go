@@ -10,7 +10,7 @@ var _ Detector = None{}
 func (None) Start(func(Report)) error { return nil }
 
 // Watch does nothing.
-func (None) Watch([]Peer) {}
+func (None) Watch(Peers) {}
 
 // Close does nothing.
 func (None) Close() error { return nil }

@@ -25,11 +25,11 @@ func TestOutsidersLookLater(t *testing.T) {
 				}
 				peer := known
 				peer.Pause = 50 * time.Millisecond
-				d.Watch([]Peer{peer})
+				d.Watch(PeerList([]Peer{peer}))
 				d.Down(peer.Rank, nil)
 				time.Sleep(20 * time.Millisecond)
 				if leaves {
-					d.Watch(nil)
+					d.Watch(PeerList(nil))
 				}
 				time.Sleep(time.Second)
 				synctest.Wait()

@@ -18,7 +18,7 @@ func connected(t *testing.T, c *testutil.Process) (*Connections, *journal) {
 	t.Helper()
 	address, _ := c.Wait(t, "address")
 	d := NewConnections(ConnectionsConfig{})
-	d.Watch([]Peer{{Rank: 1, Address: address}})
+	d.Watch(PeerList([]Peer{{Rank: 1, Address: address}}))
 	j := started(t, d)
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
@@ -70,7 +70,7 @@ func TestClosedListenerIsSuspected(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := NewConnections(ConnectionsConfig{})
-	d.Watch([]Peer{{Rank: 1, Incarnation: 5, Address: ln.Addr().String()}})
+	d.Watch(PeerList([]Peer{{Rank: 1, Incarnation: 5, Address: ln.Addr().String()}}))
 	j := started(t, d)
 	d.Down(1, errLost)
 	time.Sleep(time.Second)
@@ -108,7 +108,7 @@ func TestSilentHostIsSuspected(t *testing.T) {
 	}
 
 	d := NewConnections(ConnectionsConfig{})
-	d.Watch([]Peer{{Rank: 1, Incarnation: 5, Address: address}})
+	d.Watch(PeerList([]Peer{{Rank: 1, Incarnation: 5, Address: address}}))
 	j := started(t, d)
 	start := time.Now()
 	d.Down(1, errLost)

@@ -16,7 +16,7 @@ import (
 // when it learns something. Make one with [NewTracker].
 type Tracker struct {
 	mu      sync.Mutex
-	peers   peerList
+	peers   Peers
 	states  map[protocol.Rank]*peerState // Of the peers that were met or suspected.
 	changed []protocol.Rank              // Each at most once, see peerState.queued.
 	take    func(Report)                 // nil: not started.
@@ -37,7 +37,7 @@ type peerState struct {
 
 // NewTracker makes a tracker that watches no peer yet.
 func NewTracker() *Tracker {
-	return &Tracker{states: map[protocol.Rank]*peerState{}}
+	return &Tracker{peers: peerList(nil), states: map[protocol.Rank]*peerState{}}
 }
 
 // Start implements [Detector]. Changes that came before it are reported then.
@@ -106,13 +106,13 @@ func (s *peerState) report() Report {
 }
 
 // Watch implements [Detector]. It keeps the state of a process that stays in the view.
-func (t *Tracker) Watch(peers []Peer) {
+func (t *Tracker) Watch(peers Peers) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.peers = newPeerList(peers)
+	t.peers = peers
 	t.changed = nil
 	for rank, s := range t.states {
-		p, ok := t.peers.find(rank)
+		p, ok := t.peers.Find(rank)
 		if !ok || !p.is(s.peer.Incarnation) {
 			delete(t.states, rank)
 			continue
@@ -131,7 +131,7 @@ func (t *Tracker) state(rank protocol.Rank) *peerState {
 	if s != nil {
 		return s
 	}
-	p, ok := t.peers.find(rank)
+	p, ok := t.peers.Find(rank)
 	if !ok {
 		return nil
 	}
@@ -147,7 +147,7 @@ func (t *Tracker) Watched(rank protocol.Rank) (Peer, bool) {
 	if s := t.states[rank]; s != nil {
 		return s.peer, true
 	}
-	return t.peers.find(rank)
+	return t.peers.Find(rank)
 }
 
 // watches reports whether exactly this process is watched.

@@ -65,7 +65,7 @@ func trackerStep(rt *rapid.T, tr *Tracker, heard map[protocol.Rank]uint64) {
 			}
 		}
 		synctest.Wait()
-		tr.Watch(view)
+		tr.Watch(PeerList(view))
 		forget(tr, heard)
 	}
 }
@@ -94,7 +94,7 @@ func held(tr *Tracker) map[protocol.Rank]uint64 {
 
 func TestLaterProcessProvesEarlierGone(t *testing.T) {
 	f := NewFeed()
-	f.Watch([]Peer{{Rank: 1, Incarnation: 5}, {Rank: 2}})
+	f.Watch(PeerList([]Peer{{Rank: 1, Incarnation: 5}, {Rank: 2}}))
 	j := started(t, f)
 	f.tracker.Met(1, 4) // A former process still talks.
 	f.tracker.Met(2, 7) // Unknown so far: this is it.
@@ -107,7 +107,7 @@ func TestLaterProcessProvesEarlierGone(t *testing.T) {
 	j.want(t, suspected(1, 5), suspected(2, 7))
 
 	// The view takes the new one in: nothing is held against it.
-	f.Watch([]Peer{{Rank: 1, Incarnation: 6}, {Rank: 2}})
+	f.Watch(PeerList([]Peer{{Rank: 1, Incarnation: 6}, {Rank: 2}}))
 	f.Suspect(1, nil)
 	j.want(t, suspected(1, 5), suspected(2, 7), suspected(1, 6))
 }
@@ -117,9 +117,9 @@ func TestLaterProcessProvesEarlierGone(t *testing.T) {
 func TestNewsBeforeStartIsTold(t *testing.T) {
 	f := NewFeed()
 	view := []Peer{{Rank: 1, Incarnation: 5}, {Rank: 2, Incarnation: 5}}
-	f.Watch(view)
+	f.Watch(PeerList(view))
 	f.Suspect(2, nil)
-	f.Watch(view)
+	f.Watch(PeerList(view))
 	started(t, f).want(t, suspected(2, 5))
 }
 
@@ -128,7 +128,7 @@ func TestNewsBeforeStartIsTold(t *testing.T) {
 func TestTrackerTellsProcessesApart(t *testing.T) {
 	tr := NewTracker()
 	before, now := Peer{Rank: 1, Incarnation: 5}, Peer{Rank: 1, Incarnation: 6}
-	tr.Watch([]Peer{now})
+	tr.Watch(PeerList([]Peer{now}))
 	tr.Suspect(before, ErrGone, nil)
 	if s := tr.Suspicion(now); s != nil {
 		t.Errorf("news of its predecessor: %v", s)
@@ -156,7 +156,7 @@ func TestStartAndCloseOnce(t *testing.T) {
 		}
 		closed(t, d)
 		closed(t, d)
-		d.Watch([]Peer{{Rank: 3}})
+		d.Watch(PeerList([]Peer{{Rank: 3}}))
 		if err := d.Start(ignore); !errors.Is(err, ErrClosed) {
 			t.Errorf("%s: started after Close: %v", name, err)
 		}

@@ -90,7 +90,7 @@ func (f *forceViewCommand) run(cmd *cobra.Command, address string) error {
 // explain says what the command would do.
 func (f *forceViewCommand) explain(out io.Writer, v pleach.View, lost *pleach.QuorumError) error {
 	var stay, leave []string
-	for _, m := range v.Members {
+	for _, m := range v.Members() {
 		if slices.Contains(f.members, m.ID) || len(f.members) == 0 && !slices.Contains(lost.Unreachable, m.Rank) {
 			stay = append(stay, printable(m.ID))
 		} else {

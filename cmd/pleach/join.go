@@ -230,7 +230,7 @@ func (t *session) views(ctx context.Context, cancel context.CancelCauseFunc) {
 // welcome says which member this is, and how others join.
 func (t *session) welcome(view pleach.View) string {
 	text := fmt.Sprintf("%s; this is rank %d", viewTitle(view), t.group.Rank())
-	for _, m := range view.Members {
+	for _, m := range view.Members() {
 		if m.Rank == t.group.Rank() {
 			text += fmt.Sprintf(", others join it by: pleach join %s%s", m.Address, t.flags)
 		}

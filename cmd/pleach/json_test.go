@@ -26,6 +26,7 @@ import (
 	"github.com/pleach-go/pleach/internal/experiments/reproduce"
 	"github.com/pleach-go/pleach/internal/experiments/tune"
 	"github.com/pleach-go/pleach/internal/ps"
+	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/record"
 	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/logp"
@@ -117,7 +118,9 @@ func replayJSON(t *testing.T) []byte {
 		if err := r.writeEvent(w, filled[record.Event]()); err != nil {
 			return err
 		}
-		return r.writeEnd(w, &record.Recording{}, &record.Result{State: filled[record.State]()})
+		state := filled[record.State]()
+		state.View.Members = membership.MembersOf(membership.Member{})
+		return r.writeEnd(w, &record.Recording{}, &record.Result{State: state})
 	})
 }
 
@@ -132,14 +135,14 @@ func joinJSON(t *testing.T) []byte {
 	defer g.Close()
 	go func() {
 		for view := range g.Views(ctx) {
-			if len(view.Members) == 2 {
+			if view.Size() == 2 {
 				_ = g.Broadcast(ctx, []byte("hello"))
 			}
 		}
 	}()
 	out := &joinOutput{leave: leave}
 	cmd := newJoin()
-	cmd.SetArgs([]string{g.View().Members[0].Address, "--json", "--failure-domain", "rack"})
+	cmd.SetArgs([]string{g.View().Leader().Address, "--json", "--failure-domain", "rack"})
 	cmd.SetIn(strings.NewReader(""))
 	cmd.SetOut(out)
 	cmd.SetErr(io.Discard)

@@ -92,7 +92,7 @@ func (m *membersCommand) follow(ctx context.Context, c pleach.Config, address st
 		case <-time.After(lookAgain):
 		}
 		addresses := []string{address}
-		for _, member := range last.Members {
+		for _, member := range last.Members() {
 			if member.Address != address {
 				addresses = append(addresses, member.Address)
 			}

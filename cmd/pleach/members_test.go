@@ -16,7 +16,7 @@ func TestViewChange(t *testing.T) {
 	back := pleach.Member{Rank: 2, ID: "b", Incarnation: 3}
 	evil := pleach.Member{Rank: 1, ID: "\x1b[2J"}
 	view := func(number uint64, members ...pleach.Member) pleach.View {
-		return pleach.View{Number: number, Slots: 3, Members: members}
+		return pleach.NewView(number, 3, members...)
 	}
 	for _, c := range []struct {
 		before, now pleach.View
@@ -38,7 +38,7 @@ func TestViewChange(t *testing.T) {
 
 // Rows are 32 ranks long, as those of pleach tree.
 func TestViewTableRing(t *testing.T) {
-	text := viewTable(pleach.View{Slots: 33, Members: []pleach.Member{{Rank: 0}, {Rank: 32}}})
+	text := viewTable(pleach.NewView(1, 33, pleach.Member{Rank: 0}, pleach.Member{Rank: 32}))
 	_, ring, _ := strings.Cut(text, "\n\nring\n")
 	rows := strings.Split(ring, "\n")
 	if len(rows) != 3 || !strings.HasPrefix(rows[0], "    0  ● ○") || rows[1] != "   32  ●" {
@@ -61,7 +61,7 @@ func TestMembersTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer founder.Close()
-	address := founder.View().Members[0].Address
+	address := founder.View().Leader().Address
 	out := printed(t, "members", address, "--group", "secret", "--tls-ca", certificate, "--tls-cert", certificate, "--tls-key", key)
 	if !strings.HasPrefix(out, "view 1: 1 member\n") {
 		t.Error(out)
@@ -100,7 +100,7 @@ func TestFlagsInTexts(t *testing.T) {
 
 // A view in which the quorum is back says so.
 func TestRegainedQuorumIsTold(t *testing.T) {
-	now := pleach.View{Number: 3, Slots: 1, Members: []pleach.Member{{}}}
+	now := pleach.NewView(3, 1, pleach.Member{})
 	before := now
 	before.Err = &pleach.QuorumError{Reachable: 1, Members: 3, Needed: 2}
 	if text := viewChange(before, now); text != "view 3: 1 member; quorum regained" {

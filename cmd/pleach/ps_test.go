@@ -102,7 +102,7 @@ func stuck(t *testing.T, worlds []*pleach.World, late int) (release func()) {
 // A straggler is named first, with its last call.
 func TestPs(t *testing.T) {
 	worlds := psJob(t, 5, pleach.Config{})
-	address := worlds[0].View().Members[1].Address
+	address := worlds[0].View().Members()[1].Address
 	release := stuck(t, worlds, 3)
 	out := printedBy(t, newPs(), address, "--group", "job")
 	if !regexp.MustCompile(`(?m)^rank 3 has not arrived in Allreduce #1; last: Barrier #0, \d+\.\d s ago$`).MatchString(out) {
@@ -133,7 +133,7 @@ func TestPsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer g.Close()
-	if out := printedBy(t, newPs(), g.View().Members[0].Address, "--group", "plain"); !strings.Contains(out, "is not in a World") {
+	if out := printedBy(t, newPs(), g.View().Leader().Address, "--group", "plain"); !strings.Contains(out, "is not in a World") {
 		t.Error(out)
 	}
 	dir := t.TempDir()
@@ -145,7 +145,7 @@ func TestPsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	worlds := psJob(t, 2, c)
-	address := worlds[0].View().Members[0].Address
+	address := worlds[0].View().Leader().Address
 	out := printedBy(t, newPs(), address, "--group", "job", "--tls-ca", certificate, "--tls-cert", certificate, "--tls-key", key)
 	if !strings.HasPrefix(out, "view 1: 2 of 2 processes\n") {
 		t.Error(out)

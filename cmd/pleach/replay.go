@@ -155,7 +155,7 @@ func newEndJSON(recording *record.Recording, result *record.Result) endJSON {
 		Hash: fmt.Sprintf("%08x", result.Hash), Broadcast: s.Broadcast, Delivered: s.Delivered, Relayed: s.Relayed, Grafted: s.Grafted,
 		Repaired: s.Repaired, Offers: s.Offers, Requests: s.Requests, Duplicates: s.Duplicates, Early: s.Early, Lost: s.Lost, Refused: s.Refused,
 	}
-	for _, m := range view.Members {
+	for _, m := range view.Members.All() {
 		e.Members = append(e.Members, int(m.Rank))
 	}
 	return e

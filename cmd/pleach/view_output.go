@@ -36,7 +36,7 @@ type memberJSON struct {
 
 func newViewJSON(v pleach.View) viewJSON {
 	j := viewJSON{View: v.Number, Slots: v.Slots, Members: []memberJSON{}, Holes: holes(v)}
-	for _, m := range v.Members {
+	for _, m := range v.Members() {
 		j.Members = append(j.Members, memberJSON{m.Rank, m.ID, m.Address, m.FailureDomain, m.Incarnation})
 	}
 	if lost, ok := errors.AsType[*pleach.QuorumError](v.Err); ok {
@@ -57,7 +57,7 @@ func quorumText(err error) string {
 func holes(v pleach.View) []int {
 	ranks := []int{}
 	next := 0
-	for _, m := range v.Members { // in order of rank
+	for _, m := range v.Members() { // in order of rank
 		for ; next < m.Rank; next++ {
 			ranks = append(ranks, next)
 		}
@@ -71,7 +71,7 @@ func holes(v pleach.View) []int {
 
 // viewTitle says which view it is, and of how many.
 func viewTitle(v pleach.View) string {
-	title := fmt.Sprintf("view %d: %s", v.Number, count(len(v.Members), "member"))
+	title := fmt.Sprintf("view %d: %s", v.Number, count(v.Size(), "member"))
 	if n := len(holes(v)); n > 0 {
 		title += ", " + count(n, "hole")
 	}
@@ -86,7 +86,7 @@ func viewTitle(v pleach.View) string {
 func viewTable(v pleach.View) string {
 	rows := [][]string{{" rank", "identity", "address", "domain", "since view"}}
 	sign := make(map[int]string)
-	for _, m := range v.Members {
+	for _, m := range v.Members() {
 		rows = append(rows, []string{fmt.Sprintf("%5d", m.Rank), printable(m.ID), printable(m.Address), printable(m.FailureDomain), fmt.Sprint(m.Incarnation)})
 		sign[m.Rank] = "●"
 	}
@@ -106,19 +106,19 @@ func viewTable(v pleach.View) string {
 
 // viewChange says what is new in a view, on one line.
 func viewChange(before, now pleach.View) string {
-	was := make(map[int]pleach.Member, len(before.Members))
-	for _, m := range before.Members {
+	was := make(map[int]pleach.Member, before.Size())
+	for _, m := range before.Members() {
 		was[m.Rank] = m
 	}
 	var came, went []string
-	for _, m := range now.Members {
+	for _, m := range now.Members() {
 		old, there := was[m.Rank]
 		delete(was, m.Rank)
 		if !there || old.Incarnation != m.Incarnation {
 			came = append(came, fmt.Sprintf("+%d (%s)", m.Rank, printable(m.ID)))
 		}
 	}
-	for _, m := range before.Members {
+	for _, m := range before.Members() {
 		if _, gone := was[m.Rank]; gone {
 			went = append(went, fmt.Sprintf("-%d (%s)", m.Rank, printable(m.ID)))
 		}

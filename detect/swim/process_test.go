@@ -77,7 +77,7 @@ func runChild() error {
 	if err := in.Decode(&peers); err != nil {
 		return err
 	}
-	s.Watch(peers)
+	s.Watch(detect.PeerList(peers))
 	for s.alive() < len(peers) {
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -109,7 +109,7 @@ func line(r detect.Report) string {
 func (s *Detector) alive() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, p := range s.peers {
+	for p := range s.peers.Since(nil) {
 		if s.nodes[p.Rank].alive {
 			n++
 		}

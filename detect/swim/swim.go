@@ -44,7 +44,7 @@ type Detector struct {
 	running sync.WaitGroup
 
 	mu         sync.Mutex // Guards the rest. Memberlist is never called under it.
-	peers      []detect.Peer
+	peers      detect.Peers
 	nodes      map[protocol.Rank]node
 	confirming map[protocol.Rank]bool // Peers that are pinged once more.
 	joining    bool
@@ -64,6 +64,7 @@ func New(config Config) *Detector {
 	s := &Detector{
 		config:     config,
 		tracker:    detect.NewTracker(),
+		peers:      detect.PeerList(nil),
 		changed:    make(chan struct{}, 1),
 		slots:      make(chan struct{}, maxPings),
 		nodes:      map[protocol.Rank]node{},
@@ -117,10 +118,10 @@ func (s *Detector) Address() string {
 }
 
 // Watch implements [detect.Detector].
-func (s *Detector) Watch(peers []detect.Peer) {
+func (s *Detector) Watch(peers detect.Peers) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.peers = append([]detect.Peer(nil), peers...)
+	s.peers = peers
 	s.tracker.Watch(peers)
 	s.wake()
 }

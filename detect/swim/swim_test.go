@@ -154,9 +154,9 @@ func TestFindsPeersAndTellsProcessesApart(t *testing.T) {
 	seeds := []string{a.Address()}
 	b, _ := startLocal(t, detect.Member{Rank: 1, Incarnation: 5}, Config{SuspicionTimeout: timeout, Seeds: seeds})
 	c, cj := startLocal(t, detect.Member{Rank: 2, Incarnation: 9}, Config{SuspicionTimeout: timeout, Seeds: seeds})
-	a.Watch(view(5)[1:])
-	b.Watch([]detect.Peer{view(5)[0], view(5)[2]})
-	c.Watch(view(5)[:2])
+	a.Watch(detect.PeerList(view(5)[1:]))
+	b.Watch(detect.PeerList([]detect.Peer{view(5)[0], view(5)[2]}))
+	c.Watch(detect.PeerList(view(5)[:2]))
 	for _, s := range []*Detector{a, b, c} {
 		meets(t, s, 2)
 	}
@@ -165,11 +165,11 @@ func TestFindsPeersAndTellsProcessesApart(t *testing.T) {
 	expect(t, aj, "suspected 1 5")
 	expect(t, cj, "suspected 1 5")
 	next, nj := startLocal(t, detect.Member{Rank: 1, Incarnation: 6}, Config{SuspicionTimeout: timeout, Seeds: seeds})
-	next.Watch([]detect.Peer{view(6)[0], view(6)[2]})
+	next.Watch(detect.PeerList([]detect.Peer{view(6)[0], view(6)[2]}))
 	meets(t, next, 2)
 	meets(t, a, 2)
-	a.Watch(view(6)[1:])
-	c.Watch(view(6)[:2])
+	a.Watch(detect.PeerList(view(6)[1:]))
+	c.Watch(detect.PeerList(view(6)[:2]))
 	closed(t, next)
 	expect(t, aj, "suspected 1 5", "suspected 1 6")
 	expect(t, cj, "suspected 1 5", "suspected 1 6")
@@ -180,14 +180,15 @@ func TestFindsPeersAndTellsProcessesApart(t *testing.T) {
 func TestKeepsTheLatestProcess(t *testing.T) {
 	s := New(Config{})
 	defer closed(t, s)
-	s.Watch([]detect.Peer{{Rank: 1, Incarnation: 5}})
+	s.Watch(detect.PeerList([]detect.Peer{{Rank: 1, Incarnation: 5}}))
 	s.note(&memberlist.Node{Name: "1@6"}, true)
 	s.note(&memberlist.Node{Name: "1@5"}, false)
 	if s.alive() != 1 {
 		t.Errorf("node is %+v", s.nodes[1])
 	}
 	s.check()
-	if why := s.tracker.Suspicion(s.peers[0]); why == nil || why.Why != detect.ErrReplaced {
+	p, _ := s.peers.Find(1)
+	if why := s.tracker.Suspicion(p); why == nil || why.Why != detect.ErrReplaced {
 		t.Errorf("suspicion is %v, want %v", why, detect.ErrReplaced)
 	}
 }
@@ -206,8 +207,8 @@ func TestKeepsToItsGroup(t *testing.T) {
 	} {
 		self := detect.Member{Rank: protocol.Rank(i + 1), Incarnation: 1, Group: other.group}
 		s, _ := startLocal(t, self, Config{Key: other.key})
-		s.Watch([]detect.Peer{{Rank: 0, Address: a.Address()}})
-		a.Watch([]detect.Peer{{Rank: self.Rank, Address: s.Address()}})
+		s.Watch(detect.PeerList([]detect.Peer{{Rank: 0, Address: a.Address()}}))
+		a.Watch(detect.PeerList([]detect.Peer{{Rank: self.Rank, Address: s.Address()}}))
 		time.Sleep(300 * time.Millisecond)
 		if n, m := s.alive(), a.alive(); n+m != 0 {
 			t.Errorf("met although group and key are %q and %q", other.group, other.key)
@@ -248,7 +249,7 @@ func TestStartAndCloseOnce(t *testing.T) {
 		t.Errorf("started twice: %v", err)
 	}
 	closed(t, s)
-	s.Watch([]detect.Peer{{Rank: 3}})
+	s.Watch(detect.PeerList([]detect.Peer{{Rank: 3}}))
 	if err := s.Start(ignore); !errors.Is(err, detect.ErrClosed) {
 		t.Errorf("started after Close: %v", err)
 	}

@@ -42,8 +42,9 @@ func (s *Detector) run() {
 func (s *Detector) check() (missing []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found := false
-	for _, p := range s.peers {
+	found, alone := false, true
+	for p := range s.peers.Since(nil) {
+		alone = false
 		c, met := s.nodes[p.Rank]
 		switch {
 		case met && c.alive:
@@ -58,7 +59,7 @@ func (s *Detector) check() (missing []string) {
 		}
 	}
 	s.forget()
-	if !found && len(s.peers) > 0 {
+	if !found && !alone {
 		missing = append(missing, s.config.Seeds...)
 	}
 	return missing

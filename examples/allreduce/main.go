@@ -45,7 +45,7 @@ func run(ctx context.Context) error {
 		inside += hits[0]
 		if w.Rank() == w.Owner(0) {
 			total := float64(round+1) * float64(w.Size()) * points
-			fmt.Printf("round %2d, %d of %d processes: π ≈ %.6f\n", round, len(w.View().Members), w.Size(), 4*float64(inside)/total)
+			fmt.Printf("round %2d, %d of %d processes: π ≈ %.6f\n", round, w.View().Size(), w.Size(), 4*float64(inside)/total)
 		}
 	}
 	return w.Finalize(ctx)

@@ -142,12 +142,13 @@ type network struct {
 
 // newMembers makes a group, of which all but the dead will be left.
 func newMembers(size protocol.Rank, dead, flat int) ([]simulatedMember, error) {
-	view := membership.View{Number: 1, Slots: size, Members: make([]membership.Member, size)}
-	for r := range view.Members {
-		view.Members[r] = membership.Member{Rank: protocol.Rank(r), Identity: fmt.Sprint(r), Incarnation: 1}
+	listed := make([]membership.Member, size)
+	for r := range listed {
+		listed[r] = membership.Member{Rank: protocol.Rank(r), Identity: fmt.Sprint(r), Incarnation: 1}
 	}
+	view := membership.View{Number: 1, Slots: size, Members: membership.MembersOf(listed...)}
 	first, err := membership.New(membership.Config{
-		Self: view.Members[0], View: view, Log: silence{},
+		Self: listed[0], View: view, Log: silence{},
 		FlatThreshold: cmp.Or(flat, -1),
 		BatchWindow:   stabilizationBound, AttemptTimeout: stabilizationBound, RetryInterval: stabilizationResend,
 		StatusInterval: stabilizationBound, JoinTimeout: stabilizationBound,
@@ -199,7 +200,7 @@ func (h *network) keep(frame []byte) []byte {
 }
 
 // Complete implements [protocol.Machine].
-func (s *simulatedMember) Complete() bool { return len(s.View().Members) == s.survivors }
+func (s *simulatedMember) Complete() bool { return s.View().Members.Len() == s.survivors }
 
 // silence is the log of a group in which no member sends.
 type silence struct{}

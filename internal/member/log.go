@@ -30,7 +30,7 @@ func (m *Machine) Flushed() bool { return m.stream.Flushed() }
 func (m *Machine) Install(v *membership.View) {
 	m.flushing = false
 	// It fails only for a shape of tree that could not be laid at the start.
-	_ = m.stream.Install(m.now, v.Number, v.Slots, memberIDs(v))
+	_ = m.stream.Install(m.now, v.Number, v.Slots, members{v.Members})
 	if m.config.Unicast != nil {
 		m.config.Unicast.Install(m.now, v)
 	}
@@ -56,12 +56,13 @@ func (m *Machine) Positions() []membership.Position {
 	return membershipPositions(m.stream.Positions())
 }
 
-func memberIDs(v *membership.View) []stream.MemberID {
-	ids := make([]stream.MemberID, len(v.Members))
-	for i := range v.Members {
-		ids[i] = stream.MemberID{Rank: v.Members[i].Rank, Incarnation: v.Members[i].Incarnation}
-	}
-	return ids
+// members shows the streams the members of a view. It copies none.
+type members struct{ membership.Members }
+
+// At implements [stream.Members].
+func (m members) At(i int) stream.MemberID {
+	of := m.Members.At(i)
+	return stream.MemberID{Rank: of.Rank, Incarnation: of.Incarnation}
 }
 
 func membershipPositions(from []stream.Position) []membership.Position {

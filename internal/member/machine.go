@@ -96,7 +96,7 @@ func New(c Config) (*Machine, error) {
 	s := c.Stream
 	s.Rank, s.Size, s.Incarnation = c.Self.Rank, c.View.Slots, c.Self.Incarnation
 	if !c.Static {
-		s.View, s.Members, s.Start = c.View.Number, memberIDs(&c.View), streamPositions(c.Start)
+		s.View, s.Members, s.Start = c.View.Number, members{c.View.Members}, streamPositions(c.Start)
 	}
 	var err error
 	if m.stream, err = stream.New(s); err != nil || c.Static {

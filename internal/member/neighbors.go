@@ -16,7 +16,7 @@ type neighbors struct {
 
 // connectNeighbors opens connections in advance, and exchanges heartbeats over them.
 func (m *Machine) connectNeighbors(v *membership.View) {
-	self, ok := slices.BinarySearchFunc(v.Members, m.config.Self.Rank, CompareRank)
+	self, ok := v.Members.Index(m.config.Self.Rank)
 	if ok {
 		m.preconnect(v, self)
 		m.watchNeighbors(v, self)
@@ -29,13 +29,15 @@ func (m *Machine) connectNeighbors(v *membership.View) {
 // change need not wait for connections.
 func (m *Machine) preconnect(v *membership.View, self int) {
 	n := &m.neighbors
-	if next := v.Members[(self+1)%len(v.Members)]; next != n.next {
+	if next := *v.Members.At((self + 1) % v.Members.Len()); next != n.next {
 		n.next = next
 		m.views.Up(m.now, next.Rank)
 	}
 	var leaders []membership.Member
-	if len(v.Members) <= membership.DefaultFlatThreshold {
-		leaders = v.Members[:min(2, len(v.Members))]
+	if size := v.Members.Len(); size <= membership.DefaultFlatThreshold {
+		for i := range min(2, size) {
+			leaders = append(leaders, *v.Members.At(i))
+		}
 	}
 	for _, leader := range leaders {
 		if leader != n.next && !slices.Contains(n.coordinators, leader) {
@@ -50,8 +52,8 @@ func (m *Machine) preconnect(v *membership.View, self int) {
 // they have agreed on it, or have asked to join.
 func (m *Machine) watchNeighbors(v *membership.View, self int) {
 	var neighbors []heartbeat.Neighbor
-	for _, i := range []int{self + 1, self - 1 + len(v.Members)} {
-		peer := v.Members[i%len(v.Members)]
+	for _, i := range []int{self + 1, self - 1 + v.Members.Len()} {
+		peer := v.Members.At(i % v.Members.Len())
 		n := heartbeat.Neighbor{Rank: peer.Rank, Incarnation: peer.Incarnation, Started: v.Number > 1}
 		if peer.Rank != m.config.Self.Rank && !slices.Contains(neighbors, n) {
 			neighbors = append(neighbors, n)
@@ -66,6 +68,3 @@ func (m *Machine) handleSilence(neighbor protocol.Rank, silent bool) {
 		m.config.OnSilence(neighbor, silent)
 	}
 }
-
-// CompareRank compares the rank of a member with another, to search members by rank.
-func CompareRank(m membership.Member, r protocol.Rank) int { return int(m.Rank - r) }

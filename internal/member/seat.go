@@ -57,10 +57,10 @@ func (s *Seat) Start(now protocol.Time) {
 
 // watch sends heartbeats to the neighbors.
 func (s *Seat) watch(v *membership.View) {
-	self, ok := slices.BinarySearchFunc(v.Members, s.config.Seat.Self.Rank, CompareRank)
+	self, ok := v.Members.Index(s.config.Seat.Self.Rank)
 	var neighbors []heartbeat.Neighbor
-	for _, step := range []int{1, len(v.Members) - 1} {
-		m := v.Members[(self+step)%len(v.Members)]
+	for _, step := range []int{1, v.Members.Len() - 1} {
+		m := v.Members.At((self + step) % v.Members.Len())
 		if n := (heartbeat.Neighbor{Rank: m.Rank, Incarnation: m.Incarnation}); ok && m.Rank != s.config.Seat.Self.Rank && !slices.Contains(neighbors, n) {
 			neighbors = append(neighbors, n)
 		}

@@ -39,7 +39,7 @@ func (m *Machine) noteAbstention(r protocol.Rank, abstains bool) {
 	switch s := &m.acceptor.abstaining; {
 	case ok && abstains:
 		if *s == nil {
-			*s = newSet(len(m.view.Members))
+			*s = newSet(m.view.Members.Len())
 		}
 		s.add(i)
 	case ok && s.has(i):
@@ -60,16 +60,16 @@ func (m *Machine) coordinates(i int) bool {
 // coordinator, since no member excludes itself.
 func (m *Machine) lowest(excluded set) protocol.Rank {
 	first := -1
-	for i := range m.view.Members {
+	for i := range m.view.Members.Len() {
 		if excluded.has(i) {
 			continue
 		}
 		if m.coordinates(i) {
-			return m.view.Members[i].Rank
+			return m.view.Members.At(i).Rank
 		}
 		if first < 0 {
 			first = i
 		}
 	}
-	return m.view.Members[first].Rank
+	return m.view.Members.At(first).Rank
 }

@@ -2,6 +2,7 @@ package membership
 
 import (
 	"slices"
+	"sort"
 
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/topology"
@@ -63,29 +64,51 @@ type ballotState struct {
 // newBallotState lays the tree over the participants, in order of their ranks, with
 // the owner of the ballot as its root. If they are few, all are children of the owner.
 func (m *Machine) newBallotState(b Ballot, members set) (*ballotState, error) {
-	p := &ballotState{ballot: b, members: members, subtree: newSet(len(m.view.Members)), acked: newSet(len(m.view.Members))}
-	list := m.memo.list(members)
-	if p.flat = len(list) <= m.config.FlatThreshold; p.flat {
-		p.subtree.add(m.self)
-		if b.Rank == m.config.Self.Rank {
-			p.subtree, p.children = members, m.others(list)
+	p := &ballotState{ballot: b, members: members, subtree: newSet(m.view.Members.Len()), acked: newSet(m.view.Members.Len())}
+	owner, size := b.Rank == m.config.Self.Rank, members.count()
+	if owner {
+		p.subtree = members
+	}
+	if p.flat = size <= m.config.FlatThreshold; p.flat {
+		if owner {
+			p.children = m.others(members.each())
+		} else {
+			p.subtree.add(m.self)
 		}
 		return p, nil
 	}
-	owner, _ := m.view.index(b.Rank)
-	root, _ := slices.BinarySearch(list, owner)
-	me, _ := slices.BinarySearch(list, m.self)
-	tree, err := topology.New(topology.Binomial(), topology.Interleaved, protocol.Rank(len(list)), protocol.Rank(root))
+	among := participants(members.complement(m.view.Members.Len()).each())
+	root, _ := m.view.index(b.Rank)
+	tree, err := topology.New(topology.Binomial(), topology.Interleaved, protocol.Rank(size), among.position(root))
 	if err != nil {
 		return nil, err
 	}
-	for child := range topology.Children(tree, protocol.Rank(me)) {
-		p.children = append(p.children, m.view.Members[list[child]].Rank)
+	me := among.position(m.self)
+	for child := range topology.Children(tree, me) {
+		p.children = append(p.children, m.view.Members.At(among.index(child)).Rank)
 	}
-	for below := range topology.Subtree(tree, protocol.Rank(me)) {
-		p.subtree.add(list[below])
+	if owner {
+		return p, nil
+	}
+	for below := range topology.Subtree(tree, me) {
+		p.subtree.add(among.index(below))
 	}
 	return p, nil
+}
+
+// participants are the members of a view that take part in a ballot, as the ascending
+// indices of those that do not, which are few.
+type participants []int
+
+// position returns the position of a member among the participants.
+func (p participants) position(index int) protocol.Rank {
+	before, _ := slices.BinarySearch(p, index)
+	return protocol.Rank(index - before)
+}
+
+// index returns the index of the participant at a position.
+func (p participants) index(position protocol.Rank) int {
+	return int(position) + sort.Search(len(p), func(i int) bool { return p[i]-i > int(position) })
 }
 
 // others returns the ranks of the given members, without this one.
@@ -93,7 +116,7 @@ func (m *Machine) others(indices []int) []protocol.Rank {
 	ranks := make([]protocol.Rank, 0, len(indices))
 	for _, i := range indices {
 		if i != m.self {
-			ranks = append(ranks, m.view.Members[i].Rank)
+			ranks = append(ranks, m.view.Members.At(i).Rank)
 		}
 	}
 	return ranks

@@ -10,7 +10,7 @@ import (
 // withJoiners lets candidates into a view and returns the next one.
 func withJoiners(t *testing.T, v View, removed []protocol.Rank, candidates ...Member) *View {
 	t.Helper()
-	self := v.Members[0]
+	self := *v.Members.At(0)
 	m, err := New(Config{Self: self, View: v, Log: newTestLog(self, v)})
 	if err != nil {
 		t.Fatal(err)
@@ -21,8 +21,8 @@ func withJoiners(t *testing.T, v View, removed []protocol.Rank, candidates ...Me
 			t.Fatal(err)
 		}
 	}
-	members := newSet(len(v.Members))
-	for i, member := range v.Members {
+	members := newSet(v.Members.Len())
+	for i, member := range v.Members.All() {
 		members.add(i)
 		for _, r := range removed {
 			if r == member.Rank {
@@ -30,7 +30,7 @@ func withJoiners(t *testing.T, v View, removed []protocol.Rank, candidates ...Me
 			}
 		}
 	}
-	next, err := m.compose(members, nil).apply(&v)
+	next, err := m.compose(members, nil).apply(&v, v.named)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,13 +41,14 @@ func withJoiners(t *testing.T, v View, removed []protocol.Rank, candidates ...Me
 // neighbors, as far as there are holes to choose from.
 func TestDomainsAreKeptApart(t *testing.T) {
 	// Holes are 2, between a and a, and 4, between a and b.
-	v := View{Number: 1, Slots: 8}
+	var members []Member
 	for _, r := range []protocol.Rank{0, 1, 3, 5, 6, 7} {
-		v.Members = append(v.Members, Member{Rank: r, Identity: fmt.Sprint("p", r), Domain: []string{"a", "b"}[r/5], Incarnation: 1})
+		members = append(members, Member{Rank: r, Identity: fmt.Sprint("p", r), Domain: []string{"a", "b"}[r/5], Incarnation: 1})
 	}
 	rankOf := func(domain string) protocol.Rank {
+		v := View{Number: 1, Slots: 8, Members: MembersOf(members...)}
 		next := withJoiners(t, v, nil, Member{Identity: "new", Domain: domain, Incarnation: 9})
-		return next.Members[next.identity("new")].Rank
+		return next.Members.At(next.identity("new")).Rank
 	}
 	if r := rankOf("b"); r != 2 {
 		t.Errorf("b is at rank %d, beside itself", r)
@@ -55,7 +56,7 @@ func TestDomainsAreKeptApart(t *testing.T) {
 	if r := rankOf("a"); r != 2 {
 		t.Errorf("both holes are beside a, and rank %d is not the first", r)
 	}
-	v.Members[1].Domain, v.Members[3].Domain = "b", "c" // 2 is between b and a, 4 between a and c
+	members[1].Domain, members[3].Domain = "b", "c" // 2 is between b and a, 4 between a and c
 	if r := rankOf("b"); r != 4 {
 		t.Errorf("b is at rank %d, beside itself", r)
 	}
@@ -66,10 +67,12 @@ func TestDomainsAreKeptApart(t *testing.T) {
 func TestIncarnationIsTheViewOfAdmission(t *testing.T) {
 	v := firstView(3)
 	v.Number = 41
-	v.Members[1].Incarnation = 40
+	old := *v.Members.At(1)
+	old.Incarnation = 40
+	v.Members = v.Members.change(nil, old)
 	next := withJoiners(t, v, []protocol.Rank{1}, Member{Identity: "p1"}, Member{Identity: "new", Incarnation: 7})
 	for _, name := range []string{"new", "p1"} {
-		if m := next.Members[next.identity(name)]; m.Incarnation != 42 {
+		if m := next.Members.At(next.identity(name)); m.Incarnation != 42 {
 			t.Errorf("%+v", m)
 		}
 	}
@@ -86,12 +89,12 @@ func TestCompaction(t *testing.T) {
 	for r := protocol.Rank(19); r > 9; r-- {
 		gone = append(gone, r)
 	}
-	if next := withJoiners(t, v, gone); next.Slots != 20 || len(next.Former) != 10 {
+	if next := withJoiners(t, v, gone); next.Slots != 20 || next.Former.Len() != 10 {
 		t.Fatalf("half of the slots are holes, no more: %v", next)
 	}
 	gone = append(gone, 3)
 	next := withJoiners(t, v, gone)
-	if next.Slots != 10 || next.Has(3) || len(next.Former) != 1 {
+	if next.Slots != 10 || next.Has(3) || next.Former.Len() != 1 {
 		t.Fatalf("%v", next)
 	}
 	if small := withJoiners(t, firstView(9), []protocol.Rank{2, 3, 4, 5, 6, 7, 8}); small.Slots != 9 {

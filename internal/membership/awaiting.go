@@ -17,7 +17,7 @@ type awaiting struct {
 
 // await awaits participants of an attempt that has failed.
 func (m *Machine) await(now protocol.Time, missing []int) {
-	a := awaiting{members: newSet(len(m.view.Members)), since: now, shown: now}
+	a := awaiting{members: newSet(m.view.Members.Len()), since: now, shown: now}
 	for _, i := range missing {
 		a.members.add(i)
 	}

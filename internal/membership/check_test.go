@@ -48,9 +48,9 @@ func (c *checker) installed(self Member, v View, digest string) error {
 // if it did not hear of the first before it was removed.) No identity is in a view
 // twice: the view's own check has seen to that.
 func (c *checker) processes(v *View) error {
-	for _, m := range v.Members {
+	for _, m := range v.Members.All() {
 		if m.Incarnation > v.Number {
-			return fmt.Errorf("incarnations: %s in view %d", who(m), v.Number)
+			return fmt.Errorf("incarnations: %s in view %d", who(*m), v.Number)
 		}
 		if m.Nonce == 0 {
 			continue
@@ -71,9 +71,9 @@ func (c *checker) primary(v *View) error {
 	if !ok {
 		return nil // its members have installed it later, or it is the first
 	}
-	stay := newSet(len(before.Members))
-	for i, m := range before.Members {
-		if v.Holds(m.Rank, m.Incarnation) || c.leavers[who(m)] {
+	stay := newSet(before.Members.Len())
+	for i, m := range before.Members.All() {
+		if v.Holds(m.Rank, m.Incarnation) || c.leavers[who(*m)] {
 			stay.add(i)
 		}
 	}

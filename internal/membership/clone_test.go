@@ -4,10 +4,12 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"reflect"
 	"unsafe"
 
 	"github.com/pleach-go/pleach/broadcast"
+	"github.com/pleach-go/pleach/protocol"
 )
 
 // The explorer needs copies of machines and a number for each of their states. A
@@ -20,7 +22,6 @@ var shared = map[reflect.Type]bool{
 	reflect.TypeFor[*value]():          true,
 	reflect.TypeFor[*View]():           true,
 	reflect.TypeFor[*frame]():          true,
-	reflect.TypeFor[map[string]int]():  true,
 	reflect.TypeFor[*memo]():           true,
 }
 
@@ -73,10 +74,10 @@ func (c copier) copy(v reflect.Value) reflect.Value {
 		}
 		return fresh
 	case reflect.Map:
-		if !shared[v.Type()] {
-			panic("a machine with a map that changes: copy it, and mind its order")
+		if v.Type() != reflect.TypeFor[map[string]protocol.Rank]() {
+			panic("a machine with a map: copy it, and mind its order")
 		}
-		return v
+		return reflect.ValueOf(maps.Clone(v.Interface().(map[string]protocol.Rank)))
 	default:
 		return v
 	}
@@ -86,7 +87,7 @@ func (c copier) copy(v reflect.Value) reflect.Value {
 func (c copier) inPlace(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
-		if v.Type() == reflect.TypeFor[View]() {
+		if v.Type() == reflect.TypeFor[View]() || v.Type() == reflect.TypeFor[Members]() {
 			return // never changed in place
 		}
 		for _, i := range fieldsOf(v.Type()).copied {

@@ -38,7 +38,7 @@ func (m *Machine) handleCommit(now protocol.Time, f *frame) error {
 // it removes this member, there is nothing to wait for. The others may have removed it
 // because no live member has the messages that it waits for.
 func (m *Machine) keepLater(f *frame) error {
-	after, err := f.value.apply(m.acceptor.next)
+	after, err := f.value.apply(m.acceptor.next, m.acceptor.next.named)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrFrame, err)
 	}
@@ -97,7 +97,7 @@ func (m *Machine) tryInstall(now protocol.Time) {
 	if r.began > 0 {
 		m.stats.Took = now - r.began
 	}
-	m.pause, m.attemptTimeout, m.seen = 0, m.config.firstAttemptTimeout(len(m.view.Members)), 0
+	m.pause, m.attemptTimeout, m.seen = 0, m.config.firstAttemptTimeout(m.view.Members.Len()), 0
 	m.reporter.changed()
 	m.status.due = now + m.config.StatusInterval
 	m.pruneRequests(now)
@@ -114,7 +114,7 @@ func (m *Machine) tryInstall(now protocol.Time) {
 func (m *Machine) pruneRequests(now protocol.Time) {
 	m.candidates = slices.DeleteFunc(m.candidates, func(c candidate) bool {
 		_, taken := m.named(c.Identity) // by this candidate, or the member it has asked finds out
-		return len(m.view.Members) == MaxSlots || taken
+		return m.view.Members.Len() == MaxSlots || taken
 	})
 	m.leavers = slices.DeleteFunc(m.leavers, func(s suspect) bool { return !m.view.Holds(s.rank, s.incarnation) })
 	m.window = window{}
@@ -180,8 +180,8 @@ func (m *Machine) evicted(next *View) *EvictedError {
 // Successor returns the member with the identity of a process that is not in the view
 // itself, or nil if there is none.
 func (v *View) Successor(of *Member) *Member {
-	for i := range v.Members {
-		if m := &v.Members[i]; m.Identity == of.Identity && (m.Incarnation != of.Incarnation || m.Rank != of.Rank) {
+	if i, ok := v.named(of.Identity); ok {
+		if m := v.Members.At(i); m.Incarnation != of.Incarnation || m.Rank != of.Rank {
 			return m
 		}
 	}

@@ -15,7 +15,7 @@ import (
 type commitCast struct {
 	value   *value
 	root    protocol.Rank
-	ranks   []protocol.Rank // by rank in the broadcast
+	members Members // by rank in the broadcast
 	process *broadcast.Process
 	due     protocol.Time   // when to pull the broadcast again
 	removed []protocol.Rank // members that get it from the root last: they leave, or are alive after all
@@ -40,49 +40,45 @@ func (m *Machine) beginCommitCast(now protocol.Time, v *value, root protocol.Ran
 		removed = m.others(v.removed.each())
 	}
 	k := m.memo // filled when the value was applied
-	if k.ranks == nil || k.root != root {
+	if k.cast.Len() == 0 || k.root != root {
 		k.setCastMembers(root)
 	}
-	if len(k.ranks) <= m.config.FlatThreshold {
+	if k.cast.Len() <= m.config.FlatThreshold {
 		if root == self {
-			m.sendAll(k.ranks, frame{kind: Commit, root: root, value: v})
-			m.sendAll(removed, frame{kind: Commit, route: toStraggler, root: root, value: v})
+			for _, member := range k.cast.All() {
+				if member.Rank != self {
+					m.put(member.Rank, frame{kind: Commit, root: root, value: v})
+				}
+			}
+			for _, r := range removed {
+				m.put(r, frame{kind: Commit, route: toStraggler, root: root, value: v})
+			}
 		}
 		return
 	}
 	if k.plan == nil {
 		k.planCommitCast(m.config.RetryInterval / correctionDelay)
 	}
-	if me, ok := slices.BinarySearch(k.ranks, self); ok && k.plan != nil {
-		m.commitCast = commitCast{value: v, root: root, ranks: k.ranks, process: k.plan.Process(protocol.Rank(me)), due: now, removed: removed}
-	}
-}
-
-// sendAll sends a frame to the given ranks, without this member.
-func (m *Machine) sendAll(ranks []protocol.Rank, f frame) {
-	for _, r := range ranks {
-		if r != m.config.Self.Rank {
-			m.put(r, f)
-		}
+	if me, ok := k.cast.Index(self); ok && k.plan != nil {
+		m.commitCast = commitCast{value: v, root: root, members: k.cast, process: k.plan.Process(protocol.Rank(me)), due: now, removed: removed}
 	}
 }
 
 // setCastMembers determines the participants of the broadcast: the members that stay,
 // and its root.
 func (k *memo) setCastMembers(root protocol.Rank) {
-	k.root, k.ranks, k.plan = root, make([]protocol.Rank, 0, len(k.before.Members)), nil
-	for i, member := range k.before.Members {
-		if !k.value.removed.has(i) || member.Rank == root {
-			k.ranks = append(k.ranks, member.Rank)
-		}
+	k.root, k.cast, k.plan = root, k.next.Members, nil
+	if len(k.value.added) > 0 || !k.next.Has(root) {
+		removed := slices.DeleteFunc(k.before.ranksOf(k.value.removed), func(r protocol.Rank) bool { return r == root })
+		k.cast = k.before.Members.change(removed)
 	}
 }
 
 // planCommitCast plans the broadcast over its participants. There is no plan if the
 // root is not a member.
 func (k *memo) planCommitCast(delay protocol.Time) {
-	size := protocol.Rank(len(k.ranks))
-	root, ok := slices.BinarySearch(k.ranks, k.root)
+	size := protocol.Rank(k.cast.Len())
+	root, ok := k.cast.Index(k.root)
 	if !ok {
 		return
 	}
@@ -100,7 +96,7 @@ func (k *memo) planCommitCast(delay protocol.Time) {
 // complete here, a sender that asks still gets its answer.
 func (m *Machine) handleCommitCast(now protocol.Time, f *frame) {
 	s := &m.commitCast
-	from, known := slices.BinarySearch(s.ranks, f.from)
+	from, known := s.members.Index(f.from)
 	if s.process == nil || s.value.number != f.value.number || !known {
 		if f.route == rightward {
 			m.put(f.from, frame{kind: Commit, route: leftward, root: f.root, value: f.value})
@@ -139,7 +135,7 @@ func (m *Machine) runCommitCast(now protocol.Time) {
 		default:
 			f.route = rightward
 		}
-		m.put(s.ranks[a.To], f)
+		m.put(s.members.At(int(a.To)).Rank, f)
 		if f.route == rightward {
 			// An answer needs a round trip; asking further out meanwhile would
 			// ask every member.

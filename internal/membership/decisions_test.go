@@ -53,7 +53,7 @@ func TestMemberThatCannotFlushLearnsThatItIsRemoved(t *testing.T) {
 	admission := *joiner.m.history[len(joiner.m.history)-1]
 	admission.cut = []Position{{Root: 0, Incarnation: 1, Next: 9, Holder: 0}}
 	self, _ := joiner.m.view.index(behind.self.Rank)
-	removal := value{number: 3, slots: joiner.m.view.Slots, removed: newSet(len(joiner.m.view.Members))}
+	removal := value{number: 3, slots: joiner.m.view.Slots, removed: newSet(joiner.m.view.Members.Len())}
 	removal.removed.add(self)
 	if err := behind.m.Learn(n.now, Decisions{[]*value{&admission, &removal}}); err != nil {
 		t.Fatal(err)

@@ -95,7 +95,7 @@ func DecodeSeat(b []byte) (*Seat, error) {
 		}
 	}
 	if err == nil && s.value != nil {
-		_, err = s.value.apply(&s.View)
+		_, err = s.value.apply(&s.View, s.View.named)
 	}
 	return s, err
 }

@@ -13,15 +13,28 @@ import (
 func (v *View) Encode(dst []byte) []byte {
 	dst = wire.AppendUint64(dst, v.Number)
 	dst = wire.AppendUint32(dst, uint32(v.Slots))
-	return appendMembers(appendMembers(dst, v.Members), v.Former)
+	for _, list := range []Members{v.Members, v.Former} {
+		dst = wire.AppendUint32(dst, uint32(list.Len()))
+		for _, m := range list.All() {
+			dst = appendMember(dst, m)
+		}
+	}
+	return dst
 }
 
 // DecodeView decodes a view that Encode wrote. The view does not alias b.
 func DecodeView(b []byte) (View, error) {
 	d := decoder{Decoder: wire.NewDecoder(b)}
-	v := View{Number: d.Uint64(), Slots: protocol.Rank(d.Uint32()), Members: d.memberList(), Former: d.memberList()}
+	v := View{Number: d.Uint64(), Slots: protocol.Rank(d.Uint32())}
+	members, former := d.memberList(), d.memberList()
 	if err := d.finish(); err != nil {
 		return View{}, fmt.Errorf("%w: %w", ErrView, err)
+	}
+	var err1, err2 error
+	v.Members, err1 = membersOf(members)
+	v.Former, err2 = membersOf(former)
+	if err := errors.Join(err1, err2); err != nil {
+		return View{}, err
 	}
 	return v, v.check()
 }

@@ -79,9 +79,9 @@ func explore(b bounds, configure func(*Config)) *explorer {
 	w := &world{left: b, checker: newChecker()}
 	v := firstView(b.members)
 	w.checker.views[1] = v
-	for _, self := range v.Members {
-		l := newTestLog(self, v)
-		c := Config{Self: self, View: v, Log: l, StatusInterval: 1 << 50}
+	for _, self := range v.Members.All() {
+		l := newTestLog(*self, v)
+		c := Config{Self: *self, View: v, Log: l, StatusInterval: 1 << 50}
 		if b.tree {
 			c.FlatThreshold = -1
 		}
@@ -97,7 +97,7 @@ func explore(b bounds, configure func(*Config)) *explorer {
 			panic(err)
 		}
 		m.Next(1) // it sees the clock
-		w.members = append(w.members, &citizen{self: self, m: m, log: l, now: 1})
+		w.members = append(w.members, &citizen{self: *self, m: m, log: l, now: 1})
 	}
 	for _, c := range w.members {
 		c.key = e.keyOf(c)

@@ -26,7 +26,7 @@ func (m *Machine) ForceView(now protocol.Time, ranks []protocol.Rank) error {
 	if _, _, ok := m.Quorum(); ok || m.done != nil {
 		return fmt.Errorf("%w, or is over at rank %d, in view %d", ErrHasQuorum, m.config.Self.Rank, m.view.Number)
 	}
-	forced := newSet(len(m.view.Members))
+	forced := newSet(m.view.Members.Len())
 	for _, r := range ranks {
 		i, ok := m.view.index(r)
 		if !ok || slices.Contains(m.Unreachable(), r) {

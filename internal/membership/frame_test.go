@@ -129,7 +129,7 @@ func FuzzReceive(f *testing.F) {
 	f.Add(uint8(3), head(frame{kind: JoinRequest, candidate: candidate{Member: Member{Identity: "n", Nonce: 9}}}), head(frame{kind: Cancel, ballot: Ballot{9, 3}}))
 	f.Add(uint8(3), head(frame{kind: Refuse, ballot: Ballot{1, 2}, other: Ballot{9, 9}}), head(frame{kind: Removed}))
 	f.Fuzz(func(t *testing.T, from uint8, first, second []byte) {
-		self := v.Members[2]
+		self := *v.Members.At(2)
 		l := newTestLog(self, v)
 		m, err := New(Config{Self: self, View: v, Log: l})
 		if err != nil {
@@ -165,7 +165,7 @@ func FuzzReceive(f *testing.F) {
 func TestViewsSurviveTheWire(t *testing.T) {
 	v := firstView(9)
 	change := &value{number: 2, slots: 9, removed: set{0b100, 0}, added: nil}
-	next, err := change.apply(&v)
+	next, err := change.apply(&v, v.named)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestViewsSurviveTheWire(t *testing.T) {
 	if s := next.String(); s != "view 2: 8 of 9 slots {0-1 3-8}" {
 		t.Fatal(s)
 	}
-	if s := fmt.Sprint(next.Holes()); s != "[2]" || next.Former[0].Identity != "p2" {
+	if s := fmt.Sprint(next.Holes()); s != "[2]" || next.Former.At(0).Identity != "p2" {
 		t.Fatal(s, next.Former)
 	}
 }

@@ -107,9 +107,9 @@ func TestGoldenFrames(t *testing.T) {
 // What a process that joins is told: the view, and its position in every stream.
 func TestGoldenViews(t *testing.T) {
 	views := map[string]View{
-		"view of one":  {Number: 1, Slots: 1, Members: []Member{{Identity: "a", Incarnation: 1}}},
-		"view":         {Number: 300, Slots: 9, Members: []Member{{Identity: "a", Incarnation: 1}, goldenMember(7)}, Former: []Member{{Rank: 3, Identity: "b", Incarnation: 2}}},
-		"view of most": {Number: math.MaxUint64, Slots: MaxSlots, Members: []Member{goldenMember(MaxSlots - 1)}},
+		"view of one":  {Number: 1, Slots: 1, Members: MembersOf(Member{Identity: "a", Incarnation: 1})},
+		"view":         {Number: 300, Slots: 9, Members: MembersOf(Member{Identity: "a", Incarnation: 1}, goldenMember(7)), Former: MembersOf(Member{Rank: 3, Identity: "b", Incarnation: 2})},
+		"view of most": {Number: math.MaxUint64, Slots: MaxSlots, Members: MembersOf(goldenMember(MaxSlots - 1))},
 	}
 	positions := map[string][]Position{"positions none": nil, "positions": goldenPositions()}
 	encoded := make(map[string][]byte)

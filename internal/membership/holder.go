@@ -52,10 +52,10 @@ func (m *Machine) runProbes(now protocol.Time) {
 // refusedByHolder refuses a candidate whose identity this member itself has.
 func (m *Machine) refusedByHolder(p *pending) bool {
 	i, taken := m.named(p.candidate.Identity)
-	if !taken || i != m.self || p.replace || m.view.Members[i].Nonce == p.candidate.Nonce {
+	if !taken || i != m.self || p.replace || m.view.Members.At(i).Nonce == p.candidate.Nonce {
 		return false
 	}
-	m.answers = append(m.answers, Answer{Token: p.token, Err: &InUseError{m.view.Members[i], m.view.Number}})
+	m.answers = append(m.answers, Answer{Token: p.token, Err: &InUseError{*m.view.Members.At(i), m.view.Number}})
 	return true
 }
 
@@ -69,7 +69,7 @@ func (m *Machine) runProbe(now protocol.Time, p *pending) {
 		m.forward(p, false)
 		return
 	}
-	h := &m.view.Members[i]
+	h := m.view.Members.At(i)
 	if p.probe.view != m.view.Number { // all members of a new view were alive just now
 		p.probe, p.ready = probe{view: m.view.Number, holder: h.Rank, due: now, until: now + m.config.ProbeTimeout}, false
 	}
@@ -135,15 +135,14 @@ func (m *Machine) holderShown(now protocol.Time, by protocol.Rank) {
 
 // markGone adds the holder of a candidate's identity to a set if it is gone.
 func (m *Machine) markGone(s set, c *candidate) {
-	if i, taken := m.named(c.Identity); c.gone && taken && i != m.self && m.view.Members[i].Nonce != c.Nonce {
+	if i, taken := m.named(c.Identity); c.gone && taken && i != m.self && m.view.Members.At(i).Nonce != c.Nonce {
 		s.add(i)
 	}
 }
 
-// givesWay reports whether a candidate takes the place of a live member. A member that
-// takes part in a change is not gone, whatever another one has found.
-func (m *Machine) givesWay(member *Member) bool {
-	return slices.ContainsFunc(m.candidates, func(c candidate) bool {
-		return c.Identity == member.Identity && c.Nonce != member.Nonce && !c.gone
-	})
+// givesWay returns the live member whose place a candidate takes, if there is one. A
+// member that takes part in a change is not gone, whatever another one has found.
+func (m *Machine) givesWay(c *candidate) (i int, ok bool) {
+	i, taken := m.named(c.Identity)
+	return i, taken && m.view.Members.At(i).Nonce != c.Nonce && !c.gone
 }

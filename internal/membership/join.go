@@ -108,7 +108,7 @@ func (m *Machine) refusal(c *Member) error {
 	switch {
 	case c.Nonce == 0:
 		return fmt.Errorf("%w: candidate %q has no nonce", ErrView, c.Identity)
-	case len(m.view.Members) == MaxSlots:
+	case m.view.Members.Len() == MaxSlots:
 		return fmt.Errorf("%w: view %d has %d members", ErrFull, m.view.Number, MaxSlots)
 	case len(m.pending) == maxPending:
 		return fmt.Errorf("%w: %d wait already at rank %d", ErrFull, maxPending, m.config.Self.Rank)
@@ -126,10 +126,10 @@ func (m *Machine) answerJoins() {
 		}
 		if a.Err == nil {
 			i, ok := m.named(p.candidate.Identity)
-			if !ok || m.view.Members[i].Nonce != p.candidate.Nonce {
+			if !ok || m.view.Members.At(i).Nonce != p.candidate.Nonce {
 				return false
 			}
-			a.View, a.Rank, a.Cut, a.Decisions = m.view, m.view.Members[i].Rank, m.cut, m.Decisions()
+			a.View, a.Rank, a.Cut, a.Decisions = m.view, m.view.Members.At(i).Rank, m.cut, m.Decisions()
 		}
 		m.answers = append(m.answers, a)
 		return true
@@ -148,7 +148,7 @@ func (m *Machine) answerAdmitted(next *View, cut []Position) {
 	m.pending = slices.DeleteFunc(m.pending, func(p pending) bool {
 		i := next.admitted(&p.candidate.Member)
 		if i >= 0 {
-			m.answers = append(m.answers, Answer{Token: p.token, View: *next, Rank: next.Members[i].Rank, Cut: cut, Decisions: m.decisions(next.Number)})
+			m.answers = append(m.answers, Answer{Token: p.token, View: *next, Rank: next.Members.At(i).Rank, Cut: cut, Decisions: m.decisions(next.Number)})
 		}
 		return i >= 0
 	})
@@ -156,7 +156,10 @@ func (m *Machine) answerAdmitted(next *View, cut []Position) {
 
 // admitted returns the index of a candidate in the view, or −1.
 func (v *View) admitted(c *Member) int {
-	return slices.IndexFunc(v.Members, func(m Member) bool { return m.Identity == c.Identity && m.Nonce == c.Nonce })
+	if i, ok := v.named(c.Identity); ok && v.Members.At(i).Nonce == c.Nonce {
+		return i
+	}
+	return -1
 }
 
 // expireJoins refuses the candidates that have waited for too long.
@@ -177,7 +180,7 @@ func (m *Machine) handleJoinRequest(now protocol.Time, c candidate) error {
 	if err := c.check(); err != nil {
 		return fmt.Errorf("%w: %w", ErrFrame, err)
 	}
-	if i, ok := m.named(c.Identity); ok && m.view.Members[i].Nonce == c.Nonce {
+	if i, ok := m.named(c.Identity); ok && m.view.Members.At(i).Nonce == c.Nonce {
 		return nil // it is a member
 	}
 	c.until = now + leaseFactor*m.config.RetryInterval
@@ -189,7 +192,7 @@ func (m *Machine) handleJoinRequest(now protocol.Time, c candidate) error {
 			return nil
 		}
 	}
-	if len(m.candidates) < maxCandidates && len(m.view.Members) < MaxSlots {
+	if len(m.candidates) < maxCandidates && m.view.Members.Len() < MaxSlots {
 		m.candidates = append(m.candidates, c)
 		m.window.note(now)
 	}

@@ -19,7 +19,7 @@ func TestHerdJoins(t *testing.T) {
 		n.join(fmt.Sprint("new", i), "")
 	}
 	v := n.settle()
-	if len(v.Members) != 304 || v.Number > 5 {
+	if v.Members.Len() != 304 || v.Number > 5 {
 		t.Fatalf("300 joined in %d views: %v", v.Number-1, v)
 	}
 	t.Logf("300 joined in %d views, %d frames", v.Number-1, sum(n.frames))
@@ -78,7 +78,7 @@ func TestRejoinKeepsItsRank(t *testing.T) {
 		}
 		n.restart(n.hosts[5])
 		v := n.settle()
-		if m, _ := v.Member(5); m.Identity != "p5" || m.Incarnation != v.Number || len(v.Members) != 8 {
+		if m, _ := v.Member(5); m.Identity != "p5" || m.Incarnation != v.Number || v.Members.Len() != 8 {
 			t.Fatalf("noticed %v: %v with %+v", noticed, v, m)
 		}
 	}
@@ -114,11 +114,11 @@ func TestIncarnations(t *testing.T) {
 	}
 	n.join("newcomer", "")
 	v := n.settle()
-	newcomer := v.Members[v.identity("newcomer")]
+	newcomer := v.Members.At(v.identity("newcomer"))
 	if newcomer.Incarnation != v.Number {
 		t.Fatalf("%+v joined in %v", newcomer, v)
 	}
-	m.Join(n.now, 2, newcomer, false)
+	m.Join(n.now, 2, *newcomer, false)
 	if a, ok := m.Answers(); !ok || a.Err != nil || a.Rank != newcomer.Rank {
 		t.Fatalf("who is in already got %+v", a)
 	}

@@ -70,7 +70,7 @@ func (l *testLog) send() bool {
 	d := datum{view: l.view.Number, root: l.self.Rank, incarnation: l.self.Incarnation}
 	d.number = l.stream(d).next
 	l.receive(l.self.Rank, d)
-	for _, m := range l.view.Members {
+	for _, m := range l.view.Members.All() {
 		if m.Rank != l.self.Rank {
 			l.out = append(l.out, outgoing{m.Rank, d})
 		}
@@ -165,7 +165,7 @@ func (l *testLog) fetch() {
 		if s.next >= h.Next {
 			continue
 		}
-		for _, m := range l.view.Members {
+		for _, m := range l.view.Members.All() {
 			if m.Rank != l.self.Rank {
 				l.out = append(l.out, outgoing{m.Rank, datum{want: true, view: l.view.Number, root: h.Root, incarnation: h.Incarnation, number: s.next}})
 			}

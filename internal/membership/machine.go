@@ -12,11 +12,11 @@ type Machine struct {
 	config Config
 	now    protocol.Time // the time of the last call
 	view   View
-	cut    []Position     // where the view began
-	self   int            // this member's index in the view
-	memo   *memo          // derived from the view
-	names  map[string]int // member indices by identity; nil: not needed yet
-	done   error          // why this member has stopped; nil: it has not
+	cut    []Position               // where the view began
+	self   int                      // this member's index in the view
+	memo   *memo                    // derived from the view
+	names  map[string]protocol.Rank // by identity; nil: not needed yet
+	done   error                    // why this member has stopped; nil: it has not
 
 	acceptor   acceptor   // state about the next view
 	proposer   *proposer  // the attempt of this member; nil: none
@@ -62,7 +62,7 @@ func New(c Config) (*Machine, error) {
 
 // newMachine returns a machine for a checked config.
 func newMachine(c Config, k *memo) *Machine {
-	m := &Machine{config: c, memo: k, attemptTimeout: c.firstAttemptTimeout(len(c.View.Members)), durable: durable{changed: true, sync: true}}
+	m := &Machine{config: c, memo: k, attemptTimeout: c.firstAttemptTimeout(c.View.Members.Len()), durable: durable{changed: true, sync: true}}
 	m.enter(&c.View)
 	m.history = c.Decisions.historyUpTo(c.View.Number)
 	if c.Seat != nil && len(c.Seat.history) > 0 && c.Seat.history[len(c.Seat.history)-1].number == c.View.Number {
@@ -76,22 +76,33 @@ func newMachine(c Config, k *memo) *Machine {
 
 // enter makes v the current view.
 func (m *Machine) enter(v *View) {
+	before := m.view.Members
 	m.view = *v
 	m.self, _ = v.index(m.config.Self.Rank)
-	m.names = nil
+	if m.names != nil {
+		for gone := range before.Since(v.Members) {
+			delete(m.names, gone.Identity)
+		}
+		for joined := range v.Members.Since(before) {
+			m.names[joined.Identity] = joined.Rank
+		}
+	}
 }
 
 // named returns the index of the member with an identity. It is asked only about
-// candidates, so in most views the map is never made.
+// candidates, so in most groups the map is never made. Views then change it.
 func (m *Machine) named(identity string) (int, bool) {
 	if m.names == nil {
-		m.names = make(map[string]int, len(m.view.Members))
-		for i, member := range m.view.Members {
-			m.names[member.Identity] = i
+		m.names = make(map[string]protocol.Rank, m.view.Members.Len())
+		for _, member := range m.view.Members.All() {
+			m.names[member.Identity] = member.Rank
 		}
 	}
-	i, ok := m.names[identity]
-	return i, ok
+	r, ok := m.names[identity]
+	if !ok {
+		return 0, false
+	}
+	return m.view.index(r)
 }
 
 // Receive handles a frame from a peer. It does not keep b. It returns an error if
@@ -133,7 +144,7 @@ func (m *Machine) dispatch(now protocol.Time, f *frame) error {
 
 // handle handles a frame of the current view.
 func (m *Machine) handle(now protocol.Time, f *frame) error {
-	if f.members != nil && !f.members.fits(len(m.view.Members)) {
+	if f.members != nil && !f.members.fits(m.view.Members.Len()) {
 		return fmt.Errorf("%w: %v: a set of another view than %d", ErrFrame, f.kind, m.view.Number)
 	}
 	if f.kind == Prepare || f.kind == Cancel || f.kind == Propose {

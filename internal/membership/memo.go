@@ -14,17 +14,14 @@ import (
 // is the same for all members of a view. So machines of one process share the memo,
 // see [Machine.Sibling]. A derived value is never modified.
 type memo struct {
-	members set   // the participants of a ballot
-	indices []int // the same, as a list
-
 	before View
 	value  *value
 	next   *View
 	err    error // why next is not valid
 
-	root  protocol.Rank   // of the broadcast of value
-	ranks []protocol.Rank // its participants, in ascending order
-	plan  *broadcast.Plan // nil: not planned yet
+	root protocol.Rank   // of the broadcast of value
+	cast Members         // its participants; empty: not known yet
+	plan *broadcast.Plan // nil: not planned yet
 }
 
 // Sibling returns the machine of another member of m's view, with m's config. The
@@ -43,24 +40,16 @@ func (m *Machine) Sibling(self protocol.Rank, log Log) (*Machine, error) {
 // apply returns the view that follows the current one if v is decided.
 func (m *Machine) apply(v *value) (*View, error) {
 	if k := m.memo; k.value == nil || !k.before.same(&m.view) || !k.value.equal(v) {
-		next, err := v.apply(&m.view)
-		*k = memo{members: k.members, indices: k.indices, before: m.view, value: v, next: next, err: err}
+		next, err := v.apply(&m.view, m.named)
+		*k = memo{before: m.view, value: v, next: next, err: err}
 	}
 	return m.memo.next, m.memo.err
-}
-
-// list returns the indices of the participants of a ballot.
-func (k *memo) list(members set) []int {
-	if k.indices == nil || !bytes.Equal(k.members, members) {
-		k.members, k.indices = slices.Clone(members), members.each()
-	}
-	return k.indices
 }
 
 // same reports whether two views are one in memory. Comparing numbers would suffice,
 // but if members ever disagreed, sharing must not hide it.
 func (v *View) same(w *View) bool {
-	return v.Number == w.Number && len(v.Members) == len(w.Members) && &v.Members[0] == &w.Members[0]
+	return v.Number == w.Number && v.Members.Len() == w.Members.Len() && &v.Members.chunks[0] == &w.Members.chunks[0]
 }
 
 func (v *value) equal(w *value) bool {

@@ -21,7 +21,7 @@ func (forgetfulLog) Install(*View)      {}
 // those that it keeps for stragglers: here one after another joins, and is gone.
 func TestMemoryDoesNotGrowWithViews(t *testing.T) {
 	v := firstView(64)
-	m, err := New(Config{Self: v.Members[0], View: v, Log: forgetfulLog{}, NoQuorum: true})
+	m, err := New(Config{Self: *v.Members.At(0), View: v, Log: forgetfulLog{}, NoQuorum: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestMemoryDoesNotGrowWithViews(t *testing.T) {
 		for _, _, ok := m.Next(now); ok; _, _, ok = m.Next(now) {
 		}
 	}
-	for _, other := range v.Members[1:] { // alone, it decides at once
+	for _, other := range v.Members.All() { // alone, it decides at once
 		m.Suspect(now, other.Rank, other.Incarnation)
 	}
 	pull()
@@ -42,10 +42,10 @@ func TestMemoryDoesNotGrowWithViews(t *testing.T) {
 		pull()
 		for _, ok := m.Answers(); ok; _, ok = m.Answers() {
 		}
-		if len(m.view.Members) != 33 {
+		if m.view.Members.Len() != 33 {
 			t.Fatalf("%v", &m.view)
 		}
-		for _, other := range m.view.Members[1:] {
+		for _, other := range m.view.Members.All() {
 			m.Suspect(now, other.Rank, other.Incarnation)
 		}
 		now += second

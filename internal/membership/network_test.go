@@ -116,19 +116,19 @@ func newNetwork(t testing.TB, size int, seed uint64, configure func(*Config)) *n
 		latency: 100 * time.Microsecond, jitter: 100 * time.Microsecond,
 	}
 	v := firstView(size)
-	for _, m := range v.Members {
-		n.start(n.addHost(m), v)
+	for _, m := range v.Members.All() {
+		n.start(n.addHost(*m), v)
 	}
 	n.checker.views[v.Number] = v
 	return n
 }
 
 func firstView(size int) View {
-	v := View{Number: 1, Slots: protocol.Rank(size)}
+	var members []Member
 	for r := range protocol.Rank(size) {
-		v.Members = append(v.Members, Member{Rank: r, Identity: fmt.Sprint("p", r), Address: fmt.Sprint("host", r), Incarnation: 1})
+		members = append(members, Member{Rank: r, Identity: fmt.Sprint("p", r), Address: fmt.Sprint("host", r), Incarnation: 1})
 	}
-	return v
+	return View{Number: 1, Slots: protocol.Rank(size), Members: MembersOf(members...)}
 }
 
 func (n *network) addHost(self Member) *host {
@@ -141,7 +141,7 @@ func (n *network) addHost(self Member) *host {
 // start gives a host its machine.
 func (n *network) start(h *host, v View) {
 	i := v.identity(h.self.Identity)
-	h.self = v.Members[i]
+	h.self = *v.Members.At(i)
 	h.log = newTestLog(h.self, v)
 	h.sees = map[protocol.Rank]uint64{}
 	h.views = append(h.views[:0:0], v)
@@ -426,17 +426,17 @@ func (n *network) forsaken(h *host) bool {
 
 // look tells a host whom it can reach.
 func (n *network) look(h *host) {
-	for _, m := range h.m.view.Members {
+	for _, m := range h.m.view.Members.All() {
 		if m.Rank == h.self.Rank {
 			continue
 		}
 		peer := n.names[m.Address]
-		cut := peer.dead || !peer.is(&m) || peer.m != nil && peer.m.done != nil ||
+		cut := peer.dead || !peer.is(m) || peer.m != nil && peer.m.done != nil ||
 			n.blocked != nil && (n.blocked(h, peer) || n.blocked(peer, h))
 		seen, suspected := h.sees[m.Rank]
 		switch {
 		case cut && (!suspected || seen != m.Incarnation):
-			n.suspect(h, m)
+			n.suspect(h, *m)
 		case !cut && suspected:
 			delete(h.sees, m.Rank)
 			h.m.Trust(n.now, m.Rank, m.Incarnation)
@@ -611,7 +611,7 @@ func (n *network) agreed() bool {
 		}
 		count++
 	}
-	return first != nil && len(first.Members) == count
+	return first != nil && first.Members.Len() == count
 }
 
 // settle runs until all agree; it fails the test if they do not.
@@ -646,7 +646,7 @@ func (n *network) situation() string {
 // ranks returns a view's.
 func ranks(v *View) []protocol.Rank {
 	var list []protocol.Rank
-	for _, m := range v.Members {
+	for _, m := range v.Members.All() {
 		list = append(list, m.Rank)
 	}
 	return slices.Clip(list)
@@ -654,5 +654,8 @@ func ranks(v *View) []protocol.Rank {
 
 // identity returns the index of the member with that identity, or −1.
 func (v *View) identity(identity string) int {
-	return slices.IndexFunc(v.Members, func(m Member) bool { return m.Identity == identity })
+	if i, ok := v.named(identity); ok {
+		return i
+	}
+	return -1
 }

@@ -75,7 +75,7 @@ func (m *Machine) suspectsMember() bool {
 // incarnation does not apply to a newer one.
 func (m *Machine) suspectIndex(x suspect) (int, bool) {
 	i, ok := m.view.index(x.rank)
-	return i, ok && x.incarnation >= m.view.Members[i].Incarnation
+	return i, ok && x.incarnation >= m.view.Members.At(i).Incarnation
 }
 
 // refuse tells the owner of a ballot that a higher one has been promised.

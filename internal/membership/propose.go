@@ -26,18 +26,20 @@ func (m *Machine) propose(now protocol.Time, p *ballotState) {
 // participants stay, except those that leave or give way to a candidate with their
 // identity, and candidates are added. The number of the view is their incarnation.
 func (m *Machine) compose(members set, cut []Position) *value {
-	v := &value{number: m.view.Number + 1, slots: m.view.Slots, removed: newSet(len(m.view.Members)), cut: cut}
-	for i, member := range m.view.Members {
-		if !members.has(i) || slices.Contains(m.leavers, suspect{member.Rank, member.Incarnation}) || m.givesWay(&member) {
+	v := &value{number: m.view.Number + 1, slots: m.view.Slots, removed: members.complement(m.view.Members.Len()), cut: cut}
+	for _, l := range m.leavers {
+		if i, ok := m.view.index(l.rank); ok && m.view.Holds(l.rank, l.incarnation) {
 			v.removed.add(i)
 		}
 	}
-	a := newAssigner(&m.view)
-	for i := range m.view.Members {
-		if !v.removed.has(i) {
-			a.occupied[m.view.Members[i].Rank] = &m.view.Members[i]
-			a.count++
+	for i := range m.candidates {
+		if holder, ok := m.givesWay(&m.candidates[i]); ok {
+			v.removed.add(holder)
 		}
+	}
+	a := assigner{
+		slots: m.view.Slots, occupied: m.view.Members.change(m.view.ranksOf(v.removed)),
+		before: &m.view, named: m.named,
 	}
 	bytes := 0
 	for _, c := range m.candidates {
@@ -51,10 +53,9 @@ func (m *Machine) compose(members set, cut []Position) *value {
 			v.added = append(v.added, joiner)
 		}
 	}
-	if a.count == 0 { // the last member leaves: a view needs a member
+	if a.occupied.Len() == 0 { // the last member leaves: a view needs a member
 		v.removed.remove(m.self)
-		a.occupied[m.config.Self.Rank] = &m.view.Members[m.self]
-		a.count++
+		a.occupied = MembersOf(m.config.Self)
 	}
 	slices.SortFunc(v.added, byRank)
 	v.slots = a.compact()
@@ -79,7 +80,7 @@ func (m *Machine) handlePropose(now protocol.Time, f *frame) error {
 		return fmt.Errorf("%w: %w", ErrFrame, err)
 	}
 	p.proposal = f.value
-	p.acked = newSet(len(m.view.Members))
+	p.acked = newSet(m.view.Members.Len())
 	p.askers = append(p.askers[:0], f.from)
 	for _, child := range p.children {
 		m.put(child, frame{kind: Propose, ballot: f.ballot, value: f.value})

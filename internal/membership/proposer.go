@@ -60,7 +60,7 @@ func (m *Machine) abandon() {
 		m.stats.Canceled++
 		for _, i := range p.members.each() {
 			if past && i != m.self { // asked directly, so also canceled directly
-				m.put(m.view.Members[i].Rank, frame{kind: Cancel, ballot: b, other: m.acceptor.proposed})
+				m.put(m.view.Members.At(i).Rank, frame{kind: Cancel, ballot: b, other: m.acceptor.proposed})
 			}
 		}
 		m.handleCancel(m.now, &frame{ballot: b, other: m.acceptor.proposed})
@@ -124,7 +124,7 @@ func (m *Machine) runProposer(now protocol.Time) {
 	}
 	for _, i := range p.members.each() {
 		if i != m.self && (all || !p.acked.has(i)) {
-			m.put(m.view.Members[i].Rank, again)
+			m.put(m.view.Members.At(i).Rank, again)
 		}
 	}
 }

@@ -70,7 +70,7 @@ func simultaneousFailures(t *testing.T, way func(*Config)) {
 		dead := n.rng.Perm(40)[:19]
 		n.kill(dead...)
 		v := n.settle()
-		if len(v.Members) != 21 {
+		if v.Members.Len() != 21 {
 			t.Fatalf("seed %d: %v", seed, v)
 		}
 	}
@@ -143,14 +143,14 @@ func TestTrustInTime(t *testing.T) {
 		t.Fatal("the attempt that waits for a slow member was not abandoned")
 	}
 	n.blocked = nil
-	if v := n.settle(); len(v.Members) != 10 {
+	if v := n.settle(); v.Members.Len() != 10 {
 		t.Fatalf("a slow member was lost: %v", v)
 	}
 	n.hosts[4].m.Suspect(n.now, 7, 1)
 	n.hosts[4].m.Trust(n.now, 7, 1)
 	n.pump(n.hosts[4])
 	n.run(time.Second, nil)
-	if v := n.settle(); len(v.Members) != 10 {
+	if v := n.settle(); v.Members.Len() != 10 {
 		t.Fatalf("a withdrawn suspicion removed somebody: %v", v)
 	}
 }
@@ -182,7 +182,7 @@ func partition(t *testing.T, way func(*Config)) {
 	n.blocked = func(from, to *host) bool { return (from.id < 7) != (to.id < 7) }
 	majority := func() bool {
 		for _, h := range n.hosts[7:] {
-			if len(h.m.view.Members) != 9 {
+			if h.m.view.Members.Len() != 9 {
 				return false
 			}
 		}
@@ -221,7 +221,7 @@ func TestExactlyHalf(t *testing.T) {
 	n.run(5*time.Second, nil)
 	for _, h := range n.hosts {
 		state, _ := h.m.State()
-		if h.id < 4 && (len(h.m.view.Members) != 4 || state != Active) || h.id >= 4 && state != NoQuorum {
+		if h.id < 4 && (h.m.view.Members.Len() != 4 || state != Active) || h.id >= 4 && state != NoQuorum {
 			t.Fatalf("%s is %v in %v", who(h.self), state, &h.m.view)
 		}
 	}
@@ -251,7 +251,7 @@ func oneWayCut(t *testing.T, way func(*Config)) {
 			together := func() bool {
 				count := 0
 				for _, h := range n.hosts {
-					if s, _ := h.m.State(); s == Active && len(h.m.view.Members) == 4 {
+					if s, _ := h.m.State(); s == Active && h.m.view.Members.Len() == 4 {
 						count++
 					}
 				}

@@ -301,9 +301,9 @@ func (s *schedule) alive() bool {
 		if !ok {
 			continue
 		}
-		living := newSet(len(v.Members))
+		living := newSet(v.Members.Len())
 		for _, h := range s.n.hosts {
-			if i := v.identity(h.self.Identity); i >= 0 && !h.dead && h.is(&v.Members[i]) && (h.m == nil || h.m.done == nil) {
+			if i := v.identity(h.self.Identity); i >= 0 && !h.dead && h.is(v.Members.At(i)) && (h.m == nil || h.m.done == nil) {
 				living.add(i)
 			}
 		}

@@ -31,7 +31,7 @@ func (m *Machine) silenced(members ...int) {
 		return
 	}
 	if s.members == nil {
-		s.members = newSet(len(m.view.Members))
+		s.members = newSet(m.view.Members.Len())
 	}
 	for _, i := range members {
 		s.members.add(i)
@@ -107,7 +107,7 @@ func (m *Machine) attempts(r protocol.Rank) {
 func (m *Machine) accused(to protocol.Rank) []suspect {
 	list := m.suspicions.own
 	for _, i := range m.acceptor.silence.members.each() {
-		x := suspect{m.view.Members[i].Rank, m.view.Members[i].Incarnation}
+		x := suspect{m.view.Members.At(i).Rank, m.view.Members.At(i).Incarnation}
 		if at, known := slices.BinarySearchFunc(list, x.rank, compareRank); !known && x.rank < to {
 			list = slices.Insert(slices.Clone(list), at, x)
 		}

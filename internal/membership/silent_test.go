@@ -17,7 +17,7 @@ func TestSilentMembersAreLeftOutInTheEnd(t *testing.T) {
 		n := newNetwork(t, 9, uint64(unnoticed), nil)
 		n.kill(unnoticed, 3)
 		n.suspectAll(3)
-		if v := n.settle(); v.Number != 2 || len(v.Members) != 7 || n.now > 20*second {
+		if v := n.settle(); v.Number != 2 || v.Members.Len() != 7 || n.now > 20*second {
 			t.Errorf("%d unnoticed: %v at %v", unnoticed, v, n.now)
 		}
 	}
@@ -74,7 +74,7 @@ func TestGroupGoesOnAfterItsCoordinatorWasCutOff(t *testing.T) {
 				n.pump(n.hosts[0])
 			}
 			n.run(cut, nil)
-			if v := n.settleWithin(4 * time.Second); len(v.Members) != 4 || v.Has(4) {
+			if v := n.settleWithin(4 * time.Second); v.Members.Len() != 4 || v.Has(4) {
 				t.Errorf("%v, known %v: %v", cut, known, v)
 			}
 			if cut <= 10*time.Second && n.evictions > 0 {
@@ -97,7 +97,7 @@ func TestCoordinatorWithoutMajorityHandsOver(t *testing.T) {
 	gone := func() bool {
 		v := &n.hosts[1].m.view
 		s, _ := n.hosts[0].m.State()
-		return s == Evicted && v.Number == 2 && len(v.Members) == 5
+		return s == Evicted && v.Number == 2 && v.Members.Len() == 5
 	}
 	if !n.run(12*time.Second, gone) {
 		t.Fatal(n.situation())
@@ -162,7 +162,7 @@ func TestAttemptThatGetsOnIsNotGivenUp(t *testing.T) {
 func TestStoppedMemberDoesNotBlameItsCoordinator(t *testing.T) {
 	for step, blamed := range map[protocol.Time]bool{second: true, 12 * second: false} {
 		v := firstView(5)
-		m, err := New(Config{Self: v.Members[1], View: v, Log: newTestLog(v.Members[1], v)})
+		m, err := New(Config{Self: *v.Members.At(1), View: v, Log: newTestLog(*v.Members.At(1), v)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -81,7 +81,7 @@ func (m *Machine) State() (State, error) {
 		return Evicted, m.done
 	}
 	if reachable, needed, ok := m.Quorum(); !ok {
-		return NoQuorum, &QuorumError{View: m.view.Number, Reachable: reachable, Members: len(m.view.Members), Needed: needed}
+		return NoQuorum, &QuorumError{View: m.view.Number, Reachable: reachable, Members: m.view.Members.Len(), Needed: needed}
 	}
 	return Active, nil
 }
@@ -95,11 +95,11 @@ func (m *Machine) Quorum() (reachable, needed int, ok bool) {
 	}
 	unreachable := m.unreachable()
 	if unreachable == nil { // as usual
-		return len(m.view.Members), needed, true
+		return m.view.Members.Len(), needed, true
 	}
 	survivors := m.survivors(unreachable)
 	if !m.config.NoQuorum && !survivors.has(0) {
-		needed = len(m.view.Members)/2 + 1 // half is a quorum only with the lowest rank
+		needed = m.view.Members.Len()/2 + 1 // half is a quorum only with the lowest rank
 	}
 	return survivors.count(), needed, m.isMajority(survivors)
 }
@@ -108,7 +108,7 @@ func (m *Machine) Quorum() (reachable, needed int, ok bool) {
 // suspects, and of those that are silent.
 func (m *Machine) Unreachable() (ranks []protocol.Rank) {
 	for _, i := range m.unreachable().each() {
-		ranks = append(ranks, m.view.Members[i].Rank)
+		ranks = append(ranks, m.view.Members.At(i).Rank)
 	}
 	return ranks
 }
@@ -121,7 +121,7 @@ func (m *Machine) unreachable() set {
 		return s
 	}
 	if s == nil {
-		s = newSet(len(m.view.Members))
+		s = newSet(m.view.Members.Len())
 	}
 	s.union(m.acceptor.unheard)
 	return s

@@ -43,8 +43,8 @@ func (m *Machine) runStatus(now protocol.Time) {
 		m.put(p.ballot.Rank, frame{kind: Status})
 		s.soon(now + m.config.AttemptTimeout)
 	}
-	if n := len(m.view.Members); n > 1 {
-		m.put(m.view.Members[m.statusReceiver(n)].Rank, frame{kind: Status})
+	if n := m.view.Members.Len(); n > 1 {
+		m.put(m.view.Members.At(m.statusReceiver(n)).Rank, frame{kind: Status})
 		s.turn++
 	}
 	if !stuck || m.proposer != nil || m.acceptor.decided != nil {

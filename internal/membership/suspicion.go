@@ -128,9 +128,9 @@ func (m *Machine) suspected(now protocol.Time) set {
 // forced view leaves out.
 func (m *Machine) markSuspects(now protocol.Time) {
 	s := &m.suspicions
-	s.marked, s.markedUntil = newSet(len(m.view.Members)), protocol.Never
+	s.marked, s.markedUntil = newSet(m.view.Members.Len()), protocol.Never
 	if m.acceptor.forced != nil {
-		s.marked = m.acceptor.forced.complement(len(m.view.Members))
+		s.marked = m.acceptor.forced.complement(m.view.Members.Len())
 	}
 	mark := func(list []suspect) {
 		for _, x := range list {
@@ -150,7 +150,7 @@ func (m *Machine) markSuspects(now protocol.Time) {
 }
 
 // survivors returns the members that are not excluded.
-func (m *Machine) survivors(excluded set) set { return excluded.complement(len(m.view.Members)) }
+func (m *Machine) survivors(excluded set) set { return excluded.complement(m.view.Members.Len()) }
 
 // prune forgets the suspicions that a new view resolves: a suspicion is about the
 // member that had the rank before, not the one that has it now. Other members repeat

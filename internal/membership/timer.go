@@ -60,7 +60,7 @@ func (m *Machine) consider(now protocol.Time) {
 	if m.done != nil || m.acceptor.decided != nil {
 		return
 	}
-	if m.leaving && len(m.view.Members) == 1 {
+	if m.leaving && m.view.Members.Len() == 1 {
 		m.end(ErrLeft) // no other member is left to agree with
 		return
 	}

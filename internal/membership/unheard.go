@@ -32,7 +32,7 @@ func (m *Machine) awaitAnswer(now protocol.Time, paused bool) {
 	i, ok := m.view.index(e.to)
 	if r := &m.acceptor; ok && now >= e.heard+m.config.answerTimeout() && !r.unheard.has(i) {
 		if r.unheard == nil {
-			r.unheard = newSet(len(m.view.Members))
+			r.unheard = newSet(m.view.Members.Len())
 		}
 		r.unheard.add(i)
 	}
@@ -48,7 +48,7 @@ func (c *Config) answerTimeout() protocol.Time {
 func (m *Machine) nextHeard(excluded set, coordinator protocol.Rank) protocol.Rank {
 	for i := range m.self {
 		if !excluded.has(i) && m.coordinates(i) && !m.acceptor.unheard.has(i) {
-			return m.view.Members[i].Rank
+			return m.view.Members.At(i).Rank
 		}
 	}
 	return coordinator

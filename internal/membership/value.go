@@ -3,7 +3,6 @@ package membership
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -18,59 +17,94 @@ type value struct {
 	cut     []Position    // in ascending order of roots
 }
 
-// apply returns the new view. It rejects a value that no correct member proposes.
-func (v *value) apply(before *View) (*View, error) {
+// apply returns the new view. It rejects a value that no correct member proposes. The
+// function named returns the index of the member with an identity in the view before.
+// Apply looks at the members that come and go only: the view before is valid.
+func (v *value) apply(before *View, named func(identity string) (int, bool)) (*View, error) {
 	if v.number != before.Number+1 {
 		return nil, fmt.Errorf("%w: view %d does not follow view %d", ErrView, v.number, before.Number)
 	}
-	if !v.removed.fits(len(before.Members)) {
+	if !v.removed.fits(before.Members.Len()) {
 		return nil, fmt.Errorf("%w: removals for another view than %d", ErrView, before.Number)
 	}
-	next := &View{Number: v.number, Slots: v.slots, Members: make([]Member, 0, len(before.Members)+len(v.added))}
-	kept := 0
-	for _, i := range v.removed.each() { // few: the members between them are copied at once
-		next.Members = append(next.Members, before.Members[kept:i]...)
-		kept = i + 1
+	if v.slots < 1 || v.slots > MaxSlots {
+		return nil, fmt.Errorf("%w: %d slots: choose 1 to %d", ErrView, v.slots, MaxSlots)
 	}
-	next.Members = append(next.Members, before.Members[kept:]...)
-	if len(v.added) > 0 {
-		for i := range v.added {
-			if v.added[i].Incarnation != v.number {
-				return nil, fmt.Errorf("%w: view %d admits %q as incarnation %d", ErrView, v.number, v.added[i].Identity, v.added[i].Incarnation)
-			}
+	stay, joined := before.Members.change(before.ranksOf(v.removed)), v.identities()
+	if len(joined) < len(v.added) {
+		return nil, fmt.Errorf("%w: view %d admits an identity twice", ErrView, v.number)
+	}
+	for i := range v.added {
+		if err := v.checkAdded(i, stay, named); err != nil {
+			return nil, err
 		}
-		next.Members = append(next.Members, v.added...)
-		slices.SortFunc(next.Members, byRank)
 	}
-	next.Former = v.former(before, next)
-	if len(v.added) == 0 && v.slots == before.Slots && len(next.Members) > 0 {
-		return next, nil // a subset of a checked view; most changes are of this kind
+	next := &View{Number: v.number, Slots: v.slots, Members: stay.change(nil, v.added...)}
+	n := next.Members.Len()
+	if n == 0 {
+		return nil, fmt.Errorf("%w: view %d has no members", ErrView, v.number)
 	}
-	return next, next.check()
+	if last := next.Members.At(n - 1).Rank; last >= v.slots {
+		return nil, fmt.Errorf("%w: rank %d is out of place in view %d of %d slots", ErrView, last, v.number, v.slots)
+	}
+	next.Former = v.former(before, next, joined)
+	return next, nil
+}
+
+// identities returns those of the added members.
+func (v *value) identities() map[string]bool {
+	identities := make(map[string]bool, len(v.added))
+	for i := range v.added {
+		identities[v.added[i].Identity] = true
+	}
+	return identities
+}
+
+// ranksOf returns the ranks of a set of members.
+func (v *View) ranksOf(s set) []protocol.Rank {
+	indices := s.each()
+	ranks := make([]protocol.Rank, len(indices))
+	for k, i := range indices {
+		ranks[k] = v.Members.At(i).Rank
+	}
+	return ranks
+}
+
+// checkAdded returns an error if an added member is invalid beside those that stay.
+func (v *value) checkAdded(i int, stay Members, named func(identity string) (int, bool)) error {
+	m := &v.added[i]
+	if m.Incarnation != v.number {
+		return fmt.Errorf("%w: view %d admits %q as incarnation %d", ErrView, v.number, m.Identity, m.Incarnation)
+	}
+	if m.Rank < 0 || m.Rank >= v.slots || i > 0 && m.Rank <= v.added[i-1].Rank || stay.Find(m.Rank) != nil {
+		return fmt.Errorf("%w: rank %d is out of place in view %d of %d slots", ErrView, m.Rank, v.number, v.slots)
+	}
+	if holder, ok := named(m.Identity); ok && !v.removed.has(holder) {
+		return fmt.Errorf("%w: identity %q is there twice", ErrView, m.Identity)
+	}
+	return m.check()
 }
 
 // former returns the last members of the new view's holes: those of the view before,
 // and those removed now. A process that is back, at whatever rank, is no longer
 // remembered. It is in added, since no identity was both member and former before.
-func (v *value) former(before, next *View) []Member {
-	var former []Member
-	back := make(map[string]bool, len(v.added))
-	for _, m := range v.added {
-		back[m.Identity] = true
-	}
-	remember := func(m Member) {
-		if m.Rank < v.slots && !next.Has(m.Rank) && !back[m.Identity] {
-			former = append(former, m)
+func (v *value) former(before, next *View, back map[string]bool) Members {
+	forgotten := func(m *Member) bool { return m.Rank >= v.slots || next.Has(m.Rank) || back[m.Identity] }
+	var forget []protocol.Rank
+	if len(v.added) > 0 || v.slots < before.Slots {
+		for _, m := range before.Former.All() {
+			if forgotten(m) {
+				forget = append(forget, m.Rank)
+			}
 		}
 	}
-	for _, m := range before.Former {
-		remember(m)
-	}
+	var remember []Member
 	for _, i := range v.removed.each() {
-		remember(before.Members[i])
+		if m := before.Members.At(i); !forgotten(m) {
+			remember = append(remember, *m)
+		}
 	}
-	slices.SortFunc(former, byRank)
-	return former
+	return before.Former.change(forget, remember...)
 }
 
 func byRank(a, b Member) int { return cmp.Compare(a.Rank, b.Rank) }

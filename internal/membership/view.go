@@ -43,35 +43,19 @@ type Member struct {
 type View struct {
 	Number uint64
 	// Slots is the number of ranks, holes included: 0 … Slots−1.
-	Slots protocol.Rank
-	// Members are in ascending order of their ranks.
-	Members []Member
-	// Former are the last members of the holes, in ascending order of their ranks.
-	// They are part of the agreed view so that any coordinator, even one that has
-	// just joined, can restore the rank of a process that returns (thesis §3.2:
-	// "This mapping is maintained by all the nodes").
-	Former []Member
+	Slots   protocol.Rank
+	Members Members
+	// Former are the last members of the holes. They are part of the agreed view so
+	// that any coordinator, even one that has just joined, can restore the rank of a
+	// process that returns (thesis §3.2: "This mapping is maintained by all the nodes").
+	Former Members
 }
 
 // ErrView is wrapped by every error about an invalid view.
 var ErrView = errors.New("membership: view makes no sense")
 
-// index returns the index of a rank in Members. Ranks ascend, so the index is the
-// rank minus the holes before it, and the search range is the number of holes, which
-// is mostly small. It is a hot path, so it copies no members.
-func (v *View) index(r protocol.Rank) (int, bool) {
-	n := len(v.Members)
-	high := max(0, min(int(r), n))
-	low := max(0, min(int(r)-(int(v.Slots)-n), high))
-	for low < high {
-		if middle := (low + high) / 2; v.Members[middle].Rank < r {
-			low = middle + 1
-		} else {
-			high = middle
-		}
-	}
-	return low, low < n && v.Members[low].Rank == r
-}
+// index returns the index of a rank in Members.
+func (v *View) index(r protocol.Rank) (int, bool) { return v.Members.Index(r) }
 
 // Has reports whether the view has a member of rank r.
 func (v *View) Has(r protocol.Rank) bool {
@@ -81,66 +65,64 @@ func (v *View) Has(r protocol.Rank) bool {
 
 // Member returns the member of rank r, or false if there is none.
 func (v *View) Member(r protocol.Rank) (Member, bool) {
-	i, ok := v.index(r)
-	if !ok {
+	m := v.Members.Find(r)
+	if m == nil {
 		return Member{}, false
 	}
-	return v.Members[i], true
+	return *m, true
+}
+
+// named returns the index of the member with an identity. It looks at all members: a
+// machine that asks about its own view has an index of the names.
+func (v *View) named(identity string) (int, bool) {
+	for i, m := range v.Members.All() {
+		if m.Identity == identity {
+			return i, true
+		}
+	}
+	return 0, false
 }
 
 // Holds reports whether that incarnation of a member is in the view.
 func (v *View) Holds(r protocol.Rank, incarnation uint64) bool {
-	m, ok := v.Member(r)
-	return ok && m.Incarnation == incarnation
+	m := v.Members.Find(r)
+	return m != nil && m.Incarnation == incarnation
 }
 
 // Coordinator returns the lowest rank, or NoRank if the view is empty.
 func (v *View) Coordinator() protocol.Rank {
-	if len(v.Members) == 0 {
+	if v.Members.Len() == 0 {
 		return protocol.NoRank
 	}
-	return v.Members[0].Rank
+	return v.Members.At(0).Rank
 }
 
 // Holes returns the ranks without a member, in ascending order.
-func (v *View) Holes() []protocol.Rank {
-	var holes []protocol.Rank
-	next := protocol.Rank(0)
-	for _, m := range v.Members {
-		for ; next < m.Rank; next++ {
-			holes = append(holes, next)
-		}
-		next = m.Rank + 1
-	}
-	for ; next < v.Slots; next++ {
-		holes = append(holes, next)
-	}
-	return holes
-}
+func (v *View) Holes() []protocol.Rank { return slices.Collect(v.Members.holes(v.Slots)) }
 
 // Needed returns the size of the smallest quorum for the next view, which includes
 // the lowest rank.
-func (v *View) Needed() int { return (len(v.Members) + 1) / 2 }
+func (v *View) Needed() int { return (v.Members.Len() + 1) / 2 }
 
 // majority reports whether s is a quorum: more than half of the members, or exactly
 // half with the lowest rank. Any two quorums intersect, which is what Paxos requires.
 func (v *View) majority(s set) bool {
 	n := s.count()
-	return 2*n > len(v.Members) || 2*n == len(v.Members) && s.has(0)
+	return 2*n > v.Members.Len() || 2*n == v.Members.Len() && s.has(0)
 }
 
 // Equal reports whether two views are the same.
 func (v *View) Equal(w *View) bool {
-	return v.Number == w.Number && v.Slots == w.Slots && slices.Equal(v.Members, w.Members) && slices.Equal(v.Former, w.Former)
+	return v.Number == w.Number && v.Slots == w.Slots && v.Members.equal(w.Members) && v.Former.equal(w.Former)
 }
 
 // String returns the view for logs: its number, its size and its ranks.
 func (v *View) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "view %d: %d of %d slots {", v.Number, len(v.Members), v.Slots)
-	for i := 0; i < len(v.Members); {
-		first, last := v.Members[i].Rank, v.Members[i].Rank
-		for i++; i < len(v.Members) && v.Members[i].Rank == last+1; i++ {
+	fmt.Fprintf(&b, "view %d: %d of %d slots {", v.Number, v.Members.Len(), v.Slots)
+	for i := 0; i < v.Members.Len(); {
+		first, last := v.Members.At(i).Rank, v.Members.At(i).Rank
+		for i++; i < v.Members.Len() && v.Members.At(i).Rank == last+1; i++ {
 			last++
 		}
 		if b.String()[b.Len()-1] != '{' {
@@ -161,12 +143,12 @@ func (v *View) check() error {
 	if v.Slots < 1 || v.Slots > MaxSlots {
 		return fmt.Errorf("%w: %d slots: choose 1 to %d", ErrView, v.Slots, MaxSlots)
 	}
-	if len(v.Members) == 0 {
+	if v.Members.Len() == 0 {
 		return fmt.Errorf("%w: view %d has no members", ErrView, v.Number)
 	}
-	for _, list := range [][]Member{v.Members, v.Former} {
-		for i, m := range list {
-			if m.Rank < 0 || m.Rank >= v.Slots || i > 0 && m.Rank <= list[i-1].Rank {
+	for _, list := range []Members{v.Members, v.Former} {
+		for _, m := range list.All() {
+			if m.Rank >= v.Slots {
 				return fmt.Errorf("%w: rank %d is out of place in view %d of %d slots", ErrView, m.Rank, v.Number, v.Slots)
 			}
 			if err := m.check(); err != nil {
@@ -174,14 +156,14 @@ func (v *View) check() error {
 			}
 		}
 	}
-	identities := make(map[string]bool, len(v.Members))
-	for _, m := range v.Members {
+	identities := make(map[string]bool, v.Members.Len())
+	for _, m := range v.Members.All() {
 		if identities[m.Identity] {
 			return fmt.Errorf("%w: identity %q is there twice", ErrView, m.Identity)
 		}
 		identities[m.Identity] = true
 	}
-	for _, m := range v.Former {
+	for _, m := range v.Former.All() {
 		if v.Has(m.Rank) {
 			return fmt.Errorf("%w: rank %d is no hole", ErrView, m.Rank)
 		}

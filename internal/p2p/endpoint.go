@@ -15,6 +15,7 @@ type Endpoint struct {
 	config      Config
 	view        uint64
 	incarnation uint64                // of this member
+	members     membership.Members    // of the view
 	channels    []*channel            // by rank; nil: not in the view
 	ready       queue.Queue[*channel] // those that may have a frame to send
 	inbox       queue.Queue[Message]
@@ -62,17 +63,19 @@ func (e *Endpoint) Install(_ protocol.Time, v *membership.View) {
 	for int(v.Slots) > len(e.channels) {
 		e.channels = append(e.channels, nil)
 	}
-	for r, ch := range e.channels {
-		m, ok := v.Member(protocol.Rank(r))
-		if ch != nil && (!ok || m.Incarnation != ch.incarnation) {
+	for gone := range e.members.Since(v.Members) {
+		if ch := e.channels[gone.Rank]; ch != nil {
 			ch.out.abandon()
 			ch.control = control{ackAt: protocol.Never}
-			e.channels[r], ch = nil, nil
-		}
-		if ok && ch == nil && protocol.Rank(r) != e.config.Rank {
-			e.channels[r] = newChannel(protocol.Rank(r), m.Incarnation)
+			e.channels[gone.Rank] = nil
 		}
 	}
+	for joined := range v.Members.Since(e.members) {
+		if joined.Rank != e.config.Rank {
+			e.channels[joined.Rank] = newChannel(joined.Rank, joined.Incarnation)
+		}
+	}
+	e.members = v.Members
 }
 
 // channel returns the channel to a member, or nil if it is not in the view.

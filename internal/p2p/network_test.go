@@ -36,13 +36,13 @@ type flight struct {
 }
 
 func view(number uint64, incarnations ...uint64) *membership.View {
-	v := &membership.View{Number: number, Slots: protocol.Rank(len(incarnations))}
+	var members []membership.Member
 	for r, i := range incarnations {
 		if i > 0 {
-			v.Members = append(v.Members, membership.Member{Rank: protocol.Rank(r), Incarnation: i})
+			members = append(members, membership.Member{Rank: protocol.Rank(r), Incarnation: i})
 		}
 	}
-	return v
+	return &membership.View{Number: number, Slots: protocol.Rank(len(incarnations)), Members: membership.MembersOf(members...)}
 }
 
 func newNetwork(t *testing.T, seed uint64, size int, c Config) *network {
@@ -441,7 +441,7 @@ func FuzzReceive(f *testing.F) {
 func ExampleEndpoint() {
 	a, _ := New(Config{Rank: 0})
 	b, _ := New(Config{Rank: 1})
-	two := &membership.View{Number: 1, Slots: 2, Members: []membership.Member{{Rank: 0, Incarnation: 1}, {Rank: 1, Incarnation: 1}}}
+	two := &membership.View{Number: 1, Slots: 2, Members: membership.MembersOf(membership.Member{Rank: 0, Incarnation: 1}, membership.Member{Rank: 1, Incarnation: 1})}
 	a.Install(0, two)
 	b.Install(0, two)
 	_ = a.Send(1, []byte("hello, "), []byte("neighbor"))

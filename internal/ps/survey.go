@@ -46,13 +46,13 @@ const maxQueries = 64
 // Ask asks every process of a view, each for at most the timeout, and finds the
 // stragglers. Failed are the ranks of the view without a process.
 func Ask(ctx context.Context, c pleach.Config, view pleach.View, failed []int, timeout time.Duration) *Survey {
-	s := &Survey{View: view.Number, Size: view.Slots, Failed: failed, Processes: make([]Process, len(view.Members))}
+	s := &Survey{View: view.Number, Size: view.Slots, Failed: failed, Processes: make([]Process, view.Size())}
 	if view.Err != nil {
 		s.NoQuorum = strings.TrimPrefix(view.Err.Error(), "pleach: ")
 	}
 	var asking sync.WaitGroup
 	slots := make(chan struct{}, maxQueries)
-	for i, m := range view.Members {
+	for i, m := range view.Members() {
 		slots <- struct{}{}
 		asking.Go(func() {
 			defer func() { <-slots }()

@@ -205,7 +205,7 @@ func decode(file []byte) (*Recording, error) {
 	if err := json.Unmarshal(rest[n:n+int(length)], &r.Setup); err != nil {
 		return nil, err
 	}
-	if slots := r.Setup.View.Slots; slots < 1 || slots > membership.MaxSlots || len(r.Setup.View.Members) > int(slots) {
+	if slots := r.Setup.View.Slots; slots < 1 || slots > membership.MaxSlots || r.Setup.View.Members.Len() > int(slots) {
 		return nil, fmt.Errorf("a view of %d ranks", slots)
 	}
 	return r, r.scan()

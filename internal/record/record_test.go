@@ -33,12 +33,13 @@ type pair struct {
 func newPair(t testing.TB, change func(*member.Config)) *pair {
 	t.Helper()
 	p := &pair{t: t, now: 1}
-	view := membership.View{Number: 1, Slots: 2, Members: []membership.Member{
-		{Rank: 0, Identity: "a", Address: "a:1", Incarnation: 1}, {Rank: 1, Identity: "b", Address: "b:1", Incarnation: 1},
-	}}
+	view := membership.View{Number: 1, Slots: 2, Members: membership.MembersOf(
+		membership.Member{Rank: 0, Identity: "a", Address: "a:1", Incarnation: 1},
+		membership.Member{Rank: 1, Identity: "b", Address: "b:1", Incarnation: 1},
+	)}
 	for i := range p.members {
 		c := member.Config{
-			Self: view.Members[i], View: view, Heartbeat: heartbeat.Config{Interval: 100 * millisecond, Timeout: 500 * millisecond},
+			Self: *view.Members.At(i), View: view, Heartbeat: heartbeat.Config{Interval: 100 * millisecond, Timeout: 500 * millisecond},
 			Membership: membership.Config{NoQuorum: true},
 		}
 		if change != nil {
@@ -149,7 +150,7 @@ func TestReplayComesToTheSameState(t *testing.T) {
 	if want := []string{"view", "up", "down", "suspects", "view"}; !slices.Equal(kindsOf(events), want) {
 		t.Errorf("events %v, want %v", events, want)
 	}
-	if result.State.View.Number != 2 || len(result.State.View.Members) != 1 {
+	if result.State.View.Number != 2 || result.State.View.Members.Len() != 1 {
 		t.Errorf("%+v", result.State.View)
 	}
 }

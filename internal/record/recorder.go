@@ -118,7 +118,7 @@ func (r *Recorder) begin(c member.Config) (err error) {
 	}
 	installed := c.OnView
 	c.OnView = func(v *membership.View) {
-		r.did(v.Number, uint64(v.Slots), uint64(len(v.Members)))
+		r.did(v.Number, uint64(v.Slots), uint64(v.Members.Len()))
 		if installed != nil {
 			installed(v)
 		}

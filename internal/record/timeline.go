@@ -112,9 +112,9 @@ const maxNamed = 16
 // viewText is a view on one line.
 func viewText(v *membership.View) string {
 	var names []string
-	for i, m := range v.Members {
+	for i, m := range v.Members.All() {
 		if i == maxNamed {
-			names = append(names, fmt.Sprintf("and %d more", len(v.Members)-i))
+			names = append(names, fmt.Sprintf("and %d more", v.Members.Len()-i))
 			break
 		}
 		names = append(names, strings.TrimSuffix(fmt.Sprintf("%d %s", m.Rank, m.Identity), " "))

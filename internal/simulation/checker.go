@@ -80,7 +80,6 @@ func (c *checker) installed(p *process, v *membership.View) {
 	known, ok := c.views[v.Number]
 	if !ok {
 		known = *v
-		known.Members, known.Former = slices.Clone(v.Members), slices.Clone(v.Former)
 		c.views[v.Number] = known
 		c.newest = max(c.newest, v.Number)
 	}
@@ -95,7 +94,7 @@ func (c *checker) installed(p *process, v *membership.View) {
 	}
 	p.history.views = append(p.history.views, v.Number)
 	names := make(map[string]bool)
-	for _, m := range v.Members {
+	for _, m := range v.Members.All() {
 		if names[m.Identity] {
 			c.fail("%v has two processes of %s", v, m.Identity)
 		}
@@ -178,7 +177,7 @@ func (c *checker) receipt(p *process, poll *poll) {
 	c.sim.result.Receipts++
 	v := c.views[p.history.last()]
 	root := stream.MemberID{Rank: p.self.Rank, Incarnation: p.self.Incarnation}
-	for _, m := range v.Members {
+	for _, m := range v.Members.All() {
 		q := c.members[identity{m.Identity, m.Incarnation}]
 		if q == p || q == nil || q.history.views[0] > poll.view {
 			continue // it has joined after the poll

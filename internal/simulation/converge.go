@@ -75,7 +75,7 @@ func (s *Simulation) belonging() (members []*process) {
 // view.
 func (s *Simulation) replaced(p *process) bool {
 	v := s.checker.views[s.checker.newest]
-	for _, m := range v.Members {
+	for _, m := range v.Members.All() {
 		if q := s.checker.members[identity{m.Identity, m.Incarnation}]; q != nil && q != p && q.identity == p.identity {
 			return q.state == running
 		}
@@ -95,7 +95,7 @@ func (s *Simulation) converged() bool {
 			return false
 		}
 	}
-	if v := s.checker.views[s.checker.newest]; len(v.Members) != len(members) {
+	if v := s.checker.views[s.checker.newest]; v.Members.Len() != len(members) {
 		return false
 	}
 	for _, p := range members {
@@ -151,13 +151,13 @@ func (s *Simulation) checkStuck() {
 // quorum reports whether the live processes of a view can decide the next one.
 func (s *Simulation) quorum(view uint64) bool {
 	v, alive, lowest := s.checker.views[view], 0, false
-	for i, m := range v.Members {
+	for i, m := range v.Members.All() {
 		if p := s.checker.members[identity{m.Identity, m.Incarnation}]; p != nil && p.state == running {
 			alive++
 			lowest = lowest || i == 0
 		}
 	}
-	return 2*alive > len(v.Members) || 2*alive == len(v.Members) && lowest
+	return 2*alive > v.Members.Len() || 2*alive == v.Members.Len() && lowest
 }
 
 // describe tells what every process is about.

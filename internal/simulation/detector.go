@@ -46,12 +46,12 @@ func (d *detector) watch(v *membership.View) {
 	d.peers = make([]*watched, v.Slots)
 	p := d.process
 	self := 0
-	for i, m := range v.Members {
+	for i, m := range v.Members.All() {
 		if m.Rank == p.self.Rank {
 			self = i
 		}
 	}
-	for i, m := range v.Members {
+	for i, m := range v.Members.All() {
 		if i == self {
 			continue
 		}
@@ -67,7 +67,7 @@ func (d *detector) watch(v *membership.View) {
 			w = &watched{rank: m.Rank, incarnation: incarnation, since: p.sim.now}
 		}
 		w.address, w.pause = m.Address, 0
-		if distance := max(i-self, self-i); self > 1 && distance > 1 && distance < len(v.Members)-1 {
+		if distance := max(i-self, self-i); self > 1 && distance > 1 && distance < v.Members.Len()-1 {
 			w.pause = distantPause
 		}
 		d.peers[m.Rank] = w

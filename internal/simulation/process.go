@@ -96,7 +96,7 @@ func (p *process) enter(self membership.Member, v membership.View, start []membe
 func (p *process) installed(v *membership.View) {
 	p.sim.record(p, "%v", v)
 	p.sim.checker.installed(p, v)
-	for _, m := range v.Members {
+	for _, m := range v.Members.All() {
 		if m.Rank != p.self.Rank {
 			p.setPeer(m.Rank, m.Address)
 		}

@@ -17,6 +17,7 @@ func (s *Simulation) begin() {
 	if s.plan.together {
 		view.Slots = protocol.Rank(s.plan.size)
 	}
+	var members []membership.Member
 	for i, h := range s.hosts {
 		p := s.start(fmt.Sprintf("m%d", i), h)
 		if i < int(view.Slots) {
@@ -24,13 +25,14 @@ func (s *Simulation) begin() {
 			if !s.plan.together {
 				m.Nonce = p.nonce
 			}
-			view.Members = append(view.Members, m)
+			members = append(members, m)
 		}
 	}
+	view.Members = membership.MembersOf(members...)
 	for i, p := range s.processes {
 		s.after(s.between(0, 20*millisecond), func() {
-			if i < len(view.Members) {
-				p.enter(view.Members[i], view, nil, membership.Decisions{})
+			if i < len(members) {
+				p.enter(members[i], view, nil, membership.Decisions{})
 			} else {
 				p.join()
 			}

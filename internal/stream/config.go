@@ -16,11 +16,11 @@ type Config struct {
 	// Incarnation distinguishes this start of the process from earlier ones. It must be
 	// larger at each start.
 	Incarnation uint64
-	// View is the number of the member's first view, and Members lists its members in
-	// ascending order of rank, which the member keeps. If nil, all ranks. Start is the member's position in each
+	// View is the number of the member's first view, and Members are its members, which
+	// the member keeps. If nil, all ranks. Start is the member's position in each
 	// stream. It begins at the start of a stream that is not listed.
 	View    uint64
-	Members []MemberID
+	Members Members
 	Start   []Position
 	// Shape is the shape of the tree. If zero, binomial.
 	Shape topology.Shape

@@ -87,7 +87,7 @@ func (m *Member) runCorrection(now protocol.Time, f *flow) {
 		switch c.process.Next(now, &a); a.Verb {
 		case protocol.Send:
 			if a.Body.Kind == broadcast.Rightward {
-				m.offer(m.roster.members[a.To].Rank, f, rightward)
+				m.offer(m.roster.members.At(int(a.To)).Rank, f, rightward)
 				// An answer takes a round trip, and the first one takes a connection. Going
 				// on to further neighbors meanwhile, as the model does every o, would reach
 				// all members and connect each with each.
@@ -97,7 +97,7 @@ func (m *Member) runCorrection(now protocol.Time, f *flow) {
 				m.schedule(f, c.due)
 				return
 			}
-			distance, _ := m.roster.distances(m.roster.members[a.To].Rank)
+			distance, _ := m.roster.distances(m.roster.members.At(int(a.To)).Rank)
 			m.offerPast(f, distance, false, leftward)
 		case protocol.WaitUntil:
 			c.due = m.budget.postpone(c.began, a.At)

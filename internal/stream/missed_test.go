@@ -12,9 +12,11 @@ import (
 func group(t *testing.T, c Config, size protocol.Rank) []*Member {
 	t.Helper()
 	c.Size, c.Incarnation, c.View = size, 1, 1
+	var list MemberList
 	for r := range size {
-		c.Members = append(c.Members, MemberID{r, 1})
+		list = append(list, MemberID{r, 1})
 	}
+	c.Members = list
 	members := make([]*Member, size)
 	for r := range members {
 		c.Rank = protocol.Rank(r)
@@ -149,7 +151,7 @@ func TestNothingIsDeliveredBehindTheLastCut(t *testing.T) {
 	say("before")
 	cut := root.Freeze()
 	leaver.Freeze()
-	rest := []MemberID{{0, 1}, {1, 1}}
+	rest := MemberList{{0, 1}, {1, 1}}
 	root.Flush(1, cut)
 	if err := root.Install(1, 2, 3, rest); err != nil {
 		t.Fatal(err)
@@ -182,7 +184,7 @@ func TestSuccessorBeginsItsOwnStream(t *testing.T) {
 	drain(replaced, 1)
 	cut := replaced.Freeze()
 	replaced.Flush(1, cut)
-	view := []MemberID{{0, 2}, {1, 1}}
+	view := MemberList{{0, 2}, {1, 1}}
 	if err := replaced.Install(1, 2, 2, view); err != nil {
 		t.Fatal(err)
 	}

@@ -107,7 +107,7 @@ func TestProcessOutsideTheViewGetsNothingOfIt(t *testing.T) {
 	}
 	say()
 	root.Flush(1, root.Freeze())
-	if err := root.Install(1, 2, 3, []MemberID{{0, 1}, {1, 1}}); err != nil {
+	if err := root.Install(1, 2, 3, MemberList{{0, 1}, {1, 1}}); err != nil {
 		t.Fatal(err)
 	}
 	say()

@@ -141,7 +141,7 @@ func (m *Member) flowOf(p MemberID) *flow {
 // Install begins a view, after delivering everything before the last cut in the view
 // before. Streams of roots that are not in it end with the cut. The member keeps the
 // list of members.
-func (m *Member) Install(now protocol.Time, number uint64, slots protocol.Rank, members []MemberID) error {
+func (m *Member) Install(now protocol.Time, number uint64, slots protocol.Rank, members Members) error {
 	for _, end := range m.cut {
 		if f := m.flowOf(end.MemberID); f != nil {
 			m.deliver(f, end.Next)
@@ -173,7 +173,7 @@ func (m *Member) Install(now protocol.Time, number uint64, slots protocol.Rank, 
 }
 
 // setRoster sets the members, and plans correction among them. It keeps the list.
-func (m *Member) setRoster(slots protocol.Rank, members []MemberID) error {
+func (m *Member) setRoster(slots protocol.Rank, members Members) error {
 	m.roster = roster{slots: slots, members: members}
 	m.roster.self, _ = m.roster.index(m.config.Rank)
 	absent := func(r protocol.Rank) bool { return !m.roster.has(r) }

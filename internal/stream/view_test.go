@@ -32,7 +32,7 @@ func (n *network) changeView(number uint64, live []protocol.Rank) {
 		positions = append(positions, p)
 	}
 	slices.SortFunc(positions, func(a, b stream.Position) int { return int(a.Rank - b.Rank) })
-	members := make([]stream.MemberID, len(live))
+	members := make(stream.MemberList, len(live))
 	for i, r := range live {
 		members[i] = stream.MemberID{Rank: r, Incarnation: 1}
 		n.members[r].Flush(n.now, positions)
@@ -172,7 +172,7 @@ func TestJoinerBeginsWithItsView(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.members[4].Member, n.members[4].dead = joiner, false
-	all := []stream.MemberID{{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 1}}
+	all := stream.MemberList{{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 1}}
 	for _, h := range n.members[:4] {
 		h.Freeze()
 		if err := h.Install(n.now, 2, 5, all); err != nil {
@@ -199,7 +199,7 @@ func TestRemovedMemberIsOfferedNothingOfTheNextView(t *testing.T) {
 	p.receive(0, rawFrame(dataFrame, 0, "before"))
 	p.Freeze()
 	p.Flush(p.now, []stream.Position{{MemberID: stream.MemberID{Rank: 0, Incarnation: 1}, Next: 1, Holder: 0}})
-	if err := p.Install(p.now, 2, 4, []stream.MemberID{{Rank: 0, Incarnation: 1}, {Rank: 1, Incarnation: 1}, {Rank: 2, Incarnation: 1}}); err != nil {
+	if err := p.Install(p.now, 2, 4, stream.MemberList{{Rank: 0, Incarnation: 1}, {Rank: 1, Incarnation: 1}, {Rank: 2, Incarnation: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	p.receive(0, rawFrame(dataFrame, 1, "after"))
@@ -346,7 +346,7 @@ func TestFrozenMemberGivesUpInOrder(t *testing.T) {
 	if !p.Flushed() || p.Pending() != 0 {
 		t.Fatalf("flushed: %v, with %d delivered before the view", p.Flushed(), p.Pending())
 	}
-	if err := p.Install(p.now, 2, 4, []stream.MemberID{{0, 1}, {1, 1}, {2, 1}}); err != nil {
+	if err := p.Install(p.now, 2, 4, stream.MemberList{{0, 1}, {1, 1}, {2, 1}}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 16 {

@@ -89,8 +89,8 @@ func TestCase28CoordinatorWithoutDescriptors(t *testing.T) {
 				break
 			}
 		}
-		if v := g.View(); len(v.Members) < members {
-			left = max(left, members-len(v.Members))
+		if v := g.View(); v.Size() < members {
+			left = max(left, members-v.Size())
 		}
 	}
 	figures(t, map[string]any{"case": 28, "members": members, "descriptors": descriptors, "removed": left, "received": received, "coordinator": said})
@@ -111,7 +111,7 @@ func viewWithout(t *testing.T, groups []*pleach.Group, killed int) {
 	for len(groups) > 0 {
 		v := groups[0].View()
 		switch {
-		case !slices.ContainsFunc(v.Members, func(m pleach.Member) bool { return m.Rank == rank }):
+		case !slices.ContainsFunc(v.Members(), func(m pleach.Member) bool { return m.Rank == rank }):
 			groups = groups[1:]
 		case time.Since(began) > 5*time.Second:
 			t.Fatalf("rank %d is in view %d of rank %d after %v", rank, v.Number, groups[0].Rank(), time.Since(began))

@@ -222,8 +222,8 @@ func TestCase26IncarnationsAreGivenByTheGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	for v := range groups[0].Views(t.Context()) {
-		if len(v.Members) == 4 {
-			if m := v.Members[3]; m.ID != "ahead" || m.Incarnation != v.Number {
+		if v.Size() == 4 {
+			if m := v.Members()[3]; m.ID != "ahead" || m.Incarnation != v.Number {
 				t.Errorf("%+v in view %d", m, v.Number)
 			}
 		} else if v.Number > 4 {

@@ -94,7 +94,7 @@ func (c *memberConfig) live(g *pleach.Group) {
 }
 
 func ids(v pleach.View) (ids []string) {
-	for _, m := range v.Members {
+	for _, m := range v.Members() {
 		ids = append(ids, m.ID)
 	}
 	slices.Sort(ids)

@@ -111,8 +111,8 @@ func (c *talkerConfig) live(ctx context.Context, g *pleach.Group, lines <-chan s
 		}
 	}()
 	for v := range g.Views(ctx) {
-		ranks := make([]string, len(v.Members))
-		for i, m := range v.Members {
+		ranks := make([]string, v.Size())
+		for i, m := range v.Members() {
 			ranks[i] = fmt.Sprint(m.Rank)
 		}
 		fmt.Println("view", v.Number, strings.Join(ranks, ","))

@@ -66,7 +66,7 @@ func grow(t *testing.T, size int, config func(id string) pleach.Config) []*pleac
 	}
 	for _, g := range groups {
 		for v := range g.Views(t.Context()) {
-			if len(v.Members) == size {
+			if v.Size() == size {
 				break
 			}
 		}
@@ -86,8 +86,8 @@ func expectNoChange(t *testing.T, groups []*pleach.Group, view uint64) {
 		if _, err := g.WaitStable(ctx); err != nil {
 			t.Error(err)
 		}
-		if v := g.View(); v.Number != view || len(v.Members) != len(groups) {
-			t.Errorf("rank %d is in view %d with %d members, want view %d with %d", g.Rank(), v.Number, len(v.Members), view, len(groups))
+		if v := g.View(); v.Number != view || v.Size() != len(groups) {
+			t.Errorf("rank %d is in view %d with %d members, want view %d with %d", g.Rank(), v.Number, v.Size(), view, len(groups))
 		}
 	}
 }

@@ -110,7 +110,7 @@ func (g *group) kill(ctx context.Context, victims []int) kill {
 	}
 	survivors := g.live()
 	a := g.expect(survivors, func(v *pleach.View) bool {
-		return !slices.ContainsFunc(victims, func(rank int) bool { return has(v, rank) })
+		return !slices.ContainsFunc(victims, v.Has)
 	})
 	before, number := g.load(), g.members[0].View().Number
 	var dying sync.WaitGroup
@@ -129,12 +129,6 @@ func (g *group) kill(ctx context.Context, victims []int) kill {
 	}
 }
 
-// has is View.Has in a large view.
-func has(v *pleach.View, rank int) bool {
-	_, ok := slices.BinarySearchFunc(v.Members, rank, func(m pleach.Member, rank int) int { return m.Rank - rank })
-	return ok
-}
-
 // seeds is how many members a joiner knows.
 const seeds = 3
 
@@ -149,7 +143,7 @@ func (g *group) join(ctx context.Context, joiners int) (took time.Duration, view
 	}
 	size := g.members[0].Size() + joiners
 	free := g.free(joiners)
-	a := g.expect(g.live()+joiners, func(v *pleach.View) bool { return len(v.Members) >= size })
+	a := g.expect(g.live()+joiners, func(v *pleach.View) bool { return v.Size() >= size })
 	ctx, cancel := context.WithTimeout(ctx, limitOfJoin)
 	defer cancel()
 	began, number := time.Now(), g.members[0].View().Number
