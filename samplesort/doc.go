@@ -28,6 +28,6 @@
 // all of the input again, and picks the records of the bucket. See [Job] for what a reader
 // of the output relies on.
 //
-// The records are held in memory, each about three times at the peak. One task sends at
-// most 1 GiB to another one.
+// The records are held in memory, each up to four times at the peak. One task sends at most
+// 1 GiB to another one.
 package samplesort

@@ -47,7 +47,7 @@ func newTable(f Format, pieces ...[]byte) (*table, error) {
 	for i, b := range pieces {
 		for offset := 0; offset < len(b); {
 			record := f.record(b[offset:])
-			t.entries = append(t.entries, entry{prefix(f.key(record)), position(i<<offsetBits | offset)})
+			t.entries = append(t.entries, entry{prefix(f.key(record)), position(i)<<offsetBits | position(offset)})
 			offset += len(record)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,9 +24,8 @@ type sortCommand struct {
 	lines, check, json bool
 }
 
-// maxGenerated keeps the bytes of generated records within 63 bits, for any number of
-// processes.
-const maxGenerated = 1_000_000_000_000
+// maxGenerated keeps the bytes of generated records, times the processes, within an int.
+const maxGenerated = math.MaxInt / 100 / maxProcesses
 
 func newSort() *cobra.Command {
 	var s sortCommand
@@ -132,7 +132,11 @@ func (s *sortCommand) run(cmd *cobra.Command, files []string) error {
 		job.Format = samplesort.Lines
 	}
 	if _, err := samplesort.Run(cmd.Context(), w, job); err != nil {
-		return failure{errors.Join(err, w.Abort())}
+		err = errors.Join(err, w.Abort())
+		if cmd.Context().Err() != nil {
+			return interruption{err.Error()}
+		}
+		return failure{err}
 	}
 	if err := w.Finalize(cmd.Context()); err != nil {
 		return failure{err}
