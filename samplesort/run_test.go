@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -16,7 +15,7 @@ import (
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/samplesort"
-	"github.com/pleach-go/pleach/transport/tcp"
+	"github.com/pleach-go/pleach/transport/mem"
 )
 
 const (
@@ -107,21 +106,14 @@ func readOutput(t *testing.T, dir string) []byte {
 // newWorlds returns the worlds of a job whose processes are goroutines.
 func newWorlds(t *testing.T, size int) []*pleach.World {
 	t.Helper()
-	listeners, addresses := make([]net.Listener, size), make([]string, size)
-	for r := range listeners {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		listeners[r], addresses[r] = l, l.Addr().String()
+	network, addresses := mem.NewNetwork(size, mem.Config{}), make([]string, size)
+	for r := range addresses {
+		addresses[r] = fmt.Sprintf("127.0.0.1:%d", r+1)
 	}
 	worlds := make([]*pleach.World, size)
 	for r := range worlds {
-		transport, err := tcp.New(tcp.Config{Group: "sort", Rank: protocol.Rank(r), Addresses: addresses, Listener: listeners[r], Open: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if worlds[r], err = pleach.NewWorld(t.Context(), pleach.Config{Group: "sort", Addresses: addresses, Rank: r, Transport: transport}); err != nil {
+		var err error
+		if worlds[r], err = pleach.NewWorld(t.Context(), pleach.Config{Addresses: addresses, Rank: r, Transport: network.Member(protocol.Rank(r))}); err != nil {
 			t.Fatal(err)
 		}
 	}
