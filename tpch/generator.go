@@ -51,13 +51,7 @@ func (g Generator) NumSuppliers() int { return g.suppliers }
 // Share returns the rows from first to before end that are a task's share of a table:
 // contiguous, and as large as those of other tasks or one row larger.
 func Share(rows, task, tasks int) (first, end int) {
-	each, more := rows/tasks, rows%tasks
-	first = task*each + min(task, more)
-	end = first + each
-	if task < more {
-		end++
-	}
-	return first, end
+	return rows * task / tasks, rows * (task + 1) / tasks
 }
 
 // checkRange panics as slicing does.

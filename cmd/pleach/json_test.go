@@ -54,6 +54,7 @@ func TestGoldenJSONFields(t *testing.T) {
 		}),
 		"bench collectives --choices": writtenBy(t, (&collectivesCommand{json: true}).writeChoices),
 		"bench scale":                 writtenBy(t, func(w io.Writer) error { return (&scaleCommand{json: true}).write(w, filled[[]scale.Result]()) }),
+		"sort":                        writtenBy(t, func(w io.Writer) error { r := filled[sortJSON](); return (&sortCommand{json: true}).write(w, &r) }),
 		"bench restart":               writtenBy(t, func(w io.Writer) error { return (&restartCommand{json: true}).write(w, filled[restart.Result]()) }),
 	}
 	var lines []string

@@ -76,6 +76,7 @@ var rules = []rule{
 	}},
 
 	// What is built on collectives and useful alone.
+	{pkg: "samplesort", may: []string{"collective"}},
 	{pkg: "tpch"},
 
 	// Users of the library. Nothing imports them.

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/bootstrap"
+	"github.com/pleach-go/pleach/samplesort"
+	"github.com/pleach-go/pleach/transport/mem"
+)
+
+// sortCommand is one process of a job that sorts.
+type sortCommand struct {
+	generate           int
+	output             string
+	lines, check, json bool
+}
+
+// maxGenerated keeps the bytes of generated records, times the processes, within an int.
+const maxGenerated = math.MaxInt / 100 / maxProcesses
+
+func newSort() *cobra.Command {
+	var s sortCommand
+	cmd := &cobra.Command{
+		Use:   "sort [flags] --output DIR [FILE...]",
+		Short: "Sort records with all processes of a job, although some die",
+		Long: `Sort records of 100 bytes by their first ten, as in the sort benchmark, or lines, with
+all processes that a launcher has started: pleach run, Slurm, mpirun and so on. Without a
+launcher, one process sorts alone. All processes read the files and write to the
+directory, so several hosts need a shared file system.
+
+The output is a file for each process, part-00000 and so on: in this order they are
+sorted. The file _SUCCESS is written last. When processes die, the others sort their
+records, and the output is the same.
+
+A process prints a line when it begins a phase, as in "phase sort", to standard error:
+sample, exchange, sort, write. One process prints the result to standard output. In it,
+equal says that the output has the records of the input, by their number and the sum of
+their CRC-32.
+
+--check reads the output afterwards: whether it is sorted, and has the records that
+_SUCCESS tells of. Without input, that is all it does.
+
+The exit code is 1 if the output is not equal to the input or not sorted.`,
+		Example: `  pleach run -n 8 pleach sort --generate 2000000 --output sorted
+  pleach run -n 8 --kill 3@500ms pleach sort --generate 2000000 --output sorted --json
+  pleach run -n 4 pleach sort --lines --output sorted access.log error.log
+  pleach sort --check --output sorted`,
+		Args: func(_ *cobra.Command, files []string) error { return s.validate(files) },
+		RunE: func(cmd *cobra.Command, files []string) error { return s.run(cmd, files) },
+	}
+	f := cmd.Flags()
+	f.IntVar(&s.generate, "generate", 0, "sort `N` generated records, those of gensort, instead of files")
+	f.StringVar(&s.output, "output", "", "`directory` for the output, new or empty")
+	f.BoolVar(&s.lines, "lines", false, "sort lines by their bytes, not records of 100 bytes")
+	f.BoolVar(&s.check, "check", false, "read the output and check that it is sorted and complete")
+	f.BoolVar(&s.json, "json", false, "print the result as a JSON object, on one line")
+	return cmd
+}
+
+func (s *sortCommand) validate(files []string) error {
+	switch {
+	case s.output == "":
+		return errors.New("no output: write --output and a directory")
+	case s.generate < 0 || s.generate > maxGenerated:
+		return fmt.Errorf("--generate %d: choose a number of records between 1 and %d", s.generate, maxGenerated)
+	case s.generate > 0 && len(files) > 0:
+		return errors.New("choose either --generate or files")
+	case s.generate > 0 && s.lines:
+		return errors.New("--generate generates records, not lines: leave one of the flags out")
+	case s.generate == 0 && len(files) == 0 && !s.check:
+		return errors.New("no input: write names of files, or --generate N")
+	}
+	return nil
+}
+
+// sortJSON is what --json prints.
+type sortJSON struct {
+	Output        string       `json:"output"`
+	Files         int          `json:"files"`
+	Records       int          `json:"records"`
+	Bytes         int          `json:"bytes"`
+	Checksum      string       `json:"checksum"`
+	Equal         *bool        `json:"equal,omitempty"`          // to the input, unless there is none
+	Sorted        *bool        `json:"sorted,omitempty"`         // with --check
+	DuplicateKeys *int         `json:"duplicate_keys,omitempty"` // with --check
+	Failed        []int        `json:"failed"`                   // ranks
+	Seconds       *sortSeconds `json:"seconds,omitempty"`        // of the process that prints
+}
+
+type sortSeconds struct {
+	Sample   float64 `json:"sample"`
+	Exchange float64 `json:"exchange"`
+	Sort     float64 `json:"sort"`
+	Write    float64 `json:"write"` // until all have written
+	Total    float64 `json:"total"`
+}
+
+func (s *sortCommand) run(cmd *cobra.Command, files []string) error {
+	out := cmd.OutOrStdout()
+	if s.generate == 0 && len(files) == 0 {
+		return s.report(cmd.Context(), out, sortJSON{Output: s.output, Failed: []int{}})
+	}
+	w, err := newSortWorld(cmd.Context())
+	if err != nil {
+		return failure{err}
+	}
+	p := phases{out: cmd.ErrOrStderr(), began: time.Now()}
+	reported := make(chan error, 1) // One process reports, and possibly from another goroutine.
+	job := samplesort.Job{
+		Input: samplesort.Files(files...), Output: s.output, Phase: p.begin,
+		Done: func(r samplesort.Result) {
+			equal := r.Equal()
+			reported <- s.report(cmd.Context(), out, sortJSON{
+				Output: s.output, Files: r.Files, Records: r.Output.Records, Bytes: r.Output.Bytes, Checksum: r.Output.Checksum(),
+				Equal: &equal, Failed: append([]int{}, w.Failed()...), Seconds: p.seconds(),
+			})
+		},
+	}
+	if s.generate > 0 {
+		job.Input = samplesort.Generate(s.generate)
+	}
+	if s.lines {
+		job.Format = samplesort.Lines
+	}
+	if _, err := samplesort.Run(cmd.Context(), w, job); err != nil {
+		err = errors.Join(err, w.Abort())
+		if cmd.Context().Err() != nil {
+			return interruption{err.Error()}
+		}
+		return failure{err}
+	}
+	if err := w.Finalize(cmd.Context()); err != nil {
+		return failure{err}
+	}
+	select {
+	case err := <-reported:
+		return err
+	default:
+		return nil
+	}
+}
+
+// newSortWorld is the job of the launcher, or one process alone.
+func newSortWorld(ctx context.Context) (*pleach.World, error) {
+	w, err := pleach.NewWorld(ctx, pleach.Config{})
+	if _, ok := errors.AsType[*bootstrap.NotFoundError](err); ok {
+		alone := mem.NewNetwork(1, mem.Config{}).Member(0)
+		return pleach.NewWorld(ctx, pleach.Config{Addresses: []string{"127.0.0.1:1"}, Transport: alone})
+	}
+	return w, err
+}
+
+// report checks the output if it is to, and prints the result.
+func (s *sortCommand) report(ctx context.Context, out io.Writer, r sortJSON) error {
+	var problem error
+	if s.check {
+		var found samplesort.Checked
+		found, problem = samplesort.Check(ctx, s.output)
+		sorted := problem == nil
+		r.Sorted, r.DuplicateKeys = &sorted, &found.Duplicates
+		r.Files, r.Records, r.Bytes, r.Checksum = found.Files, found.Records, found.Bytes, found.Checksum()
+	}
+	if err := errors.Join(problem, s.write(out, &r)); err != nil {
+		return failure{err}
+	}
+	return nil
+}
+
+func (s *sortCommand) write(out io.Writer, r *sortJSON) error {
+	if s.json {
+		return json.NewEncoder(out).Encode(r)
+	}
+	text := fmt.Sprintf("%d records, %d bytes, in %d files; checksum %s", r.Records, r.Bytes, r.Files, r.Checksum)
+	if r.Equal != nil {
+		text += fmt.Sprintf("; equal to the input: %v", *r.Equal)
+	}
+	if r.Sorted != nil {
+		text += fmt.Sprintf("; sorted: %v, duplicate keys: %d", *r.Sorted, *r.DuplicateKeys)
+	}
+	if r.Seconds != nil {
+		text += fmt.Sprintf("; %.2f s", r.Seconds.Total)
+	}
+	_, err := fmt.Fprintln(out, text)
+	return err
+}
+
+// phases prints a line for each phase, by which a fault can be injected into it, and
+// measures how long the phases take.
+type phases struct {
+	out   io.Writer
+	began time.Time
+	names []string
+	at    []time.Time
+}
+
+func (p *phases) begin(name string) {
+	p.names, p.at = append(p.names, name), append(p.at, time.Now())
+	fmt.Fprintln(p.out, "phase", name)
+}
+
+// seconds returns how long each phase took, and all together. The last one ends now.
+func (p *phases) seconds() *sortSeconds {
+	now := time.Now()
+	s := &sortSeconds{Total: now.Sub(p.began).Seconds()}
+	ends := append(p.at[1:len(p.at):len(p.at)], now)
+	for i, name := range p.names {
+		took := ends[i].Sub(p.at[i]).Seconds()
+		switch name {
+		case "sample":
+			s.Sample = took
+		case "exchange":
+			s.Exchange = took
+		case "sort":
+			s.Sort = took
+		case "write":
+			s.Write = took
+		}
+	}
+	return s
+}

@@ -1,0 +1,100 @@
+package samplesort
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// A file gets its name only when it is complete, and the directory its mark last. So a
+// reader that sees the mark sees everything, whenever processes die.
+
+// Marker is the name of the file that says that the output is complete. It has the number
+// of records and their checksum, as JSON.
+const Marker = "_SUCCESS"
+
+// temporary begins the names of files that are not complete.
+const temporary = ".unfinished-"
+
+// bufferSize is what is read and written at once.
+const bufferSize = 1 << 20
+
+// marker is the content of the file.
+type marker struct {
+	Format   string `json:"format"`
+	Files    int    `json:"files"`
+	Records  int    `json:"records"`
+	Bytes    int    `json:"bytes"`
+	Checksum string `json:"checksum"`
+}
+
+func fileName(task int) string { return fmt.Sprintf("part-%05d", task) }
+
+// prepareOutput creates the directory. It returns an error if there is something in it.
+func prepareOutput(dir string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	if err == nil && len(entries) > 0 {
+		err = fmt.Errorf("samplesort: %s has files already, such as %s: choose a new or empty directory", dir, entries[0].Name())
+	}
+	return err
+}
+
+// writeTable writes a task's file.
+func writeTable(dir string, task int, t *table) (s Summary, err error) {
+	err = writeFile(dir, fileName(task), func(w io.Writer) error {
+		for _, e := range t.entries {
+			record := t.record(e)
+			if _, err := w.Write(record); err != nil {
+				return err
+			}
+			s.add(record)
+		}
+		return nil
+	})
+	return s, err
+}
+
+// complete marks the output as complete, and removes what dead processes have left.
+func complete(dir string, f Format, files int, s Summary) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), temporary) {
+			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return writeFile(dir, Marker, func(w io.Writer) error {
+		return json.NewEncoder(w).Encode(marker{f.String(), files, s.Records, s.Bytes, s.Checksum()})
+	})
+}
+
+// writeFile lets write fill a file, and gives the file its name afterwards.
+func writeFile(dir, name string, write func(io.Writer) error) error {
+	file, err := os.CreateTemp(dir, temporary+name+"-*")
+	if err != nil {
+		return err
+	}
+	b := bufio.NewWriterSize(file, bufferSize)
+	err = write(b)
+	err = cmp.Or(err, b.Flush(), file.Chmod(0o644))
+	if err = cmp.Or(err, file.Close()); err == nil {
+		err = os.Rename(file.Name(), filepath.Join(dir, name))
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return nil
+}

@@ -1,0 +1,258 @@
+package samplesort
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/pleach-go/pleach/collective"
+)
+
+// Job is a sort. All processes pass the same Input, Format and Output.
+type Job struct {
+	Input  Input
+	Format Format
+	// Output is a directory that all processes can write to. It must be empty or new. It
+	// gets a file for each task, part-00000 and so on, and last [Marker]. A file has its
+	// name only when it is complete, so a reader that sees the marker sees all of the
+	// output, whichever processes have died. The output of a job that failed has no
+	// marker.
+	Output string
+	// Phase, if not nil, is called when this process begins a phase: sample, exchange,
+	// sort or write.
+	Phase func(name string)
+	// Done, if not nil, is called when the output is complete, by the owner of task 0.
+	// If that process dies before the others know, the next owner calls it again.
+	Done func(Result)
+}
+
+// Result is what a job has done.
+type Result struct {
+	Input, Output Summary
+	Files         int
+}
+
+// Equal reports whether the output has the records of the input.
+func (r *Result) Equal() bool { return r.Input == r.Output }
+
+// ErrUnequal is returned by [Run] when the output has not the records of the input.
+var ErrUnequal = errors.New("samplesort: the output has not the records of the input")
+
+// World is the processes that sort: a [*github.com/pleach-go/pleach.World] or a
+// [collective.Comm].
+type World interface {
+	collective.Communicator
+	Rank() int
+	Size() int
+}
+
+// Run sorts. All processes call it. It returns the result to all of them.
+func Run(ctx context.Context, w World, j Job) (Result, error) {
+	if j.Phase == nil {
+		j.Phase = func(string) {}
+	}
+	s := &sorter{World: w, job: j, taken: make(map[int][][]byte)}
+	if err := prepareOutput(j.Output); err != nil {
+		return Result{}, err
+	}
+	// From here on all processes are connected, and a death is noticed at once. One
+	// before its first message looks like a late start, for which the others wait long.
+	if err := collective.Barrier(ctx, w); err != nil {
+		return Result{}, err
+	}
+	pieces, err := s.shuffle(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	own, err := s.sortAndWrite(s.Rank(), pieces, j.Phase)
+	if err != nil {
+		return Result{}, err
+	}
+	if err := s.gatherResult(ctx, own); err != nil {
+		return Result{}, err
+	}
+	if err := s.complete(ctx); err != nil {
+		return Result{}, err
+	}
+	if !s.result.Equal() {
+		return s.result, ErrUnequal
+	}
+	return s.result, nil
+}
+
+// sorter is a process's part in a job.
+type sorter struct {
+	World
+	job    Job
+	limits []splitter
+	result Result
+
+	mu    sync.Mutex
+	taken map[int][][]byte // buckets of tasks that were taken over in the exchange
+}
+
+// read returns a task's share of the input.
+func (s *sorter) read(ctx context.Context, task int) (*table, error) {
+	b, err := s.job.Input.Read(ctx, s.job.Format, task, s.Size())
+	if err != nil {
+		return nil, fmt.Errorf("samplesort: read the share of task %d: %w", task, err)
+	}
+	t, err := newTable(s.job.Format, b)
+	if err != nil {
+		return nil, fmt.Errorf("samplesort: the share of task %d: %w", task, err)
+	}
+	return t, nil
+}
+
+// shuffle returns the records of the bucket of this process's task, in pieces.
+func (s *sorter) shuffle(ctx context.Context) ([][]byte, error) {
+	s.job.Phase("sample")
+	t, err := s.read(ctx, s.Rank())
+	if err != nil {
+		return nil, err
+	}
+	if err := s.chooseLimits(ctx, t); err != nil {
+		return nil, err
+	}
+	s.job.Phase("exchange")
+	return s.exchange(ctx, t)
+}
+
+// chooseLimits gathers the samples and summaries of all tasks.
+func (s *sorter) chooseLimits(ctx context.Context, t *table) error {
+	describe := func(t *table, task int) []byte {
+		return append(t.summarize().appendTo(nil), sample(t, task, sampleSize(s.Size()))...)
+	}
+	all, err := collective.Allgather(ctx, s, describe(t, s.Rank()),
+		collective.Restore(func(ctx context.Context, task int) ([]byte, error) {
+			t, err := s.read(ctx, task)
+			if err != nil {
+				return nil, err
+			}
+			return describe(t, task), nil
+		}))
+	if err != nil {
+		return err
+	}
+	var samples []splitter
+	for task, b := range all {
+		summary, rest, err := cutSummary(b)
+		if err != nil {
+			return err
+		}
+		s.result.Input = s.result.Input.plus(summary)
+		some, err := decodeSample(rest, task)
+		if err != nil {
+			return err
+		}
+		samples = append(samples, some...)
+	}
+	s.limits = chooseSplitters(samples, s.Size())
+	return nil
+}
+
+// exchange sends the records of this process's task to their buckets, and returns those of
+// its own.
+func (s *sorter) exchange(ctx context.Context, t *table) ([][]byte, error) {
+	return collective.Alltoall(ctx, s, partition(s.limits, t, s.Rank(), s.Size()),
+		collective.Restore(func(ctx context.Context, task int) ([][]byte, error) {
+			t, err := s.read(ctx, task)
+			if err != nil {
+				return nil, err
+			}
+			return partition(s.limits, t, task, s.Size()), nil
+		}),
+		collective.Takeover(func(task int, pieces [][]byte) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.taken[task] = pieces
+		}))
+}
+
+// recoverBucket returns the bucket of a task that this process has taken over: what the
+// exchange has delivered, if the task's process died in it.
+//
+// Otherwise the bucket has died with its process, because the message log of the exchange
+// is trimmed when all processes have completed it. The records are then picked from the
+// whole input. A collective that holds its log until it is released would replay them
+// instead: this function is the place to ask it.
+func (s *sorter) recoverBucket(ctx context.Context, bucket int) ([][]byte, error) {
+	s.mu.Lock()
+	pieces, ok := s.taken[bucket]
+	s.mu.Unlock()
+	if ok {
+		return pieces, nil
+	}
+	pieces = make([][]byte, s.Size())
+	for task := range pieces {
+		t, err := s.read(ctx, task)
+		if err != nil {
+			return nil, err
+		}
+		pieces[task] = pick(s.limits, t, task, bucket)
+	}
+	return pieces, nil
+}
+
+// sortAndWrite makes the file of a task.
+func (s *sorter) sortAndWrite(task int, pieces [][]byte, phase func(string)) (Summary, error) {
+	phase("sort")
+	t, err := newTable(s.job.Format, pieces...)
+	if err != nil {
+		return Summary{}, fmt.Errorf("samplesort: the bucket of task %d: %w", task, err)
+	}
+	t.sort()
+	phase("write")
+	return writeTable(s.job.Output, task, t)
+}
+
+// gatherResult returns when all tasks have written their files. The new owner of a task
+// writes the task's file here.
+func (s *sorter) gatherResult(ctx context.Context, own Summary) error {
+	all, err := collective.Allgather(ctx, s, own.appendTo(nil),
+		collective.Restore(func(ctx context.Context, task int) ([]byte, error) {
+			pieces, err := s.recoverBucket(ctx, task)
+			if err != nil {
+				return nil, err
+			}
+			written, err := s.sortAndWrite(task, pieces, func(string) {})
+			return written.appendTo(nil), err
+		}))
+	if err != nil {
+		return err
+	}
+	s.result.Files = len(all)
+	for _, b := range all {
+		summary, _, err := cutSummary(b)
+		if err != nil {
+			return err
+		}
+		s.result.Output = s.result.Output.plus(summary)
+	}
+	return nil
+}
+
+// complete marks the output as complete. It returns when this process knows that the owner
+// of task 0 has done so: its input to the broadcast is that it has.
+func (s *sorter) complete(ctx context.Context) error {
+	completed := func() ([]byte, error) {
+		if s.result.Equal() {
+			if err := complete(s.job.Output, s.job.Format, s.result.Files, s.result.Output); err != nil {
+				return nil, err
+			}
+		}
+		if s.job.Done != nil {
+			s.job.Done(s.result)
+		}
+		return nil, nil
+	}
+	if s.Rank() == 0 {
+		if _, err := completed(); err != nil {
+			return err
+		}
+	}
+	_, err := collective.Broadcast(ctx, s, 0, []byte(nil),
+		collective.Restore(func(context.Context, int) ([]byte, error) { return completed() }))
+	return err
+}

@@ -1,0 +1,160 @@
+package samplesort
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// All steps, without processes: the buckets one after the other are the sorted input, and
+// equal keys are in the order of the input.
+func TestStepsSort(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		format := rapid.SampledFrom([]Format{Records, Lines}).Draw(t, "format")
+		tasks := rapid.IntRange(1, 9).Draw(t, "tasks")
+		shares := make([][]byte, tasks)
+		for task := range shares {
+			shares[task] = drawRecords(t, format)
+		}
+		var samples []splitter
+		tables := make([]*table, tasks)
+		for task, b := range shares {
+			tables[task] = tableOf(t, format, b)
+			some, err := decodeSample(sample(tables[task], task, 20), task)
+			if err != nil {
+				t.Fatal(err)
+			}
+			samples = append(samples, some...)
+		}
+		limits := chooseSplitters(samples, tasks)
+		buckets := make([][][]byte, tasks)
+		for task, table := range tables {
+			for bucket, part := range partition(limits, table, task, tasks) {
+				buckets[bucket] = append(buckets[bucket], part)
+				if again := pick(limits, table, task, bucket); !bytes.Equal(again, part) {
+					t.Fatalf("the records of task %d in bucket %d are %q, picked %q", task, bucket, part, again)
+				}
+			}
+		}
+		var got []byte
+		for _, pieces := range buckets {
+			b := tableOf(t, format, pieces...)
+			b.sort()
+			for _, e := range b.entries {
+				got = append(got, b.record(e)...)
+			}
+		}
+		if want := sorted(format, slices.Concat(shares...)); !bytes.Equal(got, want) {
+			t.Fatalf("got %q, want %q", got, want)
+		}
+	})
+}
+
+// Many entries are sorted by radix, few by comparisons.
+func TestSortByPrefix(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		mask := rapid.SampledFrom([]uint64{0, 1, 0xff00, 0xffff_0000_0000_00ff, 1<<64 - 1}).Draw(t, "mask")
+		n := rapid.SampledFrom([]int{0, 1, 2, fewEntries - 1, fewEntries, 3 * fewEntries}).Draw(t, "n")
+		entries := make([]entry, n)
+		x := rapid.Uint64().Draw(t, "seed")
+		for i := range entries {
+			x = x*6364136223846793005 + 1442695040888963407
+			entries[i] = entry{x & mask, position(i)}
+		}
+		sortByPrefix(entries)
+		for i := 1; i < n; i++ {
+			a, b := entries[i-1], entries[i]
+			if a.prefix > b.prefix || a.prefix == b.prefix && a.position >= b.position {
+				t.Fatalf("%v is before %v", a, b)
+			}
+		}
+	})
+}
+
+// An input with one key is spread over the buckets, too.
+func TestEqualKeysAreSpread(t *testing.T) {
+	const tasks, records = 8, 2000
+	table := tableOf(t, Records, bytes.Repeat([]byte{'x'}, records*recordSize))
+	var samples []splitter
+	for task := range tasks {
+		some, err := decodeSample(sample(table, task, sampleSize(tasks)), task)
+		if err != nil {
+			t.Fatal(err)
+		}
+		samples = append(samples, some...)
+	}
+	limits := chooseSplitters(samples, tasks)
+	sizes := make([]int, tasks)
+	for task := range tasks {
+		for bucket, part := range partition(limits, table, task, tasks) {
+			sizes[bucket] += len(part) / recordSize
+		}
+	}
+	if largest := slices.Max(sizes); largest > records*5/4 {
+		t.Errorf("the buckets have %v records, want about %d each", sizes, records)
+	}
+}
+
+func TestMalformedSamples(t *testing.T) {
+	good := sample(tableOf(t, Lines, []byte("some line\n")), 0, 1)
+	for n := 1; n < len(good); n++ {
+		if _, err := decodeSample(good[:n], 0); err == nil {
+			t.Errorf("%q is accepted", good[:n])
+		}
+	}
+}
+
+func TestMalformedRecords(t *testing.T) {
+	for format, text := range map[Format]string{Records: "no record", Lines: "no newline"} {
+		if _, err := newTable(format, []byte(text)); err == nil {
+			t.Errorf("%q are %v", text, format)
+		}
+	}
+}
+
+func BenchmarkSort(b *testing.B) {
+	const records = 250_000
+	data, err := Generate(records).Read(b.Context(), Records, 0, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		tableOf(b, Records, data).sort()
+	}
+}
+
+// drawRecords draws records of few different keys, so that many are equal.
+func drawRecords(t *rapid.T, f Format) (b []byte) {
+	for _, word := range rapid.SliceOfN(rapid.StringOfN(rapid.RuneFrom([]rune("ab\x00\xff")), 0, 14, 14), 0, 60).Draw(t, "records") {
+		if f == Lines {
+			b = append(append(b, word...), '\n')
+			continue
+		}
+		record := bytes.Repeat([]byte{'.'}, recordSize)
+		copy(record, word)
+		b = append(b, record...)
+	}
+	return b
+}
+
+// sorted sorts records in the obvious way.
+func sorted(f Format, b []byte) []byte {
+	var records [][]byte
+	for len(b) > 0 {
+		r := f.record(b)
+		records, b = append(records, r), b[len(r):]
+	}
+	slices.SortStableFunc(records, func(a, b []byte) int { return bytes.Compare(f.key(a), f.key(b)) })
+	return slices.Concat(records...)
+}
+
+func tableOf(t interface{ Fatal(...any) }, f Format, pieces ...[]byte) *table {
+	table, err := newTable(f, pieces...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
