@@ -78,7 +78,7 @@ func (s *scaleCommand) run(cmd *cobra.Command) (err error) {
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM) // timeout(1) sends it
 	defer stop()
 	bar := newProgress(cmd.ErrOrStderr(), s.config.Steps())
-	s.config.Progress = bar.update
+	s.config.Progress = bar.describe
 	results, err := scale.Run(ctx, s.config)
 	done := bar.stop()
 	// What was measured before Ctrl-C or a failure is as good as the rest.

@@ -47,6 +47,16 @@ func (p *progress) update(done int) {
 	}
 }
 
+// describe is update for work whose steps have names: it also shows what is done next.
+func (p *progress) describe(done int, next string) {
+	p.update(done)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.bar != nil {
+		p.bar.Describe(next)
+	}
+}
+
 // stop removes the bar and returns the number of runs done.
 func (p *progress) stop() int {
 	p.mu.Lock()

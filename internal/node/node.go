@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 	"time"
 
@@ -205,8 +206,11 @@ func (n *Node) sendVector(to protocol.Rank, head, body []byte) error {
 	return n.config.Transport.Send(to, n.joined)
 }
 
-// wake is called by the timer.
+// wake is called by the timer. It lets goroutines go first that have waited for a
+// processor, as those have that read frames: Go's scheduler runs timers ahead of them. So
+// a protocol sees by its timers how late frames are.
 func (n *Node) wake() {
+	runtime.Gosched()
 	defer n.unlocked()
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -15,10 +15,12 @@ type correction struct {
 	since           protocol.Time      // when the first segment after it arrived, or 0
 	began           protocol.Time
 	due             protocol.Time // when to continue
+	yielded         protocol.Time // for how long it was postponed, see yield
 	running         bool
 	rightwardOffers int // offers that went right: what arrives after one may be its answer
-	// heardTo is how much the right neighbor has offered, also before a correction.
-	heardTo uint64
+	// heardTo is how much the right neighbor has offered, also before a correction, and
+	// toldTo how much the left neighbor was offered over the present connection.
+	heardTo, toldTo uint64
 }
 
 // planCorrection makes the correction plan with the present wait. Its ranks are indexes
@@ -46,7 +48,7 @@ func (m *Member) scheduleCorrection(now protocol.Time, f *flow) {
 	if c.running || c.due != protocol.Never {
 		return
 	}
-	c.due = max(c.since+m.lead(now), c.began+correctionInterval)
+	c.due, c.yielded = max(c.since+m.lead(now), c.began+correctionInterval), 0
 	m.schedule(f, c.due)
 }
 
@@ -88,19 +90,21 @@ func (m *Member) runCorrection(now protocol.Time, f *flow) {
 		case protocol.Send:
 			if a.Body.Kind == broadcast.Rightward {
 				m.offer(m.roster.members.At(int(a.To)).Rank, f, rightward)
-				// An answer takes a round trip, and the first one takes a connection. Going
-				// on to further neighbors meanwhile, as the model does every o, would reach
-				// all members and connect each with each.
-				c.due = now + min(m.delay.wait/2<<min(c.rightwardOffers, 8), maxWait)
+				// An answer takes a round trip. Going on to further neighbors meanwhile, as
+				// the model does every o, would reach all members and connect each with each.
+				c.due = now + m.delay.passOver(c.rightwardOffers)
 				c.rightwardOffers++
 				m.budget.spend()
 				m.schedule(f, c.due)
 				return
 			}
-			distance, _ := m.roster.distances(m.roster.members.At(int(a.To)).Rank)
-			m.offerPast(f, distance, false, leftward)
+			if to := m.roster.members.At(int(a.To)).Rank; !m.hasTold(to, f) {
+				distance, _ := m.roster.distances(to)
+				m.offerPast(f, distance, false, leftward)
+			}
 		case protocol.WaitUntil:
-			c.due = m.budget.postpone(c.began, a.At)
+			// The right neighbor of a member that has yielded probably does so, too.
+			c.due = m.budget.postpone(c.began, max(a.At, c.began+2*c.yielded))
 			m.schedule(f, c.due)
 			return
 		default:
@@ -109,6 +113,12 @@ func (m *Member) runCorrection(now protocol.Time, f *flow) {
 			return
 		}
 	}
+}
+
+// hasTold reports whether a member on the left was offered everything already, by a
+// correction or as an answer. One of them is enough.
+func (m *Member) hasTold(to protocol.Rank, f *flow) bool {
+	return to == m.roster.neighbor(1, false) && f.correction.toldTo >= f.next
 }
 
 // direction is the direction in which an offer travels on the ring.
@@ -128,6 +138,9 @@ func (m *Member) offer(to protocol.Rank, f *flow, toward direction) {
 		fr.inline, fr.begins, fr.remaining, fr.batch = true, seg.begins, seg.remaining, seg.batch
 		fr.messages, fr.segment = seg.messages, seg.payload()
 	}
+	if toward == leftward && to == m.roster.neighbor(1, false) {
+		f.correction.toldTo = fr.first
+	}
 	m.stats.Offers++
 	m.queueFrame(to, f, fr)
 }
@@ -145,7 +158,8 @@ func (m *Member) handleOffer(now protocol.Time, f *flow, from protocol.Rank, fr 
 		m.schedulePull(now, f, from)
 	}
 	switch {
-	case fr.direction == rightward && f.next > 0:
+	case fr.direction == rightward && (f.next == 0 || m.hasTold(from, f)):
+	case fr.direction == rightward:
 		// "If a process colored by dissemination receives a message from the left, it
 		// immediately replies to stop the sender."
 		m.offer(from, f, leftward)

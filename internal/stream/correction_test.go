@@ -43,7 +43,8 @@ func TestUndirectedOfferDoesNotEndACorrection(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	now := protocol.Time(1e8) // the correction begins
+	frames(left, 2)
+	now := left.Deadline() // the correction begins
 	if sent := frames(left, now); len(sent[0]) == 0 {
 		t.Fatalf("rank 1 does not correct to its left: %v", sent)
 	}

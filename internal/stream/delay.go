@@ -4,10 +4,11 @@ import "github.com/pleach-go/pleach/protocol"
 
 // How long correction lets the tree go first. A tree on overloaded hosts is slow, and a
 // correction that overtakes it adds to the load that makes it so: a metastable failure
-// (Bronson et al., "Metastable Failures in Distributed Systems", 2021). Three rules
+// (Bronson et al., "Metastable Failures in Distributed Systems", 2021). Four rules
 // prevent that. The delay follows what neighbors really take, and backs off while that
-// is unknown. The lead follows how much earlier correction was than the tree. A budget
-// bounds the offers that turn out to be useless.
+// is unknown. The lead follows how much earlier correction was than the tree. A member
+// whose own timers are late waits until they are not. A budget bounds the offers that
+// turn out to be useless.
 
 // delay is how long delayed correction waits for a neighbor's offer: the mean of the
 // measured times plus four times their deviation, which is the retransmission timeout
@@ -44,13 +45,16 @@ func (m *Member) measureDelay(took protocol.Time) {
 	m.applyDelay(d.mean + 4*d.deviation)
 }
 
+// decay is the part by which the delay sinks with a correction without a measurement.
+const decay = 24
+
 // decayDelay lets the delay sink slowly while the neighbor is earlier than this member,
 // so that there is nothing to measure.
 func (m *Member) decayDelay() {
 	d := &m.delay
-	d.mean -= d.mean / 16
-	d.deviation -= d.deviation / 16
-	m.applyDelay(max(d.mean+4*d.deviation, d.wait-d.wait/16))
+	d.mean -= d.mean / decay
+	d.deviation -= d.deviation / decay
+	m.applyDelay(max(d.mean+4*d.deviation, d.wait-d.wait/decay))
 }
 
 // backOff doubles the wait, because a neighbor that was asked was only late. It stays so
@@ -87,6 +91,33 @@ const (
 func (m *Member) lead(now protocol.Time) protocol.Time {
 	return min(max(m.delay.mean+2*m.delay.deviation, minLead), maxLead) + m.early.recent(now)
 }
+
+// yield postpones a correction whose timer fires late, by twice as much as it is late, and
+// reports whether it does so. This host is overloaded then, so that frames of the tree
+// wait for a processor, too, and a correction would only be ahead of them. When they
+// are through, timers are on time: a member needs no measurement to find that out (local
+// health awareness: Dadgar, Phillips & Currey, "Lifeguard", 2018).
+func (c *correction) yield(now protocol.Time) bool {
+	late := 2 * (now - c.due)
+	if late < 2*minDelay || c.yielded+late > 2*maxDelay {
+		return false
+	}
+	c.yielded += late
+	c.due = now + late
+	return true
+}
+
+// passOver returns how long a neighbor that was asked has time to answer before the next
+// one out is asked, too, after so many were. The nearest neighbors on the ring are
+// connected. A question further out opens a connection, which costs more than to wait,
+// and under overload makes more of it. A neighbor that refuses connections is passed over at once
+// (see [Member.SendFailed]).
+func (d *delay) passOver(asked int) protocol.Time {
+	return min(max(d.wait/2, minPassOver)<<min(2*asked, 16), maxWait)
+}
+
+// minPassOver is the least time until the first neighbor is passed over.
+const minPassOver = 20 * millisecond
 
 // patience is how long a tree may take that is only slow: several times as long as a
 // correction. Before that, no member looks for another parent or probes its neighbor.

@@ -171,3 +171,98 @@ func TestUselessOffersAreBounded(t *testing.T) {
 	}
 	t.Logf("%d of %d corrections asked", asked, corrections)
 }
+
+// A member whose timers fire late does not correct: its host is overloaded, and the tree
+// is late too. It does so as soon as they are on time, and after a while in any case.
+func TestCorrectionYieldsWhileTimersAreLate(t *testing.T) {
+	for _, late := range []protocol.Time{2 * millisecond, 20 * millisecond} {
+		p := newPair(t)
+		receive(t, p.left, p.now, 0, p.segment())
+		frames(p.left, p.now)
+		began, yields := p.now, 0
+		for {
+			due := p.left.Deadline()
+			if yields < 2 {
+				due += late
+			}
+			p.now = due
+			if len(frames(p.left, p.now)[0]) > 0 {
+				break
+			}
+			if yields++; p.now > began+300*millisecond {
+				t.Fatal("rank 1 never corrects")
+			}
+		}
+		if yields != 2 {
+			t.Errorf("late by %v: yields %d times", time.Duration(late), yields)
+		}
+	}
+}
+
+// A member that was asked has answered, and one that has made its offer needs no answer:
+// the left neighbor hears of a segment once.
+func TestLeftNeighborHearsOnce(t *testing.T) {
+	for _, asksFirst := range []bool{true, false} {
+		p := newPair(t)
+		segment := p.segment()
+		receive(t, p.left, p.now, 0, segment)
+		questions := p.sent(p.left, 2, rightwardFlag, p.now+20*millisecond)
+		if len(questions) != 1 {
+			t.Fatalf("rank 1 asks %d times", len(questions))
+		}
+		offers := 0
+		receive(t, p.right, p.now, 0, segment)
+		if asksFirst {
+			receive(t, p.right, p.now, 1, questions)
+		}
+		offers += len(p.sent(p.right, 1, 0, p.now+50*millisecond))
+		if !asksFirst {
+			receive(t, p.right, p.now, 1, questions)
+		}
+		offers += len(p.sent(p.right, 1, 0, p.now+50*millisecond))
+		if offers != 1 {
+			t.Errorf("question before the correction: %v: %d offers", asksFirst, offers)
+		}
+		// A new connection begins anew: what went over the last one may be lost.
+		p.right.Down(p.now, 1)
+		p.right.Up(p.now, 1)
+		frames(p.right, p.now)
+		receive(t, p.right, p.now, 1, questions)
+		if len(p.sent(p.right, 1, 0, p.now+1)) == 0 {
+			t.Error("no answer over a new connection")
+		}
+	}
+}
+
+// A neighbor that does not answer, and may only be slow, is passed over after a while,
+// and each further one after a longer while: a question further out opens a connection.
+func TestNeighborsArePassedOverSlowly(t *testing.T) {
+	m, err := stream.New(stream.Config{Rank: 1, Size: 64, Incarnation: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := stream.New(stream.Config{Size: 64, Incarnation: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := root.Write([]byte("x"), 0); err != nil {
+		t.Fatal(err)
+	}
+	receive(t, m, 1, 0, frames(root, 1)[1])
+	asked := map[protocol.Rank]protocol.Time{}
+	for now := protocol.Time(1); now < 2000*millisecond; now += millisecond / 10 {
+		for to, sent := range frames(m, now) {
+			for _, frame := range sent {
+				if frame[0] == offerKind && frame[1]&rightwardFlag != 0 {
+					asked[to] = now
+				}
+			}
+		}
+	}
+	if n := len(asked); n < 4 || n > 6 {
+		t.Errorf("%d neighbors asked in two seconds", n)
+	}
+	if first, second := asked[3]-asked[2], asked[4]-asked[3]; first < 20*millisecond || first > 25*millisecond || second < 3*first {
+		t.Errorf("passed over after %v and %v", time.Duration(first), time.Duration(second))
+	}
+}

@@ -9,6 +9,9 @@ import "github.com/pleach-go/pleach/protocol"
 // peer's queue is full or because the peer is down.
 func (m *Member) SendFailed(now protocol.Time, full bool) {
 	to := m.lastSent.to
+	if m.lastSent.kind == offer {
+		m.lastSent.flow.correction.toldTo = 0
+	}
 	if full {
 		switch m.lastSent.kind {
 		case data:
@@ -34,6 +37,7 @@ func (m *Member) Down(now protocol.Time, peer protocol.Rank) {
 	delete(m.backlogs, peer)
 	delete(m.missed, peer)
 	m.releaseBuffer(peer)
+	m.forgetTold(peer)
 	left, right := m.roster.distances(peer)
 	if right == 0 {
 		return
@@ -112,7 +116,17 @@ func (m *Member) Up(_ protocol.Time, peer protocol.Rank) {
 		}
 	}
 	delete(m.missed, peer)
+	m.forgetTold(peer)
 	m.offerAll(peer)
+}
+
+// forgetTold notes that what a peer was offered may be lost.
+func (m *Member) forgetTold(peer protocol.Rank) {
+	if m.roster.size() > 1 && peer == m.roster.neighbor(1, false) {
+		for _, f := range m.flows {
+			f.correction.toldTo = 0
+		}
+	}
 }
 
 // offerAll offers a peer all streams, in order of root.

@@ -36,7 +36,7 @@ func (m *Member) tick(now protocol.Time) {
 	m.expireBacklogs(now)
 	kept := m.scheduled[:0]
 	for _, f := range m.scheduled {
-		if f.correction.due <= now {
+		if c := &f.correction; c.due <= now && !c.yield(now) {
 			m.runCorrection(now, f)
 		}
 		if f.pull.due <= now {

@@ -203,7 +203,7 @@ func (m *Member) endFlows() {
 // new view.
 func (m *Member) restartCorrection(now protocol.Time, f *flow) {
 	c := &f.correction
-	c.heardTo = 0 // the right neighbor may be another
+	c.heardTo, c.toldTo = 0, 0 // the neighbors may be others
 	if f.next == f.viewStart && !c.running {
 		return
 	}

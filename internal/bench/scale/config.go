@@ -25,8 +25,9 @@ type Config struct {
 	Size int
 	// Seed chooses the members that die.
 	Seed uint64
-	// Progress, if not nil, is called with how many of [Config.Steps] are done.
-	Progress func(done int)
+	// Progress, if not nil, is called with how many of [Config.Steps] are done, and what
+	// is done next.
+	Progress func(done int, next string)
 }
 
 // Kills is a number of members or a percentage of them.
@@ -125,3 +126,18 @@ func (c *Config) Steps() int { return len(c.Members) * c.stepsOfSize() }
 
 // stepsOfSize are start, footprint, idle time, broadcasts, each number of kills, joins.
 func (c *Config) stepsOfSize() int { return 5 + len(c.Kills) }
+
+// progress counts the steps of one size.
+type progress struct {
+	config  *Config
+	members int
+	done    int // of all sizes
+}
+
+// begin says what is done next.
+func (p *progress) begin(step string) {
+	if p.config.Progress != nil {
+		p.config.Progress(p.done, fmt.Sprintf("%d members: %s", p.members, step))
+	}
+	p.done++
+}

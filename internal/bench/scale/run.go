@@ -3,6 +3,7 @@ package scale
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -27,16 +28,13 @@ func Run(ctx context.Context, c Config) (results []Result, err error) {
 	}
 	var unfit error
 	for i, members := range c.Members {
-		done := i * c.stepsOfSize()
 		if err := c.checkOpenFiles(members); err != nil {
 			unfit = errors.Join(unfit, err)
 			continue
 		}
-		s := &size{config: &c, members: members, rng: rand.New(rand.NewPCG(c.Seed, uint64(members)))}
-		s.step = func() {
-			if done++; c.Progress != nil {
-				c.Progress(done)
-			}
+		s := &size{
+			config: &c, members: members, rng: rand.New(rand.NewPCG(c.Seed, uint64(members))),
+			progress: progress{config: &c, members: members, done: i * c.stepsOfSize()},
 		}
 		of, err := s.measure(ctx)
 		if results = append(results, of...); err != nil {
@@ -48,48 +46,54 @@ func Run(ctx context.Context, c Config) (results []Result, err error) {
 
 // size is a group of one size that is measured.
 type size struct {
-	config  *Config
-	members int
-	rng     *rand.Rand
-	step    func() // ends a step of progress
-	group   *group
-	result  Result // what does not depend on the kills
+	config   *Config
+	members  int
+	rng      *rand.Rand
+	progress progress
+	group    *group
+	result   Result // what does not depend on the kills
 }
 
 // measure takes all steps. If ctx ends or one fails, it returns the results so far.
 func (s *size) measure(ctx context.Context) (results []Result, err error) {
 	s.result = Result{Members: s.members, Transport: s.config.Transport}
+	s.progress.begin("start")
 	before, began := bench.TakeFootprint(), time.Now()
 	if s.group, err = startGroup(ctx, s.config.Transport, s.members); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.group.close()) }()
 	s.result.StartMS = bench.Millis(time.Since(began))
-	s.step()
-	for _, one := range []func(context.Context) error{
-		func(ctx context.Context) error { return s.weigh(ctx, before) }, s.measureIdle, s.measureBroadcasts,
+	for _, step := range []struct {
+		name    string
+		measure func(context.Context) error
+	}{
+		{"first broadcasts", func(ctx context.Context) error { return s.weigh(ctx, before) }},
+		{"idle", s.measureIdle},
+		{"broadcasts", s.measureBroadcasts},
 	} {
-		if err := errors.Join(one(ctx), ctx.Err()); err != nil {
-			return nil, err
+		s.progress.begin(step.name)
+		if err := errors.Join(step.measure(ctx), ctx.Err()); err != nil {
+			return nil, errors.Join(err, s.group.network.outOfFiles())
 		}
-		s.step()
 	}
 	for rank := range s.group.members {
 		s.group.watch(rank)
 	}
 	for _, k := range s.config.Kills {
 		dead := k.of(s.members)
+		s.progress.begin(fmt.Sprintf("view change after %d deaths", dead))
 		if !slices.ContainsFunc(results, func(r Result) bool { return r.Kills == dead }) { // 1% of few members is 1
 			results = append(results, s.measureKills(ctx, dead))
 		}
 		if ctx.Err() != nil {
 			return results, ctx.Err()
 		}
-		s.step()
 	}
+	s.progress.begin("joins")
 	err = s.measureJoins(ctx, results)
-	s.step()
-	return results, errors.Join(err, ctx.Err())
+	s.progress.begin("end")
+	return results, errors.Join(err, s.group.network.outOfFiles(), ctx.Err())
 }
 
 // share is the time of one step that may be repeated: broadcasts and each of the kills.

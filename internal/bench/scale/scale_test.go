@@ -21,7 +21,7 @@ func TestRun(t *testing.T) {
 		t.Run(transport, func(t *testing.T) {
 			c := small(transport)
 			last := 0
-			c.Progress = func(done int) { last = done }
+			c.Progress = func(done int, _ string) { last = done }
 			results, err := Run(t.Context(), c)
 			if err != nil || len(results) != 2 || last != c.Steps() {
 				t.Fatalf("%d of %d steps, %+v, %v", last, c.Steps(), results, err)
@@ -60,7 +60,7 @@ func checkResult(t *testing.T, transport string, dead int, r Result) {
 func TestRunEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	c := small("mem")
-	c.Progress = func(done int) {
+	c.Progress = func(done int, _ string) {
 		if done == 5 { // the first kills
 			cancel()
 		}
