@@ -107,7 +107,7 @@ func TestBatchingDelayIsBounded(t *testing.T) {
 // A batch that is cut off, or has too many messages, is refused.
 func TestBrokenBatchesAreRefused(t *testing.T) {
 	m, data := fed(t, 1, 1, 1, nil)
-	head := data[0][:26]
+	head := data[0][:30]
 	head[1] = 1 | 32 // begins, and batch
 	for _, payload := range [][]byte{{2, 'x'}, {0x80}, bytes.Repeat([]byte{0}, 129)} {
 		frame := append(append([]byte(nil), head...), payload...)

@@ -42,7 +42,8 @@ const (
 //
 // Layout, big endian: kind 1, flags 1, root 4, incarnation 8, first 8, last 8 (request
 // only), view 8 (polls, acks and credits only), messages 4 (only before a segment, and in
-// trimmed), remaining 4 (only if it is not 0), then the segment.
+// trimmed), unaccepted 4 (only before a segment), remaining 4 (only if it is not 0), then
+// the segment.
 type frame struct {
 	kind kind
 	// begins says that the segment begins its message; batch, that it is a batch;
@@ -63,26 +64,30 @@ type frame struct {
 	// messages counts the messages of the root that begin before the segment, or before
 	// the first that is still kept (trimmed; if zero, it is not known). It wraps around.
 	messages uint32
-	segment  []byte
-	batched  int               // messages in the segment, if it is a batch
-	encoded  []byte            // the whole frame as it arrived
-	buffer   *reassemblyBuffer // holds the segment already; if nil, the segment is in borrowed memory
+	// unaccepted is how many segments before this one some member may not have accepted
+	// yet, as far as the sender knows. See store.go.
+	unaccepted uint32
+	segment    []byte
+	batched    int               // messages in the segment, if it is a batch
+	encoded    []byte            // the whole frame as it arrived
+	buffer     *reassemblyBuffer // holds the segment already; if nil, the segment is in borrowed memory
 }
 
 // Sizes of a frame's head, in bytes.
 const (
-	headSize      = 1 + 1 + 4 + 8 + 8
-	requestSize   = headSize + 8 // also of polls, acks and credits
-	messagesSize  = 4
-	remainingSize = 4
+	headSize       = 1 + 1 + 4 + 8 + 8
+	requestSize    = headSize + 8 // also of polls, acks and credits
+	messagesSize   = 4
+	unacceptedSize = 4
+	remainingSize  = 4
 )
 
 // headSizeOf returns the size of the head before a segment.
 func headSizeOf(remaining uint32) int {
 	if remaining > 0 {
-		return headSize + messagesSize + remainingSize
+		return headSize + messagesSize + unacceptedSize + remainingSize
 	}
-	return headSize + messagesSize
+	return headSize + messagesSize + unacceptedSize
 }
 
 const (
@@ -132,6 +137,9 @@ func (f *frame) append(dst []byte) []byte {
 	if f.countsMessages() {
 		dst = binary.BigEndian.AppendUint32(dst, f.messages)
 	}
+	if f.carriesSegment() {
+		dst = binary.BigEndian.AppendUint32(dst, f.unaccepted)
+	}
 	if f.remaining > 0 {
 		dst = binary.BigEndian.AppendUint32(dst, f.remaining)
 	}
@@ -152,20 +160,26 @@ func parse(b []byte) (frame, error) {
 		root:        protocol.Rank(binary.BigEndian.Uint32(b[2:])),
 		incarnation: binary.BigEndian.Uint64(b[6:]),
 		first:       binary.BigEndian.Uint64(b[14:]),
-		segment:     b[headSize:],
 		encoded:     b,
 	}
-	if f.countsMessages() {
-		if len(f.segment) < messagesSize {
-			return frame{}, fmt.Errorf("%w: %d bytes are too few", ErrFrame, len(b))
-		}
-		f.messages, f.segment = binary.BigEndian.Uint32(f.segment), f.segment[messagesSize:]
+	head := headSize
+	switch {
+	case f.carriesSegment():
+		head = headSizeOf(uint32(b[1] & flagMore))
+	case f.countsMessages():
+		head += messagesSize
 	}
-	if b[1]&flagMore != 0 {
-		if len(f.segment) < remainingSize {
-			return frame{}, fmt.Errorf("%w: %d bytes are too few", ErrFrame, len(b))
-		}
-		f.remaining, f.segment = binary.BigEndian.Uint32(f.segment), f.segment[remainingSize:]
+	if len(b) < head {
+		return frame{}, fmt.Errorf("%w: %d bytes are too few", ErrFrame, len(b))
+	}
+	if f.segment = b[head:]; head > headSize {
+		f.messages = binary.BigEndian.Uint32(b[headSize:])
+	}
+	if f.carriesSegment() {
+		f.unaccepted = binary.BigEndian.Uint32(b[headSize+messagesSize:])
+	}
+	if head == headSizeOf(flagMore) {
+		f.remaining = binary.BigEndian.Uint32(b[head-remainingSize:])
 	}
 	switch {
 	case f.remaining == 0 != (b[1]&flagMore == 0), f.remaining > 0 && !f.carriesSegment():
@@ -176,6 +190,8 @@ func parse(b []byte) (frame, error) {
 		return frame{}, fmt.Errorf("%w: flags %#x", ErrFrame, b[1])
 	case f.first == 0 && f.kind >= poll && f.kind != grantCredit:
 		return frame{}, fmt.Errorf("%w: kind %d about nothing", ErrFrame, f.kind)
+	case uint64(f.unaccepted) > f.first:
+		return frame{}, fmt.Errorf("%w: %d segments before %d", ErrFrame, f.unaccepted, f.first)
 	case f.inline && (f.kind != offer || f.first == 0):
 		return frame{}, fmt.Errorf("%w: kind %d with a segment before %d", ErrFrame, f.kind, f.first)
 	}

@@ -18,11 +18,11 @@ func goldenFrames() map[string]frame {
 	long := batchOf(string(bytes.Repeat([]byte{'x'}, 300)), "y") // its length takes two bytes
 	return map[string]frame{
 		"data zero":            {kind: data},
-		"data whole message":   {kind: data, begins: true, root: 3, incarnation: 77, first: 12, messages: 9, segment: []byte("pleach")},
+		"data whole message":   {kind: data, begins: true, root: 3, incarnation: 77, first: 12, messages: 9, unaccepted: 5, segment: []byte("pleach")},
 		"data empty message":   {kind: data, begins: true, root: 3, incarnation: 77, first: 13},
 		"data first segment":   {kind: data, begins: true, remaining: 70_000, root: 5, incarnation: 1, first: 14, segment: []byte("begin")},
 		"data last segment":    {kind: data, root: 5, incarnation: 1, first: 15, segment: []byte("end")},
-		"data large":           {kind: data, remaining: math.MaxUint32, root: math.MaxInt32, incarnation: large, first: large, messages: math.MaxUint32, segment: []byte{0, 255}},
+		"data large":           {kind: data, remaining: math.MaxUint32, root: math.MaxInt32, incarnation: large, first: large, messages: math.MaxUint32, unaccepted: math.MaxUint32, segment: []byte{0, 255}},
 		"data batch":           {kind: data, begins: true, batch: true, root: 1, incarnation: 2, first: 3, segment: batched},
 		"data batch long":      {kind: data, begins: true, batch: true, root: 1, incarnation: 2, first: 4, segment: long},
 		"data batch empty":     {kind: data, begins: true, batch: true, root: 1, incarnation: 2, first: 5},
@@ -34,7 +34,7 @@ func goldenFrames() map[string]frame {
 		"offer":                {kind: offer, root: 2, incarnation: 9, first: 1000},
 		"offer leftward":       {kind: offer, direction: leftward, root: 2, incarnation: 9, first: 1000},
 		"offer rightward":      {kind: offer, direction: rightward, root: 2, incarnation: 9, first: large},
-		"offer with segment":   {kind: offer, direction: leftward, inline: true, begins: true, root: 2, incarnation: 9, first: 1000, segment: []byte("last")},
+		"offer with segment":   {kind: offer, direction: leftward, inline: true, begins: true, root: 2, incarnation: 9, first: 1000, unaccepted: 999, segment: []byte("last")},
 		"offer with middle":    {kind: offer, direction: rightward, inline: true, remaining: 8, root: 2, incarnation: 9, first: 1, segment: []byte("last")},
 		"offer with batch":     {kind: offer, inline: true, begins: true, batch: true, root: 2, incarnation: 9, first: 1, segment: batched},
 		"request zero":         {kind: request},

@@ -34,7 +34,7 @@ type Member struct {
 	missed         map[protocol.Rank][]*flow  // the streams of which they have missed something; see missed.go
 	stalled        map[protocol.Rank]bool     // members that do not answer polls; see stable.go
 	down           map[protocol.Rank]bool     // peers that could not be reached when last tried
-	active         int                        // roots that have sent lately, and when to count again
+	active         int                        // roots that have sent lately, at most, and when to count again
 	activeDue      protocol.Time
 	// retryDue is when to try the nearest of them again.
 	retryDue       protocol.Time

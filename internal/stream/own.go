@@ -26,8 +26,10 @@ type ownStream struct {
 	inFlight   int // bytes that are sent, and that some member may not have accepted, by weight
 	window     int // how many of them all active roots together may have, if the budget allows
 	// timed is the position whose credit is measured, sent at timedAt. If zero, none is.
+	// halved says that the window was halved because it takes too long.
 	timed   uint64
 	timedAt protocol.Time
+	halved  bool
 	// blockedSince is when flow control began to block, or 0. Credits are polled at
 	// creditDue then, and again after creditInterval.
 	blockedSince, creditDue, creditInterval protocol.Time
@@ -110,13 +112,15 @@ func (m *Member) emit(now protocol.Time) bool {
 	b.waiting, b.emitted = m.own.waiting.Len(), now
 	head := frame{
 		kind: data, begins: seg.begins, remaining: seg.remaining, batch: seg.batch,
-		root: f.root, incarnation: f.incarnation, first: f.next, messages: seg.messages,
+		root: f.root, incarnation: f.incarnation, first: f.next,
+		messages: seg.messages, unaccepted: f.unaccepted(f.next),
 	}
 	head.append(seg.frame[:0]) // fills the head that Write has reserved
 	m.forward(f, f.next, &seg)
 	m.keep(f, &seg)
 	m.own.inFlight += seg.weight()
-	f.wanted, f.delivered, f.activeAt = f.next, f.next, now
+	f.wanted, f.delivered = f.next, f.next
+	m.setActive(now, f)
 	m.timeCredit(now)
 	if len(f.grantors) == 0 {
 		m.advanceCredit(now)

@@ -21,13 +21,16 @@ const (
 
 // rawFrame encodes a frame about the stream of root 0. A payload begins its message.
 func rawFrame(kind byte, first uint64, payload string) []byte {
-	b := make([]byte, 22, 26+len(payload))
+	b := make([]byte, 22, 30+len(payload))
 	if b[0] = kind; payload != "" {
 		b[1] = 1
 	}
 	b[13] = 1 // the incarnation
 	binary.BigEndian.PutUint64(b[14:], first)
 	if kind != offerFrame { // every segment is a message
+		b = binary.BigEndian.AppendUint32(b, uint32(first))
+	}
+	if kind == dataFrame || kind == repairFrame { // no member has said that it has accepted any
 		b = binary.BigEndian.AppendUint32(b, uint32(first))
 	}
 	return append(b, payload...)

@@ -60,7 +60,7 @@ func delivered(t *testing.T, m *stream.Member) []byte {
 // A long message is read to where it stays: memory is allocated once, and nothing is
 // copied.
 func TestLongMessageIsReadInPlace(t *testing.T) {
-	m, message, frames := long(t, 1<<20)
+	m, message, frames := long(t, 192<<10)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for _, frame := range frames {
@@ -82,7 +82,7 @@ func TestLongMessageIsReadInPlace(t *testing.T) {
 // A buffer that one transport writes to is lent to no other, even if the segment comes
 // from another peer first.
 func TestReceiveBuffersAreNotShared(t *testing.T) {
-	m, message, frames := long(t, 256<<10)
+	m, message, frames := long(t, 192<<10)
 	readInto(t, m, 0, frames[0])()
 	slow := m.ReceiveBuffer(0, frames[1][:64], len(frames[1]))
 	for i := range frames[1:] {

@@ -66,7 +66,8 @@ const (
 // may still bring it, and the children have ring neighbors of their own to pull from.
 func (m *Member) receiveSegment(now protocol.Time, f *flow, from protocol.Rank, number uint64, fr *frame, via origin) {
 	tree, forward := via == fromTree, via != fromPull
-	f.activeAt = now
+	m.setActive(now, f)
+	f.credit.accepted = max(f.credit.accepted, number-min(uint64(fr.unaccepted), number))
 	if tree {
 		f.credit.to = from
 	}
@@ -149,10 +150,4 @@ func (m *Member) accept(f *flow, seg *segment) {
 		return
 	}
 	m.deliver(f, f.next)
-}
-
-// keep stores the next segment.
-func (m *Member) keep(f *flow, seg *segment) {
-	f.store.add(seg, m.config.KeepBytes, f.delivered)
-	f.next++
 }

@@ -26,6 +26,7 @@ func (m *Member) segmentOf(f *flow, fr *frame, number uint64) segment {
 	seg := segment{begins: fr.begins, batch: fr.batch, remaining: fr.remaining, messages: fr.messages, batched: fr.batched}
 	forwarded := *fr
 	forwarded.kind, forwarded.first, forwarded.direction, forwarded.inline = data, number, undirected, false
+	forwarded.unaccepted = f.unaccepted(number)
 	switch seg.body = f.reassemble(fr, number); {
 	case seg.body != nil:
 		forwarded.segment = nil

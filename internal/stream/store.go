@@ -3,6 +3,10 @@ package stream
 import "github.com/pleach-go/pleach/internal/queue"
 
 // store keeps the newest segments of a stream to answer requests, and trims the oldest.
+// The roots that are active share KeepBytes. Beyond its share of it, a stream's segments
+// are kept only as long as some member may not have accepted them, which every segment
+// says. So a member keeps no more of many roots than of one, apart from what is in
+// flight, and never trims what another may still lack.
 type store struct {
 	segments queue.Queue[segment] // of numbers low, low+1, …, except for the gaps
 	low      uint64
@@ -52,12 +56,15 @@ func (s *store) index(number uint64) (int, bool) {
 	return int(i), i < uint64(s.segments.Len())
 }
 
-// add keeps one more segment, and trims the oldest beyond the limit, of those before a
-// number.
-func (s *store) add(seg *segment, limit int, before uint64) {
+// add keeps one more segment.
+func (s *store) add(seg *segment) {
 	s.segments.Push(*seg)
 	s.bytes += seg.size()
 	s.weight += seg.weight()
+}
+
+// trim trims the oldest segments beyond a limit, of those before a number.
+func (s *store) trim(limit int, before uint64) {
 	for s.bytes > limit && s.low < before {
 		oldest := s.segments.Pop()
 		s.bytes -= oldest.size()
@@ -75,4 +82,12 @@ func (s *store) get(number uint64) (segment, bool) {
 		return segment{}, false
 	}
 	return *s.segments.At(i), true
+}
+
+// keep stores the next segment of a flow, and trims what is kept beyond the limits.
+func (m *Member) keep(f *flow, seg *segment) {
+	f.store.add(seg)
+	f.next++
+	f.store.trim(m.config.KeepBytes, f.delivered)
+	f.store.trim(m.divide(m.config.KeepBytes), min(f.delivered, f.credit.accepted))
 }

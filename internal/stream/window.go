@@ -1,6 +1,10 @@
 package stream
 
-import "github.com/pleach-go/pleach/protocol"
+import (
+	"math"
+
+	"github.com/pleach-go/pleach/protocol"
+)
 
 // Flow control is end to end, as in TCP and in JGroups' multicast flow control (MFC):
 // a root has at most a window of bytes in flight, which are those that some member may
@@ -10,10 +14,10 @@ import "github.com/pleach-go/pleach/protocol"
 // control costs a few small frames per megabyte, and no message waits for one while
 // all members keep up.
 //
-// Two invariants follow. A member never trims a segment that another may still lack,
-// because a window is smaller than KeepBytes. And no member stops to read from its
-// peers, so members that all broadcast at once never wait for each other in a cycle:
-// what they have to buffer is bounded by the windows.
+// Two invariants follow. A member never trims a segment that another may still lack
+// (store.go), because a window is smaller than KeepBytes. And no member stops to read
+// from its peers, so members that all broadcast at once never wait for each other in a
+// cycle: what they have to buffer is bounded by the windows.
 //
 // A member whose inbox is full grants nothing, so a program that does not receive
 // blocks the roots, and with them the programs that broadcast.
@@ -26,33 +30,42 @@ const (
 	// activeFor is how long after its last segment a root counts as active. Active
 	// roots share the budget for windows.
 	activeFor = 500 * millisecond
-	// activeInterval is how often active roots are counted.
+	// activeInterval is how often active roots are counted, to leave out those that have
+	// fallen quiet.
 	activeInterval = 50 * millisecond
 	// initialWindow is what the active roots have in flight at most, as far as one of
 	// them decides, before its first credit. Each credit adds as much as it grants (slow
-	// start, Jacobson 1988).
-	initialWindow = 2 << 20
-	// targetDelay is how long a segment may take until its credit returns. Beyond it,
-	// more in flight would only wait in queues longer, so the window is halved (as
-	// delay-based congestion control does; Brakmo & Peterson 1995).
+	// start, Jacobson 1988). Roots that begin together do not know of each other yet, so
+	// their number multiplies it.
+	initialWindow = 256 << 10
+	// targetDelay is how long a segment may take until its credit returns. Once one takes
+	// longer, more in flight would only wait in queues longer, so the window is halved, and
+	// does not grow until that credit is here (as delay-based congestion control does;
+	// Brakmo & Peterson 1995).
 	targetDelay = 50 * millisecond
-	// minWindow is the smallest window, unless KeepBytes or InboxBytes is smaller.
+	// minWindow is the least that the active roots have in flight together, as far as one
+	// of them decides, and minShare the least that each may have, unless KeepBytes or
+	// InboxBytes is smaller.
 	minWindow = 256 << 10
+	minShare  = 128 << 10
 	// maxCreditInterval bounds the time between two polls for lost credits.
 	maxCreditInterval = 200 * millisecond
 	// creditBytes is for how many bytes that it has received a member grants a credit,
 	// and relayBytes for how many that members below have granted. The latter is
 	// smaller, because the delays of all levels of the tree add up. Where many roots
-	// share the budget, a member grants minCredits for the share of each at least.
+	// share the budget, a member grants minCredits for the share of each at least, and
+	// minGrants for what each has in flight.
 	creditBytes = 128 << 10
 	relayBytes  = 32 << 10
 	minCredits  = 24
+	minGrants   = 4
 )
 
 // credit is a member's part in the flow control of one flow.
 type credit struct {
 	to       protocol.Rank // the member to grant to: the one that sent or polled last
 	position uint64        // granted last; at the root, what all members have accepted
+	accepted uint64        // what all members have accepted, as far as the root has said
 	refused  bool          // the last credit met a full queue
 	// from is what each of flow.grantors has granted, and unanswered when it was first
 	// polled without a credit since.
@@ -63,23 +76,40 @@ type credit struct {
 // share returns how many bytes each active root may have in flight if all together may
 // have so many.
 func (m *Member) share(now protocol.Time, together int) int {
-	budget := min(m.config.KeepBytes, m.config.InboxBytes) / 4 * 3
-	return max(min(together, budget)/m.activeRoots(now), min(minWindow, budget))
+	m.countActive(now)
+	return m.divide(min(together, min(m.config.KeepBytes, m.config.InboxBytes)/4*3))
 }
 
-// activeRoots returns the number of roots, at least 1, that have sent lately.
-func (m *Member) activeRoots(now protocol.Time) int {
-	if now < m.activeDue && m.active > 0 {
-		return m.active
+// divide returns what each active root has of so many bytes: minShare at least, if there
+// are as many.
+func (m *Member) divide(bytes int) int {
+	return max(bytes/max(m.active, 1), min(minShare, bytes))
+}
+
+// setActive records that the root of a flow has sent something. One that begins to send
+// counts at once: where all roots begin at the same time, each would otherwise take what
+// all of them may have in flight.
+func (m *Member) setActive(now protocol.Time, f *flow) {
+	if !f.active(now) {
+		m.active++
+	}
+	f.activeAt = now
+}
+
+// active reports whether a flow's root has sent lately.
+func (f *flow) active(now protocol.Time) bool { return f.activeAt > 0 && now-f.activeAt < activeFor }
+
+// countActive counts the roots that have sent lately, unless it has done so a moment ago.
+func (m *Member) countActive(now protocol.Time) {
+	if now < m.activeDue {
+		return
 	}
 	m.activeDue, m.active = now+activeInterval, 0
 	for _, f := range m.flows {
-		if f.activeAt > 0 && now-f.activeAt < activeFor {
+		if f.active(now) {
 			m.active++
 		}
 	}
-	m.active = max(m.active, 1)
-	return m.active
 }
 
 // windowFull reports whether flow control blocks this member's own stream. It polls
@@ -91,7 +121,9 @@ func (m *Member) windowFull(now protocol.Time) bool {
 	}
 	window := m.share(now, o.window)
 	if o.inFlight == 0 || o.inFlight+o.waiting.At(0).weight() <= window {
-		o.blockedSince = 0
+		if o.blockedSince > 0 {
+			o.blockedSince, o.burst.wrote = 0, now // the program has not paused: it was blocked
+		}
 		return false
 	}
 	if o.blockedSince == 0 {
@@ -179,16 +211,19 @@ func (m *Member) handleCredit(now protocol.Time, f *flow, from protocol.Rank, fr
 // advanceCredit takes in what all members have accepted of this member's stream: it is
 // no longer in flight.
 func (m *Member) advanceCredit(now protocol.Time) {
-	f := m.own.flow
+	o, f := &m.own, m.own.flow
+	late := o.timed > 0 && now-o.timedAt > targetDelay
 	if to := m.creditPosition(f); to > f.credit.position {
-		m.own.window = min(m.own.window+m.land(to), m.config.KeepBytes)
-		m.own.creditInterval = minPollInterval // there is progress
-	}
-	if o := &m.own; o.timed > 0 && f.credit.position >= o.timed {
-		if now-o.timedAt > targetDelay {
-			o.window = max(o.window/2, minWindow)
+		if landed := m.land(to); !late {
+			o.window = min(o.window+landed, m.config.KeepBytes)
 		}
-		o.timed = 0
+		o.creditInterval = minPollInterval // there is progress
+	}
+	if late && !o.halved {
+		o.window, o.halved = max(o.window/2, minWindow), true
+	}
+	if f.credit.position >= o.timed {
+		o.timed, o.halved = 0, false
 	}
 }
 
@@ -202,10 +237,17 @@ func (m *Member) land(to uint64) (weight int) {
 			weight += seg.weight()
 		}
 	}
+	c.accepted = c.position
 	if m.own.inFlight -= weight; c.position >= f.next {
 		m.own.inFlight = 0
 	}
 	return weight
+}
+
+// unaccepted returns how many segments before a number some member may not have accepted
+// yet, as far as this member knows.
+func (f *flow) unaccepted(number uint64) uint32 {
+	return uint32(min(number-min(f.credit.accepted, number), math.MaxUint32))
 }
 
 // timeCredit begins to measure how long the credit of the last segment takes, unless it
@@ -244,14 +286,20 @@ func (m *Member) grant(now protocol.Time, f *flow, every int) {
 }
 
 // creditDue reports whether a position is far enough beyond the last credit, estimated
-// by the average segment: so many bytes, or a fraction of the share of each root.
+// by the average segment: so many bytes, a fraction of the share of each root or, because
+// a root may have less than its share in flight, of what it has.
 func (m *Member) creditDue(now protocol.Time, f *flow, position uint64, every int) bool {
 	n := f.store.segments.Len()
 	if n == 0 || position <= f.credit.position {
 		return false
 	}
 	segments := int(position - f.credit.position)
-	return segments*(f.store.bytes/n) >= every || segments*(f.store.weight/n) >= m.share(now, m.config.KeepBytes)/minCredits
+	weight := segments * (f.store.weight / n)
+	if segments*(f.store.bytes/n) >= every || weight >= m.share(now, m.config.KeepBytes)/minCredits {
+		return true
+	}
+	inFlight := int(f.wanted - f.credit.accepted)
+	return m.active > 1 && weight >= minShare/minGrants && segments >= inFlight/minGrants
 }
 
 // grantWithheld grants what was withheld while the inbox was full.
@@ -293,7 +341,7 @@ func (m *Member) restartCredits(now protocol.Time, f *flow) {
 		c.position = min(c.position, f.viewStart)
 		return
 	}
-	m.own.timed = 0
+	m.own.timed, m.own.halved = 0, false
 	if m.own.blockedSince > 0 {
 		m.own.creditDue, m.due = now, now // nothing that they have granted so far counts
 	}
