@@ -50,8 +50,8 @@ func (m *member) run() {
 // take waits until the inbox is not empty, and swaps it for the batch, whose memory
 // becomes the next inbox. It reports whether the member still runs.
 func (m *member) take(batch *[]event) bool {
-	m.net.mu.Lock()
-	defer m.net.mu.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	for len(m.inbox) == 0 && m.ended == nil {
 		m.arrived.Wait()
 	}
@@ -75,15 +75,27 @@ func (m *member) deliver(e *event) {
 // release removes a delivered frame from the sender's queue, and reports whether the
 // member still runs. A frame counts until the handler has returned.
 func (m *member) release(e *event) bool {
-	m.net.mu.Lock()
-	defer m.net.mu.Unlock()
+	m.mu.Lock()
+	running, writable := m.ended == nil, false
 	if l := e.link; l != nil {
 		l.queued -= cost(e.frame)
 		// At half, so that Writable is not called for each single frame.
-		if l.full && l.queued <= m.net.queueBytes/2 && l.from.links[m.rank] == l {
+		if writable = l.full && l.queued <= m.net.queueBytes/2; writable {
 			l.full = false
-			l.from.post(event{kind: writable, peer: m.rank})
 		}
 	}
-	return m.ended == nil
+	m.mu.Unlock()
+	if writable {
+		e.link.from.resume(e.link)
+	}
+	return running
+}
+
+// resume tells a member that a queue of its own, which was full, has space again.
+func (m *member) resume(l *link) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.links[l.to.rank] == l {
+		m.post(event{kind: writable, peer: l.to.rank})
+	}
 }

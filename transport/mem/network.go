@@ -50,10 +50,7 @@ func (e *PeerError) Unwrap() error { return e.Err }
 type Network struct {
 	queueBytes int
 
-	// mu guards the rest and all fields of every member: it is held for short, and
-	// a single lock cannot be taken in the wrong order. Handlers are called without
-	// it.
-	mu      sync.Mutex
+	mu      sync.RWMutex // guards members; the mutex of a member may be taken within
 	members []*member
 }
 
@@ -71,20 +68,18 @@ func NewNetwork(size int, config Config) *Network {
 
 // Member returns the transport of a rank: the first, of incarnation 1, or the last
 // one that [Network.Restart] has made. It panics if there is no such rank.
-func (n *Network) Member(rank protocol.Rank) transport.Transport {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+func (n *Network) Member(rank protocol.Rank) transport.Transport { return n.member(rank) }
+
+func (n *Network) member(rank protocol.Rank) *member {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
 	return n.members[rank]
 }
 
 // Kill ends a member as kill -9 does: at once, with the frames that had arrived for
 // it. Its peers get Down, after the frames that it has sent. Kill does not wait for
 // a handler call in progress; no other call follows.
-func (n *Network) Kill(rank protocol.Rank) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.members[rank].stop(ErrKilled)
-}
+func (n *Network) Kill(rank protocol.Rank) { n.member(rank).stop(ErrKilled) }
 
 // Restart returns a new transport for a rank, with the next incarnation. It kills
 // the old one if that still runs.
@@ -95,20 +90,4 @@ func (n *Network) Restart(rank protocol.Rank) transport.Transport {
 	old.stop(ErrKilled)
 	n.members[rank] = newMember(n, rank, old.incarnation+1)
 	return n.members[rank]
-}
-
-// reach returns the member that takes the frames for a rank, or the cause if there
-// is none. A member does not reach itself.
-func (n *Network) reach(from, to protocol.Rank) (*member, error) {
-	if to < 0 || to >= protocol.Rank(len(n.members)) || to == from {
-		return nil, ErrNotStarted
-	}
-	m := n.members[to]
-	switch {
-	case m.ended != nil:
-		return nil, m.ended
-	case m.handler == nil:
-		return nil, ErrNotStarted
-	}
-	return m, nil
 }
