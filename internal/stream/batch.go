@@ -70,8 +70,8 @@ func (s *segment) small() bool {
 }
 
 // nextBatch removes the next segment to send, and counts the messages that begin in it.
-// Small ones that follow each other become one batch.
-func (o *ownStream) nextBatch(frames *slab) (seg segment, begun uint32) {
+// Small ones that follow each other become one batch, of at most so many bytes.
+func (o *ownStream) nextBatch(frames *slab, most int) (seg segment, begun uint32) {
 	if seg = o.pop(); seg.begins {
 		begun = 1
 	}
@@ -82,7 +82,7 @@ func (o *ownStream) nextBatch(frames *slab) (seg segment, begun uint32) {
 	b := appendMessage(make([]byte, head, head+maxBatchBytes), &seg)
 	for ; begun < maxBatchMessages && o.waiting.Len() > 0; begun++ {
 		following := o.waiting.At(0)
-		if !following.small() || len(b)+binary.MaxVarintLen16+len(following.payload()) > cap(b) {
+		if !following.small() || len(b)+binary.MaxVarintLen16+len(following.payload()) > head+most {
 			break
 		}
 		b = appendMessage(b, following)

@@ -46,6 +46,32 @@ func TestBurstOnABadNetwork(t *testing.T) {
 	n.check(sent)
 }
 
+// What is in flight fits into KeepBytes, batches included: the receiver, which grants
+// nothing yet, can still request all of it.
+func TestBatchesFitIntoWhatIsKept(t *testing.T) {
+	m, err := stream.New(stream.Config{Rank: 0, Size: 2, Incarnation: 1, SegmentSize: 128, KeepBytes: 2048, OutboxBytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, bytes := protocol.Time(1e9), 0
+	for range 200 {
+		if err := m.Write(make([]byte, 30), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 100 {
+		now += 1e6
+		for _, frame := range frames(m, now)[1] {
+			if frame[0] == dataKind {
+				bytes += len(frame)
+			}
+		}
+	}
+	if bytes == 0 || bytes > 2048 {
+		t.Errorf("%d bytes are in flight, of 2048 that are kept", bytes)
+	}
+}
+
 // A single message, or a few, are not delayed. In a burst none is delayed for long, nor
 // after FlushBatch.
 func TestBatchingDelayIsBounded(t *testing.T) {

@@ -105,7 +105,9 @@ func (m *Member) emit(now protocol.Time) bool {
 	if b.batching = m.shouldBatch(now); b.batching {
 		return false
 	}
-	seg, begun := m.own.nextBatch(&m.frames)
+	// Flow control has found room for one message. The rest of a batch fits into what a
+	// window leaves of KeepBytes.
+	seg, begun := m.own.nextBatch(&m.frames, min(maxBatchBytes, m.config.KeepBytes/4))
 	f := m.own.flow
 	seg.messages = m.own.messages
 	m.own.messages += begun
