@@ -34,10 +34,8 @@ func oneStep() step {
 
 func (s step) apply(x number) number { return s.multiplier.multiply(x).add(s.increment) }
 
-// then returns the step that does s first and next afterwards.
-func (s step) then(next step) step {
-	return step{s.multiplier.multiply(next.multiplier), next.apply(s.increment)}
-}
+// twice returns the step that does what s does twice.
+func (s step) twice() step { return step{s.multiplier.multiply(s.multiplier), s.apply(s.increment)} }
 
 // stateAt returns the generator's state after n steps from 0, by repeated squaring.
 func stateAt(n uint64) number {
@@ -46,7 +44,7 @@ func stateAt(n uint64) number {
 		if n&1 == 1 {
 			x = s.apply(x)
 		}
-		s = s.then(s)
+		s = s.twice()
 	}
 	return x
 }

@@ -66,7 +66,8 @@ func (names files) sizes(f Format) (sizes []int, total int, err error) {
 	return sizes, total, nil
 }
 
-// appendRange appends the records of a file that begin from one offset to before another.
+// appendRange appends the records of a file between two offsets. A line that is at an offset
+// belongs to the range before.
 func appendRange(b []byte, name string, f Format, from, to int) ([]byte, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -92,12 +93,12 @@ func appendRange(b []byte, name string, f Format, from, to int) ([]byte, error) 
 	return b, nil
 }
 
-// nextLine returns where the first line begins at an offset or after, or the end.
+// nextLine returns the offset of the first line that begins after an offset, or the end of
+// the file. The first line of the file begins at 0.
 func nextLine(file *os.File, offset int) (int, error) {
 	if offset == 0 {
 		return 0, nil
 	}
-	offset-- // The line begins after a newline.
 	for buffer := make([]byte, 4096); ; {
 		n, err := file.ReadAt(buffer, int64(offset))
 		if i := bytes.IndexByte(buffer[:n], '\n'); i >= 0 {

@@ -99,7 +99,10 @@ func TestFailedWriteLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	full := errors.New("full")
 	err := writeFile(dir, "name", func(w io.Writer) error {
-		_, err := w.Write(make([]byte, 2<<20))
+		_, err := w.Write(make([]byte, 2*bufferSize))
+		if entries, _ := os.ReadDir(dir); len(entries) != 1 || !strings.HasPrefix(entries[0].Name(), temporary) {
+			t.Errorf("while it is written there is %v", entries)
+		}
 		return errors.Join(full, err)
 	})
 	if entries, _ := os.ReadDir(dir); !errors.Is(err, full) || len(entries) != 0 {
