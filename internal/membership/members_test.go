@@ -173,3 +173,24 @@ func BenchmarkViewChange(b *testing.B) {
 		})
 	}
 }
+
+// A machine that has an index of the names keeps it right as members come and go, and as
+// ranks and identities change hands.
+func TestNamesFollowViews(t *testing.T) {
+	v := firstView(4)
+	m, err := New(Config{Self: *v.Members.At(0), View: v, Log: forgetfulLog{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.named("p1")
+	next := v
+	next.Number = 2
+	next.Members = v.Members.change([]protocol.Rank{3}, Member{Rank: 1, Identity: "p2", Incarnation: 2}, Member{Rank: 2, Identity: "new", Incarnation: 2})
+	m.enter(&next)
+	for _, identity := range []string{"p0", "p1", "p2", "p3", "new"} {
+		i, ok := m.named(identity)
+		if want, there := next.named(identity); i != want || ok != there {
+			t.Errorf("%s is at %d, %v, want %d, %v", identity, i, ok, want, there)
+		}
+	}
+}
