@@ -51,5 +51,6 @@
 //   - log.go, mailbox.go, takeover.go, peers.go, owners.go: logging, replay and views.
 //   - agreement.go, shrink.go, registry.go, revoke.go: what a program does after a
 //     failure that it wants to handle itself.
+//   - admit.go, generation.go: how processes that replace failed ones are taken in.
 //   - buffer.go: when memory is reused.
 package engine
