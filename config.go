@@ -47,6 +47,11 @@ type Config struct {
 	// has joined again, which takes a quorum of the others.
 	DataDir string
 
+	// Replacement makes NewWorld take the place of the process that had this rank in a job
+	// that goes on: see [World.Admit]. If false, the launcher's word counts, as that of
+	// pleach run --respawn.
+	Replacement bool
+
 	// Listen is the host:port that Create and Join listen on. If empty, or with
 	// port 0, a free port: Join uses the interface that reaches the seeds, Create
 	// the loopback interface.
@@ -226,6 +231,7 @@ func (c *Config) check(m mode) error {
 		{"Advertise", c.Advertise != "", alone, "is for Create and Join; otherwise Addresses say where this process is reached"},
 		{"ID", c.ID != "", alone, "is for Create and Join; otherwise Addresses identify the members"},
 		{"Replace", c.Replace, m == modeJoin, "is for Join: it takes the place of a member with the same ID"},
+		{"Replacement", c.Replacement, m == modeWorld && c.Transport == nil, "is for NewWorld over TCP: elsewhere a process that comes back joins"},
 		{"FailureDomain", c.FailureDomain != "", alone, "is for Create and Join; otherwise ranks are given"},
 		{"Static", c.Static, m == modeStart, "is for Start: the members of a static group are known from the start"},
 		{"AllowMinority", c.AllowMinority, m != modeInspect && !static, "has no effect: a static group never stops"},

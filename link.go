@@ -24,7 +24,7 @@ type link struct {
 	opened  chan struct{}   // closed when the group can send
 	group   *Group
 	seen    map[protocol.Rank]bool // peers that have been up
-	job     *membership.View       // the members of the job
+	job     []string               // by rank: the ID of the process
 	quorum  bool                   // the job continues only with a quorum
 	reached atomic.Bool            // a peer has been up
 	alone   chan error             // takes the error of a process that has reached no other
@@ -33,7 +33,7 @@ type link struct {
 // newLink makes a link that knows the first view.
 func newLink(b *initialState, quorum bool) (*link, error) {
 	p := &link{
-		opened: make(chan struct{}), seen: make(map[protocol.Rank]bool), job: &b.view,
+		opened: make(chan struct{}), seen: make(map[protocol.Rank]bool), job: b.job(),
 		quorum: quorum, alone: make(chan error, 1),
 	}
 	c, err := p2p.New(p2p.Config{
@@ -70,24 +70,31 @@ func (p *link) Receive(now protocol.Time, from protocol.Rank, head, body []byte)
 }
 
 // Install implements [member.Unicast]. A process that joins the group later, even at the
-// rank of a dead one, does not belong to the job: it does not know the calls before.
+// rank of a dead one, does not belong to the job unless it has the dead one's ID: then it
+// waits to be admitted.
 func (p *link) Install(now protocol.Time, v *membership.View) {
 	p.Endpoint.Install(now, v)
-	var ranks []int
-	for _, m := range v.Members.All() {
-		if first, ok := p.job.Member(m.Rank); ok && first.Incarnation == m.Incarnation {
-			ranks = append(ranks, int(m.Rank))
-		}
-	}
-	if p.quorum && len(ranks) == 1 && !p.reached.Load() {
+	members := p.membersOf(v)
+	if p.quorum && len(members) == 1 && !p.reached.Load() {
 		select {
-		case p.alone <- isolatedError(v.Number, p.job.Members.Len()):
+		case p.alone <- isolatedError(v.Number, len(p.job)):
 		default: // told already
 		}
 		return
 	}
-	p.engine.Install(v.Number, ranks)
+	p.engine.InstallMembers(v.Number, members)
 	p.changed.Notify()
+}
+
+// membersOf returns the processes of the job that are in a view.
+func (p *link) membersOf(v *membership.View) []engine.Member {
+	members := make([]engine.Member, 0, v.Members.Len())
+	for _, m := range v.Members.All() {
+		if int(m.Rank) < len(p.job) && m.Identity == p.job[m.Rank] {
+			members = append(members, engine.Member{Rank: int(m.Rank), Incarnation: m.Incarnation})
+		}
+	}
+	return members
 }
 
 // Up implements [member.Unicast].

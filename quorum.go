@@ -9,8 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/pleach-go/pleach/internal/membership"
 )
 
 // Defaults of a World on several hosts. A process that is removed from a job cannot come
@@ -22,25 +20,25 @@ const (
 
 // requireQuorum decides whether the processes of a job continue only with a quorum: if
 // they are on several hosts, and the program does not allow otherwise.
-func (c *Config) requireQuorum(job *membership.View) {
+func (c *Config) requireQuorum(job []string) {
 	c.QuorumTimeout = cmp.Or(c.QuorumTimeout, defaultQuorumTimeout)
 	switch hosts := hostCount(job); {
 	case hosts == 1:
 		c.AllowMinority = true
 	case c.AllowMinority:
 		c.Logger.Warn("AllowMinority: if the network between the hosts is partitioned, each part finishes the whole job, and fencing tokens do not tell their outputs apart",
-			"hosts", hosts, "processes", job.Members.Len())
+			"hosts", hosts, "processes", len(job))
 	default:
 		c.SuspicionTimeout = cmp.Or(c.SuspicionTimeout, max(worldSuspicionTimeout, 5*c.HeartbeatInterval))
 	}
 }
 
-// hostCount counts the hosts in the members' addresses. Two names of one host count as
+// hostCount counts the hosts in the processes' addresses. Two names of one host count as
 // two, which is safe.
-func hostCount(v *membership.View) int {
+func hostCount(addresses []string) int {
 	hosts := make(map[string]bool)
-	for _, m := range v.Members.All() {
-		hosts[hostOf(m.Address)] = true
+	for _, a := range addresses {
+		hosts[hostOf(a)] = true
 	}
 	return len(hosts)
 }

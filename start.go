@@ -63,6 +63,7 @@ type initialState struct {
 	start     []membership.Position           // its position in every stream
 	decisions membership.Decisions            // that have led to the view
 	listening string                          // the address of its socket
+	replaces  []string                        // the IDs of a job's processes, one of which it replaces; nil: none
 	began     []founding.Candidate            // the group began with these, by agreement; nil: otherwise
 	seeds     []string                        // where else processes may look for the group
 	current   atomic.Pointer[membership.View] // the group's, once there is one
@@ -129,6 +130,7 @@ func (c *Config) assignment() (bootstrap.Assignment, error) {
 			return a, fmt.Errorf("%w; without a launcher, set Config.Addresses and Config.Rank", err)
 		}
 	}
+	a.Replacement = a.Replacement || c.Replacement
 	c.Group = cmp.Or(c.Group, a.Group)
 	if err := a.Check(); err != nil {
 		return a, fmt.Errorf("Config.Addresses and Config.Rank, or what the launcher says: %w", err)

@@ -27,24 +27,34 @@ import (
 // with its lowest rank, as long as they have reached another process at all. The calls
 // of all others wait for the network to heal and return a [*QuorumError] after
 // Config.QuorumTimeout. Config.AllowMinority switches the quorum off.
+//
+// A process that replaces a dead one (pleach run --respawn) is a World that waits: see
+// [World.Admit].
 type World struct {
 	collective.Comm
-	group    *Group
-	link     *link
-	engine   *engine.Engine
-	watching sync.WaitGroup
+	group       *Group
+	link        *link
+	engine      *engine.Engine // of the first generation, and by it of all
+	former      *engine.Engine // of the generation before this one, or nil
+	current     *engine.Engine
+	replacement bool
+	watching    sync.WaitGroup
 }
 
 // NewWorld makes this process part of a job. It returns as soon as the other
 // processes can reach this one; it does not wait for them to start. A process that
 // does not start within Config.StartTimeout counts as dead. ctx bounds the call, not
 // the job. A program ends its part by Finalize, and by Abort after an error.
+//
+// A process that replaces a dead one of the job, by Config.Replacement or because pleach
+// run --respawn has started it, is back in the group when NewWorld returns. It makes no
+// collective call before [World.Admit].
 func NewWorld(ctx context.Context, c Config) (*World, error) {
-	s, err := prepare(ctx, &c, modeWorld, func(c *Config) (*initialState, error) { return c.startState() })
+	s, err := prepare(ctx, &c, modeWorld, func(c *Config) (*initialState, error) { return c.worldState(ctx) })
 	if err != nil {
 		return nil, err
 	}
-	c.requireQuorum(&s.view)
+	c.requireQuorum(s.job())
 	w, err := newWorld(c, s)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("pleach: NewWorld: %w", err), s.transport.Close())
@@ -58,11 +68,16 @@ func newWorld(c Config, s *initialState) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	eng, err := engine.New(engine.Config{
-		Rank: int(s.self.Rank), Size: int(s.view.Slots), View: s.view.Number, Link: p,
-	})
+	first := engine.Config{Rank: int(s.self.Rank), Size: len(p.job), View: s.view.Number, Link: p}
+	if s.replaces != nil {
+		first.View, first.Waiting = 0, s.self.Incarnation
+	}
+	eng, err := engine.New(first)
 	if err != nil {
 		return nil, err
+	}
+	if s.replaces != nil {
+		eng.InstallMembers(s.view.Number, p.membersOf(&s.view))
 	}
 	p.engine, p.logger = eng, c.Logger
 	group, err := newGroup(c, s, p)
@@ -71,7 +86,10 @@ func newWorld(c Config, s *initialState) (*World, error) {
 		return nil, err
 	}
 	p.open(group)
-	w := &World{Comm: collective.Comm(eng.Comm()), group: group, link: p, engine: eng}
+	w := &World{
+		Comm: collective.Comm(eng.Comm()), group: group, link: p,
+		engine: eng, current: eng, replacement: s.replaces != nil,
+	}
 	w.watching.Go(func() { w.watch(c.QuorumTimeout) })
 	return w, nil
 }
@@ -94,6 +112,7 @@ func (w *World) Finalize(ctx context.Context) error {
 		// processes know, so that none takes one that ends now for dead. If it fails,
 		// the job is still complete.
 		w.engine.KeepOwners()
+		w.current.DismissWaiting()
 		limited, cancel := context.WithTimeout(ctx, leaveTogether)
 		_ = w.agreeToEnd(limited)
 		cancel()
@@ -111,7 +130,7 @@ func (w *World) agreeToEnd(ctx context.Context) error {
 	if _, err := collective.Agree(ctx, w, 0); err != nil {
 		return err
 	}
-	if err := w.engine.Flush(ctx); err != nil {
+	if err := w.current.Flush(ctx); err != nil {
 		return err
 	}
 	return w.link.flush(ctx)

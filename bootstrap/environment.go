@@ -54,7 +54,7 @@ func (env environment) assignment(n names) (Assignment, error) {
 	}
 	return Assignment{
 		Rank: protocol.Rank(rank), Size: protocol.Rank(size), LocalRank: int(local),
-		Addresses: addresses, Group: env("PLEACH_GROUP"),
+		Addresses: addresses, Group: env("PLEACH_GROUP"), Replacement: env("PLEACH_REPLACEMENT") != "",
 	}, nil
 }
 

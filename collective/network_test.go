@@ -27,9 +27,18 @@ type network struct {
 	killAt  []int // by rank; 0: never
 	dead    []bool
 	view    uint64
-	noViews bool // no views: the link reports the dead
-	sent    int  // messages between tasks
-	running sync.WaitGroup
+	// incarnations are by rank, and known by rank as each process knows them by its view.
+	incarnations []uint64
+	known        [][]uint64
+	config       engine.Config
+	program      func(w Comm) error // of replacements; nil: there are none
+	noViews      bool               // no views: the link reports the dead
+	sent         int                // messages between tasks
+	closed       bool
+	first        []*engine.Engine // of the processes of the start
+	former       []*engine.Engine // whose processes were replaced
+	errs         []error          // of replacements
+	running      sync.WaitGroup
 }
 
 // inbox is what is on its way to a process.
@@ -42,6 +51,7 @@ type inbox struct {
 
 type delivery struct {
 	from       int
+	came       uint64 // the sender's incarnation
 	head, body []byte
 	release    func()
 }
@@ -56,7 +66,7 @@ func (d *delivery) bytes(e *engine.Engine) []byte {
 
 type installation struct {
 	number  uint64
-	members []int
+	members []engine.Member
 }
 
 func newNetwork(t testing.TB, size int, seed uint64) *network {
@@ -67,11 +77,13 @@ func newNetwork(t testing.TB, size int, seed uint64) *network {
 func newNetworkOf(t testing.TB, size int, seed uint64, c engine.Config) *network {
 	t.Helper()
 	n := &network{
-		rng: rand.New(rand.NewPCG(seed, 7)), view: 1,
+		rng: rand.New(rand.NewPCG(seed, 7)), view: 1, config: c,
 		events: make([]int, size), killAt: make([]int, size), dead: make([]bool, size),
+		incarnations: slices.Repeat([]uint64{1}, size),
 	}
 	for r := range size {
-		c.Rank, c.Size, c.View, c.Link, c.Poison = r, size, 1, &testLink{n, r}, poison
+		n.known = append(n.known, slices.Clone(n.incarnations))
+		c.Rank, c.Size, c.View, c.Link, c.Poison = r, size, 1, &testLink{n, r, 1}, poison
 		e, err := engine.New(c)
 		if err != nil {
 			t.Fatal(err)
@@ -79,8 +91,10 @@ func newNetworkOf(t testing.TB, size int, seed uint64, c engine.Config) *network
 		n.engines = append(n.engines, e)
 		n.boxes = append(n.boxes, &inbox{wake: sync.NewCond(&n.mu)})
 	}
+	n.first = slices.Clone(n.engines)
+	boxes := slices.Clone(n.boxes)
 	for r := range size {
-		n.running.Go(func() { n.deliver(r) })
+		n.running.Go(func() { n.deliver(r, n.first[r], boxes[r]) })
 	}
 	return n
 }
@@ -94,7 +108,11 @@ func poison(b []byte) {
 
 // close ends all, and waits.
 func (n *network) close() {
-	for _, e := range n.engines {
+	n.mu.Lock()
+	n.closed = true
+	all := slices.Concat(n.former, n.engines)
+	n.mu.Unlock()
+	for _, e := range all {
 		e.Close()
 	}
 	n.mu.Lock()
@@ -112,6 +130,7 @@ const taskMessage = 1
 type testLink struct {
 	n    *network
 	rank int
+	came uint64 // incarnation
 }
 
 func (l *testLink) Send(ctx context.Context, to int, head, body []byte) error {
@@ -123,17 +142,17 @@ func (l *testLink) SendOwned(_ context.Context, to int, head, body []byte, relea
 	n := l.n
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.event(l.rank) {
+	if n.incarnations[l.rank] != l.came || n.event(l.rank) {
 		return errKilled
 	}
-	if n.dead[to] || n.boxes[to].closed {
+	if n.dead[to] || n.boxes[to].closed || n.known[l.rank][to] != n.incarnations[to] {
 		return fmt.Errorf("rank %d is gone", to)
 	}
 	if head[0] == taskMessage {
 		n.sent++
 	}
 	b := n.boxes[to]
-	b.messages = append(b.messages, delivery{l.rank, head, body, release})
+	b.messages = append(b.messages, delivery{l.rank, l.came, head, body, release})
 	b.wake.Signal()
 	return nil
 }
@@ -162,28 +181,86 @@ func (n *network) kill(rank int) {
 		return
 	}
 	n.dead[rank] = true
-	n.view++
-	var members []int
-	for r := range n.engines {
-		if !n.dead[r] {
-			members = append(members, r)
-		}
-	}
-	for _, r := range members {
-		b := n.boxes[r]
-		b.lose(rank, n.rng)
-		if n.noViews {
-			b.messages = append(b.messages, delivery{from: rank})
-			b.wake.Signal()
+	for r, b := range n.boxes {
+		if n.dead[r] {
 			continue
 		}
+		if b.lose(rank, n.rng); n.noViews {
+			b.messages = append(b.messages, delivery{from: rank, came: n.incarnations[rank]})
+			b.wake.Signal()
+		}
+	}
+	b, killed := n.boxes[rank], n.engines[rank]
+	b.closed, b.messages, b.views = true, nil, nil
+	b.wake.Signal()
+	n.running.Go(func() { killed.End(errKilled) })
+	if !n.noViews {
+		n.nextView()
+	}
+	if n.program != nil {
+		n.running.Go(func() { n.replace(rank) })
+	}
+}
+
+// nextView decides a view of the live processes.
+func (n *network) nextView() (members []engine.Member) {
+	n.view++
+	for r, came := range n.incarnations {
+		if !n.dead[r] {
+			members = append(members, engine.Member{Rank: r, Incarnation: came})
+		}
+	}
+	for _, m := range members {
+		b := n.boxes[m.Rank]
 		b.views = append(b.views, installation{n.view, members})
 		b.wake.Signal()
 	}
-	b := n.boxes[rank]
-	b.closed, b.messages, b.views = true, nil, nil
-	b.wake.Signal()
-	n.running.Go(func() { n.engines[rank].End(errKilled) })
+	return members
+}
+
+// replace starts the process of a dead rank anew.
+func (n *network) replace(rank int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return
+	}
+	c := n.config
+	c.Rank, c.Size, c.View, c.Waiting, c.Poison = rank, len(n.engines), 0, n.view+1, poison
+	c.Link = &testLink{n, rank, c.Waiting}
+	e, err := engine.New(c)
+	if err != nil {
+		panic(err)
+	}
+	n.dead[rank], n.incarnations[rank] = false, c.Waiting
+	b := &inbox{wake: sync.NewCond(&n.mu)}
+	n.boxes[rank], n.former = b, append(n.former, n.engines[rank])
+	n.engines[rank] = e
+	members := n.nextView()
+	b.views = nil
+	n.install(rank, e, installation{n.view, members})
+	n.running.Go(func() { n.deliver(rank, e, b) })
+	n.running.Go(func() {
+		if err := n.program(Comm(e.Comm())); err != nil {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			if n.incarnations[rank] == c.Waiting && !n.dead[rank] {
+				n.errs = append(n.errs, fmt.Errorf("replacement of rank %d: %w", rank, err))
+			}
+		}
+	})
+}
+
+// install installs a view in an engine.
+func (n *network) install(rank int, e *engine.Engine, v installation) {
+	known := make([]uint64, len(n.engines))
+	for _, m := range v.members {
+		known[m.Rank] = m.Incarnation
+	}
+	n.known[rank] = known
+	n.mu.Unlock()
+	e.InstallMembers(v.number, v.members)
+	n.mu.Lock()
 }
 
 // lose drops some of the last messages of a process.
@@ -199,11 +276,33 @@ func (b *inbox) lose(from int, rng *rand.Rand) {
 	}
 }
 
+// take takes the next message of a sender that the receiver knows by its view: of the first
+// such sender, or of one that has been waiting less long. Messages of an earlier process of a
+// rank are lost with it.
+func (b *inbox) take(known []uint64, rng *rand.Rand) (delivery, bool) {
+	b.messages = slices.DeleteFunc(b.messages, func(m delivery) bool { return known[m.from] > m.came })
+	next := -1
+	passed := make(map[int]bool)
+	for i, m := range b.messages {
+		if passed[m.from] || m.came != known[m.from] && m.head != nil {
+			continue
+		}
+		if next, passed[m.from] = i, true; rng.IntN(2) == 0 {
+			break
+		}
+	}
+	if next < 0 {
+		return delivery{}, false
+	}
+	m := b.messages[next]
+	b.messages = slices.Delete(b.messages, next, next+1)
+	return m, true
+}
+
 // deliver hands an engine what comes for it.
-func (n *network) deliver(rank int) {
+func (n *network) deliver(rank int, e *engine.Engine, b *inbox) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	b := n.boxes[rank]
 	for {
 		for !b.closed && len(b.messages)+len(b.views) == 0 {
 			b.wake.Wait()
@@ -211,25 +310,30 @@ func (n *network) deliver(rank int) {
 		if b.closed {
 			return
 		}
-		if len(b.views) > 0 && (len(b.messages) == 0 || n.rng.IntN(3) == 0) {
+		var m delivery
+		ok := false
+		if len(b.views) == 0 || n.rng.IntN(3) > 0 {
+			m, ok = b.take(n.known[rank], n.rng)
+		}
+		if !ok && len(b.views) > 0 {
 			v := b.views[0]
 			b.views = b.views[1:]
-			n.mu.Unlock()
-			n.engines[rank].Install(v.number, v.members)
-			n.mu.Lock()
+			n.install(rank, e, v)
 			continue
 		}
-		m := b.messages[0]
-		b.messages = b.messages[1:]
+		if !ok {
+			b.wake.Wait() // for the view with the sender
+			continue
+		}
 		if n.event(rank) {
 			return
 		}
 		n.mu.Unlock()
 		var err error
 		if m.head == nil {
-			n.engines[rank].PeerDown(m.from)
+			e.PeerDown(m.from)
 		} else {
-			err = n.engines[rank].Receive(m.from, m.bytes(n.engines[rank]))
+			err = e.Receive(m.from, m.bytes(e))
 		}
 		n.mu.Lock()
 		if err != nil {
@@ -242,7 +346,7 @@ func (n *network) deliver(rank int) {
 func (n *network) each(program func(w Comm) error) []error {
 	errs := make([]error, len(n.engines))
 	var all sync.WaitGroup
-	for r, e := range n.engines {
+	for r, e := range n.first {
 		all.Go(func() { errs[r] = program(Comm(e.Comm())) })
 	}
 	all.Wait()

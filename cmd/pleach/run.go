@@ -25,6 +25,7 @@ type runCommand struct {
 	kill, stop, env             []string
 	grace                       time.Duration
 	noPrefix, timestamps, stdin bool
+	respawn                     bool
 }
 
 func newRun() *cobra.Command {
@@ -44,6 +45,9 @@ PLEACH_ADDRESS_FILE if there are more than 512). Package bootstrap does that.
 after the start, or when it prints a line that matches a regular expression, on
 standard output or standard error. Only the first match acts.
 
+--respawn starts a process that a signal or a panic has ended anew, under its rank, as
+long as others live. The program has to take it in: see World.Admit of package pleach.
+
 Ctrl-C and SIGTERM send SIGTERM to all processes, and SIGKILL after the grace time. A
 second Ctrl-C kills them at once. When a process ends, the processes that it started
 are killed.
@@ -56,6 +60,7 @@ Ctrl-C or SIGTERM.`,
   pleach run -n 8 --kill 3@2s --kill 5@2.5s ./prog --verbose
   pleach run -n 8 --stop 3@1s+500ms --timestamps ./prog
   pleach run -n 8 --kill '3@/^step 7 begins/' --stop '5@/checkpoint/+2s' ./prog
+  pleach run -n 6 --respawn --kill 2@1s ./sgd
   pleach run -n 4 --env GOMAXPROCS=1 --env GODEBUG=netdns=go ./prog`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -70,6 +75,7 @@ Ctrl-C or SIGTERM.`,
 	f.IntVarP(&r.size, "processes", "n", 0, "number `N` of processes")
 	f.StringArrayVar(&r.kill, "kill", nil, "kill (SIGKILL) `RANK@WHEN`: a duration after the start, as in 3@2s, or the first line that matches, as in '3@/step 7/'; may be repeated")
 	f.StringArrayVar(&r.stop, "stop", nil, "stop (SIGSTOP) `RANK@WHEN[+DURATION]`, for the duration or for good; may be repeated")
+	f.BoolVar(&r.respawn, "respawn", false, "start a process that has died anew, as a replacement of its rank")
 	f.DurationVar(&r.grace, "grace", 5*time.Second, "`time` to end after Ctrl-C or SIGTERM")
 	f.BoolVar(&r.noPrefix, "no-prefix", false, "do not write ranks before lines")
 	f.BoolVar(&r.timestamps, "timestamps", false, "write the seconds since the start before lines")
@@ -92,7 +98,7 @@ func (r *runCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	stdout, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	job := launch.Job{
-		Size: r.size, Program: program, Args: args, Env: r.env, Faults: faults, Grace: r.grace, Interactive: isTerminal(stderr),
+		Size: r.size, Program: program, Args: args, Env: r.env, Faults: faults, Respawn: r.respawn, Grace: r.grace, Interactive: isTerminal(stderr),
 		Output: &launch.Output{
 			Stdout: launch.Stream{Writer: stdout, Color: wantsColor(stdout)}, Stderr: launch.Stream{Writer: stderr, Color: wantsColor(stderr)},
 			Prefix: !r.noPrefix, Timestamps: r.timestamps,

@@ -23,6 +23,8 @@ type Job struct {
 	// Faults are injected at their times or lines. They are in order of time: see
 	// [Schedule].
 	Faults []Fault
+	// Respawn starts a process that a signal or a panic has ended anew, under its rank.
+	Respawn bool
 	// Grace is how long processes may take to end after they were asked to.
 	Grace time.Duration
 	// Stdin is handed to rank 0, if not nil.
@@ -55,7 +57,9 @@ func (e *InterruptedError) Error() string {
 // comes to it as an event, so it needs no lock.
 type running struct {
 	Job
+	sockets   *Sockets
 	processes []*rankProcess
+	respawned []int // by rank: how often
 	alive     int
 	ended     chan *rankProcess
 	// triggers are the faults that wait for a line, and matched gets one when its line
@@ -109,10 +113,10 @@ func Run(j Job) (*Report, error) {
 		return nil, err
 	}
 	defer sockets.Close()
-	r := &running{Job: j, ended: make(chan *rankProcess, j.Size)}
+	r := &running{Job: j, sockets: sockets, ended: make(chan *rankProcess, j.Size), respawned: make([]int, j.Size)}
 	r.Faults, r.triggers = splitTriggers(j.Faults)
 	r.matched = make(chan *trigger, len(r.triggers))
-	if err := r.start(sockets); err != nil {
+	if err := r.start(); err != nil {
 		return nil, err
 	}
 	r.wait(signals)
@@ -131,10 +135,10 @@ func (j *Job) checkOpenFiles() error {
 }
 
 // start starts all processes, or none.
-func (r *running) start(s *Sockets) error {
+func (r *running) start() error {
 	r.Output.begin()
 	for rank := range r.Size {
-		p, err := r.startRank(s, rank)
+		p, err := r.startRank(rank, r.Env)
 		if err != nil {
 			for _, p := range r.processes {
 				p.Kill()
@@ -148,12 +152,12 @@ func (r *running) start(s *Sockets) error {
 	return nil
 }
 
-func (r *running) startRank(s *Sockets, rank int) (*rankProcess, error) {
+func (r *running) startRank(rank int, env []string) (*rankProcess, error) {
 	stdout := &lines{output: r.Output, to: &r.Output.Stdout, rank: rank, whole: r.lineWatcher(rank)}
 	stderr := &lines{output: r.Output, to: &r.Output.Stderr, rank: rank, whole: r.lineWatcher(rank)}
-	input := rank == 0 && r.Stdin != nil
-	started, err := s.Start(rank, Command{
-		Program: r.Program, Args: r.Args, Env: r.Env,
+	input := rank == 0 && r.Stdin != nil && r.respawned[0] == 0
+	started, err := r.sockets.Start(rank, Command{
+		Program: r.Program, Args: r.Args, Env: env,
 		Stdout: stdout, Stderr: stderr, Input: input, DieWithParent: true,
 	})
 	if err != nil {
@@ -239,7 +243,11 @@ func (r *running) end(p *rankProcess) {
 	if p.killed != nil && !p.wasKilled() { // it was faster
 		r.missed = append(r.missed, *p.killed)
 	}
-	if o := r.outcome(p); o.Kind == Failed && r.interrupted == nil {
+	o := r.outcome(p)
+	if r.respawn(p, o) {
+		return
+	}
+	if o.Kind == Failed && r.interrupted == nil {
 		r.Output.notice("rank %d: %s after %v", p.rank, o.Text, o.After)
 	}
 	r.endStopped()

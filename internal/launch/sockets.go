@@ -91,7 +91,8 @@ func (s *Sockets) Start(rank int, c Command) (*Process, error) {
 func (s *Sockets) environment(rank int) []string {
 	// This program may itself be a rank of another job.
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
-		return strings.HasPrefix(v, "PLEACH_ADDRESSES=") || strings.HasPrefix(v, "PLEACH_ADDRESS_FILE=")
+		return strings.HasPrefix(v, "PLEACH_ADDRESSES=") || strings.HasPrefix(v, "PLEACH_ADDRESS_FILE=") ||
+			strings.HasPrefix(v, replacementVariable+"=")
 	})
 	env = append(env,
 		fmt.Sprintf("PLEACH_RANK=%d", rank),

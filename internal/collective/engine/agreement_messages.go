@@ -37,7 +37,7 @@ func (e *Engine) handleAgreement(from int, h *header, body []byte) error {
 		e.decide(a, m.vote.proposal)
 	case m.phase == typeAccept && inView:
 		a.proposal, a.accepted = m.vote.proposal, true
-		e.deriveSubComm(a)
+		e.derive(a)
 		e.sendAgreement(a, from, typeAccepted)
 	case m.phase == typeAccepted && inView && a.acceptedBy != nil:
 		e.handleAccepted(a, from)
@@ -141,7 +141,7 @@ func (e *Engine) propose(a *agreement) {
 		}
 	}
 	a.accepted, a.acceptedBy = true, make(map[int]bool)
-	e.deriveSubComm(a)
+	e.derive(a)
 	e.sendToOthers(a, typeAccept)
 	e.handleAccepted(a, e.config.Rank)
 }
@@ -159,6 +159,12 @@ func (e *Engine) handleAccepted(a *agreement, from int) {
 	e.decide(a, a.proposal)
 }
 
+// derive derives what the proposal stands for. The proposal does not change any more.
+func (e *Engine) derive(a *agreement) {
+	e.deriveSubComm(a)
+	e.deriveGeneration(a)
+}
+
 func (e *Engine) sendToOthers(a *agreement, phase msgType) {
 	for _, r := range e.peers.members() {
 		if r != e.config.Rank {
@@ -170,7 +176,10 @@ func (e *Engine) sendToOthers(a *agreement, phase msgType) {
 // decide takes in the committed proposal.
 func (e *Engine) decide(a *agreement, agreed proposal) {
 	a.proposal, a.accepted, a.decided = agreed, true, true
-	e.deriveSubComm(a)
+	e.derive(a)
+	if next := e.generation.next; next != nil && a.call.local.signature.Kind == Admit {
+		next.beginGeneration()
+	}
 	a.call.changed.Notify()
 }
 

@@ -14,6 +14,8 @@ func (c Comm) begin(ctx context.Context, s Signature, run func(*Task) error) (*c
 	switch {
 	case e.err != nil:
 		return nil, e.err
+	case e.generation.candidacy != nil:
+		return nil, ErrNotAdmitted
 	case e.divergence != nil:
 		return nil, e.divergence
 	case e.revokedBy >= 0 && !s.Kind.repairs():

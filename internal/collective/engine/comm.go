@@ -24,6 +24,9 @@ type ticket struct {
 // Comm returns the engine's communicator.
 func (e *Engine) Comm() Comm { return Comm{engine: e} }
 
+// Engine returns the communicator's engine.
+func (c Comm) Engine() *Engine { return c.engine }
+
 // Reserve takes the next call number, for one call on the returned communicator.
 func (c Comm) Reserve() Comm {
 	e := c.engine

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"sync"
 )
 
@@ -33,6 +34,9 @@ type Config struct {
 	Link       Link
 	// View is the number of the first view, which holds all ranks.
 	View uint64
+	// Waiting, if not zero, is the incarnation of a process that replaces a failed one:
+	// it makes no call before [Engine.Admit] has returned. View is then zero.
+	Waiting uint64
 	// KeepCalls limits how many calls this process may be ahead of the slowest
 	// one. If zero, 256. Beyond it, calls block.
 	KeepCalls int
@@ -92,6 +96,7 @@ type Engine struct {
 	// had, so that results are no longer the same everywhere. It ends every call.
 	divergence error
 	comms      comms
+	generation generation
 	sender     sender
 	watchdog   watchdog
 }
@@ -104,6 +109,10 @@ func New(c Config) (*Engine, error) {
 	}
 	e := &Engine{comms: comms{registry: &commRegistry{link: c.Link, nested: make(map[uint64]*Engine)}}}
 	e.start(c)
+	e.generation.before, e.generation.begun = c.View, c.Waiting == 0
+	if c.Waiting != 0 {
+		e.peers.owners = slices.Repeat([]int{-1}, c.Size) // it does not know them
+	}
 	return e, nil
 }
 
@@ -114,6 +123,7 @@ func (e *Engine) start(c Config) {
 	e.pool.poison, e.digestSeed = c.Poison, maphash.MakeSeed()
 	e.calls.byNumber = make(map[uint64]*callState)
 	e.peers.init(c.Rank, c.Size, c.View)
+	e.generation.init(c)
 	e.agreements.init()
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.sender.init()
@@ -125,15 +135,20 @@ func (e *Engine) start(c Config) {
 func (e *Engine) End(cause error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.stop(cause)
+	for _, n := range e.comms.nested {
+		n.End(cause)
+	}
+}
+
+// stop fails all calls of this very communicator.
+func (e *Engine) stop(cause error) {
 	if e.err != nil {
 		return
 	}
 	e.err = fmt.Errorf("collective: rank %d in view %d: %w", e.config.Rank, e.peers.view, cause)
 	for _, o := range e.calls.byNumber {
 		o.end(e.err)
-	}
-	for _, n := range e.comms.nested {
-		n.End(cause)
 	}
 	e.cancel()
 	e.log.advanced.Notify()

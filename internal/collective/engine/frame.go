@@ -26,6 +26,7 @@ const (
 	typeRevocation // the communicator is revoked
 	typeInquiry    // a taken-over task waits for the receiver's messages
 	typeNested     // stands in front of a message of a nested communicator
+	typeGeneration // tells a process that waits of a generation
 )
 
 // ErrMessage is wrapped by every error about a malformed message.
@@ -87,7 +88,7 @@ func parseHeader(b []byte, tasks int) (h header, body []byte, err error) {
 		lowWater: binary.BigEndian.Uint64(b[48:]),
 	}
 	switch {
-	case h.msgType < typeMessage || h.msgType >= typeNested:
+	case h.msgType < typeMessage || h.msgType == typeNested || h.msgType > typeGeneration:
 		return h, nil, fmt.Errorf("%w: it is of type %d", ErrMessage, h.msgType)
 	case h.from >= tasks || h.to >= tasks:
 		return h, nil, fmt.Errorf("%w: from task %d to %d, of %d", ErrMessage, h.from, h.to, tasks)
@@ -175,6 +176,45 @@ type revocationNotice struct {
 func (r *revocationNotice) bytes() []byte {
 	h := header{msgType: typeRevocation, from: r.by, view: r.view, lowWater: r.lowWater}
 	return h.bytes()
+}
+
+// generationNotice tells a process that waits to be admitted of a generation of the job, or
+// of another process that waits.
+//
+// Body: for each member rank 4, incarnation 8.
+type generationNotice struct {
+	what    int
+	view    uint64 // the generation's first; the sender's incarnation if it waits
+	before  uint64 // the first one of the generation before
+	members []Member
+}
+
+// What a generationNotice tells.
+const (
+	generationBegun = iota
+	waitsToo        // the sender waits to be admitted
+	jobOver
+)
+
+func (n *generationNotice) bytes() (head, body []byte) {
+	h := header{msgType: typeGeneration, step: n.what, call: n.view, count: n.before}
+	for _, m := range n.members {
+		body = wire.AppendUint64(wire.AppendUint32(body, uint32(m.Rank)), m.Incarnation)
+	}
+	return h.bytes(), body
+}
+
+func (h *header) generationNotice(body []byte, size int) (generationNotice, error) {
+	n := generationNotice{what: h.step, view: h.call, before: h.count}
+	d := wire.NewDecoder(body)
+	for d.Left() > 0 && d.Err() == nil {
+		m := Member{int(d.Uint32()), d.Uint64()}
+		if m.Rank >= size || len(n.members) > 0 && m.Rank <= n.members[len(n.members)-1].Rank || m.Incarnation > n.view {
+			return n, fmt.Errorf("rank %d, incarnation %d, of view %d", m.Rank, m.Incarnation, n.view)
+		}
+		n.members = append(n.members, m)
+	}
+	return n, d.Finish()
 }
 
 // agreementMessage is one phase of an agreement.

@@ -36,7 +36,7 @@ type GoldenType = msgType
 var goldenWords = map[msgType]string{
 	typeMessage: "message", typeProgress: "progress", typeProgressRequest: "progress-query", typeAbort: "abort",
 	typeVote: "agreement-vote", typeAccept: "agreement-accept", typeAccepted: "agreement-accepted", typeCommit: "agreement-commit",
-	typeRevocation: "revocation", typeInquiry: "inquiry", typeNested: "nested",
+	typeRevocation: "revocation", typeInquiry: "inquiry", typeNested: "nested", typeGeneration: "generation",
 }
 
 // GoldenName names a message by its call, its two ends and, of a message between
@@ -117,6 +117,11 @@ func GoldenNotices(t *testing.T, e *Engine, sent <-chan []byte) map[string][]byt
 	agree := Signature{Kind: Agree, Root: NoRoot, Length: NoLength}
 	notice("abort agreement", abortNotice{signature: agree, call: 300, agreement: 7, err: errors.New("it hurts")})
 
+	for name, n := range goldenGenerations() {
+		head, body := n.bytes()
+		notices[name] = slices.Concat(head, body)
+	}
+
 	e.mu.Lock()
 	e.sender.requestProgress()
 	e.mu.Unlock()
@@ -130,8 +135,27 @@ func GoldenNotices(t *testing.T, e *Engine, sent <-chan []byte) map[string][]byt
 	return notices
 }
 
+// goldenGenerations are what a process that waits is told.
+func goldenGenerations() map[string]generationNotice {
+	return map[string]generationNotice{
+		"generation":         {what: generationBegun, view: 300, before: 7, members: []Member{{0, 1}, {1, 300}}},
+		"generation waiting": {what: waitsToo, view: 300},
+		"generation over":    {what: jobOver, view: 300},
+	}
+}
+
 // CheckGoldenNotices decodes them.
 func CheckGoldenNotices(t *testing.T, recorded map[string][]byte) {
+	for name, want := range goldenGenerations() {
+		h, body, err := parseHeader(recorded[name], 2)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got, err := h.generationNotice(body, 2); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v, %v, want %v", name, got, err, want)
+		}
+	}
 	for name, want := range map[string]error{
 		"abort mismatch":  &MismatchError{Call: 300, Rank: 3, What: "Barrier", Other: 1, OtherWhat: "Agree"},
 		"abort error":     &AbortError{Call: 300, What: "Barrier", Rank: 1, Reason: "it hurts"},
@@ -165,7 +189,7 @@ func CheckGoldenKinds(t *testing.T, recorded map[string][]byte) {
 			kinds[message[1]], modes[message[3]] = true, true
 		}
 	}
-	for m := typeMessage; m <= typeNested; m++ {
+	for m := typeMessage; m <= typeGeneration; m++ {
 		if !first[m] {
 			t.Errorf("no message of type %d is recorded", m)
 		}

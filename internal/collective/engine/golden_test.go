@@ -129,6 +129,10 @@ func goldenCalls() []goldenCall {
 			}
 			return inner.Size(), collective.Barrier(c, inner)
 		}},
+		{"admit", 3, false, func(c ctx, w collective.Comm) (any, error) {
+			same, err := collective.Admit(c, w)
+			return same.Size(), err
+		}},
 	}
 }
 

@@ -8,10 +8,18 @@ import "slices"
 // one process is handling all the failed tasks". Every process installs the same views
 // in the same order, so every process computes the same owners. A task moves only if its
 // owner has failed, because the new owner runs it from the beginning.
-func reassign(owners, live []int) {
+//
+// A newcomer counts as if it had one task more: it may not have the state yet by which
+// inputs are restored.
+func reassign(owners, live, newcomers []int) {
 	loads := make(map[int]int, len(live))
 	for _, r := range live {
 		loads[r] = 0
+	}
+	for _, r := range newcomers {
+		if _, ok := loads[r]; ok {
+			loads[r]++
+		}
 	}
 	var orphans []int
 	for task, r := range owners {

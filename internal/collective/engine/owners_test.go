@@ -22,7 +22,7 @@ func TestTasksAreSpreadFairly(t *testing.T) {
 				live = slices.Delete(live, i, i+1)
 			}
 			before := slices.Clone(owners)
-			reassign(owners, live)
+			reassign(owners, live, nil)
 			loads := make(map[int]int)
 			for task, r := range owners {
 				loads[r]++

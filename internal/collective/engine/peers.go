@@ -13,6 +13,7 @@ type peers struct {
 	view       uint64
 	live       []int          // ranks in the view; nil: all
 	owners     []int          // by task; nil: each process owns its own
+	newcomers  []int          // ranks that this generation has taken in
 	failedIn   map[int]uint64 // by rank: the first view without it
 	keepOwners bool           // no task moves any more, see [Engine.KeepOwners]
 	acked      uint64         // failures up to this view are acknowledged
@@ -82,7 +83,7 @@ func (p *peers) install(view uint64, members []int) bool {
 		p.owners = everyRank(p.size)
 	}
 	if !p.keepOwners {
-		reassign(p.owners, p.live)
+		reassign(p.owners, p.live, p.newcomers)
 	}
 	return true
 }
@@ -147,7 +148,7 @@ func (e *Engine) setPeerDown(rank int, down bool) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.peers.of(rank).down = down
+	e.peers.of(rank).down = down || e.peers.failedIn[rank] != 0 // not its replacement
 	for _, o := range e.calls.byNumber {
 		o.changed.Notify()
 	}

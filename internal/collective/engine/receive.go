@@ -13,14 +13,26 @@ func (e *Engine) Receive(from int, message []byte) error {
 	}
 	n := e.comms.registry.lookup(message)
 	if n == nil {
-		// It is not derived here yet. No process waits for an answer before it is.
-		return nil
+		return e.receiveUnknown(from, message)
 	}
 	rank, ok := n.rankOfWorld(from)
 	if !ok {
 		return fmt.Errorf("%w: rank %d is not in that communicator", ErrMessage, from)
 	}
 	return n.receive(rank, message[contextIDSize:])
+}
+
+// receiveUnknown handles a message of a communicator that is not derived here yet. No
+// process waits for an answer before it is, but a process that waits to be admitted learns
+// of it.
+func (e *Engine) receiveUnknown(from int, message []byte) error {
+	h, body, err := parseHeader(message[contextIDSize:], e.config.Size)
+	if err != nil || h.msgType != typeGeneration {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.handleNotice(from, contextIDOf(message), &h, body)
 }
 
 // receive handles a message of this very communicator.
@@ -36,6 +48,8 @@ func (e *Engine) receive(from int, message []byte) error {
 		p := h.progressReport()
 		e.handleProgress(from, &p)
 		return nil
+	case typeGeneration:
+		return e.handleNotice(from, 0, &h, body)
 	case typeRevocation:
 		e.revoke(h.from)
 		return nil

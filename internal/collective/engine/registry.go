@@ -35,8 +35,11 @@ const contextIDBits = 1<<(8*(contextIDSize-1)) - 1
 func (r *commRegistry) lookup(message []byte) *Engine {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.nested[binary.BigEndian.Uint64(message)&contextIDBits]
+	return r.nested[contextIDOf(message)]
 }
+
+// contextIDOf returns the context ID in front of a message.
+func contextIDOf(message []byte) uint64 { return binary.BigEndian.Uint64(message) & contextIDBits }
 
 func (r *commRegistry) add(e *Engine) {
 	r.mu.Lock()

@@ -22,6 +22,7 @@ const (
 	Scan
 	Agree
 	Shrink
+	Admit
 )
 
 // String returns the function's name.
@@ -30,7 +31,7 @@ func (k Kind) String() string {
 		Barrier: "Barrier", Broadcast: "Broadcast", Scatter: "Scatter", Gather: "Gather",
 		Reduce: "Reduce", Allreduce: "Allreduce", Allgather: "Allgather",
 		ReduceScatter: "ReduceScatter", Alltoall: "Alltoall", Scan: "Scan", Agree: "Agree",
-		Shrink: "Shrink",
+		Shrink: "Shrink", Admit: "Admit",
 	}
 	if k == 0 {
 		return "no call yet"
@@ -43,7 +44,7 @@ func (k Kind) String() string {
 
 // repairs reports whether programs make the call after a failure. Such calls are ordered
 // among themselves, and work in a revoked communicator.
-func (k Kind) repairs() bool { return k == Agree || k == Shrink }
+func (k Kind) repairs() bool { return k == Agree || k == Shrink || k == Admit }
 
 // FailureMode is what a call does when a member fails.
 type FailureMode uint8

@@ -48,7 +48,7 @@ func (e *Engine) progress(now time.Time) []Progress {
 		Calls: c.next, Agreements: e.agreements.begun, Revoked: e.revokedBy >= 0,
 		Tasks: capped(e.peers.ownedBy(e.config.Rank)), Failed: e.toWorldRanks(e.peers.failed()),
 	}
-	if e.comms.contextID != 0 {
+	if e.comms.worldRanks != nil {
 		p.World = strconv.FormatUint(e.comms.contextID, 36)
 	}
 	for n := c.returned; n < c.next && len(p.Current) < maxReported; n++ {
@@ -65,7 +65,10 @@ func (e *Engine) progress(now time.Time) []Progress {
 		}
 		p.Last = &s
 	}
-	all := []Progress{p}
+	var all []Progress
+	if e.generation.next == nil { // which has taken its place
+		all = append(all, p)
+	}
 	for _, n := range e.comms.nested {
 		all = append(all, n.progress(now)...)
 	}

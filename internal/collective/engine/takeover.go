@@ -6,6 +6,10 @@ package engine
 func (e *Engine) Install(view uint64, members []int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.install(view, members)
+}
+
+func (e *Engine) install(view uint64, members []int) {
 	if !e.peers.install(view, members) {
 		return
 	}
@@ -29,7 +33,9 @@ func (e *Engine) Install(view uint64, members []int) {
 	e.inquireAgain()
 	e.answerInquiries()
 	for _, n := range e.comms.nested {
-		n.Install(view, n.ranksOf(e, e.peers.live))
+		if n != e.generation.next { // which knows its members itself
+			n.Install(view, n.ranksOf(e, e.peers.live))
+		}
 	}
 }
 

@@ -1,0 +1,123 @@
+package pleach
+
+// A process that replaces a dead one of a job joins the job's group again, under the ID and
+// so at the rank of the dead one. It is part of the job from the next Admit on.
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/internal/collective/engine"
+)
+
+// Errors of a process that replaces another one.
+var (
+	// ErrNotAdmitted is wrapped by the error of a collective call that a replacement makes
+	// before [World.Admit] has taken it in.
+	ErrNotAdmitted = engine.ErrNotAdmitted
+	// ErrOver is wrapped by the error of [World.Admit] in a replacement whose job has ended
+	// without it. There is nothing left to do for it.
+	ErrOver = engine.ErrOver
+)
+
+// Admission is what [World.Admit] has done.
+type Admission struct {
+	// Joined are the ranks of the processes that were taken in, in ascending order. If
+	// empty, none was waiting, and everything is as before.
+	Joined []int
+	// Root is the lowest rank that was in the job before: its process has the state that
+	// the new ones need.
+	Root int
+}
+
+// Admit takes processes into the job that replace dead ones. It is a collective call: a
+// program makes it where it can hand its state to newcomers, such as at the top of its
+// loop. A replacement makes it first of all, and waits in it until the others come to
+// theirs. Admit returns the same to all, and those that have the state then broadcast it:
+//
+//	a, err := world.Admit(ctx)
+//	if len(a.Joined) > 0 {
+//		state, err = collective.Broadcast(ctx, world, a.Root, state)
+//	}
+//
+// Each process that was taken in owns the task of its rank again, so that no process has
+// two if all dead ones were replaced. The tasks of those that were not are assigned anew.
+//
+// If processes were taken in, the world has a new communicator, without revocation, whose
+// calls are numbered from zero. Copies of World.Comm, and communicators that Shrink has
+// derived, are still those of before: they end when Admit takes in processes for the second
+// time. No other call of this process may be in progress during Admit. Like
+// [collective.Agree], it works whatever calls processes came from.
+//
+// In a replacement whose job ends without it, Admit returns [ErrOver].
+func (w *World) Admit(ctx context.Context) (Admission, error) {
+	comm, err := collective.Admit(ctx, w)
+	if err != nil {
+		return Admission{}, err
+	}
+	next := engine.Comm(comm).Engine()
+	if next == w.current {
+		return Admission{}, nil
+	}
+	if w.former != nil {
+		w.former.Retire()
+	}
+	w.former, w.current, w.Comm = w.current, next, comm
+	var a Admission
+	a.Joined, a.Root = next.Admission()
+	return a, nil
+}
+
+// Replacement reports whether this process has taken the place of a dead one. It then skips
+// the calls that the others have made before their first Admit.
+func (w *World) Replacement() bool { return w.replacement }
+
+// worldState is the state of a process of a job: one that starts together with all others,
+// or one that replaces another.
+func (c *Config) worldState(ctx context.Context) (*initialState, error) {
+	if c.Transport != nil {
+		return c.startState()
+	}
+	a, err := c.assignment()
+	if err != nil {
+		return nil, err
+	}
+	if !a.Replacement {
+		return c.startState()
+	}
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.StartTimeout, defaultStartTimeout))
+	defer cancel()
+	rank := int(a.Rank)
+	c.ID = a.Addresses[rank]
+	c.Listen = net.JoinHostPort(hostOf(c.ID), "0") // the old port may be another program's
+	s, err := c.joinState(ctx, slices.Delete(slices.Clone(a.Addresses), rank, rank+1))
+	if err != nil {
+		return nil, err
+	}
+	s.replaces = a.Addresses
+	if s.self.Rank != a.Rank {
+		return nil, fmt.Errorf("this process replaces rank %d, and got rank %d: another process has joined the group at its rank", a.Rank, s.self.Rank)
+	}
+	return s, nil
+}
+
+// defaultStartTimeout is how long a replacement looks for its job.
+const defaultStartTimeout = 30 * time.Second
+
+// job returns the IDs of the job's processes, by rank. They are the addresses that the
+// processes had at the start.
+func (s *initialState) job() []string {
+	if s.replaces != nil {
+		return s.replaces
+	}
+	ids := make([]string, s.view.Slots)
+	for _, m := range s.view.Members.All() {
+		ids[m.Rank] = m.Identity
+	}
+	return ids
+}

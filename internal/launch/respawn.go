@@ -1,0 +1,36 @@
+package launch
+
+import "slices"
+
+// MaxRespawns is how often the process of a rank is started anew: one that dies more often
+// has a reason that stays.
+const MaxRespawns = 10
+
+// replacementVariable tells package bootstrap that a process takes the place of a dead one.
+const replacementVariable = "PLEACH_REPLACEMENT"
+
+// panicked is the exit code of a Go program that panics.
+const panicked = 2
+
+// respawn starts a process anew that has died while others live. A process that exits with
+// another code has decided to.
+func (r *running) respawn(p *rankProcess, o Outcome) bool {
+	_, signaled := p.endedBy()
+	if !r.Respawn || r.alive == 0 || r.interrupted != nil || !signaled && p.State().ExitCode() != panicked {
+		return false
+	}
+	if r.respawned[p.rank] == MaxRespawns {
+		r.Output.notice("rank %d: started anew %d times already", p.rank, MaxRespawns)
+		return false
+	}
+	r.respawned[p.rank]++
+	next, err := r.startRank(p.rank, append(slices.Clone(r.Env), replacementVariable+"=1"))
+	if err != nil {
+		r.Output.notice("rank %d: %s after %v, and cannot be started anew: %v", p.rank, o.Text, o.After, err)
+		return false
+	}
+	r.Output.notice("rank %d: %s after %v, and started anew", p.rank, o.Text, o.After)
+	r.processes[p.rank] = next
+	r.alive++
+	return true
+}
