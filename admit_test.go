@@ -124,7 +124,7 @@ func TestWorldAdmit(t *testing.T) {
 // incarnation.
 func awaitReplacement(ctx context.Context, w *pleach.World, former uint64) (uint64, error) {
 	for v := range w.Group().Views(ctx) {
-		for _, m := range v.Members {
+		for _, m := range v.Members() {
 			if m.Rank == 2 && m.Incarnation > former {
 				return m.Incarnation, nil
 			}

@@ -127,6 +127,9 @@ func (s *scaleCommand) write(w io.Writer, results []scale.Result) error {
 		if missed := r.Broadcasts - r.BroadcastsComplete; missed > 0 && (i == 0 || results[i-1].Members != r.Members) {
 			fmt.Fprintf(&b, "\n%d of %d broadcasts to %d members were not complete in time.", missed, r.Broadcasts, r.Members)
 		}
+		if r.OutOfFiles > 0 && (i == 0 || results[i-1].Members != r.Members) {
+			fmt.Fprintf(&b, "\n%d of %d members could not connect at times, as this process may open too few files: raise the limit by ulimit -n.", r.OutOfFiles, r.Members)
+		}
 		if r.Evicted > 0 {
 			fmt.Fprintf(&b, "\n%d live members of %d were removed from the view.", r.Evicted, r.Members)
 		}

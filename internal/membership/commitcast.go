@@ -19,11 +19,16 @@ type commitCast struct {
 	process *broadcast.Process
 	due     protocol.Time   // when to pull the broadcast again
 	removed []protocol.Rank // members that get it from the root last: they leave, or are alive after all
+	asked   int             // members to the right that were asked
 }
 
 // correctionDelay divides RetryInterval: correction waits for a neighbor for that
-// part of it.
-const correctionDelay = 4
+// part of it. For the answer of each further one it waits four times as long, maxWidened
+// times.
+const (
+	correctionDelay = 4
+	maxWidened      = 3
+)
 
 // beginCommitCast joins the broadcast of a value that was just decided. In a small
 // group the root sends it to every member, and nothing is corrected: there is no
@@ -138,8 +143,9 @@ func (m *Machine) runCommitCast(now protocol.Time) {
 		m.put(s.members.At(int(a.To)).Rank, f)
 		if f.route == rightward {
 			// An answer needs a round trip; asking further out meanwhile would
-			// ask every member.
-			s.due = now + m.config.RetryInterval/correctionDelay
+			// ask every member, and open a connection to each.
+			s.due = now + m.config.RetryInterval/correctionDelay<<min(2*s.asked, 2*maxWidened)
+			s.asked++
 			return
 		}
 	}

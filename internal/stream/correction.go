@@ -48,7 +48,8 @@ func (m *Member) scheduleCorrection(now protocol.Time, f *flow) {
 	if c.running || c.due != protocol.Never {
 		return
 	}
-	c.due, c.yielded = max(c.since+m.lead(now), c.began+correctionInterval), 0
+	// On an overloaded host the distance is longer, too.
+	c.due, c.yielded = max(now, c.since+m.lead(now), c.began+correctionInterval+2*c.yielded), 0
 	m.schedule(f, c.due)
 }
 
@@ -76,6 +77,9 @@ func (m *Member) heardFromRight(now protocol.Time, c *correction, from protocol.
 		})
 	}
 }
+
+// stop ends a correction, because the ring is another now.
+func (c *correction) stop() { c.running, c.due = false, protocol.Never }
 
 // runCorrection runs the correction as far as it goes now.
 func (m *Member) runCorrection(now protocol.Time, f *flow) {

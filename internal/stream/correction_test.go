@@ -91,3 +91,36 @@ func TestOffersPastTheDeadEnd(t *testing.T) {
 		}
 	}
 }
+
+// A member that a view leaves out while it corrects stops: the ring of that view is
+// another, and not its own.
+func TestRemovedMemberStopsCorrecting(t *testing.T) {
+	const size = 8
+	newMember := func(rank protocol.Rank) *stream.Member {
+		m, err := stream.New(stream.Config{Rank: rank, Size: size, Incarnation: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	root, m := newMember(0), newMember(1)
+	if err := root.Write([]byte("x"), 0); err != nil {
+		t.Fatal(err)
+	}
+	receive(t, m, 1, 0, frames(root, 1)[1])
+	now := protocol.Time(1)
+	for asked := false; !asked && now < 100*millisecond; now += millisecond / 10 {
+		for _, frame := range frames(m, now)[2] {
+			asked = asked || frame[0] == offerKind && frame[1]&rightwardFlag != 0
+		}
+	}
+	if err := m.Install(now, 1, size, stream.MemberList{{Rank: 0, Incarnation: 1}, {Rank: 2, Incarnation: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	m.Down(now, 2)
+	for ; now < 500*millisecond; now += millisecond {
+		if sent := frames(m, now); len(sent[3])+len(sent[4]) > 0 {
+			t.Fatalf("it goes on to correct: %v", sent)
+		}
+	}
+}

@@ -155,6 +155,9 @@ func (m *Member) Install(now protocol.Time, number uint64, slots protocol.Rank, 
 	m.endFlows()
 	if !m.roster.includes(m.config.Rank, m.config.Incarnation) {
 		m.frozen = true // what follows the cut is for members of the view only
+		for _, f := range m.flows {
+			f.correction.stop()
+		}
 		return nil
 	}
 	m.dropCutMessage()
@@ -191,6 +194,7 @@ func (m *Member) endFlows() {
 	for _, f := range m.flowsByRoot() {
 		if !m.roster.includes(f.root, f.incarnation) {
 			f.ended = true
+			f.correction.stop()
 			m.endedFlows = append(m.endedFlows, f)
 			delete(m.flows, f.root)
 		}
@@ -207,7 +211,8 @@ func (m *Member) restartCorrection(now protocol.Time, f *flow) {
 	if f.next == f.viewStart && !c.running {
 		return
 	}
-	c.running, c.due, c.upTo = false, protocol.Never, 0
+	c.stop()
+	c.upTo = 0
 	m.scheduleCorrection(now, f)
 	m.armTailProbe(now, f)
 }

@@ -62,6 +62,10 @@ type Result struct {
 	Joined    int     `json:"joined"`
 	JoinMS    float64 `json:"join_ms"`
 	JoinViews int     `json:"join_views"`
+
+	// OutOfFiles counts the members of this size that could not connect at times, because
+	// this process may not open more files. What was measured is of that then.
+	OutOfFiles int `json:"out_of_files"`
 }
 
 // kill is the outcome of one round.

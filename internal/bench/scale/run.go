@@ -74,7 +74,7 @@ func (s *size) measure(ctx context.Context) (results []Result, err error) {
 	} {
 		s.progress.begin(step.name)
 		if err := errors.Join(step.measure(ctx), ctx.Err()); err != nil {
-			return nil, errors.Join(err, s.group.network.outOfFiles())
+			return nil, err
 		}
 	}
 	for rank := range s.group.members {
@@ -92,8 +92,11 @@ func (s *size) measure(ctx context.Context) (results []Result, err error) {
 	}
 	s.progress.begin("joins")
 	err = s.measureJoins(ctx, results)
+	for i := range results {
+		results[i].OutOfFiles = s.group.network.outOfFiles()
+	}
 	s.progress.begin("end")
-	return results, errors.Join(err, s.group.network.outOfFiles(), ctx.Err())
+	return results, errors.Join(err, ctx.Err())
 }
 
 // share is the time of one step that may be repeated: broadcasts and each of the kills.
