@@ -47,7 +47,7 @@ const (
 	// of them decides, and minShare the least that each may have, unless KeepBytes or
 	// InboxBytes is smaller.
 	minWindow = 256 << 10
-	minShare  = 192 << 10
+	minShare  = 128 << 10
 	// maxCreditInterval bounds the time between two polls for lost credits.
 	maxCreditInterval = 200 * millisecond
 	// creditBytes is for how many bytes that it has received a member grants a credit,
