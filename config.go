@@ -152,9 +152,10 @@ type Config struct {
 type Limits struct {
 	// MaxMessage is the longest message in bytes, below 4 GiB. If zero, 1 GiB.
 	MaxMessage int
-	// KeepBytes is how much of each sender's stream a member keeps to repair others'
-	// losses. If zero, 16 MiB. Three quarters of it are what all senders together may
-	// have in flight: sent, and not yet received by every member.
+	// KeepBytes is how much a member keeps to repair others' losses. Members that send
+	// at the same time share it, apart from what some member has not received yet. If
+	// zero, 16 MiB. Three quarters of it are what all senders together may have in
+	// flight: sent, and not yet received by every member.
 	KeepBytes int
 	// InboxBytes is how much may wait for the program to receive it. If zero,
 	// 16 MiB. Beyond that, Overflow decides.

@@ -32,9 +32,10 @@ type Config struct {
 	// MaxMessage is the longest message. If zero, 1 GiB. It is below 4 GiB, because a
 	// segment says in 32 bits how much of its message follows.
 	MaxMessage int
-	// KeepBytes is how much of each root's stream is kept to answer requests. If zero,
-	// 16 MiB. Three quarters of it are what all active roots together may have in
-	// flight (see window.go).
+	// KeepBytes is how much is kept to answer requests. Active roots share it, apart from
+	// what some member may lack (store.go), and no stream has more. If zero, 16 MiB.
+	// Three quarters of it are what all active roots together may have in flight
+	// (window.go).
 	KeepBytes int
 	// InboxBytes is how much may wait for the program. If zero, 16 MiB. Beyond it, this
 	// member acknowledges nothing more, so that the roots block.
