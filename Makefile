@@ -65,10 +65,10 @@ trouble: ## put groups under ordinary trouble, TROUBLE seconds each (default: 60
 	PLEACH_FULL=1 PLEACH_SECONDS=$(TROUBLE) PLEACH_KILLS=20 PLEACH_ROUNDS=20 PLEACH_JOINS=1000 PLEACH_MINUTES=10 \
 		go test -count=1 -timeout 0 -v ./internal/trouble
 
-MEMBERS ?= 512
+MEMBERS ?= 256
 
 .PHONY: storm
-storm: ## overload MEMBERS members (default: 512) for 30 s of a virtual clock with SEEDS seeds, and see them come back
+storm: ## overload MEMBERS members (default: 256) for 30 s of a virtual clock with SEEDS seeds, and see them come back
 	PLEACH_MEMBERS=$(MEMBERS) PLEACH_SECONDS=30 PLEACH_SEEDS=$(SEEDS) go test -count=1 -timeout 0 -run '^TestStorm$$' -v .
 
 SCHEDULES ?= 1000000

@@ -160,7 +160,7 @@ func TestWorldReplacementComesTooLate(t *testing.T) {
 	}
 	waiting.Wait()
 	var addresses []string
-	for _, m := range worlds[1].View().Members {
+	for _, m := range worlds[1].View().Members() {
 		addresses = append(addresses, m.Address)
 	}
 	_, err = pleach.NewWorld(ctx, pleach.Config{Group: "job", Addresses: addresses, Rank: 1, Replacement: true, StartTimeout: 300 * time.Millisecond})

@@ -326,11 +326,13 @@ func (s *storm) awaitOneView(over time.Time) time.Duration {
 func (s *storm) oneView() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	first := s.live[0].View()
 	for _, m := range s.live {
 		if err := m.Err(); errors.Is(err, ErrEvicted) {
 			s.t.Fatalf("rank %d is alive and was removed: %v", m.Rank(), err)
 		}
+	}
+	first := s.live[0].View()
+	for _, m := range s.live {
 		if v := m.View(); v.Number != first.Number || len(v.Members()) != len(s.live) {
 			return fmt.Errorf("rank %d is in view %d of %d members and rank %d in view %d of %d; %d are alive, and %d join",
 				m.Rank(), v.Number, len(v.Members()), s.live[0].Rank(), first.Number, len(first.Members()), len(s.live), s.joining)

@@ -34,7 +34,6 @@ type acceptor struct {
 	next     *View         // the next view, once decided
 	began    protocol.Time // when this member first learned of the change
 	tried    protocol.Time // since when this member attempts it; 0: it does not
-	retakes  int           // attempts that were repeated with a member that was no longer suspected
 	silence  silence       // members that do not answer
 	awaiting awaiting      // members that must answer before the next attempt
 	// abstaining are other members that do not coordinate. See abstain.
@@ -48,9 +47,8 @@ type acceptor struct {
 // the participants, and the acknowledgments of its subtree.
 type ballotState struct {
 	ballot   Ballot
-	began    protocol.Time // when this member promised it
-	members  set           // the participants
-	flat     bool          // no tree: all others are children of the owner
+	members  set  // the participants
+	flat     bool // no tree: all others are children of the owner
 	children []protocol.Rank
 	subtree  set             // this member and all below it
 	askers   []protocol.Rank // receivers of the acknowledgment: the parent, and members that asked directly
@@ -66,7 +64,7 @@ type ballotState struct {
 // newBallotState lays the tree over the participants, in order of their ranks, with
 // the owner of the ballot as its root. If they are few, all are children of the owner.
 func (m *Machine) newBallotState(b Ballot, members set) (*ballotState, error) {
-	p := &ballotState{ballot: b, began: m.now, members: members, subtree: newSet(m.view.Members.Len()), acked: newSet(m.view.Members.Len())}
+	p := &ballotState{ballot: b, members: members, subtree: newSet(m.view.Members.Len()), acked: newSet(m.view.Members.Len())}
 	owner, size := b.Rank == m.config.Self.Rank, members.count()
 	if owner {
 		p.subtree = members
@@ -135,7 +133,7 @@ func (p *ballotState) addAsker(by protocol.Rank) {
 func (m *Machine) freeze(now protocol.Time) []Position {
 	if !m.acceptor.frozen {
 		m.acceptor.frozen, m.acceptor.since = true, now
-		m.status.soon(now + m.stuckTimeout())
+		m.status.soon(now + 2*m.config.AttemptTimeout)
 	}
 	positions := slices.Clone(m.config.Log.Freeze())
 	for i := range positions {

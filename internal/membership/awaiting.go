@@ -9,35 +9,25 @@ import "github.com/pleach-go/pleach/protocol"
 // answered or are excluded.
 type awaiting struct {
 	members set           // nil: none
-	began   protocol.Time // when the wait began
-	since   protocol.Time // then, or when the last one of them answered
+	since   protocol.Time // when the wait began, or the last one of them answered
 	due     protocol.Time // of the next ping; in the past: at once
 	tries   int
-	many    bool          // so many that the load is the reason, not the members
 	shown   protocol.Time // when all were last shown that the coordinator is not silent
 }
 
-// manyShare is the part of the members that many are at least.
-const manyShare = 8
-
 // await awaits participants of an attempt that has failed.
 func (m *Machine) await(now protocol.Time, missing []int) {
-	n := m.view.Members.Len()
-	a := awaiting{members: newSet(n), many: manyShare*len(missing) > n, began: now, since: now, shown: now}
+	a := awaiting{members: newSet(m.view.Members.Len()), since: now, shown: now}
 	for _, i := range missing {
 		a.members.add(i)
 	}
 	m.acceptor.awaiting = a
 }
 
-// noLongerAwaited ends the wait for a member, and for those it acknowledges for. What it
-// took says how long the next attempt has to wait, unless it is a member's own fault.
-func (m *Machine) noLongerAwaited(by protocol.Rank, others set) {
-	a := &m.acceptor.awaiting
-	if a.members.drop(&m.view, by, others) {
-		if a.since = m.now; a.many {
-			m.observe(m.now - a.began)
-		}
+// answered ends the wait for a member, and for those it acknowledges for.
+func (a *awaiting) answered(now protocol.Time, v *View, by protocol.Rank, others set) {
+	if a.members.drop(v, by, others) {
+		a.since = now
 	}
 }
 
@@ -67,21 +57,21 @@ func (m *Machine) runPings(now protocol.Time) {
 	if a.due > now || m.acceptor.decided != nil || !m.pings(now) {
 		return
 	}
-	a.due = now + backoff(m.retryInterval(), a.tries)
+	a.due = now + m.backoff(a.tries)
 	a.tries++
 	if m.acceptor.tried == 0 { // another change than the one that failed
-		m.acceptor.tried, a.began, a.since = now, now, now
+		m.acceptor.tried, a.since = now, now
 	}
 	excluded := m.excluded(now)
 	awaited := m.awaited(excluded)
 	pinged := awaited
-	if now >= a.shown+m.ackTimeout()/2 {
+	if now >= a.shown+m.config.AckTimeout/2 {
 		a.shown, pinged = now, m.survivors(excluded).each()
 	}
 	for _, r := range m.others(pinged) {
 		m.put(r, frame{kind: Ping})
 	}
-	if now-a.since >= m.ackTimeout() {
+	if now-a.since >= m.config.AckTimeout {
 		m.leaveOut(now, awaited)
 	}
 }

@@ -97,9 +97,6 @@ func (m *Machine) tryInstall(now protocol.Time) {
 	if r.began > 0 {
 		m.stats.Took = now - r.began
 	}
-	if m.pace /= 2; r.current != nil {
-		m.observe((now - r.current.began) / traversals)
-	}
 	m.pause, m.attemptTimeout, m.seen = 0, m.config.firstAttemptTimeout(m.view.Members.Len()), 0
 	m.reporter.changed()
 	m.status.due = now + m.config.StatusInterval

@@ -45,8 +45,8 @@ type Config struct {
 	// AttemptTimeout is how long an attempt that freezes roots waits for the next
 	// acknowledgment. The first attempt waits a fifth of it, and a fifth more for each
 	// doubling of the group beyond 64: it is not known yet whether all
-	// participants answer. After each failed attempt the wait doubles, and it is
-	// at least twice what members were measured to take. If zero, 250 ms.
+	// participants answer. After each failed attempt the wait doubles, up
+	// to four times AttemptTimeout. If zero, 250 ms.
 	AttemptTimeout protocol.Time
 	// AckTimeout is how long a member that is not suspected may hold up a change by
 	// not answering. Then the coordinator attempts the change without that member.
@@ -139,3 +139,6 @@ func (c *Config) firstAttemptTimeout(members int) protocol.Time {
 	doublings := bits.Len(uint(members-1) / DefaultFlatThreshold)
 	return max(min(c.AttemptTimeout/5*protocol.Time(1+doublings), c.AttemptTimeout), 1)
 }
+
+// maxAttemptTimeout bounds the timeout of an attempt, however many have failed.
+func (c *Config) maxAttemptTimeout() protocol.Time { return 4 * c.AttemptTimeout }

@@ -37,7 +37,6 @@ type Machine struct {
 	window         window
 	pause          protocol.Time // no attempt before this time
 	attemptTimeout protocol.Time // the timeout of the next attempt
-	pace           protocol.Time // how long members take to answer: see pace.go
 	seen           uint32        // the highest round in a refusal
 
 	outbox  []send

@@ -126,7 +126,7 @@ func (m *Machine) handlePromise(now protocol.Time, f *frame) error {
 	before := p.acked.count()
 	p.acked.union(f.members)
 	if m.proposer != nil && m.proposer.ballot == p.ballot && p.acked.count() > before {
-		m.progress(now)
+		m.proposer.deadline = now + m.attemptTimeout // it makes progress
 	}
 	p.positions = merge(p.positions, f.positions)
 	if p.accepted.less(f.other) {
@@ -134,17 +134,6 @@ func (m *Machine) handlePromise(now protocol.Time, f *frame) error {
 	}
 	m.advance(now)
 	return nil
-}
-
-// progress notes an acknowledgment of this member's own attempt.
-func (m *Machine) progress(now protocol.Time) {
-	p := m.proposer
-	m.observe(now - p.heard)
-	p.heard = now
-	if p.deadline != protocol.Never {
-		m.attemptTimeout = max(m.attemptTimeout, 2*m.pace)
-		p.deadline = now + m.attemptTimeout
-	}
 }
 
 // advance acknowledges to the askers once the whole subtree has acknowledged. The

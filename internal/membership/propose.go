@@ -18,8 +18,7 @@ func (m *Machine) propose(now protocol.Time, p *ballotState) {
 	}
 	m.acceptor.proposed = p.ballot
 	m.promised()
-	m.proposer.deadline, m.proposer.resend, m.proposer.tries = protocol.Never, now+m.retryInterval(), 0
-	m.proposer.heard = now
+	m.proposer.deadline, m.proposer.resend, m.proposer.tries = protocol.Never, now+m.config.RetryInterval, 0
 	_ = m.handlePropose(now, &frame{kind: Propose, from: m.config.Self.Rank, ballot: p.ballot, value: v})
 }
 
@@ -115,10 +114,6 @@ func (m *Machine) handleAccept(now protocol.Time, f *frame) {
 	if p == nil || p.ballot != f.ballot || p.proposal == nil {
 		return
 	}
-	before := p.acked.count()
 	p.acked.union(f.members)
-	if m.proposer != nil && m.proposer.ballot == p.ballot && p.acked.count() > before {
-		m.progress(now)
-	}
 	m.advance(now)
 }

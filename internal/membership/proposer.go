@@ -9,7 +9,6 @@ type proposer struct {
 	resend   protocol.Time // when to ask the members that have not acknowledged again, directly
 	tries    int
 	shown    protocol.Time // when all participants were last shown that the coordinator is not silent
-	heard    protocol.Time // when the last acknowledgment came
 	deadline protocol.Time // when to abandon unless another acknowledgment comes; Never once proposed
 	grace    protocol.Time // not abandoned for further deaths before
 	restart  protocol.Time // when to abandon because participants have died; Never: none has
@@ -24,9 +23,8 @@ func (m *Machine) begin(now protocol.Time, members set) {
 	if m.acceptor.tried == 0 {
 		m.acceptor.tried = now
 	}
-	m.attemptTimeout = max(m.attemptTimeout, 2*m.pace)
 	m.proposer = &proposer{
-		ballot: b, resend: now + m.retryInterval(), shown: now, heard: now, deadline: now + m.attemptTimeout,
+		ballot: b, resend: now + m.config.RetryInterval, shown: now, deadline: now + m.attemptTimeout,
 		grace: 2*now - m.acceptor.tried, restart: protocol.Never,
 	}
 	m.stats.Ballots++
@@ -73,13 +71,7 @@ func (m *Machine) abandon() {
 // off for longer, so that two proposers do not preempt each other forever.
 func (m *Machine) yield(now protocol.Time) {
 	m.abandon()
-	m.pause = now + m.attemptPause()
-}
-
-// attemptPause is how long a proposer waits after an attempt that has failed. The waits
-// do not grow further: the next attempt also waits for the members that did not answer.
-func (m *Machine) attemptPause() protocol.Time {
-	return min(m.attemptTimeout, maxPause*m.config.AttemptTimeout) + m.rankBackoff()
+	m.pause = now + m.attemptTimeout + m.rankBackoff()
 }
 
 // rankBackoff is the part of the backoff that grows with the rank.
@@ -87,10 +79,7 @@ func (m *Machine) rankBackoff() protocol.Time {
 	return protocol.Time(min(m.self, maxRankBackoff)) * m.config.RetryInterval
 }
 
-const (
-	maxPause       = 4 // times AttemptTimeout
-	maxRankBackoff = 8
-)
+const maxRankBackoff = 8
 
 // handleRefuse yields to the higher ballot that a member has promised.
 func (m *Machine) handleRefuse(now protocol.Time, f *frame) {
@@ -110,11 +99,11 @@ func (m *Machine) runProposer(now protocol.Time) {
 	if m.proposer.deadline <= now {
 		missing := m.acceptor.current.missing()
 		m.abandon()
-		m.pause = now + m.attemptPause()
-		m.attemptTimeout *= 2
+		m.pause = now + m.attemptTimeout + m.rankBackoff()
+		m.attemptTimeout = min(2*m.attemptTimeout, m.config.maxAttemptTimeout())
 		m.await(now, missing)
 		m.abstain()
-		if now-m.acceptor.tried >= m.ackTimeout() {
+		if now-m.acceptor.tried >= m.config.AckTimeout {
 			m.leaveOut(now, missing)
 		}
 		return
@@ -122,14 +111,14 @@ func (m *Machine) runProposer(now protocol.Time) {
 	if m.proposer.resend > now {
 		return
 	}
-	m.proposer.resend = now + backoff(m.retryInterval(), m.proposer.tries)
+	m.proposer.resend = now + m.backoff(m.proposer.tries)
 	m.proposer.tries++
 	p := m.acceptor.current
 	again := frame{kind: Prepare, ballot: p.ballot, other: m.acceptor.proposed, members: p.members}
 	if p.proposal != nil {
 		again = frame{kind: Propose, ballot: p.ballot, value: p.proposal}
 	}
-	all := now >= m.proposer.shown+m.ackTimeout()/2
+	all := now >= m.proposer.shown+m.config.AckTimeout/2
 	if all {
 		m.proposer.shown = now
 	}
@@ -139,21 +128,6 @@ func (m *Machine) runProposer(now protocol.Time) {
 		}
 	}
 }
-
-// takesBack reports whether an attempt is repeated with a member that it leaves out: the
-// member was suspected and is no longer. So a member that is slow has as long to be heard
-// as all others take to promise. A member that is suspected again and again is left out in
-// the end.
-func (m *Machine) takesBack(now protocol.Time, p *ballotState) bool {
-	r := &m.acceptor
-	if p.value != nil || r.retakes == maxRetakes || p.members.covers(m.survivors(m.excluded(now))) {
-		return false
-	}
-	r.retakes++
-	return true
-}
-
-const maxRetakes = 3
 
 // missing returns the participants that have not acknowledged.
 func (p *ballotState) missing() (missing []int) {
@@ -170,9 +144,6 @@ func (p *ballotState) missing() (missing []int) {
 func (m *Machine) advanceProposer(now protocol.Time, p *ballotState) {
 	all := p.acked.covers(p.members)
 	switch {
-	case p.proposal == nil && all && m.takesBack(now, p):
-		m.abandon()
-		m.pause = now
 	case p.proposal == nil && all:
 		m.propose(now, p)
 	case p.proposal != nil && (all || !m.config.NoQuorum && m.isQuorum(p.acked)):

@@ -42,7 +42,7 @@ func (m *Machine) hasReport() bool {
 // last attempt: it may wait for just the suspected member.
 func (m *Machine) runReporter(now protocol.Time) {
 	e := &m.reporter
-	e.due = now + backoff(m.config.RetryInterval, e.tries)
+	e.due = now + m.backoff(e.tries)
 	e.tries++
 	if accused := m.withRelayed(m.accused(e.to), e.to); len(accused) > 0 || e.withdrawn {
 		report := frame{kind: Report, suspects: accused}
@@ -64,6 +64,6 @@ func (m *Machine) runReporter(now protocol.Time) {
 }
 
 // backoff returns the time until the next retransmission.
-func backoff(first protocol.Time, tries int) protocol.Time {
-	return first * protocol.Time(min(1<<min(tries, 10), maxBackoff))
+func (m *Machine) backoff(tries int) protocol.Time {
+	return m.config.RetryInterval * protocol.Time(min(1<<min(tries, 10), maxBackoff))
 }

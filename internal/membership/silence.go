@@ -41,7 +41,7 @@ func (m *Machine) silenced(members ...int) {
 
 // answered ends the silence of a member, and of those it acknowledges for.
 func (m *Machine) answered(by protocol.Rank, others set) {
-	m.noLongerAwaited(by, others)
+	m.acceptor.awaiting.answered(m.now, &m.view, by, others)
 	m.acceptor.silence.members.drop(&m.view, by, others)
 }
 
@@ -81,7 +81,7 @@ func (m *Machine) awaitCoordinator(now protocol.Time) {
 		s.asked = 0
 	case s.asked == 0 || coordinator != s.coordinator || paused:
 		s.asked, s.coordinator = now, coordinator
-	case now >= s.asked+2*m.ackTimeout():
+	case now >= s.asked+2*m.config.AckTimeout:
 		i, _ := m.view.index(coordinator)
 		m.silenced(i)
 		s.asked = 0

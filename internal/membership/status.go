@@ -37,7 +37,7 @@ func (m *Machine) runStatus(now protocol.Time) {
 	}
 	stuck := m.stuck(now)
 	if m.acceptor.frozen {
-		s.soon(max(now+m.stuckTimeout()/2, m.acceptor.since+m.stuckTimeout()))
+		s.soon(max(now+m.config.AttemptTimeout, m.acceptor.since+2*m.config.AttemptTimeout))
 	}
 	if p := m.acceptor.current; p != nil && p.flat && p.ballot.Rank != m.config.Self.Rank && m.acceptor.decided == nil {
 		m.put(p.ballot.Rank, frame{kind: Status})
@@ -76,7 +76,7 @@ func treeParent(index int) int { return index - 1<<(bits.Len(uint(index))-1) }
 
 // stuck reports whether this member has been frozen for long.
 func (m *Machine) stuck(now protocol.Time) bool {
-	return m.acceptor.frozen && now >= m.acceptor.since+m.stuckTimeout()
+	return m.acceptor.frozen && now >= m.acceptor.since+2*m.config.AttemptTimeout
 }
 
 // handleStatus records whether a member of the current view is stuck, or abstains.

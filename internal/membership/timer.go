@@ -19,7 +19,7 @@ func (m *Machine) Deadline() protocol.Time {
 		return min(due, m.proposer.resend, m.proposer.deadline, m.proposer.restart)
 	}
 	if s := &m.acceptor.silence; s.asked > 0 {
-		due = min(due, s.asked+2*m.ackTimeout())
+		due = min(due, s.asked+2*m.config.AckTimeout)
 	}
 	// What a time in the past allows is done already, or waits for another event.
 	times := []protocol.Time{m.pause, m.window.due(m.config.BatchWindow)}
