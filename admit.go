@@ -6,6 +6,7 @@ package pleach
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -101,7 +102,8 @@ func (c *Config) worldState(ctx context.Context) (*initialState, error) {
 	}
 	s.replaces = a.Addresses
 	if s.self.Rank != a.Rank {
-		return nil, fmt.Errorf("this process replaces rank %d, and got rank %d: another process has joined the group at its rank", a.Rank, s.self.Rank)
+		err := fmt.Errorf("this process replaces rank %d, and got rank %d: another process has joined the group at its rank", a.Rank, s.self.Rank)
+		return nil, errors.Join(err, s.transport.Close())
 	}
 	return s, nil
 }

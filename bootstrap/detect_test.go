@@ -33,6 +33,10 @@ func TestLaunchers(t *testing.T) {
 			Assignment{Rank: 1, Size: 2, Launcher: "static", Addresses: []string{"a:1", "[::1]:2"}},
 		},
 		{
+			"replacement", "PLEACH_RANK=1 PLEACH_ADDRESSES=a:1,b:2 PLEACH_REPLACEMENT=1",
+			Assignment{Rank: 1, Size: 2, Launcher: "static", Addresses: []string{"a:1", "b:2"}, Replacement: true},
+		},
+		{
 			"static wins", "PLEACH_RANK=1 PLEACH_SIZE=2 PLEACH_ADDRESSES=a:1,b:2 SLURM_PROCID=0 SLURM_NTASKS=1",
 			Assignment{Rank: 1, Size: 2, Launcher: "static", Addresses: []string{"a:1", "b:2"}},
 		},

@@ -22,8 +22,9 @@
 //	PLEACH_GROUP         the name of the group, so that two jobs never mix
 //	PLEACH_SUBDOMAIN     in Kubernetes: the name of the headless service
 //	PLEACH_LISTEN_FD     set by `pleach run`: an inherited listening socket
+//	PLEACH_REPLACEMENT   not empty: this process replaces a dead one of its rank
 //
 // PLEACH_RANK together with addresses takes precedence over a launcher's variables.
 // Given addresses and a given group take precedence over derived ones. All variables
-// but PLEACH_RANK and PLEACH_LISTEN_FD must be the same in all processes.
+// but PLEACH_RANK, PLEACH_LISTEN_FD and PLEACH_REPLACEMENT must be the same in all processes.
 package bootstrap

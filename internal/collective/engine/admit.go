@@ -21,8 +21,10 @@ type candidacy struct {
 	self Member
 	// waiting are the incarnations, by rank, of others that wait as well.
 	waiting map[int]uint64
-	done    chan struct{}
-	err     error // why it is not admitted, once it is done
+	// inJob are those that are known to wait no more: what they said before may come late.
+	inJob map[Member]bool
+	done  chan struct{}
+	err   error // why it is not admitted, once it is done
 }
 
 // Admit takes in the processes that wait. It returns the communicator of the next
@@ -116,8 +118,13 @@ func (e *Engine) handleNotice(from int, contextID uint64, h *header, body []byte
 		c.end(ErrOver)
 		return nil
 	case waitsToo:
-		c.waiting[from] = notice.view
+		if !c.inJob[Member{from, notice.view}] {
+			c.waiting[from] = notice.view
+		}
 	default:
+		if m, ok := memberAt(notice.members, from); ok {
+			c.inJob[m] = true
+		}
 		delete(c.waiting, from)
 		if m, ok := memberAt(notice.members, c.self.Rank); ok && m == c.self && e.generation.next == nil {
 			e.addGeneration(contextID, notice.view, notice.before, notice.members)

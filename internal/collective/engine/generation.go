@@ -39,7 +39,7 @@ type generation struct {
 func (g *generation) init(c Config) {
 	g.view, g.told = c.View, make(map[Member]bool)
 	if c.Waiting != 0 {
-		g.candidacy = &candidacy{self: Member{c.Rank, c.Waiting}, waiting: make(map[int]uint64), done: make(chan struct{})}
+		g.candidacy = &candidacy{self: Member{c.Rank, c.Waiting}, waiting: make(map[int]uint64), inJob: make(map[Member]bool), done: make(chan struct{})}
 	}
 }
 
@@ -61,8 +61,9 @@ func (e *Engine) InstallMembers(view uint64, members []Member) {
 	g.install(view, members, e.config)
 	switch {
 	case g.candidacy != nil:
-		e.checkCandidacy()
-		e.tellWaiting()
+		if e.checkCandidacy(); g.next == nil {
+			e.tellWaiting()
+		}
 	case e.err == nil:
 		e.install(view, ranksUpTo(members, e.config.View))
 		e.tellNewcomers()

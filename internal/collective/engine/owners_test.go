@@ -40,3 +40,16 @@ func TestTasksAreSpreadFairly(t *testing.T) {
 		}
 	}
 }
+
+// A newcomer takes over a task only if all others have more.
+func TestNewcomersTakeOverLast(t *testing.T) {
+	owners := []int{0, 1, 2, 3}
+	reassign(owners, []int{0, 2, 3}, []int{2})
+	if want := []int{0, 3, 2, 3}; !slices.Equal(owners, want) {
+		t.Errorf("got %v, want %v", owners, want)
+	}
+	reassign(owners, []int{2, 3}, []int{2})
+	if want := []int{2, 3, 2, 3}; !slices.Equal(owners, want) {
+		t.Errorf("got %v, want %v", owners, want)
+	}
+}
