@@ -60,6 +60,7 @@ func newWorld(c Config, s *initialState) (*World, error) {
 	}
 	eng, err := engine.New(engine.Config{
 		Rank: int(s.self.Rank), Size: int(s.view.Slots), View: s.view.Number, Link: p,
+		KeepCalls: c.Limits.LogCalls, KeepBytes: c.Limits.LogBytes,
 	})
 	if err != nil {
 		return nil, err

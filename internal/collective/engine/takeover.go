@@ -26,8 +26,8 @@ func (e *Engine) Install(view uint64, members []int) {
 	e.advance()
 	e.updateLowWater()
 	e.sender.replayLog()
-	e.inquireAgain()
-	e.answerInquiries()
+	e.queryAgain()
+	e.answerQueries()
 	for _, n := range e.comms.nested {
 		n.Install(view, n.ranksOf(e, e.peers.live))
 	}
@@ -47,7 +47,7 @@ func (e *Engine) KeepOwners() {
 // resetProgress forgets how far every process has come: one that has taken over tasks
 // has their parts to run, in calls that it had finished.
 func (e *Engine) resetProgress() {
-	e.calls.finished = e.log.lowWater
+	e.calls.completed, e.calls.finished = e.log.lowWater, e.log.lowWater
 	for _, s := range e.peers.status {
 		s.finished = 0
 	}
