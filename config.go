@@ -176,6 +176,13 @@ type Limits struct {
 	// InlineSize is the longest segment that a correction message carries instead
 	// of only advertising it. If zero, 1 KiB.
 	InlineSize int
+	// LogCalls is for how many collective calls a process of a job keeps what it has
+	// sent. If zero, 256. Beyond it, a call waits for the slowest process, and fails with
+	// a [*collective.HoldError] if as many calls are held.
+	LogCalls int
+	// LogBytes is how much of that a process keeps, and one call more. If zero, 256 MiB.
+	// Beyond it, the same happens.
+	LogBytes int
 }
 
 // Overflow is what happens when a program does not receive as fast as others broadcast.
@@ -251,6 +258,10 @@ func (c *Config) check(m mode) error {
 		{"Handler", c.Handler != nil, m != modeInspect, "has no effect"},
 		{"Shape", c.Shape != topology.Shape{}, m != modeInspect, "has no effect"},
 		{"Limits", c.Limits != Limits{}, m != modeInspect, "has no effect"},
+		{"Limits.LogCalls", c.Limits.LogCalls != 0, m == modeWorld, "is for NewWorld: a group makes no collective calls"},
+		{"Limits.LogCalls", c.Limits.LogCalls < 0, false, "is negative"},
+		{"Limits.LogBytes", c.Limits.LogBytes != 0, m == modeWorld, "is for NewWorld: a group makes no collective calls"},
+		{"Limits.LogBytes", c.Limits.LogBytes < 0, false, "is negative"},
 		{"RecordBytes", c.RecordBytes != 0, m != modeInspect && m != modeWorld, "is for groups: a World is not recorded"},
 		{"RecordBytes", c.RecordBytes < 0 || c.RecordBytes > record.MaxBytes, false, fmt.Sprintf("is %d: choose at most %d", c.RecordBytes, record.MaxBytes)},
 		{"Logger", c.Logger != nil, m != modeInspect, "has no effect"},

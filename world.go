@@ -68,7 +68,10 @@ func newWorld(c Config, s *initialState) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	first := engine.Config{Rank: int(s.self.Rank), Size: len(p.job), View: s.view.Number, Link: p}
+	first := engine.Config{
+		Rank: int(s.self.Rank), Size: len(p.job), View: s.view.Number, Link: p,
+		KeepCalls: c.Limits.LogCalls, KeepBytes: c.Limits.LogBytes,
+	}
 	if s.replaces != nil {
 		first.View, first.Waiting = 0, s.self.Incarnation
 	}

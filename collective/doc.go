@@ -31,10 +31,10 @@
 //
 // # What is not promised
 //
-//   - A process that dies after it has completed a call takes its result along. The
-//     task's new owner gets the task's next input from Restore.
+//   - A process that dies after it has completed a call takes its result along, unless
+//     it holds ([Hold]). The task's new owner gets the task's next input from Restore.
 //   - A Restore that returns something else than the process had passed leads to
 //     different results on different processes. Most such errors are found by comparing
 //     messages, and end the job with a [*DivergedError]. Messages that need a Codec are
-//     not compared, and of long messages 4 KiB are.
+//     not compared, and of long messages 4 KiB are, unless the call is held.
 package collective

@@ -47,7 +47,8 @@ func (e *MismatchError) Error() string { return (*engine.MismatchError)(e).Error
 // DivergedError is returned by every call, on all processes, once a task that was taken over
 // has sent another message than before: a [Restore] did not return what the task had passed
 // to that call, so that results are no longer the same everywhere. The job cannot be
-// continued. Only messages of numbers are compared, and long ones by samples.
+// continued. Only messages of numbers are compared, and long ones by samples unless the call
+// is held ([Hold]).
 type DivergedError struct {
 	Call  uint64 // in which the messages differ
 	What  string // the call
@@ -58,6 +59,23 @@ type DivergedError struct {
 }
 
 func (e *DivergedError) Error() string { return (*engine.DivergedError)(e).Error() }
+
+// HoldError is returned by a call, on all processes that take part in it, when the calls
+// that a process holds ([Hold]) reach the limits of the log (pleach.Limits.LogCalls and
+// LogBytes). The call has not begun on Rank. Calls fail until the holder has released.
+type HoldError struct {
+	Call   uint64
+	What   string // the call
+	View   uint64
+	Rank   int    // whose log is full
+	Holder int    // the rank that holds; one of them, if there are several
+	First  uint64 // the first call that is held
+	Bytes  int    // logged since then
+	// MaxCalls and MaxBytes are the limits.
+	MaxCalls, MaxBytes int
+}
+
+func (e *HoldError) Error() string { return (*engine.HoldError)(e).Error() }
 
 // AbortError is returned by a call that has ended with an error on another process.
 type AbortError struct {
@@ -150,6 +168,8 @@ func publicError(err error) error {
 		return (*MismatchError)(e)
 	case *engine.DivergedError:
 		return (*DivergedError)(e)
+	case *engine.HoldError:
+		return (*HoldError)(e)
 	case *engine.AbortError:
 		return (*AbortError)(e)
 	case *engine.TimeoutError:

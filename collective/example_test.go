@@ -346,3 +346,69 @@ func ExampleReserve() {
 	})
 	// Output: [3] <nil> [2] <nil>
 }
+
+// results are those of tasks that were taken over. A Restore waits for them.
+type results[T any] struct {
+	mu     sync.Mutex
+	byTask map[int]chan T
+}
+
+func (r *results[T]) of(task int) chan T {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byTask == nil {
+		r.byTask = make(map[int]chan T)
+	}
+	if r.byTask[task] == nil {
+		r.byTask[task] = make(chan T, 1)
+	}
+	return r.byTask[task]
+}
+
+// put notes a result, and get waits for it.
+func (r *results[T]) put(task int, result T) { r.of(task) <- result }
+
+func (r *results[T]) get(ctx context.Context, task int) (result T, err error) {
+	select {
+	case result = <-r.of(task):
+		return result, nil
+	case <-ctx.Done():
+		return result, ctx.Err()
+	}
+}
+
+// Every process receives some words, and sorts them. What a process had received that dies
+// then is received again by the new owner of its task, and sorted there.
+func ExampleHold() {
+	words := func(task int) [][]byte {
+		return [][]byte{{'k', byte('a' + task)}, {'x', byte('d' + task)}, {'p', byte('g' + task)}}
+	}
+	sorted := func(received [][]byte) []byte {
+		all := slices.Concat(received...)
+		slices.Sort(all)
+		return all
+	}
+	job(3, func(ctx context.Context, w *pleach.World) {
+		defer collective.Hold(w)()
+		var received results[[][]byte]
+		mine, err := collective.Alltoall(ctx, w, words(w.Rank()), collective.Takeover(received.put),
+			collective.Restore(func(_ context.Context, task int) ([][]byte, error) { return words(task), nil }))
+		if err != nil {
+			return
+		}
+		time.Sleep(50 * time.Millisecond) // the work
+		if w.Rank() == 1 {
+			_ = w.Abort() // it dies
+			return
+		}
+		all, err := collective.Allgather(ctx, w, sorted(mine),
+			collective.Restore(func(ctx context.Context, task int) ([]byte, error) {
+				got, err := received.get(ctx, task)
+				return sorted(got), err
+			}))
+		if w.Rank() == 0 {
+			fmt.Printf("%s %v\n", all, err)
+		}
+	})
+	// Output: [abckkk defxxx ghippp] <nil>
+}

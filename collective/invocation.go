@@ -16,13 +16,10 @@ type invocation[T, In, Out any] struct {
 	codec    Codec[T]
 	restore  func(context.Context, int) (In, error)
 	takeover func(int, Out)
-	restored struct { // what restore has returned, by task
-		sync.Mutex
-		inputs map[int]In
-	}
-	into Out // memory for the result
-	dead int // deaths that a corrected call tolerates
-	out  Out // result of this process's own task
+	restored sync.Map // by task: its *restoredInput[In]
+	into     Out      // memory for the result
+	dead     int      // deaths that a corrected call tolerates
+	out      Out      // result of this process's own task
 }
 
 // newInvocation checks a call's options, and completes its signature.
@@ -84,22 +81,33 @@ func (v *invocation[T, In, Out]) input(t *engine.Task) (in In, err error) {
 	return in, nil
 }
 
+// restoredInput is what Restore has returned for a task. The parts of a call that is made
+// in parts need it at the same time.
+type restoredInput[In any] struct {
+	turn chan struct{} // semaphore of the part that asks, because Restore may take long
+	have bool
+	in   In
+}
+
 // restoredInput returns what Restore returns. It is asked once for each task, also by a
 // call that is made in parts, unless it returns an error.
 func (v *invocation[T, In, Out]) restoredInput(t *engine.Task) (in In, err error) {
 	if v.restore == nil {
 		return in, ErrNoRestore
 	}
-	v.restored.Lock()
-	defer v.restored.Unlock()
-	if in, ok := v.restored.inputs[t.ID]; ok {
-		return in, nil
+	entry, _ := v.restored.LoadOrStore(t.ID, &restoredInput[In]{turn: make(chan struct{}, 1)})
+	r := entry.(*restoredInput[In])
+	select {
+	case r.turn <- struct{}{}:
+		defer func() { <-r.turn }()
+	case <-t.Context().Done():
+		return in, t.Context().Err()
+	}
+	if r.have {
+		return r.in, nil
 	}
 	if in, err = v.restore(t.Context(), t.ID); err == nil {
-		if v.restored.inputs == nil {
-			v.restored.inputs = make(map[int]In)
-		}
-		v.restored.inputs[t.ID] = in
+		r.have, r.in = true, in
 	}
 	return in, err
 }

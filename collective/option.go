@@ -47,7 +47,7 @@ func Corrected(f int) Option {
 // call that any process has not completed: that in progress and, where all calls are of the
 // kinds whose result depends on all processes (Barrier, Allreduce, Allgather, ReduceScatter,
 // Alltoall), the one or two before. Other kinds let processes run ahead: then it may be any
-// of the last 256 calls. So f must not read data that the program changes after the call, such as
+// of the last 256 calls. [Hold] adds all calls that are held. So f must not read data that the program changes after the call, such as
 // weights that are updated in place: it needs a copy of those that the call began with.
 //
 // If a task that was taken over sends another message than it had sent before, every call
@@ -60,8 +60,9 @@ func Restore[In any](f func(ctx context.Context, task int) (In, error)) Option {
 }
 
 // Takeover sets the function that receives the results of tasks whose processes have
-// failed before they completed the call. The task's new owner calls it, from another
-// goroutine, possibly after the call has returned there. It must not modify the result.
+// failed before they completed the call, or, if the call is held ([Hold]), at any time. The
+// task's new owner calls it, from another goroutine, possibly after the call has returned
+// there. It must not modify the result.
 //
 // Out is the type of the call's result.
 //

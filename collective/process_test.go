@@ -21,8 +21,11 @@ import (
 
 const jobProgram = "PLEACH_TEST_JOB"
 
-// runJob is a process of a job: rounds of collectives, of which each result is
-// checked. It says which round it is in.
+// heldRounds, as the number of rounds, stands for calls that are held.
+const heldRounds = 0
+
+// runJob is a process of a job: calls that are held, or rounds of collectives, of which each
+// result is checked. It says which round it is in.
 func runJob(config string) error {
 	rounds, err := strconv.Atoi(config)
 	if err != nil {
@@ -37,6 +40,11 @@ func runJob(config string) error {
 	for round := range rounds {
 		fmt.Println("round", round)
 		if err := jobRound(ctx, w, round); err != nil {
+			return err
+		}
+	}
+	if rounds == heldRounds {
+		if err := heldJob(ctx, w); err != nil {
 			return err
 		}
 	}
@@ -114,7 +122,7 @@ func startJob(t *testing.T, size, rounds int) []*process {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		p := &process{cmd, make(chan string, 10*rounds)}
+		p := &process{cmd, make(chan string, 10*(rounds+1))}
 		processes[r] = p
 		var reading sync.WaitGroup
 		reading.Go(func() {
@@ -158,6 +166,73 @@ func TestProcessesAreKilled(t *testing.T) {
 				}
 				if dies < 0 && last != "over" {
 					t.Errorf("seed %d, victims %v: rank %d ended with %q", seed, victims, r, last)
+				}
+			})
+		}
+		watching.Wait()
+	}
+}
+
+// heldJob makes two calls with work between them, which it announces.
+func heldJob(ctx context.Context, w *pleach.World) error {
+	defer collective.Hold(w)()
+	n := w.Size()
+	var received results[[][]int64]
+	parts := func(task int) [][]int64 {
+		all := make([][]int64, n)
+		for i := range all {
+			all[i] = slices.Repeat([]int64{int64(task * i)}, 10_000)
+		}
+		return all
+	}
+	work := func(task int, got [][]int64) []int64 {
+		sum := int64(task)
+		for _, x := range slices.Concat(got...) {
+			sum += x
+		}
+		return []int64{sum}
+	}
+	mine, err := collective.Alltoall(ctx, w, parts(w.Rank()), collective.Takeover(received.put),
+		collective.Restore(func(_ context.Context, task int) ([][]int64, error) { return parts(task), nil }))
+	if err != nil {
+		return err
+	}
+	fmt.Println("works")
+	time.Sleep(200 * time.Millisecond)
+	sum, err := collective.Allreduce(ctx, w, work(w.Rank(), mine), collective.Sum[int64](),
+		collective.Restore(func(ctx context.Context, task int) ([]int64, error) {
+			got, err := received.get(ctx, task)
+			return work(task, got), err
+		}))
+	if err != nil {
+		return err
+	}
+	if tasks := int64(n * (n - 1) / 2); sum[0] != tasks+10_000*tasks*tasks {
+		return fmt.Errorf("the sum is %d, want %d", sum[0], tasks+10_000*tasks*tasks)
+	}
+	return nil
+}
+
+// Real processes that have received their parts, and are killed by SIGKILL in the middle of
+// their work: the others do it with what the victims had received.
+func TestHoldProcessesAreKilled(t *testing.T) {
+	const size = 4
+	for _, victims := range [][]int{{0}, {2}, {1, 2}} { // 2 is to take over what 1 had
+		var watching sync.WaitGroup
+		for r, p := range startJob(t, size, heldRounds) {
+			watching.Go(func() {
+				last, dies := "", slices.Contains(victims, r)
+				for last = range p.lines {
+					if last == "works" && dies {
+						time.Sleep(time.Duration(60+30*r) * time.Millisecond)
+						_ = p.cmd.Process.Kill()
+					}
+				}
+				if !dies && last != "over" {
+					t.Errorf("victims %v: rank %d ended with %q", victims, r, last)
+				}
+				if dies && last != "works" {
+					t.Errorf("victims %v: rank %d was killed after %q", victims, r, last)
 				}
 			})
 		}

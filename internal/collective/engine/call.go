@@ -30,13 +30,7 @@ func (c Comm) begin(ctx context.Context, s Signature, run func(*Task) error) (*c
 	}
 	o := e.call(number)
 	e.calls.last = s
-	for e.ahead(o.number) {
-		e.sender.requestProgress()
-		if err := e.waitForOthers(ctx); err != nil {
-			e.fail(o, e.timeoutError(o, err), true)
-			break
-		}
-	}
+	e.waitForOthers(ctx, o, s)
 	o.inline.local = localPart{s, run, time.Now()}
 	o.local = &o.inline.local
 	o.finishedByAll = min(o.finishedByAll, e.calls.finished)
@@ -62,20 +56,39 @@ func (e *Engine) ahead(number uint64) bool {
 		(number-low >= uint64(e.config.KeepCalls) || e.log.bytes > e.config.KeepBytes)
 }
 
-// waitForOthers waits until the low-water mark has risen, or it is time to ask again.
-func (e *Engine) waitForOthers(ctx context.Context) error {
-	advanced := e.log.advanced.Wait()
-	e.mu.Unlock()
-	defer e.mu.Lock()
+// waitForOthers waits while this process is too far ahead. It fails the call if it would
+// wait for calls that are held.
+func (e *Engine) waitForOthers(ctx context.Context, o *callState, s Signature) {
+	if !e.ahead(o.number) {
+		return
+	}
+	e.peers.forgetHolds()
 	again := time.NewTimer(progressInterval)
 	defer again.Stop()
-	select {
-	case <-advanced:
-	case <-again.C:
-	case <-ctx.Done():
-		return ctx.Err()
+	e.sender.requestProgress()
+	for o.err == nil && e.ahead(o.number) {
+		if err := e.holdError(o, s); err != nil {
+			e.fail(o, err, true)
+			return
+		}
+		advanced, late := e.log.advanced.Wait(), false
+		e.mu.Unlock()
+		select {
+		case <-advanced:
+		case <-o.ctx.Done():
+		case <-again.C:
+			late = true
+		case <-ctx.Done():
+		}
+		e.mu.Lock()
+		if late {
+			e.sender.requestProgress()
+			again.Reset(progressInterval)
+		}
+		if err := ctx.Err(); err != nil {
+			e.fail(o, e.timeoutError(o, err), true)
+		}
 	}
-	return nil
 }
 
 // runTask runs one task's part. An error in it fails the call on all processes.
@@ -157,12 +170,13 @@ func (e *Engine) finish(o *callState) {
 // advance counts the calls that are finished here, parts of taken-over tasks included.
 func (e *Engine) advance() {
 	c := &e.calls
-	for c.finished < c.returned {
-		if o := c.byNumber[c.finished]; o != nil && o.err == nil && !e.complete(o) {
-			return
+	for c.completed < c.returned {
+		if o := c.byNumber[c.completed]; o != nil && o.err == nil && !e.complete(o) {
+			break
 		}
-		c.finished++
+		c.completed++
 	}
+	c.finished = max(c.finished, e.holds.finished(c.completed))
 }
 
 // fail ends a call with an error, and tells the other processes if notify is set.

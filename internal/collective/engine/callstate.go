@@ -11,11 +11,12 @@ import (
 type callTable struct {
 	byNumber map[uint64]*callState
 	next     uint64 // number of the next call
-	// returned: this process's own calls before it have returned. finished: the
-	// parts of taken-over tasks are done, too. Neither is above next.
-	returned, finished uint64
-	last               Signature // of the call begun last
-	lastDone           doneCall
+	// returned: this process's own calls before it have returned. completed: the
+	// parts of taken-over tasks are done, too. finished: none of them is held. Each
+	// is at most the one before it, and returned at most next.
+	returned, completed, finished uint64
+	last                          Signature // of the call begun last
+	lastDone                      doneCall
 }
 
 // doneCall is a call that has returned.
@@ -42,7 +43,9 @@ type callState struct {
 
 	mailbox map[envelope]*slot
 	log     []*logEntry
-	runs    runs // of tasks whose parts this process runs
+	// fullDigests: the call is held, so digests read all of a message.
+	fullDigests bool
+	runs        runs // of tasks whose parts this process runs
 	// finishedByAll is the minimum finished-call count over the processes whose
 	// messages have arrived. It counts if they are all of one view.
 	finishedByAll uint64
@@ -85,6 +88,7 @@ func (e *Engine) call(number uint64) *callState {
 		}
 		o.runs, o.log = o.inline.runs[:0], o.inline.log[:0]
 		e.calls.byNumber[number] = o
+		_, o.fullDigests = e.holds.first()
 		if e.err != nil {
 			o.end(e.err)
 		}

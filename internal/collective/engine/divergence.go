@@ -35,13 +35,22 @@ func digestOf(seed maphash.Seed, b []byte) uint64 {
 	return h
 }
 
+// digest returns the digest of a message in a call. A call that is held is worth reading
+// all of the message: the work between calls is run again, too, and is harder to repeat
+// exactly than an input is.
+func (e *Engine) digest(o *callState, s Signature, b []byte) uint64 {
+	switch {
+	case !s.repeatable():
+		return 0
+	case o.fullDigests:
+		return maphash.Bytes(e.digestSeed, b)
+	}
+	return digestOf(e.digestSeed, b)
+}
+
 // put delivers a message, and ends the communicator if it repeats one that was different.
 func (e *Engine) put(o *callState, k envelope, s Signature, p Payload) {
-	digest := uint64(0)
-	if s.repeatable() {
-		digest = digestOf(e.digestSeed, p.Bytes)
-	}
-	if !o.put(k, p, digest) {
+	if !o.put(k, p, e.digest(o, s, p.Bytes)) {
 		return
 	}
 	e.diverge(&DivergedError{

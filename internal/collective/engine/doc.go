@@ -39,6 +39,8 @@
 //     engine asks every process for its progress.
 //   - A call blocks while its process is [Config.KeepCalls] calls or
 //     [Config.KeepBytes] logged bytes ahead of the slowest process.
+//   - A process that holds ([Comm.Hold]) does not count the calls since then as finished,
+//     so that their logs stay. A call that would block for that reason fails.
 //
 // Views are agreed on and arrive in the same order everywhere, so every process
 // computes the same owner for each task. A progress report counts only in the view
@@ -48,8 +50,8 @@
 //
 //   - engine.go, comm.go, call.go, callstate.go, task.go: a call from beginning to end.
 //   - frame.go, receive.go, sender.go: messages on the wire, in and out.
-//   - log.go, mailbox.go, takeover.go, inquiry.go, peers.go, owners.go: logging, replay
-//     and views.
+//   - log.go, hold.go, mailbox.go, takeover.go, query.go, peers.go, owners.go: logging,
+//     replay and views.
 //   - agreement.go, shrink.go, registry.go, revoke.go: what a program does after a
 //     failure that it wants to handle itself.
 //   - admit.go, generation.go: how processes that replace failed ones are taken in.

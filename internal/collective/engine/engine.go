@@ -38,10 +38,11 @@ type Config struct {
 	// it makes no call before [Engine.Admit] has returned. View is then zero.
 	Waiting uint64
 	// KeepCalls limits how many calls this process may be ahead of the slowest
-	// one. If zero, 256. Beyond it, calls block.
+	// one. If zero, 256. Beyond it, calls block. A call that is so far ahead of one that
+	// is held fails.
 	KeepCalls int
 	// KeepBytes limits the message log. If zero, 256 MiB. Beyond it, calls block
-	// until the slowest process has caught up.
+	// until the slowest process has caught up, and fail if that much is held.
 	KeepBytes int
 	// Thresholds select algorithms. If zero, [StandardThresholds].
 	Thresholds Thresholds
@@ -86,7 +87,8 @@ type Engine struct {
 	calls      callTable
 	log        messageLog
 	peers      peers
-	inquiries  inquiries
+	queries    queries
+	holds      holds
 	agreements agreements
 	revokedBy  int // -1: the communicator is not revoked
 	// diverged says that a call has ended with an error here. Other processes may

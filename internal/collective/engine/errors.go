@@ -65,6 +65,22 @@ func (e *DivergedError) Error() string {
 		e.Call, e.What, e.View, e.Task, e.Owner, e.Rank)
 }
 
+// HoldError ends a call that cannot begin because calls before it are held.
+type HoldError struct {
+	Call               uint64
+	What               string
+	View               uint64
+	Rank, Holder       int
+	First              uint64
+	Bytes              int
+	MaxCalls, MaxBytes int
+}
+
+func (e *HoldError) Error() string {
+	return fmt.Sprintf("collective: call %d, %s, in view %d: rank %d holds all calls since %d, for which rank %d has logged %d bytes; the limits are %d calls and %d bytes",
+		e.Call, e.What, e.View, e.Holder, e.First, e.Rank, e.Bytes, e.MaxCalls, e.MaxBytes)
+}
+
 // AbortError ends a call that has failed on another process.
 type AbortError struct {
 	Call   uint64

@@ -24,7 +24,7 @@ const (
 	typeAccepted
 	typeCommit
 	typeRevocation // the communicator is revoked
-	typeInquiry    // a taken-over task waits for the receiver's messages
+	typeQuery      // a taken-over task waits for the receiver's messages
 	typeNested     // stands in front of a message of a nested communicator
 	typeGeneration // tells a process that waits of a generation
 )
@@ -126,6 +126,8 @@ func (h *header) taskMessage() taskMessage {
 }
 
 // progressReport says how far its sender has come.
+//
+// Body: if the sender holds, the first held call 8.
 type progressReport struct {
 	request    bool // the receiver is to report, too
 	last       Signature
@@ -134,9 +136,11 @@ type progressReport struct {
 	view       uint32
 	finished   uint64 // calls
 	lowWater   uint64
+	holds      bool
+	firstHeld  uint64
 }
 
-func (p *progressReport) bytes() []byte {
+func (p *progressReport) bytes() (head, body []byte) {
 	h := header{
 		msgType: typeProgress, signature: p.last, call: p.next, step: p.agreements,
 		view: p.view, count: p.finished, lowWater: p.lowWater,
@@ -144,25 +148,34 @@ func (p *progressReport) bytes() []byte {
 	if p.request {
 		h.msgType = typeProgressRequest
 	}
-	return h.bytes()
+	if p.holds {
+		body = wire.AppendUint64(body, p.firstHeld)
+	}
+	return h.bytes(), body
 }
 
-func (h *header) progressReport() progressReport {
-	return progressReport{
+func (h *header) progressReport(body []byte) (progressReport, error) {
+	p := progressReport{
 		request: h.msgType == typeProgressRequest, last: h.signature, next: h.call,
 		agreements: h.step, view: h.view, finished: h.count, lowWater: h.lowWater,
 	}
+	if len(body) == 0 {
+		return p, nil
+	}
+	d := wire.NewDecoder(body)
+	p.holds, p.firstHeld = true, d.Uint64()
+	return p, d.Finish()
 }
 
-// inquiry asks whether messages of the receiver's in a call are still to come.
-type inquiry struct {
+// query asks whether messages of the receiver's in a call are still to come.
+type query struct {
 	call     uint64
 	view     uint32
 	lowWater uint64
 }
 
-func (i *inquiry) bytes() []byte {
-	h := header{msgType: typeInquiry, call: i.call, view: i.view, lowWater: i.lowWater}
+func (q *query) bytes() []byte {
+	h := header{msgType: typeQuery, call: q.call, view: q.view, lowWater: q.lowWater}
 	return h.bytes()
 }
 
@@ -252,13 +265,14 @@ func (h *header) agreementMessage(body []byte) (agreementMessage, error) {
 // abortNotice says that a call has failed on its sender, and why.
 //
 // Body: reason 1, then for a mismatch rank 4, what, other rank 4, what; for a divergence
-// what, view 8, task 4, owner 4, rank 4; and for every other reason its text.
+// what, view 8, task 4, owner 4, rank 4; for a hold what, view 8, rank 4, holder 4, first
+// call 8, bytes 8, most calls 8, most bytes 8; and for every other reason its text.
 type abortNotice struct {
 	signature Signature
 	call      uint64 // or unnumbered
 	agreement uint64 // which Agree or Shrink it is, from 1; 0: none
 	lowWater  uint64
-	// err is a *MismatchError or a *DivergedError. Any other is sent as its text, and is
+	// err is a *MismatchError, a *DivergedError or a *HoldError. Any other is sent as its text, and is
 	// an *AbortError when received.
 	err error
 }
@@ -268,13 +282,24 @@ const (
 	reasonMismatch = iota + 1
 	reasonOther
 	reasonDiverged
+	reasonHold
 )
 
 func (a *abortNotice) bytes() (head, body []byte) {
 	h := header{msgType: typeAbort, signature: a.signature, call: a.call, count: a.agreement, lowWater: a.lowWater}
 	var m *MismatchError
 	var v *DivergedError
+	var l *HoldError
 	switch {
+	case errors.As(a.err, &l):
+		body = wire.AppendUint8(body, reasonHold)
+		body = wire.AppendBytes(body, []byte(l.What))
+		body = wire.AppendUint64(body, l.View)
+		body = wire.AppendUint32(body, uint32(l.Rank))
+		body = wire.AppendUint32(body, uint32(l.Holder))
+		for _, n := range []uint64{l.First, uint64(l.Bytes), uint64(l.MaxCalls), uint64(l.MaxBytes)} {
+			body = wire.AppendUint64(body, n)
+		}
 	case errors.As(a.err, &v):
 		body = wire.AppendUint8(body, reasonDiverged)
 		body = wire.AppendBytes(body, []byte(v.What))
@@ -308,6 +333,11 @@ func (h *header) abortNotice(from int, body []byte) (abortNotice, error) {
 		a.err = &DivergedError{
 			Call: h.call, What: string(d.Bytes()), View: d.Uint64(),
 			Task: int(d.Uint32()), Owner: int(d.Uint32()), Rank: int(d.Uint32()),
+		}
+	case reasonHold:
+		a.err = &HoldError{
+			Call: h.call, What: string(d.Bytes()), View: d.Uint64(), Rank: int(d.Uint32()), Holder: int(d.Uint32()),
+			First: d.Uint64(), Bytes: int(d.Uint64()), MaxCalls: int(d.Uint64()), MaxBytes: int(d.Uint64()),
 		}
 	case reasonOther:
 		a.err = &AbortError{Call: h.call, What: h.signature.String(), Rank: from, Reason: string(d.Bytes())}

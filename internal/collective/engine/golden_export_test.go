@@ -36,7 +36,7 @@ type GoldenType = msgType
 var goldenWords = map[msgType]string{
 	typeMessage: "message", typeProgress: "progress", typeProgressRequest: "progress-query", typeAbort: "abort",
 	typeVote: "agreement-vote", typeAccept: "agreement-accept", typeAccepted: "agreement-accepted", typeCommit: "agreement-commit",
-	typeRevocation: "revocation", typeInquiry: "inquiry", typeNested: "nested", typeGeneration: "generation",
+	typeRevocation: "revocation", typeQuery: "query", typeNested: "nested", typeGeneration: "generation",
 }
 
 // GoldenName names a message by its call, its two ends and, of a message between

@@ -48,9 +48,11 @@ func (e *Engine) trimLog(lowWater uint64) {
 		o.end(errFinishedByAll)
 		delete(e.calls.byNumber, n)
 	}
-	e.log.lowWater, e.calls.finished = lowWater, max(e.calls.finished, lowWater)
+	c := &e.calls
+	e.log.lowWater, c.completed, c.finished = lowWater, max(c.completed, lowWater), max(c.finished, lowWater)
+	e.holds.trim(lowWater)
 	e.advance()
-	e.answerInquiries()
+	e.answerQueries()
 	e.log.advanced.Notify()
 }
 

@@ -26,6 +26,8 @@ type peerStatus struct {
 	down           bool   // the link has lost it
 	next, finished uint64 // calls begun, and finished in this view
 	agreements     int    // begun
+	holds          bool   // it holds calls from firstHeld on
+	firstHeld      uint64
 	last           Signature
 }
 

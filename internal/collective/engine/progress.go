@@ -11,12 +11,13 @@ const (
 )
 
 // progressReport returns this process's progress as a message.
-func (e *Engine) progressReport(request bool) []byte {
+func (e *Engine) progressReport(request bool) (head, body []byte) {
 	c := &e.calls
 	p := progressReport{
 		request: request, last: c.last, next: c.next, agreements: int(e.agreements.begun),
 		view: uint32(e.peers.view), finished: c.finished, lowWater: e.log.lowWater,
 	}
+	p.firstHeld, p.holds = e.holds.first()
 	return p.bytes()
 }
 
@@ -26,6 +27,9 @@ func (e *Engine) handleProgress(from int, p *progressReport) {
 	s.heard, s.agreements = true, max(s.agreements, p.agreements)
 	if p.next >= s.next {
 		s.next, s.last = p.next, p.last
+	}
+	if s.holds, s.firstHeld = p.holds, p.firstHeld; s.holds {
+		e.log.advanced.Notify() // a call that waits may have to fail
 	}
 	e.trimLog(p.lowWater)
 	if p.view == uint32(e.peers.view) {

@@ -45,7 +45,10 @@ func (e *Engine) receive(from int, message []byte) error {
 	defer e.mu.Unlock()
 	switch h.msgType {
 	case typeProgress, typeProgressRequest:
-		p := h.progressReport()
+		p, err := h.progressReport(body)
+		if err != nil {
+			return fmt.Errorf("%w: %w, from rank %d", ErrMessage, err, from)
+		}
 		e.handleProgress(from, &p)
 		return nil
 	case typeGeneration:
@@ -70,8 +73,8 @@ func (e *Engine) receive(from int, message []byte) error {
 		return fmt.Errorf("%w: rank %d is at call %d, this one at %d", ErrMessage, from, h.call, e.calls.returned)
 	}
 	e.trimLog(h.lowWater)
-	if h.msgType == typeInquiry {
-		e.handleInquiry(from, h.call)
+	if h.msgType == typeQuery {
+		e.handleQuery(from, h.call)
 		return nil
 	}
 	if h.call < e.log.lowWater {

@@ -13,8 +13,8 @@ import (
 func FuzzReceive(f *testing.F) {
 	m := taskMessage{signature: Signature{Kind: Barrier, Root: NoRoot, Length: NoLength}, envelope: envelope{from: 1}}
 	f.Add(m.append(nil))
-	f.Add((&progressReport{request: true, next: 3}).bytes())
-	f.Add((&inquiry{call: 1, lowWater: 1}).bytes())
+	f.Add(joined((&progressReport{request: true, next: 3}).bytes()))
+	f.Add((&query{call: 1, lowWater: 1}).bytes())
 	f.Add(slices.Concat((&header{msgType: typeAbort}).bytes(), []byte{reasonOther, 0, 0, 0, 1, 'x'}))
 	a := agreementMessage{phase: typeVote, signature: Signature{Kind: Agree, Root: NoRoot, Length: NoLength}}
 	f.Add(joined(a.bytes()))

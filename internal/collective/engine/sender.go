@@ -110,7 +110,8 @@ func (e *Engine) takeOutbox() (all []outMsg) {
 	}
 	for _, r := range e.peers.members() {
 		if r != self && (s.request || s.reports[r]) {
-			all = append(all, outMsg{to: r, head: e.progressReport(s.request)})
+			head, body := e.progressReport(s.request)
+			all = append(all, outMsg{r, head, body})
 		}
 	}
 	all = append(all, replayed...)

@@ -30,8 +30,8 @@ func (e *Engine) install(view uint64, members []int) {
 	e.advance()
 	e.updateLowWater()
 	e.sender.replayLog()
-	e.inquireAgain()
-	e.answerInquiries()
+	e.queryAgain()
+	e.answerQueries()
 	for _, n := range e.comms.nested {
 		if n != e.generation.next { // which knows its members itself
 			n.Install(view, n.ranksOf(e, e.peers.live))
@@ -53,7 +53,7 @@ func (e *Engine) KeepOwners() {
 // resetProgress forgets how far every process has come: one that has taken over tasks
 // has their parts to run, in calls that it had finished.
 func (e *Engine) resetProgress() {
-	e.calls.finished = e.log.lowWater
+	e.calls.completed, e.calls.finished = e.log.lowWater, e.log.lowWater
 	for _, s := range e.peers.status {
 		s.finished = 0
 	}

@@ -125,7 +125,7 @@ func (t *Task) ReceivePayload(from, step int) (Payload, error) {
 		}
 		if s.wait == nil {
 			s.wait = make(chan struct{})
-			e.inquire(o, k)
+			e.query(o, k)
 		}
 		wait := s.wait
 		e.mu.Unlock()

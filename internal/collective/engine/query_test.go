@@ -72,7 +72,7 @@ func TestNewOwnerAsksOnlyThoseItWaitsFor(t *testing.T) {
 		live = slices.DeleteFunc(live, func(r int) bool { return r == 7 })
 		e.Install(2, live)
 		link.expect(t, "after a view without task 7's owner", "type 10 to 8, low-water mark 0")
-		if err := e.Receive(8, (&progressReport{lowWater: 1}).bytes()); err != nil {
+		if err := e.Receive(8, joined((&progressReport{lowWater: 1}).bytes())); err != nil {
 			t.Fatal(err)
 		}
 		if n := e.Comm().LoggedCalls(); n != 0 {
@@ -84,7 +84,7 @@ func TestNewOwnerAsksOnlyThoseItWaitsFor(t *testing.T) {
 
 // A process that is asked answers at once, after each view, and when the low-water mark
 // rises, until no call is left that it was asked about.
-func TestInquiryIsAnsweredUntilTheCallIsTrimmed(t *testing.T) {
+func TestQueryIsAnsweredUntilTheCallIsTrimmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		link := &notes{}
 		e, err := New(Config{Rank: 7, Size: 64, Link: link})
@@ -100,15 +100,15 @@ func TestInquiryIsAnsweredUntilTheCallIsTrimmed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		receive((&inquiry{call: 1, view: 1}).bytes())
+		receive((&query{call: 1, view: 1}).bytes())
 		link.expect(t, "before the view", "type 2 to 5, low-water mark 0")
 		e.Install(1, slices.DeleteFunc(everyRank(64), func(r int) bool { return r == 4 }))
 		link.expect(t, "after the view", "type 2 to 5, low-water mark 0")
 		for lowWater := range uint64(2) {
-			receive((&progressReport{lowWater: lowWater + 1}).bytes())
+			receive(joined((&progressReport{lowWater: lowWater + 1}).bytes()))
 			link.expect(t, "when the mark has risen", fmt.Sprintf("type 2 to 5, low-water mark %d", lowWater+1))
 		}
-		receive((&progressReport{lowWater: 3}).bytes())
+		receive(joined((&progressReport{lowWater: 3}).bytes()))
 		link.expect(t, "about other calls")
 	})
 }

@@ -14,30 +14,30 @@ package engine
 //
 // No process asks about a call that it has not finished, since none can have trimmed that.
 
-// inquiries are what this process has asked, and what it is asked. Neither map exists
+// queries are what this process has asked, and what it is asked. Neither map exists
 // before the first takeover.
-type inquiries struct {
+type queries struct {
 	sent map[int]uint64 // by rank: it was asked in this view about calls before this one
 	open map[int]uint64 // by rank: it asks about calls before this one
 }
 
-// inquire asks the process whose task's message a taken-over task waits for.
-func (e *Engine) inquire(o *callState, k envelope) {
+// query asks the process whose task's message a taken-over task waits for.
+func (e *Engine) query(o *callState, k envelope) {
 	rank := e.peers.owner(k.from)
-	if !o.returned || k.to == e.config.Rank || rank == e.config.Rank || o.number < e.inquiries.sent[rank] {
+	if !o.returned || k.to == e.config.Rank || rank == e.config.Rank || o.number < e.queries.sent[rank] {
 		return
 	}
-	if e.inquiries.sent == nil {
-		e.inquiries.sent = make(map[int]uint64)
+	if e.queries.sent == nil {
+		e.queries.sent = make(map[int]uint64)
 	}
-	e.inquiries.sent[rank] = o.number + 1
-	i := inquiry{call: o.number, view: uint32(e.peers.view), lowWater: e.log.lowWater}
-	e.sender.enqueue(outMsg{to: rank, head: i.bytes()})
+	e.queries.sent[rank] = o.number + 1
+	q := query{call: o.number, view: uint32(e.peers.view), lowWater: e.log.lowWater}
+	e.sender.enqueue(outMsg{to: rank, head: q.bytes()})
 }
 
-// inquireAgain asks in a new view, in which tasks have other owners.
-func (e *Engine) inquireAgain() {
-	clear(e.inquiries.sent)
+// queryAgain asks in a new view, in which tasks have other owners.
+func (e *Engine) queryAgain() {
+	clear(e.queries.sent)
 	for n := e.log.lowWater; n < e.calls.returned; n++ {
 		o := e.calls.byNumber[n]
 		if o == nil {
@@ -45,27 +45,27 @@ func (e *Engine) inquireAgain() {
 		}
 		for k, s := range o.mailbox {
 			if s.wait != nil {
-				e.inquire(o, k)
+				e.query(o, k)
 			}
 		}
 	}
 }
 
-// handleInquiry handles that a process waits for this one's messages.
-func (e *Engine) handleInquiry(from int, call uint64) {
-	if e.inquiries.open == nil {
-		e.inquiries.open = make(map[int]uint64)
+// handleQuery handles that a process waits for this one's messages.
+func (e *Engine) handleQuery(from int, call uint64) {
+	if e.queries.open == nil {
+		e.queries.open = make(map[int]uint64)
 	}
-	e.inquiries.open[from] = max(e.inquiries.open[from], call+1)
-	e.answerInquiries()
+	e.queries.open[from] = max(e.queries.open[from], call+1)
+	e.answerQueries()
 }
 
-// answerInquiries reports the low-water mark to the processes that wait.
-func (e *Engine) answerInquiries() {
-	for rank, before := range e.inquiries.open {
+// answerQueries reports the low-water mark to the processes that wait.
+func (e *Engine) answerQueries() {
+	for rank, before := range e.queries.open {
 		e.sender.reportProgress(rank)
 		if before <= e.log.lowWater {
-			delete(e.inquiries.open, rank)
+			delete(e.queries.open, rank)
 		}
 	}
 }
