@@ -20,10 +20,11 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// catchUpInterval is how often a member that is behind requests decisions, and
-// catchUpTimeout bounds each request.
+// catchUpInterval is how often a member that is behind requests decisions of a process,
+// catchUpTries how many times, and catchUpTimeout bounds each request.
 const (
 	catchUpInterval = 2 * time.Second
+	catchUpTries    = 5
 	catchUpTimeout  = 2 * time.Second
 )
 
@@ -61,19 +62,27 @@ func (g *Group) answerCatchUp(b []byte) []byte {
 	if !stuck {
 		return append([]byte{replyRetry}, member.ErrGoesOn.Error()...)
 	}
-	if dialable(address) && g.catchingUp.CompareAndSwap(false, true) {
+	if dialable(address) {
+		g.beginToCatchUp(view, address)
+	}
+	return []byte{replyAccepted}
+}
+
+// beginToCatchUp catches up with a process, unless this member catches up already.
+func (g *Group) beginToCatchUp(view uint64, address string) {
+	if g.catchingUp.CompareAndSwap(false, true) {
 		g.asking.Go(func() {
 			defer g.catchingUp.Store(false)
 			g.catchUp(view, address)
 		})
 	}
-	return []byte{replyAccepted}
 }
 
 // catchUp requests decisions of a process until this member has installed a view or has
-// ended, or the process does not answer.
+// ended, or the process does not answer. It gives up after some requests: another process
+// may know more.
 func (g *Group) catchUp(view uint64, address string) {
-	for g.life.Err() == nil && g.view.Load().Number < view {
+	for tries := 0; tries < catchUpTries && g.life.Err() == nil && g.view.Load().Number < view; tries++ {
 		d, err := g.fetchDecisions(address)
 		if err == nil {
 			_ = g.node.Do(func(now protocol.Time) { err = g.inputs.Learn(now, d) })

@@ -59,8 +59,8 @@ func (g *Group) tellSeed(seed string) {
 	_, _ = tcp.Request(ctx, g.config.client(nil), seed, r.Encode([]byte{requestFounding}))
 }
 
-// askSeed asks a seed for its view, and ends this membership if the group has gone on
-// without it. A seed that does not answer is asked again.
+// askSeed asks a seed for its view. If that is later, this member catches up, or ends
+// because the group has gone on without it. A seed that does not answer is asked again.
 func (g *Group) askSeed(seed string) {
 	ctx, cancel := context.WithTimeout(g.life, seedTimeout)
 	defer cancel()
@@ -69,9 +69,12 @@ func (g *Group) askSeed(seed string) {
 		return
 	}
 	_ = g.node.Do(func(now protocol.Time) {
-		if g.machine.RemovedBy(&v) {
+		switch behind, removed := g.machine.Behind(&v); {
+		case removed:
 			g.log.Warn("the group has gone on without this member", "view", g.machine.View().Number, "seed", seed, "itsView", v.Number)
 			g.inputs.Removed(now, v.Number, v.Successor(&g.self))
+		case behind:
+			g.beginToCatchUp(v.Number, seed)
 		}
 	})
 }

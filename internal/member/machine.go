@@ -194,10 +194,11 @@ func (m *Machine) Stuck() bool {
 	return !quorum || m.stream.Frozen()
 }
 
-// RemovedBy reports whether a view of the group shows that the members have gone on
-// without this one, which is stuck.
-func (m *Machine) RemovedBy(v *membership.View) bool {
-	return m.Stuck() && v.Number > m.views.View().Number && !v.Holds(m.config.Self.Rank, m.config.Self.Incarnation)
+// Behind reports whether a view of the group shows that this member, which is stuck, is
+// behind, and whether the members have gone on without it.
+func (m *Machine) Behind(v *membership.View) (behind, removed bool) {
+	behind = m.Stuck() && v.Number > m.views.View().Number
+	return behind, behind && !v.Holds(m.config.Self.Rank, m.config.Self.Incarnation)
 }
 
 // Learn takes decisions from a process that has joined since the view of this member. Only

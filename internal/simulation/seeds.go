@@ -35,7 +35,7 @@ func (p *process) askSeed(to *host) {
 			v := asked.machine.View()
 			s.after(s.latency(), func() {
 				if to.reaches(p.host) {
-					p.do(func() { p.answeredView(&v) })
+					p.do(func() { p.answeredView(&v, asked) })
 				}
 			})
 		})
@@ -54,8 +54,14 @@ func (p *process) nextSeed() *host {
 }
 
 // answeredView takes the view of a seed.
-func (p *process) answeredView(v *membership.View) {
-	if p.state == running && p.machine.RemovedBy(v) {
+func (p *process) answeredView(v *membership.View, of *process) {
+	if p.state != running {
+		return
+	}
+	switch behind, removed := p.machine.Behind(v); {
+	case removed:
 		p.step(func() { p.machine.Removed(p.sim.now, v.Number, v.Successor(&p.self)) })
+	case behind && of.state == running:
+		of.do(func() { of.pass(p) })
 	}
 }
