@@ -10,8 +10,10 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"syscall"
 	"time"
 
+	"github.com/pleach-go/pleach/bootstrap"
 	"github.com/pleach-go/pleach/collective"
 	"github.com/pleach-go/pleach/internal/collective/engine"
 )
@@ -91,12 +93,7 @@ func (c *Config) worldState(ctx context.Context) (*initialState, error) {
 	if !a.Replacement {
 		return c.startState()
 	}
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.StartTimeout, defaultStartTimeout))
-	defer cancel()
-	rank := int(a.Rank)
-	c.ID = a.Addresses[rank]
-	c.Listen = net.JoinHostPort(hostOf(c.ID), "0") // the old port may be another program's
-	s, err := c.joinState(ctx, slices.Delete(slices.Clone(a.Addresses), rank, rank+1))
+	s, err := c.replacementState(ctx, &a)
 	if err != nil {
 		return nil, err
 	}
@@ -106,6 +103,63 @@ func (c *Config) worldState(ctx context.Context) (*initialState, error) {
 		return nil, errors.Join(err, s.transport.Close())
 	}
 	return s, nil
+}
+
+// replacementState joins the group of the job, under the ID of the process that this one
+// replaces. It listens at that one's address, so that a later replacement finds it there,
+// unless another program has got the port.
+func (c *Config) replacementState(ctx context.Context, a *bootstrap.Assignment) (*initialState, error) {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.StartTimeout, defaultStartTimeout))
+	defer cancel()
+	others := slices.Delete(slices.Clone(a.Addresses), int(a.Rank), int(a.Rank)+1)
+	if hostCount(a.Addresses) == 1 {
+		var leave context.CancelCauseFunc
+		ctx, leave = context.WithCancelCause(ctx)
+		go watchJob(ctx, leave, others)
+	}
+	own := a.Addresses[a.Rank]
+	c.ID, c.Listen, c.Advertise = own, own, own
+	host, port, _ := net.SplitHostPort(own) // checked
+	if net.ParseIP(host) == nil && host != "localhost" {
+		c.Listen = net.JoinHostPort("", port) // see bootstrap.Assignment.Listener
+	}
+	s, err := c.joinState(ctx, others)
+	if errors.Is(err, syscall.EADDRINUSE) && c.Listen == own {
+		c.Listen, c.Advertise = net.JoinHostPort(host, "0"), ""
+		s, err = c.joinState(ctx, others)
+	}
+	if cause := context.Cause(ctx); err != nil && errors.Is(cause, engine.ErrGone) {
+		return nil, cause
+	}
+	return s, err
+}
+
+// watchJob gives up looking for a job on this host whose processes all refuse connections:
+// the kernel knows that they have ended.
+func watchJob(ctx context.Context, leave context.CancelCauseFunc, addresses []string) {
+	for refusals := 0; refusals < 3; refusals++ {
+		select {
+		case <-time.After(lookInterval):
+		case <-ctx.Done():
+			return
+		}
+		if slices.ContainsFunc(addresses, listens) {
+			refusals = -1
+		}
+	}
+	leave(engine.ErrGone)
+}
+
+// lookInterval is how often a replacement looks whether its job goes on, until it has joined.
+const lookInterval = 250 * time.Millisecond
+
+// listens reports whether a process listens at an address, or the host does not tell.
+func listens(address string) bool {
+	conn, err := net.DialTimeout("tcp", address, lookInterval)
+	if err == nil {
+		_ = conn.Close()
+	}
+	return !errors.Is(err, syscall.ECONNREFUSED)
 }
 
 // defaultStartTimeout is how long a replacement looks for its job.

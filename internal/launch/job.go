@@ -82,6 +82,7 @@ type rankProcess struct {
 	killed  *Fault // by which it was killed, or nil
 	stopped bool   // by a fault, for good
 	asked   bool   // to end, with all others
+	again   bool   // it replaces a process of its rank
 }
 
 // Run runs a job until its last process has ended. SIGINT and SIGTERM ask all

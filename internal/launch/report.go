@@ -54,6 +54,7 @@ func (r *running) report() *Report {
 	for _, p := range r.processes {
 		report.Outcomes = append(report.Outcomes, r.outcome(p))
 	}
+	r.forgiveLate(report.Outcomes)
 	if r.interrupted != nil {
 		return report
 	}

@@ -1,6 +1,9 @@
 package launch
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // MaxRespawns is how often the process of a rank is started anew: one that dies more often
 // has a reason that stays.
@@ -11,6 +14,22 @@ const replacementVariable = "PLEACH_REPLACEMENT"
 
 // panicked is the exit code of a Go program that panics.
 const panicked = 2
+
+// forgiveLate counts replacements that failed when all others had exited with 0 as ended:
+// the job was over, and did not need them.
+func (r *running) forgiveLate(outcomes []Outcome) {
+	last := time.Duration(-1)
+	for _, o := range outcomes {
+		if o.Kind == Succeeded {
+			last = max(last, o.After)
+		}
+	}
+	for i := range outcomes {
+		if o := &outcomes[i]; o.Kind == Failed && r.processes[i].again && last >= 0 && o.After > last {
+			o.Kind, o.Text = Ended, "started anew too late"
+		}
+	}
+}
 
 // respawn starts a process anew that has died while others live. A process that exits with
 // another code has decided to.
@@ -30,6 +49,7 @@ func (r *running) respawn(p *rankProcess, o Outcome) bool {
 		return false
 	}
 	r.Output.notice("rank %d: %s after %v, and started anew", p.rank, o.Text, o.After)
+	next.again = true
 	r.processes[p.rank] = next
 	r.alive++
 	return true

@@ -13,6 +13,10 @@ var ErrNotAdmitted = errors.New("this process replaces another one, and waits to
 // ErrOver is returned by Admit in a process that waits, when the job has ended without it.
 var ErrOver = errors.New("the job has ended before this process was admitted")
 
+// ErrGone is returned by Admit in a process that waits, when all that are left wait: the
+// processes of the job have died before they could hand anything on.
+var ErrGone = errors.New("all processes of the job are gone, except those that wait to be admitted")
+
 // ErrAdmitted is returned by calls in the communicator of an earlier generation.
 var ErrAdmitted = errors.New("Admit has begun another communicator since")
 
@@ -149,7 +153,7 @@ func (e *Engine) checkCandidacy() {
 			return
 		}
 	}
-	c.end(ErrOver)
+	c.end(ErrGone)
 }
 
 // tellWaiting tells each member once that this process waits.

@@ -112,7 +112,7 @@ func TestOnlyWaitingProcessesAreLeft(t *testing.T) {
 	}
 	e.InstallMembers(5, []Member{{0, 5}, {1, 3}})
 	receiveNotice(t, e, 0, generationNotice{what: waitsToo, view: 5})
-	if _, err := e.Comm().Admit(t.Context()); !errors.Is(err, ErrOver) {
+	if _, err := e.Comm().Admit(t.Context()); !errors.Is(err, ErrGone) {
 		t.Errorf("got %v", err)
 	}
 }
