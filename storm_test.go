@@ -231,12 +231,15 @@ func (s *storm) rage(length time.Duration) {
 			}
 		})
 	}
-	for i := range stormKills + stormJoins {
+	times := make([]time.Duration, stormKills+stormJoins) // before the first event draws, too
+	for i := range times {
+		times[i] = time.Duration(s.rng.Float64() * float64(length))
+	}
+	for i, at := range times {
 		event := s.kill
 		if i >= stormKills {
 			event = s.join
 		}
-		at := time.Duration(s.rng.Float64() * float64(length))
 		raging.Go(func() {
 			time.Sleep(at)
 			event()

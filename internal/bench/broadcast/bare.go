@@ -16,7 +16,7 @@ import (
 // Frames as Pleach sends them: a length, a head and a segment.
 const (
 	lengthSize  = 4
-	headSize    = 26
+	headSize    = 30
 	leftSize    = 4 // Behind the head, where a message goes on.
 	segmentSize = 64 << 10
 	// joined is how much is read, and forwarded in one write, at least.
