@@ -54,8 +54,9 @@ type Admission struct {
 // If processes were taken in, the world has a new communicator, without revocation, whose
 // calls are numbered from zero. Copies of World.Comm, and communicators that Shrink has
 // derived, are still those of before: they end when Admit takes in processes for the second
-// time. No other call of this process may be in progress during Admit. Like
-// [collective.Agree], it works whatever calls processes came from.
+// time, and so do holds ([collective.Hold]). No other call of this process may be in
+// progress during Admit. Like [collective.Agree], it works whatever calls processes came
+// from.
 //
 // In a replacement whose job ends without it, Admit returns [ErrOver].
 func (w *World) Admit(ctx context.Context) (Admission, error) {

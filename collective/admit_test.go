@@ -81,6 +81,12 @@ func (p *stepping) run(ctx context.Context, w Comm) (sum int64, err error) {
 
 // A process that dies is replaced, owns its task again, and no process has two.
 func TestAdmit(t *testing.T) {
+	for name, hold := range map[string]bool{"": false, "while calls are held": true} {
+		t.Run(name, func(t *testing.T) { testAdmit(t, hold) })
+	}
+}
+
+func testAdmit(t *testing.T, hold bool) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	const size, dies, at = 5, 2, 4
@@ -91,6 +97,8 @@ func TestAdmit(t *testing.T) {
 	p := stepping{steps: 12}
 	p.before = func(w Comm, step int) {
 		switch {
+		case step == at-1 && hold:
+			Hold(w)
 		case step == at && w.Rank() == dies:
 			n.doom(map[int]int{dies: 0})
 		case step == at+2 && w.Rank() == 0: // it is not to be missed

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/pleach-go/pleach/internal/member"
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // A simulation that finds nothing is worth nothing: planted bugs are found within 1,000
@@ -15,6 +16,9 @@ const plantedSeeds = 1000
 // find runs seeds until one fails, and returns what it says.
 func find(t *testing.T, o Options) string {
 	t.Helper()
+	if testutil.RaceEnabled {
+		t.Skip("there is one goroutine, and the race detector makes it slow")
+	}
 	for seed := range uint64(plantedSeeds) {
 		if r := Run(seed, o); r.Err != nil {
 			t.Logf("seed %d: %v", seed, r.Err)

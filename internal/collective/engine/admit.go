@@ -63,8 +63,8 @@ func (c Comm) Admit(ctx context.Context) (Comm, error) {
 func (e *Engine) awaitFinished(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for e.err == nil && e.calls.finished < e.calls.returned {
-		changed := e.calls.byNumber[e.calls.finished].changed.Wait()
+	for e.err == nil && e.calls.completed < e.calls.returned {
+		changed := e.calls.byNumber[e.calls.completed].changed.Wait()
 		e.mu.Unlock()
 		select {
 		case <-changed:
