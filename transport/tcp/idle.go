@@ -23,8 +23,10 @@ import (
 const (
 	// goodbye is the length field that ends a connection. It is longer than any frame.
 	goodbye = math.MaxUint32
-	// sweepInterval is the least time between two sweeps for descriptors.
-	sweepInterval = time.Second
+	// sweepInterval is the least time between two sweeps for descriptors. It is far below
+	// the time after which a silent member is suspected, so that a ring neighbor whose
+	// connection waits to be accepted gets its turn before that.
+	sweepInterval = 200 * time.Millisecond
 	// maxRetired bounds the connections that a sweep closes.
 	maxRetired = 8
 	// keptConnections is how many stay open although they are idle, so that small
