@@ -15,6 +15,7 @@ type Member struct {
 	config         Config
 	view           uint64 // its number
 	roster         roster
+	former         Members         // of the view before; nil if unknown
 	correctionPlan *broadcast.Plan // with the delay as last measured
 	delay          delay
 	early          early

@@ -95,7 +95,9 @@ func TestAcknowledgmentsOfAnotherViewDoNotCount(t *testing.T) {
 	}
 }
 
-// A process that is not in the view gets what was sent before it, and nothing since.
+// A process that has left with the view gets what was sent before it, and nothing since.
+// One that has left with an earlier view gets nothing: it would deliver what was sent since
+// in its own view, which has ended.
 func TestProcessOutsideTheViewGetsNothingOfIt(t *testing.T) {
 	members := group(t, Config{}, 3)
 	root := members[0]
@@ -124,5 +126,12 @@ func TestProcessOutsideTheViewGetsNothingOfIt(t *testing.T) {
 	}
 	if member, outside := answers(1), answers(2); member != 2 || outside != 1 {
 		t.Errorf("%d repairs for a member and %d for a process outside, want 2 and 1", member, outside)
+	}
+	root.Flush(1, root.Freeze())
+	if err := root.Install(1, 3, 3, MemberList{{0, 1}, {1, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if member, outside := answers(1), answers(2); member != 2 || outside != 0 {
+		t.Errorf("a view later, %d repairs for a member and %d for a process outside, want 2 and 0", member, outside)
 	}
 }

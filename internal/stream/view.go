@@ -87,13 +87,19 @@ func (m *Member) shareEnd(f *flow) uint64 {
 }
 
 // shareEndWith returns the number before which this member passes segments of a flow on to
-// a peer. One that is not in the view, and may not know it yet, gets what was sent before
-// it only.
+// a peer. One that has left with the present view, and may not know it yet, gets what was
+// sent before it only. One that has left earlier gets nothing: where its last view ended is
+// forgotten.
 func (m *Member) shareEndWith(f *flow, peer protocol.Rank) uint64 {
-	if !m.roster.has(peer) {
-		return min(m.shareEnd(f), f.viewStart)
+	if m.roster.has(peer) {
+		return m.shareEnd(f)
 	}
-	return m.shareEnd(f)
+	if m.former != nil {
+		if _, left := m.former.Index(peer); left {
+			return min(m.shareEnd(f), f.viewStart)
+		}
+	}
+	return 0
 }
 
 // forwardHeld forwards what has arrived while the member was frozen.
@@ -147,6 +153,9 @@ func (m *Member) Install(now protocol.Time, number uint64, slots protocol.Rank, 
 			m.deliver(f, end.Next)
 			f.viewStart = max(f.viewStart, end.Next)
 		}
+	}
+	if m.former = nil; number == m.view+1 {
+		m.former = m.roster.members
 	}
 	m.frozen, m.heldBytes, m.cut, m.view = false, 0, nil, number
 	if err := m.setRoster(slots, members); err != nil {
