@@ -1,10 +1,10 @@
 package samplesort
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -98,7 +98,7 @@ func TestCompleteRemovesLeftovers(t *testing.T) {
 func TestFailedWriteLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	full := errors.New("full")
-	err := writeFile(dir, "name", func(w io.Writer) error {
+	err := writeFile(dir, "name", func(w *bufio.Writer) error {
 		_, err := w.Write(make([]byte, 2*bufferSize))
 		if entries, _ := os.ReadDir(dir); len(entries) != 1 || !strings.HasPrefix(entries[0].Name(), temporary) {
 			t.Errorf("while it is written there is %v", entries)
