@@ -58,6 +58,11 @@ peers: ## measure Pleach beside NATS, gRPC, memberlist, serf and gossipsub
 convergence: ## kill members of groups by Pleach, memberlist and serf, in turns: some minutes
 	cd bench/peers && go run ./convergence --members 47 --kills 10 --turns 2
 
+.PHONY: sort
+sort: ## sort 1 GB beside GNU sort, and kill a process in each phase: half an hour
+	go run ./cmd/pleach bench sort --records 10000000 --members 8 --trials 11 --compare gnu
+	go run ./cmd/pleach bench sort --records 10000000 --members 2 --trials 11 --compare gnu
+
 TROUBLE ?= 60
 
 .PHONY: trouble
