@@ -98,10 +98,23 @@ func writeFile(dir, name string, write func(*bufio.Writer) error) error {
 	err = write(b)
 	err = cmp.Or(err, b.Flush(), file.Chmod(0o644))
 	if err = cmp.Or(err, file.Close()); err == nil {
-		err = os.Rename(file.Name(), filepath.Join(dir, name))
+		err = giveName(file.Name(), filepath.Join(dir, name))
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(file.Name()))
 	}
 	return nil
+}
+
+// giveName renames a file that is complete. If it is gone, but there is one with the name,
+// another owner of the task has written that: the output was completed with it, and this one
+// was taken for what a dead process has left.
+func giveName(file, name string) error {
+	err := os.Rename(file, name)
+	if errors.Is(err, os.ErrNotExist) {
+		if _, missing := os.Stat(name); missing == nil {
+			return nil
+		}
+	}
+	return err
 }

@@ -110,6 +110,26 @@ func TestFailedWriteLeavesNothing(t *testing.T) {
 	}
 }
 
+// A process is killed when it has written its file, and the output is completed with that
+// while the new owner of its task writes the file again.
+func TestCompletedWhileWritten(t *testing.T) {
+	dir := t.TempDir()
+	write := func(w *bufio.Writer) error { _, err := w.WriteString("some line\n"); return err }
+	err := writeFile(dir, fileName(0), func(w *bufio.Writer) error {
+		return errors.Join(writeFile(dir, fileName(0), write), complete(dir, Lines, 1, Summary{}), write(w))
+	})
+	b, missing := os.ReadFile(filepath.Join(dir, fileName(0)))
+	if err != nil || missing != nil || string(b) != "some line\n" {
+		t.Errorf("%v, and the file has %q, %v", err, b, missing)
+	}
+	err = writeFile(dir, fileName(1), func(w *bufio.Writer) error {
+		return errors.Join(complete(dir, Lines, 1, Summary{}), write(w))
+	})
+	if !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file that no process has written: %v", err)
+	}
+}
+
 func TestOutputMustBeEmpty(t *testing.T) {
 	dir := writeOutput(t)
 	if err := prepareOutput(dir); err == nil || !strings.Contains(err.Error(), "choose a new or empty directory") {
