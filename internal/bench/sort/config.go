@@ -75,7 +75,8 @@ type Result struct {
 }
 
 // PhaseResult is what a process costs that is killed in the middle of a phase: how much
-// longer the job takes than without a failure in the same trial.
+// longer the job takes than without a failure. A single run that something else has disturbed
+// would count twice in a difference of two runs, so this one is of medians.
 type PhaseResult struct {
 	Phase      string  `json:"phase"`
 	RunThrough float64 `json:"run_through_lost_ms"`
@@ -124,8 +125,8 @@ func (c *Config) result(trials []trial) Result {
 	for i, phase := range phases() {
 		p := PhaseResult{
 			Phase:      phase,
-			RunThrough: median(func(t *trial) time.Duration { return t.killed[i].runThrough - t.clean.wall }),
-			Restart:    median(func(t *trial) time.Duration { return t.killed[i].restart - t.clean.wall }),
+			RunThrough: bench.Round(median(func(t *trial) time.Duration { return t.killed[i].runThrough })-r.Job, 3),
+			Restart:    bench.Round(median(func(t *trial) time.Duration { return t.killed[i].restart })-r.Job, 3),
 			Equal:      !slices.ContainsFunc(trials, func(t trial) bool { return !t.killed[i].equal }),
 		}
 		p.Ratio = bench.Round(p.RunThrough/p.Restart, 3)

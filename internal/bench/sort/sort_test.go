@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What a failure has cost is against the job without one of the same trial.
+// What a failure has cost is the difference of medians.
 func TestResult(t *testing.T) {
 	c := Config{Records: 10, Members: 4, GNU: true}
 	if r := c.result(nil); r.Trials != 0 || len(r.Killed) != 0 {
