@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/pleach-go/pleach/collective"
 )
@@ -80,7 +81,10 @@ type sorter struct {
 	job    Job
 	limits []splitter
 	result Result
-	taken  *taken
+	// restored are the shares of tasks that were taken over while sampling, by task: the
+	// exchange needs them again.
+	restored sync.Map
+	taken    *taken
 }
 
 // read returns a task's share of the input.
@@ -148,6 +152,7 @@ func (s *sorter) chooseLimits(ctx context.Context, t *table) error {
 			if err != nil {
 				return nil, err
 			}
+			s.restored.Store(task, t)
 			return describe(t, task), nil
 		}))
 	if err != nil {
@@ -175,6 +180,9 @@ func (s *sorter) chooseLimits(ctx context.Context, t *table) error {
 func (s *sorter) exchange(ctx context.Context, t *table) ([][]byte, error) {
 	return collective.Alltoall(ctx, s, partition(s.limits, t, s.Rank(), s.Size()),
 		collective.Restore(func(ctx context.Context, task int) ([][]byte, error) {
+			if t, ok := s.restored.LoadAndDelete(task); ok {
+				return partition(s.limits, t.(*table), task, s.Size()), nil
+			}
 			t, err := s.read(ctx, task)
 			if err != nil {
 				return nil, err

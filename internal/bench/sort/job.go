@@ -80,18 +80,18 @@ func (c *Config) start(input, output string) (*job, error) {
 // end kills the processes that are left.
 func (j *job) end() { launch.Kill(j.processes) }
 
-// kill kills a process some time after it has begun a phase, and waits until it is dead. One
-// that has ended already is as good as dead.
-func (j *job) kill(ctx context.Context, rank, phase int, after time.Duration) error {
-	p := j.processes[rank]
+// kill kills the victim, and waits until it is dead. One that has ended already is as good
+// as dead.
+func (j *job) kill(ctx context.Context, f failure) error {
+	p := j.processes[f.victim]
 	select {
-	case <-j.logs[rank].began[phase]:
+	case <-j.logs[f.victim].began[f.phase]:
 	case <-p.Ended():
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	select {
-	case <-time.After(after):
+	case <-time.After(f.after):
 	case <-p.Ended():
 	case <-ctx.Done():
 		return ctx.Err()
@@ -101,21 +101,21 @@ func (j *job) kill(ctx context.Context, rank, phase int, after time.Duration) er
 	return nil
 }
 
-// wait waits until all but the victim have ended well, and returns what the job has used.
-func (j *job) wait(ctx context.Context, victim int) (u usage, err error) {
+// wait waits until all but the victim have ended well, and returns the processor time of
+// all.
+func (j *job) wait(ctx context.Context, victim int) (cpu time.Duration, err error) {
 	for rank, p := range j.processes {
 		select {
 		case <-p.Ended():
 		case <-ctx.Done():
-			return u, ctx.Err()
+			return 0, ctx.Err()
 		}
 		if rank != victim && !p.State().Success() {
-			return u, fmt.Errorf("rank %d ended with %v: %s", rank, p.State(), strings.Join(j.logs[rank].others, "; "))
+			return 0, fmt.Errorf("rank %d ended with %v: %s", rank, p.State(), strings.Join(j.logs[rank].others, "; "))
 		}
-		u.cpu += p.State().UserTime() + p.State().SystemTime()
+		cpu += p.State().UserTime() + p.State().SystemTime()
 	}
-	u.wall = time.Since(j.began)
-	return u, nil
+	return cpu, nil
 }
 
 // took returns how long a process of a job that has ended was in each phase.

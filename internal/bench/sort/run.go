@@ -42,47 +42,43 @@ type runner struct {
 	dir, input string
 	random     *rand.Rand
 	runs       int
-	want       digest // of the output of the first job
+	want       digest // of the output
 }
 
 // trial runs the job once in each way, with the same victim, and GNU sort beside it.
 func (r *runner) trial(ctx context.Context) (t trial, err error) {
-	victim := r.random.IntN(r.Members)
 	if r.GNU {
 		if t.gnu, err = r.gnu(ctx); err != nil {
 			return t, err
 		}
 	}
-	clean, times, err := r.clean(ctx, victim)
+	clean, err := r.run(ctx, failure{victim: noVictim})
+	if err == nil && !clean.equal {
+		err = errors.New("the output differs from GNU sort's, or from that of the job before")
+	}
 	if err != nil {
 		return t, fmt.Errorf("bench: without a failure: %w", err)
 	}
-	t.clean = clean
+	t.clean = clean.usage
+	victim := r.random.IntN(r.Members)
+	times := clean.took(victim, clean.began.Add(clean.wall))
 	for i, phase := range phases() {
-		f := failure{victim, i, times[i] / 2}
-		through, equal, err := r.runThrough(ctx, f)
+		f := failure{victim: victim, phase: i, after: times[i] / 2}
+		through, err := r.run(ctx, f)
 		if err != nil {
 			return t, fmt.Errorf("bench: rank %d killed in phase %s: %w", victim, phase, err)
 		}
-		again, equalAgain, err := r.restart(ctx, f)
+		f.again = true
+		again, err := r.run(ctx, f)
 		if err != nil {
 			return t, fmt.Errorf("bench: rank %d killed in phase %s, and the job started again: %w", victim, phase, err)
 		}
-		t.killed = append(t.killed, killedPhase{through, again, equal && equalAgain})
+		t.killed = append(t.killed, killedPhase{through.wall, again.wall, through.equal && again.equal})
 	}
 	return t, nil
 }
 
-// failure is a process that is killed some time after it has begun a phase.
-type failure struct {
-	victim, phase int
-	after         time.Duration
-}
-
-// noVictim is the victim of a job without a failure.
-const noVictim = -1
-
-// gnu runs GNU sort. Its output is that of the job.
+// gnu runs GNU sort. Its first output is the one that jobs should have.
 func (r *runner) gnu(ctx context.Context) (usage, error) {
 	output := filepath.Join(r.dir, "gnu")
 	defer os.Remove(output)
@@ -94,81 +90,58 @@ func (r *runner) gnu(ctx context.Context) (usage, error) {
 	return u, err
 }
 
-// clean runs the job without a failure. It returns how long a process is in each phase.
-func (r *runner) clean(ctx context.Context, rank int) (usage, []time.Duration, error) {
-	output := r.newOutput()
-	defer os.RemoveAll(output)
+// failure is a process that is killed some time after it has begun a phase.
+type failure struct {
+	victim, phase int
+	after         time.Duration
+	again         bool // the job is started again then
+}
+
+// noVictim is the victim of a job without a failure.
+const noVictim = -1
+
+// finished is a job that has ended, and how it went.
+type finished struct {
+	*job
+	usage
+	equal bool // its output is the one that it should be
+}
+
+// run runs the job to its end.
+func (r *runner) run(ctx context.Context, f failure) (*finished, error) {
+	dir := filepath.Join(r.dir, "output")
+	defer os.RemoveAll(dir)
+	output := filepath.Join(dir, "first")
 	j, err := r.start(r.input, output)
 	if err != nil {
-		return usage{}, nil, err
+		return nil, err
 	}
-	defer j.end()
-	u, err := j.wait(ctx, noVictim)
+	defer func() { j.end() }()
+	began := j.began
+	if f.victim != noVictim {
+		if err := j.kill(ctx, f); err != nil {
+			return nil, err
+		}
+	}
+	if f.again {
+		j.end() // as a launcher that knows no better
+		output = filepath.Join(dir, "again")
+		if j, err = r.start(r.input, output); err != nil {
+			return nil, err
+		}
+		f.victim = noVictim
+	}
+	cpu, err := j.wait(ctx, f.victim)
 	if err != nil {
-		return usage{}, nil, err
+		return nil, err
 	}
-	times := j.took(rank, j.began.Add(u.wall))
-	equal, err := r.done(output)
-	if err == nil && !equal {
-		err = errors.New("the output differs from GNU sort's, or from that of the job before")
-	}
-	return u, times, err
+	u := usage{time.Since(began), cpu}
+	equal, err := r.check(output)
+	return &finished{j, u, equal}, err
 }
 
-// runThrough runs the job with a failure, and returns how long it took, and whether its
-// output was that without.
-func (r *runner) runThrough(ctx context.Context, f failure) (took time.Duration, equal bool, err error) {
-	output := r.newOutput()
-	defer os.RemoveAll(output)
-	j, err := r.start(r.input, output)
-	if err != nil {
-		return 0, false, err
-	}
-	defer j.end()
-	if err := j.kill(ctx, f.victim, f.phase, f.after); err != nil {
-		return 0, false, err
-	}
-	u, err := j.wait(ctx, f.victim)
-	if err != nil {
-		return 0, false, err
-	}
-	equal, err = r.done(output)
-	return u.wall, equal, err
-}
-
-// restart runs the job with a failure, kills all processes as a launcher does that knows no
-// better, and runs the job again.
-func (r *runner) restart(ctx context.Context, f failure) (took time.Duration, equal bool, err error) {
-	first, output := r.newOutput()+"-first", r.newOutput()
-	defer os.RemoveAll(first)
-	defer os.RemoveAll(output)
-	j, err := r.start(r.input, first)
-	if err != nil {
-		return 0, false, err
-	}
-	err = j.kill(ctx, f.victim, f.phase, f.after)
-	j.end()
-	if err != nil {
-		return 0, false, err
-	}
-	again, err := r.start(r.input, output)
-	if err != nil {
-		return 0, false, err
-	}
-	defer again.end()
-	if _, err := again.wait(ctx, noVictim); err != nil {
-		return 0, false, err
-	}
-	took = time.Since(j.began)
-	equal, err = r.done(output)
-	return took, equal, err
-}
-
-// newOutput returns the name of the next job's output.
-func (r *runner) newOutput() string { return filepath.Join(r.dir, fmt.Sprint("output-", r.runs)) }
-
-// done counts a job, and reports whether its output is the one that it should be.
-func (r *runner) done(output string) (equal bool, err error) {
+// check counts a job, and reports whether its output is the one that it should be.
+func (r *runner) check(output string) (equal bool, err error) {
 	files, err := filepath.Glob(filepath.Join(output, "part-*"))
 	if err != nil {
 		return false, err
