@@ -45,8 +45,9 @@ type ApplicationRow struct {
 	Phase    int // in which a process dies, from 1; 0: none does
 	Trials   int
 	// Time is from the start of the first process to the end of the last, in
-	// milliseconds.
-	Time logp.Distribution
+	// milliseconds. Least is that of the trial which other load has disturbed the least.
+	Time  logp.Distribution
+	Least float64
 	// Restored is how many tasks' data survivors have loaded, in all trials.
 	Restored int
 }
@@ -85,7 +86,7 @@ func (t tally) rows(members int) (rows []ApplicationRow) {
 	for _, c := range slices.SortedFunc(maps.Keys(t), order) {
 		rows = append(rows, ApplicationRow{
 			Approach: c.approach, Data: c.data, Members: members, Phase: c.phase, Trials: len(t[c].times),
-			Time: logp.Distribute(t[c].times, func(t *float64) float64 { return *t }), Restored: t[c].restored,
+			Time: logp.Distribute(t[c].times, func(t *float64) float64 { return *t }), Least: slices.Min(t[c].times), Restored: t[c].restored,
 		})
 	}
 	return rows

@@ -31,7 +31,7 @@ func TestQueries(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(rows) != 2*2*(3+3*phases) || len(roots) != 4 {
+		if len(rows) != 2*2*(3+2*phases+1) || len(roots) != 4 {
 			t.Errorf("%d rows, %d of roots", len(rows), len(roots))
 		}
 		for _, r := range rows {

@@ -3,6 +3,7 @@ package experiments
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -38,16 +39,22 @@ func newQueryTrials(q *Queries, members int, folder string) (*queryTrials, error
 	}, nil
 }
 
-// run runs each job once. The same process dies in the same phase of all approaches.
+// normalRounds is how often jobs in which no process dies are run in a trial: their times
+// are the closest together.
+const normalRounds = 3
+
+// run runs the jobs of a trial. The same process dies in the same phase of all approaches.
 func (t *queryTrials) run(ctx context.Context, data string, rng *rand.Rand) error {
-	var normal float64
-	for _, approach := range []string{Plain, RunThrough, Optimized} {
-		took, err := t.complete(ctx, applicationCase{approach, data, noPhase}, noVictim)
-		if err != nil {
-			return err
-		}
-		if approach == Plain {
-			normal = took
+	normal := math.Inf(1)
+	for range normalRounds {
+		for _, approach := range []string{Plain, RunThrough, Optimized} {
+			took, err := t.complete(ctx, applicationCase{approach, data, noPhase}, noVictim)
+			if err != nil {
+				return err
+			}
+			if approach == Plain {
+				normal = min(normal, took)
+			}
 		}
 	}
 	for phase := 1; phase <= phases; phase++ {
@@ -55,8 +62,10 @@ func (t *queryTrials) run(ctx context.Context, data string, rng *rand.Rand) erro
 		if _, err := t.complete(ctx, applicationCase{RunThrough, data, phase}, victim); err != nil {
 			return err
 		}
-		if _, err := t.complete(ctx, applicationCase{Optimized, data, phase}, victim); err != nil {
-			return err
+		if phase == optimizedPhase {
+			if _, err := t.complete(ctx, applicationCase{Optimized, data, phase}, victim); err != nil {
+				return err
+			}
 		}
 		reports, took, err := t.attempt(ctx, &query{Data: t.data[data], Approach: Plain, Victim: victim, Phase: phase}, true)
 		if err != nil {
@@ -71,6 +80,9 @@ func (t *queryTrials) run(ctx context.Context, data string, rng *rand.Rand) erro
 	}
 	return nil
 }
+
+// optimizedPhase is the one in which a process dies in Figure 5.24.
+const optimizedPhase = phaseJoin
 
 // complete runs a job that has to end with the right result, and returns its time in
 // milliseconds.
