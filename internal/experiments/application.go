@@ -45,9 +45,8 @@ type ApplicationRow struct {
 	Phase    int // in which a process dies, from 1; 0: none does
 	Trials   int
 	// Time is from the start of the first process to the end of the last, in
-	// milliseconds. Least is that of the trial which other load has disturbed the least.
-	Time  logp.Distribution
-	Least float64
+	// milliseconds.
+	Time logp.Distribution
 	// Restored is how many tasks' data survivors have loaded, in all trials.
 	Restored int
 }
@@ -78,6 +77,10 @@ func (t tally) add(c applicationCase, milliseconds float64, restored int) {
 	t[c].restored += restored
 }
 
+func (t *trials) distribution() logp.Distribution {
+	return logp.Distribute(t.times, func(t *float64) float64 { return *t })
+}
+
 // rows returns a row for each case, in order.
 func (t tally) rows(members int) (rows []ApplicationRow) {
 	order := func(a, b applicationCase) int {
@@ -86,7 +89,7 @@ func (t tally) rows(members int) (rows []ApplicationRow) {
 	for _, c := range slices.SortedFunc(maps.Keys(t), order) {
 		rows = append(rows, ApplicationRow{
 			Approach: c.approach, Data: c.data, Members: members, Phase: c.phase, Trials: len(t[c].times),
-			Time: logp.Distribute(t[c].times, func(t *float64) float64 { return *t }), Least: slices.Min(t[c].times), Restored: t[c].restored,
+			Time: t[c].distribution(), Restored: t[c].restored,
 		})
 	}
 	return rows

@@ -16,8 +16,8 @@ import (
 
 // Queries says what to measure.
 type Queries struct {
-	// Members are the sizes of the jobs.
-	Members []int
+	// Members is the size of the jobs.
+	Members int
 	// Scale is the scale factor of each process's data: 1 is the thesis's, 1 GB.
 	Scale float64
 	// Trials is how often each job is run. Seed chooses the victims.
@@ -43,58 +43,45 @@ type RootRow struct {
 // Measure runs all jobs: those of a trial one after the other, so that other load of the
 // machine falls on all of them.
 func (q *Queries) Measure(ctx context.Context) (rows []ApplicationRow, roots []RootRow, err error) {
-	if q.Trials < 1 || len(q.Members) == 0 || slices.Min(q.Members) < 2 {
-		return nil, nil, fmt.Errorf("experiments: %d queries of %v members: choose 1 trial or more, and 2 members or more", q.Trials, q.Members)
+	if q.Trials < 1 || q.Members < 2 {
+		return nil, nil, fmt.Errorf("experiments: %d queries of %d members: choose 1 trial or more, and 2 members or more", q.Trials, q.Members)
 	}
-	tell := steps(len(q.Members)*q.Trials+1, q.Progress)
-	rng := rand.New(rand.NewPCG(q.Seed, 0))
-	for _, members := range q.Members {
-		some, err := q.measure(ctx, members, rng, tell)
-		if err != nil {
-			return rows, nil, err
-		}
-		rows = append(rows, some...)
-	}
-	roots, err = q.measureRoots(ctx)
-	tell()
-	return rows, roots, err
-}
-
-// measure runs the jobs of one size.
-func (q *Queries) measure(ctx context.Context, members int, rng *rand.Rand, tell func()) (rows []ApplicationRow, err error) {
 	folder, err := os.MkdirTemp("", "pleach-query-*")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	t, err := newQueryTrials(q, members, folder)
+	t, err := newQueryTrials(q, folder)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	tell := steps(q.Trials+1, q.Progress)
+	rng := rand.New(rand.NewPCG(q.Seed, uint64(q.Members)))
 	for range q.Trials {
 		for _, data := range []string{Generated, Present} {
 			if err := t.run(ctx, data, rng); err != nil {
-				return nil, fmt.Errorf("experiments: query 3, %d members, %s data: %w", members, data, err)
+				return nil, nil, fmt.Errorf("experiments: query 3, %d members, %s data: %w", q.Members, data, err)
 			}
 		}
 		tell()
 	}
-	return t.seen.rows(members), nil
+	roots, err = q.measureRoots(ctx)
+	tell()
+	return t.seen.rows(q.Members), roots, err
 }
 
 // measureRoots kills the root around the last call.
 func (q *Queries) measureRoots(ctx context.Context) (rows []RootRow, err error) {
-	members := slices.Max(q.Members)
-	t, err := newQueryTrials(&Queries{Scale: rootScale / float64(members), Command: q.Command}, members, "")
+	t, err := newQueryTrials(&Queries{Members: q.Members, Scale: rootScale / float64(q.Members), Command: q.Command}, "")
 	if err != nil {
 		return nil, err
 	}
 	for _, call := range []string{"reduce", "allreduce"} {
 		for i, moment := range []string{before, after} {
 			phase := []int{phaseJoin, afterQuery}[i]
-			row := RootRow{Call: call, Moment: moment, Members: members, Trials: q.Trials}
+			row := RootRow{Call: call, Moment: moment, Members: q.Members, Trials: q.Trials}
 			for range q.Trials {
-				one := query{Data: t.data[Generated], Approach: RunThrough, Phase: phase, ToAll: call == "allreduce"}
+				one := query{Data: t.data[Generated], Approach: RunThrough, Phase: phase, ToRoot: call == "reduce"}
 				reports, _, err := t.attempt(ctx, &one, false)
 				if err != nil {
 					return rows, fmt.Errorf("experiments: query 3, the root dies %s the %s: %w", moment, call, err)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/collective"
@@ -15,7 +14,11 @@ import (
 
 // Query 3 of TPC-H with the calls of the thesis on fault-tolerant collectives (Stengler
 // 2017, §5.3.1, Figure 5.16): filter, gather the sizes, broadcast the sizes, exchange the
-// customer keys by an Alltoallv, join, reduce. Each call ends a phase.
+// customer keys by an Alltoallv, join, and gather or reduce. Each call ends a phase.
+//
+// The last call of the thesis leaves the result at the root. If that dies, no process
+// waits for the new owner of its task, and the job may end before it has the result. So
+// the last call is an Allreduce here.
 
 // Phases of the query. A process that dies in one has done its work in it, and does not
 // make its call.
@@ -34,20 +37,18 @@ type query struct {
 	Approach string
 	Victim   int
 	Phase    int // in which the victim dies
-	// ToAll replaces the last call, a Reduce, by an Allreduce.
-	ToAll bool
+	// ToRoot makes the last call the thesis's Reduce instead of an Allreduce.
+	ToRoot bool
 }
 
 // queryReport is what a process has to say.
 type queryReport struct {
 	// Rows are the result as the last call has returned it, if it has.
 	Rows []tpch.Q3Row
-	// TakenOver are the result as the owner of a dead root gets it.
+	// TakenOver are the result as the new owner of the root's task gets it.
 	TakenOver []tpch.Q3Row
 	// Restored is the number of partitions that the process has loaded for others.
 	Restored int
-	// Loaded is when the process had its own, in milliseconds from its start.
-	Loaded float64
 }
 
 // queryProcess is the part of one process.
@@ -64,7 +65,6 @@ type queryProcess struct {
 }
 
 func (q *query) run(ctx context.Context, w *pleach.World, die func()) (any, error) {
-	began := time.Now()
 	p := &queryProcess{query: q, World: w, die: die, loaded: make(map[int]*partition), sizes: make(chan []int32, 1)}
 	// From here on all processes are connected, and a death is noticed at once.
 	if err := collective.Barrier(ctx, w); err != nil {
@@ -74,7 +74,6 @@ func (q *query) run(ctx context.Context, w *pleach.World, die func()) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	p.report.Loaded = float64(time.Since(began).Microseconds()) / 1000
 	mine := own.filter()
 	p.reach(phaseGather)
 	sizes, err := p.shareSizes(ctx, mine)
@@ -196,8 +195,8 @@ func (p *queryProcess) shareSizesThrough(ctx context.Context, mine []int32) ([]i
 	defer collective.Hold(p)()
 	gathered, err := collective.Gather(ctx, p, 0, size(mine),
 		restored(p, func(one *partition) []int32 { return size(one.filter()) }),
-		collective.Takeover(func(_ int, all [][]int32) {
-			if len(all) > 0 { // it is the root's
+		collective.Takeover(func(task int, all [][]int32) {
+			if task == 0 {
 				p.sizes <- slices.Concat(all...)
 			}
 		}))
@@ -245,18 +244,18 @@ func (p *queryProcess) exchange(ctx context.Context, mine, sizes []int32) ([]int
 func (p *queryProcess) reduce(ctx context.Context, keys []int32, top topTen) error {
 	operator := collective.NewOperator("top ten", mergeTopTen)
 	call := func(options ...collective.Option) ([]topTen, error) {
-		if p.ToAll {
-			return collective.Allreduce(ctx, p, []topTen{top}, operator, options...)
+		if p.ToRoot {
+			return collective.Reduce(ctx, p, 0, []topTen{top}, operator, options...)
 		}
-		return collective.Reduce(ctx, p, 0, []topTen{top}, operator, options...)
+		return collective.Allreduce(ctx, p, []topTen{top}, operator, options...)
 	}
 	result, done, err := try(ctx, p, func(o collective.Option) ([]topTen, error) { return call(o) })
 	if err == nil && !done {
 		result, err = call(restored(p, func(one *partition) []topTen { return []topTen{one.join(keys)} }),
-			collective.Takeover(func(_ int, result []topTen) {
+			collective.Takeover(func(task int, result []topTen) {
 				p.mu.Lock()
 				defer p.mu.Unlock()
-				if len(result) > 0 { // it is the root's
+				if task == 0 {
 					p.report.TakenOver = result[0].rows()
 				}
 			}))
