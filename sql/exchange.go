@@ -1,0 +1,161 @@
+package sql
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/sql/internal/duck"
+	"github.com/pleach-go/pleach/sql/internal/partition"
+)
+
+// An exchange is a collective call. Its input follows from the task and the stage, so what
+// makes the input of this process's own task also restores that of a dead one.
+
+// produce runs a query for a stage of a task and makes the input of a call of it.
+func produce[In any](ctx context.Context, r *runner, task, stage int, query string, encode func(array.RecordReader) (In, error)) (in In, err error) {
+	err = r.do(ctx, task, stage, func(c *duck.Conn) error {
+		rows, err := c.Query(ctx, query)
+		if err != nil {
+			return err
+		}
+		defer rows.Release()
+		in, err = encode(rows)
+		return err
+	})
+	return in, err
+}
+
+// toAll gathers all rows in one table of this process, which all of its tasks read.
+func (r *runner) toAll(ctx context.Context, i int, s Stage, sent func()) error {
+	all, err := r.gather(ctx, i, s.Query, sent)
+	if err != nil {
+		return err
+	}
+	return load(ctx, r.shared, s.To.Table, all)
+}
+
+// gather returns the rows of a query of all tasks.
+func (r *runner) gather(ctx context.Context, i int, query string, sent func()) ([][]byte, error) {
+	input := func(ctx context.Context, task int) ([]byte, error) {
+		return produce(ctx, r, task, i, query, partition.Encode)
+	}
+	own, err := input(ctx, r.Rank())
+	if err != nil {
+		return nil, err
+	}
+	sent()
+	return collective.Allgather(ctx, r, own, r.options(collective.Restore(input))...)
+}
+
+// byHash sends each row to the task of its key.
+func (r *runner) byHash(ctx context.Context, i int, s Stage, sent func()) error {
+	return r.repartition(ctx, i, s, sent, func(rows array.RecordReader) ([][]byte, error) {
+		route, err := partition.ByHash(rows.Schema(), s.To.Column, r.Size())
+		if err != nil {
+			return nil, err
+		}
+		return partition.Scatter(rows, r.Size(), route)
+	})
+}
+
+// byRange does so, too, by limits that it chooses from samples of all tasks (sample sort,
+// Frazer & McKellar 1970). The query is run twice, because its result may be large.
+func (r *runner) byRange(ctx context.Context, i int, s Stage, sent func()) error {
+	sample := func(ctx context.Context, task int) ([]byte, error) {
+		return produce(ctx, r, task, i, s.Query, func(rows array.RecordReader) ([]byte, error) {
+			return partition.Sample(rows, s.To.Column)
+		})
+	}
+	own, err := sample(ctx, r.Rank())
+	if err != nil {
+		return err
+	}
+	samples, err := collective.Allgather(ctx, r, own, r.options(collective.Restore(sample))...)
+	if err != nil {
+		return err
+	}
+	limits, err := partition.Limits(samples, r.Size())
+	if err != nil {
+		return err
+	}
+	return r.repartition(ctx, i, s, sent, func(rows array.RecordReader) ([][]byte, error) {
+		route, err := partition.ByRange(rows.Schema(), s.To.Column, limits)
+		if err != nil {
+			return nil, err
+		}
+		return partition.Scatter(rows, r.Size(), route)
+	})
+}
+
+// repartition sends the parts of each task's rows to their tasks.
+func (r *runner) repartition(ctx context.Context, i int, s Stage, sent func(), scatter func(array.RecordReader) ([][]byte, error)) error {
+	input := func(ctx context.Context, task int) ([][]byte, error) {
+		return produce(ctx, r, task, i, s.Query, scatter)
+	}
+	own, err := input(ctx, r.Rank())
+	if err != nil {
+		return err
+	}
+	sent()
+	received, err := collective.Alltoall(ctx, r, own, r.options(
+		collective.Restore(input),
+		collective.Takeover(func(task int, parts [][]byte) { r.tasks[task].deliver(i, parts) }))...)
+	if err != nil {
+		return err
+	}
+	r.tasks[r.Rank()].deliver(i, received)
+	return nil
+}
+
+// top gathers the first rows of all tasks, and keeps the first of them.
+func (r *runner) top(ctx context.Context, i int, s Stage, sent func()) error {
+	first := func(from string) string {
+		return fmt.Sprintf("SELECT * FROM (%s\n) ORDER BY %s LIMIT %d", from, s.To.Order, s.To.N)
+	}
+	all, err := r.gather(ctx, i, first(s.Query), sent)
+	if err != nil {
+		return err
+	}
+	const table = "pleach_top"
+	if err := load(ctx, r.shared, table, all); err != nil {
+		return err
+	}
+	rows, err := r.shared.Query(ctx, first("FROM "+table))
+	if err != nil {
+		return err
+	}
+	defer rows.Release()
+	r.result = readResult(rows)
+	return rows.Err()
+}
+
+// readResult returns all rows as text.
+func readResult(rows array.RecordReader) *Result {
+	result := &Result{Rows: [][]string{}}
+	for _, f := range rows.Schema().Fields() {
+		result.Columns = append(result.Columns, f.Name)
+	}
+	for rows.Next() {
+		batch := rows.RecordBatch()
+		for i := range int(batch.NumRows()) {
+			row := make([]string, batch.NumCols())
+			for c := range row {
+				row[c] = text(batch.Column(c), i)
+			}
+			result.Rows = append(result.Rows, row)
+		}
+	}
+	return result
+}
+
+// text returns a value as text. A decimal has all of its digits.
+func text(column arrow.Array, row int) string {
+	if d, ok := column.(*array.Decimal128); ok && d.IsValid(row) {
+		return d.Value(row).ToString(d.DataType().(*arrow.Decimal128Type).Scale)
+	}
+	return column.ValueStr(row)
+}
