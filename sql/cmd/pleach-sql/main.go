@@ -61,6 +61,6 @@ processes die, the others read their partitions and do their part again, and not
 		SilenceErrors: true, // run prints them
 		SilenceUsage:  true, // errors say what to do
 	}
-	root.AddCommand(newGenerate(), newRun())
+	root.AddCommand(newGenerate(), newRun(), newBench(), newWorker())
 	return root
 }

@@ -173,7 +173,7 @@ func (r *runCommand) report(out io.Writer, data *dataset.Dataset, result *sql.Re
 	err := r.write(out, &runJSON{
 		r.query, r.plan, answer, result.Columns, result.Rows, result.Files, result.Written, append([]int{}, failed...), p.seconds(),
 	})
-	if err == nil && answer == "different" {
+	if err == nil && answer == tpchdata.Different {
 		err = errDifferent
 	}
 	if err != nil {

@@ -31,7 +31,14 @@ func rowsOfQ3(rows []tpch.Q3Row) (text [][]string) {
 	return text
 }
 
-// Judge says whether the rows are the right answer of a query: equal, different, or unknown.
+// What [Judge] says of an answer.
+const (
+	Equal     = "equal"
+	Different = "different"
+	Unknown   = "unknown"
+)
+
+// Judge says whether the rows are the right answer of a query.
 // At scale factor 1 the right answer is the published one, otherwise that of the dataset.
 func Judge(d *dataset.Dataset, query string, rows [][]string) string {
 	want := d.Answers[query]
@@ -40,9 +47,9 @@ func Judge(d *dataset.Dataset, query string, rows [][]string) string {
 	}
 	switch {
 	case want == nil:
-		return "unknown"
+		return Unknown
 	case slices.EqualFunc(rows, want, slices.Equal[[]string]):
-		return "equal"
+		return Equal
 	}
-	return "different"
+	return Different
 }

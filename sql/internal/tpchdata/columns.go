@@ -45,8 +45,8 @@ func int32s(values []int32) arrow.Array    { return numbers(arrow.PrimitiveTypes
 func int64s(values []int64) arrow.Array    { return numbers(arrow.PrimitiveTypes.Int64, values) }
 func dates(values []tpch.Date) arrow.Array { return numbers(arrow.FixedWidthTypes.Date32, values) }
 
-// letters returns a column of texts of one letter.
-func letters(values []byte) arrow.Array {
+// characters returns a column of texts of one letter.
+func characters(values []byte) arrow.Array {
 	offsets := make([]int32, len(values)+1)
 	for i := range offsets {
 		offsets[i] = int32(i)
