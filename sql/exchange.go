@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/pleach-go/pleach/collective"
@@ -124,38 +123,7 @@ func (r *runner) top(ctx context.Context, i int, s Stage, sent func()) error {
 	if err := load(ctx, r.shared, table, all); err != nil {
 		return err
 	}
-	rows, err := r.shared.Query(ctx, first("FROM "+table))
-	if err != nil {
-		return err
-	}
-	defer rows.Release()
-	r.result = readResult(rows)
-	return rows.Err()
-}
-
-// readResult returns all rows as text.
-func readResult(rows array.RecordReader) *Result {
-	result := &Result{Rows: [][]string{}}
-	for _, f := range rows.Schema().Fields() {
-		result.Columns = append(result.Columns, f.Name)
-	}
-	for rows.Next() {
-		batch := rows.RecordBatch()
-		for i := range int(batch.NumRows()) {
-			row := make([]string, batch.NumCols())
-			for c := range row {
-				row[c] = text(batch.Column(c), i)
-			}
-			result.Rows = append(result.Rows, row)
-		}
-	}
-	return result
-}
-
-// text returns a value as text. A decimal has all of its digits.
-func text(column arrow.Array, row int) string {
-	if d, ok := column.(*array.Decimal128); ok && d.IsValid(row) {
-		return d.Value(row).ToString(d.DataType().(*arrow.Decimal128Type).Scale)
-	}
-	return column.ValueStr(row)
+	r.result = &Result{}
+	r.result.Columns, r.result.Rows, err = r.shared.Text(ctx, first("FROM "+table))
+	return err
 }

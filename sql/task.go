@@ -3,7 +3,6 @@ package sql
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/pleach-go/pleach/sql/internal/duck"
@@ -85,16 +84,13 @@ func load(ctx context.Context, conn *duck.Conn, table string, parts [][]byte) er
 }
 
 // attach gives the task a connection to its tables: files that its share of the source is
-// in. A name means a table of the task, then one that all tasks have.
+// in. A name means a table of the task, then one that all tasks have. It may be done again
+// if a call that needed the task was over before it was done.
 func (t *task) attach(ctx context.Context, conn *duck.Conn, tables map[string][]string) error {
 	schema := fmt.Sprintf("task_%d", t.number)
-	statements := []string{"CREATE SCHEMA " + schema, fmt.Sprintf("SET search_path = '%s,main'", schema)}
+	statements := []string{"CREATE SCHEMA IF NOT EXISTS " + schema, fmt.Sprintf("SET search_path = '%s,main'", schema)}
 	for name, files := range tables {
-		quoted := make([]string, len(files))
-		for i, f := range files {
-			quoted[i] = duck.Literal(f)
-		}
-		statements = append(statements, fmt.Sprintf("CREATE VIEW %s AS FROM read_parquet([%s])", duck.Identifier(name), strings.Join(quoted, ", ")))
+		statements = append(statements, duck.ParquetView(name, files))
 	}
 	for _, s := range statements {
 		if err := conn.Exec(ctx, s); err != nil {

@@ -2,8 +2,6 @@ package bench
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/pleach-go/pleach/sql/dataset"
@@ -36,17 +34,11 @@ func alone(ctx context.Context, data *dataset.Dataset, query string) (took time.
 	}
 	defer conn.Close()
 	for table, files := range tables {
-		if err := conn.Exec(ctx, fmt.Sprintf("CREATE VIEW %s AS FROM read_parquet(['%s'])", table, strings.Join(files, "', '"))); err != nil {
+		if err := conn.Exec(ctx, duck.ParquetView(table, files)); err != nil {
 			return 0, err
 		}
 	}
 	began := time.Now()
-	rows, err := conn.Query(ctx, text)
-	if err != nil {
-		return 0, err
-	}
-	defer rows.Release()
-	for rows.Next() {
-	}
-	return time.Since(began), rows.Err()
+	_, _, err = conn.Text(ctx, text)
+	return time.Since(began), err
 }

@@ -74,7 +74,7 @@ func (w *Work) Job(out io.Writer) (sql.Job, error) {
 			tell(name, nil)
 			w.Death.begin(name)
 		},
-		Done:  func(r *sql.Result) { tell(done, r.Rows) },
+		Done: func(r *sql.Result) { tell(done, r.Rows) },
 	}, nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/duckdb/duckdb-go/v2"
@@ -87,11 +86,6 @@ func (c *Conn) Query(ctx context.Context, query string) (array.RecordReader, err
 	return c.arrow.QueryContext(ctx, query)
 }
 
-// Copy returns the statement that writes the rows of a query to a Parquet file.
-func Copy(query, file string) string {
-	return fmt.Sprintf("COPY (%s\n) TO %s (FORMAT parquet)", query, Literal(file))
-}
-
 // View executes a statement that may read the rows of a reader, once, by a name.
 func (c *Conn) View(ctx context.Context, name string, rows array.RecordReader, statement string) error {
 	release, err := c.arrow.RegisterView(rows, name)
@@ -99,17 +93,11 @@ func (c *Conn) View(ctx context.Context, name string, rows array.RecordReader, s
 		return err
 	}
 	defer release()
-	return errors.Join(c.Exec(ctx, statement), c.Exec(ctx, "DROP VIEW "+Identifier(name)))
+	return errors.Join(c.Exec(ctx, statement), c.Exec(context.WithoutCancel(ctx), "DROP VIEW "+Identifier(name)))
 }
 
 // Load creates a table of a reader's rows.
 func (c *Conn) Load(ctx context.Context, table string, rows array.RecordReader) error {
 	const view = "pleach_rows"
-	return c.View(ctx, view, rows, fmt.Sprintf("CREATE TABLE %s AS SELECT * FROM %s", Identifier(table), view))
+	return c.View(ctx, view, rows, fmt.Sprintf("CREATE OR REPLACE TABLE %s AS FROM %s", Identifier(table), view))
 }
-
-// Identifier quotes a name.
-func Identifier(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
-
-// Literal quotes a string.
-func Literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
