@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"time"
 
 	"github.com/pleach-go/pleach/sql/dataset"
 	"github.com/pleach-go/pleach/sql/internal/duck"
@@ -12,33 +11,36 @@ import (
 // threads is what the DuckDB that a job is compared with computes with.
 const threads = 2
 
-// alone runs a query with one DuckDB over all parts, and returns how long it took. Opening
-// the database does not count, because processes do that before the job begins, too.
-func alone(ctx context.Context, data *dataset.Dataset, query string) (took time.Duration, err error) {
-	text, err := queries.SQL(query)
+// alone runs the query with one DuckDB over all parts. Opening the database does not count,
+// because the processes of a job do that before it begins, too.
+func (w *Work) alone(ctx context.Context, data *dataset.Dataset, t *teller) error {
+	query, err := queries.SQL(w.Query)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	tables, err := data.Tables(ctx, 0, 1)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	db, err := duck.Open(threads)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer db.Close()
 	conn, err := db.Connect(ctx)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer conn.Close()
 	for table, files := range tables {
 		if err := conn.Exec(ctx, duck.ParquetView(table, files)); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	began := time.Now()
-	_, _, err = conn.Text(ctx, text)
-	return time.Since(began), err
+	t.tell("query", nil)
+	_, rows, err := conn.Text(ctx, query)
+	if err == nil {
+		t.tell(done, rows)
+	}
+	return err
 }

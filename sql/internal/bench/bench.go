@@ -136,18 +136,17 @@ func newPlanTimes(name string, p *sql.Plan) *planTimes {
 
 // trial runs all ways of a plan once.
 func (m *measurement) trial(ctx context.Context, p *planTimes) error {
-	took, err := alone(ctx, m.data, m.Query)
+	one, err := m.job(ctx, Work{Alone: true}, nil)
 	if err != nil {
 		return err
 	}
-	m.alone = append(m.alone, took)
-	m.count()
-	bare, err := m.job(ctx, p, true, nil)
+	m.alone = append(m.alone, one.took)
+	bare, err := m.job(ctx, Work{Plan: p.name, Unprotected: true}, nil)
 	if err != nil {
 		return err
 	}
 	p.unprotected = append(p.unprotected, bare.took)
-	whole, err := m.job(ctx, p, false, nil)
+	whole, err := m.job(ctx, Work{Plan: p.name}, nil)
 	if err != nil {
 		return err
 	}
@@ -169,12 +168,12 @@ func (m *measurement) trial(ctx context.Context, p *planTimes) error {
 
 // killed runs a job in which a process is killed, and one that is started again then.
 func (m *measurement) killed(ctx context.Context, p *planTimes, s *stageTimes, k kill) error {
-	f, err := m.job(ctx, p, false, &k)
+	f, err := m.job(ctx, Work{Plan: p.name}, &k)
 	if err != nil {
 		return err
 	}
 	k.restart = true
-	again, err := m.job(ctx, p, true, &k)
+	again, err := m.job(ctx, Work{Plan: p.name, Unprotected: true}, &k)
 	if err != nil {
 		return err
 	}
@@ -187,16 +186,15 @@ func (m *measurement) killed(ctx context.Context, p *planTimes, s *stageTimes, k
 	return nil
 }
 
-func (m *measurement) job(ctx context.Context, p *planTimes, unprotected bool, k *kill) (*finished, error) {
-	defer m.count()
-	return m.run(ctx, Work{Data: m.Data, Query: m.Query, Plan: p.name, Unprotected: unprotected}, k)
-}
-
-func (m *measurement) count() {
+// job runs a job on the data and the query of the measurement.
+func (m *measurement) job(ctx context.Context, w Work, k *kill) (*finished, error) {
+	w.Data, w.Query = m.Data, m.Query
+	f, err := m.run(ctx, w, k)
 	m.jobs++
 	if m.Progress != nil {
 		m.Progress(m.jobs)
 	}
+	return f, err
 }
 
 // lasts returns how long a stage's query lasts on the median process.

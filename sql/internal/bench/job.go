@@ -93,13 +93,17 @@ var errAlive = errors.New("bench: the job was over before its process was killed
 
 // start starts the processes.
 func (c *Config) start(w Work, k *kill) (*running, error) {
-	sockets, err := launch.Listen("sql-"+rand.Text()[:12], c.Members)
+	members := c.Members
+	if w.Alone {
+		members = 1
+	}
+	sockets, err := launch.Listen("sql-"+rand.Text()[:12], members)
 	if err != nil {
 		return nil, err
 	}
 	defer sockets.Close()
-	r := &running{events: make(chan event, 256), ended: make(chan int, c.Members)}
-	for rank := range c.Members {
+	r := &running{events: make(chan event, 256), ended: make(chan int, members)}
+	for rank := range members {
 		w.Death = nil
 		if k != nil && k.rank == rank {
 			w.Death = &k.Death

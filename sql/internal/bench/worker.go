@@ -16,6 +16,8 @@ import (
 
 // Work is what a process of a measured job does.
 type Work struct {
+	// Alone makes one process run the query with one DuckDB over all parts.
+	Alone       bool   `json:"alone,omitempty"`
 	Data        string `json:"data"`
 	Query       string `json:"query"`
 	Plan        string `json:"plan"`
@@ -51,31 +53,30 @@ type event struct {
 // done is the phase of a process that has the result and has to report it.
 const done = "done"
 
-// Job returns a job that prints what it does to out.
-func (w *Work) Job(out io.Writer) (sql.Job, error) {
+// teller prints events.
+type teller struct {
+	mu  sync.Mutex // The result may come in another goroutine.
+	out io.Writer
+}
+
+func (t *teller) tell(phase string, rows [][]string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	// If nobody reads, the process is killed soon.
+	_ = json.NewEncoder(t.out).Encode(event{Phase: phase, At: time.Now(), CPU: cpuTime(), Rows: rows})
+}
+
+// job returns the job of the work.
+func (w *Work) job(data *dataset.Dataset, t *teller) (sql.Job, error) {
 	plan, err := queries.Plan(w.Query, w.Plan)
-	if err != nil {
-		return sql.Job{}, err
-	}
-	data, err := dataset.Open(w.Data)
-	if err != nil {
-		return sql.Job{}, err
-	}
-	var mu sync.Mutex // The result may come in another goroutine.
-	tell := func(phase string, rows [][]string) {
-		mu.Lock()
-		defer mu.Unlock()
-		// The parent sees a pipe that is broken, and times are all that is lost.
-		_ = json.NewEncoder(out).Encode(event{Phase: phase, At: time.Now(), CPU: cpuTime(), Rows: rows})
-	}
 	return sql.Job{
 		Plan: plan, Source: data, Unprotected: w.Unprotected,
 		Phase: func(name string) {
-			tell(name, nil)
+			t.tell(name, nil)
 			w.Death.begin(name)
 		},
-		Done: func(r *sql.Result) { tell(done, r.Rows) },
-	}, nil
+		Done: func(r *sql.Result) { t.tell(done, r.Rows) },
+	}, err
 }
 
 // cpuTime returns the processor time of this process.
@@ -87,13 +88,21 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// Serve decodes work and runs it by run.
+// Serve does the work that text describes, and prints events to out. A job is run by run.
 func Serve(ctx context.Context, text string, out io.Writer, run func(context.Context, sql.Job) error) error {
 	var w Work
 	if err := json.Unmarshal([]byte(text), &w); err != nil {
 		return err
 	}
-	job, err := w.Job(out)
+	data, err := dataset.Open(w.Data)
+	if err != nil {
+		return err
+	}
+	t := &teller{out: out}
+	if w.Alone {
+		return w.alone(ctx, data, t)
+	}
+	job, err := w.job(data, t)
 	if err != nil {
 		return err
 	}
