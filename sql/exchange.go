@@ -28,6 +28,40 @@ func produce[In any](ctx context.Context, r *runner, task, stage int, query stri
 	return in, err
 }
 
+// ahead begins to make the inputs of tasks that this process has taken over in an earlier
+// stage. They are made beside that of its own task, so that the other processes do not wait
+// for one after the other. It returns the function that makes inputs, which knows of them.
+func ahead[In any](ctx context.Context, r *runner, input func(context.Context, int) (In, error)) func(context.Context, int) (In, error) {
+	type begun struct {
+		ready chan struct{}
+		in    In
+		err   error
+	}
+	others := make(map[int]*begun)
+	for _, task := range r.Tasks() {
+		if task != r.Rank() {
+			b := &begun{ready: make(chan struct{})}
+			others[task] = b
+			go func() {
+				defer close(b.ready)
+				b.in, b.err = input(ctx, task)
+			}()
+		}
+	}
+	return func(ctx context.Context, task int) (none In, err error) {
+		b, ok := others[task]
+		if !ok {
+			return input(ctx, task)
+		}
+		select {
+		case <-b.ready:
+			return b.in, b.err
+		case <-ctx.Done():
+			return none, ctx.Err()
+		}
+	}
+}
+
 // toAll gathers all rows in one table of this process, which all of its tasks read.
 func (r *runner) toAll(ctx context.Context, i int, s Stage, sent func()) error {
 	all, err := r.gather(ctx, i, s.Query, sent)
@@ -39,9 +73,9 @@ func (r *runner) toAll(ctx context.Context, i int, s Stage, sent func()) error {
 
 // gather returns the rows of a query of all tasks.
 func (r *runner) gather(ctx context.Context, i int, query string, sent func()) ([][]byte, error) {
-	input := func(ctx context.Context, task int) ([]byte, error) {
+	input := ahead(ctx, r, func(ctx context.Context, task int) ([]byte, error) {
 		return produce(ctx, r, task, i, query, partition.Encode)
-	}
+	})
 	own, err := input(ctx, r.Rank())
 	if err != nil {
 		return nil, err
@@ -64,11 +98,11 @@ func (r *runner) byHash(ctx context.Context, i int, s Stage, sent func()) error 
 // byRange does so, too, by limits that it chooses from samples of all tasks (sample sort,
 // Frazer & McKellar 1970). The query is run twice, because its result may be large.
 func (r *runner) byRange(ctx context.Context, i int, s Stage, sent func()) error {
-	sample := func(ctx context.Context, task int) ([]byte, error) {
+	sample := ahead(ctx, r, func(ctx context.Context, task int) ([]byte, error) {
 		return produce(ctx, r, task, i, s.Query, func(rows array.RecordReader) ([]byte, error) {
 			return partition.Sample(rows, s.To.Column)
 		})
-	}
+	})
 	own, err := sample(ctx, r.Rank())
 	if err != nil {
 		return err
@@ -92,9 +126,9 @@ func (r *runner) byRange(ctx context.Context, i int, s Stage, sent func()) error
 
 // repartition sends the parts of each task's rows to their tasks.
 func (r *runner) repartition(ctx context.Context, i int, s Stage, sent func(), scatter func(array.RecordReader) ([][]byte, error)) error {
-	input := func(ctx context.Context, task int) ([][]byte, error) {
+	input := ahead(ctx, r, func(ctx context.Context, task int) ([][]byte, error) {
 		return produce(ctx, r, task, i, s.Query, scatter)
-	}
+	})
 	own, err := input(ctx, r.Rank())
 	if err != nil {
 		return err

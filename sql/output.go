@@ -45,14 +45,14 @@ func (r *runner) prepareOutput() error {
 // write writes a file for each task. The input of the call is that the file is there, so
 // the new owner of a task writes its file.
 func (r *runner) write(ctx context.Context, i int, s Stage, sent func()) error {
-	input := func(ctx context.Context, task int) (rows []int64, err error) {
+	input := ahead(ctx, r, func(ctx context.Context, task int) (rows []int64, err error) {
 		err = r.do(ctx, task, i, func(c *duck.Conn) error {
 			n, err := writeFile(ctx, c, s.Query, s.To.Dir, fmt.Sprintf("part-%05d.parquet", task))
 			rows = []int64{n}
 			return err
 		})
 		return rows, err
-	}
+	})
 	own, err := input(ctx, r.Rank())
 	if err != nil {
 		return err

@@ -51,15 +51,22 @@ type World interface {
 	collective.Communicator
 	Rank() int
 	Size() int
+	Tasks() []int
 }
 
 // DB is this process's DuckDB.
 type DB struct {
 	db *duck.DB
 
+	inUse  sync.RWMutex // A query holds it for reading, and Close for writing.
+	closed bool
+
 	mu    sync.Mutex
 	conns []*duck.Conn
 }
+
+// ErrClosed is returned by what is asked of a DB that is closed.
+var ErrClosed = errors.New("sql: the database is closed")
 
 // Open opens a DuckDB in memory. It computes with one thread, so that rows come in the same
 // order each time. A job uses more processors by more processes.
@@ -71,11 +78,16 @@ func Open() (*DB, error) {
 	return &DB{db: db}, nil
 }
 
-// Close closes the DuckDB. It is to be called when the job's world is finalized, or aborted:
-// until then another process may need the tasks that this one has taken over.
+// Close closes the DuckDB, once no query runs in it. It is to be called when the job's world
+// is finalized or aborted: until then another process may need the tasks that this one has
+// taken over.
 func (db *DB) Close() error {
-	db.mu.Lock()
-	defer db.mu.Unlock()
+	db.inUse.Lock()
+	defer db.inUse.Unlock()
+	if db.closed {
+		return ErrClosed
+	}
+	db.closed = true
 	var err error
 	for _, c := range db.conns {
 		err = errors.Join(err, c.Close())
@@ -170,6 +182,11 @@ func (r *runner) do(ctx context.Context, number, stage int, f func(*duck.Conn) e
 	t, plan := r.tasks[number], r.job.Plan
 	if err := t.await(ctx, plan, stage); err != nil {
 		return err
+	}
+	r.db.inUse.RLock()
+	defer r.db.inUse.RUnlock()
+	if r.db.closed {
+		return ErrClosed
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
