@@ -2,6 +2,7 @@ package stream
 
 import (
 	"math"
+	"slices"
 
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -67,10 +68,9 @@ type credit struct {
 	position uint64        // granted last; at the root, what all members have accepted
 	accepted uint64        // what all members have accepted, as far as the root has said
 	refused  bool          // the last credit met a full queue
-	// from is what each of flow.grantors has granted, and unanswered when it was first
-	// polled without a credit since.
-	from       map[protocol.Rank]uint64
-	unanswered map[protocol.Rank]protocol.Time
+	// from is what each of flow.grantors has granted, and polls paces the polls to it.
+	from  map[protocol.Rank]uint64
+	polls map[protocol.Rank]*creditPolls
 }
 
 // share returns how many bytes each active root may have in flight if all together may
@@ -142,12 +142,7 @@ func (m *Member) pollCredit(now protocol.Time) {
 	}
 	m.advanceCredit(now) // a member that was waited for may not count any more
 	f := o.flow
-	for _, r := range f.grantors {
-		if f.credit.from[r] < f.next {
-			m.queueFrame(r, f, frame{kind: creditPoll, first: f.next})
-			m.awaitCredit(now, f, r)
-		}
-	}
+	m.forwardCreditPoll(now, f, f.next)
 	o.creditDue = now + o.creditInterval
 	o.creditInterval = min(2*o.creditInterval, maxCreditInterval)
 	m.due = min(m.due, o.creditDue)
@@ -162,27 +157,16 @@ func (m *Member) handleCreditPoll(now protocol.Time, f *flow, from protocol.Rank
 		m.schedulePull(now, f, from)
 	}
 	m.sendCredit(f, m.creditPosition(f))
-	for _, r := range f.grantors {
-		if f.credit.from[r] < fr.first {
-			m.queueFrame(r, f, frame{kind: creditPoll, first: fr.first})
-			m.awaitCredit(now, f, r)
-		}
-	}
+	m.forwardCreditPoll(now, f, fr.first)
 }
 
-// awaitCredit records that a member was polled. One that has not answered for
-// stallTimeout is stalled.
-func (m *Member) awaitCredit(now protocol.Time, f *flow, r protocol.Rank) {
-	c := &f.credit
-	since, waits := c.unanswered[r]
-	switch {
-	case !waits:
-		if c.unanswered == nil {
-			c.unanswered = make(map[protocol.Rank]protocol.Time)
+// forwardCreditPoll polls the members below that have not granted everything before a
+// number.
+func (m *Member) forwardCreditPoll(now protocol.Time, f *flow, first uint64) {
+	for _, r := range slices.Clone(f.grantors) { // a stalled member changes them
+		if f.credit.from[r] < first {
+			m.pollForCredit(now, f, r, first)
 		}
-		c.unanswered[r] = now
-	case now-since >= stallTimeout:
-		m.setStalled(r, true)
 	}
 }
 
@@ -192,7 +176,9 @@ func (m *Member) handleCredit(now protocol.Time, f *flow, from protocol.Rank, fr
 	if !m.roster.has(from) {
 		return
 	}
-	delete(c.unanswered, from)
+	if p := c.polls[from]; p != nil {
+		p.answered(now)
+	}
 	m.setStalled(from, false)
 	if fr.view != m.view || fr.first <= c.from[from] {
 		return // in another view, other members are below it
@@ -336,7 +322,7 @@ func (m *Member) repeatCredits(peer protocol.Rank) {
 // of the view may install it later, and pull until then what it lacks of the view before.
 func (m *Member) restartCredits(now protocol.Time, f *flow) {
 	c := &f.credit
-	c.from, c.unanswered = nil, nil
+	c.from, c.polls = nil, nil
 	if f != m.own.flow {
 		c.position = min(c.position, f.viewStart)
 		return
