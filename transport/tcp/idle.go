@@ -87,8 +87,7 @@ func (p *peer) retire(may bool) bool {
 	p.setRetiring(c)
 	p.t.wg.Go(func() {
 		_ = c.raw.SetDeadline(time.Now().Add(retireTimeout))
-		header := wire.Header(goodbye)
-		if _, err := c.stream.Write(header[:]); err != nil {
+		if _, err := c.stream.Write(wire.AppendUint32(nil, goodbye)); err != nil {
 			c.close() // its reader notices
 		}
 	})
