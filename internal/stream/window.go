@@ -38,10 +38,11 @@ const (
 	// start, Jacobson 1988). Roots that begin together do not know of each other yet, so
 	// their number multiplies it.
 	initialWindow = 256 << 10
-	// targetDelay is how long a segment may take until its credit returns. Once one takes
-	// longer, more in flight would only wait in queues longer, so the window is halved, and
-	// does not grow until that credit is here (as delay-based congestion control does;
-	// Brakmo & Peterson 1995).
+	// targetDelay is how long a segment and its credit may wait in queues: how much longer
+	// than baseDelay the credit may take, or by half if that is more, because credits are
+	// granted a few times per window. Once one takes longer, more in flight would only wait
+	// in queues longer, so the window is halved, and does not grow until that credit is
+	// here (as delay-based congestion control does; Brakmo & Peterson 1995).
 	targetDelay = 50 * millisecond
 	// minWindow is the least that the active roots have in flight together, as far as one
 	// of them decides, and minShare the least that each may have, unless KeepBytes or
@@ -116,7 +117,7 @@ func (m *Member) countActive(now protocol.Time) {
 // then, because a credit may have been lost.
 func (m *Member) windowFull(now protocol.Time) bool {
 	o := &m.own
-	if now-o.flow.activeAt > activeFor {
+	if o.blockedSince == 0 && now-o.flow.activeAt > activeFor {
 		o.window = initialWindow
 	}
 	window := m.share(now, o.window)
@@ -212,7 +213,7 @@ func (m *Member) handleCredit(now protocol.Time, f *flow, from protocol.Rank, fr
 // no longer in flight.
 func (m *Member) advanceCredit(now protocol.Time) {
 	o, f := &m.own, m.own.flow
-	late := o.timed > 0 && now-o.timedAt > targetDelay
+	late := m.creditLate(now)
 	if to := m.creditPosition(f); to > f.credit.position {
 		if landed := m.land(to); !late {
 			o.window = min(o.window+landed, m.config.KeepBytes)
@@ -222,9 +223,18 @@ func (m *Member) advanceCredit(now protocol.Time) {
 	if late && !o.halved {
 		o.window, o.halved = max(o.window/2, minWindow), true
 	}
-	if f.credit.position >= o.timed {
+	if o.timed > 0 && f.credit.position >= o.timed {
+		o.base.measure(now, now-o.timedAt)
 		o.timed, o.halved = 0, false
 	}
+}
+
+// creditLate reports whether the credit that is measured waits in queues for too long.
+// The first one is never late: it tells what to expect.
+func (m *Member) creditLate(now protocol.Time) bool {
+	o := &m.own
+	base, known := o.base.known()
+	return known && o.timed > 0 && now-o.timedAt > base+max(targetDelay, base/2)
 }
 
 // land takes everything before a position out of flight, and returns its weight. A
@@ -341,7 +351,7 @@ func (m *Member) restartCredits(now protocol.Time, f *flow) {
 		c.position = min(c.position, f.viewStart)
 		return
 	}
-	m.own.timed, m.own.halved = 0, false
+	m.own.timed, m.own.halved, m.own.base = 0, false, baseDelay{} // paths are others now
 	if m.own.blockedSince > 0 {
 		m.own.creditDue, m.due = now, now // nothing that they have granted so far counts
 	}
