@@ -50,6 +50,14 @@ soak: ## deliver with SEEDS seeds (default: 100), KIND=UnderKilling, OnBadNetwor
 	go test -c -o bin/delivery.test .
 	PLEACH_SEEDS=$(SEEDS) bin/delivery.test -test.timeout 0 -test.run '^TestDelivery$(KIND)$$'
 
+.PHONY: sql
+sql: ## build bin/pleach-sql: with cgo, some minutes the first time
+	cd sql && CGO_ENABLED=1 go build -trimpath -tags duckdb_arrow -o ../bin/pleach-sql ./cmd/pleach-sql
+
+.PHONY: sqldeaths
+sqldeaths: ## run TPC-H query 3 at scale factor 1 and kill every rank in every phase of both plans
+	cd sql && CGO_ENABLED=1 PLEACH_FULL=1 go test -count=1 -timeout 30m -tags duckdb_arrow -run '^TestKilled$$' -v ./cmd/pleach-sql
+
 .PHONY: peers
 peers: ## measure Pleach beside NATS, gRPC, memberlist, serf and gossipsub
 	cd bench/peers && go run . --members 32,128 --rounds 200
@@ -57,6 +65,11 @@ peers: ## measure Pleach beside NATS, gRPC, memberlist, serf and gossipsub
 .PHONY: convergence
 convergence: ## kill members of groups by Pleach, memberlist and serf, in turns: some minutes
 	cd bench/peers && go run ./convergence --members 47 --kills 10 --turns 2
+
+.PHONY: sort
+sort: ## sort 1 GB beside GNU sort, and kill a process in each phase: half an hour
+	go run ./cmd/pleach bench sort --records 10000000 --members 8 --trials 11 --compare gnu
+	go run ./cmd/pleach bench sort --records 10000000 --members 2 --trials 11 --compare gnu
 
 TROUBLE ?= 60
 

@@ -9,13 +9,9 @@ import "github.com/pleach-go/pleach/protocol"
 // bring meanwhile is left to it, so that order is kept.
 func (g *Group) dispatch() {
 	for g.pending.Load() && g.dispatching.CompareAndSwap(false, true) {
-		g.pending.Store(false)
-		for g.node.Do(func(now protocol.Time) { g.prefetch(now) }) == nil {
-			m, ok := g.nextPrefetched()
-			if !ok {
-				break
-			}
-			for ; ok; m, ok = g.nextPrefetched() {
+		g.pending.Store(false) // what is left is pending again after the step
+		if g.node.Do(func(now protocol.Time) { g.prefetch(now) }) == nil {
+			for m, ok := g.nextPrefetched(); ok; m, ok = g.nextPrefetched() {
 				g.config.Handler(messageOf(&m))
 			}
 		}

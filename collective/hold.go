@@ -31,3 +31,7 @@ package collective
 // a [*DivergedError]. So work between calls has to be deterministic: floating-point sums in
 // an order that does not depend on timing, no iteration over maps.
 func Hold(c Communicator) (release func()) { return core(c.comm()).Hold() }
+
+// HoldLimits returns how many calls the log of this process may hold, and how many bytes
+// that were sent in them: pleach.Limits.LogCalls and LogBytes.
+func HoldLimits(c Communicator) (calls, bytes int) { return core(c.comm()).LogLimits() }

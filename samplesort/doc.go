@@ -24,9 +24,11 @@
 // The new owner of its task reads the task's share of the input again. So every process has
 // to be able to read all of the input, and to write to the output.
 //
-// A process that dies after the exchange takes its bucket along. The new owner then reads
-// all of the input again, and picks the records of the bucket. See [Job] for what a reader
-// of the output relies on.
+// A process that dies after the exchange takes its bucket along. The new owner then gets the
+// records from the senders, which keep what they have sent until all files are written
+// ([collective.Hold]). An input of more bytes than pleach.Limits.LogBytes is not kept: the new
+// owner then reads all of the input again, and picks the records of the bucket. See [Job] for
+// what a reader of the output relies on.
 //
 // The records are held in memory, each up to four times at the peak. One task sends at most
 // 1 GiB to another one.

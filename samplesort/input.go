@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 )
 
 // Input is what is sorted. Every process can read every task's share of it.
@@ -83,7 +84,7 @@ func appendRange(b []byte, name string, f Format, from, to int) ([]byte, error) 
 		}
 	}
 	had := len(b)
-	b = append(b, make([]byte, to-from)...)
+	b = slices.Grow(b, to-from+1)[:had+to-from] // and a newline
 	if _, err := file.ReadAt(b[had:], int64(from)); err != nil {
 		return nil, fmt.Errorf("%s, which must not change: %w", name, err)
 	}

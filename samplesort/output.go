@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -48,15 +48,22 @@ func prepareOutput(dir string) error {
 	return err
 }
 
+// prefetched is how many records are touched before they are copied. Sorted records lie
+// anywhere in memory, and the processor fetches several at the same time.
+const prefetched = 64
+
 // writeTable writes a task's file.
 func writeTable(dir string, task int, t *table) (s Summary, err error) {
-	err = writeFile(dir, fileName(task), func(w io.Writer) error {
-		for _, e := range t.entries {
-			record := t.record(e)
-			if _, err := w.Write(record); err != nil {
-				return err
+	err = writeFile(dir, fileName(task), func(w *bufio.Writer) error {
+		for some := range slices.Chunk(t.entries, prefetched) {
+			t.touch(some)
+			for _, e := range some {
+				record := t.record(e)
+				if _, err := w.Write(record); err != nil {
+					return err
+				}
+				s.add(record)
 			}
-			s.add(record)
 		}
 		return nil
 	})
@@ -76,13 +83,13 @@ func complete(dir string, f Format, files int, s Summary) error {
 			}
 		}
 	}
-	return writeFile(dir, Marker, func(w io.Writer) error {
+	return writeFile(dir, Marker, func(w *bufio.Writer) error {
 		return json.NewEncoder(w).Encode(marker{f.String(), files, s.Records, s.Bytes, s.Checksum()})
 	})
 }
 
 // writeFile lets write fill a file, and gives the file its name afterwards.
-func writeFile(dir, name string, write func(io.Writer) error) error {
+func writeFile(dir, name string, write func(*bufio.Writer) error) error {
 	file, err := os.CreateTemp(dir, temporary+name+"-*")
 	if err != nil {
 		return err
@@ -91,10 +98,23 @@ func writeFile(dir, name string, write func(io.Writer) error) error {
 	err = write(b)
 	err = cmp.Or(err, b.Flush(), file.Chmod(0o644))
 	if err = cmp.Or(err, file.Close()); err == nil {
-		err = os.Rename(file.Name(), filepath.Join(dir, name))
+		err = giveName(file.Name(), filepath.Join(dir, name))
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(file.Name()))
 	}
 	return nil
+}
+
+// giveName renames a file that is complete. If it is gone, but there is one with the name,
+// another owner of the task has written that: the output was completed with it, and this one
+// was taken for what a dead process has left.
+func giveName(file, name string) error {
+	err := os.Rename(file, name)
+	if errors.Is(err, os.ErrNotExist) {
+		if _, missing := os.Stat(name); missing == nil {
+			return nil
+		}
+	}
+	return err
 }

@@ -1,10 +1,10 @@
 package samplesort
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -98,7 +98,7 @@ func TestCompleteRemovesLeftovers(t *testing.T) {
 func TestFailedWriteLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	full := errors.New("full")
-	err := writeFile(dir, "name", func(w io.Writer) error {
+	err := writeFile(dir, "name", func(w *bufio.Writer) error {
 		_, err := w.Write(make([]byte, 2*bufferSize))
 		if entries, _ := os.ReadDir(dir); len(entries) != 1 || !strings.HasPrefix(entries[0].Name(), temporary) {
 			t.Errorf("while it is written there is %v", entries)
@@ -107,6 +107,26 @@ func TestFailedWriteLeavesNothing(t *testing.T) {
 	})
 	if entries, _ := os.ReadDir(dir); !errors.Is(err, full) || len(entries) != 0 {
 		t.Errorf("%v, and %v is left", err, entries)
+	}
+}
+
+// A process is killed when it has written its file, and the output is completed with that
+// while the new owner of its task writes the file again.
+func TestCompletedWhileWritten(t *testing.T) {
+	dir := t.TempDir()
+	write := func(w *bufio.Writer) error { _, err := w.WriteString("some line\n"); return err }
+	err := writeFile(dir, fileName(0), func(w *bufio.Writer) error {
+		return errors.Join(writeFile(dir, fileName(0), write), complete(dir, Lines, 1, Summary{}), write(w))
+	})
+	b, missing := os.ReadFile(filepath.Join(dir, fileName(0)))
+	if err != nil || missing != nil || string(b) != "some line\n" {
+		t.Errorf("%v, and the file has %q, %v", err, b, missing)
+	}
+	err = writeFile(dir, fileName(1), func(w *bufio.Writer) error {
+		return errors.Join(complete(dir, Lines, 1, Summary{}), write(w))
+	})
+	if !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file that no process has written: %v", err)
 	}
 }
 

@@ -52,7 +52,9 @@ func Run(ctx context.Context, w World, j Job) (Result, error) {
 	if j.Phase == nil {
 		j.Phase = func(string) {}
 	}
-	s := &sorter{World: w, job: j, taken: make(map[int][][]byte)}
+	s := &sorter{World: w, job: j}
+	s.taken = newTaken(w.Size(), s.sortAndWrite)
+	defer s.taken.end(nil)
 	if err := prepareOutput(j.Output); err != nil {
 		return Result{}, err
 	}
@@ -61,15 +63,7 @@ func Run(ctx context.Context, w World, j Job) (Result, error) {
 	if err := collective.Barrier(ctx, w); err != nil {
 		return Result{}, err
 	}
-	pieces, err := s.shuffle(ctx)
-	if err != nil {
-		return Result{}, err
-	}
-	own, err := s.sortAndWrite(s.Rank(), pieces, j.Phase)
-	if err != nil {
-		return Result{}, err
-	}
-	if err := s.gatherResult(ctx, own); err != nil {
+	if err := s.sort(ctx); err != nil {
 		return Result{}, err
 	}
 	if err := s.complete(ctx); err != nil {
@@ -87,9 +81,10 @@ type sorter struct {
 	job    Job
 	limits []splitter
 	result Result
-
-	mu    sync.Mutex
-	taken map[int][][]byte // buckets of tasks that were taken over in the exchange
+	// restored are the shares of tasks that were taken over while sampling, by task: the
+	// exchange needs them again.
+	restored sync.Map
+	taken    *taken
 }
 
 // read returns a task's share of the input.
@@ -105,18 +100,45 @@ func (s *sorter) read(ctx context.Context, task int) (*table, error) {
 	return t, nil
 }
 
-// shuffle returns the records of the bucket of this process's task, in pieces.
-func (s *sorter) shuffle(ctx context.Context) ([][]byte, error) {
+// sort returns when all tasks have written their files.
+func (s *sorter) sort(ctx context.Context) error {
 	s.job.Phase("sample")
 	t, err := s.read(ctx, s.Rank())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := s.chooseLimits(ctx, t); err != nil {
-		return nil, err
+		return err
 	}
 	s.job.Phase("exchange")
-	return s.exchange(ctx, t)
+	// Until all files are written, the senders keep what each task has received.
+	held := s.mayHold()
+	if held {
+		defer collective.Hold(s)()
+	}
+	pieces, err := s.exchange(ctx, t)
+	if err != nil {
+		return err
+	}
+	s.job.Phase("sort")
+	sorted, err := s.sortBucket(s.Rank(), pieces)
+	if err != nil {
+		return err
+	}
+	s.job.Phase("write")
+	own, err := writeTable(s.job.Output, s.Rank(), sorted)
+	if err != nil {
+		return err
+	}
+	return s.gatherResult(ctx, own, held)
+}
+
+// mayHold reports whether the log may keep the exchange. One process may come to own all
+// tasks, and then logs all of the input. All processes have the same answer.
+func (s *sorter) mayHold() bool {
+	const heldCalls, overhead = 2, 256 // overhead is that of a message, in bytes
+	calls, bytes := collective.HoldLimits(s)
+	return calls >= heldCalls && s.result.Input.Bytes+overhead*s.Size()*s.Size() <= bytes
 }
 
 // chooseLimits gathers the samples and summaries of all tasks.
@@ -130,6 +152,7 @@ func (s *sorter) chooseLimits(ctx context.Context, t *table) error {
 			if err != nil {
 				return nil, err
 			}
+			s.restored.Store(task, t)
 			return describe(t, task), nil
 		}))
 	if err != nil {
@@ -157,34 +180,41 @@ func (s *sorter) chooseLimits(ctx context.Context, t *table) error {
 func (s *sorter) exchange(ctx context.Context, t *table) ([][]byte, error) {
 	return collective.Alltoall(ctx, s, partition(s.limits, t, s.Rank(), s.Size()),
 		collective.Restore(func(ctx context.Context, task int) ([][]byte, error) {
+			if t, ok := s.restored.LoadAndDelete(task); ok {
+				return partition(s.limits, t.(*table), task, s.Size()), nil
+			}
 			t, err := s.read(ctx, task)
 			if err != nil {
 				return nil, err
 			}
 			return partition(s.limits, t, task, s.Size()), nil
 		}),
-		collective.Takeover(func(task int, pieces [][]byte) {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.taken[task] = pieces
-		}))
+		collective.Takeover(s.taken.begin))
 }
 
-// recoverBucket returns the bucket of a task that this process has taken over: what the
-// exchange has delivered, if the task's process died in it.
-//
-// Otherwise the bucket has died with its process, because the message log of the exchange
-// is trimmed when all processes have completed it. The records are then picked from the
-// whole input. A collective that holds its log until it is released would replay them
-// instead: this function is the place to ask it.
-func (s *sorter) recoverBucket(ctx context.Context, bucket int) ([][]byte, error) {
-	s.mu.Lock()
-	pieces, ok := s.taken[bucket]
-	s.mu.Unlock()
-	if ok {
-		return pieces, nil
+// sortBucket sorts the records of a task's bucket.
+func (s *sorter) sortBucket(task int, pieces [][]byte) (*table, error) {
+	t, err := newTable(s.job.Format, pieces...)
+	if err != nil {
+		return nil, fmt.Errorf("samplesort: the bucket of task %d: %w", task, err)
 	}
-	pieces = make([][]byte, s.Size())
+	t.sort()
+	return t, nil
+}
+
+// sortAndWrite makes the file of a task that was taken over.
+func (s *sorter) sortAndWrite(task int, pieces [][]byte) (Summary, error) {
+	t, err := s.sortBucket(task, pieces)
+	if err != nil {
+		return Summary{}, err
+	}
+	return writeTable(s.job.Output, task, t)
+}
+
+// readBucket returns the bucket of a task whose process has died with it, when the exchange
+// was not held: it picks the records from all of the input.
+func (s *sorter) readBucket(ctx context.Context, bucket int) ([][]byte, error) {
+	pieces := make([][]byte, s.Size())
 	for task := range pieces {
 		t, err := s.read(ctx, task)
 		if err != nil {
@@ -195,41 +225,33 @@ func (s *sorter) recoverBucket(ctx context.Context, bucket int) ([][]byte, error
 	return pieces, nil
 }
 
-// sortAndWrite makes the file of a task.
-func (s *sorter) sortAndWrite(task int, pieces [][]byte, phase func(string)) (Summary, error) {
-	phase("sort")
-	t, err := newTable(s.job.Format, pieces...)
-	if err != nil {
-		return Summary{}, fmt.Errorf("samplesort: the bucket of task %d: %w", task, err)
-	}
-	t.sort()
-	phase("write")
-	return writeTable(s.job.Output, task, t)
-}
-
 // gatherResult returns when all tasks have written their files. The new owner of a task
-// writes the task's file here.
-func (s *sorter) gatherResult(ctx context.Context, own Summary) error {
+// writes the task's file.
+func (s *sorter) gatherResult(ctx context.Context, own Summary, held bool) error {
 	all, err := collective.Allgather(ctx, s, own.appendTo(nil),
 		collective.Restore(func(ctx context.Context, task int) ([]byte, error) {
-			pieces, err := s.recoverBucket(ctx, task)
-			if err != nil {
-				return nil, err
+			if !held && !s.taken.begun(task) {
+				pieces, err := s.readBucket(ctx, task)
+				if err != nil {
+					return nil, err
+				}
+				s.taken.begin(task, pieces)
 			}
-			written, err := s.sortAndWrite(task, pieces, func(string) {})
+			written, err := s.taken.written(ctx, task)
 			return written.appendTo(nil), err
 		}))
 	if err != nil {
 		return err
 	}
-	s.result.Files = len(all)
-	for _, b := range all {
-		summary, _, err := cutSummary(b)
-		if err != nil {
+	written := make([]Summary, len(all))
+	for task, b := range all {
+		if written[task], _, err = cutSummary(b); err != nil {
 			return err
 		}
-		s.result.Output = s.result.Output.plus(summary)
+		s.result.Output = s.result.Output.plus(written[task])
 	}
+	s.result.Files = len(all)
+	s.taken.end(written)
 	return nil
 }
 

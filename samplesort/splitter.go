@@ -7,7 +7,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
-	"sort"
 )
 
 // A splitter is where a bucket begins: a key, and for records with that very key a place in
@@ -86,14 +85,25 @@ func chooseSplitters(samples []splitter, tasks int) []splitter {
 // bucketOf returns the bucket of a record: how many buckets begin at it or before.
 func bucketOf(limits []splitter, t *table, task, number int) int {
 	e := t.entries[number]
-	return sort.Search(len(limits), func(i int) bool {
-		s := &limits[i]
-		if s.prefix != e.prefix {
-			return e.prefix < s.prefix
+	first, end := 0, len(limits)
+	for first < end {
+		middle := (first + end) / 2
+		if t.isBefore(e, task, number, &limits[middle]) {
+			end = middle
+		} else {
+			first = middle + 1
 		}
-		record := splitter{t.key(e), e.prefix, task, number}
-		return record.compare(s) < 0
-	})
+	}
+	return first
+}
+
+// isBefore reports whether a record is before the beginning of a bucket.
+func (t *table) isBefore(e entry, task, number int, s *splitter) bool {
+	if e.prefix != s.prefix {
+		return e.prefix < s.prefix
+	}
+	record := splitter{t.key(e), e.prefix, task, number}
+	return record.compare(s) < 0
 }
 
 // partition copies the records of a task's share by bucket.

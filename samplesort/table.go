@@ -3,6 +3,7 @@ package samplesort
 import (
 	"bytes"
 	"cmp"
+	"math/bits"
 	"slices"
 )
 
@@ -63,57 +64,90 @@ func (t *table) record(e entry) []byte {
 // key returns the key of an entry's record.
 func (t *table) key(e entry) []byte { return t.format.key(t.record(e)) }
 
+// touch reads from the memory of some records, so that it is in the cache. It returns what it
+// has read, so that it has to.
+//
+//go:noinline
+func (t *table) touch(some []entry) (read byte) {
+	for _, e := range some {
+		piece, offset := t.pieces[e.position>>offsetBits], int(e.position&(1<<offsetBits-1))
+		read ^= piece[offset] ^ piece[min(offset+recordSize, len(piece))-1]
+	}
+	return read
+}
+
 // sort sorts the entries by key. Those with the same key stay in order.
 func (t *table) sort() {
-	sortByPrefix(t.entries)
+	sorted := sortByPrefix(t.entries) // by these bits
 	for first := 0; first < len(t.entries); {
 		end := first + 1
-		for end < len(t.entries) && t.entries[end].prefix == t.entries[first].prefix {
+		for end < len(t.entries) && (t.entries[end].prefix^t.entries[first].prefix)&sorted == 0 {
 			end++
 		}
 		if end > first+1 {
-			slices.SortFunc(t.entries[first:end], func(a, b entry) int {
-				return cmp.Or(bytes.Compare(t.key(a), t.key(b)), cmp.Compare(a.position, b.position))
-			})
+			slices.SortFunc(t.entries[first:end], t.compare)
 		}
 		first = end
 	}
 }
 
-// fewEntries are sorted faster by comparisons.
-const fewEntries = 1000
+// compare compares records by their key, and those with the same key by their position.
+func (t *table) compare(a, b entry) int {
+	if c := cmp.Compare(a.prefix, b.prefix); c != 0 {
+		return c
+	}
+	if c := bytes.Compare(t.key(a), t.key(b)); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.position, b.position)
+}
 
-// sortByPrefix sorts entries by prefix, by an LSD radix sort with a pass for each byte. A
-// byte that is the same in all prefixes needs no pass.
-func sortByPrefix(entries []entry) {
+// An LSD radix sort moves all entries once for each digit. Three digits of 11 bits tell most
+// of up to some million records apart, and their counts fit into the cache.
+const (
+	digitBits = 11
+	digits    = 3
+	// fewEntries are sorted faster by comparisons.
+	fewEntries = 1000
+)
+
+// sortByPrefix sorts entries by the highest bits in which their prefixes differ. It is
+// stable. It returns a mask of these bits and all above.
+func sortByPrefix(entries []entry) (mask uint64) {
 	if len(entries) < fewEntries {
-		slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.prefix, b.prefix) })
-		return
+		return 0 // which leaves all to comparisons
 	}
-	var counts [8][256]int
+	var differ uint64
 	for _, e := range entries {
-		for digit := range counts {
-			counts[digit][byte(e.prefix>>(8*digit))]++
-		}
+		differ |= e.prefix ^ entries[0].prefix
 	}
+	high := bits.Len64(differ)
+	low := max(high-digits*digitBits, 0)
 	from, to := entries, make([]entry, len(entries))
-	for digit := range counts {
-		next := &counts[digit]
-		if next[byte(entries[0].prefix>>(8*digit))] == len(entries) {
-			continue
-		}
-		sum := 0
-		for i, n := range next {
-			next[i], sum = sum, sum+n
-		}
-		for _, e := range from {
-			value := byte(e.prefix >> (8 * digit))
-			to[next[value]] = e
-			next[value]++
-		}
+	for shift := low; shift < high; shift += digitBits {
+		moveByDigit(from, to, shift)
 		from, to = to, from
 	}
 	if &from[0] != &entries[0] {
 		copy(entries, from)
+	}
+	return ^uint64(0) << low
+}
+
+// moveByDigit sorts entries by one digit, from one place to another. It is stable.
+func moveByDigit(from, to []entry, shift int) {
+	const values = 1 << digitBits
+	var next [values]int
+	for _, e := range from {
+		next[e.prefix>>shift%values]++
+	}
+	sum := 0
+	for i, n := range next {
+		next[i], sum = sum, sum+n
+	}
+	for _, e := range from {
+		at := &next[e.prefix>>shift%values]
+		to[*at] = e
+		*at++
 	}
 }

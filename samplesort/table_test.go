@@ -53,20 +53,22 @@ func TestStepsSort(t *testing.T) {
 	})
 }
 
-// Many entries are sorted by radix, few by comparisons.
-func TestSortByPrefix(t *testing.T) {
+// Many entries are sorted by radix, few by comparisons, and both by all bits of the prefix in
+// the end.
+func TestSortEntries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		mask := rapid.SampledFrom([]uint64{0, 1, 0xff00, 0xffff_0000_0000_00ff, 1<<64 - 1}).Draw(t, "mask")
 		n := rapid.SampledFrom([]int{0, 1, 2, fewEntries - 1, fewEntries, 3 * fewEntries}).Draw(t, "n")
-		entries := make([]entry, n)
 		x := rapid.Uint64().Draw(t, "seed")
-		for i := range entries {
+		records := make([]byte, n*recordSize)
+		for i := range n {
 			x = x*6364136223846793005 + 1442695040888963407
-			entries[i] = entry{x & mask, position(i)}
+			binary.BigEndian.PutUint64(records[i*recordSize:], x&mask)
 		}
-		sortByPrefix(entries)
+		table := tableOf(t, Records, records)
+		table.sort()
 		for i := 1; i < n; i++ {
-			a, b := entries[i-1], entries[i]
+			a, b := table.entries[i-1], table.entries[i]
 			if a.prefix > b.prefix || a.prefix == b.prefix && a.position >= b.position {
 				t.Fatalf("%v is before %v", a, b)
 			}

@@ -22,6 +22,7 @@ import (
 	"github.com/pleach-go/pleach/internal/bench/collectives"
 	"github.com/pleach-go/pleach/internal/bench/restart"
 	"github.com/pleach-go/pleach/internal/bench/scale"
+	"github.com/pleach-go/pleach/internal/bench/sort"
 	"github.com/pleach-go/pleach/internal/bench/stabilization"
 	"github.com/pleach-go/pleach/internal/experiments/reproduce"
 	"github.com/pleach-go/pleach/internal/experiments/tune"
@@ -55,7 +56,11 @@ func TestGoldenJSONFields(t *testing.T) {
 		"bench collectives --choices": writtenBy(t, (&collectivesCommand{json: true}).writeChoices),
 		"bench scale":                 writtenBy(t, func(w io.Writer) error { return (&scaleCommand{json: true}).write(w, filled[[]scale.Result]()) }),
 		"sort":                        writtenBy(t, func(w io.Writer) error { r := filled[sortJSON](); return (&sortCommand{json: true}).write(w, &r) }),
-		"bench restart":               writtenBy(t, func(w io.Writer) error { return (&restartCommand{json: true}).write(w, filled[restart.Result]()) }),
+		"bench sort": writtenBy(t, func(w io.Writer) error {
+			r := filled[sort.Result]()
+			return (&benchSortCommand{json: true}).write(w, &r)
+		}),
+		"bench restart": writtenBy(t, func(w io.Writer) error { return (&restartCommand{json: true}).write(w, filled[restart.Result]()) }),
 	}
 	var lines []string
 	for command, text := range written {

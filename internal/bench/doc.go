@@ -6,6 +6,7 @@
 //     that was killed.
 //   - collectives measures collective operations, beside Open MPI's.
 //   - restart measures what a killed process costs a job.
+//   - sort measures a whole job that sorts, beside GNU sort.
 //   - scale measures what a member costs as its group grows.
 //
 // A benchmark starts its members through internal/launch.

@@ -24,8 +24,6 @@ type workload struct {
 	Moment float64
 }
 
-const noVictim = -1
-
 // testcase is a collective with so many bytes from one process to another. Report
 // selects the failure mode that only reports failures, and keeps nothing for
 // takeovers.
@@ -42,7 +40,7 @@ type taskReport struct {
 }
 
 // run runs the workload in one process. The victim dies by die.
-func (d *workload) run(ctx context.Context, w *pleach.World, die func()) (*taskReport, error) {
+func (d *workload) run(ctx context.Context, w *pleach.World, die func()) (any, error) {
 	r := &taskReport{Times: make([][]float64, len(d.Cases))}
 	calls := make([]preparedCall, len(d.Cases))
 	for i, e := range d.Cases {
@@ -112,4 +110,9 @@ func (d *workload) dying(call func(context.Context) error, r *taskReport, die fu
 		}
 		return call(ctx)
 	}
+}
+
+// runJob runs the workload as a job of its own.
+func (d *workload) runJob(ctx context.Context, command []string) ([]*taskReport, error) {
+	return runJob[taskReport](ctx, &job{Members: d.Members, Victim: d.Victim, Plan: plan{Collectives: d}, Command: command})
 }

@@ -45,7 +45,8 @@ func (m *Machine) flushStep() (flushed bool) {
 	if !m.flushing || !m.stream.Flushed() {
 		return false
 	}
-	m.flushing, m.changed = false, true
+	m.flushing = false
+	m.viewsChanged()
 	m.views.LogFlushed(m.now)
 	return true
 }

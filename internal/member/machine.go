@@ -76,9 +76,10 @@ type Machine struct {
 	heart  *heartbeat.Machine  // nil: the group is static
 	now    protocol.Time       // of the present call
 
-	// changed says that the membership protocol may have an answer or a new state:
-	// Settle looks only then, not after every message.
-	changed bool
+	// changed says that the membership protocol may have an answer or a new state, and
+	// acts that it may have a frame to send: Settle and Next look only then, not after
+	// every message.
+	changed, acts bool
 
 	neighbors neighbors
 	reports   reports
@@ -116,6 +117,7 @@ func New(c Config) (*Machine, error) {
 // Start opens connections to the neighbors, and exchanges heartbeats over them.
 func (m *Machine) Start(now protocol.Time) {
 	if m.now = now; m.views != nil {
+		m.acts = true
 		m.save()
 		m.connectNeighbors(&m.config.View)
 	}
@@ -140,7 +142,13 @@ func (m *Machine) Settle(now protocol.Time) {
 }
 
 // enter begins a call that may change the state of the membership.
-func (m *Machine) enter(now protocol.Time) { m.now, m.changed = now, true }
+func (m *Machine) enter(now protocol.Time) {
+	m.now = now
+	m.viewsChanged()
+}
+
+// viewsChanged records that something has happened in the membership protocol.
+func (m *Machine) viewsChanged() { m.changed, m.acts = true, true }
 
 // Static reports whether the membership is fixed. The methods about views are for groups
 // that are not.

@@ -41,7 +41,7 @@ func (m *Machine) Receive(now protocol.Time, from protocol.Rank, frame []byte) e
 	case len(frame) == 1 && frame[0] == heartbeatFrame && m.heart != nil:
 		return nil
 	case len(frame) > 0 && frame[0] == viewFrame && m.views != nil:
-		m.changed = true
+		m.viewsChanged()
 		err := m.views.Receive(now, from, frame[1:])
 		m.flushStep()
 		return err
@@ -86,7 +86,7 @@ func (m *Machine) Up(now protocol.Time, peer protocol.Rank) {
 	m.heard(now, peer)
 	m.stream.Up(now, peer)
 	if m.views != nil {
-		m.changed = true
+		m.viewsChanged()
 		m.views.Up(now, peer)
 	}
 	if m.config.Unicast != nil {
@@ -114,9 +114,8 @@ func (m *Machine) Writable(now protocol.Time, peer protocol.Rank) {
 // of view changes go first: all members wait for them.
 func (m *Machine) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool) {
 	m.now, m.last = now, 0
-	if m.views != nil {
-		m.changed = m.changed || m.views.Deadline() <= now
-		if to, head, ok = m.nextView(now); ok {
+	if m.viewsAct(now) {
+		if to, head, m.acts = m.nextView(now); m.acts {
 			return to, m.mark(viewFrame, head), nil, true
 		}
 	}
@@ -138,6 +137,18 @@ func (m *Machine) Next(now protocol.Time) (to protocol.Rank, head, body []byte, 
 	return to, head, body, ok
 }
 
+// viewsAct reports whether something has happened, or is due, for which the membership
+// protocol may act. Most steps are broadcasts, which it has no part in.
+func (m *Machine) viewsAct(now protocol.Time) bool {
+	if m.views == nil {
+		return false
+	}
+	if m.views.Deadline() <= now {
+		m.viewsChanged()
+	}
+	return m.acts
+}
+
 // nextView returns the next frame of a view change, once what it depends on is saved.
 func (m *Machine) nextView(now protocol.Time) (to protocol.Rank, frame []byte, ok bool) {
 	for {
@@ -155,7 +166,7 @@ func (m *Machine) save() bool {
 	}
 	state, sync, ok := m.views.Unsaved()
 	if ok {
-		m.changed = true
+		m.viewsChanged()
 		m.unsaved = m.config.Save(state, sync) != nil
 	}
 	if ok && !m.unsaved {

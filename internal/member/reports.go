@@ -60,6 +60,7 @@ func (m *Machine) SetImpaired(now protocol.Time, impaired bool) {
 	if m.reports.impaired = impaired; m.views == nil {
 		return
 	}
+	m.acts = true
 	m.views.SetImpaired(impaired)
 	if impaired {
 		return

@@ -14,17 +14,18 @@ const defaultSlowTimeout protocol.Time = 5e9
 // itself: no other member can tell a program that does nothing from one that is busy
 // with the last message.
 type slowProgram struct {
-	since    protocol.Time // when its inbox was full and it last received something; 0: it is not
+	since    protocol.Time // when it last received something although more waited for it; 0: it is not slow
 	received uint64        // messages, then
 	leaving  bool
 }
 
 // checkProgram leaves the group if the program has received nothing for SlowTimeout
 // although its inbox is full. While the inbox is full, the senders' polls make sure that
-// it is called often enough.
+// it is called often enough. Messages that a view change holds back fill the inbox, too, but
+// the program cannot receive them.
 func (m *Machine) checkProgram(now protocol.Time) {
 	s := &m.slow
-	if !m.stream.Full() || m.views == nil || s.leaving || m.config.Stream.Drop {
+	if !m.stream.Full() || m.stream.Pending() == 0 || m.views == nil || s.leaving || m.config.Stream.Drop {
 		s.since = 0
 		return
 	}

@@ -10,6 +10,8 @@ import "github.com/pleach-go/pleach/protocol"
 type awaiting struct {
 	members set           // nil: none
 	since   protocol.Time // when the wait began, or the last one of them answered
+	asked   int           // how many were pinged together first
+	first   protocol.Time // when that was; 0: not yet, or most of them have answered
 	due     protocol.Time // of the next ping; in the past: at once
 	tries   int
 	shown   protocol.Time // when all were last shown that the coordinator is not silent
@@ -24,10 +26,16 @@ func (m *Machine) await(now protocol.Time, missing []int) {
 	m.acceptor.awaiting = a
 }
 
-// answered ends the wait for a member, and for those it acknowledges for.
-func (a *awaiting) answered(now protocol.Time, v *View, by protocol.Rank, others set) {
-	if a.members.drop(v, by, others) {
-		a.since = now
+// awaitedAnswered ends the wait for a member, and for those it acknowledges for.
+func (m *Machine) awaitedAnswered(by protocol.Rank, others set) {
+	a := &m.acceptor.awaiting
+	if !a.members.drop(&m.view, by, others) {
+		return
+	}
+	a.since = m.now
+	if a.first > 0 && 2*a.members.count() <= a.asked {
+		m.pace.learn(m.now - a.first)
+		a.first = 0
 	}
 }
 
@@ -57,13 +65,16 @@ func (m *Machine) runPings(now protocol.Time) {
 	if a.due > now || m.acceptor.decided != nil || !m.pings(now) {
 		return
 	}
-	a.due = now + m.backoff(a.tries)
-	a.tries++
 	if m.acceptor.tried == 0 { // another change than the one that failed
 		m.acceptor.tried, a.since = now, now
 	}
 	excluded := m.excluded(now)
 	awaited := m.awaited(excluded)
+	if a.tries == 0 {
+		a.asked, a.first = a.members.count(), now
+	}
+	a.due = now + m.askAgain(a.tries)
+	a.tries++
 	pinged := awaited
 	if now >= a.shown+m.config.AckTimeout/2 {
 		a.shown, pinged = now, m.survivors(excluded).each()
@@ -71,13 +82,15 @@ func (m *Machine) runPings(now protocol.Time) {
 	for _, r := range m.others(pinged) {
 		m.put(r, frame{kind: Ping})
 	}
-	if now-a.since >= m.config.AckTimeout {
+	if end := a.since + m.patience(); now >= end {
 		m.leaveOut(now, awaited)
+	} else {
+		a.due = min(a.due, end)
 	}
 }
 
 // leaveOut records that members are silent: they have held up the change for longer
-// than AckTimeout, although no detector suspects them. Detectors may be blind, and such
+// than this member's patience, although no detector suspects them. Detectors may be blind, and such
 // a member must not hold up the others forever: the next attempt leaves it out.
 func (m *Machine) leaveOut(now protocol.Time, members []int) {
 	m.silenced(members...)

@@ -98,6 +98,7 @@ func (m *Machine) tryInstall(now protocol.Time) {
 		m.stats.Took = now - r.began
 	}
 	m.pause, m.attemptTimeout, m.seen = 0, m.config.firstAttemptTimeout(m.view.Members.Len()), 0
+	m.pace.forget()
 	m.reporter.changed()
 	m.status.due = now + m.config.StatusInterval
 	m.pruneRequests(now)

@@ -45,13 +45,13 @@ type Config struct {
 	// AttemptTimeout is how long an attempt that freezes roots waits for the next
 	// acknowledgment. The first attempt waits a fifth of it, and a fifth more for each
 	// doubling of the group beyond 64: it is not known yet whether all
-	// participants answer. After each failed attempt the wait doubles, up
-	// to four times AttemptTimeout. If zero, 250 ms.
+	// participants answer. It waits for longer where answers take longer, and twice as
+	// long after each failed attempt. If zero, 250 ms.
 	AttemptTimeout protocol.Time
 	// AckTimeout is how long a member that is not suspected may hold up a change by
 	// not answering. Then the coordinator attempts the change without that member.
-	// After twice as long the others attempt it without a silent coordinator. If
-	// zero, 5 s.
+	// After twice as long the others attempt it without a silent coordinator. Where
+	// answers take long, or the timers of this member are late, it is more. If zero, 5 s.
 	AckTimeout protocol.Time
 	// RetryInterval is the first retransmission timeout. It doubles with every
 	// retransmission, up to 10 times as long. It should be the time of several
@@ -91,7 +91,7 @@ const (
 	maxPending    = 1024    // candidates that wait for an answer of this member
 	addedBytes    = 1 << 18 // of joiners in one view; the others wait for the next
 	maxBackoff    = 10      // times RetryInterval
-	leaseFactor   = 34      // times RetryInterval: how long reports and join requests count unless repeated
+	leaseFactor   = 34      // times RetryInterval: see lease
 )
 
 // check fills in the defaults and rejects an invalid config.
@@ -139,6 +139,3 @@ func (c *Config) firstAttemptTimeout(members int) protocol.Time {
 	doublings := bits.Len(uint(members-1) / DefaultFlatThreshold)
 	return max(min(c.AttemptTimeout/5*protocol.Time(1+doublings), c.AttemptTimeout), 1)
 }
-
-// maxAttemptTimeout bounds the timeout of an attempt, however many have failed.
-func (c *Config) maxAttemptTimeout() protocol.Time { return 4 * c.AttemptTimeout }

@@ -183,7 +183,7 @@ func (m *Machine) handleJoinRequest(now protocol.Time, c candidate) error {
 	if i, ok := m.named(c.Identity); ok && m.view.Members.At(i).Nonce == c.Nonce {
 		return nil // it is a member
 	}
-	c.until = now + leaseFactor*m.config.RetryInterval
+	c.until = now + m.lease()
 	for i := range m.candidates {
 		if o := &m.candidates[i]; o.Identity == c.Identity {
 			if o.Nonce == c.Nonce || o.Address == c.Address {

@@ -35,6 +35,7 @@ type Machine struct {
 	candidates     []candidate
 	pending        []pending
 	window         window
+	pace           pace
 	pause          protocol.Time // no attempt before this time
 	attemptTimeout protocol.Time // the timeout of the next attempt
 	seen           uint32        // the highest round in a refusal

@@ -126,7 +126,7 @@ func (m *Machine) handlePromise(now protocol.Time, f *frame) error {
 	before := p.acked.count()
 	p.acked.union(f.members)
 	if m.proposer != nil && m.proposer.ballot == p.ballot && p.acked.count() > before {
-		m.proposer.deadline = now + m.attemptTimeout // it makes progress
+		m.proposer.deadline = now + m.attemptWait() // it makes progress
 	}
 	p.positions = merge(p.positions, f.positions)
 	if p.accepted.less(f.other) {

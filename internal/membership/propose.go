@@ -18,7 +18,7 @@ func (m *Machine) propose(now protocol.Time, p *ballotState) {
 	}
 	m.acceptor.proposed = p.ballot
 	m.promised()
-	m.proposer.deadline, m.proposer.resend, m.proposer.tries = protocol.Never, now+m.config.RetryInterval, 0
+	m.proposer.asked, m.proposer.deadline, m.proposer.resend, m.proposer.tries = now, protocol.Never, now+m.askAgain(0), 0
 	_ = m.handlePropose(now, &frame{kind: Propose, from: m.config.Self.Rank, ballot: p.ballot, value: v})
 }
 

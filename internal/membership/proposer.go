@@ -6,6 +6,7 @@ import "github.com/pleach-go/pleach/protocol"
 // with this member as its owner.
 type proposer struct {
 	ballot   Ballot
+	asked    protocol.Time // when this phase began; 0: most participants have answered
 	resend   protocol.Time // when to ask the members that have not acknowledged again, directly
 	tries    int
 	shown    protocol.Time // when all participants were last shown that the coordinator is not silent
@@ -24,7 +25,7 @@ func (m *Machine) begin(now protocol.Time, members set) {
 		m.acceptor.tried = now
 	}
 	m.proposer = &proposer{
-		ballot: b, resend: now + m.config.RetryInterval, shown: now, deadline: now + m.attemptTimeout,
+		ballot: b, asked: now, resend: now + m.askAgain(0), shown: now, deadline: now + m.attemptWait(),
 		grace: 2*now - m.acceptor.tried, restart: protocol.Never,
 	}
 	m.stats.Ballots++
@@ -67,19 +68,11 @@ func (m *Machine) abandon() {
 	}
 }
 
-// yield abandons the attempt for a higher ballot and backs off. Higher ranks back
-// off for longer, so that two proposers do not preempt each other forever.
+// yield abandons the attempt for a higher ballot and backs off.
 func (m *Machine) yield(now protocol.Time) {
 	m.abandon()
-	m.pause = now + m.attemptTimeout + m.rankBackoff()
+	m.pause = now + m.retreat()
 }
-
-// rankBackoff is the part of the backoff that grows with the rank.
-func (m *Machine) rankBackoff() protocol.Time {
-	return protocol.Time(min(m.self, maxRankBackoff)) * m.config.RetryInterval
-}
-
-const maxRankBackoff = 8
 
 // handleRefuse yields to the higher ballot that a member has promised.
 func (m *Machine) handleRefuse(now protocol.Time, f *frame) {
@@ -99,11 +92,11 @@ func (m *Machine) runProposer(now protocol.Time) {
 	if m.proposer.deadline <= now {
 		missing := m.acceptor.current.missing()
 		m.abandon()
-		m.pause = now + m.attemptTimeout + m.rankBackoff()
-		m.attemptTimeout = min(2*m.attemptTimeout, m.config.maxAttemptTimeout())
+		m.pause = now + m.retreat()
+		m.attemptTimeout = 2 * m.attemptWait()
 		m.await(now, missing)
 		m.abstain()
-		if now-m.acceptor.tried >= m.config.AckTimeout {
+		if now-m.acceptor.tried >= m.patience() {
 			m.leaveOut(now, missing)
 		}
 		return
@@ -111,7 +104,7 @@ func (m *Machine) runProposer(now protocol.Time) {
 	if m.proposer.resend > now {
 		return
 	}
-	m.proposer.resend = now + m.backoff(m.proposer.tries)
+	m.proposer.resend = now + m.askAgain(m.proposer.tries)
 	m.proposer.tries++
 	p := m.acceptor.current
 	again := frame{kind: Prepare, ballot: p.ballot, other: m.acceptor.proposed, members: p.members}
@@ -142,6 +135,10 @@ func (p *ballotState) missing() (missing []int) {
 // advanceProposer goes from promises to a proposal once all participants have
 // promised, and from there to a decision once a quorum has accepted.
 func (m *Machine) advanceProposer(now protocol.Time, p *ballotState) {
+	if m.proposer.asked > 0 && 2*p.acked.count() > p.members.count() {
+		m.pace.learn(now - m.proposer.asked)
+		m.proposer.asked = 0
+	}
 	all := p.acked.covers(p.members)
 	switch {
 	case p.proposal == nil && all:

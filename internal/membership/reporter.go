@@ -10,6 +10,7 @@ type reporter struct {
 	tries     int
 	to        protocol.Rank // the receiver of the last report
 	heard     protocol.Time // when it last gave a sign of life, or the first report to it was due
+	asked     protocol.Time // when a report was sent first; 0: its receiver has given a sign of life since
 	fresh     bool          // there is something new to report
 	withdrawn bool          // report that nothing is suspected any more
 }
@@ -22,7 +23,7 @@ func (e *reporter) changed() { e.fresh = true }
 func (m *Machine) planReport(now protocol.Time, excluded set, coordinator protocol.Rank) {
 	e := &m.reporter
 	if coordinator == m.config.Self.Rank || !m.hasReport() {
-		e.due, e.to, e.fresh, e.withdrawn = protocol.Never, coordinator, false, false
+		e.due, e.to, e.asked, e.fresh, e.withdrawn = protocol.Never, coordinator, 0, false, false
 		return
 	}
 	to := m.nextHeard(excluded, coordinator)
@@ -30,7 +31,7 @@ func (m *Machine) planReport(now protocol.Time, excluded set, coordinator protoc
 		e.heard = now
 	}
 	if e.fresh || e.to != to || e.due == protocol.Never {
-		*e = reporter{due: now, to: to, heard: e.heard, withdrawn: e.withdrawn}
+		*e = reporter{due: now, to: to, heard: e.heard, asked: e.asked, withdrawn: e.withdrawn}
 	}
 }
 
@@ -42,6 +43,9 @@ func (m *Machine) hasReport() bool {
 // last attempt: it may wait for just the suspected member.
 func (m *Machine) runReporter(now protocol.Time) {
 	e := &m.reporter
+	if e.tries == 0 && e.asked == 0 {
+		e.asked = now
+	}
 	e.due = now + m.backoff(e.tries)
 	e.tries++
 	if accused := m.withRelayed(m.accused(e.to), e.to); len(accused) > 0 || e.withdrawn {

@@ -41,7 +41,7 @@ func (m *Machine) silenced(members ...int) {
 
 // answered ends the silence of a member, and of those it acknowledges for.
 func (m *Machine) answered(by protocol.Rank, others set) {
-	m.acceptor.awaiting.answered(m.now, &m.view, by, others)
+	m.awaitedAnswered(by, others)
 	m.acceptor.silence.members.drop(&m.view, by, others)
 }
 
@@ -65,7 +65,7 @@ func (m *Machine) considerSilence(now protocol.Time) {
 }
 
 // awaitCoordinator records that a coordinator is silent: it has attempted nothing for
-// twice AckTimeout, although it was asked to. It does not run, or it has no majority.
+// twice the patience with it, although it was asked to. It does not run, or it has no majority.
 // The next rank coordinates instead. The factor of two lets a running coordinator
 // leave out a member that it cannot reach before that member leaves out the
 // coordinator. A member that did not run itself, as its clock tells, begins to wait
@@ -81,7 +81,7 @@ func (m *Machine) awaitCoordinator(now protocol.Time) {
 		s.asked = 0
 	case s.asked == 0 || coordinator != s.coordinator || paused:
 		s.asked, s.coordinator = now, coordinator
-	case now >= s.asked+2*m.config.AckTimeout:
+	case now >= s.asked+2*m.patience():
 		i, _ := m.view.index(coordinator)
 		m.silenced(i)
 		s.asked = 0

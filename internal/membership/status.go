@@ -37,7 +37,8 @@ func (m *Machine) runStatus(now protocol.Time) {
 	}
 	stuck := m.stuck(now)
 	if m.acceptor.frozen {
-		s.soon(max(now+m.config.AttemptTimeout, m.acceptor.since+2*m.config.AttemptTimeout))
+		frozen := now - m.acceptor.since // asked less and less often: a slow change is not made slower
+		s.soon(max(now+max(m.config.AttemptTimeout, frozen/2), m.acceptor.since+2*m.config.AttemptTimeout))
 	}
 	if p := m.acceptor.current; p != nil && p.flat && p.ballot.Rank != m.config.Self.Rank && m.acceptor.decided == nil {
 		m.put(p.ballot.Rank, frame{kind: Status})

@@ -75,7 +75,7 @@ func (m *Machine) handleReport(now protocol.Time, f *frame) (repeated bool) {
 	repeated = slices.ContainsFunc(s.reported, func(r reported) bool { return r.by == f.from })
 	s.reported = slices.DeleteFunc(s.reported, func(r reported) bool { return r.by == f.from || r.until <= now })
 	if len(f.suspects) > 0 {
-		s.reported = append(s.reported, reported{f.from, f.suspects, now + leaseFactor*m.config.RetryInterval})
+		s.reported = append(s.reported, reported{f.from, f.suspects, now + m.lease()})
 	}
 	return repeated
 }

@@ -4,6 +4,11 @@ import "github.com/pleach-go/pleach/protocol"
 
 // Deadline returns when Next must be called again if nothing else happens, or Never.
 func (m *Machine) Deadline() protocol.Time {
+	m.pace.wake = m.deadline()
+	return m.pace.wake
+}
+
+func (m *Machine) deadline() protocol.Time {
 	due := m.commitCast.due
 	if m.done != nil {
 		return due
@@ -19,7 +24,7 @@ func (m *Machine) Deadline() protocol.Time {
 		return min(due, m.proposer.resend, m.proposer.deadline, m.proposer.restart)
 	}
 	if s := &m.acceptor.silence; s.asked > 0 {
-		due = min(due, s.asked+2*m.config.AckTimeout)
+		due = min(due, s.asked+2*m.patience())
 	}
 	// What a time in the past allows is done already, or waits for another event.
 	times := []protocol.Time{m.pause, m.window.due(m.config.BatchWindow)}
@@ -36,6 +41,7 @@ func (m *Machine) Deadline() protocol.Time {
 
 // tick runs what is due.
 func (m *Machine) tick(now protocol.Time) {
+	m.pace.awake(now, m.config.RetryInterval)
 	if m.done == nil {
 		m.expireJoins(now)
 		m.runProbes(now)

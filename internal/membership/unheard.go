@@ -16,8 +16,12 @@ import (
 // heard notes a frame of a member.
 func (m *Machine) heard(from protocol.Rank) {
 	m.acceptor.unheard.drop(&m.view, from, nil)
-	if from == m.reporter.to {
-		m.reporter.heard = m.now
+	if e := &m.reporter; from == e.to {
+		e.heard = m.now
+		if e.asked > 0 {
+			m.learnFromCoordinator(m.now - e.asked)
+			e.asked = 0
+		}
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"sync"
 	"time"
 
@@ -81,6 +80,8 @@ type Node struct {
 	corker  transport.Corker       // the transport, if it is one
 	vectors transport.VectorSender // it too
 	buffers BufferProvider         // the protocol, if it is one
+
+	yielder yielder
 
 	mu    sync.Mutex
 	timer *time.Timer
@@ -206,11 +207,9 @@ func (n *Node) sendVector(to protocol.Rank, head, body []byte) error {
 	return n.config.Transport.Send(to, n.joined)
 }
 
-// wake is called by the timer. It lets goroutines go first that have waited for a
-// processor, as those have that read frames: Go's scheduler runs timers ahead of them. So
-// a protocol sees by its timers how late frames are.
+// wake is called by the timer.
 func (n *Node) wake() {
-	runtime.Gosched()
+	n.yielder.yield()
 	defer n.unlocked()
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -30,6 +30,7 @@ type ownStream struct {
 	timed   uint64
 	timedAt protocol.Time
 	halved  bool
+	base    baseDelay
 	// blockedSince is when flow control began to block, or 0. Credits are polled at
 	// creditDue then, and again after creditInterval.
 	blockedSince, creditDue, creditInterval protocol.Time

@@ -105,20 +105,25 @@ func grantTo(t *testing.T, m *Member, now protocol.Time, position uint64) {
 	}
 }
 
-// A window grows with credits that are in time. Once a credit is late, the window is
-// halved, once, and does not grow until that credit is here.
+// A window grows with credits that are in time. Once one takes longer than one before by
+// targetDelay, the window is halved, once, and does not grow until that credit is here.
 func TestLateCreditHalvesTheWindow(t *testing.T) {
 	m := blockedRoot(t)
-	grantTo(t, m, 1+millisecond, 8)
+	const base = 80 * millisecond
+	grantTo(t, m, 1+base, 8)
 	if m.own.window <= initialWindow {
 		t.Fatalf("a window of %d after a credit, want more than %d", m.own.window, initialWindow)
 	}
 	const grown = 8 << 20
 	m.own.window = grown
-	drain(m, 1+millisecond) // times the next credit
-	late := 2 + millisecond + targetDelay
+	drain(m, 1+base) // times the next credit
+	late := 2 + base + base + targetDelay
 	timed := m.own.timed
-	for position := uint64(9); position < timed; position++ {
+	if grantTo(t, m, late-2, 9); m.own.window < grown {
+		t.Fatalf("a window of %d after a credit that is in time, want %d", m.own.window, grown)
+	}
+	m.own.window = grown
+	for position := uint64(10); position < timed; position++ {
 		grantTo(t, m, late, position)
 		if m.own.window != grown/2 {
 			t.Fatalf("a window of %d after late credits, want half of %d", m.own.window, grown)
@@ -130,6 +135,31 @@ func TestLateCreditHalvesTheWindow(t *testing.T) {
 	grantTo(t, m, late+millisecond, timed+1)
 	if m.own.window <= before {
 		t.Error("the window does not grow again")
+	}
+}
+
+// The base delay is the least of the last one to two minutes, so that a path that has
+// become longer does not close the window for ever.
+func TestBaseDelayIsTheLeastOfTheLastMinutes(t *testing.T) {
+	var b baseDelay
+	if _, known := b.known(); known {
+		t.Error("a base delay that was not measured is known")
+	}
+	at := protocol.Time(1)
+	for _, c := range []struct{ after, took, base protocol.Time }{
+		{0, 30, 30},
+		{1, 20, 20},
+		{1, 40, 20},
+		{baseInterval, 50, 20},
+		{1, 60, 20},
+		{baseInterval, 70, 50},
+		{1, 10, 10},
+	} {
+		at += c.after
+		b.measure(at, c.took)
+		if base, known := b.known(); base != c.base || !known {
+			t.Errorf("after %d: a base delay of %d, want %d", c.took, base, c.base)
+		}
 	}
 }
 

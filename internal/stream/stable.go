@@ -82,7 +82,10 @@ func (m *Member) forwardPoll(now protocol.Time, f *flow) {
 	for _, r := range f.ackers {
 		if f.acks.from[r] < f.acks.wanted {
 			m.queueFrame(r, f, frame{kind: poll, first: f.acks.wanted})
-			m.awaitCredit(now, f, r)
+			p := f.credit.pollsTo(r) // the answer to it is a credit, too
+			if p.sent(now); p.stalled(now) {
+				m.setStalled(r, true)
+			}
 		}
 	}
 }

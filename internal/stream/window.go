@@ -2,6 +2,7 @@ package stream
 
 import (
 	"math"
+	"slices"
 
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -38,10 +39,11 @@ const (
 	// start, Jacobson 1988). Roots that begin together do not know of each other yet, so
 	// their number multiplies it.
 	initialWindow = 256 << 10
-	// targetDelay is how long a segment may take until its credit returns. Once one takes
-	// longer, more in flight would only wait in queues longer, so the window is halved, and
-	// does not grow until that credit is here (as delay-based congestion control does;
-	// Brakmo & Peterson 1995).
+	// targetDelay is how long a segment and its credit may wait in queues: how much longer
+	// than baseDelay the credit may take, or by half if that is more, because credits are
+	// granted a few times per window. Once one takes longer, more in flight would only wait
+	// in queues longer, so the window is halved, and does not grow until that credit is
+	// here (as delay-based congestion control does; Brakmo & Peterson 1995).
 	targetDelay = 50 * millisecond
 	// minWindow is the least that the active roots have in flight together, as far as one
 	// of them decides, and minShare the least that each may have, unless KeepBytes or
@@ -67,10 +69,9 @@ type credit struct {
 	position uint64        // granted last; at the root, what all members have accepted
 	accepted uint64        // what all members have accepted, as far as the root has said
 	refused  bool          // the last credit met a full queue
-	// from is what each of flow.grantors has granted, and unanswered when it was first
-	// polled without a credit since.
-	from       map[protocol.Rank]uint64
-	unanswered map[protocol.Rank]protocol.Time
+	// from is what each of flow.grantors has granted, and polls paces the polls to it.
+	from  map[protocol.Rank]uint64
+	polls map[protocol.Rank]*creditPolls
 }
 
 // share returns how many bytes each active root may have in flight if all together may
@@ -116,7 +117,7 @@ func (m *Member) countActive(now protocol.Time) {
 // then, because a credit may have been lost.
 func (m *Member) windowFull(now protocol.Time) bool {
 	o := &m.own
-	if now-o.flow.activeAt > activeFor {
+	if o.blockedSince == 0 && now-o.flow.activeAt > activeFor {
 		o.window = initialWindow
 	}
 	window := m.share(now, o.window)
@@ -142,12 +143,7 @@ func (m *Member) pollCredit(now protocol.Time) {
 	}
 	m.advanceCredit(now) // a member that was waited for may not count any more
 	f := o.flow
-	for _, r := range f.grantors {
-		if f.credit.from[r] < f.next {
-			m.queueFrame(r, f, frame{kind: creditPoll, first: f.next})
-			m.awaitCredit(now, f, r)
-		}
-	}
+	m.forwardCreditPoll(now, f, f.next)
 	o.creditDue = now + o.creditInterval
 	o.creditInterval = min(2*o.creditInterval, maxCreditInterval)
 	m.due = min(m.due, o.creditDue)
@@ -162,27 +158,16 @@ func (m *Member) handleCreditPoll(now protocol.Time, f *flow, from protocol.Rank
 		m.schedulePull(now, f, from)
 	}
 	m.sendCredit(f, m.creditPosition(f))
-	for _, r := range f.grantors {
-		if f.credit.from[r] < fr.first {
-			m.queueFrame(r, f, frame{kind: creditPoll, first: fr.first})
-			m.awaitCredit(now, f, r)
-		}
-	}
+	m.forwardCreditPoll(now, f, fr.first)
 }
 
-// awaitCredit records that a member was polled. One that has not answered for
-// stallTimeout is stalled.
-func (m *Member) awaitCredit(now protocol.Time, f *flow, r protocol.Rank) {
-	c := &f.credit
-	since, waits := c.unanswered[r]
-	switch {
-	case !waits:
-		if c.unanswered == nil {
-			c.unanswered = make(map[protocol.Rank]protocol.Time)
+// forwardCreditPoll polls the members below that have not granted everything before a
+// number.
+func (m *Member) forwardCreditPoll(now protocol.Time, f *flow, first uint64) {
+	for _, r := range slices.Clone(f.grantors) { // a stalled member changes them
+		if f.credit.from[r] < first {
+			m.pollForCredit(now, f, r, first)
 		}
-		c.unanswered[r] = now
-	case now-since >= stallTimeout:
-		m.setStalled(r, true)
 	}
 }
 
@@ -192,7 +177,9 @@ func (m *Member) handleCredit(now protocol.Time, f *flow, from protocol.Rank, fr
 	if !m.roster.has(from) {
 		return
 	}
-	delete(c.unanswered, from)
+	if p := c.polls[from]; p != nil {
+		p.answered(now)
+	}
 	m.setStalled(from, false)
 	if fr.view != m.view || fr.first <= c.from[from] {
 		return // in another view, other members are below it
@@ -212,7 +199,7 @@ func (m *Member) handleCredit(now protocol.Time, f *flow, from protocol.Rank, fr
 // no longer in flight.
 func (m *Member) advanceCredit(now protocol.Time) {
 	o, f := &m.own, m.own.flow
-	late := o.timed > 0 && now-o.timedAt > targetDelay
+	late := m.creditLate(now)
 	if to := m.creditPosition(f); to > f.credit.position {
 		if landed := m.land(to); !late {
 			o.window = min(o.window+landed, m.config.KeepBytes)
@@ -222,9 +209,18 @@ func (m *Member) advanceCredit(now protocol.Time) {
 	if late && !o.halved {
 		o.window, o.halved = max(o.window/2, minWindow), true
 	}
-	if f.credit.position >= o.timed {
+	if o.timed > 0 && f.credit.position >= o.timed {
+		o.base.measure(now, now-o.timedAt)
 		o.timed, o.halved = 0, false
 	}
+}
+
+// creditLate reports whether the credit that is measured waits in queues for too long.
+// The first one is never late: it tells what to expect.
+func (m *Member) creditLate(now protocol.Time) bool {
+	o := &m.own
+	base, known := o.base.known()
+	return known && o.timed > 0 && now-o.timedAt > base+max(targetDelay, base/2)
 }
 
 // land takes everything before a position out of flight, and returns its weight. A
@@ -336,12 +332,12 @@ func (m *Member) repeatCredits(peer protocol.Rank) {
 // of the view may install it later, and pull until then what it lacks of the view before.
 func (m *Member) restartCredits(now protocol.Time, f *flow) {
 	c := &f.credit
-	c.from, c.unanswered = nil, nil
+	c.from, c.polls = nil, nil
 	if f != m.own.flow {
 		c.position = min(c.position, f.viewStart)
 		return
 	}
-	m.own.timed, m.own.halved = 0, false
+	m.own.timed, m.own.halved, m.own.base = 0, false, baseDelay{} // paths are others now
 	if m.own.blockedSince > 0 {
 		m.own.creditDue, m.due = now, now // nothing that they have granted so far counts
 	}

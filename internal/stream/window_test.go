@@ -155,3 +155,26 @@ func TestCreditsAreFew(t *testing.T) {
 
 // kindCredit is the first byte of a credit.
 const kindCredit = 9
+
+// Between hosts that are far apart, a credit takes long although nothing waits in queues.
+// The window opens all the same: a root that always has something to send has most of its
+// share in flight.
+func TestLongPathsDoNotCloseTheWindow(t *testing.T) {
+	const (
+		oneWay = 200 * time.Millisecond
+		trip   = 2 * 2 * oneWay // the tree of four members has two levels
+		keep   = 4 << 20
+		share  = keep / 4 * 3
+	)
+	n := newNetwork(t, 4, 1, faults{latency: oneWay, jitter: 5 * time.Millisecond}, func(c *stream.Config) { c.KeepBytes = keep })
+	sendFor := func(d time.Duration) (bytes int) {
+		for end := n.now + protocol.Time(d); n.now < end; bytes += 32 << 10 {
+			n.broadcast(0, message(0, 0, 32<<10))
+		}
+		return bytes
+	}
+	sendFor(10 * trip) // slow start
+	if sent, most := sendFor(10*trip), 10*share; sent < most/2 {
+		t.Errorf("%d kB in ten round trips, want half of %d at least", sent>>10, most>>10)
+	}
+}

@@ -2,9 +2,10 @@ package tcp
 
 // A member of a large group may once have talked to many others. It closes connections
 // that it does not need at present, and opens them again when it sends: those that were
-// idle for long, and at once if descriptors run out. The two sides agree on that, so that
-// no frame is lost and neither takes the other for dead: the one that closes says
-// goodbye and sends nothing more, the other writes what waits and closes the socket.
+// idle for long, those of former views, and at once if descriptors run out. The two sides
+// agree on that, so that no frame is lost and neither takes the other for dead: the one
+// that closes says goodbye and sends nothing more, the other writes what waits and closes
+// the socket.
 //
 // Which connections are idle is found by the second-chance algorithm (Corbató 1968):
 // every frame marks its connection, a sweep clears the marks, and the next sweep closes
@@ -23,15 +24,20 @@ import (
 const (
 	// goodbye is the length field that ends a connection. It is longer than any frame.
 	goodbye = math.MaxUint32
-	// sweepInterval is the least time between two sweeps for descriptors. It is far below
-	// the time after which a silent member is suspected, so that a ring neighbor whose
-	// connection waits to be accepted gets its turn before that.
-	sweepInterval = 200 * time.Millisecond
+	// shortageInterval is the least time between two sweeps for descriptors. It is far
+	// below the time after which a silent member is suspected, so that a ring neighbor
+	// whose connection waits to be accepted gets its turn before that.
+	shortageInterval = 200 * time.Millisecond
+	// viewInterval is the least time between two sweeps for views.
+	viewInterval = time.Second
 	// maxRetired bounds the connections that a sweep closes.
 	maxRetired = 8
 	// keptConnections is how many stay open although they are idle, so that small
 	// groups never connect anew.
 	keptConnections = 6
+	// manyConnections is beyond how many a new view closes those that are idle. A member of
+	// a thousand has about ten in two views.
+	manyConnections = 10
 	// retireTimeout bounds how long the two sides take.
 	retireTimeout = 2 * time.Second
 )
@@ -52,11 +58,20 @@ func (t *Transport) sweepRegularly() {
 	t.regular.after(t.cfg.IdleTimeout, t.sweepRegularly)
 }
 
-// sweep closes connections that were idle since the last sweep, because descriptors run
-// out.
-func (t *Transport) sweep() {
+// sweepFormerViews closes connections that were idle since the last sweep, if there are
+// many. A new view lays other trees over its members, so that each member connects to
+// others, and a group that changes often would keep the connections of many trees.
+func (t *Transport) sweepFormerViews() {
+	if t.count.connections.Load() > manyConnections {
+		t.sweep(manyConnections, viewInterval)
+	}
+}
+
+// sweep closes connections that were idle since the last sweep, as long as more than so
+// many are open, unless that was less than an interval ago.
+func (t *Transport) sweep(kept int64, interval time.Duration) {
 	t.local.mu.Lock()
-	due := time.Since(t.local.swept) >= sweepInterval
+	due := time.Since(t.local.swept) >= interval
 	if due {
 		t.local.swept = time.Now()
 	}
@@ -64,7 +79,7 @@ func (t *Transport) sweep() {
 	if !due {
 		return
 	}
-	t.retireIdle(0)
+	t.retireIdle(kept)
 }
 
 // retireIdle closes connections that are idle, as long as more than so many are open.
@@ -89,8 +104,7 @@ func (p *peer) retire(may bool) bool {
 	p.setRetiring(c)
 	p.t.wg.Go(func() {
 		_ = c.raw.SetDeadline(time.Now().Add(retireTimeout))
-		header := wire.Header(goodbye)
-		if _, err := c.stream.Write(header[:]); err != nil {
+		if _, err := c.stream.Write(wire.AppendUint32(nil, goodbye)); err != nil {
 			c.close() // its reader notices
 		}
 	})

@@ -93,27 +93,54 @@ func TestIdleCloseLosesNothing(t *testing.T) {
 	}
 }
 
-// A member of a group with views closes idle connections beyond those that it keeps, and
-// takes no peer for dead by that. A connection that is used stays.
-func TestIdleConnectionsAreClosedRegularly(t *testing.T) {
+// startConnected starts a group with views whose rank 0 is connected to all others.
+func startConnected(t *testing.T, others int) (m []*member, n *places, all []process) {
+	t.Helper()
 	checkGoroutines(t)
-	const others = keptConnections + 3
-	n := newPlaces(t, 1+others)
-	var all []process
+	n = newPlaces(t, 1+others)
 	for rank := range protocol.Rank(1 + others) {
 		all = append(all, process{rank, 1, uint64(10 + rank)})
 	}
-	var m []*member
 	for i, p := range all {
 		m = append(m, startProcess(t, p, i, n, 1, all...))
 	}
-	const last = protocol.Rank(others)
-	for rank := protocol.Rank(1); rank <= last; rank++ {
-		connect(t, m[0], m[rank])
+	for _, other := range m[1:] {
+		connect(t, m[0], other)
 	}
 	if c := m[0].Stats().Connections; c != others {
 		t.Fatalf("%d connections", c)
 	}
+	return m, n, all
+}
+
+// With a new view, a member that has many connections closes those that it has not used
+// since the last one, except for some. A connection that is used stays.
+func TestViewClosesConnectionsOfFormerViews(t *testing.T) {
+	const last = protocol.Rank(manyConnections + 3)
+	m, n, all := startConnected(t, int(last))
+	view := uint64(1)
+	eventually(t, "idle connections are closed", func() bool {
+		mustSend(t, m[0], last, []byte("used"))
+		m[0].local.mu.Lock()
+		m[0].local.swept = time.Time{} // long ago
+		m[0].local.mu.Unlock()
+		view++
+		m[0].SetView(n.view(view, all...))
+		return m[0].Stats().Connections <= manyConnections
+	})
+	if c := m[0].Stats().Connections; c != manyConnections {
+		t.Errorf("%d connections, want %d", c, manyConnections)
+	}
+	if cause := m[0].lastCause(last); cause != nil {
+		t.Errorf("a connection that is used is closed: %v", cause)
+	}
+}
+
+// A member of a group with views closes idle connections beyond those that it keeps, and
+// takes no peer for dead by that. A connection that is used stays.
+func TestIdleConnectionsAreClosedRegularly(t *testing.T) {
+	const last = protocol.Rank(keptConnections + 3)
+	m, _, _ := startConnected(t, int(last))
 	eventually(t, "idle connections are closed", func() bool {
 		mustSend(t, m[0], last, []byte("used"))
 		m[0].retireIdle(keptConnections)

@@ -43,7 +43,7 @@ func (t *Transport) noteLocal(what string, err error) {
 	if !again {
 		t.cfg.Logger.Warn(what+": this process is at fault, not its peers", "cause", err)
 	}
-	t.sweep()
+	t.sweep(0, shortageInterval)
 }
 
 // isLocal reports whether an error comes from this process or its host.

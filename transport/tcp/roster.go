@@ -53,6 +53,7 @@ func (t *Transport) SetView(v transport.View) {
 	// Last: what is judged by this number must find the members that belong to it.
 	t.roster.number.Store(v.Number)
 	t.roster.changed.Notify()
+	t.sweepFormerViews()
 }
 
 // memberOf returns the process that has a rank in a view.

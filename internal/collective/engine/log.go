@@ -23,6 +23,11 @@ type logEntry struct {
 
 func (l *logEntry) size() int { return len(l.header) + len(l.payload.Bytes) + 64 }
 
+// LogLimits returns the limits of the log: calls, and bytes.
+func (c Comm) LogLimits() (calls, bytes int) {
+	return c.engine.config.KeepCalls, c.engine.config.KeepBytes
+}
+
 // newLogEntry returns memory for a message that is sent.
 func (o *callState) newLogEntry() *logEntry {
 	if i := o.inline.usedEntries; i < len(o.inline.entries) {

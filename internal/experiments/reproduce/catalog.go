@@ -23,5 +23,6 @@ func Catalog() []Experiment {
 	for _, f := range overheadFigures() {
 		all = append(all, f.experiment(overheads))
 	}
-	return append(all, recovery(overheads))
+	all = append(all, recovery(overheads))
+	return append(append(all, queryFigures(queryRuns())...), sampleSort())
 }

@@ -1,0 +1,59 @@
+package membership
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// On a slow network no attempt is over within its first timeout. Timeouts follow the
+// answers, so that a view without a dead member comes after a few round trips, and no live
+// member is left out.
+func TestSlowNetwork(t *testing.T) {
+	bothWays(t, func(t *testing.T, way func(*Config)) {
+		for _, latency := range []time.Duration{300 * time.Millisecond, time.Second, 3 * time.Second} {
+			for _, size := range []int{3, 5, 9, 20} {
+				t.Run(fmt.Sprintf("latency=%v/members=%d", latency, size), func(t *testing.T) {
+					n := newNetwork(t, size, 1, way)
+					n.latency, n.jitter = latency, latency/10
+					n.kill(2)
+					n.suspectAll(2)
+					wantRanks(t, n.settleWithin(40*latency), without(size, 2))
+					if b := n.hosts[0].m.Stats().Ballots; b > 8 {
+						t.Errorf("%d attempts", b)
+					}
+				})
+			}
+		}
+	})
+}
+
+// A coordinator whose own timers are late has more patience with another member before it
+// leaves it out.
+func TestLateTimersStretchPatience(t *testing.T) {
+	v := firstView(5)
+	m, err := New(Config{Self: *v.Members.At(0), View: v, Log: newTestLog(*v.Members.At(0), v)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := m.patience()
+	now := protocol.Time(1)
+	for range 2 * maxDoubt {
+		now = m.Deadline() + second
+		for _, _, ok := m.Next(now); ok; _, _, ok = m.Next(now) {
+		}
+	}
+	if late := m.patience(); late != (1+maxDoubt)*before {
+		t.Errorf("late timers: patience %d, before %d", late, before)
+	}
+	for range 2 * maxDoubt {
+		now = m.Deadline()
+		for _, _, ok := m.Next(now); ok; _, _, ok = m.Next(now) {
+		}
+	}
+	if after := m.patience(); after != before {
+		t.Errorf("timers on time: patience %d, before %d", after, before)
+	}
+}

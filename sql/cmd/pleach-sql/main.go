@@ -1,0 +1,66 @@
+// Command pleach-sql runs SQL queries with all processes of a job, each with a DuckDB of its
+// own, and completes with the right answer although processes die.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+
+	"github.com/spf13/cobra"
+)
+
+func main() { os.Exit(run()) }
+
+// run is all of main but the exit, which would skip what is deferred.
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	// The first Ctrl-C asks, the second kills.
+	context.AfterFunc(ctx, stop)
+
+	err := newRoot().ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return 0
+	case ctx.Err() != nil:
+		fmt.Fprintln(os.Stderr, "pleach-sql: interrupted:", err)
+		return exitInterrupted
+	}
+	fmt.Fprintln(os.Stderr, "pleach-sql:", err)
+	if _, ok := errors.AsType[failure](err); ok {
+		return exitFailure
+	}
+	return exitUsage
+}
+
+// Exit codes beside 0, as those of pleach.
+const (
+	exitFailure     = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)
+
+// failure is an error that is not about the command line.
+type failure struct{ error }
+
+func (f failure) Unwrap() error { return f.error }
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "pleach-sql",
+		Short: "SQL with many processes that finishes although some die",
+		Long: `Run SQL queries with all processes of a job, each with a DuckDB of its own. When
+processes die, the others read their partitions and do their part again, and nothing else.`,
+		Example: `  pleach-sql generate --sf 1 --parts 8 --replicas 2 --out tpch1
+  pleach run -n 8 --kill '3@/^phase join/' pleach-sql run --data tpch1 --query q3 --plan repartition
+  pleach-sql bench --members 8 --sf 1 --query q3 --plan broadcast,repartition --trials 3`,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceErrors: true, // run prints them
+		SilenceUsage:  true, // errors say what to do
+	}
+	root.AddCommand(newGenerate(), newRun(), newBench(), newWorker())
+	return root
+}

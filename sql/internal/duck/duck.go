@@ -1,0 +1,103 @@
+//go:build duckdb_arrow
+
+package duck
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/duckdb/duckdb-go/v2"
+)
+
+// DB is a DuckDB in memory.
+type DB struct{ connector *duckdb.Connector }
+
+// Open opens a DuckDB that computes with so many threads.
+func Open(threads int) (*DB, error) {
+	connector, err := duckdb.NewConnector("", func(driver.ExecerContext) error { return nil })
+	if err != nil {
+		return nil, err
+	}
+	db := &DB{connector}
+	if err := db.set(fmt.Sprintf("SET threads = %d", threads)); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// set executes a statement in a connection of its own.
+func (db *DB) set(statement string) error {
+	conn, err := db.Connect(context.Background())
+	if err != nil {
+		return err
+	}
+	return errors.Join(conn.Exec(context.Background(), statement), conn.Close())
+}
+
+// Close closes the database. Its connections are to be closed before.
+func (db *DB) Close() error { return db.connector.Close() }
+
+// Conn is a connection. One goroutine uses it at a time.
+type Conn struct {
+	conn  *duckdb.Conn
+	arrow *duckdb.Arrow
+}
+
+// Connect opens a connection.
+func (db *DB) Connect(ctx context.Context) (*Conn, error) {
+	opened, err := db.connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conn, ok := opened.(*duckdb.Conn)
+	if !ok {
+		return nil, fmt.Errorf("duck: a connection is a %T", opened)
+	}
+	arrow, err := duckdb.NewArrowFromConn(conn)
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return &Conn{conn, arrow}, nil
+}
+
+// Close closes the connection.
+func (c *Conn) Close() error { return c.conn.Close() }
+
+// Exec executes a statement.
+func (c *Conn) Exec(ctx context.Context, statement string) error {
+	_, err := c.ExecRows(ctx, statement)
+	return err
+}
+
+// ExecRows executes a statement, and returns how many rows it has written.
+func (c *Conn) ExecRows(ctx context.Context, statement string) (rows int64, err error) {
+	result, err := c.conn.ExecContext(ctx, statement, nil)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// Query returns the rows of a query. The caller releases the reader.
+func (c *Conn) Query(ctx context.Context, query string) (array.RecordReader, error) {
+	return c.arrow.QueryContext(ctx, query)
+}
+
+// View executes a statement that may read the rows of a reader, once, by a name.
+func (c *Conn) View(ctx context.Context, name string, rows array.RecordReader, statement string) error {
+	release, err := c.arrow.RegisterView(rows, name)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return errors.Join(c.Exec(ctx, statement), c.Exec(context.WithoutCancel(ctx), "DROP VIEW "+Identifier(name)))
+}
+
+// Load creates a table of a reader's rows.
+func (c *Conn) Load(ctx context.Context, table string, rows array.RecordReader) error {
+	const view = "pleach_rows"
+	return c.View(ctx, view, rows, fmt.Sprintf("CREATE OR REPLACE TABLE %s AS FROM %s", Identifier(table), view))
+}

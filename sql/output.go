@@ -1,0 +1,112 @@
+package sql
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/sql/internal/duck"
+)
+
+// A file gets its name only when it is complete, and the directory its mark last. So a
+// reader that sees the mark sees everything, whenever processes die.
+
+// Marker is the name of the file that says that an output is complete. It has the number of
+// files and rows, as JSON.
+const Marker = "_SUCCESS"
+
+// temporary begins the names of files that are not complete.
+const temporary = ".unfinished-"
+
+// output returns where the plan writes its result, or "".
+func (p *Plan) output() string { return p.Stages[len(p.Stages)-1].To.Dir }
+
+// prepareOutput creates the directory. It returns an error if there is something in it.
+func (r *runner) prepareOutput() error {
+	dir := r.job.Plan.output()
+	if dir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	if err == nil && len(entries) > 0 {
+		err = fmt.Errorf("sql: %s has files already, such as %s: choose a new or empty directory", dir, entries[0].Name())
+	}
+	return err
+}
+
+// write writes a file for each task. The input of the call is that the file is there, so
+// the new owner of a task writes its file.
+func (r *runner) write(ctx context.Context, i int, s Stage, sent func()) error {
+	input := ahead(ctx, r, func(ctx context.Context, task int) (rows []int64, err error) {
+		err = r.do(ctx, task, i, func(c *duck.Conn) error {
+			n, err := writeFile(ctx, c, s.Query, s.To.Dir, fmt.Sprintf("part-%05d.parquet", task))
+			rows = []int64{n}
+			return err
+		})
+		return rows, err
+	})
+	own, err := input(ctx, r.Rank())
+	if err != nil {
+		return err
+	}
+	sent()
+	all, err := collective.Allgather(ctx, r, own, r.options(collective.Restore(input))...)
+	if err != nil {
+		return err
+	}
+	r.result = &Result{Files: len(all)}
+	for _, rows := range all {
+		r.result.Written += rows[0]
+	}
+	return nil
+}
+
+func writeFile(ctx context.Context, c *duck.Conn, query, dir, name string) (rows int64, err error) {
+	scratch, err := os.MkdirTemp(dir, temporary)
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(scratch)
+	file := filepath.Join(scratch, name)
+	if rows, err = c.ExecRows(ctx, duck.Copy(query, file)); err != nil {
+		return 0, err
+	}
+	return rows, os.Rename(file, filepath.Join(dir, name))
+}
+
+// markOutput marks the output as complete, and removes what dead processes have left.
+func (r *runner) markOutput() error {
+	dir := r.job.Plan.output()
+	if dir == "" {
+		return nil
+	}
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), temporary) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	mark, err := json.Marshal(struct {
+		Files int   `json:"files"`
+		Rows  int64 `json:"rows"`
+	}{r.result.Files, r.result.Written})
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(dir, temporary+Marker)
+	if err := os.WriteFile(file, append(mark, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(file, filepath.Join(dir, Marker))
+}
