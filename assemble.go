@@ -36,6 +36,7 @@ func newGroup(c Config, s *initialState, u member.Unicast) (*Group, error) {
 	}
 	g.stream = g.machine.Stream()
 	g.view.Store(&s.view)
+	g.makeDirect(s)
 	n := node.Config{Transport: s.transport, Protocol: g.inputs, AfterStep: g.afterStep, Logger: g.log}
 	if c.Handler != nil {
 		n.AfterUnlock = g.dispatch
@@ -58,8 +59,8 @@ func (g *Group) memberConfig(s *initialState, u member.Unicast) member.Config {
 		},
 		Membership:  membership.Config{NoQuorum: g.config.AllowMinority, Seat: s.seat, Decisions: s.decisions, ProbeTimeout: protocol.Time(max(g.config.SuspicionTimeout, 0))},
 		Heartbeat:   g.config.heartbeatConfig(),
-		SlowTimeout: protocol.Time(l.SlowTimeout),
-		OnView:      g.installView, OnSilence: g.handleSilence, OnReport: g.noteReport, OnState: g.updateState,
+		SlowTimeout: protocol.Time(l.SlowTimeout), MaxDirect: l.maxDirect() + directHead,
+		OnView: g.installView, OnSilence: g.handleSilence, OnReport: g.noteReport, OnState: g.updateState,
 		OnSlow: func(after protocol.Time) {
 			g.log.Warn("leaving: the program receives nothing", "for", time.Duration(after))
 		},

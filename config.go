@@ -170,6 +170,14 @@ type Limits struct {
 	// OutboxBytes is how much may wait to be sent; Broadcast blocks beyond it. If
 	// zero, 4 MiB.
 	OutboxBytes int
+	// SendBytes is how much of what [Group.Send] sends to one member its program may not
+	// have received yet, apart from one message; Send blocks beyond it. If zero, 1 MiB.
+	SendBytes int
+	// Requests is how many requests of this process may wait for replies; [Group.Request]
+	// blocks beyond it. It is also how many requests of others this process serves at a
+	// time, and how many more wait for that; others beyond it fail with [ErrOverloaded].
+	// If zero, 256.
+	Requests int
 	// SegmentSize is the longest segment that a message is split into. If zero,
 	// 64 KiB.
 	SegmentSize int
@@ -262,6 +270,10 @@ func (c *Config) check(m mode) error {
 		{"Limits.LogCalls", c.Limits.LogCalls < 0, false, "is negative"},
 		{"Limits.LogBytes", c.Limits.LogBytes != 0, m == modeWorld, "is for NewWorld: a group makes no collective calls"},
 		{"Limits.LogBytes", c.Limits.LogBytes < 0, false, "is negative"},
+		{"Limits.SendBytes", c.Limits.SendBytes != 0, !static, "needs views: a static group has no Send"},
+		{"Limits.SendBytes", c.Limits.SendBytes < 0, false, "is negative"},
+		{"Limits.Requests", c.Limits.Requests != 0, !static, "needs views: a static group has no Request"},
+		{"Limits.Requests", c.Limits.Requests < 0, false, "is negative"},
 		{"RecordBytes", c.RecordBytes != 0, m != modeInspect && m != modeWorld, "is for groups: a World is not recorded"},
 		{"RecordBytes", c.RecordBytes < 0 || c.RecordBytes > record.MaxBytes, false, fmt.Sprintf("is %d: choose at most %d", c.RecordBytes, record.MaxBytes)},
 		{"Logger", c.Logger != nil, m != modeInspect, "has no effect"},

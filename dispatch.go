@@ -16,7 +16,7 @@ func (g *Group) dispatch() {
 				break
 			}
 			for ; ok; m, ok = g.nextPrefetched() {
-				g.config.Handler(messageOf(&m))
+				g.config.Handler(m)
 			}
 		}
 		g.dispatching.Store(false)

@@ -223,3 +223,51 @@ func ExampleNewWorld() {
 	}
 	// Output: [1] by 1 task
 }
+
+// A member asks the leader. If the leader died meanwhile, Request would return a GoneError
+// with the first view without it.
+func ExampleGroup_Request() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	first, err := pleach.Create(ctx, pleach.Config{Group: "web"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer first.Close()
+	first.Handle("greet", func(_ context.Context, r pleach.Request) ([]byte, error) {
+		return fmt.Appendf(nil, "hello, %s of rank %d", r.Data, r.From), nil
+	})
+
+	second, err := pleach.Join(ctx, pleach.Config{Group: "web"}, first.Self().Address)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer second.Close()
+	reply, err := second.Request(ctx, second.View().Leader().Rank, "greet", []byte("process"))
+	fmt.Printf("%s, %v\n", reply, err)
+	// Output: hello, process of rank 1, <nil>
+}
+
+// A member sends to one other member.
+func ExampleGroup_Send() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	first, err := pleach.Create(ctx, pleach.Config{Group: "web"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer first.Close()
+	second, err := pleach.Join(ctx, pleach.Config{Group: "web"}, first.Self().Address)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer second.Close()
+	if err := second.Send(ctx, first.Rank(), []byte("your shard has moved")); err != nil {
+		log.Fatal(err)
+	}
+	for m := range first.Messages(ctx) {
+		fmt.Printf("from rank %d, direct %t: %s\n", m.From, m.Direct, m.Data)
+		break
+	}
+	// Output: from rank 1, direct true: your shard has moved
+}

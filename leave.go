@@ -22,6 +22,9 @@ func (g *Group) Leave(ctx context.Context) error {
 	if err := g.flush(ctx); err != nil && g.Err() == nil {
 		return g.wrap("leave", err)
 	}
+	if err := g.flushDirect(ctx); err != nil && g.sendErr() == nil {
+		return g.wrap("leave", err)
+	}
 	if err := g.node.Do(g.inputs.Leave); err != nil {
 		return ErrClosed
 	}

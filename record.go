@@ -8,6 +8,7 @@ import (
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/node"
+	"github.com/pleach-go/pleach/internal/p2p"
 	"github.com/pleach-go/pleach/internal/record"
 	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/protocol"
@@ -33,6 +34,9 @@ type inputs interface {
 	FlushBatch()
 	Poll(now protocol.Time) uint64
 	Deliver(now protocol.Time) (stream.Message, bool)
+	SendDirect(to protocol.Rank, head, body []byte, release func()) error
+	DeliverDirect() (p2p.Message, bool)
+	FlushDirect() (idle bool)
 }
 
 // makeMachine makes the machine, and what records it if that is asked for. What a member

@@ -179,6 +179,7 @@ func (g *Group) installView(v *membership.View) {
 	g.noteAdmissions(v, before.Members)
 	g.setPeers(v, before.Members)
 	g.watch(v)
+	g.direct.machine.Install(v)
 	if g.log.Enabled(context.Background(), slog.LevelInfo) {
 		g.logView(before, v)
 	}

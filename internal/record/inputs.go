@@ -5,6 +5,7 @@ import (
 
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/p2p"
 	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -176,6 +177,33 @@ func (r *Recorder) Deliver(now protocol.Time) (stream.Message, bool) {
 		r.didBytes(m.Data)
 	}
 	return m, ok
+}
+
+// SendDirect sends a message to a member.
+func (r *Recorder) SendDirect(to protocol.Rank, head, body []byte, release func()) error {
+	r.note(sendDirect, r.now, to, uint64(len(head)), head, body)
+	err := r.Machine.SendDirect(to, head, body, release)
+	r.did(numberOf(err != nil))
+	return err
+}
+
+// DeliverDirect takes the next message of another member out.
+func (r *Recorder) DeliverDirect() (p2p.Message, bool) {
+	r.note(deliverDirect, r.now, 0, 0)
+	m, ok := r.Machine.DeliverDirect()
+	if ok {
+		r.did(uint64(m.From), uint64(len(m.Data)))
+		r.didBytes(m.Data)
+	}
+	return m, ok
+}
+
+// FlushDirect acknowledges what has arrived.
+func (r *Recorder) FlushDirect() bool {
+	r.note(flushDirect, r.now, 0, 0)
+	idle := r.Machine.FlushDirect()
+	r.did(numberOf(idle))
+	return idle
 }
 
 // encoded encodes what is rare.
