@@ -18,7 +18,7 @@ import (
 func newGroup(c Config, s *initialState, u member.Unicast) (*Group, error) {
 	g := &Group{
 		config: c, self: s.self, listening: s.listening, view: &s.current, began: s.began, data: s.data,
-		sendLock: make(chan struct{}, 1), arrived: make(chan struct{}, 1), written: make(chan struct{}, 1),
+		sendLock: make(chan struct{}, 1), metaLock: make(chan struct{}, 1), arrived: make(chan struct{}, 1), written: make(chan struct{}, 1),
 		reachSlots: make(chan struct{}, maxReach), suspects: make(map[protocol.Rank]Suspect),
 		log: c.Logger.With("group", c.Group, "rank", s.self.Rank),
 	}
@@ -86,5 +86,10 @@ func (g *Group) startViews(s *initialState, c node.Config) error {
 		return errors.Join(err, g.detector.Close())
 	}
 	g.asking.Go(func() { g.keepSeeds(s.seeds) })
-	return g.node.Do(g.inputs.Start)
+	return g.node.Do(func(now protocol.Time) {
+		g.inputs.Start(now)
+		if g.config.Meta != g.self.Meta { // it has begun together with others, which do not know it
+			_ = g.inputs.SetMeta(now, g.config.Meta) // its length was checked
+		}
+	})
 }

@@ -73,6 +73,12 @@ type Config struct {
 	// possible. If empty, the domain is unknown.
 	FailureDomain string
 
+	// Meta is what this process tells the other members about itself, as its version or
+	// its role: [Member.Meta]. It may be any bytes, 512 at most. A process that joins has
+	// it from its first view on, and members that begin a group together a view later.
+	// [Group.SetMeta] changes it. If empty, there is none.
+	Meta string
+
 	// Static fixes the membership: there is one view, no detector runs, and dead
 	// members stay in the view and are corrected around. If false, members agree on
 	// views.
@@ -249,6 +255,8 @@ func (c *Config) check(m mode) error {
 		{"Replace", c.Replace, m == modeJoin, "is for Join: it takes the place of a member with the same ID"},
 		{"Replacement", c.Replacement, m == modeWorld && c.Transport == nil, "is for NewWorld over TCP: elsewhere a process that comes back joins"},
 		{"FailureDomain", c.FailureDomain != "", alone, "is for Create and Join; otherwise ranks are given"},
+		{"Meta", c.Meta != "", m != modeInspect && !static, "needs views, which carry it"},
+		{"Meta", len(c.Meta) > membership.MaxMeta, false, fmt.Sprintf("has %d bytes: choose at most %d", len(c.Meta), membership.MaxMeta)},
 		{"Static", c.Static, m == modeStart, "is for Start: the members of a static group are known from the start"},
 		{"AllowMinority", c.AllowMinority, m != modeInspect && !static, "has no effect: a static group never stops"},
 		{"QuorumTimeout", c.QuorumTimeout != 0, m == modeWorld, "is for NewWorld: a group waits for its quorum without bound"},

@@ -271,3 +271,22 @@ func ExampleGroup_Send() {
 	}
 	// Output: from rank 1, direct true: your shard has moved
 }
+
+// A process tells the others about itself in the view.
+func ExampleGroup_SetMeta() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	group, err := pleach.Create(ctx, pleach.Config{Group: "web", Meta: "version=2"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer group.Close()
+	fmt.Println(group.View().Leader().Meta)
+	if err := group.SetMeta(ctx, "version=2 drains"); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(group.View().Leader().Meta)
+	// Output:
+	// version=2
+	// version=2 drains
+}

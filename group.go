@@ -67,6 +67,7 @@ type Group struct {
 	reachSlots chan struct{} // has one for each candidate that is dialed
 
 	sendLock   chan struct{} // held by the one broadcast that is writing
+	metaLock   chan struct{} // held by the one SetMeta that waits
 	arrived    chan struct{} // there may be a message
 	written    chan struct{} // what was written is on its way, or some of it
 	unwritten  atomic.Int64  // segments that were not, when last looked at
@@ -112,9 +113,12 @@ type Message struct {
 // Rank returns this process's rank.
 func (g *Group) Rank() int { return int(g.self.Rank) }
 
-// Self returns this process as the others see it, with its address.
+// Self returns this process as the others see it, with its address and its meta.
 func (g *Group) Self() Member {
-	return Member{int(g.self.Rank), g.self.Identity, g.self.Incarnation, g.self.Address, g.self.Domain}
+	if m := g.view.Load().Members.Find(g.self.Rank); m != nil && m.Incarnation == g.self.Incarnation {
+		return memberOf(m)
+	}
+	return memberOf(&g.self) // it is not in the view, or its group is static
 }
 
 // Size returns the number of members of the current view. [View.Slots] counts

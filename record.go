@@ -26,6 +26,7 @@ type inputs interface {
 	SetImpaired(now protocol.Time, impaired bool)
 	Join(now protocol.Time, candidate membership.Member, replace bool, answer func(member.JoinAnswer))
 	Leave(now protocol.Time)
+	SetMeta(now protocol.Time, meta string) error
 	Removed(now protocol.Time, view uint64, holder *membership.Member)
 	ForceView(now protocol.Time, ranks []protocol.Rank) error
 	Learn(now protocol.Time, d membership.Decisions) error

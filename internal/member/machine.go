@@ -219,6 +219,13 @@ func (m *Machine) Learn(now protocol.Time, d membership.Decisions) error {
 	return err
 }
 
+// SetMeta asks for a view in which this member has another meta; see
+// [membership.Machine.SetMeta].
+func (m *Machine) SetMeta(now protocol.Time, meta string) error {
+	m.enter(now)
+	return m.views.SetMeta(now, meta)
+}
+
 // Leave asks the other members for a view without this one.
 func (m *Machine) Leave(now protocol.Time) {
 	m.enter(now)

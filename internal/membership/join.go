@@ -199,10 +199,12 @@ func (m *Machine) handleJoinRequest(now protocol.Time, c candidate) error {
 	return nil
 }
 
-// forgetCandidates drops the candidates whose requests were not repeated.
+// forgetCandidates drops the candidates and the changes of meta whose requests were not
+// repeated.
 func (m *Machine) forgetCandidates(now protocol.Time) {
 	m.candidates = slices.DeleteFunc(m.candidates, func(c candidate) bool { return c.until <= now })
-	if len(m.candidates)+len(m.leavers) == 0 {
+	m.metas = slices.DeleteFunc(m.metas, func(q metaRequest) bool { return q.until <= now })
+	if len(m.candidates)+len(m.leavers)+len(m.metas) == 0 {
 		m.window = window{}
 	}
 }
@@ -214,6 +216,9 @@ func (m *Machine) handleOwnRequests(now protocol.Time) {
 		if p := &m.pending[i]; p.ready {
 			_ = m.handleJoinRequest(now, p.candidate) // checked by Join
 		}
+	}
+	if m.changesMeta() {
+		m.handleMetaChange(now, m.config.Self.Rank, m.config.Self.Incarnation, *m.meta)
 	}
 	if m.leaving {
 		m.handleLeave(now, m.config.Self.Rank, m.config.Self.Incarnation)

@@ -32,6 +32,8 @@ type Machine struct {
 	impaired       bool      // see SetImpaired
 	abstains       bool      // see abstain
 	leavers        []suspect // members that want to leave
+	meta           *string   // that this member wants; nil: it has not said
+	metas          []metaRequest
 	candidates     []candidate
 	pending        []pending
 	window         window
@@ -175,6 +177,9 @@ func (m *Machine) handle(now protocol.Time, f *frame) error {
 		}
 	case Leave:
 		m.handleLeave(now, f.from, f.incarnation)
+		m.tellAbstention(f.from)
+	case MetaChange:
+		m.handleMetaChange(now, f.from, f.incarnation, f.meta)
 		m.tellAbstention(f.from)
 	case JoinRequest:
 		m.tellAbstention(f.from)

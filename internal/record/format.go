@@ -60,12 +60,13 @@ const (
 	sendDirect
 	deliverDirect
 	flushDirect
+	setMeta
 )
 
 var kindNames = []string{
 	"end", "start", "settle", "receive", "receive buffer", "buffer filled", "up", "down", "writable", "next", "send failed", "report",
 	"set impaired", "join", "leave", "removed", "force view", "learn", "write", "abandon", "flush batch", "poll", "deliver", "save failed",
-	"send direct", "deliver direct", "flush direct",
+	"send direct", "deliver direct", "flush direct", "set meta",
 }
 
 func (k kind) String() string { return kindNames[k] }

@@ -112,6 +112,14 @@ func (r *Recorder) Join(now protocol.Time, candidate membership.Member, replace 
 	r.Machine.Join(now, candidate, replace, answer)
 }
 
+// SetMeta asks for a view in which this member has another meta.
+func (r *Recorder) SetMeta(now protocol.Time, meta string) error {
+	r.note(setMeta, now, 0, 0, []byte(meta))
+	err := r.Machine.SetMeta(now, meta)
+	r.did(numberOf(err != nil))
+	return err
+}
+
 // Leave asks for a view without this member.
 func (r *Recorder) Leave(now protocol.Time) {
 	r.note(leave, now, 0, 0)

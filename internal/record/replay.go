@@ -193,6 +193,8 @@ func (p *replay) applyCall(in *input) {
 		p.DeliverDirect()
 	case flushDirect:
 		p.FlushDirect()
+	case setMeta:
+		_ = p.SetMeta(now, string(in.data))
 	}
 }
 
