@@ -79,6 +79,10 @@ type Config struct {
 	// [Group.SetMeta] changes it. If empty, there is none.
 	Meta string
 
+	// State is the state that all members of the group keep, for joiners to get it. All
+	// members use one, or none does. If nil, a joiner gets messages only.
+	State State
+
 	// Static fixes the membership: there is one view, no detector runs, and dead
 	// members stay in the view and are corrected around. If false, members agree on
 	// views.
@@ -257,6 +261,8 @@ func (c *Config) check(m mode) error {
 		{"FailureDomain", c.FailureDomain != "", alone, "is for Create and Join; otherwise ranks are given"},
 		{"Meta", c.Meta != "", m != modeInspect && !static, "needs views, which carry it"},
 		{"Meta", len(c.Meta) > membership.MaxMeta, false, fmt.Sprintf("has %d bytes: choose at most %d", len(c.Meta), membership.MaxMeta)},
+		{"State", c.State != nil, (m == modeStart || alone) && !static, "is for groups with views: a joiner gets it"},
+		{"State", c.State != nil && c.Limits.Overflow == Drop, false, "needs every message, and Limits.Overflow is Drop"},
 		{"Static", c.Static, m == modeStart, "is for Start: the members of a static group are known from the start"},
 		{"AllowMinority", c.AllowMinority, m != modeInspect && !static, "has no effect: a static group never stops"},
 		{"QuorumTimeout", c.QuorumTimeout != 0, m == modeWorld, "is for NewWorld: a group waits for its quorum without bound"},

@@ -10,13 +10,15 @@ import "github.com/pleach-go/pleach/protocol"
 func (g *Group) dispatch() {
 	for g.pending.Load() && g.dispatching.CompareAndSwap(false, true) {
 		g.pending.Store(false)
-		for g.node.Do(func(now protocol.Time) { g.prefetch(now) }) == nil {
+		for g.restoreState() && g.node.Do(func(now protocol.Time) { g.prefetch(now) }) == nil {
 			m, ok := g.nextPrefetched()
 			if !ok {
 				break
 			}
 			for ; ok; m, ok = g.nextPrefetched() {
-				g.config.Handler(m)
+				if g.forProgram(&m) {
+					g.config.Handler(m)
+				}
 			}
 		}
 		g.dispatching.Store(false)

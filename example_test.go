@@ -3,6 +3,7 @@ package pleach_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"log"
 	"sync"
 	"time"
@@ -289,4 +290,53 @@ func ExampleGroup_SetMeta() {
 	// Output:
 	// version=2
 	// version=2 drains
+}
+
+// count is a state: how many messages there were.
+type count int
+
+func (c *count) Snapshot(w io.Writer) error {
+	_, err := fmt.Fprint(w, int(*c))
+	return err
+}
+
+func (c *count) Restore(r io.Reader) error {
+	_, err := fmt.Fscan(r, (*int)(c))
+	return err
+}
+
+// A joiner has what the messages before have come to.
+func ExampleConfig_state() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	var counted, joined count
+	first, err := pleach.Create(ctx, pleach.Config{Group: "web", State: &counted})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer first.Close()
+	go func() {
+		for range first.Messages(ctx) { // its own are among them
+			counted++
+		}
+	}()
+	for range 3 {
+		if err := first.Broadcast(ctx, []byte("one more")); err != nil {
+			log.Fatal(err)
+		}
+	}
+
+	second, err := pleach.Join(ctx, pleach.Config{Group: "web", State: &joined}, first.Self().Address)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer second.Close()
+	if err := first.Broadcast(ctx, []byte("one more")); err != nil {
+		log.Fatal(err)
+	}
+	for range second.Messages(ctx) {
+		fmt.Println("before this message:", joined)
+		break
+	}
+	// Output: before this message: 3
 }

@@ -80,6 +80,7 @@ type Group struct {
 
 	direct   directs
 	handlers handlers
+	replica  replica
 
 	mu         sync.Mutex
 	prefetched []Message // from the member, for Messages to yield
@@ -108,6 +109,8 @@ type Message struct {
 	// next message arrives. Only of a sender that this process has received nothing
 	// from since it joined, the count stays a lower bound.
 	Lost uint64
+
+	begins bool // no message: a view begins here; see state.go
 }
 
 // Rank returns this process's rank.
@@ -261,7 +264,7 @@ func (g *Group) Messages(ctx context.Context) iter.Seq[Message] {
 }
 
 func messageOf(m *stream.Message) Message {
-	return Message{From: int(m.Root), Data: m.Data, View: m.View, Lost: m.Lost}
+	return Message{From: int(m.Root), Data: m.Data, View: m.View, Lost: m.Lost, begins: m.Begins}
 }
 
 // prefetchCount is how many messages of each sort are taken from the member at a time: taking
@@ -271,8 +274,12 @@ const prefetchCount = 64
 // next returns the next message, as soon as there is one.
 func (g *Group) next(ctx context.Context) (Message, error) {
 	for {
+		g.restoreState()
 		if m, ok := g.nextPrefetched(); ok {
-			return m, nil
+			if g.forProgram(&m) {
+				return m, nil
+			}
+			continue
 		}
 		if err := g.wait(ctx, g.arrived, g.prefetch); err != nil {
 			return Message{}, err
@@ -301,6 +308,9 @@ func (g *Group) prefetch(now protocol.Time) bool {
 		return true // another goroutine has
 	}
 	g.prefetched, g.yielded = g.prefetched[:0], 0
+	if g.replica.lacking {
+		return g.replica.arrived != nil
+	}
 	for len(g.prefetched) < prefetchCount {
 		m, ok := g.inputs.Deliver(now)
 		if !ok {
@@ -353,7 +363,7 @@ func statsOf(s stream.Stats) Stats {
 // afterStep gives signs to those who wait. It is called within node.Do.
 func (g *Group) afterStep(now protocol.Time) {
 	g.stepDirect()
-	if g.stream.Pending() > 0 || g.direct.machine != nil && g.direct.machine.Pending() > 0 {
+	if g.stream.Pending() > 0 || g.replica.arrived != nil || g.direct.machine != nil && g.direct.machine.Pending() > 0 {
 		if g.config.Handler != nil {
 			g.pending.Store(true)
 		} else {

@@ -27,6 +27,7 @@ type inputs interface {
 	Join(now protocol.Time, candidate membership.Member, replace bool, answer func(member.JoinAnswer))
 	Leave(now protocol.Time)
 	SetMeta(now protocol.Time, meta string) error
+	SetSynced(now protocol.Time)
 	Removed(now protocol.Time, view uint64, holder *membership.Member)
 	ForceView(now protocol.Time, ranks []protocol.Rank) error
 	Learn(now protocol.Time, d membership.Decisions) error

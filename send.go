@@ -51,7 +51,7 @@ func (g *Group) makeDirect(s *initialState) {
 	}
 	c := direct.Config{
 		Self: g.self.Rank, View: s.view, Window: g.config.Limits.SendBytes, MaxRequests: g.config.Limits.Requests,
-		Post: g.post, Serve: g.serve, Canceled: g.cancelServing,
+		Post: g.post, Serve: g.serve, Canceled: g.cancelServing, State: g.takeState,
 	}
 	if c.Window == 0 {
 		c.Window = defaultSendBytes

@@ -183,6 +183,7 @@ func (g *Group) installView(v *membership.View) {
 	g.setPeers(v, before.Members)
 	g.watch(v)
 	g.direct.machine.Install(v)
+	g.checkState(v)
 	if g.log.Enabled(context.Background(), slog.LevelInfo) {
 		g.logView(before, v)
 	}

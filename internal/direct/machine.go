@@ -28,6 +28,9 @@ type Config struct {
 	// [Machine.Reply]. Canceled says that the reply is not needed any more.
 	Serve    func(Request)
 	Canceled func(Caller)
+	// State takes the state of the group where a view begins, or with a Status other
+	// than OK the text of an error.
+	State func(from protocol.Rank, view uint64, s Status, data []byte)
 }
 
 // Message is a message for the program.
@@ -127,6 +130,14 @@ func (m *Machine) Send(to protocol.Rank, data []byte) error {
 	return nil
 }
 
+// SendState sends the state of the group where a view begins to a member that lacks it, or
+// the text of an error. It keeps data, which must not change.
+func (m *Machine) SendState(to protocol.Rank, incarnation, view uint64, s Status, data []byte) {
+	if of := m.members.Find(to); of != nil && of.Incarnation == incarnation {
+		m.post(to, &message{kind: state, number: view, status: s, body: data}, nil)
+	}
+}
+
 // post puts a message on a channel. What a member tells itself does not need one.
 func (m *Machine) post(to protocol.Rank, msg *message, released func()) {
 	if to != m.config.Self {
@@ -168,6 +179,8 @@ func (m *Machine) handle(from protocol.Rank, msg *message) {
 		m.handleReply(from, msg)
 	case cancel:
 		m.handleCancel(from, msg.number)
+	case state:
+		m.config.State(from, msg.number, msg.status, msg.body)
 	}
 }
 

@@ -34,6 +34,7 @@ func newPair() *pair {
 			},
 			Serve:    func(r Request) { p.served[i] = append(p.served[i], r) },
 			Canceled: func(c Caller) { p.canceled[i] = append(p.canceled[i], c) },
+			State:    func(protocol.Rank, uint64, Status, []byte) {},
 		})
 	}
 	return p
@@ -254,6 +255,8 @@ func goldenMessages() map[string]message {
 		"reply none":     {kind: reply, number: 7, status: NoHandler},
 		"reply overload": {kind: reply, number: 7, status: Overloaded},
 		"cancel":         {kind: cancel, number: 7},
+		"state":          {kind: state, number: 9, status: OK, body: []byte("all")},
+		"state failed":   {kind: state, number: 9, status: Failed, body: []byte("no")},
 	}
 }
 

@@ -20,6 +20,8 @@ const (
 	reply
 	// cancel says that the reply to a request is not needed any more.
 	cancel
+	// state is the state of the group where a view begins.
+	state
 )
 
 // Status is how a request has ended.
@@ -39,10 +41,10 @@ const (
 // message is one message on a channel.
 //
 // Layout, big endian: kind 1; credit: number 8; request: number 8, length of the name 1,
-// name; reply: number 8, status 1; cancel: number 8. Then the body, where there is one.
+// name; reply and state: number 8, status 1; cancel: number 8. Then the body, where there is one.
 type message struct {
 	kind   kind
-	number uint64 // of the request, or the bytes that were taken
+	number uint64 // of the request or the view, or the bytes that were taken
 	status Status
 	name   string
 	body   []byte
@@ -63,7 +65,7 @@ func (m *message) appendHead(b []byte) []byte {
 	switch m.kind {
 	case request:
 		b = append(append(b, byte(len(m.name))), m.name...)
-	case reply:
+	case reply, state:
 		b = append(b, byte(m.status))
 	}
 	return b
@@ -71,7 +73,7 @@ func (m *message) appendHead(b []byte) []byte {
 
 // parse decodes a message. Its body points into b.
 func parse(b []byte) (m message, err error) {
-	if len(b) == 0 || b[0] < byte(send) || b[0] > byte(cancel) {
+	if len(b) == 0 || b[0] < byte(send) || b[0] > byte(state) {
 		return m, fmt.Errorf("%w: kind %x", ErrMalformed, b[:min(len(b), 1)])
 	}
 	m.kind, b = kind(b[0]), b[1:]
@@ -87,7 +89,7 @@ func parse(b []byte) (m message, err error) {
 			return m, fmt.Errorf("%w: no name", ErrMalformed)
 		}
 		m.name, b = string(b[1:1+int(b[0])]), b[1+int(b[0]):]
-	case reply:
+	case reply, state:
 		if len(b) == 0 || Status(b[0]) > Overloaded {
 			return m, fmt.Errorf("%w: no status", ErrMalformed)
 		}

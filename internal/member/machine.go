@@ -226,6 +226,12 @@ func (m *Machine) SetMeta(now protocol.Time, meta string) error {
 	return m.views.SetMeta(now, meta)
 }
 
+// SetSynced asks for a view in which this member has the state of the group.
+func (m *Machine) SetSynced(now protocol.Time) {
+	m.enter(now)
+	m.views.SetSynced(now)
+}
+
 // Leave asks the other members for a view without this one.
 func (m *Machine) Leave(now protocol.Time) {
 	m.enter(now)

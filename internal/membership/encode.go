@@ -72,7 +72,7 @@ func appendMember(dst []byte, m *Member) []byte {
 	for _, text := range []string{m.Identity, m.Address, m.Domain, m.Meta} {
 		dst = wire.AppendBytes(dst, []byte(text))
 	}
-	return dst
+	return appendBool(dst, m.Synced)
 }
 
 func appendMembers(dst []byte, members []Member) []byte {
@@ -107,7 +107,7 @@ type decoder struct {
 
 // The fewest bytes of an encoded Member and Position.
 const (
-	memberBytes   = 4 + 8 + 8 + 4*4
+	memberBytes   = 4 + 8 + 8 + 4*4 + 1
 	positionBytes = 4 + 8 + 8 + 4
 )
 
@@ -196,6 +196,7 @@ func (d *decoder) meta() string {
 func (d *decoder) member() Member {
 	m := Member{Rank: d.rank(), Incarnation: d.Uint64(), Nonce: d.Uint64()}
 	m.Identity, m.Address, m.Domain, m.Meta = d.text(), d.text(), d.text(), d.meta()
+	m.Synced = d.bool()
 	return m
 }
 

@@ -42,7 +42,7 @@ const (
 	Ping
 	// Pong answers a Ping.
 	Pong
-	// MetaChange says that its sender wants another meta.
+	// MetaChange says that its sender wants other attributes.
 	MetaChange
 
 	// Kinds is the number of kinds.
@@ -75,7 +75,7 @@ type frame struct {
 	abstains  bool       // status
 	suspects  []suspect  // report
 	candidate candidate  // join request
-	meta      string     // meta change
+	wanted    attributes // meta change
 	ballot    Ballot     // prepare, promise, refuse, cancel, propose, accept
 	other     Ballot     // prepare, cancel: proposed last by the owner; promise: accepted; refuse: promised
 	members   set        // prepare: the participants; promise, accept: those that have acknowledged
@@ -135,7 +135,7 @@ func (f *frame) append(dst []byte) []byte {
 	case JoinRequest:
 		dst = appendBool(appendMember(dst, &f.candidate.Member), f.candidate.gone)
 	case MetaChange:
-		dst = wire.AppendBytes(dst, []byte(f.meta))
+		dst = appendBool(wire.AppendBytes(dst, []byte(f.wanted.meta)), f.wanted.synced)
 	case Prepare:
 		dst = wire.AppendBytes(appendBallots(dst, f.ballot, f.other), f.members)
 	case Promise:
@@ -175,7 +175,7 @@ func parse(from protocol.Rank, b []byte) (*frame, error) {
 	case JoinRequest:
 		f.candidate = candidate{Member: d.member(), gone: d.bool()}
 	case MetaChange:
-		f.meta = d.meta()
+		f.wanted = attributes{d.meta(), d.bool()}
 	case Prepare:
 		f.ballot, f.other, f.members = d.ballot(), d.ballot(), d.set()
 	case Promise:

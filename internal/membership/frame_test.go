@@ -22,7 +22,7 @@ var (
 	anyName   = rapid.StringN(0, -1, MaxText)
 	anyMeta   = rapid.StringN(0, -1, MaxMeta)
 	anyMember = rapid.Custom(func(t *rapid.T) Member {
-		return Member{anyRank.Draw(t, "rank"), anyName.Draw(t, "identity"), anyName.Draw(t, "address"), anyName.Draw(t, "domain"), anyMeta.Draw(t, "meta"), rapid.Uint64().Draw(t, "incarnation"), rapid.Uint64().Draw(t, "nonce")}
+		return Member{anyRank.Draw(t, "rank"), anyName.Draw(t, "identity"), anyName.Draw(t, "address"), anyName.Draw(t, "domain"), anyMeta.Draw(t, "meta"), rapid.Bool().Draw(t, "synced"), rapid.Uint64().Draw(t, "incarnation"), rapid.Uint64().Draw(t, "nonce")}
 	})
 	anyPositions = rapid.Custom(func(t *rapid.T) []Position {
 		var positions []Position
@@ -53,7 +53,7 @@ func anyFrame(t *rapid.T) *frame {
 	case JoinRequest:
 		f.candidate = candidate{Member: anyMember.Draw(t, "candidate"), gone: rapid.Bool().Draw(t, "gone")}
 	case MetaChange:
-		f.meta = anyMeta.Draw(t, "meta")
+		f.wanted = attributes{anyMeta.Draw(t, "meta"), rapid.Bool().Draw(t, "synced")}
 	case Prepare:
 		f.ballot, f.other, f.members = anyBallot.Draw(t, "ballot"), anyBallot.Draw(t, "other"), anySet.Draw(t, "members")
 	case Promise:

@@ -60,7 +60,7 @@ var (
 // refused with an [InUseError], unless replace is set; if it is gone, c replaces it.
 func (m *Machine) Join(now protocol.Time, token uint64, c Member, replace bool) {
 	m.now = now
-	c.Rank, c.Incarnation = protocol.NoRank, 0
+	c.Rank, c.Incarnation, c.Synced = protocol.NoRank, 0, false
 	if err := m.refusal(&c); err != nil {
 		m.answers = append(m.answers, Answer{Token: token, Err: err})
 		return
@@ -218,7 +218,7 @@ func (m *Machine) handleOwnRequests(now protocol.Time) {
 		}
 	}
 	if m.changesMeta() {
-		m.handleMetaChange(now, m.config.Self.Rank, m.config.Self.Incarnation, *m.meta)
+		m.handleMetaChange(now, m.config.Self.Rank, m.config.Self.Incarnation, m.wanted)
 	}
 	if m.leaving {
 		m.handleLeave(now, m.config.Self.Rank, m.config.Self.Incarnation)

@@ -57,7 +57,7 @@ func (m *Machine) runReporter(now protocol.Time) {
 		m.put(e.to, frame{kind: Leave})
 	}
 	if m.changesMeta() {
-		m.put(e.to, frame{kind: MetaChange, meta: *m.meta})
+		m.put(e.to, frame{kind: MetaChange, wanted: m.wanted})
 	}
 	for i := range m.pending {
 		if p := &m.pending[i]; p.ready {

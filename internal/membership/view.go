@@ -30,6 +30,8 @@ type Member struct {
 	Domain string
 	// Meta is what the process tells the others about itself; see [Machine.SetMeta].
 	Meta string `json:",omitempty"`
+	// Synced says that the process has the state of the group; see [Machine.SetSynced].
+	Synced bool `json:",omitempty"`
 	// Incarnation is the number of the view that has admitted the process. The group
 	// gives it, so no clock decides which process is the later one. Rank and
 	// incarnation together name a stream of messages.

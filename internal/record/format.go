@@ -61,12 +61,13 @@ const (
 	deliverDirect
 	flushDirect
 	setMeta
+	setSynced
 )
 
 var kindNames = []string{
 	"end", "start", "settle", "receive", "receive buffer", "buffer filled", "up", "down", "writable", "next", "send failed", "report",
 	"set impaired", "join", "leave", "removed", "force view", "learn", "write", "abandon", "flush batch", "poll", "deliver", "save failed",
-	"send direct", "deliver direct", "flush direct", "set meta",
+	"send direct", "deliver direct", "flush direct", "set meta", "set synced",
 }
 
 func (k kind) String() string { return kindNames[k] }

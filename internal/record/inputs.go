@@ -120,6 +120,12 @@ func (r *Recorder) SetMeta(now protocol.Time, meta string) error {
 	return err
 }
 
+// SetSynced asks for a view in which this member has the state of the group.
+func (r *Recorder) SetSynced(now protocol.Time) {
+	r.note(setSynced, now, 0, 0)
+	r.Machine.SetSynced(now)
+}
+
 // Leave asks for a view without this member.
 func (r *Recorder) Leave(now protocol.Time) {
 	r.note(leave, now, 0, 0)

@@ -195,6 +195,8 @@ func (p *replay) applyCall(in *input) {
 		p.FlushDirect()
 	case setMeta:
 		_ = p.SetMeta(now, string(in.data))
+	case setSynced:
+		p.SetSynced(now)
 	}
 }
 
