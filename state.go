@@ -22,7 +22,8 @@ import (
 // the same result, all members that have received the same messages have the same state.
 //
 // Both methods are called by the goroutine that receives, between two messages. So only one
-// goroutine may receive.
+// goroutine may receive, and another one broadcasts: while its own inbox is full, Broadcast
+// blocks. A process that comes back (Rejoin, or a restart) is a joiner.
 type State interface {
 	// Snapshot writes the state. It is called when a view with a joiner begins: all
 	// messages of the views before have been received, and none of later ones.
