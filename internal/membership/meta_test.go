@@ -70,7 +70,7 @@ func TestMetaIsChecked(t *testing.T) {
 	if _, err := m.apply(good()); err != nil {
 		t.Error(err)
 	}
-	for name, spoil := range map[string]func(v *value){
+	for name, corrupt := range map[string]func(v *value){
 		"another address":     func(v *value) { v.changed[0].Address = "elsewhere" },
 		"another incarnation": func(v *value) { v.changed[0].Incarnation++ },
 		"no member":           func(v *value) { v.changed[0].Rank = 7 },
@@ -79,7 +79,7 @@ func TestMetaIsChecked(t *testing.T) {
 		"too long":            func(v *value) { v.changed[0].Meta = strings.Repeat("x", MaxMeta+1) },
 	} {
 		v := good()
-		spoil(v)
+		corrupt(v)
 		if _, err := m.apply(v); !errors.Is(err, ErrView) {
 			t.Errorf("%s: %v", name, err)
 		}
