@@ -78,6 +78,12 @@ trouble: ## put groups under ordinary trouble, TROUBLE seconds each (default: 60
 	PLEACH_FULL=1 PLEACH_SECONDS=$(TROUBLE) PLEACH_KILLS=20 PLEACH_ROUNDS=20 PLEACH_JOINS=1000 PLEACH_MINUTES=10 \
 		go test -count=1 -timeout 0 -v ./internal/trouble
 
+JOINS ?= 1000
+
+.PHONY: joins
+joins: ## let JOINS processes (default: 1000) join under load, and compare their state with that of the others
+	PLEACH_JOINS=$(JOINS) go test -count=1 -timeout 0 -run '^TestStateOfJoiners$$' -v .
+
 MEMBERS ?= 256
 
 .PHONY: storm

@@ -18,7 +18,7 @@ import (
 func newGroup(c Config, s *initialState, u member.Unicast) (*Group, error) {
 	g := &Group{
 		config: c, self: s.self, listening: s.listening, view: &s.current, began: s.began, data: s.data,
-		sendLock: make(chan struct{}, 1), arrived: make(chan struct{}, 1), written: make(chan struct{}, 1),
+		sendLock: make(chan struct{}, 1), metaLock: make(chan struct{}, 1), arrived: make(chan struct{}, 1), written: make(chan struct{}, 1),
 		reachSlots: make(chan struct{}, maxReach), suspects: make(map[protocol.Rank]Suspect),
 		log: c.Logger.With("group", c.Group, "rank", s.self.Rank),
 	}
@@ -36,6 +36,8 @@ func newGroup(c Config, s *initialState, u member.Unicast) (*Group, error) {
 	}
 	g.stream = g.machine.Stream()
 	g.view.Store(&s.view)
+	g.makeDirect(s)
+	g.makeReplica(&s.view)
 	n := node.Config{Transport: s.transport, Protocol: g.inputs, AfterStep: g.afterStep, Logger: g.log}
 	if c.Handler != nil {
 		n.AfterUnlock = g.dispatch
@@ -54,12 +56,12 @@ func (g *Group) memberConfig(s *initialState, u member.Unicast) member.Config {
 		Self: g.self, View: s.view, Start: s.start, Static: g.config.Static, Unicast: u,
 		Stream: stream.Config{
 			Shape: g.config.Shape, SegmentSize: l.SegmentSize, InlineSize: l.InlineSize, MaxMessage: l.MaxMessage,
-			KeepBytes: l.KeepBytes, InboxBytes: l.InboxBytes, OutboxBytes: l.OutboxBytes, Drop: l.Overflow == Drop,
+			KeepBytes: l.KeepBytes, InboxBytes: l.InboxBytes, OutboxBytes: l.OutboxBytes, Drop: l.Overflow == Drop, Replicate: g.config.State != nil,
 		},
 		Membership:  membership.Config{NoQuorum: g.config.AllowMinority, Seat: s.seat, Decisions: s.decisions, ProbeTimeout: protocol.Time(max(g.config.SuspicionTimeout, 0))},
 		Heartbeat:   g.config.heartbeatConfig(),
-		SlowTimeout: protocol.Time(l.SlowTimeout),
-		OnView:      g.installView, OnSilence: g.handleSilence, OnReport: g.noteReport, OnState: g.updateState,
+		SlowTimeout: protocol.Time(l.SlowTimeout), MaxDirect: l.maxDirect() + directHead,
+		OnView: g.installView, OnSilence: g.handleSilence, OnReport: g.noteReport, OnState: g.updateState,
 		OnSlow: func(after protocol.Time) {
 			g.log.Warn("leaving: the program receives nothing", "for", time.Duration(after))
 		},
@@ -85,5 +87,10 @@ func (g *Group) startViews(s *initialState, c node.Config) error {
 		return errors.Join(err, g.detector.Close())
 	}
 	g.asking.Go(func() { g.keepSeeds(s.seeds) })
-	return g.node.Do(g.inputs.Start)
+	return g.node.Do(func(now protocol.Time) {
+		g.inputs.Start(now)
+		if g.config.Meta != g.self.Meta { // it has begun together with others, which do not know it
+			_ = g.inputs.SetMeta(now, g.config.Meta) // its length was checked
+		}
+	})
 }

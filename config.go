@@ -73,6 +73,16 @@ type Config struct {
 	// possible. If empty, the domain is unknown.
 	FailureDomain string
 
+	// Meta is what this process tells the other members about itself, as its version or
+	// its role: [Member.Meta]. It may be any bytes, 512 at most. A process that joins has
+	// it from its first view on, and members that begin a group together a view later.
+	// [Group.SetMeta] changes it. If empty, there is none.
+	Meta string
+
+	// State is the state that all members of the group keep, for joiners to get it. All
+	// members use one, or none does. If nil, a joiner gets messages only.
+	State State
+
 	// Static fixes the membership: there is one view, no detector runs, and dead
 	// members stay in the view and are corrected around. If false, members agree on
 	// views.
@@ -170,6 +180,14 @@ type Limits struct {
 	// OutboxBytes is how much may wait to be sent; Broadcast blocks beyond it. If
 	// zero, 4 MiB.
 	OutboxBytes int
+	// SendBytes is how much of what [Group.Send] sends to one member its program may not
+	// have received yet, apart from one message; Send blocks beyond it. If zero, 1 MiB.
+	SendBytes int
+	// Requests is how many requests of this process may wait for replies; [Group.Request]
+	// blocks beyond it. It is also how many requests of others this process serves at a
+	// time, and how many more wait for that; others beyond it fail with [ErrOverloaded].
+	// If zero, 256.
+	Requests int
 	// SegmentSize is the longest segment that a message is split into. If zero,
 	// 64 KiB.
 	SegmentSize int
@@ -241,6 +259,10 @@ func (c *Config) check(m mode) error {
 		{"Replace", c.Replace, m == modeJoin, "is for Join: it takes the place of a member with the same ID"},
 		{"Replacement", c.Replacement, m == modeWorld && c.Transport == nil, "is for NewWorld over TCP: elsewhere a process that comes back joins"},
 		{"FailureDomain", c.FailureDomain != "", alone, "is for Create and Join; otherwise ranks are given"},
+		{"Meta", c.Meta != "", m != modeInspect && !static, "needs views, which carry it"},
+		{"Meta", len(c.Meta) > membership.MaxMeta, false, fmt.Sprintf("has %d bytes: choose at most %d", len(c.Meta), membership.MaxMeta)},
+		{"State", c.State != nil, (m == modeStart || alone) && !static, "is for groups with views: a joiner gets it"},
+		{"State", c.State != nil && c.Limits.Overflow == Drop, false, "needs every message, and Limits.Overflow is Drop"},
 		{"Static", c.Static, m == modeStart, "is for Start: the members of a static group are known from the start"},
 		{"AllowMinority", c.AllowMinority, m != modeInspect && !static, "has no effect: a static group never stops"},
 		{"QuorumTimeout", c.QuorumTimeout != 0, m == modeWorld, "is for NewWorld: a group waits for its quorum without bound"},
@@ -262,6 +284,10 @@ func (c *Config) check(m mode) error {
 		{"Limits.LogCalls", c.Limits.LogCalls < 0, false, "is negative"},
 		{"Limits.LogBytes", c.Limits.LogBytes != 0, m == modeWorld, "is for NewWorld: a group makes no collective calls"},
 		{"Limits.LogBytes", c.Limits.LogBytes < 0, false, "is negative"},
+		{"Limits.SendBytes", c.Limits.SendBytes != 0, !static, "needs views: a static group has no Send"},
+		{"Limits.SendBytes", c.Limits.SendBytes < 0, false, "is negative"},
+		{"Limits.Requests", c.Limits.Requests != 0, !static, "needs views: a static group has no Request"},
+		{"Limits.Requests", c.Limits.Requests < 0, false, "is negative"},
 		{"RecordBytes", c.RecordBytes != 0, m != modeInspect && m != modeWorld, "is for groups: a World is not recorded"},
 		{"RecordBytes", c.RecordBytes < 0 || c.RecordBytes > record.MaxBytes, false, fmt.Sprintf("is %d: choose at most %d", c.RecordBytes, record.MaxBytes)},
 		{"Logger", c.Logger != nil, m != modeInspect, "has no effect"},

@@ -10,9 +10,11 @@ import "github.com/pleach-go/pleach/protocol"
 func (g *Group) dispatch() {
 	for g.pending.Load() && g.dispatching.CompareAndSwap(false, true) {
 		g.pending.Store(false) // what is left is pending again after the step
-		if g.node.Do(func(now protocol.Time) { g.prefetch(now) }) == nil {
+		if g.restoreState() && g.node.Do(func(now protocol.Time) { g.prefetch(now) }) == nil {
 			for m, ok := g.nextPrefetched(); ok; m, ok = g.nextPrefetched() {
-				g.config.Handler(messageOf(&m))
+				if g.forProgram(&m) {
+					g.config.Handler(m)
+				}
 			}
 		}
 		g.dispatching.Store(false)

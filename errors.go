@@ -36,8 +36,19 @@ var (
 	// nil, and Messages and Views go on. It passes when enough members are back, or ends with
 	// ErrEvicted if the others have continued.
 	ErrNoQuorum = errors.New("pleach: no quorum")
-	// ErrStatic is returned by calls that change the membership of a static group
-	// (Config.Static).
+	// ErrGone is returned by Send and Request when the receiver is not in the view, and by
+	// Request when it has left it. The error is a [*GoneError].
+	ErrGone = errors.New("pleach: not a member")
+	// ErrNoHandler is wrapped in the [*RequestError] of a request that the receiver has no
+	// handler for.
+	ErrNoHandler = errors.New("pleach: no handler of that name")
+	// ErrOverloaded is wrapped in the [*RequestError] of a request that the receiver has
+	// not served, because it has too many (Config.Limits.Requests).
+	ErrOverloaded = errors.New("pleach: too many requests")
+	// ErrStateLost is in the [*StateError] of a process that has joined a group with a
+	// state (Config.State), when all members that had it are gone.
+	ErrStateLost = errors.New("pleach: no member has the state of the group any more")
+	// ErrStatic is returned in a static group (Config.Static) by calls that need views.
 	ErrStatic = errors.New("pleach: the membership of this group is static")
 	// ErrRefused is returned when a member refuses a request to join or inspect its
 	// group.
@@ -162,6 +173,8 @@ func (g *Group) updateState() {
 			g.changed.Notify()
 			g.log.Warn(fmt.Sprintf("no quorum: %d of %d, %d needed", lost.Reachable, lost.Members, lost.Needed), "view", lost.View)
 		}
+		g.direct.machine.FailUnreachable(g.machine.Unreachable(), lost)
+		g.direct.room.Notify()
 	case membership.Evicted:
 		g.data.clear()
 		g.endEvicted(err)

@@ -3,6 +3,7 @@ package pleach_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"log"
 	"sync"
 	"time"
@@ -222,4 +223,120 @@ func ExampleNewWorld() {
 		log.Fatal(err)
 	}
 	// Output: [1] by 1 task
+}
+
+// A member asks the leader. If the leader died meanwhile, Request would return a GoneError
+// with the first view without it.
+func ExampleGroup_Request() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	first, err := pleach.Create(ctx, pleach.Config{Group: "web"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer first.Close()
+	first.Handle("greet", func(_ context.Context, r pleach.Request) ([]byte, error) {
+		return fmt.Appendf(nil, "hello, %s of rank %d", r.Data, r.From), nil
+	})
+
+	second, err := pleach.Join(ctx, pleach.Config{Group: "web"}, first.Self().Address)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer second.Close()
+	reply, err := second.Request(ctx, second.View().Leader().Rank, "greet", []byte("process"))
+	fmt.Printf("%s, %v\n", reply, err)
+	// Output: hello, process of rank 1, <nil>
+}
+
+// A member sends to one other member.
+func ExampleGroup_Send() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	first, err := pleach.Create(ctx, pleach.Config{Group: "web"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer first.Close()
+	second, err := pleach.Join(ctx, pleach.Config{Group: "web"}, first.Self().Address)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer second.Close()
+	if err := second.Send(ctx, first.Rank(), []byte("your shard has moved")); err != nil {
+		log.Fatal(err)
+	}
+	for m := range first.Messages(ctx) {
+		fmt.Printf("from rank %d, direct %t: %s\n", m.From, m.Direct, m.Data)
+		break
+	}
+	// Output: from rank 1, direct true: your shard has moved
+}
+
+// A process tells the others about itself in the view.
+func ExampleGroup_SetMeta() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	group, err := pleach.Create(ctx, pleach.Config{Group: "web", Meta: "version=2"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer group.Close()
+	fmt.Println(group.View().Leader().Meta)
+	if err := group.SetMeta(ctx, "version=2 drains"); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(group.View().Leader().Meta)
+	// Output:
+	// version=2
+	// version=2 drains
+}
+
+// count is a state: how many messages there were.
+type count int
+
+func (c *count) Snapshot(w io.Writer) error {
+	_, err := fmt.Fprint(w, int(*c))
+	return err
+}
+
+func (c *count) Restore(r io.Reader) error {
+	_, err := fmt.Fscan(r, (*int)(c))
+	return err
+}
+
+// A joiner has what the messages before have come to.
+func ExampleConfig_state() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	var counted, joined count
+	first, err := pleach.Create(ctx, pleach.Config{Group: "web", State: &counted})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer first.Close()
+	go func() {
+		for range first.Messages(ctx) { // its own are among them
+			counted++
+		}
+	}()
+	for range 3 {
+		if err := first.Broadcast(ctx, []byte("one more")); err != nil {
+			log.Fatal(err)
+		}
+	}
+
+	second, err := pleach.Join(ctx, pleach.Config{Group: "web", State: &joined}, first.Self().Address)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer second.Close()
+	if err := first.Broadcast(ctx, []byte("one more")); err != nil {
+		log.Fatal(err)
+	}
+	for range second.Messages(ctx) {
+		fmt.Println("before this message:", joined)
+		break
+	}
+	// Output: before this message: 3
 }

@@ -67,6 +67,7 @@ type Group struct {
 	reachSlots chan struct{} // has one for each candidate that is dialed
 
 	sendLock   chan struct{} // held by the one broadcast that is writing
+	metaLock   chan struct{} // held by the one SetMeta that waits
 	arrived    chan struct{} // there may be a message
 	written    chan struct{} // what was written is on its way, or some of it
 	unwritten  atomic.Int64  // segments that were not, when last looked at
@@ -77,20 +78,28 @@ type Group struct {
 
 	pending, dispatching atomic.Bool // see dispatch
 
+	direct   directs
+	handlers handlers
+	replica  replica
+
 	mu         sync.Mutex
-	prefetched []stream.Message // from the member, for Messages to yield
-	yielded    int              // of taken
+	prefetched []Message // from the member, for Messages to yield
+	yielded    int       // of them
 }
 
-// Message is a broadcast of another member, or a notice that some were lost.
+// Message is a broadcast of another member, what a member has sent to this one alone, or a
+// notice that broadcasts were lost.
 type Message struct {
-	// From is the rank of the member that broadcast it.
+	// From is the rank of the member that broadcast or sent it.
 	From int
 	// Data must not be changed: the group may still relay it.
 	Data []byte
-	// View is the number of the view it was sent in. Every member that continues
-	// from that view to the next has received it, or none has.
+	// View is the number of the view in which it was broadcast. Every member that
+	// continues from that view to the next has received it, or none has. If Direct is
+	// true, it is the view of this process when the message arrived.
 	View uint64
+	// Direct says that the message was sent to this process alone, by [Group.Send].
+	Direct bool
 	// Lost is 0 in a message. Otherwise this is a notice, and Data is nil: messages
 	// of this member, sent after those that have arrived, are lost, because this
 	// process was cut off or slow for longer than the others keep them
@@ -100,14 +109,19 @@ type Message struct {
 	// next message arrives. Only of a sender that this process has received nothing
 	// from since it joined, the count stays a lower bound.
 	Lost uint64
+
+	begins bool // no message: a view begins here; see state.go
 }
 
 // Rank returns this process's rank.
 func (g *Group) Rank() int { return int(g.self.Rank) }
 
-// Self returns this process as the others see it, with its address.
+// Self returns this process as the others see it, with its address and its meta.
 func (g *Group) Self() Member {
-	return Member{int(g.self.Rank), g.self.Identity, g.self.Incarnation, g.self.Address, g.self.Domain}
+	if m := g.view.Load().Members.Find(g.self.Rank); m != nil && m.Incarnation == g.self.Incarnation {
+		return memberOf(m)
+	}
+	return memberOf(&g.self) // it is not in the view, or its group is static
 }
 
 // Size returns the number of members of the current view. [View.Slots] counts
@@ -230,8 +244,9 @@ func (g *Group) wait(ctx context.Context, sign <-chan struct{}, try func(now pro
 	}
 }
 
-// Messages yields what other members broadcast: each message once, those of one
-// member in the order in which it sent them. It ends when ctx ends or this process
+// Messages yields what other members broadcast, and what they send to this one: each
+// message once, the broadcasts of one member in the order in which it made them, and what
+// it has sent in that order. It ends when ctx ends or this process
 // is no longer a member ([Group.Err] says why). If several goroutines receive, each
 // message goes to one of them.
 //
@@ -241,7 +256,7 @@ func (g *Group) Messages(ctx context.Context) iter.Seq[Message] {
 	return func(yield func(Message) bool) {
 		for ctx.Err() == nil {
 			m, err := g.next(ctx)
-			if err != nil || !yield(messageOf(&m)) {
+			if err != nil || !yield(m) {
 				return
 			}
 		}
@@ -249,34 +264,38 @@ func (g *Group) Messages(ctx context.Context) iter.Seq[Message] {
 }
 
 func messageOf(m *stream.Message) Message {
-	return Message{From: int(m.Root), Data: m.Data, View: m.View, Lost: m.Lost}
+	return Message{From: int(m.Root), Data: m.Data, View: m.View, Lost: m.Lost, begins: m.Begins}
 }
 
-// prefetchCount is how many messages are taken from the member at a time: taking
+// prefetchCount is how many messages of each sort are taken from the member at a time: taking
 // each alone would spend more on the member's lock than on the message.
 const prefetchCount = 64
 
 // next returns the next message, as soon as there is one.
-func (g *Group) next(ctx context.Context) (stream.Message, error) {
+func (g *Group) next(ctx context.Context) (Message, error) {
 	for {
+		g.restoreState()
 		if m, ok := g.nextPrefetched(); ok {
-			return m, nil
+			if g.forProgram(&m) {
+				return m, nil
+			}
+			continue
 		}
 		if err := g.wait(ctx, g.arrived, g.prefetch); err != nil {
-			return stream.Message{}, err
+			return Message{}, err
 		}
 	}
 }
 
 // nextPrefetched returns the next of the messages taken.
-func (g *Group) nextPrefetched() (stream.Message, bool) {
+func (g *Group) nextPrefetched() (Message, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.yielded == len(g.prefetched) {
-		return stream.Message{}, false
+		return Message{}, false
 	}
 	m := g.prefetched[g.yielded]
-	g.prefetched[g.yielded] = stream.Message{}
+	g.prefetched[g.yielded] = Message{}
 	g.yielded++
 	return m, true
 }
@@ -289,8 +308,18 @@ func (g *Group) prefetch(now protocol.Time) bool {
 		return true // another goroutine has
 	}
 	g.prefetched, g.yielded = g.prefetched[:0], 0
+	if g.replica.lacking {
+		return g.replica.arrived != nil
+	}
 	for len(g.prefetched) < prefetchCount {
 		m, ok := g.inputs.Deliver(now)
+		if !ok {
+			break
+		}
+		g.prefetched = append(g.prefetched, messageOf(&m))
+	}
+	for range prefetchCount {
+		m, ok := g.deliverDirect()
 		if !ok {
 			break
 		}
@@ -331,9 +360,19 @@ func statsOf(s stream.Stats) Stats {
 	}
 }
 
+// deliverable reports whether something waits for the program. While the program lacks the
+// state, that is only the state.
+func (g *Group) deliverable() bool {
+	if g.replica.lacking {
+		return g.replica.arrived != nil
+	}
+	return g.stream.Pending() > 0 || g.direct.machine != nil && g.direct.machine.Pending() > 0
+}
+
 // afterStep gives signs to those who wait. It is called within node.Do.
 func (g *Group) afterStep(now protocol.Time) {
-	if g.stream.Pending() > 0 {
+	g.stepDirect()
+	if g.deliverable() {
 		if g.config.Handler != nil {
 			g.pending.Store(true)
 		} else {

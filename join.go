@@ -150,7 +150,7 @@ func isInterface(ip net.IP) bool {
 // candidate is this process as it asks to join.
 func (c *Config) candidate(address string) membership.Member {
 	return membership.Member{
-		Identity: cmp.Or(c.ID, address), Address: address, Domain: c.FailureDomain,
+		Identity: cmp.Or(c.ID, address), Address: address, Domain: c.FailureDomain, Meta: c.Meta,
 		Nonce: newNonce(),
 	}
 }

@@ -58,8 +58,8 @@ func TestOwnAddressAmongTheSeedsIsSkipped(t *testing.T) {
 func TestCandidateThatCannotBeDialedIsRefused(t *testing.T) {
 	address := founder(t, pleach.Config{Group: "web"})
 	for _, advertised := range []string{"0.0.0.0:7000", ":7000", "[::]:7000", "10.0.0.1:0", "10.0.0.1", ""} {
-		request := []byte{2} // to join: ID, address, failure domain, nonce, whether it replaces
-		for _, text := range []string{"me", advertised, ""} {
+		request := []byte{2} // to join: ID, address, failure domain, meta, nonce, whether it replaces
+		for _, text := range []string{"me", advertised, "", ""} {
 			request = wire.AppendBytes(request, []byte(text))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), soon)

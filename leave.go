@@ -22,6 +22,9 @@ func (g *Group) Leave(ctx context.Context) error {
 	if err := g.flush(ctx); err != nil && g.Err() == nil {
 		return g.wrap("leave", err)
 	}
+	if err := g.flushDirect(ctx); err != nil && g.sendErr() == nil {
+		return g.wrap("leave", err)
+	}
 	if err := g.node.Do(g.inputs.Leave); err != nil {
 		return ErrClosed
 	}
@@ -103,7 +106,7 @@ func (g *Group) Rejoin(ctx context.Context) (*Group, error) {
 			seeds = append(seeds, m.Address)
 			continue
 		}
-		c.ID, c.Advertise, c.Listen = m.ID, m.Address, g.listening
+		c.ID, c.Advertise, c.Listen, c.Meta = m.ID, m.Address, g.listening, m.Meta
 	}
 	if len(seeds) == 0 {
 		return nil, g.wrap("rejoin", errors.New("the last view had no other member"))

@@ -8,6 +8,7 @@ import (
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/node"
+	"github.com/pleach-go/pleach/internal/p2p"
 	"github.com/pleach-go/pleach/internal/record"
 	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/protocol"
@@ -25,6 +26,8 @@ type inputs interface {
 	SetImpaired(now protocol.Time, impaired bool)
 	Join(now protocol.Time, candidate membership.Member, replace bool, answer func(member.JoinAnswer))
 	Leave(now protocol.Time)
+	SetMeta(now protocol.Time, meta string) error
+	SetSynced(now protocol.Time)
 	Removed(now protocol.Time, view uint64, holder *membership.Member)
 	ForceView(now protocol.Time, ranks []protocol.Rank) error
 	Learn(now protocol.Time, d membership.Decisions) error
@@ -33,6 +36,9 @@ type inputs interface {
 	FlushBatch()
 	Poll(now protocol.Time) uint64
 	Deliver(now protocol.Time) (stream.Message, bool)
+	SendDirect(to protocol.Rank, head, body []byte, release func()) error
+	DeliverDirect() (p2p.Message, bool)
+	FlushDirect() (idle bool)
 }
 
 // makeMachine makes the machine, and what records it if that is asked for. What a member

@@ -20,7 +20,7 @@ import (
 
 // A process that is not a member sends a member a request: for the view, to join,
 // or for the progress of its collective calls. A request is a byte that tells its
-// kind and, for a join, the candidate's ID, address, failure domain and nonce, and
+// kind and, for a join, the candidate's ID, address, failure domain, meta and nonce, and
 // whether it replaces a live member. The reply is a status byte, then an error's text,
 // or a view and, for a join, the candidate's rank in it, the decisions that have led to
 // the view, and the candidate's position in every stream.
@@ -46,7 +46,7 @@ const (
 // encodeRequest encodes a request.
 func encodeRequest(kind uint8, m *membership.Member, replace bool) []byte {
 	b := []byte{kind}
-	for _, text := range []string{m.Identity, m.Address, m.Domain} {
+	for _, text := range []string{m.Identity, m.Address, m.Domain, m.Meta} {
 		b = wire.AppendBytes(b, []byte(text))
 	}
 	b = wire.AppendUint64(b, m.Nonce)
@@ -60,7 +60,7 @@ func encodeRequest(kind uint8, m *membership.Member, replace bool) []byte {
 func decodeRequest(b []byte) (kind uint8, m membership.Member, replace bool, err error) {
 	d := wire.NewDecoder(b)
 	kind = d.Uint8()
-	m = membership.Member{Identity: string(d.Bytes()), Address: string(d.Bytes()), Domain: string(d.Bytes()), Nonce: d.Uint64()}
+	m = membership.Member{Identity: string(d.Bytes()), Address: string(d.Bytes()), Domain: string(d.Bytes()), Meta: string(d.Bytes()), Nonce: d.Uint64()}
 	flag := d.Uint8()
 	if err = d.Finish(); err == nil && (kind < requestView || kind > requestConfirm || flag > 1) {
 		err = fmt.Errorf("request of kind %d with flag %d", kind, flag)

@@ -46,6 +46,9 @@ type Member struct {
 	Incarnation   uint64
 	Address       string // host:port
 	FailureDomain string // what fails together with it; may be empty
+	// Meta is what the process tells about itself: see Config.Meta and [Group.SetMeta].
+	// All members of a view see the same.
+	Meta string
 }
 
 // Members returns the members in order of rank. The slice must not be changed: it is
@@ -84,7 +87,7 @@ func (v View) list() (l membership.Members) {
 }
 
 func memberOf(m *membership.Member) Member {
-	return Member{int(m.Rank), m.Identity, m.Incarnation, m.Address, m.Domain}
+	return Member{int(m.Rank), m.Identity, m.Incarnation, m.Address, m.Domain, m.Meta}
 }
 
 // Leader returns the member with the lowest rank, which coordinates view changes.
@@ -107,7 +110,7 @@ func NewView(number uint64, slots int, members ...Member) View {
 	list := make([]membership.Member, len(members))
 	for i, m := range members {
 		list[i] = membership.Member{
-			Rank: protocol.Rank(m.Rank), Identity: m.ID, Incarnation: m.Incarnation, Address: m.Address, Domain: m.FailureDomain,
+			Rank: protocol.Rank(m.Rank), Identity: m.ID, Incarnation: m.Incarnation, Address: m.Address, Domain: m.FailureDomain, Meta: m.Meta,
 		}
 	}
 	return *viewOf(&membership.View{Number: number, Slots: protocol.Rank(slots), Members: membership.MembersOf(list...)})
@@ -179,6 +182,8 @@ func (g *Group) installView(v *membership.View) {
 	g.noteAdmissions(v, before.Members)
 	g.setPeers(v, before.Members)
 	g.watch(v)
+	g.direct.machine.Install(v)
+	g.checkState(v)
 	if g.log.Enabled(context.Background(), slog.LevelInfo) {
 		g.logView(before, v)
 	}

@@ -48,12 +48,13 @@ var rules = []rule{
 	{pkg: "internal/heartbeat", pure: true, may: []string{"protocol"}},
 	{pkg: "internal/founding", pure: true, may: []string{"protocol", "internal/wire"}},
 	{pkg: "internal/p2p", pure: true, may: []string{"protocol", "internal/membership", "internal/queue", "internal/wire"}},
+	{pkg: "internal/direct", pure: true, may: []string{"protocol", "internal/membership", "internal/queue"}},
 	{pkg: "internal/member", pure: true, may: []string{"protocol", "internal/stream", "internal/membership", "internal/heartbeat", "internal/p2p"}},
 
 	// Drivers, and what they stand on.
 	{pkg: "logp", may: []string{"protocol", "topology"}},
 	{pkg: "internal/node", may: []string{"protocol", "transport", "internal/wire", "detect"}},
-	{pkg: "internal/record", may: []string{"protocol", "topology", "internal/stream", "internal/membership", "internal/heartbeat", "internal/member"}},
+	{pkg: "internal/record", may: []string{"protocol", "topology", "internal/stream", "internal/membership", "internal/heartbeat", "internal/p2p", "internal/member"}},
 	{pkg: "internal/wire", may: []string{"protocol"}},
 	{pkg: "detect", may: []string{"protocol"}},
 	{pkg: "detect/swim", may: []string{"protocol", "detect"}, outside: []string{"github.com/hashicorp/memberlist"}},
@@ -71,7 +72,7 @@ var rules = []rule{
 	// What programs import: puts protocols and driver together.
 	{pkg: ".", may: []string{
 		"protocol", "topology", "broadcast", "collective", "detect", "bootstrap", "transport", "transport/...",
-		"internal/stream", "internal/membership", "internal/heartbeat", "internal/founding", "internal/p2p", "internal/member", "internal/record", "internal/collective/engine",
+		"internal/stream", "internal/membership", "internal/heartbeat", "internal/founding", "internal/p2p", "internal/direct", "internal/member", "internal/record", "internal/collective/engine",
 		"internal/node", "internal/wire", "internal/notify", "internal/dedup",
 	}},
 

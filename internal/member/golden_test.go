@@ -16,11 +16,15 @@ func TestGoldenMarks(t *testing.T) {
 	marked := testutil.Golden(t, "testdata/marks.golden", map[string][]byte{
 		"membership": bytes.Clone(p.mark(viewFrame, []byte("frame"))),
 		"unicast":    {unicastFrame},
+		"direct":     bytes.Clone(p.mark(directFrame, []byte("frame"))),
 		"heartbeat":  bytes.Clone(p.mark(heartbeatFrame, nil)),
 		"handshake":  wire.AppendHello(nil, &wire.Hello{})[:6],
 	})
 	if b := marked["membership"]; b[0] != viewFrame || string(b[1:]) != "frame" {
 		t.Errorf("membership: %x", b)
+	}
+	if b := marked["direct"]; b[0] != directFrame || string(b[1:]) != "frame" {
+		t.Errorf("direct: %x", b)
 	}
 	if b := marked["unicast"]; b[0] != unicastFrame {
 		t.Errorf("unicast: %x", b)

@@ -31,6 +31,7 @@ func (m *Machine) Install(v *membership.View) {
 	m.flushing = false
 	// It fails only for a shape of tree that could not be laid at the start.
 	_ = m.stream.Install(m.now, v.Number, v.Slots, members{v.Members})
+	m.direct.Install(m.now, v)
 	if m.config.Unicast != nil {
 		m.config.Unicast.Install(m.now, v)
 	}

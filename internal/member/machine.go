@@ -1,6 +1,7 @@
 // Package member puts the protocols of one member together: streams carry broadcasts,
-// the membership protocol agrees on views, neighbors exchange heartbeats, and a unicast
-// channel carries the messages of collectives.
+// the membership protocol agrees on views, neighbors exchange heartbeats, channels carry
+// what members tell single members, and a unicast channel carries the messages of
+// collectives.
 //
 // A [Machine] is one complete member, and a state machine without I/O like its parts. So
 // a driver over sockets and one that simulates a whole group under one seed run the same
@@ -18,6 +19,7 @@ import (
 
 	"github.com/pleach-go/pleach/internal/heartbeat"
 	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/p2p"
 	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -44,6 +46,9 @@ type Config struct {
 	// SlowTimeout is how long a program may receive nothing while its inbox is full. If
 	// zero, 5 s.
 	SlowTimeout protocol.Time
+	// MaxDirect is the longest message that a member sends to a single member. If zero,
+	// 1 GiB.
+	MaxDirect int
 	// Unicast is nil if there is none.
 	Unicast Unicast
 
@@ -74,6 +79,7 @@ type Machine struct {
 	stream *stream.Member
 	views  *membership.Machine // nil: the group is static
 	heart  *heartbeat.Machine  // nil: the group is static
+	direct *p2p.Endpoint       // nil: the group is static
 	now    protocol.Time       // of the present call
 
 	// changed says that the membership protocol may have an answer or a new state, and
@@ -111,7 +117,7 @@ func New(c Config) (*Machine, error) {
 	h := c.Heartbeat
 	h.Report = m.handleSilence
 	m.heart = heartbeat.New(h)
-	return m, nil
+	return m, m.makeDirect()
 }
 
 // Start opens connections to the neighbors, and exchanges heartbeats over them.
@@ -219,6 +225,19 @@ func (m *Machine) Learn(now protocol.Time, d membership.Decisions) error {
 	err := m.views.Learn(now, d)
 	m.flushStep()
 	return err
+}
+
+// SetMeta asks for a view in which this member has another meta; see
+// [membership.Machine.SetMeta].
+func (m *Machine) SetMeta(now protocol.Time, meta string) error {
+	m.enter(now)
+	return m.views.SetMeta(now, meta)
+}
+
+// SetSynced asks for a view in which this member has the state of the group.
+func (m *Machine) SetSynced(now protocol.Time) {
+	m.enter(now)
+	m.views.SetSynced(now)
 }
 
 // Leave asks the other members for a view without this one.

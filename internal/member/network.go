@@ -16,6 +16,7 @@ const (
 	viewFrame      = 0x80
 	unicastFrame   = p2p.FrameType
 	heartbeatFrame = heartbeat.FrameType
+	directFrame    = 0x83
 )
 
 // Unicast is a reliable ordered channel from member to member. Its frames begin with the
@@ -47,6 +48,8 @@ func (m *Machine) Receive(now protocol.Time, from protocol.Rank, frame []byte) e
 		return err
 	case len(frame) > 0 && frame[0] == unicastFrame && m.config.Unicast != nil:
 		return m.config.Unicast.Receive(now, from, frame, nil)
+	case len(frame) > 0 && frame[0] == directFrame && m.direct != nil:
+		return m.direct.Receive(now, from, frame[1:], nil)
 	}
 	err := m.stream.Receive(now, from, frame)
 	m.flushStep()
@@ -65,6 +68,9 @@ func (m *Machine) ReceiveBuffer(from protocol.Rank, head []byte, size int) []byt
 	if head[0] == unicastFrame && m.config.Unicast != nil {
 		return m.config.Unicast.ReceiveBuffer(from, head, size)
 	}
+	if head[0] == directFrame && m.direct != nil {
+		return m.direct.ReceiveBuffer(from, head[1:], size-1)
+	}
 	return m.stream.ReceiveBuffer(from, head, size)
 }
 
@@ -74,6 +80,9 @@ func (m *Machine) BufferFilled(now protocol.Time, from protocol.Rank, head, body
 	m.heard(now, from)
 	if head[0] == unicastFrame {
 		return m.config.Unicast.Receive(now, from, head, body)
+	}
+	if head[0] == directFrame {
+		return m.direct.Receive(now, from, head[1:], body)
 	}
 	err := m.stream.BufferFilled(now, from, head, body)
 	m.flushStep()
@@ -88,6 +97,7 @@ func (m *Machine) Up(now protocol.Time, peer protocol.Rank) {
 	if m.views != nil {
 		m.viewsChanged()
 		m.views.Up(now, peer)
+		m.direct.Up(now, peer)
 	}
 	if m.config.Unicast != nil {
 		m.config.Unicast.Up(now, peer)
@@ -105,6 +115,9 @@ func (m *Machine) Down(now protocol.Time, peer protocol.Rank) {
 // Writable reports that the queue of a peer has space again.
 func (m *Machine) Writable(now protocol.Time, peer protocol.Rank) {
 	m.stream.Writable(now, peer)
+	if m.direct != nil {
+		m.direct.Writable(now, peer)
+	}
 	if m.config.Unicast != nil {
 		m.config.Unicast.Writable(now, peer)
 	}
@@ -122,6 +135,9 @@ func (m *Machine) Next(now protocol.Time) (to protocol.Rank, head, body []byte, 
 	if m.heart != nil {
 		if to, ok = m.heart.Next(now); ok {
 			return to, m.mark(heartbeatFrame, nil), nil, true
+		}
+		if to, head, body, ok = m.direct.Next(now); ok {
+			return to, m.mark(directFrame, head), body, true
 		}
 	}
 	if m.config.Unicast != nil {
@@ -190,6 +206,8 @@ func (m *Machine) SendFailed(now protocol.Time, full bool) {
 	case viewFrame, heartbeatFrame:
 	case unicastFrame:
 		m.config.Unicast.SendFailed(now, full)
+	case directFrame:
+		m.direct.SendFailed(now, full)
 	default:
 		m.stream.SendFailed(now, full)
 	}
@@ -199,7 +217,7 @@ func (m *Machine) SendFailed(now protocol.Time, full bool) {
 func (m *Machine) Deadline() protocol.Time {
 	due := m.stream.Deadline()
 	if m.views != nil {
-		due = min(due, m.views.Deadline(), m.heart.Deadline())
+		due = min(due, m.views.Deadline(), m.heart.Deadline(), m.direct.Deadline())
 	}
 	if m.config.Unicast != nil {
 		due = min(due, m.config.Unicast.Deadline())

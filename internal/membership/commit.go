@@ -110,7 +110,7 @@ func (m *Machine) tryInstall(now protocol.Time) {
 	}
 }
 
-// pruneRequests forgets the joins and leaves that the view has fulfilled, and opens
+// pruneRequests forgets the joins, leaves and changes of meta that the view has fulfilled, and opens
 // the window again for the others.
 func (m *Machine) pruneRequests(now protocol.Time) {
 	m.candidates = slices.DeleteFunc(m.candidates, func(c candidate) bool {
@@ -118,8 +118,9 @@ func (m *Machine) pruneRequests(now protocol.Time) {
 		return m.view.Members.Len() == MaxSlots || taken
 	})
 	m.leavers = slices.DeleteFunc(m.leavers, func(s suspect) bool { return !m.view.Holds(s.rank, s.incarnation) })
+	m.pruneMetas()
 	m.window = window{}
-	if len(m.candidates)+len(m.leavers) > 0 {
+	if len(m.candidates)+len(m.leavers)+len(m.metas) > 0 {
 		m.window.note(now)
 	}
 }

@@ -69,10 +69,10 @@ func appendBallots(dst []byte, ballots ...Ballot) []byte {
 func appendMember(dst []byte, m *Member) []byte {
 	dst = wire.AppendUint32(dst, uint32(m.Rank))
 	dst = wire.AppendUint64(wire.AppendUint64(dst, m.Incarnation), m.Nonce)
-	for _, text := range []string{m.Identity, m.Address, m.Domain} {
+	for _, text := range []string{m.Identity, m.Address, m.Domain, m.Meta} {
 		dst = wire.AppendBytes(dst, []byte(text))
 	}
-	return dst
+	return appendBool(dst, m.Synced)
 }
 
 func appendMembers(dst []byte, members []Member) []byte {
@@ -95,7 +95,7 @@ func appendPositions(dst []byte, positions []Position) []byte {
 func appendValue(dst []byte, v *value) []byte {
 	dst = wire.AppendUint32(wire.AppendUint64(dst, v.number), uint32(v.slots))
 	dst = appendMembers(wire.AppendBytes(dst, v.removed), v.added)
-	return appendPositions(dst, v.cut)
+	return appendPositions(appendMembers(dst, v.changed), v.cut)
 }
 
 // decoder reads the fields of frames. It checks every count against the bytes that
@@ -107,7 +107,7 @@ type decoder struct {
 
 // The fewest bytes of an encoded Member and Position.
 const (
-	memberBytes   = 4 + 8 + 8 + 3*4
+	memberBytes   = 4 + 8 + 8 + 4*4 + 1
 	positionBytes = 4 + 8 + 8 + 4
 )
 
@@ -184,9 +184,19 @@ func (d *decoder) text() string {
 	return string(b)
 }
 
+func (d *decoder) meta() string {
+	b := d.Bytes()
+	if len(b) > MaxMeta {
+		d.refuse("a meta of %d bytes", len(b))
+		return ""
+	}
+	return string(b)
+}
+
 func (d *decoder) member() Member {
 	m := Member{Rank: d.rank(), Incarnation: d.Uint64(), Nonce: d.Uint64()}
-	m.Identity, m.Address, m.Domain = d.text(), d.text(), d.text()
+	m.Identity, m.Address, m.Domain, m.Meta = d.text(), d.text(), d.text(), d.meta()
+	m.Synced = d.bool()
 	return m
 }
 
@@ -220,6 +230,6 @@ func (d *decoder) positions() []Position {
 
 func (d *decoder) value() *value {
 	v := &value{number: d.Uint64(), slots: protocol.Rank(d.Uint32())}
-	v.removed, v.added, v.cut = d.set(), d.memberList(), d.positions()
+	v.removed, v.added, v.changed, v.cut = d.set(), d.memberList(), d.memberList(), d.positions()
 	return v
 }

@@ -42,6 +42,8 @@ const (
 	Ping
 	// Pong answers a Ping.
 	Pong
+	// MetaChange says that its sender wants other attributes.
+	MetaChange
 
 	// Kinds is the number of kinds.
 	Kinds = iota
@@ -51,7 +53,7 @@ const (
 func (k Kind) String() string {
 	names := [Kinds]string{
 		"status", "report", "leave", "join request", "prepare", "promise",
-		"refuse", "cancel", "propose", "accept", "commit", "removed", "ping", "pong",
+		"refuse", "cancel", "propose", "accept", "commit", "removed", "ping", "pong", "meta change",
 	}
 	if k >= Kinds {
 		return fmt.Sprintf("kind %d", uint8(k))
@@ -73,6 +75,7 @@ type frame struct {
 	abstains  bool       // status
 	suspects  []suspect  // report
 	candidate candidate  // join request
+	wanted    attributes // meta change
 	ballot    Ballot     // prepare, promise, refuse, cancel, propose, accept
 	other     Ballot     // prepare, cancel: proposed last by the owner; promise: accepted; refuse: promised
 	members   set        // prepare: the participants; promise, accept: those that have acknowledged
@@ -131,6 +134,8 @@ func (f *frame) append(dst []byte) []byte {
 		}
 	case JoinRequest:
 		dst = appendBool(appendMember(dst, &f.candidate.Member), f.candidate.gone)
+	case MetaChange:
+		dst = appendBool(wire.AppendBytes(dst, []byte(f.wanted.meta)), f.wanted.synced)
 	case Prepare:
 		dst = wire.AppendBytes(appendBallots(dst, f.ballot, f.other), f.members)
 	case Promise:
@@ -169,6 +174,8 @@ func parse(from protocol.Rank, b []byte) (*frame, error) {
 		}
 	case JoinRequest:
 		f.candidate = candidate{Member: d.member(), gone: d.bool()}
+	case MetaChange:
+		f.wanted = attributes{d.meta(), d.bool()}
 	case Prepare:
 		f.ballot, f.other, f.members = d.ballot(), d.ballot(), d.set()
 	case Promise:

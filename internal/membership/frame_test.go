@@ -20,8 +20,9 @@ var (
 	})
 	anySet    = rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 40), func(b []byte) set { return append(set{}, b...) })
 	anyName   = rapid.StringN(0, -1, MaxText)
+	anyMeta   = rapid.StringN(0, -1, MaxMeta)
 	anyMember = rapid.Custom(func(t *rapid.T) Member {
-		return Member{anyRank.Draw(t, "rank"), anyName.Draw(t, "identity"), anyName.Draw(t, "address"), anyName.Draw(t, "domain"), rapid.Uint64().Draw(t, "incarnation"), rapid.Uint64().Draw(t, "nonce")}
+		return Member{anyRank.Draw(t, "rank"), anyName.Draw(t, "identity"), anyName.Draw(t, "address"), anyName.Draw(t, "domain"), anyMeta.Draw(t, "meta"), rapid.Bool().Draw(t, "synced"), rapid.Uint64().Draw(t, "incarnation"), rapid.Uint64().Draw(t, "nonce")}
 	})
 	anyPositions = rapid.Custom(func(t *rapid.T) []Position {
 		var positions []Position
@@ -35,6 +36,7 @@ var (
 	anyValue = rapid.Custom(func(t *rapid.T) *value {
 		v := &value{number: rapid.Uint64().Draw(t, "number"), slots: protocol.Rank(rapid.Uint32().Draw(t, "slots")), removed: anySet.Draw(t, "removed"), cut: anyPositions.Draw(t, "cut")}
 		v.added = append(v.added, rapid.SliceOfN(anyMember, 0, 5).Draw(t, "added")...)
+		v.changed = append(v.changed, rapid.SliceOfN(anyMember, 0, 5).Draw(t, "changed")...)
 		return v
 	})
 )
@@ -50,6 +52,8 @@ func anyFrame(t *rapid.T) *frame {
 		}
 	case JoinRequest:
 		f.candidate = candidate{Member: anyMember.Draw(t, "candidate"), gone: rapid.Bool().Draw(t, "gone")}
+	case MetaChange:
+		f.wanted = attributes{anyMeta.Draw(t, "meta"), rapid.Bool().Draw(t, "synced")}
 	case Prepare:
 		f.ballot, f.other, f.members = anyBallot.Draw(t, "ballot"), anyBallot.Draw(t, "other"), anySet.Draw(t, "members")
 	case Promise:

@@ -60,7 +60,7 @@ var (
 // refused with an [InUseError], unless replace is set; if it is gone, c replaces it.
 func (m *Machine) Join(now protocol.Time, token uint64, c Member, replace bool) {
 	m.now = now
-	c.Rank, c.Incarnation = protocol.NoRank, 0
+	c.Rank, c.Incarnation, c.Synced = protocol.NoRank, 0, false
 	if err := m.refusal(&c); err != nil {
 		m.answers = append(m.answers, Answer{Token: token, Err: err})
 		return
@@ -199,10 +199,12 @@ func (m *Machine) handleJoinRequest(now protocol.Time, c candidate) error {
 	return nil
 }
 
-// forgetCandidates drops the candidates whose requests were not repeated.
+// forgetCandidates drops the candidates and the changes of meta whose requests were not
+// repeated.
 func (m *Machine) forgetCandidates(now protocol.Time) {
 	m.candidates = slices.DeleteFunc(m.candidates, func(c candidate) bool { return c.until <= now })
-	if len(m.candidates)+len(m.leavers) == 0 {
+	m.metas = slices.DeleteFunc(m.metas, func(q metaRequest) bool { return q.until <= now })
+	if len(m.candidates)+len(m.leavers)+len(m.metas) == 0 {
 		m.window = window{}
 	}
 }
@@ -214,6 +216,9 @@ func (m *Machine) handleOwnRequests(now protocol.Time) {
 		if p := &m.pending[i]; p.ready {
 			_ = m.handleJoinRequest(now, p.candidate) // checked by Join
 		}
+	}
+	if m.changesMeta() {
+		m.handleMetaChange(now, m.config.Self.Rank, m.config.Self.Incarnation, m.wanted)
 	}
 	if m.leaving {
 		m.handleLeave(now, m.config.Self.Rank, m.config.Self.Incarnation)

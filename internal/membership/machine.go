@@ -29,9 +29,11 @@ type Machine struct {
 	status         status
 	durable        durable
 	leaving        bool
-	impaired       bool      // see SetImpaired
-	abstains       bool      // see abstain
-	leavers        []suspect // members that want to leave
+	impaired       bool       // see SetImpaired
+	abstains       bool       // see abstain
+	leavers        []suspect  // members that want to leave
+	wanted         attributes // those that this member wants
+	metas          []metaRequest
 	candidates     []candidate
 	pending        []pending
 	window         window
@@ -65,6 +67,9 @@ func New(c Config) (*Machine, error) {
 func newMachine(c Config, k *memo) *Machine {
 	m := &Machine{config: c, memo: k, attemptTimeout: c.firstAttemptTimeout(c.View.Members.Len()), durable: durable{changed: true, sync: true}}
 	m.enter(&c.View)
+	if self := c.View.Members.Find(c.Self.Rank); self != nil {
+		m.wanted = self.attributes()
+	}
 	m.history = c.Decisions.historyUpTo(c.View.Number)
 	if c.Seat != nil && len(c.Seat.history) > 0 && c.Seat.history[len(c.Seat.history)-1].number == c.View.Number {
 		m.history = slices.Clone(c.Seat.history)
@@ -176,6 +181,9 @@ func (m *Machine) handle(now protocol.Time, f *frame) error {
 		}
 	case Leave:
 		m.handleLeave(now, f.from, f.incarnation)
+		m.tellAbstention(f.from)
+	case MetaChange:
+		m.handleMetaChange(now, f.from, f.incarnation, f.wanted)
 		m.tellAbstention(f.from)
 	case JoinRequest:
 		m.tellAbstention(f.from)

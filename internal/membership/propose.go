@@ -24,7 +24,7 @@ func (m *Machine) propose(now protocol.Time, p *ballotState) {
 
 // compose returns the value that this member proposes if it is free to choose: the
 // participants stay, except those that leave or give way to a candidate with their
-// identity, and candidates are added. The number of the view is their incarnation.
+// identity, candidates are added, and members get the metas that they want. The number of the view is their incarnation.
 func (m *Machine) compose(members set, cut []Position) *value {
 	v := &value{number: m.view.Number + 1, slots: m.view.Slots, removed: members.complement(m.view.Members.Len()), cut: cut}
 	for _, l := range m.leavers {
@@ -53,6 +53,7 @@ func (m *Machine) compose(members set, cut []Position) *value {
 			v.added = append(v.added, joiner)
 		}
 	}
+	m.composeMetas(v, bytes)
 	if a.occupied.Len() == 0 { // the last member leaves: a view needs a member
 		v.removed.remove(m.self)
 		a.occupied = MembersOf(m.config.Self)

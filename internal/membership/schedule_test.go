@@ -13,7 +13,7 @@ import (
 
 // Random schedules: groups of 5 to 40 with crashes, restarts, partitions that
 // heal, cuts in one direction, lost and late frames, wrong suspicions, herds that
-// join, second processes with the identity of a live one, and leaves, while messages are sent. Whatever happens, the checker has
+// join, second processes with the identity of a live one, leaves and changes of meta, while messages are sent. Whatever happens, the checker has
 // nothing to complain of; and once it stops, all who live come to agree.
 //
 // PLEACH_SCHEDULES=n runs n of them, PLEACH_FIRST=s those from seed s on, and
@@ -249,6 +249,8 @@ func (s *schedule) happen() {
 	case 10:
 		if h.live() && n.rng.IntN(3) == 0 {
 			n.leave(h)
+		} else if h.live() {
+			n.setMeta(h, fmt.Sprint(n.now))
 		}
 	case 11:
 		if !h.refused && !h.left && len(n.hosts) < 60 {

@@ -158,8 +158,7 @@ func (m *Machine) survivors(excluded set) set { return excluded.complement(m.vie
 func (s *suspicions) prune(before, after *View) {
 	s.own = slices.DeleteFunc(s.own, func(x suspect) bool {
 		was, _ := before.Member(x.rank)
-		is, ok := after.Member(x.rank)
-		return !ok || is != was
+		return !after.Holds(x.rank, was.Incarnation)
 	})
 	s.reported, s.marked = nil, nil
 }

@@ -14,6 +14,7 @@ type value struct {
 	slots   protocol.Rank // of the next view
 	removed set           // of the members of the view before
 	added   []Member      // in ascending order
+	changed []Member      // that stay, with another meta; in ascending order
 	cut     []Position    // in ascending order of roots
 }
 
@@ -39,7 +40,12 @@ func (v *value) apply(before *View, named func(identity string) (int, bool)) (*V
 			return nil, err
 		}
 	}
-	next := &View{Number: v.number, Slots: v.slots, Members: stay.change(nil, v.added...)}
+	for i := range v.changed {
+		if err := v.checkChanged(i, stay); err != nil {
+			return nil, err
+		}
+	}
+	next := &View{Number: v.number, Slots: v.slots, Members: stay.change(nil, v.added...).change(nil, v.changed...)}
 	n := next.Members.Len()
 	if n == 0 {
 		return nil, fmt.Errorf("%w: view %d has no members", ErrView, v.number)

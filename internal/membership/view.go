@@ -28,6 +28,10 @@ type Member struct {
 	Address string
 	// Domain is its failure domain (a rack, a zone). If empty, unknown.
 	Domain string
+	// Meta is what the process tells the others about itself; see [Machine.SetMeta].
+	Meta string `json:",omitempty"`
+	// Synced says that the process has the state of the group; see [Machine.SetSynced].
+	Synced bool `json:",omitempty"`
 	// Incarnation is the number of the view that has admitted the process. The group
 	// gives it, so no clock decides which process is the later one. Rank and
 	// incarnation together name a stream of messages.
@@ -180,6 +184,9 @@ func (m *Member) check() error {
 		if len(text) > MaxText {
 			return fmt.Errorf("%w: %q… of rank %d has %d bytes: at most %d", ErrView, text[:16], m.Rank, len(text), MaxText)
 		}
+	}
+	if len(m.Meta) > MaxMeta {
+		return fmt.Errorf("%w: the meta of rank %d has %d bytes: at most %d", ErrView, m.Rank, len(m.Meta), MaxMeta)
 	}
 	if m.Identity == "" {
 		return fmt.Errorf("%w: rank %d has no identity", ErrView, m.Rank)

@@ -1,6 +1,7 @@
 // Package p2p is a reliable channel between every two members: it delivers each
 // message exactly once, in the order of its sender, as long as both members are in
-// the view. The collectives stand on it, because a transport may lose frames.
+// the view. The collectives and what members tell single members stand on it, because a
+// transport may lose frames.
 //
 // An [Endpoint] is one member's side, a state machine without I/O. It keeps a
 // channel to every other member of the view:

@@ -16,7 +16,7 @@ type Endpoint struct {
 	view        uint64
 	incarnation uint64                // of this member
 	members     membership.Members    // of the view
-	channels    []*channel            // by rank; nil: not in the view
+	channels    []*channel            // by rank; nil: not in the view, or not used yet
 	ready       queue.Queue[*channel] // those that may have a frame to send
 	inbox       queue.Queue[Message]
 	due         protocol.Time
@@ -70,16 +70,24 @@ func (e *Endpoint) Install(_ protocol.Time, v *membership.View) {
 			e.channels[gone.Rank] = nil
 		}
 	}
-	for joined := range v.Members.Since(e.members) {
-		if joined.Rank != e.config.Rank {
-			e.channels[joined.Rank] = newChannel(joined.Rank, joined.Incarnation)
-		}
-	}
 	e.members = v.Members
 }
 
-// channel returns the channel to a member, or nil if it is not in the view.
+// channel returns the channel to a member, or nil if it is not in the view. It makes the
+// channel when that is first used: a member of a large group talks to few of the others.
 func (e *Endpoint) channel(r protocol.Rank) *channel {
+	ch := e.used(r)
+	if ch == nil && r != e.config.Rank {
+		if m := e.members.Find(r); m != nil {
+			ch = newChannel(m.Rank, m.Incarnation)
+			e.channels[r] = ch
+		}
+	}
+	return ch
+}
+
+// used returns the channel to a member, or nil if nothing has used it yet.
+func (e *Endpoint) used(r protocol.Rank) *channel {
 	if r < 0 || int(r) >= len(e.channels) {
 		return nil
 	}
@@ -152,7 +160,7 @@ func (e *Endpoint) wake(ch *channel) {
 // Up reports a connection to a peer. Segments in flight may have been lost with the
 // last one, so the peer is polled.
 func (e *Endpoint) Up(_ protocol.Time, peer protocol.Rank) {
-	if ch := e.channel(peer); ch != nil {
+	if ch := e.used(peer); ch != nil {
 		ch.out.blocked = false
 		ch.control.poll = ch.out.base < ch.out.next
 		e.wake(ch)
@@ -165,7 +173,7 @@ func (e *Endpoint) Down(protocol.Time, protocol.Rank) {}
 
 // Writable reports that the transport takes frames for a peer again.
 func (e *Endpoint) Writable(_ protocol.Time, peer protocol.Rank) {
-	if ch := e.channel(peer); ch != nil {
+	if ch := e.used(peer); ch != nil {
 		ch.out.blocked = false
 		e.wake(ch)
 	}

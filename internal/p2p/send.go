@@ -69,7 +69,7 @@ func (e *Endpoint) write(ch *channel, f frame, p segment) []byte {
 // transport's queue is full, so that Writable follows, or because the peer is down.
 func (e *Endpoint) SendFailed(now protocol.Time, full bool) {
 	ch := e.last
-	if ch == nil || e.channel(ch.peer) != ch {
+	if ch == nil || e.used(ch.peer) != ch {
 		return
 	}
 	switch {

@@ -57,11 +57,17 @@ const (
 	poll
 	deliver
 	saveFailed
+	sendDirect
+	deliverDirect
+	flushDirect
+	setMeta
+	setSynced
 )
 
 var kindNames = []string{
 	"end", "start", "settle", "receive", "receive buffer", "buffer filled", "up", "down", "writable", "next", "send failed", "report",
 	"set impaired", "join", "leave", "removed", "force view", "learn", "write", "abandon", "flush batch", "poll", "deliver", "save failed",
+	"send direct", "deliver direct", "flush direct", "set meta", "set synced",
 }
 
 func (k kind) String() string { return kindNames[k] }
@@ -143,6 +149,10 @@ func (in *input) check() (err error) {
 		}
 	case bufferFilled:
 		if in.number == 0 || in.number > uint64(len(in.data)) {
+			err = fmt.Errorf("%d bytes of %d are the head", in.number, len(in.data))
+		}
+	case sendDirect:
+		if in.number > uint64(len(in.data)) {
 			err = fmt.Errorf("%d bytes of %d are the head", in.number, len(in.data))
 		}
 	case write:

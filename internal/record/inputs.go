@@ -5,6 +5,7 @@ import (
 
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/p2p"
 	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -111,6 +112,20 @@ func (r *Recorder) Join(now protocol.Time, candidate membership.Member, replace 
 	r.Machine.Join(now, candidate, replace, answer)
 }
 
+// SetMeta asks for a view in which this member has another meta.
+func (r *Recorder) SetMeta(now protocol.Time, meta string) error {
+	r.note(setMeta, now, 0, 0, []byte(meta))
+	err := r.Machine.SetMeta(now, meta)
+	r.did(numberOf(err != nil))
+	return err
+}
+
+// SetSynced asks for a view in which this member has the state of the group.
+func (r *Recorder) SetSynced(now protocol.Time) {
+	r.note(setSynced, now, 0, 0)
+	r.Machine.SetSynced(now)
+}
+
 // Leave asks for a view without this member.
 func (r *Recorder) Leave(now protocol.Time) {
 	r.note(leave, now, 0, 0)
@@ -176,6 +191,33 @@ func (r *Recorder) Deliver(now protocol.Time) (stream.Message, bool) {
 		r.didBytes(m.Data)
 	}
 	return m, ok
+}
+
+// SendDirect sends a message to a member.
+func (r *Recorder) SendDirect(to protocol.Rank, head, body []byte, release func()) error {
+	r.note(sendDirect, r.now, to, uint64(len(head)), head, body)
+	err := r.Machine.SendDirect(to, head, body, release)
+	r.did(numberOf(err != nil))
+	return err
+}
+
+// DeliverDirect takes the next message of another member out.
+func (r *Recorder) DeliverDirect() (p2p.Message, bool) {
+	r.note(deliverDirect, r.now, 0, 0)
+	m, ok := r.Machine.DeliverDirect()
+	if ok {
+		r.did(uint64(m.From), uint64(len(m.Data)))
+		r.didBytes(m.Data)
+	}
+	return m, ok
+}
+
+// FlushDirect acknowledges what has arrived.
+func (r *Recorder) FlushDirect() bool {
+	r.note(flushDirect, r.now, 0, 0)
+	idle := r.Machine.FlushDirect()
+	r.did(numberOf(idle))
+	return idle
 }
 
 // encoded encodes what is rare.

@@ -100,7 +100,13 @@ func trouble(t *testing.T, change func(*member.Config)) *pair {
 	p.say(0, "hello")
 	p.run(50 * millisecond)
 	p.say(1, "and back")
+	if err := p.members[0].SendDirect(1, []byte("to "), []byte("one"), nil); err != nil {
+		t.Fatal(err)
+	}
 	p.run(50 * millisecond)
+	if m, ok := p.members[1].DeliverDirect(); !ok || string(m.Data) != "to one" || !p.members[0].FlushDirect() {
+		t.Errorf("%q, %t", m.Data, ok)
+	}
 	p.cut = true
 	p.members[0].Down(p.now, 1)
 	p.run(200 * millisecond)

@@ -38,6 +38,7 @@ type Setup struct {
 	Membership  membership.Config
 	Heartbeat   struct{ Interval, Timeout protocol.Time }
 	SlowTimeout protocol.Time
+	MaxDirect   int  `json:",omitempty"`
 	Durable     bool // it saves its vote
 }
 
@@ -45,7 +46,7 @@ type Setup struct {
 func newSetup(c *member.Config, began int64) (*Setup, error) {
 	s := &Setup{
 		Began: began, Self: c.Self, View: c.View, Start: c.Start, Static: c.Static, Shape: c.Stream.Shape.String(), Stream: c.Stream,
-		Membership: c.Membership, SlowTimeout: c.SlowTimeout, Durable: c.Save != nil,
+		Membership: c.Membership, SlowTimeout: c.SlowTimeout, MaxDirect: c.MaxDirect, Durable: c.Save != nil,
 	}
 	s.Heartbeat.Interval, s.Heartbeat.Timeout = c.Heartbeat.Interval, c.Heartbeat.Timeout
 	shape, err := topology.ParseShape(s.Shape, 0, 0)
@@ -65,7 +66,7 @@ func (s *Setup) config() (c member.Config, err error) {
 	c = member.Config{
 		Self: s.Self, View: s.View, Start: s.Start, Static: s.Static, Stream: s.Stream, Membership: s.Membership,
 		Heartbeat:   heartbeat.Config{Interval: s.Heartbeat.Interval, Timeout: s.Heartbeat.Timeout},
-		SlowTimeout: s.SlowTimeout,
+		SlowTimeout: s.SlowTimeout, MaxDirect: s.MaxDirect,
 	}
 	c.Membership.Seat, c.Membership.Log = nil, nil
 	c.Stream.Shape, err = topology.ParseShape(s.Shape, 0, 0)

@@ -187,6 +187,16 @@ func (p *replay) applyCall(in *input) {
 		p.Poll(now)
 	case deliver:
 		p.Deliver(now)
+	case sendDirect:
+		_ = p.SendDirect(in.peer, in.data[:in.number], in.data[in.number:], nil)
+	case deliverDirect:
+		p.DeliverDirect()
+	case flushDirect:
+		p.FlushDirect()
+	case setMeta:
+		_ = p.SetMeta(now, string(in.data))
+	case setSynced:
+		p.SetSynced(now)
 	}
 }
 

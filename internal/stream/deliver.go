@@ -18,7 +18,7 @@ func (m *Member) deliver(f *flow, upTo uint64) {
 		if f.delivered++; !ok {
 			continue // impossible: everything before next is kept or given up
 		}
-		if f == m.own.flow {
+		if f == m.own.flow && !m.config.Replicate {
 			continue
 		}
 		m.countSegment(f, &seg)
@@ -53,7 +53,7 @@ func (m *Member) Deliver(now protocol.Time) (Message, bool) {
 	if !ok {
 		return Message{}, false
 	}
-	if message.Lost == 0 {
+	if message.Lost == 0 && !message.Begins {
 		m.stats.Delivered++
 	}
 	if m.inbox.blocking && !m.inboxFull() {

@@ -58,6 +58,9 @@ type Message struct {
 	// behind those delivered before, cannot be had any more. This member was cut off for
 	// longer than others keep them. See count.go.
 	Lost uint64
+	// Begins makes this a notice, too: View begins here. All messages of the views before
+	// are delivered.
+	Begins bool
 }
 
 // Stats counts what a member has done.

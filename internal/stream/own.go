@@ -100,7 +100,7 @@ func (m *Member) emit(now protocol.Time) bool {
 		b.flush, b.waiting = false, 0
 		return false
 	}
-	if m.frozen || m.windowFull(now) {
+	if m.frozen || m.config.Replicate && m.inboxFull() || m.windowFull(now) {
 		return false
 	}
 	if b.batching = m.shouldBatch(now); b.batching {
@@ -122,7 +122,11 @@ func (m *Member) emit(now protocol.Time) bool {
 	m.forward(f, f.next, &seg)
 	m.keep(f, &seg)
 	m.own.inFlight += seg.weight()
-	f.wanted, f.delivered = f.next, f.next
+	if f.wanted = f.next; m.config.Replicate {
+		m.deliver(f, f.next)
+	} else {
+		f.delivered = f.next
+	}
 	m.setActive(now, f)
 	m.timeCredit(now)
 	if len(f.grantors) == 0 {

@@ -256,7 +256,7 @@ func TestCase27InsiderCannotTakeAnotherID(t *testing.T) {
 // joinRequest is a request to join, from a process that makes up everything in it.
 func joinRequest(id, address string) []byte {
 	b := []byte{2}
-	for _, text := range []string{id, address, ""} {
+	for _, text := range []string{id, address, "", ""} {
 		b = wire.AppendBytes(b, []byte(text))
 	}
 	return wire.AppendUint8(wire.AppendUint64(b, uint64(time.Now().UnixNano())), 0)

@@ -1,0 +1,181 @@
+package pleach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/pleach-go/pleach/internal/direct"
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// Request is a request of a member.
+type Request struct {
+	// From is the rank of the member that asks, and Name is the handler's.
+	From int
+	Name string
+	Data []byte
+}
+
+// RequestError is returned by [Group.Request] when the receiver has no reply.
+type RequestError struct {
+	// Rank is the receiver's, and Name the handler's.
+	Rank int
+	Name string
+	// Err is [ErrNoHandler], [ErrOverloaded], or the text of the handler's error.
+	Err error
+}
+
+func (e *RequestError) Error() string {
+	return fmt.Sprintf("request %q to rank %d: %v", e.Name, e.Rank, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *RequestError) Unwrap() error { return e.Err }
+
+// GoneError is an [ErrGone] that names the member and the view.
+type GoneError struct {
+	// Rank was the receiver's. View is the first one known without it.
+	Rank int
+	View uint64
+}
+
+func (e *GoneError) Error() string {
+	return fmt.Sprintf("%v: rank %d in view %d", ErrGone, e.Rank, e.View)
+}
+
+// Unwrap returns [ErrGone].
+func (e *GoneError) Unwrap() error { return ErrGone }
+
+// handlers are what serves the requests of other members.
+type handlers struct {
+	mu      sync.Mutex
+	by      map[string]func(context.Context, Request) ([]byte, error)
+	cancels map[direct.Caller]context.CancelFunc
+}
+
+// Handle serves the requests of a name with a function, which several goroutines call at
+// the same time. Its context ends when the member that asks gives up or is no longer in
+// the view, and when this process is no longer a member. If it returns an error, the other
+// member gets its text, in a [*RequestError]. A later Handle of the same name replaces the
+// function, and nil removes it.
+//
+// A process can be asked as soon as it is a member. Until it has called Handle, the others
+// get [ErrNoHandler].
+func (g *Group) Handle(name string, f func(ctx context.Context, r Request) ([]byte, error)) {
+	g.handlers.mu.Lock()
+	defer g.handlers.mu.Unlock()
+	if g.handlers.by == nil {
+		g.handlers.by = make(map[string]func(context.Context, Request) ([]byte, error))
+	}
+	if g.handlers.by[name] = f; f == nil {
+		delete(g.handlers.by, name)
+	}
+}
+
+// Request asks the member of a rank, whose handler of the name (see [Group.Handle]) gives
+// the reply. It needs no timeout: if the receiver dies or leaves, Request returns a
+// [*GoneError] as soon as there is a view without it, and a [*QuorumError] if there cannot
+// be one because too few members are reachable. The request may have been served then, or
+// not. If the receiver has no reply, the error is a [*RequestError].
+//
+// Request blocks while Config.Limits.Requests requests of this process wait for replies.
+// If ctx ends first, the handler is told by its context. The caller may reuse data, and
+// owns the reply. Requests and replies may overtake each other and what Send sends. As
+// Send does, Request needs views.
+func (g *Group) Request(ctx context.Context, to int, name string, data []byte) ([]byte, error) {
+	reply, err := g.request(ctx, to, name, slices.Clone(data))
+	return reply, g.wrap("request", err)
+}
+
+func (g *Group) request(ctx context.Context, to int, name string, data []byte) ([]byte, error) {
+	if len(name) > direct.MaxName {
+		return nil, fmt.Errorf("a name of %d bytes is too long: %d at most", len(name), direct.MaxName)
+	}
+	replies := make(chan direct.Reply, 1)
+	var number uint64
+	err := g.tryDirect(ctx, to, data, func() (err error) {
+		number, err = g.direct.machine.Request(protocol.Rank(to), name, data, func(r direct.Reply) { replies <- r })
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case r := <-replies:
+		return resultOf(to, name, &r)
+	case <-ctx.Done():
+		_ = g.node.Do(func(protocol.Time) { g.direct.machine.Cancel(number) })
+		return nil, ctx.Err()
+	case <-g.life.Done():
+		return nil, g.Err()
+	}
+}
+
+// resultOf is what Request returns for the end of a request.
+func resultOf(to int, name string, r *direct.Reply) ([]byte, error) {
+	gone := new(direct.GoneError)
+	switch {
+	case errors.As(r.Err, &gone):
+		return nil, &GoneError{Rank: to, View: gone.View}
+	case r.Err != nil:
+		return nil, r.Err
+	}
+	switch r.Status {
+	case direct.NoHandler:
+		return nil, &RequestError{to, name, ErrNoHandler}
+	case direct.Overloaded:
+		return nil, &RequestError{to, name, ErrOverloaded}
+	case direct.Failed:
+		return nil, &RequestError{to, name, errors.New(string(r.Data))}
+	}
+	return r.Data, nil
+}
+
+// serve serves a request on a goroutine of its own. It is called within node.Do.
+func (g *Group) serve(r direct.Request) {
+	ctx, cancel := context.WithCancel(g.life)
+	g.handlers.mu.Lock()
+	defer g.handlers.mu.Unlock()
+	f := g.handlers.by[r.Name]
+	if g.handlers.cancels == nil {
+		g.handlers.cancels = make(map[direct.Caller]context.CancelFunc)
+	}
+	g.handlers.cancels[r.Caller] = cancel
+	go func() {
+		status, reply := g.callHandler(ctx, f, &r)
+		g.cancelServing(r.Caller)
+		_ = g.node.Do(func(protocol.Time) { g.direct.machine.Reply(r.Caller, status, reply) })
+	}()
+}
+
+// callHandler calls a handler, if there is one.
+func (g *Group) callHandler(ctx context.Context, f func(context.Context, Request) ([]byte, error), r *direct.Request) (direct.Status, []byte) {
+	if f == nil {
+		return direct.NoHandler, nil
+	}
+	reply, err := f(ctx, Request{From: int(r.Rank), Name: r.Name, Data: r.Data})
+	if most := g.config.Limits.maxDirect(); err == nil && len(reply) > most {
+		err = fmt.Errorf("the reply of %d bytes is too long: %d at most (Config.Limits.MaxMessage)", len(reply), most)
+	}
+	if err != nil {
+		text := err.Error()
+		return direct.Failed, []byte(text[:min(len(text), maxErrorText)])
+	}
+	return direct.OK, reply
+}
+
+// maxErrorText bounds the text of a handler's error.
+const maxErrorText = 4096
+
+// cancelServing ends the context of a handler.
+func (g *Group) cancelServing(c direct.Caller) {
+	g.handlers.mu.Lock()
+	defer g.handlers.mu.Unlock()
+	if cancel := g.handlers.cancels[c]; cancel != nil {
+		cancel()
+		delete(g.handlers.cancels, c)
+	}
+}

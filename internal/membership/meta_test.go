@@ -1,0 +1,87 @@
+package membership
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// setMeta has a host change its meta.
+func (n *network) setMeta(h *host, meta string) {
+	n.logf("%s sets its meta to %q", who(h.self), meta)
+	if err := h.m.SetMeta(n.now, meta); err != nil {
+		n.t.Fatal(err)
+	}
+	n.pump(h)
+}
+
+// All members see the metas that members have set last in the same view, although the
+// coordinator dies meanwhile, and no member counts as another one for it.
+func TestSetMeta(t *testing.T) {
+	bothWays(t, func(t *testing.T, way func(*Config)) {
+		const size = 9
+		n := newNetwork(t, size, 1, way)
+		for i, h := range n.hosts {
+			n.setMeta(h, "first")
+			n.setMeta(h, fmt.Sprint("of ", i))
+		}
+		n.kill(0)
+		n.suspect(n.hosts[5], n.hosts[0].self)
+		n.pump(n.hosts[5])
+		done := func() bool {
+			for _, h := range n.hosts[1:] {
+				if h.m.changesMeta() {
+					return false
+				}
+			}
+			return n.agreed()
+		}
+		if !n.run(60e9, done) {
+			t.Fatalf("no agreement:\n%s", n.situation())
+		}
+		for _, h := range n.hosts[1:] {
+			for i := 1; i < size; i++ {
+				if m, _ := h.memberIn(n.hosts[i].self.Rank); m.Meta != fmt.Sprint("of ", i) || m.Incarnation != n.hosts[i].self.Incarnation {
+					t.Errorf("%s sees %+v", who(h.self), m)
+				}
+			}
+		}
+		before := n.settle().Number
+		n.setMeta(n.hosts[3], "of 3") // as it is
+		if v := n.settle(); v.Number != before {
+			t.Errorf("nothing has changed, but there is %v", v)
+		}
+	})
+}
+
+// A meta is bounded, wherever it comes from, and a proposal changes nothing but metas.
+func TestMetaIsChecked(t *testing.T) {
+	n := newNetwork(t, 3, 1, nil)
+	m := n.hosts[0].m
+	if err := m.SetMeta(n.now, strings.Repeat("x", MaxMeta+1)); !errors.Is(err, ErrView) {
+		t.Errorf("too long: %v", err)
+	}
+	good := func() *value {
+		changed := *m.view.Members.At(1)
+		changed.Meta = "new"
+		return &value{number: m.view.Number + 1, slots: m.view.Slots, removed: newSet(3), changed: []Member{changed}}
+	}
+	if _, err := m.apply(good()); err != nil {
+		t.Error(err)
+	}
+	for name, corrupt := range map[string]func(v *value){
+		"another address":     func(v *value) { v.changed[0].Address = "elsewhere" },
+		"another incarnation": func(v *value) { v.changed[0].Incarnation++ },
+		"no member":           func(v *value) { v.changed[0].Rank = 7 },
+		"a removed member":    func(v *value) { v.removed.add(1) },
+		"twice":               func(v *value) { v.changed = append(v.changed, v.changed[0]) },
+		"too long":            func(v *value) { v.changed[0].Meta = strings.Repeat("x", MaxMeta+1) },
+	} {
+		v := good()
+		corrupt(v)
+		if _, err := m.apply(v); !errors.Is(err, ErrView) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

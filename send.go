@@ -1,0 +1,185 @@
+package pleach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/pleach-go/pleach/internal/direct"
+	"github.com/pleach-go/pleach/internal/notify"
+	"github.com/pleach-go/pleach/internal/p2p"
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// directs is this member's side of what members tell single members. All but room is used
+// within node.Do.
+type directs struct {
+	machine  *direct.Machine
+	room     notify.Notifier // notifies when what was too much may be sent now
+	arrived  uint64          // counts the messages that have arrived at their receivers
+	progress uint64          // when last looked at
+	posting  bool            // a message was posted after the frames of the step were sent
+	stepping bool            // the frames of the step are sent
+}
+
+// defaultSendBytes is Limits.SendBytes, and defaultRequests Limits.Requests, if they are
+// zero.
+const (
+	defaultSendBytes = 1 << 20
+	defaultRequests  = 256
+)
+
+// Longest messages to a single member: a head of a request is shorter than directHead.
+const (
+	directHead = 512
+	maxDirect  = 1<<30 - directHead
+)
+
+// maxDirect returns the longest message to a single member.
+func (l *Limits) maxDirect() int {
+	if l.MaxMessage == 0 {
+		return maxDirect
+	}
+	return min(l.MaxMessage, maxDirect)
+}
+
+// makeDirect makes this member's side of what members tell single members.
+func (g *Group) makeDirect(s *initialState) {
+	if g.machine.Static() {
+		return
+	}
+	c := direct.Config{
+		Self: g.self.Rank, View: s.view, Window: g.config.Limits.SendBytes, MaxRequests: g.config.Limits.Requests,
+		Post: g.post, Serve: g.serve, Canceled: g.cancelServing, State: g.takeState,
+	}
+	if c.Window == 0 {
+		c.Window = defaultSendBytes
+	}
+	if c.MaxRequests == 0 {
+		c.MaxRequests = defaultRequests
+	}
+	g.direct.machine = direct.New(c)
+}
+
+// post puts a message on the channel to a member.
+func (g *Group) post(to protocol.Rank, head, body []byte, released func()) {
+	g.direct.posting = g.direct.stepping
+	err := g.inputs.SendDirect(to, head, body, func() {
+		g.direct.arrived++
+		if released != nil {
+			released()
+		}
+	})
+	if err != nil {
+		g.log.Warn("message not sent", "to", to, "error", err) // its length was checked before
+	}
+}
+
+// stepDirect takes what has arrived from single members, after the frames of a step were
+// sent.
+func (g *Group) stepDirect() {
+	d := &g.direct
+	if d.machine == nil {
+		return
+	}
+	d.stepping, d.posting = true, false
+	for m, ok := g.inputs.DeliverDirect(); ok; m, ok = g.inputs.DeliverDirect() {
+		if err := d.machine.Receive(m.From, m.Data); err != nil {
+			g.log.Warn("message refused", "error", err)
+		}
+	}
+	d.stepping = false
+	if d.posting {
+		g.asking.Go(func() { _ = g.node.Do(func(protocol.Time) {}) }) // sends it
+	}
+	if p := d.machine.Progress() + d.arrived; p != d.progress {
+		d.progress = p
+		d.room.Notify()
+	}
+}
+
+// Send sends data to the program of one member, by its rank in the current view; this
+// process may be that member. Messages of one sender arrive once each and in order, as
+// long as both processes are members. Their [Message.Direct] is true. A message may
+// overtake a broadcast of the same sender, and the other way around.
+//
+// When Send returns nil, the message is on its way. If its receiver dies or leaves before
+// it has the message, the sender is not told: [Group.Request] tells. If the receiver is
+// not in the view, the error is a [*GoneError].
+//
+// Send blocks while the receiver's program has not received Config.Limits.SendBytes of
+// what this process has sent to it. If ctx ends meanwhile, the message is not sent. The
+// caller may reuse data. A static group has no views that would end a channel to a dead
+// process, so Send returns [ErrStatic] there.
+func (g *Group) Send(ctx context.Context, to int, data []byte) error {
+	data = slices.Clone(data)
+	err := g.tryDirect(ctx, to, data, func() error { return g.direct.machine.Send(protocol.Rank(to), data) })
+	if err == nil && to == g.Rank() && g.config.Handler != nil {
+		g.dispatch()
+	}
+	return g.wrap("send", err)
+}
+
+// tryDirect tries to send something to a member, until there is room for it.
+func (g *Group) tryDirect(ctx context.Context, to int, data []byte, try func() error) error {
+	switch most := g.config.Limits.maxDirect(); {
+	case g.machine.Static():
+		return ErrStatic
+	case len(data) > most:
+		return fmt.Errorf("%d bytes are too long: %d at most (Config.Limits.MaxMessage)", len(data), most)
+	}
+	err := g.waitRoom(ctx, try)
+	if gone := new(direct.GoneError); errors.As(err, &gone) {
+		return &GoneError{Rank: to, View: gone.View}
+	}
+	return err
+}
+
+// waitRoom tries until there is room, and as long as this process is a member that may
+// send.
+func (g *Group) waitRoom(ctx context.Context, try func() error) error {
+	for {
+		if err := g.sendErr(); err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		room := g.direct.room.Wait()
+		var tried error
+		if err := g.node.Do(func(protocol.Time) { tried = try() }); err != nil {
+			return ErrClosed
+		}
+		if !errors.Is(tried, direct.ErrBusy) && !errors.Is(tried, p2p.ErrBusy) {
+			return tried
+		}
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-g.life.Done():
+			return g.Err()
+		}
+	}
+}
+
+// deliverDirect returns the next message that was sent to this process alone, if there is
+// one. It is called within node.Do.
+func (g *Group) deliverDirect() (Message, bool) {
+	if g.direct.machine == nil {
+		return Message{}, false
+	}
+	m, ok := g.direct.machine.Deliver()
+	return Message{From: int(m.From), Data: m.Data, View: m.View, Direct: true}, ok
+}
+
+// flushDirect waits until what was sent to single members has arrived.
+func (g *Group) flushDirect(ctx context.Context) error {
+	return g.waitRoom(ctx, func() error {
+		if !g.inputs.FlushDirect() {
+			return p2p.ErrBusy
+		}
+		return nil
+	})
+}

@@ -1,0 +1,211 @@
+package pleach
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/pleach-go/pleach/internal/direct"
+	"github.com/pleach-go/pleach/internal/member"
+	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// State is what the messages of a group come to, and all its members keep: a table, a
+// configuration, a count. A process that joins gets it from another member, exactly as it
+// is where the process's messages begin.
+//
+// With Config.State, Messages also yields this process's own broadcasts, at their place
+// among the others: a program changes its state by what it receives only, one message after
+// the other. If the messages of different members may be applied in different orders with
+// the same result, all members that have received the same messages have the same state.
+//
+// Both methods are called by the goroutine that receives, between two messages. So only one
+// goroutine may receive, and another one broadcasts: while its own inbox is full, Broadcast
+// blocks. A process that comes back (Rejoin, or a restart) is a joiner.
+type State interface {
+	// Snapshot writes the state. It is called when a view with a joiner begins: all
+	// messages of the views before have been received, and none of later ones.
+	Snapshot(w io.Writer) error
+	// Restore replaces the state by one that another member has written. It is called
+	// before this process receives its first message.
+	Restore(r io.Reader) error
+}
+
+// StateError is why this process has not got the state of its group. It ends the
+// membership.
+type StateError struct {
+	// From is the rank of the member that has sent the state, or should have.
+	From int
+	// View is where the state was taken.
+	View uint64
+	Err  error
+}
+
+func (e *StateError) Error() string {
+	return fmt.Sprintf("pleach: the state of view %d from rank %d: %v", e.View, e.From, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *StateError) Unwrap() error { return e.Err }
+
+// replica is what a member knows of the state of its group. Its fields are used within
+// node.Do, but those of the goroutine that receives.
+type replica struct {
+	lacking bool      // this process has yet to get the state
+	arrived *snapshot // nil: not yet
+	views   map[uint64]*membership.View
+
+	// Of the goroutine that receives:
+	since uint64                 // the view where the state begins: messages of earlier ones are in it
+	sent  map[direct.Caller]bool // the processes that this one has sent the state
+}
+
+// snapshot is a state on its way.
+type snapshot struct {
+	from protocol.Rank
+	view uint64
+	data []byte
+}
+
+// makeReplica makes a member that has the state, if the group begins with it, or lacks it.
+func (g *Group) makeReplica(v *membership.View) {
+	if g.config.State == nil {
+		return
+	}
+	g.replica = replica{
+		lacking: g.self.Incarnation != member.FirstIncarnation,
+		views:   make(map[uint64]*membership.View), sent: make(map[direct.Caller]bool),
+	}
+	g.checkState(v)
+}
+
+// hasState reports whether a member has the state: it has said so, or has begun the group.
+func hasState(m *membership.Member) bool {
+	return m.Synced || m.Incarnation == member.FirstIncarnation
+}
+
+// checkState keeps a view for when the program comes to it, and ends a member that lacks the
+// state if no member has it any more.
+func (g *Group) checkState(v *membership.View) {
+	if g.config.State == nil {
+		return
+	}
+	if g.replica.views[v.Number] = v; !g.replica.lacking || g.replica.arrived != nil {
+		return
+	}
+	for _, m := range v.Members.All() {
+		if hasState(m) {
+			return
+		}
+	}
+	g.end(&StateError{From: int(g.self.Rank), View: v.Number, Err: ErrStateLost})
+}
+
+// takeState takes a state that has arrived, within node.Do. A process needs one.
+func (g *Group) takeState(from protocol.Rank, view uint64, s direct.Status, data []byte) {
+	r := &g.replica
+	switch {
+	case !r.lacking || r.arrived != nil || g.config.State == nil:
+	case s != direct.OK:
+		g.end(&StateError{From: int(from), View: view, Err: errors.New(string(data))})
+	default:
+		r.arrived = &snapshot{from, view, data}
+	}
+}
+
+// restoreState gives the program the state, if it has arrived. It reports false if the
+// program has to wait for it.
+func (g *Group) restoreState() bool {
+	if g.config.State == nil || g.replica.since > 0 {
+		return true
+	}
+	var s *snapshot
+	lacking := false
+	if g.node.Do(func(protocol.Time) { s, lacking = g.replica.arrived, g.replica.lacking }) != nil || lacking && s == nil {
+		return false
+	}
+	if !lacking {
+		g.replica.since = member.FirstIncarnation
+		return true
+	}
+	if err := g.config.State.Restore(bytes.NewReader(s.data)); err != nil {
+		g.end(&StateError{From: int(s.from), View: s.view, Err: err})
+		return false
+	}
+	g.replica.since = s.view
+	return g.node.Do(func(now protocol.Time) {
+		g.replica.lacking, g.replica.arrived = false, nil
+		g.inputs.SetSynced(now)
+	}) == nil
+}
+
+// forProgram reports whether a message is for the program. The others are those that the
+// state has, and the notices that a view begins.
+func (g *Group) forProgram(m *Message) bool {
+	if g.config.State == nil || m.Direct {
+		return true
+	}
+	if m.begins {
+		g.provideState(m.View)
+		return false
+	}
+	return m.View >= g.replica.since
+}
+
+// provideState sends the state, where a view begins, to its members that lack it. The
+// member with the lowest rank that has it does so, once to each. If it dies, the view
+// without it makes the next one do so.
+func (g *Group) provideState(number uint64) {
+	var v *membership.View
+	_ = g.node.Do(func(protocol.Time) {
+		v = g.replica.views[number]
+		delete(g.replica.views, number)
+	})
+	if v == nil || number < g.replica.since {
+		return
+	}
+	var lacking []*membership.Member
+	provider := protocol.NoRank
+	for _, m := range v.Members.All() {
+		switch {
+		case !hasState(m):
+			if !g.replica.sent[direct.Caller{Rank: m.Rank, Incarnation: m.Incarnation}] {
+				lacking = append(lacking, m)
+			}
+		case provider == protocol.NoRank:
+			provider = m.Rank
+		}
+	}
+	if provider != g.self.Rank || len(lacking) == 0 {
+		return
+	}
+	for c := range g.replica.sent {
+		if !v.Holds(c.Rank, c.Incarnation) {
+			delete(g.replica.sent, c)
+		}
+	}
+	status, data := g.snapshot()
+	_ = g.node.Do(func(protocol.Time) {
+		for _, m := range lacking {
+			g.replica.sent[direct.Caller{Rank: m.Rank, Incarnation: m.Incarnation}] = true
+			g.direct.machine.SendState(m.Rank, m.Incarnation, number, status, data)
+		}
+	})
+}
+
+// snapshot has the program write its state.
+func (g *Group) snapshot() (direct.Status, []byte) {
+	var b bytes.Buffer
+	err := g.config.State.Snapshot(&b)
+	if most := g.config.Limits.maxDirect(); err == nil && b.Len() > most {
+		err = fmt.Errorf("%d bytes are too long: %d at most (Config.Limits.MaxMessage)", b.Len(), most)
+	}
+	if err != nil {
+		g.log.Error("no snapshot", "error", err)
+		text := err.Error()
+		return direct.Failed, []byte(text[:min(len(text), maxErrorText)])
+	}
+	return direct.OK, b.Bytes()
+}
