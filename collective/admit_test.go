@@ -50,9 +50,9 @@ func (p *stepping) run(ctx context.Context, w Comm) (sum int64, err error) {
 		if core(next).Engine() != core(w).Engine() {
 			new, root := core(next).Engine().Admission()
 			w, joined = next, len(new)
-			has := slices.Clone(state)
+			has, newcomer := slices.Clone(state), slices.Contains(new, w.Rank())
 			if state, err = Broadcast(ctx, w, root, state, Restore(func(context.Context, int) ([]int64, error) {
-				if slices.Contains(new, w.Rank()) {
+				if newcomer {
 					return nil, errors.New("a newcomer has no state")
 				}
 				return has, nil

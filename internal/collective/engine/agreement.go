@@ -54,6 +54,7 @@ type agreement struct {
 	vote    // this process's
 	decided bool
 	subComm *Engine // that Shrink has derived
+	next    *Engine // the generation that Admit has derived
 
 	// Of the leader: votes by rank, and the ranks that have accepted the proposal.
 	votes      map[int]vote

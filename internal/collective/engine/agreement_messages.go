@@ -173,12 +173,13 @@ func (e *Engine) sendToOthers(a *agreement, phase msgType) {
 	}
 }
 
-// decide takes in the committed proposal.
+// decide takes in the committed proposal. An agreement is decided again in later views, for
+// processes that have missed it, also when the next one is under way.
 func (e *Engine) decide(a *agreement, agreed proposal) {
 	a.proposal, a.accepted, a.decided = agreed, true, true
 	e.derive(a)
-	if next := e.generation.next; next != nil && a.call.local.signature.Kind == Admit {
-		next.beginGeneration()
+	if a.next != nil {
+		a.next.beginGeneration()
 	}
 	a.call.changed.Notify()
 }

@@ -148,6 +148,7 @@ func (e *Engine) deriveGeneration(a *agreement) {
 		return
 	}
 	e.addGeneration(deriveContextID(e.comms.contextID, a.number), view, e.config.View, members)
+	a.next = g.next
 }
 
 // addGeneration makes the engine of the next generation from its first view. Departures

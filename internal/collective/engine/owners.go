@@ -9,8 +9,8 @@ import "slices"
 // in the same order, so every process computes the same owners. A task moves only if its
 // owner has failed, because the new owner runs it from the beginning.
 //
-// A newcomer counts as if it had one task more: it may not have the state yet by which
-// inputs are restored.
+// A newcomer gets none as long as another survivor is there: it may not have the state yet
+// by which inputs are restored.
 func reassign(owners, live, newcomers []int) {
 	loads := make(map[int]int, len(live))
 	for _, r := range live {
@@ -18,7 +18,7 @@ func reassign(owners, live, newcomers []int) {
 	}
 	for _, r := range newcomers {
 		if _, ok := loads[r]; ok {
-			loads[r]++
+			loads[r] += len(owners) + 1
 		}
 	}
 	var orphans []int

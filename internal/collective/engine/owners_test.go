@@ -41,7 +41,8 @@ func TestTasksAreSpreadFairly(t *testing.T) {
 	}
 }
 
-// A newcomer takes over a task only if all others have more.
+// A newcomer takes over a task only if no other process is left: without the state it could
+// not restore the task's input.
 func TestNewcomersTakeOverLast(t *testing.T) {
 	owners := []int{0, 1, 2, 3}
 	reassign(owners, []int{0, 2, 3}, []int{2})
@@ -49,7 +50,11 @@ func TestNewcomersTakeOverLast(t *testing.T) {
 		t.Errorf("got %v, want %v", owners, want)
 	}
 	reassign(owners, []int{2, 3}, []int{2})
-	if want := []int{2, 3, 2, 3}; !slices.Equal(owners, want) {
+	if want := []int{3, 3, 2, 3}; !slices.Equal(owners, want) {
+		t.Errorf("got %v, want %v", owners, want)
+	}
+	reassign(owners, []int{2}, []int{2})
+	if want := []int{2, 2, 2, 2}; !slices.Equal(owners, want) {
 		t.Errorf("got %v, want %v", owners, want)
 	}
 }
