@@ -163,9 +163,10 @@ type Limits struct {
 	// MaxMessage is the longest message in bytes, below 4 GiB. If zero, 1 GiB.
 	MaxMessage int
 	// KeepBytes is how much a member keeps to repair others' losses. Members that send
-	// at the same time share it, apart from what some member has not received yet. If
-	// zero, 16 MiB. Three quarters of it are what all senders together may have in
-	// flight: sent, and not yet received by every member.
+	// at the same time share it, apart from what some member has not received yet. In a
+	// static group, it is kept of each sender. If zero, 16 MiB. Three quarters of it are
+	// what all senders together may have in flight: sent, and not yet received by every
+	// member.
 	KeepBytes int
 	// InboxBytes is how much may wait for the program to receive it. If zero,
 	// 16 MiB. Beyond that, Overflow decides.

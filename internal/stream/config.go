@@ -33,9 +33,9 @@ type Config struct {
 	// segment says in 32 bits how much of its message follows.
 	MaxMessage int
 	// KeepBytes is how much is kept to answer requests. Active roots share it, apart from
-	// what some member may lack (store.go), and no stream has more. If zero, 16 MiB.
-	// Three quarters of it are what all active roots together may have in flight
-	// (window.go).
+	// what some member may lack (store.go), and no stream has more. In a static group, each
+	// root has it. If zero, 16 MiB. Three quarters of it are what all active roots together
+	// may have in flight (window.go).
 	KeepBytes int
 	// InboxBytes is how much may wait for the program. If zero, 16 MiB. Beyond it, this
 	// member acknowledges nothing more, so that the roots block.

@@ -20,24 +20,44 @@ func receiveFrom(t *testing.T, m *Member, now protocol.Time, root protocol.Rank,
 	}
 }
 
+// keptOf returns how many bytes a member keeps of roots that have each sent twice as much
+// as KeepBytes, all of it accepted by the members that are waited for.
+func keptOf(t *testing.T, m *Member, roots protocol.Rank) (kept int) {
+	t.Helper()
+	const size = 32 << 10
+	for number := range uint64(2 * m.config.KeepBytes / size) {
+		for r := range roots {
+			receiveFrom(t, m, 1, r, number, 0, size)
+		}
+		drain(m, 1)
+	}
+	for _, f := range m.flows {
+		kept += f.store.bytes
+	}
+	return kept
+}
+
 // Roots share KeepBytes: a member keeps as much of all as of one.
 func TestRootsShareWhatIsKept(t *testing.T) {
-	const keep, size = 8 << 20, 32 << 10
+	const keep = 8 << 20
 	for _, roots := range []protocol.Rank{1, 4, 8} {
-		m := group(t, Config{KeepBytes: keep}, 9)[8]
-		for number := range uint64(2 * keep / size) {
-			for r := range roots {
-				receiveFrom(t, m, 1, r, number, 0, size)
-			}
-			drain(m, 1)
-		}
-		kept := 0
-		for _, f := range m.flows {
-			kept += f.store.bytes
-		}
+		kept := keptOf(t, group(t, Config{KeepBytes: keep}, 9)[8], roots)
 		if kept < keep*9/10 || kept > keep {
 			t.Errorf("%d bytes of %d roots are kept, want about %d", kept, roots, keep)
 		}
+	}
+}
+
+// In a static group, KeepBytes of each root are kept: a member that is cut off is not waited
+// for, and nothing else is left for it.
+func TestStaticGroupKeepsOfEachRoot(t *testing.T) {
+	const keep, roots = 2 << 20, 4
+	m, err := New(Config{Rank: roots, Size: roots + 1, Incarnation: 1, KeepBytes: keep})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kept := keptOf(t, m, roots); kept < roots*keep*9/10 || kept > roots*keep {
+		t.Errorf("%d bytes of %d roots are kept, want about %d of each", kept, roots, keep)
 	}
 }
 

@@ -3,10 +3,13 @@ package stream
 import "github.com/pleach-go/pleach/internal/queue"
 
 // store keeps the newest segments of a stream to answer requests, and trims the oldest.
-// The roots that are active share KeepBytes. Beyond its share of it, a stream's segments
-// are kept only as long as some member may not have accepted them, which every segment
-// says. So a member keeps no more of many roots than of one, apart from what is in
+// In a view, the roots that are active share KeepBytes. Beyond its share of it, a stream's
+// segments are kept only as long as some member may not have accepted them, which every
+// segment says. So a member keeps no more of many roots than of one, apart from what is in
 // flight, and never trims what another may still lack.
+//
+// The roots of a static group go on without the credits of a member that is cut off (see
+// addBelow), so nothing says what that member lacks. KeepBytes of each root are kept for it.
 type store struct {
 	segments queue.Queue[segment] // of numbers low, low+1, …, except for the gaps
 	low      uint64
@@ -89,5 +92,7 @@ func (m *Member) keep(f *flow, seg *segment) {
 	f.store.add(seg)
 	f.next++
 	f.store.trim(m.config.KeepBytes, f.delivered)
-	f.store.trim(m.divide(m.config.KeepBytes), min(f.delivered, f.credit.accepted))
+	if !m.static() {
+		f.store.trim(m.divide(m.config.KeepBytes), min(f.delivered, f.credit.accepted))
+	}
 }
