@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/internal/wire"
 )
 
@@ -154,9 +155,7 @@ func endIsQuick(t *testing.T, end func(*pleach.Group) error, bound time.Duration
 				t.Error(err)
 			}
 			calls.Wait()
-			if took := time.Since(began); took > bound {
-				t.Errorf("it took %v", took)
-			}
+			testutil.Took(t, "the end", time.Since(began), bound)
 		})
 	}
 }
@@ -176,9 +175,7 @@ func TestBroadcastObeysItsContextBesideBadPeers(t *testing.T) {
 						began := time.Now()
 						err = g.Broadcast(ctx, numbered(0, 0, 64<<10))
 						cancel()
-						if took := time.Since(began); took > time.Second {
-							t.Errorf("took %v", took)
-						}
+						testutil.Took(t, "Broadcast", time.Since(began), time.Second)
 					}
 					if !errors.Is(err, context.DeadlineExceeded) {
 						t.Errorf("error %v", err)
@@ -198,8 +195,9 @@ func TestMessagesObeyTheirContext(t *testing.T) {
 	for range groups[0].Messages(ctx) {
 		t.Error("a message")
 	}
-	if took := time.Since(began); took > time.Second || ctx.Err() == nil {
-		t.Errorf("ended after %v, context %v", took, ctx.Err())
+	testutil.Took(t, "Messages", time.Since(began), time.Second)
+	if ctx.Err() == nil {
+		t.Error("Messages ended before its context")
 	}
 }
 

@@ -200,9 +200,7 @@ func TestFinalizeMovesNoTask(t *testing.T) {
 			if err := w.Finalize(ctx); err != nil {
 				return err
 			}
-			if took := time.Since(began); took > time.Second {
-				t.Errorf("rank %d: Finalize took %v", w.Rank(), took)
-			}
+			testutil.Took(t, "Finalize", time.Since(began), time.Second)
 			if !slices.Equal(w.Tasks(), []int{w.Rank()}) {
 				t.Errorf("round %d: rank %d owns %v", round, w.Rank(), w.Tasks())
 			}

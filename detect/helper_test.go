@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -94,9 +95,7 @@ func closed(t *testing.T, d Detector) {
 	if err := d.Close(); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(start); took > 3*time.Second {
-		t.Errorf("Close took %v", took)
-	}
+	testutil.Took(t, "Close", time.Since(start), 3*time.Second)
 }
 
 var errLost = errors.New("connection lost")

@@ -115,9 +115,7 @@ func closed(t *testing.T, s *Detector) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(start); took > 3*time.Second {
-		t.Errorf("Close took %v", took)
-	}
+	testutil.Took(t, "Close", time.Since(start), 3*time.Second)
 }
 
 // expect waits for the last of the reports that are to come, and compares all.

@@ -34,7 +34,7 @@ func (m *Machine) awaitedAnswered(by protocol.Rank, others set) {
 	}
 	a.since = m.now
 	if a.first > 0 && 2*a.members.count() <= a.asked {
-		m.pace.learn(m.now - a.first)
+		m.learnAnswers(a.first)
 		a.first = 0
 	}
 }
@@ -90,8 +90,9 @@ func (m *Machine) runPings(now protocol.Time) {
 }
 
 // leaveOut records that members are silent: they have held up the change for longer
-// than this member's patience, although no detector suspects them. Detectors may be blind, and such
-// a member must not hold up the others forever: the next attempt leaves it out.
+// than this member's patience, although no detector suspects them. Detectors may be
+// blind, and such a member must not hold up the others forever: the next attempt leaves
+// it out.
 func (m *Machine) leaveOut(now protocol.Time, members []int) {
 	m.silenced(members...)
 	m.consider(now)

@@ -110,8 +110,8 @@ func (m *Machine) tryInstall(now protocol.Time) {
 	}
 }
 
-// pruneRequests forgets the joins, leaves and changes of meta that the view has fulfilled, and opens
-// the window again for the others.
+// pruneRequests forgets the joins, leaves and changes of meta that the view has
+// fulfilled, and opens the window again for the others.
 func (m *Machine) pruneRequests(now protocol.Time) {
 	m.candidates = slices.DeleteFunc(m.candidates, func(c candidate) bool {
 		_, taken := m.named(c.Identity) // by this candidate, or the member it has asked finds out

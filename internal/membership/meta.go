@@ -74,7 +74,7 @@ func (m *Machine) handleMetaChange(now protocol.Time, r protocol.Rank, incarnati
 		}
 		return
 	}
-	q := metaRequest{suspect{r, incarnation}, a, now + leaseFactor*m.config.RetryInterval}
+	q := metaRequest{suspect{r, incarnation}, a, now + m.lease()}
 	if i >= 0 {
 		m.metas[i] = q
 		return

@@ -19,8 +19,17 @@ const (
 	patienceFactor = 8
 )
 
-// learn takes in how long it took until most of those asked had answered.
-func (p *pace) learn(took protocol.Time) { p.answer = max(p.answer, took) }
+// learn takes in how long it took until most of those asked had answered. That may be as
+// long as this member was stopped, or as a partition lasted, so what is known at most
+// doubles, or becomes surprise: where answers take long, the next ones do, too.
+func (p *pace) learn(took, surprise protocol.Time) {
+	p.answer = max(p.answer, min(took, max(2*p.answer, surprise)))
+}
+
+// learnAnswers takes in that most of those asked since a time have answered.
+func (m *Machine) learnAnswers(since protocol.Time) {
+	m.pace.learn(m.now-since, m.config.AckTimeout/2)
+}
 
 // forget forgets a part of that with every view: what was slow may be fast again.
 func (p *pace) forget() { p.answer -= p.answer / 4 }
@@ -28,7 +37,7 @@ func (p *pace) forget() { p.answer -= p.answer / 4 }
 // learnFromCoordinator takes in how long the coordinator took to show that it has got a
 // report. It may have been stopped, so a long time counts in part only.
 func (m *Machine) learnFromCoordinator(took protocol.Time) {
-	m.pace.learn(min(took, m.config.AckTimeout/2))
+	m.pace.learn(min(took, m.config.AckTimeout/2), took)
 }
 
 // awake compares the time of a call with the one that this member has asked for. A member

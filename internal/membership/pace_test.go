@@ -30,6 +30,23 @@ func TestSlowNetwork(t *testing.T) {
 	})
 }
 
+// Answers that have waited because this member was stopped, or the network was partitioned,
+// do not make it wait for as long from then on.
+func TestOneLateAnswerTeachesLittle(t *testing.T) {
+	const surprise = 2 * second
+	var p pace
+	p.learn(600*second, surprise)
+	if p.answer != surprise {
+		t.Errorf("after one answer that took 10 minutes, %d s are expected", p.answer/second)
+	}
+	for range 10 {
+		p.learn(3*surprise, surprise)
+	}
+	if p.answer != 3*surprise {
+		t.Errorf("answers take %d s, and %d s are expected", 3*surprise/second, p.answer/second)
+	}
+}
+
 // A coordinator whose own timers are late has more patience with another member before it
 // leaves it out.
 func TestLateTimersStretchPatience(t *testing.T) {

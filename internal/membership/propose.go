@@ -24,7 +24,8 @@ func (m *Machine) propose(now protocol.Time, p *ballotState) {
 
 // compose returns the value that this member proposes if it is free to choose: the
 // participants stay, except those that leave or give way to a candidate with their
-// identity, candidates are added, and members get the metas that they want. The number of the view is their incarnation.
+// identity, candidates are added, and members get the metas that they want. The number
+// of the view is the incarnation of the candidates.
 func (m *Machine) compose(members set, cut []Position) *value {
 	v := &value{number: m.view.Number + 1, slots: m.view.Slots, removed: members.complement(m.view.Members.Len()), cut: cut}
 	for _, l := range m.leavers {

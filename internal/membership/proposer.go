@@ -136,7 +136,7 @@ func (p *ballotState) missing() (missing []int) {
 // promised, and from there to a decision once a quorum has accepted.
 func (m *Machine) advanceProposer(now protocol.Time, p *ballotState) {
 	if m.proposer.asked > 0 && 2*p.acked.count() > p.members.count() {
-		m.pace.learn(now - m.proposer.asked)
+		m.learnAnswers(m.proposer.asked)
 		m.proposer.asked = 0
 	}
 	all := p.acked.covers(p.members)

@@ -65,9 +65,9 @@ func (m *Machine) considerSilence(now protocol.Time) {
 }
 
 // awaitCoordinator records that a coordinator is silent: it has attempted nothing for
-// twice the patience with it, although it was asked to. It does not run, or it has no majority.
-// The next rank coordinates instead. The factor of two lets a running coordinator
-// leave out a member that it cannot reach before that member leaves out the
+// twice the patience with it, although it was asked to. It does not run, or it has no
+// majority. The next rank coordinates instead. The factor of two lets a running
+// coordinator leave out a member that it cannot reach before that member leaves out the
 // coordinator. A member that did not run itself, as its clock tells, begins to wait
 // again.
 func (m *Machine) awaitCoordinator(now protocol.Time) {

@@ -14,6 +14,7 @@ import (
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/collective"
 	"github.com/pleach-go/pleach/internal/netns"
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // roundsProgram is a job of many short calls. At the end each process writes the results
@@ -97,8 +98,7 @@ func TestCase29PartitionedJob(t *testing.T) {
 	if !slices.Equal(written, []string{"0", "1", "2", "3"}) {
 		t.Errorf("tasks written: %v", written)
 	}
-	if took := job[3].took; took > 7*time.Second { // it takes twice SuspicionTimeout, and QuorumTimeout
-		t.Errorf("rank 3 has left %v after the cut", took)
-	}
+	// Twice SuspicionTimeout, and QuorumTimeout.
+	testutil.Took(t, "the end of rank 3 after the cut", job[3].took, 7*time.Second)
 	figures(t, map[string]any{"case": 29, "took_ms": took, "written": written, "error": job[3].lines("error")})
 }

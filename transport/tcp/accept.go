@@ -23,8 +23,9 @@ func (t *Transport) accept() {
 		case errors.Is(err, net.ErrClosed) || err != nil && t.state.Load() == closing:
 			return
 		case err != nil:
-			// Probably too many open files: connections wait until one is closed.
-			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+			// Probably too many open files: connections wait until one is closed, and
+			// every sweep of idle ones may close some.
+			pause = min(max(2*pause, 5*time.Millisecond), shortageInterval/2)
 			t.noteLocal("cannot accept", err)
 			select {
 			case <-time.After(pause):

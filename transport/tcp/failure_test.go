@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
@@ -318,9 +319,7 @@ func TestCloseWithFrozenPeers(t *testing.T) {
 
 	before := time.Now()
 	_ = m.Close()
-	if took := time.Since(before); took > time.Second {
-		t.Errorf("Close took %v", took)
-	}
+	testutil.Took(t, "Close", time.Since(before), time.Second)
 	told := m.story(1)
 	frozen.close()
 	time.Sleep(10 * time.Millisecond)

@@ -30,7 +30,8 @@ const (
 	shortageInterval = 200 * time.Millisecond
 	// viewInterval is the least time between two sweeps for views.
 	viewInterval = time.Second
-	// maxRetired bounds the connections that a sweep closes.
+	// maxRetired bounds the connections that a sweep closes, or a quarter of all does, if
+	// that is more: a member that runs out of descriptors gets many at once.
 	maxRetired = 8
 	// keptConnections is how many stay open although they are idle, so that small
 	// groups never connect anew.
@@ -84,9 +85,9 @@ func (t *Transport) sweep(kept int64, interval time.Duration) {
 
 // retireIdle closes connections that are idle, as long as more than so many are open.
 func (t *Transport) retireIdle(kept int64) {
-	n := 0
+	n, most := int64(0), max(maxRetired, t.count.connections.Load()/4)
 	for p := range t.peers.all() {
-		if n < maxRetired && p.retire(t.count.connections.Load() > kept) {
+		if n < most && p.retire(t.count.connections.Load() > kept) {
 			n++
 		}
 	}
