@@ -49,7 +49,11 @@ func appendTopic(b []byte, topic string) []byte {
 
 // hasTopic reports whether a message begins with a topic.
 func hasTopic(message []byte) bool {
-	return len(message) > 0 && len(message) > int(message[0]) && ValidTopic(string(message[1:1+message[0]]))
+	if len(message) == 0 {
+		return false
+	}
+	end := 1 + int(message[0])
+	return end <= len(message) && ValidTopic(string(message[1:end]))
 }
 
 // cutTopic splits a message into topic and data. Messages of one topic often follow each
