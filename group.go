@@ -107,8 +107,10 @@ type Message struct {
 	// (Config.Limits.KeepBytes). Lost counts them. The notice arrives as soon as the
 	// loss is certain, and before later messages. If it is not known yet how many are
 	// lost, the notice counts at least one, and a second notice the others when the
-	// next message arrives. Messages of every topic count. Only of a sender that this process has received nothing
-	// from since it joined, the count stays a lower bound.
+	// next message arrives. Only of a sender that this process has received nothing
+	// from since it joined, the count stays a lower bound. It is not known which topics
+	// the lost messages have, so Lost counts those of every topic, and Messages yields the
+	// notice as well as every subscription.
 	Lost uint64
 
 	begins bool // no message: a view begins here; see state.go
@@ -255,11 +257,11 @@ func (g *Group) wait(ctx context.Context, sign <-chan struct{}, try func(now pro
 	}
 }
 
-// Messages yields what other members broadcast without a topic, and what they send to this
-// one: each message once, the broadcasts of one member in the order in which it made them, and what
-// it has sent in that order. It ends when ctx ends or this process
-// is no longer a member ([Group.Err] says why). If several goroutines receive, each
-// message goes to one of them.
+// Messages yields what other members broadcast without a topic, and what they send to
+// this one: each message once, the broadcasts of one member in the order in which it made
+// them, and what it has sent in that order. What has a topic is for [Topic.Messages]. It
+// ends when ctx ends or this process is no longer a member ([Group.Err] says why). If
+// several goroutines receive, each message goes to one of them.
 //
 // Up to Config.Limits.InboxBytes wait for the caller. Beyond that, messages stay
 // with other members, and arrive later unless those no longer keep them.
