@@ -145,9 +145,7 @@ func TestFullTopics(t *testing.T) {
 	granted := func() bool {
 		return slices.ContainsFunc(frames(m.Member, 1)[0], func(frame []byte) bool { return frame[0] == kindCredit })
 	}
-	if granted() {
-		t.Error("a member that is full has granted a credit")
-	}
+	granted() // what was accepted before it was full
 	m.Unsubscribe(1, one)
 	if !granted() {
 		t.Error("a queue that has ended holds up the root")
