@@ -27,14 +27,15 @@ func (m *Member) unavailable(now protocol.Time, f *flow) (to uint64, unavailable
 	return min(p.trimmedTo, f.cut), f.next < f.cut && (len(p.trimmedBy) >= others || asked)
 }
 
-// handleTrimmed records that a peer no longer keeps what was requested.
+// handleTrimmed records that a peer no longer keeps what was requested. A process that
+// joins with the next view never had it, so it says nothing about the others.
 func (m *Member) handleTrimmed(now protocol.Time, f *flow, from protocol.Rank, fr *frame) {
 	p := &f.pull
 	if f == m.own.flow {
 		m.handleLoss(from)
 		return
 	}
-	if fr.first <= f.next || p.due == protocol.Never {
+	if fr.first <= f.next || p.due == protocol.Never || !m.roster.has(from) {
 		return
 	}
 	if p.trimmedTo <= f.next {

@@ -381,3 +381,26 @@ func TestFrozenMemberWaitsForASlowHolder(t *testing.T) {
 		t.Errorf("flushed: %v, %d lost", p.Flushed(), s.Lost)
 	}
 }
+
+// A frozen member gives nothing up because a process that joins with the next view does not
+// have it: the members of its own view do.
+func TestFrozenMemberIgnoresWhatAJoinerLacks(t *testing.T) {
+	const joiner = 2
+	p := newPeer(t, stream.Config{Rank: 1, Size: 3, Incarnation: 1})
+	p.Flush(p.now, p.Freeze())
+	if err := p.Install(p.now, 2, 3, stream.MemberList{{0, 1}, {1, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	p.Freeze()
+	p.Flush(p.now, []stream.Position{{MemberID: stream.MemberID{Rank: 0, Incarnation: 1}, Next: 10, Holder: 0}})
+	p.run(400*time.Millisecond, func(protocol.Rank, uint64) {
+		p.receive(joiner, rawFrame(trimmedFrame, 10, ""))
+	})
+	if p.Flushed() {
+		t.Fatal("flushed without an answer of the root")
+	}
+	p.run(time.Second, func(to protocol.Rank, missing uint64) { p.receive(to, rawFrame(repairFrame, missing, "x")) })
+	if s := p.Stats(); !p.Flushed() || s.Lost != 0 {
+		t.Errorf("flushed: %v, %d lost", p.Flushed(), s.Lost)
+	}
+}
