@@ -89,7 +89,7 @@ func TestWithdrawalsPassRelays(t *testing.T) {
 	}
 }
 
-// The coordinator does not listen to members that it suspects itself, whoever passes on
+// The coordinator does not listen to members that it suspects itself, even if a relay passes on
 // what they say.
 func TestRelayedReportsNameTheirSource(t *testing.T) {
 	n := newRelayed(t)
