@@ -1,6 +1,7 @@
 package experiments
 
 import (
+	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/topology"
 )
@@ -43,7 +44,7 @@ func (m ThesisModel) Time(size protocol.Rank) float64 {
 	return 2*m.Latency*float64(levels-1) + m.Compute*float64(levels)
 }
 
-// Model is the same for the protocol of package membership: a report, then five
+// Model is the same for the protocol of package membership: a report through its relays, then five
 // ways down or up a binomial tree of the members that are left. What contention there is
 // on these ways is in the tree's finish time; that many reports wait for the
 // coordinator's port is not, and neither that the second way up may end early,
@@ -55,7 +56,7 @@ func (s *Stabilization) Model() (protocol.Time, error) {
 	}
 	model := 5 * topology.FinishTime(tree, s.L, s.O)
 	if s.Watchers > 0 {
-		model += 2*s.O + s.L
+		model += protocol.Time(1+len(membership.Relays(int(s.Size)))) * (2*s.O + s.L)
 	}
 	return model, nil
 }

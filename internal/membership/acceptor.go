@@ -34,6 +34,7 @@ type acceptor struct {
 	next     *View         // the next view, once decided
 	began    protocol.Time // when this member first learned of the change
 	tried    protocol.Time // since when this member attempts it; 0: it does not
+	news     news          // members that are excluded since
 	silence  silence       // members that do not answer
 	awaiting awaiting      // members that must answer before the next attempt
 	// abstaining are other members that do not coordinate. See abstain.

@@ -67,6 +67,8 @@ type Config struct {
 	// zero, 30 s.
 	JoinTimeout protocol.Time
 
+	// relays, if not nil, replaces the levels of relays: tests have small groups.
+	relays []int
 	// isQuorum, if not nil, replaces the majority rule: tests break the rule to see
 	// that they notice.
 	isQuorum func(v *View, s set) bool

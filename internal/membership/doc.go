@@ -66,7 +66,7 @@
 //   - proposer.go, prepare.go, propose.go, commit.go, commitcast.go: a change, in
 //     order; assign.go: the rank that a joiner gets.
 //   - suspicion.go, join.go, leave.go: reasons for a change; reporter.go: how the
-//     coordinator learns of them.
+//     coordinator learns of them; relay.go: how many reports become few.
 //   - silence.go: members that do not answer, and do not hold up the others;
 //     unheard.go: coordinators that do not answer; abstain.go: coordinators that cannot.
 //   - status.go: how members that are behind catch up.

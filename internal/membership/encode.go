@@ -92,6 +92,17 @@ func appendPositions(dst []byte, positions []Position) []byte {
 	return dst
 }
 
+func appendReports(dst []byte, reports []report) []byte {
+	dst = wire.AppendUint32(dst, uint32(len(reports)))
+	for _, r := range reports {
+		dst = wire.AppendUint32(wire.AppendUint32(dst, uint32(r.by)), uint32(len(r.suspects)))
+		for _, s := range r.suspects {
+			dst = wire.AppendUint64(wire.AppendUint32(dst, uint32(s.rank)), s.incarnation)
+		}
+	}
+	return dst
+}
+
 func appendValue(dst []byte, v *value) []byte {
 	dst = wire.AppendUint32(wire.AppendUint64(dst, v.number), uint32(v.slots))
 	dst = appendMembers(wire.AppendBytes(dst, v.removed), v.added)
@@ -105,10 +116,12 @@ type decoder struct {
 	err error // the first violation of a limit
 }
 
-// The fewest bytes of an encoded Member and Position.
+// The fewest bytes of an encoded Member, Position, report and suspect.
 const (
 	memberBytes   = 4 + 8 + 8 + 4*4 + 1
 	positionBytes = 4 + 8 + 8 + 4
+	reportBytes   = 4 + 4
+	suspectBytes  = 4 + 8
 )
 
 var errLimit = errors.New("over the limit")
@@ -226,6 +239,17 @@ func (d *decoder) positions() []Position {
 		}
 	}
 	return positions
+}
+
+func (d *decoder) reports() (reports []report) {
+	for range d.count(reportBytes) {
+		r := report{by: d.rank()}
+		for range d.count(suspectBytes) {
+			r.suspects = append(r.suspects, suspect{d.rank(), d.Uint64()})
+		}
+		reports = append(reports, r)
+	}
+	return reports
 }
 
 func (d *decoder) value() *value {

@@ -83,7 +83,7 @@ func explore(b bounds, configure func(*Config)) *explorer {
 		l := newTestLog(*self, v)
 		c := Config{Self: *self, View: v, Log: l, StatusInterval: 1 << 50}
 		if b.tree {
-			c.FlatThreshold = -1
+			c.FlatThreshold, c.relays = -1, []int{2}
 		}
 		if !b.pings {
 			c.AttemptTimeout = second

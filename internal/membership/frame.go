@@ -16,7 +16,8 @@ const (
 	// Status carries the view number of its sender, whether it is stuck: frozen for long
 	// by an attempt that seems to have ended, and whether it abstains from coordinating.
 	Status Kind = iota
-	// Report lists all members that its sender suspects.
+	// Report lists all members that its sender suspects, and what other members have
+	// reported to it.
 	Report
 	// Leave says that its sender wants to leave.
 	Leave
@@ -73,7 +74,7 @@ type frame struct {
 
 	stuck     bool       // status
 	abstains  bool       // status
-	suspects  []suspect  // report
+	reports   []report   // report
 	candidate candidate  // join request
 	wanted    attributes // meta change
 	ballot    Ballot     // prepare, promise, refuse, cancel, propose, accept
@@ -83,6 +84,12 @@ type frame struct {
 	positions []Position // promise
 	root      protocol.Rank
 	route     route // commit, with the root of its broadcast
+}
+
+// report is what one member suspects.
+type report struct {
+	by       protocol.Rank
+	suspects []suspect
 }
 
 // suspect names one incarnation of a member.
@@ -128,10 +135,7 @@ func (f *frame) append(dst []byte) []byte {
 	case Status:
 		dst = wire.AppendUint8(dst, flag(f.stuck, statusStuck)|flag(f.abstains, statusAbstains))
 	case Report:
-		dst = wire.AppendUint32(dst, uint32(len(f.suspects)))
-		for _, s := range f.suspects {
-			dst = wire.AppendUint64(wire.AppendUint32(dst, uint32(s.rank)), s.incarnation)
-		}
+		dst = appendReports(dst, f.reports)
 	case JoinRequest:
 		dst = appendBool(appendMember(dst, &f.candidate.Member), f.candidate.gone)
 	case MetaChange:
@@ -169,9 +173,7 @@ func parse(from protocol.Rank, b []byte) (*frame, error) {
 		}
 		f.stuck, f.abstains = flags&statusStuck != 0, flags&statusAbstains != 0
 	case Report:
-		for range d.count(12) {
-			f.suspects = append(f.suspects, suspect{d.rank(), d.Uint64()})
-		}
+		f.reports = d.reports()
 	case JoinRequest:
 		f.candidate = candidate{Member: d.member(), gone: d.bool()}
 	case MetaChange:

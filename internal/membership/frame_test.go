@@ -47,8 +47,12 @@ func anyFrame(t *rapid.T) *frame {
 	case Status:
 		f.stuck, f.abstains = rapid.Bool().Draw(t, "stuck"), rapid.Bool().Draw(t, "abstains")
 	case Report:
-		for _, r := range rapid.SliceOfN(anyRank, 0, 9).Draw(t, "suspects") {
-			f.suspects = append(f.suspects, suspect{r, rapid.Uint64().Draw(t, "incarnation")})
+		for _, by := range rapid.SliceOfN(anyRank, 0, 3).Draw(t, "sources") {
+			r := report{by: by}
+			for _, s := range rapid.SliceOfN(anyRank, 0, 9).Draw(t, "suspects") {
+				r.suspects = append(r.suspects, suspect{s, rapid.Uint64().Draw(t, "incarnation")})
+			}
+			f.reports = append(f.reports, r)
 		}
 	case JoinRequest:
 		f.candidate = candidate{Member: anyMember.Draw(t, "candidate"), gone: rapid.Bool().Draw(t, "gone")}
@@ -96,7 +100,7 @@ func FuzzParse(f *testing.F) {
 	for _, fr := range []frame{
 		{kind: Status, stuck: true},
 		{kind: Status, abstains: true},
-		{kind: Report, suspects: []suspect{{3, 1}}},
+		{kind: Report, reports: []report{{1, []suspect{{3, 1}}}}},
 		{kind: JoinRequest, candidate: candidate{Member: Member{Rank: protocol.NoRank, Identity: "a"}}},
 		{kind: Promise, ballot: Ballot{1, 0}, other: Ballot{1, 0}, members: set{7}, positions: []Position{{1, 1, 5, 2}}, value: &value{number: 2, slots: 3, removed: set{1}}},
 		{kind: Commit, value: &value{number: 2, slots: 4, removed: set{0}, added: []Member{{Rank: 3, Identity: "x"}}}},
@@ -128,7 +132,7 @@ func FuzzReceive(f *testing.F) {
 	whole := set{31}
 	change := &value{number: 2, slots: 5, removed: set{1}, cut: []Position{{1, 1, 2, 1}}}
 	f.Add(uint8(1), head(frame{kind: Prepare, ballot: Ballot{1, 1}, members: whole}), head(frame{kind: Propose, ballot: Ballot{1, 1}, value: change}))
-	f.Add(uint8(1), head(frame{kind: Report, suspects: []suspect{{0, 1}, {1, 1}}}), head(frame{kind: Promise, ballot: Ballot{1, 2}, members: set{30}}))
+	f.Add(uint8(1), head(frame{kind: Report, reports: []report{{2, []suspect{{0, 1}, {1, 1}}}}}), head(frame{kind: Promise, ballot: Ballot{1, 2}, members: set{30}}))
 	f.Add(uint8(4), head(frame{kind: Commit, root: 1, value: change}), head(frame{kind: Commit, root: 1, route: rightward, value: change}))
 	f.Add(uint8(3), head(frame{kind: JoinRequest, candidate: candidate{Member: Member{Identity: "n", Nonce: 9}}}), head(frame{kind: Cancel, ballot: Ballot{9, 3}}))
 	f.Add(uint8(3), head(frame{kind: Refuse, ballot: Ballot{1, 2}, other: Ballot{9, 9}}), head(frame{kind: Removed}))

@@ -35,7 +35,7 @@ func goldenFrames() map[string]frame {
 		"status abstains":        {kind: Status, view: 7, incarnation: 9, abstains: true},
 		"status large":           {kind: Status, view: math.MaxUint64, incarnation: math.MaxUint64},
 		"report zero":            {kind: Report},
-		"report":                 {kind: Report, view: 7, incarnation: 9, suspects: []suspect{{3, 77}, {MaxSlots - 1, math.MaxUint64}}},
+		"report":                 {kind: Report, view: 7, incarnation: 9, reports: []report{{3, []suspect{{3, 77}, {MaxSlots - 1, math.MaxUint64}}}, {4, []suspect{{5, 1}}}}},
 		"leave zero":             {kind: Leave},
 		"leave":                  {kind: Leave, view: 7, incarnation: 9},
 		"join-request zero":      {kind: JoinRequest},

@@ -28,6 +28,7 @@ func (m *Machine) begin(now protocol.Time, members set) {
 		ballot: b, asked: now, resend: now + m.askAgain(0), shown: now, deadline: now + m.attemptWait(),
 		grace: 2*now - m.acceptor.tried, restart: protocol.Never,
 	}
+	m.acceptor.news.begun = now
 	m.stats.Ballots++
 	_ = m.handlePrepare(now, &frame{kind: Prepare, from: m.config.Self.Rank, ballot: b, other: m.acceptor.proposed, members: members})
 }
@@ -51,6 +52,34 @@ func (m *Machine) reconsider(now protocol.Time, excluded set, coordinator protoc
 		m.abandon()
 	}
 }
+
+// news is when the members to exclude have changed. Many deaths are reported one by one,
+// and an attempt that begins before the last of the reports is in vain.
+type news struct {
+	excluded int
+	last     protocol.Time
+	begun    protocol.Time // the last attempt
+}
+
+// note takes in the members to exclude, after any event.
+func (n *news) note(now protocol.Time, excluded set) {
+	if count := excluded.count(); count != n.excluded {
+		n.excluded, n.last = count, now
+	}
+}
+
+// quietAt returns when the next attempt after the first may begin: once there were no news
+// for a while, in proportion to the time in which they came.
+func (m *Machine) quietAt() protocol.Time {
+	r := &m.acceptor
+	if r.tried == 0 {
+		return 0
+	}
+	return min(r.news.last+min((r.news.last-r.tried)/quietShare, m.config.RetryInterval), r.news.begun+m.config.AttemptTimeout)
+}
+
+// quietShare is how many times as long as that while the news came.
+const quietShare = 8
 
 // abandon ends an attempt. If nothing was proposed in it, it cancels the ballot, and
 // members that are frozen for it thaw.

@@ -7,8 +7,12 @@ import "github.com/pleach-go/pleach/protocol"
 // leave and meta, and its candidates. So no lost frame makes a request wait forever.
 type reporter struct {
 	due       protocol.Time // Never: nothing to report
+	retry     protocol.Time // of the next retransmission
+	since     protocol.Time // when there was something to report
+	news      int           // how often other members have reported something new since
 	tries     int
-	to        protocol.Rank // the receiver of the last report
+	to        protocol.Rank // the receiver of the last report, through relays or not
+	direct    bool          // it has got reports without relays
 	heard     protocol.Time // when it last gave a sign of life, or the first report to it was due
 	asked     protocol.Time // when a report was sent first; 0: its receiver has given a sign of life since
 	fresh     bool          // there is something new to report
@@ -23,15 +27,18 @@ func (e *reporter) changed() { e.fresh = true }
 func (m *Machine) planReport(now protocol.Time, excluded set, coordinator protocol.Rank) {
 	e := &m.reporter
 	if coordinator == m.config.Self.Rank || !m.hasReport() {
-		e.due, e.to, e.asked, e.fresh, e.withdrawn = protocol.Never, coordinator, 0, false, false
+		e.due, e.to, e.direct, e.asked, e.fresh, e.withdrawn = protocol.Never, coordinator, false, 0, false, false
 		return
 	}
 	to := m.nextHeard(excluded, coordinator)
 	if e.to != to || e.due == protocol.Never {
 		e.heard = now
 	}
+	if e.due == protocol.Never {
+		e.since, e.news = now, 0
+	}
 	if e.fresh || e.to != to || e.due == protocol.Never {
-		*e = reporter{due: now, to: to, heard: e.heard, asked: e.asked, withdrawn: e.withdrawn}
+		*e = reporter{due: now, since: e.since, news: e.news, to: to, direct: e.direct, heard: e.heard, asked: e.asked, withdrawn: e.withdrawn}
 	}
 }
 
@@ -46,15 +53,11 @@ func (m *Machine) runReporter(now protocol.Time) {
 	if e.tries == 0 && e.asked == 0 {
 		e.asked = now
 	}
-	e.due = now + m.backoff(e.tries)
+	e.retry = now + m.backoff(e.tries)
+	e.due = e.retry
 	e.tries++
-	if accused := m.withRelayed(m.accused(e.to), e.to); len(accused) > 0 || e.withdrawn {
-		report := frame{kind: Report, suspects: accused}
-		m.put(e.to, report)
-		if b := m.acceptor.promised; b != (Ballot{}) && b.Rank != e.to && b.Rank != m.config.Self.Rank {
-			m.put(b.Rank, report)
-		}
-		e.withdrawn = false
+	if reports := m.mergedReports(e.to); len(reports) > 0 || e.withdrawn {
+		m.sendReport(reports)
 	}
 	m.tellAbstention(e.to)
 	if m.leaving {

@@ -28,9 +28,10 @@ func wantRanks(t *testing.T, v *View, want []protocol.Rank) {
 	}
 }
 
-// bothWays runs a test along the tree, and without one.
+// bothWays runs a test as in a large group, along the tree and with relays, and as in a
+// small one.
 func bothWays(t *testing.T, run func(t *testing.T, way func(*Config))) {
-	t.Run("tree", func(t *testing.T) { run(t, func(c *Config) { c.FlatThreshold = -1 }) })
+	t.Run("tree", func(t *testing.T) { run(t, func(c *Config) { c.FlatThreshold, c.relays = -1, []int{5, 2} }) })
 	t.Run("flat", func(t *testing.T) { run(t, func(c *Config) { c.FlatThreshold = DefaultFlatThreshold }) })
 }
 

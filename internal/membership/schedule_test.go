@@ -112,10 +112,11 @@ func newSchedule(t *testing.T, seed uint64) *schedule {
 	if seed%8 == 0 {
 		size = 5 + int(seed/8%36)
 	}
-	// Along the tree, without one, and sometimes this, sometimes that.
+	// Along the tree, without one, and sometimes this, sometimes that; with and without relays.
 	flat := []int{-1, DefaultFlatThreshold, 10}[seed/56%3]
+	relays := [][]int{nil, {2}, {5, 2}, {7, 4}}[seed/168%4]
 	n := newNetwork(t, size, seed, func(c *Config) {
-		c.JoinTimeout, c.FlatThreshold = 3*second, flat
+		c.JoinTimeout, c.FlatThreshold, c.relays = 3*second, flat, relays
 		if seed%5 == 1 { // silence counts before all heals
 			c.AttemptTimeout, c.AckTimeout = 50*millisecond, 200*millisecond
 		}

@@ -21,8 +21,8 @@ type suspicions struct {
 // reported is what another member suspects. It is a lease: it expires unless the
 // member repeats it, because a withdrawal may get lost.
 type reported struct {
-	by    protocol.Rank
-	list  []suspect
+	report
+	via   protocol.Rank // the sender: the member itself, or a relay
 	until protocol.Time
 }
 
@@ -67,17 +67,28 @@ func compareRank(s suspect, r protocol.Rank) int { return int(s.rank - r) }
 
 func (m *Machine) isMember(r protocol.Rank) bool { return m.done == nil && m.view.Has(r) }
 
-// handleReport replaces the suspicions of another member. It reports whether that member
-// has reported before: it has got no answer yet.
+// handleReport replaces what a member has reported, and passes news on. It reports
+// whether the member repeats its report: it has got no answer yet.
 func (m *Machine) handleReport(now protocol.Time, f *frame) (repeated bool) {
 	s := &m.suspicions
-	s.marked = nil
-	repeated = slices.ContainsFunc(s.reported, func(r reported) bool { return r.by == f.from })
-	s.reported = slices.DeleteFunc(s.reported, func(r reported) bool { return r.by == f.from || r.until <= now })
-	if len(f.suspects) > 0 {
-		s.reported = append(s.reported, reported{f.from, f.suspects, now + m.lease()})
+	before := m.markedSuspects(now)
+	var last []report
+	s.reported = slices.DeleteFunc(s.reported, func(r reported) bool {
+		if r.via == f.from {
+			last = append(last, r.report)
+		}
+		return r.via == f.from || r.until <= now
+	})
+	for _, r := range f.reports {
+		s.reported = append(s.reported, reported{r, f.from, now + m.lease()})
 	}
-	return repeated
+	s.marked = nil
+	if after := m.markedSuspects(now); !slices.Equal(before, after) {
+		m.relayNews(now, !after.covers(before))
+	}
+	return len(last) > 0 && slices.EqualFunc(last, f.reports, func(a, b report) bool {
+		return a.by == b.by && slices.Equal(a.suspects, b.suspects)
+	})
 }
 
 // excluded returns the members to leave out of the next view: those that are
@@ -111,10 +122,7 @@ func (m *Machine) suspected(now protocol.Time) set {
 	if len(m.suspicions.own)+len(m.suspicions.reported)+len(m.candidates)+len(m.pending)+len(m.acceptor.forced) == 0 {
 		return nil
 	}
-	if s := &m.suspicions; s.marked == nil || s.markedUntil <= now {
-		m.markSuspects(now)
-	}
-	suspected := slices.Clone(m.suspicions.marked)
+	suspected := slices.Clone(m.markedSuspects(now))
 	for i := range m.candidates {
 		m.markGone(suspected, &m.candidates[i])
 	}
@@ -122,6 +130,14 @@ func (m *Machine) suspected(now protocol.Time) set {
 		m.markGone(suspected, &m.pending[i].candidate)
 	}
 	return suspected
+}
+
+// markedSuspects returns what the lists of suspicions come to.
+func (m *Machine) markedSuspects(now protocol.Time) set {
+	if s := &m.suspicions; s.marked == nil || s.markedUntil <= now {
+		m.markSuspects(now)
+	}
+	return m.suspicions.marked
 }
 
 // markSuspects computes what the lists of suspicions come to, and the members that a
@@ -142,8 +158,10 @@ func (m *Machine) markSuspects(now protocol.Time) {
 	mark(s.own)
 	distrusted := slices.Clone(s.marked)
 	for _, r := range s.reported {
-		if i, ok := m.view.index(r.by); ok && r.until > now && !distrusted.has(i) {
-			mark(r.list)
+		by, ok := m.view.index(r.by)
+		via, known := m.view.index(r.via)
+		if ok && known && r.until > now && !distrusted.has(by) && !distrusted.has(via) {
+			mark(r.suspects)
 			s.markedUntil = min(s.markedUntil, r.until)
 		}
 	}

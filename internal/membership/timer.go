@@ -27,7 +27,7 @@ func (m *Machine) deadline() protocol.Time {
 		due = min(due, s.asked+2*m.patience())
 	}
 	// What a time in the past allows is done already, or waits for another event.
-	times := []protocol.Time{m.pause, m.window.due(m.config.BatchWindow)}
+	times := []protocol.Time{m.pause, m.quietAt(), m.window.due(m.config.BatchWindow)}
 	if m.pings(m.now) {
 		times = append(times, m.acceptor.awaiting.due)
 	}
@@ -73,6 +73,7 @@ func (m *Machine) consider(now protocol.Time) {
 	m.forgetCandidates(now)
 	m.considerSilence(now)
 	excluded := m.excluded(now)
+	m.acceptor.news.note(now, excluded)
 	coordinator := m.lowest(excluded)
 	m.planReport(now, excluded, coordinator)
 	if coordinator == m.config.Self.Rank {
@@ -85,7 +86,7 @@ func (m *Machine) consider(now protocol.Time) {
 
 // attempt begins to change the view if this member coordinates.
 func (m *Machine) attempt(now protocol.Time) {
-	if m.done != nil || m.acceptor.decided != nil || m.proposer != nil || now < m.pause {
+	if m.done != nil || m.acceptor.decided != nil || m.proposer != nil || now < max(m.pause, m.quietAt()) {
 		return
 	}
 	excluded := m.excluded(now)

@@ -1,10 +1,6 @@
 package membership
 
-import (
-	"slices"
-
-	"github.com/pleach-go/pleach/protocol"
-)
+import "github.com/pleach-go/pleach/protocol"
 
 // A member answers reports that are repeated, with its status. The first one needs no
 // answer: what follows from it, a ballot or a view, is one. A member that gets none from the
@@ -29,7 +25,7 @@ func (m *Machine) heard(from protocol.Rank) {
 // member that was paused begins to wait again.
 func (m *Machine) awaitAnswer(now protocol.Time, paused bool) {
 	e := &m.reporter
-	if e.due == protocol.Never || !m.suspectsMember() || paused {
+	if e.due == protocol.Never || !m.suspectsMember() || paused || m.acknowledged() {
 		e.heard = now
 		return
 	}
@@ -56,29 +52,4 @@ func (m *Machine) nextHeard(excluded set, coordinator protocol.Rank) protocol.Ra
 		}
 	}
 	return coordinator
-}
-
-// relays reports whether other members have reported suspicions to this one.
-func (m *Machine) relays() bool {
-	return slices.ContainsFunc(m.suspicions.reported, func(r reported) bool { return r.until > m.now })
-}
-
-// withRelayed adds the suspicions to a report that other members have reported to this
-// one.
-func (m *Machine) withRelayed(list []suspect, to protocol.Rank) []suspect {
-	if !m.relays() || to >= m.config.Self.Rank {
-		return list
-	}
-	list = slices.Clone(list)
-	for _, r := range m.suspicions.reported {
-		if slices.ContainsFunc(m.suspicions.own, func(x suspect) bool { return x.rank == r.by }) || r.until <= m.now || r.by == to {
-			continue
-		}
-		for _, x := range r.list {
-			if x.rank != to && x.rank != m.config.Self.Rank && !slices.ContainsFunc(list, func(y suspect) bool { return y.rank == x.rank }) {
-				list = append(list, x)
-			}
-		}
-	}
-	return list
 }
