@@ -10,13 +10,13 @@ import (
 // value is what Paxos decides for one view number: the next view, as a difference to
 // the one before, and the cut between the two.
 type value struct {
-	number   uint64        // of the next view
-	slots    protocol.Rank // of the next view
-	removed  set           // of the members of the view before
-	reasons []reason     // why, in the order of removed
-	added    []Member      // in ascending order
-	changed  []Member      // that stay, with another meta; in ascending order
-	cut      []Position    // in ascending order of roots
+	number  uint64        // of the next view
+	slots   protocol.Rank // of the next view
+	removed set           // of the members of the view before
+	reasons []reason      // why, in the order of removed
+	added   []Member      // in ascending order
+	changed []Member      // that stay, with another meta; in ascending order
+	cut     []Position    // in ascending order of roots
 }
 
 // apply returns the new view. It rejects a value that no correct member proposes. The

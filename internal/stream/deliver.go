@@ -55,6 +55,7 @@ func (m *Member) Deliver(now protocol.Time) (Message, bool) {
 	}
 	if message.Lost == 0 && !message.Begins {
 		m.stats.Delivered++
+		m.stats.DeliveredBytes += uint64(len(message.Data))
 	}
 	if m.inbox.blocking && !m.inboxFull() {
 		m.inbox.blocking = false

@@ -67,8 +67,9 @@ func (m *Member) Write(payload []byte, remaining int) error {
 	m.own.bytes += seg.size()
 	m.own.writtenBytes += len(payload)
 	if remaining == 0 {
-		m.own.writtenBytes = 0
 		m.stats.Broadcast++
+		m.stats.BroadcastBytes += uint64(m.own.writtenBytes)
+		m.own.writtenBytes = 0
 	}
 	return nil
 }
