@@ -64,5 +64,5 @@ type Queues struct {
 
 // Queues returns how much waits.
 func (m *Member) Queues() Queues {
-	return Queues{m.Pending(), m.inbox.bytes, m.own.bytes, m.own.inFlight}
+	return Queues{m.inbox.waiting, m.inbox.bytes, m.own.bytes, m.own.inFlight}
 }
