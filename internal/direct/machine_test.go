@@ -257,6 +257,7 @@ func goldenMessages() map[string]message {
 		"cancel":         {kind: cancel, number: 7},
 		"state":          {kind: state, number: 9, status: OK, body: []byte("all")},
 		"state failed":   {kind: state, number: 9, status: Failed, body: []byte("no")},
+		"arrival":        {kind: arrival, number: 9, body: []byte("report")},
 	}
 }
 
