@@ -18,12 +18,15 @@ import (
 func newGroup(c Config, s *initialState, u member.Unicast) (*Group, error) {
 	g := &Group{
 		config: c, self: s.self, listening: s.listening, view: &s.current, began: s.began, data: s.data,
-		sendLock: make(chan struct{}, 1), metaLock: make(chan struct{}, 1), arrived: make(chan struct{}, 1), written: make(chan struct{}, 1),
+		sendLock: make(chan struct{}, 1), metaLock: make(chan struct{}, 1), tracing: tracing{lock: make(chan struct{}, 1)}, arrived: make(chan struct{}, 1), written: make(chan struct{}, 1),
 		reachSlots: make(chan struct{}, maxReach), suspects: make(map[protocol.Rank]Suspect), topics: make(map[uint64]*Topic),
 		log: c.Logger.With("group", c.Group, "rank", s.self.Rank),
 	}
 	if t, ok := s.transport.(interface{ LocalError() (time.Time, error) }); ok {
 		g.localError = t.LocalError
+	}
+	if t, ok := s.transport.(interface{ Queued(protocol.Rank) int }); ok {
+		g.queued = t.Queued
 	}
 	g.life, g.end = context.WithCancelCause(context.Background())
 	if c.Static && g.self.Incarnation == member.FirstIncarnation {
@@ -36,6 +39,7 @@ func newGroup(c Config, s *initialState, u member.Unicast) (*Group, error) {
 	}
 	g.stream = g.machine.Stream()
 	g.view.Store(&s.view)
+	g.noteView(&s.view)
 	g.makeDirect(s)
 	g.makeReplica(&s.view)
 	n := node.Config{Transport: s.transport, Protocol: g.inputs, AfterStep: g.afterStep, Logger: g.log}

@@ -50,7 +50,9 @@ type Group struct {
 	admissions  map[protocol.Rank]admission
 	firstViewAt time.Time                 // when this member entered the first view, if it has
 	evicted     bool                      // see endEvicted
+	history     []ViewChange              // see history.go
 	localError  func() (time.Time, error) // the transport's last; nil: it tells none
+	queued      func(protocol.Rank) int   // bytes that wait in the transport for a peer; nil: it tells none
 	impaired    bool                      // see checkImpaired
 
 	detector    detect.Detector // nil: the group is fixed
@@ -68,6 +70,7 @@ type Group struct {
 
 	sendLock   chan struct{} // held by the one broadcast that is writing
 	metaLock   chan struct{} // held by the one SetMeta that waits
+	tracing    tracing
 	arrived    chan struct{} // there may be a message
 	written    chan struct{} // what was written is on its way, or some of it
 	unwritten  atomic.Int64  // segments that were not, when last looked at
@@ -144,11 +147,12 @@ func (g *Group) Size() int { return g.view.Load().Members.Len() }
 // was accepted in part reaches no member, and one that was accepted whole is still
 // sent.
 func (g *Group) Broadcast(ctx context.Context, data []byte) error {
-	return g.broadcast(ctx, "", data)
+	return g.broadcast(ctx, "", data, nil)
 }
 
-// broadcast broadcasts to a topic, unless that is empty.
-func (g *Group) broadcast(ctx context.Context, topic string, data []byte) error {
+// broadcast broadcasts to a topic, unless that is empty. If mark is not nil, it is called
+// before the message is written, within node.Do.
+func (g *Group) broadcast(ctx context.Context, topic string, data []byte, mark func()) error {
 	if err := g.lockSend(ctx); err != nil {
 		return g.wrap("broadcast", err)
 	}
@@ -157,6 +161,9 @@ func (g *Group) broadcast(ctx context.Context, topic string, data []byte) error 
 		return g.wrap("broadcast", fmt.Errorf("%d bytes are too long: %d at most (Config.Limits.MaxMessage)", len(data), most))
 	}
 	for {
+		if mark != nil {
+			_ = g.node.Do(func(protocol.Time) { mark() })
+		}
 		again, err := g.send(ctx, topic, data)
 		if !again || err != nil {
 			return g.wrap("broadcast", err)
@@ -305,38 +312,6 @@ func (g *Group) prefetch(now protocol.Time) bool {
 		m, ok := g.inputs.Deliver(now)
 		return messageOf(&m), ok
 	}, g.deliverDirect)
-}
-
-// Stats returns counters of this member.
-func (g *Group) Stats() Stats {
-	var s Stats
-	_ = g.node.Do(func(protocol.Time) { s = statsOf(g.stream.Stats()) })
-	return s
-}
-
-// Stats counts what a member has done since it began.
-type Stats struct {
-	// Broadcast and Delivered count messages.
-	Broadcast, Delivered uint64
-	// Relayed, Grafted and Repaired count segments sent along the tree, to
-	// members whose parent is down, and on request.
-	Relayed, Grafted, Repaired uint64
-	// Offers and Requests count correction messages and requests for repair.
-	Offers, Requests uint64
-	// Duplicates, Early, Lost and Refused count segments received twice, by
-	// correction before the tree, given up, and not taken because the inbox was
-	// full.
-	Duplicates, Early, Lost, Refused uint64
-	// CorrectionDelay is how long delayed correction waits at present.
-	CorrectionDelay time.Duration
-}
-
-func statsOf(s stream.Stats) Stats {
-	return Stats{
-		Broadcast: s.Broadcast, Delivered: s.Delivered, Relayed: s.Relayed, Grafted: s.Grafted, Repaired: s.Repaired,
-		Offers: s.Offers, Requests: s.Requests, Duplicates: s.Duplicates, Early: s.Early, Lost: s.Lost, Refused: s.Refused,
-		CorrectionDelay: time.Duration(s.Delay),
-	}
 }
 
 // deliverable reports whether something waits for the program. While the program lacks the

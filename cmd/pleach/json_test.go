@@ -45,6 +45,7 @@ func TestGoldenJSONFields(t *testing.T) {
 		"join":            joinJSON(t),
 		"members":         writtenBy(t, func(w io.Writer) error { return json.NewEncoder(w).Encode(filled[viewJSON]()) }),
 		"replay":          replayJSON(t),
+		"trace":           writtenBy(t, func(w io.Writer) error { r := filled[traceJSON](); return (&traceCommand{json: true}).write(w, &r) }),
 		"ps":              writtenBy(t, func(w io.Writer) error { s := filled[ps.Survey](); return (&psCommand{json: true}).write(w, &s) }),
 		"bench broadcast": writtenBy(t, func(w io.Writer) error { return (&broadcastCommand{json: true}).write(w, filled[[]broadcast.Result]()) }),
 		"bench stabilization": writtenBy(t, func(w io.Writer) error {

@@ -47,7 +47,7 @@ to measure them.`,
 		SilenceErrors: true, // run prints them
 		SilenceUsage:  true, // errors say what to do
 	}
-	root.AddCommand(newTree(), newSim(), newTune(), newReproduce(), newRun(), newSort(), newJoin(), newMembers(), newForceView(), newPs(), newReplay(), newBench(), newVersion())
+	root.AddCommand(newTree(), newSim(), newTune(), newReproduce(), newRun(), newSort(), newJoin(), newMembers(), newForceView(), newPs(), newReplay(), newTrace(), newBench(), newVersion())
 	return root
 }
 

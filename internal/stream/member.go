@@ -43,6 +43,7 @@ type Member struct {
 	repairHead     []byte
 	frames         slab
 	receiveBuffers map[protocol.Rank]*reassemblyBuffer // lent to the transport for a peer's long frame; see receivebuffer.go
+	arrivals       []Arrival                           // see trace.go
 	stats          Stats
 }
 
@@ -68,6 +69,7 @@ type Message struct {
 // Stats counts what a member has done.
 type Stats struct {
 	Broadcast, Delivered             uint64 // messages
+	BroadcastBytes, DeliveredBytes   uint64 // of them
 	Relayed, Grafted, Repaired       uint64 // segments sent along the tree, to orphans, and on request
 	Offers, Requests                 uint64 // sent
 	Duplicates, Early, Lost, Refused uint64 // segments received twice, first by correction, given up, refused by a full inbox
