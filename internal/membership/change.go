@@ -1,6 +1,10 @@
 package membership
 
-import "github.com/pleach-go/pleach/protocol"
+import (
+	"slices"
+
+	"github.com/pleach-go/pleach/protocol"
+)
 
 // An operator wants to know why a member is gone, and asks any other member. Only the
 // coordinator knows the reports that a view follows from, so the decision carries the reason
@@ -122,7 +126,7 @@ func (m *Machine) knownSuspicions(f func(i int, by protocol.Rank)) {
 	}
 	for _, r := range m.suspicions.reported {
 		if r.until > m.now && m.view.Has(r.by) {
-			report(r.by, r.list)
+			report(r.by, r.suspects)
 		}
 	}
 	report(m.config.Self.Rank, m.suspicions.own)
@@ -134,7 +138,9 @@ func (m *Machine) Accusers() map[protocol.Rank][]protocol.Rank {
 	accusers := make(map[protocol.Rank][]protocol.Rank)
 	m.knownSuspicions(func(i int, by protocol.Rank) {
 		r := m.view.Members.At(i).Rank
-		accusers[r] = append(accusers[r], by)
+		if !slices.Contains(accusers[r], by) { // two relays may tell it
+			accusers[r] = append(accusers[r], by)
+		}
 	})
 	return accusers
 }
