@@ -308,6 +308,24 @@ func TestTCPNeedsToken(t *testing.T) {
 	if b, _ := io.ReadAll(response.Body); response.StatusCode != http.StatusOK || string(b) != "ok\n" {
 		t.Errorf("%d: %s", response.StatusCode, b)
 	}
+
+	// Prometheus sends the token, too.
+	scrape, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+address+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scrape.Header.Set("Authorization", "Bearer "+text)
+	scraped, err := http.DefaultClient.Do(scrape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer scraped.Body.Close()
+	b, _ := io.ReadAll(scraped.Body)
+	for _, want := range []string{"pleach_agent_member 1\n", "pleach_agent_retained_messages 0\n", `pleach_members{group=""} 1`, "go_goroutines "} {
+		if !strings.Contains(string(b), want) {
+			t.Errorf("no %q in %s", want, b)
+		}
+	}
 }
 
 // An agent that is not a member yet says so, and joins when its seeds are there.

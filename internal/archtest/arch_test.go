@@ -95,7 +95,7 @@ var rules = []rule{
 	{pkg: "internal/agent/retain", may: []string{"internal/notify", "internal/queue"}},
 	{pkg: "internal/agent/api", may: []string{".", "internal/agent/retain"}},
 	{pkg: "internal/agent/client", may: []string{"internal/agent/api", "internal/agent/retain"}},
-	{pkg: "internal/agent", may: []string{".", "detect", "internal/agent/..."}},
+	{pkg: "internal/agent", may: []string{".", "prom", "internal/agent/..."}, outside: []string{"github.com/prometheus/client_golang"}},
 
 	{pkg: "internal/archtest"},
 	{pkg: "internal/bench/...", may: []string{anything}, outside: []string{anything}},
