@@ -381,3 +381,21 @@ func TestRefusedStarts(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A command that runs when the agent is told to end has the time to end by itself.
+func TestHandlerEndsByItself(t *testing.T) {
+	dir := t.TempDir()
+	a := start(t, fmt.Sprintf("expect: 1\nhandlers:\n  - {on: t, run: 'cd %s; touch began; sleep 0.3; touch ended'}\n", dir))
+	if _, err := a.Broadcast(t.Context(), "t", nil, false, 0); err != nil {
+		t.Fatal(err)
+	}
+	exists := func(name string) bool {
+		_, err := os.Stat(filepath.Join(dir, name))
+		return err == nil
+	}
+	eventually(t, "began", func() bool { return exists("began") })
+	a.stop()
+	if err := <-a.ended; err != nil || !exists("ended") {
+		t.Errorf("the command was killed, or %v", err)
+	}
+}
