@@ -98,6 +98,7 @@ var rules = []rule{
 	{pkg: "internal/simulation", may: []string{"protocol", "internal/member", "internal/membership", "internal/stream", "internal/heartbeat", "internal/p2p"}},
 	{pkg: "internal/dedup"},
 	{pkg: "internal/ps", may: []string{".", "bootstrap", "collective"}},
+	{pkg: "internal/transfer", may: []string{".", "internal/notify"}},
 }
 
 // impure are the standard packages, with all below them, that would let a
