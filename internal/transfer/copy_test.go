@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -190,8 +191,7 @@ func TestCopiesUnderChurn(t *testing.T) {
 			nodes[rank] = net.join(t, rank, old.dir, Config{})
 		}
 		var wg sync.WaitGroup
-		for i := range senders {
-			from := nodes[i]
+		for i, from := range slices.Clone(nodes[:senders]) {
 			wg.Go(func() {
 				steps := 0
 				r, err := from.service.Copy(context.Background(), names[i], ".", func(Progress) {
