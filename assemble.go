@@ -19,7 +19,7 @@ func newGroup(c Config, s *initialState, u member.Unicast) (*Group, error) {
 	g := &Group{
 		config: c, self: s.self, listening: s.listening, view: &s.current, began: s.began, data: s.data,
 		sendLock: make(chan struct{}, 1), metaLock: make(chan struct{}, 1), arrived: make(chan struct{}, 1), written: make(chan struct{}, 1),
-		reachSlots: make(chan struct{}, maxReach), suspects: make(map[protocol.Rank]Suspect),
+		reachSlots: make(chan struct{}, maxReach), suspects: make(map[protocol.Rank]Suspect), topics: make(map[uint64]*Topic),
 		log: c.Logger.With("group", c.Group, "rank", s.self.Rank),
 	}
 	if t, ok := s.transport.(interface{ LocalError() (time.Time, error) }); ok {
@@ -56,7 +56,7 @@ func (g *Group) memberConfig(s *initialState, u member.Unicast) member.Config {
 		Self: g.self, View: s.view, Start: s.start, Static: g.config.Static, Unicast: u,
 		Stream: stream.Config{
 			Shape: g.config.Shape, SegmentSize: l.SegmentSize, InlineSize: l.InlineSize, MaxMessage: l.MaxMessage,
-			KeepBytes: l.KeepBytes, InboxBytes: l.InboxBytes, OutboxBytes: l.OutboxBytes, Drop: l.Overflow == Drop, Replicate: g.config.State != nil,
+			KeepBytes: l.KeepBytes, InboxBytes: l.InboxBytes, OutboxBytes: l.OutboxBytes, Drop: l.Overflow == Drop, Replicate: g.config.State != nil, AllTopics: g.config.Handler != nil,
 		},
 		Membership:  membership.Config{NoQuorum: g.config.AllowMinority, Seat: s.seat, Decisions: s.decisions, ProbeTimeout: protocol.Time(max(g.config.SuspicionTimeout, 0))},
 		Heartbeat:   g.config.heartbeatConfig(),

@@ -11,7 +11,7 @@ func (g *Group) dispatch() {
 	for g.pending.Load() && g.dispatching.CompareAndSwap(false, true) {
 		g.pending.Store(false) // what is left is pending again after the step
 		if g.restoreState() && g.node.Do(func(now protocol.Time) { g.prefetch(now) }) == nil {
-			for m, ok := g.nextPrefetched(); ok; m, ok = g.nextPrefetched() {
+			for m, ok := g.prefetched.next(); ok; m, ok = g.prefetched.next() {
 				if g.forProgram(&m) {
 					g.config.Handler(m)
 				}

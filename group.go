@@ -81,10 +81,9 @@ type Group struct {
 	direct   directs
 	handlers handlers
 	replica  replica
+	topics   map[uint64]*Topic // the subscriptions, by their IDs; used within node.Do
 
-	mu         sync.Mutex
-	prefetched []Message // from the member, for Messages to yield
-	yielded    int       // of them
+	prefetched prefetched // for Messages to yield
 }
 
 // Message is a broadcast of another member, what a member has sent to this one alone, or a
@@ -100,13 +99,15 @@ type Message struct {
 	View uint64
 	// Direct says that the message was sent to this process alone, by [Group.Send].
 	Direct bool
+	// Topic is the topic that the message was broadcast to ([Group.Topic]). If empty, none.
+	Topic string
 	// Lost is 0 in a message. Otherwise this is a notice, and Data is nil: messages
 	// of this member, sent after those that have arrived, are lost, because this
 	// process was cut off or slow for longer than the others keep them
 	// (Config.Limits.KeepBytes). Lost counts them. The notice arrives as soon as the
 	// loss is certain, and before later messages. If it is not known yet how many are
 	// lost, the notice counts at least one, and a second notice the others when the
-	// next message arrives. Only of a sender that this process has received nothing
+	// next message arrives. Messages of every topic count. Only of a sender that this process has received nothing
 	// from since it joined, the count stays a lower bound.
 	Lost uint64
 
@@ -141,15 +142,20 @@ func (g *Group) Size() int { return g.view.Load().Members.Len() }
 // was accepted in part reaches no member, and one that was accepted whole is still
 // sent.
 func (g *Group) Broadcast(ctx context.Context, data []byte) error {
+	return g.broadcast(ctx, "", data)
+}
+
+// broadcast broadcasts to a topic, unless that is empty.
+func (g *Group) broadcast(ctx context.Context, topic string, data []byte) error {
 	if err := g.lockSend(ctx); err != nil {
 		return g.wrap("broadcast", err)
 	}
 	defer g.unlockSend()
-	if most := g.stream.MaxMessage(); len(data) > most {
+	if most := g.stream.MaxMessage() - stream.TopicSize(topic); len(data) > most {
 		return g.wrap("broadcast", fmt.Errorf("%d bytes are too long: %d at most (Config.Limits.MaxMessage)", len(data), most))
 	}
 	for {
-		again, err := g.send(ctx, data)
+		again, err := g.send(ctx, topic, data)
 		if !again || err != nil {
 			return g.wrap("broadcast", err)
 		}
@@ -157,7 +163,7 @@ func (g *Group) Broadcast(ctx context.Context, data []byte) error {
 }
 
 // send sends a message. It has to be sent again if a new view has cut it in two.
-func (g *Group) send(ctx context.Context, data []byte) (again bool, err error) {
+func (g *Group) send(ctx context.Context, topic string, data []byte) (again bool, err error) {
 	if err := g.sendErr(); err != nil {
 		return false, err
 	}
@@ -167,9 +173,10 @@ func (g *Group) send(ctx context.Context, data []byte) (again bool, err error) {
 	for first := true; first || len(data) > 0; first = false {
 		piece := data[:min(len(data), size)]
 		data = data[len(piece):]
-		if restarts, err = g.write(ctx, piece, len(data), cut); err != nil || restarts != cut {
+		if restarts, err = g.write(ctx, topic, piece, len(data), cut); err != nil || restarts != cut {
 			return err == nil, err
 		}
+		topic = "" // the first piece has it
 	}
 	if g.unwritten.Load() == 0 && g.restarts.Load() == cut {
 		return false, nil // as usual: what was written last went out at once
@@ -208,14 +215,18 @@ func (g *Group) flush(ctx context.Context) error {
 }
 
 // write hands a piece of a message to the member, as soon as it has room, unless
-// the message has been cut meanwhile.
-func (g *Group) write(ctx context.Context, piece []byte, left int, cut uint64) (restarts uint64, err error) {
+// the message has been cut meanwhile. The first piece may have a topic.
+func (g *Group) write(ctx context.Context, topic string, piece []byte, left int, cut uint64) (restarts uint64, err error) {
 	var written error
 	err = g.wait(ctx, g.written, func(protocol.Time) bool {
 		if restarts = g.stream.Restarts(); restarts != cut {
 			return true
 		}
-		written = g.inputs.Write(piece, left)
+		if topic == "" {
+			written = g.inputs.Write(piece, left)
+		} else {
+			written = g.inputs.WriteTopic(topic, piece, left)
+		}
 		return !errors.Is(written, stream.ErrBusy)
 	})
 	if err = errors.Join(err, written); err != nil {
@@ -244,8 +255,8 @@ func (g *Group) wait(ctx context.Context, sign <-chan struct{}, try func(now pro
 	}
 }
 
-// Messages yields what other members broadcast, and what they send to this one: each
-// message once, the broadcasts of one member in the order in which it made them, and what
+// Messages yields what other members broadcast without a topic, and what they send to this
+// one: each message once, the broadcasts of one member in the order in which it made them, and what
 // it has sent in that order. It ends when ctx ends or this process
 // is no longer a member ([Group.Err] says why). If several goroutines receive, each
 // message goes to one of them.
@@ -264,18 +275,14 @@ func (g *Group) Messages(ctx context.Context) iter.Seq[Message] {
 }
 
 func messageOf(m *stream.Message) Message {
-	return Message{From: int(m.Root), Data: m.Data, View: m.View, Lost: m.Lost, begins: m.Begins}
+	return Message{From: int(m.Root), Data: m.Data, View: m.View, Topic: m.Topic, Lost: m.Lost, begins: m.Begins}
 }
-
-// prefetchCount is how many messages of each sort are taken from the member at a time: taking
-// each alone would spend more on the member's lock than on the message.
-const prefetchCount = 64
 
 // next returns the next message, as soon as there is one.
 func (g *Group) next(ctx context.Context) (Message, error) {
 	for {
 		g.restoreState()
-		if m, ok := g.nextPrefetched(); ok {
+		if m, ok := g.prefetched.next(); ok {
 			if g.forProgram(&m) {
 				return m, nil
 			}
@@ -287,45 +294,15 @@ func (g *Group) next(ctx context.Context) (Message, error) {
 	}
 }
 
-// nextPrefetched returns the next of the messages taken.
-func (g *Group) nextPrefetched() (Message, bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.yielded == len(g.prefetched) {
-		return Message{}, false
-	}
-	m := g.prefetched[g.yielded]
-	g.prefetched[g.yielded] = Message{}
-	g.yielded++
-	return m, true
-}
-
 // prefetch takes messages from the member, if there are any.
 func (g *Group) prefetch(now protocol.Time) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.yielded < len(g.prefetched) {
-		return true // another goroutine has
-	}
-	g.prefetched, g.yielded = g.prefetched[:0], 0
 	if g.replica.lacking {
 		return g.replica.arrived != nil
 	}
-	for len(g.prefetched) < prefetchCount {
+	return g.prefetched.fill(func() (Message, bool) {
 		m, ok := g.inputs.Deliver(now)
-		if !ok {
-			break
-		}
-		g.prefetched = append(g.prefetched, messageOf(&m))
-	}
-	for range prefetchCount {
-		m, ok := g.deliverDirect()
-		if !ok {
-			break
-		}
-		g.prefetched = append(g.prefetched, m)
-	}
-	return len(g.prefetched) > 0
+		return messageOf(&m), ok
+	}, g.deliverDirect)
 }
 
 // Stats returns counters of this member.
@@ -379,6 +356,7 @@ func (g *Group) afterStep(now protocol.Time) {
 			give(g.arrived)
 		}
 	}
+	g.stream.Arrived(g.wakeTopic)
 	unwritten, restarts := int64(g.stream.Unwritten()), g.stream.Restarts()
 	if unwritten != g.unwritten.Load() || restarts != g.restarts.Load() {
 		g.restarts.Store(restarts) // first: nothing unwritten must not look like all sent

@@ -32,10 +32,14 @@ type inputs interface {
 	ForceView(now protocol.Time, ranks []protocol.Rank) error
 	Learn(now protocol.Time, d membership.Decisions) error
 	Write(payload []byte, remaining int) error
+	WriteTopic(topic string, payload []byte, remaining int) error
 	Abandon()
 	FlushBatch()
 	Poll(now protocol.Time) uint64
 	Deliver(now protocol.Time) (stream.Message, bool)
+	Subscribe(topic string) (id uint64)
+	Unsubscribe(now protocol.Time, id uint64)
+	DeliverTopic(now protocol.Time, id uint64) (stream.Message, bool)
 	SendDirect(to protocol.Rank, head, body []byte, release func()) error
 	DeliverDirect() (p2p.Message, bool)
 	FlushDirect() (idle bool)

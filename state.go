@@ -137,6 +137,7 @@ func (g *Group) restoreState() bool {
 	g.replica.since = s.view
 	return g.node.Do(func(now protocol.Time) {
 		g.replica.lacking, g.replica.arrived = false, nil
+		g.wakeTopics()
 		g.inputs.SetSynced(now)
 	}) == nil
 }

@@ -13,6 +13,12 @@ func (m *Machine) Write(payload []byte, remaining int) error {
 	return m.stream.Write(payload, remaining)
 }
 
+// WriteTopic queues the first segment of a message with a topic; see
+// [stream.Member.WriteTopic].
+func (m *Machine) WriteTopic(topic string, payload []byte, remaining int) error {
+	return m.stream.WriteTopic(topic, payload, remaining)
+}
+
 // Abandon gives up the rest of a message that is written in part.
 func (m *Machine) Abandon() { m.stream.Abandon() }
 
@@ -24,3 +30,14 @@ func (m *Machine) Poll(now protocol.Time) uint64 { return m.stream.Poll(now) }
 
 // Deliver takes the next message out, if there is one.
 func (m *Machine) Deliver(now protocol.Time) (stream.Message, bool) { return m.stream.Deliver(now) }
+
+// Subscribe begins a queue for the messages of a topic.
+func (m *Machine) Subscribe(topic string) (id uint64) { return m.stream.Subscribe(topic) }
+
+// Unsubscribe ends it.
+func (m *Machine) Unsubscribe(now protocol.Time, id uint64) { m.stream.Unsubscribe(now, id) }
+
+// DeliverTopic takes the next message out of it, if there is one.
+func (m *Machine) DeliverTopic(now protocol.Time, id uint64) (stream.Message, bool) {
+	return m.stream.DeliverTopic(now, id)
+}

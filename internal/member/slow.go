@@ -25,7 +25,7 @@ type slowProgram struct {
 // the program cannot receive them.
 func (m *Machine) checkProgram(now protocol.Time) {
 	s := &m.slow
-	if !m.stream.Full() || m.stream.Pending() == 0 || m.views == nil || s.leaving || m.config.Stream.Drop {
+	if !m.stream.Full() || m.stream.Undelivered() == 0 || m.views == nil || s.leaving || m.config.Stream.Drop {
 		s.since = 0
 		return
 	}

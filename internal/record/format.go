@@ -62,12 +62,16 @@ const (
 	flushDirect
 	setMeta
 	setSynced
+	writeTopic
+	subscribe
+	unsubscribe
+	deliverTopic
 )
 
 var kindNames = []string{
 	"end", "start", "settle", "receive", "receive buffer", "buffer filled", "up", "down", "writable", "next", "send failed", "report",
 	"set impaired", "join", "leave", "removed", "force view", "learn", "write", "abandon", "flush batch", "poll", "deliver", "save failed",
-	"send direct", "deliver direct", "flush direct", "set meta", "set synced",
+	"send direct", "deliver direct", "flush direct", "set meta", "set synced", "write topic", "subscribe", "unsubscribe", "deliver topic",
 }
 
 func (k kind) String() string { return kindNames[k] }
@@ -158,6 +162,10 @@ func (in *input) check() (err error) {
 	case write:
 		if in.number > MaxBytes<<2 {
 			err = fmt.Errorf("%d bytes of a message follow", in.number)
+		}
+	case writeTopic:
+		if in.number > MaxBytes<<2 || len(in.data) == 0 || len(in.data) <= int(in.data[0]) {
+			err = fmt.Errorf("a message of %d bytes, and %d that follow, has no topic", len(in.data), in.number)
 		}
 	case reported:
 		err = json.Unmarshal(in.data, new(recordedReport))

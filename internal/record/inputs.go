@@ -162,6 +162,14 @@ func (r *Recorder) Write(payload []byte, remaining int) error {
 	return err
 }
 
+// WriteTopic queues the first segment of a message with a topic, which was checked.
+func (r *Recorder) WriteTopic(topic string, payload []byte, remaining int) error {
+	r.note(writeTopic, r.now, 0, uint64(remaining), []byte{byte(len(topic))}, []byte(topic), payload)
+	err := r.Machine.WriteTopic(topic, payload, remaining)
+	r.did(numberOf(err != nil))
+	return err
+}
+
 // Abandon gives up the rest of a message.
 func (r *Recorder) Abandon() {
 	r.note(abandon, r.now, 0, 0)
@@ -186,11 +194,36 @@ func (r *Recorder) Poll(now protocol.Time) uint64 {
 func (r *Recorder) Deliver(now protocol.Time) (stream.Message, bool) {
 	r.note(deliver, now, 0, 0)
 	m, ok := r.Machine.Deliver(now)
+	return r.delivered(m, ok)
+}
+
+func (r *Recorder) delivered(m stream.Message, ok bool) (stream.Message, bool) {
 	if ok {
 		r.did(uint64(m.Root), m.View, m.Lost, uint64(len(m.Data)))
 		r.didBytes(m.Data)
 	}
 	return m, ok
+}
+
+// Subscribe begins a queue for the messages of a topic.
+func (r *Recorder) Subscribe(topic string) (id uint64) {
+	r.note(subscribe, r.now, 0, 0, []byte(topic))
+	id = r.Machine.Subscribe(topic)
+	r.did(id)
+	return id
+}
+
+// Unsubscribe ends it.
+func (r *Recorder) Unsubscribe(now protocol.Time, id uint64) {
+	r.note(unsubscribe, now, 0, id)
+	r.Machine.Unsubscribe(now, id)
+}
+
+// DeliverTopic takes the next message out of it.
+func (r *Recorder) DeliverTopic(now protocol.Time, id uint64) (stream.Message, bool) {
+	r.note(deliverTopic, now, 0, id)
+	m, ok := r.Machine.DeliverTopic(now, id)
+	return r.delivered(m, ok)
 }
 
 // SendDirect sends a message to a member.

@@ -197,6 +197,15 @@ func (p *replay) applyCall(in *input) {
 		_ = p.SetMeta(now, string(in.data))
 	case setSynced:
 		p.SetSynced(now)
+	case writeTopic:
+		end := 1 + int(in.data[0])
+		_ = p.WriteTopic(string(in.data[1:end]), in.data[end:], int(in.number))
+	case subscribe:
+		p.Subscribe(string(in.data))
+	case unsubscribe:
+		p.Unsubscribe(now, in.number)
+	case deliverTopic:
+		p.DeliverTopic(now, in.number)
 	}
 }
 

@@ -69,26 +69,30 @@ func (s *segment) small() bool {
 	return s.begins && s.remaining == 0 && !s.batch && len(s.payload()) <= maxBatchedMessage
 }
 
+// fits reports whether a segment may be part of a batch that begins with another one.
+func (s *segment) fits(first *segment) bool { return s.small() && s.topic == first.topic }
+
 // nextBatch removes the next segment to send, and counts the messages that begin in it.
-// Small ones that follow each other become one batch, of at most so many bytes.
+// Small ones that follow each other become one batch, of at most so many bytes. The
+// messages of a batch all have topics, or none has.
 func (o *ownStream) nextBatch(frames *slab, most int) (seg segment, begun uint32) {
 	if seg = o.pop(); seg.begins {
 		begun = 1
 	}
-	if !seg.small() || o.waiting.Len() == 0 || !o.waiting.At(0).small() {
+	if !seg.small() || o.waiting.Len() == 0 || !o.waiting.At(0).fits(&seg) {
 		return seg, begun
 	}
 	head := headSizeOf(0)
 	b := appendMessage(make([]byte, head, head+maxBatchBytes), &seg)
 	for ; begun < maxBatchMessages && o.waiting.Len() > 0; begun++ {
 		following := o.waiting.At(0)
-		if !following.small() || len(b)+binary.MaxVarintLen16+len(following.payload()) > head+most {
+		if !following.fits(&seg) || len(b)+binary.MaxVarintLen16+len(following.payload()) > head+most {
 			break
 		}
 		b = appendMessage(b, following)
 		o.pop()
 	}
-	return segment{begins: true, batch: true, batched: int(begun), frame: frames.join(b, nil)}, begun
+	return segment{begins: true, batch: true, topic: seg.topic, batched: int(begun), frame: frames.join(b, nil)}, begun
 }
 
 // appendMessage appends a message to a batch: its length as a varint, then its bytes.

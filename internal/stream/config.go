@@ -47,6 +47,9 @@ type Config struct {
 	// messages of this member, in the order of its stream, and a notice where each view
 	// begins ([Message.Begins]).
 	Replicate bool
+	// AllTopics makes Deliver return the messages of every topic, too, in the order of
+	// their streams. If false, those of topics without a subscription are dropped.
+	AllTopics bool
 	// Drop lets roots go on although this member's inbox is full. The member refuses
 	// segments then, and loses what it does not pull in time.
 	Drop bool

@@ -139,7 +139,7 @@ const (
 func (m *Member) offer(to protocol.Rank, f *flow, toward direction) {
 	fr := frame{kind: offer, first: min(f.next, m.shareEndWith(f, to)), direction: toward}
 	if seg, ok := f.store.get(fr.first - 1); ok && fr.first > 0 && len(seg.payload()) <= m.config.InlineSize {
-		fr.inline, fr.begins, fr.remaining, fr.batch = true, seg.begins, seg.remaining, seg.batch
+		fr.inline, fr.begins, fr.remaining, fr.batch, fr.topic = true, seg.begins, seg.remaining, seg.batch, seg.topic
 		fr.messages, fr.unaccepted, fr.segment = seg.messages, f.unaccepted(fr.first-1), seg.payload()
 	}
 	if toward == leftward && to == m.roster.neighbor(1, false) {

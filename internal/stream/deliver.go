@@ -25,12 +25,15 @@ func (m *Member) deliver(f *flow, upTo uint64) {
 		if seg.batch {
 			f.partial = partial{}
 			_ = split(seg.payload(), func(message []byte) {
-				m.deliverMessage(f, message)
+				m.deliverMessage(f, message, seg.topic)
 				f.count.begun++
 			})
 		} else {
+			if seg.begins {
+				f.topical = seg.topic
+			}
 			if message, complete := f.partial.add(&seg, m.config.MaxMessage); complete {
-				m.deliverMessage(f, message)
+				m.deliverMessage(f, message, f.topical)
 			}
 			if seg.begins {
 				f.count.begun++
@@ -39,23 +42,39 @@ func (m *Member) deliver(f *flow, upTo uint64) {
 	}
 }
 
-// deliverMessage puts a message into the inbox.
-func (m *Member) deliverMessage(f *flow, message []byte) {
-	if len(message) <= m.config.MaxMessage {
-		m.inbox.push(Message{Root: f.root, Data: message, View: m.view})
+// deliverMessage puts a message into the inbox. If it has a topic, that comes first.
+func (m *Member) deliverMessage(f *flow, message []byte, topical bool) {
+	switch {
+	case len(message) > m.config.MaxMessage:
+	case topical:
+		topic, data := f.cutTopic(message)
+		m.inbox.pushTopic(Message{Root: f.root, Topic: topic, Data: data, View: m.view}, m.config.AllTopics)
+	default:
+		m.inbox.push(&m.inbox.main, Message{Root: f.root, Data: message, View: m.view})
 	}
 }
 
 // Deliver returns the next message or notice for the program, or false if there is
-// none.
+// none. Messages with a topic are for [Member.DeliverTopic], unless Config.AllTopics is
+// set.
 func (m *Member) Deliver(now protocol.Time) (Message, bool) {
-	message, ok := m.inbox.pop()
+	return m.deliverFrom(now, &m.inbox.main)
+}
+
+func (m *Member) deliverFrom(now protocol.Time, q *messageQueue) (Message, bool) {
+	message, ok := m.inbox.pop(q)
 	if !ok {
 		return Message{}, false
 	}
 	if message.Lost == 0 && !message.Begins {
 		m.stats.Delivered++
 	}
+	m.resume(now)
+	return message, true
+}
+
+// resume goes on with what has waited for room in the inbox, if there is some now.
+func (m *Member) resume(now protocol.Time) {
 	if m.inbox.blocking && !m.inboxFull() {
 		m.inbox.blocking = false
 		m.grantWithheld()
@@ -69,7 +88,6 @@ func (m *Member) Deliver(now protocol.Time) (Message, bool) {
 			}
 		}
 	}
-	return message, true
 }
 
 // inboxOverflows reports whether a segment that arrives must be refused. Flow control
@@ -102,5 +120,5 @@ func (m *Member) inboxFull() bool {
 // credits until it has received some messages.
 func (m *Member) Full() bool { return m.inbox.bytes+m.heldBytes > m.config.InboxBytes }
 
-// Pending returns how many messages and notices wait to be delivered.
-func (m *Member) Pending() int { return m.inbox.messages.Len() }
+// Pending returns how many messages and notices wait for [Member.Deliver].
+func (m *Member) Pending() int { return m.inbox.main.Len() }

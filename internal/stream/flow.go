@@ -32,6 +32,8 @@ type flow struct {
 	store      store
 	reassembly *reassemblyBuffer // of the message that is arriving
 	partial    partial
+	topical    bool            // the message in partial has a topic
+	topic      string          // of the last message that had one
 	count      count           // of lost messages
 	fedAt      protocol.Time   // when the tree last brought the next segment
 	early      arrival         // the last segment that an offer has brought before the tree

@@ -46,9 +46,10 @@ const (
 // the segment.
 type frame struct {
 	kind kind
-	// begins says that the segment begins its message; batch, that it is a batch;
-	// inline, that an offer carries its last segment.
-	begins, batch, inline bool
+	// begins says that the segment begins its message; batch, that it is a batch; topic,
+	// that each message in it begins with its topic (topic.go); inline, that an offer
+	// carries its last segment.
+	begins, batch, topic, inline bool
 	// remaining is how many bytes of the message are in the segments that follow.
 	remaining   uint32
 	direction   direction // of an offer
@@ -97,6 +98,7 @@ const (
 	flagLeftward
 	flagRightward
 	flagBatch
+	flagTopic
 	flagEnd
 )
 
@@ -123,6 +125,9 @@ func (f *frame) append(dst []byte) []byte {
 	}
 	if f.batch {
 		flags |= flagBatch
+	}
+	if f.topic {
+		flags |= flagTopic
 	}
 	dst = append(dst, byte(f.kind), flags)
 	dst = binary.BigEndian.AppendUint32(dst, uint32(f.root))
@@ -156,6 +161,7 @@ func parse(b []byte) (frame, error) {
 		begins:      b[1]&flagBegins != 0,
 		inline:      b[1]&flagInline != 0,
 		batch:       b[1]&flagBatch != 0,
+		topic:       b[1]&flagTopic != 0,
 		direction:   direction(b[1] / flagLeftward & 3),
 		root:        protocol.Rank(binary.BigEndian.Uint32(b[2:])),
 		incarnation: binary.BigEndian.Uint64(b[6:]),
@@ -186,7 +192,7 @@ func parse(b []byte) (frame, error) {
 		return frame{}, fmt.Errorf("%w: kind %d with %d bytes left", ErrFrame, f.kind, f.remaining)
 	case f.kind < data || f.kind > creditPoll:
 		return frame{}, fmt.Errorf("%w: kind %d", ErrFrame, f.kind)
-	case b[1] >= flagEnd, f.direction > rightward, f.batch && (!f.begins || f.remaining > 0 || !f.carriesSegment()):
+	case b[1] >= flagEnd, f.direction > rightward, f.batch && (!f.begins || f.remaining > 0 || !f.carriesSegment()), f.topic && (!f.begins || !f.carriesSegment()):
 		return frame{}, fmt.Errorf("%w: flags %#x", ErrFrame, b[1])
 	case f.first == 0 && f.kind >= poll && f.kind != grantCredit:
 		return frame{}, fmt.Errorf("%w: kind %d about nothing", ErrFrame, f.kind)
@@ -210,11 +216,25 @@ func parse(b []byte) (frame, error) {
 	if len(f.segment) > 0 && !f.carriesSegment() {
 		return frame{}, fmt.Errorf("%w: kind %d carries %d bytes", ErrFrame, f.kind, len(f.segment))
 	}
-	if f.batch {
-		err := split(f.segment, func([]byte) { f.batched++ })
-		return f, err
+	return f, f.parseMessages()
+}
+
+// parseMessages counts the messages of a batch, and refuses those that lack their topic.
+func (f *frame) parseMessages() error {
+	switch {
+	case f.batch:
+		valid := true
+		err := split(f.segment, func(message []byte) {
+			f.batched++
+			valid = valid && (!f.topic || hasTopic(message))
+		})
+		if err != nil || valid {
+			return err
+		}
+	case !f.topic || hasTopic(f.segment):
+		return nil
 	}
-	return f, nil
+	return fmt.Errorf("%w: a message without the topic that it should have", ErrFrame)
 }
 
 // combines reports whether the frame asks, or answers, for all below a member.

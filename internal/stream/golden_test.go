@@ -16,6 +16,7 @@ func goldenFrames() map[string]frame {
 	const large = math.MaxUint64
 	batched := batchOf("one", "", "three")
 	long := batchOf(string(bytes.Repeat([]byte{'x'}, 300)), "y") // its length takes two bytes
+	topics := batchOf("\x04newsone", "\x06pricestwo", "\x04news")
 	return map[string]frame{
 		"data zero":            {kind: data},
 		"data whole message":   {kind: data, begins: true, root: 3, incarnation: 77, first: 12, messages: 9, unaccepted: 5, segment: []byte("pleach")},
@@ -26,7 +27,12 @@ func goldenFrames() map[string]frame {
 		"data batch":           {kind: data, begins: true, batch: true, root: 1, incarnation: 2, first: 3, segment: batched},
 		"data batch long":      {kind: data, begins: true, batch: true, root: 1, incarnation: 2, first: 4, segment: long},
 		"data batch empty":     {kind: data, begins: true, batch: true, root: 1, incarnation: 2, first: 5},
+		"data topic":           {kind: data, begins: true, topic: true, root: 3, incarnation: 77, first: 14, segment: append(appendTopic(nil, "news"), "pleach"...)},
+		"data topic empty":     {kind: data, begins: true, topic: true, root: 3, incarnation: 77, first: 15, segment: appendTopic(nil, "é")},
+		"data topic segment":   {kind: data, begins: true, topic: true, remaining: 70_000, root: 5, incarnation: 1, first: 14, segment: append(appendTopic(nil, "news"), "begin"...)},
+		"data topic batch":     {kind: data, begins: true, batch: true, topic: true, root: 1, incarnation: 2, first: 6, segment: topics},
 		"repair zero":          {kind: repair},
+		"repair topic":         {kind: repair, begins: true, topic: true, root: 3, incarnation: 77, first: 14, segment: append(appendTopic(nil, "news"), "pleach"...)},
 		"repair whole message": {kind: repair, begins: true, root: 3, incarnation: 77, first: 12, segment: []byte("pleach")},
 		"repair middle":        {kind: repair, remaining: 1, root: 3, incarnation: 77, first: 12, segment: []byte("pleach")},
 		"repair batch":         {kind: repair, begins: true, batch: true, root: 1, incarnation: 2, first: 3, segment: batched},
@@ -37,6 +43,7 @@ func goldenFrames() map[string]frame {
 		"offer with segment":   {kind: offer, direction: leftward, inline: true, begins: true, root: 2, incarnation: 9, first: 1000, unaccepted: 999, segment: []byte("last")},
 		"offer with middle":    {kind: offer, direction: rightward, inline: true, remaining: 8, root: 2, incarnation: 9, first: 1, segment: []byte("last")},
 		"offer with batch":     {kind: offer, inline: true, begins: true, batch: true, root: 2, incarnation: 9, first: 1, segment: batched},
+		"offer with topic":     {kind: offer, inline: true, begins: true, topic: true, root: 2, incarnation: 9, first: 1, segment: append(appendTopic(nil, "news"), "last"...)},
 		"request zero":         {kind: request},
 		"request":              {kind: request, root: 4, incarnation: 8, first: 100, last: 200},
 		"request large":        {kind: request, root: math.MaxInt32, incarnation: large, first: large - 1, last: large},

@@ -5,40 +5,60 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// inbox holds messages until the program takes them.
+// inbox holds messages until the program takes them: in the main queue, and in one for
+// each subscription (topic.go). All queues share one limit, so a program that leaves any
+// of them unread is slow.
 type inbox struct {
-	messages queue.Queue[Message]
-	bytes    int
+	main     messageQueue
+	topics   subscriptions
+	waiting  int  // messages and notices in all queues
+	bytes    int  // of them
 	blocking bool // it was full, and credits are withheld
 	refusing bool // it was full, and something was refused or not requested
 }
+
+type messageQueue = queue.Queue[Message]
 
 // messageCost is what a message costs besides its bytes, so that empty ones are bounded
 // too.
 const messageCost = 64
 
-func (b *inbox) push(m Message) {
-	b.messages.Push(m)
+// push adds a message to a queue.
+func (b *inbox) push(q *messageQueue, m Message) {
+	q.Push(m)
+	b.waiting++
 	b.bytes += len(m.Data) + messageCost
 }
 
-// pushLoss adds a notice that messages are lost. The notice does not wait for the
-// root's next message, which may never come. Consecutive losses are one notice.
+// pushLoss adds a notice that messages are lost to every queue: of what topics they were
+// is not known. The notice does not wait for the root's next message, which may never
+// come. Consecutive losses are one notice.
 func (b *inbox) pushLoss(root protocol.Rank, view, messages uint64) {
-	if n := b.messages.Len(); n > 0 {
-		if last := b.messages.At(n - 1); last.Lost > 0 && last.Root == root && last.View == view {
-			last.Lost += messages
+	notice := Message{Root: root, View: view, Lost: messages}
+	b.pushNotice(&b.main, notice)
+	for _, s := range b.topics.byID {
+		b.pushNotice(&s.queue, notice)
+		b.topics.arrived(s)
+	}
+}
+
+func (b *inbox) pushNotice(q *messageQueue, notice Message) {
+	if n := q.Len(); n > 0 {
+		if last := q.At(n - 1); last.Lost > 0 && last.Root == notice.Root && last.View == notice.View {
+			last.Lost += notice.Lost
 			return
 		}
 	}
-	b.push(Message{Root: root, View: view, Lost: messages})
+	b.push(q, notice)
 }
 
-func (b *inbox) pop() (Message, bool) {
-	if b.messages.Len() == 0 {
+// pop removes the first message of a queue.
+func (b *inbox) pop(q *messageQueue) (Message, bool) {
+	if q.Len() == 0 {
 		return Message{}, false
 	}
-	message := b.messages.Pop()
+	message := q.Pop()
+	b.waiting--
 	b.bytes -= len(message.Data) + messageCost
 	return message, true
 }

@@ -3,6 +3,7 @@ package stream_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -263,11 +264,17 @@ func FuzzReceive(f *testing.F) {
 	f.Add([]byte{1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 'x'})
 	f.Add([]byte{3, 4, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 9, 'x'})
 	f.Add([]byte{4, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9})
+	for flags, segment := range map[byte]string{ // a topic, its first segment, a batch, a name that is cut off, none
+		65: "\x04newsx", 67: "\x00\x00\x00\x09\x04newsx", 97: "\x06\x04newsx\x05\x04news", 193: "\x05news", 64: "x",
+	} {
+		f.Add(slices.Concat([]byte{1, flags, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, []byte(segment)))
+	}
 	f.Fuzz(func(t *testing.T, frame []byte) {
-		m, err := stream.New(stream.Config{Rank: 0, Size: 4, Incarnation: 1})
+		m, err := stream.New(stream.Config{Rank: 0, Size: 4, Incarnation: 1, AllTopics: len(frame)%2 == 1})
 		if err != nil {
 			t.Fatal(err)
 		}
+		news := m.Subscribe("news")
 		for now := range protocol.Time(3) {
 			if buffer := m.ReceiveBuffer(1, frame[:min(len(frame), 64)], len(frame)); now > 0 && len(buffer) > 0 {
 				copy(buffer, frame[64:])
@@ -284,6 +291,14 @@ func FuzzReceive(f *testing.F) {
 				if _, ok := m.Deliver(now); !ok {
 					break
 				}
+			}
+			for m.PendingTopic(news) > 0 {
+				if got, ok := m.DeliverTopic(now, news); !ok || got.Topic != "news" && got.Lost == 0 {
+					t.Fatalf("%+v of a topic, %t", got, ok)
+				}
+			}
+			if n := m.Undelivered(); n != 0 {
+				t.Fatalf("%d messages are left", n)
 			}
 		}
 	})

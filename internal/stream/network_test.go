@@ -95,16 +95,24 @@ func newNetwork(t testing.TB, size int, seed uint64, f faults, configure func(*s
 }
 
 // broadcast writes a message as its root and starts it.
-func (n *network) broadcast(root protocol.Rank, data []byte) {
+func (n *network) broadcast(root protocol.Rank, data []byte) { n.broadcastTopic(root, "", data) }
+
+// broadcastTopic does so for a message with a topic.
+func (n *network) broadcastTopic(root protocol.Rank, topic string, data []byte) {
 	h := n.members[root]
+	write := h.Write
+	if topic != "" {
+		write = func(piece []byte, remaining int) error { return h.WriteTopic(topic, piece, remaining) }
+	}
 	for first := true; first || len(data) > 0; first = false {
 		piece := data[:min(len(data), h.SegmentSize())]
 		data = data[len(piece):]
-		for began := n.now; h.Write(piece, len(data)) != nil; {
+		for began := n.now; write(piece, len(data)) != nil; {
 			if n.pump(h); !n.step() || n.now > began+10*minute {
 				n.t.Fatalf("rank %d is blocked for ever at %v: %+v", root, time.Duration(n.now), h.Stats())
 			}
 		}
+		write = h.Write
 	}
 	n.pump(h)
 }

@@ -52,21 +52,26 @@ func (m *Member) SegmentSize() int { return m.config.SegmentSize }
 // the message follow. If it returns [ErrBusy], the caller tries again after Next has
 // sent something. Write does not retain payload.
 func (m *Member) Write(payload []byte, remaining int) error {
+	return m.write("", payload, remaining)
+}
+
+// write queues one segment, the first one behind the topic of its message, if it has one.
+func (m *Member) write(topic string, payload []byte, remaining int) error {
+	written := m.own.writtenBytes + TopicSize(topic) + len(payload)
 	switch {
 	case len(payload) > m.config.SegmentSize:
 		return fmt.Errorf("stream: a segment of %d bytes: %d at most", len(payload), m.config.SegmentSize)
-	case remaining < 0 || m.own.writtenBytes+len(payload)+remaining > m.config.MaxMessage:
-		return fmt.Errorf("stream: %d bytes, and %d that follow: a message has %d at most", m.own.writtenBytes+len(payload), remaining, m.config.MaxMessage)
+	case remaining < 0 || written+remaining > m.config.MaxMessage:
+		return fmt.Errorf("stream: %d bytes, and %d that follow: a message has %d at most", written, remaining, m.config.MaxMessage)
 	case m.own.bytes > 0 && m.own.bytes+len(payload) > m.config.OutboxBytes:
 		return ErrBusy
 	}
-	seg := segment{begins: !m.own.writing, remaining: uint32(remaining)}
-	seg.frame = m.frames.join(make([]byte, headSizeOf(seg.remaining)), payload)
+	seg := segment{begins: !m.own.writing, topic: topic != "", remaining: uint32(remaining)}
+	seg.frame = m.frames.join(appendTopic(make([]byte, headSizeOf(seg.remaining)), topic), payload)
 	m.own.writing = remaining > 0
 	m.own.waiting.Push(seg)
 	m.own.bytes += seg.size()
-	m.own.writtenBytes += len(payload)
-	if remaining == 0 {
+	if m.own.writtenBytes = written; remaining == 0 {
 		m.own.writtenBytes = 0
 		m.stats.Broadcast++
 	}
@@ -114,7 +119,7 @@ func (m *Member) emit(now protocol.Time) bool {
 	m.own.messages += begun
 	b.waiting, b.emitted = m.own.waiting.Len(), now
 	head := frame{
-		kind: data, begins: seg.begins, remaining: seg.remaining, batch: seg.batch,
+		kind: data, begins: seg.begins, remaining: seg.remaining, batch: seg.batch, topic: seg.topic,
 		root: f.root, incarnation: f.incarnation, first: f.next,
 		messages: seg.messages, unaccepted: f.unaccepted(f.next),
 	}

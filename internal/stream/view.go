@@ -159,7 +159,7 @@ func (m *Member) Install(now protocol.Time, number uint64, slots protocol.Rank, 
 	}
 	m.frozen, m.heldBytes, m.cut, m.view = false, 0, nil, number
 	if m.config.Replicate {
-		m.inbox.push(Message{View: number, Begins: true})
+		m.inbox.push(&m.inbox.main, Message{View: number, Begins: true})
 	}
 	if err := m.setRoster(slots, members); err != nil {
 		return err
