@@ -58,6 +58,7 @@ type Service struct {
 	ended  chan struct{}
 	chunk  int64 // size of a chunk, in tests
 
+	running  sync.WaitGroup // receives
 	mu       sync.Mutex
 	receives map[key]*receive
 	targets  map[string]*receive // the last one of each file
@@ -107,8 +108,8 @@ func (s *Service) Close() {
 	s.mu.Unlock()
 	for _, r := range all {
 		s.end(r.key)
-		<-r.ended
 	}
+	s.running.Wait()
 }
 
 // watch ends the receives of senders that have left the group.
@@ -257,10 +258,10 @@ func (s *Service) accept(k key, m *message) *receive {
 	r := newReceive(k, about)
 	r.base, r.elements = base, elements
 	s.targets[path] = r
-	go func() {
+	s.running.Go(func() {
 		r.run(before, round)
 		s.forget(path, r)
-	}()
+	})
 	return r
 }
 
