@@ -29,7 +29,7 @@ something.`,
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchBroadcast(), newBenchStabilization(), newBenchCollectives(), newBenchRestart(), newBenchSort(), newBenchScale(),
-		newBenchMember(), newBenchSurvivor(), newBenchCollectivesMember(), newBenchTask(), newBenchWorker())
+	cmd.AddCommand(newBenchBroadcast(), newBenchStabilization(), newBenchCollectives(), newBenchRestart(), newBenchSort(), newBenchCp(), newBenchScale(),
+		newBenchMember(), newBenchSurvivor(), newBenchCollectivesMember(), newBenchTask(), newBenchWorker(), newBenchReceiver())
 	return cmd
 }

@@ -115,7 +115,7 @@ func (c *copying) offer() []byte {
 
 // broadcast sends a message to all members, and to this one.
 func (c *copying) broadcast(ctx context.Context, data []byte) error {
-	if err := c.group.Broadcast(ctx, data); err != nil {
+	if err := c.group.BroadcastTopic(ctx, Topic, data); err != nil {
 		return err
 	}
 	c.service.Receive(c.group.Self().Rank, data)

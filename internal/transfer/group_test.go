@@ -131,7 +131,7 @@ func (m *node) Views(ctx context.Context) iter.Seq[pleach.View] {
 	}
 }
 
-func (m *node) Broadcast(ctx context.Context, data []byte) error {
+func (m *node) BroadcastTopic(ctx context.Context, _ string, data []byte) error {
 	if m.life.Err() != nil {
 		return pleach.ErrClosed
 	}

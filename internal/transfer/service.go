@@ -15,12 +15,12 @@ import (
 )
 
 // Group is what copies need of a group with views: [*pleach.Group] is one. What one member
-// broadcasts, the others pass to [Service.Receive], in order.
+// broadcasts to [Topic], the others pass to [Service.Receive], in order.
 type Group interface {
 	Self() pleach.Member
 	View() pleach.View
 	Views(ctx context.Context) iter.Seq[pleach.View]
-	Broadcast(ctx context.Context, data []byte) error
+	BroadcastTopic(ctx context.Context, topic string, data []byte) error
 	Request(ctx context.Context, to int, name string, data []byte) ([]byte, error)
 	Handle(name string, f func(context.Context, pleach.Request) ([]byte, error))
 }
