@@ -136,7 +136,8 @@ type Config struct {
 	// is static, and Rank and Size describe it. If nil, TCP.
 	Transport transport.Transport
 	// Handler is called with each message instead of [Group.Messages] yielding
-	// it: in the same order, one at a time, on the goroutine that received it.
+	// it: in the same order, one at a time, on the goroutine that received it. It gets the
+	// messages of every topic, too, in one order with the others of their sender.
 	// That is the fastest way to receive. A slow handler delays what this member
 	// receives, credits included: a handler that broadcasts more than a window is
 	// blocked until its context ends, so it leaves that to another goroutine. It must
@@ -168,8 +169,8 @@ type Limits struct {
 	// what all senders together may have in flight: sent, and not yet received by every
 	// member.
 	KeepBytes int
-	// InboxBytes is how much may wait for the program to receive it. If zero,
-	// 16 MiB. Beyond that, Overflow decides.
+	// InboxBytes is how much may wait for the program to receive it, in all its
+	// subscriptions together. If zero, 16 MiB. Beyond that, Overflow decides.
 	InboxBytes int
 	// Overflow is what happens when a program does not receive as fast as others
 	// broadcast. If zero, [Block].

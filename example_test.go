@@ -273,6 +273,38 @@ func ExampleGroup_Send() {
 	// Output: from rank 1, direct true: your shard has moved
 }
 
+// A member receives what others broadcast to one topic.
+func ExampleGroup_Topic() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	first, err := pleach.Create(ctx, pleach.Config{Group: "web"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer first.Close()
+	second, err := pleach.Join(ctx, pleach.Config{Group: "web"}, first.Self().Address)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer second.Close()
+	flags, err := first.Topic("flags")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer flags.Close()
+
+	for _, topic := range []string{"metrics", "flags"} { // no member subscribes to the first one
+		if err := second.BroadcastTopic(ctx, topic, []byte("about "+topic)); err != nil {
+			log.Fatal(err)
+		}
+	}
+	for m := range flags.Messages(ctx) {
+		fmt.Printf("from rank %d to %s: %s\n", m.From, m.Topic, m.Data)
+		break
+	}
+	// Output: from rank 1 to flags: about flags
+}
+
 // A process tells the others about itself in the view.
 func ExampleGroup_SetMeta() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

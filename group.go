@@ -50,7 +50,9 @@ type Group struct {
 	admissions  map[protocol.Rank]admission
 	firstViewAt time.Time                 // when this member entered the first view, if it has
 	evicted     bool                      // see endEvicted
+	history     []ViewChange              // see history.go
 	localError  func() (time.Time, error) // the transport's last; nil: it tells none
+	queued      func(protocol.Rank) int   // bytes that wait in the transport for a peer; nil: it tells none
 	impaired    bool                      // see checkImpaired
 
 	detector    detect.Detector // nil: the group is fixed
@@ -107,8 +109,10 @@ type Message struct {
 	// (Config.Limits.KeepBytes). Lost counts them. The notice arrives as soon as the
 	// loss is certain, and before later messages. If it is not known yet how many are
 	// lost, the notice counts at least one, and a second notice the others when the
-	// next message arrives. Messages of every topic count. Only of a sender that this process has received nothing
-	// from since it joined, the count stays a lower bound.
+	// next message arrives. Only of a sender that this process has received nothing
+	// from since it joined, the count stays a lower bound. It is not known which topics
+	// the lost messages have, so Lost counts those of every topic, and Messages yields the
+	// notice as well as every subscription.
 	Lost uint64
 
 	begins bool // no message: a view begins here; see state.go
@@ -255,11 +259,11 @@ func (g *Group) wait(ctx context.Context, sign <-chan struct{}, try func(now pro
 	}
 }
 
-// Messages yields what other members broadcast without a topic, and what they send to this
-// one: each message once, the broadcasts of one member in the order in which it made them, and what
-// it has sent in that order. It ends when ctx ends or this process
-// is no longer a member ([Group.Err] says why). If several goroutines receive, each
-// message goes to one of them.
+// Messages yields what other members broadcast without a topic, and what they send to
+// this one: each message once, the broadcasts of one member in the order in which it made
+// them, and what it has sent in that order. What has a topic is for [Topic.Messages]. It
+// ends when ctx ends or this process is no longer a member ([Group.Err] says why). If
+// several goroutines receive, each message goes to one of them.
 //
 // Up to Config.Limits.InboxBytes wait for the caller. Beyond that, messages stay
 // with other members, and arrive later unless those no longer keep them.
@@ -303,38 +307,6 @@ func (g *Group) prefetch(now protocol.Time) bool {
 		m, ok := g.inputs.Deliver(now)
 		return messageOf(&m), ok
 	}, g.deliverDirect)
-}
-
-// Stats returns counters of this member.
-func (g *Group) Stats() Stats {
-	var s Stats
-	_ = g.node.Do(func(protocol.Time) { s = statsOf(g.stream.Stats()) })
-	return s
-}
-
-// Stats counts what a member has done since it began.
-type Stats struct {
-	// Broadcast and Delivered count messages.
-	Broadcast, Delivered uint64
-	// Relayed, Grafted and Repaired count segments sent along the tree, to
-	// members whose parent is down, and on request.
-	Relayed, Grafted, Repaired uint64
-	// Offers and Requests count correction messages and requests for repair.
-	Offers, Requests uint64
-	// Duplicates, Early, Lost and Refused count segments received twice, by
-	// correction before the tree, given up, and not taken because the inbox was
-	// full.
-	Duplicates, Early, Lost, Refused uint64
-	// CorrectionDelay is how long delayed correction waits at present.
-	CorrectionDelay time.Duration
-}
-
-func statsOf(s stream.Stats) Stats {
-	return Stats{
-		Broadcast: s.Broadcast, Delivered: s.Delivered, Relayed: s.Relayed, Grafted: s.Grafted, Repaired: s.Repaired,
-		Offers: s.Offers, Requests: s.Requests, Duplicates: s.Duplicates, Early: s.Early, Lost: s.Lost, Refused: s.Refused,
-		CorrectionDelay: time.Duration(s.Delay),
-	}
 }
 
 // deliverable reports whether something waits for the program. While the program lacks the

@@ -85,6 +85,15 @@ var rules = []rule{
 	{pkg: "cmd/...", may: []string{anything}, outside: []string{anything}},
 	{pkg: "examples/...", may: []string{anything}, outside: []string{anything}},
 
+	// The agent: a member for programs in any language.
+	{pkg: "internal/agent/command", outside: []string{"go.yaml.in/yaml/v3"}},
+	{pkg: "internal/agent/discover", may: []string{"internal/agent/command"}},
+	{pkg: "internal/agent/config", may: []string{".", "internal/agent/command", "internal/agent/discover"}, outside: []string{"go.yaml.in/yaml/v3"}},
+	{pkg: "internal/agent/retain", may: []string{"internal/notify", "internal/queue"}},
+	{pkg: "internal/agent/api", may: []string{".", "internal/agent/retain"}},
+	{pkg: "internal/agent/client", may: []string{"internal/agent/api", "internal/agent/retain"}},
+	{pkg: "internal/agent", may: []string{".", "detect", "internal/agent/..."}},
+
 	{pkg: "internal/archtest"},
 	{pkg: "internal/bench/...", may: []string{anything}, outside: []string{anything}},
 	{pkg: "internal/chart", outside: []string{anything}},

@@ -161,6 +161,34 @@ func TestReplayComesToTheSameState(t *testing.T) {
 	}
 }
 
+// Subscriptions, and what they have got, are replayed.
+func TestReplayOfTopics(t *testing.T) {
+	p := newPair(t, nil)
+	read, closed := p.members[1].Subscribe("news"), p.members[1].Subscribe("news")
+	for _, topic := range []string{"news", "other", "news"} {
+		if err := p.members[0].WriteTopic(topic, []byte("about "+topic), 0); err != nil {
+			t.Fatal(err)
+		}
+		p.members[0].FlushBatch()
+		p.run(10 * millisecond)
+	}
+	for range 2 {
+		if m, ok := p.members[1].DeliverTopic(p.now, read); !ok || m.Topic != "news" || string(m.Data) != "about news" {
+			t.Errorf("%+v, %t", m, ok)
+		}
+	}
+	p.members[1].Unsubscribe(p.now, closed)
+	for i, m := range p.members {
+		_, result, _ := mustReplay(t, file(m), protocol.Never)
+		if !result.Complete || result.Hash != m.Hash() || result.State.Stats != m.Stream().Stats() {
+			t.Errorf("member %d: %+v, want hash %x and %+v", i, result, m.Hash(), m.State())
+		}
+	}
+	if delivered := p.members[1].Stream().Stats().Delivered; delivered != 2 {
+		t.Errorf("%d messages delivered", delivered)
+	}
+}
+
 // A replay that ends in the midst is at the state of that time.
 func TestReplayUntil(t *testing.T) {
 	p := trouble(t, nil)

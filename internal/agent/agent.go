@@ -1,0 +1,224 @@
+// Package agent is a member of a group for the programs of its host, in any language. They
+// talk to it by a local HTTP API (package api). It joins its group, comes back to it, runs
+// the commands of its own file, and leaves.
+package agent
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/agent/api"
+	"github.com/pleach-go/pleach/internal/agent/config"
+	"github.com/pleach-go/pleach/internal/agent/retain"
+)
+
+// leaveTimeout is how long the others may take to let the agent go, and rejoinTimeout to
+// take it back before it looks for its group anew.
+const (
+	leaveTimeout  = 5 * time.Second
+	rejoinTimeout = 10 * time.Second
+	metaTimeout   = time.Minute
+)
+
+// Options are what an agent needs beside its settings.
+type Options struct {
+	// Load reads the settings, and reads them again when Reload says so.
+	Load   func() (*config.Config, error)
+	Reload <-chan struct{}
+	// Version is that of the program, for the other members to see.
+	Version string
+	Logger  *slog.Logger
+	// Started is called when the agent serves its API, and Joined when it is a member. Both
+	// may be nil.
+	Started func(c *config.Config)
+	Joined  func(g *pleach.Group)
+}
+
+// Agent is a member of a group for other programs.
+type Agent struct {
+	options  Options
+	log      *slog.Logger
+	config   atomic.Pointer[config.Config]
+	messages *retain.Log
+	group    atomic.Pointer[pleach.Group] // nil: it is not a member
+	sendLock chan struct{}                // held by the one broadcast that is under way
+	began    time.Time
+
+	receiver receiver
+	handlers handlers
+}
+
+// Run runs an agent until ctx ends, and then leaves the group. It returns an error if it
+// cannot become a member, or another process has taken its place.
+func Run(ctx context.Context, o Options) error {
+	c, err := o.Load()
+	if err != nil {
+		return err
+	}
+	a := &Agent{
+		options: o, log: o.Logger, sendLock: make(chan struct{}, 1), began: time.Now(),
+		messages: retain.New(strings.ToLower(rand.Text()[:8]), retain.Limits{Messages: c.RetainMessages, Bytes: c.RetainBytes}),
+	}
+	a.config.Store(c)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	server := api.NewServer(a, a.log)
+	listeners, err := a.listen(c, server)
+	if err != nil {
+		return err
+	}
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel(nil)
+	for _, serve := range listeners {
+		running.Go(func() {
+			if err := serve(ctx); err != nil {
+				cancel(fmt.Errorf("the API has ended: %w", err))
+			}
+		})
+	}
+	if o.Started != nil {
+		o.Started(c)
+	}
+	a.handlers.start(ctx, a, c.Handlers)
+	defer a.handlers.stop()
+	running.Go(func() { a.reload(ctx, server) })
+	err = a.live(ctx)
+	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
+		err = cause
+	}
+	return err
+}
+
+// live is a member of the group until ctx ends.
+func (a *Agent) live(ctx context.Context) error {
+	g, err := a.join(ctx)
+	for ; err == nil; g, err = a.comeBack(ctx, g) {
+		a.enter(g)
+		for range g.Views(ctx) { // until the membership ends
+		}
+		a.group.Store(nil)
+		if ctx.Err() != nil {
+			return a.leave(g)
+		}
+		a.log.Warn("no longer a member", "cause", g.Err())
+		a.messages.Add(retain.Message{Gap: fmt.Sprintf("the agent was no longer a member: %v", g.Err()), Time: time.Now()})
+	}
+	if ctx.Err() != nil {
+		return nil // it was ended before it was a member
+	}
+	return err
+}
+
+// enter makes a group the agent's.
+func (a *Agent) enter(g *pleach.Group) {
+	a.group.Store(g)
+	a.registerQueries(g, nil, a.config.Load().Handlers)
+	a.log.Info("member", "group", a.config.Load().Group, "rank", g.Rank(), "id", g.Self().ID, "address", g.Self().Address, "view", g.View().Number)
+	if a.options.Joined != nil {
+		a.options.Joined(g)
+	}
+}
+
+func (a *Agent) leave(g *pleach.Group) error {
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+	defer cancel()
+	err := g.Leave(ctx)
+	if closeErr := g.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return fmt.Errorf("%w: the others will find that this member is gone", err)
+	}
+	a.log.Info("left")
+	return nil
+}
+
+// comeBack makes the agent a member again after the group has gone on without it.
+func (a *Agent) comeBack(ctx context.Context, old *pleach.Group) (*pleach.Group, error) {
+	if errors.Is(old.Err(), pleach.ErrReplaced) {
+		return nil, errors.Join(old.Err(), old.Close())
+	}
+	_ = old.Abort() // no message of it arrives from here on
+	timed, cancel := context.WithTimeout(ctx, rejoinTimeout)
+	defer cancel()
+	a.receiver.expect()
+	g, err := old.Rejoin(timed)
+	a.receiver.set(g)
+	if err == nil || errors.Is(err, pleach.ErrReplaced) {
+		return g, err
+	}
+	a.log.Warn("not a member again yet", "cause", err)
+	return a.join(ctx)
+}
+
+// current returns the group.
+func (a *Agent) current() (*pleach.Group, error) {
+	if g := a.group.Load(); g != nil {
+		return g, nil
+	}
+	return nil, api.ErrNotMember
+}
+
+// reload reads the settings again when it is told to.
+func (a *Agent) reload(ctx context.Context, server *api.Server) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.options.Reload:
+		}
+		if err := a.reloadOnce(ctx, server); err != nil {
+			a.log.Error("settings not reloaded", "cause", err)
+		}
+	}
+}
+
+// reloadOnce takes over handlers, tags and the token. Certificates are followed anyway; here
+// they are checked, so that the log says what is wrong with them.
+func (a *Agent) reloadOnce(ctx context.Context, server *api.Server) error {
+	c, err := a.options.Load()
+	if err != nil {
+		return err
+	}
+	group, err := c.GroupConfig(a.options.Version)
+	if err != nil {
+		return err
+	}
+	old := a.config.Swap(c)
+	if c.API != "" {
+		token, err := c.Token()
+		if err != nil {
+			return err
+		}
+		server.SetToken(token)
+	}
+	a.handlers.start(ctx, a, c.Handlers)
+	g := a.group.Load()
+	if g != nil {
+		a.registerQueries(g, old.Handlers, c.Handlers)
+		timed, cancel := context.WithTimeout(ctx, metaTimeout)
+		defer cancel()
+		if err := g.SetMeta(timed, group.Meta); err != nil {
+			return err
+		}
+	}
+	a.log.Info("settings reloaded", "handlers", len(c.Handlers), "needRestart", needRestart(old, c))
+	return nil
+}
+
+// needRestart reports whether settings have changed that a running agent does not take over.
+func needRestart(old, now *config.Config) bool {
+	a, b := *old, *now
+	a.Handlers, a.Tags, b.Handlers, b.Tags = nil, nil, nil, nil
+	return !reflect.DeepEqual(a, b)
+}

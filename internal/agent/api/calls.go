@@ -1,0 +1,81 @@
+package api
+
+import (
+	"io"
+	"net/http"
+)
+
+// maxName is the longest name of a query in bytes.
+const maxName = 200
+
+// broadcast sends the body to all members.
+func (s *Server) broadcast(w http.ResponseWriter, r *http.Request) error {
+	topic, wait := r.URL.Query().Get("topic"), r.URL.Query().Get("wait")
+	if wait != "" && wait != "stable" {
+		return badRequest("wait=%s: write wait=stable, or nothing", wait)
+	}
+	ctx, cancel, err := bounded(r)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	receipt, err := s.agent.Broadcast(ctx, topic, body, wait == "stable")
+	return reply(w, receipt, err)
+}
+
+// send sends the body to one member.
+func (s *Server) send(w http.ResponseWriter, r *http.Request) error {
+	to := r.URL.Query().Get("to")
+	if to == "" {
+		return badRequest("write the rank or the ID of a member: ?to=RANK or ?to=ID")
+	}
+	ctx, cancel, err := bounded(r)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	sent, err := s.agent.Send(ctx, to, body)
+	return reply(w, sent, err)
+}
+
+// query asks all members, with the body as input.
+func (s *Server) query(w http.ResponseWriter, r *http.Request) error {
+	name := r.URL.Query().Get("name")
+	if name == "" || len(name) > maxName {
+		return badRequest("write the name of a query, of at most %d bytes: ?name=ping", maxName)
+	}
+	ctx, cancel, err := bounded(r)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	answers, err := s.agent.Query(ctx, name, body)
+	return reply(w, answers, err)
+}
+
+func (s *Server) members(w http.ResponseWriter, _ *http.Request) error {
+	members, err := s.agent.Members()
+	return reply(w, members, err)
+}
+
+func (s *Server) status(w http.ResponseWriter, _ *http.Request) error {
+	status, err := s.agent.Status()
+	return reply(w, status, err)
+}
+
+func (s *Server) views(w http.ResponseWriter, _ *http.Request) error {
+	views, err := s.agent.Views()
+	return reply(w, views, err)
+}

@@ -1,0 +1,89 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/pleach-go/pleach/internal/agent/retain"
+)
+
+// keepAlive is how often a stream without messages has a comment, so that both sides notice
+// that the other is gone. writeTimeout is how long a subscriber may read nothing.
+const (
+	keepAlive    = 15 * time.Second
+	writeTimeout = 30 * time.Second
+)
+
+// messages streams messages as server-sent events. A subscriber that was cut comes back
+// with the ID of the last message that it has, as browsers do by themselves.
+func (s *Server) messages(w http.ResponseWriter, r *http.Request) error {
+	query := r.URL.Query()
+	filter := retain.Filter{ByTopic: query.Has("topic"), Topic: query.Get("topic"), Direct: query.Get("direct") == "true"}
+	if filter.ByTopic && filter.Direct {
+		return badRequest("topic and direct: a message to one member has no topic")
+	}
+	cursor, err := s.agent.Messages().Subscribe(filter, cmp.Or(r.Header.Get("Last-Event-ID"), query.Get("after")))
+	if err != nil {
+		return BadRequest(err)
+	}
+	if s.subscribers.Add(1) > maxSubscribers {
+		s.subscribers.Add(-1)
+		return &statusError{http.StatusTooManyRequests, fmt.Errorf("there are %d subscribers already", maxSubscribers)}
+	}
+	defer s.subscribers.Add(-1)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	control := http.NewResponseController(w)
+	_ = control.Flush() // the client knows that it is subscribed
+	for r.Context().Err() == nil {
+		if err := s.writeEvent(r.Context(), w, control, cursor); err != nil {
+			return nil // the client is gone
+		}
+	}
+	return nil
+}
+
+// writeEvent waits for the next event and writes it.
+func (s *Server) writeEvent(ctx context.Context, w http.ResponseWriter, control *http.ResponseController, c *retain.Cursor) error {
+	timed, cancel := context.WithTimeout(ctx, keepAlive)
+	defer cancel()
+	event, err := c.Next(timed)
+	if err := control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return err
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		_, err = fmt.Fprint(w, ": keep-alive\n\n")
+	case err == nil:
+		err = encodeEvent(w, &event)
+	}
+	return errors.Join(err, control.Flush())
+}
+
+func encodeEvent(w http.ResponseWriter, e *retain.Event) error {
+	name, data := EventMessage, any(nil)
+	switch m := e.Message; {
+	case m == nil:
+		name, data = EventMissed, e.Missed
+	case m.Gap != "":
+		name, data = EventGap, Gap{m.Gap, m.Time}
+	default:
+		data = Message{m.Topic, MemberRef{m.From, m.FromID}, m.View, m.Time, m.Direct, NewPayload(m.Data)}
+	}
+	b, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	if e.ID != "" {
+		if _, err := fmt.Fprintf(w, "id: %s\n", e.ID); err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", name, b)
+	return err
+}

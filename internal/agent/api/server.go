@@ -1,0 +1,186 @@
+package api
+
+import (
+	"context"
+	"crypto/subtle"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// openAPI describes the API.
+//
+//go:embed openapi.yaml
+var openAPI []byte
+
+// Limits of the API.
+const (
+	// MaxBody is the longest body of a request in bytes.
+	MaxBody = 16 << 20
+	// maxRequests is how many requests with a body are served at a time, and
+	// maxSubscribers how many streams of messages.
+	maxRequests    = 64
+	maxSubscribers = 256
+	// defaultTimeout and maxTimeout bound how long a request may take.
+	defaultTimeout = 30 * time.Second
+	maxTimeout     = 10 * time.Minute
+	// headerTimeout and idleTimeout bound what a connection may wait for.
+	headerTimeout = 10 * time.Second
+	idleTimeout   = 2 * time.Minute
+	maxHeader     = 64 << 10
+)
+
+// route is a path of the API.
+type route struct {
+	method, path string
+	serve        func(s *Server, w http.ResponseWriter, r *http.Request) error
+}
+
+// routes are all of them. openapi.yaml has the same.
+var routes = []route{
+	{"POST", "/v1/broadcast", (*Server).broadcast},
+	{"GET", "/v1/messages", (*Server).messages},
+	{"POST", "/v1/send", (*Server).send},
+	{"POST", "/v1/query", (*Server).query},
+	{"GET", "/v1/members", (*Server).members},
+	{"GET", "/v1/status", (*Server).status},
+	{"GET", "/v1/views", (*Server).views},
+	{"GET", "/v1/openapi.yaml", (*Server).describe},
+	{"GET", "/healthz", (*Server).health},
+	{"GET", "/readyz", (*Server).ready},
+}
+
+// probes need no token: a supervisor asks them.
+var probes = map[string]bool{"/healthz": true, "/readyz": true}
+
+// Server serves the API of an agent.
+type Server struct {
+	agent       Agent
+	log         *slog.Logger
+	mux         *http.ServeMux
+	token       atomic.Pointer[string]
+	requests    chan struct{}
+	subscribers atomic.Int64
+}
+
+// NewServer makes the server of an agent.
+func NewServer(a Agent, log *slog.Logger) *Server {
+	s := &Server{agent: a, log: log, mux: http.NewServeMux(), requests: make(chan struct{}, maxRequests)}
+	for _, r := range routes {
+		s.mux.HandleFunc(r.method+" "+r.path, func(w http.ResponseWriter, q *http.Request) { s.serve(r, w, q) })
+	}
+	return s
+}
+
+// Handle adds a route that is not described by this package, as that of metrics.
+func (s *Server) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
+
+// SetToken sets the token that clients over TCP need.
+func (s *Server) SetToken(token string) { s.token.Store(&token) }
+
+// Subscribers counts the streams of messages that are open.
+func (s *Server) Subscribers() int { return int(s.subscribers.Load()) }
+
+// ServeSocket serves connections of a Unix socket until ctx ends: its file mode says which
+// users may use it.
+func (s *Server) ServeSocket(ctx context.Context, l net.Listener) error {
+	return s.listen(ctx, l, s.mux)
+}
+
+// ServeTCP serves connections that need the token until ctx ends.
+func (s *Server) ServeTCP(ctx context.Context, l net.Listener) error {
+	return s.listen(ctx, l, http.HandlerFunc(s.authorize))
+}
+
+func (s *Server) listen(ctx context.Context, l net.Listener, h http.Handler) error {
+	server := &http.Server{
+		Handler: h, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog:    slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+	}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// authorize lets requests with the token pass.
+func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
+	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	want := s.token.Load()
+	if !probes[r.URL.Path] && (!ok || want == nil || subtle.ConstantTimeCompare([]byte(given), []byte(*want)) != 1) {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		s.fail(w, r, &statusError{http.StatusUnauthorized, errors.New("the header Authorization: Bearer TOKEN is missing or wrong: the agent's token-file has the token")})
+		return
+	}
+	s.mux.ServeHTTP(w, r)
+}
+
+// serve serves a request within the limits.
+func (s *Server) serve(r route, w http.ResponseWriter, q *http.Request) {
+	if r.method == http.MethodPost {
+		select {
+		case s.requests <- struct{}{}:
+			defer func() { <-s.requests }()
+		default:
+			s.fail(w, q, &statusError{http.StatusTooManyRequests, errors.New("too many requests at a time: try again")})
+			return
+		}
+		q.Body = http.MaxBytesReader(w, q.Body, MaxBody)
+	}
+	if err := r.serve(s, w, q); err != nil {
+		s.fail(w, q, err)
+	}
+}
+
+// bounded returns a context that ends when the request takes too long.
+func bounded(r *http.Request) (context.Context, context.CancelFunc, error) {
+	timeout := defaultTimeout
+	if text := r.URL.Query().Get("timeout"); text != "" {
+		var err error
+		if timeout, err = time.ParseDuration(text); err != nil || timeout <= 0 || timeout > maxTimeout {
+			return nil, nil, badRequest("timeout=%s: write a time up to %v, as in 5s", text, maxTimeout)
+		}
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), timeout)
+	return ctx, cancel, nil
+}
+
+// reply writes a JSON object.
+func reply(w http.ResponseWriter, v any, err error) error {
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v) // the client may be gone
+	return nil
+}
+
+func (s *Server) describe(w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("Content-Type", "application/yaml")
+	_, _ = w.Write(openAPI)
+	return nil
+}
+
+// health says that the process serves requests.
+func (s *Server) health(w http.ResponseWriter, _ *http.Request) error {
+	_, _ = io.WriteString(w, "ok\n")
+	return nil
+}
+
+func (s *Server) ready(w http.ResponseWriter, _ *http.Request) error {
+	if err := s.agent.Ready(); err != nil {
+		return &statusError{http.StatusServiceUnavailable, err}
+	}
+	_, _ = io.WriteString(w, "ok\n")
+	return nil
+}

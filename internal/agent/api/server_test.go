@@ -1,0 +1,282 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/agent/retain"
+)
+
+// fakeAgent answers everything, or always with an error.
+type fakeAgent struct {
+	err  error
+	log  *retain.Log
+	hold chan struct{} // Send waits for it, if there is one
+}
+
+var (
+	some   = MemberRef{1, "b"}
+	moment = time.Unix(1, 0)
+)
+
+func (f *fakeAgent) Broadcast(_ context.Context, topic string, data []byte, stable bool) (*Receipt, error) {
+	f.log.Add(retain.Message{Topic: topic, Data: data, FromID: "a", Time: moment})
+	return &Receipt{View: 3, Stable: stable, Members: []MemberRef{some}}, f.err
+}
+
+func (f *fakeAgent) Send(context.Context, string, []byte) (*Sent, error) {
+	if f.hold != nil {
+		<-f.hold
+	}
+	return &Sent{View: 3, To: some}, f.err
+}
+
+func (f *fakeAgent) Query(_ context.Context, name string, _ []byte) (*Answers, error) {
+	return &Answers{
+		Name: name, View: 3, Answers: []Answer{{some, NewPayload([]byte{0xff}), "broken", 0.5}},
+		Unanswered: []Unanswered{{some, "it is gone"}},
+	}, f.err
+}
+
+func (f *fakeAgent) Members() (*Members, error) {
+	return &Members{View: 3, Slots: 2, Members: []Member{{
+		MemberRef: some, Address: "h:1", FailureDomain: "z", Incarnation: 2, Meta: "x=1", State: Suspected, Since: moment, SuspectedSince: moment, Cause: "silent",
+	}}}, f.err
+}
+
+func (f *fakeAgent) Status() (*Status, error) {
+	s := new(Status)
+	fill(reflect.ValueOf(s).Elem())
+	return s, f.err
+}
+
+func (f *fakeAgent) Views() (*Views, error) {
+	v := new(Views)
+	fill(reflect.ValueOf(v).Elem())
+	return v, f.err
+}
+
+// fill makes sure that no field is left out for being zero.
+func fill(v reflect.Value) {
+	switch {
+	case v.Type() == reflect.TypeFor[time.Time]():
+		v.Set(reflect.ValueOf(moment))
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i))
+		}
+	case v.Kind() == reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0))
+	case v.Kind() == reflect.String:
+		v.SetString("text")
+	case v.Kind() == reflect.Bool:
+		v.SetBool(true)
+	case v.CanUint():
+		v.SetUint(1)
+	case v.CanInt():
+		v.SetInt(1)
+	}
+}
+
+func (f *fakeAgent) Ready() error { return f.err }
+
+func (f *fakeAgent) Messages() *retain.Log { return f.log }
+
+func newFake() *fakeAgent {
+	return &fakeAgent{log: retain.New("e", retain.Limits{Messages: 2, Bytes: 1 << 20})}
+}
+
+func newTestServer(f *fakeAgent) *Server { return NewServer(f, slog.New(slog.DiscardHandler)) }
+
+func request(s *Server, method, target, body string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded") // as curl -d says
+	s.mux.ServeHTTP(w, r)
+	return w
+}
+
+// parameters are what a route needs.
+var parameters = map[string]string{"/v1/send": "?to=b", "/v1/query": "?name=ping", "/v1/broadcast": "?topic=t&wait=stable"}
+
+// Every JSON reply, and every error, is as it is described.
+func TestRepliesAreAsDescribed(t *testing.T) {
+	d := readDescription(t)
+	for _, failing := range []error{nil, ErrNotMember} {
+		f := newFake()
+		f.err = failing
+		s := newTestServer(f)
+		for _, r := range routes {
+			if r.path == "/v1/messages" {
+				continue // see TestEvents
+			}
+			status := "200"
+			w := request(s, r.method, r.path+parameters[r.path], "x")
+			kind := w.Header().Get("Content-Type")
+			if failing != nil && w.Code != http.StatusOK {
+				status = "default"
+				if w.Code != http.StatusServiceUnavailable {
+					t.Errorf("%s: status %d", r.path, w.Code)
+				}
+			} else if w.Code != http.StatusOK {
+				t.Errorf("%s: status %d: %s", r.path, w.Code, w.Body)
+			}
+			if kind != "application/json" {
+				continue
+			}
+			content := d.Paths[r.path][strings.ToLower(r.method)].Responses[status].Content["application/json"].Schema
+			if status == "default" {
+				content = schema{Ref: "#/components/schemas/Error"}
+			}
+			for _, c := range d.check(&content, "", decoded(t, w.Body.Bytes())) {
+				t.Errorf("%s: %s", r.path, c)
+			}
+		}
+	}
+}
+
+func decoded(t *testing.T, b []byte) (value any) {
+	t.Helper()
+	if err := json.Unmarshal(b, &value); err != nil {
+		t.Fatalf("%v: %s", err, b)
+	}
+	return value
+}
+
+func TestStatusOfErrors(t *testing.T) {
+	f := newFake()
+	s := newTestServer(f)
+	for _, c := range []struct {
+		err    error
+		target string
+		body   string
+		want   int
+	}{
+		{nil, "/v1/broadcast?wait=x", "", 400},
+		{nil, "/v1/broadcast?timeout=x", "", 400},
+		{nil, "/v1/broadcast?timeout=11m", "", 400},
+		{nil, "/v1/send", "", 400},
+		{nil, "/v1/query", "", 400},
+		{nil, "/v1/broadcast", strings.Repeat("x", MaxBody+1), 413},
+		{nil, "/v1/none", "", 404},
+		{nil, "/v1/status", "", 405},
+		{&pleach.GoneError{}, "/v1/send?to=x", "", 404},
+		{&pleach.QuorumError{}, "/v1/broadcast", "", 503},
+		{&pleach.TopicError{}, "/v1/broadcast", "", 400},
+		{&pleach.UnstableError{Unanswered: []int{3}, Err: context.DeadlineExceeded}, "/v1/broadcast?wait=stable", "", 504},
+		{errors.New("other"), "/v1/broadcast", "", 500},
+	} {
+		f.err = c.err
+		w := request(s, "POST", c.target, c.body)
+		if w.Code != c.want {
+			t.Errorf("%s: %v: got %d, want %d", c.target, c.err, w.Code, c.want)
+		}
+		if c.want == 504 && !strings.Contains(w.Body.String(), `"unanswered":[3]`) {
+			t.Errorf("got %s", w.Body)
+		}
+	}
+}
+
+// Requests beyond the limit are refused, not queued.
+func TestRequestsAreLimited(t *testing.T) {
+	f := newFake()
+	f.hold = make(chan struct{})
+	s := newTestServer(f)
+	done := make(chan int)
+	for range maxRequests {
+		go func() { done <- request(s, "POST", "/v1/send?to=b", "").Code }()
+	}
+	for len(s.requests) < maxRequests {
+		time.Sleep(time.Millisecond)
+	}
+	if code := request(s, "POST", "/v1/send?to=b", "").Code; code != http.StatusTooManyRequests {
+		t.Errorf("got %d", code)
+	}
+	close(f.hold)
+	for range maxRequests {
+		if code := <-done; code != http.StatusOK {
+			t.Errorf("got %d", code)
+		}
+	}
+}
+
+// Events are as they are described, resume by either way, and their number is limited.
+func TestEvents(t *testing.T) {
+	f := newFake()
+	s := newTestServer(f)
+	server := httptest.NewServer(s.mux)
+	defer server.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	get := func(query, last string) *http.Response {
+		r, _ := http.NewRequestWithContext(ctx, "GET", server.URL+"/v1/messages"+query, nil)
+		if last != "" {
+			r.Header.Set("Last-Event-ID", last)
+		}
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = response.Body.Close() })
+		return response
+	}
+	f.log.Add(retain.Message{Topic: "t", Data: []byte("first")})
+	for i := range 2 {
+		f.log.Add(retain.Message{Topic: "t", Data: fmt.Append(nil, i), Time: moment})
+	}
+	f.log.Add(retain.Message{Gap: "rejoined", Time: moment})
+	d := readDescription(t)
+	for _, response := range []*http.Response{get("?topic=t&after=e-1-1", ""), get("?topic=t", "e-1-1"), get("?topic=t&after=0", "e-1-1")} {
+		lines := bufio.NewScanner(response.Body)
+		for _, want := range []string{
+			"id: e-2-2", "event: missed", `data: {"count":1}`, "",
+			"id: e-3-3", "event: message", `data: {"topic":"t","from":{"rank":0,"id":""},"view":0,"time":`, "",
+			"id: e-4-3", "event: gap", `data: {"reason":"rejoined","time":`, "",
+		} {
+			if !lines.Scan() || !strings.HasPrefix(lines.Text(), want) {
+				t.Fatalf("got %q, want %q", lines.Text(), want)
+			}
+			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+				name := map[byte]string{'c': "Missed", 't': "Message", 'r': "Gap"}[data[2]]
+				for _, c := range d.check(&schema{Ref: "/" + name}, name, decoded(t, []byte(data))) {
+					t.Error(c)
+				}
+			}
+		}
+	}
+	if response := get("?after=x", ""); response.StatusCode != http.StatusBadRequest {
+		t.Errorf("got %d", response.StatusCode)
+	}
+	if response := get("?topic=t&direct=true", ""); response.StatusCode != http.StatusBadRequest {
+		t.Errorf("got %d", response.StatusCode)
+	}
+	s.subscribers.Add(maxSubscribers)
+	if response := get("", ""); response.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("got %d", response.StatusCode)
+	}
+}
+
+func TestPayload(t *testing.T) {
+	for _, b := range [][]byte{{}, []byte("text"), {0xff, 0}} {
+		got, err := NewPayload(b).Bytes()
+		if err != nil || !bytes.Equal(got, b) {
+			t.Errorf("%q: got %q, %v", b, got, err)
+		}
+	}
+	if _, err := (Payload{Encoding: "x"}).Bytes(); err == nil {
+		t.Error("an unknown encoding")
+	}
+}

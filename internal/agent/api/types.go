@@ -1,0 +1,187 @@
+// Package api is the local HTTP API of an agent: JSON, and server-sent events for messages.
+// openapi.yaml describes it, and a test holds the two together.
+package api
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/agent/retain"
+)
+
+// Agent is what the API makes available. Before the agent is a member of its group, its
+// calls return [ErrNotMember].
+type Agent interface {
+	// Broadcast sends to all members and to the subscribers of this agent. If stable is
+	// true, it waits until every member has the message.
+	Broadcast(ctx context.Context, topic string, data []byte, stable bool) (*Receipt, error)
+	// Send sends to one member, by its rank or ID.
+	Send(ctx context.Context, to string, data []byte) (*Sent, error)
+	// Query asks all members, and waits for their answers until ctx ends.
+	Query(ctx context.Context, name string, data []byte) (*Answers, error)
+	Members() (*Members, error)
+	Status() (*Status, error)
+	Views() (*Views, error)
+	// Ready returns nil while the agent is a member of a group with a quorum.
+	Ready() error
+	// Messages are those of the group, and those that this agent has sent.
+	Messages() *retain.Log
+}
+
+// MemberRef names a member.
+type MemberRef struct {
+	Rank int    `json:"rank"`
+	ID   string `json:"id"`
+}
+
+// Receipt is the reply to a broadcast.
+type Receipt struct {
+	View uint64 `json:"view"`
+	// Stable says that every member has the message. Members are those, and there are
+	// none otherwise.
+	Stable  bool        `json:"stable"`
+	Members []MemberRef `json:"members"`
+}
+
+// Sent is the reply to a message for one member.
+type Sent struct {
+	View uint64    `json:"view"`
+	To   MemberRef `json:"to"`
+}
+
+// Payload is the bytes of a message. JSON has no bytes: what is not UTF-8 is in base64.
+type Payload struct {
+	Data     string `json:"data"`
+	Encoding string `json:"encoding,omitempty"`
+}
+
+// NewPayload encodes bytes.
+func NewPayload(b []byte) Payload {
+	if utf8.Valid(b) {
+		return Payload{Data: string(b)}
+	}
+	return Payload{base64.StdEncoding.EncodeToString(b), "base64"}
+}
+
+// Bytes decodes the bytes.
+func (p Payload) Bytes() ([]byte, error) {
+	switch p.Encoding {
+	case "":
+		return []byte(p.Data), nil
+	case "base64":
+		return base64.StdEncoding.DecodeString(p.Data)
+	}
+	return nil, fmt.Errorf("encoding %q is not known", p.Encoding)
+}
+
+// Answers is the reply to a query.
+type Answers struct {
+	Name string `json:"name"`
+	View uint64 `json:"view"`
+	// Answers are those of the members, in order of rank. Unanswered are the members that
+	// have not answered in time, or died before.
+	Answers    []Answer     `json:"answers"`
+	Unanswered []Unanswered `json:"unanswered"`
+}
+
+// Answer is what a member has answered.
+type Answer struct {
+	MemberRef
+	Payload
+	// Error is why the member has no answer.
+	Error   string  `json:"error,omitempty"`
+	Seconds float64 `json:"seconds"`
+}
+
+// Unanswered is a member that has not answered.
+type Unanswered struct {
+	MemberRef
+	Reason string `json:"reason"`
+}
+
+// Message is a message as a server-sent event has it.
+type Message struct {
+	Topic  string    `json:"topic"`
+	From   MemberRef `json:"from"`
+	View   uint64    `json:"view"`
+	Time   time.Time `json:"time"`
+	Direct bool      `json:"direct,omitempty"`
+	Payload
+}
+
+// Gap is an event: messages may be missing between the one before and the next, because the
+// agent was not a member for a while.
+type Gap struct {
+	Reason string    `json:"reason"`
+	Time   time.Time `json:"time"`
+}
+
+// The names of events.
+const (
+	EventMessage = "message"
+	EventMissed  = "missed" // its data is a [retain.Missed]
+	EventGap     = "gap"
+)
+
+// Members is the members of a view.
+type Members struct {
+	View    uint64   `json:"view"`
+	Slots   int      `json:"slots"`
+	Self    int      `json:"self"` // the rank of this agent
+	Members []Member `json:"members"`
+}
+
+// The states of a member.
+const (
+	Alive     = "alive"
+	Suspected = "suspected"
+)
+
+// Member is a member as this agent sees it.
+type Member struct {
+	MemberRef
+	Address       string `json:"address"`
+	FailureDomain string `json:"failure_domain,omitempty"`
+	Incarnation   uint64 `json:"incarnation"`
+	Meta          string `json:"meta,omitempty"`
+	State         string `json:"state"`
+	// Since is when this agent has seen the member join. It is zero if that was before its
+	// own time.
+	Since time.Time `json:"since,omitzero"`
+	// SuspectedSince and Cause are there in the state suspected.
+	SuspectedSince time.Time `json:"suspected_since,omitzero"`
+	Cause          string    `json:"cause,omitempty"`
+}
+
+// Status is what an agent knows of its group.
+type Status struct {
+	pleach.Status
+	Agent AgentStatus `json:"agent"`
+}
+
+// AgentStatus is what an agent knows of itself.
+type AgentStatus struct {
+	Version string    `json:"version"`
+	Began   time.Time `json:"began"`
+	// Retained counts the messages that subscribers can still get, and RetainedBytes
+	// their bytes.
+	Retained      int `json:"retained"`
+	RetainedBytes int `json:"retained_bytes"`
+}
+
+// Views is the last views of an agent, the current one last.
+type Views struct {
+	Views []pleach.ViewChange `json:"views"`
+}
+
+// Error is the reply to a request that fails.
+type Error struct {
+	Error string `json:"error"`
+	// Unanswered are the members that may not have the message, if it is not known to be
+	// stable in time.
+	Unanswered []int `json:"unanswered,omitempty"`
+}

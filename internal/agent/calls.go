@@ -1,0 +1,103 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/agent/api"
+	"github.com/pleach-go/pleach/internal/agent/retain"
+)
+
+// Ready implements [api.Agent].
+func (a *Agent) Ready() error {
+	g, err := a.current()
+	if err != nil {
+		return err
+	}
+	return g.View().Err
+}
+
+// Messages implements [api.Agent].
+func (a *Agent) Messages() *retain.Log { return a.messages }
+
+// Broadcast implements [api.Agent]. Subscribers of this agent get the message as those of
+// the others do: a program does not have to know which agent another program uses.
+func (a *Agent) Broadcast(ctx context.Context, topic string, data []byte, stable bool) (*api.Receipt, error) {
+	g, err := a.current()
+	if err != nil {
+		return nil, err
+	}
+	if err := a.broadcast(ctx, g, topic, data); err != nil {
+		return nil, err
+	}
+	if !stable {
+		return &api.Receipt{View: g.View().Number, Members: []api.MemberRef{}}, nil
+	}
+	proof, err := g.WaitStable(ctx)
+	if err != nil {
+		return nil, err
+	}
+	view := g.View()
+	receipt := &api.Receipt{View: proof.View, Stable: true, Members: []api.MemberRef{}}
+	for _, rank := range proof.Members {
+		m, _ := view.Member(rank)
+		receipt.Members = append(receipt.Members, api.MemberRef{Rank: rank, ID: m.ID})
+	}
+	return receipt, nil
+}
+
+// broadcast sends to the others and to the subscribers of this agent, in the same order.
+func (a *Agent) broadcast(ctx context.Context, g *pleach.Group, topic string, data []byte) error {
+	select {
+	case a.sendLock <- struct{}{}:
+		defer func() { <-a.sendLock }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	send := func() error { return g.BroadcastTopic(ctx, topic, data) }
+	if topic == "" {
+		send = func() error { return g.Broadcast(ctx, data) }
+	}
+	if err := send(); err != nil {
+		return err
+	}
+	a.messages.Add(retain.Message{
+		Topic: topic, From: g.Rank(), FromID: g.Self().ID, View: g.View().Number, Time: time.Now(), Data: data,
+	})
+	return nil
+}
+
+// Send implements [api.Agent].
+func (a *Agent) Send(ctx context.Context, to string, data []byte) (*api.Sent, error) {
+	g, err := a.current()
+	if err != nil {
+		return nil, err
+	}
+	view := g.View()
+	m, err := find(view, to)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.Send(ctx, m.Rank, data); err != nil {
+		return nil, err
+	}
+	return &api.Sent{View: view.Number, To: api.MemberRef{Rank: m.Rank, ID: m.ID}}, nil
+}
+
+// find returns the member with an ID, or else with a rank.
+func find(view pleach.View, to string) (pleach.Member, error) {
+	for _, m := range view.Members() {
+		if m.ID == to {
+			return m, nil
+		}
+	}
+	if rank, err := strconv.Atoi(to); err == nil {
+		if m, ok := view.Member(rank); ok {
+			return m, nil
+		}
+	}
+	return pleach.Member{}, fmt.Errorf("%w: no member of view %d has the ID or rank %q", pleach.ErrGone, view.Number, to)
+}

@@ -1,0 +1,108 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/pleach-go/pleach/internal/agent/api"
+	"github.com/pleach-go/pleach/internal/agent/retain"
+)
+
+// Event is a server-sent event of the agent: one of its pointers is set.
+type Event struct {
+	ID      string
+	Message *api.Message
+	Missed  *retain.Missed
+	Gap     *api.Gap
+}
+
+// maxEvent bounds an event. Base64 makes a message a third longer.
+const maxEvent = 2*api.MaxBody + 1<<20
+
+// Subscription chooses messages. The zero value chooses all from now on.
+type Subscription struct {
+	Topic  *string // nil: all topics
+	Direct bool
+	After  string // the ID of the last message that the subscriber has
+}
+
+// Messages subscribes, and calls f with each event until it returns an error, ctx ends or
+// the agent does. Subscribed, if it is not nil, is called before.
+func (c *Client) Messages(ctx context.Context, s Subscription, subscribed func(), f func(Event) error) error {
+	query := url.Values{}
+	if s.Topic != nil {
+		query.Set("topic", *s.Topic)
+	}
+	if s.Direct {
+		query.Set("direct", "true")
+	}
+	header := http.Header{}
+	if s.After != "" {
+		header.Set("Last-Event-ID", s.After)
+	}
+	response, err := c.do(ctx, http.MethodGet, "/v1/messages", query, nil, header)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if subscribed != nil {
+		subscribed()
+	}
+	lines := bufio.NewScanner(response.Body)
+	lines.Buffer(nil, maxEvent)
+	for {
+		e, err := readEvent(lines)
+		if err != nil {
+			return err
+		}
+		if err := f(e); err != nil {
+			return err
+		}
+	}
+}
+
+// readEvent reads the lines of an event.
+func readEvent(lines *bufio.Scanner) (e Event, err error) {
+	var name, data string
+	for lines.Scan() {
+		field, value, _ := strings.Cut(lines.Text(), ": ")
+		switch {
+		case lines.Text() == "" && name != "":
+			return e, e.decode(name, data)
+		case field == "id":
+			e.ID = value
+		case field == "event":
+			name = value
+		case field == "data":
+			data = value
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return e, err
+	}
+	return e, io.ErrUnexpectedEOF
+}
+
+func (e *Event) decode(name, data string) error {
+	var into any
+	switch name {
+	case api.EventMessage:
+		e.Message = new(api.Message)
+		into = e.Message
+	case api.EventMissed:
+		e.Missed = new(retain.Missed)
+		into = e.Missed
+	case api.EventGap:
+		e.Gap = new(api.Gap)
+		into = e.Gap
+	default:
+		return fmt.Errorf("the agent sends an event %q, which this program does not know", name)
+	}
+	return json.Unmarshal([]byte(data), into)
+}

@@ -1,0 +1,127 @@
+package config
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pleach-go/pleach"
+)
+
+// GroupConfig returns the config of the group. The version is that of the agent, which
+// tells it in its meta.
+func (c *Config) GroupConfig(version string) (pleach.Config, error) {
+	g := pleach.Config{
+		Group: c.Group, Listen: c.Listen, Advertise: c.Advertise, ID: c.ID, FailureDomain: c.FailureDomain,
+		Expect: c.Expect, DataDir: c.DataDir,
+	}
+	var err error
+	if g.Meta, err = c.Meta(version); err != nil {
+		return g, err
+	}
+	if c.SecretFile != "" {
+		if g.Secret, err = readLine(c.SecretFile); err != nil {
+			return g, fmt.Errorf("secret-file: %w", err)
+		}
+	}
+	if c.TLSCA != "" {
+		if g.TLS, err = pleach.TLSFiles(c.TLSCert, c.TLSKey, c.TLSCA); err != nil {
+			return g, fmt.Errorf("tls-ca, tls-cert and tls-key: %w", err)
+		}
+	}
+	if g.ID == "" && c.DataDir != "" {
+		g.ID, err = keptID(c.DataDir)
+	}
+	return g, err
+}
+
+// VersionTag is the tag in which an agent tells its version.
+const VersionTag = "pleach"
+
+// Meta writes the tags as the others get them: key=value, with spaces between.
+func (c *Config) Meta(version string) (string, error) {
+	tags := maps.Clone(c.Tags)
+	if version != "" {
+		if tags == nil {
+			tags = make(map[string]string)
+		}
+		tags[VersionTag] = version
+	}
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		part := key + "=" + tags[key]
+		if key == "" || strings.Contains(key, "=") || strings.ContainsFunc(part, func(r rune) bool { return r <= ' ' }) {
+			return "", fmt.Errorf("tags: %q must have a key, and no spaces", part)
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, " "), nil
+}
+
+// Tags reads the tags of a member from its meta. A meta that is no tags has none.
+func Tags(meta string) map[string]string {
+	tags := make(map[string]string)
+	for part := range strings.FieldsSeq(meta) {
+		if key, value, ok := strings.Cut(part, "="); ok {
+			tags[key] = value
+		}
+	}
+	return tags
+}
+
+// keptID returns the name of this member, which its data folder keeps: an agent that is
+// started again at another address is still the same member.
+func keptID(dir string) (string, error) {
+	file := filepath.Join(dir, "id")
+	id, err := readLine(file)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return string(id), err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	name := host + "-" + strings.ToLower(rand.Text()[:6])
+	return name, os.WriteFile(file, []byte(name+"\n"), 0o600)
+}
+
+// Token reads the token of the API. If the file does not exist, it is made.
+func (c *Config) Token() (string, error) {
+	token, err := ReadToken(c.TokenFile)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return token, err
+	}
+	token = rand.Text()
+	return token, os.WriteFile(c.TokenFile, []byte(token+"\n"), 0o600)
+}
+
+// ReadToken reads a token from its file.
+func ReadToken(file string) (string, error) {
+	token, err := readLine(file)
+	if err != nil {
+		return "", fmt.Errorf("token-file: %w", err)
+	}
+	return string(token), nil
+}
+
+// readLine reads a file that has one line. A line break at the end is not part of it.
+func readLine(file string) ([]byte, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if b = bytes.TrimRight(b, "\r\n"); len(b) == 0 {
+		return nil, fmt.Errorf("%s is empty", file)
+	}
+	return b, nil
+}

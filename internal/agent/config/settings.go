@@ -1,0 +1,68 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// setting is a field of a Config that flags and the environment can set.
+type setting struct {
+	name  string
+	value reflect.Value
+}
+
+// settings are the fields of the config but the handlers, which only the file has.
+func (c *Config) settings() (settings []setting) {
+	v := reflect.ValueOf(c).Elem()
+	for i := range v.NumField() {
+		if name := v.Type().Field(i).Tag.Get("yaml"); name != "handlers" {
+			settings = append(settings, setting{name, v.Field(i)})
+		}
+	}
+	return settings
+}
+
+// Names returns the names of the settings that flags and the environment can set.
+func Names() (names []string) {
+	for _, s := range new(Config).settings() {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// set parses a value: a list has commas, and tags are key=value.
+func (s setting) set(text string) error {
+	switch field := s.value.Addr().Interface().(type) {
+	case *string:
+		*field = text
+	case *int:
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return fmt.Errorf("%q is not a number", text)
+		}
+		*field = n
+	case *[]string:
+		*field = splitList(text)
+	case *map[string]string:
+		*field = make(map[string]string)
+		for _, tag := range splitList(text) {
+			key, value, ok := strings.Cut(tag, "=")
+			if !ok {
+				return fmt.Errorf("%q is not a tag: write key=value", tag)
+			}
+			(*field)[key] = value
+		}
+	}
+	return nil
+}
+
+func splitList(text string) []string {
+	parts := strings.Split(text, ",")
+	for i, part := range parts {
+		parts[i] = strings.TrimSpace(part)
+	}
+	return slices.DeleteFunc(parts, func(part string) bool { return part == "" })
+}

@@ -1,0 +1,121 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/pleach-go/pleach/internal/agent/config"
+	"github.com/pleach-go/pleach/internal/agent/retain"
+)
+
+// A handler of a topic is a subscriber of the agent itself: it reads the messages at its own
+// pace. If it is too slow for the retention, it misses messages, and the log says so.
+
+// handlers are those of topics that run.
+type handlers struct {
+	mu      sync.Mutex
+	running []*handler
+	done    sync.WaitGroup
+}
+
+type handler struct {
+	config config.Handler
+	stop   context.CancelFunc
+}
+
+// start starts the handlers that do not run yet, and stops those that are not wanted any
+// more. A handler that stays goes on where it is.
+func (h *handlers) start(ctx context.Context, a *Agent, wanted []config.Handler) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.running = slices.DeleteFunc(h.running, func(r *handler) bool {
+		gone := !slices.ContainsFunc(wanted, func(c config.Handler) bool { return reflect.DeepEqual(c, r.config) })
+		if gone {
+			r.stop()
+		}
+		return gone
+	})
+	for _, c := range wanted {
+		if c.On == "" || slices.ContainsFunc(h.running, func(r *handler) bool { return reflect.DeepEqual(c, r.config) }) {
+			continue
+		}
+		cursor, err := a.messages.Subscribe(retain.Filter{ByTopic: c.On != config.AllTopics, Topic: topicFilter(c.On)}, "")
+		if err != nil {
+			a.log.Error("handler", "on", c.On, "error", err)
+			continue
+		}
+		reading, stop := context.WithCancel(ctx)
+		h.running = append(h.running, &handler{c, stop})
+		h.done.Go(func() { a.handle(reading, ctx, c, cursor) })
+	}
+}
+
+func topicFilter(on string) string {
+	if on == config.AllTopics {
+		return ""
+	}
+	return on
+}
+
+// stop stops all handlers and waits for their commands.
+func (h *handlers) stop() {
+	h.mu.Lock()
+	for _, r := range h.running {
+		r.stop()
+	}
+	h.mu.Unlock()
+	h.done.Wait()
+}
+
+// handle runs a command for each message until reading ends. Commands that run then have
+// their time, unless life ends, too.
+func (a *Agent) handle(reading, life context.Context, c config.Handler, cursor *retain.Cursor) {
+	slots := make(chan struct{}, c.Concurrency)
+	var commands sync.WaitGroup
+	defer commands.Wait()
+	for {
+		e, err := cursor.Next(reading)
+		switch {
+		case err != nil:
+			return
+		case e.Missed != nil:
+			a.log.Warn("handler is too slow", "on", c.On, "missed", e.Missed.Count)
+			continue
+		case e.Message.Gap != "":
+			continue
+		}
+		select {
+		case slots <- struct{}{}:
+		case <-reading.Done():
+			return
+		}
+		commands.Go(func() {
+			defer func() { <-slots }()
+			a.runHandler(life, &c, e.ID, e.Message)
+		})
+	}
+}
+
+func (a *Agent) runHandler(ctx context.Context, c *config.Handler, id string, m *retain.Message) {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	variables := append(a.variables(), "PLEACH_TOPIC="+m.Topic, "PLEACH_FROM="+m.FromID, fmt.Sprint("PLEACH_FROM_RANK=", m.From),
+		fmt.Sprint("PLEACH_VIEW=", m.View), fmt.Sprint("PLEACH_DIRECT=", m.Direct), "PLEACH_MESSAGE_ID="+id)
+	if _, err := c.Run.Run(ctx, m.Data, variables...); err != nil {
+		a.log.Warn("handler", "on", c.On, "topic", m.Topic, "from", m.FromID, "error", err)
+	}
+}
+
+// variables are the environment of every command: the commands over the API find this agent
+// by it.
+func (a *Agent) variables() []string {
+	c := a.config.Load()
+	variables := []string{"PLEACH_SOCKET=" + c.Socket, "PLEACH_GROUP=" + c.Group}
+	if g := a.group.Load(); g != nil {
+		variables = append(variables, "PLEACH_ID="+g.Self().ID, fmt.Sprint("PLEACH_SELF_RANK=", g.Rank()))
+	}
+	return variables
+}

@@ -1,0 +1,103 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/agent/config"
+	"github.com/pleach-go/pleach/internal/agent/discover"
+)
+
+// discoverInterval is how often an agent that is not a member yet resolves its seeds again.
+const discoverInterval = 3 * time.Second
+
+// errSeedsChanged ends an attempt to join.
+var errSeedsChanged = errors.New("the seeds have changed")
+
+// errNoSeeds says what to write.
+var errNoSeeds = errors.New("the agent has no seeds: name them (host:port, dns:NAME:PORT or exec:COMMAND), or write expect: 1 for an agent that begins a group alone")
+
+// join makes the agent a member. It tries as long as that may help.
+func (a *Agent) join(ctx context.Context) (*pleach.Group, error) {
+	c := a.config.Load()
+	if len(c.Seeds) == 0 && c.Expect == 0 {
+		return nil, errNoSeeds
+	}
+	for {
+		seeds := a.resolve(ctx, c)
+		g, err := a.tryJoin(ctx, c, seeds)
+		var failed *pleach.JoinError
+		switch {
+		case err == nil:
+			return g, nil
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case errors.Is(err, errSeedsChanged):
+			a.log.Info("seeds have changed", "before", seeds)
+		case !errors.As(err, &failed) || failed.Permanent:
+			return nil, err
+		}
+	}
+}
+
+// resolve returns the addresses of the seeds, as soon as there are any. An agent that may
+// begin a group needs none.
+func (a *Agent) resolve(ctx context.Context, c *config.Config) []string {
+	for {
+		seeds, err := discover.Resolve(ctx, net.DefaultResolver, c.Seeds)
+		if err != nil && ctx.Err() == nil {
+			a.log.Warn("seeds", "cause", err)
+		}
+		if len(seeds) > 0 || c.Expect > 0 || !pause(ctx, discoverInterval) {
+			return seeds
+		}
+	}
+}
+
+// tryJoin joins until the seeds stand for other addresses.
+func (a *Agent) tryJoin(ctx context.Context, c *config.Config, seeds []string) (*pleach.Group, error) {
+	group, err := c.GroupConfig(a.options.Version)
+	if err != nil {
+		return nil, err
+	}
+	a.receiver.expect()
+	group.Handler, group.Logger = a.receive, a.log
+	attempt, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if discover.Dynamic(c.Seeds) {
+		go a.watchSeeds(attempt, cancel, c, seeds)
+	}
+	g, err := pleach.Join(attempt, group, seeds...)
+	a.receiver.set(g)
+	if err != nil && errors.Is(context.Cause(attempt), errSeedsChanged) {
+		return nil, errSeedsChanged
+	}
+	return g, err
+}
+
+// watchSeeds ends an attempt when the seeds have changed.
+func (a *Agent) watchSeeds(ctx context.Context, cancel context.CancelCauseFunc, c *config.Config, seeds []string) {
+	for pause(ctx, discoverInterval) {
+		now, err := discover.Resolve(ctx, net.DefaultResolver, c.Seeds)
+		if err == nil && !slices.Equal(now, seeds) {
+			cancel(errSeedsChanged)
+			return
+		}
+	}
+}
+
+// pause waits, and reports whether ctx has not ended meanwhile.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
