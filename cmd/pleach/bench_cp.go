@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -51,9 +53,11 @@ func (c *benchCpCommand) run(cmd *cobra.Command) error {
 	if err := c.config.Check(); err != nil {
 		return err
 	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM) // timeout(1) sends it
+	defer stop()
 	bar := newProgress(cmd.ErrOrStderr(), c.config.Copies())
 	c.config.Progress = bar.update
-	result, err := cp.Run(cmd.Context(), c.config)
+	result, err := cp.Run(ctx, c.config)
 	bar.stop()
 	// What was measured before Ctrl-C or a failure is as good as the rest.
 	if result.Trials > 0 {
@@ -62,7 +66,7 @@ func (c *benchCpCommand) run(cmd *cobra.Command) error {
 		}
 	}
 	switch {
-	case cmd.Context().Err() != nil:
+	case ctx.Err() != nil:
 		return interruptedAfter(result.Trials, c.config.Trials, "trials")
 	case err != nil:
 		return failure{err}
@@ -76,10 +80,10 @@ func (c *benchCpCommand) write(w io.Writer, r *cp.Result) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d bytes to %d processes, %s; ms until all have it\n\n", r.Size, r.Members, count(r.Trials, "trial"))
-	fmt.Fprintf(&b, "%-8s %9s %15s\n", "", "p50", "pleach is")
-	fmt.Fprintf(&b, "%-8s %9.0f\n", "pleach", r.Pleach)
-	fmt.Fprintf(&b, "%-8s %9.0f %7.2f of it\n", "chain", r.Chain, r.OfChain)
-	fmt.Fprintf(&b, "%-8s %9.0f %7.2f of it\n", "flat", r.Flat, r.OfFlat)
+	fmt.Fprintf(&b, "%-8s %9s %9s %15s\n", "", "p50", "cpu p50", "pleach is")
+	fmt.Fprintf(&b, "%-8s %9.0f %9.0f\n", "pleach", r.Pleach, r.PleachCPU)
+	fmt.Fprintf(&b, "%-8s %9.0f %9.0f %7.2f of it\n", "chain", r.Chain, r.ChainCPU, r.OfChain)
+	fmt.Fprintf(&b, "%-8s %9.0f %9.0f %7.2f of it\n", "flat", r.Flat, r.FlatCPU, r.OfFlat)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

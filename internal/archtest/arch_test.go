@@ -90,9 +90,9 @@ var rules = []rule{
 	{pkg: "internal/agent/discover", may: []string{"internal/agent/command"}},
 	{pkg: "internal/agent/config", may: []string{".", "internal/agent/command", "internal/agent/discover"}, outside: []string{"go.yaml.in/yaml/v3"}},
 	{pkg: "internal/agent/retain", may: []string{"internal/notify", "internal/queue"}},
-	{pkg: "internal/agent/api", may: []string{".", "internal/agent/retain"}},
-	{pkg: "internal/agent/client", may: []string{"internal/agent/api", "internal/agent/retain"}},
-	{pkg: "internal/agent", may: []string{".", "detect", "internal/agent/..."}},
+	{pkg: "internal/agent/api", may: []string{".", "internal/agent/retain", "internal/transfer"}},
+	{pkg: "internal/agent/client", may: []string{"internal/agent/api", "internal/agent/retain", "internal/transfer"}},
+	{pkg: "internal/agent", may: []string{".", "detect", "internal/agent/...", "internal/transfer"}},
 
 	{pkg: "internal/archtest"},
 	{pkg: "internal/bench/...", may: []string{anything}, outside: []string{anything}},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -54,6 +55,23 @@ const (
 	overTimeout = 2 * time.Second // to tell the others that the copy is over
 )
 
+// CopyFile is Copy for the file of a name.
+func (s *Service) CopyFile(ctx context.Context, name, dir string, report func(Progress)) (Result, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return Result{}, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return Result{}, err
+	}
+	if !info.Mode().IsRegular() {
+		return Result{}, fmt.Errorf("transfer: %s is not a regular file", name)
+	}
+	return s.Copy(ctx, File{file, info.Name(), info.Mode(), info.Size()}, dir, report)
+}
+
 // Copy sends a file to a folder of every member of the group, this one included, and
 // returns when each has it or cannot have it. It does not wait for members that leave the
 // group; members that join it get the file, too. Report, if it is not nil, is called from
@@ -61,12 +79,11 @@ const (
 //
 // The result tells what has become of each member, also after an error. If ctx ends, members
 // keep the chunks that they have, and a later Copy of the same file goes on from there.
-func (s *Service) Copy(ctx context.Context, name, dir string, report func(Progress)) (Result, error) {
-	src, err := openSource(ctx, name, dir, s.group.Self().Incarnation, s.chunk)
+func (s *Service) Copy(ctx context.Context, f File, dir string, report func(Progress)) (Result, error) {
+	src, err := newSource(ctx, f, dir, s.group.Self().Incarnation, cmp.Or(s.chunk, chunkSize(f.Size)))
 	if err != nil {
 		return Result{}, err
 	}
-	defer src.file.Close()
 	m := src.manifest
 	c := &copying{
 		service: s, group: s.group, source: src, number: rand.Uint64(), report: report,

@@ -37,7 +37,7 @@ func start(t testing.TB, n int) (*network, []*node) {
 
 func mustCopy(t testing.TB, from *node, name, dir string) Result {
 	t.Helper()
-	r, err := from.service.Copy(context.Background(), name, dir, nil)
+	r, err := from.service.CopyFile(context.Background(), name, dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestReceiversRefuse(t *testing.T) {
 	if entries, _ := os.ReadDir(outside); len(entries) > 0 {
 		t.Errorf("outside is %v", entries)
 	}
-	if _, err := nodes[0].service.Copy(context.Background(), name, "../x", nil); err == nil {
+	if _, err := nodes[0].service.CopyFile(context.Background(), name, "../x", nil); err == nil {
 		t.Error("a target above the folder passes")
 	}
 }
@@ -141,7 +141,7 @@ func TestChangedFileIsNoticed(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "file")
 	writeFile(t, name, 10*minChunk, 4)
 	var once sync.Once
-	_, err := nodes[0].service.Copy(context.Background(), name, ".", func(p Progress) {
+	_, err := nodes[0].service.CopyFile(context.Background(), name, ".", func(p Progress) {
 		if p.Total > 0 {
 			once.Do(func() { writeFile(t, name, 10*minChunk, 5) })
 		}
@@ -194,7 +194,7 @@ func TestCopiesUnderChurn(t *testing.T) {
 		for i, from := range slices.Clone(nodes[:senders]) {
 			wg.Go(func() {
 				steps := 0
-				r, err := from.service.Copy(context.Background(), names[i], ".", func(Progress) {
+				r, err := from.service.CopyFile(context.Background(), names[i], ".", func(Progress) {
 					if steps++; steps%7 == 3 {
 						happen()
 					}
@@ -225,7 +225,7 @@ func TestInterruptedCopyGoesOn(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "file")
 	want := writeFile(t, name, 200*minChunk, 6)
 	ctx, cancel := context.WithCancel(context.Background())
-	r, err := nodes[0].service.Copy(ctx, name, ".", func(p Progress) {
+	r, err := nodes[0].service.CopyFile(ctx, name, ".", func(p Progress) {
 		if p.Sent > 100*minChunk {
 			cancel()
 		}

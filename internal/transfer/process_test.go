@@ -67,7 +67,7 @@ func playMember(c memberConfig) {
 			return
 		}
 		var half sync.Once
-		r, err := s.Copy(ctx, name, ".", func(p transfer.Progress) {
+		r, err := s.CopyFile(ctx, name, ".", func(p transfer.Progress) {
 			if p.Sent > 0 && p.Sent >= p.Total/2 {
 				half.Do(func() {
 					fmt.Println("half of", name)

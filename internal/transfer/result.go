@@ -69,9 +69,11 @@ func (r *Result) Error() error {
 type Progress struct {
 	// Of the Total bytes that members lack, Sent are on their way. Total grows when members
 	// join.
-	Sent, Total int64
+	Sent  int64 `json:"sent"`
+	Total int64 `json:"total"`
 	// Of the Members, Settled have the file or cannot have it.
-	Settled, Members int
+	Settled int `json:"settled"`
+	Members int `json:"members"`
 }
 
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }

@@ -1,15 +1,13 @@
 package transfer
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"io/fs"
 	"path"
-	"path/filepath"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -18,44 +16,33 @@ import (
 // ErrChanged is returned when the file has changed while it was copied.
 var ErrChanged = errors.New("transfer: the file has changed meanwhile")
 
+// File is a file to copy. Its content must not change meanwhile.
+type File struct {
+	Content io.ReaderAt
+	Name    string // without a folder
+	Mode    fs.FileMode
+	Size    int64
+}
+
 // source is the file that is sent.
 type source struct {
-	file     *os.File
-	chunk    int64 // size of a chunk, in tests
+	File
 	manifest *manifest
 }
 
-// openSource opens a file that is to be sent to a folder, and hashes its chunks on all
+// newSource describes a file that is to be sent to a folder, by hashing its chunks on all
 // processors.
-func openSource(ctx context.Context, name, dir string, incarnation uint64, chunk int64) (*source, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, err
+func newSource(ctx context.Context, f File, dir string, incarnation uint64, chunk int64) (*source, error) {
+	m := &manifest{sender: incarnation, dir: path.Clean(dir), name: f.Name, mode: f.Mode.Perm(), size: f.Size, chunk: chunk}
+	if f.Size < 0 || f.Size > maxSize {
+		return nil, fmt.Errorf("transfer: %s: %d bytes are too many: %d at most", f.Name, f.Size, int64(maxSize))
 	}
-	s := &source{file: file, chunk: chunk}
-	if err := s.describe(ctx, filepath.Base(name), dir, incarnation); err != nil {
-		file.Close()
-		return nil, err
-	}
-	return s, nil
-}
-
-func (s *source) describe(ctx context.Context, name, dir string, incarnation uint64) error {
-	info, err := s.file.Stat()
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("transfer: %s is not a regular file", s.file.Name())
-	}
-	m := &manifest{sender: incarnation, dir: path.Clean(dir), name: name, mode: info.Mode().Perm(), size: info.Size()}
-	m.chunk = cmp.Or(s.chunk, chunkSize(m.size))
-	m.hashes = make([]Hash, min(chunks(m.size, m.chunk), maxChunks+1))
-	s.manifest = m
+	m.hashes = make([]Hash, chunks(m.size, m.chunk))
 	if err := m.check(); err != nil {
-		return fmt.Errorf("transfer: %s: %w", s.file.Name(), err)
+		return nil, fmt.Errorf("transfer: %s: %w", f.Name, err)
 	}
-	return s.hash(ctx)
+	s := &source{f, m}
+	return s, s.hash(ctx)
 }
 
 // hash hashes all chunks.
@@ -81,7 +68,7 @@ func (s *source) hash(ctx context.Context) error {
 // read reads a chunk.
 func (s *source) read(i int, data []byte) error {
 	offset, _ := s.manifest.span(i)
-	_, err := s.file.ReadAt(data, offset)
+	_, err := s.Content.ReadAt(data, offset)
 	if errors.Is(err, io.EOF) {
 		return ErrChanged
 	}

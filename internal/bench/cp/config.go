@@ -67,18 +67,25 @@ type Result struct {
 	Pleach float64 `json:"pleach_p50_ms"`
 	Chain  float64 `json:"chain_p50_ms"`
 	Flat   float64 `json:"flat_p50_ms"`
+	// The processor time is that of all processes together.
+	PleachCPU float64 `json:"pleach_cpu_p50_ms"`
+	ChainCPU  float64 `json:"chain_cpu_p50_ms"`
+	FlatCPU   float64 `json:"flat_cpu_p50_ms"`
 	// OfChain and OfFlat are the medians of what Pleach's time is of theirs, in one trial.
 	OfChain float64 `json:"of_chain"`
 	OfFlat  float64 `json:"of_flat"`
 }
 
-// result summarizes trials, which have a time for each system.
-func (c *Config) result(trials []map[string]time.Duration) Result {
+// usage is how long a copy took, and the processor time of all processes.
+type usage struct{ wall, cpu time.Duration }
+
+// result summarizes trials, which have the usage of each system.
+func (c *Config) result(trials []map[string]usage) Result {
 	r := Result{Members: c.Members, Size: c.Size, Trials: len(trials)}
 	if len(trials) == 0 {
 		return r
 	}
-	median := func(of func(map[string]time.Duration) float64) float64 {
+	median := func(of func(map[string]usage) float64) float64 {
 		var all []float64
 		for _, t := range trials {
 			all = append(all, of(t))
@@ -87,12 +94,16 @@ func (c *Config) result(trials []map[string]time.Duration) Result {
 		return bench.Round(all[(len(all)-1)/2], 3)
 	}
 	millis := func(system string) float64 {
-		return median(func(t map[string]time.Duration) float64 { return bench.Millis(t[system]) })
+		return median(func(t map[string]usage) float64 { return bench.Millis(t[system].wall) })
+	}
+	cpu := func(system string) float64 {
+		return median(func(t map[string]usage) float64 { return bench.Millis(t[system].cpu) })
 	}
 	ratio := func(system string) float64 {
-		return median(func(t map[string]time.Duration) float64 { return float64(t[pleachSystem]) / float64(t[system]) })
+		return median(func(t map[string]usage) float64 { return float64(t[pleachSystem].wall) / float64(t[system].wall) })
 	}
 	r.Pleach, r.Chain, r.Flat = millis(pleachSystem), millis(chainSystem), millis(flatSystem)
+	r.PleachCPU, r.ChainCPU, r.FlatCPU = cpu(pleachSystem), cpu(chainSystem), cpu(flatSystem)
 	r.OfChain, r.OfFlat = ratio(chainSystem), ratio(flatSystem)
 	return r
 }

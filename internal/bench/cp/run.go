@@ -31,9 +31,13 @@ type (
 	report struct {
 		Address string        `json:"address,omitempty"` // for bare connections
 		Took    time.Duration `json:"took,omitempty"`
+		CPU     time.Duration `json:"cpu,omitempty"` // that the process has used so far
 		Error   string        `json:"error,omitempty"`
 	}
 )
+
+// usageOrder asks for the processor time.
+const usageOrder = "usage"
 
 // run is the processes of a benchmark.
 type run struct {
@@ -62,19 +66,19 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	if err := errors.Join(writeFile(r.file, c.Size), r.start(ctx)); err != nil {
 		return Result{}, err
 	}
-	var trials []map[string]time.Duration
+	var trials []map[string]usage
 	for trial := range c.Trials {
-		times := make(map[string]time.Duration)
+		used := make(map[string]usage)
 		for i := range systems() {
 			system := systems()[(trial+i)%len(systems())]
-			if times[system], err = r.copy(ctx, system); err != nil {
+			if used[system], err = r.measure(ctx, system); err != nil {
 				return c.result(trials), err
 			}
 			if c.Progress != nil {
 				c.Progress(trial*len(systems()) + i + 1)
 			}
 		}
-		trials = append(trials, times)
+		trials = append(trials, used)
 	}
 	return c.result(trials), nil
 }
@@ -159,6 +163,35 @@ func (r *run) await(ctx context.Context, rank int, limit time.Duration) (report,
 	case <-timer.C:
 		return report{}, fmt.Errorf("bench: rank %d: %w", rank, bench.ErrTimeout)
 	}
+}
+
+// measure copies the file to all by one system.
+func (r *run) measure(ctx context.Context, system string) (usage, error) {
+	before, err := r.processorTime(ctx)
+	if err != nil {
+		return usage{}, err
+	}
+	took, err := r.copy(ctx, system)
+	if err != nil {
+		return usage{}, err
+	}
+	after, err := r.processorTime(ctx)
+	return usage{took, after - before}, err
+}
+
+// processorTime is what all processes have used.
+func (r *run) processorTime(ctx context.Context) (all time.Duration, err error) {
+	for rank, p := range r.processes {
+		if err := json.NewEncoder(p.Input()).Encode(order{System: usageOrder}); err != nil {
+			return 0, err
+		}
+		re, err := r.await(ctx, rank, bench.Timeout)
+		if err != nil {
+			return 0, err
+		}
+		all += re.CPU
+	}
+	return all, nil
 }
 
 // copy copies the file to all, and removes the copies.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/bench"
 	"github.com/pleach-go/pleach/internal/transfer"
 )
 
@@ -56,8 +57,8 @@ func Serve(ctx context.Context, dir string) error {
 			return nil // the benchmark has ended
 		}
 		began := time.Now()
-		err := w.copy(ctx, &o)
-		re := report{Took: time.Since(began)}
+		err := w.obey(ctx, &o)
+		re := report{Took: time.Since(began), CPU: bench.ProcessorTime()}
 		if err != nil {
 			re.Error = err.Error()
 		}
@@ -67,9 +68,11 @@ func Serve(ctx context.Context, dir string) error {
 	}
 }
 
-// copy sends a file to all processes.
-func (w *worker) copy(ctx context.Context, o *order) error {
+// obey sends a file to all processes, if that is what it is told.
+func (w *worker) obey(ctx context.Context, o *order) error {
 	switch o.System {
+	case usageOrder:
+		return nil
 	case chainSystem:
 		return sendBare(o.File, w.dir, o.Peers[1:])
 	case flatSystem:
@@ -83,7 +86,7 @@ func (w *worker) copy(ctx context.Context, o *order) error {
 		}
 		return nil
 	}
-	r, err := w.service.Load().Copy(ctx, o.File, ".", nil)
+	r, err := w.service.Load().CopyFile(ctx, o.File, ".", nil)
 	switch {
 	case err != nil:
 		return err
