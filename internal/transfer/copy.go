@@ -49,7 +49,7 @@ type peer struct {
 
 // Limits of a sender.
 const (
-	maxSending  = 4               // chunks on their way to single members
+	maxSending  = 8               // chunks on their way to single members
 	maxIdle     = 3               // rounds in which a member may make no progress
 	busyTimeout = 5 * time.Second // a member may serve no requests, as one that has just joined
 	overTimeout = 2 * time.Second // to tell the others that the copy is over

@@ -38,7 +38,7 @@ type manifest struct {
 }
 
 // defaultChunk is the size of a chunk of a file that is not too long for it.
-const defaultChunk = 1 << 20
+const defaultChunk = 256 << 10
 
 // chunkSize is the size of the chunks of a file.
 func chunkSize(size int64) int64 {

@@ -195,7 +195,7 @@ func TestKilledReceiverResumes(t *testing.T) {
 		t.Run(fmt.Sprint("during=", during), func(t *testing.T) {
 			f := startFleet(t)
 			last := len(f.members) - 1
-			chunks := len(f.content) >> 20
+			chunks := len(f.content) >> 18
 			f.half()
 			for deadline := time.Now().Add(time.Minute); f.missing(last, chunks) == chunks && time.Now().Before(deadline); {
 				time.Sleep(5 * time.Millisecond)

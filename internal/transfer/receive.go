@@ -34,6 +34,7 @@ type receive struct {
 	round   int // the last that has ended; -1 before the target is open
 	target  *target
 	file    *os.File
+	claimed map[int]bool // chunks that are being written
 }
 
 // queueBytes is how much of a file waits to be written, or one chunk. If there is more for
@@ -45,7 +46,7 @@ const (
 
 func newReceive(k key, m *manifest) *receive {
 	return &receive{
-		key: k, manifest: m, round: -1,
+		key: k, manifest: m, round: -1, claimed: make(map[int]bool),
 		answer: answer{state: partial, lacks: fullSet(len(m.hashes))},
 		over:   make(chan struct{}), settled: make(chan struct{}), ended: make(chan struct{}),
 		arrived: make(chan struct{}, 1), room: make(chan struct{}, 1),
@@ -231,30 +232,62 @@ func (r *receive) next() (message, bool) {
 	}
 }
 
-// take writes a chunk, if it is lacking and is what the manifest says.
+// take writes a chunk that is lacking. It counts if it is what the manifest says.
 func (r *receive) take(i int, data []byte) {
-	r.mu.Lock()
-	file := r.file
-	wanted := file != nil && r.answer.state == partial && i < len(r.manifest.hashes) && r.answer.lacks.has(i)
-	r.mu.Unlock()
-	if !wanted {
+	file, ok := r.claim(i)
+	if !ok {
 		return
 	}
-	offset, length := r.manifest.span(i)
-	if len(data) != length || sha256.Sum256(data) != r.manifest.hashes[i] {
-		return
-	}
-	if _, err := file.WriteAt(data, offset); err != nil {
+	right, err := r.write(file, i, data)
+	if err != nil {
 		r.settle(failure(err))
-		return
 	}
-	r.mu.Lock()
-	last := r.answer.state == partial && r.answer.lacks.remove(i) && r.answer.lacks.count == 0
-	r.mu.Unlock()
-	if last {
+	if r.release(i, right && err == nil) {
 		r.publish()
 	}
 	r.changed.Notify()
+}
+
+// claim makes the caller the one that writes a chunk, if it is lacking.
+func (r *receive) claim(i int) (*os.File, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.file == nil || r.answer.state != partial || i >= len(r.manifest.hashes) || !r.answer.lacks.has(i) || r.claimed[i] {
+		return nil, false
+	}
+	r.claimed[i] = true
+	return r.file, true
+}
+
+// release is called after the write, and reports whether that was the last chunk.
+func (r *receive) release(i int, written bool) (last bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.claimed, i)
+	return written && r.answer.state == partial && r.answer.lacks.remove(i) && r.answer.lacks.count == 0
+}
+
+// piece is how much of a chunk is hashed and written at a time, while it is in the
+// processor's cache.
+const piece = 128 << 10
+
+// write writes a chunk, and reports whether it is what the manifest says. What it has
+// written otherwise still counts as lacking.
+func (r *receive) write(file *os.File, i int, data []byte) (right bool, err error) {
+	offset, length := r.manifest.span(i)
+	if len(data) != length {
+		return false, nil
+	}
+	sum := sha256.New()
+	for len(data) > 0 {
+		p := data[:min(piece, len(data))]
+		sum.Write(p)
+		if _, err := file.WriteAt(p, offset); err != nil {
+			return false, err
+		}
+		data, offset = data[len(p):], offset+int64(len(p))
+	}
+	return Hash(sum.Sum(nil)) == r.manifest.hashes[i], nil
 }
 
 // publish gives the complete file its name.
