@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -125,8 +124,27 @@ func (f *fleet) start(rank int) {
 
 // half begins to copy, and returns in the middle.
 func (f *fleet) half() {
+	f.t.Helper()
 	f.members[0].Write(f.file)
-	f.members[0].Wait(f.t, "half of")
+	f.lines("half of", 1)
+}
+
+// lines waits until the sender has printed so many lines with a prefix, and returns the rest
+// of them. A long file takes its time.
+func (f *fleet) lines(prefix string, n int) (rest []string) {
+	f.t.Helper()
+	for deadline := time.Now().Add(10 * time.Minute); len(rest) < n; time.Sleep(5 * time.Millisecond) {
+		rest = rest[:0]
+		for _, line := range f.members[0].All() {
+			if text, ok := strings.CutPrefix(line, prefix); ok {
+				rest = append(rest, text)
+			}
+		}
+		if time.Now().After(deadline) {
+			f.t.Fatalf("%d of %d lines with %q", len(rest), n, prefix)
+		}
+	}
+	return rest
 }
 
 // result lets the copy go on, and returns its result.
@@ -134,13 +152,7 @@ func (f *fleet) result() (r transfer.Result) {
 	f.t.Helper()
 	f.members[0].Write("go on")
 	f.copies++
-	results := func() []string {
-		return slices.DeleteFunc(f.members[0].All(), func(l string) bool { return !strings.HasPrefix(l, "result ") })
-	}
-	for len(results()) < f.copies {
-		f.members[0].Wait(f.t, "result ")
-	}
-	err, text, _ := strings.Cut(results()[f.copies-1][len("result "):], " ")
+	err, text, _ := strings.Cut(f.lines("result ", f.copies)[f.copies-1], " ")
 	if err != "<nil>" {
 		f.t.Fatal(err, text)
 	}
