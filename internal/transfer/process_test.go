@@ -100,12 +100,12 @@ func fromEnv(name string, otherwise int) int {
 }
 
 func startFleet(t *testing.T) *fleet {
-	f := &fleet{t: t, content: make([]byte, fromEnv("PLEACH_BYTES", 24<<20)), file: filepath.Join(t.TempDir(), "file")}
+	f := &fleet{t: t, content: make([]byte, fromEnv("PLEACH_BYTES", 8<<20)), file: filepath.Join(t.TempDir(), "file")}
 	_, _ = rand.NewChaCha8([32]byte{7}).Read(f.content)
 	if err := os.WriteFile(f.file, f.content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for rank := range fromEnv("PLEACH_MEMBERS", 8) {
+	for rank := range fromEnv("PLEACH_MEMBERS", 6) {
 		f.dirs = append(f.dirs, t.TempDir())
 		f.members = append(f.members, nil)
 		f.start(rank)
