@@ -71,6 +71,11 @@ sort: ## sort 1 GB beside GNU sort, and kill a process in each phase: half an ho
 	go run ./cmd/pleach bench sort --records 10000000 --members 8 --trials 11 --compare gnu
 	go run ./cmd/pleach bench sort --records 10000000 --members 2 --trials 11 --compare gnu
 
+.PHONY: cp
+cp: ## copy 1 GiB to 16 processes beside a chain and a loop of copies, in memory (17 GiB), and kill members halfway
+	go run ./cmd/pleach bench cp --dir /dev/shm --members 16 --size 1073741824 --trials 3 --json
+	TMPDIR=/dev/shm PLEACH_BYTES=1073741824 PLEACH_MEMBERS=16 go test -count=1 -timeout 30m -run Killed -v ./internal/transfer
+
 TROUBLE ?= 60
 
 .PHONY: trouble

@@ -33,6 +33,7 @@ var agentSettings = []struct{ name, help string }{
 	{"socket", "`path` of the Unix socket of the local API (default " + config.DefaultSocket() + ")"},
 	{"api", "loopback `host:port` for the local API besides, with a token"},
 	{"token-file", "`file` with that token; it is made if it is not there"},
+	{"file-dirs", "`folders` in which this member takes the files of others (pleach cp), as absolute paths with commas between (default none)"},
 	{"retain-messages", "`number` of messages that are retained for subscribers (default 10000)"},
 	{"retain-bytes", "`bytes` of messages that are retained for subscribers (default 16777216)"},
 }

@@ -11,7 +11,7 @@ import (
 func newBench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure broadcasts, view changes, collectives, recovery, sorting and scale on this host",
+		Short: "Measure broadcasts, view changes, collectives, recovery, sorting, copies of files and scale on this host",
 		Long: `Measure Pleach on this host, and other systems beside it. Each benchmark interleaves
 the systems that it compares in one run, because only ratios of one run mean
 something.`,
@@ -20,16 +20,17 @@ something.`,
   pleach bench collectives --compare openmpi
   pleach bench restart --json
   pleach bench sort --compare gnu
+  pleach bench cp --dir /dev/shm
   pleach bench scale --members 64,256,1024`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("%q is not something to measure: choose broadcast, stabilization, collectives, restart, sort or scale", args[0])
+				return fmt.Errorf("%q is not something to measure: choose broadcast, stabilization, collectives, restart, sort, cp or scale", args[0])
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchBroadcast(), newBenchStabilization(), newBenchCollectives(), newBenchRestart(), newBenchSort(), newBenchScale(),
-		newBenchMember(), newBenchSurvivor(), newBenchCollectivesMember(), newBenchTask(), newBenchWorker())
+	cmd.AddCommand(newBenchBroadcast(), newBenchStabilization(), newBenchCollectives(), newBenchRestart(), newBenchSort(), newBenchCp(), newBenchScale(),
+		newBenchMember(), newBenchSurvivor(), newBenchCollectivesMember(), newBenchTask(), newBenchWorker(), newBenchReceiver())
 	return cmd
 }

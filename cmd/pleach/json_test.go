@@ -23,6 +23,7 @@ import (
 	"github.com/pleach-go/pleach/internal/agent/retain"
 	"github.com/pleach-go/pleach/internal/bench/broadcast"
 	"github.com/pleach-go/pleach/internal/bench/collectives"
+	"github.com/pleach-go/pleach/internal/bench/cp"
 	"github.com/pleach-go/pleach/internal/bench/restart"
 	"github.com/pleach-go/pleach/internal/bench/scale"
 	"github.com/pleach-go/pleach/internal/bench/sort"
@@ -33,6 +34,7 @@ import (
 	"github.com/pleach-go/pleach/internal/ps"
 	"github.com/pleach-go/pleach/internal/record"
 	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/internal/transfer"
 	"github.com/pleach-go/pleach/logp"
 )
 
@@ -54,6 +56,9 @@ func TestGoldenJSONFields(t *testing.T) {
 			a := filled[api.Answers]()
 			return (&queryCommand{agentFlags{json: true}}).write(w, &a)
 		}),
+		"cp": writtenBy(t, func(w io.Writer) error {
+			return (&agentFlags{json: true}).print(w, filled[transfer.Result](), "")
+		}),
 		"status": writtenBy(t, func(w io.Writer) error {
 			s := filled[statusJSON]()
 			return (&statusCommand{agentFlags: agentFlags{json: true}}).write(w, &s)
@@ -74,6 +79,10 @@ func TestGoldenJSONFields(t *testing.T) {
 		"bench sort": writtenBy(t, func(w io.Writer) error {
 			r := filled[sort.Result]()
 			return (&benchSortCommand{json: true}).write(w, &r)
+		}),
+		"bench cp": writtenBy(t, func(w io.Writer) error {
+			r := filled[cp.Result]()
+			return (&benchCpCommand{json: true}).write(w, &r)
 		}),
 		"bench restart": writtenBy(t, func(w io.Writer) error { return (&restartCommand{json: true}).write(w, filled[restart.Result]()) }),
 	}

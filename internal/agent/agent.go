@@ -19,6 +19,7 @@ import (
 	"github.com/pleach-go/pleach/internal/agent/api"
 	"github.com/pleach-go/pleach/internal/agent/config"
 	"github.com/pleach-go/pleach/internal/agent/retain"
+	"github.com/pleach-go/pleach/internal/transfer"
 )
 
 // leaveTimeout is how long the others may take to let the agent go, and rejoinTimeout to
@@ -53,6 +54,7 @@ type Agent struct {
 	sendLock chan struct{}                // held by the one broadcast that is under way
 	began    time.Time
 
+	files    atomic.Pointer[transfer.Service] // nil: it is not a member
 	receiver receiver
 	handlers handlers
 }
@@ -108,6 +110,7 @@ func (a *Agent) live(ctx context.Context) error {
 		for range g.Views(ctx) { // until the membership ends
 		}
 		a.group.Store(nil)
+		a.endFiles()
 		if ctx.Err() != nil {
 			return a.leave(g)
 		}
@@ -123,6 +126,7 @@ func (a *Agent) live(ctx context.Context) error {
 // enter makes a group the agent's.
 func (a *Agent) enter(g *pleach.Group) {
 	a.group.Store(g)
+	a.takeFiles(g)
 	a.registerQueries(g, nil, a.config.Load().Handlers)
 	a.log.Info("member", "group", a.config.Load().Group, "rank", g.Rank(), "id", g.Self().ID, "address", g.Self().Address, "view", g.View().Number)
 	if a.options.Joined != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/internal/agent/api"
 	"github.com/pleach-go/pleach/internal/agent/retain"
+	"github.com/pleach-go/pleach/internal/transfer"
 )
 
 // Ready implements [api.Agent].
@@ -29,6 +30,9 @@ func (a *Agent) Broadcast(ctx context.Context, topic string, data []byte, stable
 	g, err := a.current()
 	if err != nil {
 		return nil, err
+	}
+	if topic == transfer.Topic {
+		return nil, api.BadRequest(fmt.Errorf("the topic %s is that of copies: use POST /v1/files", topic))
 	}
 	if err := a.broadcast(ctx, g, topic, data); err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/internal/agent/retain"
+	"github.com/pleach-go/pleach/internal/transfer"
 )
 
 // receiver knows the group whose messages arrive. The first ones may arrive before Join has
@@ -42,11 +43,17 @@ func (r *receiver) get() *pleach.Group {
 	return r.group
 }
 
-// receive retains a message. It never waits for a subscriber.
+// receive retains a message, unless it is of a copy. It never waits for a subscriber.
 func (a *Agent) receive(m pleach.Message) {
 	g := a.receiver.get()
 	if g == nil || m.Lost > 0 {
 		return // a group with views loses none
+	}
+	if m.Topic == transfer.Topic {
+		if s := a.files.Load(); s != nil {
+			s.Receive(m.From, m.Data)
+		}
+		return
 	}
 	from, _ := g.View().Member(m.From)
 	a.messages.Add(retain.Message{

@@ -93,9 +93,9 @@ var rules = []rule{
 	{pkg: "internal/agent/discover", may: []string{"internal/agent/command"}},
 	{pkg: "internal/agent/config", may: []string{".", "internal/agent/command", "internal/agent/discover"}, outside: []string{"go.yaml.in/yaml/v3"}},
 	{pkg: "internal/agent/retain", may: []string{"internal/notify", "internal/queue"}},
-	{pkg: "internal/agent/api", may: []string{".", "internal/agent/retain"}},
-	{pkg: "internal/agent/client", may: []string{"internal/agent/api", "internal/agent/retain"}},
-	{pkg: "internal/agent", may: []string{".", "prom", "internal/agent/..."}, outside: []string{"github.com/prometheus/client_golang"}},
+	{pkg: "internal/agent/api", may: []string{".", "internal/agent/retain", "internal/transfer"}},
+	{pkg: "internal/agent/client", may: []string{"internal/agent/api", "internal/agent/retain", "internal/transfer"}},
+	{pkg: "internal/agent", may: []string{".", "detect", "prom", "internal/agent/...", "internal/transfer"}, outside: []string{"github.com/prometheus/client_golang"}},
 
 	{pkg: "internal/archtest"},
 	{pkg: "internal/bench/...", may: []string{anything}, outside: []string{anything}},
@@ -110,6 +110,7 @@ var rules = []rule{
 	{pkg: "internal/simulation", may: []string{"protocol", "internal/member", "internal/membership", "internal/stream", "internal/heartbeat", "internal/p2p"}},
 	{pkg: "internal/dedup"},
 	{pkg: "internal/ps", may: []string{".", "bootstrap", "collective"}},
+	{pkg: "internal/transfer", may: []string{".", "internal/notify"}},
 }
 
 // impure are the standard packages, with all below them, that would let a

@@ -7,6 +7,7 @@
 //   - collectives measures collective operations, beside Open MPI's.
 //   - restart measures what a killed process costs a job.
 //   - sort measures a whole job that sorts, beside GNU sort.
+//   - cp measures copies of a file, beside a bare chain and a loop of copies.
 //   - scale measures what a member costs as its group grows.
 //
 // A benchmark starts its members through internal/launch.

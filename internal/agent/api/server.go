@@ -22,7 +22,7 @@ var openAPI []byte
 
 // Limits of the API.
 const (
-	// MaxBody is the longest body of a request in bytes.
+	// MaxBody is the longest body of a request in bytes, but for that of a file.
 	MaxBody = 16 << 20
 	// maxRequests is how many requests with a body are served at a time, and
 	// maxSubscribers how many streams of messages.
@@ -49,6 +49,7 @@ var routes = []route{
 	{"GET", "/v1/messages", (*Server).messages},
 	{"POST", "/v1/send", (*Server).send},
 	{"POST", "/v1/query", (*Server).query},
+	{"POST", filesPath, (*Server).files},
 	{"GET", "/v1/members", (*Server).members},
 	{"GET", "/v1/status", (*Server).status},
 	{"GET", "/v1/views", (*Server).views},
@@ -57,6 +58,9 @@ var routes = []route{
 	{"GET", "/healthz", (*Server).health},
 	{"GET", "/readyz", (*Server).ready},
 }
+
+// filesPath is the one route whose body may be long.
+const filesPath = "/v1/files"
 
 // probes need no token: a supervisor asks them.
 var probes = map[string]bool{"/healthz": true, "/readyz": true}
@@ -131,7 +135,9 @@ func (s *Server) serve(r route, w http.ResponseWriter, q *http.Request) {
 			s.fail(w, q, &statusError{http.StatusTooManyRequests, errors.New("too many requests at a time: try again")})
 			return
 		}
-		q.Body = http.MaxBytesReader(w, q.Body, MaxBody)
+		if r.path != filesPath {
+			q.Body = http.MaxBytesReader(w, q.Body, MaxBody)
+		}
 	}
 	if err := r.serve(s, w, q); err != nil {
 		s.fail(w, q, err)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/internal/agent/retain"
+	"github.com/pleach-go/pleach/internal/transfer"
 )
 
 // fakeAgent answers everything, or always with an error.
@@ -48,6 +49,14 @@ func (f *fakeAgent) Query(_ context.Context, name string, _ []byte) (*Answers, e
 		Name: name, View: 3, Answers: []Answer{{some, NewPayload([]byte{0xff}), "broken", 0.5}},
 		Unanswered: []Unanswered{{some, "it is gone"}},
 	}, f.err
+}
+
+func (f *fakeAgent) Copy(_ context.Context, u Upload, report func(transfer.Progress)) (transfer.Result, error) {
+	if f.err == nil {
+		report(transfer.Progress{Sent: 1, Total: 2, Settled: 3, Members: 4})
+	}
+	r := transfer.Result{Name: u.Name, Dir: u.Dir, Members: []transfer.MemberResult{{Rank: 1, ID: "b", Outcome: transfer.Failed, Error: "full"}}}
+	return r, f.err
 }
 
 func (f *fakeAgent) Members() (*Members, error) {
@@ -112,7 +121,7 @@ func request(s *Server, method, target, body string) *httptest.ResponseRecorder 
 }
 
 // parameters are what a route needs.
-var parameters = map[string]string{"/v1/send": "?to=b", "/v1/query": "?name=ping", "/v1/broadcast": "?topic=t&wait=stable"}
+var parameters = map[string]string{"/v1/send": "?to=b", "/v1/query": "?name=ping", "/v1/broadcast": "?topic=t&wait=stable", filesPath: "?dir=d&name=n&mode=640"}
 
 // Every JSON reply, and every error, is as it is described.
 func TestRepliesAreAsDescribed(t *testing.T) {
@@ -150,6 +159,21 @@ func TestRepliesAreAsDescribed(t *testing.T) {
 	}
 }
 
+// The lines of a copy are as they are described.
+func TestCopyEvents(t *testing.T) {
+	w := request(newTestServer(newFake()), "POST", "/v1/files?dir=d&name=n", "x")
+	lines := strings.Split(strings.TrimSpace(w.Body.String()), "\n")
+	if len(lines) != 2 || w.Header().Get("Content-Type") != "application/x-ndjson" {
+		t.Fatalf("got %q", lines)
+	}
+	d := readDescription(t)
+	for _, line := range lines {
+		for _, c := range d.check(&schema{Ref: "/CopyEvent"}, "", decoded(t, []byte(line))) {
+			t.Error(c)
+		}
+	}
+}
+
 func decoded(t *testing.T, b []byte) (value any) {
 	t.Helper()
 	if err := json.Unmarshal(b, &value); err != nil {
@@ -172,6 +196,8 @@ func TestStatusOfErrors(t *testing.T) {
 		{nil, "/v1/broadcast?timeout=11m", "", 400},
 		{nil, "/v1/send", "", 400},
 		{nil, "/v1/query", "", 400},
+		{nil, "/v1/files?dir=d", "", 400},
+		{nil, "/v1/files?dir=d&name=n&mode=4755", "", 400},
 		{nil, "/v1/broadcast", strings.Repeat("x", MaxBody+1), 413},
 		{nil, "/v1/none", "", 404},
 		{nil, "/v1/status", "", 405},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/internal/agent/retain"
+	"github.com/pleach-go/pleach/internal/transfer"
 )
 
 // Agent is what the API makes available. Before the agent is a member of its group, its
@@ -24,6 +25,9 @@ type Agent interface {
 	Send(ctx context.Context, to string, data []byte) (*Sent, error)
 	// Query asks all members, and waits for their answers until ctx ends.
 	Query(ctx context.Context, name string, data []byte) (*Answers, error)
+	// Copy sends a file to every member, and reports from time to time, in this goroutine.
+	// The result tells what has become of it also after an error.
+	Copy(ctx context.Context, u Upload, report func(transfer.Progress)) (transfer.Result, error)
 	Members() (*Members, error)
 	Status() (*Status, error)
 	Views() (*Views, error)

@@ -110,7 +110,7 @@ func withTimeout(timeout time.Duration) url.Values {
 
 // call makes a request, and decodes the reply.
 func (c *Client) call(ctx context.Context, method, path string, query url.Values, body []byte, into any) error {
-	response, err := c.do(ctx, method, path, query, body, nil)
+	response, err := c.do(ctx, method, path, query, bytes.NewReader(body), nil)
 	if err != nil {
 		return err
 	}
@@ -119,8 +119,8 @@ func (c *Client) call(ctx context.Context, method, path string, query url.Values
 }
 
 // do makes a request that succeeds.
-func (c *Client) do(ctx context.Context, method, path string, query url.Values, body []byte, header http.Header) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, method, c.base+path+"?"+query.Encode(), bytes.NewReader(body))
+func (c *Client) do(ctx context.Context, method, path string, query url.Values, body io.Reader, header http.Header) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, c.base+path+"?"+query.Encode(), body)
 	if err != nil {
 		return nil, err
 	}

@@ -47,6 +47,10 @@ type Config struct {
 	API       string `yaml:"api"`
 	TokenFile string `yaml:"token-file"`
 
+	// FileDirs are the folders in which this agent takes the files of other members, as
+	// absolute paths. If empty, it takes none.
+	FileDirs []string `yaml:"file-dirs"`
+
 	// The agent retains so many messages for subscribers, and so many bytes of them.
 	RetainMessages int `yaml:"retain-messages"`
 	RetainBytes    int `yaml:"retain-bytes"`
@@ -172,6 +176,11 @@ func (c *Config) check() error {
 	for _, seed := range c.Seeds {
 		if err := discover.Check(seed); err != nil {
 			return fmt.Errorf("seeds: %w", err)
+		}
+	}
+	for _, dir := range c.FileDirs {
+		if !filepath.IsAbs(dir) || filepath.Clean(dir) != dir {
+			return fmt.Errorf("file-dirs has %q: write absolute paths", dir)
 		}
 	}
 	files := []string{c.TLSCA, c.TLSCert, c.TLSKey}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pleach-go/pleach/internal/agent/api"
+	"github.com/pleach-go/pleach/internal/agent/client"
+	"github.com/pleach-go/pleach/internal/transfer"
+)
+
+// cpCommand copies files to all members through an agent.
+type cpCommand struct{ agentFlags }
+
+func newCp() *cobra.Command {
+	var c cpCommand
+	cmd := &cobra.Command{
+		Use:   "cp FILE... :DIR/",
+		Short: "Copy files to all members of a group, through the agent of this host",
+		Long: `Copy files to a folder of every member, this one included. Chunks go along the group's
+tree, so that the network of this host carries a file a few times, and not once for each
+member. Each chunk is verified by its SHA-256, and a file gets its name when it is complete
+and on the disk.
+
+A member takes files only in the folders of its setting file-dirs (see pleach agent), and
+folders below; a relative DIR is below the first of them. Members that die meanwhile are
+not waited for, and members that join meanwhile get the files, too.
+
+A copy that was interrupted, at either end, goes on where it has ended when it is started
+again: only the chunks travel that members lack. A member that has the file already gets
+nothing. The exit code is 1 if a member has not got a file.`,
+		Example: `  pleach cp app.tar.gz :releases/
+  pleach cp a.img b.img :/srv/images/
+  pleach cp model.bin : --json | jq '.members[] | select(.outcome == "failed")'`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 2 || !strings.HasPrefix(args[len(args)-1], ":") {
+				return errors.New("write files and a folder with a colon before it, as in pleach cp app.tar.gz :releases/")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd, args) },
+	}
+	c.addFlags(cmd)
+	return cmd
+}
+
+func (c *cpCommand) run(cmd *cobra.Command, args []string) error {
+	agent, err := c.client()
+	if err != nil {
+		return err
+	}
+	names, dir := args[:len(args)-1], path.Clean(args[len(args)-1][1:])
+	failed := 0
+	for i, name := range names {
+		result, sent, err := c.copy(cmd, agent, name, dir)
+		if cmd.Context().Err() != nil && err != nil {
+			return interruption{fmt.Sprintf("interrupted after %d of %s, and %d of %d bytes of %s: members keep what they have, and the same command goes on from there",
+				i, count(len(names), "file"), sent.Sent, sent.Total, name)}
+		}
+		if err != nil {
+			return failure{fmt.Errorf("%s: %w", name, err)}
+		}
+		if err := c.print(cmd.OutOrStdout(), &result, copyText(name, &result)); err != nil {
+			return err
+		}
+		if result.Error() != nil {
+			failed++
+		}
+	}
+	if failed > 0 {
+		return failure{fmt.Errorf("%d of %d files have not reached every member", failed, len(names))}
+	}
+	return nil
+}
+
+// copy copies one file.
+func (c *cpCommand) copy(cmd *cobra.Command, agent *client.Client, name, dir string) (r transfer.Result, sent transfer.Progress, err error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return r, sent, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return r, sent, err
+	}
+	if !info.Mode().IsRegular() {
+		return r, sent, errors.New("it is not a regular file")
+	}
+	bar := newCopyProgress(cmd.ErrOrStderr(), info.Name(), info.Size())
+	defer bar.stop()
+	upload := api.Upload{Dir: dir, Name: info.Name(), Mode: info.Mode(), Content: io.TeeReader(file, bar)}
+	r, err = agent.Copy(cmd.Context(), upload, bar.update)
+	return r, bar.last, err
+}
+
+// copyText says in a line or two what has become of a file.
+func copyText(name string, r *transfer.Result) string {
+	have := r.Count(transfer.Done) + r.Count(transfer.Present)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s in %s have it", printable(name), count(have, "member"), printable(r.Dir))
+	if n := r.Count(transfer.Present); n > 0 {
+		fmt.Fprintf(&b, ", %d had it before", n)
+	}
+	if n := r.Count(transfer.Gone); n > 0 {
+		fmt.Fprintf(&b, ", %d left the group", n)
+	}
+	for _, m := range r.Members {
+		if m.Outcome == transfer.Failed {
+			fmt.Fprintf(&b, "\n  not rank %d (%s): %s", m.Rank, printable(m.ID), printable(m.Error))
+		}
+	}
+	return b.String()
+}
