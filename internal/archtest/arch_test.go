@@ -92,7 +92,8 @@ var rules = []rule{
 	{pkg: "internal/agent/retain", may: []string{"internal/notify", "internal/queue"}},
 	{pkg: "internal/agent/api", may: []string{".", "internal/agent/retain"}},
 	{pkg: "internal/agent/client", may: []string{"internal/agent/api", "internal/agent/retain"}},
-	{pkg: "internal/agent", may: []string{".", "detect", "internal/agent/..."}},
+	{pkg: "internal/agent/ui"},
+	{pkg: "internal/agent", may: []string{".", "detect", "protocol", "topology", "internal/agent/..."}},
 
 	{pkg: "internal/archtest"},
 	{pkg: "internal/bench/...", may: []string{anything}, outside: []string{anything}},

@@ -68,6 +68,10 @@ func (f *fakeAgent) Views() (*Views, error) {
 	return v, f.err
 }
 
+func (f *fakeAgent) Tree() (*Tree, error) {
+	return &Tree{View: 3, Edges: []TreeEdge{{Rank: 1, Avoided: true}}}, f.err
+}
+
 // fill makes sure that no field is left out for being zero.
 func fill(v reflect.Value) {
 	switch {
