@@ -26,9 +26,13 @@ func version() string {
 	if !ok {
 		return "pleach, built without version information"
 	}
-	number := info.Main.Version
-	if number == "" {
-		number = "(devel)"
+	return fmt.Sprintf("pleach %s %s", versionNumber(), info.GoVersion)
+}
+
+// versionNumber is the module's version.
+func versionNumber() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
 	}
-	return fmt.Sprintf("pleach %s %s", number, info.GoVersion)
+	return "(devel)"
 }
