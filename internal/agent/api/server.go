@@ -106,8 +106,9 @@ func (s *Server) ServeTCP(ctx context.Context, l net.Listener) error {
 }
 
 func (s *Server) listen(ctx context.Context, l net.Listener, h http.Handler) error {
+	guarded := http.NewCrossOriginProtection().Handler(h) // a page in a browser of this host may come from anywhere
 	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		Handler: guarded, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ErrorLog:    slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}

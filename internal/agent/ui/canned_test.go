@@ -77,7 +77,7 @@ func (c *canned) tree() *api.Tree {
 	if err != nil {
 		panic(err)
 	}
-	t := &api.Tree{View: 17, Root: c.self}
+	t := &api.Tree{View: 17, Root: c.self, Edges: []api.TreeEdge{}}
 	for _, rank := range c.ranks() {
 		if rank == c.self {
 			continue

@@ -53,7 +53,7 @@ func TestFilesHaveHeaders(t *testing.T) {
 }
 
 func TestOtherPathsAreNotFound(t *testing.T) {
-	for _, path := range []string{"none.js", "../ui.go", "static/main.js"} {
+	for _, path := range []string{"none.js", "../ui.go", "%2e%2e/ui.go", "static/main.js"} {
 		if r := get("GET", Path+path); r.StatusCode == http.StatusOK {
 			t.Errorf("%s: %s", path, r.Status)
 		}

@@ -8,7 +8,7 @@ const GAP = 16;
 const NAME = 100; // the room for names beside a circle
 
 // ALL is the largest group in which all members have names in drawings.
-export const ALL = 24;
+export const ALL = 16;
 
 // circle says where a drawing of a width has its circle.
 export function circle(width) {

@@ -58,7 +58,7 @@ function show(error) {
   byID("main").classList.toggle("old", error !== null);
   const lost = page.status && !page.status.quorum.ok;
   let text = "";
-  if (error && error.status !== 401) text = `${clean(error.message)}${page.model ? `: below is how it was ${clock(page.model.now)}` : ""}`;
+  if (error && error.status !== 401) text = `Trouble: ${clean(error.message)}.${page.model ? ` Below is how it was at ${clock(page.model.now)}.` : ""}`;
   else if (lost) text = "The quorum is lost: no view can be decided, and broadcasts fail, until more members are reachable.";
   else if (page.status?.ended) text = `This agent is no longer a member: ${clean(page.status.ended)}`;
   setText(byID("trouble"), text);
@@ -137,7 +137,7 @@ function views({ status, now }) {
   drawing("bars", (width) => bars(status.history, width));
   byID("views").replaceChildren(...status.history.toReversed().map((view) => {
     const head = el("span", { class: "when" }, el("b", {}, `view ${view.number}`), ` ${clock(view.time)}, ${duration(now - Date.parse(view.time))} ago, ${plural(view.members, "member")}`);
-    const changes = view.changes.map((c) => el("li", {}, changeIcon(c), el("b", {}, clean(c.id).slice(0, 60)), ` ${describe(c)}`));
+    const changes = view.changes.map((c) => el("li", {}, changeIcon(c), el("b", {}, fit(clean(c.id), 200)), ` ${describe(c)}`));
     if (view.omitted) changes.push(el("li", {}, `and ${view.omitted} more`));
     return el("li", {}, head, el("ul", {}, ...changes));
   }));

@@ -31,11 +31,13 @@ function memberOf(m, peer, suspect, { self, leader }) {
   const state = suspect ? "suspected" : isSlow(peer) ? "slow" : "alive";
   const roles = [m.rank === self && "self", m.rank === leader && "leader"].filter(Boolean);
   return {
-    ...m, peer, suspect, state, roles, key: `${m.rank} ${m.incarnation} ${m.id}`, name: clean(m.id), self: m.rank === self,
+    ...m, peer, suspect, state, roles, key: `${m.rank} ${m.incarnation} ${m.id}`, name: nameOf(m), self: m.rank === self,
     zone: clean(m.failure_domain), tags: clean(m.meta), address: clean(m.address), since: Date.parse(m.since),
     lag: peer?.lag ?? 0, queue: (peer?.queued_bytes ?? 0) + (peer?.unread_bytes ?? 0), heard: Date.parse(peer?.last_heard),
   };
 }
+
+const nameOf = (m) => clean(m.id) || "(no name)";
 
 const isSlow = (peer) => peer && (peer.stalled || peer.queued_bytes >= SLOW_QUEUE || peer.lag >= SLOW_LAG);
 
@@ -48,7 +50,7 @@ function* recentlyGone(history, now, present) {
       if (!isGone(c) || known.has(c.id)) continue;
       known.add(c.id);
       yield {
-        rank: c.rank, id: c.id, name: clean(c.id), state: c.cause === "left" ? "left" : "gone", roles: [], key: `gone ${view.number} ${c.rank}`,
+        rank: c.rank, id: c.id, name: nameOf(c), state: c.cause === "left" ? "left" : "gone", roles: [], key: `gone ${view.number} ${c.rank}`,
         goneAt: Date.parse(view.time), change: c, view: view.number, zone: "", tags: "", address: "", lag: 0, queue: 0, since: NaN, heard: NaN,
       };
     }

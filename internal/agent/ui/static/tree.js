@@ -73,7 +73,7 @@ function radial(drawing, model, depth, width, select) {
   const { x, y, height, radius } = circle(width);
   const dot = model.size <= 100 ? 4 : 2;
   turn(model.tree, 0, 1);
-  const out = (level) => radius * (level / depth) ** 0.8; // the first levels need the room
+  const out = (level) => radius * (level / depth) ** 0.65; // the first levels need the room
   const at = (node, level = node.depth) => ({ x: x + out(level) * Math.cos(node.angle), y: y + out(level) * Math.sin(node.angle) });
   for (let level = 1; level <= depth; level++) drawing.append(svg("circle", { class: "guide", cx: x, cy: y, r: out(level) }));
   const nodes = [...below(model.tree)], points = new Map();
