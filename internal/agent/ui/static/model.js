@@ -8,7 +8,7 @@ export const STATES = ["suspected", "slow", "gone", "left", "alive"];
 
 // A member is slow if broadcasts go around it, or much waits for it.
 const SLOW_QUEUE = 1 << 20;
-const SLOW_LAG = 1024;
+const SLOW_LAG = 64; // as pleach status has it
 
 // GONE_FOR is how long in ms a member is shown that is no longer in the view.
 const GONE_FOR = 5 * 60 * 1000;
