@@ -64,9 +64,13 @@ func (c *canned) ranks() (ranks []int) {
 func (c *canned) members() *api.Members {
 	m := &api.Members{View: 17, Slots: c.last + free, Self: c.self, Members: []api.Member{}}
 	for _, rank := range c.ranks() {
+		state := api.Alive
+		if c.suspected(rank) {
+			state = api.Suspected
+		}
 		m.Members = append(m.Members, api.Member{
 			MemberRef: api.MemberRef{Rank: rank, ID: c.name(rank)}, Address: fmt.Sprintf("10.0.%d.%d:7946", rank/200, rank%200+1),
-			FailureDomain: fmt.Sprintf("rack-%d", rank%4+1), Incarnation: 1, Meta: "pleach=1.0.0 role=worker", State: api.Alive, Since: began.Add(-time.Hour),
+			FailureDomain: fmt.Sprintf("rack-%d", rank%4+1), Incarnation: 1, Meta: "pleach=1.0.0 role=worker", State: state, Since: began.Add(-time.Hour),
 		})
 	}
 	return m

@@ -23,6 +23,8 @@ export function interesting(list) {
   return list.filter((m) => urgency(m) < 9).sort((a, b) => urgency(a) - urgency(b) || a.rank - b.rank);
 }
 
+export const nameWithRoles = (m) => (m.roles.length > 0 ? `${m.name} (${m.roles.join(", ")})` : m.name);
+
 // labels draws names of points {x, y, member} around a circle. The first ones are the most
 // important: if there is no room, the last ones are left out.
 export function labels(points, { width, height, x, y, radius }) {
@@ -53,8 +55,7 @@ function label(point, side, height, { width, x, y, radius }) {
   const outline = Math.sqrt(Math.max(0, (radius + GAP) ** 2 - (height - y) ** 2));
   const start = x + side * Math.max(outline, GAP);
   const room = (side < 0 ? start : width - start) - 8;
-  const roles = point.member.roles.map((r) => ` (${r})`).join("");
-  const whole = point.member.name + roles;
+  const whole = nameWithRoles(point.member);
   const text = fit(whole, room) === whole ? whole : fit(point.member.name, room); // the shape tells roles, too
   return [
     svg("path", { class: "lead", d: `M${point.x.toFixed(1)} ${point.y.toFixed(1)}L${start.toFixed(1)} ${height.toFixed(1)}` }),

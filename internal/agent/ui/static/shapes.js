@@ -30,7 +30,7 @@ export function mark(member, x, y, r, select) {
   const node = svg("g", { class: "mark", onclick: () => select(member.key) }, svg("title", {}, summary(member)));
   if (member.selected) node.append(svg("path", { class: "halo", d: circle(round(x), round(y), r + 7) }));
   if (member.self) node.append(svg("path", { class: "role", d: circle(round(x), round(y), r + 3.5) }));
-  if (member.roles.includes("leader")) node.append(svg("path", { class: "role", d: diamond(round(x), round(y), r + 5.5) }));
+  if (member.roles.includes("leader")) node.append(svg("path", { class: "role", d: diamond(round(x), round(y), r + (member.self ? 9 : 5.5)) }));
   node.append(shape(member.state, x, y, r));
   return node;
 }

@@ -2,7 +2,7 @@
 // member; a large one grows from the middle outward.
 
 import { fit, svg } from "./dom.js";
-import { ALL, circle, interesting, labels } from "./labels.js";
+import { ALL, circle, interesting, labels, nameWithRoles } from "./labels.js";
 import { mark } from "./shapes.js";
 
 // WEIGHT below 1 gives small subtrees a larger share of the circle than their size.
@@ -63,7 +63,7 @@ function rows(drawing, model, depth, width, select) {
       drawing.append(svg("path", { class: edge(child), d: `M${node.x} ${node.y}V${y - 6}q0 6 6 6H${x}` }));
     }
     marks.append(mark(node.member, node.x, node.y, Math.min(7, height / 3), select));
-    const text = [node.member.name, ...node.member.roles.map((r) => `(${r})`), node.member.state === "alive" ? "" : node.member.state].join(" ");
+    const text = `${nameWithRoles(node.member)} ${node.member.state === "alive" ? "" : node.member.state}`;
     marks.append(svg("text", { class: `label ${node.member.state}`, x: node.x + 18, y: node.y + 4 }, fit(text.trim(), width - node.x - 26)));
   }
   drawing.append(marks);
