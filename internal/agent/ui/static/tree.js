@@ -8,6 +8,9 @@ import { mark } from "./shapes.js";
 // WEIGHT below 1 gives small subtrees a larger share of the circle than their size.
 const WEIGHT = 0.85;
 
+// LEAST is the share of the first hop's smallest subtrees: there, the circle is narrow.
+const LEAST = 0.04;
+
 export function tree(model, width, select) {
   const depth = place(model.tree);
   const drawing = svg("svg", { width, height: circle(width).height, role: "img", "aria-label": `The tree of ${model.size} members, ${depth} levels below this agent` });
@@ -34,11 +37,12 @@ function place(root) {
 // turn gives each subtree a share of the circle by its weight: from and to are in 0 to 1.
 function turn(node, from, to) {
   node.angle = Math.PI * (from + to) - Math.PI / 2;
-  const share = (to - from) / node.children.reduce((sum, child) => sum + child.weight, 0);
-  for (const child of node.children) {
-    turn(child, from, from + share * child.weight);
-    from += share * child.weight;
-  }
+  const weights = node.children.map((child) => Math.max(child.weight, node.depth === 0 ? LEAST * node.weight : 0));
+  const share = (to - from) / weights.reduce((sum, weight) => sum + weight, 0);
+  node.children.forEach((child, i) => {
+    turn(child, from, from + share * weights[i]);
+    from += share * weights[i];
+  });
 }
 
 // depth returns how many levels a tree has below its root.
@@ -71,7 +75,7 @@ function rows(drawing, model, depth, width, select) {
 
 function radial(drawing, model, depth, width, select) {
   const { x, y, height, radius } = circle(width);
-  const dot = model.size <= 100 ? 4 : 2;
+  const dot = model.size <= 64 ? 4 : model.size <= 200 ? 3 : 2;
   turn(model.tree, 0, 1);
   const out = (level) => radius * (level / depth) ** 0.65; // the first levels need the room
   const at = (node, level = node.depth) => ({ x: x + out(level) * Math.cos(node.angle), y: y + out(level) * Math.sin(node.angle) });
