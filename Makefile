@@ -106,6 +106,13 @@ schedules: ## agree on views under SCHEDULES random schedules, and explore milli
 simulate: ## run whole groups under SEEDS seeds (default: 100) on all cores
 	PLEACH_SEEDS=$(SEEDS) go test -count=1 -timeout 0 -run GroupsUnderSeeds -v ./internal/simulation
 
+SCREENSHOTS ?= bin/screenshots
+
+.PHONY: screenshots
+screenshots: ## render the agent's page with 5, 50 and 500 members into SCREENSHOTS (default: bin/screenshots); needs chromium
+	mkdir -p $(SCREENSHOTS)
+	PLEACH_SCREENSHOTS=$(abspath $(SCREENSHOTS)) go test -count=1 -timeout 30m -run 'Browser|Screenshots' -v ./internal/agent/ui
+
 .PHONY: api
 api: ## record the public surface in api/, after a change of it on purpose
 	PLEACH_RECORD_API=1 go test -count=1 -run Surface ./internal/archtest

@@ -19,6 +19,7 @@ import (
 	"github.com/pleach-go/pleach/internal/agent/api"
 	"github.com/pleach-go/pleach/internal/agent/config"
 	"github.com/pleach-go/pleach/internal/agent/retain"
+	"github.com/pleach-go/pleach/internal/agent/ui"
 	"github.com/pleach-go/pleach/internal/transfer"
 )
 
@@ -74,6 +75,7 @@ func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	server := api.NewServer(a, a.log)
+	server.HandlePublic("GET "+ui.Path, ui.Handler())
 	listeners, err := a.listen(c, server)
 	if err != nil {
 		return err

@@ -284,7 +284,7 @@ func TestHandlersAndReload(t *testing.T) {
 	a.log.Await(t, "settings not reloaded")
 }
 
-// Over TCP, a client needs the token. Probes do not.
+// Over TCP, a client needs the token. Probes and the page for browsers do not.
 func TestTCPNeedsToken(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	address := freeAddresses(t, 1)[0]
@@ -300,13 +300,15 @@ func TestTCPNeedsToken(t *testing.T) {
 	if _, err := client.TCP(address, "guess").Status(t.Context()); !errors.As(err, &refused) || refused.Status != http.StatusUnauthorized {
 		t.Errorf("got %v", err)
 	}
-	response, err := http.Get("http://" + address + "/readyz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	if b, _ := io.ReadAll(response.Body); response.StatusCode != http.StatusOK || string(b) != "ok\n" {
-		t.Errorf("%d: %s", response.StatusCode, b)
+	for path, want := range map[string]string{"/readyz": "ok\n", "/ui/": "<!doctype html>"} {
+		response, err := http.Get("http://" + address + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		if b, _ := io.ReadAll(response.Body); response.StatusCode != http.StatusOK || !strings.HasPrefix(string(b), want) {
+			t.Errorf("%s: %d: %s", path, response.StatusCode, b)
+		}
 	}
 
 	// Prometheus sends the token, too.

@@ -36,7 +36,7 @@ func (a *Agent) Members() (*api.Members, error) {
 
 // membersOf lists the members of a view, with what the status has of them.
 func membersOf(view pleach.View, s pleach.Status) *api.Members {
-	members := &api.Members{View: view.Number, Slots: view.Slots, Self: s.Rank, Members: make([]api.Member, view.Size())}
+	members := &api.Members{View: view.Number, Slots: view.Slots, Self: s.Rank, Leader: view.Leader().Rank, Members: make([]api.Member, view.Size())}
 	suspects, peers := make(map[int]*pleach.Suspect, len(s.Suspects)), make(map[int]*pleach.PeerStatus, len(s.Peers))
 	for i := range s.Suspects {
 		suspects[s.Suspects[i].Rank] = &s.Suspects[i]

@@ -95,7 +95,8 @@ var rules = []rule{
 	{pkg: "internal/agent/retain", may: []string{"internal/notify", "internal/queue"}},
 	{pkg: "internal/agent/api", may: []string{".", "internal/agent/retain", "internal/transfer"}},
 	{pkg: "internal/agent/client", may: []string{"internal/agent/api", "internal/agent/retain", "internal/transfer"}},
-	{pkg: "internal/agent", may: []string{".", "detect", "prom", "internal/agent/...", "internal/transfer"}, outside: []string{"github.com/prometheus/client_golang"}},
+	{pkg: "internal/agent/ui"},
+	{pkg: "internal/agent", may: []string{".", "detect", "prom", "protocol", "topology", "internal/agent/...", "internal/transfer"}, outside: []string{"github.com/prometheus/client_golang"}},
 
 	{pkg: "internal/archtest"},
 	{pkg: "internal/bench/...", may: []string{anything}, outside: []string{anything}},

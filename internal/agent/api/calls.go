@@ -67,3 +67,8 @@ func (s *Server) views(w http.ResponseWriter, _ *http.Request) error {
 	views, err := s.agent.Views()
 	return reply(w, views, err)
 }
+
+func (s *Server) tree(w http.ResponseWriter, _ *http.Request) error {
+	tree, err := s.agent.Tree()
+	return reply(w, tree, err)
+}

@@ -53,6 +53,7 @@ var routes = []route{
 	{"GET", "/v1/members", (*Server).members},
 	{"GET", "/v1/status", (*Server).status},
 	{"GET", "/v1/views", (*Server).views},
+	{"GET", "/v1/tree", (*Server).tree},
 	{"GET", "/v1/openapi.yaml", (*Server).describe},
 	{"GET", "/metrics", (*Server).scrape},
 	{"GET", "/healthz", (*Server).health},
@@ -61,9 +62,6 @@ var routes = []route{
 
 // filesPath is the one route whose body may be long.
 const filesPath = "/v1/files"
-
-// probes need no token: a supervisor asks them.
-var probes = map[string]bool{"/healthz": true, "/readyz": true}
 
 // Server serves the API of an agent.
 type Server struct {
@@ -74,15 +72,23 @@ type Server struct {
 	token       atomic.Pointer[string]
 	requests    chan struct{}
 	subscribers atomic.Int64
+	public      map[string]bool // patterns that need no token
 }
 
 // NewServer makes the server of an agent.
 func NewServer(a Agent, log *slog.Logger) *Server {
 	s := &Server{agent: a, metrics: a.Metrics(), log: log, mux: http.NewServeMux(), requests: make(chan struct{}, maxRequests)}
+	s.public = map[string]bool{"GET /healthz": true, "GET /readyz": true} // a supervisor asks them
 	for _, r := range routes {
 		s.mux.HandleFunc(r.method+" "+r.path, func(w http.ResponseWriter, q *http.Request) { s.serve(r, w, q) })
 	}
 	return s
+}
+
+// HandlePublic adds a route that needs no token, because it tells nothing of the group.
+func (s *Server) HandlePublic(pattern string, h http.Handler) {
+	s.public[pattern] = true
+	s.mux.Handle(pattern, h)
 }
 
 // SetToken sets the token that clients over TCP need.
@@ -100,8 +106,9 @@ func (s *Server) ServeTCP(ctx context.Context, l net.Listener) error {
 }
 
 func (s *Server) listen(ctx context.Context, l net.Listener, h http.Handler) error {
+	guarded := http.NewCrossOriginProtection().Handler(h) // a page in a browser of this host may come from anywhere
 	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		Handler: guarded, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ErrorLog:    slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
@@ -117,7 +124,8 @@ func (s *Server) listen(ctx context.Context, l net.Listener, h http.Handler) err
 func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	want := s.token.Load()
-	if !probes[r.URL.Path] && (!ok || want == nil || subtle.ConstantTimeCompare([]byte(given), []byte(*want)) != 1) {
+	_, pattern := s.mux.Handler(r) // not the path, which may have dots that lead elsewhere
+	if !s.public[pattern] && (!ok || want == nil || subtle.ConstantTimeCompare([]byte(given), []byte(*want)) != 1) {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		s.fail(w, r, &statusError{http.StatusUnauthorized, errors.New("the header Authorization: Bearer TOKEN is missing or wrong: the agent's token-file has the token")})
 		return

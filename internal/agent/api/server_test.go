@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -75,6 +76,10 @@ func (f *fakeAgent) Views() (*Views, error) {
 	v := new(Views)
 	fill(reflect.ValueOf(v).Elem())
 	return v, f.err
+}
+
+func (f *fakeAgent) Tree() (*Tree, error) {
+	return &Tree{View: 3, Edges: []TreeEdge{{Rank: 1, Avoided: true}}}, f.err
 }
 
 // fill makes sure that no field is left out for being zero.
@@ -294,6 +299,75 @@ func TestEvents(t *testing.T) {
 	s.subscribers.Add(maxSubscribers)
 	if response := get("", ""); response.StatusCode != http.StatusTooManyRequests {
 		t.Errorf("got %d", response.StatusCode)
+	}
+}
+
+// serveTCP returns the address of a server that wants the token "t".
+func serveTCP(t *testing.T, s *Server) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.SetToken("t")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- s.ServeTCP(ctx, l) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return "http://" + l.Addr().String()
+}
+
+// Public routes need no token. A path that leads through them to another route does.
+func TestPublicRoutes(t *testing.T) {
+	s := newTestServer(newFake())
+	s.HandlePublic("GET /ui/", http.RedirectHandler("/elsewhere", http.StatusFound))
+	address := serveTCP(t, s)
+	for path, want := range map[string]int{
+		"/healthz": 200, "/ui/": 302, "/ui/x": 302, "/ui": 307, "/v1/tree": 401, "/": 401, "/none": 401,
+		"/ui/../v1/tree": 401, "/ui//../v1/tree": 401, "/healthz/../v1/tree": 401, "/ui/%2e%2e/v1/tree": 302, // that stays below /ui/
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", address, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.URL.Opaque = "//" + r.Host + path // as it is
+		response, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("%s: got %d, want %d", path, response.StatusCode, want)
+		}
+	}
+}
+
+// A page of another site cannot make the browser of a user broadcast, even if it knew the
+// token.
+func TestOtherSitesAreRefused(t *testing.T) {
+	address := serveTCP(t, newTestServer(newFake()))
+	for origin, want := range map[string]int{"": 200, address: 200, "http://evil.example": 403} {
+		r, err := http.NewRequestWithContext(t.Context(), "POST", address+"/v1/broadcast", strings.NewReader("x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer t")
+		if origin != "" {
+			r.Header.Set("Origin", origin)
+		}
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("from %q: got %d, want %d", origin, response.StatusCode, want)
+		}
 	}
 }
 

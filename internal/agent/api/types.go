@@ -31,6 +31,7 @@ type Agent interface {
 	Members() (*Members, error)
 	Status() (*Status, error)
 	Views() (*Views, error)
+	Tree() (*Tree, error)
 	// Ready returns nil while the agent is a member of a group with a quorum.
 	Ready() error
 	// Messages are those of the group, and those that this agent has sent.
@@ -138,7 +139,8 @@ const (
 type Members struct {
 	View    uint64   `json:"view"`
 	Slots   int      `json:"slots"`
-	Self    int      `json:"self"` // the rank of this agent
+	Self    int      `json:"self"`   // the rank of this agent
+	Leader  int      `json:"leader"` // the rank of the member that coordinates view changes
 	Members []Member `json:"members"`
 }
 
@@ -183,6 +185,24 @@ type AgentStatus struct {
 // Views is the last views of an agent, the current one last.
 type Views struct {
 	Views []pleach.ViewChange `json:"views"`
+}
+
+// Tree is the tree along which the broadcasts of this agent travel, as far as the agent knows:
+// a member that is down for another one is fed around by that one alone.
+type Tree struct {
+	View uint64 `json:"view"`
+	Root int    `json:"root"` // the rank of this agent
+	// Edges lead to all members but the root, in order of rank.
+	Edges []TreeEdge `json:"edges"`
+}
+
+// TreeEdge says which member sends to another one.
+type TreeEdge struct {
+	Rank   int `json:"rank"`
+	Parent int `json:"parent"`
+	// Avoided says that the member is suspected or stalled: those below it are fed by its
+	// parent.
+	Avoided bool `json:"avoided,omitempty"`
 }
 
 // Error is the reply to a request that fails.

@@ -1,0 +1,163 @@
+// The page: asks the agent every two seconds while it is visible, and draws what has changed.
+
+import { APIError, get, setToken, takeToken } from "./api.js";
+import { bars, chart, sample } from "./charts.js";
+import { byID, bytes, clean, clock, count, duration, el, fit, plural, setText } from "./dom.js";
+import { build, describe, isGone, rateOf, STATES } from "./model.js";
+import { ring } from "./ring.js";
+import { icon, sign } from "./shapes.js";
+import * as table from "./table.js";
+import { depth, tree } from "./tree.js";
+
+const INTERVAL = 2000;
+const SPAN = 3 * 60 * 1000; // of charts
+
+// MEANINGS of what drawings have beside the shapes of states.
+const MEANINGS = { self: "this agent", leader: "leader", first: "first hop", avoided: "fed around" };
+
+const page = { status: null, members: null, tree: null, model: null, selected: "", samples: [], timer: 0 };
+
+// poll asks for the status, and for members and tree only if they are others now.
+async function poll() {
+  clearTimeout(page.timer);
+  try {
+    const status = await get("status");
+    const same = page.status && placeOf(page.status) === placeOf(status);
+    const [members, tree] = same ? [page.members, page.tree] : await Promise.all([get("members"), get("tree")]);
+    if (members.view === status.view && tree.view === status.view) { // otherwise a view came meanwhile
+      take(status, members, tree);
+      show(null);
+    }
+  } catch (error) {
+    show(error);
+    if (!(error instanceof APIError)) throw error; // a mistake of this page
+    if (error.status === 401) return;
+  }
+  if (!document.hidden) page.timer = setTimeout(poll, INTERVAL);
+}
+
+// placeOf tells when members or tree have changed.
+const placeOf = (s) => JSON.stringify([s.view, s.rank, s.suspects.map((x) => x.rank), s.peers.filter((p) => p.stalled).map((p) => p.rank)]);
+
+// take makes an answer the current one. Counters begin anew with a new membership.
+function take(status, members, tree) {
+  if (page.status && page.status.id === status.id && page.status.stats.bytes_sent <= status.stats.bytes_sent) {
+    page.samples.push(rateOf(page.status, status));
+  } else {
+    page.samples = [];
+  }
+  page.samples = page.samples.filter((s) => s.time >= Date.parse(status.time) - SPAN);
+  Object.assign(page, { status, members, tree });
+  draw();
+}
+
+// show says what is wrong, if anything.
+function show(error) {
+  byID("ask").hidden = error?.status !== 401;
+  byID("main").hidden = !page.model;
+  byID("main").classList.toggle("old", error !== null);
+  const lost = page.status && !page.status.quorum.ok;
+  let text = "";
+  if (error && error.status !== 401) text = `Trouble: ${clean(error.message)}.${page.model ? ` Below is how it was at ${clock(page.model.now)}.` : ""}`;
+  else if (lost) text = "The quorum is lost: no view can be decided, and broadcasts fail, until more members are reachable.";
+  else if (page.status?.ended) text = `This agent is no longer a member: ${clean(page.status.ended)}`;
+  setText(byID("trouble"), text);
+  byID("trouble").hidden = text === "";
+}
+
+function draw() {
+  const model = (page.model = build(page.status, page.members, page.tree));
+  for (const m of model.list) m.selected = m.key === page.selected;
+  header(model);
+  figures(model);
+  byID("main").hidden = false; // before drawings are measured
+  drawing("ring", (width) => ring(model, width, select));
+  drawing("tree", (width) => tree(model, width, select));
+  legend(model);
+  charts(model);
+  views(model);
+  table.update(model, select);
+  table.details(model.list.find((m) => m.selected), model.now, () => select(""));
+}
+
+const drawing = (id, make) => byID(id).replaceChildren(make(byID(id).clientWidth));
+
+function select(key) {
+  page.selected = page.selected === key ? "" : key;
+  draw();
+}
+
+function header({ status }) {
+  const { quorum } = status;
+  setText(byID("group"), clean(status.group) || "Pleach");
+  document.title = `${clean(status.group)} · Pleach`;
+  byID("quorum").className = quorum.ok ? "ok" : "lost";
+  setText(byID("quorum"), `${quorum.ok ? "✓ quorum" : "✕ no quorum"}: ${quorum.reachable} of ${status.members} reachable, ${quorum.needed} needed`);
+  setText(byID("self"), `seen by ${clean(status.id)} (rank ${status.rank}), version ${clean(status.agent.version) || "unknown"}, at ${clock(status.time)}`);
+}
+
+function figures({ status }) {
+  const rate = page.samples.at(-1), { queues, stats } = status;
+  const facts = [
+    ["members", count(status.members)],
+    ["view", count(status.view)],
+    ["suspected", count(status.suspects.length)],
+    ["delivered", rate ? `${count(rate.deliveredMessages)} msg/s` : `${count(stats.delivered)} msg`],
+    ["broadcast", rate ? `${count(rate.broadcastMessages)} msg/s` : `${count(stats.broadcast)} msg`],
+    ["network", rate ? `${bytes(rate.network)}/s` : bytes(stats.bytes_sent + stats.bytes_received)],
+    ["in inbox", bytes(queues.inbox_bytes)],
+    ["to be sent", bytes(queues.outbox_bytes)],
+    ["in flight", bytes(queues.in_flight_bytes)],
+  ];
+  byID("facts").replaceChildren(...facts.map(([name, value]) => el("p", {}, el("b", {}, value), name)));
+}
+
+function legend(model) {
+  setText(byID("ring-note"), `${plural(model.size, "member")} in order of rank${model.slots > model.size ? `, ${plural(model.slots - model.size, "free rank")}` : ""}`);
+  setText(byID("tree-note"), `of broadcasts of this agent: ${plural(depth(model.tree), "hop")} deep`);
+  const shown = STATES.map((state) => [state, model.list.filter((m) => m.state === state).length]).filter(([, n]) => n > 0);
+  byID("legend").replaceChildren(...shown.toReversed().map(([state, n]) => el("li", {}, icon(state), el("span", {}, `${count(n)} ${state}`))));
+}
+
+function charts({ status }) {
+  const rate = page.samples.at(-1);
+  byID("throughput-note").replaceChildren(
+    sample("first"), `delivered ${bytes(rate?.delivered ?? 0)}/s `, sample("second"), `sent ${bytes(rate?.broadcast ?? 0)}/s`);
+  drawing("throughput", (width) => chart(page.samples, [["delivered", "first"], ["broadcast", "second"]], { span: SPAN, base: 1024, write: (n) => `${bytes(n)}/s` }, width));
+  const worst = status.peers.reduce((a, b) => (b.lag > (a?.lag ?? 0) ? b : a), null);
+  byID("lag-note").replaceChildren(
+    sample("first"), worst ? `${fit(clean(worst.id), 120)} lacks ${count(worst.lag)} ` : "no member lacks any ",
+    sample("second"), `this agent ${count(rate?.missing ?? 0)}`);
+  drawing("lag", (width) => chart(page.samples, [["lag", "first"], ["missing", "second"]], { span: SPAN, base: 10, write: (n) => plural(Math.round(n), "segment") }, width));
+}
+
+// views lists the last ones, the newest first.
+function views({ status, now }) {
+  setText(byID("views-note"), `${plural(status.stats.views, "view")} since this agent became a member; up: joined, down: gone`);
+  drawing("bars", (width) => bars(status.history, width));
+  byID("views").replaceChildren(...status.history.toReversed().map((view) => {
+    const head = el("span", { class: "when" }, el("b", {}, `view ${view.number}`), ` ${clock(view.time)}, ${duration(now - Date.parse(view.time))} ago, ${plural(view.members, "member")}`);
+    const changes = view.changes.map((c) => el("li", {}, changeIcon(c), el("b", {}, fit(clean(c.id), 200)), ` ${describe(c)}`));
+    if (view.omitted) changes.push(el("li", {}, `and ${view.omitted} more`));
+    return el("li", {}, head, el("ul", {}, ...changes));
+  }));
+}
+
+const changeIcon = (c) => (isGone(c) ? icon(c.cause === "left" ? "left" : "gone") : el("span", { class: "plus" }, c.cause === "joined" ? "+" : "~"));
+
+byID("marks").append(...["self", "leader", "first", "avoided"].map((name) => el("li", {}, sign(name), el("span", {}, MEANINGS[name]))));
+takeToken();
+table.setUp(() => page.model && draw());
+byID("ask").addEventListener("submit", (event) => {
+  event.preventDefault();
+  setToken(byID("token").value);
+  byID("token").value = "";
+  poll();
+});
+addEventListener("hashchange", () => {
+  takeToken();
+  poll();
+});
+document.addEventListener("visibilitychange", () => !document.hidden && poll());
+addEventListener("resize", () => page.model && draw());
+poll();
