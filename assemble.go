@@ -25,6 +25,9 @@ func newGroup(c Config, s *initialState, u member.Unicast) (*Group, error) {
 	if t, ok := s.transport.(interface{ LocalError() (time.Time, error) }); ok {
 		g.localError = t.LocalError
 	}
+	if t, ok := s.transport.(interface{ Queued(protocol.Rank) int }); ok {
+		g.queued = t.Queued
+	}
 	g.life, g.end = context.WithCancelCause(context.Background())
 	if c.Static && g.self.Incarnation == member.FirstIncarnation {
 		g.self.Incarnation = uint64(time.Now().UnixNano())
@@ -36,6 +39,7 @@ func newGroup(c Config, s *initialState, u member.Unicast) (*Group, error) {
 	}
 	g.stream = g.machine.Stream()
 	g.view.Store(&s.view)
+	g.noteView(&s.view)
 	g.makeDirect(s)
 	g.makeReplica(&s.view)
 	n := node.Config{Transport: s.transport, Protocol: g.inputs, AfterStep: g.afterStep, Logger: g.log}

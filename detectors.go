@@ -104,7 +104,7 @@ func (g *Group) handleReport(r detect.Report) {
 func (g *Group) noteReport(r member.Report, about membership.Member) {
 	if !r.Alive {
 		g.log.Info("suspected", "peer", r.Rank, "id", about.Identity, "cause", r.Cause)
-		g.suspects[r.Rank] = Suspect{Rank: int(r.Rank), ID: about.Identity, Since: time.Now(), Cause: r.Cause}
+		g.suspects[r.Rank] = Suspect{Rank: int(r.Rank), ID: about.Identity, Since: time.Now(), Cause: fmt.Sprint(r.Cause)}
 	} else if _, known := g.suspects[r.Rank]; known {
 		g.log.Info("no longer suspected", "peer", r.Rank, "id", about.Identity)
 	}

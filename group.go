@@ -50,7 +50,9 @@ type Group struct {
 	admissions  map[protocol.Rank]admission
 	firstViewAt time.Time                 // when this member entered the first view, if it has
 	evicted     bool                      // see endEvicted
+	history     []ViewChange              // see history.go
 	localError  func() (time.Time, error) // the transport's last; nil: it tells none
+	queued      func(protocol.Rank) int   // bytes that wait in the transport for a peer; nil: it tells none
 	impaired    bool                      // see checkImpaired
 
 	detector    detect.Detector // nil: the group is fixed
@@ -305,38 +307,6 @@ func (g *Group) prefetch(now protocol.Time) bool {
 		m, ok := g.inputs.Deliver(now)
 		return messageOf(&m), ok
 	}, g.deliverDirect)
-}
-
-// Stats returns counters of this member.
-func (g *Group) Stats() Stats {
-	var s Stats
-	_ = g.node.Do(func(protocol.Time) { s = statsOf(g.stream.Stats()) })
-	return s
-}
-
-// Stats counts what a member has done since it began.
-type Stats struct {
-	// Broadcast and Delivered count messages.
-	Broadcast, Delivered uint64
-	// Relayed, Grafted and Repaired count segments sent along the tree, to
-	// members whose parent is down, and on request.
-	Relayed, Grafted, Repaired uint64
-	// Offers and Requests count correction messages and requests for repair.
-	Offers, Requests uint64
-	// Duplicates, Early, Lost and Refused count segments received twice, by
-	// correction before the tree, given up, and not taken because the inbox was
-	// full.
-	Duplicates, Early, Lost, Refused uint64
-	// CorrectionDelay is how long delayed correction waits at present.
-	CorrectionDelay time.Duration
-}
-
-func statsOf(s stream.Stats) Stats {
-	return Stats{
-		Broadcast: s.Broadcast, Delivered: s.Delivered, Relayed: s.Relayed, Grafted: s.Grafted, Repaired: s.Repaired,
-		Offers: s.Offers, Requests: s.Requests, Duplicates: s.Duplicates, Early: s.Early, Lost: s.Lost, Refused: s.Refused,
-		CorrectionDelay: time.Duration(s.Delay),
-	}
 }
 
 // deliverable reports whether something waits for the program. While the program lacks the

@@ -1,29 +1,47 @@
 package pleach
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/protocol"
 )
 
 // Status is what a member knows of its group's health at one moment. It is for
-// dashboards, health checks and people; [Group.Views] and [Group.Err] are for programs.
+// dashboards, health checks and people, as JSON too; [Group.Views] and [Group.Err] are for
+// programs.
 type Status struct {
+	// Time is when the status was taken, by this host's clock, as all times in it.
+	Time time.Time `json:"time"`
+	// Group, Rank and ID name this member.
+	Group string `json:"group"`
+	Rank  int    `json:"rank"`
+	ID    string `json:"id"`
 	// View is the number of the current view, and Members counts its members.
-	View    uint64
-	Members int
-	Quorum  Quorum
+	View    uint64 `json:"view"`
+	Members int    `json:"members"`
+	Quorum  Quorum `json:"quorum"`
 	// Suspects are the members of the view that cannot be reached, in order of rank.
 	// A view without them follows, unless the quorum is lost.
-	Suspects []Suspect
+	Suspects []Suspect `json:"suspects"`
+	// Peers are the other members of the view, in order of rank.
+	Peers []PeerStatus `json:"peers"`
+	// History has the last 64 views, the current one last: when and why they came. It
+	// begins with the view in which this process became a member.
+	History []ViewChange `json:"history"`
+	Queues  Queues       `json:"queues"`
+	Stats   Stats        `json:"stats"`
 	// LastError is the last error of this process itself that kept it from others,
 	// such as running out of file descriptors, and LastErrorAt when it happened. It is
-	// nil if there was none. It is no evidence against other members.
-	LastError   error
-	LastErrorAt time.Time
+	// empty if there was none. It is no evidence against other members.
+	LastError   string    `json:"last_error,omitempty"`
+	LastErrorAt time.Time `json:"last_error_at,omitzero"`
+	// Ended is why this process is no longer a member, as [Group.Err] says. It is empty
+	// while the process is a member.
+	Ended string `json:"ended,omitempty"`
 }
 
 // String returns the status on one line, as in "view 7: no quorum: 2 of 5 reachable, 3
@@ -40,43 +58,158 @@ func (s Status) String() string {
 type Quorum struct {
 	// Of the members, Reachable are not suspected, this one included, and Needed are
 	// enough.
-	Reachable, Needed int
-	OK                bool
+	Reachable int  `json:"reachable"`
+	Needed    int  `json:"needed"`
+	OK        bool `json:"ok"`
 }
 
 // Suspect is a member that cannot be reached.
 type Suspect struct {
-	Rank  int
-	ID    string
-	Since time.Time
-	// Cause is the report of a detector, usually a [*detect.Suspicion], or says that
-	// another member has made it.
-	Cause error
+	Rank  int       `json:"rank"`
+	ID    string    `json:"id"`
+	Since time.Time `json:"since"`
+	// By are the ranks of the members whose detectors suspect it, as far as this one
+	// knows: members report to the coordinator only. It is empty if the member only does
+	// not answer this one.
+	By []int `json:"by,omitempty"`
+	// Cause is what a detector of this member has found, or says that another member has
+	// reported it.
+	Cause string `json:"cause"`
 }
 
-// errOthersSuspect is the cause of suspicions that do not come from an own detector.
-var errOthersSuspect = errors.New("another member suspects it, or it does not answer during a view change")
+// othersSuspect is the cause of suspicions that do not come from an own detector.
+const othersSuspect = "another member suspects it, or it does not answer during a view change"
+
+// PeerStatus is what a member knows of another one.
+type PeerStatus struct {
+	Rank int    `json:"rank"`
+	ID   string `json:"id"`
+	// Since is when this member has seen the other one join. It is zero if that was
+	// before its own time.
+	Since time.Time `json:"since,omitzero"`
+	// Connected says that there is a connection. A member of a large group has few.
+	Connected bool `json:"connected"`
+	// LastHeard is when the last frame of the other one arrived. It is zero if none did.
+	LastHeard time.Time `json:"last_heard,omitzero"`
+	// QueuedBytes wait in this process to be sent to the other one. UnreadBytes are those
+	// of [Group.Send] that its program has not received yet.
+	QueuedBytes int    `json:"queued_bytes"`
+	UnreadBytes uint64 `json:"unread_bytes"`
+	// Lag is how many segments of this member's broadcasts the other one, or one behind it
+	// in the tree, may not have yet. Members grant credit for 128 KiB at a time, so a few
+	// short messages may always count. It is known only of members that this one feeds.
+	Lag uint64 `json:"lag"`
+	// Missing is how many segments of the other one's broadcasts this member lacks.
+	Missing uint64 `json:"missing"`
+	// Stalled says that the other one has not answered the polls of flow control for a
+	// second or more. Broadcasts go around it.
+	Stalled bool `json:"stalled"`
+	Traffic
+}
+
+// Traffic counts frames of all protocols, heartbeats included, and their bytes.
+type Traffic struct {
+	FramesSent     uint64 `json:"frames_sent"`
+	BytesSent      uint64 `json:"bytes_sent"`
+	FramesReceived uint64 `json:"frames_received"`
+	BytesReceived  uint64 `json:"bytes_received"`
+}
+
+// Queues is how much waits in a member.
+type Queues struct {
+	// InboxMessages, of InboxBytes, wait for the program to receive them.
+	InboxMessages int `json:"inbox_messages"`
+	InboxBytes    int `json:"inbox_bytes"`
+	// OutboxBytes wait to be sent. InFlightBytes are sent, and some member may not have
+	// them yet.
+	OutboxBytes   int `json:"outbox_bytes"`
+	InFlightBytes int `json:"in_flight_bytes"`
+}
 
 // Status returns a snapshot. A static group suspects no member, and has its quorum
 // always. After the end of the membership, Status tells of its last view only.
 func (g *Group) Status() Status {
-	s := Status{View: g.view.Load().Number, Members: g.Size()}
-	_ = g.node.Do(func(protocol.Time) {
+	self := g.Self()
+	s := Status{Group: g.config.Group, Rank: self.Rank, ID: self.ID, Suspects: []Suspect{}, Peers: []PeerStatus{}, History: []ViewChange{}}
+	err := g.node.Do(func(now protocol.Time) {
+		s.Time = time.Now()
 		if g.machine.Static() {
-			s.Quorum = Quorum{Reachable: s.Members, OK: true}
-			return
+			s.Quorum = Quorum{Reachable: g.Size(), OK: true}
+		} else {
+			g.updateSuspects()
+			s.Quorum.Reachable, s.Quorum.Needed, s.Quorum.OK = g.machine.Quorum()
+			s.Suspects = g.suspectList()
 		}
-		g.updateSuspects()
 		s.View, s.Members = g.view.Load().Number, g.Size()
-		s.Quorum.Reachable, s.Quorum.Needed, s.Quorum.OK = g.machine.Quorum()
-		for _, rank := range g.machine.Unreachable() {
-			s.Suspects = append(s.Suspects, g.suspects[rank])
-		}
+		s.Peers = g.peerList(now, s.Time)
+		s.History = append(s.History, g.history...)
+		s.Queues, s.Stats = Queues(g.stream.Queues()), g.stats()
 	})
+	if err != nil {
+		s.Time, s.View, s.Members = time.Now(), g.view.Load().Number, g.Size()
+	}
 	if g.localError != nil {
-		s.LastErrorAt, s.LastError = g.localError()
+		if at, err := g.localError(); err != nil {
+			s.LastErrorAt, s.LastError = at, err.Error()
+		}
+	}
+	if err := g.Err(); err != nil {
+		s.Ended = err.Error()
 	}
 	return s
+}
+
+// suspectList returns the suspects, within node.Do.
+func (g *Group) suspectList() []Suspect {
+	ranks := g.machine.Unreachable()
+	list := make([]Suspect, 0, len(ranks))
+	if len(ranks) == 0 {
+		return list
+	}
+	accusers := g.machine.Accusers()
+	for _, rank := range ranks {
+		s := g.suspects[rank]
+		for _, by := range accusers[rank] {
+			s.By = append(s.By, int(by))
+		}
+		slices.Sort(s.By)
+		list = append(list, s)
+	}
+	return list
+}
+
+// peerList returns the other members, within node.Do. Protocols measure time since the
+// member began: now is wall.
+func (g *Group) peerList(now protocol.Time, wall time.Time) []PeerStatus {
+	members := g.view.Load().Members
+	states := g.stream.PeerStates()
+	list := make([]PeerStatus, 0, max(members.Len()-1, 0))
+	for _, m := range members.All() {
+		if m.Rank != g.self.Rank {
+			list = append(list, g.peerStatus(m, states[m.Rank], now, wall))
+		}
+	}
+	return list
+}
+
+// peerStatus returns what is known of another member.
+func (g *Group) peerStatus(m *membership.Member, s stream.PeerState, now protocol.Time, wall time.Time) PeerStatus {
+	n := g.node.Peer(m.Rank)
+	p := PeerStatus{
+		Rank: int(m.Rank), ID: m.Identity, Connected: n.Connected, Traffic: Traffic(n.Traffic),
+		QueuedBytes: s.Backlog, Lag: s.Lag, Missing: s.Missing, Stalled: s.Stalled,
+	}
+	if n.Heard > 0 {
+		p.LastHeard = wall.Add(time.Duration(n.Heard - now))
+	}
+	if g.queued != nil {
+		p.QueuedBytes += g.queued(m.Rank)
+	}
+	if !g.machine.Static() {
+		p.Since = g.admittedAt(m)
+		p.UnreadBytes = g.direct.machine.Unread(m.Rank)
+	}
+	return p
 }
 
 // updateSuspects records since when members cannot be reached, within node.Do.
@@ -91,7 +224,7 @@ func (g *Group) updateSuspects() {
 	for _, rank := range ranks {
 		m, _ := view.Member(rank)
 		if s, known := g.suspects[rank]; !known || s.ID != m.Identity {
-			g.suspects[rank] = Suspect{Rank: int(rank), ID: m.Identity, Since: time.Now(), Cause: errOthersSuspect}
+			g.suspects[rank] = Suspect{Rank: int(rank), ID: m.Identity, Since: time.Now(), Cause: othersSuspect}
 		}
 	}
 }

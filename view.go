@@ -2,11 +2,8 @@ package pleach
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"log/slog"
-	"slices"
-	"strings"
 	"sync"
 
 	"github.com/pleach-go/pleach/internal/membership"
@@ -181,51 +178,40 @@ func (g *Group) installView(v *membership.View) {
 	before := g.view.Swap(v) // first: the transport verifies with it
 	g.noteAdmissions(v, before.Members)
 	g.setPeers(v, before.Members)
+	for gone := range before.Members.Since(v.Members) {
+		g.node.Forget(gone.Rank)
+	}
 	g.watch(v)
 	g.direct.machine.Install(v)
 	g.checkState(v)
-	if g.log.Enabled(context.Background(), slog.LevelInfo) {
-		g.logView(before, v)
-	}
+	g.logView(g.noteView(v))
 	g.changed.Notify()
 }
 
-// logView logs a view: which members came and went since the one before, and why.
-func (g *Group) logView(before, v *membership.View) {
-	joined, left := membersNotIn(v.Members, before.Members), membersNotIn(before.Members, v.Members)
-	var causes []string
-	for _, m := range left[:min(len(left), maxLogged)] {
-		causes = append(causes, fmt.Sprintf("%s: %v", m.ID, g.leftBecause(m, joined)))
+// logView logs a view, and a line for each member that has come or gone: why, and which
+// member has found out.
+func (g *Group) logView(v *ViewChange) {
+	if !g.log.Enabled(context.Background(), slog.LevelInfo) {
+		return
 	}
-	if len(joined) > 0 {
-		causes = append(causes, "join requests")
-	}
-	g.log.Info("view", "number", v.Number, "members", v.Members.Len(),
-		"joined", idsOf(joined), "left", idsOf(left), "cause", strings.Join(causes, "; "))
-}
-
-// leftBecause is why a member is no longer in the view, as far as this one knows.
-func (g *Group) leftBecause(m Member, joined []Member) any {
-	if s, ok := g.suspects[protocol.Rank(m.Rank)]; ok {
-		return s.Cause
-	}
-	if i := slices.IndexFunc(joined, func(j Member) bool { return j.ID == m.ID }); i >= 0 {
-		return "replaced by a new process with its ID at " + joined[i].Address
-	}
-	return "it left, or others suspected it"
-}
-
-// maxLogged bounds the members that a line of the log names.
-const maxLogged = 16
-
-// idsOf lists the IDs of members for the log.
-func idsOf(members []Member) []string {
-	ids := make([]string, 0, min(len(members), maxLogged+1))
-	for i, m := range members {
-		if i == maxLogged {
-			return append(ids, fmt.Sprintf("and %d more", len(members)-i))
+	joined, left := []string{}, []string{}
+	for i := range v.Changes {
+		c := &v.Changes[i]
+		args := []any{"view", v.Number, "peer", c.Rank, "id", c.ID, "cause", c.Cause}
+		for _, by := range c.By {
+			args = append(args, "by", by)
 		}
-		ids = append(ids, m.ID)
+		if c.Detail != "" {
+			args = append(args, "detail", c.Detail)
+		}
+		switch {
+		case c.Gone():
+			left = append(left, c.ID)
+			g.log.Info("member gone", args...)
+		case c.Cause == CauseJoined:
+			joined = append(joined, c.ID)
+			g.log.Info("member joined", args...)
+		}
 	}
-	return ids
+	g.log.Info("view", "number", v.Number, "members", v.Members, "joined", joined, "left", left, "omitted", v.Omitted)
 }

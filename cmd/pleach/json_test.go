@@ -18,6 +18,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/agent/api"
+	"github.com/pleach-go/pleach/internal/agent/client"
+	"github.com/pleach-go/pleach/internal/agent/retain"
 	"github.com/pleach-go/pleach/internal/bench/broadcast"
 	"github.com/pleach-go/pleach/internal/bench/collectives"
 	"github.com/pleach-go/pleach/internal/bench/restart"
@@ -37,13 +40,24 @@ import (
 // golden file has a line for each field of each command.
 func TestGoldenJSONFields(t *testing.T) {
 	written := map[string][]byte{
-		"sim":             simJSON(t),
-		"sim --trace":     writtenBy(t, func(w io.Writer) (err error) { logp.WriteTrace(w, &err)(filled[logp.Event]()); return err }),
-		"tree":            []byte(printed(t, "tree", "-P", "4", "--fail", "1", "--json")),
-		"tune":            tuneJSON(t),
-		"reproduce":       writtenBy(t, func(w io.Writer) error { return reproduce.WriteClaims(w, filled[[]reproduce.Claim]()) }),
-		"join":            joinJSON(t),
-		"members":         writtenBy(t, func(w io.Writer) error { return json.NewEncoder(w).Encode(filled[viewJSON]()) }),
+		"sim":         simJSON(t),
+		"sim --trace": writtenBy(t, func(w io.Writer) (err error) { logp.WriteTrace(w, &err)(filled[logp.Event]()); return err }),
+		"tree":        []byte(printed(t, "tree", "-P", "4", "--fail", "1", "--json")),
+		"tune":        tuneJSON(t),
+		"reproduce":   writtenBy(t, func(w io.Writer) error { return reproduce.WriteClaims(w, filled[[]reproduce.Claim]()) }),
+		"join":        joinJSON(t),
+		"members":     writtenBy(t, func(w io.Writer) error { return json.NewEncoder(w).Encode(filled[viewJSON]()) }),
+		"agent":       writtenBy(t, func(w io.Writer) error { newAgentLogger(w, true).Info("serving"); return nil }),
+		"send":        sendJSON(t),
+		"listen":      listenedJSON(t),
+		"query": writtenBy(t, func(w io.Writer) error {
+			a := filled[api.Answers]()
+			return (&queryCommand{agentFlags{json: true}}).write(w, &a)
+		}),
+		"status": writtenBy(t, func(w io.Writer) error {
+			s := filled[statusJSON]()
+			return (&statusCommand{agentFlags: agentFlags{json: true}}).write(w, &s)
+		}),
 		"replay":          replayJSON(t),
 		"ps":              writtenBy(t, func(w io.Writer) error { s := filled[ps.Survey](); return (&psCommand{json: true}).write(w, &s) }),
 		"bench broadcast": writtenBy(t, func(w io.Writer) error { return (&broadcastCommand{json: true}).write(w, filled[[]broadcast.Result]()) }),
@@ -119,6 +133,24 @@ func tuneJSON(t *testing.T) []byte {
 	})
 }
 
+// sendJSON is both replies of an agent.
+func sendJSON(t *testing.T) []byte {
+	a := &agentFlags{json: true}
+	return writtenBy(t, func(w io.Writer) error {
+		return errors.Join(a.print(w, filled[api.Receipt](), ""), a.print(w, filled[api.Sent](), ""))
+	})
+}
+
+// listenedJSON is every kind of event.
+func listenedJSON(t *testing.T) []byte {
+	return writtenBy(t, func(w io.Writer) error {
+		l := &listenCommand{agentFlags: agentFlags{json: true}, out: w}
+		message, missed, gap := filled[api.Message](), filled[retain.Missed](), filled[api.Gap]()
+		return errors.Join(l.event(t.Context(), &client.Event{ID: "e-1", Message: &message}),
+			l.event(t.Context(), &client.Event{ID: "e-2", Missed: &missed}), l.event(t.Context(), &client.Event{ID: "e-3", Gap: &gap}))
+	})
+}
+
 func replayJSON(t *testing.T) []byte {
 	return writtenBy(t, func(w io.Writer) error {
 		r := &replayCommand{json: true}
@@ -190,6 +222,10 @@ func fill(v reflect.Value) {
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 		fill(v.Index(0))
 	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			v.Set(reflect.ValueOf(time.Unix(1, 0)))
+			return
+		}
 		for i := range v.NumField() {
 			if v.Field(i).CanSet() {
 				fill(v.Field(i))

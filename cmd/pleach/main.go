@@ -37,17 +37,18 @@ func newRoot() *cobra.Command {
 gaps that dead processes leave from their neighbors on a ring. It also agrees on the
 members of a group, and runs collective operations that survive deaths.
 
-Use this command to draw such trees, to simulate broadcasts in the LogP model, to
-start groups of processes and inject faults, to join and inspect running groups, and
-to measure them.`,
+Use this command to run an agent on each host and to talk through it, to draw such
+trees, to simulate broadcasts in the LogP model, to start groups of processes and inject
+faults, to join and inspect running groups, and to measure them.`,
 		Example: `  pleach tree --shape lame:3 -P 9
   pleach sim --shape optimal -P 65536 --faults 1%
-  pleach join --create --listen 127.0.0.1:7000`,
+  pleach join --create --listen 127.0.0.1:7000
+  pleach agent --expect 3 db1:7000 db2:7000 db3:7000`,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceErrors: true, // run prints them
 		SilenceUsage:  true, // errors say what to do
 	}
-	root.AddCommand(newTree(), newSim(), newTune(), newReproduce(), newRun(), newSort(), newJoin(), newMembers(), newForceView(), newPs(), newReplay(), newBench(), newVersion())
+	root.AddCommand(newTree(), newSim(), newTune(), newReproduce(), newRun(), newSort(), newJoin(), newMembers(), newAgent(), newSend(), newListen(), newQuery(), newStatus(), newForceView(), newPs(), newReplay(), newBench(), newVersion())
 	return root
 }
 

@@ -55,7 +55,6 @@ type Agent struct {
 
 	receiver receiver
 	handlers handlers
-	seen     seen
 }
 
 // Run runs an agent until ctx ends, and then leaves the group. It returns an error if it
@@ -105,8 +104,7 @@ func (a *Agent) live(ctx context.Context) error {
 	g, err := a.join(ctx)
 	for ; err == nil; g, err = a.comeBack(ctx, g) {
 		a.enter(g)
-		for v := range g.Views(ctx) {
-			a.seen.update(v, time.Now())
+		for range g.Views(ctx) { // until the membership ends
 		}
 		a.group.Store(nil)
 		if ctx.Err() != nil {
@@ -123,7 +121,6 @@ func (a *Agent) live(ctx context.Context) error {
 
 // enter makes a group the agent's.
 func (a *Agent) enter(g *pleach.Group) {
-	a.seen.update(g.View(), time.Now())
 	a.group.Store(g)
 	a.registerQueries(g, nil, a.config.Load().Handlers)
 	a.log.Info("member", "group", a.config.Load().Group, "rank", g.Rank(), "id", g.Self().ID, "address", g.Self().Address, "view", g.View().Number)

@@ -238,10 +238,10 @@ func TestAgents(t *testing.T) {
 	}
 	eventually(t, "two members", func() bool {
 		s, err := a.Status(ctx)
-		return err == nil && len(s.List) == 2 && s.Quorum.OK && s.Quorum.Reachable == 2
+		return err == nil && s.Members == 2 && s.Quorum.OK && s.Quorum.Reachable == 2
 	})
 	views, err := a.Views(ctx)
-	if n := len(views.Views); err != nil || n < 2 || len(views.Views[n-1].Left) != 1 || views.Views[n-1].Left[0].ID != "c" {
+	if n := len(views.Views); err != nil || n < 2 || len(views.Views[n-1].Changes) != 1 || views.Views[n-1].Changes[0].Cause != pleach.CauseLeft {
 		t.Errorf("%+v, %v", views, err)
 	}
 }
@@ -276,8 +276,8 @@ func TestHandlersAndReload(t *testing.T) {
 	send("t", "z")
 	wrote("two", "z a a\n")
 	wrote("one", "x a a\ny a a\n")
-	if s, err := a.Status(t.Context()); err != nil || s.List[0].Meta != "pleach=v1 role=two" {
-		t.Errorf("%+v, %v", s, err)
+	if m, err := a.Members(t.Context()); err != nil || m.Members[0].Meta != "pleach=v1 role=two" {
+		t.Errorf("%+v, %v", m, err)
 	}
 	a.write(t, "handlers: 1")
 	a.reload <- struct{}{}
@@ -293,7 +293,7 @@ func TestTCPNeedsToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err := client.TCP(address, text).Status(t.Context()); err != nil || len(s.List) != 1 {
+	if s, err := client.TCP(address, text).Status(t.Context()); err != nil || s.Members != 1 {
 		t.Errorf("%+v, %v", s, err)
 	}
 	var refused *client.RefusedError
@@ -322,11 +322,11 @@ func TestSeedsAreResolvedAgain(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	first := start(t, "expect: 1\nid: first\n")
-	s, err := first.Status(t.Context())
+	m, err := first.Members(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(list, []byte(s.List[0].Address+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(list, []byte(m.Members[0].Address+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	select {

@@ -184,6 +184,14 @@ func (m *Machine) handle(from protocol.Rank, msg *message) {
 	}
 }
 
+// Unread returns how many bytes the program of a member has not taken yet, as far as known.
+func (m *Machine) Unread(r protocol.Rank) uint64 {
+	if p := m.peers[r]; p != nil {
+		return p.sent - p.granted
+	}
+	return 0
+}
+
 // Pending returns how many messages wait for the program.
 func (m *Machine) Pending() int { return m.inbox.Len() }
 

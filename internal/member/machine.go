@@ -179,6 +179,25 @@ func (m *Machine) Quorum() (reachable, needed int, ok bool) { return m.views.Quo
 // Unreachable returns the ranks of the members that cannot be reached, in ascending order.
 func (m *Machine) Unreachable() []protocol.Rank { return m.views.Unreachable() }
 
+// Changes yields how the view that is being installed differs from the one before, within
+// OnView; see [membership.Machine.Changes].
+func (m *Machine) Changes(yield func(membership.Change) bool) {
+	if m.views != nil {
+		m.views.Changes(yield)
+	}
+}
+
+// ViewCount returns how many views this member has installed since its first one.
+func (m *Machine) ViewCount() uint64 {
+	if m.views == nil {
+		return 0
+	}
+	return m.views.Stats().Changes
+}
+
+// Accusers returns which members suspect which; see [membership.Machine.Accusers].
+func (m *Machine) Accusers() map[protocol.Rank][]protocol.Rank { return m.views.Accusers() }
+
 // ForceView lets some members decide the next view without a quorum; see
 // [membership.Machine.ForceView].
 func (m *Machine) ForceView(now protocol.Time, ranks []protocol.Rank) error {

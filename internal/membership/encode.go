@@ -94,8 +94,17 @@ func appendPositions(dst []byte, positions []Position) []byte {
 
 func appendValue(dst []byte, v *value) []byte {
 	dst = wire.AppendUint32(wire.AppendUint64(dst, v.number), uint32(v.slots))
-	dst = appendMembers(wire.AppendBytes(dst, v.removed), v.added)
+	dst = appendMembers(appendReasons(wire.AppendBytes(dst, v.removed), v), v.added)
 	return appendPositions(appendMembers(dst, v.changed), v.cut)
+}
+
+// appendReasons appends why members are removed. How many are is known from the set.
+func appendReasons(dst []byte, v *value) []byte {
+	for k := range v.removed.count() {
+		why := v.reason(k)
+		dst = wire.AppendUint32(wire.AppendUint8(dst, uint8(why.cause)), uint32(why.by))
+	}
+	return dst
 }
 
 // decoder reads the fields of frames. It checks every count against the bytes that
@@ -230,6 +239,26 @@ func (d *decoder) positions() []Position {
 
 func (d *decoder) value() *value {
 	v := &value{number: d.Uint64(), slots: protocol.Rank(d.Uint32())}
-	v.removed, v.added, v.changed, v.cut = d.set(), d.memberList(), d.memberList(), d.positions()
+	v.removed = d.set()
+	v.reasons = d.reasons(v.removed.count())
+	v.added, v.changed, v.cut = d.memberList(), d.memberList(), d.positions()
 	return v
+}
+
+func (d *decoder) reasons(n int) []reason {
+	if n*reasonBytes > d.left() {
+		d.refuse("%d reasons in %d bytes", n, d.left())
+		return nil
+	}
+	if n == 0 {
+		return nil
+	}
+	reasons := make([]reason, n)
+	for i := range reasons {
+		reasons[i] = reason{Cause(d.Uint8()), d.rank()}
+		if reasons[i].cause > Forced {
+			d.refuse("reason with cause %d", reasons[i].cause)
+		}
+	}
+	return reasons
 }

@@ -35,6 +35,9 @@ var (
 	})
 	anyValue = rapid.Custom(func(t *rapid.T) *value {
 		v := &value{number: rapid.Uint64().Draw(t, "number"), slots: protocol.Rank(rapid.Uint32().Draw(t, "slots")), removed: anySet.Draw(t, "removed"), cut: anyPositions.Draw(t, "cut")}
+		for range v.removed.count() {
+			v.reasons = append(v.reasons, reason{Cause(rapid.IntRange(int(Suspected), int(Forced)).Draw(t, "cause")), anyRank.Draw(t, "by")})
+		}
 		v.added = append(v.added, rapid.SliceOfN(anyMember, 0, 5).Draw(t, "added")...)
 		v.changed = append(v.changed, rapid.SliceOfN(anyMember, 0, 5).Draw(t, "changed")...)
 		return v

@@ -22,7 +22,7 @@ func goldenPositions() []Position {
 }
 
 func goldenProposal() *value {
-	return &value{number: 12, slots: 9, removed: set{0x05, 0x80}, added: []Member{goldenMember(2), {Rank: 5, Incarnation: 1}}, changed: []Member{goldenMember(7)}, cut: goldenPositions()}
+	return &value{number: 12, slots: 9, removed: set{0x05, 0x80}, reasons: []reason{{Suspected, 7}, {Departed, protocol.NoRank}, {Forced, 0}}, added: []Member{goldenMember(2), {Rank: 5, Incarnation: 1}}, changed: []Member{goldenMember(7)}, cut: goldenPositions()}
 }
 
 // goldenFrames is every kind of frame, by names that belong to the protocol and not

@@ -58,6 +58,7 @@ func (m *Machine) compose(members set, cut []Position) *value {
 		v.removed.remove(m.self)
 		a.occupied = MembersOf(m.config.Self)
 	}
+	m.composeReasons(v)
 	slices.SortFunc(v.added, byRank)
 	v.slots = a.compact()
 	return v

@@ -13,6 +13,7 @@ type value struct {
 	number  uint64        // of the next view
 	slots   protocol.Rank // of the next view
 	removed set           // of the members of the view before
+	reasons []reason      // why, in the order of removed
 	added   []Member      // in ascending order
 	changed []Member      // that stay, with another meta; in ascending order
 	cut     []Position    // in ascending order of roots
@@ -26,7 +27,7 @@ func (v *value) apply(before *View, named func(identity string) (int, bool)) (*V
 		return nil, fmt.Errorf("%w: view %d does not follow view %d", ErrView, v.number, before.Number)
 	}
 	if !v.removed.fits(before.Members.Len()) {
-		return nil, fmt.Errorf("%w: removals for another view than %d", ErrView, before.Number)
+		return nil, fmt.Errorf("%w: reasons for another view than %d", ErrView, before.Number)
 	}
 	if v.slots < 1 || v.slots > MaxSlots {
 		return nil, fmt.Errorf("%w: %d slots: choose 1 to %d", ErrView, v.slots, MaxSlots)

@@ -92,7 +92,8 @@ type Node struct {
 	arrived protocol.Time
 	closed  bool
 	idle    map[protocol.Rank]bool // peers whose connections were closed for being idle
-	joined  []byte                 // a frame's head and body, for a transport that is no VectorSender
+	traffic traffic
+	joined  []byte // a frame's head and body, for a transport that is no VectorSender
 }
 
 // ErrClosed is returned by Do after Close.
@@ -103,7 +104,7 @@ func New(c Config) *Node {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	n := &Node{config: c, start: time.Now(), armed: protocol.Never, idle: map[protocol.Rank]bool{}}
+	n := &Node{config: c, start: time.Now(), armed: protocol.Never, idle: map[protocol.Rank]bool{}, traffic: traffic{peers: map[protocol.Rank]*Peer{}}}
 	n.buffers, _ = c.Protocol.(BufferProvider)
 	n.corker, _ = c.Transport.(transport.Corker)
 	n.vectors, _ = c.Transport.(transport.VectorSender)
@@ -190,6 +191,8 @@ func (n *Node) send(now protocol.Time) {
 	for ; ok; to, head, body, ok = n.config.Protocol.Next(now) {
 		if err := n.sendVector(to, head, body); err != nil {
 			n.config.Protocol.SendFailed(now, errors.Is(err, transport.ErrFull))
+		} else {
+			n.traffic.sent(to, len(head)+len(body))
 		}
 	}
 }
@@ -268,6 +271,7 @@ func (n *Node) step(from protocol.Rank, head, body []byte, last bool) {
 		n.arrived = n.now()
 	}
 	now := n.arrived // frames of one batch have arrived at one time
+	n.traffic.received(now, from, len(head)+len(body))
 	if err := n.deliver(now, from, head, body); err != nil {
 		n.config.Logger.Warn("frame refused", "from", from, "error", err)
 	}
@@ -291,6 +295,7 @@ func (h *handler) Up(peer protocol.Rank, incarnation uint64) {
 		h.config.Watcher.Up(peer, incarnation)
 	}
 	h.do(func(now protocol.Time) {
+		h.traffic.connected(now, peer, true)
 		if h.idle[peer] {
 			delete(h.idle, peer)
 			h.config.Protocol.Down(now, peer)
@@ -304,13 +309,17 @@ func (h *handler) Up(peer protocol.Rank, incarnation uint64) {
 func (h *handler) Down(peer protocol.Rank, cause error) {
 	h.config.Logger.Debug("peer down", "peer", peer, "cause", cause)
 	if errors.Is(cause, transport.ErrIdle) {
-		h.do(func(protocol.Time) { h.idle[peer] = true })
+		h.do(func(now protocol.Time) {
+			h.idle[peer] = true
+			h.traffic.connected(now, peer, false)
+		})
 		return
 	}
 	if h.config.Watcher != nil {
 		h.config.Watcher.Down(peer, cause)
 	}
 	h.do(func(now protocol.Time) {
+		h.traffic.connected(now, peer, false)
 		delete(h.idle, peer)
 		h.config.Protocol.Down(now, peer)
 	})

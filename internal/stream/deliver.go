@@ -68,6 +68,7 @@ func (m *Member) deliverFrom(now protocol.Time, q *messageQueue) (Message, bool)
 	}
 	if message.Lost == 0 && !message.Begins {
 		m.stats.Delivered++
+		m.stats.DeliveredBytes += uint64(len(message.Data))
 	}
 	m.resume(now)
 	return message, true

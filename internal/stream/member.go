@@ -68,6 +68,7 @@ type Message struct {
 // Stats counts what a member has done.
 type Stats struct {
 	Broadcast, Delivered             uint64 // messages
+	BroadcastBytes, DeliveredBytes   uint64 // of them
 	Relayed, Grafted, Repaired       uint64 // segments sent along the tree, to orphans, and on request
 	Offers, Requests                 uint64 // sent
 	Duplicates, Early, Lost, Refused uint64 // segments received twice, first by correction, given up, refused by a full inbox

@@ -72,8 +72,9 @@ func (m *Member) write(topic string, payload []byte, remaining int) error {
 	m.own.waiting.Push(seg)
 	m.own.bytes += seg.size()
 	if m.own.writtenBytes = written; remaining == 0 {
-		m.own.writtenBytes = 0
 		m.stats.Broadcast++
+		m.stats.BroadcastBytes += uint64(m.own.writtenBytes)
+		m.own.writtenBytes = 0
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ func TestTopicsOnABadNetwork(t *testing.T) {
 // A notice of loss goes to every subscription: the topics of what is lost are not known.
 func TestLossIsToldToEverySubscription(t *testing.T) {
 	p := newPeer(t, stream.Config{Rank: 1, Size: 4, Incarnation: 1})
-	some, other := p.Subscribe("some"), p.Subscribe("other")
+	some, other, told := p.Subscribe("some"), p.Subscribe("other"), 0
 	p.receive(0, rawFrame(offerFrame, 60, ""))
 	p.run(time.Minute, func(to protocol.Rank, missing uint64) {
 		switch {
@@ -102,6 +102,15 @@ func TestLossIsToldToEverySubscription(t *testing.T) {
 			p.receive(to, frame)
 		}
 	})
+	p.Arrived(func(id uint64) {
+		if p.PendingTopic(id) != map[uint64]int{some: 11, other: 1}[id] {
+			t.Errorf("%d wait in subscription %d", p.PendingTopic(id), id)
+		}
+		told++
+	})
+	if told != 2 {
+		t.Errorf("%d subscriptions have got something", told)
+	}
 	for id, want := range map[uint64]int{some: 10, other: 0} {
 		if data, lost := drain(p.Member, id); len(data) != want || lost != 50 {
 			t.Errorf("%d messages and %d lost, want %d and 50", len(data), lost, want)
@@ -115,11 +124,11 @@ func TestLossIsToldToEverySubscription(t *testing.T) {
 // All queues share a limit, and one that ends makes room.
 func TestFullTopics(t *testing.T) {
 	const size, messages = 1000, 30
-	root, err := stream.New(stream.Config{Rank: 0, Size: 4, Incarnation: 1})
+	root, err := stream.New(stream.Config{Rank: 0, Size: 2, Incarnation: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := newPeer(t, stream.Config{Rank: 1, Size: 4, Incarnation: 1, InboxBytes: 32 << 10})
+	m := newPeer(t, stream.Config{Rank: 1, Size: 2, Incarnation: 1, InboxBytes: 32 << 10})
 	one, two := m.Subscribe("t"), m.Subscribe("t")
 	for range messages {
 		if err := root.WriteTopic("t", make([]byte, size), 0); err != nil {
@@ -133,7 +142,14 @@ func TestFullTopics(t *testing.T) {
 	if !m.Full() || m.Pending() != 0 || m.Undelivered() != 2*messages {
 		t.Fatalf("full %t with %d messages", m.Full(), m.Undelivered())
 	}
+	granted := func() bool {
+		return slices.ContainsFunc(frames(m.Member, 1)[0], func(frame []byte) bool { return frame[0] == kindCredit })
+	}
+	granted() // what was accepted before it was full
 	m.Unsubscribe(1, one)
+	if !granted() {
+		t.Error("a queue that has ended holds up the root")
+	}
 	if m.Full() || m.PendingTopic(one) != 0 || m.Undelivered() != messages {
 		t.Errorf("full %t with %d messages", m.Full(), m.Undelivered())
 	}

@@ -4,7 +4,6 @@ package trouble
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -76,7 +75,7 @@ func (c *coordinatorConfig) exhaust(g *pleach.Group) (known bool) {
 		}
 	}()
 	for end := time.Now().Add(c.Watch); !known && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		known = errors.Is(g.Status().LastError, syscall.EMFILE)
+		known = strings.Contains(g.Status().LastError, syscall.EMFILE.Error())
 	}
 	return known
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
 )
 
@@ -81,4 +82,19 @@ func (t *Transport) Stats() Stats {
 		Handshakes:     t.handshakes.size(),
 		Clients:        int(c.clients.Load()),
 	}
+}
+
+// Queued returns how many bytes wait to be written to a peer. Those that the system has
+// taken are not among them.
+func (t *Transport) Queued(peer protocol.Rank) int {
+	if !t.isPeer(peer) {
+		return 0
+	}
+	p := t.peers.get(peer)
+	if p == nil {
+		return 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out.waiting()
 }

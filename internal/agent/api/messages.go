@@ -3,9 +3,9 @@ package api
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -75,15 +75,17 @@ func encodeEvent(w http.ResponseWriter, e *retain.Event) error {
 	default:
 		data = Message{m.Topic, MemberRef{m.From, m.FromID}, m.View, m.Time, m.Direct, NewPayload(m.Data)}
 	}
-	b, err := json.Marshal(data)
-	if err != nil {
-		return err
-	}
 	if e.ID != "" {
 		if _, err := fmt.Fprintf(w, "id: %s\n", e.ID); err != nil {
 			return err
 		}
 	}
-	_, err = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", name, b)
+	if _, err := fmt.Fprintf(w, "event: %s\ndata: ", name); err != nil {
+		return err
+	}
+	if err := encodeJSON(w, data); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
 	return err
 }

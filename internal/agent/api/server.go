@@ -161,8 +161,15 @@ func reply(w http.ResponseWriter, v any, err error) error {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // the client may be gone
+	_ = encodeJSON(w, v) // the client may be gone
 	return nil
+}
+
+// encodeJSON writes an object on one line. It is not for a page of HTML.
+func encodeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
 }
 
 func (s *Server) describe(w http.ResponseWriter, _ *http.Request) error {

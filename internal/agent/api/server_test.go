@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -50,18 +51,44 @@ func (f *fakeAgent) Query(_ context.Context, name string, _ []byte) (*Answers, e
 }
 
 func (f *fakeAgent) Members() (*Members, error) {
-	return &Members{View: 3, Slots: 2, List: []Member{{
-		MemberRef: some, Address: "h:1", FailureDomain: "z", Incarnation: 2, Meta: "x=1", State: Suspected, Since: moment, SuspectedSince: &moment, Cause: "silent",
+	return &Members{View: 3, Slots: 2, Members: []Member{{
+		MemberRef: some, Address: "h:1", FailureDomain: "z", Incarnation: 2, Meta: "x=1", State: Suspected, Since: moment, SuspectedSince: moment, Cause: "silent",
 	}}}, f.err
 }
 
 func (f *fakeAgent) Status() (*Status, error) {
-	m, err := f.Members()
-	return &Status{Group: "g", Version: "v", Members: *m, Quorum: Quorum{true, 2, 2}}, err
+	s := new(Status)
+	fill(reflect.ValueOf(s).Elem())
+	return s, f.err
 }
 
 func (f *fakeAgent) Views() (*Views, error) {
-	return &Views{[]View{{3, 2, []MemberRef{some}, []MemberRef{some}, moment}}}, f.err
+	v := new(Views)
+	fill(reflect.ValueOf(v).Elem())
+	return v, f.err
+}
+
+// fill makes sure that no field is left out for being zero.
+func fill(v reflect.Value) {
+	switch {
+	case v.Type() == reflect.TypeFor[time.Time]():
+		v.Set(reflect.ValueOf(moment))
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i))
+		}
+	case v.Kind() == reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0))
+	case v.Kind() == reflect.String:
+		v.SetString("text")
+	case v.Kind() == reflect.Bool:
+		v.SetBool(true)
+	case v.CanUint():
+		v.SetUint(1)
+	case v.CanInt():
+		v.SetInt(1)
+	}
 }
 
 func (f *fakeAgent) Ready() error { return f.err }

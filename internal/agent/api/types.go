@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/internal/agent/retain"
 )
 
@@ -128,10 +129,10 @@ const (
 
 // Members is the members of a view.
 type Members struct {
-	View  uint64   `json:"view"`
-	Slots int      `json:"slots"`
-	Self  int      `json:"self"` // the rank of this agent
-	List  []Member `json:"members"`
+	View    uint64   `json:"view"`
+	Slots   int      `json:"slots"`
+	Self    int      `json:"self"` // the rank of this agent
+	Members []Member `json:"members"`
 }
 
 // The states of a member.
@@ -148,44 +149,33 @@ type Member struct {
 	Incarnation   uint64 `json:"incarnation"`
 	Meta          string `json:"meta,omitempty"`
 	State         string `json:"state"`
-	// Since is when this agent has seen the member join, or itself, if that was later.
-	Since time.Time `json:"since"`
+	// Since is when this agent has seen the member join. It is zero if that was before its
+	// own time.
+	Since time.Time `json:"since,omitzero"`
 	// SuspectedSince and Cause are there in the state suspected.
-	SuspectedSince *time.Time `json:"suspected_since,omitempty"`
-	Cause          string     `json:"cause,omitempty"`
-}
-
-// Quorum tells whether enough members are reachable to go on.
-type Quorum struct {
-	OK        bool `json:"ok"`
-	Reachable int  `json:"reachable"`
-	Needed    int  `json:"needed"`
+	SuspectedSince time.Time `json:"suspected_since,omitzero"`
+	Cause          string    `json:"cause,omitempty"`
 }
 
 // Status is what an agent knows of its group.
 type Status struct {
-	Group   string `json:"group"`
-	Version string `json:"version"`
-	Members
-	Quorum Quorum `json:"quorum"`
+	pleach.Status
+	Agent AgentStatus `json:"agent"`
+}
+
+// AgentStatus is what an agent knows of itself.
+type AgentStatus struct {
+	Version string    `json:"version"`
+	Began   time.Time `json:"began"`
 	// Retained counts the messages that subscribers can still get, and RetainedBytes
 	// their bytes.
 	Retained      int `json:"retained"`
 	RetainedBytes int `json:"retained_bytes"`
 }
 
-// Views is the views that an agent has seen, the latest last.
+// Views is the last views of an agent, the current one last.
 type Views struct {
-	Views []View `json:"views"`
-}
-
-// View is a view as the agent has seen it.
-type View struct {
-	Number  uint64      `json:"view"`
-	Members int         `json:"members"`
-	Joined  []MemberRef `json:"joined"`
-	Left    []MemberRef `json:"left"`
-	Time    time.Time   `json:"time"`
+	Views []pleach.ViewChange `json:"views"`
 }
 
 // Error is the reply to a request that fails.

@@ -90,6 +90,11 @@ func (c *Client) Status(ctx context.Context) (s api.Status, err error) {
 	return s, c.call(ctx, http.MethodGet, "/v1/status", nil, nil, &s)
 }
 
+// Members returns the members of the current view.
+func (c *Client) Members(ctx context.Context) (m api.Members, err error) {
+	return m, c.call(ctx, http.MethodGet, "/v1/members", nil, nil, &m)
+}
+
 // Views returns the views that the agent has seen.
 func (c *Client) Views(ctx context.Context) (v api.Views, err error) {
 	return v, c.call(ctx, http.MethodGet, "/v1/views", nil, nil, &v)

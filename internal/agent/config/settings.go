@@ -33,7 +33,7 @@ func Names() (names []string) {
 	return names
 }
 
-// set parses a value: a list has commas, and tags are key=value.
+// set parses a value: a list has line breaks or else commas, and tags are key=value.
 func (s setting) set(text string) error {
 	switch field := s.value.Addr().Interface().(type) {
 	case *string:
@@ -60,7 +60,11 @@ func (s setting) set(text string) error {
 }
 
 func splitList(text string) []string {
-	parts := strings.Split(text, ",")
+	separator := ","
+	if strings.Contains(text, "\n") {
+		separator = "\n" // a command of a seed may have commas
+	}
+	parts := strings.Split(text, separator)
 	for i, part := range parts {
 		parts[i] = strings.TrimSpace(part)
 	}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pleach-go/pleach/internal/agent/api"
+)
+
+// sendCommand sends a message through an agent.
+type sendCommand struct {
+	agentFlags
+	to     string
+	stable bool
+}
+
+func newSend() *cobra.Command {
+	var s sendCommand
+	cmd := &cobra.Command{
+		Use:   "send TOPIC [FILE|-]",
+		Short: "Send a message to all members of a group, through the agent of this host",
+		Long: `Broadcast a file, or the standard input, to a topic. The subscribers of every agent get
+it (pleach listen), those of this one included, and handlers run.
+
+With --stable, the command returns when every member of the view has the message, and
+says so. With --to, the message goes to one member alone, and has no topic.`,
+		Example: `  echo flush | pleach send cache
+  pleach send config new.json --stable
+  pleach send --to db3 - <note.txt
+  date | pleach send clock --json`,
+		Args: func(_ *cobra.Command, args []string) error { return s.check(args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return s.run(cmd, args) },
+	}
+	s.addFlags(cmd)
+	s.addTimeout(cmd, 30*time.Second)
+	cmd.Flags().StringVar(&s.to, "to", "", "`member` that gets it alone: its ID or its rank")
+	cmd.Flags().BoolVar(&s.stable, "stable", false, "wait until every member has it")
+	return cmd
+}
+
+func (s *sendCommand) check(args []string) error {
+	switch {
+	case s.to != "" && s.stable:
+		return errors.New("--stable is about all members, and --to about one: choose")
+	case s.to != "" && len(args) > 1:
+		return errors.New("a message to one member has no topic: write pleach send --to MEMBER [FILE|-]")
+	case s.to == "" && (len(args) == 0 || len(args) > 2 || args[0] == ""):
+		return errors.New("write a topic, as in echo flush | pleach send cache")
+	}
+	return nil
+}
+
+func (s *sendCommand) run(cmd *cobra.Command, args []string) error {
+	agent, err := s.client()
+	if err != nil {
+		return err
+	}
+	topic := ""
+	if s.to == "" {
+		topic, args = args[0], args[1:]
+	}
+	data, err := readInput(cmd, append(args, "-")[0])
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	if s.to != "" {
+		sent, err := agent.Send(cmd.Context(), s.to, data, s.timeout)
+		if err != nil {
+			return failure{err}
+		}
+		return s.print(out, sent, fmt.Sprintf("sent to rank %d (%s)", sent.To.Rank, printable(sent.To.ID)))
+	}
+	receipt, err := agent.Broadcast(cmd.Context(), topic, data, s.stable, s.timeout)
+	if err != nil {
+		return failure{err}
+	}
+	return s.print(out, receipt, receiptText(&receipt))
+}
+
+func receiptText(r *api.Receipt) string {
+	if r.Stable {
+		return fmt.Sprintf("all %s of view %d have it", count(len(r.Members), "member"), r.View)
+	}
+	return fmt.Sprintf("sent in view %d", r.View)
+}
+
+func (a *agentFlags) print(out io.Writer, object any, text string) error {
+	var err error
+	if a.json {
+		err = json.NewEncoder(out).Encode(object)
+	} else {
+		_, err = fmt.Fprintln(out, text)
+	}
+	if err != nil {
+		return failure{err}
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pleach-go/pleach/internal/agent/api"
+)
+
+// statusAgain is how often --watch asks.
+const statusAgain = time.Second
+
+// statusCommand shows what an agent knows of its group.
+type statusCommand struct {
+	agentFlags
+	watch, all bool
+}
+
+// statusJSON is a status as --json writes it: what the agent serves.
+type statusJSON struct {
+	Status  api.Status  `json:"status"`
+	Members api.Members `json:"members"`
+}
+
+func newStatus() *cobra.Command {
+	var s statusCommand
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show the members of a group, their states and the last changes, on one screen",
+		Long: `Ask the agent of this host what it knows of its group: the quorum, the members as a ring,
+and the last views with their causes.
+
+  ●  a member             ◎  this agent
+  ?  a suspected member   ~  one that lags behind, or does not answer for a second
+  ○  a hole: its member has left or died
+
+Members that need attention come first; in a large group, the others are counted (--all
+lists them). lag is how many segments of this agent's broadcasts a member may not have yet,
+as far as the agent feeds it.
+
+pleach members asks a member for its view without an agent.`,
+		Example: `  pleach status
+  pleach status --watch
+  pleach status --json | jq '.members.members[] | select(.state == "suspected") | .id'`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },
+	}
+	s.addFlags(cmd)
+	cmd.Flags().BoolVar(&s.watch, "watch", false, "show it again every second, until Ctrl-C")
+	cmd.Flags().BoolVar(&s.all, "all", false, "list every member, however many there are")
+	return cmd
+}
+
+func (s *statusCommand) run(cmd *cobra.Command) error {
+	agent, err := s.client()
+	if err != nil {
+		return err
+	}
+	ctx, out := cmd.Context(), cmd.OutOrStdout()
+	for {
+		var j statusJSON
+		if j.Status, err = agent.Status(ctx); err == nil {
+			j.Members, err = agent.Members(ctx)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return failure{err}
+		}
+		if err := s.write(out, &j); err != nil {
+			return failure{err}
+		}
+		if !s.watch {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(statusAgain):
+		}
+	}
+}
+
+// clearScreen moves to the top and clears what is below.
+const clearScreen = "\x1b[H\x1b[2J"
+
+func (s *statusCommand) write(out io.Writer, j *statusJSON) error {
+	if s.json {
+		return json.NewEncoder(out).Encode(j)
+	}
+	screen := statusScreen{statusJSON: *j, all: s.all, color: wantsColor(out)}
+	text := screen.text()
+	if s.watch && isTerminal(out) {
+		text = clearScreen + text
+	} else if s.watch {
+		text += "\n"
+	}
+	_, err := io.WriteString(out, text)
+	return err
+}

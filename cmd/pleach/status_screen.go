@@ -1,0 +1,214 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/agent/api"
+	"github.com/pleach-go/pleach/internal/agent/config"
+	"github.com/pleach-go/pleach/internal/draw"
+)
+
+// What fits on one screen: so many members in the table, and so many events.
+const (
+	screenMembers = 16
+	screenEvents  = 8
+	screenNames   = 6
+)
+
+// statusScreen is a status for people.
+type statusScreen struct {
+	statusJSON
+	all, color bool
+	peers      map[int]pleach.PeerStatus
+}
+
+// text is the whole screen.
+func (s *statusScreen) text() string {
+	s.peers = make(map[int]pleach.PeerStatus)
+	for _, p := range s.Status.Peers {
+		s.peers[p.Rank] = p
+	}
+	var b strings.Builder
+	s.writeTitle(&b)
+	s.writeRing(&b)
+	s.writeMembers(&b)
+	s.writeEvents(&b)
+	return b.String()
+}
+
+func (s *statusScreen) writeTitle(b *strings.Builder) {
+	st := &s.Status
+	if st.Group != "" {
+		fmt.Fprintf(b, "group %s, ", printable(st.Group))
+	}
+	fmt.Fprintf(b, "view %d: %s", st.View, count(st.Members, "member"))
+	if n := s.Members.Slots - len(s.Members.Members); n > 0 {
+		fmt.Fprintf(b, ", %s", count(n, "hole"))
+	}
+	if n := len(st.Suspects); n > 0 {
+		fmt.Fprintf(b, ", %d suspected", n)
+	}
+	quorum := "quorum"
+	if !st.Quorum.OK {
+		quorum = "NO QUORUM"
+	}
+	fmt.Fprintf(b, "\n%s: %d reachable, %d needed\n", quorum, st.Quorum.Reachable, st.Quorum.Needed)
+	fmt.Fprintf(b, "agent %s, rank %d, %s, up %s; %s retained\n", printable(st.ID), st.Rank, printable(st.Agent.Version),
+		age(st.Time.Sub(st.Agent.Began)), count(st.Agent.Retained, "message"))
+	if st.LastError != "" {
+		fmt.Fprintf(b, "last error of the agent, %s ago: %s\n", age(st.Time.Sub(st.LastErrorAt)), printable(st.LastError))
+	}
+}
+
+// The signs of members. They differ without color, too.
+const (
+	signAlive   = "●"
+	signSelf    = "◎"
+	signSuspect = "?"
+	signLags    = "~"
+	signHole    = "○"
+)
+
+func (s *statusScreen) sign(m *api.Member) string {
+	switch p := s.peers[m.Rank]; {
+	case m.State == api.Suspected:
+		return signSuspect
+	case p.Stalled || lags(&p):
+		return signLags
+	case m.Rank == s.Members.Self:
+		return signSelf
+	}
+	return signAlive
+}
+
+// lagShown is the lag from which on a member counts as lagging: a few segments are under way
+// in any group that sends.
+const lagShown = 64
+
+func lags(p *pleach.PeerStatus) bool { return p.Lag >= lagShown }
+
+var signColors = map[string]int{signSuspect: 31, signLags: 33, signSelf: 36, signAlive: 32}
+
+func (s *statusScreen) writeRing(b *strings.Builder) {
+	signs := make(map[int]string)
+	for i := range s.Members.Members {
+		signs[s.Members.Members[i].Rank] = s.sign(&s.Members.Members[i])
+	}
+	b.WriteString("\n" + draw.RingText(s.Members.Slots, 5, func(rank int) string {
+		sign := cmp.Or(signs[rank], signHole)
+		if color := signColors[sign]; s.color && color != 0 {
+			return fmt.Sprintf("\x1b[%dm%s\x1b[0m", color, sign)
+		}
+		return sign
+	}))
+}
+
+// writeMembers lists the members that need attention first, and the others if they fit.
+func (s *statusScreen) writeMembers(b *strings.Builder) {
+	members := slices.Clone(s.Members.Members)
+	urgent := func(m *api.Member) int {
+		return map[string]int{signSuspect: 2, signLags: 1}[s.sign(m)]
+	}
+	slices.SortStableFunc(members, func(x, y api.Member) int { return urgent(&y) - urgent(&x) })
+	shown := len(members)
+	if !s.all && shown > screenMembers {
+		if shown = slices.IndexFunc(members, func(m api.Member) bool { return urgent(&m) == 0 }); shown < 0 || shown > screenMembers {
+			shown = screenMembers
+		}
+	}
+	rows := [][]string{{"   rank", "member", "state", "age", "lag", "zone", "version", "address"}}
+	for i := range members[:shown] {
+		rows = append(rows, s.row(&members[i]))
+	}
+	if shown > 0 {
+		b.WriteString("\n")
+		writeColumns(b, rows)
+	}
+	if more := members[shown:]; len(more) > 0 {
+		fmt.Fprintf(b, "\n%d more (--all lists them): zones %s; versions %s\n", len(more),
+			tally(more, func(m *api.Member) string { return m.FailureDomain }),
+			tally(more, func(m *api.Member) string { return config.Tags(m.Meta)[config.VersionTag] }))
+	}
+}
+
+// row is a member in the table.
+func (s *statusScreen) row(m *api.Member) []string {
+	p, known := s.peers[m.Rank]
+	state := m.State
+	switch {
+	case m.State == api.Suspected:
+		state += " " + age(s.Status.Time.Sub(m.SuspectedSince))
+	case p.Stalled:
+		state = "stalled"
+	case lags(&p):
+		state = "lags"
+	}
+	lag := "-"
+	if known && p.Connected {
+		lag = fmt.Sprint(p.Lag)
+	}
+	since := "-" // it was there before this agent
+	if !m.Since.IsZero() {
+		since = age(s.Status.Time.Sub(m.Since))
+	}
+	return []string{
+		fmt.Sprintf("%s %5d", s.sign(m), m.Rank), printable(m.ID), state, since, lag,
+		cmp.Or(printable(m.FailureDomain), "-"), cmp.Or(printable(config.Tags(m.Meta)[config.VersionTag]), "-"), printable(m.Address),
+	}
+}
+
+// tally counts members by a name, the most frequent first.
+func tally(members []api.Member, name func(*api.Member) string) string {
+	counts := make(map[string]int)
+	for i := range members {
+		counts[cmp.Or(printable(name(&members[i])), "-")]++
+	}
+	names := slices.SortedFunc(maps.Keys(counts), func(x, y string) int {
+		return cmp.Or(counts[y]-counts[x], strings.Compare(x, y))
+	})
+	var parts []string
+	for i, name := range names {
+		if i == screenNames {
+			parts = append(parts, "…")
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%s %d", name, counts[name]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// writeEvents lists the last changes of the members, the latest first.
+func (s *statusScreen) writeEvents(b *strings.Builder) {
+	var lines []string
+	for _, v := range slices.Backward(s.Status.History) {
+		for _, c := range v.Changes {
+			lines = append(lines, fmt.Sprintf("  %s  view %d  %s\n", v.Time.Local().Format(time.TimeOnly), v.Number, printable(c.String())))
+		}
+		if v.Omitted > 0 {
+			lines = append(lines, fmt.Sprintf("  %s  view %d  %d more\n", v.Time.Local().Format(time.TimeOnly), v.Number, v.Omitted))
+		}
+	}
+	if len(lines) == 0 {
+		return
+	}
+	b.WriteString("\nlast changes\n" + strings.Join(lines[:min(len(lines), screenEvents)], ""))
+}
+
+// age is a time as people read it: 1.2s, 45s, 3m20s, 5h10m, 12d.
+func age(d time.Duration) string {
+	switch {
+	case d < 10*time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	case d < time.Hour:
+		return d.Round(time.Second).String()
+	case d < 48*time.Hour:
+		return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}

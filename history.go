@@ -1,0 +1,140 @@
+package pleach
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// A member remembers the last views: when they came, which members came and went, and why.
+// The reason of a removal is part of what the members have decided, so all of them tell the
+// same.
+
+// ViewChange is a view in the history of a member.
+type ViewChange struct {
+	Number uint64 `json:"number"`
+	// Time is when this member has installed the view.
+	Time time.Time `json:"time"`
+	// Members counts the members of the view.
+	Members int `json:"members"`
+	// Changes are the members that have come, gone or changed since the view before: at
+	// most 16, and Omitted counts the others. The first view of a history has none.
+	Changes []MemberChange `json:"changes"`
+	Omitted int            `json:"omitted,omitempty"`
+}
+
+// MemberChange is a member that has come, gone or changed with a view.
+type MemberChange struct {
+	Rank  int    `json:"rank"`
+	ID    string `json:"id"`
+	Cause Cause  `json:"cause"`
+	// By has the rank of the member whose detector has reported this one, or that
+	// coordinated the change which this one has not answered. It is empty for other causes.
+	By []int `json:"by,omitempty"`
+	// Detail is what a detector of the member that keeps this history has found, or where
+	// a replacement is. It is often empty.
+	Detail string `json:"detail,omitempty"`
+}
+
+// Cause is why a member is in a view, or is not any more. All members of a view tell the
+// same.
+type Cause string
+
+// The causes of a [MemberChange].
+const (
+	// CauseJoined means that the member has joined.
+	CauseJoined Cause = "joined"
+	// CauseChanged means that the member has another meta, or has got the state of the
+	// group.
+	CauseChanged Cause = "changed"
+	// CauseLeft means that the member has left on its own request.
+	CauseLeft Cause = "left"
+	// CauseSuspected means that a detector has found the member dead or silent.
+	CauseSuspected Cause = "suspected"
+	// CauseUnresponsive means that the member has not answered during a view change.
+	CauseUnresponsive Cause = "unresponsive"
+	// CauseReplaced means that a new process has joined with the member's ID.
+	CauseReplaced Cause = "replaced"
+	// CauseForced means that an operator has forced a view without the member.
+	CauseForced Cause = "forced"
+)
+
+// causeOf translates a cause of the membership protocol.
+func causeOf(c membership.Cause) Cause {
+	switch c {
+	case membership.Joined:
+		return CauseJoined
+	case membership.Changed:
+		return CauseChanged
+	case membership.Departed:
+		return CauseLeft
+	case membership.Suspected:
+		return CauseSuspected
+	case membership.Replaced:
+		return CauseReplaced
+	case membership.Forced:
+		return CauseForced
+	default:
+		return CauseUnresponsive
+	}
+}
+
+// Gone reports whether the member is not in the view any more.
+func (c *MemberChange) Gone() bool { return c.Cause != CauseJoined && c.Cause != CauseChanged }
+
+// String returns the change in words, as in "b: suspected by rank 3: its process is gone".
+func (c MemberChange) String() string {
+	text := fmt.Sprintf("%s: %s", c.ID, c.Cause)
+	for _, by := range c.By {
+		text += fmt.Sprintf(" by rank %d", by)
+	}
+	if c.Detail != "" {
+		text += ": " + c.Detail
+	}
+	return text
+}
+
+// maxHistory is how many views a member remembers, and maxChanges how many changes of each.
+const (
+	maxHistory = 64
+	maxChanges = 16
+)
+
+// noteView adds a view to the history, within node.Do. It returns the entry.
+func (g *Group) noteView(v *membership.View) *ViewChange {
+	change := ViewChange{Number: v.Number, Time: time.Now(), Members: v.Members.Len(), Changes: []MemberChange{}}
+	for c := range g.machine.Changes {
+		if len(change.Changes) == maxChanges {
+			change.Omitted++
+			continue
+		}
+		change.Changes = append(change.Changes, g.memberChange(v, &c))
+	}
+	if len(g.history) == maxHistory {
+		g.history = slices.Delete(g.history, 0, 1)
+	}
+	g.history = append(g.history, change)
+	return &g.history[len(g.history)-1]
+}
+
+// memberChange describes a change, with what this member itself knows of it.
+func (g *Group) memberChange(v *membership.View, c *membership.Change) MemberChange {
+	m := MemberChange{Rank: int(c.Member.Rank), ID: c.Member.Identity, Cause: causeOf(c.Cause)}
+	if c.By != protocol.NoRank {
+		m.By = []int{int(c.By)}
+	}
+	s, suspected := g.suspects[c.Member.Rank]
+	switch {
+	case !m.Gone():
+	case c.Cause == membership.Replaced:
+		if next := v.Successor(c.Member); next != nil {
+			m.Detail = "by a process at " + next.Address
+		}
+	case suspected && s.Cause != othersSuspect:
+		m.Detail = s.Cause
+	}
+	return m
+}
