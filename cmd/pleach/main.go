@@ -48,7 +48,7 @@ faults, to join and inspect running groups, and to measure them.`,
 		SilenceErrors: true, // run prints them
 		SilenceUsage:  true, // errors say what to do
 	}
-	root.AddCommand(newTree(), newSim(), newTune(), newReproduce(), newRun(), newSort(), newJoin(), newMembers(), newAgent(), newSend(), newListen(), newQuery(), newStatus(), newForceView(), newPs(), newReplay(), newBench(), newVersion())
+	root.AddCommand(newTree(), newSim(), newTune(), newReproduce(), newRun(), newSort(), newJoin(), newMembers(), newAgent(), newSend(), newListen(), newQuery(), newStatus(), newHealth(), newForceView(), newPs(), newReplay(), newBench(), newVersion(), newMan())
 	return root
 }
 
