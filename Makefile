@@ -101,6 +101,11 @@ schedules: ## agree on views under SCHEDULES random schedules, and explore milli
 simulate: ## run whole groups under SEEDS seeds (default: 100) on all cores
 	PLEACH_SEEDS=$(SEEDS) go test -count=1 -timeout 0 -run GroupsUnderSeeds -v ./internal/simulation
 
+.PHONY: packages
+packages: ## build tarballs, .deb packages, SBOMs and checksums into dist/: some minutes the first time
+	rm -rf dist
+	go run ./deploy/packages --out dist
+
 .PHONY: api
 api: ## record the public surface in api/, after a change of it on purpose
 	PLEACH_RECORD_API=1 go test -count=1 -run Surface ./internal/archtest
