@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -10,7 +12,9 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/pleach-go/pleach/internal/testutil"
 )
@@ -64,6 +68,7 @@ func TestPackages(t *testing.T) {
 		}
 	})
 	t.Run("deb", func(t *testing.T) { testDeb(t, base+".deb", b.commit) })
+	t.Run("from scratch", func(t *testing.T) { testFromScratch(t, filepath.Join(dir, "work", "linux-"+runtime.GOARCH, "pleach")) })
 	t.Run("sbom", func(t *testing.T) {
 		var list bom
 		data, err := os.ReadFile(base + ".cdx.json")
@@ -121,6 +126,54 @@ func testDeb(t *testing.T, deb, commit string) {
 	dpkg("--purge", "pleach")
 	if _, err := os.Stat(settings); err == nil {
 		t.Error("the settings are still there after --purge")
+	}
+}
+
+// An agent runs where there is nothing but its command and two folders, as in the image of
+// deploy/Dockerfile: it becomes ready, and leaves when it is told to end.
+func testFromScratch(t *testing.T, binary string) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can change the root folder")
+	}
+	const user = 65532
+	root := t.TempDir()
+	for _, folder := range []string{"usr/bin", "run/pleach", "var/lib/pleach"} {
+		folder = filepath.Join(root, folder)
+		if err := cmp.Or(os.MkdirAll(folder, 0o755), os.Chown(folder, user, user)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := cmp.Or(os.Chmod(root, 0o755), os.Link(binary, filepath.Join(root, "usr/bin/pleach"))); err != nil {
+		t.Fatal(err)
+	}
+	inside := func(args ...string) *exec.Cmd {
+		cmd := exec.Command("/usr/bin/pleach", args...)
+		cmd.Dir = "/"
+		cmd.Env = []string{"PLEACH_SOCKET=/run/pleach/agent.sock", "PLEACH_DATA_DIR=/var/lib/pleach"}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: user, Gid: user}}
+		return cmd
+	}
+	var log bytes.Buffer
+	agent := inside("agent", "--expect", "1", "--listen", "127.0.0.1:0")
+	agent.Stderr = &log
+	if err := agent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	exited := make(chan error, 1)
+	go func() { exited <- agent.Wait() }()
+	defer agent.Process.Kill()
+	for inside("health", "--ready").Run() != nil {
+		select {
+		case err := <-exited:
+			t.Fatalf("the agent has ended: %v\n%s", err, &log)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	if err := agent.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-exited; err != nil || !strings.Contains(log.String(), "msg=left") {
+		t.Errorf("%v\n%s", err, &log)
 	}
 }
 
