@@ -89,6 +89,7 @@ func Run(ctx context.Context, o Options) error {
 	if o.Started != nil {
 		o.Started(c)
 	}
+	a.handlers.life, a.handlers.kill = context.WithCancel(context.WithoutCancel(ctx))
 	a.handlers.start(ctx, a, c.Handlers)
 	defer a.handlers.stop()
 	running.Go(func() { a.reload(ctx, server) })

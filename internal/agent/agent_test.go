@@ -308,6 +308,24 @@ func TestTCPNeedsToken(t *testing.T) {
 	if b, _ := io.ReadAll(response.Body); response.StatusCode != http.StatusOK || string(b) != "ok\n" {
 		t.Errorf("%d: %s", response.StatusCode, b)
 	}
+
+	// Prometheus sends the token, too.
+	scrape, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+address+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scrape.Header.Set("Authorization", "Bearer "+text)
+	scraped, err := http.DefaultClient.Do(scrape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer scraped.Body.Close()
+	b, _ := io.ReadAll(scraped.Body)
+	for _, want := range []string{"pleach_agent_member 1\n", "pleach_agent_retained_messages 0\n", `pleach_members{group=""} 1`, "go_goroutines "} {
+		if !strings.Contains(string(b), want) {
+			t.Errorf("no %q in %s", want, b)
+		}
+	}
 }
 
 // An agent that is not a member yet says so, and joins when its seeds are there.
@@ -361,5 +379,23 @@ func TestRefusedStarts(t *testing.T) {
 	var none *client.NoAgentError
 	if _, err := client.Socket(filepath.Join(t.TempDir(), "s")).Status(t.Context()); !errors.As(err, &none) || !strings.Contains(err.Error(), "start one with pleach agent") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A command that runs when the agent is told to end has the time to end by itself.
+func TestHandlerEndsByItself(t *testing.T) {
+	dir := t.TempDir()
+	a := start(t, fmt.Sprintf("expect: 1\nhandlers:\n  - {on: t, run: 'cd %s; touch began; sleep 0.3; touch ended'}\n", dir))
+	if _, err := a.Broadcast(t.Context(), "t", nil, false, 0); err != nil {
+		t.Fatal(err)
+	}
+	exists := func(name string) bool {
+		_, err := os.Stat(filepath.Join(dir, name))
+		return err == nil
+	}
+	eventually(t, "began", func() bool { return exists("began") })
+	a.stop()
+	if err := <-a.ended; err != nil || !exists("ended") {
+		t.Errorf("the command was killed, or %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/pleach-go/pleach/internal/agent/config"
 	"github.com/pleach-go/pleach/internal/agent/retain"
@@ -14,11 +15,17 @@ import (
 // A handler of a topic is a subscriber of the agent itself: it reads the messages at its own
 // pace. If it is too slow for the retention, it misses messages, and the log says so.
 
+// drainTimeout is how long commands that run may go on when the agent ends.
+const drainTimeout = 5 * time.Second
+
 // handlers are those of topics that run.
 type handlers struct {
+	life context.Context // of their commands
+	kill context.CancelFunc
+	done sync.WaitGroup
+
 	mu      sync.Mutex
 	running []*handler
-	done    sync.WaitGroup
 }
 
 type handler struct {
@@ -49,7 +56,7 @@ func (h *handlers) start(ctx context.Context, a *Agent, wanted []config.Handler)
 		}
 		reading, stop := context.WithCancel(ctx)
 		h.running = append(h.running, &handler{c, stop})
-		h.done.Go(func() { a.handle(reading, ctx, c, cursor) })
+		h.done.Go(func() { a.handle(reading, c, cursor) })
 	}
 }
 
@@ -60,19 +67,22 @@ func topicFilter(on string) string {
 	return on
 }
 
-// stop stops all handlers and waits for their commands.
+// stop stops all handlers. Commands that run have a little time to end.
 func (h *handlers) stop() {
 	h.mu.Lock()
 	for _, r := range h.running {
 		r.stop()
 	}
 	h.mu.Unlock()
+	timer := time.AfterFunc(drainTimeout, h.kill)
+	defer timer.Stop()
 	h.done.Wait()
+	h.kill()
 }
 
 // handle runs a command for each message until reading ends. Commands that run then have
-// their time, unless life ends, too.
-func (a *Agent) handle(reading, life context.Context, c config.Handler, cursor *retain.Cursor) {
+// their time.
+func (a *Agent) handle(reading context.Context, c config.Handler, cursor *retain.Cursor) {
 	slots := make(chan struct{}, c.Concurrency)
 	var commands sync.WaitGroup
 	defer commands.Wait()
@@ -94,7 +104,7 @@ func (a *Agent) handle(reading, life context.Context, c config.Handler, cursor *
 		}
 		commands.Go(func() {
 			defer func() { <-slots }()
-			a.runHandler(life, &c, e.ID, e.Message)
+			a.runHandler(a.handlers.life, &c, e.ID, e.Message)
 		})
 	}
 }
@@ -115,7 +125,7 @@ func (a *Agent) variables() []string {
 	c := a.config.Load()
 	variables := []string{"PLEACH_SOCKET=" + c.Socket, "PLEACH_GROUP=" + c.Group}
 	if g := a.group.Load(); g != nil {
-		variables = append(variables, "PLEACH_ID="+g.Self().ID, fmt.Sprint("PLEACH_SELF_RANK=", g.Rank()))
+		variables = append(variables, "PLEACH_ID="+g.Self().ID)
 	}
 	return variables
 }

@@ -76,6 +76,9 @@ var rules = []rule{
 		"internal/node", "internal/wire", "internal/notify", "internal/dedup",
 	}},
 
+	// What a program adds to a group.
+	{pkg: "prom", may: []string{"."}, outside: []string{"github.com/prometheus/client_golang/prometheus"}},
+
 	// What is built on collectives and useful alone.
 	{pkg: "samplesort", may: []string{"collective"}},
 	{pkg: "tpch"},
@@ -93,7 +96,7 @@ var rules = []rule{
 	{pkg: "internal/agent/retain", may: []string{"internal/notify", "internal/queue"}},
 	{pkg: "internal/agent/api", may: []string{".", "internal/agent/retain"}},
 	{pkg: "internal/agent/client", may: []string{"internal/agent/api", "internal/agent/retain"}},
-	{pkg: "internal/agent", may: []string{".", "detect", "internal/agent/..."}},
+	{pkg: "internal/agent", may: []string{".", "prom", "internal/agent/..."}, outside: []string{"github.com/prometheus/client_golang"}},
 
 	{pkg: "internal/archtest"},
 	{pkg: "internal/bench/...", may: []string{anything}, outside: []string{anything}},
@@ -330,6 +333,8 @@ func TestCheckComplains(t *testing.T) {
 		{"a module that only starts like ours", "logp/a.go", `import "github.com/pleach-go/pleachier"`, `may not import "github.com/pleach-go/pleachier": besides`},
 		{"C in the core", "internal/wire/a.go", `import "C"`, `may not import "C"`},
 		{"the detector's library", "detect/swim/a.go", `import "github.com/hashicorp/memberlist"`, noComplaint},
+		{"the library of metrics", "prom/a.go", `import "github.com/prometheus/client_golang/prometheus"`, noComplaint},
+		{"the library of metrics in the core", "a.go", `import "github.com/prometheus/client_golang/prometheus"`, `may not import "github.com/prometheus/client_golang/prometheus"`},
 		{"the detector's library elsewhere", "detect/a.go", `import "github.com/hashicorp/memberlist"`, `may not import "github.com/hashicorp/memberlist"`},
 
 		{"a new package", "shrubbery/a.go", ``, `package "shrubbery" has no line in the rules`},

@@ -46,7 +46,11 @@ func (m *Machine) Unsaved() (state []byte, sync, ok bool) {
 
 func (m *Machine) encodeState() []byte {
 	r := &m.acceptor
-	b := appendMember([]byte{stateVersion}, &m.config.Self)
+	self := m.config.Self
+	if now, ok := m.view.Member(self.Rank); ok && now.Incarnation == self.Incarnation {
+		self = now // its meta may have changed
+	}
+	b := appendMember([]byte{stateVersion}, &self)
 	b = wire.AppendBytes(b, m.view.Encode(nil))
 	b = appendBool(appendBallots(b, r.promised, r.accepted, r.proposed), r.value != nil)
 	if r.value != nil {

@@ -55,6 +55,23 @@ func TestSetMeta(t *testing.T) {
 	})
 }
 
+// A member whose meta has changed since it joined is restored as it was last.
+func TestMetaIsRestored(t *testing.T) {
+	n := newNetwork(t, 3, 1, nil)
+	h := n.hosts[1]
+	n.setMeta(h, "new")
+	if !n.run(60e9, func() bool { return !h.m.changesMeta() && n.agreed() }) {
+		t.Fatalf("no agreement:\n%s", n.situation())
+	}
+	s, err := DecodeSeat(h.m.encodeState())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Restore(Config{Log: &seatLog{}}, s); err != nil || s.Self.Meta != "new" {
+		t.Errorf("%+v, %v", s.Self, err)
+	}
+}
+
 // A meta is bounded, wherever it comes from, and a proposal changes nothing but metas.
 func TestMetaIsChecked(t *testing.T) {
 	n := newNetwork(t, 3, 1, nil)

@@ -125,6 +125,42 @@ func TestSendsAtOnceAndKeepsDeadlines(t *testing.T) {
 	})
 }
 
+// Frames and their bytes are counted, with the time of the last one.
+func TestTraffic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		protocols, nodes, network := start(t)
+		time.Sleep(time.Second)
+		send(t, nodes[0], protocols[0], "ping")
+		synctest.Wait()
+		look := func(of int) (p node.Peer, total node.Traffic) {
+			if err := nodes[of].Do(func(protocol.Time) { p, total = nodes[of].Peer(protocol.Rank(1-of)), nodes[of].Traffic() }); err != nil {
+				t.Fatal(err)
+			}
+			return p, total
+		}
+		ping := node.Traffic{FramesReceived: 1, BytesReceived: 4}
+		if p, total := look(1); p.Traffic != ping || total != ping || !p.Connected || p.Heard != protocol.Time(time.Second)+1 {
+			t.Errorf("%+v, %+v", p, total)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		both := node.Traffic{FramesSent: 1, BytesSent: 4, FramesReceived: 1, BytesReceived: 4} // "pong"
+		if p, total := look(0); p.Traffic != both || total != both || p.Heard != protocol.Time(2*time.Second)+1 {
+			t.Errorf("%+v, %+v", p, total)
+		}
+		network.Kill(1)
+		synctest.Wait()
+		if p, _ := look(0); p.Connected {
+			t.Errorf("%+v", p)
+		}
+		_ = nodes[0].Do(func(protocol.Time) { nodes[0].Forget(1) })
+		if p, total := look(0); p != (node.Peer{}) || total != both {
+			t.Errorf("%+v, %+v", p, total)
+		}
+		closeAll(t, nodes)
+	})
+}
+
 // A frame that makes no sense is passed over; a peer that is down is told of.
 func TestNonsenseAndTheDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

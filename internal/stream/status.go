@@ -39,11 +39,17 @@ func (m *Member) PeerStates() map[protocol.Rank]PeerState {
 			change(root, func(s *PeerState) { s.Missing = f.wanted - f.next })
 		}
 	}
-	own := m.own.flow
-	for _, r := range own.grantors {
-		if accepted := max(own.credit.from[r], own.acks.from[r]); accepted < own.next {
+	lag := func(r protocol.Rank) {
+		own := m.own.flow
+		if accepted := max(own.credit.from[r], own.acks.from[r], own.viewStart); accepted < own.next {
 			change(r, func(s *PeerState) { s.Lag = own.next - accepted })
 		}
+	}
+	for _, r := range m.own.flow.grantors {
+		lag(r)
+	}
+	for r := range m.own.flow.credit.polls { // also of those that have stalled
+		lag(r)
 	}
 	return states
 }

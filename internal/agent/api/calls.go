@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"io"
 	"net/http"
 )
@@ -8,12 +9,8 @@ import (
 // maxName is the longest name of a query in bytes.
 const maxName = 200
 
-// broadcast sends the body to all members.
-func (s *Server) broadcast(w http.ResponseWriter, r *http.Request) error {
-	topic, wait := r.URL.Query().Get("topic"), r.URL.Query().Get("wait")
-	if wait != "" && wait != "stable" {
-		return badRequest("wait=%s: write wait=stable, or nothing", wait)
-	}
+// post calls f with the body of a request, within its time, and writes what f returns.
+func post(w http.ResponseWriter, r *http.Request, f func(ctx context.Context, body []byte) (any, error)) error {
 	ctx, cancel, err := bounded(r)
 	if err != nil {
 		return err
@@ -23,8 +20,19 @@ func (s *Server) broadcast(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	receipt, err := s.agent.Broadcast(ctx, topic, body, wait == "stable")
-	return reply(w, receipt, err)
+	result, err := f(ctx, body)
+	return reply(w, result, err)
+}
+
+// broadcast sends the body to all members.
+func (s *Server) broadcast(w http.ResponseWriter, r *http.Request) error {
+	topic, wait := r.URL.Query().Get("topic"), r.URL.Query().Get("wait")
+	if wait != "" && wait != "stable" {
+		return badRequest("wait=%s: write wait=stable, or nothing", wait)
+	}
+	return post(w, r, func(ctx context.Context, body []byte) (any, error) {
+		return s.agent.Broadcast(ctx, topic, body, wait == "stable")
+	})
 }
 
 // send sends the body to one member.
@@ -33,17 +41,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) error {
 	if to == "" {
 		return badRequest("write the rank or the ID of a member: ?to=RANK or ?to=ID")
 	}
-	ctx, cancel, err := bounded(r)
-	if err != nil {
-		return err
-	}
-	defer cancel()
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return err
-	}
-	sent, err := s.agent.Send(ctx, to, body)
-	return reply(w, sent, err)
+	return post(w, r, func(ctx context.Context, body []byte) (any, error) { return s.agent.Send(ctx, to, body) })
 }
 
 // query asks all members, with the body as input.
@@ -52,17 +50,7 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request) error {
 	if name == "" || len(name) > maxName {
 		return badRequest("write the name of a query, of at most %d bytes: ?name=ping", maxName)
 	}
-	ctx, cancel, err := bounded(r)
-	if err != nil {
-		return err
-	}
-	defer cancel()
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return err
-	}
-	answers, err := s.agent.Query(ctx, name, body)
-	return reply(w, answers, err)
+	return post(w, r, func(ctx context.Context, body []byte) (any, error) { return s.agent.Query(ctx, name, body) })
 }
 
 func (s *Server) members(w http.ResponseWriter, _ *http.Request) error {

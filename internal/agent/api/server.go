@@ -53,6 +53,7 @@ var routes = []route{
 	{"GET", "/v1/status", (*Server).status},
 	{"GET", "/v1/views", (*Server).views},
 	{"GET", "/v1/openapi.yaml", (*Server).describe},
+	{"GET", "/metrics", (*Server).scrape},
 	{"GET", "/healthz", (*Server).health},
 	{"GET", "/readyz", (*Server).ready},
 }
@@ -63,6 +64,7 @@ var probes = map[string]bool{"/healthz": true, "/readyz": true}
 // Server serves the API of an agent.
 type Server struct {
 	agent       Agent
+	metrics     http.Handler
 	log         *slog.Logger
 	mux         *http.ServeMux
 	token       atomic.Pointer[string]
@@ -72,21 +74,15 @@ type Server struct {
 
 // NewServer makes the server of an agent.
 func NewServer(a Agent, log *slog.Logger) *Server {
-	s := &Server{agent: a, log: log, mux: http.NewServeMux(), requests: make(chan struct{}, maxRequests)}
+	s := &Server{agent: a, metrics: a.Metrics(), log: log, mux: http.NewServeMux(), requests: make(chan struct{}, maxRequests)}
 	for _, r := range routes {
 		s.mux.HandleFunc(r.method+" "+r.path, func(w http.ResponseWriter, q *http.Request) { s.serve(r, w, q) })
 	}
 	return s
 }
 
-// Handle adds a route that is not described by this package, as that of metrics.
-func (s *Server) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
-
 // SetToken sets the token that clients over TCP need.
 func (s *Server) SetToken(token string) { s.token.Store(&token) }
-
-// Subscribers counts the streams of messages that are open.
-func (s *Server) Subscribers() int { return int(s.subscribers.Load()) }
 
 // ServeSocket serves connections of a Unix socket until ctx ends: its file mode says which
 // users may use it.
@@ -175,6 +171,11 @@ func encodeJSON(w io.Writer, v any) error {
 func (s *Server) describe(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "application/yaml")
 	_, _ = w.Write(openAPI)
+	return nil
+}
+
+func (s *Server) scrape(w http.ResponseWriter, r *http.Request) error {
+	s.metrics.ServeHTTP(w, r)
 	return nil
 }
 

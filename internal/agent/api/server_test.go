@@ -93,6 +93,8 @@ func fill(v reflect.Value) {
 
 func (f *fakeAgent) Ready() error { return f.err }
 
+func (f *fakeAgent) Metrics() http.Handler { return http.NotFoundHandler() }
+
 func (f *fakeAgent) Messages() *retain.Log { return f.log }
 
 func newFake() *fakeAgent {
@@ -120,8 +122,8 @@ func TestRepliesAreAsDescribed(t *testing.T) {
 		f.err = failing
 		s := newTestServer(f)
 		for _, r := range routes {
-			if r.path == "/v1/messages" {
-				continue // see TestEvents
+			if r.path == "/v1/messages" || r.path == "/metrics" {
+				continue // see TestEvents, and TestAgents of package agent
 			}
 			status := "200"
 			w := request(s, r.method, r.path+parameters[r.path], "x")

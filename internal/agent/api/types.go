@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"net/http"
 	"time"
 	"unicode/utf8"
 
@@ -30,6 +31,8 @@ type Agent interface {
 	Ready() error
 	// Messages are those of the group, and those that this agent has sent.
 	Messages() *retain.Log
+	// Metrics serves metrics in the format of Prometheus.
+	Metrics() http.Handler
 }
 
 // MemberRef names a member.
