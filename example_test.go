@@ -201,6 +201,31 @@ func ExampleGroup_Status() {
 	// Output: view 1: 1 of 1 members reachable, 1 needed
 }
 
+// Trace a message: the members report when and how it has reached them.
+func ExampleGroup_BroadcastTraced() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	first, err := pleach.Create(ctx, pleach.Config{Group: "web"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer first.Close()
+	second, err := pleach.Join(ctx, pleach.Config{Group: "web"}, first.Self().Address)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer second.Close()
+
+	trace, err := first.BroadcastTraced(ctx, "", []byte("hello"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, a := range trace.Arrivals {
+		fmt.Printf("rank %d got it from rank %d\n", a.Rank, a.From)
+	}
+	// Output: rank 1 got it from rank 0
+}
+
 // A job: every process computes a part, and all get the sum. Under a launcher the zero
 // Config is enough; this one is a job of a single process.
 func ExampleNewWorld() {

@@ -70,6 +70,7 @@ type Group struct {
 
 	sendLock   chan struct{} // held by the one broadcast that is writing
 	metaLock   chan struct{} // held by the one SetMeta that waits
+	tracing    tracing
 	arrived    chan struct{} // there may be a message
 	written    chan struct{} // what was written is on its way, or some of it
 	unwritten  atomic.Int64  // segments that were not, when last looked at
@@ -146,11 +147,12 @@ func (g *Group) Size() int { return g.view.Load().Members.Len() }
 // was accepted in part reaches no member, and one that was accepted whole is still
 // sent.
 func (g *Group) Broadcast(ctx context.Context, data []byte) error {
-	return g.broadcast(ctx, "", data)
+	return g.broadcast(ctx, "", data, nil)
 }
 
-// broadcast broadcasts to a topic, unless that is empty.
-func (g *Group) broadcast(ctx context.Context, topic string, data []byte) error {
+// broadcast broadcasts to a topic, unless that is empty. If mark is not nil, it is called
+// before the message is written, within node.Do.
+func (g *Group) broadcast(ctx context.Context, topic string, data []byte, mark func()) error {
 	if err := g.lockSend(ctx); err != nil {
 		return g.wrap("broadcast", err)
 	}
@@ -159,6 +161,9 @@ func (g *Group) broadcast(ctx context.Context, topic string, data []byte) error 
 		return g.wrap("broadcast", fmt.Errorf("%d bytes are too long: %d at most (Config.Limits.MaxMessage)", len(data), most))
 	}
 	for {
+		if mark != nil {
+			_ = g.node.Do(func(protocol.Time) { mark() })
+		}
 		again, err := g.send(ctx, topic, data)
 		if !again || err != nil {
 			return g.wrap("broadcast", err)

@@ -31,6 +31,7 @@ type inputs interface {
 	Removed(now protocol.Time, view uint64, holder *membership.Member)
 	ForceView(now protocol.Time, ranks []protocol.Rank) error
 	Learn(now protocol.Time, d membership.Decisions) error
+	Trace()
 	Write(payload []byte, remaining int) error
 	WriteTopic(topic string, payload []byte, remaining int) error
 	Abandon()

@@ -51,7 +51,7 @@ func (g *Group) makeDirect(s *initialState) {
 	}
 	c := direct.Config{
 		Self: g.self.Rank, View: s.view, Window: g.config.Limits.SendBytes, MaxRequests: g.config.Limits.Requests,
-		Post: g.post, Serve: g.serve, Canceled: g.cancelServing, State: g.takeState,
+		Post: g.post, Serve: g.serve, Canceled: g.cancelServing, State: g.takeState, Arrival: g.takeArrival,
 	}
 	if c.Window == 0 {
 		c.Window = defaultSendBytes
@@ -89,6 +89,7 @@ func (g *Group) stepDirect() {
 			g.log.Warn("message refused", "error", err)
 		}
 	}
+	g.reportArrivals()
 	d.stepping = false
 	if d.posting {
 		g.asking.Go(func() { _ = g.node.Do(func(protocol.Time) {}) }) // sends it

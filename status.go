@@ -131,7 +131,7 @@ type Queues struct {
 func (g *Group) Status() Status {
 	self := g.Self()
 	s := Status{Group: g.config.Group, Rank: self.Rank, ID: self.ID, Suspects: []Suspect{}, Peers: []PeerStatus{}, History: []ViewChange{}}
-	err := g.node.Do(func(now protocol.Time) {
+	err := g.node.Do(func(protocol.Time) {
 		s.Time = time.Now()
 		if g.machine.Static() {
 			s.Quorum = Quorum{Reachable: g.Size(), OK: true}
@@ -141,7 +141,7 @@ func (g *Group) Status() Status {
 			s.Suspects = g.suspectList()
 		}
 		s.View, s.Members = g.view.Load().Number, g.Size()
-		s.Peers = g.peerList(now, s.Time)
+		s.Peers = g.peerList()
 		s.History = append(s.History, g.history...)
 		s.Queues, s.Stats = Queues(g.stream.Queues()), g.stats()
 	})
@@ -178,29 +178,28 @@ func (g *Group) suspectList() []Suspect {
 	return list
 }
 
-// peerList returns the other members, within node.Do. Protocols measure time since the
-// member began: now is wall.
-func (g *Group) peerList(now protocol.Time, wall time.Time) []PeerStatus {
+// peerList returns the other members, within node.Do.
+func (g *Group) peerList() []PeerStatus {
 	members := g.view.Load().Members
 	states := g.stream.PeerStates()
 	list := make([]PeerStatus, 0, max(members.Len()-1, 0))
 	for _, m := range members.All() {
 		if m.Rank != g.self.Rank {
-			list = append(list, g.peerStatus(m, states[m.Rank], now, wall))
+			list = append(list, g.peerStatus(m, states[m.Rank]))
 		}
 	}
 	return list
 }
 
 // peerStatus returns what is known of another member.
-func (g *Group) peerStatus(m *membership.Member, s stream.PeerState, now protocol.Time, wall time.Time) PeerStatus {
+func (g *Group) peerStatus(m *membership.Member, s stream.PeerState) PeerStatus {
 	n := g.node.Peer(m.Rank)
 	p := PeerStatus{
 		Rank: int(m.Rank), ID: m.Identity, Connected: n.Connected, Traffic: Traffic(n.Traffic),
 		QueuedBytes: s.Backlog, Lag: s.Lag, Missing: s.Missing, Stalled: s.Stalled,
 	}
 	if n.Heard > 0 {
-		p.LastHeard = wall.Add(time.Duration(n.Heard - now))
+		p.LastHeard = g.node.Wall(n.Heard)
 	}
 	if g.queued != nil {
 		p.QueuedBytes += g.queued(m.Rank)

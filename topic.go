@@ -70,7 +70,7 @@ func (g *Group) BroadcastTopic(ctx context.Context, topic string, data []byte) e
 	if !stream.ValidTopic(topic) {
 		return g.wrap("broadcast", &TopicError{topic})
 	}
-	return g.broadcast(ctx, topic, data)
+	return g.broadcast(ctx, topic, data, nil)
 }
 
 // Name returns the name of the topic.
@@ -79,7 +79,7 @@ func (t *Topic) Name() string { return t.name }
 // Broadcast broadcasts data to the topic: see [Group.BroadcastTopic]. It does so after
 // Close, too, which ends only the subscription.
 func (t *Topic) Broadcast(ctx context.Context, data []byte) error {
-	return t.group.broadcast(ctx, t.name, data)
+	return t.group.broadcast(ctx, t.name, data, nil)
 }
 
 // Messages yields what other members broadcast to the topic, as [Group.Messages] yields

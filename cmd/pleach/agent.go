@@ -114,7 +114,7 @@ func runAgent(cmd *cobra.Command, load func() (*config.Config, error), logJSON b
 		Started: func(c *config.Config) { log.Info("serving", "socket", c.Socket, "api", c.API) },
 	})
 	if err != nil {
-		return failure{err}
+		return refused(err)
 	}
 	return nil
 }

@@ -75,3 +75,6 @@ func readInput(cmd *cobra.Command, file string) ([]byte, error) {
 	}
 	return b, err
 }
+
+// refused says why an agent, or its group, does not do what was asked.
+func refused(err error) error { return failure{errors.New(shellText(err))} }

@@ -59,6 +59,7 @@ func TestGoldenJSONFields(t *testing.T) {
 			return (&statusCommand{agentFlags: agentFlags{json: true}}).write(w, &s)
 		}),
 		"replay":          replayJSON(t),
+		"trace":           writtenBy(t, func(w io.Writer) error { r := filled[traceJSON](); return (&traceCommand{json: true}).write(w, &r) }),
 		"ps":              writtenBy(t, func(w io.Writer) error { s := filled[ps.Survey](); return (&psCommand{json: true}).write(w, &s) }),
 		"bench broadcast": writtenBy(t, func(w io.Writer) error { return (&broadcastCommand{json: true}).write(w, filled[[]broadcast.Result]()) }),
 		"bench stabilization": writtenBy(t, func(w io.Writer) error {

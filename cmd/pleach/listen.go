@@ -88,13 +88,13 @@ func (l *listenCommand) run(cmd *cobra.Command, args []string) error {
 			}
 			return l.event(ctx, &e)
 		})
-		var refused *client.RefusedError
+		var answer *client.RefusedError
 		var broken failure
 		switch {
 		case errors.Is(err, errEnough), ctx.Err() != nil:
 			return nil
-		case !subscribed, errors.As(err, &refused), errors.As(err, &broken):
-			return failure{err}
+		case !subscribed, errors.As(err, &answer), errors.As(err, &broken):
+			return refused(err)
 		}
 		select { // the agent has ended; one that is started again goes on
 		case <-ctx.Done():

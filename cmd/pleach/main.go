@@ -48,7 +48,8 @@ faults, to join and inspect running groups, and to measure them.`,
 		SilenceErrors: true, // run prints them
 		SilenceUsage:  true, // errors say what to do
 	}
-	root.AddCommand(newTree(), newSim(), newTune(), newReproduce(), newRun(), newSort(), newJoin(), newMembers(), newAgent(), newSend(), newListen(), newQuery(), newStatus(), newHealth(), newForceView(), newPs(), newReplay(), newBench(), newVersion(), newMan())
+	root.AddCommand(newAgent(), newSend(), newListen(), newQuery(), newStatus(), newHealth(), newJoin(), newMembers(), newForceView(), newPs(), newReplay(), newTrace())
+	root.AddCommand(newRun(), newSort(), newTree(), newSim(), newTune(), newReproduce(), newBench(), newVersion(), newMan())
 	return root
 }
 

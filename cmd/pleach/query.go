@@ -57,7 +57,7 @@ func (q *queryCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	answers, err := agent.Query(cmd.Context(), args[0], input, q.timeout)
 	if err != nil {
-		return failure{err}
+		return refused(err)
 	}
 	if err := q.write(cmd.OutOrStdout(), &answers); err != nil {
 		return failure{err}

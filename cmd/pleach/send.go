@@ -72,13 +72,13 @@ func (s *sendCommand) run(cmd *cobra.Command, args []string) error {
 	if s.to != "" {
 		sent, err := agent.Send(cmd.Context(), s.to, data, s.timeout)
 		if err != nil {
-			return failure{err}
+			return refused(err)
 		}
 		return s.print(out, sent, fmt.Sprintf("sent to rank %d (%s)", sent.To.Rank, printable(sent.To.ID)))
 	}
 	receipt, err := agent.Broadcast(cmd.Context(), topic, data, s.stable, s.timeout)
 	if err != nil {
-		return failure{err}
+		return refused(err)
 	}
 	return s.print(out, receipt, receiptText(&receipt))
 }

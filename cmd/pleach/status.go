@@ -69,7 +69,7 @@ func (s *statusCommand) run(cmd *cobra.Command) error {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
-			return failure{err}
+			return refused(err)
 		}
 		if err := s.write(out, &j); err != nil {
 			return failure{err}

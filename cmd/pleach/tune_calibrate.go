@@ -18,6 +18,9 @@ import (
 // host.
 const loopback = "loopback"
 
+// echoCommand is the second process.
+var echoCommand = []string{"pleach", "tune", "echo", "--listen", "127.0.0.1:0", "--with-input"}
+
 // calibration is what pleach tune --calibrate has measured.
 type calibration struct {
 	calibrate.Network
@@ -33,7 +36,7 @@ func (t *tuneCommand) calibrate(ctx context.Context) (c *calibration, err error)
 	c = &calibration{where: t.with}
 	if t.with == loopback {
 		c.where = "a process on this host"
-		c.Network, err = calibrate.MeasureHere(ctx, []string{"pleach", "tune", "echo", "--listen", "127.0.0.1:0", "--with-input"})
+		c.Network, err = calibrate.MeasureHere(ctx, echoCommand)
 	} else {
 		c.Network, err = calibrate.Measure(ctx, t.with)
 	}

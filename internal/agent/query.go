@@ -76,7 +76,10 @@ func ask(ctx context.Context, g *pleach.Group, m pleach.Member, name string, dat
 }
 
 func reasonOf(err error) string {
+	var quorum *pleach.QuorumError
 	switch {
+	case errors.As(err, &quorum):
+		return fmt.Sprintf("no quorum: %d of %d reachable, %d needed", quorum.Reachable, quorum.Members, quorum.Needed)
 	case errors.Is(err, pleach.ErrGone):
 		return "it is gone"
 	case errors.Is(err, context.DeadlineExceeded):

@@ -31,6 +31,8 @@ type Config struct {
 	// State takes the state of the group where a view begins, or with a Status other
 	// than OK the text of an error.
 	State func(from protocol.Rank, view uint64, s Status, data []byte)
+	// Arrival takes a member's report of a marked broadcast of this one, by its number.
+	Arrival func(from protocol.Rank, number uint64, report []byte)
 }
 
 // Message is a message for the program.
@@ -138,6 +140,14 @@ func (m *Machine) SendState(to protocol.Rank, incarnation, view uint64, s Status
 	}
 }
 
+// SendArrival reports the arrival of a marked broadcast to the member that has made it, if
+// that is still in the view.
+func (m *Machine) SendArrival(to protocol.Rank, incarnation, number uint64, report []byte) {
+	if of := m.members.Find(to); of != nil && of.Incarnation == incarnation {
+		m.post(to, &message{kind: arrival, number: number, body: report}, nil)
+	}
+}
+
 // post puts a message on a channel. What a member tells itself does not need one.
 func (m *Machine) post(to protocol.Rank, msg *message, released func()) {
 	if to != m.config.Self {
@@ -181,6 +191,8 @@ func (m *Machine) handle(from protocol.Rank, msg *message) {
 		m.handleCancel(from, msg.number)
 	case state:
 		m.config.State(from, msg.number, msg.status, msg.body)
+	case arrival:
+		m.config.Arrival(from, msg.number, msg.body)
 	}
 }
 

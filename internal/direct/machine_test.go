@@ -21,6 +21,7 @@ type pair struct {
 	releases [2][]func()
 	served   [2][]Request
 	canceled [2][]Caller
+	arrivals [2][]string
 }
 
 func newPair() *pair {
@@ -35,6 +36,9 @@ func newPair() *pair {
 			Serve:    func(r Request) { p.served[i] = append(p.served[i], r) },
 			Canceled: func(c Caller) { p.canceled[i] = append(p.canceled[i], c) },
 			State:    func(protocol.Rank, uint64, Status, []byte) {},
+			Arrival: func(from protocol.Rank, number uint64, report []byte) {
+				p.arrivals[i] = append(p.arrivals[i], fmt.Sprint(from, number, string(report)))
+			},
 		})
 	}
 	return p
@@ -257,6 +261,7 @@ func goldenMessages() map[string]message {
 		"cancel":         {kind: cancel, number: 7},
 		"state":          {kind: state, number: 9, status: OK, body: []byte("all")},
 		"state failed":   {kind: state, number: 9, status: Failed, body: []byte("no")},
+		"arrival":        {kind: arrival, number: 9, body: []byte("report")},
 	}
 }
 
@@ -279,6 +284,19 @@ func TestGoldenMessages(t *testing.T) {
 		_, err := parse(b)
 		return err == nil
 	})
+}
+
+// A report of an arrival goes to the process that has made the broadcast, not to one that has
+// got its rank.
+func TestArrivals(t *testing.T) {
+	p := newPair()
+	p.members[1].SendArrival(0, 1, 7, []byte("by tree"))
+	p.members[1].SendArrival(0, 2, 8, []byte("too late"))
+	p.members[1].SendArrival(5, 1, 9, []byte("to nobody"))
+	p.deliver(t)
+	if want := []string{fmt.Sprint(1, uint64(7), "by tree")}; !slices.Equal(p.arrivals[0], want) {
+		t.Errorf("%q", p.arrivals[0])
+	}
 }
 
 // Whatever another member sends, a machine takes it or refuses it, and stays in its limits.

@@ -22,6 +22,8 @@ const (
 	cancel
 	// state is the state of the group where a view begins.
 	state
+	// arrival says when and how a marked broadcast of the receiver has arrived.
+	arrival
 )
 
 // Status is how a request has ended.
@@ -41,10 +43,10 @@ const (
 // message is one message on a channel.
 //
 // Layout, big endian: kind 1; credit: number 8; request: number 8, length of the name 1,
-// name; reply and state: number 8, status 1; cancel: number 8. Then the body, where there is one.
+// name; reply and state: number 8, status 1; cancel and arrival: number 8. Then the body, where there is one.
 type message struct {
 	kind   kind
-	number uint64 // of the request or the view, or the bytes that were taken
+	number uint64 // of the request, the view or the broadcast, or the bytes that were taken
 	status Status
 	name   string
 	body   []byte
@@ -73,7 +75,7 @@ func (m *message) appendHead(b []byte) []byte {
 
 // parse decodes a message. Its body points into b.
 func parse(b []byte) (m message, err error) {
-	if len(b) == 0 || b[0] < byte(send) || b[0] > byte(state) {
+	if len(b) == 0 || b[0] < byte(send) || b[0] > byte(arrival) {
 		return m, fmt.Errorf("%w: kind %x", ErrMalformed, b[:min(len(b), 1)])
 	}
 	m.kind, b = kind(b[0]), b[1:]

@@ -13,6 +13,9 @@ func (m *Machine) Write(payload []byte, remaining int) error {
 	return m.stream.Write(payload, remaining)
 }
 
+// Trace marks the next message that is written; see [stream.Member.Trace].
+func (m *Machine) Trace() { m.stream.Trace() }
+
 // WriteTopic queues the first segment of a message with a topic; see
 // [stream.Member.WriteTopic].
 func (m *Machine) WriteTopic(topic string, payload []byte, remaining int) error {

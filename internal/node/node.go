@@ -163,6 +163,9 @@ func (n *Node) Close() error {
 // yet".
 func (n *Node) now() protocol.Time { return protocol.Time(time.Since(n.start)) + 1 }
 
+// Wall returns the time of day of a protocol's time.
+func (n *Node) Wall(t protocol.Time) time.Time { return n.start.Add(time.Duration(t - 1)) }
+
 // flush sends all frames of the protocol, and sets the timer for its deadline.
 func (n *Node) flush(now protocol.Time) {
 	n.pending = false

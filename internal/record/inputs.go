@@ -170,6 +170,12 @@ func (r *Recorder) WriteTopic(topic string, payload []byte, remaining int) error
 	return err
 }
 
+// Trace marks the next message that is written.
+func (r *Recorder) Trace() {
+	r.note(trace, r.now, 0, 0)
+	r.Machine.Trace()
+}
+
 // Abandon gives up the rest of a message.
 func (r *Recorder) Abandon() {
 	r.note(abandon, r.now, 0, 0)

@@ -206,6 +206,8 @@ func (p *replay) applyCall(in *input) {
 		p.Unsubscribe(now, in.number)
 	case deliverTopic:
 		p.DeliverTopic(now, in.number)
+	case trace:
+		p.Trace()
 	}
 }
 

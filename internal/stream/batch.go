@@ -66,7 +66,7 @@ func (m *Member) FlushBatch() { m.own.burst.flush, m.own.burst.batching = true, 
 
 // small reports whether a segment may be part of a batch.
 func (s *segment) small() bool {
-	return s.begins && s.remaining == 0 && !s.batch && len(s.payload()) <= maxBatchedMessage
+	return s.begins && s.remaining == 0 && !s.batch && !s.traced && len(s.payload()) <= maxBatchedMessage
 }
 
 // fits reports whether a segment may be part of a batch that begins with another one.

@@ -47,9 +47,10 @@ const (
 type frame struct {
 	kind kind
 	// begins says that the segment begins its message; batch, that it is a batch; topic,
-	// that each message in it begins with its topic (topic.go); inline, that an offer
+	// that each message in it begins with its topic (topic.go); traced, that members
+	// report its arrival (trace.go); inline, that an offer
 	// carries its last segment.
-	begins, batch, topic, inline bool
+	begins, batch, topic, traced, inline bool
 	// remaining is how many bytes of the message are in the segments that follow.
 	remaining   uint32
 	direction   direction // of an offer
@@ -99,7 +100,7 @@ const (
 	flagRightward
 	flagBatch
 	flagTopic
-	flagEnd
+	flagTraced
 )
 
 // ErrFrame is wrapped by every error about a malformed frame.
@@ -128,6 +129,9 @@ func (f *frame) append(dst []byte) []byte {
 	}
 	if f.topic {
 		flags |= flagTopic
+	}
+	if f.traced {
+		flags |= flagTraced
 	}
 	dst = append(dst, byte(f.kind), flags)
 	dst = binary.BigEndian.AppendUint32(dst, uint32(f.root))
@@ -162,6 +166,7 @@ func parse(b []byte) (frame, error) {
 		inline:      b[1]&flagInline != 0,
 		batch:       b[1]&flagBatch != 0,
 		topic:       b[1]&flagTopic != 0,
+		traced:      b[1]&flagTraced != 0,
 		direction:   direction(b[1] / flagLeftward & 3),
 		root:        protocol.Rank(binary.BigEndian.Uint32(b[2:])),
 		incarnation: binary.BigEndian.Uint64(b[6:]),
@@ -192,7 +197,7 @@ func parse(b []byte) (frame, error) {
 		return frame{}, fmt.Errorf("%w: kind %d with %d bytes left", ErrFrame, f.kind, f.remaining)
 	case f.kind < data || f.kind > creditPoll:
 		return frame{}, fmt.Errorf("%w: kind %d", ErrFrame, f.kind)
-	case b[1] >= flagEnd, f.direction > rightward, f.batch && (!f.begins || f.remaining > 0 || !f.carriesSegment()), f.topic && (!f.begins || !f.carriesSegment()):
+	case f.direction > rightward, f.batch && (f.remaining > 0 || f.traced), (f.batch || f.topic || f.traced) && (!f.begins || !f.carriesSegment()):
 		return frame{}, fmt.Errorf("%w: flags %#x", ErrFrame, b[1])
 	case f.first == 0 && f.kind >= poll && f.kind != grantCredit:
 		return frame{}, fmt.Errorf("%w: kind %d about nothing", ErrFrame, f.kind)

@@ -30,6 +30,8 @@ func goldenFrames() map[string]frame {
 		"data topic":           {kind: data, begins: true, topic: true, root: 3, incarnation: 77, first: 14, segment: append(appendTopic(nil, "news"), "pleach"...)},
 		"data topic empty":     {kind: data, begins: true, topic: true, root: 3, incarnation: 77, first: 15, segment: appendTopic(nil, "é")},
 		"data topic segment":   {kind: data, begins: true, topic: true, remaining: 70_000, root: 5, incarnation: 1, first: 14, segment: append(appendTopic(nil, "news"), "begin"...)},
+		"data traced":          {kind: data, begins: true, traced: true, root: 3, incarnation: 77, first: 14, segment: []byte("pleach")},
+		"offer with traced":    {kind: offer, inline: true, begins: true, traced: true, root: 2, incarnation: 9, first: 1, segment: []byte("last")},
 		"data topic batch":     {kind: data, begins: true, batch: true, topic: true, root: 1, incarnation: 2, first: 6, segment: topics},
 		"repair zero":          {kind: repair},
 		"repair topic":         {kind: repair, begins: true, topic: true, root: 3, incarnation: 77, first: 14, segment: append(appendTopic(nil, "news"), "pleach"...)},

@@ -43,6 +43,7 @@ type Member struct {
 	repairHead     []byte
 	frames         slab
 	receiveBuffers map[protocol.Rank]*reassemblyBuffer // lent to the transport for a peer's long frame; see receivebuffer.go
+	arrivals       []Arrival                           // see trace.go
 	stats          Stats
 }
 

@@ -16,6 +16,7 @@ type ownStream struct {
 	waiting      queue.Queue[segment]
 	bytes        int
 	writing      bool // a message is partly written
+	tracing      bool // the next message is marked; see trace.go
 	writtenBytes int  // bytes of it
 	// partlySent says that a message has been sent in part. restarts counts those that a
 	// new view has cut in two.
@@ -67,6 +68,8 @@ func (m *Member) write(topic string, payload []byte, remaining int) error {
 		return ErrBusy
 	}
 	seg := segment{begins: !m.own.writing, topic: topic != "", remaining: uint32(remaining)}
+	seg.traced = seg.begins && m.own.tracing
+	m.own.tracing = false
 	seg.frame = m.frames.join(appendTopic(make([]byte, headSizeOf(seg.remaining)), topic), payload)
 	m.own.writing = remaining > 0
 	m.own.waiting.Push(seg)
@@ -80,7 +83,7 @@ func (m *Member) write(topic string, payload []byte, remaining int) error {
 }
 
 // Abandon ends a message that is only partly written. No program gets it.
-func (m *Member) Abandon() { m.own.writing, m.own.writtenBytes = false, 0 }
+func (m *Member) Abandon() { m.own.writing, m.own.tracing, m.own.writtenBytes = false, false, 0 }
 
 // Unwritten returns how many segments wait until they can be sent. Those that only wait
 // for a batch are not counted: see [Member.FlushBatch].
@@ -120,11 +123,14 @@ func (m *Member) emit(now protocol.Time) bool {
 	m.own.messages += begun
 	b.waiting, b.emitted = m.own.waiting.Len(), now
 	head := frame{
-		kind: data, begins: seg.begins, remaining: seg.remaining, batch: seg.batch, topic: seg.topic,
+		kind: data, begins: seg.begins, remaining: seg.remaining, batch: seg.batch, topic: seg.topic, traced: seg.traced,
 		root: f.root, incarnation: f.incarnation, first: f.next,
 		messages: seg.messages, unaccepted: f.unaccepted(f.next),
 	}
 	head.append(seg.frame[:0]) // fills the head that Write has reserved
+	if seg.traced {
+		m.noteArrival(now, f, f.root, f.next, fromTree)
+	}
 	m.forward(f, f.next, &seg)
 	m.keep(f, &seg)
 	m.own.inFlight += seg.weight()

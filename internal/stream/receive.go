@@ -75,6 +75,9 @@ func (m *Member) receiveSegment(now protocol.Time, f *flow, from protocol.Rank, 
 		m.handleDuplicate(now, f, from, number, tree)
 		return
 	}
+	if fr.traced {
+		m.noteArrival(now, f, from, number, via)
+	}
 	seg := m.segmentOf(f, fr, number)
 	m.updateFoster(now, f, from, number, tree)
 	if forward {

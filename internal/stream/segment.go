@@ -6,6 +6,7 @@ type segment struct {
 	begins    bool   // it begins a message
 	batch     bool   // it is a batch
 	topic     bool   // the messages that begin in it begin with their topic
+	traced    bool   // members report its arrival
 	remaining uint32 // bytes of the message in the segments that follow
 	messages  uint32 // messages of the root that begin before it; it wraps around
 	batched   int    // messages in it, if it is a batch
@@ -24,7 +25,7 @@ func (s *segment) payload() []byte {
 // segmentOf copies a segment out of a frame in borrowed memory, and encodes the frame
 // that forwards it.
 func (m *Member) segmentOf(f *flow, fr *frame, number uint64) segment {
-	seg := segment{begins: fr.begins, batch: fr.batch, topic: fr.topic, remaining: fr.remaining, messages: fr.messages, batched: fr.batched}
+	seg := segment{begins: fr.begins, batch: fr.batch, topic: fr.topic, traced: fr.traced, remaining: fr.remaining, messages: fr.messages, batched: fr.batched}
 	forwarded := *fr
 	forwarded.kind, forwarded.first, forwarded.direction, forwarded.inline = data, number, undirected, false
 	forwarded.unaccepted = f.unaccepted(number)

@@ -1,0 +1,183 @@
+package pleach
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pleach-go/pleach/internal/notify"
+	"github.com/pleach-go/pleach/internal/stream"
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// A traced broadcast takes the same way as any other. Each member that it reaches tells the
+// sender directly when it has arrived, from which member, and how.
+
+// Trace is the way that a broadcast has taken.
+type Trace struct {
+	// Root is the rank of the sender, which has sent the message in View, at Sent.
+	Root int       `json:"root"`
+	View uint64    `json:"view"`
+	Sent time.Time `json:"sent"`
+	// Arrivals are in the order of their times.
+	Arrivals []Arrival `json:"arrivals"`
+	// Missing are the ranks of the members that have not reported.
+	Missing []int `json:"missing"`
+}
+
+// Arrival is the arrival of a traced broadcast at a member. Of a long message it is that of
+// the first segment.
+type Arrival struct {
+	Rank int `json:"rank"`
+	// From is the member that has sent it to this one.
+	From int  `json:"from"`
+	Path Path `json:"path"`
+	// After is the time since the message was sent. It is a difference of two clocks: if
+	// the members are on different hosts, it is as exact as those are synchronized, and may
+	// be negative.
+	After time.Duration `json:"after_ns"`
+}
+
+// Path is how a broadcast has reached a member.
+type Path string
+
+// The paths of an [Arrival].
+const (
+	// PathTree means that the member's parent in the tree has sent it, or a member that
+	// feeds this one in the parent's place.
+	PathTree Path = "tree"
+	// PathCorrection means that it was in a correction message of a ring neighbor.
+	PathCorrection Path = "correction"
+	// PathRepair means that the member has requested it, after a correction message or
+	// because a later one had arrived.
+	PathRepair Path = "repair"
+)
+
+// paths are the paths by their numbers in a report.
+var paths = [...]Path{stream.ByTree: PathTree, stream.ByOffer: PathCorrection, stream.ByPull: PathRepair}
+
+// tracing is the traced broadcast of this member. All but lock and changed is used within
+// node.Do.
+type tracing struct {
+	lock    chan struct{} // held by the one BroadcastTraced that waits
+	changed notify.Notifier
+	trace   *Trace // nil: none, or it is not sent yet
+	number  uint64
+}
+
+// BroadcastTraced broadcasts data to a topic like [Group.BroadcastTopic], or like
+// [Group.Broadcast] if the topic is empty, and waits until all members have
+// reported when and how it has reached them. If ctx ends first, BroadcastTraced returns the
+// reports so far, and the error of ctx. Members that leave the view meanwhile are not waited
+// for. There is one traced broadcast of a process at a time. Each member opens a connection
+// to this one for its report.
+func (g *Group) BroadcastTraced(ctx context.Context, topic string, data []byte) (*Trace, error) {
+	if topic != "" && !stream.ValidTopic(topic) {
+		return nil, g.wrap("trace", &TopicError{topic})
+	}
+	if g.machine.Static() {
+		return nil, g.wrap("trace", ErrStatic)
+	}
+	select {
+	case g.tracing.lock <- struct{}{}:
+	case <-ctx.Done():
+		return nil, g.wrap("trace", ctx.Err())
+	}
+	defer func() { <-g.tracing.lock }()
+	defer func() { _ = g.node.Do(func(protocol.Time) { g.tracing.trace = nil }) }()
+	if err := g.broadcast(ctx, topic, data, g.inputs.Trace); err != nil {
+		return nil, err
+	}
+	return g.awaitArrivals(ctx)
+}
+
+// awaitArrivals waits for the reports of all members.
+func (g *Group) awaitArrivals(ctx context.Context) (*Trace, error) {
+	for {
+		reported, view := g.tracing.changed.Wait(), g.changed.Wait()
+		var t *Trace
+		if err := g.node.Do(func(protocol.Time) { t = g.traced() }); err != nil {
+			return nil, ErrClosed
+		}
+		if t != nil && len(t.Missing) == 0 {
+			return t, nil
+		}
+		select {
+		case <-reported:
+		case <-view:
+		case <-ctx.Done():
+			return t, g.wrap("trace", ctx.Err())
+		case <-g.life.Done():
+			return t, g.wrap("trace", g.Err())
+		}
+	}
+}
+
+// traced returns a copy of the trace, with the members that are missing, within node.Do. It
+// is nil if the message is not sent yet.
+func (g *Group) traced() *Trace {
+	if g.tracing.trace == nil {
+		return nil
+	}
+	t := *g.tracing.trace
+	t.Arrivals, t.Missing = slices.Clone(t.Arrivals), []int{}
+	slices.SortStableFunc(t.Arrivals, func(a, b Arrival) int { return int(a.After - b.After) })
+	for _, m := range g.view.Load().Members.All() {
+		rank := int(m.Rank)
+		if rank != t.Root && m.Incarnation <= t.View && !slices.ContainsFunc(t.Arrivals, func(a Arrival) bool { return a.Rank == rank }) {
+			t.Missing = append(t.Missing, rank)
+		}
+	}
+	return &t
+}
+
+// reportBytes is the length of a report: the rank of the member that has sent the message,
+// its path, and the time of its arrival in Unix nanoseconds.
+const reportBytes = 4 + 1 + 8
+
+// reportArrivals reports the traced broadcasts that have arrived in this step to their
+// senders, and notes that one of this member was sent. It is called within node.Do.
+func (g *Group) reportArrivals() {
+	for _, a := range g.stream.Arrivals() {
+		at := g.node.Wall(a.At)
+		if a.Root == g.self.Rank {
+			g.tracing.number = a.Number
+			g.tracing.trace = &Trace{Root: g.Rank(), View: g.view.Load().Number, Sent: at, Arrivals: []Arrival{}}
+			continue
+		}
+		report := binary.BigEndian.AppendUint32(make([]byte, 0, reportBytes), uint32(a.From))
+		report = binary.BigEndian.AppendUint64(append(report, byte(a.Path)), uint64(at.UnixNano()))
+		g.direct.machine.SendArrival(a.Root, a.Incarnation, a.Number, report)
+	}
+}
+
+// takeArrival takes the report of another member, within node.Do.
+func (g *Group) takeArrival(from protocol.Rank, number uint64, report []byte) {
+	t := g.tracing.trace
+	if t == nil || number != g.tracing.number || slices.ContainsFunc(t.Arrivals, func(a Arrival) bool { return a.Rank == int(from) }) {
+		return // late, or again
+	}
+	a, err := decodeArrival(report)
+	if err != nil {
+		g.log.Warn("report refused", "from", from, "error", err)
+		return
+	}
+	a.Rank = int(from)
+	a.After -= time.Duration(t.Sent.UnixNano())
+	t.Arrivals = append(t.Arrivals, a)
+	g.tracing.changed.Notify()
+}
+
+// errReport is the error of a report that no member would send.
+var errReport = errors.New("pleach: malformed report of an arrival")
+
+// decodeArrival decodes a report. The time in it is that of day.
+func decodeArrival(b []byte) (a Arrival, err error) {
+	if len(b) != reportBytes || int(b[4]) >= len(paths) {
+		return a, fmt.Errorf("%w: %x", errReport, b[:min(len(b), reportBytes)])
+	}
+	return Arrival{From: int(binary.BigEndian.Uint32(b)), Path: paths[b[4]], After: time.Duration(binary.BigEndian.Uint64(b[5:]))}, nil
+}
