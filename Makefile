@@ -113,6 +113,11 @@ screenshots: ## render the agent's page with 5, 50 and 500 members into SCREENSH
 	mkdir -p $(SCREENSHOTS)
 	PLEACH_SCREENSHOTS=$(abspath $(SCREENSHOTS)) go test -count=1 -timeout 30m -run 'Browser|Screenshots' -v ./internal/agent/ui
 
+.PHONY: packages
+packages: ## build tarballs, .deb packages, SBOMs and checksums into dist/: some minutes the first time
+	rm -rf dist
+	go run ./deploy/packages --out dist
+
 .PHONY: api
 api: ## record the public surface in api/, after a change of it on purpose
 	PLEACH_RECORD_API=1 go test -count=1 -run Surface ./internal/archtest

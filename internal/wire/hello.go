@@ -10,7 +10,7 @@ import (
 
 const (
 	// Version is the protocol version of this package.
-	Version = 2
+	Version = 3
 	// MaxGroup is the longest group name, in bytes.
 	MaxGroup = 255
 

@@ -78,9 +78,9 @@ func TestGoldenCodes(t *testing.T) {
 		code Code
 		want string
 	}{
-		"hello":  {key.HelloCode(&dialed), "02d54f85ff70517786b0e6346bd80416e2d22655366217c7384d63e875abb3e3"},
-		"answer": {key.AnswerCode(&dialed, &answer), "ec49d2fc5c6f886b356b279f925bc8063911bfba622fe03199267c0e86c0b68c"},
-		"proof":  {key.ProofCode(&dialed, &answer, []byte("join")), "a002de4aced82ed100c2f992bfc328102f4619bcf567396ab0a7ab32b446fcaa"},
+		"hello":  {key.HelloCode(&dialed), "cc36fcf2269f037d5050bc21d9a01237dbbeca6b0678c421ae05d00e2489659a"},
+		"answer": {key.AnswerCode(&dialed, &answer), "4617bc44f0e65509e8d8081d322dd1510b5b5d2243b7c8c0d093b74ee5c0d4ce"},
+		"proof":  {key.ProofCode(&dialed, &answer, []byte("join")), "9e9a1cd3936cbdb9cd2b488ea37a74d07443d7d97b15ff0a427899d9a77d80ed"},
 	} {
 		if got := hex.EncodeToString(test.code[:]); got != test.want {
 			t.Errorf("%s is %s, want %s", name, got, test.want)

@@ -100,6 +100,20 @@ func (c *Client) Views(ctx context.Context) (v api.Views, err error) {
 	return v, c.call(ctx, http.MethodGet, "/v1/views", nil, nil, &v)
 }
 
+// Healthy returns an error unless the agent serves requests.
+func (c *Client) Healthy(ctx context.Context) error { return c.probe(ctx, "/healthz") }
+
+// Ready returns an error unless the agent is a member of a group with a quorum.
+func (c *Client) Ready(ctx context.Context) error { return c.probe(ctx, "/readyz") }
+
+func (c *Client) probe(ctx context.Context, path string) error {
+	response, err := c.do(ctx, http.MethodGet, path, nil, nil, nil)
+	if err != nil {
+		return err
+	}
+	return response.Body.Close()
+}
+
 func withTimeout(timeout time.Duration) url.Values {
 	query := url.Values{}
 	if timeout > 0 {
