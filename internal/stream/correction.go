@@ -48,8 +48,7 @@ func (m *Member) scheduleCorrection(now protocol.Time, f *flow) {
 	if c.running || c.due != protocol.Never {
 		return
 	}
-	// On an overloaded host the distance is longer, too.
-	c.due, c.yielded = max(now, c.since+m.lead(now), c.began+correctionInterval+2*c.yielded), 0
+	c.due, c.yielded = max(now, c.since+m.lead(now), c.began+c.distance()), 0
 	m.schedule(f, c.due)
 }
 

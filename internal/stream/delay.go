@@ -78,8 +78,8 @@ func (m *Member) setWait(wait protocol.Time) {
 }
 
 // A correction starts some time after a message, so that the tree comes first.
-// Corrections of one stream are at least correctionInterval apart: one corrects
-// everything that came in between.
+// Corrections of one stream are at least correctionInterval apart, see distance: one
+// corrects everything that came in between.
 const (
 	minLead            = 1 * millisecond
 	maxLead            = 10 * millisecond
@@ -106,6 +106,17 @@ func (c *correction) yield(now protocol.Time) bool {
 	c.due = now + late
 	return true
 }
+
+// distance is how long after the last correction of a stream the next one begins at the
+// earliest. On an overloaded host it is many times as long as timers are late: the offers
+// of one message compete with the frames of the next ones, and in a large group on few
+// processors there would be as many offers as frames.
+func (c *correction) distance() protocol.Time {
+	return correctionInterval + min(distanceOfYield*c.yielded, maxWait)
+}
+
+// distanceOfYield is the distance in terms of the time by which a correction was postponed.
+const distanceOfYield = 12
 
 // passOver returns how long a neighbor that was asked has time to answer before the next
 // one out is asked, too, after so many were. The nearest neighbors on the ring are
