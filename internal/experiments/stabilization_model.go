@@ -44,9 +44,9 @@ func (m ThesisModel) Time(size protocol.Rank) float64 {
 	return 2*m.Latency*float64(levels-1) + m.Compute*float64(levels)
 }
 
-// Model is the same for the protocol of package membership: a report through its relays, then five
-// ways down or up a binomial tree of the members that are left. What contention there is
-// on these ways is in the tree's finish time; that many reports wait for the
+// Model is the same for the protocol of package membership: a report through its relays,
+// then five ways down or up a binomial tree of the members that are left. What contention
+// there is on these ways is in the tree's finish time; that many reports wait for the
 // coordinator's port is not, and neither that the second way up may end early,
 // with a majority.
 func (s *Stabilization) Model() (protocol.Time, error) {
