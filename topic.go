@@ -149,7 +149,7 @@ func (t *Topic) Close() error {
 	return nil
 }
 
-// wakeTopic gives a sign to those who receive from a subscription. It is called within
+// wakeTopic gives a sign to the goroutines that receive from a subscription. It is called within
 // node.Do.
 func (g *Group) wakeTopic(id uint64) { give(g.topics[id].arrived) }
 
