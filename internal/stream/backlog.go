@@ -1,6 +1,10 @@
 package stream
 
-import "github.com/pleach-go/pleach/protocol"
+import (
+	"slices"
+
+	"github.com/pleach-go/pleach/protocol"
+)
 
 // backlog holds the segments for a child whose queue is full. Flow control bounds it. A
 // backlog expires if the queue stays full for stallTimeout: the child gets nothing more
@@ -59,6 +63,12 @@ func (m *Member) joinBacklog(s send) bool {
 	}
 	m.addToBacklog(b, s)
 	return true
+}
+
+// hasBacklog reports whether segments of a flow wait for room in the peer's queue.
+func (m *Member) hasBacklog(peer protocol.Rank, f *flow) bool {
+	b := m.backlogs[peer]
+	return b != nil && slices.ContainsFunc(b.sends, func(s send) bool { return s.flow == f })
 }
 
 // resumeBacklog ends a peer's backlog and sends what is in it.

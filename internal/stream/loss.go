@@ -10,7 +10,8 @@ import (
 // up, tells its program, and continues behind them.
 
 // unavailable reports whether a hole must be given up, and up to where: other members
-// no longer keep it, and the tree does not bring it either. What a cut needs is given
+// no longer keep it, and the tree does not bring it either. The parent's reply proves
+// that: connections keep order, so it is behind all that the parent had sent. What a cut needs is given
 // up only if all members have trimmed it, or if some have and the others have not
 // answered for a while. So a view waits for what can be had, and for nothing else. What
 // is behind the cut belongs to the next view.
@@ -20,7 +21,8 @@ func (m *Member) unavailable(now protocol.Time, f *flow) (to uint64, unavailable
 	case p.trimmedReplies == 0 || p.trimmedTo <= f.next:
 		return 0, false
 	case !m.frozen:
-		return p.trimmedTo, p.tries >= maxTries && !m.treeMayBeSlow(now, f, lossTimeout)
+		treeIsDone := slices.Contains(p.trimmedBy, f.parent) || !m.treeMayBeSlow(now, f, lossTimeout)
+		return p.trimmedTo, p.tries >= maxTries && treeIsDone
 	}
 	others := m.roster.size() - 1
 	asked := p.tries >= maxTries+others*4/3 // nextSource has reached all by then

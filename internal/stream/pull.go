@@ -106,7 +106,7 @@ func (m *Member) sendRequest(now protocol.Time, f *flow) {
 		end = min(end, f.firstAhead())
 	}
 	m.stats.Requests++
-	p.requestedFrom, p.requestedTo = m.nextSource(p), end
+	p.requestedFrom, p.requestedTo = m.nextSource(f), end
 	m.queueFrame(p.requestedFrom, f, frame{kind: request, first: f.next, last: end})
 	p.tries++
 	longest := 4 * maxDelay
@@ -140,8 +140,13 @@ func (m *Member) treeMayBeSlow(now protocol.Time, f *flow, within protocol.Time)
 
 // nextSource chooses the member to ask: those that made offers, latest first, then ring
 // neighbors further and further out. Every fourth request goes to one that made an
-// offer again.
-func (m *Member) nextSource(p *pull) protocol.Rank {
+// offer again. The last one before a hole may be given up goes to the parent, whose reply
+// tells that the tree will not bring it.
+func (m *Member) nextSource(f *flow) protocol.Rank {
+	p := &f.pull
+	if p.tries == maxTries-1 && m.roster.has(f.parent) {
+		return f.parent
+	}
 	if n := len(p.sources); n > 0 && (p.tries < n || p.tries%4 == 3) {
 		return p.sources[n-1-p.tries%n] // also again: a frame may have been lost
 	}
@@ -170,6 +175,9 @@ func (m *Member) requestMore(now protocol.Time, f *flow) {
 // handleRequest sends the segments that a peer requests, or says which are still kept.
 func (m *Member) handleRequest(f *flow, from protocol.Rank, fr *frame) {
 	if firstKept := f.store.firstKept(fr.first); firstKept > fr.first {
+		if m.hasBacklog(from, f) {
+			return // the child gets it from there
+		}
 		m.queueFrame(from, f, frame{kind: trimmed, first: firstKept, messages: f.messagesBefore(firstKept)})
 		return
 	}

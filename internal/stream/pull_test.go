@@ -212,3 +212,23 @@ func TestLossIsReportedAtOnce(t *testing.T) {
 		t.Errorf("%d more pending: %+v", p.Pending(), s)
 	}
 }
+
+// A member waits for a slow tree, but not after its parent has replied that it no longer
+// keeps the segments: the reply is behind all that the parent had sent.
+func TestParentsReplyEndsTheWaitForTheTree(t *testing.T) {
+	for _, parentReplies := range []bool{true, false} {
+		p := newPeer(t, stream.Config{Rank: 1, Size: 4, Incarnation: 1})
+		for n := range uint64(5) {
+			p.receive(0, rawFrame(dataFrame, n, "x"))
+		}
+		p.receive(2, rawFrame(offerFrame, 60, ""))
+		p.run(3*time.Second, func(to protocol.Rank, missing uint64) {
+			if missing < 60 && (to != 0 || parentReplies) {
+				p.receive(to, rawFrame(trimmedFrame, 60, ""))
+			}
+		})
+		if got := p.Stats().Lost == 55; got != parentReplies {
+			t.Errorf("parent replies: %v: after three seconds %+v", parentReplies, p.Stats())
+		}
+	}
+}
