@@ -167,8 +167,8 @@ func TestHostsParted(t *testing.T) {
 		view, gone := rs.awaitMembers(detection, "the majority", majority, majority)
 		rs.awaitTalk("the majority", majority, view)
 		stopped := rs.awaitNoQuorum(minority)
+		healed := time.Now() // or a moment later: hosts whose links are up again may be quick
 		network.HealAll()
-		healed := time.Now()
 		whole, back := rs.awaitMembers(reunion, "after the heal", everybody, everybody)
 		rs.awaitTalk("after the heal", everybody, whole)
 		t.Logf("the majority is in view %d after %v, the minority %v has stopped %v later, all are in view %d %v after the heal",

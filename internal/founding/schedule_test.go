@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 const second = 1000 * millisecond
@@ -64,6 +66,9 @@ func (w *world) schedule(restart bool) (err error) {
 // is never more than one group, and once the trouble ends, all are in it.
 func TestRandomSchedules(t *testing.T) {
 	schedules := uint64(1000)
+	if testutil.RaceEnabled || testing.Short() {
+		schedules = 100
+	}
 	first, only := uint64(0), false
 	if seed, err := strconv.ParseUint(os.Getenv("PLEACH_SEED"), 10, 64); err == nil {
 		first, schedules, only = seed, 1, true
