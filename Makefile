@@ -87,6 +87,10 @@ trouble: ## put groups under ordinary trouble, TROUBLE seconds each (default: 60
 	PLEACH_FULL=1 PLEACH_SECONDS=$(TROUBLE) PLEACH_KILLS=20 PLEACH_ROUNDS=20 PLEACH_JOINS=1000 PLEACH_MINUTES=10 \
 		go test -count=1 -timeout 0 -v ./internal/trouble
 
+.PHONY: agents
+agents: ## stop and kill agents among 50, 16 of them on hosts of their own, and try the guides as printed
+	PLEACH_FULL=1 go test -count=1 -run 'Truth|Guide|Readme' -v ./cmd/pleach
+
 JOINS ?= 1000
 
 .PHONY: joins
