@@ -90,7 +90,8 @@ func (g *Group) startViews(s *initialState, c node.Config) error {
 	if err != nil {
 		return errors.Join(err, g.detector.Close())
 	}
-	g.asking.Go(func() { g.keepSeeds(s.seeds) })
+	g.seeds.Store(&s.seeds)
+	g.asking.Go(g.keepSeeds)
 	return g.node.Do(func(now protocol.Time) {
 		g.inputs.Start(now)
 		if g.config.Meta != g.self.Meta { // it has begun together with others, which do not know it

@@ -50,7 +50,7 @@ listen, query and status. GET /v1/openapi.yaml describes it.
 
 A seed is host:port, dns:NAME:PORT for all addresses of a name, dns:NAME for SRV records,
 or exec:COMMAND for the lines that a command prints. Names and commands are resolved again
-until the agent is a member. With --expect N, all agents are started alike, and N of them
+until the agent is a member, and while it has no quorum. With --expect N, all agents are started alike, and N of them
 begin a group if there is none yet.
 
 Every setting is a flag, a variable (PLEACH_DATA_DIR for --data-dir, PLEACH_SEEDS for the
