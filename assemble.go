@@ -39,7 +39,7 @@ func newGroup(c Config, s *initialState, u member.Unicast) (*Group, error) {
 	}
 	g.stream = g.machine.Stream()
 	g.view.Store(&s.view)
-	g.noteView(&s.view)
+	g.noteView(&s.view, membership.Members{})
 	g.makeDirect(s)
 	g.makeReplica(&s.view)
 	n := node.Config{Transport: s.transport, Protocol: g.inputs, AfterStep: g.afterStep, Logger: g.log}
