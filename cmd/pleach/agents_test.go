@@ -57,7 +57,11 @@ func startAgents(t *testing.T, together, apart int) (agents []*agentProcess) {
 		})
 		agents = append(agents, a)
 	}
-	agents[0].awaitMembers(len(agents))
+	// Members of the first view may not have started yet. Those that tell their version have.
+	agents[0].await("all members with their versions", func(s *statusJSON) bool {
+		silent := slices.ContainsFunc(s.Members.Members, func(m api.Member) bool { return m.Meta == "" })
+		return len(s.Members.Members) == len(agents) && !silent
+	})
 	return agents
 }
 
