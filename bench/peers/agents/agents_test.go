@@ -19,7 +19,7 @@ func TestAgents(t *testing.T) {
 		t.Fatalf("%v: %s", err, &out)
 	}
 	for _, r := range object.Results {
-		if r.HalfP50 <= 0 || r.AllP50 < r.HalfP50 || r.OneListP50 <= 0 || r.AllListsP50 < r.OneListP50 || r.RSS <= 0 || r.RSSAnon >= r.RSS {
+		if r.Complete == 0 || r.HalfP50 <= 0 || r.AllP50 < r.HalfP50 || r.OneListP50 <= 0 || r.AllListsP50 < r.OneListP50 || r.RSS <= 0 || r.RSSAnon >= r.RSS {
 			t.Errorf("%+v", r)
 		}
 	}

@@ -12,9 +12,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -27,7 +29,8 @@ so that other load of the host falls on all alike.
   serf-local  serf agent -profile local, its fastest one
 
 event    from before a client gives an event to one agent until the subscribers of all
-         agents, or of half of them, have it
+         agents, or of half of them, have it; complete are the events that reach all
+         agents within 2 s, and only they have times
 dead     from before a member is killed (SIGKILL) until the list of members of one agent,
          and of all agents asked one after the other, says so
 memory   resident memory of an agent (RSS), and what of it is its own (RssAnon)
@@ -46,7 +49,8 @@ type command struct {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	log.SetOutput(io.Discard) // serf's client tells there when its agent is gone
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
@@ -113,9 +117,9 @@ func write(w io.Writer, results []result, asJSON bool) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d agents of each system, %d events, %d kills; ms, MB, %% of a core; (×) of the first line\n\n", results[0].Members, results[0].Events, results[0].Kills)
-	fmt.Fprintf(&b, "%-11s %18s %18s %18s %18s %16s %9s %16s\n", "system", "event to half p50", "event to all p50", "dead for one p50", "dead for all p50", "memory", "own", "idle")
+	fmt.Fprintf(&b, "%-11s %9s %18s %18s %18s %18s %16s %9s %16s\n", "system", "complete", "event to half p50", "event to all p50", "dead for one p50", "dead for all p50", "memory", "own", "idle")
 	for _, r := range results {
-		fmt.Fprintf(&b, "%-11s", r.System)
+		fmt.Fprintf(&b, "%-11s %9d", r.System, r.Complete)
 		for _, v := range []struct{ value, ratio float64 }{
 			{r.HalfP50, r.Ratios.HalfP50}, {r.AllP50, r.Ratios.AllP50}, {r.OneListP50, r.Ratios.OneListP50}, {r.AllListsP50, r.Ratios.AllListsP50},
 		} {
