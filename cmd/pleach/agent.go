@@ -110,9 +110,11 @@ func runAgent(cmd *cobra.Command, load func() (*config.Config, error), logJSON b
 			}
 		}
 	}()
+	saveMemory()
 	err := agent.Run(ctx, agent.Options{
 		Load: load, Reload: reload, Version: versionNumber(), Logger: log,
 		Started: func(c *config.Config) { log.Info("serving", "socket", c.Socket, "api", c.API) },
+		Joined:  giveMemoryBack,
 	})
 	if err != nil {
 		return refused(err)
