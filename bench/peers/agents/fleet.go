@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -169,15 +169,22 @@ func await(ctx context.Context, pause time.Duration, try func() error) error {
 	}
 }
 
-// freePorts returns loopback addresses whose ports are free for TCP and UDP.
+// Ports of agents are below those that the system gives to outgoing connections: agents that
+// start earlier would take those of later ones.
+const firstPort, lastPort = 10_000, 32_000
+
+// freePorts returns loopback addresses whose ports are free.
 func freePorts(n int) (addresses []string, err error) {
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	for port := firstPort + rand.IntN((lastPort-firstPort)/2); len(addresses) < n; port++ {
+		if port == lastPort {
+			return nil, fmt.Errorf("no %d free ports below %d", n, lastPort)
+		}
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
-			return nil, err
+			continue
 		}
 		defer l.Close()
-		addresses = append(addresses, "127.0.0.1:"+strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
+		addresses = append(addresses, l.Addr().String())
 	}
 	return addresses, nil
 }
