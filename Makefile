@@ -66,6 +66,10 @@ peers: ## measure Pleach beside NATS, gRPC, memberlist, serf and gossipsub
 convergence: ## kill members of groups by Pleach, memberlist and serf, in turns: some minutes
 	cd bench/peers && go run ./convergence --members 47 --kills 10 --turns 2
 
+.PHONY: serf
+serf: ## run 50 agents each of Pleach and serf: events, deaths, memory, idle processors; two minutes
+	cd bench/peers && go run ./agents --members 50 --events 20 --kills 3 --idle 20s
+
 .PHONY: sort
 sort: ## sort 1 GB beside GNU sort, and kill a process in each phase: half an hour
 	go run ./cmd/pleach bench sort --records 10000000 --members 8 --trials 11 --compare gnu
@@ -82,6 +86,10 @@ TROUBLE ?= 60
 trouble: ## put groups under ordinary trouble, TROUBLE seconds each (default: 60), and print figures
 	PLEACH_FULL=1 PLEACH_SECONDS=$(TROUBLE) PLEACH_KILLS=20 PLEACH_ROUNDS=20 PLEACH_JOINS=1000 PLEACH_MINUTES=10 \
 		go test -count=1 -timeout 0 -v ./internal/trouble
+
+.PHONY: agents
+agents: ## stop and kill agents among 50, 16 of them on hosts of their own, and try the guides as printed
+	PLEACH_FULL=1 go test -count=1 -run 'Truth|Guide|Readme' -v ./cmd/pleach
 
 JOINS ?= 1000
 

@@ -39,7 +39,7 @@ func newGroup(c Config, s *initialState, u member.Unicast) (*Group, error) {
 	}
 	g.stream = g.machine.Stream()
 	g.view.Store(&s.view)
-	g.noteView(&s.view)
+	g.noteView(&s.view, membership.Members{})
 	g.makeDirect(s)
 	g.makeReplica(&s.view)
 	n := node.Config{Transport: s.transport, Protocol: g.inputs, AfterStep: g.afterStep, Logger: g.log}
@@ -90,7 +90,8 @@ func (g *Group) startViews(s *initialState, c node.Config) error {
 	if err != nil {
 		return errors.Join(err, g.detector.Close())
 	}
-	g.asking.Go(func() { g.keepSeeds(s.seeds) })
+	g.seeds.Store(&s.seeds)
+	g.asking.Go(g.keepSeeds)
 	return g.node.Do(func(now protocol.Time) {
 		g.inputs.Start(now)
 		if g.config.Meta != g.self.Meta { // it has begun together with others, which do not know it

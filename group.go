@@ -64,7 +64,8 @@ type Group struct {
 	life        context.Context      // ends with this process's membership; its cause is Err
 	end         context.CancelCauseFunc
 	quorumErr   atomic.Pointer[QuorumError]
-	removal     atomic.Pointer[error] // why this process is about to be no longer a member
+	seeds       atomic.Pointer[[]string] // without its own address; see seeds.go
+	removal     atomic.Pointer[error]    // why this process is about to be no longer a member
 
 	reachSlots chan struct{} // has one for each candidate that is dialed
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -21,7 +22,8 @@ type ViewChange struct {
 	// Members counts the members of the view.
 	Members int `json:"members"`
 	// Changes are the members that have come, gone or changed since the view before: at
-	// most 16, and Omitted counts the others. The first view of a history has none.
+	// most 16, and Omitted counts the others. The first view of a history has none. That
+	// processes which have begun the group together tell their first meta is no change.
 	Changes []MemberChange `json:"changes"`
 	Omitted int            `json:"omitted,omitempty"`
 }
@@ -103,10 +105,14 @@ const (
 	maxChanges = 16
 )
 
-// noteView adds a view to the history, within node.Do. It returns the entry.
-func (g *Group) noteView(v *membership.View) *ViewChange {
+// noteView adds a view to the history, after the members before, within node.Do. It returns
+// the entry.
+func (g *Group) noteView(v *membership.View, before membership.Members) *ViewChange {
 	change := ViewChange{Number: v.Number, Time: time.Now(), Members: v.Members.Len(), Changes: []MemberChange{}}
 	for c := range g.machine.Changes {
+		if firstMeta(&c, before) {
+			continue
+		}
 		if len(change.Changes) == maxChanges {
 			change.Omitted++
 			continue
@@ -118,6 +124,16 @@ func (g *Group) noteView(v *membership.View) *ViewChange {
 	}
 	g.history = append(g.history, change)
 	return &g.history[len(g.history)-1]
+}
+
+// firstMeta reports whether a member that has begun the group together with others tells its
+// meta for the first time: the first view cannot have it.
+func firstMeta(c *membership.Change, before membership.Members) bool {
+	if c.Cause != membership.Changed || c.Member.Incarnation != member.FirstIncarnation {
+		return false
+	}
+	old := before.Find(c.Member.Rank)
+	return old != nil && old.Meta == "" && c.Member.Meta != ""
 }
 
 // memberChange describes a change, with what this member itself knows of it.

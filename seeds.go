@@ -7,6 +7,7 @@ package pleach
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/pleach-go/pleach/internal/founding"
@@ -22,13 +23,25 @@ const (
 	seedTimeout  = 2 * time.Second
 )
 
+// SetSeeds replaces the seeds that this process has joined by. A member asks them whether
+// the group has gone on without it when it has no quorum, so a program whose seeds have moved
+// to other addresses meanwhile calls it then.
+func (g *Group) SetSeeds(seeds ...string) {
+	others := slices.DeleteFunc(slices.Clone(seeds), func(seed string) bool { return seed == g.Self().Address })
+	g.seeds.Store(&others)
+}
+
 // keepSeeds turns to one seed after the other while this process is a member.
-func (g *Group) keepSeeds(seeds []string) {
-	for turn := 0; len(seeds) > 0; turn++ {
+func (g *Group) keepSeeds() {
+	for turn := 0; ; turn++ {
 		select {
 		case <-g.life.Done():
 			return
 		case <-time.After(seedInterval):
+		}
+		seeds := *g.seeds.Load()
+		if len(seeds) == 0 {
+			continue
 		}
 		seed := seeds[turn%len(seeds)]
 		switch {

@@ -184,7 +184,7 @@ func (g *Group) installView(v *membership.View) {
 	g.watch(v)
 	g.direct.machine.Install(v)
 	g.checkState(v)
-	g.logView(g.noteView(v))
+	g.logView(g.noteView(v, before.Members))
 	g.changed.Notify()
 }
 

@@ -50,7 +50,7 @@ listen, query and status. GET /v1/openapi.yaml describes it.
 
 A seed is host:port, dns:NAME:PORT for all addresses of a name, dns:NAME for SRV records,
 or exec:COMMAND for the lines that a command prints. Names and commands are resolved again
-until the agent is a member. With --expect N, all agents are started alike, and N of them
+until the agent is a member, and while it has no quorum. With --expect N, all agents are started alike, and N of them
 begin a group if there is none yet.
 
 Every setting is a flag, a variable (PLEACH_DATA_DIR for --data-dir, PLEACH_SEEDS for the
@@ -110,9 +110,11 @@ func runAgent(cmd *cobra.Command, load func() (*config.Config, error), logJSON b
 			}
 		}
 	}()
+	saveMemory()
 	err := agent.Run(ctx, agent.Options{
 		Load: load, Reload: reload, Version: versionNumber(), Logger: log,
 		Started: func(c *config.Config) { log.Info("serving", "socket", c.Socket, "api", c.API) },
+		Joined:  giveMemoryBack,
 	})
 	if err != nil {
 		return refused(err)

@@ -45,7 +45,8 @@ func (a *agentFlags) client() (*client.Client, error) {
 		address = cmp.Or(address, os.Getenv("PLEACH_API"))
 	}
 	if address == "" {
-		return client.Socket(cmp.Or(a.socket, os.Getenv("PLEACH_SOCKET"), config.DefaultSocket())), nil
+		socket := cmp.Or(a.socket, os.Getenv("PLEACH_SOCKET"), config.DefaultSocket())
+		return client.Socket(socket), config.CheckSocket(socket)
 	}
 	file := cmp.Or(a.tokenFile, os.Getenv("PLEACH_TOKEN_FILE"))
 	if file == "" {

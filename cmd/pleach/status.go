@@ -60,6 +60,11 @@ func (s *statusCommand) run(cmd *cobra.Command) error {
 		return err
 	}
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
+	if s.watch && !s.json && isTerminal(out) {
+		screen := newWatchScreen(out)
+		defer screen.close()
+		out = screen
+	}
 	for {
 		var j statusJSON
 		if j.Status, err = agent.Status(ctx); err == nil {
@@ -85,18 +90,14 @@ func (s *statusCommand) run(cmd *cobra.Command) error {
 	}
 }
 
-// clearScreen moves to the top and clears what is below.
-const clearScreen = "\x1b[H\x1b[2J"
-
 func (s *statusCommand) write(out io.Writer, j *statusJSON) error {
 	if s.json {
 		return json.NewEncoder(out).Encode(j)
 	}
-	screen := statusScreen{statusJSON: *j, all: s.all, color: wantsColor(out)}
+	terminal, watching := out.(*watchScreen)
+	screen := statusScreen{statusJSON: *j, all: s.all, color: watching && wantsColor(terminal.out) || wantsColor(out)}
 	text := screen.text()
-	if s.watch && isTerminal(out) {
-		text = clearScreen + text
-	} else if s.watch {
+	if s.watch && !watching {
 		text += "\n"
 	}
 	_, err := io.WriteString(out, text)

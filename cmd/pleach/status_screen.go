@@ -37,6 +37,7 @@ func (s *statusScreen) text() string {
 	var b strings.Builder
 	s.writeTitle(&b)
 	s.writeRing(&b)
+	s.writeSuspects(&b)
 	s.writeMembers(&b)
 	s.writeEvents(&b)
 	return b.String()
@@ -107,6 +108,37 @@ func (s *statusScreen) writeRing(b *strings.Builder) {
 		}
 		return sign
 	}))
+}
+
+// writeSuspects says why members are suspected, and which members have found it out.
+func (s *statusScreen) writeSuspects(b *strings.Builder) {
+	suspects := s.Status.Suspects
+	if len(suspects) == 0 {
+		return
+	}
+	b.WriteString("\nsuspected\n")
+	for i := range suspects[:min(len(suspects), screenNames)] {
+		x := &suspects[i]
+		line := fmt.Sprintf("  %s (rank %d) for %s", printable(x.ID), x.Rank, age(s.Status.Time.Sub(x.Since)))
+		if len(x.By) > 0 {
+			line += ", by rank " + ranges(x.By, ", ", screenNames)
+		}
+		b.WriteString(shorten(line+": "+printable(x.Cause)) + "\n")
+	}
+	if more := len(suspects) - screenNames; more > 0 {
+		fmt.Fprintf(b, "  … %d more\n", more)
+	}
+}
+
+// screenWidth is how long a line may be.
+const screenWidth = 100
+
+// shorten cuts a line that is too long.
+func shorten(line string) string {
+	if letters := []rune(line); len(letters) > screenWidth {
+		return string(letters[:screenWidth-1]) + "…"
+	}
+	return line
 }
 
 // writeMembers lists the members that need attention first, and the others if they fit.
@@ -188,7 +220,7 @@ func (s *statusScreen) writeEvents(b *strings.Builder) {
 	var lines []string
 	for _, v := range slices.Backward(s.Status.History) {
 		for _, c := range v.Changes {
-			lines = append(lines, fmt.Sprintf("  %s  view %d  %s\n", v.Time.Local().Format(time.TimeOnly), v.Number, printable(c.String())))
+			lines = append(lines, shorten(fmt.Sprintf("  %s  view %d  %s", v.Time.Local().Format(time.TimeOnly), v.Number, printable(c.String())))+"\n")
 		}
 		if v.Omitted > 0 {
 			lines = append(lines, fmt.Sprintf("  %s  view %d  %d more\n", v.Time.Local().Format(time.TimeOnly), v.Number, v.Omitted))

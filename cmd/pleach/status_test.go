@@ -18,7 +18,7 @@ func screenOf(n int) *statusScreen {
 	s.Status.Status = pleach.Status{
 		Time: now, Group: "web", Rank: 0, ID: "web0", View: 9, Members: n,
 		Quorum:   pleach.Quorum{Reachable: n - 1, Needed: n/2 + 1, OK: true},
-		Suspects: []pleach.Suspect{{Rank: 1, ID: "web1"}},
+		Suspects: []pleach.Suspect{{Rank: 1, ID: "web1", Since: now.Add(-1200 * time.Millisecond), By: []int{0, 4}, Cause: "its process is gone: " + strings.Repeat("connection refused ", 5)}},
 	}
 	s.Status.Agent = api.AgentStatus{Version: "v1.2.3", Began: now.Add(-3 * time.Hour), Retained: 12}
 	s.Members = api.Members{View: 9, Slots: n + 1}
@@ -78,6 +78,26 @@ func TestStatusScreen(t *testing.T) {
 	colored.color = true
 	if text := colored.text(); !strings.Contains(text, "\x1b[31m?\x1b[0m") {
 		t.Error("a suspected member is not red")
+	}
+}
+
+// A watched screen is written over, never cleared in between, and does not scroll.
+func TestWatchScreen(t *testing.T) {
+	var out strings.Builder
+	w := newWatchScreen(&out)
+	w.height = func() int { return 4 }
+	for _, text := range []string{"one\ntwo\n", "1\n", "a\nb\nc\nd\n"} {
+		if n, err := w.Write([]byte(text)); n != len(text) || err != nil {
+			t.Error(n, err)
+		}
+	}
+	w.close()
+	const want = beginWatch + clearAll +
+		goHome + "one\x1b[K\ntwo\x1b[K\n\x1b[J" +
+		goHome + "1\x1b[K\n\x1b[J" +
+		goHome + "a\x1b[K\nb\x1b[K\n… 2 more lines\x1b[K\n\x1b[J" + endWatch
+	if out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
 	}
 }
 

@@ -109,8 +109,11 @@ func (a *Agent) live(ctx context.Context) error {
 	g, err := a.join(ctx)
 	for ; err == nil; g, err = a.comeBack(ctx, g) {
 		a.enter(g)
+		membership, end := context.WithCancel(ctx)
+		go a.followSeeds(membership, g)
 		for range g.Views(ctx) { // until the membership ends
 		}
+		end()
 		a.group.Store(nil)
 		a.endFiles()
 		if ctx.Err() != nil {

@@ -9,11 +9,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/agent/api"
 	"github.com/pleach-go/pleach/internal/agent/client"
 	"github.com/pleach-go/pleach/internal/agent/config"
 	"github.com/pleach-go/pleach/internal/testutil"
@@ -160,6 +162,15 @@ func TestAgents(t *testing.T) {
 	agents := startAll(t, 3, "handlers:\n  - {query: sum, run: 'read x; echo $((x + 1))'}\n  - {query: broken, run: exit 7}\n")
 	a, b := agents[0], agents[1]
 	ctx := t.Context()
+
+	// All tell their version. The first view cannot have it yet, and that is no event.
+	eventually(t, "three versions", func() bool {
+		m, err := a.Members(ctx)
+		return err == nil && !slices.ContainsFunc(m.Members, func(m api.Member) bool { return m.Meta != "pleach=v1" })
+	})
+	if v, err := a.Views(ctx); err != nil || slices.ContainsFunc(v.Views, func(v pleach.ViewChange) bool { return len(v.Changes) > 0 }) {
+		t.Errorf("%+v, %v", v, err)
+	}
 
 	// A broadcast reaches the subscribers of every agent, and a receipt names the members.
 	own, cutOwn := a.subscribe(t, client.Subscription{})
@@ -354,6 +365,42 @@ func TestSeedsAreResolvedAgain(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("not joined")
 	}
+}
+
+// An agent without a quorum asks seeds that have moved meanwhile.
+func TestSeedsAreResolvedAgainWithoutQuorum(t *testing.T) {
+	first, err := pleach.Create(t.Context(), pleach.Config{ID: "first"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := filepath.Join(t.TempDir(), "list")
+	if err := os.WriteFile(list, []byte(first.Self().Address+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := start(t, fmt.Sprintf("id: a\nseeds: ['exec:cat %s']\n", list))
+	if err := first.Abort(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "without quorum", func() bool {
+		s, err := a.Status(t.Context())
+		return err == nil && !s.Quorum.OK
+	})
+	seed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer seed.Close()
+	if err := os.WriteFile(list, []byte(seed.Addr().String()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := seed.(*net.TCPListener).SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	asked, err := seed.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = asked.Close()
 }
 
 func TestRefusedStarts(t *testing.T) {

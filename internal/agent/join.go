@@ -12,7 +12,8 @@ import (
 	"github.com/pleach-go/pleach/internal/agent/discover"
 )
 
-// discoverInterval is how often an agent that is not a member yet resolves its seeds again.
+// discoverInterval is how often an agent that is not a member yet, or has no quorum, resolves
+// its seeds again.
 const discoverInterval = 3 * time.Second
 
 // errSeedsChanged ends an attempt to join.
@@ -86,6 +87,24 @@ func (a *Agent) watchSeeds(ctx context.Context, cancel context.CancelCauseFunc, 
 		if err == nil && !slices.Equal(now, seeds) {
 			cancel(errSeedsChanged)
 			return
+		}
+	}
+}
+
+// followSeeds resolves the seeds again while the group has no quorum: it may have gone on
+// without this agent, at other addresses.
+func (a *Agent) followSeeds(ctx context.Context, g *pleach.Group) {
+	c := a.config.Load()
+	for discover.Dynamic(c.Seeds) && pause(ctx, discoverInterval) {
+		if g.View().Err == nil {
+			continue
+		}
+		seeds, err := discover.Resolve(ctx, net.DefaultResolver, c.Seeds)
+		if err != nil && ctx.Err() == nil {
+			a.log.Warn("seeds", "cause", err)
+		}
+		if len(seeds) > 0 {
+			g.SetSeeds(seeds...)
 		}
 	}
 }

@@ -45,8 +45,11 @@ func (a *Agent) listen(c *config.Config, server *api.Server) (all []serving, err
 // listenSocket opens a Unix socket. One that an agent has left behind when it was killed is
 // removed.
 func listenSocket(path string) (net.Listener, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { // the socket has its own mode
 		return nil, fmt.Errorf("socket: %w", err)
+	}
+	if err := config.CheckSocket(path); err != nil {
+		return nil, err
 	}
 	if conn, err := net.Dial("unix", path); err == nil {
 		_ = conn.Close()

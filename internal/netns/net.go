@@ -57,6 +57,12 @@ func (n *Net) plug(host int) {
 // Address is a host's.
 func (n *Net) Address(host int) string { return fmt.Sprintf("10.77.%d.%d", host/250, host%250+1) }
 
+// AddAddress gives a host another address, as in 10.0.0.1/24.
+func (n *Net) AddAddress(host int, address string) {
+	n.t.Helper()
+	n.must(ip(n.host(host), fmt.Sprintf("address add %s dev eth0", address)))
+}
+
 // Command is a command to be run on a host. It becomes the command's process
 // itself, so that signals sent to it arrive.
 func (n *Net) Command(host int, name string, args ...string) *exec.Cmd {

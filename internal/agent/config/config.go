@@ -159,17 +159,6 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// DefaultSocket is where an agent of this user listens, and where the commands look for it.
-func DefaultSocket() string {
-	switch dir := os.Getenv("XDG_RUNTIME_DIR"); {
-	case os.Geteuid() == 0:
-		return "/run/pleach/agent.sock"
-	case dir != "":
-		return filepath.Join(dir, "pleach", "agent.sock")
-	}
-	return filepath.Join(os.TempDir(), fmt.Sprintf("pleach-%d", os.Geteuid()), "agent.sock")
-}
-
 // check refuses settings that contradict each other. Those of the group are checked when
 // the agent joins it.
 func (c *Config) check() error {

@@ -1,0 +1,313 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pleach-go/pleach/internal/netns"
+)
+
+// The commands of the guides are run as they are printed, in network namespaces that stand
+// for machines. Each machine has its own /etc, /run and /var/lib, and an empty folder to
+// begin in.
+
+// codeBlock is a block of a document.
+type codeBlock struct{ language, text string }
+
+// codeBlocks returns the blocks of a section, up to the next heading.
+func codeBlocks(t *testing.T, file, heading string) (blocks []codeBlock) {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(b), "\n## "+heading+"\n")
+	if !found {
+		t.Fatalf("%s has no section %q", file, heading)
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	for i, part := range strings.Split(section, "\n```") {
+		if i%2 == 1 {
+			language, text, _ := strings.Cut(part, "\n")
+			blocks = append(blocks, codeBlock{language, text})
+		}
+	}
+	return blocks
+}
+
+// printedCommand is a command of a console block, and the lines printed below it.
+type printedCommand struct{ line, output string }
+
+func (b codeBlock) commands() (commands []printedCommand) {
+	for line := range strings.Lines(b.text + "\n") {
+		if command, ok := strings.CutPrefix(line, "$ "); ok {
+			commands = append(commands, printedCommand{line: strings.TrimSpace(command)})
+		} else if n := len(commands); n > 0 {
+			commands[n-1].output += line
+		}
+	}
+	return commands
+}
+
+// numbers in the output of a command, as that of a view, may differ.
+var numbers = regexp.MustCompile(`\d+`)
+
+// says reports whether a command has printed what the guide says that it prints.
+func (c printedCommand) says(got string) bool {
+	return strings.Contains(numbers.ReplaceAllString(got, "N"), numbers.ReplaceAllString(c.output, "N"))
+}
+
+// machine is a network namespace with folders of its own.
+type machine struct {
+	t       *testing.T
+	network *netns.Net
+	host    int
+	root    string
+}
+
+func newMachines(t *testing.T, n int, tools ...string) (machines []*machine) {
+	t.Helper()
+	for _, tool := range tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip(err)
+		}
+	}
+	network := netns.New(t, n)
+	for host := range n {
+		m := &machine{t, network, host, t.TempDir()}
+		network.AddAddress(host, fmt.Sprintf("10.0.0.%d/24", host+1))
+		if out, err := exec.Command("cp", "-a", "/etc", m.root+"/etc").CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		for _, dir := range []string{"run", "lib", "home", "etc/pleach"} {
+			if err := os.MkdirAll(filepath.Join(m.root, dir), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		machines = append(machines, m)
+	}
+	return machines
+}
+
+// enter mounts the folders of a machine, which only the command's own processes see.
+const enter = `mount --bind "$1/etc" /etc && mount --bind "$1/run" /run && mount --bind "$1/lib" /var/lib && cd "$1/home" && eval "$2"`
+
+func (m *machine) command(line string) *exec.Cmd {
+	cmd := m.network.Command(m.host, "bash", "-c", enter, "machine", m.root, line)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return cmd
+}
+
+// run runs a command that must succeed.
+func (m *machine) run(line string) string {
+	m.t.Helper()
+	out, err := m.command(line).CombinedOutput()
+	if err != nil {
+		m.t.Fatalf("%s: %v: %s", line, err, out)
+	}
+	return string(out)
+}
+
+// start starts a command that goes on until the test ends it.
+func (m *machine) start(line string) *terminal {
+	m.t.Helper()
+	c := &terminal{t: m.t, line: line, cmd: m.command("exec " + line)}
+	c.cmd.Stdout, c.cmd.Stderr = c, c
+	in, err := c.cmd.StdinPipe()
+	if err == nil {
+		err = c.cmd.Start()
+	}
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	c.in = in
+	m.t.Cleanup(c.kill)
+	return c
+}
+
+// terminal is a command that runs, and what it has printed.
+type terminal struct {
+	t    *testing.T
+	line string
+	cmd  *exec.Cmd
+	in   io.Writer
+	once sync.Once
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (c *terminal) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.text.Write(b)
+}
+
+func (c *terminal) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.text.String()
+}
+
+// kill kills the command, and what it has started.
+func (c *terminal) kill() {
+	c.once.Do(func() {
+		_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL)
+		_ = c.cmd.Wait()
+	})
+}
+
+// await waits until a command has printed something. Meanwhile it does something again and
+// again, if that is not nil.
+func (c *terminal) await(want func(got string) bool, meanwhile func()) {
+	c.t.Helper()
+	for deadline := time.Now().Add(time.Minute); !want(c.String()); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			c.t.Fatalf("%s has printed %q after a minute", c.line, c.String())
+		}
+		if meanwhile != nil {
+			meanwhile()
+		}
+	}
+}
+
+func contains(text string) func(string) bool {
+	return func(got string) bool { return strings.Contains(got, text) }
+}
+
+// Three machines come to a group with TLS by the guide.
+func TestGuideToThreeMachines(t *testing.T) {
+	began := time.Now()
+	blocks := codeBlocks(t, "../../docs/guide/services.md", "From nothing to three machines, in any language")
+	if len(blocks) != 4 {
+		t.Fatalf("%d code blocks", len(blocks))
+	}
+	certificates, settings, startAgent, use := blocks[0], blocks[1], blocks[2].commands()[0], blocks[3].commands()
+	machines := newMachines(t, 3, "openssl", "curl", "bash", "logger", "mount", "cp")
+	admin := machines[0]
+	admin.run(certificates.text)
+	var agents []*terminal
+	for i, m := range machines {
+		host := fmt.Sprintf("10.0.0.%d", i+1)
+		for from, to := range map[string]string{"ca.pem": "ca.pem", host + ".pem": "agent.pem", host + ".key": "agent.key"} {
+			b, err := os.ReadFile(filepath.Join(admin.root, "home", from))
+			if err == nil {
+				err = os.WriteFile(filepath.Join(m.root, "etc/pleach", to), b, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(m.root, "etc/pleach/agent.yaml"), []byte(settings.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(startAgent.line, "10.0.0.1") {
+			t.Fatalf("%s has no address", startAgent.line)
+		}
+		agents = append(agents, m.start(strings.ReplaceAll(startAgent.line, "10.0.0.1", host)))
+	}
+	for _, a := range agents {
+		a.await(contains("msg=member "), nil)
+	}
+	useGuide(t, machines, use)
+	for _, a := range agents {
+		if strings.Contains(a.String(), "level=WARN") {
+			t.Errorf("an agent warns: %s", a)
+		}
+	}
+	t.Logf("from an empty folder to three machines: %v", time.Since(began))
+}
+
+// useGuide runs the commands that talk to agents: those that go on first, on another machine
+// than the others.
+func useGuide(t *testing.T, machines []*machine, use []printedCommand) {
+	here, there := machines[0], machines[2]
+	if err := os.WriteFile(filepath.Join(there.root, "home/flush"), []byte("#!/bin/sh\ncat; echo flushed\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var subscribers []*terminal
+	var sender *printedCommand
+	for i, c := range use {
+		switch {
+		case strings.HasPrefix(c.line, "pleach listen "), strings.HasPrefix(c.line, "curl -N "):
+			subscribers = append(subscribers, there.start(c.line))
+			continue
+		case strings.Contains(c.line, "pleach send"):
+			sender = &use[i]
+		}
+		if got := here.run(c.line); !c.says(got) {
+			t.Errorf("%s prints %q, want %q", c.line, got, c.output)
+		}
+	}
+	if sender == nil || len(subscribers) != 2 {
+		t.Fatalf("commands are missing in %+v", use)
+	}
+	send := func() { here.run(sender.line) }
+	subscribers[0].await(contains("products\nflushed"), send)
+	subscribers[1].await(contains(`"data":"products\n"`), send)
+	for line, want := range map[string]string{"pleach status": "3 members", "pleach query load": "3 of 3 members answered"} {
+		if got := here.run(line); !strings.Contains(got, want) {
+			t.Errorf("%s prints %q", line, got)
+		}
+	}
+}
+
+// Three processes on one host begin a group, lose their quorum, and get it back.
+func TestGuideOnOneHost(t *testing.T) {
+	commands := codeBlocks(t, "../../docs/guide/services.md", "Start all instances alike")[1].commands()
+	host := newMachines(t, 1, "bash", "mount", "cp")[0]
+	host.run(commands[0].line)
+	join := func(i int) *terminal {
+		listen := strings.Replace(commands[1].line, "--listen 127.0.0.1:7001", fmt.Sprintf("--listen 127.0.0.1:700%d", i), 1)
+		return host.start(strings.Replace(listen, "data1", fmt.Sprintf("data%d", i), 1))
+	}
+	first, second, third := join(1), join(2), join(3)
+	for _, c := range []*terminal{first, second, third} {
+		c.await(contains(": 3 members; this is rank "), nil)
+	}
+	for _, line := range strings.Split(strings.TrimSpace(commands[1].output), "\n") {
+		first.await((printedCommand{output: line}).says, nil)
+	}
+	first.kill()
+	second.kill()
+	third.await(contains("no quorum"), nil)
+	if got := host.run("pleach members 127.0.0.1:7003 --secret-file secret"); !strings.Contains(got, "no quorum") {
+		t.Errorf("pleach members prints %q", got)
+	}
+	join(1).await(contains("2 members"), nil)
+	third.await(func(got string) bool {
+		return strings.LastIndex(got, "2 members") > strings.LastIndex(got, "no quorum")
+	}, nil)
+}
+
+// The commands of the README work.
+func TestReadmeGroups(t *testing.T) {
+	blocks := codeBlocks(t, "../../README.md", "A group that grows and shrinks")
+	host := newMachines(t, 1, "bash", "mount", "cp")[0]
+	installed := func(c printedCommand) string { return strings.ReplaceAll(c.line, "bin/pleach", "pleach") }
+	grow := blocks[0].commands()
+	first := host.start(installed(grow[0]))
+	first.await(contains("view 1"), nil)
+	second, watch := host.start(installed(grow[1])), host.start(installed(grow[2]))
+	second.await(contains("view 2"), nil)
+	watch.await(contains("view 2"), nil)
+	second.await(contains("something"), func() { _, _ = first.in.Write([]byte("something\n")) })
+	var all []*terminal
+	for i := range 3 {
+		all = append(all, host.start(strings.Replace(installed(blocks[1].commands()[0]), "--listen 127.0.0.1:7002", fmt.Sprintf("--listen 127.0.0.1:700%d", i+1), 1)))
+	}
+	for _, c := range all {
+		c.await(contains(": 3 members"), nil)
+	}
+}
