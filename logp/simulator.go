@@ -71,8 +71,8 @@ type Simulator[B any] struct {
 	flights   calendar[B]
 	contended contention[B]
 	zoned     *zoned[B] // nil in a network of one level
-	due       bitmap // machines to ask at this instant
-	colored   bitmap // colored by dissemination
+	due       bitmap    // machines to ask at this instant
+	colored   bitmap    // colored by dissemination
 	wakeups   wakeups
 	deaths    deaths
 	result    Result
