@@ -21,12 +21,18 @@ type Delayed struct {
 	// the broadcast has taken until then. A slow tree thereby makes for few messages,
 	// however slow it is. It takes a clock that starts with the broadcast, as LogP has.
 	Patient bool
+	// Paced waits for the delay before each message to the right, not only the first: on
+	// links whose latency is many overheads, an answer takes as long as many sends.
+	Paced bool
 }
 
 // String returns the correction as flags spell it.
 func (d Delayed) String() string {
-	if d.Patient {
+	switch {
+	case d.Patient:
 		return fmt.Sprintf("patient:%d", d.Delay)
+	case d.Paced:
+		return fmt.Sprintf("paced:%d", d.Delay)
 	}
 	return fmt.Sprintf("delayed:%d", d.Delay)
 }
@@ -46,12 +52,13 @@ func (d Delayed) check(c *Config) error {
 func (d Delayed) lateDuty() bool { return false }
 
 func (d Delayed) states(n int) func(i int) corrector {
-	return slab(n, delayedState{delay: d.Delay, patient: d.Patient}, func(p *delayedState) corrector { return p })
+	return slab(n, delayedState{delay: d.Delay, patient: d.Patient, paced: d.Patient || d.Paced}, func(p *delayedState) corrector { return p })
 }
 
 type delayedState struct {
 	delay    protocol.Time
 	patient  bool
+	paced    bool          // waits before each message to the right
 	deadline protocol.Time // when waiting is over; 0: not yet waiting
 	sent     distance      // distance sent to on the right
 	opened   bool          // the first message has gone left
@@ -60,7 +67,7 @@ type delayedState struct {
 }
 
 func (d *delayedState) begin(*Process, protocol.Time) {
-	*d = delayedState{delay: d.delay, patient: d.patient, askers: d.askers[:0]}
+	*d = delayedState{delay: d.delay, patient: d.patient, paced: d.paced, askers: d.askers[:0]}
 }
 
 // handle notes an answer from the right, and owes one to a process that asks from
@@ -96,7 +103,7 @@ func (d *delayedState) next(p *Process, now protocol.Time, a *Action) {
 		a.WaitUntil(d.deadline)
 	default:
 		d.sent++
-		if d.patient {
+		if d.paced {
 			d.wait(now)
 		}
 		p.correctAt(right, d.sent, a)

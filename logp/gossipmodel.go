@@ -29,8 +29,17 @@ type Choice struct {
 	Gap protocol.Rank
 }
 
-// maxGossipTime bounds the search for T, in multiples of o.
-const maxGossipTime = 4096
+// maxGossipTime bounds the search for T, in multiples of o, beyond some latencies: what
+// was sent first has to arrive before it can be passed on.
+const (
+	maxGossipTime = 4096
+	maxLatencies  = 4
+)
+
+// horizon is the bound for a network.
+func (g GossipModel) horizon() int {
+	return maxGossipTime + maxLatencies*int(g.L/g.O)
+}
 
 // ColoredAfter returns c(t) for t = 0, o, 2o, …, steps·o: the expected number of
 // colored processes (Lemma 1, Eq. 1).
@@ -117,13 +126,13 @@ func lgamma(x float64) float64 {
 // BestPlain returns the shortest T after which gossip alone has colored all with
 // probability 1 − δ (§III-A).
 func (g GossipModel) BestPlain() (Choice, error) {
-	for t, c := range g.ColoredAfter(maxGossipTime) {
+	for t, c := range g.ColoredAfter(g.horizon()) {
 		end := protocol.Time(t) * g.O
 		if float64(g.Live)-c <= g.Miss && end > g.L+g.O {
 			return Choice{Time: end - g.L - g.O, Latency: end}, nil
 		}
 	}
-	return Choice{}, fmt.Errorf("logp: gossip does not color %d of %d processes by time %d", g.Live, g.Size, maxGossipTime*g.O)
+	return Choice{}, fmt.Errorf("logp: gossip does not color %d of %d processes by time %d", g.Live, g.Size, protocol.Time(g.horizon())*g.O)
 }
 
 // BestOpportunistic returns T by Eq. 3; its Gap is how far correction must
@@ -158,9 +167,9 @@ func (g GossipModel) best(correct func(colored float64) (protocol.Rank, protocol
 		return Choice{}, fmt.Errorf("logp: no gossip model for %+v", g)
 	}
 	after := int((g.L + g.O) / g.O)
-	colored := g.ColoredAfter(maxGossipTime + after)
+	colored := g.ColoredAfter(g.horizon() + after)
 	best := Choice{Latency: protocol.Never}
-	for t := 1; t <= maxGossipTime; t++ {
+	for t := 1; t <= g.horizon(); t++ {
 		now := protocol.Time(t) * g.O
 		if now > best.Latency {
 			break

@@ -11,11 +11,13 @@ import (
 	"github.com/pleach-go/pleach/internal/draw"
 	"github.com/pleach-go/pleach/internal/experiments"
 	"github.com/pleach-go/pleach/logp"
+	"github.com/pleach-go/pleach/protocol"
 )
 
 // simCommand are the flags of pleach sim.
 type simCommand struct {
 	layout
+	zonesFlags
 	dissemination, correction, start, early string
 	gossipTime, drain                       string
 	gossipRounds                            int32
@@ -52,6 +54,7 @@ const (
 
 func (s *simCommand) addFlags(cmd *cobra.Command) {
 	s.layout.addFlags(cmd, 1024)
+	s.zonesFlags.addFlags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&s.dissemination, "dissemination", "tree", "how the message first spreads: "+words(disseminations))
 	f.StringVar(&s.correction, "correction", "checked", "how gaps are closed; none for ack, big and bfb")
@@ -70,7 +73,7 @@ func (s *simCommand) addFlags(cmd *cobra.Command) {
 	f.StringVar(&s.trace, "trace", "", "write the events of the first run as JSON lines into this `file`; - is stdout, and the report goes to stderr")
 	f.StringVar(&s.timeline, "timeline", "", fmt.Sprintf("draw the first run as SVG into this `file` (up to %d processes)", draw.MaxTimelineSize))
 	complete(cmd, "dissemination", disseminations...)
-	complete(cmd, "correction", "none", "checked", "throttled", "opportunistic:2", "optimized:2", "safe:2", "failure-proof:1", "delayed:8", "patient:8")
+	complete(cmd, "correction", "none", "checked", "throttled", "opportunistic:2", "optimized:2", "safe:2", "failure-proof:1", "delayed:8", "paced:8", "patient:8")
 	complete(cmd, "start", starts...)
 	complete(cmd, "early", earlies...)
 	complete(cmd, "engine", engines...)
@@ -191,33 +194,46 @@ func (s *simCommand) takeFaults(c *experiments.Scenario) (err error) {
 	if c.Fixed.Dead, err = s.failed(); err != nil {
 		return err
 	}
+	c.Fixed.Deaths, err = s.deaths(c.Size)
+	return err
+}
+
+// deaths parses --die.
+func (s *simCommand) deaths(size protocol.Rank) (deaths []logp.Death, err error) {
 	for _, text := range s.die {
 		death, err := logp.ParseDeath(text)
 		if err != nil {
-			return flagError("die", err)
+			return nil, flagError("die", err)
 		}
-		if death.Rank >= c.Size {
-			return fmt.Errorf("--die %s: %d is not one of the ranks 0 to %d", text, death.Rank, c.Size-1)
+		if death.Rank >= size {
+			return nil, fmt.Errorf("--die %s: %d is not one of the ranks 0 to %d", text, death.Rank, size-1)
 		}
-		c.Fixed.Deaths = append(c.Fixed.Deaths, death)
+		deaths = append(deaths, death)
 	}
-	return nil
+	return deaths, nil
 }
 
-func (s *simCommand) takeRuns(cmd *cobra.Command, c *experiments.Scenario) error {
-	switch {
-	case cmd.Flags().Changed("runs") && (s.runs < 1 || s.runs > maxRuns):
-		return fmt.Errorf("--runs %d: choose a number between 1 and %d", s.runs, maxRuns)
-	case cmd.Flags().Changed("runs"):
-		c.Runs = s.runs
-	case c.Dead > 0 || c.Stretch > 1 || c.Dissemination == "gossip":
-		c.Runs = max(1, min(randomRuns, int(randomProcesses/c.Size)))
-	default:
-		c.Runs = 1
+func (s *simCommand) takeRuns(cmd *cobra.Command, c *experiments.Scenario) (err error) {
+	if c.Runs, err = s.howOften(cmd, c.Size, c.Dead > 0 || c.Stretch > 1 || c.Dissemination == "gossip"); err != nil {
+		return err
 	}
 	c.Seed, c.Engine = s.seed, s.engine
 	if s.timeline != "" && c.Size > draw.MaxTimelineSize {
 		return fmt.Errorf("--timeline: a picture of %d processes cannot be read: choose -P %d or less", c.Size, draw.MaxTimelineSize)
 	}
 	return nil
+}
+
+// howOften is the number of runs.
+func (s *simCommand) howOften(cmd *cobra.Command, size protocol.Rank, random bool) (int, error) {
+	switch {
+	case cmd.Flags().Changed("runs") && (s.runs < 1 || s.runs > maxRuns):
+		return 0, fmt.Errorf("--runs %d: choose a number between 1 and %d", s.runs, maxRuns)
+	case cmd.Flags().Changed("runs"):
+		return s.runs, nil
+	case random:
+		return max(1, min(randomRuns, int(randomProcesses/size))), nil
+	default:
+		return 1, nil
+	}
 }

@@ -32,13 +32,24 @@ correction.
 
 Corrections: none, checked, throttled, opportunistic:D, optimized:D, safe:D (up to
 distance D on each side), failure-proof:F (against F failures on the way), delayed:D
-(after a delay of D), patient:D (and at least twice as long again as the tree took).`,
+(after a delay of D), paced:D (with a delay before each message), patient:D (and at
+least twice as long again as the tree took).
+
+With --zones, processes are a fleet of zones, and messages between zones cost
+--wan-latency and --wan-overhead. The origin broadcasts in its zone; delegates of all
+zones, the lowest members of each, form a backbone; the lead delegate of a zone passes
+the message on, and the others take over if it does not. The same processes are then
+simulated as one flat group, which knows nothing of zones, and with gossip. Trees are
+optimal and correction is paced unless given. With a synchronized start, the sparse
+engine simulates up to a billion processes.`,
 		Example: `  pleach sim --shape optimal -P 65536 --faults 1%
   pleach sim -P 1073741824 --faults 0.01% --runs 1
   pleach sim -P 64 --correction opportunistic:2 --start overlapped --fail 3,7
   pleach sim --dissemination gossip -P 4096 --faults 40 --runs 1000 --json
   pleach sim --correction patient:8 --start overlapped --stretch 50
   pleach sim --dissemination ack --shape lame:2 -P 1024
+  pleach sim --zones 1024 -P 1048576 --faults 0.1% --dead-leads 10 --runs 3
+  pleach sim --zones 32768 -P 1073741824 --faults 0.01% --correction safe:2 --runs 1
   pleach sim -P 16 --fail 1 --die 5@12 --die 6@correction --timeline run.svg --trace -`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },
@@ -48,6 +59,12 @@ distance D on each side), failure-proof:F (against F failures on the way), delay
 }
 
 func (s *simCommand) run(cmd *cobra.Command) error {
+	if err := s.zonesFlags.check(cmd); err != nil {
+		return err
+	}
+	if s.zones != 0 {
+		return s.runZones(cmd)
+	}
 	scenario, err := s.scenario(cmd)
 	if err != nil {
 		return err

@@ -40,11 +40,13 @@ func ParseCorrection(text string, size protocol.Rank, l, o protocol.Time) (broad
 		return broadcast.FailureProof{Failures: int(number), Timeout: fullCircle(size, l, o)}, nil
 	case numbered && name == "delayed":
 		return broadcast.Delayed{Delay: protocol.Time(number)}, nil
+	case numbered && name == "paced":
+		return broadcast.Delayed{Delay: protocol.Time(number), Paced: true}, nil
 	case numbered && name == "patient":
 		return broadcast.Delayed{Delay: protocol.Time(number), Patient: true}, nil
 	}
 	return nil, fmt.Errorf("experiments: unknown correction %q: choose none, checked, throttled, opportunistic:D, "+
-		"optimized:D, safe:D (D: distance per side), failure-proof:F (F: failures survived), delayed:D or patient:D (D: delay)", text)
+		"optimized:D, safe:D (D: distance per side), failure-proof:F (F: failures survived), delayed:D, paced:D or patient:D (D: delay)", text)
 }
 
 // fullCircle is long enough for a process to send to both sides all around the

@@ -7,16 +7,16 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// missed is the probability of missing a process that Corrected Gossip's
+// GossipMiss is the probability of missing a process that Corrected Gossip's
 // evaluation aims at: an even chance that a million runs reach all (§IV-A).
-const missed = 6.93e-7
+const GossipMiss = 6.93e-7
 
 // BestGossipTime chooses how long to gossip by Corrected Gossip's formulas for
 // the scenario's correction (Eqs. 3–5).
 func (s *Scenario) BestGossipTime() (protocol.Time, error) {
 	model := logp.GossipModel{
 		Size: s.Size, Live: s.Size - protocol.Rank(s.Dead+len(s.Fixed.Dead)),
-		L: s.L, O: s.O, Miss: missed,
+		L: s.L, O: s.O, Miss: GossipMiss,
 	}
 	best := model.BestChecked
 	switch name, _, _ := strings.Cut(s.Correction, ":"); name {

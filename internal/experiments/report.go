@@ -75,7 +75,7 @@ func (s *Scenario) Trace(run int, tell func(logp.Event)) (logp.Result, error) {
 	}
 	sim.Trace = tell
 	seed := s.seed(run)
-	return sim.Run(logp.Slow(plan.Group().Machines(seed), s.overload(seed)), s.faults(seed))
+	return sim.Run(logp.Slow(s.clocks(plan.Group().Machines(seed)), s.overload(seed)), s.faults(seed))
 }
 
 // overload is the overload of one run.
@@ -83,10 +83,13 @@ func (s *Scenario) overload(seed uint64) logp.Overload {
 	return logp.Overload{Stretch: s.Stretch, O: s.O, Seed: seed}
 }
 
-// seed is the seed of one run: neighboring runs and scenarios must not share
+// seed is the seed of one run.
+func (s *Scenario) seed(run int) uint64 { return RunSeed(s.Seed, run) }
+
+// RunSeed is the seed of one run: neighboring runs and scenarios must not share
 // their randomness.
-func (s *Scenario) seed(run int) uint64 {
-	z := s.Seed*0x9e3779b97f4a7c15 + uint64(run)
+func RunSeed(seed uint64, run int) uint64 {
+	z := seed*0x9e3779b97f4a7c15 + uint64(run)
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
 	return z ^ z>>31

@@ -18,6 +18,8 @@ type Scenario struct {
 	L, O protocol.Time
 	// FreeReceive lets receives overlap, see [logp.Params].
 	FreeReceive bool
+	// Zones, if not nil, make messages between zones cost more.
+	Zones *logp.Zones
 
 	// Dissemination is tree, gossip, ack, big or bfb.
 	Dissemination string
@@ -35,7 +37,7 @@ type Scenario struct {
 	Drain        protocol.Time
 
 	// Correction is none, checked, throttled, opportunistic:D, optimized:D,
-	// safe:D, failure-proof:F, delayed:D or patient:D.
+	// safe:D, failure-proof:F, delayed:D, paced:D or patient:D.
 	Correction     string
 	Start          broadcast.Start
 	EarlyOnlyRelay bool
@@ -63,7 +65,7 @@ type Scenario struct {
 
 // params are the scenario's LogP parameters for the simulator.
 func (s *Scenario) params(plan *broadcast.Plan) logp.Params {
-	p := logp.Params{L: s.L, O: s.O, FreeReceive: s.FreeReceive}
+	p := logp.Params{L: s.L, O: s.O, FreeReceive: s.FreeReceive, Zones: s.Zones}
 	if plan.NeedsDetector() {
 		p.Detector = new(protocol.Time) // perfect, and at once
 	}
@@ -141,10 +143,11 @@ func (s *Scenario) gossip(c *broadcast.Config) error {
 			return err
 		}
 	}
+	l, o := s.farthest()
 	if drain < 0 {
-		drain = s.L + s.O
+		drain = l + o
 	}
-	c.Dissemination = broadcast.Gossip{Until: until, Hop: 2*s.O + s.L}
+	c.Dissemination = broadcast.Gossip{Until: until, Hop: 2*o + l}
 	if s.Start == broadcast.Synchronized {
 		c.At = until + drain
 	}

@@ -66,13 +66,13 @@ func (s *Scenario) eventsRunner(plan *broadcast.Plan) (runner, error) {
 	sim.Initiators = group.Initiators()
 	return func(run int) (logp.Result, error) {
 		seed := s.seed(run)
-		return sim.Run(logp.Slow(group.Machines(seed), s.overload(seed)), s.faults(seed))
+		return sim.Run(logp.Slow(s.clocks(group.Machines(seed)), s.overload(seed)), s.faults(seed))
 	}, nil
 }
 
 // sparse makes the sparse engine ready, or says why it does not apply.
 func (s *Scenario) sparse() (worker func() (runner, error), err error) {
-	kind, distance, err := s.sparseRule()
+	kind, distance, err := s.SparseRule()
 	if err != nil {
 		return nil, err
 	}
@@ -101,14 +101,16 @@ func (s *Scenario) sparse() (worker func() (runner, error), err error) {
 	}, nil
 }
 
-// sparseRule is the scenario's correction for the sparse engine, or why that
+// SparseRule is the scenario's correction for the sparse engine, or why that
 // does not apply.
-func (s *Scenario) sparseRule() (kind logp.SparseRule, distance protocol.Rank, err error) {
+func (s *Scenario) SparseRule() (kind logp.SparseRule, distance protocol.Rank, err error) {
 	switch {
 	case s.Dissemination != "tree" || s.Order != topology.Interleaved || s.Tree != nil:
 		return 0, 0, errors.New("the message must spread along an interleaved tree")
 	case s.Start != broadcast.Synchronized:
 		return 0, 0, errors.New("correction must start everywhere at once")
+	case s.Zones != nil:
+		return 0, 0, errors.New("all links must cost the same")
 	case s.Stretch > 1:
 		return 0, 0, errors.New("all processes must be equally fast")
 	case s.Dying > 0 || len(s.Fixed.Deaths) > 0:
@@ -135,6 +137,9 @@ func (s *Scenario) sparseRule() (kind logp.SparseRule, distance protocol.Rank, e
 
 // finishTime is when the tree is through with dissemination if no process is dead.
 func (s *Scenario) finishTime(tree topology.Tree) protocol.Time {
+	if s.Zones != nil {
+		return s.finishInZones(tree)
+	}
 	if s.Order == topology.Interleaved && s.Tree == nil {
 		return FinishTime(tree, s.L, s.O)
 	}
