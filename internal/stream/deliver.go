@@ -25,7 +25,7 @@ func (m *Member) deliver(f *flow, upTo uint64) {
 		if seg.batch {
 			f.partial = partial{}
 			_ = split(seg.payload(), func(message []byte) {
-				m.deliverMessage(f, message, seg.topic)
+				m.deliverMessage(f, message, seg.topic, nil)
 				f.count.begun++
 			})
 		} else {
@@ -33,7 +33,7 @@ func (m *Member) deliver(f *flow, upTo uint64) {
 				f.topical = seg.topic
 			}
 			if message, complete := f.partial.add(&seg, m.config.MaxMessage); complete {
-				m.deliverMessage(f, message, f.topical)
+				m.deliverMessage(f, message, f.topical, seg.buffer)
 			}
 			if seg.begins {
 				f.count.begun++
@@ -42,15 +42,19 @@ func (m *Member) deliver(f *flow, upTo uint64) {
 	}
 }
 
-// deliverMessage puts a message into the inbox. If it has a topic, that comes first.
-func (m *Member) deliverMessage(f *flow, message []byte, topical bool) {
+// deliverMessage puts a message into the inbox. If it has a topic, that comes first. The
+// buffer is that of its last segment.
+func (m *Member) deliverMessage(f *flow, message []byte, topical bool, buffer *reassemblyBuffer) {
+	if !buffer.holds(message) {
+		buffer = nil
+	}
 	switch {
 	case len(message) > m.config.MaxMessage:
 	case topical:
 		topic, data := f.cutTopic(message)
-		m.inbox.pushTopic(Message{Root: f.root, Topic: topic, Data: data, View: m.view}, m.config.AllTopics)
+		m.inbox.pushTopic(Message{Root: f.root, Topic: topic, Data: data, View: m.view}, m.config.AllTopics, buffer)
 	default:
-		m.inbox.push(&m.inbox.main, Message{Root: f.root, Data: message, View: m.view})
+		m.inbox.push(&m.inbox.main, Message{Root: f.root, Data: message, View: m.view, Lease: buffer.lease()})
 	}
 }
 

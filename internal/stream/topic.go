@@ -100,12 +100,14 @@ func (s *subscriptions) arrived(to *subscription) {
 }
 
 // pushTopic adds a message to the queues of its topic, and to the main queue if that has
-// all topics.
-func (b *inbox) pushTopic(m Message, all bool) {
+// all topics. Each has a lease of its own.
+func (b *inbox) pushTopic(m Message, all bool, buffer *reassemblyBuffer) {
 	if all {
+		m.Lease = buffer.lease()
 		b.push(&b.main, m)
 	}
 	for _, s := range b.topics.byTopic[m.Topic] {
+		m.Lease = buffer.lease()
 		b.push(&s.queue, m)
 		b.topics.arrived(s)
 	}

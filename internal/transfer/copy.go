@@ -135,7 +135,7 @@ func (c *copying) broadcast(ctx context.Context, data []byte) error {
 	if err := c.group.BroadcastTopic(ctx, Topic, data); err != nil {
 		return err
 	}
-	c.service.Receive(c.group.Self().Rank, data)
+	c.service.Receive(pleach.Message{From: c.group.Self().Rank, Topic: Topic, Data: data})
 	return nil
 }
 
