@@ -80,6 +80,7 @@ type Group struct {
 	catchingUp atomic.Bool
 
 	pending, dispatching atomic.Bool // see dispatch
+	dispatched           []Message   // handed to the handler last, used while dispatching
 
 	direct   directs
 	handlers handlers
@@ -294,10 +295,6 @@ func (g *Group) Messages(ctx context.Context) iter.Seq[Message] {
 	}
 }
 
-func messageOf(m *stream.Message) Message {
-	return Message{From: int(m.Root), Data: m.Data, View: m.View, Topic: m.Topic, Lost: m.Lost, begins: m.Begins, lease: m.Lease}
-}
-
 // next returns the next message, as soon as there is one.
 func (g *Group) next(ctx context.Context) (Message, error) {
 	for {
@@ -319,10 +316,16 @@ func (g *Group) prefetch(now protocol.Time) bool {
 	if g.replica.lacking {
 		return g.replica.arrived != nil
 	}
-	return g.prefetched.fill(func() (Message, bool) {
-		m, ok := g.inputs.Deliver(now)
-		return messageOf(&m), ok
-	}, g.deliverDirect)
+	return g.prefetched.fill(func(p *prefetched) {
+		g.inputs.DeliverEach(now, prefetchCount, p.add)
+		for range prefetchCount {
+			m, ok := g.deliverDirect()
+			if !ok {
+				break
+			}
+			p.messages = append(p.messages, m)
+		}
+	})
 }
 
 // deliverable reports whether something waits for the program. While the program lacks the

@@ -65,17 +65,31 @@ func (m *Member) Deliver(now protocol.Time) (Message, bool) {
 	return m.deliverFrom(now, &m.inbox.main)
 }
 
-func (m *Member) deliverFrom(now protocol.Time, q *messageQueue) (Message, bool) {
-	message, ok := m.inbox.pop(q)
-	if !ok {
-		return Message{}, false
+// DeliverEach calls take with each of the next messages and notices, so many at most. A
+// message is take's until it returns. That costs less than a Deliver of each.
+func (m *Member) DeliverEach(now protocol.Time, most int, take func(*Message)) {
+	m.deliverEach(now, &m.inbox.main, most, take)
+}
+
+func (m *Member) deliverFrom(now protocol.Time, q *messageQueue) (message Message, ok bool) {
+	m.deliverEach(now, q, 1, func(next *Message) { message, ok = *next, true })
+	return message, ok
+}
+
+func (m *Member) deliverEach(now protocol.Time, q *messageQueue, most int, take func(*Message)) {
+	count := min(most, q.Len())
+	for range count {
+		next := q.At(0)
+		if next.Lost == 0 && !next.Begins {
+			m.stats.Delivered++
+			m.stats.DeliveredBytes += uint64(len(next.Data))
+		}
+		take(next)
+		m.inbox.discard(q)
 	}
-	if message.Lost == 0 && !message.Begins {
-		m.stats.Delivered++
-		m.stats.DeliveredBytes += uint64(len(message.Data))
+	if count > 0 {
+		m.resume(now)
 	}
-	m.resume(now)
-	return message, true
 }
 
 // resume goes on with what has waited for room in the inbox, if there is some now.

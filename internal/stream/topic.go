@@ -141,8 +141,8 @@ func (m *Member) Unsubscribe(now protocol.Time, id uint64) {
 	if t.byTopic[s.topic] = slices.DeleteFunc(t.byTopic[s.topic], same); len(t.byTopic[s.topic]) == 0 {
 		delete(t.byTopic, s.topic)
 	}
-	for ok := true; ok; {
-		_, ok = m.inbox.pop(&s.queue)
+	for s.queue.Len() > 0 {
+		m.inbox.discard(&s.queue)
 	}
 	m.resume(now)
 }
@@ -155,6 +155,13 @@ func (m *Member) DeliverTopic(now protocol.Time, id uint64) (Message, bool) {
 		return Message{}, false
 	}
 	return m.deliverFrom(now, &s.queue)
+}
+
+// DeliverTopicEach is DeliverEach for a subscription.
+func (m *Member) DeliverTopicEach(now protocol.Time, id uint64, most int, take func(*Message)) {
+	if s := m.inbox.topics.byID[id]; s != nil {
+		m.deliverEach(now, &s.queue, most, take)
+	}
 }
 
 // PendingTopic returns how many messages and notices wait for DeliverTopic.
