@@ -94,3 +94,52 @@ func TestRecycledMemoryIsOutOfUse(t *testing.T) {
 		n.check(sent)
 	}
 }
+
+// Memory of a segment that is to be sent is not used again, though the segment is kept no
+// longer and the program has released it.
+func TestMemoryToBeSentIsNotUsedAgain(t *testing.T) {
+	const size = 16 << 10
+	n := newNetwork(t, 2, 1, faults{}, func(c *stream.Config) {
+		if c.Rank == 1 {
+			c.KeepBytes = 2 * size
+		}
+	})
+	root, m := n.members[0].Member, n.members[1].Member
+	var frames [][]byte
+	for i := range 8 {
+		if err := root.Write(message(0, i, size), 0); err != nil {
+			t.Fatal(err)
+		}
+		for _, head, body, ok := root.Next(1); ok; _, head, body, ok = root.Next(1) {
+			if frame := append(bytes.Clone(head), body...); frame[0] == dataKind {
+				frames = append(frames, frame)
+			}
+		}
+	}
+	if len(frames) < 4 {
+		t.Fatalf("the root has sent %d messages", len(frames))
+	}
+	for i, frame := range frames {
+		readInto(t, m, 0, frame)()
+		got, ok := m.Deliver(1)
+		if !ok {
+			t.Fatal("nothing was delivered")
+		}
+		if m.Release(got.Lease); i == 0 {
+			request := append(bytes.Clone(frame[:14]), make([]byte, 16)...) // of segment 0
+			request[0], request[1], request[29] = requestKind, 0, 1
+			if err := m.Receive(1, 0, request); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, head, body, ok := m.Next(1); ok; _, head, body, ok = m.Next(1) {
+		if head[0] == repairKind {
+			if !bytes.HasSuffix(append(bytes.Clone(head), body...), message(0, 0, size)) {
+				t.Error("another message is sent instead")
+			}
+			return
+		}
+	}
+	t.Error("nothing was sent")
+}
