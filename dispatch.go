@@ -11,9 +11,10 @@ func (g *Group) dispatch() {
 	for g.pending.Load() && g.dispatching.CompareAndSwap(false, true) {
 		g.pending.Store(false) // what is left is pending again after the step
 		if g.restoreState() && g.node.Do(func(now protocol.Time) { g.prefetch(now) }) == nil {
-			for m, ok := g.prefetched.next(); ok; m, ok = g.prefetched.next() {
-				if g.forProgram(&m) {
-					g.config.Handler(m)
+			g.dispatched = g.prefetched.exchange(g.dispatched)
+			for i := range g.dispatched {
+				if m := &g.dispatched[i]; g.forProgram(m) {
+					g.config.Handler(*m)
 				}
 			}
 		}

@@ -330,6 +330,32 @@ func ExampleGroup_Topic() {
 	// Output: from rank 1 to flags: about flags
 }
 
+// A program that writes long messages to a file gives their memory back, for the next ones.
+func ExampleGroup_Release() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	first, err := pleach.Create(ctx, pleach.Config{Group: "web"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer first.Close()
+	second, err := pleach.Join(ctx, pleach.Config{Group: "web"}, first.Self().Address)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer second.Close()
+	if err := first.Broadcast(ctx, make([]byte, 1<<20)); err != nil {
+		log.Fatal(err)
+	}
+	for m := range second.Messages(ctx) {
+		n, err := io.Discard.Write(m.Data)
+		second.Release(m) // m.Data is not used any more
+		fmt.Println(n, err)
+		break
+	}
+	// Output: 1048576 <nil>
+}
+
 // A process tells the others about itself in the view.
 func ExampleGroup_SetMeta() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

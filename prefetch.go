@@ -1,6 +1,10 @@
 package pleach
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/pleach-go/pleach/internal/stream"
+)
 
 // prefetched are messages that were taken from the member and wait to be yielded: taking
 // each alone would spend more on the member's lock than on the message.
@@ -11,7 +15,7 @@ type prefetched struct {
 }
 
 // prefetchCount is how many messages of each sort are taken at a time.
-const prefetchCount = 64
+const prefetchCount = 128
 
 // next returns the next of the messages taken.
 func (p *prefetched) next() (Message, bool) {
@@ -26,25 +30,33 @@ func (p *prefetched) next() (Message, bool) {
 	return m, true
 }
 
-// fill takes messages of each sort, unless some are left, and reports whether there are
-// any. It is called within node.Do.
-func (p *prefetched) fill(sorts ...func() (Message, bool)) bool {
+// exchange returns all of the messages taken, and keeps the memory of others, which were
+// yielded, for the next ones.
+func (p *prefetched) exchange(yielded []Message) []Message {
+	clear(yielded)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	rest := p.messages[p.yielded:]
+	p.messages, p.yielded = yielded[:0], 0
+	return rest
+}
+
+// fill takes messages, unless some are left, and reports whether there are any. It is
+// called within node.Do.
+func (p *prefetched) fill(take func(*prefetched)) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.yielded < len(p.messages) {
 		return true // another goroutine has taken them
 	}
 	p.messages, p.yielded = p.messages[:0], 0
-	for _, take := range sorts {
-		for range prefetchCount {
-			m, ok := take()
-			if !ok {
-				break
-			}
-			p.messages = append(p.messages, m)
-		}
-	}
+	take(p)
 	return len(p.messages) > 0
+}
+
+// add adds a message of the member. It is called by what fill calls.
+func (p *prefetched) add(m *stream.Message) {
+	p.messages = append(p.messages, Message{From: int(m.Root), Data: m.Data, View: m.View, Topic: m.Topic, Lost: m.Lost, begins: m.Begins, lease: m.Lease})
 }
 
 // drop drops what is left.

@@ -37,10 +37,10 @@ type inputs interface {
 	Abandon()
 	FlushBatch()
 	Poll(now protocol.Time) uint64
-	Deliver(now protocol.Time) (stream.Message, bool)
+	DeliverEach(now protocol.Time, most int, take func(*stream.Message))
 	Subscribe(topic string) (id uint64)
 	Unsubscribe(now protocol.Time, id uint64)
-	DeliverTopic(now protocol.Time, id uint64) (stream.Message, bool)
+	DeliverTopicEach(now protocol.Time, id uint64, most int, take func(*stream.Message))
 	SendDirect(to protocol.Rank, head, body []byte, release func()) error
 	DeliverDirect() (p2p.Message, bool)
 	FlushDirect() (idle bool)

@@ -125,10 +125,7 @@ func (t *Topic) prefetch(now protocol.Time) bool {
 	if g.replica.lacking {
 		return false
 	}
-	filled := t.prefetched.fill(func() (Message, bool) {
-		m, ok := g.inputs.DeliverTopic(now, t.id)
-		return messageOf(&m), ok
-	})
+	filled := t.prefetched.fill(func(p *prefetched) { g.inputs.DeliverTopicEach(now, t.id, prefetchCount, p.add) })
 	if g.stream.PendingTopic(t.id) > 0 {
 		give(t.arrived)
 	}

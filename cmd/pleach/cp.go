@@ -16,7 +16,10 @@ import (
 )
 
 // cpCommand copies files to all members through an agent.
-type cpCommand struct{ agentFlags }
+type cpCommand struct {
+	agentFlags
+	rate int64
+}
 
 func newCp() *cobra.Command {
 	var c cpCommand
@@ -32,13 +35,19 @@ A member takes files only in the folders of its setting file-dirs (see pleach ag
 folders below; a relative DIR is below the first of them. Members that die meanwhile are
 not waited for, and members that join meanwhile get the files, too.
 
+A copy takes what the group can carry, and other broadcasts share that with it. --rate
+leaves room for them.
+
 A copy that was interrupted, at either end, goes on where it has ended when it is started
 again: only the chunks travel that members lack. A member that has the file already gets
 nothing. The exit code is 1 if a member has not got a file.`,
 		Example: `  pleach cp app.tar.gz :releases/
-  pleach cp a.img b.img :/srv/images/
+  pleach cp a.img b.img :/srv/images/ --rate 50000000
   pleach cp model.bin : --json | jq '.members[] | select(.outcome == "failed")'`,
 		Args: func(_ *cobra.Command, args []string) error {
+			if c.rate < 0 {
+				return fmt.Errorf("--rate %d: write a number of bytes in a second, or 0 for no limit", c.rate)
+			}
 			if len(args) < 2 || !strings.HasPrefix(args[len(args)-1], ":") {
 				return errors.New("write files and a folder with a colon before it, as in pleach cp app.tar.gz :releases/")
 			}
@@ -47,6 +56,7 @@ nothing. The exit code is 1 if a member has not got a file.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd, args) },
 	}
 	c.addFlags(cmd)
+	cmd.Flags().Int64Var(&c.rate, "rate", 0, "how many `bytes` of a file are sent in a second, at most (default: no limit)")
 	return cmd
 }
 
@@ -95,7 +105,7 @@ func (c *cpCommand) copy(cmd *cobra.Command, agent *client.Client, name, dir str
 	}
 	bar := newCopyProgress(cmd.ErrOrStderr(), info.Name(), info.Size())
 	defer bar.stop()
-	upload := api.Upload{Dir: dir, Name: info.Name(), Mode: info.Mode(), Content: io.TeeReader(file, bar)}
+	upload := api.Upload{Dir: dir, Name: info.Name(), Mode: info.Mode(), Rate: c.rate, Content: io.TeeReader(file, bar)}
 	r, err = agent.Copy(cmd.Context(), upload, bar.update)
 	return r, bar.last, err
 }

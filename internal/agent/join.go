@@ -10,6 +10,7 @@ import (
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/internal/agent/config"
 	"github.com/pleach-go/pleach/internal/agent/discover"
+	"github.com/pleach-go/pleach/internal/transfer"
 )
 
 // discoverInterval is how often an agent that is not a member yet, or has no quorum, resolves
@@ -67,6 +68,7 @@ func (a *Agent) tryJoin(ctx context.Context, c *config.Config, seeds []string) (
 	}
 	a.receiver.expect()
 	group.Handler, group.Logger = a.receive, a.log
+	group.Limits.SegmentSize = transfer.SegmentSize
 	attempt, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if discover.Dynamic(c.Seeds) {

@@ -51,7 +51,7 @@ func (a *Agent) receive(m pleach.Message) {
 	}
 	if m.Topic == transfer.Topic {
 		if s := a.files.Load(); s != nil {
-			s.Receive(m.From, m.Data)
+			s.Receive(m)
 		}
 		return
 	}

@@ -34,6 +34,11 @@ func (m *Machine) Poll(now protocol.Time) uint64 { return m.stream.Poll(now) }
 // Deliver takes the next message out, if there is one.
 func (m *Machine) Deliver(now protocol.Time) (stream.Message, bool) { return m.stream.Deliver(now) }
 
+// DeliverEach takes the next messages out, so many at most.
+func (m *Machine) DeliverEach(now protocol.Time, most int, take func(*stream.Message)) {
+	m.stream.DeliverEach(now, most, take)
+}
+
 // Subscribe begins a queue for the messages of a topic.
 func (m *Machine) Subscribe(topic string) (id uint64) { return m.stream.Subscribe(topic) }
 
@@ -43,4 +48,9 @@ func (m *Machine) Unsubscribe(now protocol.Time, id uint64) { m.stream.Unsubscri
 // DeliverTopic takes the next message out of it, if there is one.
 func (m *Machine) DeliverTopic(now protocol.Time, id uint64) (stream.Message, bool) {
 	return m.stream.DeliverTopic(now, id)
+}
+
+// DeliverTopicEach takes the next messages out of it, so many at most.
+func (m *Machine) DeliverTopicEach(now protocol.Time, id uint64, most int, take func(*stream.Message)) {
+	m.stream.DeliverTopicEach(now, id, most, take)
 }

@@ -38,6 +38,14 @@ func (q *Queue[T]) Pop() T {
 	return v
 }
 
+// Discard removes the element at the front. The queue must not be empty.
+func (q *Queue[T]) Discard() {
+	var zero T
+	*q.At(0) = zero
+	q.first = (q.first + 1) & (len(q.ring) - 1)
+	q.size--
+}
+
 func (q *Queue[T]) grow() {
 	larger := make([]T, max(8, 2*len(q.ring)))
 	n := copy(larger, q.ring[q.first:])

@@ -203,6 +203,21 @@ func (r *Recorder) Deliver(now protocol.Time) (stream.Message, bool) {
 	return r.delivered(m, ok)
 }
 
+// DeliverEach takes the next messages out: each is an input.
+func (r *Recorder) DeliverEach(now protocol.Time, most int, take func(*stream.Message)) {
+	deliverEach(most, take, func() (stream.Message, bool) { return r.Deliver(now) })
+}
+
+func deliverEach(most int, take func(*stream.Message), deliver func() (stream.Message, bool)) {
+	for range most {
+		m, ok := deliver()
+		if !ok {
+			return
+		}
+		take(&m)
+	}
+}
+
 func (r *Recorder) delivered(m stream.Message, ok bool) (stream.Message, bool) {
 	if ok {
 		r.did(uint64(m.Root), m.View, m.Lost, uint64(len(m.Data)))
@@ -230,6 +245,11 @@ func (r *Recorder) DeliverTopic(now protocol.Time, id uint64) (stream.Message, b
 	r.note(deliverTopic, now, 0, id)
 	m, ok := r.Machine.DeliverTopic(now, id)
 	return r.delivered(m, ok)
+}
+
+// DeliverTopicEach takes the next messages out of it: each is an input.
+func (r *Recorder) DeliverTopicEach(now protocol.Time, id uint64, most int, take func(*stream.Message)) {
+	deliverEach(most, take, func() (stream.Message, bool) { return r.DeliverTopic(now, id) })
 }
 
 // SendDirect sends a message to a member.

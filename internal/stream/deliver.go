@@ -25,7 +25,7 @@ func (m *Member) deliver(f *flow, upTo uint64) {
 		if seg.batch {
 			f.partial = partial{}
 			_ = split(seg.payload(), func(message []byte) {
-				m.deliverMessage(f, message, seg.topic)
+				m.deliverMessage(f, message, seg.topic, nil)
 				f.count.begun++
 			})
 		} else {
@@ -33,7 +33,7 @@ func (m *Member) deliver(f *flow, upTo uint64) {
 				f.topical = seg.topic
 			}
 			if message, complete := f.partial.add(&seg, m.config.MaxMessage); complete {
-				m.deliverMessage(f, message, f.topical)
+				m.deliverMessage(f, message, f.topical, seg.buffer)
 			}
 			if seg.begins {
 				f.count.begun++
@@ -42,15 +42,19 @@ func (m *Member) deliver(f *flow, upTo uint64) {
 	}
 }
 
-// deliverMessage puts a message into the inbox. If it has a topic, that comes first.
-func (m *Member) deliverMessage(f *flow, message []byte, topical bool) {
+// deliverMessage puts a message into the inbox. If it has a topic, that comes first. The
+// buffer is that of its last segment.
+func (m *Member) deliverMessage(f *flow, message []byte, topical bool, buffer *reassemblyBuffer) {
+	if !buffer.holds(message) {
+		buffer = nil
+	}
 	switch {
 	case len(message) > m.config.MaxMessage:
 	case topical:
 		topic, data := f.cutTopic(message)
-		m.inbox.pushTopic(Message{Root: f.root, Topic: topic, Data: data, View: m.view}, m.config.AllTopics)
+		m.inbox.pushTopic(Message{Root: f.root, Topic: topic, Data: data, View: m.view}, m.config.AllTopics, buffer)
 	default:
-		m.inbox.push(&m.inbox.main, Message{Root: f.root, Data: message, View: m.view})
+		m.inbox.push(&m.inbox.main, Message{Root: f.root, Data: message, View: m.view, Lease: buffer.lease()})
 	}
 }
 
@@ -61,17 +65,31 @@ func (m *Member) Deliver(now protocol.Time) (Message, bool) {
 	return m.deliverFrom(now, &m.inbox.main)
 }
 
-func (m *Member) deliverFrom(now protocol.Time, q *messageQueue) (Message, bool) {
-	message, ok := m.inbox.pop(q)
-	if !ok {
-		return Message{}, false
+// DeliverEach calls take with each of the next messages and notices, so many at most. A
+// message is take's until it returns. That costs less than a Deliver of each.
+func (m *Member) DeliverEach(now protocol.Time, most int, take func(*Message)) {
+	m.deliverEach(now, &m.inbox.main, most, take)
+}
+
+func (m *Member) deliverFrom(now protocol.Time, q *messageQueue) (message Message, ok bool) {
+	m.deliverEach(now, q, 1, func(next *Message) { message, ok = *next, true })
+	return message, ok
+}
+
+func (m *Member) deliverEach(now protocol.Time, q *messageQueue, most int, take func(*Message)) {
+	count := min(most, q.Len())
+	for range count {
+		next := q.At(0)
+		if next.Lost == 0 && !next.Begins {
+			m.stats.Delivered++
+			m.stats.DeliveredBytes += uint64(len(next.Data))
+		}
+		take(next)
+		m.inbox.discard(q)
 	}
-	if message.Lost == 0 && !message.Begins {
-		m.stats.Delivered++
-		m.stats.DeliveredBytes += uint64(len(message.Data))
+	if count > 0 {
+		m.resume(now)
 	}
-	m.resume(now)
-	return message, true
 }
 
 // resume goes on with what has waited for room in the inbox, if there is some now.

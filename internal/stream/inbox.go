@@ -52,13 +52,9 @@ func (b *inbox) pushNotice(q *messageQueue, notice Message) {
 	b.push(q, notice)
 }
 
-// pop removes the first message of a queue.
-func (b *inbox) pop(q *messageQueue) (Message, bool) {
-	if q.Len() == 0 {
-		return Message{}, false
-	}
-	message := q.Pop()
+// discard removes the first message of a queue.
+func (b *inbox) discard(q *messageQueue) {
 	b.waiting--
-	b.bytes -= len(message.Data) + messageCost
-	return message, true
+	b.bytes -= len(q.At(0).Data) + messageCost
+	q.Discard()
 }

@@ -40,6 +40,7 @@ type Member struct {
 	// retryDue is when to try the nearest of them again.
 	retryDue       protocol.Time
 	lastSent       send // the last frame returned by Next
+	spare          spareMemory
 	repairHead     []byte
 	frames         slab
 	receiveBuffers map[protocol.Rank]*reassemblyBuffer // lent to the transport for a peer's long frame; see receivebuffer.go
@@ -64,6 +65,8 @@ type Message struct {
 	// Begins makes this a notice, too: View begins here. All messages of the views before
 	// are delivered.
 	Begins bool
+	// Lease is for [Member.Release]. It is nil if there is nothing to release.
+	Lease *Lease
 }
 
 // Stats counts what a member has done.

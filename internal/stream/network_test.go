@@ -19,7 +19,7 @@ import (
 type network struct {
 	t       testing.TB
 	rng     *rand.Rand
-	lent    *rand.Rand // chooses the frames that are read into receive buffers
+	lent    *rand.Rand // chooses the frames that are read into receive buffers, and the messages that are released
 	filled  int        // how many were
 	now     protocol.Time
 	arrived protocol.Time // when the last frame arrived
@@ -139,6 +139,9 @@ func (n *network) pump(h *host) {
 			continue
 		}
 		h.delivered[m.Root] = append(h.delivered[m.Root], bytes.Clone(m.Data))
+		if n.lent.IntN(2) == 0 {
+			h.Release(m.Lease)
+		}
 		h.views[m.Root] = append(h.views[m.Root], m.View)
 	}
 	if h.deaf > n.now && h.deaf < protocol.Time(time.Hour) {

@@ -114,7 +114,9 @@ func (p *pair) sent(m *stream.Member, to protocol.Rank, flags byte, until protoc
 // Frames as they are on the wire.
 const (
 	dataKind      = 1
+	repairKind    = 2
 	offerKind     = 3
+	requestKind   = 4
 	rightwardFlag = 1 << 4
 
 	millisecond = protocol.Time(time.Millisecond)

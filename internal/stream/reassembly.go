@@ -9,13 +9,17 @@ import (
 // behind the one before, so the message need not be joined in the end. The transport
 // reads long frames directly into it (receivebuffer.go).
 //
-// Invariants: memory is never overwritten, because segments that are kept or in flight
-// are parts of it. The free space behind it, while lent, is written to by one transport
-// only.
+// Invariants: memory is never overwritten while segments that are kept or in flight, or
+// messages in the program's hands, are parts of it (recycle.go). The free space behind it,
+// while lent, is written to by one transport only.
 type reassemblyBuffer struct {
 	memory []byte
 	next   uint64 // the segment that goes behind it
 	lent   bool
+	// leased says that the program was given the one message that the buffer holds, and
+	// leases counts the queues whose copy it has not released yet.
+	leased bool
+	leases int
 }
 
 // maxReassemblyBuffer is how much memory is allocated because a message is announced. A
@@ -24,7 +28,7 @@ const maxReassemblyBuffer = 4 << 20
 
 // fits reports whether a segment goes here next.
 func (r *reassemblyBuffer) fits(number uint64, size int) bool {
-	return r != nil && r.next == number && !r.lent && cap(r.memory)-len(r.memory) >= size
+	return r != nil && r.next == number && !r.lent && !r.leased && cap(r.memory)-len(r.memory) >= size
 }
 
 // extend adds a segment whose bytes are already behind the others.
@@ -36,31 +40,30 @@ func (r *reassemblyBuffer) extend(size int) (segment []byte) {
 
 // bufferFor returns the buffer for a segment. The next segment of a stream is probably
 // followed by the others of its message, in order, so its buffer has space for them.
-func (f *flow) bufferFor(number uint64, size, remaining int) *reassemblyBuffer {
+func (m *Member) bufferFor(f *flow, number uint64, size, remaining int) *reassemblyBuffer {
 	if f.reassembly.fits(number, size) {
 		return f.reassembly
 	}
 	if number != f.next {
-		return &reassemblyBuffer{memory: make([]byte, 0, size), next: number}
+		return &reassemblyBuffer{memory: m.spare.get(size), next: number}
 	}
-	f.reassembly = &reassemblyBuffer{memory: make([]byte, 0, max(size, min(size+remaining, maxReassemblyBuffer))), next: number}
+	f.reassembly = &reassemblyBuffer{memory: m.spare.get(max(size, min(size+remaining, maxReassemblyBuffer))), next: number}
 	return f.reassembly
 }
 
-// reassemble puts a frame's segment into its buffer and returns it there. It returns
-// nil if the segment needs none, because it is a whole message or arrived behind a
-// hole.
-func (f *flow) reassemble(fr *frame, number uint64) []byte {
+// reassemble puts a frame's segment into its buffer and returns both. It returns nil if
+// the segment needs none, because it is a whole message or arrived behind a hole.
+func (m *Member) reassemble(f *flow, fr *frame, number uint64) (body []byte, r *reassemblyBuffer) {
 	size := len(fr.segment)
 	switch {
 	case fr.buffer != nil:
-		return fr.buffer.extend(size)
+		return fr.buffer.extend(size), fr.buffer
 	case size == 0 || number != f.next || fr.remaining == 0 && !f.reassembly.fits(number, size):
-		return nil
+		return nil, nil
 	}
-	r := f.bufferFor(number, size, int(fr.remaining))
+	r = m.bufferFor(f, number, size, int(fr.remaining))
 	copy(r.memory[len(r.memory):cap(r.memory)], fr.segment)
-	return r.extend(size)
+	return r.extend(size), r
 }
 
 // partial is a message whose segments are being delivered.

@@ -23,7 +23,7 @@ func (m *Member) ReceiveBuffer(from protocol.Rank, head []byte, size int) []byte
 		return nil
 	}
 	rest := size - len(head)
-	r := f.bufferFor(fr.first, len(fr.segment)+rest, int(fr.remaining))
+	r := m.bufferFor(f, fr.first, len(fr.segment)+rest, int(fr.remaining))
 	r.lent = true
 	m.receiveBuffers[from] = r
 	at := len(r.memory) + len(fr.segment)

@@ -12,6 +12,7 @@ type segment struct {
 	batched   int    // messages in it, if it is a batch
 	frame     []byte
 	body      []byte // the payload, if it is in a reassembly buffer instead of in frame
+	buffer    *reassemblyBuffer
 }
 
 // payload returns the segment's bytes.
@@ -29,7 +30,7 @@ func (m *Member) segmentOf(f *flow, fr *frame, number uint64) segment {
 	forwarded := *fr
 	forwarded.kind, forwarded.first, forwarded.direction, forwarded.inline = data, number, undirected, false
 	forwarded.unaccepted = f.unaccepted(number)
-	switch seg.body = f.reassemble(fr, number); {
+	switch seg.body, seg.buffer = m.reassemble(f, fr, number); {
 	case seg.body != nil:
 		forwarded.segment = nil
 		seg.frame = forwarded.append(m.frames.get(headSizeOf(fr.remaining)))

@@ -16,6 +16,7 @@ type send struct {
 	retry     bool // an offer to a neighbor that is probably down: it goes no further
 	encoded   []byte
 	body      []byte // bytes that follow, if they are elsewhere
+	buffer    *reassemblyBuffer
 }
 
 // forward sends a segment to this member's children in the root's tree, and to orphans.
@@ -42,7 +43,7 @@ func (m *Member) queueFrame(to protocol.Rank, f *flow, fr frame) {
 
 // queueSegment queues a segment.
 func (m *Member) queueSegment(to protocol.Rank, f *flow, k kind, seg *segment) {
-	m.outbox.Push(send{to: to, flow: f, kind: k, encoded: seg.frame, body: seg.body})
+	m.outbox.Push(send{to: to, flow: f, kind: k, encoded: seg.frame, body: seg.body, buffer: seg.buffer})
 }
 
 // Next returns the next frame to send, as a head and the body behind it, valid until

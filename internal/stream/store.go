@@ -66,16 +66,15 @@ func (s *store) add(seg *segment) {
 	s.weight += seg.weight()
 }
 
-// trim trims the oldest segments beyond a limit, of those before a number.
-func (s *store) trim(limit int, before uint64) {
-	for s.bytes > limit && s.low < before {
-		oldest := s.segments.Pop()
-		s.bytes -= oldest.size()
-		s.weight -= oldest.weight()
-		if s.low++; len(s.gaps) > 0 && s.gaps[0].from == s.low {
-			s.low, s.gaps = s.gaps[0].to, s.gaps[1:]
-		}
+// trimOldest trims the oldest segment, and returns it with its number.
+func (s *store) trimOldest() (number uint64, oldest segment) {
+	number, oldest = s.low, s.segments.Pop()
+	s.bytes -= oldest.size()
+	s.weight -= oldest.weight()
+	if s.low++; len(s.gaps) > 0 && s.gaps[0].from == s.low {
+		s.low, s.gaps = s.gaps[0].to, s.gaps[1:]
 	}
+	return number, oldest
 }
 
 // get returns a kept segment.
@@ -91,8 +90,16 @@ func (s *store) get(number uint64) (segment, bool) {
 func (m *Member) keep(f *flow, seg *segment) {
 	f.store.add(seg)
 	f.next++
-	f.store.trim(m.config.KeepBytes, f.delivered)
+	m.trim(f, m.config.KeepBytes, f.delivered)
 	if !m.static() {
-		f.store.trim(m.divide(m.config.KeepBytes), min(f.delivered, f.credit.accepted))
+		m.trim(f, m.divide(m.config.KeepBytes), min(f.delivered, f.credit.accepted))
+	}
+}
+
+// trim trims the oldest segments of a flow beyond a limit, of those before a number.
+func (m *Member) trim(f *flow, limit int, before uint64) {
+	for s := &f.store; s.bytes > limit && s.low < before; {
+		number, oldest := s.trimOldest()
+		m.recycle(f, number, &oldest)
 	}
 }

@@ -100,12 +100,14 @@ func (s *subscriptions) arrived(to *subscription) {
 }
 
 // pushTopic adds a message to the queues of its topic, and to the main queue if that has
-// all topics.
-func (b *inbox) pushTopic(m Message, all bool) {
+// all topics. Each has a lease of its own.
+func (b *inbox) pushTopic(m Message, all bool, buffer *reassemblyBuffer) {
 	if all {
+		m.Lease = buffer.lease()
 		b.push(&b.main, m)
 	}
 	for _, s := range b.topics.byTopic[m.Topic] {
+		m.Lease = buffer.lease()
 		b.push(&s.queue, m)
 		b.topics.arrived(s)
 	}
@@ -139,8 +141,8 @@ func (m *Member) Unsubscribe(now protocol.Time, id uint64) {
 	if t.byTopic[s.topic] = slices.DeleteFunc(t.byTopic[s.topic], same); len(t.byTopic[s.topic]) == 0 {
 		delete(t.byTopic, s.topic)
 	}
-	for ok := true; ok; {
-		_, ok = m.inbox.pop(&s.queue)
+	for s.queue.Len() > 0 {
+		m.inbox.discard(&s.queue)
 	}
 	m.resume(now)
 }
@@ -153,6 +155,13 @@ func (m *Member) DeliverTopic(now protocol.Time, id uint64) (Message, bool) {
 		return Message{}, false
 	}
 	return m.deliverFrom(now, &s.queue)
+}
+
+// DeliverTopicEach is DeliverEach for a subscription.
+func (m *Member) DeliverTopicEach(now protocol.Time, id uint64, most int, take func(*Message)) {
+	if s := m.inbox.topics.byID[id]; s != nil {
+		m.deliverEach(now, &s.queue, most, take)
+	}
 }
 
 // PendingTopic returns how many messages and notices wait for DeliverTopic.

@@ -27,6 +27,7 @@ type copying struct {
 	view     uint64         // of which all members are peers
 	offering sync.WaitGroup // to members that have joined meanwhile
 	sending  chan struct{}  // has one for each chunk on its way to a single member
+	due      time.Time      // when the next chunk may be sent
 	progress Progress
 	report   func(Progress)
 	result   Result
@@ -69,7 +70,7 @@ func (s *Service) CopyFile(ctx context.Context, name, dir string, report func(Pr
 	if !info.Mode().IsRegular() {
 		return Result{}, fmt.Errorf("transfer: %s is not a regular file", name)
 	}
-	return s.Copy(ctx, File{file, info.Name(), info.Mode(), info.Size()}, dir, report)
+	return s.Copy(ctx, File{Content: file, Name: info.Name(), Mode: info.Mode(), Size: info.Size()}, dir, report)
 }
 
 // Copy sends a file to a folder of every member of the group, this one included, and
@@ -135,7 +136,7 @@ func (c *copying) broadcast(ctx context.Context, data []byte) error {
 	if err := c.group.BroadcastTopic(ctx, Topic, data); err != nil {
 		return err
 	}
-	c.service.Receive(c.group.Self().Rank, data)
+	c.service.Receive(pleach.Message{From: c.group.Self().Rank, Topic: Topic, Data: data})
 	return nil
 }
 
@@ -278,11 +279,14 @@ func (c *copying) spread(ctx context.Context, lacking []*peer) error {
 			continue
 		}
 		c.welcome(ctx)
+		_, length := c.source.manifest.span(i)
+		if err := c.pace(ctx, length); err != nil {
+			return err
+		}
 		data, err := c.source.message(c.number, i, c.round > 0)
 		if err != nil {
 			return err
 		}
-		_, length := c.source.manifest.span(i)
 		if len(to) > few {
 			c.result.Broadcast++
 			err = c.broadcast(ctx, data)
@@ -295,6 +299,23 @@ func (c *copying) spread(ctx context.Context, lacking []*peer) error {
 		c.tell(int64(length))
 	}
 	return nil
+}
+
+// pace waits until a chunk may be sent, if the file has a rate. What the group does not
+// take in time is not made up for.
+func (c *copying) pace(ctx context.Context, length int) error {
+	if c.source.Rate <= 0 {
+		return nil
+	}
+	now := time.Now()
+	wait := c.due.Sub(now)
+	c.due = now.Add(max(wait, 0) + time.Duration(float64(length)/float64(c.source.Rate)*float64(time.Second)))
+	select {
+	case <-time.After(wait):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // lackers returns the peers that lack a chunk.

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"bytes"
 	"context"
 	"math/rand/v2"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -242,4 +245,21 @@ func TestInterruptedCopyGoesOn(t *testing.T) {
 			t.Errorf("rank %d has another file", m.self.Rank)
 		}
 	}
+}
+
+// A file with a rate takes as long as that says.
+func TestRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, nodes := start(t, 3)
+		const size = 20 * minChunk
+		content := bytes.NewReader(make([]byte, size))
+		began := time.Now()
+		r, err := nodes[0].service.Copy(t.Context(), File{Content: content, Name: "file", Mode: 0o600, Size: size, Rate: minChunk}, ".", nil)
+		if err != nil || r.Count(Done) != 3 {
+			t.Fatal(err, r)
+		}
+		if took, want := time.Since(began), 19*time.Second; took < want || took > want+time.Second {
+			t.Errorf("it took %v, not %v", took, want)
+		}
+	})
 }

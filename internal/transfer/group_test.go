@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"iter"
@@ -138,8 +139,8 @@ func (m *node) BroadcastTopic(ctx context.Context, _ string, data []byte) error 
 	m.net.mu.Lock()
 	defer m.net.mu.Unlock()
 	for _, to := range m.net.live {
-		if to != m {
-			to.deliver(func() { to.service.Receive(m.self.Rank, data) })
+		if data := bytes.Clone(data); to != m {
+			to.deliver(func() { to.service.Receive(pleach.Message{From: m.self.Rank, Data: data}) })
 		}
 	}
 	return ctx.Err()
@@ -192,6 +193,13 @@ func (m *node) Handle(_ string, f func(context.Context, pleach.Request) ([]byte,
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.handler = f
+}
+
+// Release overwrites the message, as a group may.
+func (m *node) Release(released pleach.Message) {
+	for i := range released.Data {
+		released.Data[i] ^= 0xff
+	}
 }
 
 // file is the file of a name that a member has.

@@ -3,6 +3,8 @@ package transfer
 import (
 	"encoding/binary"
 	"errors"
+
+	"github.com/pleach-go/pleach"
 )
 
 // What travels begins with a kind and the number of the copy, which its sender chooses at
@@ -23,10 +25,11 @@ const head = 1 + 8 + 4
 
 // message is one of them. Its data is a part of what has arrived.
 type message struct {
-	kind   kind
-	copy   uint64
-	number uint32
-	data   []byte
+	kind      kind
+	copy      uint64
+	number    uint32
+	data      []byte
+	broadcast pleach.Message // that it has arrived with, to be released
 }
 
 // appendHead appends the head of a message.
@@ -43,7 +46,7 @@ func parseMessage(b []byte) (m message, err error) {
 	if len(b) < head {
 		return m, errMessage
 	}
-	m = message{kind(b[0]), binary.BigEndian.Uint64(b[1:]), binary.BigEndian.Uint32(b[9:]), b[head:]}
+	m = message{kind: kind(b[0]), copy: binary.BigEndian.Uint64(b[1:]), number: binary.BigEndian.Uint32(b[9:]), data: b[head:]}
 	if m.kind < offer || m.kind > query {
 		return m, errMessage
 	}

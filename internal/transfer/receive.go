@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/internal/notify"
 )
 
@@ -19,9 +20,10 @@ type receive struct {
 	manifest *manifest
 	base     string // the allowed folder
 	elements []string
-	over     chan struct{} // closed when the copy is over
-	settled  chan struct{} // closed when the answer is final
-	ended    chan struct{} // closed when the goroutine has ended
+	over     chan struct{}        // closed when the copy is over
+	settled  chan struct{}        // closed when the answer is final
+	ended    chan struct{}        // closed when the goroutine has ended
+	giveBack func(pleach.Message) // releases a message
 	changed  notify.Notifier
 	arrived  chan struct{} // there is a message
 	room     chan struct{} // there is room for one
@@ -84,6 +86,7 @@ func (r *receive) run(before *receive, round int) {
 			return
 		case m.kind == chunk:
 			r.take(int(m.number), m.data)
+			r.giveBack(m.broadcast)
 		case m.kind == endRun:
 			r.endRound(int(m.number))
 		}

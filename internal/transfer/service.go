@@ -23,10 +23,15 @@ type Group interface {
 	BroadcastTopic(ctx context.Context, topic string, data []byte) error
 	Request(ctx context.Context, to int, name string, data []byte) ([]byte, error)
 	Handle(name string, f func(context.Context, pleach.Request) ([]byte, error))
+	Release(m pleach.Message)
 }
 
 // Topic is the topic of what copies broadcast, and the name of their requests.
 const Topic = "pleach.copy"
+
+// SegmentSize is for Config.Limits of a group that copies files: a chunk is one segment. A
+// member wakes up for each segment, so few long ones cost less than many short ones.
+const SegmentSize = defaultChunk + 1<<10
 
 // Config configures a Service.
 type Config struct {
@@ -136,15 +141,16 @@ func (r *receive) sentIn(v pleach.View) bool {
 	return ok && (r.manifest.sender == 0 || m.Incarnation == r.manifest.sender)
 }
 
-// Receive takes what a member has broadcast for a copy. It may keep data, and does not
-// change it. It blocks for a second at most, if the disk is slow.
-func (s *Service) Receive(from int, data []byte) {
-	m, err := parseMessage(data)
+// Receive takes what a member has broadcast for a copy. A chunk is released when it is
+// written. Receive blocks for a second at most, if the disk is slow.
+func (s *Service) Receive(broadcast pleach.Message) {
+	m, err := parseMessage(broadcast.Data)
 	if err != nil {
-		s.config.Logger.Warn("message refused", "from", from, "error", err)
+		s.config.Logger.Warn("message refused", "from", broadcast.From, "error", err)
 		return
 	}
-	k := key{from, m.copy}
+	m.broadcast = broadcast
+	k := key{broadcast.From, m.copy}
 	switch m.kind {
 	case offer:
 		s.begin(k, &m)
@@ -256,7 +262,7 @@ func (s *Service) accept(k key, m *message) *receive {
 		return refused(k, round, fmt.Errorf("%s is received from rank %d already", path, before.key.from))
 	}
 	r := newReceive(k, about)
-	r.base, r.elements = base, elements
+	r.base, r.elements, r.giveBack = base, elements, s.group.Release
 	s.targets[path] = r
 	s.running.Go(func() {
 		r.run(before, round)

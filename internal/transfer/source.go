@@ -22,6 +22,9 @@ type File struct {
 	Name    string // without a folder
 	Mode    fs.FileMode
 	Size    int64
+	// Rate is how many bytes of it are sent in a second, at most. If zero, as many as the
+	// group takes.
+	Rate int64
 }
 
 // source is the file that is sent.

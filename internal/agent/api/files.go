@@ -15,6 +15,7 @@ import (
 type Upload struct {
 	Dir, Name string
 	Mode      fs.FileMode
+	Rate      int64 // bytes in a second, at most; 0: no limit
 	Content   io.Reader
 }
 
@@ -47,6 +48,13 @@ func (s *Server) files(w http.ResponseWriter, r *http.Request) error {
 			return badRequest("mode=%s: write permissions as an octal number, as in mode=644", text)
 		}
 		u.Mode = fs.FileMode(mode)
+	}
+	if text := q.Get("rate"); text != "" {
+		rate, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || rate < 1 {
+			return badRequest("rate=%s: write a number of bytes in a second, as in rate=10000000", text)
+		}
+		u.Rate = rate
 	}
 	begun, told := false, time.Time{}
 	result, err := s.agent.Copy(r.Context(), u, func(p transfer.Progress) {

@@ -126,7 +126,7 @@ func request(s *Server, method, target, body string) *httptest.ResponseRecorder 
 }
 
 // parameters are what a route needs.
-var parameters = map[string]string{"/v1/send": "?to=b", "/v1/query": "?name=ping", "/v1/broadcast": "?topic=t&wait=stable", filesPath: "?dir=d&name=n&mode=640"}
+var parameters = map[string]string{"/v1/send": "?to=b", "/v1/query": "?name=ping", "/v1/broadcast": "?topic=t&wait=stable", filesPath: "?dir=d&name=n&mode=640&rate=1000"}
 
 // Every JSON reply, and every error, is as it is described.
 func TestRepliesAreAsDescribed(t *testing.T) {
@@ -203,6 +203,7 @@ func TestStatusOfErrors(t *testing.T) {
 		{nil, "/v1/query", "", 400},
 		{nil, "/v1/files?dir=d", "", 400},
 		{nil, "/v1/files?dir=d&name=n&mode=4755", "", 400},
+		{nil, "/v1/files?dir=d&name=n&rate=0", "", 400},
 		{nil, "/v1/broadcast", strings.Repeat("x", MaxBody+1), 413},
 		{nil, "/v1/none", "", 404},
 		{nil, "/v1/status", "", 405},

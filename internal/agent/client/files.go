@@ -17,6 +17,9 @@ import (
 // the agent has the file. The result is there after an error, too, if the agent has told it.
 func (c *Client) Copy(ctx context.Context, u api.Upload, report func(transfer.Progress)) (r transfer.Result, err error) {
 	query := url.Values{"dir": {u.Dir}, "name": {u.Name}, "mode": {strconv.FormatUint(uint64(u.Mode.Perm()), 8)}}
+	if u.Rate > 0 {
+		query.Set("rate", strconv.FormatInt(u.Rate, 10))
+	}
 	response, err := c.do(ctx, http.MethodPost, "/v1/files", query, u.Content, nil)
 	if err != nil {
 		return r, err

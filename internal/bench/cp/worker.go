@@ -33,9 +33,9 @@ func Serve(ctx context.Context, dir string) error {
 	}
 	defer listener.Close()
 	go w.serveBare(listener)
-	w.group, err = pleach.Start(ctx, pleach.Config{Handler: func(m pleach.Message) {
+	w.group, err = pleach.Start(ctx, pleach.Config{Limits: pleach.Limits{SegmentSize: transfer.SegmentSize}, Handler: func(m pleach.Message) {
 		if s := w.service.Load(); s != nil && m.Topic == transfer.Topic {
-			s.Receive(m.From, m.Data)
+			s.Receive(m)
 		}
 	}})
 	if err != nil {
