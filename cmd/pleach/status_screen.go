@@ -135,8 +135,8 @@ const screenWidth = 100
 
 // shorten cuts a line that is too long.
 func shorten(line string) string {
-	if letters := []rune(line); len(letters) > screenWidth {
-		return string(letters[:screenWidth-1]) + "…"
+	if runes := []rune(line); len(runes) > screenWidth {
+		return string(runes[:screenWidth-1]) + "…"
 	}
 	return line
 }

@@ -33,7 +33,8 @@ event    from before a client gives an event to one agent until the subscribers 
          agents within 2 s, and only they have times
 dead     from before a member is killed (SIGKILL) until the list of members of one agent,
          and of all agents asked one after the other, says so
-memory   resident memory of an agent (RSS), and what of it is its own (RssAnon)
+memory   resident memory of an agent (RSS) in MB: of all on average, the most of one, and
+         what of it is its own (RssAnon): the rest is the program, which agents share
 idle     processor time of an agent without clients, of one core
 
 Usage: go run ./agents [flags]
@@ -117,7 +118,7 @@ func write(w io.Writer, results []result, asJSON bool) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d agents of each system, %d events, %d kills; ms, MB, %% of a core; (×) of the first line\n\n", results[0].Members, results[0].Events, results[0].Kills)
-	fmt.Fprintf(&b, "%-11s %9s %18s %18s %18s %18s %16s %9s %16s\n", "system", "complete", "event to half p50", "event to all p50", "dead for one p50", "dead for all p50", "memory", "own", "idle")
+	fmt.Fprintf(&b, "%-11s %9s %18s %18s %18s %18s %16s %9s %9s %16s\n", "system", "complete", "event to half p50", "event to all p50", "dead for one p50", "dead for all p50", "memory", "max", "own", "idle")
 	for _, r := range results {
 		fmt.Fprintf(&b, "%-11s %9d", r.System, r.Complete)
 		for _, v := range []struct{ value, ratio float64 }{
@@ -125,7 +126,7 @@ func write(w io.Writer, results []result, asJSON bool) error {
 		} {
 			fmt.Fprintf(&b, " %18s", fmt.Sprintf("%.1f (%.1f×)", v.value, v.ratio))
 		}
-		fmt.Fprintf(&b, " %16s %9.1f %16s\n", fmt.Sprintf("%.1f (%.2f×)", r.RSS, r.Ratios.RSS), r.RSSAnon, fmt.Sprintf("%.3f (%.2f×)", r.IdleCPU, r.Ratios.IdleCPU))
+		fmt.Fprintf(&b, " %16s %9.1f %9.1f %16s\n", fmt.Sprintf("%.1f (%.2f×)", r.RSS, r.Ratios.RSS), r.RSSMax, r.RSSAnon, fmt.Sprintf("%.3f (%.2f×)", r.IdleCPU, r.Ratios.IdleCPU))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

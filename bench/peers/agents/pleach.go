@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"path/filepath"
-	"strconv"
 
 	"github.com/pleach-go/pleach/internal/agent/client"
 )
@@ -14,17 +13,17 @@ type pleachAgent struct {
 	cancel context.CancelFunc // of its subscriber
 }
 
-// startPleach starts all agents alike. The first ones are the seeds of all.
+// startPleach lets the first agent begin a group, and the others join it.
 func startPleach(f *fleet, i int) (args []string, connect func() (agent, error)) {
 	socket := filepath.Join(f.dir, nameOf(i)+".sock")
-	args = []string{
-		"pleach", "agent", "--id", nameOf(i), "--listen", f.addresses[i], "--socket", socket,
-		"--expect", strconv.Itoa(len(f.addresses)),
+	args = []string{"pleach", "agent", "--id", nameOf(i), "--listen", f.addresses[i], "--socket", socket, f.addresses[0]}
+	if i == 0 {
+		args = append(args, "--expect", "1")
 	}
 	connect = func() (agent, error) {
 		return &pleachAgent{Client: client.Socket(socket), cancel: func() {}}, nil
 	}
-	return append(args, f.addresses[:3]...), connect
+	return args, connect
 }
 
 func (p *pleachAgent) join() error { return nil }
