@@ -146,9 +146,7 @@ func (g *Group) answerRaise(request []byte) []byte {
 	if err == nil {
 		err = errors.New("this process is no longer a member")
 		_ = g.node.Do(func(now protocol.Time) {
-			if err = g.inputs.RaiseVersion(now, version); err == nil {
-				g.log.Info("an operator raises the protocol version", "to", version)
-			}
+			err = g.inputs.RaiseVersion(now, version)
 		})
 	}
 	if err != nil {

@@ -190,6 +190,9 @@ func (g *Group) installView(v *membership.View) {
 	g.direct.machine.Install(v)
 	g.checkState(v)
 	g.logView(g.noteView(v))
+	if v.Version > before.Version {
+		g.log.Info("protocol version raised", "view", v.Number, "version", v.Version)
+	}
 	g.changed.Notify()
 }
 

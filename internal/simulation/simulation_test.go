@@ -41,9 +41,9 @@ func TestGroupsUnderSeeds(t *testing.T) {
 // Groups keep their promises also while they are upgraded from one protocol version to the
 // next.
 func TestUpgradesUnderSeeds(t *testing.T) {
-	seeds := uint64(1000)
+	seeds := uint64(300)
 	if testutil.RaceEnabled || testing.Short() {
-		seeds = 50
+		seeds = 30
 	}
 	total := runSeeds(number(t, "PLEACH_FIRST", 1), number(t, "PLEACH_SEEDS", seeds), Options{Upgrade: true}, func(r *Result) { t.Error(r.Seed, r.Err) })
 	t.Logf("%d seeds: %d views, %d messages delivered", total.seeds.Load(), total.views.Load(), total.delivered.Load())
