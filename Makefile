@@ -114,6 +114,18 @@ schedules: ## agree on views under SCHEDULES random schedules, and explore milli
 simulate: ## run whole groups under SEEDS seeds (default: 100) on all cores
 	PLEACH_SEEDS=$(SEEDS) go test -count=1 -timeout 0 -run GroupsUnderSeeds -v ./internal/simulation
 
+PREVIOUS ?= $(shell git describe --tags --abbrev=0 --match 'v*' HEAD^ 2>/dev/null)
+
+.PHONY: upgrade
+upgrade: ## replace agents of the tag PREVIOUS (default: the last one, or a build of the protocol version before) under load
+	set -e; old=$$(mktemp -d); trap 'rm -rf "$$old"' EXIT; \
+	if [ -n '$(PREVIOUS)' ]; then \
+		git archive '$(PREVIOUS)' | tar -x -C "$$old"; \
+		(cd "$$old" && CGO_ENABLED=0 go build -o "$$old/previous" ./cmd/pleach); \
+		export PLEACH_PREVIOUS="$$old/previous"; \
+	fi; \
+	go test -count=1 -run '^TestRollingUpgrade$$' -v ./cmd/pleach
+
 SCREENSHOTS ?= bin/screenshots
 
 .PHONY: screenshots

@@ -2,6 +2,7 @@ package pleach_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -181,6 +182,29 @@ func ExampleInspect() {
 		fmt.Println("rank", m.Rank, "is", m.ID)
 	}
 	// Output: rank 0 is web-0
+}
+
+// RaiseVersion ends a rolling upgrade, in which processes of two builds are members.
+func ExampleRaiseVersion() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	g, err := pleach.Create(ctx, pleach.Config{Group: "web"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer g.Close()
+
+	view, err := pleach.RaiseVersion(ctx, pleach.Config{Group: "web"}, g.Self().Address)
+	var prevented *pleach.RaiseError
+	switch {
+	case errors.As(err, &prevented):
+		fmt.Println("upgrade these first:", prevented.Members)
+	case err != nil:
+		log.Fatal(err)
+	default:
+		fmt.Println("the group has protocol version", view.Version)
+	}
+	// Output: the group has protocol version 5
 }
 
 // Status is a snapshot for a health check.

@@ -52,13 +52,17 @@ func (c *Config) joinOrBegin(ctx context.Context, s *initialState) error {
 	}
 }
 
-// begin makes the candidates the first view.
+// begin makes the candidates the first view, with the highest protocol version that all of
+// them speak.
 func (s *initialState) begin(began []founding.Candidate) (err error) {
 	members := make([]membership.Member, len(began))
 	for i, m := range began {
-		members[i] = membership.Member{Identity: m.ID, Address: m.Address, Domain: m.Domain, Incarnation: member.FirstIncarnation, Nonce: m.Nonce}
+		members[i] = membership.Member{Identity: m.ID, Address: m.Address, Domain: m.Domain, Incarnation: member.FirstIncarnation, Nonce: m.Nonce, Version: m.Version}
 	}
 	if s.view, err = membership.FirstView(members); err != nil {
+		return err
+	}
+	if err := speaks(s.view.Version); err != nil {
 		return err
 	}
 	s.began = began
@@ -92,7 +96,7 @@ type founder struct {
 func (c *Config) newFounder(s *initialState) *founder {
 	slices.Sort(s.seeds)
 	s.seeds = slices.Compact(s.seeds)
-	self := founding.Candidate{ID: s.self.Identity, Nonce: s.self.Nonce, Address: s.self.Address, Domain: s.self.Domain}
+	self := founding.Candidate{ID: s.self.Identity, Nonce: s.self.Nonce, Address: s.self.Address, Domain: s.self.Domain, Version: s.self.Version}
 	f := &founder{
 		config: c, client: c.client(nil), seeds: s.seeds, start: time.Now(), changed: make(chan struct{}, 1), hopeless: make(map[string]error),
 		machine: founding.New(founding.Config{Self: self, Expect: c.Expect, Seeds: s.seeds}),

@@ -24,7 +24,7 @@ type goldenRequest struct {
 }
 
 func goldenRequests() map[string]goldenRequest {
-	joiner := membership.Member{Identity: "hedge-7", Address: "10.0.0.7:7000", Domain: "rack 3", Nonce: 0x1122334455667788}
+	joiner := membership.Member{Identity: "hedge-7", Address: "10.0.0.7:7000", Domain: "rack 3", Nonce: 0x1122334455667788, Version: 5}
 	return map[string]goldenRequest{
 		"view-query":         {requestView, membership.Member{}, false},
 		"join-request zero":  {requestJoin, membership.Member{}, false},
@@ -54,9 +54,9 @@ func TestGoldenFrames(t *testing.T) {
 
 // A member's answers to a view query and to a request to join.
 func TestGoldenReplies(t *testing.T) {
-	view := membership.View{Number: 300, Slots: 9, Members: membership.MembersOf(
-		membership.Member{Rank: 2, Identity: "two", Address: "10.0.0.2:7000", Domain: "rack", Incarnation: 5},
-		membership.Member{Rank: 8, Identity: "eight", Address: "10.0.0.8:7000", Incarnation: 6},
+	view := membership.View{Number: 300, Version: 4, Slots: 9, Members: membership.MembersOf(
+		membership.Member{Rank: 2, Identity: "two", Address: "10.0.0.2:7000", Domain: "rack", Incarnation: 5, Version: 4},
+		membership.Member{Rank: 8, Identity: "eight", Address: "10.0.0.8:7000", Incarnation: 6, Version: 5},
 	)}
 	start := []membership.Position{{Root: 0, Incarnation: 5, Next: 99}, {Root: 8, Incarnation: 6, Next: 1 << 40}}
 	small := membership.View{Number: 1, Slots: 1, Members: membership.MembersOf(membership.Member{Identity: "a", Incarnation: 1})}
@@ -75,6 +75,7 @@ func TestGoldenReplies(t *testing.T) {
 		"join-reply reach":  encodeRefusal(ErrUnreachable)[:1],
 		"join-reply in use": encodeInUse(inUse),
 		"join-reply again":  encodeRestarted(3, 1<<40),
+		"join-reply old":    encodeVersion(&membership.VersionError{Version: 4}),
 		"progress-reply":    append([]byte{replyAccepted}, progress...),
 	})
 
@@ -89,6 +90,10 @@ func TestGoldenReplies(t *testing.T) {
 	}
 	if _, err := decodeReply(replies["join-reply in use"]); !reflect.DeepEqual(err, inUse) || !errors.Is(err, ErrRefused) || !errors.Is(err, ErrIdentityInUse) {
 		t.Errorf("join-reply in use: %v", err)
+	}
+	var version *VersionError
+	if _, err := decodeReply(replies["join-reply old"]); !errors.As(err, &version) || version.Group != 4 || !permanent(err) {
+		t.Errorf("join-reply old: %v", err)
 	}
 	if _, err := decodeReply(replies["join-reply refuse"]); !errors.Is(err, ErrRefused) {
 		t.Errorf("join-reply refuse: %v", err)

@@ -44,7 +44,7 @@ func (g *Group) setPeers(v *membership.View, before membership.Members) {
 // rosterView is a view as a transport sees it. It copies nothing: there may be many
 // members, and a transport has a few peers.
 func rosterView(v *membership.View) transport.View {
-	return transport.View{Number: v.Number, Member: func(r protocol.Rank) (transport.Member, bool) {
+	return transport.View{Number: v.Number, Version: v.Version, Member: func(r protocol.Rank) (transport.Member, bool) {
 		m, ok := v.Member(r)
 		return transport.Member{Rank: m.Rank, ID: m.Identity, Address: m.Address, Incarnation: m.Incarnation, Nonce: m.Nonce}, ok
 	}}

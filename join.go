@@ -10,6 +10,7 @@ import (
 
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/wire"
 )
 
 // Create makes this process the first member of a new group. Others join it. ctx
@@ -46,7 +47,7 @@ func (c *Config) createState() (*initialState, error) {
 		return nil, errors.Join(err, s.closeAll(listener))
 	}
 	s.self.Incarnation = member.FirstIncarnation
-	s.view = membership.View{Number: 1, Slots: 1, Members: membership.MembersOf(s.self)}
+	s.view = membership.View{Number: 1, Version: s.self.Version, Slots: 1, Members: membership.MembersOf(s.self)}
 	s.transport, err = c.tcp(s, listener, []string{address})
 	return s, err
 }
@@ -82,6 +83,9 @@ func (c *Config) become(ctx context.Context, s *initialState, listener net.Liste
 		return err
 	}
 	if saved != nil {
+		if err := speaks(saved.View.Version); err != nil {
+			return err
+		}
 		if member, err := c.retakeSeat(ctx, s, saved, listener); member || err != nil {
 			return err
 		}
@@ -109,6 +113,9 @@ func (c *Config) requestJoin(ctx context.Context, s *initialState, members []str
 	}
 	reply, err := decodeJoin(b)
 	if err != nil {
+		return err
+	}
+	if err := speaks(reply.view.Version); err != nil {
 		return err
 	}
 	s.view, s.start, s.decisions = reply.view, reply.start, reply.decisions
@@ -151,7 +158,7 @@ func isInterface(ip net.IP) bool {
 func (c *Config) candidate(address string) membership.Member {
 	return membership.Member{
 		Identity: cmp.Or(c.ID, address), Address: address, Domain: c.FailureDomain, Meta: c.Meta,
-		Nonce: newNonce(),
+		Nonce: newNonce(), Version: wire.Newest(),
 	}
 }
 

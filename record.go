@@ -29,6 +29,7 @@ type inputs interface {
 	SetMeta(now protocol.Time, meta string) error
 	SetSynced(now protocol.Time)
 	Removed(now protocol.Time, view uint64, holder *membership.Member)
+	RaiseVersion(now protocol.Time, version uint16) error
 	ForceView(now protocol.Time, ranks []protocol.Rank) error
 	Learn(now protocol.Time, d membership.Decisions) error
 	Trace()

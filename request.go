@@ -20,8 +20,8 @@ import (
 
 // A process that is not a member sends a member a request: for the view, to join,
 // or for the progress of its collective calls. A request is a byte that tells its
-// kind and, for a join, the candidate's ID, address, failure domain, meta and nonce, and
-// whether it replaces a live member. The reply is a status byte, then an error's text,
+// kind and, for a join, the candidate's ID, address, failure domain, meta, nonce and highest
+// protocol version, and whether it replaces a live member. The reply is a status byte, then an error's text,
 // or a view and, for a join, the candidate's rank in it, the decisions that have led to
 // the view, and the candidate's position in every stream.
 // A member sends a candidate its request back, see reach.go.
@@ -34,6 +34,7 @@ const (
 	requestForce     uint8 = 6 // see force.go
 	requestCatchUp   uint8 = 7 // see catchup.go
 	requestDecisions uint8 = 8 // see catchup.go
+	requestRaise     uint8 = 9 // see version.go
 
 	replyRefused     uint8 = 0
 	replyAccepted    uint8 = 1
@@ -41,6 +42,7 @@ const (
 	replyUnreachable uint8 = 3 // likewise
 	replyInUse       uint8 = 4 // refused: a live member has the candidate's ID
 	replyRestarted   uint8 = 5 // refused now: the process is the seat of a member
+	replyVersion     uint8 = 6 // refused: the candidate does not speak the group's protocol version
 )
 
 // encodeRequest encodes a request.
@@ -49,7 +51,7 @@ func encodeRequest(kind uint8, m *membership.Member, replace bool) []byte {
 	for _, text := range []string{m.Identity, m.Address, m.Domain, m.Meta} {
 		b = wire.AppendBytes(b, []byte(text))
 	}
-	b = wire.AppendUint64(b, m.Nonce)
+	b = wire.AppendUint16(wire.AppendUint64(b, m.Nonce), m.Version)
 	if replace {
 		return wire.AppendUint8(b, 1)
 	}
@@ -60,7 +62,7 @@ func encodeRequest(kind uint8, m *membership.Member, replace bool) []byte {
 func decodeRequest(b []byte) (kind uint8, m membership.Member, replace bool, err error) {
 	d := wire.NewDecoder(b)
 	kind = d.Uint8()
-	m = membership.Member{Identity: string(d.Bytes()), Address: string(d.Bytes()), Domain: string(d.Bytes()), Meta: string(d.Bytes()), Nonce: d.Uint64()}
+	m = membership.Member{Identity: string(d.Bytes()), Address: string(d.Bytes()), Domain: string(d.Bytes()), Meta: string(d.Bytes()), Nonce: d.Uint64(), Version: d.Uint16()}
 	flag := d.Uint8()
 	if err = d.Finish(); err == nil && (kind < requestView || kind > requestConfirm || flag > 1) {
 		err = fmt.Errorf("request of kind %d with flag %d", kind, flag)
@@ -77,6 +79,9 @@ func (g *Group) handleRequest(request []byte, answer func([]byte)) {
 			return
 		case requestForce:
 			answer(g.answerForce(request[1:]))
+			return
+		case requestRaise:
+			answer(g.answerRaise(request[1:]))
 			return
 		case requestCatchUp:
 			answer(g.answerCatchUp(request[1:]))
@@ -107,10 +112,14 @@ func (g *Group) handleRequest(request []byte, answer func([]byte)) {
 // answerJoin answers a candidate, within node.Do.
 func (g *Group) answerJoin(a *member.JoinAnswer, answer func([]byte)) {
 	var inUse *membership.InUseError
+	var version *membership.VersionError
 	switch {
 	case errors.As(a.Err, &inUse):
 		g.log.Info("candidate refused", "cause", a.Err)
 		answer(encodeInUse(g.inUse(inUse)))
+	case errors.As(a.Err, &version):
+		g.log.Info("candidate refused", "cause", a.Err)
+		answer(encodeVersion(version))
 	case a.Err != nil:
 		answer(encodeRefusal(a.Err))
 	default:
@@ -131,6 +140,11 @@ func encodeRefusal(err error) []byte {
 		kind = replyUnreachable
 	}
 	return append([]byte{kind}, err.Error()...)
+}
+
+// encodeVersion encodes a reply that says which version a candidate would have to speak.
+func encodeVersion(e *membership.VersionError) []byte {
+	return wire.AppendUint16([]byte{replyVersion}, e.Version)
 }
 
 // encodeInUse encodes a reply that names the member that has a candidate's ID.
@@ -187,6 +201,9 @@ func decodeStatus(b []byte) ([]byte, error) {
 		return nil, decodeInUse(&d)
 	case replyRestarted:
 		e := &restartedError{d.Rank(), d.Uint64()}
+		return nil, cmp.Or(d.Finish(), error(e))
+	case replyVersion:
+		e := notSpoken(d.Uint16())
 		return nil, cmp.Or(d.Finish(), error(e))
 	default:
 		return nil, fmt.Errorf("%w: %s", ErrRefused, d.Rest())

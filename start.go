@@ -14,6 +14,7 @@ import (
 	"github.com/pleach-go/pleach/internal/founding"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
 	"github.com/pleach-go/pleach/transport/tcp"
@@ -85,11 +86,11 @@ func (c *Config) startState() (*initialState, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &initialState{view: membership.View{Number: 1, Slots: a.Size}, listening: a.Addresses[a.Rank]}
+	s := &initialState{view: membership.View{Number: 1, Version: wire.Newest(), Slots: a.Size}, listening: a.Addresses[a.Rank]}
 	members := make([]membership.Member, len(a.Addresses))
 	for r, address := range a.Addresses {
 		members[r] = membership.Member{
-			Rank: protocol.Rank(r), Identity: address, Address: address, Incarnation: member.FirstIncarnation,
+			Rank: protocol.Rank(r), Identity: address, Address: address, Incarnation: member.FirstIncarnation, Version: wire.Newest(),
 		}
 	}
 	s.self, s.view.Members = members[a.Rank], membership.MembersOf(members...)
@@ -112,10 +113,10 @@ func (c *Config) staticState() (*initialState, error) {
 	if c.Rank < 0 || c.Rank >= c.Size {
 		return nil, &ConfigError{"Rank", fmt.Sprintf("is %d: choose one from 0 to Size-1, which is %d", c.Rank, c.Size-1)}
 	}
-	s := &initialState{transport: c.Transport, view: membership.View{Number: 1, Slots: protocol.Rank(c.Size)}}
+	s := &initialState{transport: c.Transport, view: membership.View{Number: 1, Version: wire.Newest(), Slots: protocol.Rank(c.Size)}}
 	members := make([]membership.Member, c.Size)
 	for r := range members {
-		members[r] = membership.Member{Rank: protocol.Rank(r), Incarnation: member.FirstIncarnation}
+		members[r] = membership.Member{Rank: protocol.Rank(r), Incarnation: member.FirstIncarnation, Version: wire.Newest()}
 	}
 	s.self, s.view.Members = members[c.Rank], membership.MembersOf(members...)
 	return s, nil

@@ -23,7 +23,11 @@ type Status struct {
 	// View is the number of the current view, and Members counts its members.
 	View    uint64 `json:"view"`
 	Members int    `json:"members"`
-	Quorum  Quorum `json:"quorum"`
+	// Version is the protocol version of the group, and NewestVersion the highest that any
+	// member speaks. They differ during a rolling upgrade: see [RaiseVersion].
+	Version       int    `json:"version"`
+	NewestVersion int    `json:"newest_version"`
+	Quorum        Quorum `json:"quorum"`
 	// Suspects are the members of the view that cannot be reached, in order of rank.
 	// A view without them follows, unless the quorum is lost.
 	Suspects []Suspect `json:"suspects"`
@@ -141,6 +145,7 @@ func (g *Group) Status() Status {
 			s.Suspects = g.suspectList()
 		}
 		s.View, s.Members = g.view.Load().Number, g.Size()
+		s.Version, s.NewestVersion = g.versions()
 		s.Peers = g.peerList()
 		s.History = append(s.History, g.history...)
 		s.Queues, s.Stats = Queues(g.stream.Queues()), g.stats()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pleach-go/pleach/internal/notify"
 	"github.com/pleach-go/pleach/internal/stream"
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -73,13 +74,17 @@ type tracing struct {
 // reported when and how it has reached them. If ctx ends first, BroadcastTraced returns the
 // reports so far, and the error of ctx. Members that leave the view meanwhile are not waited
 // for. There is one traced broadcast of a process at a time. Each member opens a connection
-// to this one for its report.
+// to this one for its report. The group needs protocol version 5; otherwise the error is a
+// [*VersionError].
 func (g *Group) BroadcastTraced(ctx context.Context, topic string, data []byte) (*Trace, error) {
 	if topic != "" && !stream.ValidTopic(topic) {
 		return nil, g.wrap("trace", &TopicError{topic})
 	}
 	if g.machine.Static() {
 		return nil, g.wrap("trace", ErrStatic)
+	}
+	if err := g.needs(wire.TracedVersion, "a traced broadcast"); err != nil {
+		return nil, g.wrap("trace", err)
 	}
 	select {
 	case g.tracing.lock <- struct{}{}:

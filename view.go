@@ -15,6 +15,9 @@ import (
 // joiner fills it.
 type View struct {
 	Number uint64
+	// Version is the protocol version of the group, which all members speak: see
+	// [RaiseVersion].
+	Version int
 	// Slots is the number of ranks, holes included.
 	Slots int
 	// Joined and Left are the members that differ from the view that
@@ -46,6 +49,8 @@ type Member struct {
 	// Meta is what the process tells about itself: see Config.Meta and [Group.SetMeta].
 	// All members of a view see the same.
 	Meta string
+	// Version is the highest protocol version that the process speaks.
+	Version int
 }
 
 // Members returns the members in order of rank. The slice must not be changed: it is
@@ -84,7 +89,7 @@ func (v View) list() (l membership.Members) {
 }
 
 func memberOf(m *membership.Member) Member {
-	return Member{int(m.Rank), m.Identity, m.Incarnation, m.Address, m.Domain, m.Meta}
+	return Member{int(m.Rank), m.Identity, m.Incarnation, m.Address, m.Domain, m.Meta, int(m.Version)}
 }
 
 // Leader returns the member with the lowest rank, which coordinates view changes.
@@ -107,14 +112,14 @@ func NewView(number uint64, slots int, members ...Member) View {
 	list := make([]membership.Member, len(members))
 	for i, m := range members {
 		list[i] = membership.Member{
-			Rank: protocol.Rank(m.Rank), Identity: m.ID, Incarnation: m.Incarnation, Address: m.Address, Domain: m.FailureDomain, Meta: m.Meta,
+			Rank: protocol.Rank(m.Rank), Identity: m.ID, Incarnation: m.Incarnation, Address: m.Address, Domain: m.FailureDomain, Meta: m.Meta, Version: uint16(m.Version),
 		}
 	}
 	return *viewOf(&membership.View{Number: number, Slots: protocol.Rank(slots), Members: membership.MembersOf(list...)})
 }
 
 func viewOf(v *membership.View) *View {
-	return &View{Number: v.Number, Slots: int(v.Slots), members: &memberList{Members: v.Members}}
+	return &View{Number: v.Number, Version: int(v.Version), Slots: int(v.Slots), members: &memberList{Members: v.Members}}
 }
 
 // View returns the current view. Its slices must not be changed. A static group
@@ -185,6 +190,9 @@ func (g *Group) installView(v *membership.View) {
 	g.direct.machine.Install(v)
 	g.checkState(v)
 	g.logView(g.noteView(v, before.Members))
+	if v.Version > before.Version {
+		g.log.Info("protocol version raised", "view", v.Number, "version", v.Version)
+	}
 	g.changed.Notify()
 }
 

@@ -75,6 +75,9 @@ type AddressBook interface {
 // View is what a [Roster] is told of a view.
 type View struct {
 	Number uint64
+	// Version is the protocol version of the group. If zero, the highest that this build
+	// speaks.
+	Version uint16
 	// Member returns the process that has a rank, or false if none has. It always
 	// returns the same, and calls may be concurrent. A Roster looks up the peers that it
 	// talks to, so that a view change costs it nothing for all others. If nil, no

@@ -85,6 +85,7 @@ func TestGoldenJSONFields(t *testing.T) {
 			r := filled[cp.Result]()
 			return (&benchCpCommand{json: true}).write(w, &r)
 		}),
+		"raise-version": writtenBy(t, func(w io.Writer) error { return (&raiseVersionCommand{json: true}).write(w, filled[raiseJSON]()) }),
 		"version":       writtenBy(t, func(w io.Writer) error { return filled[versionJSON]().write(w, true) }),
 		"bench restart": writtenBy(t, func(w io.Writer) error { return (&restartCommand{json: true}).write(w, filled[restart.Result]()) }),
 	}

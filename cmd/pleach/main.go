@@ -48,7 +48,7 @@ faults, to join and inspect running groups, and to measure them.`,
 		SilenceErrors: true, // run prints them
 		SilenceUsage:  true, // errors say what to do
 	}
-	root.AddCommand(newAgent(), newSend(), newListen(), newQuery(), newCp(), newStatus(), newHealth(), newJoin(), newMembers(), newForceView(), newPs(), newReplay(), newTrace())
+	root.AddCommand(newAgent(), newSend(), newListen(), newQuery(), newCp(), newStatus(), newHealth(), newJoin(), newMembers(), newForceView(), newRaiseVersion(), newPs(), newReplay(), newTrace())
 	root.AddCommand(newRun(), newSort(), newTree(), newSim(), newTune(), newReproduce(), newBench(), newVersion(), newMan())
 	return root
 }

@@ -60,6 +60,9 @@ func (s *statusScreen) writeTitle(b *strings.Builder) {
 		quorum = "NO QUORUM"
 	}
 	fmt.Fprintf(b, "\n%s: %d reachable, %d needed\n", quorum, st.Quorum.Reachable, st.Quorum.Needed)
+	if text := versionText(st.Version, st.NewestVersion); text != "" {
+		fmt.Fprintf(b, "%s: see pleach raise-version\n", text)
+	}
 	fmt.Fprintf(b, "agent %s, rank %d, %s, up %s; %s retained\n", printable(st.ID), st.Rank, printable(st.Agent.Version),
 		age(st.Time.Sub(st.Agent.Began)), count(st.Agent.Retained, "message"))
 	if st.LastError != "" {

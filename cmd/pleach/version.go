@@ -21,16 +21,18 @@ type versionJSON struct {
 	Version string `json:"version"`
 	// Commit is empty if the build has not recorded it.
 	Commit string `json:"commit,omitempty"`
-	// Protocol is what members speak with each other.
-	Protocol int    `json:"protocol"`
-	Go       string `json:"go"`
+	// Protocol is the highest protocol version that this build speaks with other members,
+	// and MinProtocol the lowest.
+	Protocol    int    `json:"protocol"`
+	MinProtocol int    `json:"min_protocol"`
+	Go          string `json:"go"`
 }
 
 func newVersion() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version, the commit and the protocol version of this command",
+		Short: "Print the version, the commit and the protocol versions of this command",
 		Example: `  pleach version
   pleach version --json`,
 		Args: noArguments,
@@ -46,13 +48,13 @@ func (v versionJSON) write(w io.Writer, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(v)
 	}
-	_, err := fmt.Fprintf(w, "pleach %s %s\ncommit %s\nprotocol %d\n",
-		v.Version, v.Go, cmp.Or(v.Commit, "unknown"), v.Protocol)
+	_, err := fmt.Fprintf(w, "pleach %s %s\ncommit %s\nprotocol %d to %d\n",
+		v.Version, v.Go, cmp.Or(v.Commit, "unknown"), v.MinProtocol, v.Protocol)
 	return err
 }
 
 func readVersion() versionJSON {
-	v := versionJSON{Version: release, Commit: commit, Protocol: wire.Version, Go: "of unknown version"}
+	v := versionJSON{Version: release, Commit: commit, Protocol: int(wire.Newest()), MinProtocol: wire.MinVersion, Go: "of unknown version"}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		v.Version = cmp.Or(v.Version, info.Main.Version)
 		v.Go = info.GoVersion

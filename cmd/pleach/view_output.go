@@ -13,6 +13,7 @@ import (
 // viewJSON is a view as --json writes it.
 type viewJSON struct {
 	View    uint64       `json:"view"`
+	Version int          `json:"version"` // of the protocol
 	Slots   int          `json:"slots"`
 	Members []memberJSON `json:"members"`
 	Holes   []int        `json:"holes"`
@@ -32,17 +33,23 @@ type memberJSON struct {
 	Address     string `json:"address"`
 	Domain      string `json:"domain,omitempty"`
 	Incarnation uint64 `json:"incarnation"` // the view that has admitted it
+	Version     int    `json:"version"`     // the highest protocol version that it speaks
 }
 
 func newViewJSON(v pleach.View) viewJSON {
-	j := viewJSON{View: v.Number, Slots: v.Slots, Members: []memberJSON{}, Holes: holes(v)}
-	for _, m := range v.Members() {
-		j.Members = append(j.Members, memberJSON{m.Rank, m.ID, m.Address, m.FailureDomain, m.Incarnation})
-	}
+	j := viewJSON{View: v.Number, Version: v.Version, Slots: v.Slots, Members: membersJSON(v.Members()), Holes: holes(v)}
 	if lost, ok := errors.AsType[*pleach.QuorumError](v.Err); ok {
 		j.NoQuorum = &quorumJSON{lost.Reachable, lost.Needed, lost.Unreachable}
 	}
 	return j
+}
+
+func membersJSON(members []pleach.Member) []memberJSON {
+	list := make([]memberJSON, len(members))
+	for i, m := range members {
+		list[i] = memberJSON{m.Rank, m.ID, m.Address, m.FailureDomain, m.Incarnation, m.Version}
+	}
+	return list
 }
 
 // quorumText says which quorum a view lacks; it is empty if none.
@@ -75,10 +82,25 @@ func viewTitle(v pleach.View) string {
 	if n := len(holes(v)); n > 0 {
 		title += ", " + count(n, "hole")
 	}
+	newest := 0
+	for _, m := range v.Members() {
+		newest = max(newest, m.Version)
+	}
+	if text := versionText(v.Version, newest); text != "" {
+		title += "; " + text
+	}
 	if text := quorumText(v.Err); text != "" {
 		title += "; " + text
 	}
 	return title
+}
+
+// versionText says which protocol version a group has, if some members speak a higher one.
+func versionText(version, newest int) string {
+	if version >= newest {
+		return ""
+	}
+	return fmt.Sprintf("protocol version %d, and members speak up to %d", version, newest)
 }
 
 // viewTable writes a view for people: a line for each member, then the ring, where ●

@@ -85,24 +85,10 @@ func (a *testAgent) write(t *testing.T, text string) {
 	}
 }
 
-// freeAddresses are addresses that agents can listen on.
-func freeAddresses(t *testing.T, n int) (addresses []string) {
-	t.Helper()
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		addresses = append(addresses, l.Addr().String())
-	}
-	return addresses
-}
-
 // startAll starts agents alike, with ids a, b, c….
 func startAll(t *testing.T, n int, more string) (agents []*testAgent) {
 	t.Helper()
-	addresses := freeAddresses(t, n)
+	addresses := testutil.FreeAddresses(t, n)
 	var joined []<-chan struct{}
 	for i, address := range addresses {
 		a, j := begin(t, fmt.Sprintf("listen: %s\nid: %c\nseeds: [%s]\nexpect: %d\n%s", address, 'a'+i, strings.Join(addresses, ", "), n, more))
@@ -298,7 +284,7 @@ func TestHandlersAndReload(t *testing.T) {
 // Over TCP, a client needs the token. Probes and the page for browsers do not.
 func TestTCPNeedsToken(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
-	address := freeAddresses(t, 1)[0]
+	address := testutil.FreeAddresses(t, 1)[0]
 	start(t, fmt.Sprintf("expect: 1\napi: %s\ntoken-file: %s\n", address, token))
 	text, err := config.ReadToken(token)
 	if err != nil {

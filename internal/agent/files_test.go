@@ -9,13 +9,14 @@ import (
 
 	"github.com/pleach-go/pleach/internal/agent/api"
 	"github.com/pleach-go/pleach/internal/agent/client"
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/internal/transfer"
 )
 
 // A client copies a file to the agents that take files, and learns which do not. Subscribers
 // see nothing of it.
 func TestCopy(t *testing.T) {
-	addresses := freeAddresses(t, 3)
+	addresses := testutil.FreeAddresses(t, 3)
 	dirs := []string{t.TempDir(), t.TempDir(), ""}
 	var agents []*testAgent
 	for i, address := range addresses {

@@ -43,7 +43,7 @@ var rules = []rule{
 	{pkg: "internal/queue", pure: true},
 	{pkg: "topology", pure: true, may: []string{"protocol"}},
 	{pkg: "broadcast", pure: true, may: []string{"protocol", "topology"}},
-	{pkg: "internal/stream", pure: true, may: []string{"protocol", "topology", "broadcast", "internal/queue"}},
+	{pkg: "internal/stream", pure: true, may: []string{"protocol", "topology", "broadcast", "internal/queue", "internal/wire"}},
 	{pkg: "internal/membership", pure: true, may: []string{"protocol", "topology", "broadcast", "internal/wire"}},
 	{pkg: "internal/heartbeat", pure: true, may: []string{"protocol"}},
 	{pkg: "internal/founding", pure: true, may: []string{"protocol", "internal/wire"}},

@@ -13,11 +13,11 @@ func appendCandidate(b []byte, c *Candidate) []byte {
 	for _, text := range []string{c.ID, c.Address, c.Domain} {
 		b = wire.AppendBytes(b, []byte(text))
 	}
-	return wire.AppendUint64(b, c.Nonce)
+	return wire.AppendUint16(wire.AppendUint64(b, c.Nonce), c.Version)
 }
 
 func decodeCandidate(d *wire.Decoder) Candidate {
-	return Candidate{ID: string(d.Bytes()), Address: string(d.Bytes()), Domain: string(d.Bytes()), Nonce: d.Uint64()}
+	return Candidate{ID: string(d.Bytes()), Address: string(d.Bytes()), Domain: string(d.Bytes()), Nonce: d.Uint64(), Version: d.Uint16()}
 }
 
 // valid reports whether a candidate can be a member.

@@ -14,6 +14,8 @@ type Candidate struct {
 	Nonce uint64
 	// Address is where it is reached, and Domain its failure domain.
 	Address, Domain string
+	// Version is the highest protocol version that it speaks.
+	Version uint16
 }
 
 // Config describes a candidate.

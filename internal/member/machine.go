@@ -205,6 +205,13 @@ func (m *Machine) ForceView(now protocol.Time, ranks []protocol.Rank) error {
 	return m.views.ForceView(now, ranks)
 }
 
+// RaiseVersion asks for a view with a higher protocol version; see
+// [membership.Machine.RaiseVersion].
+func (m *Machine) RaiseVersion(now protocol.Time, version uint16) error {
+	m.enter(now)
+	return m.views.RaiseVersion(now, version)
+}
+
 // Removed says that a member of a later view does not let this one connect: see
 // [membership.Machine.Removed].
 func (m *Machine) Removed(now protocol.Time, view uint64, holder *membership.Member) {

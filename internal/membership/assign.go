@@ -26,6 +26,7 @@ func FirstView(members []Member) (View, error) {
 		}
 	}
 	v.Members = a.occupied
+	v.Version = v.Members.lowestVersion()
 	return v, v.check()
 }
 

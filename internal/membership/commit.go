@@ -110,17 +110,18 @@ func (m *Machine) tryInstall(now protocol.Time) {
 	}
 }
 
-// pruneRequests forgets the joins, leaves and changes of meta that the view has
+// pruneRequests forgets the joins, leaves, changes of meta and the version that the view has
 // fulfilled, and opens the window again for the others.
 func (m *Machine) pruneRequests(now protocol.Time) {
 	m.candidates = slices.DeleteFunc(m.candidates, func(c candidate) bool {
 		_, taken := m.named(c.Identity) // by this candidate, or the member it has asked finds out
-		return m.view.Members.Len() == MaxSlots || taken
+		return m.view.Members.Len() == MaxSlots || taken || c.Version < m.view.Version
 	})
 	m.leavers = slices.DeleteFunc(m.leavers, func(s suspect) bool { return !m.view.Holds(s.rank, s.incarnation) })
 	m.pruneMetas()
+	m.pruneRaise()
 	m.window = window{}
-	if len(m.candidates)+len(m.leavers)+len(m.metas) > 0 {
+	if m.hasRequests() {
 		m.window.note(now)
 	}
 }

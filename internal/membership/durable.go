@@ -14,7 +14,7 @@ import (
 
 const (
 	// stateVersion is the first byte of a saved state.
-	stateVersion = 2
+	stateVersion = 3
 	// savedCommits is how many of the last decisions are saved with it, and sent to a
 	// joiner: members may be some views apart, and must get what they have missed from
 	// each other.

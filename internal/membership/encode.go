@@ -12,7 +12,7 @@ import (
 // Encode appends the view to dst, for a joiner or a file.
 func (v *View) Encode(dst []byte) []byte {
 	dst = wire.AppendUint64(dst, v.Number)
-	dst = wire.AppendUint32(dst, uint32(v.Slots))
+	dst = wire.AppendUint32(wire.AppendUint16(dst, v.Version), uint32(v.Slots))
 	for _, list := range []Members{v.Members, v.Former} {
 		dst = wire.AppendUint32(dst, uint32(list.Len()))
 		for _, m := range list.All() {
@@ -25,7 +25,7 @@ func (v *View) Encode(dst []byte) []byte {
 // DecodeView decodes a view that Encode wrote. The view does not alias b.
 func DecodeView(b []byte) (View, error) {
 	d := decoder{Decoder: wire.NewDecoder(b)}
-	v := View{Number: d.Uint64(), Slots: protocol.Rank(d.Uint32())}
+	v := View{Number: d.Uint64(), Version: d.Uint16(), Slots: protocol.Rank(d.Uint32())}
 	members, former := d.memberList(), d.memberList()
 	if err := d.finish(); err != nil {
 		return View{}, fmt.Errorf("%w: %w", ErrView, err)
@@ -72,7 +72,7 @@ func appendMember(dst []byte, m *Member) []byte {
 	for _, text := range []string{m.Identity, m.Address, m.Domain, m.Meta} {
 		dst = wire.AppendBytes(dst, []byte(text))
 	}
-	return appendBool(dst, m.Synced)
+	return wire.AppendUint16(appendBool(dst, m.Synced), m.Version)
 }
 
 func appendMembers(dst []byte, members []Member) []byte {
@@ -104,7 +104,8 @@ func appendReports(dst []byte, reports []report) []byte {
 }
 
 func appendValue(dst []byte, v *value) []byte {
-	dst = wire.AppendUint32(wire.AppendUint64(dst, v.number), uint32(v.slots))
+	dst = wire.AppendUint16(wire.AppendUint64(dst, v.number), v.version)
+	dst = wire.AppendUint32(dst, uint32(v.slots))
 	dst = appendMembers(appendReasons(wire.AppendBytes(dst, v.removed), v), v.added)
 	return appendPositions(appendMembers(dst, v.changed), v.cut)
 }
@@ -127,7 +128,7 @@ type decoder struct {
 
 // The fewest bytes of an encoded Member, Position, report and suspect.
 const (
-	memberBytes   = 4 + 8 + 8 + 4*4 + 1
+	memberBytes   = 4 + 8 + 8 + 4*4 + 1 + 2
 	positionBytes = 4 + 8 + 8 + 4
 	reportBytes   = 4 + 4
 	suspectBytes  = 4 + 8
@@ -218,7 +219,7 @@ func (d *decoder) meta() string {
 func (d *decoder) member() Member {
 	m := Member{Rank: d.rank(), Incarnation: d.Uint64(), Nonce: d.Uint64()}
 	m.Identity, m.Address, m.Domain, m.Meta = d.text(), d.text(), d.text(), d.meta()
-	m.Synced = d.bool()
+	m.Synced, m.Version = d.bool(), d.Uint16()
 	return m
 }
 
@@ -262,7 +263,7 @@ func (d *decoder) reports() (reports []report) {
 }
 
 func (d *decoder) value() *value {
-	v := &value{number: d.Uint64(), slots: protocol.Rank(d.Uint32())}
+	v := &value{number: d.Uint64(), version: d.Uint16(), slots: protocol.Rank(d.Uint32())}
 	v.removed = d.set()
 	v.reasons = d.reasons(v.removed.count())
 	v.added, v.changed, v.cut = d.memberList(), d.memberList(), d.positions()

@@ -45,6 +45,8 @@ const (
 	Pong
 	// MetaChange says that its sender wants other attributes.
 	MetaChange
+	// Raise says that its sender wants a view with a higher protocol version.
+	Raise
 
 	// Kinds is the number of kinds.
 	Kinds = iota
@@ -54,7 +56,7 @@ const (
 func (k Kind) String() string {
 	names := [Kinds]string{
 		"status", "report", "leave", "join request", "prepare", "promise",
-		"refuse", "cancel", "propose", "accept", "commit", "removed", "ping", "pong", "meta change",
+		"refuse", "cancel", "propose", "accept", "commit", "removed", "ping", "pong", "meta change", "raise",
 	}
 	if k >= Kinds {
 		return fmt.Sprintf("kind %d", uint8(k))
@@ -77,6 +79,7 @@ type frame struct {
 	reports   []report   // report
 	candidate candidate  // join request
 	wanted    attributes // meta change
+	version   uint16     // raise
 	ballot    Ballot     // prepare, promise, refuse, cancel, propose, accept
 	other     Ballot     // prepare, cancel: proposed last by the owner; promise: accepted; refuse: promised
 	members   set        // prepare: the participants; promise, accept: those that have acknowledged
@@ -140,6 +143,8 @@ func (f *frame) append(dst []byte) []byte {
 		dst = appendBool(appendMember(dst, &f.candidate.Member), f.candidate.gone)
 	case MetaChange:
 		dst = appendBool(wire.AppendBytes(dst, []byte(f.wanted.meta)), f.wanted.synced)
+	case Raise:
+		dst = wire.AppendUint16(dst, f.version)
 	case Prepare:
 		dst = wire.AppendBytes(appendBallots(dst, f.ballot, f.other), f.members)
 	case Promise:
@@ -178,6 +183,8 @@ func parse(from protocol.Rank, b []byte) (*frame, error) {
 		f.candidate = candidate{Member: d.member(), gone: d.bool()}
 	case MetaChange:
 		f.wanted = attributes{d.meta(), d.bool()}
+	case Raise:
+		f.version = d.Uint16()
 	case Prepare:
 		f.ballot, f.other, f.members = d.ballot(), d.ballot(), d.set()
 	case Promise:

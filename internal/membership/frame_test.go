@@ -22,7 +22,7 @@ var (
 	anyName   = rapid.StringN(0, -1, MaxText)
 	anyMeta   = rapid.StringN(0, -1, MaxMeta)
 	anyMember = rapid.Custom(func(t *rapid.T) Member {
-		return Member{anyRank.Draw(t, "rank"), anyName.Draw(t, "identity"), anyName.Draw(t, "address"), anyName.Draw(t, "domain"), anyMeta.Draw(t, "meta"), rapid.Bool().Draw(t, "synced"), rapid.Uint64().Draw(t, "incarnation"), rapid.Uint64().Draw(t, "nonce")}
+		return Member{anyRank.Draw(t, "rank"), anyName.Draw(t, "identity"), anyName.Draw(t, "address"), anyName.Draw(t, "domain"), anyMeta.Draw(t, "meta"), rapid.Bool().Draw(t, "synced"), rapid.Uint16().Draw(t, "version"), rapid.Uint64().Draw(t, "incarnation"), rapid.Uint64().Draw(t, "nonce")}
 	})
 	anyPositions = rapid.Custom(func(t *rapid.T) []Position {
 		var positions []Position
@@ -34,7 +34,7 @@ var (
 		return positions
 	})
 	anyValue = rapid.Custom(func(t *rapid.T) *value {
-		v := &value{number: rapid.Uint64().Draw(t, "number"), slots: protocol.Rank(rapid.Uint32().Draw(t, "slots")), removed: anySet.Draw(t, "removed"), cut: anyPositions.Draw(t, "cut")}
+		v := &value{number: rapid.Uint64().Draw(t, "number"), version: rapid.Uint16().Draw(t, "version"), slots: protocol.Rank(rapid.Uint32().Draw(t, "slots")), removed: anySet.Draw(t, "removed"), cut: anyPositions.Draw(t, "cut")}
 		for range v.removed.count() {
 			v.reasons = append(v.reasons, reason{Cause(rapid.IntRange(int(Suspected), int(Forced)).Draw(t, "cause")), anyRank.Draw(t, "by")})
 		}
@@ -61,6 +61,8 @@ func anyFrame(t *rapid.T) *frame {
 		f.candidate = candidate{Member: anyMember.Draw(t, "candidate"), gone: rapid.Bool().Draw(t, "gone")}
 	case MetaChange:
 		f.wanted = attributes{anyMeta.Draw(t, "meta"), rapid.Bool().Draw(t, "synced")}
+	case Raise:
+		f.version = rapid.Uint16().Draw(t, "version")
 	case Prepare:
 		f.ballot, f.other, f.members = anyBallot.Draw(t, "ballot"), anyBallot.Draw(t, "other"), anySet.Draw(t, "members")
 	case Promise:

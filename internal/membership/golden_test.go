@@ -10,7 +10,7 @@ import (
 )
 
 func goldenMember(rank protocol.Rank) Member {
-	return Member{Rank: rank, Incarnation: 0x1122334455667788, Nonce: 0x99AABBCCDDEEFF00, Identity: "hedge-7", Address: "10.0.0.7:7000", Domain: "rack 3", Meta: "version=2", Synced: true}
+	return Member{Rank: rank, Incarnation: 0x1122334455667788, Nonce: 0x99AABBCCDDEEFF00, Identity: "hedge-7", Address: "10.0.0.7:7000", Domain: "rack 3", Meta: "version=2", Synced: true, Version: 5}
 }
 
 func goldenPositions() []Position {
@@ -22,7 +22,7 @@ func goldenPositions() []Position {
 }
 
 func goldenProposal() *value {
-	return &value{number: 12, slots: 9, removed: set{0x05, 0x80}, reasons: []reason{{Suspected, 7}, {Departed, protocol.NoRank}, {Forced, 0}}, added: []Member{goldenMember(2), {Rank: 5, Incarnation: 1}}, changed: []Member{goldenMember(7)}, cut: goldenPositions()}
+	return &value{number: 12, version: 4, slots: 9, removed: set{0x05, 0x80}, reasons: []reason{{Suspected, 7}, {Departed, protocol.NoRank}, {Forced, 0}}, added: []Member{goldenMember(2), {Rank: 5, Incarnation: 1}}, changed: []Member{goldenMember(7)}, cut: goldenPositions()}
 }
 
 // goldenFrames is every kind of frame, by names that belong to the protocol and not
@@ -43,6 +43,8 @@ func goldenFrames() map[string]frame {
 		"join-request with rank": {kind: JoinRequest, view: 7, incarnation: 9, candidate: candidate{Member: goldenMember(4)}},
 		"meta change zero":       {kind: MetaChange},
 		"meta change":            {kind: MetaChange, view: 7, incarnation: 9, wanted: attributes{"version=3", true}},
+		"raise zero":             {kind: Raise},
+		"raise":                  {kind: Raise, view: 7, incarnation: 9, version: 5},
 		"prepare zero":           {kind: Prepare, members: set{}},
 		"prepare":                {kind: Prepare, view: 7, incarnation: 9, ballot: two, other: one, members: set{0xff, 0x01}},
 		"promise zero":           {kind: Promise, members: set{}},

@@ -106,6 +106,8 @@ func (m *Machine) refusal(c *Member) error {
 		return err
 	}
 	switch {
+	case c.Version < m.view.Version || c.Version > m.view.Version+1: // a process speaks two neighboring ones
+		return &VersionError{m.view.Version, *c}
 	case c.Nonce == 0:
 		return fmt.Errorf("%w: candidate %q has no nonce", ErrView, c.Identity)
 	case m.view.Members.Len() == MaxSlots:
@@ -199,14 +201,22 @@ func (m *Machine) handleJoinRequest(now protocol.Time, c candidate) error {
 	return nil
 }
 
-// forgetCandidates drops the candidates and the changes of meta whose requests were not
-// repeated.
+// forgetCandidates drops the candidates, the changes of meta and the version whose requests
+// were not repeated.
 func (m *Machine) forgetCandidates(now protocol.Time) {
 	m.candidates = slices.DeleteFunc(m.candidates, func(c candidate) bool { return c.until <= now })
 	m.metas = slices.DeleteFunc(m.metas, func(q metaRequest) bool { return q.until <= now })
-	if len(m.candidates)+len(m.leavers)+len(m.metas) == 0 {
+	if m.raise.until <= now {
+		m.raise.version = 0
+	}
+	if !m.hasRequests() {
 		m.window = window{}
 	}
+}
+
+// hasRequests reports whether members have asked the coordinator for a change.
+func (m *Machine) hasRequests() bool {
+	return len(m.candidates)+len(m.leavers)+len(m.metas) > 0 || m.raise.version > 0
 }
 
 // handleOwnRequests makes the coordinator handle its own requests as if another
@@ -219,6 +229,9 @@ func (m *Machine) handleOwnRequests(now protocol.Time) {
 	}
 	if m.changesMeta() {
 		m.handleMetaChange(now, m.config.Self.Rank, m.config.Self.Incarnation, m.wanted)
+	}
+	if m.raises() {
+		m.handleRaise(now, m.raise.wanted)
 	}
 	if m.leaving {
 		m.handleLeave(now, m.config.Self.Rank, m.config.Self.Incarnation)

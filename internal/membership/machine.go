@@ -34,6 +34,7 @@ type Machine struct {
 	leavers        []suspect  // members that want to leave
 	wanted         attributes // those that this member wants
 	metas          []metaRequest
+	raise          raise
 	candidates     []candidate
 	pending        []pending
 	window         window
@@ -184,6 +185,9 @@ func (m *Machine) handle(now protocol.Time, f *frame) error {
 		m.tellAbstention(f.from)
 	case MetaChange:
 		m.handleMetaChange(now, f.from, f.incarnation, f.wanted)
+		m.tellAbstention(f.from)
+	case Raise:
+		m.handleRaise(now, f.version)
 		m.tellAbstention(f.from)
 	case JoinRequest:
 		m.tellAbstention(f.from)

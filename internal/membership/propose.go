@@ -42,6 +42,7 @@ func (m *Machine) compose(members set, cut []Position) *value {
 		slots: m.view.Slots, occupied: m.view.Members.change(m.view.ranksOf(v.removed)),
 		before: &m.view, named: m.named,
 	}
+	v.version = m.nextVersion(a.occupied)
 	bytes := 0
 	for _, c := range m.candidates {
 		joiner := c.Member

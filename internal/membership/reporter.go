@@ -4,7 +4,7 @@ import "github.com/pleach-go/pleach/protocol"
 
 // reporter sends the requests of this member to the coordinator, and retransmits
 // them with exponential backoff until a view fulfills them: its suspicions, its own
-// leave and meta, and its candidates. So no lost frame makes a request wait forever.
+// leave and meta, a higher version, and its candidates. So no lost frame makes a request wait forever.
 type reporter struct {
 	due       protocol.Time // Never: nothing to report
 	retry     protocol.Time // of the next retransmission
@@ -43,7 +43,7 @@ func (m *Machine) planReport(now protocol.Time, excluded set, coordinator protoc
 }
 
 func (m *Machine) hasReport() bool {
-	return len(m.suspicions.own)+m.acceptor.silence.members.count() > 0 || m.reporter.withdrawn || m.relays() || m.abstains || m.leaving || m.changesMeta() || m.joinsReady()
+	return len(m.suspicions.own)+m.acceptor.silence.members.count() > 0 || m.reporter.withdrawn || m.relays() || m.abstains || m.leaving || m.changesMeta() || m.raises() || m.joinsReady()
 }
 
 // runReporter reports to the coordinator. Suspicions also go to the proposer of the
@@ -65,6 +65,9 @@ func (m *Machine) runReporter(now protocol.Time) {
 	}
 	if m.changesMeta() {
 		m.put(e.to, frame{kind: MetaChange, wanted: m.wanted})
+	}
+	if m.raises() {
+		m.put(e.to, frame{kind: Raise, version: m.raise.wanted})
 	}
 	for i := range m.pending {
 		if p := &m.pending[i]; p.ready {

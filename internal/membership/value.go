@@ -11,6 +11,7 @@ import (
 // the one before, and the cut between the two.
 type value struct {
 	number  uint64        // of the next view
+	version uint16        // of the next view
 	slots   protocol.Rank // of the next view
 	removed set           // of the members of the view before
 	reasons []reason      // why, in the order of removed
@@ -46,13 +47,16 @@ func (v *value) apply(before *View, named func(identity string) (int, bool)) (*V
 			return nil, err
 		}
 	}
-	next := &View{Number: v.number, Slots: v.slots, Members: stay.change(nil, v.added...).change(nil, v.changed...)}
+	next := &View{Number: v.number, Version: v.version, Slots: v.slots, Members: stay.change(nil, v.added...).change(nil, v.changed...)}
 	n := next.Members.Len()
 	if n == 0 {
 		return nil, fmt.Errorf("%w: view %d has no members", ErrView, v.number)
 	}
 	if last := next.Members.At(n - 1).Rank; last >= v.slots {
 		return nil, fmt.Errorf("%w: rank %d is out of place in view %d of %d slots", ErrView, last, v.number, v.slots)
+	}
+	if err := v.checkVersion(before, next); err != nil {
+		return nil, err
 	}
 	next.Former = v.former(before, next, joined)
 	return next, nil

@@ -32,6 +32,8 @@ type Member struct {
 	Meta string `json:",omitempty"`
 	// Synced says that the process has the state of the group; see [Machine.SetSynced].
 	Synced bool `json:",omitempty"`
+	// Version is the highest protocol version that the process speaks.
+	Version uint16 `json:",omitempty"`
 	// Incarnation is the number of the view that has admitted the process. The group
 	// gives it, so no clock decides which process is the later one. Rank and
 	// incarnation together name a stream of messages.
@@ -46,6 +48,8 @@ type Member struct {
 // View is a numbered, agreed set of members.
 type View struct {
 	Number uint64
+	// Version is the protocol version of the group, which all members speak.
+	Version uint16
 	// Slots is the number of ranks, holes included: 0 … Slots−1.
 	Slots   protocol.Rank
 	Members Members
@@ -117,7 +121,7 @@ func (v *View) majority(s set) bool {
 
 // Equal reports whether two views are the same.
 func (v *View) Equal(w *View) bool {
-	return v.Number == w.Number && v.Slots == w.Slots && v.Members.equal(w.Members) && v.Former.equal(w.Former)
+	return v.Number == w.Number && v.Version == w.Version && v.Slots == w.Slots && v.Members.equal(w.Members) && v.Former.equal(w.Former)
 }
 
 // String returns the view for logs: its number, its size and its ranks.
@@ -162,6 +166,9 @@ func (v *View) check() error {
 	}
 	identities := make(map[string]bool, v.Members.Len())
 	for _, m := range v.Members.All() {
+		if m.Version < v.Version {
+			return &VersionError{v.Version, *m}
+		}
 		if identities[m.Identity] {
 			return fmt.Errorf("%w: identity %q is there twice", ErrView, m.Identity)
 		}

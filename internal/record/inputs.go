@@ -146,6 +146,14 @@ func (r *Recorder) ForceView(now protocol.Time, ranks []protocol.Rank) error {
 	return err
 }
 
+// RaiseVersion asks for a view with a higher protocol version.
+func (r *Recorder) RaiseVersion(now protocol.Time, version uint16) error {
+	r.note(raiseVersion, now, 0, uint64(version))
+	err := r.Machine.RaiseVersion(now, version)
+	r.did(numberOf(err != nil))
+	return err
+}
+
 // Learn takes decisions from a member that has joined since the view of this one.
 func (r *Recorder) Learn(now protocol.Time, d membership.Decisions) error {
 	r.note(learn, now, 0, 0, d.Encode(nil))

@@ -208,6 +208,8 @@ func (p *replay) applyCall(in *input) {
 		p.DeliverTopic(now, in.number)
 	case trace:
 		p.Trace()
+	case raiseVersion:
+		_ = p.RaiseVersion(now, uint16(in.number))
 	}
 }
 

@@ -77,6 +77,8 @@ func (w *watch) look(in *input) {
 		w.event("leaves", "this member asks to leave")
 	case forceView:
 		w.event("forced", "an operator forces a view with ranks %v", decoded[[]protocol.Rank](in.data))
+	case raiseVersion:
+		w.event("raised", "an operator raises the protocol version to %d", in.number)
 	case learn:
 		w.event("learns", "a process that has joined since passes decisions on")
 	}

@@ -99,6 +99,12 @@ func (c *checker) installed(p *process, v *membership.View) {
 			c.fail("%v has two processes of %s", v, m.Identity)
 		}
 		names[m.Identity] = true
+		if m.Version < v.Version {
+			c.fail("%v has protocol version %d, which %s does not speak", v, v.Version, m.Identity)
+		}
+	}
+	if before, ok := c.views[v.Number-1]; ok && v.Version < before.Version {
+		c.fail("%v has protocol version %d, after %d", v, v.Version, before.Version)
 	}
 }
 

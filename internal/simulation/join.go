@@ -15,7 +15,7 @@ const requestTimeout = 2 * second
 
 // candidate is a process as it asks to join.
 func (p *process) candidate() membership.Member {
-	return membership.Member{Identity: p.identity, Address: p.host.address, Nonce: p.nonce}
+	return membership.Member{Identity: p.identity, Address: p.host.address, Nonce: p.nonce, Version: p.version}
 }
 
 // join asks the next seed.
@@ -72,6 +72,9 @@ func (p *process) answered(a member.JoinAnswer, try int, again func(protocol.Tim
 		p.sim.record(p, "is refused: %v", a.Err)
 		p.vanish(nil)
 	case a.Err != nil:
+		if p.upgradeTo(a.Err) {
+			p.sim.record(p, "is upgraded: %v", a.Err)
+		}
 		again(p.sim.between(50*millisecond, 500*millisecond))
 	default:
 		self, _ := a.View.Member(a.Rank)

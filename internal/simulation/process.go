@@ -18,6 +18,7 @@ type process struct {
 	host        *host
 	incarnation uint64 // once it is a member
 	nonce       uint64
+	version     uint16 // the highest that it speaks
 	state       state
 	paused      bool
 	held        []func() // what waits for a paused process
@@ -51,7 +52,7 @@ const (
 // start makes a process on a host. It is no member yet.
 func (s *Simulation) start(identity string, h *host) *process {
 	p := &process{sim: s, id: len(s.processes), identity: identity, host: h, armed: protocol.Never}
-	p.nonce = 1 + uint64(p.id)
+	p.nonce, p.version = 1+uint64(p.id), s.drawVersion()
 	p.detector.process = p
 	p.program.process = p
 	s.processes = append(s.processes, p)

@@ -37,6 +37,8 @@ type Options struct {
 	// Tamper, if not nil, sees every frame when it arrives, and returns those that its
 	// receiver sends back at once: tests plant bugs there.
 	Tamper func(frame []byte) (replies [][]byte)
+	// Upgrade makes processes speak two protocol versions: see upgrade.go.
+	Upgrade bool
 }
 
 // Result is what came out of a run.
@@ -89,6 +91,9 @@ func Run(seed uint64, o Options) Result {
 	s.runUntil(s.plan.end, nil)
 	s.endTrouble()
 	s.converge()
+	if o.Upgrade {
+		s.finishUpgrade()
+	}
 	s.checker.finish()
 	s.result.Err, s.result.Time, s.result.Hash = s.checker.err, s.now, uint64(s.hash)
 	s.result.Views = uint64(len(s.checker.views))

@@ -38,6 +38,17 @@ func TestGroupsUnderSeeds(t *testing.T) {
 	}
 }
 
+// Groups keep their promises also while they are upgraded from one protocol version to the
+// next.
+func TestUpgradesUnderSeeds(t *testing.T) {
+	seeds := uint64(300)
+	if testutil.RaceEnabled || testing.Short() {
+		seeds = 30
+	}
+	total := runSeeds(number(t, "PLEACH_FIRST", 1), number(t, "PLEACH_SEEDS", seeds), Options{Upgrade: true}, func(r *Result) { t.Error(r.Seed, r.Err) })
+	t.Logf("%d seeds: %d views, %d messages delivered", total.seeds.Load(), total.views.Load(), total.delivered.Load())
+}
+
 // number reads a number from the environment.
 func number(t *testing.T, name string, otherwise uint64) uint64 {
 	t.Helper()

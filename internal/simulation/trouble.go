@@ -21,9 +21,12 @@ func (s *Simulation) begin() {
 	for i, h := range s.hosts {
 		p := s.start(fmt.Sprintf("m%d", i), h)
 		if i < int(view.Slots) {
-			m := membership.Member{Rank: protocol.Rank(i), Identity: p.identity, Address: h.address, Incarnation: member.FirstIncarnation}
+			m := membership.Member{Rank: protocol.Rank(i), Identity: p.identity, Address: h.address, Incarnation: member.FirstIncarnation, Version: p.version}
 			if !s.plan.together {
 				m.Nonce = p.nonce
+			}
+			if i == 0 || m.Version < view.Version {
+				view.Version = m.Version
 			}
 			members = append(members, m)
 		}
@@ -53,6 +56,9 @@ func (s *Simulation) begin() {
 				})
 			}
 		})
+	}
+	if s.options.Upgrade {
+		s.upgrade()
 	}
 	for range s.plan.troubles {
 		s.after(s.between(0, s.plan.end), s.trouble)

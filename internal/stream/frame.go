@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -199,6 +200,8 @@ func parse(b []byte) (frame, error) {
 		return frame{}, fmt.Errorf("%w: kind %d", ErrFrame, f.kind)
 	case f.direction > rightward, f.batch && (f.remaining > 0 || f.traced), (f.batch || f.topic || f.traced) && (!f.begins || !f.carriesSegment()):
 		return frame{}, fmt.Errorf("%w: flags %#x", ErrFrame, b[1])
+	case f.traced && wire.Newest() < wire.TracedVersion:
+		return frame{}, fmt.Errorf("%w: a traced message, which protocol version %d does not have", ErrFrame, wire.Newest())
 	case f.first == 0 && f.kind >= poll && f.kind != grantCredit:
 		return frame{}, fmt.Errorf("%w: kind %d about nothing", ErrFrame, f.kind)
 	case uint64(f.unaccepted) > f.first:

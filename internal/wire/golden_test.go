@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -13,11 +14,11 @@ import (
 
 // goldenHellos is every verdict, and every sort of sender, by names that belong to
 // the protocol and not to the code: code may be renamed, frames may not change.
-func goldenHellos() map[string]Hello {
+func goldenHellos(version uint16) map[string]Hello {
 	member := func(v Status) Hello {
 		return Hello{Group: "hedge", Size: 8, From: 3, To: 5, Incarnation: 77, Attempt: 2, Status: v}
 	}
-	return map[string]Hello{
+	hellos := map[string]Hello{
 		"hello zero":        {},
 		"hello accepted":    member(Accepted),
 		"hello refused":     member(Refused),
@@ -35,12 +36,24 @@ func goldenHellos() map[string]Hello {
 		"hello client":      {Group: "hedge", From: protocol.NoRank, To: protocol.NoRank},
 		"hello large": {
 			Group: strings.Repeat("g", MaxGroup), Size: math.MaxUint32, From: maxRank, To: maxRank,
-			Incarnation: math.MaxUint64, Attempt: math.MaxUint64,
+			Incarnation: math.MaxUint64, Attempt: math.MaxUint64, Features: math.MaxUint32,
 		},
+	}
+	for name, h := range hellos {
+		h.Version = version
+		hellos[name] = h
+	}
+	return hellos
+}
+
+// Each version that this build speaks has a file.
+func TestGoldenFrames(t *testing.T) {
+	for version := uint16(MinVersion); version <= Version; version++ {
+		t.Run(fmt.Sprint(version), func(t *testing.T) { testGoldenFrames(t, version) })
 	}
 }
 
-func TestGoldenFrames(t *testing.T) {
+func testGoldenFrames(t *testing.T, version uint16) {
 	payloads := map[string][]byte{
 		"frame empty":  {},
 		"frame short":  []byte("pleach"),
@@ -54,10 +67,10 @@ func TestGoldenFrames(t *testing.T) {
 		header := Header(size)
 		encoded["length of "+strconv.Itoa(size)] = header[:]
 	}
-	for name, h := range goldenHellos() {
+	for name, h := range goldenHellos(version) {
 		encoded[name] = AppendHello(nil, &h)
 	}
-	recorded := testutil.Golden(t, "testdata/frames.golden", encoded)
+	recorded := testutil.Golden(t, fmt.Sprintf("testdata/frames-%d.golden", version), encoded)
 
 	for name, want := range payloads {
 		if got, err := NewReader(bytes.NewReader(recorded[name]), MaxFrame).Next(); err != nil || !bytes.Equal(got, want) {
@@ -65,7 +78,7 @@ func TestGoldenFrames(t *testing.T) {
 		}
 	}
 	seen := make(map[Status]bool)
-	for name, want := range goldenHellos() {
+	for name, want := range goldenHellos(version) {
 		got, err := DecodeHello(recorded[name])
 		if err != nil || got != want {
 			t.Errorf("%s: %+v, %v, want %+v", name, got, err, want)

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -9,8 +10,6 @@ import (
 )
 
 const (
-	// Version is the protocol version of this package.
-	Version = 3
 	// MaxGroup is the longest group name, in bytes.
 	MaxGroup = 255
 
@@ -25,6 +24,9 @@ const (
 // Hello is the first frame in each direction. The side that has dialed sends its own
 // at once; the other side answers with its own and a status.
 type Hello struct {
+	// Version is the protocol version that the sender speaks on this connection. If zero,
+	// [Newest].
+	Version uint16
 	// Group is the name of the group, at most [MaxGroup] bytes.
 	Group string
 	// Size is the number of ranks of the group. It is 0 in an open group, whose
@@ -55,6 +57,10 @@ type Hello struct {
 	// group's secret, see [Key]; it is zero if the group has none.
 	Nonce [NonceSize]byte
 	Code  Code
+	// Features has a bit for each optional thing that the sender can use on this
+	// connection. The connection uses what both sides set. Unknown bits are ignored, so a
+	// feature of two members does not wait for the group's version.
+	Features uint32
 }
 
 // Status is the answer of a member to a connection.
@@ -108,26 +114,8 @@ func (s Status) String() string {
 	return fmt.Sprintf("unknown status %d", uint8(s))
 }
 
-// The sentinels of the errors of a Hello.
-var (
-	// ErrVersion is wrapped by every [VersionError].
-	ErrVersion = errors.New("another protocol version")
-	// ErrHello is wrapped by every [HelloError].
-	ErrHello = errors.New("bad hello")
-)
-
-// VersionError means that the other side speaks another version. It wraps
-// [ErrVersion].
-type VersionError struct {
-	Ours, Theirs uint16
-}
-
-func (e *VersionError) Error() string {
-	return fmt.Sprintf("wire: the other side speaks protocol version %d, this one %d", e.Theirs, e.Ours)
-}
-
-// Unwrap returns [ErrVersion].
-func (e *VersionError) Unwrap() error { return ErrVersion }
+// ErrHello is wrapped by every [HelloError].
+var ErrHello = errors.New("bad hello")
 
 // HelloError means that a Hello is malformed, or comes from a process that does not
 // belong to this connection. It wraps [ErrHello].
@@ -181,7 +169,7 @@ func (h *Hello) Validate() error {
 // AppendHello appends the payload of a Hello's frame. The Hello must be valid.
 func AppendHello(dst []byte, h *Hello) []byte {
 	dst = AppendUint32(dst, magic)
-	dst = AppendUint16(dst, Version) // What precedes stays the same in all versions.
+	dst = AppendUint16(dst, cmp.Or(h.Version, Newest())) // What precedes stays the same in all versions.
 	dst = AppendUint8(dst, uint8(len(h.Group)))
 	dst = append(dst, h.Group...)
 	dst = AppendUint32(dst, h.Size)
@@ -194,21 +182,23 @@ func AppendHello(dst []byte, h *Hello) []byte {
 	if h.Status == Removed {
 		dst = h.Removal.append(dst)
 	}
-	dst = append(dst, h.Nonce[:]...)
-	return append(dst, h.Code[:]...)
+	dst = append(append(dst, h.Nonce[:]...), h.Code[:]...)
+	return AppendUint32(dst, h.Features)
 }
 
 // DecodeHello decodes the payload of a Hello's frame. Its errors are a
-// [*VersionError] or a [*HelloError].
+// [*VersionError] or a [*HelloError]. The Hello then has the version, as far as it is known.
 func DecodeHello(body []byte) (Hello, error) {
 	d := NewDecoder(body)
 	if m := d.Uint32(); m != magic {
 		return Hello{}, helloError("magic", fmt.Sprintf("%#08x", m), fmt.Sprintf("%#08x", uint32(magic)))
 	}
-	if v := d.Uint16(); d.Err() == nil && v != Version {
-		return Hello{}, &VersionError{Ours: Version, Theirs: v}
+	version := d.Uint16()
+	if d.Err() == nil && !Speaks(version) {
+		return Hello{Version: version}, &VersionError{version}
 	}
 	h := Hello{
+		Version:     version,
 		Group:       string(d.take(int(d.Uint8()))),
 		Size:        d.Uint32(),
 		From:        helloRank(d.Uint32()),
@@ -223,8 +213,9 @@ func DecodeHello(body []byte) (Hello, error) {
 	}
 	copy(h.Nonce[:], d.take(NonceSize))
 	copy(h.Code[:], d.take(CodeSize))
+	h.Features = d.Uint32()
 	if err := d.Finish(); err != nil {
-		return Hello{}, &HelloError{Field: "length", Err: err}
+		return Hello{Version: version}, &HelloError{Field: "length", Err: err}
 	}
 	return h, h.Validate()
 }
@@ -235,6 +226,10 @@ func helloRank(n uint32) protocol.Rank {
 	}
 	return protocol.Rank(n)
 }
+
+// AnswerVersion returns the version in which to answer a Hello: its own, or the closest
+// that this build speaks. So its sender learns which one to try next.
+func (h *Hello) AnswerVersion() uint16 { return nearest(h.Version) }
 
 // Match returns an error if the sender of the other Hello must not talk to the
 // sender of this one. A client knows neither the size of the group nor the rank of

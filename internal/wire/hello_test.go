@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"strings"
 	"testing"
@@ -10,13 +11,13 @@ import (
 )
 
 func someHello() Hello {
-	return Hello{Group: "hedge", Size: 8, From: 3, To: 5, Incarnation: 77, Attempt: 2, Status: Stale, Nonce: [NonceSize]byte{1}, Code: Code{2}}
+	return Hello{Version: Version, Group: "hedge", Size: 8, From: 3, To: 5, Incarnation: 77, Attempt: 2, Status: Stale, Nonce: [NonceSize]byte{1}, Code: Code{2}, Features: 3}
 }
 
 func TestHelloRoundTrip(t *testing.T) {
 	for _, h := range []Hello{
 		someHello(),
-		{Size: 1},
+		{Version: MinVersion, Size: 1, Features: 1},
 		{Group: "open", From: 7, To: 9},
 		{Group: "client", From: protocol.NoRank, To: protocol.NoRank},
 		{Group: "answer", Size: 4, From: 3, To: protocol.NoRank, Status: Busy},
@@ -27,6 +28,7 @@ func TestHelloRoundTrip(t *testing.T) {
 			t.Errorf("a hello of %d bytes is over the limit of a hello's frame", len(body))
 		}
 		got, err := DecodeHello(body)
+		h.Version = cmp.Or(h.Version, Version)
 		if err != nil || got != h {
 			t.Errorf("got %+v, %v; want %+v", got, err, h)
 		}
@@ -35,10 +37,20 @@ func TestHelloRoundTrip(t *testing.T) {
 
 func TestHelloOfAnotherVersion(t *testing.T) {
 	// Only what precedes is the same in all versions.
-	_, err := DecodeHello([]byte{0x91, 0xEA, 0xC4, 0x01, 0, 9, 1, 2, 3})
-	var version *VersionError
-	if !errors.As(err, &version) || version.Ours != Version || version.Theirs != 9 {
-		t.Errorf("got %v", err)
+	for theirs, answer := range map[byte]uint16{MinVersion - 1: MinVersion, 9: Version} {
+		h, err := DecodeHello([]byte{0x91, 0xEA, 0xC4, 0x01, 0, theirs, 1, 2, 3})
+		var version *VersionError
+		if !errors.As(err, &version) || version.Theirs != uint16(theirs) || h.AnswerVersion() != answer {
+			t.Errorf("got %v, and an answer in version %d", err, h.AnswerVersion())
+		}
+	}
+	if Version-MinVersion != 1 {
+		t.Error("a group lets processes join that speak its version and a neighbor of it")
+	}
+	for version := uint16(MinVersion); version <= Version; version++ {
+		if h := (&Hello{Version: version}); !Speaks(version) || h.AnswerVersion() != version {
+			t.Errorf("version %d is answered in %d", version, h.AnswerVersion())
+		}
 	}
 }
 
@@ -148,7 +160,7 @@ func TestClientsMatch(t *testing.T) {
 func FuzzDecodeHello(f *testing.F) {
 	h := someHello()
 	f.Add(AppendHello(nil, &h))
-	f.Add(AppendHello(nil, &Hello{Size: 1}))
+	f.Add(AppendHello(nil, &Hello{Version: MinVersion, Size: 1}))
 	f.Add(AppendHello(nil, &Hello{From: 1 << 20, To: 3}))
 	f.Add(AppendHello(nil, &Hello{Group: "hedge", From: protocol.NoRank, To: protocol.NoRank}))
 	f.Add([]byte{0x91, 0xEA, 0xC4, 0x01, 0, 2})

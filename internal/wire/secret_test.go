@@ -78,9 +78,9 @@ func TestGoldenCodes(t *testing.T) {
 		code Code
 		want string
 	}{
-		"hello":  {key.HelloCode(&dialed), "cc36fcf2269f037d5050bc21d9a01237dbbeca6b0678c421ae05d00e2489659a"},
-		"answer": {key.AnswerCode(&dialed, &answer), "4617bc44f0e65509e8d8081d322dd1510b5b5d2243b7c8c0d093b74ee5c0d4ce"},
-		"proof":  {key.ProofCode(&dialed, &answer, []byte("join")), "9e9a1cd3936cbdb9cd2b488ea37a74d07443d7d97b15ff0a427899d9a77d80ed"},
+		"hello":  {key.HelloCode(&dialed), "73d48947b06bb36b6728f7e078d8f664a1abd4fa1080faba1d291797e074f04a"},
+		"answer": {key.AnswerCode(&dialed, &answer), "a2bad7bd1fc1964727c8e4b6007d8ed3c242da9ce06dad87fb5d84d4fb1e3175"},
+		"proof":  {key.ProofCode(&dialed, &answer, []byte("join")), "827a2dc95692d1a46afa9088745bed58298a4df12e7192f07861cdee879039ff"},
 	} {
 		if got := hex.EncodeToString(test.code[:]); got != test.want {
 			t.Errorf("%s is %s, want %s", name, got, test.want)

@@ -97,15 +97,18 @@ func (c *Candidate) receive(raw net.Conn) {
 
 // identify answers a request, or lets the connection of a member wait.
 func (c *Candidate) identify(s *handshakeConn) error {
-	if err := s.accept(c.ctx, &c.cfg); err != nil {
+	err := s.accept(c.ctx, &c.cfg)
+	if err != nil && !worthAnswer(err) {
 		return err
 	}
-	if s.dialed.From != protocol.NoRank {
+	if err == nil && s.dialed.From != protocol.NoRank {
 		c.hold(s)
 		return nil
 	}
 	ours := wire.Hello{Group: c.cfg.Group, From: protocol.NoRank, To: protocol.NoRank}
-	err := ours.Match(&s.dialed)
+	if err == nil {
+		err = ours.Match(&s.dialed)
+	}
 	if err == nil {
 		err = s.checkHello()
 	}

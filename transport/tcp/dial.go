@@ -88,10 +88,12 @@ func (p *peer) present(d *dial, s *handshakeConn) (*wire.Hello, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.stream.Write(s.dialHello(p.t.hello(p.rank, attempt, wire.Accepted))); err != nil {
+	ours := p.t.hello(p.rank, attempt, wire.Accepted)
+	ours.Version = p.t.roster.version()
+	if _, err := s.stream.Write(s.dialHello(ours)); err != nil {
 		return nil, err
 	}
-	theirs, err := s.hello()
+	theirs, err := s.readAnswer()
 	if err != nil {
 		return nil, err
 	}

@@ -114,6 +114,16 @@ func (s *handshakeConn) hello() (wire.Hello, error) {
 	return wire.DecodeHello(body)
 }
 
+// readAnswer reads the other side's answer to this side's Hello. An answer in another
+// version says that this side's is not spoken there.
+func (s *handshakeConn) readAnswer() (wire.Hello, error) {
+	theirs, err := s.hello()
+	if err == nil && theirs.Version != s.dialed.Version {
+		err = &wire.VersionError{Theirs: theirs.Version}
+	}
+	return theirs, err
+}
+
 // promote turns the connection into that of a peer and lifts the limits of the
 // handshake. It returns nil if the context has ended.
 func (s *handshakeConn) promote(p *peer) *conn {

@@ -21,7 +21,8 @@ import (
 // error is a [*RequestError].
 //
 // Request uses Group, TLS, Verify, Secret, the limits and the timeouts of the config.
-// The member must be of this group. With TLS, both sides show a certificate of the
+// The member must be of this group, and speak a protocol version that this build speaks
+// too. With TLS, both sides show a certificate of the
 // group's CA.
 func Request(ctx context.Context, cfg Config, address string, body []byte) ([]byte, error) {
 	reply, err := request(ctx, cfg, address, body)
@@ -42,17 +43,27 @@ func request(ctx context.Context, cfg Config, address string, body []byte) ([]by
 	if len(body) > MaxRequest {
 		return nil, &wire.SizeError{Size: int64(len(body)), Limit: MaxRequest}
 	}
+	reply, err := requestIn(ctx, &cfg, wire.Newest(), address, body)
+	var other *wire.VersionError
+	if errors.As(err, &other) && wire.Speaks(other.Theirs) {
+		return requestIn(ctx, &cfg, other.Theirs, address, body)
+	}
+	return reply, err
+}
+
+// requestIn sends a request in one protocol version.
+func requestIn(ctx context.Context, cfg *Config, version uint16, address string, body []byte) ([]byte, error) {
 	dialer := net.Dialer{Timeout: cfg.DialTimeout}
 	raw, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	s := newHandshakeConn(ctx, &cfg, raw)
+	s := newHandshakeConn(ctx, cfg, raw)
 	defer s.close()
-	if err := s.secure(ctx, &cfg, &Claim{Rank: protocol.NoRank, Address: address}); err != nil {
+	if err := s.secure(ctx, cfg, &Claim{Rank: protocol.NoRank, Address: address}); err != nil {
 		return nil, err
 	}
-	if err := s.clientHello(cfg.Group); err != nil {
+	if err := s.clientHello(cfg.Group, version); err != nil {
 		return nil, err
 	}
 
@@ -72,12 +83,12 @@ func request(ctx context.Context, cfg Config, address string, body []byte) ([]by
 }
 
 // clientHello does the client's side of the handshake.
-func (s *handshakeConn) clientHello(group string) error {
-	ours := wire.Hello{Group: group, From: protocol.NoRank, To: protocol.NoRank}
+func (s *handshakeConn) clientHello(group string, version uint16) error {
+	ours := wire.Hello{Version: version, Group: group, From: protocol.NoRank, To: protocol.NoRank}
 	if _, err := s.stream.Write(s.dialHello(ours)); err != nil {
 		return err
 	}
-	theirs, err := s.hello()
+	theirs, err := s.readAnswer()
 	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("disconnected during the handshake, does only one side use TLS? %w", err)
 	}

@@ -5,6 +5,7 @@ package tcp
 // connection counts only if it is the member's, and other processes learn why not.
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -54,6 +55,13 @@ func (t *Transport) SetView(v transport.View) {
 	t.roster.number.Store(v.Number)
 	t.roster.changed.Notify()
 	t.sweepFormerViews()
+}
+
+// version returns the protocol version of the group.
+func (r *roster) version() uint16 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return cmp.Or(r.view.Version, wire.Newest())
 }
 
 // memberOf returns the process that has a rank in a view.

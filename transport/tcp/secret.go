@@ -24,6 +24,7 @@ func (s *handshakeConn) dialHello(h wire.Hello) []byte {
 // none.
 func (s *handshakeConn) answerHello(h wire.Hello) []byte {
 	_, _ = rand.Read(h.Nonce[:])
+	h.Version = s.dialed.AnswerVersion()
 	if h.Status == wire.Accepted || h.Status == wire.Removed {
 		h.Code = s.key.AnswerCode(&s.dialed, &h)
 	}
