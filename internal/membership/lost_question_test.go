@@ -56,3 +56,22 @@ func TestAttemptThatLacksOnlyTheDeadEnds(t *testing.T) {
 		wantRanks(t, n.settleWithin(time.Second), without(20, 2, 5))
 	})
 }
+
+// A suspicion that is withdrawn before anything is proposed removes no member.
+func TestMemberHeardBeforeTheProposalStays(t *testing.T) {
+	bothWays(t, func(t *testing.T, way func(*Config)) {
+		n := newNetwork(t, 20, 1, way)
+		n.latency = 10 * time.Millisecond
+		coordinator, slow := n.hosts[0], n.hosts[3]
+		n.kill(2)
+		n.suspect(coordinator, slow.self)
+		n.suspectAll(2)
+		n.run(15*time.Millisecond, nil)
+		if p := coordinator.m.acceptor.current; p == nil || p.proposal != nil || p.members.has(3) {
+			t.Fatal("no attempt without the member")
+		}
+		coordinator.m.Trust(n.now, slow.self.Rank, slow.self.Incarnation)
+		n.pump(coordinator)
+		wantRanks(t, n.settleWithin(time.Second), without(20, 2))
+	})
+}

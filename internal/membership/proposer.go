@@ -184,6 +184,9 @@ func (m *Machine) advanceProposer(now protocol.Time, p *ballotState) {
 	}
 	all := p.acked.covers(p.members)
 	switch {
+	case p.proposal == nil && all && m.spares(now, p):
+		m.abandon()
+		m.pause = now
 	case p.proposal == nil && all:
 		m.propose(now, p)
 	case p.proposal != nil && (all || !m.config.NoQuorum && m.isQuorum(p.acked)):
@@ -191,3 +194,19 @@ func (m *Machine) advanceProposer(now protocol.Time, p *ballotState) {
 		m.decide(now, p.proposal, m.config.Self.Rank)
 	}
 }
+
+// spares reports whether an attempt that is about to propose leaves out a member that is not
+// excluded any more: it was only slow, and has been heard since. Nothing is proposed yet, so
+// the attempt begins again with that member, but not over and over for one that comes and
+// goes.
+func (m *Machine) spares(now protocol.Time, p *ballotState) bool {
+	r := &m.acceptor
+	if p.value != nil || r.spared == maxSpared || p.members.covers(m.survivors(m.excluded(now))) {
+		return false
+	}
+	r.spared++
+	return true
+}
+
+// maxSpared is how many attempts at a view begin again for that reason.
+const maxSpared = 3
