@@ -35,6 +35,7 @@ type acceptor struct {
 	began    protocol.Time // when this member first learned of the change
 	tried    protocol.Time // since when this member attempts it; 0: it does not
 	news     news          // members that are excluded since
+	spared   int           // attempts that have begun again, see spares
 	silence  silence       // members that do not answer
 	awaiting awaiting      // members that must answer before the next attempt
 	// abstaining are other members that do not coordinate. See abstain.

@@ -21,9 +21,10 @@ const (
 
 // learn takes in how long it took until most of those asked had answered. That may be as
 // long as this member was stopped, or as a partition lasted, so what is known at most
-// doubles, or becomes surprise: where answers take long, the next ones do, too.
+// doubles, or becomes surprise: where answers take long, the next ones do, too. One quick
+// answer does not mean that all are, so what is known at most halves.
 func (p *pace) learn(took, surprise protocol.Time) {
-	p.answer = max(p.answer, min(took, max(2*p.answer, surprise)))
+	p.answer = max(p.answer/2, min(took, max(2*p.answer, surprise)))
 }
 
 // learnAnswers takes in that most of those asked since a time have answered.
@@ -76,10 +77,13 @@ const (
 	maxRankBackoff = 8
 )
 
-// askAgain returns the time until a question that is not answered is asked again: twice the
-// time that an answer takes, and longer with every retransmission (Jacobson 1988).
+// askAgain returns the time until a question that is not answered is asked again: twice as
+// long with every retransmission, up to twice the time that an answer takes (Jacobson 1988).
+// It begins short, whatever answers take: if the question is lost, its answer takes as long
+// as this wait, and a wait that followed from that would grow by itself.
 func (m *Machine) askAgain(tries int) protocol.Time {
-	return max(m.backoff(tries), 2*m.pace.answer)
+	longest := max(maxBackoff*m.config.RetryInterval, 2*m.pace.answer)
+	return min(m.config.RetryInterval<<min(tries, 20), longest)
 }
 
 // lease is how long reports and join requests count unless they are repeated.

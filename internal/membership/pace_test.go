@@ -45,6 +45,9 @@ func TestOneLateAnswerTeachesLittle(t *testing.T) {
 	if p.answer != 3*surprise {
 		t.Errorf("answers take %d s, and %d s are expected", 3*surprise/second, p.answer/second)
 	}
+	if p.learn(millisecond, surprise); p.answer != 3*surprise/2 {
+		t.Errorf("after one quick answer, %d s are expected", p.answer/second)
+	}
 }
 
 // A coordinator whose own timers are late has more patience with another member before it

@@ -1,6 +1,10 @@
 package membership
 
-import "github.com/pleach-go/pleach/protocol"
+import (
+	"slices"
+
+	"github.com/pleach-go/pleach/protocol"
+)
 
 // proposer is an attempt of this member to decide the next view: one ballot of Paxos,
 // with this member as its owner.
@@ -37,12 +41,17 @@ func (m *Machine) begin(now protocol.Time, members set) {
 // known to be dead will never acknowledge, and may be the only holder of a message
 // to flush: the next attempt leaves it out. But an attempt first runs for as long as
 // all attempts before it together, so that many deaths, which are reported one by
-// one, make few attempts.
+// one, make few attempts. If only the dead have not promised, there is nothing to wait
+// for.
 func (m *Machine) reconsider(now protocol.Time, excluded set, coordinator protocol.Rank) {
 	p := m.acceptor.current
 	m.proposer.restart = protocol.Never
 	if p.members.meets(excluded) {
-		if m.proposer.restart = max(now, m.proposer.grace); m.proposer.restart == now {
+		m.proposer.restart = max(now, m.proposer.grace)
+		if p.lacksOnly(excluded) {
+			m.proposer.restart = now
+		}
+		if m.proposer.restart == now {
 			m.abandon()
 			m.pause = now
 		}
@@ -51,6 +60,11 @@ func (m *Machine) reconsider(now protocol.Time, excluded set, coordinator protoc
 	if p.proposal == nil && (coordinator != m.config.Self.Rank || !m.wants(now, excluded)) {
 		m.abandon()
 	}
+}
+
+// lacksOnly reports whether no participants but those of a set have yet to promise.
+func (p *ballotState) lacksOnly(s set) bool {
+	return p.proposal == nil && !slices.ContainsFunc(p.missing(), func(i int) bool { return !s.has(i) })
 }
 
 // news is when the members to exclude have changed. Many deaths are reported one by one,
@@ -170,6 +184,9 @@ func (m *Machine) advanceProposer(now protocol.Time, p *ballotState) {
 	}
 	all := p.acked.covers(p.members)
 	switch {
+	case p.proposal == nil && all && m.spares(now, p):
+		m.abandon()
+		m.pause = now
 	case p.proposal == nil && all:
 		m.propose(now, p)
 	case p.proposal != nil && (all || !m.config.NoQuorum && m.isQuorum(p.acked)):
@@ -177,3 +194,19 @@ func (m *Machine) advanceProposer(now protocol.Time, p *ballotState) {
 		m.decide(now, p.proposal, m.config.Self.Rank)
 	}
 }
+
+// spares reports whether an attempt that is about to propose leaves out a member that is not
+// excluded any more: it was only slow, and has been heard since. Nothing is proposed yet, so
+// the attempt begins again with that member, but not over and over for one that comes and
+// goes.
+func (m *Machine) spares(now protocol.Time, p *ballotState) bool {
+	r := &m.acceptor
+	if p.value != nil || r.spared == maxSpared || p.members.covers(m.survivors(m.excluded(now))) {
+		return false
+	}
+	r.spared++
+	return true
+}
+
+// maxSpared is how many attempts at a view begin again for that reason.
+const maxSpared = 3

@@ -33,6 +33,7 @@ type Member struct {
 	inbox          inbox
 	backlogs       map[protocol.Rank]*backlog // of peers whose queues are full
 	missed         map[protocol.Rank][]*flow  // the streams of which they have missed something; see missed.go
+	repairTook     protocol.Time              // how long it takes until all that was requested is here
 	stalled        map[protocol.Rank]bool     // members that do not answer polls; see stable.go
 	down           map[protocol.Rank]bool     // peers that could not be reached when last tried
 	active         int                        // roots that have sent lately, at most, and when to count again

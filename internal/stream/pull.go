@@ -16,10 +16,11 @@ type pull struct {
 	nextSeen       uint64 // the first missing segment at the last look
 	requestedTo    uint64 // the number after the last segment requested
 	requestedFrom  protocol.Rank
-	answered       int    // requests so far that brought everything
-	trimmedTo      uint64 // the first segment that any member still keeps, by the replies so far
-	messages       uint32 // that begin before it, if that is known
-	trimmedReplies int    // how many replies said so
+	asked          protocol.Time // when the first of the requests was sent that were not answered; 0: all were
+	answered       int           // requests so far that brought everything
+	trimmedTo      uint64        // the first segment that any member still keeps, by the replies so far
+	messages       uint32        // that begin before it, if that is known
+	trimmedReplies int           // how many replies said so
 	trimmedBy      []protocol.Rank
 }
 
@@ -98,7 +99,8 @@ func (m *Member) requestMissing(now protocol.Time, f *flow) {
 }
 
 // sendRequest sends one request, and schedules the next with exponential backoff. A
-// frozen member backs off less: all wait for it.
+// frozen member backs off less, since all wait for it, but to twice the time that repairs
+// take: under overload each request that is too early brings every segment once more.
 func (m *Member) sendRequest(now protocol.Time, f *flow) {
 	p := &f.pull
 	end := min(f.wanted, f.next+m.requestLength(p))
@@ -109,9 +111,12 @@ func (m *Member) sendRequest(now protocol.Time, f *flow) {
 	p.requestedFrom, p.requestedTo = m.nextSource(f), end
 	m.queueFrame(p.requestedFrom, f, frame{kind: request, first: f.next, last: end})
 	p.tries++
+	if p.asked == 0 {
+		p.asked = now
+	}
 	longest := 4 * maxDelay
 	if m.frozen {
-		longest = maxDelay
+		longest = max(maxDelay, 2*m.repairTook)
 	}
 	p.due = now + min(4*m.delay.current<<min(p.tries, 6), longest)
 	m.schedule(f, p.due)
@@ -164,12 +169,23 @@ func (m *Member) requestMore(now protocol.Time, f *flow) {
 	}
 	p.tries, p.trimmedReplies, p.trimmedBy, p.nextSeen = 0, 0, nil, f.next
 	p.answered++
+	m.learnRepair(now, p)
 	if f.fedAt > 0 && now-f.fedAt < m.delay.current {
 		p.due = now + m.delay.current
 		m.schedule(f, p.due)
 		return
 	}
 	m.requestMissing(now, f)
+}
+
+// learnRepair takes in that all that was requested is here. A member that was stopped is
+// late once, and overloaded ones are late again and again, so the time at most doubles, or
+// becomes maxWait.
+func (m *Member) learnRepair(now protocol.Time, p *pull) {
+	if p.asked > 0 {
+		m.repairTook = min(now-p.asked, max(2*m.repairTook, maxWait))
+		p.asked = 0
+	}
 }
 
 // handleRequest sends the segments that a peer requests, or says which are still kept.

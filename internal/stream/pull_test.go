@@ -117,6 +117,27 @@ func TestPullGoesOnWhileRepairsArrive(t *testing.T) {
 	}
 }
 
+// While repairs take seconds, as under overload, a frozen member asks for them a few times
+// only: each request that is too early brings every segment once more.
+func TestFrozenMemberAsksForLateRepairsAFewTimes(t *testing.T) {
+	const segments, took = 6 * 32, 3 * time.Second
+	p := newPeer(t, stream.Config{Rank: 1, Size: 4, Incarnation: 1})
+	p.receive(0, rawFrame(offerFrame, 1, ""))
+	p.Freeze()
+	p.Flush(p.now, []stream.Position{{MemberID: stream.MemberID{Rank: 0, Incarnation: 1}, Next: segments}})
+	requests := 0
+	for first := uint64(0); first < segments; first += 32 {
+		requests = 0
+		p.run(took, func(protocol.Rank, uint64) { requests++ })
+		for i := range uint64(32) {
+			p.receive(0, rawFrame(repairFrame, first+i, "x"))
+		}
+	}
+	if !p.Flushed() || requests > 8 {
+		t.Errorf("flushed: %v; %d requests for the last repairs", p.Flushed(), requests)
+	}
+}
+
 // Whatever the network does and however little each member keeps, a stream does not
 // stall: every message is delivered or reported lost in the end.
 func TestEveryMessageIsDeliveredOrReportedLost(t *testing.T) {
