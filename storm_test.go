@@ -24,6 +24,7 @@ import (
 	"github.com/pleach-go/pleach/internal/bench"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -267,7 +268,7 @@ func (s *storm) join() {
 	defer s.mu.Unlock()
 	s.joining++
 	socket := stormSocket(s.t)
-	candidate := membership.Member{Identity: socket.Addr().String(), Address: socket.Addr().String(), Nonce: s.rng.Uint64() | 1}
+	candidate := membership.Member{Identity: socket.Addr().String(), Address: socket.Addr().String(), Nonce: s.rng.Uint64() | 1, Version: wire.Newest()}
 	go func() {
 		answer := s.admit(candidate)
 		if answer.Err != nil {
