@@ -230,8 +230,12 @@ func TestEndlessOperationIsEnded(t *testing.T) {
 func TestRefusesWhatMakesNoSense(t *testing.T) {
 	zones := &logp.Zones{L: 1, O: 1}
 	for _, params := range []logp.Params{
-		{L: 1}, {L: -1, O: 1}, {L: 1 << 40, O: 1},
-		{L: 1, O: 1, Zones: &logp.Zones{L: 1}}, {L: 1, O: 1, Zones: &logp.Zones{L: 1 << 40, O: 1}}, {L: 1, O: 1, FreeReceive: true, Zones: zones},
+		{L: 1},
+		{L: -1, O: 1},
+		{L: 1 << 40, O: 1},
+		{L: 1, O: 1, Zones: &logp.Zones{L: 1}},
+		{L: 1, O: 1, Zones: &logp.Zones{L: 1 << 40, O: 1}},
+		{L: 1, O: 1, FreeReceive: true, Zones: zones},
 	} {
 		if _, err := logp.NewSimulator[int](params); err == nil {
 			t.Errorf("%+v is taken", params)
