@@ -58,12 +58,12 @@ func TestOwnAddressAmongTheSeedsIsSkipped(t *testing.T) {
 func TestCandidateThatCannotBeDialedIsRefused(t *testing.T) {
 	address := founder(t, pleach.Config{Group: "web"})
 	for _, advertised := range []string{"0.0.0.0:7000", ":7000", "[::]:7000", "10.0.0.1:0", "10.0.0.1", ""} {
-		request := []byte{2} // to join: ID, address, failure domain, meta, nonce, whether it replaces
+		request := []byte{2} // to join: ID, address, failure domain, meta, nonce, version, whether it replaces
 		for _, text := range []string{"me", advertised, "", ""} {
 			request = wire.AppendBytes(request, []byte(text))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), soon)
-		reply, err := tcp.Request(ctx, tcp.Config{Group: "web"}, address, wire.AppendUint8(wire.AppendUint64(request, 1), 0))
+		reply, err := tcp.Request(ctx, tcp.Config{Group: "web"}, address, wire.AppendUint8(wire.AppendUint16(wire.AppendUint64(request, 1), wire.Newest()), 0))
 		cancel()
 		if err != nil || len(reply) == 0 || reply[0] != 0 || !strings.Contains(string(reply), "cannot dial") {
 			t.Errorf("%q: %q, %v", advertised, reply, err)
