@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // partSuffix ends the name of a partial file, which is that of the file with a dot before
@@ -113,7 +114,7 @@ func (t *target) openPart(m *manifest, lacks *set, stop <-chan struct{}) (*os.Fi
 }
 
 func (t *target) preparePart(file *os.File, m *manifest, lacks *set, stop <-chan struct{}) error {
-	if err := lock(file); err != nil {
+	if err := awaitLock(file, stop); err != nil {
 		return fmt.Errorf("another process receives it: %w", err)
 	}
 	info, err := file.Stat()
@@ -167,4 +168,27 @@ func (t *target) publish(file *os.File, m *manifest) error {
 	defer folder.Close()
 	_ = folder.Sync() // not every system can; the file is there, under either name
 	return nil
+}
+
+// lockWait is how long the lock of a partial file is waited for.
+const lockWait = 2 * time.Second
+
+// awaitLock locks a file. A lock that this process has just given up may be held for a
+// moment longer by a program that it is starting: between fork and exec, that has all of
+// its descriptors.
+func awaitLock(file *os.File, stop <-chan struct{}) error {
+	timeout := time.After(lockWait)
+	for {
+		err := lock(file)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(lockWait / 100):
+		case <-timeout:
+			return err
+		case <-stop:
+			return err
+		}
+	}
 }
