@@ -214,7 +214,7 @@ func TestCase26IncarnationsAreGivenByTheGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	request := joinRequest("ahead", l.Addr().String())
-	copy(request[len(request)-9:], wire.AppendUint64(nil, math.MaxUint64))
+	copy(request[len(request)-11:], wire.AppendUint64(nil, math.MaxUint64))
 	if reply, err := tcp.Request(t.Context(), tcp.Config{Group: "trouble"}, seed, request); err != nil || reply[0] != 1 {
 		t.Fatalf("%q, %v", reply, err)
 	}

@@ -259,7 +259,7 @@ func joinRequest(id, address string) []byte {
 	for _, text := range []string{id, address, "", ""} {
 		b = wire.AppendBytes(b, []byte(text))
 	}
-	return wire.AppendUint8(wire.AppendUint64(b, uint64(time.Now().UnixNano())), 0)
+	return wire.AppendUint8(wire.AppendUint16(wire.AppendUint64(b, uint64(time.Now().UnixNano())), wire.Newest()), 0)
 }
 
 // Case 27: requests to join from processes that cannot be reached change no view.
