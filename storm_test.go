@@ -320,6 +320,7 @@ func (s *storm) awaitOneView(over time.Time) time.Duration {
 			return time.Since(over)
 		}
 		if time.Since(over) > stormViewLimit {
+			s.logMissing()
 			s.t.Fatalf("%v after the storm: %v", stormViewLimit, err)
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -346,6 +347,27 @@ func (s *storm) oneView() error {
 		return fmt.Errorf("%d still join", s.joining)
 	}
 	return nil
+}
+
+// logMissing logs which live members are not in the first one's view, in which view they
+// are, and what that view's member knows about them.
+func (s *storm) logMissing() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	status := s.live[0].Status()
+	for _, m := range s.live {
+		if _, ok := s.live[0].View().Member(m.Rank()); ok {
+			continue
+		}
+		s.t.Logf("rank %d, %s, is in view %d: %v", m.Rank(), m.Self().ID, m.View().Number, m.Err())
+		for _, v := range status.History {
+			for _, c := range v.Changes {
+				if c.Rank == m.Rank() {
+					s.t.Logf("view %d at %v: %+v", v.Number, v.Time, c)
+				}
+			}
+		}
+	}
 }
 
 // awaitNormal measures until a broadcast costs what it did before the storm.
