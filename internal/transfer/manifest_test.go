@@ -2,7 +2,10 @@ package transfer
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"math/bits"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -89,4 +92,28 @@ func FuzzMessage(f *testing.F) {
 			t.Errorf("%x is understood as %+v", b, a)
 		}
 	})
+}
+
+// To verify a long file takes long, so each chunk of it is a sign that the copy goes on.
+func TestVerifyingShowsProgress(t *testing.T) {
+	const chunk, chunks = 100, 7
+	content := make([]byte, chunk*chunks)
+	m := &manifest{name: "file", size: int64(len(content)), chunk: chunk, mode: 0o600}
+	for range chunks {
+		m.hashes = append(m.hashes, sha256.Sum256(content[:chunk]))
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, m.name), content, m.mode); err != nil {
+		t.Fatal(err)
+	}
+	target, err := openTarget(dir, nil, m.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer target.folder.Close()
+	signs := 0
+	target.verified = func() { signs++ }
+	if !target.has(m, nil) || signs != chunks {
+		t.Errorf("%d signs of %d chunks", signs, chunks)
+	}
 }

@@ -101,6 +101,7 @@ func (r *receive) open() {
 		return
 	}
 	r.target = t
+	t.verified = r.changed.Notify // to verify a long file takes long, and is a sign of the copy
 	if t.has(r.manifest, r.over) {
 		r.settle(answer{state: present})
 		return

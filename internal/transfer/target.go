@@ -19,9 +19,10 @@ const partSuffix = ".pleach-part"
 // target is where a file goes. Its folder is open, so that what becomes of the path
 // meanwhile does not matter. All access is relative to it, by [os.Root].
 type target struct {
-	folder *os.Root
-	name   string
-	part   string
+	folder   *os.Root
+	name     string
+	part     string
+	verified func() // is called for each chunk that verify has read
 }
 
 // locate finds the folder of a target below the allowed ones, and the elements of the path
@@ -63,7 +64,7 @@ func openTarget(base string, elements []string, name string) (*target, error) {
 		}
 		folder = next
 	}
-	return &target{folder: folder, name: name, part: "." + name + partSuffix}, nil
+	return &target{folder: folder, name: name, part: "." + name + partSuffix, verified: func() {}}, nil
 }
 
 // enter opens a folder in a folder.
@@ -93,7 +94,7 @@ func (t *target) has(m *manifest, stop <-chan struct{}) bool {
 	}
 	defer file.Close()
 	lacks := fullSet(len(m.hashes))
-	verify(file, m, &lacks, stop, true)
+	t.verify(file, m, &lacks, stop, true)
 	return lacks.count == 0 && (info.Mode().Perm() == m.mode || file.Chmod(m.mode) == nil)
 }
 
@@ -122,7 +123,7 @@ func (t *target) preparePart(file *os.File, m *manifest, lacks *set, stop <-chan
 		return err
 	}
 	if info.Size() > 0 {
-		verify(file, m, lacks, stop, false)
+		t.verify(file, m, lacks, stop, false)
 	}
 	if free, known := freeSpace(file); known && int64(lacks.count)*m.chunk > free+m.chunk {
 		return fmt.Errorf("%d bytes are free, and %d are to come", free, int64(lacks.count)*m.chunk)
@@ -132,7 +133,7 @@ func (t *target) preparePart(file *os.File, m *manifest, lacks *set, stop <-chan
 
 // verify removes the chunks from lacks that a file has. It ends when it is stopped, and at
 // the first chunk that is not there if all should be.
-func verify(file io.ReaderAt, m *manifest, lacks *set, stop <-chan struct{}, all bool) {
+func (t *target) verify(file io.ReaderAt, m *manifest, lacks *set, stop <-chan struct{}, all bool) {
 	data := make([]byte, min(m.chunk, m.size))
 	for i := range m.hashes {
 		select {
@@ -147,6 +148,7 @@ func verify(file io.ReaderAt, m *manifest, lacks *set, stop <-chan struct{}, all
 		} else if all {
 			return
 		}
+		t.verified()
 	}
 }
 
