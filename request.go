@@ -20,10 +20,10 @@ import (
 
 // A process that is not a member sends a member a request: for the view, to join,
 // or for the progress of its collective calls. A request is a byte that tells its
-// kind and, for a join, the candidate's ID, address, failure domain, meta, nonce and highest
-// protocol version, and whether it replaces a live member. The reply is a status byte, then an error's text,
-// or a view and, for a join, the candidate's rank in it, the decisions that have led to
-// the view, and the candidate's position in every stream.
+// kind and, for a join, the candidate's ID, address, failure domain, meta, nonce and
+// highest protocol version, and whether it replaces a live member. The reply is a status
+// byte, then an error's text, or a view and, for a join, the candidate's rank in it, the
+// decisions that have led to the view, and the candidate's position in every stream.
 // A member sends a candidate its request back, see reach.go.
 const (
 	requestView      uint8 = 1

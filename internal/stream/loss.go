@@ -11,10 +11,10 @@ import (
 
 // unavailable reports whether a hole must be given up, and up to where: other members
 // no longer keep it, and the tree does not bring it either. The parent's reply proves
-// that: connections keep order, so it is behind all that the parent had sent. What a cut needs is given
-// up only if all members have trimmed it, or if some have and the others have not
-// answered for a while. So a view waits for what can be had, and for nothing else. What
-// is behind the cut belongs to the next view.
+// that: connections keep order, so it is behind all that the parent had sent. What a cut
+// needs is given up only if all members have trimmed it, or if some have and the others
+// have not answered for a while. So a view waits for what can be had, and for nothing
+// else. What is behind the cut belongs to the next view.
 func (m *Member) unavailable(now protocol.Time, f *flow) (to uint64, unavailable bool) {
 	p := &f.pull
 	switch {
