@@ -4,7 +4,8 @@ import "github.com/pleach-go/pleach/protocol"
 
 // reporter sends the requests of this member to the coordinator, and retransmits
 // them with exponential backoff until a view fulfills them: its suspicions, its own
-// leave and meta, a higher version, and its candidates. So no lost frame makes a request wait forever.
+// leave and meta, a higher version, and its candidates. So no lost frame makes a request
+// wait forever.
 type reporter struct {
 	due       protocol.Time // Never: nothing to report
 	retry     protocol.Time // of the next retransmission
