@@ -70,6 +70,19 @@ convergence: ## kill members of groups by Pleach, memberlist and serf, in turns:
 serf: ## run 50 agents each of Pleach and serf: events, deaths, memory, idle processors; two minutes
 	cd bench/peers && go run ./agents --members 50 --events 20 --kills 3 --idle 20s
 
+MIRROR ?= $(shell apt-get indextargets --format '$$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' 2>/dev/null | head -n 1)
+
+.PHONY: ulfmroot
+ulfmroot: ## make the root directory DIR with Open MPI and ULFM (Debian 13, 1.1 GB) from MIRROR (default: that of apt here); needs root and debootstrap
+	@test -n '$(DIR)' || { echo 'name a directory that does not exist: make ulfmroot DIR=/srv/trixie' >&2; exit 2; }
+	@test -n '$(MIRROR)' || { echo 'apt has no mirror of Debian here: name one by MIRROR=' >&2; exit 2; }
+	debootstrap --variant=minbase trixie '$(DIR)' '$(MIRROR)'
+	chroot '$(DIR)' env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends openmpi-bin libopenmpi-dev gcc libc6-dev
+
+.PHONY: ulfm
+ulfm: ## kill members of groups of Pleach and ranks by ULFM, in turns; DIR is what ulfmroot made, or empty: Open MPI in PATH
+	for n in 4 8 16; do go run ./cmd/pleach bench stabilization --members $$n --kills 10 --compare ulfm --ulfm-root '$(DIR)' || exit; done
+
 .PHONY: sort
 sort: ## sort 1 GB beside GNU sort, and kill a process in each phase: half an hour
 	go run ./cmd/pleach bench sort --records 10000000 --members 8 --trials 11 --compare gnu

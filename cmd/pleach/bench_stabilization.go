@@ -9,13 +9,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pleach-go/pleach/internal/bench/stabilization"
+	"github.com/pleach-go/pleach/internal/bench/ulfm"
 )
 
 // stabilizationCommand measures how soon survivors agree.
 type stabilizationCommand struct {
-	config stabilization.Config
-	json   bool
+	config            stabilization.Config
+	compare, ulfmRoot string
+	json              bool
 }
+
+// systemULFM is what can be measured too.
+const systemULFM = "ulfm"
 
 func newBenchStabilization() *cobra.Command {
 	s := stabilizationCommand{config: stabilization.Config{System: "pleach", Command: []string{"pleach", "bench", "survivor"}}}
@@ -36,10 +41,19 @@ All processes share this host's processors. With more than a few members for eac
 processor, times are mostly waiting for one. Each member gets its share, at least one,
 as GOMAXPROCS, unless that is set. So the work of the survivors is reported too: the
 processor time of all together from the kill to the last view, and how often one of
-their threads got a processor.`,
+their threads got a processor.
+
+With --compare ulfm, an MPI program is measured too, in turns with Pleach: Open MPI 5
+with ULFM, over TCP on loopback (btl tcp,self). Its ranks make one Allreduce after the
+other. One rank kills itself, and the others revoke the communicator, shrink it to the
+living and agree. There is one job for each kill. Times are until the first or the last
+survivor's call returned. The ratio is Pleach's p50 to that of shrink: both end when all
+survivors know the same members. Open MPI is looked for in PATH or, with --ulfm-root, in
+a directory by chroot, which takes root. Where there is none, Pleach is measured alone.`,
 		Example: `  pleach bench stabilization
   pleach bench stabilization --members 47 --kills 100 --json
-  pleach bench stabilization --members 47 --kills 100 --coordinator`,
+  pleach bench stabilization --members 47 --kills 100 --coordinator
+  pleach bench stabilization --members 8 --compare ulfm --ulfm-root /srv/trixie`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },
 	}
@@ -48,40 +62,83 @@ their threads got a processor.`,
 	f.IntVar(&s.config.Kills, "kills", 20, "number `K` of kills, one after the other")
 	f.BoolVar(&s.config.Coordinator, "coordinator", false, "kill the coordinator each time, instead of a random other member")
 	f.Uint64Var(&s.config.Seed, "seed", 1, "`seed` that chooses the members that are killed")
+	f.StringVar(&s.compare, "compare", "", "`system` to measure too: ulfm")
+	f.StringVar(&s.ulfmRoot, "ulfm-root", "", "root `directory` of a system that has Open MPI with ULFM, as make ulfmroot makes it")
 	f.BoolVar(&s.json, "json", false, "print JSON")
+	complete(cmd, "compare", systemULFM)
 	return cmd
 }
 
 func (s *stabilizationCommand) run(cmd *cobra.Command) error {
-	if err := s.config.Check(); err != nil {
+	if err := s.check(); err != nil {
 		return err
 	}
+	program, err := s.findULFM(cmd)
+	if err != nil {
+		return failure{err}
+	}
+	defer program.Remove()
 	bar := newProgress(cmd.ErrOrStderr(), s.config.Kills)
 	s.config.Progress = bar.update
-	result, err := stabilization.Run(cmd.Context(), s.config)
+	var report stabilizationJSON
+	if report.Results = make([]stabilization.Result, 1); program == nil {
+		report.Results[0], err = stabilization.Run(cmd.Context(), s.config)
+	} else {
+		report.ULFM = new(ulfm.Result)
+		report.Results[0], *report.ULFM, err = stabilization.RunBesideULFM(cmd.Context(), s.config, program)
+	}
 	bar.stop()
 	// What was measured before Ctrl-C or a failure is as good as the rest.
-	if result.Kills > 0 {
-		if err := s.write(cmd.OutOrStdout(), result); err != nil {
+	kills := report.Results[0].Kills
+	if kills > 0 {
+		if err := s.write(cmd.OutOrStdout(), report); err != nil {
 			return failure{err}
 		}
 	}
 	switch {
 	case cmd.Context().Err() != nil:
-		return interruptedAfter(result.Kills, s.config.Kills, "kills")
+		return interruptedAfter(kills, s.config.Kills, "kills")
 	case err != nil:
 		return failure{err}
 	}
 	return nil
 }
 
-func (s *stabilizationCommand) write(w io.Writer, r stabilization.Result) error {
+func (s *stabilizationCommand) check() error {
+	switch {
+	case s.compare != "" && s.compare != systemULFM:
+		return fmt.Errorf("--compare %s: choose %s", s.compare, systemULFM)
+	case s.ulfmRoot != "" && s.compare == "":
+		return fmt.Errorf("--ulfm-root: only with --compare %s", systemULFM)
+	}
+	return s.config.Check()
+}
+
+// findULFM returns the program to measure too. If there is none, it says how to get
+// one.
+func (s *stabilizationCommand) findULFM(cmd *cobra.Command) (*ulfm.Program, error) {
+	if s.compare == "" {
+		return nil, nil
+	}
+	program, without, err := ulfm.Find(cmd.Context(), s.ulfmRoot)
+	if err == nil && without != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "ulfm: not found: %s. Pleach is measured alone. Install Open MPI 5 with ULFM, or make a root directory that has it (make ulfmroot DIR=/srv/trixie) and name it by --ulfm-root.\n", without)
+	}
+	return program, err
+}
+
+// stabilizationJSON is what --json prints.
+type stabilizationJSON struct {
+	Results []stabilization.Result `json:"results"`
+	ULFM    *ulfm.Result           `json:"ulfm,omitempty"`
+}
+
+func (s *stabilizationCommand) write(w io.Writer, report stabilizationJSON) error {
 	if s.json {
-		return json.NewEncoder(w).Encode(struct {
-			Results []stabilization.Result `json:"results"`
-		}{[]stabilization.Result{r}})
+		return json.NewEncoder(w).Encode(report)
 	}
 	var b strings.Builder
+	r := report.Results[0]
 	victim := "a member"
 	if r.Coordinator {
 		victim = "the coordinator"
@@ -96,6 +153,11 @@ func (s *stabilizationCommand) write(w io.Writer, r stabilization.Result) error 
 	}
 	if r.Evicted > 0 {
 		fmt.Fprintf(&b, "\n%d times the others removed a member that was alive.\n", r.Evicted)
+	}
+	if u := report.ULFM; u != nil {
+		fmt.Fprintf(&b, "\nOpen MPI %s with ULFM in turns with it, %d ranks, %d times a rank was killed; ms, p50\n\n", u.Version, u.Ranks, u.Kills)
+		fmt.Fprintf(&b, "%9s %12s %11s %16s %8s %13s %10s\n", "complete", "first error", "last error", "revoke + shrink", "+ agree", "pleach: view", "of shrink")
+		fmt.Fprintf(&b, "%9d %12.2f %11.2f %16.2f %8.2f %13.2f %10s\n", u.Complete, u.FirstErrorP50, u.LastErrorP50, u.ShrinkP50, u.AgreeP50, r.P50, times(u.Ratio))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

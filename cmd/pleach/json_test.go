@@ -27,7 +27,6 @@ import (
 	"github.com/pleach-go/pleach/internal/bench/restart"
 	"github.com/pleach-go/pleach/internal/bench/scale"
 	"github.com/pleach-go/pleach/internal/bench/sort"
-	"github.com/pleach-go/pleach/internal/bench/stabilization"
 	"github.com/pleach-go/pleach/internal/experiments/reproduce"
 	"github.com/pleach-go/pleach/internal/experiments/tune"
 	"github.com/pleach-go/pleach/internal/membership"
@@ -69,7 +68,7 @@ func TestGoldenJSONFields(t *testing.T) {
 		"ps":              writtenBy(t, func(w io.Writer) error { s := filled[ps.Survey](); return (&psCommand{json: true}).write(w, &s) }),
 		"bench broadcast": writtenBy(t, func(w io.Writer) error { return (&broadcastCommand{json: true}).write(w, filled[[]broadcast.Result]()) }),
 		"bench stabilization": writtenBy(t, func(w io.Writer) error {
-			return (&stabilizationCommand{json: true}).write(w, filled[stabilization.Result]())
+			return (&stabilizationCommand{json: true}).write(w, filled[stabilizationJSON]())
 		}),
 		"bench collectives": writtenBy(t, func(w io.Writer) error {
 			return (&collectivesCommand{json: true}).write(w, filled[[]collectives.Result]())

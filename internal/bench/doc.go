@@ -4,6 +4,8 @@
 //   - broadcast measures how long a broadcast takes to reach every live member.
 //   - stabilization measures how soon survivors agree on a view without a member
 //     that was killed.
+//   - ulfm measures how soon the survivors of an MPI program go on, which
+//     stabilization compares.
 //   - collectives measures collective operations, beside Open MPI's.
 //   - restart measures what a killed process costs a job.
 //   - sort measures a whole job that sorts, beside GNU sort.

@@ -14,18 +14,23 @@ func RunInterleaved(ctx context.Context, systems []Config, rounds int) ([]Result
 	failed := make([]error, len(systems))
 	for round := range rounds {
 		for i, c := range systems {
-			all := c.Kills
-			c.Kills = all*(round+1)/rounds - all*round/rounds
+			c = c.turn(round, rounds)
 			if c.Kills == 0 || failed[i] != nil || ctx.Err() != nil {
 				continue
 			}
-			c.Seed += uint64(round) << 32 // other members are killed in each round
 			var r Result
 			r, failed[i] = Run(ctx, c)
 			results[i] = c.merge(results[i], r)
 		}
 	}
 	return results, errors.Join(errors.Join(failed...), ctx.Err())
+}
+
+// turn is what of a config is measured in one of so many rounds.
+func (c Config) turn(round, rounds int) Config {
+	c.Kills = c.Kills*(round+1)/rounds - c.Kills*round/rounds
+	c.Seed += uint64(round) << 32 // other members are killed in each round
+	return c
 }
 
 // merge adds up two measurements of one system.

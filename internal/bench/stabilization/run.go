@@ -71,7 +71,7 @@ func Run(ctx context.Context, c Config) (_ Result, err error) {
 	rng := rand.New(rand.NewPCG(c.Seed, 0))
 	for err == nil && len(kills) < c.Kills {
 		var k kill
-		if k, err = g.kill(ctx, g.choose(rng)); k.began > 0 {
+		if k, err = g.kill(ctx, c.victim(rng)); k.began > 0 {
 			kills = append(kills, k)
 		}
 		if err == nil && c.Progress != nil {
@@ -124,12 +124,12 @@ func (g *group) start(rank int, which string) (err error) {
 	return nil
 }
 
-// choose returns the next victim.
-func (g *group) choose(rng *rand.Rand) int {
-	if g.config.Coordinator {
+// victim returns the next one.
+func (c *Config) victim(rng *rand.Rand) int {
+	if c.Coordinator {
 		return 0 // all are there, and the lowest rank coordinates
 	}
-	return 1 + rng.IntN(g.config.Members-1)
+	return 1 + rng.IntN(c.Members-1)
 }
 
 // kill kills a member, waits until all others are in a view without it, and starts

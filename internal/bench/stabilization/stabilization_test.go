@@ -5,10 +5,14 @@ package stabilization
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pleach-go/pleach/internal/bench/ulfm"
 )
 
 // TestMain is also a member, if [Run] starts this program as one.
@@ -127,5 +131,55 @@ func TestRunInterleaved(t *testing.T) {
 	}
 	if r[0].System != "pleach" || r[0].Kills != 3 || r[0].Complete != 3 || r[0].Views < 6 || r[0].Max < r[0].P50 || r[0].P50 <= 0 {
 		t.Errorf("%+v", r[0])
+	}
+}
+
+// ulfmStandIn is an ULFM program whose mpirun is a script. Its arguments end with the
+// directory for reports, the victim and a limit.
+func ulfmStandIn(t *testing.T, mpirun string) *ulfm.Program {
+	t.Helper()
+	dir := t.TempDir()
+	for name, script := range map[string]string{
+		"ompi_info": "echo ident:5.0.7; echo options:ft_mpi_support:yes",
+		"mpicc":     "exit 0",
+		"mpirun":    "while [ $# -gt 3 ]; do shift; done; cd $1; " + mpirun,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir)
+	t.Setenv("TMPDIR", t.TempDir())
+	p, without, err := ulfm.Find(t.Context(), "")
+	if err != nil || p == nil {
+		t.Fatal(without, err)
+	}
+	t.Cleanup(p.Remove)
+	return p
+}
+
+// Both get all kills, in turns. If ULFM fails, what was measured until then is
+// returned.
+func TestRunBesideULFM(t *testing.T) {
+	var done []int
+	c := Config{
+		System: "pleach", Members: 3, Kills: 2, Command: []string{"survivor", "pleach"},
+		Progress: func(n int) { done = append(done, n) },
+	}
+	p := ulfmStandIn(t, "for r in 0 1 2; do echo 3000000 5000000 6000000 2 >$r; done; echo 1000000 >$2")
+	r, u, err := RunBesideULFM(t.Context(), c, p)
+	if err != nil || r.Kills != 2 || r.Complete != 2 || !slices.Equal(done, []int{1, 2}) {
+		t.Errorf("%+v, %v, %v", r, done, err)
+	}
+	want := ulfm.Result{
+		Version: "5.0.7", Ranks: 3, Kills: 2, Complete: 2,
+		FirstErrorP50: 2, LastErrorP50: 2, ShrinkP50: 4, AgreeP50: 5, Ratio: u.Ratio,
+	}
+	if u != want || u.Ratio <= 0 {
+		t.Errorf("%+v, want %+v", u, want)
+	}
+	r, u, err = RunBesideULFM(t.Context(), c, ulfmStandIn(t, "exit 1"))
+	if err == nil || r.Kills != 1 || u.Kills != 0 {
+		t.Errorf("%+v, %+v, %v", r, u, err)
 	}
 }

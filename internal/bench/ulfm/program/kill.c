@@ -1,0 +1,117 @@
+/*
+ * What a killed rank costs the others by ULFM, the fault tolerance of MPI: what a
+ * view change is measured against.
+ *
+ *     kill DIR VICTIM SECONDS
+ *
+ * All ranks make one Allreduce after the other. After a while VICTIM writes the time
+ * to DIR/VICTIM and kills itself (SIGKILL), while the others wait for it in an
+ * Allreduce. Each of the others does what an ULFM program does to go on: its
+ * Allreduce returns an error, it revokes the communicator, so that every rank gets
+ * an error, shrinks it to the living, and agrees with them. It writes to DIR/RANK
+ * when it was done with each, and how many ranks are left:
+ *
+ *     ERROR SHRINK AGREE LEFT
+ *
+ * Times are nanoseconds of CLOCK_REALTIME. A rank does not outlive mpirun, and no
+ * more than SECONDS.
+ */
+#include <mpi.h>
+#include <mpi-ext.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+/* How long all ranks have made Allreduces when one is killed: they are connected. */
+#define SETTLE 300000000LL
+
+static const char *dir;
+static int rank, ranks;
+
+static long long now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_REALTIME, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+/* report makes DIR/RANK appear as a whole. */
+static void report(const char *line)
+{
+	char path[4096], temporary[4096];
+	snprintf(path, sizeof path, "%s/%d", dir, rank);
+	snprintf(temporary, sizeof temporary, "%s/.%d", dir, rank);
+	FILE *file = fopen(temporary, "w");
+	if (!file || fputs(line, file) < 0 || fclose(file) || rename(temporary, path)) {
+		perror(path);
+		MPI_Abort(MPI_COMM_WORLD, 1);
+	}
+}
+
+static void must(int error, const char *what)
+{
+	if (error == MPI_SUCCESS)
+		return;
+	char text[MPI_MAX_ERROR_STRING];
+	int length;
+	MPI_Error_string(error, text, &length);
+	fprintf(stderr, "rank %d: %s: %s\n", rank, what, text);
+	MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+/* survive makes Allreduces until one fails, and goes on with those that are left. */
+static void survive(void)
+{
+	double in = rank, out;
+	int error, class, left, flag = 1;
+	MPI_Comm living;
+	while ((error = MPI_Allreduce(&in, &out, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD)) == MPI_SUCCESS)
+		;
+	long long failed = now();
+	MPI_Error_class(error, &class);
+	if (class != MPIX_ERR_PROC_FAILED && class != MPIX_ERR_REVOKED)
+		must(error, "allreduce");
+	must(MPIX_Comm_revoke(MPI_COMM_WORLD), "revoke");
+	must(MPIX_Comm_shrink(MPI_COMM_WORLD, &living), "shrink");
+	long long shrunk = now();
+	must(MPIX_Comm_agree(living, &flag), "agree");
+	long long agreed = now();
+	MPI_Comm_size(living, &left);
+	char line[128];
+	snprintf(line, sizeof line, "%lld %lld %lld %d\n", failed, shrunk, agreed, left);
+	report(line);
+	MPI_Barrier(living);
+}
+
+/* die makes Allreduces until it is time, and then kills this process. */
+static void die(void)
+{
+	double in = rank, out;
+	for (long long until = now() + SETTLE; now() < until;)
+		must(MPI_Allreduce(&in, &out, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD), "allreduce");
+	char line[32];
+	snprintf(line, sizeof line, "%lld\n", now());
+	report(line);
+	raise(SIGKILL);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 4)
+		return 2;
+	dir = argv[1];
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	alarm(atoi(argv[3]));
+	MPI_Init(&argc, &argv);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	if (rank == atoi(argv[2]))
+		die();
+	survive();
+	MPI_Finalize();
+	return 0;
+}
