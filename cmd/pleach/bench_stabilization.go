@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -73,7 +76,9 @@ func (s *stabilizationCommand) run(cmd *cobra.Command) error {
 	if err := s.check(); err != nil {
 		return err
 	}
-	program, err := s.findULFM(cmd)
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM) // timeout(1) sends it
+	defer stop()
+	program, err := s.findULFM(ctx, cmd.ErrOrStderr())
 	if err != nil {
 		return failure{err}
 	}
@@ -82,10 +87,10 @@ func (s *stabilizationCommand) run(cmd *cobra.Command) error {
 	s.config.Progress = bar.update
 	var report stabilizationJSON
 	if report.Results = make([]stabilization.Result, 1); program == nil {
-		report.Results[0], err = stabilization.Run(cmd.Context(), s.config)
+		report.Results[0], err = stabilization.Run(ctx, s.config)
 	} else {
 		report.ULFM = new(ulfm.Result)
-		report.Results[0], *report.ULFM, err = stabilization.RunBesideULFM(cmd.Context(), s.config, program)
+		report.Results[0], *report.ULFM, err = stabilization.RunBesideULFM(ctx, s.config, program)
 	}
 	bar.stop()
 	// What was measured before Ctrl-C or a failure is as good as the rest.
@@ -96,7 +101,7 @@ func (s *stabilizationCommand) run(cmd *cobra.Command) error {
 		}
 	}
 	switch {
-	case cmd.Context().Err() != nil:
+	case ctx.Err() != nil:
 		return interruptedAfter(kills, s.config.Kills, "kills")
 	case err != nil:
 		return failure{err}
@@ -116,13 +121,13 @@ func (s *stabilizationCommand) check() error {
 
 // findULFM returns the program to measure too. If there is none, it says how to get
 // one.
-func (s *stabilizationCommand) findULFM(cmd *cobra.Command) (*ulfm.Program, error) {
+func (s *stabilizationCommand) findULFM(ctx context.Context, messages io.Writer) (*ulfm.Program, error) {
 	if s.compare == "" {
 		return nil, nil
 	}
-	program, without, err := ulfm.Find(cmd.Context(), s.ulfmRoot)
+	program, without, err := ulfm.Find(ctx, s.ulfmRoot)
 	if err == nil && without != "" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "ulfm: not found: %s. Pleach is measured alone. Install Open MPI 5 with ULFM, or make a root directory that has it (make ulfmroot DIR=/srv/trixie) and name it by --ulfm-root.\n", without)
+		fmt.Fprintf(messages, "ulfm: not found: %s. Pleach is measured alone. Install Open MPI 5 with ULFM, or make a root directory that has it (make ulfmroot DIR=/srv/trixie) and name it by --ulfm-root.\n", without)
 	}
 	return program, err
 }

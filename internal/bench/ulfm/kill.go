@@ -16,8 +16,12 @@ import (
 	"github.com/pleach-go/pleach/internal/launch"
 )
 
-// timeout is how long a job may take, from its start to the end of its last rank.
-const timeout = bench.Timeout + 10*time.Second
+// timeout is how long a job may take, from its start to the report of its last rank.
+// Reports are looked for at each interval, seldom enough not to matter.
+const (
+	timeout  = bench.Timeout + 10*time.Second
+	interval = 50 * time.Millisecond
+)
 
 // Kill is the outcome of one: times from before the kill.
 type Kill struct {
@@ -56,17 +60,36 @@ func (p *Program) Kill(ctx context.Context, ranks, victim int) (k Kill, err erro
 	if err != nil {
 		return Kill{}, fmt.Errorf("bench: mpirun: %w", err)
 	}
-	limited, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	ended := mpirun.Wait(limited) // its ranks end with it
+	awaitReports(ctx, mpirun, host, ranks)
+	mpirun.Kill() // its ranks end with it
+	<-mpirun.Ended()
 	if ctx.Err() != nil {
 		return Kill{}, ctx.Err()
 	}
 	began, err := readKill(host, victim)
 	if err != nil {
-		return Kill{}, fmt.Errorf("bench: mpirun: %w (%v): %s", err, ended, bytes.TrimSpace(stderr.Bytes()))
+		return Kill{}, fmt.Errorf("bench: mpirun: %w (%v): %s", err, mpirun.State(), bytes.TrimSpace(stderr.Bytes()))
 	}
 	return readSurvivors(host, ranks, victim, began), nil
+}
+
+// awaitReports returns when all ranks have reported, or no more can be expected.
+func awaitReports(ctx context.Context, mpirun *launch.Process, dir string, ranks int) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for next := 0; next < ranks; { // the lowest rank that has not
+		if _, err := os.Stat(filepath.Join(dir, strconv.Itoa(next))); err == nil {
+			next++
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-mpirun.Ended():
+			return
+		case <-time.After(interval):
+		}
+	}
 }
 
 // readKill reads when the victim killed itself.

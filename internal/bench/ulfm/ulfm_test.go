@@ -121,6 +121,14 @@ func TestKillFails(t *testing.T) {
 	}
 }
 
+// Ranks that have reported are not waited for.
+func TestKillDoesNotWaitForTheEnd(t *testing.T) {
+	p := standIn(t, "echo 1 >$2; echo 4 6 9 1 >0; sleep 1000")
+	if k, err := p.Kill(t.Context(), 2, 1); err != nil || !k.Complete {
+		t.Errorf("%+v, %v", k, err)
+	}
+}
+
 // A job ends with its context.
 func TestKillEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
