@@ -60,7 +60,9 @@ func (p *Program) Kill(ctx context.Context, ranks, victim int) (k Kill, err erro
 	if err != nil {
 		return Kill{}, fmt.Errorf("bench: mpirun: %w", err)
 	}
-	awaitReports(ctx, mpirun, host, ranks)
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	awaitReports(limited, mpirun, host, ranks)
 	mpirun.Kill() // its ranks end with it
 	<-mpirun.Ended()
 	if ctx.Err() != nil {
@@ -75,8 +77,6 @@ func (p *Program) Kill(ctx context.Context, ranks, victim int) (k Kill, err erro
 
 // awaitReports returns when all ranks have reported, or no more can be expected.
 func awaitReports(ctx context.Context, mpirun *launch.Process, dir string, ranks int) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	for next := 0; next < ranks; { // the lowest rank that has not
 		if _, err := os.Stat(filepath.Join(dir, strconv.Itoa(next))); err == nil {
 			next++

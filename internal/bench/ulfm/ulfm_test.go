@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pleach-go/pleach/internal/launch"
 )
 
 // ulfmRoot names a root directory that has ULFM, for the tests that need one.
@@ -121,12 +123,20 @@ func TestKillFails(t *testing.T) {
 	}
 }
 
-// Ranks that have reported are not waited for.
-func TestKillDoesNotWaitForTheEnd(t *testing.T) {
-	p := standIn(t, "echo 1 >$2; echo 4 6 9 1 >0; sleep 1000")
-	if k, err := p.Kill(t.Context(), 2, 1); err != nil || !k.Complete {
-		t.Errorf("%+v, %v", k, err)
+// Ranks that have reported are not waited for: these would never end.
+func TestAwaitReports(t *testing.T) {
+	mpirun, err := launch.Start(launch.Command{Program: "/bin/cat", Args: []string{"cat"}, Input: true})
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer mpirun.Stop()
+	dir := t.TempDir()
+	for _, rank := range []string{"0", "1"} {
+		if err := os.WriteFile(filepath.Join(dir, rank), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	awaitReports(t.Context(), mpirun, dir, 2)
 }
 
 // A job ends with its context.
