@@ -78,7 +78,7 @@ func (p *Program) Kill(ctx context.Context, ranks, victim int) (k Kill, err erro
 // awaitReports returns when all ranks have reported, or no more can be expected.
 func awaitReports(ctx context.Context, mpirun *launch.Process, dir string, ranks int) {
 	for next := 0; next < ranks; { // the lowest rank that has not
-		if _, err := os.Stat(filepath.Join(dir, strconv.Itoa(next))); err == nil {
+		if report, err := os.Stat(filepath.Join(dir, strconv.Itoa(next))); err == nil && report.Size() > 0 {
 			next++
 			continue
 		}

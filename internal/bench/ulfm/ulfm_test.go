@@ -132,7 +132,7 @@ func TestAwaitReports(t *testing.T) {
 	defer mpirun.Stop()
 	dir := t.TempDir()
 	for _, rank := range []string{"0", "1"} {
-		if err := os.WriteFile(filepath.Join(dir, rank), nil, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, rank), []byte("1\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -17,6 +17,7 @@
  * has lost a rank may take half a minute to end by itself. A rank does not outlive
  * mpirun, and lives no longer than SECONDS.
  */
+#include <fcntl.h>
 #include <mpi.h>
 #include <mpi-ext.h>
 #include <signal.h>
@@ -39,17 +40,17 @@ static long long now(void)
 	return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 
-/* report makes DIR/RANK appear as a whole. */
-static void report(const char *line)
+/* create makes DIR/RANK. It is empty until there is something to report. */
+static int create(void)
 {
-	char path[4096], temporary[4096];
+	char path[4096];
 	snprintf(path, sizeof path, "%s/%d", dir, rank);
-	snprintf(temporary, sizeof temporary, "%s/.%d", dir, rank);
-	FILE *file = fopen(temporary, "w");
-	if (!file || fputs(line, file) < 0 || fclose(file) || rename(temporary, path)) {
+	int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	if (file < 0) {
 		perror(path);
 		MPI_Abort(MPI_COMM_WORLD, 1);
 	}
+	return file;
 }
 
 static void must(int error, const char *what)
@@ -81,9 +82,7 @@ static void survive(void)
 	must(MPIX_Comm_agree(living, &flag), "agree");
 	long long agreed = now();
 	MPI_Comm_size(living, &left);
-	char line[128];
-	snprintf(line, sizeof line, "%lld %lld %lld %d\n", failed, shrunk, agreed, left);
-	report(line);
+	dprintf(create(), "%lld %lld %lld %d\n", failed, shrunk, agreed, left);
 	MPI_Barrier(living); /* others may need its help to agree */
 	for (;;)
 		pause();
@@ -93,11 +92,10 @@ static void survive(void)
 static void die(void)
 {
 	double in = rank, out;
+	int file = create(); /* now, so that it takes no time later */
 	for (long long until = now() + SETTLE; now() < until;)
 		must(MPI_Allreduce(&in, &out, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD), "allreduce");
-	char line[32];
-	snprintf(line, sizeof line, "%lld\n", now());
-	report(line);
+	dprintf(file, "%lld\n", now());
 	raise(SIGKILL);
 }
 
