@@ -41,11 +41,11 @@ func (s *Scenario) Run(ctx context.Context, system string, progress func(done in
 }
 
 func (s *Scenario) run(ctx context.Context, system string, progress func(done int)) (*Report, error) {
-	switch {
-	case system == Gossip && s.Size() > MaxEvents:
-		return s.modelGossip()
-	case system != Fleet:
-		return s.runFlat(ctx, system, progress)
+	switch system {
+	case Flat:
+		return s.runFlat(ctx, progress)
+	case Gossip:
+		return s.runGossip(ctx, progress)
 	}
 	engine, worker := s.engine(), s.eventsRunner
 	if engine == experiments.EngineSparse {
