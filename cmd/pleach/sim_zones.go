@@ -228,7 +228,14 @@ func (s *simCommand) writeZones(w io.Writer, c *zones.Scenario, reports []*zones
 		if r.CutOff > 0 {
 			fmt.Fprintf(&b, "%s: %d of the unreached have no live delegate in their zone.\n", r.System, r.CutOff)
 		}
-		fmt.Fprintf(&b, "%s: %s in %.3g s\n", r.System, count(r.Runs, "run"), r.Seconds)
+		switch {
+		case r.Engine != zones.EngineModel:
+			fmt.Fprintf(&b, "%s: %s in %.3g s\n", r.System, count(r.Runs, "run"), r.Seconds)
+		case r.System == zones.Flat:
+			fmt.Fprintf(&b, "%s: too large to simulate; by formulas, as if no process were dead\n", r.System)
+		default:
+			fmt.Fprintf(&b, "%s: too large to simulate; by formulas\n", r.System)
+		}
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return failure{err}

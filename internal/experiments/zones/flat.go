@@ -2,6 +2,7 @@ package zones
 
 import (
 	"context"
+	"fmt"
 	"math"
 
 	"github.com/pleach-go/pleach/broadcast"
@@ -27,16 +28,21 @@ const maxFlat = 1 << 20
 
 // runFlat runs the flat group: by events with the links that each message takes, with the
 // sparse engine as if every link were one between zones, as all but one in so many are.
+// The sparse engine cannot do trees for a latency of many overheads, which are irregular.
 func (s *Scenario) runFlat(ctx context.Context, progress func(int)) (*Report, error) {
 	flat := s.flatScenario()
-	if _, _, err := flat.SparseRule(); err != nil || s.Size() <= maxFlat {
-		dealt := newDeal(s.Size(), s.Seed)
-		flat.Engine = experiments.EngineEvents
-		flat.L, flat.O = s.L, s.O
-		flat.Zones = &logp.Zones{Of: make([]int32, s.Size()), L: s.FarL, O: s.FarO}
-		for p := range s.Size() {
-			flat.Zones.Of[dealt.rank(p)] = int32(p / s.Members)
-		}
+	if s.Size() > maxFlat && s.regular(flat) {
+		return s.runGroup(ctx, Flat, flat, progress)
+	}
+	if s.Size() > MaxEvents {
+		return s.modelFlat()
+	}
+	dealt := newDeal(s.Size(), s.Seed)
+	flat.Engine = experiments.EngineEvents
+	flat.L, flat.O = s.L, s.O
+	flat.Zones = &logp.Zones{Of: make([]int32, s.Size()), L: s.FarL, O: s.FarO}
+	for p := range s.Size() {
+		flat.Zones.Of[dealt.rank(p)] = int32(p / s.Members)
 	}
 	if flat.Correction == "" {
 		wait := 2 * (2*s.FarO + s.FarL) // all start at once
@@ -50,6 +56,42 @@ func (s *Scenario) runFlat(ctx context.Context, progress func(int)) (*Report, er
 		flat.Correction = broadcast.Delayed{Delay: wait, Paced: true}.String()
 	}
 	return s.runGroup(ctx, Flat, flat, progress)
+}
+
+// regular reports whether the sparse engine can run the flat group.
+func (s *Scenario) regular(flat *experiments.Scenario) bool {
+	if _, _, err := flat.SparseRule(); err != nil {
+		return false
+	}
+	tree, err := topology.New(flat.Shape, flat.Order, flat.Size, flat.Root)
+	if err != nil {
+		return false
+	}
+	_, err = logp.NewLineage(tree, logp.Params{L: flat.L, O: flat.O})
+	return err == nil
+}
+
+// modelFlat is the flat group if no process is dead, with one message of correction from
+// each. An optimal tree gives ranks in the order in which processes are reached, so it is
+// through when the last one is.
+func (s *Scenario) modelFlat() (*Report, error) {
+	if s.FlatShape != topology.Optimal(s.FarL, s.FarO) {
+		return nil, fmt.Errorf("zones: a flat group of more than %d processes must have an optimal tree, or one that the sparse engine can simulate", MaxEvents)
+	}
+	tree, err := topology.New(s.FlatShape, topology.Interleaved, s.Size(), 0)
+	if err != nil {
+		return nil, err
+	}
+	r := result{Result: logp.Result{Live: s.Size()}}
+	for last := s.Size() - 1; last != 0; {
+		parent, index := tree.Parent(last)
+		r.Coloring += protocol.Time(index)*s.FarO + 2*s.FarO + s.FarL
+		last = parent
+	}
+	r.Quiescence = r.Coloring + 2*s.FarO + s.FarL
+	r.Messages[protocol.Dissemination], r.Messages[protocol.Correction] = int64(s.Size()-1), int64(s.Size())
+	r.BetweenZones = s.between(float64(r.Total()))
+	return s.report(Flat, EngineModel, []result{r}), nil
 }
 
 // runGroup runs one group of all processes, with the same ones dead as in the fleet.

@@ -44,5 +44,5 @@ func (s *Scenario) modelGossip(model logp.GossipModel, choice logp.Choice) *Repo
 	}
 	r.Coloring, r.Quiescence, r.Live = choice.Latency, choice.Latency, model.Live
 	r.Messages[protocol.Dissemination], r.BetweenZones = int64(messages), s.between(messages)
-	return s.report(Gossip, "model", []result{r})
+	return s.report(Gossip, EngineModel, []result{r})
 }

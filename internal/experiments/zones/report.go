@@ -11,7 +11,7 @@ import (
 // Report is what the runs of one system showed.
 type Report struct {
 	// System is zones, flat or gossip, Engine how it was simulated: events, sparse, or
-	// model, which is formulas.
+	// model, which is formulas. Those of the flat group know no dead.
 	System string `json:"system"`
 	Engine string `json:"engine"`
 	// Coloring is when the last live process has the message, Quiescence when the last
@@ -28,6 +28,9 @@ type Report struct {
 	Runs      int                   `json:"runs"`
 	Seconds   float64               `json:"seconds"`
 }
+
+// EngineModel is no engine, but formulas for what is too large to be simulated.
+const EngineModel = "model"
 
 // Run runs a system on all cores. progress, if not nil, is told how many runs are done.
 func (s *Scenario) Run(ctx context.Context, system string, progress func(done int)) (*Report, error) {
