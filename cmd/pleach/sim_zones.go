@@ -145,6 +145,10 @@ func (s *simCommand) fleet(cmd *cobra.Command) (*zones.Scenario, error) {
 	return c, nil
 }
 
+// zonesProcesses is for fleets what randomProcesses is for others: three systems are
+// simulated message by message.
+const zonesProcesses = 1 << 21
+
 // fillFleet takes what zones have in common with other scenarios.
 func (s *simCommand) fillFleet(cmd *cobra.Command, c *zones.Scenario) (err error) {
 	if err := cmp.Or(oneOf("start", s.start, starts), oneOf("engine", s.engine, engines)); err != nil {
@@ -168,7 +172,7 @@ func (s *simCommand) fillFleet(cmd *cobra.Command, c *zones.Scenario) (err error
 	if c.Deaths, err = s.deaths(c.Size()); err != nil {
 		return err
 	}
-	c.Runs, err = s.howOften(cmd, c.Size(), c.Dead+c.DeadZones+c.DeadLeads > 0 || strings.Contains(s.compare, zones.Gossip))
+	c.Runs, err = s.howOften(cmd, c.Size(), zonesProcesses, c.Dead+c.DeadZones+c.DeadLeads > 0 || strings.Contains(s.compare, zones.Gossip))
 	return err
 }
 

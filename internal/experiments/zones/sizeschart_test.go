@@ -53,7 +53,7 @@ func TestSizesCharts(t *testing.T) {
 	}
 	cost := &chart.Chart{
 		Name: "zones-messages", Title: "Messages between zones, of one broadcast", X: x,
-		Y: chart.Axis{Label: "messages", Log: true, Ticks: []chart.Tick{{Value: 10, Label: "10"}, {Value: 1e3, Label: "10^3"}, {Value: 1e5, Label: "10^5"}, {Value: 1e7, Label: "10^7"}, {Value: 1e9, Label: "10^9"}}},
+		Y: chart.Axis{Label: "messages", Log: true, Ticks: []chart.Tick{{Value: 10, Label: "10"}, {Value: 1e3, Label: "10³"}, {Value: 1e5, Label: "10⁵"}, {Value: 1e7, Label: "10⁷"}, {Value: 1e9, Label: "10⁹"}}, From: 10, To: 1e11},
 		Series: []chart.Series{
 			curve("gossip", chart.Line, 3, Gossip, "none", "messages_between_zones"),
 			curve("flat", chart.Line, 2, Flat, "none", "messages_between_zones"),
