@@ -14,19 +14,21 @@ import (
 
 // measured is what groups and fleets of real members took.
 type measured struct {
-	name    string
-	color   int
-	figures []measurement
+	name        string
+	color, mark int
+	figures     []measurement
 }
 
 // measurement is one group: members, zones, milliseconds and messages of a broadcast, of a
 // group per member, of a fleet those between zones.
 type measurement struct{ members, zones, ms, messages float64 }
 
-// measuredGroups are those of the table of docs/scale.md (pleach bench scale).
+// measuredGroups are those of the tables of docs/scale.md (pleach bench scale, pleach bench
+// fleet).
 var measuredGroups = []measured{
-	{"one group, TCP", 4, []measurement{{64, 1, 0.5, 1.15}, {256, 1, 2.8, 1.46}, {1024, 1, 16.5, 1.55}}},
-	{"one group, in memory", 5, []measurement{{64, 1, 0.2, 1.10}, {256, 1, 0.9, 1.16}, {1024, 1, 5.2, 1.13}, {2048, 1, 12.1, 1.10}, {4096, 1, 26.7, 1.07}}},
+	{"one group, TCP", 4, 0, []measurement{{64, 1, 0.5, 1.15}, {256, 1, 2.8, 1.46}, {1024, 1, 16.5, 1.55}}},
+	{"one group, in memory", 5, 0, []measurement{{64, 1, 0.2, 1.10}, {256, 1, 0.9, 1.16}, {1024, 1, 5.2, 1.13}, {2048, 1, 12.1, 1.10}, {4096, 1, 26.7, 1.07}}},
+	{"fleet of 8 zones", chart.Black, 1, []measurement{{64, 8, 48.3, 13.4}, {128, 8, 53.7, 14.0}, {256, 8, 87.2, 14.6}}},
 }
 
 // The pictures of docs/scale.md are drawn from the file and from what was measured.
@@ -74,7 +76,7 @@ func TestSizesCharts(t *testing.T) {
 }
 
 func (m *measured) series(y func(measurement) float64) chart.Series {
-	s := chart.Series{Name: "measured: " + m.name, Kind: chart.Dots, Color: m.color}
+	s := chart.Series{Name: "measured: " + m.name, Kind: chart.Dots, Color: m.color, Mark: m.mark}
 	for _, f := range m.figures {
 		s.Points = append(s.Points, chart.Point{X: f.members, Y: y(f)})
 	}
