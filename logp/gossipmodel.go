@@ -83,15 +83,18 @@ func (g GossipModel) Chain(c float64, v int) protocol.Rank {
 //
 // Lengths beyond the ring count too. They are the runs that a ring has no end
 // for: of so few colored processes that there is no chain of five, say. A
-// process that waits for the end of such a run goes all around.
+// process that waits for the end of such a run goes all around, and so it does
+// in the model if the run is too long to search for.
 func (g GossipModel) longest(from protocol.Rank, logp func(length float64) float64) protocol.Rank {
 	// The product over all greater lengths of (1−p)^N falls as lengths do, so
 	// go down from where the rest is negligible.
+	negligible := g.Miss * 1e-6
+	if g.rest(maxLength, logp) > negligible {
+		return g.Size
+	}
 	top := from + 1
-	for g.rest(top, logp) > g.Miss*1e-6 {
-		if top++; top == maxLength {
-			return min(top, g.Size)
-		}
+	for g.rest(top, logp) > negligible {
+		top++
 	}
 	none := 0.0 // log of the probability that no run is longer
 	for k := top; k > from; k-- {
@@ -103,8 +106,7 @@ func (g GossipModel) longest(from protocol.Rank, logp func(length float64) float
 	return from
 }
 
-// maxLength bounds the search for the longest run: no T is good that leaves a
-// longer one.
+// maxLength bounds the search for the longest run.
 const maxLength = 1 << 12
 
 // rest bounds the expected number of runs longer than given. Each length is less
@@ -149,6 +151,16 @@ func (g GossipModel) BestChecked() (Choice, error) {
 	return g.best(func(c float64) (gap protocol.Rank, correction protocol.Time) {
 		gap = g.Gap(c)
 		return gap, 2*g.L + (2+2*protocol.Time(gap))*g.O
+	})
+}
+
+// BestPaced returns T for correction that waits for so long before each message to the
+// right, as Delayed of package broadcast does if paced. The message to the left, which does
+// not wait, closes a gap of one process, and each further process of a gap costs the wait.
+func (g GossipModel) BestPaced(wait protocol.Time) (Choice, error) {
+	return g.best(func(c float64) (gap protocol.Rank, correction protocol.Time) {
+		gap = g.Gap(c)
+		return gap, 2*g.L + 2*g.O + protocol.Time(max(gap-1, 0))*wait
 	})
 }
 

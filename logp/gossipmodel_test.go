@@ -35,6 +35,31 @@ func TestGossipModelPredictsThePapersTimes(t *testing.T) {
 	}
 }
 
+// With latencies of many overheads, a T after which few processes are colored is not good,
+// although sending to thousands would take no longer than a message: the longest gap is
+// no shorter than the mean.
+func TestGossipTimeOnLongLinks(t *testing.T) {
+	for _, size := range []protocol.Rank{1 << 14, 1 << 20} {
+		g := logp.GossipModel{Size: size, Live: size, L: 4000, O: 1, Miss: miss}
+		for name, best := range map[string]func() (logp.Choice, error){
+			"opportunistic": g.BestOpportunistic, "checked": g.BestChecked,
+			"paced": func() (logp.Choice, error) { return g.BestPaced(2 * (g.L + 2*g.O)) },
+		} {
+			c, err := best()
+			if err != nil {
+				t.Fatal(err)
+			}
+			colored := g.ColoredAfter(int(c.Time + g.L + g.O))
+			if mean := float64(size)/colored[len(colored)-1] - 1; float64(c.Gap) < mean {
+				t.Errorf("%d processes, %s: %+v leaves gaps of %g on average", size, name, c, mean)
+			}
+			if name == "paced" && c.Gap > 1 {
+				t.Errorf("%d processes: paced correction waits in gaps of %d", size, c.Gap)
+			}
+		}
+	}
+}
+
 // Corrected Gossip's Figure 7 has T = 37 for FCG on 4,096 nodes, with one O added
 // to what Eq. 5 says. Eq. 5 must not fall for a T that colors nobody: where few
 // are colored there is likely no chain of five at all, which is no short one.

@@ -40,16 +40,18 @@ With --zones, processes are a fleet of zones, and messages between zones cost
 zones, the lowest members of each, form a backbone; the lead delegate of a zone passes
 the message on, and the others take over if it does not. The same processes are then
 simulated as one flat group, which knows nothing of zones, and with gossip. Trees are
-optimal and correction is paced unless given. With a synchronized start, the sparse
-engine simulates up to a billion processes.`,
+optimal and correction is paced unless given; gossip's always is. With a synchronized
+start, the sparse engine simulates zones of up to a billion processes. Gossip beyond
+2^20 processes, and a flat group that is too large, are formulas (engine model).`,
 		Example: `  pleach sim --shape optimal -P 65536 --faults 1%
   pleach sim -P 1073741824 --faults 0.01% --runs 1
   pleach sim -P 64 --correction opportunistic:2 --start overlapped --fail 3,7
   pleach sim --dissemination gossip -P 4096 --faults 40 --runs 1000 --json
   pleach sim --correction patient:8 --start overlapped --stretch 50
   pleach sim --dissemination ack --shape lame:2 -P 1024
-  pleach sim --zones 1024 -P 1048576 --faults 0.1% --dead-leads 10 --runs 3
-  pleach sim --zones 32768 -P 1073741824 --faults 0.01% --correction safe:2 --runs 1
+  pleach sim --zones 64 -P 4096 --wan-latency 40 --wan-overhead 2 --dead-zones 4
+  pleach sim --zones 1024 -P 1048576 --faults 0.1% --dead-leads 10 --runs 1 --json
+  pleach sim --zones 32768 -P 1073741824 --faults 0.1% --correction safe:2 --runs 1
   pleach sim -P 16 --fail 1 --die 5@12 --die 6@correction --timeline run.svg --trace -`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },

@@ -145,6 +145,10 @@ func (s *simCommand) fleet(cmd *cobra.Command) (*zones.Scenario, error) {
 	return c, nil
 }
 
+// zonesProcesses is for fleets what randomProcesses is for others: three systems are
+// simulated message by message.
+const zonesProcesses = 1 << 21
+
 // fillFleet takes what zones have in common with other scenarios.
 func (s *simCommand) fillFleet(cmd *cobra.Command, c *zones.Scenario) (err error) {
 	if err := cmp.Or(oneOf("start", s.start, starts), oneOf("engine", s.engine, engines)); err != nil {
@@ -168,7 +172,7 @@ func (s *simCommand) fillFleet(cmd *cobra.Command, c *zones.Scenario) (err error
 	if c.Deaths, err = s.deaths(c.Size()); err != nil {
 		return err
 	}
-	c.Runs, err = s.howOften(cmd, c.Size(), c.Dead+c.DeadZones+c.DeadLeads > 0 || strings.Contains(s.compare, zones.Gossip))
+	c.Runs, err = s.howOften(cmd, c.Size(), zonesProcesses, c.Dead+c.DeadZones+c.DeadLeads > 0 || strings.Contains(s.compare, zones.Gossip))
 	return err
 }
 
@@ -228,7 +232,14 @@ func (s *simCommand) writeZones(w io.Writer, c *zones.Scenario, reports []*zones
 		if r.CutOff > 0 {
 			fmt.Fprintf(&b, "%s: %d of the unreached have no live delegate in their zone.\n", r.System, r.CutOff)
 		}
-		fmt.Fprintf(&b, "%s: %s in %.3g s\n", r.System, count(r.Runs, "run"), r.Seconds)
+		switch {
+		case r.Engine != zones.EngineModel:
+			fmt.Fprintf(&b, "%s: %s in %.3g s\n", r.System, count(r.Runs, "run"), r.Seconds)
+		case r.System == zones.Flat:
+			fmt.Fprintf(&b, "%s: too large to simulate; by formulas, as if no process were dead\n", r.System)
+		default:
+			fmt.Fprintf(&b, "%s: too large to simulate; by formulas\n", r.System)
+		}
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return failure{err}

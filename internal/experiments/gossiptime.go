@@ -3,6 +3,7 @@ package experiments
 import (
 	"strings"
 
+	"github.com/pleach-go/pleach/broadcast"
 	"github.com/pleach-go/pleach/logp"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -11,22 +12,38 @@ import (
 // evaluation aims at: an even chance that a million runs reach all (§IV-A).
 const GossipMiss = 6.93e-7
 
-// BestGossipTime chooses how long to gossip by Corrected Gossip's formulas for
-// the scenario's correction (Eqs. 3–5).
+// BestGossipTime chooses how long to gossip, see [Scenario.BestGossip].
 func (s *Scenario) BestGossipTime() (protocol.Time, error) {
-	model := logp.GossipModel{
+	choice, err := s.BestGossip()
+	return choice.Time, err
+}
+
+// GossipModel is Corrected Gossip's model of the scenario.
+func (s *Scenario) GossipModel() logp.GossipModel {
+	return logp.GossipModel{
 		Size: s.Size, Live: s.Size - protocol.Rank(s.Dead+len(s.Fixed.Dead)),
 		L: s.L, O: s.O, Miss: GossipMiss,
 	}
-	best := model.BestChecked
+}
+
+// BestGossip chooses how long to gossip by Corrected Gossip's formulas for the
+// scenario's correction (Eqs. 3–5).
+func (s *Scenario) BestGossip() (logp.Choice, error) {
+	model := s.GossipModel()
+	correction, err := ParseCorrection(s.Correction, s.Size, s.L, s.O)
+	if err != nil {
+		return logp.Choice{}, err
+	}
+	if d, ok := correction.(broadcast.Delayed); ok && d.Paced {
+		return model.BestPaced(d.Delay)
+	}
 	switch name, _, _ := strings.Cut(s.Correction, ":"); name {
 	case "none":
-		best = model.BestPlain
+		return model.BestPlain()
 	case "opportunistic", "optimized", "safe":
-		best = model.BestOpportunistic
+		return model.BestOpportunistic()
 	case "failure-proof":
-		best = model.BestFailureProof
+		return model.BestFailureProof()
 	}
-	choice, err := best()
-	return choice.Time, err
+	return model.BestChecked()
 }

@@ -75,7 +75,7 @@ func (s *Scenario) Trace(run int, tell func(logp.Event)) (logp.Result, error) {
 	}
 	sim.Trace = tell
 	seed := s.seed(run)
-	return sim.Run(logp.Slow(s.clocks(plan.Group().Machines(seed)), s.overload(seed)), s.faults(seed))
+	return sim.Run(logp.Slow(plan.Group().Machines(seed), s.overload(seed)), s.faults(seed))
 }
 
 // overload is the overload of one run.

@@ -143,11 +143,10 @@ func (s *Scenario) gossip(c *broadcast.Config) error {
 			return err
 		}
 	}
-	l, o := s.farthest()
 	if drain < 0 {
-		drain = l + o
+		drain = s.L + s.O
 	}
-	c.Dissemination = broadcast.Gossip{Until: until, Hop: 2*o + l}
+	c.Dissemination = broadcast.Gossip{Until: until, Hop: 2*s.O + s.L}
 	if s.Start == broadcast.Synchronized {
 		c.At = until + drain
 	}

@@ -66,7 +66,7 @@ func (s *Scenario) eventsRunner(plan *broadcast.Plan) (runner, error) {
 	sim.Initiators = group.Initiators()
 	return func(run int) (logp.Result, error) {
 		seed := s.seed(run)
-		return sim.Run(logp.Slow(s.clocks(group.Machines(seed)), s.overload(seed)), s.faults(seed))
+		return sim.Run(logp.Slow(group.Machines(seed), s.overload(seed)), s.faults(seed))
 	}, nil
 }
 

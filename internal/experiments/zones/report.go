@@ -11,7 +11,7 @@ import (
 // Report is what the runs of one system showed.
 type Report struct {
 	// System is zones, flat or gossip, Engine how it was simulated: events, sparse, or
-	// model, which is formulas.
+	// model, which is formulas. Those of the flat group know no dead.
 	System string `json:"system"`
 	Engine string `json:"engine"`
 	// Coloring is when the last live process has the message, Quiescence when the last
@@ -29,6 +29,9 @@ type Report struct {
 	Seconds   float64               `json:"seconds"`
 }
 
+// EngineModel is no engine, but formulas for what is too large to be simulated.
+const EngineModel = "model"
+
 // Run runs a system on all cores. progress, if not nil, is told how many runs are done.
 func (s *Scenario) Run(ctx context.Context, system string, progress func(done int)) (*Report, error) {
 	started := time.Now()
@@ -41,11 +44,11 @@ func (s *Scenario) Run(ctx context.Context, system string, progress func(done in
 }
 
 func (s *Scenario) run(ctx context.Context, system string, progress func(done int)) (*Report, error) {
-	switch {
-	case system == Gossip && s.Size() > MaxEvents:
-		return s.modelGossip()
-	case system != Fleet:
-		return s.runFlat(ctx, system, progress)
+	switch system {
+	case Flat:
+		return s.runFlat(ctx, progress)
+	case Gossip:
+		return s.runGossip(ctx, progress)
 	}
 	engine, worker := s.engine(), s.eventsRunner
 	if engine == experiments.EngineSparse {

@@ -32,9 +32,9 @@ type Scenario struct {
 	// Shape is that of trees in a zone, BackboneShape that of the tree over zones,
 	// FlatShape that of the tree over all processes.
 	Shape, BackboneShape, FlatShape topology.Shape
-	// Correction is that of zones, of the flat tree and of gossip, as in
-	// [experiments.Scenario]. If empty, it is paced, with the delay that an answer takes
-	// if no process is dead.
+	// Correction is that of zones and of the flat tree, as in [experiments.Scenario]. If
+	// empty, it is paced, with the delay that an answer takes if no process is dead.
+	// Gossip's always is.
 	Correction string
 	Start      broadcast.Start
 	// Takeover is how long each delegate waits for the one before it. If zero, as long

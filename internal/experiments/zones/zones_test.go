@@ -185,6 +185,26 @@ func TestEnginesAgree(t *testing.T) {
 	}
 }
 
+// The formulas for a flat group that is too large to simulate say what the simulation of a
+// smaller one shows.
+func TestFlatModel(t *testing.T) {
+	for _, size := range []protocol.Rank{2, 100, 1000} {
+		s := fleet(size, 1, 1)
+		s.mustCheck(t)
+		simulated, err := s.Run(context.Background(), Flat, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		model, err := s.modelFlat()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if model.Coloring != simulated.Coloring || model.WANMessages != simulated.WANMessages || model.MessagesPerProcess != simulated.MessagesPerProcess {
+			t.Errorf("%d processes: simulated %+v, model %+v", size, simulated, model)
+		}
+	}
+}
+
 // Every process gets a rank of its own.
 func TestDeal(t *testing.T) {
 	for _, size := range []protocol.Rank{1, 2, 3, 17, 1000, 4096} {
