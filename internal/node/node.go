@@ -140,6 +140,14 @@ func (n *Node) Do(f func(now protocol.Time)) error {
 	return nil
 }
 
+// Look calls f under the lock, in which f may use the protocol in ways that make it send
+// nothing.
+func (n *Node) Look(f func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f()
+}
+
 // unlocked calls AfterUnlock.
 func (n *Node) unlocked() {
 	if n.config.AfterUnlock != nil {
