@@ -133,6 +133,7 @@ func (m *Machine) Start(now protocol.Time) {
 // tells what has changed.
 func (m *Machine) Settle(now protocol.Time) {
 	m.now = now
+	m.stream.Settle(now)
 	m.checkProgram(now)
 	if !m.changed {
 		return

@@ -52,7 +52,8 @@ type Config struct {
 	Transport transport.Transport
 	Protocol  Protocol
 	// AfterStep, if not nil, is called under the lock after every event and the
-	// sends that followed: the caller takes the results out of the protocol there.
+	// sends that followed, with the time after them: the caller takes the results out
+	// of the protocol there.
 	AfterStep func(now protocol.Time)
 	// AfterUnlock, if not nil, is called after an event of the transport or the
 	// timer, without the lock.
@@ -139,6 +140,14 @@ func (n *Node) Do(f func(now protocol.Time)) error {
 	return nil
 }
 
+// Look calls f under the lock, in which f may use the protocol in ways that make it send
+// nothing.
+func (n *Node) Look(f func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f()
+}
+
 // unlocked calls AfterUnlock.
 func (n *Node) unlocked() {
 	if n.config.AfterUnlock != nil {
@@ -171,6 +180,7 @@ func (n *Node) flush(now protocol.Time) {
 	n.pending = false
 	n.send(now)
 	if n.config.AfterStep != nil {
+		now = n.now() // sends take time
 		n.config.AfterStep(now)
 	}
 	// A timer that is too early stays: one spurious wake-up is cheaper than setting

@@ -14,7 +14,8 @@ import (
 
 const (
 	// Messages are a burst if more than minBurst of them follow each other within
-	// burstGap each.
+	// burstGap each. The time that it takes to send one does not count: it grows with the
+	// number of children, and the program cannot write meanwhile.
 	burstGap = 25 * microsecond
 	minBurst = 16
 	// burstEnd is the pause that ends a burst. It is longer than burstGap, because the
@@ -23,19 +24,20 @@ const (
 	// maxBatchDelay is how long a message waits for others, and maxGathered how many
 	// bytes wait, counted like OutboxBytes.
 	maxBatchDelay = 250 * microsecond
-	maxGathered   = 8 << 10
+	maxGathered   = 20 << 10
 	// maxBatchBytes bounds a batch, because a program that retains one message retains
 	// its batch. maxBatchMessages bounds the messages in it, and maxBatchedMessage the
 	// length of each.
-	maxBatchBytes     = slabSize
+	maxBatchBytes     = 8 << 10
 	maxBatchMessages  = 128
-	maxBatchedMessage = maxBatchBytes / 4
+	maxBatchedMessage = slabSize / 4
 )
 
 // burst is a root's record of how its messages arrive.
 type burst struct {
 	waiting  int           // segments that waited at the last look
-	wrote    protocol.Time // when the last message came
+	wrote    protocol.Time // when the last message came or, after its step, was sent
+	stepping bool          // that message's step has not ended
 	emitted  protocol.Time // when the last segment was sent
 	streak   int           // messages of the burst so far
 	batching bool          // segments wait only for others
@@ -51,7 +53,7 @@ func (m *Member) shouldBatch(now protocol.Time) bool {
 			b.streak = 0
 		}
 		b.streak++
-		b.waiting, b.wrote = n, now
+		b.waiting, b.wrote, b.stepping = n, now, true
 	}
 	due := b.emitted + maxBatchDelay
 	if b.flush || b.streak <= minBurst || o.bytes >= maxGathered || now >= due || !o.waiting.At(o.waiting.Len()-1).small() {
@@ -59,6 +61,13 @@ func (m *Member) shouldBatch(now protocol.Time) bool {
 	}
 	m.due = min(m.due, due)
 	return true
+}
+
+// Settle ends a step, in which all frames were sent: the program can write again.
+func (m *Member) Settle(now protocol.Time) {
+	if b := &m.own.burst; b.stepping {
+		b.wrote, b.stepping = now, false
+	}
 }
 
 // FlushBatch sends everything that can be sent: no segment waits for others any longer.

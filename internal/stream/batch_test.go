@@ -130,6 +130,34 @@ func TestBatchingDelayIsBounded(t *testing.T) {
 	}
 }
 
+// Messages are a burst by what the program takes between them, however long it takes to
+// send each.
+func TestBurstOfMessagesThatTakeLongToSend(t *testing.T) {
+	for _, c := range []struct {
+		program protocol.Time // what it takes between two messages
+		burst   bool
+	}{{1_000, true}, {100_000, false}} {
+		m, err := stream.New(stream.Config{Rank: 0, Size: 2, Incarnation: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		now, batched := protocol.Time(1e9), false
+		for range 20 {
+			now += c.program
+			if err := m.Write([]byte("x"), 0); err != nil {
+				t.Fatal(err)
+			}
+			sent := frames(m, now)[1]
+			batched = batched || len(sent) == 0
+			now += 200_000
+			m.Settle(now)
+		}
+		if batched != c.burst {
+			t.Errorf("a message each %d ns: gathered: %t", c.program, batched)
+		}
+	}
+}
+
 // A batch that is cut off, or has too many messages, is refused.
 func TestBrokenBatchesAreRefused(t *testing.T) {
 	m, data := fed(t, 1, 1, 1, nil)

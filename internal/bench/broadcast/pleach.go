@@ -2,6 +2,7 @@ package broadcast
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/internal/wire"
@@ -11,7 +12,7 @@ import (
 
 // pleachMember is a member of a [pleach.Group] over TCP. All settings are defaults,
 // but membership is static, so that the dead stay unknown. Messages go to a
-// handler, as in the other systems.
+// handler, as in the other systems, and are released: those use their memory again, too.
 type pleachMember struct {
 	group     *pleach.Group
 	transport *tcp.Transport
@@ -23,14 +24,21 @@ func startPleach(s memberConfig, r *receiver) (member, error) {
 	if err != nil {
 		return nil, err
 	}
+	var started atomic.Pointer[pleach.Group]
 	group, err := pleach.Start(context.Background(), pleach.Config{
 		Transport: transport,
 		Rank:      s.rank, Size: len(s.addresses),
-		Handler: func(m pleach.Message) { r.take(m.Data) },
+		Handler: func(m pleach.Message) {
+			r.take(m.Data)
+			if g := started.Load(); g != nil {
+				g.Release(m)
+			}
+		},
 	})
 	if err != nil {
 		return nil, err
 	}
+	started.Store(group)
 	return &pleachMember{group, transport}, nil
 }
 
