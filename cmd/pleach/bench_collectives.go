@@ -38,6 +38,13 @@ MPI program has.
                loopback only (pml ob1, btl tcp,self), unbound. Where there are more
                ranks than processors it yields when idle (mpi_yield_when_idle), which
                is its default.
+  openmpi-shm  likewise, over Open MPI's own shared memory (btl vader,self), which is
+               what it takes on one host by itself
+
+Rounds follow each other in blocks. The first round of a block, before which all members
+were idle, counts apart (idle). The rounds of its first 20 ms do not count: the processes
+still find their processors. Processor time (cpu) is that of all members in a round and its
+barrier.
 
 Only ratios of one run mean something: all systems share the host. A size is that of
 each member's input or, in Alltoall, of its block for each other member. Where a round

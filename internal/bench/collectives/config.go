@@ -19,7 +19,7 @@ type Config struct {
 	// Rounds is how often each is measured, at most. Where a round takes long,
 	// there are fewer.
 	Rounds int
-	// OpenMPI says to measure Open MPI too.
+	// OpenMPI says to measure Open MPI too, over TCP and over its shared memory.
 	OpenMPI bool
 	// Command starts a member: it is to call [Serve].
 	Command []string
@@ -39,8 +39,11 @@ const (
 	modeReport     = "plain"
 )
 
-// systemOpenMPI is Open MPI's name in results.
-const systemOpenMPI = "openmpi"
+// Names of Open MPI in results: over TCP, and over its shared memory.
+const (
+	systemOpenMPI       = "openmpi"
+	systemOpenMPIShared = "openmpi-shm"
+)
 
 // Limits of what one machine can be asked.
 const (
@@ -107,15 +110,31 @@ type Result struct {
 	// FailureMode is run-through, or plain for calls that report failures. Other
 	// systems have none.
 	FailureMode string `json:"strength,omitempty"`
-	Rounds      int    `json:"rounds"`
+	// Rounds are those that were measured one after the other, without the first ones of
+	// each block.
+	Rounds int `json:"rounds"`
 	// A round's time is that of the member for which it took longest.
 	P10 float64 `json:"p10_us"`
 	P50 float64 `json:"p50_us"`
 	P99 float64 `json:"p99_us"`
-	// Ratio is the ratio of medians to Open MPI of the same run, OfReport that of
-	// run-through to plain. 0: there is none.
+	// IdleP50 is the median of the first rounds of blocks, before which all members
+	// were idle.
+	IdleP50 float64 `json:"idle_p50_us"`
+	// Processor is the processor time that all members use in a round and its barrier.
+	Processor float64 `json:"cpu_us"`
+	// Ratio is the ratio of medians to Open MPI over TCP in the same run, OfShared that
+	// to Open MPI over its shared memory, OfReport that of run-through to plain. 0:
+	// there is none.
 	Ratio    float64 `json:"ratio,omitempty"`
+	OfShared float64 `json:"of_shared_memory,omitempty"`
 	OfReport float64 `json:"of_plain,omitempty"`
+}
+
+// measured is what a system has measured: rounds, each as long as it took the slowest
+// member, and the processor time of all members in all of them.
+type measured struct {
+	took      []time.Duration
+	processor time.Duration
 }
 
 // systemUnderTest is a system that is measured, interleaved with others, in one
@@ -124,7 +143,18 @@ type systemUnderTest struct {
 	runner runner
 	system string
 	mode   string
-	took   []time.Duration
+	steady []time.Duration // rounds
+	idle   []time.Duration // first rounds
+	rounds int             // all that processor is of
+	used   time.Duration   // of the processor
+}
+
+// add takes in a block, whose rounds count after some to settle.
+func (c *systemUnderTest) add(m measured, settle int) {
+	c.idle = append(c.idle, m.took[0])
+	c.steady = append(c.steady, m.took[settle:]...)
+	c.rounds += len(m.took)
+	c.used += m.processor
 }
 
 // summarize makes the results of a case.
@@ -132,20 +162,29 @@ func summarize(m testcase, members int, all []*systemUnderTest) []Result {
 	results := make([]Result, len(all))
 	medians := make(map[string]float64)
 	for i, c := range all {
-		slices.Sort(c.took)
+		slices.Sort(c.steady)
+		slices.Sort(c.idle)
 		results[i] = Result{
-			System: c.system, Operation: m.operation, Members: members, Size: m.size, FailureMode: c.mode, Rounds: len(c.took),
-			P10: bench.Micros(bench.Percentile(c.took, 10)), P50: bench.Micros(bench.Percentile(c.took, 50)), P99: bench.Micros(bench.Percentile(c.took, 99)),
+			System: c.system, Operation: m.operation, Members: members, Size: m.size, FailureMode: c.mode, Rounds: len(c.steady),
+			P10: bench.Micros(bench.Percentile(c.steady, 10)), P50: bench.Micros(bench.Percentile(c.steady, 50)), P99: bench.Micros(bench.Percentile(c.steady, 99)),
+			IdleP50: bench.Micros(bench.Percentile(c.idle, 50)), Processor: bench.Micros(c.used / time.Duration(max(1, c.rounds))),
 		}
 		medians[c.system+c.mode] = results[i].P50
 	}
+	ratio := func(r *Result, to string) float64 {
+		if medians[to] == 0 {
+			return 0
+		}
+		return bench.Round(r.P50/medians[to], 3)
+	}
 	for i := range results {
 		r := &results[i]
-		if of := medians[systemOpenMPI]; of > 0 && r.System != systemOpenMPI {
-			r.Ratio = bench.Round(r.P50/of, 3)
+		if r.System != "pleach" {
+			continue
 		}
-		if of := medians["pleach"+modeReport]; of > 0 && r.FailureMode == modeRunThrough {
-			r.OfReport = bench.Round(r.P50/of, 3)
+		r.Ratio, r.OfShared = ratio(r, systemOpenMPI), ratio(r, systemOpenMPIShared)
+		if r.FailureMode == modeRunThrough {
+			r.OfReport = ratio(r, "pleach"+modeReport)
 		}
 	}
 	return results

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/internal/bench"
 )
 
 // member is one process of a [pleachRunner]. The program for Open MPI,
@@ -19,7 +20,8 @@ func newMember(ctx context.Context) (*member, error) {
 	return &member{w}, err
 }
 
-// run runs a block, and returns how long each round took here.
+// run runs a block, and returns how long each round took here, and then the processor
+// time of all.
 func (m *member) run(ctx context.Context, b block) ([]int64, error) {
 	var options []collective.Option
 	if b.mode == modeReport {
@@ -29,7 +31,8 @@ func (m *member) run(ctx context.Context, b block) ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	took := make([]int64, b.rounds)
+	took := make([]int64, b.rounds, b.rounds+1)
+	used := bench.ProcessorTime()
 	for i := range took {
 		if err := collective.Barrier(ctx, m.world, options...); err != nil {
 			return nil, err
@@ -40,7 +43,7 @@ func (m *member) run(ctx context.Context, b block) ([]int64, error) {
 		}
 		took[i] = int64(time.Since(began))
 	}
-	return took, nil
+	return append(took, int64(bench.ProcessorTime()-used)), nil
 }
 
 // operation makes a call of a case. Its buffers are made once: results overwrite the

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -44,8 +45,9 @@ func buildOpenMPI(ctx context.Context) (m *openMPI, without string, err error) {
 	source := m.program + ".c"
 	if err = os.WriteFile(source, openMPIProgram, 0o600); err == nil {
 		var output []byte
-		if output, err = exec.CommandContext(ctx, paths["mpicc"], "-O2", "-o", m.program, source).CombinedOutput(); err != nil {
-			err = fmt.Errorf("bench: mpicc: %w: %s", err, bytes.TrimSpace(output))
+		if output, err = exec.CommandContext(ctx, paths["mpicc"], "-O2", "-o", m.program, source).CombinedOutput(); err != nil && ctx.Err() == nil {
+			m.remove() // Usually mpi.h is missing.
+			return nil, fmt.Sprintf("mpicc cannot compile (Debian: apt install libopenmpi-dev): %s", bytes.TrimSpace(output)), nil
 		}
 	}
 	if err != nil {
@@ -53,6 +55,14 @@ func buildOpenMPI(ctx context.Context) (m *openMPI, without string, err error) {
 		return nil, "", err
 	}
 	return m, "", nil
+}
+
+// systems are those that it is measured as: none if there is no Open MPI.
+func (m *openMPI) systems() []string {
+	if m == nil {
+		return nil
+	}
+	return []string{systemOpenMPI, systemOpenMPIShared}
 }
 
 func (m *openMPI) remove() {
@@ -71,8 +81,15 @@ type mpiRunner struct {
 	stderr bytes.Buffer
 }
 
-// start starts so many ranks, over TCP on loopback as those of Pleach.
-func (m *openMPI) start(n int) (_ *mpiRunner, err error) {
+// networks are what Open MPI runs over, by system: TCP on loopback, or shared memory, which
+// is what it chooses by itself on one host.
+var networks = map[string][]string{
+	systemOpenMPI:       {"--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"},
+	systemOpenMPIShared: {"--mca", "btl", "vader,self"},
+}
+
+// start starts so many ranks of a system.
+func (m *openMPI) start(system string, n int) (_ *mpiRunner, err error) {
 	t := &mpiRunner{}
 	if t.dir, err = os.MkdirTemp(m.dir, "pipes-"); err != nil {
 		return nil, err
@@ -93,10 +110,10 @@ func (m *openMPI) start(n int) (_ *mpiRunner, err error) {
 	t.output, t.lines = read, bufio.NewScanner(read)
 	t.mpirun, err = launch.Start(launch.Command{
 		Program: m.mpirun, Stdout: write, Stderr: &t.stderr,
-		Args: []string{
-			m.mpirun, "-n", strconv.Itoa(n), "--oversubscribe", "--allow-run-as-root", "--bind-to", "none",
-			"--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo", m.program, t.dir,
-		},
+		Args: slices.Concat(
+			[]string{m.mpirun, "-n", strconv.Itoa(n), "--oversubscribe", "--allow-run-as-root", "--bind-to", "none", "--mca", "pml", "ob1"},
+			networks[system], []string{m.program, t.dir},
+		),
 	})
 	return t, err
 }
@@ -118,29 +135,29 @@ func (t *mpiRunner) openPipes(n int) error {
 	return nil
 }
 
-// run implements [runner].
-func (t *mpiRunner) run(ctx context.Context, b block) ([]time.Duration, error) {
+// run implements [runner]. The ranks report the rounds and then the processor time.
+func (t *mpiRunner) run(ctx context.Context, b block) (m measured, err error) {
 	for _, pipe := range t.pipes {
 		if _, err := fmt.Fprintln(pipe, b.operation, b.size, b.rounds); err != nil {
-			return nil, err
+			return m, err
 		}
 	}
 	defer context.AfterFunc(ctx, func() { _ = t.output.SetReadDeadline(time.Now()) })()
-	var took []time.Duration
-	for t.lines.Scan() && t.lines.Text() != "" {
+	var report []time.Duration
+	for len(report) <= b.rounds && t.lines.Scan() {
 		ns, err := strconv.ParseInt(t.lines.Text(), 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("bench: Open MPI says %q", t.lines.Text())
+			return m, fmt.Errorf("bench: Open MPI says %q", t.lines.Text())
 		}
-		took = append(took, time.Duration(ns))
+		report = append(report, time.Duration(ns))
 	}
 	switch {
 	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case len(took) != b.rounds:
-		return nil, fmt.Errorf("bench: Open MPI, %s of %d bytes: %d of %d rounds: %w", b.operation, b.size, len(took), b.rounds, t.cause())
+		return m, ctx.Err()
+	case len(report) <= b.rounds:
+		return m, fmt.Errorf("bench: Open MPI, %s of %d bytes: %d of %d rounds: %w", b.operation, b.size, len(report), b.rounds, t.cause())
 	}
-	return took, nil
+	return measured{report[:b.rounds], report[b.rounds]}, nil
 }
 
 // cause is why no more rounds are reported.

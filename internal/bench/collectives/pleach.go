@@ -56,10 +56,10 @@ func (t *pleachRunner) start(s *launch.Sockets, rank int, command []string) erro
 }
 
 // run implements [runner].
-func (t *pleachRunner) run(ctx context.Context, b block) ([]time.Duration, error) {
+func (t *pleachRunner) run(ctx context.Context, b block) (m measured, err error) {
 	for rank, p := range t.processes {
 		if _, err := fmt.Fprintln(p.Input(), b.operation, b.size, b.rounds, b.mode); err != nil {
-			return nil, fmt.Errorf("bench: pleach, rank %d: %w", rank, err)
+			return m, fmt.Errorf("bench: pleach, rank %d: %w", rank, err)
 		}
 	}
 	stop := context.AfterFunc(ctx, func() {
@@ -68,20 +68,21 @@ func (t *pleachRunner) run(ctx context.Context, b block) ([]time.Duration, error
 		}
 	})
 	defer stop()
-	longest := make([]time.Duration, b.rounds)
+	m.took = make([]time.Duration, b.rounds)
 	for rank, in := range t.reports {
-		took := make([]int64, b.rounds)
-		if err := binary.Read(in, binary.LittleEndian, took); err != nil {
+		report := make([]int64, b.rounds+1)
+		if err := binary.Read(in, binary.LittleEndian, report); err != nil {
 			if ctx.Err() != nil {
-				return nil, ctx.Err()
+				return m, ctx.Err()
 			}
-			return nil, errors.Join(fmt.Errorf("bench: pleach, %s of %d bytes: no report of rank %d: %w", b.operation, b.size, rank, err), bench.EndedError("pleach", t.processes))
+			return m, errors.Join(fmt.Errorf("bench: pleach, %s of %d bytes: no report of rank %d: %w", b.operation, b.size, rank, err), bench.EndedError("pleach", t.processes))
 		}
-		for i, d := range took {
-			longest[i] = max(longest[i], time.Duration(d))
+		for i := range m.took {
+			m.took[i] = max(m.took[i], time.Duration(report[i]))
 		}
+		m.processor += time.Duration(report[b.rounds])
 	}
-	return longest, nil
+	return m, nil
 }
 
 func (t *pleachRunner) close() error {

@@ -16,8 +16,8 @@ type block struct {
 // runner is the processes of a system. Between blocks they wait without using a
 // processor.
 type runner interface {
-	// run runs a block, and returns how long each round took.
-	run(ctx context.Context, b block) ([]time.Duration, error)
+	// run runs a block.
+	run(ctx context.Context, b block) (measured, error)
 	close() error
 }
 
@@ -27,9 +27,14 @@ const (
 	// blockTime is about how long a block may take, and fewest how many rounds it
 	// has even so.
 	blockTime = 250 * time.Millisecond
-	fewest    = 2
+	fewest    = 3
 	// warmUp is how many rounds come first, to see how long a round takes.
 	warmUp = 3
+	// settleTime is about how long a block goes on before its rounds count, in at most
+	// maxSettle rounds. Until then the system may still have to give processes that it has
+	// woken together processors of their own.
+	settleTime = 20 * time.Millisecond
+	maxSettle  = 300
 	// rest comes before a block, for what the last system still has to do.
 	rest = 15 * time.Millisecond
 )
@@ -70,19 +75,21 @@ func (c *Config) measure(ctx context.Context, n int, mpi *openMPI, report func([
 		return err
 	}
 	defer func() { err = errors.Join(err, ours.close()) }()
-	var theirs *mpiRunner
-	if mpi != nil {
-		if theirs, err = mpi.start(n); err != nil {
-			return err
+	systems := []systemUnderTest{{runner: ours, system: "pleach", mode: modeRunThrough}}
+	for _, system := range mpi.systems() {
+		theirs, startErr := mpi.start(system, n)
+		if startErr != nil {
+			return startErr
 		}
 		defer func() { err = errors.Join(err, theirs.close()) }()
+		systems = append(systems, systemUnderTest{runner: theirs, system: system})
 	}
+	systems = append(systems, systemUnderTest{runner: ours, system: "pleach", mode: modeReport})
 	for _, m := range c.testcases() {
-		all := []*systemUnderTest{{runner: ours, system: "pleach", mode: modeRunThrough}}
-		if theirs != nil {
-			all = append(all, &systemUnderTest{runner: theirs, system: systemOpenMPI})
+		var all []*systemUnderTest
+		for _, s := range systems {
+			all = append(all, &s)
 		}
-		all = append(all, &systemUnderTest{runner: ours, system: "pleach", mode: modeReport})
 		if err := c.interleave(ctx, m, all); err != nil {
 			return err
 		}
@@ -93,28 +100,30 @@ func (c *Config) measure(ctx context.Context, n int, mpi *openMPI, report func([
 
 // interleave measures all systems in a case, block by block.
 func (c *Config) interleave(ctx context.Context, m testcase, all []*systemUnderTest) error {
-	rounds := max(1, c.Rounds/blocks)
+	rounds, settle := max(fewest, c.Rounds/blocks), maxSettle
 	for _, one := range all {
-		took, err := one.measure(ctx, m, warmUp)
+		first, err := one.measure(ctx, m, warmUp)
 		if err != nil {
 			return err
 		}
 		// The first round makes buffers and connections.
-		rounds = min(rounds, max(fewest, int(blockTime/max(1, took[warmUp-1]))))
+		round := max(1, first.took[warmUp-1])
+		rounds = min(rounds, max(fewest, int(blockTime/round)))
+		settle = min(settle, max(1, int(settleTime/round)))
 	}
 	for range blocks {
 		for _, one := range all {
-			took, err := one.measure(ctx, m, rounds)
+			block, err := one.measure(ctx, m, settle+rounds)
 			if err != nil {
 				return err
 			}
-			one.took = append(one.took, took...)
+			one.add(block, settle)
 		}
 	}
 	return nil
 }
 
-func (c *systemUnderTest) measure(ctx context.Context, m testcase, rounds int) ([]time.Duration, error) {
+func (c *systemUnderTest) measure(ctx context.Context, m testcase, rounds int) (measured, error) {
 	time.Sleep(rest)
 	return c.runner.run(ctx, block{m, rounds, c.mode})
 }

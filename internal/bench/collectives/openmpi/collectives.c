@@ -7,12 +7,13 @@
  *
  * Each round is a barrier and then one operation. Its time is that of the rank for
  * which it took longest. Rank 0 prints the rounds' times in nanoseconds, one to a
- * line, and then an empty line.
+ * line, and then the processor time that all ranks have used.
  */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 static int rank, ranks;
@@ -22,6 +23,14 @@ static long long now(void)
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+/* used is the processor time of this rank. */
+static long long used(void)
+{
+	struct rusage u;
+	getrusage(RUSAGE_SELF, &u);
+	return (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000000LL + (u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000LL;
 }
 
 /* count is how many elements a buffer has. Alltoall's has them for each rank. */
@@ -57,17 +66,20 @@ static void block(const char *op, long size, int rounds)
 	size_t whole = strcmp(op, "alltoall") ? count : count * ranks;
 	double *in = buffer(whole), *out = buffer(whole);
 	long long *took = calloc(rounds, sizeof *took), *longest = calloc(rounds, sizeof *longest);
+	long long processor = -used(), all = 0;
 	for (int i = 0; i < rounds; i++) {
 		MPI_Barrier(MPI_COMM_WORLD);
 		long long began = now();
 		operate(op, in, out, count);
 		took[i] = now() - began;
 	}
+	processor += used();
+	MPI_Reduce(&processor, &all, 1, MPI_LONG_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
 	MPI_Reduce(took, longest, rounds, MPI_LONG_LONG, MPI_MAX, 0, MPI_COMM_WORLD);
 	if (rank == 0) {
 		for (int i = 0; i < rounds; i++)
 			printf("%lld\n", longest[i]);
-		printf("\n");
+		printf("%lld\n", all);
 		fflush(stdout);
 	}
 	free(in), free(out), free(took), free(longest);
