@@ -50,6 +50,11 @@ soak: ## deliver with SEEDS seeds (default: 100), KIND=UnderKilling, OnBadNetwor
 	go test -c -o bin/delivery.test .
 	PLEACH_SEEDS=$(SEEDS) bin/delivery.test -test.timeout 0 -test.run '^TestDelivery$(KIND)$$'
 
+.PHONY: ringkills
+ringkills: ## kill 1,000 processes that send through shared memory, and 1,000 of jobs that share it
+	PLEACH_FULL=1 go test -count=1 -timeout 60m -run '^TestSharedMemoryOfKilledProcesses$$' -v ./transport/tcp
+	PLEACH_FULL=1 go test -count=1 -timeout 60m -run '^TestProcessesAreKilled$$' -v ./collective
+
 .PHONY: sql
 sql: ## build bin/pleach-sql: with cgo, some minutes the first time
 	cd sql && CGO_ENABLED=1 go build -trimpath -tags duckdb_arrow -o ../bin/pleach-sql ./cmd/pleach-sql

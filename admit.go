@@ -87,6 +87,7 @@ func (c *Config) worldState(ctx context.Context) (*initialState, error) {
 	if c.Transport != nil {
 		return c.startState()
 	}
+	c.Limits.SharedBytes = cmp.Or(c.Limits.SharedBytes, worldSharedBytes)
 	a, err := c.assignment()
 	if err != nil {
 		return nil, err

@@ -99,6 +99,13 @@ type Config struct {
 	// for enough processes to be reachable again. Then the process leaves the job, and
 	// its calls return a [*QuorumError]. If zero, 30 s.
 	QuorumTimeout time.Duration
+	// PollTime is how long a collective call of a World that waits for a message looks for
+	// it on the sender's connection, or in the memory they share, before it sleeps. That
+	// makes short calls faster and uses processor time. If zero, up to 1 ms, and a process
+	// that other programs rob of its processor meanwhile stops looking for a while. If
+	// negative, a call sleeps at once. Connections with TLS are looked at only when they
+	// have shared memory.
+	PollTime time.Duration
 	// StartTimeout is how long the processes of Start and NewWorld may take to
 	// start before they are suspected. If zero, 30 s.
 	StartTimeout time.Duration
@@ -190,6 +197,13 @@ type Limits struct {
 	// time, and how many more wait for that; others beyond it fail with [ErrOverloaded].
 	// If zero, 256.
 	Requests int
+	// SharedBytes bounds the memory that a process shares with members on its host, on
+	// Linux. Two of them that run as the same user exchange messages through it when they
+	// have many, instead of through their connection, which stays. With TLS they do so
+	// after its handshake, and what is in the memory is not encrypted. Beyond the limit,
+	// the connection is used. If zero, 64 MiB in a World and none in a group, whose
+	// broadcasts gain little by it. If negative, none.
+	SharedBytes int
 	// SegmentSize is the longest segment that a message is split into. If zero,
 	// 64 KiB.
 	SegmentSize int
@@ -269,6 +283,7 @@ func (c *Config) check(m mode) error {
 		{"AllowMinority", c.AllowMinority, m != modeInspect && !static, "has no effect: a static group never stops"},
 		{"QuorumTimeout", c.QuorumTimeout != 0, m == modeWorld, "is for NewWorld: a group waits for its quorum without bound"},
 		{"QuorumTimeout", c.QuorumTimeout < 0, false, "is negative"},
+		{"PollTime", c.PollTime != 0, m == modeWorld, "is for NewWorld: only collective calls look before they sleep"},
 		{"StartTimeout", c.StartTimeout != 0, together && !static, "is for Start and NewWorld with views"},
 		{"HeartbeatInterval", c.HeartbeatInterval != 0, m != modeInspect && !static, "needs views: a static group sends no heartbeats"},
 		{"HeartbeatInterval", c.HeartbeatInterval < 0, false, "is negative"},
@@ -290,6 +305,7 @@ func (c *Config) check(m mode) error {
 		{"Limits.SendBytes", c.Limits.SendBytes < 0, false, "is negative"},
 		{"Limits.Requests", c.Limits.Requests != 0, !static, "needs views: a static group has no Request"},
 		{"Limits.Requests", c.Limits.Requests < 0, false, "is negative"},
+		{"Limits.SharedBytes", c.Limits.SharedBytes != 0, c.Transport == nil, "is for TCP: Transport replaces it"},
 		{"RecordBytes", c.RecordBytes != 0, m != modeInspect && m != modeWorld, "is for groups: a World is not recorded"},
 		{"RecordBytes", c.RecordBytes < 0 || c.RecordBytes > record.MaxBytes, false, fmt.Sprintf("is %d: choose at most %d", c.RecordBytes, record.MaxBytes)},
 		{"Logger", c.Logger != nil, m != modeInspect, "has no effect"},

@@ -20,9 +20,9 @@ type link struct {
 	*p2p.Endpoint
 	engine  *engine.Engine
 	logger  *slog.Logger
-	changed notify.Notifier // notifies when there may be room for more, or less is on its way
-	opened  chan struct{}   // closed when the group can send
-	group   *Group
+	changed notify.Notifier        // notifies when there may be room for more, or less is on its way
+	opened  chan struct{}          // closed when the group can send
+	group   atomic.Pointer[Group]  // nil before that
 	seen    map[protocol.Rank]bool // peers that have been up
 	job     []string               // by rank: the ID of the process
 	quorum  bool                   // the job continues only with a quorum
@@ -50,7 +50,7 @@ func newLink(b *initialState, quorum bool) (*link, error) {
 
 // open lets the engine send.
 func (p *link) open(g *Group) {
-	p.group = g
+	p.group.Store(g)
 	close(p.opened)
 }
 
@@ -123,6 +123,21 @@ func (p *link) SendOwned(ctx context.Context, to int, head, body []byte, release
 	return p.wait(ctx, func() error { return p.Endpoint.SendOwned(protocol.Rank(to), head, body, release) })
 }
 
+// Poll implements [engine.PollingLink].
+func (p *link) Poll(from int) (received, ok bool) {
+	if g := p.group.Load(); g != nil {
+		return g.node.Poll(protocol.Rank(from))
+	}
+	return false, false
+}
+
+// Rest implements [engine.PollingLink].
+func (p *link) Rest() {
+	if g := p.group.Load(); g != nil {
+		g.node.Rest()
+	}
+}
+
 // flush waits until everything that was sent has arrived, and acknowledges what was
 // received.
 func (p *link) flush(ctx context.Context) error {
@@ -137,15 +152,19 @@ func (p *link) flush(ctx context.Context) error {
 
 // wait tries until the unicast channel is not busy.
 func (p *link) wait(ctx context.Context, try func() error) error {
-	select {
-	case <-p.opened:
-	case <-ctx.Done():
-		return ctx.Err()
+	g := p.group.Load()
+	if g == nil {
+		select {
+		case <-p.opened:
+			g = p.group.Load()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	var moved <-chan struct{} // only if it is busy, which is rare
 	for {
 		var tried error
-		if err := p.group.node.Do(func(protocol.Time) { tried = try() }); err != nil {
+		if err := g.node.Do(func(protocol.Time) { tried = try() }); err != nil {
 			return ErrClosed
 		}
 		if !errors.Is(tried, p2p.ErrBusy) {
@@ -160,8 +179,8 @@ func (p *link) wait(ctx context.Context, try func() error) error {
 			moved = nil
 		case <-ctx.Done():
 			return fmt.Errorf("pleach: %w: %w", tried, ctx.Err())
-		case <-p.group.life.Done():
-			return p.group.Err()
+		case <-g.life.Done():
+			return g.Err()
 		}
 	}
 }

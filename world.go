@@ -41,6 +41,9 @@ type World struct {
 	watching    sync.WaitGroup
 }
 
+// worldSharedBytes is the default of Limits.SharedBytes in a World.
+const worldSharedBytes = 64 << 20
+
 // NewWorld makes this process part of a job. It returns as soon as the other
 // processes can reach this one; it does not wait for them to start. A process that
 // does not start within Config.StartTimeout counts as dead. ctx bounds the call, not
@@ -70,7 +73,7 @@ func newWorld(c Config, s *initialState) (*World, error) {
 	}
 	first := engine.Config{
 		Rank: int(s.self.Rank), Size: len(p.job), View: s.view.Number, Link: p,
-		KeepCalls: c.Limits.LogCalls, KeepBytes: c.Limits.LogBytes,
+		KeepCalls: c.Limits.LogCalls, KeepBytes: c.Limits.LogBytes, PollTime: c.PollTime,
 	}
 	if s.replaces != nil {
 		first.View, first.Waiting = 0, s.self.Incarnation

@@ -20,7 +20,8 @@ import (
 // time. They work in a revoked communicator.
 func Agree(ctx context.Context, c Communicator, value uint64, options ...Option) (uint64, error) {
 	s := engine.Signature{Kind: engine.Agree, Root: engine.NoRoot, Length: engine.NoLength}
-	if _, err := newInvocation[byte, []byte, []byte](&s, nil, options); err != nil {
+	var v invocation[byte, []byte, []byte] // without input and result
+	if err := v.init(&s, optionsOf(options)); err != nil {
 		return 0, err
 	}
 	agreed, err := core(c.comm()).Agree(ctx, s, value)

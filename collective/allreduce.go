@@ -22,7 +22,7 @@ func Allreduce[T any](ctx context.Context, c Communicator, in []T, op Operator[T
 		return allreduceInParts(ctx, c.comm(), v, s, part, op)
 	}
 	err = c.comm().do(ctx, s, func(t *engine.Task) error {
-		if s.Mode == engine.Corrected {
+		if t.Signature().Mode == engine.Corrected {
 			return correctedAllreduce(t, v, v.dead, op)
 		}
 		in, err := v.inputElements(t)

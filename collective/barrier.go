@@ -9,7 +9,8 @@ import (
 // Barrier returns when all processes have called it. It needs no [Restore].
 func Barrier(ctx context.Context, c Communicator, options ...Option) error {
 	s := engine.Signature{Kind: engine.Barrier, Root: engine.NoRoot, Length: engine.NoLength}
-	if _, err := newInvocation[byte, []byte, []byte](&s, nil, options); err != nil {
+	var v invocation[byte, []byte, []byte] // without input and result
+	if err := v.init(&s, optionsOf(options)); err != nil {
 		return err
 	}
 	return c.comm().do(ctx, s, disseminate)

@@ -24,34 +24,43 @@ type invocation[T, In, Out any] struct {
 
 // newInvocation checks a call's options, and completes its signature.
 func newInvocation[T, In, Out any](s *engine.Signature, in In, list []Option) (*invocation[T, In, Out], error) {
-	o := optionsOf(list)
-	v := &invocation[T, In, Out]{in: in}
+	var v struct { // allocated together
+		invocation[T, In, Out]
+		options
+	}
+	v.in = in
+	v.take(list)
+	return &v.invocation, v.init(s, &v.options)
+}
+
+// init is newInvocation for one that exists.
+func (v *invocation[T, In, Out]) init(s *engine.Signature, o *options) error {
 	var ok bool
 	if v.restore, ok = o.restore.(func(context.Context, int) (In, error)); !ok && o.restore != nil {
-		return nil, wrongType[func(context.Context, int) (In, error)]("Restore", o.restore)
+		return wrongType[func(context.Context, int) (In, error)]("Restore", o.restore)
 	}
 	if v.takeover, ok = o.takeover.(func(int, Out)); !ok && o.takeover != nil {
-		return nil, wrongType[func(int, Out)]("Takeover", o.takeover)
+		return wrongType[func(int, Out)]("Takeover", o.takeover)
 	}
 	if v.into, ok = o.into.(Out); !ok && o.into != nil {
-		return nil, wrongType[Out]("Into", o.into)
+		return wrongType[Out]("Into", o.into)
 	}
 	if o.mode == engine.Corrected && (o.dead < 0 || s.Kind != engine.Reduce && s.Kind != engine.Allreduce) {
-		return nil, fmt.Errorf("collective: Corrected(%d) of %v: only Reduce and Allreduce have it, for 0 dead or more", o.dead, s.Kind)
+		return fmt.Errorf("collective: Corrected(%d) of %v: only Reduce and Allreduce have it, for 0 dead or more", o.dead, s.Kind)
 	}
 	s.Mode, v.dead = o.mode, o.dead
 	s.Detail += uint64(o.dead)
 	switch element := elementOf[T](); {
 	case o.codec != nil:
 		if v.codec, ok = o.codec.(Codec[T]); !ok {
-			return nil, wrongType[Codec[T]]("WithCodec", o.codec)
+			return wrongType[Codec[T]]("WithCodec", o.codec)
 		}
 	case element != 0:
 		s.Element, v.codec = element, memory[T]{}
 	default:
 		v.codec = gobs[T]{}
 	}
-	return v, nil
+	return nil
 }
 
 // typeName identifies a type in a signature.

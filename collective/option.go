@@ -79,7 +79,8 @@ func Takeover[Out any](f func(task int, result Out)) Option {
 //
 // Out is the type of the call's result.
 func Into[Out any](out Out) Option {
-	return func(o *options) { o.into = out }
+	var into any = out // here, so that a call with an option that was made before allocates less
+	return func(o *options) { o.into = into }
 }
 
 // WithCodec sets the codec of elements that are not numbers. Without it, the call uses
@@ -88,12 +89,24 @@ func WithCodec[T any](c Codec[T]) Option {
 	return func(o *options) { o.codec = c }
 }
 
-func optionsOf(list []Option) (o options) {
+// take takes in the options of a call.
+func (o *options) take(list []Option) {
 	for _, option := range list {
-		option(&o)
+		option(o)
 	}
-	return o
 }
+
+// optionsOf returns the options of a call that has no invocation to keep them in.
+func optionsOf(list []Option) *options {
+	if len(list) == 0 {
+		return &noOptions
+	}
+	var o options
+	o.take(list)
+	return &o
+}
+
+var noOptions options
 
 // wrongType is the error of an option whose type does not fit the call.
 func wrongType[Want any](name string, got any) error {

@@ -2,16 +2,19 @@ package collective_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,11 +51,22 @@ func runJob(config string) error {
 			return err
 		}
 	}
+	if sharesMemory() {
+		fmt.Println(sharedMemory)
+	}
 	if err := w.Finalize(ctx); err != nil {
 		return err
 	}
 	fmt.Println("over")
 	return nil
+}
+
+// sharedMemory is what a process of a job says that shares memory with others.
+const sharedMemory = "shares memory"
+
+func sharesMemory() bool {
+	maps, err := os.ReadFile("/proc/self/maps")
+	return err == nil && bytes.Contains(maps, []byte("/memfd:pleach"))
 }
 
 func jobRound(ctx context.Context, w *pleach.World, round int) error {
@@ -140,15 +154,20 @@ func startJob(t *testing.T, size, rounds int) []*process {
 	return processes
 }
 
-// Real processes, over TCP, killed by SIGKILL at random moments: the others get
-// the right results.
+// Real processes, over TCP and shared memory, killed by SIGKILL at random moments: the
+// others get the right results.
 func TestProcessesAreKilled(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	rng := rand.New(rand.NewPCG(seed, 0))
-	for trial := range 4 {
+	trials := 4
+	if os.Getenv("PLEACH_FULL") != "" {
+		trials = 400 // 1,000 processes are killed
+	}
+	var sharing atomic.Int32
+	for trial := range trials {
 		const size, rounds = 6, 40
 		processes := startJob(t, size, rounds)
-		victims := rng.Perm(size)[:1+trial]
+		victims := rng.Perm(size)[:1+trial%4]
 		var watching sync.WaitGroup
 		for r, p := range processes {
 			dies := -1
@@ -159,9 +178,12 @@ func TestProcessesAreKilled(t *testing.T) {
 			watching.Go(func() {
 				last := ""
 				for last = range p.lines {
-					if last == fmt.Sprint("round ", dies) {
+					switch last {
+					case fmt.Sprint("round ", dies):
 						time.Sleep(pause)
 						_ = p.cmd.Process.Kill()
+					case sharedMemory:
+						sharing.Add(1)
 					}
 				}
 				if dies < 0 && last != "over" {
@@ -170,7 +192,14 @@ func TestProcessesAreKilled(t *testing.T) {
 			})
 		}
 		watching.Wait()
+		for _, p := range processes {
+			_ = p.cmd.Wait() // now, and not when all trials are over
+		}
 	}
+	if runtime.GOOS == "linux" && sharing.Load() == 0 {
+		t.Error("no process has shared memory")
+	}
+	t.Logf("%d processes shared memory at the end of their job", sharing.Load())
 }
 
 // heldJob makes two calls with work between them, which it announces.

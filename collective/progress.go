@@ -28,7 +28,7 @@ type CallStatus struct {
 	Agreement uint64  `json:"agreement,omitempty"`
 	Name      string  `json:"name"`
 	What      string  `json:"what"`
-	Seconds   float64 `json:"seconds"` // since it began, or was completed
+	Seconds   float64 `json:"seconds"` // since it began, or was completed, to within 20 ms
 	// WaitsFor are the ranks whose messages the call waits for now.
 	WaitsFor []int  `json:"waits_for,omitempty"`
 	Error    string `json:"error,omitempty"`

@@ -18,7 +18,7 @@ func Reduce[T any](ctx context.Context, c Communicator, root int, in []T, op Ope
 		return nil, err
 	}
 	err = c.comm().do(ctx, s, func(t *engine.Task) error {
-		if s.Mode == engine.Corrected {
+		if t.Signature().Mode == engine.Corrected {
 			return correctedReduce(t, v, root, v.dead, op)
 		}
 		in, err := v.inputElements(t)

@@ -10,7 +10,7 @@
 // an error immediately, so a dead or slow peer never delays another.
 //
 // The optional interfaces of this package are discovered by type assertion. A
-// Transport may also be a [Corker], a [VectorSender], an [AddressBook] or a [Roster]. A
+// Transport may also be a [Corker], a [VectorSender], a [Poller], an [AddressBook] or a [Roster]. A
 // Handler may also be a [RequestHandler], a [BatchHandler] or a [BufferProvider].
 package transport
 
@@ -131,6 +131,24 @@ type BatchHandler interface {
 type VectorSender interface {
 	// SendVector sends the frame that consists of head followed by body, like Send.
 	SendVector(to protocol.Rank, head, body []byte) error
+}
+
+// Poller is a Transport whose connections a goroutine that waits for a frame can read
+// itself. That saves two wake-ups, of the transport's goroutine and of the one that waits,
+// which take longer than a short frame.
+type Poller interface {
+	// Poll passes frames of a peer that have arrived to the handler, on the caller's
+	// goroutine, and returns at once if none has. It reports whether bytes have
+	// arrived, which may be a part of a frame only. If ok is false, there is no
+	// connection that can be polled, because it is encrypted or not open, and the caller
+	// has to wait. The caller must hold no lock that the handler takes.
+	Poll(peer protocol.Rank) (received, ok bool)
+
+	// Rest says that no goroutine polls at present: the caller is about to sleep. After a
+	// Poll, the transport's own goroutines may leave frames to the next one, for less than
+	// a millisecond. Rest ends that, for all peers. The caller must hold no lock that the
+	// handler takes.
+	Rest()
 }
 
 // BufferProvider is a Handler that provides the memory for long frames. The

@@ -80,6 +80,7 @@ type Node struct {
 
 	corker  transport.Corker       // the transport, if it is one
 	vectors transport.VectorSender // it too
+	poller  transport.Poller       // it too
 	buffers BufferProvider         // the protocol, if it is one
 
 	yielder yielder
@@ -109,6 +110,7 @@ func New(c Config) *Node {
 	n.buffers, _ = c.Protocol.(BufferProvider)
 	n.corker, _ = c.Transport.(transport.Corker)
 	n.vectors, _ = c.Transport.(transport.VectorSender)
+	n.poller, _ = c.Transport.(transport.Poller)
 	n.timer = time.AfterFunc(time.Hour, n.wake)
 	n.timer.Stop()
 	return n
@@ -146,6 +148,22 @@ func (n *Node) Look(f func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	f()
+}
+
+// Poll takes frames of a peer that have arrived on the caller's goroutine; see
+// [transport.Poller]. With AfterUnlock it does nothing, because that may call the program.
+func (n *Node) Poll(peer protocol.Rank) (received, ok bool) {
+	if n.poller == nil || n.config.AfterUnlock != nil {
+		return false, false
+	}
+	return n.poller.Poll(peer)
+}
+
+// Rest says that the caller sleeps instead of polling.
+func (n *Node) Rest() {
+	if n.poller != nil {
+		n.poller.Rest()
+	}
 }
 
 // unlocked calls AfterUnlock.

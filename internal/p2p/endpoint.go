@@ -22,6 +22,7 @@ type Endpoint struct {
 	due         protocol.Time
 	last        *channel // of the frame that Next returned last
 	sent        kind     // the type of that frame
+	none        segment  // of frames that carry none
 	buffer      []byte
 }
 

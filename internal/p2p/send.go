@@ -5,13 +5,16 @@ import "github.com/pleach-go/pleach/protocol"
 // Next returns a frame to send, head followed by body. Both are valid until the next
 // call.
 func (e *Endpoint) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool) {
-	e.tick(now)
+	if now >= e.due {
+		e.tick(now)
+	}
 	for e.ready.Len() > 0 {
 		ch := *e.ready.At(0)
-		if f, p, ok := e.frameFor(now, ch); ok {
+		var f frame
+		if p := e.frameFor(now, ch, &f); p != nil {
 			e.rotate()
 			e.last, e.sent = ch, f.kind
-			return ch.peer, e.write(ch, f, p), p.body, true
+			return ch.peer, e.write(ch, &f, p), p.body, true
 		}
 		ch.ready = false
 		e.ready.Pop()
@@ -27,37 +30,42 @@ func (e *Endpoint) rotate() {
 	}
 }
 
-// frameFor returns the next frame to a peer: poll replies and polls first.
-func (e *Endpoint) frameFor(now protocol.Time, ch *channel) (frame, segment, bool) {
+// frameFor makes the next frame to a peer: poll replies and polls first. It returns what the
+// frame carries, or nil if there is no frame.
+func (e *Endpoint) frameFor(now protocol.Time, ch *channel, f *frame) *segment {
 	switch o := &ch.out; {
 	case ch.control.reply:
 		ch.control.reply = false
-		return frame{kind: pollReply, number: ch.control.echo}, segment{}, true
+		f.kind, f.number = pollReply, ch.control.echo
+		return &e.none
 	case ch.control.poll:
 		ch.control.poll = false
 		o.timeoutAt = now + o.rto
 		o.rto = min(2*o.rto, maxRTO)
 		e.due = min(e.due, o.timeoutAt)
-		return frame{kind: poll, number: o.next}, segment{}, true
+		f.kind, f.number = poll, o.next
+		return &e.none
 	case o.sendable(e.config.WindowBytes):
-		p := *o.queue.At(int(o.next - o.base))
-		f := frame{kind: data, number: o.next, first: p.first, last: p.last, length: p.length}
+		p := o.queue.At(int(o.next - o.base))
+		f.kind, f.number = data, o.next
+		f.first, f.last, f.length = p.first, p.last, p.length
 		o.next++
 		o.inFlight += p.size()
 		if o.timeoutAt == protocol.Never {
 			o.armTimer(now)
 			e.due = min(e.due, o.timeoutAt)
 		}
-		return f, p, true
+		return p
 	case ch.control.ack:
-		return frame{kind: ack}, segment{}, true
+		f.kind = ack
+		return &e.none
 	}
-	return frame{}, segment{}, false
+	return nil
 }
 
 // write encodes a frame without the body of its segment. Every frame carries an
 // acknowledgment.
-func (e *Endpoint) write(ch *channel, f frame, p segment) []byte {
+func (e *Endpoint) write(ch *channel, f *frame, p *segment) []byte {
 	f.from, f.to, f.next = e.incarnation, ch.incarnation, ch.in.next
 	ch.control.ack, ch.control.ackAt, ch.in.unacked = false, protocol.Never, 0
 	e.buffer = f.appendHead(e.buffer[:0])
@@ -96,9 +104,6 @@ func (e *Endpoint) Deadline() protocol.Time { return e.due }
 
 // tick handles the timers that are due.
 func (e *Endpoint) tick(now protocol.Time) {
-	if now < e.due {
-		return
-	}
 	e.due = protocol.Never
 	for _, ch := range e.channels {
 		if ch == nil {

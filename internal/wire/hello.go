@@ -63,6 +63,10 @@ type Hello struct {
 	Features uint32
 }
 
+// SharedMemory is the feature to exchange frames through memory that two processes of
+// one host share.
+const SharedMemory uint32 = 1 << 0
+
 // Status is the answer of a member to a connection.
 type Status uint8
 

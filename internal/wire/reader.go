@@ -28,6 +28,10 @@ type Reader struct {
 	start, end int  // buf[start:end] has been read and not yet returned.
 	filled     bool // The last Read filled the buffer: more bytes are likely.
 	sparing    bool // The last frame was long: the next one likely is too, and is not read into buf.
+
+	// The frame that is being read into memory of the caller, if body is not nil.
+	head, body []byte
+	held       int // Bytes of body that have arrived.
 }
 
 // NewReader returns a reader of frames of at most limit bytes.
@@ -40,8 +44,9 @@ func (r *Reader) SetLimit(limit int) { r.limit = limit }
 
 // Next returns the next frame, which is valid until the next call. At the end of
 // the stream it returns [io.EOF], or [io.ErrUnexpectedEOF] in the middle of a frame.
-// For a frame over the limit it returns a [*SizeError]. After an error the reader
-// cannot be used any more.
+// For a frame over the limit it returns a [*SizeError]. After an error of the stream
+// that is not final, the next call continues where this one has stopped; after others
+// the reader cannot be used any more.
 func (r *Reader) Next() ([]byte, error) {
 	size, err := r.announced()
 	if err != nil {
@@ -57,6 +62,9 @@ func (r *Reader) Next() ([]byte, error) {
 // returns nil, and for shorter frames, head is the whole frame and body is nil.
 // Both are valid until the next call.
 func (r *Reader) NextInto(buffer func(head []byte, size int) []byte) (head, body []byte, err error) {
+	if r.body != nil {
+		return r.fillBody()
+	}
 	size, err := r.announced()
 	if err != nil {
 		return nil, nil, err
@@ -69,20 +77,43 @@ func (r *Reader) NextInto(buffer func(head []byte, size int) []byte) (head, body
 		return nil, nil, err
 	}
 	head = r.buf[r.start+HeaderSize:][:LongHead:LongHead]
-	if body = buffer(head, size); body == nil {
+	if r.body = buffer(head, size); r.body == nil {
 		head, err = r.cut(size)
 		return head, nil, err
 	}
 	r.start += HeaderSize + LongHead
-	held := copy(body, r.buf[r.start:r.end])
-	r.start += held
-	if _, err := io.ReadFull(r.src, body[held:]); err != nil {
-		if err == io.EOF {
-			err = io.ErrUnexpectedEOF
+	r.head, r.held = head, copy(r.body, r.buf[r.start:r.end])
+	r.start += r.held
+	return r.fillBody()
+}
+
+// fillBody reads the rest of a frame into memory of the caller.
+func (r *Reader) fillBody() (head, body []byte, err error) {
+	for r.held < len(r.body) {
+		n, err := r.src.Read(r.body[r.held:])
+		r.held += n
+		switch {
+		case r.held == len(r.body):
+		case err == io.EOF:
+			return nil, nil, io.ErrUnexpectedEOF
+		case err != nil:
+			return nil, nil, err
 		}
-		return nil, nil, err
 	}
+	head, body = r.head, r.body
+	r.head, r.body = nil, nil
 	return head, body, nil
+}
+
+// Control reads what stands in place of a frame after a [*SizeError]: the length field,
+// which the caller takes for a word of its own, and n bytes that follow. It returns
+// those. Frames follow.
+func (r *Reader) Control(n int) ([]byte, error) { return r.cut(n) }
+
+// Switch makes the reader read from another source. It drops what it has read from the
+// present one beyond the last frame.
+func (r *Reader) Switch(src io.Reader) {
+	r.src, r.start = src, r.end
 }
 
 // announced reads the length field of the next frame.
@@ -131,7 +162,7 @@ func (r *Reader) fill(need int) error {
 		}
 		n, err := r.src.Read(room)
 		r.end += n
-		r.filled = r.end == len(r.buf)
+		r.filled = r.end == len(r.buf) || n == 0 && r.filled
 		switch {
 		case r.end-r.start >= need:
 		case err == io.EOF && r.end > r.start:

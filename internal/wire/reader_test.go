@@ -96,10 +96,10 @@ func TestReaderFillsBuffersWithLongFrames(t *testing.T) {
 		stream = AppendFrame(stream, f)
 	}
 	for _, most := range []int{1, 7, 4096, 70_000, 1 << 24} {
-		r := NewReader(&chunks{stream, rng, most}, MaxFrame)
+		r := NewReader(&pausing{src: &chunks{stream, rng, most}}, MaxFrame)
 		placed := 0
 		for i, f := range want {
-			head, body, err := r.NextInto(func(head []byte, size int) []byte {
+			head, body, err := nextInto(r, func(head []byte, size int) []byte {
 				if len(head) != LongHead || size != len(f) || size < LongFrame {
 					t.Fatalf("a place for %d of %d bytes", len(head), size)
 				}
@@ -118,7 +118,7 @@ func TestReaderFillsBuffersWithLongFrames(t *testing.T) {
 				t.Fatalf("chunks of up to %d: frame %d of %d bytes differs", most, i, len(f))
 			}
 		}
-		if _, _, err := r.NextInto(nil); err != io.EOF {
+		if _, _, err := nextInto(r, nil); err != io.EOF {
 			t.Errorf("after the last frame: %v", err)
 		}
 		if placed == 0 {
@@ -128,6 +128,30 @@ func TestReaderFillsBuffersWithLongFrames(t *testing.T) {
 	r := NewReader(bytes.NewReader(AppendFrame(nil, make([]byte, LongFrame))[:LongFrame]), MaxFrame)
 	if _, _, err := r.NextInto(func(head []byte, size int) []byte { return make([]byte, size-len(head)) }); err != io.ErrUnexpectedEOF {
 		t.Errorf("in a body: %v", err)
+	}
+}
+
+// pausing is a stream that has no bytes every other time.
+type pausing struct {
+	src    io.Reader
+	paused bool
+}
+
+var errPause = errors.New("no bytes at present")
+
+func (p *pausing) Read(b []byte) (int, error) {
+	if p.paused = !p.paused; p.paused {
+		return 0, errPause
+	}
+	return p.src.Read(b)
+}
+
+// nextInto calls NextInto until the stream has had all bytes of a frame.
+func nextInto(r *Reader, buffer func(head []byte, size int) []byte) (head, body []byte, err error) {
+	for {
+		if head, body, err = r.NextInto(buffer); err != errPause {
+			return head, body, err
+		}
 	}
 }
 

@@ -15,6 +15,10 @@ import (
 // queue drains.
 const maxWrite = 256 << 10
 
+// longWaiting bounds the bytes that wait for space in shared memory when a long frame is
+// added to them.
+const longWaiting = 128 << 10
+
 // conn is a connection to a peer. One goroutine opens it, reads it and notifies the
 // handler of it.
 type conn struct {
@@ -23,10 +27,16 @@ type conn struct {
 	stream  net.Conn // What frames are written to: the socket, or TLS over it.
 	in      *wire.Reader
 	rawConn *rawConn // nil: the writer goroutine writes everything.
+	polls   pollLock // Held by the goroutine that reads.
+	handler frameHandler
 
 	certificates []*x509.Certificate // The peer's, with TLS.
 
 	active atomic.Bool // Used since the last sweep, see idle.go.
+
+	doorbell *doorbell              // Of shared memory. nil: there will be none.
+	shared   atomic.Pointer[shared] // nil: everything goes over the socket.
+	received pace
 
 	// Set when it becomes the peer's connection.
 	incarnation uint64
@@ -37,8 +47,10 @@ type conn struct {
 
 	// The rest is guarded by the peer's mutex.
 
-	newcomer bool  // SetPeer may not know the address of this peer yet.
-	cause    error // Why it is no longer the peer's connection.
+	sharing  sharing
+	ring     *shared // What frames are written to instead of the stream. nil: not yet.
+	newcomer bool    // SetPeer may not know the address of this peer yet.
+	cause    error   // Why it is no longer the peer's connection.
 }
 
 // serve reads a connection to its end, and notifies the handler of both.
@@ -58,6 +70,7 @@ func (c *conn) serve(incarnation uint64) {
 	p.mu.Lock()
 	p.detach(c, err)
 	p.retired(c)
+	c.unshare()
 	cause, full := c.cause, c.out.full
 	p.mu.Unlock()
 	p.t.newcomers.remove(c.raw)
@@ -67,38 +80,115 @@ func (c *conn) serve(incarnation uint64) {
 	p.notifyDown(c.address, cause, full)
 }
 
-// read passes frames to the handler until there is an error.
-func (c *conn) read() error {
-	p, count := c.peer, &c.peer.t.count
-	batches, _ := p.t.handler.(transport.BatchHandler)
-	buffers, _ := p.t.handler.(transport.BufferProvider)
-	buffer := func(head []byte, size int) (body []byte) {
-		if buffers != nil {
-			p.handle(func(transport.Handler) { body = buffers.ReceiveBuffer(p.rank, head, size) })
+// frameHandler is the transport's handler, as the reader of a connection uses it.
+type frameHandler struct {
+	batches transport.BatchHandler                    // nil: it is none.
+	buffers transport.BufferProvider                  // nil: it is none.
+	buffer  func(head []byte, size int) (body []byte) // Asks buffers.
+}
+
+func (c *conn) newFrameHandler() (f frameHandler) {
+	p := c.peer
+	f.batches, _ = p.t.handler.(transport.BatchHandler)
+	f.buffers, _ = p.t.handler.(transport.BufferProvider)
+	f.buffer = func(head []byte, size int) (body []byte) {
+		if f.buffers != nil {
+			p.handle(func(transport.Handler) { body = f.buffers.ReceiveBuffer(p.rank, head, size) })
 		}
 		return body
 	}
+	return f
+}
+
+// read passes frames to the handler until there is an error. While it waits for bytes,
+// others may do so, see poll.go.
+func (c *conn) read() error {
+	c.handler = c.newFrameHandler()
+	l := &c.polls
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.rawConn != nil {
+		c.rawConn.share(l)
+		l.open = true
+	}
+	defer func() { l.open = false }()
 	for {
-		head, body, err := c.in.NextInto(buffer)
-		if err != nil {
+		err := c.passBatch()
+		switch {
+		case l.err != nil:
+			return l.err
+		case err != nil && err != errWoken:
 			return err
 		}
-		c.touch()
-		p.handlerMu.Lock()
-		if p.t.state.Load() == running {
-			count.framesReceived.Add(1)
-			count.bytesReceived.Add(uint64(len(head) + len(body)))
-			switch {
-			case body != nil:
-				buffers.BufferFilled(p.rank, head, body)
-			case batches != nil && c.in.Ready():
-				batches.ReceiveMore(p.rank, head)
-			default:
-				p.t.handler.Receive(p.rank, head)
-			}
-		}
-		p.handlerMu.Unlock()
 	}
+}
+
+// passBatch passes the frames that have arrived together to the handler, at least one.
+func (c *conn) passBatch() error {
+	for {
+		head, body, err := c.in.NextInto(c.handler.buffer)
+		if err != nil {
+			if err = c.control(err); err != nil {
+				return err
+			}
+			continue
+		}
+		c.touch()
+		if c.received.busy(len(head) + len(body)) {
+			c.peer.mu.Lock()
+			c.share()
+			c.peer.mu.Unlock()
+		}
+		more := c.in.Ready()
+		c.pass(head, body, more)
+		if !more {
+			return nil
+		}
+	}
+}
+
+// pass passes a frame to the handler. More says that the next one follows at once.
+func (c *conn) pass(head, body []byte, more bool) {
+	p, count := c.peer, &c.peer.t.count
+	p.handlerMu.Lock()
+	defer p.handlerMu.Unlock()
+	if p.t.state.Load() != running {
+		return
+	}
+	count.framesReceived.Add(1)
+	count.bytesReceived.Add(uint64(len(head) + len(body)))
+	switch h := &c.handler; {
+	case body != nil:
+		h.buffers.BufferFilled(p.rank, head, body)
+	case h.batches != nil && more:
+		h.batches.ReceiveMore(p.rank, head)
+	default:
+		p.t.handler.Receive(p.rank, head)
+	}
+}
+
+// direct reports whether some bytes can be written without waiting. The caller holds mu.
+func (c *conn) direct() bool {
+	return c.ring != nil || c.rawConn != nil && c.sharing.left == 0
+}
+
+// queueLimit bounds the bytes that wait when a frame of a size is added to them. A long
+// frame that does not fit into the ring is better sent again later: the caller still has
+// it, and queuing it would copy it once more. The caller holds mu.
+func (p *peer) queueLimit(size int) int {
+	if p.conn != nil && p.conn.ring != nil && size >= wire.LongFrame {
+		return min(longWaiting, p.t.cfg.QueueBytes)
+	}
+	return p.t.cfg.QueueBytes
+}
+
+// writeDirect writes as much as the socket or the ring takes of the waiting bytes and of
+// a frame, if there is one. The caller holds mu, and no writer goroutine runs.
+func (c *conn) writeDirect(waiting []byte, f *frame) (int, error) {
+	if c.ring != nil {
+		return c.ring.write(waiting, f)
+	}
+	return c.rawConn.write(waiting, f)
 }
 
 // startWriter starts a goroutine that writes the queue, if there is a connection,
@@ -130,10 +220,8 @@ func (c *conn) write() {
 	defer p.mu.Unlock()
 	for (p.conn == c || p.retiring == c) && len(q.bytes) > 0 {
 		b := q.take()
-		p.mu.Unlock()
 		err := c.writeAll(b)
 		q.buffers.put(b)
-		p.mu.Lock()
 		if err != nil {
 			p.detach(c, err)
 			c.close()
@@ -142,30 +230,35 @@ func (c *conn) write() {
 	q.writing = false
 }
 
+// writeAll writes bytes that were taken from the queue. The caller holds mu, which is
+// free meanwhile.
 func (c *conn) writeAll(b []byte) error {
 	p := c.peer
 	for len(b) > 0 {
-		n, err := c.stream.Write(b[:min(len(b), maxWrite)])
+		n, err := c.writeSome(b)
 		if err != nil {
 			return err
 		}
 		b = b[n:]
-		p.mu.Lock()
-		if c.out.wrote(n, p.t.cfg.QueueBytes) {
+		if c.out.wrote(n) {
 			// By another goroutine: the writer must not wait for a handler.
 			p.t.wg.Go(func() {
 				<-c.notified
 				p.notifyWritable()
 			})
 		}
-		p.mu.Unlock()
 	}
 	return nil
 }
 
 // close closes a connection immediately. It closes the socket, because closing TLS
 // would wait for the peer.
-func (c *conn) close() { _ = c.raw.Close() }
+func (c *conn) close() {
+	if s := c.shared.Load(); s != nil {
+		s.close()
+	}
+	_ = c.raw.Close()
+}
 
 // closeWrite closes the outgoing direction.
 func (c *conn) closeWrite() {

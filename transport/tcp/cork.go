@@ -75,7 +75,7 @@ func (p *peer) uncork() {
 	p.corked = false
 	switch {
 	case p.conn == nil || p.out.writing || len(p.out.bytes) == 0:
-	case p.conn.rawConn == nil:
+	case !p.conn.direct():
 		p.startWriter()
 	default:
 		_ = p.writeNow(nil) // A frame that Send took may still be lost.

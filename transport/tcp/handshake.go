@@ -155,7 +155,7 @@ func (t *Transport) hello(to protocol.Rank, attempt uint64, v wire.Status) wire.
 }
 
 func (t *Transport) self(to protocol.Rank) wire.Hello {
-	h := wire.Hello{Group: t.cfg.Group, From: t.cfg.Rank, To: to, Incarnation: t.incarnation, Process: t.cfg.Nonce}
+	h := wire.Hello{Group: t.cfg.Group, From: t.cfg.Rank, To: to, Incarnation: t.incarnation, Process: t.cfg.Nonce, Features: t.cfg.features()}
 	if !t.cfg.Open {
 		h.Size = uint32(len(t.cfg.Addresses))
 	}

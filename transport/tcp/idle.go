@@ -105,7 +105,10 @@ func (p *peer) retire(may bool) bool {
 	p.setRetiring(c)
 	p.t.wg.Go(func() {
 		_ = c.raw.SetDeadline(time.Now().Add(retireTimeout))
-		if _, err := c.stream.Write(wire.AppendUint32(nil, goodbye)); err != nil {
+		p.mu.Lock()
+		_, err := c.writeSome(wire.AppendUint32(nil, goodbye))
+		p.mu.Unlock()
+		if err != nil {
 			c.close() // its reader notices
 		}
 	})

@@ -52,8 +52,11 @@ func (p *peer) send(f frame) error {
 	if p.t.state.Load() != running {
 		return transport.ErrClosed
 	}
-	if p.conn != nil {
-		p.conn.touch()
+	if c := p.conn; c != nil {
+		c.touch()
+		if c.sharing.sent.busy(f.size()) {
+			c.share()
+		}
 	} else if p.dial == nil && p.retiring == nil {
 		if !p.dialable() || time.Now().Before(p.retryAt) {
 			return transport.ErrDown
@@ -65,11 +68,11 @@ func (p *peer) send(f frame) error {
 			p.out.add(&f, 0)
 			return nil
 		}
-		if p.conn.rawConn != nil {
+		if p.conn.direct() {
 			return p.writeNow(&f)
 		}
 	}
-	if !p.out.push(&f, p.t.cfg.QueueBytes) {
+	if !p.out.push(&f, p.queueLimit(f.size())) {
 		return transport.ErrFull
 	}
 	p.startWriter()
@@ -77,10 +80,10 @@ func (p *peer) send(f frame) error {
 }
 
 // writeNow writes the waiting bytes and then a frame, if there is one, as far as the
-// socket takes them. No writer goroutine runs, so the order is kept.
+// socket or the ring takes them. No writer goroutine runs, so the order is kept.
 func (p *peer) writeNow(f *frame) error {
 	waiting := len(p.out.bytes)
-	n, err := p.conn.rawConn.write(p.out.bytes, f)
+	n, err := p.conn.writeDirect(p.out.bytes, f)
 	if err != nil {
 		p.detach(p.conn, err)
 		return transport.ErrDown
@@ -104,6 +107,7 @@ func (p *peer) attach(c *conn, theirs *wire.Hello, greeting []byte) {
 		p.detach(p.conn, ErrReplaced)
 	}
 	p.conn, c.out, c.incarnation = c, p.out, theirs.Incarnation
+	c.allowSharing(theirs)
 	c.address = cmp.Or(p.address, c.raw.RemoteAddr().String())
 	p.incarnation, p.theirs = theirs.Incarnation, theirs.Attempt
 	if p.member != nil && p.member.Nonce == 0 {

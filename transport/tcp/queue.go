@@ -17,6 +17,7 @@ type queue struct {
 	frames  int    // Frames in bytes; those in hand may be written already.
 	writing bool   // A writer goroutine runs.
 	full    bool   // A Send has failed, and Writable was not called since.
+	resume  int    // Writable is due when no more than so many bytes wait.
 }
 
 // frame is a frame in two parts: head, followed by body.
@@ -28,8 +29,8 @@ func (q *queue) waiting() int { return len(q.bytes) + q.inHand }
 
 // push adds a frame, or notes that the queue was full.
 func (q *queue) push(f *frame, limit int) bool {
-	if q.waiting()+wire.HeaderSize+f.size() > limit {
-		q.full = true
+	if n := q.waiting(); n > 0 && n+wire.HeaderSize+f.size() > limit {
+		q.full, q.resume = true, limit/2
 		return false
 	}
 	q.add(f, 0)
@@ -48,6 +49,14 @@ func (q *queue) add(f *frame, n int) {
 		n -= out
 	}
 	q.frames++
+}
+
+// addControl adds a word of the transport, which no handler sees.
+func (q *queue) addControl(word []byte) {
+	if q.bytes == nil {
+		q.bytes = q.buffers.get()
+	}
+	q.bytes = append(q.bytes, word...)
 }
 
 // skip removes the first n bytes, which have been written.
@@ -71,9 +80,9 @@ func (q *queue) take() []byte {
 
 // wrote notes that the writer has written n bytes. It reports whether to call
 // Writable.
-func (q *queue) wrote(n, limit int) bool {
+func (q *queue) wrote(n int) bool {
 	q.inHand -= n
-	writable := q.full && q.waiting() <= limit/2
+	writable := q.full && q.waiting() <= q.resume
 	if writable {
 		q.full = false
 	}

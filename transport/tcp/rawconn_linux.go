@@ -32,18 +32,21 @@ type rawConn struct {
 
 // incoming is what a read works on.
 type incoming struct {
-	try   func(fd uintptr) bool
-	b     []byte
-	n     int
-	errno syscall.Errno
+	try    func(fd uintptr) bool
+	poll   func(fd uintptr)
+	b      []byte
+	n      int
+	errno  syscall.Errno
+	lock   *pollLock // Of the connection's reader and its pollers. nil: there are no pollers.
+	waited bool      // The reader has waited without the lock. Only the reader uses it.
 }
 
 // short bounds the bytes that are moved without the scheduler: those of some ten
 // microseconds.
 const short = 64 << 10
 
-// newRawConn returns nil if c is not a socket.
-func newRawConn(c net.Conn) *rawConn {
+// syscallConn returns nil if c is not a socket.
+func syscallConn(c net.Conn) syscall.RawConn {
 	s, ok := c.(syscall.Conn)
 	if !ok {
 		return nil
@@ -52,10 +55,22 @@ func newRawConn(c net.Conn) *rawConn {
 	if err != nil {
 		return nil
 	}
+	return raw
+}
+
+// newRawConn returns nil if c is not a socket.
+func newRawConn(c net.Conn) *rawConn {
+	raw := syscallConn(c)
+	if raw == nil {
+		return nil
+	}
 	d := &rawConn{raw: raw}
-	d.try, d.in.try = d.writev, d.in.read
+	d.try, d.in.try, d.in.poll = d.writev, d.in.read, d.in.readNow
 	return d
 }
+
+// share lets goroutines poll the socket while its reader waits.
+func (d *rawConn) share(l *pollLock) { d.in.lock = l }
 
 // write writes as much as the socket takes of the waiting bytes and of a frame with
 // its header, if there is one. Calls must not overlap each other or a Write of the
@@ -120,32 +135,70 @@ func (d *rawConn) writev(fd uintptr) bool {
 	}
 }
 
-// Read waits until the socket has bytes, and reads them.
+// Read waits until the socket has bytes, and reads them. If the connection can be polled,
+// it keeps the protocol of pollLock.
 func (d *rawConn) Read(b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
 	in := &d.in
 	in.b = b
-	err := d.raw.Read(in.try)
+	var err error
+	if in.lock != nil && in.lock.polling {
+		err = d.raw.Control(in.poll) // Read would wait for the reader, which waits inside of it.
+	} else if err = d.raw.Read(in.try); in.waited {
+		return 0, in.relock(err)
+	}
 	in.b = nil
 	switch {
 	case err != nil:
 		return 0, err
+	case in.errno == syscall.EAGAIN:
+		return 0, errEmpty
 	case in.errno != 0:
 		return 0, os.NewSyscallError("read", in.errno)
 	case in.n == 0:
 		return 0, io.EOF
 	}
+	if in.lock != nil {
+		in.lock.read += uint64(in.n)
+	}
 	return in.n, nil
 }
 
-// read tries once. It returns false if the socket has no bytes yet.
+// read tries once. It returns false if the socket has no bytes yet. A reader that has
+// pollers waits without the lock, and leaves the bytes to the next try.
 func (in *incoming) read(fd uintptr) bool {
+	if in.waited {
+		return true
+	}
+	in.readNow(fd)
+	if in.errno != syscall.EAGAIN {
+		return true
+	}
+	if in.lock != nil {
+		in.waited, in.b = true, nil
+		in.lock.mu.Unlock()
+	}
+	return false
+}
+
+// relock takes the lock after the reader has waited.
+func (in *incoming) relock(err error) error {
+	in.lock.mu.Lock()
+	in.waited = false
+	if err == nil {
+		err = errWoken
+	}
+	return err
+}
+
+// readNow tries once.
+func (in *incoming) readNow(fd uintptr) {
 	for {
 		in.n, in.errno = call(syscall.SYS_READ, fd, unsafe.Pointer(&in.b[0]), len(in.b), uint64(len(in.b)))
 		if in.errno != syscall.EINTR {
-			return in.errno != syscall.EAGAIN
+			return
 		}
 	}
 }

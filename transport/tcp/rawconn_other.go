@@ -13,3 +13,5 @@ func newRawConn(net.Conn) *rawConn { return nil }
 func (*rawConn) Read([]byte) (int, error) { return 0, net.ErrClosed }
 
 func (*rawConn) write([]byte, *frame) (int, error) { return 0, nil }
+
+func (*rawConn) share(*pollLock) {}

@@ -29,6 +29,7 @@ type Stats struct {
 	DroppedLost uint64
 
 	Connections int // Open now.
+	Shared      int // Those of them that use shared memory.
 	Handshakes  int // Handshakes in progress now.
 	Clients     int // Clients connected now.
 }
@@ -44,7 +45,7 @@ type counters struct {
 	droppedFull, droppedDown  atomic.Uint64
 	droppedOther, droppedLost atomic.Uint64
 
-	connections, clients atomic.Int64
+	connections, shared, clients atomic.Int64
 }
 
 // dropped counts a frame that Send did not take.
@@ -79,6 +80,7 @@ func (t *Transport) Stats() Stats {
 		DroppedOther:   c.droppedOther.Load(),
 		DroppedLost:    c.droppedLost.Load(),
 		Connections:    int(c.connections.Load()),
+		Shared:         int(c.shared.Load()),
 		Handshakes:     t.handshakes.size(),
 		Clients:        int(c.clients.Load()),
 	}

@@ -25,6 +25,9 @@
 // write. A writer goroutine, which lives until the queue is empty, writes what the
 // socket does not take. The goroutine that reads a connection calls the handler.
 //
+// Two members of one host exchange frames through memory that they share, when they have
+// many (shared.go). The connection between them stays, and everything above holds.
+//
 // A process that is not a member can send a [Request] to a member.
 package tcp
 
@@ -68,6 +71,8 @@ type Transport struct {
 	cork       cork
 	causes     dedup.Causes // What was logged last of events that repeat.
 	local      local
+	mapped     atomic.Int64 // Bytes of shared memory.
+	awake      awake
 	regular    regular
 }
 

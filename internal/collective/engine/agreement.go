@@ -105,12 +105,19 @@ func (c Comm) Agree(ctx context.Context, s Signature, value uint64) (uint64, err
 // communicator that Shrink derives.
 func (t *Task) agree(value uint64) (proposal, *Engine, error) {
 	e, o := t.engine, t.call
+	e.mu.Lock()
+	if o.err != nil {
+		defer e.mu.Unlock()
+		return proposal{}, nil, o.err
+	}
+	ended := o.untilEnd()
+	e.mu.Unlock()
 	select {
 	case e.agreements.turn <- struct{}{}:
 		defer func() { <-e.agreements.turn }()
 	case <-t.ctx.Done():
 		return proposal{}, nil, t.ctx.Err()
-	case <-o.ctx.Done(): // o.err is set
+	case <-ended: // o.err is set
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -31,8 +31,10 @@ func (c Comm) begin(ctx context.Context, s Signature, run func(*Task) error) (*c
 	o := e.call(number)
 	e.calls.last = s
 	e.waitForOthers(ctx, o, s)
-	o.inline.local = localPart{s, run, time.Now()}
-	o.local = &o.inline.local
+	o.own = localPart{signature: s, run: run}
+	o.local = &o.own
+	o.task = Task{ID: e.config.Rank, N: e.config.Size, engine: e, call: o, ctx: ctx}
+	o.runs.set(o.task.ID, false)
 	o.finishedByAll = min(o.finishedByAll, e.calls.finished)
 	switch {
 	case o.firstFrom >= 0 && o.firstSig != s:
@@ -43,7 +45,7 @@ func (c Comm) begin(ctx context.Context, s Signature, run func(*Task) error) (*c
 	if s.endsByFailure() && e.peers.anyFailed() && o.err == nil {
 		e.fail(o, e.failedError(o), false)
 	}
-	e.watchdog.start(e.checkSlowCalls)
+	e.startWatchdog()
 	e.startTakenOver(o)
 	return o, nil
 }
@@ -71,11 +73,11 @@ func (e *Engine) waitForOthers(ctx context.Context, o *callState, s Signature) {
 			e.fail(o, err, true)
 			return
 		}
-		advanced, late := e.log.advanced.Wait(), false
+		advanced, ended, late := e.log.advanced.Wait(), o.untilEnd(), false
 		e.mu.Unlock()
 		select {
 		case <-advanced:
-		case <-o.ctx.Done():
+		case <-ended:
 		case <-again.C:
 			late = true
 		case <-ctx.Done():
@@ -91,19 +93,13 @@ func (e *Engine) waitForOthers(ctx context.Context, o *callState, s Signature) {
 	}
 }
 
-// runTask runs one task's part. An error in it fails the call on all processes.
-func (e *Engine) runTask(ctx context.Context, o *callState, id int) {
-	e.mu.Lock()
-	o.runs.set(id, false)
-	t := &Task{ID: id, N: e.config.Size, engine: e, call: o, ctx: ctx}
-	run := o.local.run
-	e.mu.Unlock()
-	err := run(t)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	o.runs.set(id, true)
+// partDone notes that a task's part has been run. An error in it fails the call on all
+// processes.
+func (e *Engine) partDone(t *Task, err error) {
+	o := t.call
+	o.runs.set(t.ID, true)
 	if err != nil && o.err == nil {
-		if errors.Is(err, ctx.Err()) {
+		if errors.Is(err, t.ctx.Err()) {
 			err = e.timeoutError(o, err)
 		}
 		e.fail(o, err, true)
@@ -112,10 +108,12 @@ func (e *Engine) runTask(ctx context.Context, o *callState, id int) {
 	e.advance()
 }
 
-// await waits until all parts that this process has to run are done.
-func (e *Engine) await(ctx context.Context, o *callState) error {
+// await waits until all parts that this process has to run are done. That of its own task
+// has ended with ran.
+func (e *Engine) await(ctx context.Context, o *callState, ran error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.partDone(&o.task, ran)
 	for o.err == nil && !e.complete(o) {
 		changed := o.changed.Wait()
 		e.mu.Unlock()
@@ -129,7 +127,7 @@ func (e *Engine) await(ctx context.Context, o *callState) error {
 	}
 	err := o.err
 	e.diverged = e.diverged || err != nil
-	e.calls.lastDone = doneCall{o.number, o.agreementNumber(), o.local.signature, time.Now(), err}
+	e.calls.lastDone = doneCall{o.number, o.agreementNumber(), o.local.signature, 0, err}
 	e.finish(o)
 	return err
 }

@@ -10,7 +10,8 @@ import (
 // callTable holds the calls that are not below the low-water mark.
 type callTable struct {
 	byNumber map[uint64]*callState
-	next     uint64 // number of the next call
+	unused   []*callState // of former calls, for later ones
+	next     uint64       // number of the next call
 	// returned: this process's own calls before it have returned. completed: the
 	// parts of taken-over tasks are done, too. finished: none of them is held. Each
 	// is at most the one before it, and returned at most next.
@@ -23,7 +24,7 @@ type callTable struct {
 type doneCall struct {
 	number, agreement uint64
 	signature         Signature
-	at                time.Time
+	at                time.Duration // by the watchdog; 0: just now
 	err               error
 }
 
@@ -32,6 +33,8 @@ type doneCall struct {
 type callState struct {
 	number uint64
 	local  *localPart // nil: this process has not made the call yet
+	own    localPart  // what local points to
+	task   Task       // this process's own
 	// firstFrom is the rank whose message arrived first (-1: none has), and firstSig
 	// what that process called.
 	firstFrom int
@@ -41,7 +44,7 @@ type callState struct {
 	oddFrom int
 	oddSig  Signature
 
-	mailbox map[envelope]*slot
+	mailbox mailbox
 	log     []*logEntry
 	// fullDigests: the call is held, so digests read all of a message.
 	fullDigests bool
@@ -54,39 +57,26 @@ type callState struct {
 
 	returned  bool // this process's own call has
 	err       error
-	ctx       callContext // done when no task needs to run on
+	ended     chan struct{} // closed when no task needs to run on; nil: no goroutine waits for it
 	changed   notify.Notifier
 	slow      bool       // the watchdog has seen it
 	agreement *agreement // of an Agree or a Shrink
-
-	// inline is memory for what most calls need, allocated with the call.
-	inline struct {
-		local       localPart
-		runs        [1]taskRun
-		slots       [4]slot
-		entries     [4]logEntry
-		log         [4]*logEntry
-		usedSlots   int
-		usedEntries int
-	}
 }
 
 // localPart is what this process does in a call.
 type localPart struct {
 	signature Signature
 	run       func(*Task) error // runs one task's part
-	began     time.Time
+	began     time.Duration     // by the watchdog; 0: just now
 }
 
 // call returns the state of a call that is not below the low-water mark.
 func (e *Engine) call(number uint64) *callState {
 	o := e.calls.byNumber[number]
 	if o == nil {
-		o = &callState{
-			number: number, mailbox: make(map[envelope]*slot), ctx: callContext{e.ctx, make(chan struct{})},
-			finishedByAll: e.calls.finished, view: uint32(e.peers.view), firstFrom: -1, oddFrom: -1,
-		}
-		o.runs, o.log = o.inline.runs[:0], o.inline.log[:0]
+		o = e.calls.takeUnused()
+		o.number, o.finishedByAll, o.view = number, e.calls.finished, uint32(e.peers.view)
+		o.firstFrom, o.oddFrom = -1, -1
 		e.calls.byNumber[number] = o
 		_, o.fullDigests = e.holds.first()
 		if e.err != nil {
@@ -96,14 +86,61 @@ func (e *Engine) call(number uint64) *callState {
 	return o
 }
 
+// Limits of what is kept for later calls.
+const (
+	maxUnused         = 8    // calls
+	maxUnusedMessages = 1024 // in and out, of each
+)
+
+// takeUnused returns a call without content.
+func (c *callTable) takeUnused() *callState {
+	last := len(c.unused) - 1
+	if last < 0 {
+		return &callState{}
+	}
+	o := c.unused[last]
+	c.unused[last], c.unused = nil, c.unused[:last]
+	return o
+}
+
+// drop forgets a call that all processes have finished. Its memory serves a later call
+// unless a goroutine may still use it: that of a taken-over task runs on until it notices,
+// and a call that has ended early is left to what it has left behind.
+func (e *Engine) drop(o *callState) {
+	alone := len(o.runs) == 1 && o.runs[0] == taskRun{e.config.Rank, true}
+	again := alone && o.err == nil && o.agreement == nil && len(e.calls.unused) < maxUnused &&
+		len(o.mailbox.slots) <= maxUnusedMessages && cap(o.log) <= maxUnusedMessages
+	o.end(errFinishedByAll)
+	delete(e.calls.byNumber, o.number)
+	if again {
+		o.mailbox.clear()
+		*o = callState{mailbox: o.mailbox, log: o.log, runs: o.runs[:0]}
+		e.calls.unused = append(e.calls.unused, o)
+	}
+}
+
 // end notes that no task needs to run on, because of an error or because all processes
 // have finished the call.
 func (o *callState) end(err error) {
 	if o.err == nil {
 		o.err = err
-		close(o.ctx.done)
+		if o.ended != nil {
+			close(o.ended)
+		}
+		for _, s := range o.mailbox.all() {
+			s.wakeTask()
+		}
 		o.changed.Notify()
 	}
+}
+
+// untilEnd returns a channel that is closed when no task needs to run on. The call has not
+// ended.
+func (o *callState) untilEnd() chan struct{} {
+	if o.ended == nil {
+		o.ended = make(chan struct{})
+	}
+	return o.ended
 }
 
 // agreementNumber returns which Agree or Shrink the call is, from 1, or 0 if it is
@@ -143,7 +180,7 @@ func (r *runs) set(task int, done bool) {
 }
 
 // callContext is the context of a call's background work. It is canceled by closing a
-// channel, which costs less than context.WithCancel; there is one for every call.
+// channel.
 type callContext struct {
 	context.Context
 	done chan struct{}

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"time"
 )
 
 // Comm is a communicator: the handle by which a program uses an engine.
@@ -63,8 +62,7 @@ func (c Comm) Do(ctx context.Context, s Signature, run func(*Task) error) error 
 	if err != nil {
 		return err
 	}
-	c.engine.runTask(ctx, o, c.engine.config.Rank)
-	return c.engine.await(ctx, o)
+	return c.engine.await(ctx, o, run(&o.task))
 }
 
 // Rank returns this process's rank.
@@ -123,7 +121,7 @@ func (c Comm) Revoke() {
 // Progress reports what this process does, in this communicator and in those that
 // Shrink has derived from it.
 func (c Comm) Progress() []Progress {
-	all := c.engine.progress(time.Now())
+	all := c.engine.progress()
 	if extra := len(all) - maxReportedComms; extra > 0 {
 		all = all[extra:]
 	}

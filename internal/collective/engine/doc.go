@@ -55,5 +55,5 @@
 //   - agreement.go, shrink.go, registry.go, revoke.go: what a program does after a
 //     failure that it wants to handle itself.
 //   - admit.go, generation.go: how processes that replace failed ones are taken in.
-//   - buffer.go: when memory is reused.
+//   - buffer.go, log.go, callstate.go: when memory is reused.
 package engine

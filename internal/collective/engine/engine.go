@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Link sends an engine's messages to the other members.
@@ -46,6 +47,9 @@ type Config struct {
 	KeepBytes int
 	// Thresholds select algorithms. If zero, [StandardThresholds].
 	Thresholds Thresholds
+	// PollTime is how long a call that waits for a message polls a [PollingLink] before
+	// it sleeps. If zero, up to 200 µs as long as that pays; if negative, not at all.
+	PollTime time.Duration
 	// Poison, if not nil, is called with memory that returns to the buffer pool.
 	// Tests overwrite the memory to find readers that use it after release.
 	Poison func([]byte)
@@ -76,7 +80,10 @@ func (c Config) withDefaults() (Config, error) {
 type Engine struct {
 	config     Config
 	zeroCopy   ZeroCopyLink // the link, if it is one
+	polling    PollingLink  // it too
 	pool       BufferPool
+	entries    logEntries
+	began      time.Time
 	digestSeed maphash.Seed
 	ctx        context.Context // of background work
 	cancel     context.CancelFunc
@@ -101,6 +108,7 @@ type Engine struct {
 	generation generation
 	sender     sender
 	watchdog   watchdog
+	looker     looker
 }
 
 // New returns an engine. [Engine.Close] ends it.
@@ -122,7 +130,10 @@ func New(c Config) (*Engine, error) {
 func (e *Engine) start(c Config) {
 	e.config, e.revokedBy = c, -1
 	e.zeroCopy, _ = c.Link.(ZeroCopyLink)
-	e.pool.poison, e.digestSeed = c.Poison, maphash.MakeSeed()
+	e.polling, _ = c.Link.(PollingLink)
+	e.looker.init(&c)
+	e.pool.poison, e.entries.poison, e.digestSeed = c.Poison, c.Poison, maphash.MakeSeed()
+	e.began = time.Now()
 	e.calls.byNumber = make(map[uint64]*callState)
 	e.peers.init(c.Rank, c.Size, c.View)
 	e.generation.init(c)
@@ -164,6 +175,10 @@ func (e *Engine) Close() {
 		n.Close()
 	}
 }
+
+// now returns the time since the engine began, which is cheaper to have than the time of day.
+// It is never 0.
+func (e *Engine) now() time.Duration { return time.Since(e.began) + 1 }
 
 // Buffer returns memory for a message that is to be passed to [Engine.Receive].
 func (e *Engine) Buffer(n int) []byte { return e.pool.get(n) }

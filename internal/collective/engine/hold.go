@@ -87,7 +87,7 @@ func (e *Engine) release(first uint64) {
 // made, so the messages that are here already are complete.
 func (e *Engine) digestFully(o *callState) {
 	o.fullDigests = true
-	for _, s := range o.mailbox {
+	for _, s := range o.mailbox.all() {
 		if s.here {
 			s.digest = e.digest(o, o.firstSig, s.payload.Bytes)
 		}

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/pleach-go/pleach/internal/notify"
 )
@@ -13,12 +15,49 @@ type messageLog struct {
 	advanced notify.Notifier // lowWater has risen, or the engine has ended
 }
 
-// logEntry is a message that was sent, logged in case the receiving task moves.
+// logEntry is a message that was sent, logged in case the receiving task moves. The log and
+// the link have a reference each. The last one that is dropped lets the entry serve a later
+// message.
 type logEntry struct {
 	envelope envelope
 	header   [headerSize]byte
 	payload  Payload
 	to       int // the rank it was sent to
+	refs     atomic.Int32
+	entries  *logEntries
+	release  func() // Release as a value, so that passing it on does not allocate
+}
+
+// logEntries are those that are not in use.
+type logEntries struct {
+	pool   sync.Pool
+	poison func([]byte) // see Config.Poison
+}
+
+// take returns an entry with one reference.
+func (p *logEntries) take() *logEntry {
+	l, ok := p.pool.Get().(*logEntry)
+	if !ok {
+		l = &logEntry{entries: p}
+		l.release = l.Release
+	}
+	l.refs.Store(1)
+	return l
+}
+
+// Release drops one reference.
+func (l *logEntry) Release() {
+	switch left := l.refs.Add(-1); {
+	case left == 0:
+		l.payload.Release()
+		l.payload = Payload{}
+		if l.entries.poison != nil {
+			l.entries.poison(l.header[:])
+		}
+		l.entries.pool.Put(l)
+	case left < 0:
+		panic("collective: a message is released twice")
+	}
 }
 
 func (l *logEntry) size() int { return len(l.header) + len(l.payload.Bytes) + 64 }
@@ -26,15 +65,6 @@ func (l *logEntry) size() int { return len(l.header) + len(l.payload.Bytes) + 64
 // LogLimits returns the limits of the log: calls, and bytes.
 func (c Comm) LogLimits() (calls, bytes int) {
 	return c.engine.config.KeepCalls, c.engine.config.KeepBytes
-}
-
-// newLogEntry returns memory for a message that is sent.
-func (o *callState) newLogEntry() *logEntry {
-	if i := o.inline.usedEntries; i < len(o.inline.entries) {
-		o.inline.usedEntries++
-		return &o.inline.entries[i]
-	}
-	return &logEntry{}
 }
 
 // trimLog raises the low-water mark: every process has finished the calls before it, so
@@ -50,8 +80,7 @@ func (e *Engine) trimLog(lowWater uint64) {
 			continue
 		}
 		e.dropEntries(o)
-		o.end(errFinishedByAll)
-		delete(e.calls.byNumber, n)
+		e.drop(o)
 	}
 	c := &e.calls
 	e.log.lowWater, c.completed, c.finished = lowWater, max(c.completed, lowWater), max(c.finished, lowWater)
@@ -65,9 +94,10 @@ func (e *Engine) trimLog(lowWater uint64) {
 func (e *Engine) dropEntries(o *callState) {
 	for _, l := range o.log {
 		e.log.bytes -= l.size()
-		l.payload.Release()
+		l.Release()
 	}
-	o.log = nil
+	clear(o.log)
+	o.log = o.log[:0]
 }
 
 // replay returns the logged messages whose receiving task has moved since they were
@@ -89,7 +119,8 @@ func (e *Engine) replay() (messages []outMsg) {
 				continue
 			}
 			// Retained for good: the sender does not learn when it has arrived.
-			messages = append(messages, outMsg{owner, l.header[:], l.payload.Retain().Bytes})
+			l.refs.Add(1)
+			messages = append(messages, outMsg{owner, l.header[:], l.payload.Bytes})
 		}
 	}
 	return messages

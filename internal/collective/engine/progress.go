@@ -78,9 +78,9 @@ func (s *peerStatus) cameTo(o *callState) bool {
 // waitingFor returns the ranks whose messages a call waits for now.
 func (e *Engine) waitingFor(o *callState) (ranks []int) {
 	waiting := make([]bool, e.config.Size)
-	for k, s := range o.mailbox {
-		if s.wait != nil {
-			waiting[e.peers.owner(k.from)] = true
+	for _, s := range o.mailbox.all() {
+		if s.awaited {
+			waiting[e.peers.owner(s.envelope.from)] = true
 		}
 	}
 	if o.agreement != nil && !o.agreement.decided {

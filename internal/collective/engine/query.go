@@ -43,9 +43,9 @@ func (e *Engine) queryAgain() {
 		if o == nil {
 			continue
 		}
-		for k, s := range o.mailbox {
-			if s.wait != nil {
-				e.query(o, k)
+		for _, s := range o.mailbox.all() {
+			if s.awaited {
+				e.query(o, s.envelope)
 			}
 		}
 	}

@@ -82,6 +82,21 @@ func (l *nestedZeroCopyLink) SendOwned(ctx context.Context, to int, head, body [
 	return l.zeroCopy.SendOwned(ctx, l.worldRanks[to], slices.Concat(l.prefix, head), body, release)
 }
 
+// Poll implements [PollingLink].
+func (l *nestedLink) Poll(from int) (received, ok bool) {
+	if p, is := l.link.(PollingLink); is {
+		return p.Poll(l.worldRanks[from])
+	}
+	return false, false
+}
+
+// Rest implements [PollingLink].
+func (l *nestedLink) Rest() {
+	if p, is := l.link.(PollingLink); is {
+		p.Rest()
+	}
+}
+
 // Send implements [Link].
 func (l *nestedLink) Send(ctx context.Context, to int, head, body []byte) error {
 	return l.link.Send(ctx, l.worldRanks[to], slices.Concat(l.prefix, head), body)

@@ -39,9 +39,11 @@ const (
 	maxReportedError = 400 // bytes
 )
 
-func (e *Engine) progress(now time.Time) []Progress {
+func (e *Engine) progress() []Progress {
+	now := e.now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.stampCalls(now)
 	c := &e.calls
 	p := Progress{
 		Rank: e.worldRank(e.config.Rank), Size: e.config.Size, View: e.peers.view,
@@ -53,13 +55,13 @@ func (e *Engine) progress(now time.Time) []Progress {
 	}
 	for n := c.returned; n < c.next && len(p.Current) < maxReported; n++ {
 		if o := c.byNumber[n]; o != nil && o.local != nil && !o.returned {
-			s := callStatus(o.number, o.agreementNumber(), o.local.signature, now.Sub(o.local.began))
+			s := callStatus(o.number, o.agreementNumber(), o.local.signature, now-o.local.began)
 			s.WaitsFor = e.toWorldRanks(e.waitingFor(o))
 			p.Current = append(p.Current, s)
 		}
 	}
 	if d := &c.lastDone; d.signature.Kind != 0 {
-		s := callStatus(d.number, d.agreement, d.signature, now.Sub(d.at))
+		s := callStatus(d.number, d.agreement, d.signature, now-d.at)
 		if d.err != nil {
 			s.Error = d.err.Error()[:min(maxReportedError, len(d.err.Error()))]
 		}
@@ -70,7 +72,7 @@ func (e *Engine) progress(now time.Time) []Progress {
 		all = append(all, p)
 	}
 	for _, n := range e.comms.nested {
-		all = append(all, n.progress(now)...)
+		all = append(all, n.progress()...)
 	}
 	return all
 }

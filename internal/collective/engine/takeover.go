@@ -65,7 +65,7 @@ func (e *Engine) resetProgress() {
 // startTakenOver starts the parts of tasks that this process has taken over, in a call
 // that it has made.
 func (e *Engine) startTakenOver(o *callState) {
-	if o.err != nil || o.local.signature.Mode != RunThrough {
+	if e.peers.owners == nil || o.err != nil || o.local.signature.Mode != RunThrough {
 		return
 	}
 	for _, id := range e.peers.ownedBy(e.config.Rank) {
@@ -73,7 +73,14 @@ func (e *Engine) startTakenOver(o *callState) {
 			continue
 		}
 		o.runs.set(id, false)
-		e.work.Go(func() { e.runTask(o.ctx, o, id) })
+		t := &Task{ID: id, N: e.config.Size, engine: e, call: o, ctx: callContext{e.ctx, o.untilEnd()}}
+		run := o.local.run
+		e.work.Go(func() {
+			err := run(t)
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.partDone(t, err)
+		})
 	}
 }
 

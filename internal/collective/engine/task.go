@@ -57,6 +57,7 @@ func (t *Task) Send(to, step int, body []byte) error {
 func (t *Task) SendPayload(to, step int, p Payload) error {
 	e, o := t.engine, t.call
 	k := envelope{step, t.ID, to}
+	l := e.entries.take() // its reference is the link's
 	e.mu.Lock()
 	if o.err != nil {
 		defer e.mu.Unlock()
@@ -66,12 +67,11 @@ func (t *Task) SendPayload(to, step int, p Payload) error {
 		signature: o.local.signature, call: o.number, envelope: k,
 		view: uint32(e.peers.view), finishedByAll: o.finishedByAll, lowWater: e.log.lowWater,
 	}
-	l := o.newLogEntry()
-	l.envelope, l.payload, l.to = k, p, e.peers.owner(to)
+	l.envelope, l.payload, l.to = k, p.Retain(), e.peers.owner(to)
 	m.append(l.header[:0])
 	switch o.local.signature.Mode {
 	case RunThrough:
-		p.Retain()
+		l.refs.Add(1)
 		o.log = append(o.log, l)
 		e.log.bytes += l.size()
 	case Corrected:
@@ -80,27 +80,27 @@ func (t *Task) SendPayload(to, step int, p Payload) error {
 	if l.to == e.config.Rank {
 		e.put(o, k, m.signature, Payload{Bytes: slices.Clone(p.Bytes)})
 		e.mu.Unlock()
+		l.Release()
 		return nil
 	}
 	rank := l.to
 	e.mu.Unlock()
 	// If the receiver has failed, the next view assigns the task to another process,
 	// to which the message is replayed.
-	if err := e.transmit(t.ctx, rank, l.header[:], p); err != nil && t.ctx.Err() != nil {
+	if err := e.transmit(t.ctx, rank, l); err != nil && t.ctx.Err() != nil {
 		return t.ctx.Err()
 	}
 	return nil
 }
 
-// transmit passes a message to the link, which uses the payload until it has arrived.
-func (e *Engine) transmit(ctx context.Context, rank int, header []byte, p Payload) error {
-	if e.zeroCopy == nil || p.Buffer == nil {
-		p.Retain() // for good
-		return e.config.Link.Send(ctx, rank, header, p.Bytes)
+// transmit passes a message to the link, which uses it until it has arrived.
+func (e *Engine) transmit(ctx context.Context, rank int, l *logEntry) error {
+	if e.zeroCopy == nil { // it does not say when that is, so the reference stays
+		return e.config.Link.Send(ctx, rank, l.header[:], l.payload.Bytes)
 	}
-	err := e.zeroCopy.SendOwned(ctx, rank, header, p.Retain().Bytes, p.Buffer.release)
+	err := e.zeroCopy.SendOwned(ctx, rank, l.header[:], l.payload.Bytes, l.release)
 	if err != nil {
-		p.Release()
+		l.Release()
 	}
 	return err
 }
@@ -117,21 +117,23 @@ func (t *Task) ReceivePayload(from, step int) (Payload, error) {
 	e, o := t.engine, t.call
 	e.mu.Lock()
 	k := envelope{step, from, t.ID}
-	s := o.slot(k)
+	s := o.mailbox.slot(k)
+	if !s.here && o.err == nil {
+		e.look(s, e.peers.owner(from))
+	}
 	for !s.here {
 		if o.err != nil {
 			defer e.mu.Unlock()
 			return Payload{}, o.err
 		}
-		if s.wait == nil {
-			s.wait = make(chan struct{})
+		if !s.awaited {
+			s.awaited = true
 			e.query(o, k)
 		}
-		wait := s.wait
+		wake := s.sleep()
 		e.mu.Unlock()
 		select {
-		case <-wait:
-		case <-o.ctx.Done():
+		case <-wake:
 		case <-t.ctx.Done():
 			return Payload{}, t.ctx.Err()
 		}
@@ -155,13 +157,11 @@ func (t *Task) ReceiveAny(froms, steps []int, timeout time.Duration) ([]byte, er
 	for o.err == nil {
 		down := true
 		for i, from := range froms {
-			s := o.slot(envelope{steps[i], from, t.ID})
+			s := o.mailbox.slot(envelope{steps[i], from, t.ID})
 			if s.here {
 				return s.payload.Bytes, nil
 			}
-			if s.wait == nil {
-				s.wait = make(chan struct{}) // shows that the message is awaited
-			}
+			s.awaited = true
 			down = down && e.peers.of(from).down
 		}
 		if down || ctx.Err() != nil {
@@ -185,6 +185,6 @@ func (t *Task) stopWaiting(froms, steps []int) {
 		return
 	}
 	for i, from := range froms {
-		t.call.slot(envelope{steps[i], from, t.ID}).wait = nil
+		t.call.mailbox.slot(envelope{steps[i], from, t.ID}).awaited = false
 	}
 }

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package engine
+
+import "runtime"
+
+// yieldProcessor lets other goroutines run.
+func yieldProcessor() { runtime.Gosched() }

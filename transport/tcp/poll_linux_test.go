@@ -1,0 +1,86 @@
+package tcp
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// pollAll polls all peers of all members until the test ends. It returns a counter of the
+// polls that have received something.
+func pollAll(t *testing.T, members []*member) *atomic.Int64 {
+	var received atomic.Int64
+	var pollers sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.Background())
+	for i, m := range members {
+		pollers.Go(func() {
+			for ctx.Err() == nil {
+				for peer := range members {
+					if peer == i {
+						continue
+					}
+					if got, _ := m.Poll(protocol.Rank(peer)); got {
+						received.Add(1)
+					}
+				}
+				runtime.Gosched()
+			}
+		})
+	}
+	t.Cleanup(func() {
+		cancel()
+		pollers.Wait()
+	})
+	return &received
+}
+
+// Frames arrive once and in order, whether the connection's goroutine or a poller reads
+// them, and polls do receive some.
+func TestPollersAndReadersShareAConnection(t *testing.T) {
+	members := startGroup(t, 3, Config{})
+	received := pollAll(t, members)
+	exchange(t, members)
+	eventually(t, "a poll that receives something", func() bool {
+		mustSend(t, members[0], 1, []byte("again"))
+		return received.Load() > 0
+	})
+}
+
+// A connection that a poller finds broken is down, as if its goroutine had found it.
+func TestPollersFindBrokenConnections(t *testing.T) {
+	members := startGroup(t, 2, Config{})
+	for range 20 {
+		connect(t, members[1], members[0])
+		if _, err := members[0].socket(1).Write([]byte{0xff, 0xff, 0xff, 0x00}); err != nil { // No frame is that long.
+			t.Fatal(err)
+		}
+		for _, m := range members {
+			peer := protocol.Rank(1 - int(m.cfg.Rank))
+			eventually(t, "down", func() bool {
+				m.Poll(peer)
+				m.mu.Lock()
+				defer m.mu.Unlock()
+				return !m.up(peer)
+			})
+		}
+		eventually(t, "a new dial", func() bool { return members[1].Send(0, nil) == nil })
+	}
+}
+
+// A connection with TLS is not polled.
+func TestPollsLeaveTLSAlone(t *testing.T) {
+	ca := testutil.NewCA(t)
+	members := startGroup(t, 2, Config{TLS: ca.Config(t, ca)})
+	connect(t, members[0], members[1])
+	if _, ok := members[1].Poll(0); ok {
+		t.Error("an encrypted connection was polled")
+	}
+	if _, ok := members[1].Poll(1); ok {
+		t.Error("this member was polled")
+	}
+}
