@@ -1,0 +1,331 @@
+package fleet
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/fleet/internal/relay"
+)
+
+// A delegate is in the backbone as long as it is a delegate. The backbone keeps nothing: a
+// delegate that is removed from it, that has no quorum in it, or that finds a larger one
+// leaves it, enters another one, and exchanges positions there. So two backbones, as they
+// come from a partition, become one.
+//
+// Delegates tell their addresses in the backbone as their meta in the zone, where processes
+// of other zones find them by [pleach.Inspect].
+
+const (
+	inspectTimeout = 2 * time.Second
+	enterTimeout   = 5 * time.Second
+	quorumTimeout  = 3 * time.Second
+	createDelay    = 3 * time.Second // after which a lead that finds no backbone begins one
+	searchInterval = 2 * time.Second // for zones that are missing
+	enterDelay     = 100 * time.Millisecond
+)
+
+// session is one membership in the backbone.
+type session struct {
+	fleet *Fleet
+	group *pleach.Group
+	life  context.Context
+	end   context.CancelFunc
+
+	mu     sync.Mutex
+	queues map[int]*queue[[]byte] // to other delegates
+	zones  map[string]bool        // in its view
+	known  map[string][]string    // addresses of delegates, by zone, that are or were in it
+}
+
+// keepBackbone keeps this process in the backbone while it is a delegate.
+func (f *Fleet) keepBackbone() {
+	var better []string // addresses of a backbone that is larger than the last one
+	for f.life.Err() == nil {
+		if !f.delegate() {
+			_ = f.await(f.life, f.promoted)
+			continue
+		}
+		g := f.enterBackbone(better)
+		if g == nil {
+			sleep(f.life, enterDelay)
+			better = nil
+			continue
+		}
+		better = f.serveBackbone(g)
+	}
+}
+
+func (f *Fleet) delegate() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.index >= 0 && f.index < f.config.Delegates
+}
+
+// enterBackbone joins the backbone, or begins one if there is none. It returns nil if it
+// did not succeed in a while.
+func (f *Fleet) enterBackbone(seeds []string) *pleach.Group {
+	c := f.config.Backbone
+	c.ID = f.config.Zone + "/" + f.origin.ID
+	c.Meta = strconv.FormatUint(age(f.zone.Self()), 10)
+	if f.listening != "" {
+		c.Listen = f.listening // others know it
+	}
+	began := time.Now()
+	for f.life.Err() == nil && time.Since(began) < 2*createDelay {
+		first := true // no zone before this one in the order of names is reachable
+		if len(seeds) == 0 {
+			seeds, first = f.findBackbone()
+		}
+		switch {
+		case len(seeds) > 0:
+			ctx, cancel := context.WithTimeout(f.life, enterTimeout)
+			g, err := pleach.Join(ctx, c, seeds...)
+			cancel()
+			if err == nil {
+				return g
+			}
+			seeds = nil
+			c.Listen = f.config.Backbone.Listen // another process may have the port
+		case f.oldest() && (first || time.Since(began) > createDelay):
+			if g, err := pleach.Create(f.life, c); err == nil {
+				return g
+			}
+		}
+		sleep(f.life, enterDelay)
+	}
+	return nil
+}
+
+func (f *Fleet) oldest() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.index == 0
+}
+
+// findBackbone returns addresses of delegates in the backbone: of this zone or, if it has
+// none, of others. It reports whether this zone is the first of those that can be reached.
+func (f *Fleet) findBackbone() (addresses []string, first bool) {
+	if addresses = delegatesOf(f.zone.View(), f.zone.Rank()); len(addresses) > 0 {
+		return addresses, false
+	}
+	zones := f.config.otherZones()
+	first = true
+	for i, v := range f.inspectZones(f.life, zones) {
+		if v.Size() > 0 && zones[i] < f.config.Zone {
+			first = false
+		}
+		addresses = append(addresses, delegatesOf(v, -1)...)
+	}
+	for _, v := range f.inspectKnown(f.life, f.known) {
+		addresses = append(addresses, v.Leader().Address)
+	}
+	return addresses, first
+}
+
+// delegatesOf returns the addresses in the backbone of a zone's delegates, but one.
+func delegatesOf(v pleach.View, but int) (addresses []string) {
+	for _, m := range v.Members() {
+		if m.Meta != "" && m.Rank != but {
+			addresses = append(addresses, m.Meta)
+		}
+	}
+	return addresses
+}
+
+// inspectZones returns views of zones, those that can be reached, by asking their seeds.
+func (f *Fleet) inspectZones(ctx context.Context, zones []string) []pleach.View {
+	views := make([]pleach.View, len(zones))
+	var asking sync.WaitGroup
+	for i, zone := range zones {
+		asking.Go(func() { views[i] = f.inspectAny(ctx, groupName(f.config.Name, zone), f.config.Seeds[zone]) })
+	}
+	asking.Wait()
+	return views
+}
+
+// inspectKnown returns views of backbones, by asking delegates that were in the last one,
+// by zone.
+func (f *Fleet) inspectKnown(ctx context.Context, known map[string][]string) []pleach.View {
+	answers := make(chan pleach.View, len(known))
+	for _, addresses := range known {
+		go func() { answers <- f.inspectAny(ctx, f.config.Backbone.Group, addresses) }()
+	}
+	var views []pleach.View
+	for range known {
+		if v := <-answers; v.Size() > 0 && v.Err == nil {
+			views = append(views, v)
+		}
+	}
+	return views
+}
+
+// inspectAny returns the view of a group, of the first member that answers.
+func (f *Fleet) inspectAny(ctx context.Context, group string, addresses []string) (view pleach.View) {
+	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
+	defer cancel()
+	answers := make(chan pleach.View, len(addresses))
+	b := &f.config.Backbone
+	for _, address := range addresses {
+		go func() {
+			var v pleach.View // of no member, if it does not answer
+			if i, err := pleach.Inspect(ctx, pleach.Config{Group: group, TLS: b.TLS, Secret: b.Secret, Dial: b.Dial}, address); err == nil {
+				v = i.View
+			}
+			answers <- v
+		}()
+	}
+	for range addresses {
+		if view = <-answers; view.Size() > 0 {
+			break
+		}
+	}
+	return view
+}
+
+// serveBackbone takes part in the backbone until this process is no longer in it, or there
+// is a larger one, whose addresses it returns.
+func (f *Fleet) serveBackbone(g *pleach.Group) (better []string) {
+	s := &session{fleet: f, group: g, queues: make(map[int]*queue[[]byte]), zones: make(map[string]bool), known: maps.Clone(f.known)}
+	s.life, s.end = context.WithCancel(f.life)
+	f.listening = g.Self().Address
+	f.mu.Lock()
+	f.backbone = s
+	f.mu.Unlock()
+	var running sync.WaitGroup
+	running.Go(s.watch)
+	running.Go(s.receive)
+	running.Go(func() { better = s.search() })
+	_ = f.zone.SetMeta(s.life, g.Self().Address)
+	<-s.life.Done()
+	_ = g.Abort()
+	running.Wait()
+	f.known = s.known
+	f.step(func(now relay.Time) {
+		f.backbone = nil
+		f.machine.SetBackbone(now, nil)
+	})
+	if f.life.Err() == nil {
+		ctx, cancel := context.WithTimeout(f.life, inspectTimeout)
+		_ = f.zone.SetMeta(ctx, "")
+		cancel()
+	}
+	return better
+}
+
+// watch takes in views of the backbone. A delegate that has no quorum in it for long leaves.
+func (s *session) watch() {
+	defer s.end()
+	var alone *time.Timer
+	for v := range s.group.Views(s.life) {
+		if alone != nil {
+			alone.Stop()
+		}
+		if v.Err != nil {
+			alone = time.AfterFunc(quorumTimeout, s.end)
+		}
+		peers := []relay.Peer{}
+		zones := make(map[string]bool)
+		for _, m := range v.Members() {
+			peers = append(peers, relay.Peer{Rank: m.Rank, Incarnation: m.Incarnation, Zone: m.FailureDomain, Age: ageOf(m)})
+			zones[m.FailureDomain] = true
+		}
+		s.mu.Lock()
+		if v.Err == nil {
+			s.remember(v)
+		}
+		s.zones = zones
+		for rank, q := range s.queues {
+			if !v.Has(rank) {
+				delete(s.queues, rank)
+				q.add(nil) // ends its goroutine
+			}
+		}
+		s.mu.Unlock()
+		s.fleet.step(func(now relay.Time) { s.fleet.machine.SetBackbone(now, peers) })
+	}
+}
+
+// remember notes the addresses of delegates of other zones.
+func (s *session) remember(v pleach.View) {
+	known := make(map[string][]string)
+	for _, m := range v.Members() {
+		if m.FailureDomain != s.fleet.config.Zone {
+			known[m.FailureDomain] = append(known[m.FailureDomain], m.Address)
+		}
+	}
+	maps.Copy(s.known, known)
+}
+
+// receive takes in what other delegates send.
+func (s *session) receive() {
+	f := s.fleet
+	for m := range s.group.Messages(s.life) {
+		if m.Direct {
+			f.step(func(now relay.Time) { _ = f.machine.FromPeer(now, m.From, bytes.Clone(m.Data)) })
+			f.inbox.room()
+			f.casts.room()
+		}
+	}
+}
+
+// send sends a frame to another delegate. It does not wait: a delegate that does not
+// receive must not delay what others get.
+func (s *session) send(rank int, frame []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.queues[rank]
+	if q == nil {
+		q = newQueue(0, s.life.Done(), func(b []byte) int { return len(b) })
+		s.queues[rank] = q
+		s.fleet.running.Go(func() {
+			for b, ok := q.next(s.life); ok && b != nil; b, ok = q.next(s.life) {
+				if s.group.Send(s.life, rank, b) != nil {
+					sleep(s.life, retryDelay) // the lead finds out by the view, or by its timeout
+				}
+			}
+		})
+	}
+	q.add(frame)
+}
+
+// search looks for zones that are not in this backbone. If they have a larger one, this
+// process leaves: search returns the addresses.
+func (s *session) search() []string {
+	f := s.fleet
+	for sleep(s.life, searchInterval); s.life.Err() == nil; sleep(s.life, searchInterval) {
+		s.mu.Lock()
+		present, known := s.zones, maps.Clone(s.known)
+		s.mu.Unlock()
+		maps.DeleteFunc(known, func(zone string, _ []string) bool { return present[zone] })
+		zones := slices.DeleteFunc(f.config.otherZones(), func(zone string) bool { return present[zone] })
+		for i, v := range f.inspectZones(s.life, zones) {
+			if addresses := delegatesOf(v, -1); len(addresses) > 0 {
+				known[zones[i]] = addresses
+			}
+		}
+		for _, v := range f.inspectKnown(s.life, known) {
+			if s.larger(v) {
+				s.end()
+				return []string{v.Leader().Address}
+			}
+		}
+	}
+	return nil
+}
+
+// larger reports whether a view is that of another backbone and has more members or, if it
+// has as many, a leader of a zone that is earlier in the order of names.
+func (s *session) larger(other pleach.View) bool {
+	own := s.group.View()
+	if other.Size() == 0 || other.Err != nil || slices.ContainsFunc(other.Members(), func(m pleach.Member) bool { return m.Address == s.group.Self().Address }) {
+		return false
+	}
+	return cmp.Or(cmp.Compare(other.Size(), own.Size()), cmp.Compare(own.Leader().ID, other.Leader().ID)) > 0
+}

@@ -1,0 +1,106 @@
+package relay
+
+import (
+	"maps"
+	"slices"
+)
+
+// A gate takes in what other zones ship, broadcasts it in its own zone, and acknowledges it
+// when all members there have it. Acknowledgments are cumulative, and rare: the more is
+// shipped, the more each of them covers.
+
+// noteShipped notes that a peer waits for an acknowledgment.
+func (m *Machine) noteShipped(rank int, o Origin) {
+	if m.ackDue[rank] == nil {
+		m.ackDue[rank] = make(map[Origin]bool)
+	}
+	m.ackDue[rank][o] = true
+	m.shippers[rank] = true
+}
+
+// inherit acknowledges what a delegate has shipped that is gone to the next one of its
+// zone. That one finds out whether its zone lacks something: the last message of a lead may
+// have arrived here after its successor has asked for positions, and nowhere else.
+func (m *Machine) inherit(gone Peer) {
+	if !m.shippers[gone.Rank] {
+		return
+	}
+	delete(m.shippers, gone.Rank)
+	delete(m.ackDue, gone.Rank)
+	i := slices.IndexFunc(m.peers, func(p Peer) bool { return p.Zone == gone.Zone })
+	for _, o := range m.origins {
+		if i >= 0 && o.Zone == gone.Zone && m.streams[o].position() > 0 {
+			m.noteShipped(m.peers[i].Rank, o)
+		}
+	}
+}
+
+// handleSync answers a lead with the positions of this zone. What the lead's own zone
+// lacks is shipped to it: its last lead may have died when it had shipped more than its
+// zone has.
+func (m *Machine) handleSync(_ Time, rank int, f *frame) {
+	to := Peer{Rank: rank, Zone: f.zone}
+	concerns := func(z string) bool { return z == f.zone || !m.present(z) }
+	reply := &frame{kind: kindReply, zone: m.self.Zone, zones: m.bases(), positions: m.positions(concerns)}
+	m.send(to, reply)
+	theirs := make(map[Origin]uint64, len(f.positions))
+	for _, p := range f.positions {
+		theirs[p.Origin] = p.Seq
+	}
+	room := m.config.Window
+	for _, p := range reply.positions {
+		if p.Seq > 0 {
+			m.noteShipped(rank, p.Origin)
+		}
+		has, ok := theirs[p.Origin]
+		if !ok && !slices.Contains(f.zones, p.Origin.Zone) {
+			continue // it begins where it is told
+		}
+		s := m.streams[p.Origin]
+		for seq := max(has+1, s.first); seq < s.next && room > 0; seq++ {
+			data := s.log[seq-s.first].data
+			m.send(to, &frame{kind: kindData, origin: s.origin, seq: seq, data: data})
+			room -= len(data) + entryOverhead
+		}
+	}
+}
+
+// acknowledge asks whether what was broadcast is stable, to acknowledge it then.
+func (m *Machine) acknowledge(now Time) {
+	if len(m.ackDue) == 0 || m.polling || m.lastPoll > 0 && now < m.lastPoll+m.config.AckDelay {
+		return
+	}
+	for _, rank := range slices.Sorted(maps.Keys(m.ackDue)) {
+		of := m.ackDue[rank]
+		f := &frame{kind: kindAck, zone: m.self.Zone}
+		for _, o := range slices.SortedFunc(maps.Keys(of), compareOrigins) {
+			if s := m.streams[o]; s != nil {
+				f.positions = append(f.positions, position{Origin: o, Seq: s.position()})
+			}
+		}
+		m.acking = append(m.acking, ack{rank, f})
+	}
+	clear(m.ackDue)
+	m.polling, m.lastPoll = true, now
+	m.actions = append(m.actions, Poll{})
+}
+
+// Stable says that what was cast before the last Poll is stable in the zone, or that this
+// cannot be found out now.
+func (m *Machine) Stable(now Time, ok bool) {
+	m.polling = false
+	for _, a := range m.acking {
+		p, present := m.peer(a.peer)
+		switch {
+		case !present:
+		case ok:
+			m.send(p, a.frame)
+		default:
+			for _, p := range a.frame.positions {
+				m.noteShipped(a.peer, p.Origin)
+			}
+		}
+	}
+	m.acking = nil
+	m.step(now)
+}

@@ -1,0 +1,211 @@
+package relay
+
+import (
+	"maps"
+	"slices"
+)
+
+// A lead ships the messages of its zone along one link for each other zone. The link has a
+// cursor: what was sent of each origin, beginning with the position that the gate has
+// named. When the gate changes, the link begins again. A gate that does not acknowledge is
+// passed over for the next delegate of its zone.
+
+// link is a lead's way to another zone.
+type link struct {
+	zone   string
+	gate   Peer
+	try    int // how many gates were passed over
+	synced bool
+	again  bool // positions of orphans are to be exchanged, while messages go on
+	asked  Time // when the gate was asked for its positions; 0: not yet
+	sent   map[Origin]uint64
+	acked  map[Origin]uint64
+	flying int  // bytes that were sent and not acknowledged
+	moved  Time // when there was an acknowledgment, or nothing to acknowledge
+}
+
+func (l *link) deadline(c *Config) Time {
+	switch {
+	case !l.synced || l.again:
+		return l.asked + c.Stall
+	case l.flying > 0:
+		return l.moved + c.Stall
+	}
+	return never
+}
+
+// ship sends what other zones lack, if this member leads.
+func (m *Machine) ship(now Time) {
+	if !m.Lead() {
+		return
+	}
+	for _, zone := range m.zones {
+		l := m.link(now, zone)
+		if (!l.synced || l.again) && (l.asked == 0 || now >= l.asked+m.config.Stall) {
+			l.asked = now
+			m.send(l.gate, &frame{kind: kindSync, zone: m.self.Zone, zones: m.bases(), positions: m.positions(m.concerns(zone))})
+		}
+		if l.synced {
+			m.pump(now, l)
+		}
+	}
+}
+
+// setZones takes in which other zones are in the backbone. The messages of a zone that is
+// gone are shipped by all others, which exchange their positions first.
+func (m *Machine) setZones() {
+	m.zones = nil
+	for _, p := range m.peers {
+		if p.Zone != m.self.Zone && !slices.Contains(m.zones, p.Zone) {
+			m.zones = append(m.zones, p.Zone)
+		}
+	}
+	before := len(m.links)
+	maps.DeleteFunc(m.links, func(zone string, _ *link) bool { return !slices.Contains(m.zones, zone) })
+	for _, l := range m.links {
+		if len(m.links) < before {
+			l.again, l.asked = true, 0
+		}
+	}
+}
+
+// link returns the link to a zone, begun again if it has another gate now.
+func (m *Machine) link(now Time, zone string) *link {
+	l := m.links[zone]
+	if l == nil {
+		l = &link{zone: zone, acked: make(map[Origin]uint64)}
+		m.links[zone] = l
+	}
+	stalled := l.synced && l.flying > 0 && now >= l.moved+m.config.Stall || !l.synced && l.asked > 0 && now >= l.asked+m.config.Stall
+	if stalled {
+		l.try++
+	}
+	if gate := m.gate(l); stalled || gate != l.gate || l.sent == nil {
+		*l = link{zone: zone, gate: gate, try: l.try, sent: make(map[Origin]uint64), acked: l.acked, moved: now}
+	}
+	return l
+}
+
+// gate chooses the delegate of a zone that messages are shipped to: the first, unless it
+// was passed over.
+func (m *Machine) gate(l *link) Peer {
+	var of []Peer
+	for _, p := range m.peers {
+		if p.Zone == l.zone {
+			of = append(of, p)
+		}
+	}
+	return of[l.try%len(of)]
+}
+
+// concerns tells which zones' messages this zone may have to ship to another one, or the
+// other way around: its own, and those of zones that are not in the backbone.
+func (m *Machine) concerns(zone string) func(string) bool {
+	return func(z string) bool { return z == m.self.Zone || z == zone || !m.present(z) }
+}
+
+// handleReply takes in the positions of a gate. A zone that is new begins at the present.
+func (m *Machine) handleReply(now Time, rank int, f *frame) {
+	l := m.links[f.zone]
+	if l == nil || l.gate.Rank != rank || l.synced && !l.again {
+		return
+	}
+	theirs := make(map[Origin]uint64, len(f.positions))
+	for _, p := range f.positions {
+		theirs[p.Origin] = p.Seq
+	}
+	base := &frame{kind: kindBase, zone: m.self.Zone}
+	for _, o := range m.origins {
+		s := m.streams[o]
+		switch has, ok := theirs[o]; {
+		case s.next == 0 || o.Zone == m.self.Zone && l.synced:
+			continue
+		case ok:
+			l.sent[o] = min(has, s.position())
+		case slices.Contains(f.zones, o.Zone):
+			l.sent[o] = 0
+		case o.Zone == m.self.Zone:
+			base.positions = append(base.positions, position{Origin: o, Seq: s.position()})
+			l.sent[o], l.acked[o] = s.position(), s.position()
+		}
+	}
+	if !slices.Contains(f.zones, m.self.Zone) && !l.synced {
+		m.send(l.gate, base)
+	}
+	l.synced, l.again, l.moved = true, false, now
+	m.progressed = now
+	m.weigh(l)
+}
+
+// pump sends what the window of a link has room for.
+func (m *Machine) pump(now Time, l *link) {
+	if l.flying == 0 {
+		l.moved = now
+	}
+	for _, o := range m.origins {
+		s := m.streams[o]
+		sent, known := l.sent[o]
+		if o.Zone != m.self.Zone && (m.present(o.Zone) || !known) {
+			continue
+		}
+		for sent < s.position() && (l.flying == 0 || l.flying < m.config.Window) {
+			sent = m.shipNext(l, s, sent)
+		}
+		l.sent[o] = sent
+	}
+}
+
+// shipNext sends the first message after a position, or that it is lost. It returns the
+// position after that.
+func (m *Machine) shipNext(l *link, s *stream, after uint64) uint64 {
+	if after+1 < s.first {
+		m.send(l.gate, &frame{kind: kindLost, origin: s.origin, seq: s.first - 1})
+		l.flying++ // so that an acknowledgment is waited for
+		return s.first - 1
+	}
+	data := s.log[after+1-s.first].data
+	m.send(l.gate, &frame{kind: kindData, origin: s.origin, seq: after + 1, data: data})
+	l.flying += max(len(data), 1)
+	return after + 1
+}
+
+// handleAck takes in what a zone has for good.
+func (m *Machine) handleAck(now Time, rank int, f *frame) {
+	l := m.links[f.zone]
+	if l == nil || l.gate.Rank != rank {
+		return
+	}
+	for _, p := range f.positions {
+		if s := m.streams[p.Origin]; s == nil || p.Seq > s.position() {
+			l.again, l.asked = true, 0 // it has something that this zone lacks
+		}
+		if p.Seq > l.acked[p.Origin] {
+			l.acked[p.Origin] = p.Seq
+			l.moved, m.progressed = now, now
+		}
+	}
+	m.weigh(l)
+}
+
+// weigh counts what is on its way.
+func (m *Machine) weigh(l *link) {
+	l.flying = 0
+	for o, sent := range l.sent {
+		if s := m.streams[o]; s != nil && sent > l.acked[o] && (o.Zone == m.self.Zone || !m.present(o.Zone)) {
+			l.flying += max(s.bytes(l.acked[o], sent), 1)
+		}
+	}
+}
+
+// everywhere returns up to where all zones of the backbone have an origin's messages.
+func (m *Machine) everywhere(s *stream) uint64 {
+	least := s.position()
+	for _, zone := range m.zones {
+		var acked uint64
+		if l := m.links[zone]; l != nil {
+			acked = l.acked[s.origin]
+		}
+		least = min(least, acked)
+	}
+	return least
+}

@@ -1,0 +1,92 @@
+package relay
+
+import "slices"
+
+// The lead broadcasts marks in its zone: up to where it has each origin's messages, and up
+// to where all zones have those of its own zone. The other delegates watch them. If the
+// marks do not move although there is something to ship, the second delegate ships after
+// a while, the third after twice that time, and so on. It stops when the marks of a
+// delegate before it move again.
+
+// behind reports whether a message of this zone is not known to be in all others.
+func (m *Machine) behind() bool {
+	for _, o := range m.origins {
+		if s := m.streams[o]; o.Zone == m.self.Zone && s.acked < s.position() {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *Machine) delegate() bool { return m.index < len(m.ranks) }
+
+// watch lets this delegate ship if those before it do not get on.
+func (m *Machine) watch(now Time) {
+	switch {
+	case m.active || !m.delegate():
+	case !m.behind():
+		m.progressed = now
+	case now >= m.progressed+m.config.Stall*Time(m.index):
+		m.active = true
+	}
+}
+
+func (m *Machine) watchDeadline(d *deadline) {
+	if !m.active && m.delegate() && m.behind() {
+		d.at(m.progressed + m.config.Stall*Time(m.index))
+	}
+}
+
+// handleMark takes in a mark of a delegate.
+func (m *Machine) handleMark(now Time, rank int, f *frame) {
+	for _, p := range f.positions {
+		s := m.stream(now, p.Origin)
+		if p.Acked > s.acked {
+			s.acked = p.Acked
+			m.progressed = now
+			if i := slices.Index(m.ranks, rank); m.active && i >= 0 && i < m.index {
+				m.active = false
+				clear(m.links)
+			}
+		}
+		if s.seen = max(s.seen, p.Seq); s.seen >= max(s.next, 1) {
+			m.missing(now, s)
+		}
+	}
+}
+
+// mark broadcasts a mark, if this delegate ships and there is something new.
+func (m *Machine) mark(now Time) {
+	if !m.Lead() || m.lastMark > 0 && now < m.lastMark+m.config.AckDelay {
+		return
+	}
+	f := &frame{kind: kindMark, zone: m.self.Zone}
+	for _, o := range m.origins {
+		s := m.streams[o]
+		if p := m.markOf(s); s.next > 0 && p != m.marked[o] {
+			s.acked = max(s.acked, p.Acked)
+			m.marked[o] = p
+			f.positions = append(f.positions, p)
+		}
+	}
+	if len(f.positions) > 0 {
+		m.lastMark = now
+		m.cast(f)
+	}
+}
+
+func (m *Machine) markOf(s *stream) position {
+	p := position{Origin: s.origin, Seq: s.position()}
+	if s.origin.Zone == m.self.Zone {
+		p.Acked = m.everywhere(s)
+	}
+	return p
+}
+
+// markDue reports whether there is something to mark.
+func (m *Machine) markDue() bool {
+	return slices.ContainsFunc(m.origins, func(o Origin) bool {
+		s := m.streams[o]
+		return s.next > 0 && m.markOf(s) != m.marked[o]
+	})
+}
