@@ -1,0 +1,193 @@
+package fleet
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/fleet"
+)
+
+// member is a process of the fleet.
+type member struct {
+	*fleet.Fleet
+	zone     string
+	listen   string
+	origin   origin
+	receipts *receipts
+	reading  sync.WaitGroup
+	stop     context.CancelFunc
+	greeter  bool
+	before   fleet.Stats // when the zones had met
+}
+
+// site is a zone, and the members that live.
+type site struct {
+	name, host string
+	members    []*member
+	started    int        // processes so far
+	starting   sync.Mutex // held while one is started later, and while the zone is dead
+	seeds      []string
+	free       []string // addresses that no process has
+}
+
+// zoneName keeps the order of names that of numbers.
+func zoneName(i int) string { return fmt.Sprintf("zone-%03d", i) }
+
+// join starts a process in a zone. The first one begins it.
+func (r *run) join(ctx context.Context, s *site, began bool) (*member, error) {
+	r.mu.Lock()
+	s.started++
+	id := fmt.Sprintf("%s.%d", s.name, s.started)
+	listen := s.free[0]
+	s.free = s.free[1:]
+	seeds := make(map[string][]string)
+	for _, other := range r.sites {
+		if other != s || len(s.members) > 0 {
+			seeds[other.name] = other.seeds
+		}
+	}
+	r.mu.Unlock()
+	f, err := fleet.Join(ctx, fleet.Config{
+		Name: "bench", Zone: s.name, Seeds: seeds,
+		Group:    pleach.Config{ID: id, Listen: listen},
+		Backbone: pleach.Config{Dial: r.wan.dial(s.host)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	m := &member{Fleet: f, listen: listen, zone: s.name, origin: origin{s.name, id}, receipts: &receipts{next: make(map[origin]uint64), missed: make(map[origin]map[uint64]bool), met: make(map[string]bool)}}
+	m.receipts.member = m
+	if !began {
+		m.receipts.since = time.Now()
+	}
+	life, stop := context.WithCancel(context.Background())
+	m.stop = stop
+	m.reading.Go(func() { r.receive(life, m) })
+	m.reading.Go(func() { r.receiveWithin(life, m) })
+	r.mu.Lock()
+	s.members = append(s.members, m)
+	r.mu.Unlock()
+	return m, nil
+}
+
+// reserve chooses the addresses of a zone's members, and takes the first ones as seeds. A
+// process that is started in place of another one gets its address, as it usually does.
+func (s *site) reserve(members int) error {
+	var listeners []net.Listener
+	for range members {
+		l, err := net.Listen("tcp", s.host+":0")
+		if err != nil {
+			return err
+		}
+		listeners = append(listeners, l)
+		s.free = append(s.free, l.Addr().String())
+	}
+	s.seeds = slices.Clone(s.free[:min(len(s.free), maxSeeds)])
+	var err error
+	for _, l := range listeners {
+		err = errors.Join(err, l.Close())
+	}
+	return err
+}
+
+// maxSeeds is how many addresses of each zone a process is told.
+const maxSeeds = 3
+
+// receive takes in what the fleet broadcasts.
+func (r *run) receive(ctx context.Context, m *member) {
+	for got := range m.Messages(ctx) {
+		if got.Lost == 0 && len(got.Data) < minSize { // a greeting
+			r.ledger.mu.Lock()
+			m.receipts.met[got.Zone] = true
+			r.ledger.mu.Unlock()
+			continue
+		}
+		r.ledger.received(m.receipts, &got, r.sentAt(got.Data))
+	}
+}
+
+// receiveWithin takes in what its zone broadcasts.
+func (r *run) receiveWithin(ctx context.Context, m *member) {
+	for got := range m.Zone().Messages(ctx) {
+		if got.Lost == 0 && len(got.Data) >= minSize {
+			late := time.Since(r.sentAt(got.Data))
+			r.ledger.mu.Lock()
+			r.ledger.within = append(r.ledger.within, late)
+			r.ledger.mu.Unlock()
+		}
+	}
+}
+
+// payload is a message with the time in it.
+func (r *run) payload() []byte {
+	b := make([]byte, r.config.Size)
+	binary.BigEndian.PutUint64(b, uint64(time.Since(r.ledger.began)))
+	return b
+}
+
+func (r *run) sentAt(b []byte) time.Time {
+	if len(b) < minSize {
+		return time.Now()
+	}
+	return r.ledger.began.Add(time.Duration(binary.BigEndian.Uint64(b)))
+}
+
+// broadcast broadcasts to the fleet.
+func (r *run) broadcast(ctx context.Context, m *member) {
+	l := r.ledger
+	l.mu.Lock()
+	if l.gone[m.origin] {
+		l.mu.Unlock()
+		return
+	}
+	l.sent[m.origin]++
+	l.total++
+	l.last[m.origin] = time.Now()
+	l.mu.Unlock()
+	if err := m.Broadcast(ctx, r.payload()); err != nil && !errors.Is(err, pleach.ErrClosed) && ctx.Err() == nil {
+		r.note(fmt.Errorf("bench: broadcast of %s: %w", m.origin.id, err))
+	}
+}
+
+// kill ends processes as kill -9 would.
+func (r *run) kill(s *site, victims ...*member) {
+	r.mu.Lock()
+	var left []*member
+	for _, m := range s.members {
+		if !slices.Contains(victims, m) {
+			left = append(left, m)
+		}
+	}
+	s.members = left
+	r.mu.Unlock()
+	for _, m := range victims {
+		r.ledger.mu.Lock()
+		r.ledger.gone[m.origin] = true
+		r.ledger.mu.Unlock()
+		r.count(m)
+		r.ending.Go(func() {
+			_ = m.Abort()
+			m.stop()
+			m.reading.Wait()
+			r.mu.Lock()
+			s.free = append(s.free, m.listen)
+			r.mu.Unlock()
+		})
+	}
+}
+
+// count adds up what a process has sent to other zones since the zones have met.
+func (r *run) count(m *member) {
+	s := m.Stats()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.copies += s.Messages - m.before.Messages
+	r.messages += s.Messages + s.Acks + s.Syncs - (m.before.Messages + m.before.Acks + m.before.Syncs)
+}
