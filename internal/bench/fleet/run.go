@@ -88,7 +88,7 @@ func (r *run) note(err error) {
 	}
 }
 
-// start starts all zones, some at a time, and the members of each one after the other.
+// start starts all zones, some at a time, and the members of each at once after the first.
 func (r *run) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -104,12 +104,13 @@ func (r *run) start(ctx context.Context) error {
 		starting.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			for range r.config.Members - 1 {
-				if _, err := r.join(ctx, s, true); err != nil {
-					errs[i] = err
-					return
-				}
+			var joining sync.WaitGroup
+			joined := make([]error, r.config.Members-1)
+			for j := range joined {
+				joining.Go(func() { _, joined[j] = r.join(ctx, s, true) })
 			}
+			joining.Wait()
+			errs[i] = errors.Join(joined...)
 		})
 	}
 	starting.Wait()
