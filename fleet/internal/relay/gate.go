@@ -35,18 +35,19 @@ func (m *Machine) inherit(gone Peer) {
 	}
 }
 
-// handleSync answers a lead with the positions of this zone. What the lead's own zone
-// lacks is shipped to it: its last lead may have died when it had shipped more than its
-// zone has.
+// handleSync answers a lead with the positions of this zone: in the messages of the lead's
+// zone, of zones that are gone, and of those that the lead asks for, since it may know of
+// a zone's death before this process does. What the lead's own zone lacks is shipped to
+// it: its last lead may have died when it had shipped more than its zone has.
 func (m *Machine) handleSync(_ Time, rank int, f *frame) {
 	to := Peer{Rank: rank, Zone: f.zone}
-	concerns := func(z string) bool { return z == f.zone || !m.present(z) }
+	theirs, asked := make(map[Origin]uint64, len(f.positions)), make(map[string]bool)
+	for _, p := range f.positions {
+		theirs[p.Origin], asked[p.Origin.Zone] = p.Seq, true
+	}
+	concerns := func(z string) bool { return z != m.self.Zone && (z == f.zone || asked[z] || !m.present(z)) }
 	reply := &frame{kind: kindReply, zone: m.self.Zone, zones: m.bases(), positions: m.positions(concerns)}
 	m.send(to, reply)
-	theirs := make(map[Origin]uint64, len(f.positions))
-	for _, p := range f.positions {
-		theirs[p.Origin] = p.Seq
-	}
 	room := m.config.Window
 	for _, p := range reply.positions {
 		if p.Seq > 0 {

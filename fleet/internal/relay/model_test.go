@@ -460,6 +460,39 @@ func TestZoneThatWasCutOffCatchesUp(t *testing.T) {
 	}
 }
 
+// copies counts the messages that were sent between zones, those of dead members included.
+func (m *model) copies() (n uint64) {
+	for _, p := range m.members {
+		n += p.Counts().Data
+	}
+	return n
+}
+
+// The messages of a zone that dies are shipped by all others, but only those that a zone
+// lacks: also by a lead that knows of the death before the gate that it asks.
+func TestDeadZoneIsNotShippedAgain(t *testing.T) {
+	for seed := range uint64(100) {
+		m := newModel(t, 4, 3, seed, 1<<20)
+		sent := map[string]int{}
+		for range 20 {
+			m.broadcast(m.findID("b1"), sent)
+			m.broadcast(m.findID("c1"), sent)
+		}
+		m.limit += 60 * modelStall
+		m.run()
+		before := m.copies()
+		for _, p := range m.alive("b") {
+			m.kill(p)
+		}
+		m.limit += 60 * modelStall
+		m.run()
+		if again := m.copies() - before; again > 0 {
+			t.Fatalf("seed %d: %d messages that all zones have were shipped", seed, again)
+		}
+		m.check(fmt.Sprint("seed ", seed), sent)
+	}
+}
+
 // A zone that was cut off for longer than others keep messages gets a notice in their place,
 // and then the rest.
 func TestZoneIsToldWhatItHasMissed(t *testing.T) {
