@@ -81,6 +81,8 @@ type Result struct {
 	// those of views and heartbeats included.
 	WANMessages float64 `json:"wan_messages_per_broadcast"`
 	WANCopies   float64 `json:"wan_copies_per_broadcast"`
+	WANAcks     float64 `json:"wan_acks_per_broadcast"`
+	WANSyncs    float64 `json:"wan_syncs_per_broadcast"`
 	WANBytes    float64 `json:"wan_bytes_per_second"`
 	// Kills counts delegates, and Restarted processes that have joined afterwards.
 	Kills     int     `json:"kills"`

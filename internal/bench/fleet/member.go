@@ -33,8 +33,8 @@ type site struct {
 	members    []*member
 	started    int        // processes so far
 	starting   sync.Mutex // held while one is started later, and while the zone is dead
-	seeds      []string
-	free       []string // addresses that no process has
+	addresses  []string
+	used       map[string]bool // addresses that a process has
 }
 
 // zoneName keeps the order of names that of numbers.
@@ -45,12 +45,12 @@ func (r *run) join(ctx context.Context, s *site, began bool) (*member, error) {
 	r.mu.Lock()
 	s.started++
 	id := fmt.Sprintf("%s.%d", s.name, s.started)
-	listen := s.free[0]
-	s.free = s.free[1:]
+	listen := s.address()
+	s.used[listen] = true
 	seeds := make(map[string][]string)
 	for _, other := range r.sites {
 		if other != s || len(s.members) > 0 {
-			seeds[other.name] = other.seeds
+			seeds[other.name] = other.addresses[:min(len(other.addresses), maxSeeds)]
 		}
 	}
 	r.mu.Unlock()
@@ -77,8 +77,8 @@ func (r *run) join(ctx context.Context, s *site, began bool) (*member, error) {
 	return m, nil
 }
 
-// reserve chooses the addresses of a zone's members, and takes the first ones as seeds. A
-// process that is started in place of another one gets its address, as it usually does.
+// reserve chooses the addresses of a zone's members, of which the first ones are its seeds.
+// A process that is started in place of another one gets its address, as it usually does.
 func (s *site) reserve(members int) error {
 	var listeners []net.Listener
 	for range members {
@@ -87,9 +87,8 @@ func (s *site) reserve(members int) error {
 			return err
 		}
 		listeners = append(listeners, l)
-		s.free = append(s.free, l.Addr().String())
+		s.addresses = append(s.addresses, l.Addr().String())
 	}
-	s.seeds = slices.Clone(s.free[:min(len(s.free), maxSeeds)])
 	var err error
 	for _, l := range listeners {
 		err = errors.Join(err, l.Close())
@@ -99,6 +98,15 @@ func (s *site) reserve(members int) error {
 
 // maxSeeds is how many addresses of each zone a process is told.
 const maxSeeds = 3
+
+// address returns the first address that no process has, or "". The first process of a
+// zone that was dead has a seed's.
+func (s *site) address() string {
+	if i := slices.IndexFunc(s.addresses, func(a string) bool { return !s.used[a] }); i >= 0 {
+		return s.addresses[i]
+	}
+	return ""
+}
 
 // receive takes in what the fleet broadcasts.
 func (r *run) receive(ctx context.Context, m *member) {
@@ -177,7 +185,7 @@ func (r *run) kill(s *site, victims ...*member) {
 			m.stop()
 			m.reading.Wait()
 			r.mu.Lock()
-			s.free = append(s.free, m.listen)
+			delete(s.used, m.listen)
 			r.mu.Unlock()
 		})
 	}
@@ -188,6 +196,7 @@ func (r *run) count(m *member) {
 	s := m.Stats()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.copies += s.Messages - m.before.Messages
-	r.messages += s.Messages + s.Acks + s.Syncs - (m.before.Messages + m.before.Acks + m.before.Syncs)
+	r.sent.Messages += s.Messages - m.before.Messages
+	r.sent.Acks += s.Acks - m.before.Acks
+	r.sent.Syncs += s.Syncs - m.before.Syncs
 }

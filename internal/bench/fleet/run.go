@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pleach-go/pleach/fleet"
 	"github.com/pleach-go/pleach/internal/bench"
 )
 
@@ -32,7 +33,7 @@ type run struct {
 	sites            []*site
 	spared           map[*site]bool // no delegate of it is killed now
 	kills, restarted int
-	copies, messages uint64
+	sent             fleet.Stats // since the zones have met
 	err              error
 }
 
@@ -43,7 +44,7 @@ func Run(ctx context.Context, c Config) (result Result, err error) {
 	}
 	r := &run{config: c, wan: newWAN(c.Delay), ledger: newLedger(), rng: rand.New(rand.NewPCG(c.Seed, 1)), spared: make(map[*site]bool)}
 	for i := range c.Zones {
-		s := &site{name: zoneName(i), host: host(i)}
+		s := &site{name: zoneName(i), host: host(i), used: make(map[string]bool)}
 		if err := s.reserve(c.Members); err != nil {
 			return result, fmt.Errorf("bench: %w", err)
 		}
@@ -104,16 +105,21 @@ func (r *run) start(ctx context.Context) error {
 		starting.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			var joining sync.WaitGroup
-			joined := make([]error, r.config.Members-1)
-			for j := range joined {
-				joining.Go(func() { _, joined[j] = r.join(ctx, s, true) })
-			}
-			joining.Wait()
-			errs[i] = errors.Join(joined...)
+			errs[i] = r.fill(ctx, s, true)
 		})
 	}
 	starting.Wait()
+	return errors.Join(errs...)
+}
+
+// fill starts all members of a zone but the first, at once.
+func (r *run) fill(ctx context.Context, s *site, began bool) error {
+	var joining sync.WaitGroup
+	errs := make([]error, r.config.Members-1)
+	for i := range errs {
+		joining.Go(func() { _, errs[i] = r.join(ctx, s, began) })
+	}
+	joining.Wait()
 	return errors.Join(errs...)
 }
 
@@ -235,7 +241,7 @@ func (r *run) killDelegates(ctx context.Context) {
 func (r *run) restart(ctx context.Context, s *site) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
 	defer cancel()
-	for !r.vacant(s) && rest(ctx, restartDelay/100) {
+	for !r.vacant(s, 1) && rest(ctx, restartDelay/100) {
 		continue
 	}
 	if _, err := r.join(ctx, s, false); err != nil {
@@ -247,11 +253,11 @@ func (r *run) restart(ctx context.Context, s *site) {
 	r.mu.Unlock()
 }
 
-// vacant reports whether an address of a zone is free.
-func (r *run) vacant(s *site) bool {
+// vacant reports whether so many addresses of a zone are free.
+func (r *run) vacant(s *site, n int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(s.free) > 0
+	return len(s.addresses)-len(s.used) >= n
 }
 
 // victim chooses a delegate.
@@ -299,9 +305,21 @@ func (r *run) killZone(ctx context.Context) {
 	r.mu.Unlock()
 	r.kill(s, victims...)
 	rest(ctx, r.config.Down)
-	for range r.config.Members {
-		r.restart(ctx, s)
+	again, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTimeout)
+	defer cancel()
+	for !r.vacant(s, r.config.Members) && rest(again, restartDelay/100) {
+		continue
 	}
+	_, err := r.join(again, s, false)
+	if err == nil {
+		err = r.fill(again, s, false)
+	}
+	if err != nil {
+		r.note(fmt.Errorf("bench: start of %s, which was dead: %w", s.name, err))
+	}
+	r.mu.Lock()
+	r.restarted += len(s.members)
+	r.mu.Unlock()
 	r.spare(s, false)
 }
 
@@ -337,8 +355,9 @@ func (r *run) report(result *Result) {
 	result.BoundMS = bench.Round(result.DelayMS+2*result.ZoneP50, 3)
 	result.Ratio = bench.Round(result.P50/result.BoundMS, 2)
 	if l.total > 0 {
-		result.WANMessages = bench.Round(float64(r.messages)/float64(l.total), 2)
-		result.WANCopies = bench.Round(float64(r.copies)/float64(l.total), 2)
+		each := func(n uint64) float64 { return bench.Round(float64(n)/float64(l.total), 2) }
+		result.WANMessages = each(r.sent.Messages + r.sent.Acks + r.sent.Syncs)
+		result.WANCopies, result.WANAcks, result.WANSyncs = each(r.sent.Messages), each(r.sent.Acks), each(r.sent.Syncs)
 	}
 	result.Kills, result.Restarted = r.kills, r.restarted
 	result.CutS, result.DownS = c.Cut.Seconds(), c.Down.Seconds()
