@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -24,11 +25,12 @@ import (
 
 const (
 	inspectTimeout = 2 * time.Second
-	enterTimeout   = 5 * time.Second
+	inspectStagger = 250 * time.Millisecond
+	enterTimeout   = 15 * time.Second
 	quorumTimeout  = 3 * time.Second
-	createDelay    = 3 * time.Second // after which a lead that finds no backbone begins one
-	searchInterval = 2 * time.Second // for zones that are missing
-	enterDelay     = 100 * time.Millisecond
+	createDelay    = 5 * time.Second        // after which a lead that finds no backbone begins one
+	searchInterval = 2 * time.Second        // for zones that are missing
+	enterDelay     = 100 * time.Millisecond // the first; it doubles
 )
 
 // session is one membership in the backbone.
@@ -68,8 +70,10 @@ func (f *Fleet) delegate() bool {
 	return f.index >= 0 && f.index < f.config.Delegates
 }
 
-// enterBackbone joins the backbone, or begins one if there is none. It returns nil if it
-// did not succeed in a while.
+// enterBackbone joins the backbone, or begins one if there is none. It returns nil if this
+// process is no delegate any more. The lead looks for the backbone in other zones; the
+// other delegates follow the lead, unless it does not get on. So one process of each zone
+// asks around.
 func (f *Fleet) enterBackbone(seeds []string) *pleach.Group {
 	c := f.config.Backbone
 	c.ID = f.config.Zone + "/" + f.origin.ID
@@ -77,11 +81,15 @@ func (f *Fleet) enterBackbone(seeds []string) *pleach.Group {
 	if f.listening != "" {
 		c.Listen = f.listening // others know it
 	}
-	began := time.Now()
-	for f.life.Err() == nil && time.Since(began) < 2*createDelay {
-		first := true // no zone before this one in the order of names is reachable
+	began, pause := time.Now(), enterDelay // since when there is no backbone
+	for f.life.Err() == nil && f.delegate() {
+		first := false // no zone before this one in the order of names is reachable
 		if len(seeds) == 0 {
+			seeds = delegatesOf(f.zone.View(), f.zone.Rank())
+		}
+		if len(seeds) == 0 && (f.oldest() || time.Since(began) > createDelay) {
 			seeds, first = f.findBackbone()
+			pause = min(2*pause, searchInterval)
 		}
 		switch {
 		case len(seeds) > 0:
@@ -91,14 +99,14 @@ func (f *Fleet) enterBackbone(seeds []string) *pleach.Group {
 			if err == nil {
 				return g
 			}
-			seeds = nil
+			seeds, began = nil, time.Now()
 			c.Listen = f.config.Backbone.Listen // another process may have the port
 		case f.oldest() && (first || time.Since(began) > createDelay):
 			if g, err := pleach.Create(f.life, c); err == nil {
 				return g
 			}
 		}
-		sleep(f.life, enterDelay)
+		sleep(f.life, pause)
 	}
 	return nil
 }
@@ -109,19 +117,17 @@ func (f *Fleet) oldest() bool {
 	return f.index == 0
 }
 
-// findBackbone returns addresses of delegates in the backbone: of this zone or, if it has
-// none, of others. It reports whether this zone is the first of those that can be reached.
+// findBackbone returns addresses of delegates of another zone that are in the backbone. If
+// there are none, it reports whether this zone is the first of those that can be reached.
 func (f *Fleet) findBackbone() (addresses []string, first bool) {
-	if addresses = delegatesOf(f.zone.View(), f.zone.Rank()); len(addresses) > 0 {
-		return addresses, false
-	}
-	zones := f.config.otherZones()
 	first = true
-	for i, v := range f.inspectZones(f.life, zones) {
-		if v.Size() > 0 && zones[i] < f.config.Zone {
+	for zone, v := range f.inspectZones(f.life, f.config.otherZones()) {
+		if addresses = delegatesOf(v, -1); len(addresses) > 0 {
+			return addresses, false
+		}
+		if v.Size() > 0 && zone < f.config.Zone {
 			first = false
 		}
-		addresses = append(addresses, delegatesOf(v, -1)...)
 	}
 	for _, v := range f.inspectKnown(f.life, f.known) {
 		addresses = append(addresses, v.Leader().Address)
@@ -139,15 +145,28 @@ func delegatesOf(v pleach.View, but int) (addresses []string) {
 	return addresses
 }
 
-// inspectZones returns views of zones, those that can be reached, by asking their seeds.
-func (f *Fleet) inspectZones(ctx context.Context, zones []string) []pleach.View {
-	views := make([]pleach.View, len(zones))
-	var asking sync.WaitGroup
-	for i, zone := range zones {
-		asking.Go(func() { views[i] = f.inspectAny(ctx, groupName(f.config.Name, zone), f.config.Seeds[zone]) })
+// inspectZones yields the views of zones as they answer, by their seeds. A zone that
+// cannot be reached has a view of no member.
+func (f *Fleet) inspectZones(ctx context.Context, zones []string) iter.Seq2[string, pleach.View] {
+	return func(yield func(string, pleach.View) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		type answer struct {
+			zone string
+			view pleach.View
+		}
+		answers := make(chan answer, len(zones))
+		for _, zone := range zones {
+			go func() {
+				answers <- answer{zone, f.inspectAny(ctx, groupName(f.config.Name, zone), f.config.Seeds[zone])}
+			}()
+		}
+		for range zones {
+			if a := <-answers; !yield(a.zone, a.view) {
+				return
+			}
+		}
 	}
-	asking.Wait()
-	return views
 }
 
 // inspectKnown returns views of backbones, by asking delegates that were in the last one,
@@ -166,24 +185,34 @@ func (f *Fleet) inspectKnown(ctx context.Context, known map[string][]string) []p
 	return views
 }
 
-// inspectAny returns the view of a group, of the first member that answers.
+// inspectAny returns the view of a group, of the first member that answers. It asks one
+// after the other, and does not wait for long before it asks the next (RFC 8305, "Happy
+// Eyeballs").
 func (f *Fleet) inspectAny(ctx context.Context, group string, addresses []string) (view pleach.View) {
 	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
 	defer cancel()
 	answers := make(chan pleach.View, len(addresses))
 	b := &f.config.Backbone
-	for _, address := range addresses {
-		go func() {
-			var v pleach.View // of no member, if it does not answer
-			if i, err := pleach.Inspect(ctx, pleach.Config{Group: group, TLS: b.TLS, Secret: b.Secret, Dial: b.Dial}, address); err == nil {
-				v = i.View
-			}
-			answers <- v
-		}()
+	ask := func(address string) {
+		var v pleach.View // of no member, if it does not answer
+		if i, err := pleach.Inspect(ctx, pleach.Config{Group: group, TLS: b.TLS, Secret: b.Secret, Dial: b.Dial}, address); err == nil {
+			v = i.View
+		}
+		answers <- v
 	}
-	for range addresses {
-		if view = <-answers; view.Size() > 0 {
-			break
+	for asked, answered := 0, 0; answered < len(addresses); {
+		var late <-chan time.Time
+		if asked < len(addresses) {
+			go ask(addresses[asked])
+			asked++
+			late = time.After(inspectStagger)
+		}
+		select {
+		case view = <-answers:
+			if answered++; view.Size() > 0 {
+				return view
+			}
+		case <-late:
 		}
 	}
 	return view
@@ -295,36 +324,63 @@ func (s *session) send(rank int, frame []byte) {
 	q.add(frame)
 }
 
-// search looks for zones that are not in this backbone. If they have a larger one, this
-// process leaves: search returns the addresses.
+// search looks for zones that are not in this backbone, if this process is the oldest of
+// its zone. If they have a larger one, this process leaves: search returns the addresses.
+// The other delegates follow it to its backbone.
 func (s *session) search() []string {
 	f := s.fleet
+	apart := false // from the lead, in the last round
 	for sleep(s.life, searchInterval); s.life.Err() == nil; sleep(s.life, searchInterval) {
-		s.mu.Lock()
-		present, known := s.zones, maps.Clone(s.known)
-		s.mu.Unlock()
-		maps.DeleteFunc(known, func(zone string, _ []string) bool { return present[zone] })
-		zones := slices.DeleteFunc(f.config.otherZones(), func(zone string) bool { return present[zone] })
-		for i, v := range f.inspectZones(s.life, zones) {
-			if addresses := delegatesOf(v, -1); len(addresses) > 0 {
-				known[zones[i]] = addresses
+		var elsewhere []string
+		if f.oldest() {
+			elsewhere = s.findLarger()
+		} else if lead := byAge(f.zone.View().Members())[0].Meta; lead != "" && !has(s.group.View(), lead) {
+			if apart {
+				elsewhere = []string{lead}
 			}
+			apart = true
+		} else {
+			apart = false
 		}
-		for _, v := range f.inspectKnown(s.life, known) {
-			if s.larger(v) {
-				s.end()
-				return []string{v.Leader().Address}
-			}
+		if len(elsewhere) > 0 {
+			s.end()
+			return elsewhere
 		}
 	}
 	return nil
+}
+
+// findLarger returns an address of a larger backbone than this one, if there is one.
+func (s *session) findLarger() []string {
+	f := s.fleet
+	s.mu.Lock()
+	present, known := s.zones, maps.Clone(s.known)
+	s.mu.Unlock()
+	maps.DeleteFunc(known, func(zone string, _ []string) bool { return present[zone] })
+	zones := slices.DeleteFunc(f.config.otherZones(), func(zone string) bool { return present[zone] })
+	for zone, v := range f.inspectZones(s.life, zones) {
+		if addresses := delegatesOf(v, -1); len(addresses) > 0 {
+			known[zone] = addresses
+		}
+	}
+	for _, v := range f.inspectKnown(s.life, known) {
+		if s.larger(v) {
+			return []string{v.Leader().Address}
+		}
+	}
+	return nil
+}
+
+// has reports whether a view has a member at an address.
+func has(v pleach.View, address string) bool {
+	return slices.ContainsFunc(v.Members(), func(m pleach.Member) bool { return m.Address == address })
 }
 
 // larger reports whether a view is that of another backbone and has more members or, if it
 // has as many, a leader of a zone that is earlier in the order of names.
 func (s *session) larger(other pleach.View) bool {
 	own := s.group.View()
-	if other.Size() == 0 || other.Err != nil || slices.ContainsFunc(other.Members(), func(m pleach.Member) bool { return m.Address == s.group.Self().Address }) {
+	if other.Size() == 0 || other.Err != nil || has(other, s.group.Self().Address) {
 		return false
 	}
 	return cmp.Or(cmp.Compare(other.Size(), own.Size()), cmp.Compare(own.Leader().ID, other.Leader().ID)) > 0

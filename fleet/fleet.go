@@ -22,8 +22,9 @@ const topicName = "pleach.fleet"
 
 // Times of the protocol.
 const (
-	ackDelay     = 250 * time.Millisecond
-	stallTimeout = 2 * time.Second
+	ackDelay     = time.Second
+	markDelay    = 500 * time.Millisecond
+	stallTimeout = 5 * time.Second
 	gapDelay     = 500 * time.Millisecond
 	retryDelay   = 20 * time.Millisecond
 	pollTimeout  = 10 * time.Second
@@ -116,7 +117,7 @@ func newFleet(c Config, zone *pleach.Group) (*Fleet, error) {
 	f.casts = newQueue(c.KeepBytes, f.life.Done(), func(c cast) int { return len(c.frame) })
 	f.machine = relay.New(relay.Config{
 		Self: f.origin, KeepBytes: c.KeepBytes, MaxOrigins: maxOrigins, Window: min(linkWindow, c.KeepBytes/2),
-		AckDelay: relay.Time(ackDelay), Stall: relay.Time(stallTimeout), GapDelay: relay.Time(gapDelay),
+		AckDelay: relay.Time(ackDelay), MarkDelay: relay.Time(markDelay), Stall: relay.Time(stallTimeout), GapDelay: relay.Time(gapDelay),
 	})
 	f.timer = time.AfterFunc(time.Hour, func() { f.step(f.machine.Tick) })
 	var err error

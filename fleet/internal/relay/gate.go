@@ -6,11 +6,19 @@ import (
 )
 
 // A gate takes in what other zones ship, broadcasts it in its own zone, and acknowledges it
-// when all members there have it. Acknowledgments are cumulative, and rare: the more is
-// shipped, the more each of them covers.
+// when all members there have it. Acknowledgments are cumulative and delayed, unless much
+// has arrived, as those of TCP (RFC 1122, 4.2.3.2): each costs a message over a long link,
+// and one from every member of this zone.
+
+// ackEvery is how much may arrive before an acknowledgment is not delayed any more.
+const ackEvery = 32 << 10
 
 // noteShipped notes that a peer waits for an acknowledgment.
-func (m *Machine) noteShipped(rank int, o Origin) {
+func (m *Machine) noteShipped(now Time, rank int, o Origin, bytes int) {
+	if len(m.ackDue) == 0 {
+		m.ackSince, m.ackBytes = now, 0
+	}
+	m.ackBytes += bytes
 	if m.ackDue[rank] == nil {
 		m.ackDue[rank] = make(map[Origin]bool)
 	}
@@ -18,47 +26,67 @@ func (m *Machine) noteShipped(rank int, o Origin) {
 	m.shippers[rank] = true
 }
 
+// shipper returns the peer that waits for an acknowledgment of a message: the one that has
+// shipped it or, if that is gone, the next one of the origin's zone (see inherit).
+func (m *Machine) shipper(rank int, o Origin) int {
+	if _, present := m.peer(rank); !present {
+		if i := m.firstOf(o.Zone); i >= 0 {
+			return m.peers[i].Rank
+		}
+	}
+	return rank
+}
+
+// firstOf returns the index of the first delegate of a zone, or -1.
+func (m *Machine) firstOf(zone string) int {
+	return slices.IndexFunc(m.peers, func(p Peer) bool { return p.Zone == zone })
+}
+
 // inherit acknowledges what a delegate has shipped that is gone to the next one of its
 // zone. That one finds out whether its zone lacks something: the last message of a lead may
 // have arrived here after its successor has asked for positions, and nowhere else.
-func (m *Machine) inherit(gone Peer) {
+func (m *Machine) inherit(now Time, gone Peer) {
 	if !m.shippers[gone.Rank] {
 		return
 	}
 	delete(m.shippers, gone.Rank)
 	delete(m.ackDue, gone.Rank)
-	i := slices.IndexFunc(m.peers, func(p Peer) bool { return p.Zone == gone.Zone })
+	i := m.firstOf(gone.Zone)
 	for _, o := range m.origins {
 		if i >= 0 && o.Zone == gone.Zone && m.streams[o].position() > 0 {
-			m.noteShipped(m.peers[i].Rank, o)
+			m.noteShipped(now, m.peers[i].Rank, o, 0)
 		}
 	}
 }
 
 // handleSync answers a lead with the positions of this zone: in the messages of the lead's
 // zone, of zones that are gone, and of those that the lead asks for, since it may know of
-// a zone's death before this process does. What the lead's own zone lacks is shipped to
-// it: its last lead may have died when it had shipped more than its zone has.
-func (m *Machine) handleSync(_ Time, rank int, f *frame) {
+// a zone's death before this process does. What the lead does not know to be here is
+// acknowledged later. What the lead's own zone lacks is shipped to it: its last lead may
+// have died when it had shipped more than its zone has.
+func (m *Machine) handleSync(now Time, rank int, f *frame) {
 	to := Peer{Rank: rank, Zone: f.zone}
-	theirs, asked := make(map[Origin]uint64, len(f.positions)), make(map[string]bool)
+	theirs, asked := make(map[Origin]position, len(f.positions)), make(map[string]bool)
 	for _, p := range f.positions {
-		theirs[p.Origin], asked[p.Origin.Zone] = p.Seq, true
+		theirs[p.Origin], asked[p.Origin.Zone] = p, true
 	}
 	concerns := func(z string) bool { return z != m.self.Zone && (z == f.zone || asked[z] || !m.present(z)) }
 	reply := &frame{kind: kindReply, zone: m.self.Zone, zones: m.bases(), positions: m.positions(concerns)}
 	m.send(to, reply)
 	room := m.config.Window
 	for _, p := range reply.positions {
-		if p.Seq > 0 {
-			m.noteShipped(rank, p.Origin)
-		}
 		has, ok := theirs[p.Origin]
+		if p.Origin.Zone == f.zone && p.Seq > has.Acked {
+			m.noteShipped(now, rank, p.Origin, 0)
+		}
 		if !ok && !slices.Contains(f.zones, p.Origin.Zone) {
 			continue // it begins where it is told
 		}
 		s := m.streams[p.Origin]
-		for seq := max(has+1, s.first); seq < s.next && room > 0; seq++ {
+		if has.Seq+1 < s.first {
+			m.send(to, &frame{kind: kindLost, origin: s.origin, seq: s.first - 1})
+		}
+		for seq := max(has.Seq+1, s.first); seq < s.next && room > 0; seq++ {
 			data := s.log[seq-s.first].data
 			m.send(to, &frame{kind: kindData, origin: s.origin, seq: seq, data: data})
 			room -= len(data) + entryOverhead
@@ -68,7 +96,7 @@ func (m *Machine) handleSync(_ Time, rank int, f *frame) {
 
 // acknowledge asks whether what was broadcast is stable, to acknowledge it then.
 func (m *Machine) acknowledge(now Time) {
-	if len(m.ackDue) == 0 || m.polling || m.lastPoll > 0 && now < m.lastPoll+m.config.AckDelay {
+	if len(m.ackDue) == 0 || m.polling || now < m.ackSince+m.config.AckDelay && m.ackBytes < ackEvery {
 		return
 	}
 	for _, rank := range slices.Sorted(maps.Keys(m.ackDue)) {
@@ -82,7 +110,7 @@ func (m *Machine) acknowledge(now Time) {
 		m.acking = append(m.acking, ack{rank, f})
 	}
 	clear(m.ackDue)
-	m.polling, m.lastPoll = true, now
+	m.polling = true
 	m.actions = append(m.actions, Poll{})
 }
 
@@ -98,7 +126,7 @@ func (m *Machine) Stable(now Time, ok bool) {
 			m.send(p, a.frame)
 		default:
 			for _, p := range a.frame.positions {
-				m.noteShipped(a.peer, p.Origin)
+				m.noteShipped(now, a.peer, p.Origin, 0)
 			}
 		}
 	}

@@ -15,6 +15,7 @@ type link struct {
 	zone   string
 	gate   Peer
 	try    int // how many gates were passed over
+	vain   int // how many of them since the last acknowledgment
 	synced bool
 	again  bool // positions of orphans are to be exchanged, while messages go on
 	asked  Time // when the gate was asked for its positions; 0: not yet
@@ -27,29 +28,44 @@ type link struct {
 func (l *link) deadline(c *Config) Time {
 	switch {
 	case !l.synced || l.again:
-		return l.asked + c.Stall
+		return l.asked + c.stall(l.vain)
 	case l.flying > 0:
-		return l.moved + c.Stall
+		return l.moved + c.stall(l.vain)
 	}
 	return never
 }
+
+// stall is how long to wait for acknowledgments, by how often that was in vain: a
+// retransmission timeout with exponential backoff (Jacobson 1988). Without it, zones that
+// are slow because their hosts are busy would be asked, and shipped to, more and more.
+func (c *Config) stall(vain int) Time { return c.Stall << min(vain, 3) }
 
 // ship sends what other zones lack, if this member leads.
 func (m *Machine) ship(now Time) {
 	if !m.Lead() {
 		return
 	}
+	var list []*stream
+	for _, o := range m.origins {
+		if s := m.streams[o]; m.ships(o.Zone) && s.next > 0 {
+			list = append(list, s)
+		}
+	}
 	for _, zone := range m.zones {
 		l := m.link(now, zone)
-		if (!l.synced || l.again) && (l.asked == 0 || now >= l.asked+m.config.Stall) {
+		if (!l.synced || l.again) && (l.asked == 0 || now >= l.asked+m.config.stall(l.vain)) {
 			l.asked = now
 			m.send(l.gate, &frame{kind: kindSync, zone: m.self.Zone, zones: m.bases(), positions: m.positions(m.concerns(zone))})
 		}
 		if l.synced {
-			m.pump(now, l)
+			m.pump(now, l, list)
 		}
 	}
 }
+
+// ships reports whether this zone ships the messages of a zone to others: they are its own,
+// or that zone is not in the backbone.
+func (m *Machine) ships(zone string) bool { return zone == m.self.Zone || !m.present(zone) }
 
 // setZones takes in which other zones are in the backbone. The messages of a zone that is
 // gone are shipped by all others, which exchange their positions first.
@@ -76,12 +92,14 @@ func (m *Machine) link(now Time, zone string) *link {
 		l = &link{zone: zone, acked: make(map[Origin]uint64)}
 		m.links[zone] = l
 	}
-	stalled := l.synced && l.flying > 0 && now >= l.moved+m.config.Stall || !l.synced && l.asked > 0 && now >= l.asked+m.config.Stall
+	patience := m.config.stall(l.vain)
+	stalled := l.synced && l.flying > 0 && now >= l.moved+patience || !l.synced && l.asked > 0 && now >= l.asked+patience
 	if stalled {
 		l.try++
+		l.vain++
 	}
 	if gate := m.gate(l); stalled || gate != l.gate || l.sent == nil {
-		*l = link{zone: zone, gate: gate, try: l.try, sent: make(map[Origin]uint64), acked: l.acked, moved: now}
+		*l = link{zone: zone, gate: gate, try: l.try, vain: l.vain, sent: make(map[Origin]uint64), acked: l.acked, moved: now}
 	}
 	return l
 }
@@ -101,7 +119,7 @@ func (m *Machine) gate(l *link) Peer {
 // concerns tells which zones' messages this zone may have to ship to another one, or the
 // other way around: its own, and those of zones that are not in the backbone.
 func (m *Machine) concerns(zone string) func(string) bool {
-	return func(z string) bool { return z == m.self.Zone || z == zone || !m.present(z) }
+	return func(z string) bool { return z == zone || m.ships(z) }
 }
 
 // handleReply takes in the positions of a gate. A zone that is new begins at the present.
@@ -122,6 +140,9 @@ func (m *Machine) handleReply(now Time, rank int, f *frame) {
 			continue
 		case ok:
 			l.sent[o] = min(has, s.position())
+			if o.Zone != m.self.Zone {
+				l.acked[o] = max(l.acked[o], l.sent[o]) // no mark depends on it
+			}
 		case slices.Contains(f.zones, o.Zone):
 			l.sent[o] = 0
 		case o.Zone == m.self.Zone:
@@ -138,20 +159,19 @@ func (m *Machine) handleReply(now Time, rank int, f *frame) {
 }
 
 // pump sends what the window of a link has room for.
-func (m *Machine) pump(now Time, l *link) {
+func (m *Machine) pump(now Time, l *link, list []*stream) {
 	if l.flying == 0 {
 		l.moved = now
 	}
-	for _, o := range m.origins {
-		s := m.streams[o]
-		sent, known := l.sent[o]
-		if o.Zone != m.self.Zone && (m.present(o.Zone) || !known) {
-			continue
+	for _, s := range list {
+		sent, known := l.sent[s.origin]
+		if !known && s.origin.Zone != m.self.Zone || sent >= s.position() {
+			continue // where its zone ended for the gate is not known yet, or there is nothing new
 		}
 		for sent < s.position() && (l.flying == 0 || l.flying < m.config.Window) {
 			sent = m.shipNext(l, s, sent)
 		}
-		l.sent[o] = sent
+		l.sent[s.origin] = sent
 	}
 }
 
@@ -181,7 +201,7 @@ func (m *Machine) handleAck(now Time, rank int, f *frame) {
 		}
 		if p.Seq > l.acked[p.Origin] {
 			l.acked[p.Origin] = p.Seq
-			l.moved, m.progressed = now, now
+			l.moved, l.vain, m.progressed = now, 0, now
 		}
 	}
 	m.weigh(l)
@@ -191,8 +211,12 @@ func (m *Machine) handleAck(now Time, rank int, f *frame) {
 func (m *Machine) weigh(l *link) {
 	l.flying = 0
 	for o, sent := range l.sent {
-		if s := m.streams[o]; s != nil && sent > l.acked[o] && (o.Zone == m.self.Zone || !m.present(o.Zone)) {
-			l.flying += max(s.bytes(l.acked[o], sent), 1)
+		s := m.streams[o]
+		if s == nil || !m.ships(o.Zone) {
+			continue
+		}
+		if acked := max(l.acked[o], s.acked); sent > acked {
+			l.flying += max(s.bytes(acked, sent), 1)
 		}
 	}
 }
@@ -207,5 +231,5 @@ func (m *Machine) everywhere(s *stream) uint64 {
 		}
 		least = min(least, acked)
 	}
-	return least
+	return max(least, s.acked)
 }

@@ -22,6 +22,7 @@ type stream struct {
 	first  uint64 // the log has first to next-1
 	log    []entry
 	acked  uint64             // all zones have those up to it, says the lead of the origin's zone
+	before uint64             // the same, said by a delegate before this one
 	held   map[uint64]arrival // those beyond next
 	seen   uint64             // a delegate of this zone has those up to it
 	gap    Time               // since when something is missing

@@ -20,11 +20,11 @@ type Config struct {
 	MaxOrigins int
 	// Window is how much may be on its way to a zone.
 	Window int
-	// AckDelay is how long a gate waits before it acknowledges, and the lead before it
-	// broadcasts a mark.
-	AckDelay Time
+	// AckDelay is how long a gate waits before it acknowledges, unless much is shipped, and
+	// MarkDelay the time between two marks of the lead.
+	AckDelay, MarkDelay Time
 	// Stall is how long acknowledgments may fail to come before another delegate ships, or
-	// is shipped to.
+	// is shipped to. Each time that this was in vain, it is twice as long, up to eight times.
 	Stall Time
 	// GapDelay is how long a member waits for a message that is missing before it asks.
 	GapDelay Time
@@ -62,14 +62,16 @@ type Machine struct {
 	active bool  // this process ships
 
 	peers      []Peer   // nil: not in the backbone
-	zones      []string // of the peers, but this one
+	zones      []string // of the peers, but this one, in order
 	links      map[string]*link
 	ackDue     map[int]map[Origin]bool // by the peer that has shipped
+	ackSince   Time                    // the first of them is due
+	ackBytes   int                     // that have arrived since then
 	shippers   map[int]bool            // peers that have shipped
 	acking     []ack                   // sent when what was broadcast is stable
 	polling    bool
-	lastPoll   Time
 	progressed Time // when an acknowledgment has come, or nothing was to come
+	vain       int  // how often this delegate has shipped although one before it gets on
 	marked     map[Origin]position
 	lastMark   Time
 	asked      int // which delegate was asked last
@@ -184,7 +186,10 @@ func (m *Machine) Broadcast(now Time, data []byte) {
 func (m *Machine) SetZone(now Time, ranks []int, index, delegates int) {
 	m.ranks, m.index = ranks[:min(len(ranks), delegates)], index
 	m.active = index == 0
-	m.progressed = now
+	m.progressed, m.vain = now, 0
+	for _, s := range m.streams {
+		s.before = 0
+	}
 	if !m.active {
 		clear(m.links)
 	}
@@ -204,7 +209,7 @@ func (m *Machine) SetBackbone(now Time, peers []Peer) {
 	m.setZones()
 	for _, p := range before {
 		if !slices.Contains(m.peers, p) {
-			m.inherit(p)
+			m.inherit(now, p)
 		}
 	}
 	m.step(now)
@@ -212,7 +217,8 @@ func (m *Machine) SetBackbone(now Time, peers []Peer) {
 
 // present reports whether a zone is in the backbone.
 func (m *Machine) present(zone string) bool {
-	return slices.ContainsFunc(m.peers, func(p Peer) bool { return p.Zone == zone })
+	_, other := slices.BinarySearch(m.zones, zone)
+	return other || m.peers != nil && zone == m.self.Zone
 }
 
 // FromZone takes in a frame that a member of the zone has broadcast.
@@ -253,10 +259,10 @@ func (m *Machine) FromPeer(now Time, rank int, b []byte) error {
 	}
 	switch f.kind {
 	case kindData:
-		m.noteShipped(rank, f.origin)
+		m.noteShipped(now, m.shipper(rank, f.origin), f.origin, len(f.data))
 		m.arrive(now, f.origin, f.seq, f.data, true)
 	case kindLost:
-		m.noteShipped(rank, f.origin)
+		m.noteShipped(now, m.shipper(rank, f.origin), f.origin, 0)
 		if s := m.stream(now, f.origin); s.next > 0 && s.next <= f.seq {
 			m.cast(f)
 			m.skip(now, s, f.seq)
@@ -335,11 +341,11 @@ func (m *Machine) Deadline() Time {
 		d.at(l.deadline(&m.config))
 	}
 	if len(m.ackDue) > 0 && !m.polling {
-		d.at(m.lastPoll + m.config.AckDelay)
+		d.at(m.ackSince + m.config.AckDelay)
 	}
 	if m.Lead() {
 		if m.markDue() {
-			d.at(m.lastMark + m.config.AckDelay)
+			d.at(m.lastMark + m.config.MarkDelay)
 		}
 		d.at(m.summaryDeadline())
 	}
@@ -389,7 +395,7 @@ func (m *Machine) peer(rank int) (Peer, bool) {
 func (m *Machine) positions(zones func(string) bool) (list []position) {
 	for _, o := range m.origins {
 		if s := m.streams[o]; s.next > 0 && zones(o.Zone) {
-			list = append(list, position{Origin: o, Seq: s.position()})
+			list = append(list, position{Origin: o, Seq: s.position(), Acked: s.acked})
 		}
 	}
 	return list

@@ -73,7 +73,7 @@ func (m *model) start(zone string, z, r int) *modelMember {
 	p := &modelMember{zone: zone, rank: 100*z + r}
 	p.Machine = New(Config{
 		Self: Origin{zone, fmt.Sprint(zone, r), 1}, KeepBytes: m.keep, MaxOrigins: 100, Window: 1 << 20,
-		AckDelay: 10, Stall: modelStall, GapDelay: 500,
+		AckDelay: 10, MarkDelay: 10, Stall: modelStall, GapDelay: 500,
 	})
 	if len(m.alive(zone)) == 0 || m.steps == 0 {
 		p.Begin(m.now)
@@ -457,6 +457,55 @@ func TestZoneThatWasCutOffCatchesUp(t *testing.T) {
 		m.limit += 60 * modelStall
 		m.run()
 		m.check(fmt.Sprint("seed ", seed), sent)
+	}
+}
+
+// leads counts the members of a zone that ship.
+func (m *model) leads(zone string) (n int) {
+	for _, p := range m.alive(zone) {
+		if p.Lead() {
+			n++
+		}
+	}
+	return n
+}
+
+// If the lead does not get on, all delegates ship in the end. When it gets on again, they
+// stop, although their own marks are as good, and are more patient the next time.
+func TestOneLeadRemains(t *testing.T) {
+	for seed := range uint64(20) {
+		m := newModel(t, 2, 3, seed, 1<<20)
+		sent := map[string]int{}
+		slow := func(silence Time) {
+			for end := m.now + silence; m.now < end; m.now += 20 {
+				m.sends = nil // nothing crosses
+				for _, p := range m.alive("") {
+					m.do(p, func() { p.Tick(m.now) })
+				}
+				for len(m.casts) > 0 {
+					m.deliverCast(m.casts[0], m.casts[0].to[0])
+				}
+			}
+			m.limit = m.now + 20*modelStall
+		}
+		m.broadcast(m.findID("a0"), sent)
+		slow(3 * modelStall)
+		if n := m.leads("a"); n != 3 {
+			t.Fatalf("seed %d: %d delegates ship although nothing is acknowledged", seed, n)
+		}
+		for range 10 {
+			m.broadcast(m.findID("a0"), sent)
+			m.run()
+		}
+		if n := m.leads("a"); n != 1 {
+			t.Fatalf("seed %d: %d delegates ship although the first one gets on", seed, n)
+		}
+		m.check(fmt.Sprint("seed ", seed), sent)
+		m.broadcast(m.findID("a0"), sent)
+		slow(modelStall + modelStall/2)
+		if n := m.leads("a"); n != 1 {
+			t.Fatalf("seed %d: %d delegates ship, and are as impatient as before", seed, n)
+		}
 	}
 }
 

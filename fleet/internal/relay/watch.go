@@ -6,7 +6,8 @@ import "slices"
 // to where all zones have those of its own zone. The other delegates watch them. If the
 // marks do not move although there is something to ship, the second delegate ships after
 // a while, the third after twice that time, and so on. It stops when the marks of a
-// delegate before it move again.
+// delegate before it move again, and waits for longer the next time: if all zones are
+// slow, more delegates that ship make them slower.
 
 // behind reports whether a message of this zone is not known to be in all others.
 func (m *Machine) behind() bool {
@@ -26,28 +27,33 @@ func (m *Machine) watch(now Time) {
 	case m.active || !m.delegate():
 	case !m.behind():
 		m.progressed = now
-	case now >= m.progressed+m.config.Stall*Time(m.index):
+	case now >= m.progressed+m.patience():
 		m.active = true
 	}
 }
 
 func (m *Machine) watchDeadline(d *deadline) {
 	if !m.active && m.delegate() && m.behind() {
-		d.at(m.progressed + m.config.Stall*Time(m.index))
+		d.at(m.progressed + m.patience())
 	}
 }
 
+// patience is how long this delegate waits for those before it.
+func (m *Machine) patience() Time { return m.config.stall(m.vain) * Time(m.index) }
+
 // handleMark takes in a mark of a delegate.
 func (m *Machine) handleMark(now Time, rank int, f *frame) {
+	i := slices.Index(m.ranks, rank)
+	before := i >= 0 && i < m.index
 	for _, p := range f.positions {
 		s := m.stream(now, p.Origin)
 		if p.Acked > s.acked {
 			s.acked = p.Acked
 			m.progressed = now
-			if i := slices.Index(m.ranks, rank); m.active && i >= 0 && i < m.index {
-				m.active = false
-				clear(m.links)
-			}
+		}
+		if before && p.Acked > s.before {
+			s.before = p.Acked
+			m.yield(now)
 		}
 		if s.seen = max(s.seen, p.Seq); s.seen >= max(s.next, 1) {
 			m.missing(now, s)
@@ -55,9 +61,18 @@ func (m *Machine) handleMark(now Time, rank int, f *frame) {
 	}
 }
 
+// yield stops shipping, since a delegate before this one gets on.
+func (m *Machine) yield(now Time) {
+	if m.progressed = now; m.active {
+		m.active = false
+		m.vain++
+		clear(m.links)
+	}
+}
+
 // mark broadcasts a mark, if this delegate ships and there is something new.
 func (m *Machine) mark(now Time) {
-	if !m.Lead() || m.lastMark > 0 && now < m.lastMark+m.config.AckDelay {
+	if !m.Lead() || m.lastMark > 0 && now < m.lastMark+m.config.MarkDelay {
 		return
 	}
 	f := &frame{kind: kindMark, zone: m.self.Zone}

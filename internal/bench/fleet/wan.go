@@ -75,29 +75,10 @@ func (w *wan) dial(from string) func(ctx context.Context, network, address strin
 		if err != nil {
 			return nil, err
 		}
-		near, relayed, err := pair()
-		if err != nil {
-			return nil, errors.Join(err, far.Close())
-		}
+		near, relayed := net.Pipe()
 		go w.relay(relayed, far, from, to)
 		return near, nil
 	}
-}
-
-// pair returns both ends of a connection.
-func pair() (near, far net.Conn, err error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, nil, err
-	}
-	defer l.Close()
-	if near, err = net.Dial("tcp", l.Addr().String()); err != nil {
-		return nil, nil, err
-	}
-	if far, err = l.Accept(); err != nil {
-		return nil, nil, errors.Join(err, near.Close())
-	}
-	return near, far, nil
 }
 
 // relay passes bytes on in both directions until both connections are closed.
@@ -123,14 +104,14 @@ type chunk struct {
 }
 
 // chunks bounds what is on its way in one direction.
-const chunks = 4096
+const chunks = 256
 
 // pass passes the bytes of one direction on, each after the delay, and then their end.
 func (w *wan) pass(in, out net.Conn, from, to string, done <-chan struct{}) {
 	waiting := make(chan chunk, chunks)
 	go func() {
 		defer close(waiting)
-		buffer := make([]byte, 64<<10)
+		buffer := make([]byte, 16<<10)
 		for {
 			n, err := in.Read(buffer)
 			if n > 0 {
