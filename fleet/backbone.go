@@ -24,7 +24,7 @@ import (
 // of other zones find them by [pleach.Inspect].
 
 const (
-	inspectTimeout = 2 * time.Second
+	inspectTimeout = 5 * time.Second
 	inspectStagger = 250 * time.Millisecond
 	enterTimeout   = 15 * time.Second
 	quorumTimeout  = 3 * time.Second
@@ -121,7 +121,7 @@ func (f *Fleet) oldest() bool {
 // there are none, it reports whether this zone is the first of those that can be reached.
 func (f *Fleet) findBackbone() (addresses []string, first bool) {
 	first = true
-	for zone, v := range f.inspectZones(f.life, f.config.otherZones()) {
+	for zone, v := range askZones(f.life, f.config.otherZones(), f.inspectZone) {
 		if addresses = delegatesOf(v, -1); len(addresses) > 0 {
 			return addresses, false
 		}
@@ -129,10 +129,15 @@ func (f *Fleet) findBackbone() (addresses []string, first bool) {
 			first = false
 		}
 	}
-	for _, v := range f.inspectKnown(f.life, f.known) {
-		addresses = append(addresses, v.Leader().Address)
+	backbone := func(ctx context.Context, zone string) pleach.View {
+		return f.inspectAny(ctx, f.config.Backbone.Group, f.known[zone])
 	}
-	return addresses, first
+	for _, v := range askZones(f.life, slices.Collect(maps.Keys(f.known)), backbone) {
+		if v.Size() > 0 && v.Err == nil {
+			return []string{v.Leader().Address}, false
+		}
+	}
+	return nil, first
 }
 
 // delegatesOf returns the addresses in the backbone of a zone's delegates, but one.
@@ -145,9 +150,8 @@ func delegatesOf(v pleach.View, but int) (addresses []string) {
 	return addresses
 }
 
-// inspectZones yields the views of zones as they answer, by their seeds. A zone that
-// cannot be reached has a view of no member.
-func (f *Fleet) inspectZones(ctx context.Context, zones []string) iter.Seq2[string, pleach.View] {
+// askZones asks all zones for a view at the same time, and yields the views as they come.
+func askZones(ctx context.Context, zones []string, ask func(ctx context.Context, zone string) pleach.View) iter.Seq2[string, pleach.View] {
 	return func(yield func(string, pleach.View) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
@@ -157,9 +161,7 @@ func (f *Fleet) inspectZones(ctx context.Context, zones []string) iter.Seq2[stri
 		}
 		answers := make(chan answer, len(zones))
 		for _, zone := range zones {
-			go func() {
-				answers <- answer{zone, f.inspectAny(ctx, groupName(f.config.Name, zone), f.config.Seeds[zone])}
-			}()
+			go func() { answers <- answer{zone, ask(ctx, zone)} }()
 		}
 		for range zones {
 			if a := <-answers; !yield(a.zone, a.view) {
@@ -169,20 +171,9 @@ func (f *Fleet) inspectZones(ctx context.Context, zones []string) iter.Seq2[stri
 	}
 }
 
-// inspectKnown returns views of backbones, by asking delegates that were in the last one,
-// by zone.
-func (f *Fleet) inspectKnown(ctx context.Context, known map[string][]string) []pleach.View {
-	answers := make(chan pleach.View, len(known))
-	for _, addresses := range known {
-		go func() { answers <- f.inspectAny(ctx, f.config.Backbone.Group, addresses) }()
-	}
-	var views []pleach.View
-	for range known {
-		if v := <-answers; v.Size() > 0 && v.Err == nil {
-			views = append(views, v)
-		}
-	}
-	return views
+// inspectZone returns the view of a zone, by its seeds, or one of no member.
+func (f *Fleet) inspectZone(ctx context.Context, zone string) pleach.View {
+	return f.inspectAny(ctx, groupName(f.config.Name, zone), f.config.Seeds[zone])
 }
 
 // inspectAny returns the view of a group, of the first member that answers. It asks one
@@ -350,20 +341,24 @@ func (s *session) search() []string {
 	return nil
 }
 
-// findLarger returns an address of a larger backbone than this one, if there is one.
+// findLarger returns an address of a larger backbone than this one, if zones that are not
+// in this one know it.
 func (s *session) findLarger() []string {
 	f := s.fleet
 	s.mu.Lock()
 	present, known := s.zones, maps.Clone(s.known)
 	s.mu.Unlock()
-	maps.DeleteFunc(known, func(zone string, _ []string) bool { return present[zone] })
-	zones := slices.DeleteFunc(f.config.otherZones(), func(zone string) bool { return present[zone] })
-	for zone, v := range f.inspectZones(s.life, zones) {
-		if addresses := delegatesOf(v, -1); len(addresses) > 0 {
-			known[zone] = addresses
+	zones := slices.Concat(f.config.otherZones(), slices.Collect(maps.Keys(known)))
+	slices.Sort(zones)
+	zones = slices.DeleteFunc(slices.Compact(zones), func(zone string) bool { return present[zone] })
+	backbone := func(ctx context.Context, zone string) pleach.View {
+		addresses := delegatesOf(f.inspectZone(ctx, zone), -1)
+		if len(addresses) == 0 {
+			addresses = known[zone]
 		}
+		return f.inspectAny(ctx, f.config.Backbone.Group, addresses)
 	}
-	for _, v := range f.inspectKnown(s.life, known) {
+	for _, v := range askZones(s.life, zones, backbone) {
 		if s.larger(v) {
 			return []string{v.Leader().Address}
 		}

@@ -276,13 +276,13 @@ func (f *Fleet) watchZone() {
 		if index < 0 {
 			continue // it is evicted
 		}
-		ranks := make([]int, len(order))
-		for i, m := range order {
-			ranks[i] = m.Rank
+		var delegates []relay.Sibling
+		for _, m := range order[:min(len(order), f.config.Delegates)] {
+			delegates = append(delegates, relay.Sibling{Rank: m.Rank, Age: age(m)})
 		}
 		f.step(func(now relay.Time) {
 			f.index, f.size = index, len(order)
-			f.machine.SetZone(now, ranks, index, f.config.Delegates)
+			f.machine.SetZone(now, delegates, f.zone.Rank())
 			f.machine.SetSummary(now, relay.Summary{Zone: f.config.Zone, Members: len(order), View: v.Number, Healthy: v.Err == nil})
 		})
 		give(f.promoted)

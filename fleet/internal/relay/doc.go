@@ -6,7 +6,7 @@
 // beyond that depends on its role:
 //
 //   - The origin broadcasts a message in its zone.
-//   - The lead, the first of the zone's delegates, ships the messages of its zone to one
+//   - The lead, the first of the zone's delegates in the backbone, ships the messages of its zone to one
 //     delegate of every other zone, its gate, each from the position that the gate has
 //     named (links.go).
 //   - The gate broadcasts them in its own zone, and acknowledges them when they are stable

@@ -44,6 +44,8 @@ type frame struct {
 	kind      kind
 	zone      string   // the sender's
 	zones     []string // those that the sender has a base of
+	covers    []string // of these, positions has all origins that the sender knows
+	born      uint64   // the incarnation of the member that began the sender's zone
 	positions []position
 	origin    Origin
 	seq       uint64
@@ -66,10 +68,8 @@ func (f *frame) append(b []byte) []byte {
 		return b
 	}
 	b = appendString(b, f.zone)
-	b = binary.AppendUvarint(b, uint64(len(f.zones)))
-	for _, z := range f.zones {
-		b = appendString(b, z)
-	}
+	b = appendStrings(appendStrings(b, f.zones), f.covers)
+	b = binary.AppendUvarint(b, f.born)
 	b = binary.AppendUvarint(b, uint64(len(f.positions)))
 	for _, p := range f.positions {
 		b = appendOrigin(b, p.Origin)
@@ -94,9 +94,7 @@ func decode(b []byte) (*frame, error) {
 		}
 	case kindBase, kindMark, kindSync, kindReply, kindAck, kindTable:
 		f.zone = d.text()
-		for range d.count() {
-			f.zones = append(f.zones, d.text())
-		}
+		f.zones, f.covers, f.born = d.texts(), d.texts(), d.number()
 		for range d.count() {
 			f.positions = append(f.positions, position{d.origin(), d.number(), d.number()})
 		}
@@ -109,6 +107,14 @@ func decode(b []byte) (*frame, error) {
 
 func appendString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func appendStrings(b []byte, list []string) []byte {
+	b = binary.AppendUvarint(b, uint64(len(list)))
+	for _, s := range list {
+		b = appendString(b, s)
+	}
+	return b
 }
 
 func appendOrigin(b []byte, o Origin) []byte {
@@ -154,5 +160,12 @@ func (d *decoder) bytes(most int) []byte {
 }
 
 func (d *decoder) text() string { return string(d.bytes(MaxName)) }
+
+func (d *decoder) texts() (list []string) {
+	for range d.count() {
+		list = append(list, d.text())
+	}
+	return list
+}
 
 func (d *decoder) origin() Origin { return Origin{d.text(), d.text(), d.number()} }

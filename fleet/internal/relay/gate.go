@@ -59,22 +59,24 @@ func (m *Machine) inherit(now Time, gone Peer) {
 	}
 }
 
-// handleSync answers a lead with the positions of this zone: in the messages of the lead's
-// zone, of zones that are gone, and of those that the lead asks for, since it may know of
-// a zone's death before this process does. What the lead does not know to be here is
+// handleSync answers a lead with the positions of this zone, in the messages of the zones
+// that the lead asks for: its own, and those that are gone, as far as the lead knows. What
+// the lead does not know to be here is
 // acknowledged later. What the lead's own zone lacks is shipped to it: its last lead may
 // have died when it had shipped more than its zone has.
 func (m *Machine) handleSync(now Time, rank int, f *frame) {
 	to := Peer{Rank: rank, Zone: f.zone}
-	theirs, asked := make(map[Origin]position, len(f.positions)), make(map[string]bool)
+	theirs := make(map[Origin]position, len(f.positions))
 	for _, p := range f.positions {
-		theirs[p.Origin], asked[p.Origin.Zone] = p, true
+		theirs[p.Origin] = p
 	}
-	concerns := func(z string) bool { return z != m.self.Zone && (z == f.zone || asked[z] || !m.present(z)) }
-	reply := &frame{kind: kindReply, zone: m.self.Zone, zones: m.bases(), positions: m.positions(concerns)}
+	reply := &frame{kind: kindReply, zone: m.self.Zone, zones: m.bases(), covers: f.covers, positions: m.positions(f.covers)}
 	m.send(to, reply)
 	room := m.config.Window
 	for _, p := range reply.positions {
+		if p.Origin.Zone == f.zone && p.Origin.Incarnation < f.born {
+			continue // its zone has begun again since then
+		}
 		has, ok := theirs[p.Origin]
 		if p.Origin.Zone == f.zone && p.Seq > has.Acked {
 			m.noteShipped(now, rank, p.Origin, 0)
@@ -83,9 +85,6 @@ func (m *Machine) handleSync(now Time, rank int, f *frame) {
 			continue // it begins where it is told
 		}
 		s := m.streams[p.Origin]
-		if has.Seq+1 < s.first {
-			m.send(to, &frame{kind: kindLost, origin: s.origin, seq: s.first - 1})
-		}
 		for seq := max(has.Seq+1, s.first); seq < s.next && room > 0; seq++ {
 			data := s.log[seq-s.first].data
 			m.send(to, &frame{kind: kindData, origin: s.origin, seq: seq, data: data})

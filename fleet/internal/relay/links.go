@@ -55,7 +55,8 @@ func (m *Machine) ship(now Time) {
 		l := m.link(now, zone)
 		if (!l.synced || l.again) && (l.asked == 0 || now >= l.asked+m.config.stall(l.vain)) {
 			l.asked = now
-			m.send(l.gate, &frame{kind: kindSync, zone: m.self.Zone, zones: m.bases(), positions: m.positions(m.concerns(zone))})
+			covers := m.shipped()
+			m.send(l.gate, &frame{kind: kindSync, zone: m.self.Zone, zones: m.bases(), covers: covers, born: m.born, positions: m.positions(covers)})
 		}
 		if l.synced {
 			m.pump(now, l, list)
@@ -116,13 +117,14 @@ func (m *Machine) gate(l *link) Peer {
 	return of[l.try%len(of)]
 }
 
-// concerns tells which zones' messages this zone may have to ship to another one, or the
-// other way around: its own, and those of zones that are not in the backbone.
-func (m *Machine) concerns(zone string) func(string) bool {
-	return func(z string) bool { return z == zone || m.ships(z) }
+// shipped returns the zones whose messages this zone ships.
+func (m *Machine) shipped() []string {
+	return slices.DeleteFunc(m.bases(), func(z string) bool { return !m.ships(z) })
 }
 
 // handleReply takes in the positions of a gate. A zone that is new begins at the present.
+// A reply from before another zone was gone says nothing about that one, so the gate is
+// asked again.
 func (m *Machine) handleReply(now Time, rank int, f *frame) {
 	l := m.links[f.zone]
 	if l == nil || l.gate.Rank != rank || l.synced && !l.again {
@@ -136,7 +138,7 @@ func (m *Machine) handleReply(now Time, rank int, f *frame) {
 	for _, o := range m.origins {
 		s := m.streams[o]
 		switch has, ok := theirs[o]; {
-		case s.next == 0 || o.Zone == m.self.Zone && l.synced:
+		case s.next == 0 || o.Zone == m.self.Zone && l.synced || !slices.Contains(f.covers, o.Zone):
 			continue
 		case ok:
 			l.sent[o] = min(has, s.position())
@@ -153,7 +155,8 @@ func (m *Machine) handleReply(now Time, rank int, f *frame) {
 	if !slices.Contains(f.zones, m.self.Zone) && !l.synced {
 		m.send(l.gate, base)
 	}
-	l.synced, l.again, l.moved = true, false, now
+	uncovered := func(z string) bool { return !slices.Contains(f.covers, z) }
+	l.synced, l.again, l.moved = true, slices.ContainsFunc(m.shipped(), uncovered), now
 	m.progressed = now
 	m.weigh(l)
 }
@@ -176,9 +179,13 @@ func (m *Machine) pump(now Time, l *link, list []*stream) {
 }
 
 // shipNext sends the first message after a position, or that it is lost. It returns the
-// position after that.
+// position after that. Of the messages of another zone, which is gone, this one may just
+// have begun later than others, so it does not call them lost.
 func (m *Machine) shipNext(l *link, s *stream, after uint64) uint64 {
-	if after+1 < s.first {
+	switch {
+	case after+1 < s.first && s.origin.Zone != m.self.Zone:
+		return s.first - 1
+	case after+1 < s.first:
 		m.send(l.gate, &frame{kind: kindLost, origin: s.origin, seq: s.first - 1})
 		l.flying++ // so that an acknowledgment is waited for
 		return s.first - 1
@@ -196,7 +203,7 @@ func (m *Machine) handleAck(now Time, rank int, f *frame) {
 		return
 	}
 	for _, p := range f.positions {
-		if s := m.streams[p.Origin]; s == nil || p.Seq > s.position() {
+		if s := m.streams[p.Origin]; (s == nil || p.Seq > s.position()) && !m.former(p.Origin) {
 			l.again, l.asked = true, 0 // it has something that this zone lacks
 		}
 		if p.Seq > l.acked[p.Origin] {
@@ -206,6 +213,9 @@ func (m *Machine) handleAck(now Time, rank int, f *frame) {
 	}
 	m.weigh(l)
 }
+
+// former reports whether an origin was in this zone before all its members had died.
+func (m *Machine) former(o Origin) bool { return o.Zone == m.self.Zone && o.Incarnation < m.born }
 
 // weigh counts what is on its way.
 func (m *Machine) weigh(l *link) {

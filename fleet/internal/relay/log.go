@@ -25,7 +25,8 @@ type stream struct {
 	before uint64             // the same, said by a delegate before this one
 	held   map[uint64]arrival // those beyond next
 	seen   uint64             // a delegate of this zone has those up to it
-	gap    Time               // since when something is missing
+	gap    Time               // since when something is missing, or was asked for last
+	stuck  Time               // since when nothing was delivered although something waits
 	used   Time               // when it was used last
 }
 
@@ -153,7 +154,7 @@ func (m *Machine) drain(now Time, s *stream) {
 // missing notes that something is missing.
 func (m *Machine) missing(now Time, s *stream) {
 	if s.gap == 0 {
-		s.gap = now
+		s.gap, s.stuck = now, now
 	}
 	m.gaps[s.origin] = s
 }

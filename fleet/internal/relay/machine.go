@@ -39,12 +39,19 @@ type Peer struct {
 	Age         uint64
 }
 
+// Sibling is a member of the zone. Age orders them, as it orders peers.
+type Sibling struct {
+	Rank int
+	Age  uint64
+}
+
 // Machine is the part of one member. Its inputs are Join and Begin, Broadcast, SetZone,
 // SetBackbone, FromZone, FromPeer, Stable and Tick. After each, the driver performs the
 // Actions in order. It calls Tick at the Deadline.
 type Machine struct {
 	config Config
 	self   Origin
+	born   uint64   // the incarnation of the member that began this zone
 	ready  bool     // it has the positions of the zone
 	early  []*frame // what came before
 
@@ -57,9 +64,11 @@ type Machine struct {
 	kept      []*stream // whose messages the log has, in the order of their arrival
 	keptBytes int
 
-	ranks  []int // the zone's members by age; the first are the delegates
-	index  int   // of this process in them
-	active bool  // this process ships
+	siblings []Sibling // the delegates of this zone, by age
+	rank     int       // of this process in its zone
+	order    []int     // ranks in the zone of delegates that are in the backbone, by age
+	index    int       // of this process in them, or -1
+	active   bool      // this process ships
 
 	peers      []Peer   // nil: not in the backbone
 	zones      []string // of the peers, but this one, in order
@@ -130,7 +139,7 @@ func New(c Config) *Machine {
 	return &Machine{
 		config: c, self: c.Self, streams: make(map[Origin]*stream), based: make(map[string]bool), gaps: make(map[Origin]*stream),
 		links: make(map[string]*link), ackDue: make(map[int]map[Origin]bool), shippers: make(map[int]bool), marked: make(map[Origin]position),
-		summaries: make(map[string]Summary),
+		summaries: make(map[string]Summary), index: -1,
 	}
 }
 
@@ -148,11 +157,11 @@ func (m *Machine) Counts() Counts { return m.sent }
 func (m *Machine) Ready() bool { return m.ready }
 
 // Lead reports whether this member ships the messages of its zone.
-func (m *Machine) Lead() bool { return m.active && m.peers != nil }
+func (m *Machine) Lead() bool { return m.active }
 
 // Begin makes this member the first of its zone.
 func (m *Machine) Begin(now Time) {
-	m.based[m.self.Zone] = true
+	m.based[m.self.Zone], m.born = true, m.self.Incarnation
 	m.begin(now)
 }
 
@@ -181,18 +190,10 @@ func (m *Machine) Broadcast(now Time, data []byte) {
 	m.step(now)
 }
 
-// SetZone takes in a view of the zone: its members by age, of which this process has an
-// index, and how many of them are delegates.
-func (m *Machine) SetZone(now Time, ranks []int, index, delegates int) {
-	m.ranks, m.index = ranks[:min(len(ranks), delegates)], index
-	m.active = index == 0
-	m.progressed, m.vain = now, 0
-	for _, s := range m.streams {
-		s.before = 0
-	}
-	if !m.active {
-		clear(m.links)
-	}
+// SetZone takes in a view of the zone: its delegates by age, and the rank of this process.
+func (m *Machine) SetZone(now Time, delegates []Sibling, rank int) {
+	m.siblings, m.rank = delegates, rank
+	m.setOrder(now)
 	m.step(now)
 }
 
@@ -207,6 +208,7 @@ func (m *Machine) SetBackbone(now Time, peers []Peer) {
 		clear(m.ackDue)
 	}
 	m.setZones()
+	m.setOrder(now)
 	for _, p := range before {
 		if !slices.Contains(m.peers, p) {
 			m.inherit(now, p)
@@ -392,9 +394,9 @@ func (m *Machine) peer(rank int) (Peer, bool) {
 }
 
 // positions returns those of the origins of some zones.
-func (m *Machine) positions(zones func(string) bool) (list []position) {
+func (m *Machine) positions(zones []string) (list []position) {
 	for _, o := range m.origins {
-		if s := m.streams[o]; s.next > 0 && zones(o.Zone) {
+		if s := m.streams[o]; s.next > 0 && slices.Contains(zones, o.Zone) {
 			list = append(list, position{Origin: o, Seq: s.position(), Acked: s.acked})
 		}
 	}

@@ -102,12 +102,12 @@ func (m *model) find(rank int) *modelMember {
 
 func (m *model) zoneView(zone string) {
 	alive := m.alive(zone)
-	var ranks []int
-	for _, p := range alive {
-		ranks = append(ranks, p.rank)
+	var delegates []Sibling
+	for _, p := range alive[:min(len(alive), 3)] {
+		delegates = append(delegates, Sibling{p.rank, uint64(p.rank)})
 	}
-	for i, p := range alive {
-		m.views = append(m.views, func() { m.do(p, func() { p.SetZone(m.now, ranks, i, 3) }) })
+	for _, p := range alive {
+		m.views = append(m.views, func() { m.do(p, func() { p.SetZone(m.now, delegates, p.rank) }) })
 	}
 }
 
@@ -115,12 +115,14 @@ func (m *model) backboneView() {
 	var peers []Peer
 	for _, p := range m.alive("") {
 		if !p.cut {
-			peers = append(peers, Peer{Rank: p.rank, Incarnation: 1, Zone: p.zone})
+			peers = append(peers, Peer{Rank: p.rank, Incarnation: 1, Zone: p.zone, Age: uint64(p.rank)})
 		}
 	}
 	for _, p := range m.alive("") {
 		if p.cut {
-			m.views = append(m.views, func() { m.do(p, func() { p.SetBackbone(m.now, []Peer{{Rank: p.rank, Zone: p.zone}}) }) })
+			m.views = append(m.views, func() {
+				m.do(p, func() { p.SetBackbone(m.now, []Peer{{Rank: p.rank, Zone: p.zone, Age: uint64(p.rank)}}) })
+			})
 		} else {
 			m.views = append(m.views, func() { m.do(p, func() { p.SetBackbone(m.now, peers) }) })
 		}
@@ -518,7 +520,7 @@ func (m *model) copies() (n uint64) {
 }
 
 // The messages of a zone that dies are shipped by all others, but only those that a zone
-// lacks: also by a lead that knows of the death before the gate that it asks.
+// lacks: also if a lead asks that knows of the death before the gate, or after it.
 func TestDeadZoneIsNotShippedAgain(t *testing.T) {
 	for seed := range uint64(100) {
 		m := newModel(t, 4, 3, seed, 1<<20)
@@ -530,6 +532,10 @@ func TestDeadZoneIsNotShippedAgain(t *testing.T) {
 		m.limit += 60 * modelStall
 		m.run()
 		before := m.copies()
+		m.kill(m.findID("a0")) // its successor asks, before or after it knows of the death
+		for range seed {
+			m.step()
+		}
 		for _, p := range m.alive("b") {
 			m.kill(p)
 		}
@@ -567,6 +573,111 @@ func TestZoneIsToldWhatItHasMissed(t *testing.T) {
 		if n, _ := fmt.Sscanf(p.got[1], "a0 lost %d", &lost); n != 1 || lost+len(p.got)-1 != 51 {
 			t.Fatalf("%s got %q: %d lost", p.self.ID, p.got, lost)
 		}
+	}
+}
+
+// A zone that begins later than others has only the last messages of an origin. When the
+// origin's zone is gone, it ships those, and does not call the others lost, which another
+// zone may ship. If no zone does, the lead that waits for them tells its zone in the end.
+func TestMessagesOfDeadZoneAreNotLostTooEarly(t *testing.T) {
+	dead := Origin{"b", "x", 1}
+	start := func(zone string) *Machine {
+		m := New(Config{Self: Origin{zone, "self", 1}, KeepBytes: 1 << 12, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall, GapDelay: 500, AckDelay: 10, MarkDelay: 10})
+		m.Begin(1)
+		m.SetZone(1, []Sibling{{0, 0}}, 0)
+		return m
+	}
+	peers := []Peer{{Rank: 0, Zone: "a"}, {Rank: 1, Zone: "c"}}
+	take := func(m *Machine, f *frame) {
+		if err := m.FromPeer(2, 1, f.append(nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	late := start("a")
+	take(late, &frame{kind: kindBase, zone: "b", positions: []position{{Origin: dead, Seq: 2}}})
+	take(late, &frame{kind: kindData, origin: dead, seq: 3, data: []byte("3")})
+	late.SetBackbone(2, peers)
+	late.Actions()
+	take(late, &frame{kind: kindReply, zone: "c", zones: []string{"a", "b"}, covers: []string{"a", "b"}, positions: []position{{Origin: dead, Seq: 1}}})
+	for _, a := range late.Actions() {
+		if s, ok := a.(Send); ok && kind(s.Frame[0]) == kindLost {
+			t.Error("a zone calls messages lost that it has never had")
+		}
+	}
+	if late.Counts().Data != 1 {
+		t.Errorf("%d messages shipped, not the one that the other zone lacks", late.Counts().Data)
+	}
+
+	waits := start("a")
+	take(waits, &frame{kind: kindBase, zone: "b"})
+	take(waits, &frame{kind: kindData, origin: dead, seq: 3, data: []byte("3")})
+	waits.SetBackbone(2, peers)
+	var got []Message
+	for now := Time(2); now <= (giveUp+1)*modelStall && len(got) == 0; now += 100 {
+		waits.Tick(now)
+		for _, a := range waits.Actions() {
+			if d, ok := a.(Deliver); ok {
+				if now < giveUp*modelStall {
+					t.Fatalf("%v at %d", d.Message, now)
+				}
+				got = append(got, d.Message)
+			}
+		}
+	}
+	if len(got) != 2 || got[0].Lost != 2 || got[1].Seq != 3 {
+		t.Errorf("delivered %v", got)
+	}
+}
+
+// A zone whose members have all died begins again without the messages of its former life,
+// which others know.
+func TestZoneBeginsAgainWithoutItsPast(t *testing.T) {
+	const sync, gate = 1, 2 // ranks
+	former := Origin{"b", "x", 3}
+	m := New(Config{Self: Origin{"a", "self", 1}, KeepBytes: 1 << 12, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall})
+	m.Begin(1)
+	m.SetZone(1, []Sibling{{0, 0}}, 0)
+	m.SetBackbone(1, []Peer{{Rank: 0, Zone: "a"}, {Rank: sync, Zone: "b"}})
+	for _, f := range []*frame{
+		{kind: kindBase, zone: "b"},
+		{kind: kindData, origin: former, seq: 1, data: []byte("1")},
+		{kind: kindSync, zone: "b", zones: []string{"b"}, covers: []string{"b"}, born: 5},
+	} {
+		if err := m.FromPeer(2, sync, f.append(nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := m.Counts().Data; n > 0 {
+		t.Errorf("%d messages of its former life were shipped to a zone", n)
+	}
+	again := New(Config{Self: Origin{"b", "self", 5}, KeepBytes: 1 << 12, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall})
+	again.Begin(1)
+	again.SetZone(1, []Sibling{{0, 0}}, 0)
+	again.SetBackbone(1, []Peer{{Rank: gate, Zone: "a"}, {Rank: 0, Zone: "b"}})
+	asked := again.Counts().Syncs
+	ack := frame{kind: kindAck, zone: "a", positions: []position{{Origin: former, Seq: 1}}}
+	if err := again.FromPeer(2, gate, ack.append(nil)); err != nil {
+		t.Fatal(err)
+	}
+	if asked != 1 || again.Counts().Syncs != asked {
+		t.Errorf("%d questions for positions, %d after an acknowledgment of a former life", asked, again.Counts().Syncs)
+	}
+}
+
+// A delegate leads although an older one has not entered the backbone yet.
+func TestDelegateInBackboneLeads(t *testing.T) {
+	m := New(Config{Self: Origin{"a", "self", 1}, MaxOrigins: 10, Stall: modelStall})
+	m.Begin(1)
+	m.SetZone(1, []Sibling{{0, 10}, {1, 11}}, 1)
+	peers := []Peer{{Rank: 5, Zone: "a", Age: 11}, {Rank: 6, Zone: "b"}}
+	if m.SetBackbone(1, peers); !m.Lead() {
+		t.Error("a delegate waits for one that is not in the backbone")
+	}
+	if m.SetBackbone(2, append(peers, Peer{Rank: 7, Zone: "a", Age: 10})); m.Lead() {
+		t.Error("a delegate ships although an older one has entered the backbone")
+	}
+	if m.SetZone(3, []Sibling{{1, 11}}, 1); !m.Lead() {
+		t.Error("a delegate waits for one that its zone has removed")
 	}
 }
 
@@ -630,7 +741,7 @@ func TestJoinerBeginsWhereTheZoneIs(t *testing.T) {
 // Bytes from other processes are checked.
 func FuzzFrame(f *testing.F) {
 	for k := kindData; k <= kindFetch; k++ {
-		one := frame{kind: k, zone: "z", zones: []string{"a"}, positions: []position{{Origin{"a", "b", 3}, 4, 5}}, origin: Origin{"a", "b", 3}, seq: 6, data: []byte("d"), summaries: []Summary{{Zone: "a", Members: 3, View: 4, Healthy: true}}}
+		one := frame{kind: k, zone: "z", zones: []string{"a"}, covers: []string{"b"}, born: 7, positions: []position{{Origin{"a", "b", 3}, 4, 5}}, origin: Origin{"a", "b", 3}, seq: 6, data: []byte("d"), summaries: []Summary{{Zone: "a", Members: 3, View: 4, Healthy: true}}}
 		f.Add(one.append(nil))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -642,7 +753,7 @@ func FuzzFrame(f *testing.F) {
 		}
 		m := New(Config{Self: Origin{"a", "self", 1}, KeepBytes: 1 << 12, MaxOrigins: 10})
 		m.Begin(1)
-		m.SetZone(1, []int{0, 1}, 0, 2)
+		m.SetZone(1, []Sibling{{0, 0}, {1, 1}}, 0)
 		m.SetBackbone(1, []Peer{{Rank: 0, Zone: "a"}, {Rank: 1, Zone: "b"}})
 		_ = m.FromZone(2, 1, b)
 		_ = m.FromPeer(3, 1, b)

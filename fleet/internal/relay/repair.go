@@ -24,16 +24,27 @@ var errJustJoined = errors.New("fleet: this member has joined its zone just now"
 // maxFetches is how many origins are asked for at a time.
 const maxFetches = 16
 
+// giveUp is for how many times Stall a lead waits for a message that its own zone or one
+// that is gone should have, before it tells its zone that the message is lost. If another
+// zone has it, that one has shipped it long before.
+const giveUp = 8
+
 // fetch asks for what is missing for long.
 func (m *Machine) fetch(now Time) {
 	if len(m.gaps) == 0 {
 		return
 	}
-	others := slices.DeleteFunc(slices.Clone(m.ranks), func(r int) bool { return m.delegate() && r == m.ranks[m.index] })
+	others := slices.DeleteFunc(slices.Clone(m.siblings), func(s Sibling) bool { return s.Rank == m.rank })
 	fetches := 0
 	for _, o := range slices.SortedFunc(maps.Keys(m.gaps), compareOrigins) {
 		s := m.gaps[o]
 		if now < s.gap+m.config.GapDelay || fetches == maxFetches {
+			continue
+		}
+		if m.Lead() && m.ships(o.Zone) && len(s.held) > 0 && now >= s.stuck+giveUp*m.config.Stall {
+			f := &frame{kind: kindLost, origin: o, seq: slices.Min(slices.Collect(maps.Keys(s.held))) - 1}
+			m.cast(f)
+			m.skip(now, s, f.seq)
 			continue
 		}
 		s.gap = now
@@ -41,7 +52,7 @@ func (m *Machine) fetch(now Time) {
 			continue
 		}
 		f := frame{kind: kindFetch, origin: o, seq: s.next}
-		m.actions = append(m.actions, Fetch{others[m.asked%len(others)], f.append(nil)})
+		m.actions = append(m.actions, Fetch{others[m.asked%len(others)].Rank, f.append(nil)})
 		m.asked++
 	}
 }
@@ -100,7 +111,7 @@ func (m *Machine) Fetched(now Time, reply []byte) error {
 
 // table is all that a process needs which has joined.
 func (m *Machine) table() []byte {
-	head := &frame{kind: kindTable, zone: m.self.Zone, zones: m.bases()}
+	head := &frame{kind: kindTable, zone: m.self.Zone, zones: m.bases(), born: m.born}
 	for _, o := range m.origins {
 		if s := m.streams[o]; s.next > 0 {
 			head.positions = append(head.positions, position{o, s.position(), s.acked})
@@ -131,6 +142,7 @@ func (m *Machine) Join(now Time, table []byte) error {
 	if err != nil || len(frames) == 0 || frames[0].kind != kindTable {
 		return cmp.Or(err, ErrFrame)
 	}
+	m.born = frames[0].born
 	for _, z := range frames[0].zones {
 		m.based[z] = true
 	}

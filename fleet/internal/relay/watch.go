@@ -9,6 +9,36 @@ import "slices"
 // delegate before it move again, and waits for longer the next time: if all zones are
 // slow, more delegates that ship make them slower.
 
+// setOrder finds out in which order the delegates of this zone ship: those that are in the
+// zone's view and in that of the backbone, by age. So a delegate that has not entered the
+// backbone yet, or is dead in one of the views, keeps no other from shipping.
+func (m *Machine) setOrder(now Time) {
+	var order []int
+	index := -1
+	for _, p := range m.peers {
+		i := slices.IndexFunc(m.siblings, func(s Sibling) bool { return p.Zone == m.self.Zone && s.Age == p.Age })
+		if i < 0 {
+			continue
+		}
+		if m.siblings[i].Rank == m.rank {
+			index = len(order)
+		}
+		order = append(order, m.siblings[i].Rank)
+	}
+	same := index == m.index && slices.Equal(order[:index+1], m.order[:index+1])
+	if m.order, m.index = order, index; same {
+		return
+	}
+	m.active = index == 0
+	m.progressed, m.vain = now, 0
+	for _, s := range m.streams {
+		s.before = 0
+	}
+	if !m.active {
+		clear(m.links)
+	}
+}
+
 // behind reports whether a message of this zone is not known to be in all others.
 func (m *Machine) behind() bool {
 	for _, o := range m.origins {
@@ -19,12 +49,10 @@ func (m *Machine) behind() bool {
 	return false
 }
 
-func (m *Machine) delegate() bool { return m.index < len(m.ranks) }
-
 // watch lets this delegate ship if those before it do not get on.
 func (m *Machine) watch(now Time) {
 	switch {
-	case m.active || !m.delegate():
+	case m.active || m.index < 0:
 	case !m.behind():
 		m.progressed = now
 	case now >= m.progressed+m.patience():
@@ -33,7 +61,7 @@ func (m *Machine) watch(now Time) {
 }
 
 func (m *Machine) watchDeadline(d *deadline) {
-	if !m.active && m.delegate() && m.behind() {
+	if !m.active && m.index >= 0 && m.behind() {
 		d.at(m.progressed + m.patience())
 	}
 }
@@ -43,7 +71,7 @@ func (m *Machine) patience() Time { return m.config.stall(m.vain) * Time(m.index
 
 // handleMark takes in a mark of a delegate.
 func (m *Machine) handleMark(now Time, rank int, f *frame) {
-	i := slices.Index(m.ranks, rank)
+	i := slices.Index(m.order, rank)
 	before := i >= 0 && i < m.index
 	for _, p := range f.positions {
 		s := m.stream(now, p.Origin)
