@@ -30,7 +30,8 @@ type receipts struct {
 	next   map[origin]uint64
 	missed map[origin]map[uint64]bool // skipped numbers
 	since  time.Time                  // it has joined, if it was not there from the beginning
-	met    map[string]bool            // zones that it has received a greeting of
+	met    map[string]time.Time       // when it has received the first message of a zone
+	hailed map[string]bool            // zones that it has received a greeting of
 }
 
 func newLedger() *ledger {
@@ -43,6 +44,9 @@ func (l *ledger) received(r *receipts, m *fleet.Message, sentAt time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := origin{m.Zone, m.ID}
+	if r.met[m.Zone].IsZero() {
+		r.met[m.Zone] = time.Now()
+	}
 	next, known := r.next[o]
 	if !known && !r.since.IsZero() {
 		next = m.Seq
@@ -77,9 +81,10 @@ func (l *ledger) received(r *receipts, m *fleet.Message, sentAt time.Time) {
 	}
 }
 
-// settled is how long before the last broadcast of an origin a process has joined that must
-// have received it.
-const settled = 5 * time.Second
+// settled is how long before the last broadcast of an origin a process that has joined later
+// has received something of its zone, if it must have received that broadcast. A zone that
+// was dead begins with what is broadcast after it has met the others.
+const settled = time.Second
 
 // missing counts messages that live processes have not received: all that a live origin has
 // broadcast, and of one that was killed what any other process has.
@@ -102,7 +107,7 @@ func (l *ledger) missing(live []*member) (n int) {
 				n += int(last - min(last, next-1))
 			case r.since.IsZero():
 				n += int(last)
-			case !l.gone[o] && l.last[o].Sub(r.since) > settled:
+			case !l.gone[o] && !r.met[o.zone].IsZero() && l.last[o].Sub(r.met[o.zone]) > settled:
 				n++
 			}
 		}

@@ -84,9 +84,11 @@ type Result struct {
 	WANAcks     float64 `json:"wan_acks_per_broadcast"`
 	WANSyncs    float64 `json:"wan_syncs_per_broadcast"`
 	WANBytes    float64 `json:"wan_bytes_per_second"`
-	// Kills counts delegates, and Restarted processes that have joined afterwards.
+	// Kills counts delegates, Restarted processes that have joined afterwards, and Evicted
+	// live ones that their zone has removed: the host is too busy then.
 	Kills     int     `json:"kills"`
 	Restarted int     `json:"restarted"`
+	Evicted   int     `json:"evicted"`
 	CutS      float64 `json:"cut_s"`
 	DownS     float64 `json:"down_s"`
 	// DrainMS is how long it took until every member had everything, after the last

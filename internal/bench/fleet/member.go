@@ -62,14 +62,19 @@ func (r *run) join(ctx context.Context, s *site, began bool) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &member{Fleet: f, listen: listen, zone: s.name, origin: origin{s.name, id}, receipts: &receipts{next: make(map[origin]uint64), missed: make(map[origin]map[uint64]bool), met: make(map[string]bool)}}
+	m := &member{Fleet: f, listen: listen, zone: s.name, origin: origin{s.name, id}, receipts: &receipts{next: make(map[origin]uint64), missed: make(map[origin]map[uint64]bool), met: make(map[string]time.Time), hailed: make(map[string]bool)}}
 	m.receipts.member = m
 	if !began {
 		m.receipts.since = time.Now()
 	}
 	life, stop := context.WithCancel(context.Background())
 	m.stop = stop
-	m.reading.Go(func() { r.receive(life, m) })
+	m.reading.Go(func() {
+		r.receive(life, m)
+		if errors.Is(m.Err(), pleach.ErrEvicted) {
+			r.replace(s, m)
+		}
+	})
 	m.reading.Go(func() { r.receiveWithin(life, m) })
 	r.mu.Lock()
 	s.members = append(s.members, m)
@@ -113,7 +118,7 @@ func (r *run) receive(ctx context.Context, m *member) {
 	for got := range m.Messages(ctx) {
 		if got.Lost == 0 && len(got.Data) < minSize { // a greeting
 			r.ledger.mu.Lock()
-			m.receipts.met[got.Zone] = true
+			m.receipts.hailed[got.Zone] = true
 			r.ledger.mu.Unlock()
 			continue
 		}
@@ -189,6 +194,16 @@ func (r *run) kill(s *site, victims ...*member) {
 			r.mu.Unlock()
 		})
 	}
+}
+
+// replace starts another process for one that its zone has evicted, as happens on a host
+// that is too busy.
+func (r *run) replace(s *site, m *member) {
+	r.kill(s, m)
+	r.mu.Lock()
+	r.evicted++
+	r.mu.Unlock()
+	r.ending.Go(func() { r.restart(context.Background(), s) })
 }
 
 // count adds up what a process has sent to other zones since the zones have met.

@@ -33,6 +33,7 @@ type run struct {
 	sites            []*site
 	spared           map[*site]bool // no delegate of it is killed now
 	kills, restarted int
+	evicted          int
 	sent             fleet.Stats // since the zones have met
 	err              error
 }
@@ -68,7 +69,10 @@ func Run(ctx context.Context, c Config) (result Result, err error) {
 	seconds := time.Since(began).Seconds()
 	result.WANBytes = bench.Round(float64(r.wan.bytes.Load()-bytes)/seconds, 0)
 	r.progress(3, "drain")
-	drained := r.drain(ctx)
+	drained, err := r.drain(ctx)
+	if err != nil {
+		return result, err
+	}
 	r.report(&result)
 	result.DrainMS = bench.Millis(drained)
 	return result, errors.Join(r.err, ctx.Err())
@@ -133,16 +137,16 @@ func (r *run) live() (list []*member) {
 	return list
 }
 
-// meet waits until the zones have met: the last member of each sends greetings until all
-// members have received one of each zone.
+// meet waits until the zones have met: a member of each sends greetings until all members
+// have received one of each zone.
 func (r *run) meet(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for !r.met() {
 		for _, s := range r.sites {
-			m := s.members[len(s.members)-1]
-			m.greeter = true // its numbers begin before the others count
-			_ = m.Broadcast(ctx, []byte("hello"))
+			if m := r.greeter(s); m != nil {
+				_ = m.Broadcast(ctx, []byte("hello"))
+			}
 		}
 		if !rest(ctx, 500*time.Millisecond) {
 			return fmt.Errorf("bench: the zones have not met: %w", ctx.Err())
@@ -151,13 +155,35 @@ func (r *run) meet(ctx context.Context) error {
 	return nil
 }
 
+// greeter returns the member of a zone that sends greetings: one that broadcasts nothing
+// else, since greetings are not counted.
+func (r *run) greeter(s *site) *member {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := slices.IndexFunc(s.members, func(m *member) bool { return m.greeter })
+	if i < 0 {
+		r.ledger.mu.Lock()
+		defer r.ledger.mu.Unlock()
+		for j, m := range s.members {
+			if r.ledger.sent[m.origin] == 0 {
+				i = j
+			}
+		}
+	}
+	if i < 0 {
+		return nil
+	}
+	s.members[i].greeter = true
+	return s.members[i]
+}
+
 func (r *run) met() bool {
 	live := r.live()
 	r.ledger.mu.Lock()
 	defer r.ledger.mu.Unlock()
 	return !slices.ContainsFunc(live, func(m *member) bool {
-		m.receipts.met[m.zone] = true // its greeter does not hear itself
-		return len(m.receipts.met) < len(r.sites)
+		m.receipts.hailed[m.zone] = true // its greeter does not hear itself
+		return len(m.receipts.hailed) < len(r.sites)
 	})
 }
 
@@ -323,16 +349,19 @@ func (r *run) killZone(ctx context.Context) {
 	r.spare(s, false)
 }
 
-// drain waits until all live members have everything.
-func (r *run) drain(ctx context.Context) time.Duration {
+// drain waits until all zones have met again, and all live members have everything.
+func (r *run) drain(ctx context.Context) (time.Duration, error) {
 	r.ending.Wait()
 	began := time.Now()
+	if err := r.meet(ctx); err != nil {
+		return 0, err
+	}
 	for time.Since(began) < drainTimeout && r.ledger.missing(r.live()) > 0 && rest(ctx, 10*time.Millisecond) {
 		continue
 	}
 	took := time.Since(began)
 	rest(ctx, time.Second) // duplicates would come now
-	return took
+	return took, nil
 }
 
 func (r *run) report(result *Result) {
@@ -359,7 +388,7 @@ func (r *run) report(result *Result) {
 		result.WANMessages = each(r.sent.Messages + r.sent.Acks + r.sent.Syncs)
 		result.WANCopies, result.WANAcks, result.WANSyncs = each(r.sent.Messages), each(r.sent.Acks), each(r.sent.Syncs)
 	}
-	result.Kills, result.Restarted = r.kills, r.restarted
+	result.Kills, result.Restarted, result.Evicted = r.kills, r.restarted, r.evicted
 	result.CutS, result.DownS = c.Cut.Seconds(), c.Down.Seconds()
 }
 
