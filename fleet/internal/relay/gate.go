@@ -74,15 +74,12 @@ func (m *Machine) handleSync(now Time, rank int, f *frame) {
 	m.send(to, reply)
 	room := m.config.Window
 	for _, p := range reply.positions {
-		if p.Origin.Zone == f.zone && p.Origin.Incarnation < f.born {
-			continue // its zone has begun again since then
+		if p.Origin.Zone != f.zone || p.Origin.Incarnation < f.born {
+			continue // this zone's lead ships it, or the zone has begun again since then
 		}
-		has, ok := theirs[p.Origin]
-		if p.Origin.Zone == f.zone && p.Seq > has.Acked {
+		has := theirs[p.Origin]
+		if p.Seq > has.Acked {
 			m.noteShipped(now, rank, p.Origin, 0)
-		}
-		if !ok && !slices.Contains(f.zones, p.Origin.Zone) {
-			continue // it begins where it is told
 		}
 		s := m.streams[p.Origin]
 		for seq := max(has.Seq+1, s.first); seq < s.next && room > 0; seq++ {

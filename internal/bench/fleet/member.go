@@ -56,8 +56,8 @@ func (r *run) join(ctx context.Context, s *site, began bool) (*member, error) {
 	r.mu.Unlock()
 	f, err := fleet.Join(ctx, fleet.Config{
 		Name: "bench", Zone: s.name, Seeds: seeds,
-		Group:    pleach.Config{ID: id, Listen: listen},
-		Backbone: pleach.Config{Dial: r.wan.dial(s.host)},
+		Group:    pleach.Config{ID: id, Listen: listen, HeartbeatInterval: zoneHeartbeat},
+		Backbone: pleach.Config{HeartbeatInterval: backboneHeartbeat, SuspicionTimeout: 5 * backboneHeartbeat, Dial: r.wan.dial(s.host)},
 	})
 	if err != nil {
 		return nil, err
@@ -100,6 +100,14 @@ func (s *site) reserve(members int) error {
 	}
 	return err
 }
+
+// Heartbeats. Hundreds of members in one process on few processors, as here, send fewer in
+// their zones than members usually do. Those of the backbone are the usual ones. A process
+// that is killed is found by its connections anyway.
+const (
+	zoneHeartbeat     = time.Second
+	backboneHeartbeat = 300 * time.Millisecond
+)
 
 // maxSeeds is how many addresses of each zone a process is told.
 const maxSeeds = 3
