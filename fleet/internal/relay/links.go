@@ -167,15 +167,43 @@ func (m *Machine) pump(now Time, l *link, list []*stream) {
 		l.moved = now
 	}
 	for _, s := range list {
-		sent, known := l.sent[s.origin]
-		if !known && s.origin.Zone != m.self.Zone || sent >= s.position() {
-			continue // where its zone ended for the gate is not known yet, or there is nothing new
+		if l.sent[s.origin] >= s.position() || s.origin.Zone != m.self.Zone && !m.orphan(l, s) {
+			continue
 		}
+		sent := l.sent[s.origin]
 		for sent < s.position() && (l.flying == 0 || l.flying < m.config.Window) {
 			sent = m.shipNext(l, s, sent)
 		}
 		l.sent[s.origin] = sent
 	}
+}
+
+// orphan finds out which messages of an origin whose zone is gone this zone ships along a
+// link: those that no zone before this one has, in the order of names. So each is shipped
+// once. It reports false as long as a position is not known.
+func (m *Machine) orphan(l *link, s *stream) bool {
+	sent, known := l.sent[s.origin]
+	if !known {
+		return false
+	}
+	var theirs uint64
+	for _, zone := range m.zones {
+		if zone > m.self.Zone {
+			break
+		}
+		other := m.links[zone]
+		switch {
+		case zone == l.zone:
+		case other == nil || !other.synced || other.again:
+			return false
+		default:
+			theirs = max(theirs, other.sent[s.origin])
+		}
+	}
+	if theirs = min(theirs, s.position()); theirs > sent {
+		l.sent[s.origin], l.acked[s.origin] = theirs, theirs // they wait for the acknowledgment
+	}
+	return true
 }
 
 // shipNext sends the first message after a position, or that it is lost. It returns the

@@ -548,6 +548,34 @@ func TestDeadZoneIsNotShippedAgain(t *testing.T) {
 	}
 }
 
+// What a zone has missed of another one that is dead now is shipped to it by one of the
+// others, not by all.
+func TestOneZoneShipsForDeadOne(t *testing.T) {
+	const n = 20
+	for seed := range uint64(50) {
+		m := newModel(t, 6, 3, seed, 1<<20)
+		sent := map[string]int{}
+		m.cutZone("e", true)
+		for range n {
+			m.broadcast(m.findID("b1"), sent)
+		}
+		m.limit += 60 * modelStall
+		m.run()
+		for _, p := range m.alive("b") {
+			m.kill(p)
+		}
+		m.run()
+		before := m.copies()
+		m.cutZone("e", false)
+		m.limit += 60 * modelStall
+		m.run()
+		if copies := m.copies() - before; copies != n {
+			t.Fatalf("seed %d: %d messages were shipped, %d are missing", seed, copies, n)
+		}
+		m.check(fmt.Sprint("seed ", seed), sent)
+	}
+}
+
 // A zone that was cut off for longer than others keep messages gets a notice in their place,
 // and then the rest.
 func TestZoneIsToldWhatItHasMissed(t *testing.T) {
