@@ -22,7 +22,7 @@ const topicName = "pleach.fleet"
 
 // Times of the protocol.
 const (
-	ackDelay     = time.Second
+	ackDelay     = 2 * time.Second
 	markDelay    = 500 * time.Millisecond
 	stallTimeout = 5 * time.Second
 	gapDelay     = 500 * time.Millisecond
