@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -77,7 +77,7 @@ func (f *Fleet) delegate() bool {
 func (f *Fleet) enterBackbone(seeds []string) *pleach.Group {
 	c := f.config.Backbone
 	c.ID = f.config.Zone + "/" + f.origin.ID
-	c.Meta = strconv.FormatUint(age(f.zone.Self()), 10)
+	c.Meta = f.describe()
 	if f.listening != "" {
 		c.Listen = f.listening // others know it
 	}
@@ -109,6 +109,21 @@ func (f *Fleet) enterBackbone(seeds []string) *pleach.Group {
 		sleep(f.life, pause)
 	}
 	return nil
+}
+
+// describe is the meta of this process in the backbone: its age in its zone, and the birth
+// of the zone.
+func (f *Fleet) describe() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return fmt.Sprintf("%d %d", age(f.zone.Self()), f.machine.Born())
+}
+
+// peerOf reads a delegate, and what it tells of itself.
+func peerOf(m pleach.Member) relay.Peer {
+	p := relay.Peer{Rank: m.Rank, Incarnation: m.Incarnation, Zone: m.FailureDomain}
+	_, _ = fmt.Sscan(m.Meta, &p.Age, &p.Born) // another text would be a delegate of age 0
+	return p
 }
 
 func (f *Fleet) oldest() bool {
@@ -253,7 +268,7 @@ func (s *session) watch() {
 		peers := []relay.Peer{}
 		zones := make(map[string]bool)
 		for _, m := range v.Members() {
-			peers = append(peers, relay.Peer{Rank: m.Rank, Incarnation: m.Incarnation, Zone: m.FailureDomain, Age: ageOf(m)})
+			peers = append(peers, peerOf(m))
 			zones[m.FailureDomain] = true
 		}
 		s.mu.Lock()

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -407,10 +406,4 @@ func (f *Fleet) close(leave func(*pleach.Group) error) (err error) {
 		f.running.Wait()
 	})
 	return err
-}
-
-// ageOf reads the age of a delegate from its meta in the backbone.
-func ageOf(m pleach.Member) uint64 {
-	n, _ := strconv.ParseUint(m.Meta, 10, 64) // another value would be a delegate of age 0
-	return n
 }

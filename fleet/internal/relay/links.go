@@ -47,7 +47,7 @@ func (m *Machine) ship(now Time) {
 	}
 	var list []*stream
 	for _, o := range m.origins {
-		if s := m.streams[o]; m.ships(o.Zone) && s.next > 0 {
+		if s := m.streams[o]; m.ships(o) && s.next > 0 {
 			list = append(list, s)
 		}
 	}
@@ -64,21 +64,28 @@ func (m *Machine) ship(now Time) {
 	}
 }
 
-// ships reports whether this zone ships the messages of a zone to others: they are its own,
-// or that zone is not in the backbone.
-func (m *Machine) ships(zone string) bool { return zone == m.self.Zone || !m.present(zone) }
+// ships reports whether this zone ships the messages of an origin to others: it is of this
+// zone, or its zone is not in the backbone, or has died and begun again since then.
+func (m *Machine) ships(o Origin) bool {
+	return o.Zone == m.self.Zone || !m.present(o.Zone) || o.Incarnation < m.births[o.Zone]
+}
 
 // setZones takes in which other zones are in the backbone. The messages of a zone that is
-// gone are shipped by all others, which exchange their positions first.
+// gone are shipped by the others, which exchange their positions first.
 func (m *Machine) setZones() {
 	m.zones = nil
+	births := make(map[string]uint64)
 	for _, p := range m.peers {
 		if p.Zone != m.self.Zone && !slices.Contains(m.zones, p.Zone) {
 			m.zones = append(m.zones, p.Zone)
 		}
+		births[p.Zone] = max(births[p.Zone], p.Born)
 	}
 	before := len(m.links)
-	maps.DeleteFunc(m.links, func(zone string, _ *link) bool { return !slices.Contains(m.zones, zone) })
+	maps.DeleteFunc(m.links, func(zone string, _ *link) bool {
+		return !slices.Contains(m.zones, zone) || births[zone] != m.births[zone]
+	})
+	m.births = births
 	for _, l := range m.links {
 		if len(m.links) < before {
 			l.again, l.asked = true, 0
@@ -117,9 +124,16 @@ func (m *Machine) gate(l *link) Peer {
 	return of[l.try%len(of)]
 }
 
-// shipped returns the zones whose messages this zone ships.
+// shipped returns the zones of which this one ships messages.
 func (m *Machine) shipped() []string {
-	return slices.DeleteFunc(m.bases(), func(z string) bool { return !m.ships(z) })
+	zones := make(map[string]bool)
+	for z := range m.based {
+		zones[z] = z == m.self.Zone || !m.present(z)
+	}
+	for _, o := range m.origins {
+		zones[o.Zone] = zones[o.Zone] || m.based[o.Zone] && m.ships(o)
+	}
+	return slices.DeleteFunc(m.bases(), func(z string) bool { return !zones[z] })
 }
 
 // handleReply takes in the positions of a gate. A zone that is new begins at the present.
@@ -140,6 +154,8 @@ func (m *Machine) handleReply(now Time, rank int, f *frame) {
 		switch has, ok := theirs[o]; {
 		case s.next == 0 || o.Zone == m.self.Zone && l.synced || !slices.Contains(f.covers, o.Zone):
 			continue
+		case o.Zone == l.zone:
+			l.sent[o] = s.position() // it has begun again without them
 		case ok:
 			l.sent[o] = min(has, s.position())
 			if o.Zone != m.self.Zone {
@@ -250,7 +266,7 @@ func (m *Machine) weigh(l *link) {
 	l.flying = 0
 	for o, sent := range l.sent {
 		s := m.streams[o]
-		if s == nil || !m.ships(o.Zone) {
+		if s == nil || !m.ships(o) || o.Zone == l.zone {
 			continue
 		}
 		if acked := max(l.acked[o], s.acked); sent > acked {

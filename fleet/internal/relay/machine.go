@@ -31,12 +31,13 @@ type Config struct {
 }
 
 // Peer is a delegate in the backbone. Age orders the delegates of a zone: the lowest is
-// the first.
+// the first. Born is that of its machine.
 type Peer struct {
 	Rank        int
 	Incarnation uint64
 	Zone        string
 	Age         uint64
+	Born        uint64
 }
 
 // Sibling is a member of the zone. Age orders them, as it orders peers.
@@ -70,8 +71,9 @@ type Machine struct {
 	index    int       // of this process in them, or -1
 	active   bool      // this process ships
 
-	peers      []Peer   // nil: not in the backbone
-	zones      []string // of the peers, but this one, in order
+	peers      []Peer            // nil: not in the backbone
+	zones      []string          // of the peers, but this one, in order
+	births     map[string]uint64 // when they have begun
 	links      map[string]*link
 	ackDue     map[int]map[Origin]bool // by the peer that has shipped
 	ackSince   Time                    // the first of them is due
@@ -155,6 +157,10 @@ func (m *Machine) Counts() Counts { return m.sent }
 
 // Ready reports whether this member has the positions of its zone, by Begin or Join.
 func (m *Machine) Ready() bool { return m.ready }
+
+// Born tells when this zone has begun: the incarnation of its first member. All members
+// before are dead.
+func (m *Machine) Born() uint64 { return m.born }
 
 // Lead reports whether this member ships the messages of its zone.
 func (m *Machine) Lead() bool { return m.active }

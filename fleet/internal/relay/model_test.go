@@ -72,7 +72,7 @@ func newModel(t *testing.T, zones, size int, seed uint64, keep int) *model {
 func (m *model) start(zone string, z, r int) *modelMember {
 	p := &modelMember{zone: zone, rank: 100*z + r}
 	p.Machine = New(Config{
-		Self: Origin{zone, fmt.Sprint(zone, r), 1}, KeepBytes: m.keep, MaxOrigins: 100, Window: 1 << 20,
+		Self: Origin{zone, fmt.Sprint(zone, r), uint64(m.now)}, KeepBytes: m.keep, MaxOrigins: 100, Window: 1 << 20,
 		AckDelay: 10, MarkDelay: 10, Stall: modelStall, GapDelay: 500,
 	})
 	if len(m.alive(zone)) == 0 || m.steps == 0 {
@@ -115,13 +115,13 @@ func (m *model) backboneView() {
 	var peers []Peer
 	for _, p := range m.alive("") {
 		if !p.cut {
-			peers = append(peers, Peer{Rank: p.rank, Incarnation: 1, Zone: p.zone, Age: uint64(p.rank)})
+			peers = append(peers, Peer{Rank: p.rank, Incarnation: 1, Zone: p.zone, Age: uint64(p.rank), Born: p.born})
 		}
 	}
 	for _, p := range m.alive("") {
 		if p.cut {
 			m.views = append(m.views, func() {
-				m.do(p, func() { p.SetBackbone(m.now, []Peer{{Rank: p.rank, Zone: p.zone, Age: uint64(p.rank)}}) })
+				m.do(p, func() { p.SetBackbone(m.now, []Peer{{Rank: p.rank, Zone: p.zone, Age: uint64(p.rank), Born: p.born}}) })
 			})
 		} else {
 			m.views = append(m.views, func() { m.do(p, func() { p.SetBackbone(m.now, peers) }) })
@@ -545,6 +545,45 @@ func TestDeadZoneIsNotShippedAgain(t *testing.T) {
 			t.Fatalf("seed %d: %d messages that all zones have were shipped", seed, again)
 		}
 		m.check(fmt.Sprint("seed ", seed), sent)
+	}
+}
+
+// A zone that was cut off gets the messages of another one that has died and begun again
+// before it is back: the new life knows nothing of them, but other zones do.
+func TestZoneCatchesUpWithFormerLife(t *testing.T) {
+	for seed := range uint64(50) {
+		m := newModel(t, 4, 3, seed, 1<<20)
+		sent := map[string]int{}
+		m.broadcast(m.findID("b1"), sent)
+		m.run()
+		m.cutZone("d", true)
+		for range 3 {
+			m.broadcast(m.findID("b1"), sent)
+		}
+		m.limit += 60 * modelStall
+		m.run()
+		for _, p := range m.alive("b") {
+			m.kill(p)
+		}
+		if seed%2 > 0 {
+			m.run() // the others see that it is gone
+		}
+		again := m.start("b", 1, 50)
+		m.zoneView("b")
+		m.backboneView()
+		m.limit += 60 * modelStall
+		m.run()
+		m.cutZone("d", false)
+		m.limit += 60 * modelStall
+		m.run()
+		for _, p := range m.alive("") {
+			if p != again && len(p.got) != sent["b1"] {
+				t.Fatalf("seed %d: %s got %q", seed, p.self.ID, p.got)
+			}
+		}
+		if len(again.got) > 0 {
+			t.Fatalf("seed %d: a zone that has begun again got %q", seed, again.got)
+		}
 	}
 }
 

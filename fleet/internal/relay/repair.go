@@ -41,7 +41,7 @@ func (m *Machine) fetch(now Time) {
 		if now < s.gap+m.config.GapDelay || fetches == maxFetches {
 			continue
 		}
-		if m.Lead() && m.ships(o.Zone) && len(s.held) > 0 && now >= s.stuck+giveUp*m.config.Stall {
+		if m.Lead() && m.ships(o) && len(s.held) > 0 && now >= s.stuck+giveUp*m.config.Stall {
 			f := &frame{kind: kindLost, origin: o, seq: slices.Min(slices.Collect(maps.Keys(s.held))) - 1}
 			m.cast(f)
 			m.skip(now, s, f.seq)
