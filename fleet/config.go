@@ -88,6 +88,7 @@ func (c *Config) complete() error {
 		c.KeepBytes = defaultKeepBytes
 	}
 	c.Group.Group = groupName(c.Name, c.Zone)
+	c.Seeds = maps.Clone(c.Seeds)
 	c.inherit()
 	return nil
 }

@@ -49,9 +49,12 @@ func (r *run) join(ctx context.Context, s *site, began bool) (*member, error) {
 	s.used[listen] = true
 	seeds := make(map[string][]string)
 	for _, other := range r.sites {
-		if other != s || len(s.members) > 0 {
+		if other != s {
 			seeds[other.name] = other.addresses[:min(len(other.addresses), maxSeeds)]
 		}
+	}
+	for _, m := range s.members[:min(len(s.members), maxSeeds)] { // as a service for discovery tells
+		seeds[s.name] = append(seeds[s.name], m.listen)
 	}
 	r.mu.Unlock()
 	f, err := fleet.Join(ctx, fleet.Config{
@@ -110,7 +113,7 @@ const (
 )
 
 // maxSeeds is how many addresses of each zone a process is told.
-const maxSeeds = 3
+const maxSeeds = 5
 
 // address returns the first address that no process has, or "". The first process of a
 // zone that was dead has a seed's.
