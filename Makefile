@@ -46,7 +46,7 @@ SEEDS ?= 100
 KIND ?= UnderKilling
 
 .PHONY: soak
-soak: ## deliver with SEEDS seeds (default: 100), KIND=UnderKilling, OnBadNetwork or BetweenHosts
+soak: ## deliver with SEEDS seeds (default: 100), KIND=UnderKilling, OnBadNetwork, BetweenHosts or Fleet
 	go test -c -o bin/delivery.test .
 	PLEACH_SEEDS=$(SEEDS) bin/delivery.test -test.timeout 0 -test.run '^TestDelivery$(KIND)$$'
 

@@ -1,9 +1,11 @@
 package pleach
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"net"
 	"time"
 
 	"github.com/pleach-go/pleach/detect"
@@ -139,6 +141,9 @@ type Config struct {
 	// from a process that can change packets between members. All members use the
 	// same. If empty, there is none.
 	Secret []byte
+	// Dial opens this process's connections to other members and to seeds, as that of a
+	// proxy does: see [net/http.Transport.DialContext]. If nil, a [net.Dialer].
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Transport replaces TCP. The group closes it. Without Addresses the group
 	// is static, and Rank and Size describe it. If nil, TCP.
 	Transport transport.Transport
@@ -293,6 +298,7 @@ func (c *Config) check(m mode) error {
 		{"TLS", c.TLS != nil, c.Transport == nil, "is for TCP: Transport replaces it"},
 		{"Secret", len(c.Secret) > 0, c.Transport == nil, "is for TCP: Transport replaces it"},
 		{"Secret", len(c.Secret) > 0 && len(c.Secret) < minSecret, false, "is shorter than 16 bytes, so that it could be guessed"},
+		{"Dial", c.Dial != nil, c.Transport == nil, "is for TCP: Transport replaces it"},
 		{"Transport", c.Transport != nil, m == modeStart || m == modeWorld && len(c.Addresses) > 0, "is for Start, and for NewWorld together with Addresses"},
 		{"Handler", c.Handler != nil, m != modeInspect, "has no effect"},
 		{"Shape", c.Shape != topology.Shape{}, m != modeInspect, "has no effect"},

@@ -16,7 +16,7 @@ import (
 // those of the config.
 func (g *Group) makeDetectors() {
 	g.silent = detect.NewTracker()
-	g.connections = detect.NewConnections(detect.ConnectionsConfig{StartTimeout: g.config.StartTimeout})
+	g.connections = detect.NewConnections(detect.ConnectionsConfig{StartTimeout: g.config.StartTimeout, Dial: g.config.Dial})
 	g.detector = detect.All(append([]detect.Detector{g.connections, g.silent}, g.config.Detectors...)...)
 	if d, ok := g.detector.(detect.MemberAware); ok {
 		d.SetMember(detect.Member{

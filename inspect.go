@@ -23,8 +23,8 @@ type Inspection struct {
 
 // Inspect asks the member at an address for its view and for the progress of its
 // collective calls, without joining the group. A member answers even while its
-// program is busy. Of the config, Group, TLS and Secret apply. Inspect tries again
-// until ctx ends, unless that cannot help.
+// program is busy. Of the config, Group, TLS, Secret and Dial apply. Inspect tries
+// again until ctx ends, unless that cannot help.
 func Inspect(ctx context.Context, c Config, address string) (*Inspection, error) {
 	err := c.check(modeInspect)
 	if err == nil {

@@ -48,7 +48,7 @@ func (c *Config) listenAsCandidate(s *initialState, listener net.Listener) (err 
 
 // client is the config of a process that has no rank.
 func (c *Config) client(listener net.Listener) tcp.Config {
-	t := tcp.Config{Group: c.Group, TLS: c.TLS, Secret: c.Secret, Logger: c.Logger, Listener: listener}
+	t := tcp.Config{Group: c.Group, TLS: c.TLS, Secret: c.Secret, Dial: c.Dial, Logger: c.Logger, Listener: listener}
 	if c.TLS != nil {
 		t.Verify = func(claim tcp.Claim) error { return c.covers(claim.Certificates[0], "", claim.Address) }
 	}

@@ -98,13 +98,13 @@ func (c *Config) newSeat(s *initialState, saved *membership.Seat, listener net.L
 	s.current.Store(&saved.View)
 	t.transport, err = tcp.New(tcp.Config{
 		Group: c.Group, Rank: saved.Self.Rank, Addresses: addresses, Listener: listener, Open: true,
-		Incarnation: saved.Self.Incarnation, Nonce: saved.Self.Nonce, TLS: c.TLS, Secret: c.Secret, SharedBytes: max(0, c.Limits.SharedBytes), Logger: c.Logger,
+		Incarnation: saved.Self.Incarnation, Nonce: saved.Self.Nonce, TLS: c.TLS, Secret: c.Secret, Dial: c.Dial, SharedBytes: max(0, c.Limits.SharedBytes), Logger: c.Logger,
 		Verify: func(claim tcp.Claim) error { return c.verifyClaim(s.current.Load(), claim) },
 	})
 	if err != nil {
 		return nil, err
 	}
-	t.detector = detect.NewConnections(detect.ConnectionsConfig{})
+	t.detector = detect.NewConnections(detect.ConnectionsConfig{Dial: c.Dial})
 	t.node = node.New(node.Config{
 		Transport: t.transport, Protocol: t.machine, Watcher: &watcher{connections: t.detector, removed: t.removed}, HandleRequest: t.handleRequest,
 		AfterStep: func(protocol.Time) { give(t.changed) }, Logger: c.Logger,

@@ -148,7 +148,7 @@ func (c *Config) tcp(s *initialState, listener net.Listener, addresses []string)
 	s.current.Store(&s.view)
 	t, err := tcp.New(tcp.Config{
 		Group: c.Group, Rank: s.self.Rank, Addresses: addresses, Listener: listener, Candidate: s.candidate, Open: !c.Static,
-		Incarnation: incarnation, Nonce: s.self.Nonce, TLS: c.TLS, Secret: c.Secret, SharedBytes: max(0, c.Limits.SharedBytes), Logger: c.Logger,
+		Incarnation: incarnation, Nonce: s.self.Nonce, TLS: c.TLS, Secret: c.Secret, Dial: c.Dial, SharedBytes: max(0, c.Limits.SharedBytes), Logger: c.Logger,
 		Verify: func(claim tcp.Claim) error { return c.verifyClaim(s.current.Load(), claim) },
 	})
 	if err != nil {

@@ -2,6 +2,7 @@ package detect
 
 import (
 	"context"
+	"net"
 	"sync"
 	"time"
 
@@ -19,6 +20,9 @@ type ConnectionsConfig struct {
 	// MaxDials is how many peers are dialed at a time; further probes wait. If
 	// zero, 32.
 	MaxDials int
+	// Dial opens the connections of probes, as that of a proxy does. If nil, a
+	// [net.Dialer].
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Connections suspects a peer after its connection breaks or a dial fails, if a
@@ -64,10 +68,13 @@ func NewConnections(config ConnectionsConfig) *Connections {
 		config:  config,
 		tracker: NewTracker(),
 		peers:   peerList(nil),
-		dial:    dialAndClose,
 		slots:   make(chan struct{}, config.MaxDials),
 		links:   map[protocol.Rank]*link{},
 	}
+	if c.config.Dial == nil {
+		c.config.Dial = new(net.Dialer).DialContext
+	}
+	c.dial = c.dialAndClose
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"syscall"
 	"time"
 )
@@ -139,9 +138,8 @@ func classify(err error) probeResult {
 
 // dialAndClose opens a connection and closes it. The transport's handshake, not
 // the probe, finds out which process listens.
-func dialAndClose(ctx context.Context, address string) error {
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "tcp", address)
+func (c *Connections) dialAndClose(ctx context.Context, address string) error {
+	conn, err := c.config.Dial(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}

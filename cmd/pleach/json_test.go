@@ -24,6 +24,7 @@ import (
 	"github.com/pleach-go/pleach/internal/bench/broadcast"
 	"github.com/pleach-go/pleach/internal/bench/collectives"
 	"github.com/pleach-go/pleach/internal/bench/cp"
+	"github.com/pleach-go/pleach/internal/bench/fleet"
 	"github.com/pleach-go/pleach/internal/bench/restart"
 	"github.com/pleach-go/pleach/internal/bench/scale"
 	"github.com/pleach-go/pleach/internal/bench/sort"
@@ -74,6 +75,7 @@ func TestGoldenJSONFields(t *testing.T) {
 			return (&collectivesCommand{json: true}).write(w, filled[[]collectives.Result]())
 		}),
 		"bench collectives --choices": writtenBy(t, (&collectivesCommand{json: true}).writeChoices),
+		"bench fleet":                 writtenBy(t, func(w io.Writer) error { return (&fleetCommand{json: true}).write(w, &filled[[]fleet.Result]()[0]) }),
 		"bench scale":                 writtenBy(t, func(w io.Writer) error { return (&scaleCommand{json: true}).write(w, filled[[]scale.Result]()) }),
 		"sort":                        writtenBy(t, func(w io.Writer) error { r := filled[sortJSON](); return (&sortCommand{json: true}).write(w, &r) }),
 		"bench sort": writtenBy(t, func(w io.Writer) error {

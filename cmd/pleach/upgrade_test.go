@@ -40,7 +40,7 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 	for name, order := range map[string][]int{"lowest rank first": {0, 1, 2}, "highest rank first": {2, 1, 0}} {
 		t.Run(name, func(t *testing.T) {
-			f := newFleet(t, previous)
+			f := newUpgradedGroup(t, previous)
 			f.upgrade(order, old.Protocol)
 			f.raise(old.Protocol)
 			f.settle()
@@ -74,8 +74,8 @@ func protocolOf(t *testing.T, binary string) (v versionJSON) {
 	return v
 }
 
-// fleet is a group of agents, each of which has a program that sends and one that receives.
-type fleet struct {
+// upgradedGroup is a group of agents, each of which has a program that sends and one that receives.
+type upgradedGroup struct {
 	t         *testing.T
 	ctx       context.Context
 	previous  string // the command
@@ -86,7 +86,7 @@ type fleet struct {
 
 // upgradedAgent is an agent that is replaced by another process.
 type upgradedAgent struct {
-	fleet       *fleet
+	group       *upgradedGroup
 	id, address string
 	cmd         *exec.Cmd
 	log         bytes.Buffer
@@ -107,16 +107,16 @@ type stream struct {
 	ended chan struct{}
 }
 
-func newFleet(t *testing.T, previous string) *fleet {
+func newUpgradedGroup(t *testing.T, previous string) *upgradedGroup {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
-	f := &fleet{t: t, ctx: ctx, previous: previous, dir: t.TempDir()}
+	f := &upgradedGroup{t: t, ctx: ctx, previous: previous, dir: t.TempDir()}
 	if err := os.WriteFile(filepath.Join(f.dir, "secret"), []byte("a secret of the fleet"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	f.addresses = testutil.FreeAddresses(t, 3)
 	for i, address := range f.addresses {
-		a := &upgradedAgent{fleet: f, id: string(rune('a' + i)), address: address, sent: make(map[string]int)}
+		a := &upgradedAgent{group: f, id: string(rune('a' + i)), address: address, sent: make(map[string]int)}
 		f.agents = append(f.agents, a)
 		a.start(previous)
 		t.Cleanup(func() {
@@ -134,7 +134,7 @@ func newFleet(t *testing.T, previous string) *fleet {
 }
 
 // command is an agent that has not begun.
-func (f *fleet) command(binary, id, address string) *exec.Cmd {
+func (f *upgradedGroup) command(binary, id, address string) *exec.Cmd {
 	args := []string{
 		"agent", "--group", "fleet", "--id", id, "--listen", address, "--expect", "3", "--socket", filepath.Join(f.dir, id+".sock"),
 		"--data-dir", filepath.Join(f.dir, id), "--secret-file", filepath.Join(f.dir, "secret"), "--retain-messages", "1000000",
@@ -143,7 +143,7 @@ func (f *fleet) command(binary, id, address string) *exec.Cmd {
 }
 
 func (a *upgradedAgent) start(binary string) {
-	f := a.fleet
+	f := a.group
 	a.life++
 	a.cmd = f.command(binary, a.id, a.address)
 	a.cmd.Stdout, a.cmd.Stderr = &a.log, &a.log
@@ -155,7 +155,7 @@ func (a *upgradedAgent) start(binary string) {
 
 // ready waits until the agent is a member, and starts its programs.
 func (a *upgradedAgent) ready() {
-	f := a.fleet
+	f := a.group
 	f.await("agent "+a.id+" is a member", func() bool { return a.Ready(f.ctx) == nil })
 	a.received = &stream{next: make(map[string]int), ended: make(chan struct{})}
 	subscribed := make(chan struct{})
@@ -183,8 +183,8 @@ func (a *upgradedAgent) send() {
 			return
 		default:
 		}
-		if _, err := a.Broadcast(a.fleet.ctx, "load", fmt.Appendf(nil, "%s %d", name, n), false, time.Minute); err != nil {
-			a.fleet.t.Errorf("message %d of %s: %v", n, name, err)
+		if _, err := a.Broadcast(a.group.ctx, "load", fmt.Appendf(nil, "%s %d", name, n), false, time.Minute); err != nil {
+			a.group.t.Errorf("message %d of %s: %v", n, name, err)
 			<-a.sending
 			return
 		}
@@ -208,7 +208,7 @@ func (a *upgradedAgent) stop() {
 	}
 	_ = a.cmd.Process.Signal(syscall.SIGTERM)
 	if err := a.cmd.Wait(); err != nil {
-		a.fleet.t.Logf("agent %s: %v", a.id, err) // on a busy host, the others may take too long to let it go
+		a.group.t.Logf("agent %s: %v", a.id, err) // on a busy host, the others may take too long to let it go
 	}
 	a.cmd = nil
 	if a.received != nil {
@@ -234,7 +234,7 @@ func (s *stream) take(e client.Event) error {
 	return err
 }
 
-func (f *fleet) await(what string, done func() bool) {
+func (f *upgradedGroup) await(what string, done func() bool) {
 	f.t.Helper()
 	for !done() {
 		select {
@@ -246,9 +246,9 @@ func (f *fleet) await(what string, done func() bool) {
 }
 
 func (a *upgradedAgent) status() (s api.Status) {
-	a.fleet.await("agent "+a.id+" has a status", func() bool {
+	a.group.await("agent "+a.id+" has a status", func() bool {
 		var err error
-		s, err = a.Status(a.fleet.ctx)
+		s, err = a.Status(a.group.ctx)
 		return err == nil
 	})
 	return s
@@ -259,16 +259,16 @@ const present = "pleach"
 
 // replace ends an agent, and starts another process with its ID.
 func (a *upgradedAgent) replace(binary string) {
-	a.fleet.t.Helper()
+	a.group.t.Helper()
 	a.stop()
-	a.fleet.checkFaults(a)
+	a.group.checkFaults(a)
 	a.start(binary)
 	a.ready()
 }
 
 // upgrade replaces one agent after the other. One that is restarted meanwhile, as it was,
 // still is welcome.
-func (f *fleet) upgrade(order []int, protocol int) {
+func (f *upgradedGroup) upgrade(order []int, protocol int) {
 	f.t.Helper()
 	for i, rank := range order {
 		a := f.agents[rank]
@@ -285,12 +285,12 @@ func (f *fleet) upgrade(order []int, protocol int) {
 }
 
 // config is that of a program that talks to the group.
-func (f *fleet) config() pleach.Config {
+func (f *upgradedGroup) config() pleach.Config {
 	return pleach.Config{Group: "fleet", Secret: []byte("a secret of the fleet")}
 }
 
 // refuseRaise checks that members of the version before prevent the next one.
-func (f *fleet) refuseRaise(protocol int, old []int) {
+func (f *upgradedGroup) refuseRaise(protocol int, old []int) {
 	f.t.Helper()
 	out, err := exec.CommandContext(f.ctx, present, "raise-version", f.agents[old[0]].address, "--group", "fleet", "--secret-file", filepath.Join(f.dir, "secret"), "--json").Output()
 	var result raiseJSON
@@ -307,7 +307,7 @@ func (f *fleet) refuseRaise(protocol int, old []int) {
 }
 
 // raise raises the version, from which on messages can be traced.
-func (f *fleet) raise(protocol int) {
+func (f *upgradedGroup) raise(protocol int) {
 	f.t.Helper()
 	g, err := pleach.Join(f.ctx, f.config(), f.addresses...)
 	if err != nil {
@@ -334,7 +334,7 @@ func (f *fleet) raise(protocol int) {
 }
 
 // settle ends the load, and checks that all have received all of it.
-func (f *fleet) settle() {
+func (f *upgradedGroup) settle() {
 	f.t.Helper()
 	for _, a := range f.agents {
 		a.rest()
@@ -355,7 +355,7 @@ func (f *fleet) settle() {
 	}
 }
 
-func (f *fleet) checkFaults(a *upgradedAgent) {
+func (f *upgradedGroup) checkFaults(a *upgradedAgent) {
 	f.t.Helper()
 	a.received.mu.Lock()
 	defer a.received.mu.Unlock()
@@ -366,7 +366,7 @@ func (f *fleet) checkFaults(a *upgradedAgent) {
 
 // refuseOld checks that a process of the version before learns why it cannot join: a new
 // one, and one that was a member when it crashed.
-func (f *fleet) refuseOld(protocol int) {
+func (f *upgradedGroup) refuseOld(protocol int) {
 	f.t.Helper()
 	crashed := f.agents[1]
 	_ = crashed.cmd.Process.Kill()

@@ -79,6 +79,10 @@ var rules = []rule{
 	// What a program adds to a group.
 	{pkg: "prom", may: []string{"."}, outside: []string{"github.com/prometheus/client_golang/prometheus"}},
 
+	// Many groups as one, from the public API alone.
+	{pkg: "fleet/internal/relay", pure: true, may: []string{"protocol"}},
+	{pkg: "fleet", may: []string{".", "fleet/internal/relay"}},
+
 	// What is built on collectives and useful alone.
 	{pkg: "samplesort", may: []string{"collective"}},
 	{pkg: "tpch"},

@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -82,6 +83,8 @@ type Config struct {
 	SharedBytes int
 	// DialTimeout bounds the time to open a connection. If zero, 2 s.
 	DialTimeout time.Duration
+	// Dial opens connections, as that of a proxy does. If nil, a [net.Dialer].
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// HandshakeTimeout bounds the time of a handshake. If zero, 5 s.
 	HandshakeTimeout time.Duration
 	// RequestTimeout bounds how long a client waits for a reply, see [Request], and

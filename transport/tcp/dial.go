@@ -57,11 +57,20 @@ func (p *peer) connect(d *dial) (*conn, *wire.Hello, error) {
 	}
 }
 
+// dial opens a connection.
+func (c *Config) dial(ctx context.Context, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.DialTimeout)
+	defer cancel()
+	if c.Dial != nil {
+		return c.Dial(ctx, "tcp", address)
+	}
+	return new(net.Dialer).DialContext(ctx, "tcp", address)
+}
+
 // connectOnce does the dialing side of the handshake.
 func (p *peer) connectOnce(d *dial) (*conn, *wire.Hello, error) {
 	p.t.count.dials.Add(1)
-	dialer := net.Dialer{Timeout: p.t.cfg.DialTimeout}
-	raw, err := dialer.DialContext(d.ctx, "tcp", d.address)
+	raw, err := p.t.cfg.dial(d.ctx, d.address)
 	if err != nil {
 		return nil, nil, err
 	}

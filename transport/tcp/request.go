@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"time"
 
 	"github.com/pleach-go/pleach/internal/wire"
@@ -53,8 +52,7 @@ func request(ctx context.Context, cfg Config, address string, body []byte) ([]by
 
 // requestIn sends a request in one protocol version.
 func requestIn(ctx context.Context, cfg *Config, version uint16, address string, body []byte) ([]byte, error) {
-	dialer := net.Dialer{Timeout: cfg.DialTimeout}
-	raw, err := dialer.DialContext(ctx, "tcp", address)
+	raw, err := cfg.dial(ctx, address)
 	if err != nil {
 		return nil, err
 	}

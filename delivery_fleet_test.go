@@ -1,0 +1,45 @@
+package pleach_test
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/pleach-go/pleach/internal/bench/fleet"
+)
+
+// Broadcasts of a fleet arrive once and in order in all zones, while delegates are killed,
+// a zone is cut off, and another one dies and comes back. `make soak KIND=Fleet` runs many
+// seeds, with 512 members: 100 of them take three quarters of an hour.
+func TestDeliveryFleet(t *testing.T) {
+	if testing.Short() {
+		t.Skip("some ten seconds")
+	}
+	config := fleet.Config{
+		Zones: 3, Members: 5, Delay: 5 * time.Millisecond, Time: 8 * time.Second, Rate: 50, Size: 64,
+		Kill: 500 * time.Millisecond, Cut: 3 * time.Second, Down: time.Second,
+	}
+	if os.Getenv("PLEACH_SEEDS")+os.Getenv("PLEACH_SEED") != "" {
+		config = fleet.Config{
+			Zones: 16, Members: 32, Delay: 20 * time.Millisecond, Time: 15 * time.Second, Rate: 20, Size: 64,
+			Kill: 500 * time.Millisecond, Cut: 5 * time.Second, Down: 3 * time.Second,
+		}
+	}
+	soak(t, func(t *testing.T, seed uint64) report {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		config.Seed = seed
+		result, err := fleet.Run(ctx, config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result.OutOfOrder > 0 || result.Deliveries == 0 {
+			t.Errorf("%d of %d deliveries out of order", result.OutOfOrder, result.Deliveries)
+		}
+		return report{
+			delivered: result.Deliveries, lost: result.Lost, duplicated: result.Twice,
+			catchUp: time.Duration(result.DrainMS * float64(time.Millisecond)),
+		}
+	})
+}

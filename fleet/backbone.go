@@ -1,0 +1,397 @@
+package fleet
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/fleet/internal/relay"
+)
+
+// A delegate is in the backbone as long as it is a delegate. The backbone keeps nothing: a
+// delegate that is removed from it, that has no quorum in it, or that finds a larger one
+// leaves it, enters another one, and exchanges positions there. So two backbones, as they
+// come from a partition, become one.
+//
+// Delegates tell their addresses in the backbone as their meta in the zone, where processes
+// of other zones find them by [pleach.Inspect].
+
+const (
+	inspectTimeout = 5 * time.Second
+	inspectStagger = 250 * time.Millisecond
+	enterTimeout   = 15 * time.Second
+	quorumTimeout  = 3 * time.Second
+	createDelay    = 5 * time.Second        // after which a lead that finds no backbone begins one
+	searchInterval = 2 * time.Second        // for zones that are missing
+	enterDelay     = 100 * time.Millisecond // the first; it doubles
+)
+
+// session is one membership in the backbone.
+type session struct {
+	fleet *Fleet
+	group *pleach.Group
+	life  context.Context
+	end   context.CancelFunc
+
+	mu     sync.Mutex
+	queues map[int]*queue[[]byte] // to other delegates
+	zones  map[string]bool        // in its view
+	known  map[string][]string    // addresses of delegates, by zone, that are or were in it
+}
+
+// keepBackbone keeps this process in the backbone while it is a delegate.
+func (f *Fleet) keepBackbone() {
+	var better []string // addresses of a backbone that is larger than the last one
+	for f.life.Err() == nil {
+		if !f.delegate() {
+			_ = f.await(f.life, f.promoted)
+			continue
+		}
+		g := f.enterBackbone(better)
+		if g == nil {
+			sleep(f.life, enterDelay)
+			better = nil
+			continue
+		}
+		better = f.serveBackbone(g)
+	}
+}
+
+func (f *Fleet) delegate() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.index >= 0 && f.index < f.config.Delegates
+}
+
+// enterBackbone joins the backbone, or begins one if there is none. It returns nil if this
+// process is no delegate any more. The lead looks for the backbone in other zones; the
+// other delegates follow the lead, unless it does not get on. So one process of each zone
+// asks around.
+func (f *Fleet) enterBackbone(seeds []string) *pleach.Group {
+	c := f.config.Backbone
+	c.ID = f.config.Zone + "/" + f.origin.ID
+	c.Meta = f.describe()
+	if f.listening != "" {
+		c.Listen = f.listening // others know it
+	}
+	began, pause := time.Now(), enterDelay // since when there is no backbone
+	for f.life.Err() == nil && f.delegate() {
+		first := false // no zone before this one in the order of names is reachable
+		if len(seeds) == 0 {
+			seeds = delegatesOf(f.zone.View(), f.zone.Rank())
+		}
+		if len(seeds) == 0 && (f.oldest() || time.Since(began) > createDelay) {
+			seeds, first = f.findBackbone()
+			pause = min(2*pause, searchInterval)
+		}
+		switch {
+		case len(seeds) > 0:
+			ctx, cancel := context.WithTimeout(f.life, enterTimeout)
+			g, err := pleach.Join(ctx, c, seeds...)
+			cancel()
+			if err == nil {
+				return g
+			}
+			seeds, began = nil, time.Now()
+			c.Listen = f.config.Backbone.Listen // another process may have the port
+		case f.oldest() && (first || time.Since(began) > createDelay):
+			if g, err := pleach.Create(f.life, c); err == nil {
+				return g
+			}
+		}
+		sleep(f.life, pause)
+	}
+	return nil
+}
+
+// describe is the meta of this process in the backbone: its age in its zone, and the birth
+// of the zone.
+func (f *Fleet) describe() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return fmt.Sprintf("%d %d", age(f.zone.Self()), f.machine.Born())
+}
+
+// peerOf reads a delegate, and what it tells of itself.
+func peerOf(m pleach.Member) relay.Peer {
+	p := relay.Peer{Rank: m.Rank, Incarnation: m.Incarnation, Zone: m.FailureDomain}
+	_, _ = fmt.Sscan(m.Meta, &p.Age, &p.Born) // another text would be a delegate of age 0
+	return p
+}
+
+func (f *Fleet) oldest() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.index == 0
+}
+
+// findBackbone returns addresses of delegates of another zone that are in the backbone. If
+// there are none, it reports whether this zone is the first of those that can be reached.
+func (f *Fleet) findBackbone() (addresses []string, first bool) {
+	first = true
+	for zone, v := range askZones(f.life, f.config.otherZones(), f.inspectZone) {
+		if addresses = delegatesOf(v, -1); len(addresses) > 0 {
+			return addresses, false
+		}
+		if v.Size() > 0 && zone < f.config.Zone {
+			first = false
+		}
+	}
+	backbone := func(ctx context.Context, zone string) pleach.View {
+		return f.inspectAny(ctx, f.config.Backbone.Group, f.known[zone])
+	}
+	for _, v := range askZones(f.life, slices.Collect(maps.Keys(f.known)), backbone) {
+		if v.Size() > 0 && v.Err == nil {
+			return []string{v.Leader().Address}, false
+		}
+	}
+	return nil, first
+}
+
+// delegatesOf returns the addresses in the backbone of a zone's delegates, but one.
+func delegatesOf(v pleach.View, but int) (addresses []string) {
+	for _, m := range v.Members() {
+		if m.Meta != "" && m.Rank != but {
+			addresses = append(addresses, m.Meta)
+		}
+	}
+	return addresses
+}
+
+// askZones asks all zones for a view at the same time, and yields the views as they come.
+func askZones(ctx context.Context, zones []string, ask func(ctx context.Context, zone string) pleach.View) iter.Seq2[string, pleach.View] {
+	return func(yield func(string, pleach.View) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		type answer struct {
+			zone string
+			view pleach.View
+		}
+		answers := make(chan answer, len(zones))
+		for _, zone := range zones {
+			go func() { answers <- answer{zone, ask(ctx, zone)} }()
+		}
+		for range zones {
+			if a := <-answers; !yield(a.zone, a.view) {
+				return
+			}
+		}
+	}
+}
+
+// inspectZone returns the view of a zone, by its seeds, or one of no member.
+func (f *Fleet) inspectZone(ctx context.Context, zone string) pleach.View {
+	return f.inspectAny(ctx, groupName(f.config.Name, zone), f.config.Seeds[zone])
+}
+
+// inspectAny returns the view of a group, of the first member that answers. It asks one
+// after the other, and does not wait for long before it asks the next (RFC 8305, "Happy
+// Eyeballs").
+func (f *Fleet) inspectAny(ctx context.Context, group string, addresses []string) (view pleach.View) {
+	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
+	defer cancel()
+	answers := make(chan pleach.View, len(addresses))
+	b := &f.config.Backbone
+	ask := func(address string) {
+		var v pleach.View // of no member, if it does not answer
+		if i, err := pleach.Inspect(ctx, pleach.Config{Group: group, TLS: b.TLS, Secret: b.Secret, Dial: b.Dial}, address); err == nil {
+			v = i.View
+		}
+		answers <- v
+	}
+	for asked, answered := 0, 0; answered < len(addresses); {
+		var late <-chan time.Time
+		if asked < len(addresses) {
+			go ask(addresses[asked])
+			asked++
+			late = time.After(inspectStagger)
+		}
+		select {
+		case view = <-answers:
+			if answered++; view.Size() > 0 {
+				return view
+			}
+		case <-late:
+		}
+	}
+	return view
+}
+
+// serveBackbone takes part in the backbone until this process is no longer in it, or there
+// is a larger one, whose addresses it returns.
+func (f *Fleet) serveBackbone(g *pleach.Group) (better []string) {
+	s := &session{fleet: f, group: g, queues: make(map[int]*queue[[]byte]), zones: make(map[string]bool), known: maps.Clone(f.known)}
+	s.life, s.end = context.WithCancel(f.life)
+	f.listening = g.Self().Address
+	f.mu.Lock()
+	f.backbone = s
+	f.mu.Unlock()
+	var running sync.WaitGroup
+	running.Go(s.watch)
+	running.Go(s.receive)
+	running.Go(func() { better = s.search() })
+	_ = f.zone.SetMeta(s.life, g.Self().Address)
+	<-s.life.Done()
+	_ = g.Abort()
+	running.Wait()
+	f.known = s.known
+	f.step(func(now relay.Time) {
+		f.backbone = nil
+		f.machine.SetBackbone(now, nil)
+	})
+	if f.life.Err() == nil {
+		ctx, cancel := context.WithTimeout(f.life, inspectTimeout)
+		_ = f.zone.SetMeta(ctx, "")
+		cancel()
+	}
+	return better
+}
+
+// watch takes in views of the backbone. A delegate that has no quorum in it for long leaves.
+func (s *session) watch() {
+	defer s.end()
+	var alone *time.Timer
+	for v := range s.group.Views(s.life) {
+		if alone != nil {
+			alone.Stop()
+		}
+		if v.Err != nil {
+			alone = time.AfterFunc(quorumTimeout, s.end)
+		}
+		peers := []relay.Peer{}
+		zones := make(map[string]bool)
+		for _, m := range v.Members() {
+			peers = append(peers, peerOf(m))
+			zones[m.FailureDomain] = true
+		}
+		s.mu.Lock()
+		if v.Err == nil {
+			s.remember(v)
+		}
+		s.zones = zones
+		for rank, q := range s.queues {
+			if !v.Has(rank) {
+				delete(s.queues, rank)
+				q.add(nil) // ends its goroutine
+			}
+		}
+		s.mu.Unlock()
+		s.fleet.step(func(now relay.Time) { s.fleet.machine.SetBackbone(now, peers) })
+	}
+}
+
+// remember notes the addresses of delegates of other zones.
+func (s *session) remember(v pleach.View) {
+	known := make(map[string][]string)
+	for _, m := range v.Members() {
+		if m.FailureDomain != s.fleet.config.Zone {
+			known[m.FailureDomain] = append(known[m.FailureDomain], m.Address)
+		}
+	}
+	maps.Copy(s.known, known)
+}
+
+// receive takes in what other delegates send.
+func (s *session) receive() {
+	f := s.fleet
+	for m := range s.group.Messages(s.life) {
+		if m.Direct {
+			f.step(func(now relay.Time) { _ = f.machine.FromPeer(now, m.From, bytes.Clone(m.Data)) })
+			f.inbox.room()
+			f.casts.room()
+		}
+	}
+}
+
+// send sends a frame to another delegate. It does not wait: a delegate that does not
+// receive must not delay what others get.
+func (s *session) send(rank int, frame []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.queues[rank]
+	if q == nil {
+		q = newQueue(0, s.life.Done(), func(b []byte) int { return len(b) })
+		s.queues[rank] = q
+		s.fleet.running.Go(func() {
+			for b, ok := q.next(s.life); ok && b != nil; b, ok = q.next(s.life) {
+				if s.group.Send(s.life, rank, b) != nil {
+					sleep(s.life, retryDelay) // the lead finds out by the view, or by its timeout
+				}
+			}
+		})
+	}
+	q.add(frame)
+}
+
+// search looks for zones that are not in this backbone, if this process is the oldest of
+// its zone. If they have a larger one, this process leaves: search returns the addresses.
+// The other delegates follow it to its backbone.
+func (s *session) search() []string {
+	f := s.fleet
+	apart := false // from the lead, in the last round
+	for sleep(s.life, searchInterval); s.life.Err() == nil; sleep(s.life, searchInterval) {
+		var elsewhere []string
+		if f.oldest() {
+			elsewhere = s.findLarger()
+		} else if lead := byAge(f.zone.View().Members())[0].Meta; lead != "" && !has(s.group.View(), lead) {
+			if apart {
+				elsewhere = []string{lead}
+			}
+			apart = true
+		} else {
+			apart = false
+		}
+		if len(elsewhere) > 0 {
+			s.end()
+			return elsewhere
+		}
+	}
+	return nil
+}
+
+// findLarger returns an address of a larger backbone than this one, if zones that are not
+// in this one know it.
+func (s *session) findLarger() []string {
+	f := s.fleet
+	s.mu.Lock()
+	present, known := s.zones, maps.Clone(s.known)
+	s.mu.Unlock()
+	zones := slices.Concat(f.config.otherZones(), slices.Collect(maps.Keys(known)))
+	slices.Sort(zones)
+	zones = slices.DeleteFunc(slices.Compact(zones), func(zone string) bool { return present[zone] })
+	backbone := func(ctx context.Context, zone string) pleach.View {
+		addresses := delegatesOf(f.inspectZone(ctx, zone), -1)
+		if len(addresses) == 0 {
+			addresses = known[zone]
+		}
+		return f.inspectAny(ctx, f.config.Backbone.Group, addresses)
+	}
+	for _, v := range askZones(s.life, zones, backbone) {
+		if s.larger(v) {
+			return []string{v.Leader().Address}
+		}
+	}
+	return nil
+}
+
+// has reports whether a view has a member at an address.
+func has(v pleach.View, address string) bool {
+	return slices.ContainsFunc(v.Members(), func(m pleach.Member) bool { return m.Address == address })
+}
+
+// larger reports whether a view is that of another backbone and has more members or, if it
+// has as many, a leader of a zone that is earlier in the order of names.
+func (s *session) larger(other pleach.View) bool {
+	own := s.group.View()
+	if other.Size() == 0 || other.Err != nil || has(other, s.group.Self().Address) {
+		return false
+	}
+	return cmp.Or(cmp.Compare(other.Size(), own.Size()), cmp.Compare(own.Leader().ID, other.Leader().ID)) > 0
+}

@@ -1,0 +1,131 @@
+package fleet
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/fleet/internal/relay"
+)
+
+// Config configures [Join].
+type Config struct {
+	// Name is the fleet's name. Fleets of different names do not talk to each other. If
+	// empty, "fleet".
+	Name string
+	// Zone is the zone that this process is a member of. It is required, and has at most
+	// 200 bytes.
+	Zone string
+	// Seeds are addresses of members, by zone, of which one alive in each zone is enough.
+	// All processes may be given the same. A process whose own zone has no seeds, and no
+	// Group.Expect, is its first member. A zone that is not in them is found if its
+	// members have this zone in theirs.
+	Seeds map[string][]string
+	// Group is the config of the zone: Listen, Advertise, ID, DataDir, Expect, TLS, Secret,
+	// Limits and so on. Its Group, Meta, State, Handler and Transport must be empty. With
+	// Overflow Drop, messages of the fleet are lost where those of the zone are.
+	Group pleach.Config
+	// Backbone is the config of the backbone, for a member that is a delegate. TLS, Secret,
+	// Limits, HeartbeatInterval, SuspicionTimeout, Dial and Logger are those of Group if
+	// they are zero. Its ID, Group, FailureDomain, Meta, State, Handler and Transport must
+	// be empty.
+	Backbone pleach.Config
+	// Delegates is how many members of a zone are in the backbone. If zero, 3. All members
+	// use the same.
+	Delegates int
+	// KeepBytes is how much a member keeps of the last messages of the fleet, for zones that
+	// were cut off and for delegates that take over. If zero, 16 MiB. Half of it, divided
+	// by the number of members of the zone, is how much of a process's messages may be on
+	// its way to other zones; Broadcast blocks beyond it, but not for less than 64 KiB.
+	KeepBytes int
+}
+
+const (
+	defaultDelegates = 3
+	defaultKeepBytes = 16 << 20
+	minWindow        = 64 << 10
+	maxZone          = 200
+	maxOrigins       = 1 << 16
+)
+
+// complete checks a config and fills in the defaults.
+func (c *Config) complete() error {
+	for _, check := range []struct {
+		field  string
+		wrong  bool
+		reason string
+	}{
+		{"Zone", c.Zone == "" || len(c.Zone) > maxZone, fmt.Sprintf("is %.32q: write a name of 1 to %d bytes", c.Zone, maxZone)},
+		{"Name", len(c.Name) > relay.MaxName-maxZone-2, "is too long"},
+		{"Delegates", c.Delegates < 0, "is negative"},
+		{"KeepBytes", c.KeepBytes < 0, "is negative"},
+		{"Group.Group", c.Group.Group != "", "must be empty: Name and Zone say what the group is called"},
+		{"Group.Meta", c.Group.Meta != "", "must be empty: the fleet uses it"},
+		{"Group.State", c.Group.State != nil, "must be nil: messages of the fleet are no part of it"},
+		{"Group.Handler", c.Group.Handler != nil, "must be nil: receive by Messages"},
+		{"Group.Transport", c.Group.Transport != nil, "must be nil: processes join over TCP"},
+		{"Backbone.Group", c.Backbone.Group != "", "must be empty: Name says what the group is called"},
+		{"Backbone.ID", c.Backbone.ID != "", "must be empty: it follows from Group.ID"},
+		{"Backbone.FailureDomain", c.Backbone.FailureDomain != "", "must be empty: it is the zone"},
+		{"Backbone.Meta", c.Backbone.Meta != "", "must be empty: the fleet uses it"},
+		{"Backbone.State", c.Backbone.State != nil, "must be nil"},
+		{"Backbone.Handler", c.Backbone.Handler != nil, "must be nil"},
+		{"Backbone.Expect", c.Backbone.Expect != 0, "must be zero: delegates come and go"},
+		{"Backbone.Transport", c.Backbone.Transport != nil, "must be nil: processes join over TCP"},
+	} {
+		if check.wrong {
+			return &pleach.ConfigError{Field: check.field, Reason: check.reason}
+		}
+	}
+	if c.Name == "" {
+		c.Name = "fleet"
+	}
+	if c.Delegates == 0 {
+		c.Delegates = defaultDelegates
+	}
+	if c.KeepBytes == 0 {
+		c.KeepBytes = defaultKeepBytes
+	}
+	c.Group.Group = groupName(c.Name, c.Zone)
+	c.Seeds = maps.Clone(c.Seeds)
+	c.inherit()
+	return nil
+}
+
+// inherit completes the config of the backbone with that of the zone.
+func (c *Config) inherit() {
+	g, b := &c.Group, &c.Backbone
+	b.Group = groupName(c.Name, "")
+	if b.TLS == nil {
+		b.TLS = g.TLS
+	}
+	if len(b.Secret) == 0 {
+		b.Secret = g.Secret
+	}
+	if b.Limits == (pleach.Limits{}) {
+		b.Limits = g.Limits
+	}
+	if b.HeartbeatInterval == 0 {
+		b.HeartbeatInterval = g.HeartbeatInterval
+	}
+	if b.SuspicionTimeout == 0 {
+		b.SuspicionTimeout = g.SuspicionTimeout
+	}
+	if b.Dial == nil {
+		b.Dial = g.Dial
+	}
+	if b.Logger == nil {
+		b.Logger = g.Logger
+	}
+	b.FailureDomain = c.Zone
+}
+
+// groupName is the name of a zone's group, or of the backbone's.
+func groupName(fleet, zone string) string { return fleet + "/" + zone }
+
+// otherZones are those of the seeds but this one, in order.
+func (c *Config) otherZones() []string {
+	zones := slices.Sorted(maps.Keys(c.Seeds))
+	return slices.DeleteFunc(zones, func(z string) bool { return z == c.Zone })
+}

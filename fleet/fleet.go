@@ -1,0 +1,409 @@
+package fleet
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/fleet/internal/relay"
+)
+
+// topicName is the topic of the zone's group that carries the frames of the fleet, and the
+// name of the requests.
+const topicName = "pleach.fleet"
+
+// Times of the protocol.
+const (
+	ackDelay     = 2 * time.Second
+	markDelay    = 500 * time.Millisecond
+	stallTimeout = 5 * time.Second
+	gapDelay     = 500 * time.Millisecond
+	retryDelay   = 20 * time.Millisecond
+	pollTimeout  = 10 * time.Second
+	linkWindow   = 4 << 20
+)
+
+// Fleet is this process's membership in a fleet. Its methods are safe for concurrent use.
+type Fleet struct {
+	config Config
+	zone   *pleach.Group
+	topic  *pleach.Topic
+	origin relay.Origin
+	began  time.Time
+	life   context.Context // ends with this membership; its cause is Err
+	end    context.CancelCauseFunc
+
+	inbox    *queue[Message]
+	casts    *queue[cast]
+	window   chan struct{} // Broadcast may be possible
+	promoted chan struct{} // this process may be a delegate now
+	running  sync.WaitGroup
+	closing  sync.Once
+
+	// Of the last session in the backbone; used by keepBackbone.
+	listening string
+	known     map[string][]string
+
+	mu       sync.Mutex // guards the rest
+	machine  *relay.Machine
+	timer    *time.Timer
+	index    int // of this process in its zone, by age
+	size     int // of the zone
+	backbone *session
+}
+
+// cast is what the casting goroutine does next: broadcast a frame, wait until the frames
+// before are stable, or tell that they are broadcast.
+type cast struct {
+	frame []byte
+	poll  bool
+	done  chan struct{}
+}
+
+// Join makes this process a member of a zone and, with it, of the fleet: it returns when the
+// zone has installed a view with this process in it, and has told it where the messages of
+// all origins begin. From then on it receives every broadcast of every zone. ctx bounds the
+// call, not the membership. Its errors are those of [pleach.Join].
+//
+// The other zones need not be reachable. What is broadcast meanwhile is kept for them.
+func Join(ctx context.Context, c Config) (*Fleet, error) {
+	if err := c.complete(); err != nil {
+		return nil, err
+	}
+	var zone *pleach.Group
+	var err error
+	if seeds := c.Seeds[c.Zone]; len(seeds) == 0 && c.Group.Expect == 0 {
+		zone, err = pleach.Create(ctx, c.Group)
+	} else {
+		zone, err = pleach.Join(ctx, c.Group, seeds...)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("fleet: zone %q: %w", c.Zone, err)
+	}
+	f, err := newFleet(c, zone)
+	if err == nil {
+		err = f.enter(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("fleet: zone %q: %w", c.Zone, err), zone.Close())
+	}
+	return f, nil
+}
+
+func newFleet(c Config, zone *pleach.Group) (*Fleet, error) {
+	f := &Fleet{
+		config: c, zone: zone, began: time.Now().Add(-time.Second), // so that the time is never 0
+		origin: relay.Origin{Zone: c.Zone, ID: zone.Self().ID, Incarnation: uint64(time.Now().UnixNano())},
+		window: make(chan struct{}, 1), promoted: make(chan struct{}, 1), index: -1,
+	}
+	if len(f.origin.ID) > relay.MaxName {
+		return nil, &pleach.ConfigError{Field: "Group.ID", Reason: fmt.Sprintf("has %d bytes: choose at most %d", len(f.origin.ID), relay.MaxName)}
+	}
+	f.known = make(map[string][]string)
+	if b := &f.config.Backbone; b.Listen == "" && b.Advertise == "" {
+		host, _, _ := net.SplitHostPort(zone.Self().Address)
+		b.Listen = net.JoinHostPort(host, "0")
+	}
+	f.life, f.end = context.WithCancelCause(context.Background())
+	f.inbox = newQueue(c.KeepBytes, f.life.Done(), func(m Message) int { return len(m.Data) })
+	f.casts = newQueue(c.KeepBytes, f.life.Done(), func(c cast) int { return len(c.frame) })
+	f.machine = relay.New(relay.Config{
+		Self: f.origin, KeepBytes: c.KeepBytes, MaxOrigins: maxOrigins, Window: min(linkWindow, c.KeepBytes/2),
+		AckDelay: relay.Time(ackDelay), MarkDelay: relay.Time(markDelay), Stall: relay.Time(stallTimeout), GapDelay: relay.Time(gapDelay),
+	})
+	f.timer = time.AfterFunc(time.Hour, func() { f.step(f.machine.Tick) })
+	var err error
+	f.topic, err = zone.Topic(topicName)
+	return f, err
+}
+
+// enter starts this member, and waits until it has the positions of its zone.
+func (f *Fleet) enter(ctx context.Context) error {
+	f.zone.Handle(topicName, f.serve)
+	f.running.Go(f.receive)
+	f.running.Go(f.cast)
+	f.running.Go(f.watchZone)
+	if err := f.begin(ctx); err != nil {
+		f.end(err)
+		f.running.Wait()
+		return err
+	}
+	f.running.Go(f.keepBackbone)
+	return nil
+}
+
+// begin waits until this member has the positions of its zone: it is the oldest, or
+// another one has told them.
+func (f *Fleet) begin(ctx context.Context) error {
+	for {
+		order := byAge(f.zone.View().Members())
+		if len(order) > 0 && order[0].Rank == f.zone.Rank() {
+			f.step(f.machine.Begin)
+			return nil
+		}
+		for _, m := range order[:min(len(order), f.config.Delegates)] {
+			if m.Rank == f.zone.Rank() {
+				continue
+			}
+			table, err := f.zone.Request(ctx, m.Rank, topicName, relay.TableRequest())
+			if err == nil {
+				f.step(func(now relay.Time) { err = f.machine.Join(now, table) })
+			}
+			if err == nil {
+				return nil
+			}
+		}
+		select {
+		case <-time.After(retryDelay):
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-f.life.Done():
+			return f.Err()
+		}
+	}
+}
+
+// byAge orders members: those that have been in the zone for longest come first. A process
+// that joins gets the lowest free rank, but knows least, so ranks order only members that
+// have joined together.
+func byAge(members []pleach.Member) []pleach.Member {
+	return slices.SortedFunc(slices.Values(members), func(a, b pleach.Member) int { return cmp.Compare(age(a), age(b)) })
+}
+
+func age(m pleach.Member) uint64 { return m.Incarnation<<20 | uint64(m.Rank) }
+
+// step has the machine take an input, and does what follows.
+func (f *Fleet) step(input func(now relay.Time)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.life.Err() != nil {
+		return
+	}
+	input(f.now())
+	for _, a := range f.machine.Actions() {
+		f.perform(a)
+	}
+	if d := f.machine.Deadline(); d >= 0 {
+		f.timer.Reset(max(time.Duration(d-f.now()), time.Millisecond))
+	}
+	give(f.window)
+}
+
+func (f *Fleet) now() relay.Time { return relay.Time(time.Since(f.began)) }
+
+// perform does what the machine asks for, without waiting.
+func (f *Fleet) perform(a relay.Action) {
+	switch a := a.(type) {
+	case relay.Deliver:
+		f.inbox.add(messageOf(&a.Message))
+	case relay.Cast:
+		f.casts.add(cast{frame: a.Frame})
+	case relay.Poll:
+		f.casts.add(cast{poll: true})
+	case relay.Send:
+		if f.backbone != nil {
+			f.backbone.send(a.Peer.Rank, a.Frame)
+		}
+	case relay.Fetch:
+		f.running.Go(func() {
+			if reply, err := f.zone.Request(f.life, a.Rank, topicName, a.Frame); err == nil {
+				f.step(func(now relay.Time) { _ = f.machine.Fetched(now, reply) })
+			}
+		})
+	}
+}
+
+// serve answers other members of the zone.
+func (f *Fleet) serve(_ context.Context, r pleach.Request) ([]byte, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.machine.Serve(r.Data)
+}
+
+// receive takes in what members of the zone broadcast. It waits for the program if that
+// does not receive.
+func (f *Fleet) receive() {
+	for m := range f.topic.Messages(f.life) {
+		if m.Lost > 0 {
+			continue // the next mark shows what is missing
+		}
+		f.step(func(now relay.Time) { _ = f.machine.FromZone(now, m.From, bytes.Clone(m.Data)) })
+		f.inbox.room()
+	}
+}
+
+// cast broadcasts in the zone. Without a quorum it tries again: what it has to broadcast is
+// numbered.
+func (f *Fleet) cast() {
+	for {
+		c, ok := f.casts.next(f.life)
+		switch {
+		case !ok:
+			return
+		case c.poll:
+			f.running.Go(f.poll)
+		case c.done != nil:
+			close(c.done)
+		default:
+			for f.zone.BroadcastTopic(f.life, topicName, c.frame) != nil && f.life.Err() == nil {
+				sleep(f.life, retryDelay)
+			}
+		}
+	}
+}
+
+// poll waits until what was broadcast is stable.
+func (f *Fleet) poll() {
+	ctx, cancel := context.WithTimeout(f.life, pollTimeout)
+	defer cancel()
+	_, err := f.zone.WaitStable(ctx)
+	f.step(func(now relay.Time) { f.machine.Stable(now, err == nil) })
+}
+
+// watchZone takes in the views of the zone, until this process is no longer a member.
+func (f *Fleet) watchZone() {
+	for v := range f.zone.Views(f.life) {
+		order := byAge(v.Members())
+		index := slices.IndexFunc(order, func(m pleach.Member) bool { return m.Rank == f.zone.Rank() })
+		if index < 0 {
+			continue // it is evicted
+		}
+		var delegates []relay.Sibling
+		for _, m := range order[:min(len(order), f.config.Delegates)] {
+			delegates = append(delegates, relay.Sibling{Rank: m.Rank, Age: age(m)})
+		}
+		f.step(func(now relay.Time) {
+			f.index, f.size = index, len(order)
+			f.machine.SetZone(now, delegates, f.zone.Rank())
+			f.machine.SetSummary(now, relay.Summary{Zone: f.config.Zone, Members: len(order), View: v.Number, Healthy: v.Err == nil})
+		})
+		give(f.promoted)
+	}
+	f.end(f.zone.Err())
+}
+
+// sleep waits, unless ctx ends first.
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// Broadcast sends data to all other members of all zones. When it returns nil, the message
+// is handed to the zone's group, and every live member of every zone receives it even if
+// others die, also delegates. The caller may reuse data.
+//
+// Broadcast blocks while other zones lack too much of what this process has broadcast
+// (Config.KeepBytes), and while its zone has no quorum. If ctx ends meanwhile, the message
+// may be sent nevertheless.
+func (f *Fleet) Broadcast(ctx context.Context, data []byte) error {
+	data = bytes.Clone(data)
+	done := make(chan struct{})
+	for sent := false; !sent; {
+		f.step(func(now relay.Time) {
+			share := max(minWindow, f.config.KeepBytes/2/max(f.size, 1))
+			if sent = f.machine.Window(share); sent {
+				f.machine.Broadcast(now, data)
+			}
+		})
+		if sent {
+			break
+		}
+		if err := f.await(ctx, f.window); err != nil {
+			return err
+		}
+	}
+	f.casts.add(cast{done: done})
+	return f.await(ctx, done)
+}
+
+// await waits for a sign.
+func (f *Fleet) await(ctx context.Context, sign <-chan struct{}) error {
+	select {
+	case <-sign:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("fleet: broadcast of %q in zone %q: %w", f.origin.ID, f.origin.Zone, ctx.Err())
+	case <-f.life.Done():
+		return f.Err()
+	}
+}
+
+// Zone returns the group of this process's zone. The fleet uses a topic of it and requests,
+// both called "pleach.fleet", and its members' meta.
+func (f *Fleet) Zone() *pleach.Group { return f.zone }
+
+// Zones returns what this process knows of all zones, by name: see [ZoneSummary].
+func (f *Fleet) Zones() []ZoneSummary {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var zones []ZoneSummary
+	for _, s := range f.machine.Summaries() {
+		z := ZoneSummary{Zone: s.Zone, Members: s.Members, View: s.View, Healthy: s.Healthy, Connected: f.machine.Connected(s.Zone)}
+		if s.Heard > 0 {
+			z.Age = time.Duration(f.now() - s.Heard)
+		}
+		zones = append(zones, z)
+	}
+	return zones
+}
+
+// Stats counts what this process has sent to other zones.
+type Stats struct {
+	// Messages are those of broadcasts, Acks acknowledge them, Syncs exchange positions with
+	// a delegate that was not talked to before, and Summaries tell about zones.
+	Messages  uint64 `json:"messages"`
+	Acks      uint64 `json:"acks"`
+	Syncs     uint64 `json:"syncs"`
+	Summaries uint64 `json:"summaries"`
+	// Delegate says that this process is in the backbone, and Lead that it sends the
+	// broadcasts of its zone to others.
+	Delegate bool `json:"delegate"`
+	Lead     bool `json:"lead"`
+}
+
+// Stats returns the present counts.
+func (f *Fleet) Stats() Stats {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := f.machine.Counts()
+	return Stats{
+		Messages: c.Data, Acks: c.Acks, Syncs: c.Syncs, Summaries: c.Summaries,
+		Delegate: f.backbone != nil, Lead: f.machine.Lead(),
+	}
+}
+
+// Err returns why this process is no longer a member, or nil. The errors are those of
+// [pleach.Group.Err] for its zone: after [pleach.ErrEvicted], Join again.
+func (f *Fleet) Err() error { return context.Cause(f.life) }
+
+// Close leaves the zone and the backbone, and releases all resources. It returns within
+// some seconds.
+func (f *Fleet) Close() error { return f.close((*pleach.Group).Close) }
+
+// Abort stops immediately without notifying the other members, which see a crash.
+func (f *Fleet) Abort() error { return f.close((*pleach.Group).Abort) }
+
+func (f *Fleet) close(leave func(*pleach.Group) error) (err error) {
+	f.closing.Do(func() {
+		f.mu.Lock()
+		backbone := f.backbone
+		f.mu.Unlock()
+		if backbone != nil {
+			err = leave(backbone.group)
+		}
+		err = errors.Join(err, leave(f.zone))
+		f.end(cmp.Or(f.zone.Err(), pleach.ErrClosed))
+		f.timer.Stop()
+		f.running.Wait()
+	})
+	return err
+}

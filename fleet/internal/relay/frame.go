@@ -1,0 +1,171 @@
+package relay
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// kind is the first byte of a frame.
+type kind byte
+
+const (
+	kindData    kind = iota + 1 // a message
+	kindLost                    // messages of an origin, up to a position, that are lost
+	kindBase                    // positions at which a zone that is new begins
+	kindMark                    // in a zone: positions of the lead, and what all zones have
+	kindSync                    // from a lead to a gate: its positions; asks for those of the gate
+	kindReply                   // the gate's positions
+	kindAck                     // the gate's positions that are stable in its zone
+	kindSummary                 // what zones tell about themselves
+	kindTable                   // the reply to a joiner: see repair.go
+	kindFetch                   // asks for the messages of an origin from a position on
+)
+
+// MaxName is the longest name of a zone and the longest ID, in bytes.
+const MaxName = 255
+
+// maxItems bounds the entries of a frame.
+const maxItems = 1 << 17
+
+// ErrFrame is returned for bytes that are no frame.
+var ErrFrame = errors.New("fleet: not a frame")
+
+// position is where a process is in the messages of an origin: it has all up to Seq. In a
+// mark, all zones have those up to Acked.
+type position struct {
+	Origin Origin
+	Seq    uint64
+	Acked  uint64
+}
+
+// frame is any frame; which fields it has depends on its kind.
+type frame struct {
+	kind      kind
+	zone      string   // the sender's
+	zones     []string // those that the sender has a base of
+	covers    []string // of these, positions has all origins that the sender knows
+	born      uint64   // the incarnation of the member that began the sender's zone
+	positions []position
+	origin    Origin
+	seq       uint64
+	data      []byte
+	summaries []Summary
+}
+
+func (f *frame) append(b []byte) []byte {
+	b = append(b, byte(f.kind))
+	switch f.kind {
+	case kindData, kindLost, kindFetch:
+		b = appendOrigin(b, f.origin)
+		b = binary.AppendUvarint(b, f.seq)
+		return append(b, f.data...)
+	case kindSummary:
+		b = binary.AppendUvarint(b, uint64(len(f.summaries)))
+		for _, s := range f.summaries {
+			b = s.append(b)
+		}
+		return b
+	}
+	b = appendString(b, f.zone)
+	b = appendStrings(appendStrings(b, f.zones), f.covers)
+	b = binary.AppendUvarint(b, f.born)
+	b = binary.AppendUvarint(b, uint64(len(f.positions)))
+	for _, p := range f.positions {
+		b = appendOrigin(b, p.Origin)
+		b = binary.AppendUvarint(b, p.Seq)
+		b = binary.AppendUvarint(b, p.Acked)
+	}
+	return append(b, f.data...)
+}
+
+func decode(b []byte) (*frame, error) {
+	if len(b) == 0 {
+		return nil, ErrFrame
+	}
+	f, d := &frame{kind: kind(b[0])}, &decoder{b: b[1:]}
+	switch f.kind {
+	case kindData, kindLost, kindFetch:
+		f.origin = d.origin()
+		f.seq = d.number()
+	case kindSummary:
+		for range d.count() {
+			f.summaries = append(f.summaries, d.summary())
+		}
+	case kindBase, kindMark, kindSync, kindReply, kindAck, kindTable:
+		f.zone = d.text()
+		f.zones, f.covers, f.born = d.texts(), d.texts(), d.number()
+		for range d.count() {
+			f.positions = append(f.positions, position{d.origin(), d.number(), d.number()})
+		}
+	default:
+		return nil, fmt.Errorf("%w: kind %d", ErrFrame, f.kind)
+	}
+	f.data = d.b
+	return f, d.err
+}
+
+func appendString(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func appendStrings(b []byte, list []string) []byte {
+	b = binary.AppendUvarint(b, uint64(len(list)))
+	for _, s := range list {
+		b = appendString(b, s)
+	}
+	return b
+}
+
+func appendOrigin(b []byte, o Origin) []byte {
+	b = appendString(appendString(b, o.Zone), o.ID)
+	return binary.AppendUvarint(b, o.Incarnation)
+}
+
+// decoder reads a frame. After an error, it returns zero values.
+type decoder struct {
+	b   []byte
+	err error
+}
+
+func (d *decoder) number() uint64 {
+	n, size := binary.Uvarint(d.b)
+	if d.err != nil || size <= 0 {
+		d.err, d.b = ErrFrame, nil
+		return 0
+	}
+	d.b = d.b[size:]
+	return n
+}
+
+// count reads how many entries follow, which have at least a byte each.
+func (d *decoder) count() int {
+	n := d.number()
+	if n > maxItems || n > uint64(len(d.b)) {
+		d.err, d.b = ErrFrame, nil
+		return 0
+	}
+	return int(n)
+}
+
+func (d *decoder) bytes(most int) []byte {
+	n := d.number()
+	if d.err != nil || n > uint64(most) || n > uint64(len(d.b)) {
+		d.err, d.b = ErrFrame, nil
+		return nil
+	}
+	b := d.b[:n]
+	d.b = d.b[n:]
+	return b
+}
+
+func (d *decoder) text() string { return string(d.bytes(MaxName)) }
+
+func (d *decoder) texts() (list []string) {
+	for range d.count() {
+		list = append(list, d.text())
+	}
+	return list
+}
+
+func (d *decoder) origin() Origin { return Origin{d.text(), d.text(), d.number()} }

@@ -1,0 +1,437 @@
+package relay
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// Time is the driver's time.
+type Time = protocol.Time
+
+// Config configures a [Machine].
+type Config struct {
+	Self Origin
+	// KeepBytes bounds the log, and what waits for messages before it.
+	KeepBytes int
+	// MaxOrigins bounds the origins that are known. Beyond it, the one that was silent for
+	// longest is forgotten.
+	MaxOrigins int
+	// Window is how much may be on its way to a zone.
+	Window int
+	// AckDelay is how long a gate waits before it acknowledges, unless much is shipped, and
+	// MarkDelay the time between two marks of the lead.
+	AckDelay, MarkDelay Time
+	// Stall is how long acknowledgments may fail to come before another delegate ships, or
+	// is shipped to. Each time that this was in vain, it is twice as long, up to eight times.
+	Stall Time
+	// GapDelay is how long a member waits for a message that is missing before it asks.
+	GapDelay Time
+}
+
+// Peer is a delegate in the backbone. Age orders the delegates of a zone: the lowest is
+// the first. Born is that of its machine.
+type Peer struct {
+	Rank        int
+	Incarnation uint64
+	Zone        string
+	Age         uint64
+	Born        uint64
+}
+
+// Sibling is a member of the zone. Age orders them, as it orders peers.
+type Sibling struct {
+	Rank int
+	Age  uint64
+}
+
+// Machine is the part of one member. Its inputs are Join and Begin, Broadcast, SetZone,
+// SetBackbone, FromZone, FromPeer, Stable and Tick. After each, the driver performs the
+// Actions in order. It calls Tick at the Deadline.
+type Machine struct {
+	config Config
+	self   Origin
+	born   uint64   // the incarnation of the member that began this zone
+	ready  bool     // it has the positions of the zone
+	early  []*frame // what came before
+
+	streams   map[Origin]*stream
+	origins   []Origin // the same, in order
+	based     map[string]bool
+	gaps      map[Origin]*stream // in which something is missing
+	forgot    bool               // there were too many origins
+	heldBytes int
+	kept      []*stream // whose messages the log has, in the order of their arrival
+	keptBytes int
+
+	siblings []Sibling // the delegates of this zone, by age
+	rank     int       // of this process in its zone
+	order    []int     // ranks in the zone of delegates that are in the backbone, by age
+	index    int       // of this process in them, or -1
+	active   bool      // this process ships
+
+	peers      []Peer            // nil: not in the backbone
+	zones      []string          // of the peers, but this one, in order
+	births     map[string]uint64 // when they have begun
+	links      map[string]*link
+	ackDue     map[int]map[Origin]bool // by the peer that has shipped
+	ackSince   Time                    // the first of them is due
+	ackBytes   int                     // that have arrived since then
+	shippers   map[int]bool            // peers that have shipped
+	acking     []ack                   // sent when what was broadcast is stable
+	polling    bool
+	progressed Time // when an acknowledgment has come, or nothing was to come
+	vain       int  // how often this delegate has shipped although one before it gets on
+	marked     map[Origin]position
+	lastMark   Time
+	asked      int // which delegate was asked last
+
+	summaries    map[string]Summary
+	ownSummary   Summary
+	summaryDue   bool
+	lastSummary  Time
+	summariesNew bool
+
+	actions []Action
+	sent    Counts
+}
+
+// Counts are the frames that were sent to other zones.
+type Counts struct {
+	Data, Acks, Syncs, Summaries uint64
+}
+
+// ack is what a gate acknowledges.
+type ack struct {
+	peer  int
+	frame *frame
+}
+
+// Action is what a driver does for a machine.
+type Action interface{ action() }
+
+type (
+	// Deliver gives a message to the program.
+	Deliver struct{ Message Message }
+	// Cast broadcasts a frame in the zone.
+	Cast struct{ Frame []byte }
+	// Send sends a frame to a delegate in the backbone.
+	Send struct {
+		Peer  Peer
+		Frame []byte
+	}
+	// Poll waits until what was cast before is stable in the zone, and calls Stable then.
+	Poll struct{}
+	// Fetch asks a member of the zone. Its reply, that of Serve, goes to Fetched.
+	Fetch struct {
+		Rank  int
+		Frame []byte
+	}
+)
+
+func (Deliver) action() {}
+func (Cast) action()    {}
+func (Send) action()    {}
+func (Poll) action()    {}
+func (Fetch) action()   {}
+
+// New makes the machine of a member.
+func New(c Config) *Machine {
+	return &Machine{
+		config: c, self: c.Self, streams: make(map[Origin]*stream), based: make(map[string]bool), gaps: make(map[Origin]*stream),
+		links: make(map[string]*link), ackDue: make(map[int]map[Origin]bool), shippers: make(map[int]bool), marked: make(map[Origin]position),
+		summaries: make(map[string]Summary), index: -1,
+	}
+}
+
+// Actions returns what is to be done since the last call.
+func (m *Machine) Actions() []Action {
+	a := m.actions
+	m.actions = nil
+	return a
+}
+
+// Counts returns how many frames were sent to other zones.
+func (m *Machine) Counts() Counts { return m.sent }
+
+// Ready reports whether this member has the positions of its zone, by Begin or Join.
+func (m *Machine) Ready() bool { return m.ready }
+
+// Born tells when this zone has begun: the incarnation of its first member. All members
+// before are dead.
+func (m *Machine) Born() uint64 { return m.born }
+
+// Lead reports whether this member ships the messages of its zone.
+func (m *Machine) Lead() bool { return m.active }
+
+// Begin makes this member the first of its zone.
+func (m *Machine) Begin(now Time) {
+	m.based[m.self.Zone], m.born = true, m.self.Incarnation
+	m.begin(now)
+}
+
+func (m *Machine) begin(now Time) {
+	m.ready = true
+	early := m.early
+	m.early = nil
+	for _, f := range early {
+		m.handleZone(now, -1, f)
+	}
+	m.step(now)
+}
+
+// Window reports whether a message may be broadcast now: what other zones do not have
+// yet of this process's messages is bounded.
+func (m *Machine) Window(share int) bool {
+	s := m.streams[m.self]
+	return m.ready && (s == nil || s.bytes(s.acked, s.position()) < share)
+}
+
+// Broadcast broadcasts a message of this process.
+func (m *Machine) Broadcast(now Time, data []byte) {
+	s := m.stream(now, m.self)
+	m.cast(&frame{kind: kindData, origin: m.self, seq: s.next, data: data})
+	m.arrive(now, m.self, s.next, data, false)
+	m.step(now)
+}
+
+// SetZone takes in a view of the zone: its delegates by age, and the rank of this process.
+func (m *Machine) SetZone(now Time, delegates []Sibling, rank int) {
+	m.siblings, m.rank = delegates, rank
+	m.setOrder(now)
+	m.step(now)
+}
+
+// SetBackbone takes in a view of the backbone, or nil if this process is not in it.
+func (m *Machine) SetBackbone(now Time, peers []Peer) {
+	before := m.peers
+	m.peers = slices.SortedFunc(slices.Values(peers), func(a, b Peer) int {
+		return cmp.Or(cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Age, b.Age), cmp.Compare(a.Rank, b.Rank))
+	})
+	if m.peers == nil {
+		clear(m.links)
+		clear(m.ackDue)
+	}
+	m.setZones()
+	m.setOrder(now)
+	for _, p := range before {
+		if !slices.Contains(m.peers, p) {
+			m.inherit(now, p)
+		}
+	}
+	m.step(now)
+}
+
+// present reports whether a zone is in the backbone.
+func (m *Machine) present(zone string) bool {
+	_, other := slices.BinarySearch(m.zones, zone)
+	return other || m.peers != nil && zone == m.self.Zone
+}
+
+// FromZone takes in a frame that a member of the zone has broadcast.
+func (m *Machine) FromZone(now Time, rank int, b []byte) error {
+	f, err := decode(b)
+	if err != nil {
+		return err
+	}
+	if !m.ready {
+		m.early = append(m.early, f)
+		return nil
+	}
+	m.handleZone(now, rank, f)
+	m.step(now)
+	return nil
+}
+
+func (m *Machine) handleZone(now Time, rank int, f *frame) {
+	switch f.kind {
+	case kindData:
+		m.arrive(now, f.origin, f.seq, f.data, false)
+	case kindLost:
+		m.skip(now, m.stream(now, f.origin), f.seq)
+	case kindBase:
+		m.takeBase(now, f)
+	case kindMark:
+		m.handleMark(now, rank, f)
+	case kindSummary:
+		m.takeSummaries(now, f.summaries)
+	}
+}
+
+// FromPeer takes in a frame that a delegate has sent over the backbone.
+func (m *Machine) FromPeer(now Time, rank int, b []byte) error {
+	f, err := decode(b)
+	if err != nil || !m.ready {
+		return err // a lead asks again
+	}
+	switch f.kind {
+	case kindData:
+		m.noteShipped(now, m.shipper(rank, f.origin), f.origin, len(f.data))
+		m.arrive(now, f.origin, f.seq, f.data, true)
+	case kindLost:
+		m.noteShipped(now, m.shipper(rank, f.origin), f.origin, 0)
+		if s := m.stream(now, f.origin); s.next > 0 && s.next <= f.seq {
+			m.cast(f)
+			m.skip(now, s, f.seq)
+		}
+	case kindBase:
+		if !m.based[f.zone] {
+			m.cast(f)
+			m.takeBase(now, f)
+		}
+	case kindSync:
+		m.handleSync(now, rank, f)
+	case kindReply:
+		m.handleReply(now, rank, f)
+	case kindAck:
+		m.handleAck(now, rank, f)
+	case kindSummary:
+		if m.takeSummaries(now, f.summaries) {
+			m.summariesNew = true
+		}
+	}
+	m.step(now)
+	return nil
+}
+
+// takeBase takes in where the messages of a zone begin for this one.
+func (m *Machine) takeBase(now Time, f *frame) {
+	if m.based[f.zone] {
+		return
+	}
+	m.based[f.zone] = true
+	for _, p := range f.positions {
+		if p.Origin.Zone == f.zone {
+			if s := m.stream(now, p.Origin); s.next <= 1 && len(s.log) == 0 {
+				s.next, s.first = p.Seq+1, p.Seq+1
+			}
+		}
+	}
+	for _, o := range m.origins {
+		if s := m.streams[o]; o.Zone == f.zone {
+			s.next = max(s.next, 1)
+			for seq := range s.held {
+				if seq < s.next {
+					m.heldBytes -= len(s.held[seq].data)
+					delete(s.held, seq)
+				}
+			}
+			m.drain(now, s)
+		}
+	}
+}
+
+// Tick does what is due.
+func (m *Machine) Tick(now Time) { m.step(now) }
+
+// step does what follows from an input.
+func (m *Machine) step(now Time) {
+	if !m.ready {
+		return
+	}
+	m.watch(now)
+	m.ship(now)
+	m.acknowledge(now)
+	m.mark(now)
+	m.summarize(now)
+	m.fetch(now)
+}
+
+// Deadline returns when Tick is due, or -1 if it is not.
+func (m *Machine) Deadline() Time {
+	d := deadline(-1)
+	if !m.ready {
+		return Time(d)
+	}
+	m.watchDeadline(&d)
+	for _, l := range m.links {
+		d.at(l.deadline(&m.config))
+	}
+	if len(m.ackDue) > 0 && !m.polling {
+		d.at(m.ackSince + m.config.AckDelay)
+	}
+	if m.Lead() {
+		if m.markDue() {
+			d.at(m.lastMark + m.config.MarkDelay)
+		}
+		d.at(m.summaryDeadline())
+	}
+	for _, s := range m.gaps {
+		d.at(s.gap + m.config.GapDelay)
+	}
+	return Time(d)
+}
+
+// deadline is the earliest of several times; -1: there is none.
+type deadline Time
+
+const never = Time(1<<63 - 1)
+
+func (d *deadline) at(t Time) {
+	if *d < 0 || t < Time(*d) {
+		*d = deadline(t)
+	}
+}
+
+func (m *Machine) cast(f *frame) { m.actions = append(m.actions, Cast{f.append(nil)}) }
+
+func (m *Machine) send(p Peer, f *frame) {
+	switch f.kind {
+	case kindData, kindLost:
+		m.sent.Data++
+	case kindAck:
+		m.sent.Acks++
+	case kindSummary:
+		m.sent.Summaries++
+	default:
+		m.sent.Syncs++
+	}
+	m.actions = append(m.actions, Send{p, f.append(nil)})
+}
+
+// peer returns the delegate of a rank.
+func (m *Machine) peer(rank int) (Peer, bool) {
+	i := slices.IndexFunc(m.peers, func(p Peer) bool { return p.Rank == rank })
+	if i < 0 {
+		return Peer{}, false
+	}
+	return m.peers[i], true
+}
+
+// positions returns those of the origins of some zones.
+func (m *Machine) positions(zones []string) (list []position) {
+	for _, o := range m.origins {
+		if s := m.streams[o]; s.next > 0 && slices.Contains(zones, o.Zone) {
+			list = append(list, position{Origin: o, Seq: s.position(), Acked: s.acked})
+		}
+	}
+	return list
+}
+
+// bases returns the zones of which this one has a base.
+func (m *Machine) bases() []string {
+	var zones []string
+	for z := range m.based {
+		zones = append(zones, z)
+	}
+	slices.Sort(zones)
+	return zones
+}
+
+func compareOrigins(a, b Origin) int {
+	return cmp.Or(cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Incarnation, b.Incarnation))
+}
+
+func insertOrigin(list []Origin, o Origin) []Origin {
+	i, _ := slices.BinarySearchFunc(list, o, compareOrigins)
+	return slices.Insert(list, i, o)
+}
+
+func removeOrigin(list []Origin, o Origin) []Origin {
+	i, _ := slices.BinarySearchFunc(list, o, compareOrigins)
+	return slices.Delete(list, i, i+1)
+}
+
+// Connected reports whether a zone is in the backbone, as far as this member knows.
+func (m *Machine) Connected(zone string) bool { return m.present(zone) }

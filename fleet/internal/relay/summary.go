@@ -1,0 +1,101 @@
+package relay
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+)
+
+// Zones tell each other how many members they have. Leads send that to the gates when it
+// changes, and every few seconds, and broadcast in their zones what they have heard. It is
+// no agreement: two members may know different summaries, and each is as old as it says.
+
+// Summary is what a zone tells about itself.
+type Summary struct {
+	Zone    string
+	Members int
+	View    uint64
+	Healthy bool
+	// Heard is when this member has heard it.
+	Heard Time
+}
+
+// Intervals of summaries: at most one in the first, at least one in the second.
+const (
+	minSummary = Time(1e9)
+	maxSummary = Time(5e9)
+)
+
+func (s *Summary) append(b []byte) []byte {
+	b = appendString(b, s.Zone)
+	b = binary.AppendUvarint(b, uint64(s.Members))
+	b = binary.AppendUvarint(b, s.View)
+	if s.Healthy {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+func (d *decoder) summary() Summary {
+	return Summary{Zone: d.text(), Members: int(d.number() & (1<<31 - 1)), View: d.number(), Healthy: d.number() == 1}
+}
+
+// SetSummary sets what this zone tells about itself.
+func (m *Machine) SetSummary(now Time, s Summary) {
+	if m.summaries[s.Zone] != s {
+		m.summaryDue, m.ownSummary, m.summaries[s.Zone] = true, s, s
+		m.step(now)
+	}
+}
+
+// Summaries returns what is known of all zones, by name.
+func (m *Machine) Summaries() []Summary {
+	list := make([]Summary, 0, len(m.summaries))
+	for _, zone := range slices.Sorted(maps.Keys(m.summaries)) {
+		list = append(list, m.summaries[zone])
+	}
+	return list
+}
+
+// takeSummaries takes in what was heard, and reports whether it is new. A member knows its
+// own zone by itself.
+func (m *Machine) takeSummaries(now Time, list []Summary) (news bool) {
+	for _, s := range list {
+		if s.Zone == m.self.Zone {
+			continue
+		}
+		before := m.summaries[s.Zone]
+		s.Heard = before.Heard
+		news = news || s != before
+		s.Heard = now
+		m.summaries[s.Zone] = s
+	}
+	return news
+}
+
+// summarize sends summaries that are due, if this member leads.
+func (m *Machine) summarize(now Time) {
+	if !m.Lead() || now < m.summaryDeadline() {
+		return
+	}
+	own := &frame{kind: kindSummary, summaries: []Summary{m.ownSummary}}
+	for _, zone := range m.zones {
+		if l := m.links[zone]; l != nil {
+			m.send(l.gate, own)
+		}
+	}
+	m.cast(&frame{kind: kindSummary, summaries: m.Summaries()})
+	m.summaryDue, m.summariesNew, m.lastSummary = false, false, now
+}
+
+func (m *Machine) summaryDeadline() Time {
+	switch {
+	case m.ownSummary.Zone == "":
+		return never
+	case m.lastSummary == 0:
+		return 0
+	case m.summaryDue || m.summariesNew:
+		return m.lastSummary + minSummary
+	}
+	return m.lastSummary + maxSummary
+}

@@ -1,0 +1,82 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/pleach-go/pleach/fleet/internal/relay"
+)
+
+// Message is a broadcast of a member of the fleet, or a notice that broadcasts were lost.
+type Message struct {
+	// Zone and ID name the member that broadcast it, and Incarnation tells its starts
+	// apart: a later one is greater.
+	Zone, ID    string
+	Incarnation uint64
+	// Seq counts the broadcasts of this start of the member, from 1.
+	Seq uint64
+	// Data must not be changed: the fleet may still relay it.
+	Data []byte
+	// Lost is 0 in a message. Otherwise this is a notice, and Data is nil: so many messages
+	// of this member before Seq are lost to this process, because its zone was cut off for
+	// longer than the others keep messages (Config.KeepBytes). The notice comes before later
+	// messages of the member.
+	Lost uint64
+}
+
+// Err returns a [*LostError] if this is a notice, and nil otherwise.
+func (m *Message) Err() error {
+	if m.Lost == 0 {
+		return nil
+	}
+	return &LostError{Zone: m.Zone, ID: m.ID, Incarnation: m.Incarnation, First: m.Seq - m.Lost, Last: m.Seq - 1}
+}
+
+// LostError says which messages of a member are lost to this process.
+type LostError struct {
+	Zone, ID    string
+	Incarnation uint64
+	First, Last uint64
+}
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf("fleet: messages %d to %d of %q in zone %q, incarnation %d, are lost: this process was cut off for longer than others keep them",
+		e.First, e.Last, e.ID, e.Zone, e.Incarnation)
+}
+
+// ZoneSummary is what a zone tells the others about itself. It is not agreed upon: members
+// may know different ones, and each is as old as it says.
+type ZoneSummary struct {
+	Zone string `json:"zone"`
+	// Members counts the members of View, a view of the zone.
+	Members int    `json:"members"`
+	View    uint64 `json:"view"`
+	// Healthy says that the zone had a quorum and suspected no member.
+	Healthy bool `json:"healthy"`
+	// Age is how long ago this process has heard it, or 0 for its own zone.
+	Age time.Duration `json:"age_ns"`
+	// Connected says that the zone is in the backbone, as the delegates of this zone see it.
+	// Only a delegate knows; other members say false.
+	Connected bool `json:"connected"`
+}
+
+// Messages yields what other members of all zones broadcast by [Fleet.Broadcast], those of
+// one member in the order in which it made them. It ends when ctx ends or this process is
+// no longer a member of its zone ([Fleet.Err] says why). If several goroutines receive,
+// each message goes to one of them.
+func (f *Fleet) Messages(ctx context.Context) iter.Seq[Message] {
+	return func(yield func(Message) bool) {
+		for {
+			m, ok := f.inbox.next(ctx)
+			if !ok || !yield(m) {
+				return
+			}
+		}
+	}
+}
+
+func messageOf(m *relay.Message) Message {
+	return Message{Zone: m.Origin.Zone, ID: m.Origin.ID, Incarnation: m.Origin.Incarnation, Seq: m.Seq, Data: m.Data, Lost: m.Lost}
+}
