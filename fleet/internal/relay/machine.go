@@ -50,11 +50,12 @@ type Sibling struct {
 // SetBackbone, FromZone, FromPeer, Stable and Tick. After each, the driver performs the
 // Actions in order. It calls Tick at the Deadline.
 type Machine struct {
-	config Config
-	self   Origin
-	born   uint64   // the incarnation of the member that began this zone
-	ready  bool     // it has the positions of the zone
-	early  []*frame // what came before
+	config     Config
+	self       Origin
+	born       uint64   // the incarnation of the member that began this zone
+	ready      bool     // it has the positions of the zone
+	early      []*frame // what came before, as much as the log may have
+	earlyBytes int
 
 	streams   map[Origin]*stream
 	origins   []Origin // the same, in order
@@ -236,7 +237,9 @@ func (m *Machine) FromZone(now Time, rank int, b []byte) error {
 		return err
 	}
 	if !m.ready {
-		m.early = append(m.early, f)
+		if m.earlyBytes += len(b); m.earlyBytes <= m.config.KeepBytes {
+			m.early = append(m.early, f) // what does not fit is found missing later
+		}
 		return nil
 	}
 	m.handleZone(now, rank, f)
