@@ -290,12 +290,14 @@ func (r *run) vacant(s *site, n int) bool {
 func (r *run) victim() (*site, *member) {
 	r.mu.Lock()
 	s := r.sites[r.rng.IntN(len(r.sites))]
-	members, spared := slices.Clone(s.members), r.spared[s]
+	members, spared := slices.Clone(s.members), r.spared[s] || len(s.members) <= r.config.Members/2+1
 	r.mu.Unlock()
 	delegates := slices.DeleteFunc(members, func(m *member) bool { return !m.Stats().Delegate })
-	if spared || len(delegates) == 0 || len(s.members) <= r.config.Members/2+1 {
+	if spared || len(delegates) == 0 {
 		return s, nil
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return s, delegates[r.rng.IntN(len(delegates))]
 }
 
