@@ -104,9 +104,8 @@ type Config struct {
 	// PollTime is how long a collective call of a World that waits for a message looks for
 	// it on the sender's connection, or in the memory they share, before it sleeps. That
 	// makes short calls faster and uses processor time. If zero, up to 1 ms, and a process
-	// that other programs rob of its processor meanwhile stops looking for a while. If
-	// negative, a call sleeps at once. Connections with TLS are looked at only when they
-	// have shared memory.
+	// that other programs preempt meanwhile stops looking for a while. If negative, a call
+	// sleeps at once. Connections with TLS are looked at only when they have shared memory.
 	PollTime time.Duration
 	// StartTimeout is how long the processes of Start and NewWorld may take to
 	// start before they are suspected. If zero, 30 s.

@@ -311,13 +311,14 @@ func (s *session) receive() {
 }
 
 // send sends a frame to another delegate. It does not wait: a delegate that does not
-// receive must not delay what others get.
+// receive must not delay what others get. If too much waits for it, the frame is dropped:
+// it is not acknowledged then, and positions are exchanged again.
 func (s *session) send(rank int, frame []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q := s.queues[rank]
 	if q == nil {
-		q = newQueue(0, s.life.Done(), func(b []byte) int { return len(b) })
+		q = newQueue(2*linkWindow, s.life.Done(), func(b []byte) int { return len(b) })
 		s.queues[rank] = q
 		s.fleet.running.Go(func() {
 			for b, ok := q.next(s.life); ok && b != nil; b, ok = q.next(s.life) {
@@ -327,7 +328,9 @@ func (s *session) send(rank int, frame []byte) {
 			}
 		})
 	}
-	q.add(frame)
+	if !q.full() {
+		q.add(frame)
+	}
 }
 
 // search looks for zones that are not in this backbone, if this process is the oldest of

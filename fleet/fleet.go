@@ -21,13 +21,14 @@ const topicName = "pleach.fleet"
 
 // Times of the protocol.
 const (
-	ackDelay     = 2 * time.Second
-	markDelay    = 500 * time.Millisecond
-	stallTimeout = 5 * time.Second
-	gapDelay     = 500 * time.Millisecond
-	retryDelay   = 20 * time.Millisecond
-	pollTimeout  = 10 * time.Second
-	linkWindow   = 4 << 20
+	ackDelay       = 2 * time.Second
+	watermarkDelay = 500 * time.Millisecond
+	stallTimeout   = 5 * time.Second
+	gapDelay       = 500 * time.Millisecond
+	retryDelay     = 20 * time.Millisecond
+	pollTimeout    = 10 * time.Second
+	tableTimeout   = 5 * time.Second
+	linkWindow     = 4 << 20
 )
 
 // Fleet is this process's membership in a fleet. Its methods are safe for concurrent use.
@@ -100,7 +101,7 @@ func Join(ctx context.Context, c Config) (*Fleet, error) {
 func newFleet(c Config, zone *pleach.Group) (*Fleet, error) {
 	f := &Fleet{
 		config: c, zone: zone, began: time.Now().Add(-time.Second), // so that the time is never 0
-		origin: relay.Origin{Zone: c.Zone, ID: zone.Self().ID, Incarnation: uint64(time.Now().UnixNano())},
+		origin: relay.Origin{Zone: c.Zone, ID: zone.Self().ID, Incarnation: zone.Self().Incarnation},
 		window: make(chan struct{}, 1), promoted: make(chan struct{}, 1), index: -1,
 	}
 	if len(f.origin.ID) > relay.MaxName {
@@ -115,8 +116,8 @@ func newFleet(c Config, zone *pleach.Group) (*Fleet, error) {
 	f.inbox = newQueue(c.KeepBytes, f.life.Done(), func(m Message) int { return len(m.Data) })
 	f.casts = newQueue(c.KeepBytes, f.life.Done(), func(c cast) int { return len(c.frame) })
 	f.machine = relay.New(relay.Config{
-		Self: f.origin, KeepBytes: c.KeepBytes, MaxOrigins: maxOrigins, Window: min(linkWindow, c.KeepBytes/2),
-		AckDelay: relay.Time(ackDelay), MarkDelay: relay.Time(markDelay), Stall: relay.Time(stallTimeout), GapDelay: relay.Time(gapDelay),
+		Self: f.origin, Born: uint64(time.Now().UnixNano()), KeepBytes: c.KeepBytes, MaxOrigins: maxOrigins, Window: min(linkWindow, c.KeepBytes/2),
+		AckDelay: relay.Time(ackDelay), WatermarkDelay: relay.Time(watermarkDelay), Stall: relay.Time(stallTimeout), GapDelay: relay.Time(gapDelay),
 	})
 	f.timer = time.AfterFunc(time.Hour, func() { f.step(f.machine.Tick) })
 	var err error
@@ -139,26 +140,19 @@ func (f *Fleet) enter(ctx context.Context) error {
 	return nil
 }
 
-// begin waits until this member has the positions of its zone: it is the oldest, or
-// another one has told them.
+// begin waits until this member has the positions of its zone: another one has told them
+// or, if none can, it is the oldest.
 func (f *Fleet) begin(ctx context.Context) error {
 	for {
 		order := byAge(f.zone.View().Members())
+		for _, m := range order[:min(len(order), f.config.Delegates)] {
+			if m.Rank != f.zone.Rank() && f.joinBy(ctx, m.Rank) {
+				return nil
+			}
+		}
 		if len(order) > 0 && order[0].Rank == f.zone.Rank() {
 			f.step(f.machine.Begin)
 			return nil
-		}
-		for _, m := range order[:min(len(order), f.config.Delegates)] {
-			if m.Rank == f.zone.Rank() {
-				continue
-			}
-			table, err := f.zone.Request(ctx, m.Rank, topicName, relay.TableRequest())
-			if err == nil {
-				f.step(func(now relay.Time) { err = f.machine.Join(now, table) })
-			}
-			if err == nil {
-				return nil
-			}
 		}
 		select {
 		case <-time.After(retryDelay):
@@ -168,6 +162,17 @@ func (f *Fleet) begin(ctx context.Context) error {
 			return f.Err()
 		}
 	}
+}
+
+// joinBy asks a member for the positions of the zone. It reports whether that has them.
+func (f *Fleet) joinBy(ctx context.Context, rank int) bool {
+	ctx, cancel := context.WithTimeout(ctx, tableTimeout)
+	defer cancel()
+	table, err := f.zone.Request(ctx, rank, topicName, relay.TableRequest())
+	if err == nil {
+		f.step(func(now relay.Time) { err = f.machine.Join(now, table) })
+	}
+	return err == nil
 }
 
 // byAge orders members: those that have been in the zone for longest come first. A process
@@ -232,7 +237,7 @@ func (f *Fleet) serve(_ context.Context, r pleach.Request) ([]byte, error) {
 func (f *Fleet) receive() {
 	for m := range f.topic.Messages(f.life) {
 		if m.Lost > 0 {
-			continue // the next mark shows what is missing
+			continue // the next watermark shows what is missing
 		}
 		f.step(func(now relay.Time) { _ = f.machine.FromZone(now, m.From, bytes.Clone(m.Data)) })
 		f.inbox.room()

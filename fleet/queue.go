@@ -60,13 +60,17 @@ func (q *queue[T]) next(ctx context.Context) (item T, ok bool) {
 	}
 }
 
+// full reports whether the queue is too long.
+func (q *queue[T]) full() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.bytes > q.limit
+}
+
 // room waits until the queue is not too long.
 func (q *queue[T]) room() {
 	for {
-		q.mu.Lock()
-		full := q.bytes > q.limit
-		q.mu.Unlock()
-		if !full {
+		if !q.full() {
 			give(q.less) // another producer may wait
 			return
 		}

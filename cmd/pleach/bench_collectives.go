@@ -24,10 +24,10 @@ func newBenchCollectives() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "collectives",
 		Short: "Measure collectives, and Open MPI's beside them",
-		Long: `Measure collectives among processes on this host, over TCP. Operations that combine
-values add up float64. Each round is a barrier and then one operation. Its time is that
-of the slowest member. Each member has one processor (GOMAXPROCS=1), as a rank of an
-MPI program has.
+		Long: `Measure collectives among processes on this host, which share memory as the processes of
+every job on one host do. Operations that combine values add up float64. Each round is a
+barrier and then one operation. Its time is that of the slowest member. Each member has one
+processor (GOMAXPROCS=1), as a rank of an MPI program has.
 
   run-through  the default: the operation completes with the right result although
                members die

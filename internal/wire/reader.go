@@ -105,8 +105,8 @@ func (r *Reader) fillBody() (head, body []byte, err error) {
 	return head, body, nil
 }
 
-// Control reads what stands in place of a frame after a [*SizeError]: the length field,
-// which the caller takes for a word of its own, and n bytes that follow. It returns
+// Control reads a control message, which stands in place of a frame, after a [*SizeError]:
+// the length field, by which the caller knows it, and n bytes that follow. It returns
 // those. Frames follow.
 func (r *Reader) Control(n int) ([]byte, error) { return r.cut(n) }
 

@@ -51,12 +51,12 @@ func (q *queue) add(f *frame, n int) {
 	q.frames++
 }
 
-// addControl adds a word of the transport, which no handler sees.
-func (q *queue) addControl(word []byte) {
+// addControl adds a control message, which no handler sees.
+func (q *queue) addControl(message []byte) {
 	if q.bytes == nil {
 		q.bytes = q.buffers.get()
 	}
-	q.bytes = append(q.bytes, word...)
+	q.bytes = append(q.bytes, message...)
 }
 
 // skip removes the first n bytes, which have been written.

@@ -4,12 +4,12 @@ package tcp
 // they can, and the addresses of the connection are those of one host. When the
 // connection is busy, the member of the lower rank makes the memory and offers it. The
 // other one opens it, which proves that both are on one host and run as one user, and
-// answers. Each direction changes to its ring after a word on the socket, behind the
-// frames that were sent there, so that their order is kept. If anything is in the way,
+// answers. Each direction changes to its ring after a control message on the socket, behind
+// the frames that were sent there, so that their order is kept. If anything is in the way,
 // the socket is used on.
 //
-// The words are length fields that are longer than any frame, as goodbye is. They follow
-// the handshake, so they come from a process that has proved who it is.
+// Control messages begin with length fields that are longer than any frame, as goodbye is.
+// They follow the handshake, so they come from a process that has proved who it is.
 
 import (
 	"encoding/binary"
@@ -123,13 +123,13 @@ func (c *conn) share() {
 func (c *conn) offer() {
 	p, t := c.peer, c.peer.t
 	size := t.ringSize()
-	at := location{ringSize: uint32(size)}
-	if size == 0 || !t.reserve(at.size()) {
+	reserved := (&location{ringSize: uint32(size)}).size()
+	if size == 0 || !t.reserve(reserved) {
 		return
 	}
 	m, at, err := newMemory(size)
 	if err != nil {
-		t.mapped.Add(-int64(at.size()))
+		t.mapped.Add(-int64(reserved))
 		t.cfg.Logger.Debug("no shared memory", "peer", p.rank, "cause", err)
 		return
 	}
@@ -171,14 +171,14 @@ func (t *Transport) releaseMemory(m *memory) {
 	m.release()
 }
 
-// control handles a word of the peer in place of a frame. It returns the error, if it is
-// another one.
+// control handles a control message of the peer, which is read in place of a frame. It
+// returns the error, if it is another one.
 func (c *conn) control(err error) error {
-	word, ok := err.(*wire.SizeError)
+	size, ok := err.(*wire.SizeError)
 	if !ok {
 		return err
 	}
-	switch word.Size {
+	switch size.Size {
 	case offerMemory:
 		b, err := c.in.Control(locationSize)
 		if err != nil {
@@ -199,8 +199,8 @@ func (c *conn) control(err error) error {
 	return err
 }
 
-// errWord means that the peer has said something that does not belong there.
-var errWord = errors.New("tcp: unexpected word about shared memory")
+// errControl means that a control message does not belong there.
+var errControl = errors.New("tcp: unexpected control message about shared memory")
 
 // answer opens the memory that the peer offers, and begins to use it.
 func (c *conn) answer(at location) error {
@@ -210,7 +210,7 @@ func (c *conn) answer(at location) error {
 	c.sharing.mayAnswer = false
 	p.mu.Unlock()
 	if !may {
-		return errWord
+		return errControl
 	}
 	m, err := t.open(at)
 	if err != nil {
@@ -276,7 +276,7 @@ func (c *conn) readMemory() error {
 	p.mu.Unlock()
 	s := c.shared.Load()
 	if s == nil || c.polls.ring != nil {
-		return errWord
+		return errControl
 	}
 	// What follows on the socket are doorbells. The peer may have rung already, for a writer
 	// that waits for space, before this side knew that it is one.
@@ -292,7 +292,7 @@ func (c *conn) declined() error {
 	defer p.mu.Unlock()
 	m := c.sharing.offered
 	if m == nil {
-		return errWord
+		return errControl
 	}
 	c.sharing.offered = nil
 	p.t.releaseMemory(m)

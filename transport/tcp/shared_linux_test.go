@@ -136,7 +136,7 @@ func TestSharedMemoryIsDeclined(t *testing.T) {
 
 // Two members that send as much as they can while they change to short rings wait for space
 // from the first moment on. A doorbell that is rung for that may reach a member on the socket,
-// together with the word that makes it one. No connection is lost by it.
+// together with the control message that makes it one. No connection is lost by it.
 func TestBusyMembersChangeToSharedMemory(t *testing.T) {
 	for range 8 {
 		m := startGroup(t, 2, Config{SharedBytes: 8 * 80 << 10, shareInside: true})
@@ -230,9 +230,9 @@ func TestSharedMemoryIsPolled(t *testing.T) {
 	}
 }
 
-// A poller may be the one that reads the word by which the peer changes to shared memory,
-// and then the system does not wake the reader for it, which still waits on the socket. It
-// is woken for the next frame even if no poller comes again.
+// A poller may be the one that reads the control message by which the peer changes to
+// shared memory, and then the system does not wake the reader for it, which still waits on
+// the socket. The reader is woken for the next frame even if no poller comes again.
 func TestPollersChangeToSharedMemory(t *testing.T) {
 	for range 6 {
 		m := startGroup(t, 2, Config{SharedBytes: testShared, shareInside: true})

@@ -7,15 +7,15 @@
 //
 //   - The origin broadcasts a message in its zone.
 //   - The lead, the first of the zone's delegates in the backbone, ships the messages of its zone to one
-//     delegate of every other zone, its gate, each from the position that the gate has
+//     delegate of every other zone, its gateway, each from the position that the gateway has
 //     named (links.go).
-//   - The gate broadcasts them in its own zone, and acknowledges them when they are stable
-//     there (gate.go).
-//   - The other delegates watch the acknowledgments, which the lead broadcasts as marks.
+//   - The gateway broadcasts them in its own zone, and acknowledges them when they are stable
+//     there (gateway.go).
+//   - The other delegates watch the acknowledgments, which the lead broadcasts as watermarks.
 //     If those do not move, the next delegate ships, too (watch.go).
 //   - A member that misses something asks a delegate of its own zone (repair.go).
 //
-// Positions are exchanged whenever a lead meets a gate, and both sides ship what the other
+// Positions are exchanged whenever a lead meets a gateway, and both sides ship what the other
 // one lacks: anti-entropy (Demers et al., "Epidemic Algorithms for Replicated Database
 // Maintenance", PODC 1987). That is how zones catch up which were cut off, and how a new
 // lead finds out where the last one was.

@@ -10,16 +10,16 @@ import (
 type kind byte
 
 const (
-	kindData    kind = iota + 1 // a message
-	kindLost                    // messages of an origin, up to a position, that are lost
-	kindBase                    // positions at which a zone that is new begins
-	kindMark                    // in a zone: positions of the lead, and what all zones have
-	kindSync                    // from a lead to a gate: its positions; asks for those of the gate
-	kindReply                   // the gate's positions
-	kindAck                     // the gate's positions that are stable in its zone
-	kindSummary                 // what zones tell about themselves
-	kindTable                   // the reply to a joiner: see repair.go
-	kindFetch                   // asks for the messages of an origin from a position on
+	kindData      kind = iota + 1 // a message
+	kindLost                      // messages of an origin, up to a position, that are lost
+	kindBase                      // positions at which a zone that is new begins
+	kindWatermark                 // in a zone: positions of the lead, and what all zones have
+	kindSync                      // from a lead to a gateway: its positions; asks for those of the gateway
+	kindReply                     // the gateway's positions
+	kindAck                       // the gateway's positions that are stable in its zone
+	kindSummary                   // what zones tell about themselves
+	kindTable                     // the reply to a joiner: see repair.go
+	kindFetch                     // asks for the messages of an origin from a position on
 )
 
 // MaxName is the longest name of a zone and the longest ID, in bytes.
@@ -32,7 +32,7 @@ const maxItems = 1 << 17
 var ErrFrame = errors.New("fleet: not a frame")
 
 // position is where a process is in the messages of an origin: it has all up to Seq. In a
-// mark, all zones have those up to Acked.
+// watermark, all zones have those up to Acked.
 type position struct {
 	Origin Origin
 	Seq    uint64
@@ -45,7 +45,7 @@ type frame struct {
 	zone      string   // the sender's
 	zones     []string // those that the sender has a base of
 	covers    []string // of these, positions has all origins that the sender knows
-	born      uint64   // the incarnation of the member that began the sender's zone
+	born      uint64   // when the sender's zone was begun
 	positions []position
 	origin    Origin
 	seq       uint64
@@ -92,7 +92,7 @@ func decode(b []byte) (*frame, error) {
 		for range d.count() {
 			f.summaries = append(f.summaries, d.summary())
 		}
-	case kindBase, kindMark, kindSync, kindReply, kindAck, kindTable:
+	case kindBase, kindWatermark, kindSync, kindReply, kindAck, kindTable:
 		f.zone = d.text()
 		f.zones, f.covers, f.born = d.texts(), d.texts(), d.number()
 		for range d.count() {

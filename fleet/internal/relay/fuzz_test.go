@@ -16,7 +16,7 @@ func FuzzFrames(f *testing.F) {
 		{kind: kindSync, zone: "b", zones: []string{"a", "b"}, covers: []string{"b"}, positions: []position{{origin, 5, 4}}},
 		{kind: kindReply, zone: "b", zones: []string{"a"}, positions: []position{{origin, 1<<64 - 1, 0}}},
 		{kind: kindBase, zone: "b", positions: []position{{origin, 1, 1}}},
-		{kind: kindMark, zone: "a", positions: []position{{origin, 9, 9}}},
+		{kind: kindWatermark, zone: "a", positions: []position{{origin, 9, 9}}},
 		{kind: kindAck, zone: "b", positions: []position{{origin, 9, 9}}},
 		{kind: kindTable, zone: "a", zones: []string{"a"}, positions: []position{{origin, 1, 1}}},
 		{kind: kindSummary, summaries: []Summary{{Zone: "b", Members: 3, View: 9}}},
@@ -24,7 +24,7 @@ func FuzzFrames(f *testing.F) {
 		f.Add(s.append(nil), s.append(nil))
 	}
 	f.Fuzz(func(t *testing.T, first, second []byte) {
-		c := Config{Self: Origin{Zone: "a", ID: "1"}, KeepBytes: 1000, MaxOrigins: 4, Window: 500, AckDelay: 2, MarkDelay: 2, Stall: 10, GapDelay: 2}
+		c := Config{Self: Origin{Zone: "a", ID: "1"}, KeepBytes: 1000, MaxOrigins: 4, Window: 500, AckDelay: 2, WatermarkDelay: 2, Stall: 10, GapDelay: 2}
 		m := New(c)
 		m.Begin(1)
 		m.SetZone(1, []Sibling{{Rank: 0, Age: 1}, {Rank: 1, Age: 2}, {Rank: 2, Age: 3}}, 0)

@@ -6,23 +6,23 @@ import (
 )
 
 // A lead ships the messages of its zone along one link for each other zone. The link has a
-// cursor: what was sent of each origin, beginning with the position that the gate has
-// named. When the gate changes, the link begins again. A gate that does not acknowledge is
+// cursor: what was sent of each origin, beginning with the position that the gateway has
+// named. When the gateway changes, the link begins again. A gateway that does not acknowledge is
 // passed over for the next delegate of its zone.
 
 // link is a lead's way to another zone.
 type link struct {
-	zone   string
-	gate   Peer
-	try    int // how many gates were passed over
-	vain   int // how many of them since the last acknowledgment
-	synced bool
-	again  bool // positions of orphans are to be exchanged, while messages go on
-	asked  Time // when the gate was asked for its positions; 0: not yet
-	sent   map[Origin]uint64
-	acked  map[Origin]uint64
-	flying int  // bytes that were sent and not acknowledged
-	moved  Time // when there was an acknowledgment, or nothing to acknowledge
+	zone    string
+	gateway Peer
+	try     int // how many gateways were passed over
+	vain    int // how many of them since the last acknowledgment
+	synced  bool
+	again   bool // positions of orphans are to be exchanged, while messages go on
+	asked   Time // when the gateway was asked for its positions; 0: not yet
+	sent    map[Origin]uint64
+	acked   map[Origin]uint64
+	flying  int  // bytes that were sent and not acknowledged
+	moved   Time // when there was an acknowledgment, or nothing to acknowledge
 }
 
 func (l *link) deadline(c *Config) Time {
@@ -56,7 +56,7 @@ func (m *Machine) ship(now Time) {
 		if (!l.synced || l.again) && (l.asked == 0 || now >= l.asked+m.config.stall(l.vain)) {
 			l.asked = now
 			covers := m.shipped()
-			m.send(l.gate, &frame{kind: kindSync, zone: m.self.Zone, zones: m.bases(), covers: covers, born: m.born, positions: m.positions(covers)})
+			m.send(l.gateway, &frame{kind: kindSync, zone: m.self.Zone, zones: m.bases(), covers: covers, born: m.born, positions: m.positions(covers)})
 		}
 		if l.synced {
 			m.pump(now, l, list)
@@ -93,7 +93,7 @@ func (m *Machine) setZones() {
 	}
 }
 
-// link returns the link to a zone, begun again if it has another gate now.
+// link returns the link to a zone, begun again if it has another gateway now.
 func (m *Machine) link(now Time, zone string) *link {
 	l := m.links[zone]
 	if l == nil {
@@ -106,15 +106,15 @@ func (m *Machine) link(now Time, zone string) *link {
 		l.try++
 		l.vain++
 	}
-	if gate := m.gate(l); stalled || gate != l.gate || l.sent == nil {
-		*l = link{zone: zone, gate: gate, try: l.try, vain: l.vain, sent: make(map[Origin]uint64), acked: l.acked, moved: now}
+	if gateway := m.gateway(l); stalled || gateway != l.gateway || l.sent == nil {
+		*l = link{zone: zone, gateway: gateway, try: l.try, vain: l.vain, sent: make(map[Origin]uint64), acked: l.acked, moved: now}
 	}
 	return l
 }
 
-// gate chooses the delegate of a zone that messages are shipped to: the first, unless it
+// gateway chooses the delegate of a zone that messages are shipped to: the first, unless it
 // was passed over.
-func (m *Machine) gate(l *link) Peer {
+func (m *Machine) gateway(l *link) Peer {
 	var of []Peer
 	for _, p := range m.peers {
 		if p.Zone == l.zone {
@@ -136,12 +136,12 @@ func (m *Machine) shipped() []string {
 	return slices.DeleteFunc(m.bases(), func(z string) bool { return !zones[z] })
 }
 
-// handleReply takes in the positions of a gate. A zone that is new begins at the present.
-// A reply from before another zone was gone says nothing about that one, so the gate is
+// handleReply takes in the positions of a gateway. A zone that is new begins at the present.
+// A reply from before another zone was gone says nothing about that one, so the gateway is
 // asked again.
 func (m *Machine) handleReply(now Time, rank int, f *frame) {
 	l := m.links[f.zone]
-	if l == nil || l.gate.Rank != rank || l.synced && !l.again {
+	if l == nil || l.gateway.Rank != rank || l.synced && !l.again {
 		return
 	}
 	theirs := make(map[Origin]uint64, len(f.positions))
@@ -159,7 +159,7 @@ func (m *Machine) handleReply(now Time, rank int, f *frame) {
 		case ok:
 			l.sent[o] = min(has, s.position())
 			if o.Zone != m.self.Zone {
-				l.acked[o] = max(l.acked[o], l.sent[o]) // no mark depends on it
+				l.acked[o] = max(l.acked[o], l.sent[o]) // no watermark depends on it
 			}
 		case slices.Contains(f.zones, o.Zone):
 			l.sent[o] = 0
@@ -169,7 +169,7 @@ func (m *Machine) handleReply(now Time, rank int, f *frame) {
 		}
 	}
 	if !slices.Contains(f.zones, m.self.Zone) && !l.synced {
-		m.send(l.gate, base)
+		m.send(l.gateway, base)
 	}
 	uncovered := func(z string) bool { return !slices.Contains(f.covers, z) }
 	l.synced, l.again, l.moved = true, slices.ContainsFunc(m.shipped(), uncovered), now
@@ -230,12 +230,12 @@ func (m *Machine) shipNext(l *link, s *stream, after uint64) uint64 {
 	case after+1 < s.first && s.origin.Zone != m.self.Zone:
 		return s.first - 1
 	case after+1 < s.first:
-		m.send(l.gate, &frame{kind: kindLost, origin: s.origin, seq: s.first - 1})
+		m.send(l.gateway, &frame{kind: kindLost, origin: s.origin, seq: s.first - 1})
 		l.flying++ // so that an acknowledgment is waited for
 		return s.first - 1
 	}
 	data := s.log[after+1-s.first].data
-	m.send(l.gate, &frame{kind: kindData, origin: s.origin, seq: after + 1, data: data})
+	m.send(l.gateway, &frame{kind: kindData, origin: s.origin, seq: after + 1, data: data})
 	l.flying += max(len(data), 1)
 	return after + 1
 }
@@ -243,7 +243,7 @@ func (m *Machine) shipNext(l *link, s *stream, after uint64) uint64 {
 // handleAck takes in what a zone has for good.
 func (m *Machine) handleAck(now Time, rank int, f *frame) {
 	l := m.links[f.zone]
-	if l == nil || l.gate.Rank != rank {
+	if l == nil || l.gateway.Rank != rank {
 		return
 	}
 	for _, p := range f.positions {

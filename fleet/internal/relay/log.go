@@ -98,7 +98,7 @@ func (m *Machine) forgetOne() {
 	}
 	delete(m.streams, oldest.origin)
 	delete(m.gaps, oldest.origin)
-	delete(m.marked, oldest.origin)
+	delete(m.watermarks, oldest.origin)
 	m.forgot = true
 	m.origins = removeOrigin(m.origins, oldest.origin)
 }

@@ -12,7 +12,13 @@ type Time = protocol.Time
 
 // Config configures a [Machine].
 type Config struct {
+	// Self is this process. Its Incarnation is the number by which the zone tells the
+	// starts of this ID apart. The machine adds Born, or what it was for the member that
+	// began the zone, so that incarnations grow over lives of the zone, and hosts whose
+	// clocks differ agree about them.
 	Self Origin
+	// Born is the present by the clock of this host, for a member that begins its zone.
+	Born uint64
 	// KeepBytes bounds the log, and what waits for messages before it.
 	KeepBytes int
 	// MaxOrigins bounds the origins that are known. Beyond it, the one that was silent for
@@ -20,9 +26,9 @@ type Config struct {
 	MaxOrigins int
 	// Window is how much may be on its way to a zone.
 	Window int
-	// AckDelay is how long a gate waits before it acknowledges, unless much is shipped, and
-	// MarkDelay the time between two marks of the lead.
-	AckDelay, MarkDelay Time
+	// AckDelay is how long a gateway waits before it acknowledges, unless much is shipped, and
+	// WatermarkDelay the time between two watermarks of the lead.
+	AckDelay, WatermarkDelay Time
 	// Stall is how long acknowledgments may fail to come before another delegate ships, or
 	// is shipped to. Each time that this was in vain, it is twice as long, up to eight times.
 	Stall Time
@@ -52,7 +58,7 @@ type Sibling struct {
 type Machine struct {
 	config     Config
 	self       Origin
-	born       uint64   // the incarnation of the member that began this zone
+	born       uint64   // when this zone was begun, by the clock of the member that did
 	ready      bool     // it has the positions of the zone
 	early      []*frame // what came before, as much as the log may have
 	earlyBytes int
@@ -72,21 +78,21 @@ type Machine struct {
 	index    int       // of this process in them, or -1
 	active   bool      // this process ships
 
-	peers      []Peer            // nil: not in the backbone
-	zones      []string          // of the peers, but this one, in order
-	births     map[string]uint64 // when they have begun
-	links      map[string]*link
-	ackDue     map[int]map[Origin]bool // by the peer that has shipped
-	ackSince   Time                    // the first of them is due
-	ackBytes   int                     // that have arrived since then
-	shippers   map[int]bool            // peers that have shipped
-	acking     []ack                   // sent when what was broadcast is stable
-	polling    bool
-	progressed Time // when an acknowledgment has come, or nothing was to come
-	vain       int  // how often this delegate has shipped although one before it gets on
-	marked     map[Origin]position
-	lastMark   Time
-	asked      int // which delegate was asked last
+	peers         []Peer            // nil: not in the backbone
+	zones         []string          // of the peers, but this one, in order
+	births        map[string]uint64 // when they have begun
+	links         map[string]*link
+	ackDue        map[int]map[Origin]bool // by the peer that has shipped
+	ackSince      Time                    // the first of them is due
+	ackBytes      int                     // that have arrived since then
+	shippers      map[int]bool            // peers that have shipped
+	acking        []ack                   // sent when what was broadcast is stable
+	polling       bool
+	progressed    Time // when an acknowledgment has come, or nothing was to come
+	vain          int  // how often this delegate has shipped although one before it gets on
+	watermarks    map[Origin]position
+	lastWatermark Time
+	asked         int // which delegate was asked last
 
 	summaries    map[string]Summary
 	ownSummary   Summary
@@ -103,7 +109,7 @@ type Counts struct {
 	Data, Acks, Syncs, Summaries uint64
 }
 
-// ack is what a gate acknowledges.
+// ack is what a gateway acknowledges.
 type ack struct {
 	peer  int
 	frame *frame
@@ -141,7 +147,7 @@ func (Fetch) action()   {}
 func New(c Config) *Machine {
 	return &Machine{
 		config: c, self: c.Self, streams: make(map[Origin]*stream), based: make(map[string]bool), gaps: make(map[Origin]*stream),
-		links: make(map[string]*link), ackDue: make(map[int]map[Origin]bool), shippers: make(map[int]bool), marked: make(map[Origin]position),
+		links: make(map[string]*link), ackDue: make(map[int]map[Origin]bool), shippers: make(map[int]bool), watermarks: make(map[Origin]position),
 		summaries: make(map[string]Summary), index: -1,
 	}
 }
@@ -159,7 +165,7 @@ func (m *Machine) Counts() Counts { return m.sent }
 // Ready reports whether this member has the positions of its zone, by Begin or Join.
 func (m *Machine) Ready() bool { return m.ready }
 
-// Born tells when this zone has begun: the incarnation of its first member. All members
+// Born tells when this zone was begun, by the clock of its first member. All members
 // before are dead.
 func (m *Machine) Born() uint64 { return m.born }
 
@@ -168,8 +174,14 @@ func (m *Machine) Lead() bool { return m.active }
 
 // Begin makes this member the first of its zone.
 func (m *Machine) Begin(now Time) {
-	m.based[m.self.Zone], m.born = true, m.self.Incarnation
+	m.based[m.self.Zone] = true
+	m.setBorn(m.config.Born)
 	m.begin(now)
+}
+
+// setBorn notes when this zone was begun, and gives this process its incarnation.
+func (m *Machine) setBorn(at uint64) {
+	m.born, m.self.Incarnation = at, at+m.config.Self.Incarnation
 }
 
 func (m *Machine) begin(now Time) {
@@ -255,8 +267,8 @@ func (m *Machine) handleZone(now Time, rank int, f *frame) {
 		m.skip(now, m.stream(now, f.origin), f.seq)
 	case kindBase:
 		m.takeBase(now, f)
-	case kindMark:
-		m.handleMark(now, rank, f)
+	case kindWatermark:
+		m.handleWatermark(now, rank, f)
 	case kindSummary:
 		m.takeSummaries(now, f.summaries)
 	}
@@ -336,7 +348,7 @@ func (m *Machine) step(now Time) {
 	m.watch(now)
 	m.ship(now)
 	m.acknowledge(now)
-	m.mark(now)
+	m.sendWatermark(now)
 	m.summarize(now)
 	m.fetch(now)
 }
@@ -355,8 +367,8 @@ func (m *Machine) Deadline() Time {
 		d.at(m.ackSince + m.config.AckDelay)
 	}
 	if m.Lead() {
-		if m.markDue() {
-			d.at(m.lastMark + m.config.MarkDelay)
+		if m.watermarkDue() {
+			d.at(m.lastWatermark + m.config.WatermarkDelay)
 		}
 		d.at(m.summaryDeadline())
 	}

@@ -74,8 +74,8 @@ func newModel(t *testing.T, zones, size int, seed uint64, keep int) *model {
 func (m *model) start(zone string, z, r int) *modelMember {
 	p := &modelMember{zone: zone, rank: 100*z + r}
 	p.Machine = New(Config{
-		Self: Origin{zone, fmt.Sprint(zone, r), uint64(m.now)}, KeepBytes: m.keep, MaxOrigins: 100, Window: 1 << 20,
-		AckDelay: 10, MarkDelay: 10, Stall: modelStall, GapDelay: 500,
+		Self: Origin{zone, fmt.Sprint(zone, r), 1}, Born: uint64(m.now), KeepBytes: m.keep, MaxOrigins: 100, Window: 1 << 20,
+		AckDelay: 10, WatermarkDelay: 10, Stall: modelStall, GapDelay: 500,
 	})
 	if len(m.alive(zone)) == 0 || m.steps == 0 {
 		p.Begin(m.now)
@@ -388,7 +388,7 @@ func describe(deaths map[int]*int) string {
 var modelRanks = []int{0, 1, 2, 100, 101, 102}
 
 // modelSteps is how many steps the messages of a scenario take, about; after that only
-// summaries and marks are exchanged.
+// summaries and watermarks are exchanged.
 const modelSteps = 140
 
 // Two zones of three members, all of them delegates: every one of them dies at every step,
@@ -486,7 +486,7 @@ func (m *model) leads(zone string) (n int) {
 }
 
 // If the lead does not get on, all delegates ship in the end. When it gets on again, they
-// stop, although their own marks are as good, and are more patient the next time.
+// stop, although their own watermarks are as good, and are more patient the next time.
 func TestOneLeadRemains(t *testing.T) {
 	for seed := range uint64(20) {
 		m := newModel(t, 2, 3, seed, 1<<20)
@@ -533,7 +533,7 @@ func (m *model) copies() (n uint64) {
 }
 
 // The messages of a zone that dies are shipped by all others, but only those that a zone
-// lacks: also if a lead asks that knows of the death before the gate, or after it.
+// lacks: also if a lead asks that knows of the death before the gateway, or after it.
 func TestDeadZoneIsNotShippedAgain(t *testing.T) {
 	for seed := range uint64(100) {
 		m := newModel(t, 4, 3, seed, 1<<20)
@@ -662,7 +662,7 @@ func TestZoneIsToldWhatItHasMissed(t *testing.T) {
 func TestMessagesOfDeadZoneAreNotLostTooEarly(t *testing.T) {
 	dead := Origin{"b", "x", 1}
 	start := func(zone string) *Machine {
-		m := New(Config{Self: Origin{zone, "self", 1}, KeepBytes: 1 << 12, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall, GapDelay: 500, AckDelay: 10, MarkDelay: 10})
+		m := New(Config{Self: Origin{zone, "self", 1}, KeepBytes: 1 << 12, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall, GapDelay: 500, AckDelay: 10, WatermarkDelay: 10})
 		m.Begin(1)
 		m.SetZone(1, []Sibling{{0, 0}}, 0)
 		return m
@@ -712,7 +712,7 @@ func TestMessagesOfDeadZoneAreNotLostTooEarly(t *testing.T) {
 // A zone whose members have all died begins again without the messages of its former life,
 // which others know.
 func TestZoneBeginsAgainWithoutItsPast(t *testing.T) {
-	const sync, gate = 1, 2 // ranks
+	const sync, gateway = 1, 2 // ranks
 	former := Origin{"b", "x", 3}
 	m := New(Config{Self: Origin{"a", "self", 1}, KeepBytes: 1 << 12, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall})
 	m.Begin(1)
@@ -730,17 +730,38 @@ func TestZoneBeginsAgainWithoutItsPast(t *testing.T) {
 	if n := m.Counts().Data; n > 0 {
 		t.Errorf("%d messages of its former life were shipped to a zone", n)
 	}
-	again := New(Config{Self: Origin{"b", "self", 5}, KeepBytes: 1 << 12, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall})
+	again := New(Config{Self: Origin{"b", "self", 1}, Born: 5, KeepBytes: 1 << 12, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall})
 	again.Begin(1)
 	again.SetZone(1, []Sibling{{0, 0}}, 0)
-	again.SetBackbone(1, []Peer{{Rank: gate, Zone: "a"}, {Rank: 0, Zone: "b"}})
+	again.SetBackbone(1, []Peer{{Rank: gateway, Zone: "a"}, {Rank: 0, Zone: "b"}})
 	asked := again.Counts().Syncs
 	ack := frame{kind: kindAck, zone: "a", positions: []position{{Origin: former, Seq: 1}}}
-	if err := again.FromPeer(2, gate, ack.append(nil)); err != nil {
+	if err := again.FromPeer(2, gateway, ack.append(nil)); err != nil {
 		t.Fatal(err)
 	}
 	if asked != 1 || again.Counts().Syncs != asked {
 		t.Errorf("%d questions for positions, %d after an acknowledgment of a former life", asked, again.Counts().Syncs)
+	}
+}
+
+// The incarnation of a member follows from when its zone was begun, and from the number
+// that the zone has given it. Its own clock does not matter: a member whose clock is late
+// must not seem to be of a former life of its zone.
+func TestIncarnationsFollowTheZone(t *testing.T) {
+	first := New(Config{Self: Origin{"a", "first", 1}, Born: 1000, KeepBytes: 1 << 20, MaxOrigins: 10})
+	first.Begin(1)
+	table, err := first.Serve(TableRequest())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, number := range []uint64{7, 8} { // started again
+		late := New(Config{Self: Origin{"a", "late", number}, Born: 5, KeepBytes: 1 << 20, MaxOrigins: 10})
+		if err := late.Join(1, table); err != nil {
+			t.Fatal(err)
+		}
+		if late.self.Incarnation != 1000+number || late.Born() != 1000 || late.former(late.self) {
+			t.Errorf("incarnation %d of a zone begun at %d", late.self.Incarnation, late.Born())
+		}
 	}
 }
 

@@ -142,7 +142,7 @@ func (m *Machine) Join(now Time, table []byte) error {
 	if err != nil || len(frames) == 0 || frames[0].kind != kindTable {
 		return cmp.Or(err, ErrFrame)
 	}
-	m.born = frames[0].born
+	m.setBorn(frames[0].born)
 	for _, z := range frames[0].zones {
 		m.based[z] = true
 	}

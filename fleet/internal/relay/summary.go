@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Zones tell each other how many members they have. Leads send that to the gates when it
+// Zones tell each other how many members they have. Leads send that to the gateways when it
 // changes, and every few seconds, and broadcast in their zones what they have heard. It is
 // no agreement: two members may know different summaries, and each is as old as it says.
 
@@ -81,7 +81,7 @@ func (m *Machine) summarize(now Time) {
 	own := &frame{kind: kindSummary, summaries: []Summary{m.ownSummary}}
 	for _, zone := range m.zones {
 		if l := m.links[zone]; l != nil {
-			m.send(l.gate, own)
+			m.send(l.gateway, own)
 		}
 	}
 	m.cast(&frame{kind: kindSummary, summaries: m.Summaries()})

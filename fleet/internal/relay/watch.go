@@ -2,10 +2,10 @@ package relay
 
 import "slices"
 
-// The lead broadcasts marks in its zone: up to where it has each origin's messages, and up
+// The lead broadcasts watermarks in its zone: up to where it has each origin's messages, and up
 // to where all zones have those of its own zone. The other delegates watch them. If the
-// marks do not move although there is something to ship, the second delegate ships after
-// a while, the third after twice that time, and so on. It stops when the marks of a
+// watermarks do not move although there is something to ship, the second delegate ships after
+// a while, the third after twice that time, and so on. It stops when the watermarks of a
 // delegate before it move again, and waits for longer the next time: if all zones are
 // slow, more delegates that ship make them slower.
 
@@ -69,8 +69,8 @@ func (m *Machine) watchDeadline(d *deadline) {
 // patience is how long this delegate waits for those before it.
 func (m *Machine) patience() Time { return m.config.stall(m.vain) * Time(m.index) }
 
-// handleMark takes in a mark of a delegate.
-func (m *Machine) handleMark(now Time, rank int, f *frame) {
+// handleWatermark takes in a watermark of a delegate.
+func (m *Machine) handleWatermark(now Time, rank int, f *frame) {
 	i := slices.Index(m.order, rank)
 	before := i >= 0 && i < m.index
 	for _, p := range f.positions {
@@ -98,27 +98,27 @@ func (m *Machine) yield(now Time) {
 	}
 }
 
-// mark broadcasts a mark, if this delegate ships and there is something new.
-func (m *Machine) mark(now Time) {
-	if !m.Lead() || m.lastMark > 0 && now < m.lastMark+m.config.MarkDelay {
+// sendWatermark broadcasts a watermark, if this delegate ships and there is something new.
+func (m *Machine) sendWatermark(now Time) {
+	if !m.Lead() || m.lastWatermark > 0 && now < m.lastWatermark+m.config.WatermarkDelay {
 		return
 	}
-	f := &frame{kind: kindMark, zone: m.self.Zone}
+	f := &frame{kind: kindWatermark, zone: m.self.Zone}
 	for _, o := range m.origins {
 		s := m.streams[o]
-		if p := m.markOf(s); s.next > 0 && p != m.marked[o] {
+		if p := m.watermarkOf(s); s.next > 0 && p != m.watermarks[o] {
 			s.acked = max(s.acked, p.Acked)
-			m.marked[o] = p
+			m.watermarks[o] = p
 			f.positions = append(f.positions, p)
 		}
 	}
 	if len(f.positions) > 0 {
-		m.lastMark = now
+		m.lastWatermark = now
 		m.cast(f)
 	}
 }
 
-func (m *Machine) markOf(s *stream) position {
+func (m *Machine) watermarkOf(s *stream) position {
 	p := position{Origin: s.origin, Seq: s.position()}
 	if s.origin.Zone == m.self.Zone {
 		p.Acked = m.everywhere(s)
@@ -126,10 +126,10 @@ func (m *Machine) markOf(s *stream) position {
 	return p
 }
 
-// markDue reports whether there is something to mark.
-func (m *Machine) markDue() bool {
+// watermarkDue reports whether there is something to tell.
+func (m *Machine) watermarkDue() bool {
 	return slices.ContainsFunc(m.origins, func(o Origin) bool {
 		s := m.streams[o]
-		return s.next > 0 && m.markOf(s) != m.marked[o]
+		return s.next > 0 && m.watermarkOf(s) != m.watermarks[o]
 	})
 }

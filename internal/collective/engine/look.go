@@ -1,10 +1,11 @@
 package engine
 
 // A call that waits for a message looks before it sleeps: it polls the link for a short
-// time. Where the other processes have processors of their own, the message is there before
-// the goroutines that would have passed it on were woken. Where processors are short,
-// looking delays the very process that is to send the message. So a process yields its
-// processor between two looks, and stops looking where others do not give it back soon.
+// time (spin-then-block, or competitive spinning: Karlin et al., SOSP 1991). Where the other
+// processes have processors of their own, the message is there before the goroutines that
+// would have passed it on were woken. Where processors are short, looking delays the very
+// process that is to send the message. So a process yields its processor between two looks,
+// and stops looking where others do not give it back soon.
 
 import (
 	"runtime"
@@ -48,8 +49,8 @@ type outcome int
 const (
 	notPolled outcome = iota // the member cannot be polled, or the message is long
 	found
-	late   // the time is up
-	robbed // other work had the processor for long
+	late      // the time is up
+	preempted // other work had the processor for long
 )
 
 // looker decides which waits look, and for how long. The engine's lock guards it.
@@ -57,9 +58,9 @@ type looker struct {
 	limit    time.Duration // at most; 0: never
 	adaptive bool
 	single   bool // this process runs one goroutine at a time
-	pause    int  // waits without a look after the next one that is robbed
+	pause    int  // waits without a look after the next one that is preempted
 	left     int  // waits to come without a look
-	row      int  // looks in a row that were not robbed
+	row      int  // looks in a row that were not preempted
 }
 
 func (l *looker) init(c *Config) {
@@ -85,7 +86,7 @@ func (l *looker) due() bool {
 func (l *looker) note(o outcome) {
 	switch {
 	case !l.adaptive:
-	case o == robbed:
+	case o == preempted:
 		l.pause, l.row = min(max(minPause, 2*l.pause), maxPause), 0
 		l.left = l.pause
 	case o == found:
@@ -140,7 +141,7 @@ func (e *Engine) pollUntil(s *slot, rank int) outcome {
 		last, now = now, e.yieldBetweenLooks()
 		switch {
 		case e.looker.adaptive && now-last > longYield:
-			return robbed
+			return preempted
 		case now-began > e.looker.limit:
 			return late
 		}

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A process that other work robs of its processor stops looking, for longer each time, and
+// A process that other programs preempt stops looking, for longer each time, and
 // looks again as often as before when that pays.
-func TestRobbedLooksEnd(t *testing.T) {
+func TestPreemptedLooksEnd(t *testing.T) {
 	var l looker
 	l.init(&Config{})
 	looks := func(waits int, o outcome) (n int) {
@@ -23,16 +23,16 @@ func TestRobbedLooksEnd(t *testing.T) {
 	if n := looks(100, found) + looks(100, late); n != 200 {
 		t.Errorf("%d of 200 waits look where it hurts nobody", n)
 	}
-	if n := looks(10*maxPause, robbed); n > 20 {
-		t.Errorf("%d of %d waits look and are robbed", n, 10*maxPause)
+	if n := looks(10*maxPause, preempted); n > 20 {
+		t.Errorf("%d of %d waits look and are preempted", n, 10*maxPause)
 	}
 	looks(maxPause, found)
 	if n := looks(1000, found); n != 1000 {
 		t.Errorf("%d of 1000 waits look where it pays again", n)
 	}
-	looks(1, robbed)
+	looks(1, preempted)
 	if n := looks(minPause, found); n > minPause/2 {
-		t.Errorf("%d of %d waits look after one that was robbed", n, minPause)
+		t.Errorf("%d of %d waits look after one that was preempted", n, minPause)
 	}
 }
 
@@ -45,7 +45,7 @@ func TestLooksByConfig(t *testing.T) {
 		if !asked.due() || never.due() {
 			t.Fatal("a look that was not asked for, or none that was")
 		}
-		asked.note(robbed)
+		asked.note(preempted)
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// A gate takes in what other zones ship, broadcasts it in its own zone, and acknowledges it
+// A gateway takes in what other zones ship, broadcasts it in its own zone, and acknowledges it
 // when all members there have it. Acknowledgments are cumulative and delayed, unless much
 // has arrived, as those of TCP (RFC 1122, 4.2.3.2): each costs a message over a long link,
 // and one from every member of this zone.
@@ -61,9 +61,8 @@ func (m *Machine) inherit(now Time, gone Peer) {
 
 // handleSync answers a lead with the positions of this zone, in the messages of the zones
 // that the lead asks for: its own, and those that are gone, as far as the lead knows. What
-// the lead does not know to be here is
-// acknowledged later. What the lead's own zone lacks is shipped to it: its last lead may
-// have died when it had shipped more than its zone has.
+// the lead does not know to be here is acknowledged later. What the lead's own zone lacks is
+// shipped to it: its last lead may have died when it had shipped more than its zone has.
 func (m *Machine) handleSync(now Time, rank int, f *frame) {
 	to := Peer{Rank: rank, Zone: f.zone}
 	theirs := make(map[Origin]position, len(f.positions))
