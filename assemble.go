@@ -78,7 +78,7 @@ func (g *Group) memberConfig(s *initialState, u member.Unicast) member.Config {
 
 // startViews starts a member that agrees on views with others.
 func (g *Group) startViews(s *initialState, c node.Config) error {
-	g.makeDetectors()
+	g.makeDetectors(s)
 	g.noteAdmissions(&s.view, membership.Members{})
 	g.setPeers(&s.view, membership.Members{})
 	c.Watcher, c.HandleRequest = &watcher{g.connections, g.removed, g.askToCatchUp}, g.handleRequest

@@ -108,7 +108,8 @@ type Config struct {
 	// sleeps at once. Connections with TLS are looked at only when they have shared memory.
 	PollTime time.Duration
 	// StartTimeout is how long the processes of Start and NewWorld may take to
-	// start before they are suspected. If zero, 30 s.
+	// start before they are suspected. If zero, 30 s. Under pleach run, one that has
+	// ended before it started is suspected at once.
 	StartTimeout time.Duration
 	// HeartbeatInterval is how often a member sends a heartbeat to its two ring
 	// neighbors, over connections that are there anyway. If zero, 300 ms, or a fifth

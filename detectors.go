@@ -14,9 +14,11 @@ import (
 
 // makeDetectors makes the detectors: one that watches connections, the heartbeats', and
 // those of the config.
-func (g *Group) makeDetectors() {
+func (g *Group) makeDetectors(s *initialState) {
 	g.silent = detect.NewTracker()
-	g.connections = detect.NewConnections(detect.ConnectionsConfig{StartTimeout: g.config.StartTimeout, Dial: g.config.Dial})
+	g.connections = detect.NewConnections(detect.ConnectionsConfig{
+		StartTimeout: g.config.StartTimeout, Listening: s.inherited, Dial: g.config.Dial,
+	})
 	g.detector = detect.All(append([]detect.Detector{g.connections, g.silent}, g.config.Detectors...)...)
 	if d, ok := g.detector.(detect.MemberAware); ok {
 		d.SetMember(detect.Member{

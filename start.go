@@ -64,6 +64,7 @@ type initialState struct {
 	start     []membership.Position           // its position in every stream
 	decisions membership.Decisions            // that have led to the view
 	listening string                          // the address of its socket
+	inherited bool                            // all members have inherited their sockets
 	replaces  []string                        // the IDs of a job's processes, one of which it replaces; nil: none
 	began     []founding.Candidate            // the group began with these, by agreement; nil: otherwise
 	seeds     []string                        // where else processes may look for the group
@@ -104,6 +105,7 @@ func (c *Config) startState() (*initialState, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.inherited = a.Listening()
 	s.transport, err = c.tcp(s, listener, a.Addresses)
 	return s, err
 }

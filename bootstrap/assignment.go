@@ -60,6 +60,10 @@ func (a Assignment) Check() error {
 	return nil
 }
 
+// Listening reports whether the sockets of all processes were open before the first one was
+// started, so that a process which refuses a connection is gone: `pleach run` does that.
+func (a Assignment) Listening() bool { return a.listenFD != 0 }
+
 // Listener returns a socket that listens at the address of this process. Call it
 // once: it takes over a socket that `pleach run` has opened.
 //

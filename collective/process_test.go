@@ -36,7 +36,7 @@ func runJob(config string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
-	w, err := pleach.NewWorld(ctx, pleach.Config{})
+	w, err := pleach.NewWorld(ctx, pleach.Config{StartTimeout: time.Hour}) // no result is due to it
 	if err != nil {
 		return err
 	}
@@ -200,6 +200,23 @@ func TestProcessesAreKilled(t *testing.T) {
 		t.Error("no process has shared memory")
 	}
 	t.Logf("%d processes shared memory at the end of their job", sharing.Load())
+}
+
+// A process that is killed before it has connected to any other does not make the others
+// wait for it to start: it had inherited its socket, so a refused connection tells.
+func TestProcessDiesBeforeItConnects(t *testing.T) {
+	processes := startJob(t, 4, 3)
+	if err := processes[3].cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for r, p := range processes[:3] {
+		last := ""
+		for last = range p.lines {
+		}
+		if last != "over" {
+			t.Errorf("rank %d ended with %q", r, last)
+		}
+	}
 }
 
 // heldJob makes two calls with work between them, which it announces.

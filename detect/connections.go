@@ -17,6 +17,10 @@ type ConnectionsConfig struct {
 	// StartTimeout is how long a peer may take to start: a peer of unknown
 	// incarnation that was never connected is not probed before. If zero, 30 s.
 	StartTimeout time.Duration
+	// Listening says that the sockets of all peers were open before this process was
+	// started, and that a peer inherits its own, as under pleach run. A refused
+	// connection then means that the peer is gone, even if it was never connected.
+	Listening bool
 	// MaxDials is how many peers are dialed at a time; further probes wait. If
 	// zero, 32.
 	MaxDials int
@@ -57,7 +61,10 @@ type link struct {
 	up     bool               // It was up once, so the peer has been started.
 	cancel context.CancelFunc // Ends the probe. nil: none is in progress.
 	again  bool               // Another Down came during the probe.
+	news   chan struct{}      // Has one after such a Down.
 }
+
+func newLink(since time.Time) *link { return &link{since: since, news: make(chan struct{}, 1)} }
 
 // NewConnections makes a detector. It must be closed even if it was not started.
 func NewConnections(config ConnectionsConfig) *Connections {
@@ -113,7 +120,7 @@ func (c *Connections) Watch(peers Peers) {
 func (c *Connections) noteNew(peers Peers) {
 	for p := range peers.Since(c.peers) {
 		if p.Incarnation == 0 {
-			c.links[p.Rank] = &link{since: time.Now()}
+			c.links[p.Rank] = newLink(time.Now())
 		}
 	}
 }
@@ -123,7 +130,7 @@ func (c *Connections) noteNew(peers Peers) {
 func (c *Connections) link(rank protocol.Rank) *link {
 	l := c.links[rank]
 	if _, ok := c.peers.Find(rank); l == nil && ok {
-		l = &link{since: c.since}
+		l = newLink(c.since)
 		c.links[rank] = l
 	}
 	return l
@@ -162,6 +169,10 @@ func (c *Connections) Down(rank protocol.Rank, cause error) {
 	}
 	if l.cancel != nil {
 		l.again = true
+		select {
+		case l.news <- struct{}{}:
+		default:
+		}
 		return
 	}
 	p, _ := c.tracker.Watched(rank)

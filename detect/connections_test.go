@@ -178,6 +178,27 @@ func TestStartTimeout(t *testing.T) {
 	})
 }
 
+// Under pleach run a peer listens before it runs. One that refuses a connection is gone,
+// also if it was never connected; one that is only slow to start is not.
+func TestListeningPeerThatRefusesIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := scripted(accepts, accepts, noAnswer, refuses)
+		d.config.Listening = true
+		d.Watch(PeerList([]Peer{{Rank: 1, Address: "peer:1"}}))
+		j := started(t, d)
+		for range 3 {
+			d.Down(1, errLost)
+			time.Sleep(time.Second)
+		}
+		j.want(t)
+		d.Down(1, errLost)
+		time.Sleep(time.Millisecond)
+		j.want(t, suspected(1, 0))
+		d.Up(1, 3) // The dial was to another process.
+		j.want(t, suspected(1, 0), trusted(1, 3))
+	})
+}
+
 // That this member does not know where a peer is says nothing about the peer.
 func TestUnknownAddressIsNotSuspected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -36,11 +36,38 @@ func (c *Connections) probe(ctx context.Context, p Peer, l *link, loss error) {
 		wait = 0 // The process has been started.
 	}
 	c.mu.Unlock()
-	if !sleep(ctx, max(wait, p.Pause)) {
+	if !sleep(ctx, p.Pause) || wait > p.Pause && !c.awaitStart(ctx, p, l, wait-p.Pause, loss) {
 		return
 	}
 	for c.probeRound(ctx, p, loss); c.probeAgain(ctx, l); {
 		c.probeRound(ctx, p, loss)
+	}
+}
+
+// awaitStart waits until the time for a peer to start is over. A peer that listens before
+// it runs is dialed meanwhile, at once and after each Down. awaitStart returns false if
+// the peer refuses that, which it reports, or the probe has ended.
+func (c *Connections) awaitStart(ctx context.Context, p Peer, l *link, wait time.Duration, loss error) bool {
+	if !c.config.Listening {
+		return sleep(ctx, wait)
+	}
+	over := time.NewTimer(wait)
+	defer over.Stop()
+	for {
+		if result, err := c.probeOnce(ctx, p.Address); result == refused {
+			c.report(ctx, func() {
+				c.tracker.Suspect(p, ErrGone, cause(loss, err))
+				l.stop()
+			})
+			return false
+		}
+		select {
+		case <-l.news:
+		case <-over.C:
+			return true
+		case <-ctx.Done():
+			return false
+		}
 	}
 }
 
