@@ -29,10 +29,11 @@ const (
 	// adaptiveLook is how long an adaptive process looks at most. A process that yields
 	// in between hardly takes a processor from others, so it is long enough for a step of
 	// a collective among processes that share processors.
-	adaptiveLook = time.Millisecond
+	adaptiveLook = 4 * time.Millisecond
 	// longYield is the time beyond which a yield shows that processors are short: other
-	// work took the processor, and not only processes that yield, too.
-	longYield = 500 * time.Microsecond
+	// work took the processor for its slice of some milliseconds, and not only processes
+	// that yield, too. Eight of those on one processor take some hundred microseconds.
+	longYield = 2 * time.Millisecond
 	// After a look that ended by a long yield, so many waits go without one, up to
 	// maxPause. Each further one doubles that, and so many looks in a row that found their
 	// message halve it.
