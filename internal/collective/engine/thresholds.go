@@ -56,7 +56,7 @@ func ThresholdsOf(m loggp.Model) Thresholds {
 	}
 	t.Levels = Levels{
 		Barrier:   less(m.BarrierByLevels(), m.Barrier()),
-		Broadcast: !less(m.Tree(0), m.TreeByLevels(0)), // which is of task 0; other roots gain more
+		Broadcast: m.HostsAreFar() && !less(m.Tree(0), m.TreeByLevels(0)), // which is of task 0; other roots gain more
 		Reduce:    firstLength(0, func(n int) bool { return !less(m.ReduceByLevels(n), m.Reduce(n, t.Segment)) }),
 		Allreduce: firstLength(0, func(n int) bool { return !less(m.AllreduceByLevels(n), m.Allreduce(n)) }),
 	}.of(m.Layout)

@@ -28,7 +28,7 @@ func TestThresholdsOfOneHost(t *testing.T) {
 }
 
 func TestThresholdsOfHosts(t *testing.T) {
-	for _, y := range [][2]int{{4, 2}, {8, 4}, {64, 8}, {65536, 1024}} {
+	for _, y := range [][2]int{{8, 2}, {16, 4}, {64, 8}, {65536, 1024}} {
 		th := ThresholdsOf(modelOf(y[0], y[1]))
 		if l := th.Levels; !l.Barrier || !l.Broadcast || l.Allreduce < 8<<10 {
 			t.Errorf("%d tasks on %d hosts: %+v", y[0], y[1], th)

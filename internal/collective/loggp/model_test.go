@@ -32,13 +32,13 @@ func TestHostsShareAnInterface(t *testing.T) {
 	in := Link{Latency: time.Microsecond, Bandwidth: 1e12}
 	out := Link{Overhead: 10 * time.Microsecond, Bandwidth: 1e9}
 	m := Model{Network{in, out}, Even(8, 2)}
-	if got, want := m.Doubling(0), 2*time.Microsecond+(2+3)*10*time.Microsecond; got != want {
+	if got, want := m.Doubling(0), 2*time.Microsecond+(4+3)*5*time.Microsecond; got != want {
 		t.Errorf("doubling: %v, want %v", got, want)
 	}
 	if got, want := m.AllreduceByLevels(0), 4*time.Microsecond+20*time.Microsecond; got != want {
 		t.Errorf("two levels: %v, want %v", got, want)
 	}
-	if got, want := m.Barrier(), (2+0+2+1+2+3)*10*time.Microsecond; got != want {
+	if got, want := m.Barrier(), (4+0+4+1+4+3)*5*time.Microsecond; got != want {
 		t.Errorf("barrier: %v, want %v", got, want)
 	}
 }

@@ -11,7 +11,7 @@ type Link struct {
 // hop returns how long a message of so many bytes takes if so many processes of a host
 // send one at once, in nanoseconds.
 func (l Link) hop(bytes float64, senders int) float64 {
-	return float64(l.Latency+2*l.Overhead) + float64(senders-1)*float64(l.Overhead) + float64(senders)*l.transfer(bytes)
+	return float64(l.Latency+2*l.Overhead) + float64(senders-1)*float64(l.Overhead)/2 + float64(senders)*l.transfer(bytes)
 }
 
 // busy returns how long a process that forwards a message is busy with it.
@@ -32,6 +32,9 @@ func (l Link) orElse(other Link) Link {
 
 // Network is what messages cost inside a host and between hosts.
 type Network struct{ Inside, Between Link }
+
+// HostsAreFar reports whether a short message between hosts takes longer than inside one.
+func (n Network) HostsAreFar() bool { return n.Between.hop(0, 1) > n.Inside.hop(0, 1) }
 
 // Standard has what pleach tune --calibrate has measured on a virtual machine with two busy
 // processors: inside a host through shared memory; between hosts over TCP on loopback, with
