@@ -3,9 +3,11 @@ package experiments
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/pleach-go/pleach/internal/chart"
 	"github.com/pleach-go/pleach/internal/testutil"
 )
 
@@ -71,4 +73,36 @@ func TestCollectivesOfHostsGolden(t *testing.T) {
 	if !strings.HasPrefix(string(golden), b.String()) || full() && len(golden) != b.Len() {
 		t.Errorf("computed:\n%s\nrecorded:\n%s", b.String(), golden)
 	}
+}
+
+// The picture of docs/findings.md is drawn from the golden file, anew by -update.
+func TestCollectivesOfHostsCharts(t *testing.T) {
+	c := chart.Chart{
+		Name: "collectives-hosts", Title: "Processes that share hosts, under LogP",
+		X: chart.Axis{Label: "processes", Log: true, Ticks: chart.Powers(4, 16, 3)},
+		Y: chart.Axis{Label: "latency [steps]", To: 5000},
+	}
+	for i, curve := range []struct{ call, levels, name string }{
+		{"barrier", "1", "Barrier, one level"},
+		{"allreduce", "1", "Allreduce, one level"},
+		{"allreduce", "2", "Allreduce, Barrier, two levels"},
+	} {
+		s := chart.Series{Name: curve.name, Color: i}
+		for _, row := range goldenRows(t, collectiveHostsGolden)[1:] {
+			if row[0] == curve.call && row[3] == curve.levels {
+				s.Points = append(s.Points, chart.Point{X: number(t, row[2]), Y: number(t, row[4])})
+			}
+		}
+		c.Series = append(c.Series, s)
+	}
+	checkDrawn(t, &c, collectiveHostsGolden)
+}
+
+func number(t *testing.T, text string) float64 {
+	t.Helper()
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
 }
