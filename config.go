@@ -8,6 +8,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/pleach-go/pleach/collective"
 	"github.com/pleach-go/pleach/detect"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/record"
@@ -107,6 +108,10 @@ type Config struct {
 	// that other programs preempt meanwhile stops looking for a while. If negative, a call
 	// sleeps at once. Connections with TLS are looked at only when they have shared memory.
 	PollTime time.Duration
+	// Network is what messages cost between the processes of a World, by which collective
+	// calls select their algorithms: pleach tune --calibrate prints it. All processes use
+	// the same. Figures that are zero have defaults.
+	Network collective.Network
 	// StartTimeout is how long the processes of Start and NewWorld may take to
 	// start before they are suspected. If zero, 30 s. Under pleach run, one that has
 	// ended before it started is suspected at once.
@@ -288,6 +293,8 @@ func (c *Config) check(m mode) error {
 		{"AllowMinority", c.AllowMinority, m != modeInspect && !static, "has no effect: a static group never stops"},
 		{"QuorumTimeout", c.QuorumTimeout != 0, m == modeWorld, "is for NewWorld: a group waits for its quorum without bound"},
 		{"QuorumTimeout", c.QuorumTimeout < 0, false, "is negative"},
+		{"Network", c.Network != (collective.Network{}), m == modeWorld, "is for NewWorld: only collective calls select algorithms"},
+		{"Network", min(c.Network.Inside.Latency, c.Network.Inside.Overhead, c.Network.Between.Latency, c.Network.Between.Overhead) < 0, false, "has a negative figure"},
 		{"PollTime", c.PollTime != 0, m == modeWorld, "is for NewWorld: only collective calls look before they sleep"},
 		{"StartTimeout", c.StartTimeout != 0, together && !static, "is for Start and NewWorld with views"},
 		{"HeartbeatInterval", c.HeartbeatInterval != 0, m != modeInspect && !static, "needs views: a static group sends no heartbeats"},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pleach-go/pleach/collective"
 	"github.com/pleach-go/pleach/internal/collective/engine"
+	"github.com/pleach-go/pleach/internal/collective/loggp"
 )
 
 // World is this process's part in a job of cooperating processes that start
@@ -74,6 +75,8 @@ func newWorld(c Config, s *initialState) (*World, error) {
 	first := engine.Config{
 		Rank: int(s.self.Rank), Size: len(p.job), View: s.view.Number, Link: p,
 		KeepCalls: c.Limits.LogCalls, KeepBytes: c.Limits.LogBytes, PollTime: c.PollTime,
+		Placement: placementOf(p.job),
+		Network:   loggp.Network{Inside: loggp.Link(c.Network.Inside), Between: loggp.Link(c.Network.Between)},
 	}
 	if s.replaces != nil {
 		first.View, first.Waiting = 0, s.self.Incarnation
@@ -98,6 +101,16 @@ func newWorld(c Config, s *initialState) (*World, error) {
 	}
 	w.watching.Go(func() { w.watch(c.QuorumTimeout) })
 	return w, nil
+}
+
+// placementOf returns which processes of a job share a host, by the hosts in their IDs, which
+// all processes know alike.
+func placementOf(job []string) *engine.Placement {
+	hosts := make([]string, len(job))
+	for rank, id := range job {
+		hosts[rank] = hostOf(id)
+	}
+	return engine.NewPlacement(hosts)
 }
 
 // Group returns the group of the job's processes, for messages beside collectives.

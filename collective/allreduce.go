@@ -39,8 +39,11 @@ func Allreduce[T any](ctx context.Context, c Communicator, in []T, op Operator[T
 	return result(v.out, err)
 }
 
-// combineEverywhere runs a task's part.
+// combineEverywhere runs a task's part. out may be in.
 func combineEverywhere[T, In, Out any](t *engine.Task, v *invocation[T, In, Out], in, out []T, op Operator[T]) error {
+	if v.bytes(len(in)) < t.Thresholds().Levels.Allreduce {
+		return combineByLevels(t, v, in, out, op)
+	}
 	f := foldOf(t.N)
 	if partner, absent := f.absent(t.ID); absent {
 		if err := v.sendElements(t, partner, 0, in); err != nil {

@@ -57,7 +57,7 @@ func (v *invocation[T, In, Out]) sendBroadcast(t *engine.Task, in []T) error {
 	defer buffer.Release()
 	binary.BigEndian.PutUint64(buffer.Bytes, uint64(len(b)))
 	copy(buffer.Bytes[8:], b)
-	if err := passDown(t, t.ID, buffer.Payload()); err != nil || first == len(b) || t.N == 1 {
+	if err := sendDown(t, t.ID, buffer.Payload()); err != nil || first == len(b) || t.N == 1 {
 		return err
 	}
 	return segments(len(b)-first, t.Thresholds().Segment, func(number int, s span) error {
@@ -70,11 +70,8 @@ func (v *invocation[T, In, Out]) sendBroadcast(t *engine.Task, in []T) error {
 
 // receiveBroadcast runs the part of all other tasks.
 func (v *invocation[T, In, Out]) receiveBroadcast(t *engine.Task, root int) error {
-	p, err := t.ReceivePayload(parent(t, root), 0)
+	p, err := receiveDown(t, root)
 	if err != nil {
-		return err
-	}
-	if err := passDown(t, root, p); err != nil {
 		return err
 	}
 	length, first, err := lengthOf(p.Bytes)
@@ -151,6 +148,26 @@ func lengthOf(first []byte) (uint64, []byte, error) {
 
 // maxBytes limits a broadcast. A longer one is malformed.
 const maxBytes = 1 << 40
+
+// sendDown sends the root's payload down the tree.
+func sendDown(t *engine.Task, root int, p engine.Payload) error {
+	if t.Thresholds().Levels.Broadcast {
+		return sendDownLevels(t.Teams(root), p)
+	}
+	return passDown(t, root, p)
+}
+
+// receiveDown receives a payload from a task's parent, and passes it on to its children.
+func receiveDown(t *engine.Task, root int) (engine.Payload, error) {
+	if t.Thresholds().Levels.Broadcast {
+		return receiveDownLevels(t.Teams(root))
+	}
+	p, err := t.ReceivePayload(parent(t, root), 0)
+	if err != nil {
+		return p, err
+	}
+	return p, passDown(t, root, p)
+}
 
 // parent returns a task's parent in the tree.
 func parent(t *engine.Task, root int) int {

@@ -28,7 +28,8 @@ type trial struct {
 	size  int
 	kills map[int]int
 	seed  uint64
-	short bool // algorithms for long messages are taken for short ones
+	short bool     // algorithms for long messages are taken for short ones
+	hosts []string // by task; nil: there is one
 }
 
 // shortThresholds select the algorithms for long messages for short ones.
@@ -47,7 +48,11 @@ const patience = 30 * time.Second
 
 // run runs a trial and says what is wrong.
 func (c *trial) run(t testing.TB) (events []int, err error) {
-	n := newNetworkOf(t, c.size, c.seed, engineConfig(c.short))
+	config := engineConfig(c.short)
+	if c.hosts != nil {
+		config = levelsConfig(config, c.hosts)
+	}
+	n := newNetworkOf(t, c.size, c.seed, config)
 	defer n.close()
 	n.doom(c.kills)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

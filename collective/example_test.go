@@ -412,3 +412,19 @@ func ExampleHold() {
 	})
 	// Output: [abckkk defxxx ghippp] <nil>
 }
+
+// Which algorithms an Allreduce uses in a job of 64 processes on 4 hosts, of which a message to
+// another host takes 40 µs and 1 ns for each byte.
+func ExampleNetwork_Algorithms() {
+	network := collective.Network{
+		Between: collective.Link{Latency: 20 * time.Microsecond, Overhead: 10 * time.Microsecond, Bandwidth: 1e9},
+	}
+	for _, rule := range network.Algorithms(64, 4) {
+		if rule.Collective == "Allreduce" {
+			fmt.Println(rule)
+		}
+	}
+	// Output:
+	// Allreduce      from      0 bytes, 1 tasks: two levels: inside hosts, and between one task of each
+	// Allreduce      from 131072 bytes, 1 tasks: recursive halving and doubling (Rabenseifner)
+}

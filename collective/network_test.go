@@ -34,6 +34,7 @@ type network struct {
 	program      func(w Comm) error // of replacements; nil: there are none
 	noViews      bool               // no views: the link reports the dead
 	sent         int                // messages between tasks
+	onSend       func(from, to int) // is told of them
 	closed       bool
 	first        []*engine.Engine // of the processes of the start
 	former       []*engine.Engine // whose processes were replaced
@@ -76,6 +77,12 @@ func newNetwork(t testing.TB, size int, seed uint64) *network {
 
 func newNetworkOf(t testing.TB, size int, seed uint64, c engine.Config) *network {
 	t.Helper()
+	return newNetworkWith(t, size, seed, c, func(int, *engine.Config) {})
+}
+
+// newNetworkWith is newNetworkOf for processes whose configs differ.
+func newNetworkWith(t testing.TB, size int, seed uint64, c engine.Config, change func(rank int, c *engine.Config)) *network {
+	t.Helper()
 	n := &network{
 		rng: rand.New(rand.NewPCG(seed, 7)), view: 1, config: c,
 		events: make([]int, size), killAt: make([]int, size), dead: make([]bool, size),
@@ -84,6 +91,7 @@ func newNetworkOf(t testing.TB, size int, seed uint64, c engine.Config) *network
 	for r := range size {
 		n.known = append(n.known, slices.Clone(n.incarnations))
 		c.Rank, c.Size, c.View, c.Link, c.Poison = r, size, 1, &testLink{n, r, 1}, poison
+		change(r, &c)
 		e, err := engine.New(c)
 		if err != nil {
 			t.Fatal(err)
@@ -150,6 +158,9 @@ func (l *testLink) SendOwned(_ context.Context, to int, head, body []byte, relea
 	}
 	if head[0] == taskMessage {
 		n.sent++
+		if n.onSend != nil {
+			n.onSend(l.rank, to)
+		}
 	}
 	b := n.boxes[to]
 	b.messages = append(b.messages, delivery{l.rank, l.came, head, body, release})

@@ -16,8 +16,9 @@ type Integer interface {
 
 // Operator combines the elements of two slices of equal length. It must be associative.
 // It need not be commutative: the left elements are those of lower tasks. The order of
-// combining depends only on the number of tasks and of elements, never on failures, so
-// floating-point sums are the same bit by bit.
+// combining depends only on the number of tasks and of elements, on which tasks share a host
+// at the start, and on [Network]; never on failures. So floating-point sums are the same bit
+// by bit on all processes, and in all runs on the same hosts.
 type Operator[T any] struct {
 	// Name identifies the operator. Processes that use different ones in one call
 	// get a MismatchError.

@@ -30,12 +30,15 @@ const heldRounds = 0
 // runJob is a process of a job: calls that are held, or rounds of collectives, of which each
 // result is checked. It says which round it is in.
 func runJob(config string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	if levels, ok := strings.CutPrefix(config, hostsProgram); ok {
+		return runHosts(ctx, levels)
+	}
 	rounds, err := strconv.Atoi(config)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
-	defer cancel()
 	w, err := pleach.NewWorld(ctx, pleach.Config{StartTimeout: time.Hour}) // no result is due to it
 	if err != nil {
 		return err
@@ -129,29 +132,35 @@ func startJob(t *testing.T, size, rounds int) []*process {
 		cmd.Stderr = os.Stderr
 		cmd.Env = append(os.Environ(), "PLEACH_LISTEN_FD=3", jobProgram+"="+strconv.Itoa(rounds), "PLEACH_GROUP=job",
 			"PLEACH_RANK="+strconv.Itoa(r), "PLEACH_SIZE="+strconv.Itoa(size), "PLEACH_ADDRESSES="+strings.Join(addresses, ","))
-		stdout, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		p := &process{cmd, make(chan string, 10*(rounds+1))}
-		processes[r] = p
-		var reading sync.WaitGroup
-		reading.Go(func() {
-			for s := bufio.NewScanner(stdout); s.Scan(); {
-				p.lines <- s.Text()
-			}
-			close(p.lines)
-		})
-		t.Cleanup(func() {
-			_ = cmd.Process.Kill()
-			reading.Wait()
-			_ = cmd.Wait()
-		})
+		processes[r] = startProcess(t, cmd, 10*(rounds+1))
 	}
 	return processes
+}
+
+// startProcess starts a process that says at most so many lines.
+func startProcess(t *testing.T, cmd *exec.Cmd, lines int) *process {
+	t.Helper()
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p := &process{cmd, make(chan string, lines)}
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		for s := bufio.NewScanner(stdout); s.Scan(); {
+			p.lines <- s.Text()
+		}
+		close(p.lines)
+	})
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		reading.Wait()
+		_ = cmd.Wait()
+	})
+	return p
 }
 
 // Real processes, over TCP and shared memory, killed by SIGKILL at random moments: the

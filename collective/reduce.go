@@ -44,7 +44,10 @@ func Reduce[T any](ctx context.Context, c Communicator, root int, in []T, op Ope
 // the result to the root.
 func combineTo[T, In, Out any](t *engine.Task, v *invocation[T, In, Out], root int, in, out []T, op Operator[T]) error {
 	size, algorithm := max(1, len(in)), combineByTree[T, In, Out]
-	if v.bytes(len(in)) >= t.Thresholds().Chain {
+	switch bytes := v.bytes(len(in)); {
+	case bytes < t.Thresholds().Levels.Reduce:
+		algorithm = combineUpLevels[T, In, Out]
+	case bytes >= t.Thresholds().Chain:
 		size, algorithm = max(1, t.Thresholds().Segment/v.bytes(1)), combineByChain[T, In, Out]
 	}
 	err := segments(len(in), size, func(number int, s span) error {

@@ -354,12 +354,23 @@ func floatSum(n, round int) []float64 {
 	if sum, ok := floatSums.Load([2]int{n, round}); ok {
 		return sum.([]float64)
 	}
-	f := foldOf(n)
+	inputs := make([][]float64, n)
+	for task := range inputs {
+		inputs[task] = fractions(task, round)
+	}
+	sum := foldedSum(inputs)
+	floatSums.Store([2]int{n, round}, sum)
+	return sum
+}
+
+// foldedSum adds inputs in the order of recursive doubling, and overwrites them.
+func foldedSum(inputs [][]float64) []float64 {
+	f := foldOf(len(inputs))
 	sums := make([][]float64, f.power)
 	for i := range sums {
-		sums[i] = fractions(f.task(i), round)
+		sums[i] = inputs[f.task(i)]
 		if p, ok := f.partner(f.task(i)); ok {
-			Sum[float64]().Combine(sums[i], sums[i], fractions(p, round))
+			Sum[float64]().Combine(sums[i], sums[i], inputs[p])
 		}
 	}
 	for ; len(sums) > 1; sums = sums[:len(sums)/2] {
@@ -368,6 +379,5 @@ func floatSum(n, round int) []float64 {
 			Sum[float64]().Combine(sums[i], sums[2*i], sums[2*i+1])
 		}
 	}
-	floatSums.Store([2]int{n, round}, sums[0])
 	return sums[0]
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -61,18 +62,18 @@ takes long, there are fewer than --rounds.`,
 	f.StringVar(&c.ops, "ops", strings.Join(collectives.Operations(), ","), "`operations` to measure")
 	f.IntVar(&c.config.Rounds, "rounds", 800, "number `R` of rounds at most")
 	f.StringVar(&c.compare, "compare", "", "`system` to measure too: openmpi")
-	f.BoolVar(&c.choices, "choices", false, "only print which algorithm is taken from how many bytes on")
+	f.BoolVar(&c.choices, "choices", false, "only print which algorithm the most members take from how many bytes on")
 	f.BoolVar(&c.json, "json", false, "print JSON")
 	complete(cmd, "compare", "openmpi")
 	return cmd
 }
 
 func (c *collectivesCommand) run(cmd *cobra.Command) error {
-	if c.choices {
-		return c.writeChoices(cmd.OutOrStdout())
-	}
 	if err := c.parse(); err != nil {
 		return err
+	}
+	if c.choices {
+		return c.writeChoices(cmd.OutOrStdout())
 	}
 	bar := newProgress(cmd.ErrOrStderr(), c.config.Steps())
 	c.config.Progress = bar.update
@@ -117,12 +118,13 @@ func (c *collectivesCommand) parse() (err error) {
 
 func (c *collectivesCommand) writeChoices(w io.Writer) error {
 	var err error
+	rules := collective.Network{}.Algorithms(slices.Max(c.config.Members), 1)
 	if c.json {
 		err = json.NewEncoder(w).Encode(struct {
 			Choices []collective.AlgorithmRule `json:"choices"`
-		}{collective.Algorithms()})
+		}{rules})
 	} else {
-		for _, rule := range collective.Algorithms() {
+		for _, rule := range rules {
 			if _, err = fmt.Fprintln(w, rule); err != nil {
 				break
 			}

@@ -74,7 +74,7 @@ func TestGoldenJSONFields(t *testing.T) {
 		"bench collectives": writtenBy(t, func(w io.Writer) error {
 			return (&collectivesCommand{json: true}).write(w, filled[[]collectives.Result]())
 		}),
-		"bench collectives --choices": writtenBy(t, (&collectivesCommand{json: true}).writeChoices),
+		"bench collectives --choices": writtenBy(t, (&collectivesCommand{json: true, config: collectives.Config{Members: []int{8}}}).writeChoices),
 		"bench fleet":                 writtenBy(t, func(w io.Writer) error { return (&fleetCommand{json: true}).write(w, &filled[[]fleet.Result]()[0]) }),
 		"bench scale":                 writtenBy(t, func(w io.Writer) error { return (&scaleCommand{json: true}).write(w, filled[[]scale.Result]()) }),
 		"sort":                        writtenBy(t, func(w io.Writer) error { r := filled[sortJSON](); return (&sortCommand{json: true}).write(w, &r) }),
@@ -142,7 +142,7 @@ func tuneJSON(t *testing.T) []byte {
 		cmd := &cobra.Command{}
 		cmd.SetOut(w)
 		q, a := filled[tune.Question](), filled[tune.Answer]()
-		return (&tuneCommand{json: true}).writeJSON(cmd, &q, &a, &calibration{})
+		return (&tuneCommand{json: true}).writeJSON(cmd, &q, &a, &calibration{calls: collectiveCalibration{tasks: 8, hosts: 2}})
 	})
 }
 

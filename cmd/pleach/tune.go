@@ -24,6 +24,7 @@ type tuneCommand struct {
 	json        bool
 	out         string
 	with        string // the address to calibrate with; "": none
+	hosts       int    // of the job whose collectives are predicted
 }
 
 func newTune() *cobra.Command {
@@ -53,12 +54,18 @@ process on this host or, with an address, with pleach tune echo on another one. 
 a round trip over Pleach's TCP transport is 2o + L. Each of many messages sent back to
 back takes o, the time that the slower side is busy with it. Both are medians. On one
 host that is mostly system calls and wake-ups, and waiting for busy cores: mind the
-spread.`,
+spread.
+
+It also measures what messages cost collective calls: two processes of a job on this host
+answer each other by broadcasts, through shared memory and, without an address, over TCP.
+The bandwidth is what long messages take beyond short ones. Then it prints which algorithm
+each call of a job of P processes on --hosts hosts chooses, by the LogGP model, and the
+setting that gives a program these figures.`,
 		Example: `  pleach tune -P 65536 --faults 1%
   pleach tune -P 1000 -L 20 -o 3 --faults 5 --reliability 0.999999
   pleach tune -P 4096 --faults 0.1% --out tradeoff.svg --json
   pleach tune -P 500 --calibrate
-  pleach tune -P 500 --calibrate=10.0.0.7:7000`,
+  pleach tune -P 500 --calibrate=10.0.0.7:7000 --hosts 20`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return t.run(cmd) },
 	}
@@ -74,9 +81,10 @@ spread.`,
 	f.StringVar(&t.out, "out", "", "draw the trade-off into this `file`, .svg or .png")
 	f.StringVar(&t.with, "calibrate", "", "measure L and o, with a process on this host or with pleach tune echo at an `address`")
 	f.Lookup("calibrate").NoOptDefVal = loopback
+	f.IntVar(&t.hosts, "hosts", 1, "with --calibrate, `number` of hosts of the job whose collectives are predicted")
 	cmd.MarkFlagsMutuallyExclusive("calibrate", "latency")
 	cmd.MarkFlagsMutuallyExclusive("calibrate", "overhead")
-	cmd.AddCommand(newTuneEcho())
+	cmd.AddCommand(newTuneEcho(), newTuneMember())
 	return cmd
 }
 
@@ -96,6 +104,10 @@ func (t *tuneCommand) question() (q tune.Question, err error) {
 		return q, fmt.Errorf("--faults %s: of %d processes at most %d can be dead, as the root and one to hear it live", t.faults, t.size, t.size-2)
 	case !(t.reliability > 0 && t.reliability < 1):
 		return q, fmt.Errorf("--reliability %g: choose a probability above 0 and below 1, as in 0.9999", t.reliability)
+	case t.hosts < 1 || int64(t.hosts) > t.size:
+		return q, fmt.Errorf("--hosts %d: choose a number between 1 and %d, which is -P", t.hosts, t.size)
+	case t.hosts != 1 && t.with == "":
+		return q, errors.New("--hosts is for --calibrate")
 	case t.runs < 0 || t.runs > maxRuns:
 		return q, fmt.Errorf("--runs %d: choose a number between 1 and %d", t.runs, maxRuns)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,7 @@ type calibration struct {
 	calibrate.Network
 	where string
 	step  time.Duration
+	calls collectiveCalibration
 }
 
 // calibrate measures L and o, if that is wanted, and sets them in steps.
@@ -34,11 +36,19 @@ func (t *tuneCommand) calibrate(ctx context.Context) (c *calibration, err error)
 		return nil, nil
 	}
 	c = &calibration{where: t.with}
+	c.calls.tasks, c.calls.hosts = int(t.size), t.hosts
 	if t.with == loopback {
 		c.where = "a process on this host"
 		c.Network, err = calibrate.MeasureHere(ctx, echoCommand)
 	} else {
 		c.Network, err = calibrate.Measure(ctx, t.with)
+	}
+	c.calls.between = c.Network
+	if err == nil && t.with == loopback {
+		c.calls.between, err = calibrate.MeasureJob(ctx, append(slices.Clone(memberCommand), "--shared=false"))
+	}
+	if err == nil {
+		c.calls.inside, err = calibrate.MeasureJob(ctx, memberCommand)
 	}
 	if err != nil {
 		return nil, failure{errors.New(strings.TrimPrefix(err.Error(), "calibrate: "))}
@@ -51,8 +61,8 @@ func (t *tuneCommand) calibrate(ctx context.Context) (c *calibration, err error)
 // String is what was measured, for people.
 func (c *calibration) String() string {
 	l, o, _ := c.Steps()
-	return fmt.Sprintf("measured with %s: 2o + L = %s, o = %s, so L = %v: %d and %d steps of %v\n", c.where,
-		spreadText(c.Hop), spreadText(c.Overhead), micro(c.Latency), l, o, micro(c.step))
+	return fmt.Sprintf("measured with %s: 2o + L = %s, o = %s, so L = %v: %d and %d steps of %v\n%v", c.where,
+		spreadText(c.Hop), spreadText(c.Overhead), micro(c.Latency), l, o, micro(c.step), &c.calls)
 }
 
 func spreadText(s calibrate.Spread) string {
@@ -68,6 +78,8 @@ type calibrationJSON struct {
 	Overhead [3]int64 `json:"overhead_ns"` // likewise
 	Latency  int64    `json:"latency_ns"`
 	Step     int64    `json:"step_ns"`
+
+	Collectives collectiveCalibrationJSON `json:"collectives"`
 }
 
 func (c *calibration) json() *calibrationJSON {
@@ -77,7 +89,7 @@ func (c *calibration) json() *calibrationJSON {
 	three := func(s calibrate.Spread) [3]int64 {
 		return [3]int64{s.Median.Nanoseconds(), s.P10.Nanoseconds(), s.P90.Nanoseconds()}
 	}
-	return &calibrationJSON{three(c.Hop), three(c.Overhead), c.Latency.Nanoseconds(), c.step.Nanoseconds()}
+	return &calibrationJSON{three(c.Hop), three(c.Overhead), c.Latency.Nanoseconds(), c.step.Nanoseconds(), c.calls.json()}
 }
 
 // newTuneEcho is the other end of a calibration.

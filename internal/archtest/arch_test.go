@@ -66,13 +66,14 @@ var rules = []rule{
 
 	// Calls block on contexts, so these are no protocols. The engine knows no
 	// collective's algorithm, and collective no network.
-	{pkg: "internal/collective/engine", may: []string{"internal/wire", "internal/notify"}},
-	{pkg: "collective", may: []string{"internal/collective/engine"}},
+	{pkg: "internal/collective/loggp"},
+	{pkg: "internal/collective/engine", may: []string{"internal/collective/loggp", "internal/wire", "internal/notify"}},
+	{pkg: "collective", may: []string{"internal/collective/engine", "internal/collective/loggp"}},
 
 	// What programs import: puts protocols and driver together.
 	{pkg: ".", may: []string{
 		"protocol", "topology", "broadcast", "collective", "detect", "bootstrap", "transport", "transport/...",
-		"internal/stream", "internal/membership", "internal/heartbeat", "internal/founding", "internal/p2p", "internal/direct", "internal/member", "internal/record", "internal/collective/engine",
+		"internal/stream", "internal/membership", "internal/heartbeat", "internal/founding", "internal/p2p", "internal/direct", "internal/member", "internal/record", "internal/collective/engine", "internal/collective/loggp",
 		"internal/node", "internal/wire", "internal/notify", "internal/dedup",
 	}},
 

@@ -70,15 +70,7 @@ func collectiveCurves(t *testing.T, curves []collectiveCurve) (all []chart.Serie
 			if row[at["call"]] != c.call || row[at["corrected_for"]] != strconv.Itoa(c.f) || row[at["dead"]] != strconv.Itoa(c.dead) {
 				continue
 			}
-			x, err := strconv.ParseFloat(row[at["processes"]], 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			y, err := strconv.ParseFloat(row[at[c.column]], 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.Points = append(s.Points, chart.Point{X: x, Y: y})
+			s.Points = append(s.Points, chart.Point{X: number(t, row[at["processes"]]), Y: number(t, row[at[c.column]])})
 		}
 		all = append(all, s)
 	}

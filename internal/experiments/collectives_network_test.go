@@ -42,6 +42,7 @@ type logpNetwork struct {
 	mu      sync.Mutex
 	gone    []bool            // by rank: it is dead
 	sending []int             // by rank: from when its send port is free
+	leaving []int             // by host: from when its interface is free
 	flights map[int][]flight  // by when they arrive at a port
 	ports   [][]flight        // by rank: what waits; the first is being received
 	ends    map[int][]int     // by when: ports whose receive is over
@@ -53,6 +54,7 @@ type logpNetwork struct {
 type flight struct {
 	from, to int
 	bytes    []byte
+	o        int // how long the receive port is busy with it
 }
 
 // newLogpNetwork makes the engines.
@@ -60,17 +62,18 @@ func newLogpNetwork(t *testing.T, r collectiveRun) *logpNetwork {
 	t.Helper()
 	n := &logpNetwork{
 		collectiveRun: r, began: time.Now(), engines: make([]*engine.Engine, r.size), gone: make([]bool, r.size),
-		sending: make([]int, r.size), ports: make([][]flight, r.size), outcome: collectiveOutcome{sent: make([]int, r.size)},
+		sending: make([]int, r.size), leaving: make([]int, max(1, r.hosts.number)), ports: make([][]flight, r.size), outcome: collectiveOutcome{sent: make([]int, r.size)},
 		flights: make(map[int][]flight), ends: make(map[int][]int), calls: make(map[int][]func()),
 	}
 	for _, v := range r.dead {
 		n.gone[v] = true
 	}
+	placement := r.placement()
 	for rank := range r.size {
 		if n.gone[rank] {
 			continue
 		}
-		e, err := engine.New(engine.Config{Rank: rank, Size: r.size, View: 1, Link: logpLink{n, rank}})
+		e, err := engine.New(engine.Config{Rank: rank, Size: r.size, View: 1, Link: logpLink{n, rank}, Placement: placement})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,13 +104,30 @@ func (l logpLink) Send(_ context.Context, to int, head, body []byte) error {
 		n.mu.Unlock()
 		return errKilled
 	}
-	free := max(n.now(), n.sending[l.rank]) + n.o
+	latency, o := n.l, n.o
+	if n.host(l.rank) != n.host(to) {
+		latency, o = n.hosts.l, n.hosts.o
+		n.outcome.between++
+	}
+	free := max(n.now(), n.sending[l.rank]) + o
 	n.sending[l.rank] = free
-	n.flights[free+n.l] = append(n.flights[free+n.l], flight{l.rank, to, slices.Concat(head, body)})
+	arrives := n.leave(l.rank, to, free) + latency
+	n.flights[arrives] = append(n.flights[arrives], flight{l.rank, to, slices.Concat(head, body), o})
 	n.outcome.sent[l.rank]++
 	n.mu.Unlock()
 	n.until(free)
 	return nil
+}
+
+// leave is when a message leaves its host.
+func (n *logpNetwork) leave(from, to, ready int) int {
+	host := n.host(from)
+	if host == n.host(to) {
+		return ready
+	}
+	leaves := max(ready, n.leaving[host])
+	n.leaving[host] = leaves + n.hosts.gap
+	return leaves
 }
 
 // carry moves messages until everybody is done and nothing is on its way. Once in
@@ -155,7 +175,7 @@ func (n *logpNetwork) receive(step int) (over []flight) {
 		}
 		over = append(over, n.ports[rank][0])
 		if n.ports[rank] = n.ports[rank][1:]; len(n.ports[rank]) > 0 {
-			n.ends[step+n.o] = append(n.ends[step+n.o], rank)
+			n.beginReceive(step, rank)
 		}
 	}
 	delete(n.ends, step)
@@ -166,7 +186,7 @@ func (n *logpNetwork) receive(step int) (over []flight) {
 			continue
 		}
 		if n.ports[f.to] = append(n.ports[f.to], f); len(n.ports[f.to]) == 1 {
-			n.ends[step+n.o] = append(n.ends[step+n.o], f.to)
+			n.beginReceive(step, f.to)
 		}
 	}
 	delete(n.flights, step)
@@ -174,6 +194,12 @@ func (n *logpNetwork) receive(step int) (over []flight) {
 		n.outcome.quiet = step
 	}
 	return over
+}
+
+// beginReceive has a port receive the first message that waits.
+func (n *logpNetwork) beginReceive(step, rank int) {
+	end := step + n.ports[rank][0].o
+	n.ends[end] = append(n.ends[end], rank)
 }
 
 // kill ends a process.

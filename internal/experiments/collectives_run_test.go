@@ -3,10 +3,12 @@ package experiments
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"testing"
 	"testing/synctest"
 
 	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/internal/collective/engine"
 	"github.com/pleach-go/pleach/logp"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -23,6 +25,38 @@ type collectiveRun struct {
 	// notice is when everybody is told: by the link, how long after a death
 	// somebody is lost; of a call that runs through, when the next view comes.
 	notice int
+
+	root  int             // of a broadcast
+	hosts collectiveHosts // if there are several
+}
+
+// collectiveHosts spreads the processes over hosts, each of which has as many that follow each
+// other. A message between hosts has a latency and an overhead of its own. Those that leave a
+// host follow each other at its interface, in a gap.
+type collectiveHosts struct {
+	number    int // 0: there is one
+	l, o, gap int
+	known     bool // the engines know which processes share a host
+}
+
+// host is the host of a rank.
+func (r *collectiveRun) host(rank int) int {
+	if r.hosts.number == 0 {
+		return 0
+	}
+	return rank / (r.size / r.hosts.number)
+}
+
+// placement is what engines know of hosts.
+func (r *collectiveRun) placement() *engine.Placement {
+	if !r.hosts.known {
+		return nil
+	}
+	names := make([]string, r.size)
+	for rank := range names {
+		names[rank] = strconv.Itoa(r.host(rank))
+	}
+	return engine.NewPlacement(names)
 }
 
 // collectiveOutcome is what a call took.
@@ -31,6 +65,7 @@ type collectiveOutcome struct {
 	// message is over, in steps.
 	latency, quiet int
 	sent           []int // messages, by rank
+	between        int   // messages between hosts
 }
 
 func (o *collectiveOutcome) messages() (sum int) {
@@ -54,7 +89,7 @@ var collectiveCalls = map[string]func(r *collectiveRun, w collective.Comm) error
 		return collective.Barrier(context.Background(), w)
 	},
 	"broadcast": func(r *collectiveRun, w collective.Comm) error {
-		got, err := collective.Broadcast(context.Background(), w, 0, weight(0), r.restore())
+		got, err := collective.Broadcast(context.Background(), w, r.root, weight(0), r.restore())
 		return r.check(got, err, weight(0)[0])
 	},
 	"reduce": func(r *collectiveRun, w collective.Comm) error {

@@ -28,6 +28,9 @@ func (c Comm) begin(ctx context.Context, s Signature, run func(*Task) error) (*c
 	if s.Kind.repairs() && e.diverged {
 		delete(e.calls.byNumber, number) // other processes use that number for another call
 	}
+	if !s.Kind.repairs() {
+		s.Detail += e.selection
+	}
 	o := e.call(number)
 	e.calls.last = s
 	e.waitForOthers(ctx, o, s)

@@ -53,7 +53,7 @@ func (c Comm) takeNumber() (uint64, error) {
 func (c Comm) Reserved() bool { return c.ticket != nil }
 
 // Thresholds returns the thresholds that select algorithms.
-func (c Comm) Thresholds() *Thresholds { return &c.engine.config.Thresholds }
+func (c Comm) Thresholds() *Thresholds { return &c.engine.thresholds[everywhere] }
 
 // Do makes a call: it runs this process's own task, and waits until the parts of the
 // tasks that this process has taken over are done too.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/pleach-go/pleach/internal/collective/loggp"
 )
 
 // Link sends an engine's messages to the other members.
@@ -45,7 +47,13 @@ type Config struct {
 	// KeepBytes limits the message log. If zero, 256 MiB. Beyond it, calls block
 	// until the slowest process has caught up, and fail if that much is held.
 	KeepBytes int
-	// Thresholds select algorithms. If zero, [StandardThresholds].
+	// Placement says which tasks share a host. If nil, no two do, or all do. All processes
+	// have the same.
+	Placement *Placement
+	// Network is what messages cost, by which algorithms are selected. Figures that are
+	// zero are those of [loggp.Standard]. All processes have the same.
+	Network loggp.Network
+	// Thresholds select algorithms instead, if not zero.
 	Thresholds Thresholds
 	// PollTime is how long a call that waits for a message polls a [PollingLink] before
 	// it sleeps. If zero, up to 200 µs as long as that pays; if negative, not at all.
@@ -69,8 +77,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.KeepBytes == 0 {
 		c.KeepBytes = 256 << 20
 	}
-	if c.Thresholds == (Thresholds{}) {
-		c.Thresholds = StandardThresholds()
+	if p := c.Placement; p != nil && len(p.host) != c.Size {
+		return c, fmt.Errorf("collective: %d tasks, %d of them placed", c.Size, len(p.host))
 	}
 	return c, nil
 }
@@ -79,6 +87,8 @@ func (c Config) withDefaults() (Config, error) {
 // comment says how it works.
 type Engine struct {
 	config     Config
+	thresholds [levels]Thresholds
+	selection  uint64       // what they come from, for signatures
 	zeroCopy   ZeroCopyLink // the link, if it is one
 	polling    PollingLink  // it too
 	pool       BufferPool
@@ -129,6 +139,7 @@ func New(c Config) (*Engine, error) {
 // start initializes an engine whose comms are set.
 func (e *Engine) start(c Config) {
 	e.config, e.revokedBy = c, -1
+	e.thresholds, e.selection = c.thresholds(), c.selection()
 	e.zeroCopy, _ = c.Link.(ZeroCopyLink)
 	e.polling, _ = c.Link.(PollingLink)
 	e.looker.init(&c)

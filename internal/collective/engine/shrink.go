@@ -48,7 +48,7 @@ func (e *Engine) deriveSubComm(a *agreement) {
 			c.Rank = i
 		}
 	}
-	c.Size, c.View = len(n.comms.worldRanks), view
+	c.Size, c.View, c.Placement = len(n.comms.worldRanks), view, e.config.Placement.Of(e.peers.liveIn(view))
 	c.Link = newNestedLink(e.comms.registry.link, n.comms.contextID, n.comms.worldRanks)
 	n.start(c)
 	for _, r := range e.peers.liveIn(view) {

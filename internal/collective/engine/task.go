@@ -12,13 +12,15 @@ type Task struct {
 	ID int
 	N  int // number of tasks
 
+	team   []int // the tasks that ID and N count; nil: all
+	level  level
 	engine *Engine
 	call   *callState
 	ctx    context.Context
 }
 
 // Own reports whether the task is this process's own, not taken over.
-func (t *Task) Own() bool { return t.ID == t.engine.config.Rank }
+func (t *Task) Own() bool { return t.number(t.ID) == t.engine.config.Rank }
 
 // Rank returns the rank of the process that runs the task.
 func (t *Task) Rank() int { return t.engine.config.Rank }
@@ -33,7 +35,7 @@ func (t *Task) Call() uint64 { return t.call.number }
 func (t *Task) Signature() *Signature { return &t.call.local.signature }
 
 // Thresholds returns the thresholds that select algorithms.
-func (t *Task) Thresholds() *Thresholds { return &t.engine.config.Thresholds }
+func (t *Task) Thresholds() *Thresholds { return &t.engine.thresholds[t.level] }
 
 // NewBuffer returns a buffer of n bytes, with arbitrary content and one reference.
 func (t *Task) NewBuffer(n int) *Buffer { return t.engine.pool.newBuffer(n) }
@@ -56,7 +58,8 @@ func (t *Task) Send(to, step int, body []byte) error {
 // releases its own reference.
 func (t *Task) SendPayload(to, step int, p Payload) error {
 	e, o := t.engine, t.call
-	k := envelope{step, t.ID, to}
+	to = t.number(to)
+	k := envelope{step, t.number(t.ID), to}
 	l := e.entries.take() // its reference is the link's
 	e.mu.Lock()
 	if o.err != nil {
@@ -116,7 +119,8 @@ func (t *Task) Receive(from, step int) ([]byte, error) {
 func (t *Task) ReceivePayload(from, step int) (Payload, error) {
 	e, o := t.engine, t.call
 	e.mu.Lock()
-	k := envelope{step, from, t.ID}
+	from = t.number(from)
+	k := envelope{step, from, t.number(t.ID)}
 	s := o.mailbox.slot(k)
 	if !s.here && o.err == nil {
 		e.look(s, e.peers.owner(from))

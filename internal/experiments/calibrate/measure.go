@@ -24,15 +24,36 @@ type Network struct {
 	Overhead Spread
 	// Latency is L, by the medians of both; 0 if overheads are all there is.
 	Latency time.Duration
+	// Bandwidth is 1/G, in bytes per second: what long messages take beyond short ones.
+	Bandwidth float64
+}
+
+// networkOf computes the parameters from the times of round trips, of bursts whose last
+// message is answered, and of round trips of which one way is long.
+func networkOf(roundTrips, bursts []time.Duration, burst int, longs []time.Duration, long int) (n Network) {
+	trip := spread(roundTrips)
+	n.Hop = Spread{trip.Median / 2, trip.P10 / 2, trip.P90 / 2}
+	for i, took := range bursts {
+		// The first of them is on its way while the others are sent.
+		bursts[i] = max(took-trip.Median, 0) / time.Duration(burst-1)
+	}
+	n.Overhead = spread(bursts)
+	n.Latency = max(n.Hop.Median-2*n.Overhead.Median, 0)
+	n.Bandwidth = float64(long) / max(spread(longs).Median-trip.Median, 1).Seconds()
+	return n
 }
 
 // What is measured: pings one after the other, then bursts of messages of which
-// the last is answered. A burst must be short enough to fit every queue.
+// the last is answered, of short and of long ones. A burst must be short enough to fit every
+// queue.
 const (
 	warmup        = 300
 	pings         = 3000
 	bursts        = 300
 	burst         = 64
+	longBursts    = 100
+	longBurst     = 4
+	longFrame     = 64 << 10
 	size          = 64 // bytes, a small broadcast's frame
 	answerTimeout = 10 * time.Second
 )
@@ -64,39 +85,38 @@ type meter struct {
 
 func (m *meter) measure(ctx context.Context) (n Network, err error) {
 	for range warmup {
-		if _, err := m.send(ctx, 1); err != nil {
+		if _, err := m.send(ctx, 1, size); err != nil {
 			return n, err
 		}
 	}
-	hops, each := make([]time.Duration, pings), make([]time.Duration, bursts)
-	for i := range hops {
-		roundTrip, err := m.send(ctx, 1)
-		if err != nil {
+	trips, each, longs := make([]time.Duration, pings), make([]time.Duration, bursts), make([]time.Duration, longBursts)
+	for i := range trips {
+		if trips[i], err = m.send(ctx, 1, size); err != nil {
 			return n, err
 		}
-		hops[i] = roundTrip / 2
 	}
-	n.Hop = spread(hops)
 	for i := range each {
-		took, err := m.send(ctx, burst)
-		if err != nil {
+		if each[i], err = m.send(ctx, burst, size); err != nil {
 			return n, err
 		}
-		// The first of them is on its way while the others are sent.
-		each[i] = max(took-2*n.Hop.Median, 0) / (burst - 1)
 	}
-	n.Overhead = spread(each)
-	n.Latency = max(n.Hop.Median-2*n.Overhead.Median, 0)
-	return n, nil
+	for i := range longs {
+		if longs[i], err = m.send(ctx, longBurst+1, longFrame); err != nil {
+			return n, err
+		}
+	}
+	return networkOf(trips, each, burst, longs, longBurst*longFrame), nil
 }
 
-// send sends so many messages back to back and waits for the answer to the last.
-func (m *meter) send(ctx context.Context, messages int) (time.Duration, error) {
-	frame := make([]byte, size)
+// send sends so many messages back to back and waits for the answer to the last, which is
+// short.
+func (m *meter) send(ctx context.Context, messages, bytes int) (time.Duration, error) {
+	frame := make([]byte, bytes)
 	began := time.Now()
 	for i := range messages {
 		frame[0] = silent
 		if i == messages-1 {
+			frame = frame[:size]
 			frame[0] = wantsEcho
 		}
 		if err := m.transport.Send(answers, frame); err != nil {
