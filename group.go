@@ -80,8 +80,9 @@ type Group struct {
 	asking     sync.WaitGroup // see endEvicted, askToCatchUp
 	catchingUp atomic.Bool
 
-	pending, dispatching atomic.Bool // see dispatch
-	dispatched           []Message   // handed to the handler last, used while dispatching
+	// See dispatch. left says that a step has not prefetched all.
+	pending, dispatching, left atomic.Bool
+	dispatched                 []Message // handed to the handler last, used while dispatching
 
 	direct   directs
 	handlers handlers
@@ -343,7 +344,7 @@ func (g *Group) afterStep(now protocol.Time) {
 	g.stepDirect()
 	if g.deliverable() {
 		if g.config.Handler != nil {
-			g.pending.Store(true)
+			g.prefetchInStep(now)
 		} else {
 			give(g.arrived)
 		}

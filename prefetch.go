@@ -54,6 +54,14 @@ func (p *prefetched) fill(take func(*prefetched)) bool {
 	return len(p.messages) > 0
 }
 
+// extend takes messages behind those that are left, so many that there are prefetchCount at
+// most. It is called within node.Do.
+func (p *prefetched) extend(take func(p *prefetched, most int)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	take(p, prefetchCount-len(p.messages))
+}
+
 // add adds a message of the member. It is called by what fill calls.
 func (p *prefetched) add(m *stream.Message) {
 	p.messages = append(p.messages, Message{From: int(m.Root), Data: m.Data, View: m.View, Topic: m.Topic, Lost: m.Lost, begins: m.Begins, lease: m.Lease})

@@ -196,9 +196,10 @@ func (n *Node) Wall(t protocol.Time) time.Time { return n.start.Add(time.Duratio
 // flush sends all frames of the protocol, and sets the timer for its deadline.
 func (n *Node) flush(now protocol.Time) {
 	n.pending = false
-	n.send(now)
-	if n.config.AfterStep != nil {
+	if n.send(now) {
 		now = n.now() // sends take time
+	}
+	if n.config.AfterStep != nil {
 		n.config.AfterStep(now)
 	}
 	// A timer that is too early stays: one spurious wake-up is cheaper than setting
@@ -209,11 +210,12 @@ func (n *Node) flush(now protocol.Time) {
 	}
 }
 
-// send sends all frames of the protocol, corked: those for one peer go out together.
-func (n *Node) send(now protocol.Time) {
+// send sends all frames of the protocol, corked: those for one peer go out together. It
+// reports whether there were any.
+func (n *Node) send(now protocol.Time) (sent bool) {
 	to, head, body, ok := n.config.Protocol.Next(now)
 	if !ok {
-		return
+		return false
 	}
 	if n.corker != nil {
 		n.corker.Cork()
@@ -226,6 +228,7 @@ func (n *Node) send(now protocol.Time) {
 			n.traffic.sent(to, len(head)+len(body))
 		}
 	}
+	return true
 }
 
 // sendVector sends a frame in two parts if there are two and the transport takes

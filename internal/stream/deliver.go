@@ -135,6 +135,10 @@ func (m *Member) inboxFull() bool {
 	return true
 }
 
+// Withholding reports whether something waits for room in the inbox, so that a message which
+// is delivered may make this member send.
+func (m *Member) Withholding() bool { return m.inbox.blocking || m.inbox.refusing }
+
 // Full reports whether the program receives too slowly: this member grants no more
 // credits until it has received some messages.
 func (m *Member) Full() bool { return m.inbox.bytes+m.heldBytes > m.config.InboxBytes }

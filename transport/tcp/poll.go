@@ -21,12 +21,13 @@ var _ transport.Poller = (*Transport)(nil)
 // has stopped, also in the middle of a frame, because a [wire.Reader] can.
 //
 // What frames are read from is therefore read with mu held. If it has no bytes, Read
-// returns errEmpty to a poller. For the reader, it releases mu, waits, takes mu again and
-// returns errWoken without reading: the reader has to begin anew, because a poller may have
-// read in between.
+// returns errEmpty to a poller. For the reader, it releases mu, waits and takes mu again. If
+// a poller had a turn in between, it returns errWoken without reading: the reader has to
+// begin anew.
 type pollLock struct {
 	mu      sync.Mutex
 	polling bool   // The holder of mu is a poller.
+	turns   uint64 // Of pollers so far.
 	read    uint64 // Bytes that were read.
 	open    bool   // There is a reader.
 	err     error  // What a poller has found, for the reader.
@@ -79,6 +80,7 @@ func (c *conn) poll() (received, ok bool) {
 // passPolled passes frames that have arrived together. The caller holds the lock.
 func (c *conn) passPolled() error {
 	l := &c.polls
+	l.turns++
 	l.polling = true
 	err := c.passBatch()
 	l.polling = false

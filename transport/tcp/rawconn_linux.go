@@ -32,18 +32,21 @@ type rawConn struct {
 
 // incoming is what a read works on.
 type incoming struct {
-	try    func(fd uintptr) bool
-	poll   func(fd uintptr)
-	b      []byte
-	n      int
-	errno  syscall.Errno
-	lock   *pollLock // Of the connection's reader and its pollers. nil: there are no pollers.
-	waited bool      // The reader has waited without the lock. Only the reader uses it.
+	try   func(fd uintptr) bool
+	poll  func(fd uintptr)
+	b     []byte
+	n     int
+	errno syscall.Errno
+	lock  *pollLock // Of the connection's reader and its pollers. nil: there are no pollers.
+	// Only the reader uses the rest.
+	unlocked bool   // It waits without the lock, or has waited so.
+	turns    uint64 // Of pollers when it began to.
+	stale    bool   // A poller had a turn meanwhile.
 }
 
 // short bounds the bytes that are moved without the scheduler: those of some ten
-// microseconds.
-const short = 64 << 10
+// microseconds, a segment of 64 KiB with its heads among them.
+const short = 68 << 10
 
 // syscallConn returns nil if c is not a socket.
 func syscallConn(c net.Conn) syscall.RawConn {
@@ -146,13 +149,16 @@ func (d *rawConn) Read(b []byte) (int, error) {
 	var err error
 	if in.lock != nil && in.lock.polling {
 		err = d.raw.Control(in.poll) // Read would wait for the reader, which waits inside of it.
-	} else if err = d.raw.Read(in.try); in.waited {
-		return 0, in.relock(err)
+	} else if err = d.raw.Read(in.try); in.unlocked {
+		in.relock() // The wait has failed.
 	}
 	in.b = nil
 	switch {
 	case err != nil:
 		return 0, err
+	case in.stale:
+		in.stale = false
+		return 0, errWoken
 	case in.errno == syscall.EAGAIN:
 		return 0, errEmpty
 	case in.errno != 0:
@@ -167,30 +173,29 @@ func (d *rawConn) Read(b []byte) (int, error) {
 }
 
 // read tries once. It returns false if the socket has no bytes yet. A reader that has
-// pollers waits without the lock, and leaves the bytes to the next try.
+// pollers waits without the lock, and goes on where it was unless one of them had a turn
+// meanwhile.
 func (in *incoming) read(fd uintptr) bool {
-	if in.waited {
-		return true
+	if in.unlocked {
+		if in.relock(); in.stale {
+			return true
+		}
 	}
 	in.readNow(fd)
 	if in.errno != syscall.EAGAIN {
 		return true
 	}
 	if in.lock != nil {
-		in.waited, in.b = true, nil
+		in.unlocked, in.turns = true, in.lock.turns
 		in.lock.mu.Unlock()
 	}
 	return false
 }
 
 // relock takes the lock after the reader has waited.
-func (in *incoming) relock(err error) error {
+func (in *incoming) relock() {
 	in.lock.mu.Lock()
-	in.waited = false
-	if err == nil {
-		err = errWoken
-	}
-	return err
+	in.unlocked, in.stale = false, in.lock.turns != in.turns
 }
 
 // readNow tries once.
