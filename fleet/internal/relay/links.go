@@ -112,6 +112,17 @@ func (m *Machine) link(now Time, zone string) *link {
 	return l
 }
 
+// Dropped says that a frame to a peer was not sent. If the peer is a gateway, it may lack a
+// message that is not the last, so the link begins again: with the next gateway, unless this
+// one answers before. Acknowledgments would not show it, since those of other origins go on.
+func (m *Machine) Dropped(now Time, rank int) {
+	for _, l := range m.links {
+		if l.gateway.Rank == rank && l.synced {
+			l.synced, l.again, l.asked = false, false, now
+		}
+	}
+}
+
 // gateway chooses the delegate of a zone that messages are shipped to: the first, unless it
 // was passed over.
 func (m *Machine) gateway(l *link) Peer {

@@ -53,7 +53,7 @@ type Sibling struct {
 }
 
 // Machine is the part of one member. Its inputs are Join and Begin, Broadcast, SetZone,
-// SetBackbone, FromZone, FromPeer, Stable and Tick. After each, the driver performs the
+// SetBackbone, FromZone, FromPeer, Stable, Dropped and Tick. After each, the driver performs the
 // Actions in order. It calls Tick at the Deadline.
 type Machine struct {
 	config     Config
