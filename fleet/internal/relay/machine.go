@@ -92,6 +92,7 @@ type Machine struct {
 	vain          int  // how often this delegate has shipped although one before it gets on
 	watermarks    map[Origin]position
 	lastWatermark Time
+	unmarked      bool // something may have changed since the last watermark
 	asked         int // which delegate was asked last
 
 	summaries    map[string]Summary
@@ -255,7 +256,11 @@ func (m *Machine) FromZone(now Time, rank int, b []byte) error {
 		return nil
 	}
 	m.handleZone(now, rank, f)
-	m.step(now)
+	if f.kind == kindData && !m.ships(f.origin) {
+		m.settle(now)
+	} else {
+		m.step(now)
+	}
 	return nil
 }
 
@@ -284,6 +289,10 @@ func (m *Machine) FromPeer(now Time, rank int, b []byte) error {
 	case kindData:
 		m.noteShipped(now, m.shipper(rank, f.origin), f.origin, len(f.data))
 		m.arrive(now, f.origin, f.seq, f.data, true)
+		if !m.ships(f.origin) {
+			m.settle(now)
+			return nil
+		}
 	case kindLost:
 		m.noteShipped(now, m.shipper(rank, f.origin), f.origin, 0)
 		if s := m.stream(now, f.origin); s.next > 0 && s.next <= f.seq {
@@ -342,11 +351,17 @@ func (m *Machine) Tick(now Time) { m.step(now) }
 
 // step does what follows from an input.
 func (m *Machine) step(now Time) {
-	if !m.ready {
-		return
+	if m.ready {
+		m.watch(now)
+		m.ship(now)
+		m.settle(now)
 	}
-	m.watch(now)
-	m.ship(now)
+}
+
+// settle does what follows from an input that gives this zone nothing to ship, as most do:
+// messages of other zones.
+func (m *Machine) settle(now Time) {
+	m.unmarked = true
 	m.acknowledge(now)
 	m.sendWatermark(now)
 	m.summarize(now)
@@ -367,7 +382,7 @@ func (m *Machine) Deadline() Time {
 		d.at(m.ackSince + m.config.AckDelay)
 	}
 	if m.Lead() {
-		if m.watermarkDue() {
+		if m.unmarked {
 			d.at(m.lastWatermark + m.config.WatermarkDelay)
 		}
 		d.at(m.summaryDeadline())
