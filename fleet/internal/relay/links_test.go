@@ -63,3 +63,57 @@ func TestDroppedMessageIsShippedAgain(t *testing.T) {
 	}
 	t.Error("a message that was dropped is not shipped again")
 }
+
+// A lead ships to a delegate that is clearly nearer than the first, stays with it while it is
+// nearer at all, and leaves it if it does not acknowledge.
+func TestLeadShipsToTheNearest(t *testing.T) {
+	m := lead(t)
+	now := Time(1)
+	// round has the lead measure both gateways, and returns the one that it ships to then.
+	round := func(first, second Time) int {
+		for range 2 {
+			now = m.Deadline()
+			for ; now < m.probes["b"].sent+probeDelay; now = m.Deadline() {
+				m.Tick(now)
+			}
+			m.Tick(now)
+			_, to := sends(t, m, kindSync)
+			if len(to) != 1 {
+				t.Fatalf("%d measurements at a time", len(to))
+			}
+			now += map[int]Time{1: first, 2: second}[to[0]]
+			fromPeer(t, m, now, to[0], &frame{kind: kindReply, zone: "b", zones: []string{"a", "b"}})
+			if _, to := sends(t, m, kindSync); len(to) > 0 { // it begins a link
+				fromPeer(t, m, now, to[0], &frame{kind: kindReply, zone: "b", zones: []string{"a", "b"}, covers: []string{"a"}, positions: m.positions([]string{"a"})})
+			}
+		}
+		return m.links["b"].gateway.Rank
+	}
+	const ms = Time(1e6)
+	for i, c := range []struct {
+		first, second Time
+		gateway       int
+	}{
+		{100 * ms, 80 * ms, 1}, // not by a quarter
+		{100 * ms, 80 * ms, 1},
+		{100 * ms, 40 * ms, 2},
+		{100 * ms, 400 * ms, 2}, // a moment
+		{90 * ms, 90 * ms, 2},
+		{80 * ms, 90 * ms, 1},
+		{80 * ms, 40 * ms, 2},
+	} {
+		if gateway := round(c.first, c.second); gateway != c.gateway {
+			t.Errorf("round %d: ships to %d, not %d: %v", i, gateway, c.gateway, m.trips)
+		}
+	}
+	m.Broadcast(now, []byte("x"))
+	if _, to := sends(t, m, kindData); len(to) != 1 || to[0] != 2 {
+		t.Fatalf("shipped to %v", to)
+	}
+	m.Tick(now + modelStall)
+	fromPeer(t, m, now+modelStall, 1, &frame{kind: kindReply, zone: "b", zones: []string{"a", "b"}, covers: []string{"a"}})
+	fromPeer(t, m, now+modelStall, 1, &frame{kind: kindAck, zone: "b", positions: m.positions([]string{"a"})})
+	if l := m.links["b"]; l.gateway.Rank != 1 || l.vain > 0 {
+		t.Errorf("it ships to %d, which does not acknowledge", l.gateway.Rank)
+	}
+}

@@ -82,6 +82,8 @@ type Machine struct {
 	zones         []string          // of the peers, but this one, in order
 	births        map[string]uint64 // when they have begun
 	links         map[string]*link
+	trips         map[Peer]trip           // to delegates of other zones
+	probes        map[string]*probe       // by zone
 	ackDue        map[int]map[Origin]bool // by the peer that has shipped
 	ackSince      Time                    // the first of them is due
 	ackBytes      int                     // that have arrived since then
@@ -93,7 +95,7 @@ type Machine struct {
 	watermarks    map[Origin]position
 	lastWatermark Time
 	unmarked      bool // something may have changed since the last watermark
-	asked         int // which delegate was asked last
+	asked         int  // which delegate was asked last
 
 	summaries    map[string]Summary
 	ownSummary   Summary
@@ -148,7 +150,7 @@ func (Fetch) action()   {}
 func New(c Config) *Machine {
 	return &Machine{
 		config: c, self: c.Self, streams: make(map[Origin]*stream), based: make(map[string]bool), gaps: make(map[Origin]*stream),
-		links: make(map[string]*link), ackDue: make(map[int]map[Origin]bool), shippers: make(map[int]bool), watermarks: make(map[Origin]position),
+		links: make(map[string]*link), trips: make(map[Peer]trip), probes: make(map[string]*probe), ackDue: make(map[int]map[Origin]bool), shippers: make(map[int]bool), watermarks: make(map[Origin]position),
 		summaries: make(map[string]Summary), index: -1,
 	}
 }
@@ -229,6 +231,7 @@ func (m *Machine) SetBackbone(now Time, peers []Peer) {
 	}
 	m.setZones()
 	m.setOrder(now)
+	m.forgetTrips()
 	for _, p := range before {
 		if !slices.Contains(m.peers, p) {
 			m.inherit(now, p)
@@ -354,6 +357,7 @@ func (m *Machine) step(now Time) {
 	if m.ready {
 		m.watch(now)
 		m.ship(now)
+		m.measure(now)
 		m.settle(now)
 	}
 }
@@ -386,6 +390,9 @@ func (m *Machine) Deadline() Time {
 			d.at(m.lastWatermark + m.config.WatermarkDelay)
 		}
 		d.at(m.summaryDeadline())
+		for _, p := range m.probes {
+			d.at(p.sent + probeDelay)
+		}
 	}
 	for _, s := range m.gaps {
 		d.at(s.gap + m.config.GapDelay)
