@@ -30,6 +30,7 @@ const (
 	quorumTimeout  = 3 * time.Second
 	createDelay    = 5 * time.Second        // after which a lead that finds no backbone begins one
 	searchInterval = 2 * time.Second        // for zones that are missing
+	maxSeeds       = 8                      // members of the backbone that a delegate is told of before it joins
 	maxFound       = 3                      // times that a smaller backbone is found before it is entered
 	enterDelay     = 100 * time.Millisecond // the first; it doubles
 )
@@ -92,6 +93,7 @@ func (f *Fleet) enterBackbone(seeds []string) *pleach.Group {
 			seeds, first = f.findBackbone()
 			pause = min(2*pause, searchInterval)
 		}
+		seeds = f.moreSeeds(seeds)
 		switch {
 		case len(seeds) > 0:
 			ctx, cancel := context.WithTimeout(f.life, enterTimeout)
@@ -110,6 +112,22 @@ func (f *Fleet) enterBackbone(seeds []string) *pleach.Group {
 		sleep(f.life, pause)
 	}
 	return nil
+}
+
+// moreSeeds adds further members of the backbone that some addresses are in, since these
+// may die while this process joins. It returns none if they have left it, or if it has no
+// quorum: Join would wait for them.
+func (f *Fleet) moreSeeds(seeds []string) []string {
+	v := f.inspectAny(f.life, f.config.Backbone.Group, seeds)
+	if v.Size() == 0 || v.Err != nil {
+		return nil
+	}
+	for _, m := range v.Members()[:min(v.Size(), maxSeeds)] {
+		if !slices.Contains(seeds, m.Address) {
+			seeds = append(seeds, m.Address)
+		}
+	}
+	return seeds
 }
 
 // describe is the meta of this process in the backbone: its age in its zone, and the birth
