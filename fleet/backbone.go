@@ -30,6 +30,8 @@ const (
 	quorumTimeout  = 3 * time.Second
 	createDelay    = 5 * time.Second        // after which a lead that finds no backbone begins one
 	searchInterval = 2 * time.Second        // for zones that are missing
+	maxSeeds       = 8                      // members of the backbone that a delegate is told of before it joins
+	maxFound       = 3                      // times that a smaller backbone is found before it is entered
 	enterDelay     = 100 * time.Millisecond // the first; it doubles
 )
 
@@ -91,6 +93,7 @@ func (f *Fleet) enterBackbone(seeds []string) *pleach.Group {
 			seeds, first = f.findBackbone()
 			pause = min(2*pause, searchInterval)
 		}
+		seeds = f.moreSeeds(seeds)
 		switch {
 		case len(seeds) > 0:
 			ctx, cancel := context.WithTimeout(f.life, enterTimeout)
@@ -109,6 +112,22 @@ func (f *Fleet) enterBackbone(seeds []string) *pleach.Group {
 		sleep(f.life, pause)
 	}
 	return nil
+}
+
+// moreSeeds adds further members of the backbone that some addresses are in, since these
+// may die while this process joins. It returns none if they have left it, or if it has no
+// quorum: Join would wait for them.
+func (f *Fleet) moreSeeds(seeds []string) []string {
+	v := f.inspectAny(f.life, f.config.Backbone.Group, seeds)
+	if v.Size() == 0 || v.Err != nil {
+		return nil
+	}
+	for _, m := range v.Members()[:min(v.Size(), maxSeeds)] {
+		if !slices.Contains(seeds, m.Address) {
+			seeds = append(seeds, m.Address)
+		}
+	}
+	return seeds
 }
 
 // describe is the meta of this process in the backbone: its age in its zone, and the birth
@@ -311,8 +330,9 @@ func (s *session) receive() {
 }
 
 // send sends a frame to another delegate. It does not wait: a delegate that does not
-// receive must not delay what others get. If too much waits for it, the frame is dropped:
-// it is not acknowledged then, and positions are exchanged again.
+// receive must not delay what others get. A frame that cannot be sent, because too much
+// waits before it or there is no quorum, is dropped, and the machine is told. The caller
+// holds the fleet's lock.
 func (s *session) send(rank int, frame []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -323,26 +343,37 @@ func (s *session) send(rank int, frame []byte) {
 		s.fleet.running.Go(func() {
 			for b, ok := q.next(s.life); ok && b != nil; b, ok = q.next(s.life) {
 				if s.group.Send(s.life, rank, b) != nil {
-					sleep(s.life, retryDelay) // the lead finds out by the view, or by its timeout
+					s.fleet.step(func(now relay.Time) { s.fleet.machine.Dropped(now, rank) })
+					sleep(s.life, retryDelay)
 				}
 			}
 		})
 	}
-	if !q.full() {
-		q.add(frame)
+	if q.full() {
+		s.fleet.machine.Dropped(s.fleet.now(), rank)
+		return
 	}
+	q.add(frame)
 }
 
 // search looks for zones that are not in this backbone, if this process is the oldest of
 // its zone. If they have a larger one, this process leaves: search returns the addresses.
-// The other delegates follow it to its backbone.
+// The other delegates follow it to its backbone. A smaller one whose delegates do not come
+// may not know where: this process enters it, so that they know its address.
 func (s *session) search() []string {
 	f := s.fleet
 	apart := false // from the lead, in the last round
+	found := 0     // rounds in which there was a smaller backbone
 	for sleep(s.life, searchInterval); s.life.Err() == nil; sleep(s.life, searchInterval) {
 		var elsewhere []string
 		if f.oldest() {
-			elsewhere = s.findLarger()
+			larger, smaller := s.findOthers()
+			if found++; len(smaller) == 0 {
+				found = 0
+			} else if found == maxFound && len(larger) == 0 {
+				larger = smaller
+			}
+			elsewhere = larger
 		} else if lead := byAge(f.zone.View().Members())[0].Meta; lead != "" && !has(s.group.View(), lead) {
 			if apart {
 				elsewhere = []string{lead}
@@ -359,9 +390,9 @@ func (s *session) search() []string {
 	return nil
 }
 
-// findLarger returns an address of a larger backbone than this one, if zones that are not
-// in this one know it.
-func (s *session) findLarger() []string {
+// findOthers returns an address of a larger backbone than this one, and one of a smaller
+// one, if zones that are not in this one know them.
+func (s *session) findOthers() (larger, smaller []string) {
 	f := s.fleet
 	s.mu.Lock()
 	present, known := s.zones, maps.Clone(s.known)
@@ -377,11 +408,14 @@ func (s *session) findLarger() []string {
 		return f.inspectAny(ctx, f.config.Backbone.Group, addresses)
 	}
 	for _, v := range askZones(s.life, zones, backbone) {
-		if s.larger(v) {
-			return []string{v.Leader().Address}
+		switch s.compare(v) {
+		case 1:
+			return []string{v.Leader().Address}, nil
+		case -1:
+			smaller = []string{v.Leader().Address}
 		}
 	}
-	return nil
+	return nil, smaller
 }
 
 // has reports whether a view has a member at an address.
@@ -389,12 +423,13 @@ func has(v pleach.View, address string) bool {
 	return slices.ContainsFunc(v.Members(), func(m pleach.Member) bool { return m.Address == address })
 }
 
-// larger reports whether a view is that of another backbone and has more members or, if it
-// has as many, a leader of a zone that is earlier in the order of names.
-func (s *session) larger(other pleach.View) bool {
+// compare returns 1 if a view is that of a larger backbone, -1 if of a smaller one, and 0 if
+// of none that can be entered. Of two that have as many members, the larger one has a leader
+// of a zone that is earlier in the order of names.
+func (s *session) compare(other pleach.View) int {
 	own := s.group.View()
 	if other.Size() == 0 || other.Err != nil || has(other, s.group.Self().Address) {
-		return false
+		return 0
 	}
-	return cmp.Or(cmp.Compare(other.Size(), own.Size()), cmp.Compare(own.Leader().ID, other.Leader().ID)) > 0
+	return cmp.Or(cmp.Compare(other.Size(), own.Size()), cmp.Compare(own.Leader().ID, other.Leader().ID))
 }

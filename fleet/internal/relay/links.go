@@ -14,8 +14,8 @@ import (
 type link struct {
 	zone    string
 	gateway Peer
-	try     int // how many gateways were passed over
-	vain    int // how many of them since the last acknowledgment
+	try     int // which delegate is the first: the one after the last that was passed over
+	vain    int // how many were passed over since the last acknowledgment
 	synced  bool
 	again   bool // positions of orphans are to be exchanged, while messages go on
 	asked   Time // when the gateway was asked for its positions; 0: not yet
@@ -103,8 +103,9 @@ func (m *Machine) link(now Time, zone string) *link {
 	patience := m.config.stall(l.vain)
 	stalled := l.synced && l.flying > 0 && now >= l.moved+patience || !l.synced && l.asked > 0 && now >= l.asked+patience
 	if stalled {
-		l.try++
+		l.try = 1 + slices.Index(m.delegates(zone), l.gateway)
 		l.vain++
+		delete(m.trips, l.gateway) // it may be near, but is of no use
 	}
 	if gateway := m.gateway(l); stalled || gateway != l.gateway || l.sent == nil {
 		*l = link{zone: zone, gateway: gateway, try: l.try, vain: l.vain, sent: make(map[Origin]uint64), acked: l.acked, moved: now}
@@ -112,16 +113,26 @@ func (m *Machine) link(now Time, zone string) *link {
 	return l
 }
 
-// gateway chooses the delegate of a zone that messages are shipped to: the first, unless it
-// was passed over.
-func (m *Machine) gateway(l *link) Peer {
-	var of []Peer
-	for _, p := range m.peers {
-		if p.Zone == l.zone {
-			of = append(of, p)
+// Dropped says that a frame to a peer was not sent. If the peer is a gateway, it may lack a
+// message that is not the last, so the link begins again: with the next gateway, unless this
+// one answers before. Acknowledgments would not show it, since those of other origins go on.
+func (m *Machine) Dropped(now Time, rank int) {
+	for _, l := range m.links {
+		if l.gateway.Rank == rank && l.synced {
+			l.synced, l.again, l.asked = false, false, now
 		}
 	}
-	return of[l.try%len(of)]
+}
+
+// gateway chooses the delegate of a zone that messages are shipped to: the first, unless it
+// was passed over, or another one is nearer.
+func (m *Machine) gateway(l *link) Peer {
+	of := m.delegates(l.zone)
+	first := of[l.try%len(of)]
+	if l.vain > 0 {
+		return first
+	}
+	return m.nearest(of, first, l.gateway)
 }
 
 // shipped returns the zones of which this one ships messages.
@@ -140,6 +151,10 @@ func (m *Machine) shipped() []string {
 // A reply from before another zone was gone says nothing about that one, so the gateway is
 // asked again.
 func (m *Machine) handleReply(now Time, rank int, f *frame) {
+	if len(f.covers) == 0 {
+		m.measured(now, rank, f.zone)
+		return
+	}
 	l := m.links[f.zone]
 	if l == nil || l.gateway.Rank != rank || l.synced && !l.again {
 		return

@@ -53,7 +53,7 @@ type Sibling struct {
 }
 
 // Machine is the part of one member. Its inputs are Join and Begin, Broadcast, SetZone,
-// SetBackbone, FromZone, FromPeer, Stable and Tick. After each, the driver performs the
+// SetBackbone, FromZone, FromPeer, Stable, Dropped and Tick. After each, the driver performs the
 // Actions in order. It calls Tick at the Deadline.
 type Machine struct {
 	config     Config
@@ -82,6 +82,8 @@ type Machine struct {
 	zones         []string          // of the peers, but this one, in order
 	births        map[string]uint64 // when they have begun
 	links         map[string]*link
+	trips         map[Peer]trip           // to delegates of other zones
+	probes        map[string]*probe       // by zone
 	ackDue        map[int]map[Origin]bool // by the peer that has shipped
 	ackSince      Time                    // the first of them is due
 	ackBytes      int                     // that have arrived since then
@@ -92,7 +94,8 @@ type Machine struct {
 	vain          int  // how often this delegate has shipped although one before it gets on
 	watermarks    map[Origin]position
 	lastWatermark Time
-	asked         int // which delegate was asked last
+	unmarked      bool // something may have changed since the last watermark
+	asked         int  // which delegate was asked last
 
 	summaries    map[string]Summary
 	ownSummary   Summary
@@ -147,7 +150,7 @@ func (Fetch) action()   {}
 func New(c Config) *Machine {
 	return &Machine{
 		config: c, self: c.Self, streams: make(map[Origin]*stream), based: make(map[string]bool), gaps: make(map[Origin]*stream),
-		links: make(map[string]*link), ackDue: make(map[int]map[Origin]bool), shippers: make(map[int]bool), watermarks: make(map[Origin]position),
+		links: make(map[string]*link), trips: make(map[Peer]trip), probes: make(map[string]*probe), ackDue: make(map[int]map[Origin]bool), shippers: make(map[int]bool), watermarks: make(map[Origin]position),
 		summaries: make(map[string]Summary), index: -1,
 	}
 }
@@ -228,6 +231,7 @@ func (m *Machine) SetBackbone(now Time, peers []Peer) {
 	}
 	m.setZones()
 	m.setOrder(now)
+	m.forgetTrips()
 	for _, p := range before {
 		if !slices.Contains(m.peers, p) {
 			m.inherit(now, p)
@@ -255,7 +259,11 @@ func (m *Machine) FromZone(now Time, rank int, b []byte) error {
 		return nil
 	}
 	m.handleZone(now, rank, f)
-	m.step(now)
+	if f.kind == kindData && !m.ships(f.origin) {
+		m.settle(now)
+	} else {
+		m.step(now)
+	}
 	return nil
 }
 
@@ -284,6 +292,10 @@ func (m *Machine) FromPeer(now Time, rank int, b []byte) error {
 	case kindData:
 		m.noteShipped(now, m.shipper(rank, f.origin), f.origin, len(f.data))
 		m.arrive(now, f.origin, f.seq, f.data, true)
+		if !m.ships(f.origin) {
+			m.settle(now)
+			return nil
+		}
 	case kindLost:
 		m.noteShipped(now, m.shipper(rank, f.origin), f.origin, 0)
 		if s := m.stream(now, f.origin); s.next > 0 && s.next <= f.seq {
@@ -342,11 +354,18 @@ func (m *Machine) Tick(now Time) { m.step(now) }
 
 // step does what follows from an input.
 func (m *Machine) step(now Time) {
-	if !m.ready {
-		return
+	if m.ready {
+		m.watch(now)
+		m.ship(now)
+		m.measure(now)
+		m.settle(now)
 	}
-	m.watch(now)
-	m.ship(now)
+}
+
+// settle does what follows from an input that gives this zone nothing to ship, as most do:
+// messages of other zones.
+func (m *Machine) settle(now Time) {
+	m.unmarked = true
 	m.acknowledge(now)
 	m.sendWatermark(now)
 	m.summarize(now)
@@ -367,10 +386,13 @@ func (m *Machine) Deadline() Time {
 		d.at(m.ackSince + m.config.AckDelay)
 	}
 	if m.Lead() {
-		if m.watermarkDue() {
+		if m.unmarked {
 			d.at(m.lastWatermark + m.config.WatermarkDelay)
 		}
 		d.at(m.summaryDeadline())
+		for _, p := range m.probes {
+			d.at(p.sent + probeDelay)
+		}
 	}
 	for _, s := range m.gaps {
 		d.at(s.gap + m.config.GapDelay)

@@ -131,8 +131,11 @@ func (m *model) backboneView() {
 	}
 }
 
-func (m *model) drainViews() {
-	for len(m.views) > 0 {
+func (m *model) drainViews() { m.takeViews(len(m.views)) }
+
+// takeViews has the first members that have not seen a change see it.
+func (m *model) takeViews(n int) {
+	for range n {
 		v := m.views[0]
 		m.views = m.views[1:]
 		v()
@@ -218,6 +221,11 @@ func (m *model) deliverCast(c *modelCast, p *modelMember) {
 	m.finishCast(c)
 }
 
+func (m *model) deliverSend(s *modelSend) {
+	m.sends = slices.DeleteFunc(m.sends, func(d *modelSend) bool { return d == s })
+	m.do(s.to, func() { _ = s.to.FromPeer(m.now, s.from.rank, s.frame) })
+}
+
 func (m *model) finishCast(c *modelCast) {
 	if len(c.to) > 0 || !slices.Contains(m.casts, c) {
 		return
@@ -249,10 +257,7 @@ func (m *model) step() bool {
 	}
 	for i, s := range m.sends {
 		if !slices.ContainsFunc(m.sends[:i], func(d *modelSend) bool { return d.from == s.from && d.to == s.to }) {
-			moves = append(moves, func() {
-				m.sends = slices.DeleteFunc(m.sends, func(d *modelSend) bool { return d == s })
-				m.do(s.to, func() { _ = s.to.FromPeer(m.now, s.from.rank, s.frame) })
-			})
+			moves = append(moves, func() { m.deliverSend(s) })
 		}
 	}
 	for i := range min(1, len(m.views)) {
@@ -431,6 +436,38 @@ func TestEveryTwoDelegatesDie(t *testing.T) {
 		}
 	}
 	t.Log(runs, "runs")
+}
+
+// A lead dies when only a gateway has its last message, which arrives there after the next
+// lead has asked for positions. The gateway learns of the death before the message arrives,
+// or after it. In both cases the lead's own zone gets the message back.
+func TestLastMessageOfDeadLeadComesBack(t *testing.T) {
+	for _, early := range []bool{false, true} {
+		m := newModel(t, 2, 3, 1, 1<<20)
+		sent := map[string]int{}
+		lead := m.findID("a0")
+		m.broadcast(lead, sent)
+		last := m.sends
+		m.sends = nil
+		m.kill(lead)
+		m.takeViews(4) // zone a has removed it, and knows that it is not in the backbone
+		for len(m.sends) > 0 {
+			m.deliverSend(m.sends[0]) // the next lead asks, and is answered
+		}
+		if early {
+			m.drainViews()
+		}
+		for _, s := range last {
+			m.deliverSend(s)
+		}
+		m.run()
+		m.check(fmt.Sprint("early ", early), sent)
+		for _, p := range m.alive("") {
+			if len(p.got) != 1 {
+				t.Errorf("early %v: %s got %q", early, p.self.ID, p.got)
+			}
+		}
+	}
 }
 
 // cutZone takes a zone out of the backbone, or back in.

@@ -103,6 +103,7 @@ func (m *Machine) sendWatermark(now Time) {
 	if !m.Lead() || m.lastWatermark > 0 && now < m.lastWatermark+m.config.WatermarkDelay {
 		return
 	}
+	m.unmarked = false
 	f := &frame{kind: kindWatermark, zone: m.self.Zone}
 	for _, o := range m.origins {
 		s := m.streams[o]
@@ -124,12 +125,4 @@ func (m *Machine) watermarkOf(s *stream) position {
 		p.Acked = m.everywhere(s)
 	}
 	return p
-}
-
-// watermarkDue reports whether there is something to tell.
-func (m *Machine) watermarkDue() bool {
-	return slices.ContainsFunc(m.origins, func(o Origin) bool {
-		s := m.streams[o]
-		return s.next > 0 && m.watermarkOf(s) != m.watermarks[o]
-	})
 }

@@ -38,9 +38,9 @@ func newLedger() *ledger {
 	return &ledger{began: time.Now(), sent: make(map[origin]uint64), last: make(map[origin]time.Time), gone: make(map[origin]bool)}
 }
 
-// received takes in a message. A process that was there from the beginning expects the
+// received takes in a message that came so long after it was broadcast. A process that was there from the beginning expects the
 // first message of each origin; another one takes the first that comes.
-func (l *ledger) received(r *receipts, m *fleet.Message, sentAt time.Time) {
+func (l *ledger) received(r *receipts, m *fleet.Message, late time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := origin{m.Zone, m.ID}
@@ -77,7 +77,7 @@ func (l *ledger) received(r *receipts, m *fleet.Message, sentAt time.Time) {
 	r.next[o] = m.Seq + 1
 	l.result.Deliveries++
 	if m.Zone != r.member.zone {
-		l.late = append(l.late, time.Since(sentAt))
+		l.late = append(l.late, late)
 	}
 }
 

@@ -133,7 +133,7 @@ func (r *run) receive(ctx context.Context, m *member) {
 			r.ledger.mu.Unlock()
 			continue
 		}
-		r.ledger.received(m.receipts, &got, r.sentAt(got.Data))
+		r.ledger.received(m.receipts, &got, time.Since(r.sentAt(got.Data)))
 	}
 }
 
