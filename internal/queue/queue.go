@@ -47,7 +47,7 @@ func (q *Queue[T]) Discard() {
 }
 
 func (q *Queue[T]) grow() {
-	larger := make([]T, max(8, 2*len(q.ring)))
+	larger := make([]T, max(2, 2*len(q.ring)))
 	n := copy(larger, q.ring[q.first:])
 	copy(larger[n:], q.ring[:q.first])
 	q.ring, q.first = larger, 0
