@@ -46,7 +46,8 @@ func (r *Reader) SetLimit(limit int) { r.limit = limit }
 // the stream it returns [io.EOF], or [io.ErrUnexpectedEOF] in the middle of a frame.
 // For a frame over the limit it returns a [*SizeError]. After an error of the stream
 // that is not final, the next call continues where this one has stopped; after others
-// the reader cannot be used any more.
+// the reader cannot be used any more. During a Read of the stream that ends with such an
+// error and without bytes, another goroutine may use the reader.
 func (r *Reader) Next() ([]byte, error) {
 	size, err := r.announced()
 	if err != nil {
@@ -91,6 +92,9 @@ func (r *Reader) NextInto(buffer func(head []byte, size int) []byte) (head, body
 func (r *Reader) fillBody() (head, body []byte, err error) {
 	for r.held < len(r.body) {
 		n, err := r.src.Read(r.body[r.held:])
+		if n == 0 && err != nil && err != io.EOF {
+			return nil, nil, err
+		}
 		r.held += n
 		switch {
 		case r.held == len(r.body):
@@ -161,6 +165,9 @@ func (r *Reader) fill(need int) error {
 			room = room[:min(len(room), max(need-(r.end-r.start), HeaderSize+LongHead))]
 		}
 		n, err := r.src.Read(room)
+		if n == 0 && err != nil && err != io.EOF {
+			return err // Not by what is in the buffer: others may have used the reader meanwhile.
+		}
 		r.end += n
 		r.filled = r.end == len(r.buf) || n == 0 && r.filled
 		switch {

@@ -331,3 +331,78 @@ func TestTooLongIsNotReady(t *testing.T) {
 		t.Errorf("error %v, ready %v", err, r.Ready())
 	}
 }
+
+// turns is a stream whose reader is also used by a poller, while the first user waits in
+// Read: see pollLock in transport/tcp.
+type turns struct {
+	t       *testing.T
+	rng     *rand.Rand
+	reader  *Reader
+	left    []byte
+	polling bool
+	frames  [][]byte
+}
+
+var (
+	errEmpty = errors.New("empty")
+	errWoken = errors.New("woken")
+)
+
+func (s *turns) Read(b []byte) (int, error) {
+	switch {
+	case len(s.left) == 0:
+		return 0, io.EOF
+	case s.polling && s.rng.IntN(3) == 0:
+		return 0, errEmpty
+	case !s.polling && s.rng.IntN(2) == 0:
+		s.polling = true
+		if err := s.next(); err != nil && err != errEmpty && err != io.EOF {
+			s.t.Fatal(err)
+		}
+		s.polling = false
+		return 0, errWoken
+	}
+	n := copy(b, s.left[:min(len(s.left), 1+s.rng.IntN(60_000))])
+	s.left = s.left[n:]
+	return n, nil
+}
+
+// next takes frames until there is an error.
+func (s *turns) next() error {
+	for {
+		head, body, err := s.reader.NextInto(func(_ []byte, size int) []byte { return make([]byte, size-LongHead) })
+		if err != nil {
+			return err
+		}
+		s.frames = append(s.frames, slices.Concat(head, body))
+	}
+}
+
+// A poller may take frames, and begin to take others, while the reader waits for the rest of
+// one. The reader begins anew then, and cuts nothing by a length that it knew before.
+func TestReaderIsUsedInTurns(t *testing.T) {
+	for seed := range uint64(300) {
+		s := &turns{t: t, rng: rand.New(rand.NewPCG(seed, 0))}
+		s.reader = NewReader(s, 1<<20)
+		var want [][]byte
+		for range 40 {
+			size := 1 + s.rng.IntN(200)
+			if s.rng.IntN(2) == 0 {
+				size = s.rng.IntN(3 * LongFrame)
+			}
+			frame := make([]byte, size)
+			for i := range frame {
+				frame[i] = byte(s.rng.Uint32())
+			}
+			want = append(want, frame)
+			s.left = append(AppendUint32(s.left, uint32(size)), frame...)
+		}
+		err := s.next()
+		for err == errWoken {
+			err = s.next()
+		}
+		if err != io.EOF || !slices.EqualFunc(s.frames, want, bytes.Equal) {
+			t.Fatalf("seed %d: %d frames, want %d, or others; %v", seed, len(s.frames), len(want), err)
+		}
+	}
+}
