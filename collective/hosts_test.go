@@ -16,7 +16,6 @@ import (
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/collective"
 	"github.com/pleach-go/pleach/internal/netns"
-	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 const (
@@ -61,10 +60,7 @@ func runHosts(ctx context.Context, levels string) error {
 
 // measureCalls prints the median of each call at rank 0.
 func measureCalls(ctx context.Context, w *pleach.World) error {
-	rounds := 40
-	if os.Getenv("PLEACH_FULL") != "" {
-		rounds = 1000
-	}
+	const rounds = 1000
 	in := slices.Repeat([]float64{1}, 1<<10)
 	out := make([]float64, len(in))
 	for _, call := range []struct {
@@ -103,6 +99,15 @@ func measureCalls(ctx context.Context, w *pleach.World) error {
 	return nil
 }
 
+// newHosts returns hosts, in a full run only: many processes on few processors take long.
+func newHosts(t *testing.T, hosts int) *netns.Net {
+	t.Helper()
+	if os.Getenv("PLEACH_FULL") == "" {
+		t.Skip("jobs on several hosts are run with PLEACH_FULL=1")
+	}
+	return netns.New(t, hosts)
+}
+
 // startHosts starts a job of so many processes on each host.
 func startHosts(t *testing.T, network *netns.Net, hosts, each int, what string) (processes []*process) {
 	t.Helper()
@@ -122,11 +127,8 @@ func startHosts(t *testing.T, network *netns.Net, hosts, each int, what string) 
 
 // Both ways give the right results. The times are for the reader.
 func TestLevelsBetweenHosts(t *testing.T) {
-	hosts, each, repetitions := 2, 4, 1
-	if os.Getenv("PLEACH_FULL") != "" {
-		hosts, repetitions = 4, 3
-	}
-	network := netns.New(t, hosts)
+	const hosts, each, repetitions = 4, 4, 3
+	network := newHosts(t, hosts)
 	for range repetitions {
 		for _, levels := range []string{oneLevel, twoLevels} {
 			for rank, p := range startHosts(t, network, hosts, each, levels) {
@@ -149,11 +151,8 @@ func TestLevelsBetweenHosts(t *testing.T) {
 // results.
 func TestLeadersAreKilled(t *testing.T) {
 	const hosts, each = 2, 4
-	network := netns.New(t, hosts)
+	network := newHosts(t, hosts)
 	for _, victims := range []map[int]int{{4: 11}, {0: 5, 6: 20}} { // by rank: in which round
-		if testutil.RaceEnabled && len(victims) > 1 {
-			continue
-		}
 		var watching sync.WaitGroup
 		for rank, p := range startHosts(t, network, hosts, each, killedRounds) {
 			round, dies := victims[rank]

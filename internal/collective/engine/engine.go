@@ -47,8 +47,7 @@ type Config struct {
 	// KeepBytes limits the message log. If zero, 256 MiB. Beyond it, calls block
 	// until the slowest process has caught up, and fail if that much is held.
 	KeepBytes int
-	// Placement says which tasks share a host. If nil, no two do, or all do. All processes
-	// have the same.
+	// Placement says which tasks share a host. If nil, all do. All processes have the same.
 	Placement *Placement
 	// Network is what messages cost, by which algorithms are selected. Figures that are
 	// zero are those of [loggp.Standard]. All processes have the same.

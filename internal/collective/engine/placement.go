@@ -20,7 +20,7 @@ type Placement struct {
 }
 
 // NewPlacement returns the placement of tasks whose hosts have these names, or nil if there
-// is one host, or one task on each.
+// is one host.
 func NewPlacement(names []string) *Placement {
 	p := &Placement{host: make([]int, len(names)), blocks: true}
 	index := make(map[string]int)
@@ -34,7 +34,7 @@ func NewPlacement(names []string) *Placement {
 		p.blocks = p.blocks && h >= len(p.hosts)-1
 		p.host[task], p.hosts[h] = h, append(p.hosts[h], task)
 	}
-	if len(p.hosts) < 2 || len(p.hosts) == len(names) {
+	if len(p.hosts) < 2 {
 		return nil
 	}
 	h := fnv.New64a()

@@ -53,26 +53,34 @@ func TestThresholdsOfHosts(t *testing.T) {
 func TestPlacement(t *testing.T) {
 	for _, c := range []struct {
 		names  []string
-		levels bool
-		blocks bool
+		layout loggp.Layout
 	}{
-		{nil, false, false},
-		{[]string{"a", "a"}, false, false},
-		{[]string{"a", "b"}, false, false},
-		{[]string{"a", "b", "b"}, true, true},
-		{[]string{"a", "b", "a"}, true, false},
-		{[]string{"a", "a", "b", "b", "a"}, true, false},
+		{[]string{"a", "a"}, loggp.Even(2, 1)},
+		{[]string{"a", "b"}, loggp.Even(2, 2)},
+		{[]string{"a", "b", "b"}, loggp.Layout{Tasks: 3, Hosts: 2, PerHost: 2, Blocks: true}},
+		{[]string{"a", "b", "a"}, loggp.Layout{Tasks: 3, Hosts: 2, PerHost: 2}},
+		{[]string{"a", "a", "b", "b", "a"}, loggp.Layout{Tasks: 5, Hosts: 2, PerHost: 3}},
 	} {
-		p := NewPlacement(c.names)
-		if (p != nil) != c.levels || p != nil && p.Blocks() != c.blocks {
-			t.Errorf("%v: %+v", c.names, p)
+		config := Config{Size: len(c.names), Placement: NewPlacement(c.names)}
+		if got := config.layout(); got != c.layout {
+			t.Errorf("%v: %+v, want %+v", c.names, got, c.layout)
 		}
 	}
 	p := NewPlacement([]string{"a", "a", "b", "b", "c"})
 	if of := p.Of([]int{0, 2, 3, 4}); len(of.hosts) != 3 || of.firsts[2] != 3 {
 		t.Errorf("%+v", of)
 	}
-	if of := p.Of([]int{0, 2, 4}); of != nil {
-		t.Errorf("one task on each host: %+v", of)
+	if of := p.Of([]int{2, 3}); of != nil {
+		t.Errorf("one host: %+v", of)
+	}
+}
+
+// A job with one process on each host pays what messages between hosts cost.
+func TestThresholdsOfLoneTasks(t *testing.T) {
+	c := Config{Size: 4, Placement: NewPlacement([]string{"a", "b", "c", "d"})}
+	far := modelOf(4, 1)
+	far.Inside = far.Between
+	if got, want := c.thresholds()[everywhere], ThresholdsOf(far); got != want {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }

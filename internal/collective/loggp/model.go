@@ -58,7 +58,7 @@ func (m Model) fold(bytes float64) float64 {
 	if powerOfTwo(m.Tasks) {
 		return 0
 	}
-	return 2*m.Inside.hop(bytes, 1) + bytes*combinePerByte
+	return 2*m.exchange(1, m.PerHost%2 == 0, bytes) + bytes*combinePerByte
 }
 
 // Doubling is an Allreduce by recursive doubling.
