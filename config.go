@@ -104,7 +104,7 @@ type Config struct {
 	QuorumTimeout time.Duration
 	// PollTime is how long a collective call of a World that waits for a message looks for
 	// it on the sender's connection, or in the memory they share, before it sleeps. That
-	// makes short calls faster and uses processor time. If zero, up to 4 ms, and a process
+	// makes short calls faster and uses processor time. If zero, up to 1 ms, and a process
 	// that other programs preempt meanwhile stops looking for a while. If negative, a call
 	// sleeps at once. Connections with TLS are looked at only when they have shared memory.
 	PollTime time.Duration

@@ -29,7 +29,7 @@ const (
 	// adaptiveLook is how long an adaptive process looks at most. A process that yields
 	// in between hardly takes a processor from others, so it is long enough for a step of
 	// a collective among processes that share processors.
-	adaptiveLook = 4 * time.Millisecond
+	adaptiveLook = time.Millisecond
 	// longYield is the time beyond which a yield shows that processors are short: other
 	// work took the processor for its slice of some milliseconds, and not only processes
 	// that yield, too. Eight of those on one processor take some hundred microseconds.
