@@ -38,8 +38,9 @@ func newLedger() *ledger {
 	return &ledger{began: time.Now(), sent: make(map[origin]uint64), last: make(map[origin]time.Time), gone: make(map[origin]bool)}
 }
 
-// received takes in a message that came so long after it was broadcast. A process that was there from the beginning expects the
-// first message of each origin; another one takes the first that comes.
+// received takes in a message that came so long after it was broadcast. A process that was
+// there from the beginning expects the first message of each origin; another one takes the
+// first that comes.
 func (l *ledger) received(r *receipts, m *fleet.Message, late time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -358,8 +358,7 @@ func (r *run) drain(ctx context.Context) (time.Duration, error) {
 	if err := r.meet(ctx); err != nil {
 		return 0, err
 	}
-	met := time.Now() // on a busy host, that may be late; the messages have a time of their own
-	for time.Since(met) < drainTimeout && r.ledger.missing(r.live()) > 0 && rest(ctx, 10*time.Millisecond) {
+	for time.Since(began) < drainTimeout && r.ledger.missing(r.live()) > 0 && rest(ctx, 10*time.Millisecond) {
 		continue
 	}
 	took := time.Since(began)
