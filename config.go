@@ -295,6 +295,7 @@ func (c *Config) check(m mode) error {
 		{"QuorumTimeout", c.QuorumTimeout < 0, false, "is negative"},
 		{"Network", c.Network != (collective.Network{}), m == modeWorld, "is for NewWorld: only collective calls select algorithms"},
 		{"Network", min(c.Network.Inside.Latency, c.Network.Inside.Overhead, c.Network.Between.Latency, c.Network.Between.Overhead) < 0, false, "has a negative figure"},
+		{"Network", min(c.Network.Inside.Bandwidth, c.Network.Between.Bandwidth) < 0, false, "has a negative bandwidth"},
 		{"PollTime", c.PollTime != 0, m == modeWorld, "is for NewWorld: only collective calls look before they sleep"},
 		{"StartTimeout", c.StartTimeout != 0, together && !static, "is for Start and NewWorld with views"},
 		{"HeartbeatInterval", c.HeartbeatInterval != 0, m != modeInspect && !static, "needs views: a static group sends no heartbeats"},

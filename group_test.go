@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/collective"
 	"github.com/pleach-go/pleach/detect"
 	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/protocol"
@@ -300,6 +301,9 @@ func TestSettingsWithoutEffectAreRefused(t *testing.T) {
 		{"Static", world, pleach.Config{Static: true}},
 		{"AllowMinority", static, pleach.Config{Addresses: addresses, Static: true, AllowMinority: true}},
 		{"QuorumTimeout", static, pleach.Config{Addresses: addresses, QuorumTimeout: time.Second}},
+		{"Network", create, pleach.Config{Network: collective.Network{Inside: collective.Link{Latency: 1}}}},
+		{"Network", world, pleach.Config{Addresses: addresses, Network: collective.Network{Inside: collective.Link{Overhead: -1}}}},
+		{"Network", world, pleach.Config{Addresses: addresses, Network: collective.Network{Between: collective.Link{Bandwidth: -1}}}},
 		{"StartTimeout", join, pleach.Config{StartTimeout: time.Second}},
 		{"Detectors", static, pleach.Config{Addresses: addresses, Static: true, Detectors: []detect.Detector{detect.NewFeed()}}},
 		{"HeartbeatInterval", static, pleach.Config{Addresses: addresses, Static: true, HeartbeatInterval: time.Second}},
