@@ -1,8 +1,10 @@
 package pleach
 
 import (
+	"strconv"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/protocol"
@@ -15,6 +17,74 @@ type nowhere struct{}
 func (nowhere) Start(transport.Handler) error    { return nil }
 func (nowhere) Send(protocol.Rank, []byte) error { return transport.ErrDown }
 func (nowhere) Close() error                     { return nil }
+
+// source is the other member of a group of two.
+type source struct {
+	t      *testing.T
+	g      *Group
+	stream *stream.Member
+	sent   int
+}
+
+func newSource(t *testing.T, g *Group) *source {
+	t.Helper()
+	root, err := stream.New(stream.Config{Rank: 1, Size: 2, Incarnation: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &source{t, g, root, 0}
+}
+
+// step brings messages to the group, each of which is its number, in one step.
+func (s *source) step(messages int) {
+	_ = s.g.node.Do(func(now protocol.Time) {
+		for range messages {
+			if err := s.stream.Write([]byte(strconv.Itoa(s.sent)), 0); err != nil {
+				s.t.Error(err)
+			}
+			s.sent++
+			s.stream.FlushBatch()
+			for _, head, body, ok := s.stream.Next(now); ok; _, head, body, ok = s.stream.Next(now) {
+				if err := s.g.inputs.Receive(now, 1, append(head, body...)); err != nil {
+					s.t.Error(err)
+				}
+			}
+		}
+	})
+}
+
+// A program that waits in Messages gets what a step brings within that step, and takes the
+// rest itself if there is more. It gets everything in order.
+func TestStepHandsMessagesOver(t *testing.T) {
+	g, err := Start(t.Context(), Config{Transport: nowhere{}, Rank: 0, Size: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	source := newSource(t, g)
+	var received atomic.Int64
+	go func() {
+		for m := range g.Messages(t.Context()) {
+			if n := received.Add(1); string(m.Data) != strconv.Itoa(int(n)-1) {
+				t.Errorf("message %d is %q", n-1, m.Data)
+			}
+		}
+	}()
+	for _, messages := range []int{1, 1, 3 * prefetchCount, 1, prefetchCount + 1, 1} {
+		for !g.prefetched.drained.Load() || int(received.Load()) < source.sent {
+			time.Sleep(time.Millisecond)
+		}
+		source.step(messages)
+		g.node.Look(func() {
+			if messages == 1 && g.deliverable() {
+				t.Errorf("after %d messages, the next one was left to another step", source.sent-1)
+			}
+		})
+	}
+	for int(received.Load()) < source.sent {
+		time.Sleep(time.Millisecond)
+	}
+}
 
 // A step that brings more messages than are prefetched leaves the rest to the same
 // dispatch: no further step need come.
@@ -29,23 +99,7 @@ func TestDispatchOfManyMessagesInOneStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer g.Close()
-	root, err := stream.New(stream.Config{Rank: 1, Size: 2, Incarnation: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = g.node.Do(func(now protocol.Time) {
-		for range messages {
-			if err := root.Write([]byte("one of many"), 0); err != nil {
-				t.Error(err)
-			}
-			root.FlushBatch()
-			for _, head, body, ok := root.Next(now); ok; _, head, body, ok = root.Next(now) {
-				if err := g.inputs.Receive(now, 1, append(head, body...)); err != nil {
-					t.Error(err)
-				}
-			}
-		}
-	})
+	newSource(t, g).step(messages)
 	g.dispatch()
 	g.node.Look(func() {
 		if g.deliverable() && !g.pending.Load() && !g.dispatching.Load() {

@@ -268,13 +268,21 @@ func (g *Group) wait(ctx context.Context, sign <-chan struct{}, try func(now pro
 		if ok {
 			return nil
 		}
-		select {
-		case <-sign:
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-g.life.Done():
-			return g.Err()
+		if err := g.await(ctx, sign); err != nil {
+			return err
 		}
+	}
+}
+
+// await waits for a sign.
+func (g *Group) await(ctx context.Context, sign <-chan struct{}) error {
+	select {
+	case <-sign:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-g.life.Done():
+		return g.Err()
 	}
 }
 
@@ -307,18 +315,27 @@ func (g *Group) next(ctx context.Context) (Message, error) {
 			}
 			continue
 		}
-		if err := g.wait(ctx, g.arrived, g.prefetch); err != nil {
+		if err := g.receive(ctx, &g.prefetched, g.arrived, g.prefetch); err != nil {
 			return Message{}, err
 		}
 	}
 }
 
-// prefetch takes messages from the member, if there are any.
+// receive takes messages from the member, or waits until there may be some to yield.
+func (g *Group) receive(ctx context.Context, p *prefetched, arrived <-chan struct{}, take func(now protocol.Time) bool) error {
+	if p.drained.Load() {
+		return g.await(ctx, arrived)
+	}
+	return g.wait(ctx, arrived, take)
+}
+
+// prefetch takes messages from the member. It reports false if there are none, and a step
+// that brings some will not prefetch them.
 func (g *Group) prefetch(now protocol.Time) bool {
 	if g.replica.lacking {
 		return g.replica.arrived != nil
 	}
-	return g.prefetched.fill(func(p *prefetched) {
+	filled := g.prefetched.fill(func(p *prefetched) {
 		g.inputs.DeliverEach(now, prefetchCount, p.add)
 		for range prefetchCount {
 			m, ok := g.deliverDirect()
@@ -328,6 +345,22 @@ func (g *Group) prefetch(now protocol.Time) bool {
 			p.messages = append(p.messages, m)
 		}
 	})
+	drained := g.config.State == nil && !g.deliverable()
+	g.prefetched.drained.Store(drained)
+	return filled || drained
+}
+
+// handOver gives a sign to those who receive. If they wait, it takes messages for them
+// within the step that has brought them, which saves steps of their own. It leaves messages
+// if to take them may make the member send something: the step has sent its frames already.
+func (g *Group) handOver(now protocol.Time) {
+	if p := &g.prefetched; p.drained.Load() {
+		if !g.stream.Withholding() {
+			p.fill(func(p *prefetched) { g.inputs.DeliverEach(now, prefetchCount, p.add) })
+		}
+		p.drained.Store(!g.deliverable())
+	}
+	give(g.arrived)
 }
 
 // deliverable reports whether something waits for the program. While the program lacks the
@@ -346,10 +379,10 @@ func (g *Group) afterStep(now protocol.Time) {
 		if g.config.Handler != nil {
 			g.prefetchInStep(now)
 		} else {
-			give(g.arrived)
+			g.handOver(now)
 		}
 	}
-	g.stream.Arrived(g.wakeTopic)
+	g.stream.Arrived(func(id uint64) { g.topics[id].handOver(now) })
 	unwritten, restarts := int64(g.stream.Unwritten()), g.stream.Restarts()
 	if unwritten != g.unwritten.Load() || restarts != g.restarts.Load() {
 		g.restarts.Store(restarts) // first: nothing unwritten must not look like all sent

@@ -2,6 +2,7 @@ package pleach
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/pleach-go/pleach/internal/stream"
 )
@@ -12,6 +13,10 @@ type prefetched struct {
 	mu       sync.Mutex
 	messages []Message
 	yielded  int // of them
+
+	// drained says that the member had no more: those who receive wait for the next step that
+	// brings a message, which prefetches it for them. It is set within node.Do.
+	drained atomic.Bool
 }
 
 // prefetchCount is how many messages of each sort are taken at a time.

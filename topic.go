@@ -108,7 +108,7 @@ func (t *Topic) next(ctx context.Context) (Message, bool) {
 			return m, true
 		}
 		ended := false
-		err := t.group.wait(ctx, t.arrived, func(now protocol.Time) bool {
+		err := t.group.receive(ctx, &t.prefetched, t.arrived, func(now protocol.Time) bool {
 			ended = t.closed
 			return ended || t.prefetch(now)
 		})
@@ -118,18 +118,32 @@ func (t *Topic) next(ctx context.Context) (Message, bool) {
 	}
 }
 
-// prefetch takes messages from the member, if there are any. If it leaves some, another
-// goroutine that receives may take them.
+// prefetch takes messages from the member, as that of the group does. If it leaves some,
+// another goroutine that receives may take them.
 func (t *Topic) prefetch(now protocol.Time) bool {
 	g := t.group
 	if g.replica.lacking {
 		return false
 	}
 	filled := t.prefetched.fill(func(p *prefetched) { g.inputs.DeliverTopicEach(now, t.id, prefetchCount, p.add) })
-	if g.stream.PendingTopic(t.id) > 0 {
+	left := g.stream.PendingTopic(t.id) > 0
+	if left {
 		give(t.arrived)
 	}
-	return filled
+	drained := g.config.State == nil && !left
+	t.prefetched.drained.Store(drained)
+	return filled || drained
+}
+
+// handOver gives a sign to those who receive, as that of the group does.
+func (t *Topic) handOver(now protocol.Time) {
+	if g, p := t.group, &t.prefetched; p.drained.Load() {
+		if !g.stream.Withholding() {
+			p.fill(func(p *prefetched) { g.inputs.DeliverTopicEach(now, t.id, prefetchCount, p.add) })
+		}
+		p.drained.Store(g.stream.PendingTopic(t.id) == 0)
+	}
+	give(t.arrived)
 }
 
 // Close ends the subscription. What was not received is dropped.
@@ -140,19 +154,17 @@ func (t *Topic) Close() error {
 			delete(t.group.topics, t.id)
 			t.group.inputs.Unsubscribe(now, t.id)
 			t.prefetched.drop()
+			t.prefetched.drained.Store(false) // who receives finds it closed
 			close(t.arrived)
 		}
 	})
 	return nil
 }
 
-// wakeTopic gives a sign to the goroutines that receive from a subscription. It is called within
+// wakeTopics gives a sign to those who receive from any subscription. It is called within
 // node.Do.
-func (g *Group) wakeTopic(id uint64) { give(g.topics[id].arrived) }
-
-// wakeTopics does so for all subscriptions.
 func (g *Group) wakeTopics() {
-	for id := range g.topics {
-		g.wakeTopic(id)
+	for _, t := range g.topics {
+		give(t.arrived)
 	}
 }
