@@ -27,55 +27,68 @@ type ledger struct {
 // receipts are what a process has received of each origin.
 type receipts struct {
 	member *member
-	next   map[origin]uint64
-	missed map[origin]map[uint64]bool // skipped numbers
-	since  time.Time                  // it has joined, if it was not there from the beginning
-	met    map[string]time.Time       // when it has received the first message of a zone
-	hailed map[string]bool            // zones that it has received a greeting of
+	of     map[origin]*progress
+	since  time.Time            // it has joined, if it was not there from the beginning
+	met    map[string]time.Time // when it has received the first message of a zone
+	hailed map[string]bool      // zones that it has received a greeting of
+}
+
+// progress is how far a process is with the messages of an origin.
+type progress struct {
+	next   uint64
+	missed map[uint64]bool // skipped numbers
+}
+
+func newReceipts(m *member) *receipts {
+	return &receipts{member: m, of: make(map[origin]*progress), met: make(map[string]time.Time), hailed: make(map[string]bool)}
+}
+
+// meet returns the progress with an origin, as it is before its first message, m, came.
+// A process that was there from the beginning expects number 1; another one takes what comes.
+func (r *receipts) meet(o origin, m *fleet.Message) *progress {
+	p := &progress{next: 1, missed: make(map[uint64]bool)}
+	if !r.since.IsZero() {
+		p.next = m.Seq
+	}
+	r.of[o] = p
+	if r.met[m.Zone].IsZero() {
+		r.met[m.Zone] = time.Now()
+	}
+	return p
 }
 
 func newLedger() *ledger {
 	return &ledger{began: time.Now(), sent: make(map[origin]uint64), last: make(map[origin]time.Time), gone: make(map[origin]bool)}
 }
 
-// received takes in a message that came so long after it was broadcast. A process that was
-// there from the beginning expects the first message of each origin; another one takes the
-// first that comes.
+// received takes in a message that came so long after it was broadcast.
 func (l *ledger) received(r *receipts, m *fleet.Message, late time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := origin{m.Zone, m.ID}
-	if r.met[m.Zone].IsZero() {
-		r.met[m.Zone] = time.Now()
-	}
-	next, known := r.next[o]
-	if !known && !r.since.IsZero() {
-		next = m.Seq
-	} else if !known {
-		next = 1
+	p := r.of[o]
+	if p == nil {
+		p = r.meet(o, m)
 	}
 	switch {
 	case m.Lost > 0:
 		l.result.Lost += int(m.Lost)
-		r.next[o] = m.Seq
+		p.next = m.Seq
 		return
-	case m.Seq < next && r.missed[o][m.Seq]:
+	case m.Seq < p.next && p.missed[m.Seq]:
 		l.result.OutOfOrder++
-		delete(r.missed[o], m.Seq)
+		delete(p.missed, m.Seq)
 		l.result.Lost--
 		return
-	case m.Seq < next:
+	case m.Seq < p.next:
 		l.result.Twice++
 		return
 	}
-	for seq := next; seq < m.Seq; seq++ {
-		if r.missed[o] == nil {
-			r.missed[o] = make(map[uint64]bool)
-		}
-		r.missed[o][seq] = true
+	for ; p.next < m.Seq; p.next++ {
+		p.missed[p.next] = true
 		l.result.Lost++
 	}
-	r.next[o] = m.Seq + 1
+	p.next++
 	l.result.Deliveries++
 	if m.Zone != r.member.zone {
 		l.late = append(l.late, late)
@@ -96,16 +109,18 @@ func (l *ledger) missing(live []*member) (n int) {
 		if l.gone[o] {
 			last = 0
 			for _, m := range live {
-				last = max(last, max(m.receipts.next[o], 1)-1)
+				if p := m.receipts.of[o]; p != nil {
+					last = max(last, p.next-1)
+				}
 			}
 		}
 		for _, m := range live {
 			r := m.receipts
-			next, known := r.next[o]
+			p := r.of[o]
 			switch {
 			case m.origin == o:
-			case known:
-				n += int(last - min(last, next-1))
+			case p != nil:
+				n += int(last - min(last, p.next-1))
 			case r.since.IsZero():
 				n += int(last)
 			case !l.gone[o] && !r.met[o.zone].IsZero() && l.last[o].Sub(r.met[o.zone]) > settled:

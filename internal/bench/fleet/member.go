@@ -5,9 +5,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"slices"
+	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/pleach-go/pleach"
@@ -65,8 +68,8 @@ func (r *run) join(ctx context.Context, s *site, began bool) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &member{Fleet: f, listen: listen, zone: s.name, origin: origin{s.name, id}, receipts: &receipts{next: make(map[origin]uint64), missed: make(map[origin]map[uint64]bool), met: make(map[string]time.Time), hailed: make(map[string]bool)}}
-	m.receipts.member = m
+	m := &member{Fleet: f, listen: listen, zone: s.name, origin: origin{s.name, id}}
+	m.receipts = newReceipts(m)
 	if !began {
 		m.receipts.since = time.Now()
 	}
@@ -85,19 +88,31 @@ func (r *run) join(ctx context.Context, s *site, began bool) (*member, error) {
 	return m, nil
 }
 
+// Ports of members. Linux gives those from 32768 on to who asks for any, as the backbone
+// does, and may take there what a process that is to be started again comes back to.
+const (
+	minPort = 10000
+	ports   = 20000
+)
+
 // reserve chooses the addresses of a zone's members, of which the first ones are its seeds.
 // A process that is started in place of another one gets its address, as it usually does.
 func (s *site) reserve(members int) error {
 	var listeners []net.Listener
-	for range members {
-		l, err := net.Listen("tcp", s.host+":0")
-		if err != nil {
+	var err error
+	first := rand.IntN(ports)
+	for i := 0; len(listeners) < members; i++ {
+		address := net.JoinHostPort(s.host, strconv.Itoa(minPort+(first+i)%ports))
+		var l net.Listener
+		switch l, err = net.Listen("tcp", address); {
+		case errors.Is(err, syscall.EADDRINUSE) && i < ports:
+			continue
+		case err != nil:
 			return err
 		}
 		listeners = append(listeners, l)
-		s.addresses = append(s.addresses, l.Addr().String())
+		s.addresses = append(s.addresses, address)
 	}
-	var err error
 	for _, l := range listeners {
 		err = errors.Join(err, l.Close())
 	}
