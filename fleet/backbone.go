@@ -8,6 +8,8 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,6 +28,7 @@ import (
 const (
 	inspectTimeout = 5 * time.Second
 	inspectStagger = 250 * time.Millisecond
+	siblingTimeout = time.Second // of an inspection within the zone
 	enterTimeout   = 15 * time.Second
 	quorumTimeout  = 3 * time.Second
 	createDelay    = 5 * time.Second        // after which a lead that finds no backbone begins one
@@ -86,14 +89,15 @@ func (f *Fleet) enterBackbone(seeds []string) *pleach.Group {
 	began, pause := time.Now(), enterDelay // since when there is no backbone
 	for f.life.Err() == nil && f.delegate() {
 		first := false // no zone before this one in the order of names is reachable
-		if len(seeds) == 0 {
-			seeds = delegatesOf(f.zone.View(), f.zone.Rank())
-		}
-		if len(seeds) == 0 && (f.oldest() || time.Since(began) > createDelay) {
+		switch {
+		case len(seeds) > 0:
+			seeds = f.inspectBackbone(f.life, seeds).seeds()
+		case f.oldest() || time.Since(began) > createDelay:
 			seeds, first = f.findBackbone()
 			pause = min(2*pause, searchInterval)
+		default:
+			seeds = f.findInZone(f.life).seeds()
 		}
-		seeds = f.moreSeeds(seeds)
 		switch {
 		case len(seeds) > 0:
 			ctx, cancel := context.WithTimeout(f.life, enterTimeout)
@@ -114,20 +118,42 @@ func (f *Fleet) enterBackbone(seeds []string) *pleach.Group {
 	return nil
 }
 
-// moreSeeds adds further members of the backbone that some addresses are in, since these
-// may die while this process joins. It returns none if they have left it, or if it has no
-// quorum: Join would wait for them.
-func (f *Fleet) moreSeeds(seeds []string) []string {
-	v := f.inspectAny(f.life, f.config.Backbone.Group, seeds)
-	if v.Size() == 0 || v.Err != nil {
+// found is a backbone that some addresses are in, as one of them sees it.
+type found struct {
+	pleach.View
+	addresses []string
+	reachable bool // the zone that was asked for the addresses has answered
+	announced bool // and has told some
+}
+
+// seeds returns addresses to join a backbone by: those that were asked, and further ones,
+// since members may die while this process joins. There are none if the addresses have left
+// the backbone, or if it has no quorum: Join would wait for them.
+func (b found) seeds() (seeds []string) {
+	if b.Size() == 0 || b.Err != nil {
 		return nil
 	}
-	for _, m := range v.Members()[:min(v.Size(), maxSeeds)] {
+	for _, a := range b.addresses {
+		if has(b.View, a) {
+			seeds = append(seeds, a)
+		}
+	}
+	for _, m := range b.Members()[:min(b.Size(), maxSeeds)] {
 		if !slices.Contains(seeds, m.Address) {
 			seeds = append(seeds, m.Address)
 		}
 	}
 	return seeds
+}
+
+// findInZone returns the backbone that other delegates of this zone are in. They are near, and
+// may have left it just now.
+func (f *Fleet) findInZone(ctx context.Context) found {
+	ctx, cancel := context.WithTimeout(ctx, siblingTimeout)
+	defer cancel()
+	b := f.inspectBackbone(ctx, delegatesOf(f.zone.View(), f.zone.Rank()))
+	b.announced = len(b.addresses) > 0
+	return b
 }
 
 // describe is the meta of this process in the backbone: its age in its zone, and the birth
@@ -141,7 +167,9 @@ func (f *Fleet) describe() string {
 // peerOf reads a delegate, and what it tells of itself.
 func peerOf(m pleach.Member) relay.Peer {
 	p := relay.Peer{Rank: m.Rank, Incarnation: m.Incarnation, Zone: m.FailureDomain}
-	_, _ = fmt.Sscan(m.Meta, &p.Age, &p.Born) // another text would be a delegate of age 0
+	age, born, _ := strings.Cut(m.Meta, " ")
+	p.Age, _ = strconv.ParseUint(age, 10, 64) // another text would be a delegate of age 0
+	p.Born, _ = strconv.ParseUint(born, 10, 64)
 	return p
 }
 
@@ -151,27 +179,45 @@ func (f *Fleet) oldest() bool {
 	return f.index == 0
 }
 
-// findBackbone returns addresses of delegates of another zone that are in the backbone. If
-// there are none, it reports whether this zone is the first of those that can be reached.
-func (f *Fleet) findBackbone() (addresses []string, first bool) {
+// findBackbone returns addresses of a backbone that has a quorum. It asks this zone's
+// delegates and all other zones at the same time, since some may not answer: after a
+// partition, this zone's delegates have left theirs. If there is no backbone, it reports
+// whether this zone is the first of those that can be reached.
+func (f *Fleet) findBackbone() (seeds []string, first bool) {
 	first = true
-	for zone, v := range askZones(f.life, f.config.otherZones(), f.inspectZone) {
-		if addresses = delegatesOf(v, -1); len(addresses) > 0 {
-			return addresses, false
+	for zone, b := range f.askZones(f.life, f.allZones(f.known), f.known) {
+		if seeds = b.seeds(); len(seeds) > 0 {
+			return seeds, false
 		}
-		if v.Size() > 0 && zone < f.config.Zone {
+		if b.announced || b.reachable && zone < f.config.Zone {
 			first = false
 		}
 	}
-	backbone := func(ctx context.Context, zone string) pleach.View {
-		return f.inspectAny(ctx, f.config.Backbone.Group, f.known[zone])
-	}
-	for _, v := range askZones(f.life, slices.Collect(maps.Keys(f.known)), backbone) {
-		if v.Size() > 0 && v.Err == nil {
-			return []string{v.Leader().Address}, false
-		}
-	}
 	return nil, first
+}
+
+// allZones returns the zones that this process knows, by its config or from a backbone.
+func (f *Fleet) allZones(known map[string][]string) []string {
+	zones := slices.Concat(f.config.otherZones(), slices.Collect(maps.Keys(known)), []string{f.config.Zone})
+	slices.Sort(zones)
+	return slices.Compact(zones)
+}
+
+// findIn returns the backbone that the delegates of a zone are in. If it does not know them,
+// it takes those that were known before.
+func (f *Fleet) findIn(ctx context.Context, zone string, known []string) found {
+	if zone == f.config.Zone {
+		return f.findInZone(ctx)
+	}
+	v := f.inspectZone(ctx, zone)
+	addresses := delegatesOf(v, -1)
+	announced := len(addresses) > 0
+	if !announced {
+		addresses = known
+	}
+	b := f.inspectBackbone(ctx, addresses)
+	b.reachable, b.announced = v.Size() > 0, announced
+	return b
 }
 
 // delegatesOf returns the addresses in the backbone of a zone's delegates, but one.
@@ -184,21 +230,22 @@ func delegatesOf(v pleach.View, but int) (addresses []string) {
 	return addresses
 }
 
-// askZones asks all zones for a view at the same time, and yields the views as they come.
-func askZones(ctx context.Context, zones []string, ask func(ctx context.Context, zone string) pleach.View) iter.Seq2[string, pleach.View] {
-	return func(yield func(string, pleach.View) bool) {
+// askZones asks zones for their backbones at the same time, and yields these as they come.
+// known has addresses of delegates for zones that do not answer.
+func (f *Fleet) askZones(ctx context.Context, zones []string, known map[string][]string) iter.Seq2[string, found] {
+	return func(yield func(string, found) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		type answer struct {
-			zone string
-			view pleach.View
+			zone     string
+			backbone found
 		}
 		answers := make(chan answer, len(zones))
 		for _, zone := range zones {
-			go func() { answers <- answer{zone, ask(ctx, zone)} }()
+			go func() { answers <- answer{zone, f.findIn(ctx, zone, known[zone])} }()
 		}
 		for range zones {
-			if a := <-answers; !yield(a.zone, a.view) {
+			if a := <-answers; !yield(a.zone, a.backbone) {
 				return
 			}
 		}
@@ -208,6 +255,11 @@ func askZones(ctx context.Context, zones []string, ask func(ctx context.Context,
 // inspectZone returns the view of a zone, by its seeds, or one of no member.
 func (f *Fleet) inspectZone(ctx context.Context, zone string) pleach.View {
 	return f.inspectAny(ctx, groupName(f.config.Name, zone), f.config.Seeds[zone])
+}
+
+// inspectBackbone returns the backbone that some addresses are in.
+func (f *Fleet) inspectBackbone(ctx context.Context, addresses []string) found {
+	return found{View: f.inspectAny(ctx, f.config.Backbone.Group, addresses), addresses: addresses}
 }
 
 // inspectAny returns the view of a group, of the first member that answers. It asks one
@@ -338,10 +390,13 @@ func (s *session) send(rank int, frame []byte) {
 	defer s.mu.Unlock()
 	q := s.queues[rank]
 	if q == nil {
-		q = newQueue(2*linkWindow, s.life.Done(), func(b []byte) int { return len(b) })
+		q = newQueue(s.life, 2*linkWindow, func(b []byte) int { return len(b) })
 		s.queues[rank] = q
 		s.fleet.running.Go(func() {
-			for b, ok := q.next(s.life); ok && b != nil; b, ok = q.next(s.life) {
+			for b := range q.all(s.life) {
+				if b == nil {
+					break // the delegate is gone
+				}
 				if s.group.Send(s.life, rank, b) != nil {
 					s.fleet.step(func(now relay.Time) { s.fleet.machine.Dropped(now, rank) })
 					sleep(s.life, retryDelay)
@@ -397,22 +452,13 @@ func (s *session) findOthers() (larger, smaller []string) {
 	s.mu.Lock()
 	present, known := s.zones, maps.Clone(s.known)
 	s.mu.Unlock()
-	zones := slices.Concat(f.config.otherZones(), slices.Collect(maps.Keys(known)))
-	slices.Sort(zones)
-	zones = slices.DeleteFunc(slices.Compact(zones), func(zone string) bool { return present[zone] })
-	backbone := func(ctx context.Context, zone string) pleach.View {
-		addresses := delegatesOf(f.inspectZone(ctx, zone), -1)
-		if len(addresses) == 0 {
-			addresses = known[zone]
-		}
-		return f.inspectAny(ctx, f.config.Backbone.Group, addresses)
-	}
-	for _, v := range askZones(s.life, zones, backbone) {
-		switch s.compare(v) {
+	zones := slices.DeleteFunc(f.allZones(known), func(zone string) bool { return present[zone] || zone == f.config.Zone })
+	for _, b := range f.askZones(s.life, zones, known) {
+		switch s.compare(b.View) {
 		case 1:
-			return []string{v.Leader().Address}, nil
+			return []string{b.Leader().Address}, nil
 		case -1:
-			smaller = []string{v.Leader().Address}
+			smaller = []string{b.Leader().Address}
 		}
 	}
 	return nil, smaller

@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pleach-go/pleach"
@@ -19,12 +20,17 @@ import (
 // name of the requests.
 const topicName = "pleach.fleet"
 
+// forwardName is the name of requests by which members forward messages to the lead.
+const forwardName = topicName + ".forward"
+
 // Times of the protocol.
 const (
 	ackDelay       = 2 * time.Second
 	watermarkDelay = 500 * time.Millisecond
 	stallTimeout   = 5 * time.Second
 	gapDelay       = 500 * time.Millisecond
+	forwardDelay   = 5 * time.Millisecond
+	forwardTimeout = time.Second
 	retryDelay     = 20 * time.Millisecond
 	pollTimeout    = 10 * time.Second
 	tableTimeout   = 5 * time.Second
@@ -48,6 +54,8 @@ type Fleet struct {
 	running  sync.WaitGroup
 	closing  sync.Once
 
+	forwarding atomic.Bool // a message is on its way to the lead
+
 	// Of the last session in the backbone; used by keepBackbone.
 	listening string
 	known     map[string][]string
@@ -55,8 +63,10 @@ type Fleet struct {
 	mu       sync.Mutex // guards the rest
 	machine  *relay.Machine
 	timer    *time.Timer
-	index    int // of this process in its zone, by age
-	size     int // of the zone
+	tick     relay.Time // when the timer fires, or noTick
+	waiting  int        // calls of Broadcast that wait for window
+	index    int        // of this process in its zone, by age
+	size     int        // of the zone
 	backbone *session
 }
 
@@ -113,13 +123,20 @@ func newFleet(c Config, zone *pleach.Group) (*Fleet, error) {
 		b.Listen = net.JoinHostPort(host, "0")
 	}
 	f.life, f.end = context.WithCancelCause(context.Background())
-	f.inbox = newQueue(c.KeepBytes, f.life.Done(), func(m Message) int { return len(m.Data) })
-	f.casts = newQueue(c.KeepBytes, f.life.Done(), func(c cast) int { return len(c.frame) })
+	f.inbox = newQueue(f.life, c.KeepBytes, func(m Message) int { return len(m.Data) })
+	f.casts = newQueue(f.life, c.KeepBytes, func(c cast) int { return len(c.frame) })
 	f.machine = relay.New(relay.Config{
 		Self: f.origin, Born: uint64(time.Now().UnixNano()), KeepBytes: c.KeepBytes, MaxOrigins: maxOrigins, Window: min(linkWindow, c.KeepBytes/2),
 		AckDelay: relay.Time(ackDelay), WatermarkDelay: relay.Time(watermarkDelay), Stall: relay.Time(stallTimeout), GapDelay: relay.Time(gapDelay),
+		ForwardDelay: relay.Time(forwardDelay),
 	})
-	f.timer = time.AfterFunc(time.Hour, func() { f.step(f.machine.Tick) })
+	f.tick = noTick
+	f.timer = time.AfterFunc(time.Hour, func() {
+		f.step(func(now relay.Time) {
+			f.tick = noTick
+			f.machine.Tick(now)
+		})
+	})
 	var err error
 	f.topic, err = zone.Topic(topicName)
 	return f, err
@@ -128,6 +145,7 @@ func newFleet(c Config, zone *pleach.Group) (*Fleet, error) {
 // enter starts this member, and waits until it has the positions of its zone.
 func (f *Fleet) enter(ctx context.Context) error {
 	f.zone.Handle(topicName, f.serve)
+	f.zone.Handle(forwardName, f.takeForward)
 	f.running.Go(f.receive)
 	f.running.Go(f.cast)
 	f.running.Go(f.watchZone)
@@ -195,11 +213,17 @@ func (f *Fleet) step(input func(now relay.Time)) {
 	for _, a := range f.machine.Actions() {
 		f.perform(a)
 	}
-	if d := f.machine.Deadline(); d >= 0 {
+	if d := f.machine.Deadline(); d >= 0 && d < f.tick { // an earlier tick does no harm
+		f.tick = d
 		f.timer.Reset(max(time.Duration(d-f.now()), time.Millisecond))
 	}
-	give(f.window)
+	if f.waiting > 0 {
+		give(f.window)
+	}
 }
+
+// noTick is later than any tick.
+const noTick = relay.Time(1<<63 - 1)
 
 func (f *Fleet) now() relay.Time { return relay.Time(time.Since(f.began)) }
 
@@ -212,6 +236,8 @@ func (f *Fleet) perform(a relay.Action) {
 		f.casts.add(cast{frame: a.Frame})
 	case relay.Poll:
 		f.casts.add(cast{poll: true})
+	case relay.Forward:
+		f.forward(a.Rank, a.Frame)
 	case relay.Send:
 		if f.backbone != nil {
 			f.backbone.send(a.Peer.Rank, a.Frame)
@@ -223,6 +249,26 @@ func (f *Fleet) perform(a relay.Action) {
 			}
 		})
 	}
+}
+
+// forward sends a frame to the lead. One is on its way at a time: if the lead is slow, the
+// broadcast is as fast.
+func (f *Fleet) forward(rank int, frame []byte) {
+	if !f.forwarding.CompareAndSwap(false, true) {
+		return
+	}
+	f.running.Go(func() {
+		defer f.forwarding.Store(false)
+		ctx, cancel := context.WithTimeout(f.life, forwardTimeout)
+		defer cancel()
+		_, _ = f.zone.Request(ctx, rank, forwardName, frame) // the broadcast arrives in any case
+	})
+}
+
+// takeForward takes in what a member of the zone forwards.
+func (f *Fleet) takeForward(_ context.Context, r pleach.Request) (_ []byte, err error) {
+	f.step(func(now relay.Time) { err = f.machine.FromZone(now, r.From, bytes.Clone(r.Data)) })
+	return nil, err
 }
 
 // serve answers other members of the zone.
@@ -247,11 +293,8 @@ func (f *Fleet) receive() {
 // cast broadcasts in the zone. Without a quorum it tries again: what it has to broadcast is
 // numbered.
 func (f *Fleet) cast() {
-	for {
-		c, ok := f.casts.next(f.life)
+	for c := range f.casts.all(f.life) {
 		switch {
-		case !ok:
-			return
 		case c.poll:
 			f.running.Go(f.poll)
 		case c.done != nil:
@@ -312,22 +355,33 @@ func sleep(ctx context.Context, d time.Duration) {
 func (f *Fleet) Broadcast(ctx context.Context, data []byte) error {
 	data = bytes.Clone(data)
 	done := make(chan struct{})
-	for sent := false; !sent; {
-		f.step(func(now relay.Time) {
-			share := max(minWindow, f.config.KeepBytes/2/max(f.size, 1))
-			if sent = f.machine.Window(share); sent {
-				f.machine.Broadcast(now, data)
-			}
-		})
-		if sent {
-			break
-		}
-		if err := f.await(ctx, f.window); err != nil {
+	for !f.tryBroadcast(data) {
+		err := f.await(ctx, f.window)
+		f.mu.Lock()
+		f.waiting--
+		f.mu.Unlock()
+		if err != nil {
 			return err
 		}
 	}
 	f.casts.add(cast{done: done})
 	return f.await(ctx, done)
+}
+
+// tryBroadcast has the machine broadcast, unless other zones lack too much. It counts the
+// caller as waiting then.
+func (f *Fleet) tryBroadcast(data []byte) (sent bool) {
+	f.mu.Lock()
+	f.waiting++
+	f.mu.Unlock()
+	f.step(func(now relay.Time) {
+		share := max(minWindow, f.config.KeepBytes/2/max(f.size, 1))
+		if sent = f.machine.Window(share); sent {
+			f.machine.Broadcast(now, data)
+			f.waiting--
+		}
+	})
+	return sent
 }
 
 // await waits for a sign.

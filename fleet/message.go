@@ -67,14 +67,7 @@ type ZoneSummary struct {
 // no longer a member of its zone ([Fleet.Err] says why). If several goroutines receive,
 // each message goes to one of them.
 func (f *Fleet) Messages(ctx context.Context) iter.Seq[Message] {
-	return func(yield func(Message) bool) {
-		for {
-			m, ok := f.inbox.next(ctx)
-			if !ok || !yield(m) {
-				return
-			}
-		}
-	}
+	return f.inbox.all(ctx)
 }
 
 func messageOf(m *relay.Message) Message {

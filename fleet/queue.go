@@ -2,62 +2,88 @@ package fleet
 
 import (
 	"context"
+	"iter"
 	"sync"
 )
 
-// queue has what waits for a goroutine. Its producers wait while it is longer than its
+// queue has what waits for goroutines. Its producers wait while it is longer than its
 // bound, if they call room.
 type queue[T any] struct {
-	mu     sync.Mutex
-	items  []T
-	bytes  int
-	limit  int
-	size   func(T) int
-	news   chan struct{} // there may be an item
-	less   chan struct{} // there may be room
-	closed <-chan struct{}
+	life  context.Context // what waits when it ends is still taken
+	limit int
+	size  func(T) int
+	less  chan struct{} // there may be room
+
+	mu    sync.Mutex // guards the rest
+	news  sync.Cond  // there may be an item, or the end
+	items []T
+	first int // of those that wait; the items before were taken
+	bytes int
 }
 
-func newQueue[T any](limit int, closed <-chan struct{}, size func(T) int) *queue[T] {
-	return &queue[T]{limit: limit, size: size, closed: closed, news: make(chan struct{}, 1), less: make(chan struct{}, 1)}
+func newQueue[T any](life context.Context, limit int, size func(T) int) *queue[T] {
+	q := &queue[T]{life: life, limit: limit, size: size, less: make(chan struct{}, 1)}
+	q.news.L = &q.mu
+	return q
 }
+
+// maxIdle is of how many items an empty queue keeps the memory.
+const maxIdle = 256
 
 // add adds an item. It does not wait.
 func (q *queue[T]) add(item T) {
 	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.items) == cap(q.items) && q.first > len(q.items)/2 {
+		n := copy(q.items, q.items[q.first:])
+		clear(q.items[n:])
+		q.items, q.first = q.items[:n], 0
+	}
 	q.items = append(q.items, item)
 	q.bytes += q.size(item)
-	q.mu.Unlock()
-	give(q.news)
+	q.news.Signal()
 }
 
-// next returns the first item, as soon as there is one. It reports false at the end.
-func (q *queue[T]) next(ctx context.Context) (item T, ok bool) {
-	for {
-		q.mu.Lock()
-		if len(q.items) > 0 {
-			item = q.items[0]
-			var none T
-			q.items[0] = none
-			q.items = q.items[1:]
-			q.bytes -= q.size(item)
-			more := len(q.items) > 0
-			q.mu.Unlock()
-			if more {
-				give(q.news)
-			}
-			give(q.less)
-			return item, true
-		}
-		q.mu.Unlock()
-		select {
-		case <-q.news:
-		case <-ctx.Done():
-			return item, false
-		case <-q.closed:
-			return item, false
+// all takes the items, each as soon as it is there, until ctx ends or, when none is left,
+// the life of the queue. If several goroutines call it, each item goes to one of them.
+func (q *queue[T]) all(ctx context.Context) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		defer context.AfterFunc(ctx, q.wake)()
+		defer context.AfterFunc(q.life, q.wake)()
+		for item, ok := q.next(ctx); ok && yield(item); item, ok = q.next(ctx) {
+			continue
 		}
 	}
+}
+
+// wake wakes those who wait for an item.
+func (q *queue[T]) wake() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.news.Broadcast()
+}
+
+// next takes the first item, as soon as there is one. It reports false at the end.
+func (q *queue[T]) next(ctx context.Context) (item T, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for q.first == len(q.items) && ctx.Err() == nil && q.life.Err() == nil {
+		q.news.Wait()
+	}
+	if q.first == len(q.items) || ctx.Err() != nil {
+		q.news.Signal() // it may have been for another goroutine
+		return item, false
+	}
+	q.items[q.first], item = item, q.items[q.first]
+	q.first++
+	q.bytes -= q.size(item)
+	if q.first == len(q.items) {
+		if q.items, q.first = q.items[:0], 0; cap(q.items) > maxIdle {
+			q.items = nil
+		}
+	}
+	give(q.less)
+	return item, true
 }
 
 // full reports whether the queue is too long.
@@ -69,17 +95,14 @@ func (q *queue[T]) full() bool {
 
 // room waits until the queue is not too long.
 func (q *queue[T]) room() {
-	for {
-		if !q.full() {
-			give(q.less) // another producer may wait
-			return
-		}
+	for q.full() {
 		select {
 		case <-q.less:
-		case <-q.closed:
+		case <-q.life.Done():
 			return
 		}
 	}
+	give(q.less) // another producer may wait
 }
 
 // give gives a sign, unless one is there already.

@@ -5,10 +5,11 @@
 // Every member of a zone keeps a log of the last messages, by their origin. What it does
 // beyond that depends on its role:
 //
-//   - The origin broadcasts a message in its zone.
-//   - The lead, the first of the zone's delegates in the backbone, ships the messages of its zone to one
-//     delegate of every other zone, its gateway, each from the position that the gateway has
-//     named (links.go). It is the first of that zone, or one that is nearer (trips.go).
+//   - The origin broadcasts a message in its zone, and forwards it to the lead (forward.go).
+//   - The lead, the first of the zone's delegates in the backbone, ships the messages of its
+//     zone to one delegate of every other zone, its gateway, each from the position that the
+//     gateway has named (links.go). It is the first of that zone, or one that is nearer
+//     (trips.go).
 //   - The gateway broadcasts them in its own zone, and acknowledges them when they are stable
 //     there (gateway.go).
 //   - The other delegates watch the acknowledgments, which the lead broadcasts as watermarks.

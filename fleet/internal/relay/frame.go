@@ -25,6 +25,9 @@ const (
 // MaxName is the longest name of a zone and the longest ID, in bytes.
 const MaxName = 255
 
+// minPosition is the least number of bytes of a position in a frame.
+const minPosition = 5
+
 // maxItems bounds the entries of a frame.
 const maxItems = 1 << 17
 
@@ -48,6 +51,7 @@ type frame struct {
 	born      uint64   // when the sender's zone was begun
 	positions []position
 	origin    Origin
+	stream    *stream // of the origin, in a frame that was read, if it is known
 	seq       uint64
 	data      []byte
 	summaries []Summary
@@ -79,14 +83,23 @@ func (f *frame) append(b []byte) []byte {
 	return append(b, f.data...)
 }
 
+// decode reads a frame.
 func decode(b []byte) (*frame, error) {
+	f := new(frame)
+	return f, f.decode(b, nil)
+}
+
+// decode reads a frame, whose data are then part of b. known has streams by the bytes of
+// their origins, so that the names of each are made once, and a message need not be looked up
+// again.
+func (f *frame) decode(b []byte, known map[string]*stream) error {
 	if len(b) == 0 {
-		return nil, ErrFrame
+		return ErrFrame
 	}
-	f, d := &frame{kind: kind(b[0])}, &decoder{b: b[1:]}
-	switch f.kind {
+	d := decoder{b: b[1:], known: known}
+	switch f.kind = kind(b[0]); f.kind {
 	case kindData, kindLost, kindFetch:
-		f.origin = d.origin()
+		f.origin, f.stream = d.originOrStream()
 		f.seq = d.number()
 	case kindSummary:
 		for range d.count() {
@@ -95,14 +108,16 @@ func decode(b []byte) (*frame, error) {
 	case kindBase, kindWatermark, kindSync, kindReply, kindAck, kindTable:
 		f.zone = d.text()
 		f.zones, f.covers, f.born = d.texts(), d.texts(), d.number()
-		for range d.count() {
+		n := d.count()
+		f.positions = make([]position, 0, min(n, len(d.b)/minPosition))
+		for range n {
 			f.positions = append(f.positions, position{d.origin(), d.number(), d.number()})
 		}
 	default:
-		return nil, fmt.Errorf("%w: kind %d", ErrFrame, f.kind)
+		return fmt.Errorf("%w: kind %d", ErrFrame, f.kind)
 	}
 	f.data = d.b
-	return f, d.err
+	return d.err
 }
 
 func appendString(b []byte, s string) []byte {
@@ -124,8 +139,9 @@ func appendOrigin(b []byte, o Origin) []byte {
 
 // decoder reads a frame. After an error, it returns zero values.
 type decoder struct {
-	b   []byte
-	err error
+	b     []byte
+	known map[string]*stream
+	err   error
 }
 
 func (d *decoder) number() uint64 {
@@ -168,4 +184,17 @@ func (d *decoder) texts() (list []string) {
 	return list
 }
 
-func (d *decoder) origin() Origin { return Origin{d.text(), d.text(), d.number()} }
+func (d *decoder) origin() Origin {
+	o, _ := d.originOrStream()
+	return o
+}
+
+// originOrStream reads an origin, which it returns if its stream is not known.
+func (d *decoder) originOrStream() (Origin, *stream) {
+	b := d.b
+	zone, id, incarnation := d.bytes(MaxName), d.bytes(MaxName), d.number()
+	if s := d.known[string(b[:len(b)-len(d.b)])]; s != nil {
+		return s.origin, s
+	}
+	return Origin{string(zone), string(id), incarnation}, nil
+}

@@ -52,9 +52,9 @@ func (m *Machine) inherit(now Time, gone Peer) {
 	delete(m.shippers, gone.Rank)
 	delete(m.ackDue, gone.Rank)
 	i := m.firstOf(gone.Zone)
-	for _, o := range m.origins {
-		if i >= 0 && o.Zone == gone.Zone && m.streams[o].position() > 0 {
-			m.noteShipped(now, m.peers[i].Rank, o, 0)
+	for _, s := range m.sorted {
+		if i >= 0 && s.origin.Zone == gone.Zone && s.position() > 0 {
+			m.noteShipped(now, m.peers[i].Rank, s.origin, 0)
 		}
 	}
 }

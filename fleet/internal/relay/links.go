@@ -46,8 +46,8 @@ func (m *Machine) ship(now Time) {
 		return
 	}
 	var list []*stream
-	for _, o := range m.origins {
-		if s := m.streams[o]; m.ships(o) && s.next > 0 {
+	for _, s := range m.sorted {
+		if m.ships(s.origin) && s.next > 0 {
 			list = append(list, s)
 		}
 	}
@@ -141,8 +141,9 @@ func (m *Machine) shipped() []string {
 	for z := range m.based {
 		zones[z] = z == m.self.Zone || !m.present(z)
 	}
-	for _, o := range m.origins {
-		zones[o.Zone] = zones[o.Zone] || m.based[o.Zone] && m.ships(o)
+	for _, s := range m.sorted {
+		zone := s.origin.Zone
+		zones[zone] = zones[zone] || m.based[zone] && m.ships(s.origin)
 	}
 	return slices.DeleteFunc(m.bases(), func(z string) bool { return !zones[z] })
 }
@@ -164,8 +165,8 @@ func (m *Machine) handleReply(now Time, rank int, f *frame) {
 		theirs[p.Origin] = p.Seq
 	}
 	base := &frame{kind: kindBase, zone: m.self.Zone}
-	for _, o := range m.origins {
-		s := m.streams[o]
+	for _, s := range m.sorted {
+		o := s.origin
 		switch has, ok := theirs[o]; {
 		case s.next == 0 || o.Zone == m.self.Zone && l.synced || !slices.Contains(f.covers, o.Zone):
 			continue

@@ -1,5 +1,7 @@
 package relay
 
+import "slices"
+
 // Origin is a process that broadcasts. Incarnation tells its starts apart.
 type Origin struct {
 	Zone, ID    string
@@ -28,6 +30,7 @@ type stream struct {
 	gap    Time               // since when something is missing, or was asked for last
 	stuck  Time               // since when nothing was delivered although something waits
 	used   Time               // when it was used last
+	marked position           // in the last watermark of this member that has the origin
 }
 
 // entry is a message of the log. end counts the bytes of its origin up to it.
@@ -72,10 +75,21 @@ func (m *Machine) stream(now Time, o Origin) *stream {
 			s.next = 1
 		}
 		m.streams[o] = s
-		m.origins = insertOrigin(m.origins, o)
+		i, _ := slices.BinarySearchFunc(m.sorted, o, compareStream)
+		m.sorted = slices.Insert(m.sorted, i, s)
+		m.known[string(appendOrigin(nil, o))] = s
 	}
 	s.used = now
 	return s
+}
+
+// streamOf returns what is known of the origin of a frame.
+func (m *Machine) streamOf(now Time, f *frame) *stream {
+	if f.stream == nil {
+		return m.stream(now, f.origin)
+	}
+	f.stream.used = now
+	return f.stream
 }
 
 // forgetOne makes room for another origin, if there are too many: it forgets the one that
@@ -85,8 +99,8 @@ func (m *Machine) forgetOne() {
 		return
 	}
 	var oldest *stream
-	for _, o := range m.origins {
-		if s := m.streams[o]; oldest == nil || s.used < oldest.used {
+	for _, s := range m.sorted {
+		if oldest == nil || s.used < oldest.used {
 			oldest = s
 		}
 	}
@@ -97,15 +111,14 @@ func (m *Machine) forgetOne() {
 		m.heldBytes -= len(a.data)
 	}
 	delete(m.streams, oldest.origin)
+	delete(m.known, string(appendOrigin(nil, oldest.origin)))
 	delete(m.gaps, oldest.origin)
-	delete(m.watermarks, oldest.origin)
 	m.forgot = true
-	m.origins = removeOrigin(m.origins, oldest.origin)
+	m.sorted = slices.DeleteFunc(m.sorted, func(s *stream) bool { return s == oldest })
 }
 
 // arrive takes in a message from this zone or, if inject is true, from another one.
-func (m *Machine) arrive(now Time, o Origin, seq uint64, data []byte, inject bool) {
-	s := m.stream(now, o)
+func (m *Machine) arrive(now Time, s *stream, seq uint64, data []byte, inject bool) {
 	if s.next == 0 && m.forgot {
 		s.next, s.first = seq, seq // it may have been known before
 	}
@@ -118,15 +131,37 @@ func (m *Machine) arrive(now Time, o Origin, seq uint64, data []byte, inject boo
 		m.missing(now, s)
 		return // it is fetched later
 	}
-	if s.held == nil {
-		s.held = make(map[uint64]arrival)
-	}
 	if data == nil {
 		data = []byte{}
 	}
-	s.held[seq] = arrival{data, inject}
-	m.heldBytes += len(data)
+	if a := (arrival{data, inject}); seq == s.next {
+		m.take(s, a)
+	} else {
+		m.hold(s, seq, a)
+	}
 	m.drain(now, s)
+}
+
+// hold keeps a message until those before it are there.
+func (m *Machine) hold(s *stream, seq uint64, a arrival) {
+	if s.held == nil {
+		s.held = make(map[uint64]arrival)
+	}
+	s.held[seq] = a
+	m.heldBytes += len(a.data)
+}
+
+// take delivers the next message of an origin.
+func (m *Machine) take(s *stream, a arrival) {
+	if a.inject {
+		m.cast(&frame{kind: kindData, origin: s.origin, seq: s.next, data: a.data})
+	}
+	if s.origin != m.self {
+		m.actions = append(m.actions, Deliver{Message{Origin: s.origin, Seq: s.next, Data: a.data}})
+	}
+	m.keep(s, a.data)
+	s.next++
+	s.gap = 0
 }
 
 // drain delivers what waits and is the next.
@@ -134,19 +169,11 @@ func (m *Machine) drain(now Time, s *stream) {
 	for a, ok := s.held[s.next]; ok; a, ok = s.held[s.next] {
 		delete(s.held, s.next)
 		m.heldBytes -= len(a.data)
-		if a.inject {
-			m.cast(&frame{kind: kindData, origin: s.origin, seq: s.next, data: a.data})
-		}
-		if s.origin != m.self {
-			m.actions = append(m.actions, Deliver{Message{Origin: s.origin, Seq: s.next, Data: a.data}})
-		}
-		m.keep(s, a.data)
-		s.next++
-		s.gap = 0
+		m.take(s, a)
 	}
 	if len(s.held) > 0 || s.seen >= max(s.next, 1) {
 		m.missing(now, s)
-	} else {
+	} else if len(m.gaps) > 0 {
 		delete(m.gaps, s.origin)
 	}
 }

@@ -34,6 +34,9 @@ type Config struct {
 	Stall Time
 	// GapDelay is how long a member waits for a message that is missing before it asks.
 	GapDelay Time
+	// ForwardDelay is the time between two messages that a member forwards to the lead. If
+	// zero, it forwards none.
+	ForwardDelay Time
 }
 
 // Peer is a delegate in the backbone. Age orders the delegates of a zone: the lowest is
@@ -58,13 +61,14 @@ type Sibling struct {
 type Machine struct {
 	config     Config
 	self       Origin
-	born       uint64   // when this zone was begun, by the clock of the member that did
-	ready      bool     // it has the positions of the zone
-	early      []*frame // what came before, as much as the log may have
+	born       uint64  // when this zone was begun, by the clock of the member that did
+	ready      bool    // it has the positions of the zone
+	early      []frame // what came before, as much as the log may have
 	earlyBytes int
 
 	streams   map[Origin]*stream
-	origins   []Origin // the same, in order
+	sorted    []*stream          // the same, in the order of their origins
+	known     map[string]*stream // the same, by the bytes of their origins in frames
 	based     map[string]bool
 	gaps      map[Origin]*stream // in which something is missing
 	forgot    bool               // there were too many origins
@@ -92,8 +96,9 @@ type Machine struct {
 	polling       bool
 	progressed    Time // when an acknowledgment has come, or nothing was to come
 	vain          int  // how often this delegate has shipped although one before it gets on
-	watermarks    map[Origin]position
 	lastWatermark Time
+	leader        int  // rank of the delegate that has broadcast the last watermark
+	lastForward   Time // of a message to the leader
 	unmarked      bool // something may have changed since the last watermark
 	asked         int  // which delegate was asked last
 
@@ -103,8 +108,9 @@ type Machine struct {
 	lastSummary  Time
 	summariesNew bool
 
-	actions []Action
-	sent    Counts
+	actions   []Action
+	performed []Action // those that Actions has returned
+	sent      Counts
 }
 
 // Counts are the frames that were sent to other zones.
@@ -126,6 +132,12 @@ type (
 	Deliver struct{ Message Message }
 	// Cast broadcasts a frame in the zone.
 	Cast struct{ Frame []byte }
+	// Forward sends a frame to a member of the zone, beside the broadcast that follows. It
+	// may be dropped.
+	Forward struct {
+		Rank  int
+		Frame []byte
+	}
 	// Send sends a frame to a delegate in the backbone.
 	Send struct {
 		Peer  Peer
@@ -142,6 +154,7 @@ type (
 
 func (Deliver) action() {}
 func (Cast) action()    {}
+func (Forward) action() {}
 func (Send) action()    {}
 func (Poll) action()    {}
 func (Fetch) action()   {}
@@ -149,17 +162,17 @@ func (Fetch) action()   {}
 // New makes the machine of a member.
 func New(c Config) *Machine {
 	return &Machine{
-		config: c, self: c.Self, streams: make(map[Origin]*stream), based: make(map[string]bool), gaps: make(map[Origin]*stream),
-		links: make(map[string]*link), trips: make(map[Peer]trip), probes: make(map[string]*probe), ackDue: make(map[int]map[Origin]bool), shippers: make(map[int]bool), watermarks: make(map[Origin]position),
+		config: c, self: c.Self, streams: make(map[Origin]*stream), known: make(map[string]*stream), based: make(map[string]bool), gaps: make(map[Origin]*stream),
+		links: make(map[string]*link), trips: make(map[Peer]trip), probes: make(map[string]*probe), ackDue: make(map[int]map[Origin]bool), shippers: make(map[int]bool),
 		summaries: make(map[string]Summary), index: -1,
 	}
 }
 
-// Actions returns what is to be done since the last call.
+// Actions returns what is to be done since the last call. It is valid until the next one.
 func (m *Machine) Actions() []Action {
-	a := m.actions
-	m.actions = nil
-	return a
+	clear(m.performed)
+	m.performed, m.actions = m.actions, m.performed[:0]
+	return m.performed
 }
 
 // Counts returns how many frames were sent to other zones.
@@ -191,8 +204,8 @@ func (m *Machine) begin(now Time) {
 	m.ready = true
 	early := m.early
 	m.early = nil
-	for _, f := range early {
-		m.handleZone(now, -1, f)
+	for i := range early {
+		m.handleZone(now, -1, &early[i])
 	}
 	m.step(now)
 }
@@ -207,14 +220,19 @@ func (m *Machine) Window(share int) bool {
 // Broadcast broadcasts a message of this process.
 func (m *Machine) Broadcast(now Time, data []byte) {
 	s := m.stream(now, m.self)
-	m.cast(&frame{kind: kindData, origin: m.self, seq: s.next, data: data})
-	m.arrive(now, m.self, s.next, data, false)
+	f := &frame{kind: kindData, origin: m.self, seq: s.next, data: data}
+	m.forward(now, f)
+	m.cast(f)
+	m.arrive(now, s, s.next, data, false)
 	m.step(now)
 }
 
 // SetZone takes in a view of the zone: its delegates by age, and the rank of this process.
 func (m *Machine) SetZone(now Time, delegates []Sibling, rank int) {
 	m.siblings, m.rank = delegates, rank
+	if !slices.ContainsFunc(delegates, func(s Sibling) bool { return s.Rank == m.leader }) && len(delegates) > 0 {
+		m.leader = delegates[0].Rank // until there is a watermark
+	}
 	m.setOrder(now)
 	m.step(now)
 }
@@ -246,19 +264,20 @@ func (m *Machine) present(zone string) bool {
 	return other || m.peers != nil && zone == m.self.Zone
 }
 
-// FromZone takes in a frame that a member of the zone has broadcast.
+// FromZone takes in a frame that a member of the zone has broadcast, or forwarded.
 func (m *Machine) FromZone(now Time, rank int, b []byte) error {
-	f, err := decode(b)
-	if err != nil {
+	var f frame
+	if err := f.decode(b, m.known); err != nil {
 		return err
 	}
 	if !m.ready {
 		if m.earlyBytes += len(b); m.earlyBytes <= m.config.KeepBytes {
+			f.stream = nil               // it may be forgotten until then
 			m.early = append(m.early, f) // what does not fit is found missing later
 		}
 		return nil
 	}
-	m.handleZone(now, rank, f)
+	m.handleZone(now, rank, &f)
 	if f.kind == kindData && !m.ships(f.origin) {
 		m.settle(now)
 	} else {
@@ -270,7 +289,7 @@ func (m *Machine) FromZone(now Time, rank int, b []byte) error {
 func (m *Machine) handleZone(now Time, rank int, f *frame) {
 	switch f.kind {
 	case kindData:
-		m.arrive(now, f.origin, f.seq, f.data, false)
+		m.arrive(now, m.streamOf(now, f), f.seq, f.data, false)
 	case kindLost:
 		m.skip(now, m.stream(now, f.origin), f.seq)
 	case kindBase:
@@ -284,14 +303,14 @@ func (m *Machine) handleZone(now Time, rank int, f *frame) {
 
 // FromPeer takes in a frame that a delegate has sent over the backbone.
 func (m *Machine) FromPeer(now Time, rank int, b []byte) error {
-	f, err := decode(b)
-	if err != nil || !m.ready {
+	var f frame
+	if err := f.decode(b, m.known); err != nil || !m.ready {
 		return err // a lead asks again
 	}
 	switch f.kind {
 	case kindData:
 		m.noteShipped(now, m.shipper(rank, f.origin), f.origin, len(f.data))
-		m.arrive(now, f.origin, f.seq, f.data, true)
+		m.arrive(now, m.streamOf(now, &f), f.seq, f.data, true)
 		if !m.ships(f.origin) {
 			m.settle(now)
 			return nil
@@ -299,20 +318,20 @@ func (m *Machine) FromPeer(now Time, rank int, b []byte) error {
 	case kindLost:
 		m.noteShipped(now, m.shipper(rank, f.origin), f.origin, 0)
 		if s := m.stream(now, f.origin); s.next > 0 && s.next <= f.seq {
-			m.cast(f)
+			m.cast(&f)
 			m.skip(now, s, f.seq)
 		}
 	case kindBase:
 		if !m.based[f.zone] {
-			m.cast(f)
-			m.takeBase(now, f)
+			m.cast(&f)
+			m.takeBase(now, &f)
 		}
 	case kindSync:
-		m.handleSync(now, rank, f)
+		m.handleSync(now, rank, &f)
 	case kindReply:
-		m.handleReply(now, rank, f)
+		m.handleReply(now, rank, &f)
 	case kindAck:
-		m.handleAck(now, rank, f)
+		m.handleAck(now, rank, &f)
 	case kindSummary:
 		if m.takeSummaries(now, f.summaries) {
 			m.summariesNew = true
@@ -335,8 +354,8 @@ func (m *Machine) takeBase(now Time, f *frame) {
 			}
 		}
 	}
-	for _, o := range m.origins {
-		if s := m.streams[o]; o.Zone == f.zone {
+	for _, s := range m.sorted {
+		if s.origin.Zone == f.zone {
 			s.next = max(s.next, 1)
 			for seq := range s.held {
 				if seq < s.next {
@@ -438,9 +457,9 @@ func (m *Machine) peer(rank int) (Peer, bool) {
 
 // positions returns those of the origins of some zones.
 func (m *Machine) positions(zones []string) (list []position) {
-	for _, o := range m.origins {
-		if s := m.streams[o]; s.next > 0 && slices.Contains(zones, o.Zone) {
-			list = append(list, position{Origin: o, Seq: s.position(), Acked: s.acked})
+	for _, s := range m.sorted {
+		if s.next > 0 && slices.Contains(zones, s.origin.Zone) {
+			list = append(list, position{Origin: s.origin, Seq: s.position(), Acked: s.acked})
 		}
 	}
 	return list
@@ -460,15 +479,7 @@ func compareOrigins(a, b Origin) int {
 	return cmp.Or(cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Incarnation, b.Incarnation))
 }
 
-func insertOrigin(list []Origin, o Origin) []Origin {
-	i, _ := slices.BinarySearchFunc(list, o, compareOrigins)
-	return slices.Insert(list, i, o)
-}
-
-func removeOrigin(list []Origin, o Origin) []Origin {
-	i, _ := slices.BinarySearchFunc(list, o, compareOrigins)
-	return slices.Delete(list, i, i+1)
-}
+func compareStream(s *stream, o Origin) int { return compareOrigins(s.origin, o) }
 
 // Connected reports whether a zone is in the backbone, as far as this member knows.
 func (m *Machine) Connected(zone string) bool { return m.present(zone) }

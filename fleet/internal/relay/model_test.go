@@ -36,6 +36,7 @@ type modelCast struct {
 type modelSend struct {
 	from, to *modelMember
 	frame    []byte
+	forward  bool // to a member of the same zone
 }
 
 type model struct {
@@ -75,7 +76,7 @@ func (m *model) start(zone string, z, r int) *modelMember {
 	p := &modelMember{zone: zone, rank: 100*z + r}
 	p.Machine = New(Config{
 		Self: Origin{zone, fmt.Sprint(zone, r), 1}, Born: uint64(m.now), KeepBytes: m.keep, MaxOrigins: 100, Window: 1 << 20,
-		AckDelay: 10, WatermarkDelay: 10, Stall: modelStall, GapDelay: 500,
+		AckDelay: 10, WatermarkDelay: 10, Stall: modelStall, GapDelay: 500, ForwardDelay: 1,
 	})
 	if len(m.alive(zone)) == 0 || m.steps == 0 {
 		p.Begin(m.now)
@@ -162,7 +163,11 @@ func (m *model) do(p *modelMember, input func()) {
 			m.casts = append(m.casts, &modelCast{from: p, frame: bytes.Clone(a.Frame), to: others, all: slices.Clone(others)})
 		case Send:
 			if q := m.find(a.Peer.Rank); q != nil && q.cut == p.cut {
-				m.sends = append(m.sends, &modelSend{p, q, bytes.Clone(a.Frame)})
+				m.sends = append(m.sends, &modelSend{p, q, bytes.Clone(a.Frame), false})
+			}
+		case Forward:
+			if q := m.find(a.Rank); q != nil {
+				m.sends = append(m.sends, &modelSend{p, q, bytes.Clone(a.Frame), true})
 			}
 		case Poll:
 			m.poll(p)
@@ -223,7 +228,13 @@ func (m *model) deliverCast(c *modelCast, p *modelMember) {
 
 func (m *model) deliverSend(s *modelSend) {
 	m.sends = slices.DeleteFunc(m.sends, func(d *modelSend) bool { return d == s })
-	m.do(s.to, func() { _ = s.to.FromPeer(m.now, s.from.rank, s.frame) })
+	m.do(s.to, func() {
+		if s.forward {
+			_ = s.to.FromZone(m.now, s.from.rank, s.frame)
+		} else {
+			_ = s.to.FromPeer(m.now, s.from.rank, s.frame)
+		}
+	})
 }
 
 func (m *model) finishCast(c *modelCast) {
@@ -256,7 +267,7 @@ func (m *model) step() bool {
 		}
 	}
 	for i, s := range m.sends {
-		if !slices.ContainsFunc(m.sends[:i], func(d *modelSend) bool { return d.from == s.from && d.to == s.to }) {
+		if !slices.ContainsFunc(m.sends[:i], func(d *modelSend) bool { return d.from == s.from && d.to == s.to && d.forward == s.forward }) {
 			moves = append(moves, func() { m.deliverSend(s) })
 		}
 	}
@@ -830,8 +841,8 @@ func TestLogIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if m.keptBytes > 1<<12 || m.heldBytes > 1<<12 || len(m.streams) > 10 || len(m.origins) > 10 || len(m.gaps) > 10 {
-		t.Errorf("%d and %d bytes, %d streams, %d origins, %d gaps", m.keptBytes, m.heldBytes, len(m.streams), len(m.origins), len(m.gaps))
+	if m.keptBytes > 1<<12 || m.heldBytes > 1<<12 || len(m.streams) > 10 || len(m.sorted) > 10 || len(m.gaps) > 10 {
+		t.Errorf("%d and %d bytes, %d streams, %d origins, %d gaps", m.keptBytes, m.heldBytes, len(m.streams), len(m.sorted), len(m.gaps))
 	}
 	kept := 0
 	for _, s := range m.streams {

@@ -112,9 +112,9 @@ func (m *Machine) Fetched(now Time, reply []byte) error {
 // table is all that a process needs which has joined.
 func (m *Machine) table() []byte {
 	head := &frame{kind: kindTable, zone: m.self.Zone, zones: m.bases(), born: m.born}
-	for _, o := range m.origins {
-		if s := m.streams[o]; s.next > 0 {
-			head.positions = append(head.positions, position{o, s.position(), s.acked})
+	for _, s := range m.sorted {
+		if s.next > 0 {
+			head.positions = append(head.positions, position{s.origin, s.position(), s.acked})
 		}
 	}
 	from, bytes := len(m.kept), 0

@@ -1,6 +1,9 @@
 package relay
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // The delegates of a zone need not be equally far: they may be in several data centers. A
 // lead measures the round trip to one delegate of each zone at a time, by a kindSync that
@@ -29,13 +32,13 @@ type probe struct {
 }
 
 // delegates returns the delegates of a zone that are in the backbone, by age.
-func (m *Machine) delegates(zone string) (of []Peer) {
-	for _, p := range m.peers {
-		if p.Zone == zone {
-			of = append(of, p)
-		}
+func (m *Machine) delegates(zone string) []Peer {
+	first, _ := slices.BinarySearchFunc(m.peers, zone, func(p Peer, zone string) int { return cmp.Compare(p.Zone, zone) })
+	last := first
+	for last < len(m.peers) && m.peers[last].Zone == zone {
+		last++
 	}
-	return of
+	return m.peers[first:last] // they are in this order
 }
 
 // measure asks a delegate of each zone, if that is due and this member leads.

@@ -41,8 +41,8 @@ func (m *Machine) setOrder(now Time) {
 
 // behind reports whether a message of this zone is not known to be in all others.
 func (m *Machine) behind() bool {
-	for _, o := range m.origins {
-		if s := m.streams[o]; o.Zone == m.self.Zone && s.acked < s.position() {
+	for _, s := range m.sorted {
+		if s.origin.Zone == m.self.Zone && s.acked < s.position() {
 			return true
 		}
 	}
@@ -71,6 +71,9 @@ func (m *Machine) patience() Time { return m.config.stall(m.vain) * Time(m.index
 
 // handleWatermark takes in a watermark of a delegate.
 func (m *Machine) handleWatermark(now Time, rank int, f *frame) {
+	if rank >= 0 {
+		m.leader = rank
+	}
 	i := slices.Index(m.order, rank)
 	before := i >= 0 && i < m.index
 	for _, p := range f.positions {
@@ -105,11 +108,10 @@ func (m *Machine) sendWatermark(now Time) {
 	}
 	m.unmarked = false
 	f := &frame{kind: kindWatermark, zone: m.self.Zone}
-	for _, o := range m.origins {
-		s := m.streams[o]
-		if p := m.watermarkOf(s); s.next > 0 && p != m.watermarks[o] {
+	for _, s := range m.sorted {
+		if p := m.watermarkOf(s); s.next > 0 && p != s.marked {
 			s.acked = max(s.acked, p.Acked)
-			m.watermarks[o] = p
+			s.marked = p
 			f.positions = append(f.positions, p)
 		}
 	}

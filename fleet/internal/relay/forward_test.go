@@ -1,0 +1,55 @@
+package relay
+
+import (
+	"bytes"
+	"testing"
+)
+
+// The lead ships a message that its origin has forwarded before the broadcast of it arrives,
+// and the broadcast gives it nothing to ship again.
+func TestLeadShipsWhatIsForwarded(t *testing.T) {
+	m := newModel(t, 2, 3, 1, 1<<20)
+	lead, sent := m.findID("a0"), map[string]int{}
+	m.broadcast(m.findID("a2"), sent)
+	if len(m.sends) != 1 || !m.sends[0].forward || m.sends[0].to != lead {
+		t.Fatalf("%d frames are on their way, not the one to the lead", len(m.sends))
+	}
+	m.deliverSend(m.sends[0])
+	if n := lead.Counts().Data; n != 1 {
+		t.Fatalf("the lead has shipped %d messages when one was forwarded to it", n)
+	}
+	m.run()
+	if n := m.copies(); n != 1 {
+		t.Errorf("%d copies of a message were shipped", n)
+	}
+	m.check("forwarded", sent)
+}
+
+// Messages that follow each other fast, and long ones, are broadcast only. So are those of
+// the lead itself.
+func TestNotAllMessagesAreForwarded(t *testing.T) {
+	m := newModel(t, 2, 3, 1, 1<<20)
+	forwards := func(id string, data []byte) (n int) {
+		p := m.findID(id)
+		p.Broadcast(m.now, data)
+		for _, a := range p.Actions() {
+			if _, ok := a.(Forward); ok {
+				n++
+			}
+		}
+		return n
+	}
+	if n := forwards("a2", nil) + forwards("a2", nil); n != 1 {
+		t.Errorf("of two messages at a time, %d were forwarded", n)
+	}
+	m.now += 100
+	if n := forwards("a2", bytes.Repeat([]byte("x"), maxForward+1)); n != 0 {
+		t.Error("a long message was forwarded")
+	}
+	if n := forwards("a2", bytes.Repeat([]byte("x"), maxForward)); n != 1 {
+		t.Error("a message was not forwarded")
+	}
+	if n := forwards("a0", nil); n != 0 {
+		t.Error("the lead has forwarded a message")
+	}
+}
