@@ -217,7 +217,7 @@ func (f *Fleet) step(input func(now relay.Time)) {
 		f.tick = d
 		f.timer.Reset(max(time.Duration(d-f.now()), time.Millisecond))
 	}
-	if f.waiting > 0 {
+	if f.waiting > 0 && f.open() {
 		give(f.window)
 	}
 }
@@ -375,13 +375,17 @@ func (f *Fleet) tryBroadcast(data []byte) (sent bool) {
 	f.waiting++
 	f.mu.Unlock()
 	f.step(func(now relay.Time) {
-		share := max(minWindow, f.config.KeepBytes/2/max(f.size, 1))
-		if sent = f.machine.Window(share); sent {
+		if sent = f.open(); sent {
 			f.machine.Broadcast(now, data)
 			f.waiting--
 		}
 	})
 	return sent
+}
+
+// open reports whether other zones lack so little that this process may broadcast.
+func (f *Fleet) open() bool {
+	return f.machine.Window(max(minWindow, f.config.KeepBytes/2/max(f.size, 1)))
 }
 
 // await waits for a sign.
