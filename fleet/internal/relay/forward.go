@@ -13,7 +13,7 @@ const maxForward = 1 << 10
 // just now.
 func (m *Machine) forward(now Time, f *frame) {
 	due := m.lastForward == 0 || now >= m.lastForward+m.config.ForwardDelay
-	if m.leader == m.rank || m.config.ForwardDelay == 0 || !due || len(f.data) > maxForward {
+	if m.active || m.leader == m.rank || m.config.ForwardDelay == 0 || !due || len(f.data) > maxForward {
 		return
 	}
 	m.lastForward = now

@@ -99,7 +99,7 @@ func (f *frame) decode(b []byte, known map[string]*stream) error {
 	d := decoder{b: b[1:], known: known}
 	switch f.kind = kind(b[0]); f.kind {
 	case kindData, kindLost, kindFetch:
-		f.origin, f.stream = d.originOrStream()
+		f.origin, f.stream = d.originAndStream()
 		f.seq = d.number()
 	case kindSummary:
 		for range d.count() {
@@ -185,12 +185,12 @@ func (d *decoder) texts() (list []string) {
 }
 
 func (d *decoder) origin() Origin {
-	o, _ := d.originOrStream()
+	o, _ := d.originAndStream()
 	return o
 }
 
-// originOrStream reads an origin, which it returns if its stream is not known.
-func (d *decoder) originOrStream() (Origin, *stream) {
+// originAndStream reads an origin. It also returns the stream of it, if that is known.
+func (d *decoder) originAndStream() (Origin, *stream) {
 	b := d.b
 	zone, id, incarnation := d.bytes(MaxName), d.bytes(MaxName), d.number()
 	if s := d.known[string(b[:len(b)-len(d.b)])]; s != nil {
