@@ -109,7 +109,7 @@ func (g *Group) answerForce(request []byte) []byte {
 	if err := d.Err(); err != nil {
 		return encodeRefusal(err)
 	}
-	err := errors.New("this process is no longer a member")
+	err := errNotAMember
 	_ = g.node.Do(func(now protocol.Time) {
 		if v := g.machine.View(); v.Number > number {
 			err = nil // another member was asked first, and it is done
