@@ -90,11 +90,7 @@ func (f *search) now() protocol.Time { return protocol.Time(time.Since(f.start))
 func (f *search) ask(address string, q *lifecycle.Question) {
 	ctx, cancel := context.WithTimeout(f.ctx, foundingTimeout)
 	defer cancel()
-	b, err := requestOnce(ctx, f.client, address, q.Encode([]byte{requestIntroduction}))
-	var i *lifecycle.Introduction
-	if err == nil {
-		i, err = lifecycle.DecodeIntroduction(b)
-	}
+	i, err := askIntroduction(ctx, f.client, address, q)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	defer give(f.changed)
@@ -114,6 +110,15 @@ func (f *search) ask(address string, q *lifecycle.Question) {
 		}
 		f.found <- finding
 	}
+}
+
+// askIntroduction asks the process at an address to introduce itself.
+func askIntroduction(ctx context.Context, c tcp.Config, address string, q *lifecycle.Question) (*lifecycle.Introduction, error) {
+	b, err := requestOnce(ctx, c, address, q.Encode([]byte{requestIntroduction}))
+	if err != nil {
+		return nil, err
+	}
+	return lifecycle.DecodeIntroduction(b)
 }
 
 // address returns where a member is: its address in the view, unless its process has

@@ -254,18 +254,38 @@ func (t *seat) removed(view uint64, holder *membership.Member) {
 
 // handleRequest answers requests: this process is in a group, but not a member yet.
 func (t *seat) handleRequest(request []byte, answer func([]byte)) {
-	if len(request) > 0 && request[0] == requestFounding {
+	kind := uint8(0)
+	if len(request) > 0 {
+		kind = request[0]
+	}
+	switch kind {
+	case requestIntroduction:
+		answer(t.state.search.answer(request[1:]))
+		return
+	case requestForce:
+		answer(answerForce(request[1:], t.force))
+		return
+	case requestFounding:
 		if r, err := founding.DecodeRequest(request[1:]); err == nil {
 			reply := founding.Answer(founding.Candidate{ID: t.state.self.Identity, Address: t.state.self.Address}, nil, &r)
 			answer(reply.Encode(nil))
 			return
 		}
 	}
-	if len(request) > 0 && request[0] == requestIntroduction {
-		answer(t.state.search.answer(request[1:]))
-		return
-	}
 	answer(encodeRestarted(t.saved.Self.Rank, t.saved.Self.Incarnation))
+}
+
+// force lets some members go on without a quorum.
+func (t *seat) force(number uint64, ranks []protocol.Rank) error {
+	err := errNotAMember
+	_ = t.node.Do(func(now protocol.Time) {
+		if v := t.machine.View(); v.Number == number {
+			err = t.machine.ForceView(now, ranks)
+		} else if v.Number > number {
+			err = nil // another member was asked first, and it is done
+		}
+	})
+	return err
 }
 
 // lentListener is a listener that outlives the transport that it is lent to: its Close
