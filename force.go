@@ -61,17 +61,32 @@ func forceView(ctx context.Context, c tcp.Config, address string, members []stri
 }
 
 // viewToForce returns the view of the process at an address. A process that was started
-// again has no messages yet, but the view that it votes in; who else of it is there is
-// not known before all were asked.
+// again has no messages yet, but the view that it votes in.
 func viewToForce(ctx context.Context, c tcp.Config, address string) (View, error) {
-	_, err := requestOnce(ctx, c, address, encodeRequest(requestView, &membership.Member{}, false))
-	if !errors.As(err, new(*restartedError)) {
-		i, err := inspect(ctx, c, address)
-		if err != nil {
+	for {
+		_, err := requestOnce(ctx, c, address, encodeRequest(requestView, &membership.Member{}, false))
+		switch {
+		case errors.As(err, new(*restartedError)):
+			return seatToForce(ctx, c, address)
+		case err == nil:
+			i, err := inspect(ctx, c, address)
+			if err != nil {
+				return View{}, err
+			}
+			return i.View, nil
+		case permanent(err) || ctx.Err() != nil:
 			return View{}, err
 		}
-		return i.View, nil
+		select {
+		case <-ctx.Done():
+		case <-time.After(forceInterval):
+		}
 	}
+}
+
+// seatToForce returns the view of a process that was started again. Which others of the
+// view are there is not known before all were asked.
+func seatToForce(ctx context.Context, c tcp.Config, address string) (View, error) {
 	i, err := askIntroduction(ctx, c, address, &lifecycle.Question{})
 	if err == nil && i.View == nil {
 		err = errNotAMember

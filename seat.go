@@ -279,11 +279,12 @@ func (t *seat) handleRequest(request []byte, answer func([]byte)) {
 func (t *seat) force(number uint64, ranks []protocol.Rank) error {
 	err := errNotAMember
 	_ = t.node.Do(func(now protocol.Time) {
-		if v := t.machine.View(); v.Number == number {
-			err = t.machine.ForceView(now, ranks)
-		} else if v.Number > number {
+		answer, over := t.machine.Outcome()
+		if v := t.machine.View(); v.Number > number || answer != nil || over != nil {
 			err = nil // another member was asked first, and it is done
+			return
 		}
+		err = t.machine.ForceView(now, ranks)
 	})
 	return err
 }

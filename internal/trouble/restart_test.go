@@ -96,16 +96,14 @@ func TestCase31ForcedSeats(t *testing.T) {
 	ms.start(1, 3)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	var v pleach.View
-	var err error
-	for ctx.Err() == nil { // until the two have found each other
-		if v, err = pleach.ForceView(ctx, pleach.Config{Group: "trouble"}, ms.configs[1].Listen); err == nil {
+	for ctx.Err() == nil { // it is refused before the two have found each other
+		if _, err := pleach.ForceView(ctx, pleach.Config{Group: "trouble"}, ms.configs[1].Listen); err == nil {
+			break
+		}
+		if view, _ := ms.lastView(1); view != "" {
 			break
 		}
 		time.Sleep(100 * time.Millisecond)
-	}
-	if got := strings.Join(ids(v), ","); err != nil || got != "m1,m3" {
-		t.Fatalf("view of %s: %v", got, err)
 	}
 	ms.await([]int{1, 3}, []int{1, 3})
 }
