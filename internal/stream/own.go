@@ -133,6 +133,7 @@ func (m *Member) emit(now protocol.Time) bool {
 	}
 	m.forward(f, f.next, &seg)
 	m.keep(f, &seg)
+	f.arrived = arrival{f.next, now}
 	m.own.inFlight += seg.weight()
 	if f.wanted = f.next; m.config.Replicate {
 		m.deliver(f, f.next)
