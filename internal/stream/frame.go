@@ -39,6 +39,9 @@ const (
 	creditPoll
 	// agedOffer is an offer that tells its age. In memory it is an offer, with aged set.
 	agedOffer
+	// splitCredit is a credit that tells apart what all below have accepted, and what those
+	// have that answer. In memory it is a grantCredit, with a number in live.
+	splitCredit
 )
 
 // frame is one message between two members, about one root's stream.
@@ -46,7 +49,7 @@ const (
 // Layout, big endian: kind 1, flags 1, root 4, incarnation 8, first 8, last 8 (request
 // only), view 8 (polls, acks and credits only), messages 4 (only before a segment, and in
 // trimmed), unaccepted 4 (only before a segment), remaining 4 (only if it is not 0), the
-// segment, age 4 and skew 4 (agedOffer only).
+// segment, age 4 and skew 4 (agedOffer only), live 8 (splitCredit only).
 type frame struct {
 	kind kind
 	// begins says that the segment begins its message; batch, that it is a batch; topic,
@@ -66,6 +69,9 @@ type frame struct {
 	// (offer) or asked about (poll, ack), the first requested (request), the first that is
 	// still kept (trimmed), or the first that the tree brings again (adopt). last is the number after the last requested.
 	first, last uint64
+	// live is the number before which those below that answer have accepted everything, if
+	// it is greater than first (grantCredit).
+	live uint64
 	// view is the sender's. What it says about all below holds among the members of that
 	// view.
 	view uint64
@@ -89,6 +95,7 @@ const (
 	unacceptedSize = 4
 	remainingSize  = 4
 	ageSize        = 4 + 4
+	liveSize       = 8
 )
 
 // headSizeOf returns the size of the head before a segment.
@@ -141,8 +148,11 @@ func (f *frame) append(dst []byte) []byte {
 		flags |= flagTraced
 	}
 	k := f.kind
-	if f.aged {
+	switch {
+	case f.aged:
 		k = agedOffer
+	case f.live > 0:
+		k = splitCredit
 	}
 	dst = append(dst, byte(k), flags)
 	dst = binary.BigEndian.AppendUint32(dst, uint32(f.root))
@@ -152,7 +162,10 @@ func (f *frame) append(dst []byte) []byte {
 		return binary.BigEndian.AppendUint64(dst, f.last)
 	}
 	if f.combines() {
-		return binary.BigEndian.AppendUint64(dst, f.view)
+		if dst = binary.BigEndian.AppendUint64(dst, f.view); f.live > 0 {
+			dst = binary.BigEndian.AppendUint64(dst, f.live)
+		}
+		return dst
 	}
 	if f.countsMessages() {
 		dst = binary.BigEndian.AppendUint32(dst, f.messages)
@@ -175,8 +188,11 @@ func parse(b []byte) (frame, error) {
 	if len(b) < headSize {
 		return frame{}, fmt.Errorf("%w: %d bytes are too few", ErrFrame, len(b))
 	}
-	if kind(b[0]) == agedOffer {
+	switch kind(b[0]) {
+	case agedOffer:
 		return parseAged(b)
+	case splitCredit:
+		return parseSplit(b)
 	}
 	return parseKind(kind(b[0]), b)
 }
@@ -192,6 +208,22 @@ func parseAged(b []byte) (frame, error) {
 	}
 	f, err := parseKind(offer, b[:end])
 	f.aged, f.age, f.skew = true, binary.BigEndian.Uint32(b[end:]), binary.BigEndian.Uint32(b[end+4:])
+	return f, err
+}
+
+// parseSplit decodes a credit with two numbers.
+func parseSplit(b []byte) (frame, error) {
+	end := len(b) - liveSize
+	switch {
+	case end < headSize:
+		return frame{}, fmt.Errorf("%w: %d bytes are too few", ErrFrame, len(b))
+	case wire.Newest() < wire.AgedVersion:
+		return frame{}, fmt.Errorf("%w: a credit in two parts, which protocol version %d does not have", ErrFrame, wire.Newest())
+	}
+	f, err := parseKind(grantCredit, b[:end])
+	if f.live = binary.BigEndian.Uint64(b[end:]); err == nil && f.live <= f.first {
+		return frame{}, fmt.Errorf("%w: a credit of %d, and of %d for those that answer", ErrFrame, f.first, f.live)
+	}
 	return f, err
 }
 
