@@ -107,6 +107,8 @@ var rules = []rule{
 
 	{pkg: "internal/archtest"},
 	{pkg: "internal/bench/...", may: []string{anything}, outside: []string{anything}},
+	{pkg: "internal/cli", may: []string{"internal/wire"}, outside: []string{"github.com/spf13/cobra"}},
+	{pkg: "internal/cli/clitest", may: []string{"internal/testutil"}, outside: []string{"github.com/rogpeppe/go-internal/testscript", "github.com/spf13/cobra"}},
 	{pkg: "internal/chart", outside: []string{anything}},
 	{pkg: "internal/launch"},
 	{pkg: "internal/experiments/...", may: []string{anything}, outside: []string{anything}},
