@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -21,7 +20,7 @@ const silentUsage = `Measure what members cost that die silently: their processe
 the same way for Pleach and for its peers. Every member is a process of its own, and the
 systems take turns. Only ratios within one run mean something.
 
-Rank 0 broadcasts every --interval. A message has a time if every live member gets it:
+Rank 0 broadcasts --rate messages a second. A message has a time if every live member gets it:
 from before the root's call until the last one's program has it. Before is the median of
 those sent before the stop. First, median and worst are of those sent from then until the
 view without the silent members or, in systems without views, for --after.
@@ -64,9 +63,9 @@ func runSilent(ctx context.Context, args []string, out, errOut io.Writer) error 
 		f.PrintDefaults()
 	}
 	f.IntVar(&c.Members, "members", 32, "number `N` of members, each a process")
-	ranks := f.String("silent", "1", "`ranks` that are stopped, all at once")
+	ranks := f.String("silent", "1", "`ranks` that are stopped, all at once, or a share of all members, as in 10%")
 	systems := f.String("systems", strings.Join(names, ","), "`systems` to measure")
-	f.DurationVar(&c.Interval, "interval", 20*time.Millisecond, "`time` between two messages; 0 for as many as possible")
+	rate := f.String("rate", "50", "`messages` a second, or full")
 	f.IntVar(&c.Size, "size", 64, "size of a message, in `bytes`")
 	f.IntVar(&c.Runs, "runs", 3, "`number` of runs of each system")
 	f.DurationVar(&c.Before, "before", 2*time.Second, "`time` of messages before members are stopped")
@@ -75,12 +74,8 @@ func runSilent(ctx context.Context, args []string, out, errOut io.Writer) error 
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	for text := range strings.SplitSeq(*ranks, ",") {
-		rank, err := strconv.Atoi(text)
-		if err != nil {
-			return fmt.Errorf("--silent %s: %q is not a number: write ranks with commas between them, as in 1,2", *ranks, text)
-		}
-		c.Silent = append(c.Silent, rank)
+	if err := errors.Join(c.ParseRate(*rate), c.ParseRanks(*ranks)); err != nil {
+		return err
 	}
 	c.Systems = strings.Split(*systems, ",")
 	for i, name := range c.Systems {

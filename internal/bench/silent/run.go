@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/pleach-go/pleach/internal/bench"
@@ -79,9 +78,11 @@ func measure(ctx context.Context, c *Config, system string) (_ Result, err error
 		{settleTime, func() error { return g.tell(ctx, all, order{Do: "begin", Interval: c.Interval, Size: c.Size}) }},
 		{c.Before, func() error { return g.tell(ctx, live, order{Do: "mark"}) }},
 		{0, func() error {
-			err := g.stop(c.Silent)
+			for _, rank := range c.Silent {
+				g.members[rank].Suspend() // its sockets stay open
+			}
 			stopped = time.Now()
-			return err
+			return nil
 		}},
 		{c.After, func() error { return g.tell(ctx, live, order{Do: "end"}) }},
 		{drainTime, func() error { return nil }},
@@ -130,16 +131,6 @@ func startGroup(c *Config, system string) (*group, error) {
 
 // maxReport bounds an answer.
 const maxReport = 64 << 20
-
-// stop stops members. Their sockets stay open.
-func (g *group) stop(ranks []int) error {
-	for _, rank := range ranks {
-		if err := syscall.Kill(g.members[rank].PID(), syscall.SIGSTOP); err != nil {
-			return fmt.Errorf("bench: cannot stop rank %d: %w", rank, err)
-		}
-	}
-	return nil
-}
 
 // kill ends all members, stopped ones too.
 func (g *group) kill() {
