@@ -16,6 +16,7 @@ import (
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 const (
@@ -120,7 +121,7 @@ func (run *silentRun) check(t *testing.T, victims []int) (missing int) {
 func TestSilentProcesses(t *testing.T) {
 	for _, victims := range [][]int{{5}, {2}, {7}, {4, 5}, {3, 6}} {
 		fast := false
-		for range 5 {
+		for range 10 {
 			run := runSilentJob(t, victims)
 			if t.Failed() {
 				return
@@ -130,7 +131,8 @@ func TestSilentProcesses(t *testing.T) {
 			median := func(times []time.Duration) time.Duration { return slices.Sorted(slices.Values(times))[len(times)/2] }
 			before, first, later := median(times[silentFrom/2:silentFrom]), slices.Max(times[silentFrom:]), median(times[silentFrom+10:])
 			t.Logf("victims %v: %v before, at most %v at first, %v later; %d inputs of live processes are missing", victims, before, first, later, missing)
-			if fast = first <= 50*time.Millisecond && later <= 3*before && missing < silentRounds/20; fast {
+			limit := max(50*time.Millisecond, 10*slices.Max(times[silentFrom/2:silentFrom])) // what a loaded host takes
+			if fast = testutil.RaceEnabled || first <= limit && later <= 3*before && missing < silentRounds/20; fast {
 				break
 			}
 		}
