@@ -38,6 +38,9 @@ func runJob(config string) error {
 	if config == silentProgram {
 		return runSilent(ctx)
 	}
+	if file, ok := strings.CutPrefix(config, onceProgram); ok {
+		return runOnce(ctx, file)
+	}
 	rounds, err := strconv.Atoi(config)
 	if err != nil {
 		return err
