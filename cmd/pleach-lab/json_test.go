@@ -13,6 +13,7 @@ import (
 	"github.com/pleach-go/pleach/internal/bench/fleet"
 	"github.com/pleach-go/pleach/internal/bench/restart"
 	"github.com/pleach-go/pleach/internal/bench/scale"
+	"github.com/pleach-go/pleach/internal/bench/silent"
 	"github.com/pleach-go/pleach/internal/bench/sort"
 	"github.com/pleach-go/pleach/internal/cli"
 	"github.com/pleach-go/pleach/internal/cli/clitest"
@@ -47,6 +48,9 @@ func TestGoldenJSONFields(t *testing.T) {
 			return (&fleetCommand{json: true}).write(w, &clitest.Filled[[]fleet.Result]()[0])
 		}),
 		"bench scale": clitest.WrittenBy(t, func(w io.Writer) error { return (&scaleCommand{json: true}).write(w, clitest.Filled[[]scale.Result]()) }),
+		"bench silent": clitest.WrittenBy(t, func(w io.Writer) error {
+			return (&silentCommand{json: true}).write(w, clitest.Filled[[]silent.Result]())
+		}),
 		"bench sort": clitest.WrittenBy(t, func(w io.Writer) error {
 			r := clitest.Filled[sort.Result]()
 			return (&benchSortCommand{json: true}).write(w, &r)

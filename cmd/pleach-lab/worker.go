@@ -12,6 +12,7 @@ import (
 	"github.com/pleach-go/pleach/internal/bench/collectives"
 	"github.com/pleach-go/pleach/internal/bench/cp"
 	"github.com/pleach-go/pleach/internal/bench/restart"
+	"github.com/pleach-go/pleach/internal/bench/silent"
 	"github.com/pleach-go/pleach/internal/bench/sort"
 	"github.com/pleach-go/pleach/internal/bench/stabilization"
 	"github.com/pleach-go/pleach/internal/cli"
@@ -46,7 +47,10 @@ var workers = map[string]worker{
 	"cp":          {1, func(ctx context.Context, args []string) error { return cp.Serve(ctx, args[0]) }},
 	"echo":        {0, func(ctx context.Context, _ []string) error { return calibrate.ServeEcho(ctx, os.Stdin, os.Stdout) }},
 	"restart":     {1, func(ctx context.Context, args []string) error { return restart.Serve(ctx, args[0]) }},
-	"sort":        {2, func(ctx context.Context, args []string) error { return sort.Serve(ctx, args[0], args[1]) }},
+	"silent": {1, func(_ context.Context, args []string) error {
+		return silent.Serve(context.Background(), builtinSilent(args[0]))
+	}},
+	"sort": {2, func(ctx context.Context, args []string) error { return sort.Serve(ctx, args[0], args[1]) }},
 	"stabilization": {1, func(_ context.Context, args []string) error {
 		return stabilization.Serve(args[0], stabilization.PleachMember)
 	}},

@@ -53,7 +53,8 @@ var rules = []rule{
 
 	// Drivers, and what they stand on.
 	{pkg: "logp", may: []string{"protocol", "topology"}},
-	{pkg: "internal/node", may: []string{"protocol", "transport", "internal/wire", "detect"}},
+	{pkg: "internal/alarm"},
+	{pkg: "internal/node", may: []string{"protocol", "transport", "internal/alarm", "internal/wire", "detect"}},
 	{pkg: "internal/record", may: []string{"protocol", "topology", "internal/stream", "internal/membership", "internal/heartbeat", "internal/p2p", "internal/member"}},
 	{pkg: "internal/wire", may: []string{"protocol"}},
 	{pkg: "detect", may: []string{"protocol"}},
