@@ -87,7 +87,7 @@ var rules = []rule{
 
 	// What is built on collectives and useful alone.
 	{pkg: "samplesort", may: []string{"collective"}},
-	{pkg: "tpch"},
+	{pkg: "internal/tpch"},
 
 	// Users of the library. Nothing imports them.
 	{pkg: "bench/...", may: []string{anything}, outside: []string{anything}},

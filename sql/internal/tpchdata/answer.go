@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/pleach-go/pleach/sql/dataset"
-	"github.com/pleach-go/pleach/tpch"
+	"github.com/pleach-go/pleach/internal/tpch"
 )
 
 // publishedQ3 is the answer of query 3 at scale factor 1 that the TPC publishes.

@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"github.com/pleach-go/pleach/sql/dataset"
-	"github.com/pleach-go/pleach/tpch"
+	"github.com/pleach-go/pleach/internal/tpch"
 )
 
 // Config says what to generate.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/pleach-go/pleach/sql/internal/duck"
-	"github.com/pleach-go/pleach/tpch"
+	"github.com/pleach-go/pleach/internal/tpch"
 )
 
 // part is a part of all tables.

@@ -3,7 +3,7 @@ package tpch_test
 import (
 	"fmt"
 
-	"github.com/pleach-go/pleach/tpch"
+	"github.com/pleach-go/pleach/internal/tpch"
 )
 
 // Four tasks answer query 3, each over its share of the orders.
