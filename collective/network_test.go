@@ -26,6 +26,8 @@ type network struct {
 	events  []int // by rank
 	killAt  []int // by rank; 0: never
 	dead    []bool
+	stopAt  []int      // by rank; 0: never. The process neither sends nor receives from that event on
+	goOn    *sync.Cond // those that are stopped may
 	view    uint64
 	// incarnations are by rank, and known by rank as each process knows them by its view.
 	incarnations []uint64
@@ -86,8 +88,9 @@ func newNetworkWith(t testing.TB, size int, seed uint64, c engine.Config, change
 	n := &network{
 		rng: rand.New(rand.NewPCG(seed, 7)), view: 1, config: c,
 		events: make([]int, size), killAt: make([]int, size), dead: make([]bool, size),
-		incarnations: slices.Repeat([]uint64{1}, size),
+		incarnations: slices.Repeat([]uint64{1}, size), stopAt: make([]int, size),
 	}
+	n.goOn = sync.NewCond(&n.mu)
 	for r := range size {
 		n.known = append(n.known, slices.Clone(n.incarnations))
 		c.Rank, c.Size, c.View, c.Link, c.Poison = r, size, 1, &testLink{n, r, 1}, poison
@@ -118,6 +121,7 @@ func poison(b []byte) {
 func (n *network) close() {
 	n.mu.Lock()
 	n.closed = true
+	n.resume()
 	all := slices.Concat(n.former, n.engines)
 	n.mu.Unlock()
 	for _, e := range all {
@@ -173,7 +177,16 @@ func (n *network) event(rank int) bool {
 	if n.events[rank]++; n.events[rank] == n.killAt[rank] {
 		n.kill(rank)
 	}
+	for at := n.stopAt[rank]; at > 0 && n.events[rank] >= at; at = n.stopAt[rank] {
+		n.goOn.Wait()
+	}
 	return n.dead[rank]
+}
+
+// resume lets stopped processes go on.
+func (n *network) resume() {
+	clear(n.stopAt)
+	n.goOn.Broadcast()
 }
 
 // doom sets which ranks are killed at which event. 0 is at once, before any event.

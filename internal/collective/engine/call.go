@@ -65,6 +65,9 @@ func (e *Engine) ahead(number uint64) bool {
 // wait for calls that are held.
 func (e *Engine) waitForOthers(ctx context.Context, o *callState, s Signature) {
 	if !e.ahead(o.number) {
+		if low := e.log.lowWater; o.number > low && o.number-low == uint64(e.config.KeepCalls)/2 {
+			e.sender.requestProgress() // so that calls that do not tell by themselves seldom wait
+		}
 		return
 	}
 	e.peers.forgetHolds()

@@ -118,6 +118,7 @@ type Engine struct {
 	sender     sender
 	watchdog   watchdog
 	looker     looker
+	lateness   lateness // of the processes that corrected calls wait for
 }
 
 // New returns an engine. [Engine.Close] ends it.

@@ -23,6 +23,8 @@ type peers struct {
 // peerStatus is how far another process has come, as far as this one knows.
 type peerStatus struct {
 	heard          bool   // a message has arrived from it
+	silent         bool   // a corrected call has waited for it in vain, and it has made no call since
+	reports        uint64 // of its progress that have arrived
 	down           bool   // the link has lost it
 	next, finished uint64 // calls begun, and finished in this view
 	agreements     int    // begun

@@ -106,7 +106,7 @@ func (e *Engine) handleMessage(o *callState, from int, m *taskMessage, p Payload
 // what this one has. If this process has not made the call yet, begin compares later.
 func (e *Engine) matches(o *callState, from int, call uint64, s Signature) bool {
 	peer := e.peers.of(from)
-	if peer.heard = true; call >= peer.next {
+	if peer.heard, peer.silent = true, false; call >= peer.next {
 		peer.next, peer.last = call+1, s
 	}
 	switch {

@@ -23,6 +23,7 @@ const (
 	Agree
 	Shrink
 	Admit
+	Once
 )
 
 // String returns the function's name.
@@ -31,7 +32,7 @@ func (k Kind) String() string {
 		Barrier: "Barrier", Broadcast: "Broadcast", Scatter: "Scatter", Gather: "Gather",
 		Reduce: "Reduce", Allreduce: "Allreduce", Allgather: "Allgather",
 		ReduceScatter: "ReduceScatter", Alltoall: "Alltoall", Scan: "Scan", Agree: "Agree",
-		Shrink: "Shrink", Admit: "Admit",
+		Shrink: "Shrink", Admit: "Admit", Once: "Once",
 	}
 	if k == 0 {
 		return "no call yet"
@@ -104,7 +105,7 @@ func (s Signature) endsByFailure() bool { return s.Mode == Report && !s.Kind.rep
 // String returns the call as errors name it.
 func (s Signature) String() string {
 	text := s.Kind.String()
-	if s.Kind == 0 || s.Kind == Barrier || s.Kind.repairs() {
+	if s.Kind == 0 || s.Kind == Barrier || s.Kind == Once || s.Kind.repairs() {
 		return text
 	}
 	text += "[" + elementName(s.Element) + "]("
