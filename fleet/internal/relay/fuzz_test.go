@@ -39,7 +39,7 @@ func FuzzFrames(f *testing.F) {
 			at := Time(10 * (now + 1))
 			_ = m.FromPeer(at, 1, b)
 			_ = m.FromZone(at+1, 2, b)
-			_, _ = m.Serve(b)
+			_, _ = m.Serve(4, b)
 			_ = m.Fetched(at+2, b)
 			m.Stable(at+3, true)
 			m.Tick(at + 4)

@@ -113,7 +113,7 @@ func TestLeadShipsToTheNearest(t *testing.T) {
 	m.Tick(now + modelStall)
 	fromPeer(t, m, now+modelStall, 1, &frame{kind: kindReply, zone: "b", zones: []string{"a", "b"}, covers: []string{"a"}})
 	fromPeer(t, m, now+modelStall, 1, &frame{kind: kindAck, zone: "b", positions: m.positions([]string{"a"})})
-	if l := m.links["b"]; l.gateway.Rank != 1 || l.vain > 0 {
+	if l := m.links["b"]; l.gateway.Rank != 1 || l.backoff > 0 {
 		t.Errorf("it ships to %d, which does not acknowledge", l.gateway.Rank)
 	}
 }
