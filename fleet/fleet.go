@@ -35,6 +35,7 @@ const (
 	pollTimeout    = 10 * time.Second
 	tableTimeout   = 5 * time.Second
 	linkWindow     = 4 << 20
+	maxBatch       = 32 << 10 // frames that are sent together
 )
 
 // Fleet is this process's membership in a fleet. Its methods are safe for concurrent use.
@@ -128,7 +129,7 @@ func newFleet(c Config, zone *pleach.Group) (*Fleet, error) {
 	f.machine = relay.New(relay.Config{
 		Self: f.origin, Born: uint64(time.Now().UnixNano()), KeepBytes: c.KeepBytes, MaxOrigins: maxOrigins, Window: min(linkWindow, c.KeepBytes/2),
 		AckDelay: relay.Time(ackDelay), WatermarkDelay: relay.Time(watermarkDelay), Stall: relay.Time(stallTimeout), GapDelay: relay.Time(gapDelay),
-		Patience: relay.Time(c.Patience),
+		Patience:     relay.Time(c.Patience),
 		ForwardDelay: relay.Time(forwardDelay),
 	})
 	f.tick = noTick
@@ -241,7 +242,7 @@ func (f *Fleet) perform(a relay.Action) {
 		f.forward(a.Rank, a.Frame)
 	case relay.Send:
 		if f.backbone != nil {
-			f.backbone.send(a.Peer.Rank, a.Frame)
+			f.backbone.send(a)
 		}
 	case relay.Fetch:
 		f.running.Go(func() {
@@ -291,19 +292,27 @@ func (f *Fleet) receive() {
 	}
 }
 
-// cast broadcasts in the zone. Without a quorum it tries again: what it has to broadcast is
-// numbered.
+// cast broadcasts in the zone, frames that wait together as one message. Without a quorum it
+// tries again: what it has to broadcast is numbered.
 func (f *Fleet) cast() {
 	for c := range f.casts.all(f.life) {
 		if c.poll {
 			f.running.Go(f.poll)
 			continue
 		}
-		for f.zone.BroadcastTopic(f.life, topicName, c.frame) != nil && f.life.Err() == nil {
+		batch, done := c.frame, []chan struct{}{c.done}
+		fits := func(next cast) bool { return !next.poll && len(batch)+len(next.frame) <= maxBatch }
+		for next, ok := f.casts.more(fits); ok; next, ok = f.casts.more(fits) {
+			batch = append(batch, next.frame...)
+			done = append(done, next.done)
+		}
+		for f.zone.BroadcastTopic(f.life, topicName, batch) != nil && f.life.Err() == nil {
 			sleep(f.life, retryDelay)
 		}
-		if c.done != nil {
-			close(c.done)
+		for _, d := range done {
+			if d != nil {
+				close(d)
+			}
 		}
 	}
 }

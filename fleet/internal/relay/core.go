@@ -42,7 +42,7 @@ func (o *outbox) Counts() Counts { return o.sent }
 
 func (o *outbox) add(a Action) { o.actions = append(o.actions, a) }
 
-func (o *outbox) cast(f *frame) { o.add(Cast{f.append(nil)}) }
+func (o *outbox) cast(f *frame) { o.add(Cast{f.encode()}) }
 
 func (o *outbox) send(p Peer, f *frame) {
 	switch f.kind {
@@ -55,7 +55,7 @@ func (o *outbox) send(p Peer, f *frame) {
 	default:
 		o.sent.Syncs++
 	}
-	o.add(Send{p, f.append(nil)})
+	o.add(Send{p, f.encode(), f.kind != kindData && f.kind != kindLost})
 }
 
 // setBorn notes when this zone was begun, and gives this process its incarnation.

@@ -24,5 +24,5 @@ func (o *forwarder) forward(now Time, f *frame) {
 		return
 	}
 	o.lastForward = now
-	o.add(Forward{o.leader, f.append(nil)})
+	o.add(Forward{o.leader, f.encode()})
 }

@@ -203,7 +203,10 @@ func (s *shipping) takePositions(l *link, f *frame) *frame {
 
 // enqueue has an origin take its turns on all links.
 func (s *shipping) enqueue(now Time, of *stream) {
-	if len(s.zones) == 0 && s.active {
+	if !s.active || !s.ships(of.origin) {
+		return
+	}
+	if len(s.zones) == 0 {
 		s.advance(now, of)
 	}
 	for _, l := range s.links {
@@ -229,7 +232,7 @@ func (s *shipping) pump(now Time, l *link) {
 		of := l.turns[0]
 		l.turns = l.turns[1:]
 		switch {
-		case s.streams[of.origin] != of || !s.ships(of.origin):
+		case of.gone || !s.ships(of.origin):
 			delete(l.waiting, of) // it is forgotten, or its zone is back
 		case of.origin.Zone != s.self.Zone && !s.orphan(l, of):
 			l.turns = append(l.turns, of)

@@ -50,6 +50,7 @@ type record struct {
 type stream struct {
 	origin Origin
 	own    bool   // the origin is of this zone, and of its present life
+	gone   bool   // the journal has forgotten the origin
 	next   uint64 // the next message to deliver; 0: not known yet
 	first  uint64 // the log has first to next-1
 	log    []entry
@@ -124,7 +125,7 @@ func (j *journal) stream(now Time, o Origin) *stream {
 
 // streamOf returns what is known of the origin of a frame.
 func (j *journal) streamOf(now Time, f *frame) *stream {
-	if f.stream == nil {
+	if f.stream == nil || f.stream.gone {
 		return j.stream(now, f.origin)
 	}
 	f.stream.used = now
@@ -153,6 +154,7 @@ func (j *journal) forgetOne() {
 		j.heldBytes -= len(a.data)
 	}
 	j.sweep()
+	oldest.gone = true
 	delete(j.streams, oldest.origin)
 	delete(j.known, string(appendOrigin(nil, oldest.origin)))
 	delete(j.gaps, oldest.origin)

@@ -75,7 +75,8 @@ type Machine struct {
 	news
 }
 
-// Action is what a driver does for a machine.
+// Action is what a driver does for a machine. Frames of Cast and Send can be concatenated
+// with the next ones to the same members.
 type Action interface{ action() }
 
 type (
@@ -89,10 +90,12 @@ type (
 		Rank  int
 		Frame []byte
 	}
-	// Send sends a frame to a delegate in the backbone.
+	// Send sends a frame to a delegate in the backbone. One that is urgent need not wait for
+	// those before it that are not.
 	Send struct {
-		Peer  Peer
-		Frame []byte
+		Peer   Peer
+		Frame  []byte
+		Urgent bool
 	}
 	// Poll waits until what was cast before is stable in the zone, and calls Stable then.
 	Poll struct{}
@@ -166,7 +169,7 @@ func (m *Machine) Window(share int) bool {
 func (m *Machine) Broadcast(now Time, data []byte) []byte {
 	s := m.stream(now, m.self)
 	f := &frame{kind: kindData, origin: m.self, seq: s.next, data: data}
-	bytes := f.append(nil)
+	bytes := f.encode()
 	m.forward(now, f)
 	m.arrive(now, s, s.next, data, false)
 	m.enqueue(now, s)
@@ -214,26 +217,43 @@ func (m *Machine) reorder(now Time) {
 	}
 }
 
-// FromZone takes in a frame that a member of the zone has broadcast, or forwarded.
+// FromZone takes in frames that a member of the zone has broadcast, or forwarded.
 func (m *Machine) FromZone(now Time, rank int, b []byte) error {
-	var f frame
-	if err := f.decode(b, m.known); err != nil {
+	frames, err := splitFrames(b, m.known)
+	if err != nil {
 		return err
 	}
 	if !m.ready {
-		if m.earlyBytes += len(b); m.earlyBytes <= m.config.KeepBytes {
-			f.stream = nil               // it may be forgotten until then
-			m.early = append(m.early, f) // what does not fit is found missing later
-		}
+		m.keepEarly(frames, len(b))
 		return nil
 	}
-	m.handleZone(now, rank, &f)
-	if f.kind == kindData && !m.ships(f.origin) {
-		m.settle(now)
-	} else {
-		m.step(now)
+	ships := false
+	for i := range frames {
+		f := &frames[i]
+		m.handleZone(now, rank, f)
+		ships = ships || f.kind != kindData || m.ships(f.origin)
 	}
+	m.follow(now, ships)
 	return nil
+}
+
+// keepEarly keeps frames until this member is ready. What does not fit is found missing later.
+func (m *Machine) keepEarly(frames []frame, size int) {
+	if m.earlyBytes += size; m.earlyBytes <= m.config.KeepBytes {
+		for _, f := range frames {
+			f.stream = nil // it may be forgotten until then
+			m.early = append(m.early, f)
+		}
+	}
+}
+
+// follow does what follows from frames, which may have brought something to ship.
+func (m *Machine) follow(now Time, ships bool) {
+	if ships {
+		m.step(now)
+	} else {
+		m.settle(now)
+	}
 }
 
 func (m *Machine) handleZone(now Time, rank int, f *frame) {
@@ -259,40 +279,47 @@ func (m *Machine) handleZone(now Time, rank int, f *frame) {
 	}
 }
 
-// FromPeer takes in a frame that a delegate has sent over the backbone.
+// FromPeer takes in frames that a delegate has sent over the backbone.
 func (m *Machine) FromPeer(now Time, rank int, b []byte) error {
-	var f frame
-	if err := f.decode(b, m.known); err != nil || !m.ready {
+	frames, err := splitFrames(b, m.known)
+	if err != nil || !m.ready {
 		return err // a lead asks again
 	}
+	ships := false
+	for i := range frames {
+		f := &frames[i]
+		m.handlePeer(now, rank, f)
+		ships = ships || f.kind != kindData || m.ships(f.origin)
+	}
+	m.follow(now, ships)
+	return nil
+}
+
+func (m *Machine) handlePeer(now Time, rank int, f *frame) {
 	switch f.kind {
 	case kindData:
 		m.noteShipped(now, m.shipper(rank, f.origin), f.origin, len(f.data)+entryOverhead)
-		s := m.streamOf(now, &f)
+		s := m.streamOf(now, f)
 		m.arrive(now, s, f.seq, f.data, true)
-		if !m.ships(f.origin) {
-			m.settle(now)
-			return nil
-		}
 		m.enqueue(now, s)
 	case kindLost:
 		m.noteShipped(now, m.shipper(rank, f.origin), f.origin, 0)
 		m.giveUp(now, m.stream(now, f.origin), f.seq)
 	case kindBase:
 		if !m.based[f.zone] {
-			m.cast(&f)
-			m.takeBase(now, &f)
+			m.cast(f)
+			m.takeBase(now, f)
 		}
 	case kindSync:
-		m.handleSync(now, rank, &f)
+		m.handleSync(now, rank, f)
 	case kindReply:
 		if len(f.covers) == 0 {
 			m.measured(now, rank, f.zone)
-		} else if m.handleReply(now, rank, &f) {
+		} else if m.handleReply(now, rank, f) {
 			m.progressed = now
 		}
 	case kindAck:
-		if m.handleAck(now, rank, &f) {
+		if m.handleAck(now, rank, f) {
 			m.progressed = now
 		}
 	case kindSummary:
@@ -300,8 +327,6 @@ func (m *Machine) FromPeer(now Time, rank int, b []byte) error {
 			m.summariesNew = true
 		}
 	}
-	m.step(now)
-	return nil
 }
 
 // Tick does what is due.

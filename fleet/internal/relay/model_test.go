@@ -727,7 +727,7 @@ func TestMessagesOfDeadZoneAreNotLostTooEarly(t *testing.T) {
 	}
 	peers := []Peer{{Rank: 0, Zone: "a"}, {Rank: 1, Zone: "c"}}
 	take := func(m *Machine, f *frame) {
-		if err := m.FromPeer(2, 1, f.append(nil)); err != nil {
+		if err := m.FromPeer(2, 1, f.encode()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -738,7 +738,7 @@ func TestMessagesOfDeadZoneAreNotLostTooEarly(t *testing.T) {
 	late.Actions()
 	take(late, &frame{kind: kindReply, zone: "c", zones: []string{"a", "b"}, covers: []string{"a", "b"}, positions: []position{{Origin: dead, Seq: 1}}})
 	for _, a := range late.Actions() {
-		if s, ok := a.(Send); ok && kind(s.Frame[0]) == kindLost {
+		if s, ok := a.(Send); ok && kindOf(s.Frame) == kindLost {
 			t.Error("a zone calls messages lost that it has never had")
 		}
 	}
@@ -781,7 +781,7 @@ func TestZoneBeginsAgainWithoutItsPast(t *testing.T) {
 		{kind: kindData, origin: former, seq: 1, data: []byte("1")},
 		{kind: kindSync, zone: "b", zones: []string{"b"}, covers: []string{"b"}, born: 5},
 	} {
-		if err := m.FromPeer(2, sync, f.append(nil)); err != nil {
+		if err := m.FromPeer(2, sync, f.encode()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -794,7 +794,7 @@ func TestZoneBeginsAgainWithoutItsPast(t *testing.T) {
 	again.SetBackbone(1, []Peer{{Rank: gateway, Zone: "a"}, {Rank: 0, Zone: "b"}})
 	asked := again.Counts().Syncs
 	ack := frame{kind: kindAck, zone: "a", positions: []position{{Origin: former, Seq: 1}}}
-	if err := again.FromPeer(2, gateway, ack.append(nil)); err != nil {
+	if err := again.FromPeer(2, gateway, ack.encode()); err != nil {
 		t.Fatal(err)
 	}
 	if asked != 1 || again.Counts().Syncs != asked {
@@ -847,7 +847,7 @@ func TestLogIsBounded(t *testing.T) {
 	for i := range 1000 {
 		o := Origin{"a", fmt.Sprint(i % 20), 1}
 		f := frame{kind: kindData, origin: o, seq: uint64(i/20 + 1), data: make([]byte, 100)}
-		if err := m.FromZone(Time(i+1), 0, f.append(nil)); err != nil {
+		if err := m.FromZone(Time(i+1), 0, f.encode()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -911,9 +911,9 @@ func FuzzFrame(f *testing.F) {
 		m.Begin(1)
 		m.SetZone(1, []Sibling{{0, 0}, {1, 1}}, 0)
 		m.SetBackbone(1, []Peer{{Rank: 0, Zone: "a"}, {Rank: 1, Zone: "b"}})
-		_ = m.FromZone(2, 1, b)
-		_ = m.FromPeer(3, 1, b)
+		_ = m.FromZone(2, 1, withLength(b))
+		_ = m.FromPeer(3, 1, withLength(b))
 		_, _ = m.Serve(4, b)
-		_ = m.Fetched(4, b)
+		_ = m.Fetched(4, withLength(b))
 	})
 }

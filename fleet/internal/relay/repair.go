@@ -2,7 +2,6 @@ package relay
 
 import (
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"maps"
 	"slices"
@@ -124,11 +123,12 @@ func (m *Machine) fetched(f *frame) (reply []byte) {
 // Fetched takes in a reply to a Fetch. If it has brought something, and more is missing, this
 // member asks on at once.
 func (m *Machine) Fetched(now Time, reply []byte) error {
-	frames, err := splitFrames(reply)
+	frames, err := splitFrames(reply, m.known)
 	if err != nil {
 		return err
 	}
-	for _, f := range frames {
+	for i := range frames {
+		f := &frames[i]
 		m.handleZone(now, -1, f)
 		if s := m.gaps[f.origin]; s != nil && f.kind == kindData {
 			s.gap = now - m.config.GapDelay
@@ -169,7 +169,7 @@ func (m *Machine) table(now Time) []byte {
 
 // Join takes in the table of another member. What has arrived before is handled now.
 func (m *Machine) Join(now Time, table []byte) error {
-	frames, err := splitFrames(table)
+	frames, err := splitFrames(table, nil)
 	if err != nil || len(frames) == 0 || frames[0].kind != kindTable {
 		return cmp.Or(err, ErrFrame)
 	}
@@ -195,21 +195,4 @@ func (m *Machine) Join(now Time, table []byte) error {
 	}
 	m.begin(now)
 	return nil
-}
-
-func appendFrame(b []byte, f *frame) []byte {
-	one := f.append(nil)
-	return append(binary.AppendUvarint(b, uint64(len(one))), one...)
-}
-
-func splitFrames(b []byte) (frames []*frame, err error) {
-	d := &decoder{b: b}
-	for len(d.b) > 0 {
-		f, err := decode(d.bytes(len(d.b)))
-		if err != nil {
-			return nil, err
-		}
-		frames = append(frames, f)
-	}
-	return frames, d.err
 }
