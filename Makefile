@@ -11,12 +11,12 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build bin/pleach, without cgo
-	CGO_ENABLED=0 go build -trimpath -o bin/pleach ./cmd/pleach
+build: ## build bin/pleach and bin/pleach-lab, without cgo
+	CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/...
 
 .PHONY: install
-install: ## install pleach where go install puts commands
-	CGO_ENABLED=0 go install -trimpath ./cmd/pleach
+install: ## install pleach and pleach-lab where go install puts commands
+	CGO_ENABLED=0 go install -trimpath ./cmd/...
 
 .PHONY: test
 test: ## run all tests with the race detector, in random order
@@ -86,16 +86,16 @@ ulfmroot: ## make the root directory DIR with Open MPI and ULFM (Debian 13, 1.1 
 
 .PHONY: ulfm
 ulfm: ## kill members of groups of Pleach and ranks by ULFM, in turns; DIR is what ulfmroot made, or empty: Open MPI in PATH
-	for n in 4 8 16; do go run ./cmd/pleach bench stabilization --members $$n --kills 10 --compare ulfm --ulfm-root '$(DIR)' || exit; done
+	for n in 4 8 16; do go run ./cmd/pleach-lab bench stabilization --members $$n --kills 10 --compare ulfm --ulfm-root '$(DIR)' || exit; done
 
 .PHONY: sort
 sort: ## sort 1 GB beside GNU sort, and kill a process in each phase: half an hour
-	go run ./cmd/pleach bench sort --records 10000000 --members 8 --trials 11 --compare gnu
-	go run ./cmd/pleach bench sort --records 10000000 --members 2 --trials 11 --compare gnu
+	go run ./cmd/pleach-lab bench sort --records 10000000 --members 8 --trials 11 --compare gnu
+	go run ./cmd/pleach-lab bench sort --records 10000000 --members 2 --trials 11 --compare gnu
 
 .PHONY: cp
 cp: ## copy 1 GiB to 16 processes beside a chain and a loop of copies, in memory (17 GiB), and kill members halfway
-	go run ./cmd/pleach bench cp --dir /dev/shm --members 16 --size 1073741824 --trials 3 --json
+	go run ./cmd/pleach-lab bench cp --dir /dev/shm --members 16 --size 1073741824 --trials 3 --json
 	TMPDIR=/dev/shm PLEACH_BYTES=1073741824 PLEACH_MEMBERS=16 go test -count=1 -timeout 30m -run Killed -v ./internal/transfer
 
 TROUBLE ?= 60

@@ -11,6 +11,7 @@ import (
 	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
+	"github.com/pleach-go/pleach/transport/tcp"
 )
 
 // newGroup assembles a member: the machine that has its protocols, the node that drives it
@@ -43,6 +44,7 @@ func newGroup(c Config, s *initialState, u member.Unicast) (*Group, error) {
 	g.makeDirect(s)
 	g.makeReplica(&s.view)
 	n := node.Config{Transport: s.transport, Protocol: g.inputs, AfterStep: g.afterStep, Logger: g.log}
+	_, n.Precise = s.transport.(*tcp.Transport) // others may be in the virtual time of a test
 	if c.Handler != nil {
 		n.AfterUnlock = g.dispatch
 	}

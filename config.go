@@ -109,7 +109,7 @@ type Config struct {
 	// sleeps at once. Connections with TLS are looked at only when they have shared memory.
 	PollTime time.Duration
 	// Network is what messages cost between the processes of a World, by which collective
-	// calls select their algorithms: pleach tune --calibrate prints it. All processes use
+	// calls select their algorithms: pleach-lab tune --calibrate prints it. All processes use
 	// the same. Figures that are zero have defaults.
 	Network collective.Network
 	// StartTimeout is how long the processes of Start and NewWorld may take to

@@ -63,7 +63,7 @@ func (g *Group) makeMachine(c member.Config) (err error) {
 }
 
 // WriteRecording writes what has come into this member since it began, up to
-// Config.RecordBytes. The command pleach replay runs the same protocols over it, to the
+// Config.RecordBytes. The command pleach-lab replay runs the same protocols over it, to the
 // same state. A recording contains the messages of the group. WriteRecording may be called
 // more than once, and after Close. It returns an error if nothing was recorded: without
 // RecordBytes, and in a member that voted again after a restart (Config.DataDir).

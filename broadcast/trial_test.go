@@ -118,7 +118,7 @@ func (t *trial) failf(faults logp.Faults, format string, args ...any) {
 
 // replay is the command that runs a broadcast under the same faults.
 func replay(s *experiments.Scenario, seed uint64, faults logp.Faults) string {
-	words := []string{"pleach sim"}
+	words := []string{"pleach-lab sim"}
 	add := func(when bool, format string, args ...any) {
 		if when {
 			words = append(words, fmt.Sprintf(format, args...))

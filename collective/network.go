@@ -8,7 +8,7 @@ import (
 
 // Network is what messages cost in a job, by which calls select their algorithms (LogGP,
 // Alexandrov and others 1995). Figures that are zero are those of two virtual machines in a
-// data center. pleach tune --calibrate measures a network, and prints its figures.
+// data center. pleach-lab tune --calibrate measures a network, and prints its figures.
 //
 // All processes of a job must have the same Network. Calls of processes that differ do not
 // complete: they end with a [*MismatchError], or with their contexts.

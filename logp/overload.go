@@ -16,7 +16,10 @@ type Overload struct {
 	Stretch float64
 	// O is the overhead that is stretched.
 	O protocol.Time
-	// Seed decides the factors.
+	// Lateness is the mean time by which a process wakes up late from a wait, as timers of
+	// real hosts fire late. It is distributed exponentially.
+	Lateness float64
+	// Seed decides the factors and the latenesses.
 	Seed uint64
 }
 
@@ -25,16 +28,47 @@ type Overload struct {
 // received, and goes on later than its port is free. Coloring latency counts a message
 // that waits to be handled as received.
 func Slow[B any](machines []protocol.Machine[B], o Overload) []protocol.Machine[B] {
-	if o.Stretch <= 1 {
+	if o.Stretch <= 1 && o.Lateness <= 0 {
 		return machines
 	}
 	rng := rand.New(rand.NewPCG(o.Seed, 0x510))
 	slow := make([]protocol.Machine[B], len(machines))
 	for i, m := range machines {
-		extra := protocol.Time(math.Round(float64(o.O) * (o.Stretch - 1) * rng.ExpFloat64()))
-		slow[i] = &slowMachine[B]{machine: m, overhead: o.O, extra: extra}
+		if slow[i] = m; o.Lateness > 0 {
+			slow[i] = &lateMachine[B]{Machine: m, mean: o.Lateness, rng: rng}
+		}
+		if o.Stretch > 1 {
+			extra := protocol.Time(math.Round(float64(o.O) * (o.Stretch - 1) * rng.ExpFloat64()))
+			slow[i] = &slowMachine[B]{machine: slow[i], overhead: o.O, extra: extra}
+		}
 	}
 	return slow
+}
+
+// lateMachine is the machine of a process whose timers fire late. A message wakes it in
+// time.
+type lateMachine[B any] struct {
+	protocol.Machine[B]
+	mean  float64
+	rng   *rand.Rand
+	until protocol.Time // what the machine waits for
+	wake  protocol.Time // when the timer for it fires
+}
+
+func (l *lateMachine[B]) Next(now protocol.Time, a *protocol.Action[B]) {
+	l.Machine.Next(now, a)
+	if a.Verb != protocol.WaitUntil {
+		return
+	}
+	if a.At != l.until {
+		l.until, l.wake = a.At, a.At+protocol.Time(math.Round(l.mean*l.rng.ExpFloat64()))
+	}
+	a.WaitUntil(l.wake)
+}
+
+// Report passes a failure detector's report on.
+func (l *lateMachine[B]) Report(now protocol.Time, failed protocol.Rank) {
+	report(l.Machine, now, failed)
 }
 
 // slowMachine is the machine of an overloaded process.
@@ -82,7 +116,12 @@ func (s *slowMachine[B]) Complete() bool { return len(s.received) > 0 || s.machi
 
 // Report passes a failure detector's report on.
 func (s *slowMachine[B]) Report(now protocol.Time, failed protocol.Rank) {
-	if o, ok := s.machine.(protocol.Observer); ok {
+	report(s.machine, now, failed)
+}
+
+// report passes a failure detector's report to a machine that observes them.
+func report[B any](m protocol.Machine[B], now protocol.Time, failed protocol.Rank) {
+	if o, ok := m.(protocol.Observer); ok {
 		o.Report(now, failed)
 	}
 }

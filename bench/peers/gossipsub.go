@@ -41,6 +41,7 @@ const (
 )
 
 type gossipsubGroup struct {
+	ctx      context.Context // of all that members do
 	cancel   context.CancelFunc
 	hosts    []host.Host
 	topics   []*pubsub.Topic
@@ -48,23 +49,33 @@ type gossipsubGroup struct {
 }
 
 func startGossipsub(ctx context.Context, members int, arrived func(int, []byte)) (_ broadcast.Started, err error) {
-	golog.SetupLogging(golog.Config{}) // writes nowhere; libp2p has no other way
-	g := &gossipsubGroup{}
-	ctx, g.cancel = context.WithCancel(ctx)
+	g := newGossipsubGroup(ctx)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, g.Close())
 		}
 	}()
 	for rank := range members {
-		if err := g.join(ctx, rank, arrived); err != nil {
+		if err := g.join(rank, "/ip4/127.0.0.1/tcp/0", arrived); err != nil {
 			return nil, fmt.Errorf("rank %d: %w", rank, err)
 		}
 	}
 	if err := g.connect(ctx); err != nil {
 		return nil, err
 	}
-	err = await(ctx, "subscriptions", func() bool {
+	return g, g.settle(ctx)
+}
+
+func newGossipsubGroup(ctx context.Context) *gossipsubGroup {
+	golog.SetupLogging(golog.Config{}) // writes nowhere; libp2p has no other way
+	g := &gossipsubGroup{}
+	g.ctx, g.cancel = context.WithCancel(ctx)
+	return g
+}
+
+// settle waits until neighbors know of each other's subscriptions, and have made meshes.
+func (g *gossipsubGroup) settle(ctx context.Context) error {
+	err := await(ctx, "subscriptions", func() bool {
 		for rank, t := range g.topics {
 			if len(t.ListPeers()) < len(g.hosts[rank].Network().Peers()) {
 				return false
@@ -73,24 +84,24 @@ func startGossipsub(ctx context.Context, members int, arrived func(int, []byte))
 		return true
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	time.Sleep(gossipsubBeats)
-	return g, ctx.Err()
+	return ctx.Err()
 }
 
 // join makes one member.
-func (g *gossipsubGroup) join(ctx context.Context, rank int, arrived func(int, []byte)) error {
-	h, err := libp2p.New(
-		libp2p.ListenAddrStrings("/ip4/127.0.0.1/tcp/0"), libp2p.Transport(tcp.NewTCPTransport, tcp.DisableReuseport()),
+func (g *gossipsubGroup) join(rank int, address string, arrived func(int, []byte), more ...libp2p.Option) error {
+	h, err := libp2p.New(append(more,
+		libp2p.ListenAddrStrings(address), libp2p.Transport(tcp.NewTCPTransport, tcp.DisableReuseport()),
 		libp2p.NoSecurity, libp2p.DisableRelay(), libp2p.Ping(false), libp2p.DisableMetrics(),
-		libp2p.ResourceManager(&network.NullResourceManager{}))
+		libp2p.ResourceManager(&network.NullResourceManager{}))...)
 	if err != nil {
 		return err
 	}
 	g.hosts = append(g.hosts, h)
 	silent := slog.New(slog.DiscardHandler)
-	ps, err := pubsub.NewGossipSub(ctx, h,
+	ps, err := pubsub.NewGossipSub(g.ctx, h,
 		pubsub.WithMessageSignaturePolicy(pubsub.StrictNoSign), pubsub.WithNoAuthor(),
 		pubsub.WithMessageIdFn(func(m *pb.Message) string { return string(m.GetData()) }), // they differ by the number
 		pubsub.WithAppSpecificRpcInspector(g.count),
@@ -109,7 +120,7 @@ func (g *gossipsubGroup) join(ctx context.Context, rank int, arrived func(int, [
 	}
 	go func() {
 		for {
-			m, err := messages.Next(ctx)
+			m, err := messages.Next(g.ctx)
 			if err != nil {
 				return // the end of ctx
 			}
@@ -125,23 +136,29 @@ func (g *gossipsubGroup) count(_ peer.ID, rpc *pubsub.RPC) error {
 	return nil
 }
 
-// connect lets each member dial the next one, so that all hang together, and
-// others at random, always the same.
+// connect lets each member dial others.
 func (g *gossipsubGroup) connect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	rng := rand.New(rand.NewPCG(1, uint64(len(g.hosts))))
 	for rank, h := range g.hosts {
-		next := 1
-		for range gossipsubDials {
-			other := g.hosts[(rank+next)%len(g.hosts)]
+		for _, r := range gossipsubDialed(rank, len(g.hosts)) {
+			other := g.hosts[r]
 			if err := h.Connect(ctx, peer.AddrInfo{ID: other.ID(), Addrs: other.Addrs()}); err != nil {
 				return fmt.Errorf("rank %d: %w", rank, err)
 			}
-			next = 1 + rng.IntN(len(g.hosts)-1)
 		}
 	}
 	return nil
+}
+
+// gossipsubDialed returns the ranks that a member dials: the next one, so that all hang
+// together, and others at random, always the same.
+func gossipsubDialed(rank, members int) (ranks []int) {
+	rng := rand.New(rand.NewPCG(1, uint64(rank)))
+	for next := 1; len(ranks) < gossipsubDials; next = 1 + rng.IntN(members-1) {
+		ranks = append(ranks, (rank+next)%members)
+	}
+	return ranks
 }
 
 func (g *gossipsubGroup) Broadcast(ctx context.Context, payload []byte) error {

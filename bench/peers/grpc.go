@@ -60,14 +60,8 @@ func startGRPC(ctx context.Context, members int, arrived func(int, []byte)) (bro
 		}
 	}
 	for _, m := range g {
-		for i := 0; ; i++ {
-			child, ok := tree.Child(protocol.Rank(m.rank), i)
-			if !ok {
-				break
-			}
-			if err := m.open(ctx, g[child].address); err != nil {
-				return nil, errors.Join(err, g.Close())
-			}
+		if err := m.openAll(ctx, tree, func(child protocol.Rank) string { return g[child].address }); err != nil {
+			return nil, errors.Join(err, g.Close())
 		}
 	}
 	return g, nil
@@ -78,6 +72,11 @@ func (m *grpcMember) serve() error {
 	if err != nil {
 		return err
 	}
+	m.serveOn(listener)
+	return nil
+}
+
+func (m *grpcMember) serveOn(listener net.Listener) {
 	m.address = listener.Addr().String()
 	m.server = grpc.NewServer(grpc.ForceServerCodec(rawCodec{}))
 	m.server.RegisterService(&grpc.ServiceDesc{
@@ -85,7 +84,19 @@ func (m *grpcMember) serve() error {
 		Streams: []grpc.StreamDesc{{StreamName: "Pass", ClientStreams: true, Handler: func(_ any, s grpc.ServerStream) error { return m.pass(s) }}},
 	}, m)
 	go func() { _ = m.server.Serve(listener) }() // until Stop
-	return nil
+}
+
+// openAll opens the streams to all children.
+func (m *grpcMember) openAll(ctx context.Context, tree topology.Tree, address func(child protocol.Rank) string) error {
+	for i := 0; ; i++ {
+		child, ok := tree.Child(protocol.Rank(m.rank), i)
+		if !ok {
+			return nil
+		}
+		if err := m.open(ctx, address(child)); err != nil {
+			return err
+		}
+	}
 }
 
 // open opens the stream to a child, and waits for the connection.

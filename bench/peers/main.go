@@ -34,6 +34,7 @@ stacks) are what the process holds more with the group than without, per member.
 processor's time, in JSON only, includes what all groups do in the background.
 
 Usage: go run . [flags]
+       go run . silent [flags]    members that die without a sign, see its --help
 
 `
 
@@ -46,12 +47,23 @@ type command struct {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	err := dispatch(ctx, os.Args[1:])
 	stop()
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "peers:", err)
 		os.Exit(1)
 	}
+}
+
+// dispatch does what the first argument says.
+func dispatch(ctx context.Context, args []string) error {
+	switch {
+	case len(args) > 0 && args[0] == "silent":
+		return runSilent(ctx, args[1:], os.Stdout, os.Stderr)
+	case len(args) == 2 && args[0] == "silent-member":
+		return serveSilent(ctx, args[1])
+	}
+	return run(ctx, args, os.Stdout, os.Stderr)
 }
 
 // run measures, and writes what was measured even if it ends early.

@@ -3,12 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -60,8 +60,14 @@ type gossiper struct {
 	list     *memberlist.Memberlist
 	queue    memberlist.TransmitLimitedQueue
 	arrived  func(int, []byte)
-	last     atomic.Uint64 // number of the newest message, from 1
+	seen     sync.Map // messages that have come; they differ by their number
 	messages atomic.Uint64
+}
+
+func newGossiper(rank, members int, arrived func(int, []byte)) *gossiper {
+	m := &gossiper{rank: rank, arrived: arrived}
+	m.queue = memberlist.TransmitLimitedQueue{RetransmitMult: 4, NumNodes: func() int { return members }}
+	return m
 }
 
 type gossipers []*gossiper
@@ -69,8 +75,7 @@ type gossipers []*gossiper
 func startMemberlist(ctx context.Context, members int, arrived func(int, []byte)) (broadcast.Started, error) {
 	var g gossipers
 	for rank := range members {
-		m := &gossiper{rank: rank, arrived: arrived}
-		m.queue = memberlist.TransmitLimitedQueue{RetransmitMult: 4, NumNodes: func() int { return members }}
+		m := newGossiper(rank, members, arrived)
 		c := gossipConfig(rank)
 		c.Delegate = m
 		var err error
@@ -123,19 +128,10 @@ func (m *gossiper) NotifyMsg(payload []byte) {
 	}
 }
 
-// isNew tells a message from the copies of it, and from late ones, by the number
-// in it.
+// isNew tells a message from the copies of it, as a set of all that came.
 func (m *gossiper) isNew(payload []byte) bool {
-	number := binary.BigEndian.Uint64(payload) + 1
-	for {
-		last := m.last.Load()
-		if last >= number {
-			return false
-		}
-		if m.last.CompareAndSwap(last, number) {
-			return true
-		}
-	}
+	_, seen := m.seen.LoadOrStore(string(payload), true)
+	return !seen
 }
 
 func (m *gossiper) GetBroadcasts(overhead, limit int) [][]byte {

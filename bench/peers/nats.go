@@ -28,37 +28,17 @@ type natsGroup struct {
 }
 
 func startNATS(_ context.Context, members int, arrived func(int, []byte)) (broadcast.Started, error) {
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true})
+	s, err := newNATS(server.RANDOM_PORT)
 	if err != nil {
 		return nil, err
 	}
 	g := &natsGroup{server: s}
-	s.Start()
-	if !s.ReadyForConnections(timeout) {
-		return nil, errors.Join(errors.New("the server takes no connections"), g.Close())
-	}
 	for rank := range members {
-		if err := g.join(rank, arrived); err != nil {
+		if err := g.connect(s.ClientURL(), rank != 0, func(payload []byte) { arrived(rank, payload) }); err != nil {
 			return nil, errors.Join(err, g.Close())
 		}
 	}
 	return g, nil
-}
-
-func (g *natsGroup) join(rank int, arrived func(int, []byte)) error {
-	client, err := nats.Connect(g.server.ClientURL(), nats.Timeout(timeout))
-	if err != nil {
-		return err
-	}
-	g.clients = append(g.clients, client)
-	if rank == 0 {
-		return nil // the root has the message
-	}
-	_, err = client.Subscribe(natsSubject, func(m *nats.Msg) { arrived(rank, m.Data) })
-	if err != nil {
-		return err
-	}
-	return client.FlushTimeout(timeout) // the server knows of it
 }
 
 func (g *natsGroup) Broadcast(_ context.Context, payload []byte) error {

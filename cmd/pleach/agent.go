@@ -13,6 +13,7 @@ import (
 
 	"github.com/pleach-go/pleach/internal/agent"
 	"github.com/pleach-go/pleach/internal/agent/config"
+	"github.com/pleach-go/pleach/internal/cli"
 )
 
 // agentSettings are the flags of pleach agent, in the order of the help. Each of them is also
@@ -112,7 +113,7 @@ func runAgent(cmd *cobra.Command, load func() (*config.Config, error), logJSON b
 	}()
 	saveMemory()
 	err := agent.Run(ctx, agent.Options{
-		Load: load, Reload: reload, Version: versionNumber(), Logger: log,
+		Load: load, Reload: reload, Version: cli.VersionNumber(), Logger: log,
 		Started: func(c *config.Config) { log.Info("serving", "socket", c.Socket, "api", c.API) },
 		Joined:  giveMemoryBack,
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/pleach-go/pleach/internal/agent/api"
 	"github.com/pleach-go/pleach/internal/agent/client"
 	"github.com/pleach-go/pleach/internal/agent/config"
+	"github.com/pleach-go/pleach/internal/cli"
 )
 
 // agentFlags are the flags of the commands over an agent: where it is, and how to print.
@@ -78,4 +79,4 @@ func readInput(cmd *cobra.Command, file string) ([]byte, error) {
 }
 
 // refused says why an agent, or its group, does not do what was asked.
-func refused(err error) error { return failure{errors.New(shellText(err))} }
+func refused(err error) error { return cli.Failure(errors.New(cli.ShellText(err))) }

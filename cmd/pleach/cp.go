@@ -12,6 +12,7 @@ import (
 
 	"github.com/pleach-go/pleach/internal/agent/api"
 	"github.com/pleach-go/pleach/internal/agent/client"
+	"github.com/pleach-go/pleach/internal/cli"
 	"github.com/pleach-go/pleach/internal/transfer"
 )
 
@@ -70,11 +71,11 @@ func (c *cpCommand) run(cmd *cobra.Command, args []string) error {
 	for i, name := range names {
 		result, sent, err := c.copy(cmd, agent, name, dir)
 		if cmd.Context().Err() != nil && err != nil {
-			return interruption{fmt.Sprintf("interrupted after %d of %s, and %d of %d bytes of %s: members keep what they have, and the same command goes on from there",
-				i, count(len(names), "file"), sent.Sent, sent.Total, name)}
+			return cli.Interruption(fmt.Sprintf("interrupted after %d of %s, and %d of %d bytes of %s: members keep what they have, and the same command goes on from there",
+				i, cli.Count(len(names), "file"), sent.Sent, sent.Total, name))
 		}
 		if err != nil {
-			return failure{fmt.Errorf("%s: %w", name, err)}
+			return cli.Failure(fmt.Errorf("%s: %w", name, err))
 		}
 		if err := c.print(cmd.OutOrStdout(), &result, copyText(name, &result)); err != nil {
 			return err
@@ -84,7 +85,7 @@ func (c *cpCommand) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	if failed > 0 {
-		return failure{fmt.Errorf("%d of %d files have not reached every member", failed, len(names))}
+		return cli.Failure(fmt.Errorf("%d of %d files have not reached every member", failed, len(names)))
 	}
 	return nil
 }
@@ -114,7 +115,7 @@ func (c *cpCommand) copy(cmd *cobra.Command, agent *client.Client, name, dir str
 func copyText(name string, r *transfer.Result) string {
 	have := r.Count(transfer.Done) + r.Count(transfer.Present)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s in %s have it", printable(name), count(have, "member"), printable(r.Dir))
+	fmt.Fprintf(&b, "%s: %s in %s have it", cli.Printable(name), cli.Count(have, "member"), cli.Printable(r.Dir))
 	if n := r.Count(transfer.Present); n > 0 {
 		fmt.Fprintf(&b, ", %d had it before", n)
 	}
@@ -123,7 +124,7 @@ func copyText(name string, r *transfer.Result) string {
 	}
 	for _, m := range r.Members {
 		if m.Outcome == transfer.Failed {
-			fmt.Fprintf(&b, "\n  not rank %d (%s): %s", m.Rank, printable(m.ID), printable(m.Error))
+			fmt.Fprintf(&b, "\n  not rank %d (%s): %s", m.Rank, cli.Printable(m.ID), cli.Printable(m.Error))
 		}
 	}
 	return b.String()

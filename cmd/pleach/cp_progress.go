@@ -6,6 +6,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
+	"github.com/pleach-go/pleach/internal/cli"
 	"github.com/pleach-go/pleach/internal/transfer"
 )
 
@@ -18,11 +19,11 @@ type copyProgress struct {
 }
 
 func newCopyProgress(w io.Writer, name string, size int64) *copyProgress {
-	if !isTerminal(w) {
+	if !cli.IsTerminal(w) {
 		return &copyProgress{name: name}
 	}
 	return &copyProgress{name: name, bar: progressbar.NewOptions64(size,
-		progressbar.OptionSetWriter(delayedWriter{w, time.Now().Add(progressDelay)}),
+		progressbar.OptionSetWriter(cli.Late(w)),
 		progressbar.OptionSetDescription(name+" to the agent"),
 		progressbar.OptionSetWidth(30),
 		progressbar.OptionShowBytes(true),
@@ -42,7 +43,7 @@ func (p *copyProgress) Write(b []byte) (int, error) {
 func (p *copyProgress) update(now transfer.Progress) {
 	p.last = now
 	if p.bar != nil {
-		p.bar.Describe(p.name + " to " + count(now.Members, "member"))
+		p.bar.Describe(p.name + " to " + cli.Count(now.Members, "member"))
 		p.bar.ChangeMax64(max(now.Total, 1))
 		_ = p.bar.Set64(now.Sent)
 	}

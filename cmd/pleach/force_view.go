@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/cli"
 )
 
 // forceTimeout is how long the members may take to agree on the forced view.
@@ -70,7 +71,7 @@ func (f *forceViewCommand) run(cmd *cobra.Command, address string) error {
 	}
 	lost, ok := errors.AsType[*pleach.QuorumError](view.Err)
 	if !ok {
-		return failure{fmt.Errorf("view %d has its quorum: nothing needs to be forced", view.Number)}
+		return cli.Failure(fmt.Errorf("view %d has its quorum: nothing needs to be forced", view.Number))
 	}
 	if !f.yes {
 		return f.explain(out, view, lost)
@@ -79,10 +80,10 @@ func (f *forceViewCommand) run(cmd *cobra.Command, address string) error {
 	defer cancel()
 	forced, err := pleach.ForceView(ctx, c, address, f.members...)
 	if err != nil {
-		return failure{errors.New(shellText(err))}
+		return cli.Failure(errors.New(cli.ShellText(err)))
 	}
 	if _, err := fmt.Fprintln(out, viewChange(view, forced)); err != nil {
-		return failure{err}
+		return cli.Failure(err)
 	}
 	return nil
 }
@@ -92,14 +93,14 @@ func (f *forceViewCommand) explain(out io.Writer, v pleach.View, lost *pleach.Qu
 	var stay, leave []string
 	for _, m := range v.Members() {
 		if slices.Contains(f.members, m.ID) || len(f.members) == 0 && !slices.Contains(lost.Unreachable, m.Rank) {
-			stay = append(stay, printable(m.ID))
+			stay = append(stay, cli.Printable(m.ID))
 		} else {
-			leave = append(leave, printable(m.ID))
+			leave = append(leave, cli.Printable(m.ID))
 		}
 	}
 	_, err := fmt.Fprintf(out, "%s\nwould go on:  %s\nwould leave:  %s\n", viewTitle(v), strings.Join(stay, ", "), strings.Join(leave, ", "))
 	if err != nil {
-		return failure{err}
+		return cli.Failure(err)
 	}
-	return failure{errors.New("nothing was done: if the others are dead, and not only cut off, add --yes")}
+	return cli.Failure(errors.New("nothing was done: if the others are dead, and not only cut off, add --yes"))
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pleach-go/pleach/internal/cli"
 )
 
 // healthCommand asks an agent as a supervisor does. An image from scratch has no curl.
@@ -22,7 +24,7 @@ func newHealth() *cobra.Command {
 if all is well, and 1 otherwise. Supervisors run this command as their probe.`,
 		Example: `  pleach health
   pleach health --ready && pleach query ping`,
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return h.run(cmd) },
 	}
 	h.addAddress(cmd)
@@ -42,8 +44,5 @@ func (h *healthCommand) run(cmd *cobra.Command) error {
 	if h.ready {
 		probe = agent.Ready
 	}
-	if err := probe(ctx); err != nil {
-		return failure{err}
-	}
-	return nil
+	return cli.Failure(probe(ctx))
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/cli"
 )
 
 // joinTimeout is how long the others may take to let this process in, and
@@ -69,7 +70,7 @@ that.`,
 	f.StringVar(&j.id, "id", "", "`name` of this member across restarts: a member that rejoins with it gets its old rank if that is free (default its address)")
 	f.BoolVar(&j.replace, "replace", false, "take the place of a live member with the same --id, which ends; a member that is gone is replaced in any case")
 	f.StringVar(&j.dataDir, "data-dir", "", "`folder` in which this member keeps its vote, so that it counts again after a restart")
-	f.StringVar(&j.record, "record", "", "`file` that gets, in the end, what came into this member: see pleach replay")
+	f.StringVar(&j.record, "record", "", "`file` that gets, in the end, what came into this member: see pleach-lab replay")
 	f.StringVar(&j.domain, "failure-domain", "", "failure `domain` of this member, such as its rack or zone")
 	// The names of these flags before 0.2.
 	for old, name := range map[string]string{"found": "create", "address": "listen", "identity": "id", "domain": "failure-domain"} {
@@ -125,14 +126,14 @@ func (j *joinCommand) run(cmd *cobra.Command, seeds []string) error {
 	recording, err := j.openRecording(&c)
 	if err != nil {
 		cancel()
-		return failure{err}
+		return cli.Failure(err)
 	}
 	defer recording.Close()
 	group, err := j.begin(timed, c, seeds)
 	cancel()
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return interruption{"interrupted before this process became a member: " + shellText(err)}
+		return cli.Interruption("interrupted before this process became a member: " + cli.ShellText(err))
 	case err != nil:
 		return noAnswer(err, c.Group)
 	}
@@ -141,8 +142,8 @@ func (j *joinCommand) run(cmd *cobra.Command, seeds []string) error {
 	err = t.run(ctx, cmd.InOrStdin())
 	if recording != nil {
 		_ = group.Close() // so that its end is recorded
-		if writeErr := errors.Join(buffered(recording, group.WriteRecording), recording.Close()); writeErr != nil {
-			return failure{errors.Join(err, writeErr)}
+		if writeErr := errors.Join(cli.Buffered(recording, group.WriteRecording), recording.Close()); writeErr != nil {
+			return cli.Failure(errors.Join(err, writeErr))
 		}
 	}
 	return err
@@ -188,22 +189,19 @@ func (t *session) run(ctx context.Context, in io.Reader) error {
 	go t.speak(ctx, in) // it may wait for a line for ever
 	listening.Wait()
 	if err := t.group.Err(); errors.Is(err, pleach.ErrReplaced) {
-		return failure{errors.New(shellText(err))}
+		return cli.Failure(errors.New(cli.ShellText(err)))
 	} else if err != nil {
-		return failure{fmt.Errorf("%s: start pleach join again", shellText(err))}
+		return cli.Failure(fmt.Errorf("%s: start pleach join again", cli.ShellText(err)))
 	}
 	timed, done := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer done()
 	if err := t.group.Leave(timed); err != nil {
-		return failure{fmt.Errorf("%s: the others will find that this member is gone", shellText(err))}
+		return cli.Failure(fmt.Errorf("%s: the others will find that this member is gone", cli.ShellText(err)))
 	}
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
-		return failure{err} // the reader is gone
+		return cli.Failure(err) // the reader is gone
 	}
-	if err := t.print(map[string]any{"event": "left"}, "left the group"); err != nil {
-		return failure{err}
-	}
-	return nil
+	return cli.Failure(t.print(map[string]any{"event": "left"}, "left the group"))
 }
 
 // views prints them. When they end, so does everything.
@@ -251,7 +249,7 @@ func (t *session) messages(ctx context.Context, cancel context.CancelCauseFunc) 
 			View  uint64 `json:"view"`
 			Text  string `json:"text"`
 		}{"message", m.From, m.View, string(m.Data)}
-		if err := t.print(event, fmt.Sprintf("[%d] %s", m.From, printable(string(m.Data)))); err != nil {
+		if err := t.print(event, fmt.Sprintf("[%d] %s", m.From, cli.Printable(string(m.Data)))); err != nil {
 			cancel(err)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/pleach-go/pleach/internal/agent/api"
 	"github.com/pleach-go/pleach/internal/agent/client"
 	"github.com/pleach-go/pleach/internal/agent/retain"
+	"github.com/pleach-go/pleach/internal/cli"
 )
 
 // listenAgain is how long a listener waits for an agent that is started again.
@@ -89,11 +90,10 @@ func (l *listenCommand) run(cmd *cobra.Command, args []string) error {
 			return l.event(ctx, &e)
 		})
 		var answer *client.RefusedError
-		var broken failure
 		switch {
 		case errors.Is(err, errEnough), ctx.Err() != nil:
 			return nil
-		case !subscribed, errors.As(err, &answer), errors.As(err, &broken):
+		case !subscribed, errors.As(err, &answer), cli.ExitCode(err) == cli.ExitFailure:
 			return refused(err)
 		}
 		select { // the agent has ended; one that is started again goes on
@@ -113,14 +113,14 @@ func (l *listenCommand) event(ctx context.Context, e *client.Event) error {
 	case e.Missed != nil:
 		fmt.Fprintf(l.errOut, "pleach: %s\n", missedText(e.Missed))
 	case e.Gap != nil:
-		fmt.Fprintf(l.errOut, "pleach: messages may be missing here: %s\n", printable(e.Gap.Reason))
+		fmt.Fprintf(l.errOut, "pleach: messages may be missing here: %s\n", cli.Printable(e.Gap.Reason))
 	case l.exec != "":
 		l.execute(ctx, e)
 	default:
-		_, err = fmt.Fprintf(l.out, "[%s] %s\n", printable(e.Message.From.ID), messageText(e.Message))
+		_, err = fmt.Fprintf(l.out, "[%s] %s\n", cli.Printable(e.Message.From.ID), messageText(e.Message))
 	}
 	if err != nil {
-		return failure{err}
+		return cli.Failure(err)
 	}
 	if e.Message != nil && l.count > 0 {
 		if l.count--; l.count == 0 {
@@ -136,11 +136,11 @@ func messageText(m *api.Message) string {
 	if err != nil {
 		return err.Error()
 	}
-	return printable(string(bytes.TrimRight(b, "\n")))
+	return cli.Printable(string(bytes.TrimRight(b, "\n")))
 }
 
 func missedText(m *retain.Missed) string {
-	text := count(int(m.Count), "message") + " missed"
+	text := cli.Count(int(m.Count), "message") + " missed"
 	if m.AtMost {
 		text = "at most " + text
 	}

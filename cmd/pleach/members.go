@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/cli"
 )
 
 // lookTimeout is how long a member may take to answer, and lookAgain how often
@@ -75,7 +76,7 @@ func (m *membersCommand) run(cmd *cobra.Command, address string) error {
 		_, err = io.WriteString(out, viewTable(view))
 	}
 	if err != nil {
-		return failure{err}
+		return cli.Failure(err)
 	}
 	if m.watch {
 		return m.follow(ctx, c, address, view, out)
@@ -112,7 +113,7 @@ func (m *membersCommand) follow(ctx context.Context, c pleach.Config, address st
 			_, err = fmt.Fprintln(out, viewChange(last, view))
 		}
 		if err != nil {
-			return failure{err}
+			return cli.Failure(err)
 		}
 		last = view
 	}
@@ -135,7 +136,7 @@ func look(ctx context.Context, c pleach.Config, addresses []string) (pleach.View
 
 // noAnswer says what to look at when no member has answered in time.
 func noAnswer(err error, group string) error {
-	text := shellText(err)
+	text := cli.ShellText(err)
 	switch {
 	case !errors.Is(err, context.DeadlineExceeded):
 	case group == "":
@@ -143,5 +144,5 @@ func noAnswer(err error, group string) error {
 	default:
 		text += fmt.Sprintf("\nIs a member there, and is its group called %q (--group)?", group)
 	}
-	return failure{errors.New(text)}
+	return cli.Failure(errors.New(text))
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/cli"
 	"github.com/pleach-go/pleach/internal/testutil"
 )
 
@@ -36,7 +37,7 @@ func TestViewChange(t *testing.T) {
 	}
 }
 
-// Rows are 32 ranks long, as those of pleach tree.
+// Rows are 32 ranks long, as those of pleach-lab tree.
 func TestViewTableRing(t *testing.T) {
 	text := viewTable(pleach.NewView(1, 33, pleach.Member{Rank: 0}, pleach.Member{Rank: 32}))
 	_, ring, _ := strings.Cut(text, "\n\nring\n")
@@ -93,7 +94,7 @@ func TestFlagsInTexts(t *testing.T) {
 		t.Errorf("%q without flags", text)
 	}
 	_, err := pleach.Create(t.Context(), pleach.Config{Secret: []byte("short")})
-	if text := shellText(err); !strings.Contains(text, "--secret-file is shorter") {
+	if text := cli.ShellText(err); !strings.Contains(text, "--secret-file is shorter") {
 		t.Errorf("%q", text)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/cli"
 	"github.com/pleach-go/pleach/internal/ps"
 )
 
@@ -70,7 +71,7 @@ func (p *psCommand) run(cmd *cobra.Command, addresses []string) error {
 	if len(addresses) == 0 {
 		job, err := onlyJob(ps.FindJobs("/proc", c.Group))
 		if err != nil {
-			return failure{err}
+			return cli.Failure(err)
 		}
 		c.Group, addresses = job.Group, job.Addresses
 	}
@@ -99,7 +100,7 @@ func (p *psCommand) write(w io.Writer, s *ps.Survey) (err error) {
 		_, err = io.WriteString(w, surveyText(s))
 	}
 	if err != nil {
-		return failure{err}
+		return cli.Failure(err)
 	}
 	return nil
 }
@@ -124,7 +125,7 @@ func onlyJob(jobs []*ps.Job) (*ps.Job, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d jobs of yours run on this host: choose one by --group", len(jobs))
 	for _, j := range jobs {
-		fmt.Fprintf(&b, "\n  --group %s  (%s, one with pid %d)", printable(j.Group), count(len(j.Addresses), "rank"), j.PIDs[0])
+		fmt.Fprintf(&b, "\n  --group %s  (%s, one with pid %d)", cli.Printable(j.Group), cli.Count(len(j.Addresses), "rank"), j.PIDs[0])
 	}
 	return nil, errors.New(b.String())
 }

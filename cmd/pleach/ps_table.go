@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/internal/cli"
 	"github.com/pleach-go/pleach/internal/ps"
 )
 
@@ -19,7 +20,7 @@ func surveyText(s *ps.Survey) string {
 		fmt.Fprintf(&b, "; failed: %s", ranksCell(s.Failed))
 	}
 	if s.NoQuorum != "" {
-		b.WriteString("\n" + printable(s.NoQuorum))
+		b.WriteString("\n" + cli.Printable(s.NoQuorum))
 	}
 	b.WriteString("\n\n")
 	for _, h := range s.Stragglers {
@@ -50,7 +51,7 @@ func stragglerText(h *ps.Straggler) string {
 
 // callText names a call.
 func callText(d *collective.CallStatus) string {
-	return fmt.Sprintf("%s #%d", printable(d.Name), d.Call)
+	return fmt.Sprintf("%s #%d", cli.Printable(d.Name), d.Call)
 }
 
 func lastText(d *collective.CallStatus) string {
@@ -73,7 +74,7 @@ func ago(seconds float64) string {
 // one made.
 func processRow(p *ps.Process) []string {
 	if p.Error != "" {
-		return []string{fmt.Sprint(p.Rank), "-", "does not answer: " + printable(p.Error)}
+		return []string{fmt.Sprint(p.Rank), "-", "does not answer: " + cli.Printable(p.Error)}
 	}
 	w := p.Worlds[len(p.Worlds)-1]
 	if i := slices.IndexFunc(p.Worlds, func(w collective.Progress) bool { return len(w.Current) > 0 }); i >= 0 {

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,25 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/internal/cli/clitest"
 	"github.com/pleach-go/pleach/internal/ps"
 )
-
-// printedBy runs a command by itself and returns what it prints.
-func printedBy(t *testing.T, cmd *cobra.Command, args ...string) string {
-	t.Helper()
-	var out bytes.Buffer
-	cmd.SetArgs(args)
-	cmd.SetOut(&out)
-	cmd.SetErr(io.Discard)
-	if err := cmd.ExecuteContext(t.Context()); err != nil {
-		t.Fatalf("pleach %s %v: %v", cmd.Name(), args, err)
-	}
-	return out.String()
-}
 
 // psJob makes the processes of a job, all in this one.
 func psJob(t *testing.T, size int, c pleach.Config) []*pleach.World {
@@ -104,7 +88,7 @@ func TestPs(t *testing.T) {
 	worlds := psJob(t, 5, pleach.Config{})
 	address := worlds[0].View().Members()[1].Address
 	release := stuck(t, worlds, 3)
-	out := printedBy(t, newPs(), address, "--group", "job")
+	out := clitest.Printed(t, newPs(), address, "--group", "job")
 	if !regexp.MustCompile(`(?m)^rank 3 has not arrived in Allreduce #1; last: Barrier #0, \d+\.\d s ago$`).MatchString(out) {
 		t.Error(out)
 	}
@@ -113,14 +97,14 @@ func TestPs(t *testing.T) {
 		t.Errorf("%q", lines)
 	}
 	var s ps.Survey
-	if err := json.Unmarshal([]byte(printedBy(t, newPs(), address, "--group", "job", "--json")), &s); err != nil {
+	if err := json.Unmarshal([]byte(clitest.Printed(t, newPs(), address, "--group", "job", "--json")), &s); err != nil {
 		t.Fatal(err)
 	}
 	if len(s.Stragglers) != 1 || s.Stragglers[0].Rank != 3 || s.Stragglers[0].Call.Name != "Allreduce" || len(s.Processes) != 5 {
 		t.Errorf("%+v", s)
 	}
 	release()
-	if out := printedBy(t, newPs(), address, "--group", "job"); strings.Contains(out, "not arrived") || strings.Count(out, "Allreduce #1, ") != 5 {
+	if out := clitest.Printed(t, newPs(), address, "--group", "job"); strings.Contains(out, "not arrived") || strings.Count(out, "Allreduce #1, ") != 5 {
 		t.Error(out)
 	}
 }
@@ -133,7 +117,7 @@ func TestPsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer g.Close()
-	if out := printedBy(t, newPs(), g.View().Leader().Address, "--group", "plain"); !strings.Contains(out, "is not in a World") {
+	if out := clitest.Printed(t, newPs(), g.View().Leader().Address, "--group", "plain"); !strings.Contains(out, "is not in a World") {
 		t.Error(out)
 	}
 	dir := t.TempDir()
@@ -146,7 +130,7 @@ func TestPsRefused(t *testing.T) {
 	}
 	worlds := psJob(t, 2, c)
 	address := worlds[0].View().Leader().Address
-	out := printedBy(t, newPs(), address, "--group", "job", "--tls-ca", certificate, "--tls-cert", certificate, "--tls-key", key)
+	out := clitest.Printed(t, newPs(), address, "--group", "job", "--tls-ca", certificate, "--tls-cert", certificate, "--tls-key", key)
 	if !strings.HasPrefix(out, "view 1: 2 of 2 processes\n") {
 		t.Error(out)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pleach-go/pleach/internal/agent/api"
+	"github.com/pleach-go/pleach/internal/cli"
 )
 
 // queryCommand asks all members through an agent.
@@ -60,10 +61,10 @@ func (q *queryCommand) run(cmd *cobra.Command, args []string) error {
 		return refused(err)
 	}
 	if err := q.write(cmd.OutOrStdout(), &answers); err != nil {
-		return failure{err}
+		return cli.Failure(err)
 	}
 	if n := len(answers.Unanswered); n > 0 {
-		return failure{fmt.Errorf("%d of %d members did not answer", n, n+len(answers.Answers))}
+		return cli.Failure(fmt.Errorf("%d of %d members did not answer", n, n+len(answers.Answers)))
 	}
 	return nil
 }
@@ -80,17 +81,17 @@ func (q *queryCommand) write(out io.Writer, a *api.Answers) error {
 func answersText(a *api.Answers) string {
 	rows := [][]string{{" rank", "member", "time", "answer"}}
 	for _, m := range a.Answers {
-		text := printable(strings.TrimRight(m.Data, "\n"))
+		text := cli.Printable(strings.TrimRight(m.Data, "\n"))
 		if m.Error != "" {
-			text = "error: " + printable(m.Error)
+			text = "error: " + cli.Printable(m.Error)
 		}
-		rows = append(rows, []string{fmt.Sprintf("%5d", m.Rank), printable(m.ID), fmt.Sprintf("%.1f ms", m.Seconds*1000), text})
+		rows = append(rows, []string{fmt.Sprintf("%5d", m.Rank), cli.Printable(m.ID), fmt.Sprintf("%.1f ms", m.Seconds*1000), text})
 	}
 	for _, m := range a.Unanswered {
-		rows = append(rows, []string{fmt.Sprintf("%5d", m.Rank), printable(m.ID), "-", "no answer: " + printable(m.Reason)})
+		rows = append(rows, []string{fmt.Sprintf("%5d", m.Rank), cli.Printable(m.ID), "-", "no answer: " + cli.Printable(m.Reason)})
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "view %d: %d of %s answered\n\n", a.View, len(a.Answers), count(len(a.Answers)+len(a.Unanswered), "member"))
+	fmt.Fprintf(&b, "view %d: %d of %s answered\n\n", a.View, len(a.Answers), cli.Count(len(a.Answers)+len(a.Unanswered), "member"))
 	writeColumns(&b, rows)
 	return b.String()
 }

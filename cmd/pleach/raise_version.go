@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/cli"
 )
 
 // raiseTimeout is how long the members may take to agree on the view with the higher version.
@@ -68,9 +69,9 @@ func (r *raiseVersionCommand) run(cmd *cobra.Command, address string) error {
 	view, err := pleach.RaiseVersion(ctx, c, address)
 	if prevented, ok := errors.AsType[*pleach.RaiseError](err); ok {
 		if r.json {
-			return errors.Join(r.write(cmd.OutOrStdout(), raiseJSON{Version: prevented.Version, Preventing: membersJSON(prevented.Members)}), failure{errors.New(shellText(err))})
+			return errors.Join(r.write(cmd.OutOrStdout(), raiseJSON{Version: prevented.Version, Preventing: membersJSON(prevented.Members)}), cli.Failure(errors.New(cli.ShellText(err))))
 		}
-		return failure{errors.New(shellText(err))}
+		return cli.Failure(errors.New(cli.ShellText(err)))
 	}
 	if err != nil {
 		return noAnswer(err, c.Group)
@@ -85,7 +86,7 @@ func (r *raiseVersionCommand) write(w io.Writer, result raiseJSON) (err error) {
 		_, err = fmt.Fprintf(w, "view %d: protocol version %d\n", result.View, result.Version)
 	}
 	if err != nil {
-		return failure{err}
+		return cli.Failure(err)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pleach-go/pleach/internal/cli"
 	"github.com/pleach-go/pleach/internal/launch"
 )
 
@@ -98,9 +99,9 @@ func (r *runCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	stdout, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	job := launch.Job{
-		Size: r.size, Program: program, Args: args, Env: r.env, Faults: faults, Respawn: r.respawn, Grace: r.grace, Interactive: isTerminal(stderr),
+		Size: r.size, Program: program, Args: args, Env: r.env, Faults: faults, Respawn: r.respawn, Grace: r.grace, Interactive: cli.IsTerminal(stderr),
 		Output: &launch.Output{
-			Stdout: launch.Stream{Writer: stdout, Color: wantsColor(stdout)}, Stderr: launch.Stream{Writer: stderr, Color: wantsColor(stderr)},
+			Stdout: launch.Stream{Writer: stdout, Color: cli.WantsColor(stdout)}, Stderr: launch.Stream{Writer: stderr, Color: cli.WantsColor(stderr)},
 			Prefix: !r.noPrefix, Timestamps: r.timestamps,
 		},
 	}
@@ -112,7 +113,7 @@ func (r *runCommand) run(cmd *cobra.Command, args []string) error {
 		if _, ok := errors.AsType[*launch.OpenFilesError](err); ok {
 			return err
 		}
-		return failure{err}
+		return cli.Failure(err)
 	}
 	writeRunReport(stderr, report)
 	return runError(report)
@@ -121,13 +122,13 @@ func (r *runCommand) run(cmd *cobra.Command, args []string) error {
 // runError is what the exit code is about.
 func runError(r *launch.Report) error {
 	if _, ok := errors.AsType[*launch.InterruptedError](r.Interrupted); ok {
-		return interruption{r.Interrupted.Error()}
+		return cli.Interruption(r.Interrupted.Error())
 	}
 	if r.Interrupted != nil {
-		return failure{r.Interrupted}
+		return cli.Failure(r.Interrupted)
 	}
 	if o, ok := r.FirstFailure(); ok {
-		return failure{fmt.Errorf("rank %d failed first, after %v: %s", o.Rank, o.After, o.Text)}
+		return cli.Failure(fmt.Errorf("rank %d failed first, after %v: %s", o.Rank, o.After, o.Text))
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pleach-go/pleach/internal/agent/api"
+	"github.com/pleach-go/pleach/internal/cli"
 )
 
 // sendCommand sends a message through an agent.
@@ -74,7 +75,7 @@ func (s *sendCommand) run(cmd *cobra.Command, args []string) error {
 		if err != nil {
 			return refused(err)
 		}
-		return s.print(out, sent, fmt.Sprintf("sent to rank %d (%s)", sent.To.Rank, printable(sent.To.ID)))
+		return s.print(out, sent, fmt.Sprintf("sent to rank %d (%s)", sent.To.Rank, cli.Printable(sent.To.ID)))
 	}
 	receipt, err := agent.Broadcast(cmd.Context(), topic, data, s.stable, s.timeout)
 	if err != nil {
@@ -85,7 +86,7 @@ func (s *sendCommand) run(cmd *cobra.Command, args []string) error {
 
 func receiptText(r *api.Receipt) string {
 	if r.Stable {
-		return fmt.Sprintf("all %s of view %d have it", count(len(r.Members), "member"), r.View)
+		return fmt.Sprintf("all %s of view %d have it", cli.Count(len(r.Members), "member"), r.View)
 	}
 	return fmt.Sprintf("sent in view %d", r.View)
 }
@@ -98,7 +99,7 @@ func (a *agentFlags) print(out io.Writer, object any, text string) error {
 		_, err = fmt.Fprintln(out, text)
 	}
 	if err != nil {
-		return failure{err}
+		return cli.Failure(err)
 	}
 	return nil
 }

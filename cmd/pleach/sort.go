@@ -13,6 +13,7 @@ import (
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/bootstrap"
+	"github.com/pleach-go/pleach/internal/cli"
 	"github.com/pleach-go/pleach/samplesort"
 	"github.com/pleach-go/pleach/transport/mem"
 )
@@ -111,7 +112,7 @@ func (s *sortCommand) run(cmd *cobra.Command, files []string) error {
 	}
 	w, err := newSortWorld(cmd.Context())
 	if err != nil {
-		return failure{err}
+		return cli.Failure(err)
 	}
 	p := phases{out: cmd.ErrOrStderr(), began: time.Now()}
 	reported := make(chan error, 1) // One process reports, and possibly from another goroutine.
@@ -134,12 +135,12 @@ func (s *sortCommand) run(cmd *cobra.Command, files []string) error {
 	if _, err := samplesort.Run(cmd.Context(), w, job); err != nil {
 		err = errors.Join(err, w.Abort())
 		if cmd.Context().Err() != nil {
-			return interruption{err.Error()}
+			return cli.Interruption(err.Error())
 		}
-		return failure{err}
+		return cli.Failure(err)
 	}
 	if err := w.Finalize(cmd.Context()); err != nil {
-		return failure{err}
+		return cli.Failure(err)
 	}
 	select {
 	case err := <-reported:
@@ -172,10 +173,7 @@ func (s *sortCommand) report(ctx context.Context, out io.Writer, r sortJSON) err
 		r.Sorted, r.DuplicateKeys = &sorted, &found.Duplicates
 		r.Files, r.Records, r.Bytes, r.Checksum = found.Files, found.Records, found.Bytes, found.Checksum()
 	}
-	if err := errors.Join(problem, s.write(out, &r)); err != nil {
-		return failure{err}
-	}
-	return nil
+	return cli.Failure(errors.Join(problem, s.write(out, &r)))
 }
 
 func (s *sortCommand) write(out io.Writer, r *sortJSON) error {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pleach-go/pleach/internal/agent/api"
+	"github.com/pleach-go/pleach/internal/cli"
 )
 
 // statusAgain is how often --watch asks.
@@ -45,7 +46,7 @@ pleach members asks a member for its view without an agent.`,
 		Example: `  pleach status
   pleach status --watch
   pleach status --json | jq '.members.members[] | select(.state == "suspected") | .id'`,
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },
 	}
 	s.addFlags(cmd)
@@ -60,7 +61,7 @@ func (s *statusCommand) run(cmd *cobra.Command) error {
 		return err
 	}
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
-	if s.watch && !s.json && isTerminal(out) {
+	if s.watch && !s.json && cli.IsTerminal(out) {
 		screen := newWatchScreen(out)
 		defer screen.close()
 		out = screen
@@ -77,7 +78,7 @@ func (s *statusCommand) run(cmd *cobra.Command) error {
 			return refused(err)
 		}
 		if err := s.write(out, &j); err != nil {
-			return failure{err}
+			return cli.Failure(err)
 		}
 		if !s.watch {
 			return nil
@@ -95,7 +96,7 @@ func (s *statusCommand) write(out io.Writer, j *statusJSON) error {
 		return json.NewEncoder(out).Encode(j)
 	}
 	terminal, watching := out.(*watchScreen)
-	screen := statusScreen{statusJSON: *j, all: s.all, color: watching && wantsColor(terminal.out) || wantsColor(out)}
+	screen := statusScreen{statusJSON: *j, all: s.all, color: watching && cli.WantsColor(terminal.out) || cli.WantsColor(out)}
 	text := screen.text()
 	if s.watch && !watching {
 		text += "\n"

@@ -11,6 +11,7 @@ import (
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/internal/agent/api"
 	"github.com/pleach-go/pleach/internal/agent/config"
+	"github.com/pleach-go/pleach/internal/cli"
 	"github.com/pleach-go/pleach/internal/draw"
 )
 
@@ -46,11 +47,11 @@ func (s *statusScreen) text() string {
 func (s *statusScreen) writeTitle(b *strings.Builder) {
 	st := &s.Status
 	if st.Group != "" {
-		fmt.Fprintf(b, "group %s, ", printable(st.Group))
+		fmt.Fprintf(b, "group %s, ", cli.Printable(st.Group))
 	}
-	fmt.Fprintf(b, "view %d: %s", st.View, count(st.Members, "member"))
+	fmt.Fprintf(b, "view %d: %s", st.View, cli.Count(st.Members, "member"))
 	if n := s.Members.Slots - len(s.Members.Members); n > 0 {
-		fmt.Fprintf(b, ", %s", count(n, "hole"))
+		fmt.Fprintf(b, ", %s", cli.Count(n, "hole"))
 	}
 	if n := len(st.Suspects); n > 0 {
 		fmt.Fprintf(b, ", %d suspected", n)
@@ -63,10 +64,10 @@ func (s *statusScreen) writeTitle(b *strings.Builder) {
 	if text := versionText(st.Version, st.NewestVersion); text != "" {
 		fmt.Fprintf(b, "%s: see pleach raise-version\n", text)
 	}
-	fmt.Fprintf(b, "agent %s, rank %d, %s, up %s; %s retained\n", printable(st.ID), st.Rank, printable(st.Agent.Version),
-		age(st.Time.Sub(st.Agent.Began)), count(st.Agent.Retained, "message"))
+	fmt.Fprintf(b, "agent %s, rank %d, %s, up %s; %s retained\n", cli.Printable(st.ID), st.Rank, cli.Printable(st.Agent.Version),
+		age(st.Time.Sub(st.Agent.Began)), cli.Count(st.Agent.Retained, "message"))
 	if st.LastError != "" {
-		fmt.Fprintf(b, "last error of the agent, %s ago: %s\n", age(st.Time.Sub(st.LastErrorAt)), printable(st.LastError))
+		fmt.Fprintf(b, "last error of the agent, %s ago: %s\n", age(st.Time.Sub(st.LastErrorAt)), cli.Printable(st.LastError))
 	}
 }
 
@@ -122,11 +123,11 @@ func (s *statusScreen) writeSuspects(b *strings.Builder) {
 	b.WriteString("\nsuspected\n")
 	for i := range suspects[:min(len(suspects), screenNames)] {
 		x := &suspects[i]
-		line := fmt.Sprintf("  %s (rank %d) for %s", printable(x.ID), x.Rank, age(s.Status.Time.Sub(x.Since)))
+		line := fmt.Sprintf("  %s (rank %d) for %s", cli.Printable(x.ID), x.Rank, age(s.Status.Time.Sub(x.Since)))
 		if len(x.By) > 0 {
 			line += ", by rank " + ranges(x.By, ", ", screenNames)
 		}
-		b.WriteString(shorten(line+": "+printable(x.Cause)) + "\n")
+		b.WriteString(shorten(line+": "+cli.Printable(x.Cause)) + "\n")
 	}
 	if more := len(suspects) - screenNames; more > 0 {
 		fmt.Fprintf(b, "  … %d more\n", more)
@@ -193,8 +194,8 @@ func (s *statusScreen) row(m *api.Member) []string {
 		since = age(s.Status.Time.Sub(m.Since))
 	}
 	return []string{
-		fmt.Sprintf("%s %5d", s.sign(m), m.Rank), printable(m.ID), state, since, lag,
-		cmp.Or(printable(m.FailureDomain), "-"), cmp.Or(printable(config.Tags(m.Meta)[config.VersionTag]), "-"), printable(m.Address),
+		fmt.Sprintf("%s %5d", s.sign(m), m.Rank), cli.Printable(m.ID), state, since, lag,
+		cmp.Or(cli.Printable(m.FailureDomain), "-"), cmp.Or(cli.Printable(config.Tags(m.Meta)[config.VersionTag]), "-"), cli.Printable(m.Address),
 	}
 }
 
@@ -202,7 +203,7 @@ func (s *statusScreen) row(m *api.Member) []string {
 func tally(members []api.Member, name func(*api.Member) string) string {
 	counts := make(map[string]int)
 	for i := range members {
-		counts[cmp.Or(printable(name(&members[i])), "-")]++
+		counts[cmp.Or(cli.Printable(name(&members[i])), "-")]++
 	}
 	names := slices.SortedFunc(maps.Keys(counts), func(x, y string) int {
 		return cmp.Or(counts[y]-counts[x], strings.Compare(x, y))
@@ -223,7 +224,7 @@ func (s *statusScreen) writeEvents(b *strings.Builder) {
 	var lines []string
 	for _, v := range slices.Backward(s.Status.History) {
 		for _, c := range v.Changes {
-			lines = append(lines, shorten(fmt.Sprintf("  %s  view %d  %s", v.Time.Local().Format(time.TimeOnly), v.Number, printable(c.String())))+"\n")
+			lines = append(lines, shorten(fmt.Sprintf("  %s  view %d  %s", v.Time.Local().Format(time.TimeOnly), v.Number, cli.Printable(c.String())))+"\n")
 		}
 		if v.Omitted > 0 {
 			lines = append(lines, fmt.Sprintf("  %s  view %d  %d more\n", v.Time.Local().Format(time.TimeOnly), v.Number, v.Omitted))

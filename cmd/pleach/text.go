@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"log/slog"
 	"strings"
 )
 
@@ -49,19 +51,5 @@ func ranges(ranks []int, separator string, most int) string {
 	return strings.Join(parts, separator)
 }
 
-// count is a number of things, as in 1 member or 3 members.
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
-
-// printable makes sure that what others have sent does nothing to a terminal.
-func printable(text string) string {
-	quoted := fmt.Sprintf("%+q", text)
-	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == '\uFFFD' }) {
-		return quoted
-	}
-	return text
-}
+// newLogger writes a line for each event.
+func newLogger(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }

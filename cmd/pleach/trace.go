@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/cli"
 	"github.com/pleach-go/pleach/internal/experiments"
 	"github.com/pleach-go/pleach/internal/experiments/calibrate"
 	"github.com/pleach-go/pleach/logp"
@@ -67,6 +68,19 @@ differences of clocks: between hosts they are as exact as their clocks.`,
 	return cmd
 }
 
+// newEcho is the second process, with which trace measures L and o.
+func newEcho() *cobra.Command {
+	return &cobra.Command{
+		Use:    "echo",
+		Short:  "Answer messages, started by trace",
+		Hidden: true,
+		Args:   cli.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cli.Failure(calibrate.ServeEcho(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout()))
+		},
+	}
+}
+
 // mapped applies a function to each text.
 func mapped[T any](texts []string, f func(string) T) (results []T) {
 	for _, text := range texts {
@@ -84,9 +98,9 @@ func (t *traceCommand) run(cmd *cobra.Command, seeds []string) error {
 		return err
 	}
 	c.Listen = t.listen
-	network, err := calibrate.MeasureHere(cmd.Context(), echoCommand)
+	network, err := calibrate.MeasureHere(cmd.Context(), []string{"pleach", "echo"})
 	if err != nil {
-		return failure{err}
+		return cli.Failure(err)
 	}
 	timed, cancel := context.WithTimeout(cmd.Context(), joinTimeout)
 	group, err := pleach.Join(timed, c, seeds...)
@@ -97,11 +111,11 @@ func (t *traceCommand) run(cmd *cobra.Command, seeds []string) error {
 	defer group.Close()
 	trace, err := t.trace(cmd.Context(), group)
 	if trace == nil {
-		return failure{err}
+		return cli.Failure(err)
 	}
 	report, err := newTraceJSON(trace, group.View(), t.bytes, &network)
 	if err != nil {
-		return failure{err}
+		return cli.Failure(err)
 	}
 	return t.write(cmd.OutOrStdout(), report)
 }
@@ -130,7 +144,7 @@ func (t *traceCommand) write(w io.Writer, report *traceJSON) (err error) {
 		_, err = io.WriteString(w, report.text())
 	}
 	if err != nil {
-		return failure{err}
+		return cli.Failure(err)
 	}
 	return nil
 }

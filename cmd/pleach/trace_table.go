@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pleach-go/pleach/internal/cli"
 )
 
 // timelineWidth is how many columns the timeline of a trace has.
@@ -15,7 +17,7 @@ const timelineWidth = 40
 func (t *traceJSON) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "view %d: rank %d to %s, %d bytes; L = %v, o = %v between two processes of this host\n\n",
-		t.View, t.Root, count(t.Members-1, "member"), t.Bytes, micro(time.Duration(t.Latency)), micro(time.Duration(t.Overhead)))
+		t.View, t.Root, cli.Count(t.Members-1, "member"), t.Bytes, cli.Micro(time.Duration(t.Latency)), cli.Micro(time.Duration(t.Overhead)))
 	rows := [][]string{{"rank", "by", "measured", "predicted", "identity", "timeline: ● measured, ○ predicted, ◉ both"}}
 	rows = append(rows, []string{fmt.Sprint(t.Root), "", "", "", "", ""})
 	writeColumns(&b, t.addRows(rows, t.Root, "", make(map[int]bool)))
@@ -26,9 +28,9 @@ func (t *traceJSON) text() string {
 		paths[a.Path]++
 	}
 	fmt.Fprintf(&b, "\nthe last after %v, predicted %v; %d by tree, %d by correction, %d by repair\n",
-		micro(time.Duration(last)), micro(time.Duration(predicted)), paths["tree"], paths["correction"], paths["repair"])
+		cli.Micro(time.Duration(last)), cli.Micro(time.Duration(predicted)), paths["tree"], paths["correction"], paths["repair"])
 	if len(t.Missing) > 0 {
-		fmt.Fprintf(&b, "no report of %s: %s\n", count(len(t.Missing), "rank"), ranges(t.Missing, ",", 16))
+		fmt.Fprintf(&b, "no report of %s: %s\n", cli.Count(len(t.Missing), "rank"), ranges(t.Missing, ",", 16))
 	}
 	return b.String()
 }
@@ -53,8 +55,8 @@ func (t *traceJSON) addRows(rows [][]string, rank int, indent string, shown map[
 			branch, below = "└ ", "  "
 		}
 		rows = append(rows, []string{
-			indent + branch + fmt.Sprint(a.Rank), a.Path, fmt.Sprint(micro(time.Duration(a.After))), fmt.Sprint(micro(time.Duration(a.Predicted))),
-			printable(a.Identity), t.timeline(a),
+			indent + branch + fmt.Sprint(a.Rank), a.Path, fmt.Sprint(cli.Micro(time.Duration(a.After))), fmt.Sprint(cli.Micro(time.Duration(a.Predicted))),
+			cli.Printable(a.Identity), t.timeline(a),
 		})
 		rows = t.addRows(rows, a.Rank, indent+below, shown)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/internal/agent/api"
 	"github.com/pleach-go/pleach/internal/agent/client"
+	"github.com/pleach-go/pleach/internal/cli"
 	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/internal/wire"
 )
@@ -62,7 +63,7 @@ func buildPrevious(t *testing.T, binary string) {
 	}
 }
 
-func protocolOf(t *testing.T, binary string) (v versionJSON) {
+func protocolOf(t *testing.T, binary string) (v cli.Build) {
 	t.Helper()
 	out, err := exec.Command(binary, "version", "--json").Output()
 	if err == nil {
@@ -294,7 +295,7 @@ func (f *upgradedGroup) refuseRaise(protocol int, old []int) {
 	f.t.Helper()
 	out, err := exec.CommandContext(f.ctx, present, "raise-version", f.agents[old[0]].address, "--group", "fleet", "--secret-file", filepath.Join(f.dir, "secret"), "--json").Output()
 	var result raiseJSON
-	if code, ok := errors.AsType[*exec.ExitError](err); !ok || code.ExitCode() != exitFailure || json.Unmarshal(out, &result) != nil {
+	if code, ok := errors.AsType[*exec.ExitError](err); !ok || code.ExitCode() != cli.ExitFailure || json.Unmarshal(out, &result) != nil {
 		f.t.Fatalf("raise-version ends with %v: %s", err, out)
 	}
 	var ranks []int

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/cli"
 	"github.com/pleach-go/pleach/internal/draw"
 )
 
@@ -78,9 +79,9 @@ func holes(v pleach.View) []int {
 
 // viewTitle says which view it is, and of how many.
 func viewTitle(v pleach.View) string {
-	title := fmt.Sprintf("view %d: %s", v.Number, count(v.Size(), "member"))
+	title := fmt.Sprintf("view %d: %s", v.Number, cli.Count(v.Size(), "member"))
 	if n := len(holes(v)); n > 0 {
-		title += ", " + count(n, "hole")
+		title += ", " + cli.Count(n, "hole")
 	}
 	newest := 0
 	for _, m := range v.Members() {
@@ -109,7 +110,7 @@ func viewTable(v pleach.View) string {
 	rows := [][]string{{" rank", "identity", "address", "domain", "since view"}}
 	sign := make(map[int]string)
 	for _, m := range v.Members() {
-		rows = append(rows, []string{fmt.Sprintf("%5d", m.Rank), printable(m.ID), printable(m.Address), printable(m.FailureDomain), fmt.Sprint(m.Incarnation)})
+		rows = append(rows, []string{fmt.Sprintf("%5d", m.Rank), cli.Printable(m.ID), cli.Printable(m.Address), cli.Printable(m.FailureDomain), fmt.Sprint(m.Incarnation)})
 		sign[m.Rank] = "●"
 	}
 	if lost, ok := errors.AsType[*pleach.QuorumError](v.Err); ok {
@@ -137,12 +138,12 @@ func viewChange(before, now pleach.View) string {
 		old, there := was[m.Rank]
 		delete(was, m.Rank)
 		if !there || old.Incarnation != m.Incarnation {
-			came = append(came, fmt.Sprintf("+%d (%s)", m.Rank, printable(m.ID)))
+			came = append(came, fmt.Sprintf("+%d (%s)", m.Rank, cli.Printable(m.ID)))
 		}
 	}
 	for _, m := range before.Members() {
 		if _, gone := was[m.Rank]; gone {
-			went = append(went, fmt.Sprintf("-%d (%s)", m.Rank, printable(m.ID)))
+			went = append(went, fmt.Sprintf("-%d (%s)", m.Rank, cli.Printable(m.ID)))
 		}
 	}
 	title := viewTitle(now)

@@ -90,8 +90,8 @@ Priority: optional
 Homepage: https://github.com/pleach-go/pleach
 Description: group communication that finishes although members die
  An agent on each host is a member of a group: programs in any language
- broadcast, send and query through it. The command also simulates,
- measures and inspects such groups.
+ broadcast, send and query through it. The command also joins and
+ inspects such groups.
 `, b.debVersion(), debArchitecture(p), (size+1023)/1024)
 	files := []file{
 		{path: "control", data: []byte(control), mode: 0o644},

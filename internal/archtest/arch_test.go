@@ -53,7 +53,8 @@ var rules = []rule{
 
 	// Drivers, and what they stand on.
 	{pkg: "logp", may: []string{"protocol", "topology"}},
-	{pkg: "internal/node", may: []string{"protocol", "transport", "internal/wire", "detect"}},
+	{pkg: "internal/alarm"},
+	{pkg: "internal/node", may: []string{"protocol", "transport", "internal/alarm", "internal/wire", "detect"}},
 	{pkg: "internal/record", may: []string{"protocol", "topology", "internal/stream", "internal/membership", "internal/heartbeat", "internal/p2p", "internal/member"}},
 	{pkg: "internal/wire", may: []string{"protocol"}},
 	{pkg: "detect", may: []string{"protocol"}},
@@ -106,6 +107,8 @@ var rules = []rule{
 
 	{pkg: "internal/archtest"},
 	{pkg: "internal/bench/...", may: []string{anything}, outside: []string{anything}},
+	{pkg: "internal/cli", may: []string{"internal/wire"}, outside: []string{"github.com/spf13/cobra"}},
+	{pkg: "internal/cli/clitest", may: []string{"internal/testutil"}, outside: []string{"github.com/rogpeppe/go-internal/testscript", "github.com/spf13/cobra"}},
 	{pkg: "internal/chart", outside: []string{anything}},
 	{pkg: "internal/launch"},
 	{pkg: "internal/experiments/...", may: []string{anything}, outside: []string{anything}},

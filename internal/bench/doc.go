@@ -1,4 +1,4 @@
-// Package bench is what the benchmarks of pleach bench share: records that members
+// Package bench is what the benchmarks of pleach-lab bench share: records that members
 // in processes of their own report over a pipe, statistics, and limits.
 //
 //   - broadcast measures how long a broadcast takes to reach every live member.

@@ -18,7 +18,7 @@ import (
 
 const overloadGolden = "testdata/overload.csv"
 
-// overloadOf is a closed loop of broadcasts, as pleach bench broadcast has it.
+// overloadOf is a closed loop of broadcasts, as pleach-lab bench broadcast has it.
 func overloadOf(size, overhead int) Overload {
 	return Overload{
 		Size: size, Processors: 2, Overhead: 1000 * protocol.Time(overhead), Latency: 20_000,

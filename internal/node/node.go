@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/alarm"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
 )
@@ -58,6 +59,8 @@ type Config struct {
 	// AfterUnlock, if not nil, is called after an event of the transport or the
 	// timer, without the lock.
 	AfterUnlock func()
+	// Precise says that deadlines are in real time, to less than a millisecond.
+	Precise bool
 	// Watcher, if not nil, gets Up and Down before the protocol. It must not block.
 	Watcher Watcher
 	// HandleRequest, if not nil, answers clients; see [transport.RequestHandler].
@@ -86,8 +89,8 @@ type Node struct {
 	yielder yielder
 
 	mu    sync.Mutex
-	timer *time.Timer
-	armed protocol.Time // what the timer is set to
+	alarm alarm.Alarm
+	armed protocol.Time // what the alarm is set to
 	// pending means that a frame has been received, at a time, and that its sends
 	// wait for the next frame.
 	pending bool
@@ -111,8 +114,11 @@ func New(c Config) *Node {
 	n.corker, _ = c.Transport.(transport.Corker)
 	n.vectors, _ = c.Transport.(transport.VectorSender)
 	n.poller, _ = c.Transport.(transport.Poller)
-	n.timer = time.AfterFunc(time.Hour, n.wake)
-	n.timer.Stop()
+	newAlarm := alarm.Coarse
+	if c.Precise {
+		newAlarm = alarm.Precise
+	}
+	n.alarm = newAlarm(n.wake)
 	return n
 }
 
@@ -178,7 +184,7 @@ func (n *Node) Close() error {
 	n.mu.Lock()
 	already := n.closed
 	n.closed = true
-	n.timer.Stop()
+	n.alarm.Stop()
 	n.mu.Unlock()
 	if already {
 		return nil
@@ -206,7 +212,7 @@ func (n *Node) flush(now protocol.Time) {
 	// it after every event.
 	if due := n.config.Protocol.Deadline(); due < n.armed {
 		n.armed = due
-		n.timer.Reset(time.Duration(due - now))
+		n.alarm.Set(time.Duration(due - now))
 	}
 }
 

@@ -22,6 +22,11 @@ type Config struct {
 	View    uint64
 	Members Members
 	Start   []Position
+	// Lead is how long after a message its correction starts, in experiments. If zero, that
+	// follows measurements (lead.go).
+	Lead protocol.Time
+	// Version is the protocol version of the group, until SetVersion. If zero, the highest.
+	Version uint16
 	// Shape is the shape of the tree. If zero, binomial.
 	Shape topology.Shape
 

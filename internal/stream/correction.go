@@ -15,7 +15,8 @@ type correction struct {
 	since           protocol.Time      // when the first segment after it arrived, or 0
 	began           protocol.Time
 	due             protocol.Time // when to continue
-	yielded         protocol.Time // for how long it was postponed, see yield
+	yielded         protocol.Time // how long it was postponed, see yield
+	dense           bool          // the correction before has postponed it
 	running         bool
 	rightwardOffers int // offers that went right: what arrives after one may be its answer
 	// heardTo is how much the right neighbor has offered, also before a correction, and
@@ -48,7 +49,8 @@ func (m *Member) scheduleCorrection(now protocol.Time, f *flow) {
 	if c.running || c.due != protocol.Never {
 		return
 	}
-	c.due, c.yielded = max(now, c.since+m.lead(now), c.began+c.distance()), 0
+	own, afterLast := c.since+m.skew.lead(), c.began+m.skew.interval()
+	c.due, c.dense, c.yielded = max(now, own, afterLast), afterLast > own, 0
 	m.schedule(f, c.due)
 }
 
@@ -92,10 +94,10 @@ func (m *Member) runCorrection(now protocol.Time, f *flow) {
 		switch c.process.Next(now, &a); a.Verb {
 		case protocol.Send:
 			if a.Body.Kind == broadcast.Rightward {
-				m.offer(m.roster.members.At(int(a.To)).Rank, f, rightward)
+				m.offer(now, m.roster.members.At(int(a.To)).Rank, f, rightward)
 				// An answer takes a round trip. Going on to further neighbors meanwhile, as
 				// the model does every o, would reach all members and connect each with each.
-				c.due = now + m.delay.passOver(c.rightwardOffers)
+				c.due = now + m.passOver(c.rightwardOffers)
 				c.rightwardOffers++
 				m.budget.spend()
 				m.schedule(f, c.due)
@@ -103,11 +105,12 @@ func (m *Member) runCorrection(now protocol.Time, f *flow) {
 			}
 			if to := m.roster.members.At(int(a.To)).Rank; !m.hasTold(to, f) {
 				distance, _ := m.roster.distances(to)
-				m.offerPast(f, distance, false, leftward)
+				m.offerPast(now, f, distance, false, leftward)
 			}
 		case protocol.WaitUntil:
-			// The right neighbor of a member that has yielded probably does so, too.
-			c.due = m.budget.postpone(c.began, max(a.At, c.began+2*c.yielded))
+			if c.due = m.budget.postpone(c.began, a.At, m.skew.lead()); c.dense {
+				c.due += m.skew.interval() // the neighbor's is postponed, too
+			}
 			m.schedule(f, c.due)
 			return
 		default:
@@ -135,7 +138,7 @@ const (
 
 // offer tells a peer how much of a root's stream is here (IHAVE). It carries the last
 // segment if that is small.
-func (m *Member) offer(to protocol.Rank, f *flow, toward direction) {
+func (m *Member) offer(now protocol.Time, to protocol.Rank, f *flow, toward direction) {
 	fr := frame{kind: offer, first: min(f.next, m.shareEndWith(f, to)), direction: toward}
 	if seg, ok := f.store.get(fr.first - 1); ok && fr.first > 0 && len(seg.payload()) <= m.config.InlineSize {
 		fr.inline, fr.begins, fr.remaining = true, seg.begins, seg.remaining
@@ -144,6 +147,10 @@ func (m *Member) offer(to protocol.Rank, f *flow, toward direction) {
 	}
 	if toward == leftward && to == m.roster.neighbor(1, false) {
 		f.correction.toldTo = fr.first
+		if m.ages {
+			fr.age, fr.aged = f.ageOf(now, fr.first)
+			fr.skew = uint32(m.skew.apart() / microsecond)
+		}
 	}
 	m.stats.Offers++
 	m.queueFrame(to, f, fr)
@@ -152,21 +159,23 @@ func (m *Member) offer(to protocol.Rank, f *flow, toward direction) {
 // handleOffer handles an offer. It may fill a hole here, answer a correction that runs
 // here, or ask for an answer.
 func (m *Member) handleOffer(now protocol.Time, f *flow, from protocol.Rank, fr *frame) {
+	if fr.aged && from == m.roster.neighbor(1, true) {
+		m.measureSkew(now, f, fr)
+	}
 	if fr.inline && fr.first-1 == f.next {
 		m.stats.Early++
-		f.early = arrival{fr.first, now}
 		m.receiveSegment(now, f, from, fr.first-1, fr, fromOffer)
 	}
 	if fr.first > f.next {
 		f.wanted = max(f.wanted, fr.first)
-		m.schedulePull(now, f, from)
+		m.schedulePull(now, f, from, true)
 	}
 	switch {
 	case fr.direction == rightward && (f.next == 0 || m.hasTold(from, f)):
 	case fr.direction == rightward:
 		// "If a process colored by dissemination receives a message from the left, it
 		// immediately replies to stop the sender."
-		m.offer(from, f, leftward)
+		m.offer(now, from, f, leftward)
 	case fr.direction == leftward:
 		// An undirected offer is no answer: only a member that corrects has made offers
 		// to all members in between.
@@ -187,8 +196,9 @@ func (m *Member) handleLeftward(now protocol.Time, f *flow, from protocol.Rank, 
 		return
 	}
 	switch {
-	case c.rightwardOffers == 0:
+	case c.rightwardOffers == 0 && !c.dense:
 		m.measureDelay(now - c.began)
+	case c.rightwardOffers == 0:
 	case nearest:
 		m.backOff() // it lives, and would have made its offer
 	default:

@@ -36,7 +36,8 @@ type flow struct {
 	topic      string          // of the last message that had one
 	count      count           // of lost messages
 	fedAt      protocol.Time   // when the tree last brought the next segment
-	early      arrival         // the last segment that an offer has brought before the tree
+	arrived    arrival         // the last segment, however it has arrived
+	offered    arrival         // at the right neighbor, of a segment that the tree has yet to bring
 	forwarded  uint64          // the number after the last segment that was forwarded
 	parent     protocol.Rank   // in the tree
 	children   []protocol.Rank // members that this one forwards to, in sending order
@@ -50,12 +51,6 @@ type flow struct {
 	pull       pull
 	scheduled  bool // it is in Member.scheduled
 	tailProbe  tailProbe
-}
-
-// arrival is when the segment before a number has arrived.
-type arrival struct {
-	next uint64
-	at   protocol.Time
 }
 
 // firstAhead returns the lowest number that arrived behind a hole.

@@ -12,14 +12,11 @@ import (
 // correction, and the following ones next to nothing. An adoption holds between two
 // members, for a while, and only adds a sender: nothing depends on it.
 type foster struct {
-	// For an orphan: how many segments in a row have arrived by correction, when the tree
-	// last brought one, the foster parent, and how many segments that has sent since the
-	// last request for adoption.
-	orphaned int
-	fedAt    protocol.Time
-	parent   protocol.Rank
-	fed      uint64
-	children []adoption // of a foster parent, the oldest first
+	due      protocol.Time // when this member is an orphan, unless the tree brings something
+	source   protocol.Rank // sender of the last segment that has arrived by correction
+	parent   protocol.Rank // foster parent of this member; NoRank: none
+	fed      uint64        // segments from the foster parent since the last request for adoption
+	children []adoption    // orphans that this member feeds, the oldest first
 }
 
 // adoption says at which segment an adopted orphan is no longer fed.
@@ -29,10 +26,6 @@ type adoption struct {
 }
 
 const (
-	// orphanAfter is how many segments in a row, arrived by correction, make an orphan.
-	// A single one may be an offer that overtook the tree, and so may more while the tree
-	// is slow.
-	orphanAfter = 2
 	// fosterSegments is how many segments an adoption lasts. It is renewed halfway.
 	fosterSegments = 512
 	// maxFostered bounds the orphans of one root that a member adopts. Beyond it,
@@ -47,27 +40,35 @@ func (m *Member) updateFoster(now protocol.Time, f *flow, from protocol.Rank, nu
 	p := &f.foster
 	switch {
 	case tree && from == f.parent:
-		m.endAdoption(now, f)
+		m.endAdoption(f)
 	case tree && from == p.parent:
 		if p.fed++; p.fed >= fosterSegments/2 {
 			p.fed = 0
 			m.queueFrame(from, f, frame{kind: adopt})
 		}
 	case !tree && number+1 >= f.wanted:
-		if p.orphaned++; p.orphaned >= orphanAfter && now > p.fedAt+m.patience(now) {
-			p.orphaned, p.parent, p.fed = 0, from, 0
-			m.queueFrame(from, f, frame{kind: adopt})
+		if p.source = from; p.due == protocol.Never {
+			p.due = now + m.skew.patience()
+			m.schedule(f, p.due)
 		}
 	}
 }
 
+// findFoster asks for adoption, because the tree has not brought for long what correction
+// has.
+func (m *Member) findFoster(f *flow) {
+	p := &f.foster
+	p.due, p.parent, p.fed = protocol.Never, p.source, 0
+	m.queueFrame(p.parent, f, frame{kind: adopt})
+}
+
 // endAdoption records that the tree works, and tells the foster parent so.
-func (m *Member) endAdoption(now protocol.Time, f *flow) {
+func (m *Member) endAdoption(f *flow) {
 	p := &f.foster
 	if p.parent != protocol.NoRank {
 		m.queueFrame(p.parent, f, frame{kind: adopt, first: f.next + 1})
 	}
-	p.orphaned, p.fedAt, p.parent = 0, now, protocol.NoRank
+	p.due, p.parent = protocol.Never, protocol.NoRank
 }
 
 // adopt begins or renews the adoption of an orphan, or ends it if the tree brings a

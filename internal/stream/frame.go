@@ -37,14 +37,19 @@ const (
 	grantCredit
 	// creditPoll asks for a credit that may have been lost.
 	creditPoll
+	// agedOffer is an offer that tells its age. In memory it is an offer, with aged set.
+	agedOffer
+	// splitCredit is a credit that tells apart what all below have accepted, and what those
+	// have that answer. In memory it is a grantCredit, with a number in live.
+	splitCredit
 )
 
 // frame is one message between two members, about one root's stream.
 //
 // Layout, big endian: kind 1, flags 1, root 4, incarnation 8, first 8, last 8 (request
 // only), view 8 (polls, acks and credits only), messages 4 (only before a segment, and in
-// trimmed), unaccepted 4 (only before a segment), remaining 4 (only if it is not 0), then
-// the segment.
+// trimmed), unaccepted 4 (only before a segment), remaining 4 (only if it is not 0), the
+// segment, age 4 and skew 4 (agedOffer only), live 8 (splitCredit only).
 type frame struct {
 	kind kind
 	// begins says that the segment begins its message; batch, that it is a batch; topic,
@@ -55,12 +60,18 @@ type frame struct {
 	// remaining is how many bytes of the message are in the segments that follow.
 	remaining   uint32
 	direction   direction // of an offer
+	aged        bool      // the offer tells its age
+	age         uint32    // microseconds since the sender of an offer has received the last segment offered
+	skew        uint32    // microseconds between the arrivals at neighbors, as the sender of an offer knows it
 	root        protocol.Rank
 	incarnation uint64
 	// first is the segment's number (data, repair), the number after all that is offered
 	// (offer) or asked about (poll, ack), the first requested (request), the first that is
 	// still kept (trimmed), or the first that the tree brings again (adopt). last is the number after the last requested.
 	first, last uint64
+	// live is the number before which those below that answer have accepted everything, if
+	// it is greater than first (grantCredit).
+	live uint64
 	// view is the sender's. What it says about all below holds among the members of that
 	// view.
 	view uint64
@@ -83,6 +94,8 @@ const (
 	messagesSize   = 4
 	unacceptedSize = 4
 	remainingSize  = 4
+	ageSize        = 4 + 4
+	liveSize       = 8
 )
 
 // headSizeOf returns the size of the head before a segment.
@@ -134,7 +147,14 @@ func (f *frame) append(dst []byte) []byte {
 	if f.traced {
 		flags |= flagTraced
 	}
-	dst = append(dst, byte(f.kind), flags)
+	k := f.kind
+	switch {
+	case f.aged:
+		k = agedOffer
+	case f.live > 0:
+		k = splitCredit
+	}
+	dst = append(dst, byte(k), flags)
 	dst = binary.BigEndian.AppendUint32(dst, uint32(f.root))
 	dst = binary.BigEndian.AppendUint64(dst, f.incarnation)
 	dst = binary.BigEndian.AppendUint64(dst, f.first)
@@ -142,7 +162,10 @@ func (f *frame) append(dst []byte) []byte {
 		return binary.BigEndian.AppendUint64(dst, f.last)
 	}
 	if f.combines() {
-		return binary.BigEndian.AppendUint64(dst, f.view)
+		if dst = binary.BigEndian.AppendUint64(dst, f.view); f.live > 0 {
+			dst = binary.BigEndian.AppendUint64(dst, f.live)
+		}
+		return dst
 	}
 	if f.countsMessages() {
 		dst = binary.BigEndian.AppendUint32(dst, f.messages)
@@ -153,7 +176,11 @@ func (f *frame) append(dst []byte) []byte {
 	if f.remaining > 0 {
 		dst = binary.BigEndian.AppendUint32(dst, f.remaining)
 	}
-	return append(dst, f.segment...)
+	if dst = append(dst, f.segment...); f.aged {
+		dst = binary.BigEndian.AppendUint32(dst, f.age)
+		dst = binary.BigEndian.AppendUint32(dst, f.skew)
+	}
+	return dst
 }
 
 // parse decodes a frame. The segment aliases b.
@@ -161,8 +188,49 @@ func parse(b []byte) (frame, error) {
 	if len(b) < headSize {
 		return frame{}, fmt.Errorf("%w: %d bytes are too few", ErrFrame, len(b))
 	}
+	switch kind(b[0]) {
+	case agedOffer:
+		return parseAged(b)
+	case splitCredit:
+		return parseSplit(b)
+	}
+	return parseKind(kind(b[0]), b)
+}
+
+// parseAged decodes an offer that tells its age.
+func parseAged(b []byte) (frame, error) {
+	end := len(b) - ageSize
+	switch {
+	case end < headSize:
+		return frame{}, fmt.Errorf("%w: %d bytes are too few", ErrFrame, len(b))
+	case wire.Newest() < wire.AgedVersion:
+		return frame{}, fmt.Errorf("%w: the age of an offer, which protocol version %d does not have", ErrFrame, wire.Newest())
+	}
+	f, err := parseKind(offer, b[:end])
+	f.aged, f.age, f.skew = true, binary.BigEndian.Uint32(b[end:]), binary.BigEndian.Uint32(b[end+4:])
+	return f, err
+}
+
+// parseSplit decodes a credit with two numbers.
+func parseSplit(b []byte) (frame, error) {
+	end := len(b) - liveSize
+	switch {
+	case end < headSize:
+		return frame{}, fmt.Errorf("%w: %d bytes are too few", ErrFrame, len(b))
+	case wire.Newest() < wire.AgedVersion:
+		return frame{}, fmt.Errorf("%w: a credit in two parts, which protocol version %d does not have", ErrFrame, wire.Newest())
+	}
+	f, err := parseKind(grantCredit, b[:end])
+	if f.live = binary.BigEndian.Uint64(b[end:]); err == nil && f.live <= f.first {
+		return frame{}, fmt.Errorf("%w: a credit of %d, and of %d for those that answer", ErrFrame, f.first, f.live)
+	}
+	return f, err
+}
+
+// parseKind decodes a frame of a kind, which need not be its first byte.
+func parseKind(k kind, b []byte) (frame, error) {
 	f := frame{
-		kind:        kind(b[0]),
+		kind:        k,
 		begins:      b[1]&flagBegins != 0,
 		inline:      b[1]&flagInline != 0,
 		batch:       b[1]&flagBatch != 0,

@@ -1,11 +1,13 @@
 package stream
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
 	"github.com/pleach-go/pleach/broadcast"
 	"github.com/pleach-go/pleach/internal/queue"
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -18,7 +20,8 @@ type Member struct {
 	former         Members         // of the view before; nil if unknown
 	correctionPlan *broadcast.Plan // with the delay as last measured
 	delay          delay
-	early          early
+	skew           skew
+	ages           bool // offers tell their age: all members of the view understand it
 	budget         budget
 	flows          map[protocol.Rank]*flow
 	lastFlow       *flow         // of the last frame
@@ -95,8 +98,10 @@ func New(c Config) (*Member, error) {
 		down:           make(map[protocol.Rank]bool),
 		receiveBuffers: make(map[protocol.Rank]*reassemblyBuffer),
 		due:            protocol.Never,
-		delay:          delay{current: initialDelay, wait: initialDelay},
+		delay:          delay{wait: initialWait},
+		skew:           skew{mean: initialSkew, fixed: c.Lead},
 	}
+	m.SetVersion(cmp.Or(c.Version, wire.Version))
 	if err := m.setRoster(c.Size, c.Members); err != nil {
 		return nil, err
 	}
@@ -119,6 +124,9 @@ func New(c Config) (*Member, error) {
 	}
 	return m, nil
 }
+
+// SetVersion sets the protocol version of the group, which all members speak.
+func (m *Member) SetVersion(version uint16) { m.ages = version >= wire.AgedVersion }
 
 // open begins a flow.
 func (m *Member) open(root protocol.Rank, incarnation uint64) (*flow, error) {
@@ -181,6 +189,6 @@ func (m *Member) endedFlow(fr *frame) *flow {
 
 // Stats returns the member's counters.
 func (m *Member) Stats() Stats {
-	m.stats.Delay = m.delay.current
+	m.stats.Delay = m.delay.wait
 	return m.stats
 }

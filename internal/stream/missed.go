@@ -18,12 +18,12 @@ func (m *Member) noteMissed(peer protocol.Rank, f *flow) {
 }
 
 // offerMissed offers a peer the streams of which it has missed something.
-func (m *Member) offerMissed(peer protocol.Rank) {
+func (m *Member) offerMissed(now protocol.Time, peer protocol.Rank) {
 	flows := m.missed[peer]
 	delete(m.missed, peer)
 	for _, f := range flows {
 		if f.next > 0 && !f.ended && m.flows[f.root] == f && m.roster.has(peer) {
-			m.offer(peer, f, undirected)
+			m.offer(now, peer, f, undirected)
 		}
 	}
 }

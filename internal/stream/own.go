@@ -24,7 +24,8 @@ type ownStream struct {
 	restarts   uint64
 	messages   uint32 // begun so far; it wraps around
 	burst      burst
-	inFlight   int // bytes that are sent, and that some member may not have accepted, by weight
+	inFlight   int // bytes that are sent, and that some member may not have accepted that answers, by weight
+	held       int // bytes that are no longer in flight, but that a member may lack that does not answer
 	window     int // how many of them all active roots together may have, if the budget allows
 	// timed is the position whose credit is measured, sent at timedAt. If zero, none is.
 	// halved says that the window was halved because it takes too long.
@@ -133,6 +134,7 @@ func (m *Member) emit(now protocol.Time) bool {
 	}
 	m.forward(f, f.next, &seg)
 	m.keep(f, &seg)
+	f.arrived = arrival{f.next, now}
 	m.own.inFlight += seg.weight()
 	if f.wanted = f.next; m.config.Replicate {
 		m.deliver(f, f.next)

@@ -79,7 +79,7 @@ func (m *Member) retryDown(now protocol.Time) {
 			if !m.down[peer] {
 				break
 			}
-			m.offer(peer, m.own.flow, undirected)
+			m.offer(now, peer, m.own.flow, undirected)
 			m.outbox.At(m.outbox.Len() - 1).retry = true
 			m.scheduleRetry(now)
 		}
@@ -98,16 +98,16 @@ func (m *Member) isNearest(distance int, rightward bool) bool {
 
 // Writable reports that a peer's queue has room again. The peer is offered what it has
 // missed.
-func (m *Member) Writable(_ protocol.Time, peer protocol.Rank) {
+func (m *Member) Writable(now protocol.Time, peer protocol.Rank) {
 	m.resumeBacklog(peer)
 	m.repeatCredits(peer)
-	m.offerMissed(peer)
+	m.offerMissed(now, peer)
 }
 
 // Up reports that there is a connection to a peer. What was sent to the peer before may
 // be lost, so it is offered all streams. Its backlog stays: that comes after the frames
 // that waited for the connection.
-func (m *Member) Up(_ protocol.Time, peer protocol.Rank) {
+func (m *Member) Up(now protocol.Time, peer protocol.Rank) {
 	m.setDown(peer, false)
 	m.setStalled(peer, false)
 	for _, f := range m.flows {
@@ -117,7 +117,7 @@ func (m *Member) Up(_ protocol.Time, peer protocol.Rank) {
 	}
 	delete(m.missed, peer)
 	m.forgetTold(peer)
-	m.offerAll(peer)
+	m.offerAll(now, peer)
 }
 
 // forgetTold notes that what a peer was offered may be lost.
@@ -130,13 +130,13 @@ func (m *Member) forgetTold(peer protocol.Rank) {
 }
 
 // offerAll offers a peer all streams, in order of root.
-func (m *Member) offerAll(peer protocol.Rank) {
+func (m *Member) offerAll(now protocol.Time, peer protocol.Rank) {
 	if !m.roster.has(peer) {
 		return
 	}
 	for _, f := range m.flowsByRoot() {
 		if f.next > 0 {
-			m.offer(peer, f, undirected)
+			m.offer(now, peer, f, undirected)
 		}
 	}
 }
@@ -146,12 +146,12 @@ const maxOfferDistance = 16
 
 // offerPast makes an offer to the neighbor at a distance and, while neighbors are down,
 // to the next ones out too: a neighbor that seems down may be back.
-func (m *Member) offerPast(f *flow, distance int, rightward bool, toward direction) {
+func (m *Member) offerPast(now protocol.Time, f *flow, distance int, rightward bool, toward direction) {
 	// Beyond half of the ring the other direction is shorter, and turning back there
 	// would never end.
 	for ; distance <= min(m.roster.size()/2, maxOfferDistance); distance++ {
 		peer := m.roster.neighbor(distance, rightward)
-		m.offer(peer, f, toward)
+		m.offer(now, peer, f, toward)
 		if !m.down[peer] {
 			return
 		}
@@ -173,5 +173,5 @@ func (m *Member) offerFurther(now protocol.Time, from protocol.Rank, f *flow, aw
 	if right == 0 {
 		return
 	}
-	m.offerPast(f, min(left, right)+1, right < left, undirected)
+	m.offerPast(now, f, min(left, right)+1, right < left, undirected)
 }

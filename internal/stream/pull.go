@@ -10,7 +10,7 @@ import (
 // A request is a negative acknowledgment (NACK; IWANT of Plumtree), and a repair is the
 // retransmission that answers it.
 type pull struct {
-	sources        []protocol.Rank // members known to have something, latest last
+	sources        []protocol.Rank // members that probably have what is missing, latest last
 	due            protocol.Time
 	tries          int
 	nextSeen       uint64 // the first missing segment at the last look
@@ -26,25 +26,21 @@ type pull struct {
 
 // Limits of a pull.
 const (
-	maxSources    = 4
-	maxTries      = 12 // requests before a hole that others have trimmed is given up
-	maxUnanswered = 60 // requests before a pull pauses because no member has answered
-
-	treeCheckInterval = 10 * millisecond // how often a slow tree is looked at
-	treeTimeout       = 2 * maxDelay     // how long a slow tree is waited for before requesting
-	lossTimeout       = 50 * maxDelay    // how long it is waited for before giving up what others have trimmed
+	maxSources         = 4
+	maxTries           = 12                 // requests before a hole that others have trimmed is given up
+	maxUnanswered      = 60                 // requests before a pull pauses because no member has answered
+	maxRequestInterval = 400 * millisecond  // time between two requests, at most
+	lossTimeout        = 5000 * millisecond // wait for a slow tree before giving up what others have trimmed
 )
 
-// schedulePull records that a peer has more than is here, and schedules a request. The
+// schedulePull schedules a request, because a peer has something that is not here. The
 // tree's copy may still be on its way, so the request waits as long as correction does.
-func (m *Member) schedulePull(now protocol.Time, f *flow, from protocol.Rank) {
+// Only an offer says that the peer has everything before it. A peer that has sent a later
+// segment may have the same hole, and is asked only if no member has made an offer.
+func (m *Member) schedulePull(now protocol.Time, f *flow, from protocol.Rank, offered bool) {
 	p := &f.pull
-	if i := slices.Index(p.sources, from); i >= 0 {
-		p.sources = slices.Delete(p.sources, i, i+1)
-	}
-	p.sources = append(p.sources, from)
-	if len(p.sources) > maxSources {
-		p.sources = p.sources[1:]
+	if offered || len(p.sources) == 0 {
+		p.addSource(from)
 	}
 	if p.due == protocol.Never && m.waitsForInbox(f) {
 		m.schedule(f, protocol.Never) // Deliver looks for it there
@@ -52,8 +48,19 @@ func (m *Member) schedulePull(now protocol.Time, f *flow, from protocol.Rank) {
 	}
 	if p.due == protocol.Never {
 		p.nextSeen = f.next
-		p.due = now + m.delay.current
+		p.due = now + m.skew.lead()
 		m.schedule(f, p.due)
+	}
+}
+
+// addSource records that a member may have what is missing.
+func (p *pull) addSource(from protocol.Rank) {
+	if i := slices.Index(p.sources, from); i >= 0 {
+		p.sources = slices.Delete(p.sources, i, i+1)
+	}
+	p.sources = append(p.sources, from)
+	if len(p.sources) > maxSources {
+		p.sources = p.sources[1:]
 	}
 }
 
@@ -71,12 +78,12 @@ func (m *Member) requestMissing(now protocol.Time, f *flow) {
 	if p.tries == 0 && f.next > p.nextSeen {
 		// The tree is only behind what others offer: a hole would have stopped it. A
 		// request now would bring every segment twice.
-		p.nextSeen, p.due = f.next, now+m.delay.current
+		p.nextSeen, p.due = f.next, now+m.skew.lead()
 		m.schedule(f, p.due)
 		return
 	}
-	if p.tries == 0 && m.treeMayBeSlow(now, f, treeTimeout) {
-		p.due = now + treeCheckInterval
+	if p.tries == 0 && m.treeMayBeSlow(now, f, m.skew.patience()) {
+		p.due = now + m.skew.lead()
 		m.schedule(f, p.due)
 		return
 	}
@@ -114,11 +121,11 @@ func (m *Member) sendRequest(now protocol.Time, f *flow) {
 	if p.asked == 0 {
 		p.asked = now
 	}
-	longest := 4 * maxDelay
+	longest := maxRequestInterval
 	if m.frozen {
-		longest = max(maxDelay, 2*m.repairTook)
+		longest = max(maxRequestInterval/4, 2*m.repairTook)
 	}
-	p.due = now + min(4*m.delay.current<<min(p.tries, 6), longest)
+	p.due = now + min(max(2*m.skew.lead(), m.repairTook)<<min(p.tries-1, 6), longest)
 	m.schedule(f, p.due)
 }
 
@@ -170,8 +177,8 @@ func (m *Member) requestMore(now protocol.Time, f *flow) {
 	p.tries, p.trimmedReplies, p.trimmedBy, p.nextSeen = 0, 0, nil, f.next
 	p.answered++
 	m.learnRepair(now, p)
-	if f.fedAt > 0 && now-f.fedAt < m.delay.current {
-		p.due = now + m.delay.current
+	if f.fedAt > 0 && now-f.fedAt < m.skew.lead() {
+		p.due = now + m.skew.lead()
 		m.schedule(f, p.due)
 		return
 	}

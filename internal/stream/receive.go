@@ -71,6 +71,9 @@ func (m *Member) receiveSegment(now protocol.Time, f *flow, from protocol.Rank, 
 	if tree {
 		f.credit.to = from
 	}
+	if tree && from == f.parent {
+		m.measureTree(now, f, number)
+	}
 	if f.has(number) {
 		m.handleDuplicate(now, f, from, number, tree)
 		return
@@ -86,7 +89,7 @@ func (m *Member) receiveSegment(now protocol.Time, f *flow, from protocol.Rank, 
 	f.wanted = max(f.wanted, number+1)
 	if m.refuses(f, number) {
 		m.stats.Refused++
-		m.schedulePull(now, f, from)
+		m.schedulePull(now, f, from, false)
 		m.grant(now, f, creditBytes)
 		return
 	}
@@ -100,6 +103,9 @@ func (m *Member) receiveSegment(now protocol.Time, f *flow, from protocol.Rank, 
 		f.aheadBytes += seg.size()
 	}
 	m.advance(f)
+	if f.next == number+1 {
+		f.arrived = arrival{f.next, now}
+	}
 	if f.next > number {
 		m.scheduleCorrection(now, f)
 		m.armTailProbe(now, f)
@@ -107,7 +113,7 @@ func (m *Member) receiveSegment(now protocol.Time, f *flow, from protocol.Rank, 
 		m.grant(now, f, creditBytes)
 	}
 	if f.next < f.wanted {
-		m.schedulePull(now, f, from)
+		m.schedulePull(now, f, from, false)
 	}
 }
 
@@ -123,10 +129,7 @@ func (m *Member) handleDuplicate(now protocol.Time, f *flow, from protocol.Rank,
 	if !tree || from != f.parent {
 		return
 	}
-	m.endAdoption(now, f) // the tree still works, only later than others
-	if number+1 == f.early.next {
-		m.early.measure(now, now-f.early.at)
-	}
+	m.endAdoption(f) // the tree still works, only later than others
 	if seg, ok := f.get(number); ok && number >= f.forwarded {
 		m.forward(f, number, &seg) // it was pulled too early, and not forwarded
 	}

@@ -13,7 +13,7 @@ import (
 
 // route finds the parent and the children of this member in the tree of a flow's root.
 func (m *Member) route(f *flow) error {
-	f.foster = foster{parent: protocol.NoRank}
+	f.foster = foster{due: protocol.Never, parent: protocol.NoRank}
 	return m.layTree(f)
 }
 

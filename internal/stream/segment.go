@@ -29,7 +29,7 @@ func (m *Member) segmentOf(f *flow, fr *frame, number uint64) segment {
 	seg := segment{begins: fr.begins, batch: fr.batch, topic: fr.topic, traced: fr.traced, remaining: fr.remaining, messages: fr.messages, batched: fr.batched}
 	forwarded := *fr
 	forwarded.kind, forwarded.first, forwarded.direction, forwarded.inline = data, number, undirected, false
-	forwarded.unaccepted = f.unaccepted(number)
+	forwarded.aged, forwarded.unaccepted = false, f.unaccepted(number)
 	switch seg.body, seg.buffer = m.reassemble(f, fr, number); {
 	case seg.body != nil:
 		forwarded.segment = nil

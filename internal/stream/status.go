@@ -41,7 +41,7 @@ func (m *Member) PeerStates() map[protocol.Rank]PeerState {
 	}
 	lag := func(r protocol.Rank) {
 		own := m.own.flow
-		if accepted := max(own.credit.from[r], own.acks.from[r], own.viewStart); accepted < own.next {
+		if accepted := max(own.credit.from[r].all, own.acks.from[r], own.viewStart); accepted < own.next {
 			change(r, func(s *PeerState) { s.Lag = own.next - accepted })
 		}
 	}

@@ -86,14 +86,26 @@ func (s *store) get(number uint64) (segment, bool) {
 	return *s.segments.At(i), true
 }
 
+// weightOf returns the weight of the kept segments of a range of numbers.
+func (s *store) weightOf(from, to uint64) (weight int) {
+	for ; from < to; from++ {
+		if seg, ok := s.get(from); ok {
+			weight += seg.weight()
+		}
+	}
+	return weight
+}
+
 // keep stores the next segment of a flow, and trims what is kept beyond the limits.
 func (m *Member) keep(f *flow, seg *segment) {
 	f.store.add(seg)
 	f.next++
-	m.trim(f, m.config.KeepBytes, f.delivered)
-	if !m.static() {
-		m.trim(f, m.divide(m.config.KeepBytes), min(f.delivered, f.credit.accepted))
+	if m.static() {
+		m.trim(f, m.config.KeepBytes, f.delivered)
+		return
 	}
+	m.trim(f, holdFactor*m.config.KeepBytes, f.delivered)
+	m.trim(f, m.divide(m.config.KeepBytes), min(f.delivered, f.credit.accepted))
 }
 
 // trim trims the oldest segments of a flow beyond a limit, of those before a number.

@@ -39,7 +39,7 @@ func (m *Member) sendTailProbe(now protocol.Time, f *flow) {
 	if f.correction.heardTo >= f.next {
 		return
 	}
-	if quiet := f.activeAt + max(tailProbeInterval, m.patience(now)); p.remaining == tailProbes && now < quiet {
+	if quiet := f.activeAt + max(tailProbeInterval, m.skew.patience()); p.remaining == tailProbes && now < quiet {
 		p.due = quiet // the stream goes on: its corrections show holes
 		m.schedule(f, quiet)
 		return
@@ -48,5 +48,5 @@ func (m *Member) sendTailProbe(now protocol.Time, f *flow) {
 		p.due = now + tailProbeInterval<<(2*(tailProbes-p.remaining))
 		m.schedule(f, p.due)
 	}
-	m.offerPast(f, 1, true, undirected)
+	m.offerPast(now, f, 1, true, undirected)
 }

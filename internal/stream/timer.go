@@ -36,7 +36,7 @@ func (m *Member) tick(now protocol.Time) {
 	m.expireBacklogs(now)
 	kept := m.scheduled[:0]
 	for _, f := range m.scheduled {
-		if c := &f.correction; c.due <= now && !c.yield(now) {
+		if f.correction.due <= now && !f.correction.yield(now, m.skew.lead()) {
 			m.runCorrection(now, f)
 		}
 		if f.pull.due <= now {
@@ -45,7 +45,10 @@ func (m *Member) tick(now protocol.Time) {
 		if f.tailProbe.due <= now {
 			m.sendTailProbe(now, f)
 		}
-		next := min(f.correction.due, f.pull.due, f.tailProbe.due)
+		if f.foster.due <= now {
+			m.findFoster(f)
+		}
+		next := min(f.correction.due, f.pull.due, f.tailProbe.due, f.foster.due)
 		if next == protocol.Never && (!m.inbox.refusing || f.next >= f.wanted) {
 			f.scheduled = false
 			continue

@@ -23,6 +23,11 @@ import (
 // A member whose inbox is full grants nothing, so a program that does not receive
 // blocks the roots, and with them the programs that broadcast.
 //
+// A member that does not answer polls grants nothing, and nobody knows yet whether it is
+// dead. Until a view says so, roots go on without it: a credit tells apart what all below
+// have accepted, which is kept until then, and what those have that answer, which opens the
+// window. What is kept for members that do not answer is bounded, too: by holdFactor.
+//
 // A credit is no acknowledgment (stable.go): a member that has given up a segment goes
 // on granting, and never acknowledges. A member that prefers to drop grants even what
 // it has no room for.
@@ -61,16 +66,24 @@ const (
 	relayBytes  = 32 << 10
 	minCredits  = 24
 	minGrants   = 4
+	// holdFactor bounds what the active roots together have in flight while some member does
+	// not answer, in units of KeepBytes. A detector takes a second or two, in which a root
+	// at full rate sends about as much.
+	holdFactor = 8
 )
+
+// granted is what a credit says: the position before which all have accepted everything,
+// and the one of those that answer. The latter is never smaller.
+type granted struct{ all, live uint64 }
 
 // credit is a member's part in the flow control of one flow.
 type credit struct {
 	to       protocol.Rank // the member to grant to: the one that sent or polled last
-	position uint64        // granted last; at the root, what all members have accepted
+	last     granted       // granted last; at the root, what members have accepted
 	accepted uint64        // what all members have accepted, as far as the root has said
 	refused  bool          // the last credit met a full queue
 	// from is what each of flow.grantors has granted, and polls paces the polls to it.
-	from  map[protocol.Rank]uint64
+	from  map[protocol.Rank]granted
 	polls map[protocol.Rank]*creditPolls
 }
 
@@ -120,8 +133,9 @@ func (m *Member) windowFull(now protocol.Time) bool {
 	if o.blockedSince == 0 && now-o.flow.activeAt > activeFor {
 		o.window = initialWindow
 	}
-	window := m.share(now, o.window)
-	if o.inFlight == 0 || o.inFlight+o.waiting.At(0).weight() <= window {
+	window, next := m.share(now, o.window), o.waiting.At(0).weight()
+	held := o.held > 0 && o.held+o.inFlight+next > m.divide(holdFactor*m.config.KeepBytes)
+	if o.inFlight == 0 && !held || !held && o.inFlight+next <= window {
 		if o.blockedSince > 0 {
 			o.blockedSince, o.burst.wrote = 0, now // the program has not paused: it was blocked
 		}
@@ -155,7 +169,7 @@ func (m *Member) pollCredit(now protocol.Time) {
 func (m *Member) handleCreditPoll(now protocol.Time, f *flow, from protocol.Rank, fr *frame) {
 	f.credit.to = from
 	if f.wanted = max(f.wanted, fr.first); f.next < f.wanted {
-		m.schedulePull(now, f, from)
+		m.schedulePull(now, f, from, false)
 	}
 	m.sendCredit(f, m.creditPosition(f))
 	m.forwardCreditPoll(now, f, fr.first)
@@ -165,7 +179,7 @@ func (m *Member) handleCreditPoll(now protocol.Time, f *flow, from protocol.Rank
 // number.
 func (m *Member) forwardCreditPoll(now protocol.Time, f *flow, first uint64) {
 	for _, r := range slices.Clone(f.grantors) { // a stalled member changes them
-		if f.credit.from[r] < first {
+		if f.credit.from[r].all < first {
 			m.pollForCredit(now, f, r, first)
 		}
 	}
@@ -181,13 +195,15 @@ func (m *Member) handleCredit(now protocol.Time, f *flow, from protocol.Rank, fr
 		p.answered(now)
 	}
 	m.setStalled(from, false)
-	if fr.view != m.view || fr.first <= c.from[from] {
+	before := c.from[from]
+	grants := granted{max(before.all, fr.first), max(before.live, fr.first, fr.live)}
+	if fr.view != m.view || grants == before {
 		return // in another view, other members are below it
 	}
 	if c.from == nil {
-		c.from = make(map[protocol.Rank]uint64)
+		c.from = make(map[protocol.Rank]granted)
 	}
-	c.from[from] = fr.first
+	c.from[from] = grants
 	if f == m.own.flow {
 		m.advanceCredit(now)
 		return
@@ -195,21 +211,23 @@ func (m *Member) handleCredit(now protocol.Time, f *flow, from protocol.Rank, fr
 	m.grant(now, f, relayBytes)
 }
 
-// advanceCredit takes in what all members have accepted of this member's stream: it is
-// no longer in flight.
+// advanceCredit takes in what members have accepted of this member's stream: it is no longer
+// in flight.
 func (m *Member) advanceCredit(now protocol.Time) {
 	o, f := &m.own, m.own.flow
 	late := m.creditLate(now)
-	if to := m.creditPosition(f); to > f.credit.position {
-		if landed := m.land(to); !late {
+	to := m.creditPosition(f)
+	if to.live > f.credit.last.live {
+		if landed := m.land(to.live); !late {
 			o.window = min(o.window+landed, m.config.KeepBytes)
 		}
 		o.creditInterval = minPollInterval // there is progress
 	}
+	m.letGo(to.all)
 	if late && !o.halved {
 		o.window, o.halved = max(o.window/2, minWindow), true
 	}
-	if o.timed > 0 && f.credit.position >= o.timed {
+	if o.timed > 0 && f.credit.last.live >= o.timed {
 		o.base.measure(now, now-o.timedAt)
 		o.timed, o.halved = 0, false
 	}
@@ -223,21 +241,29 @@ func (m *Member) creditLate(now protocol.Time) bool {
 	return known && o.timed > 0 && now-o.timedAt > base+max(targetDelay, base/2)
 }
 
-// land takes everything before a position out of flight, and returns its weight. A
-// segment that is not kept any more, because KeepBytes is very small, is taken out with
-// the last one.
+// land takes everything before a position out of flight, and returns its weight. It is held
+// from then on for members that do not answer. A segment that is not kept any more, because
+// KeepBytes is very small, is taken out with the last one.
 func (m *Member) land(to uint64) (weight int) {
 	f, c := m.own.flow, &m.own.flow.credit
-	for ; c.position < to; c.position++ {
-		if seg, ok := f.store.get(c.position); ok {
-			weight += seg.weight()
-		}
-	}
-	c.accepted = c.position
-	if m.own.inFlight -= weight; c.position >= f.next {
+	weight = f.store.weightOf(c.last.live, to)
+	c.last.live = max(c.last.live, to)
+	m.own.held += weight
+	if m.own.inFlight -= weight; c.last.live >= f.next {
 		m.own.inFlight = 0
 	}
 	return weight
+}
+
+// letGo records that all members have accepted everything before a position: nothing of it
+// is held any more.
+func (m *Member) letGo(to uint64) {
+	f, c := m.own.flow, &m.own.flow.credit
+	m.own.held -= f.store.weightOf(c.last.all, to)
+	if c.last.all = max(c.last.all, to); c.last.all >= c.last.live {
+		m.own.held = 0
+	}
+	c.accepted = c.last.all
 }
 
 // unaccepted returns how many segments before a number some member may not have accepted
@@ -254,42 +280,47 @@ func (m *Member) timeCredit(now protocol.Time) {
 	}
 }
 
-// creditPosition returns the position before which this member and all below it have
-// accepted everything, or given it up. While the inbox is full, this member accepts
-// nothing more or, if it prefers to drop, holds up no root.
-func (m *Member) creditPosition(f *flow) uint64 {
+// creditPosition returns the positions before which this member and all below it, or those
+// that answer, have accepted everything, or given it up. While the inbox is full, this member
+// accepts nothing more or, if it prefers to drop, holds up no root.
+func (m *Member) creditPosition(f *flow) granted {
 	position := f.next
 	switch full := f != m.own.flow && m.inboxFull(); {
 	case full && m.config.Drop:
 		position = max(position, f.wanted)
 	case full:
-		position = min(position, f.credit.position)
+		position = min(position, f.credit.last.live)
 	}
+	g := granted{position, position}
 	for _, r := range f.grantors {
-		position = min(position, f.credit.from[r])
+		from := f.credit.from[r]
+		if g.all = min(g.all, from.all); !m.avoids(r) {
+			g.live = min(g.live, from.live)
+		}
 	}
-	return position
+	return g
 }
 
 // grant sends a credit up the tree, if enough has arrived since the last one.
 func (m *Member) grant(now protocol.Time, f *flow, every int) {
-	if !m.creditDue(now, f, max(f.next, f.wanted), every) {
+	last, most := f.credit.last, max(f.next, f.wanted)
+	if last.all == last.live && !m.creditDue(now, f, last.live, most, every) {
 		return // the common case
 	}
-	if position := m.creditPosition(f); m.creditDue(now, f, position, every) {
-		m.sendCredit(f, position)
+	if to := m.creditPosition(f); m.creditDue(now, f, last.live, to.live, every) || m.creditDue(now, f, last.all, to.all, every) {
+		m.sendCredit(f, to)
 	}
 }
 
-// creditDue reports whether a position is far enough beyond the last credit, estimated
+// creditDue reports whether a position is far enough beyond that of the last credit, estimated
 // by the average segment: so many bytes, a fraction of the share of each root or, because
 // a root may have less than its share in flight, of what it has.
-func (m *Member) creditDue(now protocol.Time, f *flow, position uint64, every int) bool {
+func (m *Member) creditDue(now protocol.Time, f *flow, last, position uint64, every int) bool {
 	n := f.store.segments.Len()
-	if n == 0 || position <= f.credit.position {
+	if n == 0 || position <= last {
 		return false
 	}
-	segments := int(position - f.credit.position)
+	segments := int(position - last)
 	weight := segments * (f.store.weight / n)
 	if segments*(f.store.bytes/n) >= every || weight >= m.share(now, m.config.KeepBytes)/minCredits {
 		return true
@@ -301,20 +332,25 @@ func (m *Member) creditDue(now protocol.Time, f *flow, position uint64, every in
 // grantWithheld grants what was withheld while the inbox was full.
 func (m *Member) grantWithheld() {
 	for _, f := range m.flowsByRoot() {
-		if position := m.creditPosition(f); f != m.own.flow && position > f.credit.position {
-			m.sendCredit(f, position)
+		if to := m.creditPosition(f); f != m.own.flow && (to.all > f.credit.last.all || to.live > f.credit.last.live) {
+			m.sendCredit(f, to)
 		}
 	}
 }
 
-// sendCredit grants a position. A credit of nothing is a sign of life: a member that
-// does not answer polls is stalled.
-func (m *Member) sendCredit(f *flow, position uint64) {
-	if f.credit.to == protocol.NoRank {
+// sendCredit grants positions. A credit of nothing is a sign of life: a member that does not
+// answer polls is stalled.
+func (m *Member) sendCredit(f *flow, to granted) {
+	c := &f.credit
+	if c.to == protocol.NoRank {
 		return
 	}
-	f.credit.position = max(f.credit.position, position)
-	m.queueFrame(f.credit.to, f, frame{kind: grantCredit, first: position})
+	c.last = granted{max(c.last.all, to.all), max(c.last.live, to.live)}
+	fr := frame{kind: grantCredit, first: to.all}
+	if m.ages && to.live > to.all {
+		fr.live = to.live
+	}
+	m.queueFrame(c.to, f, fr)
 }
 
 // repeatCredits grants again what met a full queue, which has room now.
@@ -334,7 +370,7 @@ func (m *Member) restartCredits(now protocol.Time, f *flow) {
 	c := &f.credit
 	c.from, c.polls = nil, nil
 	if f != m.own.flow {
-		c.position = min(c.position, f.viewStart)
+		c.last = granted{min(c.last.all, f.viewStart), min(c.last.live, f.viewStart)}
 		return
 	}
 	m.own.timed, m.own.halved, m.own.base = 0, false, baseDelay{} // paths are others now

@@ -16,8 +16,10 @@ const (
 	Version    = 5
 	MinVersion = 4
 
-	// TracedVersion is the first version with traced messages.
+	// TracedVersion is the first version with traced messages, and AgedVersion the first
+	// with offers that tell their age.
 	TracedVersion = 5
+	AgedVersion   = 5
 )
 
 // newest, if not empty, replaces Version. Tests of rolling upgrades build the version

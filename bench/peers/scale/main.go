@@ -1,5 +1,5 @@
 // Command scale measures what a member of memberlist or serf costs as its group grows,
-// with the fields of pleach bench scale: memory, goroutines, idle processor time, and the
+// with the fields of pleach-lab bench scale: memory, goroutines, idle processor time, and the
 // time until all survivors know of a death.
 //
 // All members are in this process, over loopback, one system and one size after the
@@ -23,7 +23,7 @@ import (
 
 const usage = `Measure what a member of memberlist or serf costs as its group grows. All members are
 in this process and talk over loopback, with DefaultLANConfig. Memory, goroutines and
-idle processor time are per member, as in pleach bench scale; "known" is from before
+idle processor time are per member, as in pleach-lab bench scale; "known" is from before
 a member is shut down without leaving until the last survivor has dropped it.
 
 Usage: go run ./scale [flags]

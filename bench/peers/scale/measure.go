@@ -11,7 +11,7 @@ import (
 	"github.com/pleach-go/pleach/internal/bench"
 )
 
-// result has names and meaning of the fields of pleach bench scale that these systems
+// result has names and meaning of the fields of pleach-lab bench scale that these systems
 // have, too. Of a view change they have only that all survivors know of a death.
 type result struct {
 	System     string  `json:"system"`

@@ -32,7 +32,7 @@ func star(members int) (topology.Tree, error) {
 // is written to the children, and nothing else. A member below a dead one gets
 // nothing.
 type bareMember struct {
-	receiver *receiver
+	deliver  func(payload []byte)
 	listener net.Listener
 	children []net.Conn
 	frame    []byte // the root's, used again
@@ -52,28 +52,58 @@ func startBare(form func(members int) (topology.Tree, error)) func(memberConfig,
 		if err != nil {
 			return nil, err
 		}
-		p := &bareMember{receiver: r, listener: s.listener}
-		for i := 0; ; i++ {
-			child, ok := tree.Child(protocol.Rank(s.rank), i)
-			if !ok {
-				break
-			}
-			conn, err := net.DialTimeout("tcp", s.addresses[child], 5*time.Second)
-			switch {
-			case err != nil:
-				continue // dead
-			case conn.LocalAddr().String() == conn.RemoteAddr().String():
-				conn.Close() // a free port may be connected to itself
-				continue
-			}
-			p.children = append(p.children, conn)
-		}
-		if s.rank != 0 {
-			p.reading.Go(p.read)
-		}
-		return p, nil
+		return newBare(tree, s, r.take), nil
 	}
 }
+
+// newBare connects a member to its children. All live members listen already.
+func newBare(tree topology.Tree, s memberConfig, deliver func(payload []byte)) *bareMember {
+	p := &bareMember{deliver: deliver, listener: s.listener}
+	for i := 0; ; i++ {
+		child, ok := tree.Child(protocol.Rank(s.rank), i)
+		if !ok {
+			break
+		}
+		conn, err := net.DialTimeout("tcp", s.addresses[child], 5*time.Second)
+		switch {
+		case err != nil:
+			continue // dead
+		case conn.LocalAddr().String() == conn.RemoteAddr().String():
+			conn.Close() // a free port may be connected to itself
+			continue
+		}
+		p.children = append(p.children, conn)
+	}
+	if s.rank != 0 {
+		p.reading.Go(p.read)
+	}
+	return p
+}
+
+// Bare is a member of the bare tree, for other benchmarks.
+type Bare struct{ member *bareMember }
+
+// StartBare starts a member of the bare tree. It hands messages over from one goroutine,
+// and closes the listener in the end.
+func StartBare(rank int, addresses []string, listener net.Listener, deliver func(payload []byte)) (*Bare, error) {
+	tree, err := binomial(len(addresses))
+	if err != nil {
+		return nil, err
+	}
+	return &Bare{newBare(tree, memberConfig{rank: rank, addresses: addresses, listener: listener}, deliver)}, nil
+}
+
+// Broadcast has the root send.
+func (b *Bare) Broadcast(_ context.Context, payload []byte) error {
+	b.member.send(payload)
+	return nil
+}
+
+// Received is how many frames the member has received.
+func (b *Bare) Received() uint64 { return b.member.frames.Load() }
+
+// Close ends the member.
+func (b *Bare) Close() error { return b.member.close() }
 
 // read forwards what the parent sends, and takes it.
 func (p *bareMember) read() {
@@ -129,10 +159,10 @@ func (p *bareMember) take(frames []byte) {
 		case more:
 			p.pending = append(p.pending, segment[leftSize:]...)
 		case len(p.pending) > 0:
-			p.receiver.take(append(p.pending, segment...))
+			p.deliver(append(p.pending, segment...))
 			p.pending = p.pending[:0]
 		default:
-			p.receiver.take(segment)
+			p.deliver(segment)
 		}
 	}
 }
@@ -172,10 +202,15 @@ func appendMessage(dst, payload []byte) []byte {
 func (p *bareMember) broadcast(_ context.Context, payload []byte, first uint64, times int) error {
 	for i := range times {
 		stamp(payload, first+uint64(i))
-		p.frame = appendMessage(p.frame[:0], payload)
-		p.write(p.frame)
+		p.send(payload)
 	}
 	return nil
+}
+
+// send writes a message to all children.
+func (p *bareMember) send(payload []byte) {
+	p.frame = appendMessage(p.frame[:0], payload)
+	p.write(p.frame)
 }
 
 func (p *bareMember) counts() counts {

@@ -98,9 +98,10 @@ func TestFrames(t *testing.T) {
 			t.Errorf("%d bytes: %d framed, want %d, %d of them whole", size, len(b), want, wholeFrames(b))
 		}
 		got := 0
-		p := &bareMember{receiver: &receiver{size: size, burst: 1, arrived: func(uint64) { got++ }}}
+		r := &receiver{size: size, burst: 1, arrived: func(uint64) { got++ }}
+		p := &bareMember{deliver: r.take}
 		p.take(b)
-		if err := p.receiver.err(); err != nil || got != 1 {
+		if err := r.err(); err != nil || got != 1 {
 			t.Errorf("%d bytes: %d messages, %v", size, got, err)
 		}
 	}

@@ -18,7 +18,7 @@ type Config struct {
 	GNU bool
 	// Seed chooses the records, and the process that is killed.
 	Seed uint64
-	// Command starts a process of the job, with the flags of pleach sort behind it.
+	// Command starts a process that calls [Serve] with the two arguments behind it.
 	Command []string
 	// Progress, if not nil, is called with how many runs of jobs are done.
 	Progress func(done int)

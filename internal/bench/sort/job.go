@@ -65,7 +65,7 @@ func (c *Config) start(input, output string) (*job, error) {
 		return nil, fmt.Errorf("bench: %w", err)
 	}
 	defer sockets.Close()
-	args := append(slices.Clone(c.Command), "--output", output, input)
+	args := append(slices.Clone(c.Command), output, input)
 	for rank := range j.processes {
 		j.logs = append(j.logs, newPhaseLog())
 		j.processes[rank], err = sockets.Start(rank, launch.Command{Args: args, Stderr: j.logs[rank]})

@@ -41,7 +41,7 @@ type Levels struct {
 }
 
 // leastChain is the shortest that goes along a chain. Below it, chains and trees take the
-// same time on few processors, within what pleach bench collectives can tell apart, and a
+// same time on few processors, within what pleach-lab bench collectives can tell apart, and a
 // tree has fewer messages.
 const leastChain = 512 << 10
 

@@ -36,7 +36,7 @@ type Network struct{ Inside, Between Link }
 // HostsAreFar reports whether a short message between hosts takes longer than inside one.
 func (n Network) HostsAreFar() bool { return n.Between.hop(0, 1) > n.Inside.hop(0, 1) }
 
-// Standard has what pleach tune --calibrate has measured on a virtual machine with two busy
+// Standard has what pleach-lab tune --calibrate has measured on a virtual machine with two busy
 // processors: inside a host through shared memory; between hosts over TCP on loopback, with
 // the latency and the bandwidth of a network of 10 Gbit/s.
 func Standard() Network {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"strings"
 
@@ -12,8 +14,7 @@ import (
 )
 
 // MeasureHere measures between two processes of this host. It starts this program
-// once more, with these arguments: the process is to print the address that it
-// listens at, to call [Echo], and to end with its standard input.
+// once more, with these arguments: the process is to call [ServeEcho].
 func MeasureHere(ctx context.Context, args []string) (n Network, err error) {
 	output, write, err := os.Pipe()
 	if err != nil {
@@ -35,4 +36,23 @@ func MeasureHere(ctx context.Context, args []string) (n Network, err error) {
 		return n, fmt.Errorf("the other process does not listen: %w", err)
 	}
 	return Measure(ctx, strings.TrimSpace(line))
+}
+
+// ServeEcho prints the address that it listens at, and answers until the input or the
+// context ends.
+func ServeEcho(ctx context.Context, in io.Reader, out io.Writer) error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		_, _ = io.Copy(io.Discard, in) // nothing comes but its end
+		cancel()
+	}()
+	if _, err := fmt.Fprintln(out, l.Addr()); err != nil {
+		return err
+	}
+	return Echo(ctx, l)
 }

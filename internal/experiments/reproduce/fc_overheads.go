@@ -68,7 +68,7 @@ func overheadFigures() []overheadFigure {
 
 const overheadsAbout = "The thesis measures 16 to some hundred processes of a cluster over InfiniBand; here all share this machine's cores, and messages go over TCP, so only ratios mean something. " +
 	"A round is timed as in the thesis (§5.1): barrier, collective, barrier, with 4 bytes per process. Run-through calls and the same ones of the strength that only reports failures, " +
-	"and keeps nothing for takeovers, take turns. Its comparison with MPI is that of \"pleach bench collectives\"."
+	"and keeps nothing for takeovers, take turns. Its comparison with MPI is that of \"pleach-lab bench collectives\"."
 
 func (f overheadFigure) experiment(runs *Source) Experiment {
 	return Experiment{

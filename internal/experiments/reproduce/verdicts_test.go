@@ -23,7 +23,7 @@ const leastNumeric = 30
 // A quick reproduction, in the folder $PLEACH_REPRODUCED, comes to the verdicts
 // that are recorded: a change that alters one must say so, in the golden file.
 //
-//	pleach reproduce --quick --out DIR
+//	pleach-lab reproduce --quick --out DIR
 //	PLEACH_REPRODUCED=DIR go test -run TestVerdicts ./experiments/reproduce [-update]
 func TestVerdicts(t *testing.T) {
 	dir := os.Getenv("PLEACH_REPRODUCED")

@@ -23,7 +23,7 @@ type measured struct {
 // group per member, of a fleet those between zones.
 type measurement struct{ members, zones, ms, messages float64 }
 
-// measuredGroups are those of the tables of docs/scale.md (pleach bench scale, pleach bench
+// measuredGroups are those of the tables of docs/scale.md (pleach-lab bench scale, pleach-lab bench
 // fleet).
 var measuredGroups = []measured{
 	{"one group, TCP", 4, 0, []measurement{{64, 1, 0.5, 1.15}, {256, 1, 2.8, 1.46}, {1024, 1, 16.5, 1.55}}},

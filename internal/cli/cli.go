@@ -1,0 +1,80 @@
+// Package cli is what the commands pleach and pleach-lab have in common: how they
+// end, and how they talk to people and shells.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+
+	"github.com/spf13/cobra"
+)
+
+// Root adds commands to the root of all, and those that every program has.
+func Root(root *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	root.SilenceErrors = true // Run prints them
+	root.SilenceUsage = true  // errors say what to do
+	root.AddCommand(commands...)
+	root.AddCommand(newVersion(root.Name()), newMan(root.Name()))
+	return root
+}
+
+// Run executes a command with the arguments of the process, and returns the exit
+// code. Errors go to standard error.
+func Run(root *cobra.Command) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	// The first Ctrl-C asks, and a run that is under way ends; the second kills.
+	context.AfterFunc(ctx, stop)
+
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(os.Stderr, "%s: %v\n", root.Name(), err)
+	return ExitCode(err)
+}
+
+// Exit codes beside 0. A script can tell a typing error from work that failed.
+const (
+	ExitFailure     = 1
+	ExitUsage       = 2
+	ExitInterrupted = 130 // as shells have it: 128 + SIGINT
+)
+
+type failure struct{ error }
+
+func (f failure) Unwrap() error { return f.error }
+
+// Failure marks an error that is not the caller's: the disk is full, a run does not
+// end. All others, cobra's included, are about usage. Failure(nil) is nil.
+func Failure(err error) error {
+	if err == nil {
+		return nil
+	}
+	return failure{err}
+}
+
+// Interruption is the end by Ctrl-C or another signal.
+type Interruption string
+
+func (i Interruption) Error() string { return string(i) }
+
+// InterruptedAfter says how much of the work was done.
+func InterruptedAfter(done, all int, things string) error {
+	return Interruption(fmt.Sprintf("interrupted after %d of %d %s", done, all, things))
+}
+
+// ExitCode is the code that tells a script what kind of error it was.
+func ExitCode(err error) int {
+	if _, ok := errors.AsType[Interruption](err); ok {
+		return ExitInterrupted
+	}
+	if _, ok := errors.AsType[failure](err); ok {
+		return ExitFailure
+	}
+	return ExitUsage
+}
