@@ -35,6 +35,7 @@ const (
 	pollTimeout    = 10 * time.Second
 	tableTimeout   = 5 * time.Second
 	linkWindow     = 4 << 20
+	maxBatch       = 32 << 10 // frames that are sent together
 )
 
 // Fleet is this process's membership in a fleet. Its methods are safe for concurrent use.
@@ -70,12 +71,12 @@ type Fleet struct {
 	backbone *session
 }
 
-// cast is what the casting goroutine does next: broadcast a frame, wait until the frames
-// before are stable, or tell that they are broadcast.
+// cast is what the casting goroutine does next: broadcast a frame, or wait until the frames
+// before are stable.
 type cast struct {
 	frame []byte
 	poll  bool
-	done  chan struct{}
+	done  chan struct{} // closed when the frame is broadcast, if not nil
 }
 
 // Join makes this process a member of a zone and, with it, of the fleet: it returns when the
@@ -128,6 +129,7 @@ func newFleet(c Config, zone *pleach.Group) (*Fleet, error) {
 	f.machine = relay.New(relay.Config{
 		Self: f.origin, Born: uint64(time.Now().UnixNano()), KeepBytes: c.KeepBytes, MaxOrigins: maxOrigins, Window: min(linkWindow, c.KeepBytes/2),
 		AckDelay: relay.Time(ackDelay), WatermarkDelay: relay.Time(watermarkDelay), Stall: relay.Time(stallTimeout), GapDelay: relay.Time(gapDelay),
+		Patience:     relay.Time(c.Patience),
 		ForwardDelay: relay.Time(forwardDelay),
 	})
 	f.tick = noTick
@@ -240,7 +242,7 @@ func (f *Fleet) perform(a relay.Action) {
 		f.forward(a.Rank, a.Frame)
 	case relay.Send:
 		if f.backbone != nil {
-			f.backbone.send(a.Peer.Rank, a.Frame)
+			f.backbone.send(a)
 		}
 	case relay.Fetch:
 		f.running.Go(func() {
@@ -275,7 +277,7 @@ func (f *Fleet) takeForward(_ context.Context, r pleach.Request) (_ []byte, err 
 func (f *Fleet) serve(_ context.Context, r pleach.Request) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.machine.Serve(r.Data)
+	return f.machine.Serve(f.now(), r.Data)
 }
 
 // receive takes in what members of the zone broadcast. It waits for the program if that
@@ -290,18 +292,26 @@ func (f *Fleet) receive() {
 	}
 }
 
-// cast broadcasts in the zone. Without a quorum it tries again: what it has to broadcast is
-// numbered.
+// cast broadcasts in the zone, frames that wait together as one message. Without a quorum it
+// tries again: what it has to broadcast is numbered.
 func (f *Fleet) cast() {
 	for c := range f.casts.all(f.life) {
-		switch {
-		case c.poll:
+		if c.poll {
 			f.running.Go(f.poll)
-		case c.done != nil:
-			close(c.done)
-		default:
-			for f.zone.BroadcastTopic(f.life, topicName, c.frame) != nil && f.life.Err() == nil {
-				sleep(f.life, retryDelay)
+			continue
+		}
+		batch, done := c.frame, []chan struct{}{c.done}
+		fits := func(next cast) bool { return !next.poll && len(batch)+len(next.frame) <= maxBatch }
+		for next, ok := f.casts.more(fits); ok; next, ok = f.casts.more(fits) {
+			batch = append(batch, next.frame...)
+			done = append(done, next.done)
+		}
+		for f.zone.BroadcastTopic(f.life, topicName, batch) != nil && f.life.Err() == nil {
+			sleep(f.life, retryDelay)
+		}
+		for _, d := range done {
+			if d != nil {
+				close(d)
 			}
 		}
 	}
@@ -350,12 +360,12 @@ func sleep(ctx context.Context, d time.Duration) {
 // others die, also delegates. The caller may reuse data.
 //
 // Broadcast blocks while other zones lack too much of what this process has broadcast
-// (Config.KeepBytes), and while its zone has no quorum. If ctx ends meanwhile, the message
-// may be sent nevertheless.
+// (Config.KeepBytes, Config.Patience), and while its zone has no quorum. If ctx ends
+// meanwhile, the message may be sent nevertheless.
 func (f *Fleet) Broadcast(ctx context.Context, data []byte) error {
 	data = bytes.Clone(data)
-	done := make(chan struct{})
-	for !f.tryBroadcast(data) {
+	frame := f.tryBroadcast(data)
+	for ; frame == nil; frame = f.tryBroadcast(data) {
 		err := f.await(ctx, f.window)
 		f.mu.Lock()
 		f.waiting--
@@ -364,23 +374,27 @@ func (f *Fleet) Broadcast(ctx context.Context, data []byte) error {
 			return err
 		}
 	}
-	f.casts.add(cast{done: done})
+	if f.zone.BroadcastTopic(ctx, topicName, frame) == nil {
+		return nil
+	}
+	done := make(chan struct{}) // it is numbered, so it has to be broadcast some time
+	f.casts.add(cast{frame: frame, done: done})
 	return f.await(ctx, done)
 }
 
-// tryBroadcast has the machine broadcast, unless other zones lack too much. It counts the
-// caller as waiting then.
-func (f *Fleet) tryBroadcast(data []byte) (sent bool) {
+// tryBroadcast has the machine broadcast, unless other zones lack too much. It returns the
+// frame to broadcast in the zone, or nil. It counts the caller as waiting then.
+func (f *Fleet) tryBroadcast(data []byte) (frame []byte) {
 	f.mu.Lock()
 	f.waiting++
 	f.mu.Unlock()
 	f.step(func(now relay.Time) {
-		if sent = f.open(); sent {
-			f.machine.Broadcast(now, data)
+		if f.open() {
+			frame = f.machine.Broadcast(now, data)
 			f.waiting--
 		}
 	})
-	return sent
+	return frame
 }
 
 // open reports whether other zones lack so little that this process may broadcast.

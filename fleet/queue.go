@@ -56,6 +56,16 @@ func (q *queue[T]) all(ctx context.Context) iter.Seq[T] {
 	}
 }
 
+// more takes the first item, if there is one now and it passes a test.
+func (q *queue[T]) more(test func(T) bool) (item T, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.first == len(q.items) || !test(q.items[q.first]) {
+		return item, false
+	}
+	return q.take(), true
+}
+
 // wake wakes those who wait for an item.
 func (q *queue[T]) wake() {
 	q.mu.Lock()
@@ -74,6 +84,11 @@ func (q *queue[T]) next(ctx context.Context) (item T, ok bool) {
 		q.news.Signal() // it may have been for another goroutine
 		return item, false
 	}
+	return q.take(), true
+}
+
+// take takes the first item. The caller holds the lock.
+func (q *queue[T]) take() (item T) {
 	q.items[q.first], item = item, q.items[q.first]
 	q.first++
 	q.bytes -= q.size(item)
@@ -83,7 +98,7 @@ func (q *queue[T]) next(ctx context.Context) (item T, ok bool) {
 		}
 	}
 	give(q.less)
-	return item, true
+	return item
 }
 
 // full reports whether the queue is too long.

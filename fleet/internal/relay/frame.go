@@ -57,6 +57,15 @@ type frame struct {
 	summaries []Summary
 }
 
+// encode returns a frame with its length, so that frames can be concatenated: a driver sends
+// those together that wait for the same member.
+func (f *frame) encode() []byte { return appendFrame(nil, f) }
+
+func appendFrame(b []byte, f *frame) []byte {
+	one := f.append(nil)
+	return append(binary.AppendUvarint(b, uint64(len(one))), one...)
+}
+
 func (f *frame) append(b []byte) []byte {
 	b = append(b, byte(f.kind))
 	switch f.kind {
@@ -118,6 +127,18 @@ func (f *frame) decode(b []byte, known map[string]*stream) error {
 	}
 	f.data = d.b
 	return d.err
+}
+
+// splitFrames reads concatenated frames, whose data are then part of b.
+func splitFrames(b []byte, known map[string]*stream) (frames []frame, err error) {
+	d := &decoder{b: b}
+	for len(d.b) > 0 {
+		frames = append(frames, frame{})
+		if err := frames[len(frames)-1].decode(d.bytes(len(d.b)), known); err != nil {
+			return nil, err
+		}
+	}
+	return frames, d.err
 }
 
 func appendString(b []byte, s string) []byte {

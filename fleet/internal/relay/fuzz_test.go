@@ -2,8 +2,12 @@ package relay
 
 import (
 	"bytes"
+	"encoding/binary"
 	"testing"
 )
+
+// withLength makes bytes what a frame is sent as.
+func withLength(b []byte) []byte { return append(binary.AppendUvarint(nil, uint64(len(b))), b...) }
 
 // Frames come from other processes, so any bytes may be one. A member takes them from its
 // zone and from the backbone, and keeps to its limits.
@@ -37,10 +41,10 @@ func FuzzFrames(f *testing.F) {
 				}
 			}
 			at := Time(10 * (now + 1))
-			_ = m.FromPeer(at, 1, b)
-			_ = m.FromZone(at+1, 2, b)
-			_, _ = m.Serve(b)
-			_ = m.Fetched(at+2, b)
+			_ = m.FromPeer(at, 1, withLength(b))
+			_ = m.FromZone(at+1, 2, withLength(b))
+			_, _ = m.Serve(4, b)
+			_ = m.Fetched(at+2, withLength(b))
 			m.Stable(at+3, true)
 			m.Tick(at + 4)
 			m.Actions()

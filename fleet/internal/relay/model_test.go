@@ -149,6 +149,11 @@ func (m *model) do(p *modelMember, input func()) {
 		return
 	}
 	input()
+	m.perform(p)
+}
+
+// perform performs the actions of a member.
+func (m *model) perform(p *modelMember) {
 	for _, a := range p.Actions() {
 		switch a := a.(type) {
 		case Deliver:
@@ -158,9 +163,7 @@ func (m *model) do(p *modelMember, input func()) {
 			}
 			p.got = append(p.got, text)
 		case Cast:
-			others := slices.DeleteFunc(m.alive(p.zone), func(q *modelMember) bool { return q == p })
-			p.casts++
-			m.casts = append(m.casts, &modelCast{from: p, frame: bytes.Clone(a.Frame), to: others, all: slices.Clone(others)})
+			m.cast(p, a.Frame)
 		case Send:
 			if q := m.find(a.Peer.Rank); q != nil && q.cut == p.cut {
 				m.sends = append(m.sends, &modelSend{p, q, bytes.Clone(a.Frame), false})
@@ -173,12 +176,19 @@ func (m *model) do(p *modelMember, input func()) {
 			m.poll(p)
 		case Fetch:
 			if q := m.find(a.Rank); q != nil {
-				if reply, err := q.Serve(a.Frame); err == nil {
+				if reply, err := q.Serve(m.now, a.Frame); err == nil {
 					m.do(p, func() { _ = p.Fetched(m.now, reply) })
 				}
 			}
 		}
 	}
+}
+
+// cast has a member broadcast a frame in its zone.
+func (m *model) cast(p *modelMember, frame []byte) {
+	others := slices.DeleteFunc(m.alive(p.zone), func(q *modelMember) bool { return q == p })
+	p.casts++
+	m.casts = append(m.casts, &modelCast{from: p, frame: bytes.Clone(frame), to: others, all: slices.Clone(others)})
 }
 
 // poll calls Stable when all casts of a member before it are everywhere.
@@ -362,7 +372,7 @@ func (m *model) reference(id string, but *modelMember) (n int) {
 func (m *model) broadcast(p *modelMember, sent map[string]int) {
 	if !p.dead {
 		sent[p.self.ID]++
-		m.do(p, func() { p.Broadcast(m.now, []byte(fmt.Sprint(p.self.ID, "-", sent[p.self.ID]))) })
+		m.do(p, func() { m.cast(p, p.Broadcast(m.now, []byte(fmt.Sprint(p.self.ID, "-", sent[p.self.ID])))) })
 	}
 }
 
@@ -717,7 +727,7 @@ func TestMessagesOfDeadZoneAreNotLostTooEarly(t *testing.T) {
 	}
 	peers := []Peer{{Rank: 0, Zone: "a"}, {Rank: 1, Zone: "c"}}
 	take := func(m *Machine, f *frame) {
-		if err := m.FromPeer(2, 1, f.append(nil)); err != nil {
+		if err := m.FromPeer(2, 1, f.encode()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -728,7 +738,7 @@ func TestMessagesOfDeadZoneAreNotLostTooEarly(t *testing.T) {
 	late.Actions()
 	take(late, &frame{kind: kindReply, zone: "c", zones: []string{"a", "b"}, covers: []string{"a", "b"}, positions: []position{{Origin: dead, Seq: 1}}})
 	for _, a := range late.Actions() {
-		if s, ok := a.(Send); ok && kind(s.Frame[0]) == kindLost {
+		if s, ok := a.(Send); ok && kindOf(s.Frame) == kindLost {
 			t.Error("a zone calls messages lost that it has never had")
 		}
 	}
@@ -741,11 +751,11 @@ func TestMessagesOfDeadZoneAreNotLostTooEarly(t *testing.T) {
 	take(waits, &frame{kind: kindData, origin: dead, seq: 3, data: []byte("3")})
 	waits.SetBackbone(2, peers)
 	var got []Message
-	for now := Time(2); now <= (giveUp+1)*modelStall && len(got) == 0; now += 100 {
+	for now := Time(2); now <= (giveUpAfter+1)*modelStall && len(got) == 0; now += 100 {
 		waits.Tick(now)
 		for _, a := range waits.Actions() {
 			if d, ok := a.(Deliver); ok {
-				if now < giveUp*modelStall {
+				if now < giveUpAfter*modelStall {
 					t.Fatalf("%v at %d", d.Message, now)
 				}
 				got = append(got, d.Message)
@@ -771,7 +781,7 @@ func TestZoneBeginsAgainWithoutItsPast(t *testing.T) {
 		{kind: kindData, origin: former, seq: 1, data: []byte("1")},
 		{kind: kindSync, zone: "b", zones: []string{"b"}, covers: []string{"b"}, born: 5},
 	} {
-		if err := m.FromPeer(2, sync, f.append(nil)); err != nil {
+		if err := m.FromPeer(2, sync, f.encode()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -784,7 +794,7 @@ func TestZoneBeginsAgainWithoutItsPast(t *testing.T) {
 	again.SetBackbone(1, []Peer{{Rank: gateway, Zone: "a"}, {Rank: 0, Zone: "b"}})
 	asked := again.Counts().Syncs
 	ack := frame{kind: kindAck, zone: "a", positions: []position{{Origin: former, Seq: 1}}}
-	if err := again.FromPeer(2, gateway, ack.append(nil)); err != nil {
+	if err := again.FromPeer(2, gateway, ack.encode()); err != nil {
 		t.Fatal(err)
 	}
 	if asked != 1 || again.Counts().Syncs != asked {
@@ -798,7 +808,7 @@ func TestZoneBeginsAgainWithoutItsPast(t *testing.T) {
 func TestIncarnationsFollowTheZone(t *testing.T) {
 	first := New(Config{Self: Origin{"a", "first", 1}, Born: 1000, KeepBytes: 1 << 20, MaxOrigins: 10})
 	first.Begin(1)
-	table, err := first.Serve(TableRequest())
+	table, err := first.Serve(1, TableRequest())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -837,7 +847,7 @@ func TestLogIsBounded(t *testing.T) {
 	for i := range 1000 {
 		o := Origin{"a", fmt.Sprint(i % 20), 1}
 		f := frame{kind: kindData, origin: o, seq: uint64(i/20 + 1), data: make([]byte, 100)}
-		if err := m.FromZone(Time(i+1), 0, f.append(nil)); err != nil {
+		if err := m.FromZone(Time(i+1), 0, f.encode()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -863,17 +873,14 @@ func TestJoinerBeginsWhereTheZoneIs(t *testing.T) {
 	for range 3 {
 		old.Broadcast(2, []byte("x"))
 	}
-	table, err := old.Serve(TableRequest())
+	table, err := old.Serve(1, TableRequest())
 	if err != nil {
 		t.Fatal(err)
 	}
 	old.Actions()
 	joiner := New(Config{Self: Origin{"a", "new", 1}, KeepBytes: 1 << 20, MaxOrigins: 10})
-	old.Broadcast(3, []byte("y"))
-	for _, a := range old.Actions() {
-		if err := joiner.FromZone(3, 0, a.(Cast).Frame); err != nil {
-			t.Fatal(err)
-		}
+	if err := joiner.FromZone(3, 0, old.Broadcast(3, []byte("y"))); err != nil {
+		t.Fatal(err)
 	}
 	if err := joiner.Join(4, table); err != nil {
 		t.Fatal(err)
@@ -882,7 +889,7 @@ func TestJoinerBeginsWhereTheZoneIs(t *testing.T) {
 	if len(got) != 1 || got[0].(Deliver).Message.Seq != 4 || len(joiner.streams[old.self].log) != 4 {
 		t.Errorf("%v, log %v", got, joiner.streams[old.self])
 	}
-	if _, err := New(Config{MaxOrigins: 1}).Serve(TableRequest()); err == nil {
+	if _, err := New(Config{MaxOrigins: 1}).Serve(1, TableRequest()); err == nil {
 		t.Error("a member that waits for a table itself has answered")
 	}
 }
@@ -904,9 +911,9 @@ func FuzzFrame(f *testing.F) {
 		m.Begin(1)
 		m.SetZone(1, []Sibling{{0, 0}, {1, 1}}, 0)
 		m.SetBackbone(1, []Peer{{Rank: 0, Zone: "a"}, {Rank: 1, Zone: "b"}})
-		_ = m.FromZone(2, 1, b)
-		_ = m.FromPeer(3, 1, b)
-		_, _ = m.Serve(b)
-		_ = m.Fetched(4, b)
+		_ = m.FromZone(2, 1, withLength(b))
+		_ = m.FromPeer(3, 1, withLength(b))
+		_, _ = m.Serve(4, b)
+		_ = m.Fetched(4, withLength(b))
 	})
 }

@@ -2,7 +2,6 @@ package relay
 
 import (
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"maps"
 	"slices"
@@ -24,27 +23,38 @@ var errJustJoined = errors.New("fleet: this member has joined its zone just now"
 // maxFetches is how many origins are asked for at a time.
 const maxFetches = 16
 
-// giveUp is for how many times Stall a lead waits for a message that its own zone or one
+// giveUpAfter is for how many times Stall a lead waits for a message that its own zone or one
 // that is gone should have, before it tells its zone that the message is lost. If another
 // zone has it, that one has shipped it long before.
-const giveUp = 8
+const giveUpAfter = 8
+
+// repair is the part of a member that misses messages.
+type repair struct {
+	*journal
+	asked int // counts requests, so that delegates are asked in turn
+}
+
+func (r *repair) deadline(d *deadline) {
+	for _, s := range r.gaps {
+		d.at(s.gap + r.config.GapDelay)
+	}
+}
 
 // fetch asks for what is missing for long.
-func (m *Machine) fetch(now Time) {
-	if len(m.gaps) == 0 {
+func (r *repair) fetch(now Time) {
+	if len(r.gaps) == 0 {
 		return
 	}
-	others := slices.DeleteFunc(slices.Clone(m.siblings), func(s Sibling) bool { return s.Rank == m.rank })
+	others := slices.DeleteFunc(slices.Clone(r.siblings), func(s Sibling) bool { return s.Rank == r.rank })
 	fetches := 0
-	for _, o := range slices.SortedFunc(maps.Keys(m.gaps), compareOrigins) {
-		s := m.gaps[o]
-		if now < s.gap+m.config.GapDelay || fetches == maxFetches {
+	for _, o := range slices.SortedFunc(maps.Keys(r.gaps), compareOrigins) {
+		s := r.gaps[o]
+		if now < s.gap+r.config.GapDelay || fetches == maxFetches {
 			continue
 		}
-		if m.Lead() && m.ships(o) && len(s.held) > 0 && now >= s.stuck+giveUp*m.config.Stall {
-			f := &frame{kind: kindLost, origin: o, seq: slices.Min(slices.Collect(maps.Keys(s.held))) - 1}
-			m.cast(f)
-			m.skip(now, s, f.seq)
+		if upTo := r.hopeless(now, s); upTo >= s.next {
+			r.cast(&frame{kind: kindLost, origin: o, seq: upTo})
+			r.skip(now, s, upTo)
 			continue
 		}
 		s.gap = now
@@ -52,16 +62,30 @@ func (m *Machine) fetch(now Time) {
 			continue
 		}
 		f := frame{kind: kindFetch, origin: o, seq: s.next}
-		m.actions = append(m.actions, Fetch{others[m.asked%len(others)].Rank, f.append(nil)})
-		m.asked++
+		r.add(Fetch{others[r.asked%len(others)].Rank, f.append(nil)})
+		r.asked++
 	}
+}
+
+// hopeless returns the position up to which an origin's messages are missing for good, or 0:
+// its zone has said so, and no member of this one had them since then; or nobody has shipped
+// them for long, and this member would.
+func (r *repair) hopeless(now Time, s *stream) uint64 {
+	switch {
+	case s.next == 0:
+	case s.lost >= s.next && now >= s.lostAt+r.config.Stall/2:
+		return s.lost
+	case r.active && r.ships(s.origin) && len(s.held) > 0 && now >= s.stuck+giveUpAfter*r.config.Stall:
+		return slices.Min(slices.Collect(maps.Keys(s.held))) - 1
+	}
+	return 0
 }
 
 // TableRequest is the request of a process that has joined, for Serve.
 func TableRequest() []byte { return (&frame{kind: kindTable}).append(nil) }
 
 // Serve answers the request of a member of this zone.
-func (m *Machine) Serve(b []byte) ([]byte, error) {
+func (m *Machine) Serve(now Time, b []byte) ([]byte, error) {
 	f, err := decode(b)
 	switch {
 	case err != nil:
@@ -69,7 +93,7 @@ func (m *Machine) Serve(b []byte) ([]byte, error) {
 	case !m.ready:
 		return nil, errJustJoined
 	case f.kind == kindTable:
-		return m.table(), nil
+		return m.table(now), nil
 	case f.kind == kindFetch:
 		return m.fetched(f), nil
 	}
@@ -96,49 +120,56 @@ func (m *Machine) fetched(f *frame) (reply []byte) {
 	return reply
 }
 
-// Fetched takes in a reply to a Fetch.
+// Fetched takes in a reply to a Fetch. If it has brought something, and more is missing, this
+// member asks on at once.
 func (m *Machine) Fetched(now Time, reply []byte) error {
-	frames, err := splitFrames(reply)
+	frames, err := splitFrames(reply, m.known)
 	if err != nil {
 		return err
 	}
-	for _, f := range frames {
+	for i := range frames {
+		f := &frames[i]
 		m.handleZone(now, -1, f)
+		if s := m.gaps[f.origin]; s != nil && f.kind == kindData {
+			s.gap = now - m.config.GapDelay
+		}
 	}
 	m.step(now)
 	return nil
 }
 
-// table is all that a process needs which has joined.
-func (m *Machine) table() []byte {
-	head := &frame{kind: kindTable, zone: m.self.Zone, zones: m.bases(), born: m.born}
+// table returns all that a process needs which has joined: the positions of all origins, for
+// which zones the lead waits, the end of the log, and what other zones lack.
+func (m *Machine) table(now Time) []byte {
+	head := &frame{kind: kindTable, zone: m.self.Zone, zones: m.bases(), covers: m.awaited(now), born: m.born}
 	for _, s := range m.sorted {
 		if s.next > 0 {
 			head.positions = append(head.positions, position{s.origin, s.position(), s.acked})
 		}
 	}
-	from, bytes := len(m.kept), 0
-	for from > 0 && bytes < maxTable {
-		from--
-		s := m.kept[from]
-		bytes += len(s.log[len(s.log)-1].data) + entryOverhead // about: its messages have different lengths
-	}
-	skipped := make(map[*stream]int)
-	for _, s := range m.kept[:from] {
-		skipped[s]++
+	first := make(map[*stream]uint64) // the first message of each that is in the reply
+	for i, bytes := len(m.kept)-1, 0; i >= 0 && bytes < maxTable; i-- {
+		if r := m.kept[i]; r.seq >= r.stream.first {
+			bytes += r.stream.log[r.seq-r.stream.first].cost()
+			first[r.stream] = r.seq
+		}
 	}
 	reply := appendFrame(nil, head)
-	for _, s := range m.kept[from:] {
-		i := skipped[s]
-		skipped[s]++
-		reply = appendFrame(reply, &frame{kind: kindData, origin: s.origin, seq: s.first + uint64(i), data: s.log[i].data})
+	for _, s := range m.sorted {
+		from, ok := first[s]
+		if s.wanted() {
+			from, ok = min(cmp.Or(from, s.next), max(s.acked+1, s.first)), true
+		}
+		for seq := from; ok && seq < s.next; seq++ {
+			reply = appendFrame(reply, &frame{kind: kindData, origin: s.origin, seq: seq, data: s.log[seq-s.first].data})
+		}
 	}
 	return appendFrame(reply, &frame{kind: kindSummary, summaries: m.Summaries()})
 }
 
 // Join takes in the table of another member. What has arrived before is handled now.
 func (m *Machine) Join(now Time, table []byte) error {
-	frames, err := splitFrames(table)
+	frames, err := splitFrames(table, nil)
 	if err != nil || len(frames) == 0 || frames[0].kind != kindTable {
 		return cmp.Or(err, ErrFrame)
 	}
@@ -146,6 +177,7 @@ func (m *Machine) Join(now Time, table []byte) error {
 	for _, z := range frames[0].zones {
 		m.based[z] = true
 	}
+	m.noteAway(now, frames[0].covers)
 	for _, p := range frames[0].positions {
 		s := m.stream(now, p.Origin)
 		s.next, s.first, s.acked, s.seen = p.Seq+1, p.Seq+1, p.Acked, p.Seq
@@ -163,21 +195,4 @@ func (m *Machine) Join(now Time, table []byte) error {
 	}
 	m.begin(now)
 	return nil
-}
-
-func appendFrame(b []byte, f *frame) []byte {
-	one := f.append(nil)
-	return append(binary.AppendUvarint(b, uint64(len(one))), one...)
-}
-
-func splitFrames(b []byte) (frames []*frame, err error) {
-	d := &decoder{b: b}
-	for len(d.b) > 0 {
-		f, err := decode(d.bytes(len(d.b)))
-		if err != nil {
-			return nil, err
-		}
-		frames = append(frames, f)
-	}
-	return frames, d.err
 }
