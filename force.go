@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/lifecycle"
+	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport/tcp"
@@ -39,23 +41,71 @@ func ForceView(ctx context.Context, c Config, address string, members ...string)
 
 func forceView(ctx context.Context, c tcp.Config, address string, members []string) (View, error) {
 	for first := true; ; first = false {
-		i, err := inspect(ctx, c, address)
+		v, err := viewToForce(ctx, c, address)
 		switch {
 		case err != nil:
 			return View{}, err
-		case i.View.Err == nil && first:
-			return View{}, fmt.Errorf("%w: the group has its quorum in view %d, nothing needs to be forced", ErrRefused, i.View.Number)
-		case i.View.Err == nil:
-			return i.View, nil
+		case v.Err == nil && first:
+			return View{}, fmt.Errorf("%w: the group has its quorum in view %d, nothing needs to be forced", ErrRefused, v.Number)
+		case v.Err == nil:
+			return v, nil
 		}
 		// A new view may still name members that are gone, if it was under way before.
-		if err := forceMembers(ctx, c, &i.View, members); err != nil {
+		if err := forceMembers(ctx, c, &v, members); err != nil {
 			return View{}, err
 		}
-		if err := awaitView(ctx, c, address, i.View.Number); err != nil {
+		if err := awaitView(ctx, c, address, v.Number); err != nil {
 			return View{}, err
 		}
 	}
+}
+
+// viewToForce returns the view of the process at an address. A process that was started
+// again has no messages yet, but the view that it votes in.
+func viewToForce(ctx context.Context, c tcp.Config, address string) (View, error) {
+	for {
+		_, err := requestOnce(ctx, c, address, encodeRequest(requestView, &membership.Member{}, false))
+		switch {
+		case errors.As(err, new(*restartedError)):
+			return seatToForce(ctx, c, address)
+		case err == nil:
+			i, err := inspect(ctx, c, address)
+			if err != nil {
+				return View{}, err
+			}
+			return i.View, nil
+		case permanent(err) || ctx.Err() != nil:
+			return View{}, err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(forceInterval):
+		}
+	}
+}
+
+// seatToForce returns the view of a process that was started again. Which others of the
+// view are there is not known before all were asked.
+func seatToForce(ctx context.Context, c tcp.Config, address string) (View, error) {
+	i, err := askIntroduction(ctx, c, address, &lifecycle.Question{})
+	if err == nil && i.View == nil {
+		err = errNotAMember
+	}
+	if err != nil {
+		return View{}, err
+	}
+	v := *viewOf(i.View)
+	lost := &QuorumError{View: v.Number, Members: v.Size(), Needed: i.View.Needed()}
+	for _, m := range v.Members() {
+		timed, cancel := context.WithTimeout(ctx, foundingTimeout)
+		if _, err := askIntroduction(timed, c, m.Address, &lifecycle.Question{}); err != nil {
+			lost.Unreachable = append(lost.Unreachable, m.Rank)
+		}
+		cancel()
+	}
+	lost.Reachable = lost.Members - len(lost.Unreachable)
+	v.Err = lost
+	return v, nil
 }
 
 // forceMembers asks each member that goes on to do so without the others.
@@ -100,25 +150,33 @@ func awaitView(ctx context.Context, c tcp.Config, address string, number uint64)
 
 // answerForce answers a request to go on with some members only.
 func (g *Group) answerForce(request []byte) []byte {
+	return answerForce(request, func(number uint64, ranks []protocol.Rank) error {
+		err := errNotAMember
+		_ = g.node.Do(func(now protocol.Time) {
+			if v := g.machine.View(); v.Number > number {
+				err = nil // another member was asked first, and it is done
+				return
+			}
+			if err = g.inputs.ForceView(now, ranks); err == nil {
+				g.log.Warn("view forced by an operator", "view", number, "with", len(ranks))
+			}
+		})
+		return err
+	})
+}
+
+// answerForce decodes a request to go on with some members only, and answers it.
+func answerForce(request []byte, force func(number uint64, ranks []protocol.Rank) error) []byte {
 	d := wire.NewDecoder(request)
 	number := d.Uint64()
 	var ranks []protocol.Rank
 	for d.Left() > 0 && d.Err() == nil {
 		ranks = append(ranks, protocol.Rank(d.Uint32()))
 	}
-	if err := d.Err(); err != nil {
-		return encodeRefusal(err)
+	err := d.Err()
+	if err == nil {
+		err = force(number, ranks)
 	}
-	err := errors.New("this process is no longer a member")
-	_ = g.node.Do(func(now protocol.Time) {
-		if v := g.machine.View(); v.Number > number {
-			err = nil // another member was asked first, and it is done
-			return
-		}
-		if err = g.inputs.ForceView(now, ranks); err == nil {
-			g.log.Warn("view forced by an operator", "view", number, "with", len(ranks))
-		}
-	})
 	if err != nil {
 		return encodeRefusal(err)
 	}

@@ -25,8 +25,10 @@ const (
 	// foundingTimeout bounds a request to another candidate.
 	foundingTimeout = 2 * time.Second
 	// findingTimeout bounds how long a group that was found may take to let a process
-	// join. After that the process looks again: the group may have ended meanwhile.
+	// join, and findingRounds how many times its members are asked. After that the process
+	// looks again: the group may have ended meanwhile, or only have seats.
 	findingTimeout = 5 * time.Second
+	findingRounds  = 4
 	// logInterval is how often a candidate logs what it waits for.
 	logInterval = 5 * time.Second
 )
@@ -43,7 +45,7 @@ func (c *Config) joinOrBegin(ctx context.Context, s *initialState) error {
 			return s.begin(began)
 		}
 		timed, cancel := context.WithTimeout(ctx, findingTimeout)
-		err = c.requestJoin(timed, s, append([]string{found}, s.seeds...))
+		err = c.requestJoin(timed, s, append([]string{found}, s.seeds...), findingRounds)
 		cancel()
 		if err == nil || ctx.Err() != nil || permanent(err) {
 			return err
@@ -94,12 +96,14 @@ type founder struct {
 
 // newFounder makes the machine of a candidate.
 func (c *Config) newFounder(s *initialState) *founder {
-	slices.Sort(s.seeds)
-	s.seeds = slices.Compact(s.seeds)
 	self := founding.Candidate{ID: s.self.Identity, Nonce: s.self.Nonce, Address: s.self.Address, Domain: s.self.Domain, Version: s.self.Version}
+	starts := uint64(0)
+	if s.data != nil {
+		starts = s.data.starts
+	}
 	f := &founder{
 		config: c, client: c.client(nil), seeds: s.seeds, start: time.Now(), changed: make(chan struct{}, 1), hopeless: make(map[string]error),
-		machine: founding.New(founding.Config{Self: self, Expect: c.Expect, Seeds: s.seeds}),
+		machine: founding.New(founding.Config{Self: self, Expect: c.Expect, Seeds: s.seeds, Starts: starts}),
 	}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	return f

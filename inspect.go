@@ -37,7 +37,7 @@ func Inspect(ctx context.Context, c Config, address string) (*Inspection, error)
 }
 
 func inspect(ctx context.Context, c tcp.Config, address string) (*Inspection, error) {
-	reply, err := sendRequest(ctx, c, []string{address}, encodeRequest(requestView, &membership.Member{}, false))
+	reply, err := sendRequest(ctx, c, []string{address}, encodeRequest(requestView, &membership.Member{}, false), 0)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,10 @@ const (
 // listenAsCandidate makes the process answer at its address before it has a rank.
 func (c *Config) listenAsCandidate(s *initialState, listener net.Listener) (err error) {
 	s.candidate, err = tcp.NewCandidate(c.client(listener), func(request []byte) []byte {
-		if s.founder != nil && len(request) > 0 && request[0] == requestFounding {
+		switch {
+		case len(request) > 0 && request[0] == requestIntroduction:
+			return s.search.answer(request[1:])
+		case s.founder != nil && len(request) > 0 && request[0] == requestFounding:
 			return s.founder.answer(request[1:])
 		}
 		kind, m, _, err := decodeRequest(request)

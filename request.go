@@ -35,6 +35,8 @@ const (
 	requestCatchUp   uint8 = 7 // see catchup.go
 	requestDecisions uint8 = 8 // see catchup.go
 	requestRaise     uint8 = 9 // see version.go
+	// requestIntroduction asks a process what it is in the group; see search.go.
+	requestIntroduction uint8 = 10
 
 	replyRefused     uint8 = 0
 	replyAccepted    uint8 = 1
@@ -88,6 +90,9 @@ func (g *Group) handleRequest(request []byte, answer func([]byte)) {
 			return
 		case requestDecisions:
 			g.answerDecisions(answer)
+			return
+		case requestIntroduction:
+			g.answerIntroduction(request[1:], answer)
 			return
 		}
 	}
@@ -259,9 +264,9 @@ func decodeView(b []byte) (View, error) {
 }
 
 // sendRequest sends a request to one member after the other, with exponential
-// backoff, until one accepts or refuses it, no attempt can succeed any more, or ctx
-// ends. It logs why it tries again, once for each cause.
-func sendRequest(ctx context.Context, c tcp.Config, members []string, request []byte) ([]byte, error) {
+// backoff, until one accepts or refuses it, no attempt can succeed any more, ctx ends, or
+// so many rounds are over; 0: any number. It logs why it tries again, once for each cause.
+func sendRequest(ctx context.Context, c tcp.Config, members []string, request []byte, rounds int) ([]byte, error) {
 	var last error
 	var causes dedup.Causes
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
@@ -285,9 +290,10 @@ func sendRequest(ctx context.Context, c tcp.Config, members []string, request []
 			return nil, ctx.Err()
 		case ctx.Err() != nil:
 			return nil, fmt.Errorf("%w; last: %w", ctx.Err(), last)
-		case hopeless:
+		case hopeless || rounds == 1:
 			return nil, last
 		}
+		rounds--
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):

@@ -15,19 +15,22 @@ import (
 
 	"github.com/pleach-go/pleach/detect"
 	"github.com/pleach-go/pleach/internal/founding"
+	"github.com/pleach-go/pleach/internal/lifecycle"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/node"
 	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/transport"
 	"github.com/pleach-go/pleach/transport/tcp"
 )
 
-// seatInterval is how often a process that has taken its seat asks its seeds whether the
-// group has gone on without it.
-const seatInterval = 2 * time.Second
-
-// alonePause is how long a process waits before it asks silent members again.
-const alonePause = 50 * time.Millisecond
+// A process that begins a view asks silent members again after alonePause, so many times,
+// and waits for each answer for aloneTimeout.
+const (
+	alonePause   = 50 * time.Millisecond
+	aloneTries   = 10
+	aloneTimeout = 500 * time.Millisecond
+)
 
 // seat drives the seat of a member that was started again.
 type seat struct {
@@ -41,59 +44,74 @@ type seat struct {
 	changed   chan struct{}
 }
 
-// retakeSeat votes in the place of the process before, until a view has this process in
-// its place, or the group has gone on without it. It reports whether this process is a
-// member, and otherwise adds the last known addresses to the seeds.
-func (c *Config) retakeSeat(ctx context.Context, s *initialState, saved *membership.Seat, listener net.Listener) (bool, error) {
+// holdSeat votes in the place that this process has, until a view has this process as a
+// new member there, or the place is over. It reports whether this process is a member.
+// Otherwise it returns a place to hold next, if there is one. Enter says that the process
+// is new in the view of that place, and should first ask its members to let it in.
+func (c *Config) holdSeat(ctx context.Context, s *initialState, place *membership.Seat, listener net.Listener) (next *membership.Seat, enter, member bool, err error) {
 	lent := &lentListener{Listener: listener}
-	t, err := c.newSeat(s, saved, lent)
+	lent.lent.Store(true)
+	t, err := c.newSeat(s, place, lent)
 	if err != nil {
-		return false, err
+		return nil, false, false, err
 	}
-	c.Logger.Info("started again: voting in the old place until the group goes on", "group", c.Group, "rank", saved.Self.Rank, "view", saved.View.Number)
-	answer, err := t.await(ctx)
+	c.Logger.Info("started again: voting in the old place until the group goes on", "group", c.Group, "rank", place.Self.Rank, "incarnation", place.Self.Incarnation, "view", place.View.Number)
+	answer, found, err := t.await(ctx)
 	alone := false
 	if err == nil && answer != nil {
-		alone, err = t.alone(ctx, &answer.View)
+		self, _ := answer.View.Member(answer.Rank)
+		next = membership.NewSeat(self, answer.View, answer.Decisions)
+		alone, enter, err = t.alone(ctx, &answer.View)
 	}
 	t.close()
 	lent.giveBack()
 	s.seat = t.machine.Machine()
-	if err != nil {
-		return false, err
+	switch {
+	case err != nil:
+		return nil, false, false, err
+	case alone:
+		s.view, s.self = next.View, next.Self
+		return nil, false, true, nil
+	case answer != nil:
+		s.search.hold(next, s.self.Nonce)
+		s.knows(&next.View)
+		return next, enter, false, nil
+	case found.Alone:
+		c.Logger.Info("the old place is over: too few of its view can come back", "group", c.Group, "view", place.View.Number)
+		s.search.hold(nil, s.self.Nonce)
+		return nil, false, false, s.data.save(nil, true)
 	}
-	last := &saved.View
-	if answer != nil {
-		last = &answer.View
-	}
-	var others []string
-	for _, m := range last.Members.All() {
-		if m.Address != s.self.Address && !slices.Contains(s.seeds, m.Address) {
-			others = append(others, m.Address)
+	s.knows(&place.View)
+	return found.Place, false, false, nil
+}
+
+// knows adds the addresses of the members of a view to the seeds.
+func (s *initialState) knows(v *membership.View) {
+	for _, m := range v.Members.All() {
+		if address := s.search.address(m); address != s.self.Address && !slices.Contains(s.seeds, address) {
+			s.seeds = append(s.seeds, address)
 		}
 	}
-	s.seeds = append(s.seeds, others...)
-	if !alone {
-		return false, nil // the survivors know where their streams are
-	}
-	s.view = answer.View
-	s.self, _ = s.view.Member(answer.Rank)
-	return true, nil
 }
 
 // newSeat begins to vote.
 func (c *Config) newSeat(s *initialState, saved *membership.Seat, listener net.Listener) (_ *seat, err error) {
 	t := &seat{config: c, state: s, saved: saved, changed: make(chan struct{}, 1)}
+	if saved.Self.Nonce == s.self.Nonce { // the place that it has asked for
+		s.self.Nonce = newNonce()
+		s.data.next = s.self.Nonce // saved before the seat says anything
+	}
+	s.search.hold(saved, s.self.Nonce)
 	t.machine, err = member.NewSeat(member.SeatConfig{
 		Seat: saved, Candidate: s.self, Heartbeat: c.heartbeatConfig(), OnView: t.setView,
-		Save: func(state []byte, sync bool) error { return s.data.save(c.Group, state, sync) },
+		Save: func(state []byte, sync bool) error { return s.data.save(state, sync) },
 	})
 	if err != nil {
 		return nil, err
 	}
 	addresses := make([]string, saved.View.Slots)
 	for _, m := range saved.View.Members.All() {
-		addresses[m.Rank] = m.Address
+		addresses[m.Rank] = s.search.address(m)
 	}
 	s.current.Store(&saved.View)
 	t.transport, err = tcp.New(tcp.Config{
@@ -119,15 +137,25 @@ func (c *Config) newSeat(s *initialState, saved *membership.Seat, listener net.L
 	return t, t.node.Do(t.machine.Start)
 }
 
-// setView tells the transport and the detector which processes are members.
+// setView tells the transport and the detector which processes are members, and where
+// they are.
 func (t *seat) setView(v *membership.View) {
 	var peers []detect.Peer
 	for _, m := range v.Members.All() {
 		if m.Rank != t.saved.Self.Rank {
-			peers = append(peers, detect.Peer{Rank: m.Rank, Incarnation: m.Incarnation, Address: m.Address})
+			peers = append(peers, detect.Peer{Rank: m.Rank, Incarnation: m.Incarnation, Address: t.state.search.address(m)})
 		}
 	}
-	t.transport.SetView(rosterView(v))
+	roster := rosterView(v)
+	inView := roster.Member
+	roster.Member = func(r protocol.Rank) (transport.Member, bool) {
+		m, ok := inView(r)
+		if ok {
+			m.Address = t.state.search.address(&membership.Member{Identity: m.ID, Address: m.Address})
+		}
+		return m, ok
+	}
+	t.transport.SetView(roster)
 	t.state.current.Store(v)
 	t.detector.Watch(detect.PeerList(peers))
 }
@@ -139,10 +167,9 @@ func (t *seat) report(r detect.Report) {
 	})
 }
 
-// await waits until the seat is given up: with an answer, this process is a member.
-func (t *seat) await(ctx context.Context) (answer *membership.Answer, err error) {
-	look := time.NewTicker(seatInterval)
-	defer look.Stop()
+// await waits until the seat is given up. With an answer, this process is a member of a
+// view. Otherwise the seat is over, and the process may have found another place.
+func (t *seat) await(ctx context.Context) (answer *membership.Answer, found lifecycle.Finding, err error) {
 	for {
 		var over error
 		var reachable, needed int
@@ -150,30 +177,31 @@ func (t *seat) await(ctx context.Context) (answer *membership.Answer, err error)
 			answer, over = t.machine.Outcome()
 			reachable, needed, _ = t.machine.Quorum()
 		}); err != nil {
-			return nil, err
+			return nil, found, err
 		}
 		if answer != nil || over != nil {
-			return answer, nil
+			return answer, found, nil
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: %d of %d members of view %d are back, %d needed", ctx.Err(), reachable, t.saved.View.Members.Len(), t.saved.View.Number, needed)
+			return nil, found, fmt.Errorf("%w: %d of %d members of view %d are back, %d needed", ctx.Err(), reachable, t.saved.View.Members.Len(), t.saved.View.Number, needed)
 		case <-t.changed:
-		case <-look.C:
-			if t.replaced(ctx) {
-				return nil, nil
-			}
+		case <-t.state.search.moved:
+			t.setView(t.state.current.Load())
+		case found := <-t.state.search.found:
+			return nil, found, nil
 		}
 	}
 }
 
 // alone reports whether no member of the view before has messages, so that this process
-// begins the view by itself. Otherwise the process joins it at a member that has them. A
-// member that was started again, before the view or since, is a seat, and may wait for
-// this process. One whose address refuses connections is dead. One that is silent may
-// have messages, so this process waits for it, or for others that go on without it.
-func (t *seat) alone(ctx context.Context, v *membership.View) (bool, error) {
-	for {
+// begins the view by itself. Otherwise the process enters it at a member that has them, if
+// one has. A member that was started again, before the view or since, is a seat, and may
+// wait for this process. One whose address refuses connections is dead. One that is silent
+// may have messages, so this process waits for it for a while. Then it has to hold its
+// place in the view, for the others to go on without the silent one.
+func (t *seat) alone(ctx context.Context, v *membership.View) (alone, enter bool, err error) {
+	for tries := 0; ; tries++ {
 		silent := 0
 		for _, m := range v.Members.All() {
 			if m.Incarnation == v.Number {
@@ -181,18 +209,18 @@ func (t *seat) alone(ctx context.Context, v *membership.View) (bool, error) {
 			}
 			has, known := t.hasMessages(ctx, m)
 			if has {
-				return false, nil
+				return false, true, nil
 			}
 			if !known {
 				silent++
 			}
 		}
-		if silent == 0 || t.replaced(ctx) {
-			return silent == 0, nil
+		if silent == 0 || tries == aloneTries {
+			return silent == 0, false, nil
 		}
 		select {
 		case <-ctx.Done():
-			return false, fmt.Errorf("%w: %d members of view %d do not answer", ctx.Err(), silent, v.Number)
+			return false, false, fmt.Errorf("%w: %d members of view %d do not answer", ctx.Err(), silent, v.Number)
 		case <-time.After(alonePause):
 		}
 	}
@@ -200,9 +228,9 @@ func (t *seat) alone(ctx context.Context, v *membership.View) (bool, error) {
 
 // hasMessages asks a process whether it is a member with its messages.
 func (t *seat) hasMessages(ctx context.Context, m *membership.Member) (has, known bool) {
-	timed, cancel := context.WithTimeout(ctx, foundingTimeout)
+	timed, cancel := context.WithTimeout(ctx, aloneTimeout)
 	defer cancel()
-	_, err := requestOnce(timed, t.config.client(nil), m.Address, encodeRequest(requestView, &membership.Member{}, false))
+	_, err := requestOnce(timed, t.config.client(nil), t.state.search.address(m), encodeRequest(requestView, &membership.Member{}, false))
 	var restarted *restartedError
 	switch {
 	case err == nil:
@@ -211,19 +239,6 @@ func (t *seat) hasMessages(ctx context.Context, m *membership.Member) (has, know
 		return false, restarted.rank == m.Rank && restarted.incarnation == m.Incarnation
 	}
 	return false, errors.Is(err, syscall.ECONNREFUSED)
-}
-
-// replaced asks the seeds whether they have a later view without this seat.
-func (t *seat) replaced(ctx context.Context) bool {
-	timed, cancel := context.WithTimeout(ctx, foundingTimeout)
-	defer cancel()
-	for _, seed := range t.state.seeds {
-		v, err := t.config.fetchView(timed, seed)
-		if err == nil && v.Number > t.saved.View.Number && !v.Holds(t.saved.Self.Rank, t.saved.Self.Incarnation) {
-			return true
-		}
-	}
-	return false
 }
 
 // close ends the seat. Its socket goes on listening.
@@ -239,7 +254,18 @@ func (t *seat) removed(view uint64, holder *membership.Member) {
 
 // handleRequest answers requests: this process is in a group, but not a member yet.
 func (t *seat) handleRequest(request []byte, answer func([]byte)) {
-	if len(request) > 0 && request[0] == requestFounding {
+	kind := uint8(0)
+	if len(request) > 0 {
+		kind = request[0]
+	}
+	switch kind {
+	case requestIntroduction:
+		answer(t.state.search.answer(request[1:]))
+		return
+	case requestForce:
+		answer(answerForce(request[1:], t.force))
+		return
+	case requestFounding:
 		if r, err := founding.DecodeRequest(request[1:]); err == nil {
 			reply := founding.Answer(founding.Candidate{ID: t.state.self.Identity, Address: t.state.self.Address}, nil, &r)
 			answer(reply.Encode(nil))
@@ -249,10 +275,25 @@ func (t *seat) handleRequest(request []byte, answer func([]byte)) {
 	answer(encodeRestarted(t.saved.Self.Rank, t.saved.Self.Incarnation))
 }
 
+// force lets some members go on without a quorum.
+func (t *seat) force(number uint64, ranks []protocol.Rank) error {
+	err := errNotAMember
+	_ = t.node.Do(func(now protocol.Time) {
+		answer, over := t.machine.Outcome()
+		if v := t.machine.View(); v.Number > number || answer != nil || over != nil {
+			err = nil // another member was asked first, and it is done
+			return
+		}
+		err = t.machine.ForceView(now, ranks)
+	})
+	return err
+}
+
 // lentListener is a listener that outlives the transport that it is lent to: its Close
 // only ends Accept. So the socket never refuses a connection while this process lives.
 type lentListener struct {
 	net.Listener
+	lent   atomic.Bool // otherwise Close closes the socket
 	closed atomic.Bool
 }
 
@@ -267,14 +308,18 @@ func (l *lentListener) Accept() (net.Conn, error) {
 
 // Close implements [net.Listener].
 func (l *lentListener) Close() error {
+	if !l.lent.Load() {
+		return l.Listener.Close()
+	}
 	l.closed.Store(true)
-	return l.setDeadline(time.Unix(1, 0))
+	return l.SetDeadline(time.Unix(1, 0))
 }
 
 // giveBack makes the socket usable again.
-func (l *lentListener) giveBack() { _ = l.setDeadline(time.Time{}) }
+func (l *lentListener) giveBack() { _ = l.SetDeadline(time.Time{}) }
 
-func (l *lentListener) setDeadline(t time.Time) error {
+// SetDeadline bounds Accept.
+func (l *lentListener) SetDeadline(t time.Time) error {
 	d, ok := l.Listener.(interface{ SetDeadline(time.Time) error })
 	if !ok {
 		return errors.New("the listener cannot be lent")

@@ -72,6 +72,7 @@ type initialState struct {
 
 	candidate *tcp.Candidate      // what it was before, if it has joined
 	founder   *founder            // what looks for its group, if it may begin one
+	search    *search             // what looks for its place
 	data      *dataDir            // where it saves its vote; nil: it does not
 	seat      *membership.Machine // which it had until now; nil: none
 }
