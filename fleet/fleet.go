@@ -48,7 +48,7 @@ type Fleet struct {
 	life   context.Context // ends with this membership; its cause is Err
 	end    context.CancelCauseFunc
 
-	inbox    *queue[Message]
+	inbox    *queue[relay.Message]
 	casts    *queue[cast]
 	window   chan struct{} // Broadcast may be possible
 	promoted chan struct{} // this process may be a delegate now
@@ -124,7 +124,7 @@ func newFleet(c Config, zone *pleach.Group) (*Fleet, error) {
 		b.Listen = net.JoinHostPort(host, "0")
 	}
 	f.life, f.end = context.WithCancelCause(context.Background())
-	f.inbox = newQueue(f.life, c.KeepBytes, func(m Message) int { return len(m.Data) })
+	f.inbox = newQueue(f.life, c.KeepBytes, func(m relay.Message) int { return len(m.Data) })
 	f.casts = newQueue(f.life, c.KeepBytes, func(c cast) int { return len(c.frame) })
 	f.machine = relay.New(relay.Config{
 		Self: f.origin, Born: uint64(time.Now().UnixNano()), KeepBytes: c.KeepBytes, MaxOrigins: maxOrigins, Window: min(linkWindow, c.KeepBytes/2),
@@ -212,6 +212,7 @@ func (f *Fleet) step(input func(now relay.Time)) {
 		return
 	}
 	input(f.now())
+	f.inbox.add(f.machine.Delivered()...)
 	for _, a := range f.machine.Actions() {
 		f.perform(a)
 	}
@@ -232,8 +233,6 @@ func (f *Fleet) now() relay.Time { return relay.Time(time.Since(f.began)) }
 // perform does what the machine asks for, without waiting.
 func (f *Fleet) perform(a relay.Action) {
 	switch a := a.(type) {
-	case relay.Deliver:
-		f.inbox.add(messageOf(&a.Message))
 	case relay.Cast:
 		f.casts.add(cast{frame: a.Frame})
 	case relay.Poll:
@@ -300,7 +299,7 @@ func (f *Fleet) cast() {
 			f.running.Go(f.poll)
 			continue
 		}
-		batch, done := c.frame, []chan struct{}{c.done}
+		batch, done := slices.Clip(c.frame), []chan struct{}{c.done}
 		fits := func(next cast) bool { return !next.poll && len(batch)+len(next.frame) <= maxBatch }
 		for next, ok := f.casts.more(fits); ok; next, ok = f.casts.more(fits) {
 			batch = append(batch, next.frame...)
@@ -363,7 +362,6 @@ func sleep(ctx context.Context, d time.Duration) {
 // (Config.KeepBytes, Config.Patience), and while its zone has no quorum. If ctx ends
 // meanwhile, the message may be sent nevertheless.
 func (f *Fleet) Broadcast(ctx context.Context, data []byte) error {
-	data = bytes.Clone(data)
 	frame := f.tryBroadcast(data)
 	for ; frame == nil; frame = f.tryBroadcast(data) {
 		err := f.await(ctx, f.window)

@@ -105,9 +105,9 @@ func (g *gateway) handleSync(now Time, rank int, f *frame) {
 		}
 		s := g.streams[p.Origin]
 		for seq := max(has.Seq+1, s.first); seq < s.next && room > 0; seq++ {
-			data := s.log[seq-s.first].data
-			g.send(to, &frame{kind: kindData, origin: s.origin, seq: seq, data: data})
-			room -= len(data) + entryOverhead
+			msg := s.log[seq-s.first].message
+			g.outbox.ship(to, msg)
+			room -= msg.cost()
 		}
 	}
 }

@@ -36,11 +36,11 @@ func sends(t *testing.T, m *Machine, k kind) (list []*frame, to []int) {
 	t.Helper()
 	for _, a := range m.Actions() {
 		if s, ok := a.(Send); ok && kindOf(s.Frame) == k {
-			frames, err := splitFrames(s.Frame, nil)
+			frames, err := splitFrames(s.Frame)
 			if err != nil {
 				t.Fatal(err)
 			}
-			list, to = append(list, &frames[0]), append(to, s.Peer.Rank)
+			list, to = append(list, frames[0]), append(to, s.Peer.Rank)
 		}
 	}
 	return list, to

@@ -154,14 +154,15 @@ func (m *model) do(p *modelMember, input func()) {
 
 // perform performs the actions of a member.
 func (m *model) perform(p *modelMember) {
+	for _, msg := range p.Delivered() {
+		text := fmt.Sprintf("%s %d %s", msg.Origin.ID, msg.Seq, msg.Data)
+		if msg.Lost > 0 {
+			text = fmt.Sprintf("%s lost %d", msg.Origin.ID, msg.Lost)
+		}
+		p.got = append(p.got, text)
+	}
 	for _, a := range p.Actions() {
 		switch a := a.(type) {
-		case Deliver:
-			text := fmt.Sprintf("%s %d %s", a.Message.Origin.ID, a.Message.Seq, a.Message.Data)
-			if a.Message.Lost > 0 {
-				text = fmt.Sprintf("%s lost %d", a.Message.Origin.ID, a.Message.Lost)
-			}
-			p.got = append(p.got, text)
 		case Cast:
 			m.cast(p, a.Frame)
 		case Send:
@@ -753,13 +754,11 @@ func TestMessagesOfDeadZoneAreNotLostTooEarly(t *testing.T) {
 	var got []Message
 	for now := Time(2); now <= (giveUpAfter+1)*modelStall && len(got) == 0; now += 100 {
 		waits.Tick(now)
-		for _, a := range waits.Actions() {
-			if d, ok := a.(Deliver); ok {
-				if now < giveUpAfter*modelStall {
-					t.Fatalf("%v at %d", d.Message, now)
-				}
-				got = append(got, d.Message)
+		for _, msg := range waits.Delivered() {
+			if now < giveUpAfter*modelStall {
+				t.Fatalf("%v at %d", msg, now)
 			}
+			got = append(got, msg)
 		}
 	}
 	if len(got) != 2 || got[0].Lost != 2 || got[1].Seq != 3 {
@@ -857,7 +856,7 @@ func TestLogIsBounded(t *testing.T) {
 	kept := 0
 	for _, s := range m.streams {
 		for _, e := range s.log {
-			kept += len(e.data) + entryOverhead
+			kept += e.cost()
 		}
 	}
 	if kept != m.keptBytes || len(m.kept) != kept/(100+entryOverhead) {
@@ -885,8 +884,8 @@ func TestJoinerBeginsWhereTheZoneIs(t *testing.T) {
 	if err := joiner.Join(4, table); err != nil {
 		t.Fatal(err)
 	}
-	got := joiner.Actions()
-	if len(got) != 1 || got[0].(Deliver).Message.Seq != 4 || len(joiner.streams[old.self].log) != 4 {
+	got := joiner.Delivered()
+	if len(got) != 1 || got[0].Seq != 4 || len(joiner.streams[old.self].log) != 4 {
 		t.Errorf("%v, log %v", got, joiner.streams[old.self])
 	}
 	if _, err := New(Config{MaxOrigins: 1}).Serve(1, TableRequest()); err == nil {

@@ -115,7 +115,7 @@ func (m *Machine) fetched(f *frame) (reply []byte) {
 		reply = appendFrame(reply, &frame{kind: kindLost, origin: s.origin, seq: s.first - 1})
 	}
 	for seq := first; seq < s.next && len(reply) < maxFetched; seq++ {
-		reply = appendFrame(reply, &frame{kind: kindData, origin: s.origin, seq: seq, data: s.log[seq-s.first].data})
+		reply = append(reply, s.log[seq-s.first].raw...)
 	}
 	return reply
 }
@@ -123,12 +123,11 @@ func (m *Machine) fetched(f *frame) (reply []byte) {
 // Fetched takes in a reply to a Fetch. If it has brought something, and more is missing, this
 // member asks on at once.
 func (m *Machine) Fetched(now Time, reply []byte) error {
-	frames, err := splitFrames(reply, m.known)
+	frames, err := splitFrames(reply)
 	if err != nil {
 		return err
 	}
-	for i := range frames {
-		f := &frames[i]
+	for _, f := range frames {
 		m.handleZone(now, -1, f)
 		if s := m.gaps[f.origin]; s != nil && f.kind == kindData {
 			s.gap = now - m.config.GapDelay
@@ -161,7 +160,7 @@ func (m *Machine) table(now Time) []byte {
 			from, ok = min(cmp.Or(from, s.next), max(s.acked+1, s.first)), true
 		}
 		for seq := from; ok && seq < s.next; seq++ {
-			reply = appendFrame(reply, &frame{kind: kindData, origin: s.origin, seq: seq, data: s.log[seq-s.first].data})
+			reply = append(reply, s.log[seq-s.first].raw...)
 		}
 	}
 	return appendFrame(reply, &frame{kind: kindSummary, summaries: m.Summaries()})
@@ -169,7 +168,7 @@ func (m *Machine) table(now Time) []byte {
 
 // Join takes in the table of another member. What has arrived before is handled now.
 func (m *Machine) Join(now Time, table []byte) error {
-	frames, err := splitFrames(table, nil)
+	frames, err := splitFrames(table)
 	if err != nil || len(frames) == 0 || frames[0].kind != kindTable {
 		return cmp.Or(err, ErrFrame)
 	}
@@ -187,7 +186,7 @@ func (m *Machine) Join(now Time, table []byte) error {
 		case kindData:
 			s := m.stream(now, f.origin)
 			s.next = f.seq
-			m.keep(s, f.data)
+			m.keep(s, f.message())
 			s.next++
 		case kindSummary:
 			m.takeSummaries(now, f.summaries)
