@@ -34,7 +34,9 @@ const (
 	retryDelay     = 20 * time.Millisecond
 	pollTimeout    = 10 * time.Second
 	tableTimeout   = 5 * time.Second
+	helloInterval  = time.Second
 	linkWindow     = 4 << 20
+	ackBytes       = 32 << 10
 	maxBatch       = 32 << 10 // frames that are sent together
 )
 
@@ -126,8 +128,9 @@ func newFleet(c Config, zone *pleach.Group) (*Fleet, error) {
 	f.life, f.end = context.WithCancelCause(context.Background())
 	f.inbox = newQueue(f.life, c.KeepBytes, func(m relay.Message) int { return len(m.Data) })
 	f.casts = newQueue(f.life, c.KeepBytes, func(c cast) int { return len(c.frame) })
+	window := min(linkWindow, c.KeepBytes/2)
 	f.machine = relay.New(relay.Config{
-		Self: f.origin, Born: uint64(time.Now().UnixNano()), KeepBytes: c.KeepBytes, MaxOrigins: maxOrigins, Window: min(linkWindow, c.KeepBytes/2),
+		Self: f.origin, Born: uint64(time.Now().UnixNano()), KeepBytes: c.KeepBytes, MaxOrigins: maxOrigins, Window: window, AckBytes: min(ackBytes, window/4),
 		AckDelay: relay.Time(ackDelay), WatermarkDelay: relay.Time(watermarkDelay), Stall: relay.Time(stallTimeout), GapDelay: relay.Time(gapDelay),
 		Patience:     relay.Time(c.Patience),
 		ForwardDelay: relay.Time(forwardDelay),
@@ -163,7 +166,12 @@ func (f *Fleet) enter(ctx context.Context) error {
 // begin waits until this member has the positions of its zone: another one has told them
 // or, if none can, it is the oldest.
 func (f *Fleet) begin(ctx context.Context) error {
+	var greeted time.Time
 	for {
+		if time.Since(greeted) > helloInterval {
+			greeted = time.Now()
+			_ = f.zone.BroadcastTopic(ctx, topicName, f.machine.Hello())
+		}
 		order := byAge(f.zone.View().Members())
 		for _, m := range order[:min(len(order), f.config.Delegates)] {
 			if m.Rank != f.zone.Rank() && f.joinBy(ctx, m.Rank) {
@@ -188,7 +196,7 @@ func (f *Fleet) begin(ctx context.Context) error {
 func (f *Fleet) joinBy(ctx context.Context, rank int) bool {
 	ctx, cancel := context.WithTimeout(ctx, tableTimeout)
 	defer cancel()
-	table, err := f.zone.Request(ctx, rank, topicName, relay.TableRequest())
+	table, err := f.zone.Request(ctx, rank, topicName, f.machine.TableRequest())
 	if err == nil {
 		f.step(func(now relay.Time) { err = f.machine.Join(now, table) })
 	}

@@ -21,6 +21,7 @@ const (
 	kindSummary                   // what zones tell about themselves
 	kindTable                     // the reply to a joiner: see repair.go
 	kindFetch                     // asks for the messages of an origin from a position on
+	kindHello                     // from a joiner to its zone: see repair.go
 )
 
 // MaxName is the longest name of a zone and the longest ID, in bytes.
@@ -91,7 +92,7 @@ func appendFrame(b []byte, f *frame) []byte {
 func (f *frame) append(b []byte) []byte {
 	b = append(b, byte(f.kind))
 	switch f.kind {
-	case kindData, kindLost, kindFetch:
+	case kindData, kindLost, kindFetch, kindHello:
 		b = appendOrigin(b, f.origin)
 		b = binary.AppendUvarint(b, f.seq)
 		return append(b, f.data...)
@@ -129,7 +130,7 @@ func (f *frame) decode(b []byte, known map[string]*stream) error {
 	}
 	d := decoder{b: b[1:], known: known}
 	switch f.kind = kind(b[0]); f.kind {
-	case kindData, kindLost, kindFetch:
+	case kindData, kindLost, kindFetch, kindHello:
 		f.origin, f.stream = d.originAndStream()
 		f.seq = d.number()
 	case kindSummary:

@@ -26,9 +26,11 @@ type Config struct {
 	MaxOrigins int
 	// Window is how much may be on its way to a zone.
 	Window int
-	// AckDelay is how long a gateway waits before it acknowledges, unless much is shipped, and
-	// WatermarkDelay the time between two watermarks of the lead, unless much is acknowledged.
+	// AckDelay is how long a gateway waits before it acknowledges, unless AckBytes were
+	// shipped, and WatermarkDelay the time between two watermarks of the lead, unless AckBytes
+	// were acknowledged.
 	AckDelay, WatermarkDelay Time
+	AckBytes                 int
 	// Stall is how long acknowledgments may fail to come before another delegate ships, or
 	// is shipped to. Each time that this was in vain, it is twice as long, up to eight times.
 	Stall Time
@@ -117,7 +119,7 @@ func New(c Config) *Machine {
 	m.shipping = shipping{journal: m.journal, survey: &m.survey, links: make(map[string]*link), away: make(map[string]Time)}
 	m.watcher = watcher{journal: m.journal, lead: &m.shipping}
 	m.gateway = gateway{journal: m.journal, due: make(map[int]map[Origin]bool), shippers: make(map[int]bool)}
-	m.repair = repair{journal: m.journal}
+	m.repair = repair{journal: m.journal, hellos: make(map[Origin]bool)}
 	m.news = news{journal: m.journal, lead: &m.shipping, summaries: make(map[string]Summary)}
 	m.forwarder = forwarder{journal: m.journal}
 	return m
@@ -269,6 +271,8 @@ func (m *Machine) handleZone(now Time, rank int, f *frame) {
 		}
 	case kindSummary:
 		m.takeSummaries(now, f.summaries)
+	case kindHello:
+		m.handleHello(f)
 	}
 }
 
