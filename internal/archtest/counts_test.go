@@ -25,8 +25,8 @@ const (
 var large = map[string]int{
 	"fleet/internal/relay.Machine": 47,
 	"internal/membership.Machine":  36,
-	"internal/stream.Member":       34,
-	"internal/stream.flow":         33,
+	"internal/stream.Member":       35,
+	"internal/stream.flow":         34,
 }
 
 func TestWhatIsTooLargeShrinks(t *testing.T) {
