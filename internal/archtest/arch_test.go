@@ -94,7 +94,6 @@ var rules = []rule{
 	// Users of the library. Nothing imports them.
 	{pkg: "bench/...", may: []string{anything}, outside: []string{anything}},
 	{pkg: "cmd/...", may: []string{anything}, outside: []string{anything}},
-	{pkg: "deploy/..."},
 	{pkg: "examples/...", may: []string{anything}, outside: []string{anything}},
 
 	// The agent: a member for programs in any language.
