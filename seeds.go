@@ -101,3 +101,14 @@ func (c *Config) fetchView(ctx context.Context, address string) (membership.View
 	r, err := control.DecodeView(b)
 	return r.View, err
 }
+
+// answerFounding answers a candidate that looks for a group: here it is. A candidate
+// that is in the first view enters it as long as that is the current one.
+func (g *Group) answerFounding(r *founding.Request) []byte {
+	began := g.began
+	if g.view.Load().Number > 1 {
+		began = nil
+	}
+	reply := founding.Answer(founding.Candidate{ID: g.self.Identity, Address: g.self.Address}, began, r)
+	return reply.Encode(nil)
+}
