@@ -220,6 +220,13 @@ func (j *journal) drain(now Time, s *stream) {
 	}
 }
 
+// expect notes that another member has an origin's messages up to a position.
+func (j *journal) expect(now Time, s *stream, upTo uint64) {
+	if s.seen = max(s.seen, upTo); s.seen >= max(s.next, 1) {
+		j.missing(now, s)
+	}
+}
+
 // missing notes that something is missing.
 func (j *journal) missing(now Time, s *stream) {
 	if s.gap == 0 {

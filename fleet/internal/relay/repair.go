@@ -86,8 +86,12 @@ func (r *repair) hopeless(now Time, s *stream) uint64 {
 	case s.next == 0:
 	case s.lost >= s.next && now >= s.lostAt+r.config.Stall/2:
 		return s.lost
-	case r.active && r.ships(s.origin) && len(s.held) > 0 && now >= s.stuck+giveUpAfter*r.config.Stall:
-		return slices.Min(slices.Collect(maps.Keys(s.held))) - 1
+	case r.active && r.ships(s.origin) && now >= s.stuck+giveUpAfter*r.config.Stall:
+		upTo := s.seen
+		for seq := range s.held {
+			upTo = min(cmp.Or(upTo, seq-1), seq-1)
+		}
+		return upTo
 	}
 	return 0
 }
@@ -110,7 +114,7 @@ func (r *repair) handleHello(f *frame) {
 }
 
 // Serve answers the request of a member of this zone.
-func (m *Machine) Serve(now Time, b []byte) ([]byte, error) {
+func (m *Machine) Serve(b []byte) ([]byte, error) {
 	f, err := decode(b)
 	switch {
 	case err != nil:
@@ -118,7 +122,7 @@ func (m *Machine) Serve(now Time, b []byte) ([]byte, error) {
 	case !m.ready:
 		return nil, errNotYet
 	case f.kind == kindTable && len(f.positions) == 1 && m.hellos[f.positions[0].Origin]:
-		return m.table(now), nil
+		return m.table(), nil
 	case f.kind == kindTable:
 		return nil, errNotYet
 	case f.kind == kindFetch:
@@ -164,10 +168,10 @@ func (m *Machine) Fetched(now Time, reply []byte) error {
 	return nil
 }
 
-// table returns all that a process needs which has joined: the positions of all origins, for
-// which zones the lead waits, the end of the log, and what other zones lack.
-func (m *Machine) table(now Time) []byte {
-	head := &frame{kind: kindTable, zone: m.self.Zone, zones: m.bases(), covers: m.awaited(now), born: m.born}
+// table returns all that a process needs which has joined: the positions of all origins, the
+// zones that are given up, the end of the log, and what other zones lack.
+func (m *Machine) table() []byte {
+	head := &frame{kind: kindTable, zone: m.self.Zone, zones: m.bases(), born: m.born}
 	for _, s := range m.sorted {
 		if s.next > 0 {
 			head.positions = append(head.positions, position{s.origin, s.position(), s.acked})
@@ -180,7 +184,7 @@ func (m *Machine) table(now Time) []byte {
 			first[r.stream] = r.seq
 		}
 	}
-	reply := appendFrame(nil, head)
+	reply := appendFrame(appendFrame(nil, head), m.standing())
 	for _, s := range m.sorted {
 		from, ok := first[s]
 		if s.wanted() {
@@ -203,7 +207,6 @@ func (m *Machine) Join(now Time, table []byte) error {
 	for _, z := range frames[0].zones {
 		m.based[z] = true
 	}
-	m.noteAway(now, frames[0].covers)
 	for _, p := range frames[0].positions {
 		s := m.stream(now, p.Origin)
 		s.next, s.first, s.acked, s.seen = p.Seq+1, p.Seq+1, p.Acked, p.Seq
@@ -215,6 +218,8 @@ func (m *Machine) Join(now Time, table []byte) error {
 			s.next = f.seq
 			m.keep(s, f.message())
 			s.next++
+		case kindWatermark:
+			m.noteGivenUp(f.zones, true)
 		case kindSummary:
 			m.takeSummaries(now, f.summaries)
 		}
