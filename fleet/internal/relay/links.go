@@ -276,7 +276,7 @@ func (s *shipping) orphan(l *link, of *stream) bool {
 		}
 		other := s.links[zone]
 		switch {
-		case zone == l.zone:
+		case zone == l.zone, zone == of.origin.Zone: // which has begun again without them
 		case other == nil || !other.synced || other.again:
 			return false
 		default:

@@ -297,7 +297,7 @@ func (m *Machine) handlePeer(now Time, rank int, f *frame) {
 		if p, ok := m.peer(rank); ok && p.Zone != f.origin.Zone {
 			m.expect(now, m.stream(now, f.origin), f.seq) // another zone may have what this one has lost
 		} else {
-			m.giveUp(now, m.stream(now, f.origin), f.seq)
+			m.giveUp(now, m.stream(now, f.origin), f.seq, m.config.Stall/2)
 		}
 	case kindBase:
 		if !m.based[f.zone] {

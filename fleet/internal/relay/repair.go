@@ -79,12 +79,12 @@ func (r *repair) fetch(now Time) {
 }
 
 // hopeless returns the position up to which an origin's messages are missing for good, or 0:
-// its zone has said so, and no member of this one had them since then; or nobody has shipped
+// other members have lost them, and they have not come since then; or nobody has shipped
 // them for long, and this member would.
 func (r *repair) hopeless(now Time, s *stream) uint64 {
 	switch {
 	case s.next == 0:
-	case s.lost >= s.next && now >= s.lostAt+r.config.Stall/2:
+	case s.lost >= s.next && now >= max(s.lostAt, s.stuck+r.config.Stall/2):
 		return s.lost
 	case r.active && r.ships(s.origin) && now >= s.stuck+giveUpAfter*r.config.Stall:
 		upTo := s.seen
@@ -159,6 +159,10 @@ func (m *Machine) Fetched(now Time, reply []byte) error {
 		return err
 	}
 	for _, f := range frames {
+		if f.kind == kindLost { // the other member keeps no more than this one
+			m.giveUp(now, m.stream(now, f.origin), f.seq, giveUpAfter*m.config.Stall)
+			continue
+		}
 		m.handleZone(now, -1, f)
 		if s := m.gaps[f.origin]; s != nil && f.kind == kindData {
 			s.gap = now - m.config.GapDelay
