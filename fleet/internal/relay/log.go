@@ -61,8 +61,8 @@ type stream struct {
 	seen   uint64             // position of a delegate of this zone
 	gap    Time               // when the missing message was missed, or asked for last
 	stuck  Time               // since when nothing was delivered although something waits
-	lost   uint64             // position up to which the origin's zone has nothing any more
-	lostAt Time               // when this member heard of lost
+	lost   uint64             // position up to which another member has nothing any more
+	lostAt Time               // when the messages up to lost are given up
 	used   Time               // last use
 	marked position           // position in the last watermark of this member that has the origin
 }
@@ -220,6 +220,13 @@ func (j *journal) drain(now Time, s *stream) {
 	}
 }
 
+// expect notes that another member has an origin's messages up to a position.
+func (j *journal) expect(now Time, s *stream, upTo uint64) {
+	if s.seen = max(s.seen, upTo); s.seen >= max(s.next, 1) {
+		j.missing(now, s)
+	}
+}
+
 // missing notes that something is missing.
 func (j *journal) missing(now Time, s *stream) {
 	if s.gap == 0 {
@@ -228,11 +235,11 @@ func (j *journal) missing(now Time, s *stream) {
 	j.gaps[s.origin] = s
 }
 
-// giveUp notes that the zone of an origin has nothing any more up to a position. Another
-// member of this zone may have it, and is asked for a while.
-func (j *journal) giveUp(now Time, s *stream, upTo uint64) {
+// giveUp notes that another member has nothing any more up to a position. This one may have
+// it among what it has not read yet, or gets it from another one, and waits for a while.
+func (j *journal) giveUp(now Time, s *stream, upTo uint64, wait Time) {
 	if s.next > 0 && s.next <= upTo && s.lost < upTo {
-		s.lost, s.lostAt = upTo, now
+		s.lost, s.lostAt = upTo, now+wait
 		j.missing(now, s)
 	}
 }

@@ -116,7 +116,7 @@ func (Fetch) action()   {}
 func New(c Config) *Machine {
 	m := &Machine{journal: newJournal(c)}
 	m.survey = survey{journal: m.journal, trips: make(map[Peer]trip), probes: make(map[string]*probe)}
-	m.shipping = shipping{journal: m.journal, survey: &m.survey, links: make(map[string]*link), away: make(map[string]Time)}
+	m.shipping = shipping{journal: m.journal, survey: &m.survey, links: make(map[string]*link), away: make(map[string]Time), givenUp: make(map[string]bool)}
 	m.watcher = watcher{journal: m.journal, lead: &m.shipping}
 	m.gateway = gateway{journal: m.journal, due: make(map[int]map[Origin]bool), shippers: make(map[int]bool)}
 	m.repair = repair{journal: m.journal, hellos: make(map[Origin]bool)}
@@ -170,7 +170,7 @@ func (m *Machine) Broadcast(now Time, data []byte) []byte {
 	raw := (&frame{kind: kindData, origin: m.self, seq: s.next, data: data}).encode()
 	m.forward(now, raw, len(data))
 	m.arrive(now, s, s.next, message{raw, len(raw) - len(data)}, false)
-	m.enqueue(now, s)
+	m.enqueue(s)
 	m.step(now)
 	return raw
 }
@@ -187,13 +187,14 @@ func (m *Machine) SetZone(now Time, delegates []Sibling, rank int) {
 
 // SetBackbone takes in a view of the backbone, or nil if this process is not in it.
 func (m *Machine) SetBackbone(now Time, peers []Peer) {
-	before, births, zones := m.peers, m.births, m.zones
+	before, births := m.peers, m.births
 	m.setPeers(m.self.Zone, peers)
 	if m.peers == nil {
 		clear(m.links)
 		clear(m.due)
+	} else {
+		m.setAway(now)
 	}
-	m.setAway(now, zones)
 	m.renewLinks(births)
 	m.reorder(now)
 	m.forgetTrips()
@@ -256,13 +257,13 @@ func (m *Machine) handleZone(now Time, rank int, f *frame) {
 	case kindData:
 		s := m.streamOf(now, f)
 		m.arrive(now, s, f.seq, f.message(), false)
-		m.enqueue(now, s)
+		m.enqueue(s)
 	case kindLost:
 		m.skip(now, m.stream(now, f.origin), f.seq)
 	case kindBase:
 		m.takeBase(now, f)
 	case kindWatermark:
-		m.noteAway(now, f.zones)
+		m.noteGivenUp(f.zones, rank >= 0 && rank == m.leader)
 		if rank >= 0 {
 			m.leader = rank
 		}
@@ -290,10 +291,14 @@ func (m *Machine) handlePeer(now Time, rank int, f *frame) {
 		m.noteShipped(now, m.shipper(rank, f.origin), f.origin, len(f.data)+entryOverhead)
 		s := m.streamOf(now, f)
 		m.arrive(now, s, f.seq, f.message(), true)
-		m.enqueue(now, s)
+		m.enqueue(s)
 	case kindLost:
 		m.noteShipped(now, m.shipper(rank, f.origin), f.origin, 0)
-		m.giveUp(now, m.stream(now, f.origin), f.seq)
+		if p, ok := m.peer(rank); ok && p.Zone != f.origin.Zone {
+			m.expect(now, m.stream(now, f.origin), f.seq) // another zone may have what this one has lost
+		} else {
+			m.giveUp(now, m.stream(now, f.origin), f.seq, m.config.Stall/2)
+		}
 	case kindBase:
 		if !m.based[f.zone] {
 			m.cast(f)

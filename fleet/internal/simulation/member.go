@@ -110,7 +110,7 @@ func (m *member) request(rank int, body []byte, reply func([]byte, error)) {
 			m.sim.after(trip(), func() { reply(nil, relay.ErrFrame) })
 			return
 		}
-		answer, err := m.zone.view[i].machine.Serve(m.sim.now, body)
+		answer, err := m.zone.view[i].machine.Serve(body)
 		m.sim.after(trip(), func() { reply(answer, err) })
 	})
 }
