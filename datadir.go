@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"net"
 	"os"
@@ -14,21 +15,26 @@ import (
 )
 
 // dataDir is the folder of a member: a lock, and the state of its seat. A nil dataDir
-// saves nothing.
+// saves nothing. Two copies of the state are there: the last one that a frame depended on,
+// which is on the disk, and maybe a later one that only follows the view, and may get lost.
 type dataDir struct {
-	path string
-	lock *os.File
-	// next is the nonce under which a process that was started again asks for its place,
-	// or 0. It stays the same over further restarts until the process has the place: a
-	// view may admit it after it has ended, and then it is the next one's.
+	path, group string
+	lock        *os.File
+	saves       uint64 // the copies so far: the one with the highest number counts
+	starts      uint64 // the processes that have used the folder
+	// next is the nonce under which the process asks for its place, or 0: it has it. It
+	// is saved before any process hears of it, and stays the same over further restarts
+	// until the process has the place: a view may admit it after it has ended, and then
+	// the place is the next one's.
 	next uint64
 }
 
 // The files in the folder. A state is written beside the old one and then renamed, so
 // that there is a whole one at any time.
 const (
-	lockFile  = "lock"
-	stateFile = "member"
+	lockFile   = "lock"
+	stateFile  = "member"
+	followFile = "member.view"
 )
 
 // openDataDir locks the folder of a member, if the config has one.
@@ -47,24 +53,29 @@ func (c *Config) openDataDir() (*dataDir, error) {
 		_ = f.Close()
 		return nil, fmt.Errorf("Config.DataDir %s is in use by another process: %w", c.DataDir, err)
 	}
-	return &dataDir{path: c.DataDir, lock: f}, nil
+	return &dataDir{path: c.DataDir, group: c.Group, lock: f}, nil
 }
 
 // open locks the folder of this process, and returns the seat that it has.
 func (s *initialState) open(c *Config) (saved *membership.Seat, err error) {
-	if s.data, err = c.openDataDir(); err == nil {
-		saved, err = s.data.load(c.Group)
+	if s.data, err = c.openDataDir(); err != nil || s.data == nil {
+		return nil, err
 	}
-	if err == nil && saved != nil && saved.Self.Identity != s.self.Identity {
-		err = fmt.Errorf("Config.DataDir %s belongs to member %q, and this process is %q", c.DataDir, saved.Self.Identity, s.self.Identity)
+	d := s.data
+	state, err := d.load()
+	if err == nil && len(state) > 0 {
+		saved, err = membership.DecodeSeat(state)
 	}
-	if err == nil && saved != nil {
-		if s.data.next == 0 {
-			s.data.next = s.self.Nonce // saved before the seat says anything
-		}
-		s.self.Nonce = s.data.next
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("Config.DataDir %s: %w; remove it to start without a vote", d.path, err)
+	case saved != nil && saved.Self.Identity != s.self.Identity:
+		return nil, fmt.Errorf("Config.DataDir %s belongs to member %q, and this process is %q", d.path, saved.Self.Identity, s.self.Identity)
 	}
-	return saved, err
+	d.next = cmp.Or(d.next, s.self.Nonce)
+	d.starts++
+	s.self.Nonce = d.next
+	return saved, d.save(state, true)
 }
 
 // closeAll releases what a process that has not become a member has opened.
@@ -83,39 +94,52 @@ func (d *dataDir) close() {
 	}
 }
 
-// load returns the seat that was saved for a group, or nil if there is none.
-func (d *dataDir) load(group string) (*membership.Seat, error) {
-	if d == nil {
-		return nil, nil
+// load returns the seat that was saved, or nothing if there is none.
+func (d *dataDir) load() (state []byte, err error) {
+	for _, name := range []string{stateFile, followFile} {
+		b, err := os.ReadFile(filepath.Join(d.path, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		r := wire.NewDecoder(b)
+		sum, body := r.Uint32(), r.Rest()
+		if r.Err() != nil || crc32.ChecksumIEEE(body) != sum {
+			if name == followFile {
+				continue // the power went before it was on the disk
+			}
+			return nil, errors.New("the saved state is damaged, or of another version")
+		}
+		r = wire.NewDecoder(body)
+		saves, group, next, starts := r.Uint64(), string(r.Bytes()), r.Uint64(), r.Uint64()
+		switch {
+		case r.Err() != nil:
+			return nil, r.Err()
+		case group != d.group:
+			return nil, fmt.Errorf("it belongs to a member of group %q", group)
+		case saves > d.saves:
+			d.saves, d.next, d.starts, state = saves, next, starts, r.Rest()
+		}
 	}
-	b, err := os.ReadFile(filepath.Join(d.path, stateFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	r := wire.NewDecoder(b)
-	name := string(r.Bytes())
-	d.next = r.Uint64()
-	seat, err := membership.DecodeSeat(r.Rest())
-	switch {
-	case cmp.Or(r.Err(), err) != nil:
-		return nil, fmt.Errorf("Config.DataDir %s: %w; remove it to start without a vote", d.path, cmp.Or(r.Err(), err))
-	case name != group:
-		return nil, fmt.Errorf("Config.DataDir %s belongs to a member of group %q", d.path, name)
-	}
-	return seat, nil
+	return state, nil
 }
 
-// save saves a seat. With sync it is on the disk when save returns.
-func (d *dataDir) save(group string, state []byte, sync bool) error {
-	path := filepath.Join(d.path, stateFile)
+// save saves a seat, which may be nothing. With sync it is on the disk when save returns.
+func (d *dataDir) save(state []byte, sync bool) error {
+	path := filepath.Join(d.path, followFile)
+	if sync {
+		path = filepath.Join(d.path, stateFile)
+	}
+	d.saves++
+	body := wire.AppendBytes(wire.AppendUint64(nil, d.saves), []byte(d.group))
+	body = append(wire.AppendUint64(wire.AppendUint64(body, d.next), d.starts), state...)
 	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(append(wire.AppendUint64(wire.AppendBytes(nil, []byte(group)), d.next), state...))
+	_, err = f.Write(append(wire.AppendUint32(nil, crc32.ChecksumIEEE(body)), body...))
 	if err == nil && sync {
 		err = f.Sync()
 	}
@@ -132,6 +156,7 @@ func (d *dataDir) save(group string, state []byte, sync bool) error {
 func (d *dataDir) clear() {
 	if d != nil {
 		_ = os.Remove(filepath.Join(d.path, stateFile))
+		_ = os.Remove(filepath.Join(d.path, followFile))
 	}
 }
 
@@ -149,7 +174,7 @@ func syncDir(path string) error {
 // vote, so it is no longer one.
 func (g *Group) saveVote(state []byte, sync bool) error {
 	g.data.next = 0
-	err := g.data.save(g.config.Group, state, sync)
+	err := g.data.save(state, sync)
 	if err != nil {
 		g.log.Error("cannot save the vote of this member", "cause", err)
 		g.end(fmt.Errorf("pleach: Config.DataDir: %w", err))

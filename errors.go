@@ -45,9 +45,6 @@ var (
 	// ErrOverloaded is wrapped in the [*RequestError] of a request that the receiver has
 	// not served, because it has too many (Config.Limits.Requests).
 	ErrOverloaded = errors.New("pleach: too many requests")
-	// ErrStateLost is in the [*StateError] of a process that has joined a group with a
-	// state (Config.State), when all members that had it are gone.
-	ErrStateLost = errors.New("pleach: no member has the state of the group any more")
 	// ErrStatic is returned in a static group (Config.Static) by calls that need views.
 	ErrStatic = errors.New("pleach: the membership of this group is static")
 	// ErrRefused is returned when a member refuses a request to join or inspect its

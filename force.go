@@ -7,13 +7,17 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/internal/control"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport/tcp"
 )
 
-// forceInterval is how often ForceView asks for the new view.
-const forceInterval = 50 * time.Millisecond
+// forceInterval is how often ForceView asks for the new view, and forceTimeout bounds the
+// question whether a process of the old one is there.
+const (
+	forceInterval = 50 * time.Millisecond
+	forceTimeout  = 2 * time.Second
+)
 
 // ForceView lets the surviving members of a group that has lost its quorum go on without
 // the others, which leave the view. Members are the IDs of those that go on; if there
@@ -39,23 +43,80 @@ func ForceView(ctx context.Context, c Config, address string, members ...string)
 
 func forceView(ctx context.Context, c tcp.Config, address string, members []string) (View, error) {
 	for first := true; ; first = false {
-		i, err := inspect(ctx, c, address)
+		v, err := viewToForce(ctx, c, address)
 		switch {
 		case err != nil:
 			return View{}, err
-		case i.View.Err == nil && first:
-			return View{}, fmt.Errorf("%w: the group has its quorum in view %d, nothing needs to be forced", ErrRefused, i.View.Number)
-		case i.View.Err == nil:
-			return i.View, nil
+		case v.Err == nil && first:
+			return View{}, fmt.Errorf("%w: the group has its quorum in view %d, nothing needs to be forced", ErrRefused, v.Number)
+		case v.Err == nil:
+			return v, nil
 		}
 		// A new view may still name members that are gone, if it was under way before.
-		if err := forceMembers(ctx, c, &i.View, members); err != nil {
+		if err := forceMembers(ctx, c, &v, members); err != nil {
 			return View{}, err
 		}
-		if err := awaitView(ctx, c, address, i.View.Number); err != nil {
+		if err := awaitView(ctx, c, address, v.Number); err != nil {
 			return View{}, err
 		}
 	}
+}
+
+// viewToForce returns the view of the process at an address. A process that was started
+// again has no messages yet, but the view that it votes in.
+func viewToForce(ctx context.Context, c tcp.Config, address string) (View, error) {
+	for {
+		_, err := requestOnce(ctx, c, address, control.View{})
+		switch {
+		case errors.As(err, new(*control.Restarted)):
+			return seatToForce(ctx, c, address)
+		case err == nil:
+			i, err := inspect(ctx, c, address)
+			if err != nil {
+				return View{}, err
+			}
+			return i.View, nil
+		case permanent(err) || ctx.Err() != nil:
+			return View{}, err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(forceInterval):
+		}
+	}
+}
+
+// seatToForce returns the view of a process that was started again. Which others of the
+// view are there is not known before all were asked.
+func seatToForce(ctx context.Context, c tcp.Config, address string) (View, error) {
+	i, err := askIntroduction(ctx, c, address, &control.Question{})
+	if err == nil && i.View == nil {
+		err = errNotAMember
+	}
+	if err != nil {
+		return View{}, err
+	}
+	v := *viewOf(i.View)
+	lost := &QuorumError{View: v.Number, Members: v.Size(), Needed: i.View.Needed()}
+	for _, m := range v.Members() {
+		timed, cancel := context.WithTimeout(ctx, forceTimeout)
+		if _, err := askIntroduction(timed, c, m.Address, &control.Question{}); err != nil {
+			lost.Unreachable = append(lost.Unreachable, m.Rank)
+		}
+		cancel()
+	}
+	lost.Reachable = lost.Members - len(lost.Unreachable)
+	v.Err = lost
+	return v, nil
+}
+
+// askIntroduction asks the process at an address to introduce itself.
+func askIntroduction(ctx context.Context, c tcp.Config, address string, q *control.Question) (*control.Introduction, error) {
+	b, err := requestOnce(ctx, c, address, control.Introduce{Question: *q})
+	if err != nil {
+		return nil, err
+	}
+	return control.DecodeIntroduction(b)
 }
 
 // forceMembers asks each member that goes on to do so without the others.
@@ -71,12 +132,12 @@ func forceMembers(ctx context.Context, c tcp.Config, v *View, members []string) 
 	if len(members) > 0 && len(some) != len(members) {
 		return fmt.Errorf("not all of %q are in view %d", members, v.Number)
 	}
-	b := wire.AppendUint64([]byte{requestForce}, v.Number)
+	force := control.Force{View: v.Number}
 	for _, m := range some {
-		b = wire.AppendUint32(b, uint32(m.Rank))
+		force.Ranks = append(force.Ranks, protocol.Rank(m.Rank))
 	}
 	for _, m := range some {
-		if _, err := requestOnce(ctx, c, m.Address, b); err != nil {
+		if _, err := requestOnce(ctx, c, m.Address, force); err != nil {
 			return fmt.Errorf("%s: %w", m.ID, err)
 		}
 	}
@@ -98,18 +159,9 @@ func awaitView(ctx context.Context, c tcp.Config, address string, number uint64)
 	}
 }
 
-// answerForce answers a request to go on with some members only.
-func (g *Group) answerForce(request []byte) []byte {
-	d := wire.NewDecoder(request)
-	number := d.Uint64()
-	var ranks []protocol.Rank
-	for d.Left() > 0 && d.Err() == nil {
-		ranks = append(ranks, protocol.Rank(d.Uint32()))
-	}
-	if err := d.Err(); err != nil {
-		return encodeRefusal(err)
-	}
-	err := errors.New("this process is no longer a member")
+// force lets some members go on without a quorum.
+func (g *Group) force(number uint64, ranks []protocol.Rank) error {
+	err := errNotAMember
 	_ = g.node.Do(func(now protocol.Time) {
 		if v := g.machine.View(); v.Number > number {
 			err = nil // another member was asked first, and it is done
@@ -119,8 +171,5 @@ func (g *Group) answerForce(request []byte) []byte {
 			g.log.Warn("view forced by an operator", "view", number, "with", len(ranks))
 		}
 	})
-	if err != nil {
-		return encodeRefusal(err)
-	}
-	return []byte{replyAccepted}
+	return err
 }

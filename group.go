@@ -333,7 +333,7 @@ func (g *Group) receive(ctx context.Context, p *prefetched, arrived <-chan struc
 // that brings some will not prefetch them.
 func (g *Group) prefetch(now protocol.Time) bool {
 	if g.replica.lacking {
-		return g.replica.arrived != nil
+		return g.replica.arrived != nil || g.replica.offering
 	}
 	filled := g.prefetched.fill(func(p *prefetched) {
 		g.inputs.DeliverEach(now, prefetchCount, p.add)
@@ -367,7 +367,7 @@ func (g *Group) handOver(now protocol.Time) {
 // state, that is only the state.
 func (g *Group) deliverable() bool {
 	if g.replica.lacking {
-		return g.replica.arrived != nil
+		return g.replica.arrived != nil || g.replica.offering
 	}
 	return g.stream.Pending() > 0 || g.direct.machine != nil && g.direct.machine.Pending() > 0
 }

@@ -76,53 +76,6 @@ func (c *Config) joinState(ctx context.Context, seeds []string) (*initialState, 
 	return s, err
 }
 
-// become finds the group of this process, in which it may still have a vote.
-func (c *Config) become(ctx context.Context, s *initialState, listener net.Listener) error {
-	saved, err := s.open(c)
-	if err != nil {
-		return err
-	}
-	if saved != nil {
-		if err := speaks(saved.View.Version); err != nil {
-			return err
-		}
-		if member, err := c.retakeSeat(ctx, s, saved, listener); member || err != nil {
-			return err
-		}
-	}
-	if c.Expect > 0 {
-		s.founder = c.newFounder(s)
-	}
-	if err := c.listenAsCandidate(s, listener); err != nil {
-		return err
-	}
-	if c.Expect > 0 {
-		return c.joinOrBegin(ctx, s)
-	}
-	return c.requestJoin(ctx, s, s.seeds)
-}
-
-// requestJoin sends a join request to members.
-func (c *Config) requestJoin(ctx context.Context, s *initialState, members []string) error {
-	if len(members) == 0 {
-		return errors.New("the only seed is this process itself: name another member, or Create a group")
-	}
-	b, err := sendRequest(ctx, c.client(nil), members, encodeRequest(requestJoin, &s.self, c.Replace))
-	if err != nil {
-		return err
-	}
-	reply, err := decodeJoin(b)
-	if err != nil {
-		return err
-	}
-	if err := speaks(reply.view.Version); err != nil {
-		return err
-	}
-	s.view, s.start, s.decisions = reply.view, reply.start, reply.decisions
-	s.self, _ = s.view.Member(reply.rank)
-	return nil
-}
-
 // sameSocket reports whether an address, dialed on this host, is that of a socket
 // which listens at another one. It resolves no name but localhost.
 func sameSocket(address, listening string) bool {

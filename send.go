@@ -90,6 +90,7 @@ func (g *Group) stepDirect() {
 		}
 	}
 	g.reportArrivals()
+	g.offerState()
 	d.stepping = false
 	if d.posting {
 		g.asking.Go(func() { _ = g.node.Do(func(protocol.Time) {}) }) // sends it

@@ -70,10 +70,8 @@ type initialState struct {
 	seeds     []string                        // where else processes may look for the group
 	current   atomic.Pointer[membership.View] // the group's, once there is one
 
-	candidate *tcp.Candidate      // what it was before, if it has joined
-	founder   *founder            // what looks for its group, if it may begin one
-	data      *dataDir            // where it saves its vote; nil: it does not
-	seat      *membership.Machine // which it had until now; nil: none
+	candidate *tcp.Candidate // what it was before, if it has joined
+	data      *dataDir       // where it saves its vote; nil: it does not
 }
 
 // startState is the state of a member whose group starts as a whole: every member

@@ -7,8 +7,10 @@ import (
 	"io"
 
 	"github.com/pleach-go/pleach/internal/direct"
+	"github.com/pleach-go/pleach/internal/lifecycle"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -37,6 +39,17 @@ type State interface {
 	Restore(r io.Reader) error
 }
 
+// StateOffer is a [State] that may outlast its processes, such as on their disks. If all
+// members that had the state of the group are gone, the group begins with the state of the
+// process that offers the highest number, and all others Restore that. Of equal numbers,
+// or if no State is a StateOffer, it is the state of the lowest rank, as it is.
+type StateOffer interface {
+	State
+	// OfferState returns how new the state is that this process can begin with. It is called
+	// as Restore is, and may be called again before the group has begun.
+	OfferState() uint64
+}
+
 // StateError is why this process has not got the state of its group. It ends the
 // membership.
 type StateError struct {
@@ -60,6 +73,10 @@ type replica struct {
 	lacking bool      // this process has yet to get the state
 	arrived *snapshot // nil: not yet
 	views   map[uint64]*membership.View
+	// election is the choice of the member to begin with, if no member has the state, and
+	// offering says that this one has yet to make its offer.
+	election lifecycle.Election
+	offering bool
 
 	// Of the goroutine that receives:
 	since uint64                 // the view where the state begins: messages of earlier ones are in it
@@ -71,6 +88,7 @@ type snapshot struct {
 	from protocol.Rank
 	view uint64
 	data []byte
+	own  bool // the program begins with the state that it has
 }
 
 // makeReplica makes a member that has the state, if the group begins with it, or lacks it.
@@ -90,53 +108,94 @@ func hasState(m *membership.Member) bool {
 	return m.Synced || m.Incarnation == member.FirstIncarnation
 }
 
-// checkState keeps a view for when the program comes to it, and ends a member that lacks the
-// state if no member has it any more.
+// checkState keeps a view for when the program comes to it. If no member has the state
+// any more, they elect one to begin with.
 func (g *Group) checkState(v *membership.View) {
+	r := &g.replica
 	if g.config.State == nil {
 		return
 	}
-	if g.replica.views[v.Number] = v; !g.replica.lacking || g.replica.arrived != nil {
-		return
-	}
+	r.views[v.Number] = v
+	r.election.Begin(nil)
 	for _, m := range v.Members.All() {
 		if hasState(m) {
+			r.offering = false
 			return
 		}
 	}
-	g.end(&StateError{From: int(g.self.Rank), View: v.Number, Err: ErrStateLost})
+	r.election.Begin(v)
+	r.offering = true
+}
+
+// offerState offers the state of this process where no member is known to have one. If the
+// process has none, its program is asked for it. It is called within node.Do.
+func (g *Group) offerState() {
+	if r := &g.replica; r.offering && (!r.lacking || r.arrived != nil) {
+		g.sendOffer(r.election.View(), lifecycle.HasState)
+	}
+}
+
+// sendOffer makes an offer to the lowest rank, unless there is another view meanwhile.
+func (g *Group) sendOffer(view, number uint64) {
+	r := &g.replica
+	if v := g.machine.View(); r.offering && r.election.View() == view && v.Number == view {
+		r.offering = false
+		to := v.Members.At(0)
+		g.direct.machine.SendState(to.Rank, to.Incarnation, view, direct.Offered, wire.AppendUint64(nil, number))
+	}
 }
 
 // takeState takes a state that has arrived, within node.Do. A process needs one.
 func (g *Group) takeState(from protocol.Rank, view uint64, s direct.Status, data []byte) {
 	r := &g.replica
 	switch {
-	case !r.lacking || r.arrived != nil || g.config.State == nil:
+	case g.config.State == nil:
+	case s == direct.Offered:
+		d := wire.NewDecoder(data)
+		if m := r.election.Offer(view, from, d.Uint64()); m != nil {
+			g.log.Warn("no member has the state of the group any more: it begins with what one of them offers", "view", view, "member", m.Rank)
+			g.direct.machine.SendState(m.Rank, m.Incarnation, view, direct.Chosen, nil)
+		}
+	case !r.lacking || r.arrived != nil:
+	case s == direct.Chosen && view == r.election.View():
+		r.arrived = &snapshot{view: view, own: true}
+	case s == direct.Chosen:
 	case s != direct.OK:
 		g.end(&StateError{From: int(from), View: view, Err: errors.New(string(data))})
 	default:
-		r.arrived = &snapshot{from, view, data}
+		r.arrived = &snapshot{from: from, view: view, data: data}
 	}
 }
 
-// restoreState gives the program the state, if it has arrived. It reports false if the
-// program has to wait for it.
+// restoreState gives the program the state, if it has arrived, or asks it for an offer. It
+// reports false if the program has to wait for the state.
 func (g *Group) restoreState() bool {
 	if g.config.State == nil || g.replica.since > 0 {
 		return true
 	}
 	var s *snapshot
-	lacking := false
-	if g.node.Do(func(protocol.Time) { s, lacking = g.replica.arrived, g.replica.lacking }) != nil || lacking && s == nil {
+	var lacking bool
+	var offering uint64
+	if g.node.Do(func(protocol.Time) {
+		s, lacking = g.replica.arrived, g.replica.lacking
+		if g.replica.offering {
+			offering = g.replica.election.View()
+		}
+	}) != nil {
 		return false
 	}
-	if !lacking {
+	switch {
+	case !lacking:
 		g.replica.since = member.FirstIncarnation
 		return true
-	}
-	if err := g.config.State.Restore(bytes.NewReader(s.data)); err != nil {
-		g.end(&StateError{From: int(s.from), View: s.view, Err: err})
+	case s == nil:
+		g.askOffer(offering)
 		return false
+	case !s.own:
+		if err := g.config.State.Restore(bytes.NewReader(s.data)); err != nil {
+			g.end(&StateError{From: int(s.from), View: s.view, Err: err})
+			return false
+		}
 	}
 	g.replica.since = s.view
 	return g.node.Do(func(now protocol.Time) {
@@ -144,6 +203,18 @@ func (g *Group) restoreState() bool {
 		g.wakeTopics()
 		g.inputs.SetSynced(now)
 	}) == nil
+}
+
+// askOffer asks the program for its offer in a view; 0: there is no need.
+func (g *Group) askOffer(view uint64) {
+	if view == 0 {
+		return
+	}
+	number := uint64(0)
+	if o, ok := g.config.State.(StateOffer); ok {
+		number = min(o.OfferState(), lifecycle.HasState-1)
+	}
+	_ = g.node.Do(func(protocol.Time) { g.sendOffer(view, number) })
 }
 
 // forProgram reports whether a message is for the program. The others are those that the

@@ -66,11 +66,11 @@ func (f *forceViewCommand) run(cmd *cobra.Command, address string) error {
 	}
 	out := cmd.OutOrStdout()
 	view, err := look(cmd.Context(), c, []string{address})
-	if err != nil {
+	if err != nil && !f.yes { // a process that was started again is no member yet, but can be forced
 		return err
 	}
 	lost, ok := errors.AsType[*pleach.QuorumError](view.Err)
-	if !ok {
+	if err == nil && !ok {
 		return cli.Failure(fmt.Errorf("view %d has its quorum: nothing needs to be forced", view.Number))
 	}
 	if !f.yes {

@@ -38,6 +38,11 @@ const (
 	NoHandler
 	// Overloaded means that the receiver has too many requests already.
 	Overloaded
+	// Offered means that no member has the state of the group, and that the sender offers
+	// one of that number.
+	Offered
+	// Chosen means that the group begins with the state that the receiver has offered.
+	Chosen
 )
 
 // message is one message on a channel.
@@ -92,7 +97,7 @@ func parse(b []byte) (m message, err error) {
 		}
 		m.name, b = string(b[1:1+int(b[0])]), b[1+int(b[0]):]
 	case reply, state:
-		if len(b) == 0 || Status(b[0]) > Overloaded {
+		if len(b) == 0 || Status(b[0]) > Chosen || m.kind == reply && Status(b[0]) > Overloaded {
 			return m, fmt.Errorf("%w: no status", ErrMalformed)
 		}
 		m.status, b = Status(b[0]), b[1:]

@@ -25,6 +25,9 @@ type Config struct {
 	Expect int
 	// Seeds are the addresses to ask first.
 	Seeds []string
+	// Starts is how many processes have had the nonce of Self: each begins with a higher
+	// term, so that promises to the ones before end.
+	Starts uint64
 	// Interval is how often a candidate asks its founder. If zero, 100 ms, and a
 	// millisecond more for each expected process.
 	Interval protocol.Time
@@ -89,7 +92,7 @@ func New(c Config) *Machine {
 	if c.Interval == 0 {
 		c.Interval = (100 + protocol.Time(c.Expect)) * millisecond
 	}
-	m := &Machine{config: c, contacts: make(map[string]*contact), promised: make(map[string]follower), term: 1}
+	m := &Machine{config: c, contacts: make(map[string]*contact), promised: make(map[string]follower), term: c.Starts<<32 + 1}
 	for _, address := range c.Seeds {
 		if k := m.contact(address); k != nil {
 			k.seed = true

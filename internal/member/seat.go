@@ -92,6 +92,13 @@ func (s *Seat) Outcome() (*membership.Answer, error) {
 // Quorum returns how many members are reachable, and how many have to be.
 func (s *Seat) Quorum() (reachable, needed int, ok bool) { return s.views.Quorum() }
 
+// ForceView lets some members decide the next view without a quorum; see
+// [membership.Machine.ForceView].
+func (s *Seat) ForceView(now protocol.Time, ranks []protocol.Rank) error {
+	s.now = now
+	return s.views.ForceView(now, ranks)
+}
+
 // Machine returns the machine for the member that takes the place of the seat.
 func (s *Seat) Machine() *membership.Machine { return s.views }
 

@@ -73,6 +73,15 @@ type Seat struct {
 	history                      []*value
 }
 
+// NewSeat returns the place of a member in a view in which it has not voted. Decisions
+// has led to the view.
+func NewSeat(self Member, v View, d Decisions) *Seat {
+	return &Seat{Self: self, View: v, history: d.historyUpTo(v.Number)}
+}
+
+// Decisions returns the last decisions that have led to the view of the seat.
+func (s *Seat) Decisions() Decisions { return Decisions{s.history} }
+
 // DecodeSeat decodes the state that Unsaved returned.
 func DecodeSeat(b []byte) (*Seat, error) {
 	d := decoder{Decoder: wire.NewDecoder(b)}

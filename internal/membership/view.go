@@ -119,6 +119,26 @@ func (v *View) majority(s set) bool {
 	return 2*n > v.Members.Len() || 2*n == v.Members.Len() && s.has(0)
 }
 
+// CanDecideWithout reports whether the members can decide the next view without some of
+// them.
+func (v *View) CanDecideWithout(gone func(*Member) bool) bool {
+	rest := newSet(v.Members.Len())
+	for i, m := range v.Members.All() {
+		if !gone(m) {
+			rest.add(i)
+		}
+	}
+	return v.majority(rest)
+}
+
+// Named returns the member with an identity, or nil if there is none.
+func (v *View) Named(identity string) *Member {
+	if i, ok := v.named(identity); ok {
+		return v.Members.At(i)
+	}
+	return nil
+}
+
 // Equal reports whether two views are the same.
 func (v *View) Equal(w *View) bool {
 	return v.Number == w.Number && v.Version == w.Version && v.Slots == w.Slots && v.Members.equal(w.Members) && v.Former.equal(w.Former)

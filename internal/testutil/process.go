@@ -93,6 +93,12 @@ func PlayRole[C any](variable string, play func(C)) {
 // Signal sends a signal to the process.
 func (p *Process) Signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
 
+// Terminate asks the process to end, and waits until it has.
+func (p *Process) Terminate() {
+	p.Signal(syscall.SIGTERM)
+	<-p.ended
+}
+
 // Kill kills the process and waits until it has ended, so that its port is free.
 func (p *Process) Kill() {
 	p.Signal(syscall.SIGKILL)

@@ -32,6 +32,8 @@ type memberConfig struct {
 	Seeds       []string
 	DataDir     string
 	JoinTimeout time.Duration
+	// Version, if not 0, is how new the state is that the member can offer.
+	Version uint64
 }
 
 func init() { testutil.PlayRole(memberRole, memberConfig.run) }
@@ -44,6 +46,9 @@ func (c memberConfig) run() {
 	config := pleach.Config{
 		Group: "trouble", Listen: c.Listen, ID: c.ID, Expect: c.Expect, DataDir: c.DataDir,
 		Logger: slog.New(slog.NewTextHandler(os.Stdout, nil)),
+	}
+	if c.Version != 0 {
+		config.State = &versionedState{c.Version}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), max(c.JoinTimeout, time.Minute))
 	defer cancel()
@@ -62,6 +67,7 @@ func (c memberConfig) run() {
 		_, _ = io.Copy(io.Discard, os.Stdin) // the test has ended
 		os.Exit(0)
 	}()
+	go leaveOnTerm(g)
 	fmt.Println("joined", g.Rank())
 	c.live(g)
 	fmt.Println("over", g.Err())

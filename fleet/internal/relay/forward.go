@@ -6,16 +6,23 @@ package relay
 // follow each other fast, or are long, throughput counts more than that time, and they are
 // broadcast only.
 
+// forwarder is the part of an origin.
+type forwarder struct {
+	*journal
+	leader      int // rank of the delegate that has broadcast the last watermark
+	lastForward Time
+}
+
 // maxForward is the length of the longest message that is forwarded.
 const maxForward = 1 << 10
 
 // forward forwards a message of this process to the lead, unless the last one was forwarded
 // just now.
-func (m *Machine) forward(now Time, f *frame) {
-	due := m.lastForward == 0 || now >= m.lastForward+m.config.ForwardDelay
-	if m.active || m.leader == m.rank || m.config.ForwardDelay == 0 || !due || len(f.data) > maxForward {
+func (o *forwarder) forward(now Time, raw []byte, size int) {
+	due := o.lastForward == 0 || now >= o.lastForward+o.config.ForwardDelay
+	if o.active || o.leader == o.rank || o.config.ForwardDelay == 0 || !due || size > maxForward {
 		return
 	}
-	m.lastForward = now
-	m.actions = append(m.actions, Forward{m.leader, f.append(nil)})
+	o.lastForward = now
+	o.add(Forward{o.leader, raw})
 }
