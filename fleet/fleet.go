@@ -276,7 +276,7 @@ func (f *Fleet) forward(rank int, frame []byte) {
 
 // takeForward takes in what a member of the zone forwards.
 func (f *Fleet) takeForward(_ context.Context, r pleach.Request) (_ []byte, err error) {
-	f.step(func(now relay.Time) { err = f.machine.FromZone(now, r.From, bytes.Clone(r.Data)) })
+	f.step(func(now relay.Time) { err = f.machine.Forwarded(now, r.From, bytes.Clone(r.Data)) })
 	return nil, err
 }
 

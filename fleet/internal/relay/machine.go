@@ -61,7 +61,7 @@ type Sibling struct {
 }
 
 // Machine is the part of one member. Its inputs are Join and Begin, Broadcast, SetZone,
-// SetBackbone, FromZone, FromPeer, Stable, Dropped and Tick. After each, the driver gives what is
+// SetBackbone, FromZone, Forwarded, FromPeer, Stable, Dropped and Tick. After each, the driver gives what is
 // Delivered to the program, and performs the Actions in order. It calls Tick at the Deadline.
 type Machine struct {
 	*journal
@@ -121,7 +121,7 @@ func New(c Config) *Machine {
 	m.gateway = gateway{journal: m.journal, due: make(map[int]map[Origin]bool), shippers: make(map[int]bool)}
 	m.repair = repair{journal: m.journal, hellos: make(map[Origin]bool)}
 	m.news = news{journal: m.journal, lead: &m.shipping, summaries: make(map[string]Summary)}
-	m.forwarder = forwarder{journal: m.journal}
+	m.forwarder = forwarder{journal: m.journal, forwarded: make(map[Origin]*stream)}
 	return m
 }
 
@@ -216,7 +216,7 @@ func (m *Machine) reorder(now Time) {
 	}
 }
 
-// FromZone takes in frames that a member of the zone has broadcast, or forwarded.
+// FromZone takes in frames that a member of the zone has broadcast.
 func (m *Machine) FromZone(now Time, rank int, b []byte) error {
 	if !m.ready {
 		return m.keepEarly(b)
@@ -257,6 +257,7 @@ func (m *Machine) handleZone(now Time, rank int, f *frame) {
 	case kindData:
 		s := m.streamOf(now, f)
 		m.arrive(now, s, f.seq, f.message(), false)
+		m.confirm(s, f.seq)
 		m.enqueue(s)
 	case kindLost:
 		m.skip(now, m.stream(now, f.origin), f.seq)
@@ -343,6 +344,9 @@ func (m *Machine) settle(now Time) {
 	m.acknowledge(now)
 	m.sendWatermark(now)
 	m.summarize(now)
+	if len(m.forwarder.forwarded) > 0 {
+		m.spread(now)
+	}
 	m.fetch(now)
 }
 
@@ -356,6 +360,7 @@ func (m *Machine) Deadline() Time {
 	m.shipping.deadline(&d)
 	m.gateway.deadline(&d)
 	m.repair.deadline(&d)
+	m.forwarder.deadline(&d)
 	if m.Lead() {
 		d.at(m.summaryDeadline())
 		m.survey.deadline(&d)

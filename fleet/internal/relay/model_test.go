@@ -241,7 +241,7 @@ func (m *model) deliverSend(s *modelSend) {
 	m.sends = slices.DeleteFunc(m.sends, func(d *modelSend) bool { return d == s })
 	m.do(s.to, func() {
 		if s.forward {
-			_ = s.to.FromZone(m.now, s.from.rank, s.frame)
+			_ = s.to.Forwarded(m.now, s.from.rank, s.frame)
 		} else {
 			_ = s.to.FromPeer(m.now, s.from.rank, s.frame)
 		}

@@ -167,7 +167,7 @@ func (m *member) perform(a relay.Action) {
 		m.sim.after(m.sim.between(0, m.sim.plan.near+1), func() {
 			for _, to := range m.zone.alive() {
 				if to.rank == a.Rank && to != m {
-					to.step(func(now relay.Time) { _ = to.machine.FromZone(now, m.rank, a.Frame) })
+					to.step(func(now relay.Time) { _ = to.machine.Forwarded(now, m.rank, a.Frame) })
 				}
 			}
 		})
