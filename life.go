@@ -69,7 +69,7 @@ func (c *Config) newLife(s *initialState, place *membership.Seat, listener net.L
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	m := lifecycle.Config{
 		Self: s.self, Seeds: s.seeds, Expect: c.Expect, Replace: c.Replace, Durable: s.data != nil, Place: place,
-		NewNonce: newNonce, Speaks: speaks,
+		Former: s.former, NewNonce: newNonce, Speaks: speaks,
 	}
 	if s.data != nil {
 		m.Starts = s.data.starts
@@ -158,7 +158,7 @@ func (l *life) do(action lifecycle.Action) (member bool, err error) {
 		err = l.stand()
 	case lifecycle.Hold:
 		l.rest()
-		s.self, s.data.next = a.Candidate, a.Candidate.Nonce // saved before the seat says anything
+		s.self, s.data.next, s.data.former = a.Candidate, a.Candidate.Nonce, nil // saved before the seat says anything
 		l.lent = lend(l.listener)
 		l.seat, err = l.config.newSeat(l, a.Place, l.lent)
 	case lifecycle.Suspect:

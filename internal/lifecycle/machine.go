@@ -26,6 +26,9 @@ type Config struct {
 	// Durable says that the process has a disk, and Place is the place that it has there.
 	Durable bool
 	Place   *membership.Seat
+	// Former, if not nil, has a view that the process before was not in any more: other
+	// processes may want to know it.
+	Former *membership.Seat
 	// NewNonce draws a nonce.
 	NewNonce func() uint64
 	// Speaks returns an error if the process does not speak a protocol version.
@@ -90,6 +93,7 @@ func New(c Config) *Machine {
 // Start begins.
 func (m *Machine) Start(now protocol.Time) {
 	m.now = now
+	m.search.former = m.config.Former
 	m.search.hold(nil, m.self.Nonce)
 	if m.config.Place != nil {
 		m.hold(m.config.Place)
@@ -231,7 +235,7 @@ func (m *Machine) hold(place *membership.Seat) {
 		m.self.Nonce = m.config.NewNonce()
 	}
 	m.enter(seated)
-	m.place = place
+	m.place, m.search.former = place, nil
 	m.search.hold(place, m.self.Nonce)
 	m.actions = append(m.actions, Hold{place, m.self})
 }

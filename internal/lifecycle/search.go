@@ -25,10 +25,11 @@ const (
 
 // search is the search of a process for its place. See the package comment.
 type search struct {
-	self  control.Contact
-	place *membership.Seat // the place that the process has; nil: none
-	nonce uint64           // the nonce under which the process asks to join
-	gone  map[string]bool  // members of the place's view, by ID, whose votes are lost
+	self   control.Contact
+	place  *membership.Seat // the place that the process has; nil: none
+	former *membership.Seat // a view that the process is not in any more; nil: none
+	nonce  uint64           // the nonce under which the process asks to join
+	gone   map[string]bool  // members of the place's view, by ID, whose votes are lost
 
 	contacts map[string]*contact // by address
 	order    []*contact          // in the order of asking
@@ -141,9 +142,13 @@ func (s *search) introduce(q *control.Question) control.Introduction {
 	}
 	if s.place != nil {
 		i.Role, i.Marks = control.Seated, append(i.Marks, control.Mark(s.self.ID, s.place.Self.Nonce))
-		if s.place.View.Number != q.View {
-			i.View, i.Decisions = &s.place.View, s.place.Decisions()
-		}
+	}
+	known := s.place
+	if known == nil {
+		known = s.former
+	}
+	if known != nil && known.View.Number != q.View {
+		i.View, i.Decisions = &known.View, known.Decisions()
 	}
 	return i
 }
@@ -176,6 +181,8 @@ func (s *search) compare(now protocol.Time, i *control.Introduction) {
 	case i.Role == control.Member:
 		s.joinable, s.joinableIn = now, i.View.Number
 		s.result.join = s.result.join || s.place != nil && !stays
+	case !admitted && !stays && i.Role == control.Candidate:
+		s.count(i) // what it was in may be another group of this name
 	case !admitted && !stays:
 		s.result.join = s.result.join || s.place != nil
 	case s.joinable == 0 || now-s.joinable > patience || s.joinableIn < i.View.Number:

@@ -74,6 +74,7 @@ type disk struct {
 type image struct {
 	saves, next, starts uint64
 	state               []byte
+	former              *membership.Seat
 }
 
 // process is one start of a host: a machine until it is a member, a seat beside it or a
@@ -96,6 +97,8 @@ type process struct {
 	began    []founding.Candidate
 	group    protocol.Time
 	peers    map[uint64]*process // connected, by nonce
+	former   *membership.Seat
+	last     *membership.View // installed
 }
 
 // foundingAnswer answers a process that looks for a group.
@@ -237,7 +240,7 @@ func (p *process) save(state []byte, sync bool) error {
 	}
 	d := &p.h.disk
 	d.saves++
-	i := image{d.saves, p.next, p.starts, state}
+	i := image{d.saves, p.next, p.starts, state, p.former}
 	if sync {
 		d.synced, d.hasEverSynced = i, true
 	} else {
@@ -256,7 +259,7 @@ func (p *process) start(seeds []string) {
 	if f := h.disk.following; f != nil && f.saves > i.saves {
 		i = *f
 	}
-	p.starts, p.next = i.starts+1, i.next
+	p.starts, p.next, p.former = i.starts+1, i.next, i.former
 	if p.next == 0 {
 		p.next = w.nonce()
 	}
@@ -280,7 +283,7 @@ func (p *process) start(seeds []string) {
 	}
 	slices.Sort(seeds)
 	p.machine = New(Config{
-		Self: p.self, Seeds: seeds, Expect: w.expect, Starts: p.starts, Durable: true, Place: place, NewNonce: w.nonce,
+		Self: p.self, Seeds: seeds, Expect: w.expect, Starts: p.starts, Durable: true, Place: place, Former: p.former, NewNonce: w.nonce,
 		Speaks: func(uint16) error { return nil },
 	})
 	where := "without a place"
@@ -427,7 +430,7 @@ func (p *process) requested(r control.Request, answer func([]byte)) {
 // hold begins a seat.
 func (p *process) hold(a *Hold) {
 	w := p.h.w
-	p.place, p.next = a.Place, a.Candidate.Nonce
+	p.place, p.next, p.former = a.Place, a.Candidate.Nonce, nil
 	w.logf("%s holds its place in %v as incarnation %d", p.h.id, &a.Place.View, a.Place.Self.Incarnation)
 	var err error
 	p.suspects = map[protocol.Rank]uint64{}
@@ -486,13 +489,17 @@ func (p *process) become(b *Membership) {
 	w.decided(p, &b.View)
 	m, err := membership.New(membership.Config{
 		Self: b.Self, View: b.View, Durable: true, Decisions: b.Decisions,
-		Log: &emptyLog{func(v *membership.View) { w.decided(p, v) }},
+		Log: &emptyLog{func(v *membership.View) {
+			w.decided(p, v)
+			p.last = v
+		}},
 	})
 	if err != nil {
 		w.fail("%s: %v", p.h.id, err)
 		return
 	}
-	p.member, p.next, p.timer = m, 0, 0
+	p.member, p.next, p.timer, p.former = m, 0, 0, nil
+	p.askOthers()
 	p.began = b.Began
 	p.detect()
 }
@@ -538,12 +545,11 @@ func (p *process) pumpMember() {
 	switch state, err := m.State(); state {
 	case membership.Left:
 		w.logf("%s has left", p.h.id)
-		p.h.disk, p.h.running = disk{}, nil
+		p.gone()
 		return
 	case membership.Evicted:
 		w.logf("%s: %v", p.h.id, err)
-		p.h.disk = disk{} // it is no longer a member, and joins again
-		p.h.running = nil
+		p.gone()
 		w.after(10*millisecond, func() {
 			if p.h.running == nil {
 				w.startAll()
@@ -552,6 +558,43 @@ func (p *process) pumpMember() {
 		return
 	}
 	p.wakeAt(m.Deadline())
+}
+
+// gone ends a member. Its disk keeps the view that it is no longer in.
+func (p *process) gone() {
+	d := disk{synced: image{saves: 1}}
+	if p.last != nil {
+		d.synced.former = membership.NewSeat(membership.Member{}, *p.last, p.member.DecisionsUpTo(p.last.Number))
+	}
+	d.saves = 1
+	p.h.disk, p.h.running = d, nil
+}
+
+// askOthers has a member without a quorum ask other processes for their views.
+func (p *process) askOthers() {
+	w := p.h.w
+	w.after(500*millisecond, func() {
+		if p.h.running != p {
+			return
+		}
+		p.askOthers()
+		to := w.hosts[w.rng.IntN(len(w.hosts))].running
+		if state, _ := p.member.State(); state != membership.NoQuorum || to == nil || to == p || to.machine == nil {
+			return
+		}
+		to.requested(control.Introduce{}, func(b []byte) {
+			body, _ := control.Open(b)
+			i, err := control.DecodeIntroduction(body)
+			if v := p.member.View(); err == nil && i.View != nil && i.View.Number > v.Number {
+				if i.View.Holds(p.self.Rank, p.self.Incarnation) {
+					_ = p.member.Learn(w.now, i.Decisions)
+					p.pump()
+				} else if i.Role != control.Candidate {
+					p.removed(i.View.Number)
+				}
+			}
+		})
+	})
 }
 
 // carry carries a frame of a view change to the process of a rank. A process that knows a
