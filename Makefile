@@ -122,7 +122,7 @@ storm: ## overload MEMBERS members (default: 256) for 30 s of a virtual clock wi
 	PLEACH_MEMBERS=$(MEMBERS) PLEACH_SECONDS=30 PLEACH_SEEDS=$(SEEDS) go test -count=1 -timeout 0 -run '^TestStorm$$' -v .
 
 .PHONY: sizes
-sizes: ## simulate broadcasts to 2^6 to 2^30 processes in zones, and draw the pictures of docs/scale.md: ten minutes, 3 GB
+sizes: ## simulate broadcasts to 2^6 to 2^30 processes in zones, and draw the pictures of docs/measure/scale.md: ten minutes, 3 GB
 	PLEACH_FULL=1 PLEACH_UPDATE_GOLDEN=1 go test -count=1 -timeout 1h -run '^TestSizes' -v ./internal/experiments/zones
 
 SCHEDULES ?= 1000000
@@ -158,7 +158,7 @@ screenshots: ## render the agent's page with 5, 50 and 500 members into SCREENSH
 .PHONY: packages
 packages: ## build tarballs, .deb packages, SBOMs and checksums into dist/: some minutes the first time
 	rm -rf dist
-	go run ./deploy/packages --out dist
+	cd tools && go run ./packages --out ../dist
 
 .PHONY: api
 api: ## record the public surface in api/, after a change of it on purpose

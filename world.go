@@ -54,6 +54,9 @@ const worldSharedBytes = 64 << 20
 // run --respawn has started it, is back in the group when NewWorld returns. It makes no
 // collective call before [World.Admit].
 func NewWorld(ctx context.Context, c Config) (*World, error) {
+	if err := c.readTimeouts(); err != nil {
+		return nil, err
+	}
 	s, err := prepare(ctx, &c, modeWorld, func(c *Config) (*initialState, error) { return c.worldState(ctx) })
 	if err != nil {
 		return nil, err
@@ -75,8 +78,9 @@ func newWorld(c Config, s *initialState) (*World, error) {
 	first := engine.Config{
 		Rank: int(s.self.Rank), Size: len(p.job), View: s.view.Number, Link: p,
 		KeepCalls: c.Limits.LogCalls, KeepBytes: c.Limits.LogBytes, PollTime: c.PollTime,
-		Placement: placementOf(p.job),
-		Network:   loggp.Network{Inside: loggp.Link(c.Network.Inside), Between: loggp.Link(c.Network.Between)},
+		Placement: placementOf(p.job), ProgressTimeout: c.ProgressTimeout,
+		Evict:   func(rank int, why error) { go p.evict(rank, why) },
+		Network: loggp.Network{Inside: loggp.Link(c.Network.Inside), Between: loggp.Link(c.Network.Between)},
 	}
 	if s.replaces != nil {
 		first.View, first.Waiting = 0, s.self.Incarnation
@@ -125,6 +129,7 @@ func (w *World) View() View { return w.group.View() }
 // closes the world even if it fails. Owner and Tasks then tell which process owned each
 // task at the end of the job.
 func (w *World) Finalize(ctx context.Context) error {
+	w.current.Finalize()
 	err := w.agreeToEnd(ctx)
 	if err == nil {
 		// All calls of all processes have returned. The second agreement tells that all
@@ -152,7 +157,7 @@ func (w *World) agreeToEnd(ctx context.Context) error {
 	if err := w.current.Flush(ctx); err != nil {
 		return err
 	}
-	return w.link.flush(ctx)
+	return w.link.Flush(ctx)
 }
 
 // Close leaves the job: the other processes take over this one's tasks. It

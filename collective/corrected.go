@@ -10,7 +10,7 @@ func correctedReduce[T any](t *engine.Task, v *invocation[T, []T, []T], root, f 
 	if err != nil {
 		return err
 	}
-	if err := reduceCorrected(correctionOf(t, root, f), v, sum, op); err != nil {
+	if err := reduceCorrected(correctionOf(t, root, f), v, sum, op, nil); err != nil {
 		return err
 	}
 	if t.ID == root {
@@ -26,14 +26,15 @@ func correctedAllreduce[T any](t *engine.Task, v *invocation[T, []T, []T], f int
 		return err
 	}
 	c := correctionOf(t, 0, f)
-	if err := reduceCorrected(c, v, sum, op); err != nil {
+	results := c.results()
+	if err := reduceCorrected(c, v, sum, op, results); err != nil {
 		return err
 	}
 	b, err := v.encode(sum)
 	if err != nil {
 		return err
 	}
-	if b, err = c.spreadCorrected(b); err != nil {
+	if b, err = c.spreadCorrected(b, results); err != nil {
 		return err
 	}
 	out, err := v.decodeN(b, len(sum))

@@ -21,10 +21,7 @@ func correctedUnder(t *testing.T, size, f int, all bool, seed uint64, kills map[
 	n.doom(kills)
 	ctx := soon(t)
 	got := make([][]uint64, size)
-	root := size / 2
-	if all {
-		root = 0
-	}
+	root := correctedRoot(size, all)
 	errs := n.each(func(w Comm) (err error) {
 		if all {
 			got[w.Rank()], err = Allreduce(ctx, w, digit(w.Rank()), Sum[uint64](), Corrected(f))
@@ -49,6 +46,14 @@ func correctedUnder(t *testing.T, size, f int, all bool, seed uint64, kills map[
 		}
 	}
 	return n.sent, n.events, nil
+}
+
+// correctedRoot is the root of a corrected Allreduce or Reduce.
+func correctedRoot(size int, all bool) int {
+	if all {
+		return 0
+	}
+	return size / 2
 }
 
 // formula is how many messages up-correction and the tree take.
@@ -108,10 +113,7 @@ func TestCorrectedWithUpToFDead(t *testing.T) {
 
 // killings are the ways to kill up to f of the others than the root.
 func killings(size, f int, all bool, events []int) (ways []map[int]int) {
-	root := size / 2
-	if all {
-		root = 0
-	}
+	root := correctedRoot(size, all)
 	rng := rand.New(rand.NewPCG(uint64(size), uint64(f)))
 	for a := range size {
 		if a == root {

@@ -1,6 +1,7 @@
 package collective
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pleach-go/pleach/internal/collective/engine"
@@ -63,44 +64,44 @@ func (c *correction) parent() int {
 	return c.at(c.group&(c.group-1), c.subtree)
 }
 
-// children returns the tasks whose values this one receives, in order.
-func (c *correction) children() (vranks []int) {
+// below returns the tasks whose totals this one combines, in order.
+func (c *correction) below() (vranks []int) {
 	if c.vrank == 0 {
 		for s := range min(c.f+1, c.task.N-1) {
 			vranks = append(vranks, c.at(0, s))
 		}
 		return vranks
 	}
-	if c.group == c.groups {
-		return nil
-	}
 	for bit := 1; c.group&bit == 0 && c.group+bit < c.groups; bit *= 2 {
 		vranks = append(vranks, c.at(c.group+bit, c.subtree))
 	}
-	if leaf := c.at(c.groups, c.subtree); c.group == 0 && leaf < c.task.N {
+	return vranks
+}
+
+// children returns the tasks that get the result from this one, in order: those below, and
+// a member of the last group, whose input the root has.
+func (c *correction) children() []int {
+	vranks := c.below()
+	if leaf := c.at(c.groups, c.subtree); c.vrank > 0 && c.group == 0 && c.groups > 0 && leaf < c.task.N {
 		vranks = append(vranks, leaf)
 	}
 	return vranks
 }
 
-// receiveTimeout is how long a task waits for a message of one process that may have died.
-const receiveTimeout = 2 * time.Second
-
-// timeout is how long a task waits in a step. Within a group the messages of up to f dead
-// processes time out one after the other, so a task that waits for more than its group
-// waits longer.
-func (c *correction) timeout(step int) time.Duration {
-	switch step {
-	case withinGroup:
-		return receiveTimeout
-	case upTree:
-		return time.Duration(c.f+1) * receiveTimeout
+// await returns the messages of tasks in a step, which are to be waited for.
+func (c *correction) await(vranks []int, step int) []engine.Awaited {
+	messages := make([]engine.Awaited, len(vranks))
+	for i, v := range vranks {
+		messages[i] = engine.Awaited{From: c.id(v), Step: step}
 	}
-	return time.Duration(2*c.f+2) * receiveTimeout
+	return messages
 }
 
-// receiveLive waits for a message that arrives only if its sender lives.
-func (c *correction) receiveLive(vrank, step int) (body []byte, ok bool, err error) {
-	body, err = c.task.ReceiveAny([]int{c.id(vrank)}, []int{step}, c.timeout(step))
-	return body, body != nil, err
+// others returns the members of the task's group without itself.
+func (c *correction) others() []int {
+	return slices.DeleteFunc(c.peers(), func(p int) bool { return p == c.vrank })
 }
+
+// patience is how long a task waits where a wrong guess would fail the call. As long as no
+// more than f processes are dead or silent, what it waits for comes.
+func (c *correction) patience() time.Duration { return time.Duration(c.f+1) * 2 * time.Second }

@@ -26,8 +26,8 @@
 //     survivor, on several hosts as long as the survivors have a quorum (see pleach.World).
 //   - With [Report] the call ends with a [*FailedError]. The program decides, as with
 //     MPI's User-Level Failure Mitigation (ULFM): [Comm.Revoke], [Agree], [Shrink].
-//   - With [Corrected], up to f deaths cost a Reduce or an Allreduce nothing. The result
-//     lacks inputs of the dead.
+//   - With [Corrected], up to f deaths cost a Reduce or an Allreduce nothing, and a silent
+//     process costs one call some milliseconds. The result lacks inputs of the dead.
 //
 // # What is not promised
 //

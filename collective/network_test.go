@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/pleach-go/pleach/internal/collective/engine"
 )
@@ -26,6 +27,8 @@ type network struct {
 	events  []int // by rank
 	killAt  []int // by rank; 0: never
 	dead    []bool
+	stopAt  []int      // by rank; 0: never. The process neither sends nor receives from that event on
+	goOn    *sync.Cond // those that are stopped may
 	view    uint64
 	// incarnations are by rank, and known by rank as each process knows them by its view.
 	incarnations []uint64
@@ -86,8 +89,9 @@ func newNetworkWith(t testing.TB, size int, seed uint64, c engine.Config, change
 	n := &network{
 		rng: rand.New(rand.NewPCG(seed, 7)), view: 1, config: c,
 		events: make([]int, size), killAt: make([]int, size), dead: make([]bool, size),
-		incarnations: slices.Repeat([]uint64{1}, size),
+		incarnations: slices.Repeat([]uint64{1}, size), stopAt: make([]int, size),
 	}
+	n.goOn = sync.NewCond(&n.mu)
 	for r := range size {
 		n.known = append(n.known, slices.Clone(n.incarnations))
 		c.Rank, c.Size, c.View, c.Link, c.Poison = r, size, 1, &testLink{n, r, 1}, poison
@@ -118,6 +122,7 @@ func poison(b []byte) {
 func (n *network) close() {
 	n.mu.Lock()
 	n.closed = true
+	n.resume()
 	all := slices.Concat(n.former, n.engines)
 	n.mu.Unlock()
 	for _, e := range all {
@@ -173,7 +178,34 @@ func (n *network) event(rank int) bool {
 	if n.events[rank]++; n.events[rank] == n.killAt[rank] {
 		n.kill(rank)
 	}
+	for n.stopAt[rank] > 0 && n.events[rank] >= n.stopAt[rank] && !n.dead[rank] {
+		n.goOn.Wait()
+	}
 	return n.dead[rank]
+}
+
+// stop sets which ranks are stopped at which event, and for how long.
+func (n *network) stop(ranks map[int]int, d time.Duration) {
+	if len(ranks) == 0 {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for rank, at := range ranks {
+		n.stopAt[rank] = at
+	}
+	n.running.Go(func() {
+		time.Sleep(d)
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.resume()
+	})
+}
+
+// resume lets stopped processes go on.
+func (n *network) resume() {
+	clear(n.stopAt)
+	n.goOn.Broadcast()
 }
 
 // doom sets which ranks are killed at which event. 0 is at once, before any event.
@@ -192,6 +224,7 @@ func (n *network) kill(rank int) {
 		return
 	}
 	n.dead[rank] = true
+	n.goOn.Broadcast() // if it is stopped
 	for r, b := range n.boxes {
 		if n.dead[r] {
 			continue

@@ -35,6 +35,18 @@ func runJob(config string) error {
 	if levels, ok := strings.CutPrefix(config, hostsProgram); ok {
 		return runHosts(ctx, levels)
 	}
+	if how, ok := strings.CutPrefix(config, stuckProgram); ok {
+		return runStuck(ctx, how)
+	}
+	if config == silentProgram {
+		return runSilent(ctx)
+	}
+	if odd, ok := strings.CutPrefix(config, mismatchProgram); ok {
+		return runMismatch(ctx, odd)
+	}
+	if file, ok := strings.CutPrefix(config, onceProgram); ok {
+		return runOnce(ctx, file)
+	}
 	rounds, err := strconv.Atoi(config)
 	if err != nil {
 		return err
@@ -112,6 +124,12 @@ type process struct {
 
 func startJob(t *testing.T, size, rounds int) []*process {
 	t.Helper()
+	return startProgram(t, size, strconv.Itoa(rounds), 10*(rounds+1))
+}
+
+// startProgram starts a job whose processes say at most so many lines.
+func startProgram(t *testing.T, size int, program string, lines int) []*process {
+	t.Helper()
 	addresses, files := make([]string, size), make([]*os.File, size)
 	for r := range files {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -130,9 +148,9 @@ func startJob(t *testing.T, size, rounds int) []*process {
 		cmd := exec.Command(os.Args[0])
 		cmd.ExtraFiles = []*os.File{files[r]}
 		cmd.Stderr = os.Stderr
-		cmd.Env = append(os.Environ(), "PLEACH_LISTEN_FD=3", jobProgram+"="+strconv.Itoa(rounds), "PLEACH_GROUP=job",
+		cmd.Env = append(os.Environ(), "PLEACH_LISTEN_FD=3", jobProgram+"="+program, "PLEACH_GROUP=job",
 			"PLEACH_RANK="+strconv.Itoa(r), "PLEACH_SIZE="+strconv.Itoa(size), "PLEACH_ADDRESSES="+strings.Join(addresses, ","))
-		processes[r] = startProcess(t, cmd, 10*(rounds+1))
+		processes[r] = startProcess(t, cmd, lines)
 	}
 	return processes
 }

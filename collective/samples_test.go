@@ -98,6 +98,15 @@ func samples() []sample {
 			want: func(int, int, int) string { return "" },
 		},
 		{
+			name: "once",
+			run: func(ctx context.Context, e Comm, _ int, got func(int, string)) error {
+				err := Once(ctx, e, func(context.Context) error { return nil })
+				got(e.Rank(), "")
+				return err
+			},
+			want: func(int, int, int) string { return "" },
+		},
+		{
 			name: "broadcast",
 			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
 				root := rootOf(e.Size(), round)

@@ -3,6 +3,8 @@ package collective
 import (
 	"encoding/binary"
 	"slices"
+
+	"github.com/pleach-go/pleach/internal/collective/engine"
 )
 
 // Steps of a corrected call.
@@ -13,8 +15,9 @@ const (
 	withinGroupAgain
 )
 
-// reduceCorrected brings all inputs to the root. At the root, sum is the result then.
-func reduceCorrected[T, In, Out any](c *correction, v *invocation[T, In, Out], sum []T, op Operator[T]) error {
+// reduceCorrected brings all inputs to the root. At the root, sum is the result then. Other
+// tasks go on as soon as one of the results has arrived, if the root sends it to all.
+func reduceCorrected[T, In, Out any](c *correction, v *invocation[T, In, Out], sum []T, op Operator[T], results []engine.Awaited) error {
 	values, err := exchangeInGroup(c, v, sum)
 	if err != nil {
 		return err
@@ -37,23 +40,38 @@ func reduceCorrected[T, In, Out any](c *correction, v *invocation[T, In, Out], s
 		})
 	}
 	total := combineAll(values, op)
-	complete := true
-	for _, child := range c.children() {
-		leaf := (child-1)/(c.f+1) == c.groups
-		b, ok, err := c.receiveLive(child, upTree)
-		if err != nil {
-			return err
-		}
-		if complete = complete && (leaf || ok && isComplete(b)); !complete || leaf {
-			continue
-		}
-		right, err := v.decodeN(b[8:], len(sum))
+	below, err := c.receiveTotals(results)
+	if err != nil {
+		return err
+	}
+	complete := !slices.ContainsFunc(below, func(m engine.Awaited) bool { return !isComplete(m.Body) })
+	for i := 0; complete && i < len(below); i++ {
+		right, err := v.decodeN(below[i].Body[8:], len(sum))
 		if err != nil {
 			return err
 		}
 		op.Combine(total, total, right)
 	}
 	return sendTotal(c, v, total, complete)
+}
+
+// receiveTotals waits for the totals of the tasks below. Where a silent process is among
+// them, the subtree is of no use. If the root sends the result to all, no guess is needed: the
+// result comes from elsewhere.
+func (c *correction) receiveTotals(results []engine.Awaited) ([]engine.Awaited, error) {
+	n := len(c.below())
+	if len(results) == 0 {
+		totals := c.await(c.below(), upTree)
+		return totals, c.task.ReceiveInTime(totals, n+1) // n: levels below, each of which may wait
+	}
+	messages := append(c.await(c.below(), upTree), results...)
+	err := c.task.ReceiveUntil(messages, func() bool {
+		useless := func(m engine.Awaited) bool { return m.Gone || m.Here && !isComplete(m.Body) }
+		missing := func(m engine.Awaited) bool { return !m.Here }
+		return slices.ContainsFunc(messages[:n], useless) || !slices.ContainsFunc(messages[:n], missing) ||
+			slices.ContainsFunc(messages[n:], func(m engine.Awaited) bool { return m.Here })
+	}, c.patience())
+	return messages[:n], err
 }
 
 // exchangeInGroup sends this task's input to its group, and returns the group's inputs in
@@ -63,31 +81,24 @@ func exchangeInGroup[T, In, Out any](c *correction, v *invocation[T, In, Out], o
 	if err != nil {
 		return nil, err
 	}
-	group := c.peers()
-	for _, p := range group {
-		if p != c.vrank {
-			if err := c.task.Send(c.id(p), withinGroup, b); err != nil {
-				return nil, err
-			}
-		}
-	}
-	values := make([][]T, len(group))
-	for i, p := range group {
-		if p == c.vrank {
-			values[i] = own
-			continue
-		}
-		b, ok, err := c.receiveLive(p, withinGroup)
-		if err != nil {
+	inputs := c.await(c.others(), withinGroup)
+	for _, m := range inputs {
+		if err := c.task.Send(m.From, withinGroup, b); err != nil {
 			return nil, err
 		}
-		if ok {
-			if values[i], err = v.decodeN(b, len(own)); err != nil {
+	}
+	if err := c.task.ReceiveInTime(inputs, 1); err != nil {
+		return nil, err
+	}
+	values := make([][]T, len(inputs))
+	for i, m := range inputs {
+		if m.Here {
+			if values[i], err = v.decodeN(m.Body, len(own)); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return values, nil
+	return slices.Insert(values, slices.Index(c.peers(), c.vrank), own), nil
 }
 
 // combineAll combines the values that are not nil.
@@ -122,57 +133,67 @@ func sendTotal[T, In, Out any](c *correction, v *invocation[T, In, Out], total [
 func isComplete(b []byte) bool { return len(b) >= 8 && binary.BigEndian.Uint64(b) == 1 }
 
 // collectAtRoot passes on the total of a subtree without a dead process. Of f+1 subtrees
-// there is one, unless more than f processes have died.
+// there is one, unless more than f processes are dead or silent.
 func (c *correction) collectAtRoot(take func(subtree []byte) error) error {
 	if c.groups == 0 {
 		return take(nil)
 	}
-	for _, child := range c.children() {
-		b, ok, err := c.receiveLive(child, upTree)
-		if err != nil {
-			return err
-		}
-		if ok && isComplete(b) {
-			return take(b[8:])
-		}
+	totals := c.await(c.below(), upTree)
+	first := func() int {
+		return slices.IndexFunc(totals, func(m engine.Awaited) bool { return isComplete(m.Body) })
 	}
-	return c.tooMany()
+	err := c.task.ReceiveUntil(totals, func() bool {
+		return first() >= 0 || !slices.ContainsFunc(totals, func(m engine.Awaited) bool { return !m.Settled() })
+	}, c.patience())
+	switch {
+	case err != nil:
+		return err
+	case first() < 0:
+		return c.tooMany()
+	}
+	return take(totals[first()].Body[8:])
 }
 
 func (c *correction) tooMany() error {
 	return &TooManyDeadError{Call: c.task.Call(), Rank: c.task.Rank(), F: c.f}
 }
 
+// results returns the messages that may bring the result: one comes from above, and one from
+// each other member of the group.
+func (c *correction) results() []engine.Awaited {
+	if c.vrank == 0 {
+		return nil
+	}
+	return append(c.await([]int{c.parent()}, downTree), c.await(c.others(), withinGroupAgain)...)
+}
+
 // spreadCorrected sends bytes from the root to all live processes: down the same tree, and
 // from every task to its group. A subtree without a dead process gets them from the root,
 // and has a member in every group.
-func (c *correction) spreadCorrected(b []byte) ([]byte, error) {
+func (c *correction) spreadCorrected(b []byte, results []engine.Awaited) ([]byte, error) {
 	if c.vrank > 0 {
-		froms := []int{c.id(c.parent())}
-		steps := []int{downTree}
-		for _, p := range c.peers() {
-			if p != c.vrank {
-				froms, steps = append(froms, c.id(p)), append(steps, withinGroupAgain)
-			}
+		first := func() int {
+			return slices.IndexFunc(results, func(m engine.Awaited) bool { return m.Here })
 		}
-		var err error
-		if b, err = c.task.ReceiveAny(froms, steps, c.timeout(downTree)); err != nil {
+		err := c.task.ReceiveUntil(results, func() bool {
+			return first() >= 0 || !slices.ContainsFunc(results, func(m engine.Awaited) bool { return !m.Gone })
+		}, 2*c.patience())
+		if err != nil {
 			return nil, err
 		}
-		if b == nil {
+		if first() < 0 {
 			return nil, c.tooMany()
 		}
+		b = results[first()].Body
 	}
 	for _, child := range slices.Backward(c.children()) { // the longest path first
 		if err := c.task.Send(c.id(child), downTree, b); err != nil {
 			return nil, err
 		}
 	}
-	for _, p := range c.peers() {
-		if p != c.vrank {
-			if err := c.task.Send(c.id(p), withinGroupAgain, b); err != nil {
-				return nil, err
-			}
+	for _, p := range c.others() {
+		if err := c.task.Send(c.id(p), withinGroupAgain, b); err != nil {
+			return nil, err
 		}
 	}
 	return b, nil

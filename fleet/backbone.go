@@ -45,10 +45,10 @@ type session struct {
 	life  context.Context
 	end   context.CancelFunc
 
-	mu     sync.Mutex
-	queues map[int]*queue[[]byte] // to other delegates
-	zones  map[string]bool        // in its view
-	known  map[string][]string    // addresses of delegates, by zone, that are or were in it
+	mu    sync.Mutex
+	lanes map[int]*lane       // to other delegates
+	zones map[string]bool     // in its view
+	known map[string][]string // addresses of delegates, by zone, that are or were in it
 }
 
 // keepBackbone keeps this process in the backbone while it is a delegate.
@@ -298,7 +298,7 @@ func (f *Fleet) inspectAny(ctx context.Context, group string, addresses []string
 // serveBackbone takes part in the backbone until this process is no longer in it, or there
 // is a larger one, whose addresses it returns.
 func (f *Fleet) serveBackbone(g *pleach.Group) (better []string) {
-	s := &session{fleet: f, group: g, queues: make(map[int]*queue[[]byte]), zones: make(map[string]bool), known: maps.Clone(f.known)}
+	s := &session{fleet: f, group: g, lanes: make(map[int]*lane), zones: make(map[string]bool), known: maps.Clone(f.known)}
 	s.life, s.end = context.WithCancel(f.life)
 	f.listening = g.Self().Address
 	f.mu.Lock()
@@ -347,10 +347,10 @@ func (s *session) watch() {
 			s.remember(v)
 		}
 		s.zones = zones
-		for rank, q := range s.queues {
+		for rank, l := range s.lanes {
 			if !v.Has(rank) {
-				delete(s.queues, rank)
-				q.add(nil) // ends its goroutine
+				delete(s.lanes, rank)
+				l.end()
 			}
 		}
 		s.mu.Unlock()
@@ -379,36 +379,6 @@ func (s *session) receive() {
 			f.casts.room()
 		}
 	}
-}
-
-// send sends a frame to another delegate. It does not wait: a delegate that does not
-// receive must not delay what others get. A frame that cannot be sent, because too much
-// waits before it or there is no quorum, is dropped, and the machine is told. The caller
-// holds the fleet's lock.
-func (s *session) send(rank int, frame []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	q := s.queues[rank]
-	if q == nil {
-		q = newQueue(s.life, 2*linkWindow, func(b []byte) int { return len(b) })
-		s.queues[rank] = q
-		s.fleet.running.Go(func() {
-			for b := range q.all(s.life) {
-				if b == nil {
-					break // the delegate is gone
-				}
-				if s.group.Send(s.life, rank, b) != nil {
-					s.fleet.step(func(now relay.Time) { s.fleet.machine.Dropped(now, rank) })
-					sleep(s.life, retryDelay)
-				}
-			}
-		})
-	}
-	if q.full() {
-		s.fleet.machine.Dropped(s.fleet.now(), rank)
-		return
-	}
-	q.add(frame)
 }
 
 // search looks for zones that are not in this backbone, if this process is the oldest of

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/fleet/internal/relay"
@@ -35,15 +36,22 @@ type Config struct {
 	// use the same.
 	Delegates int
 	// KeepBytes is how much a member keeps of the last messages of the fleet, for zones that
-	// were cut off and for delegates that take over. If zero, 16 MiB. Half of it, divided
-	// by the number of members of the zone, is how much of a process's messages may be on
-	// its way to other zones; Broadcast blocks beyond it, but not for less than 64 KiB.
+	// were cut off and for delegates that take over, beside those of its own zone that
+	// another one lacks. If zero, 16 MiB. Half of it, divided by the number of members of
+	// the zone, is how much of a process's messages may be on its way to other zones;
+	// Broadcast blocks beyond it, but not for less than 64 KiB.
 	KeepBytes int
+	// Patience is how long a zone that is cut off, or dead, is waited for as those are that
+	// can be reached: what it lacks is kept, and Broadcast blocks when that is as much as
+	// KeepBytes says. After that it may lose messages, of which it is told (Message.Lost). If
+	// zero, 30 s; if negative, it is not waited for.
+	Patience time.Duration
 }
 
 const (
 	defaultDelegates = 3
 	defaultKeepBytes = 16 << 20
+	defaultPatience  = 30 * time.Second
 	minWindow        = 64 << 10
 	maxZone          = 200
 	maxOrigins       = 1 << 16
@@ -86,6 +94,9 @@ func (c *Config) complete() error {
 	}
 	if c.KeepBytes == 0 {
 		c.KeepBytes = defaultKeepBytes
+	}
+	if c.Patience == 0 {
+		c.Patience = defaultPatience
 	}
 	c.Group.Group = groupName(c.Name, c.Zone)
 	c.Seeds = maps.Clone(c.Seeds)

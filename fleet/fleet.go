@@ -34,7 +34,10 @@ const (
 	retryDelay     = 20 * time.Millisecond
 	pollTimeout    = 10 * time.Second
 	tableTimeout   = 5 * time.Second
+	helloInterval  = time.Second
 	linkWindow     = 4 << 20
+	ackBytes       = 32 << 10
+	maxBatch       = 32 << 10 // frames that are sent together
 )
 
 // Fleet is this process's membership in a fleet. Its methods are safe for concurrent use.
@@ -47,7 +50,7 @@ type Fleet struct {
 	life   context.Context // ends with this membership; its cause is Err
 	end    context.CancelCauseFunc
 
-	inbox    *queue[Message]
+	inbox    *queue[relay.Message]
 	casts    *queue[cast]
 	window   chan struct{} // Broadcast may be possible
 	promoted chan struct{} // this process may be a delegate now
@@ -70,12 +73,12 @@ type Fleet struct {
 	backbone *session
 }
 
-// cast is what the casting goroutine does next: broadcast a frame, wait until the frames
-// before are stable, or tell that they are broadcast.
+// cast is what the casting goroutine does next: broadcast a frame, or wait until the frames
+// before are stable.
 type cast struct {
 	frame []byte
 	poll  bool
-	done  chan struct{}
+	done  chan struct{} // closed when the frame is broadcast, if not nil
 }
 
 // Join makes this process a member of a zone and, with it, of the fleet: it returns when the
@@ -123,11 +126,13 @@ func newFleet(c Config, zone *pleach.Group) (*Fleet, error) {
 		b.Listen = net.JoinHostPort(host, "0")
 	}
 	f.life, f.end = context.WithCancelCause(context.Background())
-	f.inbox = newQueue(f.life, c.KeepBytes, func(m Message) int { return len(m.Data) })
+	f.inbox = newQueue(f.life, c.KeepBytes, func(m relay.Message) int { return len(m.Data) })
 	f.casts = newQueue(f.life, c.KeepBytes, func(c cast) int { return len(c.frame) })
+	window := min(linkWindow, c.KeepBytes/2)
 	f.machine = relay.New(relay.Config{
-		Self: f.origin, Born: uint64(time.Now().UnixNano()), KeepBytes: c.KeepBytes, MaxOrigins: maxOrigins, Window: min(linkWindow, c.KeepBytes/2),
+		Self: f.origin, Born: uint64(time.Now().UnixNano()), KeepBytes: c.KeepBytes, MaxOrigins: maxOrigins, Window: window, AckBytes: min(ackBytes, window/4),
 		AckDelay: relay.Time(ackDelay), WatermarkDelay: relay.Time(watermarkDelay), Stall: relay.Time(stallTimeout), GapDelay: relay.Time(gapDelay),
+		Patience:     relay.Time(c.Patience),
 		ForwardDelay: relay.Time(forwardDelay),
 	})
 	f.tick = noTick
@@ -161,7 +166,12 @@ func (f *Fleet) enter(ctx context.Context) error {
 // begin waits until this member has the positions of its zone: another one has told them
 // or, if none can, it is the oldest.
 func (f *Fleet) begin(ctx context.Context) error {
+	var helloAt time.Time
 	for {
+		if time.Since(helloAt) > helloInterval {
+			helloAt = time.Now()
+			_ = f.zone.BroadcastTopic(ctx, topicName, f.machine.Hello())
+		}
 		order := byAge(f.zone.View().Members())
 		for _, m := range order[:min(len(order), f.config.Delegates)] {
 			if m.Rank != f.zone.Rank() && f.joinBy(ctx, m.Rank) {
@@ -186,7 +196,7 @@ func (f *Fleet) begin(ctx context.Context) error {
 func (f *Fleet) joinBy(ctx context.Context, rank int) bool {
 	ctx, cancel := context.WithTimeout(ctx, tableTimeout)
 	defer cancel()
-	table, err := f.zone.Request(ctx, rank, topicName, relay.TableRequest())
+	table, err := f.zone.Request(ctx, rank, topicName, f.machine.TableRequest())
 	if err == nil {
 		f.step(func(now relay.Time) { err = f.machine.Join(now, table) })
 	}
@@ -210,6 +220,7 @@ func (f *Fleet) step(input func(now relay.Time)) {
 		return
 	}
 	input(f.now())
+	f.inbox.add(f.machine.Delivered()...)
 	for _, a := range f.machine.Actions() {
 		f.perform(a)
 	}
@@ -230,8 +241,6 @@ func (f *Fleet) now() relay.Time { return relay.Time(time.Since(f.began)) }
 // perform does what the machine asks for, without waiting.
 func (f *Fleet) perform(a relay.Action) {
 	switch a := a.(type) {
-	case relay.Deliver:
-		f.inbox.add(messageOf(&a.Message))
 	case relay.Cast:
 		f.casts.add(cast{frame: a.Frame})
 	case relay.Poll:
@@ -240,7 +249,7 @@ func (f *Fleet) perform(a relay.Action) {
 		f.forward(a.Rank, a.Frame)
 	case relay.Send:
 		if f.backbone != nil {
-			f.backbone.send(a.Peer.Rank, a.Frame)
+			f.backbone.send(a)
 		}
 	case relay.Fetch:
 		f.running.Go(func() {
@@ -267,7 +276,7 @@ func (f *Fleet) forward(rank int, frame []byte) {
 
 // takeForward takes in what a member of the zone forwards.
 func (f *Fleet) takeForward(_ context.Context, r pleach.Request) (_ []byte, err error) {
-	f.step(func(now relay.Time) { err = f.machine.FromZone(now, r.From, bytes.Clone(r.Data)) })
+	f.step(func(now relay.Time) { err = f.machine.Forwarded(now, r.From, bytes.Clone(r.Data)) })
 	return nil, err
 }
 
@@ -290,18 +299,26 @@ func (f *Fleet) receive() {
 	}
 }
 
-// cast broadcasts in the zone. Without a quorum it tries again: what it has to broadcast is
-// numbered.
+// cast broadcasts in the zone, frames that wait together as one message. Without a quorum it
+// tries again: what it has to broadcast is numbered.
 func (f *Fleet) cast() {
 	for c := range f.casts.all(f.life) {
-		switch {
-		case c.poll:
+		if c.poll {
 			f.running.Go(f.poll)
-		case c.done != nil:
-			close(c.done)
-		default:
-			for f.zone.BroadcastTopic(f.life, topicName, c.frame) != nil && f.life.Err() == nil {
-				sleep(f.life, retryDelay)
+			continue
+		}
+		batch, done := slices.Clip(c.frame), []chan struct{}{c.done}
+		fits := func(next cast) bool { return !next.poll && len(batch)+len(next.frame) <= maxBatch }
+		for next, ok := f.casts.more(fits); ok; next, ok = f.casts.more(fits) {
+			batch = append(batch, next.frame...)
+			done = append(done, next.done)
+		}
+		for f.zone.BroadcastTopic(f.life, topicName, batch) != nil && f.life.Err() == nil {
+			sleep(f.life, retryDelay)
+		}
+		for _, d := range done {
+			if d != nil {
+				close(d)
 			}
 		}
 	}
@@ -350,12 +367,11 @@ func sleep(ctx context.Context, d time.Duration) {
 // others die, also delegates. The caller may reuse data.
 //
 // Broadcast blocks while other zones lack too much of what this process has broadcast
-// (Config.KeepBytes), and while its zone has no quorum. If ctx ends meanwhile, the message
-// may be sent nevertheless.
+// (Config.KeepBytes, Config.Patience), and while its zone has no quorum. If ctx ends
+// meanwhile, the message may be sent nevertheless.
 func (f *Fleet) Broadcast(ctx context.Context, data []byte) error {
-	data = bytes.Clone(data)
-	done := make(chan struct{})
-	for !f.tryBroadcast(data) {
+	frame := f.tryBroadcast(data)
+	for ; frame == nil; frame = f.tryBroadcast(data) {
 		err := f.await(ctx, f.window)
 		f.mu.Lock()
 		f.waiting--
@@ -364,23 +380,27 @@ func (f *Fleet) Broadcast(ctx context.Context, data []byte) error {
 			return err
 		}
 	}
-	f.casts.add(cast{done: done})
+	if f.zone.BroadcastTopic(ctx, topicName, frame) == nil {
+		return nil
+	}
+	done := make(chan struct{}) // it is numbered, so it has to be broadcast some time
+	f.casts.add(cast{frame: frame, done: done})
 	return f.await(ctx, done)
 }
 
-// tryBroadcast has the machine broadcast, unless other zones lack too much. It counts the
-// caller as waiting then.
-func (f *Fleet) tryBroadcast(data []byte) (sent bool) {
+// tryBroadcast has the machine broadcast, unless other zones lack too much. It returns the
+// frame to broadcast in the zone, or nil. It counts the caller as waiting then.
+func (f *Fleet) tryBroadcast(data []byte) (frame []byte) {
 	f.mu.Lock()
 	f.waiting++
 	f.mu.Unlock()
 	f.step(func(now relay.Time) {
-		if sent = f.open(); sent {
-			f.machine.Broadcast(now, data)
+		if f.open() {
+			frame = f.machine.Broadcast(now, data)
 			f.waiting--
 		}
 	})
-	return sent
+	return frame
 }
 
 // open reports whether other zones lack so little that this process may broadcast.

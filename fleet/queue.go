@@ -30,8 +30,11 @@ func newQueue[T any](life context.Context, limit int, size func(T) int) *queue[T
 // maxIdle is of how many items an empty queue keeps the memory.
 const maxIdle = 256
 
-// add adds an item. It does not wait.
-func (q *queue[T]) add(item T) {
+// add adds items. It does not wait.
+func (q *queue[T]) add(items ...T) {
+	if len(items) == 0 {
+		return
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.items) == cap(q.items) && q.first > len(q.items)/2 {
@@ -39,9 +42,11 @@ func (q *queue[T]) add(item T) {
 		clear(q.items[n:])
 		q.items, q.first = q.items[:n], 0
 	}
-	q.items = append(q.items, item)
-	q.bytes += q.size(item)
-	q.news.Signal()
+	q.items = append(q.items, items...)
+	for i := range items {
+		q.bytes += q.size(items[i])
+		q.news.Signal()
+	}
 }
 
 // all takes the items, each as soon as it is there, until ctx ends or, when none is left,
@@ -54,6 +59,16 @@ func (q *queue[T]) all(ctx context.Context) iter.Seq[T] {
 			continue
 		}
 	}
+}
+
+// more takes the first item, if there is one now and it passes a test.
+func (q *queue[T]) more(test func(T) bool) (item T, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.first == len(q.items) || !test(q.items[q.first]) {
+		return item, false
+	}
+	return q.take(), true
 }
 
 // wake wakes those who wait for an item.
@@ -74,6 +89,11 @@ func (q *queue[T]) next(ctx context.Context) (item T, ok bool) {
 		q.news.Signal() // it may have been for another goroutine
 		return item, false
 	}
+	return q.take(), true
+}
+
+// take takes the first item. The caller holds the lock.
+func (q *queue[T]) take() (item T) {
 	q.items[q.first], item = item, q.items[q.first]
 	q.first++
 	q.bytes -= q.size(item)
@@ -83,7 +103,7 @@ func (q *queue[T]) next(ctx context.Context) (item T, ok bool) {
 		}
 	}
 	give(q.less)
-	return item, true
+	return item
 }
 
 // full reports whether the queue is too long.

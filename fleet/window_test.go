@@ -15,7 +15,7 @@ func TestBroadcastWaitsForWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Abort()
-	for f.tryBroadcast(make([]byte, minWindow)) {
+	for f.tryBroadcast(make([]byte, minWindow)) != nil {
 		continue
 	}
 	f.mu.Lock()

@@ -2,9 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os/signal"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -37,13 +39,15 @@ Times are those until a member of another zone has a message. Broadcasts within 
 are measured in the same run: bound is the delay and twice their median.
 
 Messages between zones are copies of broadcasts, acknowledgments and exchanges of
-positions. Members send heartbeats every second in their zones, as so many in one
+positions. With --rate full every member broadcasts as fast as it can, and the same members
+do so as one group afterwards: the rate of each is told beside the other. Members send heartbeats every second in their zones, as so many in one
 process should, and the delegates every 300 ms to each other. 512 members need about
 one processor: on a host that is busy, times grow with the load, and the bound with
 them. Ctrl-C ends the run.`,
 		Example: `  pleach-lab bench fleet
   pleach-lab bench fleet --zones 16 --members 32 --delay 20ms --json
-  pleach-lab bench fleet --zones 4 --members 8 --kill 0 --cut 0 --down 0`,
+  pleach-lab bench fleet --zones 4 --members 8 --kill 0 --cut 0 --down 0
+  pleach-lab bench fleet --zones 3 --members 3 --rate full --kill 3s --cut 10s --down 0 --json`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
@@ -52,7 +56,8 @@ them. Ctrl-C ends the run.`,
 	fl.IntVar(&f.config.Members, "members", 32, "`number` of members of each zone")
 	fl.DurationVar(&f.config.Delay, "delay", 20*time.Millisecond, "`delay` of links between zones, one way")
 	fl.DurationVar(&f.config.Time, "time", 30*time.Second, "`time` of the broadcasts")
-	fl.Float64Var(&f.config.Rate, "rate", 20, "broadcasts `per second`, of all members together")
+	f.config.Rate = 20
+	fl.Var((*fullRate)(&f.config.Rate), "rate", "broadcasts per second, of all members together, or full: all of them as fast as they can")
 	fl.IntVar(&f.config.Size, "size", 64, "size of a message, in `bytes`")
 	fl.DurationVar(&f.config.Kill, "kill", 500*time.Millisecond, "`interval` in which a delegate is killed; 0: none is")
 	fl.DurationVar(&f.config.Cut, "cut", 5*time.Second, "`time` for which a zone is cut off; 0: none is")
@@ -61,6 +66,31 @@ them. Ctrl-C ends the run.`,
 	fl.BoolVar(&f.json, "json", false, "print JSON")
 	return cmd
 }
+
+// fullRate is a flag: a number, or full, which is 0.
+type fullRate float64
+
+func (r *fullRate) String() string {
+	if *r == 0 {
+		return "full"
+	}
+	return strconv.FormatFloat(float64(*r), 'g', -1, 64)
+}
+
+func (r *fullRate) Set(text string) error {
+	if text == "full" {
+		*r = 0
+		return nil
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(n > 0) {
+		return errors.New("write a number of broadcasts per second, or full")
+	}
+	*r = fullRate(n)
+	return nil
+}
+
+func (*fullRate) Type() string { return "rate" }
 
 func (f *fleetCommand) run(cmd *cobra.Command) error {
 	if err := f.config.Check(); err != nil {
@@ -103,7 +133,8 @@ p50, p99        %.1f ms, %.1f ms in other zones
 in one zone     %.1f ms p50
 bound           %.1f ms: the delay and two zones; p50 is %.2f times that
 between zones   %.1f messages for each broadcast, %.1f of them copies; %.0f bytes/s
+each member     %.0f broadcasts/s; in one group %.0f/s
 `, r.Zones, r.Members, r.DelayMS, r.Kills, r.Restarted, r.Broadcasts, r.Deliveries, r.Lost, r.Twice, r.OutOfOrder,
-		r.P50, r.P99, r.ZoneP50, r.BoundMS, r.Ratio, r.WANMessages, r.WANCopies, r.WANBytes)
+		r.P50, r.P99, r.ZoneP50, r.BoundMS, r.Ratio, r.WANMessages, r.WANCopies, r.WANBytes, r.PerOrigin, r.GroupPerOrigin)
 	return err
 }

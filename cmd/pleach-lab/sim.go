@@ -43,7 +43,8 @@ the message on, and the others take over if it does not. The same processes are 
 simulated as one flat group, which knows nothing of zones, and with gossip. Trees are
 optimal and correction is paced unless given; gossip's always is. With a synchronized
 start, the sparse engine simulates zones of up to a billion processes. Gossip beyond
-2^20 processes, and a flat group that is too large, are formulas (engine model).`,
+2^20 processes, and a flat group that is too large, are formulas (engine model). It is not
+the relay of package fleet, which sends from lead to lead: bench fleet measures that.`,
 		Example: `  pleach-lab sim --shape optimal -P 65536 --faults 1%
   pleach-lab sim -P 1073741824 --faults 0.01% --runs 1
   pleach-lab sim -P 64 --correction opportunistic:2 --start overlapped --fail 3,7

@@ -89,12 +89,11 @@ var rules = []rule{
 
 	// What is built on collectives and useful alone.
 	{pkg: "samplesort", may: []string{"collective"}},
-	{pkg: "tpch"},
+	{pkg: "internal/tpch"},
 
 	// Users of the library. Nothing imports them.
 	{pkg: "bench/...", may: []string{anything}, outside: []string{anything}},
 	{pkg: "cmd/...", may: []string{anything}, outside: []string{anything}},
-	{pkg: "deploy/..."},
 	{pkg: "examples/...", may: []string{anything}, outside: []string{anything}},
 
 	// The agent: a member for programs in any language.

@@ -75,7 +75,7 @@ func TestCollectivesOfHostsGolden(t *testing.T) {
 	}
 }
 
-// The picture of docs/findings.md is drawn from the golden file, anew by -update.
+// The picture of docs/research/findings.md is drawn from the golden file, anew by -update.
 func TestCollectivesOfHostsCharts(t *testing.T) {
 	c := chart.Chart{
 		Name: "collectives-hosts", Title: "Processes that share hosts, under LogP",

@@ -62,7 +62,7 @@ func TestOverload(t *testing.T) {
 	}
 }
 
-// The picture of docs/overload.md is drawn from the golden file.
+// The picture of docs/measure/overload.md is drawn from the golden file.
 func TestOverloadChart(t *testing.T) {
 	rows := goldenRows(t, overloadGolden)
 	points := func(size string, column int) (points []chart.Point) {

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/pleach-go/pleach/tpch"
+	"github.com/pleach-go/pleach/internal/tpch"
 )
 
 // The data of Query 3: each table in as many partitions as there are tasks, orders and

@@ -9,7 +9,7 @@ import (
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/collective"
-	"github.com/pleach-go/pleach/tpch"
+	"github.com/pleach-go/pleach/internal/tpch"
 )
 
 // Query 3 of TPC-H with the calls of the thesis on fault-tolerant collectives (Stengler

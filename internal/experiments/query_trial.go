@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/pleach-go/pleach/tpch"
+	"github.com/pleach-go/pleach/internal/tpch"
 )
 
 // queryTrials are the jobs of one size.

@@ -111,7 +111,7 @@ func TestMeasuredLeadIsBothCheapAndQuick(t *testing.T) {
 	}
 }
 
-// The pictures of docs/overload.md are drawn from the golden file: what each lead costs
+// The pictures of docs/measure/overload.md are drawn from the golden file: what each lead costs
 // without a death, and past a silent inner member. Dotted lines are the measured lead.
 func TestSilenceChart(t *testing.T) {
 	const eager = 0.03 // where "at once" stands on a logarithmic axis

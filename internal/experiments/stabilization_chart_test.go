@@ -10,7 +10,7 @@ import (
 	"github.com/pleach-go/pleach/internal/chart"
 )
 
-// The pictures of docs/findings.md are drawn from the golden file.
+// The pictures of docs/research/findings.md are drawn from the golden file.
 func TestStabilizationCharts(t *testing.T) {
 	rows := stabilizationRows(t)
 	one := func(r map[string]float64) bool { return r["dead"] == 1 && r["watchers"] > 0 }

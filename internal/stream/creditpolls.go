@@ -24,7 +24,7 @@ func (p *creditPolls) due(now protocol.Time) bool { return now >= p.last+p.wait 
 // stalled reports whether the member has not answered for a time, and for longer than it
 // usually takes.
 func (p *creditPolls) stalled(now, timeout protocol.Time) bool {
-	return p.pending > 0 && now-p.since >= max(timeout, 8*p.took)
+	return p.pending > 0 && now-p.since >= max(timeout, 2*p.took)
 }
 
 // sent takes in that the member is polled.

@@ -63,6 +63,7 @@ func goldenFrames() map[string]frame {
 		"credit poll large":    {kind: creditPoll, root: math.MaxInt32, incarnation: large, first: large, view: large},
 		"offer aged":           {kind: offer, root: 6, incarnation: 7, first: 32, direction: leftward, aged: true, age: 1500, skew: 300},
 		"offer aged inline":    {kind: offer, root: 6, incarnation: 7, first: 32, direction: leftward, aged: true, age: 1500, skew: 300, inline: true, begins: true, messages: 3, unaccepted: 2, segment: []byte("aged")},
+		"credit split":         {kind: grantCredit, root: 6, incarnation: 7, first: 32, view: 9, live: 40},
 		"ack large":            {kind: ack, root: math.MaxInt32, incarnation: large, first: large, view: large},
 	}
 }

@@ -56,7 +56,7 @@ const (
 	minWindow = 256 << 10
 	minShare  = 128 << 10
 	// maxCreditInterval bounds the time between two polls for lost credits.
-	maxCreditInterval = 200 * millisecond
+	maxCreditInterval = 50 * millisecond
 	// creditBytes is for how many bytes that it has received a member grants a credit,
 	// and relayBytes for how many that members below have granted. The latter is
 	// smaller, because the delays of all levels of the tree add up. Where many roots

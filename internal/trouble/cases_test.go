@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// Every case that docs/guarantees.md promises has a test, and every test of a case has
+// Every case that docs/evidence.md promises has a test, and every test of a case has
 // its row there.
 func TestEveryCaseIsPromisedAndTested(t *testing.T) {
-	text, err := os.ReadFile("../../docs/guarantees.md")
+	text, err := os.ReadFile("../../docs/evidence.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,12 +36,12 @@ func TestEveryCaseIsPromisedAndTested(t *testing.T) {
 	}
 	for number := range promised {
 		if !tested[number] {
-			t.Errorf("docs/guarantees.md promises case %s, and no TestCase%s… checks it", number, number)
+			t.Errorf("docs/evidence.md promises case %s, and no TestCase%s… checks it", number, number)
 		}
 	}
 	for number := range tested {
 		if !promised[number] {
-			t.Errorf("docs/guarantees.md has no row of case %s", number)
+			t.Errorf("docs/evidence.md has no row of case %s", number)
 		}
 	}
 }

@@ -8,7 +8,7 @@ func TestWhatComesEarlyIsBounded(t *testing.T) {
 	m := New(Config{Self: Origin{Zone: "a", ID: "1"}, KeepBytes: 10_000, MaxOrigins: 8})
 	for seq := range uint64(1000) {
 		f := frame{kind: kindData, origin: Origin{Zone: "a", ID: "2"}, seq: seq + 1, data: make([]byte, 100)}
-		if err := m.FromZone(1, 2, f.append(nil)); err != nil {
+		if err := m.FromZone(1, 2, f.encode()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -2,8 +2,12 @@ package relay
 
 import (
 	"bytes"
+	"encoding/binary"
 	"testing"
 )
+
+// withLength makes bytes what a frame is sent as.
+func withLength(b []byte) []byte { return append(binary.AppendUvarint(nil, uint64(len(b))), b...) }
 
 // Frames come from other processes, so any bytes may be one. A member takes them from its
 // zone and from the backbone, and keeps to its limits.
@@ -24,7 +28,7 @@ func FuzzFrames(f *testing.F) {
 		f.Add(s.append(nil), s.append(nil))
 	}
 	f.Fuzz(func(t *testing.T, first, second []byte) {
-		c := Config{Self: Origin{Zone: "a", ID: "1"}, KeepBytes: 1000, MaxOrigins: 4, Window: 500, AckDelay: 2, WatermarkDelay: 2, Stall: 10, GapDelay: 2}
+		c := Config{Self: Origin{Zone: "a", ID: "1"}, KeepBytes: 1000, MaxOrigins: 4, Window: 500, AckDelay: 2, AckBytes: 1 << 15, WatermarkDelay: 2, Stall: 10, GapDelay: 2}
 		m := New(c)
 		m.Begin(1)
 		m.SetZone(1, []Sibling{{Rank: 0, Age: 1}, {Rank: 1, Age: 2}, {Rank: 2, Age: 3}}, 0)
@@ -37,10 +41,10 @@ func FuzzFrames(f *testing.F) {
 				}
 			}
 			at := Time(10 * (now + 1))
-			_ = m.FromPeer(at, 1, b)
-			_ = m.FromZone(at+1, 2, b)
+			_ = m.FromPeer(at, 1, withLength(b))
+			_ = m.FromZone(at+1, 2, withLength(b))
 			_, _ = m.Serve(b)
-			_ = m.Fetched(at+2, b)
+			_ = m.Fetched(at+2, withLength(b))
 			m.Stable(at+3, true)
 			m.Tick(at + 4)
 			m.Actions()

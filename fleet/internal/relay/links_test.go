@@ -1,12 +1,15 @@
 package relay
 
-import "testing"
+import (
+	"encoding/binary"
+	"testing"
+)
 
 // lead starts a lead of zone "a", of rank 0, with gateways of zone "b", of ranks 1 and 2,
 // that have said that they have nothing.
 func lead(t *testing.T) *Machine {
 	t.Helper()
-	m := New(Config{Self: Origin{"a", "self", 1}, KeepBytes: 1 << 20, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall, AckDelay: 10, WatermarkDelay: 10})
+	m := New(Config{Self: Origin{"a", "self", 1}, KeepBytes: 1 << 20, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall, AckDelay: 10, AckBytes: 1 << 15, WatermarkDelay: 10})
 	m.Begin(1)
 	m.SetZone(1, []Sibling{{0, 0}}, 0)
 	m.SetBackbone(1, []Peer{{Rank: 0, Zone: "a"}, {Rank: 1, Zone: "b", Age: 1}, {Rank: 2, Zone: "b", Age: 2}})
@@ -17,21 +20,27 @@ func lead(t *testing.T) *Machine {
 
 func fromPeer(t *testing.T, m *Machine, now Time, rank int, f *frame) {
 	t.Helper()
-	if err := m.FromPeer(now, rank, f.append(nil)); err != nil {
+	if err := m.FromPeer(now, rank, f.encode()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// kindOf returns the kind of an encoded frame.
+func kindOf(b []byte) kind {
+	_, n := binary.Uvarint(b)
+	return kind(b[n])
 }
 
 // sends returns the frames of a kind that a machine has sent since the last call.
 func sends(t *testing.T, m *Machine, k kind) (list []*frame, to []int) {
 	t.Helper()
 	for _, a := range m.Actions() {
-		if s, ok := a.(Send); ok && kind(s.Frame[0]) == k {
-			f, err := decode(s.Frame)
+		if s, ok := a.(Send); ok && kindOf(s.Frame) == k {
+			frames, err := splitFrames(s.Frame)
 			if err != nil {
 				t.Fatal(err)
 			}
-			list, to = append(list, f), append(to, s.Peer.Rank)
+			list, to = append(list, frames[0]), append(to, s.Peer.Rank)
 		}
 	}
 	return list, to
@@ -43,7 +52,7 @@ func TestDroppedMessageIsShippedAgain(t *testing.T) {
 	m := lead(t)
 	x, y := Origin{"a", "x", 1}, Origin{"a", "y", 1}
 	arrives := func(now Time, o Origin, seq uint64) {
-		if err := m.FromZone(now, 5, (&frame{kind: kindData, origin: o, seq: seq, data: []byte("d")}).append(nil)); err != nil {
+		if err := m.FromZone(now, 5, (&frame{kind: kindData, origin: o, seq: seq, data: []byte("d")}).encode()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -113,7 +122,7 @@ func TestLeadShipsToTheNearest(t *testing.T) {
 	m.Tick(now + modelStall)
 	fromPeer(t, m, now+modelStall, 1, &frame{kind: kindReply, zone: "b", zones: []string{"a", "b"}, covers: []string{"a"}})
 	fromPeer(t, m, now+modelStall, 1, &frame{kind: kindAck, zone: "b", positions: m.positions([]string{"a"})})
-	if l := m.links["b"]; l.gateway.Rank != 1 || l.vain > 0 {
+	if l := m.links["b"]; l.gateway.Rank != 1 || l.backoff > 0 {
 		t.Errorf("it ships to %d, which does not acknowledge", l.gateway.Rank)
 	}
 }

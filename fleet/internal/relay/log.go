@@ -1,6 +1,9 @@
 package relay
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // Origin is a process that broadcasts. Incarnation tells its starts apart.
 type Origin struct {
@@ -17,38 +20,77 @@ type Message struct {
 	Lost   uint64
 }
 
-// stream is what a member knows of an origin's messages.
-type stream struct {
-	origin Origin
-	next   uint64 // the next to deliver; 0: not known yet
-	first  uint64 // the log has first to next-1
-	log    []entry
-	acked  uint64             // all zones have those up to it, says the lead of the origin's zone
-	before uint64             // the same, said by a delegate before this one
-	held   map[uint64]arrival // those beyond next
-	seen   uint64             // a delegate of this zone has those up to it
-	gap    Time               // since when something is missing, or was asked for last
-	stuck  Time               // since when nothing was delivered although something waits
-	used   Time               // when it was used last
-	marked position           // in the last watermark of this member that has the origin
+// A member keeps the last messages of all origins, in the order of their arrival, and beside
+// them those of its own zone that another zone lacks. So a message is dropped from the log
+// only when all zones have it, or those that lack it were cut off for too long: see away.go.
+// What the origins of a zone may have on its way is bounded (Machine.Window), and so is the log.
+
+// journal has the messages of all origins.
+type journal struct {
+	*core
+	streams   map[Origin]*stream
+	sorted    []*stream          // streams in the order of their origins
+	known     map[string]*stream // streams by the bytes of their origins in frames
+	based     map[string]bool    // zones whose first messages are known
+	gaps      map[Origin]*stream // streams in which something is missing
+	forgot    bool               // there were too many origins
+	heldBytes int                // data of messages that wait for those before them
+	kept      []record           // the last messages of the log, in the order of their arrival
+	keptBytes int                // cost of all messages of the log
+	oldBytes  int                // cost of those that are in the log only because a zone lacks them
 }
 
-// entry is a message of the log. end counts the bytes of its origin up to it.
-type entry struct {
-	data []byte
-	end  uint64
+// record is a message of the log.
+type record struct {
+	stream *stream
+	seq    uint64
 }
+
+// stream is what a member knows of an origin's messages.
+type stream struct {
+	origin    Origin
+	own       bool   // the origin is of this zone, and of its present life
+	gone      bool   // the journal has forgotten the origin
+	next      uint64 // the next message to deliver; 0: not known yet
+	first     uint64 // the log has first to next-1
+	log       []entry
+	acked     uint64             // position up to which all zones have the messages, says this zone's lead
+	old       uint64             // position up to which the log has messages only because a zone lacks them
+	forwarded uint64             // first message that was forwarded to this member and not broadcast yet; 0: none
+	since     Time               // when that was forwarded
+	before    uint64             // position up to which a delegate before this one says that all zones are
+	held      map[uint64]arrival // messages beyond next
+	seen      uint64             // position of a delegate of this zone
+	gap       Time               // when the missing message was missed, or asked for last
+	stuck     Time               // since when nothing was delivered although something waits
+	lost      uint64             // position up to which another member has nothing any more
+	lostAt    Time               // when the messages up to lost are given up
+	used      Time               // last use
+	marked    position           // position in the last watermark of this member that has the origin
+}
+
+// entry is a message of the log. end is the cost of its origin's messages up to it.
+type entry struct {
+	message
+	end uint64
+}
+
+// entryOverhead is what an entry of the log takes beside its data.
+const entryOverhead = 64
+
+// cost is what a message takes in the log, and in windows.
+func (m message) cost() int { return len(m.raw) - m.head + entryOverhead }
 
 // arrival is a message that waits for those before it.
 type arrival struct {
-	data   []byte
+	message
 	inject bool // it came from another zone to this process, which broadcasts it
 }
 
 // position is up to where the log reaches.
 func (s *stream) position() uint64 { return max(s.next, 1) - 1 }
 
-// bytes counts those of the messages after a position up to another one, as far as the
+// bytes returns the cost of the messages after a position up to another one, as far as the
 // log has them.
 func (s *stream) bytes(after, upTo uint64) int {
 	return int(s.end(upTo) - min(s.end(after), s.end(upTo)))
@@ -59,155 +101,173 @@ func (s *stream) end(seq uint64) uint64 {
 	case len(s.log) == 0:
 		return 0
 	case seq < s.first:
-		return s.log[0].end - uint64(len(s.log[0].data))
+		return s.log[0].end - uint64(s.log[0].cost())
 	}
 	return s.log[min(seq, s.position())-s.first].end
 }
 
 // stream returns what is known of an origin. If that is nothing, its messages begin with
 // the first if this member has a base of its zone, and otherwise where the base says.
-func (m *Machine) stream(now Time, o Origin) *stream {
-	s := m.streams[o]
+func (j *journal) stream(now Time, o Origin) *stream {
+	s := j.streams[o]
 	if s == nil {
-		m.forgetOne()
-		s = &stream{origin: o, first: 1}
-		if m.based[o.Zone] && !m.forgot {
+		j.forgetOne()
+		s = &stream{origin: o, first: 1, own: o.Zone == j.self.Zone && !j.former(o)}
+		if j.based[o.Zone] && !j.forgot {
 			s.next = 1
 		}
-		m.streams[o] = s
-		i, _ := slices.BinarySearchFunc(m.sorted, o, compareStream)
-		m.sorted = slices.Insert(m.sorted, i, s)
-		m.known[string(appendOrigin(nil, o))] = s
+		j.streams[o] = s
+		i, _ := slices.BinarySearchFunc(j.sorted, o, compareStream)
+		j.sorted = slices.Insert(j.sorted, i, s)
+		j.known[string(appendOrigin(nil, o))] = s
 	}
 	s.used = now
 	return s
 }
 
 // streamOf returns what is known of the origin of a frame.
-func (m *Machine) streamOf(now Time, f *frame) *stream {
-	if f.stream == nil {
-		return m.stream(now, f.origin)
+func (j *journal) streamOf(now Time, f *frame) *stream {
+	if f.stream == nil || f.stream.gone {
+		return j.stream(now, f.origin)
 	}
 	f.stream.used = now
 	return f.stream
 }
 
+// wanted reports whether another zone lacks messages.
+func (s *stream) wanted() bool { return s.own && s.acked < s.position() }
+
 // forgetOne makes room for another origin, if there are too many: it forgets the one that
-// was silent for longest.
-func (m *Machine) forgetOne() {
-	if len(m.streams) < m.config.MaxOrigins {
+// was silent for longest, of those that all zones have the messages of.
+func (j *journal) forgetOne() {
+	if len(j.streams) < j.config.MaxOrigins {
 		return
 	}
-	var oldest *stream
-	for _, s := range m.sorted {
-		if oldest == nil || s.used < oldest.used {
+	oldest := j.sorted[0]
+	for _, s := range j.sorted {
+		if wanted, before := s.wanted(), oldest.wanted(); before && !wanted || wanted == before && s.used < oldest.used {
 			oldest = s
 		}
 	}
 	for range oldest.log {
-		m.drop(oldest)
+		j.drop(oldest)
 	}
 	for _, a := range oldest.held {
-		m.heldBytes -= len(a.data)
+		j.heldBytes -= a.cost()
 	}
-	delete(m.streams, oldest.origin)
-	delete(m.known, string(appendOrigin(nil, oldest.origin)))
-	delete(m.gaps, oldest.origin)
-	m.forgot = true
-	m.sorted = slices.DeleteFunc(m.sorted, func(s *stream) bool { return s == oldest })
+	j.sweep()
+	oldest.gone = true
+	delete(j.streams, oldest.origin)
+	delete(j.known, string(appendOrigin(nil, oldest.origin)))
+	delete(j.gaps, oldest.origin)
+	j.forgot = true
+	j.sorted = slices.DeleteFunc(j.sorted, func(s *stream) bool { return s == oldest })
 }
 
 // arrive takes in a message from this zone or, if inject is true, from another one.
-func (m *Machine) arrive(now Time, s *stream, seq uint64, data []byte, inject bool) {
-	if s.next == 0 && m.forgot {
+func (j *journal) arrive(now Time, s *stream, seq uint64, msg message, inject bool) {
+	if s.next == 0 && j.forgot {
 		s.next, s.first = seq, seq // it may have been known before
 	}
 	switch {
 	case seq == 0 || s.next > 0 && seq < s.next:
 		return // it was delivered
-	case s.held[seq].data != nil:
+	case s.held[seq].raw != nil:
 		return
-	case seq != s.next && m.heldBytes+len(data) > m.config.KeepBytes:
-		m.missing(now, s)
+	case seq != s.next && j.heldBytes+msg.cost() > j.config.KeepBytes:
+		j.missing(now, s)
 		return // it is fetched later
 	}
-	if data == nil {
-		data = []byte{}
-	}
-	if a := (arrival{data, inject}); seq == s.next {
-		m.take(s, a)
+	if a := (arrival{msg, inject}); seq == s.next {
+		j.take(s, a)
 	} else {
-		m.hold(s, seq, a)
+		j.hold(s, seq, a)
 	}
-	m.drain(now, s)
+	j.drain(now, s)
 }
 
 // hold keeps a message until those before it are there.
-func (m *Machine) hold(s *stream, seq uint64, a arrival) {
+func (j *journal) hold(s *stream, seq uint64, a arrival) {
 	if s.held == nil {
 		s.held = make(map[uint64]arrival)
 	}
 	s.held[seq] = a
-	m.heldBytes += len(a.data)
+	j.heldBytes += a.cost()
 }
 
 // take delivers the next message of an origin.
-func (m *Machine) take(s *stream, a arrival) {
+func (j *journal) take(s *stream, a arrival) {
 	if a.inject {
-		m.cast(&frame{kind: kindData, origin: s.origin, seq: s.next, data: a.data})
+		j.add(Cast{a.raw})
 	}
-	if s.origin != m.self {
-		m.actions = append(m.actions, Deliver{Message{Origin: s.origin, Seq: s.next, Data: a.data}})
+	if s.origin != j.self {
+		j.deliver(Message{Origin: s.origin, Seq: s.next, Data: a.data()})
 	}
-	m.keep(s, a.data)
+	j.keep(s, a.message)
 	s.next++
 	s.gap = 0
 }
 
 // drain delivers what waits and is the next.
-func (m *Machine) drain(now Time, s *stream) {
+func (j *journal) drain(now Time, s *stream) {
 	for a, ok := s.held[s.next]; ok; a, ok = s.held[s.next] {
 		delete(s.held, s.next)
-		m.heldBytes -= len(a.data)
-		m.take(s, a)
+		j.heldBytes -= a.cost()
+		j.take(s, a)
 	}
 	if len(s.held) > 0 || s.seen >= max(s.next, 1) {
-		m.missing(now, s)
-	} else if len(m.gaps) > 0 {
-		delete(m.gaps, s.origin)
+		j.missing(now, s)
+	} else if len(j.gaps) > 0 {
+		delete(j.gaps, s.origin)
+	}
+}
+
+// expect notes that another member has an origin's messages up to a position.
+func (j *journal) expect(now Time, s *stream, upTo uint64) {
+	if s.seen = max(s.seen, upTo); s.seen >= max(s.next, 1) {
+		j.missing(now, s)
 	}
 }
 
 // missing notes that something is missing.
-func (m *Machine) missing(now Time, s *stream) {
+func (j *journal) missing(now Time, s *stream) {
 	if s.gap == 0 {
 		s.gap, s.stuck = now, now
 	}
-	m.gaps[s.origin] = s
+	j.gaps[s.origin] = s
+}
+
+// giveUp notes that another member has nothing any more up to a position. This one may have
+// it among what it has not read yet, or gets it from another one, and waits for a while.
+func (j *journal) giveUp(now Time, s *stream, upTo uint64, wait Time) {
+	if s.next > 0 && s.next <= upTo && s.lost < upTo {
+		s.lost, s.lostAt = upTo, now+wait
+		j.missing(now, s)
+	}
 }
 
 // skip gives up messages up to a position, which are lost.
-func (m *Machine) skip(now Time, s *stream, upTo uint64) {
+func (j *journal) skip(now Time, s *stream, upTo uint64) {
 	if s.next == 0 || s.next > upTo {
 		return
 	}
 	for range s.log {
-		m.drop(s)
+		j.drop(s)
 	}
-	m.actions = append(m.actions, Deliver{Message{Origin: s.origin, Seq: upTo + 1, Lost: upTo + 1 - s.next}})
+	j.sweep()
+	j.deliver(Message{Origin: s.origin, Seq: upTo + 1, Lost: upTo + 1 - s.next})
 	for seq, a := range s.held {
 		if seq <= upTo {
-			m.heldBytes -= len(a.data)
+			j.heldBytes -= a.cost()
 			delete(s.held, seq)
 		}
 	}
 	s.next, s.first = upTo+1, upTo+1
-	m.drain(now, s)
+	j.drain(now, s)
 }
 
-// keep adds the next message to the log, and drops the oldest ones of all origins if the
-// log is too long.
-func (m *Machine) keep(s *stream, data []byte) {
+// keep adds the next message to the log.
+func (j *journal) keep(s *stream, msg message) {
 	if len(s.log) == 0 {
 		s.first = s.next
 	}
@@ -215,30 +275,117 @@ func (m *Machine) keep(s *stream, data []byte) {
 	if n := len(s.log); n > 0 {
 		end = s.log[n-1].end
 	}
-	s.log = append(s.log, entry{data, end + uint64(len(data))})
-	m.kept = append(m.kept, s)
-	m.keptBytes += len(data) + entryOverhead
-	for m.keptBytes > m.config.KeepBytes && len(m.kept) > 1 {
-		m.drop(m.kept[0])
+	s.log = append(s.log, entry{msg, end + uint64(msg.cost())})
+	j.kept = append(j.kept, record{s, s.next})
+	j.keptBytes += msg.cost()
+	j.trim()
+}
+
+// trim drops the oldest messages if the log is too long. Those that another zone lacks are
+// old then, and stay until it has them.
+func (j *journal) trim() {
+	for j.keptBytes-j.oldBytes > j.config.KeepBytes && len(j.kept) > 1 {
+		r := j.kept[0]
+		j.kept[0] = record{}
+		j.kept = j.kept[1:]
+		switch s := r.stream; {
+		case r.seq < s.first: // it was dropped
+		case s.own && r.seq > s.acked || s.forwarded > 0 && r.seq >= s.forwarded:
+			s.old = r.seq
+			j.oldBytes += s.log[r.seq-s.first].cost()
+		default:
+			j.drop(s)
+		}
 	}
 }
 
-// entryOverhead is what an entry of the log takes beside its data.
-const entryOverhead = 64
-
-// drop drops the first message of an origin's log. The log of all is in the order of
-// arrival, so that is its first in kept, too.
-func (m *Machine) drop(s *stream) {
-	m.keptBytes -= len(s.log[0].data) + entryOverhead
-	s.log[0].data = nil
+// drop drops the first message of an origin's log.
+func (j *journal) drop(s *stream) {
+	cost := s.log[0].cost()
+	if s.first <= s.old {
+		j.oldBytes -= cost
+	}
+	j.keptBytes -= cost
+	s.log[0].message = message{}
 	s.log = s.log[1:]
 	s.first++
-	for i, k := range m.kept {
-		if k == s {
-			copy(m.kept[1:i+1], m.kept[:i]) // usually i is 0
-			m.kept[0] = nil
-			m.kept = m.kept[1:]
-			return
+}
+
+// sweep forgets records of messages that were dropped.
+func (j *journal) sweep() {
+	j.kept = slices.DeleteFunc(j.kept, func(r record) bool { return r.seq < r.stream.first })
+}
+
+// acknowledged notes that all zones have an origin's messages up to a position.
+func (j *journal) acknowledged(s *stream, upTo uint64) {
+	s.acked = max(s.acked, upTo)
+	j.release(s)
+}
+
+// release drops messages that are in the log only because others lacked them.
+func (j *journal) release(s *stream) {
+	for len(s.log) > 0 && s.first <= min(s.old, s.acked) && (s.forwarded == 0 || s.first < s.forwarded) {
+		j.drop(s)
+	}
+}
+
+// newJournal makes the journal of a member.
+func newJournal(c Config) *journal {
+	return &journal{
+		core:    &core{config: c, self: c.Self, roster: roster{index: -1}},
+		streams: make(map[Origin]*stream), known: make(map[string]*stream), based: make(map[string]bool), gaps: make(map[Origin]*stream),
+	}
+}
+
+// takeBase takes in where the messages of a zone begin for this one.
+func (j *journal) takeBase(now Time, f *frame) {
+	if j.based[f.zone] {
+		return
+	}
+	j.based[f.zone] = true
+	for _, p := range f.positions {
+		if p.Origin.Zone == f.zone {
+			if s := j.stream(now, p.Origin); s.next <= 1 && len(s.log) == 0 {
+				s.next, s.first = p.Seq+1, p.Seq+1
+			}
 		}
 	}
+	for _, s := range j.sorted {
+		if s.origin.Zone == f.zone {
+			s.next = max(s.next, 1)
+			for seq := range s.held {
+				if seq < s.next {
+					j.heldBytes -= s.held[seq].cost()
+					delete(s.held, seq)
+				}
+			}
+			j.drain(now, s)
+		}
+	}
+}
+
+// positions returns those of the origins of some zones.
+func (j *journal) positions(zones []string) (list []position) {
+	for _, s := range j.sorted {
+		if s.next > 0 && slices.Contains(zones, s.origin.Zone) {
+			list = append(list, position{Origin: s.origin, Seq: s.position(), Acked: s.acked})
+		}
+	}
+	return list
+}
+
+// bases returns the zones of which this one has a base.
+func (j *journal) bases() []string { return slices.Sorted(maps.Keys(j.based)) }
+
+// shipped returns the zones of which this one ships messages.
+func (j *journal) shipped() []string {
+	zones := make(map[string]bool)
+	for z := range j.based {
+		zones[z] = z == j.self.Zone || !j.present(z)
+	}
+	for _, s := range j.sorted {
+		zone := s.origin.Zone
+		zones[zone] = zones[zone] || j.based[zone] && j.ships(s.origin)
+	}
+	return slices.DeleteFunc(j.bases(), func(z string) bool { return !zones[z] })
 }

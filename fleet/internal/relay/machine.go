@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/pleach-go/pleach/protocol"
@@ -19,19 +18,25 @@ type Config struct {
 	Self Origin
 	// Born is the present by the clock of this host, for a member that begins its zone.
 	Born uint64
-	// KeepBytes bounds the log, and what waits for messages before it.
+	// KeepBytes bounds the log, apart from messages of this zone that another one lacks,
+	// and what waits for messages before it.
 	KeepBytes int
 	// MaxOrigins bounds the origins that are known. Beyond it, the one that was silent for
 	// longest is forgotten.
 	MaxOrigins int
 	// Window is how much may be on its way to a zone.
 	Window int
-	// AckDelay is how long a gateway waits before it acknowledges, unless much is shipped, and
-	// WatermarkDelay the time between two watermarks of the lead.
+	// AckDelay is how long a gateway waits before it acknowledges, unless AckBytes were
+	// shipped, and WatermarkDelay the time between two watermarks of the lead, unless AckBytes
+	// were acknowledged.
 	AckDelay, WatermarkDelay Time
+	AckBytes                 int
 	// Stall is how long acknowledgments may fail to come before another delegate ships, or
 	// is shipped to. Each time that this was in vain, it is twice as long, up to eight times.
 	Stall Time
+	// Patience is how long a zone that is cut off is waited for: until then, no message that
+	// it lacks is dropped from the log.
+	Patience Time
 	// GapDelay is how long a member waits for a message that is missing before it asks.
 	GapDelay Time
 	// ForwardDelay is the time between two messages that a member forwards to the lead. If
@@ -56,80 +61,27 @@ type Sibling struct {
 }
 
 // Machine is the part of one member. Its inputs are Join and Begin, Broadcast, SetZone,
-// SetBackbone, FromZone, FromPeer, Stable, Dropped and Tick. After each, the driver performs the
-// Actions in order. It calls Tick at the Deadline.
+// SetBackbone, FromZone, Forwarded, FromPeer, Stable, Dropped and Tick. After each, the driver gives what is
+// Delivered to the program, and performs the Actions in order. It calls Tick at the Deadline.
 type Machine struct {
-	config     Config
-	self       Origin
-	born       uint64  // when this zone was begun, by the clock of the member that did
-	ready      bool    // it has the positions of the zone
-	early      []frame // what came before, as much as the log may have
+	*journal
+	early      []*frame // frames from before this member was ready, up to KeepBytes
 	earlyBytes int
 
-	streams   map[Origin]*stream
-	sorted    []*stream          // the same, in the order of their origins
-	known     map[string]*stream // the same, by the bytes of their origins in frames
-	based     map[string]bool
-	gaps      map[Origin]*stream // in which something is missing
-	forgot    bool               // there were too many origins
-	heldBytes int
-	kept      []*stream // whose messages the log has, in the order of their arrival
-	keptBytes int
-
-	siblings []Sibling // the delegates of this zone, by age
-	rank     int       // of this process in its zone
-	order    []int     // ranks in the zone of delegates that are in the backbone, by age
-	index    int       // of this process in them, or -1
-	active   bool      // this process ships
-
-	peers         []Peer            // nil: not in the backbone
-	zones         []string          // of the peers, but this one, in order
-	births        map[string]uint64 // when they have begun
-	links         map[string]*link
-	trips         map[Peer]trip           // to delegates of other zones
-	probes        map[string]*probe       // by zone
-	ackDue        map[int]map[Origin]bool // by the peer that has shipped
-	ackSince      Time                    // the first of them is due
-	ackBytes      int                     // that have arrived since then
-	shippers      map[int]bool            // peers that have shipped
-	acking        []ack                   // sent when what was broadcast is stable
-	polling       bool
-	progressed    Time // when an acknowledgment has come, or nothing was to come
-	vain          int  // how often this delegate has shipped although one before it gets on
-	lastWatermark Time
-	leader        int  // rank of the delegate that has broadcast the last watermark
-	lastForward   Time // of a message to the leader
-	unmarked      bool // something may have changed since the last watermark
-	asked         int  // which delegate was asked last
-
-	summaries    map[string]Summary
-	ownSummary   Summary
-	summaryDue   bool
-	lastSummary  Time
-	summariesNew bool
-
-	actions   []Action
-	performed []Action // those that Actions has returned
-	sent      Counts
+	shipping
+	watcher
+	gateway
+	repair
+	forwarder
+	survey
+	news
 }
 
-// Counts are the frames that were sent to other zones.
-type Counts struct {
-	Data, Acks, Syncs, Summaries uint64
-}
-
-// ack is what a gateway acknowledges.
-type ack struct {
-	peer  int
-	frame *frame
-}
-
-// Action is what a driver does for a machine.
+// Action is what a driver does for a machine. Frames of Cast and Send can be concatenated
+// with the next ones to the same members.
 type Action interface{ action() }
 
 type (
-	// Deliver gives a message to the program.
-	Deliver struct{ Message Message }
 	// Cast broadcasts a frame in the zone.
 	Cast struct{ Frame []byte }
 	// Forward sends a frame to a member of the zone, beside the broadcast that follows. It
@@ -138,10 +90,12 @@ type (
 		Rank  int
 		Frame []byte
 	}
-	// Send sends a frame to a delegate in the backbone.
+	// Send sends a frame to a delegate in the backbone. One that is urgent need not wait for
+	// those before it that are not.
 	Send struct {
-		Peer  Peer
-		Frame []byte
+		Peer   Peer
+		Frame  []byte
+		Urgent bool
 	}
 	// Poll waits until what was cast before is stable in the zone, and calls Stable then.
 	Poll struct{}
@@ -152,7 +106,6 @@ type (
 	}
 )
 
-func (Deliver) action() {}
 func (Cast) action()    {}
 func (Forward) action() {}
 func (Send) action()    {}
@@ -161,22 +114,16 @@ func (Fetch) action()   {}
 
 // New makes the machine of a member.
 func New(c Config) *Machine {
-	return &Machine{
-		config: c, self: c.Self, streams: make(map[Origin]*stream), known: make(map[string]*stream), based: make(map[string]bool), gaps: make(map[Origin]*stream),
-		links: make(map[string]*link), trips: make(map[Peer]trip), probes: make(map[string]*probe), ackDue: make(map[int]map[Origin]bool), shippers: make(map[int]bool),
-		summaries: make(map[string]Summary), index: -1,
-	}
+	m := &Machine{journal: newJournal(c)}
+	m.survey = survey{journal: m.journal, trips: make(map[Peer]trip), probes: make(map[string]*probe)}
+	m.shipping = shipping{journal: m.journal, survey: &m.survey, links: make(map[string]*link), away: make(map[string]Time), givenUp: make(map[string]bool)}
+	m.watcher = watcher{journal: m.journal, lead: &m.shipping}
+	m.gateway = gateway{journal: m.journal, due: make(map[int]map[Origin]bool), shippers: make(map[int]bool)}
+	m.repair = repair{journal: m.journal, hellos: make(map[Origin]bool)}
+	m.news = news{journal: m.journal, lead: &m.shipping, summaries: make(map[string]Summary)}
+	m.forwarder = forwarder{journal: m.journal, forwarded: make(map[Origin]*stream)}
+	return m
 }
-
-// Actions returns what is to be done since the last call. It is valid until the next one.
-func (m *Machine) Actions() []Action {
-	clear(m.performed)
-	m.performed, m.actions = m.actions, m.performed[:0]
-	return m.performed
-}
-
-// Counts returns how many frames were sent to other zones.
-func (m *Machine) Counts() Counts { return m.sent }
 
 // Ready reports whether this member has the positions of its zone, by Begin or Join.
 func (m *Machine) Ready() bool { return m.ready }
@@ -188,6 +135,9 @@ func (m *Machine) Born() uint64 { return m.born }
 // Lead reports whether this member ships the messages of its zone.
 func (m *Machine) Lead() bool { return m.active }
 
+// Connected reports whether a zone is in the backbone, as far as this member knows.
+func (m *Machine) Connected(zone string) bool { return m.present(zone) }
+
 // Begin makes this member the first of its zone.
 func (m *Machine) Begin(now Time) {
 	m.based[m.self.Zone] = true
@@ -195,17 +145,12 @@ func (m *Machine) Begin(now Time) {
 	m.begin(now)
 }
 
-// setBorn notes when this zone was begun, and gives this process its incarnation.
-func (m *Machine) setBorn(at uint64) {
-	m.born, m.self.Incarnation = at, at+m.config.Self.Incarnation
-}
-
 func (m *Machine) begin(now Time) {
 	m.ready = true
 	early := m.early
 	m.early = nil
-	for i := range early {
-		m.handleZone(now, -1, &early[i])
+	for _, f := range early {
+		m.handleZone(now, -1, f)
 	}
 	m.step(now)
 }
@@ -217,14 +162,17 @@ func (m *Machine) Window(share int) bool {
 	return m.ready && (s == nil || s.bytes(s.acked, s.position()) < share)
 }
 
-// Broadcast broadcasts a message of this process.
-func (m *Machine) Broadcast(now Time, data []byte) {
+// Broadcast broadcasts a message of this process. It returns the frame that the driver
+// broadcasts in the zone: the program waits for that, and not for frames of other zones
+// which this member casts, too.
+func (m *Machine) Broadcast(now Time, data []byte) []byte {
 	s := m.stream(now, m.self)
-	f := &frame{kind: kindData, origin: m.self, seq: s.next, data: data}
-	m.forward(now, f)
-	m.cast(f)
-	m.arrive(now, s, s.next, data, false)
+	raw := (&frame{kind: kindData, origin: m.self, seq: s.next, data: data}).encode()
+	m.forward(now, raw, len(data))
+	m.arrive(now, s, s.next, message{raw, len(raw) - len(data)}, false)
+	m.enqueue(s)
 	m.step(now)
+	return raw
 }
 
 // SetZone takes in a view of the zone: its delegates by age, and the rank of this process.
@@ -233,22 +181,22 @@ func (m *Machine) SetZone(now Time, delegates []Sibling, rank int) {
 	if !slices.ContainsFunc(delegates, func(s Sibling) bool { return s.Rank == m.leader }) && len(delegates) > 0 {
 		m.leader = delegates[0].Rank // until there is a watermark
 	}
-	m.setOrder(now)
+	m.reorder(now)
 	m.step(now)
 }
 
 // SetBackbone takes in a view of the backbone, or nil if this process is not in it.
 func (m *Machine) SetBackbone(now Time, peers []Peer) {
-	before := m.peers
-	m.peers = slices.SortedFunc(slices.Values(peers), func(a, b Peer) int {
-		return cmp.Or(cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Age, b.Age), cmp.Compare(a.Rank, b.Rank))
-	})
+	before, births := m.peers, m.births
+	m.setPeers(m.self.Zone, peers)
 	if m.peers == nil {
 		clear(m.links)
-		clear(m.ackDue)
+		clear(m.due)
+	} else {
+		m.setAway(now)
 	}
-	m.setZones()
-	m.setOrder(now)
+	m.renewLinks(births)
+	m.reorder(now)
 	m.forgetTrips()
 	for _, p := range before {
 		if !slices.Contains(m.peers, p) {
@@ -258,112 +206,120 @@ func (m *Machine) SetBackbone(now Time, peers []Peer) {
 	m.step(now)
 }
 
-// present reports whether a zone is in the backbone.
-func (m *Machine) present(zone string) bool {
-	_, other := slices.BinarySearch(m.zones, zone)
-	return other || m.peers != nil && zone == m.self.Zone
+// reorder finds out whether this delegate is the first.
+func (m *Machine) reorder(now Time) {
+	if m.setOrder(m.self.Zone) {
+		m.restart(now)
+		if !m.active {
+			clear(m.links)
+		}
+	}
 }
 
-// FromZone takes in a frame that a member of the zone has broadcast, or forwarded.
+// FromZone takes in frames that a member of the zone has broadcast.
 func (m *Machine) FromZone(now Time, rank int, b []byte) error {
-	var f frame
-	if err := f.decode(b, m.known); err != nil {
-		return err
-	}
 	if !m.ready {
-		if m.earlyBytes += len(b); m.earlyBytes <= m.config.KeepBytes {
-			f.stream = nil               // it may be forgotten until then
-			m.early = append(m.early, f) // what does not fit is found missing later
+		return m.keepEarly(b)
+	}
+	return m.each(now, b, func(f *frame) { m.handleZone(now, rank, f) })
+}
+
+// each handles frames, and does what follows from all of them.
+func (m *Machine) each(now Time, b []byte, handle func(*frame)) (err error) {
+	var f frame
+	ships := false
+	for len(b) > 0 {
+		if b, err = f.next(b, m.known); err != nil {
+			break
 		}
-		return nil
+		handle(&f)
+		ships = ships || f.kind != kindData || m.ships(f.origin)
 	}
-	m.handleZone(now, rank, &f)
-	if f.kind == kindData && !m.ships(f.origin) {
-		m.settle(now)
-	} else {
+	if ships {
 		m.step(now)
+	} else {
+		m.settle(now)
 	}
-	return nil
+	return err
+}
+
+// keepEarly keeps frames until this member is ready. What does not fit is found missing later.
+func (m *Machine) keepEarly(b []byte) error {
+	frames, err := splitFrames(b)
+	if m.earlyBytes += len(b); m.earlyBytes <= m.config.KeepBytes {
+		m.early = append(m.early, frames...)
+	}
+	return err
 }
 
 func (m *Machine) handleZone(now Time, rank int, f *frame) {
 	switch f.kind {
 	case kindData:
-		m.arrive(now, m.streamOf(now, f), f.seq, f.data, false)
+		s := m.streamOf(now, f)
+		m.arrive(now, s, f.seq, f.message(), false)
+		m.confirm(s, f.seq)
+		m.enqueue(s)
 	case kindLost:
 		m.skip(now, m.stream(now, f.origin), f.seq)
 	case kindBase:
 		m.takeBase(now, f)
 	case kindWatermark:
-		m.handleWatermark(now, rank, f)
+		m.noteGivenUp(f.zones, rank >= 0 && rank == m.leader)
+		if rank >= 0 {
+			m.leader = rank
+		}
+		if m.handleWatermark(now, rank, f) {
+			clear(m.links) // another delegate ships
+		}
 	case kindSummary:
 		m.takeSummaries(now, f.summaries)
+	case kindHello:
+		m.handleHello(f)
 	}
 }
 
-// FromPeer takes in a frame that a delegate has sent over the backbone.
+// FromPeer takes in frames that a delegate has sent over the backbone.
 func (m *Machine) FromPeer(now Time, rank int, b []byte) error {
-	var f frame
-	if err := f.decode(b, m.known); err != nil || !m.ready {
-		return err // a lead asks again
+	if !m.ready {
+		return nil // a lead asks again
 	}
+	return m.each(now, b, func(f *frame) { m.handlePeer(now, rank, f) })
+}
+
+func (m *Machine) handlePeer(now Time, rank int, f *frame) {
 	switch f.kind {
 	case kindData:
-		m.noteShipped(now, m.shipper(rank, f.origin), f.origin, len(f.data))
-		m.arrive(now, m.streamOf(now, &f), f.seq, f.data, true)
-		if !m.ships(f.origin) {
-			m.settle(now)
-			return nil
-		}
+		m.noteShipped(now, m.shipper(rank, f.origin), f.origin, len(f.data)+entryOverhead)
+		s := m.streamOf(now, f)
+		m.arrive(now, s, f.seq, f.message(), true)
+		m.enqueue(s)
 	case kindLost:
 		m.noteShipped(now, m.shipper(rank, f.origin), f.origin, 0)
-		if s := m.stream(now, f.origin); s.next > 0 && s.next <= f.seq {
-			m.cast(&f)
-			m.skip(now, s, f.seq)
+		if p, ok := m.peer(rank); ok && p.Zone != f.origin.Zone {
+			m.expect(now, m.stream(now, f.origin), f.seq) // another zone may have what this one has lost
+		} else {
+			m.giveUp(now, m.stream(now, f.origin), f.seq, m.config.Stall/2)
 		}
 	case kindBase:
 		if !m.based[f.zone] {
-			m.cast(&f)
-			m.takeBase(now, &f)
+			m.cast(f)
+			m.takeBase(now, f)
 		}
 	case kindSync:
-		m.handleSync(now, rank, &f)
+		m.handleSync(now, rank, f)
 	case kindReply:
-		m.handleReply(now, rank, &f)
+		if len(f.covers) == 0 {
+			m.measured(now, rank, f.zone)
+		} else if m.handleReply(now, rank, f) {
+			m.progressed = now
+		}
 	case kindAck:
-		m.handleAck(now, rank, &f)
+		if m.handleAck(now, rank, f) {
+			m.progressed = now
+		}
 	case kindSummary:
 		if m.takeSummaries(now, f.summaries) {
 			m.summariesNew = true
-		}
-	}
-	m.step(now)
-	return nil
-}
-
-// takeBase takes in where the messages of a zone begin for this one.
-func (m *Machine) takeBase(now Time, f *frame) {
-	if m.based[f.zone] {
-		return
-	}
-	m.based[f.zone] = true
-	for _, p := range f.positions {
-		if p.Origin.Zone == f.zone {
-			if s := m.stream(now, p.Origin); s.next <= 1 && len(s.log) == 0 {
-				s.next, s.first = p.Seq+1, p.Seq+1
-			}
-		}
-	}
-	for _, s := range m.sorted {
-		if s.origin.Zone == f.zone {
-			s.next = max(s.next, 1)
-			for seq := range s.held {
-				if seq < s.next {
-					m.heldBytes -= len(s.held[seq].data)
-					delete(s.held, seq)
-				}
-			}
-			m.drain(now, s)
 		}
 	}
 }
@@ -388,6 +344,9 @@ func (m *Machine) settle(now Time) {
 	m.acknowledge(now)
 	m.sendWatermark(now)
 	m.summarize(now)
+	if len(m.forwarder.forwarded) > 0 {
+		m.spread(now)
+	}
 	m.fetch(now)
 }
 
@@ -397,24 +356,14 @@ func (m *Machine) Deadline() Time {
 	if !m.ready {
 		return Time(d)
 	}
-	m.watchDeadline(&d)
-	for _, l := range m.links {
-		d.at(l.deadline(&m.config))
-	}
-	if len(m.ackDue) > 0 && !m.polling {
-		d.at(m.ackSince + m.config.AckDelay)
-	}
+	m.watcher.deadline(&d)
+	m.shipping.deadline(&d)
+	m.gateway.deadline(&d)
+	m.repair.deadline(&d)
+	m.forwarder.deadline(&d)
 	if m.Lead() {
-		if m.unmarked {
-			d.at(m.lastWatermark + m.config.WatermarkDelay)
-		}
 		d.at(m.summaryDeadline())
-		for _, p := range m.probes {
-			d.at(p.sent + probeDelay)
-		}
-	}
-	for _, s := range m.gaps {
-		d.at(s.gap + m.config.GapDelay)
+		m.survey.deadline(&d)
 	}
 	return Time(d)
 }
@@ -429,57 +378,3 @@ func (d *deadline) at(t Time) {
 		*d = deadline(t)
 	}
 }
-
-func (m *Machine) cast(f *frame) { m.actions = append(m.actions, Cast{f.append(nil)}) }
-
-func (m *Machine) send(p Peer, f *frame) {
-	switch f.kind {
-	case kindData, kindLost:
-		m.sent.Data++
-	case kindAck:
-		m.sent.Acks++
-	case kindSummary:
-		m.sent.Summaries++
-	default:
-		m.sent.Syncs++
-	}
-	m.actions = append(m.actions, Send{p, f.append(nil)})
-}
-
-// peer returns the delegate of a rank.
-func (m *Machine) peer(rank int) (Peer, bool) {
-	i := slices.IndexFunc(m.peers, func(p Peer) bool { return p.Rank == rank })
-	if i < 0 {
-		return Peer{}, false
-	}
-	return m.peers[i], true
-}
-
-// positions returns those of the origins of some zones.
-func (m *Machine) positions(zones []string) (list []position) {
-	for _, s := range m.sorted {
-		if s.next > 0 && slices.Contains(zones, s.origin.Zone) {
-			list = append(list, position{Origin: s.origin, Seq: s.position(), Acked: s.acked})
-		}
-	}
-	return list
-}
-
-// bases returns the zones of which this one has a base.
-func (m *Machine) bases() []string {
-	var zones []string
-	for z := range m.based {
-		zones = append(zones, z)
-	}
-	slices.Sort(zones)
-	return zones
-}
-
-func compareOrigins(a, b Origin) int {
-	return cmp.Or(cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Incarnation, b.Incarnation))
-}
-
-func compareStream(s *stream, o Origin) int { return compareOrigins(s.origin, o) }
-
-// Connected reports whether a zone is in the backbone, as far as this member knows.
-func (m *Machine) Connected(zone string) bool { return m.present(zone) }

@@ -76,7 +76,7 @@ func (m *model) start(zone string, z, r int) *modelMember {
 	p := &modelMember{zone: zone, rank: 100*z + r}
 	p.Machine = New(Config{
 		Self: Origin{zone, fmt.Sprint(zone, r), 1}, Born: uint64(m.now), KeepBytes: m.keep, MaxOrigins: 100, Window: 1 << 20,
-		AckDelay: 10, WatermarkDelay: 10, Stall: modelStall, GapDelay: 500, ForwardDelay: 1,
+		AckDelay: 10, AckBytes: 1 << 15, WatermarkDelay: 10, Stall: modelStall, GapDelay: 500, ForwardDelay: 1,
 	})
 	if len(m.alive(zone)) == 0 || m.steps == 0 {
 		p.Begin(m.now)
@@ -149,18 +149,22 @@ func (m *model) do(p *modelMember, input func()) {
 		return
 	}
 	input()
+	m.perform(p)
+}
+
+// perform performs the actions of a member.
+func (m *model) perform(p *modelMember) {
+	for _, msg := range p.Delivered() {
+		text := fmt.Sprintf("%s %d %s", msg.Origin.ID, msg.Seq, msg.Data)
+		if msg.Lost > 0 {
+			text = fmt.Sprintf("%s lost %d", msg.Origin.ID, msg.Lost)
+		}
+		p.got = append(p.got, text)
+	}
 	for _, a := range p.Actions() {
 		switch a := a.(type) {
-		case Deliver:
-			text := fmt.Sprintf("%s %d %s", a.Message.Origin.ID, a.Message.Seq, a.Message.Data)
-			if a.Message.Lost > 0 {
-				text = fmt.Sprintf("%s lost %d", a.Message.Origin.ID, a.Message.Lost)
-			}
-			p.got = append(p.got, text)
 		case Cast:
-			others := slices.DeleteFunc(m.alive(p.zone), func(q *modelMember) bool { return q == p })
-			p.casts++
-			m.casts = append(m.casts, &modelCast{from: p, frame: bytes.Clone(a.Frame), to: others, all: slices.Clone(others)})
+			m.cast(p, a.Frame)
 		case Send:
 			if q := m.find(a.Peer.Rank); q != nil && q.cut == p.cut {
 				m.sends = append(m.sends, &modelSend{p, q, bytes.Clone(a.Frame), false})
@@ -179,6 +183,13 @@ func (m *model) do(p *modelMember, input func()) {
 			}
 		}
 	}
+}
+
+// cast has a member broadcast a frame in its zone.
+func (m *model) cast(p *modelMember, frame []byte) {
+	others := slices.DeleteFunc(m.alive(p.zone), func(q *modelMember) bool { return q == p })
+	p.casts++
+	m.casts = append(m.casts, &modelCast{from: p, frame: bytes.Clone(frame), to: others, all: slices.Clone(others)})
 }
 
 // poll calls Stable when all casts of a member before it are everywhere.
@@ -230,7 +241,7 @@ func (m *model) deliverSend(s *modelSend) {
 	m.sends = slices.DeleteFunc(m.sends, func(d *modelSend) bool { return d == s })
 	m.do(s.to, func() {
 		if s.forward {
-			_ = s.to.FromZone(m.now, s.from.rank, s.frame)
+			_ = s.to.Forwarded(m.now, s.from.rank, s.frame)
 		} else {
 			_ = s.to.FromPeer(m.now, s.from.rank, s.frame)
 		}
@@ -362,7 +373,7 @@ func (m *model) reference(id string, but *modelMember) (n int) {
 func (m *model) broadcast(p *modelMember, sent map[string]int) {
 	if !p.dead {
 		sent[p.self.ID]++
-		m.do(p, func() { p.Broadcast(m.now, []byte(fmt.Sprint(p.self.ID, "-", sent[p.self.ID]))) })
+		m.do(p, func() { m.cast(p, p.Broadcast(m.now, []byte(fmt.Sprint(p.self.ID, "-", sent[p.self.ID])))) })
 	}
 }
 
@@ -710,17 +721,18 @@ func TestZoneIsToldWhatItHasMissed(t *testing.T) {
 func TestMessagesOfDeadZoneAreNotLostTooEarly(t *testing.T) {
 	dead := Origin{"b", "x", 1}
 	start := func(zone string) *Machine {
-		m := New(Config{Self: Origin{zone, "self", 1}, KeepBytes: 1 << 12, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall, GapDelay: 500, AckDelay: 10, WatermarkDelay: 10})
+		m := New(Config{Self: Origin{zone, "self", 1}, KeepBytes: 1 << 12, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall, GapDelay: 500, AckDelay: 10, AckBytes: 1 << 15, WatermarkDelay: 10})
 		m.Begin(1)
 		m.SetZone(1, []Sibling{{0, 0}}, 0)
 		return m
 	}
 	peers := []Peer{{Rank: 0, Zone: "a"}, {Rank: 1, Zone: "c"}}
 	take := func(m *Machine, f *frame) {
-		if err := m.FromPeer(2, 1, f.append(nil)); err != nil {
+		if err := m.FromPeer(2, 1, f.encode()); err != nil {
 			t.Fatal(err)
 		}
 	}
+	var lost []byte // the notice that another zone gets
 	late := start("a")
 	take(late, &frame{kind: kindBase, zone: "b", positions: []position{{Origin: dead, Seq: 2}}})
 	take(late, &frame{kind: kindData, origin: dead, seq: 3, data: []byte("3")})
@@ -728,28 +740,29 @@ func TestMessagesOfDeadZoneAreNotLostTooEarly(t *testing.T) {
 	late.Actions()
 	take(late, &frame{kind: kindReply, zone: "c", zones: []string{"a", "b"}, covers: []string{"a", "b"}, positions: []position{{Origin: dead, Seq: 1}}})
 	for _, a := range late.Actions() {
-		if s, ok := a.(Send); ok && kind(s.Frame[0]) == kindLost {
-			t.Error("a zone calls messages lost that it has never had")
+		if s, ok := a.(Send); ok && kindOf(s.Frame) == kindLost {
+			lost = s.Frame
 		}
 	}
-	if late.Counts().Data != 1 {
-		t.Errorf("%d messages shipped, not the one that the other zone lacks", late.Counts().Data)
+	if late.Counts().Data != 2 || lost == nil {
+		t.Errorf("%d messages and notices shipped, not one of each", late.Counts().Data)
 	}
 
 	waits := start("a")
 	take(waits, &frame{kind: kindBase, zone: "b"})
 	take(waits, &frame{kind: kindData, origin: dead, seq: 3, data: []byte("3")})
 	waits.SetBackbone(2, peers)
+	if err := waits.FromPeer(2, 1, lost); err != nil {
+		t.Fatal(err)
+	}
 	var got []Message
-	for now := Time(2); now <= (giveUp+1)*modelStall && len(got) == 0; now += 100 {
+	for now := Time(2); now <= (giveUpAfter+1)*modelStall && len(got) == 0; now += 100 {
 		waits.Tick(now)
-		for _, a := range waits.Actions() {
-			if d, ok := a.(Deliver); ok {
-				if now < giveUp*modelStall {
-					t.Fatalf("%v at %d", d.Message, now)
-				}
-				got = append(got, d.Message)
+		for _, msg := range waits.Delivered() {
+			if now < giveUpAfter*modelStall {
+				t.Fatalf("%v at %d", msg, now)
 			}
+			got = append(got, msg)
 		}
 	}
 	if len(got) != 2 || got[0].Lost != 2 || got[1].Seq != 3 {
@@ -771,7 +784,7 @@ func TestZoneBeginsAgainWithoutItsPast(t *testing.T) {
 		{kind: kindData, origin: former, seq: 1, data: []byte("1")},
 		{kind: kindSync, zone: "b", zones: []string{"b"}, covers: []string{"b"}, born: 5},
 	} {
-		if err := m.FromPeer(2, sync, f.append(nil)); err != nil {
+		if err := m.FromPeer(2, sync, f.encode()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -784,7 +797,7 @@ func TestZoneBeginsAgainWithoutItsPast(t *testing.T) {
 	again.SetBackbone(1, []Peer{{Rank: gateway, Zone: "a"}, {Rank: 0, Zone: "b"}})
 	asked := again.Counts().Syncs
 	ack := frame{kind: kindAck, zone: "a", positions: []position{{Origin: former, Seq: 1}}}
-	if err := again.FromPeer(2, gateway, ack.append(nil)); err != nil {
+	if err := again.FromPeer(2, gateway, ack.encode()); err != nil {
 		t.Fatal(err)
 	}
 	if asked != 1 || again.Counts().Syncs != asked {
@@ -798,12 +811,9 @@ func TestZoneBeginsAgainWithoutItsPast(t *testing.T) {
 func TestIncarnationsFollowTheZone(t *testing.T) {
 	first := New(Config{Self: Origin{"a", "first", 1}, Born: 1000, KeepBytes: 1 << 20, MaxOrigins: 10})
 	first.Begin(1)
-	table, err := first.Serve(TableRequest())
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, number := range []uint64{7, 8} { // started again
 		late := New(Config{Self: Origin{"a", "late", number}, Born: 5, KeepBytes: 1 << 20, MaxOrigins: 10})
+		table := tableFor(t, first, late)
 		if err := late.Join(1, table); err != nil {
 			t.Fatal(err)
 		}
@@ -837,7 +847,7 @@ func TestLogIsBounded(t *testing.T) {
 	for i := range 1000 {
 		o := Origin{"a", fmt.Sprint(i % 20), 1}
 		f := frame{kind: kindData, origin: o, seq: uint64(i/20 + 1), data: make([]byte, 100)}
-		if err := m.FromZone(Time(i+1), 0, f.append(nil)); err != nil {
+		if err := m.FromZone(Time(i+1), 0, f.encode()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -847,12 +857,29 @@ func TestLogIsBounded(t *testing.T) {
 	kept := 0
 	for _, s := range m.streams {
 		for _, e := range s.log {
-			kept += len(e.data) + entryOverhead
+			kept += e.cost()
 		}
 	}
 	if kept != m.keptBytes || len(m.kept) != kept/(100+entryOverhead) {
 		t.Errorf("%d bytes are kept, and %d counted, in %d entries", kept, m.keptBytes, len(m.kept))
 	}
+}
+
+// tableFor returns what a member answers to one that has joined. It does so only after it
+// has read its hello, and so all that was broadcast before that.
+func tableFor(t *testing.T, m, joiner *Machine) []byte {
+	t.Helper()
+	if _, err := m.Serve(joiner.TableRequest()); err == nil {
+		t.Error("a member has answered a joiner that it has read nothing of")
+	}
+	if err := m.FromZone(1, 5, joiner.Hello()); err != nil {
+		t.Fatal(err)
+	}
+	table, err := m.Serve(joiner.TableRequest())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
 }
 
 // A process that joins gets positions and the end of the log, and neither delivers what was
@@ -863,33 +890,26 @@ func TestJoinerBeginsWhereTheZoneIs(t *testing.T) {
 	for range 3 {
 		old.Broadcast(2, []byte("x"))
 	}
-	table, err := old.Serve(TableRequest())
-	if err != nil {
-		t.Fatal(err)
-	}
-	old.Actions()
 	joiner := New(Config{Self: Origin{"a", "new", 1}, KeepBytes: 1 << 20, MaxOrigins: 10})
-	old.Broadcast(3, []byte("y"))
-	for _, a := range old.Actions() {
-		if err := joiner.FromZone(3, 0, a.(Cast).Frame); err != nil {
-			t.Fatal(err)
-		}
+	table := tableFor(t, old, joiner)
+	if err := joiner.FromZone(3, 0, old.Broadcast(3, []byte("y"))); err != nil {
+		t.Fatal(err)
 	}
 	if err := joiner.Join(4, table); err != nil {
 		t.Fatal(err)
 	}
-	got := joiner.Actions()
-	if len(got) != 1 || got[0].(Deliver).Message.Seq != 4 || len(joiner.streams[old.self].log) != 4 {
+	got := joiner.Delivered()
+	if len(got) != 1 || got[0].Seq != 4 || len(joiner.streams[old.self].log) != 4 {
 		t.Errorf("%v, log %v", got, joiner.streams[old.self])
 	}
-	if _, err := New(Config{MaxOrigins: 1}).Serve(TableRequest()); err == nil {
+	if _, err := New(Config{MaxOrigins: 1}).Serve(joiner.TableRequest()); err == nil {
 		t.Error("a member that waits for a table itself has answered")
 	}
 }
 
 // Bytes from other processes are checked.
 func FuzzFrame(f *testing.F) {
-	for k := kindData; k <= kindFetch; k++ {
+	for k := kindData; k <= kindHello; k++ {
 		one := frame{kind: k, zone: "z", zones: []string{"a"}, covers: []string{"b"}, born: 7, positions: []position{{Origin{"a", "b", 3}, 4, 5}}, origin: Origin{"a", "b", 3}, seq: 6, data: []byte("d"), summaries: []Summary{{Zone: "a", Members: 3, View: 4, Healthy: true}}}
 		f.Add(one.append(nil))
 	}
@@ -904,9 +924,9 @@ func FuzzFrame(f *testing.F) {
 		m.Begin(1)
 		m.SetZone(1, []Sibling{{0, 0}, {1, 1}}, 0)
 		m.SetBackbone(1, []Peer{{Rank: 0, Zone: "a"}, {Rank: 1, Zone: "b"}})
-		_ = m.FromZone(2, 1, b)
-		_ = m.FromPeer(3, 1, b)
+		_ = m.FromZone(2, 1, withLength(b))
+		_ = m.FromPeer(3, 1, withLength(b))
 		_, _ = m.Serve(b)
-		_ = m.Fetched(4, b)
+		_ = m.Fetched(4, withLength(b))
 	})
 }

@@ -2,7 +2,6 @@ package relay
 
 import (
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"maps"
 	"slices"
@@ -11,6 +10,12 @@ import (
 // A member that misses messages asks a delegate of its own zone for them, and a process
 // that has joined asks for everything: the positions of all origins, and the end of the
 // log. Both are answered with a list of frames.
+//
+// A process that joins gets what is broadcast in its zone from its first view on. What was
+// broadcast before may still wait to be read at the delegate that it asks, and would be in
+// neither's positions. So it broadcasts a hello first. A delegate that has read that has read
+// everything of the views before, since messages of a view come before those of the next
+// (view synchrony), and answers only then.
 
 // Most bytes of messages in a reply.
 const (
@@ -18,33 +23,49 @@ const (
 	maxTable   = 1 << 20
 )
 
-// errJustJoined is the answer of a member that waits for a table itself.
-var errJustJoined = errors.New("fleet: this member has joined its zone just now")
+// errNotYet is the answer of a member that waits for a table itself, or has not read the
+// hello of the joiner.
+var errNotYet = errors.New("fleet: this member has not read everything yet")
+
+// maxHellos is how many joiners are remembered. Others say hello again.
+const maxHellos = 1024
 
 // maxFetches is how many origins are asked for at a time.
 const maxFetches = 16
 
-// giveUp is for how many times Stall a lead waits for a message that its own zone or one
+// giveUpAfter is for how many times Stall a lead waits for a message that its own zone or one
 // that is gone should have, before it tells its zone that the message is lost. If another
 // zone has it, that one has shipped it long before.
-const giveUp = 8
+const giveUpAfter = 8
+
+// repair is the part of a member that misses messages.
+type repair struct {
+	*journal
+	asked  int             // counts requests, so that delegates are asked in turn
+	hellos map[Origin]bool // joiners whose hello was read
+}
+
+func (r *repair) deadline(d *deadline) {
+	for _, s := range r.gaps {
+		d.at(s.gap + r.config.GapDelay)
+	}
+}
 
 // fetch asks for what is missing for long.
-func (m *Machine) fetch(now Time) {
-	if len(m.gaps) == 0 {
+func (r *repair) fetch(now Time) {
+	if len(r.gaps) == 0 {
 		return
 	}
-	others := slices.DeleteFunc(slices.Clone(m.siblings), func(s Sibling) bool { return s.Rank == m.rank })
+	others := slices.DeleteFunc(slices.Clone(r.siblings), func(s Sibling) bool { return s.Rank == r.rank })
 	fetches := 0
-	for _, o := range slices.SortedFunc(maps.Keys(m.gaps), compareOrigins) {
-		s := m.gaps[o]
-		if now < s.gap+m.config.GapDelay || fetches == maxFetches {
+	for _, o := range slices.SortedFunc(maps.Keys(r.gaps), compareOrigins) {
+		s := r.gaps[o]
+		if now < s.gap+r.config.GapDelay || fetches == maxFetches {
 			continue
 		}
-		if m.Lead() && m.ships(o) && len(s.held) > 0 && now >= s.stuck+giveUp*m.config.Stall {
-			f := &frame{kind: kindLost, origin: o, seq: slices.Min(slices.Collect(maps.Keys(s.held))) - 1}
-			m.cast(f)
-			m.skip(now, s, f.seq)
+		if upTo := r.hopeless(now, s); upTo >= s.next {
+			r.cast(&frame{kind: kindLost, origin: o, seq: upTo})
+			r.skip(now, s, upTo)
 			continue
 		}
 		s.gap = now
@@ -52,13 +73,45 @@ func (m *Machine) fetch(now Time) {
 			continue
 		}
 		f := frame{kind: kindFetch, origin: o, seq: s.next}
-		m.actions = append(m.actions, Fetch{others[m.asked%len(others)].Rank, f.append(nil)})
-		m.asked++
+		r.add(Fetch{others[r.asked%len(others)].Rank, f.append(nil)})
+		r.asked++
 	}
 }
 
+// hopeless returns the position up to which an origin's messages are missing for good, or 0:
+// other members have lost them, and they have not come since then; or nobody has shipped
+// them for long, and this member would.
+func (r *repair) hopeless(now Time, s *stream) uint64 {
+	switch {
+	case s.next == 0:
+	case s.lost >= s.next && now >= max(s.lostAt, s.stuck+r.config.Stall/2):
+		return s.lost
+	case r.active && r.ships(s.origin) && now >= s.stuck+giveUpAfter*r.config.Stall:
+		upTo := s.seen
+		for seq := range s.held {
+			upTo = min(cmp.Or(upTo, seq-1), seq-1)
+		}
+		return upTo
+	}
+	return 0
+}
+
+// Hello is what a process that has joined broadcasts in its zone, now and then, until it has
+// an answer to its TableRequest.
+func (r *repair) Hello() []byte { return (&frame{kind: kindHello, origin: r.config.Self}).encode() }
+
 // TableRequest is the request of a process that has joined, for Serve.
-func TableRequest() []byte { return (&frame{kind: kindTable}).append(nil) }
+func (r *repair) TableRequest() []byte {
+	return (&frame{kind: kindTable, positions: []position{{Origin: r.config.Self}}}).append(nil)
+}
+
+// handleHello takes in that a process has joined.
+func (r *repair) handleHello(f *frame) {
+	if len(r.hellos) >= maxHellos {
+		clear(r.hellos)
+	}
+	r.hellos[f.origin] = true
+}
 
 // Serve answers the request of a member of this zone.
 func (m *Machine) Serve(b []byte) ([]byte, error) {
@@ -67,9 +120,11 @@ func (m *Machine) Serve(b []byte) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case !m.ready:
-		return nil, errJustJoined
-	case f.kind == kindTable:
+		return nil, errNotYet
+	case f.kind == kindTable && len(f.positions) == 1 && m.hellos[f.positions[0].Origin]:
 		return m.table(), nil
+	case f.kind == kindTable:
+		return nil, errNotYet
 	case f.kind == kindFetch:
 		return m.fetched(f), nil
 	}
@@ -91,25 +146,34 @@ func (m *Machine) fetched(f *frame) (reply []byte) {
 		reply = appendFrame(reply, &frame{kind: kindLost, origin: s.origin, seq: s.first - 1})
 	}
 	for seq := first; seq < s.next && len(reply) < maxFetched; seq++ {
-		reply = appendFrame(reply, &frame{kind: kindData, origin: s.origin, seq: seq, data: s.log[seq-s.first].data})
+		reply = append(reply, s.log[seq-s.first].raw...)
 	}
 	return reply
 }
 
-// Fetched takes in a reply to a Fetch.
+// Fetched takes in a reply to a Fetch. If it has brought something, and more is missing, this
+// member asks on at once.
 func (m *Machine) Fetched(now Time, reply []byte) error {
 	frames, err := splitFrames(reply)
 	if err != nil {
 		return err
 	}
 	for _, f := range frames {
+		if f.kind == kindLost { // the other member keeps no more than this one
+			m.giveUp(now, m.stream(now, f.origin), f.seq, giveUpAfter*m.config.Stall)
+			continue
+		}
 		m.handleZone(now, -1, f)
+		if s := m.gaps[f.origin]; s != nil && f.kind == kindData {
+			s.gap = now - m.config.GapDelay
+		}
 	}
 	m.step(now)
 	return nil
 }
 
-// table is all that a process needs which has joined.
+// table returns all that a process needs which has joined: the positions of all origins, the
+// zones that are given up, the end of the log, and what other zones lack.
 func (m *Machine) table() []byte {
 	head := &frame{kind: kindTable, zone: m.self.Zone, zones: m.bases(), born: m.born}
 	for _, s := range m.sorted {
@@ -117,21 +181,22 @@ func (m *Machine) table() []byte {
 			head.positions = append(head.positions, position{s.origin, s.position(), s.acked})
 		}
 	}
-	from, bytes := len(m.kept), 0
-	for from > 0 && bytes < maxTable {
-		from--
-		s := m.kept[from]
-		bytes += len(s.log[len(s.log)-1].data) + entryOverhead // about: its messages have different lengths
+	first := make(map[*stream]uint64) // the first message of each that is in the reply
+	for i, bytes := len(m.kept)-1, 0; i >= 0 && bytes < maxTable; i-- {
+		if r := m.kept[i]; r.seq >= r.stream.first {
+			bytes += r.stream.log[r.seq-r.stream.first].cost()
+			first[r.stream] = r.seq
+		}
 	}
-	skipped := make(map[*stream]int)
-	for _, s := range m.kept[:from] {
-		skipped[s]++
-	}
-	reply := appendFrame(nil, head)
-	for _, s := range m.kept[from:] {
-		i := skipped[s]
-		skipped[s]++
-		reply = appendFrame(reply, &frame{kind: kindData, origin: s.origin, seq: s.first + uint64(i), data: s.log[i].data})
+	reply := appendFrame(appendFrame(nil, head), m.standing())
+	for _, s := range m.sorted {
+		from, ok := first[s]
+		if s.wanted() {
+			from, ok = min(cmp.Or(from, s.next), max(s.acked+1, s.first)), true
+		}
+		for seq := from; ok && seq < s.next; seq++ {
+			reply = append(reply, s.log[seq-s.first].raw...)
+		}
 	}
 	return appendFrame(reply, &frame{kind: kindSummary, summaries: m.Summaries()})
 }
@@ -155,29 +220,14 @@ func (m *Machine) Join(now Time, table []byte) error {
 		case kindData:
 			s := m.stream(now, f.origin)
 			s.next = f.seq
-			m.keep(s, f.data)
+			m.keep(s, f.message())
 			s.next++
+		case kindWatermark:
+			m.noteGivenUp(f.zones, true)
 		case kindSummary:
 			m.takeSummaries(now, f.summaries)
 		}
 	}
 	m.begin(now)
 	return nil
-}
-
-func appendFrame(b []byte, f *frame) []byte {
-	one := f.append(nil)
-	return append(binary.AppendUvarint(b, uint64(len(one))), one...)
-}
-
-func splitFrames(b []byte) (frames []*frame, err error) {
-	d := &decoder{b: b}
-	for len(d.b) > 0 {
-		f, err := decode(d.bytes(len(d.b)))
-		if err != nil {
-			return nil, err
-		}
-		frames = append(frames, f)
-	}
-	return frames, d.err
 }

@@ -26,6 +26,17 @@ const (
 	maxSummary = Time(5e9)
 )
 
+// news is what a member knows of all zones.
+type news struct {
+	*journal
+	lead         *shipping
+	summaries    map[string]Summary
+	ownSummary   Summary
+	summaryDue   bool // ownSummary has changed
+	summariesNew bool // another zone's has changed
+	lastSummary  Time
+}
+
 func (s *Summary) append(b []byte) []byte {
 	b = appendString(b, s.Zone)
 	b = binary.AppendUvarint(b, uint64(s.Members))
@@ -49,53 +60,53 @@ func (m *Machine) SetSummary(now Time, s Summary) {
 }
 
 // Summaries returns what is known of all zones, by name.
-func (m *Machine) Summaries() []Summary {
-	list := make([]Summary, 0, len(m.summaries))
-	for _, zone := range slices.Sorted(maps.Keys(m.summaries)) {
-		list = append(list, m.summaries[zone])
+func (n *news) Summaries() []Summary {
+	list := make([]Summary, 0, len(n.summaries))
+	for _, zone := range slices.Sorted(maps.Keys(n.summaries)) {
+		list = append(list, n.summaries[zone])
 	}
 	return list
 }
 
 // takeSummaries takes in what was heard, and reports whether it is new. A member knows its
 // own zone by itself.
-func (m *Machine) takeSummaries(now Time, list []Summary) (news bool) {
+func (n *news) takeSummaries(now Time, list []Summary) (news bool) {
 	for _, s := range list {
-		if s.Zone == m.self.Zone {
+		if s.Zone == n.self.Zone {
 			continue
 		}
-		before := m.summaries[s.Zone]
+		before := n.summaries[s.Zone]
 		s.Heard = before.Heard
 		news = news || s != before
 		s.Heard = now
-		m.summaries[s.Zone] = s
+		n.summaries[s.Zone] = s
 	}
 	return news
 }
 
 // summarize sends summaries that are due, if this member leads.
-func (m *Machine) summarize(now Time) {
-	if !m.Lead() || now < m.summaryDeadline() {
+func (n *news) summarize(now Time) {
+	if !n.active || now < n.summaryDeadline() {
 		return
 	}
-	own := &frame{kind: kindSummary, summaries: []Summary{m.ownSummary}}
-	for _, zone := range m.zones {
-		if l := m.links[zone]; l != nil {
-			m.send(l.gateway, own)
+	own := &frame{kind: kindSummary, summaries: []Summary{n.ownSummary}}
+	for _, zone := range n.zones {
+		if l := n.lead.links[zone]; l != nil {
+			n.send(l.gateway, own)
 		}
 	}
-	m.cast(&frame{kind: kindSummary, summaries: m.Summaries()})
-	m.summaryDue, m.summariesNew, m.lastSummary = false, false, now
+	n.cast(&frame{kind: kindSummary, summaries: n.Summaries()})
+	n.summaryDue, n.summariesNew, n.lastSummary = false, false, now
 }
 
-func (m *Machine) summaryDeadline() Time {
+func (n *news) summaryDeadline() Time {
 	switch {
-	case m.ownSummary.Zone == "":
+	case n.ownSummary.Zone == "":
 		return never
-	case m.lastSummary == 0:
+	case n.lastSummary == 0:
 		return 0
-	case m.summaryDue || m.summariesNew:
-		return m.lastSummary + minSummary
+	case n.summaryDue || n.summariesNew:
+		return n.lastSummary + minSummary
 	}
-	return m.lastSummary + maxSummary
+	return n.lastSummary + maxSummary
 }

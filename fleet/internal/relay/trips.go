@@ -1,9 +1,6 @@
 package relay
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // The delegates of a zone need not be equally far: they may be in several data centers. A
 // lead measures the round trip to one delegate of each zone at a time, by a kindSync that
@@ -31,61 +28,64 @@ type probe struct {
 	next int  // which delegate is next
 }
 
-// delegates returns the delegates of a zone that are in the backbone, by age.
-func (m *Machine) delegates(zone string) []Peer {
-	first, _ := slices.BinarySearchFunc(m.peers, zone, func(p Peer, zone string) int { return cmp.Compare(p.Zone, zone) })
-	last := first
-	for last < len(m.peers) && m.peers[last].Zone == zone {
-		last++
-	}
-	return m.peers[first:last] // they are in this order
+// survey is what a lead knows of the way to other zones.
+type survey struct {
+	*journal
+	trips  map[Peer]trip     // to delegates of other zones
+	probes map[string]*probe // by zone
 }
 
 // measure asks a delegate of each zone, if that is due and this member leads.
-func (m *Machine) measure(now Time) {
-	if !m.Lead() {
-		clear(m.probes)
+func (s *survey) measure(now Time) {
+	if !s.active {
+		clear(s.probes)
 		return
 	}
-	for _, zone := range m.zones {
-		p := m.probes[zone]
+	for _, zone := range s.zones {
+		p := s.probes[zone]
 		if p == nil {
 			p = &probe{sent: now}
-			m.probes[zone] = p
+			s.probes[zone] = p
 		}
 		if now < p.sent+probeDelay {
 			continue
 		}
 		p.sent, p.open = now, false
-		if of := m.delegates(zone); len(of) > 1 {
+		if of := s.delegates(zone); len(of) > 1 {
 			*p = probe{peer: of[p.next%len(of)], sent: now, open: true, next: p.next + 1}
-			m.send(p.peer, &frame{kind: kindSync, zone: m.self.Zone})
+			s.send(p.peer, &frame{kind: kindSync, zone: s.self.Zone})
 		}
 	}
 }
 
+func (s *survey) deadline(d *deadline) {
+	for _, p := range s.probes {
+		d.at(p.sent + probeDelay)
+	}
+}
+
 // measured takes in the answer to a measurement.
-func (m *Machine) measured(now Time, rank int, zone string) {
-	p := m.probes[zone]
+func (s *survey) measured(now Time, rank int, zone string) {
+	p := s.probes[zone]
 	if p == nil || !p.open || p.peer.Rank != rank {
 		return
 	}
 	p.open = false
-	t, took := m.trips[p.peer], now-p.sent
+	t, took := s.trips[p.peer], now-p.sent
 	if t.samples == 0 || took < t.shortest {
 		t.shortest = took
 	} else {
 		t.shortest += (took - t.shortest) / 8
 	}
 	t.samples++
-	m.trips[p.peer] = t
+	s.trips[p.peer] = t
 }
 
 // nearest returns a delegate that is nearer than another one by a quarter or, if messages
 // are shipped to it already, nearer at all, so that the choice does not waver.
-func (m *Machine) nearest(of []Peer, than Peer, now Peer) Peer {
+func (s *survey) nearest(of []Peer, than Peer, now Peer) Peer {
 	for _, p := range of {
-		t, best := m.trips[p], m.trips[than]
+		t, best := s.trips[p], s.trips[than]
 		limit := best.shortest - best.shortest/4
 		if p == now {
 			limit = best.shortest
@@ -98,15 +98,15 @@ func (m *Machine) nearest(of []Peer, than Peer, now Peer) Peer {
 }
 
 // forgetTrips forgets delegates that are gone, and their zones.
-func (m *Machine) forgetTrips() {
-	for p := range m.trips {
-		if !slices.Contains(m.peers, p) {
-			delete(m.trips, p)
+func (s *survey) forgetTrips() {
+	for p := range s.trips {
+		if !slices.Contains(s.peers, p) {
+			delete(s.trips, p)
 		}
 	}
-	for zone := range m.probes {
-		if !slices.Contains(m.zones, zone) {
-			delete(m.probes, zone)
+	for zone := range s.probes {
+		if !slices.Contains(s.zones, zone) {
+			delete(s.probes, zone)
 		}
 	}
 }

@@ -9,122 +9,74 @@ import "slices"
 // delegate before it move again, and waits for longer the next time: if all zones are
 // slow, more delegates that ship make them slower.
 
-// setOrder finds out in which order the delegates of this zone ship: those that are in the
-// zone's view and in that of the backbone, by age. So a delegate that has not entered the
-// backbone yet, or is dead in one of the views, keeps no other from shipping.
-func (m *Machine) setOrder(now Time) {
-	var order []int
-	index := -1
-	for _, p := range m.peers {
-		i := slices.IndexFunc(m.siblings, func(s Sibling) bool { return p.Zone == m.self.Zone && s.Age == p.Age })
-		if i < 0 {
-			continue
-		}
-		if m.siblings[i].Rank == m.rank {
-			index = len(order)
-		}
-		order = append(order, m.siblings[i].Rank)
-	}
-	same := index == m.index && slices.Equal(order[:index+1], m.order[:index+1])
-	if m.order, m.index = order, index; same {
-		return
-	}
-	m.active = index == 0
-	m.progressed, m.vain = now, 0
-	for _, s := range m.streams {
+// watcher is the part of a delegate that is not the lead.
+type watcher struct {
+	*journal
+	lead       *shipping
+	progressed Time // last time of an acknowledgment, or of nothing to acknowledge
+	waiting    bool // something was to be acknowledged at the last step
+	backoff    int  // times that this delegate has shipped although one before it gets on
+}
+
+// restart begins to watch anew: the delegates before this one are others, or there are none.
+func (w *watcher) restart(now Time) {
+	w.active = w.index == 0
+	w.progressed, w.backoff = now, 0
+	for _, s := range w.streams {
 		s.before = 0
-	}
-	if !m.active {
-		clear(m.links)
 	}
 }
 
-// behind reports whether a message of this zone is not known to be in all others.
-func (m *Machine) behind() bool {
-	for _, s := range m.sorted {
-		if s.origin.Zone == m.self.Zone && s.acked < s.position() {
-			return true
-		}
-	}
-	return false
+// behind reports whether a message of this zone is not known to be in all others, although
+// none of them is away.
+func (w *watcher) behind() bool {
+	return slices.ContainsFunc(w.sorted, (*stream).wanted) && len(w.lead.away) == 0
 }
 
 // watch lets this delegate ship if those before it do not get on.
-func (m *Machine) watch(now Time) {
-	switch {
-	case m.active || m.index < 0:
-	case !m.behind():
-		m.progressed = now
-	case now >= m.progressed+m.patience():
-		m.active = true
+func (w *watcher) watch(now Time) {
+	if w.active || w.index < 0 {
+		return
+	}
+	before := w.waiting
+	switch w.waiting = w.behind(); {
+	case !before || !w.waiting:
+		w.progressed = now
+	case now >= w.progressed+w.patience():
+		w.active = true
 	}
 }
 
-func (m *Machine) watchDeadline(d *deadline) {
-	if !m.active && m.index >= 0 && m.behind() {
-		d.at(m.progressed + m.patience())
+func (w *watcher) deadline(d *deadline) {
+	if !w.active && w.index >= 0 && slices.ContainsFunc(w.sorted, (*stream).wanted) {
+		d.at(w.progressed + w.patience())
 	}
 }
 
 // patience is how long this delegate waits for those before it.
-func (m *Machine) patience() Time { return m.config.stall(m.vain) * Time(m.index) }
+func (w *watcher) patience() Time { return w.config.stall(w.backoff) * Time(w.index) }
 
-// handleWatermark takes in a watermark of a delegate.
-func (m *Machine) handleWatermark(now Time, rank int, f *frame) {
-	if rank >= 0 {
-		m.leader = rank
-	}
-	i := slices.Index(m.order, rank)
-	before := i >= 0 && i < m.index
+// handleWatermark takes in a watermark of a delegate. It reports whether this delegate stops
+// shipping, since one before it gets on.
+func (w *watcher) handleWatermark(now Time, rank int, f *frame) (yields bool) {
+	i := slices.Index(w.order, rank)
+	before := i >= 0 && i < w.index
 	for _, p := range f.positions {
-		s := m.stream(now, p.Origin)
+		s := w.stream(now, p.Origin)
 		if p.Acked > s.acked {
-			s.acked = p.Acked
-			m.progressed = now
+			w.acknowledged(s, p.Acked)
+			w.progressed = now
 		}
 		if before && p.Acked > s.before {
 			s.before = p.Acked
-			m.yield(now)
+			yields = w.active
+			w.progressed = now
 		}
-		if s.seen = max(s.seen, p.Seq); s.seen >= max(s.next, 1) {
-			m.missing(now, s)
-		}
+		w.expect(now, s, p.Seq)
 	}
-}
-
-// yield stops shipping, since a delegate before this one gets on.
-func (m *Machine) yield(now Time) {
-	if m.progressed = now; m.active {
-		m.active = false
-		m.vain++
-		clear(m.links)
+	if yields {
+		w.active = false
+		w.backoff++
 	}
-}
-
-// sendWatermark broadcasts a watermark, if this delegate ships and there is something new.
-func (m *Machine) sendWatermark(now Time) {
-	if !m.Lead() || m.lastWatermark > 0 && now < m.lastWatermark+m.config.WatermarkDelay {
-		return
-	}
-	m.unmarked = false
-	f := &frame{kind: kindWatermark, zone: m.self.Zone}
-	for _, s := range m.sorted {
-		if p := m.watermarkOf(s); s.next > 0 && p != s.marked {
-			s.acked = max(s.acked, p.Acked)
-			s.marked = p
-			f.positions = append(f.positions, p)
-		}
-	}
-	if len(f.positions) > 0 {
-		m.lastWatermark = now
-		m.cast(f)
-	}
-}
-
-func (m *Machine) watermarkOf(s *stream) position {
-	p := position{Origin: s.origin, Seq: s.position()}
-	if s.origin.Zone == m.self.Zone {
-		p.Acked = m.everywhere(s)
-	}
-	return p
+	return yields
 }

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -19,18 +20,22 @@ type ledger struct {
 	last   map[origin]time.Time // when it has broadcast last
 	gone   map[origin]bool      // it was killed
 	total  int
-	late   []time.Duration // of deliveries in other zones
 	within []time.Duration // of broadcasts within a zone
-	result Result
+	all    []*receipts     // of all processes, also of dead ones
 }
 
 // receipts are what a process has received of each origin.
 type receipts struct {
 	member *member
+	since  time.Time // when it has joined, if it was not there from the beginning
+	sample uint64    // one of so many messages is timed
+
+	mu     sync.Mutex
 	of     map[origin]*progress
-	since  time.Time            // it has joined, if it was not there from the beginning
 	met    map[string]time.Time // when it has received the first message of a zone
 	hailed map[string]bool      // zones that it has received a greeting of
+	late   []time.Duration      // of deliveries from other zones
+	result Result               // counts of deliveries
 }
 
 // progress is how far a process is with the messages of an origin.
@@ -40,14 +45,15 @@ type progress struct {
 }
 
 func newReceipts(m *member) *receipts {
-	return &receipts{member: m, of: make(map[origin]*progress), met: make(map[string]time.Time), hailed: make(map[string]bool)}
+	return &receipts{member: m, sample: 1, of: make(map[origin]*progress), met: make(map[string]time.Time), hailed: make(map[string]bool)}
 }
 
 // meet returns the progress with an origin, as it is before its first message, m, came.
-// A process that was there from the beginning expects number 1; another one takes what comes.
+// A process that was there from the beginning expects number 1, but of an origin that sends
+// greetings until the zones have met; another one takes what comes.
 func (r *receipts) meet(o origin, m *fleet.Message) *progress {
 	p := &progress{next: 1, missed: make(map[uint64]bool)}
-	if !r.since.IsZero() {
+	if !r.since.IsZero() || greeting(m) {
 		p.next = m.Seq
 	}
 	r.of[o] = p
@@ -61,10 +67,25 @@ func newLedger() *ledger {
 	return &ledger{began: time.Now(), sent: make(map[origin]uint64), last: make(map[origin]time.Time), gone: make(map[origin]bool)}
 }
 
-// received takes in a message that came so long after it was broadcast.
-func (l *ledger) received(r *receipts, m *fleet.Message, late time.Duration) {
+// note notes that an origin broadcasts, unless it was killed.
+func (l *ledger) note(o origin) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.gone[o] {
+		return false
+	}
+	l.sent[o]++
+	l.last[o] = time.Now()
+	return true
+}
+
+// greeting reports whether a message is only to tell that zones have met.
+func greeting(m *fleet.Message) bool { return m.Lost == 0 && len(m.Data) < minSize }
+
+// received takes in a message that came so long after it was broadcast.
+func (r *receipts) received(m *fleet.Message, late time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	o := origin{m.Zone, m.ID}
 	p := r.of[o]
 	if p == nil {
@@ -72,27 +93,56 @@ func (l *ledger) received(r *receipts, m *fleet.Message, late time.Duration) {
 	}
 	switch {
 	case m.Lost > 0:
-		l.result.Lost += int(m.Lost)
+		r.result.Lost += int(m.Lost)
 		p.next = m.Seq
 		return
 	case m.Seq < p.next && p.missed[m.Seq]:
-		l.result.OutOfOrder++
+		r.result.OutOfOrder++
 		delete(p.missed, m.Seq)
-		l.result.Lost--
+		r.result.Lost--
 		return
 	case m.Seq < p.next:
-		l.result.Twice++
+		r.result.Twice++
 		return
 	}
 	for ; p.next < m.Seq; p.next++ {
 		p.missed[p.next] = true
-		l.result.Lost++
+		r.result.Lost++
 	}
 	p.next++
-	l.result.Deliveries++
-	if m.Zone != r.member.zone {
-		l.late = append(l.late, late)
+	if greeting(m) {
+		r.hailed[m.Zone] = true
+		return
 	}
+	r.result.Deliveries++
+	if m.Zone != r.member.zone && m.Seq%r.sample == 0 {
+		r.late = append(r.late, late)
+	}
+}
+
+// position is up to where a process has the messages of an origin, if it has any.
+func (r *receipts) position(o origin) (upTo uint64, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := r.of[o]; p != nil {
+		return p.next - 1, true
+	}
+	return 0, false
+}
+
+// totals adds up what all processes have received.
+func (l *ledger) totals() (sum Result, late []time.Duration) {
+	for _, r := range l.all {
+		r.mu.Lock()
+		sum.Lost += r.result.Lost
+		sum.Twice += r.result.Twice
+		sum.OutOfOrder += r.result.OutOfOrder
+		sum.Deliveries += r.result.Deliveries
+		late = append(late, r.late...)
+		r.mu.Unlock()
+	}
+	slices.Sort(late)
+	return sum, late
 }
 
 // settled is how long before the last broadcast of an origin a process that has joined later
@@ -109,24 +159,30 @@ func (l *ledger) missing(live []*member) (n int) {
 		if l.gone[o] {
 			last = 0
 			for _, m := range live {
-				if p := m.receipts.of[o]; p != nil {
-					last = max(last, p.next-1)
-				}
+				upTo, _ := m.receipts.position(o)
+				last = max(last, upTo)
 			}
 		}
 		for _, m := range live {
 			r := m.receipts
-			p := r.of[o]
+			upTo, ok := r.position(o)
 			switch {
 			case m.origin == o:
-			case p != nil:
-				n += int(last - min(last, p.next-1))
+			case ok:
+				n += int(last - min(last, upTo))
 			case r.since.IsZero():
 				n += int(last)
-			case !l.gone[o] && !r.met[o.zone].IsZero() && l.last[o].Sub(r.met[o.zone]) > settled:
+			case !l.gone[o] && r.settled(o.zone, l.last[o]):
 				n++
 			}
 		}
 	}
 	return n
+}
+
+// settled reports whether a process had met a zone long before a broadcast of it.
+func (r *receipts) settled(zone string, broadcast time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.met[zone].IsZero() && broadcast.Sub(r.met[zone]) > settled
 }

@@ -11,7 +11,8 @@ type Config struct {
 	Zones, Members int
 	// Delay is that of links between zones, one way.
 	Delay time.Duration
-	// Time is how long broadcasts are made, Rate of them in a second, of Size bytes.
+	// Time is how long broadcasts are made, Rate of them in a second, of Size bytes. If Rate
+	// is 0, all members broadcast as fast as they can, and then do so in one group.
 	Time time.Duration
 	Rate float64
 	Size int
@@ -35,7 +36,15 @@ const (
 )
 
 // Steps is how many steps Run takes.
-func (c *Config) Steps() int { return 4 }
+func (c *Config) Steps() int {
+	if c.full() {
+		return 5
+	}
+	return 4
+}
+
+// full reports whether all members broadcast as fast as they can.
+func (c *Config) full() bool { return c.Rate == 0 }
 
 // Check says what is wrong with a value, in the words of the command's flags.
 func (c *Config) Check() error {
@@ -46,7 +55,7 @@ func (c *Config) Check() error {
 		return fmt.Errorf("--members %d: choose at least 3, and at most %d in all zones", c.Members, maxMembers)
 	case c.Delay < 0 || c.Delay > time.Second:
 		return fmt.Errorf("--delay %v: choose a time up to 1s", c.Delay)
-	case c.Time <= 0 || c.Rate <= 0:
+	case c.Time <= 0 || c.Rate < 0:
 		return fmt.Errorf("--time %v, --rate %v: choose positive numbers", c.Time, c.Rate)
 	case c.Size < minSize || c.Size > maxSize:
 		return fmt.Errorf("--size %d: choose a number between %d and %d", c.Size, minSize, maxSize)
@@ -84,6 +93,12 @@ type Result struct {
 	WANAcks     float64 `json:"wan_acks_per_broadcast"`
 	WANSyncs    float64 `json:"wan_syncs_per_broadcast"`
 	WANBytes    float64 `json:"wan_bytes_per_second"`
+	// PerOrigin is how many broadcasts a member has made in a second, and GroupPerOrigin how
+	// many when the same members are one group, at full rate. RateRatio is the first by the
+	// second.
+	PerOrigin      float64 `json:"per_origin_per_second"`
+	GroupPerOrigin float64 `json:"group_per_origin_per_second,omitempty"`
+	RateRatio      float64 `json:"rate_ratio,omitempty"`
 	// Kills counts delegates, Restarted processes that have joined afterwards, and Evicted
 	// live ones that their zone has removed: the host is too busy then.
 	Kills     int     `json:"kills"`

@@ -60,9 +60,10 @@ func (r *run) join(ctx context.Context, s *site, began bool) (*member, error) {
 		seeds[s.name] = append(seeds[s.name], m.listen)
 	}
 	r.mu.Unlock()
+	limits := r.config.limits()
 	f, err := fleet.Join(ctx, fleet.Config{
-		Name: "bench", Zone: s.name, Seeds: seeds,
-		Group:    pleach.Config{ID: id, Listen: listen, HeartbeatInterval: zoneHeartbeat},
+		Name: "bench", Zone: s.name, Seeds: seeds, KeepBytes: limits.KeepBytes,
+		Group:    pleach.Config{ID: id, Listen: listen, HeartbeatInterval: zoneHeartbeat, Limits: limits},
 		Backbone: pleach.Config{HeartbeatInterval: backboneHeartbeat, SuspicionTimeout: 5 * backboneHeartbeat, Dial: r.wan.dial(s.host)},
 	})
 	if err != nil {
@@ -70,6 +71,9 @@ func (r *run) join(ctx context.Context, s *site, began bool) (*member, error) {
 	}
 	m := &member{Fleet: f, listen: listen, zone: s.name, origin: origin{s.name, id}}
 	m.receipts = newReceipts(m)
+	if r.config.full() {
+		m.receipts.sample = sampleAtFullRate
+	}
 	if !began {
 		m.receipts.since = time.Now()
 	}
@@ -85,6 +89,9 @@ func (r *run) join(ctx context.Context, s *site, began bool) (*member, error) {
 	r.mu.Lock()
 	s.members = append(s.members, m)
 	r.mu.Unlock()
+	r.ledger.mu.Lock()
+	r.ledger.all = append(r.ledger.all, m.receipts)
+	r.ledger.mu.Unlock()
 	return m, nil
 }
 
@@ -142,13 +149,7 @@ func (s *site) address() string {
 // receive takes in what the fleet broadcasts.
 func (r *run) receive(ctx context.Context, m *member) {
 	for got := range m.Messages(ctx) {
-		if got.Lost == 0 && len(got.Data) < minSize { // a greeting
-			r.ledger.mu.Lock()
-			m.receipts.hailed[got.Zone] = true
-			r.ledger.mu.Unlock()
-			continue
-		}
-		r.ledger.received(m.receipts, &got, time.Since(r.sentAt(got.Data)))
+		m.receipts.received(&got, time.Since(r.sentAt(got.Data)))
 	}
 }
 
@@ -181,14 +182,11 @@ func (r *run) sentAt(b []byte) time.Time {
 // broadcast broadcasts to the fleet.
 func (r *run) broadcast(ctx context.Context, m *member) {
 	l := r.ledger
-	l.mu.Lock()
-	if l.gone[m.origin] {
-		l.mu.Unlock()
+	if !l.note(m.origin) {
 		return
 	}
-	l.sent[m.origin]++
+	l.mu.Lock()
 	l.total++
-	l.last[m.origin] = time.Now()
 	l.mu.Unlock()
 	if err := m.Broadcast(ctx, r.payload()); err != nil && !errors.Is(err, pleach.ErrClosed) && ctx.Err() == nil {
 		r.note(fmt.Errorf("bench: broadcast of %s: %w", m.origin.id, err))

@@ -75,7 +75,13 @@ func Run(ctx context.Context, c Config) (result Result, err error) {
 	}
 	r.report(&result)
 	result.DrainMS = bench.Millis(drained)
-	return result, errors.Join(r.err, ctx.Err())
+	result.PerOrigin = bench.Round(float64(result.Broadcasts)/seconds/float64(c.Zones*c.Members), 0)
+	if c.full() && r.err == nil {
+		r.progress(4, "one group")
+		r.close()
+		err = r.oneGroup(ctx, &result)
+	}
+	return result, errors.Join(r.err, err, ctx.Err())
 }
 
 func (r *run) progress(done int, what string) {
@@ -144,7 +150,7 @@ func (r *run) meet(ctx context.Context) error {
 	defer cancel()
 	for !r.met() {
 		for _, s := range r.sites {
-			if m := r.greeter(s); m != nil {
+			if m := r.greeter(s); m != nil && r.ledger.note(m.origin) {
 				_ = m.Broadcast(ctx, []byte("hello"))
 			}
 		}
@@ -155,8 +161,8 @@ func (r *run) meet(ctx context.Context) error {
 	return nil
 }
 
-// greeter returns the member of a zone that sends greetings: one that broadcasts nothing
-// else, since greetings are not counted.
+// greeter returns the member of a zone that sends greetings: one that has broadcast nothing
+// else before.
 func (r *run) greeter(s *site) *member {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -170,6 +176,9 @@ func (r *run) greeter(s *site) *member {
 			}
 		}
 	}
+	if i < 0 && r.config.full() && len(s.members) > 0 {
+		i = 0 // the zones have met before
+	}
 	if i < 0 {
 		return nil
 	}
@@ -178,10 +187,9 @@ func (r *run) greeter(s *site) *member {
 }
 
 func (r *run) met() bool {
-	live := r.live()
-	r.ledger.mu.Lock()
-	defer r.ledger.mu.Unlock()
-	return !slices.ContainsFunc(live, func(m *member) bool {
+	return !slices.ContainsFunc(r.live(), func(m *member) bool {
+		m.receipts.mu.Lock()
+		defer m.receipts.mu.Unlock()
 		m.receipts.hailed[m.zone] = true // its greeter does not hear itself
 		return len(m.receipts.hailed) < len(r.sites)
 	})
@@ -206,6 +214,20 @@ func (r *run) broadcasts(ctx context.Context) {
 	trouble.Go(func() { r.cutZone(ctx) })
 	trouble.Go(func() { r.killZone(ctx) })
 	var sending sync.WaitGroup
+	if r.config.full() {
+		r.fullRate(ctx, &sending)
+	} else {
+		r.steadyRate(ctx, &sending)
+	}
+	trouble.Wait()
+	for _, s := range r.sites {
+		r.wan.setCut(s.host, false)
+	}
+	sending.Wait()
+}
+
+// steadyRate has random members broadcast.
+func (r *run) steadyRate(ctx context.Context, sending *sync.WaitGroup) {
 	tick := time.NewTicker(time.Duration(float64(time.Second) / r.config.Rate))
 	defer tick.Stop()
 	for ctx.Err() == nil {
@@ -220,11 +242,6 @@ func (r *run) broadcasts(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
-	trouble.Wait()
-	for _, s := range r.sites {
-		r.wan.setCut(s.host, false)
-	}
-	sending.Wait()
 }
 
 // origin chooses a member that broadcasts: one of two in the middle of a zone's list.
@@ -375,16 +392,18 @@ func (r *run) report(result *Result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	wan := result.WANBytes
-	*result = l.result
-	slices.Sort(l.late)
+	sum, late := l.totals()
+	*result = sum
 	slices.Sort(l.within)
 	result.WANBytes = wan
 	result.Zones, result.Members, result.DelayMS = c.Zones, c.Members, bench.Millis(c.Delay)
 	result.Broadcasts, result.Lost = l.total, result.Lost+missing
-	result.P50, result.P99 = bench.Millis(bench.Percentile(l.late, 50)), bench.Millis(bench.Percentile(l.late, 99))
+	result.P50, result.P99 = bench.Millis(bench.Percentile(late, 50)), bench.Millis(bench.Percentile(late, 99))
 	result.ZoneP50 = bench.Millis(bench.Percentile(l.within, 50))
 	result.BoundMS = bench.Round(result.DelayMS+2*result.ZoneP50, 3)
-	result.Ratio = bench.Round(result.P50/result.BoundMS, 2)
+	if result.ZoneP50 > 0 {
+		result.Ratio = bench.Round(result.P50/result.BoundMS, 2)
+	}
 	if l.total > 0 {
 		each := func(n uint64) float64 { return bench.Round(float64(n)/float64(l.total), 2) }
 		result.WANMessages = each(r.sent.Messages + r.sent.Acks + r.sent.Syncs)

@@ -104,7 +104,7 @@ type chunk struct {
 }
 
 // chunks bounds what is on its way in one direction.
-const chunks = 256
+const chunks = 4096
 
 // pass passes the bytes of one direction on, each after the delay, and then their end.
 func (w *wan) pass(in, out net.Conn, from, to string, done <-chan struct{}) {

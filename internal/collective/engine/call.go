@@ -45,6 +45,10 @@ func (c Comm) begin(ctx context.Context, s Signature, run func(*Task) error) (*c
 	case o.oddFrom >= 0: // which is no matter of order: one of two that differ is not s
 		e.mismatch(o, o.oddFrom, o.oddSig)
 	}
+	if missed := e.calls.missed; missed != nil {
+		e.calls.missed = nil
+		e.fail(o, missed, true)
+	}
 	if s.endsByFailure() && e.peers.anyFailed() && o.err == nil {
 		e.fail(o, e.failedError(o), false)
 	}
@@ -65,12 +69,16 @@ func (e *Engine) ahead(number uint64) bool {
 // wait for calls that are held.
 func (e *Engine) waitForOthers(ctx context.Context, o *callState, s Signature) {
 	if !e.ahead(o.number) {
+		if low := e.log.lowWater; o.number > low && o.number-low == uint64(e.config.KeepCalls)/2 {
+			e.sender.requestProgress() // so that calls that do not tell by themselves seldom wait
+		}
 		return
 	}
 	e.peers.forgetHolds()
 	again := time.NewTimer(progressInterval)
 	defer again.Stop()
 	e.sender.requestProgress()
+	since, low := e.now(), e.log.lowWater
 	for o.err == nil && e.ahead(o.number) {
 		if err := e.holdError(o, s); err != nil {
 			e.fail(o, err, true)
@@ -86,9 +94,13 @@ func (e *Engine) waitForOthers(ctx context.Context, o *callState, s Signature) {
 		case <-ctx.Done():
 		}
 		e.mu.Lock()
+		if e.log.lowWater != low {
+			since, low = e.now(), e.log.lowWater
+		}
 		if late {
 			e.sender.requestProgress()
 			again.Reset(progressInterval)
+			e.accuseSlowest(o, s, e.now()-since)
 		}
 		if err := ctx.Err(); err != nil {
 			e.fail(o, e.timeoutError(o, err), true)
@@ -102,8 +114,11 @@ func (e *Engine) partDone(t *Task, err error) {
 	o := t.call
 	o.runs.set(t.ID, true)
 	if err != nil && o.err == nil {
-		if errors.Is(err, t.ctx.Err()) {
+		switch {
+		case errors.Is(err, t.ctx.Err()):
 			err = e.timeoutError(o, err)
+		case e.calls.mismatch != nil && t.ID != e.config.Rank: // why that process has gone
+			err = e.calls.mismatch
 		}
 		e.fail(o, err, true)
 	}
@@ -127,6 +142,10 @@ func (e *Engine) await(ctx context.Context, o *callState, ran error) error {
 			e.mu.Lock()
 			e.fail(o, e.timeoutError(o, ctx.Err()), true)
 		}
+	}
+	if e.calls.missed != nil && o.err == nil { // it has come during this call
+		e.fail(o, e.calls.missed, false)
+		e.calls.missed = nil
 	}
 	err := o.err
 	e.diverged = e.diverged || err != nil

@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pleach-go/pleach/internal/collective/loggp"
@@ -28,6 +29,13 @@ type ZeroCopyLink interface {
 	// it calls release, once. release does not block. A link that is closed before
 	// the message has arrived does not call it.
 	SendOwned(ctx context.Context, to int, head, body []byte, release func()) error
+}
+
+// FlushingLink is a [Link] that knows what has arrived.
+type FlushingLink interface {
+	Link
+	// Flush returns when everything that was sent has arrived.
+	Flush(ctx context.Context) error
 }
 
 // Config configures an engine.
@@ -57,6 +65,12 @@ type Config struct {
 	// PollTime is how long a call that waits for a message polls a [PollingLink] before
 	// it sleeps. If zero, up to 200 µs as long as that pays; if negative, not at all.
 	PollTime time.Duration
+	// ProgressTimeout is how long a call waits for a process that does not get on before it
+	// has that process removed. If zero, it waits without a bound.
+	ProgressTimeout time.Duration
+	// Evict, if not nil, has a process removed from the view, by its rank in the world. It is
+	// called with the engine's lock held, and does not block.
+	Evict func(rank int, why error)
 	// Poison, if not nil, is called with memory that returns to the buffer pool.
 	// Tests overwrite the memory to find readers that use it after release.
 	Poison func([]byte)
@@ -97,6 +111,7 @@ type Engine struct {
 	ctx        context.Context // of background work
 	cancel     context.CancelFunc
 	work       sync.WaitGroup
+	finalizing atomic.Bool // see [Engine.Finalize]
 
 	mu         sync.Mutex // guards everything below
 	err        error      // why the engine has ended
@@ -118,6 +133,7 @@ type Engine struct {
 	sender     sender
 	watchdog   watchdog
 	looker     looker
+	lateness   lateness // of the processes that corrected calls wait for
 }
 
 // New returns an engine. [Engine.Close] ends it.
@@ -152,6 +168,10 @@ func (e *Engine) start(c Config) {
 	e.sender.init()
 	e.work.Go(e.runSender)
 }
+
+// Finalize notes that the program has made its last call: agreements are the end of the job
+// from now on, and errors call them so.
+func (e *Engine) Finalize() { e.finalizing.Store(true) }
 
 // End fails all calls, present and future, with cause: this process is no longer in
 // the view, or the link is closed.

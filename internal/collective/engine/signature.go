@@ -23,6 +23,8 @@ const (
 	Agree
 	Shrink
 	Admit
+	Once
+	Finalize
 )
 
 // String returns the function's name.
@@ -31,7 +33,7 @@ func (k Kind) String() string {
 		Barrier: "Barrier", Broadcast: "Broadcast", Scatter: "Scatter", Gather: "Gather",
 		Reduce: "Reduce", Allreduce: "Allreduce", Allgather: "Allgather",
 		ReduceScatter: "ReduceScatter", Alltoall: "Alltoall", Scan: "Scan", Agree: "Agree",
-		Shrink: "Shrink", Admit: "Admit",
+		Shrink: "Shrink", Admit: "Admit", Once: "Once", Finalize: "Finalize",
 	}
 	if k == 0 {
 		return "no call yet"
@@ -44,7 +46,7 @@ func (k Kind) String() string {
 
 // repairs reports whether programs make the call after a failure. Such calls are ordered
 // among themselves, and work in a revoked communicator.
-func (k Kind) repairs() bool { return k == Agree || k == Shrink || k == Admit }
+func (k Kind) repairs() bool { return k == Agree || k == Shrink || k == Admit || k == Finalize }
 
 // FailureMode is what a call does when a member fails.
 type FailureMode uint8
@@ -104,7 +106,7 @@ func (s Signature) endsByFailure() bool { return s.Mode == Report && !s.Kind.rep
 // String returns the call as errors name it.
 func (s Signature) String() string {
 	text := s.Kind.String()
-	if s.Kind == 0 || s.Kind == Barrier || s.Kind.repairs() {
+	if s.Kind == 0 || s.Kind == Barrier || s.Kind == Once || s.Kind.repairs() {
 		return text
 	}
 	text += "[" + elementName(s.Element) + "]("

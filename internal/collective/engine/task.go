@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"slices"
-	"time"
 )
 
 // Task is one task's part in a call, as an algorithm sees it. An algorithm does not
@@ -147,48 +146,4 @@ func (t *Task) ReceivePayload(from, step int) (Payload, error) {
 	s.payload = Payload{} // the slot stays, so that a duplicate is recognized
 	e.mu.Unlock()
 	return p, nil
-}
-
-// ReceiveAny waits for the first of several messages, none of which is empty. It
-// returns nil if all senders are down, or after timeout.
-func (t *Task) ReceiveAny(froms, steps []int, timeout time.Duration) ([]byte, error) {
-	e, o := t.engine, t.call
-	ctx, cancel := context.WithTimeout(t.ctx, timeout)
-	defer cancel()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	defer t.stopWaiting(froms, steps)
-	for o.err == nil {
-		down := true
-		for i, from := range froms {
-			s := o.mailbox.slot(envelope{steps[i], from, t.ID})
-			if s.here {
-				return s.payload.Bytes, nil
-			}
-			s.awaited = true
-			down = down && e.peers.of(from).down
-		}
-		if down || ctx.Err() != nil {
-			return nil, t.ctx.Err()
-		}
-		changed := o.changed.Wait()
-		e.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-		}
-		e.mu.Lock()
-	}
-	return nil, o.err
-}
-
-// stopWaiting marks messages as no longer awaited. If the call has timed out they stay
-// awaited, because the error names their senders.
-func (t *Task) stopWaiting(froms, steps []int) {
-	if t.ctx.Err() != nil {
-		return
-	}
-	for i, from := range froms {
-		t.call.mailbox.slot(envelope{steps[i], from, t.ID}).awaited = false
-	}
 }

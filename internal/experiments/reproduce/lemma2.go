@@ -92,7 +92,7 @@ func judgeLemma2(d Data) []Claim {
 		{
 			where: "Lemma 2, Corollary 1", Claim: "the same where o does not divide L, as for L = 3, o = 2", Stated: "13 steps, 4 messages",
 			Measured: fmt.Sprintf("%.0f steps, %.0f messages", example.number("time"), example.number("messages")), Verdict: verdict(odd == 0), Runs: odd,
-			Note: "the formulas need ⌈L/o⌉: the last send starts, not ends, at the multiple of o below 3o + L (docs/findings.md)",
+			Note: "the formulas need ⌈L/o⌉: the last send starts, not ends, at the multiple of o below 3o + L (docs/research/findings.md)",
 		},
 	}
 }

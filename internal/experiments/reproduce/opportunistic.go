@@ -19,7 +19,7 @@ func opportunistic() Experiment {
 		Name: "ct-opportunistic", Paper: trees,
 		Title: "How often optimized opportunistic correction misses a live process",
 		About: "P = 65,536, L = 2, o = 1, four trees. Three forms of optimized opportunistic correction: overlapped with 4 per direction, as the text says; " +
-			"overlapped with 2 per direction, which is what the paper's figures fit; and the safe rule (docs/findings.md) with 4 per direction, overlapped. " +
+			"overlapped with 2 per direction, which is what the paper's figures fit; and the safe rule (docs/research/findings.md) with 4 per direction, overlapped. " +
 			"Only runs with 1, 2 and 4% dead tell much; rates are scaled to the paper's 4·10^5 runs each.",
 		Source: &Source{
 			Name: "ct-opportunistic", Seed: 1, Tables: []string{"misses"},
@@ -131,13 +131,13 @@ func judgeOpportunistic(d Data) []Claim {
 			where: "§4.3", Claim: "incomplete runs of 2·10^6, optimized rule with 4 per direction as the text says", Stated: "around 2,600",
 			Measured: fmt.Sprintf("about %s, from %.0f incomplete runs", figure(fourTotal, 0), four.sum("incomplete")),
 			Verdict:  verdict(within(fourTotal, 2600, 0.5)), Runs: four.runs(),
-			Note: "the optimized rule is not safe beyond 2 per direction: two processes can each leave a third to the other (docs/findings.md)",
+			Note: "the optimized rule is not safe beyond 2 per direction: two processes can each leave a third to the other (docs/research/findings.md)",
 		},
 		{
 			where: "§3.3", Claim: "the optimization preserves non-faulty liveness: runs incomplete with 4 per direction that are complete by the safe rule", Stated: "0",
 			Measured: fmt.Sprintf("%.0f incomplete optimized, %.0f safe", four.sum("incomplete"), safe.sum("incomplete")),
 			Verdict:  verdict(four.sum("incomplete") <= safe.sum("incomplete")), Runs: four.runs() + safe.runs(),
-			Note: "the smallest counterexample has nine processes (docs/findings.md)",
+			Note: "the smallest counterexample has nine processes (docs/research/findings.md)",
 		},
 	}
 }

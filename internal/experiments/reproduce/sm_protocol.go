@@ -19,7 +19,7 @@ func smProtocol() Experiment {
 		Title: "Stabilization time of Pleach's own view change, beside the thesis' models",
 		About: "L = 2, o = 1: the machines of package membership in the simulator, with a perfect detector. One member dead, told by two neighbors on the ring; 1% dead, told in the " +
 			"same way; 1% that an outside feed tells the coordinator. The thesis' protocol goes down a tree and back up; Pleach's takes a report and five ways, as views are " +
-			"agreed by a majority although coordinators may die (docs/findings.md).",
+			"agreed by a majority although coordinators may die (docs/research/findings.md).",
 		Source: &Source{
 			Name: "sm-protocol", Seed: 1, Tables: []string{"times"},
 			Cost: [sizes]float64{0.2, 6, 60}, measure: measureProtocol,

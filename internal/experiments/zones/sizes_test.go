@@ -14,7 +14,7 @@ import (
 	"github.com/pleach-go/pleach/topology"
 )
 
-// The figures by size of docs/scale.md, from 2^6 to 2^30 processes in as many zones as each
+// The figures by size of docs/measure/scale.md, from 2^6 to 2^30 processes in as many zones as each
 // has processes.
 
 // The network is in steps of 10 µs, about what a member takes to send or to receive a
@@ -58,7 +58,7 @@ func (s *sized) String() string {
 	return fmt.Sprintf("%s,%d,%s,%s,%d,%.5g,%.6g,%.4g", s.system, s.bits, dead, s.engine, s.runs, s.ms, s.between, s.messagesPer)
 }
 
-// The figures of docs/scale.md are what the simulator shows: all of them with PLEACH_FULL,
+// The figures of docs/measure/scale.md are what the simulator shows: all of them with PLEACH_FULL,
 // which takes some minutes and 3 GB, else small ones.
 func TestSizes(t *testing.T) {
 	if os.Getenv("PLEACH_FULL") != "" {
@@ -159,7 +159,7 @@ func simulateGroup(t *testing.T, bits int) *sized {
 }
 
 // simulateHost simulates one group whose members share two processors: the machines that
-// members run, as in docs/overload.md. A message takes that many nanoseconds at each end.
+// members run, as in docs/measure/overload.md. A message takes that many nanoseconds at each end.
 func simulateHost(t *testing.T, system string, bits int, overhead protocol.Time) *sized {
 	t.Helper()
 	o := experiments.Overload{

@@ -23,7 +23,7 @@ type measured struct {
 // group per member, of a fleet those between zones.
 type measurement struct{ members, zones, ms, messages float64 }
 
-// measuredGroups are those of the tables of docs/scale.md (pleach-lab bench scale, pleach-lab bench
+// measuredGroups are those of the tables of docs/measure/scale.md (pleach-lab bench scale, pleach-lab bench
 // fleet).
 var measuredGroups = []measured{
 	{"one group, TCP", 4, 0, []measurement{{64, 1, 0.5, 1.15}, {256, 1, 2.8, 1.46}, {1024, 1, 16.5, 1.55}}},
@@ -31,7 +31,7 @@ var measuredGroups = []measured{
 	{"fleet of 8 zones", chart.Black, 1, []measurement{{64, 8, 48.3, 13.4}, {128, 8, 53.7, 14.0}, {256, 8, 87.2, 14.6}}},
 }
 
-// The pictures of docs/scale.md are drawn from the file and from what was measured.
+// The pictures of docs/measure/scale.md are drawn from the file and from what was measured.
 func TestSizesCharts(t *testing.T) {
 	rows := readSizes(t)
 	curve := func(name string, kind chart.Kind, color int, system, dead, column string) chart.Series {

@@ -38,7 +38,7 @@ so on. Without a launcher, one process runs it alone. Each process reads its par
 tables. When processes die, the others read their parts and do their stages again.
 
 --query and --plan choose a query that is known, --file a plan of your own: see
-docs/sql.md for how a plan reads.
+docs/guide/sql.md for how a plan reads.
 
 A process prints a line when it begins a phase, as in "phase join" or "phase join.exchange",
 to standard error. One process prints the result to standard output. In it, answer says

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/pleach-go/pleach/internal/tpch"
 	"github.com/pleach-go/pleach/sql/dataset"
-	"github.com/pleach-go/pleach/tpch"
 )
 
 // publishedQ3 is the answer of query 3 at scale factor 1 that the TPC publishes.

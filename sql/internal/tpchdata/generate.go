@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/pleach-go/pleach/internal/tpch"
 	"github.com/pleach-go/pleach/sql/dataset"
-	"github.com/pleach-go/pleach/tpch"
 )
 
 // Config says what to generate.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/pleach-go/pleach/internal/tpch"
 	"github.com/pleach-go/pleach/sql/internal/duck"
-	"github.com/pleach-go/pleach/tpch"
 )
 
 // part is a part of all tables.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/pleach-go/pleach/tpch"
+	"github.com/pleach-go/pleach/internal/tpch"
 )
 
 // The tables have the specification's names and types. SELECT * gives them to Arrow columns:

@@ -1,0 +1,110 @@
+package relay
+
+import (
+	"fmt"
+	"testing"
+)
+
+// burst has a member broadcast what its log has no room for.
+func (m *model) burst(id string, n int, sent map[string]int) {
+	for range n {
+		m.broadcast(m.findID(id), sent)
+	}
+}
+
+// What another zone lacks stays in the log, beside as much as that may have, until all zones
+// have it.
+func TestLogKeepsWhatZonesLack(t *testing.T) {
+	const n, keep = 100, 20 * entryOverhead
+	m := newModel(t, 3, 3, 1, keep)
+	sent := map[string]int{}
+	m.burst("a1", n, sent)
+	m.burst("b1", n, sent)
+	m.limit += 60 * modelStall
+	for quiet := false; !quiet; quiet = !m.step() {
+		continue
+	}
+	m.check("burst", sent)
+	for _, p := range m.alive("") {
+		if p.keptBytes > keep || p.oldBytes > 0 || len(p.kept) > 20 {
+			t.Errorf("%s keeps %d bytes, %d of them for zones that have everything, in %d records", p.self.ID, p.keptBytes, p.oldBytes, len(p.kept))
+		}
+	}
+}
+
+// A zone that is cut off is waited for: it gets more than others keep, although the lead that
+// has seen it go dies meanwhile, and its successors have joined after that. It is not waited
+// for any longer than for the time that is set.
+func TestZoneThatIsAwayIsWaitedFor(t *testing.T) {
+	const n = 100
+	for _, patience := range []Time{0, 200 * modelStall} {
+		for seed := range uint64(10) {
+			m := newModel(t, 3, 3, seed, 20*entryOverhead)
+			for _, p := range m.members {
+				p.config.Patience = patience
+			}
+			sent := map[string]int{}
+			m.burst("a1", 1, sent)
+			m.run()
+			m.cutZone("c", true)
+			m.drainViews()
+			m.burst("a1", n, sent)
+			m.limit += 20 * modelStall
+			m.run()
+			m.kill(m.findID("a0"))
+			m.run()
+			if m.findID("a1").Window(n*entryOverhead/2) == (patience > 0) {
+				t.Errorf("patience %d, seed %d: the window of an origin is wrong", patience, seed)
+			}
+			m.cutZone("c", false)
+			m.limit += 60 * modelStall
+			m.run()
+			if patience > 0 {
+				m.check(fmt.Sprint("seed ", seed), sent)
+				continue
+			}
+			for _, p := range m.alive("c") {
+				if len(p.got) > n {
+					t.Errorf("seed %d: %s has got all %d, although nobody has waited for it", seed, p.self.ID, len(p.got))
+				}
+			}
+		}
+	}
+}
+
+// Members that join wait for zones that are away, and get what those lack. They hear which are
+// given up.
+func TestJoinerKeepsWhatZonesLack(t *testing.T) {
+	const n = 100
+	c := Config{Self: Origin{"a", "old", 1}, KeepBytes: 10 * entryOverhead, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall, Patience: 100, WatermarkDelay: 10}
+	old := New(c)
+	old.Begin(1)
+	old.SetZone(1, []Sibling{{0, 0}}, 0)
+	old.takeBase(1, &frame{kind: kindBase, zone: "b"})
+	old.SetBackbone(1, []Peer{{Rank: 0, Zone: "a"}, {Rank: 1, Zone: "b"}})
+	old.SetBackbone(2, []Peer{{Rank: 0, Zone: "a"}})
+	for range n {
+		old.Broadcast(3, nil)
+	}
+	c.Self.ID = "new"
+	joiner := New(c)
+	table := tableFor(t, old, joiner)
+	if err := joiner.Join(5, table); err != nil {
+		t.Fatal(err)
+	}
+	joiner.SetBackbone(6, []Peer{{Rank: 0, Zone: "a"}})
+	if s := joiner.streams[old.self]; len(s.log) != n || len(joiner.away) != 1 {
+		t.Errorf("a joiner has %d of %d messages, and waits for %v", len(s.log), n, joiner.away)
+	}
+	if old.Tick(200); old.streams[old.self].acked != n || len(old.away) > 0 {
+		t.Errorf("%d of %d messages are acknowledged, and %v waited for", old.streams[old.self].acked, n, old.away)
+	}
+	c.Self.ID = "late"
+	late := New(c)
+	if err := late.Join(201, tableFor(t, old, late)); err != nil {
+		t.Fatal(err)
+	}
+	if late.SetBackbone(202, []Peer{{Rank: 0, Zone: "a"}}); len(late.away) > 0 {
+		t.Errorf("a joiner waits for %v, which is given up", late.away)
+	}
+}
