@@ -41,6 +41,7 @@ type Group struct {
 	reaching  sync.WaitGroup // dials candidates; see admit
 	refusals  dedup.Causes   // of candidates
 	behind    dedup.Causes   // the members that are asked to catch up
+	sentIn    uint64         // the view in which the last broadcast was written; used within node.Do
 	stable    uint64         // when last looked at
 	lossy     int            // likewise
 	log       *slog.Logger   // names this member in every line
@@ -157,9 +158,9 @@ func (g *Group) Size() int { return g.view.Load().Members.Len() }
 // together. Close, Leave and WaitStable send what is waiting.
 //
 // Broadcast blocks while Config.Limits.OutboxBytes are waiting to be sent, and once,
-// briefly, for a member that has become slow. If ctx ends meanwhile, a message that
-// was accepted in part reaches no member, and one that was accepted whole is still
-// sent.
+// briefly, for a member that has become slow. If ctx ends or the quorum is lost meanwhile,
+// a message that was accepted in part reaches no member, and one that was accepted whole
+// is still sent.
 func (g *Group) Broadcast(ctx context.Context, data []byte) error {
 	return g.broadcast(ctx, "", data, nil)
 }
@@ -204,7 +205,7 @@ func (g *Group) send(ctx context.Context, topic string, data []byte) (again bool
 	if g.unwritten.Load() == 0 && g.restarts.Load() == cut {
 		return false, nil // as usual: what was written last went out at once
 	}
-	err = g.wait(ctx, g.written, func(protocol.Time) bool {
+	err = g.waitToSend(ctx, func(protocol.Time) bool {
 		restarts = g.stream.Restarts()
 		return g.stream.Unwritten() == 0 || restarts != cut
 	})
@@ -216,10 +217,22 @@ func (g *Group) lockSend(ctx context.Context) error {
 	select {
 	case g.sendLock <- struct{}{}:
 		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-g.life.Done():
-		return g.Err()
+	default:
+	}
+	for {
+		changed := g.changed.Wait()
+		if lost := g.quorumErr.Load(); lost != nil {
+			return lost
+		}
+		select {
+		case g.sendLock <- struct{}{}:
+			return nil
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-g.life.Done():
+			return g.Err()
+		}
 	}
 }
 
@@ -241,7 +254,7 @@ func (g *Group) flush(ctx context.Context) error {
 // the message has been cut meanwhile. The first piece may have a topic.
 func (g *Group) write(ctx context.Context, topic string, piece []byte, left int, cut uint64) (restarts uint64, err error) {
 	var written error
-	err = g.wait(ctx, g.written, func(protocol.Time) bool {
+	err = g.waitToSend(ctx, func(protocol.Time) bool {
 		if restarts = g.stream.Restarts(); restarts != cut {
 			return true
 		}
@@ -249,6 +262,9 @@ func (g *Group) write(ctx context.Context, topic string, piece []byte, left int,
 			written = g.inputs.Write(piece, left)
 		} else {
 			written = g.inputs.WriteTopic(topic, piece, left)
+		}
+		if written == nil {
+			g.sentIn = g.view.Load().Number
 		}
 		return !errors.Is(written, stream.ErrBusy)
 	})
@@ -270,6 +286,32 @@ func (g *Group) wait(ctx context.Context, sign <-chan struct{}, try func(now pro
 		}
 		if err := g.await(ctx, sign); err != nil {
 			return err
+		}
+	}
+}
+
+// waitToSend tries until it works, or the quorum is lost: without one, members that hold
+// this one up are not removed.
+func (g *Group) waitToSend(ctx context.Context, try func(now protocol.Time) bool) error {
+	for {
+		ok := false
+		if err := g.node.Do(func(now protocol.Time) { ok = try(now) }); err != nil {
+			return ErrClosed
+		}
+		if ok {
+			return nil
+		}
+		changed := g.changed.Wait()
+		if lost := g.quorumErr.Load(); lost != nil {
+			return lost
+		}
+		select {
+		case <-g.written:
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-g.life.Done():
+			return g.Err()
 		}
 	}
 }
