@@ -47,10 +47,9 @@ type inputs interface {
 	FlushDirect() (idle bool)
 }
 
-// makeMachine makes the machine, and what records it if that is asked for. What a member
-// knows that has taken its seat again is in no config, so such a member is not recorded.
+// makeMachine makes the machine, and what records it if that is asked for.
 func (g *Group) makeMachine(c member.Config) (err error) {
-	if g.config.RecordBytes == 0 || c.Membership.Seat != nil {
+	if g.config.RecordBytes == 0 {
 		g.machine, err = member.New(c)
 		g.inputs = g.machine
 		return err

@@ -26,10 +26,6 @@ type Config struct {
 	// alone: nothing was sent before, so nothing else would wait for that.
 	Durable bool
 
-	// Seat, if not nil, is the restored machine that this member takes the place of. It
-	// passes on the decisions that members who are behind may lack.
-	Seat *Machine
-
 	// Decisions, from the [Answer] to a joiner, are passed on to members that are behind.
 	Decisions Decisions
 

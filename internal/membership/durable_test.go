@@ -74,7 +74,7 @@ func (n *network) collectSeat(h *host) {
 			n.after(n.delay(), func() { n.answer(a) })
 		case a.Err == nil:
 			n.logf("%s is back in %v", who(h.self), &a.View)
-			h.old, h.m, h.self.Nonce = h.m, nil, l.candidate.Nonce
+			h.decisions, h.m, h.self.Nonce = a.Decisions, nil, l.candidate.Nonce
 			n.start(h, a.View)
 			return
 		case h.m.done == nil:
@@ -83,7 +83,7 @@ func (n *network) collectSeat(h *host) {
 	}
 	if h.m.done != nil {
 		n.logf("the seat of %s is over: %v", who(h.self), h.m.done)
-		h.old, h.m, h.seat = h.m, nil, nil
+		h.m, h.seat = nil, nil
 		h.self.Incarnation, h.self.Nonce = 0, l.candidate.Nonce // it may have been admitted
 		n.requestJoin(h)
 	}

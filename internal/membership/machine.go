@@ -86,10 +86,7 @@ func newMachine(c Config, k *memo) *Machine {
 		m.wanted = self.attributes()
 	}
 	m.history = c.Decisions.historyUpTo(c.View.Number)
-	if c.Seat != nil && len(c.Seat.history) > 0 && c.Seat.history[len(c.Seat.history)-1].number == c.View.Number {
-		m.history = slices.Clone(c.Seat.history)
-	}
-	m.config.Seat, m.config.Decisions = nil, Decisions{}
+	m.config.Decisions = Decisions{}
 	m.commitCast.due, m.reporter.due = protocol.Never, protocol.Never
 	m.reporter.to = protocol.NoRank
 	return m

@@ -61,7 +61,6 @@ type host struct {
 	reply     *host         // whom it has just heard from
 	held      []func()      // what has happened to it while it is stopped; nil: it is not
 	disk      []byte        // what it has saved
-	old       *Machine      // the seat that it had
 	decisions Decisions     // that have led to its first view
 	next      uint64        // likewise: the nonce of its next start, until that is a member
 	seat      *seatLog      // it is a seat that was restored; nil: it is not
@@ -146,8 +145,8 @@ func (n *network) start(h *host, v View) {
 	h.sees = map[protocol.Rank]uint64{}
 	h.views = append(h.views[:0:0], v)
 	h.woken, h.asking, h.lonely, h.seat = 0, false, n.now, nil
-	c := Config{Self: h.self, View: v, Log: h.log, Durable: true, Seat: h.old, Decisions: h.decisions}
-	h.old, h.decisions = nil, Decisions{}
+	c := Config{Self: h.self, View: v, Log: h.log, Durable: true, Decisions: h.decisions}
+	h.decisions = Decisions{}
 	if n.config != nil {
 		n.config(&c)
 	}

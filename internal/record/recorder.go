@@ -53,8 +53,6 @@ func newSetup(c *member.Config, began int64) (*Setup, error) {
 	switch {
 	case c.Unicast != nil:
 		return nil, fmt.Errorf("record: a member with a unicast channel cannot be recorded")
-	case c.Membership.Seat != nil:
-		return nil, fmt.Errorf("record: a member that has taken its seat again cannot be recorded")
 	case err != nil || shape != c.Stream.Shape:
 		return nil, fmt.Errorf("record: the tree shape %s cannot be recorded", s.Shape)
 	}
@@ -68,7 +66,7 @@ func (s *Setup) config() (c member.Config, err error) {
 		Heartbeat:   heartbeat.Config{Interval: s.Heartbeat.Interval, Timeout: s.Heartbeat.Timeout},
 		SlowTimeout: s.SlowTimeout, MaxDirect: s.MaxDirect,
 	}
-	c.Membership.Seat, c.Membership.Log = nil, nil
+	c.Membership.Log = nil
 	c.Stream.Shape, err = topology.ParseShape(s.Shape, 0, 0)
 	return c, err
 }
