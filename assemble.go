@@ -19,7 +19,7 @@ import (
 func newGroup(c Config, s *initialState, u member.Unicast) (*Group, error) {
 	g := &Group{
 		config: c, self: s.self, listening: s.listening, view: &s.current, began: s.began, data: s.data,
-		sending: sending{lock: make(chan struct{}, 1), written: make(chan struct{}, 1)}, metaLock: make(chan struct{}, 1), tracing: tracing{lock: make(chan struct{}, 1)}, arrived: make(chan struct{}, 1),
+		sendLock: make(chan struct{}, 1), metaLock: make(chan struct{}, 1), tracing: tracing{lock: make(chan struct{}, 1)}, arrived: make(chan struct{}, 1), written: make(chan struct{}, 1),
 		reachSlots: make(chan struct{}, maxReach), suspects: make(map[protocol.Rank]Suspect), topics: make(map[uint64]*Topic),
 		log: c.Logger.With("group", c.Group, "rank", s.self.Rank),
 	}

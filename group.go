@@ -41,6 +41,9 @@ type Group struct {
 	reaching  sync.WaitGroup // dials candidates; see admit
 	refusals  dedup.Causes   // of candidates
 	behind    dedup.Causes   // the members that are asked to catch up
+	sentIn    uint64         // the view in which the last broadcast was written; used within node.Do
+	stable    uint64         // when last looked at
+	lossy     int            // likewise
 	log       *slog.Logger   // names this member in every line
 
 	// What this member knows of trouble; used within node.Do.
@@ -67,10 +70,13 @@ type Group struct {
 
 	reachSlots chan struct{} // has one for each candidate that is dialed
 
-	sending    sending
+	sendLock   chan struct{} // held by the one broadcast that is writing
 	metaLock   chan struct{} // held by the one SetMeta that waits
 	tracing    tracing
 	arrived    chan struct{} // there may be a message
+	written    chan struct{} // what was written is on its way, or some of it
+	unwritten  atomic.Int64  // segments that were not, when last looked at
+	restarts   atomic.Uint64 // messages cut in two by a new view, likewise
 	closing    sync.Once
 	asking     sync.WaitGroup // see endEvicted, askToCatchUp
 	catchingUp atomic.Bool
@@ -85,19 +91,6 @@ type Group struct {
 	topics   map[uint64]*Topic // the subscriptions, by their IDs; used within node.Do
 
 	prefetched prefetched // for Messages to yield
-}
-
-// sending is the state of this member's broadcasts.
-type sending struct {
-	lock      chan struct{} // held by the one broadcast that is writing
-	written   chan struct{} // a sign that something written is on its way
-	unwritten atomic.Int64  // segments that are not on their way, after the last step
-	restarts  atomic.Uint64 // messages cut in two by a new view, until the last step
-
-	// Used within node.Do.
-	in     uint64 // the view in which the last broadcast was written
-	stable uint64 // stream.Stable() after the last step
-	lossy  int    // members that have lost something, after the last step
 }
 
 // Message is a broadcast of another member, what a member has sent to this one alone, or a
@@ -199,7 +192,7 @@ func (g *Group) send(ctx context.Context, topic string, data []byte) (again bool
 		return false, err
 	}
 	var restarts uint64
-	cut := g.sending.restarts.Load()
+	cut := g.restarts.Load()
 	size := g.stream.SegmentSize()
 	for first := true; first || len(data) > 0; first = false {
 		piece := data[:min(len(data), size)]
@@ -209,7 +202,7 @@ func (g *Group) send(ctx context.Context, topic string, data []byte) (again bool
 		}
 		topic = "" // the first piece has it
 	}
-	if g.sending.unwritten.Load() == 0 && g.sending.restarts.Load() == cut {
+	if g.unwritten.Load() == 0 && g.restarts.Load() == cut {
 		return false, nil // as usual: what was written last went out at once
 	}
 	err = g.waitToSend(ctx, func(protocol.Time) bool {
@@ -222,7 +215,7 @@ func (g *Group) send(ctx context.Context, topic string, data []byte) (again bool
 // lockSend waits until nobody else is broadcasting.
 func (g *Group) lockSend(ctx context.Context) error {
 	select {
-	case g.sending.lock <- struct{}{}:
+	case g.sendLock <- struct{}{}:
 		return nil
 	default:
 	}
@@ -232,7 +225,7 @@ func (g *Group) lockSend(ctx context.Context) error {
 			return lost
 		}
 		select {
-		case g.sending.lock <- struct{}{}:
+		case g.sendLock <- struct{}{}:
 			return nil
 		case <-changed:
 		case <-ctx.Done():
@@ -243,7 +236,7 @@ func (g *Group) lockSend(ctx context.Context) error {
 	}
 }
 
-func (g *Group) unlockSend() { <-g.sending.lock }
+func (g *Group) unlockSend() { <-g.sendLock }
 
 // flush waits until all that was broadcast before has been sent.
 func (g *Group) flush(ctx context.Context) error {
@@ -254,7 +247,7 @@ func (g *Group) flush(ctx context.Context) error {
 	if err := g.node.Do(func(protocol.Time) { g.inputs.FlushBatch() }); err != nil {
 		return ErrClosed
 	}
-	return g.wait(ctx, g.sending.written, func(protocol.Time) bool { return g.stream.Unwritten() == 0 })
+	return g.wait(ctx, g.written, func(protocol.Time) bool { return g.stream.Unwritten() == 0 })
 }
 
 // write hands a piece of a message to the member, as soon as it has room, unless
@@ -271,7 +264,7 @@ func (g *Group) write(ctx context.Context, topic string, piece []byte, left int,
 			written = g.inputs.WriteTopic(topic, piece, left)
 		}
 		if written == nil {
-			g.sending.in = g.view.Load().Number
+			g.sentIn = g.view.Load().Number
 		}
 		return !errors.Is(written, stream.ErrBusy)
 	})
@@ -313,7 +306,7 @@ func (g *Group) waitToSend(ctx context.Context, try func(now protocol.Time) bool
 			return lost
 		}
 		select {
-		case <-g.sending.written:
+		case <-g.written:
 		case <-changed:
 		case <-ctx.Done():
 			return ctx.Err()
@@ -433,13 +426,13 @@ func (g *Group) afterStep(now protocol.Time) {
 	}
 	g.stream.Arrived(func(id uint64) { g.topics[id].handOver(now) })
 	unwritten, restarts := int64(g.stream.Unwritten()), g.stream.Restarts()
-	if unwritten != g.sending.unwritten.Load() || restarts != g.sending.restarts.Load() {
-		g.sending.restarts.Store(restarts) // first: nothing unwritten must not look like all sent
-		g.sending.unwritten.Store(unwritten)
-		give(g.sending.written)
+	if unwritten != g.unwritten.Load() || restarts != g.restarts.Load() {
+		g.restarts.Store(restarts) // first: nothing unwritten must not look like all sent
+		g.unwritten.Store(unwritten)
+		give(g.written)
 	}
-	if stable, lossy := g.stream.Stable(), len(g.stream.Incomplete()); stable != g.sending.stable || lossy != g.sending.lossy {
-		g.sending.stable, g.sending.lossy = stable, lossy
+	if stable, lossy := g.stream.Stable(), len(g.stream.Incomplete()); stable != g.stable || lossy != g.lossy {
+		g.stable, g.lossy = stable, lossy
 		g.changed.Notify()
 	}
 	g.checkImpaired(now)

@@ -66,7 +66,7 @@ func (g *Group) WaitStable(ctx context.Context) (Receipt, error) {
 		return receipt, err
 	}
 	var sentIn uint64
-	if err := g.node.Do(func(now protocol.Time) { upTo, sentIn = g.inputs.Poll(now), g.sending.in }); err != nil {
+	if err := g.node.Do(func(now protocol.Time) { upTo, sentIn = g.inputs.Poll(now), g.sentIn }); err != nil {
 		return receipt, ErrClosed
 	}
 	for {
