@@ -161,8 +161,8 @@ packages: ## build tarballs, .deb packages, SBOMs and checksums into dist/: some
 	go run ./deploy/packages --out dist
 
 .PHONY: api
-api: ## record the public surface in api/, after a change of it on purpose
-	PLEACH_RECORD_API=1 go test -count=1 -run Surface ./internal/archtest
+api: ## record the public surface in api/, and the page of settings, after a change of them on purpose
+	PLEACH_RECORD_API=1 go test -count=1 -run 'Surface|SettingsPage' ./internal/archtest
 
 .PHONY: ci
 ci: ## run what a change must pass

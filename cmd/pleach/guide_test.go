@@ -189,7 +189,7 @@ func contains(text string) func(string) bool {
 // Three machines come to a group with TLS by the guide.
 func TestGuideToThreeMachines(t *testing.T) {
 	began := time.Now()
-	blocks := codeBlocks(t, "../../docs/guide/services.md", "From nothing to three machines, in any language")
+	blocks := codeBlocks(t, "../../docs/guide/agents.md", "Three machines, with TLS")
 	if len(blocks) != 4 {
 		t.Fatalf("%d code blocks", len(blocks))
 	}
@@ -259,6 +259,27 @@ func useGuide(t *testing.T, machines []*machine, use []printedCommand) {
 	for line, want := range map[string]string{"pleach status": "3 members", "pleach query load": "3 of 3 members answered"} {
 		if got := here.run(line); !strings.Contains(got, want) {
 			t.Errorf("%s prints %q", line, got)
+		}
+	}
+}
+
+// A group of one agent is all that the first broadcast needs.
+func TestGuideToTheFirstBroadcast(t *testing.T) {
+	host := newMachines(t, 1, "bash", "mount", "cp")[0]
+	var started []*terminal
+	for _, c := range codeBlocks(t, "../../docs/guide/agents.md", "The first broadcast")[0].commands() {
+		if line, background := strings.CutSuffix(c.line, " &"); background {
+			started = append(started, host.start(line))
+			if len(started) == 1 {
+				started[0].await(contains("msg=member "), nil)
+			}
+			continue
+		}
+		if got := host.run(c.line); !c.says(got) {
+			t.Errorf("%s prints %q, want %q", c.line, got, c.output)
+		}
+		if strings.Contains(c.line, "pleach send") {
+			started[1].await(contains("[127.0.0.1:7000] products"), func() { host.run(c.line) })
 		}
 	}
 }
