@@ -158,7 +158,7 @@ screenshots: ## render the agent's page with 5, 50 and 500 members into SCREENSH
 .PHONY: packages
 packages: ## build tarballs, .deb packages, SBOMs and checksums into dist/: some minutes the first time
 	rm -rf dist
-	go run ./deploy/packages --out dist
+	cd tools && go run ./packages --out ../dist
 
 .PHONY: api
 api: ## record the public surface in api/, and the page of settings, after a change of them on purpose

@@ -14,9 +14,9 @@ import (
 	"errors"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/control"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
-	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -34,8 +34,7 @@ func (g *Group) askToCatchUp(peer protocol.Rank) {
 	if !ok || g.config.Transport != nil {
 		return
 	}
-	request := wire.AppendUint64([]byte{requestCatchUp}, g.self.Incarnation)
-	request = wire.AppendBytes(request, []byte(g.self.Address))
+	request := control.CatchUp{View: g.self.Incarnation, Address: g.self.Address}
 	g.asking.Go(func() {
 		ctx, cancel := context.WithTimeout(g.life, catchUpTimeout)
 		defer cancel()
@@ -49,23 +48,18 @@ func (g *Group) askToCatchUp(peer protocol.Rank) {
 // errCatchesUp is the answer of a member that catches up.
 var errCatchesUp = errors.New("it requests the decisions")
 
-// answerCatchUp begins to catch up with a process that has joined in a later view, unless
+// catchUpWith begins to catch up with a process that has joined in a later view, unless
 // this member does so already.
-func (g *Group) answerCatchUp(b []byte) []byte {
-	d := wire.NewDecoder(b)
-	view, address := d.Uint64(), string(d.Bytes())
-	if err := d.Finish(); err != nil {
-		return encodeRefusal(err)
-	}
+func (g *Group) catchUpWith(view uint64, address string) error {
 	stuck := false
 	_ = g.node.Do(func(protocol.Time) { stuck = g.machine.Stuck() })
 	if !stuck {
-		return append([]byte{replyRetry}, member.ErrGoesOn.Error()...)
+		return &control.Refusal{Status: control.Retry, Text: member.ErrGoesOn.Error()}
 	}
 	if dialable(address) {
 		g.beginToCatchUp(view, address)
 	}
-	return []byte{replyAccepted}
+	return nil
 }
 
 // beginToCatchUp catches up with a process, unless this member catches up already.
@@ -105,14 +99,9 @@ func (g *Group) catchUp(view uint64, address string) {
 func (g *Group) fetchDecisions(address string) (membership.Decisions, error) {
 	ctx, cancel := context.WithTimeout(g.life, catchUpTimeout)
 	defer cancel()
-	b, err := requestOnce(ctx, g.config.client(nil), address, []byte{requestDecisions})
+	b, err := requestOnce(ctx, g.config.client(nil), address, control.Decisions{})
 	if err != nil {
 		return membership.Decisions{}, err
 	}
 	return membership.DecodeDecisions(b)
-}
-
-// answerDecisions replies with the last decisions.
-func (g *Group) answerDecisions(answer func([]byte)) {
-	_ = g.node.Do(func(protocol.Time) { answer(g.machine.Decisions().Encode([]byte{replyAccepted})) })
 }

@@ -3,8 +3,6 @@ package pleach
 import (
 	"testing"
 	"time"
-
-	"github.com/pleach-go/pleach/internal/wire"
 )
 
 // A process that has joined answers with the decision that has admitted it, and a request
@@ -23,9 +21,6 @@ func TestJoinerAnswersWithDecisions(t *testing.T) {
 	d, err := first.fetchDecisions(joiner.self.Address)
 	if err != nil || len(d.Encode(nil)) <= 4 {
 		t.Errorf("decisions %v, %v", d, err)
-	}
-	if reply := first.answerCatchUp([]byte{1}); reply[0] == replyAccepted {
-		t.Error("a malformed request is accepted")
 	}
 }
 
@@ -50,9 +45,8 @@ func TestMemberWithQuorumTakesNoDecisionsOfOthers(t *testing.T) {
 	}
 	one, other := group(3), group(6)
 	before := one.View()
-	request := wire.AppendUint64(nil, other.self.Incarnation)
-	if reply := one.answerCatchUp(wire.AppendBytes(request, []byte(other.self.Address))); reply[0] != replyRetry {
-		t.Errorf("the member agrees to catch up: %q", reply)
+	if err := one.catchUpWith(other.self.Incarnation, other.self.Address); err == nil {
+		t.Error("the member agrees to catch up")
 	}
 	one.catchUp(other.self.Incarnation, other.self.Address)
 	time.Sleep(100 * time.Millisecond) // a view that it took would be installed by then

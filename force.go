@@ -7,9 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/control"
 	"github.com/pleach-go/pleach/internal/lifecycle"
-	"github.com/pleach-go/pleach/internal/membership"
-	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport/tcp"
 )
@@ -64,9 +63,9 @@ func forceView(ctx context.Context, c tcp.Config, address string, members []stri
 // again has no messages yet, but the view that it votes in.
 func viewToForce(ctx context.Context, c tcp.Config, address string) (View, error) {
 	for {
-		_, err := requestOnce(ctx, c, address, encodeRequest(requestView, &membership.Member{}, false))
+		_, err := requestOnce(ctx, c, address, control.View{})
 		switch {
-		case errors.As(err, new(*restartedError)):
+		case errors.As(err, new(*control.Restarted)):
 			return seatToForce(ctx, c, address)
 		case err == nil:
 			i, err := inspect(ctx, c, address)
@@ -121,12 +120,12 @@ func forceMembers(ctx context.Context, c tcp.Config, v *View, members []string) 
 	if len(members) > 0 && len(some) != len(members) {
 		return fmt.Errorf("not all of %q are in view %d", members, v.Number)
 	}
-	b := wire.AppendUint64([]byte{requestForce}, v.Number)
+	force := control.Force{View: v.Number}
 	for _, m := range some {
-		b = wire.AppendUint32(b, uint32(m.Rank))
+		force.Ranks = append(force.Ranks, protocol.Rank(m.Rank))
 	}
 	for _, m := range some {
-		if _, err := requestOnce(ctx, c, m.Address, b); err != nil {
+		if _, err := requestOnce(ctx, c, m.Address, force); err != nil {
 			return fmt.Errorf("%s: %w", m.ID, err)
 		}
 	}
@@ -148,37 +147,17 @@ func awaitView(ctx context.Context, c tcp.Config, address string, number uint64)
 	}
 }
 
-// answerForce answers a request to go on with some members only.
-func (g *Group) answerForce(request []byte) []byte {
-	return answerForce(request, func(number uint64, ranks []protocol.Rank) error {
-		err := errNotAMember
-		_ = g.node.Do(func(now protocol.Time) {
-			if v := g.machine.View(); v.Number > number {
-				err = nil // another member was asked first, and it is done
-				return
-			}
-			if err = g.inputs.ForceView(now, ranks); err == nil {
-				g.log.Warn("view forced by an operator", "view", number, "with", len(ranks))
-			}
-		})
-		return err
+// force lets some members go on without a quorum.
+func (g *Group) force(number uint64, ranks []protocol.Rank) error {
+	err := errNotAMember
+	_ = g.node.Do(func(now protocol.Time) {
+		if v := g.machine.View(); v.Number > number {
+			err = nil // another member was asked first, and it is done
+			return
+		}
+		if err = g.inputs.ForceView(now, ranks); err == nil {
+			g.log.Warn("view forced by an operator", "view", number, "with", len(ranks))
+		}
 	})
-}
-
-// answerForce decodes a request to go on with some members only, and answers it.
-func answerForce(request []byte, force func(number uint64, ranks []protocol.Rank) error) []byte {
-	d := wire.NewDecoder(request)
-	number := d.Uint64()
-	var ranks []protocol.Rank
-	for d.Left() > 0 && d.Err() == nil {
-		ranks = append(ranks, protocol.Rank(d.Uint32()))
-	}
-	err := d.Err()
-	if err == nil {
-		err = force(number, ranks)
-	}
-	if err != nil {
-		return encodeRefusal(err)
-	}
-	return []byte{replyAccepted}
+	return err
 }

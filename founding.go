@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/control"
 	"github.com/pleach-go/pleach/internal/dedup"
 	"github.com/pleach-go/pleach/internal/founding"
 	"github.com/pleach-go/pleach/internal/member"
@@ -177,7 +178,7 @@ func (f *founder) unable(ctx context.Context) error {
 func (f *founder) ask(address string, r *founding.Request) {
 	timed, cancel := context.WithTimeout(f.ctx, foundingTimeout)
 	defer cancel()
-	b, err := tcp.Request(timed, f.client, address, r.Encode([]byte{requestFounding}))
+	b, err := tcp.Request(timed, f.client, address, control.Encode(control.Founding{Request: *r}))
 	var reply founding.Reply
 	if err == nil {
 		reply, err = founding.DecodeReply(b)
@@ -213,29 +214,21 @@ func (f *founder) close() {
 }
 
 // answer answers another candidate.
-func (f *founder) answer(request []byte) []byte {
-	r, err := founding.DecodeRequest(request)
-	if err != nil {
-		return nil
-	}
+func (f *founder) answer(r *founding.Request) []byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	reply := f.machine.Handle(f.now(), &r)
+	reply := f.machine.Handle(f.now(), r)
 	give(f.changed)
 	return reply.Encode(nil)
 }
 
 // answerFounding answers a candidate that looks for a group: here it is. A candidate
 // that is in the first view enters it as long as that is the current one.
-func (g *Group) answerFounding(request []byte) []byte {
-	r, err := founding.DecodeRequest(request)
-	if err != nil {
-		return nil
-	}
+func (g *Group) answerFounding(r *founding.Request) []byte {
 	began := g.began
 	if g.view.Load().Number > 1 {
 		began = nil
 	}
-	reply := founding.Answer(founding.Candidate{ID: g.self.Identity, Address: g.self.Address}, began, &r)
+	reply := founding.Answer(founding.Candidate{ID: g.self.Identity, Address: g.self.Address}, began, r)
 	return reply.Encode(nil)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/detect"
+	"github.com/pleach-go/pleach/internal/control"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
@@ -79,10 +80,10 @@ func (g *Group) noteAdmissions(v *membership.View, before membership.Members) {
 }
 
 // inUse translates the refusal of a candidate whose ID a member has.
-func (g *Group) inUse(e *membership.InUseError) *IdentityInUseError {
+func (g *Group) inUse(e *membership.InUseError) *control.InUse {
 	h := &e.Holder
-	return &IdentityInUseError{
-		ID: h.Identity, Rank: int(h.Rank), Address: h.Address, Incarnation: h.Incarnation, View: e.View,
+	return &control.InUse{
+		ID: h.Identity, Rank: h.Rank, Address: h.Address, Incarnation: h.Incarnation, View: e.View,
 		Since: g.admittedAt(h),
 	}
 }

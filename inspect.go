@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/pleach-go/pleach/collective"
-	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/control"
 	"github.com/pleach-go/pleach/transport/tcp"
 )
 
@@ -37,7 +37,7 @@ func Inspect(ctx context.Context, c Config, address string) (*Inspection, error)
 }
 
 func inspect(ctx context.Context, c tcp.Config, address string) (*Inspection, error) {
-	reply, err := sendRequest(ctx, c, []string{address}, encodeRequest(requestView, &membership.Member{}, false), 0)
+	reply, err := sendRequest(ctx, c, []string{address}, control.View{}, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -45,14 +45,15 @@ func inspect(ctx context.Context, c tcp.Config, address string) (*Inspection, er
 	if i.View, err = decodeView(reply); err != nil {
 		return nil, err
 	}
-	b, err := tcp.Request(ctx, c, address, encodeRequest(requestProgress, &membership.Member{}, false))
+	b, err := tcp.Request(ctx, c, address, control.Encode(control.Progress{}))
 	if err != nil {
 		return nil, err
 	}
-	if len(b) == 0 || b[0] != replyAccepted {
+	body, err := control.Open(b)
+	if err != nil {
 		return i, nil // it is not in a World
 	}
-	return i, json.Unmarshal(b[1:], &i.Progress)
+	return i, json.Unmarshal(body, &i.Progress)
 }
 
 // encodeProgress encodes the reply to a request for progress: the calls that this
@@ -61,11 +62,11 @@ func inspect(ctx context.Context, c tcp.Config, address string) (*Inspection, er
 func (g *Group) encodeProgress() []byte {
 	l, ok := g.machine.Unicast().(*link)
 	if !ok {
-		return encodeRefusal(errors.New("this member is not in a World: it makes no collective calls"))
+		return refuse(errors.New("this member is not in a World: it makes no collective calls"))
 	}
 	b, err := json.Marshal(collective.Comm(l.engine.Comm()).Progress())
 	if err != nil {
-		return encodeRefusal(err)
+		return refuse(err)
 	}
-	return append([]byte{replyAccepted}, b...)
+	return control.Accept(b)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/internal/control"
 )
 
 // A process tells which calls it is in. A member that is in no World refuses.
@@ -26,7 +27,7 @@ func TestTellWork(t *testing.T) {
 	}
 	b := w.group.encodeProgress()
 	var worlds []collective.Progress
-	if b[0] != replyAccepted || json.Unmarshal(b[1:], &worlds) != nil || len(worlds) != 1 {
+	if b[0] != byte(control.Accepted) || json.Unmarshal(b[1:], &worlds) != nil || len(worlds) != 1 {
 		t.Fatalf("%q", b)
 	}
 	if p := worlds[0]; p.Calls != 1 || p.Last == nil || p.Last.Name != "Barrier" || len(p.Current) != 0 || len(p.Tasks) != 1 {
@@ -37,7 +38,7 @@ func TestTellWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer g.Close()
-	if b := g.encodeProgress(); b[0] != replyRefused || !strings.Contains(string(b), "not in a World") {
+	if b := g.encodeProgress(); b[0] != byte(control.Refused) || !strings.Contains(string(b), "not in a World") {
 		t.Errorf("%q", b)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/control"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/wire"
@@ -171,19 +172,19 @@ func (c *Config) requestJoin(ctx context.Context, s *initialState, members []str
 	if len(members) == 0 {
 		return errors.New("the only seed is this process itself: name another member, or Create a group")
 	}
-	b, err := sendRequest(ctx, c.client(nil), members, encodeRequest(requestJoin, &s.self, c.Replace), rounds)
+	b, err := sendRequest(ctx, c.client(nil), members, control.Join{Candidate: s.self, Replace: c.Replace}, rounds)
 	if err != nil {
 		return err
 	}
-	reply, err := decodeJoin(b)
+	a, err := control.DecodeAdmission(b)
 	if err != nil {
 		return err
 	}
-	if err := speaks(reply.view.Version); err != nil {
+	if err := speaks(a.View.Version); err != nil {
 		return err
 	}
-	s.view, s.start, s.decisions = reply.view, reply.start, reply.decisions
-	s.self, _ = s.view.Member(reply.rank)
+	s.view, s.start, s.decisions = a.View, a.Start, a.Decisions
+	s.self, _ = s.view.Member(a.Rank)
 	return nil
 }
 

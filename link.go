@@ -138,9 +138,9 @@ func (p *link) Rest() {
 	}
 }
 
-// flush waits until everything that was sent has arrived, and acknowledges what was
+// Flush implements [engine.FlushingLink]: it waits until everything that was sent has arrived, and acknowledges what was
 // received.
-func (p *link) flush(ctx context.Context) error {
+func (p *link) Flush(ctx context.Context) error {
 	return p.wait(ctx, func() error {
 		p.FlushAcks()
 		if !p.Idle() {

@@ -13,6 +13,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/control"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
@@ -29,24 +30,32 @@ const (
 // listenAsCandidate makes the process answer at its address before it has a rank.
 func (c *Config) listenAsCandidate(s *initialState, listener net.Listener) (err error) {
 	s.candidate, err = tcp.NewCandidate(c.client(listener), func(request []byte) []byte {
-		switch {
-		case len(request) > 0 && request[0] == requestIntroduction:
-			return s.search.answer(request[1:])
-		case s.founder != nil && len(request) > 0 && request[0] == requestFounding:
-			return s.founder.answer(request[1:])
+		r, err := control.Decode(request)
+		if err != nil {
+			return refuse(err)
 		}
-		kind, m, _, err := decodeRequest(request)
-		switch {
-		case err != nil:
-			return encodeRefusal(err)
-		case kind != requestConfirm: // it is a seed of another candidate, and may be a member soon
-			return append([]byte{replyRetry}, s.self.Identity+" is not a member yet"...)
-		case m.Identity != s.self.Identity || m.Nonce != s.self.Nonce:
-			return encodeRefusal(fmt.Errorf("%q did not ask to join as %q", s.self.Identity, m.Identity))
-		}
-		return []byte{replyAccepted}
+		return s.answerAsCandidate(r)
 	})
 	return err
+}
+
+// answerAsCandidate answers a request to this process before it is a member.
+func (s *initialState) answerAsCandidate(request control.Request) []byte {
+	switch r := request.(type) {
+	case control.Introduce:
+		return s.search.answer(&r.Question)
+	case control.Founding:
+		if s.founder != nil {
+			return s.founder.answer(&r.Request)
+		}
+	case control.Confirm:
+		if r.Candidate.Identity != s.self.Identity || r.Candidate.Nonce != s.self.Nonce {
+			return refuse(fmt.Errorf("%q did not ask to join as %q", s.self.Identity, r.Candidate.Identity))
+		}
+		return control.Accept(nil)
+	}
+	// It is a seed of another candidate, and may be a member soon.
+	return refuse(&control.Refusal{Status: control.Retry, Text: s.self.Identity + " is not a member yet"})
 }
 
 // client is the config of a process that has no rank.
@@ -69,7 +78,7 @@ func (g *Group) admit(m membership.Member, replace bool, answer func([]byte)) {
 		}
 		if err := g.reach(m); err != nil {
 			g.logRefused(m, err)
-			answer(encodeRefusal(err))
+			answer(refuse(err))
 			return
 		}
 		_ = g.node.Do(func(now protocol.Time) {
@@ -98,14 +107,15 @@ func (g *Group) reach(m membership.Member) error {
 		former := g.formerHost(m.Identity)
 		t.Verify = func(claim tcp.Claim) error { return g.config.verifyCandidate(m, former, claim) }
 	}
-	reply, err := tcp.Request(ctx, t, m.Address, encodeRequest(requestConfirm, &m, false))
+	reply, err := tcp.Request(ctx, t, m.Address, control.Encode(control.Confirm{Candidate: m}))
 	switch {
 	case err != nil && (ctx.Err() != nil || !permanent(err)):
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	case err != nil:
 		return err
-	case len(reply) == 0 || reply[0] != replyAccepted:
-		return fmt.Errorf("another process answers at %s: %s", m.Address, reply[min(1, len(reply)):])
+	}
+	if _, err := control.Open(reply); err != nil {
+		return fmt.Errorf("another process answers at %s: %w", m.Address, err)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/control"
 	"github.com/pleach-go/pleach/internal/lifecycle"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
@@ -114,7 +115,7 @@ func (f *search) ask(address string, q *lifecycle.Question) {
 
 // askIntroduction asks the process at an address to introduce itself.
 func askIntroduction(ctx context.Context, c tcp.Config, address string, q *lifecycle.Question) (*lifecycle.Introduction, error) {
-	b, err := requestOnce(ctx, c, address, q.Encode([]byte{requestIntroduction}))
+	b, err := requestOnce(ctx, c, address, control.Introduce{Question: *q})
 	if err != nil {
 		return nil, err
 	}
@@ -133,16 +134,12 @@ func (f *search) address(m *membership.Member) string {
 }
 
 // answer introduces this process to another one.
-func (f *search) answer(request []byte) []byte {
-	q, err := lifecycle.DecodeQuestion(request)
-	if err != nil {
-		return encodeRefusal(err)
-	}
+func (f *search) answer(q *lifecycle.Question) []byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	i := f.machine.Introduce(&q)
+	i := f.machine.Introduce(q)
 	give(f.changed)
-	return i.Encode([]byte{replyAccepted})
+	return control.Accept(i.Encode(nil))
 }
 
 // close ends the search.
@@ -152,26 +149,21 @@ func (f *search) close() {
 }
 
 // answerIntroduction introduces a member to a process that is none.
-func (g *Group) answerIntroduction(request []byte, answer func([]byte)) {
-	q, err := lifecycle.DecodeQuestion(request)
-	if err != nil {
-		answer(encodeRefusal(err))
-		return
-	}
+func (g *Group) answerIntroduction(q *lifecycle.Question, answer func([]byte)) {
 	i := lifecycle.Introduction{
 		Contact: lifecycle.Contact{ID: g.self.Identity, Address: g.self.Address}, Role: lifecycle.Member,
 		Marks: []uint64{lifecycle.Mark(g.self.Identity, g.self.Nonce)},
 	}
-	err = g.node.Do(func(protocol.Time) {
+	err := g.node.Do(func(protocol.Time) {
 		if v := g.machine.View(); v.Number != q.View {
 			i.View, i.Decisions = &v, g.machine.Decisions()
 		}
 	})
 	if err != nil || g.removal.Load() != nil || g.Err() != nil {
-		answer(encodeRefusal(errNotAMember))
+		answer(refuse(errNotAMember))
 		return
 	}
-	answer(i.Encode([]byte{replyAccepted}))
+	answer(control.Accept(i.Encode(nil)))
 }
 
 // errNotAMember is the refusal of a process whose membership has ended.

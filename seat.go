@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/detect"
+	"github.com/pleach-go/pleach/internal/control"
 	"github.com/pleach-go/pleach/internal/founding"
 	"github.com/pleach-go/pleach/internal/lifecycle"
 	"github.com/pleach-go/pleach/internal/member"
@@ -230,13 +231,13 @@ func (t *seat) alone(ctx context.Context, v *membership.View) (alone, enter bool
 func (t *seat) hasMessages(ctx context.Context, m *membership.Member) (has, known bool) {
 	timed, cancel := context.WithTimeout(ctx, aloneTimeout)
 	defer cancel()
-	_, err := requestOnce(timed, t.config.client(nil), t.state.search.address(m), encodeRequest(requestView, &membership.Member{}, false))
-	var restarted *restartedError
+	_, err := requestOnce(timed, t.config.client(nil), t.state.search.address(m), control.View{})
+	var restarted *control.Restarted
 	switch {
 	case err == nil:
 		return true, true
 	case errors.As(err, &restarted):
-		return false, restarted.rank == m.Rank && restarted.incarnation == m.Incarnation
+		return false, restarted.Rank == m.Rank && restarted.Incarnation == m.Incarnation
 	}
 	return false, errors.Is(err, syscall.ECONNREFUSED)
 }
@@ -253,26 +254,23 @@ func (t *seat) removed(view uint64, holder *membership.Member) {
 }
 
 // handleRequest answers requests: this process is in a group, but not a member yet.
-func (t *seat) handleRequest(request []byte, answer func([]byte)) {
-	kind := uint8(0)
-	if len(request) > 0 {
-		kind = request[0]
-	}
-	switch kind {
-	case requestIntroduction:
-		answer(t.state.search.answer(request[1:]))
+func (t *seat) handleRequest(b []byte, answer func([]byte)) {
+	request, err := control.Decode(b)
+	if err != nil {
+		answer(refuse(err))
 		return
-	case requestForce:
-		answer(answerForce(request[1:], t.force))
-		return
-	case requestFounding:
-		if r, err := founding.DecodeRequest(request[1:]); err == nil {
-			reply := founding.Answer(founding.Candidate{ID: t.state.self.Identity, Address: t.state.self.Address}, nil, &r)
-			answer(reply.Encode(nil))
-			return
-		}
 	}
-	answer(encodeRestarted(t.saved.Self.Rank, t.saved.Self.Incarnation))
+	switch r := request.(type) {
+	case control.Introduce:
+		answer(t.state.search.answer(&r.Question))
+	case control.Force:
+		answer(accepted(t.force(r.View, r.Ranks)))
+	case control.Founding:
+		reply := founding.Answer(founding.Candidate{ID: t.state.self.Identity, Address: t.state.self.Address}, nil, &r.Request)
+		answer(reply.Encode(nil))
+	default:
+		answer(refuse(&control.Restarted{Rank: t.saved.Self.Rank, Incarnation: t.saved.Self.Incarnation}))
+	}
 }
 
 // force lets some members go on without a quorum.

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/control"
 	"github.com/pleach-go/pleach/internal/founding"
 	"github.com/pleach-go/pleach/internal/membership"
-	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport/tcp"
 )
@@ -68,8 +68,8 @@ func (g *Group) tellSeed(seed string) {
 	ctx, cancel := context.WithTimeout(g.life, seedTimeout)
 	defer cancel()
 	self := founding.Candidate{ID: g.self.Identity, Nonce: g.self.Nonce, Address: g.self.Address}
-	r := founding.Request{From: self, Group: g.self.Address}
-	_, _ = tcp.Request(ctx, g.config.client(nil), seed, r.Encode([]byte{requestFounding}))
+	r := control.Founding{Request: founding.Request{From: self, Group: g.self.Address}}
+	_, _ = tcp.Request(ctx, g.config.client(nil), seed, control.Encode(r))
 }
 
 // askSeed asks a seed for its view. If that is later, this member catches up, or ends
@@ -94,10 +94,10 @@ func (g *Group) askSeed(seed string) {
 
 // fetchView requests the view of a member.
 func (c *Config) fetchView(ctx context.Context, address string) (membership.View, error) {
-	b, err := requestOnce(ctx, c.client(nil), address, encodeRequest(requestView, &membership.Member{}, false))
+	b, err := requestOnce(ctx, c.client(nil), address, control.View{})
 	if err != nil {
 		return membership.View{}, err
 	}
-	d := wire.NewDecoder(b)
-	return membership.DecodeView(d.Bytes())
+	r, err := control.DecodeView(b)
+	return r.View, err
 }

@@ -2,10 +2,10 @@ package pleach
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/pleach-go/pleach/internal/control"
 	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport/tcp"
@@ -104,7 +104,7 @@ func raiseVersion(ctx context.Context, c tcp.Config, address string) (View, erro
 		return View{}, err
 	}
 	if version > i.View.Version {
-		_, err = requestOnce(ctx, c, address, wire.AppendUint16([]byte{requestRaise}, uint16(version)))
+		_, err = requestOnce(ctx, c, address, control.Raise{Version: uint16(version)})
 	}
 	for err == nil && i.View.Version < version {
 		if err = awaitView(ctx, c, address, i.View.Number); err == nil {
@@ -138,19 +138,9 @@ func highestVersion(v *View) (version int, err error) {
 	return version, nil
 }
 
-// answerRaise answers a request to raise the version.
-func (g *Group) answerRaise(request []byte) []byte {
-	d := wire.NewDecoder(request)
-	version := d.Uint16()
-	err := d.Finish()
-	if err == nil {
-		err = errors.New("this process is no longer a member")
-		_ = g.node.Do(func(now protocol.Time) {
-			err = g.inputs.RaiseVersion(now, version)
-		})
-	}
-	if err != nil {
-		return encodeRefusal(err)
-	}
-	return []byte{replyAccepted}
+// raise raises the version.
+func (g *Group) raise(version uint16) error {
+	err := errNotAMember
+	_ = g.node.Do(func(now protocol.Time) { err = g.inputs.RaiseVersion(now, version) })
+	return err
 }

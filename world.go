@@ -125,6 +125,7 @@ func (w *World) View() View { return w.group.View() }
 // closes the world even if it fails. Owner and Tasks then tell which process owned each
 // task at the end of the job.
 func (w *World) Finalize(ctx context.Context) error {
+	w.current.Finalize()
 	err := w.agreeToEnd(ctx)
 	if err == nil {
 		// All calls of all processes have returned. The second agreement tells that all
@@ -152,7 +153,7 @@ func (w *World) agreeToEnd(ctx context.Context) error {
 	if err := w.current.Flush(ctx); err != nil {
 		return err
 	}
-	return w.link.flush(ctx)
+	return w.link.Flush(ctx)
 }
 
 // Close leaves the job: the other processes take over this one's tasks. It

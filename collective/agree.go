@@ -25,5 +25,5 @@ func Agree(ctx context.Context, c Communicator, value uint64, options ...Option)
 		return 0, err
 	}
 	agreed, err := core(c.comm()).Agree(ctx, s, value)
-	return agreed, publicError(err)
+	return agreed, c.comm().publicError(err)
 }

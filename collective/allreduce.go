@@ -13,7 +13,7 @@ import (
 // beside its input and the result. Each part counts as a call. Calls made through [Reserve]
 // and those with [Takeover] are not made in parts, and keep about twice the input in the log.
 func Allreduce[T any](ctx context.Context, c Communicator, in []T, op Operator[T], options ...Option) ([]T, error) {
-	s := engine.Signature{Kind: engine.Allreduce, Root: engine.NoRoot, Length: int64(len(in)), Detail: detailOf(typeName[T](), op.Name)}
+	s := engine.Signature{Kind: engine.Allreduce, Root: engine.NoRoot, Length: int64(len(in)), Detail: engine.DetailOf(typeName[T](), op.Name)}
 	v, err := newInvocation[T, []T, []T](&s, in, options)
 	if err != nil {
 		return nil, err

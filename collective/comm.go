@@ -25,7 +25,7 @@ func (c Comm) comm() Comm { return c }
 
 // do makes a call.
 func (c Comm) do(ctx context.Context, s engine.Signature, run func(*engine.Task) error) error {
-	return publicError(core(c).Do(ctx, s, run))
+	return c.publicError(core(c).Do(ctx, s, run))
 }
 
 // Reserve takes the place of the next call in the common order, for one call that is

@@ -3,6 +3,7 @@ package collective
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/pleach-go/pleach/internal/collective/engine"
 )
@@ -34,7 +35,8 @@ type RevokedError struct {
 func (e *RevokedError) Error() string { return (*engine.RevokedError)(e).Error() }
 
 // MismatchError is returned by a call, on all processes, when two processes have made
-// different calls at the same place of the common order.
+// different calls at the same place of the common order. A process whose call had returned
+// before the others noticed, such as the root of a Broadcast, gets it from its next call.
 type MismatchError struct {
 	Call        uint64
 	Rank, Other int
@@ -157,7 +159,30 @@ func (e *lengthError) Error() string {
 }
 
 // publicError turns the engine's errors into those of this package. Every call returns
-// through it. All other errors stay as they are.
+// through it. In a derived communicator it says which ranks are meant.
+func (c Comm) publicError(err error) error {
+	public := publicError(err)
+	if members := core(c).WorldRanks(); public != nil && members != nil {
+		return fmt.Errorf("%w (ranks count the members of a communicator: %s)", public, worldRanks(members))
+	}
+	return public
+}
+
+// worldRanks tells the ranks of the world that a communicator has.
+func worldRanks(members []int) string {
+	const most = 16
+	parts := make([]string, 0, most)
+	for rank, world := range members[:min(most, len(members))] {
+		parts = append(parts, fmt.Sprintf("%d is rank %d of the world", rank, world))
+	}
+	if len(members) > most {
+		parts = append(parts, fmt.Sprintf("and %d more", len(members)-most))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// publicError turns the engine's errors into those of this package. All others stay as they
+// are.
 func publicError(err error) error {
 	switch e := err.(type) {
 	case *engine.FailedError:

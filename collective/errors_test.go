@@ -245,3 +245,25 @@ func TestReserve(t *testing.T) {
 		}
 	}
 }
+
+// In a derived communicator an error says which ranks of the world it means.
+func TestErrorsNameRanksOfTheWorld(t *testing.T) {
+	n := newNetwork(t, 4, 1)
+	defer n.close()
+	n.doom(map[int]int{0: 0})
+	ctx := soon(t)
+	for r, err := range n.each(func(w Comm) error {
+		sub, err := Shrink(ctx, w)
+		if err != nil || sub.Rank() == 1 {
+			return err
+		}
+		short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+		defer cancel()
+		return Barrier(short, sub)
+	}) {
+		late := r == 1 || r == 3
+		if late && (err == nil || !strings.Contains(err.Error(), "1 is rank 2 of the world")) {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+}

@@ -66,19 +66,6 @@ func (v *invocation[T, In, Out]) init(s *engine.Signature, o *options) error {
 // typeName identifies a type in a signature.
 func typeName[T any]() string { return reflect.TypeFor[T]().String() }
 
-// detailOf hashes what a signature has no field for: the names of types and operators.
-func detailOf(names ...string) uint64 {
-	// FNV-1a by hand, because every call does it and package hash/fnv would allocate.
-	h := uint64(0xcbf29ce484222325)
-	for _, name := range names {
-		for i := range len(name) {
-			h = (h ^ uint64(name[i])) * 0x100000001b3
-		}
-		h = (h ^ '\n') * 0x100000001b3
-	}
-	return h
-}
-
 // input returns a task's input: the caller's, or what Restore returns.
 func (v *invocation[T, In, Out]) input(t *engine.Task) (in In, err error) {
 	if t.Own() {

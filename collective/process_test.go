@@ -38,6 +38,12 @@ func runJob(config string) error {
 	if config == silentProgram {
 		return runSilent(ctx)
 	}
+	if odd, ok := strings.CutPrefix(config, mismatchProgram); ok {
+		return runMismatch(ctx, odd)
+	}
+	if file, ok := strings.CutPrefix(config, onceProgram); ok {
+		return runOnce(ctx, file)
+	}
 	rounds, err := strconv.Atoi(config)
 	if err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 // Reduce combines all tasks' elements, in the order of tasks, and returns the result to the
 // owner of the root's task, and nil to others. All inputs have the same length.
 func Reduce[T any](ctx context.Context, c Communicator, root int, in []T, op Operator[T], options ...Option) ([]T, error) {
-	s := engine.Signature{Kind: engine.Reduce, Root: root, Length: int64(len(in)), Detail: detailOf(typeName[T](), op.Name)}
+	s := engine.Signature{Kind: engine.Reduce, Root: root, Length: int64(len(in)), Detail: engine.DetailOf(typeName[T](), op.Name)}
 	v, err := newInvocation[T, []T, []T](&s, in, options)
 	if err != nil {
 		return nil, err

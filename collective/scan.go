@@ -9,7 +9,7 @@ import (
 // Scan returns to each task the combination of its own elements with those of all lower
 // tasks, in the order of tasks. All inputs have the same length.
 func Scan[T any](ctx context.Context, c Communicator, in []T, op Operator[T], options ...Option) ([]T, error) {
-	s := engine.Signature{Kind: engine.Scan, Root: engine.NoRoot, Length: int64(len(in)), Detail: detailOf(typeName[T](), op.Name)}
+	s := engine.Signature{Kind: engine.Scan, Root: engine.NoRoot, Length: int64(len(in)), Detail: engine.DetailOf(typeName[T](), op.Name)}
 	v, err := newInvocation[T, []T, []T](&s, in, options)
 	if err != nil {
 		return nil, err

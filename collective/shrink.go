@@ -17,5 +17,5 @@ import (
 func Shrink(ctx context.Context, c Communicator) (Comm, error) {
 	s := engine.Signature{Kind: engine.Shrink, Root: engine.NoRoot, Length: engine.NoLength, Mode: engine.Report}
 	sub, err := core(c.comm()).Shrink(ctx, s)
-	return Comm(sub), publicError(err)
+	return Comm(sub), c.comm().publicError(err)
 }

@@ -34,7 +34,9 @@ const (
 	retryDelay     = 20 * time.Millisecond
 	pollTimeout    = 10 * time.Second
 	tableTimeout   = 5 * time.Second
+	helloInterval  = time.Second
 	linkWindow     = 4 << 20
+	ackBytes       = 32 << 10
 	maxBatch       = 32 << 10 // frames that are sent together
 )
 
@@ -48,7 +50,7 @@ type Fleet struct {
 	life   context.Context // ends with this membership; its cause is Err
 	end    context.CancelCauseFunc
 
-	inbox    *queue[Message]
+	inbox    *queue[relay.Message]
 	casts    *queue[cast]
 	window   chan struct{} // Broadcast may be possible
 	promoted chan struct{} // this process may be a delegate now
@@ -124,10 +126,11 @@ func newFleet(c Config, zone *pleach.Group) (*Fleet, error) {
 		b.Listen = net.JoinHostPort(host, "0")
 	}
 	f.life, f.end = context.WithCancelCause(context.Background())
-	f.inbox = newQueue(f.life, c.KeepBytes, func(m Message) int { return len(m.Data) })
+	f.inbox = newQueue(f.life, c.KeepBytes, func(m relay.Message) int { return len(m.Data) })
 	f.casts = newQueue(f.life, c.KeepBytes, func(c cast) int { return len(c.frame) })
+	window := min(linkWindow, c.KeepBytes/2)
 	f.machine = relay.New(relay.Config{
-		Self: f.origin, Born: uint64(time.Now().UnixNano()), KeepBytes: c.KeepBytes, MaxOrigins: maxOrigins, Window: min(linkWindow, c.KeepBytes/2),
+		Self: f.origin, Born: uint64(time.Now().UnixNano()), KeepBytes: c.KeepBytes, MaxOrigins: maxOrigins, Window: window, AckBytes: min(ackBytes, window/4),
 		AckDelay: relay.Time(ackDelay), WatermarkDelay: relay.Time(watermarkDelay), Stall: relay.Time(stallTimeout), GapDelay: relay.Time(gapDelay),
 		Patience:     relay.Time(c.Patience),
 		ForwardDelay: relay.Time(forwardDelay),
@@ -163,7 +166,12 @@ func (f *Fleet) enter(ctx context.Context) error {
 // begin waits until this member has the positions of its zone: another one has told them
 // or, if none can, it is the oldest.
 func (f *Fleet) begin(ctx context.Context) error {
+	var greeted time.Time
 	for {
+		if time.Since(greeted) > helloInterval {
+			greeted = time.Now()
+			_ = f.zone.BroadcastTopic(ctx, topicName, f.machine.Hello())
+		}
 		order := byAge(f.zone.View().Members())
 		for _, m := range order[:min(len(order), f.config.Delegates)] {
 			if m.Rank != f.zone.Rank() && f.joinBy(ctx, m.Rank) {
@@ -188,7 +196,7 @@ func (f *Fleet) begin(ctx context.Context) error {
 func (f *Fleet) joinBy(ctx context.Context, rank int) bool {
 	ctx, cancel := context.WithTimeout(ctx, tableTimeout)
 	defer cancel()
-	table, err := f.zone.Request(ctx, rank, topicName, relay.TableRequest())
+	table, err := f.zone.Request(ctx, rank, topicName, f.machine.TableRequest())
 	if err == nil {
 		f.step(func(now relay.Time) { err = f.machine.Join(now, table) })
 	}
@@ -212,6 +220,7 @@ func (f *Fleet) step(input func(now relay.Time)) {
 		return
 	}
 	input(f.now())
+	f.inbox.add(f.machine.Delivered()...)
 	for _, a := range f.machine.Actions() {
 		f.perform(a)
 	}
@@ -232,8 +241,6 @@ func (f *Fleet) now() relay.Time { return relay.Time(time.Since(f.began)) }
 // perform does what the machine asks for, without waiting.
 func (f *Fleet) perform(a relay.Action) {
 	switch a := a.(type) {
-	case relay.Deliver:
-		f.inbox.add(messageOf(&a.Message))
 	case relay.Cast:
 		f.casts.add(cast{frame: a.Frame})
 	case relay.Poll:
@@ -300,7 +307,7 @@ func (f *Fleet) cast() {
 			f.running.Go(f.poll)
 			continue
 		}
-		batch, done := c.frame, []chan struct{}{c.done}
+		batch, done := slices.Clip(c.frame), []chan struct{}{c.done}
 		fits := func(next cast) bool { return !next.poll && len(batch)+len(next.frame) <= maxBatch }
 		for next, ok := f.casts.more(fits); ok; next, ok = f.casts.more(fits) {
 			batch = append(batch, next.frame...)
@@ -363,7 +370,6 @@ func sleep(ctx context.Context, d time.Duration) {
 // (Config.KeepBytes, Config.Patience), and while its zone has no quorum. If ctx ends
 // meanwhile, the message may be sent nevertheless.
 func (f *Fleet) Broadcast(ctx context.Context, data []byte) error {
-	data = bytes.Clone(data)
 	frame := f.tryBroadcast(data)
 	for ; frame == nil; frame = f.tryBroadcast(data) {
 		err := f.await(ctx, f.window)

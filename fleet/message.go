@@ -67,7 +67,13 @@ type ZoneSummary struct {
 // no longer a member of its zone ([Fleet.Err] says why). If several goroutines receive,
 // each message goes to one of them.
 func (f *Fleet) Messages(ctx context.Context) iter.Seq[Message] {
-	return f.inbox.all(ctx)
+	return func(yield func(Message) bool) {
+		for m := range f.inbox.all(ctx) {
+			if !yield(messageOf(&m)) {
+				return
+			}
+		}
+	}
 }
 
 func messageOf(m *relay.Message) Message {

@@ -30,8 +30,11 @@ func newQueue[T any](life context.Context, limit int, size func(T) int) *queue[T
 // maxIdle is of how many items an empty queue keeps the memory.
 const maxIdle = 256
 
-// add adds an item. It does not wait.
-func (q *queue[T]) add(item T) {
+// add adds items. It does not wait.
+func (q *queue[T]) add(items ...T) {
+	if len(items) == 0 {
+		return
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.items) == cap(q.items) && q.first > len(q.items)/2 {
@@ -39,9 +42,11 @@ func (q *queue[T]) add(item T) {
 		clear(q.items[n:])
 		q.items, q.first = q.items[:n], 0
 	}
-	q.items = append(q.items, item)
-	q.bytes += q.size(item)
-	q.news.Signal()
+	q.items = append(q.items, items...)
+	for i := range items {
+		q.bytes += q.size(items[i])
+		q.news.Signal()
+	}
 }
 
 // all takes the items, each as soon as it is there, until ctx ends or, when none is left,

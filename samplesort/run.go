@@ -255,26 +255,17 @@ func (s *sorter) gatherResult(ctx context.Context, own Summary, held bool) error
 	return nil
 }
 
-// complete marks the output as complete. It returns when this process knows that the owner
-// of task 0 has done so: its input to the broadcast is that it has.
+// complete marks the output as complete, and reports it.
 func (s *sorter) complete(ctx context.Context) error {
-	completed := func() ([]byte, error) {
+	return collective.Once(ctx, s, func(context.Context) error {
 		if s.result.Equal() {
 			if err := complete(s.job.Output, s.job.Format, s.result.Files, s.result.Output); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		if s.job.Done != nil {
 			s.job.Done(s.result)
 		}
-		return nil, nil
-	}
-	if s.Rank() == 0 {
-		if _, err := completed(); err != nil {
-			return err
-		}
-	}
-	_, err := collective.Broadcast(ctx, s, 0, []byte(nil),
-		collective.Restore(func(context.Context, int) ([]byte, error) { return completed() }))
-	return err
+		return nil
+	})
 }

@@ -222,24 +222,15 @@ func (r *runner) run(ctx context.Context, i int, s Stage) error {
 	return fmt.Errorf("sql: stage %s has an unknown exchange, %d", s.Name, s.To.Kind)
 }
 
-// complete returns when this process knows that the owner of task 0 has reported the
-// result: its input to the broadcast is that it has.
+// complete marks the output as complete, and reports the result.
 func (r *runner) complete(ctx context.Context) error {
-	report := func() ([]byte, error) {
+	return collective.Once(ctx, r, func(context.Context) error {
 		err := r.markOutput()
 		if err == nil && r.job.Done != nil {
 			r.job.Done(r.result)
 		}
-		return nil, err
-	}
-	if r.Rank() == 0 {
-		if _, err := report(); err != nil {
-			return err
-		}
-	}
-	_, err := collective.Broadcast(ctx, r, 0, []byte(nil), r.options(
-		collective.Restore(func(context.Context, int) ([]byte, error) { return report() }))...)
-	return err
+		return err
+	}, r.options()...)
 }
 
 // options returns the options of a call: those that protect it, unless the job is not

@@ -68,8 +68,12 @@ func run(ctx context.Context) error {
 			measured, since = step, time.Now()
 		}
 	}
-	if w.Rank() == w.Owner(0) {
-		fmt.Printf("model %016x after %d steps\n", checksum(model), step)
+	err = collective.Once(ctx, w, func(context.Context) error {
+		_, err := fmt.Printf("model %016x after %d steps\n", checksum(model), step)
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	return w.Finalize(ctx)
 }

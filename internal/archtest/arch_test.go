@@ -47,6 +47,7 @@ var rules = []rule{
 	{pkg: "internal/membership", pure: true, may: []string{"protocol", "topology", "broadcast", "internal/wire"}},
 	{pkg: "internal/heartbeat", pure: true, may: []string{"protocol"}},
 	{pkg: "internal/founding", pure: true, may: []string{"protocol", "internal/wire"}},
+	{pkg: "internal/control", may: []string{"protocol", "internal/wire", "internal/membership", "internal/founding", "internal/lifecycle"}},
 	{pkg: "internal/lifecycle", pure: true, may: []string{"protocol", "internal/wire", "internal/membership"}},
 	{pkg: "internal/p2p", pure: true, may: []string{"protocol", "internal/membership", "internal/queue", "internal/wire"}},
 	{pkg: "internal/direct", pure: true, may: []string{"protocol", "internal/membership", "internal/queue"}},
@@ -75,7 +76,7 @@ var rules = []rule{
 	// What programs import: puts protocols and driver together.
 	{pkg: ".", may: []string{
 		"protocol", "topology", "broadcast", "collective", "detect", "bootstrap", "transport", "transport/...",
-		"internal/stream", "internal/membership", "internal/heartbeat", "internal/founding", "internal/lifecycle", "internal/p2p", "internal/direct", "internal/member", "internal/record", "internal/collective/engine", "internal/collective/loggp",
+		"internal/stream", "internal/membership", "internal/heartbeat", "internal/founding", "internal/lifecycle", "internal/control", "internal/p2p", "internal/direct", "internal/member", "internal/record", "internal/collective/engine", "internal/collective/loggp",
 		"internal/node", "internal/wire", "internal/notify", "internal/dedup",
 	}},
 
@@ -93,7 +94,6 @@ var rules = []rule{
 	// Users of the library. Nothing imports them.
 	{pkg: "bench/...", may: []string{anything}, outside: []string{anything}},
 	{pkg: "cmd/...", may: []string{anything}, outside: []string{anything}},
-	{pkg: "deploy/..."},
 	{pkg: "examples/...", may: []string{anything}, outside: []string{anything}},
 
 	// The agent: a member for programs in any language.

@@ -24,30 +24,44 @@ type Machine struct {
 	history    []*value   // the last decisions, in order, for stragglers
 	later      *frame     // the commit after the decided one, until that is installed
 
-	suspicions     suspicions
-	reporter       reporter
-	status         status
-	durable        durable
-	leaving        bool
-	impaired       bool       // see SetImpaired
-	abstains       bool       // see abstain
-	leavers        []suspect  // members that want to leave
-	wanted         attributes // those that this member wants
-	metas          []metaRequest
-	raise          raise
-	candidates     []candidate
-	pending        []pending
-	window         window
+	suspicions suspicions
+	reporter   reporter
+	status     status
+	durable    durable
+	requests
+	leaving  bool
+	impaired bool // see SetImpaired
+	abstains bool // see abstain
+	window   window
+	attempting
+	queued
+	stats Stats
+}
+
+// requests are the changes that members and candidates ask for.
+type requests struct {
+	leavers    []suspect  // members that want to leave
+	wanted     attributes // those that this member wants
+	metas      []metaRequest
+	raise      raise
+	candidates []candidate
+	pending    []pending
+}
+
+// attempting is when this member tries to bring about the next view.
+type attempting struct {
 	pace           pace
 	pause          protocol.Time // no attempt before this time
 	attemptTimeout protocol.Time // the timeout of the next attempt
 	seen           uint32        // the highest round in a refusal
+}
 
+// queued is what the driver has yet to take.
+type queued struct {
 	outbox  []send
 	sent    int // how many of outbox Next has returned
 	buffer  []byte
 	answers []Answer
-	stats   Stats
 }
 
 // send is one queued frame.
@@ -66,7 +80,7 @@ func New(c Config) (*Machine, error) {
 
 // newMachine returns a machine for a checked config.
 func newMachine(c Config, k *memo) *Machine {
-	m := &Machine{config: c, memo: k, attemptTimeout: c.firstAttemptTimeout(c.View.Members.Len()), durable: durable{changed: true, sync: true}}
+	m := &Machine{config: c, memo: k, attempting: attempting{attemptTimeout: c.firstAttemptTimeout(c.View.Members.Len())}, durable: durable{changed: true, sync: true}}
 	m.enter(&c.View)
 	if self := c.View.Members.Find(c.Self.Rank); self != nil {
 		m.wanted = self.attributes()

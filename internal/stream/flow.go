@@ -11,39 +11,18 @@ import (
 type flow struct {
 	root        protocol.Rank
 	incarnation uint64
-	// next is the first segment that is missing: all before it have arrived or were
-	// given up. wanted is the number after the last segment known to exist.
-	next, wanted uint64
-	// viewStart is where the present view began. delivered is the first segment that has
-	// not been delivered; it is less than next only while the member is frozen.
-	viewStart, delivered uint64
-	ended                bool // its root is no longer in the view
-	// lost is the number after the first segment that was given up. If zero, none was.
-	lost uint64
-	// cut is where the view that is about to end ends. If zero, that is not known.
-	// Segments before it are accepted even if the inbox is full: all members wait for
-	// them.
-	cut uint64
-	// frozenAt is where the member was frozen last; see shareEnd.
-	frozenAt uint64
-	// ahead holds segments that arrived behind a hole.
-	ahead      map[uint64]segment
+	ended       bool // its root is no longer in the view
+	positions
+	ahead map[uint64]segment // segments that arrived behind a hole
+	// aheadBytes is the size of those in ahead.
 	aheadBytes int
 	store      store
-	reassembly *reassemblyBuffer // of the message that is arriving
-	partial    partial
-	topical    bool            // the message in partial has a topic
-	topic      string          // of the last message that had one
-	count      count           // of lost messages
-	fedAt      protocol.Time   // when the tree last brought the next segment
-	arrived    arrival         // the last segment, however it has arrived
-	offered    arrival         // at the right neighbor, of a segment that the tree has yet to bring
-	forwarded  uint64          // the number after the last segment that was forwarded
-	parent     protocol.Rank   // in the tree
-	children   []protocol.Rank // members that this one forwards to, in sending order
-	ackers     []protocol.Rank // members whose acknowledgments count here (stable.go)
-	grantors   []protocol.Rank // members whose credits count here (window.go)
-	activeAt   protocol.Time   // when its root last sent something
+	assembly
+	fedAt    protocol.Time // when the tree last brought the next segment
+	arrived  arrival       // the last segment, however it has arrived
+	offered  arrival       // at the right neighbor, of a segment that the tree has yet to bring
+	activeAt protocol.Time // when its root last sent something
+	links
 	foster     foster
 	acks       acks
 	credit     credit
@@ -51,6 +30,41 @@ type flow struct {
 	pull       pull
 	scheduled  bool // it is in Member.scheduled
 	tailProbe  tailProbe
+}
+
+// positions are numbers of segments.
+type positions struct {
+	// next is the first segment that is missing: all before it have arrived or were
+	// given up. wanted is the number after the last segment known to exist.
+	next, wanted uint64
+	// viewStart is where the present view began. delivered is the first segment that has
+	// not been delivered; it is less than next only while the member is frozen.
+	viewStart, delivered uint64
+	// lost is the number after the first segment that was given up. If zero, none was.
+	lost uint64
+	// cut is where the view that is about to end ends. If zero, that is not known.
+	// Segments before it are accepted even if the inbox is full: all members wait for
+	// them.
+	cut       uint64
+	frozenAt  uint64 // where the member was frozen last; see shareEnd
+	forwarded uint64 // the number after the last segment that was forwarded
+}
+
+// assembly puts messages together.
+type assembly struct {
+	reassembly *reassemblyBuffer // of the message that is arriving
+	partial    partial
+	topical    bool   // the message in partial has a topic
+	topic      string // of the last message that had one
+	count      count  // of lost messages
+}
+
+// links are the neighbors in the tree; see route.go.
+type links struct {
+	parent   protocol.Rank
+	children []protocol.Rank // members that this one forwards to, in sending order
+	ackers   []protocol.Rank // members whose acknowledgments count here (stable.go)
+	grantors []protocol.Rank // members whose credits count here (window.go)
 }
 
 // firstAhead returns the lowest number that arrived behind a hole.

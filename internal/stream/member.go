@@ -14,42 +14,71 @@ import (
 // Member is one process's part in all streams of a group. The package comment says how
 // to drive it.
 type Member struct {
-	config         Config
-	view           uint64 // its number
-	roster         roster
-	former         Members         // of the view before; nil if unknown
+	config Config
+	view   uint64 // its number
+	roster roster
+	pacing
+	flows    map[protocol.Rank]*flow
+	lastFlow *flow // of the last frame
+	agenda
+	outbox queue.Queue[send]
+	own    ownStream
+	viewChange
+	inbox inbox
+	peers
+	activeRoots
+	repairTook protocol.Time // how long it takes until all that was requested is here
+	lastSent   send          // the last frame returned by Next
+	memory
+	arrivals []Arrival // see trace.go
+	stats    Stats
+}
+
+// pacing is when corrections start, and how long they wait.
+type pacing struct {
 	correctionPlan *broadcast.Plan // with the delay as last measured
 	delay          delay
 	skew           skew
 	ages           bool // offers tell their age: all members of the view understand it
 	budget         budget
-	flows          map[protocol.Rank]*flow
-	lastFlow       *flow         // of the last frame
-	endedFlows     []*flow       // those that ended with the present view
-	scheduled      []*flow       // flows with a deadline, or that wait for the inbox
-	due            protocol.Time // the earliest deadline
-	outbox         queue.Queue[send]
-	own            ownStream
-	frozen         bool       // the next view is being agreed upon; see view.go
-	heldBytes      int        // bytes that are not delivered while frozen
-	cut            []Position // of the view that is about to end
-	inbox          inbox
-	backlogs       map[protocol.Rank]*backlog // of peers whose queues are full
-	missed         map[protocol.Rank][]*flow  // the streams of which they have missed something; see missed.go
-	repairTook     protocol.Time              // how long it takes until all that was requested is here
-	stalled        map[protocol.Rank]bool     // members that do not answer polls; see stable.go
-	down           map[protocol.Rank]bool     // peers that could not be reached when last tried
-	active         int                        // roots that have sent lately, at most, and when to count again
-	activeDue      protocol.Time
-	// retryDue is when to try the nearest of them again.
-	retryDue       protocol.Time
-	lastSent       send // the last frame returned by Next
+}
+
+// agenda is what there is to do later.
+type agenda struct {
+	scheduled []*flow       // flows with a deadline, or that wait for the inbox
+	due       protocol.Time // the earliest deadline
+}
+
+// viewChange is the state between two views; see view.go.
+type viewChange struct {
+	former     Members    // of the view before; nil if unknown
+	endedFlows []*flow    // those that ended with the present view
+	frozen     bool       // the next view is being agreed upon
+	heldBytes  int        // bytes that are not delivered while frozen
+	cut        []Position // of the view that is about to end
+}
+
+// peers is what this member knows of others that are in trouble.
+type peers struct {
+	backlogs map[protocol.Rank]*backlog // of peers whose queues are full
+	missed   map[protocol.Rank][]*flow  // the streams of which they have missed something; see missed.go
+	stalled  map[protocol.Rank]bool     // members that do not answer polls; see stable.go
+	down     map[protocol.Rank]bool     // peers that could not be reached when last tried
+	retryDue protocol.Time              // when to try the nearest of them again
+}
+
+// activeRoots is how many roots share the windows; see window.go.
+type activeRoots struct {
+	active    int // those that have sent lately, at most
+	activeDue protocol.Time
+}
+
+// memory is what is used again.
+type memory struct {
 	spare          spareMemory
 	repairHead     []byte
 	frames         slab
 	receiveBuffers map[protocol.Rank]*reassemblyBuffer // lent to the transport for a peer's long frame; see receivebuffer.go
-	arrivals       []Arrival                           // see trace.go
-	stats          Stats
 }
 
 // Message is a message for the program, or a notice that some are lost.
@@ -89,23 +118,25 @@ func New(c Config) (*Member, error) {
 		return nil, err
 	}
 	m := &Member{
-		config:         c,
-		view:           c.View,
-		flows:          make(map[protocol.Rank]*flow),
-		backlogs:       make(map[protocol.Rank]*backlog),
-		missed:         make(map[protocol.Rank][]*flow),
-		stalled:        make(map[protocol.Rank]bool),
-		down:           make(map[protocol.Rank]bool),
-		receiveBuffers: make(map[protocol.Rank]*reassemblyBuffer),
-		due:            protocol.Never,
-		delay:          delay{wait: initialWait},
-		skew:           skew{mean: initialSkew, fixed: c.Lead},
+		config: c,
+		view:   c.View,
+		pacing: pacing{delay: delay{wait: initialWait}, skew: skew{mean: initialSkew, fixed: c.Lead}},
+		flows:  make(map[protocol.Rank]*flow),
+		agenda: agenda{due: protocol.Never},
+		peers: peers{
+			backlogs: make(map[protocol.Rank]*backlog),
+			missed:   make(map[protocol.Rank][]*flow),
+			stalled:  make(map[protocol.Rank]bool),
+			down:     make(map[protocol.Rank]bool),
+			retryDue: protocol.Never,
+		},
+		memory: memory{receiveBuffers: make(map[protocol.Rank]*reassemblyBuffer)},
 	}
 	m.SetVersion(cmp.Or(c.Version, wire.Version))
 	if err := m.setRoster(c.Size, c.Members); err != nil {
 		return nil, err
 	}
-	m.own.pollDue, m.own.creditDue, m.retryDue = protocol.Never, protocol.Never, protocol.Never
+	m.own.pollDue, m.own.creditDue = protocol.Never, protocol.Never
 	own, err := m.open(c.Rank, c.Incarnation)
 	if err != nil {
 		return nil, err

@@ -71,7 +71,7 @@ func (s *shipping) advance(now Time, of *stream) {
 // sendWatermark broadcasts a watermark, if this delegate ships and there is something new:
 // after a while or, if much has reached all zones, at once, since origins may wait for it.
 func (s *shipping) sendWatermark(now Time) {
-	due := s.lastWatermark == 0 || now >= s.lastWatermark+s.config.WatermarkDelay || s.fresh >= ackEvery
+	due := s.lastWatermark == 0 || now >= s.lastWatermark+s.config.WatermarkDelay || s.fresh >= s.config.AckBytes
 	if !s.active || !due {
 		return
 	}

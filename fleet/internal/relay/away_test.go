@@ -84,12 +84,9 @@ func TestJoinerKeepsWhatZonesLack(t *testing.T) {
 	for range n {
 		old.Broadcast(3, nil)
 	}
-	table, err := old.Serve(4, TableRequest())
-	if err != nil {
-		t.Fatal(err)
-	}
 	c.Self.ID = "new"
 	joiner := New(c)
+	table := tableFor(t, old, joiner)
 	if err := joiner.Join(5, table); err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,8 @@ type core struct {
 
 // outbox collects what the driver is to do.
 type outbox struct {
+	delivered []Message
+	handed    []Message // the slice that Delivered has returned
 	actions   []Action
 	performed []Action // the slice that Actions has returned
 	sent      Counts
@@ -40,13 +42,29 @@ func (o *outbox) Actions() []Action {
 // Counts returns how many frames were sent to other zones.
 func (o *outbox) Counts() Counts { return o.sent }
 
+// Delivered returns the messages for the program since the last call. It is valid until the
+// next one.
+func (o *outbox) Delivered() []Message {
+	clear(o.handed)
+	o.handed, o.delivered = o.delivered, o.handed[:0]
+	return o.handed
+}
+
+func (o *outbox) deliver(m Message) { o.delivered = append(o.delivered, m) }
+
 func (o *outbox) add(a Action) { o.actions = append(o.actions, a) }
 
 func (o *outbox) cast(f *frame) { o.add(Cast{f.encode()}) }
 
+// ship sends a message to a delegate of another zone.
+func (o *outbox) ship(p Peer, m message) {
+	o.sent.Data++
+	o.add(Send{p, m.raw, false})
+}
+
 func (o *outbox) send(p Peer, f *frame) {
 	switch f.kind {
-	case kindData, kindLost:
+	case kindLost:
 		o.sent.Data++
 	case kindAck:
 		o.sent.Acks++
@@ -55,7 +73,7 @@ func (o *outbox) send(p Peer, f *frame) {
 	default:
 		o.sent.Syncs++
 	}
-	o.add(Send{p, f.encode(), f.kind != kindData && f.kind != kindLost})
+	o.add(Send{p, f.encode(), f.kind != kindLost})
 }
 
 // setBorn notes when this zone was begun, and gives this process its incarnation.

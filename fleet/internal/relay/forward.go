@@ -18,11 +18,11 @@ const maxForward = 1 << 10
 
 // forward forwards a message of this process to the lead, unless the last one was forwarded
 // just now.
-func (o *forwarder) forward(now Time, f *frame) {
+func (o *forwarder) forward(now Time, raw []byte, size int) {
 	due := o.lastForward == 0 || now >= o.lastForward+o.config.ForwardDelay
-	if o.active || o.leader == o.rank || o.config.ForwardDelay == 0 || !due || len(f.data) > maxForward {
+	if o.active || o.leader == o.rank || o.config.ForwardDelay == 0 || !due || size > maxForward {
 		return
 	}
 	o.lastForward = now
-	o.add(Forward{o.leader, f.encode()})
+	o.add(Forward{o.leader, raw})
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // kind is the first byte of a frame.
@@ -20,6 +21,7 @@ const (
 	kindSummary                   // what zones tell about themselves
 	kindTable                     // the reply to a joiner: see repair.go
 	kindFetch                     // asks for the messages of an origin from a position on
+	kindHello                     // from a joiner to its zone: see repair.go
 )
 
 // MaxName is the longest name of a zone and the longest ID, in bytes.
@@ -54,22 +56,43 @@ type frame struct {
 	stream    *stream // of the origin, in a frame that was read, if it is known
 	seq       uint64
 	data      []byte
+	raw       []byte // the frame with its length, in a frame that was read
 	summaries []Summary
 }
+
+// message is a frame of kindData with its length, as it is kept, sent and cast: by its origin
+// and by every member that passes it on.
+type message struct {
+	raw  []byte
+	head int // length of what is before the data
+}
+
+func (m message) data() []byte { return m.raw[m.head:] }
+
+// message returns a frame of kindData that was read.
+func (f *frame) message() message { return message{f.raw, len(f.raw) - len(f.data)} }
 
 // encode returns a frame with its length, so that frames can be concatenated: a driver sends
 // those together that wait for the same member.
 func (f *frame) encode() []byte { return appendFrame(nil, f) }
 
 func appendFrame(b []byte, f *frame) []byte {
-	one := f.append(nil)
-	return append(binary.AppendUvarint(b, uint64(len(one))), one...)
+	const most = binary.MaxVarintLen32
+	buffer := make([]byte, most, most+len(f.data)+len(f.origin.Zone)+len(f.origin.ID)+40) // most frames are of kindData
+	buffer = f.append(buffer)
+	var length [most]byte
+	n := binary.PutUvarint(length[:], uint64(len(buffer)-most))
+	copy(buffer[most-n:], length[:n])
+	if b == nil {
+		return buffer[most-n:]
+	}
+	return append(b, buffer[most-n:]...)
 }
 
 func (f *frame) append(b []byte) []byte {
 	b = append(b, byte(f.kind))
 	switch f.kind {
-	case kindData, kindLost, kindFetch:
+	case kindData, kindLost, kindFetch, kindHello:
 		b = appendOrigin(b, f.origin)
 		b = binary.AppendUvarint(b, f.seq)
 		return append(b, f.data...)
@@ -107,7 +130,7 @@ func (f *frame) decode(b []byte, known map[string]*stream) error {
 	}
 	d := decoder{b: b[1:], known: known}
 	switch f.kind = kind(b[0]); f.kind {
-	case kindData, kindLost, kindFetch:
+	case kindData, kindLost, kindFetch, kindHello:
 		f.origin, f.stream = d.originAndStream()
 		f.seq = d.number()
 	case kindSummary:
@@ -129,16 +152,28 @@ func (f *frame) decode(b []byte, known map[string]*stream) error {
 	return d.err
 }
 
-// splitFrames reads concatenated frames, whose data are then part of b.
-func splitFrames(b []byte, known map[string]*stream) (frames []frame, err error) {
-	d := &decoder{b: b}
-	for len(d.b) > 0 {
-		frames = append(frames, frame{})
-		if err := frames[len(frames)-1].decode(d.bytes(len(d.b)), known); err != nil {
+// next reads the first of concatenated frames, whose data are then part of b, and returns the
+// others.
+func (f *frame) next(b []byte, known map[string]*stream) (rest []byte, err error) {
+	d := decoder{b: b}
+	one := d.bytes(len(b))
+	if d.err != nil {
+		return nil, d.err
+	}
+	*f = frame{raw: slices.Clip(b[:len(b)-len(d.b)])}
+	return d.b, f.decode(one, known)
+}
+
+// splitFrames reads concatenated frames.
+func splitFrames(b []byte) (frames []*frame, err error) {
+	for len(b) > 0 {
+		f := new(frame)
+		if b, err = f.next(b, nil); err != nil {
 			return nil, err
 		}
+		frames = append(frames, f)
 	}
-	return frames, d.err
+	return frames, nil
 }
 
 func appendString(b []byte, s string) []byte {

@@ -28,7 +28,7 @@ func FuzzFrames(f *testing.F) {
 		f.Add(s.append(nil), s.append(nil))
 	}
 	f.Fuzz(func(t *testing.T, first, second []byte) {
-		c := Config{Self: Origin{Zone: "a", ID: "1"}, KeepBytes: 1000, MaxOrigins: 4, Window: 500, AckDelay: 2, WatermarkDelay: 2, Stall: 10, GapDelay: 2}
+		c := Config{Self: Origin{Zone: "a", ID: "1"}, KeepBytes: 1000, MaxOrigins: 4, Window: 500, AckDelay: 2, AckBytes: 1 << 15, WatermarkDelay: 2, Stall: 10, GapDelay: 2}
 		m := New(c)
 		m.Begin(1)
 		m.SetZone(1, []Sibling{{Rank: 0, Age: 1}, {Rank: 1, Age: 2}, {Rank: 2, Age: 3}}, 0)

@@ -10,9 +10,6 @@ import (
 // has arrived, as those of TCP (RFC 1122, 4.2.3.2): each costs a message over a long link,
 // and one from every member of this zone.
 
-// ackEvery is how much may arrive before an acknowledgment is not delayed any more.
-const ackEvery = 32 << 10
-
 // gateway is the part of a delegate that other zones ship to.
 type gateway struct {
 	*journal
@@ -105,16 +102,16 @@ func (g *gateway) handleSync(now Time, rank int, f *frame) {
 		}
 		s := g.streams[p.Origin]
 		for seq := max(has.Seq+1, s.first); seq < s.next && room > 0; seq++ {
-			data := s.log[seq-s.first].data
-			g.send(to, &frame{kind: kindData, origin: s.origin, seq: seq, data: data})
-			room -= len(data) + entryOverhead
+			msg := s.log[seq-s.first].message
+			g.outbox.ship(to, msg)
+			room -= msg.cost()
 		}
 	}
 }
 
 // acknowledge asks whether what was broadcast is stable, to acknowledge it then.
 func (g *gateway) acknowledge(now Time) {
-	if len(g.due) == 0 || g.polling || now < g.dueSince+g.config.AckDelay && g.dueBytes < ackEvery {
+	if len(g.due) == 0 || g.polling || now < g.dueSince+g.config.AckDelay && g.dueBytes < g.config.AckBytes {
 		return
 	}
 	for _, rank := range slices.Sorted(maps.Keys(g.due)) {

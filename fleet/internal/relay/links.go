@@ -301,7 +301,7 @@ func (s *shipping) shipNext(l *link, of *stream, after uint64) uint64 {
 		return of.first - 1
 	}
 	e := &of.log[after+1-of.first]
-	s.send(l.gateway, &frame{kind: kindData, origin: of.origin, seq: after + 1, data: e.data})
+	s.outbox.ship(l.gateway, e.message)
 	l.inFlight += e.cost()
 	return after + 1
 }

@@ -9,7 +9,7 @@ import (
 // that have said that they have nothing.
 func lead(t *testing.T) *Machine {
 	t.Helper()
-	m := New(Config{Self: Origin{"a", "self", 1}, KeepBytes: 1 << 20, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall, AckDelay: 10, WatermarkDelay: 10})
+	m := New(Config{Self: Origin{"a", "self", 1}, KeepBytes: 1 << 20, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall, AckDelay: 10, AckBytes: 1 << 15, WatermarkDelay: 10})
 	m.Begin(1)
 	m.SetZone(1, []Sibling{{0, 0}}, 0)
 	m.SetBackbone(1, []Peer{{Rank: 0, Zone: "a"}, {Rank: 1, Zone: "b", Age: 1}, {Rank: 2, Zone: "b", Age: 2}})
@@ -36,11 +36,11 @@ func sends(t *testing.T, m *Machine, k kind) (list []*frame, to []int) {
 	t.Helper()
 	for _, a := range m.Actions() {
 		if s, ok := a.(Send); ok && kindOf(s.Frame) == k {
-			frames, err := splitFrames(s.Frame, nil)
+			frames, err := splitFrames(s.Frame)
 			if err != nil {
 				t.Fatal(err)
 			}
-			list, to = append(list, &frames[0]), append(to, s.Peer.Rank)
+			list, to = append(list, frames[0]), append(to, s.Peer.Rank)
 		}
 	}
 	return list, to

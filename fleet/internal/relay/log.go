@@ -69,19 +69,19 @@ type stream struct {
 
 // entry is a message of the log. end is the cost of its origin's messages up to it.
 type entry struct {
-	data []byte
-	end  uint64
+	message
+	end uint64
 }
 
 // entryOverhead is what an entry of the log takes beside its data.
 const entryOverhead = 64
 
 // cost is what a message takes in the log, and in windows.
-func (e *entry) cost() int { return len(e.data) + entryOverhead }
+func (m message) cost() int { return len(m.raw) - m.head + entryOverhead }
 
 // arrival is a message that waits for those before it.
 type arrival struct {
-	data   []byte
+	message
 	inject bool // it came from another zone to this process, which broadcasts it
 }
 
@@ -151,7 +151,7 @@ func (j *journal) forgetOne() {
 		j.drop(oldest)
 	}
 	for _, a := range oldest.held {
-		j.heldBytes -= len(a.data)
+		j.heldBytes -= a.cost()
 	}
 	j.sweep()
 	oldest.gone = true
@@ -163,23 +163,20 @@ func (j *journal) forgetOne() {
 }
 
 // arrive takes in a message from this zone or, if inject is true, from another one.
-func (j *journal) arrive(now Time, s *stream, seq uint64, data []byte, inject bool) {
+func (j *journal) arrive(now Time, s *stream, seq uint64, msg message, inject bool) {
 	if s.next == 0 && j.forgot {
 		s.next, s.first = seq, seq // it may have been known before
 	}
 	switch {
 	case seq == 0 || s.next > 0 && seq < s.next:
 		return // it was delivered
-	case s.held[seq].data != nil:
+	case s.held[seq].raw != nil:
 		return
-	case seq != s.next && j.heldBytes+len(data) > j.config.KeepBytes:
+	case seq != s.next && j.heldBytes+msg.cost() > j.config.KeepBytes:
 		j.missing(now, s)
 		return // it is fetched later
 	}
-	if data == nil {
-		data = []byte{}
-	}
-	if a := (arrival{data, inject}); seq == s.next {
+	if a := (arrival{msg, inject}); seq == s.next {
 		j.take(s, a)
 	} else {
 		j.hold(s, seq, a)
@@ -193,18 +190,18 @@ func (j *journal) hold(s *stream, seq uint64, a arrival) {
 		s.held = make(map[uint64]arrival)
 	}
 	s.held[seq] = a
-	j.heldBytes += len(a.data)
+	j.heldBytes += a.cost()
 }
 
 // take delivers the next message of an origin.
 func (j *journal) take(s *stream, a arrival) {
 	if a.inject {
-		j.cast(&frame{kind: kindData, origin: s.origin, seq: s.next, data: a.data})
+		j.add(Cast{a.raw})
 	}
 	if s.origin != j.self {
-		j.add(Deliver{Message{Origin: s.origin, Seq: s.next, Data: a.data}})
+		j.deliver(Message{Origin: s.origin, Seq: s.next, Data: a.data()})
 	}
-	j.keep(s, a.data)
+	j.keep(s, a.message)
 	s.next++
 	s.gap = 0
 }
@@ -213,7 +210,7 @@ func (j *journal) take(s *stream, a arrival) {
 func (j *journal) drain(now Time, s *stream) {
 	for a, ok := s.held[s.next]; ok; a, ok = s.held[s.next] {
 		delete(s.held, s.next)
-		j.heldBytes -= len(a.data)
+		j.heldBytes -= a.cost()
 		j.take(s, a)
 	}
 	if len(s.held) > 0 || s.seen >= max(s.next, 1) {
@@ -249,10 +246,10 @@ func (j *journal) skip(now Time, s *stream, upTo uint64) {
 		j.drop(s)
 	}
 	j.sweep()
-	j.add(Deliver{Message{Origin: s.origin, Seq: upTo + 1, Lost: upTo + 1 - s.next}})
+	j.deliver(Message{Origin: s.origin, Seq: upTo + 1, Lost: upTo + 1 - s.next})
 	for seq, a := range s.held {
 		if seq <= upTo {
-			j.heldBytes -= len(a.data)
+			j.heldBytes -= a.cost()
 			delete(s.held, seq)
 		}
 	}
@@ -261,7 +258,7 @@ func (j *journal) skip(now Time, s *stream, upTo uint64) {
 }
 
 // keep adds the next message to the log.
-func (j *journal) keep(s *stream, data []byte) {
+func (j *journal) keep(s *stream, msg message) {
 	if len(s.log) == 0 {
 		s.first = s.next
 	}
@@ -269,11 +266,9 @@ func (j *journal) keep(s *stream, data []byte) {
 	if n := len(s.log); n > 0 {
 		end = s.log[n-1].end
 	}
-	e := entry{data: data}
-	e.end = end + uint64(e.cost())
-	s.log = append(s.log, e)
+	s.log = append(s.log, entry{msg, end + uint64(msg.cost())})
 	j.kept = append(j.kept, record{s, s.next})
-	j.keptBytes += e.cost()
+	j.keptBytes += msg.cost()
 	j.trim()
 }
 
@@ -302,7 +297,7 @@ func (j *journal) drop(s *stream) {
 		j.oldBytes -= cost
 	}
 	j.keptBytes -= cost
-	s.log[0].data = nil
+	s.log[0].message = message{}
 	s.log = s.log[1:]
 	s.first++
 }
@@ -346,7 +341,7 @@ func (j *journal) takeBase(now Time, f *frame) {
 			s.next = max(s.next, 1)
 			for seq := range s.held {
 				if seq < s.next {
-					j.heldBytes -= len(s.held[seq].data)
+					j.heldBytes -= s.held[seq].cost()
 					delete(s.held, seq)
 				}
 			}

@@ -26,9 +26,11 @@ type Config struct {
 	MaxOrigins int
 	// Window is how much may be on its way to a zone.
 	Window int
-	// AckDelay is how long a gateway waits before it acknowledges, unless much is shipped, and
-	// WatermarkDelay the time between two watermarks of the lead, unless much is acknowledged.
+	// AckDelay is how long a gateway waits before it acknowledges, unless AckBytes were
+	// shipped, and WatermarkDelay the time between two watermarks of the lead, unless AckBytes
+	// were acknowledged.
 	AckDelay, WatermarkDelay Time
+	AckBytes                 int
 	// Stall is how long acknowledgments may fail to come before another delegate ships, or
 	// is shipped to. Each time that this was in vain, it is twice as long, up to eight times.
 	Stall Time
@@ -59,11 +61,11 @@ type Sibling struct {
 }
 
 // Machine is the part of one member. Its inputs are Join and Begin, Broadcast, SetZone,
-// SetBackbone, FromZone, FromPeer, Stable, Dropped and Tick. After each, the driver performs the
-// Actions in order. It calls Tick at the Deadline.
+// SetBackbone, FromZone, FromPeer, Stable, Dropped and Tick. After each, the driver gives what is
+// Delivered to the program, and performs the Actions in order. It calls Tick at the Deadline.
 type Machine struct {
 	*journal
-	early      []frame // frames from before this member was ready, up to KeepBytes
+	early      []*frame // frames from before this member was ready, up to KeepBytes
 	earlyBytes int
 
 	shipping
@@ -80,8 +82,6 @@ type Machine struct {
 type Action interface{ action() }
 
 type (
-	// Deliver gives a message to the program.
-	Deliver struct{ Message Message }
 	// Cast broadcasts a frame in the zone.
 	Cast struct{ Frame []byte }
 	// Forward sends a frame to a member of the zone, beside the broadcast that follows. It
@@ -106,7 +106,6 @@ type (
 	}
 )
 
-func (Deliver) action() {}
 func (Cast) action()    {}
 func (Forward) action() {}
 func (Send) action()    {}
@@ -120,7 +119,7 @@ func New(c Config) *Machine {
 	m.shipping = shipping{journal: m.journal, survey: &m.survey, links: make(map[string]*link), away: make(map[string]Time)}
 	m.watcher = watcher{journal: m.journal, lead: &m.shipping}
 	m.gateway = gateway{journal: m.journal, due: make(map[int]map[Origin]bool), shippers: make(map[int]bool)}
-	m.repair = repair{journal: m.journal}
+	m.repair = repair{journal: m.journal, hellos: make(map[Origin]bool)}
 	m.news = news{journal: m.journal, lead: &m.shipping, summaries: make(map[string]Summary)}
 	m.forwarder = forwarder{journal: m.journal}
 	return m
@@ -150,8 +149,8 @@ func (m *Machine) begin(now Time) {
 	m.ready = true
 	early := m.early
 	m.early = nil
-	for i := range early {
-		m.handleZone(now, -1, &early[i])
+	for _, f := range early {
+		m.handleZone(now, -1, f)
 	}
 	m.step(now)
 }
@@ -168,13 +167,12 @@ func (m *Machine) Window(share int) bool {
 // which this member casts, too.
 func (m *Machine) Broadcast(now Time, data []byte) []byte {
 	s := m.stream(now, m.self)
-	f := &frame{kind: kindData, origin: m.self, seq: s.next, data: data}
-	bytes := f.encode()
-	m.forward(now, f)
-	m.arrive(now, s, s.next, data, false)
+	raw := (&frame{kind: kindData, origin: m.self, seq: s.next, data: data}).encode()
+	m.forward(now, raw, len(data))
+	m.arrive(now, s, s.next, message{raw, len(raw) - len(data)}, false)
 	m.enqueue(now, s)
 	m.step(now)
-	return bytes
+	return raw
 }
 
 // SetZone takes in a view of the zone: its delegates by age, and the rank of this process.
@@ -219,48 +217,45 @@ func (m *Machine) reorder(now Time) {
 
 // FromZone takes in frames that a member of the zone has broadcast, or forwarded.
 func (m *Machine) FromZone(now Time, rank int, b []byte) error {
-	frames, err := splitFrames(b, m.known)
-	if err != nil {
-		return err
-	}
 	if !m.ready {
-		m.keepEarly(frames, len(b))
-		return nil
+		return m.keepEarly(b)
 	}
+	return m.each(now, b, func(f *frame) { m.handleZone(now, rank, f) })
+}
+
+// each handles frames, and does what follows from all of them.
+func (m *Machine) each(now Time, b []byte, handle func(*frame)) (err error) {
+	var f frame
 	ships := false
-	for i := range frames {
-		f := &frames[i]
-		m.handleZone(now, rank, f)
+	for len(b) > 0 {
+		if b, err = f.next(b, m.known); err != nil {
+			break
+		}
+		handle(&f)
 		ships = ships || f.kind != kindData || m.ships(f.origin)
 	}
-	m.follow(now, ships)
-	return nil
-}
-
-// keepEarly keeps frames until this member is ready. What does not fit is found missing later.
-func (m *Machine) keepEarly(frames []frame, size int) {
-	if m.earlyBytes += size; m.earlyBytes <= m.config.KeepBytes {
-		for _, f := range frames {
-			f.stream = nil // it may be forgotten until then
-			m.early = append(m.early, f)
-		}
-	}
-}
-
-// follow does what follows from frames, which may have brought something to ship.
-func (m *Machine) follow(now Time, ships bool) {
 	if ships {
 		m.step(now)
 	} else {
 		m.settle(now)
 	}
+	return err
+}
+
+// keepEarly keeps frames until this member is ready. What does not fit is found missing later.
+func (m *Machine) keepEarly(b []byte) error {
+	frames, err := splitFrames(b)
+	if m.earlyBytes += len(b); m.earlyBytes <= m.config.KeepBytes {
+		m.early = append(m.early, frames...)
+	}
+	return err
 }
 
 func (m *Machine) handleZone(now Time, rank int, f *frame) {
 	switch f.kind {
 	case kindData:
 		s := m.streamOf(now, f)
-		m.arrive(now, s, f.seq, f.data, false)
+		m.arrive(now, s, f.seq, f.message(), false)
 		m.enqueue(now, s)
 	case kindLost:
 		m.skip(now, m.stream(now, f.origin), f.seq)
@@ -276,23 +271,17 @@ func (m *Machine) handleZone(now Time, rank int, f *frame) {
 		}
 	case kindSummary:
 		m.takeSummaries(now, f.summaries)
+	case kindHello:
+		m.handleHello(f)
 	}
 }
 
 // FromPeer takes in frames that a delegate has sent over the backbone.
 func (m *Machine) FromPeer(now Time, rank int, b []byte) error {
-	frames, err := splitFrames(b, m.known)
-	if err != nil || !m.ready {
-		return err // a lead asks again
+	if !m.ready {
+		return nil // a lead asks again
 	}
-	ships := false
-	for i := range frames {
-		f := &frames[i]
-		m.handlePeer(now, rank, f)
-		ships = ships || f.kind != kindData || m.ships(f.origin)
-	}
-	m.follow(now, ships)
-	return nil
+	return m.each(now, b, func(f *frame) { m.handlePeer(now, rank, f) })
 }
 
 func (m *Machine) handlePeer(now Time, rank int, f *frame) {
@@ -300,7 +289,7 @@ func (m *Machine) handlePeer(now Time, rank int, f *frame) {
 	case kindData:
 		m.noteShipped(now, m.shipper(rank, f.origin), f.origin, len(f.data)+entryOverhead)
 		s := m.streamOf(now, f)
-		m.arrive(now, s, f.seq, f.data, true)
+		m.arrive(now, s, f.seq, f.message(), true)
 		m.enqueue(now, s)
 	case kindLost:
 		m.noteShipped(now, m.shipper(rank, f.origin), f.origin, 0)

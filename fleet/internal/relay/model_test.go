@@ -76,7 +76,7 @@ func (m *model) start(zone string, z, r int) *modelMember {
 	p := &modelMember{zone: zone, rank: 100*z + r}
 	p.Machine = New(Config{
 		Self: Origin{zone, fmt.Sprint(zone, r), 1}, Born: uint64(m.now), KeepBytes: m.keep, MaxOrigins: 100, Window: 1 << 20,
-		AckDelay: 10, WatermarkDelay: 10, Stall: modelStall, GapDelay: 500, ForwardDelay: 1,
+		AckDelay: 10, AckBytes: 1 << 15, WatermarkDelay: 10, Stall: modelStall, GapDelay: 500, ForwardDelay: 1,
 	})
 	if len(m.alive(zone)) == 0 || m.steps == 0 {
 		p.Begin(m.now)
@@ -154,14 +154,15 @@ func (m *model) do(p *modelMember, input func()) {
 
 // perform performs the actions of a member.
 func (m *model) perform(p *modelMember) {
+	for _, msg := range p.Delivered() {
+		text := fmt.Sprintf("%s %d %s", msg.Origin.ID, msg.Seq, msg.Data)
+		if msg.Lost > 0 {
+			text = fmt.Sprintf("%s lost %d", msg.Origin.ID, msg.Lost)
+		}
+		p.got = append(p.got, text)
+	}
 	for _, a := range p.Actions() {
 		switch a := a.(type) {
-		case Deliver:
-			text := fmt.Sprintf("%s %d %s", a.Message.Origin.ID, a.Message.Seq, a.Message.Data)
-			if a.Message.Lost > 0 {
-				text = fmt.Sprintf("%s lost %d", a.Message.Origin.ID, a.Message.Lost)
-			}
-			p.got = append(p.got, text)
 		case Cast:
 			m.cast(p, a.Frame)
 		case Send:
@@ -720,7 +721,7 @@ func TestZoneIsToldWhatItHasMissed(t *testing.T) {
 func TestMessagesOfDeadZoneAreNotLostTooEarly(t *testing.T) {
 	dead := Origin{"b", "x", 1}
 	start := func(zone string) *Machine {
-		m := New(Config{Self: Origin{zone, "self", 1}, KeepBytes: 1 << 12, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall, GapDelay: 500, AckDelay: 10, WatermarkDelay: 10})
+		m := New(Config{Self: Origin{zone, "self", 1}, KeepBytes: 1 << 12, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall, GapDelay: 500, AckDelay: 10, AckBytes: 1 << 15, WatermarkDelay: 10})
 		m.Begin(1)
 		m.SetZone(1, []Sibling{{0, 0}}, 0)
 		return m
@@ -753,13 +754,11 @@ func TestMessagesOfDeadZoneAreNotLostTooEarly(t *testing.T) {
 	var got []Message
 	for now := Time(2); now <= (giveUpAfter+1)*modelStall && len(got) == 0; now += 100 {
 		waits.Tick(now)
-		for _, a := range waits.Actions() {
-			if d, ok := a.(Deliver); ok {
-				if now < giveUpAfter*modelStall {
-					t.Fatalf("%v at %d", d.Message, now)
-				}
-				got = append(got, d.Message)
+		for _, msg := range waits.Delivered() {
+			if now < giveUpAfter*modelStall {
+				t.Fatalf("%v at %d", msg, now)
 			}
+			got = append(got, msg)
 		}
 	}
 	if len(got) != 2 || got[0].Lost != 2 || got[1].Seq != 3 {
@@ -808,12 +807,9 @@ func TestZoneBeginsAgainWithoutItsPast(t *testing.T) {
 func TestIncarnationsFollowTheZone(t *testing.T) {
 	first := New(Config{Self: Origin{"a", "first", 1}, Born: 1000, KeepBytes: 1 << 20, MaxOrigins: 10})
 	first.Begin(1)
-	table, err := first.Serve(1, TableRequest())
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, number := range []uint64{7, 8} { // started again
 		late := New(Config{Self: Origin{"a", "late", number}, Born: 5, KeepBytes: 1 << 20, MaxOrigins: 10})
+		table := tableFor(t, first, late)
 		if err := late.Join(1, table); err != nil {
 			t.Fatal(err)
 		}
@@ -857,12 +853,29 @@ func TestLogIsBounded(t *testing.T) {
 	kept := 0
 	for _, s := range m.streams {
 		for _, e := range s.log {
-			kept += len(e.data) + entryOverhead
+			kept += e.cost()
 		}
 	}
 	if kept != m.keptBytes || len(m.kept) != kept/(100+entryOverhead) {
 		t.Errorf("%d bytes are kept, and %d counted, in %d entries", kept, m.keptBytes, len(m.kept))
 	}
+}
+
+// tableFor returns what a member answers to one that has joined. It does so only after it
+// has read its hello, and so all that was broadcast before that.
+func tableFor(t *testing.T, m, joiner *Machine) []byte {
+	t.Helper()
+	if _, err := m.Serve(1, joiner.TableRequest()); err == nil {
+		t.Error("a member has answered a joiner that it has read nothing of")
+	}
+	if err := m.FromZone(1, 5, joiner.Hello()); err != nil {
+		t.Fatal(err)
+	}
+	table, err := m.Serve(1, joiner.TableRequest())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
 }
 
 // A process that joins gets positions and the end of the log, and neither delivers what was
@@ -873,30 +886,26 @@ func TestJoinerBeginsWhereTheZoneIs(t *testing.T) {
 	for range 3 {
 		old.Broadcast(2, []byte("x"))
 	}
-	table, err := old.Serve(1, TableRequest())
-	if err != nil {
-		t.Fatal(err)
-	}
-	old.Actions()
 	joiner := New(Config{Self: Origin{"a", "new", 1}, KeepBytes: 1 << 20, MaxOrigins: 10})
+	table := tableFor(t, old, joiner)
 	if err := joiner.FromZone(3, 0, old.Broadcast(3, []byte("y"))); err != nil {
 		t.Fatal(err)
 	}
 	if err := joiner.Join(4, table); err != nil {
 		t.Fatal(err)
 	}
-	got := joiner.Actions()
-	if len(got) != 1 || got[0].(Deliver).Message.Seq != 4 || len(joiner.streams[old.self].log) != 4 {
+	got := joiner.Delivered()
+	if len(got) != 1 || got[0].Seq != 4 || len(joiner.streams[old.self].log) != 4 {
 		t.Errorf("%v, log %v", got, joiner.streams[old.self])
 	}
-	if _, err := New(Config{MaxOrigins: 1}).Serve(1, TableRequest()); err == nil {
+	if _, err := New(Config{MaxOrigins: 1}).Serve(1, joiner.TableRequest()); err == nil {
 		t.Error("a member that waits for a table itself has answered")
 	}
 }
 
 // Bytes from other processes are checked.
 func FuzzFrame(f *testing.F) {
-	for k := kindData; k <= kindFetch; k++ {
+	for k := kindData; k <= kindHello; k++ {
 		one := frame{kind: k, zone: "z", zones: []string{"a"}, covers: []string{"b"}, born: 7, positions: []position{{Origin{"a", "b", 3}, 4, 5}}, origin: Origin{"a", "b", 3}, seq: 6, data: []byte("d"), summaries: []Summary{{Zone: "a", Members: 3, View: 4, Healthy: true}}}
 		f.Add(one.append(nil))
 	}

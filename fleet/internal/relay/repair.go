@@ -10,6 +10,12 @@ import (
 // A member that misses messages asks a delegate of its own zone for them, and a process
 // that has joined asks for everything: the positions of all origins, and the end of the
 // log. Both are answered with a list of frames.
+//
+// A process that joins gets what is broadcast in its zone from its first view on. What was
+// broadcast before may still wait to be read at the delegate that it asks, and would be in
+// neither's positions. So it broadcasts a hello first. A delegate that has read that has read
+// everything of the views before, since messages of a view come before those of the next
+// (view synchrony), and answers only then.
 
 // Most bytes of messages in a reply.
 const (
@@ -17,8 +23,12 @@ const (
 	maxTable   = 1 << 20
 )
 
-// errJustJoined is the answer of a member that waits for a table itself.
-var errJustJoined = errors.New("fleet: this member has joined its zone just now")
+// errNotYet is the answer of a member that waits for a table itself, or has not read the
+// hello of the joiner.
+var errNotYet = errors.New("fleet: this member has not read everything yet")
+
+// maxHellos is how many joiners are remembered. Others say hello again.
+const maxHellos = 1024
 
 // maxFetches is how many origins are asked for at a time.
 const maxFetches = 16
@@ -31,7 +41,8 @@ const giveUpAfter = 8
 // repair is the part of a member that misses messages.
 type repair struct {
 	*journal
-	asked int // counts requests, so that delegates are asked in turn
+	asked  int             // counts requests, so that delegates are asked in turn
+	hellos map[Origin]bool // joiners whose hello was read
 }
 
 func (r *repair) deadline(d *deadline) {
@@ -81,8 +92,22 @@ func (r *repair) hopeless(now Time, s *stream) uint64 {
 	return 0
 }
 
+// Hello is what a process that has joined broadcasts in its zone, now and then, until it has
+// an answer to its TableRequest.
+func (r *repair) Hello() []byte { return (&frame{kind: kindHello, origin: r.config.Self}).encode() }
+
 // TableRequest is the request of a process that has joined, for Serve.
-func TableRequest() []byte { return (&frame{kind: kindTable}).append(nil) }
+func (r *repair) TableRequest() []byte {
+	return (&frame{kind: kindTable, positions: []position{{Origin: r.config.Self}}}).append(nil)
+}
+
+// handleHello takes in that a process has joined.
+func (r *repair) handleHello(f *frame) {
+	if len(r.hellos) >= maxHellos {
+		clear(r.hellos)
+	}
+	r.hellos[f.origin] = true
+}
 
 // Serve answers the request of a member of this zone.
 func (m *Machine) Serve(now Time, b []byte) ([]byte, error) {
@@ -91,9 +116,11 @@ func (m *Machine) Serve(now Time, b []byte) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case !m.ready:
-		return nil, errJustJoined
-	case f.kind == kindTable:
+		return nil, errNotYet
+	case f.kind == kindTable && len(f.positions) == 1 && m.hellos[f.positions[0].Origin]:
 		return m.table(now), nil
+	case f.kind == kindTable:
+		return nil, errNotYet
 	case f.kind == kindFetch:
 		return m.fetched(f), nil
 	}
@@ -115,7 +142,7 @@ func (m *Machine) fetched(f *frame) (reply []byte) {
 		reply = appendFrame(reply, &frame{kind: kindLost, origin: s.origin, seq: s.first - 1})
 	}
 	for seq := first; seq < s.next && len(reply) < maxFetched; seq++ {
-		reply = appendFrame(reply, &frame{kind: kindData, origin: s.origin, seq: seq, data: s.log[seq-s.first].data})
+		reply = append(reply, s.log[seq-s.first].raw...)
 	}
 	return reply
 }
@@ -123,12 +150,11 @@ func (m *Machine) fetched(f *frame) (reply []byte) {
 // Fetched takes in a reply to a Fetch. If it has brought something, and more is missing, this
 // member asks on at once.
 func (m *Machine) Fetched(now Time, reply []byte) error {
-	frames, err := splitFrames(reply, m.known)
+	frames, err := splitFrames(reply)
 	if err != nil {
 		return err
 	}
-	for i := range frames {
-		f := &frames[i]
+	for _, f := range frames {
 		m.handleZone(now, -1, f)
 		if s := m.gaps[f.origin]; s != nil && f.kind == kindData {
 			s.gap = now - m.config.GapDelay
@@ -161,7 +187,7 @@ func (m *Machine) table(now Time) []byte {
 			from, ok = min(cmp.Or(from, s.next), max(s.acked+1, s.first)), true
 		}
 		for seq := from; ok && seq < s.next; seq++ {
-			reply = appendFrame(reply, &frame{kind: kindData, origin: s.origin, seq: seq, data: s.log[seq-s.first].data})
+			reply = append(reply, s.log[seq-s.first].raw...)
 		}
 	}
 	return appendFrame(reply, &frame{kind: kindSummary, summaries: m.Summaries()})
@@ -169,7 +195,7 @@ func (m *Machine) table(now Time) []byte {
 
 // Join takes in the table of another member. What has arrived before is handled now.
 func (m *Machine) Join(now Time, table []byte) error {
-	frames, err := splitFrames(table, nil)
+	frames, err := splitFrames(table)
 	if err != nil || len(frames) == 0 || frames[0].kind != kindTable {
 		return cmp.Or(err, ErrFrame)
 	}
@@ -187,7 +213,7 @@ func (m *Machine) Join(now Time, table []byte) error {
 		case kindData:
 			s := m.stream(now, f.origin)
 			s.next = f.seq
-			m.keep(s, f.data)
+			m.keep(s, f.message())
 			s.next++
 		case kindSummary:
 			m.takeSummaries(now, f.summaries)

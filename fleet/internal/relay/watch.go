@@ -14,6 +14,7 @@ type watcher struct {
 	*journal
 	lead       *shipping
 	progressed Time // last time of an acknowledgment, or of nothing to acknowledge
+	waiting    bool // something was to be acknowledged at the last step
 	backoff    int  // times that this delegate has shipped although one before it gets on
 }
 
@@ -34,9 +35,12 @@ func (w *watcher) behind(now Time) bool {
 
 // watch lets this delegate ship if those before it do not get on.
 func (w *watcher) watch(now Time) {
-	switch {
-	case w.active || w.index < 0:
-	case !w.behind(now):
+	if w.active || w.index < 0 {
+		return
+	}
+	before := w.waiting
+	switch w.waiting = w.behind(now); {
+	case !before || !w.waiting:
 		w.progressed = now
 	case now >= w.progressed+w.patience():
 		w.active = true

@@ -78,6 +78,9 @@ const unnumbered = math.MaxUint64
 // Agree agrees on the bits that are set in every process's value. In mode Report it also
 // returns a [*FailedError] for failures that not all had acknowledged.
 func (c Comm) Agree(ctx context.Context, s Signature, value uint64) (uint64, error) {
+	if c.engine.finalizing.Load() {
+		s.Kind = Finalize
+	}
 	var agreed proposal
 	var call uint64
 	err := c.Do(ctx, s, func(t *Task) (err error) {
@@ -155,7 +158,9 @@ func (e *Engine) beginAgreement(o *callState, value uint64) *agreement {
 	case a.aborted != nil:
 		e.fail(o, a.aborted, false)
 	case a.firstFrom >= 0 && a.firstSig != o.local.signature:
-		e.fail(o, e.mismatchError(o, a.firstFrom, a.firstSig), true)
+		err := e.mismatchError(o, a.firstFrom, a.firstSig)
+		e.noteMismatch(nil, err)
+		e.fail(o, err, true)
 	}
 	e.sendVote(a)
 	return a

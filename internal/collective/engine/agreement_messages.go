@@ -93,6 +93,7 @@ func (e *Engine) handleAgreementAbort(from int, h *header, body []byte) error {
 	if err != nil {
 		return err
 	}
+	e.noteMismatch(nil, notice.err)
 	if _, ok := notice.err.(*MismatchError); ok && !e.diverged && e.inReach(notice.call) {
 		e.fail(e.call(notice.call), notice.err, false)
 	}

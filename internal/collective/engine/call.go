@@ -45,6 +45,10 @@ func (c Comm) begin(ctx context.Context, s Signature, run func(*Task) error) (*c
 	case o.oddFrom >= 0: // which is no matter of order: one of two that differ is not s
 		e.mismatch(o, o.oddFrom, o.oddSig)
 	}
+	if missed := e.calls.missed; missed != nil {
+		e.calls.missed = nil
+		e.fail(o, missed, true)
+	}
 	if s.endsByFailure() && e.peers.anyFailed() && o.err == nil {
 		e.fail(o, e.failedError(o), false)
 	}
@@ -105,8 +109,11 @@ func (e *Engine) partDone(t *Task, err error) {
 	o := t.call
 	o.runs.set(t.ID, true)
 	if err != nil && o.err == nil {
-		if errors.Is(err, t.ctx.Err()) {
+		switch {
+		case errors.Is(err, t.ctx.Err()):
 			err = e.timeoutError(o, err)
+		case e.calls.mismatch != nil && t.ID != e.config.Rank: // why that process has gone
+			err = e.calls.mismatch
 		}
 		e.fail(o, err, true)
 	}
@@ -130,6 +137,10 @@ func (e *Engine) await(ctx context.Context, o *callState, ran error) error {
 			e.mu.Lock()
 			e.fail(o, e.timeoutError(o, ctx.Err()), true)
 		}
+	}
+	if e.calls.missed != nil && o.err == nil { // it has come during this call
+		e.fail(o, e.calls.missed, false)
+		e.calls.missed = nil
 	}
 	err := o.err
 	e.diverged = e.diverged || err != nil

@@ -18,6 +18,8 @@ type callTable struct {
 	returned, completed, finished uint64
 	last                          Signature // of the call begun last
 	lastDone                      doneCall
+	mismatch                      *MismatchError // the last one that is known
+	missed                        *MismatchError // of a call that had returned here; the next one tells it
 }
 
 // doneCall is a call that has returned.

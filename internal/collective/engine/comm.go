@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // Comm is a communicator: the handle by which a program uses an engine.
@@ -62,7 +63,24 @@ func (c Comm) Do(ctx context.Context, s Signature, run func(*Task) error) error 
 	if err != nil {
 		return err
 	}
-	return c.engine.await(ctx, o, run(&o.task))
+	err = c.engine.await(ctx, o, run(&o.task))
+	if _, ok := err.(*MismatchError); ok {
+		c.engine.tell()
+	}
+	return err
+}
+
+// tellTime is how long a process that has found calls that do not match waits until the
+// others know: its program is about to exit, and must not look like one that has died.
+const tellTime = 500 * time.Millisecond
+
+// tell returns when the others have this process's notices.
+func (e *Engine) tell() {
+	ctx, cancel := context.WithTimeout(e.ctx, tellTime)
+	defer cancel()
+	if f, ok := e.comms.registry.link.(FlushingLink); ok && e.Flush(ctx) == nil {
+		_ = f.Flush(ctx) // they see a process that has died, then
+	}
 }
 
 // Rank returns this process's rank.
@@ -107,6 +125,10 @@ func (c Comm) AckFailed() []int {
 	c.engine.peers.acked = c.engine.peers.view
 	return c.engine.peers.failed()
 }
+
+// WorldRanks returns the ranks of the outermost communicator by those of this one; nil: they
+// are the same.
+func (c Comm) WorldRanks() []int { return c.engine.comms.worldRanks }
 
 // WorldRank returns the rank that a member has in the outermost communicator.
 func (c Comm) WorldRank(rank int) int { return c.engine.worldRank(rank) }

@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pleach-go/pleach/internal/collective/loggp"
@@ -28,6 +29,13 @@ type ZeroCopyLink interface {
 	// it calls release, once. release does not block. A link that is closed before
 	// the message has arrived does not call it.
 	SendOwned(ctx context.Context, to int, head, body []byte, release func()) error
+}
+
+// FlushingLink is a [Link] that knows what has arrived.
+type FlushingLink interface {
+	Link
+	// Flush returns when everything that was sent has arrived.
+	Flush(ctx context.Context) error
 }
 
 // Config configures an engine.
@@ -97,6 +105,7 @@ type Engine struct {
 	ctx        context.Context // of background work
 	cancel     context.CancelFunc
 	work       sync.WaitGroup
+	finalizing atomic.Bool // see [Engine.Finalize]
 
 	mu         sync.Mutex // guards everything below
 	err        error      // why the engine has ended
@@ -153,6 +162,10 @@ func (e *Engine) start(c Config) {
 	e.sender.init()
 	e.work.Go(e.runSender)
 }
+
+// Finalize notes that the program has made its last call: agreements are the end of the job
+// from now on, and errors call them so.
+func (e *Engine) Finalize() { e.finalizing.Store(true) }
 
 // End fails all calls, present and future, with cause: this process is no longer in
 // the view, or the link is closed.

@@ -133,6 +133,13 @@ func goldenCalls() []goldenCall {
 			same, err := collective.Admit(c, w)
 			return same.Size(), err
 		}},
+		{"once", 3, false, func(c ctx, w collective.Comm) (any, error) {
+			return nil, collective.Once(c, w, func(context.Context) error { return nil })
+		}},
+		{"finalize", 3, false, func(c ctx, w collective.Comm) (any, error) {
+			engine.Comm(w).Engine().Finalize()
+			return collective.Agree(c, w, 1)
+		}},
 	}
 }
 
@@ -260,7 +267,7 @@ func (c *goldenCall) want(rank int) string {
 		}
 	}
 	switch kind, _, _ := strings.Cut(c.name, " "); {
-	case kind == "barrier":
+	case kind == "barrier" || kind == "once":
 		return "<nil>"
 	case c.name == "broadcast codec":
 		return "[one two]"
@@ -280,6 +287,8 @@ func (c *goldenCall) want(rank int) string {
 		return fmt.Sprint(total(c.size, (1+rank)%4))
 	case kind == "scan":
 		return fmt.Sprint(total(rank+1, 2))
+	case kind == "finalize":
+		return "1"
 	case kind == "agree":
 		return fmt.Sprint(^uint64(7))
 	}

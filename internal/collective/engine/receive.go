@@ -124,9 +124,12 @@ func (e *Engine) matches(o *callState, from int, call uint64, s Signature) bool 
 
 // mismatch fails a call that another process has called differently.
 func (e *Engine) mismatch(o *callState, other int, called Signature) {
-	if !e.numberDiverged(o) {
-		e.fail(o, e.mismatchError(o, other, called), true)
+	if e.numberDiverged(o) {
+		return
 	}
+	err := e.mismatchError(o, other, called)
+	e.noteMismatch(o, err)
+	e.fail(o, err, true)
 }
 
 func (e *Engine) mismatchError(o *callState, other int, called Signature) error {
@@ -135,9 +138,23 @@ func (e *Engine) mismatchError(o *callState, other int, called Signature) error 
 		Other: other, OtherWhat: called.String(),
 	}
 	if m.What == m.OtherWhat { // they differ in what a signature has only a hash of
-		m.OtherWhat += " with another operator, element type or Corrected"
+		m.What += o.local.signature.detailText(e.selection)
+		m.OtherWhat += called.detailText(e.selection)
 	}
 	return m
+}
+
+// noteMismatch keeps a mismatch. A process that has found one is about to exit, and calls
+// that fail because of that are to tell the reason. If the call has returned here, the next
+// one tells it.
+func (e *Engine) noteMismatch(o *callState, err error) {
+	m, ok := err.(*MismatchError)
+	if !ok {
+		return
+	}
+	if e.calls.mismatch = m; o != nil && o.returned && o.err == nil {
+		e.calls.missed = m
+	}
 }
 
 // sendAbort tells the other processes that a call has failed.
@@ -157,6 +174,7 @@ func (e *Engine) sendAbort(o *callState, err error) {
 func (e *Engine) handleAbort(o *callState, from int, h *header, body []byte) error {
 	a, err := h.abortNotice(from, body)
 	if err == nil && !e.numberDiverged(o) {
+		e.noteMismatch(o, a.err)
 		e.fail(o, a.err, false)
 	}
 	return err

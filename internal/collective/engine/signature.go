@@ -24,6 +24,7 @@ const (
 	Shrink
 	Admit
 	Once
+	Finalize
 )
 
 // String returns the function's name.
@@ -32,7 +33,7 @@ func (k Kind) String() string {
 		Barrier: "Barrier", Broadcast: "Broadcast", Scatter: "Scatter", Gather: "Gather",
 		Reduce: "Reduce", Allreduce: "Allreduce", Allgather: "Allgather",
 		ReduceScatter: "ReduceScatter", Alltoall: "Alltoall", Scan: "Scan", Agree: "Agree",
-		Shrink: "Shrink", Admit: "Admit", Once: "Once",
+		Shrink: "Shrink", Admit: "Admit", Once: "Once", Finalize: "Finalize",
 	}
 	if k == 0 {
 		return "no call yet"
@@ -45,7 +46,7 @@ func (k Kind) String() string {
 
 // repairs reports whether programs make the call after a failure. Such calls are ordered
 // among themselves, and work in a revoked communicator.
-func (k Kind) repairs() bool { return k == Agree || k == Shrink || k == Admit }
+func (k Kind) repairs() bool { return k == Agree || k == Shrink || k == Admit || k == Finalize }
 
 // FailureMode is what a call does when a member fails.
 type FailureMode uint8

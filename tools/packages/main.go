@@ -1,7 +1,7 @@
 // Command packages builds what a release has, into a folder: a tarball for each platform, a
 // .deb for those with Linux, a list of the modules in each binary (SBOM), and checksums.
 //
-//	go run ./deploy/packages --out dist
+//	cd tools && go run ./packages --out ../dist
 //
 // The same commit gives the same bytes: paths are trimmed, and every time is that of the
 // commit. It needs Go and git, and no tools for packages.

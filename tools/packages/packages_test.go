@@ -15,8 +15,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // run runs a command that must succeed.
@@ -31,9 +29,6 @@ func run(t *testing.T, name string, args ...string) string {
 
 // A package is built as a release is, installed below a folder, run from there and removed.
 func TestPackages(t *testing.T) {
-	if testutil.RaceEnabled {
-		t.Skip("the race detector does not see the command, which would be built once more")
-	}
 	if _, err := exec.LookPath("dpkg"); err != nil {
 		t.Skip(err)
 	}

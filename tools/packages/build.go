@@ -50,7 +50,7 @@ var afterTag = regexp.MustCompile(`-(\d+)-(g[0-9a-f]+)`)
 
 // describe asks git for the state of the source.
 func describe() (*build, error) {
-	root, err := output(exec.Command("go", "list", "-m", "-f", "{{.Dir}}"))
+	root, err := output(exec.Command("git", "rev-parse", "--show-toplevel"))
 	if err != nil {
 		return nil, err
 	}
@@ -91,6 +91,7 @@ func (b *build) compile(work string, p platform) (string, error) {
 		cmd.Args = append(cmd.Args, "-trimpath")
 	}
 	cmd.Args = append(cmd.Args, "github.com/pleach-go/pleach/cmd/pleach")
+	cmd.Dir = b.root // this command is of another module
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch)
 	_, err := output(cmd)
 	return binary, err

@@ -1,0 +1,87 @@
+package simulation
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/pleach-go/pleach/internal/testutil"
+)
+
+// Fleets keep their promises under many seeds. PLEACH_SEED replays one and prints its
+// timeline. PLEACH_SEEDS runs that many, from PLEACH_FIRST on.
+func TestFleetsUnderSeeds(t *testing.T) {
+	if seed := number(t, "PLEACH_SEED", 0); seed > 0 {
+		r := Run(seed, Options{Timeline: os.Stdout})
+		t.Logf("%d events, %d sent, %d delivered, %d lost", r.Events, r.Sent, r.Delivered, r.Lost)
+		if r.Err != nil {
+			t.Error(r.Err)
+		}
+		return
+	}
+	seeds := uint64(1000)
+	if testutil.RaceEnabled || testing.Short() {
+		seeds = 30
+	}
+	total := runSeeds(number(t, "PLEACH_FIRST", 1), number(t, "PLEACH_SEEDS", seeds), Options{}, func(r *Result) {
+		t.Errorf("%v\nreplay: PLEACH_SEED=%d go test -count=1 -run 'TestFleetsUnderSeeds$' -v ./fleet/internal/simulation", r.Err, r.Seed)
+	})
+	t.Logf("%d seeds: %d events, %d messages sent, %d delivered, %d lost to zones that were given up, %d kills, %d cuts",
+		total.Seed, total.Events, total.Sent, total.Delivered, total.Lost, total.Kills, total.Cuts)
+}
+
+// number reads a number from the environment.
+func number(t *testing.T, name string, otherwise uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatal(fmt.Errorf("%s: %w", name, err))
+	}
+	return n
+}
+
+// maxFailures is how many failing seeds are reported.
+const maxFailures = 5
+
+// runSeeds runs seeds on all cores, until some have failed. It returns sums; Seed counts seeds.
+func runSeeds(first, seeds uint64, o Options, failed func(*Result)) (total Result) {
+	var next atomic.Uint64
+	next.Store(first - 1)
+	var workers sync.WaitGroup
+	var mu sync.Mutex
+	failures := 0
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for seed := next.Add(1); seed < first+seeds; seed = next.Add(1) {
+				r := Run(seed, o)
+				mu.Lock()
+				total.Seed++
+				total.Events += r.Events
+				total.Sent += r.Sent
+				total.Delivered += r.Delivered
+				total.Lost += r.Lost
+				total.Kills += r.Kills
+				total.Cuts += r.Cuts
+				if r.Err != nil {
+					failures++
+					failed(&r)
+				}
+				enough := failures >= maxFailures
+				mu.Unlock()
+				if enough {
+					return
+				}
+			}
+		})
+	}
+	workers.Wait()
+	return total
+}
