@@ -8,7 +8,7 @@ BENCH ?= .
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build bin/pleach and bin/pleach-lab, without cgo
@@ -159,6 +159,14 @@ screenshots: ## render the agent's page with 5, 50 and 500 members into SCREENSH
 packages: ## build tarballs, .deb packages, SBOMs and checksums into dist/: some minutes the first time
 	rm -rf dist
 	cd tools && go run ./packages --out ../dist
+
+.PHONY: site
+site: ## build these pages as a site with search into site/.vitepress/dist; needs npm
+	cd site && npm ci --no-audit --no-fund && npm run build
+
+.PHONY: site-check
+site-check: ## follow every link of the built site
+	cd site && npm run check
 
 .PHONY: api
 api: ## record the public surface in api/, and the page of settings, after a change of them on purpose
