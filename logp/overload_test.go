@@ -5,11 +5,12 @@ import (
 
 	"github.com/pleach-go/pleach/broadcast"
 	"github.com/pleach-go/pleach/logp"
+	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/topology"
 )
 
 // stretched runs a broadcast on overloaded processes.
-func stretched(t *testing.T, o logp.Overload) logp.Result {
+func stretched(t *testing.T, o logp.Overload, dead ...protocol.Rank) logp.Result {
 	t.Helper()
 	tree, err := topology.New(topology.Binomial(), topology.Interleaved, 64, 0)
 	if err != nil {
@@ -23,7 +24,7 @@ func stretched(t *testing.T, o logp.Overload) logp.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := sim.Run(logp.Slow(plan.Group().Machines(1), o), logp.Faults{})
+	result, err := sim.Run(logp.Slow(plan.Group().Machines(1), o), logp.Faults{Dead: dead})
 	if err != nil || result.Unreached > 0 {
 		t.Fatalf("%+v, %v", result, err)
 	}
@@ -40,6 +41,10 @@ func TestOverload(t *testing.T) {
 	}
 	if slow != stretched(t, logp.Overload{Stretch: 20, O: 1, Seed: 1}) || slow == stretched(t, logp.Overload{Stretch: 20, O: 1, Seed: 2}) {
 		t.Error("the seed does not decide how slow processes are")
+	}
+	inTime, late := stretched(t, logp.Overload{O: 1, Seed: 1}, 1), stretched(t, logp.Overload{O: 1, Lateness: 5, Seed: 1}, 1)
+	if late != stretched(t, logp.Overload{O: 1, Lateness: 5, Seed: 1}, 1) || late.Messages[1] >= inTime.Messages[1] {
+		t.Errorf("late timers do not postpone what a message makes unnecessary: %+v, without: %+v", late, inTime)
 	}
 	if slow.Coloring < 3*quiet.Coloring || slow.Messages[0] != quiet.Messages[0] {
 		t.Errorf("with a stretch of 20: %+v, without: %+v", slow, quiet)

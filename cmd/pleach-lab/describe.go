@@ -35,6 +35,9 @@ func (s *simCommand) describeGroup(c *experiments.Scenario) string {
 	if c.Stretch > 1 {
 		parts = append(parts, fmt.Sprintf("stretched by %g", c.Stretch))
 	}
+	if c.Lateness > 0 {
+		parts = append(parts, fmt.Sprintf("timers late by %g", c.Lateness))
+	}
 	if s.fail != "" {
 		parts = append(parts, "dead "+s.fail)
 	}
@@ -80,6 +83,7 @@ type scenarioJSON struct {
 	Overhead      protocol.Time   `json:"overhead"`
 	Faults        int             `json:"faults"`
 	Stretch       float64         `json:"stretch,omitempty"`
+	Lateness      float64         `json:"lateness,omitempty"`
 	Fail          []protocol.Rank `json:"fail,omitempty"`
 	Die           []string        `json:"die,omitempty"`
 	Runs          int             `json:"runs"`
@@ -91,7 +95,7 @@ func (s *simCommand) echo(c *experiments.Scenario) scenarioJSON {
 		Dissemination: c.Dissemination, Correction: c.Correction,
 		Processes: c.Size, Root: c.Root, Latency: c.L, Overhead: c.O,
 		Faults: c.Dead, Fail: c.Fixed.Dead, Die: s.die,
-		Runs: c.Runs, Seed: c.Seed,
+		Lateness: c.Lateness, Runs: c.Runs, Seed: c.Seed,
 	}
 	if c.Stretch > 1 {
 		e.Stretch = c.Stretch

@@ -23,7 +23,7 @@ type simCommand struct {
 	gossipTime, drain                       string
 	gossipRounds                            int32
 	faults                                  string
-	stretch                                 float64
+	stretch, lateness                       float64
 	die                                     []string
 	runs                                    int
 	seed                                    uint64
@@ -67,6 +67,7 @@ func (s *simCommand) addFlags(cmd *cobra.Command) {
 	f.StringVar(&s.faults, "faults", "0", "how many random processes are dead in each run, a `number` or a share as in 1%")
 	f.StringArrayVar(&s.die, "die", nil, "a `death` on the way, as in 5@12, 5@correction or 5#3 (after three sends); repeatable")
 	f.Float64Var(&s.stretch, "stretch", 1, "overload: `factor` by which sends and receives of a process take longer than o, a random one for each process, with this mean")
+	f.Float64Var(&s.lateness, "lateness", 0, "mean `time` by which processes wake up late from waits, as timers of real hosts fire late")
 	f.IntVar(&s.runs, "runs", 0, fmt.Sprintf("`number` of runs (default 1, or %d if anything is random; fewer from 2^22 processes on, with zones from 2^15)", randomRuns))
 	f.Uint64Var(&s.seed, "seed", 1, "`seed` of all randomness")
 	f.StringVar(&s.engine, "engine", experiments.EngineAuto, "how to simulate: "+words(engines)+"; the figures are the same")
@@ -189,6 +190,9 @@ func (s *simCommand) takeFaults(c *experiments.Scenario) (err error) {
 	if c.Stretch = s.stretch; c.Stretch < 1 || c.Stretch > maxStretch {
 		return fmt.Errorf("--stretch %g: choose a number between 1 and %g", s.stretch, maxStretch)
 	}
+	if c.Lateness = s.lateness; c.Lateness < 0 || c.Lateness > maxStretch {
+		return fmt.Errorf("--lateness %g: choose a time between 0 and %g", s.lateness, maxStretch)
+	}
 	if c.Dead, err = parseFaults(s.faults, c.Size); err != nil {
 		return err
 	}
@@ -215,7 +219,7 @@ func (s *simCommand) deaths(size protocol.Rank) (deaths []logp.Death, err error)
 }
 
 func (s *simCommand) takeRuns(cmd *cobra.Command, c *experiments.Scenario) (err error) {
-	if c.Runs, err = s.howOften(cmd, c.Size, randomProcesses, c.Dead > 0 || c.Stretch > 1 || c.Dissemination == "gossip"); err != nil {
+	if c.Runs, err = s.howOften(cmd, c.Size, randomProcesses, c.Dead > 0 || c.Stretch > 1 || c.Lateness > 0 || c.Dissemination == "gossip"); err != nil {
 		return err
 	}
 	c.Seed, c.Engine = s.seed, s.engine

@@ -45,7 +45,7 @@ func (z *zonesFlags) addFlags(cmd *cobra.Command) {
 // with it.
 var (
 	zonesFlagNames = []string{"delegates", "wan-latency", "wan-overhead", "takeover", "dead-zones", "dead-leads", "compare"}
-	flatFlagNames  = []string{"dissemination", "order", "early", "gossip-time", "gossip-rounds", "drain", "stretch", "trace", "timeline"}
+	flatFlagNames  = []string{"dissemination", "order", "early", "gossip-time", "gossip-rounds", "drain", "stretch", "lateness", "trace", "timeline"}
 )
 
 // check refuses flags that do not go together.

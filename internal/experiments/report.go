@@ -80,7 +80,7 @@ func (s *Scenario) Trace(run int, tell func(logp.Event)) (logp.Result, error) {
 
 // overload is the overload of one run.
 func (s *Scenario) overload(seed uint64) logp.Overload {
-	return logp.Overload{Stretch: s.Stretch, O: s.O, Seed: seed}
+	return logp.Overload{Stretch: s.Stretch, Lateness: s.Lateness, O: s.O, Seed: seed}
 }
 
 // seed is the seed of one run.

@@ -53,6 +53,9 @@ type Scenario struct {
 	// Stretch is by how much processes are slower than O on average, see
 	// [logp.Overload]. At 0 or 1, none is.
 	Stretch float64
+	// Lateness is how late processes wake up from waits on average, see
+	// [logp.Overload].
+	Lateness float64
 	// Draw, if not nil, says by a run's seed which other ranks are dead from its start.
 	Draw func(seed uint64) []protocol.Rank
 

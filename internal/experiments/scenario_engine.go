@@ -111,6 +111,8 @@ func (s *Scenario) SparseRule() (kind logp.SparseRule, distance protocol.Rank, e
 		return 0, 0, errors.New("correction must start everywhere at once")
 	case s.Zones != nil:
 		return 0, 0, errors.New("all links must cost the same")
+	case s.Lateness > 0:
+		return 0, 0, errors.New("all processes must wake up in time")
 	case s.Stretch > 1:
 		return 0, 0, errors.New("all processes must be equally fast")
 	case s.Dying > 0 || len(s.Fixed.Deaths) > 0:

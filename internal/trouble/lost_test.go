@@ -57,8 +57,8 @@ func (c *tally) awaitAll(t *testing.T, sender, sent int) (received, lost int) {
 	return received, lost
 }
 
-// slowMember has a member of four with Limits.Overflow = Drop receive nothing for a
-// while, as another sends 60 messages of 1 MiB.
+// slowMember has a member of four with Limits.Overflow = Drop receive nothing until another
+// has sent 60 messages of 1 MiB.
 func slowMember(t *testing.T) (received, lost [4]int) {
 	t.Helper()
 	const messages, size = 60, 1 << 20
@@ -66,12 +66,13 @@ func slowMember(t *testing.T) (received, lost [4]int) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var tallies [4]*tally
+	sent := make(chan struct{})
 	for r, g := range groups[1:] {
 		c := newTally()
 		tallies[r+1] = c
 		go func() {
 			if r == 0 {
-				time.Sleep(2 * seconds())
+				<-sent
 			}
 			c.receive(ctx, g, func() {})
 		}()
@@ -81,6 +82,7 @@ func slowMember(t *testing.T) (received, lost [4]int) {
 			t.Fatal(err)
 		}
 	}
+	close(sent)
 	for r := 1; r < 4; r++ {
 		received[r], lost[r] = tallies[r].awaitAll(t, 0, messages)
 	}
