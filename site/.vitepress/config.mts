@@ -1,5 +1,5 @@
 // The pages of this repository as a site: nothing is written for the site alone.
-import { existsSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, normalize, relative, resolve } from 'node:path'
 import { defineConfig } from 'vitepress'
 
@@ -29,8 +29,18 @@ function relink(md: any) {
   }
 }
 
-const pages = (folder: string, names: Record<string, string>) =>
-  Object.entries(names).map(([file, text]) => ({ text, link: `/docs/${folder}${file}` }))
+// pages are those of a folder, by their titles. Those that are named come first.
+function pages(folder: string, ...first: string[]) {
+  const order = (name: string) => (first.includes(name) ? first.indexOf(name) : first.length)
+  return readdirSync(join(root, 'docs', folder))
+    .filter((file) => file.endsWith('.md') && file !== 'README.md')
+    .map((file) => file.slice(0, -'.md'.length))
+    .sort((a, b) => order(a) - order(b) || a.localeCompare(b))
+    .map((name) => ({
+      text: /^# (.*)/m.exec(readFileSync(join(root, 'docs', folder, name + '.md'), 'utf8'))![1],
+      link: `/docs/${folder}/${name}`.replace('//', '/'),
+    }))
+}
 
 export default defineConfig({
   title: 'Pleach',
@@ -52,13 +62,13 @@ export default defineConfig({
       { text: 'Repository', link: repository },
     ],
     sidebar: [
-      { text: 'Begin', items: [{ text: 'Pleach', link: '/' }, ...pages('', { why: 'Why, and when not', concepts: 'Concepts', guarantees: 'Guarantees', evidence: 'Evidence', '': 'All pages' })] },
-      { text: 'Guides', items: pages('guide/', { services: 'Services', agents: 'Agents', jobs: 'Jobs', fleet: 'Fleets', sql: 'SQL' }) },
-      { text: 'Migrate', items: pages('migrate/', { serf: 'From serf' }) },
-      { text: 'Operate', items: pages('operate/', { deploy: 'Deploy', settings: 'Settings', tls: 'TLS and secrets', monitor: 'Monitor', runbook: 'Runbook', upgrade: 'Upgrade' }) },
-      { text: 'Measure', items: pages('measure/', { benchmarks: 'Benchmarks', overload: 'Overload', scale: 'Scale' }) },
-      { text: 'Research', items: pages('research/', { see: 'See why it works', reproduction: 'Reproduction', findings: 'Findings' }) },
-      { text: 'Develop', items: [...pages('develop/', { architecture: 'Architecture', compatibility: 'Compatibility', releasing: 'Releasing' }), { text: 'Decisions', link: '/docs/adr/' }, { text: 'Contributing', link: '/CONTRIBUTING' }, { text: 'Changes', link: '/CHANGELOG' }] },
+      { text: 'Begin', items: [{ text: 'Pleach', link: '/' }, ...pages('', 'why', 'concepts', 'guarantees'), { text: 'All pages', link: '/docs/' }] },
+      { text: 'Guides', items: pages('guide', 'services', 'agents', 'jobs') },
+      { text: 'Migrate', items: pages('migrate') },
+      { text: 'Operate', items: pages('operate', 'deploy', 'settings', 'security', 'tls', 'monitor', 'runbook') },
+      { text: 'Measure', items: pages('measure') },
+      { text: 'Research', items: pages('research', 'see', 'reproduction') },
+      { text: 'Develop', items: [...pages('develop'), { text: 'Decisions', link: '/docs/adr/' }, { text: 'Contributing', link: '/CONTRIBUTING' }, { text: 'Changes', link: '/CHANGELOG' }] },
     ],
   },
 })
