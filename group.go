@@ -149,17 +149,17 @@ func (g *Group) Self() Member {
 func (g *Group) Size() int { return g.view.Load().Members.Len() }
 
 // Broadcast sends data to all other members; the sender itself does not receive it.
-// When it returns nil, the message is
-// handed to the operating system, and every live member receives it even if others
-// die. The caller may reuse data.
+// When it returns nil, the message is on its way: every member that stays in the view
+// receives it although others die, as long as this process lives, or a member that has the
+// message. [Group.WaitStable] waits until all have it. The caller may reuse data.
 //
 // Small messages of a burst may wait a fraction of a millisecond to be sent
 // together. Close, Leave and WaitStable send what is waiting.
 //
-// Broadcast blocks while Config.Limits.OutboxBytes are waiting to be sent, and once,
-// briefly, for a member that has become slow. If ctx ends meanwhile, a message that
-// was accepted in part reaches no member, and one that was accepted whole is still
-// sent.
+// Broadcast blocks while Config.Limits.OutboxBytes are waiting to be sent: while a member
+// receives slowly, is stopped and not yet out of the view, or while the view changes. If
+// ctx ends meanwhile, a message that was accepted in part reaches no member, and one that
+// was accepted whole is still sent.
 func (g *Group) Broadcast(ctx context.Context, data []byte) error {
 	return g.broadcast(ctx, "", data, nil)
 }

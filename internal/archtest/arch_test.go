@@ -200,7 +200,7 @@ func skipped(fsys fs.FS, dir string) bool {
 		return false
 	}
 	base := path.Base(dir)
-	if base == "testdata" || base == "vendor" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
+	if base == "testdata" || base == "vendor" || base == "node_modules" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
 		return true
 	}
 	_, err := fs.Stat(fsys, path.Join(dir, "go.mod"))

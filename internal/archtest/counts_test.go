@@ -61,7 +61,7 @@ func parsed(t *testing.T, fsys fs.FS, pkg string) (files []*ast.File) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), name, src, parser.SkipObjectResolution)
+		f, err := parser.ParseFile(token.NewFileSet(), name, src, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
 		}
