@@ -166,10 +166,10 @@ func (f *Fleet) enter(ctx context.Context) error {
 // begin waits until this member has the positions of its zone: another one has told them
 // or, if none can, it is the oldest.
 func (f *Fleet) begin(ctx context.Context) error {
-	var greeted time.Time
+	var saidHello time.Time
 	for {
-		if time.Since(greeted) > helloInterval {
-			greeted = time.Now()
+		if time.Since(saidHello) > helloInterval {
+			saidHello = time.Now()
 			_ = f.zone.BroadcastTopic(ctx, topicName, f.machine.Hello())
 		}
 		order := byAge(f.zone.View().Members())

@@ -52,8 +52,8 @@ func (s *shipping) noteGivenUp(zones []string, only bool) {
 	}
 }
 
-// standing returns a watermark without positions.
-func (s *shipping) standing() *frame {
+// emptyWatermark returns a watermark without positions.
+func (s *shipping) emptyWatermark() *frame {
 	return &frame{kind: kindWatermark, zone: s.self.Zone, zones: slices.Sorted(maps.Keys(s.givenUp))}
 }
 
@@ -114,7 +114,7 @@ func (s *shipping) sendWatermark(now Time) {
 	s.unmarked, s.fresh = false, 0
 	s.giveZonesUp(now)
 	s.caughtUp()
-	f := s.standing()
+	f := s.emptyWatermark()
 	for _, of := range s.sorted {
 		s.advance(of)
 		if p := watermarkOf(of); of.next > 0 && p != of.marked {

@@ -188,7 +188,7 @@ func (m *Machine) table() []byte {
 			first[r.stream] = r.seq
 		}
 	}
-	reply := appendFrame(appendFrame(nil, head), m.standing())
+	reply := appendFrame(appendFrame(nil, head), m.emptyWatermark())
 	for _, s := range m.sorted {
 		from, ok := first[s]
 		if s.wanted() {
