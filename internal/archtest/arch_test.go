@@ -85,6 +85,7 @@ var rules = []rule{
 
 	// Many groups as one, from the public API alone.
 	{pkg: "fleet/internal/relay", pure: true, may: []string{"protocol"}},
+	{pkg: "fleet/internal/simulation", may: []string{"fleet/internal/relay"}},
 	{pkg: "fleet", may: []string{".", "fleet/internal/relay"}},
 
 	// What is built on collectives and useful alone.
