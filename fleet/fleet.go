@@ -166,17 +166,10 @@ func (f *Fleet) enter(ctx context.Context) error {
 // begin waits until this member has the positions of its zone: another one has told them
 // or, if none can, it is the oldest.
 func (f *Fleet) begin(ctx context.Context) error {
-<<<<<<< HEAD
 	var helloAt time.Time
 	for {
 		if time.Since(helloAt) > helloInterval {
 			helloAt = time.Now()
-=======
-	var saidHello time.Time
-	for {
-		if time.Since(saidHello) > helloInterval {
-			saidHello = time.Now()
->>>>>>> w-fleet
 			_ = f.zone.BroadcastTopic(ctx, topicName, f.machine.Hello())
 		}
 		order := byAge(f.zone.View().Members())
