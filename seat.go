@@ -62,8 +62,10 @@ func (c *Config) newSeat(l *life, place *membership.Seat, listener net.Listener)
 		return nil, err
 	}
 	t.detector = detect.NewConnections(detect.ConnectionsConfig{Dial: c.Dial})
+	// A process that refuses this one because of a later view may be of another group of this
+	// name. What it introduces itself as tells more.
 	t.node = node.New(node.Config{
-		Transport: t.transport, Protocol: t.machine, Watcher: &watcher{connections: t.detector, removed: t.removed}, HandleRequest: t.handleRequest,
+		Transport: t.transport, Protocol: t.machine, Watcher: &watcher{connections: t.detector, removed: func(uint64, *membership.Member) {}}, HandleRequest: t.handleRequest,
 		AfterStep: t.afterStep, Logger: c.Logger,
 	})
 	if err := t.detector.Start(t.report); err != nil {
@@ -158,11 +160,6 @@ func (t *seat) waiting() (err error) {
 func (t *seat) close() {
 	_ = t.detector.Close()
 	_ = t.node.Close()
-}
-
-// removed says that a member of a later view does not let this process connect.
-func (t *seat) removed(view uint64, holder *membership.Member) {
-	_ = t.node.Do(func(now protocol.Time) { t.machine.Removed(now, view, holder) })
 }
 
 // handleRequest answers requests: this process is in a group, but not a member yet.

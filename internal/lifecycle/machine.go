@@ -240,9 +240,14 @@ func (m *Machine) hold(place *membership.Seat) {
 	m.actions = append(m.actions, Hold{place, m.self})
 }
 
-// stand makes the process a candidate.
+// stand makes the process a candidate. A place that it has had is over: the process has no
+// vote there, but knows the view.
 func (m *Machine) stand() {
 	m.enter(joining)
+	if place := m.search.place; place != nil {
+		m.search.former = place
+		m.search.hold(nil, m.self.Nonce)
+	}
 	m.place = nil
 	if m.config.Expect > 0 {
 		m.newFounder()
@@ -303,8 +308,12 @@ func (m *Machine) Address(of *membership.Member) string {
 // members that it knows.
 func (m *Machine) targets() []string {
 	targets := slices.Clone(m.config.Seeds)
-	if place := m.search.place; place != nil {
-		for _, o := range place.View.Members.All() {
+	known := m.search.place
+	if known == nil {
+		known = m.search.former
+	}
+	if known != nil {
+		for _, o := range known.View.Members.All() {
 			if address := m.Address(o); address != m.self.Address && !slices.Contains(targets, address) {
 				targets = append(targets, address)
 			}

@@ -181,10 +181,8 @@ func (s *search) compare(now protocol.Time, i *control.Introduction) {
 	case i.Role == control.Member:
 		s.joinable, s.joinableIn = now, i.View.Number
 		s.result.join = s.result.join || s.place != nil && !stays
-	case !admitted && !stays && i.Role == control.Candidate:
-		s.count(i) // what it was in may be another group of this name
 	case !admitted && !stays:
-		s.result.join = s.result.join || s.place != nil
+		s.count(i) // the view may be of another group of this name, that is over
 	case s.joinable == 0 || now-s.joinable > patience || s.joinableIn < i.View.Number:
 		s.result.place = membership.NewSeat(*self, *i.View, i.Decisions)
 	}

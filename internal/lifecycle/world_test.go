@@ -98,6 +98,7 @@ type process struct {
 	group    protocol.Time
 	peers    map[uint64]*process // connected, by nonce
 	former   *membership.Seat
+	seeds    []string
 	last     *membership.View // installed
 }
 
@@ -282,6 +283,7 @@ func (p *process) start(seeds []string) {
 		seeds = seeds[:2]
 	}
 	slices.Sort(seeds)
+	p.seeds = seeds
 	p.machine = New(Config{
 		Self: p.self, Seeds: seeds, Expect: w.expect, Starts: p.starts, Durable: true, Place: place, Former: p.former, NewNonce: w.nonce,
 		Speaks: func(uint16) error { return nil },
@@ -343,6 +345,7 @@ func (p *process) do(a Action) {
 		}
 		w.carryRequest(p, &a)
 	case Stand:
+		w.logf("%s is a candidate", p.h.id)
 		p.seat, p.place = nil, nil
 	case Hold:
 		p.hold(&a)
@@ -461,6 +464,7 @@ func (p *process) pumpSeat() {
 			case answer != nil:
 				p.machine.Admitted(w.now, answer)
 			case over != nil:
+				w.logf("the place of %s is over: %v", p.h.id, over)
 				p.machine.Over(w.now)
 			default:
 				p.wakeAt(s.Deadline())
@@ -578,7 +582,14 @@ func (p *process) askOthers() {
 			return
 		}
 		p.askOthers()
+		if to := w.at(p.seeds[w.rng.IntN(len(p.seeds))]); to != nil && to.machine != nil { // as seeds are told
+			self := founding.Candidate{ID: p.h.id, Nonce: p.self.Nonce, Address: p.address}
+			to.requested(control.Founding{Request: founding.Request{From: self, Group: p.address}}, func([]byte) {})
+		}
 		to := w.hosts[w.rng.IntN(len(w.hosts))].running
+		if p.h.running != p {
+			return
+		}
 		if state, _ := p.member.State(); state != membership.NoQuorum || to == nil || to == p || to.machine == nil {
 			return
 		}
@@ -661,12 +672,10 @@ func (p *process) removed(view uint64) {
 	if p.h.running != p {
 		return
 	}
-	if p.member != nil {
+	if p.member != nil { // a seat believes introductions only
 		p.member.Removed(p.h.w.now, view, nil)
-	} else if p.seat != nil {
-		p.seat.Removed(p.h.w.now, view, nil)
+		p.pump()
 	}
-	p.pump()
 }
 
 func (p *process) receive(from protocol.Rank, frame []byte) {

@@ -114,12 +114,6 @@ func (s *Seat) Report(now protocol.Time, r Report) {
 	}
 }
 
-// Removed says that a member of a later view does not let this one connect.
-func (s *Seat) Removed(now protocol.Time, view uint64, holder *membership.Member) {
-	s.now = now
-	s.views.Removed(now, view, holder)
-}
-
 // Receive takes a frame.
 func (s *Seat) Receive(now protocol.Time, from protocol.Rank, frame []byte) error {
 	s.now = now
