@@ -64,7 +64,7 @@ func (g *Group) memberConfig(s *initialState, u member.Unicast) member.Config {
 			Shape: g.config.Shape, SegmentSize: l.SegmentSize, InlineSize: l.InlineSize, MaxMessage: l.MaxMessage,
 			KeepBytes: l.KeepBytes, InboxBytes: l.InboxBytes, OutboxBytes: l.OutboxBytes, Drop: l.Overflow == Drop, Replicate: g.config.State != nil, AllTopics: g.config.Handler != nil,
 		},
-		Membership:  membership.Config{NoQuorum: g.config.AllowMinority, Seat: s.seat, Decisions: s.decisions, ProbeTimeout: protocol.Time(max(g.config.SuspicionTimeout, 0))},
+		Membership:  membership.Config{NoQuorum: g.config.AllowMinority, Decisions: s.decisions, ProbeTimeout: protocol.Time(max(g.config.SuspicionTimeout, 0))},
 		Heartbeat:   g.config.heartbeatConfig(),
 		SlowTimeout: protocol.Time(l.SlowTimeout), MaxDirect: l.maxDirect() + directHead,
 		OnView: g.installView, OnSilence: g.handleSilence, OnReport: g.noteReport, OnState: g.updateState,

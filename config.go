@@ -102,6 +102,13 @@ type Config struct {
 	// for enough processes to be reachable again. Then the process leaves the job, and
 	// its calls return a [*QuorumError]. If zero, 30 s.
 	QuorumTimeout time.Duration
+	// ProgressTimeout is how long the processes of a World wait in a call for one that is
+	// alive and does not come, or does not answer, after most of them have come. Then they
+	// have it removed by a view: its tasks are taken over, and its calls return
+	// [ErrEvicted]. All processes use the same. If zero, what PLEACH_PROGRESS_TIMEOUT says
+	// (pleach run --progress-timeout), or without a bound. It must be longer than any
+	// process legitimately works between two calls.
+	ProgressTimeout time.Duration
 	// PollTime is how long a collective call of a World that waits for a message looks for
 	// it on the sender's connection, or in the memory they share, before it sleeps. That
 	// makes short calls faster and uses processor time. If zero, up to 1 ms, and a process
@@ -293,6 +300,8 @@ func (c *Config) check(m mode) error {
 		{"AllowMinority", c.AllowMinority, m != modeInspect && !static, "has no effect: a static group never stops"},
 		{"QuorumTimeout", c.QuorumTimeout != 0, m == modeWorld, "is for NewWorld: a group waits for its quorum without bound"},
 		{"QuorumTimeout", c.QuorumTimeout < 0, false, "is negative"},
+		{"ProgressTimeout", c.ProgressTimeout != 0, m == modeWorld, "is for NewWorld: only collective calls wait for processes"},
+		{"ProgressTimeout", c.ProgressTimeout < 0, false, "is negative"},
 		{"Network", c.Network != (collective.Network{}), m == modeWorld, "is for NewWorld: only collective calls select algorithms"},
 		{"Network", min(c.Network.Inside.Latency, c.Network.Inside.Overhead, c.Network.Between.Latency, c.Network.Between.Overhead) < 0, false, "has a negative figure"},
 		{"Network", min(c.Network.Inside.Bandwidth, c.Network.Between.Bandwidth) < 0, false, "has a negative bandwidth"},

@@ -27,6 +27,10 @@ type dataDir struct {
 	// until the process has the place: a view may admit it after it has ended, and then
 	// the place is the next one's.
 	next uint64
+	// former is the last view that the process before knew, and was not in any more, with the
+	// decisions that have led there. Maybe no other process knows it.
+	former []byte
+	left   bool // the process is no longer a member
 }
 
 // The files in the folder. A state is written beside the old one and then renamed, so
@@ -72,6 +76,11 @@ func (s *initialState) open(c *Config) (saved *membership.Seat, err error) {
 	case saved != nil && saved.Self.Identity != s.self.Identity:
 		return nil, fmt.Errorf("Config.DataDir %s belongs to member %q, and this process is %q", d.path, saved.Self.Identity, s.self.Identity)
 	}
+	if len(d.former) > 0 {
+		if s.former, err = membership.DecodeSeat(d.former); err != nil {
+			return nil, err
+		}
+	}
 	d.next = cmp.Or(d.next, s.self.Nonce)
 	d.starts++
 	s.self.Nonce = d.next
@@ -113,14 +122,14 @@ func (d *dataDir) load() (state []byte, err error) {
 			return nil, errors.New("the saved state is damaged, or of another version")
 		}
 		r = wire.NewDecoder(body)
-		saves, group, next, starts := r.Uint64(), string(r.Bytes()), r.Uint64(), r.Uint64()
+		saves, group, next, starts, former := r.Uint64(), string(r.Bytes()), r.Uint64(), r.Uint64(), r.Bytes()
 		switch {
 		case r.Err() != nil:
 			return nil, r.Err()
 		case group != d.group:
 			return nil, fmt.Errorf("it belongs to a member of group %q", group)
 		case saves > d.saves:
-			d.saves, d.next, d.starts, state = saves, next, starts, r.Rest()
+			d.saves, d.next, d.starts, d.former, state = saves, next, starts, former, r.Rest()
 		}
 	}
 	return state, nil
@@ -134,7 +143,8 @@ func (d *dataDir) save(state []byte, sync bool) error {
 	}
 	d.saves++
 	body := wire.AppendBytes(wire.AppendUint64(nil, d.saves), []byte(d.group))
-	body = append(wire.AppendUint64(wire.AppendUint64(body, d.next), d.starts), state...)
+	body = wire.AppendBytes(wire.AppendUint64(wire.AppendUint64(body, d.next), d.starts), d.former)
+	body = append(body, state...)
 	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
@@ -152,12 +162,14 @@ func (d *dataDir) save(state []byte, sync bool) error {
 	return syncDir(d.path)
 }
 
-// clear forgets the seat: this process is no longer a member.
-func (d *dataDir) clear() {
-	if d != nil {
-		_ = os.Remove(filepath.Join(d.path, stateFile))
-		_ = os.Remove(filepath.Join(d.path, followFile))
+// leave forgets the seat, and keeps the view that this process is no longer in.
+func (d *dataDir) leave(v *membership.View, led membership.Decisions) error {
+	if d == nil || d.left {
+		return nil
 	}
+	d.left = true
+	d.next, d.starts, d.former = 0, 0, membership.NewSeat(membership.Member{}, *v, led).Encode()
+	return d.save(nil, true)
 }
 
 // syncDir makes a renamed file durable.
@@ -173,11 +185,19 @@ func syncDir(path string) error {
 // saveVote saves the state of this member, within node.Do. A member that cannot must not
 // vote, so it is no longer one.
 func (g *Group) saveVote(state []byte, sync bool) error {
-	g.data.next = 0
+	g.data.next, g.data.former = 0, nil
 	err := g.data.save(state, sync)
 	if err != nil {
 		g.log.Error("cannot save the vote of this member", "cause", err)
 		g.end(fmt.Errorf("pleach: Config.DataDir: %w", err))
 	}
 	return err
+}
+
+// forgetVote forgets the seat of this member, within node.Do: it is no longer one.
+func (g *Group) forgetVote() {
+	v := g.view.Load()
+	if err := g.data.leave(v, g.machine.DecisionsUpTo(v.Number)); err != nil {
+		g.log.Warn("cannot save that this process is no longer a member", "cause", err)
+	}
 }

@@ -173,10 +173,10 @@ func (g *Group) updateState() {
 		g.direct.machine.FailUnreachable(g.machine.Unreachable(), lost)
 		g.direct.room.Notify()
 	case membership.Evicted:
-		g.data.clear()
+		g.forgetVote()
 		g.endEvicted(err)
 	case membership.Left:
-		g.data.clear()
+		g.forgetVote()
 		if g.machine.TooSlow() {
 			g.end(ErrTooSlow)
 		}

@@ -8,13 +8,16 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/internal/control"
-	"github.com/pleach-go/pleach/internal/lifecycle"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport/tcp"
 )
 
-// forceInterval is how often ForceView asks for the new view.
-const forceInterval = 50 * time.Millisecond
+// forceInterval is how often ForceView asks for the new view, and forceTimeout bounds the
+// question whether a process of the old one is there.
+const (
+	forceInterval = 50 * time.Millisecond
+	forceTimeout  = 2 * time.Second
+)
 
 // ForceView lets the surviving members of a group that has lost its quorum go on without
 // the others, which leave the view. Members are the IDs of those that go on; if there
@@ -86,7 +89,7 @@ func viewToForce(ctx context.Context, c tcp.Config, address string) (View, error
 // seatToForce returns the view of a process that was started again. Which others of the
 // view are there is not known before all were asked.
 func seatToForce(ctx context.Context, c tcp.Config, address string) (View, error) {
-	i, err := askIntroduction(ctx, c, address, &lifecycle.Question{})
+	i, err := askIntroduction(ctx, c, address, &control.Question{})
 	if err == nil && i.View == nil {
 		err = errNotAMember
 	}
@@ -96,8 +99,8 @@ func seatToForce(ctx context.Context, c tcp.Config, address string) (View, error
 	v := *viewOf(i.View)
 	lost := &QuorumError{View: v.Number, Members: v.Size(), Needed: i.View.Needed()}
 	for _, m := range v.Members() {
-		timed, cancel := context.WithTimeout(ctx, foundingTimeout)
-		if _, err := askIntroduction(timed, c, m.Address, &lifecycle.Question{}); err != nil {
+		timed, cancel := context.WithTimeout(ctx, forceTimeout)
+		if _, err := askIntroduction(timed, c, m.Address, &control.Question{}); err != nil {
 			lost.Unreachable = append(lost.Unreachable, m.Rank)
 		}
 		cancel()
@@ -105,6 +108,15 @@ func seatToForce(ctx context.Context, c tcp.Config, address string) (View, error
 	lost.Reachable = lost.Members - len(lost.Unreachable)
 	v.Err = lost
 	return v, nil
+}
+
+// askIntroduction asks the process at an address to introduce itself.
+func askIntroduction(ctx context.Context, c tcp.Config, address string, q *control.Question) (*control.Introduction, error) {
+	b, err := requestOnce(ctx, c, address, control.Introduce{Question: *q})
+	if err != nil {
+		return nil, err
+	}
+	return control.DecodeIntroduction(b)
 }
 
 // forceMembers asks each member that goes on to do so without the others.

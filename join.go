@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"time"
 
-	"github.com/pleach-go/pleach/internal/control"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/wire"
@@ -76,116 +74,6 @@ func (c *Config) joinState(ctx context.Context, seeds []string) (*initialState, 
 	}
 	s.transport, err = c.tcp(s, listener, addresses)
 	return s, err
-}
-
-// become finds the group of this process. The process holds the place that it has, joins
-// members, or begins a group with others, until it is a member.
-func (c *Config) become(ctx context.Context, s *initialState, listener net.Listener) error {
-	place, err := s.open(c)
-	if err != nil {
-		return err
-	}
-	if c.Expect > 0 {
-		slices.Sort(s.seeds)
-		s.seeds = slices.Compact(s.seeds)
-	}
-	s.search = c.newSearch(s, place)
-	defer s.search.close()
-	for {
-		var member, enter bool
-		if place != nil {
-			if err := speaks(place.View.Version); err != nil {
-				return err
-			}
-			if place, enter, member, err = c.holdSeat(ctx, s, place, listener); member || err != nil {
-				return err
-			}
-		}
-		if place != nil && !enter {
-			continue
-		}
-		if place, member, err = c.beCandidate(ctx, s, place, listener); member || err != nil {
-			return err
-		}
-	}
-}
-
-// enterTimeout bounds how long a process asks the members of a view that has admitted it
-// to let it in. After that it holds its place as a seat: no member may be left.
-const enterTimeout = 2 * time.Second
-
-// beCandidate asks members to join, or begins a group with others. If the process finds
-// a place that it may hold, or has one in a view that it does not get into, it returns it.
-func (c *Config) beCandidate(ctx context.Context, s *initialState, place *membership.Seat, listener net.Listener) (_ *membership.Seat, member bool, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	lent := &lentListener{Listener: listener}
-	lent.lent.Store(true)
-	if s.founder = nil; c.Expect > 0 && place == nil {
-		s.founder = c.newFounder(s)
-	}
-	if err := c.listenAsCandidate(s, lent); err != nil {
-		return nil, false, err
-	}
-	joined := make(chan error, 1)
-	go func() {
-		if s.founder != nil {
-			joined <- c.joinOrBegin(ctx, s)
-		} else {
-			joined <- c.requestJoin(ctx, s, s.seeds, 0)
-		}
-	}()
-	var entered <-chan time.Time
-	if place != nil {
-		entered = time.After(enterTimeout)
-	}
-	for {
-		select {
-		case err := <-joined:
-			lent.lent.Store(false) // it is the member's
-			return nil, err == nil, err
-		case f := <-s.search.found:
-			if f.Alone {
-				err = s.data.save(nil, true)
-				s.search.hold(nil, s.self.Nonce)
-			}
-			if f.Place == nil && err == nil {
-				continue
-			}
-			place = f.Place
-		case <-entered:
-		}
-		cancel()
-		if <-joined == nil { // just now
-			lent.lent.Store(false)
-			return nil, true, nil
-		}
-		err = errors.Join(err, s.candidate.Close())
-		s.candidate = nil
-		lent.giveBack()
-		return place, false, err
-	}
-}
-
-// requestJoin sends a join request to members, in so many rounds; 0: any number.
-func (c *Config) requestJoin(ctx context.Context, s *initialState, members []string, rounds int) error {
-	if len(members) == 0 {
-		return errors.New("the only seed is this process itself: name another member, or Create a group")
-	}
-	b, err := sendRequest(ctx, c.client(nil), members, control.Join{Candidate: s.self, Replace: c.Replace}, rounds)
-	if err != nil {
-		return err
-	}
-	a, err := control.DecodeAdmission(b)
-	if err != nil {
-		return err
-	}
-	if err := speaks(a.View.Version); err != nil {
-		return err
-	}
-	s.view, s.start, s.decisions = a.View, a.Start, a.Decisions
-	s.self, _ = s.view.Member(a.Rank)
-	return nil
 }
 
 // sameSocket reports whether an address, dialed on this host, is that of a socket

@@ -27,6 +27,7 @@ type link struct {
 	job     []string               // by rank: the ID of the process
 	quorum  bool                   // the job continues only with a quorum
 	reached atomic.Bool            // a peer has been up
+	accused map[int]error          // by rank: why it is to be removed
 	alone   chan error             // takes the error of a process that has reached no other
 }
 
@@ -34,7 +35,7 @@ type link struct {
 func newLink(b *initialState, quorum bool) (*link, error) {
 	p := &link{
 		opened: make(chan struct{}), seen: make(map[protocol.Rank]bool), job: b.job(),
-		quorum: quorum, alone: make(chan error, 1),
+		accused: make(map[int]error), quorum: quorum, alone: make(chan error, 1),
 	}
 	c, err := p2p.New(p2p.Config{
 		Rank:  b.self.Rank,
@@ -83,6 +84,7 @@ func (p *link) Install(now protocol.Time, v *membership.View) {
 		return
 	}
 	p.engine.InstallMembers(v.Number, members)
+	p.tellRemoved(v.Number, members)
 	p.changed.Notify()
 }
 

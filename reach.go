@@ -27,37 +27,6 @@ const (
 	reachTimeout = 2 * time.Second
 )
 
-// listenAsCandidate makes the process answer at its address before it has a rank.
-func (c *Config) listenAsCandidate(s *initialState, listener net.Listener) (err error) {
-	s.candidate, err = tcp.NewCandidate(c.client(listener), func(request []byte) []byte {
-		r, err := control.Decode(request)
-		if err != nil {
-			return refuse(err)
-		}
-		return s.answerAsCandidate(r)
-	})
-	return err
-}
-
-// answerAsCandidate answers a request to this process before it is a member.
-func (s *initialState) answerAsCandidate(request control.Request) []byte {
-	switch r := request.(type) {
-	case control.Introduce:
-		return s.search.answer(&r.Question)
-	case control.Founding:
-		if s.founder != nil {
-			return s.founder.answer(&r.Request)
-		}
-	case control.Confirm:
-		if r.Candidate.Identity != s.self.Identity || r.Candidate.Nonce != s.self.Nonce {
-			return refuse(fmt.Errorf("%q did not ask to join as %q", s.self.Identity, r.Candidate.Identity))
-		}
-		return control.Accept(nil)
-	}
-	// It is a seed of another candidate, and may be a member soon.
-	return refuse(&control.Refusal{Status: control.Retry, Text: s.self.Identity + " is not a member yet"})
-}
-
 // client is the config of a process that has no rank.
 func (c *Config) client(listener net.Listener) tcp.Config {
 	t := tcp.Config{Group: c.Group, TLS: c.TLS, Secret: c.Secret, Dial: c.Dial, Logger: c.Logger, Listener: listener}

@@ -4,19 +4,16 @@ package pleach
 // takes its old seat until a view has the new process in its place.
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
-	"slices"
+	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/pleach-go/pleach/detect"
 	"github.com/pleach-go/pleach/internal/control"
-	"github.com/pleach-go/pleach/internal/founding"
-	"github.com/pleach-go/pleach/internal/lifecycle"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/node"
@@ -25,99 +22,40 @@ import (
 	"github.com/pleach-go/pleach/transport/tcp"
 )
 
-// A process that begins a view asks silent members again after alonePause, so many times,
-// and waits for each answer for aloneTimeout.
-const (
-	alonePause   = 50 * time.Millisecond
-	aloneTries   = 10
-	aloneTimeout = 500 * time.Millisecond
-)
-
 // seat drives the seat of a member that was started again.
 type seat struct {
-	config    *Config
-	state     *initialState
-	saved     *membership.Seat
+	life      *life
+	place     *membership.Seat
 	machine   *member.Seat // used only within node.Do
 	node      *node.Node
 	transport *tcp.Transport
 	detector  *detect.Connections
-	changed   chan struct{}
-}
+	addresses string // of the other members, as the transport knows them
 
-// holdSeat votes in the place that this process has, until a view has this process as a
-// new member there, or the place is over. It reports whether this process is a member.
-// Otherwise it returns a place to hold next, if there is one. Enter says that the process
-// is new in the view of that place, and should first ask its members to let it in.
-func (c *Config) holdSeat(ctx context.Context, s *initialState, place *membership.Seat, listener net.Listener) (next *membership.Seat, enter, member bool, err error) {
-	lent := &lentListener{Listener: listener}
-	lent.lent.Store(true)
-	t, err := c.newSeat(s, place, lent)
-	if err != nil {
-		return nil, false, false, err
-	}
-	c.Logger.Info("started again: voting in the old place until the group goes on", "group", c.Group, "rank", place.Self.Rank, "incarnation", place.Self.Incarnation, "view", place.View.Number)
-	answer, found, err := t.await(ctx)
-	alone := false
-	if err == nil && answer != nil {
-		self, _ := answer.View.Member(answer.Rank)
-		next = membership.NewSeat(self, answer.View, answer.Decisions)
-		alone, enter, err = t.alone(ctx, &answer.View)
-	}
-	t.close()
-	lent.giveBack()
-	s.seat = t.machine.Machine()
-	switch {
-	case err != nil:
-		return nil, false, false, err
-	case alone:
-		s.view, s.self = next.View, next.Self
-		return nil, false, true, nil
-	case answer != nil:
-		s.search.hold(next, s.self.Nonce)
-		s.knows(&next.View)
-		return next, enter, false, nil
-	case found.Alone:
-		c.Logger.Info("the old place is over: too few of its view can come back", "group", c.Group, "view", place.View.Number)
-		s.search.hold(nil, s.self.Nonce)
-		return nil, false, false, s.data.save(nil, true)
-	}
-	s.knows(&place.View)
-	return found.Place, false, false, nil
-}
-
-// knows adds the addresses of the members of a view to the seeds.
-func (s *initialState) knows(v *membership.View) {
-	for _, m := range v.Members.All() {
-		if address := s.search.address(m); address != s.self.Address && !slices.Contains(s.seeds, address) {
-			s.seeds = append(s.seeds, address)
-		}
-	}
+	// The outcome; used only within node.Do.
+	answer *membership.Answer
+	over   bool
 }
 
 // newSeat begins to vote.
-func (c *Config) newSeat(s *initialState, saved *membership.Seat, listener net.Listener) (_ *seat, err error) {
-	t := &seat{config: c, state: s, saved: saved, changed: make(chan struct{}, 1)}
-	if saved.Self.Nonce == s.self.Nonce { // the place that it has asked for
-		s.self.Nonce = newNonce()
-		s.data.next = s.self.Nonce // saved before the seat says anything
-	}
-	s.search.hold(saved, s.self.Nonce)
+func (c *Config) newSeat(l *life, place *membership.Seat, listener net.Listener) (_ *seat, err error) {
+	t, s := &seat{life: l, place: place}, l.state
+	c.Logger.Info("started again: voting in the old place until the group goes on", "group", c.Group, "rank", place.Self.Rank, "incarnation", place.Self.Incarnation, "view", place.View.Number)
 	t.machine, err = member.NewSeat(member.SeatConfig{
-		Seat: saved, Candidate: s.self, Heartbeat: c.heartbeatConfig(), OnView: t.setView,
+		Seat: place, Candidate: s.self, Heartbeat: c.heartbeatConfig(), OnView: t.install,
 		Save: func(state []byte, sync bool) error { return s.data.save(state, sync) },
 	})
 	if err != nil {
 		return nil, err
 	}
-	addresses := make([]string, saved.View.Slots)
-	for _, m := range saved.View.Members.All() {
-		addresses[m.Rank] = s.search.address(m)
+	addresses := make([]string, place.View.Slots)
+	for _, m := range place.View.Members.All() {
+		addresses[m.Rank] = l.address(m)
 	}
-	s.current.Store(&saved.View)
+	s.current.Store(&place.View)
 	t.transport, err = tcp.New(tcp.Config{
-		Group: c.Group, Rank: saved.Self.Rank, Addresses: addresses, Listener: listener, Open: true,
-		Incarnation: saved.Self.Incarnation, Nonce: saved.Self.Nonce, TLS: c.TLS, Secret: c.Secret, Dial: c.Dial, SharedBytes: max(0, c.Limits.SharedBytes), Logger: c.Logger,
+		Group: c.Group, Rank: place.Self.Rank, Addresses: addresses, Listener: listener, Open: true,
+		Incarnation: place.Self.Incarnation, Nonce: place.Self.Nonce, TLS: c.TLS, Secret: c.Secret, Dial: c.Dial, SharedBytes: max(0, c.Limits.SharedBytes), Logger: c.Logger,
 		Verify: func(claim tcp.Claim) error { return c.verifyClaim(s.current.Load(), claim) },
 	})
 	if err != nil {
@@ -126,38 +64,45 @@ func (c *Config) newSeat(s *initialState, saved *membership.Seat, listener net.L
 	t.detector = detect.NewConnections(detect.ConnectionsConfig{Dial: c.Dial})
 	t.node = node.New(node.Config{
 		Transport: t.transport, Protocol: t.machine, Watcher: &watcher{connections: t.detector, removed: t.removed}, HandleRequest: t.handleRequest,
-		AfterStep: func(protocol.Time) { give(t.changed) }, Logger: c.Logger,
+		AfterStep: t.afterStep, Logger: c.Logger,
 	})
 	if err := t.detector.Start(t.report); err != nil {
 		return nil, err
 	}
-	t.setView(&saved.View)
+	t.setView(&place.View)
 	if err := t.node.Start(); err != nil {
 		return nil, err
 	}
 	return t, t.node.Do(t.machine.Start)
 }
 
+// install takes a view that the seat has installed, within node.Do.
+func (t *seat) install(v *membership.View) {
+	t.life.moved(v, t.machine.Machine().DecisionsUpTo(v.Number))
+	t.setView(v)
+}
+
 // setView tells the transport and the detector which processes are members, and where
 // they are.
 func (t *seat) setView(v *membership.View) {
 	var peers []detect.Peer
+	where := make(map[protocol.Rank]string, v.Members.Len())
+	t.addresses = t.where(v)
 	for _, m := range v.Members.All() {
-		if m.Rank != t.saved.Self.Rank {
-			peers = append(peers, detect.Peer{Rank: m.Rank, Incarnation: m.Incarnation, Address: t.state.search.address(m)})
+		if m.Rank != t.place.Self.Rank {
+			where[m.Rank] = t.life.address(m)
+			peers = append(peers, detect.Peer{Rank: m.Rank, Incarnation: m.Incarnation, Address: where[m.Rank]})
 		}
 	}
 	roster := rosterView(v)
 	inView := roster.Member
 	roster.Member = func(r protocol.Rank) (transport.Member, bool) {
 		m, ok := inView(r)
-		if ok {
-			m.Address = t.state.search.address(&membership.Member{Identity: m.ID, Address: m.Address})
-		}
+		m.Address = cmp.Or(where[r], m.Address)
 		return m, ok
 	}
 	t.transport.SetView(roster)
-	t.state.current.Store(v)
+	t.life.state.current.Store(v)
 	t.detector.Watch(detect.PeerList(peers))
 }
 
@@ -168,78 +113,45 @@ func (t *seat) report(r detect.Report) {
 	})
 }
 
-// await waits until the seat is given up. With an answer, this process is a member of a
-// view. Otherwise the seat is over, and the process may have found another place.
-func (t *seat) await(ctx context.Context) (answer *membership.Answer, found lifecycle.Finding, err error) {
-	for {
-		var over error
-		var reachable, needed int
-		if err := t.node.Do(func(protocol.Time) {
-			answer, over = t.machine.Outcome()
-			reachable, needed, _ = t.machine.Quorum()
-		}); err != nil {
-			return nil, found, err
-		}
-		if answer != nil || over != nil {
-			return answer, found, nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil, found, fmt.Errorf("%w: %d of %d members of view %d are back, %d needed", ctx.Err(), reachable, t.saved.View.Members.Len(), t.saved.View.Number, needed)
-		case <-t.changed:
-		case <-t.state.search.moved:
-			t.setView(t.state.current.Load())
-		case found := <-t.state.search.found:
-			return nil, found, nil
-		}
+// afterStep looks whether the seat is over, within node.Do.
+func (t *seat) afterStep(protocol.Time) {
+	answer, err := t.machine.Outcome()
+	if t.answer, t.over = answer, err != nil; answer != nil || t.over {
+		give(t.life.changed)
 	}
 }
 
-// alone reports whether no member of the view before has messages, so that this process
-// begins the view by itself. Otherwise the process enters it at a member that has them, if
-// one has. A member that was started again, before the view or since, is a seat, and may
-// wait for this process. One whose address refuses connections is dead. One that is silent
-// may have messages, so this process waits for it for a while. Then it has to hold its
-// place in the view, for the others to go on without the silent one.
-func (t *seat) alone(ctx context.Context, v *membership.View) (alone, enter bool, err error) {
-	for tries := 0; ; tries++ {
-		silent := 0
-		for _, m := range v.Members.All() {
-			if m.Incarnation == v.Number {
-				continue // it has joined with this view
-			}
-			has, known := t.hasMessages(ctx, m)
-			if has {
-				return false, true, nil
-			}
-			if !known {
-				silent++
-			}
+// outcome returns the view in which this process is a new member, or that the place is
+// over. It also looks whether a process has moved meanwhile.
+func (t *seat) outcome() (answer *membership.Answer, over bool) {
+	t.node.Look(func() {
+		v := t.machine.View()
+		if answer, over = t.answer, t.over; answer == nil && !over && t.where(&v) != t.addresses {
+			t.setView(&v)
 		}
-		if silent == 0 || tries == aloneTries {
-			return silent == 0, false, nil
-		}
-		select {
-		case <-ctx.Done():
-			return false, false, fmt.Errorf("%w: %d members of view %d do not answer", ctx.Err(), silent, v.Number)
-		case <-time.After(alonePause):
-		}
-	}
+	})
+	return answer, over
 }
 
-// hasMessages asks a process whether it is a member with its messages.
-func (t *seat) hasMessages(ctx context.Context, m *membership.Member) (has, known bool) {
-	timed, cancel := context.WithTimeout(ctx, aloneTimeout)
-	defer cancel()
-	_, err := requestOnce(timed, t.config.client(nil), t.state.search.address(m), control.View{})
-	var restarted *control.Restarted
-	switch {
-	case err == nil:
-		return true, true
-	case errors.As(err, &restarted):
-		return false, restarted.Rank == m.Rank && restarted.Incarnation == m.Incarnation
+// where lists the addresses of the other members.
+func (t *seat) where(v *membership.View) string {
+	var b strings.Builder
+	for _, m := range v.Members.All() {
+		if m.Rank != t.place.Self.Rank {
+			b.WriteString(t.life.address(m) + " ")
+		}
 	}
-	return false, errors.Is(err, syscall.ECONNREFUSED)
+	return b.String()
+}
+
+// waiting says how many members are back.
+func (t *seat) waiting() (err error) {
+	_ = t.node.Do(func(protocol.Time) {
+		reachable, needed, _ := t.machine.Quorum()
+		v := t.machine.View()
+		err = fmt.Errorf("%d of %d members of view %d are back, %d needed", reachable, v.Members.Len(), v.Number, needed)
+	})
+	return err
 }
 
 // close ends the seat. Its socket goes on listening.
@@ -260,17 +172,11 @@ func (t *seat) handleRequest(b []byte, answer func([]byte)) {
 		answer(refuse(err))
 		return
 	}
-	switch r := request.(type) {
-	case control.Introduce:
-		answer(t.state.search.answer(&r.Question))
-	case control.Force:
+	if r, ok := request.(control.Force); ok {
 		answer(accepted(t.force(r.View, r.Ranks)))
-	case control.Founding:
-		reply := founding.Answer(founding.Candidate{ID: t.state.self.Identity, Address: t.state.self.Address}, nil, &r.Request)
-		answer(reply.Encode(nil))
-	default:
-		answer(refuse(&control.Restarted{Rank: t.saved.Self.Rank, Incarnation: t.saved.Self.Incarnation}))
+		return
 	}
+	answer(t.life.requested(request))
 }
 
 // force lets some members go on without a quorum.
@@ -291,9 +197,15 @@ func (t *seat) force(number uint64, ranks []protocol.Rank) error {
 // only ends Accept. So the socket never refuses a connection while this process lives.
 type lentListener struct {
 	net.Listener
-	lent   atomic.Bool // otherwise Close closes the socket
+	kept   atomic.Bool // Close closes the socket
 	closed atomic.Bool
 }
+
+// lend lends a listener.
+func lend(l net.Listener) *lentListener { return &lentListener{Listener: l} }
+
+// keep makes the listener that of what it is lent to.
+func (l *lentListener) keep() { l.kept.Store(true) }
 
 // Accept implements [net.Listener].
 func (l *lentListener) Accept() (net.Conn, error) {
@@ -306,7 +218,7 @@ func (l *lentListener) Accept() (net.Conn, error) {
 
 // Close implements [net.Listener].
 func (l *lentListener) Close() error {
-	if !l.lent.Load() {
+	if l.kept.Load() {
 		return l.Listener.Close()
 	}
 	l.closed.Store(true)

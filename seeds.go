@@ -39,18 +39,32 @@ func (g *Group) keepSeeds() {
 			return
 		case <-time.After(seedInterval):
 		}
-		seeds := *g.seeds.Load()
+		seeds := slices.Clone(*g.seeds.Load())
+		lost := g.quorumErr.Load() != nil
+		if lost {
+			seeds = append(seeds, g.otherAddresses()...)
+		}
 		if len(seeds) == 0 {
 			continue
 		}
 		seed := seeds[turn%len(seeds)]
 		switch {
-		case g.quorumErr.Load() != nil:
+		case lost:
 			g.askSeed(seed)
 		case g.config.Expect > 0 && !g.hasMemberAt(seed):
 			g.tellSeed(seed)
 		}
 	}
+}
+
+// otherAddresses are those of the other members of the view.
+func (g *Group) otherAddresses() (addresses []string) {
+	for _, m := range g.view.Load().Members.All() {
+		if m.Rank != g.self.Rank {
+			addresses = append(addresses, m.Address)
+		}
+	}
+	return addresses
 }
 
 // hasMemberAt reports whether a member of the view has an address.
@@ -72,22 +86,24 @@ func (g *Group) tellSeed(seed string) {
 	_, _ = tcp.Request(ctx, g.config.client(nil), seed, control.Encode(r))
 }
 
-// askSeed asks a seed for its view. If that is later, this member catches up, or ends
-// because the group has gone on without it. A seed that does not answer is asked again.
+// askSeed asks a process for the latest view that it knows. If that is later, this member
+// learns it, or ends because the group has gone on without it. A process that does not
+// answer is asked again.
 func (g *Group) askSeed(seed string) {
 	ctx, cancel := context.WithTimeout(g.life, seedTimeout)
 	defer cancel()
-	v, err := g.config.fetchView(ctx, seed)
-	if err != nil {
+	i, err := askIntroduction(ctx, g.config.client(nil), seed, &control.Question{From: control.Contact{ID: g.self.Identity, Address: g.self.Address}})
+	if err != nil || i.View == nil {
 		return
 	}
 	_ = g.node.Do(func(now protocol.Time) {
-		switch behind, removed := g.machine.Behind(&v); {
+		switch behind, removed := g.machine.Behind(i.View); {
+		case removed && i.Role == control.Candidate: // what it was in may be another group of this name
 		case removed:
-			g.log.Warn("the group has gone on without this member", "view", g.machine.View().Number, "seed", seed, "itsView", v.Number)
-			g.inputs.Removed(now, v.Number, v.Successor(&g.self))
+			g.log.Warn("the group has gone on without this member", "view", g.machine.View().Number, "seed", seed, "itsView", i.View.Number)
+			g.inputs.Removed(now, i.View.Number, i.View.Successor(&g.self))
 		case behind:
-			g.beginToCatchUp(v.Number, seed)
+			_ = g.inputs.Learn(now, i.Decisions)
 		}
 	})
 }
@@ -100,4 +116,15 @@ func (c *Config) fetchView(ctx context.Context, address string) (membership.View
 	}
 	r, err := control.DecodeView(b)
 	return r.View, err
+}
+
+// answerFounding answers a candidate that looks for a group: here it is. A candidate
+// that is in the first view enters it as long as that is the current one.
+func (g *Group) answerFounding(r *founding.Request) []byte {
+	began := g.began
+	if g.view.Load().Number > 1 {
+		began = nil
+	}
+	reply := founding.Answer(founding.Candidate{ID: g.self.Identity, Address: g.self.Address}, began, r)
+	return reply.Encode(nil)
 }

@@ -70,11 +70,9 @@ type initialState struct {
 	seeds     []string                        // where else processes may look for the group
 	current   atomic.Pointer[membership.View] // the group's, once there is one
 
-	candidate *tcp.Candidate      // what it was before, if it has joined
-	founder   *founder            // what looks for its group, if it may begin one
-	search    *search             // what looks for its place
-	data      *dataDir            // where it saves its vote; nil: it does not
-	seat      *membership.Machine // which it had until now; nil: none
+	candidate *tcp.Candidate   // what it was before, if it has joined
+	former    *membership.Seat // the view that the process before was no longer in; nil: none
+	data      *dataDir         // where it saves its vote; nil: it does not
 }
 
 // startState is the state of a member whose group starts as a whole: every member

@@ -54,6 +54,9 @@ const worldSharedBytes = 64 << 20
 // run --respawn has started it, is back in the group when NewWorld returns. It makes no
 // collective call before [World.Admit].
 func NewWorld(ctx context.Context, c Config) (*World, error) {
+	if err := c.readTimeouts(); err != nil {
+		return nil, err
+	}
 	s, err := prepare(ctx, &c, modeWorld, func(c *Config) (*initialState, error) { return c.worldState(ctx) })
 	if err != nil {
 		return nil, err
@@ -75,8 +78,9 @@ func newWorld(c Config, s *initialState) (*World, error) {
 	first := engine.Config{
 		Rank: int(s.self.Rank), Size: len(p.job), View: s.view.Number, Link: p,
 		KeepCalls: c.Limits.LogCalls, KeepBytes: c.Limits.LogBytes, PollTime: c.PollTime,
-		Placement: placementOf(p.job),
-		Network:   loggp.Network{Inside: loggp.Link(c.Network.Inside), Between: loggp.Link(c.Network.Between)},
+		Placement: placementOf(p.job), ProgressTimeout: c.ProgressTimeout,
+		Evict:   func(rank int, why error) { go p.evict(rank, why) },
+		Network: loggp.Network{Inside: loggp.Link(c.Network.Inside), Between: loggp.Link(c.Network.Between)},
 	}
 	if s.replaces != nil {
 		first.View, first.Waiting = 0, s.self.Incarnation

@@ -202,7 +202,7 @@ func TestLateInEveryCall(t *testing.T) {
 				return fmt.Errorf("rank %d: %w", r, err)
 			}
 		}
-		if !late {
+		if !late && !strings.HasSuffix(call.name, " corrected") { // those go on without it after 2 s
 			return fmt.Errorf("no process timed out: %v", errs)
 		}
 		return nil

@@ -23,13 +23,17 @@ var (
 // trial is one run: collectives one after the other, and which process is killed at which
 // of its events.
 type trial struct {
-	what  string // as a flag gives it
-	calls []sample
-	size  int
-	kills map[int]int
-	seed  uint64
-	short bool     // algorithms for long messages are taken for short ones
-	hosts []string // by task; nil: there is one
+	what    string // as a flag gives it
+	calls   []sample
+	size    int
+	kills   map[int]int
+	seed    uint64
+	short   bool          // algorithms for long messages are taken for short ones
+	hosts   []string      // by task; nil: there is one
+	stops   map[int]int   // by rank: the event from which on the process is stopped
+	stuck   time.Duration // until they go on
+	removed int           // processes that were removed or killed, after the run
+	took    time.Duration // until all processes were done that were not stopped
 }
 
 // shortThresholds select the algorithms for long messages for short ones.
@@ -52,11 +56,19 @@ func (c *trial) run(t testing.TB) (events []int, err error) {
 	if c.hosts != nil {
 		config = levelsConfig(config, c.hosts)
 	}
-	n := newNetworkOf(t, c.size, c.seed, config)
+	var n *network
+	n = newNetworkWith(t, c.size, c.seed, config, func(_ int, e *engine.Config) {
+		if c.stops != nil {
+			e.ProgressTimeout, e.Evict = stuckTimeout, func(rank int, _ error) { go n.doom(map[int]int{rank: 0}) }
+		}
+	})
 	defer n.close()
 	n.doom(c.kills)
+	n.stop(c.stops, c.stuck)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	c.removed = 0
+	began := time.Now()
 	var mu sync.Mutex
 	var wrong []error
 	had := make(map[[2]int]bool) // tasks whose results a process has got, by round
@@ -77,11 +89,19 @@ func (c *trial) run(t testing.TB) (events []int, err error) {
 				return fmt.Errorf("rank %d, call %d (%s): %w", e.Rank(), round, call.name, err)
 			}
 		}
-		return Barrier(ctx, e)
+		err := Barrier(ctx, e)
+		if _, stopped := c.stops[e.Rank()]; !stopped {
+			mu.Lock()
+			defer mu.Unlock()
+			c.took = time.Since(began)
+		}
+		return err
 	})
 	n.mu.Lock()
 	for r, err := range errs {
-		if err != nil && !n.dead[r] {
+		if n.dead[r] {
+			c.removed++
+		} else if err != nil {
 			wrong = append(wrong, err)
 		}
 	}

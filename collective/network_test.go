@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/pleach-go/pleach/internal/collective/engine"
 )
@@ -177,10 +178,28 @@ func (n *network) event(rank int) bool {
 	if n.events[rank]++; n.events[rank] == n.killAt[rank] {
 		n.kill(rank)
 	}
-	for at := n.stopAt[rank]; at > 0 && n.events[rank] >= at; at = n.stopAt[rank] {
+	for n.stopAt[rank] > 0 && n.events[rank] >= n.stopAt[rank] && !n.dead[rank] {
 		n.goOn.Wait()
 	}
 	return n.dead[rank]
+}
+
+// stop sets which ranks are stopped at which event, and for how long.
+func (n *network) stop(ranks map[int]int, d time.Duration) {
+	if len(ranks) == 0 {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for rank, at := range ranks {
+		n.stopAt[rank] = at
+	}
+	n.running.Go(func() {
+		time.Sleep(d)
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.resume()
+	})
 }
 
 // resume lets stopped processes go on.
@@ -205,6 +224,7 @@ func (n *network) kill(rank int) {
 		return
 	}
 	n.dead[rank] = true
+	n.goOn.Broadcast() // if it is stopped
 	for r, b := range n.boxes {
 		if n.dead[r] {
 			continue

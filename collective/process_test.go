@@ -35,6 +35,9 @@ func runJob(config string) error {
 	if levels, ok := strings.CutPrefix(config, hostsProgram); ok {
 		return runHosts(ctx, levels)
 	}
+	if how, ok := strings.CutPrefix(config, stuckProgram); ok {
+		return runStuck(ctx, how)
+	}
 	if config == silentProgram {
 		return runSilent(ctx)
 	}

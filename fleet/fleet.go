@@ -276,7 +276,7 @@ func (f *Fleet) forward(rank int, frame []byte) {
 
 // takeForward takes in what a member of the zone forwards.
 func (f *Fleet) takeForward(_ context.Context, r pleach.Request) (_ []byte, err error) {
-	f.step(func(now relay.Time) { err = f.machine.FromZone(now, r.From, bytes.Clone(r.Data)) })
+	f.step(func(now relay.Time) { err = f.machine.Forwarded(now, r.From, bytes.Clone(r.Data)) })
 	return nil, err
 }
 
@@ -284,7 +284,7 @@ func (f *Fleet) takeForward(_ context.Context, r pleach.Request) (_ []byte, err 
 func (f *Fleet) serve(_ context.Context, r pleach.Request) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.machine.Serve(f.now(), r.Data)
+	return f.machine.Serve(r.Data)
 }
 
 // receive takes in what members of the zone broadcast. It waits for the program if that

@@ -158,6 +158,9 @@ func (db *DB) newRunner(ctx context.Context, w World, j Job) (*runner, error) {
 	own := r.tasks[w.Rank()]
 	own.mu.Lock()
 	defer own.mu.Unlock()
+	if err := refuseUnpartitioned(ctx, shared, j.Plan); err != nil {
+		return nil, err
+	}
 	return r, r.open(ctx, own)
 }
 

@@ -27,6 +27,7 @@ type runCommand struct {
 	grace                       time.Duration
 	noPrefix, timestamps, stdin bool
 	respawn                     bool
+	progress, suspicion         time.Duration
 }
 
 func newRun() *cobra.Command {
@@ -77,6 +78,8 @@ Ctrl-C or SIGTERM.`,
 	f.StringArrayVar(&r.kill, "kill", nil, "kill (SIGKILL) `RANK@WHEN`: a duration after the start, as in 3@2s, or the first line that matches, as in '3@/step 7/'; may be repeated")
 	f.StringArrayVar(&r.stop, "stop", nil, "stop (SIGSTOP) `RANK@WHEN[+DURATION]`, for the duration or for good; may be repeated")
 	f.BoolVar(&r.respawn, "respawn", false, "start a process that has died anew, as a replacement of its rank")
+	f.DurationVar(&r.progress, "progress-timeout", 0, "`time` after which a process that is alive and does not get on is removed from the job (PLEACH_PROGRESS_TIMEOUT); 0: never")
+	f.DurationVar(&r.suspicion, "suspicion-timeout", 0, "`time` of silence after which a process is removed from the job (PLEACH_SUSPICION_TIMEOUT); 0: the program's")
 	f.DurationVar(&r.grace, "grace", 5*time.Second, "`time` to end after Ctrl-C or SIGTERM")
 	f.BoolVar(&r.noPrefix, "no-prefix", false, "do not write ranks before lines")
 	f.BoolVar(&r.timestamps, "timestamps", false, "write the seconds since the start before lines")
@@ -96,6 +99,11 @@ func (r *runCommand) run(cmd *cobra.Command, args []string) error {
 	program, err := exec.LookPath(args[0])
 	if err != nil {
 		return fmt.Errorf("cannot run %s: %w", args[0], errors.Unwrap(err))
+	}
+	for variable, timeout := range map[string]time.Duration{"PLEACH_PROGRESS_TIMEOUT": r.progress, "PLEACH_SUSPICION_TIMEOUT": r.suspicion} {
+		if timeout > 0 {
+			r.env = append(r.env, variable+"="+timeout.String())
+		}
 	}
 	stdout, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	job := launch.Job{

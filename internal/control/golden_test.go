@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/internal/founding"
-	"github.com/pleach-go/pleach/internal/lifecycle"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/protocol"
@@ -33,7 +32,7 @@ func goldenRequests() map[string]Request {
 		"catch-up-request":      CatchUp{300, "10.0.0.7:7000"},
 		"decisions-query":       Decisions{},
 		"raise-request":         Raise{6},
-		"introduction-question": Introduce{lifecycle.Question{From: lifecycle.Contact{ID: "hedge-7", Address: "10.0.0.7:7000"}, View: 300}},
+		"introduction-question": Introduce{Question{From: Contact{ID: "hedge-7", Address: "10.0.0.7:7000"}, View: 300}},
 	}
 }
 
@@ -125,7 +124,7 @@ func FuzzAdmission(f *testing.F) {
 			t.Error("a welcome into a view of nobody")
 		}
 		_, _ = DecodeView(body)
-		_, _ = lifecycle.DecodeIntroduction(body)
+		_, _ = DecodeIntroduction(body)
 	})
 }
 

@@ -9,7 +9,6 @@ import (
 	"fmt"
 
 	"github.com/pleach-go/pleach/internal/founding"
-	"github.com/pleach-go/pleach/internal/lifecycle"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
@@ -52,8 +51,8 @@ type (
 	// Raise asks a member for a view with a higher protocol version.
 	Raise struct{ Version uint16 }
 	// Introduce asks a process what it is in the group. The reply is a
-	// [lifecycle.Introduction].
-	Introduce struct{ lifecycle.Question }
+	// [Introduction].
+	Introduce struct{ Question }
 )
 
 // The kinds of requests.
@@ -134,7 +133,7 @@ func Decode(b []byte) (Request, error) {
 		r := Raise{Version: d.Uint16()}
 		return r, d.Finish()
 	case kindIntroduce:
-		q, err := lifecycle.DecodeQuestion(d.Rest())
+		q, err := DecodeQuestion(d.Rest())
 		return Introduce{q}, err
 	default:
 		return nil, fmt.Errorf("request of kind %d", kind)

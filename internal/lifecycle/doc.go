@@ -1,12 +1,12 @@
-// Package lifecycle decides how a process that was a member, or asks to be one, finds
-// its place in the group again.
+// Package lifecycle decides how a process becomes a member of its group, and how one that
+// was a member finds its place again.
 //
 // A process with a disk has a place in a view: the member of the view whose nonce the
 // disk has. It holds its place as a seat, and votes for it. When many processes crash
 // at once, they come back with places in different views: one that was killed between
 // the decision of a view and its first save knows neither the view nor its own
 // incarnation there. So processes that are no members introduce themselves to each other
-// (see [Introduction]), and take the place that the latest view has for them. Addresses
+// (see [control.Introduction]), and take the place that the latest view has for them. Addresses
 // are hints: a process is found by its ID, through the seeds that it is given now.
 //
 // # Why a place may be taken
@@ -23,11 +23,12 @@
 // that are left cannot decide the next view, the seats of the view wait in vain. They give
 // their places up and are candidates like any other, which is as safe as their death.
 //
-// # Driving a Search
+// # Driving a Machine
 //
-// In: [Search.Hold] when the place of the process changes, [Search.Handle] and
-// [Search.Failed] for the result of a question, [Search.Introduce] for the question of
-// another process. Out, after each of these and at [Search.Deadline]: [Search.Next] until
-// it returns no question, then [Search.Finding]. A Search does no I/O, and is not safe
-// for concurrent use.
+// A [Machine] is a process from its start until it is a member: it holds a place, joins
+// members, or begins a group with others. In: [Machine.Replied] for the result of a
+// request, [Machine.Requested] for the request of another process, [Machine.Moved],
+// [Machine.Admitted] and [Machine.Over] for the seat that the driver runs. Out, after each of these and at
+// [Machine.Deadline]: [Machine.Next] until it returns no action. A Machine does no I/O, and
+// is not safe for concurrent use.
 package lifecycle

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"slices"
 
+	"github.com/pleach-go/pleach/internal/control"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -22,12 +23,13 @@ const (
 	maxAsked, maxContacts, maxOthers = 16, 4096, 64
 )
 
-// Search is the search of a process for its place. See the package comment.
-type Search struct {
-	self  Contact
-	place *membership.Seat // the place that the process has; nil: none
-	nonce uint64           // the nonce under which the process asks to join
-	gone  map[string]bool  // members of the place's view, by ID, whose votes are lost
+// search is the search of a process for its place. See the package comment.
+type search struct {
+	self   control.Contact
+	place  *membership.Seat // the place that the process has; nil: none
+	former *membership.Seat // a view that the process is not in any more; nil: none
+	nonce  uint64           // the nonce under which the process asks to join
+	gone   map[string]bool  // members of the place's view, by ID, whose votes are lost
 
 	contacts map[string]*contact // by address
 	order    []*contact          // in the order of asking
@@ -36,7 +38,7 @@ type Search struct {
 
 	joinable   protocol.Time // when a member was last met that lets this process join
 	joinableIn uint64        // the view of that member
-	finding    Finding
+	result     finding
 }
 
 // contact is an address to ask.
@@ -47,30 +49,32 @@ type contact struct {
 	pause   protocol.Time // until the question after it
 }
 
-// Finding is what a process should do next. The zero Finding is to go on as before.
-type Finding struct {
-	// Place, if not nil, is a place to hold from now on.
-	Place *membership.Seat
-	// Join says that the place that the process has is over: it asks members to join.
-	Join bool
-	// Alone says that the place is over, and that no later view is known: nothing of the
+// finding is what a process should do next. The zero finding is to go on as before.
+type finding struct {
+	// place, if not nil, is a place to hold from now on.
+	place *membership.Seat
+	// join says that the place that the process has is over: it asks members to join.
+	join bool
+	// alone says that the place is over, and that no later view is known: nothing of the
 	// place is worth keeping.
-	Alone bool
+	alone bool
+	// gone, if not nil, is a member of the place's view that cannot vote any more.
+	gone *membership.Member
 }
 
-// New returns a search that begins at the seeds.
-func New(self Contact, seeds []string) *Search {
-	s := &Search{self: self, contacts: make(map[string]*contact), found: make(map[string]string)}
+// newSearch returns a search that begins at the seeds.
+func newSearch(self control.Contact, seeds []string) *search {
+	s := &search{self: self, contacts: make(map[string]*contact), found: make(map[string]string)}
 	for _, seed := range seeds {
 		s.contact(seed)
 	}
 	return s
 }
 
-// Hold says which place the process has, which may be nil, and under which nonce it asks
+// hold says which place the process has, which may be nil, and under which nonce it asks
 // for another one.
-func (s *Search) Hold(place *membership.Seat, nonce uint64) {
-	s.place, s.nonce, s.gone, s.finding = place, nonce, make(map[string]bool), Finding{}
+func (s *search) hold(place *membership.Seat, nonce uint64) {
+	s.place, s.nonce, s.gone, s.result = place, nonce, make(map[string]bool), finding{}
 	if place != nil {
 		for _, m := range place.View.Members.All() {
 			s.contact(m.Address)
@@ -78,22 +82,22 @@ func (s *Search) Hold(place *membership.Seat, nonce uint64) {
 	}
 }
 
-// Address returns where the process with an ID is, as far as that is known.
-func (s *Search) Address(id string) (string, bool) {
+// address returns where the process with an ID is, as far as that is known.
+func (s *search) address(id string) (string, bool) {
 	address, ok := s.found[id]
 	return address, ok
 }
 
-// Finding returns what the process should do, once.
-func (s *Search) Finding() Finding {
-	f := s.finding
-	s.finding = Finding{}
+// take returns what the process should do, once.
+func (s *search) take() finding {
+	f := s.result
+	s.result = finding{}
 	return f
 }
 
-// Next returns the next question to send and its address, or false if there is none for
+// next returns the next question to send and its address, or false if there is none for
 // now.
-func (s *Search) Next(now protocol.Time) (address string, q Question, ok bool) {
+func (s *search) next(now protocol.Time) (address string, q control.Question, ok bool) {
 	if s.asked == maxAsked {
 		return "", q, false
 	}
@@ -104,13 +108,13 @@ func (s *Search) Next(now protocol.Time) (address string, q Question, ok bool) {
 		s.order = append(slices.Delete(s.order, i, i+1), k)
 		k.asked = true
 		s.asked++
-		return k.address, Question{From: s.self, View: s.view()}, true
+		return k.address, control.Question{From: s.self, View: s.view()}, true
 	}
 	return "", q, false
 }
 
-// Deadline returns when Next must be called again if nothing else happens.
-func (s *Search) Deadline() protocol.Time {
+// deadline returns when Next must be called again if nothing else happens.
+func (s *search) deadline() protocol.Time {
 	due := protocol.Never
 	for _, k := range s.order {
 		if !k.asked {
@@ -120,40 +124,44 @@ func (s *Search) Deadline() protocol.Time {
 	return due
 }
 
-// Failed says that the question to an address was not answered.
-func (s *Search) Failed(now protocol.Time, address string) {
+// failed says that the question to an address was not answered.
+func (s *search) failed(now protocol.Time, address string) {
 	if k := s.contacts[address]; k != nil {
 		s.answered(k, now, min(2*max(k.pause, interval/2), maxInterval))
 	}
 }
 
-// Introduce answers the question of another process.
-func (s *Search) Introduce(q *Question) Introduction {
+// introduce answers the question of another process.
+func (s *search) introduce(q *control.Question) control.Introduction {
 	s.meet(q.From)
-	i := Introduction{Contact: s.self, Marks: []uint64{Mark(s.self.ID, s.nonce)}}
+	i := control.Introduction{Contact: s.self, Marks: []uint64{control.Mark(s.self.ID, s.nonce)}}
 	for id, address := range s.found {
 		if len(i.Others) < maxOthers && id != q.From.ID {
-			i.Others = append(i.Others, Contact{id, address})
+			i.Others = append(i.Others, control.Contact{ID: id, Address: address})
 		}
 	}
 	if s.place != nil {
-		i.Role, i.Marks = Seated, append(i.Marks, Mark(s.self.ID, s.place.Self.Nonce))
-		if s.place.View.Number != q.View {
-			i.View, i.Decisions = &s.place.View, s.place.Decisions()
-		}
+		i.Role, i.Marks = control.Seated, append(i.Marks, control.Mark(s.self.ID, s.place.Self.Nonce))
+	}
+	known := s.place
+	if known == nil {
+		known = s.former
+	}
+	if known != nil && known.View.Number != q.View {
+		i.View, i.Decisions = &known.View, known.Decisions()
 	}
 	return i
 }
 
-// Handle takes the introduction of the process at an address.
-func (s *Search) Handle(now protocol.Time, address string, i *Introduction) {
+// handle takes the introduction of the process at an address.
+func (s *search) handle(now protocol.Time, address string, i *control.Introduction) {
 	if k := s.contacts[address]; k != nil {
 		s.answered(k, now, interval)
 	}
 	if i.ID == s.self.ID {
 		return
 	}
-	s.meet(Contact{i.ID, address})
+	s.meet(control.Contact{ID: i.ID, Address: address})
 	for _, other := range i.Others {
 		s.contact(other.Address) // it introduces itself
 	}
@@ -165,23 +173,25 @@ func (s *Search) Handle(now protocol.Time, address string, i *Introduction) {
 }
 
 // compare looks for the process in a later view than that of its place.
-func (s *Search) compare(now protocol.Time, i *Introduction) {
+func (s *search) compare(now protocol.Time, i *control.Introduction) {
 	self := i.View.Named(s.self.ID)
 	admitted := self != nil && self.Nonce == s.nonce
 	stays := self != nil && s.place != nil && self.Nonce == s.place.Self.Nonce && self.Incarnation == s.place.Self.Incarnation
 	switch {
-	case i.Role == Member:
+	case i.Role == control.Member:
 		s.joinable, s.joinableIn = now, i.View.Number
-		s.finding.Join = s.finding.Join || s.place != nil && !stays
+		s.result.join = s.result.join || s.place != nil && !stays
+	case !admitted && !stays && i.Role == control.Candidate:
+		s.count(i) // what it was in may be another group of this name
 	case !admitted && !stays:
-		s.finding.Join = s.finding.Join || s.place != nil
+		s.result.join = s.result.join || s.place != nil
 	case s.joinable == 0 || now-s.joinable > patience || s.joinableIn < i.View.Number:
-		s.finding.Place = membership.NewSeat(*self, *i.View, i.Decisions)
+		s.result.place = membership.NewSeat(*self, *i.View, i.Decisions)
 	}
 }
 
 // count notes whether a process still has the vote that it has in the view of the place.
-func (s *Search) count(i *Introduction) {
+func (s *search) count(i *control.Introduction) {
 	if s.place == nil {
 		return
 	}
@@ -189,14 +199,16 @@ func (s *Search) count(i *Introduction) {
 	if m == nil {
 		return
 	}
-	s.gone[i.ID] = !slices.Contains(i.Marks, Mark(i.ID, m.Nonce))
+	if s.gone[i.ID] = !slices.Contains(i.Marks, control.Mark(i.ID, m.Nonce)); s.gone[i.ID] {
+		s.result.gone = m
+	}
 	if !s.place.View.CanDecideWithout(func(m *membership.Member) bool { return s.gone[m.Identity] }) {
-		s.finding.Join, s.finding.Alone = true, true
+		s.result.join, s.result.alone = true, true
 	}
 }
 
 // view returns the number of the latest known view.
-func (s *Search) view() uint64 {
+func (s *search) view() uint64 {
 	if s.place == nil {
 		return 0
 	}
@@ -204,7 +216,7 @@ func (s *Search) view() uint64 {
 }
 
 // meet notes where a process is.
-func (s *Search) meet(c Contact) {
+func (s *search) meet(c control.Contact) {
 	if c.ID == "" || c.Address == "" || c.ID == s.self.ID || len(s.found) == maxContacts && s.found[c.ID] == "" {
 		return
 	}
@@ -213,7 +225,7 @@ func (s *Search) meet(c Contact) {
 }
 
 // contact adds an address to ask.
-func (s *Search) contact(address string) {
+func (s *search) contact(address string) {
 	if address == "" || address == s.self.Address || s.contacts[address] != nil || len(s.contacts) == maxContacts {
 		return
 	}
@@ -223,7 +235,7 @@ func (s *Search) contact(address string) {
 }
 
 // answered ends a question to a contact.
-func (s *Search) answered(k *contact, now, pause protocol.Time) {
+func (s *search) answered(k *contact, now, pause protocol.Time) {
 	if k.asked {
 		k.asked = false
 		s.asked--

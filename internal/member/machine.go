@@ -225,6 +225,10 @@ func (m *Machine) Removed(now protocol.Time, view uint64, holder *membership.Mem
 // one; see [membership.Machine.Learn].
 func (m *Machine) Decisions() membership.Decisions { return m.views.Decisions() }
 
+// DecisionsUpTo returns the last decisions up to a view, which may be one without this
+// member.
+func (m *Machine) DecisionsUpTo(view uint64) membership.Decisions { return m.views.DecisionsUpTo(view) }
+
 // ErrGoesOn is returned by Learn if the member needs no decisions of a process that it
 // does not know.
 var ErrGoesOn = errors.New("member: it can go on without the decisions of others")

@@ -20,8 +20,8 @@ type Decisions struct{ values []*value }
 // decisionBytes bounds encoded decisions. The last one is always among them.
 const decisionBytes = 1 << 18
 
-// decisions returns the last decisions up to a view.
-func (m *Machine) decisions(upTo uint64) Decisions {
+// DecisionsUpTo returns the last decisions up to a view.
+func (m *Machine) DecisionsUpTo(upTo uint64) Decisions {
 	kept := m.history
 	for len(kept) > 0 && kept[len(kept)-1].number > upTo { // not installed yet
 		kept = kept[:len(kept)-1]
@@ -30,7 +30,7 @@ func (m *Machine) decisions(upTo uint64) Decisions {
 }
 
 // Decisions returns the last decisions that this member has installed.
-func (m *Machine) Decisions() Decisions { return m.decisions(m.view.Number) }
+func (m *Machine) Decisions() Decisions { return m.DecisionsUpTo(m.view.Number) }
 
 // Learn takes decisions from a member of a later view, which has joined since: this member
 // does not know it, so it can send no frames. They count like commits.

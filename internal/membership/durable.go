@@ -50,18 +50,8 @@ func (m *Machine) encodeState() []byte {
 	if now, ok := m.view.Member(self.Rank); ok && now.Incarnation == self.Incarnation {
 		self = now // its meta may have changed
 	}
-	b := appendMember([]byte{stateVersion}, &self)
-	b = wire.AppendBytes(b, m.view.Encode(nil))
-	b = appendBool(appendBallots(b, r.promised, r.accepted, r.proposed), r.value != nil)
-	if r.value != nil {
-		b = appendValue(b, r.value)
-	}
-	kept := m.Decisions().values
-	b = wire.AppendUint32(b, uint32(len(kept)))
-	for _, v := range kept {
-		b = appendValue(b, v)
-	}
-	return b
+	s := Seat{self, m.view, r.promised, r.accepted, r.proposed, r.value, m.Decisions().values}
+	return s.Encode()
 }
 
 // Seat is a member as it was saved.
@@ -71,6 +61,21 @@ type Seat struct {
 	promised, accepted, proposed Ballot
 	value                        *value
 	history                      []*value
+}
+
+// Encode encodes the place for [DecodeSeat].
+func (s *Seat) Encode() []byte {
+	b := appendMember([]byte{stateVersion}, &s.Self)
+	b = wire.AppendBytes(b, s.View.Encode(nil))
+	b = appendBool(appendBallots(b, s.promised, s.accepted, s.proposed), s.value != nil)
+	if s.value != nil {
+		b = appendValue(b, s.value)
+	}
+	b = wire.AppendUint32(b, uint32(len(s.history)))
+	for _, v := range s.history {
+		b = appendValue(b, v)
+	}
+	return b
 }
 
 // NewSeat returns the place of a member in a view in which it has not voted. Decisions

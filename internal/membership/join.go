@@ -150,7 +150,7 @@ func (m *Machine) answerAdmitted(next *View, cut []Position) {
 	m.pending = slices.DeleteFunc(m.pending, func(p pending) bool {
 		i := next.admitted(&p.candidate.Member)
 		if i >= 0 {
-			m.answers = append(m.answers, Answer{Token: p.token, View: *next, Rank: next.Members.At(i).Rank, Cut: cut, Decisions: m.decisions(next.Number)})
+			m.answers = append(m.answers, Answer{Token: p.token, View: *next, Rank: next.Members.At(i).Rank, Cut: cut, Decisions: m.DecisionsUpTo(next.Number)})
 		}
 		return i >= 0
 	})

@@ -72,13 +72,15 @@ func TestZoneThatIsAwayIsWaitedFor(t *testing.T) {
 	}
 }
 
-// Members that join hear of the zones that the lead waits for, and get what those lack.
+// Members that join wait for zones that are away, and get what those lack. They hear which are
+// given up.
 func TestJoinerKeepsWhatZonesLack(t *testing.T) {
 	const n = 100
 	c := Config{Self: Origin{"a", "old", 1}, KeepBytes: 10 * entryOverhead, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall, Patience: 100, WatermarkDelay: 10}
 	old := New(c)
 	old.Begin(1)
 	old.SetZone(1, []Sibling{{0, 0}}, 0)
+	old.takeBase(1, &frame{kind: kindBase, zone: "b"})
 	old.SetBackbone(1, []Peer{{Rank: 0, Zone: "a"}, {Rank: 1, Zone: "b"}})
 	old.SetBackbone(2, []Peer{{Rank: 0, Zone: "a"}})
 	for range n {
@@ -90,10 +92,19 @@ func TestJoinerKeepsWhatZonesLack(t *testing.T) {
 	if err := joiner.Join(5, table); err != nil {
 		t.Fatal(err)
 	}
-	if s := joiner.streams[old.self]; len(s.log) != n || len(joiner.awaited(5)) != 1 {
-		t.Errorf("a joiner has %d of %d messages, and waits for %v", len(s.log), n, joiner.awaited(5))
+	joiner.SetBackbone(6, []Peer{{Rank: 0, Zone: "a"}})
+	if s := joiner.streams[old.self]; len(s.log) != n || len(joiner.away) != 1 {
+		t.Errorf("a joiner has %d of %d messages, and waits for %v", len(s.log), n, joiner.away)
 	}
-	if old.Tick(200); old.streams[old.self].acked != n || len(old.awaited(200)) > 0 {
-		t.Errorf("%d of %d messages are acknowledged, and %v waited for", old.streams[old.self].acked, n, old.awaited(200))
+	if old.Tick(200); old.streams[old.self].acked != n || len(old.away) > 0 {
+		t.Errorf("%d of %d messages are acknowledged, and %v waited for", old.streams[old.self].acked, n, old.away)
+	}
+	c.Self.ID = "late"
+	late := New(c)
+	if err := late.Join(201, tableFor(t, old, late)); err != nil {
+		t.Fatal(err)
+	}
+	if late.SetBackbone(202, []Peer{{Rank: 0, Zone: "a"}}); len(late.away) > 0 {
+		t.Errorf("a joiner waits for %v, which is given up", late.away)
 	}
 }

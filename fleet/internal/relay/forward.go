@@ -1,15 +1,25 @@
 package relay
 
+import (
+	"maps"
+	"slices"
+)
+
 // An origin forwards a message to the lead of its zone beside its broadcast. So the lead ships
 // the message while it spreads in the zone, and other zones get it earlier by almost the time
 // of a broadcast. A request takes as much work as some hops of the broadcast do. If messages
 // follow each other fast, or are long, throughput counts more than that time, and they are
 // broadcast only.
+//
+// The origin may die before any member has its broadcast. Then the lead, and soon other zones,
+// have a message that its zone lacks. So the lead broadcasts what was forwarded to it if the
+// origin does not do so for a while.
 
 // forwarder is the part of an origin.
 type forwarder struct {
 	*journal
-	leader      int // rank of the delegate that has broadcast the last watermark
+	forwarded   map[Origin]*stream // streams with messages that were only forwarded
+	leader      int                // rank of the delegate that has broadcast the last watermark
 	lastForward Time
 }
 
@@ -25,4 +35,59 @@ func (o *forwarder) forward(now Time, raw []byte, size int) {
 	}
 	o.lastForward = now
 	o.add(Forward{o.leader, raw})
+}
+
+// Forwarded takes in a message that a member of the zone has forwarded.
+func (m *Machine) Forwarded(now Time, rank int, b []byte) error {
+	var f frame
+	if _, err := f.next(b, m.known); err != nil || f.kind != kindData || !m.ready {
+		return err
+	}
+	s := m.streamOf(now, &f)
+	if m.forwarder.note(now, s, f.seq); s.own {
+		m.arrive(now, s, f.seq, f.message(), false)
+		m.enqueue(s)
+	}
+	m.step(now)
+	return nil
+}
+
+// note notes that a message was forwarded, if it is the next.
+func (o *forwarder) note(now Time, s *stream, seq uint64) {
+	if s.own && seq == s.next && s.forwarded == 0 {
+		s.forwarded, s.since = seq, now
+		o.forwarded[s.origin] = s
+	}
+}
+
+// confirm notes that a message was broadcast in the zone.
+func (o *forwarder) confirm(s *stream, seq uint64) {
+	if s.forwarded == 0 || seq < s.forwarded {
+		return
+	}
+	if s.forwarded = seq + 1; seq >= s.position() {
+		s.forwarded = 0
+		delete(o.forwarded, s.origin)
+	}
+	o.release(s)
+}
+
+// spread broadcasts what was only forwarded for long.
+func (o *forwarder) spread(now Time) {
+	for _, origin := range slices.SortedFunc(maps.Keys(o.forwarded), compareOrigins) {
+		s := o.forwarded[origin]
+		if now < s.since+o.config.GapDelay {
+			continue
+		}
+		for seq := max(s.forwarded, s.first); seq < s.next; seq++ {
+			o.add(Cast{s.log[seq-s.first].raw})
+		}
+		o.confirm(s, s.position())
+	}
+}
+
+func (o *forwarder) deadline(d *deadline) {
+	for _, s := range o.forwarded {
+		d.at(s.since + o.config.GapDelay)
+	}
 }

@@ -43,7 +43,7 @@ func FuzzFrames(f *testing.F) {
 			at := Time(10 * (now + 1))
 			_ = m.FromPeer(at, 1, withLength(b))
 			_ = m.FromZone(at+1, 2, withLength(b))
-			_, _ = m.Serve(4, b)
+			_, _ = m.Serve(b)
 			_ = m.Fetched(at+2, withLength(b))
 			m.Stable(at+3, true)
 			m.Tick(at + 4)

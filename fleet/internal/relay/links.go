@@ -17,7 +17,8 @@ type shipping struct {
 	*journal
 	survey        *survey
 	links         map[string]*link // by zone
-	away          map[string]Time  // zones that have left the backbone, and when: see away.go
+	away          map[string]Time  // zones that are waited for, and since when: see away.go
+	givenUp       map[string]bool  // zones that may lack what is acknowledged
 	lastWatermark Time
 	unmarked      bool // something may have changed since the last watermark
 	fresh         int  // cost of messages that have reached all zones since the last watermark
@@ -185,8 +186,8 @@ func (s *shipping) takePositions(l *link, f *frame) *frame {
 			continue
 		case o.Zone == l.zone:
 			l.sent[o] = of.position() // it has begun again without them
-		case ok && o.Zone == s.self.Zone:
-			l.sent[o] = min(max(has, l.acked[o]), of.position()) // what is stable there reaches this gateway, too
+		case o.Zone == s.self.Zone && slices.Contains(f.zones, o.Zone):
+			l.sent[o] = min(max(has, s.floor(l, of)), of.position())
 		case ok:
 			l.sent[o] = min(has, of.position())
 			l.acked[o] = max(l.acked[o], l.sent[o]) // no watermark depends on it
@@ -202,12 +203,12 @@ func (s *shipping) takePositions(l *link, f *frame) *frame {
 }
 
 // enqueue has an origin take its turns on all links.
-func (s *shipping) enqueue(now Time, of *stream) {
+func (s *shipping) enqueue(of *stream) {
 	if !s.active || !s.ships(of.origin) {
 		return
 	}
 	if len(s.zones) == 0 {
-		s.advance(now, of)
+		s.advance(of)
 	}
 	for _, l := range s.links {
 		if l.synced {
@@ -275,7 +276,7 @@ func (s *shipping) orphan(l *link, of *stream) bool {
 		}
 		other := s.links[zone]
 		switch {
-		case zone == l.zone:
+		case zone == l.zone, zone == of.origin.Zone: // which has begun again without them
 		case other == nil || !other.synced || other.again:
 			return false
 		default:
@@ -290,12 +291,9 @@ func (s *shipping) orphan(l *link, of *stream) bool {
 
 // shipNext sends the first message after a position, or that it is lost. It returns the
 // position after that. Of the messages of another zone, which is gone, this one may just
-// have begun later than others, so it does not call them lost.
+// have begun later than others, so the receiver does not take them for lost at once.
 func (s *shipping) shipNext(l *link, of *stream, after uint64) uint64 {
-	switch {
-	case after+1 < of.first && of.origin.Zone != s.self.Zone:
-		return of.first - 1
-	case after+1 < of.first:
+	if after+1 < of.first {
 		s.send(l.gateway, &frame{kind: kindLost, origin: of.origin, seq: of.first - 1})
 		l.inFlight++ // so that an acknowledgment is waited for
 		return of.first - 1
@@ -321,7 +319,7 @@ func (s *shipping) handleAck(now Time, rank int, f *frame) (progress bool) {
 			l.acked[p.Origin] = p.Seq
 			l.moved, l.backoff, progress = now, 0, true
 			if of != nil {
-				s.advance(now, of)
+				s.advance(of)
 			}
 		}
 	}

@@ -48,23 +48,25 @@ type record struct {
 
 // stream is what a member knows of an origin's messages.
 type stream struct {
-	origin Origin
-	own    bool   // the origin is of this zone, and of its present life
-	gone   bool   // the journal has forgotten the origin
-	next   uint64 // the next message to deliver; 0: not known yet
-	first  uint64 // the log has first to next-1
-	log    []entry
-	acked  uint64             // position up to which all zones have the messages, says this zone's lead
-	old    uint64             // position up to which the log has messages only because a zone lacks them
-	before uint64             // position up to which a delegate before this one says that all zones are
-	held   map[uint64]arrival // messages beyond next
-	seen   uint64             // position of a delegate of this zone
-	gap    Time               // when the missing message was missed, or asked for last
-	stuck  Time               // since when nothing was delivered although something waits
-	lost   uint64             // position up to which the origin's zone has nothing any more
-	lostAt Time               // when this member heard of lost
-	used   Time               // last use
-	marked position           // position in the last watermark of this member that has the origin
+	origin    Origin
+	own       bool   // the origin is of this zone, and of its present life
+	gone      bool   // the journal has forgotten the origin
+	next      uint64 // the next message to deliver; 0: not known yet
+	first     uint64 // the log has first to next-1
+	log       []entry
+	acked     uint64             // position up to which all zones have the messages, says this zone's lead
+	old       uint64             // position up to which the log has messages only because a zone lacks them
+	forwarded uint64             // first message that was forwarded to this member and not broadcast yet; 0: none
+	since     Time               // when that was forwarded
+	before    uint64             // position up to which a delegate before this one says that all zones are
+	held      map[uint64]arrival // messages beyond next
+	seen      uint64             // position of a delegate of this zone
+	gap       Time               // when the missing message was missed, or asked for last
+	stuck     Time               // since when nothing was delivered although something waits
+	lost      uint64             // position up to which another member has nothing any more
+	lostAt    Time               // when the messages up to lost are given up
+	used      Time               // last use
+	marked    position           // position in the last watermark of this member that has the origin
 }
 
 // entry is a message of the log. end is the cost of its origin's messages up to it.
@@ -220,6 +222,13 @@ func (j *journal) drain(now Time, s *stream) {
 	}
 }
 
+// expect notes that another member has an origin's messages up to a position.
+func (j *journal) expect(now Time, s *stream, upTo uint64) {
+	if s.seen = max(s.seen, upTo); s.seen >= max(s.next, 1) {
+		j.missing(now, s)
+	}
+}
+
 // missing notes that something is missing.
 func (j *journal) missing(now Time, s *stream) {
 	if s.gap == 0 {
@@ -228,11 +237,11 @@ func (j *journal) missing(now Time, s *stream) {
 	j.gaps[s.origin] = s
 }
 
-// giveUp notes that the zone of an origin has nothing any more up to a position. Another
-// member of this zone may have it, and is asked for a while.
-func (j *journal) giveUp(now Time, s *stream, upTo uint64) {
+// giveUp notes that another member has nothing any more up to a position. This one may have
+// it among what it has not read yet, or gets it from another one, and waits for a while.
+func (j *journal) giveUp(now Time, s *stream, upTo uint64, wait Time) {
 	if s.next > 0 && s.next <= upTo && s.lost < upTo {
-		s.lost, s.lostAt = upTo, now
+		s.lost, s.lostAt = upTo, now+wait
 		j.missing(now, s)
 	}
 }
@@ -281,7 +290,7 @@ func (j *journal) trim() {
 		j.kept = j.kept[1:]
 		switch s := r.stream; {
 		case r.seq < s.first: // it was dropped
-		case s.own && r.seq > s.acked:
+		case s.own && r.seq > s.acked || s.forwarded > 0 && r.seq >= s.forwarded:
 			s.old = r.seq
 			j.oldBytes += s.log[r.seq-s.first].cost()
 		default:
@@ -310,7 +319,12 @@ func (j *journal) sweep() {
 // acknowledged notes that all zones have an origin's messages up to a position.
 func (j *journal) acknowledged(s *stream, upTo uint64) {
 	s.acked = max(s.acked, upTo)
-	for len(s.log) > 0 && s.first <= min(s.old, s.acked) {
+	j.release(s)
+}
+
+// release drops messages that are in the log only because others lacked them.
+func (j *journal) release(s *stream) {
+	for len(s.log) > 0 && s.first <= min(s.old, s.acked) && (s.forwarded == 0 || s.first < s.forwarded) {
 		j.drop(s)
 	}
 }

@@ -61,7 +61,7 @@ type Sibling struct {
 }
 
 // Machine is the part of one member. Its inputs are Join and Begin, Broadcast, SetZone,
-// SetBackbone, FromZone, FromPeer, Stable, Dropped and Tick. After each, the driver gives what is
+// SetBackbone, FromZone, Forwarded, FromPeer, Stable, Dropped and Tick. After each, the driver gives what is
 // Delivered to the program, and performs the Actions in order. It calls Tick at the Deadline.
 type Machine struct {
 	*journal
@@ -116,12 +116,12 @@ func (Fetch) action()   {}
 func New(c Config) *Machine {
 	m := &Machine{journal: newJournal(c)}
 	m.survey = survey{journal: m.journal, trips: make(map[Peer]trip), probes: make(map[string]*probe)}
-	m.shipping = shipping{journal: m.journal, survey: &m.survey, links: make(map[string]*link), away: make(map[string]Time)}
+	m.shipping = shipping{journal: m.journal, survey: &m.survey, links: make(map[string]*link), away: make(map[string]Time), givenUp: make(map[string]bool)}
 	m.watcher = watcher{journal: m.journal, lead: &m.shipping}
 	m.gateway = gateway{journal: m.journal, due: make(map[int]map[Origin]bool), shippers: make(map[int]bool)}
 	m.repair = repair{journal: m.journal, hellos: make(map[Origin]bool)}
 	m.news = news{journal: m.journal, lead: &m.shipping, summaries: make(map[string]Summary)}
-	m.forwarder = forwarder{journal: m.journal}
+	m.forwarder = forwarder{journal: m.journal, forwarded: make(map[Origin]*stream)}
 	return m
 }
 
@@ -170,7 +170,7 @@ func (m *Machine) Broadcast(now Time, data []byte) []byte {
 	raw := (&frame{kind: kindData, origin: m.self, seq: s.next, data: data}).encode()
 	m.forward(now, raw, len(data))
 	m.arrive(now, s, s.next, message{raw, len(raw) - len(data)}, false)
-	m.enqueue(now, s)
+	m.enqueue(s)
 	m.step(now)
 	return raw
 }
@@ -187,13 +187,14 @@ func (m *Machine) SetZone(now Time, delegates []Sibling, rank int) {
 
 // SetBackbone takes in a view of the backbone, or nil if this process is not in it.
 func (m *Machine) SetBackbone(now Time, peers []Peer) {
-	before, births, zones := m.peers, m.births, m.zones
+	before, births := m.peers, m.births
 	m.setPeers(m.self.Zone, peers)
 	if m.peers == nil {
 		clear(m.links)
 		clear(m.due)
+	} else {
+		m.setAway(now)
 	}
-	m.setAway(now, zones)
 	m.renewLinks(births)
 	m.reorder(now)
 	m.forgetTrips()
@@ -215,7 +216,7 @@ func (m *Machine) reorder(now Time) {
 	}
 }
 
-// FromZone takes in frames that a member of the zone has broadcast, or forwarded.
+// FromZone takes in frames that a member of the zone has broadcast.
 func (m *Machine) FromZone(now Time, rank int, b []byte) error {
 	if !m.ready {
 		return m.keepEarly(b)
@@ -256,13 +257,14 @@ func (m *Machine) handleZone(now Time, rank int, f *frame) {
 	case kindData:
 		s := m.streamOf(now, f)
 		m.arrive(now, s, f.seq, f.message(), false)
-		m.enqueue(now, s)
+		m.confirm(s, f.seq)
+		m.enqueue(s)
 	case kindLost:
 		m.skip(now, m.stream(now, f.origin), f.seq)
 	case kindBase:
 		m.takeBase(now, f)
 	case kindWatermark:
-		m.noteAway(now, f.zones)
+		m.noteGivenUp(f.zones, rank >= 0 && rank == m.leader)
 		if rank >= 0 {
 			m.leader = rank
 		}
@@ -290,10 +292,14 @@ func (m *Machine) handlePeer(now Time, rank int, f *frame) {
 		m.noteShipped(now, m.shipper(rank, f.origin), f.origin, len(f.data)+entryOverhead)
 		s := m.streamOf(now, f)
 		m.arrive(now, s, f.seq, f.message(), true)
-		m.enqueue(now, s)
+		m.enqueue(s)
 	case kindLost:
 		m.noteShipped(now, m.shipper(rank, f.origin), f.origin, 0)
-		m.giveUp(now, m.stream(now, f.origin), f.seq)
+		if p, ok := m.peer(rank); ok && p.Zone != f.origin.Zone {
+			m.expect(now, m.stream(now, f.origin), f.seq) // another zone may have what this one has lost
+		} else {
+			m.giveUp(now, m.stream(now, f.origin), f.seq, m.config.Stall/2)
+		}
 	case kindBase:
 		if !m.based[f.zone] {
 			m.cast(f)
@@ -338,6 +344,9 @@ func (m *Machine) settle(now Time) {
 	m.acknowledge(now)
 	m.sendWatermark(now)
 	m.summarize(now)
+	if len(m.forwarder.forwarded) > 0 {
+		m.spread(now)
+	}
 	m.fetch(now)
 }
 
@@ -351,6 +360,7 @@ func (m *Machine) Deadline() Time {
 	m.shipping.deadline(&d)
 	m.gateway.deadline(&d)
 	m.repair.deadline(&d)
+	m.forwarder.deadline(&d)
 	if m.Lead() {
 		d.at(m.summaryDeadline())
 		m.survey.deadline(&d)

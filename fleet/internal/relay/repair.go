@@ -79,15 +79,19 @@ func (r *repair) fetch(now Time) {
 }
 
 // hopeless returns the position up to which an origin's messages are missing for good, or 0:
-// its zone has said so, and no member of this one had them since then; or nobody has shipped
+// other members have lost them, and they have not come since then; or nobody has shipped
 // them for long, and this member would.
 func (r *repair) hopeless(now Time, s *stream) uint64 {
 	switch {
 	case s.next == 0:
-	case s.lost >= s.next && now >= s.lostAt+r.config.Stall/2:
+	case s.lost >= s.next && now >= max(s.lostAt, s.stuck+r.config.Stall/2):
 		return s.lost
-	case r.active && r.ships(s.origin) && len(s.held) > 0 && now >= s.stuck+giveUpAfter*r.config.Stall:
-		return slices.Min(slices.Collect(maps.Keys(s.held))) - 1
+	case r.active && r.ships(s.origin) && now >= s.stuck+giveUpAfter*r.config.Stall:
+		upTo := s.seen
+		for seq := range s.held {
+			upTo = min(cmp.Or(upTo, seq-1), seq-1)
+		}
+		return upTo
 	}
 	return 0
 }
@@ -110,7 +114,7 @@ func (r *repair) handleHello(f *frame) {
 }
 
 // Serve answers the request of a member of this zone.
-func (m *Machine) Serve(now Time, b []byte) ([]byte, error) {
+func (m *Machine) Serve(b []byte) ([]byte, error) {
 	f, err := decode(b)
 	switch {
 	case err != nil:
@@ -118,7 +122,7 @@ func (m *Machine) Serve(now Time, b []byte) ([]byte, error) {
 	case !m.ready:
 		return nil, errNotYet
 	case f.kind == kindTable && len(f.positions) == 1 && m.hellos[f.positions[0].Origin]:
-		return m.table(now), nil
+		return m.table(), nil
 	case f.kind == kindTable:
 		return nil, errNotYet
 	case f.kind == kindFetch:
@@ -155,6 +159,10 @@ func (m *Machine) Fetched(now Time, reply []byte) error {
 		return err
 	}
 	for _, f := range frames {
+		if f.kind == kindLost { // the other member keeps no more than this one
+			m.giveUp(now, m.stream(now, f.origin), f.seq, giveUpAfter*m.config.Stall)
+			continue
+		}
 		m.handleZone(now, -1, f)
 		if s := m.gaps[f.origin]; s != nil && f.kind == kindData {
 			s.gap = now - m.config.GapDelay
@@ -164,10 +172,10 @@ func (m *Machine) Fetched(now Time, reply []byte) error {
 	return nil
 }
 
-// table returns all that a process needs which has joined: the positions of all origins, for
-// which zones the lead waits, the end of the log, and what other zones lack.
-func (m *Machine) table(now Time) []byte {
-	head := &frame{kind: kindTable, zone: m.self.Zone, zones: m.bases(), covers: m.awaited(now), born: m.born}
+// table returns all that a process needs which has joined: the positions of all origins, the
+// zones that are given up, the end of the log, and what other zones lack.
+func (m *Machine) table() []byte {
+	head := &frame{kind: kindTable, zone: m.self.Zone, zones: m.bases(), born: m.born}
 	for _, s := range m.sorted {
 		if s.next > 0 {
 			head.positions = append(head.positions, position{s.origin, s.position(), s.acked})
@@ -180,7 +188,7 @@ func (m *Machine) table(now Time) []byte {
 			first[r.stream] = r.seq
 		}
 	}
-	reply := appendFrame(nil, head)
+	reply := appendFrame(appendFrame(nil, head), m.standing())
 	for _, s := range m.sorted {
 		from, ok := first[s]
 		if s.wanted() {
@@ -203,7 +211,6 @@ func (m *Machine) Join(now Time, table []byte) error {
 	for _, z := range frames[0].zones {
 		m.based[z] = true
 	}
-	m.noteAway(now, frames[0].covers)
 	for _, p := range frames[0].positions {
 		s := m.stream(now, p.Origin)
 		s.next, s.first, s.acked, s.seen = p.Seq+1, p.Seq+1, p.Acked, p.Seq
@@ -215,6 +222,8 @@ func (m *Machine) Join(now Time, table []byte) error {
 			s.next = f.seq
 			m.keep(s, f.message())
 			s.next++
+		case kindWatermark:
+			m.noteGivenUp(f.zones, true)
 		case kindSummary:
 			m.takeSummaries(now, f.summaries)
 		}

@@ -29,8 +29,8 @@ func (w *watcher) restart(now Time) {
 
 // behind reports whether a message of this zone is not known to be in all others, although
 // none of them is away.
-func (w *watcher) behind(now Time) bool {
-	return slices.ContainsFunc(w.sorted, (*stream).wanted) && len(w.lead.awaited(now)) == 0
+func (w *watcher) behind() bool {
+	return slices.ContainsFunc(w.sorted, (*stream).wanted) && len(w.lead.away) == 0
 }
 
 // watch lets this delegate ship if those before it do not get on.
@@ -39,7 +39,7 @@ func (w *watcher) watch(now Time) {
 		return
 	}
 	before := w.waiting
-	switch w.waiting = w.behind(now); {
+	switch w.waiting = w.behind(); {
 	case !before || !w.waiting:
 		w.progressed = now
 	case now >= w.progressed+w.patience():
@@ -72,9 +72,7 @@ func (w *watcher) handleWatermark(now Time, rank int, f *frame) (yields bool) {
 			yields = w.active
 			w.progressed = now
 		}
-		if s.seen = max(s.seen, p.Seq); s.seen >= max(s.next, 1) {
-			w.missing(now, s)
-		}
+		w.expect(now, s, p.Seq)
 	}
 	if yields {
 		w.active = false

@@ -110,7 +110,7 @@ func (m *member) request(rank int, body []byte, reply func([]byte, error)) {
 			m.sim.after(trip(), func() { reply(nil, relay.ErrFrame) })
 			return
 		}
-		answer, err := m.zone.view[i].machine.Serve(m.sim.now, body)
+		answer, err := m.zone.view[i].machine.Serve(body)
 		m.sim.after(trip(), func() { reply(answer, err) })
 	})
 }
@@ -167,7 +167,7 @@ func (m *member) perform(a relay.Action) {
 		m.sim.after(m.sim.between(0, m.sim.plan.near+1), func() {
 			for _, to := range m.zone.alive() {
 				if to.rank == a.Rank && to != m {
-					to.step(func(now relay.Time) { _ = to.machine.FromZone(now, m.rank, a.Frame) })
+					to.step(func(now relay.Time) { _ = to.machine.Forwarded(now, m.rank, a.Frame) })
 				}
 			}
 		})

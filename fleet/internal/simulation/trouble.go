@@ -38,7 +38,7 @@ func (s *Simulation) killOne() {
 // killZone kills all members of a zone, and starts others.
 func (s *Simulation) killZone() {
 	z := s.zones[s.rng.IntN(len(s.zones))]
-	if z.busy || z.cut || s.calm {
+	if z.busy || z.apart || s.calm {
 		return
 	}
 	s.record(z.name, "dies")
@@ -58,11 +58,11 @@ func (s *Simulation) killZone() {
 // back, they enter the backbone of the others.
 func (s *Simulation) cutOne() {
 	z := s.zones[s.rng.IntN(len(s.zones))]
-	if z.cut || z.busy || s.calm || slices.ContainsFunc(s.zones, func(z *zone) bool { return z.cut }) {
+	if z.busy || s.calm || slices.ContainsFunc(s.zones, func(z *zone) bool { return z.apart }) {
 		return
 	}
 	s.result.Cuts++
-	z.cut = true
+	z.cut, z.apart = true, true
 	s.record(z.name, "is cut off")
 	apart := false
 	length, noticed := s.between(100*millisecond, 15*second), s.between(1500*millisecond, 3*second)
@@ -100,6 +100,7 @@ func (z *zone) heal(apart bool) {
 	s := z.sim
 	z.cut = false
 	s.record(z.name, "is reachable again")
+	s.after(10*second, func() { z.apart = false })
 	if !apart {
 		return
 	}

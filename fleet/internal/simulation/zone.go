@@ -19,6 +19,7 @@ type zone struct {
 	lives       int       // times that the first member of a zone has begun it
 	backbone    *backbone // that its delegates enter
 	cut         bool
+	apart       bool // it was cut off, and may not be in the backbone of the others yet
 	busy        bool // a kill or the death of the zone is not over
 }
 

@@ -78,6 +78,7 @@ func (e *Engine) waitForOthers(ctx context.Context, o *callState, s Signature) {
 	again := time.NewTimer(progressInterval)
 	defer again.Stop()
 	e.sender.requestProgress()
+	since, low := e.now(), e.log.lowWater
 	for o.err == nil && e.ahead(o.number) {
 		if err := e.holdError(o, s); err != nil {
 			e.fail(o, err, true)
@@ -93,9 +94,13 @@ func (e *Engine) waitForOthers(ctx context.Context, o *callState, s Signature) {
 		case <-ctx.Done():
 		}
 		e.mu.Lock()
+		if e.log.lowWater != low {
+			since, low = e.now(), e.log.lowWater
+		}
 		if late {
 			e.sender.requestProgress()
 			again.Reset(progressInterval)
+			e.accuseSlowest(o, s, e.now()-since)
 		}
 		if err := ctx.Err(); err != nil {
 			e.fail(o, e.timeoutError(o, err), true)

@@ -65,6 +65,12 @@ type Config struct {
 	// PollTime is how long a call that waits for a message polls a [PollingLink] before
 	// it sleeps. If zero, up to 200 µs as long as that pays; if negative, not at all.
 	PollTime time.Duration
+	// ProgressTimeout is how long a call waits for a process that does not get on before it
+	// has that process removed. If zero, it waits without a bound.
+	ProgressTimeout time.Duration
+	// Evict, if not nil, has a process removed from the view, by its rank in the world. It is
+	// called with the engine's lock held, and does not block.
+	Evict func(rank int, why error)
 	// Poison, if not nil, is called with memory that returns to the buffer pool.
 	// Tests overwrite the memory to find readers that use it after release.
 	Poison func([]byte)

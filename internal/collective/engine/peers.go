@@ -1,6 +1,9 @@
 package engine
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // peers is what an engine knows of the processes of its communicator: which are in the
 // view, which tasks each owns, which have failed, and how far each has come.
@@ -22,13 +25,14 @@ type peers struct {
 
 // peerStatus is how far another process has come, as far as this one knows.
 type peerStatus struct {
-	heard          bool   // a message has arrived from it
-	silent         bool   // a corrected call has waited for it in vain, and it has made no call since
-	reports        uint64 // of its progress that have arrived
-	down           bool   // the link has lost it
-	next, finished uint64 // calls begun, and finished in this view
-	agreements     int    // begun
-	holds          bool   // it holds calls from firstHeld on
+	heard          bool          // a message has arrived from it
+	silent         bool          // a corrected call has waited for it in vain, and it has made no call since
+	reports        uint64        // of its progress that have arrived
+	reportedAt     time.Duration // when the last one has
+	down           bool          // the link has lost it
+	next, finished uint64        // calls begun, and finished in this view
+	agreements     int           // begun
+	holds          bool          // it holds calls from firstHeld on
 	firstHeld      uint64
 	last           Signature
 }

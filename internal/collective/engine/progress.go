@@ -25,6 +25,7 @@ func (e *Engine) progressReport(request bool) (head, body []byte) {
 func (e *Engine) handleProgress(from int, p *progressReport) {
 	s := e.peers.of(from)
 	s.reports++
+	s.reportedAt = e.now()
 	s.heard, s.agreements = true, max(s.agreements, p.agreements)
 	if p.next >= s.next {
 		s.next, s.last = p.next, p.last

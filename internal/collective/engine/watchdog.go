@@ -39,7 +39,9 @@ func (e *Engine) checkSlowCalls() {
 		if now-o.local.began >= slowCall {
 			request = request || !o.slow || now-w.requested >= progressInterval
 			o.slow = true
+			e.accuseStuck(o, now)
 		}
+		o.ticked = now
 	}
 	if w.running = open; !open {
 		return

@@ -1,4 +1,4 @@
-package lifecycle
+package control
 
 import (
 	"crypto/sha256"
