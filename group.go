@@ -204,14 +204,15 @@ func (g *Group) send(ctx context.Context, topic string, data []byte) (again bool
 	if g.unwritten.Load() == 0 && g.restarts.Load() == cut {
 		return false, nil // as usual: what was written last went out at once
 	}
-	err = g.wait(ctx, g.written, func(protocol.Time) bool {
+	err = g.waitToSend(ctx, func(protocol.Time) bool {
 		restarts = g.stream.Restarts()
 		return g.stream.Unwritten() == 0 || restarts != cut
 	})
 	return restarts != cut, err
 }
 
-// lockSend waits until nobody else is broadcasting.
+// lockSend waits until nobody else is broadcasting. Who is ahead does not wait for long if
+// there is no quorum.
 func (g *Group) lockSend(ctx context.Context) error {
 	select {
 	case g.sendLock <- struct{}{}:
@@ -220,6 +221,32 @@ func (g *Group) lockSend(ctx context.Context) error {
 		return ctx.Err()
 	case <-g.life.Done():
 		return g.Err()
+	}
+}
+
+// waitToSend is [Group.wait] for room in the stream. It also ends when this member may not
+// broadcast any more: without a quorum there is no room before the quorum is back.
+func (g *Group) waitToSend(ctx context.Context, try func(now protocol.Time) bool) error {
+	for {
+		changed := g.changed.Wait()
+		if err := g.sendErr(); err != nil {
+			return err
+		}
+		ok := false
+		if err := g.node.Do(func(now protocol.Time) { ok = try(now) }); err != nil {
+			return ErrClosed
+		}
+		if ok {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-g.written:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-g.life.Done():
+			return g.Err()
+		}
 	}
 }
 
@@ -241,7 +268,7 @@ func (g *Group) flush(ctx context.Context) error {
 // the message has been cut meanwhile. The first piece may have a topic.
 func (g *Group) write(ctx context.Context, topic string, piece []byte, left int, cut uint64) (restarts uint64, err error) {
 	var written error
-	err = g.wait(ctx, g.written, func(protocol.Time) bool {
+	err = g.waitToSend(ctx, func(protocol.Time) bool {
 		if restarts = g.stream.Restarts(); restarts != cut {
 			return true
 		}

@@ -78,7 +78,7 @@ func (Progress) append(b []byte) []byte {
 	return appendCandidate(b, kindProgress, &membership.Member{}, false)
 }
 func (Decisions) append(b []byte) []byte { return append(b, kindDecisions) }
-func (r Join) append(b []byte) []byte { return appendCandidate(b, kindJoin, &r.Candidate, r.Replace) }
+func (r Join) append(b []byte) []byte    { return appendCandidate(b, kindJoin, &r.Candidate, r.Replace) }
 
 func (r Confirm) append(b []byte) []byte  { return appendCandidate(b, kindConfirm, &r.Candidate, false) }
 func (r Founding) append(b []byte) []byte { return r.Request.Encode(append(b, kindFounding)) }
