@@ -55,13 +55,23 @@ func (c *Config) openDataDir() (*dataDir, error) {
 	}
 	if err := lock(f); err != nil {
 		_ = f.Close()
-		return nil, fmt.Errorf("Config.DataDir %s is in use by another process: %w", c.DataDir, err)
+		return nil, fmt.Errorf("in use by another process: %w", err)
 	}
 	return &dataDir{path: c.DataDir, group: c.Group, lock: f}, nil
 }
 
-// open locks the folder of this process, and returns the seat that it has.
-func (s *initialState) open(c *Config) (saved *membership.Seat, err error) {
+// open locks the folder of this process, and returns the seat that it has. A folder that
+// cannot be used is a mistake in the settings, which does not pass.
+func (s *initialState) open(c *Config) (*membership.Seat, error) {
+	saved, err := s.openFolder(c)
+	if err != nil {
+		return nil, &ConfigError{"DataDir", fmt.Sprintf("is %q: %v", c.DataDir, err)}
+	}
+	return saved, nil
+}
+
+// openFolder locks the folder of this process, and returns the seat that it has.
+func (s *initialState) openFolder(c *Config) (saved *membership.Seat, err error) {
 	if s.data, err = c.openDataDir(); err != nil || s.data == nil {
 		return nil, err
 	}
@@ -72,9 +82,9 @@ func (s *initialState) open(c *Config) (saved *membership.Seat, err error) {
 	}
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("Config.DataDir %s: %w; remove it to start without a vote", d.path, err)
+		return nil, fmt.Errorf("%w; remove it to start without a vote", err)
 	case saved != nil && saved.Self.Identity != s.self.Identity:
-		return nil, fmt.Errorf("Config.DataDir %s belongs to member %q, and this process is %q", d.path, saved.Self.Identity, s.self.Identity)
+		return nil, fmt.Errorf("it belongs to member %q, and this process is %q", saved.Self.Identity, s.self.Identity)
 	}
 	if len(d.former) > 0 {
 		if s.former, err = membership.DecodeSeat(d.former); err != nil {

@@ -127,8 +127,8 @@ func ExampleGroup_WaitStable() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("ranks", receipt.Members, "of view", receipt.View, "have it")
-	// Output: ranks [0 1] of view 2 have it
+	fmt.Println(len(receipt.Members), "members of view", receipt.View, "have it")
+	// Output: 2 members of view 2 have it
 }
 
 // Views tells what changed since the view before.

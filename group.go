@@ -41,6 +41,7 @@ type Group struct {
 	reaching  sync.WaitGroup // dials candidates; see admit
 	refusals  dedup.Causes   // of candidates
 	behind    dedup.Causes   // the members that are asked to catch up
+	sentIn    uint64         // the view in which the last broadcast was written; used within node.Do
 	stable    uint64         // when last looked at
 	lossy     int            // likewise
 	log       *slog.Logger   // names this member in every line
@@ -149,17 +150,17 @@ func (g *Group) Self() Member {
 func (g *Group) Size() int { return g.view.Load().Members.Len() }
 
 // Broadcast sends data to all other members; the sender itself does not receive it.
-// When it returns nil, the message is on its way: every member that stays in the view
-// receives it although others die, as long as this process lives, or a member that has the
-// message. [Group.WaitStable] waits until all have it. The caller may reuse data.
+// When it returns nil, the message is
+// handed to the operating system, and every live member receives it even if others
+// die. The caller may reuse data.
 //
 // Small messages of a burst may wait a fraction of a millisecond to be sent
 // together. Close, Leave and WaitStable send what is waiting.
 //
-// Broadcast blocks while Config.Limits.OutboxBytes are waiting to be sent: while a member
-// receives slowly, is stopped and not yet out of the view, or while the view changes. If
-// ctx ends meanwhile, a message that was accepted in part reaches no member, and one that
-// was accepted whole is still sent.
+// Broadcast blocks while Config.Limits.OutboxBytes are waiting to be sent, and once,
+// briefly, for a member that has become slow. If ctx ends or the quorum is lost meanwhile,
+// a message that was accepted in part reaches no member, and one that was accepted whole
+// is still sent.
 func (g *Group) Broadcast(ctx context.Context, data []byte) error {
 	return g.broadcast(ctx, "", data, nil)
 }
@@ -211,37 +212,22 @@ func (g *Group) send(ctx context.Context, topic string, data []byte) (again bool
 	return restarts != cut, err
 }
 
-// lockSend waits until nobody else is broadcasting. Who is ahead does not wait for long if
-// there is no quorum.
+// lockSend waits until nobody else is broadcasting.
 func (g *Group) lockSend(ctx context.Context) error {
 	select {
 	case g.sendLock <- struct{}{}:
 		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-g.life.Done():
-		return g.Err()
+	default:
 	}
-}
-
-// waitToSend is [Group.wait] for room in the stream. It also ends when this member may not
-// broadcast any more: without a quorum there is no room before the quorum is back.
-func (g *Group) waitToSend(ctx context.Context, try func(now protocol.Time) bool) error {
 	for {
 		changed := g.changed.Wait()
-		if err := g.sendErr(); err != nil {
-			return err
-		}
-		ok := false
-		if err := g.node.Do(func(now protocol.Time) { ok = try(now) }); err != nil {
-			return ErrClosed
-		}
-		if ok {
-			return nil
+		if lost := g.quorumErr.Load(); lost != nil {
+			return lost
 		}
 		select {
+		case g.sendLock <- struct{}{}:
+			return nil
 		case <-changed:
-		case <-g.written:
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-g.life.Done():
@@ -277,6 +263,9 @@ func (g *Group) write(ctx context.Context, topic string, piece []byte, left int,
 		} else {
 			written = g.inputs.WriteTopic(topic, piece, left)
 		}
+		if written == nil {
+			g.sentIn = g.view.Load().Number
+		}
 		return !errors.Is(written, stream.ErrBusy)
 	})
 	if err = errors.Join(err, written); err != nil {
@@ -297,6 +286,32 @@ func (g *Group) wait(ctx context.Context, sign <-chan struct{}, try func(now pro
 		}
 		if err := g.await(ctx, sign); err != nil {
 			return err
+		}
+	}
+}
+
+// waitToSend tries until it works, or the quorum is lost: without one, members that hold
+// this one up are not removed.
+func (g *Group) waitToSend(ctx context.Context, try func(now protocol.Time) bool) error {
+	for {
+		ok := false
+		if err := g.node.Do(func(now protocol.Time) { ok = try(now) }); err != nil {
+			return ErrClosed
+		}
+		if ok {
+			return nil
+		}
+		changed := g.changed.Wait()
+		if lost := g.quorumErr.Load(); lost != nil {
+			return lost
+		}
+		select {
+		case <-g.written:
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-g.life.Done():
+			return g.Err()
 		}
 	}
 }

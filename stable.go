@@ -7,12 +7,14 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Receipt proves that every member of View has received this process's
-// broadcasts.
+// Receipt proves that members of View have received this process's broadcasts.
 type Receipt struct {
-	// Members are the ranks of the view's members.
-	View    uint64
-	Members []int
+	View uint64
+	// Members have received all that this process has broadcast before the call and since
+	// they joined: they were members when the last of it was broadcast.
+	Members []Member
+	// Joined are the members of the view that have joined later. They need not have it.
+	Joined []Member
 }
 
 // UnstableError is returned by [Group.WaitStable] when ctx ends before every member
@@ -46,7 +48,8 @@ func (e *LostError) Error() string {
 }
 
 // WaitStable waits until every member of the view has received all that this
-// process has broadcast before the call: until those messages are stable. A member
+// process has broadcast before the call and since the member joined: until those messages
+// are stable. A member
 // that dies meanwhile is waited for until a view without it is installed. Members
 // acknowledge on request only, so broadcasts cost no acknowledgments.
 //
@@ -62,7 +65,8 @@ func (g *Group) WaitStable(ctx context.Context) (Receipt, error) {
 		}
 		return receipt, err
 	}
-	if err := g.node.Do(func(now protocol.Time) { upTo = g.inputs.Poll(now) }); err != nil {
+	var sentIn uint64
+	if err := g.node.Do(func(now protocol.Time) { upTo, sentIn = g.inputs.Poll(now), g.sentIn }); err != nil {
 		return receipt, ErrClosed
 	}
 	for {
@@ -70,13 +74,13 @@ func (g *Group) WaitStable(ctx context.Context) (Receipt, error) {
 		var incomplete []int
 		_ = g.node.Do(func(protocol.Time) {
 			if g.stream.Stable() >= upTo {
-				receipt = g.receipt()
+				receipt = g.receipt(sentIn)
 				return
 			}
 			incomplete = ranksOf(g.stream.Incomplete())
 		})
 		switch {
-		case receipt.Members != nil:
+		case receipt.View != 0:
 			return receipt, nil
 		case incomplete != nil:
 			return receipt, &LostError{g.View().Number, incomplete}
@@ -106,12 +110,17 @@ func ranksOf(from []protocol.Rank) (ranks []int) {
 	return ranks
 }
 
-// receipt names every member of the view.
-func (g *Group) receipt() Receipt {
+// receipt names the members of the view: those that had joined when the last broadcast was
+// written, and the others.
+func (g *Group) receipt(sentIn uint64) Receipt {
 	v := g.View()
-	r := Receipt{View: v.Number, Members: make([]int, v.Size())}
-	for i, m := range v.Members() {
-		r.Members[i] = m.Rank
+	r := Receipt{View: v.Number}
+	for _, m := range v.Members() {
+		if m.Incarnation <= sentIn || sentIn == 0 || g.config.Static {
+			r.Members = append(r.Members, m)
+		} else {
+			r.Joined = append(r.Joined, m)
+		}
 	}
 	return r
 }

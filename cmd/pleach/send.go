@@ -85,6 +85,9 @@ func (s *sendCommand) run(cmd *cobra.Command, args []string) error {
 }
 
 func receiptText(r *api.Receipt) string {
+	if r.Stable && len(r.Joined) > 0 {
+		return fmt.Sprintf("%s of view %d have it, and %d have joined since", cli.Count(len(r.Members), "member"), r.View, len(r.Joined))
+	}
 	if r.Stable {
 		return fmt.Sprintf("all %s of view %d have it", cli.Count(len(r.Members), "member"), r.View)
 	}

@@ -44,13 +44,16 @@ func (a *Agent) Broadcast(ctx context.Context, topic string, data []byte, stable
 	if err != nil {
 		return nil, err
 	}
-	view := g.View()
-	receipt := &api.Receipt{View: proof.View, Stable: true, Members: []api.MemberRef{}}
-	for _, rank := range proof.Members {
-		m, _ := view.Member(rank)
-		receipt.Members = append(receipt.Members, api.MemberRef{Rank: rank, ID: m.ID})
+	return &api.Receipt{View: proof.View, Stable: true, Members: refs(proof.Members), Joined: refs(proof.Joined)}, nil
+}
+
+// refs names members.
+func refs(members []pleach.Member) []api.MemberRef {
+	list := make([]api.MemberRef, len(members))
+	for i, m := range members {
+		list[i] = api.MemberRef{Rank: m.Rank, ID: m.ID}
 	}
-	return receipt, nil
+	return list
 }
 
 // broadcast sends to the others and to the subscribers of this agent, in the same order.

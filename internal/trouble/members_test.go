@@ -34,6 +34,8 @@ type memberConfig struct {
 	JoinTimeout time.Duration
 	// Version, if not 0, is how new the state is that the member can offer.
 	Version uint64
+	// Flood has the member broadcast as much as it can, and print why that ends.
+	Flood bool
 }
 
 func init() { testutil.PlayRole(memberRole, memberConfig.run) }
@@ -84,8 +86,13 @@ func (c *memberConfig) live(g *pleach.Group) {
 			}
 		}
 	}()
+	for range 3 {
+		if c.Flood {
+			go flood(g)
+		}
+	}
 	go func() {
-		for g.Err() == nil {
+		for g.Err() == nil && !c.Flood {
 			_ = g.Broadcast(context.Background(), []byte(c.ID)) // it fails without a quorum
 			time.Sleep(20 * time.Millisecond)
 		}

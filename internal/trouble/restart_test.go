@@ -5,6 +5,7 @@ package trouble
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -171,4 +172,63 @@ func TestCase59OneCrashedTheOthersLeft(t *testing.T) {
 		ms.kill(ms.all()...)
 	}
 	figures(t, map[string]any{"case": 59, "worst_ms": worst.Milliseconds()})
+}
+
+// flood broadcasts until that fails.
+func flood(g *pleach.Group) {
+	for {
+		if err := g.Broadcast(context.Background(), make([]byte, 64<<10)); err != nil {
+			fmt.Println("broadcast ends:", errors.Is(err, pleach.ErrNoQuorum))
+			return
+		}
+	}
+}
+
+// Case 35: the quorum is lost while broadcasts wait for members that are stopped. All of
+// them end when the program is told.
+func TestCase35WaitingBroadcasts(t *testing.T) {
+	ms := newMembers(t, 3, 3, func(i int, c *memberConfig) { c.Flood = i == 0 })
+	ms.start(ms.all()...)
+	ms.await(ms.all(), ms.all())
+	time.Sleep(200 * time.Millisecond)
+	for _, i := range []int{1, 2} {
+		ms.running[i].Signal(syscall.SIGSTOP)
+	}
+	_, told := ms.running[0].Wait(t, "no quorum:")
+	ended := func() (n int) {
+		for _, line := range ms.running[0].All() {
+			if strings.HasPrefix(line, "broadcast ends: true") {
+				n++
+			}
+		}
+		return n
+	}
+	for ended() < 3 && time.Since(told) < 5*time.Second {
+		time.Sleep(5 * time.Millisecond)
+	}
+	took := time.Since(told)
+	if ended() < 3 {
+		t.Errorf("%d of 3 broadcasts have ended %v after the program was told", ended(), took)
+	}
+	figures(t, map[string]any{"case": 35, "ended_ms": took.Milliseconds()})
+}
+
+// Case 41: the data folder of a member is in use by another process. It is refused at once,
+// by name, and trying again does not help.
+func TestCase41FolderInUse(t *testing.T) {
+	c := pleach.Config{Group: "trouble", ID: "one", DataDir: t.TempDir()}
+	first, err := pleach.Create(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Abort()
+	began := time.Now()
+	_, err = pleach.Join(t.Context(), c, first.Self().Address)
+	var join *pleach.JoinError
+	if !errors.As(err, &join) || !join.Permanent || !strings.Contains(err.Error(), c.DataDir) || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("%v", err)
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("refused after %v", took)
+	}
 }

@@ -49,10 +49,11 @@ type MemberRef struct {
 // Receipt is the reply to a broadcast.
 type Receipt struct {
 	View uint64 `json:"view"`
-	// Stable says that every member has the message. Members are those, and there are
-	// none otherwise.
+	// Stable says that every member has the message that was one when it was sent. Members
+	// are those, and there are none otherwise. Joined are the members that have joined since.
 	Stable  bool        `json:"stable"`
 	Members []MemberRef `json:"members"`
+	Joined  []MemberRef `json:"joined,omitempty"`
 }
 
 // Sent is the reply to a message for one member.
