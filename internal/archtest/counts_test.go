@@ -16,8 +16,8 @@ import (
 // lowers its limit.
 const (
 	maxRootFiles     = 44 // goal: 25
-	maxGroupFields   = 57 // goal: 20
-	maxConfigMethods = 31 // goal: 3
+	maxGroupFields   = 20
+	maxConfigMethods = 26 // goal: 3
 	maxFields        = 30 // of a struct of a protocol
 )
 
