@@ -8,7 +8,7 @@ BENCH ?= .
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build bin/pleach and bin/pleach-lab, without cgo
@@ -160,9 +160,17 @@ packages: ## build tarballs, .deb packages, SBOMs and checksums into dist/: some
 	rm -rf dist
 	cd tools && go run ./packages --out ../dist
 
+.PHONY: site
+site: ## build these pages as a site with search into site/.vitepress/dist; needs npm
+	cd site && npm ci --no-audit --no-fund && npm run build
+
+.PHONY: site-check
+site-check: ## follow every link of the built site
+	cd site && npm run check
+
 .PHONY: api
-api: ## record the public surface in api/, after a change of it on purpose
-	PLEACH_RECORD_API=1 go test -count=1 -run Surface ./internal/archtest
+api: ## record the public surface in api/, and the page of settings, after a change of them on purpose
+	PLEACH_RECORD_API=1 go test -count=1 -run 'Surface|SettingsPage' ./internal/archtest
 
 .PHONY: ci
 ci: ## run what a change must pass

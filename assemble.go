@@ -18,10 +18,17 @@ import (
 // and, unless the group is static, detectors. The unicast channel may be nil.
 func newGroup(c Config, s *initialState, u member.Unicast) (*Group, error) {
 	g := &Group{
-		config: c, self: s.self, listening: s.listening, view: &s.current, began: s.began, data: s.data,
-		sendLock: make(chan struct{}, 1), metaLock: make(chan struct{}, 1), tracing: tracing{lock: make(chan struct{}, 1)}, arrived: make(chan struct{}, 1), written: make(chan struct{}, 1),
-		reachSlots: make(chan struct{}, maxReach), suspects: make(map[protocol.Rank]Suspect), topics: make(map[uint64]*Topic),
-		log: c.Logger.With("group", c.Group, "rank", s.self.Rank),
+		config: c, self: s.self, data: s.data, topics: make(map[uint64]*Topic),
+		log:       c.Logger.With("group", c.Group, "rank", s.self.Rank),
+		network:   network{listening: s.listening},
+		views:     views{view: &s.current},
+		admitting: admitting{began: s.began, reachSlots: make(chan struct{}, maxReach)},
+		troubles:  troubles{suspects: make(map[protocol.Rank]Suspect)},
+		sending: sending{
+			sendLock: make(chan struct{}, 1), metaLock: make(chan struct{}, 1),
+			tracing: tracing{lock: make(chan struct{}, 1)}, written: make(chan struct{}, 1),
+		},
+		receiving: receiving{arrived: make(chan struct{}, 1)},
 	}
 	if t, ok := s.transport.(interface{ LocalError() (time.Time, error) }); ok {
 		g.localError = t.LocalError

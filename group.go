@@ -26,71 +26,113 @@ import (
 // Group is this process's membership in a group. Its methods are safe for
 // concurrent use.
 type Group struct {
-	config    Config
-	self      membership.Member
-	listening string // the address of its socket
-	node      *node.Node
-	machine   *member.Machine  // used only within node.Do, to look at
-	inputs    inputs           // the same, or what records it: whatever changes the machine goes there
-	recorder  *record.Recorder // nil: none
-	stream    *stream.Member   // its streams, likewise
-	addresses transport.AddressBook
-	began     []founding.Candidate // see founding.go
-	data      *dataDir             // where it saves its vote; nil: it does not
-	roster    transport.Roster
-	reaching  sync.WaitGroup // dials candidates; see admit
-	refusals  dedup.Causes   // of candidates
-	behind    dedup.Causes   // the members that are asked to catch up
-	sentIn    uint64         // the view in which the last broadcast was written; used within node.Do
-	stable    uint64         // when last looked at
-	lossy     int            // likewise
-	log       *slog.Logger   // names this member in every line
-
-	// What this member knows of trouble; used within node.Do.
-	suspects    map[protocol.Rank]Suspect // the members that cannot be reached
-	admissions  map[protocol.Rank]admission
-	firstViewAt time.Time                 // when this member entered the first view, if it has
-	evicted     bool                      // see endEvicted
-	history     []ViewChange              // see history.go
-	localError  func() (time.Time, error) // the transport's last; nil: it tells none
-	queued      func(protocol.Rank) int   // bytes that wait in the transport for a peer; nil: it tells none
-	impaired    bool                      // see checkImpaired
-
-	detector    detect.Detector // nil: the group is fixed
-	connections *detect.Connections
-	silent      *detect.Tracker // has the members that heartbeats find silent
-	view        *atomic.Pointer[membership.View]
-	shown       atomic.Pointer[View] // what View returned last
-	changed     notify.Notifier      // notifies when there is a new view, or more is stable or known to be lost
-	life        context.Context      // ends with this process's membership; its cause is Err
-	end         context.CancelCauseFunc
-	quorumErr   atomic.Pointer[QuorumError]
-	seeds       atomic.Pointer[[]string] // without its own address; see seeds.go
-	removal     atomic.Pointer[error]    // why this process is about to be no longer a member
-
-	reachSlots chan struct{} // has one for each candidate that is dialed
-
-	sendLock   chan struct{} // held by the one broadcast that is writing
-	metaLock   chan struct{} // held by the one SetMeta that waits
-	tracing    tracing
-	arrived    chan struct{} // there may be a message
-	written    chan struct{} // what was written is on its way, or some of it
-	unwritten  atomic.Int64  // segments that were not, when last looked at
-	restarts   atomic.Uint64 // messages cut in two by a new view, likewise
-	closing    sync.Once
-	asking     sync.WaitGroup // see endEvicted, askToCatchUp
-	catchingUp atomic.Bool
-
-	// See dispatch. left says that a step has not prefetched all.
-	pending, dispatching, left atomic.Bool
-	dispatched                 []Message // handed to the handler last, used while dispatching
-
+	config Config
+	self   membership.Member
+	log    *slog.Logger // names this member in every line
+	data   *dataDir     // where it saves its vote; nil: it does not
+	protocols
+	network
+	detection
+	views
+	ending
+	seeds atomic.Pointer[[]string] // without its own address; see seeds.go
+	admitting
+	troubles
+	sending
+	receiving
+	stability
 	direct   directs
 	handlers handlers
 	replica  replica
 	topics   map[uint64]*Topic // the subscriptions, by their IDs; used within node.Do
+}
 
-	prefetched prefetched // for Messages to yield
+// protocols are the machines and what drives them.
+type protocols struct {
+	node     *node.Node
+	machine  *member.Machine  // used only within node.Do, to look at
+	inputs   inputs           // the same, or what records it: whatever changes the machine goes there
+	recorder *record.Recorder // nil: none
+	stream   *stream.Member   // its streams, likewise
+}
+
+// network is what the group uses of its transport.
+type network struct {
+	listening  string // the address of its socket
+	addresses  transport.AddressBook
+	roster     transport.Roster
+	localError func() (time.Time, error) // the transport's last; nil: it tells none
+	queued     func(protocol.Rank) int   // bytes that wait in the transport for a peer; nil: it tells none
+}
+
+// detection is what finds dead members.
+type detection struct {
+	detector    detect.Detector // nil: the group is fixed
+	connections *detect.Connections
+	silent      *detect.Tracker // has the members that heartbeats find silent
+}
+
+// views are the present view, and what tells of the next.
+type views struct {
+	view    *atomic.Pointer[membership.View]
+	shown   atomic.Pointer[View] // what View returned last
+	changed notify.Notifier      // notifies when there is a new view, or more is stable or known to be lost
+}
+
+// ending is whether this process is a member, and why not.
+type ending struct {
+	life      context.Context // ends with this process's membership; its cause is Err
+	end       context.CancelCauseFunc
+	quorumErr atomic.Pointer[QuorumError]
+	removal   atomic.Pointer[error] // why this process is about to be no longer a member
+	closing   sync.Once
+}
+
+// admitting is how candidates become members, and members that are behind catch up.
+type admitting struct {
+	began      []founding.Candidate // see founding.go
+	admissions map[protocol.Rank]admission
+	reachSlots chan struct{}  // has one for each candidate that is dialed
+	reaching   sync.WaitGroup // dials candidates; see admit
+	refusals   dedup.Causes   // of candidates
+	behind     dedup.Causes   // the members that are asked to catch up
+	asking     sync.WaitGroup // see endEvicted, askToCatchUp
+	catchingUp atomic.Bool
+}
+
+// troubles are what this member knows of trouble; used within node.Do.
+type troubles struct {
+	suspects    map[protocol.Rank]Suspect // the members that cannot be reached
+	firstViewAt time.Time                 // when this member entered the first view, if it has
+	evicted     bool                      // see endEvicted
+	history     []ViewChange              // see history.go
+	impaired    bool                      // see checkImpaired
+}
+
+// sending is what broadcasts wait for.
+type sending struct {
+	sendLock  chan struct{} // held by the one broadcast that is writing
+	metaLock  chan struct{} // held by the one SetMeta that waits
+	tracing   tracing
+	written   chan struct{} // what was written is on its way, or some of it
+	unwritten atomic.Int64  // segments that were not, when last looked at
+	restarts  atomic.Uint64 // messages cut in two by a new view, likewise
+}
+
+// receiving is how messages come to the program.
+type receiving struct {
+	arrived    chan struct{} // there may be a message
+	prefetched prefetched    // for Messages to yield
+	// See dispatch. left says that a step has not prefetched all.
+	pending, dispatching, left atomic.Bool
+	dispatched                 []Message // handed to the handler last, used while dispatching
+}
+
+// stability is what is known of receipts; used within node.Do.
+type stability struct {
+	sentIn uint64 // the view in which the last broadcast was written
+	stable uint64 // when last looked at
+	lossy  int    // likewise
 }
 
 // Message is a broadcast of another member, what a member has sent to this one alone, or a

@@ -79,7 +79,7 @@ func (g *Group) Abort() error {
 // address, so that this process gets its old rank if that is free. It is what to
 // do after [ErrEvicted] and [ErrTooSlow]. After [ErrReplaced], or if another process
 // with its ID has joined meanwhile, it returns a [*ReplacedError]: this process stays
-// out. The members of the last view that this process has seen are the seeds.
+// out. It has missed what was sent while it was no member, unless Config.State brings it. The members of the last view that this process has seen are the seeds.
 // Config.Transport ended with the group and is not used again, nor are Config.Detectors
 // but those that are a [detect.Renewer].
 func (g *Group) Rejoin(ctx context.Context) (*Group, error) {

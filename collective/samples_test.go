@@ -315,6 +315,20 @@ func samples() []sample {
 			},
 			want: func(task, _, round int) string { return joined(0, task+1, round) },
 		},
+		{
+			name: "exscan",
+			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
+				out, err := Exscan(ctx, e, word(e.Rank(), round), join, restoreOf(func(t int) []string { return word(t, round) }), takeoverOf[[]string](got))
+				got(e.Rank(), fmt.Sprint(out))
+				return err
+			},
+			want: func(task, _, round int) string {
+				if task == 0 {
+					return "[]"
+				}
+				return joined(0, task, round)
+			},
+		},
 	}
 }
 

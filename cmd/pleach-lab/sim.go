@@ -36,7 +36,8 @@ distance D on each side), failure-proof:F (against F failures on the way), delay
 (after a delay of D), paced:D (with a delay before each message), patient:D (and at
 least twice as long again as the tree took).
 
-With --zones, processes are a fleet of zones, and messages between zones cost
+With --zones, processes are a fleet of zones, by a model of one broadcast that is not the
+relay of package fleet (see pleach-lab bench fleet), and messages between zones cost
 --wan-latency and --wan-overhead. The origin broadcasts in its zone; delegates of all
 zones, the lowest members of each, form a backbone; the lead delegate of a zone passes
 the message on, and the others take over if it does not. The same processes are then

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,57 +16,12 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/internal/netns"
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // The commands of the guides are run as they are printed, in network namespaces that stand
 // for machines. Each machine has its own /etc, /run and /var/lib, and an empty folder to
 // begin in.
-
-// codeBlock is a block of a document.
-type codeBlock struct{ language, text string }
-
-// codeBlocks returns the blocks of a section, up to the next heading.
-func codeBlocks(t *testing.T, file, heading string) (blocks []codeBlock) {
-	t.Helper()
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, found := strings.Cut(string(b), "\n## "+heading+"\n")
-	if !found {
-		t.Fatalf("%s has no section %q", file, heading)
-	}
-	section, _, _ = strings.Cut(section, "\n## ")
-	for i, part := range strings.Split(section, "\n```") {
-		if i%2 == 1 {
-			language, text, _ := strings.Cut(part, "\n")
-			blocks = append(blocks, codeBlock{language, text})
-		}
-	}
-	return blocks
-}
-
-// printedCommand is a command of a console block, and the lines printed below it.
-type printedCommand struct{ line, output string }
-
-func (b codeBlock) commands() (commands []printedCommand) {
-	for line := range strings.Lines(b.text + "\n") {
-		if command, ok := strings.CutPrefix(line, "$ "); ok {
-			commands = append(commands, printedCommand{line: strings.TrimSpace(command)})
-		} else if n := len(commands); n > 0 {
-			commands[n-1].output += line
-		}
-	}
-	return commands
-}
-
-// numbers in the output of a command, as that of a view, may differ.
-var numbers = regexp.MustCompile(`\d+`)
-
-// says reports whether a command has printed what the guide says that it prints.
-func (c printedCommand) says(got string) bool {
-	return strings.Contains(numbers.ReplaceAllString(got, "N"), numbers.ReplaceAllString(c.output, "N"))
-}
 
 // machine is a network namespace with folders of its own.
 type machine struct {
@@ -189,14 +143,14 @@ func contains(text string) func(string) bool {
 // Three machines come to a group with TLS by the guide.
 func TestGuideToThreeMachines(t *testing.T) {
 	began := time.Now()
-	blocks := codeBlocks(t, "../../docs/guide/services.md", "From nothing to three machines, in any language")
+	blocks := testutil.CodeBlocks(t, "../../docs/guide/agents.md", "Three machines, with TLS")
 	if len(blocks) != 4 {
 		t.Fatalf("%d code blocks", len(blocks))
 	}
-	certificates, settings, startAgent, use := blocks[0], blocks[1], blocks[2].commands()[0], blocks[3].commands()
+	certificates, settings, startAgent, use := blocks[0], blocks[1], blocks[2].Commands()[0], blocks[3].Commands()
 	machines := newMachines(t, 3, "openssl", "curl", "bash", "logger", "mount", "cp")
 	admin := machines[0]
-	admin.run(certificates.text)
+	admin.run(certificates.Text)
 	var agents []*terminal
 	for i, m := range machines {
 		host := fmt.Sprintf("10.0.0.%d", i+1)
@@ -209,13 +163,13 @@ func TestGuideToThreeMachines(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := os.WriteFile(filepath.Join(m.root, "etc/pleach/agent.yaml"), []byte(settings.text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(m.root, "etc/pleach/agent.yaml"), []byte(settings.Text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(startAgent.line, "10.0.0.1") {
-			t.Fatalf("%s has no address", startAgent.line)
+		if !strings.Contains(startAgent.Line, "10.0.0.1") {
+			t.Fatalf("%s has no address", startAgent.Line)
 		}
-		agents = append(agents, m.start(strings.ReplaceAll(startAgent.line, "10.0.0.1", host)))
+		agents = append(agents, m.start(strings.ReplaceAll(startAgent.Line, "10.0.0.1", host)))
 	}
 	for _, a := range agents {
 		a.await(contains("msg=member "), nil)
@@ -231,29 +185,29 @@ func TestGuideToThreeMachines(t *testing.T) {
 
 // useGuide runs the commands that talk to agents: those that go on first, on another machine
 // than the others.
-func useGuide(t *testing.T, machines []*machine, use []printedCommand) {
+func useGuide(t *testing.T, machines []*machine, use []testutil.PrintedCommand) {
 	here, there := machines[0], machines[2]
 	if err := os.WriteFile(filepath.Join(there.root, "home/flush"), []byte("#!/bin/sh\ncat; echo flushed\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	var subscribers []*terminal
-	var sender *printedCommand
+	var sender *testutil.PrintedCommand
 	for i, c := range use {
 		switch {
-		case strings.HasPrefix(c.line, "pleach listen "), strings.HasPrefix(c.line, "curl -N "):
-			subscribers = append(subscribers, there.start(c.line))
+		case strings.HasPrefix(c.Line, "pleach listen "), strings.HasPrefix(c.Line, "curl -N "):
+			subscribers = append(subscribers, there.start(c.Line))
 			continue
-		case strings.Contains(c.line, "pleach send"):
+		case strings.Contains(c.Line, "pleach send"):
 			sender = &use[i]
 		}
-		if got := here.run(c.line); !c.says(got) {
-			t.Errorf("%s prints %q, want %q", c.line, got, c.output)
+		if got := here.run(c.Line); !c.Says(got) {
+			t.Errorf("%s prints %q, want %q", c.Line, got, c.Output)
 		}
 	}
 	if sender == nil || len(subscribers) != 2 {
 		t.Fatalf("commands are missing in %+v", use)
 	}
-	send := func() { here.run(sender.line) }
+	send := func() { here.run(sender.Line) }
 	subscribers[0].await(contains("products\nflushed"), send)
 	subscribers[1].await(contains(`"data":"products\n"`), send)
 	for line, want := range map[string]string{"pleach status": "3 members", "pleach query load": "3 of 3 members answered"} {
@@ -263,21 +217,65 @@ func useGuide(t *testing.T, machines []*machine, use []printedCommand) {
 	}
 }
 
+// A job of the guide is killed, and finishes.
+func TestGuideForJobs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds programs")
+	}
+	folder := t.TempDir()
+	here := strings.NewReplacer(" -o pi", " -o "+folder+"/pi", "./pi", folder+"/pi", "--output sorted", "--output "+folder+"/sorted")
+	for _, section := range []string{"Takeover", "A whole job: pleach sort"} {
+		for _, c := range testutil.CodeBlocks(t, "../../docs/guide/jobs.md", section) {
+			if c.Language != "console" || strings.Contains(c.Text, "./prog") {
+				continue
+			}
+			for _, c := range c.Commands() {
+				cmd := exec.Command("bash", "-c", here.Replace(c.Line))
+				cmd.Dir = "../.."
+				if out, err := cmd.CombinedOutput(); err != nil || !c.Says(string(out)) {
+					t.Errorf("%s: %v: %s", c.Line, err, out)
+				}
+			}
+		}
+	}
+}
+
+// A group of one agent is all that the first broadcast needs.
+func TestGuideToTheFirstBroadcast(t *testing.T) {
+	host := newMachines(t, 1, "bash", "mount", "cp")[0]
+	var started []*terminal
+	for _, c := range testutil.CodeBlocks(t, "../../docs/guide/agents.md", "The first broadcast")[0].Commands() {
+		if line, background := strings.CutSuffix(c.Line, " &"); background {
+			started = append(started, host.start(line))
+			if len(started) == 1 {
+				started[0].await(contains("msg=member "), nil)
+			}
+			continue
+		}
+		if got := host.run(c.Line); !c.Says(got) {
+			t.Errorf("%s prints %q, want %q", c.Line, got, c.Output)
+		}
+		if strings.Contains(c.Line, "pleach send") {
+			started[1].await(contains("[127.0.0.1:7000] products"), func() { host.run(c.Line) })
+		}
+	}
+}
+
 // Three processes on one host begin a group, lose their quorum, and get it back.
 func TestGuideOnOneHost(t *testing.T) {
-	commands := codeBlocks(t, "../../docs/guide/services.md", "Start all instances alike")[1].commands()
+	commands := testutil.CodeBlocks(t, "../../docs/guide/services.md", "Start all instances alike")[1].Commands()
 	host := newMachines(t, 1, "bash", "mount", "cp")[0]
-	host.run(commands[0].line)
+	host.run(commands[0].Line)
 	join := func(i int) *terminal {
-		listen := strings.Replace(commands[1].line, "--listen 127.0.0.1:7001", fmt.Sprintf("--listen 127.0.0.1:700%d", i), 1)
+		listen := strings.Replace(commands[1].Line, "--listen 127.0.0.1:7001", fmt.Sprintf("--listen 127.0.0.1:700%d", i), 1)
 		return host.start(strings.Replace(listen, "data1", fmt.Sprintf("data%d", i), 1))
 	}
 	first, second, third := join(1), join(2), join(3)
 	for _, c := range []*terminal{first, second, third} {
 		c.await(contains(": 3 members; this is rank "), nil)
 	}
-	for _, line := range strings.Split(strings.TrimSpace(commands[1].output), "\n") {
-		first.await((printedCommand{output: line}).says, nil)
+	for _, line := range strings.Split(strings.TrimSpace(commands[1].Output), "\n") {
+		first.await(testutil.PrintedCommand{Output: line}.Says, nil)
 	}
 	first.kill()
 	second.kill()
@@ -293,10 +291,10 @@ func TestGuideOnOneHost(t *testing.T) {
 
 // The commands of the README work.
 func TestReadmeGroups(t *testing.T) {
-	blocks := codeBlocks(t, "../../README.md", "A group that grows and shrinks")
+	blocks := testutil.CodeBlocks(t, "../../README.md", "A group that grows and shrinks")
 	host := newMachines(t, 1, "bash", "mount", "cp")[0]
-	installed := func(c printedCommand) string { return strings.ReplaceAll(c.line, "bin/pleach", "pleach") }
-	grow := blocks[0].commands()
+	installed := func(c testutil.PrintedCommand) string { return strings.ReplaceAll(c.Line, "bin/pleach", "pleach") }
+	grow := blocks[0].Commands()
 	first := host.start(installed(grow[0]))
 	first.await(contains("view 1"), nil)
 	second, watch := host.start(installed(grow[1])), host.start(installed(grow[2]))
@@ -305,7 +303,7 @@ func TestReadmeGroups(t *testing.T) {
 	second.await(contains("something"), func() { _, _ = first.in.Write([]byte("something\n")) })
 	var all []*terminal
 	for i := range 3 {
-		all = append(all, host.start(strings.Replace(installed(blocks[1].commands()[0]), "--listen 127.0.0.1:7002", fmt.Sprintf("--listen 127.0.0.1:700%d", i+1), 1)))
+		all = append(all, host.start(strings.Replace(installed(blocks[1].Commands()[0]), "--listen 127.0.0.1:7002", fmt.Sprintf("--listen 127.0.0.1:700%d", i+1), 1)))
 	}
 	for _, c := range all {
 		c.await(contains(": 3 members"), nil)

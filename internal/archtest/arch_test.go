@@ -85,6 +85,7 @@ var rules = []rule{
 
 	// Many groups as one, from the public API alone.
 	{pkg: "fleet/internal/relay", pure: true, may: []string{"protocol"}},
+	{pkg: "fleet/internal/simulation", may: []string{"fleet/internal/relay"}},
 	{pkg: "fleet", may: []string{".", "fleet/internal/relay"}},
 
 	// What is built on collectives and useful alone.
@@ -200,7 +201,7 @@ func skipped(fsys fs.FS, dir string) bool {
 		return false
 	}
 	base := path.Base(dir)
-	if base == "testdata" || base == "vendor" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
+	if base == "testdata" || base == "vendor" || base == "node_modules" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
 		return true
 	}
 	_, err := fs.Stat(fsys, path.Join(dir, "go.mod"))

@@ -58,7 +58,7 @@ func checkLinks(t *testing.T, fsys fs.FS) (pages int, complaints []string) {
 		case err != nil:
 			return err
 		case d.IsDir():
-			if base := path.Base(name); name != "." && (strings.HasPrefix(base, ".") || base == "testdata" || base == "bin" || base == "dist") {
+			if base := path.Base(name); name != "." && (strings.HasPrefix(base, ".") || base == "testdata" || base == "node_modules" || base == "bin" || base == "dist") {
 				return fs.SkipDir
 			}
 			return nil

@@ -108,7 +108,7 @@ func checkWords(t *testing.T, fsys fs.FS) (complaints []string) {
 		case err != nil:
 			return err
 		case d.IsDir():
-			if base := path.Base(name); name != "." && (strings.HasPrefix(base, ".") || base == "testdata") {
+			if base := path.Base(name); name != "." && (strings.HasPrefix(base, ".") || base == "testdata" || base == "node_modules") {
 				return fs.SkipDir
 			}
 			return nil

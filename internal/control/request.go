@@ -73,11 +73,13 @@ const (
 func Encode(r Request) []byte { return r.append(nil) }
 
 func (View) append(b []byte) []byte { return appendCandidate(b, kindView, &membership.Member{}, false) }
+
 func (Progress) append(b []byte) []byte {
 	return appendCandidate(b, kindProgress, &membership.Member{}, false)
 }
-func (Decisions) append(b []byte) []byte  { return append(b, kindDecisions) }
-func (r Join) append(b []byte) []byte     { return appendCandidate(b, kindJoin, &r.Candidate, r.Replace) }
+func (Decisions) append(b []byte) []byte { return append(b, kindDecisions) }
+func (r Join) append(b []byte) []byte    { return appendCandidate(b, kindJoin, &r.Candidate, r.Replace) }
+
 func (r Confirm) append(b []byte) []byte  { return appendCandidate(b, kindConfirm, &r.Candidate, false) }
 func (r Founding) append(b []byte) []byte { return r.Request.Encode(append(b, kindFounding)) }
 func (r Raise) append(b []byte) []byte    { return wire.AppendUint16(append(b, kindRaise), r.Version) }

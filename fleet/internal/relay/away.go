@@ -5,25 +5,24 @@ import (
 	"slices"
 )
 
-// A zone that is known and not in the backbone is away: it was cut off, or is dead. Others wait
+// A zone that is covered and not in the backbone is away: it was cut off, or is dead. Others wait
 // for it for a while (Config.Patience): no message that it lacks is dropped, and so their
 // origins wait when their windows are full. After that it is given up: they go on, and it is
 // told what it has missed when it is back.
 //
-// The lead names the zones that are given up in its watermarks. So its successor knows which
-// zones have what is acknowledged: all but those, although a gateway of theirs may not have
-// read it yet. A zone that is new is one of them until it has caught up.
+// The lead names the zones in its watermarks that have what is acknowledged, although a
+// gateway of theirs may not have read it yet: they are covered. Its successor waits for those,
+// and ships to them from there on. A zone that is new, or was given up, is covered when it has
+// caught up.
 
-// setAway notes which zones are not in the backbone, and which are new in it.
+// setAway notes which of the zones that are covered are not in the backbone.
 func (s *shipping) setAway(now Time) {
 	s.giveZonesUp(now)
 	for _, zone := range s.zones {
-		if delete(s.away, zone); !s.based[zone] {
-			s.givenUp[zone] = true
-		}
+		delete(s.away, zone)
 	}
-	for zone := range s.based {
-		if _, known := s.away[zone]; !known && !s.present(zone) && zone != s.self.Zone && !s.givenUp[zone] {
+	for zone := range s.covered {
+		if _, known := s.away[zone]; !known && !s.present(zone) {
 			s.away[zone] = now
 		}
 	}
@@ -34,49 +33,45 @@ func (s *shipping) giveZonesUp(now Time) {
 	for zone, since := range s.away {
 		if now >= since+s.config.Patience {
 			delete(s.away, zone)
-			s.givenUp[zone] = true
+			delete(s.covered, zone)
 		}
 	}
 }
 
-// noteGivenUp takes in which zones the lead has given up: these and no others, if it is the
-// only one that has broadcast watermarks of late.
-func (s *shipping) noteGivenUp(zones []string, only bool) {
+// noteCovered takes in which zones the lead says are covered. If it is not the only one that
+// has broadcast watermarks of late, only those are that others have named, too.
+func (s *shipping) noteCovered(zones []string, only bool) {
 	if only && !s.active {
-		clear(s.givenUp)
-	}
-	for _, zone := range zones {
-		if delete(s.away, zone); len(s.givenUp) < maxItems {
-			s.givenUp[zone] = true
+		clear(s.covered)
+		for _, zone := range zones {
+			s.covered[zone] = true
 		}
 	}
+	maps.DeleteFunc(s.covered, func(zone string, _ bool) bool { return !slices.Contains(zones, zone) })
+	maps.DeleteFunc(s.away, func(zone string, _ Time) bool { return !s.covered[zone] })
 }
 
-// standing returns a watermark without positions.
-func (s *shipping) standing() *frame {
-	return &frame{kind: kindWatermark, zone: s.self.Zone, zones: slices.Sorted(maps.Keys(s.givenUp))}
+// emptyWatermark returns a watermark without positions.
+func (s *shipping) emptyWatermark() *frame {
+	return &frame{kind: kindWatermark, zone: s.self.Zone, zones: slices.Sorted(maps.Keys(s.covered))}
 }
 
-// caughtUp forgets that zones were given up which have everything again that is
-// acknowledged.
-func (s *shipping) caughtUp() {
-	for zone := range s.givenUp {
-		l := s.links[zone]
-		behind := func(of *stream) bool {
-			return of.own && (l == nil || max(l.acked[of.origin], l.from[of.origin]) < of.acked)
-		}
-		if !slices.ContainsFunc(s.sorted, behind) {
-			delete(s.givenUp, zone)
+// cover notes which zones have everything that is acknowledged.
+func (s *shipping) cover() {
+	for zone, l := range s.links {
+		lacks := func(of *stream) bool { return of.own && max(l.acked[of.origin], l.from[of.origin]) < of.acked }
+		if !s.covered[zone] && l.synced && !slices.ContainsFunc(s.sorted, lacks) {
+			s.covered[zone] = true
 		}
 	}
 }
 
 // floor returns up to where a zone has the messages of an origin of this one.
 func (s *shipping) floor(l *link, of *stream) uint64 {
-	if s.givenUp[l.zone] {
-		return l.acked[of.origin]
+	if s.covered[l.zone] {
+		return max(l.acked[of.origin], of.acked)
 	}
-	return max(l.acked[of.origin], of.acked)
+	return l.acked[of.origin]
 }
 
 // everywhere returns up to where all zones have an origin's messages: those of the backbone,
@@ -113,8 +108,8 @@ func (s *shipping) sendWatermark(now Time) {
 	}
 	s.unmarked, s.fresh = false, 0
 	s.giveZonesUp(now)
-	s.caughtUp()
-	f := s.standing()
+	s.cover()
+	f := s.emptyWatermark()
 	for _, of := range s.sorted {
 		s.advance(of)
 		if p := watermarkOf(of); of.next > 0 && p != of.marked {

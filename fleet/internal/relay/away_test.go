@@ -72,15 +72,15 @@ func TestZoneThatIsAwayIsWaitedFor(t *testing.T) {
 	}
 }
 
-// Members that join wait for zones that are away, and get what those lack. They hear which are
-// given up.
+// Members that join wait for zones that are away, and get what those lack. They do not wait for
+// those that are given up.
 func TestJoinerKeepsWhatZonesLack(t *testing.T) {
 	const n = 100
 	c := Config{Self: Origin{"a", "old", 1}, KeepBytes: 10 * entryOverhead, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall, Patience: 100, WatermarkDelay: 10}
 	old := New(c)
 	old.Begin(1)
 	old.SetZone(1, []Sibling{{0, 0}}, 0)
-	old.takeBase(1, &frame{kind: kindBase, zone: "b"})
+	old.covered["b"] = true
 	old.SetBackbone(1, []Peer{{Rank: 0, Zone: "a"}, {Rank: 1, Zone: "b"}})
 	old.SetBackbone(2, []Peer{{Rank: 0, Zone: "a"}})
 	for range n {

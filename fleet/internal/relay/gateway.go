@@ -101,6 +101,9 @@ func (g *gateway) handleSync(now Time, rank int, f *frame) {
 			g.noteShipped(now, rank, p.Origin, 0)
 		}
 		s := g.streams[p.Origin]
+		if has.Seq+1 < s.first && s.position() > has.Seq { // some are dropped here, too
+			g.send(to, &frame{kind: kindLost, origin: s.origin, seq: s.first - 1})
+		}
 		for seq := max(has.Seq+1, s.first); seq < s.next && room > 0; seq++ {
 			msg := s.log[seq-s.first].message
 			g.outbox.ship(to, msg)

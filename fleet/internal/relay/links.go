@@ -18,7 +18,7 @@ type shipping struct {
 	survey        *survey
 	links         map[string]*link // by zone
 	away          map[string]Time  // zones that are waited for, and since when: see away.go
-	givenUp       map[string]bool  // zones that may lack what is acknowledged
+	covered       map[string]bool  // zones that have what is acknowledged
 	lastWatermark Time
 	unmarked      bool // something may have changed since the last watermark
 	fresh         int  // cost of messages that have reached all zones since the last watermark

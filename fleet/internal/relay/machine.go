@@ -116,7 +116,7 @@ func (Fetch) action()   {}
 func New(c Config) *Machine {
 	m := &Machine{journal: newJournal(c)}
 	m.survey = survey{journal: m.journal, trips: make(map[Peer]trip), probes: make(map[string]*probe)}
-	m.shipping = shipping{journal: m.journal, survey: &m.survey, links: make(map[string]*link), away: make(map[string]Time), givenUp: make(map[string]bool)}
+	m.shipping = shipping{journal: m.journal, survey: &m.survey, links: make(map[string]*link), away: make(map[string]Time), covered: make(map[string]bool)}
 	m.watcher = watcher{journal: m.journal, lead: &m.shipping}
 	m.gateway = gateway{journal: m.journal, due: make(map[int]map[Origin]bool), shippers: make(map[int]bool)}
 	m.repair = repair{journal: m.journal, hellos: make(map[Origin]bool)}
@@ -264,7 +264,7 @@ func (m *Machine) handleZone(now Time, rank int, f *frame) {
 	case kindBase:
 		m.takeBase(now, f)
 	case kindWatermark:
-		m.noteGivenUp(f.zones, rank >= 0 && rank == m.leader)
+		m.noteCovered(f.zones, rank >= 0 && rank == m.leader)
 		if rank >= 0 {
 			m.leader = rank
 		}

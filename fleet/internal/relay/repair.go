@@ -173,7 +173,7 @@ func (m *Machine) Fetched(now Time, reply []byte) error {
 }
 
 // table returns all that a process needs which has joined: the positions of all origins, the
-// zones that are given up, the end of the log, and what other zones lack.
+// zones that are covered, the end of the log, and what other zones lack.
 func (m *Machine) table() []byte {
 	head := &frame{kind: kindTable, zone: m.self.Zone, zones: m.bases(), born: m.born}
 	for _, s := range m.sorted {
@@ -188,7 +188,7 @@ func (m *Machine) table() []byte {
 			first[r.stream] = r.seq
 		}
 	}
-	reply := appendFrame(appendFrame(nil, head), m.standing())
+	reply := appendFrame(appendFrame(nil, head), m.emptyWatermark())
 	for _, s := range m.sorted {
 		from, ok := first[s]
 		if s.wanted() {
@@ -223,7 +223,7 @@ func (m *Machine) Join(now Time, table []byte) error {
 			m.keep(s, f.message())
 			s.next++
 		case kindWatermark:
-			m.noteGivenUp(f.zones, true)
+			m.noteCovered(f.zones, true)
 		case kindSummary:
 			m.takeSummaries(now, f.summaries)
 		}

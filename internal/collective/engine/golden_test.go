@@ -133,6 +133,9 @@ func goldenCalls() []goldenCall {
 			same, err := collective.Admit(c, w)
 			return same.Size(), err
 		}},
+		{"exscan", 3, false, func(c ctx, w collective.Comm) (any, error) {
+			return collective.Exscan(c, w, goldenElements(w.Rank(), 2), sum)
+		}},
 		{"once", 3, false, func(c ctx, w collective.Comm) (any, error) {
 			return nil, collective.Once(c, w, func(context.Context) error { return nil })
 		}},
@@ -287,6 +290,10 @@ func (c *goldenCall) want(rank int) string {
 		return fmt.Sprint(total(c.size, (1+rank)%4))
 	case kind == "scan":
 		return fmt.Sprint(total(rank+1, 2))
+	case kind == "exscan" && rank == 0:
+		return "[]"
+	case kind == "exscan":
+		return fmt.Sprint(total(rank, 2))
 	case kind == "finalize":
 		return "1"
 	case kind == "agree":

@@ -25,6 +25,7 @@ const (
 	Admit
 	Once
 	Finalize
+	Exscan
 )
 
 // String returns the function's name.
@@ -33,7 +34,7 @@ func (k Kind) String() string {
 		Barrier: "Barrier", Broadcast: "Broadcast", Scatter: "Scatter", Gather: "Gather",
 		Reduce: "Reduce", Allreduce: "Allreduce", Allgather: "Allgather",
 		ReduceScatter: "ReduceScatter", Alltoall: "Alltoall", Scan: "Scan", Agree: "Agree",
-		Shrink: "Shrink", Admit: "Admit", Once: "Once", Finalize: "Finalize",
+		Shrink: "Shrink", Admit: "Admit", Once: "Once", Finalize: "Finalize", Exscan: "Exscan",
 	}
 	if k == 0 {
 		return "no call yet"

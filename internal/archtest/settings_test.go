@@ -1,0 +1,149 @@
+package archtest
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"io/fs"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The page of settings has what the code says of each: the comments of Config and Limits,
+// and the flags of an agent. `make api` writes it anew.
+
+const settingsPage = "docs/operate/settings.md"
+
+func TestSettingsPageIsTheCode(t *testing.T) {
+	fsys := os.DirFS("../..")
+	page, err := fs.ReadFile(fsys, settingsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := parsed(t, fsys, ".")
+	want := page
+	for name, rows := range map[string]string{
+		"Config": fieldRows(root, "Config", "Config."),
+		"Limits": fieldRows(root, "Limits", "Limits."),
+		"agent":  agentRows(parsed(t, fsys, "cmd/pleach")),
+	} {
+		if strings.Count(rows, "\n") < 10 {
+			t.Errorf("%d settings of %s", strings.Count(rows, "\n"), name)
+		}
+		if strings.Contains(rows, noComment) {
+			t.Errorf("a setting of %s has no comment: %s", name, rows)
+		}
+		want = between(t, want, name, rows)
+	}
+	if os.Getenv("PLEACH_RECORD_API") != "" {
+		if err := os.WriteFile("../../"+settingsPage, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if !bytes.Equal(page, want) {
+		t.Errorf("%s is not what the code says: %s\nrun make api", settingsPage, firstDifference(string(page), string(want)))
+	}
+}
+
+func TestSettingsWithoutCommentsAreFound(t *testing.T) {
+	fsys := os.DirFS("testdata/settings")
+	const want = "| `A`, `B` | both, [T](x) and `p.U` \\| more |\n| `C` | **no comment** |\n"
+	if got := fieldRows(parsed(t, fsys, "."), "Config", ""); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// between replaces what is between the marks of a table.
+func between(t *testing.T, page []byte, name, rows string) []byte {
+	t.Helper()
+	begin, end := fmt.Appendf(nil, "<!-- begin %s -->\n", name), fmt.Appendf(nil, "<!-- end %s -->", name)
+	before, rest, found := bytes.Cut(page, begin)
+	_, after, ended := bytes.Cut(rest, end)
+	if !found || !ended {
+		t.Fatalf("%s has no marks of %s", settingsPage, name)
+	}
+	return bytes.Join([][]byte{before, begin, []byte("| setting | what it is |\n|---|---|\n" + rows), end, after}, nil)
+}
+
+// fieldRows returns a row for each comment of a struct's fields, which may be of several.
+func fieldRows(files []*ast.File, of, prefix string) string {
+	var b strings.Builder
+	var names []string
+	fields := fieldsOf(files, of)
+	for i, f := range fields {
+		names = append(names, "`"+prefix+f.Names[0].Name+"`")
+		if i+1 < len(fields) && fields[i+1].Doc == nil && adjacent(f, fields[i+1]) {
+			continue // the comment is of the next one, too
+		}
+		first := fields[i+1-len(names)]
+		fmt.Fprintf(&b, "| %s | %s |\n", strings.Join(names, ", "), prose(first.Doc))
+		names = nil
+	}
+	return b.String()
+}
+
+// agentRows returns a row for each setting of an agent, by the help of its flag.
+func agentRows(files []*ast.File) string {
+	var b strings.Builder
+	for _, file := range files {
+		ast.Inspect(file, func(n ast.Node) bool {
+			if v, ok := n.(*ast.ValueSpec); ok && v.Names[0].Name == "agentSettings" {
+				for _, setting := range v.Values[0].(*ast.CompositeLit).Elts {
+					texts := setting.(*ast.CompositeLit).Elts
+					fmt.Fprintf(&b, "| `%s` | %s |\n", literal(texts[0]), strings.ReplaceAll(literal(texts[1]), "`", "*"))
+				}
+			}
+			return true
+		})
+	}
+	return b.String()
+}
+
+// literal returns a text of the code. What is computed, as a path that depends on the user,
+// is an ellipsis.
+func literal(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		if text, err := strconv.Unquote(e.Value); err == nil {
+			return text
+		}
+	case *ast.BinaryExpr:
+		return literal(e.X) + literal(e.Y)
+	}
+	return "…"
+}
+
+func fieldsOf(files []*ast.File, of string) (fields []*ast.Field) {
+	for _, file := range files {
+		ast.Inspect(file, func(n ast.Node) bool {
+			if spec, ok := n.(*ast.TypeSpec); ok && spec.Name.Name == of {
+				if s, ok := spec.Type.(*ast.StructType); ok {
+					fields = s.Fields.List
+				}
+			}
+			return true
+		})
+	}
+	return fields
+}
+
+// adjacent reports whether no line is between two fields.
+func adjacent(a, b *ast.Field) bool { return b.Pos()-a.End() <= 2 }
+
+const noComment = "**no comment**"
+
+// docLinks are those of Go comments, as [Start] and [*collective.HoldError].
+var docLinks = regexp.MustCompile(`\[(\*?[A-Za-z][\w./]*)\]([^(]|$)`)
+
+// prose returns a comment as one line of a table.
+func prose(doc *ast.CommentGroup) string {
+	if doc == nil {
+		return noComment
+	}
+	text := strings.Join(strings.Fields(doc.Text()), " ")
+	return strings.ReplaceAll(docLinks.ReplaceAllString(text, "`$1`$2"), "|", `\|`)
+}

@@ -1,0 +1,10 @@
+package p
+
+type Config struct {
+	// both, [T](x) and
+	// [p.U] | more
+	A int
+	B int
+
+	C int
+}
