@@ -89,7 +89,6 @@ type process struct {
 	place    *membership.Seat
 	member   *membership.Machine
 	self     membership.Member
-	log      *emptyLog
 	waiting  map[uint64]func([]byte) // joins
 	token    uint64
 	timer    protocol.Time

@@ -217,7 +217,7 @@ func TestDivergenceIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = r.Replay(protocol.Never, nil)
-	if d := new(DivergedError); !errors.As(err, &d) || d.What != next.String() || d.At < 50*millisecond || d.At > 60*millisecond {
+	if d := new(DivergedError); !errors.As(err, &d) || d.What != deliver.String() || d.At < 50*millisecond || d.At > 60*millisecond {
 		t.Errorf("another message: %v", err)
 	}
 }

@@ -39,7 +39,6 @@ type member struct {
 	pace     relay.Time
 	taking   bool
 	wrote    uint64
-	wants    uint64 // messages that it will have written
 	blocked  bool   // a broadcast waits for the window
 	pending  []byte // a frame of its own that waits for room in the zone's group
 	got      map[relay.Origin]*progress
