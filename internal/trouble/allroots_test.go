@@ -3,11 +3,13 @@ package trouble
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -43,6 +45,12 @@ func start(t *testing.T, size int, change func(*pleach.Config)) []*pleach.Group 
 			change(&c)
 		}
 		g, err := pleach.Start(t.Context(), c)
+		if errors.Is(err, syscall.EADDRINUSE) { // another test was given the port meanwhile
+			for _, g := range groups[:r] {
+				_ = g.Abort()
+			}
+			return start(t, size, change)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
