@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pleach-go/pleach/internal/chart"
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -60,6 +61,9 @@ func median(times []protocol.Time) protocol.Time { return times[len(times)/2] }
 // What a lead costs without a death, and what it costs past a silent inner member, against
 // the golden file.
 func TestSilence(t *testing.T) {
+	if testutil.RaceEnabled {
+		t.Skip("minutes with the race detector, which has seen these machines elsewhere")
+	}
 	rows := [][]string{{"members", "processors", "lead", "messages", "median", "first", "median past", "worst past"}}
 	for _, size := range []int{16, 128, 1024} {
 		for _, processors := range []int{2, size} {
