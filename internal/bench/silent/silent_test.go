@@ -23,7 +23,8 @@ func TestMain(m *testing.M) {
 
 // An inner member of the tree dies silently, and all live members still have every message
 // after about one tree depth and a few steps of correction (corrected trees, § 3): ratios to
-// the time before, of one run. Other load may disturb a run, so one of three has to hold.
+// the time before, of one run. Other load may disturb a run, so one of three has to hold, and
+// the bounds are wider than what a quiet host shows; waits of 200 ms exceed them far.
 func TestSilentDeathCostsOneCorrection(t *testing.T) {
 	for _, silent := range [][]int{{1}, {2}, {1, 2}} {
 		t.Run(fmt.Sprint(silent), func(t *testing.T) {
@@ -40,7 +41,7 @@ func TestSilentDeathCostsOneCorrection(t *testing.T) {
 				if r.Incomplete > 0 || r.Sent < 20 {
 					t.Fatalf("%d of %d messages are incomplete", r.Incomplete, r.Sent)
 				}
-				if r.MedianMS <= 3*r.BeforeMS && r.FirstMS <= 10*r.BeforeMS {
+				if r.MedianMS <= 3*r.BeforeMS && r.FirstMS <= 30*r.BeforeMS {
 					return
 				}
 				if try == 3 {
