@@ -23,8 +23,8 @@ func (p *creditPolls) due(now protocol.Time) bool { return now >= p.last+p.wait 
 
 // stalled reports whether the member has not answered for a time, and for longer than it
 // usually takes.
-func (p *creditPolls) stalled(now protocol.Time) bool {
-	return p.pending > 0 && now-p.since >= max(stallTimeout, 4*p.took)
+func (p *creditPolls) stalled(now, timeout protocol.Time) bool {
+	return p.pending > 0 && now-p.since >= max(timeout, 2*p.took)
 }
 
 // sent takes in that the member is polled.
@@ -56,6 +56,11 @@ func (p *creditPolls) answered(now protocol.Time) {
 	}
 }
 
+// silentTimeout is how long a member of a view may leave polls unanswered before it is fed
+// around, and roots go on without its credits. That is much less than in a static group,
+// because nothing is lost if the member is only slow: what it lacks is kept.
+const silentTimeout = 100 * millisecond
+
 // pollsTo returns the state of the polls to a member.
 func (c *credit) pollsTo(r protocol.Rank) *creditPolls {
 	if c.polls == nil {
@@ -77,7 +82,11 @@ func (m *Member) pollForCredit(now protocol.Time, f *flow, r protocol.Rank, firs
 		m.queueFrame(r, f, frame{kind: creditPoll, first: first})
 		p.sent(now)
 	}
-	if p.stalled(now) {
+	timeout := silentTimeout
+	if m.static() {
+		timeout = stallTimeout
+	}
+	if p.stalled(now, timeout) {
 		m.setStalled(r, true)
 	}
 }

@@ -125,7 +125,10 @@ func (m *Member) sendRequest(now protocol.Time, f *flow) {
 	if m.frozen {
 		longest = max(maxRequestInterval/4, 2*m.repairTook)
 	}
-	p.due = now + min(max(2*m.skew.lead(), m.repairTook)<<min(p.tries-1, 6), longest)
+	// However long repairs take, a lost request is repeated soon: its wait is part of the
+	// next measurement, which would grow without bound.
+	first := max(2*m.skew.lead(), min(m.repairTook, maxRequestInterval/4))
+	p.due = now + min(first<<min(p.tries-1, 6), longest)
 	m.schedule(f, p.due)
 }
 

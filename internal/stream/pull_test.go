@@ -138,6 +138,28 @@ func TestFrozenMemberAsksForLateRepairsAFewTimes(t *testing.T) {
 	}
 }
 
+// Lost requests do not make a frozen member wait longer and longer: the time until a request
+// is repeated is no measure of how long repairs take (Karn & Partridge 1987).
+func TestFrozenMemberRepeatsLostRequestsSoon(t *testing.T) {
+	const rounds = 20
+	p := newPeer(t, stream.Config{Rank: 1, Size: 4, Incarnation: 1})
+	p.receive(0, rawFrame(offerFrame, 1, ""))
+	p.Freeze()
+	p.Flush(p.now, []stream.Position{{MemberID: stream.MemberID{Rank: 0, Incarnation: 1}, Next: 32 * rounds}})
+	requests := 0
+	p.run(rounds*time.Second, func(to protocol.Rank, missing uint64) {
+		if requests++; requests%4 != 0 {
+			return // lost
+		}
+		for i := range uint64(32) {
+			p.receive(to, rawFrame(repairFrame, missing+i, "x"))
+		}
+	})
+	if !p.Flushed() {
+		t.Errorf("not flushed after %d requests", requests)
+	}
+}
+
 // Whatever the network does and however little each member keeps, a stream does not
 // stall: every message is delivered or reported lost in the end.
 func TestEveryMessageIsDeliveredOrReportedLost(t *testing.T) {

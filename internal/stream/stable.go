@@ -83,7 +83,7 @@ func (m *Member) forwardPoll(now protocol.Time, f *flow) {
 		if f.acks.from[r] < f.acks.wanted {
 			m.queueFrame(r, f, frame{kind: poll, first: f.acks.wanted})
 			p := f.credit.pollsTo(r) // the answer to it is a credit, too
-			if p.sent(now); p.stalled(now) {
+			if p.sent(now); p.stalled(now, stallTimeout) {
 				m.setStalled(r, true)
 			}
 		}

@@ -100,10 +100,12 @@ func (s *store) weightOf(from, to uint64) (weight int) {
 func (m *Member) keep(f *flow, seg *segment) {
 	f.store.add(seg)
 	f.next++
-	m.trim(f, m.config.KeepBytes, f.delivered)
-	if !m.static() {
-		m.trim(f, m.divide(m.config.KeepBytes), min(f.delivered, f.credit.accepted))
+	if m.static() {
+		m.trim(f, m.config.KeepBytes, f.delivered)
+		return
 	}
+	m.trim(f, holdFactor*m.config.KeepBytes, f.delivered)
+	m.trim(f, m.divide(m.config.KeepBytes), min(f.delivered, f.credit.accepted))
 }
 
 // trim trims the oldest segments of a flow beyond a limit, of those before a number.

@@ -23,9 +23,10 @@ import (
 // A member whose inbox is full grants nothing, so a program that does not receive
 // blocks the roots, and with them the programs that broadcast.
 //
-// A credit can tell apart what all below have accepted and what those have that answer
-// polls. For now both are the same: roots that went on without members that do not answer
-// left such a member behind for good under two of 8,000 seeds.
+// A member that does not answer polls grants nothing, and nobody knows yet whether it is
+// dead. Until a view says so, roots go on without it: a credit tells apart what all below
+// have accepted, which is kept until then, and what those have that answer, which opens the
+// window. What is kept for members that do not answer is bounded, too: by holdFactor.
 //
 // A credit is no acknowledgment (stable.go): a member that has given up a segment goes
 // on granting, and never acknowledges. A member that prefers to drop grants even what
@@ -55,7 +56,7 @@ const (
 	minWindow = 256 << 10
 	minShare  = 128 << 10
 	// maxCreditInterval bounds the time between two polls for lost credits.
-	maxCreditInterval = 200 * millisecond
+	maxCreditInterval = 50 * millisecond
 	// creditBytes is for how many bytes that it has received a member grants a credit,
 	// and relayBytes for how many that members below have granted. The latter is
 	// smaller, because the delays of all levels of the tree add up. Where many roots
@@ -293,7 +294,9 @@ func (m *Member) creditPosition(f *flow) granted {
 	g := granted{position, position}
 	for _, r := range f.grantors {
 		from := f.credit.from[r]
-		g.all, g.live = min(g.all, from.all), min(g.live, from.all)
+		if g.all = min(g.all, from.all); !m.avoids(r) {
+			g.live = min(g.live, from.live)
+		}
 	}
 	return g
 }
