@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -106,7 +105,7 @@ func retry(ctx context.Context, try func() error) error {
 		}
 		select {
 		case <-ctx.Done():
-			return cmp.Or(err, ctx.Err())
+			return err
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

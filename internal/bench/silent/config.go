@@ -24,8 +24,7 @@ type Config struct {
 	// Size is that of a message, in bytes.
 	Size int
 	// Before is how long the root broadcasts before members are stopped, and After how long
-	// it goes on then. What arrives after the view without them is not counted as past
-	// them, but for what was sent before.
+	// it goes on then. Messages sent after the view without them are not evaluated.
 	Before, After time.Duration
 	// Runs is how often each system is measured.
 	Runs int

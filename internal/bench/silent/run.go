@@ -66,40 +66,35 @@ func measure(ctx context.Context, c *Config, system string) (_ Result, err error
 		return Result{}, err
 	}
 	all := func(int) bool { return true }
-	if err := g.await(ctx, all); err != nil { // they are ready
+	if _, err := g.read(ctx, all); err != nil { // they are ready
 		return Result{}, err
 	}
 	live := func(rank int) bool { return !slices.Contains(c.Silent, rank) }
-	stopped := time.Time{}
 	steps := []struct {
 		wait time.Duration
-		do   func() error
+		to   func(rank int) bool
+		do   order
 	}{
-		{settleTime, func() error { return g.tell(ctx, all, order{Do: "begin", Interval: c.Interval, Size: c.Size}) }},
-		{c.Before, func() error { return g.tell(ctx, live, order{Do: "mark"}) }},
-		{0, func() error {
-			for _, rank := range c.Silent {
-				g.members[rank].Suspend() // its sockets stay open
-			}
-			stopped = time.Now()
-			return nil
-		}},
-		{c.After, func() error { return g.tell(ctx, live, order{Do: "end"}) }},
-		{drainTime, func() error { return nil }},
+		{settleTime, all, order{Do: "begin", Interval: c.Interval, Size: c.Size}},
+		{c.Before, live, order{Do: "mark"}}, // and then some are stopped
+		{c.After, live, order{Do: "end"}},
+		{drainTime, live, order{Do: "report"}},
 	}
+	var stopped time.Time
+	var reports map[int]report
 	for _, s := range steps {
 		select {
 		case <-ctx.Done():
 			return Result{}, ctx.Err()
 		case <-time.After(s.wait):
 		}
-		if err := s.do(); err != nil {
+		if reports, err = g.tell(ctx, s.to, s.do); err != nil {
 			return Result{}, err
 		}
-	}
-	reports, err := g.reports(ctx, live)
-	if err != nil {
-		return Result{}, err
+		if s.do.Do == "mark" {
+			g.suspend(c.Silent)
+			stopped = time.Now()
+		}
 	}
 	return evaluate(c, system, stopped.UnixNano(), reports), nil
 }
@@ -132,6 +127,13 @@ func startGroup(c *Config, system string) (*group, error) {
 // maxReport bounds an answer.
 const maxReport = 64 << 20
 
+// suspend stops members. Their sockets stay open.
+func (g *group) suspend(ranks []int) {
+	for _, rank := range ranks {
+		g.members[rank].Suspend()
+	}
+}
+
 // kill ends all members, stopped ones too.
 func (g *group) kill() {
 	for _, p := range g.members {
@@ -143,43 +145,21 @@ func (g *group) kill() {
 	}
 }
 
-// tell gives an order to some members, and awaits their answers.
-func (g *group) tell(ctx context.Context, to func(rank int) bool, o order) error {
+// tell gives an order to some members, and returns their answers.
+func (g *group) tell(ctx context.Context, to func(rank int) bool, o order) (map[int]report, error) {
 	line, err := json.Marshal(o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for rank, p := range g.members {
 		if !to(rank) {
 			continue
 		}
 		if _, err := p.Input().Write(append(line, '\n')); err != nil {
-			return fmt.Errorf("bench: %s, rank %d: %w", g.system, rank, err)
+			return nil, fmt.Errorf("bench: %s, rank %d: %w", g.system, rank, err)
 		}
 	}
-	return g.await(ctx, to)
-}
-
-// await awaits an answer of some members.
-func (g *group) await(ctx context.Context, of func(rank int) bool) error {
-	_, err := g.read(ctx, of)
-	return err
-}
-
-// reports asks some members for what they have seen.
-func (g *group) reports(ctx context.Context, of func(rank int) bool) (map[int]report, error) {
-	line, err := json.Marshal(order{Do: "report"})
-	if err != nil {
-		return nil, err
-	}
-	for rank, p := range g.members {
-		if of(rank) {
-			if _, err := p.Input().Write(append(line, '\n')); err != nil {
-				return nil, fmt.Errorf("bench: %s, rank %d: %w", g.system, rank, err)
-			}
-		}
-	}
-	return g.read(ctx, of)
+	return g.read(ctx, to)
 }
 
 // read reads an answer of each of some members.
