@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/door"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/node"
@@ -22,7 +23,7 @@ func newGroup(c Config, s *initialState, u member.Unicast) (*Group, error) {
 		log:       c.Logger.With("group", c.Group, "rank", s.self.Rank),
 		network:   network{listening: s.listening},
 		views:     views{view: &s.current},
-		admitting: admitting{began: s.began, reachSlots: make(chan struct{}, maxReach)},
+		admitting: admitting{began: s.began, reachSlots: door.NewSlots(maxReach)},
 		troubles:  troubles{suspects: make(map[protocol.Rank]Suspect)},
 		sending: sending{
 			sendLock: make(chan struct{}, 1), metaLock: make(chan struct{}, 1),
@@ -101,6 +102,9 @@ func (g *Group) startViews(s *initialState, c node.Config) error {
 	}
 	g.seeds.Store(&s.seeds)
 	g.asking.Go(g.keepSeeds)
+	if g.config.TLS != nil {
+		g.asking.Go(g.watchExpiry)
+	}
 	return g.node.Do(func(now protocol.Time) {
 		g.inputs.Start(now)
 		if g.config.Meta != g.self.Meta { // it has begun together with others, which do not know it

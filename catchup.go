@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/internal/control"
+	"github.com/pleach-go/pleach/internal/door"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
@@ -95,13 +96,21 @@ func (g *Group) catchUp(view uint64, address string) {
 	}
 }
 
-// fetchDecisions requests the last decisions of a member.
+// fetchDecisions requests the last decisions of a member. Only one that this member knows,
+// or that the decisions themselves have added, is believed.
 func (g *Group) fetchDecisions(address string) (membership.Decisions, error) {
 	ctx, cancel := context.WithTimeout(g.life, catchUpTimeout)
 	defer cancel()
-	b, err := requestOnce(ctx, g.config.client(nil), address, control.Decisions{})
-	if err != nil {
-		return membership.Decisions{}, err
+	b, from, err := requestKnown(ctx, &g.config, address, control.Decisions{})
+	if err == nil {
+		b, err = openReply(b)
 	}
-	return membership.DecodeDecisions(b)
+	var d membership.Decisions
+	if err == nil {
+		d, err = membership.DecodeDecisions(b)
+	}
+	if err == nil {
+		err = doorOf(&g.config, g.view.Load(), d).Check(from, door.Decide, door.Claim{})
+	}
+	return d, err
 }

@@ -2,29 +2,23 @@ package pleach
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
-	"slices"
-	"strings"
 
+	"github.com/pleach-go/pleach/internal/control"
+	"github.com/pleach-go/pleach/internal/door"
+	"github.com/pleach-go/pleach/internal/founding"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/transport"
 	"github.com/pleach-go/pleach/transport/tcp"
 )
 
-// With TLS, a process may only be the member that its certificate names. A certificate
-// names members in one of two ways:
-//
-//   - A URI spiffe://TRUST-DOMAIN/pleach/GROUP/ID names one member of one group. A
-//     certificate with such URIs is for these members only.
-//   - Without such a URI, a DNS name that equals a member's ID is for that member, and
-//     the name or IP address of a host is for the members whose addresses have that
-//     host.
-//
+// Every connection and every request passes the door before anything is done for it: see
+// package door. With TLS, a process may only be the member that its certificate names.
 // The process itself checks that first: otherwise it could dial the others, and would
 // be a member that none of them can dial.
 
@@ -67,80 +61,42 @@ func (c *Config) checkCertificate(id, address string) error {
 	if c.TLS == nil {
 		return nil
 	}
-	config := c.TLS
-	if config.GetConfigForClient != nil {
-		current, err := config.GetConfigForClient(&tls.ClientHelloInfo{})
-		if err != nil {
-			return err
-		}
-		config = cmp.Or(current, config)
+	config, err := presentTLS(c)
+	if err != nil {
+		return err
 	}
 	if config.GetCertificate != nil {
 		return nil
 	}
-	e := &CertificateError{ID: id, Host: cmp.Or(c.TLS.ServerName, hostOf(address)), Err: errors.New("there is none")}
+	e := &CertificateError{ID: id, Host: cmp.Or(c.TLS.ServerName, door.HostOf(address)), Err: errors.New("there is none")}
 	for _, chain := range config.Certificates {
 		leaf, err := leafOf(&chain)
 		if err == nil {
-			if err = c.covers(leaf, id, address); err == nil {
+			if err = covers(c, leaf, id, address); err == nil {
 				return nil
 			}
-			e.ValidFor = append(e.ValidFor, namesOf(leaf)...)
+			e.ValidFor = append(e.ValidFor, door.NamesOf(leaf)...)
 		}
 		e.Err = err
 	}
 	return e
 }
 
-// covers returns an error if a certificate is not for a member. An empty ID stands for
-// any member at the address.
-func (c *Config) covers(leaf *x509.Certificate, id, address string) error {
-	uris, named := memberURIs(leaf), false
-	for _, u := range uris {
-		named = named || u.group == c.Group && (id == "" || u.id == id)
+// presentTLS returns the config that a new connection would have.
+func presentTLS(c *Config) (*tls.Config, error) {
+	if c.TLS.GetConfigForClient == nil {
+		return c.TLS, nil
 	}
-	if len(uris) == 0 {
-		named = id != "" && slices.Contains(leaf.DNSNames, id) || c.coversHost(leaf, address)
-	}
-	if !named {
-		return &IdentityError{ID: id, Address: address, ValidFor: namesOf(leaf)}
+	current, err := c.TLS.GetConfigForClient(&tls.ClientHelloInfo{})
+	return cmp.Or(current, c.TLS), err
+}
+
+// covers returns an error if a certificate is not for a member.
+func covers(c *Config, leaf *x509.Certificate, id, address string) error {
+	if !doorOf(c, nil).Covers(leaf, id, address) {
+		return &IdentityError{ID: id, Address: address, ValidFor: door.NamesOf(leaf)}
 	}
 	return nil
-}
-
-// coversHost reports whether a certificate is for the host of an address.
-func (c *Config) coversHost(leaf *x509.Certificate, address string) bool {
-	return leaf.VerifyHostname(cmp.Or(c.TLS.ServerName, hostOf(address))) == nil
-}
-
-// namesID reports whether a certificate names an ID, and not only its host.
-func (c *Config) namesID(leaf *x509.Certificate, id string) bool {
-	return slices.Contains(memberURIs(leaf), memberURI{c.Group, id}) || slices.Contains(leaf.DNSNames, id)
-}
-
-// memberURI is what a URI of a certificate says.
-type memberURI struct{ group, id string }
-
-// memberURIs are the members that the URIs of a certificate name.
-func memberURIs(leaf *x509.Certificate) (members []memberURI) {
-	for _, u := range leaf.URIs {
-		if m, ok := parseMemberURI(u); ok {
-			members = append(members, m)
-		}
-	}
-	return members
-}
-
-// parseMemberURI parses spiffe://TRUST-DOMAIN/pleach/GROUP/ID. Group and ID may be
-// percent-encoded.
-func parseMemberURI(u *url.URL) (memberURI, bool) {
-	parts := strings.Split(u.EscapedPath(), "/")
-	if u.Scheme != "spiffe" || u.Host == "" || len(parts) != 4 || parts[0] != "" || parts[1] != "pleach" {
-		return memberURI{}, false
-	}
-	group, groupErr := url.PathUnescape(parts[2])
-	id, idErr := url.PathUnescape(parts[3])
-	return memberURI{group, id}, groupErr == nil && idErr == nil && id != ""
 }
 
 // verifyClaim returns an error if the other side of a connection must not be the
@@ -153,11 +109,21 @@ func (c *Config) verifyClaim(v *membership.View, claim tcp.Claim) error {
 	case c.TLS == nil:
 		return nil
 	case known:
-		return c.covers(claim.Certificates[0], m.Identity, m.Address)
-	case claim.Address != "":
-		return c.covers(claim.Certificates[0], "", claim.Address)
+		return covers(c, claim.Certificates[0], m.Identity, m.Address)
 	}
-	return nil // its rank is not known yet; installView verifies it again
+	return verifyUnknown(c, claim) // if its rank is not known yet, installView verifies it again
+}
+
+// verifyUnknown returns an error if the other side of a connection, of which it is not
+// known which member it is, must not be any. A client may be an operator.
+func verifyUnknown(c *Config, claim tcp.Claim) error {
+	switch {
+	case claim.Address != "": // it was dialed
+		return covers(c, claim.Certificates[0], "", claim.Address)
+	case claim.Rank == protocol.NoRank:
+		return doorOf(c, nil).Check(claim.Certificates, door.Observe, door.Claim{})
+	}
+	return doorOf(c, nil).Check(claim.Certificates, door.Enter, door.Claim{})
 }
 
 // maxNewRanks is how many ranks a view may have more than the one that this member
@@ -175,22 +141,73 @@ func leafOf(chain *tls.Certificate) (*x509.Certificate, error) {
 	return x509.ParseCertificate(chain.Certificate[0])
 }
 
-// namesOf returns what a certificate is valid for.
-func namesOf(c *x509.Certificate) (names []string) {
-	for _, u := range c.URIs {
-		names = append(names, u.String())
+// doorOf returns the door of a process. Members are those of a view, which may be nil, and
+// those that decisions add.
+func doorOf(c *Config, v *membership.View, later ...membership.Decisions) *door.Door {
+	d := &door.Door{Group: c.Group, TLS: c.TLS != nil}
+	if c.TLS != nil {
+		d.ServerName = c.TLS.ServerName
 	}
-	names = append(names, c.DNSNames...)
-	for _, ip := range c.IPAddresses {
-		names = append(names, ip.String())
+	d.Members = func(yield func(id, address string) bool) {
+		if v != nil {
+			for _, m := range v.Members.All() {
+				if !yield(m.Identity, m.Address) {
+					return
+				}
+			}
+		}
+		for _, decisions := range later {
+			for m := range decisions.Added() {
+				if !yield(m.Identity, m.Address) {
+					return
+				}
+			}
+		}
 	}
-	return names
+	return d
 }
 
-// hostOf is the host of an address, or the address if it has no port.
-func hostOf(address string) string {
-	if host, _, err := net.SplitHostPort(address); err == nil {
-		return host
+// openRequest decodes the request of a process that has the right to it.
+func openRequest(c *Config, v *membership.View, from transport.Client, b []byte) (control.Request, error) {
+	request, err := control.Decode(b)
+	if err != nil {
+		return nil, err
 	}
-	return address
+	right, claim := control.RightOf(request)
+	return request, doorOf(c, v).Check(from.Certificates, right, claim)
+}
+
+// requestKnown sends a request, and also returns the certificates of the process that
+// replies.
+func requestKnown(ctx context.Context, c *Config, address string, request control.Request) (reply []byte, from []*x509.Certificate, err error) {
+	t := c.client(nil)
+	if verify := t.Verify; verify != nil {
+		t.Verify = func(claim tcp.Claim) error {
+			from = claim.Certificates
+			return verify(claim)
+		}
+	}
+	reply, err = tcp.Request(ctx, t, address, control.Encode(request))
+	return reply, from, err
+}
+
+// believe returns an error if the process that replies to a request says that it is another
+// one than its certificate is for.
+func believe(c *Config, from []*x509.Certificate, request control.Request, reply []byte) error {
+	var claim door.Claim
+	switch request.(type) {
+	case control.Founding:
+		r, err := founding.DecodeReply(reply)
+		if err != nil {
+			return nil // a refusal, which the asking process reads
+		}
+		claim = door.Claim{ID: r.From.ID, Address: r.From.Address}
+	case control.Introduce:
+		i, err := control.DecodeIntroduction(reply)
+		if err != nil {
+			return err
+		}
+		claim = door.Claim{ID: i.ID, Address: i.Address}
+	}
+	return doorOf(c, nil).Check(from, door.Enter, claim)
 }

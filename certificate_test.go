@@ -3,7 +3,6 @@ package pleach
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"net"
 	"net/url"
 	"testing"
@@ -27,46 +26,6 @@ func certificate(t *testing.T, names ...string) *x509.Certificate {
 		}
 	}
 	return c
-}
-
-func TestCertificateCovers(t *testing.T) {
-	const web0 = "spiffe://example.org/pleach/shop/web-0"
-	for _, test := range []struct {
-		names       []string
-		id, address string
-		want        bool
-	}{
-		{[]string{web0}, "web-0", "10.0.0.1:7000", true},
-		{[]string{web0}, "web-1", "10.0.0.1:7000", false},
-		{[]string{web0}, "", "10.0.0.1:7000", true}, // any member
-		{[]string{"spiffe://other/pleach/shop/web-0"}, "web-0", "10.0.0.1:7000", true},
-		{[]string{"spiffe://example.org/pleach/bank/web-0"}, "web-0", "10.0.0.1:7000", false},
-		{[]string{"spiffe://example.org/pleach/shop/10.0.0.1:7000"}, "10.0.0.1:7000", "10.0.0.1:7000", true},
-		{[]string{"spiffe://example.org/pleach/shop/a%2Fb"}, "a/b", "10.0.0.1:7000", true},
-		{[]string{"spiffe://example.org/pleach/shop/web-0/x"}, "web-0", "10.0.0.1:7000", false},
-		{[]string{"https://example.org/pleach/shop/web-0"}, "web-0", "10.0.0.1:7000", false},
-		// A URI decides, whatever else the certificate names.
-		{[]string{web0, "10.0.0.1", "web-1"}, "web-1", "10.0.0.1:7000", false},
-		// A URI of another scheme does not.
-		{[]string{"spiffe://example.org/ns/shop/sa/web", "10.0.0.1"}, "web-1", "10.0.0.1:7000", true},
-		{[]string{"web-0"}, "web-0", "10.0.0.1:7000", true},
-		{[]string{"web-0"}, "web-1", "10.0.0.1:7000", false},
-		{[]string{"10.0.0.1"}, "web-0", "10.0.0.1:7000", true},
-		{[]string{"10.0.0.1"}, "web-0", "10.0.0.2:7000", false},
-		{[]string{"10.0.0.1"}, "10.0.0.2:7000", "10.0.0.2:7000", false},
-		{[]string{"*.shop.local"}, "web-0", "web-0.shop.local:7000", true},
-		{nil, "web-0", "10.0.0.1:7000", false},
-	} {
-		c := Config{Group: "shop", TLS: new(tls.Config)}
-		err := c.covers(certificate(t, test.names...), test.id, test.address)
-		if (err == nil) != test.want || err != nil && !errors.As(err, new(*IdentityError)) {
-			t.Errorf("%v for %q at %s: %v", test.names, test.id, test.address, err)
-		}
-	}
-	shared := Config{TLS: &tls.Config{ServerName: "group.local"}}
-	if err := shared.covers(certificate(t, "group.local"), "web-0", "10.0.0.1:7000"); err != nil {
-		t.Error(err)
-	}
 }
 
 func TestVerifyClaim(t *testing.T) {
@@ -124,25 +83,4 @@ func TestCertificateOfHostKeepsIDOnHost(t *testing.T) {
 			t.Errorf("%+v: %v", test, err)
 		}
 	}
-}
-
-// FuzzMemberURI parses what a certificate may hold.
-func FuzzMemberURI(f *testing.F) {
-	f.Add("spiffe://example.org/pleach/shop/web-0")
-	f.Add("spiffe://example.org/pleach//a%2Fb")
-	f.Add("spiffe:///pleach/shop/web-0")
-	f.Fuzz(func(t *testing.T, text string) {
-		u, err := url.Parse(text)
-		if err != nil {
-			return
-		}
-		m, ok := parseMemberURI(u)
-		if !ok {
-			return
-		}
-		again := &url.URL{Scheme: "spiffe", Host: "x", Path: "/pleach/" + m.group + "/" + m.id, RawPath: "/pleach/" + url.PathEscape(m.group) + "/" + url.PathEscape(m.id)}
-		if got, ok := parseMemberURI(again); !ok || got != m {
-			t.Errorf("%q is %+v, and then %+v", text, m, got)
-		}
-	})
 }

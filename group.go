@@ -12,6 +12,7 @@ import (
 
 	"github.com/pleach-go/pleach/detect"
 	"github.com/pleach-go/pleach/internal/dedup"
+	"github.com/pleach-go/pleach/internal/door"
 	"github.com/pleach-go/pleach/internal/founding"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
@@ -92,7 +93,7 @@ type ending struct {
 type admitting struct {
 	began      []founding.Candidate // see founding.go
 	admissions map[protocol.Rank]admission
-	reachSlots chan struct{}  // has one for each candidate that is dialed
+	reachSlots *door.Slots    // one for each candidate that is dialed
 	reaching   sync.WaitGroup // dials candidates; see admit
 	refusals   dedup.Causes   // of candidates
 	behind     dedup.Causes   // the members that are asked to catch up

@@ -5,6 +5,7 @@ package pleach
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -19,6 +20,7 @@ import (
 	"github.com/pleach-go/pleach/internal/lifecycle"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/transport"
 	"github.com/pleach-go/pleach/transport/tcp"
 )
 
@@ -30,7 +32,6 @@ type life struct {
 	config   *Config
 	state    *initialState
 	listener net.Listener
-	client   tcp.Config
 	start    time.Time
 	logged   time.Time
 	changed  chan struct{} // there may be something to do
@@ -65,7 +66,7 @@ func (c *Config) become(ctx context.Context, s *initialState, listener net.Liste
 
 // newLife makes the machine of a process.
 func (c *Config) newLife(s *initialState, place *membership.Seat, listener net.Listener) *life {
-	l := &life{config: c, state: s, listener: listener, client: c.client(nil), start: time.Now(), changed: make(chan struct{}, 1)}
+	l := &life{config: c, state: s, listener: listener, start: time.Now(), changed: make(chan struct{}, 1)}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	m := lifecycle.Config{
 		Self: s.self, Seeds: s.seeds, Expect: c.Expect, Replace: c.Replace, Durable: s.data != nil, Place: place,
@@ -188,8 +189,8 @@ func (l *life) do(action lifecycle.Action) (member bool, err error) {
 func (l *life) stand() (err error) {
 	l.rest()
 	l.lent = lend(l.listener)
-	l.state.candidate, err = tcp.NewCandidate(l.config.client(l.lent), func(b []byte) []byte {
-		r, err := control.Decode(b)
+	l.state.candidate, err = tcp.NewCandidate(l.config.client(l.lent), func(from transport.Client, b []byte) []byte {
+		r, err := openRequest(l.config, nil, from, b)
 		if err != nil {
 			return refuse(err)
 		}
@@ -230,9 +231,13 @@ func (l *life) ask(a *lifecycle.Ask) {
 	ctx, cancel := context.WithTimeout(l.ctx, time.Duration(a.Timeout))
 	defer cancel()
 	var r lifecycle.Reply
-	r.Body, r.Err = tcp.Request(ctx, l.client, a.Address, control.Encode(a.Request))
+	var from []*x509.Certificate
+	r.Body, from, r.Err = requestKnown(ctx, l.config, a.Address, a.Request)
 	if _, ok := a.Request.(control.Founding); r.Err == nil && !ok {
 		r.Body, r.Err = openReply(r.Body)
+	}
+	if r.Err == nil {
+		r.Err = believe(l.config, from, a.Request, r.Body)
 	}
 	if r.Err != nil {
 		r.Gone, r.Permanent, r.Final = errors.Is(r.Err, syscall.ECONNREFUSED), permanent(r.Err), errors.Is(r.Err, ErrRefused)

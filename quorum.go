@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/pleach-go/pleach/internal/door"
 )
 
 // Defaults of a World on several hosts. A process that is removed from a job cannot come
@@ -38,7 +40,7 @@ func (c *Config) requireQuorum(job []string) {
 func hostCount(addresses []string) int {
 	hosts := make(map[string]bool)
 	for _, a := range addresses {
-		hosts[hostOf(a)] = true
+		hosts[door.HostOf(a)] = true
 	}
 	return len(hosts)
 }

@@ -14,14 +14,17 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/internal/control"
+	"github.com/pleach-go/pleach/internal/door"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/transport"
 	"github.com/pleach-go/pleach/transport/tcp"
 )
 
 const (
-	// maxReach bounds the candidates that a member dials at a time; others wait.
+	// maxReach bounds the candidates that a member dials at a time, half of them for one
+	// host; others wait.
 	maxReach = 64
 	// reachTimeout bounds the time in which a candidate has to confirm.
 	reachTimeout = 2 * time.Second
@@ -31,21 +34,20 @@ const (
 func (c *Config) client(listener net.Listener) tcp.Config {
 	t := tcp.Config{Group: c.Group, TLS: c.TLS, Secret: c.Secret, Dial: c.Dial, Logger: c.Logger, Listener: listener}
 	if c.TLS != nil {
-		t.Verify = func(claim tcp.Claim) error { return c.covers(claim.Certificates[0], "", claim.Address) }
+		t.Verify = func(claim tcp.Claim) error { return verifyUnknown(c, claim) }
 	}
 	return t
 }
 
 // admit passes a candidate on to the coordinator, once it has been reached.
-func (g *Group) admit(m membership.Member, replace bool, answer func([]byte)) {
+func (g *Group) admit(ctx context.Context, from transport.Client, m membership.Member, replace bool, answer func([]byte)) {
 	g.reaching.Go(func() {
-		select {
-		case g.reachSlots <- struct{}{}:
-			defer func() { <-g.reachSlots }()
-		case <-g.life.Done():
-			return
+		leave, err := g.reachSlots.Enter(ctx, from.Address)
+		if err != nil {
+			return // the client has gone
 		}
-		if err := g.reach(m); err != nil {
+		defer leave()
+		if err := g.reach(ctx, m); err != nil {
 			g.logRefused(m, err)
 			answer(refuse(err))
 			return
@@ -62,14 +64,14 @@ func (g *Group) logRefused(m membership.Member, err error) {
 	if errors.Is(err, ErrUnreachable) {
 		kind = ErrUnreachable
 	}
-	if repeated, changed := g.refusals.Changed(hostOf(m.Address), kind); changed {
+	if repeated, changed := g.refusals.Changed(door.HostOf(m.Address), kind); changed {
 		g.log.Info("candidate refused", "id", m.Identity, "address", m.Address, "cause", err, "repeated", repeated)
 	}
 }
 
 // reach dials a candidate and asks it to confirm its request.
-func (g *Group) reach(m membership.Member) error {
-	ctx, cancel := context.WithTimeout(g.life, reachTimeout)
+func (g *Group) reach(ctx context.Context, m membership.Member) error {
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
 	t := g.config.client(nil)
 	if g.config.TLS != nil {
@@ -96,7 +98,7 @@ func (g *Group) formerHost(id string) (host string) {
 		for _, list := range []membership.Members{v.Former, v.Members} {
 			for _, m := range list.All() {
 				if m.Identity == id {
-					host = hostOf(m.Address)
+					host = door.HostOf(m.Address)
 				}
 			}
 		}
@@ -109,11 +111,11 @@ func (g *Group) formerHost(id string) (host string) {
 // one that names an ID may take it to another host.
 func (c *Config) verifyCandidate(m membership.Member, former string, claim tcp.Claim) error {
 	leaf := claim.Certificates[0]
-	if err := c.covers(leaf, m.Identity, m.Address); err != nil {
+	if err := covers(c, leaf, m.Identity, m.Address); err != nil {
 		return err
 	}
-	if former != "" && former != hostOf(m.Address) && c.TLS.ServerName == "" && !c.namesID(leaf, m.Identity) {
-		return fmt.Errorf("%q was on host %s: %w", m.Identity, former, &IdentityError{ID: m.Identity, Address: m.Address, ValidFor: namesOf(leaf)})
+	if former != "" && former != door.HostOf(m.Address) && c.TLS.ServerName == "" && !doorOf(c, nil).NamesID(leaf, m.Identity) {
+		return fmt.Errorf("%q was on host %s: %w", m.Identity, former, &IdentityError{ID: m.Identity, Address: m.Address, ValidFor: door.NamesOf(leaf)})
 	}
 	return nil
 }

@@ -16,12 +16,13 @@ import (
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/transport"
 	"github.com/pleach-go/pleach/transport/tcp"
 )
 
 // handleRequest answers a request.
-func (g *Group) handleRequest(b []byte, answer func([]byte)) {
-	request, err := control.Decode(b)
+func (g *Group) handleRequest(ctx context.Context, from transport.Client, b []byte, answer func([]byte)) {
+	request, err := openRequest(&g.config, g.view.Load(), from, b)
 	if err != nil {
 		answer(refuse(err))
 		return
@@ -50,7 +51,7 @@ func (g *Group) handleRequest(b []byte, answer func([]byte)) {
 			answer(refuse(fmt.Errorf("members cannot dial a candidate at %q: it has to advertise host:port", r.Candidate.Address)))
 			return
 		}
-		g.admit(r.Candidate, r.Replace, answer)
+		g.admit(ctx, from, r.Candidate, r.Replace, answer)
 	}
 }
 

@@ -5,6 +5,7 @@ package pleach
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -163,8 +164,8 @@ func (t *seat) close() {
 }
 
 // handleRequest answers requests: this process is in a group, but not a member yet.
-func (t *seat) handleRequest(b []byte, answer func([]byte)) {
-	request, err := control.Decode(b)
+func (t *seat) handleRequest(_ context.Context, from transport.Client, b []byte, answer func([]byte)) {
+	request, err := openRequest(t.life.config, t.life.state.current.Load(), from, b)
 	if err != nil {
 		answer(refuse(err))
 		return

@@ -43,6 +43,9 @@ type Status struct {
 	// empty if there was none. It is no evidence against other members.
 	LastError   string    `json:"last_error,omitempty"`
 	LastErrorAt time.Time `json:"last_error_at,omitzero"`
+	// CertificateExpires is when this process's certificate does. It is zero without TLS,
+	// or if GetCertificate has it.
+	CertificateExpires time.Time `json:"certificate_expires,omitzero"`
 	// Ended is why this process is no longer a member, as [Group.Err] says. It is empty
 	// while the process is a member.
 	Ended string `json:"ended,omitempty"`
@@ -158,6 +161,7 @@ func (g *Group) Status() Status {
 			s.LastErrorAt, s.LastError = at, err.Error()
 		}
 	}
+	s.CertificateExpires = expiry(&g.config)
 	if err := g.Err(); err != nil {
 		s.Ended = err.Error()
 	}

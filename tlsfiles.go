@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/pleach-go/pleach/internal/door"
 )
 
 // Certificates expire, and authorities are replaced, while members run. So every new
@@ -29,6 +31,44 @@ func TLSFiles(cert, key, ca string) (*tls.Config, error) {
 		return nil, fmt.Errorf("pleach: TLSFiles: %w", err)
 	}
 	return &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: f.current}, nil
+}
+
+// A certificate that expires keeps its process out at the next connection. So the log warns
+// expiryNotice before, and the status tells when.
+const (
+	expiryNotice   = 7 * 24 * time.Hour
+	expiryInterval = time.Hour
+)
+
+// expiry returns when the first of this process's certificates expires. It is zero if there
+// is none, or it is not known before a connection asks for it.
+func expiry(c *Config) (first time.Time) {
+	if c.TLS == nil {
+		return first
+	}
+	config, err := presentTLS(c)
+	if err != nil {
+		return first
+	}
+	for _, chain := range config.Certificates {
+		if leaf, err := leafOf(&chain); err == nil && (first.IsZero() || leaf.NotAfter.Before(first)) {
+			first = leaf.NotAfter
+		}
+	}
+	return first
+}
+
+// watchExpiry warns of a certificate that expires, each time that it is looked at.
+func (g *Group) watchExpiry() {
+	for g.life.Err() == nil {
+		if at := expiry(&g.config); !at.IsZero() && time.Until(at) < expiryNotice {
+			g.log.Warn("this member's certificate expires: replace its file, or restart the process with another one", "at", at, "in", time.Until(at).Round(time.Minute))
+		}
+		select {
+		case <-g.life.Done():
+		case <-time.After(expiryInterval):
+		}
+	}
 }
 
 // tlsFiles is what the files have held when they were last good.
@@ -85,6 +125,9 @@ func (f *tlsFiles) load() (*tls.Config, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
 		return nil, fmt.Errorf("%s: there is no certificate in it: it must be a PEM file", f.paths[2])
+	}
+	if err := door.CheckFile(f.paths[1]); err != nil {
+		return nil, err
 	}
 	pair, err := tls.LoadX509KeyPair(f.paths[0], f.paths[1])
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/pleach-go/pleach/collective"
 	"github.com/pleach-go/pleach/internal/collective/engine"
 	"github.com/pleach-go/pleach/internal/collective/loggp"
+	"github.com/pleach-go/pleach/internal/door"
 )
 
 // World is this process's part in a job of cooperating processes that start
@@ -112,7 +113,7 @@ func newWorld(c Config, s *initialState) (*World, error) {
 func placementOf(job []string) *engine.Placement {
 	hosts := make([]string, len(job))
 	for rank, id := range job {
-		hosts[rank] = hostOf(id)
+		hosts[rank] = door.HostOf(id)
 	}
 	return engine.NewPlacement(hosts)
 }

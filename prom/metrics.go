@@ -32,6 +32,9 @@ var metrics = []metric{
 	counter("views_installed_total", "Views that this member has installed since it became one.",
 		func(s *pleach.Status) uint64 { return s.Stats.Views }),
 
+	gauge("certificate_expires_timestamp_seconds", "When this process's certificate expires, in Unix time. 0 without TLS.",
+		func(s *pleach.Status) float64 { return float64(max(0, s.CertificateExpires.Unix())) }),
+
 	// Messages.
 	counter("messages_broadcast_total", "Messages that this member has broadcast.",
 		func(s *pleach.Status) uint64 { return s.Stats.Broadcast }),

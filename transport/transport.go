@@ -15,6 +15,8 @@
 package transport
 
 import (
+	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 
@@ -110,12 +112,22 @@ type Roster interface {
 // process that is not a member and has no rank; usually it asks to join. A
 // transport refuses clients if its handler is not a RequestHandler.
 type RequestHandler interface {
-	// HandleRequest takes a client's request and owns its bytes. Calls may be
+	// HandleRequest takes a client's request and owns its bytes. The context ends when
+	// the client has disconnected, or has its reply. Calls may be
 	// concurrent, and must not block. Any goroutine may call reply, also after
 	// HandleRequest has returned. Only the first reply counts, and none is sent
 	// after the client has disconnected or the transport is closed. The bytes of
 	// a reply must not change afterwards; several replies may share them.
-	HandleRequest(request []byte, reply func([]byte))
+	HandleRequest(ctx context.Context, from Client, request []byte, reply func([]byte))
+}
+
+// Client is the process that sends a request, as far as the transport knows it.
+type Client struct {
+	// Address is where the connection comes from.
+	Address string
+	// Certificates is its chain, verified, with its own certificate first. It is empty
+	// without TLS.
+	Certificates []*x509.Certificate
 }
 
 // BatchHandler is a Handler that prefers to act once on several frames that

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/door"
 )
 
 // groupFlags are the flags of commands that talk to a running group: its name, and
@@ -63,6 +64,9 @@ func (g *groupFlags) arguments() (text string) {
 
 // readSecret reads the group's secret. A line break at the end is not part of it.
 func readSecret(file string) ([]byte, error) {
+	if err := door.CheckFile(file); err != nil {
+		return nil, fmt.Errorf("--secret-file: %w", err)
+	}
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("--secret-file: %w", err)

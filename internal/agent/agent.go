@@ -58,6 +58,8 @@ type Agent struct {
 	files    atomic.Pointer[transfer.Service] // nil: it is not a member
 	receiver receiver
 	handlers handlers
+
+	unprotected sync.Once // the warning that the group is open
 }
 
 // Run runs an agent until ctx ends, and then leaves the group. It returns an error if it

@@ -434,3 +434,29 @@ func TestHandlerEndsByItself(t *testing.T) {
 		t.Errorf("the command was killed, or %v", err)
 	}
 }
+
+// An agent that other hosts reach, in a group without protection, says so once.
+func TestOpenGroupsAreWarnedOf(t *testing.T) {
+	const warning = "THE GROUP IS OPEN"
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("a secret of some length\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const open = "group: web\nexpect: 1\nlisten: 0.0.0.0:0\nadvertise: 127.0.0.1:7\n"
+	for text, want := range map[string]int{
+		open:                            1,
+		open + "secret-file: " + secret: 0,
+		"group: web\nexpect: 1\nlisten: 127.0.0.1:0\n": 0,
+	} {
+		if got := len(start(t, text).log.Lines(warning)); got != want {
+			t.Errorf("%q: %d warnings, want %d", text, got, want)
+		}
+	}
+	if err := os.Chmod(secret, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	a, _ := begin(t, open+"secret-file: "+secret)
+	if err := <-a.ended; err == nil || !strings.Contains(err.Error(), "0644") {
+		t.Errorf("a secret that all users read: %v", err)
+	}
+}

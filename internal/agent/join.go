@@ -2,9 +2,11 @@ package agent
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pleach-go/pleach"
@@ -29,6 +31,11 @@ func (a *Agent) join(ctx context.Context) (*pleach.Group, error) {
 	if len(c.Seeds) == 0 && c.Expect == 0 {
 		return nil, errNoSeeds
 	}
+	if host, _, err := net.SplitHostPort(c.Listen); err == nil && !c.Protected() && !isLoopback(host) {
+		a.unprotected.Do(func() {
+			a.log.Warn("THE GROUP IS OPEN: every process that reaches this address and knows the group's name can join, read and send. Set secret-file, or tls-ca, tls-cert and tls-key", "listen", c.Listen, "group", c.Group)
+		})
+	}
 	for {
 		seeds := a.resolve(ctx, c)
 		g, err := a.tryJoin(ctx, c, seeds)
@@ -40,10 +47,25 @@ func (a *Agent) join(ctx context.Context) (*pleach.Group, error) {
 			return nil, ctx.Err()
 		case errors.Is(err, errSeedsChanged):
 			a.log.Info("seeds have changed", "before", seeds)
+		case c.TLSCert != "" && expired(err) && pause(ctx, discoverInterval):
+			a.log.Warn("a certificate has expired: the agent goes on when its file is replaced", "cause", err)
 		case !errors.As(err, &failed) || failed.Permanent:
 			return nil, err
 		}
 	}
+}
+
+// expired reports whether a connection failed because a certificate of either side has
+// expired. Package crypto/tls has no type for what the other side says.
+func expired(err error) bool {
+	var invalid x509.CertificateInvalidError
+	return errors.As(err, &invalid) && invalid.Reason == x509.Expired || strings.Contains(err.Error(), "tls: expired certificate")
+}
+
+// isLoopback reports whether only processes of this host reach a host.
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // resolve returns the addresses of the seeds, as soon as there are any. An agent that may

@@ -47,7 +47,7 @@ var rules = []rule{
 	{pkg: "internal/membership", pure: true, may: []string{"protocol", "topology", "broadcast", "internal/wire"}},
 	{pkg: "internal/heartbeat", pure: true, may: []string{"protocol"}},
 	{pkg: "internal/founding", pure: true, may: []string{"protocol", "internal/wire"}},
-	{pkg: "internal/control", may: []string{"protocol", "internal/wire", "internal/membership", "internal/founding"}},
+	{pkg: "internal/control", may: []string{"protocol", "internal/door", "internal/wire", "internal/membership", "internal/founding"}},
 	{pkg: "internal/lifecycle", pure: true, may: []string{"protocol", "internal/control", "internal/membership", "internal/founding", "internal/member", "internal/heartbeat"}},
 	{pkg: "internal/p2p", pure: true, may: []string{"protocol", "internal/membership", "internal/queue", "internal/wire"}},
 	{pkg: "internal/direct", pure: true, may: []string{"protocol", "internal/membership", "internal/queue"}},
@@ -65,7 +65,7 @@ var rules = []rule{
 	{pkg: "transport", may: []string{"protocol"}},
 	{pkg: "transport/mem", may: []string{"protocol", "transport"}},
 	{pkg: "transport/fault", may: []string{"protocol", "transport"}},
-	{pkg: "transport/tcp", may: []string{"protocol", "transport", "internal/wire", "internal/dedup", "internal/notify"}},
+	{pkg: "transport/tcp", may: []string{"protocol", "transport", "internal/door", "internal/wire", "internal/dedup", "internal/notify"}},
 
 	// Calls block on contexts, so these are no protocols. The engine knows no
 	// collective's algorithm, and collective no network.
@@ -77,7 +77,7 @@ var rules = []rule{
 	{pkg: ".", may: []string{
 		"protocol", "topology", "broadcast", "collective", "detect", "bootstrap", "transport", "transport/...",
 		"internal/stream", "internal/membership", "internal/heartbeat", "internal/founding", "internal/lifecycle", "internal/control", "internal/p2p", "internal/direct", "internal/member", "internal/record", "internal/collective/engine", "internal/collective/loggp",
-		"internal/node", "internal/wire", "internal/notify", "internal/dedup",
+		"internal/door", "internal/node", "internal/wire", "internal/notify", "internal/dedup",
 	}},
 
 	// What a program adds to a group.
@@ -100,7 +100,7 @@ var rules = []rule{
 	// The agent: a member for programs in any language.
 	{pkg: "internal/agent/command", outside: []string{"go.yaml.in/yaml/v3"}},
 	{pkg: "internal/agent/discover", may: []string{"internal/agent/command"}},
-	{pkg: "internal/agent/config", may: []string{".", "internal/agent/command", "internal/agent/discover"}, outside: []string{"go.yaml.in/yaml/v3"}},
+	{pkg: "internal/agent/config", may: []string{".", "internal/door", "internal/agent/command", "internal/agent/discover"}, outside: []string{"go.yaml.in/yaml/v3"}},
 	{pkg: "internal/agent/retain", may: []string{"internal/notify", "internal/queue"}},
 	{pkg: "internal/agent/api", may: []string{".", "internal/agent/retain", "internal/transfer"}},
 	{pkg: "internal/agent/client", may: []string{"internal/agent/api", "internal/agent/retain", "internal/transfer"}},
@@ -116,10 +116,12 @@ var rules = []rule{
 	{pkg: "internal/experiments/...", may: []string{anything}, outside: []string{anything}},
 	{pkg: "internal/draw", may: []string{"protocol", "topology", "logp"}},
 	{pkg: "internal/netns"},
+	{pkg: "internal/security", may: []string{anything}},
 	{pkg: "internal/testutil"},
 	{pkg: "internal/notify"},
 	{pkg: "internal/trouble"},
 	{pkg: "internal/simulation", may: []string{"protocol", "internal/member", "internal/membership", "internal/stream", "internal/heartbeat", "internal/p2p"}},
+	{pkg: "internal/door"},
 	{pkg: "internal/dedup"},
 	{pkg: "internal/ps", may: []string{".", "bootstrap", "collective"}},
 	{pkg: "internal/transfer", may: []string{".", "internal/notify"}},

@@ -5,7 +5,9 @@
 // asks its seeds, and learns from them of other candidates. It promises itself to the
 // candidate with the lowest ID that it has heard from, if that is not itself. When
 // enough candidates have promised themselves to one, that one is the founder: it begins
-// the group with them as the first view, and tells them when they ask again.
+// the group with them as the first view, and tells them when they ask again. A promise
+// counts only if its sender has also answered at the address that it names: so a process
+// cannot promise others, which would be members that nobody reaches.
 //
 // # Why there is one group
 //

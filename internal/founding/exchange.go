@@ -60,14 +60,29 @@ func (m *Machine) Handle(now protocol.Time, r *Request) Reply {
 		m.contact(r.Group)
 		m.endPromises()
 	case m.founder.to.Nonce == 0 && m.group == "" && r.Promise == self.Nonce && r.Term == m.term && r.Expect == m.config.Expect:
-		m.promised[r.From.ID] = follower{r.From, now}
-		m.advance()
+		if m.reached(&r.From) {
+			m.promised[r.From.ID] = follower{r.From, now}
+			m.advance()
+		}
 	}
 	if m.began != nil {
 		return Answer(self, m.began, r)
 	}
 	free := m.group == "" && m.founder.to.Nonce == 0 && m.lowest() == nil
 	return Reply{From: self, Term: m.term, Free: free, Others: m.others(r.From.Address)}
+}
+
+// reached reports whether a candidate has answered at the address that it names. If not,
+// it is asked there at once, and its next promise counts.
+func (m *Machine) reached(c *Candidate) bool {
+	k := m.contacts[c.Address]
+	if k == nil || k.heard > 0 && k.candidate == *c {
+		return k != nil
+	}
+	if !k.asked && !slices.Contains(m.queue, c.Address) {
+		m.queue = append(m.queue, c.Address)
+	}
+	return false
 }
 
 // others lists addresses for another candidate to ask.

@@ -8,6 +8,7 @@ package membership
 import (
 	"encoding/base64"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/pleach-go/pleach/internal/wire"
@@ -50,6 +51,19 @@ func (m *Machine) Learn(now protocol.Time, d Decisions) error {
 	}
 	m.consider(now)
 	return nil
+}
+
+// Added yields the members that the decisions have added.
+func (d Decisions) Added() iter.Seq[*Member] {
+	return func(yield func(*Member) bool) {
+		for _, v := range d.values {
+			for i := range v.added {
+				if !yield(&v.added[i]) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // historyUpTo returns the decisions for a member to begin a view with, if they lead there.

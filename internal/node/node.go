@@ -10,6 +10,7 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -64,7 +65,7 @@ type Config struct {
 	// Watcher, if not nil, gets Up and Down before the protocol. It must not block.
 	Watcher Watcher
 	// HandleRequest, if not nil, answers clients; see [transport.RequestHandler].
-	HandleRequest func(request []byte, reply func([]byte))
+	HandleRequest func(ctx context.Context, from transport.Client, request []byte, reply func([]byte))
 	// Logger gets malformed frames, and peers that connect and disconnect. If nil,
 	// nothing is logged.
 	Logger *slog.Logger
@@ -374,6 +375,6 @@ func (h *handler) Writable(peer protocol.Rank) {
 type requestHandler struct{ *handler }
 
 // HandleRequest implements [transport.RequestHandler].
-func (r requestHandler) HandleRequest(request []byte, reply func([]byte)) {
-	r.config.HandleRequest(request, reply)
+func (r requestHandler) HandleRequest(ctx context.Context, from transport.Client, request []byte, reply func([]byte)) {
+	r.config.HandleRequest(ctx, from, request, reply)
 }

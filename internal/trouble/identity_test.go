@@ -20,6 +20,7 @@ import (
 	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/transport"
 	"github.com/pleach-go/pleach/transport/tcp"
 )
 
@@ -209,7 +210,7 @@ func TestCase26IncarnationsAreGivenByTheGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := tcp.NewCandidate(tcp.Config{Group: "trouble", Listener: l}, func([]byte) []byte { return []byte{1} })
+	c, err := tcp.NewCandidate(tcp.Config{Group: "trouble", Listener: l}, func(transport.Client, []byte) []byte { return []byte{1} })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/transport"
 	"github.com/pleach-go/pleach/transport/tcp"
 )
 
@@ -227,7 +228,7 @@ func TestCase27InsiderCannotTakeAnotherID(t *testing.T) {
 			t.Fatal(err)
 		}
 		config := certificateFor(t, ca, "member-9", loopback)
-		c, err := tcp.NewCandidate(tcp.Config{Group: "trouble", Listener: l, TLS: config}, func([]byte) []byte { return []byte{1} })
+		c, err := tcp.NewCandidate(tcp.Config{Group: "trouble", Listener: l, TLS: config}, func(transport.Client, []byte) []byte { return []byte{1} })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,7 +240,7 @@ func TestCase27InsiderCannotTakeAnotherID(t *testing.T) {
 		return reply
 	}
 	reply := join()
-	if len(reply) == 0 || reply[0] != 0 || !strings.Contains(string(reply), `not for member "member-1"`) || !strings.Contains(string(reply), "member-9") {
+	if len(reply) == 0 || reply[0] != 0 || !strings.Contains(string(reply), `not for "member-1"`) || !strings.Contains(string(reply), "member-9") {
 		t.Errorf("while it is a member: %q", reply)
 	}
 	expectNoChange(t, groups, view)

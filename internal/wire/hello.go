@@ -74,8 +74,7 @@ type Status uint8
 const (
 	// Accepted means that frames may follow.
 	Accepted Status = iota
-	// Refused means that something in the Hello does not match. The other side sees
-	// what it is by comparing the two.
+	// Refused means that something in the Hello does not match, or is malformed.
 	Refused
 	// Stale means that a newer incarnation, or a later attempt, of the sender is
 	// known.
@@ -100,6 +99,11 @@ const (
 	// Early means that the view that has admitted the sender is not known yet. The
 	// sender tries again.
 	Early
+	// OtherGroup means that the receiver is of another group.
+	OtherGroup
+	// OtherRank means that the receiver does not have the wanted rank, or that the sender
+	// cannot have its own.
+	OtherRank
 
 	statuses = iota
 )
@@ -111,6 +115,7 @@ func (s Status) String() string {
 		Duplicate: "duplicate", Unsupported: "unsupported", Busy: "busy",
 		WrongSecret: "wrong secret", WrongCertificate: "wrong certificate",
 		Removed: "removed", Taken: "taken", Early: "early",
+		OtherGroup: "of another group", OtherRank: "of another rank",
 	}
 	if int(s) < len(names) {
 		return names[s]
@@ -229,6 +234,13 @@ func helloRank(n uint32) protocol.Rank {
 		return protocol.NoRank
 	}
 	return protocol.Rank(n)
+}
+
+// Answer returns what is said to a sender that has proved nothing: a status, and otherwise
+// its own words. A process that is refused learns nothing by that which it could use to
+// be let in.
+func (h *Hello) Answer(s Status) Hello {
+	return Hello{Group: h.Group, Size: h.Size, From: h.To, To: h.From, Status: s}
 }
 
 // AnswerVersion returns the version in which to answer a Hello: its own, or the closest

@@ -1,6 +1,10 @@
 package fault
 
-import "github.com/pleach-go/pleach/transport"
+import (
+	"context"
+
+	"github.com/pleach-go/pleach/transport"
+)
 
 // requestFilter is the filter of a member that answers clients. A client has no rank,
 // so only the faults of the member apply to it: requests and replies wait while the
@@ -13,13 +17,13 @@ type requestFilter struct {
 var _ transport.RequestHandler = requestFilter{}
 
 // HandleRequest implements [transport.RequestHandler].
-func (d requestFilter) HandleRequest(request []byte, answer func([]byte)) {
+func (d requestFilter) HandleRequest(ctx context.Context, from transport.Client, request []byte, answer func([]byte)) {
 	m := (*member)(d.filter)
 	m.net.mu.Lock()
 	opens := m.awake()
 	m.net.mu.Unlock()
 	if opens {
-		d.handler.HandleRequest(request, func(b []byte) { m.answer(b, answer) })
+		d.handler.HandleRequest(ctx, from, request, func(b []byte) { m.answer(b, answer) })
 	}
 }
 

@@ -1,6 +1,7 @@
 package fault_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -32,7 +33,7 @@ type echoHandler struct {
 	asked  atomic.Int32
 }
 
-func (e *echoHandler) HandleRequest(request []byte, answer func([]byte)) {
+func (e *echoHandler) HandleRequest(_ context.Context, _ transport.Client, request []byte, answer func([]byte)) {
 	e.asked.Add(1)
 	go func() {
 		<-e.answer
@@ -43,7 +44,7 @@ func (e *echoHandler) HandleRequest(request []byte, answer func([]byte)) {
 // request sends a request, and returns the replies so far.
 func request(h *innerTransport) (answers func() []string) {
 	var got []string
-	go h.handler.(transport.RequestHandler).HandleRequest([]byte("who?"), func(b []byte) { got = append(got, string(b)) })
+	go h.handler.(transport.RequestHandler).HandleRequest(context.Background(), transport.Client{}, []byte("who?"), func(b []byte) { got = append(got, string(b)) })
 	return func() []string {
 		synctest.Wait()
 		return got

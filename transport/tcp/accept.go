@@ -15,7 +15,6 @@ import (
 
 // accept accepts connections until the listener is closed.
 func (t *Transport) accept() {
-	limit := t.maxHandshakes()
 	pause := time.Duration(0)
 	for {
 		raw, err := t.listener.Accept()
@@ -35,11 +34,14 @@ func (t *Transport) accept() {
 			continue
 		}
 		pause = 0
-		if t.handshakes.add(raw, limit) {
-			t.count.evicted.Add(1)
+		visit := t.gate.Enter(raw)
+		if visit == nil {
+			_ = raw.Close()
+			continue
 		}
 		t.wg.Go(func() {
 			s := newHandshakeConn(t.ctx, &t.cfg, raw)
+			s.visit = visit
 			t.receive(s, s.accept(t.ctx, &t.cfg))
 		})
 	}
@@ -64,8 +66,8 @@ func (t *Transport) maxHandshakes() int {
 // an error, and serves the connection of a peer or client.
 func (t *Transport) receive(s *handshakeConn, err error) {
 	serve, err := t.identify(s, err)
-	t.handshakes.remove(s.Conn)
 	if err != nil {
+		s.visit.Leave(errors.Is(err, ErrDuplicate) || errors.Is(err, ErrStale))
 		t.count.refused.Add(1)
 		t.logRefused(s.RemoteAddr(), err)
 		return
@@ -111,7 +113,7 @@ func (t *Transport) identify(s *handshakeConn, err error) (serve func(), _ error
 	} else if err == nil {
 		serve, err = t.acceptPeer(s)
 	} else if worthAnswer(err) {
-		_, _ = s.stream.Write(s.answerHello(t.hello(s.dialed.From, 0, statusOf(err))))
+		s.refuse(statusOf(err))
 	}
 	if err != nil {
 		s.close()
@@ -129,7 +131,7 @@ func (t *Transport) acceptPeer(s *handshakeConn) (serve func(), err error) {
 		err = t.verify(s.dialed.From, s.certificates) // The view may be another one now.
 	}
 	if err != nil {
-		_, _ = s.stream.Write(s.answerHello(t.hello(s.dialed.From, 0, statusOf(err))))
+		s.refuse(statusOf(err))
 		return nil, err
 	}
 	p := t.peer(s.dialed.From)
@@ -143,11 +145,12 @@ func (t *Transport) acceptPeer(s *handshakeConn) (serve func(), err error) {
 	}
 	if c == nil {
 		if s.answer == (wire.Hello{}) {
-			_, _ = s.stream.Write(s.answerHello(t.hello(p.rank, 0, status)))
+			s.refuse(status)
 		}
 		return nil, p.fail(s.RemoteAddr().String(), p.refusal(&s.dialed, status))
 	}
 	t.count.accepted.Add(1)
+	s.visit.Leave(true)
 	return func() { c.serve(s.dialed.Incarnation) }, nil
 }
 
@@ -169,7 +172,7 @@ func (p *peer) challenge(s *handshakeConn) (wire.Status, error) {
 	if status != wire.Accepted {
 		return status, nil
 	}
-	_, err := s.stream.Write(s.answerHello(p.t.hello(p.rank, attempt, wire.Accepted)))
+	_, err := s.stream.Write(s.answerHello(p.t.hello(p.rank, attempt)))
 	var code wire.Code
 	if err == nil {
 		code, err = s.readProof()
@@ -267,7 +270,7 @@ func (p *peer) admit(s *handshakeConn) (*conn, wire.Status) {
 	var greeting []byte
 	if s.key == nil {
 		p.ours++
-		greeting = s.answerHello(p.t.hello(p.rank, p.ours, wire.Accepted))
+		greeting = s.answerHello(p.t.hello(p.rank, p.ours))
 	}
 	if p.address == "" {
 		p.t.newcomers.add(c.raw, maxNewcomers)

@@ -6,15 +6,20 @@ package tcp
 // connections wait for its transport.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/door"
 	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/transport"
 )
 
 // maxCandidateConns bounds the connections of a candidate.
@@ -24,23 +29,23 @@ const maxCandidateConns = 256
 // [Config.Candidate].
 type Candidate struct {
 	cfg    Config
-	answer func(request []byte) []byte
+	answer func(from transport.Client, request []byte) []byte
 
-	ctx        context.Context // Ends with the candidate, or with its transport.
-	cancel     context.CancelFunc
-	accepting  sync.WaitGroup
-	wg         sync.WaitGroup // Every goroutine but that.
-	handshakes connSet
+	ctx       context.Context // Ends with the candidate, or with its transport.
+	cancel    context.CancelFunc
+	accepting sync.WaitGroup
+	wg        sync.WaitGroup // Every goroutine but that.
+	gate      door.Gate
+	held      atomic.Int32 // Connections that wait for the transport.
 
-	mu      sync.Mutex
-	waiting []*handshakeConn       // They wait for the transport.
-	take    func(s *handshakeConn) // Set when there is one.
+	taken chan struct{}          // Closed when there is one.
+	take  func(s *handshakeConn) // Set before.
 }
 
 // NewCandidate returns a candidate that answers the requests of members at once by a
 // function. Of the config, Group, Listener, TLS, Verify, Secret and the limits apply.
 // The listener must have a SetDeadline, as those of package net do.
-func NewCandidate(cfg Config, answer func(request []byte) []byte) (*Candidate, error) {
+func NewCandidate(cfg Config, answer func(from transport.Client, request []byte) []byte) (*Candidate, error) {
 	cfg, err := cfg.complete()
 	if _, ok := cfg.Listener.(deadliner); err == nil && !ok {
 		err = fmt.Errorf("the listener %T of a candidate has no SetDeadline", cfg.Listener)
@@ -48,7 +53,8 @@ func NewCandidate(cfg Config, answer func(request []byte) []byte) (*Candidate, e
 	if err != nil {
 		return nil, fmt.Errorf("tcp: %w", err)
 	}
-	c := &Candidate{cfg: cfg, answer: answer}
+	c := &Candidate{cfg: cfg, answer: answer, taken: make(chan struct{})}
+	c.gate.Visits, c.gate.Waiting = maxCandidateConns, maxCandidateConns
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.accepting.Go(c.accept)
 	return c, nil
@@ -70,7 +76,7 @@ func (c *Candidate) accept() {
 	for {
 		raw, err := c.cfg.Listener.Accept()
 		switch {
-		case errors.Is(err, net.ErrClosed), c.taken():
+		case errors.Is(err, net.ErrClosed), c.isTaken():
 			if err == nil {
 				c.receive(raw)
 			}
@@ -84,12 +90,17 @@ func (c *Candidate) accept() {
 }
 
 func (c *Candidate) receive(raw net.Conn) {
-	c.handshakes.add(raw, maxCandidateConns)
+	visit := c.gate.Enter(raw)
+	if visit == nil {
+		_ = raw.Close()
+		return
+	}
 	c.wg.Go(func() {
 		s := newHandshakeConn(c.ctx, &c.cfg, raw)
+		s.visit = visit
 		if err := c.identify(s); err != nil {
 			c.cfg.Logger.Debug("connection refused", "from", raw.RemoteAddr(), "cause", err)
-			c.handshakes.remove(raw)
+			visit.Leave(false)
 			s.close()
 		}
 	})
@@ -98,72 +109,88 @@ func (c *Candidate) receive(raw net.Conn) {
 // identify answers a request, or lets the connection of a member wait.
 func (c *Candidate) identify(s *handshakeConn) error {
 	err := s.accept(c.ctx, &c.cfg)
-	if err != nil && !worthAnswer(err) {
-		return err
-	}
-	if err == nil && s.dialed.From != protocol.NoRank {
-		c.hold(s)
-		return nil
-	}
-	ours := wire.Hello{Group: c.cfg.Group, From: protocol.NoRank, To: protocol.NoRank}
 	if err == nil {
-		err = ours.Match(&s.dialed)
-	}
-	if err == nil {
-		err = s.checkHello()
+		err = c.checkCaller(s)
 	}
 	if err != nil {
-		ours.Status = statusOf(err)
-		_, _ = s.stream.Write(s.answerHello(ours))
+		if worthAnswer(err) {
+			s.refuse(statusOf(err))
+		}
 		return err
 	}
-	if _, err := s.stream.Write(s.answerHello(ours)); err != nil {
+	if s.dialed.From != protocol.NoRank {
+		return c.hold(s)
+	}
+	if _, err := s.stream.Write(s.answerHello(s.dialed.Answer(wire.Accepted))); err != nil {
 		return err
 	}
 	request, err := s.request()
 	if err != nil {
 		return err
 	}
-	if _, err := s.stream.Write(wire.AppendFrame(nil, c.answer(request))); err != nil {
+	if _, err := s.stream.Write(wire.AppendFrame(nil, c.answer(s.from(), request))); err != nil {
 		return err
 	}
-	c.handshakes.remove(s.Conn)
+	s.visit.Leave(true)
 	s.close()
 	return nil
 }
 
-// hold keeps a connection for the transport, or passes it on.
-func (c *Candidate) hold(s *handshakeConn) {
-	c.mu.Lock()
-	take := c.take
-	if take == nil {
-		c.waiting = append(c.waiting, s)
+// checkCaller returns an error if the other side is not of the group. What rank it has
+// cannot be known yet.
+func (c *Candidate) checkCaller(s *handshakeConn) error {
+	ours := wire.Hello{Group: c.cfg.Group, Size: s.dialed.Size, From: s.dialed.To, To: s.dialed.From}
+	err := ours.Match(&s.dialed)
+	if err == nil {
+		err = s.checkHello()
 	}
-	c.mu.Unlock()
-	if take != nil {
-		take(s)
+	if err == nil && c.cfg.Verify != nil {
+		if err = c.cfg.Verify(Claim{Rank: s.dialed.From, Certificates: s.certificates}); err != nil {
+			err = &RefusedError{Reason: fmt.Errorf("%w: %w", ErrCertificate, err)}
+		}
 	}
+	return err
 }
 
-func (c *Candidate) taken() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.take != nil
+// hold keeps a connection for the transport. It ends when the other side closes it, if the
+// transport does not come within the time of a handshake, or if newer connections need its
+// place. A peer says nothing before it has an answer, so a byte ends it, too.
+func (c *Candidate) hold(s *handshakeConn) error {
+	c.held.Add(1)
+	defer c.held.Add(-1)
+	ended := make(chan error, 1)
+	c.wg.Go(func() {
+		_, err := s.stream.Read(make([]byte, 1))
+		ended <- err
+	})
+	select {
+	case <-c.taken:
+	case err := <-ended:
+		return cmp.Or(err, error(refused(wire.Early)))
+	}
+	_ = s.SetReadDeadline(time.Unix(1, 0))
+	if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
+		return cmp.Or(err, error(refused(wire.Early)))
+	}
+	_ = s.SetReadDeadline(time.Now().Add(c.cfg.HandshakeTimeout))
+	c.take(s)
+	return nil
+}
+
+func (c *Candidate) isTaken() bool {
+	select {
+	case <-c.taken:
+		return true
+	default:
+		return false
+	}
 }
 
 // handOver stops accepting, and passes the connections that wait, and those whose
 // handshake is not over yet, to a transport.
 func (c *Candidate) handOver(take func(s *handshakeConn)) {
-	c.mu.Lock()
-	waiting := c.waiting
-	c.waiting, c.take = nil, func(s *handshakeConn) {
-		c.handshakes.remove(s.Conn)
-		take(s)
-	}
-	c.mu.Unlock()
-	for _, s := range waiting {
-		c.wg.Go(func() { c.take(s) })
-	}
+	c.take = take
+	close(c.taken)
 	l := c.cfg.Listener.(deadliner)
 	_ = l.SetDeadline(time.Unix(1, 0))
 	c.accepting.Wait()

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/transport"
 )
 
 // A candidate answers requests before it has a rank, and what members have sent to it
@@ -15,7 +16,7 @@ func TestCandidateBecomesMember(t *testing.T) {
 	for _, secret := range [][]byte{nil, secret} {
 		checkGoroutines(t)
 		listeners, addresses := listen(t, 2)
-		c, err := NewCandidate(Config{Group: "test", Listener: listeners[1], Secret: secret}, func(b []byte) []byte { return append([]byte("re: "), b...) })
+		c, err := NewCandidate(Config{Group: "test", Listener: listeners[1], Secret: secret}, func(_ transport.Client, b []byte) []byte { return append([]byte("re: "), b...) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -28,11 +29,7 @@ func TestCandidateBecomesMember(t *testing.T) {
 		}
 		m0 := start(t, Config{Open: true, Addresses: addresses, Listener: listeners[0], Secret: secret})
 		mustSend(t, m0, 1, []byte("early"))
-		eventually(t, "connection that waits", func() bool {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			return len(c.waiting) == 1
-		})
+		eventually(t, "connection that waits", func() bool { return c.held.Load() == 1 })
 		m1 := start(t, Config{Open: true, Addresses: addresses, Rank: 1, Candidate: c, Secret: secret})
 		eventually(t, "early frame", func() bool { return len(m1.received(0)) == 1 })
 		mustSend(t, m1, 0, []byte("late"))
@@ -48,7 +45,7 @@ func TestCandidateBecomesMember(t *testing.T) {
 func TestCandidateCloses(t *testing.T) {
 	checkGoroutines(t)
 	listeners, addresses := listen(t, 2)
-	c, err := NewCandidate(Config{Group: "test", Listener: listeners[1]}, func(b []byte) []byte { return b })
+	c, err := NewCandidate(Config{Group: "test", Listener: listeners[1]}, func(_ transport.Client, b []byte) []byte { return b })
 	if err != nil {
 		t.Fatal(err)
 	}

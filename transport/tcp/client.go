@@ -4,6 +4,7 @@ package tcp
 // of its own and waits for the reply.
 
 import (
+	"context"
 	"net"
 	"sync"
 	"time"
@@ -16,8 +17,8 @@ import (
 const (
 	// MaxRequest is the longest request of a client, in bytes.
 	MaxRequest = 4 << 10
-	// maxClients bounds the clients that wait at a time: all processes that join
-	// a starting group may ask the same member.
+	// maxClients bounds the clients that wait at a time, half of them of one host: all
+	// processes that join a starting group may ask the same member.
 	maxClients = 1024
 )
 
@@ -38,15 +39,12 @@ type client struct {
 // acceptClient reads a client's request, if the handler answers requests. It
 // returns the function that serves the client.
 func (t *Transport) acceptClient(s *handshakeConn) (serve func(), err error) {
-	handler, status := t.admitClient()
-	if status == wire.Accepted {
-		defer func() {
-			if err != nil {
-				t.count.clients.Add(-1)
-			}
-		}()
+	if err := t.verify(protocol.NoRank, s.certificates); err != nil {
+		s.refuse(statusOf(err))
+		return nil, err
 	}
-	if _, err := s.stream.Write(s.answerHello(t.hello(protocol.NoRank, 0, status))); err != nil {
+	handler, status := t.requestHandler(s)
+	if _, err := s.stream.Write(s.answerHello(s.dialed.Answer(status))); err != nil {
 		return nil, err
 	}
 	if status != wire.Accepted {
@@ -55,6 +53,9 @@ func (t *Transport) acceptClient(s *handshakeConn) (serve func(), err error) {
 	request, err := s.request()
 	if err != nil {
 		return nil, err
+	}
+	if !s.visit.Wait() {
+		return nil, refused(wire.Busy)
 	}
 	c := &client{handshakeConn: s, t: t}
 	return func() { c.serve(handler, request) }, nil
@@ -73,14 +74,13 @@ func (s *handshakeConn) request() ([]byte, error) {
 	return request, s.checkProof(code, request)
 }
 
-// admitClient decides whether another client may wait, and counts it if so.
-func (t *Transport) admitClient() (transport.RequestHandler, wire.Status) {
+// requestHandler returns what answers a client, and whether another client may wait.
+func (t *Transport) requestHandler(s *handshakeConn) (transport.RequestHandler, wire.Status) {
 	handler, ok := t.handler.(transport.RequestHandler)
-	if !ok {
+	switch {
+	case !ok:
 		return nil, wire.Unsupported
-	}
-	if t.count.clients.Add(1) > maxClients {
-		t.count.clients.Add(-1)
+	case s.visit.Busy():
 		return nil, wire.Busy
 	}
 	return handler, wire.Accepted
@@ -89,18 +89,27 @@ func (t *Transport) admitClient() (transport.RequestHandler, wire.Status) {
 // serve waits until there is a reply, the client disconnects, the timeout passes
 // or the transport is closed.
 func (c *client) serve(handler transport.RequestHandler, request []byte) {
-	defer c.t.count.clients.Add(-1)
+	ctx, cancel := context.WithCancel(c.t.ctx)
+	defer cancel()
+	answered := false
+	// One that has proved that it is of the group is welcome, even if it does not wait.
+	defer func() { c.visit.Leave(answered || c.key != nil || c.certificates != nil) }()
 	defer c.close()
 	_ = c.SetDeadline(time.Now().Add(c.t.cfg.RequestTimeout))
 	if c.t.state.Load() != running {
 		return
 	}
 	c.t.count.requests.Add(1)
-	handler.HandleRequest(request, c.setReply)
+	handler.HandleRequest(ctx, c.from(), request, c.setReply)
 	// A client sends nothing more. The Read ends with the reply, see setReply, or
 	// with the connection.
 	_, _ = c.stream.Read(make([]byte, 1))
-	c.sendReply()
+	answered = c.sendReply()
+}
+
+// from returns what is known of the client.
+func (s *handshakeConn) from() transport.Client {
+	return transport.Client{Address: s.RemoteAddr().String(), Certificates: s.certificates}
 }
 
 // setReply takes the reply, and wakes the goroutine that serves the client.
@@ -114,8 +123,9 @@ func (c *client) setReply(reply []byte) {
 	_ = c.SetReadDeadline(time.Unix(1, 0))
 }
 
-// sendReply sends the reply, if there is one and the transport is not closing.
-func (c *client) sendReply() {
+// sendReply sends the reply, if there is one and the transport is not closing, and reports
+// whether the client has got it.
+func (c *client) sendReply() bool {
 	c.mu.Lock()
 	replied, reply := c.replied, c.reply
 	c.replied, c.reply = true, nil // A later reply does not count.
@@ -128,8 +138,11 @@ func (c *client) sendReply() {
 	default:
 		header := wire.Header(len(reply))
 		parts := net.Buffers{header[:], reply}
-		if _, err := parts.WriteTo(c.stream); err != nil {
-			c.t.cfg.Logger.Debug("client is not answered", "from", c.RemoteAddr(), "cause", err)
+		_, err := parts.WriteTo(c.stream)
+		if err == nil {
+			return true
 		}
+		c.t.cfg.Logger.Debug("client is not answered", "from", c.RemoteAddr(), "cause", err)
 	}
+	return false
 }

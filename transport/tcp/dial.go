@@ -97,7 +97,7 @@ func (p *peer) present(d *dial, s *handshakeConn) (*wire.Hello, error) {
 	if err != nil {
 		return nil, err
 	}
-	ours := p.t.hello(p.rank, attempt, wire.Accepted)
+	ours := p.t.hello(p.rank, attempt)
 	ours.Version = p.t.roster.version()
 	if _, err := s.stream.Write(s.dialHello(ours)); err != nil {
 		return nil, err

@@ -43,7 +43,7 @@ func (e *RequestError) Unwrap() error { return e.Err }
 
 // RefusedError means that the other member has refused the connection.
 type RefusedError struct {
-	// Reason is [ErrMismatch], [ErrStale], [ErrDuplicate], [ErrUnsupported],
+	// Reason is [ErrGroup], [ErrRank], [ErrMismatch], [ErrStale], [ErrDuplicate], [ErrUnsupported],
 	// [ErrBusy], [ErrSecret], [ErrRemoved], [ErrTaken] or [ErrEarly], or wraps [ErrCertificate].
 	Reason error
 }
@@ -55,6 +55,10 @@ func (e *RefusedError) Unwrap() error { return e.Reason }
 
 // The reasons of a [RefusedError].
 var (
+	// ErrGroup means that the other process is of another group. It wraps [ErrHello].
+	ErrGroup = fmt.Errorf("%w: the other process is of another group", ErrHello)
+	// ErrRank means that the other process has another rank. It wraps [ErrHello].
+	ErrRank = fmt.Errorf("%w: the other process has another rank", ErrHello)
 	// ErrMismatch means that the settings of the two members differ.
 	ErrMismatch = errors.New("the settings of the two members do not match")
 	// ErrStale means that the other member knows a newer incarnation or connection
@@ -99,6 +103,7 @@ func refused(s wire.Status) *RefusedError {
 		wire.Unsupported: ErrUnsupported, wire.Busy: ErrBusy,
 		wire.WrongSecret: ErrSecret, wire.WrongCertificate: ErrCertificate,
 		wire.Removed: ErrRemoved, wire.Taken: ErrTaken, wire.Early: ErrEarly,
+		wire.OtherGroup: ErrGroup, wire.OtherRank: ErrRank,
 	}
 	return &RefusedError{Reason: reasons[s]}
 }

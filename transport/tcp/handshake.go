@@ -13,6 +13,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/door"
 	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -28,6 +29,7 @@ type handshakeConn struct {
 	net.Conn // The socket.
 	left     int
 	promoted bool
+	visit    *door.Visit // nil: this side has dialed.
 	rawConn  *rawConn    // Set by promote. nil: not a socket.
 	stop     func() bool // Stops watching the context.
 
@@ -141,16 +143,22 @@ func (s *handshakeConn) promote(p *peer) *conn {
 	return c
 }
 
+// refuse tells the other side why it is refused, and nothing else.
+func (s *handshakeConn) refuse(status wire.Status) {
+	_, _ = s.stream.Write(s.answerHello(s.dialed.Answer(status)))
+}
+
 // close closes a connection that was not promoted.
 func (s *handshakeConn) close() {
 	s.stop()
 	_ = s.Conn.Close()
 }
 
-// hello returns this member's Hello.
-func (t *Transport) hello(to protocol.Rank, attempt uint64, v wire.Status) wire.Hello {
+// hello returns this member's Hello. A process that is not known as a peer gets none of
+// it, see refuse.
+func (t *Transport) hello(to protocol.Rank, attempt uint64) wire.Hello {
 	h := t.self(to)
-	h.Attempt, h.Status = attempt, v
+	h.Attempt = attempt
 	return h
 }
 
@@ -184,6 +192,15 @@ func statusOf(err error) wire.Status {
 		return wire.WrongSecret
 	case errors.Is(err, ErrCertificate):
 		return wire.WrongCertificate
+	}
+	var hello *wire.HelloError
+	if errors.As(err, &hello) {
+		switch hello.Field {
+		case "group":
+			return wire.OtherGroup
+		case "rank", "wanted rank":
+			return wire.OtherRank
+		}
 	}
 	return wire.Refused
 }

@@ -89,17 +89,20 @@ func expectClosed(t testing.TB, c *rawClient) {
 
 func TestHelloThatDoesNotMatchIsAnsweredAndRefused(t *testing.T) {
 	m := alone(t, Config{})
-	for name, h := range map[string]wire.Hello{
-		"group":       {From: 1, Group: "other"},
-		"size":        {From: 1, Size: 5},
-		"wanted rank": {From: 1, To: 2},
-		"own rank":    {From: 0},
+	for _, tt := range []struct {
+		hello wire.Hello
+		want  wire.Status
+	}{
+		{wire.Hello{From: 1, Group: "other"}, wire.OtherGroup},
+		{wire.Hello{From: 1, Size: 5}, wire.Refused},
+		{wire.Hello{From: 1, To: 2}, wire.OtherRank},
+		{wire.Hello{From: 0}, wire.OtherRank},
 	} {
-		h.Incarnation, h.Attempt = 1, 1
-		c := dialHello(t, m, h)
+		tt.hello.Incarnation, tt.hello.Attempt = 1, 1
+		c := dialHello(t, m, tt.hello)
 		answer, err := c.hello()
-		if err != nil || answer.Status != wire.Refused || answer.Group != "test" || answer.Size != 4 || answer.From != 0 {
-			t.Errorf("%s: answer %+v, %v", name, answer, err)
+		if err != nil || answer.Status != tt.want || answer.Process != 0 || answer.Incarnation != 0 {
+			t.Errorf("%+v: answer %+v, %v", tt.hello, answer, err)
 		}
 		expectClosed(t, c)
 	}

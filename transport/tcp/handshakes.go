@@ -35,9 +35,3 @@ func (h *connSet) remove(c net.Conn) {
 		h.pending = slices.Delete(h.pending, i, i+1)
 	}
 }
-
-func (h *connSet) size() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.pending)
-}

@@ -26,7 +26,9 @@ type requestHandler struct {
 	handle func(request []byte, answer func([]byte))
 }
 
-func (k requestHandler) HandleRequest(request []byte, answer func([]byte)) { k.handle(request, answer) }
+func (k requestHandler) HandleRequest(_ context.Context, _ transport.Client, request []byte, answer func([]byte)) {
+	k.handle(request, answer)
+}
 
 func echo(request []byte, answer func([]byte)) { answer(append([]byte("re: "), request...)) }
 
@@ -176,8 +178,7 @@ func TestRequestsThatAreNeverAnswered(t *testing.T) {
 func TestClientsThatAreRefused(t *testing.T) {
 	m := startWithRequests(t, Config{}, echo)
 	_, err := Request(t.Context(), Config{Group: "other"}, m.address(), nil)
-	var hello *wire.HelloError
-	if !errors.As(err, &hello) || hello.Field != "group" {
+	if !errors.Is(err, ErrGroup) || !errors.Is(err, ErrHello) {
 		t.Errorf("of another group: %v", err)
 	}
 	if _, err := ask(t, m, Config{}, make([]byte, MaxRequest+1)); !errors.Is(err, ErrFrameSize) {
@@ -186,11 +187,11 @@ func TestClientsThatAreRefused(t *testing.T) {
 	if _, err := ask(t, startOpen(t, 3, 1, Config{}), Config{}, nil); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("no request handler: %v", err)
 	}
-	m.count.clients.Add(maxClients)
+	m.gate.Waiting = 0
 	if _, err := ask(t, m, Config{}, nil); !errors.Is(err, ErrBusy) {
 		t.Errorf("too many: %v", err)
 	}
-	m.count.clients.Add(-maxClients)
+	m.gate.Waiting = maxClients
 	eventually(t, "end", func() bool { return m.Stats().Clients == 0 })
 	if _, err := ask(t, m, Config{}, nil); err != nil {
 		t.Error(err)

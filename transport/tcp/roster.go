@@ -213,7 +213,7 @@ func (r *roster) leave(rank protocol.Rank, newer chan struct{}) {
 // refuse tells a process why it is not the member of a rank, and returns that.
 func (t *Transport) refuse(s *handshakeConn, status wire.Status) error {
 	rank := s.dialed.From
-	h := t.hello(rank, 0, status)
+	h := s.dialed.Answer(status)
 	cause := error(refused(status))
 	if status == wire.Removed {
 		h.Removal.View = t.roster.number.Load()

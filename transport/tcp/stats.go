@@ -39,13 +39,13 @@ type counters struct {
 	framesSent, bytesSent         atomic.Uint64
 	framesReceived, bytesReceived atomic.Uint64
 	dials, dialsFailed            atomic.Uint64
-	accepted, refused, evicted    atomic.Uint64
+	accepted, refused             atomic.Uint64
 	requests                      atomic.Uint64
 
 	droppedFull, droppedDown  atomic.Uint64
 	droppedOther, droppedLost atomic.Uint64
 
-	connections, shared, clients atomic.Int64
+	connections, shared atomic.Int64
 }
 
 // dropped counts a frame that Send did not take.
@@ -73,7 +73,7 @@ func (t *Transport) Stats() Stats {
 		DialsFailed:    c.dialsFailed.Load(),
 		Accepted:       c.accepted.Load(),
 		Refused:        c.refused.Load(),
-		Evicted:        c.evicted.Load(),
+		Evicted:        t.gate.Stats().Evicted,
 		Requests:       c.requests.Load(),
 		DroppedFull:    c.droppedFull.Load(),
 		DroppedDown:    c.droppedDown.Load(),
@@ -81,8 +81,8 @@ func (t *Transport) Stats() Stats {
 		DroppedLost:    c.droppedLost.Load(),
 		Connections:    int(c.connections.Load()),
 		Shared:         int(c.shared.Load()),
-		Handshakes:     t.handshakes.size(),
-		Clients:        int(c.clients.Load()),
+		Handshakes:     t.gate.Stats().Visits,
+		Clients:        t.gate.Stats().Waiting,
 	}
 }
 

@@ -41,6 +41,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/internal/dedup"
+	"github.com/pleach-go/pleach/internal/door"
 	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
@@ -61,19 +62,19 @@ type Transport struct {
 	roster      roster
 	incarnation uint64 // Of this process. Set before Start.
 
-	ctx        context.Context // Ends when everything must.
-	cancel     context.CancelFunc
-	wg         sync.WaitGroup // Every goroutine of the transport.
-	count      counters
-	handshakes connSet
-	newcomers  connSet // Peers whose ranks have no address yet.
-	buffers    buffers
-	cork       cork
-	causes     dedup.Causes // What was logged last of events that repeat.
-	local      local
-	mapped     atomic.Int64 // Bytes of shared memory.
-	awake      awake
-	regular    regular
+	ctx       context.Context // Ends when everything must.
+	cancel    context.CancelFunc
+	wg        sync.WaitGroup // Every goroutine of the transport.
+	count     counters
+	gate      door.Gate // Connections of processes that have proved nothing yet.
+	newcomers connSet   // Peers whose ranks have no address yet.
+	buffers   buffers
+	cork      cork
+	causes    dedup.Causes // What was logged last of events that repeat.
+	local     local
+	mapped    atomic.Int64 // Bytes of shared memory.
+	awake     awake
+	regular   regular
 }
 
 const (
@@ -125,6 +126,7 @@ func (t *Transport) Start(h transport.Handler) error {
 		return errors.New("tcp: Start called twice, or after Close")
 	}
 	t.handler = h
+	t.gate.Visits, t.gate.Waiting = t.maxHandshakes(), maxClients
 	t.state.Store(running)
 	if c := t.cfg.Candidate; c != nil {
 		c.handOver(func(s *handshakeConn) { t.receive(s, nil) })

@@ -61,14 +61,18 @@ func currentTLS(c *tls.Config, hello *tls.ClientHelloInfo) (*tls.Config, error) 
 		return c, nil
 	}
 	current, err := c.GetConfigForClient(hello)
-	if err != nil || current == nil {
-		return c, err
+	if err != nil {
+		return nil, err
 	}
-	current, err = mutual(current)
-	if err == nil && current.RootCAs == nil {
-		err = errors.New("TLS: GetConfigForClient returned a config without RootCAs")
+	if current == nil {
+		current = c
+	} else if current, err = mutual(current); err != nil {
+		return nil, err
 	}
-	return current, err
+	if current.RootCAs == nil { // the system's roots would do instead
+		return nil, errors.New("TLS: GetConfigForClient returned no config with RootCAs")
+	}
+	return current, nil
 }
 
 // acceptTLS does the server's side of a TLS handshake.

@@ -170,3 +170,14 @@ func TestConfigIsChecked(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A GetConfigForClient that returns nothing does not fall back to the roots of the system.
+func TestNoConfigMeansNoAuthority(t *testing.T) {
+	c, err := mutual(&tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return nil, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if current, err := currentTLS(c, &tls.ClientHelloInfo{}); err == nil {
+		t.Errorf("RootCAs %v, ClientCAs %v", current.RootCAs, current.ClientCAs)
+	}
+}

@@ -34,7 +34,10 @@ const (
 	// headerTimeout and idleTimeout bound what a connection may wait for.
 	headerTimeout = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
-	maxHeader     = 64 << 10
+	// bodyTimeout bounds how long a body may take, or a part of a long one: requests that
+	// are not finished must not keep others out.
+	bodyTimeout = 10 * time.Second
+	maxHeader   = 64 << 10
 )
 
 // route is a path of the API.
@@ -73,11 +76,12 @@ type Server struct {
 	requests    chan struct{}
 	subscribers atomic.Int64
 	public      map[string]bool // patterns that need no token
+	bodyTimeout time.Duration
 }
 
 // NewServer makes the server of an agent.
 func NewServer(a Agent, log *slog.Logger) *Server {
-	s := &Server{agent: a, metrics: a.Metrics(), log: log, mux: http.NewServeMux(), requests: make(chan struct{}, maxRequests)}
+	s := &Server{agent: a, metrics: a.Metrics(), log: log, mux: http.NewServeMux(), bodyTimeout: bodyTimeout, requests: make(chan struct{}, maxRequests)}
 	s.public = map[string]bool{"GET /healthz": true, "GET /readyz": true} // a supervisor asks them
 	for _, r := range routes {
 		s.mux.HandleFunc(r.method+" "+r.path, func(w http.ResponseWriter, q *http.Request) { s.serve(r, w, q) })
@@ -143,6 +147,9 @@ func (s *Server) serve(r route, w http.ResponseWriter, q *http.Request) {
 			s.fail(w, q, &statusError{http.StatusTooManyRequests, errors.New("too many requests at a time: try again")})
 			return
 		}
+		body := &timedBody{ReadCloser: q.Body, control: http.NewResponseController(w), parts: r.path == filesPath, timeout: s.bodyTimeout}
+		body.extend()
+		q.Body = body
 		if r.path != filesPath {
 			q.Body = http.MaxBytesReader(w, q.Body, MaxBody)
 		}
@@ -150,6 +157,28 @@ func (s *Server) serve(r route, w http.ResponseWriter, q *http.Request) {
 	if err := r.serve(s, w, q); err != nil {
 		s.fail(w, q, err)
 	}
+}
+
+// timedBody is a body that has to arrive in time, or each part of it.
+type timedBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+	parts   bool
+	timeout time.Duration
+}
+
+func (b *timedBody) extend() { _ = b.control.SetReadDeadline(time.Now().Add(b.timeout)) }
+
+// Read implements [io.Reader]. After the end the connection may be silent again.
+func (b *timedBody) Read(p []byte) (int, error) {
+	if b.parts {
+		b.extend() // not earlier: the server may be slow itself
+	}
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		_ = b.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
 }
 
 // bounded returns a context that ends when the request takes too long.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -381,5 +382,43 @@ func TestPayload(t *testing.T) {
 	}
 	if _, err := (Payload{Encoding: "x"}).Bytes(); err == nil {
 		t.Error("an unknown encoding")
+	}
+}
+
+// Requests whose bodies do not arrive end, and do not keep others out. One whose body has
+// arrived may take its time.
+func TestBodiesHaveToArrive(t *testing.T) {
+	s := newTestServer(newFake())
+	s.bodyTimeout = 200 * time.Millisecond
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = s.ServeSocket(t.Context(), l) }()
+	for range maxRequests {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_, _ = io.WriteString(c, "POST /v1/broadcast HTTP/1.1\r\nHost: agent\r\nContent-Length: 100\r\n\r\nhalf")
+	}
+	full := func() bool { return len(s.requests) == maxRequests }
+	for began := time.Now(); !full() && time.Since(began) < 5*time.Second; time.Sleep(time.Millisecond) {
+	}
+	if !full() {
+		t.Fatal("not all requests are under way")
+	}
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		r, err := http.Post("http://"+l.Addr().String()+"/v1/broadcast", "", strings.NewReader("whole"))
+		if err == nil {
+			_ = r.Body.Close()
+			if r.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		if time.Since(began) > 5*time.Second {
+			t.Fatalf("another request is kept out: %v", err)
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/door"
 )
 
 // GroupConfig returns the config of the group. The version is that of the agent, which
@@ -27,7 +28,7 @@ func (c *Config) GroupConfig(version string) (pleach.Config, error) {
 		return g, err
 	}
 	if c.SecretFile != "" {
-		if g.Secret, err = readLine(c.SecretFile); err != nil {
+		if g.Secret, err = readSecretLine(c.SecretFile); err != nil {
 			return g, fmt.Errorf("secret-file: %w", err)
 		}
 	}
@@ -64,6 +65,9 @@ func (c *Config) Meta(version string) (string, error) {
 	}
 	return strings.Join(parts, " "), nil
 }
+
+// Protected reports whether the group has a secret or TLS.
+func (c *Config) Protected() bool { return c.SecretFile != "" || c.TLSCA != "" }
 
 // Tags reads the tags of a member from its meta. A meta that is no tags has none.
 func Tags(meta string) map[string]string {
@@ -107,11 +111,19 @@ func (c *Config) Token() (string, error) {
 
 // ReadToken reads a token from its file.
 func ReadToken(file string) (string, error) {
-	token, err := readLine(file)
+	token, err := readSecretLine(file)
 	if err != nil {
 		return "", fmt.Errorf("token-file: %w", err)
 	}
 	return string(token), nil
+}
+
+// readSecretLine is readLine for a file that only its owner may read.
+func readSecretLine(file string) ([]byte, error) {
+	if err := door.CheckFile(file); err != nil {
+		return nil, err
+	}
+	return readLine(file)
 }
 
 // readLine reads a file that has one line. A line break at the end is not part of it.

@@ -1,0 +1,20 @@
+package door
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+)
+
+// CheckFile returns an error if a file that keeps a secret is open to all users of the
+// host. A file that cannot be looked at is for its reader to complain about.
+func CheckFile(path string) error {
+	info, err := os.Stat(path)
+	if err != nil || runtime.GOOS == "windows" { // whose modes say nothing
+		return nil
+	}
+	if mode := info.Mode().Perm(); mode&0o007 != 0 {
+		return fmt.Errorf("%s has mode %04o, and all users of this host can read or change it: chmod o= %s", path, mode, path)
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package security
+
+// The table of docs/operate/security.md: a row of the output for each cell.
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/control"
+	"github.com/pleach-go/pleach/internal/door"
+	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/transport/tcp"
+)
+
+// actor is a process with what it has, and what it may do: (o)bserve, (j)oin under its own
+// ID and address, join under the ID of a (m)ember, (f)orce views and raise versions, and
+// (s)peak as a member that it is not.
+type actor struct {
+	name   string
+	config pleach.Config
+	host   string // on which it runs
+	may    string
+	id     string // under which it joins
+}
+
+// attempts are the columns of the table.
+var attempts = map[string]func(t *testing.T, a *actor, g *pleach.Group) error{
+	"o observe": func(t *testing.T, a *actor, g *pleach.Group) error {
+		_, err := pleach.Inspect(timed(t, 5*time.Second), a.config, g.Self().Address)
+		return err
+	},
+	"j join": func(t *testing.T, a *actor, g *pleach.Group) error { return tryJoin(t, a, g, a.id) },
+	"m join as a member": func(t *testing.T, a *actor, g *pleach.Group) error {
+		err := tryJoin(t, a, g, "a")
+		if errors.As(err, new(*pleach.IdentityInUseError)) {
+			return nil // let in, and the ID is in use
+		}
+		return err
+	},
+	"f force and raise": func(t *testing.T, a *actor, g *pleach.Group) error {
+		c := tcp.Config{Group: a.config.Group, TLS: a.config.TLS, Secret: a.config.Secret}
+		if c.TLS != nil {
+			c.Verify = func(tcp.Claim) error { return nil }
+		}
+		b, err := tcp.Request(timed(t, 5*time.Second), c, g.Self().Address, control.Encode(control.Raise{Version: wire.Newest()}))
+		if err == nil && strings.Contains(string(b), door.ErrRight.Error()) {
+			err = door.ErrRight
+		}
+		return err
+	},
+	"s speak as a member": func(t *testing.T, a *actor, g *pleach.Group) error {
+		h := wire.Hello{Group: a.config.Group, From: 1, To: 0, Incarnation: 2, Attempt: math.MaxUint64, Process: 7}
+		h.Code = wire.NewKey(a.config.Secret, group).HelloCode(&h)
+		answer, err := sayHello(dial(t, g.Self().Address, a.config.TLS), &h)
+		if err == nil && answer.Status != wire.Accepted {
+			err = errors.New(answer.Status.String())
+		}
+		return err
+	},
+}
+
+// tryJoin joins, and leaves.
+func tryJoin(t *testing.T, a *actor, g *pleach.Group, id string) error {
+	c := a.config
+	c.ID, c.Listen = id, a.host+":0"
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	joined, err := pleach.Join(ctx, c, g.Self().Address)
+	if err == nil {
+		err = joined.Leave(t.Context())
+	}
+	return err
+}
+
+func TestSecurityTable(t *testing.T) {
+	ca, other := testutil.NewCA(t), testutil.NewCA(t)
+	secret := []byte("the group's secret")
+	with := func(c *tls.Config, secret []byte) pleach.Config {
+		return pleach.Config{Group: group, TLS: c, Secret: secret}
+	}
+	host := func(ip string) pleach.Config { return with(hostTLS(t, ca, ip), nil) }
+	uri := func(path string) pleach.Config { return with(uriTLS(t, ca, path), nil) }
+	const here, there = "127.0.0.1", "127.0.0.3"
+	unnamed := pleach.Config{Group: "another"}
+	for _, setting := range []struct {
+		name   string
+		member func(id string) pleach.Config
+		actors []actor
+	}{
+		{"none", func(string) pleach.Config { return with(nil, nil) }, []actor{
+			{name: "stranger", config: unnamed, host: here, may: ""},
+			{name: "who knows the name", config: with(nil, nil), host: here, may: "ojmf"},
+		}},
+		{"secret", func(string) pleach.Config { return with(nil, secret) }, []actor{
+			{name: "stranger", config: with(nil, nil), host: here, may: ""},
+			{name: "other group", config: with(nil, []byte("another secret")), host: here, may: ""},
+			{name: "who knows the secret", config: with(nil, secret), host: here, may: "ojmf"},
+		}},
+		{"TLS hosts", func(string) pleach.Config { return host(here) }, []actor{
+			{name: "stranger", config: with(nil, nil), host: here, may: ""},
+			{name: "other authority", config: with(hostTLS(t, other, here), nil), host: here, may: ""},
+			{name: "other host", config: host(there), host: there, may: "oj"},
+			{name: "member's host", config: host(here), host: here, may: "ojmf"},
+			{name: "operator", config: uri("pleach-operator/web"), host: here, may: "of"},
+		}},
+		{"TLS URIs", func(id string) pleach.Config { return uri("pleach/web/" + id) }, []actor{
+			{name: "stranger", config: with(nil, nil), host: here, may: ""},
+			{name: "other authority", config: with(uriTLS(t, other, "pleach/web/evil"), nil), host: here, may: ""},
+			{name: "other group", config: uri("pleach/other/evil"), host: here, may: ""},
+			{name: "other group's operator", config: uri("pleach-operator/other"), host: here, may: ""},
+			{name: "candidate", config: uri("pleach/web/evil"), host: here, may: "oj"},
+			{name: "member", config: uri("pleach/web/a"), host: here, may: "omf"},
+			{name: "operator", config: uri("pleach-operator/web"), host: here, may: "of"},
+		}},
+	} {
+		c := setting.member("a")
+		c.ID = "a"
+		first := create(t, c)
+		c = setting.member("b")
+		c.ID = "b"
+		join(t, c, first.Self().Address)
+		for _, a := range setting.actors {
+			a.id = "evil"
+			if a.host == there {
+				a.id = "evil there" // an ID stays on its host
+			}
+			for what, try := range attempts {
+				t.Run(fmt.Sprintf("%s/%s/%s", setting.name, a.name, what[2:]), func(t *testing.T) {
+					may := strings.Contains(a.may, what[:1])
+					if err := try(t, &a, first); (err == nil) != may {
+						t.Errorf("allowed: %v, want %v: %v", err == nil, may, err)
+					}
+				})
+			}
+		}
+	}
+}
