@@ -212,7 +212,17 @@ func sizes() (hellos, joins, honest int) {
 	return 2_000, 600, 5
 }
 
+// skipWithRace skips a test of memory: the race detector takes several times that of the
+// program.
+func skipWithRace(t *testing.T) {
+	t.Helper()
+	if testutil.RaceEnabled {
+		t.Skip("the race detector takes memory of its own")
+	}
+}
+
 func TestSecurityFloodOfMember(t *testing.T) {
+	skipWithRace(t)
 	names, victims, evil, honest := settings(t)
 	hellos, joins, n := sizes()
 	for _, name := range names {
@@ -239,6 +249,7 @@ func TestSecurityFloodOfMember(t *testing.T) {
 }
 
 func TestSecurityFloodOfCandidate(t *testing.T) {
+	skipWithRace(t)
 	names, victims, evil, honest := settings(t)
 	hellos, joins, _ := sizes()
 	for _, name := range names {
