@@ -206,7 +206,7 @@ func joinTimes(t *testing.T, n int, seed string, c func(id string) pleach.Config
 
 // sizes returns how large a flood is.
 func sizes() (hellos, joins, honest int) {
-	if os.Getenv("PLEACH_FULL") != "" {
+	if testutil.Full.On() {
 		return 20_000, 3_000, 20
 	}
 	return 2_000, 600, 5
@@ -238,7 +238,7 @@ func TestSecurityFloodOfMember(t *testing.T) {
 			p50, under := alone[n/2], flooded[n/2]
 			t.Logf("%d hellos and %d join requests: a join takes %v, under the flood %v", hellos, joins, p50, under)
 			limit := 2 * p50
-			if os.Getenv("PLEACH_FULL") == "" {
+			if !testutil.Full.On() {
 				limit = 20*p50 + time.Second // the tests of other packages run beside this one
 			}
 			if under > limit {
