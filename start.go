@@ -134,6 +134,9 @@ func (c *Config) assignment() (bootstrap.Assignment, error) {
 	}
 	a.Replacement = a.Replacement || c.Replacement
 	c.Group = cmp.Or(c.Group, a.Group)
+	if c.TLS == nil && len(c.Secret) == 0 && c.Transport == nil {
+		c.Secret = a.Secret
+	}
 	if err := a.Check(); err != nil {
 		return a, fmt.Errorf("Config.Addresses and Config.Rank, or what the launcher says: %w", err)
 	}
