@@ -22,7 +22,7 @@ type Sockets struct {
 	Addresses []string
 
 	group     string
-	secret    string // known to the processes of the job only
+	secret    string             // known to the processes of the job only
 	listeners []*net.TCPListener // nil: closed, or handed over
 	file      string             // with the addresses, or ""
 }
