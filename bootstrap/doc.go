@@ -20,6 +20,7 @@
 //	PLEACH_ADDRESS_FILE  a file with the addresses, one per line, if they are many
 //	PLEACH_PORT          the first port of derived addresses; 27600 if not set
 //	PLEACH_GROUP         the name of the group, so that two jobs never mix
+//	PLEACH_SECRET        the secret of the job, at least 16 random bytes; `pleach run` makes one
 //	PLEACH_SUBDOMAIN     in Kubernetes: the name of the headless service
 //	PLEACH_LISTEN_FD     set by `pleach run`: an inherited listening socket
 //	PLEACH_REPLACEMENT   not empty: this process replaces a dead one of its rank

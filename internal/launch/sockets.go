@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -21,13 +22,14 @@ type Sockets struct {
 	Addresses []string
 
 	group     string
+	secret    string             // known to the processes of the job only
 	listeners []*net.TCPListener // nil: closed, or handed over
 	file      string             // with the addresses, or ""
 }
 
 // Listen opens a socket for each of so many ranks of a group.
 func Listen(group string, size int) (*Sockets, error) {
-	s := &Sockets{group: group, listeners: make([]*net.TCPListener, size)}
+	s := &Sockets{group: group, secret: rand.Text(), listeners: make([]*net.TCPListener, size)}
 	for rank := range s.listeners {
 		l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 		if err != nil {
@@ -92,12 +94,13 @@ func (s *Sockets) environment(rank int) []string {
 	// This program may itself be a rank of another job.
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "PLEACH_ADDRESSES=") || strings.HasPrefix(v, "PLEACH_ADDRESS_FILE=") ||
-			strings.HasPrefix(v, replacementVariable+"=")
+			strings.HasPrefix(v, "PLEACH_SECRET=") || strings.HasPrefix(v, replacementVariable+"=")
 	})
 	env = append(env,
 		fmt.Sprintf("PLEACH_RANK=%d", rank),
 		fmt.Sprintf("PLEACH_SIZE=%d", len(s.Addresses)),
 		"PLEACH_GROUP="+s.group,
+		"PLEACH_SECRET="+s.secret, // other users see arguments, and not the environment
 		"PLEACH_LISTEN_FD=3",
 	)
 	if s.file != "" {
