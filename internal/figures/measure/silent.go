@@ -65,7 +65,7 @@ func silentSizes(l *lab) []figures.Table {
 		{64, "10%", "6"},
 	} {
 		var out silentOutput
-		l.measure(&out, fmt.Sprintf("go run ./cmd/pleach-lab bench silent --members %d --silent %s --runs %d --json", g.members, g.ranks, silentRuns))
+		l.measure(&out, fmt.Sprintf("go run ./cmd/pleach-lab bench silent --members %d --silent %s --before 1s --after 2s --runs %d --json", g.members, g.ranks, silentRuns))
 		row := []string{fmt.Sprint(g.members), g.silent}
 		for _, field := range []func(silent.Result) float64{before, first, middle, worst} {
 			row = append(row, span(out.of("pleach", field)))
