@@ -104,7 +104,7 @@ func silentPeers(l *lab) []figures.Table {
 		{"bare", "bare tree"},
 	}
 	var out silentOutput
-	l.measure(&out, fmt.Sprintf("go -C bench/peers run . silent --members 32 --silent 1 --runs %d --json", silentRuns))
+	l.measure(&out, fmt.Sprintf("go -C bench/peers run . silent --members 32 --silent 1 --before 1s --after 2s --runs %d --json", silentRuns))
 	t := figures.Table{Name: "peers", Columns: []string{"system", "before", "first", "median", "worst", "complete", "messages per member"}}
 	var beside []string
 	for _, s := range systems {

@@ -35,7 +35,7 @@ func viewsAfterKill(l *lab) []figures.Table {
 // viewsBesideGossip measures when the last survivor knows of a death, beside memberlist and serf.
 func viewsBesideGossip(l *lab) []figures.Table {
 	var out viewsOutput
-	l.measure(&out, "go -C bench/peers run ./convergence --members 47 --kills 4 --turns 2 --json")
+	l.measure(&out, "go -C bench/peers run ./convergence --members 47 --kills 4 --turns 1 --json")
 	t := figures.Table{Name: "convergence", Columns: []string{"system", "complete", "p50", "longest"}}
 	var beside []string
 	for _, r := range out.Results {
