@@ -63,6 +63,12 @@ sql: ## build bin/pleach-sql: with cgo, some minutes the first time
 sqldeaths: ## run TPC-H query 3 at scale factor 1 and kill every rank in every phase of both plans
 	cd sql && CGO_ENABLED=1 PLEACH_FULL=1 go test -count=1 -timeout 30m -tags duckdb_arrow -run '^TestKilled$$' -v ./cmd/pleach-sql
 
+PART ?=
+
+.PHONY: figures
+figures: ## measure what README and docs quote, and write records and pages; PART=silent or silent.peers for one, PART=pages for none
+	go run ./internal/figures/measure $(PART)
+
 .PHONY: peers
 peers: ## measure Pleach beside NATS, gRPC, memberlist, serf and gossipsub
 	cd bench/peers && go run . --members 32,128 --rounds 200
