@@ -208,13 +208,23 @@ func joinTimes(t *testing.T, n int, seed string, c func(id string) pleach.Config
 
 // sizes returns how large a flood is.
 func sizes() (hellos, joins, honest int) {
-	if os.Getenv("PLEACH_FULL") != "" {
+	if testutil.Full.On() {
 		return 20_000, 3_000, 20
 	}
 	return 2_000, 600, 5
 }
 
+// skipWithRace skips a test of memory: the race detector takes several times that of the
+// program.
+func skipWithRace(t *testing.T) {
+	t.Helper()
+	if testutil.RaceEnabled {
+		t.Skip("the race detector takes memory of its own")
+	}
+}
+
 func TestSecurityFloodOfMember(t *testing.T) {
+	skipWithRace(t)
 	names, victims, evil, honest := settings(t)
 	hellos, joins, n := sizes()
 	for _, name := range names {
@@ -231,7 +241,7 @@ func TestSecurityFloodOfMember(t *testing.T) {
 			f.Join, f.JoinFlooded = float64(p50.Microseconds())/1000, float64(under.Microseconds())/1000
 			f.print(t, "member", name)
 			limit := 2 * p50
-			if os.Getenv("PLEACH_FULL") == "" {
+			if !testutil.Full.On() {
 				limit = 20*p50 + time.Second // the tests of other packages run beside this one
 			}
 			if under > limit {
@@ -242,6 +252,7 @@ func TestSecurityFloodOfMember(t *testing.T) {
 }
 
 func TestSecurityFloodOfCandidate(t *testing.T) {
+	skipWithRace(t)
 	names, victims, evil, honest := settings(t)
 	hellos, joins, _ := sizes()
 	for _, name := range names {
