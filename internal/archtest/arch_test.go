@@ -107,7 +107,9 @@ var rules = []rule{
 	{pkg: "internal/agent/ui"},
 	{pkg: "internal/agent", may: []string{".", "detect", "prom", "protocol", "topology", "internal/agent/...", "internal/transfer"}, outside: []string{"github.com/prometheus/client_golang"}},
 
-	{pkg: "internal/archtest"},
+	{pkg: "internal/archtest", may: []string{"internal/figures"}},
+	{pkg: "internal/figures"},
+	{pkg: "internal/figures/measure", may: []string{"internal/figures", "internal/bench/..."}},
 	{pkg: "internal/bench/...", may: []string{anything}, outside: []string{anything}},
 	{pkg: "internal/cli", may: []string{"internal/wire"}, outside: []string{"github.com/spf13/cobra"}},
 	{pkg: "internal/cli/clitest", may: []string{"internal/testutil"}, outside: []string{"github.com/rogpeppe/go-internal/testscript", "github.com/spf13/cobra"}},

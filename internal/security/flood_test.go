@@ -206,13 +206,23 @@ func joinTimes(t *testing.T, n int, seed string, c func(id string) pleach.Config
 
 // sizes returns how large a flood is.
 func sizes() (hellos, joins, honest int) {
-	if os.Getenv("PLEACH_FULL") != "" {
+	if testutil.Full.On() {
 		return 20_000, 3_000, 20
 	}
 	return 2_000, 600, 5
 }
 
+// skipWithRace skips a test of memory: the race detector takes several times that of the
+// program.
+func skipWithRace(t *testing.T) {
+	t.Helper()
+	if testutil.RaceEnabled {
+		t.Skip("the race detector takes memory of its own")
+	}
+}
+
 func TestSecurityFloodOfMember(t *testing.T) {
+	skipWithRace(t)
 	names, victims, evil, honest := settings(t)
 	hellos, joins, n := sizes()
 	for _, name := range names {
@@ -228,7 +238,7 @@ func TestSecurityFloodOfMember(t *testing.T) {
 			p50, under := alone[n/2], flooded[n/2]
 			t.Logf("%d hellos and %d join requests: a join takes %v, under the flood %v", hellos, joins, p50, under)
 			limit := 2 * p50
-			if os.Getenv("PLEACH_FULL") == "" {
+			if !testutil.Full.On() {
 				limit = 20*p50 + time.Second // the tests of other packages run beside this one
 			}
 			if under > limit {
@@ -239,6 +249,7 @@ func TestSecurityFloodOfMember(t *testing.T) {
 }
 
 func TestSecurityFloodOfCandidate(t *testing.T) {
+	skipWithRace(t)
 	names, victims, evil, honest := settings(t)
 	hellos, joins, _ := sizes()
 	for _, name := range names {
