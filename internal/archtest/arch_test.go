@@ -122,7 +122,7 @@ var rules = []rule{
 	{pkg: "internal/testutil"},
 	{pkg: "internal/notify"},
 	{pkg: "internal/trouble"},
-	{pkg: "internal/simulation", may: []string{"protocol", "internal/member", "internal/membership", "internal/stream", "internal/heartbeat", "internal/p2p"}},
+	{pkg: "internal/simulation", may: []string{"protocol", "internal/control", "internal/founding", "internal/lifecycle", "internal/member", "internal/membership", "internal/stream", "internal/heartbeat", "internal/p2p"}},
 	{pkg: "internal/door"},
 	{pkg: "internal/dedup"},
 	{pkg: "internal/ps", may: []string{".", "bootstrap", "collective"}},
