@@ -81,6 +81,7 @@ func (g *Group) memberConfig(s *initialState, u member.Unicast) member.Config {
 		},
 	}
 	if g.data != nil {
+		g.data.next, g.data.former = 0, nil // it has its place
 		c.Save = g.saveVote
 	}
 	return c

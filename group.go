@@ -108,6 +108,7 @@ type troubles struct {
 	evicted     bool                      // see endEvicted
 	history     []ViewChange              // see history.go
 	impaired    bool                      // see checkImpaired
+	notSaved    atomic.Pointer[saveError] // the last trouble with saving; nil: none
 }
 
 // sending is what broadcasts wait for.
