@@ -37,6 +37,7 @@ func newGroup(c Config, s *initialState, u member.Unicast) (*Group, error) {
 	if t, ok := s.transport.(interface{ Queued(protocol.Rank) int }); ok {
 		g.queued = t.Queued
 	}
+	g.joined = time.Now()
 	g.life, g.end = context.WithCancelCause(context.Background())
 	if c.Static && g.self.Incarnation == member.FirstIncarnation {
 		g.self.Incarnation = uint64(time.Now().UnixNano())
