@@ -14,6 +14,7 @@ import (
 	"github.com/pleach-go/pleach/internal/dedup"
 	"github.com/pleach-go/pleach/internal/door"
 	"github.com/pleach-go/pleach/internal/founding"
+	"github.com/pleach-go/pleach/internal/lifecycle"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/node"
@@ -87,6 +88,8 @@ type ending struct {
 	quorumErr atomic.Pointer[QuorumError]
 	removal   atomic.Pointer[error] // why this process is about to be no longer a member
 	closing   sync.Once
+	joined    time.Time         // when this membership began
+	backoff   lifecycle.Backoff // of Rejoin; set before the program has the group
 }
 
 // admitting is how candidates become members, and members that are behind catch up.
@@ -108,6 +111,7 @@ type troubles struct {
 	evicted     bool                      // see endEvicted
 	history     []ViewChange              // see history.go
 	impaired    bool                      // see checkImpaired
+	notSaved    atomic.Pointer[saveError] // the last trouble with saving; nil: none
 }
 
 // sending is what broadcasts wait for.

@@ -58,7 +58,8 @@ func (g *Group) Close() error {
 }
 
 // Abort stops immediately without notifying the group; the other members see a
-// crash. It releases all resources and returns within a second.
+// crash. It releases all resources and returns within a second, or when the disk has taken what
+// is being saved (Config.DataDir).
 func (g *Group) Abort() error {
 	var err error
 	g.closing.Do(func() {
@@ -75,11 +76,23 @@ func (g *Group) Abort() error {
 	return err
 }
 
+// sleep waits for a while, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // Rejoin aborts this membership and joins the group again with the same ID and
 // address, so that this process gets its old rank if that is free. It is what to
 // do after [ErrEvicted] and [ErrTooSlow]. After [ErrReplaced], or if another process
 // with its ID has joined meanwhile, it returns a [*ReplacedError]: this process stays
-// out. It has missed what was sent while it was no member, unless Config.State brings it. The members of the last view that this process has seen are the seeds.
+// out. It has missed what was sent while it was no member, unless Config.State brings it. A
+// process that is removed again and again, each time within a minute, waits before it joins:
+// 2 s, then twice as long each time, up to 30 s. The members of the last view that this process has seen are the seeds.
 // Config.Transport ended with the group and is not used again, nor are Config.Detectors
 // but those that are a [detect.Renewer].
 func (g *Group) Rejoin(ctx context.Context) (*Group, error) {
@@ -91,6 +104,10 @@ func (g *Group) Rejoin(ctx context.Context) (*Group, error) {
 	}
 	if errors.Is(g.Err(), ErrReplaced) {
 		return nil, g.wrap("rejoin", g.Err())
+	}
+	backoff := g.backoff
+	if err := sleep(ctx, time.Duration(backoff.Removed(protocol.Time(time.Since(g.joined))))); err != nil {
+		return nil, g.wrap("rejoin", err)
 	}
 	c := g.config
 	c.Replace = false
@@ -112,5 +129,9 @@ func (g *Group) Rejoin(ctx context.Context) (*Group, error) {
 		return nil, g.wrap("rejoin", errors.New("the last view had no other member"))
 	}
 	again, err := Join(ctx, c, seeds...)
-	return again, g.wrap("rejoin", g.replacedMeanwhile(err))
+	if err != nil {
+		return nil, g.wrap("rejoin", g.replacedMeanwhile(err))
+	}
+	again.backoff = backoff
+	return again, nil
 }
