@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/pleach-go/pleach/internal/control"
 	"github.com/pleach-go/pleach/internal/door"
@@ -61,7 +62,7 @@ func (c *Config) checkCertificate(id, address string) error {
 	if c.TLS == nil {
 		return nil
 	}
-	config, err := presentTLS(c)
+	config, err := door.Present(c.TLS)
 	if err != nil {
 		return err
 	}
@@ -70,7 +71,7 @@ func (c *Config) checkCertificate(id, address string) error {
 	}
 	e := &CertificateError{ID: id, Host: cmp.Or(c.TLS.ServerName, door.HostOf(address)), Err: errors.New("there is none")}
 	for _, chain := range config.Certificates {
-		leaf, err := leafOf(&chain)
+		leaf, err := door.Leaf(&chain)
 		if err == nil {
 			if err = covers(c, leaf, id, address); err == nil {
 				return nil
@@ -80,15 +81,6 @@ func (c *Config) checkCertificate(id, address string) error {
 		e.Err = err
 	}
 	return e
-}
-
-// presentTLS returns the config that a new connection would have.
-func presentTLS(c *Config) (*tls.Config, error) {
-	if c.TLS.GetConfigForClient == nil {
-		return c.TLS, nil
-	}
-	current, err := c.TLS.GetConfigForClient(&tls.ClientHelloInfo{})
-	return cmp.Or(current, c.TLS), err
 }
 
 // covers returns an error if a certificate is not for a member.
@@ -129,17 +121,6 @@ func verifyUnknown(c *Config, claim tcp.Claim) error {
 // maxNewRanks is how many ranks a view may have more than the one that this member
 // has.
 const maxNewRanks = 4096
-
-// leafOf returns the first certificate of a chain.
-func leafOf(chain *tls.Certificate) (*x509.Certificate, error) {
-	switch {
-	case chain.Leaf != nil:
-		return chain.Leaf, nil
-	case len(chain.Certificate) == 0:
-		return nil, errors.New("the chain is empty")
-	}
-	return x509.ParseCertificate(chain.Certificate[0])
-}
 
 // doorOf returns the door of a process. Members are those of a view, which may be nil, and
 // those that decisions add.
@@ -210,4 +191,40 @@ func believe(c *Config, from []*x509.Certificate, request control.Request, reply
 		claim = door.Claim{ID: i.ID, Address: i.Address}
 	}
 	return doorOf(c, nil).Check(from, door.Enter, claim)
+}
+
+// TLSFiles returns a config for [Config].TLS with this process's certificate and key
+// and the certificates of the group's authorities, all from PEM files. Files that
+// change are read again: connections that are open continue, and new ones use the new
+// certificates. If the new files cannot be used, such as a key without its new
+// certificate, the last good ones are used until they can.
+//
+// To replace an authority, first give all members a file with the old and the new one,
+// then replace the certificates, and then remove the old authority.
+func TLSFiles(cert, key, ca string) (*tls.Config, error) {
+	c, err := door.Files(cert, key, ca)
+	if err != nil {
+		return nil, fmt.Errorf("pleach: TLSFiles: %w", err)
+	}
+	return c, nil
+}
+
+// A certificate that expires keeps its process out at the next connection. So the log warns
+// expiryNotice before, and the status tells when.
+const (
+	expiryNotice   = 7 * 24 * time.Hour
+	expiryInterval = time.Hour
+)
+
+// watchExpiry warns of a certificate that expires, each time that it is looked at.
+func (g *session) watchExpiry() {
+	for g.life.Err() == nil {
+		if at := door.Expiry(g.config.TLS); !at.IsZero() && time.Until(at) < expiryNotice {
+			g.log.Warn("this member's certificate expires: replace its file, or restart the process with another one", "at", at, "in", time.Until(at).Round(time.Minute))
+		}
+		select {
+		case <-g.life.Done():
+		case <-time.After(expiryInterval):
+		}
+	}
 }

@@ -194,7 +194,7 @@ func syncDir(path string) error {
 
 // saveVote saves the state of this member, within node.Do. A member that cannot must not
 // vote, so it is no longer one.
-func (g *Group) saveVote(state []byte, sync bool) error {
+func (g *session) saveVote(state []byte, sync bool) error {
 	g.data.next, g.data.former = 0, nil
 	err := g.data.save(state, sync)
 	if err != nil {
@@ -205,7 +205,7 @@ func (g *Group) saveVote(state []byte, sync bool) error {
 }
 
 // forgetVote forgets the seat of this member, within node.Do: it is no longer one.
-func (g *Group) forgetVote() {
+func (g *session) forgetVote() {
 	v := g.view.Load()
 	if err := g.data.leave(v, g.machine.DecisionsUpTo(v.Number)); err != nil {
 		g.log.Warn("cannot save that this process is no longer a member", "cause", err)

@@ -160,7 +160,7 @@ func awaitView(ctx context.Context, c tcp.Config, address string, number uint64)
 }
 
 // force lets some members go on without a quorum.
-func (g *Group) force(number uint64, ranks []protocol.Rank) error {
+func (g *session) force(number uint64, ranks []protocol.Rank) error {
 	err := errNotAMember
 	_ = g.node.Do(func(now protocol.Time) {
 		if v := g.machine.View(); v.Number > number {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pleach-go/pleach/collective"
 	"github.com/pleach-go/pleach/internal/control"
+	"github.com/pleach-go/pleach/internal/job"
 	"github.com/pleach-go/pleach/transport/tcp"
 )
 
@@ -59,12 +60,12 @@ func inspect(ctx context.Context, c tcp.Config, address string) (*Inspection, er
 // encodeProgress encodes the reply to a request for progress: the calls that this
 // process is in, never their contents. It does not wait for the program's
 // goroutines, so a process that is busy elsewhere answers too.
-func (g *Group) encodeProgress() []byte {
-	l, ok := g.machine.Unicast().(*link)
+func (g *session) encodeProgress() []byte {
+	l, ok := g.machine.Unicast().(*job.Link)
 	if !ok {
 		return refuse(errors.New("this member is not in a World: it makes no collective calls"))
 	}
-	b, err := json.Marshal(collective.Comm(l.engine.Comm()).Progress())
+	b, err := json.Marshal(collective.Comm(l.Engine().Comm()).Progress())
 	if err != nil {
 		return refuse(err)
 	}

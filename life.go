@@ -277,7 +277,7 @@ func (l *life) address(m *membership.Member) string {
 }
 
 // answerIntroduction introduces a member to a process that is none.
-func (g *Group) answerIntroduction(q *control.Question, answer func([]byte)) {
+func (g *session) answerIntroduction(q *control.Question, answer func([]byte)) {
 	i := control.Introduction{
 		Contact: control.Contact{ID: g.self.Identity, Address: g.self.Address}, Role: control.Member,
 		Marks: []uint64{control.Mark(g.self.Identity, g.self.Nonce)},

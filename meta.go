@@ -11,10 +11,11 @@ import (
 // then. If ctx ends first, a later view may still have it. Each change is a view change, so
 // it is for what changes rarely.
 func (g *Group) SetMeta(ctx context.Context, meta string) error {
-	return g.wrap("set meta", g.setMeta(ctx, meta))
+	s := g.session()
+	return s.wrap("set meta", s.setMeta(ctx, meta))
 }
 
-func (g *Group) setMeta(ctx context.Context, meta string) error {
+func (g *session) setMeta(ctx context.Context, meta string) error {
 	if g.machine.Static() {
 		return ErrStatic
 	}

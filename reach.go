@@ -40,7 +40,7 @@ func (c *Config) client(listener net.Listener) tcp.Config {
 }
 
 // admit passes a candidate on to the coordinator, once it has been reached.
-func (g *Group) admit(ctx context.Context, from transport.Client, m membership.Member, replace bool, answer func([]byte)) {
+func (g *session) admit(ctx context.Context, from transport.Client, m membership.Member, replace bool, answer func([]byte)) {
 	g.reaching.Go(func() {
 		leave, err := g.reachSlots.Enter(ctx, from.Address)
 		if err != nil {
@@ -59,7 +59,7 @@ func (g *Group) admit(ctx context.Context, from transport.Client, m membership.M
 }
 
 // logRefused logs that a candidate is refused, once for each host and kind of cause.
-func (g *Group) logRefused(m membership.Member, err error) {
+func (g *session) logRefused(m membership.Member, err error) {
 	kind := ErrRefused
 	if errors.Is(err, ErrUnreachable) {
 		kind = ErrUnreachable
@@ -70,7 +70,7 @@ func (g *Group) logRefused(m membership.Member, err error) {
 }
 
 // reach dials a candidate and asks it to confirm its request.
-func (g *Group) reach(ctx context.Context, m membership.Member) error {
+func (g *session) reach(ctx context.Context, m membership.Member) error {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
 	t := g.config.client(nil)
@@ -92,7 +92,7 @@ func (g *Group) reach(ctx context.Context, m membership.Member) error {
 }
 
 // formerHost is the host of the last process with an ID, or empty.
-func (g *Group) formerHost(id string) (host string) {
+func (g *session) formerHost(id string) (host string) {
 	_ = g.node.Do(func(protocol.Time) {
 		v := g.machine.View()
 		for _, list := range []membership.Members{v.Former, v.Members} {

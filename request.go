@@ -21,7 +21,7 @@ import (
 )
 
 // handleRequest answers a request.
-func (g *Group) handleRequest(ctx context.Context, from transport.Client, b []byte, answer func([]byte)) {
+func (g *session) handleRequest(ctx context.Context, from transport.Client, b []byte, answer func([]byte)) {
 	request, err := openRequest(&g.config, g.view.Load(), from, b)
 	if err != nil {
 		answer(refuse(err))
@@ -64,7 +64,7 @@ func accepted(err error) []byte {
 }
 
 // answerJoin answers a candidate, within node.Do.
-func (g *Group) answerJoin(a *member.JoinAnswer, answer func([]byte)) {
+func (g *session) answerJoin(a *member.JoinAnswer, answer func([]byte)) {
 	var inUse *membership.InUseError
 	switch {
 	case errors.As(a.Err, &inUse):

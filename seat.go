@@ -43,7 +43,7 @@ func (c *Config) newSeat(l *life, place *membership.Seat, listener net.Listener)
 	t, s := &seat{life: l, place: place}, l.state
 	c.Logger.Info("started again: voting in the old place until the group goes on", "group", c.Group, "rank", place.Self.Rank, "incarnation", place.Self.Incarnation, "view", place.View.Number)
 	t.machine, err = member.NewSeat(member.SeatConfig{
-		Seat: place, Candidate: s.self, Heartbeat: c.heartbeatConfig(), OnView: t.install,
+		Seat: place, Candidate: s.self, Heartbeat: heartbeatTimes(c), OnView: t.install,
 		Save: func(state []byte, sync bool) error { return s.data.save(state, sync) },
 	})
 	if err != nil {

@@ -34,9 +34,12 @@ func open(ctx context.Context, c Config, m mode, initial func(*Config) (*initial
 	if err != nil {
 		return nil, err
 	}
-	g, err := newGroup(c, s, nil)
-	if err != nil {
+	g := newGroup(c)
+	if err := g.enter(c, s, nil, nil); err != nil {
 		return nil, errors.Join(fmt.Errorf("pleach: %s: %w", m, err), s.transport.Close())
+	}
+	if c.Rejoin {
+		g.driver.Go(g.stay)
 	}
 	return g, nil
 }

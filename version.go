@@ -42,7 +42,7 @@ func speaks(version uint16) error {
 
 // needs returns an error if the group's version is too low for a call: some member might
 // not understand what the call sends.
-func (g *Group) needs(version uint16, call string) error {
+func (g *session) needs(version uint16, call string) error {
 	if v := g.view.Load().Version; v < version {
 		return &VersionError{call, int(v), int(version), wire.Version}
 	}
@@ -50,7 +50,7 @@ func (g *Group) needs(version uint16, call string) error {
 }
 
 // versions returns the version of the group, and the highest that any member speaks.
-func (g *Group) versions() (version, newest int) {
+func (g *session) versions() (version, newest int) {
 	v := g.view.Load()
 	for _, m := range v.Members.All() {
 		newest = max(newest, int(m.Version))
@@ -139,7 +139,7 @@ func highestVersion(v *View) (version int, err error) {
 }
 
 // raise raises the version.
-func (g *Group) raise(version uint16) error {
+func (g *session) raise(version uint16) error {
 	err := errNotAMember
 	_ = g.node.Do(func(now protocol.Time) { err = g.inputs.RaiseVersion(now, version) })
 	return err
