@@ -160,7 +160,8 @@ type Config struct {
 	// sides of every connection prove that they know it, without sending it. It has at
 	// least 16 random bytes. It does not encrypt messages, and does not protect them
 	// from a process that can change packets between members. All members use the
-	// same. If empty, there is none.
+	// same. If empty, that of the launcher (PLEACH_SECRET, which pleach run sets), unless
+	// there is TLS; elsewhere none.
 	Secret []byte
 	// Dial opens this process's connections to other members and to seeds, as that of a
 	// proxy does: see [net/http.Transport.DialContext]. If nil, a [net.Dialer].

@@ -9,7 +9,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 
+	"github.com/pleach-go/pleach/internal/door"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/wire"
 )
@@ -49,7 +51,10 @@ func (c *Config) openDataDir() (*dataDir, error) {
 	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(filepath.Join(c.DataDir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
+	if err := door.CheckFolder(c.DataDir); err != nil {
+		return nil, err
+	}
+	f, err := openPrivate(filepath.Join(c.DataDir, lockFile), os.O_CREATE|os.O_RDWR)
 	if err != nil {
 		return nil, err
 	}
@@ -58,6 +63,18 @@ func (c *Config) openDataDir() (*dataDir, error) {
 		return nil, fmt.Errorf("in use by another process: %w", err)
 	}
 	return &dataDir{path: c.DataDir, group: c.Group, lock: f}, nil
+}
+
+// openPrivate opens a file for this user alone, whatever its mode was.
+func openPrivate(path string, flags int) (*os.File, error) {
+	f, err := os.OpenFile(path, flags, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Chmod(0o600); err != nil && runtime.GOOS != "windows" {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // open locks the folder of this process, and returns the seat that it has. A folder that
@@ -155,7 +172,7 @@ func (d *dataDir) save(state []byte, sync bool) error {
 	body := wire.AppendBytes(wire.AppendUint64(nil, d.saves), []byte(d.group))
 	body = wire.AppendBytes(wire.AppendUint64(wire.AppendUint64(body, d.next), d.starts), d.former)
 	body = append(body, state...)
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	f, err := openPrivate(path+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 package pleach
 
 import (
+	"crypto/hkdf"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"iter"
@@ -24,8 +26,21 @@ func (g *session) makeDetectors(s *initialState) {
 	if d, ok := g.detector.(detect.MemberAware); ok {
 		d.SetMember(detect.Member{
 			Rank: g.self.Rank, Incarnation: g.self.Incarnation, Address: g.self.Address, Group: g.config.Group,
+			Key: g.config.detectorKey(),
 		})
 	}
+}
+
+// detectorKey returns the key of detectors: who learns it has not learned the secret.
+func (c *Config) detectorKey() []byte {
+	if len(c.Secret) == 0 {
+		return nil
+	}
+	key, err := hkdf.Key(sha256.New, c.Secret, nil, "pleach detectors of "+c.Group, sha256.Size)
+	if err != nil { // of a length that there is not
+		panic(err)
+	}
+	return key
 }
 
 // startWatching starts the detectors.

@@ -103,6 +103,9 @@ func (c *Config) startState() (*initialState, error) {
 	if err := c.checkCertificate(s.self.Identity, s.self.Address); err != nil {
 		return nil, err
 	}
+	if a.Launcher != "" && c.TLS == nil && len(c.Secret) == 0 {
+		c.Logger.Warn("the job is open: every process that reaches its addresses can speak as a rank. Set PLEACH_SECRET to 16 random bytes or more, alike in all processes", "launcher", a.Launcher)
+	}
 	listener, err := a.Listener()
 	if err != nil {
 		return nil, err
@@ -137,6 +140,9 @@ func (c *Config) assignment() (bootstrap.Assignment, error) {
 	}
 	a.Replacement = a.Replacement || c.Replacement
 	c.Group = cmp.Or(c.Group, a.Group)
+	if c.TLS == nil && len(c.Secret) == 0 && c.Transport == nil {
+		c.Secret = a.Secret
+	}
 	if err := a.Check(); err != nil {
 		return a, fmt.Errorf("Config.Addresses and Config.Rank, or what the launcher says: %w", err)
 	}

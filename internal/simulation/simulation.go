@@ -3,7 +3,8 @@
 //
 // A simulation has a virtual clock, a network, hosts, detectors' probes and programs,
 // all of which draw from the seed. Everything else is the real code: each process is a
-// [member.Machine]. The network delays, blocks, resets and fills up; processes pause,
+// [lifecycle.Machine] until it is a member, with a [member.Seat] if its disk has a place, and
+// then a [member.Machine]. The network delays, blocks, resets and fills up; processes pause,
 // crash, restart and come twice; programs broadcast and receive at their own pace. Then
 // the trouble ends. During a run the [checker] holds the members to what the group
 // promises, and afterwards to all of them being one group again.
@@ -65,10 +66,13 @@ type Simulation struct {
 	now       protocol.Time
 	events    events
 	hosts     []*host
-	processes []*process // in the order in which they began
-	conns     []*conn    // those that may be alive
+	addresses map[string]*host // all that were used
+	nonces    uint64           // drawn so far
+	processes []*process       // in the order in which they began
+	conns     []*conn          // those that may be alive
 	checker   checker
 	timeline  *timeline
+	begun     bool // processes may crash at actions
 	calm      bool // the trouble is over
 	// pendingRestarts counts the processes that will start again.
 	pendingRestarts int
@@ -85,7 +89,7 @@ func Run(seed uint64, o Options) Result {
 		options: o, now: 1, rng: rand.New(rand.NewPCG(seed, 0x706c65616368)), timeline: newTimeline(o.Timeline),
 		hash: hashBasis, result: Result{Seed: seed},
 	}
-	s.checker.init(s)
+	s.checker.sim, s.addresses = s, make(map[string]*host)
 	s.plan = drawPlan(s.rng)
 	s.begin()
 	s.runUntil(s.plan.end, nil)
@@ -96,7 +100,6 @@ func Run(seed uint64, o Options) Result {
 	}
 	s.checker.finish()
 	s.result.Err, s.result.Time, s.result.Hash = s.checker.err, s.now, uint64(s.hash)
-	s.result.Views = uint64(len(s.checker.views))
 	return s.result
 }
 

@@ -69,7 +69,7 @@ func (u *unicast) receiver(from protocol.Rank) *process {
 	v := u.process.machine.View()
 	for i := range v.Slots {
 		m, ok := v.Member((from + i) % v.Slots)
-		if to := u.process.sim.checker.members[identity{m.Identity, m.Incarnation}]; ok && to != nil && to != u.process {
+		if to := u.process.group.members[identity{m.Identity, m.Incarnation}]; ok && to != nil && to != u.process {
 			return to
 		}
 	}

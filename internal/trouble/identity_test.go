@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"net"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -112,7 +111,7 @@ func TestCase7ReplacedProcessLearnsIt(t *testing.T) {
 	if lines > 2 {
 		t.Errorf("a peer has %d lines: %q", lines, logs[0].Lines("connection refused"))
 	}
-	if os.Getenv("PLEACH_FULL") != "" && took > time.Second {
+	if testutil.Full.On() && took > time.Second {
 		t.Errorf("it learned so after %v", took)
 	}
 	expectNoChange(t, groups, view)
@@ -164,7 +163,7 @@ func TestCase9SecondProcessIsRefused(t *testing.T) {
 			if inUse.Since.IsZero() != (asked.Self().Incarnation > holder.Self().Incarnation) {
 				t.Errorf("asked at rank %d, a member since view %d: %v", asked.Rank(), asked.Self().Incarnation, inUse)
 			}
-			if os.Getenv("PLEACH_FULL") != "" && took > 100*time.Millisecond {
+			if testutil.Full.On() && took > 100*time.Millisecond {
 				t.Errorf("refused after %v", took)
 			}
 			figures(t, map[string]any{"case": 9, "holder": holder.Rank(), "asked": asked.Rank(), "refused_ms": float64(took.Microseconds()) / 1000, "error": inUse.Error()})
