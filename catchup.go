@@ -39,7 +39,7 @@ func (g *session) askToCatchUp(peer protocol.Rank) {
 	g.asking.Go(func() {
 		ctx, cancel := context.WithTimeout(g.life, catchUpTimeout)
 		defer cancel()
-		_, err := requestOnce(ctx, g.config.client(nil), m.Address, request)
+		_, err := requestOnce(ctx, clientOf(&g.config, nil), m.Address, request)
 		if _, changed := g.behind.Changed(m.Address, cmp.Or(err, errCatchesUp)); changed {
 			g.log.Info("member is asked to catch up", "peer", peer, "view", g.self.Incarnation, "answer", cmp.Or(err, errCatchesUp))
 		}

@@ -58,7 +58,7 @@ func (e *IdentityError) Error() string {
 
 // checkCertificate returns an error if no certificate of this process is for the
 // member that it wants to be. It cannot check what GetCertificate would return.
-func (c *Config) checkCertificate(id, address string) error {
+func checkCertificate(c *Config, id, address string) error {
 	if c.TLS == nil {
 		return nil
 	}
@@ -93,7 +93,7 @@ func covers(c *Config, leaf *x509.Certificate, id, address string) error {
 
 // verifyClaim returns an error if the other side of a connection must not be the
 // member that it says it is.
-func (c *Config) verifyClaim(v *membership.View, claim tcp.Claim) error {
+func verifyClaim(c *Config, v *membership.View, claim tcp.Claim) error {
 	m, known := v.Member(claim.Rank)
 	switch {
 	case claim.Rank != protocol.NoRank && claim.Rank >= v.Slots+maxNewRanks:
@@ -161,7 +161,7 @@ func openRequest(c *Config, v *membership.View, from transport.Client, b []byte)
 // requestKnown sends a request, and also returns the certificates of the process that
 // replies.
 func requestKnown(ctx context.Context, c *Config, address string, request control.Request) (reply []byte, from []*x509.Certificate, err error) {
-	t := c.client(nil)
+	t := clientOf(c, nil)
 	if verify := t.Verify; verify != nil {
 		t.Verify = func(claim tcp.Claim) error {
 			from = claim.Certificates

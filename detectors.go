@@ -26,13 +26,13 @@ func (g *session) makeDetectors(s *initialState) {
 	if d, ok := g.detector.(detect.MemberAware); ok {
 		d.SetMember(detect.Member{
 			Rank: g.self.Rank, Incarnation: g.self.Incarnation, Address: g.self.Address, Group: g.config.Group,
-			Key: g.config.detectorKey(),
+			Key: detectorKey(&g.config),
 		})
 	}
 }
 
 // detectorKey returns the key of detectors: who learns it has not learned the secret.
-func (c *Config) detectorKey() []byte {
+func detectorKey(c *Config) []byte {
 	if len(c.Secret) == 0 {
 		return nil
 	}

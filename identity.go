@@ -197,7 +197,7 @@ func (g *session) findSuccessor(members []string, since uint64) *membership.Memb
 	views := make(chan membership.View, len(members))
 	for _, address := range members {
 		g.asking.Go(func() {
-			v, _ := g.config.fetchView(ctx, address)
+			v, _ := fetchView(&g.config, ctx, address)
 			views <- v
 		})
 	}

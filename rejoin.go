@@ -186,7 +186,7 @@ func (g *Group) rejoin(ctx context.Context, old *session) error {
 	if len(seeds) == 0 {
 		return errors.New("the last view had no other member")
 	}
-	s, err := prepare(ctx, &c, modeJoin, func(c *Config) (*initialState, error) { return c.joinState(ctx, seeds) })
+	s, err := prepare(ctx, &c, modeJoin, func(c *Config) (*initialState, error) { return joinState(c, ctx, seeds) })
 	if err != nil {
 		return old.replacedMeanwhile(err)
 	}

@@ -57,7 +57,7 @@ func (c *Config) newSeat(l *life, place *membership.Seat, listener net.Listener)
 	t.transport, err = tcp.New(tcp.Config{
 		Group: c.Group, Rank: place.Self.Rank, Addresses: addresses, Listener: listener, Open: true,
 		Incarnation: place.Self.Incarnation, Nonce: place.Self.Nonce, TLS: c.TLS, Secret: c.Secret, Dial: c.Dial, SharedBytes: max(0, c.Limits.SharedBytes), Logger: c.Logger,
-		Verify: func(claim tcp.Claim) error { return c.verifyClaim(s.current.Load(), claim) },
+		Verify: func(claim tcp.Claim) error { return verifyClaim(c, s.current.Load(), claim) },
 	})
 	if err != nil {
 		return nil, err

@@ -84,7 +84,7 @@ func (g *session) tellSeed(seed string) {
 	defer cancel()
 	self := founding.Candidate{ID: g.self.Identity, Nonce: g.self.Nonce, Address: g.self.Address}
 	r := control.Founding{Request: founding.Request{From: self, Group: g.self.Address}}
-	_, _ = tcp.Request(ctx, g.config.client(nil), seed, control.Encode(r))
+	_, _ = tcp.Request(ctx, clientOf(&g.config, nil), seed, control.Encode(r))
 }
 
 // askSeed asks a process for the latest view that it knows. If that is later, this member
@@ -93,7 +93,7 @@ func (g *session) tellSeed(seed string) {
 func (g *session) askSeed(seed string) {
 	ctx, cancel := context.WithTimeout(g.life, seedTimeout)
 	defer cancel()
-	i, err := askIntroduction(ctx, g.config.client(nil), seed, &control.Question{From: control.Contact{ID: g.self.Identity, Address: g.self.Address}})
+	i, err := askIntroduction(ctx, clientOf(&g.config, nil), seed, &control.Question{From: control.Contact{ID: g.self.Identity, Address: g.self.Address}})
 	if err != nil || i.View == nil {
 		return
 	}
@@ -110,8 +110,8 @@ func (g *session) askSeed(seed string) {
 }
 
 // fetchView requests the view of a member.
-func (c *Config) fetchView(ctx context.Context, address string) (membership.View, error) {
-	b, err := requestOnce(ctx, c.client(nil), address, control.View{})
+func fetchView(c *Config, ctx context.Context, address string) (membership.View, error) {
+	b, err := requestOnce(ctx, clientOf(c, nil), address, control.View{})
 	if err != nil {
 		return membership.View{}, err
 	}
@@ -128,4 +128,13 @@ func (g *session) answerFounding(r *founding.Request) []byte {
 	}
 	reply := founding.Answer(founding.Candidate{ID: g.self.Identity, Address: g.self.Address}, began, r)
 	return reply.Encode(nil)
+}
+
+// askIntroduction asks the process at an address to introduce itself.
+func askIntroduction(ctx context.Context, c tcp.Config, address string, q *control.Question) (*control.Introduction, error) {
+	b, err := requestOnce(ctx, c, address, control.Introduce{Question: *q})
+	if err != nil {
+		return nil, err
+	}
+	return control.DecodeIntroduction(b)
 }

@@ -62,7 +62,7 @@ func NewWorld(ctx context.Context, c Config) (*World, error) {
 	if err := readTimeouts(&c); err != nil {
 		return nil, err
 	}
-	s, err := prepare(ctx, &c, modeWorld, func(c *Config) (*initialState, error) { return c.worldState(ctx) })
+	s, err := prepare(ctx, &c, modeWorld, func(c *Config) (*initialState, error) { return worldState(c, ctx) })
 	if err != nil {
 		return nil, err
 	}
