@@ -246,7 +246,7 @@ const slowSave = time.Second
 
 // saveVote saves the state of this member beside it, within node.Do. Saving is tried again
 // until it succeeds.
-func (g *Group) saveVote(state []byte, sync bool) {
+func (g *session) saveVote(state []byte, sync bool) {
 	began := time.Now()
 	slow := time.AfterFunc(slowSave, func() {
 		g.noteSave(fmt.Errorf("the disk is slow: saving has begun at %s and goes on", began.Format(time.TimeOnly)))
@@ -268,13 +268,13 @@ type saveError struct {
 }
 
 // noteSave tells why this member does not vote.
-func (g *Group) noteSave(err error) {
+func (g *session) noteSave(err error) {
 	g.log.Warn("this member does not vote before its state is saved", "folder", g.data.path, "cause", err)
 	g.notSaved.Store(&saveError{time.Now(), fmt.Errorf("Config.DataDir: %w", err)})
 }
 
 // forgetVote forgets the seat of this member, within node.Do: it is no longer one.
-func (g *Group) forgetVote() {
+func (g *session) forgetVote() {
 	v := g.view.Load()
 	if err := g.data.leave(v, g.machine.DecisionsUpTo(v.Number)); err != nil {
 		g.log.Warn("cannot save that this process is no longer a member", "cause", err)
