@@ -126,8 +126,11 @@ func (p *process) serveBacklog() {
 	}
 }
 
-// installed takes a view.
+// installed takes a view. A machine that could not save may go on for a moment.
 func (p *process) installed(v *membership.View) {
+	if p.state == ended {
+		return
+	}
 	p.sim.record(p, "%v", v)
 	p.sim.checker.installed(p, v)
 	p.life.last = v
@@ -286,7 +289,7 @@ func (p *process) end(err error) {
 	p.close()
 	evicted := new(membership.EvictedError)
 	p.over = errors.As(err, &evicted) && evicted.Successor != nil
-	if (errors.As(err, &evicted) || slow) && !p.leaving && !p.over {
+	if (errors.As(err, &evicted) || slow) && !p.leaving && !p.over || s.calm && s.plan.durable {
 		s.restartAfter(s.between(10*millisecond, 300*millisecond), p)
 	}
 }
