@@ -38,6 +38,7 @@ func newSession(group *Group, c Config, s *initialState, u member.Unicast, gap *
 		g.queued = t.Queued
 	}
 	g.joined = time.Now()
+	g.joined = time.Now()
 	g.life, g.end = context.WithCancelCause(context.Background())
 	if c.Static && g.self.Incarnation == member.FirstIncarnation {
 		g.self.Incarnation = uint64(time.Now().UnixNano())
