@@ -117,6 +117,7 @@ func (p *process) saveVote(state []byte, sync bool) error {
 // forgetVote saves that the process is no member any more, and the view that it is not in.
 func (p *process) forgetVote() {
 	l := &p.life
+	p.group.left[p.key()] = true
 	if !p.sim.plan.durable || p.sim.has(placeOfLeftKept) {
 		return
 	}
