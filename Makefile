@@ -104,6 +104,10 @@ cp: ## copy 1 GiB to 16 processes beside a chain and a loop of copies, in memory
 	go run ./cmd/pleach-lab bench cp --dir /dev/shm --members 16 --size 1073741824 --trials 3 --json
 	TMPDIR=/dev/shm PLEACH_BYTES=1073741824 PLEACH_MEMBERS=16 go test -count=1 -timeout 30m -run Killed -v ./internal/transfer
 
+.PHONY: flood
+flood: ## flood members and candidates with 20,000 hellos and 3,000 join requests in each setting, and print figures as JSON
+	PLEACH_FULL=1 go test -count=1 -timeout 10m -run SecurityFlood -v ./internal/security
+
 TROUBLE ?= 60
 
 .PHONY: trouble

@@ -120,11 +120,11 @@ func writeLoose(t *testing.T, path string) {
 // for each group.
 func TestDetectorKey(t *testing.T) {
 	secret := []byte("0123456789abcdef0123456789abcdef")
-	a, b := (&Config{Group: "a", Secret: secret}).detectorKey(), (&Config{Group: "b", Secret: secret}).detectorKey()
-	if len(a) != 32 || bytes.Equal(a, b) || bytes.Equal(a, secret) || !bytes.Equal(a, (&Config{Group: "a", Secret: secret}).detectorKey()) {
+	a, b := detectorKey(&Config{Group: "a", Secret: secret}), detectorKey(&Config{Group: "b", Secret: secret})
+	if len(a) != 32 || bytes.Equal(a, b) || bytes.Equal(a, secret) || !bytes.Equal(a, detectorKey(&Config{Group: "a", Secret: secret})) {
 		t.Errorf("the keys are %x and %x", a, b)
 	}
-	if k := (&Config{Group: "a"}).detectorKey(); k != nil {
+	if k := detectorKey(&Config{Group: "a"}); k != nil {
 		t.Errorf("without a secret it is %x", k)
 	}
 }

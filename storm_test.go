@@ -262,8 +262,9 @@ func (s *storm) join() {
 		}
 		self, _ := answer.View.Member(answer.Rank)
 		transport := s.net.open(answer.Rank, self.Incarnation, socket)
-		g, err := newGroup(Config{Group: "storm", Handler: s.receive, Transport: transport, Limits: stormLimits(), Logger: slog.New(slog.DiscardHandler)},
-			&initialState{transport: transport, self: self, view: answer.View, start: answer.Start, decisions: answer.Decisions}, nil)
+		c := Config{Group: "storm", Handler: s.receive, Transport: transport, Limits: stormLimits(), Logger: slog.New(slog.DiscardHandler)}
+		g := newGroup(c)
+		err := g.enter(c, &initialState{transport: transport, self: self, view: answer.View, start: answer.Start, decisions: answer.Decisions}, nil, nil)
 		if err != nil {
 			s.t.Errorf("%s does not start: %v", candidate.Identity, err)
 			return
@@ -282,15 +283,15 @@ func (s *storm) admit(candidate membership.Member) member.JoinAnswer {
 		seed := s.live[s.rng.IntN(len(s.live))]
 		s.mu.Unlock()
 		answers := make(chan member.JoinAnswer, 1)
-		_ = seed.node.Do(func(now protocol.Time) {
-			seed.inputs.Join(now, candidate, false, func(a member.JoinAnswer) { answers <- a })
+		_ = seed.session().node.Do(func(now protocol.Time) {
+			seed.session().inputs.Join(now, candidate, false, func(a member.JoinAnswer) { answers <- a })
 		})
 		select {
 		case a := <-answers:
 			if a.Err == nil {
 				return a
 			}
-		case <-seed.life.Done():
+		case <-seed.session().life.Done():
 		case <-s.ctx.Done():
 			return member.JoinAnswer{Err: s.ctx.Err()}
 		}

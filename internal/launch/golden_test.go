@@ -17,10 +17,10 @@ func TestGoldenLauncherEnvironment(t *testing.T) {
 	few := &Sockets{Addresses: []string{"127.0.0.1:7001", "127.0.0.1:7002"}, group: "run-ABC", secret: "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 	many := &Sockets{Addresses: few.Addresses, group: "run-ABC", secret: few.secret, file: "addresses.txt"}
 	var lines []string
-	for name, s := range map[string]*Sockets{"addresses in a variable": few, "addresses in a file": many} {
+	for way, s := range map[string]*Sockets{"addresses in a variable": few, "addresses in a file": many} {
 		for _, variable := range s.environment(1) {
-			if strings.HasPrefix(variable, "PLEACH_") {
-				lines = append(lines, name+": "+variable)
+			if name, _, _ := strings.Cut(variable, "="); slices.Contains(ownedVariables, name) {
+				lines = append(lines, way+": "+variable)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/protocol"
 )
 
 // disk is a data folder, as the root package has it: what was synced, and maybe a later state
@@ -21,8 +22,12 @@ type image struct {
 	former              *membership.Seat
 }
 
-// errCrashed is what a process gets that crashes while it saves.
-var errCrashed = errors.New("crashed")
+// errCrashed is what a process gets that crashes while it saves, and errFull what one gets
+// that cannot.
+var (
+	errCrashed = errors.New("crashed")
+	errFull    = errors.New("no space left")
+)
 
 // load begins with what the disk has, and returns the place that is there. It saves the
 // nonce under which the process asks to join before any other hears of it.
@@ -86,6 +91,35 @@ func (p *process) save(state []byte, sync bool) error {
 	return nil
 }
 
+// saveLater saves the state of a member or a seat beside it: the disk takes its time, and may
+// be full for a while.
+func (p *process) saveLater(state []byte, sync bool) {
+	s, roles := p.sim, p.roles
+	s.after(s.diskTime(), func() {
+		p.do(func() {
+			if p.roles != roles {
+				return // the member that follows a seat saves more
+			}
+			err := errFull
+			if s.calm || s.rng.IntN(fullDisk) > 0 {
+				err = p.save(state, sync)
+			}
+			p.step(func() { p.role.Saved(s.now, err) })
+		})
+	})
+}
+
+// One of so many saves fails because the disk is full.
+const fullDisk = 100
+
+// diskTime draws how long a save takes. Some take seconds.
+func (s *Simulation) diskTime() protocol.Time {
+	if !s.calm && s.rng.IntN(100) == 0 {
+		return s.between(0, 3*second)
+	}
+	return s.between(0, 5*millisecond)
+}
+
 // unsavedTime is how late a vote is saved that is told before.
 const unsavedTime = 20 * millisecond
 
@@ -109,9 +143,9 @@ func (s savedPlace) String() string {
 }
 
 // saveVote saves the state of a member.
-func (p *process) saveVote(state []byte, sync bool) error {
+func (p *process) saveVote(state []byte, sync bool) {
 	p.life.next, p.life.former = 0, nil
-	return p.save(state, sync)
+	p.saveLater(state, sync)
 }
 
 // forgetVote saves that the process is no member any more, and the view that it is not in.

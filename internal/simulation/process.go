@@ -27,6 +27,7 @@ type process struct {
 
 	life       life
 	role       role              // nil: it is neither a member nor a seat
+	roles      int               // how many it has had
 	self       membership.Member // as a member or a seat
 	group      *group
 	machine    *member.Machine // nil: it is no member yet
@@ -63,6 +64,7 @@ type role interface {
 	Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool)
 	Deadline() protocol.Time
 	Report(now protocol.Time, r member.Report)
+	Saved(now protocol.Time, err error)
 	View() membership.View
 }
 
@@ -344,6 +346,7 @@ func (p *process) rest() {
 	for _, l := range p.links {
 		l.dialing = false
 	}
+	p.roles++
 	p.links, p.role, p.life.seat, p.armed, p.detector.peers = nil, nil, nil, protocol.Never, nil
 }
 
