@@ -8,6 +8,7 @@ const (
 	_                     Bug = iota
 	voteToldBeforeSaved       // frames do not wait until a vote is on the disk
 	nonceNotSaved             // the nonce is not saved before the process asks to join
+	memberBeginsUnsaved       // a member says something before its place is on the disk
 	unsyncedReplacesSaved     // there is one file: what is not synced replaces what was
 	seatVotesOn               // a seat whose place is given up still votes
 	refusalEndsSeat           // a seat believes the refusal of any process

@@ -72,7 +72,7 @@ func (c *checker) fail(format string, args ...any) {
 
 // register records which process a member is.
 func (c *checker) register(p *process) {
-	if q := p.group.members[p.key()]; q != nil && (q.state != ended || q.said) {
+	if q := p.group.members[p.key()]; q != nil {
 		c.fail("%v and %v are the same member", p, q)
 	}
 	p.group.members[p.key()] = p

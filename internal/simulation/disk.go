@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/pleach-go/pleach/internal/lifecycle"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -140,6 +141,14 @@ func (s savedPlace) String() string {
 		text += fmt.Sprintf(", nonce %d", s.next)
 	}
 	return text
+}
+
+// enterDisk saves the place of a process that becomes a member, before it says anything.
+func (p *process) enterDisk(b *lifecycle.Membership) {
+	if p.sim.plan.durable && !p.sim.has(memberBeginsUnsaved) {
+		p.life.next, p.life.former = 0, nil
+		_ = p.save(membership.NewSeat(b.Self, b.View, b.Decisions).Encode(), true)
+	}
 }
 
 // saveVote saves the state of a member.
