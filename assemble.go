@@ -84,7 +84,6 @@ func (g *session) memberConfig(s *initialState, u member.Unicast) member.Config 
 		},
 	}
 	if g.data != nil {
-		g.data.next, g.data.former = 0, nil // it has its place
 		c.Save = g.saveVote
 	}
 	return c
@@ -97,7 +96,10 @@ func (g *session) startViews(s *initialState, c node.Config) error {
 	g.setPeers(&s.view, membership.Members{})
 	c.Watcher, c.HandleRequest = &watcher{g.connections, g.removed, g.askToCatchUp}, g.handleRequest
 	g.node = node.New(c)
-	err := g.startWatching(&s.view)
+	err := g.data.enter(s)
+	if err == nil {
+		err = g.startWatching(&s.view)
+	}
 	if err == nil {
 		err = g.node.Start()
 	}

@@ -216,6 +216,17 @@ func (d *dataDir) write(state []byte, sync bool) error {
 	return syncDir(d.path)
 }
 
+// enter saves the place of a process that becomes a member, before it says anything. With
+// the nonce alone, the next process would be taken for this one, and enter the view in its
+// place.
+func (d *dataDir) enter(s *initialState) error {
+	if d == nil {
+		return nil
+	}
+	d.next, d.former = 0, nil
+	return d.save(membership.NewSeat(s.self, s.view, s.decisions).Encode(), true)
+}
+
 // leave forgets the seat, and keeps the view that this process is no longer in.
 func (d *dataDir) leave(v *membership.View, led membership.Decisions) error {
 	if d == nil {

@@ -22,6 +22,7 @@ type group struct {
 	views   map[uint64]membership.View
 	newest  uint64
 	members map[identity]*process
+	left    map[identity]bool // members that have left, or were removed
 }
 
 // identity names a process in views.
@@ -71,7 +72,7 @@ func (c *checker) fail(format string, args ...any) {
 
 // register records which process a member is.
 func (c *checker) register(p *process) {
-	if q := p.group.members[p.key()]; q != nil && (q.state != ended || q.said) {
+	if q := p.group.members[p.key()]; q != nil {
 		c.fail("%v and %v are the same member", p, q)
 	}
 	p.group.members[p.key()] = p
@@ -96,7 +97,7 @@ func (c *checker) belongs(p *process, v *membership.View) {
 			c.fail("%v begins another group beside one that goes on", p)
 		}
 	}
-	p.group = &group{views: map[uint64]membership.View{1: *v}, newest: 1, members: make(map[identity]*process)}
+	p.group = &group{views: map[uint64]membership.View{1: *v}, newest: 1, members: make(map[identity]*process), left: make(map[identity]bool)}
 	c.groups = append(c.groups, p.group)
 	c.sim.result.Groups++
 	c.sim.result.Views++

@@ -200,16 +200,14 @@ func (s *Simulation) checkStuck() {
 	}
 }
 
-// quorum reports whether the live processes of a view can decide the next one: those that
-// take part in the group, or also those that have a vote there and do not know it.
-func (s *Simulation) quorum(g *group, view uint64, unknown bool) bool {
+// quorum reports whether the processes of a view can decide the next one: those that take
+// part in the group now, or also those whose disks have a vote.
+func (s *Simulation) quorum(g *group, view uint64, disks bool) bool {
 	v, alive, lowest := g.views[view], 0, false
 	for i, m := range v.Members.All() {
-		votes := func(p *process) bool {
-			return p.role != nil && p.group == g && p.self.Identity == m.Identity && p.self.Incarnation == m.Incarnation ||
-				unknown && m.Nonce != 0 && p.state != ended && p.life.next == m.Nonce
-		}
-		if slices.ContainsFunc(s.processes, votes) {
+		key := identity{m.Identity, m.Incarnation}
+		there := func(p *process) bool { return p.role != nil && p.group == g && p.key() == key }
+		if disks && s.plan.durable && !g.left[key] || slices.ContainsFunc(s.processes, there) {
 			alive++
 			lowest = lowest || i == 0
 		}

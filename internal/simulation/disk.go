@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/pleach-go/pleach/internal/lifecycle"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -142,6 +143,14 @@ func (s savedPlace) String() string {
 	return text
 }
 
+// enterDisk saves the place of a process that becomes a member, before it says anything.
+func (p *process) enterDisk(b *lifecycle.Membership) {
+	if p.sim.plan.durable && !p.sim.has(memberBeginsUnsaved) {
+		p.life.next, p.life.former = 0, nil
+		_ = p.save(membership.NewSeat(b.Self, b.View, b.Decisions).Encode(), true)
+	}
+}
+
 // saveVote saves the state of a member.
 func (p *process) saveVote(state []byte, sync bool) {
 	p.life.next, p.life.former = 0, nil
@@ -151,6 +160,7 @@ func (p *process) saveVote(state []byte, sync bool) {
 // forgetVote saves that the process is no member any more, and the view that it is not in.
 func (p *process) forgetVote() {
 	l := &p.life
+	p.group.left[p.key()] = true
 	if !p.sim.plan.durable || p.sim.has(placeOfLeftKept) {
 		return
 	}

@@ -118,11 +118,13 @@ func (p *process) act(action lifecycle.Action) {
 		p.step(func() { p.role.Report(s.now, member.Report{Rank: a.Rank, Incarnation: a.Incarnation}) })
 	case lifecycle.Forget:
 		s.record(p, "gives its place up")
-		if !s.has(forgottenNotSaved) {
-			_ = p.save(nil, true)
-		}
+		_ = p.save(nil, true)
 	case lifecycle.Become:
-		s.record(p, "becomes rank %d, incarnation %d", a.Self.Rank, a.Self.Incarnation)
+		if a.Began != nil {
+			s.record(p, "begins a group with %d others as rank %d", len(a.Began)-1, a.Self.Rank)
+		} else {
+			s.record(p, "becomes rank %d, incarnation %d", a.Self.Rank, a.Self.Incarnation)
+		}
 		p.enter(&a.Membership)
 	case lifecycle.Fail:
 		p.failed(a.Err)
@@ -151,10 +153,7 @@ func (p *process) failed(err error) {
 func (p *process) hold(a *lifecycle.Hold) {
 	s, l := p.sim, &p.life
 	p.rest()
-	p.self, l.former = a.Place.Self, nil
-	if !s.has(seatNonceNotSaved) {
-		l.next = a.Candidate.Nonce
-	}
+	p.self, l.next, l.former = a.Place.Self, a.Candidate.Nonce, nil
 	s.result.Seats++
 	s.record(p, "holds its place in %v as incarnation %d", &a.Place.View, p.self.Incarnation)
 	s.checker.belongs(p, &a.Place.View)

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"fmt"
 	"math/rand/v2"
 
 	"github.com/pleach-go/pleach/internal/p2p"
@@ -46,6 +47,21 @@ const (
 	created                  // the first process creates it, and the others join
 	founded                  // all processes look for it, and begin it by agreement
 )
+
+// String tells what matters for the lives of members.
+func (p *plan) String() string {
+	text := fmt.Sprintf("%d hosts, the group is %s", p.size, [...]string{"given", "created by the first", "founded by all"}[p.begin])
+	if p.durable {
+		text += ", with disks"
+	}
+	if p.moves {
+		text += ", each start has another address"
+	}
+	if p.fragile > 0 {
+		text += fmt.Sprintf(", a crash at one of %d actions, %d times", p.fragile, p.crashes)
+	}
+	return text
+}
 
 // drawLife draws how members begin, end and come back.
 func (p *plan) drawLife(rng *rand.Rand) {

@@ -36,7 +36,7 @@ func (s *Simulation) request(p *process, address string, request control.Request
 			})
 		}
 	}
-	s.after(timeout, func() { finish(lifecycle.Reply{Err: errTimeout, Gone: s.has(silentIsGone)}) })
+	s.after(timeout, func() { finish(lifecycle.Reply{Err: errTimeout}) })
 	to := s.hostAt(address)
 	back := func(r lifecycle.Reply) { s.transfer(to, p.host, &done, func() { finish(r) }) }
 	s.transfer(p.host, to, &done, func() {

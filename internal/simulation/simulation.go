@@ -105,6 +105,7 @@ func Run(seed uint64, o Options) Result {
 	if s.plan = drawPlan(s.rng); o.Disks && !s.plan.durable {
 		return s.result
 	}
+	s.timeline.note(s.now, s.plan.String())
 	s.begin()
 	s.runUntil(s.plan.end, nil)
 	s.endTrouble()
