@@ -9,9 +9,11 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/door"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
@@ -55,7 +57,10 @@ func (c *Config) openDataDir() (*dataDir, error) {
 	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(filepath.Join(c.DataDir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
+	if err := door.CheckFolder(c.DataDir); err != nil {
+		return nil, err
+	}
+	f, err := openPrivate(filepath.Join(c.DataDir, lockFile), os.O_CREATE|os.O_RDWR)
 	if err != nil {
 		return nil, err
 	}
@@ -64,6 +69,18 @@ func (c *Config) openDataDir() (*dataDir, error) {
 		return nil, fmt.Errorf("in use by another process: %w", err)
 	}
 	return &dataDir{path: c.DataDir, group: c.Group, lock: f}, nil
+}
+
+// openPrivate opens a file for this user alone, whatever its mode was.
+func openPrivate(path string, flags int) (*os.File, error) {
+	f, err := os.OpenFile(path, flags, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Chmod(0o600); err != nil && runtime.GOOS != "windows" {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // open locks the folder of this process, and returns the seat that it has. A folder that
@@ -182,7 +199,7 @@ func (d *dataDir) write(state []byte, sync bool) error {
 	body := wire.AppendBytes(wire.AppendUint64(nil, d.saves), []byte(d.group))
 	body = wire.AppendBytes(wire.AppendUint64(wire.AppendUint64(body, d.next), d.starts), d.former)
 	body = append(body, state...)
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	f, err := openPrivate(path+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC)
 	if err != nil {
 		return err
 	}
@@ -229,7 +246,7 @@ const slowSave = time.Second
 
 // saveVote saves the state of this member beside it, within node.Do. Saving is tried again
 // until it succeeds.
-func (g *Group) saveVote(state []byte, sync bool) {
+func (g *session) saveVote(state []byte, sync bool) {
 	began := time.Now()
 	slow := time.AfterFunc(slowSave, func() {
 		g.noteSave(fmt.Errorf("the disk is slow: saving has begun at %s and goes on", began.Format(time.TimeOnly)))
@@ -251,13 +268,13 @@ type saveError struct {
 }
 
 // noteSave tells why this member does not vote.
-func (g *Group) noteSave(err error) {
+func (g *session) noteSave(err error) {
 	g.log.Warn("this member does not vote before its state is saved", "folder", g.data.path, "cause", err)
 	g.notSaved.Store(&saveError{time.Now(), fmt.Errorf("Config.DataDir: %w", err)})
 }
 
 // forgetVote forgets the seat of this member, within node.Do: it is no longer one.
-func (g *Group) forgetVote() {
+func (g *session) forgetVote() {
 	v := g.view.Load()
 	if err := g.data.leave(v, g.machine.DecisionsUpTo(v.Number)); err != nil {
 		g.log.Warn("cannot save that this process is no longer a member", "cause", err)

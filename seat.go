@@ -43,7 +43,7 @@ func (c *Config) newSeat(l *life, place *membership.Seat, listener net.Listener)
 	t, s := &seat{life: l, place: place}, l.state
 	c.Logger.Info("started again: voting in the old place until the group goes on", "group", c.Group, "rank", place.Self.Rank, "incarnation", place.Self.Incarnation, "view", place.View.Number)
 	t.machine, err = member.NewSeat(member.SeatConfig{
-		Seat: place, Candidate: s.self, Heartbeat: c.heartbeatConfig(), OnView: t.install,
+		Seat: place, Candidate: s.self, Heartbeat: heartbeatTimes(c), OnView: t.install,
 		Save: func(state []byte, sync bool) { s.data.saveLater(state, sync, t.saved) },
 	})
 	if err != nil {
@@ -57,7 +57,7 @@ func (c *Config) newSeat(l *life, place *membership.Seat, listener net.Listener)
 	t.transport, err = tcp.New(tcp.Config{
 		Group: c.Group, Rank: place.Self.Rank, Addresses: addresses, Listener: listener, Open: true,
 		Incarnation: place.Self.Incarnation, Nonce: place.Self.Nonce, TLS: c.TLS, Secret: c.Secret, Dial: c.Dial, SharedBytes: max(0, c.Limits.SharedBytes), Logger: c.Logger,
-		Verify: func(claim tcp.Claim) error { return c.verifyClaim(s.current.Load(), claim) },
+		Verify: func(claim tcp.Claim) error { return verifyClaim(c, s.current.Load(), claim) },
 	})
 	if err != nil {
 		return nil, err

@@ -41,16 +41,22 @@ const (
 	gossipSettling = 100 * time.Millisecond
 )
 
-func gossipConfig(rank int) *memberlist.Config {
+// defaultGossip is what a user has who sets nothing, on a local network.
+func defaultGossip(rank int) *memberlist.Config {
 	c := memberlist.DefaultLANConfig()
 	c.Name = strconv.Itoa(rank)
 	c.BindAddr, c.BindPort = "127.0.0.1", 0
 	c.AdvertiseAddr = "127.0.0.1"
+	c.LogOutput = io.Discard
+	return c
+}
+
+func gossipConfig(rank int) *memberlist.Config {
+	c := defaultGossip(rank)
 	c.GossipInterval, c.GossipNodes = gossipInterval, gossipNodes
 	c.EnableCompression = false
 	patient := memberlist.DefaultWANConfig()
 	c.ProbeInterval, c.ProbeTimeout, c.SuspicionMult = patient.ProbeInterval, patient.ProbeTimeout, patient.SuspicionMult
-	c.LogOutput = io.Discard
 	return c
 }
 

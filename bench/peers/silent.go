@@ -33,7 +33,8 @@ func silentSystems() []silent.System {
 	return append(silent.Builtin(),
 		silent.System{Name: "nats", Start: silentNATS},
 		silent.System{Name: "grpc", Start: silentGRPC},
-		silent.System{Name: "memberlist", Start: silentMemberlist},
+		silent.System{Name: "memberlist", Start: silentMemberlist(gossipConfig)},
+		silent.System{Name: "memberlist-defaults", Start: silentMemberlist(defaultGossip)},
 		silent.System{Name: "gossipsub", Start: silentGossipsub},
 	)
 }

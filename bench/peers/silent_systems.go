@@ -121,26 +121,31 @@ func (m oneGRPC) Close() error     { return grpcGroup{m.grpcMember}.Close() }
 // oneGossiper is a member of memberlist.
 type oneGossiper struct{ *gossiper }
 
-func silentMemberlist(ctx context.Context, w *silent.Worker) (silent.Member, error) {
-	port, err := freePort(w)
-	if err != nil {
-		return nil, err
-	}
-	m := newGossiper(int(w.Place.Rank), len(w.Place.Addresses), func(_ int, payload []byte) { w.Take(payload) })
-	c := gossipConfig(m.rank)
-	c.BindPort, c.AdvertisePort, c.Delegate = port, port, m
-	if m.list, err = memberlist.Create(c); err != nil {
-		return nil, err
-	}
-	return oneGossiper{m}, retry(ctx, func() error {
-		if _, err := m.list.Join(w.Place.Addresses[:1]); err != nil {
-			return err
+func silentMemberlist(config func(rank int) *memberlist.Config) func(context.Context, *silent.Worker) (silent.Member, error) {
+	return func(ctx context.Context, w *silent.Worker) (silent.Member, error) {
+		port, err := freePort(w)
+		if err != nil {
+			return nil, err
 		}
-		if n := m.list.NumMembers(); n < len(w.Place.Addresses) {
-			return fmt.Errorf("knows %d members", n)
+		m := newGossiper(int(w.Place.Rank), len(w.Place.Addresses), func(_ int, payload []byte) { w.Take(payload) })
+		c := config(m.rank)
+		c.BindPort, c.AdvertisePort, c.Delegate = port, port, m
+		if m.list, err = memberlist.Create(c); err != nil {
+			return nil, err
 		}
-		return nil
-	})
+		return oneGossiper{m}, retry(ctx, func() error { return m.meet(w.Place.Addresses) })
+	}
+}
+
+// meet joins the root's list until it knows all members.
+func (m *gossiper) meet(addresses []string) error {
+	if _, err := m.list.Join(addresses[:1]); err != nil {
+		return err
+	}
+	if n := m.list.NumMembers(); n < len(addresses) {
+		return fmt.Errorf("knows %d members", n)
+	}
+	return nil
 }
 
 func (m oneGossiper) Broadcast(ctx context.Context, payload []byte) error {

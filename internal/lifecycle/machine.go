@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/pleach-go/pleach/internal/control"
@@ -304,20 +305,26 @@ func (m *Machine) Address(of *membership.Member) string {
 	return of.Address
 }
 
-// targets are the addresses of processes that may let this one join: the seeds, and the
-// members that it knows.
+// targets are the addresses of processes that may let this one join: the seeds, the
+// members that it knows, and the processes that it has met.
 func (m *Machine) targets() []string {
 	targets := slices.Clone(m.config.Seeds)
+	add := func(address string) {
+		if address != m.self.Address && !slices.Contains(targets, address) {
+			targets = append(targets, address)
+		}
+	}
 	known := m.search.place
 	if known == nil {
 		known = m.search.former
 	}
 	if known != nil {
 		for _, o := range known.View.Members.All() {
-			if address := m.Address(o); address != m.self.Address && !slices.Contains(targets, address) {
-				targets = append(targets, address)
-			}
+			add(m.Address(o))
 		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(m.search.found)) {
+		add(m.search.found[id])
 	}
 	return targets
 }

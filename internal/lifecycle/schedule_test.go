@@ -2,8 +2,6 @@ package lifecycle
 
 import (
 	"fmt"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -16,20 +14,17 @@ import (
 // was synced and maybe more. There is one view of a number. When nothing crashes any more
 // and all are started, they are one group.
 //
-// PLEACH_SCHEDULES=n runs n of them, and PLEACH_SEED=s just that one.
+// PLEACH_SEEDS=n runs n of them, and PLEACH_SEED=s just that one.
 func TestRandomLives(t *testing.T) {
-	if seed, err := strconv.ParseUint(os.Getenv("PLEACH_SEED"), 10, 64); err == nil {
-		live(t, seed)
+	if testutil.Seed.On() {
+		live(t, uint64(testutil.Seed.Or(0)))
 		return
 	}
-	lives := uint64(2000)
+	lives := 2000
 	if testutil.RaceEnabled || testing.Short() {
 		lives = 200
 	}
-	if n, err := strconv.ParseUint(os.Getenv("PLEACH_SCHEDULES"), 10, 64); err == nil {
-		lives = n
-	}
-	for seed := range lives {
+	for seed := range uint64(testutil.Seeds.Or(lives)) {
 		if live(t, seed); t.Failed() {
 			return
 		}

@@ -2,7 +2,10 @@ package netns
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
+	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -67,6 +70,20 @@ func (n *Net) AddAddress(host int, address string) {
 // itself, so that signals sent to it arrive.
 func (n *Net) Command(host int, name string, args ...string) *exec.Cmd {
 	return exec.Command("ip", append([]string{"netns", "exec", n.host(host), name}, args...)...)
+}
+
+// Kill kills all processes of a host.
+func (n *Net) Kill(host int) {
+	n.t.Helper()
+	pids, err := exec.Command("ip", "netns", "pids", n.host(host)).Output()
+	n.must(err)
+	for _, pid := range strings.Fields(string(pids)) {
+		number, err := strconv.Atoi(pid)
+		n.must(err)
+		if p, err := os.FindProcess(number); err == nil {
+			_ = p.Kill() // it may have ended
+		}
+	}
 }
 
 // Cut cuts a host off from all others. Nobody is told.

@@ -5,7 +5,6 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,16 +15,15 @@ import (
 // Whole groups keep their promises under many seeds. PLEACH_SEED replays one and prints
 // its timeline. PLEACH_SEEDS runs that many, from PLEACH_FIRST on.
 func TestGroupsUnderSeeds(t *testing.T) {
-	if os.Getenv("PLEACH_SEED") != "" {
-		replay(t, number(t, "PLEACH_SEED", 0))
+	if testutil.Seed.On() {
+		replay(t, uint64(testutil.Seed.Or(0)))
 		return
 	}
-	seeds := uint64(10_000)
+	seeds := 10_000
 	if testutil.RaceEnabled || testing.Short() {
 		seeds = 200
 	}
-	seeds = number(t, "PLEACH_SEEDS", seeds)
-	total := runSeeds(number(t, "PLEACH_FIRST", 1), seeds, Options{}, func(r *Result) { t.Error(complaint(r)) })
+	total := runSeeds(uint64(testutil.First.Or(1)), uint64(testutil.Seeds.Or(seeds)), Options{}, func(r *Result) { t.Error(complaint(r)) })
 	t.Logf("%d seeds: %d events, %d frames, %d messages delivered, %d to single members, %d views, %d receipts, %d without a quorum in the end",
 		total.seeds.Load(), total.events.Load(), total.frames.Load(), total.delivered.Load(), total.unicasts.Load(), total.views.Load(), total.receipts.Load(), total.stuck.Load())
 	if total.stuck.Load() > total.seeds.Load()/5 {
@@ -41,26 +39,12 @@ func TestGroupsUnderSeeds(t *testing.T) {
 // Groups keep their promises also while they are upgraded from one protocol version to the
 // next.
 func TestUpgradesUnderSeeds(t *testing.T) {
-	seeds := uint64(300)
+	seeds := 300
 	if testutil.RaceEnabled || testing.Short() {
 		seeds = 30
 	}
-	total := runSeeds(number(t, "PLEACH_FIRST", 1), number(t, "PLEACH_SEEDS", seeds), Options{Upgrade: true}, func(r *Result) { t.Error(r.Seed, r.Err) })
+	total := runSeeds(uint64(testutil.First.Or(1)), uint64(testutil.Seeds.Or(seeds)), Options{Upgrade: true}, func(r *Result) { t.Error(r.Seed, r.Err) })
 	t.Logf("%d seeds: %d views, %d messages delivered", total.seeds.Load(), total.views.Load(), total.delivered.Load())
-}
-
-// number reads a number from the environment.
-func number(t *testing.T, name string, otherwise uint64) uint64 {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
 }
 
 // complaint says what went wrong, and how to see it again.
