@@ -37,6 +37,7 @@ func newSession(group *Group, c Config, s *initialState, u member.Unicast, gap *
 	if t, ok := s.transport.(interface{ Queued(protocol.Rank) int }); ok {
 		g.queued = t.Queued
 	}
+	g.joined = time.Now()
 	g.life, g.end = context.WithCancelCause(context.Background())
 	if c.Static && g.self.Incarnation == member.FirstIncarnation {
 		g.self.Incarnation = uint64(time.Now().UnixNano())
@@ -82,6 +83,7 @@ func (g *session) memberConfig(s *initialState, u member.Unicast) member.Config 
 		},
 	}
 	if g.data != nil {
+		g.data.next, g.data.former = 0, nil // it has its place
 		c.Save = g.saveVote
 	}
 	return c

@@ -22,6 +22,7 @@ type inputs interface {
 	node.BufferProvider // the machine provides the memory for long frames, too
 	Start(now protocol.Time)
 	Settle(now protocol.Time)
+	Saved(now protocol.Time, err error)
 	Report(now protocol.Time, r member.Report)
 	SetImpaired(now protocol.Time, impaired bool)
 	Join(now protocol.Time, candidate membership.Member, replace bool, answer func(member.JoinAnswer))

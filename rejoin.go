@@ -39,6 +39,7 @@ type staying struct {
 	callOff context.CancelCauseFunc
 	renewed notify.Notifier // notifies when there is another membership
 	driver  sync.WaitGroup
+	backoff lifecycle.Backoff // of Group.Rejoin
 }
 
 func (s *staying) init() {
@@ -149,7 +150,8 @@ func (g *Group) goesOn(ctx context.Context, s *session, done <-chan struct{}) bo
 // gets its old rank if that is free. What was given to the group stays: handlers, and
 // subscriptions. [Group.Messages] and each subscription then first yield a notice of what may
 // be missing ([Message.Gap]). With Config.Rejoin, a group does all that by itself, and Rejoin
-// only waits for it.
+// only waits for it. A process that is removed again and again, each time within a minute,
+// waits before it joins: 2 s, then twice as long each time, up to 30 s.
 //
 // After [ErrReplaced], or if another process with its ID has joined meanwhile, Rejoin
 // returns a [*ReplacedError]: this process stays out. The seeds are those of Join or
@@ -159,8 +161,7 @@ func (g *Group) goesOn(ctx context.Context, s *session, done <-chan struct{}) bo
 func (g *Group) Rejoin(ctx context.Context) error {
 	s := g.session()
 	if !g.config.Rejoin {
-		s.keepUnread()
-		return s.wrap("rejoin", g.rejoin(ctx, s))
+		return s.wrap("rejoin", g.rejoinOnce(ctx, s))
 	}
 	for s.Err() != nil {
 		if !g.goesOn(ctx, s, nil) {
@@ -171,11 +172,32 @@ func (g *Group) Rejoin(ctx context.Context) error {
 	return nil
 }
 
-// rejoin joins again after a membership.
-func (g *Group) rejoin(ctx context.Context, old *session) error {
+// rejoinOnce joins again because the program wants to. It waits first, as Config.Rejoin does.
+func (g *Group) rejoinOnce(ctx context.Context, old *session) error {
 	if old.machine.Static() {
 		return ErrStatic
 	}
+	old.keepUnread()
+	if err := old.abort(); err != nil {
+		return err
+	}
+	backoff := g.backoff
+	if !errors.Is(old.Err(), ErrReplaced) {
+		select {
+		case <-time.After(time.Duration(backoff.Removed(protocol.Time(time.Since(old.joined))))):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	err := g.rejoin(ctx, old)
+	if err == nil {
+		g.backoff = backoff
+	}
+	return err
+}
+
+// rejoin joins again after a membership.
+func (g *Group) rejoin(ctx context.Context, old *session) error {
 	if err := old.abort(); err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func (c *Config) newSeat(l *life, place *membership.Seat, listener net.Listener)
 	c.Logger.Info("started again: voting in the old place until the group goes on", "group", c.Group, "rank", place.Self.Rank, "incarnation", place.Self.Incarnation, "view", place.View.Number)
 	t.machine, err = member.NewSeat(member.SeatConfig{
 		Seat: place, Candidate: s.self, Heartbeat: heartbeatTimes(c), OnView: t.install,
-		Save: func(state []byte, sync bool) error { return s.data.save(state, sync) },
+		Save: func(state []byte, sync bool) { s.data.saveLater(state, sync, t.saved) },
 	})
 	if err != nil {
 		return nil, err
@@ -77,6 +77,14 @@ func (c *Config) newSeat(l *life, place *membership.Seat, listener net.Listener)
 		return nil, err
 	}
 	return t, t.node.Do(t.machine.Start)
+}
+
+// saved says that the vote is on the disk, or why it is not.
+func (t *seat) saved(err error) {
+	if err != nil {
+		t.life.config.Logger.Warn("this process does not vote before its state is saved", "group", t.life.config.Group, "cause", err)
+	}
+	_ = t.node.Do(func(now protocol.Time) { t.machine.Saved(now, err) })
 }
 
 // install takes a view that the seat has installed, within node.Do.
@@ -161,6 +169,7 @@ func (t *seat) waiting() (err error) {
 func (t *seat) close() {
 	_ = t.detector.Close()
 	_ = t.node.Close()
+	t.life.state.data.saving.Wait() // or it would come after what the member saves
 }
 
 // handleRequest answers requests: this process is in a group, but not a member yet.

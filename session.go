@@ -85,6 +85,7 @@ type ending struct {
 	quorumErr atomic.Pointer[QuorumError]
 	removal   atomic.Pointer[error] // why this process is about to be no longer a member
 	closing   sync.Once
+	joined    time.Time // when this membership began
 }
 
 // admitting is how candidates become members, and members that are behind catch up.
@@ -106,6 +107,7 @@ type troubles struct {
 	evicted     bool                      // see endEvicted
 	history     []ViewChange              // see history.go
 	impaired    bool                      // see checkImpaired
+	notSaved    atomic.Pointer[saveError] // the last trouble with saving; nil: none
 }
 
 // sending is what broadcasts wait for.

@@ -40,8 +40,8 @@ type Status struct {
 	Queues  Queues       `json:"queues"`
 	Stats   Stats        `json:"stats"`
 	// LastError is the last error of this process itself that kept it from others,
-	// such as running out of file descriptors, and LastErrorAt when it happened. It is
-	// empty if there was none. It is no evidence against other members.
+	// such as running out of file descriptors, or from voting, such as a full or slow disk,
+	// and LastErrorAt when it happened. It is empty if there was none. It is no evidence against other members.
 	LastError   string    `json:"last_error,omitempty"`
 	LastErrorAt time.Time `json:"last_error_at,omitzero"`
 	// CertificateExpires is when this process's certificate does. It is zero without TLS,
@@ -163,6 +163,9 @@ func (g *session) status() Status {
 		if at, err := g.localError(); err != nil {
 			s.LastErrorAt, s.LastError = at, err.Error()
 		}
+	}
+	if e := g.notSaved.Load(); e != nil && e.at.After(s.LastErrorAt) {
+		s.LastErrorAt, s.LastError = e.at, e.err.Error()
 	}
 	s.CertificateExpires = door.Expiry(g.config.TLS)
 	if err := g.Err(); err != nil {

@@ -24,10 +24,10 @@ import (
 )
 
 // leaveTimeout is how long the others may take to let the agent go, and rejoinTimeout to
-// take it back before it looks for its group anew.
+// take it back before it looks for its group anew, the pause of [pleach.Group.Rejoin] included.
 const (
 	leaveTimeout  = 5 * time.Second
-	rejoinTimeout = 10 * time.Second
+	rejoinTimeout = 40 * time.Second
 	metaTimeout   = time.Minute
 )
 

@@ -2,13 +2,8 @@ package lifecycle
 
 import "github.com/pleach-go/pleach/protocol"
 
-const (
-	// A process that was removed joins again at once if it was a member for settled. The
-	// pause before each further attempt doubles: a process that the others cannot reach
-	// must not change their view all the time.
-	settled                        = 60_000 * millisecond
-	minReturnPause, maxReturnPause = 100 * millisecond, 30_000 * millisecond
-)
+// A process that could not join tries again after a pause that doubles.
+const minReturnPause, maxReturnPause = 100 * millisecond, 30_000 * millisecond
 
 // Ending is how a membership has ended.
 type Ending uint8
@@ -40,11 +35,12 @@ func (End) action()   {}
 // value is that of a process that is no member yet. A Returning does no I/O, and is not safe
 // for concurrent use.
 type Returning struct {
-	began  protocol.Time // start of the present membership
-	pause  protocol.Time // before the next attempt but one
-	due    protocol.Time // of the next attempt; 0: none
-	unread bool          // the program has yet to receive what is left
-	over   bool
+	began   protocol.Time // start of the present membership
+	backoff Backoff
+	pause   protocol.Time // after the next attempt that fails
+	due     protocol.Time // of the next attempt; 0: none
+	unread  bool          // the program has yet to receive what is left
+	over    bool
 }
 
 // Began says that the process is a member.
@@ -52,28 +48,19 @@ func (r *Returning) Began(now protocol.Time) { r.began, r.due = now, 0 }
 
 // Ended says that the process is a member no longer.
 func (r *Returning) Ended(now protocol.Time, e Ending) {
-	if now-r.began >= settled {
-		r.pause = 0
-	}
 	r.unread, r.over = e == TooSlow, e == Departed
-	r.wait(now)
+	r.due, r.pause = max(now+r.backoff.Removed(now-r.began), 1), minReturnPause
 }
 
 // Failed says that an attempt has failed, for good or not.
 func (r *Returning) Failed(now protocol.Time, permanent bool) {
 	r.over = permanent
-	r.wait(now)
+	r.due, r.pause = now+r.pause, min(2*r.pause, maxReturnPause)
 }
 
 // Reading says that the program has received all that was left of the last membership. One
 // that was too slow comes back then, and not before: it would hold the others up again.
 func (r *Returning) Reading() { r.unread = false }
-
-// wait sets when the next attempt is due.
-func (r *Returning) wait(now protocol.Time) {
-	r.due = max(now+r.pause, 1)
-	r.pause = min(max(2*r.pause, minReturnPause), maxReturnPause)
-}
 
 // Unread reports whether the process waits for its program.
 func (r *Returning) Unread() bool { return r.unread }

@@ -7,7 +7,7 @@ import (
 )
 
 // A process that was removed comes back at once. If it is removed again soon, it waits longer
-// each time, and no longer than maxReturnPause.
+// each time, and no longer than maxRejoinPause.
 func TestReturningWaitsLongerEachTime(t *testing.T) {
 	var r Returning
 	now := protocol.Time(1)
@@ -25,7 +25,7 @@ func TestReturningWaitsLongerEachTime(t *testing.T) {
 			t.Fatal("the process joins twice")
 		}
 	}
-	if pauses[0] != 0 || pauses[1] != minReturnPause || pauses[2] != 2*minReturnPause || pauses[11] != maxReturnPause {
+	if pauses[0] != 0 || pauses[1] != firstPause || pauses[2] != 2*firstPause || pauses[11] != maxRejoinPause {
 		t.Errorf("pauses %v", pauses)
 	}
 	r.Began(now)

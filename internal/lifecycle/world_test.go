@@ -438,7 +438,17 @@ func (p *process) hold(a *Hold) {
 	p.suspects = map[protocol.Rank]uint64{}
 	p.belongs(&a.Place.View)
 	p.seat, err = member.NewSeat(member.SeatConfig{
-		Seat: a.Place, Candidate: a.Candidate, Heartbeat: heartbeat.Config{Interval: 500 * millisecond}, Save: p.save,
+		Seat: a.Place, Candidate: a.Candidate, Heartbeat: heartbeat.Config{Interval: 500 * millisecond},
+		Save: func(state []byte, sync bool) { // done at once, or after a crash never
+			if s := p.seat; p.save(state, sync) == nil {
+				w.after(1, func() {
+					if p.h.running == p && p.seat == s && s != nil {
+						s.Saved(w.now, nil)
+						p.pump()
+					}
+				})
+			}
+		},
 		OnView: func(v *membership.View) {
 			w.decided(p, v)
 			p.machine.Moved(w.now, v, p.seat.Machine().DecisionsUpTo(v.Number))
@@ -517,7 +527,7 @@ func (p *process) pumpMember() {
 			if p.save(state, sync) != nil {
 				return
 			}
-			m.LogFlushed(w.now)
+			m.Saved(w.now)
 		}
 		if !ok && !unsaved {
 			break

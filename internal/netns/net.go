@@ -105,6 +105,13 @@ func (n *Net) Partition(hosts ...int) {
 	n.plugInto("part", hosts)
 }
 
+// Drop drops whatever a host sends to another one, but not what that one sends to it. Nobody
+// is told.
+func (n *Net) Drop(from, to int) {
+	n.t.Helper()
+	n.must(ip(n.host(from), fmt.Sprintf("neighbor replace %s lladdr 02:00:00:00:00:01 nud permanent dev eth0", n.Address(to))))
+}
+
 // HealAll ends all cuts and the partition.
 func (n *Net) HealAll() {
 	n.t.Helper()
