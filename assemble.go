@@ -83,7 +83,7 @@ func (g *session) memberConfig(s *initialState, u member.Unicast) member.Config 
 		},
 	}
 	if g.data != nil {
-		g.data.next, g.data.former = 0, nil // it has its place
+		g.data.Ask(0) // it has its place
 		c.Save = g.saveVote
 	}
 	return c

@@ -94,7 +94,7 @@ func (g *session) abort() error {
 		if g.detector != nil {
 			err = errors.Join(err, g.detector.Close())
 		}
-		g.data.close()
+		g.data.Close()
 	})
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/pleach-go/pleach/detect"
 	"github.com/pleach-go/pleach/internal/dedup"
 	"github.com/pleach-go/pleach/internal/door"
+	"github.com/pleach-go/pleach/internal/folder"
 	"github.com/pleach-go/pleach/internal/founding"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
@@ -27,8 +28,8 @@ type session struct {
 	group  *Group
 	config Config
 	self   membership.Member
-	log    *slog.Logger // names this member in every line
-	data   *dataDir     // where it saves its vote; nil: it does not
+	log    *slog.Logger   // names this member in every line
+	data   *folder.Folder // where it saves its vote; nil: it does not
 	protocols
 	network
 	detection
