@@ -76,7 +76,8 @@ func (g *Group) Close() error {
 }
 
 // Abort stops immediately without notifying the group; the other members see a
-// crash. It releases all resources and returns within a second.
+// crash. It releases all resources and returns within a second, or when the disk has taken what
+// is being saved (Config.DataDir).
 func (g *Group) Abort() error {
 	g.callOff(ErrClosed)
 	err := g.session().abort()

@@ -39,7 +39,9 @@ type staying struct {
 	callOff context.CancelCauseFunc
 	renewed notify.Notifier // notifies when there is another membership
 	driver  sync.WaitGroup
-	backoff lifecycle.Backoff // of Group.Rejoin
+	// mu is for backoff, which Rejoin waits by if Config.Rejoin is not set.
+	mu      sync.Mutex
+	backoff lifecycle.Backoff
 }
 
 func (s *staying) init() {
@@ -161,7 +163,11 @@ func (g *Group) goesOn(ctx context.Context, s *session, done <-chan struct{}) bo
 func (g *Group) Rejoin(ctx context.Context) error {
 	s := g.session()
 	if !g.config.Rejoin {
-		return s.wrap("rejoin", g.rejoinOnce(ctx, s))
+		s.keepUnread()
+		if err := g.pause(ctx, time.Since(s.joined)); err != nil {
+			return s.wrap("rejoin", err)
+		}
+		return s.wrap("rejoin", g.rejoin(ctx, s))
 	}
 	for s.Err() != nil {
 		if !g.goesOn(ctx, s, nil) {
@@ -172,32 +178,25 @@ func (g *Group) Rejoin(ctx context.Context) error {
 	return nil
 }
 
-// rejoinOnce joins again because the program wants to. It waits first, as Config.Rejoin does.
-func (g *Group) rejoinOnce(ctx context.Context, old *session) error {
-	if old.machine.Static() {
-		return ErrStatic
+// pause waits before this process joins again, after a membership that has lasted for a
+// while.
+func (g *Group) pause(ctx context.Context, lasted time.Duration) error {
+	g.mu.Lock()
+	pause := g.backoff.Removed(protocol.Time(lasted))
+	g.mu.Unlock()
+	select {
+	case <-time.After(time.Duration(pause)):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	old.keepUnread()
-	if err := old.abort(); err != nil {
-		return err
-	}
-	backoff := g.backoff
-	if !errors.Is(old.Err(), ErrReplaced) {
-		select {
-		case <-time.After(time.Duration(backoff.Removed(protocol.Time(time.Since(old.joined))))):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	err := g.rejoin(ctx, old)
-	if err == nil {
-		g.backoff = backoff
-	}
-	return err
 }
 
 // rejoin joins again after a membership.
 func (g *Group) rejoin(ctx context.Context, old *session) error {
+	if old.machine.Static() {
+		return ErrStatic
+	}
 	if err := old.abort(); err != nil {
 		return err
 	}

@@ -38,3 +38,20 @@ func withoutTimes(text string) string {
 	}
 	return strings.TrimSpace(strings.Join(kept, "\n"))
 }
+
+// The guide's fleet loses nothing, as it is printed there.
+func TestGuideToFleets(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes some seconds")
+	}
+	commands := testutil.CodeBlocks(t, "../../docs/guide/fleet.md", "Try it")[0].Commands()
+	if len(commands) != 1 || strings.Count(commands[0].Output, "\n") < 3 {
+		t.Fatalf("%+v", commands)
+	}
+	got := printed(t, strings.Fields(commands[0].Line)[1:]...)
+	for line := range strings.Lines(commands[0].Output) {
+		if line != "…\n" && !strings.Contains(got, line) {
+			t.Errorf("%q is not in\n%s", line, got)
+		}
+	}
+}

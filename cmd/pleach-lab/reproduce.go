@@ -80,6 +80,7 @@ func (r *reproduceCommand) run(cmd *cobra.Command, names []string) error {
 		size = reproduce.Quick
 	}
 	bar := newShareProgress(cmd.ErrOrStderr())
+	bar.lines = cmd.ErrOrStderr()
 	session := reproduce.Session{
 		Dir: r.out, Version: cli.Version(), Force: r.force, Now: bar.update,
 		Options: reproduce.Options{

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -14,10 +15,13 @@ import (
 const shareTicks = 10_000
 
 // shareProgress shows, on a terminal, what is being done, which share of all is
-// done and how long the rest will take.
+// done and how long the rest will take. Elsewhere, as in a log of CI, it writes a line to
+// lines whenever something else is being done.
 type shareProgress struct {
-	mu  sync.Mutex
-	bar *progressbar.ProgressBar // nil in a pipe
+	mu    sync.Mutex
+	bar   *progressbar.ProgressBar // nil in a pipe
+	lines io.Writer                // nil for work that is over soon
+	what  string                   // what was being done at the last line
 }
 
 func newShareProgress(w io.Writer) *shareProgress {
@@ -37,6 +41,10 @@ func (p *shareProgress) update(what string, share float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.bar == nil {
+		if p.lines != nil && what != p.what {
+			p.what = what
+			fmt.Fprintf(p.lines, "%3.0f%% %s\n", 100*share, what)
+		}
 		return
 	}
 	// An error of the bar means only that it is not seen.

@@ -37,7 +37,7 @@ func TestUserOf(t *testing.T) {
 	}
 }
 
-// A host that has knocked too often in vain keeps out the users who did: this one has an
+// A host with too many visits in vain keeps out the users that made them: this one has an
 // account of its own.
 func TestUsersOfAHostHaveAccounts(t *testing.T) {
 	g := &Gate{Visits: 4 * credit, Waiting: 1}

@@ -2,7 +2,7 @@ package lifecycle
 
 import "github.com/pleach-go/pleach/protocol"
 
-// A process that could not join tries again after a pause that doubles.
+// The pause after a failed attempt to join again doubles with each further one.
 const minReturnPause, maxReturnPause = 100 * millisecond, 30_000 * millisecond
 
 // Ending is how a membership has ended.
@@ -37,7 +37,7 @@ func (End) action()   {}
 type Returning struct {
 	began   protocol.Time // start of the present membership
 	backoff Backoff
-	pause   protocol.Time // after the next attempt that fails
+	pause   protocol.Time // after the last attempt, which has failed
 	due     protocol.Time // of the next attempt; 0: none
 	unread  bool          // the program has yet to receive what is left
 	over    bool
@@ -48,14 +48,15 @@ func (r *Returning) Began(now protocol.Time) { r.began, r.due = now, 0 }
 
 // Ended says that the process is a member no longer.
 func (r *Returning) Ended(now protocol.Time, e Ending) {
-	r.unread, r.over = e == TooSlow, e == Departed
-	r.due, r.pause = max(now+r.backoff.Removed(now-r.began), 1), minReturnPause
+	r.unread, r.over, r.pause = e == TooSlow, e == Departed, 0
+	r.due = max(now+r.backoff.Removed(now-r.began), 1)
 }
 
 // Failed says that an attempt has failed, for good or not.
 func (r *Returning) Failed(now protocol.Time, permanent bool) {
 	r.over = permanent
-	r.due, r.pause = now+r.pause, min(2*r.pause, maxReturnPause)
+	r.pause = min(max(2*r.pause, minReturnPause), maxReturnPause)
+	r.due = now + r.pause
 }
 
 // Reading says that the program has received all that was left of the last membership. One

@@ -352,7 +352,7 @@ func checkFlood(t *testing.T, pid string, before, most int) figures {
 		time.Sleep(50 * time.Millisecond)
 	}
 	f := figures{Before: mb(before), Most: mb(most), Back: math.Round(10*time.Since(began).Seconds()) / 10}
-	if os.Getenv("PLEACH_FULL") != "" {
+	if testutil.Full.On() {
 		time.Sleep(time.Until(began.Add(10 * time.Second)))
 	}
 	f.After = mb(resident(t, pid))

@@ -117,28 +117,28 @@ func (o otherUser) run() {
 	for _, address := range o.Addresses {
 		o.ask(address)
 	}
-	var knocks atomic.Int64
+	var visits atomic.Int64
 	for to := range o.Addresses {
 		go func() {
 			for {
-				o.knock(to)
-				knocks.Add(1)
+				o.visit(to)
+				visits.Add(1)
 			}
 		}()
 	}
-	for knocks.Load() < floodKnocks {
+	for visits.Load() < floodVisits {
 		time.Sleep(time.Millisecond)
 	}
 	fmt.Println("ends") // and goes on
 	select {}
 }
 
-// floodKnocks is how often another user knocks before the ranks connect to each other: far
-// more often than a host may in vain.
-const floodKnocks = 1000 * jobSize
+// floodVisits is how often another user visits before the ranks connect to each other: far
+// more than a host may make in vain.
+const floodVisits = 1000 * jobSize
 
-// knock says a Hello that is worth nothing, from the address that the ranks have, too.
-func (o *otherUser) knock(to int) {
+// visit says a Hello that is worth nothing, from the address that the ranks have, too.
+func (o *otherUser) visit(to int) {
 	c, err := net.Dial("tcp", o.Addresses[to])
 	if err != nil {
 		return
@@ -273,7 +273,7 @@ func attackJob(t *testing.T, env ...string) (done []string) {
 			t.Error(line)
 		}
 	}
-	// The job's own user is let in although its host has knocked too often: pleach ps asks.
+	// The job's own user is let in although its host has had too many visits in vain: pleach ps asks.
 	for _, address := range job.Addresses {
 		if len(done) > 0 {
 			break // the job is no longer what it was
@@ -296,7 +296,7 @@ func attackJob(t *testing.T, env ...string) (done []string) {
 	if len(done) == 0 && (report == nil || ends != jobSize) {
 		t.Errorf("the job is not as it was: %q", printed.All())
 	}
-	t.Logf("another user has tried to read %d processes, to ask and to speak as %d ranks, and knocked %d times; done: %q", len(job.PIDs), jobSize, floodKnocks, done)
+	t.Logf("another user has tried to read %d processes, to ask and to speak as %d ranks, and made %d visits in vain; done: %q", len(job.PIDs), jobSize, floodVisits, done)
 	return done
 }
 

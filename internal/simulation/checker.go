@@ -30,6 +30,8 @@ type identity struct {
 	incarnation uint64
 }
 
+func (p *process) key() identity { return identity{p.self.Identity, p.self.Incarnation} }
+
 // history is what one process has seen.
 type history struct {
 	views   []uint64
@@ -69,11 +71,10 @@ func (c *checker) fail(format string, args ...any) {
 
 // register records which process a member is.
 func (c *checker) register(p *process) {
-	key := identity{p.self.Identity, p.self.Incarnation}
-	if q := p.group.members[key]; q != nil && (q.state != ended || q.said) {
+	if q := p.group.members[p.key()]; q != nil && (q.state != ended || q.said) {
 		c.fail("%v and %v are the same member", p, q)
 	}
-	p.group.members[key] = p
+	p.group.members[p.key()] = p
 }
 
 // belongs finds the group of a process that has got a view from others or from its disk.
@@ -97,6 +98,8 @@ func (c *checker) belongs(p *process, v *membership.View) {
 	}
 	p.group = &group{views: map[uint64]membership.View{1: *v}, newest: 1, members: make(map[identity]*process)}
 	c.groups = append(c.groups, p.group)
+	c.sim.result.Groups++
+	c.sim.result.Views++
 }
 
 // decided checks that there is one view of a number in a group.

@@ -2,8 +2,10 @@ package simulation
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/protocol"
 )
 
 // disk is a data folder, as the root package has it: what was synced, and maybe a later state
@@ -20,8 +22,12 @@ type image struct {
 	former              *membership.Seat
 }
 
-// errCrashed is what a process gets that crashes while it saves.
-var errCrashed = errors.New("crashed")
+// errCrashed is what a process gets that crashes while it saves, and errFull what one gets
+// that cannot.
+var (
+	errCrashed = errors.New("crashed")
+	errFull    = errors.New("no space left")
+)
 
 // load begins with what the disk has, and returns the place that is there. It saves the
 // nonce under which the process asks to join before any other hears of it.
@@ -52,6 +58,9 @@ func (p *process) load() (place *membership.Seat, ok bool) {
 	} else {
 		s.record(p, "starts at %s without a place", p.address)
 	}
+	if s.has(nonceNotSaved) {
+		return place, true
+	}
 	return place, p.save(i.state, true) == nil
 }
 
@@ -63,12 +72,18 @@ func (p *process) save(state []byte, sync bool) error {
 	d, l := &p.host.disk, &p.life
 	d.saves++
 	i := &image{d.saves, l.next, l.starts, state, l.former}
-	if sync {
-		p.sim.record(p, "saves")
+	p.sim.result.Saves++
+	switch {
+	case !sync:
+		p.sim.record(p, "saves %s without sync", l.saved(state))
+		if d.following = i; p.sim.has(unsyncedReplacesSaved) {
+			d.synced = nil
+		}
+	case p.sim.has(voteToldBeforeSaved):
+		p.sim.after(unsavedTime, func() { p.do(func() { d.synced = i }) })
+	default:
+		p.sim.record(p, "saves %s", l.saved(state))
 		d.synced = i
-	} else {
-		p.sim.record(p, "saves without sync")
-		d.following = i
 	}
 	if p.mayCrash() {
 		return errCrashed
@@ -76,18 +91,69 @@ func (p *process) save(state []byte, sync bool) error {
 	return nil
 }
 
+// saveLater saves the state of a member or a seat beside it: the disk takes its time, and may
+// be full for a while.
+func (p *process) saveLater(state []byte, sync bool) {
+	s, roles := p.sim, p.roles
+	s.after(s.diskTime(), func() {
+		p.do(func() {
+			if p.roles != roles {
+				return // the member that follows a seat saves more
+			}
+			err := errFull
+			if s.calm || s.rng.IntN(fullDisk) > 0 {
+				err = p.save(state, sync)
+			}
+			p.step(func() { p.role.Saved(s.now, err) })
+		})
+	})
+}
+
+// One of so many saves fails because the disk is full.
+const fullDisk = 100
+
+// diskTime draws how long a save takes. Some take seconds.
+func (s *Simulation) diskTime() protocol.Time {
+	if !s.calm && s.rng.IntN(100) == 0 {
+		return s.between(0, 3*second)
+	}
+	return s.between(0, 5*millisecond)
+}
+
+// unsavedTime is how late a vote is saved that is told before.
+const unsavedTime = 20 * millisecond
+
+// savedPlace prints what is saved, for people.
+type savedPlace struct {
+	state []byte
+	next  uint64
+}
+
+func (l *life) saved(state []byte) savedPlace { return savedPlace{state, l.next} }
+
+func (s savedPlace) String() string {
+	text := "no place"
+	if place, err := membership.DecodeSeat(s.state); err == nil {
+		text = fmt.Sprintf("its vote in %v as incarnation %d", &place.View, place.Self.Incarnation)
+	}
+	if s.next != 0 {
+		text += fmt.Sprintf(", nonce %d", s.next)
+	}
+	return text
+}
+
 // saveVote saves the state of a member.
-func (p *process) saveVote(state []byte, sync bool) error {
+func (p *process) saveVote(state []byte, sync bool) {
 	p.life.next, p.life.former = 0, nil
-	return p.save(state, sync)
+	p.saveLater(state, sync)
 }
 
 // forgetVote saves that the process is no member any more, and the view that it is not in.
 func (p *process) forgetVote() {
-	if !p.sim.plan.durable {
+	l := &p.life
+	if !p.sim.plan.durable || p.sim.has(placeOfLeftKept) {
 		return
 	}
-	l := &p.life
 	l.next, l.starts = 0, 0
 	l.former = membership.NewSeat(membership.Member{}, *l.last, p.machine.DecisionsUpTo(l.last.Number))
 	_ = p.save(nil, true)

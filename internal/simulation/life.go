@@ -45,6 +45,9 @@ func (p *process) boot() {
 	if l.seeds = c.Seeds; s.plan.begin == founded {
 		c.Expect, c.Starts = s.plan.size, l.starts
 	}
+	if s.options.Live != nil {
+		s.options.Live(&c)
+	}
 	l.machine = lifecycle.New(c)
 	l.machine.Start(s.now)
 	p.live()
@@ -106,14 +109,18 @@ func (p *process) act(action lifecycle.Action) {
 		})
 	case lifecycle.Stand:
 		s.record(p, "is a candidate")
-		p.rest()
+		if !s.has(seatVotesOn) {
+			p.rest()
+		}
 	case lifecycle.Hold:
 		p.hold(&a)
 	case lifecycle.Suspect:
 		p.step(func() { p.role.Report(s.now, member.Report{Rank: a.Rank, Incarnation: a.Incarnation}) })
 	case lifecycle.Forget:
 		s.record(p, "gives its place up")
-		_ = p.save(nil, true)
+		if !s.has(forgottenNotSaved) {
+			_ = p.save(nil, true)
+		}
 	case lifecycle.Become:
 		s.record(p, "becomes rank %d, incarnation %d", a.Self.Rank, a.Self.Incarnation)
 		p.enter(&a.Membership)
@@ -144,13 +151,20 @@ func (p *process) failed(err error) {
 func (p *process) hold(a *lifecycle.Hold) {
 	s, l := p.sim, &p.life
 	p.rest()
-	p.self, l.next, l.former = a.Place.Self, a.Candidate.Nonce, nil
+	p.self, l.former = a.Place.Self, nil
+	if !s.has(seatNonceNotSaved) {
+		l.next = a.Candidate.Nonce
+	}
+	s.result.Seats++
 	s.record(p, "holds its place in %v as incarnation %d", &a.Place.View, p.self.Incarnation)
 	s.checker.belongs(p, &a.Place.View)
 	var err error
 	l.seat, err = member.NewSeat(member.SeatConfig{
-		Seat: a.Place, Candidate: a.Candidate, Heartbeat: heartbeat.Config{Interval: s.plan.heartbeat}, Save: p.save,
+		Seat: a.Place, Candidate: a.Candidate, Heartbeat: heartbeat.Config{Interval: s.plan.heartbeat}, Save: p.saveLater,
 		OnView: func(v *membership.View) {
+			if p.state == ended {
+				return
+			}
 			s.record(p, "is still a seat: %v", v)
 			s.checker.decided(p, v)
 			l.machine.Moved(s.now, v, l.seat.Machine().DecisionsUpTo(v.Number))
@@ -189,7 +203,7 @@ func (p *process) lookAtSeat() {
 
 // where returns the address of a member, as far as the process knows.
 func (p *process) where(m *membership.Member) string {
-	if p.life.machine != nil {
+	if p.life.machine != nil && !p.sim.has(addressKept) {
 		return p.life.machine.Address(m)
 	}
 	return m.Address

@@ -49,9 +49,6 @@ const (
 
 // drawLife draws how members begin, end and come back.
 func (p *plan) drawLife(rng *rand.Rand) {
-	if p.begin > founded {
-		p.begin = given
-	}
 	if p.durable = p.begin != given && rng.IntN(2) == 0; !p.durable {
 		return
 	}
@@ -66,7 +63,7 @@ func (p *plan) drawLife(rng *rand.Rand) {
 
 func drawPlan(rng *rand.Rand) plan {
 	p := plan{
-		size: 5 + rng.IntN(4), begin: beginning(rng.IntN(4)), end: between(rng, 500*millisecond, 4*second),
+		size: 5 + rng.IntN(4), begin: beginning(rng.IntN(3)), end: between(rng, 500*millisecond, 4*second),
 		heartbeat: 300 * millisecond, slowTimeout: between(rng, second, 5*second),
 		latency: between(rng, 20*microsecond, 2*millisecond), perByte: protocol.Time(1 + rng.IntN(2000)),
 		queueBytes: 1 << (11 + rng.IntN(8)), userTimeout: between(rng, 2*second, 10*second),

@@ -27,6 +27,7 @@ type process struct {
 
 	life       life
 	role       role              // nil: it is neither a member nor a seat
+	roles      int               // how many it has had
 	self       membership.Member // as a member or a seat
 	group      *group
 	machine    *member.Machine // nil: it is no member yet
@@ -63,6 +64,7 @@ type role interface {
 	Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool)
 	Deadline() protocol.Time
 	Report(now protocol.Time, r member.Report)
+	Saved(now protocol.Time, err error)
 	View() membership.View
 }
 
@@ -124,8 +126,11 @@ func (p *process) serveBacklog() {
 	}
 }
 
-// installed takes a view.
+// installed takes a view. A machine that could not save may go on for a moment.
 func (p *process) installed(v *membership.View) {
+	if p.state == ended {
+		return
+	}
 	p.sim.record(p, "%v", v)
 	p.sim.checker.installed(p, v)
 	p.life.last = v
@@ -284,7 +289,7 @@ func (p *process) end(err error) {
 	p.close()
 	evicted := new(membership.EvictedError)
 	p.over = errors.As(err, &evicted) && evicted.Successor != nil
-	if (errors.As(err, &evicted) || slow) && !p.leaving && !p.over {
+	if (errors.As(err, &evicted) || slow) && !p.leaving && !p.over || s.calm && s.plan.durable {
 		s.restartAfter(s.between(10*millisecond, 300*millisecond), p)
 	}
 }
@@ -341,6 +346,7 @@ func (p *process) rest() {
 	for _, l := range p.links {
 		l.dialing = false
 	}
+	p.roles++
 	p.links, p.role, p.life.seat, p.armed, p.detector.peers = nil, nil, nil, protocol.Never, nil
 }
 

@@ -77,12 +77,10 @@ func (c memberConfig) run() {
 	fmt.Println("joined", g.Rank())
 	c.live(g)
 	for c.Rejoin && errors.Is(g.Err(), pleach.ErrEvicted) {
-		again, err := g.Rejoin(context.Background())
-		if err != nil {
+		if err := g.Rejoin(context.Background()); err != nil {
 			fmt.Println("error", err)
 			return
 		}
-		g = again
 		c.live(g)
 	}
 	fmt.Println("over", g.Err())

@@ -31,6 +31,7 @@ func writeReport(w io.Writer, s *Session, claims []Claim, present []Section) err
 		"class":     func(v Verdict) string { return strings.ReplaceAll(string(v), " ", "-") },
 		"count":     func(v Verdict) int { return Count(claims, v) },
 		"claims":    func() int { return len(claims) - Count(claims, Answered) },
+		"verdicts":  func() []Verdict { return []Verdict{Agrees, Differs, NotShown, Answered} },
 		"thousands": func(n int) string { return figure(float64(n), 0) },
 	}).Parse(reportText)
 	if err != nil {

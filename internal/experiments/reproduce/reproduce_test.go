@@ -75,14 +75,14 @@ func checkTables(t *testing.T, s *Source, d Data) {
 	}
 }
 
-// Names are files and words of the command line.
+// Names are files and words of the command line, and titles tell experiments apart.
 func TestNamesAreUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, e := range Catalog() {
-		if seen[e.Name] || e.Name == "" || e.Title == "" || e.About == "" || strings.ContainsAny(e.Name, " /") {
+		if seen[e.Name] || seen[e.Title] || e.Name == "" || e.Title == "" || e.About == "" || strings.ContainsAny(e.Name, " /") {
 			t.Errorf("experiment %q", e.Name)
 		}
-		seen[e.Name] = true
+		seen[e.Name], seen[e.Title] = true, true
 	}
 }
 

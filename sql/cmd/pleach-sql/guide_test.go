@@ -1,0 +1,50 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pleach-go/pleach/internal/testutil"
+)
+
+// The first commands of the guide are run as they are printed, from a folder that has nothing
+// but what `make build sql` builds. This test's program is pleach-sql.
+func TestGuideToSQL(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.Mkdir(filepath.Join(folder, "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.Command("go", "build", "-o", filepath.Join(folder, "bin"), "./cmd/pleach")
+	build.Dir, build.Env = "../../..", append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := os.Symlink(os.Args[0], filepath.Join(folder, "bin/pleach-sql")); err != nil {
+		t.Fatal(err)
+	}
+	commands := testutil.CodeBlocks(t, "../../../docs/guide/sql.md", "SQL that loses only the dead one's share")[0].Commands()
+	if len(commands) != 3 || commands[0].Line != "make build sql" || commands[2].Output == "" {
+		t.Fatalf("%+v", commands)
+	}
+	for _, c := range commands[1:] {
+		cmd := exec.Command("bash", "-c", c.Line)
+		cmd.Dir, cmd.Env = folder, append(os.Environ(), commandVariable+"=1")
+		began := time.Now()
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %v: %s", c.Line, err, out)
+		}
+		for _, part := range strings.Split(strings.TrimSpace(c.Output), " … ") {
+			if !strings.Contains(string(out), part) {
+				t.Errorf("%s prints %s\nwithout %s", c.Line, out, part)
+			}
+		}
+		t.Logf("%s: %v", c.Line, time.Since(began))
+	}
+}
