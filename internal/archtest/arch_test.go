@@ -127,7 +127,7 @@ var rules = []rule{
 	{pkg: "internal/prefetch"},
 	{pkg: "internal/folder", may: []string{"internal/door", "internal/membership", "internal/wire"}},
 	{pkg: "internal/operator", may: []string{"internal/control", "internal/membership"}},
-	{pkg: "internal/job", may: []string{"protocol", "internal/collective/engine", "internal/membership", "internal/p2p", "internal/notify"}},
+	{pkg: "internal/job", may: []string{"protocol", "internal/door", "internal/collective/engine", "internal/membership", "internal/p2p", "internal/notify"}},
 	{pkg: "internal/dedup"},
 	{pkg: "internal/ps", may: []string{".", "bootstrap", "collective"}},
 	{pkg: "internal/transfer", may: []string{".", "internal/notify"}},
