@@ -53,9 +53,16 @@ type session struct {
 type protocols struct {
 	node     *node.Node
 	machine  *member.Machine  // used only within node.Do, to look at
-	inputs   record.Inputs    // the same, or what records it: whatever changes the machine goes there
+	inputs   inputs           // the same, or what records it: whatever changes the machine goes there
 	recorder *record.Recorder // nil: none
 	stream   *stream.Member   // its streams, likewise
+}
+
+// inputs are all calls that change the machine.
+type inputs interface {
+	node.Protocol
+	node.BufferProvider // the machine provides the memory for long frames, too
+	record.Inputs
 }
 
 // network is what the group uses of its transport.

@@ -3,18 +3,15 @@ package record
 import (
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
-	"github.com/pleach-go/pleach/internal/node"
 	"github.com/pleach-go/pleach/internal/p2p"
 	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Inputs are the calls that change a member: those of [member.Machine], or of a
+// Inputs are the calls that change a member, apart from those of a node: those of [member.Machine], or of a
 // [Recorder] in front of it. All go through it, so a recording has all. Without
 // one, nothing stands in between.
 type Inputs interface {
-	node.Protocol
-	node.BufferProvider // the machine provides the memory for long frames, too
 	Start(now protocol.Time)
 	Settle(now protocol.Time)
 	Saved(now protocol.Time, err error)
