@@ -136,6 +136,9 @@ func (m *Machine) Next(now protocol.Time) (to protocol.Rank, head, body []byte, 
 		if to, ok = m.heart.Next(now); ok {
 			return to, m.mark(heartbeatFrame, nil), nil, true
 		}
+		if m.saver.silent() {
+			return protocol.NoRank, nil, nil, false
+		}
 		if to, head, body, ok = m.direct.Next(now); ok {
 			return to, m.mark(directFrame, head), body, true
 		}
@@ -196,6 +199,9 @@ func (m *Machine) SendFailed(now protocol.Time, full bool) {
 
 // Deadline returns when Next must be called again at the latest, or Never.
 func (m *Machine) Deadline() protocol.Time {
+	if m.views != nil && m.saver.silent() {
+		return min(m.saver.deadline(), m.heart.Deadline())
+	}
 	due := m.stream.Deadline()
 	if m.views != nil {
 		due = min(due, m.saver.deadline(), m.heart.Deadline(), m.direct.Deadline())

@@ -21,6 +21,7 @@ type saver struct {
 	views *membership.Machine
 	save  func(state []byte, sync bool) // nil: nothing is saved
 
+	placed bool          // the place that the process has begun in is saved
 	saving bool          // a state is not saved yet
 	state  []byte        // the state that is being saved
 	sync   bool          // votes depend on it
@@ -28,9 +29,16 @@ type saver struct {
 	pause  protocol.Time // before it is saved again, if it fails
 }
 
+// silent reports whether the process has to say nothing yet, but that it lives. A process
+// that crashed before its place is saved would come back as the same member, and begin its
+// streams anew.
+func (s *saver) silent() bool { return s.save != nil && !s.placed }
+
 // next returns the next frame of a view change, and has saved what others wait for.
 func (s *saver) next(now protocol.Time) (to protocol.Rank, frame []byte, ok bool) {
-	to, frame, ok = s.views.Next(now)
+	if !s.silent() {
+		to, frame, ok = s.views.Next(now)
+	}
 	s.begin()
 	if s.saving && s.again <= now {
 		s.again = protocol.Never
@@ -56,12 +64,15 @@ func (s *saver) saved(now protocol.Time, err error) {
 		s.again, s.pause = now+s.pause, min(2*s.pause, maxSavePause)
 		return
 	}
-	s.saving, s.state = false, nil
+	s.placed, s.saving, s.state = true, false, nil
 	s.views.Saved(now)
 }
 
 // deadline returns when next must be called again at the latest.
 func (s *saver) deadline() protocol.Time {
+	if s.silent() {
+		return s.again
+	}
 	if s.saving {
 		return min(s.again, s.views.Deadline())
 	}
