@@ -90,6 +90,8 @@ var rules = []rule{
 
 	// What is built on collectives and useful alone.
 	{pkg: "samplesort", may: []string{"collective"}},
+	{pkg: "checkpoint", may: []string{"collective"}},
+	{pkg: "workqueue", may: []string{".", "collective"}},
 	{pkg: "internal/tpch"},
 
 	// Users of the library. Nothing imports them.
