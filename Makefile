@@ -104,11 +104,15 @@ cp: ## copy 1 GiB to 16 processes beside a chain and a loop of copies, in memory
 	go run ./cmd/pleach-lab bench cp --dir /dev/shm --members 16 --size 1073741824 --trials 3 --json
 	TMPDIR=/dev/shm PLEACH_BYTES=1073741824 PLEACH_MEMBERS=16 go test -count=1 -timeout 30m -run Killed -v ./internal/transfer
 
+.PHONY: flood
+flood: ## flood members and candidates with 20,000 hellos and 3,000 join requests in each setting, and print figures as JSON
+	PLEACH_FULL=1 go test -count=1 -timeout 10m -run SecurityFlood -v ./internal/security
+
 TROUBLE ?= 60
 
 .PHONY: trouble
 trouble: ## put groups under ordinary trouble, TROUBLE seconds each (default: 60), and print figures
-	PLEACH_FULL=1 PLEACH_SECONDS=$(TROUBLE) PLEACH_KILLS=20 PLEACH_ROUNDS=20 PLEACH_JOINS=1000 PLEACH_MINUTES=10 \
+	PLEACH_FULL=1 PLEACH_SECONDS=$(TROUBLE) PLEACH_ROUNDS=20 PLEACH_JOINS=1000 PLEACH_MINUTES=10 \
 		go test -count=1 -timeout 0 -v ./internal/trouble
 
 .PHONY: agents
@@ -131,16 +135,15 @@ storm: ## overload MEMBERS members (default: 256) for 30 s of a virtual clock wi
 sizes: ## simulate broadcasts to 2^6 to 2^30 processes in zones, and draw the pictures of docs/measure/scale.md: ten minutes, 3 GB
 	PLEACH_FULL=1 PLEACH_UPDATE_GOLDEN=1 go test -count=1 -timeout 1h -run '^TestSizes' -v ./internal/experiments/zones
 
-SCHEDULES ?= 1000000
-
 .PHONY: schedules
-schedules: ## agree on views under SCHEDULES random schedules, and explore millions of states
-	GOGC=400 PLEACH_SCHEDULES=$(SCHEDULES) go test -timeout 0 -run RandomSchedules -v ./internal/membership
+schedules: SEEDS = 1000000
+schedules: ## agree on views under SEEDS random schedules (default: a million), and explore millions of states
+	GOGC=400 PLEACH_SEEDS=$(SEEDS) go test -timeout 0 -run RandomSchedules -v ./internal/membership
 	PLEACH_FULL=1 go test -timeout 0 -run Explore -v ./internal/membership ./internal/stream
 
 .PHONY: simulate
 simulate: ## run whole groups under SEEDS seeds (default: 100) on all cores
-	PLEACH_SEEDS=$(SEEDS) go test -count=1 -timeout 0 -run GroupsUnderSeeds -v ./internal/simulation
+	PLEACH_SEEDS=$(SEEDS) go test -count=1 -timeout 0 -run UnderSeeds -v ./internal/simulation
 
 PREVIOUS ?= $(shell git describe --tags --abbrev=0 --match 'v*' HEAD^ 2>/dev/null)
 

@@ -83,19 +83,19 @@ func (w *World) Replacement() bool { return w.replacement }
 
 // worldState is the state of a process of a job: one that starts together with all others,
 // or one that replaces another.
-func (c *Config) worldState(ctx context.Context) (*initialState, error) {
+func worldState(c *Config, ctx context.Context) (*initialState, error) {
 	if c.Transport != nil {
-		return c.startState()
+		return startState(c)
 	}
 	c.Limits.SharedBytes = cmp.Or(c.Limits.SharedBytes, worldSharedBytes)
-	a, err := c.assignment()
+	a, err := assignment(c)
 	if err != nil {
 		return nil, err
 	}
 	if !a.Replacement {
-		return c.startState()
+		return startState(c)
 	}
-	s, err := c.replacementState(ctx, &a)
+	s, err := replacementState(c, ctx, &a)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func (c *Config) worldState(ctx context.Context) (*initialState, error) {
 // replacementState joins the group of the job, under the ID of the process that this one
 // replaces. It listens at that one's address, so that a later replacement finds it there,
 // unless another program has got the port.
-func (c *Config) replacementState(ctx context.Context, a *bootstrap.Assignment) (*initialState, error) {
+func replacementState(c *Config, ctx context.Context, a *bootstrap.Assignment) (*initialState, error) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.StartTimeout, defaultStartTimeout))
 	defer cancel()
 	others := slices.Delete(slices.Clone(a.Addresses), int(a.Rank), int(a.Rank)+1)
@@ -125,10 +125,10 @@ func (c *Config) replacementState(ctx context.Context, a *bootstrap.Assignment) 
 	if net.ParseIP(host) == nil && host != "localhost" {
 		c.Listen = net.JoinHostPort("", port) // see bootstrap.Assignment.Listener
 	}
-	s, err := c.joinState(ctx, others)
+	s, err := joinState(c, ctx, others)
 	if errors.Is(err, syscall.EADDRINUSE) && c.Listen == own {
 		c.Listen, c.Advertise = net.JoinHostPort(host, "0"), ""
-		s, err = c.joinState(ctx, others)
+		s, err = joinState(c, ctx, others)
 	}
 	if cause := context.Cause(ctx); err != nil && errors.Is(cause, engine.ErrGone) {
 		return nil, cause

@@ -15,10 +15,11 @@ import (
 	"github.com/pleach-go/pleach/transport/tcp"
 )
 
-// newGroup assembles a member: the machine that has its protocols, the node that drives it
+// newSession assembles a member: the machine that has its protocols, the node that drives it
 // and, unless the group is static, detectors. The unicast channel may be nil.
-func newGroup(c Config, s *initialState, u member.Unicast) (*Group, error) {
-	g := &Group{
+func newSession(group *Group, c Config, s *initialState, u member.Unicast, gap *Gap) (*session, error) {
+	g := &session{
+		group: group, delivery: &group.delivery,
 		config: c, self: s.self, data: s.data, topics: make(map[uint64]*Topic),
 		log:       c.Logger.With("group", c.Group, "rank", s.self.Rank),
 		network:   network{listening: s.listening},
@@ -29,7 +30,6 @@ func newGroup(c Config, s *initialState, u member.Unicast) (*Group, error) {
 			sendLock: make(chan struct{}, 1), metaLock: make(chan struct{}, 1),
 			tracing: tracing{lock: make(chan struct{}, 1)}, written: make(chan struct{}, 1),
 		},
-		receiving: receiving{arrived: make(chan struct{}, 1)},
 	}
 	if t, ok := s.transport.(interface{ LocalError() (time.Time, error) }); ok {
 		g.localError = t.LocalError
@@ -37,6 +37,8 @@ func newGroup(c Config, s *initialState, u member.Unicast) (*Group, error) {
 	if t, ok := s.transport.(interface{ Queued(protocol.Rank) int }); ok {
 		g.queued = t.Queued
 	}
+	g.joined = time.Now()
+	g.joined = time.Now()
 	g.life, g.end = context.WithCancelCause(context.Background())
 	if c.Static && g.self.Incarnation == member.FirstIncarnation {
 		g.self.Incarnation = uint64(time.Now().UnixNano())
@@ -51,6 +53,7 @@ func newGroup(c Config, s *initialState, u member.Unicast) (*Group, error) {
 	g.noteView(&s.view, membership.Members{})
 	g.makeDirect(s)
 	g.makeReplica(&s.view)
+	g.announce(gap)
 	n := node.Config{Transport: s.transport, Protocol: g.inputs, AfterStep: g.afterStep, Logger: g.log}
 	_, n.Precise = s.transport.(*tcp.Transport) // others may be in the virtual time of a test
 	if c.Handler != nil {
@@ -64,7 +67,7 @@ func newGroup(c Config, s *initialState, u member.Unicast) (*Group, error) {
 }
 
 // memberConfig is how this member begins, and what it tells the group.
-func (g *Group) memberConfig(s *initialState, u member.Unicast) member.Config {
+func (g *session) memberConfig(s *initialState, u member.Unicast) member.Config {
 	l := g.config.Limits
 	c := member.Config{
 		Self: g.self, View: s.view, Start: s.start, Static: g.config.Static, Unicast: u,
@@ -73,7 +76,7 @@ func (g *Group) memberConfig(s *initialState, u member.Unicast) member.Config {
 			KeepBytes: l.KeepBytes, InboxBytes: l.InboxBytes, OutboxBytes: l.OutboxBytes, Drop: l.Overflow == Drop, Replicate: g.config.State != nil, AllTopics: g.config.Handler != nil,
 		},
 		Membership:  membership.Config{NoQuorum: g.config.AllowMinority, Decisions: s.decisions, ProbeTimeout: protocol.Time(max(g.config.SuspicionTimeout, 0))},
-		Heartbeat:   g.config.heartbeatConfig(),
+		Heartbeat:   heartbeatTimes(&g.config),
 		SlowTimeout: protocol.Time(l.SlowTimeout), MaxDirect: l.maxDirect() + directHead,
 		OnView: g.installView, OnSilence: g.handleSilence, OnReport: g.noteReport, OnState: g.updateState,
 		OnSlow: func(after protocol.Time) {
@@ -87,13 +90,16 @@ func (g *Group) memberConfig(s *initialState, u member.Unicast) member.Config {
 }
 
 // startViews starts a member that agrees on views with others.
-func (g *Group) startViews(s *initialState, c node.Config) error {
+func (g *session) startViews(s *initialState, c node.Config) error {
 	g.makeDetectors(s)
 	g.noteAdmissions(&s.view, membership.Members{})
 	g.setPeers(&s.view, membership.Members{})
 	c.Watcher, c.HandleRequest = &watcher{g.connections, g.removed, g.askToCatchUp}, g.handleRequest
 	g.node = node.New(c)
-	err := g.startWatching(&s.view)
+	err := g.data.enter(s)
+	if err == nil {
+		err = g.startWatching(&s.view)
+	}
 	if err == nil {
 		err = g.node.Start()
 	}

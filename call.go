@@ -49,10 +49,22 @@ func (e *GoneError) Error() string {
 // Unwrap returns [ErrGone].
 func (e *GoneError) Unwrap() error { return ErrGone }
 
-// handlers are what serves the requests of other members.
+// handlers are the functions that serve the requests of other members, by name.
 type handlers struct {
+	mu sync.Mutex
+	by map[string]func(context.Context, Request) ([]byte, error)
+}
+
+// find returns the function of a name, or nil.
+func (h *handlers) find(name string) func(context.Context, Request) ([]byte, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.by[name]
+}
+
+// serving is what ends the contexts of the requests that are being served.
+type serving struct {
 	mu      sync.Mutex
-	by      map[string]func(context.Context, Request) ([]byte, error)
 	cancels map[direct.Caller]context.CancelFunc
 }
 
@@ -86,11 +98,12 @@ func (g *Group) Handle(name string, f func(ctx context.Context, r Request) ([]by
 // owns the reply. Requests and replies may overtake each other and what Send sends. As
 // Send does, Request needs views.
 func (g *Group) Request(ctx context.Context, to int, name string, data []byte) ([]byte, error) {
-	reply, err := g.request(ctx, to, name, slices.Clone(data))
-	return reply, g.wrap("request", err)
+	s := g.session()
+	reply, err := s.request(ctx, to, name, slices.Clone(data))
+	return reply, s.wrap("request", err)
 }
 
-func (g *Group) request(ctx context.Context, to int, name string, data []byte) ([]byte, error) {
+func (g *session) request(ctx context.Context, to int, name string, data []byte) ([]byte, error) {
 	if len(name) > direct.MaxName {
 		return nil, fmt.Errorf("a name of %d bytes is too long: %d at most", len(name), direct.MaxName)
 	}
@@ -135,15 +148,15 @@ func resultOf(to int, name string, r *direct.Reply) ([]byte, error) {
 }
 
 // serve serves a request on a goroutine of its own. It is called within node.Do.
-func (g *Group) serve(r direct.Request) {
+func (g *session) serve(r direct.Request) {
 	ctx, cancel := context.WithCancel(g.life)
-	g.handlers.mu.Lock()
-	defer g.handlers.mu.Unlock()
-	f := g.handlers.by[r.Name]
-	if g.handlers.cancels == nil {
-		g.handlers.cancels = make(map[direct.Caller]context.CancelFunc)
+	f := g.group.handlers.find(r.Name)
+	g.serving.mu.Lock()
+	defer g.serving.mu.Unlock()
+	if g.serving.cancels == nil {
+		g.serving.cancels = make(map[direct.Caller]context.CancelFunc)
 	}
-	g.handlers.cancels[r.Caller] = cancel
+	g.serving.cancels[r.Caller] = cancel
 	go func() {
 		status, reply := g.callHandler(ctx, f, &r)
 		g.cancelServing(r.Caller)
@@ -152,7 +165,7 @@ func (g *Group) serve(r direct.Request) {
 }
 
 // callHandler calls a handler, if there is one.
-func (g *Group) callHandler(ctx context.Context, f func(context.Context, Request) ([]byte, error), r *direct.Request) (direct.Status, []byte) {
+func (g *session) callHandler(ctx context.Context, f func(context.Context, Request) ([]byte, error), r *direct.Request) (direct.Status, []byte) {
 	if f == nil {
 		return direct.NoHandler, nil
 	}
@@ -171,11 +184,11 @@ func (g *Group) callHandler(ctx context.Context, f func(context.Context, Request
 const maxErrorText = 4096
 
 // cancelServing ends the context of a handler.
-func (g *Group) cancelServing(c direct.Caller) {
-	g.handlers.mu.Lock()
-	defer g.handlers.mu.Unlock()
-	if cancel := g.handlers.cancels[c]; cancel != nil {
+func (g *session) cancelServing(c direct.Caller) {
+	g.serving.mu.Lock()
+	defer g.serving.mu.Unlock()
+	if cancel := g.serving.cancels[c]; cancel != nil {
 		cancel()
-		delete(g.handlers.cancels, c)
+		delete(g.serving.cancels, c)
 	}
 }

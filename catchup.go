@@ -30,7 +30,7 @@ const (
 )
 
 // askToCatchUp tells a member that is behind where it gets the decisions that it lacks.
-func (g *Group) askToCatchUp(peer protocol.Rank) {
+func (g *session) askToCatchUp(peer protocol.Rank) {
 	m, ok := g.view.Load().Member(peer)
 	if !ok || g.config.Transport != nil {
 		return
@@ -39,7 +39,7 @@ func (g *Group) askToCatchUp(peer protocol.Rank) {
 	g.asking.Go(func() {
 		ctx, cancel := context.WithTimeout(g.life, catchUpTimeout)
 		defer cancel()
-		_, err := requestOnce(ctx, g.config.client(nil), m.Address, request)
+		_, err := requestOnce(ctx, clientOf(&g.config, nil), m.Address, request)
 		if _, changed := g.behind.Changed(m.Address, cmp.Or(err, errCatchesUp)); changed {
 			g.log.Info("member is asked to catch up", "peer", peer, "view", g.self.Incarnation, "answer", cmp.Or(err, errCatchesUp))
 		}
@@ -51,7 +51,7 @@ var errCatchesUp = errors.New("it requests the decisions")
 
 // catchUpWith begins to catch up with a process that has joined in a later view, unless
 // this member does so already.
-func (g *Group) catchUpWith(view uint64, address string) error {
+func (g *session) catchUpWith(view uint64, address string) error {
 	stuck := false
 	_ = g.node.Do(func(protocol.Time) { stuck = g.machine.Stuck() })
 	if !stuck {
@@ -64,7 +64,7 @@ func (g *Group) catchUpWith(view uint64, address string) error {
 }
 
 // beginToCatchUp catches up with a process, unless this member catches up already.
-func (g *Group) beginToCatchUp(view uint64, address string) {
+func (g *session) beginToCatchUp(view uint64, address string) {
 	if g.catchingUp.CompareAndSwap(false, true) {
 		g.asking.Go(func() {
 			defer g.catchingUp.Store(false)
@@ -76,7 +76,7 @@ func (g *Group) beginToCatchUp(view uint64, address string) {
 // catchUp requests decisions of a process until this member has installed a view or has
 // ended, or the process does not answer. It gives up after some requests: another process
 // may know more.
-func (g *Group) catchUp(view uint64, address string) {
+func (g *session) catchUp(view uint64, address string) {
 	for tries := 0; tries < catchUpTries && g.life.Err() == nil && g.view.Load().Number < view; tries++ {
 		d, err := g.fetchDecisions(address)
 		if err == nil {
@@ -98,7 +98,7 @@ func (g *Group) catchUp(view uint64, address string) {
 
 // fetchDecisions requests the last decisions of a member. Only one that this member knows,
 // or that the decisions themselves have added, is believed.
-func (g *Group) fetchDecisions(address string) (membership.Decisions, error) {
+func (g *session) fetchDecisions(address string) (membership.Decisions, error) {
 	ctx, cancel := context.WithTimeout(g.life, catchUpTimeout)
 	defer cancel()
 	b, from, err := requestKnown(ctx, &g.config, address, control.Decisions{})

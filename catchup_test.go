@@ -13,12 +13,12 @@ func TestJoinerAnswersWithDecisions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = first.Abort() }()
-	joiner, err := Join(t.Context(), Config{}, first.self.Address)
+	joiner, err := Join(t.Context(), Config{}, first.session().self.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = joiner.Abort() }()
-	d, err := first.fetchDecisions(joiner.self.Address)
+	d, err := first.session().fetchDecisions(joiner.session().self.Address)
 	if err != nil || len(d.Encode(nil)) <= 4 {
 		t.Errorf("decisions %v, %v", d, err)
 	}
@@ -33,7 +33,7 @@ func TestMemberWithQuorumTakesNoDecisionsOfOthers(t *testing.T) {
 			if last == nil {
 				last, err = Create(t.Context(), c)
 			} else {
-				last, err = Join(t.Context(), c, last.self.Address)
+				last, err = Join(t.Context(), c, last.session().self.Address)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -45,10 +45,10 @@ func TestMemberWithQuorumTakesNoDecisionsOfOthers(t *testing.T) {
 	}
 	one, other := group(3), group(6)
 	before := one.View()
-	if err := one.catchUpWith(other.self.Incarnation, other.self.Address); err == nil {
+	if err := one.session().catchUpWith(other.session().self.Incarnation, other.session().self.Address); err == nil {
 		t.Error("the member agrees to catch up")
 	}
-	one.catchUp(other.self.Incarnation, other.self.Address)
+	one.session().catchUp(other.session().self.Incarnation, other.session().self.Address)
 	time.Sleep(100 * time.Millisecond) // a view that it took would be installed by then
 	if v := one.View(); v.Number != before.Number || one.Err() != nil {
 		t.Errorf("view %d became %d, %v", before.Number, v.Number, one.Err())

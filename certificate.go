@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/pleach-go/pleach/internal/control"
 	"github.com/pleach-go/pleach/internal/door"
@@ -57,11 +58,11 @@ func (e *IdentityError) Error() string {
 
 // checkCertificate returns an error if no certificate of this process is for the
 // member that it wants to be. It cannot check what GetCertificate would return.
-func (c *Config) checkCertificate(id, address string) error {
+func checkCertificate(c *Config, id, address string) error {
 	if c.TLS == nil {
 		return nil
 	}
-	config, err := presentTLS(c)
+	config, err := door.Present(c.TLS)
 	if err != nil {
 		return err
 	}
@@ -70,7 +71,7 @@ func (c *Config) checkCertificate(id, address string) error {
 	}
 	e := &CertificateError{ID: id, Host: cmp.Or(c.TLS.ServerName, door.HostOf(address)), Err: errors.New("there is none")}
 	for _, chain := range config.Certificates {
-		leaf, err := leafOf(&chain)
+		leaf, err := door.Leaf(&chain)
 		if err == nil {
 			if err = covers(c, leaf, id, address); err == nil {
 				return nil
@@ -80,15 +81,6 @@ func (c *Config) checkCertificate(id, address string) error {
 		e.Err = err
 	}
 	return e
-}
-
-// presentTLS returns the config that a new connection would have.
-func presentTLS(c *Config) (*tls.Config, error) {
-	if c.TLS.GetConfigForClient == nil {
-		return c.TLS, nil
-	}
-	current, err := c.TLS.GetConfigForClient(&tls.ClientHelloInfo{})
-	return cmp.Or(current, c.TLS), err
 }
 
 // covers returns an error if a certificate is not for a member.
@@ -101,7 +93,7 @@ func covers(c *Config, leaf *x509.Certificate, id, address string) error {
 
 // verifyClaim returns an error if the other side of a connection must not be the
 // member that it says it is.
-func (c *Config) verifyClaim(v *membership.View, claim tcp.Claim) error {
+func verifyClaim(c *Config, v *membership.View, claim tcp.Claim) error {
 	m, known := v.Member(claim.Rank)
 	switch {
 	case claim.Rank != protocol.NoRank && claim.Rank >= v.Slots+maxNewRanks:
@@ -129,17 +121,6 @@ func verifyUnknown(c *Config, claim tcp.Claim) error {
 // maxNewRanks is how many ranks a view may have more than the one that this member
 // has.
 const maxNewRanks = 4096
-
-// leafOf returns the first certificate of a chain.
-func leafOf(chain *tls.Certificate) (*x509.Certificate, error) {
-	switch {
-	case chain.Leaf != nil:
-		return chain.Leaf, nil
-	case len(chain.Certificate) == 0:
-		return nil, errors.New("the chain is empty")
-	}
-	return x509.ParseCertificate(chain.Certificate[0])
-}
 
 // doorOf returns the door of a process. Members are those of a view, which may be nil, and
 // those that decisions add.
@@ -180,7 +161,7 @@ func openRequest(c *Config, v *membership.View, from transport.Client, b []byte)
 // requestKnown sends a request, and also returns the certificates of the process that
 // replies.
 func requestKnown(ctx context.Context, c *Config, address string, request control.Request) (reply []byte, from []*x509.Certificate, err error) {
-	t := c.client(nil)
+	t := clientOf(c, nil)
 	if verify := t.Verify; verify != nil {
 		t.Verify = func(claim tcp.Claim) error {
 			from = claim.Certificates
@@ -210,4 +191,40 @@ func believe(c *Config, from []*x509.Certificate, request control.Request, reply
 		claim = door.Claim{ID: i.ID, Address: i.Address}
 	}
 	return doorOf(c, nil).Check(from, door.Enter, claim)
+}
+
+// TLSFiles returns a config for [Config].TLS with this process's certificate and key
+// and the certificates of the group's authorities, all from PEM files. Files that
+// change are read again: connections that are open continue, and new ones use the new
+// certificates. If the new files cannot be used, such as a key without its new
+// certificate, the last good ones are used until they can.
+//
+// To replace an authority, first give all members a file with the old and the new one,
+// then replace the certificates, and then remove the old authority.
+func TLSFiles(cert, key, ca string) (*tls.Config, error) {
+	c, err := door.Files(cert, key, ca)
+	if err != nil {
+		return nil, fmt.Errorf("pleach: TLSFiles: %w", err)
+	}
+	return c, nil
+}
+
+// A certificate that expires keeps its process out at the next connection. So the log warns
+// expiryNotice before, and the status tells when.
+const (
+	expiryNotice   = 7 * 24 * time.Hour
+	expiryInterval = time.Hour
+)
+
+// watchExpiry warns of a certificate that expires, each time that it is looked at.
+func (g *session) watchExpiry() {
+	for g.life.Err() == nil {
+		if at := door.Expiry(g.config.TLS); !at.IsZero() && time.Until(at) < expiryNotice {
+			g.log.Warn("this member's certificate expires: replace its file, or restart the process with another one", "at", at, "in", time.Until(at).Round(time.Minute))
+		}
+		select {
+		case <-g.life.Done():
+		case <-time.After(expiryInterval):
+		}
+	}
 }

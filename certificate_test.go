@@ -49,16 +49,16 @@ func TestVerifyClaim(t *testing.T) {
 		{protocol.NoRank, "10.0.0.3:7000", "10.0.0.3", true},
 		{protocol.NoRank, "10.0.0.3:7000", "10.0.0.1", false},
 	} {
-		err := c.verifyClaim(v, tcp.Claim{Rank: test.rank, Address: test.address, Certificates: []*x509.Certificate{certificate(t, test.name)}})
+		err := verifyClaim(&c, v, tcp.Claim{Rank: test.rank, Address: test.address, Certificates: []*x509.Certificate{certificate(t, test.name)}})
 		if (err == nil) != test.want {
 			t.Errorf("%+v: %v", test, err)
 		}
 	}
 	c.TLS = nil
-	if err := c.verifyClaim(v, tcp.Claim{Rank: 4 + maxNewRanks}); err == nil {
+	if err := verifyClaim(&c, v, tcp.Claim{Rank: 4 + maxNewRanks}); err == nil {
 		t.Error("a rank far beyond the view")
 	}
-	if err := c.verifyClaim(v, tcp.Claim{Rank: 1}); err != nil {
+	if err := verifyClaim(&c, v, tcp.Claim{Rank: 1}); err != nil {
 		t.Error(err)
 	}
 }
@@ -78,7 +78,7 @@ func TestCertificateOfHostKeepsIDOnHost(t *testing.T) {
 		{"spiffe://example.org/pleach/shop/web-0", "10.0.0.1", true},
 		{"10.0.0.1", "10.0.0.1", false},
 	} {
-		err := c.verifyCandidate(m, test.former, tcp.Claim{Address: m.Address, Certificates: []*x509.Certificate{certificate(t, test.name)}})
+		err := verifyCandidate(&c, m, test.former, tcp.Claim{Address: m.Address, Certificates: []*x509.Certificate{certificate(t, test.name)}})
 		if (err == nil) != test.want {
 			t.Errorf("%+v: %v", test, err)
 		}

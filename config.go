@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/pleach-go/pleach/collective"
 	"github.com/pleach-go/pleach/detect"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/record"
+	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/topology"
 	"github.com/pleach-go/pleach/transport"
 )
@@ -71,6 +73,13 @@ type Config struct {
 	// with [ErrReplaced]. If false, Join returns an [*IdentityInUseError]. A member
 	// that is gone is replaced in either case.
 	Replace bool
+	// Rejoin lets this process join again by itself when the others have removed it
+	// ([ErrEvicted]), and when it has left because its program was too slow ([ErrTooSlow])
+	// and receives again. [Group] goes on, with handlers and subscriptions, and tells the
+	// program in its messages what it may have missed ([Message.Gap]). Meanwhile calls that
+	// need a membership return why there is none, and so does [View.Err]. If false, the
+	// group ends then ([Group.Err]), until [Group.Rejoin].
+	Rejoin bool
 	// FailureDomain names what fails together with this process, as a rack or a
 	// zone. The group assigns ranks so that ring neighbors differ in it where
 	// possible. If empty, the domain is unknown.
@@ -151,7 +160,8 @@ type Config struct {
 	// sides of every connection prove that they know it, without sending it. It has at
 	// least 16 random bytes. It does not encrypt messages, and does not protect them
 	// from a process that can change packets between members. All members use the
-	// same. If empty, there is none.
+	// same. If empty, that of the launcher (PLEACH_SECRET, which pleach run sets), unless
+	// there is TLS; elsewhere none.
 	Secret []byte
 	// Dial opens this process's connections to other members and to seeds, as that of a
 	// proxy does: see [net/http.Transport.DialContext]. If nil, a [net.Dialer].
@@ -167,6 +177,13 @@ type Config struct {
 	// blocked until its context ends, so it leaves that to another goroutine. It must
 	// not call Close or Abort. If nil, Messages yields them.
 	Handler func(Message)
+	// Handlers serve the requests of other members from the first view on, by name:
+	// [Group.Handle] adds others. If nil, there are none before Handle.
+	Handlers map[string]func(ctx context.Context, r Request) ([]byte, error)
+	// Topics are the topics that this process subscribes to from its first view on.
+	// [Group.Topic] returns the subscriptions, and makes others. If nil, there are none
+	// before Topic.
+	Topics []string
 
 	// Shape is the shape of the broadcast tree. If zero, binomial. All members
 	// use the same.
@@ -291,6 +308,7 @@ func (c *Config) check(m mode) error {
 		{"ID", c.ID != "", alone, "is for Create and Join; otherwise Addresses identify the members"},
 		{"Replace", c.Replace, m == modeJoin, "is for Join: it takes the place of a member with the same ID"},
 		{"Replacement", c.Replacement, m == modeWorld && c.Transport == nil, "is for NewWorld over TCP: elsewhere a process that comes back joins"},
+		{"Rejoin", c.Rejoin, (m == modeStart || alone) && !static && c.Transport == nil, "is for groups with views, over TCP"},
 		{"FailureDomain", c.FailureDomain != "", alone, "is for Create and Join; otherwise ranks are given"},
 		{"Meta", c.Meta != "", m != modeInspect && !static, "needs views, which carry it"},
 		{"Meta", len(c.Meta) > membership.MaxMeta, false, fmt.Sprintf("has %d bytes: choose at most %d", len(c.Meta), membership.MaxMeta)},
@@ -318,6 +336,9 @@ func (c *Config) check(m mode) error {
 		{"Dial", c.Dial != nil, c.Transport == nil, "is for TCP: Transport replaces it"},
 		{"Transport", c.Transport != nil, m == modeStart || m == modeWorld && len(c.Addresses) > 0, "is for Start, and for NewWorld together with Addresses"},
 		{"Handler", c.Handler != nil, m != modeInspect, "has no effect"},
+		{"Handlers", len(c.Handlers) > 0, m != modeInspect && !static, "needs views: a static group has no Request"},
+		{"Topics", len(c.Topics) > 0, m != modeInspect, "has no effect"},
+		{"Topics", slices.ContainsFunc(c.Topics, func(t string) bool { return !stream.ValidTopic(t) }), false, "has a name that no topic can have: see Group.Topic"},
 		{"Shape", c.Shape != topology.Shape{}, m != modeInspect, "has no effect"},
 		{"Limits", c.Limits != Limits{}, m != modeInspect, "has no effect"},
 		{"Limits.LogCalls", c.Limits.LogCalls != 0, m == modeWorld, "is for NewWorld: a group makes no collective calls"},

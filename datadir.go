@@ -9,9 +9,14 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
 
+	"github.com/pleach-go/pleach/internal/door"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/protocol"
 )
 
 // dataDir is the folder of a member: a lock, and the state of its seat. A nil dataDir
@@ -20,8 +25,11 @@ import (
 type dataDir struct {
 	path, group string
 	lock        *os.File
-	saves       uint64 // the copies so far: the one with the highest number counts
-	starts      uint64 // the processes that have used the folder
+	saving      sync.WaitGroup // what saveLater has begun
+
+	mu     sync.Mutex // of the following
+	saves  uint64     // the copies so far: the one with the highest number counts
+	starts uint64     // the processes that have used the folder
 	// next is the nonce under which the process asks for its place, or 0: it has it. It
 	// is saved before any process hears of it, and stays the same over further restarts
 	// until the process has the place: a view may admit it after it has ended, and then
@@ -49,7 +57,10 @@ func (c *Config) openDataDir() (*dataDir, error) {
 	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(filepath.Join(c.DataDir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
+	if err := door.CheckFolder(c.DataDir); err != nil {
+		return nil, err
+	}
+	f, err := openPrivate(filepath.Join(c.DataDir, lockFile), os.O_CREATE|os.O_RDWR)
 	if err != nil {
 		return nil, err
 	}
@@ -58,6 +69,18 @@ func (c *Config) openDataDir() (*dataDir, error) {
 		return nil, fmt.Errorf("in use by another process: %w", err)
 	}
 	return &dataDir{path: c.DataDir, group: c.Group, lock: f}, nil
+}
+
+// openPrivate opens a file for this user alone, whatever its mode was.
+func openPrivate(path string, flags int) (*os.File, error) {
+	f, err := os.OpenFile(path, flags, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Chmod(0o600); err != nil && runtime.GOOS != "windows" {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // open locks the folder of this process, and returns the seat that it has. A folder that
@@ -106,9 +129,10 @@ func (s *initialState) closeAll(listener net.Listener) error {
 	return listener.Close()
 }
 
-// close unlocks the folder.
+// close unlocks the folder, once it is not written to.
 func (d *dataDir) close() {
 	if d != nil {
+		d.saving.Wait()
 		_ = d.lock.Close()
 	}
 }
@@ -145,8 +169,28 @@ func (d *dataDir) load() (state []byte, err error) {
 	return state, nil
 }
 
+// saveLater saves a seat as save does, and then calls saved.
+func (d *dataDir) saveLater(state []byte, sync bool, saved func(error)) {
+	d.saving.Go(func() {
+		d.mu.Lock()
+		var err error
+		if !d.left {
+			err = d.write(state, sync)
+		}
+		d.mu.Unlock()
+		saved(err)
+	})
+}
+
 // save saves a seat, which may be nothing. With sync it is on the disk when save returns.
 func (d *dataDir) save(state []byte, sync bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.write(state, sync)
+}
+
+// write writes a seat.
+func (d *dataDir) write(state []byte, sync bool) error {
 	path := filepath.Join(d.path, followFile)
 	if sync {
 		path = filepath.Join(d.path, stateFile)
@@ -155,7 +199,7 @@ func (d *dataDir) save(state []byte, sync bool) error {
 	body := wire.AppendBytes(wire.AppendUint64(nil, d.saves), []byte(d.group))
 	body = wire.AppendBytes(wire.AppendUint64(wire.AppendUint64(body, d.next), d.starts), d.former)
 	body = append(body, state...)
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	f, err := openPrivate(path+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC)
 	if err != nil {
 		return err
 	}
@@ -172,14 +216,30 @@ func (d *dataDir) save(state []byte, sync bool) error {
 	return syncDir(d.path)
 }
 
+// enter saves the place of a process that becomes a member, before it says anything. With
+// the nonce alone, the next process would be taken for this one, and enter the view in its
+// place.
+func (d *dataDir) enter(s *initialState) error {
+	if d == nil {
+		return nil
+	}
+	d.next, d.former = 0, nil
+	return d.save(membership.NewSeat(s.self, s.view, s.decisions).Encode(), true)
+}
+
 // leave forgets the seat, and keeps the view that this process is no longer in.
 func (d *dataDir) leave(v *membership.View, led membership.Decisions) error {
-	if d == nil || d.left {
+	if d == nil {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.left {
 		return nil
 	}
 	d.left = true
 	d.next, d.starts, d.former = 0, 0, membership.NewSeat(membership.Member{}, *v, led).Encode()
-	return d.save(nil, true)
+	return d.write(nil, true)
 }
 
 // syncDir makes a renamed file durable.
@@ -192,20 +252,40 @@ func syncDir(path string) error {
 	return f.Sync()
 }
 
-// saveVote saves the state of this member, within node.Do. A member that cannot must not
-// vote, so it is no longer one.
-func (g *Group) saveVote(state []byte, sync bool) error {
-	g.data.next, g.data.former = 0, nil
-	err := g.data.save(state, sync)
-	if err != nil {
-		g.log.Error("cannot save the vote of this member", "cause", err)
-		g.end(fmt.Errorf("pleach: Config.DataDir: %w", err))
-	}
-	return err
+// slowSave is how long saving may take until it is told.
+const slowSave = time.Second
+
+// saveVote saves the state of this member beside it, within node.Do. Saving is tried again
+// until it succeeds.
+func (g *session) saveVote(state []byte, sync bool) {
+	began := time.Now()
+	slow := time.AfterFunc(slowSave, func() {
+		g.noteSave(fmt.Errorf("the disk is slow: saving has begun at %s and goes on", began.Format(time.TimeOnly)))
+	})
+	g.data.saveLater(state, sync, func(err error) {
+		if slow.Stop(); err != nil {
+			g.noteSave(err)
+		} else if took := time.Since(began); took > slowSave {
+			g.noteSave(fmt.Errorf("the disk is slow: saving took %v", took.Round(time.Millisecond)))
+		}
+		_ = g.node.Do(func(now protocol.Time) { g.inputs.Saved(now, err) })
+	})
+}
+
+// saveError is why a member could not vote.
+type saveError struct {
+	at  time.Time
+	err error
+}
+
+// noteSave tells why this member does not vote.
+func (g *session) noteSave(err error) {
+	g.log.Warn("this member does not vote before its state is saved", "folder", g.data.path, "cause", err)
+	g.notSaved.Store(&saveError{time.Now(), fmt.Errorf("Config.DataDir: %w", err)})
 }
 
 // forgetVote forgets the seat of this member, within node.Do: it is no longer one.
-func (g *Group) forgetVote() {
+func (g *session) forgetVote() {
 	v := g.view.Load()
 	if err := g.data.leave(v, g.machine.DecisionsUpTo(v.Number)); err != nil {
 		g.log.Warn("cannot save that this process is no longer a member", "cause", err)

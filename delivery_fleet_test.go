@@ -2,11 +2,11 @@ package pleach_test
 
 import (
 	"context"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/pleach-go/pleach/internal/bench/fleet"
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // Broadcasts of a fleet arrive once and in order in all zones, while delegates are killed,
@@ -20,7 +20,7 @@ func TestDeliveryFleet(t *testing.T) {
 		Zones: 3, Members: 5, Delay: 5 * time.Millisecond, Time: 8 * time.Second, Rate: 50, Size: 64,
 		Kill: 500 * time.Millisecond, Cut: 3 * time.Second, Down: time.Second,
 	}
-	if os.Getenv("PLEACH_SEEDS")+os.Getenv("PLEACH_SEED") != "" {
+	if testutil.Seeds.On() || testutil.Seed.On() {
 		config = fleet.Config{
 			Zones: 16, Members: 32, Delay: 20 * time.Millisecond, Time: 15 * time.Second, Rate: 20, Size: 64,
 			Kill: 500 * time.Millisecond, Cut: 5 * time.Second, Down: 3 * time.Second,

@@ -1,12 +1,15 @@
 package pleach
 
 import (
+	"crypto/hkdf"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"iter"
 	"time"
 
 	"github.com/pleach-go/pleach/detect"
+	"github.com/pleach-go/pleach/internal/heartbeat"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
@@ -14,7 +17,7 @@ import (
 
 // makeDetectors makes the detectors: one that watches connections, the heartbeats', and
 // those of the config.
-func (g *Group) makeDetectors(s *initialState) {
+func (g *session) makeDetectors(s *initialState) {
 	g.silent = detect.NewTracker()
 	g.connections = detect.NewConnections(detect.ConnectionsConfig{
 		StartTimeout: g.config.StartTimeout, Listening: s.inherited, Dial: g.config.Dial,
@@ -23,12 +26,25 @@ func (g *Group) makeDetectors(s *initialState) {
 	if d, ok := g.detector.(detect.MemberAware); ok {
 		d.SetMember(detect.Member{
 			Rank: g.self.Rank, Incarnation: g.self.Incarnation, Address: g.self.Address, Group: g.config.Group,
+			Key: detectorKey(&g.config),
 		})
 	}
 }
 
+// detectorKey returns the key of detectors: who learns it has not learned the secret.
+func detectorKey(c *Config) []byte {
+	if len(c.Secret) == 0 {
+		return nil
+	}
+	key, err := hkdf.Key(sha256.New, c.Secret, nil, "pleach detectors of "+c.Group, sha256.Size)
+	if err != nil { // of a length that there is not
+		panic(err)
+	}
+	return key
+}
+
 // startWatching starts the detectors.
-func (g *Group) startWatching(v *membership.View) error {
+func (g *session) startWatching(v *membership.View) error {
 	if err := g.detector.Start(g.handleReport); err != nil {
 		return fmt.Errorf("detector: %w", err)
 	}
@@ -42,7 +58,7 @@ func (g *Group) startWatching(v *membership.View) error {
 const distantProbeDelay = 50 * time.Millisecond
 
 // watch has the detectors watch the members of a view.
-func (g *Group) watch(v *membership.View) {
+func (g *session) watch(v *membership.View) {
 	self, _ := v.Members.Index(g.self.Rank)
 	g.detector.Watch(&peers{v.Members, self})
 }
@@ -93,8 +109,23 @@ func (p *peers) peer(i int) detect.Peer {
 	return peer
 }
 
+// heartbeatTimes is how this member exchanges heartbeats.
+func heartbeatTimes(c *Config) heartbeat.Config {
+	return heartbeat.Times(protocol.Time(c.HeartbeatInterval), protocol.Time(c.SuspicionTimeout), !c.AllowMinority)
+}
+
+// handleSilence takes a report of the heartbeats, within node.Do.
+func (g *session) handleSilence(r protocol.Rank, silent bool) {
+	switch peer, ok := g.silent.Watched(r); {
+	case ok && silent:
+		g.silent.Suspect(peer, detect.ErrSilent, nil)
+	case ok:
+		g.silent.Trust(peer)
+	}
+}
+
 // handleReport passes a detector's report to the member.
-func (g *Group) handleReport(r detect.Report) {
+func (g *session) handleReport(r detect.Report) {
 	_ = g.node.Do(func(now protocol.Time) {
 		g.inputs.Report(now, member.Report{
 			Rank: r.Rank, Incarnation: r.Incarnation, Alive: r.Alive, Silent: errors.Is(r.Cause, detect.ErrSilent), Cause: r.Cause,
@@ -103,7 +134,7 @@ func (g *Group) handleReport(r detect.Report) {
 }
 
 // noteReport records a report that counts, within node.Do.
-func (g *Group) noteReport(r member.Report, about membership.Member) {
+func (g *session) noteReport(r member.Report, about membership.Member) {
 	if !r.Alive {
 		g.log.Info("suspected", "peer", r.Rank, "id", about.Identity, "cause", r.Cause)
 		g.suspects[r.Rank] = Suspect{Rank: int(r.Rank), ID: about.Identity, Since: time.Now(), Cause: fmt.Sprint(r.Cause)}
@@ -118,7 +149,7 @@ const impairedPeriod = 10 * time.Second
 
 // checkImpaired finds out whether this process lacks the means to reach others, as file
 // descriptors. It is called within node.Do.
-func (g *Group) checkImpaired(now protocol.Time) {
+func (g *session) checkImpaired(now protocol.Time) {
 	if g.localError == nil || g.machine.Static() {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/prefetch"
 	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
@@ -37,7 +38,7 @@ func newSource(t *testing.T, g *Group) *source {
 
 // step brings messages to the group, each of which is its number, in one step.
 func (s *source) step(messages int) {
-	_ = s.g.node.Do(func(now protocol.Time) {
+	_ = s.g.session().node.Do(func(now protocol.Time) {
 		for range messages {
 			if err := s.stream.Write([]byte(strconv.Itoa(s.sent)), 0); err != nil {
 				s.t.Error(err)
@@ -45,7 +46,7 @@ func (s *source) step(messages int) {
 			s.sent++
 			s.stream.FlushBatch()
 			for _, head, body, ok := s.stream.Next(now); ok; _, head, body, ok = s.stream.Next(now) {
-				if err := s.g.inputs.Receive(now, 1, append(head, body...)); err != nil {
+				if err := s.g.session().inputs.Receive(now, 1, append(head, body...)); err != nil {
 					s.t.Error(err)
 				}
 			}
@@ -70,13 +71,13 @@ func TestStepHandsMessagesOver(t *testing.T) {
 			}
 		}
 	}()
-	for _, messages := range []int{1, 1, 3 * prefetchCount, 1, prefetchCount + 1, 1} {
-		for !g.prefetched.drained.Load() || int(received.Load()) < source.sent {
+	for _, messages := range []int{1, 1, 3 * prefetch.Count, 1, prefetch.Count + 1, 1} {
+		for !g.session().prefetched.Drained.Load() || int(received.Load()) < source.sent {
 			time.Sleep(time.Millisecond)
 		}
 		source.step(messages)
-		g.node.Look(func() {
-			if messages == 1 && g.deliverable() {
+		g.session().node.Look(func() {
+			if messages == 1 && g.session().deliverable() {
 				t.Errorf("after %d messages, the next one was left to another step", source.sent-1)
 			}
 		})
@@ -89,7 +90,7 @@ func TestStepHandsMessagesOver(t *testing.T) {
 // A step that brings more messages than are prefetched leaves the rest to the same
 // dispatch: no further step need come.
 func TestDispatchOfManyMessagesInOneStep(t *testing.T) {
-	const messages = 3 * prefetchCount
+	const messages = 3 * prefetch.Count
 	var count atomic.Int64
 	g, err := Start(t.Context(), Config{
 		Transport: nowhere{}, Rank: 0, Size: 2,
@@ -100,9 +101,9 @@ func TestDispatchOfManyMessagesInOneStep(t *testing.T) {
 	}
 	defer g.Close()
 	newSource(t, g).step(messages)
-	g.dispatch()
-	g.node.Look(func() {
-		if g.deliverable() && !g.pending.Load() && !g.dispatching.Load() {
+	g.session().dispatch()
+	g.session().node.Look(func() {
+		if g.session().deliverable() && !g.session().pending.Load() && !g.session().dispatching.Load() {
 			t.Errorf("%d of %d messages are with the program, and the rest waits for another step", count.Load(), messages)
 		}
 	})

@@ -18,7 +18,7 @@ var (
 	ErrLeft = errors.New("pleach: left the group")
 	// ErrEvicted is returned when the other members have installed a view without
 	// this process, because they could not reach it. The error is an
-	// [*EvictedError]. [Group.Rejoin] makes this process a member again.
+	// [*EvictedError]. Config.Rejoin, or [Group.Rejoin], makes this process a member again.
 	ErrEvicted = errors.New("pleach: removed from the group")
 	// ErrReplaced is returned when another process has taken this one's place in the
 	// group: it has joined with the same ID. The error is a [*ReplacedError]. It is
@@ -29,7 +29,7 @@ var (
 	ErrIdentityInUse = errors.New("pleach: ID in use by a live member")
 	// ErrTooSlow is returned when this process has left the group because its program
 	// received no message for Limits.SlowTimeout while others had to wait for it.
-	// [Group.Rejoin] makes this process a member again.
+	// Config.Rejoin, or [Group.Rejoin], makes this process a member again.
 	ErrTooSlow = errors.New("pleach: left the group because the program receives too slowly")
 	// ErrNoQuorum is returned by Broadcast while too few members are reachable. The
 	// error is a [*QuorumError], also in [View.Err]. The process stays a member: Err is
@@ -151,11 +151,19 @@ func (e *JoinError) Error() string { return fmt.Sprintf("group %q at %v: %v", e.
 func (e *JoinError) Unwrap() error { return e.Err }
 
 // Err returns why this process is no longer a member. It returns nil while the
-// process is a member.
-func (g *Group) Err() error { return context.Cause(g.life) }
+// process is a member and, with Config.Rejoin, while it joins again.
+func (g *Group) Err() error {
+	if g.config.Rejoin {
+		return context.Cause(g.life)
+	}
+	return g.session().Err()
+}
+
+// Err returns why a membership has ended, or nil.
+func (g *session) Err() error { return context.Cause(g.life) }
 
 // updateState takes in the state of this membership, within node.Do.
-func (g *Group) updateState() {
+func (g *session) updateState() {
 	g.updateSuspects()
 	state, err := g.machine.State()
 	switch state {
@@ -186,7 +194,7 @@ func (g *Group) updateState() {
 
 // lostQuorum returns which members cannot be reached if they are too many, or nil. It is
 // called within node.Do.
-func (g *Group) lostQuorum() *QuorumError {
+func (g *session) lostQuorum() *QuorumError {
 	reachable, needed, ok := g.machine.Quorum()
 	if ok {
 		return nil
@@ -216,7 +224,7 @@ func publicError(err error) error {
 }
 
 // sendErr returns why this member must not broadcast now.
-func (g *Group) sendErr() error {
+func (g *session) sendErr() error {
 	if err := g.Err(); err != nil {
 		return err
 	}
@@ -230,7 +238,7 @@ func (g *Group) sendErr() error {
 }
 
 // wrap names the call and this member in an error.
-func (g *Group) wrap(call string, err error) error {
+func (g *session) wrap(call string, err error) error {
 	if err == nil || errors.Is(err, ErrClosed) {
 		return err
 	}

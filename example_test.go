@@ -164,6 +164,38 @@ func ExampleGroup_Views() {
 	// b left
 }
 
+// Rejoin makes this process a member again. Its messages then begin with a notice of what it
+// may have missed. Config.Rejoin does that by itself after an eviction.
+func ExampleGroup_Rejoin() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	first, err := pleach.Create(ctx, pleach.Config{ID: "a"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer first.Close()
+	second, err := pleach.Join(ctx, pleach.Config{ID: "b"}, first.Self().Address) // usually in another process
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer second.Close()
+	if err := second.Rejoin(ctx); err != nil {
+		log.Fatal(err)
+	}
+	go func() { _ = first.Broadcast(ctx, []byte("hello")) }()
+	for m := range second.Messages(ctx) {
+		if m.Gap != nil {
+			fmt.Println("missing from view", m.Gap.From)
+			continue
+		}
+		fmt.Println(string(m.Data))
+		return
+	}
+	// Output:
+	// missing from view 2
+	// hello
+}
+
 // Inspect looks at a group without joining it.
 func ExampleInspect() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

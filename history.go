@@ -107,7 +107,7 @@ const (
 
 // noteView adds a view to the history, after the members before, within node.Do. It returns
 // the entry.
-func (g *Group) noteView(v *membership.View, before membership.Members) *ViewChange {
+func (g *session) noteView(v *membership.View, before membership.Members) *ViewChange {
 	change := ViewChange{Number: v.Number, Time: time.Now(), Members: v.Members.Len(), Changes: []MemberChange{}}
 	for c := range g.machine.Changes {
 		if firstMeta(&c, before) {
@@ -137,7 +137,7 @@ func firstMeta(c *membership.Change, before membership.Members) bool {
 }
 
 // memberChange describes a change, with what this member itself knows of it.
-func (g *Group) memberChange(v *membership.View, c *membership.Change) MemberChange {
+func (g *session) memberChange(v *membership.View, c *membership.Change) MemberChange {
 	m := MemberChange{Rank: int(c.Member.Rank), ID: c.Member.Identity, Cause: causeOf(c.Cause)}
 	if c.By != protocol.NoRank {
 		m.By = []int{int(c.By)}

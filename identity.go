@@ -27,7 +27,7 @@ func newNonce() uint64 {
 
 // setPeers tells the transport which processes are members; before are those that it
 // knows.
-func (g *Group) setPeers(v *membership.View, before membership.Members) {
+func (g *session) setPeers(v *membership.View, before membership.Members) {
 	if g.roster != nil {
 		g.roster.SetView(rosterView(v))
 		return
@@ -59,7 +59,7 @@ type admission struct {
 
 // noteAdmissions records the members that a view has admitted; before are those of the
 // view before.
-func (g *Group) noteAdmissions(v *membership.View, before membership.Members) {
+func (g *session) noteAdmissions(v *membership.View, before membership.Members) {
 	if g.admissions == nil {
 		g.admissions = make(map[protocol.Rank]admission)
 	}
@@ -80,7 +80,7 @@ func (g *Group) noteAdmissions(v *membership.View, before membership.Members) {
 }
 
 // inUse translates the refusal of a candidate whose ID a member has.
-func (g *Group) inUse(e *membership.InUseError) *control.InUse {
+func (g *session) inUse(e *membership.InUseError) *control.InUse {
 	h := &e.Holder
 	return &control.InUse{
 		ID: h.Identity, Rank: h.Rank, Address: h.Address, Incarnation: h.Incarnation, View: e.View,
@@ -92,7 +92,7 @@ func (g *Group) inUse(e *membership.InUseError) *control.InUse {
 const firstView = 1
 
 // admittedAt is when this member has seen another one join. It is zero if it has not.
-func (g *Group) admittedAt(m *membership.Member) time.Time {
+func (g *session) admittedAt(m *membership.Member) time.Time {
 	if m.Incarnation == firstView {
 		return g.firstViewAt
 	}
@@ -130,7 +130,7 @@ func (w *watcher) Down(peer protocol.Rank, cause error) {
 }
 
 // removed says that a member of a later view does not let this process connect.
-func (g *Group) removed(view uint64, holder *membership.Member) {
+func (g *session) removed(view uint64, holder *membership.Member) {
 	_ = g.node.Do(func(now protocol.Time) { g.inputs.Removed(now, view, holder) })
 }
 
@@ -151,7 +151,7 @@ const (
 // endEvicted ends the membership of a process that was removed. The view that it was
 // removed by may be an old one: if another process has joined with its ID since, it must
 // not rejoin. So it asks the others first. It is called within node.Do.
-func (g *Group) endEvicted(err error) {
+func (g *session) endEvicted(err error) {
 	if g.evicted {
 		return
 	}
@@ -181,7 +181,7 @@ func (g *Group) endEvicted(err error) {
 }
 
 // endRemoved ends the membership and logs why.
-func (g *Group) endRemoved(err error) {
+func (g *session) endRemoved(err error) {
 	var replaced *ReplacedError
 	if errors.As(err, &replaced) {
 		g.log.Warn("replaced", "view", replaced.By, "id", replaced.ID, "by", replaced.Address, "incarnation", replaced.Incarnation)
@@ -191,13 +191,13 @@ func (g *Group) endRemoved(err error) {
 
 // findSuccessor asks members for their views, and returns the member that has this
 // process's ID, or nil if none has or no member answers.
-func (g *Group) findSuccessor(members []string, since uint64) *membership.Member {
+func (g *session) findSuccessor(members []string, since uint64) *membership.Member {
 	ctx, cancel := context.WithTimeout(g.life, successorTimeout)
 	defer cancel()
 	views := make(chan membership.View, len(members))
 	for _, address := range members {
 		g.asking.Go(func() {
-			v, _ := g.config.fetchView(ctx, address)
+			v, _ := fetchView(&g.config, ctx, address)
 			views <- v
 		})
 	}
@@ -213,7 +213,7 @@ func (g *Group) findSuccessor(members []string, since uint64) *membership.Member
 
 // replacedMeanwhile translates the error of a Rejoin that is refused because another
 // process has this one's ID.
-func (g *Group) replacedMeanwhile(err error) error {
+func (g *session) replacedMeanwhile(err error) error {
 	var inUse *IdentityInUseError
 	if !errors.As(err, &inUse) {
 		return err

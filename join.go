@@ -15,8 +15,20 @@ import (
 
 // Create makes this process the first member of a new group. Others join it. ctx
 // bounds the call, not the membership.
-func Create(ctx context.Context, c Config) (*Group, error) {
-	return open(ctx, c, modeCreate, func(c *Config) (*initialState, error) { return c.createState() })
+//
+// A process that is started again by the same command would create a second group of that
+// name. With seeds, addresses at which a group may be running, Create asks there first, and
+// joins the group that it finds. Processes that may all be the first one, or be partitioned
+// when they start, use [Join] with Config.Expect instead.
+func Create(ctx context.Context, c Config, seeds ...string) (*Group, error) {
+	if len(seeds) > 0 {
+		if err := c.check(modeCreate); err != nil {
+			return nil, fmt.Errorf("pleach: %s: %w", modeCreate, err)
+		}
+		c.Expect = 1
+		return Join(ctx, c, seeds...)
+	}
+	return open(ctx, c, modeCreate, func(c *Config) (*initialState, error) { return createState(c) })
 }
 
 // Join makes this process a member of a running group. Seeds are addresses of
@@ -29,16 +41,16 @@ func Create(ctx context.Context, c Config) (*Group, error) {
 // With Config.Expect, Join is the one start command of all members. If it finds no
 // running group, it begins one together with others, by agreement: see there.
 func Join(ctx context.Context, c Config, seeds ...string) (*Group, error) {
-	return open(ctx, c, modeJoin, func(c *Config) (*initialState, error) { return c.joinState(ctx, seeds) })
+	return open(ctx, c, modeJoin, func(c *Config) (*initialState, error) { return joinState(c, ctx, seeds) })
 }
 
 // createState is the state of a group of one.
-func (c *Config) createState() (*initialState, error) {
-	listener, address, err := c.listen("127.0.0.1")
+func createState(c *Config) (*initialState, error) {
+	listener, address, err := listen(c, "127.0.0.1")
 	if err != nil {
 		return nil, err
 	}
-	s := &initialState{listening: listener.Addr().String(), self: c.candidate(address)}
+	s := &initialState{listening: listener.Addr().String(), self: candidateOf(c, address)}
 	saved, err := s.open(c)
 	if err == nil && saved != nil {
 		err = fmt.Errorf("Config.DataDir %s has a member of view %d: Join its group, or remove the folder", c.DataDir, saved.View.Number)
@@ -48,31 +60,31 @@ func (c *Config) createState() (*initialState, error) {
 	}
 	s.self.Incarnation = member.FirstIncarnation
 	s.view = membership.View{Number: 1, Version: s.self.Version, Slots: 1, Members: membership.MembersOf(s.self)}
-	s.transport, err = c.tcp(s, listener, []string{address})
+	s.transport, err = newTransport(c, s, listener, []string{address})
 	return s, err
 }
 
 // joinState asks the seeds for a place in their view, or begins a group with others.
-func (c *Config) joinState(ctx context.Context, seeds []string) (*initialState, error) {
+func joinState(c *Config, ctx context.Context, seeds []string) (*initialState, error) {
 	if len(seeds) == 0 && c.Expect == 0 {
 		return nil, errors.New("no seeds: name the address of a member, or Create a group")
 	}
-	listener, address, err := c.listen(hostTowards(slices.Concat(seeds, []string{""})[0]))
+	listener, address, err := listen(c, hostTowards(slices.Concat(seeds, []string{""})[0]))
 	if err != nil {
 		return nil, err
 	}
-	s := &initialState{listening: listener.Addr().String(), self: c.candidate(address)}
+	s := &initialState{listening: listener.Addr().String(), self: candidateOf(c, address)}
 	s.seeds = slices.DeleteFunc(slices.Clone(seeds), func(seed string) bool {
 		return seed == s.self.Address || sameSocket(seed, s.listening)
 	})
-	if err := c.become(ctx, s, listener); err != nil {
+	if err := become(c, ctx, s, listener); err != nil {
 		return nil, errors.Join(&JoinError{Group: c.Group, Seeds: seeds, Permanent: permanent(err), Err: err}, s.closeAll(listener))
 	}
 	addresses := make([]string, s.view.Slots)
 	for _, m := range s.view.Members.All() {
 		addresses[m.Rank] = m.Address
 	}
-	s.transport, err = c.tcp(s, listener, addresses)
+	s.transport, err = newTransport(c, s, listener, addresses)
 	return s, err
 }
 
@@ -108,7 +120,7 @@ func isInterface(ip net.IP) bool {
 }
 
 // candidate is this process as it asks to join.
-func (c *Config) candidate(address string) membership.Member {
+func candidateOf(c *Config, address string) membership.Member {
 	return membership.Member{
 		Identity: cmp.Or(c.ID, address), Address: address, Domain: c.FailureDomain, Meta: c.Meta,
 		Nonce: newNonce(), Version: wire.Newest(),
@@ -117,7 +129,7 @@ func (c *Config) candidate(address string) membership.Member {
 
 // listen opens a socket and returns the address under which others reach it. The
 // host is that of this process if Listen does not name one.
-func (c *Config) listen(host string) (net.Listener, string, error) {
+func listen(c *Config, host string) (net.Listener, string, error) {
 	address := cmp.Or(c.Listen, net.JoinHostPort(host, "0"))
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -135,7 +147,7 @@ func (c *Config) listen(host string) (net.Listener, string, error) {
 	}
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	advertised := cmp.Or(c.Advertise, net.JoinHostPort(host, port))
-	if err := c.checkCertificate(cmp.Or(c.ID, advertised), advertised); err != nil {
+	if err := checkCertificate(c, cmp.Or(c.ID, advertised), advertised); err != nil {
 		return nil, "", errors.Join(err, l.Close())
 	}
 	return l, advertised, nil

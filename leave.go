@@ -1,11 +1,11 @@
 package pleach
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
 
-	"github.com/pleach-go/pleach/detect"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -15,7 +15,22 @@ const closeTimeout = time.Second
 // Leave departs gracefully: it blocks until the other members have installed a
 // view without this process, or ctx ends. Without a quorum there is no such view, and
 // it blocks until ctx ends. Call Close afterwards to release the resources.
+//
+// With Config.Rejoin, a process that leaves does not join again. One that is about to join
+// again stays out.
 func (g *Group) Leave(ctx context.Context) error {
+	g.callOff(ErrLeft)
+	s := g.session()
+	if g.config.Rejoin && s.Err() != nil && !g.goesOn(ctx, s, nil) {
+		if err := g.Err(); !errors.Is(err, ErrLeft) {
+			return s.wrap("leave", cmp.Or(err, ctx.Err()))
+		}
+		return nil
+	}
+	return g.session().leave(ctx)
+}
+
+func (g *session) leave(ctx context.Context) error {
 	if g.machine.Static() {
 		return g.wrap("leave", ErrStatic)
 	}
@@ -48,8 +63,8 @@ func (g *Group) Close() error {
 	if g.Err() == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
-		if g.machine.Static() {
-			_ = g.flush(ctx)
+		if s := g.session(); s.machine.Static() {
+			_ = s.flush(ctx)
 		} else {
 			_ = g.Leave(ctx) // on failure, the others see a crash, as documented
 		}
@@ -58,8 +73,18 @@ func (g *Group) Close() error {
 }
 
 // Abort stops immediately without notifying the group; the other members see a
-// crash. It releases all resources and returns within a second.
+// crash. It releases all resources and returns within a second, or when the disk has taken what
+// is being saved (Config.DataDir).
 func (g *Group) Abort() error {
+	g.callOff(ErrClosed)
+	err := g.session().abort()
+	g.driver.Wait()
+	err = errors.Join(err, g.session().abort()) // it may have joined again just before
+	g.end(ErrClosed)
+	return err
+}
+
+func (g *session) abort() error {
 	var err error
 	g.closing.Do(func() {
 		_ = g.node.Do(func(protocol.Time) { g.inputs.FlushBatch() })
@@ -73,44 +98,4 @@ func (g *Group) Abort() error {
 		g.data.close()
 	})
 	return err
-}
-
-// Rejoin aborts this membership and joins the group again with the same ID and
-// address, so that this process gets its old rank if that is free. It is what to
-// do after [ErrEvicted] and [ErrTooSlow]. After [ErrReplaced], or if another process
-// with its ID has joined meanwhile, it returns a [*ReplacedError]: this process stays
-// out. It has missed what was sent while it was no member, unless Config.State brings it. The members of the last view that this process has seen are the seeds.
-// Config.Transport ended with the group and is not used again, nor are Config.Detectors
-// but those that are a [detect.Renewer].
-func (g *Group) Rejoin(ctx context.Context) (*Group, error) {
-	if g.machine.Static() {
-		return nil, g.wrap("rejoin", ErrStatic)
-	}
-	if err := g.Abort(); err != nil {
-		return nil, g.wrap("rejoin", err)
-	}
-	if errors.Is(g.Err(), ErrReplaced) {
-		return nil, g.wrap("rejoin", g.Err())
-	}
-	c := g.config
-	c.Replace = false
-	c.Addresses, c.Rank, c.Transport, c.Detectors, c.StartTimeout, c.Expect = nil, 0, nil, nil, 0, 0
-	for _, d := range g.config.Detectors {
-		if r, ok := d.(detect.Renewer); ok {
-			c.Detectors = append(c.Detectors, r.Renew())
-		}
-	}
-	var seeds []string
-	for _, m := range g.View().Members() {
-		if m.Rank != g.Rank() {
-			seeds = append(seeds, m.Address)
-			continue
-		}
-		c.ID, c.Advertise, c.Listen, c.Meta = m.ID, m.Address, g.listening, m.Meta
-	}
-	if len(seeds) == 0 {
-		return nil, g.wrap("rejoin", errors.New("the last view had no other member"))
-	}
-	again, err := Join(ctx, c, seeds...)
-	return again, g.wrap("rejoin", g.replacedMeanwhile(err))
 }

@@ -50,7 +50,7 @@ type life struct {
 
 // become finds the group of this process. The process holds the place that it has, joins
 // members, or begins a group with others, until it is a member.
-func (c *Config) become(ctx context.Context, s *initialState, listener net.Listener) error {
+func become(c *Config, ctx context.Context, s *initialState, listener net.Listener) error {
 	place, err := s.open(c)
 	if err != nil {
 		return err
@@ -59,13 +59,13 @@ func (c *Config) become(ctx context.Context, s *initialState, listener net.Liste
 		slices.Sort(s.seeds)
 		s.seeds = slices.Compact(s.seeds)
 	}
-	l := c.newLife(s, place, listener)
+	l := newLife(c, s, place, listener)
 	defer l.close()
 	return l.run(ctx)
 }
 
 // newLife makes the machine of a process.
-func (c *Config) newLife(s *initialState, place *membership.Seat, listener net.Listener) *life {
+func newLife(c *Config, s *initialState, place *membership.Seat, listener net.Listener) *life {
 	l := &life{config: c, state: s, listener: listener, start: time.Now(), changed: make(chan struct{}, 1)}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	m := lifecycle.Config{
@@ -189,7 +189,7 @@ func (l *life) do(action lifecycle.Action) (member bool, err error) {
 func (l *life) stand() (err error) {
 	l.rest()
 	l.lent = lend(l.listener)
-	l.state.candidate, err = tcp.NewCandidate(l.config.client(l.lent), func(from transport.Client, b []byte) []byte {
+	l.state.candidate, err = tcp.NewCandidate(clientOf(l.config, l.lent), func(from transport.Client, b []byte) []byte {
 		r, err := openRequest(l.config, nil, from, b)
 		if err != nil {
 			return refuse(err)
@@ -277,7 +277,7 @@ func (l *life) address(m *membership.Member) string {
 }
 
 // answerIntroduction introduces a member to a process that is none.
-func (g *Group) answerIntroduction(q *control.Question, answer func([]byte)) {
+func (g *session) answerIntroduction(q *control.Question, answer func([]byte)) {
 	i := control.Introduction{
 		Contact: control.Contact{ID: g.self.Identity, Address: g.self.Address}, Role: control.Member,
 		Marks: []uint64{control.Mark(g.self.Identity, g.self.Nonce)},

@@ -22,7 +22,7 @@ const (
 
 // requireQuorum decides whether the processes of a job continue only with a quorum: if
 // they are on several hosts, and the program does not allow otherwise.
-func (c *Config) requireQuorum(job []string) {
+func requireQuorum(c *Config, job []string) {
 	c.QuorumTimeout = cmp.Or(c.QuorumTimeout, defaultQuorumTimeout)
 	switch hosts := hostCount(job); {
 	case hosts == 1:
@@ -48,7 +48,7 @@ func hostCount(addresses []string) int {
 // watch ends the engine when this process is no longer a member, and the membership when
 // the quorum has been lost for too long.
 func (w *World) watch(timeout time.Duration) {
-	g := w.group
+	g := w.group.session()
 	expired := time.NewTimer(timeout)
 	defer expired.Stop()
 	for lost := error(nil); ; {
@@ -57,7 +57,7 @@ func (w *World) watch(timeout time.Duration) {
 		case now == nil:
 			lost = nil
 			expired.Stop()
-		case !w.link.reached.Load(): // and StartTimeout has passed
+		case !w.link.Reached(): // and StartTimeout has passed
 			w.giveUp(isolatedError(g.View().Number, w.Size()))
 		case lost == nil:
 			lost = now
@@ -67,8 +67,8 @@ func (w *World) watch(timeout time.Duration) {
 		case <-changed:
 		case <-expired.C:
 			w.giveUp(lostError(lost, timeout))
-		case err := <-w.link.alone:
-			w.giveUp(err)
+		case view := <-w.link.Alone():
+			w.giveUp(isolatedError(view, w.Size()))
 		case <-g.life.Done():
 			w.engine.End(g.Err())
 			return
@@ -79,8 +79,9 @@ func (w *World) watch(timeout time.Duration) {
 // giveUp ends a process that has no quorum. The others see a crash, so that they do not
 // wait for it if the network heals later.
 func (w *World) giveUp(err error) {
-	w.group.log.Error("this process leaves the job", "error", err)
-	w.group.end(err)
+	s := w.group.session()
+	s.log.Error("this process leaves the job", "error", err)
+	s.end(err)
 	w.engine.End(err)
 	_ = w.group.Abort()
 }

@@ -31,7 +31,7 @@ const (
 )
 
 // client is the config of a process that has no rank.
-func (c *Config) client(listener net.Listener) tcp.Config {
+func clientOf(c *Config, listener net.Listener) tcp.Config {
 	t := tcp.Config{Group: c.Group, TLS: c.TLS, Secret: c.Secret, Dial: c.Dial, Logger: c.Logger, Listener: listener}
 	if c.TLS != nil {
 		t.Verify = func(claim tcp.Claim) error { return verifyUnknown(c, claim) }
@@ -40,7 +40,7 @@ func (c *Config) client(listener net.Listener) tcp.Config {
 }
 
 // admit passes a candidate on to the coordinator, once it has been reached.
-func (g *Group) admit(ctx context.Context, from transport.Client, m membership.Member, replace bool, answer func([]byte)) {
+func (g *session) admit(ctx context.Context, from transport.Client, m membership.Member, replace bool, answer func([]byte)) {
 	g.reaching.Go(func() {
 		leave, err := g.reachSlots.Enter(ctx, from.Address)
 		if err != nil {
@@ -59,7 +59,7 @@ func (g *Group) admit(ctx context.Context, from transport.Client, m membership.M
 }
 
 // logRefused logs that a candidate is refused, once for each host and kind of cause.
-func (g *Group) logRefused(m membership.Member, err error) {
+func (g *session) logRefused(m membership.Member, err error) {
 	kind := ErrRefused
 	if errors.Is(err, ErrUnreachable) {
 		kind = ErrUnreachable
@@ -70,13 +70,13 @@ func (g *Group) logRefused(m membership.Member, err error) {
 }
 
 // reach dials a candidate and asks it to confirm its request.
-func (g *Group) reach(ctx context.Context, m membership.Member) error {
+func (g *session) reach(ctx context.Context, m membership.Member) error {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
-	t := g.config.client(nil)
+	t := clientOf(&g.config, nil)
 	if g.config.TLS != nil {
 		former := g.formerHost(m.Identity)
-		t.Verify = func(claim tcp.Claim) error { return g.config.verifyCandidate(m, former, claim) }
+		t.Verify = func(claim tcp.Claim) error { return verifyCandidate(&g.config, m, former, claim) }
 	}
 	reply, err := tcp.Request(ctx, t, m.Address, control.Encode(control.Confirm{Candidate: m}))
 	switch {
@@ -92,7 +92,7 @@ func (g *Group) reach(ctx context.Context, m membership.Member) error {
 }
 
 // formerHost is the host of the last process with an ID, or empty.
-func (g *Group) formerHost(id string) (host string) {
+func (g *session) formerHost(id string) (host string) {
 	_ = g.node.Do(func(protocol.Time) {
 		v := g.machine.View()
 		for _, list := range []membership.Members{v.Former, v.Members} {
@@ -109,7 +109,7 @@ func (g *Group) formerHost(id string) (host string) {
 // verifyCandidate returns an error if a candidate's certificate is not for its ID. A
 // certificate of a host is enough for the IDs that are new or were on that host: only
 // one that names an ID may take it to another host.
-func (c *Config) verifyCandidate(m membership.Member, former string, claim tcp.Claim) error {
+func verifyCandidate(c *Config, m membership.Member, former string, claim tcp.Claim) error {
 	leaf := claim.Certificates[0]
 	if err := covers(c, leaf, m.Identity, m.Address); err != nil {
 		return err

@@ -22,6 +22,7 @@ type inputs interface {
 	node.BufferProvider // the machine provides the memory for long frames, too
 	Start(now protocol.Time)
 	Settle(now protocol.Time)
+	Saved(now protocol.Time, err error)
 	Report(now protocol.Time, r member.Report)
 	SetImpaired(now protocol.Time, impaired bool)
 	Join(now protocol.Time, candidate membership.Member, replace bool, answer func(member.JoinAnswer))
@@ -48,7 +49,7 @@ type inputs interface {
 }
 
 // makeMachine makes the machine, and what records it if that is asked for.
-func (g *Group) makeMachine(c member.Config) (err error) {
+func (g *session) makeMachine(c member.Config) (err error) {
 	if g.config.RecordBytes == 0 {
 		g.machine, err = member.New(c)
 		g.inputs = g.machine
@@ -66,7 +67,9 @@ func (g *Group) makeMachine(c member.Config) (err error) {
 // same state. A recording contains the messages of the group. WriteRecording may be called
 // more than once, and after Close. It returns an error if nothing was recorded: without
 // RecordBytes, and in a member that voted again after a restart (Config.DataDir).
-func (g *Group) WriteRecording(w io.Writer) error {
+func (g *Group) WriteRecording(w io.Writer) error { return g.session().writeRecording(w) }
+
+func (g *session) writeRecording(w io.Writer) error {
 	switch {
 	case g.config.RecordBytes == 0:
 		return g.wrap("write recording", errors.New("nothing was recorded: set Config.RecordBytes"))

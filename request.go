@@ -21,7 +21,7 @@ import (
 )
 
 // handleRequest answers a request.
-func (g *Group) handleRequest(ctx context.Context, from transport.Client, b []byte, answer func([]byte)) {
+func (g *session) handleRequest(ctx context.Context, from transport.Client, b []byte, answer func([]byte)) {
 	request, err := openRequest(&g.config, g.view.Load(), from, b)
 	if err != nil {
 		answer(refuse(err))
@@ -64,7 +64,7 @@ func accepted(err error) []byte {
 }
 
 // answerJoin answers a candidate, within node.Do.
-func (g *Group) answerJoin(a *member.JoinAnswer, answer func([]byte)) {
+func (g *session) answerJoin(a *member.JoinAnswer, answer func([]byte)) {
 	var inUse *membership.InUseError
 	switch {
 	case errors.As(a.Err, &inUse):
@@ -122,21 +122,13 @@ func encodeView(v membership.View, lost *QuorumError) []byte {
 	return r.Encode()
 }
 
-// decodeView decodes the body of the reply to a request for the view.
-func decodeView(b []byte) (View, error) {
-	r, err := control.DecodeView(b)
-	if err != nil {
-		return View{}, err
-	}
-	view := *viewOf(&r.View)
+// viewOfReply is the view in the reply of a member, as programs see it.
+func viewOfReply(r *control.ViewReply) *View {
+	view := viewOf(&r.View)
 	if r.Lost != nil {
-		lost := &QuorumError{View: view.Number, Members: view.Size(), Reachable: r.Lost.Reachable, Needed: r.Lost.Needed}
-		for _, rank := range r.Lost.Unreachable {
-			lost.Unreachable = append(lost.Unreachable, int(rank))
-		}
-		view.Err = lost
+		view.Err = &QuorumError{View: view.Number, Members: view.Size(), Reachable: r.Lost.Reachable, Needed: r.Lost.Needed, Unreachable: ranksOf(r.Lost.Unreachable)}
 	}
-	return view, nil
+	return view
 }
 
 // sendRequest sends a request to one member after the other, with exponential

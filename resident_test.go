@@ -103,7 +103,7 @@ func (c *residentConfig) run() error {
 		}
 		fmt.Println("over", group.Err())
 		patience, stop := context.WithTimeout(ctx, rejoinPatience)
-		group, err = group.Rejoin(patience)
+		err = group.Rejoin(patience)
 		stop()
 	}
 	if ctx.Err() != nil {
@@ -186,6 +186,9 @@ func tellLate(ctx context.Context) {
 // prefetch takes messages.
 func (r *resident) take(ctx context.Context, group *pleach.Group) error {
 	for m := range group.Messages(ctx) {
+		if m.Gap != nil {
+			continue
+		}
 		if m.Lost > 0 {
 			return fmt.Errorf("%d messages of root %d were lost", m.Lost, m.From)
 		}

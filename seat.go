@@ -43,8 +43,8 @@ func (c *Config) newSeat(l *life, place *membership.Seat, listener net.Listener)
 	t, s := &seat{life: l, place: place}, l.state
 	c.Logger.Info("started again: voting in the old place until the group goes on", "group", c.Group, "rank", place.Self.Rank, "incarnation", place.Self.Incarnation, "view", place.View.Number)
 	t.machine, err = member.NewSeat(member.SeatConfig{
-		Seat: place, Candidate: s.self, Heartbeat: c.heartbeatConfig(), OnView: t.install,
-		Save: func(state []byte, sync bool) error { return s.data.save(state, sync) },
+		Seat: place, Candidate: s.self, Heartbeat: heartbeatTimes(c), OnView: t.install,
+		Save: func(state []byte, sync bool) { s.data.saveLater(state, sync, t.saved) },
 	})
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (c *Config) newSeat(l *life, place *membership.Seat, listener net.Listener)
 	t.transport, err = tcp.New(tcp.Config{
 		Group: c.Group, Rank: place.Self.Rank, Addresses: addresses, Listener: listener, Open: true,
 		Incarnation: place.Self.Incarnation, Nonce: place.Self.Nonce, TLS: c.TLS, Secret: c.Secret, Dial: c.Dial, SharedBytes: max(0, c.Limits.SharedBytes), Logger: c.Logger,
-		Verify: func(claim tcp.Claim) error { return c.verifyClaim(s.current.Load(), claim) },
+		Verify: func(claim tcp.Claim) error { return verifyClaim(c, s.current.Load(), claim) },
 	})
 	if err != nil {
 		return nil, err
@@ -77,6 +77,14 @@ func (c *Config) newSeat(l *life, place *membership.Seat, listener net.Listener)
 		return nil, err
 	}
 	return t, t.node.Do(t.machine.Start)
+}
+
+// saved says that the vote is on the disk, or why it is not.
+func (t *seat) saved(err error) {
+	if err != nil {
+		t.life.config.Logger.Warn("this process does not vote before its state is saved", "group", t.life.config.Group, "cause", err)
+	}
+	_ = t.node.Do(func(now protocol.Time) { t.machine.Saved(now, err) })
 }
 
 // install takes a view that the seat has installed, within node.Do.
@@ -161,6 +169,7 @@ func (t *seat) waiting() (err error) {
 func (t *seat) close() {
 	_ = t.detector.Close()
 	_ = t.node.Close()
+	t.life.state.data.saving.Wait() // or it would come after what the member saves
 }
 
 // handleRequest answers requests: this process is in a group, but not a member yet.

@@ -27,12 +27,13 @@ const (
 // the group has gone on without it when it has no quorum, so a program whose seeds have moved
 // to other addresses meanwhile calls it then.
 func (g *Group) SetSeeds(seeds ...string) {
-	others := slices.DeleteFunc(slices.Clone(seeds), func(seed string) bool { return seed == g.Self().Address })
-	g.seeds.Store(&others)
+	s := g.session()
+	others := slices.DeleteFunc(slices.Clone(seeds), func(seed string) bool { return seed == s.Self().Address })
+	s.seeds.Store(&others)
 }
 
 // keepSeeds turns to one seed after the other while this process is a member.
-func (g *Group) keepSeeds() {
+func (g *session) keepSeeds() {
 	for turn := 0; ; turn++ {
 		select {
 		case <-g.life.Done():
@@ -58,7 +59,7 @@ func (g *Group) keepSeeds() {
 }
 
 // otherAddresses are those of the other members of the view.
-func (g *Group) otherAddresses() (addresses []string) {
+func (g *session) otherAddresses() (addresses []string) {
 	for _, m := range g.view.Load().Members.All() {
 		if m.Rank != g.self.Rank {
 			addresses = append(addresses, m.Address)
@@ -68,7 +69,7 @@ func (g *Group) otherAddresses() (addresses []string) {
 }
 
 // hasMemberAt reports whether a member of the view has an address.
-func (g *Group) hasMemberAt(address string) bool {
+func (g *session) hasMemberAt(address string) bool {
 	for _, m := range g.view.Load().Members.All() {
 		if m.Address == address {
 			return true
@@ -78,21 +79,21 @@ func (g *Group) hasMemberAt(address string) bool {
 }
 
 // tellSeed tells a seed that there is a group. It is told again.
-func (g *Group) tellSeed(seed string) {
+func (g *session) tellSeed(seed string) {
 	ctx, cancel := context.WithTimeout(g.life, seedTimeout)
 	defer cancel()
 	self := founding.Candidate{ID: g.self.Identity, Nonce: g.self.Nonce, Address: g.self.Address}
 	r := control.Founding{Request: founding.Request{From: self, Group: g.self.Address}}
-	_, _ = tcp.Request(ctx, g.config.client(nil), seed, control.Encode(r))
+	_, _ = tcp.Request(ctx, clientOf(&g.config, nil), seed, control.Encode(r))
 }
 
 // askSeed asks a process for the latest view that it knows. If that is later, this member
 // learns it, or ends because the group has gone on without it. A process that does not
 // answer is asked again.
-func (g *Group) askSeed(seed string) {
+func (g *session) askSeed(seed string) {
 	ctx, cancel := context.WithTimeout(g.life, seedTimeout)
 	defer cancel()
-	i, err := askIntroduction(ctx, g.config.client(nil), seed, &control.Question{From: control.Contact{ID: g.self.Identity, Address: g.self.Address}})
+	i, err := askIntroduction(ctx, clientOf(&g.config, nil), seed, &control.Question{From: control.Contact{ID: g.self.Identity, Address: g.self.Address}})
 	if err != nil || i.View == nil {
 		return
 	}
@@ -109,8 +110,8 @@ func (g *Group) askSeed(seed string) {
 }
 
 // fetchView requests the view of a member.
-func (c *Config) fetchView(ctx context.Context, address string) (membership.View, error) {
-	b, err := requestOnce(ctx, c.client(nil), address, control.View{})
+func fetchView(c *Config, ctx context.Context, address string) (membership.View, error) {
+	b, err := requestOnce(ctx, clientOf(c, nil), address, control.View{})
 	if err != nil {
 		return membership.View{}, err
 	}
@@ -120,11 +121,20 @@ func (c *Config) fetchView(ctx context.Context, address string) (membership.View
 
 // answerFounding answers a candidate that looks for a group: here it is. A candidate
 // that is in the first view enters it as long as that is the current one.
-func (g *Group) answerFounding(r *founding.Request) []byte {
+func (g *session) answerFounding(r *founding.Request) []byte {
 	began := g.began
 	if g.view.Load().Number > 1 {
 		began = nil
 	}
 	reply := founding.Answer(founding.Candidate{ID: g.self.Identity, Address: g.self.Address}, began, r)
 	return reply.Encode(nil)
+}
+
+// askIntroduction asks the process at an address to introduce itself.
+func askIntroduction(ctx context.Context, c tcp.Config, address string, q *control.Question) (*control.Introduction, error) {
+	b, err := requestOnce(ctx, c, address, control.Introduce{Question: *q})
+	if err != nil {
+		return nil, err
+	}
+	return control.DecodeIntroduction(b)
 }

@@ -45,7 +45,7 @@ func (l *Limits) maxDirect() int {
 }
 
 // makeDirect makes this member's side of what members tell single members.
-func (g *Group) makeDirect(s *initialState) {
+func (g *session) makeDirect(s *initialState) {
 	if g.machine.Static() {
 		return
 	}
@@ -63,7 +63,7 @@ func (g *Group) makeDirect(s *initialState) {
 }
 
 // post puts a message on the channel to a member.
-func (g *Group) post(to protocol.Rank, head, body []byte, released func()) {
+func (g *session) post(to protocol.Rank, head, body []byte, released func()) {
 	g.direct.posting = g.direct.stepping
 	err := g.inputs.SendDirect(to, head, body, func() {
 		g.direct.arrived++
@@ -78,7 +78,7 @@ func (g *Group) post(to protocol.Rank, head, body []byte, released func()) {
 
 // stepDirect takes what has arrived from single members, after the frames of a step were
 // sent.
-func (g *Group) stepDirect() {
+func (g *session) stepDirect() {
 	d := &g.direct
 	if d.machine == nil {
 		return
@@ -115,7 +115,10 @@ func (g *Group) stepDirect() {
 // caller may reuse data. A static group has no views that would end a channel to a dead
 // process, so Send returns [ErrStatic] there.
 func (g *Group) Send(ctx context.Context, to int, data []byte) error {
-	data = slices.Clone(data)
+	return g.session().sendTo(ctx, to, slices.Clone(data))
+}
+
+func (g *session) sendTo(ctx context.Context, to int, data []byte) error {
 	err := g.tryDirect(ctx, to, data, func() error { return g.direct.machine.Send(protocol.Rank(to), data) })
 	if err == nil && to == g.Rank() && g.config.Handler != nil {
 		g.dispatch()
@@ -124,7 +127,7 @@ func (g *Group) Send(ctx context.Context, to int, data []byte) error {
 }
 
 // tryDirect tries to send something to a member, until there is room for it.
-func (g *Group) tryDirect(ctx context.Context, to int, data []byte, try func() error) error {
+func (g *session) tryDirect(ctx context.Context, to int, data []byte, try func() error) error {
 	switch most := g.config.Limits.maxDirect(); {
 	case g.machine.Static():
 		return ErrStatic
@@ -140,7 +143,7 @@ func (g *Group) tryDirect(ctx context.Context, to int, data []byte, try func() e
 
 // waitRoom tries until there is room, and as long as this process is a member that may
 // send.
-func (g *Group) waitRoom(ctx context.Context, try func() error) error {
+func (g *session) waitRoom(ctx context.Context, try func() error) error {
 	for {
 		if err := g.sendErr(); err != nil {
 			return err
@@ -168,7 +171,7 @@ func (g *Group) waitRoom(ctx context.Context, try func() error) error {
 
 // deliverDirect returns the next message that was sent to this process alone, if there is
 // one. It is called within node.Do.
-func (g *Group) deliverDirect() (Message, bool) {
+func (g *session) deliverDirect() (Message, bool) {
 	if g.direct.machine == nil {
 		return Message{}, false
 	}
@@ -177,7 +180,7 @@ func (g *Group) deliverDirect() (Message, bool) {
 }
 
 // flushDirect waits until what was sent to single members has arrived.
-func (g *Group) flushDirect(ctx context.Context) error {
+func (g *session) flushDirect(ctx context.Context) error {
 	return g.waitRoom(ctx, func() error {
 		if !g.inputs.FlushDirect() {
 			return p2p.ErrBusy

@@ -2,8 +2,6 @@ package pleach_test
 
 import (
 	"fmt"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -51,7 +49,7 @@ func (r *report) String() string {
 func soak(t *testing.T, run func(t *testing.T, seed uint64) report) {
 	t.Helper()
 	var total report
-	first, seeds := number(t, "PLEACH_SEED"), number(t, "PLEACH_SEEDS")
+	first, seeds := uint64(testutil.Seed.Or(1)), uint64(testutil.Seeds.Or(1))
 	name := t.Name()
 	for seed := first; seed < first+seeds; seed++ {
 		total.seeds++
@@ -73,18 +71,4 @@ func soak(t *testing.T, run func(t *testing.T, seed uint64) report) {
 		fmt.Printf("%s: %v\n", name, &total)
 	}
 	t.Log(&total)
-}
-
-// number is that in a variable, or 1.
-func number(t *testing.T, variable string) uint64 {
-	t.Helper()
-	text := os.Getenv(variable)
-	if text == "" {
-		return 1
-	}
-	n, err := strconv.ParseUint(text, 10, 32)
-	if err != nil {
-		t.Fatalf("%s: %v", variable, err)
-	}
-	return n
 }

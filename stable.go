@@ -56,7 +56,9 @@ func (e *LostError) Error() string {
 // A member that has lost a part of what this process broadcast since it joined is
 // never in a receipt: while it is in the view, the error is a [*LostError]. If ctx
 // ends first, the error is an [*UnstableError].
-func (g *Group) WaitStable(ctx context.Context) (Receipt, error) {
+func (g *Group) WaitStable(ctx context.Context) (Receipt, error) { return g.session().waitStable(ctx) }
+
+func (g *session) waitStable(ctx context.Context) (Receipt, error) {
 	var receipt Receipt
 	var upTo uint64
 	if err := g.flush(ctx); err != nil {
@@ -96,7 +98,7 @@ func (g *Group) WaitStable(ctx context.Context) (Receipt, error) {
 }
 
 // unanswered returns the ranks that have not acknowledged.
-func (g *Group) unanswered() (ranks []int) {
+func (g *session) unanswered() (ranks []int) {
 	_ = g.node.Do(func(protocol.Time) {
 		ranks = ranksOf(g.stream.Unanswered())
 	})
@@ -112,7 +114,7 @@ func ranksOf(from []protocol.Rank) (ranks []int) {
 
 // receipt names the members of the view: those that had joined when the last broadcast was
 // written, and the others.
-func (g *Group) receipt(sentIn uint64) Receipt {
+func (g *session) receipt(sentIn uint64) Receipt {
 	v := g.View()
 	r := Receipt{View: v.Number}
 	for _, m := range v.Members() {

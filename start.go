@@ -25,7 +25,7 @@ import (
 // members can reach this process; it does not wait for them to start. ctx bounds the
 // call, not the membership.
 func Start(ctx context.Context, c Config) (*Group, error) {
-	return open(ctx, c, modeStart, func(c *Config) (*initialState, error) { return c.startState() })
+	return open(ctx, c, modeStart, func(c *Config) (*initialState, error) { return startState(c) })
 }
 
 // open checks a config, finds a member's initial state and assembles the group.
@@ -34,9 +34,12 @@ func open(ctx context.Context, c Config, m mode, initial func(*Config) (*initial
 	if err != nil {
 		return nil, err
 	}
-	g, err := newGroup(c, s, nil)
-	if err != nil {
+	g := newGroup(c)
+	if err := g.enter(c, s, nil, nil); err != nil {
 		return nil, errors.Join(fmt.Errorf("pleach: %s: %w", m, err), s.transport.Close())
+	}
+	if c.Rejoin {
+		g.driver.Go(g.stay)
 	}
 	return g, nil
 }
@@ -77,12 +80,12 @@ type initialState struct {
 
 // startState is the state of a member whose group starts as a whole: every member
 // knows the first view.
-func (c *Config) startState() (*initialState, error) {
+func startState(c *Config) (*initialState, error) {
 	if c.Transport != nil && len(c.Addresses) == 0 {
 		c.Static = true
-		return c.staticState()
+		return staticState(c)
 	}
-	a, err := c.assignment()
+	a, err := assignment(c)
 	if err != nil {
 		return nil, err
 	}
@@ -97,20 +100,23 @@ func (c *Config) startState() (*initialState, error) {
 	if s.transport = c.Transport; s.transport != nil {
 		return s, nil
 	}
-	if err := c.checkCertificate(s.self.Identity, s.self.Address); err != nil {
+	if err := checkCertificate(c, s.self.Identity, s.self.Address); err != nil {
 		return nil, err
+	}
+	if a.Launcher != "" && c.TLS == nil && len(c.Secret) == 0 {
+		c.Logger.Warn("the job is open: every process that reaches its addresses can speak as a rank. Set PLEACH_SECRET to 16 random bytes or more, alike in all processes", "launcher", a.Launcher)
 	}
 	listener, err := a.Listener()
 	if err != nil {
 		return nil, err
 	}
 	s.inherited = a.Listening()
-	s.transport, err = c.tcp(s, listener, a.Addresses)
+	s.transport, err = newTransport(c, s, listener, a.Addresses)
 	return s, err
 }
 
 // staticState is the state of a member that knows ranks and no addresses.
-func (c *Config) staticState() (*initialState, error) {
+func staticState(c *Config) (*initialState, error) {
 	if c.Rank < 0 || c.Rank >= c.Size {
 		return nil, &ConfigError{"Rank", fmt.Sprintf("is %d: choose one from 0 to Size-1, which is %d", c.Rank, c.Size-1)}
 	}
@@ -124,7 +130,7 @@ func (c *Config) staticState() (*initialState, error) {
 }
 
 // assignment is this process's rank and the members' addresses.
-func (c *Config) assignment() (bootstrap.Assignment, error) {
+func assignment(c *Config) (bootstrap.Assignment, error) {
 	a := bootstrap.Assignment{Group: c.Group, Rank: protocol.Rank(c.Rank), Size: protocol.Rank(len(c.Addresses)), Addresses: c.Addresses}
 	if len(c.Addresses) == 0 {
 		var err error
@@ -134,6 +140,9 @@ func (c *Config) assignment() (bootstrap.Assignment, error) {
 	}
 	a.Replacement = a.Replacement || c.Replacement
 	c.Group = cmp.Or(c.Group, a.Group)
+	if c.TLS == nil && len(c.Secret) == 0 && c.Transport == nil {
+		c.Secret = a.Secret
+	}
 	if err := a.Check(); err != nil {
 		return a, fmt.Errorf("Config.Addresses and Config.Rank, or what the launcher says: %w", err)
 	}
@@ -141,7 +150,7 @@ func (c *Config) assignment() (bootstrap.Assignment, error) {
 }
 
 // tcp makes the transport.
-func (c *Config) tcp(s *initialState, listener net.Listener, addresses []string) (transport.Transport, error) {
+func newTransport(c *Config, s *initialState, listener net.Listener, addresses []string) (transport.Transport, error) {
 	incarnation := s.self.Incarnation
 	if c.Static {
 		incarnation = 0 // no view tells starts apart, so the transport's clock does
@@ -150,7 +159,7 @@ func (c *Config) tcp(s *initialState, listener net.Listener, addresses []string)
 	t, err := tcp.New(tcp.Config{
 		Group: c.Group, Rank: s.self.Rank, Addresses: addresses, Listener: listener, Candidate: s.candidate, Open: !c.Static,
 		Incarnation: incarnation, Nonce: s.self.Nonce, TLS: c.TLS, Secret: c.Secret, Dial: c.Dial, SharedBytes: max(0, c.Limits.SharedBytes), Logger: c.Logger,
-		Verify: func(claim tcp.Claim) error { return c.verifyClaim(s.current.Load(), claim) },
+		Verify: func(claim tcp.Claim) error { return verifyClaim(c, s.current.Load(), claim) },
 	})
 	if err != nil {
 		if s.candidate != nil {

@@ -92,7 +92,7 @@ type snapshot struct {
 }
 
 // makeReplica makes a member that has the state, if the group begins with it, or lacks it.
-func (g *Group) makeReplica(v *membership.View) {
+func (g *session) makeReplica(v *membership.View) {
 	if g.config.State == nil {
 		return
 	}
@@ -110,7 +110,7 @@ func hasState(m *membership.Member) bool {
 
 // checkState keeps a view for when the program comes to it. If no member has the state
 // any more, they elect one to begin with.
-func (g *Group) checkState(v *membership.View) {
+func (g *session) checkState(v *membership.View) {
 	r := &g.replica
 	if g.config.State == nil {
 		return
@@ -129,14 +129,14 @@ func (g *Group) checkState(v *membership.View) {
 
 // offerState offers the state of this process where no member is known to have one. If the
 // process has none, its program is asked for it. It is called within node.Do.
-func (g *Group) offerState() {
+func (g *session) offerState() {
 	if r := &g.replica; r.offering && (!r.lacking || r.arrived != nil) {
 		g.sendOffer(r.election.View(), lifecycle.HasState)
 	}
 }
 
 // sendOffer makes an offer to the lowest rank, unless there is another view meanwhile.
-func (g *Group) sendOffer(view, number uint64) {
+func (g *session) sendOffer(view, number uint64) {
 	r := &g.replica
 	if v := g.machine.View(); r.offering && r.election.View() == view && v.Number == view {
 		r.offering = false
@@ -146,7 +146,7 @@ func (g *Group) sendOffer(view, number uint64) {
 }
 
 // takeState takes a state that has arrived, within node.Do. A process needs one.
-func (g *Group) takeState(from protocol.Rank, view uint64, s direct.Status, data []byte) {
+func (g *session) takeState(from protocol.Rank, view uint64, s direct.Status, data []byte) {
 	r := &g.replica
 	switch {
 	case g.config.State == nil:
@@ -169,7 +169,7 @@ func (g *Group) takeState(from protocol.Rank, view uint64, s direct.Status, data
 
 // restoreState gives the program the state, if it has arrived, or asks it for an offer. It
 // reports false if the program has to wait for the state.
-func (g *Group) restoreState() bool {
+func (g *session) restoreState() bool {
 	if g.config.State == nil || g.replica.since > 0 {
 		return true
 	}
@@ -206,7 +206,7 @@ func (g *Group) restoreState() bool {
 }
 
 // askOffer asks the program for its offer in a view; 0: there is no need.
-func (g *Group) askOffer(view uint64) {
+func (g *session) askOffer(view uint64) {
 	if view == 0 {
 		return
 	}
@@ -219,8 +219,8 @@ func (g *Group) askOffer(view uint64) {
 
 // forProgram reports whether a message is for the program. The others are those that the
 // state has, and the notices that a view begins.
-func (g *Group) forProgram(m *Message) bool {
-	if g.config.State == nil || m.Direct {
+func (g *session) forProgram(m *Message) bool {
+	if g.config.State == nil || m.Direct || m.Gap != nil {
 		return true
 	}
 	if m.begins {
@@ -233,7 +233,7 @@ func (g *Group) forProgram(m *Message) bool {
 // provideState sends the state, where a view begins, to its members that lack it. The
 // member with the lowest rank that has it does so, once to each. If it dies, the view
 // without it makes the next one do so.
-func (g *Group) provideState(number uint64) {
+func (g *session) provideState(number uint64) {
 	var v *membership.View
 	_ = g.node.Do(func(protocol.Time) {
 		v = g.replica.views[number]
@@ -272,7 +272,7 @@ func (g *Group) provideState(number uint64) {
 }
 
 // snapshot has the program write its state.
-func (g *Group) snapshot() (direct.Status, []byte) {
+func (g *session) snapshot() (direct.Status, []byte) {
 	var b bytes.Buffer
 	err := g.config.State.Snapshot(&b)
 	if most := g.config.Limits.maxDirect(); err == nil && b.Len() > most {

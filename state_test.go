@@ -7,14 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // ledger is a state: what each root's messages come to, in their order. It knows if one is
@@ -196,10 +195,7 @@ func (r *roots) joinAndCheck(ctx context.Context, number int) error {
 // equals that of every other member, after the same messages. PLEACH_JOINS joins, two at a
 // time.
 func TestStateOfJoiners(t *testing.T) {
-	joins := 12
-	if s := os.Getenv("PLEACH_JOINS"); s != "" {
-		joins, _ = strconv.Atoi(s)
-	}
+	joins := testutil.Joins.Or(12)
 	ctx, cancel := context.WithCancel(t.Context())
 	r := startRoots(ctx, t)
 	began := time.Now()

@@ -38,13 +38,14 @@ type Stats struct {
 }
 
 // Stats returns counters of this member.
-func (g *Group) Stats() (s Stats) {
-	_ = g.node.Do(func(protocol.Time) { s = g.stats() })
-	return s
+func (g *Group) Stats() (stats Stats) {
+	s := g.session()
+	_ = s.node.Do(func(protocol.Time) { stats = s.stats() })
+	return stats
 }
 
 // stats returns the counters, within node.Do.
-func (g *Group) stats() Stats {
+func (g *session) stats() Stats {
 	s := g.stream.Stats()
 	return Stats{
 		Broadcast: s.Broadcast, Delivered: s.Delivered, BroadcastBytes: s.BroadcastBytes, DeliveredBytes: s.DeliveredBytes,

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/door"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/protocol"
@@ -39,8 +40,8 @@ type Status struct {
 	Queues  Queues       `json:"queues"`
 	Stats   Stats        `json:"stats"`
 	// LastError is the last error of this process itself that kept it from others,
-	// such as running out of file descriptors, and LastErrorAt when it happened. It is
-	// empty if there was none. It is no evidence against other members.
+	// such as running out of file descriptors, or from voting, such as a full or slow disk,
+	// and LastErrorAt when it happened. It is empty if there was none. It is no evidence against other members.
 	LastError   string    `json:"last_error,omitempty"`
 	LastErrorAt time.Time `json:"last_error_at,omitzero"`
 	// CertificateExpires is when this process's certificate does. It is zero without TLS,
@@ -135,7 +136,9 @@ type Queues struct {
 
 // Status returns a snapshot. A static group suspects no member, and has its quorum
 // always. After the end of the membership, Status tells of its last view only.
-func (g *Group) Status() Status {
+func (g *Group) Status() Status { return g.session().status() }
+
+func (g *session) status() Status {
 	self := g.Self()
 	s := Status{Group: g.config.Group, Rank: self.Rank, ID: self.ID, Suspects: []Suspect{}, Peers: []PeerStatus{}, History: []ViewChange{}}
 	err := g.node.Do(func(protocol.Time) {
@@ -161,7 +164,10 @@ func (g *Group) Status() Status {
 			s.LastErrorAt, s.LastError = at, err.Error()
 		}
 	}
-	s.CertificateExpires = expiry(&g.config)
+	if e := g.notSaved.Load(); e != nil && e.at.After(s.LastErrorAt) {
+		s.LastErrorAt, s.LastError = e.at, e.err.Error()
+	}
+	s.CertificateExpires = door.Expiry(g.config.TLS)
 	if err := g.Err(); err != nil {
 		s.Ended = err.Error()
 	}
@@ -169,7 +175,7 @@ func (g *Group) Status() Status {
 }
 
 // suspectList returns the suspects, within node.Do.
-func (g *Group) suspectList() []Suspect {
+func (g *session) suspectList() []Suspect {
 	ranks := g.machine.Unreachable()
 	list := make([]Suspect, 0, len(ranks))
 	if len(ranks) == 0 {
@@ -188,7 +194,7 @@ func (g *Group) suspectList() []Suspect {
 }
 
 // peerList returns the other members, within node.Do.
-func (g *Group) peerList() []PeerStatus {
+func (g *session) peerList() []PeerStatus {
 	members := g.view.Load().Members
 	states := g.stream.PeerStates()
 	list := make([]PeerStatus, 0, max(members.Len()-1, 0))
@@ -201,7 +207,7 @@ func (g *Group) peerList() []PeerStatus {
 }
 
 // peerStatus returns what is known of another member.
-func (g *Group) peerStatus(m *membership.Member, s stream.PeerState) PeerStatus {
+func (g *session) peerStatus(m *membership.Member, s stream.PeerState) PeerStatus {
 	n := g.node.Peer(m.Rank)
 	p := PeerStatus{
 		Rank: int(m.Rank), ID: m.Identity, Connected: n.Connected, Traffic: Traffic(n.Traffic),
@@ -221,7 +227,7 @@ func (g *Group) peerStatus(m *membership.Member, s stream.PeerState) PeerStatus 
 }
 
 // updateSuspects records since when members cannot be reached, within node.Do.
-func (g *Group) updateSuspects() {
+func (g *session) updateSuspects() {
 	ranks := g.machine.Unreachable()
 	for rank := range g.suspects {
 		if _, still := slices.BinarySearch(ranks, rank); !still {

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -24,6 +23,7 @@ import (
 	"github.com/pleach-go/pleach/internal/bench"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -45,28 +45,14 @@ const (
 	stormSample      = 20               // broadcasts whose cost is measured together
 )
 
-// stormNumber reads a variable of the environment.
-func stormNumber(t *testing.T, name string, standard float64) float64 {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return standard
-	}
-	n, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	return n
-}
-
 // After three times the load that the processors carry, with kills and joins, no live
 // member was removed, all are in one view within 10 s, and within 15 s a broadcast costs
 // what it did before. The members are real ones. Their clock and their processors are
 // simulated, so that the test asks for the same on any host.
 func TestStorm(t *testing.T) {
-	members, seconds := int(stormNumber(t, "PLEACH_MEMBERS", 64)), stormNumber(t, "PLEACH_SECONDS", 5)
-	first := int(stormNumber(t, "PLEACH_SEED", 1))
-	for seed := first; seed < first+int(stormNumber(t, "PLEACH_SEEDS", 1)); seed++ {
+	members, seconds := testutil.Members.Or(64), testutil.Seconds.OrFloat(5)
+	first := testutil.Seed.Or(1)
+	for seed := first; seed < first+testutil.Seeds.Or(1); seed++ {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			t.Cleanup(func() {
 				if t.Failed() {
@@ -276,8 +262,9 @@ func (s *storm) join() {
 		}
 		self, _ := answer.View.Member(answer.Rank)
 		transport := s.net.open(answer.Rank, self.Incarnation, socket)
-		g, err := newGroup(Config{Group: "storm", Handler: s.receive, Transport: transport, Limits: stormLimits(), Logger: slog.New(slog.DiscardHandler)},
-			&initialState{transport: transport, self: self, view: answer.View, start: answer.Start, decisions: answer.Decisions}, nil)
+		c := Config{Group: "storm", Handler: s.receive, Transport: transport, Limits: stormLimits(), Logger: slog.New(slog.DiscardHandler)}
+		g := newGroup(c)
+		err := g.enter(c, &initialState{transport: transport, self: self, view: answer.View, start: answer.Start, decisions: answer.Decisions}, nil, nil)
 		if err != nil {
 			s.t.Errorf("%s does not start: %v", candidate.Identity, err)
 			return
@@ -296,15 +283,15 @@ func (s *storm) admit(candidate membership.Member) member.JoinAnswer {
 		seed := s.live[s.rng.IntN(len(s.live))]
 		s.mu.Unlock()
 		answers := make(chan member.JoinAnswer, 1)
-		_ = seed.node.Do(func(now protocol.Time) {
-			seed.inputs.Join(now, candidate, false, func(a member.JoinAnswer) { answers <- a })
+		_ = seed.session().node.Do(func(now protocol.Time) {
+			seed.session().inputs.Join(now, candidate, false, func(a member.JoinAnswer) { answers <- a })
 		})
 		select {
 		case a := <-answers:
 			if a.Err == nil {
 				return a
 			}
-		case <-seed.life.Done():
+		case <-seed.session().life.Done():
 		case <-s.ctx.Done():
 			return member.JoinAnswer{Err: s.ctx.Err()}
 		}

@@ -4,7 +4,11 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
+	"sync"
+	"sync/atomic"
 
+	"github.com/pleach-go/pleach/internal/prefetch"
 	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -18,10 +22,23 @@ import (
 type Topic struct {
 	group      *Group
 	name       string
-	id         uint64
-	arrived    chan struct{} // there may be a message; closed at the end
-	closed     bool          // used within node.Do
+	given      bool                         // in Config.Topics, and not asked for yet
+	at         atomic.Pointer[subscription] // in the present membership
+	arrived    chan struct{}                // there may be a message
+	closed     chan struct{}
 	prefetched prefetched
+}
+
+// subscription is a topic in one membership.
+type subscription struct {
+	session *session
+	id      uint64
+}
+
+// topics are the subscriptions of a group, over all its memberships.
+type topics struct {
+	mu   sync.Mutex
+	list []*Topic
 }
 
 // TopicError is returned for a name that no topic can have.
@@ -44,23 +61,45 @@ func (e *TopicError) Error() string {
 // subscriptions. So an unread one makes this process slow. Messages of topics that this
 // process does not subscribe to are dropped when they arrive.
 //
-// Subscriptions end with the membership: a process that rejoins subscribes again.
+// Subscriptions stay when this process joins again: then they first yield a notice of the
+// gap ([Message.Gap]). The first subscription to a topic of Config.Topics is the one that
+// was made before the first view.
 func (g *Group) Topic(name string) (*Topic, error) {
+	s := g.session()
 	if !stream.ValidTopic(name) {
-		return nil, g.wrap("subscribe", &TopicError{name})
+		return nil, s.wrap("subscribe", &TopicError{name})
 	}
 	if err := g.Err(); err != nil {
-		return nil, g.wrap("subscribe", err)
+		return nil, s.wrap("subscribe", err)
 	}
-	t := &Topic{group: g, name: name, arrived: make(chan struct{}, 1)}
-	err := g.node.Do(func(protocol.Time) {
-		t.id = g.inputs.Subscribe(name)
-		g.topics[t.id] = t
-	})
-	if err != nil {
-		return nil, g.wrap("subscribe", ErrClosed)
+	g.topics.mu.Lock()
+	defer g.topics.mu.Unlock()
+	for _, t := range g.topics.list {
+		if t.given && t.name == name {
+			t.given = false
+			return t, nil
+		}
 	}
+	t := g.newTopic(name, false)
+	s = g.session()
+	if s.node.Do(func(protocol.Time) { s.addTopic(t) }) != nil && g.Err() != nil {
+		return nil, s.wrap("subscribe", ErrClosed)
+	} // otherwise the next membership adds it
+	g.topics.list = append(g.topics.list, t)
 	return t, nil
+}
+
+// newTopic returns a subscription that no membership has yet.
+func (g *Group) newTopic(name string, given bool) *Topic {
+	return &Topic{group: g, name: name, given: given, arrived: make(chan struct{}, 1), closed: make(chan struct{})}
+}
+
+// addTopic subscribes in this membership. It is called within node.Do, or before the member
+// begins.
+func (g *session) addTopic(t *Topic) {
+	id := g.inputs.Subscribe(t.name)
+	g.topics[id] = t
+	t.at.Store(&subscription{g, id})
 }
 
 // BroadcastTopic broadcasts data to a topic: like [Group.Broadcast], in one order with all
@@ -68,9 +107,9 @@ func (g *Group) Topic(name string) (*Topic, error) {
 // it. This process need not subscribe. The name counts toward Config.Limits.MaxMessage.
 func (g *Group) BroadcastTopic(ctx context.Context, topic string, data []byte) error {
 	if !stream.ValidTopic(topic) {
-		return g.wrap("broadcast", &TopicError{topic})
+		return g.session().wrap("broadcast", &TopicError{topic})
 	}
-	return g.broadcast(ctx, topic, data, nil)
+	return g.session().broadcast(ctx, topic, data, nil)
 }
 
 // Name returns the name of the topic.
@@ -79,7 +118,7 @@ func (t *Topic) Name() string { return t.name }
 // Broadcast broadcasts data to the topic: see [Group.BroadcastTopic]. It does so after
 // Close, too, which ends only the subscription.
 func (t *Topic) Broadcast(ctx context.Context, data []byte) error {
-	return t.group.broadcast(ctx, t.name, data, nil)
+	return t.group.session().broadcast(ctx, t.name, data, nil)
 }
 
 // Messages yields what other members broadcast to the topic, as [Group.Messages] yields
@@ -103,67 +142,86 @@ func (t *Topic) Messages(ctx context.Context) iter.Seq[Message] {
 
 // next returns the next message, as soon as there is one. It reports false at the end.
 func (t *Topic) next(ctx context.Context) (Message, bool) {
-	for {
-		if m, ok := t.prefetched.next(); ok {
+	for !t.isClosed() {
+		if m, ok := t.prefetched.Next(); ok {
 			return m, true
 		}
-		ended := false
-		err := t.group.receive(ctx, &t.prefetched, t.arrived, func(now protocol.Time) bool {
-			ended = t.closed
-			return ended || t.prefetch(now)
+		s := t.group.session()
+		err := s.receive(ctx, &t.prefetched, t.arrived, func(now protocol.Time) bool {
+			return t.isClosed() || t.prefetch(now)
 		})
-		if ended || err != nil {
+		if err != nil && !t.group.goesOn(ctx, s, t.closed) {
 			return Message{}, false
 		}
+	}
+	give(t.arrived) // to the next goroutine that receives
+	return Message{}, false
+}
+
+func (t *Topic) isClosed() bool {
+	select {
+	case <-t.closed:
+		return true
+	default:
+		return false
 	}
 }
 
 // prefetch takes messages from the member, as that of the group does. If it leaves some,
 // another goroutine that receives may take them.
 func (t *Topic) prefetch(now protocol.Time) bool {
-	g := t.group
+	at := t.at.Load()
+	g := at.session
 	if g.replica.lacking {
 		return false
 	}
-	filled := t.prefetched.fill(func(p *prefetched) { g.inputs.DeliverTopicEach(now, t.id, prefetchCount, p.add) })
-	left := g.stream.PendingTopic(t.id) > 0
+	filled := t.prefetched.Fill(func() { g.inputs.DeliverTopicEach(now, at.id, prefetch.Count, t.prefetched.add) })
+	left := g.stream.PendingTopic(at.id) > 0
 	if left {
 		give(t.arrived)
 	}
 	drained := g.config.State == nil && !left
-	t.prefetched.drained.Store(drained)
+	t.prefetched.Drained.Store(drained)
 	return filled || drained
 }
 
 // handOver gives a sign to those who receive, as that of the group does.
 func (t *Topic) handOver(now protocol.Time) {
-	if g, p := t.group, &t.prefetched; p.drained.Load() {
+	at := t.at.Load()
+	if g, p := at.session, &t.prefetched; p.Drained.Load() {
 		if !g.stream.Withholding() {
-			p.fill(func(p *prefetched) { g.inputs.DeliverTopicEach(now, t.id, prefetchCount, p.add) })
+			p.Fill(func() { g.inputs.DeliverTopicEach(now, at.id, prefetch.Count, p.add) })
 		}
-		p.drained.Store(g.stream.PendingTopic(t.id) == 0)
+		p.Drained.Store(g.stream.PendingTopic(at.id) == 0)
 	}
 	give(t.arrived)
 }
 
 // Close ends the subscription. What was not received is dropped.
 func (t *Topic) Close() error {
-	_ = t.group.node.Do(func(now protocol.Time) { // otherwise the membership has ended, and the subscription with it
-		if !t.closed {
-			t.closed = true
-			delete(t.group.topics, t.id)
-			t.group.inputs.Unsubscribe(now, t.id)
-			t.prefetched.drop()
-			t.prefetched.drained.Store(false) // who receives finds it closed
-			close(t.arrived)
-		}
+	g := t.group
+	g.topics.mu.Lock()
+	defer g.topics.mu.Unlock()
+	if t.isClosed() {
+		return nil
+	}
+	close(t.closed)
+	g.topics.list = slices.DeleteFunc(g.topics.list, func(o *Topic) bool { return o == t })
+	s := g.session()
+	_ = s.node.Do(func(now protocol.Time) { // otherwise the membership has ended, and the subscription with it
+		id := t.at.Load().id
+		delete(s.topics, id)
+		s.inputs.Unsubscribe(now, id)
 	})
+	t.prefetched.Drop()
+	t.prefetched.Drained.Store(false) // a goroutine that receives finds it closed
+	give(t.arrived)
 	return nil
 }
 
 // wakeTopics gives a sign to those who receive from any subscription. It is called within
 // node.Do.
-func (g *Group) wakeTopics() {
+func (g *session) wakeTopics() {
 	for _, t := range g.topics {
 		give(t.arrived)
 	}

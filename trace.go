@@ -77,6 +77,10 @@ type tracing struct {
 // to this one for its report. The group needs protocol version 5; otherwise the error is a
 // [*VersionError].
 func (g *Group) BroadcastTraced(ctx context.Context, topic string, data []byte) (*Trace, error) {
+	return g.session().broadcastTraced(ctx, topic, data)
+}
+
+func (g *session) broadcastTraced(ctx context.Context, topic string, data []byte) (*Trace, error) {
 	if topic != "" && !stream.ValidTopic(topic) {
 		return nil, g.wrap("trace", &TopicError{topic})
 	}
@@ -100,7 +104,7 @@ func (g *Group) BroadcastTraced(ctx context.Context, topic string, data []byte) 
 }
 
 // awaitArrivals waits for the reports of all members.
-func (g *Group) awaitArrivals(ctx context.Context) (*Trace, error) {
+func (g *session) awaitArrivals(ctx context.Context) (*Trace, error) {
 	for {
 		reported, view := g.tracing.changed.Wait(), g.changed.Wait()
 		var t *Trace
@@ -123,7 +127,7 @@ func (g *Group) awaitArrivals(ctx context.Context) (*Trace, error) {
 
 // traced returns a copy of the trace, with the members that are missing, within node.Do. It
 // is nil if the message is not sent yet.
-func (g *Group) traced() *Trace {
+func (g *session) traced() *Trace {
 	if g.tracing.trace == nil {
 		return nil
 	}
@@ -145,7 +149,7 @@ const reportBytes = 4 + 1 + 8
 
 // reportArrivals reports the traced broadcasts that have arrived in this step to their
 // senders, and notes that one of this member was sent. It is called within node.Do.
-func (g *Group) reportArrivals() {
+func (g *session) reportArrivals() {
 	for _, a := range g.stream.Arrivals() {
 		at := g.node.Wall(a.At)
 		if a.Root == g.self.Rank {
@@ -160,7 +164,7 @@ func (g *Group) reportArrivals() {
 }
 
 // takeArrival takes the report of another member, within node.Do.
-func (g *Group) takeArrival(from protocol.Rank, number uint64, report []byte) {
+func (g *session) takeArrival(from protocol.Rank, number uint64, report []byte) {
 	t := g.tracing.trace
 	if t == nil || number != g.tracing.number || slices.ContainsFunc(t.Arrivals, func(a Arrival) bool { return a.Rank == int(from) }) {
 		return // late, or again

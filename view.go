@@ -23,8 +23,9 @@ type View struct {
 	// Joined and Left are the members that differ from the view that
 	// [Group.Views] yielded before. They are nil elsewhere.
 	Joined, Left []Member
-	// Err is a [*QuorumError] while too few of the members are reachable to go on, and
-	// nil otherwise.
+	// Err is a [*QuorumError] while too few of the members are reachable to go on. With
+	// Config.Rejoin it is why this process is no member, until it has joined again.
+	// Otherwise it is nil.
 	Err error
 
 	members *memberList // nil: there are none
@@ -125,6 +126,16 @@ func viewOf(v *membership.View) *View {
 // View returns the current view. Its slices must not be changed. A static group
 // has only one.
 func (g *Group) View() View {
+	s := g.session()
+	v := s.View()
+	if err := s.Err(); err != nil && g.Err() == nil {
+		v.Err = err
+	}
+	return v
+}
+
+// View returns the current view of a membership.
+func (g *session) View() View {
 	v, shown := g.view.Load(), g.shown.Load()
 	if shown == nil || shown.Number != v.Number {
 		shown = viewOf(v)
@@ -147,7 +158,8 @@ func (g *Group) View() View {
 func (g *Group) Views(ctx context.Context) iter.Seq[View] {
 	return func(yield func(View) bool) {
 		for last := (View{}); ; {
-			changed := g.changed.Wait()
+			s := g.session()
+			changed := s.changed.Wait()
 			if v := g.View(); v.Number > last.Number || (v.Err == nil) != (last.Err == nil) {
 				if last.Number > 0 && v.Number > last.Number {
 					v.Joined, v.Left = membersNotIn(v.list(), last.list()), membersNotIn(last.list(), v.list())
@@ -158,11 +170,7 @@ func (g *Group) Views(ctx context.Context) iter.Seq[View] {
 				last = v
 				continue
 			}
-			select {
-			case <-changed:
-			case <-g.life.Done():
-				return
-			case <-ctx.Done():
+			if s.await(ctx, changed) != nil && !g.goesOn(ctx, s, nil) {
 				return
 			}
 		}
@@ -179,7 +187,7 @@ func membersNotIn(v, other membership.Members) (members []Member) {
 }
 
 // installView publishes a view, within node.Do.
-func (g *Group) installView(v *membership.View) {
+func (g *session) installView(v *membership.View) {
 	before := g.view.Swap(v) // first: the transport verifies with it
 	g.noteAdmissions(v, before.Members)
 	g.setPeers(v, before.Members)
@@ -198,7 +206,7 @@ func (g *Group) installView(v *membership.View) {
 
 // logView logs a view, and a line for each member that has come or gone: why, and which
 // member has found out.
-func (g *Group) logView(v *ViewChange) {
+func (g *session) logView(v *ViewChange) {
 	if !g.log.Enabled(context.Background(), slog.LevelInfo) {
 		return
 	}
@@ -222,4 +230,43 @@ func (g *Group) logView(v *ViewChange) {
 		}
 	}
 	g.log.Info("view", "number", v.Number, "members", v.Members, "joined", joined, "left", left, "omitted", v.Omitted)
+}
+
+// SetMeta changes what this process tells the others about itself ([Member.Meta]), 512
+// bytes at most. It blocks until a view has it, and all members of that view see the same
+// then. If ctx ends first, a later view may still have it. Each change is a view change, so
+// it is for what changes rarely.
+func (g *Group) SetMeta(ctx context.Context, meta string) error {
+	s := g.session()
+	return s.wrap("set meta", s.setMeta(ctx, meta))
+}
+
+func (g *session) setMeta(ctx context.Context, meta string) error {
+	if g.machine.Static() {
+		return ErrStatic
+	}
+	select {
+	case g.metaLock <- struct{}{}:
+		defer func() { <-g.metaLock }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	var refused error
+	if err := g.node.Do(func(now protocol.Time) { refused = g.inputs.SetMeta(now, meta) }); err != nil {
+		return ErrClosed
+	}
+	for refused == nil {
+		changed := g.changed.Wait()
+		if g.Self().Meta == meta {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-g.life.Done():
+			return g.Err()
+		}
+	}
+	return refused
 }

@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
 	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/detect"
 	"github.com/pleach-go/pleach/internal/collective/engine"
 	"github.com/pleach-go/pleach/internal/collective/loggp"
 	"github.com/pleach-go/pleach/internal/door"
+	"github.com/pleach-go/pleach/internal/job"
+	"github.com/pleach-go/pleach/protocol"
 )
 
 // World is this process's part in a job of cooperating processes that start
@@ -35,7 +39,7 @@ import (
 type World struct {
 	collective.Comm
 	group       *Group
-	link        *link
+	link        *job.Link
 	engine      *engine.Engine // of the first generation, and by it of all
 	former      *engine.Engine // of the generation before this one, or nil
 	current     *engine.Engine
@@ -55,14 +59,14 @@ const worldSharedBytes = 64 << 20
 // run --respawn has started it, is back in the group when NewWorld returns. It makes no
 // collective call before [World.Admit].
 func NewWorld(ctx context.Context, c Config) (*World, error) {
-	if err := c.readTimeouts(); err != nil {
+	if err := readTimeouts(&c); err != nil {
 		return nil, err
 	}
-	s, err := prepare(ctx, &c, modeWorld, func(c *Config) (*initialState, error) { return c.worldState(ctx) })
+	s, err := prepare(ctx, &c, modeWorld, func(c *Config) (*initialState, error) { return worldState(c, ctx) })
 	if err != nil {
 		return nil, err
 	}
-	c.requireQuorum(s.job())
+	requireQuorum(&c, s.job())
 	w, err := newWorld(c, s)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("pleach: NewWorld: %w", err), s.transport.Close())
@@ -72,15 +76,16 @@ func NewWorld(ctx context.Context, c Config) (*World, error) {
 
 // newWorld assembles the unicast channel, the engine and the group.
 func newWorld(c Config, s *initialState) (*World, error) {
-	p, err := newLink(s, !c.AllowMinority)
+	processes := s.job()
+	p, err := job.New(job.Config{Rank: s.self.Rank, View: s.view, Processes: processes, Quorum: !c.AllowMinority, Logger: c.Logger})
 	if err != nil {
 		return nil, err
 	}
 	first := engine.Config{
-		Rank: int(s.self.Rank), Size: len(p.job), View: s.view.Number, Link: p,
+		Rank: int(s.self.Rank), Size: len(processes), View: s.view.Number, Link: p,
 		KeepCalls: c.Limits.LogCalls, KeepBytes: c.Limits.LogBytes, PollTime: c.PollTime,
-		Placement: placementOf(p.job), ProgressTimeout: c.ProgressTimeout,
-		Evict:   func(rank int, why error) { go p.evict(rank, why) },
+		Placement: placementOf(processes), ProgressTimeout: c.ProgressTimeout,
+		Evict:   func(rank int, why error) { go p.Evict(rank, why) },
 		Network: loggp.Network{Inside: loggp.Link(c.Network.Inside), Between: loggp.Link(c.Network.Between)},
 	}
 	if s.replaces != nil {
@@ -91,15 +96,15 @@ func newWorld(c Config, s *initialState) (*World, error) {
 		return nil, err
 	}
 	if s.replaces != nil {
-		eng.InstallMembers(s.view.Number, p.membersOf(&s.view))
+		eng.InstallMembers(s.view.Number, p.MembersOf(&s.view))
 	}
-	p.engine, p.logger = eng, c.Logger
-	group, err := newGroup(c, s, p)
-	if err != nil {
+	p.SetEngine(eng)
+	group := newGroup(c)
+	if err := group.enter(c, s, p, nil); err != nil {
 		eng.Close()
 		return nil, err
 	}
-	p.open(group)
+	p.Open(jobGroup{group.session()})
 	w := &World{
 		Comm: collective.Comm(eng.Comm()), group: group, link: p,
 		engine: eng, current: eng, replacement: s.replaces != nil,
@@ -179,4 +184,72 @@ func (w *World) release(err error) error {
 	w.watching.Wait()
 	w.engine.Close()
 	return err
+}
+
+// Variables of a launcher that set what the program leaves at zero.
+const (
+	progressVariable  = "PLEACH_PROGRESS_TIMEOUT"
+	suspicionVariable = "PLEACH_SUSPICION_TIMEOUT"
+)
+
+// readTimeouts takes timeouts from the environment.
+func readTimeouts(c *Config) error {
+	for variable, timeout := range map[string]*time.Duration{progressVariable: &c.ProgressTimeout, suspicionVariable: &c.SuspicionTimeout} {
+		text := os.Getenv(variable)
+		if text == "" || *timeout != 0 {
+			continue
+		}
+		d, err := time.ParseDuration(text)
+		if err != nil || d < 0 {
+			return fmt.Errorf("pleach: NewWorld: %s=%s: write a duration, as in 30s", variable, text)
+		}
+		*timeout = d
+	}
+	return nil
+}
+
+// Evict has a process removed from the job that the caller knows to be stuck, and returns
+// when this process has a view without it. Its tasks are taken over, and its calls return
+// [ErrEvicted]. Config.ProgressTimeout does that without a program's help.
+func (w *World) Evict(ctx context.Context, rank int) error {
+	if rank < 0 || rank >= w.Size() || rank == w.Rank() {
+		return fmt.Errorf("pleach: Evict of rank %d: choose another process of %d", rank, w.Size())
+	}
+	w.link.Evict(rank, fmt.Errorf("evicted by rank %d", w.Rank()))
+	for v := range w.group.Views(ctx) {
+		if !v.Has(rank) {
+			return nil
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return w.group.Err()
+}
+
+// jobGroup is the group of a job as its link sees it.
+type jobGroup struct{ *session }
+
+// Do implements [job.Group].
+func (g jobGroup) Do(f func()) error {
+	if g.node.Do(func(protocol.Time) { f() }) != nil {
+		return ErrClosed
+	}
+	return nil
+}
+
+// Poll implements [job.Group].
+func (g jobGroup) Poll(from int) (received, ok bool) { return g.node.Poll(protocol.Rank(from)) }
+
+// Rest implements [job.Group].
+func (g jobGroup) Rest() { g.node.Rest() }
+
+// Done implements [job.Group].
+func (g jobGroup) Done() <-chan struct{} { return g.life.Done() }
+
+// Accuse implements [job.Group].
+func (g jobGroup) Accuse(rank int, why error) {
+	if m, ok := g.View().Member(rank); ok {
+		g.handleReport(detect.Report{Rank: protocol.Rank(rank), Incarnation: m.Incarnation, Cause: why})
+	}
 }

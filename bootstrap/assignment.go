@@ -25,6 +25,9 @@ type Assignment struct {
 	// Group distinguishes jobs that share hosts. It is the same in all processes of
 	// a job, and may be empty.
 	Group string
+	// Secret keeps processes out that are not of the job. It is the same in all of them;
+	// nil: there is none.
+	Secret []byte
 	// Replacement says that the process takes the place of a dead one of its rank, in a
 	// job that goes on: the launcher has set PLEACH_REPLACEMENT.
 	Replacement bool

@@ -65,6 +65,10 @@ func TestLaunchers(t *testing.T) {
 			Assignment{Rank: 1, Size: 2, Launcher: "Open MPI", Addresses: []string{"a:1", "b:1"}},
 		},
 		{
+			"a secret", "SLURM_PROCID=0 SLURM_NTASKS=1 SLURM_LOCALID=0 SLURM_STEP_NODELIST=n1 PLEACH_SECRET=0123456789abcdef",
+			Assignment{Size: 1, Launcher: "Slurm", Addresses: []string{"n1:27600"}, Secret: []byte("0123456789abcdef")},
+		},
+		{
 			"PMI", "PMI_RANK=1 PMI_SIZE=2 PMI_FD=7",
 			Assignment{Rank: 1, Size: 2, Launcher: "PMI"},
 		},
@@ -123,6 +127,7 @@ func TestLaunchers(t *testing.T) {
 func TestWrongVariables(t *testing.T) {
 	for _, c := range []struct{ env, want string }{
 		{"PLEACH_RANK=2 PLEACH_ADDRESSES=a:1,b:1", "PLEACH_RANK=2: it must be less than PLEACH_SIZE=2"},
+		{"PLEACH_RANK=0 PLEACH_ADDRESSES=a:1 PLEACH_SECRET=guessed", "PLEACH_SECRET=…: it must have at least 16 random bytes"},
 		{"PLEACH_RANK=x PLEACH_ADDRESSES=a:1", "PLEACH_RANK=x: it must be a number from 0 to"},
 		{"PLEACH_RANK=-1 PLEACH_ADDRESSES=a:1", "PLEACH_RANK=-1: it must be a number"},
 		{"PLEACH_RANK=0 PLEACH_SIZE=3 PLEACH_ADDRESSES=a:1", "PLEACH_ADDRESSES=a:1: 1 addresses, but PLEACH_SIZE=3"},

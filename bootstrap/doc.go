@@ -15,16 +15,18 @@
 // These replace a launcher, or add what a launcher leaves out:
 //
 //	PLEACH_RANK          this process's rank
+//	PLEACH_LOCAL_RANK    set by `pleach run`: the process's number among those of its host
 //	PLEACH_SIZE          the number of members
 //	PLEACH_ADDRESSES     host:port of every member in order of rank, separated by commas
 //	PLEACH_ADDRESS_FILE  a file with the addresses, one per line, if they are many
 //	PLEACH_PORT          the first port of derived addresses; 27600 if not set
 //	PLEACH_GROUP         the name of the group, so that two jobs never mix
+//	PLEACH_SECRET        the secret of the job, at least 16 random bytes; `pleach run` makes one
 //	PLEACH_SUBDOMAIN     in Kubernetes: the name of the headless service
 //	PLEACH_LISTEN_FD     set by `pleach run`: an inherited listening socket
 //	PLEACH_REPLACEMENT   not empty: this process replaces a dead one of its rank
 //
 // PLEACH_RANK together with addresses takes precedence over a launcher's variables.
 // Given addresses and a given group take precedence over derived ones. All variables
-// but PLEACH_RANK, PLEACH_LISTEN_FD and PLEACH_REPLACEMENT must be the same in all processes.
+// but PLEACH_RANK, PLEACH_LOCAL_RANK, PLEACH_LISTEN_FD and PLEACH_REPLACEMENT must be the same in all processes.
 package bootstrap

@@ -52,10 +52,29 @@ func (env environment) assignment(n names) (Assignment, error) {
 	if addresses != nil && int64(len(addresses)) != size {
 		return Assignment{}, &VariableError{Name: variable, Value: env(variable), Problem: fmt.Sprintf("%d addresses, but %s=%d", len(addresses), n.size, size)}
 	}
+	secret, err := env.secret()
+	if err != nil {
+		return Assignment{}, err
+	}
 	return Assignment{
 		Rank: protocol.Rank(rank), Size: protocol.Rank(size), LocalRank: int(local),
-		Addresses: addresses, Group: env("PLEACH_GROUP"), Replacement: env("PLEACH_REPLACEMENT") != "",
+		Addresses: addresses, Group: env("PLEACH_GROUP"), Secret: secret, Replacement: env("PLEACH_REPLACEMENT") != "",
 	}, nil
+}
+
+// minSecret is the length of the shortest secret that pleach.Config takes, in bytes.
+const minSecret = 16
+
+// secret reads the secret of the job. Its error does not repeat it.
+func (env environment) secret() ([]byte, error) {
+	secret := env("PLEACH_SECRET")
+	switch {
+	case secret == "":
+		return nil, nil
+	case len(secret) < minSecret:
+		return nil, &VariableError{Name: "PLEACH_SECRET", Value: "…", Problem: fmt.Sprintf("it must have at least %d random bytes", minSecret)}
+	}
+	return []byte(secret), nil
 }
 
 // rank reads the rank. Its error names both variables if they contradict each other:

@@ -17,11 +17,14 @@ func (pleachRun) detect(env environment) (Assignment, bool, error) {
 	if err != nil {
 		return Assignment{}, false, err
 	}
-	a, err := env.assignment(names{rank: "PLEACH_RANK", size: "PLEACH_SIZE"})
+	n := names{rank: "PLEACH_RANK", size: "PLEACH_SIZE", local: "PLEACH_RANK"} // if all run on one host
+	if env("PLEACH_LOCAL_RANK") != "" {
+		n.local = "PLEACH_LOCAL_RANK"
+	}
+	a, err := env.assignment(n)
 	if err != nil {
 		return Assignment{}, false, err
 	}
-	a.LocalRank = int(a.Rank) // all run on one host
 	a.listenFD = int(fd)
 	return a, true, nil
 }

@@ -2,7 +2,6 @@ package broadcast_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -14,13 +13,10 @@ import (
 	"github.com/pleach-go/pleach/topology"
 )
 
-// full reports whether the full-size runs are asked for.
-func full() bool { return os.Getenv("PLEACH_FULL") != "" }
-
 // pick chooses a size: with the race detector, without, in a full run.
 func pick[T any](race, plain, whole T) T {
 	switch {
-	case full():
+	case testutil.Full.On():
 		return whole
 	case testutil.RaceEnabled:
 		return race

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/pleach-go/pleach/internal/collective/engine"
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // stepping is a program of many steps whose state depends on all of them. Each step admits
@@ -154,7 +155,7 @@ func testAdmit(t *testing.T, hold bool) {
 // result of an undisturbed job.
 func TestAdmitUnderDeaths(t *testing.T) {
 	trials := uint64(60)
-	if *fullFlag {
+	if testutil.Full.On() {
 		trials = 5_000
 	}
 	for seed := range trials {

@@ -13,12 +13,15 @@ func Barrier(ctx context.Context, c Communicator, options ...Option) error {
 	if err := v.init(&s, optionsOf(options)); err != nil {
 		return err
 	}
-	return c.comm().do(ctx, s, func(t *engine.Task) error {
-		if t.Thresholds().Levels.Barrier {
-			return meetByLevels(t)
-		}
-		return disseminate(t)
-	})
+	return c.comm().do(ctx, s, meet)
+}
+
+// meet returns when all tasks have come to it.
+func meet(t *engine.Task) error {
+	if t.Thresholds().Levels.Barrier {
+		return meetByLevels(t)
+	}
+	return disseminate(t)
 }
 
 // disseminate is the dissemination barrier (Hensgen, Finkel and Manber 1988): in each step

@@ -18,7 +18,7 @@ type core = engine.Comm
 
 // Comm is a communicator: a fixed set of processes and tasks that make collective calls
 // together. Ranks and tasks count from 0. A [*github.com/pleach-go/pleach.World] embeds
-// one; [Shrink] and [Reserve] return others.
+// one; [Shrink], [Split] and [Reserve] return others.
 type Comm core
 
 func (c Comm) comm() Comm { return c }
@@ -87,5 +87,5 @@ func (c Comm) AckFailed() []int { return core(c).AckFailed() }
 func (c Comm) Revoke() { core(c).Revoke() }
 
 // WorldRank returns the rank that a member of this communicator has in the world that
-// pleach.NewWorld has returned. They differ only in communicators derived by [Shrink].
+// pleach.NewWorld has returned. They differ only in communicators derived by [Shrink] and [Split].
 func (c Comm) WorldRank(rank int) int { return core(c).WorldRank(rank) }

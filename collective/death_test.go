@@ -3,7 +3,6 @@ package collective
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -15,15 +14,10 @@ import (
 	"github.com/pleach-go/pleach/internal/testutil"
 )
 
-var (
-	caseFlag = flag.String("case", "", "run only this case")
-	fullFlag = flag.Bool("full", false, "run many more random cases")
-)
-
 // trial is one run: collectives one after the other, and which process is killed at which
 // of its events.
 type trial struct {
-	what    string // as a flag gives it
+	what    string // as PLEACH_CASE gives it
 	calls   []sample
 	size    int
 	kills   map[int]int
@@ -139,11 +133,11 @@ func (c *trial) missing(mu *sync.Mutex, had map[[2]int]bool) (wrong []error) {
 func (c Comm) alive() bool { return core(c).Err() == nil }
 
 func (c *trial) check(t *testing.T) bool {
-	if *caseFlag != "" && *caseFlag != c.what {
+	if testutil.Case.On() && testutil.Case.Text() != c.what {
 		return true
 	}
 	if _, err := c.run(t); err != nil {
-		t.Errorf("%v\nreplay: go test ./collective -run '^%s$' -case '%s'", err, t.Name(), c.what)
+		t.Errorf("%v\nreplay: PLEACH_CASE='%s' go test -run '^%s$' ./collective", err, c.what, t.Name())
 	}
 	return !t.Failed()
 }
@@ -201,7 +195,7 @@ func (c trial) everyVictim(t *testing.T, name string) (count int) {
 func TestManyVictims(t *testing.T) {
 	count := 600
 	switch {
-	case *fullFlag:
+	case testutil.Full.On():
 		count = 20_000
 	case testutil.RaceEnabled || testing.Short():
 		count = 60

@@ -413,6 +413,35 @@ func ExampleHold() {
 	// Output: [abckkk defxxx ghippp] <nil>
 }
 
+// Each task sends to the next one on a ring, and learns which sends to it.
+func ExampleExchange() {
+	job(4, func(ctx context.Context, w *pleach.World) {
+		part := func(task int) map[int][]int { return map[int][]int{(task + 1) % 4: {10 * task}} }
+		got, err := collective.Exchange(ctx, w, part(w.Rank()),
+			collective.Restore(func(_ context.Context, task int) (map[int][]int, error) { return part(task), nil }))
+		if w.Rank() == 3 {
+			fmt.Println(got, err)
+		}
+	})
+	// Output: map[2:[20]] <nil>
+}
+
+// The rows of a grid of 2 × 3 add up their ranks.
+func ExampleSplit() {
+	job(6, func(ctx context.Context, w *pleach.World) {
+		row, err := collective.Split(ctx, w, func(task int) int { return task / 3 })
+		if err != nil {
+			return
+		}
+		sum, err := collective.Allreduce(ctx, row, []int{w.Rank()}, collective.Sum[int](),
+			collective.Restore(func(_ context.Context, task int) ([]int, error) { return []int{row.WorldRank(task)}, nil }))
+		if w.Rank() == 4 {
+			fmt.Printf("rank %d of %d: %v %v\n", row.Rank(), row.Size(), sum, err)
+		}
+	})
+	// Output: rank 1 of 3: [12] <nil>
+}
+
 // Which algorithms an Allreduce uses in a job of 64 processes on 4 hosts, of which a message to
 // another host takes 40 µs and 1 ns for each byte.
 func ExampleNetwork_Algorithms() {

@@ -315,7 +315,7 @@ func TestHoldEveryVictimAtEveryEvent(t *testing.T) {
 func TestHoldAdopterDiesToo(t *testing.T) {
 	count, sizes, every := 0, []int{3, 4}, 11
 	switch {
-	case *fullFlag:
+	case testutil.Full.On():
 		every = 1
 	case testutil.RaceEnabled || testing.Short():
 		every = 101
@@ -343,7 +343,7 @@ func TestHoldAdopterDiesToo(t *testing.T) {
 func TestHoldManyVictims(t *testing.T) {
 	count := 300
 	switch {
-	case *fullFlag:
+	case testutil.Full.On():
 		count = 20_000
 	case testutil.RaceEnabled || testing.Short():
 		count = 30

@@ -16,6 +16,7 @@ import (
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/collective"
 	"github.com/pleach-go/pleach/internal/netns"
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 const (
@@ -102,7 +103,7 @@ func measureCalls(ctx context.Context, w *pleach.World) error {
 // newHosts returns hosts, in a full run only: many processes on few processors take long.
 func newHosts(t *testing.T, hosts int) *netns.Net {
 	t.Helper()
-	if os.Getenv("PLEACH_FULL") == "" {
+	if !testutil.Full.On() {
 		t.Skip("jobs on several hosts are run with PLEACH_FULL=1")
 	}
 	return netns.New(t, hosts)

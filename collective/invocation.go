@@ -10,7 +10,7 @@ import (
 )
 
 // invocation is a call with its types, which the engine does not know. T is the type of
-// the elements; In and Out are []T or [][]T.
+// the elements; In and Out are []T, [][]T or map[int][]T.
 type invocation[T, In, Out any] struct {
 	in       In
 	codec    Codec[T]
@@ -47,6 +47,9 @@ func (v *invocation[T, In, Out]) init(s *engine.Signature, o *options) error {
 	}
 	if o.mode == engine.Corrected && (o.dead < 0 || s.Kind != engine.Reduce && s.Kind != engine.Allreduce) {
 		return fmt.Errorf("collective: Corrected(%d) of %v: only Reduce and Allreduce have it, for 0 dead or more", o.dead, s.Kind)
+	}
+	if o.mutual && s.Kind != engine.Exchange {
+		return fmt.Errorf("collective: Mutual is for Exchange, not for %v", s.Kind)
 	}
 	s.Mode, v.dead = o.mode, o.dead
 	s.Detail += uint64(o.dead)

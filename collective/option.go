@@ -17,6 +17,7 @@ type options struct {
 	takeover any // func(int, Out)
 	codec    any // Codec[T]
 	into     any // Out
+	mutual   bool
 }
 
 // Report makes a call end with a [*FailedError] when a member has failed, before or
@@ -62,7 +63,7 @@ func Corrected(f int) Option {
 // on all processes ends with a [*DivergedError]. A call without Restore fails with a
 // [*RestoreError] if it needs such an input.
 //
-// In is the type of the call's input: []T, or [][]T for parts.
+// In is the type of the call's input: []T, [][]T for parts, or map[int][]T for those of Exchange.
 func Restore[In any](f func(ctx context.Context, task int) (In, error)) Option {
 	return func(o *options) { o.restore = f }
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 const jobProgram = "PLEACH_TEST_JOB"
@@ -187,7 +188,7 @@ func TestProcessesAreKilled(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	rng := rand.New(rand.NewPCG(seed, 0))
 	trials := 4
-	if os.Getenv("PLEACH_FULL") != "" {
+	if testutil.Full.On() {
 		trials = 400 // 1,000 processes are killed
 	}
 	var sharing atomic.Int32

@@ -128,11 +128,11 @@ func (c *repaired) run(t *testing.T) (events []int, err error) {
 
 func (c *repaired) check(t *testing.T) {
 	t.Helper()
-	if *caseFlag != "" && *caseFlag != c.what {
+	if testutil.Case.On() && testutil.Case.Text() != c.what {
 		return
 	}
 	if _, err := c.run(t); err != nil {
-		t.Fatalf("%v\nreplay: go test ./collective -run '^%s$' -case '%s'", err, t.Name(), c.what)
+		t.Fatalf("%v\nreplay: PLEACH_CASE='%s' go test -run '^%s$' ./collective", err, c.what, t.Name())
 	}
 }
 
@@ -166,7 +166,7 @@ func TestRepairWithEveryVictimAtEveryStep(t *testing.T) {
 func TestRepairWithManyVictims(t *testing.T) {
 	seeds := 300
 	switch {
-	case *fullFlag:
+	case testutil.Full.On():
 		seeds = 10_000
 	case testutil.RaceEnabled || testing.Short():
 		seeds = 40

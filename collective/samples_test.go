@@ -66,6 +66,34 @@ func partsOf(task, n, round int) [][]int32 {
 	return parts
 }
 
+// someParts are sent to few tasks, which do not all send back, and perhaps to itself.
+func someParts(task, n, round int) map[int][]int32 {
+	parts := make(map[int][]int32)
+	for to, part := range partsOf(task, n, round) {
+		if (task*3+to*5+round)%3 == 0 {
+			parts[to] = part
+		}
+	}
+	return parts
+}
+
+// ringParts are sent to both neighbors.
+func ringParts(task, n, round int) map[int][]int32 {
+	all := partsOf(task, n, round)
+	return map[int][]int32{(task + 1) % n: all[(task+1)%n], (task + n - 1) % n: all[(task+n-1)%n]}
+}
+
+// partsFor are those that all tasks send to one.
+func partsFor(task, n, round int, parts func(task, n, round int) map[int][]int32) map[int][]int32 {
+	got := make(map[int][]int32)
+	for from := range n {
+		if part, ok := parts(from, n, round)[task]; ok {
+			got[from] = part
+		}
+	}
+	return got
+}
+
 func evenParts(task, n, round int) [][]string {
 	parts := make([][]string, n)
 	for i := range parts {
@@ -290,6 +318,54 @@ func samples() []sample {
 				return fmt.Sprint(all)
 			},
 			sized: true,
+		},
+		{
+			name: "exchange",
+			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
+				in := func(t int) map[int][]int32 { return someParts(t, e.Size(), round) }
+				out, err := Exchange(ctx, e, in(e.Rank()), restoreOf(in), takeoverOf[map[int][]int32](got))
+				got(e.Rank(), fmt.Sprint(out))
+				return err
+			},
+			want: func(task, n, round int) string { return fmt.Sprint(partsFor(task, n, round, someParts)) },
+		},
+		{
+			name: "exchange-mutual",
+			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
+				in := func(t int) map[int][]int32 { return ringParts(t, e.Size(), round) }
+				out, err := Exchange(ctx, e, in(e.Rank()), Mutual(), restoreOf(in), takeoverOf[map[int][]int32](got))
+				got(e.Rank(), fmt.Sprint(out))
+				return err
+			},
+			want: func(task, n, round int) string { return fmt.Sprint(partsFor(task, n, round, ringParts)) },
+		},
+		{
+			name: "split",
+			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
+				sub, err := Split(ctx, e, func(task int) int { return task % 2 })
+				if err != nil {
+					return err
+				}
+				for range 2 { // the second in another order of owners, if one has died
+					in := func(t int) []string { return word(sub.WorldRank(t), round) }
+					out, err := Allreduce(ctx, sub, in(sub.Rank()), join, restoreOf(in),
+						takeoverOf[[]string](func(task int, result string) { got(sub.WorldRank(task), result) }))
+					if err != nil {
+						return err
+					}
+					got(e.Rank(), fmt.Sprint(out))
+				}
+				return nil
+			},
+			want: func(task, n, round int) string {
+				want := []string{"", ""}
+				for t := task % 2; t < n; t += 2 {
+					want[0] += word(t, round)[0]
+					want[1] += "x"
+				}
+				return fmt.Sprint(want)
+			},
+			quiet: true, // a color may die out
 		},
 		{
 			name: "reducescatter",

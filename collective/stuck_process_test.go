@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -75,7 +74,7 @@ func stick(how string) {
 func TestStuckProcesses(t *testing.T) {
 	t.Setenv("PLEACH_PROGRESS_TIMEOUT", stuckTimeout.String())
 	jobs := 2
-	if os.Getenv("PLEACH_FULL") != "" {
+	if testutil.Full.On() {
 		jobs = 20
 	}
 	for _, how := range []string{"sleeps", "spins", "stopped"} {

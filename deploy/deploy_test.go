@@ -77,13 +77,21 @@ type workload struct {
 		Template struct {
 			Metadata struct{ Labels map[string]string }
 			Spec     struct {
-				TerminationGracePeriodSeconds int `yaml:"terminationGracePeriodSeconds"`
+				TerminationGracePeriodSeconds int             `yaml:"terminationGracePeriodSeconds"`
+				SecurityContext               securityContext `yaml:"securityContext"`
 				Containers                    []struct {
-					Env []struct{ Name, Value string }
+					Env             []struct{ Name, Value string }
+					SecurityContext securityContext `yaml:"securityContext"`
 				}
 			}
 		}
 	}
+}
+
+type securityContext struct {
+	RunAsNonRoot bool `yaml:"runAsNonRoot"`
+	RunAsUser    *int `yaml:"runAsUser"`
+	Capabilities struct{ Drop, Add []string }
 }
 
 var manifests = map[string]string{"kubernetes/statefulset.yaml": "StatefulSet", "kubernetes/daemonset.yaml": "DaemonSet"}
@@ -141,6 +149,10 @@ func TestManifests(t *testing.T) {
 		}
 		if w.Spec.Template.Spec.TerminationGracePeriodSeconds < 10 {
 			t.Errorf("%s: there is no time to leave the group", name)
+		}
+		pod, agent := w.Spec.Template.Spec.SecurityContext, w.Spec.Template.Spec.Containers[0].SecurityContext
+		if !pod.RunAsNonRoot || agent.RunAsUser != nil || !slices.Equal(agent.Capabilities.Drop, []string{"ALL"}) || agent.Capabilities.Add != nil {
+			t.Errorf("%s: the agent may be root, or has capabilities: %+v, %+v", name, pod, agent)
 		}
 		testVariables(t, name, service.Metadata.Name, w)
 	}

@@ -2,6 +2,7 @@ package detect
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 )
 
@@ -109,7 +110,7 @@ func (a *aware) SetMember(m Member) { a.member = m }
 func TestAllPassesTheMemberOn(t *testing.T) {
 	a, want := new(aware), Member{Rank: 3, Incarnation: 7, Address: "a:1", Group: "g"}
 	All(NewFeed(), All(a)).(MemberAware).SetMember(want)
-	if a.member != want {
+	if !reflect.DeepEqual(a.member, want) {
 		t.Errorf("the detector works for %+v, want %+v", a.member, want)
 	}
 }

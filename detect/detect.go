@@ -41,6 +41,9 @@ type Member struct {
 	Address string
 	// Group is the name of the group. A detector ignores other groups.
 	Group string
+	// Key is 32 bytes that follow from the group's secret, by which detectors can protect
+	// what they say. It is nil if the group has none.
+	Key []byte
 }
 
 // Renewer is a Detector that can be made anew with the same configuration, for the

@@ -3,7 +3,6 @@ package logp_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"testing"
 
 	"github.com/pleach-go/pleach/broadcast"
@@ -12,9 +11,6 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/topology"
 )
-
-// full reports whether the full-size runs are wanted (make full).
-func full() bool { return os.Getenv("PLEACH_FULL") != "" }
 
 // shapes are the trees of the paper's evaluation, and one more Lamé tree.
 func shapes(l, o protocol.Time) []topology.Shape {
@@ -111,7 +107,7 @@ func TestFaultFreeCorrectionTakesEightStepsAndFiveMessages(t *testing.T) {
 // (2·g_max + 1)·o."
 func TestLemma3(t *testing.T) {
 	runs := 1_200
-	if full() {
+	if testutil.Full.On() {
 		runs = 120_000
 	}
 	cases := []struct{ l, o protocol.Time }{{2, 1}, {1, 1}, {5, 1}, {4, 2}, {3, 3}, {6, 3}, {3, 2}, {1, 2}, {5, 3}}

@@ -3,8 +3,6 @@ package logp_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"sync/atomic"
 	"testing"
 
@@ -160,13 +158,9 @@ func (w *twin) randomFaults(rng *rand.Rand) []protocol.Rank {
 // PLEACH_SEED runs that one alone.
 func randomly(t *testing.T, cases int, check func(rng *rand.Rand) error) {
 	t.Helper()
-	first := 0
-	if text := os.Getenv("PLEACH_SEED"); text != "" {
-		seed, err := strconv.Atoi(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		first, cases = seed, 1
+	first := testutil.Seed.Or(0)
+	if testutil.Seed.On() {
+		cases = 1
 	}
 	_, err := logp.Repeat(t.Context(), cases, func() (func(int) (struct{}, error), error) {
 		return func(run int) (struct{}, error) {
@@ -188,7 +182,7 @@ func TestSparseShowsWhatEventsShow(t *testing.T) {
 	if testutil.RaceEnabled {
 		cases = 100
 	}
-	if full() {
+	if testutil.Full.On() {
 		cases = 10_000
 	}
 	randomly(t, cases, func(rng *rand.Rand) error {
@@ -241,7 +235,7 @@ func TestSparseShowsWhatEventsShowInPieces(t *testing.T) {
 	if testutil.RaceEnabled {
 		cases = 20
 	}
-	if full() {
+	if testutil.Full.On() {
 		cases = 2_000
 	}
 	var cut, grown atomic.Int64
@@ -271,7 +265,7 @@ func TestSparseShowsWhatEventsShowInPieces(t *testing.T) {
 		}
 		return nil
 	})
-	if os.Getenv("PLEACH_SEED") == "" && (cut.Load() == 0 || grown.Load() == 0) {
+	if !testutil.Seed.On() && (cut.Load() == 0 || grown.Load() == 0) {
 		t.Errorf("%d runs in pieces, %d on the whole ring: both should occur", cut.Load(), grown.Load())
 	}
 }
@@ -282,7 +276,7 @@ func TestSparseShowsWhatEventsShowOnLargeRings(t *testing.T) {
 	if testutil.RaceEnabled {
 		size = 1 << 13
 	}
-	if full() {
+	if testutil.Full.On() {
 		size, seeds = 1<<20, 3
 	}
 	params := logp.Params{L: 2, O: 1}

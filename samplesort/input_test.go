@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pleach-go/pleach/internal/testutil"
 	"pgregory.net/rapid"
 )
 
@@ -31,7 +32,7 @@ func TestGenerate(t *testing.T) {
 // print for them. That of fewer records was computed by the code that computed this one.
 func TestChecksum(t *testing.T) {
 	records, want := 100_000, "c327a1c42c28"
-	if os.Getenv("PLEACH_FULL") != "" {
+	if testutil.Full.On() {
 		records, want = 10_000_000, "4c49607ac53602"
 	}
 	const tasks = 100

@@ -49,7 +49,9 @@ still find their processors. Processor time (cpu) is that of all members in a ro
 barrier.
 
 Only ratios of one run mean something: all systems share the host. A size is that of
-each member's input or, in Alltoall, of its block for each other member. Where a round
+each member's input or, in Alltoall and Exchange, of its block for each other member.
+Exchange is with the neighbors on a grid (in MPI, MPI_Neighbor_alltoallv), and Split makes
+its rows. Where a round
 takes long, there are fewer than --rounds.`,
 		Example: `  pleach-lab bench collectives --compare openmpi
   pleach-lab bench collectives --members 4 --sizes 8 --ops allreduce,barrier --json

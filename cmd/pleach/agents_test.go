@@ -111,7 +111,7 @@ func stateOf(s *statusJSON, id string) string {
 // PLEACH_FULL, there are 50 agents.
 func TestStatusTellsTheTruth(t *testing.T) {
 	together, apart := 3, 3
-	if os.Getenv("PLEACH_FULL") != "" {
+	if testutil.Full.On() {
 		together, apart = 34, 16
 	}
 	agents := startAgents(t, together, apart)

@@ -1,5 +1,5 @@
 // Command pleach runs, joins and inspects groups whose messages arrive although
-// processes die, and runs jobs on one host. The laboratory is cmd/pleach-lab: this
+// processes die, and runs jobs on one host or several. The laboratory is cmd/pleach-lab: this
 // command links nothing that draws or simulates at length.
 package main
 
@@ -31,5 +31,5 @@ simulate broadcasts, to measure and to replay recordings, use pleach-lab.`,
 	return cli.Root(root, append(newMoved(),
 		newAgent(), newSend(), newListen(), newQuery(), newCp(), newStatus(), newHealth(),
 		newJoin(), newMembers(), newForceView(), newRaiseVersion(), newPs(), newTrace(), newEcho(),
-		newRun(), newSort())...)
+		newRun(), newHost(), newSort())...)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,6 +76,9 @@ func (p *psCommand) run(cmd *cobra.Command, addresses []string) error {
 		}
 		c.Group, addresses = job.Group, job.Addresses
 	}
+	if c.TLS == nil && c.Secret == nil {
+		c.Secret = secretOf(ps.FindJobs("/proc", c.Group), addresses)
+	}
 	for {
 		s, err := survey(ctx, c, addresses)
 		if err == nil {
@@ -112,6 +116,17 @@ func survey(ctx context.Context, c pleach.Config, addresses []string) (*ps.Surve
 		return nil, err
 	}
 	return ps.Ask(ctx, c, view, holes(view), lookTimeout), nil
+}
+
+// secretOf returns the secret of the job with one of these addresses. Only its own user
+// finds it.
+func secretOf(jobs []*ps.Job, addresses []string) []byte {
+	for _, j := range jobs {
+		if slices.ContainsFunc(j.Addresses, func(a string) bool { return slices.Contains(addresses, a) }) {
+			return j.Secret
+		}
+	}
+	return nil
 }
 
 // onlyJob returns the one that there is, or says how to choose.

@@ -145,7 +145,7 @@ func TestPsRefused(t *testing.T) {
 func TestFindJobs(t *testing.T) {
 	proc := t.TempDir()
 	for pid, environment := range map[string]string{
-		"7":    "HOME=/\x00PLEACH_GROUP=a\x00PLEACH_RANK=0\x00PLEACH_SIZE=2\x00PLEACH_ADDRESSES=127.0.0.1:1,127.0.0.1:2\x00",
+		"7":    "HOME=/\x00PLEACH_GROUP=a\x00PLEACH_SECRET=0123456789abcdef\x00PLEACH_RANK=0\x00PLEACH_SIZE=2\x00PLEACH_ADDRESSES=127.0.0.1:1,127.0.0.1:2\x00",
 		"8":    "PLEACH_GROUP=a\x00PLEACH_RANK=1\x00PLEACH_SIZE=2\x00PLEACH_ADDRESSES=127.0.0.1:1,127.0.0.1:2\x00",
 		"9":    "PLEACH_GROUP=b\x00PLEACH_RANK=0\x00PLEACH_SIZE=1\x00PLEACH_ADDRESSES=127.0.0.1:3\x00",
 		"10":   "PLEACH_RANK=0\x00PLEACH_ADDRESSES=nonsense\x00",
@@ -165,6 +165,12 @@ func TestFindJobs(t *testing.T) {
 	job, err := onlyJob(ps.FindJobs(proc, "a"))
 	if err != nil || len(job.PIDs) != 2 || !slices.Equal(job.Addresses, []string{"127.0.0.1:1", "127.0.0.1:2"}) {
 		t.Errorf("%+v, %v", job, err)
+	}
+	if got := secretOf([]*ps.Job{job}, []string{"127.0.0.1:2"}); string(got) != "0123456789abcdef" {
+		t.Errorf("the secret is %q", got)
+	}
+	if got := secretOf([]*ps.Job{job}, []string{"127.0.0.1:3"}); got != nil {
+		t.Errorf("another job's secret is %q", got)
 	}
 	if _, err := onlyJob(ps.FindJobs(filepath.Join(proc, "none"), "")); err == nil {
 		t.Error("a job where there is none")

@@ -20,9 +20,11 @@ const maxProcesses = 4096
 // maxGrace bounds the grace time: longer is a typing error.
 const maxGrace = time.Hour
 
-// runCommand starts processes on this host, and injects faults into them.
+// runCommand starts processes on this host or on several, and injects faults into them.
 type runCommand struct {
 	size                        int
+	hosts, hostfile             string
+	ssh, pleach                 string
 	kill, stop, env             []string
 	grace                       time.Duration
 	noPrefix, timestamps, stdin bool
@@ -33,10 +35,17 @@ type runCommand struct {
 func newRun() *cobra.Command {
 	var r runCommand
 	cmd := &cobra.Command{
-		Use:   "run -n N [flags] [--] PROGRAM [ARGUMENT...]",
-		Short: "Start processes on this host, and inject faults into them",
+		Use:   "run {-n N | --hosts HOST:N,...} [flags] [--] PROGRAM [ARGUMENT...]",
+		Short: "Start processes on this host or on several, and inject faults into them",
 		Long: `Start N processes of a program on this host and print their output, each line with
 its rank before it. When a process dies, the others keep running.
+
+--hosts and --hostfile start them on several hosts by ssh, which must ask for no
+password. Each host needs the program, at the same path or in the same folder, and
+pleach; nothing is copied. The hosts choose free ports themselves, at the address at
+which ssh reaches them. Processes get the environment that ssh gives them, --env, and
+the variables PLEACH_* of this command. A host that is cut off or dies is like its
+processes: the others keep running as long as they have a quorum.
 
 Every process inherits a listening socket (PLEACH_LISTEN_FD), so that all addresses
 are known before the first process starts. It reads its rank, the size of the group
@@ -63,6 +72,8 @@ Ctrl-C or SIGTERM.`,
   pleach run -n 8 --stop 3@1s+500ms --timestamps ./prog
   pleach run -n 8 --kill '3@/^step 7 begins/' --stop '5@/checkpoint/+2s' ./prog
   pleach run -n 6 --respawn --kill 2@1s ./sgd
+  pleach run --hosts node1:4,node2:4,node3:4 ./prog
+  pleach run --hostfile hosts --ssh 'ssh -p 2222 -o BatchMode=yes' ./prog
   pleach run -n 4 --env GOMAXPROCS=1 --env GODEBUG=netdns=go ./prog`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -75,6 +86,10 @@ Ctrl-C or SIGTERM.`,
 	f := cmd.Flags()
 	f.SetInterspersed(false) // what follows the program is the program's
 	f.IntVarP(&r.size, "processes", "n", 0, "number `N` of processes")
+	f.StringVar(&r.hosts, "hosts", "", "hosts to start the processes on by ssh, as `HOST:N,...`: N processes on each; -n may be less than their sum")
+	f.StringVar(&r.hostfile, "hostfile", "", "`file` with a host on each line: HOST, HOST:N or HOST slots=N")
+	f.StringVar(&r.ssh, "ssh", "ssh -o BatchMode=yes", "`command` that runs another one on a host")
+	f.StringVar(&r.pleach, "remote-pleach", "pleach", "`path` of this program on the hosts")
 	f.StringArrayVar(&r.kill, "kill", nil, "kill (SIGKILL) `RANK@WHEN`: a duration after the start, as in 3@2s, or the first line that matches, as in '3@/step 7/'; may be repeated")
 	f.StringArrayVar(&r.stop, "stop", nil, "stop (SIGSTOP) `RANK@WHEN[+DURATION]`, for the duration or for good; may be repeated")
 	f.BoolVar(&r.respawn, "respawn", false, "start a process that has died anew, as a replacement of its rank")
@@ -89,6 +104,10 @@ Ctrl-C or SIGTERM.`,
 }
 
 func (r *runCommand) run(cmd *cobra.Command, args []string) error {
+	hosts, err := r.jobHosts()
+	if err != nil {
+		return err
+	}
 	if err := r.check(); err != nil {
 		return err
 	}
@@ -96,9 +115,11 @@ func (r *runCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	program, err := exec.LookPath(args[0])
-	if err != nil {
-		return fmt.Errorf("cannot run %s: %w", args[0], errors.Unwrap(err))
+	program := args[0] // other hosts look for it themselves
+	if hosts == nil {
+		if program, err = exec.LookPath(args[0]); err != nil {
+			return fmt.Errorf("cannot run %s: %w", args[0], errors.Unwrap(err))
+		}
 	}
 	for variable, timeout := range map[string]time.Duration{"PLEACH_PROGRESS_TIMEOUT": r.progress, "PLEACH_SUSPICION_TIMEOUT": r.suspicion} {
 		if timeout > 0 {
@@ -107,7 +128,7 @@ func (r *runCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	stdout, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	job := launch.Job{
-		Size: r.size, Program: program, Args: args, Env: r.env, Faults: faults, Respawn: r.respawn, Grace: r.grace, Interactive: cli.IsTerminal(stderr),
+		Size: r.size, Program: program, Args: args, Env: r.env, Hosts: hosts, Faults: faults, Respawn: r.respawn, Grace: r.grace, Interactive: cli.IsTerminal(stderr),
 		Output: &launch.Output{
 			Stdout: launch.Stream{Writer: stdout, Color: cli.WantsColor(stdout)}, Stderr: launch.Stream{Writer: stderr, Color: cli.WantsColor(stderr)},
 			Prefix: !r.noPrefix, Timestamps: r.timestamps,
@@ -125,6 +146,42 @@ func (r *runCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	writeRunReport(stderr, report)
 	return runError(report)
+}
+
+// jobHosts returns the hosts that flags name, or nil, and sets the number of processes.
+func (r *runCommand) jobHosts() (*launch.Hosts, error) {
+	if r.hosts == "" && r.hostfile == "" {
+		return nil, nil
+	}
+	h := &launch.Hosts{SSH: strings.Fields(r.ssh), Pleach: r.pleach}
+	if len(h.SSH) == 0 || r.pleach == "" {
+		return nil, errors.New("--ssh and --remote-pleach need a command each")
+	}
+	var err error
+	if r.hosts != "" {
+		if r.hostfile != "" {
+			return nil, errors.New("--hosts and --hostfile: choose one of them")
+		}
+		h.List, err = launch.ParseHosts(r.hosts)
+	} else {
+		h.List, err = launch.ReadHostfile(r.hostfile)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.size, err = h.Fill(r.size)
+	return h, err
+}
+
+// newHost is what ssh starts: see launch.Serve.
+func newHost() *cobra.Command {
+	return &cobra.Command{
+		Use: "host", Hidden: true, Args: cobra.NoArgs,
+		Short: "Be the end of a job on this host, for pleach run --hosts",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return launch.Serve(cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
 }
 
 // runError is what the exit code is about.

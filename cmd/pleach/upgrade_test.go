@@ -30,7 +30,7 @@ import (
 // both orders of ranks. PLEACH_PREVIOUS is the binary of the version before. If empty, it is
 // this one's code that speaks the version before only.
 func TestRollingUpgrade(t *testing.T) {
-	previous := os.Getenv("PLEACH_PREVIOUS")
+	previous := testutil.Previous.Text()
 	if previous == "" {
 		previous = filepath.Join(t.TempDir(), "pleach")
 		buildPrevious(t, previous)

@@ -46,8 +46,9 @@ type Config struct {
 	SuspicionTimeout time.Duration
 
 	// Key encrypts and authenticates all traffic with AES. It has 16, 24 or 32
-	// bytes, the same for all members. If nil, the traffic is plain, and every
-	// process that reaches the port can make members suspect each other.
+	// bytes, the same for all members. If nil, one that follows from the group's secret.
+	// Without either the traffic is plain, and every process that reaches the port can
+	// make members suspect each other.
 	Key []byte
 }
 
@@ -88,7 +89,9 @@ func (c *Config) memberlist(self *detect.Member) (*memberlist.Config, error) {
 	m := memberlist.DefaultLANConfig()
 	m.Name = nodeName(self.Rank, self.Incarnation)
 	m.Label = self.Group
-	m.SecretKey = c.Key
+	if m.SecretKey = c.Key; c.Key == nil {
+		m.SecretKey = self.Key
+	}
 	m.ProbeInterval = timeout / probesPerTimeout
 	m.ProbeTimeout = min(m.ProbeInterval/2, maxPing)
 	m.SuspicionMult = probesPerTimeout

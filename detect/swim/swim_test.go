@@ -3,6 +3,7 @@
 package swim
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -210,6 +211,17 @@ func TestKeepsToItsGroup(t *testing.T) {
 		time.Sleep(300 * time.Millisecond)
 		if n, m := s.alive(), a.alive(); n+m != 0 {
 			t.Errorf("met although group and key are %q and %q", other.group, other.key)
+		}
+	}
+}
+
+// Without a key of its own, a detector takes that of the group.
+func TestKeyOfTheGroup(t *testing.T) {
+	own, group := []byte("0123456789abcdef"), []byte("fedcba9876543210")
+	for _, c := range []struct{ own, group, want []byte }{{own, group, own}, {nil, group, group}, {nil, nil, nil}} {
+		m, err := (&Config{Key: c.own}).memberlist(&detect.Member{Incarnation: 1, Key: c.group})
+		if err != nil || !bytes.Equal(m.SecretKey, c.want) {
+			t.Errorf("%q and %q: %q, %v", c.own, c.group, m.SecretKey, err)
 		}
 	}
 }

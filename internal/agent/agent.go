@@ -24,10 +24,10 @@ import (
 )
 
 // leaveTimeout is how long the others may take to let the agent go, and rejoinTimeout to
-// take it back before it looks for its group anew.
+// take it back before it looks for its group anew, the pause of [pleach.Group.Rejoin] included.
 const (
 	leaveTimeout  = 5 * time.Second
-	rejoinTimeout = 10 * time.Second
+	rejoinTimeout = 40 * time.Second
 	metaTimeout   = time.Minute
 )
 
@@ -164,10 +164,14 @@ func (a *Agent) comeBack(ctx context.Context, old *pleach.Group) (*pleach.Group,
 	timed, cancel := context.WithTimeout(ctx, rejoinTimeout)
 	defer cancel()
 	a.receiver.expect()
-	g, err := old.Rejoin(timed)
-	a.receiver.set(g)
-	if err == nil || errors.Is(err, pleach.ErrReplaced) {
-		return g, err
+	err := old.Rejoin(timed)
+	if err == nil {
+		a.receiver.set(old)
+		return old, nil
+	}
+	a.receiver.set(nil)
+	if errors.Is(err, pleach.ErrReplaced) {
+		return nil, err
 	}
 	a.log.Warn("not a member again yet", "cause", err)
 	return a.join(ctx)

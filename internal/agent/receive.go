@@ -45,6 +45,9 @@ func (r *receiver) get() *pleach.Group {
 
 // receive retains a message, unless it is of a copy. It never waits for a subscriber.
 func (a *Agent) receive(m pleach.Message) {
+	if m.Gap != nil {
+		return // live has told of it
+	}
 	g := a.receiver.get()
 	if g == nil || m.Lost > 0 {
 		return // a group with views loses none

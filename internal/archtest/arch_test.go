@@ -77,7 +77,7 @@ var rules = []rule{
 	{pkg: ".", may: []string{
 		"protocol", "topology", "broadcast", "collective", "detect", "bootstrap", "transport", "transport/...",
 		"internal/stream", "internal/membership", "internal/heartbeat", "internal/founding", "internal/lifecycle", "internal/control", "internal/p2p", "internal/direct", "internal/member", "internal/record", "internal/collective/engine", "internal/collective/loggp",
-		"internal/door", "internal/node", "internal/wire", "internal/notify", "internal/dedup",
+		"internal/door", "internal/node", "internal/wire", "internal/notify", "internal/dedup", "internal/prefetch", "internal/job", "internal/operator",
 	}},
 
 	// What a program adds to a group.
@@ -122,8 +122,11 @@ var rules = []rule{
 	{pkg: "internal/testutil"},
 	{pkg: "internal/notify"},
 	{pkg: "internal/trouble"},
-	{pkg: "internal/simulation", may: []string{"protocol", "internal/member", "internal/membership", "internal/stream", "internal/heartbeat", "internal/p2p"}},
+	{pkg: "internal/simulation", may: []string{"protocol", "internal/control", "internal/founding", "internal/lifecycle", "internal/member", "internal/membership", "internal/stream", "internal/heartbeat", "internal/p2p"}},
 	{pkg: "internal/door"},
+	{pkg: "internal/prefetch"},
+	{pkg: "internal/operator", may: []string{"internal/control", "internal/membership"}},
+	{pkg: "internal/job", may: []string{"protocol", "internal/collective/engine", "internal/membership", "internal/p2p", "internal/notify"}},
 	{pkg: "internal/dedup"},
 	{pkg: "internal/ps", may: []string{".", "bootstrap", "collective"}},
 	{pkg: "internal/transfer", may: []string{".", "internal/notify"}},

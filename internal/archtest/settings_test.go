@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // The page of settings has what the code says of each: the comments of Config and Limits,
@@ -38,7 +40,7 @@ func TestSettingsPageIsTheCode(t *testing.T) {
 		}
 		want = between(t, want, name, rows)
 	}
-	if os.Getenv("PLEACH_RECORD_API") != "" {
+	if testutil.RecordAPI.On() {
 		if err := os.WriteFile("../../"+settingsPage, want, 0o644); err != nil {
 			t.Fatal(err)
 		}

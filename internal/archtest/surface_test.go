@@ -18,6 +18,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // What is public is promised. The surface of every public package is recorded in
@@ -35,7 +37,7 @@ func public(pkg string) bool {
 
 func TestSurfaceIsTheRecordedOne(t *testing.T) {
 	surfaces := surfaces(t, os.DirFS("../.."))
-	if os.Getenv("PLEACH_RECORD_API") != "" {
+	if testutil.RecordAPI.On() {
 		record(t, surfaces)
 		return
 	}

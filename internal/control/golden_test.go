@@ -132,6 +132,7 @@ func FuzzAdmission(f *testing.F) {
 func FuzzRequest(f *testing.F) {
 	for _, r := range goldenRequests() {
 		f.Add(Encode(r))
+		f.Add(append(Encode(r), 17)) // more than the request
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := Decode(b)

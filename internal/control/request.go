@@ -130,7 +130,7 @@ func Decode(b []byte) (Request, error) {
 		r := CatchUp{View: d.Uint64(), Address: string(d.Bytes())}
 		return r, d.Finish()
 	case kindDecisions:
-		return Decisions{}, nil
+		return Decisions{}, d.Finish()
 	case kindRaise:
 		r := Raise{Version: d.Uint16()}
 		return r, d.Finish()

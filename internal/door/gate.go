@@ -2,6 +2,7 @@ package door
 
 import (
 	"container/list"
+	"fmt"
 	"net"
 	"net/netip"
 	"sync"
@@ -11,7 +12,8 @@ import (
 // A Gate bounds what processes that have proved nothing yet can use up: connections, and
 // by them descriptors, goroutines and memory. A host that comes too often with nothing to
 // show is turned away before anything is read, so that a flood costs an accept each time.
-// Among hosts the gate is fair: when it is full, the host with the most visits pays.
+// Among hosts the gate is fair: when it is full, the host with the most visits pays. So it is
+// among the users of its own host, on Linux, where all come from one address.
 type Gate struct {
 	// Visits bounds the connections in their handshake, and Waiting the requests that
 	// wait for their answers, of which a host may have half.
@@ -62,7 +64,12 @@ func (g *Gate) Enter(c net.Conn) *Visit {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	h := g.host(hostOf(c.RemoteAddr()))
-	if h.spent+1 > credit+float64(h.visits.Len()+h.waiting) {
+	if h.overdrawn() {
+		if user, ok := userOf(c); ok { // the users of this host do not pay for each other
+			h = g.host(fmt.Sprintf("%s of user %d", h.name, user))
+		}
+	}
+	if h.overdrawn() {
 		g.turned++
 		return nil
 	}
@@ -201,6 +208,9 @@ func (g *Gate) host(name string) *host {
 	h.pay(now)
 	return h
 }
+
+// overdrawn reports whether a host has had too many visits in vain for another one.
+func (h *host) overdrawn() bool { return h.spent+1 > credit+float64(h.visits.Len()+h.waiting) }
 
 // pay gives a host back what it has waited for.
 func (h *host) pay(now time.Time) {

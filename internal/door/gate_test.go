@@ -24,6 +24,8 @@ func (c *caller) RemoteAddr() net.Addr {
 	return a
 }
 
+func (c *caller) LocalAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 7000} }
+
 func (c *caller) Close() error {
 	c.closed = true
 	return nil

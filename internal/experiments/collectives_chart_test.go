@@ -7,7 +7,7 @@ import (
 	"github.com/pleach-go/pleach/internal/chart"
 )
 
-// The pictures of docs/research/findings.md are drawn from the golden file, anew by -update.
+// The pictures of docs/research/findings.md are drawn from the golden file, anew by PLEACH_UPDATE_GOLDEN=1.
 func TestCollectivesCharts(t *testing.T) {
 	latency := collectiveChart("collectives-latency", chart.Axis{Label: "latency [steps]", To: 150})
 	latency.Series = collectiveCurves(t, []collectiveCurve{

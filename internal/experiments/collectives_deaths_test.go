@@ -17,7 +17,7 @@ func TestCorrectedCollectivesSurviveDeathsUnderLogP(t *testing.T) {
 	if testutil.RaceEnabled {
 		runs = 30
 	}
-	if full() {
+	if testutil.Full.On() {
 		runs = 20_000
 	}
 	for seed := range uint64(runs) {
@@ -37,7 +37,7 @@ func TestCorrectedCollectivesSurviveDeathsUnderLogP(t *testing.T) {
 // when the view without it comes. What that took is logged: go test -v -run RunThrough.
 func TestCollectivesRunThroughDeathsUnderLogP(t *testing.T) {
 	sizes := []int{16, 64, 256}
-	if full() {
+	if testutil.Full.On() {
 		sizes = append(sizes, 1024)
 	}
 	if testutil.RaceEnabled {

@@ -38,7 +38,7 @@ func TestCollectivesOfHostsGolden(t *testing.T) {
 	if testutil.RaceEnabled {
 		small = 1
 	}
-	if !full() {
+	if !testutil.Full.On() {
 		layouts = layouts[:small]
 	}
 	var b strings.Builder
@@ -57,11 +57,11 @@ func TestCollectivesOfHostsGolden(t *testing.T) {
 			one = got
 			fmt.Fprintf(&b, "%s,%d,%d,%d,%d,%d,%d\n", r.call, y[0], r.size, levels, got.latency, got.messages(), got.between)
 		}
-		if full() {
+		if testutil.Full.On() {
 			t.Logf("%d hosts done, %d MB taken", y[0], memory()>>20)
 		}
 	}
-	if *update && full() {
+	if testutil.UpdateGolden.On() && testutil.Full.On() {
 		if err := os.WriteFile(collectiveHostsGolden, []byte(b.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -70,12 +70,12 @@ func TestCollectivesOfHostsGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(string(golden), b.String()) || full() && len(golden) != b.Len() {
+	if !strings.HasPrefix(string(golden), b.String()) || testutil.Full.On() && len(golden) != b.Len() {
 		t.Errorf("computed:\n%s\nrecorded:\n%s", b.String(), golden)
 	}
 }
 
-// The picture of docs/research/findings.md is drawn from the golden file, anew by -update.
+// The picture of docs/research/findings.md is drawn from the golden file, anew by PLEACH_UPDATE_GOLDEN=1.
 func TestCollectivesOfHostsCharts(t *testing.T) {
 	c := chart.Chart{
 		Name: "collectives-hosts", Title: "Processes that share hosts, under LogP",

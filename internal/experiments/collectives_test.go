@@ -42,7 +42,7 @@ func collectiveCases(size int) (cases []collectiveRun) {
 // always.
 func TestCollectivesGolden(t *testing.T) {
 	sizes := 8
-	if full() {
+	if testutil.Full.On() {
 		sizes = 16
 	}
 	if testutil.RaceEnabled {
@@ -66,11 +66,11 @@ func TestCollectivesGolden(t *testing.T) {
 			fmt.Fprintf(&b, "%s,%d,%d,%d,%d,%d,%d,%d,%d,%.3f\n", r.call, r.f, r.size, len(r.dead), got.latency, m.latency, got.quiet,
 				got.messages(), m.messages, float64(got.messages())/float64(r.size))
 		}
-		if full() {
+		if testutil.Full.On() {
 			t.Logf("2^%d processes done, %d MB taken", n, memory()>>20)
 		}
 	}
-	if *update && full() {
+	if testutil.UpdateGolden.On() && testutil.Full.On() {
 		if err := os.WriteFile(collectivesGolden, []byte(b.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -32,7 +32,7 @@ var figure7Differs = map[[2]any]struct {
 // within two percent.
 func TestFigure7(t *testing.T) {
 	runs := 30
-	if full() {
+	if testutil.Full.On() {
 		runs = 10_000
 	}
 	if testutil.RaceEnabled {

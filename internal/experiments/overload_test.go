@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/pleach-go/pleach/internal/chart"
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/logp"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/topology"
@@ -34,7 +35,7 @@ func TestOverload(t *testing.T) {
 	for i, row := range rows[1:] {
 		size, _ := strconv.Atoi(row[0])
 		overhead, _ := strconv.Atoi(row[1])
-		if size > 256 && overhead > 50 && os.Getenv("PLEACH_FULL") == "" && !*update {
+		if size > 256 && overhead > 50 && !testutil.Full.On() && !testutil.UpdateGolden.On() {
 			continue // many simulated seconds
 		}
 		o := overloadOf(size, overhead)
@@ -43,7 +44,7 @@ func TestOverload(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := []string{fmt.Sprintf("%.2f", r.Messages), fmt.Sprint(r.Times[len(r.Times)/2] / 1000)}
-		if *update {
+		if testutil.UpdateGolden.On() {
 			copy(row[4:], got)
 			rows[1+i] = row
 		}
@@ -51,7 +52,7 @@ func TestOverload(t *testing.T) {
 			t.Errorf("%d members, o = %d µs: %v, and %v in %s", size, overhead, got, row[4:], overloadGolden)
 		}
 	}
-	if *update {
+	if testutil.UpdateGolden.On() {
 		var b strings.Builder
 		for _, row := range rows {
 			b.WriteString(strings.Join(row, ",") + "\n")
@@ -92,7 +93,7 @@ func TestOverloadChart(t *testing.T) {
 // messages per member and broadcast.
 func TestNoOverloadFeedsItself(t *testing.T) {
 	runs := 100
-	if os.Getenv("PLEACH_FULL") != "" {
+	if testutil.Full.On() {
 		runs = 10_000
 	}
 	worst, err := logp.Repeat(context.Background(), runs, func() (func(int) (float64, error), error) {
@@ -123,7 +124,7 @@ func TestNoOverloadFeedsItself(t *testing.T) {
 // as the broadcast has taken, it does not.
 func TestPatientCorrectionUnderOverload(t *testing.T) {
 	runs := 200
-	if os.Getenv("PLEACH_FULL") != "" {
+	if testutil.Full.On() {
 		runs = 10_000
 	}
 	for _, stretch := range []float64{1, 1.5, 2, 5, 20, 100, 1000} {

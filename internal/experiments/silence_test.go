@@ -80,7 +80,7 @@ func TestSilence(t *testing.T) {
 	for _, row := range rows {
 		b.WriteString(strings.Join(row, ",") + "\n")
 	}
-	if *update {
+	if testutil.UpdateGolden.On() {
 		if err := os.WriteFile(silenceGolden, []byte(b.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pleach-go/pleach/internal/chart"
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // The pictures of docs/research/findings.md are drawn from the golden file.
@@ -51,13 +52,13 @@ func checkDrawn(t *testing.T, c *chart.Chart, from string) {
 		t.Fatal(err)
 	}
 	file := "../../docs/pictures/" + c.Name + ".svg"
-	if *update {
+	if testutil.UpdateGolden.On() {
 		if err := os.WriteFile(file, svg.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if drawn, err := os.ReadFile(file); err != nil || !bytes.Equal(drawn, svg.Bytes()) {
-		t.Errorf("%s is not drawn from %s: go test ./experiments -run Charts -update (%v)", file, from, err)
+		t.Errorf("%s is not drawn from %s: PLEACH_UPDATE_GOLDEN=1 go test -run Charts ./internal/experiments (%v)", file, from, err)
 	}
 }
 

@@ -18,7 +18,7 @@ const stabilizationGolden = "testdata/stabilization.csv"
 // in a full run, its first sizes always.
 func TestStabilizationGolden(t *testing.T) {
 	sizes := 10
-	if full() {
+	if testutil.Full.On() {
 		sizes = 16
 	}
 	if testutil.RaceEnabled {
@@ -40,11 +40,11 @@ func TestStabilizationGolden(t *testing.T) {
 		if err := WriteStabilizations(&b, rows, n == 6); err != nil {
 			t.Fatal(err)
 		}
-		if full() {
+		if testutil.Full.On() {
 			t.Logf("2^%d members done, %d MB taken", n, memory()>>20)
 		}
 	}
-	if *update && full() {
+	if testutil.UpdateGolden.On() && testutil.Full.On() {
 		if err := os.WriteFile(stabilizationGolden, []byte(b.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +53,7 @@ func TestStabilizationGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(string(golden), b.String()) || full() && len(golden) != b.Len() {
+	if !strings.HasPrefix(string(golden), b.String()) || testutil.Full.On() && len(golden) != b.Len() {
 		t.Errorf("computed:\n%s\nrecorded:\n%s", b.String(), golden)
 	}
 }

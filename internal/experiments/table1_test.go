@@ -2,7 +2,6 @@ package experiments
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"math"
 	"os"
@@ -11,11 +10,6 @@ import (
 
 	"github.com/pleach-go/pleach/internal/testutil"
 )
-
-var update = flag.Bool("update", false, "write golden files anew (with PLEACH_FULL=1)")
-
-// full reports whether the full-size runs are wanted (make full).
-func full() bool { return os.Getenv("PLEACH_FULL") != "" }
 
 // table1Printed is Table 1 of Corrected Trees: "cost of correction under faults
 // aggregated for all tree types".
@@ -58,7 +52,7 @@ func writeTable1(rows []Table1Row) string {
 // runs always.
 func TestTable1Golden(t *testing.T) {
 	runs := table1Digested
-	if full() {
+	if testutil.Full.On() {
 		runs = table1Runs
 	}
 	if testutil.RaceEnabled {
@@ -68,7 +62,7 @@ func TestTable1Golden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *update && full() {
+	if testutil.UpdateGolden.On() && testutil.Full.On() {
 		if err := os.WriteFile(table1Golden, []byte(writeTable1(rows)), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +71,7 @@ func TestTable1Golden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := writeTable1(rows); full() && got != string(golden) {
+	if got := writeTable1(rows); testutil.Full.On() && got != string(golden) {
 		t.Errorf("computed:\n%s\nrecorded:\n%s", got, golden)
 	}
 	for _, r := range rows {

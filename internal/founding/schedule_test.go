@@ -2,8 +2,6 @@ package founding
 
 import (
 	"fmt"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -69,9 +67,9 @@ func TestRandomSchedules(t *testing.T) {
 	if testutil.RaceEnabled || testing.Short() {
 		schedules = 100
 	}
-	first, only := uint64(0), false
-	if seed, err := strconv.ParseUint(os.Getenv("PLEACH_SEED"), 10, 64); err == nil {
-		first, schedules, only = seed, 1, true
+	first, only := uint64(testutil.Seed.Or(0)), testutil.Seed.On()
+	if only {
+		schedules = 1
 	}
 	stuck, groups := 0, 0
 	for seed := first; seed < first+schedules; seed++ {

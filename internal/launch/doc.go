@@ -1,5 +1,5 @@
-// Package launch starts processes on this host, feeds them, injects faults into
-// them and reaps them.
+// Package launch starts processes on this host, or on several by ssh, feeds them,
+// injects faults into them and reaps them.
 //
 // [Listen] opens a listening socket for every rank before the first process
 // starts, so that all addresses are known and no connection is refused.
@@ -9,5 +9,6 @@
 //
 // [Run] is what pleach run does on top of that: it starts all ranks of a job,
 // merges what they print, injects a schedule of faults, passes signals on and
-// returns a [Report]. Benchmarks and experiments use processes directly.
+// returns a [Report]. [Serve] is its end on another host. Benchmarks and experiments
+// use processes directly.
 package launch

@@ -30,6 +30,8 @@ type Job struct {
 	// Stdin is handed to rank 0, if not nil.
 	Stdin  io.Reader
 	Output *Output
+	// Hosts are where the processes run. If nil, on this host.
+	Hosts *Hosts
 	// Interactive says that a person watches: what Ctrl-C does is explained.
 	Interactive bool
 }
@@ -57,7 +59,7 @@ func (e *InterruptedError) Error() string {
 // comes to it as an event, so it needs no lock.
 type running struct {
 	Job
-	sockets   *Sockets
+	ranks     starter
 	processes []*rankProcess
 	respawned []int // by rank: how often
 	alive     int
@@ -74,9 +76,37 @@ type running struct {
 	kill <-chan time.Time
 }
 
+// starter starts the processes of a job by rank.
+type starter interface {
+	startRank(rank int, c Command) (worker, error)
+	Close() error
+}
+
+// worker is a process of a job, on this host or another.
+type worker interface {
+	Kill()
+	Terminate()
+	Suspend()
+	Resume()
+	// feed hands over all that is read as standard input.
+	feed(io.Reader)
+	// Ended is closed when the process has ended and its output is written.
+	Ended() <-chan struct{}
+	// exit may be called after Ended.
+	exit() exit
+}
+
+// exit is how a process has ended.
+type exit struct {
+	at     time.Time
+	code   int            // -1: by a signal, or unknown
+	signal syscall.Signal // that has ended it, or 0
+	lost   string         // why the end is unknown, or ""
+}
+
 // rankProcess is the process of a rank, and what was done to it.
 type rankProcess struct {
-	*Process
+	worker
 	rank    int
 	ended   bool
 	killed  *Fault // by which it was killed, or nil
@@ -109,12 +139,12 @@ func Run(j Job) (*Report, error) {
 	signal.Notify(pipe, syscall.SIGPIPE)
 	defer signal.Stop(pipe)
 
-	sockets, err := Listen("run-"+rand.Text()[:12], j.Size)
+	ranks, err := j.open("run-" + rand.Text()[:12])
 	if err != nil {
 		return nil, err
 	}
-	defer sockets.Close()
-	r := &running{Job: j, sockets: sockets, ended: make(chan *rankProcess, j.Size), respawned: make([]int, j.Size)}
+	defer ranks.Close()
+	r := &running{Job: j, ranks: ranks, ended: make(chan *rankProcess, j.Size), respawned: make([]int, j.Size)}
 	r.Faults, r.triggers = splitTriggers(j.Faults)
 	r.matched = make(chan *trigger, len(r.triggers))
 	if err := r.start(); err != nil {
@@ -124,11 +154,19 @@ func Run(j Job) (*Report, error) {
 	return r.report(), nil
 }
 
+// open opens the sockets of all ranks, so that all addresses are known.
+func (j *Job) open(group string) (starter, error) {
+	if j.Hosts != nil {
+		return j.connectHosts(group)
+	}
+	return Listen(group, j.Size)
+}
+
 // checkOpenFiles says what to do before the work fails half way.
 func (j *Job) checkOpenFiles() error {
 	limit, ok := OpenFileLimit()
 	need := uint64(FilesPerProcess*j.Size + ownFiles)
-	if !ok || need <= limit {
+	if j.Hosts != nil || !ok || need <= limit {
 		return nil
 	}
 	fit := (max(limit, ownFiles+FilesPerProcess) - ownFiles) / FilesPerProcess
@@ -157,21 +195,18 @@ func (r *running) startRank(rank int, env []string) (*rankProcess, error) {
 	stdout := &lines{output: r.Output, to: &r.Output.Stdout, rank: rank, whole: r.lineWatcher(rank)}
 	stderr := &lines{output: r.Output, to: &r.Output.Stderr, rank: rank, whole: r.lineWatcher(rank)}
 	input := rank == 0 && r.Stdin != nil && r.respawned[0] == 0
-	started, err := r.sockets.Start(rank, Command{
+	started, err := r.ranks.startRank(rank, Command{
 		Program: r.Program, Args: r.Args, Env: env,
 		Stdout: stdout, Stderr: stderr, Input: input, DieWithParent: true,
 	})
 	if err != nil {
 		return nil, err
 	}
-	p := &rankProcess{Process: started, rank: rank}
+	p := &rankProcess{worker: started, rank: rank}
 	if input {
 		// A pipe, not the terminal itself, which a group in the background may
 		// not read.
-		go func() {
-			_, _ = io.Copy(p.Input(), r.Stdin) // ends with the input or the process
-			p.CloseInput()
-		}()
+		go p.feed(r.Stdin)
 	}
 	go func() {
 		<-p.Ended()
@@ -202,7 +237,7 @@ func (r *running) wait(signals <-chan os.Signal) {
 			r.interrupt(fmt.Errorf("cannot write what processes print: %w", err))
 		case <-r.kill:
 			r.Output.notice("%d processes have not ended in %v: killing them", r.alive, r.Grace)
-			r.each((*Process).Kill)
+			r.each(worker.Kill)
 		}
 	}
 	for len(r.matched) > 0 { // lines that were the last ones
@@ -211,10 +246,10 @@ func (r *running) wait(signals <-chan os.Signal) {
 }
 
 // each does something to all processes that live.
-func (r *running) each(do func(*Process)) {
+func (r *running) each(do func(worker)) {
 	for _, p := range r.processes {
 		if !p.ended {
-			do(p.Process)
+			do(p.worker)
 		}
 	}
 }
@@ -222,7 +257,7 @@ func (r *running) each(do func(*Process)) {
 // interrupt asks all processes to end. The second time it kills them.
 func (r *running) interrupt(why error) {
 	if r.interrupted != nil {
-		r.each((*Process).Kill)
+		r.each(worker.Kill)
 		return
 	}
 	r.interrupted = why
@@ -233,8 +268,8 @@ func (r *running) interrupt(why error) {
 	for _, p := range r.processes {
 		p.asked, p.stopped = !p.ended, false
 	}
-	r.each((*Process).Terminate)
-	r.each((*Process).Resume) // a stopped process handles no signal
+	r.each(worker.Terminate)
+	r.each(worker.Resume) // a stopped process handles no signal
 }
 
 // end takes note of a process that has ended.
@@ -262,7 +297,7 @@ func (r *running) endStopped() {
 			return
 		}
 	}
-	r.each((*Process).Kill)
+	r.each(worker.Kill)
 }
 
 // untilFault is the time until the next fault. Without any it is long.

@@ -128,6 +128,17 @@ func (p *Process) Wait(ctx context.Context) error {
 	return nil
 }
 
+// exit says how the process ended, for the report of a job.
+func (p *Process) exit() exit {
+	return exit{at: p.at, code: p.State().ExitCode(), signal: p.endedBy()}
+}
+
+// feed writes to the standard input all that is read. It ends with that or the process.
+func (p *Process) feed(r io.Reader) {
+	_, _ = io.Copy(p.Input(), r)
+	p.CloseInput()
+}
+
 // PID returns the process's number.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 

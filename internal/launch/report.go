@@ -69,27 +69,28 @@ func (r *running) report() *Report {
 
 // wasKilled reports whether SIGKILL ended the process.
 func (p *rankProcess) wasKilled() bool {
-	signal, signaled := p.endedBy()
-	return signaled && signal == syscall.SIGKILL
+	return p.exit().signal == syscall.SIGKILL
 }
 
 func (r *running) outcome(p *rankProcess) Outcome {
-	o := Outcome{Rank: p.rank, After: p.at.Sub(r.Output.start).Round(time.Millisecond)}
-	signal, signaled := p.endedBy()
+	e := p.exit()
+	o := Outcome{Rank: p.rank, After: e.at.Sub(r.Output.start).Round(time.Millisecond)}
 	killed := p.wasKilled()
 	switch {
-	case p.State().Success():
+	case e.code == 0:
 		o.Kind, o.Text = Succeeded, "exit code 0"
 	case killed && p.killed != nil:
 		o.Kind, o.Text = Ended, "killed on purpose"
 	case killed && p.stopped:
 		o.Kind, o.Text = Ended, "stopped on purpose, ended with the others"
-	case p.asked && (killed || signaled && signal == syscall.SIGTERM):
+	case p.asked && (killed || e.signal == syscall.SIGTERM):
 		o.Kind, o.Text = Ended, "told to end"
-	case signaled:
-		o.Kind, o.Text = Failed, fmt.Sprintf("crashed (%v)", signal)
+	case e.lost != "":
+		o.Kind, o.Text = Failed, e.lost
+	case e.signal != 0:
+		o.Kind, o.Text = Failed, fmt.Sprintf("crashed (%v)", e.signal)
 	default:
-		o.Kind, o.Text = Failed, fmt.Sprintf("exit code %d", p.State().ExitCode())
+		o.Kind, o.Text = Failed, fmt.Sprintf("exit code %d", e.code)
 	}
 	return o
 }

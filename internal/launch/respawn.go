@@ -34,8 +34,8 @@ func (r *running) forgiveLate(outcomes []Outcome) {
 // respawn starts a process anew that has died while others live. A process that exits with
 // another code has decided to.
 func (r *running) respawn(p *rankProcess, o Outcome) bool {
-	_, signaled := p.endedBy()
-	if !r.Respawn || r.alive == 0 || r.interrupted != nil || !signaled && p.State().ExitCode() != panicked {
+	e := p.exit()
+	if !r.Respawn || r.alive == 0 || r.interrupted != nil || e.signal == 0 && e.code != panicked {
 		return false
 	}
 	if r.respawned[p.rank] == MaxRespawns {

@@ -2,10 +2,7 @@
 
 package launch
 
-import (
-	"os"
-	"syscall"
-)
+import "syscall"
 
 // Here there are no process groups, and the only signal kills.
 
@@ -23,4 +20,4 @@ func (*Process) Suspend() {}
 // Resume does nothing.
 func (*Process) Resume() {}
 
-func (*Process) endedBy() (os.Signal, bool) { return nil, false }
+func (*Process) endedBy() syscall.Signal { return 0 }

@@ -2,10 +2,7 @@
 
 package launch
 
-import (
-	"os"
-	"syscall"
-)
+import "syscall"
 
 // Kill ends the process and all it has started, at once (SIGKILL).
 func (p *Process) Kill() { p.signal(syscall.SIGKILL) }
@@ -23,8 +20,10 @@ func (p *Process) Resume() { p.signal(syscall.SIGCONT) }
 // well.
 func (p *Process) signal(s syscall.Signal) { _ = syscall.Kill(-p.PID(), s) }
 
-// endedBy returns the signal that ended the process, if one did.
-func (p *Process) endedBy() (os.Signal, bool) {
-	status := p.State().Sys().(syscall.WaitStatus)
-	return status.Signal(), status.Signaled()
+// endedBy returns the signal that ended the process, or 0.
+func (p *Process) endedBy() syscall.Signal {
+	if status := p.State().Sys().(syscall.WaitStatus); status.Signaled() {
+		return status.Signal()
+	}
+	return 0
 }

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -13,35 +14,56 @@ import (
 // More come in a file: every process would have a copy of them.
 const maxListed = 512
 
-// Sockets are the listening sockets of all ranks, on loopback. All are open
+// Sockets are the listening sockets of the ranks of this host. All are open
 // before the first process starts, so that no other program can get a port in
 // between, and a process that is slow to start is not refused.
 type Sockets struct {
-	// Addresses are by rank.
+	// Addresses are by rank, of all ranks.
 	Addresses []string
 
 	group     string
-	listeners []*net.TCPListener // nil: closed, or handed over
+	secret    string             // known to the processes of the job only
+	first     int                // rank of this host
+	listeners []*net.TCPListener // of this host's ranks; nil: closed, or handed over
 	file      string             // with the addresses, or ""
 }
 
-// Listen opens a socket for each of so many ranks of a group.
+// Listen opens a socket on loopback for each of so many ranks of a group.
 func Listen(group string, size int) (*Sockets, error) {
-	s := &Sockets{group: group, listeners: make([]*net.TCPListener, size)}
-	for rank := range s.listeners {
-		l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	s, err := listenAt(net.IPv4(127, 0, 0, 1), 0, size)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.complete(group, newSecret(), s.Addresses)
+}
+
+// newSecret makes what the processes of a job know each other by.
+func newSecret() string { return rand.Text() }
+
+// listenAt opens sockets for some of the ranks of a group. Until complete, Addresses are
+// theirs alone.
+func listenAt(ip net.IP, first, count int) (*Sockets, error) {
+	s := &Sockets{first: first, listeners: make([]*net.TCPListener, count)}
+	for i := range s.listeners {
+		l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: ip})
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("cannot open a socket for each of %d processes: %w", size, err), s.Close())
+			return nil, errors.Join(fmt.Errorf("cannot open a socket for each of %d processes: %w", count, err), s.Close())
 		}
-		s.listeners[rank] = l
+		s.listeners[i] = l
 		s.Addresses = append(s.Addresses, l.Addr().String())
 	}
-	if size > maxListed {
+	return s, nil
+}
+
+// complete adds what all ranks have in common.
+func (s *Sockets) complete(group, secret string, addresses []string) error {
+	s.group, s.secret, s.Addresses = group, secret, addresses
+	if len(addresses) > maxListed {
 		if err := s.writeFile(); err != nil {
-			return nil, errors.Join(err, s.Close())
+			return errors.Join(err, s.Close())
 		}
 	}
-	return s, nil
+	return nil
 }
 
 func (s *Sockets) writeFile() error {
@@ -57,8 +79,8 @@ func (s *Sockets) writeFile() error {
 // Take hands a rank's listener to the caller, which closes it. It returns nil if
 // the rank's socket was taken, closed or inherited before.
 func (s *Sockets) Take(rank int) *net.TCPListener {
-	l := s.listeners[rank]
-	s.listeners[rank] = nil
+	l := s.listeners[rank-s.first]
+	s.listeners[rank-s.first] = nil
 	return l
 }
 
@@ -86,18 +108,28 @@ func (s *Sockets) Start(rank int, c Command) (*Process, error) {
 	return p, nil
 }
 
+func (s *Sockets) startRank(rank int, c Command) (worker, error) { return s.Start(rank, c) }
+
+// ownedVariables are those that a launcher sets for each of its processes.
+var ownedVariables = []string{
+	"PLEACH_RANK", "PLEACH_LOCAL_RANK", "PLEACH_SIZE", "PLEACH_GROUP", "PLEACH_SECRET", "PLEACH_LISTEN_FD",
+	"PLEACH_ADDRESSES", "PLEACH_ADDRESS_FILE", replacementVariable,
+}
+
 // environment is this process's own with the variables that package bootstrap
 // reads.
 func (s *Sockets) environment(rank int) []string {
 	// This program may itself be a rank of another job.
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
-		return strings.HasPrefix(v, "PLEACH_ADDRESSES=") || strings.HasPrefix(v, "PLEACH_ADDRESS_FILE=") ||
-			strings.HasPrefix(v, replacementVariable+"=")
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains(ownedVariables, name)
 	})
 	env = append(env,
 		fmt.Sprintf("PLEACH_RANK=%d", rank),
+		fmt.Sprintf("PLEACH_LOCAL_RANK=%d", rank-s.first),
 		fmt.Sprintf("PLEACH_SIZE=%d", len(s.Addresses)),
 		"PLEACH_GROUP="+s.group,
+		"PLEACH_SECRET="+s.secret, // other users see arguments, and not the environment
 		"PLEACH_LISTEN_FD=3",
 	)
 	if s.file != "" {
@@ -110,8 +142,8 @@ func (s *Sockets) environment(rank int) []string {
 // of addresses: processes that have not read it cannot any more.
 func (s *Sockets) Close() error {
 	var errs []error
-	for rank := range s.listeners {
-		if l := s.Take(rank); l != nil {
+	for i := range s.listeners {
+		if l := s.Take(s.first + i); l != nil {
 			errs = append(errs, l.Close())
 		}
 	}

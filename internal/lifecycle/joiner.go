@@ -90,6 +90,7 @@ func (m *Machine) joinReplied(_ string, r Reply) {
 		m.founder.Lost(m.now)
 	default:
 		j.rounds--
+		j.targets = m.targets() // it may have met others meanwhile
 		j.due, j.pause = m.now+j.pause, min(2*j.pause, maxPause)
 	}
 }

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/pleach-go/pleach/internal/control"
@@ -304,20 +305,26 @@ func (m *Machine) Address(of *membership.Member) string {
 	return of.Address
 }
 
-// targets are the addresses of processes that may let this one join: the seeds, and the
-// members that it knows.
+// targets are the addresses of processes that may let this one join: the seeds, the
+// members that it knows, and the processes that it has met.
 func (m *Machine) targets() []string {
 	targets := slices.Clone(m.config.Seeds)
+	add := func(address string) {
+		if address != m.self.Address && !slices.Contains(targets, address) {
+			targets = append(targets, address)
+		}
+	}
 	known := m.search.place
 	if known == nil {
 		known = m.search.former
 	}
 	if known != nil {
 		for _, o := range known.View.Members.All() {
-			if address := m.Address(o); address != m.self.Address && !slices.Contains(targets, address) {
-				targets = append(targets, address)
-			}
+			add(m.Address(o))
 		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(m.search.found)) {
+		add(m.search.found[id])
 	}
 	return targets
 }
@@ -379,6 +386,9 @@ func (m *Machine) Waiting() error {
 	switch {
 	case m.founder != nil && !m.joiner.active:
 		known, founder := m.founder.Known()
+		if id, expect, ok := m.founder.Disagrees(); ok {
+			return fmt.Errorf("%d processes found, and they cannot begin: %q expects %d, and this process %d", known, id, expect, m.config.Expect)
+		}
 		if founder.Nonce != 0 {
 			return fmt.Errorf("%d of %d expected processes found, and waiting for %q at %s to begin", known, m.config.Expect, founder.ID, founder.Address)
 		}

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/pleach-go/pleach/internal/control"
@@ -116,6 +117,9 @@ func (s *search) next(now protocol.Time) (address string, q control.Question, ok
 // deadline returns when Next must be called again if nothing else happens.
 func (s *search) deadline() protocol.Time {
 	due := protocol.Never
+	if s.asked == maxAsked {
+		return due // an answer comes first
+	}
 	for _, k := range s.order {
 		if !k.asked {
 			due = min(due, k.due)
@@ -135,9 +139,9 @@ func (s *search) failed(now protocol.Time, address string) {
 func (s *search) introduce(q *control.Question) control.Introduction {
 	s.meet(q.From)
 	i := control.Introduction{Contact: s.self, Marks: []uint64{control.Mark(s.self.ID, s.nonce)}}
-	for id, address := range s.found {
+	for _, id := range slices.Sorted(maps.Keys(s.found)) {
 		if len(i.Others) < maxOthers && id != q.From.ID {
-			i.Others = append(i.Others, control.Contact{ID: id, Address: address})
+			i.Others = append(i.Others, control.Contact{ID: id, Address: s.found[id]})
 		}
 	}
 	if s.place != nil {

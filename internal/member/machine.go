@@ -66,9 +66,10 @@ type Config struct {
 	// for a while.
 	OnSlow func(after protocol.Time)
 	// Save, if not nil, saves the state of a member whose seat can vote again after a
-	// restart: see [membership.Machine.Unsaved]. If it fails, the member sends no frame of
-	// view changes any more.
-	Save func(state []byte, sync bool) error
+	// restart: see [membership.Machine.Unsaved]. It does not wait for the disk: the driver
+	// calls Saved later. Until then the member sends no frame of view changes. What could not
+	// be saved is saved again, by another call.
+	Save func(state []byte, sync bool)
 	// OnState is called by Settle when the state, or who is reachable, may have changed.
 	OnState func()
 }
@@ -91,7 +92,7 @@ type Machine struct {
 	reports   reports
 	joins     joins
 	slow      slowProgram
-	unsaved   bool // Save has failed
+	saver     saver
 	flushing  bool // a view waits for the streams to reach its cut
 	last      byte // the first byte of the frame that Next returned last
 	buffer    []byte
@@ -115,6 +116,7 @@ func New(c Config) (*Machine, error) {
 	if m.views, err = membership.New(v); err != nil {
 		return nil, fmt.Errorf("member: %w", err)
 	}
+	m.saver = saver{views: m.views, save: c.Save}
 	h := c.Heartbeat
 	h.Report = m.handleSilence
 	m.heart = heartbeat.New(h)
@@ -125,7 +127,7 @@ func New(c Config) (*Machine, error) {
 func (m *Machine) Start(now protocol.Time) {
 	if m.now = now; m.views != nil {
 		m.acts = true
-		m.save()
+		m.saver.begin()
 		m.connectNeighbors(&m.config.View)
 	}
 }

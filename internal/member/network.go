@@ -128,7 +128,7 @@ func (m *Machine) Writable(now protocol.Time, peer protocol.Rank) {
 func (m *Machine) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool) {
 	m.now, m.last = now, 0
 	if m.viewsAct(now) {
-		if to, head, m.acts = m.nextView(now); m.acts {
+		if to, head, m.acts = m.saver.next(now); m.acts {
 			return to, m.mark(viewFrame, head), nil, true
 		}
 	}
@@ -159,36 +159,17 @@ func (m *Machine) viewsAct(now protocol.Time) bool {
 	if m.views == nil {
 		return false
 	}
-	if m.views.Deadline() <= now {
+	if m.saver.deadline() <= now {
 		m.viewsChanged()
 	}
 	return m.acts
 }
 
-// nextView returns the next frame of a view change, once what it depends on is saved.
-func (m *Machine) nextView(now protocol.Time) (to protocol.Rank, frame []byte, ok bool) {
-	for {
-		to, frame, ok = m.views.Next(now)
-		if saved := m.save(); ok || !saved {
-			return to, frame, ok && !m.unsaved
-		}
-	}
-}
-
-// save saves the state of the member if it has to, and reports whether it has.
-func (m *Machine) save() bool {
-	if m.config.Save == nil || m.unsaved {
-		return false
-	}
-	state, sync, ok := m.views.Unsaved()
-	if ok {
-		m.viewsChanged()
-		m.unsaved = m.config.Save(state, sync) != nil
-	}
-	if ok && !m.unsaved {
-		m.views.LogFlushed(m.now)
-	}
-	return ok
+// Saved says that the state that Config.Save was called with last is saved, or why it is
+// not.
+func (m *Machine) Saved(now protocol.Time, err error) {
+	m.enter(now)
+	m.saver.saved(now, err)
 }
 
 // mark prefixes a frame with its first byte.
@@ -217,7 +198,7 @@ func (m *Machine) SendFailed(now protocol.Time, full bool) {
 func (m *Machine) Deadline() protocol.Time {
 	due := m.stream.Deadline()
 	if m.views != nil {
-		due = min(due, m.views.Deadline(), m.heart.Deadline(), m.direct.Deadline())
+		due = min(due, m.saver.deadline(), m.heart.Deadline(), m.direct.Deadline())
 	}
 	if m.config.Unicast != nil {
 		due = min(due, m.config.Unicast.Deadline())

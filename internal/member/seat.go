@@ -16,7 +16,7 @@ type SeatConfig struct {
 	// As in Config.
 	Membership membership.Config
 	Heartbeat  heartbeat.Config
-	Save       func(state []byte, sync bool) error
+	Save       func(state []byte, sync bool)
 	OnView     func(v *membership.View)
 }
 
@@ -24,13 +24,13 @@ type SeatConfig struct {
 // messages, so it has no streams, and it acknowledges none. It votes until a view has
 // its process as a new member in its place. A driver drives it as a [Machine].
 type Seat struct {
-	config  SeatConfig
-	views   *membership.Machine
-	heart   *heartbeat.Machine
-	now     protocol.Time
-	answer  *membership.Answer
-	unsaved bool
-	buffer  []byte
+	config SeatConfig
+	views  *membership.Machine
+	heart  *heartbeat.Machine
+	now    protocol.Time
+	answer *membership.Answer
+	saver  saver
+	buffer []byte
 }
 
 // NewSeat restores a seat.
@@ -42,6 +42,7 @@ func NewSeat(c SeatConfig) (*Seat, error) {
 	if s.views, err = membership.Restore(v, c.Seat); err != nil {
 		return nil, err
 	}
+	s.saver = saver{views: s.views, save: c.Save}
 	h := c.Heartbeat
 	h.Report = func(protocol.Rank, bool) {} // broken connections are enough to find the dead
 	s.heart = heartbeat.New(h)
@@ -145,14 +146,9 @@ func (s *Seat) SendFailed(protocol.Time, bool) {}
 // Next returns a frame to send.
 func (s *Seat) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool) {
 	s.now = now
-	for {
-		to, head, ok = s.views.Next(now)
-		if saved := s.save(); ok && !s.unsaved {
-			s.buffer = append(append(s.buffer[:0], viewFrame), head...)
-			return to, s.buffer, nil, true
-		} else if !saved {
-			break
-		}
+	if to, head, ok = s.saver.next(now); ok {
+		s.buffer = append(append(s.buffer[:0], viewFrame), head...)
+		return to, s.buffer, nil, true
 	}
 	if to, ok = s.heart.Next(now); ok {
 		s.buffer = append(s.buffer[:0], heartbeatFrame)
@@ -161,19 +157,14 @@ func (s *Seat) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok 
 	return protocol.NoRank, nil, nil, false
 }
 
-// save saves the state if it has to, and reports whether it has.
-func (s *Seat) save() bool {
-	state, sync, ok := s.views.Unsaved()
-	if ok && !s.unsaved {
-		if s.unsaved = s.config.Save(state, sync) != nil; !s.unsaved {
-			s.views.LogFlushed(s.now)
-		}
-	}
-	return ok
+// Saved says that the state that Save was called with last is saved, or why it is not.
+func (s *Seat) Saved(now protocol.Time, err error) {
+	s.now = now
+	s.saver.saved(now, err)
 }
 
 // Deadline returns when Next must be called again at the latest.
-func (s *Seat) Deadline() protocol.Time { return min(s.views.Deadline(), s.heart.Deadline()) }
+func (s *Seat) Deadline() protocol.Time { return min(s.saver.deadline(), s.heart.Deadline()) }
 
 // A seat is the log of a member that has lost its messages.
 

@@ -32,6 +32,7 @@ type acceptor struct {
 	proposed Ballot        // the last ballot that this member has proposed in
 	decided  *value        // the decision
 	next     *View         // the next view, once decided
+	own      bool          // this member has decided it, maybe by its own vote alone
 	began    protocol.Time // when this member first learned of the change
 	tried    protocol.Time // since when this member attempts it; 0: it does not
 	news     news          // members that are excluded since

@@ -56,7 +56,7 @@ func (m *Machine) decide(now protocol.Time, v *value, root protocol.Rank) {
 		return // cannot happen: the value was applied when it was received
 	}
 	r := &m.acceptor
-	r.decided, r.next, m.proposer = v, next, nil
+	r.decided, r.next, r.own, m.proposer = v, next, root == m.config.Self.Rank, nil
 	m.history = append(m.history, v)
 	if len(m.history) > keptCommits {
 		m.history = slices.Clone(m.history[1:])
@@ -76,7 +76,7 @@ func (m *Machine) decide(now protocol.Time, v *value, root protocol.Rank) {
 // tryInstall installs the decided view once everything up to its cut is here.
 func (m *Machine) tryInstall(now protocol.Time) {
 	r := m.acceptor
-	if m.done != nil || r.decided == nil || !m.config.Log.Flushed() || m.config.Durable && m.durable.sync {
+	if m.done != nil || r.decided == nil || !m.config.Log.Flushed() || r.own && m.unsaved() {
 		return
 	}
 	m.config.Log.Install(r.next)
@@ -92,7 +92,7 @@ func (m *Machine) tryInstall(now protocol.Time) {
 	m.suspicions.prune(&m.view, r.next)
 	m.cut, m.acceptor = r.decided.cut, acceptor{}
 	m.enter(r.next)
-	m.durable = durable{changed: true, sync: m.durable.sync}
+	m.durable.changed, m.durable.reserved = true, Ballot{}
 	m.stats.Changes++
 	if r.began > 0 {
 		m.stats.Took = now - r.began

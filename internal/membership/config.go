@@ -21,9 +21,9 @@ type Config struct {
 	// group may go on without each other.
 	NoQuorum bool
 
-	// Durable says that the driver saves what Unsaved returns. A view is then installed
-	// only after the acceptance that it depends on is saved, if this member decides it
-	// alone: nothing was sent before, so nothing else would wait for that.
+	// Durable says that the driver saves what Unsaved returns. A view that this member
+	// has decided is then installed only after its own acceptance is saved: it may be the
+	// only one, and then nothing was sent that would have waited for that.
 	Durable bool
 
 	// Decisions, from the [Answer] to a joiner, are passed on to members that are behind.

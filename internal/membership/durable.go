@@ -10,6 +10,7 @@ import (
 	"fmt"
 
 	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/protocol"
 )
 
 const (
@@ -25,23 +26,59 @@ const (
 type durable struct {
 	changed bool // there is something to save
 	sync    bool // before the next frame, it must be on the disk
+	saving  bool // frames depend on what is being saved
+
+	// reserved is a ballot that counts as promised in what is saved. A member that
+	// coordinates reserves its next ballot and begins it when that is saved, because
+	// from then on its messages wait.
+	reserved Ballot
 }
 
-// promised makes the acceptor's state due to be saved before the next frame.
-func (m *Machine) promised() { m.durable = durable{changed: true, sync: true} }
+// voted makes the acceptor's state due to be saved before the next frame.
+func (m *Machine) voted() { m.durable.changed, m.durable.sync = true, true }
 
-// Unsaved returns the state to save before the frame that Next has returned, and those
-// after it, are sent. It returns false if the state has not changed since the last call.
-// When it is saved, the driver calls LogFlushed. Sync says that frames depend
-// on it. If it is false, the state only follows the view, and a member that is restored
+// reserve reports whether a ballot of this member can begin. If not, it can once the state
+// is saved.
+func (m *Machine) reserve(b Ballot) bool {
+	if m.config.Durable && m.durable.reserved != b {
+		m.durable.reserved = b
+		m.voted()
+	}
+	return !m.unsaved()
+}
+
+// unsaved reports whether the vote of this member is not saved yet.
+func (m *Machine) unsaved() bool { return m.config.Durable && (m.durable.sync || m.durable.saving) }
+
+// waits reports whether a frame has to wait until the vote is saved: it tells of the vote,
+// or asks others to answer what this member cannot go on from.
+func (m *Machine) waits(k Kind) bool {
+	switch k {
+	case Prepare, Promise, Refuse, Cancel, Propose, Accept, Ping, Pong:
+		return m.unsaved()
+	case Commit:
+		return m.unsaved() && m.acceptor.own
+	}
+	return false
+}
+
+// Unsaved returns the state to save. It returns false if the state has not changed since the
+// last call, or what that has returned is not saved yet. When it is saved, the driver calls
+// Saved. Sync says that frames depend on it, which Next returns only then. If it is false, the state only follows the view, and a member that is restored
 // from the one before is as good.
 func (m *Machine) Unsaved() (state []byte, sync, ok bool) {
-	if !m.durable.changed || m.done != nil {
+	if !m.durable.changed || m.durable.saving || m.done != nil && !m.durable.sync {
 		return nil, false, false
 	}
 	sync = m.durable.sync
-	m.durable = durable{}
+	m.durable = durable{saving: sync, reserved: m.durable.reserved}
 	return m.encodeState(), sync, true
+}
+
+// Saved says that what Unsaved has returned last is saved.
+func (m *Machine) Saved(now protocol.Time) {
+	m.durable.saving = false
+	m.LogFlushed(now)
 }
 
 func (m *Machine) encodeState() []byte {
@@ -50,7 +87,11 @@ func (m *Machine) encodeState() []byte {
 	if now, ok := m.view.Member(self.Rank); ok && now.Incarnation == self.Incarnation {
 		self = now // its meta may have changed
 	}
-	s := Seat{self, m.view, r.promised, r.accepted, r.proposed, r.value, m.Decisions().values}
+	promised := r.promised
+	if promised.less(m.durable.reserved) {
+		promised = m.durable.reserved
+	}
+	s := Seat{self, m.view, promised, r.accepted, r.proposed, r.value, m.Decisions().values}
 	return s.Encode()
 }
 

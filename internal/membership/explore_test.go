@@ -5,7 +5,6 @@ import (
 	"hash/maphash"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -313,7 +312,7 @@ func TestExplore(t *testing.T) {
 	}
 	for _, b := range all {
 		switch {
-		case os.Getenv("PLEACH_FULL") != "":
+		case testutil.Full.On():
 			b.states *= 50
 		case testutil.RaceEnabled || testing.Short():
 			b.states = 2000

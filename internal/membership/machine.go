@@ -59,7 +59,8 @@ type attempting struct {
 // queued is what the driver has yet to take.
 type queued struct {
 	outbox  []send
-	sent    int // how many of outbox Next has returned
+	sent    int    // how many of outbox Next has returned
+	waiting []send // frames that wait for the vote to be saved
 	buffer  []byte
 	answers []Answer
 }
@@ -218,7 +219,9 @@ func (m *Machine) handle(now protocol.Time, f *frame) error {
 	case Accept:
 		m.handleAccept(now, f)
 	case Ping:
-		m.put(f.from, frame{kind: Pong})
+		if !m.unsaved() { // or it would be asked to vote, and could not
+			m.put(f.from, frame{kind: Pong})
+		}
 	}
 	return nil
 }
@@ -252,18 +255,23 @@ func (m *Machine) Up(now protocol.Time, peer protocol.Rank) {
 func (m *Machine) Next(now protocol.Time) (to protocol.Rank, b []byte, ok bool) {
 	m.now = now
 	if m.sent == len(m.outbox) {
-		m.outbox, m.sent = m.outbox[:0], 0
+		m.outbox, m.sent = append(m.outbox[:0], m.waiting...), 0
+		m.waiting = m.waiting[:0]
 		m.tick(now)
 	}
-	if m.sent == len(m.outbox) {
-		return protocol.NoRank, nil, false
+	for m.sent < len(m.outbox) {
+		s := m.outbox[m.sent]
+		m.outbox[m.sent] = send{}
+		m.sent++
+		if m.waits(s.frame.kind) {
+			m.waiting = append(m.waiting, s)
+			continue
+		}
+		m.buffer = s.frame.append(m.buffer[:0])
+		m.stats.Sent[s.frame.kind]++
+		return s.to, m.buffer, true
 	}
-	s := &m.outbox[m.sent]
-	to, m.buffer = s.to, s.frame.append(m.buffer[:0])
-	m.stats.Sent[s.frame.kind]++
-	*s = send{}
-	m.sent++
-	return to, m.buffer, true
+	return protocol.NoRank, nil, false
 }
 
 // put queues a frame. It copies the sets, since the machine goes on changing them.

@@ -241,7 +241,7 @@ func (n *network) save(h *host) bool {
 	state, _, ok := h.m.Unsaved()
 	if ok {
 		h.disk = state
-		h.m.LogFlushed(n.now)
+		h.m.Saved(n.now)
 	}
 	return ok
 }

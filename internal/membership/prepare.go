@@ -34,7 +34,9 @@ func (m *Machine) handlePrepare(now protocol.Time, f *frame) error {
 		r.began = now
 	}
 	r.promised, r.current = f.ballot, state
-	m.promised()
+	if m.durable.reserved != f.ballot {
+		m.voted()
+	}
 	r.hold(f.ballot)
 	m.release(Ballot{f.ballot.Round - 1, f.ballot.Rank}, f.other)
 	state.positions = m.freeze(now)

@@ -17,7 +17,7 @@ func (m *Machine) propose(now protocol.Time, p *ballotState) {
 		v = m.compose(p.members, p.positions)
 	}
 	m.acceptor.proposed = p.ballot
-	m.promised()
+	m.voted()
 	m.proposer.asked, m.proposer.deadline, m.proposer.resend, m.proposer.tries = now, protocol.Never, now+m.askAgain(0), 0
 	_ = m.handlePropose(now, &frame{kind: Propose, from: m.config.Self.Rank, ballot: p.ballot, value: v})
 }
@@ -107,7 +107,7 @@ func (m *Machine) tryAccept(now protocol.Time) {
 		return
 	}
 	r.accepted, r.value = p.ballot, p.proposal
-	m.promised()
+	m.voted()
 	p.acked.add(m.self)
 	m.advance(now)
 }

@@ -25,6 +25,9 @@ func (m *Machine) begin(now protocol.Time, members set) {
 		return
 	}
 	b := Ballot{max(m.acceptor.promised.Round, m.seen) + 1, m.config.Self.Rank}
+	if !m.reserve(b) {
+		return
+	}
 	if m.acceptor.tried == 0 {
 		m.acceptor.tried = now
 	}

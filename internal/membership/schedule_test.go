@@ -2,8 +2,6 @@ package membership
 
 import (
 	"fmt"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,23 +14,20 @@ import (
 // join, second processes with the identity of a live one, leaves and changes of meta, while messages are sent. Whatever happens, the checker has
 // nothing to complain of; and once it stops, all who live come to agree.
 //
-// PLEACH_SCHEDULES=n runs n of them, PLEACH_FIRST=s those from seed s on, and
+// PLEACH_SEEDS=n runs n of them, PLEACH_FIRST=s those from seed s on, and
 // PLEACH_SEED=s just that one.
 func TestRandomSchedules(t *testing.T) {
-	if seed, err := strconv.ParseUint(os.Getenv("PLEACH_SEED"), 10, 64); err == nil {
-		runSchedule(t, seed)
+	if testutil.Seed.On() {
+		runSchedule(t, uint64(testutil.Seed.Or(0)))
 		return
 	}
-	schedules := uint64(10_000)
+	schedules := 10_000
 	if testutil.RaceEnabled {
 		schedules = 300
 	} else if testing.Short() {
 		schedules = 1000
 	}
-	if n, err := strconv.ParseUint(os.Getenv("PLEACH_SCHEDULES"), 10, 64); err == nil {
-		schedules = n
-	}
-	first, _ := strconv.ParseUint(os.Getenv("PLEACH_FIRST"), 10, 64) // 0 without
+	first, count := uint64(testutil.First.Or(0)), uint64(testutil.Seeds.Or(schedules))
 	var total totals
 	const shards = 4
 	t.Run("shards", func(t *testing.T) {
@@ -45,13 +40,13 @@ func TestRandomSchedules(t *testing.T) {
 		for s := range uint64(shards) {
 			t.Run(fmt.Sprint(s), func(t *testing.T) {
 				t.Parallel()
-				for seed := s; seed < schedules && !t.Failed(); seed += shards {
+				for seed := s; seed < count && !t.Failed(); seed += shards {
 					results[s].add(runSchedule(t, first+seed))
 				}
 			})
 		}
 	})
-	t.Logf("%d schedules from seed %d: %+v", schedules, first, total)
+	t.Logf("%d schedules from seed %d: %+v", count, first, total)
 }
 
 // totals says how much has been tried.

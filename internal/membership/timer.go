@@ -17,7 +17,7 @@ func (m *Machine) deadline() protocol.Time {
 	for i := range m.pending {
 		due = min(due, m.pending[i].until, m.pending[i].next())
 	}
-	if m.acceptor.decided != nil {
+	if m.acceptor.decided != nil || m.unsaved() {
 		return due
 	}
 	if m.proposer != nil {
@@ -47,8 +47,10 @@ func (m *Machine) tick(now protocol.Time) {
 		m.runProbes(now)
 		m.consider(now)
 		m.attempt(now)
-		m.runProposer(now)
-		m.runPings(now)
+		if !m.unsaved() {
+			m.runProposer(now)
+			m.runPings(now)
+		}
 		if m.reporter.due <= now {
 			m.runReporter(now)
 		}

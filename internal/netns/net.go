@@ -2,7 +2,10 @@ package netns
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
+	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -69,6 +72,20 @@ func (n *Net) Command(host int, name string, args ...string) *exec.Cmd {
 	return exec.Command("ip", append([]string{"netns", "exec", n.host(host), name}, args...)...)
 }
 
+// Kill kills all processes of a host.
+func (n *Net) Kill(host int) {
+	n.t.Helper()
+	pids, err := exec.Command("ip", "netns", "pids", n.host(host)).Output()
+	n.must(err)
+	for _, pid := range strings.Fields(string(pids)) {
+		number, err := strconv.Atoi(pid)
+		n.must(err)
+		if p, err := os.FindProcess(number); err == nil {
+			_ = p.Kill() // it may have ended
+		}
+	}
+}
+
 // Cut cuts a host off from all others. Nobody is told.
 func (n *Net) Cut(host int) {
 	n.t.Helper()
@@ -86,6 +103,13 @@ func (n *Net) Heal(host int) {
 func (n *Net) Partition(hosts ...int) {
 	n.t.Helper()
 	n.plugInto("part", hosts)
+}
+
+// Drop drops whatever a host sends to another one, but not what that one sends to it. Nobody
+// is told.
+func (n *Net) Drop(from, to int) {
+	n.t.Helper()
+	n.must(ip(n.host(from), fmt.Sprintf("neighbor replace %s lladdr 02:00:00:00:00:01 nud permanent dev eth0", n.Address(to))))
 }
 
 // HealAll ends all cuts and the partition.

@@ -4,17 +4,15 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/protocol"
 )
-
-var seedFlag = flag.Uint64("seed", 0, "run only this seed")
 
 // network drives endpoints over links that are as bad as the numbers say.
 type network struct {
@@ -190,15 +188,15 @@ func content(from, to protocol.Rank, number, size int) (head, body []byte) {
 
 func replay(t *testing.T, seed uint64) {
 	if t.Failed() {
-		t.Logf("replay: go test ./internal/p2p -run '^%s$' -seed %d", t.Name(), seed)
+		t.Logf("replay: PLEACH_SEED=%d go test -run '^%s$' ./internal/p2p", seed, t.Name())
 	}
 }
 
 // Everything arrives exactly once and in order, whatever the network does.
 func TestEverythingArrivesOnceInOrder(t *testing.T) {
 	for seed := uint64(1); seed <= 80 && !t.Failed(); seed++ {
-		if *seedFlag != 0 {
-			seed = *seedFlag
+		if testutil.Seed.On() {
+			seed = uint64(testutil.Seed.Or(0))
 		}
 		func() {
 			defer replay(t, seed)
@@ -208,7 +206,7 @@ func TestEverythingArrivesOnceInOrder(t *testing.T) {
 			n.full, n.refuse, n.breaks = rng.IntN(20), rng.IntN(10), rng.IntN(2)
 			exchange(n, rng, 20)
 		}()
-		if *seedFlag != 0 {
+		if testutil.Seed.On() {
 			break
 		}
 	}

@@ -14,6 +14,7 @@ import (
 // Job is a job with processes on this host.
 type Job struct {
 	Group     string
+	Secret    []byte   // nil: there is none
 	Addresses []string // by rank
 	PIDs      []int    // of its processes on this host
 }
@@ -45,7 +46,7 @@ func FindJobs(proc, group string) (jobs []*Job) {
 		})
 		if i < 0 {
 			i = len(jobs)
-			jobs = append(jobs, &Job{Group: place.Group, Addresses: place.Addresses})
+			jobs = append(jobs, &Job{Group: place.Group, Secret: place.Secret, Addresses: place.Addresses})
 		}
 		jobs[i].PIDs = append(jobs[i].PIDs, pid)
 	}

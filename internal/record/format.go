@@ -18,7 +18,7 @@ import (
 // time since the one before, a peer, a number, data after its length, and the checksum of
 // all that the machine has done before.
 
-const magic = "pleach recording 1\n"
+const magic = "pleach recording 2\n"
 
 // MaxBytes bounds a recording.
 const MaxBytes = 1 << 30
@@ -56,7 +56,7 @@ const (
 	flushBatch
 	poll
 	deliver
-	saveFailed
+	saved
 	sendDirect
 	deliverDirect
 	flushDirect
@@ -72,7 +72,7 @@ const (
 
 var kindNames = []string{
 	"end", "start", "settle", "receive", "receive buffer", "buffer filled", "up", "down", "writable", "next", "send failed", "report",
-	"set impaired", "join", "leave", "removed", "force view", "learn", "write", "abandon", "flush batch", "poll", "deliver", "save failed",
+	"set impaired", "join", "leave", "removed", "force view", "learn", "write", "abandon", "flush batch", "poll", "deliver", "saved",
 	"send direct", "deliver direct", "flush direct", "set meta", "set synced", "write topic", "subscribe", "unsubscribe", "deliver topic", "trace", "raise version",
 }
 

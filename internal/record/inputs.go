@@ -120,6 +120,12 @@ func (r *Recorder) SetMeta(now protocol.Time, meta string) error {
 	return err
 }
 
+// Saved says that the state is saved, or why it is not.
+func (r *Recorder) Saved(now protocol.Time, err error) {
+	r.note(saved, now, 0, numberOf(err != nil))
+	r.Machine.Saved(now, err)
+}
+
 // SetSynced asks for a view in which this member has the state of the group.
 func (r *Recorder) SetSynced(now protocol.Time) {
 	r.note(setSynced, now, 0, 0)

@@ -27,10 +27,12 @@ type pair struct {
 	t       testing.TB
 	now     protocol.Time
 	members [2]*Recorder
-	cut     bool // nothing gets through
+	cut     bool     // nothing gets through
+	saving  [2]bool  // what a member saves is not on its disk yet
+	saveErr [2]error // why a member cannot save
 }
 
-func newPair(t testing.TB, change func(*member.Config)) *pair {
+func newPair(t testing.TB, change func(*pair, *member.Config)) *pair {
 	t.Helper()
 	p := &pair{t: t, now: 1}
 	view := membership.View{Number: 1, Slots: 2, Members: membership.MembersOf(
@@ -43,7 +45,7 @@ func newPair(t testing.TB, change func(*member.Config)) *pair {
 			Membership: membership.Config{NoQuorum: true},
 		}
 		if change != nil {
-			change(&c)
+			change(p, &c)
 		}
 		var err error
 		if p.members[i], err = New(c, 0, limit); err != nil {
@@ -61,6 +63,10 @@ func newPair(t testing.TB, change func(*member.Config)) *pair {
 func (p *pair) run(d protocol.Time) {
 	for end := p.now + d; p.now < end; p.now += millisecond {
 		for i := range p.members {
+			if p.saving[i] {
+				p.saving[i] = false
+				p.members[i].Saved(p.now, p.saveErr[i])
+			}
 			p.step(i)
 		}
 	}
@@ -94,7 +100,7 @@ func (p *pair) say(i int, text string) {
 }
 
 // trouble is a run in which the second member is cut off and suspected.
-func trouble(t *testing.T, change func(*member.Config)) *pair {
+func trouble(t *testing.T, change func(*pair, *member.Config)) *pair {
 	t.Helper()
 	p := newPair(t, change)
 	p.say(0, "hello")
@@ -248,13 +254,13 @@ func TestRecordingAtItsLimit(t *testing.T) {
 func TestFailedSaveIsReplayed(t *testing.T) {
 	for failing := range 4 {
 		var saves [2]int
-		p := trouble(t, func(c *member.Config) {
+		p := trouble(t, func(p *pair, c *member.Config) {
 			self := c.Self.Rank
-			c.Save = func([]byte, bool) error {
+			c.Save = func([]byte, bool) {
+				p.saving[self] = true
 				if saves[self]++; saves[self] > failing && self == 0 {
-					return errors.New("the disk is full")
+					p.saveErr[self] = errors.New("the disk is full")
 				}
-				return nil
 			}
 		})
 		_, result, _ := mustReplay(t, file(p.members[0]), protocol.Never)

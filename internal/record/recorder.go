@@ -105,14 +105,10 @@ func New(c member.Config, began int64, limit int) (*Recorder, error) {
 // begin makes the machine, and has it tell what it does.
 func (r *Recorder) begin(c member.Config) (err error) {
 	if save := c.Save; save != nil {
-		c.Save = func(state []byte, sync bool) error {
+		c.Save = func(state []byte, sync bool) {
 			r.did(numberOf(sync))
 			r.didBytes(state)
-			err := save(state, sync)
-			if err != nil {
-				r.note(saveFailed, r.now, 0, 0)
-			}
-			return err
+			save(state, sync)
 		}
 	}
 	installed := c.OnView
@@ -139,7 +135,7 @@ func (r *Recorder) note(k kind, now protocol.Time, peer protocol.Rank, number ui
 	for _, d := range data {
 		length += len(d)
 	}
-	if r.length+length > r.limit && k != saveFailed { // which is part of another input, and short
+	if r.length+length > r.limit {
 		r.now = before
 		r.over = r.end(true)
 		r.now = now

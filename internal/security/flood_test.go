@@ -8,7 +8,9 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"fmt"
+	"math"
 	"net"
 	"net/url"
 	"os"
@@ -206,13 +208,23 @@ func joinTimes(t *testing.T, n int, seed string, c func(id string) pleach.Config
 
 // sizes returns how large a flood is.
 func sizes() (hellos, joins, honest int) {
-	if os.Getenv("PLEACH_FULL") != "" {
+	if testutil.Full.On() {
 		return 20_000, 3_000, 20
 	}
 	return 2_000, 600, 5
 }
 
+// skipWithRace skips a test of memory: the race detector takes several times that of the
+// program.
+func skipWithRace(t *testing.T) {
+	t.Helper()
+	if testutil.RaceEnabled {
+		t.Skip("the race detector takes memory of its own")
+	}
+}
+
 func TestSecurityFloodOfMember(t *testing.T) {
+	skipWithRace(t)
 	names, victims, evil, honest := settings(t)
 	hellos, joins, n := sizes()
 	for _, name := range names {
@@ -224,11 +236,12 @@ func TestSecurityFloodOfMember(t *testing.T) {
 			before := resident(t, pid)
 			most := watch(t, pid, flood{Target: seed, TLS: evil[name], Hellos: hellos, Joins: joins, Rate: 3000}.start(t))
 			flooded := joinTimes(t, n, seed, honest[name])
-			checkFlood(t, pid, before, <-most)
+			f := checkFlood(t, pid, before, <-most)
 			p50, under := alone[n/2], flooded[n/2]
-			t.Logf("%d hellos and %d join requests: a join takes %v, under the flood %v", hellos, joins, p50, under)
+			f.Join, f.JoinFlooded = float64(p50.Microseconds())/1000, float64(under.Microseconds())/1000
+			f.print(t, "member", name)
 			limit := 2 * p50
-			if os.Getenv("PLEACH_FULL") == "" {
+			if !testutil.Full.On() {
 				limit = 20*p50 + time.Second // the tests of other packages run beside this one
 			}
 			if under > limit {
@@ -239,6 +252,7 @@ func TestSecurityFloodOfMember(t *testing.T) {
 }
 
 func TestSecurityFloodOfCandidate(t *testing.T) {
+	skipWithRace(t)
 	names, victims, evil, honest := settings(t)
 	hellos, joins, _ := sizes()
 	for _, name := range names {
@@ -250,7 +264,7 @@ func TestSecurityFloodOfCandidate(t *testing.T) {
 			awaitListener(t, v.Candidate)
 			before := resident(t, pid)
 			most := watch(t, pid, flood{Target: v.Candidate, TLS: evil[name], Hellos: hellos, Joins: joins, Rate: 3000}.start(t))
-			checkFlood(t, pid, before, <-most)
+			checkFlood(t, pid, before, <-most).print(t, "candidate", name)
 			// It still begins a group with others.
 			others := make(chan error, 2)
 			for _, id := range []string{"b", "c"} {
@@ -296,28 +310,63 @@ func watch(t *testing.T, pid string, over <-chan struct{}) <-chan int {
 	return most
 }
 
-// checkFlood fails the test if a process has needed more than 10 MB for a flood, or keeps it.
-func checkFlood(t *testing.T, pid string, before, most int) {
-	t.Helper()
-	var descriptors []os.DirEntry
-	began := time.Now()
-	for ctx := timed(t, 10*time.Second); ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
-		if descriptors, _ = os.ReadDir("/proc/" + pid + "/fd"); len(descriptors) <= 24 {
-			break
-		}
-	}
-	back := time.Since(began)
-	after := resident(t, pid)
-	t.Logf("resident %.1f MB before, %.1f MB at most, %.1f MB after; %d descriptors after %v", mb(before), mb(most), mb(after), len(descriptors), back)
-	if most > before+10<<20 {
-		t.Errorf("%.1f MB have become %.1f MB", mb(before), mb(most))
-	}
-	if len(descriptors) > 24 {
-		t.Errorf("%d descriptors are open after the flood", len(descriptors))
-	}
+// figures are those of one flood: megabytes, seconds, and milliseconds of joins.
+type figures struct {
+	Victim      string  `json:"victim"`
+	Setting     string  `json:"setting"`
+	Hellos      int     `json:"hellos"`
+	Joins       int     `json:"join_requests"`
+	Before      float64 `json:"resident_before_mb"`
+	Most        float64 `json:"resident_most_mb"`
+	After       float64 `json:"resident_after_10s_mb"`
+	Back        float64 `json:"descriptors_back_s"`
+	Join        float64 `json:"join_p50_ms,omitempty"`
+	JoinFlooded float64 `json:"join_flooded_p50_ms,omitempty"`
 }
 
-func mb(bytes int) float64 { return float64(bytes) / (1 << 20) }
+// print prints the figures as a line of JSON.
+func (f figures) print(t *testing.T, victim, setting string) {
+	t.Helper()
+	f.Victim, f.Setting = victim, setting
+	f.Hellos, f.Joins, _ = sizes()
+	b, err := json.Marshal(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Printf("%s\n", b)
+}
+
+// maxDescriptors is how many files a process has open after a flood.
+const maxDescriptors = 24
+
+// checkFlood fails the test if a process has needed more than 10 MB for a flood, or keeps
+// its descriptors.
+func checkFlood(t *testing.T, pid string, before, most int) figures {
+	t.Helper()
+	began, open := time.Now(), 0
+	for time.Since(began) < 10*time.Second {
+		descriptors, err := os.ReadDir("/proc/" + pid + "/fd")
+		if open = len(descriptors); err == nil && open <= maxDescriptors {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	f := figures{Before: mb(before), Most: mb(most), Back: math.Round(10*time.Since(began).Seconds()) / 10}
+	if testutil.Full.On() {
+		time.Sleep(time.Until(began.Add(10 * time.Second)))
+	}
+	f.After = mb(resident(t, pid))
+	if most > before+10<<20 {
+		t.Errorf("%.1f MB have become %.1f MB", f.Before, f.Most)
+	}
+	if open > maxDescriptors {
+		t.Errorf("%d descriptors are open after the flood", open)
+	}
+	return f
+}
+
+// mb returns megabytes, to a tenth.
+func mb(bytes int) float64 { return math.Round(float64(bytes)/(1<<20)*10) / 10 }
 
 // awaitListener waits until a process listens at an address.
 func awaitListener(t *testing.T, address string) {

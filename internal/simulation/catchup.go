@@ -3,46 +3,83 @@ package simulation
 import (
 	"errors"
 
+	"github.com/pleach-go/pleach/internal/control"
+	"github.com/pleach-go/pleach/internal/lifecycle"
 	"github.com/pleach-go/pleach/internal/member"
+	"github.com/pleach-go/pleach/internal/membership"
 )
 
-// earlyTimeout is how long a member waits for the view that has admitted a process which
-// connects, before it asks that process for it, as in transport/tcp. It is also how often
-// it asks.
-const earlyTimeout = 2 * second
+const (
+	// earlyTimeout is how long a member waits for the view that has admitted a process which
+	// connects, before it refuses it, as in transport/tcp.
+	earlyTimeout = 2 * second
+	// catchUpInterval is how often a member that is behind requests decisions, and
+	// catchUpTries how many times.
+	catchUpInterval = 2 * second
+	catchUpTries    = 5
+)
 
-// catchUp asks a process that a later view has admitted for the decisions that led there,
-// until this member is in that view.
-func (p *process) catchUp(from *process) {
-	if p.catchingUp {
+// awaitView waits for the view that has admitted a process. If it does not come, that process,
+// if it is a member, tells this one to catch up.
+func (p *process) awaitView(from *process) {
+	if p.awaiting {
 		return
 	}
-	p.catchingUp = true
-	p.sim.after(earlyTimeout, func() {
+	p.awaiting = true
+	s := p.sim
+	s.after(earlyTimeout, func() {
 		p.do(func() {
-			p.catchingUp = false
-			if from.state != running || from.incarnation <= p.machine.View().Number || !p.host.reaches(from.host) {
+			p.awaiting = false
+			if p.role == nil || from.state != running || from.self.Incarnation <= p.role.View().Number {
 				return
 			}
-			from.do(func() { from.pass(p) })
-			p.catchUp(from)
+			r := control.CatchUp{View: from.self.Incarnation, Address: from.address}
+			from.do(func() { s.request(from, p.address, r, seedTimeout, func(lifecycle.Reply) {}) })
 		})
 	})
 }
 
-// pass sends a member that is behind the last decisions.
-func (p *process) pass(to *process) {
-	s, d := p.sim, p.machine.Decisions()
-	s.after(s.latency(), func() {
-		if !p.host.reaches(to.host) {
+// catchUpWith begins to catch up with a process that has joined in a later view, unless this
+// member does so already.
+func (p *process) catchUpWith(r *control.CatchUp) []byte {
+	if !p.machine.Stuck() {
+		return control.Refuse(&control.Refusal{Status: control.Retry, Text: member.ErrGoesOn.Error()})
+	}
+	if !p.catchingUp {
+		p.catchingUp = true
+		p.catchUp(r, catchUpTries)
+	}
+	return control.Accept(nil)
+}
+
+// catchUp requests decisions of a process until this member has its view.
+func (p *process) catchUp(r *control.CatchUp, tries int) {
+	if p.state != running {
+		return
+	}
+	if tries == 0 || p.machine.View().Number >= r.View {
+		p.catchingUp = false
+		return
+	}
+	p.sim.request(p, r.Address, control.Decisions{}, seedTimeout, func(reply lifecycle.Reply) {
+		var d membership.Decisions
+		if reply.Err == nil {
+			d, reply.Err = membership.DecodeDecisions(reply.Body)
+		}
+		if reply.Err != nil || p.state != running || !p.learn(d) {
+			p.catchingUp = false
 			return
 		}
-		to.do(func() {
-			to.step(func() {
-				if err := to.machine.Learn(s.now, d); err != nil && !errors.Is(err, member.ErrGoesOn) {
-					s.checker.fail("%v refuses decisions of %v: %v", to, p, err)
-				}
-			})
-		})
+		p.sim.after(catchUpInterval, func() { p.do(func() { p.catchUp(r, tries-1) }) })
 	})
+}
+
+// learn takes decisions of a process, and reports whether they are of use.
+func (p *process) learn(d membership.Decisions) bool {
+	err := member.ErrGoesOn
+	p.step(func() { err = p.machine.Learn(p.sim.now, d) })
+	if err != nil && !errors.Is(err, member.ErrGoesOn) {
+		p.sim.checker.fail("%v refuses decisions: %v", p, err)
+	}
+	return err == nil
 }

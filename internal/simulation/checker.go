@@ -12,11 +12,17 @@ import (
 // checker holds the members to what the group promises. It sees everything, which no
 // member does.
 type checker struct {
-	sim     *Simulation
-	err     error
+	sim    *Simulation
+	err    error
+	groups []*group // in the order in which they began
+}
+
+// group is what processes are in that have agreed on its first view, and on all later ones.
+type group struct {
 	views   map[uint64]membership.View
 	newest  uint64
 	members map[identity]*process
+	left    map[identity]bool // members that have left, or were removed
 }
 
 // identity names a process in views.
@@ -24,6 +30,8 @@ type identity struct {
 	name        string
 	incarnation uint64
 }
+
+func (p *process) key() identity { return identity{p.self.Identity, p.self.Incarnation} }
 
 // history is what one process has seen.
 type history struct {
@@ -55,10 +63,6 @@ func (h *history) of(sender *process) *received {
 	return &h.from[sender.id]
 }
 
-func (c *checker) init(s *Simulation) {
-	c.sim, c.views, c.members = s, make(map[uint64]membership.View), make(map[identity]*process)
-}
-
 // fail records the first broken promise.
 func (c *checker) fail(format string, args ...any) {
 	if c.err == nil {
@@ -68,24 +72,55 @@ func (c *checker) fail(format string, args ...any) {
 
 // register records which process a member is.
 func (c *checker) register(p *process) {
-	key := identity{p.self.Identity, p.self.Incarnation}
-	if c.members[key] != nil {
-		c.fail("%v and %v are the same member", p, c.members[key])
+	if q := p.group.members[p.key()]; q != nil {
+		c.fail("%v and %v are the same member", p, q)
 	}
-	c.members[key] = p
+	p.group.members[p.key()] = p
 }
 
-// installed checks a view: agreement, numbers that rise by one, one process per identity.
-func (c *checker) installed(p *process, v *membership.View) {
-	known, ok := c.views[v.Number]
+// belongs finds the group of a process that has got a view from others or from its disk.
+func (c *checker) belongs(p *process, v *membership.View) {
+	for _, g := range c.groups {
+		if known, ok := g.views[v.Number]; ok && known.Equal(v) {
+			p.group = g
+			return
+		}
+	}
+	switch {
+	case v.Number > 1:
+		c.fail("%v has %v, which no group has decided", p, v)
+	case len(c.groups) > 0 && c.sim.plan.begin != founded:
+		c.fail("%v begins another group", p)
+	}
+	for _, g := range c.groups {
+		if c.sim.quorum(g, g.newest, false) {
+			c.fail("%v begins another group beside one that goes on", p)
+		}
+	}
+	p.group = &group{views: map[uint64]membership.View{1: *v}, newest: 1, members: make(map[identity]*process), left: make(map[identity]bool)}
+	c.groups = append(c.groups, p.group)
+	c.sim.result.Groups++
+	c.sim.result.Views++
+}
+
+// decided checks that there is one view of a number in a group.
+func (c *checker) decided(p *process, v *membership.View) {
+	g := p.group
+	known, ok := g.views[v.Number]
 	if !ok {
 		known = *v
-		c.views[v.Number] = known
-		c.newest = max(c.newest, v.Number)
+		g.views[v.Number] = known
+		g.newest = max(g.newest, v.Number)
+		c.sim.result.Views++
 	}
 	if !known.Equal(v) {
 		c.fail("%v installs %v, but others %v", p, v, &known)
 	}
+}
+
+// installed checks a view: agreement, numbers that rise by one, one process per identity.
+func (c *checker) installed(p *process, v *membership.View) {
+	c.decided(p, v)
 	if m, ok := v.Member(p.self.Rank); !ok || m != p.self {
 		return // the view that ends its membership
 	}
@@ -103,7 +138,7 @@ func (c *checker) installed(p *process, v *membership.View) {
 			c.fail("%v has protocol version %d, which %s does not speak", v, v.Version, m.Identity)
 		}
 	}
-	if before, ok := c.views[v.Number-1]; ok && v.Version < before.Version {
+	if before, ok := p.group.views[v.Number-1]; ok && v.Version < before.Version {
 		c.fail("%v has protocol version %d, after %d", v, v.Version, before.Version)
 	}
 }
@@ -111,7 +146,7 @@ func (c *checker) installed(p *process, v *membership.View) {
 // delivered checks a message: the receiver and the sender are in its view, and the
 // messages of a sender come in order, without gap or duplicate, in one view for all.
 func (c *checker) delivered(p *process, m *stream.Message) {
-	v, ok := c.views[m.View]
+	v, ok := p.group.views[m.View]
 	sender, inView := v.Member(m.Root)
 	self, selfInView := v.Member(p.self.Rank)
 	switch {
@@ -126,7 +161,7 @@ func (c *checker) delivered(p *process, m *stream.Message) {
 		c.sim.record(p, "is told that %d segments of rank %d are lost", m.Lost, m.Root)
 		return
 	}
-	q := c.members[identity{sender.Identity, sender.Incarnation}]
+	q := p.group.members[identity{sender.Identity, sender.Incarnation}]
 	if q == nil {
 		c.fail("%v gets a message of rank %d, which has not begun", p, m.Root)
 		return
@@ -181,10 +216,10 @@ func firstSince(sent []message, view uint64, data []byte) int {
 // receipt checks that all members of a receipt have everything up to the poll.
 func (c *checker) receipt(p *process, poll *poll) {
 	c.sim.result.Receipts++
-	v := c.views[p.history.last()]
+	v := p.group.views[p.history.last()]
 	root := stream.MemberID{Rank: p.self.Rank, Incarnation: p.self.Incarnation}
 	for _, m := range v.Members.All() {
-		q := c.members[identity{m.Identity, m.Incarnation}]
+		q := p.group.members[identity{m.Identity, m.Incarnation}]
 		if q == p || q == nil || q.history.views[0] > poll.view {
 			continue // it has joined after the poll
 		}
@@ -198,7 +233,11 @@ func (c *checker) receipt(p *process, poll *poll) {
 // next together have received the same in the first, and no member of a view lost
 // anything.
 func (c *checker) finish() {
-	finished := make([][]*process, c.newest+1) // by view
+	type viewOf struct {
+		group *group
+		view  uint64
+	}
+	finished := make(map[viewOf][]*process)
 	for _, p := range c.sim.processes {
 		h := &p.history
 		for _, view := range h.lost {
@@ -210,12 +249,15 @@ func (c *checker) finish() {
 			h.drained = true
 		}
 		for i := 1; i < len(h.views) && h.drained; i++ {
-			finished[h.views[i-1]] = append(finished[h.views[i-1]], p)
+			view := viewOf{p.group, h.views[i-1]}
+			finished[view] = append(finished[view], p)
 		}
 	}
-	for view, members := range finished {
-		for _, sender := range c.sim.processes {
-			c.same(uint64(view), members, sender)
+	for _, g := range c.groups {
+		for view := range g.newest {
+			for _, sender := range c.sim.processes {
+				c.same(view, finished[viewOf{g, view}], sender)
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pleach-go/pleach/internal/membership"
@@ -13,6 +14,11 @@ const (
 	// not answer is left out after AckTimeout, which is 5 s, and several times that may
 	// pass in a row.
 	convergeTime = 60 * second
+	// backTime is how long all processes with their disks may take to be a group.
+	backTime = 10 * second
+	// viewsPerHost bounds the views after the trouble: a member may be removed, join, and
+	// come back from a seat, each by itself.
+	viewsPerHost = 4
 	// settleTime is how long a group with nothing to do may take to be quiet: members
 	// still connect to those that they send their status to, and offer them all streams.
 	// idleTime is how long an idle group is watched, and idleFrames how many frames a
@@ -30,6 +36,11 @@ func (s *Simulation) converge() {
 	}
 	if s.stuck() {
 		s.checkStuck()
+		return
+	}
+	calm, views := s.now, s.result.Views
+	if s.plan.durable && s.plan.begin == founded && !s.runUntil(calm+backTime, s.back) {
+		s.checker.fail("the processes are no group after %d s:%s", backTime/second, s.describe())
 		return
 	}
 	if !s.runUntil(s.now+convergeTime, s.converged) {
@@ -58,6 +69,40 @@ func (s *Simulation) converge() {
 	if !s.converged() {
 		s.checker.fail("the group falls apart:%s", s.describe())
 	}
+	if views = s.result.Views - views; views > uint64(viewsPerHost*len(s.hosts)) {
+		s.checker.fail("%d views after the trouble:%s", views, s.describe())
+	}
+}
+
+// back reports whether all processes are members of one view.
+func (s *Simulation) back() bool {
+	g, members := s.group(), s.belonging()
+	for _, p := range members {
+		if p.state != running || p.group != g || p.history.last() != g.newest {
+			return false
+		}
+	}
+	return s.newestView().Members.Len() == len(members)
+}
+
+// group returns the one that live processes take part in: of several, the one that began
+// last. Without one, it is empty.
+func (s *Simulation) group() *group {
+	for _, g := range slices.Backward(s.checker.groups) {
+		for _, p := range s.processes {
+			if p.group == g && p.role != nil {
+				return g
+			}
+		}
+	}
+	return &group{}
+}
+
+// newestView returns the last view of the group.
+func (s *Simulation) newestView() *membership.View {
+	g := s.group()
+	v := g.views[g.newest]
+	return &v
 }
 
 // belonging returns the processes that should be in the group: those that live, one of
@@ -74,9 +119,10 @@ func (s *Simulation) belonging() (members []*process) {
 // replaced reports whether another live process of the same identity is in the newest
 // view.
 func (s *Simulation) replaced(p *process) bool {
-	v := s.checker.views[s.checker.newest]
+	g := s.group()
+	v := g.views[g.newest]
 	for _, m := range v.Members.All() {
-		if q := s.checker.members[identity{m.Identity, m.Incarnation}]; q != nil && q != p && q.identity == p.identity {
+		if q := g.members[identity{m.Identity, m.Incarnation}]; q != nil && q != p && q.identity == p.identity {
 			return q.state == running
 		}
 	}
@@ -86,16 +132,16 @@ func (s *Simulation) replaced(p *process) bool {
 // converged reports whether all processes are in one view, and have what the others have
 // sent.
 func (s *Simulation) converged() bool {
-	members := s.belonging()
+	members, g := s.belonging(), s.group()
 	for _, p := range members {
-		if p.state != running || p.history.last() != s.checker.newest || p.leaving || !p.program.idle() {
+		if p.state != running || p.group != g || p.history.last() != g.newest || p.leaving || !p.program.idle() {
 			return false
 		}
 		if state, _ := p.machine.State(); state != membership.Active {
 			return false
 		}
 	}
-	if v := s.checker.views[s.checker.newest]; v.Members.Len() != len(members) {
+	if v := g.views[g.newest]; v.Members.Len() != len(members) {
 		return false
 	}
 	for _, p := range members {
@@ -121,14 +167,20 @@ func (p *process) hasAllOf(q *process) bool {
 // stuck reports whether too few members are left to decide another view: of the newest
 // view, or of the newest one that a live process knows. A member that decides alone, as
 // the lowest of two that leaves, may end before the other learns it.
+//
+// With disks, all votes come back but those of members that have left, and processes that
+// expect each other begin another group if too few do. Without, they do if none is left.
 func (s *Simulation) stuck() bool {
-	known := uint64(1)
+	g, known := s.group(), uint64(1)
 	for _, p := range s.processes {
-		if p.state == running {
+		if p.state == running && p.group == g {
 			known = max(known, p.history.last())
 		}
 	}
-	s.result.Stuck = !s.quorum(known) || !s.quorum(s.checker.newest)
+	if s.plan.begin == founded && (s.plan.durable || g.newest == 0) {
+		return false
+	}
+	s.result.Stuck = !s.quorum(g, known, true) || !s.quorum(g, g.newest, true)
 	return s.result.Stuck
 }
 
@@ -148,11 +200,14 @@ func (s *Simulation) checkStuck() {
 	}
 }
 
-// quorum reports whether the live processes of a view can decide the next one.
-func (s *Simulation) quorum(view uint64) bool {
-	v, alive, lowest := s.checker.views[view], 0, false
+// quorum reports whether the processes of a view can decide the next one: those that take
+// part in the group now, or also those whose disks have a vote.
+func (s *Simulation) quorum(g *group, view uint64, disks bool) bool {
+	v, alive, lowest := g.views[view], 0, false
 	for i, m := range v.Members.All() {
-		if p := s.checker.members[identity{m.Identity, m.Incarnation}]; p != nil && p.state == running {
+		key := identity{m.Identity, m.Incarnation}
+		there := func(p *process) bool { return p.role != nil && p.group == g && p.key() == key }
+		if disks && s.plan.durable && !g.left[key] || slices.ContainsFunc(s.processes, there) {
 			alive++
 			lowest = lowest || i == 0
 		}
@@ -168,7 +223,7 @@ func (s *Simulation) describe() string {
 		case ended:
 			continue
 		case joining:
-			fmt.Fprintf(&b, "\n  %v on host %d joins", p, p.host.index)
+			fmt.Fprintf(&b, "\n  %v on host %d is no member: %s", p, p.host.index, p.life.describe())
 			continue
 		}
 		state, _ := p.machine.State()
@@ -179,7 +234,7 @@ func (s *Simulation) describe() string {
 				fmt.Fprintf(&b, "\n    has %d of %d messages of %v", p.history.of(q).next, len(q.program.sent), q)
 			}
 			if q != p && q.state == running && !p.unicast.hasAllOf(q) {
-				fmt.Fprintf(&b, "\n    has %d of %d messages to it alone of %v", p.unicast.received[q.id], q.unicast.sent[p.id], q)
+				fmt.Fprintf(&b, "\n    has %d of %d messages to it alone of %v", p.unicast.received[q.id], q.unicast.sent[p.key()], q)
 			}
 		}
 	}

@@ -66,11 +66,20 @@ func (d *detector) watch(v *membership.View) {
 		if w == nil || incarnation != 0 && w.incarnation != incarnation {
 			w = &watched{rank: m.Rank, incarnation: incarnation, since: p.sim.now}
 		}
-		w.address, w.pause = m.Address, 0
+		w.address, w.pause = p.where(m), 0
 		if distance := max(i-self, self-i); self > 1 && distance > 1 && distance < v.Members.Len()-1 {
 			w.pause = distantPause
 		}
 		d.peers[m.Rank] = w
+	}
+}
+
+// move takes that members of the view are elsewhere.
+func (d *detector) move(v *membership.View) {
+	for _, m := range v.Members.All() {
+		if w := d.watched(m.Rank); w != nil {
+			w.address = d.process.where(m)
+		}
 	}
 }
 
@@ -94,7 +103,7 @@ func (d *detector) change(w *watched, which *suspicion, to suspicion) {
 	p := d.process
 	p.later(func() {
 		if d.watched(w.rank) == w {
-			p.step(func() { p.machine.Report(p.sim.now, r) })
+			p.step(func() { p.role.Report(p.sim.now, r) })
 		}
 	})
 }
@@ -117,6 +126,15 @@ func (d *detector) up(r protocol.Rank, incarnation uint64) {
 	}
 	w.probing, w.again = false, false
 	w.probe++
+}
+
+// replaced takes that another process answers at the address of a member.
+func (d *detector) replaced(r protocol.Rank) {
+	if w := d.watched(r); w != nil {
+		w.probing, w.again = false, false
+		w.probe++
+		d.change(w, &w.conn, gone)
+	}
 }
 
 // heard takes what the heartbeats find.
@@ -158,7 +176,7 @@ func (d *detector) round(w *watched, probe uint64, try int, delay protocol.Time,
 		result, took := silent, 200*millisecond
 		if p.host.reaches(to) && to.reaches(p.host) {
 			result, took = none, 2*s.latency()
-			if to.process == nil {
+			if to.at(w.address) == nil {
 				result = gone
 			}
 		}

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -18,7 +19,9 @@ type link struct {
 	full    bool
 	backoff protocol.Time
 	retryAt protocol.Time
-	// incarnation is that of the newest process seen at the rank.
+	// member is the process that the view has at the rank.
+	member membership.Member
+	// incarnation is that of the newest process seen at the rank since.
 	incarnation uint64
 }
 
@@ -88,7 +91,7 @@ func (p *process) dial(l *link) {
 	}
 	s.after(dialTimeout, fail)
 	s.after(s.latency(), func() {
-		if p.state != running || !p.host.reaches(to) {
+		if p.role == nil || !p.host.reaches(to) {
 			return
 		}
 		refused := func() {
@@ -96,27 +99,32 @@ func (p *process) dial(l *link) {
 				s.after(s.latency(), fail)
 			}
 		}
-		if to.process == nil {
+		q := to.at(l.address)
+		if q == nil {
 			refused()
 			return
 		}
-		to.process.accept(p, l, attempt, refused)
+		q.accept(p, l, attempt, refused)
 	})
 }
 
 const dialTimeout = 2 * second
 
-// accept is the accepting side of a dial. A process that is not a member yet serves the
-// connections that wait for it when it is.
+// accept is the accepting side of a dial. A process that is not a member yet, nor a seat,
+// serves the connections that wait for it when it is.
 func (p *process) accept(from *process, theirs *link, attempt uint64, refused func()) {
-	if p.state == joining {
+	if p.role == nil {
 		p.backlog = append(p.backlog, func() { p.accept(from, theirs, attempt, refused) })
 		return
 	}
 	p.do(func() {
+		if p.role == nil {
+			p.accept(from, theirs, attempt, refused)
+			return
+		}
 		l := p.link(from.self.Rank)
 		switch {
-		case theirs.attempt != attempt || !theirs.dialing || from.state != running:
+		case theirs.attempt != attempt || !theirs.dialing || from.role == nil:
 			return // it has given up
 		case theirs.rank != p.self.Rank || from.self.Rank == p.self.Rank:
 			refused()
@@ -124,7 +132,7 @@ func (p *process) accept(from *process, theirs *link, attempt uint64, refused fu
 		case !p.knows(from):
 			refused()
 			return
-		case from.incarnation == l.incarnation && l.conn != nil && l.conn.ends[1-l.end].process == from:
+		case from.self.Incarnation == l.incarnation && l.conn != nil && l.conn.ends[1-l.end].process == from:
 			return // the connection that this process has dialed is on its way
 		case l.dialing && p.self.Rank < from.self.Rank:
 			return // both dial, and the lower rank's connection wins
@@ -137,14 +145,16 @@ func (p *process) accept(from *process, theirs *link, attempt uint64, refused fu
 // removed learns it; one that a later view has admitted tries again, and tells what has
 // admitted it if that takes long.
 func (p *process) knows(from *process) bool {
-	s, view := p.sim, p.machine.View()
+	s, view := p.sim, p.role.View()
 	m, ok := view.Member(from.self.Rank)
 	switch {
-	case ok && m.Incarnation == from.incarnation:
+	case ok && isMember(&m, &from.self):
 		return true
-	case from.incarnation > view.Number:
-		p.catchUp(from)
+	case from.self.Incarnation > view.Number:
+		p.awaitView(from)
 		return false
+	case ok && m.Incarnation == from.self.Incarnation:
+		return false // another process has its place
 	}
 	holder := &m
 	if !ok {
@@ -152,9 +162,7 @@ func (p *process) knows(from *process) bool {
 	}
 	s.after(s.latency(), func() {
 		from.do(func() {
-			if from.state == running {
-				from.step(func() { from.machine.Removed(s.now, view.Number, holder) })
-			}
+			from.removed(view.Number, holder)
 		})
 	})
 	return false
@@ -169,37 +177,56 @@ func (p *process) connect(from *process, theirs, l *link) {
 	}
 	c := &conn{ends: [2]end{{process: from, peer: p.self.Rank}, {process: p, peer: from.self.Rank}}}
 	s.conns = append(s.conns, c)
-	p.attach(l, c, 1, from.incarnation)
+	self := p.self
+	p.attach(l, c, 1, from.self.Incarnation)
 	s.after(s.latency(), func() {
-		from.do(func() {
-			switch {
-			case !theirs.dialing || theirs.conn != nil || p.incarnation < theirs.incarnation:
-				s.shut(c, 0)
-			case !c.ends[0].closed:
-				from.attach(theirs, c, 0, p.incarnation)
-				s.arrive(c, 1)
-			}
-		})
+		from.do(func() { from.connected(theirs, c, &self) })
 	})
+}
+
+// connected takes the connection that a process has dialed. Another process than the one
+// that the view names may listen at the address: one before it, or one after.
+func (p *process) connected(l *link, c *conn, to *membership.Member) {
+	switch s := p.sim; {
+	case !l.dialing || l.conn != nil || to.Incarnation < l.incarnation:
+		s.shut(c, 0)
+	case to.Incarnation < l.member.Incarnation:
+		s.shut(c, 0)
+		p.dialFailed(l)
+	case !isMember(&l.member, to):
+		s.shut(c, 0)
+		l.dialing, l.waiting, l.bytes = false, nil, 0
+		p.backOff(l)
+		p.detector.replaced(l.rank)
+		p.step(func() { p.role.Down(s.now, l.rank) })
+	case !c.ends[0].closed:
+		p.attach(l, c, 0, to.Incarnation)
+		s.arrive(c, 1)
+	}
+}
+
+// isMember reports whether a process is the member that a view names.
+func isMember(m, process *membership.Member) bool {
+	return m.Incarnation == process.Incarnation && (m.Nonce == 0 || m.Nonce == process.Nonce)
 }
 
 // attach makes a connection the link's, and tells the member.
 func (p *process) attach(l *link, c *conn, i int, incarnation uint64) {
 	s := p.sim
 	l.conn, l.end, l.dialing, l.backoff, l.retryAt, l.incarnation = c, i, false, 0, 0, incarnation
-	c.ends[i].open = true
+	c.ends[i].open, c.ends[i].incarnation = true, incarnation
 	c.ends[i].full, l.full = l.full, false
 	for _, frame := range l.waiting {
 		s.transmit(c, i, frame)
 	}
 	l.waiting, l.bytes = nil, 0
 	p.detector.up(l.rank, incarnation)
-	p.step(func() { p.machine.Up(s.now, l.rank) })
+	p.step(func() { p.role.Up(s.now, l.rank) })
 }
 
 // connClosed takes the end of a connection, after the calls that are in progress.
 func (p *process) connClosed(c *conn, e *end, opened bool) {
-	if !opened || p.state != running {
+	if !opened || p.role == nil {
 		return
 	}
 	l := p.link(e.peer)
@@ -221,10 +248,13 @@ func (p *process) dialFailed(l *link) {
 
 // down tells the detector and the member that a peer is not connected.
 func (p *process) down(l *link, full bool) {
+	if p.role == nil || p.link(l.rank) != l {
+		return // it is something else meanwhile
+	}
 	p.detector.down(l.rank)
-	p.step(func() { p.machine.Down(p.sim.now, l.rank) })
+	p.step(func() { p.role.Down(p.sim.now, l.rank) })
 	if full {
-		p.step(func() { p.machine.Writable(p.sim.now, l.rank) })
+		p.step(func() { p.role.Writable(p.sim.now, l.rank) })
 	}
 }
 
@@ -233,14 +263,22 @@ func (p *process) backOff(l *link) {
 	l.retryAt = p.sim.now + l.backoff - p.sim.between(0, l.backoff/2+1)
 }
 
-// setPeer sets the address of a rank. It closes a connection to the former address.
-func (p *process) setPeer(r protocol.Rank, address string) {
-	l := p.link(r)
+// setPeer sets the process that has a rank, and its address. It closes a connection to
+// another process, or to the former address.
+func (p *process) setPeer(m *membership.Member, address string) {
+	l := p.link(m.Rank)
+	if l.member.Incarnation != m.Incarnation {
+		l.incarnation, l.backoff, l.retryAt = 0, 0, 0
+		if l.conn != nil && l.conn.ends[l.end].incarnation != m.Incarnation {
+			p.sim.shut(l.conn, l.end)
+		}
+	}
+	l.member = *m
 	if l.address == address {
 		return
 	}
 	l.address = address
-	if l.conn != nil && l.conn.ends[1-l.end].process.host.address != address {
+	if l.conn != nil && l.conn.ends[1-l.end].process.address != address {
 		p.sim.shut(l.conn, l.end)
 	}
 	if l.dialing {

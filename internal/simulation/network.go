@@ -10,13 +10,24 @@ import (
 // connection lasts, bounded queues, and Down for what is lost. Bytes that a host does not
 // take, because its process is paused or the way is blocked, stay in the sender's queue.
 
-// host is a machine with one address. A process that restarts does so on the same host.
+// host is a machine. A process that restarts does so on the same host, with its disk. It may
+// get another address there, and then its former ones refuse connections.
 type host struct {
 	index   int
-	address string
+	address string   // of the last process
 	process *process // that listens; nil: connections are refused
-	off     bool     // nothing answers
-	deaf    []bool   // by the other host: its packets do not arrive here
+	disk    disk
+	version uint16 // of the program that is installed
+	off     bool   // nothing answers
+	deaf    []bool // by the other host: its packets do not arrive here
+}
+
+// at returns the process that listens at an address of the host, or nil.
+func (h *host) at(address string) *process {
+	if p := h.process; p != nil && p.address == address {
+		return p
+	}
+	return nil
 }
 
 // reaches reports whether packets of one host arrive at another.
@@ -36,16 +47,18 @@ type conn struct {
 type end struct {
 	process *process
 	peer    protocol.Rank // the rank of the other end
-	open    bool          // its process uses the connection
-	closed  bool          // its process has closed it, or is gone
-	frames  []packet      // on their way to the other end
-	queued  int           // bytes that the other end has not acknowledged
-	taken   int           // of them, those that have arrived
-	full    bool
-	free    protocol.Time // when the last byte is on the wire
-	last    protocol.Time // when the last frame arrives
-	stuck   bool          // frames wait for the way or the process at the other end
-	since   protocol.Time // stuck since then
+	// incarnation is that of the process at the other end.
+	incarnation uint64
+	open        bool     // its process uses the connection
+	closed      bool     // its process has closed it, or is gone
+	frames      []packet // on their way to the other end
+	queued      int      // bytes that the other end has not acknowledged
+	taken       int      // of them, those that have arrived
+	full        bool
+	free        protocol.Time // when the last byte is on the wire
+	last        protocol.Time // when the last frame arrives
+	stuck       bool          // frames wait for the way or the process at the other end
+	since       protocol.Time // stuck since then
 }
 
 type packet struct {

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"fmt"
 	"math/rand/v2"
 
 	"github.com/pleach-go/pleach/internal/p2p"
@@ -13,7 +14,11 @@ import (
 // control. Most groups are small and most runs short, so that many seeds can be run.
 type plan struct {
 	size        int
-	together    bool // all members start together; otherwise the others join the first
+	begin       beginning
+	durable     bool // hosts have disks
+	moves       bool // a process that starts gets another address
+	fragile     int  // a process crashes at one of so many actions; 0: it does not
+	crashes     int  // at actions, at most
 	end         protocol.Time
 	stream      stream.Config
 	heartbeat   protocol.Time
@@ -34,9 +39,47 @@ type plan struct {
 	doubles  bool // processes may come twice
 }
 
+// beginning is how a group begins.
+type beginning int
+
+const (
+	given   beginning = iota // all members start together, as those of a World
+	created                  // the first process creates it, and the others join
+	founded                  // all processes look for it, and begin it by agreement
+)
+
+// String tells what matters for the lives of members.
+func (p *plan) String() string {
+	text := fmt.Sprintf("%d hosts, the group is %s", p.size, [...]string{"given", "created by the first", "founded by all"}[p.begin])
+	if p.durable {
+		text += ", with disks"
+	}
+	if p.moves {
+		text += ", each start has another address"
+	}
+	if p.fragile > 0 {
+		text += fmt.Sprintf(", a crash at one of %d actions, %d times", p.fragile, p.crashes)
+	}
+	return text
+}
+
+// drawLife draws how members begin, end and come back.
+func (p *plan) drawLife(rng *rand.Rand) {
+	if p.durable = p.begin != given && rng.IntN(2) == 0; !p.durable {
+		return
+	}
+	p.moves, p.doubles = rng.IntN(4) == 0, false
+	if rng.IntN(2) == 0 {
+		p.fragile, p.crashes = 20<<rng.IntN(5), 1+rng.IntN(12)
+	}
+	if rng.IntN(2) == 0 { // where one vote more or less matters most
+		p.size = 2 + rng.IntN(4)
+	}
+}
+
 func drawPlan(rng *rand.Rand) plan {
 	p := plan{
-		size: 5 + rng.IntN(4), together: rng.IntN(3) > 0, end: between(rng, 500*millisecond, 4*second),
+		size: 5 + rng.IntN(4), begin: beginning(rng.IntN(3)), end: between(rng, 500*millisecond, 4*second),
 		heartbeat: 300 * millisecond, slowTimeout: between(rng, second, 5*second),
 		latency: between(rng, 20*microsecond, 2*millisecond), perByte: protocol.Time(1 + rng.IntN(2000)),
 		queueBytes: 1 << (11 + rng.IntN(8)), userTimeout: between(rng, 2*second, 10*second),
@@ -53,6 +96,7 @@ func drawPlan(rng *rand.Rand) plan {
 	case x < 25:
 		p.end, p.troubles = between(rng, 5*second, 30*second), 4+rng.IntN(12)
 	}
+	p.drawLife(rng)
 	p.jitter = between(rng, 1, 4*p.latency)
 	segment := 64 << rng.IntN(5)
 	keep := segment * (16 << rng.IntN(5))

@@ -4,55 +4,77 @@ import (
 	"errors"
 
 	"github.com/pleach-go/pleach/internal/heartbeat"
+	"github.com/pleach-go/pleach/internal/lifecycle"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// process is one process: a member and what drives it, as the root package and
-// internal/node do over sockets.
+// process is one process: what drives a member over sockets is the root package and
+// internal/node, and here it is this. Until it is a member, it has a life: see there.
 type process struct {
-	sim         *Simulation
-	id          int
-	identity    string
-	host        *host
-	incarnation uint64 // once it is a member
-	nonce       uint64
-	version     uint16 // the highest that it speaks
-	state       state
-	paused      bool
-	held        []func() // what waits for a paused process
-	backlog     []func() // connections that wait for a joining process
+	sim      *Simulation
+	id       int
+	identity string
+	host     *host
+	address  string
+	version  uint16 // the highest that it speaks
+	state    state
+	paused   bool
+	held     []func() // what waits for a paused process
+	backlog  []func() // connections that wait for a process without a role
+	clients  []func() // that learn the end of the process
 
-	self       membership.Member
-	machine    *member.Machine
-	armed      protocol.Time // what its timer is set to
-	links      []*link       // by rank
+	life       life
+	role       role              // nil: it is neither a member nor a seat
+	roles      int               // how many it has had
+	self       membership.Member // as a member or a seat
+	group      *group
+	machine    *member.Machine // nil: it is no member yet
+	armed      protocol.Time   // what its timer is set to
+	links      []*link         // by rank
 	detector   detector
 	program    program
 	unicast    unicast
 	history    history
 	leaving    bool // its program wants to leave
 	catchingUp bool // it asks a later member for decisions
+	awaiting   bool // a process that it does not know waits to connect
 	over       bool // another process has its identity
 	replace    bool // it joins in the place of a live process
-	joinTry    int
-	seed       int // the seed that it asks next
 }
 
 // state is what a process is to the group.
 type state int
 
 const (
-	joining state = iota // it asks to be let in
+	joining state = iota // it is no member yet
 	running              // it is a member
 	ended                // it has ended
 )
 
+// role is what takes part in views: a [member.Machine] or a [member.Seat].
+type role interface {
+	Receive(now protocol.Time, from protocol.Rank, frame []byte) error
+	Up(now protocol.Time, peer protocol.Rank)
+	Down(now protocol.Time, peer protocol.Rank)
+	Writable(now protocol.Time, peer protocol.Rank)
+	SendFailed(now protocol.Time, full bool)
+	Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool)
+	Deadline() protocol.Time
+	Report(now protocol.Time, r member.Report)
+	Saved(now protocol.Time, err error)
+	View() membership.View
+}
+
 // start makes a process on a host. It is no member yet.
 func (s *Simulation) start(identity string, h *host) *process {
 	p := &process{sim: s, id: len(s.processes), identity: identity, host: h, armed: protocol.Never}
-	p.nonce, p.version = 1+uint64(p.id), s.drawVersion()
+	if h.address == "" || s.plan.moves {
+		s.move(h)
+	}
+	p.address, p.version = h.address, max(s.drawVersion(), h.version)
+	p.life.armed = protocol.Never
 	p.detector.process = p
 	p.program.process = p
 	s.processes = append(s.processes, p)
@@ -61,17 +83,24 @@ func (s *Simulation) start(identity string, h *host) *process {
 }
 
 // enter makes a process a member.
-func (p *process) enter(self membership.Member, v membership.View, start []membership.Position, d membership.Decisions) {
+func (p *process) enter(b *lifecycle.Membership) {
 	s := p.sim
-	p.self, p.incarnation = self, self.Incarnation
+	p.rest()
+	p.self, p.life.began = b.Self, b.Began
+	if p.enterDisk(b); p.state == ended {
+		return
+	}
 	c := member.Config{
-		Self: self, View: v, Start: start, Stream: s.plan.stream,
-		Membership: membership.Config{Decisions: d},
+		Self: b.Self, View: b.View, Start: b.Start, Stream: s.plan.stream,
+		Membership: membership.Config{Decisions: b.Decisions},
 		Heartbeat:  heartbeat.Config{Interval: s.plan.heartbeat, Timeout: 5 * s.plan.heartbeat},
 		OnView:     p.installed, OnSilence: p.detector.heard, OnState: p.stateChanged,
 		OnReport:    p.reported,
 		SlowTimeout: s.plan.slowTimeout,
-		Unicast:     p.unicast.begin(p, &v),
+		Unicast:     p.unicast.begin(p, &b.View),
+	}
+	if s.plan.durable {
+		c.Save = p.saveVote
 	}
 	if s.options.Configure != nil {
 		s.options.Configure(&c)
@@ -81,11 +110,17 @@ func (p *process) enter(self membership.Member, v membership.View, start []membe
 		s.checker.fail("%v cannot begin: %v", p, err)
 		return
 	}
-	p.state = running
+	p.life.machine, p.role, p.state = nil, p.machine, running
+	s.checker.belongs(p, &b.View)
 	s.checker.register(p)
-	p.installed(&v)
+	p.installed(&b.View)
 	p.step(func() { p.machine.Start(s.now) })
-	p.askSeeds()
+	p.keepSeeds()
+	p.serveBacklog()
+}
+
+// serveBacklog takes the connections that have waited.
+func (p *process) serveBacklog() {
 	backlog := p.backlog
 	p.backlog = nil
 	for _, f := range backlog {
@@ -93,16 +128,25 @@ func (p *process) enter(self membership.Member, v membership.View, start []membe
 	}
 }
 
-// installed takes a view.
+// installed takes a view. A machine that could not save may go on for a moment.
 func (p *process) installed(v *membership.View) {
+	if p.state == ended {
+		return
+	}
 	p.sim.record(p, "%v", v)
 	p.sim.checker.installed(p, v)
+	p.life.last = v
+	p.setPeers(v)
+	p.detector.watch(v)
+}
+
+// setPeers tells the links which processes are members, and where they are.
+func (p *process) setPeers(v *membership.View) {
 	for _, m := range v.Members.All() {
 		if m.Rank != p.self.Rank {
-			p.setPeer(m.Rank, m.Address)
+			p.setPeer(m, p.where(m))
 		}
 	}
-	p.detector.watch(v)
 }
 
 // reported takes a report that counts.
@@ -139,24 +183,38 @@ func (p *process) do(f func()) {
 // later does something in a process after what it does now.
 func (p *process) later(f func()) { p.sim.after(0, func() { p.do(f) }) }
 
-// step is one step of the member, as of internal/node.
+// step is one step of the member or the seat, as of internal/node.
 func (p *process) step(f func()) {
-	if p.state != running {
+	if p.role == nil {
 		return
 	}
-	s := p.sim
 	f()
+	if p.state == running {
+		p.memberStep()
+	} else {
+		p.flush()
+		p.lookAtSeat()
+	}
+	if p.role == nil {
+		return
+	}
+	if due := p.role.Deadline(); due < p.armed {
+		p.armed = due
+		p.sim.events.push(max(due, p.sim.now), func() { p.wake(due) })
+	}
+}
+
+// memberStep goes on with the program of a member.
+func (p *process) memberStep() {
 	p.unicast.receive()
 	p.unicast.send()
 	p.flush()
-	for p.program.write() {
+	for p.state == running && p.program.write() {
 		p.flush()
 	}
-	p.machine.Settle(s.now)
-	p.program.look()
-	if due := p.machine.Deadline(); due < p.armed {
-		p.armed = due
-		s.events.push(max(due, s.now), func() { p.wake(due) })
+	if p.state == running {
+		p.machine.Settle(p.sim.now)
+		p.program.look()
 	}
 }
 
@@ -171,12 +229,12 @@ func (p *process) wake(due protocol.Time) {
 	})
 }
 
-// flush sends all frames of the member.
+// flush sends all frames of the member or the seat. The process may crash meanwhile.
 func (p *process) flush() {
-	s := p.sim
-	for n := 0; ; n++ {
-		to, head, body, ok := p.machine.Next(s.now)
-		if !ok {
+	s, role := p.sim, p.role
+	for n := 0; p.role == role && role != nil; n++ {
+		to, head, body, ok := role.Next(s.now)
+		if !ok || p.role != role || head[0] == viewFrame && p.mayCrash() {
 			return
 		}
 		if n == maxBurst {
@@ -185,10 +243,13 @@ func (p *process) flush() {
 		}
 		s.hash.add(uint64(s.now), uint64(p.id), uint64(to), uint64(len(head)+len(body)))
 		if result := p.send(to, head, body); result != accepted {
-			p.machine.SendFailed(s.now, result == queueFull)
+			role.SendFailed(s.now, result == queueFull)
 		}
 	}
 }
+
+// viewFrame is the first byte of a frame of view changes.
+const viewFrame = 0x80
 
 // maxBurst bounds the frames of one step: a member that never stops would hang a run.
 const maxBurst = 100_000
@@ -201,7 +262,7 @@ func (p *process) receive(from protocol.Rank, frame []byte) {
 				p.send(from, reply, nil)
 			}
 		}
-		if err := p.machine.Receive(p.sim.now, from, frame); err != nil {
+		if err := p.role.Receive(p.sim.now, from, frame); err != nil {
 			p.sim.checker.fail("%v refuses a frame of rank %d: %v", p, from, err)
 		}
 		clear(frame) // the bytes are the transport's again
@@ -210,7 +271,7 @@ func (p *process) receive(from protocol.Rank, frame []byte) {
 
 // writable takes that the queue of a peer has room.
 func (p *process) writable(peer protocol.Rank) {
-	p.later(func() { p.step(func() { p.machine.Writable(p.sim.now, peer) }) })
+	p.later(func() { p.step(func() { p.role.Writable(p.sim.now, peer) }) })
 }
 
 // end ends a process: its program gets the rest of its messages, and joins again unless
@@ -223,10 +284,13 @@ func (p *process) end(err error) {
 	s.record(p, "ends: %v", err)
 	p.program.drain()
 	slow := p.machine.TooSlow()
+	if p.forgetVote(); p.state == ended {
+		return
+	}
 	p.close()
 	evicted := new(membership.EvictedError)
 	p.over = errors.As(err, &evicted) && evicted.Successor != nil
-	if (errors.As(err, &evicted) || slow) && !p.leaving && !p.over {
+	if (errors.As(err, &evicted) || slow) && !p.leaving && !p.over || s.calm && s.plan.durable {
 		s.restartAfter(s.between(10*millisecond, 300*millisecond), p)
 	}
 }
@@ -246,13 +310,15 @@ func (p *process) crash() {
 // close ends a process in an orderly way: what it has sent still arrives, if that takes
 // less than flushTime.
 func (p *process) close() {
-	s := p.sim
-	p.vanish(func(c *conn, i int) {
-		e := &c.ends[i]
-		s.after(min(max(e.last+1-s.now, 0), flushTime), func() {
-			e.closed, e.frames = true, nil
-			s.reset(c, 1-i)
-		})
+	p.vanish(p.flushAndClose)
+}
+
+// flushAndClose closes an end of a connection when what was sent there has arrived.
+func (p *process) flushAndClose(c *conn, i int) {
+	s, e := p.sim, &c.ends[i]
+	s.after(min(max(e.last+1-s.now, 0), flushTime), func() {
+		e.closed, e.frames = true, nil
+		s.reset(c, 1-i)
 	})
 }
 
@@ -260,10 +326,33 @@ const flushTime = second
 
 // vanish ends a process, and what it has of each connection.
 func (p *process) vanish(end func(c *conn, i int)) {
-	p.state, p.held, p.paused, p.backlog = ended, nil, false, nil
+	p.state, p.role, p.held, p.paused, p.backlog = ended, nil, nil, false, nil
+	p.life.machine = nil
 	if p.host.process == p {
 		p.host.process = nil
 	}
+	for _, lost := range p.clients {
+		lost()
+	}
+	p.clients = nil
+	p.hangUp(end)
+}
+
+// rest ends the role of a process: its connections close, and others wait for its next one.
+func (p *process) rest() {
+	if p.role == nil {
+		return
+	}
+	p.hangUp(p.flushAndClose)
+	for _, l := range p.links {
+		l.dialing = false
+	}
+	p.roles++
+	p.links, p.role, p.life.seat, p.armed, p.detector.peers = nil, nil, nil, protocol.Never, nil
+}
+
+// hangUp ends what a process has of each connection.
+func (p *process) hangUp(end func(c *conn, i int)) {
 	for _, c := range p.sim.conns {
 		for i := range c.ends {
 			if e := &c.ends[i]; e.process == p && !e.closed {
@@ -314,8 +403,7 @@ func (s *Simulation) restart(p *process) {
 	p.host.off = false
 	s.rouse()
 	q := s.start(p.identity, p.host)
-	s.record(q, "restarts, to join")
-	q.join()
+	q.boot()
 }
 
 func (p *process) String() string {

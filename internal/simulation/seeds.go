@@ -1,67 +1,75 @@
 package simulation
 
-// A member without a quorum asks one host after the other whether the group has gone on
-// without it, as the root package asks its seeds.
+// A member goes on talking to its seeds, as in the root package: it tells them that there is
+// a group, and asks them whether it is still a member when it has no quorum.
 
-import "github.com/pleach-go/pleach/internal/membership"
+import (
+	"github.com/pleach-go/pleach/internal/control"
+	"github.com/pleach-go/pleach/internal/founding"
+	"github.com/pleach-go/pleach/internal/lifecycle"
+	"github.com/pleach-go/pleach/internal/membership"
+)
 
-const seedInterval = 2 * second
+const (
+	seedInterval = 2 * second
+	seedTimeout  = 2 * second
+)
 
-// askSeeds asks the next host while this process is a member.
-func (p *process) askSeeds() {
-	s := p.sim
-	s.after(seedInterval, func() {
-		p.do(func() {
-			if p.state != running {
-				return
-			}
-			if p.machine.Stuck() {
-				p.askSeed(p.nextSeed())
-			}
-			p.askSeeds()
-		})
-	})
-}
-
-// askSeed requests the view of the process on a host.
-func (p *process) askSeed(to *host) {
-	s := p.sim
-	s.after(s.latency(), func() {
-		asked := to.process
-		if !p.host.reaches(to) || asked == nil || asked.state != running {
+// keepSeeds turns to one seed after the other while this process is a member.
+func (p *process) keepSeeds() {
+	turn := 0
+	var next func()
+	next = func() {
+		if p.state != running {
 			return
 		}
-		asked.do(func() {
-			v := asked.machine.View()
-			s.after(s.latency(), func() {
-				if to.reaches(p.host) {
-					p.do(func() { p.answeredView(&v, asked) })
-				}
-			})
-		})
-	})
-}
-
-// nextSeed returns the host that this process asks next.
-func (p *process) nextSeed() *host {
-	hosts := p.sim.hosts
-	to := hosts[p.seed%len(hosts)]
-	if p.seed++; to == p.host {
-		to = hosts[p.seed%len(hosts)]
-		p.seed++
+		p.sim.after(seedInterval, func() { p.do(next) })
+		p.turnToSeed(turn)
+		turn++
 	}
-	return to
+	p.sim.after(seedInterval, func() { p.do(next) })
 }
 
-// answeredView takes the view of a seed.
-func (p *process) answeredView(v *membership.View, of *process) {
-	if p.state != running {
+// turnToSeed tells a seed of the group, or asks it.
+func (p *process) turnToSeed(turn int) {
+	seeds, v, s := p.life.seeds, p.machine.View(), p.sim
+	state, _ := p.machine.State()
+	lost, there := state == membership.NoQuorum, make(map[string]bool)
+	for _, m := range v.Members.All() {
+		if there[m.Address] = true; lost && m.Rank != p.self.Rank {
+			seeds = append(seeds[:len(seeds):len(seeds)], m.Address)
+		}
+	}
+	if len(seeds) == 0 {
 		return
 	}
-	switch behind, removed := p.machine.Behind(v); {
+	seed := seeds[turn%len(seeds)]
+	switch {
+	case lost:
+		q := control.Question{From: control.Contact{ID: p.identity, Address: p.address}}
+		s.request(p, seed, control.Introduce{Question: q}, seedTimeout, p.introduced)
+	case s.plan.begin == founded && !there[seed]:
+		self := founding.Candidate{ID: p.identity, Nonce: p.self.Nonce, Address: p.address}
+		r := control.Founding{Request: founding.Request{From: self, Group: p.address}}
+		s.request(p, seed, r, seedTimeout, func(lifecycle.Reply) {})
+	}
+}
+
+// introduced takes the latest view that a seed knows. If that is later, this member learns
+// it, or ends because the group has gone on without it.
+func (p *process) introduced(r lifecycle.Reply) {
+	if r.Err != nil || p.state != running {
+		return
+	}
+	i, err := control.DecodeIntroduction(r.Body)
+	if err != nil || i.View == nil {
+		return
+	}
+	switch behind, removed := p.machine.Behind(i.View); {
+	case removed && i.Role == control.Candidate: // what it was in may be another group of this name
 	case removed:
-		p.step(func() { p.machine.Removed(p.sim.now, v.Number, v.Successor(&p.self)) })
-	case behind && of.state == running:
-		of.do(func() { of.pass(p) })
+		p.removed(i.View.Number, i.View.Successor(&p.self))
+	case behind:
+		p.learn(i.Decisions)
 	}
 }

@@ -3,7 +3,8 @@
 //
 // A simulation has a virtual clock, a network, hosts, detectors' probes and programs,
 // all of which draw from the seed. Everything else is the real code: each process is a
-// [member.Machine]. The network delays, blocks, resets and fills up; processes pause,
+// [lifecycle.Machine] until it is a member, with a [member.Seat] if its disk has a place, and
+// then a [member.Machine]. The network delays, blocks, resets and fills up; processes pause,
 // crash, restart and come twice; programs broadcast and receive at their own pace. Then
 // the trouble ends. During a run the [checker] holds the members to what the group
 // promises, and afterwards to all of them being one group again.
@@ -17,6 +18,8 @@ import (
 	"io"
 	"math/rand/v2"
 
+	"github.com/pleach-go/pleach/internal/control"
+	"github.com/pleach-go/pleach/internal/lifecycle"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -37,6 +40,14 @@ type Options struct {
 	// Tamper, if not nil, sees every frame when it arrives, and returns those that its
 	// receiver sends back at once: tests plant bugs there.
 	Tamper func(frame []byte) (replies [][]byte)
+	// Live, if not nil, changes the config of every process that starts, and Reply every
+	// reply to a request when it arrives: tests plant bugs there.
+	Live  func(*lifecycle.Config)
+	Reply func(control.Request, *lifecycle.Reply)
+	// Disks skips the seeds whose hosts have none: a bug cannot show there.
+	Disks bool
+	// Bug is planted in what drives the machines.
+	Bug Bug
 	// Upgrade makes processes speak two protocol versions: see upgrade.go.
 	Upgrade bool
 }
@@ -55,6 +66,8 @@ type Result struct {
 	Time protocol.Time
 	// Events, Frames, Delivered, Unicasts, Views and Receipts count what happened.
 	Events, Frames, Delivered, Unicasts, Views, Receipts uint64
+	// Groups, Seats and Saves count what happened before processes were members.
+	Groups, Seats, Saves uint64
 }
 
 // Simulation is one run.
@@ -65,10 +78,13 @@ type Simulation struct {
 	now       protocol.Time
 	events    events
 	hosts     []*host
-	processes []*process // in the order in which they began
-	conns     []*conn    // those that may be alive
+	addresses map[string]*host // all that were used
+	nonces    uint64           // drawn so far
+	processes []*process       // in the order in which they began
+	conns     []*conn          // those that may be alive
 	checker   checker
 	timeline  *timeline
+	begun     bool // processes may crash at actions
 	calm      bool // the trouble is over
 	// pendingRestarts counts the processes that will start again.
 	pendingRestarts int
@@ -85,8 +101,11 @@ func Run(seed uint64, o Options) Result {
 		options: o, now: 1, rng: rand.New(rand.NewPCG(seed, 0x706c65616368)), timeline: newTimeline(o.Timeline),
 		hash: hashBasis, result: Result{Seed: seed},
 	}
-	s.checker.init(s)
-	s.plan = drawPlan(s.rng)
+	s.checker.sim, s.addresses = s, make(map[string]*host)
+	if s.plan = drawPlan(s.rng); o.Disks && !s.plan.durable {
+		return s.result
+	}
+	s.timeline.note(s.now, s.plan.String())
 	s.begin()
 	s.runUntil(s.plan.end, nil)
 	s.endTrouble()
@@ -96,7 +115,6 @@ func Run(seed uint64, o Options) Result {
 	}
 	s.checker.finish()
 	s.result.Err, s.result.Time, s.result.Hash = s.checker.err, s.now, uint64(s.hash)
-	s.result.Views = uint64(len(s.checker.views))
 	return s.result
 }
 

@@ -5,7 +5,6 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,22 +15,21 @@ import (
 // Whole groups keep their promises under many seeds. PLEACH_SEED replays one and prints
 // its timeline. PLEACH_SEEDS runs that many, from PLEACH_FIRST on.
 func TestGroupsUnderSeeds(t *testing.T) {
-	if os.Getenv("PLEACH_SEED") != "" {
-		replay(t, number(t, "PLEACH_SEED", 0))
+	if testutil.Seed.On() {
+		replay(t, uint64(testutil.Seed.Or(0)))
 		return
 	}
-	seeds := uint64(10_000)
+	seeds := 10_000
 	if testutil.RaceEnabled || testing.Short() {
 		seeds = 200
 	}
-	seeds = number(t, "PLEACH_SEEDS", seeds)
-	total := runSeeds(number(t, "PLEACH_FIRST", 1), seeds, Options{}, func(r *Result) { t.Error(complaint(r)) })
-	t.Logf("%d seeds: %d events, %d frames, %d messages delivered, %d to single members, %d views, %d receipts, %d without a quorum in the end",
-		total.seeds.Load(), total.events.Load(), total.frames.Load(), total.delivered.Load(), total.unicasts.Load(), total.views.Load(), total.receipts.Load(), total.stuck.Load())
+	total := runSeeds(uint64(testutil.First.Or(1)), uint64(testutil.Seeds.Or(seeds)), Options{}, func(r *Result) { t.Error(complaint(r)) })
+	t.Logf("%d seeds: %d events, %d frames, %d messages delivered, %d to single members, %d views, %d receipts, %d groups, %d seats, %d saves, %d without a quorum in the end",
+		total.seeds.Load(), total.events.Load(), total.frames.Load(), total.delivered.Load(), total.unicasts.Load(), total.views.Load(), total.receipts.Load(), total.groups.Load(), total.seats.Load(), total.saves.Load(), total.stuck.Load())
 	if total.stuck.Load() > total.seeds.Load()/5 {
 		t.Error("too many seeds lose the quorum: they check nothing about what comes after the trouble")
 	}
-	for name, count := range map[string]uint64{"messages": total.delivered.Load(), "messages to single members": total.unicasts.Load(), "receipts": total.receipts.Load()} {
+	for name, count := range map[string]uint64{"messages": total.delivered.Load(), "messages to single members": total.unicasts.Load(), "receipts": total.receipts.Load(), "groups": total.groups.Load(), "seats": total.seats.Load(), "saves": total.saves.Load()} {
 		if count < total.seeds.Load()/2 {
 			t.Errorf("only %d %s: the seeds exercise little", count, name)
 		}
@@ -41,26 +39,12 @@ func TestGroupsUnderSeeds(t *testing.T) {
 // Groups keep their promises also while they are upgraded from one protocol version to the
 // next.
 func TestUpgradesUnderSeeds(t *testing.T) {
-	seeds := uint64(300)
+	seeds := 300
 	if testutil.RaceEnabled || testing.Short() {
 		seeds = 30
 	}
-	total := runSeeds(number(t, "PLEACH_FIRST", 1), number(t, "PLEACH_SEEDS", seeds), Options{Upgrade: true}, func(r *Result) { t.Error(r.Seed, r.Err) })
+	total := runSeeds(uint64(testutil.First.Or(1)), uint64(testutil.Seeds.Or(seeds)), Options{Upgrade: true}, func(r *Result) { t.Error(r.Seed, r.Err) })
 	t.Logf("%d seeds: %d views, %d messages delivered", total.seeds.Load(), total.views.Load(), total.delivered.Load())
-}
-
-// number reads a number from the environment.
-func number(t *testing.T, name string, otherwise uint64) uint64 {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
 }
 
 // complaint says what went wrong, and how to see it again.
@@ -79,7 +63,7 @@ func replay(t *testing.T, seed uint64) {
 
 // totals counts over seeds.
 type totals struct {
-	seeds, events, frames, delivered, unicasts, views, receipts, stuck atomic.Uint64
+	seeds, events, frames, delivered, unicasts, views, receipts, groups, seats, saves, stuck atomic.Uint64
 }
 
 // maxFailures is how many failing seeds are reported.
@@ -122,6 +106,9 @@ func (c *totals) add(r *Result) {
 	c.unicasts.Add(r.Unicasts)
 	c.views.Add(r.Views)
 	c.receipts.Add(r.Receipts)
+	c.groups.Add(r.Groups)
+	c.seats.Add(r.Seats)
+	c.saves.Add(r.Saves)
 	if r.Stuck {
 		c.stuck.Add(1)
 	}

@@ -2,7 +2,9 @@ package simulation
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/pleach-go/pleach/internal/lifecycle"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
@@ -13,33 +15,19 @@ func (s *Simulation) begin() {
 	for i := range s.plan.size {
 		s.addHost(i)
 	}
-	view := membership.View{Number: 1, Slots: 1}
-	if s.plan.together {
-		view.Slots = protocol.Rank(s.plan.size)
-	}
-	var members []membership.Member
 	for i, h := range s.hosts {
-		p := s.start(fmt.Sprintf("m%d", i), h)
-		if i < int(view.Slots) {
-			m := membership.Member{Rank: protocol.Rank(i), Identity: p.identity, Address: h.address, Incarnation: member.FirstIncarnation, Version: p.version}
-			if !s.plan.together {
-				m.Nonce = p.nonce
-			}
-			if i == 0 || m.Version < view.Version {
-				view.Version = m.Version
-			}
-			members = append(members, m)
-		}
+		s.start(fmt.Sprintf("m%d", i), h)
 	}
-	view.Members = membership.MembersOf(members...)
-	for i, p := range s.processes {
-		s.after(s.between(0, 20*millisecond), func() {
-			if i < len(members) {
-				p.enter(members[i], view, nil, membership.Decisions{})
-			} else {
-				p.join()
-			}
+	switch s.plan.begin {
+	case given:
+		s.give(s.processes, func(*process) uint64 { return 0 })
+	case created:
+		s.give(s.processes[:1], func(p *process) uint64 {
+			_, _ = p.load()
+			return p.life.next
 		})
+	default:
+		s.give(nil, nil)
 	}
 	for range s.plan.messages {
 		s.after(s.between(0, s.plan.end), s.broadcastSomething)
@@ -65,9 +53,35 @@ func (s *Simulation) begin() {
 	}
 }
 
+// give makes the first processes members of a view, and boots the others.
+func (s *Simulation) give(first []*process, nonce func(*process) uint64) {
+	view := membership.View{Number: 1, Slots: protocol.Rank(len(first)), Version: newVersion}
+	var members []membership.Member
+	for i, p := range first {
+		m := membership.Member{Rank: protocol.Rank(i), Identity: p.identity, Address: p.address, Incarnation: member.FirstIncarnation, Version: p.version, Nonce: nonce(p)}
+		view.Version = min(view.Version, m.Version)
+		members = append(members, m)
+		p.life.seeds = s.seeds(p)
+	}
+	view.Members = membership.MembersOf(members...)
+	for i, p := range s.processes {
+		s.after(s.between(0, 20*millisecond), func() {
+			p.do(func() {
+				if i >= len(first) {
+					p.boot()
+					return
+				}
+				p.enter(&lifecycle.Membership{Self: members[i], View: view})
+				s.begun = true
+			})
+		})
+	}
+	s.begun = first == nil
+}
+
 // addHost adds a host to the network.
 func (s *Simulation) addHost(i int) *host {
-	h := &host{index: i, address: fmt.Sprintf("h%d:1", i)}
+	h := &host{index: i}
 	s.hosts = append(s.hosts, h)
 	for _, other := range s.hosts {
 		for len(other.deaf) < len(s.hosts) {
@@ -77,14 +91,13 @@ func (s *Simulation) addHost(i int) *host {
 	return h
 }
 
-// hostAt returns the host of an address. There is one for each address in a view.
+// hostAt returns the host that has, or had, an address.
 func (s *Simulation) hostAt(address string) *host {
-	for _, h := range s.hosts {
-		if h.address == address {
-			return h
-		}
+	h := s.addresses[address]
+	if h == nil {
+		panic("simulation: no host " + address)
 	}
-	panic("simulation: no host " + address)
+	return h
 }
 
 // someProcess draws a member.
@@ -122,12 +135,16 @@ func (s *Simulation) trouble() {
 		length = s.between(millisecond, 200*millisecond)
 	}
 	kind := s.rng.IntN(15)
+	if s.plan.durable && s.rng.IntN(3) == 0 {
+		s.cutPower(length)
+		return
+	}
 	switch {
 	case kind <= 2:
 		s.partition(length, s.rng.IntN(2) == 0)
 	case kind == 3:
 		s.deafen(h, s.hosts[s.rng.IntN(len(s.hosts))], length)
-	case p == nil || p.state != running:
+	case p == nil || p.state != running && !s.plan.durable:
 	case kind <= 5:
 		p.pause(length)
 	case kind <= 7:
@@ -143,11 +160,13 @@ func (s *Simulation) trouble() {
 		s.record(p, "has a double")
 		q := s.start(p.identity, s.addHost(len(s.hosts)))
 		q.replace = s.rng.IntN(2) == 0
-		q.join()
+		q.boot()
+	case p.state != running:
 	case kind == 10:
-		s.record(p, "leaves")
-		p.leaving = true
-		p.do(func() { p.step(func() { p.machine.Leave(s.now) }) })
+		p.leave()
+		if s.plan.durable && s.rng.IntN(2) == 0 {
+			s.restartAfter(length, p)
+		}
 	case kind == 11:
 		for _, c := range s.conns {
 			if c.ends[0].process == p && c.ends[0].open && s.rng.IntN(2) == 0 {
@@ -157,6 +176,50 @@ func (s *Simulation) trouble() {
 	default:
 		s.record(p, "receives nothing for %d ms", length/millisecond)
 		p.program.deaf = s.now + length
+	}
+}
+
+// leave has a member leave. With a disk, it ends without the others after a while, as
+// Group.Close does, and keeps its place.
+func (p *process) leave() {
+	s := p.sim
+	if p.state != running || p.leaving {
+		return
+	}
+	s.record(p, "leaves")
+	p.leaving = true
+	p.do(func() { p.step(func() { p.machine.Leave(s.now) }) })
+	if s.plan.durable {
+		s.after(closeTimeout, func() {
+			if p.crash(); s.calm {
+				s.restart(p)
+			}
+		})
+	}
+}
+
+// closeTimeout bounds how long a member waits for the others to let it go.
+const closeTimeout = second
+
+// cutPower ends all processes, or has one crash and all others leave. They come back.
+func (s *Simulation) cutPower(length protocol.Time) {
+	leave := s.rng.IntN(4) == 0
+	s.timeline.note(s.now, map[bool]string{true: "all leave but one, which crashes", false: "the power goes"}[leave])
+	for i, k := range s.rng.Perm(len(s.hosts)) {
+		p := s.hosts[k].process
+		switch {
+		case p == nil:
+			continue
+		case leave && i > 0:
+			p.leave()
+		default:
+			if p.crash(); s.rng.IntN(3) == 0 {
+				p.host.disk.following = nil
+			}
+		}
+		if s.rng.IntN(4) > 0 {
+			s.restartAfter(s.between(0, length), p)
+		}
 	}
 }
 
@@ -199,6 +262,7 @@ func (s *Simulation) deafen(a, from *host, length protocol.Time) {
 // endTrouble heals the network and resumes what is paused.
 func (s *Simulation) endTrouble() {
 	s.calm = true
+	s.timeline.note(s.now, "the trouble is over")
 	for _, h := range s.hosts {
 		clear(h.deaf)
 		if p := h.process; p != nil {
@@ -209,4 +273,16 @@ func (s *Simulation) endTrouble() {
 		}
 	}
 	s.rouse()
+	if s.plan.durable || s.plan.begin == founded {
+		s.startAll()
+	}
+}
+
+// startAll starts a process on each host that has none.
+func (s *Simulation) startAll() {
+	for _, p := range slices.Clone(s.processes) {
+		if p.host.process == nil {
+			s.restart(p)
+		}
+	}
 }

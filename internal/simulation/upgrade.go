@@ -1,11 +1,5 @@
 package simulation
 
-import (
-	"errors"
-
-	"github.com/pleach-go/pleach/internal/membership"
-)
-
 // A group is upgraded while the trouble lasts: processes of two protocol versions begin it,
 // a process that starts again may speak the higher one, and an operator tries to raise the
 // version again and again.
@@ -43,16 +37,6 @@ func (p *process) raise(version uint16) {
 	}
 }
 
-// upgradeTo makes a process that was refused for its version one that speaks that of the
-// group, as an operator does, and reports whether it has.
-func (p *process) upgradeTo(err error) bool {
-	var refused *membership.VersionError
-	if errors.As(err, &refused) {
-		p.version = max(p.version, refused.Version)
-	}
-	return refused != nil
-}
-
 // finishUpgrade raises the version after the trouble to the highest that all members speak.
 func (s *Simulation) finishUpgrade() {
 	members := s.belonging()
@@ -64,7 +48,7 @@ func (s *Simulation) finishUpgrade() {
 		lowest = min(lowest, p.self.Version)
 	}
 	members[s.rng.IntN(len(members))].raise(lowest)
-	if !s.runUntil(s.now+convergeTime/6, func() bool { return s.converged() && s.checker.views[s.checker.newest].Version == lowest }) {
+	if !s.runUntil(s.now+convergeTime/6, func() bool { return s.converged() && s.newestView().Version == lowest }) {
 		s.checker.fail("the protocol version is not %d after %d s:%s", lowest, convergeTime/6/second, s.describe())
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 
@@ -274,7 +273,7 @@ func (e *flowExplorer) visit(path []choice) ([]choice, error) {
 func TestExploreFlowControl(t *testing.T) {
 	states := 3000
 	switch {
-	case os.Getenv("PLEACH_FULL") != "":
+	case testutil.Full.On():
 		states = 100_000
 	case testing.Short() || testutil.RaceEnabled:
 		states = 300

@@ -3,8 +3,6 @@ package stream_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -52,10 +50,7 @@ func TestNothingIsLostWhenAllBroadcast(t *testing.T) {
 	if testing.Short() || testutil.RaceEnabled {
 		seeds = 10
 	}
-	if n, err := strconv.Atoi(os.Getenv("PLEACH_SEEDS")); err == nil {
-		seeds = n
-	}
-	for seed := range uint64(seeds) {
+	for seed := range uint64(testutil.Seeds.Or(seeds)) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { allBroadcast(t, seed) })
 	}
 }

@@ -13,14 +13,10 @@ import (
 	"testing"
 )
 
-// Update is the environment variable that makes tests record golden files instead
-// of comparing with them. The bytes on the wire are a promise to older versions of
-// Pleach: a frame that is recorded anew needs a new protocol version.
-const Update = "PLEACH_UPDATE_GOLDEN"
-
 // Golden compares encoded frames, byte for byte, with those that a file has under
 // the same names, and returns the file's for the test to decode. The file is lines
-// of "name: hex", in order of names.
+// of "name: hex", in order of names. The bytes on the wire are a promise to older versions
+// of Pleach: a frame that is recorded anew needs a new protocol version.
 func Golden(t testing.TB, file string, encoded map[string][]byte) map[string][]byte {
 	t.Helper()
 	lines := make([]string, 0, len(encoded))
@@ -43,7 +39,7 @@ func Golden(t testing.TB, file string, encoded map[string][]byte) map[string][]b
 func GoldenLines(t testing.TB, file string, lines []string) []string {
 	t.Helper()
 	slices.Sort(lines)
-	if os.Getenv(Update) != "" {
+	if UpdateGolden.On() {
 		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +49,7 @@ func GoldenLines(t testing.TB, file string, lines []string) []string {
 	}
 	b, err := os.ReadFile(file)
 	if err != nil {
-		t.Fatalf("%v (%s=1 records it)", err, Update)
+		t.Fatalf("%v (%s=1 records it)", err, UpdateGolden)
 	}
 	recorded := strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
 	for _, line := range recorded {
@@ -72,17 +68,17 @@ func GoldenLines(t testing.TB, file string, lines []string) []string {
 // GoldenFile compares what the code writes with a file.
 func GoldenFile(t testing.TB, file string, written []byte) {
 	t.Helper()
-	if os.Getenv(Update) != "" {
+	if UpdateGolden.On() {
 		if err := os.WriteFile(file, written, 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
 	recorded, err := os.ReadFile(file)
 	if err != nil {
-		t.Fatalf("%v (%s=1 records it)", err, Update)
+		t.Fatalf("%v (%s=1 records it)", err, UpdateGolden)
 	}
 	if !bytes.Equal(recorded, written) {
-		t.Errorf("%s is not what the code writes (%s=1 records it)", file, Update)
+		t.Errorf("%s is not what the code writes (%s=1 records it)", file, UpdateGolden)
 	}
 }
 

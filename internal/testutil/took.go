@@ -1,7 +1,6 @@
 package testutil
 
 import (
-	"os"
 	"testing"
 	"time"
 )
@@ -16,7 +15,7 @@ const hostFactor = 20
 func Took(t *testing.T, what string, took, promised time.Duration) {
 	t.Helper()
 	most := promised
-	if os.Getenv("PLEACH_FULL") == "" {
+	if !Full.On() {
 		most *= hostFactor
 	}
 	if took > most {

@@ -3,6 +3,7 @@ package transfer
 import (
 	"bytes"
 	"crypto/sha256"
+	"log/slog"
 	"math/bits"
 	"os"
 	"path/filepath"
@@ -115,5 +116,29 @@ func TestVerifyingShowsProgress(t *testing.T) {
 	target.verified = func() { signs++ }
 	if !target.has(m, nil) || signs != chunks {
 		t.Errorf("%d signs of %d chunks", signs, chunks)
+	}
+}
+
+// Of a copy that has ended, a member keeps the answer and not the manifest: a sender that
+// never says that its copies are over does not fill the memory.
+func TestManifestsOfEndedCopiesAreForgotten(t *testing.T) {
+	s := &Service{config: Config{Logger: slog.New(slog.DiscardHandler)}, receives: make(map[key]*receive), targets: make(map[string]*receive)}
+	k := key{from: 1, copy: 2}
+	r := newReceive(k, &manifest{hashes: make([]Hash, maxChunks)})
+	s.receives[k], s.targets["file"] = r, r
+	r.round = 3
+	r.settle(answer{state: done})
+	s.forget("file", r)
+	known := s.receives[k]
+	if known == nil || len(known.manifest.hashes) > 0 || len(s.targets) > 0 {
+		t.Fatalf("kept: %+v", known)
+	}
+	before, _ := r.reply(3)
+	if after, ok := known.reply(3); !ok || !bytes.Equal(before, after) {
+		t.Errorf("the answer was %x, and is %x", before, after)
+	}
+	s.end(k)
+	if len(s.receives) > 0 {
+		t.Error("the copy is over, and known")
 	}
 }

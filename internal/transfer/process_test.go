@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -90,22 +89,13 @@ type fleet struct {
 	copies  int
 }
 
-// fromEnv is a number that the environment may change: PLEACH_BYTES is the size of the file,
-// and PLEACH_MEMBERS the number of members.
-func fromEnv(name string, otherwise int) int {
-	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
-		return n
-	}
-	return otherwise
-}
-
 func startFleet(t *testing.T) *fleet {
-	f := &fleet{t: t, content: make([]byte, fromEnv("PLEACH_BYTES", 8<<20)), file: filepath.Join(t.TempDir(), "file")}
+	f := &fleet{t: t, content: make([]byte, testutil.Bytes.Or(8<<20)), file: filepath.Join(t.TempDir(), "file")}
 	_, _ = rand.NewChaCha8([32]byte{7}).Read(f.content)
 	if err := os.WriteFile(f.file, f.content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for rank := range fromEnv("PLEACH_MEMBERS", 6) {
+	for rank := range testutil.Members.Or(6) {
 		f.dirs = append(f.dirs, t.TempDir())
 		f.members = append(f.members, nil)
 		f.start(rank)

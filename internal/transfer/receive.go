@@ -64,6 +64,17 @@ func refused(k key, round int, why error) *receive {
 	return r
 }
 
+// remains is what is known of a receive that has ended: its answer, without the manifest.
+func (r *receive) remains() *receive {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := newReceive(r.key, new(manifest))
+	known.round = r.round
+	known.settle(r.answer)
+	close(known.ended)
+	return known
+}
+
 func failure(why error) answer {
 	text := why.Error()
 	return answer{state: failed, why: text[:min(len(text), maxWhy)]}

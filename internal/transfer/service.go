@@ -271,7 +271,8 @@ func (s *Service) accept(k key, m *message) *receive {
 	return r
 }
 
-// forget forgets the last receive of a file.
+// forget forgets the last receive of a file, and the manifests of copies that no sender says
+// are over.
 func (s *Service) forget(path string, r *receive) {
 	r.mu.Lock()
 	s.config.Logger.Info("file", "path", path, "from", r.key.from, "outcome", r.answer.state, "why", r.answer.why)
@@ -280,6 +281,9 @@ func (s *Service) forget(path string, r *receive) {
 	defer s.mu.Unlock()
 	if s.targets[path] == r {
 		delete(s.targets, path)
+	}
+	if s.receives[r.key] == r {
+		s.receives[r.key] = r.remains()
 	}
 }
 

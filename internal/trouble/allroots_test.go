@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -14,14 +12,12 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // seconds is how long a case puts load on a group: PLEACH_SECONDS, or 1.
 func seconds() time.Duration {
-	if s, err := strconv.ParseFloat(os.Getenv("PLEACH_SECONDS"), 64); err == nil {
-		return time.Duration(s * float64(time.Second))
-	}
-	return time.Second
+	return time.Duration(testutil.Seconds.OrFloat(1) * float64(time.Second))
 }
 
 // figures prints the figures of a case.
@@ -158,7 +154,7 @@ func finished(done <-chan struct{}, self, roots int, got []int64, sent []atomic.
 // is lost, no stream pauses, and together they are about as fast as one root.
 func TestCase19AllMembersBroadcast(t *testing.T) {
 	sizes := []int{3, 4, 8}
-	if full() {
+	if testutil.Full.On() {
 		sizes = []int{3, 4, 6, 8, 16}
 	}
 	for _, size := range []int{64, 8 << 10, 64 << 10} {

@@ -2,21 +2,17 @@ package trouble
 
 import (
 	"context"
-	"os"
 	"runtime"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // minutes is how long a busy host is watched: PLEACH_MINUTES, or a quarter.
 func minutes() time.Duration {
-	if m, err := strconv.ParseFloat(os.Getenv("PLEACH_MINUTES"), 64); err == nil {
-		return time.Duration(m * float64(time.Minute))
-	}
-	return time.Minute / 4
+	return time.Duration(testutil.Minutes.OrFloat(0.25) * float64(time.Minute))
 }
 
 // Members that get to run only now and then suspect themselves first: a busy host, which
@@ -31,7 +27,7 @@ func TestBusyHost(t *testing.T) {
 		"short timeouts": {20, 8, 20 * time.Millisecond, 100 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if c.timeout > 0 && !full() {
+			if c.timeout > 0 && !testutil.Full.On() {
 				t.Skip("timeouts of a few scheduler slices hold only where nothing else runs: PLEACH_FULL=1")
 			}
 			groups := start(t, c.members, func(config *pleach.Config) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // A flood is a root that broadcasts long messages as fast as it may. Its messages are
@@ -136,7 +137,7 @@ func TestCase1FullRate(t *testing.T) {
 	if lost > 0 || gaps > 0 {
 		t.Errorf("%d messages lost, %d gaps", lost, gaps)
 	}
-	if full() && (rate < 0.9*without || slices.Max(memory) > 200) {
+	if testutil.Full.On() && (rate < 0.9*without || slices.Max(memory) > 200) {
 		t.Errorf("%.2f of the rate without slow members, at most %d MB; want 0.9 and 200", rate/without, slices.Max(memory))
 	}
 }

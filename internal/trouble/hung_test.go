@@ -2,27 +2,14 @@ package trouble
 
 import (
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/pleach-go/pleach/internal/netns"
+	"github.com/pleach-go/pleach/internal/testutil"
 )
-
-// full reports whether nothing else runs on this machine, as PLEACH_FULL=1 says: only
-// then times are compared with bounds.
-func full() bool { return os.Getenv("PLEACH_FULL") != "" }
-
-// times is how often a case is repeated: a variable, or a few times.
-func times(variable string, few int) int {
-	if n, err := strconv.Atoi(os.Getenv(variable)); err == nil {
-		return n
-	}
-	return few
-}
 
 // talkingGroup starts processes that broadcast every 20 ms, and waits until all have
 // heard each other and exchanged heartbeats.
@@ -39,7 +26,7 @@ func talkingGroup(t *testing.T, size int) *talkers {
 // view without both.
 func TestCase5HungProcess(t *testing.T) {
 	const size, hung, killed = 10, 5, 7
-	kills := times("PLEACH_KILLS", 2)
+	kills := testutil.Rounds.Or(2)
 	var blocked, views []int64
 	for range kills {
 		ts := talkingGroup(t, size)
@@ -59,7 +46,7 @@ func TestCase5HungProcess(t *testing.T) {
 		"blocked_ms": blocked, "views_ms": views,
 	})
 	slices.Sort(views)
-	if b, v := slices.Max(blocked), views[kills/2]; full() && (b > 100 || v > 2500) {
+	if b, v := slices.Max(blocked), views[kills/2]; testutil.Full.On() && (b > 100 || v > 2500) {
 		t.Errorf("broadcasts blocked for %d ms, and the view came after %d ms; want at most 100 and 2500", b, v)
 	}
 }
@@ -79,7 +66,7 @@ func TestCase24HungCoordinator(t *testing.T) {
 	ts.awaitTalk(others) // and so have told how long they were blocked
 	blocked := ts.blocked(others).Milliseconds()
 	figures(t, map[string]any{"case": 24, "blocked_ms_max": blocked, "view_ms": took})
-	if full() && (blocked > most || took > most) {
+	if testutil.Full.On() && (blocked > most || took > most) {
 		t.Errorf("blocked for %d ms, and a view after %d ms; want at most %d", blocked, took, most)
 	}
 }
@@ -89,7 +76,7 @@ func TestCase24HungCoordinator(t *testing.T) {
 func TestCase6StoppedMajority(t *testing.T) {
 	const size, killed, stopped = 5, 4, 8 * time.Second
 	var took []int64
-	for range times("PLEACH_ROUNDS", 1) {
+	for range testutil.Rounds.Or(1) {
 		ts := talkingGroup(t, size)
 		ts.signal(syscall.SIGSTOP, 1, 2)
 		ts.signal(syscall.SIGKILL, killed)
@@ -100,7 +87,7 @@ func TestCase6StoppedMajority(t *testing.T) {
 		ts.awaitTalk(survivors)
 	}
 	figures(t, map[string]any{"case": 6, "variant": "stopped", "view_ms": took})
-	if full() && slices.Max(took) > 5000 {
+	if testutil.Full.On() && slices.Max(took) > 5000 {
 		t.Errorf("views came after %v ms, want at most 5000", took)
 	}
 }
@@ -110,7 +97,7 @@ func TestCase6StoppedMajority(t *testing.T) {
 func TestCase6CoordinatorCutOff(t *testing.T) {
 	const size, killed, cut = 5, 4, 8500 * time.Millisecond
 	var took []int64
-	for range times("PLEACH_ROUNDS", 1) {
+	for range testutil.Rounds.Or(1) {
 		n := netns.New(t, size)
 		addresses := make([]string, size)
 		for h := range addresses {
@@ -128,7 +115,7 @@ func TestCase6CoordinatorCutOff(t *testing.T) {
 		ts.awaitTalk(survivors)
 	}
 	figures(t, map[string]any{"case": 6, "variant": "cut off", "view_ms": took})
-	if full() && slices.Max(took) > 5000 {
+	if testutil.Full.On() && slices.Max(took) > 5000 {
 		t.Errorf("views came after %v ms, want at most 5000", took)
 	}
 }

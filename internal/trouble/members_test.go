@@ -5,6 +5,7 @@ package trouble
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -33,7 +34,10 @@ type memberConfig struct {
 	DataDir     string
 	JoinTimeout time.Duration
 	// Version, if not 0, is how new the state is that the member can offer.
-	Version uint64
+	Version          uint64
+	SuspicionTimeout time.Duration
+	// Rejoin has the member join again when it was removed.
+	Rejoin bool
 	// Flood has the member broadcast as much as it can, and print why that ends.
 	Flood bool
 }
@@ -46,7 +50,7 @@ func init() { testutil.PlayRole(memberRole, memberConfig.run) }
 // other member in a view.
 func (c memberConfig) run() {
 	config := pleach.Config{
-		Group: "trouble", Listen: c.Listen, ID: c.ID, Expect: c.Expect, DataDir: c.DataDir,
+		Group: "trouble", Listen: c.Listen, ID: c.ID, Expect: c.Expect, DataDir: c.DataDir, SuspicionTimeout: c.SuspicionTimeout,
 		Logger: slog.New(slog.NewTextHandler(os.Stdout, nil)),
 	}
 	if c.Version != 0 {
@@ -72,6 +76,13 @@ func (c memberConfig) run() {
 	go leaveOnTerm(g)
 	fmt.Println("joined", g.Rank())
 	c.live(g)
+	for c.Rejoin && errors.Is(g.Err(), pleach.ErrEvicted) {
+		if err := g.Rejoin(context.Background()); err != nil {
+			fmt.Println("error", err)
+			return
+		}
+		c.live(g)
+	}
 	fmt.Println("over", g.Err())
 }
 

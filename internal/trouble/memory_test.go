@@ -78,7 +78,7 @@ func TestCase30AllreduceOfALongVector(t *testing.T) {
 		t.Skip("the race detector needs memory of its own")
 	}
 	sizes := []int{64 << 20}
-	if os.Getenv("PLEACH_FULL") != "" {
+	if testutil.Full.On() {
 		sizes = append(sizes, 256<<20)
 	}
 	for _, size := range sizes {

@@ -79,7 +79,7 @@ func (c *talkerConfig) run() error {
 	for err == nil && ctx.Err() == nil {
 		c.live(ctx, g, lines)
 		if ctx.Err() == nil {
-			g, err = g.Rejoin(ctx)
+			err = g.Rejoin(ctx)
 		}
 	}
 	return err
@@ -100,6 +100,9 @@ func (c *talkerConfig) live(ctx context.Context, g *pleach.Group, lines <-chan s
 			check = floodCheck{busy: c.Busy, every: c.Every}
 		}
 		for m := range g.Messages(ctx) {
+			if m.Gap != nil {
+				continue
+			}
 			if m.Lost > 0 {
 				fmt.Println("lost", m.From, m.Lost)
 				continue

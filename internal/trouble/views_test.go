@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // Case 25: members join and leave again and again. The others, which are in one process
 // here, need as much memory after many views as after half of them.
 func TestCase25MemoryDoesNotGrowWithViews(t *testing.T) {
-	joins := times("PLEACH_JOINS", 100)
+	joins := testutil.Joins.Or(100)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
 	groups := start(t, 16, nil)

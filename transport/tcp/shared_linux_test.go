@@ -312,7 +312,7 @@ func TestOpenMemoryRefuses(t *testing.T) {
 
 // killed is how many processes TestSharedMemoryOfKilledProcesses kills.
 func killed() int {
-	if os.Getenv("PLEACH_FULL") != "" {
+	if testutil.Full.On() {
 		return 1000
 	}
 	return 20

@@ -3,7 +3,6 @@ package relay
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 
@@ -441,7 +440,7 @@ func TestEveryDelegateDiesAtEveryStep(t *testing.T) {
 func TestEveryTwoDelegatesDie(t *testing.T) {
 	stride := 17
 	switch {
-	case os.Getenv("PLEACH_FULL") != "":
+	case testutil.Full.On():
 		stride = 3
 	case testutil.RaceEnabled:
 		stride = 61

@@ -1,10 +1,8 @@
 package simulation
 
 import (
-	"fmt"
 	"os"
 	"runtime"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,7 +13,7 @@ import (
 // Fleets keep their promises under many seeds. PLEACH_SEED replays one and prints its
 // timeline. PLEACH_SEEDS runs that many, from PLEACH_FIRST on.
 func TestFleetsUnderSeeds(t *testing.T) {
-	if seed := number(t, "PLEACH_SEED", 0); seed > 0 {
+	if seed := uint64(testutil.Seed.Or(0)); seed > 0 {
 		r := Run(seed, Options{Timeline: os.Stdout})
 		t.Logf("%d events, %d sent, %d delivered, %d lost", r.Events, r.Sent, r.Delivered, r.Lost)
 		if r.Err != nil {
@@ -23,29 +21,15 @@ func TestFleetsUnderSeeds(t *testing.T) {
 		}
 		return
 	}
-	seeds := uint64(1000)
+	seeds := 1000
 	if testutil.RaceEnabled || testing.Short() {
 		seeds = 30
 	}
-	total := runSeeds(number(t, "PLEACH_FIRST", 1), number(t, "PLEACH_SEEDS", seeds), Options{}, func(r *Result) {
+	total := runSeeds(uint64(testutil.First.Or(1)), uint64(testutil.Seeds.Or(seeds)), Options{}, func(r *Result) {
 		t.Errorf("%v\nreplay: PLEACH_SEED=%d go test -count=1 -run 'TestFleetsUnderSeeds$' -v ./fleet/internal/simulation", r.Err, r.Seed)
 	})
 	t.Logf("%d seeds: %d events, %d messages sent, %d delivered, %d lost to zones that were given up, %d kills, %d cuts",
 		total.Seed, total.Events, total.Sent, total.Delivered, total.Lost, total.Kills, total.Cuts)
-}
-
-// number reads a number from the environment.
-func number(t *testing.T, name string, otherwise uint64) uint64 {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Fatal(fmt.Errorf("%s: %w", name, err))
-	}
-	return n
 }
 
 // maxFailures is how many failing seeds are reported.

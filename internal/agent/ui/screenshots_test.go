@@ -13,11 +13,13 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // Screenshots for people to look at: PLEACH_SCREENSHOTS names their folder.
 func TestScreenshots(t *testing.T) {
-	folder := os.Getenv("PLEACH_SCREENSHOTS")
+	folder := testutil.Screenshots.Text()
 	if folder == "" {
 		t.Skip("PLEACH_SCREENSHOTS names no folder")
 	}

@@ -14,7 +14,7 @@ import (
 // members, each of which is a process.
 type Config struct {
 	Members    []int
-	Sizes      []int // in bytes, of a member's input; of Alltoall, for each other member
+	Sizes      []int // in bytes, of a member's input; of Alltoall and Exchange, for each other member
 	Operations []string
 	// Rounds is how often each is measured, at most. Where a round takes long,
 	// there are fewer.
@@ -29,7 +29,7 @@ type Config struct {
 
 // Operations returns the names of all operations.
 func Operations() []string {
-	return []string{"broadcast", "reduce", "allreduce", "alltoall", "barrier"}
+	return []string{"broadcast", "reduce", "allreduce", "alltoall", "barrier", "exchange", "split"}
 }
 
 // Failure modes of calls, as results name them: a call that only reports failures
@@ -87,10 +87,10 @@ type testcase struct {
 	size      int
 }
 
-// testcases are the cases among one number of members. A barrier has no size.
+// testcases are the cases among one number of members. A barrier and a split have no size.
 func (c *Config) testcases() (all []testcase) {
 	for _, op := range c.Operations {
-		if op == "barrier" {
+		if op == "barrier" || op == "split" {
 			all = append(all, testcase{op, 0})
 			continue
 		}

@@ -78,6 +78,46 @@ func (m *member) operation(what testcase, options []collective.Option) (func(con
 			_, err := collective.Alltoall(ctx, w, parts, into...)
 			return err
 		}, nil
+	case "exchange":
+		parts := make(map[int][]float64)
+		for _, to := range neighbors(w.Rank(), w.Size()) {
+			parts[to] = in
+		}
+		options = append(slices.Clone(options), collective.Mutual()) // MPI knows its neighbors too
+		return func(ctx context.Context) error {
+			_, err := collective.Exchange(ctx, w, parts, options...)
+			return err
+		}, nil
+	case "split":
+		width := gridWidth(w.Size())
+		return func(ctx context.Context) error {
+			_, err := collective.Split(ctx, w, func(task int) int { return task / width })
+			return err
+		}, nil
 	}
 	return nil, fmt.Errorf("bench: %q is no collective", what.operation)
+}
+
+// gridWidth is the width of the grid of n members that is closest to a square.
+func gridWidth(n int) int {
+	width := 1
+	for w := 1; w*w <= n; w++ {
+		if n%w == 0 {
+			width = w
+		}
+	}
+	return width
+}
+
+// neighbors are those of a member on the grid, whose borders meet: to the left, to the right,
+// above and below, each once.
+func neighbors(rank, n int) (all []int) {
+	width := gridWidth(n)
+	row := rank / width * width
+	for _, to := range []int{row + (rank+width-1)%width, row + (rank+1)%width, (rank + n - width) % n, (rank + width) % n} {
+		if to != rank && !slices.Contains(all, to) {
+			all = append(all, to)
+		}
+	}
+	return all
 }

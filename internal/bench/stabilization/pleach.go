@@ -32,7 +32,7 @@ func PleachMember(ctx context.Context, s *Survivor) error {
 			return err
 		}
 		s.Evicted()
-		g, err = g.Rejoin(ctx)
+		err = g.Rejoin(ctx)
 	}
 	return err
 }

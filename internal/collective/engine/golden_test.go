@@ -139,6 +139,13 @@ func goldenCalls() []goldenCall {
 		{"once", 3, false, func(c ctx, w collective.Comm) (any, error) {
 			return nil, collective.Once(c, w, func(context.Context) error { return nil })
 		}},
+		{"split", 3, false, func(c ctx, w collective.Comm) (any, error) {
+			inner, err := collective.Split(c, w, func(int) int { return 7 })
+			return inner.Size(), err
+		}},
+		{"exchange", 3, false, func(c ctx, w collective.Comm) (any, error) {
+			return collective.Exchange(c, w, map[int][]uint16{(w.Rank() + 1) % 3: goldenElements(w.Rank(), 2)})
+		}},
 		{"finalize", 3, false, func(c ctx, w collective.Comm) (any, error) {
 			engine.Comm(w).Engine().Finalize()
 			return collective.Agree(c, w, 1)
@@ -294,6 +301,9 @@ func (c *goldenCall) want(rank int) string {
 		return "[]"
 	case kind == "exscan":
 		return fmt.Sprint(total(rank, 2))
+	case kind == "exchange":
+		from := (rank + 2) % 3
+		return fmt.Sprint(map[int][]uint16{from: goldenElements(from, 2)})
 	case kind == "finalize":
 		return "1"
 	case kind == "agree":

@@ -132,10 +132,10 @@ func (p *peers) failedBetween(after, until uint64) (ranks []int) {
 	return ranks
 }
 
-// changesSince returns the later views in which a rank had failed, in order.
-func (p *peers) changesSince(view uint64) (views []uint64) {
+// changesFrom returns the views, from one on, in which a rank had failed, in order.
+func (p *peers) changesFrom(view uint64) (views []uint64) {
 	for _, failed := range p.failedIn {
-		if failed > view {
+		if failed >= view {
 			views = append(views, failed)
 		}
 	}

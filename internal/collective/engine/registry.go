@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// comms is an engine's place among the communicators of its process: those that Shrink
-// derives share the link of the outermost one, the world.
+// comms is an engine's place among the communicators of its process: those that Shrink and
+// Split derive share the link of the outermost one, the world.
 type comms struct {
 	registry   *commRegistry
 	contextID  uint64    // 0: the world
@@ -48,10 +48,13 @@ func (r *commRegistry) add(e *Engine) {
 }
 
 // deriveContextID returns the context ID of the communicator that an agreement of another
-// one derives. All members compute the same without communication.
-func deriveContextID(parent, agreement uint64) uint64 {
+// one derives, by its number, or a Split, by its call and color. All members compute the
+// same without communication.
+func deriveContextID(parent uint64, numbers ...uint64) uint64 {
 	h := fnv.New64a()
-	_, _ = h.Write(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, parent), agreement))
+	for _, n := range append([]uint64{parent}, numbers...) {
+		_, _ = h.Write(binary.BigEndian.AppendUint64(nil, n))
+	}
 	return h.Sum64() & contextIDBits
 }
 

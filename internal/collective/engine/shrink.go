@@ -36,34 +36,36 @@ func (e *Engine) deriveSubComm(a *agreement) {
 		return
 	}
 	view := a.proposal.view
-	n := &Engine{comms: comms{
-		registry:  e.comms.registry,
-		contextID: deriveContextID(e.comms.contextID, a.number),
-	}}
+	a.subComm = e.nest(deriveContextID(e.comms.contextID, a.number), e.peers.liveIn(view), view)
+}
+
+// nest adds the communicator of some ranks, in ascending order, that begins with a view.
+func (e *Engine) nest(contextID uint64, ranks []int, view uint64) *Engine {
+	n := &Engine{comms: comms{registry: e.comms.registry, contextID: contextID}}
 	c := e.config
 	c.Rank = 0
-	for i, r := range e.peers.liveIn(view) {
+	for i, r := range ranks {
 		n.comms.worldRanks = append(n.comms.worldRanks, e.worldRank(r))
 		if r == e.config.Rank {
 			c.Rank = i
 		}
 	}
-	c.Size, c.View, c.Placement = len(n.comms.worldRanks), view, e.config.Placement.Of(e.peers.liveIn(view))
-	c.Link = newNestedLink(e.comms.registry.link, n.comms.contextID, n.comms.worldRanks)
+	c.Size, c.View, c.Placement = len(ranks), view, e.config.Placement.Of(ranks)
+	c.Link = newNestedLink(e.comms.registry.link, contextID, n.comms.worldRanks)
 	n.start(c)
-	for _, r := range e.peers.liveIn(view) {
-		own, _ := n.rankOfWorld(e.worldRank(r))
-		n.peers.of(own).down = e.peers.of(r).down
+	n.peers.newcomers = n.ranksOf(e, e.peers.newcomers)
+	for i, r := range ranks {
+		n.peers.of(i).down = e.peers.of(r).down
 	}
-	// Later failures are installed view by view, as they were here, because the
-	// owners of tasks depend on the order.
-	for _, later := range e.peers.changesSince(view) {
+	// Failures are installed view by view, as they were here, because the owners of
+	// tasks depend on the order.
+	for _, later := range e.peers.changesFrom(view) {
 		n.Install(later, n.ranksOf(e, e.peers.liveIn(later)))
 	}
 	if n.peers.view != e.peers.view {
 		n.Install(e.peers.view, n.ranksOf(e, e.peers.members()))
 	}
-	a.subComm = n
 	e.comms.nested = append(e.comms.nested, n)
 	e.comms.registry.add(n)
+	return n
 }

@@ -26,6 +26,8 @@ const (
 	Once
 	Finalize
 	Exscan
+	Split
+	Exchange
 )
 
 // String returns the function's name.
@@ -35,6 +37,7 @@ func (k Kind) String() string {
 		Reduce: "Reduce", Allreduce: "Allreduce", Allgather: "Allgather",
 		ReduceScatter: "ReduceScatter", Alltoall: "Alltoall", Scan: "Scan", Agree: "Agree",
 		Shrink: "Shrink", Admit: "Admit", Once: "Once", Finalize: "Finalize", Exscan: "Exscan",
+		Split: "Split", Exchange: "Exchange",
 	}
 	if k == 0 {
 		return "no call yet"
@@ -91,7 +94,7 @@ const (
 // total reports whether a process that has the result knows that all others have begun.
 func (s Signature) total() bool {
 	switch s.Kind {
-	case Barrier, Allreduce, Allgather, ReduceScatter, Alltoall:
+	case Barrier, Allreduce, Allgather, ReduceScatter, Alltoall, Split:
 		return s.Mode != Corrected
 	}
 	return false
@@ -107,7 +110,7 @@ func (s Signature) endsByFailure() bool { return s.Mode == Report && !s.Kind.rep
 // String returns the call as errors name it.
 func (s Signature) String() string {
 	text := s.Kind.String()
-	if s.Kind == 0 || s.Kind == Barrier || s.Kind == Once || s.Kind.repairs() {
+	if s.Kind == 0 || s.Kind == Barrier || s.Kind == Once || s.Kind == Split || s.Kind.repairs() {
 		return text
 	}
 	text += "[" + elementName(s.Element) + "]("

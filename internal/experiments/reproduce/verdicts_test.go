@@ -3,7 +3,6 @@ package reproduce
 import (
 	"bufio"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,9 +10,9 @@ import (
 	"strings"
 	"testing"
 	"unicode"
-)
 
-var update = flag.Bool("update", false, "write the golden verdicts anew, from $PLEACH_REPRODUCED")
+	"github.com/pleach-go/pleach/internal/testutil"
+)
 
 const goldenVerdicts = "testdata/verdicts.txt"
 
@@ -24,9 +23,9 @@ const leastNumeric = 30
 // that are recorded: a change that alters one must say so, in the golden file.
 //
 //	pleach-lab reproduce --quick --out DIR
-//	PLEACH_REPRODUCED=DIR go test -run TestVerdicts ./experiments/reproduce [-update]
+//	PLEACH_REPRODUCED=DIR [PLEACH_UPDATE_GOLDEN=1] go test -run TestVerdicts ./internal/experiments/reproduce
 func TestVerdicts(t *testing.T) {
-	dir := os.Getenv("PLEACH_REPRODUCED")
+	dir := testutil.Reproduced.Text()
 	if dir == "" {
 		t.Skip("no reproduction to judge: set PLEACH_REPRODUCED to its folder")
 	}
@@ -47,7 +46,7 @@ func TestVerdicts(t *testing.T) {
 	if numeric < leastNumeric {
 		t.Errorf("%d numeric claims, want %d", numeric, leastNumeric)
 	}
-	if *update {
+	if testutil.UpdateGolden.On() {
 		if err := os.WriteFile(goldenVerdicts, []byte(verdicts(claims)), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +68,7 @@ func compareVerdicts(t *testing.T, claims []Claim) {
 		delete(golden, verdictKey(c.Experiment, c.Claim))
 		switch {
 		case !known:
-			t.Errorf("%s: %q is new: run with -update if it should be", c.Experiment, c.Claim)
+			t.Errorf("%s: %q is new: run with PLEACH_UPDATE_GOLDEN=1 if it should be", c.Experiment, c.Claim)
 		case c.Verdict != want && !onThisMachine(c.Experiment):
 			t.Errorf("%s: %q: %s, recorded is %s; stated %s, measured %s", c.Experiment, c.Claim, c.Verdict, want, c.Stated, c.Measured)
 		}

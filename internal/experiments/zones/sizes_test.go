@@ -61,7 +61,7 @@ func (s *sized) String() string {
 // The figures of docs/measure/scale.md are what the simulator shows: all of them with PLEACH_FULL,
 // which takes some minutes and 3 GB, else small ones.
 func TestSizes(t *testing.T) {
-	if os.Getenv("PLEACH_FULL") != "" {
+	if testutil.Full.On() {
 		file := sizesHeader + "\n"
 		for _, row := range simulateSizes(t, 30) {
 			file += row + "\n"

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/internal/launch"
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/sql/internal/queries"
 	"github.com/pleach-go/pleach/sql/internal/tpchdata"
 )
@@ -57,7 +58,7 @@ func cases(t *testing.T, members int, few bool) (all []killCase) {
 // every rank of eight in every phase, and the answer is the published one.
 func TestKilled(t *testing.T) {
 	scale, members, few := 0.01, 4, true
-	if os.Getenv("PLEACH_FULL") != "" {
+	if testutil.Full.On() {
 		scale, members, few = 1, 8, false
 	}
 	dir := filepath.Join(t.TempDir(), "data")

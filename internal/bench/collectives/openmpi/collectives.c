@@ -18,6 +18,42 @@
 
 static int rank, ranks;
 
+/* The grid of Exchange: its width, this rank's neighbors, and their communicator. */
+static int width = 1, neighbors[4], neighbor_count, counts[4], from[4], to[4];
+static MPI_Comm grid;
+
+static void make_grid(void)
+{
+	for (int w = 1; w * w <= ranks; w++)
+		if (ranks % w == 0)
+			width = w;
+	int row = rank / width * width;
+	int all[4] = {row + (rank + width - 1) % width, row + (rank + 1) % width, (rank + ranks - width) % ranks, (rank + width) % ranks};
+	for (int i = 0; i < 4; i++) {
+		int known = all[i] == rank;
+		for (int k = 0; k < neighbor_count; k++)
+			known |= neighbors[k] == all[i];
+		if (!known)
+			neighbors[neighbor_count++] = all[i];
+	}
+	MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, neighbor_count, neighbors, MPI_UNWEIGHTED,
+		neighbor_count, neighbors, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &grid);
+}
+
+static void exchange(const double *in, double *out, int count)
+{
+	for (int i = 0; i < neighbor_count; i++)
+		counts[i] = count, to[i] = i * count;
+	MPI_Neighbor_alltoallv(in, counts, from, MPI_DOUBLE, out, counts, to, MPI_DOUBLE, grid);
+}
+
+static void split(void)
+{
+	MPI_Comm row;
+	MPI_Comm_split(MPI_COMM_WORLD, rank / width, rank, &row);
+	MPI_Comm_free(&row);
+}
+
 static long long now(void)
 {
 	struct timespec t;
@@ -46,6 +82,10 @@ static void operate(const char *op, const double *in, double *out, int count)
 		MPI_Allreduce(in, out, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 	else if (!strcmp(op, "alltoall"))
 		MPI_Alltoall(in, count, MPI_DOUBLE, out, count, MPI_DOUBLE, MPI_COMM_WORLD);
+	else if (!strcmp(op, "exchange"))
+		exchange(in, out, count);
+	else if (!strcmp(op, "split"))
+		split();
 	else
 		MPI_Abort(MPI_COMM_WORLD, 2);
 }
@@ -63,7 +103,7 @@ static double *buffer(size_t count)
 static void block(const char *op, long size, int rounds)
 {
 	size_t count = size / sizeof(double);
-	size_t whole = strcmp(op, "alltoall") ? count : count * ranks;
+	size_t whole = !strcmp(op, "alltoall") ? count * ranks : !strcmp(op, "exchange") ? count * 4 : count;
 	double *in = buffer(whole), *out = buffer(whole);
 	long long *took = calloc(rounds, sizeof *took), *longest = calloc(rounds, sizeof *longest);
 	long long processor = -used(), all = 0;
@@ -90,6 +130,7 @@ int main(int argc, char **argv)
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	make_grid();
 	char path[4096], op[32];
 	snprintf(path, sizeof path, "%s/%d", argc > 1 ? argv[1] : ".", rank);
 	FILE *commands = fopen(path, "r");

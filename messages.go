@@ -1,0 +1,222 @@
+package pleach
+
+import (
+	"context"
+	"iter"
+	"sync/atomic"
+
+	"github.com/pleach-go/pleach/internal/prefetch"
+	"github.com/pleach-go/pleach/internal/stream"
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// Message is a broadcast of another member, what a member has sent to this one alone, or a
+// notice that broadcasts were lost.
+type Message struct {
+	// From is the rank of the member that broadcast or sent it.
+	From int
+	// Data must not be changed: the group may still relay it.
+	Data []byte
+	// View is the number of the view in which it was broadcast. Every member that
+	// continues from that view to the next has received it, or none has. If Direct is
+	// true, it is the view of this process when the message arrived.
+	View uint64
+	// Direct says that the message was sent to this process alone, by [Group.Send].
+	Direct bool
+	// Topic is the topic that the message was broadcast to ([Group.Topic]). If empty, none.
+	Topic string
+	// Lost is 0 in a message. Otherwise this is a notice, and Data is nil: messages
+	// of this member, sent after those that have arrived, are lost, because this
+	// process was cut off or slow for longer than the others keep them
+	// (Config.Limits.KeepBytes). Lost counts them. The notice arrives as soon as the
+	// loss is certain, and before later messages. If it is not known yet how many are
+	// lost, the notice counts at least one, and a second notice the others when the
+	// next message arrives. Only of a sender that this process has received nothing
+	// from since it joined, the count stays a lower bound. It is not known which topics
+	// the lost messages have, so Lost counts those of every topic, and Messages yields the
+	// notice as well as every subscription.
+	Lost uint64
+	// Gap is nil in a message. Otherwise this is a notice, Data is nil and From is -1: this
+	// process was no member for a while, and has joined again (Config.Rejoin,
+	// [Group.Rejoin]). It comes after all that was received in the old membership, and
+	// before all of the new one: from Messages and from every subscription, or once to
+	// Config.Handler. A [State] is restored after it.
+	Gap *Gap
+
+	begins bool // no message: a view begins here; see state.go
+	lease  *stream.Lease
+}
+
+// Release says that the program has done with a message: the group may receive another one
+// into the memory of its Data, which the program must not read any more. No message has to
+// be released. For a program that receives many long messages, it saves the making and the
+// clearing of memory.
+func (g *Group) Release(m Message) {
+	if s := g.session(); m.lease != nil {
+		s.node.Look(func() { s.stream.Release(m.lease) })
+	}
+}
+
+// Messages yields what other members broadcast without a topic, and what they send to
+// this one: each message once, the broadcasts of one member in the order in which it made
+// them, and what it has sent in that order. What has a topic is for [Topic.Messages]. It
+// ends when ctx ends or this process is no longer a member ([Group.Err] says why); with
+// Config.Rejoin, it goes on when the process is a member again. If
+// several goroutines receive, each message goes to one of them.
+//
+// Up to Config.Limits.InboxBytes wait for the caller. Beyond that, messages stay
+// with other members, and arrive later unless those no longer keep them.
+func (g *Group) Messages(ctx context.Context) iter.Seq[Message] {
+	return func(yield func(Message) bool) {
+		for ctx.Err() == nil {
+			s := g.session()
+			m, err := s.next(ctx)
+			switch {
+			case err == nil && !yield(m), err != nil && !g.goesOn(ctx, s, nil):
+				return
+			}
+		}
+	}
+}
+
+// next returns the next message, as soon as there is one.
+func (g *session) next(ctx context.Context) (Message, error) {
+	for {
+		if m, ok := g.prefetched.Next(); ok {
+			if g.forProgram(&m) {
+				return m, nil
+			}
+			continue
+		}
+		if g.restoreState(); !g.prefetched.Empty() {
+			continue // another goroutine has taken them
+		}
+		if err := g.receive(ctx, &g.prefetched, g.arrived, g.prefetch); err != nil {
+			return Message{}, err
+		}
+	}
+}
+
+// receive takes messages from the member, or waits until there may be some to yield.
+func (g *session) receive(ctx context.Context, p *prefetched, arrived <-chan struct{}, take func(now protocol.Time) bool) error {
+	if p.Drained.Load() {
+		return g.await(ctx, arrived)
+	}
+	return g.wait(ctx, arrived, take)
+}
+
+// prefetch takes messages from the member. It reports false if there are none, and a step
+// that brings some will not prefetch them.
+func (g *session) prefetch(now protocol.Time) bool {
+	if g.replica.lacking {
+		return g.replica.arrived != nil || g.replica.offering
+	}
+	filled := g.prefetched.Fill(func() {
+		g.inputs.DeliverEach(now, prefetch.Count, g.prefetched.add)
+		for range prefetch.Count {
+			m, ok := g.deliverDirect()
+			if !ok {
+				break
+			}
+			g.prefetched.Add(m)
+		}
+	})
+	drained := g.config.State == nil && !g.deliverable()
+	g.prefetched.Drained.Store(drained)
+	return filled || drained
+}
+
+// handOver gives a sign to those who receive. If they wait, it takes messages for them
+// within the step that has brought them, which saves steps of their own. It leaves messages
+// if to take them may make the member send something: the step has sent its frames already.
+func (g *session) handOver(now protocol.Time) {
+	if p := &g.prefetched; p.Drained.Load() {
+		if !g.stream.Withholding() {
+			p.Fill(func() { g.inputs.DeliverEach(now, prefetch.Count, p.add) })
+		}
+		p.Drained.Store(!g.deliverable())
+	}
+	give(g.arrived)
+}
+
+// deliverable reports whether something waits for the program. While the program lacks the
+// state, that is only the state.
+func (g *session) deliverable() bool {
+	if g.replica.lacking {
+		return g.replica.arrived != nil || g.replica.offering
+	}
+	return g.stream.Pending() > 0 || g.direct.machine != nil && g.direct.machine.Pending() > 0
+}
+
+// delivery is how messages come to the program, over all memberships of its process.
+type delivery struct {
+	arrived    chan struct{} // there may be a message
+	prefetched prefetched    // for Messages to yield
+	// See dispatch. left says that a step has not prefetched all.
+	pending, dispatching, left atomic.Bool
+	dispatched                 []Message // handed to the handler last, used while dispatching
+}
+
+// prefetched are messages that wait for the program.
+type prefetched struct{ prefetch.Queue[Message] }
+
+// add adds a message of the member.
+func (p *prefetched) add(m *stream.Message) {
+	p.Add(Message{From: int(m.Root), Data: m.Data, View: m.View, Topic: m.Topic, Lost: m.Lost, begins: m.Begins, lease: m.Lease})
+}
+
+// dispatch calls the program's handler, if it has one, for messages that have
+// arrived. It is called by whichever goroutine has received something, when that
+// has been passed on: the message is in the program's hands without another
+// goroutine having to be woken. One at a time calls the handler; what others
+// bring meanwhile is left to it, so that order is kept.
+func (g *session) dispatch() {
+	for g.pending.Load() && g.dispatching.CompareAndSwap(false, true) {
+		g.pending.Store(false) // what is left is pending again after the step
+		if g.readyToDispatch() && g.fetch() {
+			for i := range g.dispatched {
+				if m := &g.dispatched[i]; g.forProgram(m) {
+					g.config.Handler(*m)
+				}
+			}
+		}
+		g.dispatching.Store(false)
+	}
+}
+
+// readyToDispatch reports whether the program has the state, if there is one. What is left of
+// an earlier membership, and the notice of the gap, come before it.
+func (g *session) readyToDispatch() bool {
+	if g.config.State != nil && !g.prefetched.Empty() {
+		g.pending.Store(true) // for what follows
+		return true
+	}
+	return g.restoreState()
+}
+
+// fetch takes messages for the handler: those that a step has prefetched or, if there are
+// none, those that wait. It returns false if the group is closed.
+func (g *session) fetch() bool {
+	if g.dispatched = g.prefetched.Exchange(g.dispatched); len(g.dispatched) > 0 {
+		if g.left.Load() {
+			g.pending.Store(true)
+		}
+		return true
+	}
+	if g.node.Do(func(now protocol.Time) { g.prefetch(now) }) != nil {
+		return false
+	}
+	g.dispatched = g.prefetched.Exchange(g.dispatched)
+	return true
+}
+
+// prefetchInStep takes messages for the handler within the step that has brought them, which
+// saves a step of their own. It leaves them if the handler is still busy with others, and if
+// to take them may make the member send something: the step has sent its frames already.
+func (g *session) prefetchInStep(now protocol.Time) {
+	if g.config.State == nil && !g.dispatching.Load() && !g.stream.Withholding() {
+		g.prefetched.Extend(func(most int) { g.inputs.DeliverEach(now, most, g.prefetched.add) })
+	}
+	g.left.Store(g.deliverable())
+	g.pending.Store(true)
+}

@@ -1,0 +1,173 @@
+package pleach
+
+// What an operator asks of a group from outside, and how a member answers: see package
+// operator.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/internal/control"
+	"github.com/pleach-go/pleach/internal/job"
+	"github.com/pleach-go/pleach/internal/operator"
+	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/transport/tcp"
+)
+
+// Inspection is what a member tells a process outside its group.
+type Inspection struct {
+	// View is the member's current view. Its Err tells whether the quorum is lost.
+	View View
+	// Progress tells which collective calls the member is in, since when, and for
+	// which ranks it waits, in its World and in those derived by Shrink. It is nil
+	// for a member that is not in a World.
+	Progress []collective.Progress
+}
+
+// Inspect asks the member at an address for its view and for the progress of its
+// collective calls, without joining the group. A member answers even while its
+// program is busy. Of the config, Group, TLS, Secret and Dial apply. Inspect tries
+// again until ctx ends, unless that cannot help.
+func Inspect(ctx context.Context, c Config, address string) (*Inspection, error) {
+	i := &Inspection{}
+	v, err := operate(c, func(o *operator.Client) (control.ViewReply, error) { return o.View(ctx, address) })
+	if err == nil {
+		i.View = *viewOfReply(&v)
+		i.Progress, err = progressOf(ctx, &c, address)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("pleach: Inspect %s: %w", address, err)
+	}
+	return i, nil
+}
+
+// operate asks a group.
+func operate(c Config, ask func(*operator.Client) (control.ViewReply, error)) (control.ViewReply, error) {
+	if err := c.check(modeInspect); err != nil {
+		return control.ViewReply{}, err
+	}
+	t := clientOf(&c, nil)
+	return ask(&operator.Client{
+		Ask: func(ctx context.Context, address string, r control.Request) ([]byte, error) {
+			return requestOnce(ctx, t, address, r)
+		},
+		Retry: func(ctx context.Context, address string, r control.Request) ([]byte, error) {
+			return sendRequest(ctx, t, []string{address}, r, 0)
+		},
+		Permanent: permanent,
+	})
+}
+
+// progressOf asks a member for the progress of its collective calls.
+func progressOf(ctx context.Context, c *Config, address string) (p []collective.Progress, err error) {
+	b, err := tcp.Request(ctx, clientOf(c, nil), address, control.Encode(control.Progress{}))
+	if err != nil {
+		return nil, err
+	}
+	body, err := control.Open(b)
+	if err != nil {
+		return nil, nil // it is not in a World
+	}
+	return p, json.Unmarshal(body, &p)
+}
+
+// encodeProgress encodes the reply to a request for progress: the calls that this
+// process is in, never their contents. It does not wait for the program's
+// goroutines, so a process that is busy elsewhere answers too.
+func (g *session) encodeProgress() []byte {
+	l, ok := g.machine.Unicast().(*job.Link)
+	if !ok {
+		return refuse(errors.New("this member is not in a World: it makes no collective calls"))
+	}
+	b, err := json.Marshal(collective.Comm(l.Engine().Comm()).Progress())
+	if err != nil {
+		return refuse(err)
+	}
+	return control.Accept(b)
+}
+
+// ForceView lets the surviving members of a group that has lost its quorum go on without
+// the others, which leave the view. Members are the IDs of those that go on; if there
+// are none, all that the member at the address reaches. It returns the new view.
+//
+// ForceView gives up the guarantee that there is one group. The caller must know that the
+// members that do not go on are dead, and not only cut off: otherwise they may
+// continue as a second group of the same name. It is a last resort for an operator, after
+// the loss of more members than a quorum can do without, and it is refused while the
+// group has its quorum. Of the config, Group, TLS
+// and Secret apply.
+func ForceView(ctx context.Context, c Config, address string, members ...string) (View, error) {
+	v, err := operate(c, func(o *operator.Client) (control.ViewReply, error) { return o.Force(ctx, address, members) })
+	if errors.Is(err, operator.ErrHasQuorum) {
+		err = fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	if err != nil {
+		return View{}, fmt.Errorf("pleach: ForceView at %s: %w", address, err)
+	}
+	return *viewOfReply(&v), nil
+}
+
+// force lets some members go on without a quorum.
+func (g *session) force(number uint64, ranks []protocol.Rank) error {
+	err := errNotAMember
+	_ = g.node.Do(func(now protocol.Time) {
+		if v := g.machine.View(); v.Number > number {
+			err = nil // another member was asked first, and it is done
+			return
+		}
+		if err = g.inputs.ForceView(now, ranks); err == nil {
+			g.log.Warn("view forced by an operator", "view", number, "with", len(ranks))
+		}
+	})
+	return err
+}
+
+// RaiseError means that the protocol version of a group cannot be raised yet.
+type RaiseError struct {
+	// Version is that of the group. Members speak no higher one, and the others do.
+	Version int
+	Members []Member
+}
+
+func (e *RaiseError) Error() string {
+	names := make([]string, len(e.Members))
+	for i, m := range e.Members {
+		names[i] = fmt.Sprintf("%q (rank %d)", m.ID, m.Rank)
+	}
+	return fmt.Sprintf("pleach: the group stays at protocol version %d: some members speak no higher one: %s", e.Version, strings.Join(names, ", "))
+}
+
+// RaiseVersion gives a group the highest protocol version that all members speak, and
+// returns the view that has it. An operator calls it when the last process of a group is
+// upgraded. Address is that of any member. Processes that do not speak the new version
+// cannot join any more, and the version never falls. If only some members speak a higher
+// version than the group has, RaiseVersion returns a [*RaiseError]. Of the config, Group,
+// TLS and Secret apply.
+//
+// A group begins with the highest version that its first members have in common. So
+// without an upgrade there is nothing to raise, and RaiseVersion returns the present view.
+func RaiseVersion(ctx context.Context, c Config, address string) (View, error) {
+	v, err := operate(c, func(o *operator.Client) (control.ViewReply, error) { return o.Raise(ctx, address) })
+	if stay := new(operator.StayError); errors.As(err, &stay) {
+		e := &RaiseError{Version: int(stay.Version)}
+		for _, m := range stay.Members {
+			e.Members = append(e.Members, memberOf(m))
+		}
+		err = e
+	}
+	if err != nil {
+		return View{}, fmt.Errorf("pleach: RaiseVersion at %s: %w", address, err)
+	}
+	return *viewOfReply(&v), nil
+}
+
+// raise raises the version.
+func (g *session) raise(version uint16) error {
+	err := errNotAMember
+	_ = g.node.Do(func(now protocol.Time) { err = g.inputs.RaiseVersion(now, version) })
+	return err
+}

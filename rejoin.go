@@ -1,0 +1,291 @@
+package pleach
+
+// A group outlives the memberships of its process. This file drives a [lifecycle.Returning],
+// which decides whether a process that was removed joins again, and when.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pleach-go/pleach/detect"
+	"github.com/pleach-go/pleach/internal/lifecycle"
+	"github.com/pleach-go/pleach/internal/notify"
+	"github.com/pleach-go/pleach/internal/prefetch"
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// Gap is what a process may have missed between two memberships.
+type Gap struct {
+	// From is the last view of the old membership, and To the first of the new one. What
+	// was broadcast in From and in the views between may be missing. Nothing of To is.
+	From, To uint64
+	// Err is why the old membership has ended: an [*EvictedError], or [ErrTooSlow].
+	Err error
+}
+
+func (e *Gap) String() string {
+	return fmt.Sprintf("messages of views %d to %d may be missing: %v", e.From, e.To-1, e.Err)
+}
+
+// staying is whether this process goes on after the end of a membership.
+type staying struct {
+	life    context.Context // ends with the last membership, if Config.Rejoin is set
+	end     context.CancelCauseFunc
+	wanted  context.Context // ends when the program wants to leave
+	callOff context.CancelCauseFunc
+	renewed notify.Notifier // notifies when there is another membership
+	driver  sync.WaitGroup
+	// mu is for backoff, which Rejoin waits by if Config.Rejoin is not set.
+	mu      sync.Mutex
+	backoff lifecycle.Backoff
+}
+
+func (s *staying) init() {
+	s.life, s.end = context.WithCancelCause(context.Background())
+	s.wanted, s.callOff = context.WithCancelCause(context.Background())
+}
+
+// readInterval is how often a process that was too slow looks whether its program receives.
+const readInterval = 50 * time.Millisecond
+
+// stay joins again after each membership, until this process is to stay out.
+func (g *Group) stay() {
+	var r lifecycle.Returning
+	start := time.Now()
+	now := func() protocol.Time { return protocol.Time(time.Since(start)) + 1 }
+	for {
+		s := g.session()
+		r.Began(now())
+		<-s.life.Done()
+		s.keepUnread()
+		r.Ended(now(), endingOf(s.Err()))
+		if err := g.comeBack(s, &r, now); err != nil {
+			g.end(err)
+			return
+		}
+	}
+}
+
+// comeBack joins again. It returns nil when this process is a member, and otherwise why it
+// stays out.
+func (g *Group) comeBack(s *session, r *lifecycle.Returning, now func() protocol.Time) error {
+	for cause := s.Err(); ; {
+		switch r.Next(now()).(type) {
+		case lifecycle.End:
+			return cause
+		case lifecycle.Again:
+			if g.wanted.Err() != nil {
+				return context.Cause(g.wanted)
+			}
+			err := g.rejoin(g.wanted, s)
+			if err == nil {
+				return nil
+			}
+			if g.wanted.Err() == nil {
+				s.log.Warn("cannot join again", "cause", err)
+			}
+			r.Failed(now(), permanent(err))
+			cause = err
+			continue
+		}
+		wait := time.Duration(min(r.Deadline()-now(), protocol.Time(time.Minute)))
+		if r.Unread() {
+			if g.allRead() {
+				r.Reading()
+				continue
+			}
+			wait = readInterval
+		}
+		select {
+		case <-time.After(wait):
+		case <-g.wanted.Done():
+			return context.Cause(g.wanted)
+		}
+	}
+}
+
+// endingOf is how a membership has ended.
+func endingOf(err error) lifecycle.Ending {
+	switch {
+	case errors.Is(err, ErrEvicted):
+		return lifecycle.Evicted
+	case errors.Is(err, ErrTooSlow):
+		return lifecycle.TooSlow
+	}
+	return lifecycle.Departed
+}
+
+// allRead reports whether the program has received all that was left of a membership.
+func (g *Group) allRead() bool {
+	g.topics.mu.Lock()
+	defer g.topics.mu.Unlock()
+	return g.delivery.prefetched.Empty() && !g.delivery.dispatching.Load() &&
+		!slices.ContainsFunc(g.topics.list, func(t *Topic) bool { return !t.prefetched.Empty() })
+}
+
+// goesOn waits, after a membership has ended, for the next one. It reports false if there is
+// none, or ctx or done ends first; done may be nil.
+func (g *Group) goesOn(ctx context.Context, s *session, done <-chan struct{}) bool {
+	renewed := g.renewed.Wait()
+	if g.session() != s {
+		return true
+	}
+	if g.Err() != nil {
+		return false
+	}
+	select {
+	case <-renewed:
+		return true
+	case <-g.life.Done():
+	case <-ctx.Done():
+	case <-done:
+	}
+	return false
+}
+
+// Rejoin makes this process a member again after [ErrEvicted] and [ErrTooSlow]: it aborts
+// the membership that it has, and joins the group with the same ID and address, so that it
+// gets its old rank if that is free. What was given to the group stays: handlers, and
+// subscriptions. [Group.Messages] and each subscription then first yield a notice of what may
+// be missing ([Message.Gap]). With Config.Rejoin, a group does all that by itself, and Rejoin
+// only waits for it. A process that is removed again and again, each time within a minute,
+// waits before it joins: 2 s, then twice as long each time, up to 30 s.
+//
+// After [ErrReplaced], or if another process with its ID has joined meanwhile, Rejoin
+// returns a [*ReplacedError]: this process stays out. The seeds are those of Join or
+// [Group.SetSeeds], and the members of the last view that this process has seen.
+// Config.Transport ended with the membership and is not used again, nor are
+// Config.Detectors but those that are a [detect.Renewer].
+func (g *Group) Rejoin(ctx context.Context) error {
+	s := g.session()
+	if !g.config.Rejoin {
+		s.keepUnread()
+		if err := g.pause(ctx, time.Since(s.joined)); err != nil {
+			return s.wrap("rejoin", err)
+		}
+		return s.wrap("rejoin", g.rejoin(ctx, s))
+	}
+	for s.Err() != nil {
+		if !g.goesOn(ctx, s, nil) {
+			return s.wrap("rejoin", errors.Join(ctx.Err(), g.Err()))
+		}
+		s = g.session()
+	}
+	return nil
+}
+
+// pause waits before this process joins again, after a membership that has lasted for a
+// while.
+func (g *Group) pause(ctx context.Context, lasted time.Duration) error {
+	g.mu.Lock()
+	pause := g.backoff.Removed(protocol.Time(lasted))
+	g.mu.Unlock()
+	select {
+	case <-time.After(time.Duration(pause)):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// rejoin joins again after a membership.
+func (g *Group) rejoin(ctx context.Context, old *session) error {
+	if old.machine.Static() {
+		return ErrStatic
+	}
+	if err := old.abort(); err != nil {
+		return err
+	}
+	if errors.Is(old.Err(), ErrReplaced) {
+		return old.Err()
+	}
+	c, seeds := old.successor()
+	if len(seeds) == 0 {
+		return errors.New("the last view had no other member")
+	}
+	s, err := prepare(ctx, &c, modeJoin, func(c *Config) (*initialState, error) { return joinState(c, ctx, seeds) })
+	if err != nil {
+		return old.replacedMeanwhile(err)
+	}
+	if err := g.enter(c, s, nil, &Gap{From: old.view.Load().Number, To: s.view.Number, Err: old.Err()}); err != nil {
+		return errors.Join(err, s.transport.Close())
+	}
+	if g.config.Handler != nil {
+		go g.session().dispatch() // the notice waits
+	}
+	return nil
+}
+
+// successor returns the settings of the next membership, and where it looks for the group.
+func (g *session) successor() (c Config, seeds []string) {
+	c = g.config
+	c.Replace = false
+	c.Addresses, c.Rank, c.Transport, c.Detectors, c.StartTimeout, c.Expect = nil, 0, nil, nil, 0, 0
+	for _, d := range g.config.Detectors {
+		if r, ok := d.(detect.Renewer); ok {
+			c.Detectors = append(c.Detectors, r.Renew())
+		}
+	}
+	if given := g.seeds.Load(); given != nil {
+		seeds = slices.Clone(*given)
+	}
+	for _, address := range g.otherAddresses() {
+		if !slices.Contains(seeds, address) {
+			seeds = append(seeds, address)
+		}
+	}
+	self := g.Self()
+	c.ID, c.Advertise, c.Listen, c.Meta = self.ID, self.Address, g.listening, self.Meta
+	return c, seeds
+}
+
+// keepUnread takes what waits for the program out of a member that has ended: the program
+// receives it before the notice of the gap.
+func (g *session) keepUnread() {
+	_ = g.node.Do(func(now protocol.Time) {
+		if g.replica.lacking {
+			return
+		}
+		g.prefetched.Keep(func() {
+			for g.stream.Pending() > 0 {
+				g.inputs.DeliverEach(now, prefetch.Count, g.prefetched.add)
+			}
+			for m, ok := g.deliverDirect(); ok; m, ok = g.deliverDirect() {
+				g.prefetched.Add(m)
+			}
+		})
+		for id, t := range g.topics {
+			t.prefetched.Keep(func() {
+				for g.stream.PendingTopic(id) > 0 {
+					g.inputs.DeliverTopicEach(now, id, prefetch.Count, t.prefetched.add)
+				}
+			})
+		}
+	})
+	if g.config.Handler != nil {
+		g.pending.Store(true)
+		g.dispatch()
+	}
+}
+
+// announce makes the subscriptions of the group this member's, and puts the notice of a gap
+// before what the program receives. It is called before the member begins, with topics locked.
+func (g *session) announce(gap *Gap) {
+	queues := []*prefetched{&g.prefetched}
+	for _, t := range g.group.topics.list {
+		g.addTopic(t)
+		queues = append(queues, &t.prefetched)
+	}
+	if gap == nil {
+		return
+	}
+	for _, q := range queues {
+		q.Keep(func() { q.Add(Message{From: -1, View: gap.To, Gap: gap}) })
+		q.Drained.Store(false)
+	}
+	g.pending.Store(true)
+}

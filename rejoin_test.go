@@ -1,0 +1,101 @@
+package pleach_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/pleach-go/pleach"
+)
+
+// outpaced returns two members, of which the second has left because its program receives
+// nothing, and how many messages the first has sent until then.
+func outpaced(t *testing.T) (sender, slow *pleach.Group, sent int) {
+	t.Helper()
+	limits := pleach.Limits{InboxBytes: 64 << 10, SlowTimeout: 200 * time.Millisecond}
+	sender, err := pleach.Create(t.Context(), pleach.Config{ID: "sender", Limits: limits})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = sender.Abort() })
+	slow, err = pleach.Join(t.Context(), pleach.Config{ID: "slow", Limits: limits, Rejoin: true}, sender.Self().Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = slow.Abort() })
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for sender.Size() == 2 {
+		if err := sender.Broadcast(ctx, append(make([]byte, 1<<10), strconv.Itoa(sent)...)); err != nil {
+			t.Fatal(err)
+		}
+		sent++
+	}
+	return sender, slow, sent
+}
+
+// A process that was too slow comes back when its program receives: first what was left, then
+// the notice, then what is new.
+func TestSlowProgramComesBackWhenItReceives(t *testing.T) {
+	sender, slow, sent := outpaced(t)
+	for v := range slow.Views(t.Context()) {
+		if v.Err != nil {
+			if !errors.Is(v.Err, pleach.ErrTooSlow) {
+				t.Errorf("the view has %v", v.Err)
+			}
+			break
+		}
+	}
+	if err := slow.Broadcast(t.Context(), nil); !errors.Is(err, pleach.ErrTooSlow) {
+		t.Errorf("a broadcast between two memberships: %v", err)
+	}
+	time.Sleep(300 * time.Millisecond)
+	if sender.Size() != 1 {
+		t.Error("the process has come back before its program receives")
+	}
+	go func() {
+		awaitView(t, sender, "both", ofSize(2))
+		_ = sender.Broadcast(t.Context(), append(make([]byte, 1<<10), "new"...))
+	}()
+	next, told := 0, false
+	for m := range slow.Messages(t.Context()) {
+		if m.Gap != nil {
+			told = errors.Is(m.Gap.Err, pleach.ErrTooSlow) && m.Gap.From < m.Gap.To
+			continue
+		}
+		if text := string(m.Data[1<<10:]); text == "new" {
+			break
+		} else if told || text != strconv.Itoa(next) {
+			t.Fatalf("message %s instead of %d; told of the gap: %t", text, next, told)
+		}
+		next++
+	}
+	if !told || next > sent || slow.Err() != nil {
+		t.Errorf("told of the gap: %t; %d of %d messages; %v", told, next, sent, slow.Err())
+	}
+}
+
+// A program that leaves between two memberships stays out.
+func TestLeaveBetweenMemberships(t *testing.T) {
+	_, slow, _ := outpaced(t)
+	for v := range slow.Views(t.Context()) {
+		if v.Err != nil {
+			break
+		}
+	}
+	if err := slow.Leave(t.Context()); err != nil || !errors.Is(slow.Err(), pleach.ErrLeft) {
+		t.Errorf("left with %v, and the group has ended with %v", err, slow.Err())
+	}
+	for range slow.Messages(t.Context()) { // what was left
+	}
+}
+
+// A group that is closed between two memberships has ended.
+func TestCloseBetweenMemberships(t *testing.T) {
+	_, slow, _ := outpaced(t)
+	if err := slow.Close(); err != nil || slow.Err() == nil {
+		t.Errorf("closed with %v, and the group has ended with %v", err, slow.Err())
+	}
+}

@@ -1,0 +1,175 @@
+package pleach
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pleach-go/pleach/detect"
+	"github.com/pleach-go/pleach/internal/dedup"
+	"github.com/pleach-go/pleach/internal/door"
+	"github.com/pleach-go/pleach/internal/founding"
+	"github.com/pleach-go/pleach/internal/member"
+	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/node"
+	"github.com/pleach-go/pleach/internal/notify"
+	"github.com/pleach-go/pleach/internal/record"
+	"github.com/pleach-go/pleach/internal/stream"
+	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/transport"
+)
+
+// session is one membership of a [Group]: from its first view until it has ended. A group
+// whose process joins again has another one.
+type session struct {
+	group  *Group
+	config Config
+	self   membership.Member
+	log    *slog.Logger // names this member in every line
+	data   *dataDir     // where it saves its vote; nil: it does not
+	protocols
+	network
+	detection
+	views
+	ending
+	seeds atomic.Pointer[[]string] // without its own address; see seeds.go
+	admitting
+	troubles
+	sending
+	*delivery
+	stability
+	direct  directs
+	serving serving
+	replica replica
+	topics  map[uint64]*Topic // the subscriptions, by their IDs; used within node.Do
+}
+
+// protocols are the machines and what drives them.
+type protocols struct {
+	node     *node.Node
+	machine  *member.Machine  // used only within node.Do, to look at
+	inputs   inputs           // the same, or what records it: whatever changes the machine goes there
+	recorder *record.Recorder // nil: none
+	stream   *stream.Member   // its streams, likewise
+}
+
+// network is what the group uses of its transport.
+type network struct {
+	listening  string // the address of its socket
+	addresses  transport.AddressBook
+	roster     transport.Roster
+	localError func() (time.Time, error) // the transport's last; nil: it tells none
+	queued     func(protocol.Rank) int   // bytes that wait in the transport for a peer; nil: it tells none
+}
+
+// detection is what finds dead members.
+type detection struct {
+	detector    detect.Detector // nil: the group is fixed
+	connections *detect.Connections
+	silent      *detect.Tracker // has the members that heartbeats find silent
+}
+
+// views are the present view, and what tells of the next.
+type views struct {
+	view    *atomic.Pointer[membership.View]
+	shown   atomic.Pointer[View] // what View returned last
+	changed notify.Notifier      // notifies when there is a new view, or more is stable or known to be lost
+}
+
+// ending is whether this process is a member, and why not.
+type ending struct {
+	life      context.Context // ends with this process's membership; its cause is Err
+	end       context.CancelCauseFunc
+	quorumErr atomic.Pointer[QuorumError]
+	removal   atomic.Pointer[error] // why this process is about to be no longer a member
+	closing   sync.Once
+	joined    time.Time // when this membership began
+}
+
+// admitting is how candidates become members, and members that are behind catch up.
+type admitting struct {
+	began      []founding.Candidate // see founding.go
+	admissions map[protocol.Rank]admission
+	reachSlots *door.Slots    // one for each candidate that is dialed
+	reaching   sync.WaitGroup // dials candidates; see admit
+	refusals   dedup.Causes   // of candidates
+	behind     dedup.Causes   // the members that are asked to catch up
+	asking     sync.WaitGroup // see endEvicted, askToCatchUp
+	catchingUp atomic.Bool
+}
+
+// troubles are what this member knows of trouble; used within node.Do.
+type troubles struct {
+	suspects    map[protocol.Rank]Suspect // the members that cannot be reached
+	firstViewAt time.Time                 // when this member entered the first view, if it has
+	evicted     bool                      // see endEvicted
+	history     []ViewChange              // see history.go
+	impaired    bool                      // see checkImpaired
+	notSaved    atomic.Pointer[saveError] // the last trouble with saving; nil: none
+}
+
+// sending is what broadcasts wait for.
+type sending struct {
+	sendLock  chan struct{} // held by the one broadcast that is writing
+	metaLock  chan struct{} // held by the one SetMeta that waits
+	tracing   tracing
+	written   chan struct{} // what was written is on its way, or some of it
+	unwritten atomic.Int64  // segments that were not, when last looked at
+	restarts  atomic.Uint64 // messages cut in two by a new view, likewise
+}
+
+// stability is what is known of receipts; used within node.Do.
+type stability struct {
+	sentIn uint64 // the view in which the last broadcast was written
+	stable uint64 // when last looked at
+	lossy  int    // likewise
+}
+
+// afterStep gives signs to those who wait. It is called within node.Do.
+func (g *session) afterStep(now protocol.Time) {
+	g.stepDirect()
+	if g.deliverable() {
+		if g.config.Handler != nil {
+			g.prefetchInStep(now)
+		} else {
+			g.handOver(now)
+		}
+	}
+	g.stream.Arrived(func(id uint64) { g.topics[id].handOver(now) })
+	unwritten, restarts := int64(g.stream.Unwritten()), g.stream.Restarts()
+	if unwritten != g.unwritten.Load() || restarts != g.restarts.Load() {
+		g.restarts.Store(restarts) // first: nothing unwritten must not look like all sent
+		g.unwritten.Store(unwritten)
+		give(g.written)
+	}
+	if stable, lossy := g.stream.Stable(), len(g.stream.Incomplete()); stable != g.stable || lossy != g.lossy {
+		g.stable, g.lossy = stable, lossy
+		g.changed.Notify()
+	}
+	g.checkImpaired(now)
+	g.inputs.Settle(now)
+}
+
+// give gives a sign, unless one is there already.
+func give(sign chan<- struct{}) {
+	select {
+	case sign <- struct{}{}:
+	default:
+	}
+}
+
+// Rank returns this process's rank.
+func (g *session) Rank() int { return int(g.self.Rank) }
+
+// Self returns this process as the others see it, with its address and its meta.
+func (g *session) Self() Member {
+	if m := g.view.Load().Members.Find(g.self.Rank); m != nil && m.Incarnation == g.self.Incarnation {
+		return memberOf(m)
+	}
+	return memberOf(&g.self) // it is not in the view, or its group is static
+}
+
+// Size returns the number of members of the current view.
+func (g *session) Size() int { return g.view.Load().Members.Len() }
