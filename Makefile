@@ -143,7 +143,7 @@ schedules: ## agree on views under SEEDS random schedules (default: a million), 
 
 .PHONY: simulate
 simulate: ## run whole groups under SEEDS seeds (default: 100) on all cores
-	PLEACH_SEEDS=$(SEEDS) go test -count=1 -timeout 0 -run GroupsUnderSeeds -v ./internal/simulation
+	PLEACH_SEEDS=$(SEEDS) go test -count=1 -timeout 0 -run UnderSeeds -v ./internal/simulation
 
 PREVIOUS ?= $(shell git describe --tags --abbrev=0 --match 'v*' HEAD^ 2>/dev/null)
 

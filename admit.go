@@ -16,6 +16,7 @@ import (
 	"github.com/pleach-go/pleach/bootstrap"
 	"github.com/pleach-go/pleach/collective"
 	"github.com/pleach-go/pleach/internal/collective/engine"
+	"github.com/pleach-go/pleach/internal/job"
 )
 
 // Errors of a process that replaces another one.
@@ -114,7 +115,7 @@ func replacementState(c *Config, ctx context.Context, a *bootstrap.Assignment) (
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.StartTimeout, defaultStartTimeout))
 	defer cancel()
 	others := slices.Delete(slices.Clone(a.Addresses), int(a.Rank), int(a.Rank)+1)
-	if hostCount(a.Addresses) == 1 {
+	if job.Hosts(a.Addresses) == 1 {
 		var leave context.CancelCauseFunc
 		ctx, leave = context.WithCancelCause(ctx)
 		go watchJob(ctx, leave, others)

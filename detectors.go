@@ -13,6 +13,8 @@ import (
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/transport"
+	"github.com/pleach-go/pleach/transport/tcp"
 )
 
 // makeDetectors makes the detectors: one that watches connections, the heartbeats', and
@@ -163,4 +165,46 @@ func (g *session) checkImpaired(now protocol.Time) {
 		g.log.Info("connections can be opened again", "after", err)
 	}
 	g.inputs.SetImpaired(now, impaired)
+}
+
+// watcher passes what the transport finds out about processes to the detector of
+// connections and to the member, or to the seat of one.
+type watcher struct {
+	connections *detect.Connections
+	// removed is called if a member of a later view does not let this process connect.
+	removed func(view uint64, holder *membership.Member)
+	// early, if not nil, is called if a peer does not know yet that this process has
+	// joined.
+	early func(peer protocol.Rank)
+}
+
+// Up implements [node.Watcher].
+func (w *watcher) Up(peer protocol.Rank, incarnation uint64) { w.connections.Up(peer, incarnation) }
+
+// Down implements [node.Watcher].
+func (w *watcher) Down(peer protocol.Rank, cause error) {
+	var removed *transport.RemovedError
+	switch {
+	case errors.As(cause, &removed):
+		w.removed(removed.View, holderOf(removed))
+		return
+	case errors.Is(cause, transport.ErrOtherProcess):
+		w.connections.Replaced(peer)
+		return
+	case errors.Is(cause, tcp.ErrEarly) && w.early != nil:
+		w.early(peer)
+	}
+	w.connections.Down(peer, cause)
+}
+
+// removed says that a member of a later view does not let this process connect.
+func (g *session) removed(view uint64, holder *membership.Member) {
+	_ = g.node.Do(func(now protocol.Time) { g.inputs.Removed(now, view, holder) })
+}
+
+func holderOf(e *transport.RemovedError) *membership.Member {
+	if e.Holder == nil {
+		return nil
+	}
+	return &membership.Member{Identity: e.Holder.ID, Address: e.Holder.Address, Incarnation: e.Holder.Incarnation}
 }

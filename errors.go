@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/transport/tcp"
 )
 
 // Reasons why a membership ended or a call failed. [Group.Err] returns those that end a
@@ -244,3 +245,19 @@ func (g *session) wrap(call string, err error) error {
 	}
 	return fmt.Errorf("pleach: %s of rank %d in view %d: %w", call, g.Rank(), g.view.Load().Number, err)
 }
+
+// VersionError means that a process, or a call, does not go with the protocol version of
+// the group. It wraps [tcp.ErrVersion], and [ErrRefused].
+type VersionError struct {
+	// What is the process or the call.
+	What string
+	// Group is the version of the group. What needs one from Min to Max.
+	Group, Min, Max int
+}
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("pleach: %s needs protocol version %d to %d, and the group has %d", e.What, e.Min, e.Max, e.Group)
+}
+
+// Unwrap returns [tcp.ErrVersion] and [ErrRefused].
+func (e *VersionError) Unwrap() []error { return []error{tcp.ErrVersion, ErrRefused} }

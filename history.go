@@ -154,3 +154,42 @@ func (g *session) memberChange(v *membership.View, c *membership.Change) MemberC
 	}
 	return m
 }
+
+// admission is when this member has seen another one join.
+type admission struct {
+	incarnation uint64
+	at          time.Time
+}
+
+// noteAdmissions records the members that a view has admitted; before are those of the
+// view before.
+func (g *session) noteAdmissions(v *membership.View, before membership.Members) {
+	if g.admissions == nil {
+		g.admissions = make(map[protocol.Rank]admission)
+	}
+	if v.Number == firstView { // all at once, so that a large group needs no list
+		g.firstViewAt = time.Now()
+		return
+	}
+	for rank, a := range g.admissions {
+		if m, ok := v.Member(rank); !ok || m.Incarnation != a.incarnation {
+			delete(g.admissions, rank)
+		}
+	}
+	for m := range v.Members.Since(before) {
+		if m.Incarnation == v.Number {
+			g.admissions[m.Rank] = admission{m.Incarnation, time.Now()}
+		}
+	}
+}
+
+// firstView is the number of the view that a group begins with.
+const firstView = 1
+
+// admittedAt is when this member has seen another one join. It is zero if it has not.
+func (g *session) admittedAt(m *membership.Member) time.Time {
+	if m.Incarnation == firstView {
+		return g.firstViewAt
+	}
+	return g.admissions[m.Rank].at
+}

@@ -3,6 +3,8 @@ package pleach
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -15,7 +17,19 @@ import (
 
 // Create makes this process the first member of a new group. Others join it. ctx
 // bounds the call, not the membership.
-func Create(ctx context.Context, c Config) (*Group, error) {
+//
+// A process that is started again by the same command would create a second group of that
+// name. With seeds, addresses at which a group may be running, Create asks there first, and
+// joins the group that it finds. Processes that may all be the first one, or be partitioned
+// when they start, use [Join] with Config.Expect instead.
+func Create(ctx context.Context, c Config, seeds ...string) (*Group, error) {
+	if len(seeds) > 0 {
+		if err := c.check(modeCreate); err != nil {
+			return nil, fmt.Errorf("pleach: %s: %w", modeCreate, err)
+		}
+		c.Expect = 1
+		return Join(ctx, c, seeds...)
+	}
 	return open(ctx, c, modeCreate, func(c *Config) (*initialState, error) { return createState(c) })
 }
 
@@ -162,4 +176,11 @@ func hostTowards(address string) string {
 	}
 	defer conn.Close()
 	return conn.LocalAddr().(*net.UDPAddr).IP.String()
+}
+
+// newNonce draws the number that tells this start of a process from all others.
+func newNonce() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return binary.BigEndian.Uint64(b[:]) | 1
 }

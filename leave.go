@@ -6,7 +6,10 @@ import (
 	"errors"
 	"time"
 
+	"github.com/pleach-go/pleach/detect"
+	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/transport"
 )
 
 // closeTimeout bounds how long Close waits for the group to let this process go.
@@ -95,7 +98,77 @@ func (g *session) abort() error {
 		if g.detector != nil {
 			err = errors.Join(err, g.detector.Close())
 		}
-		g.data.close()
+		g.data.Close()
 	})
 	return err
+}
+
+// successorTimeout bounds how long a process that was removed asks whether another one
+// has its ID, and askedMembers how many members it asks.
+const (
+	successorTimeout = 500 * time.Millisecond
+	askedMembers     = 3
+)
+
+// endEvicted ends the membership of a process that was removed. The view that it was
+// removed by may be an old one: if another process has joined with its ID since, it must
+// not rejoin. So it asks the others first. It is called within node.Do.
+func (g *session) endEvicted(err error) {
+	if g.evicted {
+		return
+	}
+	g.evicted = true
+	if g.roster != nil {
+		g.roster.SetView(transport.View{Number: g.view.Load().Number}) // no member is dialed any more
+	}
+	g.detector.Watch(detect.PeerList(nil))
+	evicted := publicError(err)
+	g.removal.Store(&evicted) // Broadcast returns it already
+	var e *membership.EvictedError
+	if !errors.As(err, &e) || e.Successor != nil || g.config.Transport != nil {
+		g.endRemoved(evicted)
+		return
+	}
+	var members []string
+	for _, m := range g.view.Load().Members.All() {
+		if m.Rank != g.self.Rank && len(members) < askedMembers {
+			members = append(members, m.Address)
+		}
+	}
+	g.asking.Go(func() {
+		e := *e
+		e.Successor = g.findSuccessor(members, e.By)
+		g.endRemoved(publicError(&e))
+	})
+}
+
+// endRemoved ends the membership and logs why.
+func (g *session) endRemoved(err error) {
+	var replaced *ReplacedError
+	if errors.As(err, &replaced) {
+		g.log.Warn("replaced", "view", replaced.By, "id", replaced.ID, "by", replaced.Address, "incarnation", replaced.Incarnation)
+	}
+	g.end(err)
+}
+
+// findSuccessor asks members for their views, and returns the member that has this
+// process's ID, or nil if none has or no member answers.
+func (g *session) findSuccessor(members []string, since uint64) *membership.Member {
+	ctx, cancel := context.WithTimeout(g.life, successorTimeout)
+	defer cancel()
+	views := make(chan membership.View, len(members))
+	for _, address := range members {
+		g.asking.Go(func() {
+			v, _ := fetchView(&g.config, ctx, address)
+			views <- v
+		})
+	}
+	for range members {
+		v := <-views
+		if v.Number < since {
+			continue // it is behind, or has not answered
+		}
+		return v.Successor(&g.self)
+	}
+	return nil
 }

@@ -73,7 +73,7 @@ func newLife(c *Config, s *initialState, place *membership.Seat, listener net.Li
 		Former: s.former, NewNonce: newNonce, Speaks: speaks,
 	}
 	if s.data != nil {
-		m.Starts = s.data.starts
+		m.Starts = s.data.Starts()
 	}
 	l.machine = lifecycle.New(m)
 	return l
@@ -159,7 +159,8 @@ func (l *life) do(action lifecycle.Action) (member bool, err error) {
 		err = l.stand()
 	case lifecycle.Hold:
 		l.rest()
-		s.self, s.data.next, s.data.former = a.Candidate, a.Candidate.Nonce, nil // saved before the seat says anything
+		s.self = a.Candidate
+		s.data.Ask(a.Candidate.Nonce) // saved before the seat says anything
 		l.lent = lend(l.listener)
 		l.seat, err = l.config.newSeat(l, a.Place, l.lent)
 	case lifecycle.Suspect:
@@ -169,7 +170,7 @@ func (l *life) do(action lifecycle.Action) (member bool, err error) {
 		l.seat.report(detect.Report{Rank: a.Rank, Incarnation: a.Incarnation, Cause: errGone})
 	case lifecycle.Forget:
 		l.config.Logger.Info("the old place is over: too few of its view can come back", "group", l.config.Group)
-		err = s.data.save(nil, true)
+		err = s.data.Save(nil, true)
 	case lifecycle.Become:
 		if s.candidate == nil {
 			l.rest()

@@ -14,6 +14,7 @@ import (
 	"github.com/pleach-go/pleach/internal/control"
 	"github.com/pleach-go/pleach/internal/job"
 	"github.com/pleach-go/pleach/internal/operator"
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport/tcp"
 )
@@ -170,4 +171,35 @@ func (g *session) raise(version uint16) error {
 	err := errNotAMember
 	_ = g.node.Do(func(now protocol.Time) { err = g.inputs.RaiseVersion(now, version) })
 	return err
+}
+
+// notSpoken says that this process does not speak the version of a group.
+func notSpoken(version uint16) *VersionError {
+	return &VersionError{"this process", int(version), wire.MinVersion, int(wire.Newest())}
+}
+
+// speaks returns an error if this process does not speak the version of a group.
+func speaks(version uint16) error {
+	if !wire.Speaks(version) {
+		return notSpoken(version)
+	}
+	return nil
+}
+
+// needs returns an error if the group's version is too low for a call: some member might
+// not understand what the call sends.
+func (g *session) needs(version uint16, call string) error {
+	if v := g.view.Load().Version; v < version {
+		return &VersionError{call, int(v), int(version), wire.Version}
+	}
+	return nil
+}
+
+// versions returns the version of the group, and the highest that any member speaks.
+func (g *session) versions() (version, newest int) {
+	v := g.view.Load()
+	for _, m := range v.Members.All() {
+		newest = max(newest, int(m.Version))
+	}
+	return int(v.Version), newest
 }

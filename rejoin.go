@@ -289,3 +289,16 @@ func (g *session) announce(gap *Gap) {
 	}
 	g.pending.Store(true)
 }
+
+// replacedMeanwhile translates the error of a Rejoin that is refused because another
+// process has this one's ID.
+func (g *session) replacedMeanwhile(err error) error {
+	var inUse *IdentityInUseError
+	if !errors.As(err, &inUse) {
+		return err
+	}
+	return &ReplacedError{
+		Rank: g.Rank(), View: g.view.Load().Number, By: inUse.View,
+		ID: inUse.ID, Address: inUse.Address, Incarnation: inUse.Incarnation,
+	}
+}

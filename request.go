@@ -199,3 +199,12 @@ func permanent(err error) bool {
 	}
 	return !errors.As(err, new(net.Error))
 }
+
+// inUse translates the refusal of a candidate whose ID a member has.
+func (g *session) inUse(e *membership.InUseError) *control.InUse {
+	h := &e.Holder
+	return &control.InUse{
+		ID: h.Identity, Rank: h.Rank, Address: h.Address, Incarnation: h.Incarnation, View: e.View,
+		Since: g.admittedAt(h),
+	}
+}

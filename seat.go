@@ -44,7 +44,7 @@ func (c *Config) newSeat(l *life, place *membership.Seat, listener net.Listener)
 	c.Logger.Info("started again: voting in the old place until the group goes on", "group", c.Group, "rank", place.Self.Rank, "incarnation", place.Self.Incarnation, "view", place.View.Number)
 	t.machine, err = member.NewSeat(member.SeatConfig{
 		Seat: place, Candidate: s.self, Heartbeat: heartbeatTimes(c), OnView: t.install,
-		Save: func(state []byte, sync bool) { s.data.saveLater(state, sync, t.saved) },
+		Save: func(state []byte, sync bool) { s.data.SaveLater(state, sync, t.saved) },
 	})
 	if err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ func (t *seat) waiting() (err error) {
 func (t *seat) close() {
 	_ = t.detector.Close()
 	_ = t.node.Close()
-	t.life.state.data.saving.Wait() // or it would come after what the member saves
+	t.life.state.data.Wait() // or it would come after what the member saves
 }
 
 // handleRequest answers requests: this process is in a group, but not a member yet.

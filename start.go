@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/pleach-go/pleach/bootstrap"
+	"github.com/pleach-go/pleach/internal/folder"
 	"github.com/pleach-go/pleach/internal/founding"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
@@ -75,7 +76,7 @@ type initialState struct {
 
 	candidate *tcp.Candidate   // what it was before, if it has joined
 	former    *membership.Seat // the view that the process before was no longer in; nil: none
-	data      *dataDir         // where it saves its vote; nil: it does not
+	data      *folder.Folder   // where it saves its vote; nil: it does not
 }
 
 // startState is the state of a member whose group starts as a whole: every member

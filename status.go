@@ -1,12 +1,15 @@
 package pleach
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
 	"github.com/pleach-go/pleach/internal/door"
 	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/record"
 	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -241,4 +244,75 @@ func (g *session) updateSuspects() {
 			g.suspects[rank] = Suspect{Rank: int(rank), ID: m.Identity, Since: time.Now(), Cause: othersSuspect}
 		}
 	}
+}
+
+// Stats counts what a member has done since it began.
+type Stats struct {
+	// Broadcast and Delivered count messages, and BroadcastBytes and DeliveredBytes the
+	// bytes of them.
+	Broadcast      uint64 `json:"broadcast"`
+	Delivered      uint64 `json:"delivered"`
+	BroadcastBytes uint64 `json:"broadcast_bytes"`
+	DeliveredBytes uint64 `json:"delivered_bytes"`
+	// Relayed, Grafted and Repaired count segments sent along the tree, to
+	// members whose parent is down, and on request.
+	Relayed  uint64 `json:"relayed"`
+	Grafted  uint64 `json:"grafted"`
+	Repaired uint64 `json:"repaired"`
+	// Offers and Requests count correction messages and requests for repair.
+	Offers   uint64 `json:"offers"`
+	Requests uint64 `json:"requests"`
+	// Duplicates, Early, Lost and Refused count segments received twice, by
+	// correction before the tree, given up, and not taken because the inbox was
+	// full.
+	Duplicates uint64 `json:"duplicates"`
+	Early      uint64 `json:"early"`
+	Lost       uint64 `json:"lost"`
+	Refused    uint64 `json:"refused"`
+	// Views counts the views that this member has installed since it became one.
+	Views uint64 `json:"views"`
+	// CorrectionDelay is how long delayed correction waits at present.
+	CorrectionDelay time.Duration `json:"correction_delay_ns"`
+	// Traffic counts all frames.
+	Traffic
+}
+
+// Stats returns counters of this member.
+func (g *Group) Stats() (stats Stats) {
+	s := g.session()
+	_ = s.node.Do(func(protocol.Time) { stats = s.stats() })
+	return stats
+}
+
+// stats returns the counters, within node.Do.
+func (g *session) stats() Stats {
+	s := g.stream.Stats()
+	return Stats{
+		Broadcast: s.Broadcast, Delivered: s.Delivered, BroadcastBytes: s.BroadcastBytes, DeliveredBytes: s.DeliveredBytes,
+		Relayed: s.Relayed, Grafted: s.Grafted, Repaired: s.Repaired, Offers: s.Offers, Requests: s.Requests,
+		Duplicates: s.Duplicates, Early: s.Early, Lost: s.Lost, Refused: s.Refused, Views: g.machine.ViewCount(),
+		CorrectionDelay: time.Duration(s.Delay), Traffic: Traffic(g.node.Traffic()),
+	}
+}
+
+// WriteRecording writes what has come into this member since it began, up to
+// Config.RecordBytes. The command pleach-lab replay runs the same protocols over it, to the
+// same state. A recording contains the messages of the group. WriteRecording may be called
+// more than once, and after Close. It returns an error if nothing was recorded: without
+// RecordBytes, and in a member that voted again after a restart (Config.DataDir).
+func (g *Group) WriteRecording(w io.Writer) error { return g.session().writeRecording(w) }
+
+func (g *session) writeRecording(w io.Writer) error {
+	switch {
+	case g.config.RecordBytes == 0:
+		return g.wrap("write recording", errors.New("nothing was recorded: set Config.RecordBytes"))
+	case g.recorder == nil:
+		return g.wrap("write recording", errors.New("nothing was recorded: this member has taken its seat again after a restart"))
+	}
+	var s *record.Snapshot
+	if g.node.Do(func(protocol.Time) { s = g.recorder.Snapshot() }) != nil {
+		s = g.recorder.Snapshot() // the node is closed: nothing changes the member any more
+	}
+	_, err := s.WriteTo(w)
+	return g.wrap("write recording", err)
 }

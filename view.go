@@ -8,6 +8,7 @@ import (
 
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/transport"
 )
 
 // View is a numbered, agreed set of members: all members of a view have the same
@@ -269,4 +270,30 @@ func (g *session) setMeta(ctx context.Context, meta string) error {
 		}
 	}
 	return refused
+}
+
+// setPeers tells the transport which processes are members; before are those that it
+// knows.
+func (g *session) setPeers(v *membership.View, before membership.Members) {
+	if g.roster != nil {
+		g.roster.SetView(rosterView(v))
+		return
+	}
+	if g.addresses == nil {
+		return
+	}
+	for m := range v.Members.Since(before) {
+		if m.Rank != g.self.Rank {
+			g.addresses.SetPeer(m.Rank, m.Address)
+		}
+	}
+}
+
+// rosterView is a view as a transport sees it. It copies nothing: there may be many
+// members, and a transport has a few peers.
+func rosterView(v *membership.View) transport.View {
+	return transport.View{Number: v.Number, Version: v.Version, Member: func(r protocol.Rank) (transport.Member, bool) {
+		m, ok := v.Member(r)
+		return transport.Member{Rank: m.Rank, ID: m.Identity, Address: m.Address, Incarnation: m.Incarnation, Nonce: m.Nonce}, ok
+	}}
 }

@@ -2,9 +2,12 @@ package bootstrap
 
 import (
 	"fmt"
+	"hash/fnv"
 	"io"
 	"net"
+	"net/netip"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -90,8 +93,8 @@ func (env environment) port(most int) (int, error) {
 	return int(n), err
 }
 
-// onOneHost derives the addresses of processes that all run on this host.
-func (env environment) onOneHost(size protocol.Rank) ([]string, error) {
+// onOneHost derives the addresses of the processes of a group that all run on this host.
+func (env environment) onOneHost(group string, size protocol.Rank) ([]string, error) {
 	if size > 65535 {
 		return nil, nil // more than there are ports: Check asks for addresses
 	}
@@ -99,11 +102,27 @@ func (env environment) onOneHost(size protocol.Rank) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	host := "127.0.0.1"
+	if env("PLEACH_PORT") == "" {
+		host = loopback(group, runtime.GOOS)
+	}
 	list := make([]string, size)
 	for rank := range list {
-		list[rank] = address("127.0.0.1", port+rank)
+		list[rank] = address(host, port+rank)
 	}
 	return list, nil
+}
+
+// loopback returns the address of this host that the processes of a group use. Linux has all
+// of 127.0.0.0/8, so that two jobs with the same ports do not collide.
+func loopback(group, system string) string {
+	if group == "" || system != "linux" {
+		return "127.0.0.1"
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(group))
+	sum := h.Sum32()
+	return netip.AddrFrom4([4]byte{127, 64 | byte(sum>>16)&63, byte(sum >> 8), byte(sum)}).String()
 }
 
 func address(host string, port int) string {

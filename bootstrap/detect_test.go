@@ -2,9 +2,11 @@ package bootstrap
 
 import (
 	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -42,7 +44,7 @@ func TestLaunchers(t *testing.T) {
 		},
 		{
 			"torchrun on one host", "RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=1 TORCHELASTIC_RUN_ID=j",
-			Assignment{Rank: 1, Size: 2, LocalRank: 1, Launcher: "torchrun", Addresses: []string{"127.0.0.1:27600", "127.0.0.1:27601"}, Group: "torchrun-j"},
+			Assignment{Rank: 1, Size: 2, LocalRank: 1, Launcher: "torchrun", Addresses: []string{loopback("torchrun-j", runtime.GOOS) + ":27600", loopback("torchrun-j", runtime.GOOS) + ":27601"}, Group: "torchrun-j"},
 		},
 		{
 			"torchrun on several hosts", "RANK=2 WORLD_SIZE=4 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2",
@@ -188,5 +190,20 @@ func TestAddressFile(t *testing.T) {
 	place, err := Detect(variables("PLEACH_RANK=2 PLEACH_ADDRESS_FILE=" + name))
 	if err != nil || place.Size != 3 || !reflect.DeepEqual(place.Addresses, []string{"a:1", "b:1", "c:1"}) {
 		t.Errorf("got %+v, %v", place, err)
+	}
+}
+
+// Jobs of one host have addresses of their own where the system has enough of them, so that
+// they can have the same ports.
+func TestJobsOfOneHostDoNotCollide(t *testing.T) {
+	a, b := loopback("ompi-1", "linux"), loopback("ompi-2", "linux")
+	if a == b || !netip.MustParseAddr(a).IsLoopback() || !netip.MustParseAddr(b).IsLoopback() {
+		t.Errorf("%s and %s", a, b)
+	}
+	if got := loopback("ompi-1", "darwin"); got != "127.0.0.1" {
+		t.Error(got)
+	}
+	if got := loopback("", "linux"); got != "127.0.0.1" {
+		t.Error(got)
 	}
 }

@@ -32,6 +32,6 @@ func (env environment) deriveOnOneHost(a *Assignment, localSize string) error {
 	if err != nil || n != int64(a.Size) {
 		return err
 	}
-	a.Addresses, err = env.onOneHost(a.Size)
+	a.Addresses, err = env.onOneHost(a.Group, a.Size)
 	return err
 }

@@ -116,10 +116,22 @@ func (v *invocation[T, In, Out]) openPart(t *engine.Task, from int, p engine.Pay
 
 // partBuffer returns the caller's memory for a part, or nil.
 func (v *invocation[T, In, Out]) partBuffer(t *engine.Task, part, n int) []T {
-	if into, ok := any(v.into).([][]T); ok && t.Own() && part < len(into) && cap(into[part]) >= n {
-		return into[part][:n]
+	if !t.Own() {
+		return nil
 	}
-	return nil
+	var memory []T
+	switch into := any(v.into).(type) {
+	case [][]T:
+		if part < len(into) {
+			memory = into[part]
+		}
+	case map[int][]T:
+		memory = into[part]
+	}
+	if cap(memory) < n {
+		return nil
+	}
+	return memory[:n]
 }
 
 // rounds and opponent are a 1-factorization of the complete graph (Stengler 2017, §3.6):

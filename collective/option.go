@@ -83,7 +83,7 @@ func Takeover[Out any](f func(task int, result Out)) Option {
 // Into sets memory for the result, so that a repeated call need not allocate. The call
 // uses the memory if its capacity suffices, and allocates otherwise. The memory belongs to
 // the call until it returns, and must not overlap the call's input. Results of taken-over
-// tasks do not use it. Broadcast, Reduce, Allreduce and Alltoall support Into; the other
+// tasks do not use it. Broadcast, Reduce, Allreduce, Alltoall and Exchange support Into; the other
 // collectives ignore it.
 //
 // Out is the type of the call's result.

@@ -63,7 +63,7 @@ that.`,
 	}
 	j.addFlags(cmd)
 	f := cmd.Flags()
-	f.BoolVar(&j.create, "create", false, "create a group instead of joining one")
+	f.BoolVar(&j.create, "create", false, "create a group, unless one is found at the addresses")
 	f.IntVar(&j.expect, "expect", 0, "begin a group with this `number` of processes, started alike, if there is none yet")
 	f.StringVar(&j.listen, "listen", "", "`host:port` that this member listens on (default a free port)")
 	f.StringVar(&j.advertise, "advertise", "", "`host:port` that other members dial (default that of --listen)")
@@ -85,8 +85,6 @@ that.`,
 
 func (j *joinCommand) check(args []string) error {
 	switch {
-	case j.create && len(args) > 0:
-		return fmt.Errorf("--create creates a group, and %s is the address of one to join: choose", args[0])
 	case j.create && j.replace:
 		return errors.New("--create creates a group, and --replace takes a member's place in one: choose")
 	case j.create && j.expect != 0:
@@ -165,7 +163,7 @@ func (j *joinCommand) openRecording(c *pleach.Config) (*os.File, error) {
 // begin creates a group or joins one.
 func (j *joinCommand) begin(ctx context.Context, c pleach.Config, seeds []string) (*pleach.Group, error) {
 	if j.create {
-		return pleach.Create(ctx, c)
+		return pleach.Create(ctx, c, seeds...)
 	}
 	return pleach.Join(ctx, c, seeds...)
 }

@@ -34,8 +34,8 @@ for, its last completed call, and the tasks that it owns. Stragglers, the proces
 that hold up the others, come first, with the call that they have not reached.
 
 The address of one process is enough: it knows the others. Give several if some may
-be dead. Without an address, pleach ps looks for your jobs on this host, in the
-environment of your processes (on Linux only). If there is one, it is shown; if there
+be dead. If it is a job of yours on this host, its group need not be named. Without an address, pleach ps looks for your jobs on this host, in the
+environment of your processes, by any launcher (on Linux only). If there is one, it is shown; if there
 are several, they are listed.
 
 A process answers even if its program is busy elsewhere. A process that is stopped, or
@@ -76,8 +76,10 @@ func (p *psCommand) run(cmd *cobra.Command, addresses []string) error {
 		}
 		c.Group, addresses = job.Group, job.Addresses
 	}
-	if c.TLS == nil && c.Secret == nil {
-		c.Secret = secretOf(ps.FindJobs("/proc", c.Group), addresses)
+	if job := jobAt(ps.FindJobs("/proc", c.Group), addresses); job != nil {
+		if c.Group = job.Group; c.TLS == nil && c.Secret == nil {
+			c.Secret = job.Secret
+		}
 	}
 	for {
 		s, err := survey(ctx, c, addresses)
@@ -118,12 +120,12 @@ func survey(ctx context.Context, c pleach.Config, addresses []string) (*ps.Surve
 	return ps.Ask(ctx, c, view, holes(view), lookTimeout), nil
 }
 
-// secretOf returns the secret of the job with one of these addresses. Only its own user
-// finds it.
-func secretOf(jobs []*ps.Job, addresses []string) []byte {
+// jobAt returns the job of this host with one of these addresses, or nil. Its name and its
+// secret need not be given then; only its own user finds them.
+func jobAt(jobs []*ps.Job, addresses []string) *ps.Job {
 	for _, j := range jobs {
 		if slices.ContainsFunc(j.Addresses, func(a string) bool { return slices.Contains(addresses, a) }) {
-			return j.Secret
+			return j
 		}
 	}
 	return nil

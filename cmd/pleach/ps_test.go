@@ -166,11 +166,11 @@ func TestFindJobs(t *testing.T) {
 	if err != nil || len(job.PIDs) != 2 || !slices.Equal(job.Addresses, []string{"127.0.0.1:1", "127.0.0.1:2"}) {
 		t.Errorf("%+v, %v", job, err)
 	}
-	if got := secretOf([]*ps.Job{job}, []string{"127.0.0.1:2"}); string(got) != "0123456789abcdef" {
-		t.Errorf("the secret is %q", got)
+	if got := jobAt([]*ps.Job{job}, []string{"127.0.0.1:2"}); got != job || string(got.Secret) != "0123456789abcdef" {
+		t.Errorf("the job is %+v", got)
 	}
-	if got := secretOf([]*ps.Job{job}, []string{"127.0.0.1:3"}); got != nil {
-		t.Errorf("another job's secret is %q", got)
+	if got := jobAt([]*ps.Job{job}, []string{"127.0.0.1:3"}); got != nil {
+		t.Errorf("a job at another address is %+v", got)
 	}
 	if _, err := onlyJob(ps.FindJobs(filepath.Join(proc, "none"), "")); err == nil {
 		t.Error("a job where there is none")

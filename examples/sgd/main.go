@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/checkpoint"
 	"github.com/pleach-go/pleach/collective"
 )
 
@@ -45,6 +46,9 @@ func run(ctx context.Context) error {
 		return err
 	}
 	step, model := 0, make([]float64, weights)
+	if err := resume(ctx, w, &step, &model); err != nil {
+		return err
+	}
 	measured, since := step, time.Now()
 	for step < steps {
 		admission, err := w.Admit(ctx) // a replacement waits here
@@ -65,6 +69,9 @@ func run(ctx context.Context) error {
 				fmt.Printf("step %d: error %.6f, %v a step, tasks that have moved: %v\n",
 					step, distance(model), (time.Since(since) / time.Duration(step-measured)).Round(10*time.Microsecond), moved(w))
 			}
+			if err := save(ctx, w, step, model); err != nil {
+				return err
+			}
 			measured, since = step, time.Now()
 		}
 	}
@@ -76,6 +83,33 @@ func run(ctx context.Context) error {
 		return err
 	}
 	return w.Finalize(ctx)
+}
+
+// state is what a checkpoint has.
+type state struct {
+	Step  int
+	Model []float64
+}
+
+// resume begins where a job ended of which all processes have died, if SGD_CHECKPOINT names its
+// file. A replacement gets the state from the others.
+func resume(ctx context.Context, w *pleach.World, step *int, model *[]float64) error {
+	name := os.Getenv("SGD_CHECKPOINT")
+	if name == "" || w.Replacement() {
+		return nil
+	}
+	s := state{*step, *model}
+	_, err := checkpoint.Load(ctx, w, name, &s)
+	*step, *model = s.Step, s.Model
+	return err
+}
+
+func save(ctx context.Context, w *pleach.World, step int, model []float64) error {
+	name := os.Getenv("SGD_CHECKPOINT")
+	if name == "" {
+		return nil
+	}
+	return checkpoint.Save(ctx, w, name, state{step, model})
 }
 
 // share hands the state to the processes that were taken in.

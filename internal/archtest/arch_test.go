@@ -77,7 +77,7 @@ var rules = []rule{
 	{pkg: ".", may: []string{
 		"protocol", "topology", "broadcast", "collective", "detect", "bootstrap", "transport", "transport/...",
 		"internal/stream", "internal/membership", "internal/heartbeat", "internal/founding", "internal/lifecycle", "internal/control", "internal/p2p", "internal/direct", "internal/member", "internal/record", "internal/collective/engine", "internal/collective/loggp",
-		"internal/door", "internal/node", "internal/wire", "internal/notify", "internal/dedup", "internal/prefetch", "internal/job", "internal/operator",
+		"internal/door", "internal/node", "internal/wire", "internal/notify", "internal/dedup", "internal/prefetch", "internal/job", "internal/operator", "internal/folder",
 	}},
 
 	// What a program adds to a group.
@@ -90,6 +90,8 @@ var rules = []rule{
 
 	// What is built on collectives and useful alone.
 	{pkg: "samplesort", may: []string{"collective"}},
+	{pkg: "checkpoint", may: []string{"collective"}},
+	{pkg: "workqueue", may: []string{".", "collective"}},
 	{pkg: "internal/tpch"},
 
 	// Users of the library. Nothing imports them.
@@ -125,8 +127,9 @@ var rules = []rule{
 	{pkg: "internal/simulation", may: []string{"protocol", "internal/control", "internal/founding", "internal/lifecycle", "internal/member", "internal/membership", "internal/stream", "internal/heartbeat", "internal/p2p"}},
 	{pkg: "internal/door"},
 	{pkg: "internal/prefetch"},
+	{pkg: "internal/folder", may: []string{"internal/door", "internal/membership", "internal/wire"}},
 	{pkg: "internal/operator", may: []string{"internal/control", "internal/membership"}},
-	{pkg: "internal/job", may: []string{"protocol", "internal/collective/engine", "internal/membership", "internal/p2p", "internal/notify"}},
+	{pkg: "internal/job", may: []string{"protocol", "internal/door", "internal/collective/engine", "internal/membership", "internal/p2p", "internal/notify"}},
 	{pkg: "internal/dedup"},
 	{pkg: "internal/ps", may: []string{".", "bootstrap", "collective"}},
 	{pkg: "internal/transfer", may: []string{".", "internal/notify"}},

@@ -15,7 +15,7 @@ import (
 // Counts of what has grown too large. Each may only shrink: whoever makes one smaller
 // lowers its limit.
 const (
-	maxRootFiles     = 40 // goal: 25
+	maxRootFiles     = 31 // goal: 25
 	maxGroupFields   = 20
 	maxConfigMethods = 3
 	maxFields        = 30 // of a struct of a protocol
@@ -24,10 +24,11 @@ const (
 func TestWhatIsTooLargeShrinks(t *testing.T) {
 	fsys := os.DirFS("../..")
 	root := parsed(t, fsys, ".")
-	t.Logf("root: %d files, Group: %d fields, Config: %d methods", len(root), structs(root)["Group"], methods(root, "Config"))
+	t.Logf("root: %d files, Group: %d fields, session: %d fields, Config: %d methods", len(root), structs(root)["Group"], structs(root)["session"], methods(root, "Config"))
 	for what, count := range map[string][2]int{
 		"files of the root package": {len(root), maxRootFiles},
 		"fields of Group":           {structs(root)["Group"], maxGroupFields},
+		"fields of session":         {structs(root)["session"], maxGroupFields}, // what was Group's
 		"methods of Config":         {methods(root, "Config"), maxConfigMethods},
 	} {
 		if count[0] > count[1] || count[0] == 0 {

@@ -5,11 +5,24 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/pleach-go/pleach/internal/figures"
 )
+
+// unrecorded are tables that are older than records, and stay until they are measured anew.
+// None is added here.
+var unrecorded = []string{
+	"simulator.sparse", "simulator.events",
+	"peers.32", "peers.128", "peers.agents",
+	"stabilization.kill", "stabilization.convergence",
+	"collectives.tcp", "collectives.shared", "collectives.run-through",
+	"sort.gnu", "sort.killed",
+	"scale.members", "scale.joins", "scale.peers",
+	"fleet.quiet", "fleet.trouble",
+}
 
 // A page has the figures of its records, and every record is quoted.
 func TestFiguresAreRecorded(t *testing.T) {
@@ -23,6 +36,11 @@ func TestFiguresAreRecorded(t *testing.T) {
 	}
 	quoted := map[string]bool{}
 	for _, p := range pages {
+		for _, table := range p.Missing {
+			if !slices.Contains(unrecorded, table) {
+				t.Errorf("%s quotes %s, which has no record", p.Name, table)
+			}
+		}
 		for _, table := range p.Tables {
 			quoted[table] = true
 		}

@@ -1,6 +1,7 @@
 package figures
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -17,10 +18,11 @@ var marks = regexp.MustCompile(`(?s)<!-- begin figures ([^>]+) -->\n(.*?)<!-- en
 
 // Page is one that quotes records.
 type Page struct {
-	Name   string   // of the file, below the root of the repository
-	Tables []string // as PART.TABLE
-	Have   string
-	Want   string // with the tables of the records
+	Name    string   // of the file, below the root of the repository
+	Tables  []string // as PART.TABLE
+	Missing []string // tables without a record: what stands there is older than records
+	Have    string
+	Want    string // with the tables of the records
 }
 
 // Pages returns all pages that quote records.
@@ -67,13 +69,20 @@ func Update(root string) error {
 	return nil
 }
 
-// write fills in Want and Tables.
+// errNoTable is returned for a table that was never recorded.
+var errNoTable = errors.New("no record has the table")
+
+// write fills in Want, Tables and Missing.
 func (p *Page) write(fsys fs.FS) (err error) {
 	p.Want = marks.ReplaceAllStringFunc(p.Have, func(block string) string {
 		names := strings.Fields(marks.FindStringSubmatch(block)[1])
 		p.Tables = append(p.Tables, names...)
 		text, failed := p.table(fsys, names)
-		if failed != nil {
+		switch {
+		case errors.Is(failed, errNoTable) && len(names) == 1:
+			p.Missing = append(p.Missing, names[0])
+			return block
+		case failed != nil:
 			err = failed
 		}
 		return fmt.Sprintf("<!-- begin figures %s -->\n%s<!-- end figures -->", strings.Join(names, " "), text)
@@ -128,7 +137,7 @@ func find(fsys fs.FS, name string) (Table, error) {
 	}
 	i := slices.IndexFunc(r.Tables, func(t Table) bool { return t.Name == table })
 	if i < 0 {
-		return Table{}, fmt.Errorf("no record has the table %s", name)
+		return Table{}, fmt.Errorf("%w %s", errNoTable, name)
 	}
 	return r.Tables[i], nil
 }

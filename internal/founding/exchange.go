@@ -53,6 +53,7 @@ func (m *Machine) Handle(now protocol.Time, r *Request) Reply {
 		return Reply{From: self, Term: m.term} // this process itself, or another one with its ID: neither counts
 	}
 	m.contact(r.From.Address)
+	m.note(r.From.ID, r.Expect)
 	switch {
 	case m.began != nil:
 		return Answer(self, m.began, r)

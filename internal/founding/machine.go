@@ -60,6 +60,8 @@ type Machine struct {
 	promised map[string]follower
 	complete protocol.Time // since when enough are promised; 0: they are not
 
+	differing map[string]int // how many processes other candidates expect, by ID, if not as many
+
 	group string      // the address of a member of a running group
 	began []Candidate // the first view
 }
@@ -92,7 +94,7 @@ func New(c Config) *Machine {
 	if c.Interval == 0 {
 		c.Interval = (100 + protocol.Time(c.Expect)) * millisecond
 	}
-	m := &Machine{config: c, contacts: make(map[string]*contact), promised: make(map[string]follower), term: c.Starts<<32 + 1}
+	m := &Machine{config: c, contacts: make(map[string]*contact), promised: make(map[string]follower), differing: make(map[string]int), term: c.Starts<<32 + 1}
 	for _, address := range c.Seeds {
 		if k := m.contact(address); k != nil {
 			k.seed = true
@@ -120,6 +122,24 @@ func (m *Machine) Known() (count int, founder Candidate) {
 		}
 	}
 	return count + 1, m.founder.to
+}
+
+// Disagrees returns the candidate with the lowest ID that expects another number of processes,
+// and that number.
+func (m *Machine) Disagrees() (id string, expect int, ok bool) {
+	for other, e := range m.differing {
+		if !ok || other < id {
+			id, expect, ok = other, e, true
+		}
+	}
+	return id, expect, ok
+}
+
+// note takes in how many processes another candidate expects.
+func (m *Machine) note(id string, expect int) {
+	if delete(m.differing, id); expect != m.config.Expect && len(m.differing) < maxContacts {
+		m.differing[id] = expect
+	}
 }
 
 // Lost says that the running group of the outcome does not let this process join. It

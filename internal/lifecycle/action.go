@@ -36,7 +36,9 @@ type (
 	}
 	// Forget saves that the process has no place any more.
 	Forget struct{}
-	// Become makes the process a member.
+	// Become makes the process a member. Its place is saved before it says anything: with
+	// its nonce alone, the process after it would be taken for it, and be the same member
+	// with other messages.
 	Become struct{ Membership }
 	// Fail ends the process's attempt to be a member.
 	Fail struct{ Err error }

@@ -386,6 +386,9 @@ func (m *Machine) Waiting() error {
 	switch {
 	case m.founder != nil && !m.joiner.active:
 		known, founder := m.founder.Known()
+		if id, expect, ok := m.founder.Disagrees(); ok {
+			return fmt.Errorf("%d processes found, and they cannot begin: %q expects %d, and this process %d", known, id, expect, m.config.Expect)
+		}
 		if founder.Nonce != 0 {
 			return fmt.Errorf("%d of %d expected processes found, and waiting for %q at %s to begin", known, m.config.Expect, founder.ID, founder.Address)
 		}

@@ -49,12 +49,13 @@ func (m *Machine) preconnect(v *membership.View, self int) {
 
 // watchNeighbors exchanges heartbeats with the members before and after this one on the
 // ring, however large the group is. All members of a view after the first have started:
-// they have agreed on it, or have asked to join.
+// they have agreed on it, or have asked to join. So have those of a first view that was
+// agreed on, whose members have nonces.
 func (m *Machine) watchNeighbors(v *membership.View, self int) {
 	var neighbors []heartbeat.Neighbor
 	for _, i := range []int{self + 1, self - 1 + v.Members.Len()} {
 		peer := v.Members.At(i % v.Members.Len())
-		n := heartbeat.Neighbor{Rank: peer.Rank, Incarnation: peer.Incarnation, Started: v.Number > 1}
+		n := heartbeat.Neighbor{Rank: peer.Rank, Incarnation: peer.Incarnation, Started: v.Number > 1 || peer.Nonce != 0}
 		if peer.Rank != m.config.Self.Rank && !slices.Contains(neighbors, n) {
 			neighbors = append(neighbors, n)
 		}

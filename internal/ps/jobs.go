@@ -2,11 +2,13 @@ package ps
 
 import (
 	"bytes"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pleach-go/pleach/bootstrap"
 )
@@ -34,12 +36,15 @@ func FindJobs(proc, group string) (jobs []*Job) {
 			continue
 		}
 		environment, err := os.ReadFile(filepath.Join(proc, entry.Name(), "environ"))
-		if err != nil || !bytes.Contains(environment, []byte("PLEACH_")) {
+		if err != nil {
 			continue
 		}
 		place, err := bootstrap.Detect(variables(environment))
 		if err != nil || len(place.Addresses) == 0 || group != "" && place.Group != group {
 			continue
+		}
+		if !bytes.Contains(environment, []byte("PLEACH_")) && !listens(place.Addresses[place.Rank]) {
+			continue // another program of mpirun, torchrun or srun
 		}
 		i := slices.IndexFunc(jobs, func(j *Job) bool {
 			return j.Group == place.Group && slices.Equal(j.Addresses, place.Addresses)
@@ -51,6 +56,16 @@ func FindJobs(proc, group string) (jobs []*Job) {
 		jobs[i].PIDs = append(jobs[i].PIDs, pid)
 	}
 	return jobs
+}
+
+// listens reports whether a process of this host listens at an address.
+func listens(address string) bool {
+	c, err := net.DialTimeout("tcp", address, 200*time.Millisecond)
+	if err != nil {
+		return false
+	}
+	c.Close()
+	return true
 }
 
 // variables reads an environment as the kernel shows it.

@@ -22,6 +22,7 @@ type group struct {
 	views   map[uint64]membership.View
 	newest  uint64
 	members map[identity]*process
+	left    map[identity]bool // members that have left, or were removed
 }
 
 // identity names a process in views.
@@ -29,6 +30,8 @@ type identity struct {
 	name        string
 	incarnation uint64
 }
+
+func (p *process) key() identity { return identity{p.self.Identity, p.self.Incarnation} }
 
 // history is what one process has seen.
 type history struct {
@@ -69,11 +72,10 @@ func (c *checker) fail(format string, args ...any) {
 
 // register records which process a member is.
 func (c *checker) register(p *process) {
-	key := identity{p.self.Identity, p.self.Incarnation}
-	if q := p.group.members[key]; q != nil && (q.state != ended || q.said) {
+	if q := p.group.members[p.key()]; q != nil {
 		c.fail("%v and %v are the same member", p, q)
 	}
-	p.group.members[key] = p
+	p.group.members[p.key()] = p
 }
 
 // belongs finds the group of a process that has got a view from others or from its disk.
@@ -95,8 +97,10 @@ func (c *checker) belongs(p *process, v *membership.View) {
 			c.fail("%v begins another group beside one that goes on", p)
 		}
 	}
-	p.group = &group{views: map[uint64]membership.View{1: *v}, newest: 1, members: make(map[identity]*process)}
+	p.group = &group{views: map[uint64]membership.View{1: *v}, newest: 1, members: make(map[identity]*process), left: make(map[identity]bool)}
 	c.groups = append(c.groups, p.group)
+	c.sim.result.Groups++
+	c.sim.result.Views++
 }
 
 // decided checks that there is one view of a number in a group.

@@ -14,6 +14,11 @@ const (
 	// not answer is left out after AckTimeout, which is 5 s, and several times that may
 	// pass in a row.
 	convergeTime = 60 * second
+	// backTime is how long all processes with their disks may take to be a group.
+	backTime = 10 * second
+	// viewsPerHost bounds the views after the trouble: a member may be removed, join, and
+	// come back from a seat, each by itself.
+	viewsPerHost = 4
 	// settleTime is how long a group with nothing to do may take to be quiet: members
 	// still connect to those that they send their status to, and offer them all streams.
 	// idleTime is how long an idle group is watched, and idleFrames how many frames a
@@ -31,6 +36,11 @@ func (s *Simulation) converge() {
 	}
 	if s.stuck() {
 		s.checkStuck()
+		return
+	}
+	calm, views := s.now, s.result.Views
+	if s.plan.durable && s.plan.begin == founded && !s.runUntil(calm+backTime, s.back) {
+		s.checker.fail("the processes are no group after %d s:%s", backTime/second, s.describe())
 		return
 	}
 	if !s.runUntil(s.now+convergeTime, s.converged) {
@@ -59,6 +69,20 @@ func (s *Simulation) converge() {
 	if !s.converged() {
 		s.checker.fail("the group falls apart:%s", s.describe())
 	}
+	if views = s.result.Views - views; views > uint64(viewsPerHost*len(s.hosts)) {
+		s.checker.fail("%d views after the trouble:%s", views, s.describe())
+	}
+}
+
+// back reports whether all processes are members of one view.
+func (s *Simulation) back() bool {
+	g, members := s.group(), s.belonging()
+	for _, p := range members {
+		if p.state != running || p.group != g || p.history.last() != g.newest {
+			return false
+		}
+	}
+	return s.newestView().Members.Len() == len(members)
 }
 
 // group returns the one that live processes take part in: of several, the one that began
@@ -176,16 +200,14 @@ func (s *Simulation) checkStuck() {
 	}
 }
 
-// quorum reports whether the live processes of a view can decide the next one: those that
-// take part in the group, or also those that have a vote there and do not know it.
-func (s *Simulation) quorum(g *group, view uint64, unknown bool) bool {
+// quorum reports whether the processes of a view can decide the next one: those that take
+// part in the group now, or also those whose disks have a vote.
+func (s *Simulation) quorum(g *group, view uint64, disks bool) bool {
 	v, alive, lowest := g.views[view], 0, false
 	for i, m := range v.Members.All() {
-		votes := func(p *process) bool {
-			return p.role != nil && p.group == g && p.self.Identity == m.Identity && p.self.Incarnation == m.Incarnation ||
-				unknown && m.Nonce != 0 && p.state != ended && p.life.next == m.Nonce
-		}
-		if slices.ContainsFunc(s.processes, votes) {
+		key := identity{m.Identity, m.Incarnation}
+		there := func(p *process) bool { return p.role != nil && p.group == g && p.key() == key }
+		if disks && s.plan.durable && !g.left[key] || slices.ContainsFunc(s.processes, there) {
 			alive++
 			lowest = lowest || i == 0
 		}
@@ -212,7 +234,7 @@ func (s *Simulation) describe() string {
 				fmt.Fprintf(&b, "\n    has %d of %d messages of %v", p.history.of(q).next, len(q.program.sent), q)
 			}
 			if q != p && q.state == running && !p.unicast.hasAllOf(q) {
-				fmt.Fprintf(&b, "\n    has %d of %d messages to it alone of %v", p.unicast.received[q.id], q.unicast.sent[p.id], q)
+				fmt.Fprintf(&b, "\n    has %d of %d messages to it alone of %v", p.unicast.received[q.id], q.unicast.sent[p.key()], q)
 			}
 		}
 	}

@@ -2,7 +2,9 @@ package simulation
 
 import (
 	"errors"
+	"fmt"
 
+	"github.com/pleach-go/pleach/internal/lifecycle"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -57,6 +59,9 @@ func (p *process) load() (place *membership.Seat, ok bool) {
 	} else {
 		s.record(p, "starts at %s without a place", p.address)
 	}
+	if s.has(nonceNotSaved) {
+		return place, true
+	}
 	return place, p.save(i.state, true) == nil
 }
 
@@ -68,12 +73,18 @@ func (p *process) save(state []byte, sync bool) error {
 	d, l := &p.host.disk, &p.life
 	d.saves++
 	i := &image{d.saves, l.next, l.starts, state, l.former}
-	if sync {
-		p.sim.record(p, "saves")
+	p.sim.result.Saves++
+	switch {
+	case !sync:
+		p.sim.record(p, "saves %s without sync", l.saved(state))
+		if d.following = i; p.sim.has(unsyncedReplacesSaved) {
+			d.synced = nil
+		}
+	case p.sim.has(voteToldBeforeSaved):
+		p.sim.after(unsavedTime, func() { p.do(func() { d.synced = i }) })
+	default:
+		p.sim.record(p, "saves %s", l.saved(state))
 		d.synced = i
-	} else {
-		p.sim.record(p, "saves without sync")
-		d.following = i
 	}
 	if p.mayCrash() {
 		return errCrashed
@@ -110,6 +121,36 @@ func (s *Simulation) diskTime() protocol.Time {
 	return s.between(0, 5*millisecond)
 }
 
+// unsavedTime is how late a vote is saved that is told before.
+const unsavedTime = 20 * millisecond
+
+// savedPlace prints what is saved, for people.
+type savedPlace struct {
+	state []byte
+	next  uint64
+}
+
+func (l *life) saved(state []byte) savedPlace { return savedPlace{state, l.next} }
+
+func (s savedPlace) String() string {
+	text := "no place"
+	if place, err := membership.DecodeSeat(s.state); err == nil {
+		text = fmt.Sprintf("its vote in %v as incarnation %d", &place.View, place.Self.Incarnation)
+	}
+	if s.next != 0 {
+		text += fmt.Sprintf(", nonce %d", s.next)
+	}
+	return text
+}
+
+// enterDisk saves the place of a process that becomes a member, before it says anything.
+func (p *process) enterDisk(b *lifecycle.Membership) {
+	if p.sim.plan.durable && !p.sim.has(memberBeginsUnsaved) {
+		p.life.next, p.life.former = 0, nil
+		_ = p.save(membership.NewSeat(b.Self, b.View, b.Decisions).Encode(), true)
+	}
+}
+
 // saveVote saves the state of a member.
 func (p *process) saveVote(state []byte, sync bool) {
 	p.life.next, p.life.former = 0, nil
@@ -118,10 +159,11 @@ func (p *process) saveVote(state []byte, sync bool) {
 
 // forgetVote saves that the process is no member any more, and the view that it is not in.
 func (p *process) forgetVote() {
-	if !p.sim.plan.durable {
+	l := &p.life
+	p.group.left[p.key()] = true
+	if !p.sim.plan.durable || p.sim.has(placeOfLeftKept) {
 		return
 	}
-	l := &p.life
 	l.next, l.starts = 0, 0
 	l.former = membership.NewSeat(membership.Member{}, *l.last, p.machine.DecisionsUpTo(l.last.Number))
 	_ = p.save(nil, true)

@@ -45,6 +45,9 @@ func (p *process) boot() {
 	if l.seeds = c.Seeds; s.plan.begin == founded {
 		c.Expect, c.Starts = s.plan.size, l.starts
 	}
+	if s.options.Live != nil {
+		s.options.Live(&c)
+	}
 	l.machine = lifecycle.New(c)
 	l.machine.Start(s.now)
 	p.live()
@@ -106,7 +109,9 @@ func (p *process) act(action lifecycle.Action) {
 		})
 	case lifecycle.Stand:
 		s.record(p, "is a candidate")
-		p.rest()
+		if !s.has(seatVotesOn) {
+			p.rest()
+		}
 	case lifecycle.Hold:
 		p.hold(&a)
 	case lifecycle.Suspect:
@@ -115,7 +120,11 @@ func (p *process) act(action lifecycle.Action) {
 		s.record(p, "gives its place up")
 		_ = p.save(nil, true)
 	case lifecycle.Become:
-		s.record(p, "becomes rank %d, incarnation %d", a.Self.Rank, a.Self.Incarnation)
+		if a.Began != nil {
+			s.record(p, "begins a group with %d others as rank %d", len(a.Began)-1, a.Self.Rank)
+		} else {
+			s.record(p, "becomes rank %d, incarnation %d", a.Self.Rank, a.Self.Incarnation)
+		}
 		p.enter(&a.Membership)
 	case lifecycle.Fail:
 		p.failed(a.Err)
@@ -145,12 +154,16 @@ func (p *process) hold(a *lifecycle.Hold) {
 	s, l := p.sim, &p.life
 	p.rest()
 	p.self, l.next, l.former = a.Place.Self, a.Candidate.Nonce, nil
+	s.result.Seats++
 	s.record(p, "holds its place in %v as incarnation %d", &a.Place.View, p.self.Incarnation)
 	s.checker.belongs(p, &a.Place.View)
 	var err error
 	l.seat, err = member.NewSeat(member.SeatConfig{
 		Seat: a.Place, Candidate: a.Candidate, Heartbeat: heartbeat.Config{Interval: s.plan.heartbeat}, Save: p.saveLater,
 		OnView: func(v *membership.View) {
+			if p.state == ended {
+				return
+			}
 			s.record(p, "is still a seat: %v", v)
 			s.checker.decided(p, v)
 			l.machine.Moved(s.now, v, l.seat.Machine().DecisionsUpTo(v.Number))
@@ -189,7 +202,7 @@ func (p *process) lookAtSeat() {
 
 // where returns the address of a member, as far as the process knows.
 func (p *process) where(m *membership.Member) string {
-	if p.life.machine != nil {
+	if p.life.machine != nil && !p.sim.has(addressKept) {
 		return p.life.machine.Address(m)
 	}
 	return m.Address

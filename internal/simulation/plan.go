@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"fmt"
 	"math/rand/v2"
 
 	"github.com/pleach-go/pleach/internal/p2p"
@@ -47,11 +48,23 @@ const (
 	founded                  // all processes look for it, and begin it by agreement
 )
 
+// String tells what matters for the lives of members.
+func (p *plan) String() string {
+	text := fmt.Sprintf("%d hosts, the group is %s", p.size, [...]string{"given", "created by the first", "founded by all"}[p.begin])
+	if p.durable {
+		text += ", with disks"
+	}
+	if p.moves {
+		text += ", each start has another address"
+	}
+	if p.fragile > 0 {
+		text += fmt.Sprintf(", a crash at one of %d actions, %d times", p.fragile, p.crashes)
+	}
+	return text
+}
+
 // drawLife draws how members begin, end and come back.
 func (p *plan) drawLife(rng *rand.Rand) {
-	if p.begin > founded {
-		p.begin = given
-	}
 	if p.durable = p.begin != given && rng.IntN(2) == 0; !p.durable {
 		return
 	}
@@ -66,7 +79,7 @@ func (p *plan) drawLife(rng *rand.Rand) {
 
 func drawPlan(rng *rand.Rand) plan {
 	p := plan{
-		size: 5 + rng.IntN(4), begin: beginning(rng.IntN(4)), end: between(rng, 500*millisecond, 4*second),
+		size: 5 + rng.IntN(4), begin: beginning(rng.IntN(3)), end: between(rng, 500*millisecond, 4*second),
 		heartbeat: 300 * millisecond, slowTimeout: between(rng, second, 5*second),
 		latency: between(rng, 20*microsecond, 2*millisecond), perByte: protocol.Time(1 + rng.IntN(2000)),
 		queueBytes: 1 << (11 + rng.IntN(8)), userTimeout: between(rng, 2*second, 10*second),

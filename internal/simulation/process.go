@@ -40,7 +40,6 @@ type process struct {
 	leaving    bool // its program wants to leave
 	catchingUp bool // it asks a later member for decisions
 	awaiting   bool // a process that it does not know waits to connect
-	said       bool // others may know what it has done as a member
 	over       bool // another process has its identity
 	replace    bool // it joins in the place of a live process
 }
@@ -88,6 +87,9 @@ func (p *process) enter(b *lifecycle.Membership) {
 	s := p.sim
 	p.rest()
 	p.self, p.life.began = b.Self, b.Began
+	if p.enterDisk(b); p.state == ended {
+		return
+	}
 	c := member.Config{
 		Self: b.Self, View: b.View, Start: b.Start, Stream: s.plan.stream,
 		Membership: membership.Config{Decisions: b.Decisions},
@@ -126,8 +128,11 @@ func (p *process) serveBacklog() {
 	}
 }
 
-// installed takes a view.
+// installed takes a view. A machine that could not save may go on for a moment.
 func (p *process) installed(v *membership.View) {
+	if p.state == ended {
+		return
+	}
 	p.sim.record(p, "%v", v)
 	p.sim.checker.installed(p, v)
 	p.life.last = v
@@ -236,7 +241,6 @@ func (p *process) flush() {
 			s.checker.fail("%v sends more than %d frames at once", p, maxBurst)
 			return
 		}
-		p.said = p.said || p.state == running
 		s.hash.add(uint64(s.now), uint64(p.id), uint64(to), uint64(len(head)+len(body)))
 		if result := p.send(to, head, body); result != accepted {
 			role.SendFailed(s.now, result == queueFull)
@@ -286,7 +290,7 @@ func (p *process) end(err error) {
 	p.close()
 	evicted := new(membership.EvictedError)
 	p.over = errors.As(err, &evicted) && evicted.Successor != nil
-	if (errors.As(err, &evicted) || slow) && !p.leaving && !p.over {
+	if (errors.As(err, &evicted) || slow) && !p.leaving && !p.over || s.calm && s.plan.durable {
 		s.restartAfter(s.between(10*millisecond, 300*millisecond), p)
 	}
 }

@@ -23,12 +23,17 @@ var (
 const retransmission = 200 * millisecond
 
 // request sends a request of a process to an address, and passes the reply on.
-func (s *Simulation) request(p *process, address string, r control.Request, timeout protocol.Time, reply func(lifecycle.Reply)) {
+func (s *Simulation) request(p *process, address string, request control.Request, timeout protocol.Time, reply func(lifecycle.Reply)) {
 	done := false
 	finish := func(r lifecycle.Reply) {
 		if !done {
 			done = true
-			p.do(func() { reply(r) })
+			p.do(func() {
+				if s.options.Reply != nil {
+					s.options.Reply(request, &r)
+				}
+				reply(r)
+			})
 		}
 	}
 	s.after(timeout, func() { finish(lifecycle.Reply{Err: errTimeout}) })
@@ -42,9 +47,9 @@ func (s *Simulation) request(p *process, address string, r control.Request, time
 		}
 		q.clients = append(q.clients, func() { back(lifecycle.Reply{Err: errReset}) })
 		q.do(func() {
-			q.requested(r, func(b []byte) {
+			q.requested(request, func(b []byte) {
 				if !q.mayCrash() {
-					back(openReply(r, b))
+					back(openReply(request, b))
 				}
 			})
 		})
@@ -169,7 +174,11 @@ func encodeAnswer(a *member.JoinAnswer) []byte {
 // removed takes that a member of a later view does not let this process connect. A seat
 // believes introductions only: the other process may be of another group of this name.
 func (p *process) removed(view uint64, holder *membership.Member) {
-	if p.state == running {
+	switch {
+	case p.state == running:
 		p.step(func() { p.machine.Removed(p.sim.now, view, holder) })
+	case p.life.seat != nil && p.sim.has(refusalEndsSeat):
+		p.life.machine.Over(p.sim.now)
+		p.live()
 	}
 }

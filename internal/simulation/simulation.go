@@ -18,6 +18,8 @@ import (
 	"io"
 	"math/rand/v2"
 
+	"github.com/pleach-go/pleach/internal/control"
+	"github.com/pleach-go/pleach/internal/lifecycle"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -38,6 +40,14 @@ type Options struct {
 	// Tamper, if not nil, sees every frame when it arrives, and returns those that its
 	// receiver sends back at once: tests plant bugs there.
 	Tamper func(frame []byte) (replies [][]byte)
+	// Live, if not nil, changes the config of every process that starts, and Reply every
+	// reply to a request when it arrives: tests plant bugs there.
+	Live  func(*lifecycle.Config)
+	Reply func(control.Request, *lifecycle.Reply)
+	// Disks skips the seeds whose hosts have none: a bug cannot show there.
+	Disks bool
+	// Bug is planted in what drives the machines.
+	Bug Bug
 	// Upgrade makes processes speak two protocol versions: see upgrade.go.
 	Upgrade bool
 }
@@ -56,6 +66,8 @@ type Result struct {
 	Time protocol.Time
 	// Events, Frames, Delivered, Unicasts, Views and Receipts count what happened.
 	Events, Frames, Delivered, Unicasts, Views, Receipts uint64
+	// Groups, Seats and Saves count what happened before processes were members.
+	Groups, Seats, Saves uint64
 }
 
 // Simulation is one run.
@@ -90,7 +102,10 @@ func Run(seed uint64, o Options) Result {
 		hash: hashBasis, result: Result{Seed: seed},
 	}
 	s.checker.sim, s.addresses = s, make(map[string]*host)
-	s.plan = drawPlan(s.rng)
+	if s.plan = drawPlan(s.rng); o.Disks && !s.plan.durable {
+		return s.result
+	}
+	s.timeline.note(s.now, s.plan.String())
 	s.begin()
 	s.runUntil(s.plan.end, nil)
 	s.endTrouble()

@@ -24,12 +24,12 @@ func TestGroupsUnderSeeds(t *testing.T) {
 		seeds = 200
 	}
 	total := runSeeds(uint64(testutil.First.Or(1)), uint64(testutil.Seeds.Or(seeds)), Options{}, func(r *Result) { t.Error(complaint(r)) })
-	t.Logf("%d seeds: %d events, %d frames, %d messages delivered, %d to single members, %d views, %d receipts, %d without a quorum in the end",
-		total.seeds.Load(), total.events.Load(), total.frames.Load(), total.delivered.Load(), total.unicasts.Load(), total.views.Load(), total.receipts.Load(), total.stuck.Load())
+	t.Logf("%d seeds: %d events, %d frames, %d messages delivered, %d to single members, %d views, %d receipts, %d groups, %d seats, %d saves, %d without a quorum in the end",
+		total.seeds.Load(), total.events.Load(), total.frames.Load(), total.delivered.Load(), total.unicasts.Load(), total.views.Load(), total.receipts.Load(), total.groups.Load(), total.seats.Load(), total.saves.Load(), total.stuck.Load())
 	if total.stuck.Load() > total.seeds.Load()/5 {
 		t.Error("too many seeds lose the quorum: they check nothing about what comes after the trouble")
 	}
-	for name, count := range map[string]uint64{"messages": total.delivered.Load(), "messages to single members": total.unicasts.Load(), "receipts": total.receipts.Load()} {
+	for name, count := range map[string]uint64{"messages": total.delivered.Load(), "messages to single members": total.unicasts.Load(), "receipts": total.receipts.Load(), "groups": total.groups.Load(), "seats": total.seats.Load(), "saves": total.saves.Load()} {
 		if count < total.seeds.Load()/2 {
 			t.Errorf("only %d %s: the seeds exercise little", count, name)
 		}
@@ -63,7 +63,7 @@ func replay(t *testing.T, seed uint64) {
 
 // totals counts over seeds.
 type totals struct {
-	seeds, events, frames, delivered, unicasts, views, receipts, stuck atomic.Uint64
+	seeds, events, frames, delivered, unicasts, views, receipts, groups, seats, saves, stuck atomic.Uint64
 }
 
 // maxFailures is how many failing seeds are reported.
@@ -106,6 +106,9 @@ func (c *totals) add(r *Result) {
 	c.unicasts.Add(r.Unicasts)
 	c.views.Add(r.Views)
 	c.receipts.Add(r.Receipts)
+	c.groups.Add(r.Groups)
+	c.seats.Add(r.Seats)
+	c.saves.Add(r.Saves)
 	if r.Stuck {
 		c.stuck.Add(1)
 	}

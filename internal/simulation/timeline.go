@@ -21,6 +21,13 @@ func newTimeline(w io.Writer) *timeline {
 // columnWidth is how far the columns of two processes are apart.
 const columnWidth = 6
 
+// note prints what concerns all.
+func (t *timeline) note(now protocol.Time, what string) {
+	if t != nil {
+		fmt.Fprintf(t.w, "%11.6f s == %s\n", float64(now)/1e9, what)
+	}
+}
+
 // add prints an event in its process's column.
 func (t *timeline) add(now protocol.Time, p *process, what string) {
 	if t != nil {

@@ -179,18 +179,32 @@ func (s *Simulation) trouble() {
 	}
 }
 
-// leave has a member leave.
+// leave has a member leave. With a disk, it ends without the others after a while, as
+// Group.Close does, and keeps its place.
 func (p *process) leave() {
-	if p.state == running && !p.leaving {
-		p.sim.record(p, "leaves")
-		p.leaving = true
-		p.do(func() { p.step(func() { p.machine.Leave(p.sim.now) }) })
+	s := p.sim
+	if p.state != running || p.leaving {
+		return
+	}
+	s.record(p, "leaves")
+	p.leaving = true
+	p.do(func() { p.step(func() { p.machine.Leave(s.now) }) })
+	if s.plan.durable {
+		s.after(closeTimeout, func() {
+			if p.crash(); s.calm {
+				s.restart(p)
+			}
+		})
 	}
 }
+
+// closeTimeout bounds how long a member waits for the others to let it go.
+const closeTimeout = second
 
 // cutPower ends all processes, or has one crash and all others leave. They come back.
 func (s *Simulation) cutPower(length protocol.Time) {
 	leave := s.rng.IntN(4) == 0
+	s.timeline.note(s.now, map[bool]string{true: "all leave but one, which crashes", false: "the power goes"}[leave])
 	for i, k := range s.rng.Perm(len(s.hosts)) {
 		p := s.hosts[k].process
 		switch {
@@ -248,6 +262,7 @@ func (s *Simulation) deafen(a, from *host, length protocol.Time) {
 // endTrouble heals the network and resumes what is paused.
 func (s *Simulation) endTrouble() {
 	s.calm = true
+	s.timeline.note(s.now, "the trouble is over")
 	for _, h := range s.hosts {
 		clear(h.deaf)
 		if p := h.process; p != nil {

@@ -16,8 +16,8 @@ type unicast struct {
 	process  *process
 	endpoint *p2p.Endpoint
 	todo     []unicastMessage
-	sent     map[int]uint32 // how many, by the receiver's id
-	received map[int]uint32 // by the sender's id
+	sent     map[identity]uint32 // how many, by the receiver
+	received map[int]uint32      // by the sender's id
 }
 
 // unicastMessage is one that waits. It goes to the next member from a rank on.
@@ -36,7 +36,7 @@ func (u *unicast) begin(p *process, v *membership.View) *p2p.Endpoint {
 		return nil
 	}
 	endpoint.Install(0, v)
-	*u = unicast{process: p, endpoint: endpoint, sent: make(map[int]uint32), received: make(map[int]uint32)}
+	*u = unicast{process: p, endpoint: endpoint, sent: make(map[identity]uint32), received: make(map[int]uint32)}
 	return endpoint
 }
 
@@ -47,7 +47,7 @@ func (u *unicast) send() {
 		if to == nil {
 			return // it is alone
 		}
-		err := u.endpoint.Send(to.self.Rank, nil, unicastData(u.process.id, u.sent[to.id], u.todo[0].size))
+		err := u.endpoint.Send(to.self.Rank, nil, unicastData(u.process.id, u.sent[to.key()], u.todo[0].size))
 		gone := new(p2p.GoneError)
 		switch {
 		case errors.Is(err, p2p.ErrBusy):
@@ -59,7 +59,7 @@ func (u *unicast) send() {
 			u.process.sim.checker.fail("%v cannot send to %v: %v", u.process, to, err)
 			return
 		}
-		u.sent[to.id]++
+		u.sent[to.key()]++
 		u.todo = u.todo[1:]
 	}
 }
@@ -100,7 +100,7 @@ func (u *unicast) receive() {
 
 // hasAllOf reports whether a process has all that another one has sent to it.
 func (u *unicast) hasAllOf(q *process) bool {
-	return u.received[q.id] == q.unicast.sent[u.process.id]
+	return u.received[q.id] == q.unicast.sent[u.process.key()]
 }
 
 // unicastData tells the sender and the number of a message.

@@ -79,11 +79,11 @@ func (m *member) operation(what testcase, options []collective.Option) (func(con
 			return err
 		}, nil
 	case "exchange":
-		parts := make(map[int][]float64)
+		parts, got := make(map[int][]float64), make(map[int][]float64)
 		for _, to := range neighbors(w.Rank(), w.Size()) {
-			parts[to] = in
+			parts[to], got[to] = in, slices.Clone(in)
 		}
-		options = append(slices.Clone(options), collective.Mutual()) // MPI knows its neighbors too
+		options = append(slices.Clone(options), collective.Mutual(), collective.Into(got)) // MPI knows its neighbors too
 		return func(ctx context.Context) error {
 			_, err := collective.Exchange(ctx, w, parts, options...)
 			return err

@@ -96,30 +96,34 @@ func broadcastDead(l *lab) []figures.Table {
 	return []figures.Table{t, readme}
 }
 
-// broadcastPeers measures Pleach beside what people use now.
-func broadcastPeers(l *lab) []figures.Table {
-	var out broadcastOutput
-	l.measure(&out, "go -C bench/peers run . --members 32,128 --rounds 200 --json")
-	var tables []figures.Table
-	for _, members := range []int{32, 128} {
-		t := figures.Table{Name: fmt.Sprint(members), Columns: []string{"system", "complete", "p10", "p50", "p99", "of pleach", "messages", "goroutines", "kB per member"}}
-		for _, r := range out.Results {
-			if r.Members == members {
-				t.Rows = append(t.Rows, []string{
-					r.System, fmt.Sprint(r.Complete), micros(r.P10), micros(r.P50), micros(r.P99), ratio(r.P50, out.of("pleach", members).P50) + "×",
-					digits(r.Messages), digits(r.Goroutines), digits(r.Memory / 1000),
-				})
-			}
-		}
-		tables = append(tables, t)
-	}
+// peers32 measures Pleach beside what people use now, and makes README's row of it.
+func peers32(l *lab) []figures.Table {
+	out, t := broadcastPeers(l, 32, 200)
 	var beside []string
 	for _, r := range out.Results {
-		if r.Members == 32 && r.System != "pleach" && r.System != "bare" {
+		if r.System != "pleach" && r.System != "bare" {
 			beside = append(beside, fmt.Sprintf("%s %s", r.System, digits(r.P50/1000)))
 		}
 	}
-	return append(tables, figures.Table{Name: "readme", Columns: readmeColumns, Rows: [][]string{{
+	return []figures.Table{t, {Name: "readme", Columns: readmeColumns, Rows: [][]string{{
 		"64 B to 32 members, *static*", digits(out.of("pleach", 32).P50/1000) + " ms", strings.Join(beside, ", "),
-	}}})
+	}}}}
+}
+
+func peers128(l *lab) []figures.Table {
+	_, t := broadcastPeers(l, 128, 100)
+	return []figures.Table{t}
+}
+
+// broadcastPeers measures groups of all systems, in one process.
+func broadcastPeers(l *lab, members, rounds int) (out broadcastOutput, t figures.Table) {
+	l.measure(&out, fmt.Sprintf("go -C bench/peers run . --members %d --rounds %d --json", members, rounds))
+	t = figures.Table{Name: fmt.Sprint(members), Columns: []string{"system", "complete", "p10", "p50", "p99", "of pleach", "messages", "goroutines", "kB per member"}}
+	for _, r := range out.Results {
+		t.Rows = append(t.Rows, []string{
+			r.System, fmt.Sprintf("%d of %d", r.Complete, r.Rounds), micros(r.P10), micros(r.P50), micros(r.P99), ratio(r.P50, out.of("pleach", members).P50) + "×",
+			digits(r.Messages), digits(r.Goroutines), digits(r.Memory / 1000),
+		})
+	}
+	return out, t
 }

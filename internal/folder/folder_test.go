@@ -1,4 +1,4 @@
-package pleach
+package folder
 
 // The folder of a member: what is found in it after a crash, and which users get at it.
 
@@ -10,30 +10,30 @@ import (
 	"testing"
 )
 
-func openTestFolder(t *testing.T, path string) *dataDir {
+func openTestFolder(t *testing.T, path string) *Folder {
 	t.Helper()
-	d, err := (&Config{Group: "g", DataDir: path}).openDataDir()
+	d, err := Open(path, "g")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(d.close)
+	t.Cleanup(d.Close)
 	return d
 }
 
-func save(t *testing.T, d *dataDir, state string, sync bool) {
+func save(t *testing.T, d *Folder, state string, sync bool) {
 	t.Helper()
-	if err := d.save([]byte(state), sync); err != nil {
+	if err := d.Save([]byte(state), sync); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // reopen returns what a process finds that is started after a crash.
-func reopen(t *testing.T, d *dataDir) (string, error) {
+func reopen(t *testing.T, d *Folder) (string, error) {
 	t.Helper()
-	d.close()
+	d.Close()
 	next := openTestFolder(t, d.path)
 	state, err := next.load()
-	next.close()
+	next.Close()
 	return string(state), err
 }
 
@@ -97,11 +97,11 @@ func TestFolderIsPrivate(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, info.Mode(), err)
 		}
 	}
-	d.close()
+	d.Close()
 	if err := os.Chmod(path, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (&Config{Group: "g", DataDir: path}).openDataDir(); err == nil {
+	if _, err := Open(path, "g"); err == nil {
 		t.Error("a folder that all users can change is taken")
 	}
 }
@@ -113,18 +113,5 @@ func writeLoose(t *testing.T, path string) {
 	}
 	if err := os.Chmod(path, 0o666); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// Detectors get a key where there is a secret: one that is not the secret, and another one
-// for each group.
-func TestDetectorKey(t *testing.T) {
-	secret := []byte("0123456789abcdef0123456789abcdef")
-	a, b := detectorKey(&Config{Group: "a", Secret: secret}), detectorKey(&Config{Group: "b", Secret: secret})
-	if len(a) != 32 || bytes.Equal(a, b) || bytes.Equal(a, secret) || !bytes.Equal(a, detectorKey(&Config{Group: "a", Secret: secret})) {
-		t.Errorf("the keys are %x and %x", a, b)
-	}
-	if k := detectorKey(&Config{Group: "a"}); k != nil {
-		t.Errorf("without a secret it is %x", k)
 	}
 }

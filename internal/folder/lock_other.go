@@ -1,6 +1,6 @@
 //go:build !unix
 
-package pleach
+package folder
 
 import (
 	"errors"

@@ -1,4 +1,6 @@
-package pleach
+// Package folder keeps the vote of a member on a disk, so that it counts again after a
+// restart: see ADR 21.
+package folder
 
 import (
 	"cmp"
@@ -6,26 +8,23 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
-	"time"
 
 	"github.com/pleach-go/pleach/internal/door"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/wire"
-	"github.com/pleach-go/pleach/protocol"
 )
 
-// dataDir is the folder of a member: a lock, and the state of its seat. A nil dataDir
+// Folder is the folder of a member: a lock, and the state of its seat. A nil Folder
 // saves nothing. Two copies of the state are there: the last one that a frame depended on,
 // which is on the disk, and maybe a later one that only follows the view, and may get lost.
-type dataDir struct {
+type Folder struct {
 	path, group string
 	lock        *os.File
-	saving      sync.WaitGroup // what saveLater has begun
+	saving      sync.WaitGroup // what SaveLater has begun
 
 	mu     sync.Mutex // of the following
 	saves  uint64     // the copies so far: the one with the highest number counts
@@ -49,18 +48,15 @@ const (
 	followFile = "member.view"
 )
 
-// openDataDir locks the folder of a member, if the config has one.
-func (c *Config) openDataDir() (*dataDir, error) {
-	if c.DataDir == "" {
-		return nil, nil
-	}
-	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
+// Open locks the folder of a member of a group. It is made if it is not there.
+func Open(path, group string) (*Folder, error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, err
 	}
-	if err := door.CheckFolder(c.DataDir); err != nil {
+	if err := door.CheckFolder(path); err != nil {
 		return nil, err
 	}
-	f, err := openPrivate(filepath.Join(c.DataDir, lockFile), os.O_CREATE|os.O_RDWR)
+	f, err := openPrivate(filepath.Join(path, lockFile), os.O_CREATE|os.O_RDWR)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +64,7 @@ func (c *Config) openDataDir() (*dataDir, error) {
 		_ = f.Close()
 		return nil, fmt.Errorf("in use by another process: %w", err)
 	}
-	return &dataDir{path: c.DataDir, group: c.Group, lock: f}, nil
+	return &Folder{path: path, group: group, lock: f}, nil
 }
 
 // openPrivate opens a file for this user alone, whatever its mode was.
@@ -83,54 +79,49 @@ func openPrivate(path string, flags int) (*os.File, error) {
 	return f, nil
 }
 
-// open locks the folder of this process, and returns the seat that it has. A folder that
-// cannot be used is a mistake in the settings, which does not pass.
-func (s *initialState) open(c *Config) (*membership.Seat, error) {
-	saved, err := s.openFolder(c)
-	if err != nil {
-		return nil, &ConfigError{"DataDir", fmt.Sprintf("is %q: %v", c.DataDir, err)}
-	}
-	return saved, nil
-}
-
-// openFolder locks the folder of this process, and returns the seat that it has.
-func (s *initialState) openFolder(c *Config) (saved *membership.Seat, err error) {
-	if s.data, err = c.openDataDir(); err != nil || s.data == nil {
-		return nil, err
-	}
-	d := s.data
+// Take returns the seat that the process with an ID and a nonce has, and the last view that
+// it was not in any more, if there are any. It also returns the nonce under which the process
+// asks for its place.
+func (d *Folder) Take(id string, nonce uint64) (saved, former *membership.Seat, next uint64, err error) {
 	state, err := d.load()
 	if err == nil && len(state) > 0 {
 		saved, err = membership.DecodeSeat(state)
 	}
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%w; remove it to start without a vote", err)
-	case saved != nil && saved.Self.Identity != s.self.Identity:
-		return nil, fmt.Errorf("it belongs to member %q, and this process is %q", saved.Self.Identity, s.self.Identity)
+		return nil, nil, 0, fmt.Errorf("%w; remove it to start without a vote", err)
+	case saved != nil && saved.Self.Identity != id:
+		return nil, nil, 0, fmt.Errorf("it belongs to member %q, and this process is %q", saved.Self.Identity, id)
 	}
 	if len(d.former) > 0 {
-		if s.former, err = membership.DecodeSeat(d.former); err != nil {
-			return nil, err
+		if former, err = membership.DecodeSeat(d.former); err != nil {
+			return nil, nil, 0, err
 		}
 	}
-	d.next = cmp.Or(d.next, s.self.Nonce)
+	d.next = cmp.Or(d.next, nonce)
 	d.starts++
-	s.self.Nonce = d.next
-	return saved, d.save(state, true)
+	return saved, former, d.next, d.Save(state, true)
 }
 
-// closeAll releases what a process that has not become a member has opened.
-func (s *initialState) closeAll(listener net.Listener) error {
-	s.data.close()
-	if s.candidate != nil {
-		return s.candidate.Close()
-	}
-	return listener.Close()
+// Path returns where the folder is.
+func (d *Folder) Path() string { return d.path }
+
+// Starts returns how many processes have used the folder with its present nonce.
+func (d *Folder) Starts() uint64 { return d.starts }
+
+// Ask says under which nonce the process asks for its place. It is saved with the next seat.
+// With 0, the process has its place.
+func (d *Folder) Ask(nonce uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.next, d.former = nonce, nil
 }
 
-// close unlocks the folder, once it is not written to.
-func (d *dataDir) close() {
+// Wait waits until what SaveLater has begun is saved.
+func (d *Folder) Wait() { d.saving.Wait() }
+
+// Close unlocks the folder, once it is not written to.
+func (d *Folder) Close() {
 	if d != nil {
 		d.saving.Wait()
 		_ = d.lock.Close()
@@ -138,7 +129,7 @@ func (d *dataDir) close() {
 }
 
 // load returns the seat that was saved, or nothing if there is none.
-func (d *dataDir) load() (state []byte, err error) {
+func (d *Folder) load() (state []byte, err error) {
 	for _, name := range []string{stateFile, followFile} {
 		b, err := os.ReadFile(filepath.Join(d.path, name))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -169,8 +160,8 @@ func (d *dataDir) load() (state []byte, err error) {
 	return state, nil
 }
 
-// saveLater saves a seat as save does, and then calls saved.
-func (d *dataDir) saveLater(state []byte, sync bool, saved func(error)) {
+// SaveLater saves a seat as Save does, and then calls saved.
+func (d *Folder) SaveLater(state []byte, sync bool, saved func(error)) {
 	d.saving.Go(func() {
 		d.mu.Lock()
 		var err error
@@ -182,15 +173,15 @@ func (d *dataDir) saveLater(state []byte, sync bool, saved func(error)) {
 	})
 }
 
-// save saves a seat, which may be nothing. With sync it is on the disk when save returns.
-func (d *dataDir) save(state []byte, sync bool) error {
+// Save saves a seat, which may be nothing. With sync it is on the disk when Save returns.
+func (d *Folder) Save(state []byte, sync bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.write(state, sync)
 }
 
 // write writes a seat.
-func (d *dataDir) write(state []byte, sync bool) error {
+func (d *Folder) write(state []byte, sync bool) error {
 	path := filepath.Join(d.path, followFile)
 	if sync {
 		path = filepath.Join(d.path, stateFile)
@@ -216,8 +207,19 @@ func (d *dataDir) write(state []byte, sync bool) error {
 	return syncDir(d.path)
 }
 
-// leave forgets the seat, and keeps the view that this process is no longer in.
-func (d *dataDir) leave(v *membership.View, led membership.Decisions) error {
+// Enter saves the place of a process that becomes a member, before it says anything. With
+// the nonce alone, the next process would be taken for this one, and enter the view in its
+// place.
+func (d *Folder) Enter(place *membership.Seat) error {
+	if d == nil {
+		return nil
+	}
+	d.Ask(0)
+	return d.Save(place.Encode(), true)
+}
+
+// Leave forgets the seat, and keeps the view that this process is no longer in.
+func (d *Folder) Leave(v *membership.View, led membership.Decisions) error {
 	if d == nil {
 		return nil
 	}
@@ -239,44 +241,4 @@ func syncDir(path string) error {
 	}
 	defer f.Close()
 	return f.Sync()
-}
-
-// slowSave is how long saving may take until it is told.
-const slowSave = time.Second
-
-// saveVote saves the state of this member beside it, within node.Do. Saving is tried again
-// until it succeeds.
-func (g *session) saveVote(state []byte, sync bool) {
-	began := time.Now()
-	slow := time.AfterFunc(slowSave, func() {
-		g.noteSave(fmt.Errorf("the disk is slow: saving has begun at %s and goes on", began.Format(time.TimeOnly)))
-	})
-	g.data.saveLater(state, sync, func(err error) {
-		if slow.Stop(); err != nil {
-			g.noteSave(err)
-		} else if took := time.Since(began); took > slowSave {
-			g.noteSave(fmt.Errorf("the disk is slow: saving took %v", took.Round(time.Millisecond)))
-		}
-		_ = g.node.Do(func(now protocol.Time) { g.inputs.Saved(now, err) })
-	})
-}
-
-// saveError is why a member could not vote.
-type saveError struct {
-	at  time.Time
-	err error
-}
-
-// noteSave tells why this member does not vote.
-func (g *session) noteSave(err error) {
-	g.log.Warn("this member does not vote before its state is saved", "folder", g.data.path, "cause", err)
-	g.notSaved.Store(&saveError{time.Now(), fmt.Errorf("Config.DataDir: %w", err)})
-}
-
-// forgetVote forgets the seat of this member, within node.Do: it is no longer one.
-func (g *session) forgetVote() {
-	v := g.view.Load()
-	if err := g.data.leave(v, g.machine.DecisionsUpTo(v.Number)); err != nil {
-		g.log.Warn("cannot save that this process is no longer a member", "cause", err)
-	}
 }
