@@ -15,6 +15,7 @@ import (
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/collective"
 	"github.com/pleach-go/pleach/internal/launch"
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/workqueue"
 )
 
@@ -60,10 +61,13 @@ func sweep(ctx context.Context) error {
 
 // A worker is killed every 200 ms, and started anew: every item has its result, once.
 func TestEveryItemHasOneResult(t *testing.T) {
+	if testutil.RaceEnabled {
+		t.Skip("its processes are slow to start with the race detector: .ci/run big runs it")
+	}
 	const workers = 8
 	var kills []string
-	for i := range 60 {
-		kills = append(kills, fmt.Sprintf("%d@%dms", i*3%workers, 200*(i+1)))
+	for i := range 60 { // rank 0 stays: on a busy host all others may be dead at a time
+		kills = append(kills, fmt.Sprintf("%d@%dms", 1+i*3%(workers-1), 200*(i+1)))
 	}
 	faults, err := launch.Schedule(workers, kills, nil)
 	if err != nil {

@@ -11,11 +11,15 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/internal/launch"
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // A job of which all processes were killed resumes from its checkpoint, and the model is the
 // same.
 func TestModelIsTheSameAfterAllProcessesWereKilled(t *testing.T) {
+	if testutil.RaceEnabled {
+		t.Skip("its processes are slow to start with the race detector: .ci/run big runs it")
+	}
 	name := filepath.Join(t.TempDir(), "checkpoint")
 	run := func(when map[string]func()) string {
 		out := &watched{when: when}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pleach-go/pleach/internal/launch"
 	"github.com/pleach-go/pleach/internal/netns"
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // sshHosts starts sshd on hosts and returns how a job gets there, from a host of its own.
@@ -70,6 +71,9 @@ func (w *watched) Write(b []byte) (int, error) {
 // A host that is cut off and one that dies are like dead processes: those of the first host
 // have a quorum each time, and the model is that of a run on one host.
 func TestModelIsTheSameAlthoughHostsAreLost(t *testing.T) {
+	if testutil.RaceEnabled {
+		t.Skip("its processes are slow to start with the race detector: .ci/run big runs it")
+	}
 	network, hosts := sshHosts(t, 3, 2)
 	var complaint bytes.Buffer
 	out := &watched{when: map[string]func(){

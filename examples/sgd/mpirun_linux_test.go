@@ -9,10 +9,14 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/internal/ps"
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // Two jobs of mpirun run on one host side by side, and both are found there.
 func TestTwoJobsOfMpirunOnOneHost(t *testing.T) {
+	if testutil.RaceEnabled {
+		t.Skip("its processes are slow to start with the race detector: .ci/run big runs it")
+	}
 	mpirun, err := exec.LookPath("mpirun")
 	if err != nil {
 		t.Skip(err)
