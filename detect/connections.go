@@ -96,12 +96,13 @@ func setDefault[T int | time.Duration](v *T, otherwise T) {
 // Start implements [Detector].
 func (c *Connections) Start(report func(Report)) error { return c.tracker.Start(report) }
 
-// Watch implements [Detector]. Probes of peers that left the view end.
+// Watch implements [Detector]. Probes of peers that left the view, or moved, end.
 func (c *Connections) Watch(peers Peers) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for rank, l := range c.links {
-		if p, ok := peers.Find(rank); !ok || p.Incarnation != 0 && !c.tracker.watches(p) {
+		before, _ := c.peers.Find(rank)
+		if p, ok := peers.Find(rank); !ok || p.Incarnation != 0 && !c.tracker.watches(p) || p.Address != before.Address {
 			l.stop()
 			delete(c.links, rank)
 		}

@@ -119,6 +119,9 @@ func (t *Tracker) Watch(peers Peers) {
 		}
 		// The incarnation met first stays where the view does not know one.
 		p.Incarnation = s.peer.Incarnation
+		if p.Address != s.peer.Address {
+			s.cause = nil // What was found out about the former address says nothing.
+		}
 		s.peer, s.queued = p, false
 		t.enqueue(s)
 	}

@@ -10,10 +10,8 @@ const (
 	nonceNotSaved             // the nonce is not saved before the process asks to join
 	memberBeginsUnsaved       // a member says something before its place is on the disk
 	unsyncedReplacesSaved     // there is one file: what is not synced replaces what was
-	seatVotesOn               // a seat whose place is given up still votes
-	refusalEndsSeat           // a seat believes the refusal of any process
+	olderFileCounts           // what only follows the view counts, although a vote was saved since
 	addressKept               // members are looked for at the addresses in the view only
-	placeOfLeftKept           // a member that has left, or was removed, keeps its place
 )
 
 // has reports whether a bug is planted.

@@ -74,11 +74,15 @@ func (d *detector) watch(v *membership.View) {
 	}
 }
 
-// move takes that members of the view are elsewhere.
+// move takes that members of the view are elsewhere: what was found out about their former
+// addresses says nothing.
 func (d *detector) move(v *membership.View) {
 	for _, m := range v.Members.All() {
-		if w := d.watched(m.Rank); w != nil {
-			w.address = d.process.where(m)
+		w, address := d.watched(m.Rank), d.process.where(m)
+		if w != nil && w.address != address {
+			w.address, w.probing, w.again = address, false, false
+			w.probe++
+			d.change(w, &w.conn, none)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func (p *process) load() (place *membership.Seat, ok bool) {
 	if d.synced != nil {
 		i = *d.synced
 	}
-	if d.following != nil && d.following.saves > i.saves {
+	if d.following != nil && (d.following.saves > i.saves || s.has(olderFileCounts)) {
 		i = *d.following
 	}
 	if l.next, l.starts, l.former = i.next, i.starts+1, i.former; l.next == 0 {
@@ -161,7 +161,7 @@ func (p *process) saveVote(state []byte, sync bool) {
 func (p *process) forgetVote() {
 	l := &p.life
 	p.group.left[p.key()] = true
-	if !p.sim.plan.durable || p.sim.has(placeOfLeftKept) {
+	if !p.sim.plan.durable {
 		return
 	}
 	l.next, l.starts = 0, 0

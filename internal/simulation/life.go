@@ -109,9 +109,7 @@ func (p *process) act(action lifecycle.Action) {
 		})
 	case lifecycle.Stand:
 		s.record(p, "is a candidate")
-		if !s.has(seatVotesOn) {
-			p.rest()
-		}
+		p.rest()
 	case lifecycle.Hold:
 		p.hold(&a)
 	case lifecycle.Suspect:

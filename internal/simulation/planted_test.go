@@ -5,7 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pleach-go/pleach/internal/control"
+	"github.com/pleach-go/pleach/internal/lifecycle"
 	"github.com/pleach-go/pleach/internal/member"
+	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/testutil"
 )
 
@@ -72,4 +75,44 @@ func TestFindsWindowLargerThanWhatIsKept(t *testing.T) {
 			c.Stream.KeepBytes /= 16
 		}
 	}})
+}
+
+// Bugs in how members live, which are in lifecycle, control or what saves.
+func TestFindsBugsOfLives(t *testing.T) {
+	introduction := func(change func(*control.Introduction)) func(control.Request, *lifecycle.Reply) {
+		return func(request control.Request, r *lifecycle.Reply) {
+			if _, ok := request.(control.Introduce); !ok || r.Err != nil {
+				return
+			}
+			if i, err := control.DecodeIntroduction(r.Body); err == nil {
+				change(i)
+				r.Body = i.Encode(nil)
+			}
+		}
+	}
+	for _, bug := range []struct {
+		name string
+		Options
+	}{
+		{"a vote is told before it is saved", Options{Bug: voteToldBeforeSaved}},
+		{"the nonce is not saved before the process asks to join", Options{Bug: nonceNotSaved}},
+		{"a member begins before its place is saved", Options{Bug: memberBeginsUnsaved}},
+		{"what is not synced replaces what was", Options{Bug: unsyncedReplacesSaved}},
+		{"what only follows the view counts, although a vote was saved since", Options{Bug: olderFileCounts}},
+		{"members are looked for at their old addresses", Options{Bug: addressKept}},
+		{"a place comes back without its votes", Options{Live: func(c *lifecycle.Config) {
+			if p := c.Place; p != nil {
+				c.Place = membership.NewSeat(p.Self, p.View, p.Decisions())
+			}
+		}}},
+		{"a view that a candidate knows counts as that of a member", Options{Reply: introduction(func(i *control.Introduction) { i.Role = control.Member })}},
+		{"an address that refuses counts as silent", Options{Reply: func(_ control.Request, r *lifecycle.Reply) { r.Gone = false }}},
+		{"a process never shows a later view", Options{Reply: introduction(func(i *control.Introduction) { i.View = nil })}},
+	} {
+		t.Run(bug.name, func(t *testing.T) {
+			t.Parallel()
+			bug.Disks = true
+			find(t, bug.Options)
+		})
+	}
 }

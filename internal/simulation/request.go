@@ -174,11 +174,7 @@ func encodeAnswer(a *member.JoinAnswer) []byte {
 // removed takes that a member of a later view does not let this process connect. A seat
 // believes introductions only: the other process may be of another group of this name.
 func (p *process) removed(view uint64, holder *membership.Member) {
-	switch {
-	case p.state == running:
+	if p.state == running {
 		p.step(func() { p.machine.Removed(p.sim.now, view, holder) })
-	case p.life.seat != nil && p.sim.has(refusalEndsSeat):
-		p.life.machine.Over(p.sim.now)
-		p.live()
 	}
 }
