@@ -221,6 +221,9 @@ func (m *Machine) introduced(address string, r Reply) {
 		m.hold(f.place)
 	case f.join && m.stage == seated:
 		m.stand()
+		if m.founder != nil && !f.alone { // a member has a later view: there is a group to join
+			m.joiner.begin(m.now, m.targets(), findingRounds)
+		}
 	case f.gone != nil && m.stage == seated:
 		m.actions = append(m.actions, Suspect{f.gone.Rank, f.gone.Incarnation})
 	}
