@@ -177,6 +177,6 @@ func Restore(c Config, s *Seat) (*Machine, error) {
 		// promise, which is always safe, makes its owner begin another.
 		r.promised = Ballot{r.promised.Round + 1, s.Self.Rank}
 	}
-	m.history = s.history
+	m.history, m.restored = s.history, true
 	return m, nil
 }

@@ -103,13 +103,25 @@ func (m *Machine) tryAccept(now protocol.Time) {
 	if p == nil || p.ballot != r.promised || p.proposal == nil || p.acked.has(m.self) || r.decided != nil {
 		return
 	}
-	if !m.config.Log.Flushed() {
+	if !m.config.Log.Flushed() || m.restored && !m.othersHaveAccepted(p) {
 		return
 	}
 	r.accepted, r.value = p.ballot, p.proposal
 	m.voted()
 	p.acked.add(m.self)
 	m.advance(now)
+}
+
+// othersHaveAccepted reports whether a seat, which has no messages, may accept: its vote says
+// nothing about them, so that others vote first where it can see that. A later ballot would
+// otherwise have to propose a value again whose messages only a member had that is dead now.
+func (m *Machine) othersHaveAccepted(p *ballotState) bool {
+	with := slices.Clone(p.acked)
+	with.add(m.self)
+	if m.proposer != nil && m.proposer.ballot == p.ballot {
+		return with.covers(p.members) || m.isQuorum(with)
+	}
+	return with.covers(p.subtree)
 }
 
 // handleAccept merges the members that have accepted.
@@ -119,5 +131,8 @@ func (m *Machine) handleAccept(now protocol.Time, f *frame) {
 		return
 	}
 	p.acked.union(f.members)
+	if m.restored {
+		m.tryAccept(now)
+	}
 	m.advance(now)
 }

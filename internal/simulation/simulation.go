@@ -140,7 +140,7 @@ func (s *Simulation) runUntil(end protocol.Time, done func() bool) bool {
 		e := s.events.pop()
 		s.now = e.at
 		if s.result.Events++; s.result.Events > maxEvents {
-			s.checker.fail("%d events: the group runs away", maxEvents)
+			s.checker.fail("%d events: the group runs away:%s", maxEvents, s.describe())
 		}
 		e.do()
 	}
