@@ -168,6 +168,11 @@ func (l *life) do(action lifecycle.Action) (member bool, err error) {
 			break
 		}
 		l.seat.report(detect.Report{Rank: a.Rank, Incarnation: a.Incarnation, Cause: errGone})
+	case lifecycle.Trust:
+		if l.seat == nil {
+			break
+		}
+		l.seat.report(detect.Report{Rank: a.Rank, Incarnation: a.Incarnation, Alive: true})
 	case lifecycle.Forget:
 		l.config.Logger.Info("the old place is over: too few of its view can come back", "group", l.config.Group)
 		err = s.data.Save(nil, true)

@@ -54,7 +54,7 @@ Exchange is with the neighbors on a grid (in MPI, MPI_Neighbor_alltoallv), and S
 its rows. Where a round
 takes long, there are fewer than --rounds.`,
 		Example: `  pleach-lab bench collectives --compare openmpi
-  pleach-lab bench collectives --members 4 --sizes 8 --ops allreduce,barrier --json
+  pleach-lab bench collectives --members 4 --sizes 8 --operations allreduce,barrier --json
   pleach-lab bench collectives --choices`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
@@ -62,7 +62,7 @@ takes long, there are fewer than --rounds.`,
 	f := cmd.Flags()
 	f.StringVar(&c.members, "members", "4,8,16", "`numbers` of members, each a process")
 	f.StringVar(&c.sizes, "sizes", "8,65536,4194304", "`sizes` in bytes")
-	f.StringVar(&c.ops, "ops", strings.Join(collectives.Operations(), ","), "`operations` to measure")
+	f.StringVar(&c.ops, "operations", strings.Join(collectives.Operations(), ","), "`operations` to measure")
 	f.IntVar(&c.config.Rounds, "rounds", 800, "number `R` of rounds at most")
 	f.StringVar(&c.compare, "compare", "", "`system` to measure too: openmpi")
 	f.BoolVar(&c.choices, "choices", false, "only print which algorithm the most members take from how many bytes on")

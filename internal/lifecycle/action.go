@@ -34,6 +34,12 @@ type (
 		Rank        protocol.Rank
 		Incarnation uint64
 	}
+	// Trust tells the seat that a member of its view is there: its process may have come back
+	// where a detector has found it gone.
+	Trust struct {
+		Rank        protocol.Rank
+		Incarnation uint64
+	}
 	// Forget saves that the process has no place any more.
 	Forget struct{}
 	// Become makes the process a member. Its place is saved before it says anything: with
@@ -61,6 +67,7 @@ func (Ask) action()     {}
 func (Stand) action()   {}
 func (Hold) action()    {}
 func (Suspect) action() {}
+func (Trust) action()   {}
 func (Forget) action()  {}
 func (Become) action()  {}
 func (Fail) action()    {}

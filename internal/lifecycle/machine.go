@@ -226,6 +226,8 @@ func (m *Machine) introduced(address string, r Reply) {
 		}
 	case f.gone != nil && m.stage == seated:
 		m.actions = append(m.actions, Suspect{f.gone.Rank, f.gone.Incarnation})
+	case f.back != nil && m.stage == seated:
+		m.actions = append(m.actions, Trust{f.back.Rank, f.back.Incarnation})
 	}
 }
 

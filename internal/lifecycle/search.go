@@ -59,8 +59,9 @@ type finding struct {
 	// alone says that the place is over, and that no later view is known: nothing of the
 	// place is worth keeping.
 	alone bool
-	// gone, if not nil, is a member of the place's view that cannot vote any more.
-	gone *membership.Member
+	// gone, if not nil, is a member of the place's view that cannot vote any more, and back
+	// one that can.
+	gone, back *membership.Member
 }
 
 // newSearch returns a search that begins at the seeds.
@@ -203,6 +204,8 @@ func (s *search) count(i *control.Introduction) {
 	}
 	if s.gone[i.ID] = !slices.Contains(i.Marks, control.Mark(i.ID, m.Nonce)); s.gone[i.ID] {
 		s.result.gone = m
+	} else {
+		s.result.back = m
 	}
 	if !s.place.View.CanDecideWithout(func(m *membership.Member) bool { return s.gone[m.Identity] }) {
 		s.result.join, s.result.alone = true, true

@@ -114,6 +114,8 @@ func (p *process) act(action lifecycle.Action) {
 		p.hold(&a)
 	case lifecycle.Suspect:
 		p.step(func() { p.role.Report(s.now, member.Report{Rank: a.Rank, Incarnation: a.Incarnation}) })
+	case lifecycle.Trust:
+		p.step(func() { p.role.Report(s.now, member.Report{Rank: a.Rank, Incarnation: a.Incarnation, Alive: true}) })
 	case lifecycle.Forget:
 		s.record(p, "gives its place up")
 		_ = p.save(nil, true)

@@ -14,15 +14,15 @@ func TestCollectivesCheck(t *testing.T) {
 	if err := c.Check(); err != nil {
 		t.Fatal(err)
 	}
-	if got := c.Steps(); got != 2*(4*2+1) {
-		t.Errorf("%d steps: a barrier has no size", got)
+	if got := c.Steps(); got != 2*(5*2+2) {
+		t.Errorf("%d steps: a barrier and a split have no size", got)
 	}
 	for what, corrupt := range map[string]func(*Config){
 		"--members 1":   func(c *Config) { c.Members = []int{1} },
 		"--members 4":   func(c *Config) { c.Members = []int{4, 4} },
 		"--sizes 9":     func(c *Config) { c.Sizes = []int{9} },
 		"--sizes 0":     func(c *Config) { c.Sizes = []int{0} },
-		"--ops scan":    func(c *Config) { c.Operations = []string{"scan"} },
+		"--operations scan":    func(c *Config) { c.Operations = []string{"scan"} },
 		"--rounds 0":    func(c *Config) { c.Rounds = 0 },
 		"at least one ": func(c *Config) { c.Sizes = nil },
 	} {

@@ -65,12 +65,12 @@ func (c *Config) Check() error {
 	}
 	for i, op := range c.Operations {
 		if !slices.Contains(Operations(), op) || slices.Contains(c.Operations[:i], op) {
-			return fmt.Errorf("--ops %s: choose %s, each once", op, strings.Join(Operations(), ", "))
+			return fmt.Errorf("--operations %s: choose %s, each once", op, strings.Join(Operations(), ", "))
 		}
 	}
 	switch {
 	case len(c.Members) == 0 || len(c.Sizes) == 0 || len(c.Operations) == 0:
-		return fmt.Errorf("--members, --sizes and --ops: choose at least one of each")
+		return fmt.Errorf("--members, --sizes and --operations: choose at least one of each")
 	case c.Rounds < 1 || c.Rounds > bench.MaxRounds:
 		return fmt.Errorf("--rounds %d: choose a number between 1 and %d", c.Rounds, bench.MaxRounds)
 	}
