@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/pleach-go/pleach/internal/collective/engine"
@@ -162,8 +163,35 @@ func (p *Link) Send(ctx context.Context, to int, head, body []byte) error {
 
 // SendOwned implements [engine.ZeroCopyLink].
 func (p *Link) SendOwned(ctx context.Context, to int, head, body []byte, release func()) error {
-	return p.wait(ctx, func() error { return p.Endpoint.SendOwned(protocol.Rank(to), head, body, release) })
+	s := sendings.Get().(*sending)
+	s.link, s.to, s.head, s.body, s.release = p, protocol.Rank(to), head, body, release
+	err := p.wait(ctx, &s.attempt)
+	s.link, s.head, s.body, s.release, s.err = nil, nil, nil, nil, nil
+	sendings.Put(s)
+	return err
 }
+
+// attempt is something to try within the group's step.
+type attempt struct {
+	try func() // sets err
+	err error
+}
+
+// sending is a message to send. It is used again: a short call would otherwise spend much
+// of its time on memory for it.
+type sending struct {
+	attempt
+	link       *Link
+	to         protocol.Rank
+	head, body []byte
+	release    func()
+}
+
+var sendings = sync.Pool{New: func() any {
+	s := new(sending)
+	s.try = func() { s.err = s.link.Endpoint.SendOwned(s.to, s.head, s.body, s.release) }
+	return s
+}}
 
 // Poll implements [engine.PollingLink].
 func (p *Link) Poll(from int) (received, ok bool) {
@@ -183,17 +211,18 @@ func (p *Link) Rest() {
 // Flush implements [engine.FlushingLink]: it waits until everything that was sent has arrived, and acknowledges what was
 // received.
 func (p *Link) Flush(ctx context.Context) error {
-	return p.wait(ctx, func() error {
+	a := new(attempt)
+	a.try = func() {
 		p.FlushAcks()
-		if !p.Idle() {
-			return p2p.ErrBusy
+		if a.err = nil; !p.Idle() {
+			a.err = p2p.ErrBusy
 		}
-		return nil
-	})
+	}
+	return p.wait(ctx, a)
 }
 
 // wait tries until the unicast channel is not busy.
-func (p *Link) wait(ctx context.Context, try func() error) error {
+func (p *Link) wait(ctx context.Context, a *attempt) error {
 	g := p.group.Load()
 	if g == nil {
 		select {
@@ -205,12 +234,11 @@ func (p *Link) wait(ctx context.Context, try func() error) error {
 	}
 	var moved <-chan struct{} // only if it is busy, which is rare
 	for {
-		var tried error
-		if err := (*g).Do(func() { tried = try() }); err != nil {
+		if err := (*g).Do(a.try); err != nil {
 			return err
 		}
-		if !errors.Is(tried, p2p.ErrBusy) {
-			return tried
+		if !errors.Is(a.err, p2p.ErrBusy) {
+			return a.err
 		}
 		if moved == nil {
 			moved = p.changed.Wait()
@@ -220,7 +248,7 @@ func (p *Link) wait(ctx context.Context, try func() error) error {
 		case <-moved:
 			moved = nil
 		case <-ctx.Done():
-			return fmt.Errorf("pleach: %w: %w", tried, ctx.Err())
+			return fmt.Errorf("pleach: %w: %w", a.err, ctx.Err())
 		case <-(*g).Done():
 			return (*g).Err()
 		}
