@@ -18,13 +18,13 @@ func TestCollectivesCheck(t *testing.T) {
 		t.Errorf("%d steps: a barrier and a split have no size", got)
 	}
 	for what, corrupt := range map[string]func(*Config){
-		"--members 1":   func(c *Config) { c.Members = []int{1} },
-		"--members 4":   func(c *Config) { c.Members = []int{4, 4} },
-		"--sizes 9":     func(c *Config) { c.Sizes = []int{9} },
-		"--sizes 0":     func(c *Config) { c.Sizes = []int{0} },
-		"--operations scan":    func(c *Config) { c.Operations = []string{"scan"} },
-		"--rounds 0":    func(c *Config) { c.Rounds = 0 },
-		"at least one ": func(c *Config) { c.Sizes = nil },
+		"--members 1":       func(c *Config) { c.Members = []int{1} },
+		"--members 4":       func(c *Config) { c.Members = []int{4, 4} },
+		"--sizes 9":         func(c *Config) { c.Sizes = []int{9} },
+		"--sizes 0":         func(c *Config) { c.Sizes = []int{0} },
+		"--operations scan": func(c *Config) { c.Operations = []string{"scan"} },
+		"--rounds 0":        func(c *Config) { c.Rounds = 0 },
+		"at least one ":     func(c *Config) { c.Sizes = nil },
 	} {
 		c := good()
 		corrupt(&c)
