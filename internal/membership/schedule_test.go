@@ -21,7 +21,7 @@ func TestRandomSchedules(t *testing.T) {
 		runSchedule(t, uint64(testutil.Seed.Or(0)))
 		return
 	}
-	schedules := 10_000
+	schedules := 4000
 	if testutil.RaceEnabled {
 		schedules = 300
 	} else if testing.Short() {
