@@ -7,7 +7,6 @@ type Bug int
 const (
 	_                     Bug = iota
 	voteToldBeforeSaved       // frames do not wait until a vote is on the disk
-	nonceNotSaved             // the nonce is not saved before the process asks to join
 	memberBeginsUnsaved       // a member says something before its place is on the disk
 	unsyncedReplacesSaved     // there is one file: what is not synced replaces what was
 	olderFileCounts           // what only follows the view counts, although a vote was saved since

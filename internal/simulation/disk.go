@@ -59,9 +59,6 @@ func (p *process) load() (place *membership.Seat, ok bool) {
 	} else {
 		s.record(p, "starts at %s without a place", p.address)
 	}
-	if s.has(nonceNotSaved) {
-		return place, true
-	}
 	return place, p.save(i.state, true) == nil
 }
 

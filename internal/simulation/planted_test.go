@@ -95,7 +95,6 @@ func TestFindsBugsOfLives(t *testing.T) {
 		Options
 	}{
 		{"a vote is told before it is saved", Options{Bug: voteToldBeforeSaved}},
-		{"the nonce is not saved before the process asks to join", Options{Bug: nonceNotSaved}},
 		{"a member begins before its place is saved", Options{Bug: memberBeginsUnsaved}},
 		{"what is not synced replaces what was", Options{Bug: unsyncedReplacesSaved}},
 		{"what only follows the view counts, although a vote was saved since", Options{Bug: olderFileCounts}},
@@ -107,6 +106,7 @@ func TestFindsBugsOfLives(t *testing.T) {
 		}}},
 		{"a view that a candidate knows counts as that of a member", Options{Reply: introduction(func(i *control.Introduction) { i.Role = control.Member })}},
 		{"an address that refuses counts as silent", Options{Reply: func(_ control.Request, r *lifecycle.Reply) { r.Gone = false }}},
+		{"a place on the disk is forgotten", Options{Live: func(c *lifecycle.Config) { c.Place = nil }}},
 		{"a process never shows a later view", Options{Reply: introduction(func(i *control.Introduction) { i.View = nil })}},
 	} {
 		t.Run(bug.name, func(t *testing.T) {
