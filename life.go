@@ -160,19 +160,15 @@ func (l *life) do(action lifecycle.Action) (member bool, err error) {
 	case lifecycle.Hold:
 		l.rest()
 		s.self = a.Candidate
-		s.data.Ask(a.Candidate.Nonce) // saved before the seat says anything
+		if err = s.data.Begin(a.Place, a.Candidate.Nonce); err != nil {
+			break
+		}
 		l.lent = lend(l.listener)
 		l.seat, err = l.config.newSeat(l, a.Place, l.lent)
 	case lifecycle.Suspect:
-		if l.seat == nil {
-			break
-		}
-		l.seat.report(detect.Report{Rank: a.Rank, Incarnation: a.Incarnation, Cause: errGone})
+		l.report(detect.Report{Rank: a.Rank, Incarnation: a.Incarnation, Cause: errGone})
 	case lifecycle.Trust:
-		if l.seat == nil {
-			break
-		}
-		l.seat.report(detect.Report{Rank: a.Rank, Incarnation: a.Incarnation, Alive: true})
+		l.report(detect.Report{Rank: a.Rank, Incarnation: a.Incarnation, Alive: true})
 	case lifecycle.Forget:
 		l.config.Logger.Info("the old place is over: too few of its view can come back", "group", l.config.Group)
 		err = s.data.Save(nil, true)
@@ -189,6 +185,13 @@ func (l *life) do(action lifecycle.Action) (member bool, err error) {
 		err = a.Err
 	}
 	return false, err
+}
+
+// report tells the seat, if there is one, what has become of a member.
+func (l *life) report(r detect.Report) {
+	if l.seat != nil {
+		l.seat.report(r)
+	}
 }
 
 // stand makes the process listen as a candidate.

@@ -264,7 +264,7 @@ func (g *session) startViews(s *initialState, c node.Config) error {
 	g.setPeers(&s.view, membership.Members{})
 	c.Watcher, c.HandleRequest = &watcher{g.connections, g.removed, g.askToCatchUp}, g.handleRequest
 	g.node = node.New(c)
-	err := g.data.Enter(membership.NewSeat(s.self, s.view, s.decisions))
+	err := g.data.Begin(membership.NewSeat(s.self, s.view, s.decisions), 0)
 	if err == nil {
 		err = g.startWatching(&s.view)
 	}

@@ -109,14 +109,6 @@ func (d *Folder) Path() string { return d.path }
 // Starts returns how many processes have used the folder with its present nonce.
 func (d *Folder) Starts() uint64 { return d.starts }
 
-// Ask says under which nonce the process asks for its place. It is saved with the next seat.
-// With 0, the process has its place.
-func (d *Folder) Ask(nonce uint64) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.next, d.former = nonce, nil
-}
-
 // Wait waits until what SaveLater has begun is saved.
 func (d *Folder) Wait() { d.saving.Wait() }
 
@@ -207,15 +199,18 @@ func (d *Folder) write(state []byte, sync bool) error {
 	return syncDir(d.path)
 }
 
-// Enter saves the place of a process that becomes a member, before it says anything. With
-// the nonce alone, the next process would be taken for this one, and enter the view in its
-// place.
-func (d *Folder) Enter(place *membership.Seat) error {
+// Begin saves the place that a process begins in, as a seat or a member, and the nonce under
+// which it asks for the next one, before it says anything; 0: it asks for none. A member whose
+// folder had the nonce alone would come back as the same one, with other messages. A seat
+// whose folder had not the nonce could not take the place that a view gives to it.
+func (d *Folder) Begin(place *membership.Seat, next uint64) error {
 	if d == nil {
 		return nil
 	}
-	d.Ask(0)
-	return d.Save(place.Encode(), true)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.next, d.former = next, nil
+	return d.write(place.Encode(), true)
 }
 
 // Leave forgets the seat, and keeps the view that this process is no longer in.

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"github.com/pleach-go/pleach/internal/membership"
 )
 
 func openTestFolder(t *testing.T, path string) *Folder {
@@ -113,5 +115,23 @@ func writeLoose(t *testing.T, path string) {
 	}
 	if err := os.Chmod(path, 0o666); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What a process begins with is on the disk before it says anything: its place, and the nonce
+// under which it asks for the next one.
+func TestBeginIsSaved(t *testing.T) {
+	d := openTestFolder(t, t.TempDir())
+	self := membership.Member{Identity: "a", Address: "a:1", Incarnation: 3, Nonce: 5}
+	place := membership.NewSeat(self, membership.View{Number: 4, Slots: 1, Members: membership.MembersOf(self)}, membership.Decisions{})
+	for _, nonce := range []uint64{7, 0} {
+		if err := d.Begin(place, nonce); err != nil {
+			t.Fatal(err)
+		}
+		d.Close()
+		d = openTestFolder(t, d.path)
+		if state, err := d.load(); err != nil || !bytes.Equal(state, place.Encode()) || d.next != nonce {
+			t.Errorf("found %d bytes and nonce %d, %v; want the place and %d", len(state), d.next, err, nonce)
+		}
 	}
 }

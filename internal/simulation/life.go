@@ -156,6 +156,9 @@ func (p *process) hold(a *lifecycle.Hold) {
 	p.self, l.next, l.former = a.Place.Self, a.Candidate.Nonce, nil
 	s.result.Seats++
 	s.record(p, "holds its place in %v as incarnation %d", &a.Place.View, p.self.Incarnation)
+	if p.save(a.Place.Encode(), true) != nil {
+		return
+	}
 	s.checker.belongs(p, &a.Place.View)
 	var err error
 	l.seat, err = member.NewSeat(member.SeatConfig{
