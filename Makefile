@@ -59,9 +59,62 @@ ringkills: ## kill 1,000 processes that send through shared memory, and 1,000 of
 sql: ## build bin/pleach-sql: with cgo, some minutes the first time
 	cd sql && CGO_ENABLED=1 go build -trimpath -tags duckdb_arrow -o ../bin/pleach-sql ./cmd/pleach-sql
 
+.PHONY: tpch
+tpch: sql ## run the queries of TPC-H at scale factor 1 beside one DuckDB, kill a process in every stage, and write the record
+	go run ./internal/figures/measure sql
+
 .PHONY: sqldeaths
-sqldeaths: ## run TPC-H query 3 at scale factor 1 and kill every rank in every phase of both plans
-	cd sql && CGO_ENABLED=1 PLEACH_FULL=1 go test -count=1 -timeout 30m -tags duckdb_arrow -run '^TestKilled$$' -v ./cmd/pleach-sql
+sqldeaths: ## run the queries of TPC-H at scale factor 1 and kill a process at the beginning of every phase
+	cd sql && CGO_ENABLED=1 PLEACH_FULL=1 go test -count=1 -timeout 60m -tags duckdb_arrow -run '^TestKilled$$' -v ./cmd/pleach-sql
+
+LIBPLEACH ?= bin/libpleach
+
+.PHONY: libpleach
+libpleach: ## build the C library, its header and its pkg-config file into LIBPLEACH (default: bin/libpleach)
+	mkdir -p '$(LIBPLEACH)'
+	cd bindings/c && CGO_ENABLED=1 go build -buildmode=c-shared -o '$(abspath $(LIBPLEACH))/libpleach.so' \
+		-ldflags='-s -w -extldflags=-Wl,-soname,libpleach.so.0,--version-script=$(abspath bindings/c/libpleach.map)' .
+	rm '$(LIBPLEACH)/libpleach.h'
+	ln -sf libpleach.so '$(LIBPLEACH)/libpleach.so.0'
+	cp bindings/c/pleach.h '$(LIBPLEACH)'
+	sed 's|@DIR@|$(abspath $(LIBPLEACH))|; s|@VERSION@|$(shell sed -n 's/^.define PLEACH_VERSION "\(.*\)"/\1/p' bindings/c/pleach.h)|' bindings/c/libpleach.pc.in >'$(LIBPLEACH)/libpleach.pc'
+
+.PHONY: libpleach-deb
+libpleach-deb: libpleach ## build the packages libpleach0 and libpleach-dev for Debian into bin/deb
+	bindings/c/deb.sh '$(LIBPLEACH)' bin/deb
+
+# Debian's interpreter, which has Debian's numpy, pytest and torch.
+PYTHON ?= /usr/bin/python3
+export PLEACH_LIBRARY ?= $(abspath $(LIBPLEACH))/libpleach.so
+
+.PHONY: bindings
+bindings: libpleach ## build the C library, and the wheel and the sdist of the Python package into bin/python
+	$(PYTHON) bindings/python/backend.py bin/python
+
+# Debian packages that are missing are installed, by root.
+debian = dpkg -s $(1) >/dev/null 2>&1 || { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $(1); }
+
+.PHONY: bindings-test
+bindings-test: bindings ## test programs in C and Python under kills; needs gcc, pkg-config, python3-numpy and python3-pytest
+	$(call debian,gcc pkg-config python3-numpy python3-pytest)
+	CGO_ENABLED=0 go build -o bin/ ./cmd/pleach
+	cd bindings/c && CGO_ENABLED=0 go test ./tests
+	PYTHONPATH=bindings/python $(PYTHON) -m pytest -q -p no:cacheprovider bindings/python/tests --ignore bindings/python/tests/test_torch.py
+
+.PHONY: torch-test
+torch-test: bindings ## train with torch.distributed under kills; needs python3-torch (400 MB) and python3-pytest
+	$(call debian,python3-torch python3-numpy python3-pytest)
+	CGO_ENABLED=0 go build -o bin/ ./cmd/pleach
+	PYTHONPATH=bindings/python $(PYTHON) -m pytest -q -p no:cacheprovider bindings/python/tests/test_torch.py
+
+.PHONY: bindings-bench
+bindings-bench: bindings ## measure Allreduce from Go, C and Python, in turns with mpi4py and Gloo where Debian's are installed
+	CGO_ENABLED=0 go build -o bin/ ./cmd/pleach
+	PYTHONPATH=bindings/python $(PYTHON) bindings/python/bench.py
+
+.PHONY: bindings-api
+bindings-api: ## record pleach.h after a change of it on purpose
+	cd bindings/c && PLEACH_RECORD_API=1 go test -count=1 -run Symbols ./tests
 
 PART ?=
 
@@ -130,10 +183,6 @@ MEMBERS ?= 256
 .PHONY: storm
 storm: ## overload MEMBERS members (default: 256) for 30 s of a virtual clock with SEEDS seeds, and see them come back
 	PLEACH_MEMBERS=$(MEMBERS) PLEACH_SECONDS=30 PLEACH_SEEDS=$(SEEDS) go test -count=1 -timeout 0 -run '^TestStorm$$' -v .
-
-.PHONY: sizes
-sizes: ## simulate broadcasts to 2^6 to 2^30 processes in zones, and draw the pictures of docs/measure/scale.md: ten minutes, 3 GB
-	PLEACH_FULL=1 PLEACH_UPDATE_GOLDEN=1 go test -count=1 -timeout 1h -run '^TestSizes' -v ./internal/experiments/zones
 
 .PHONY: schedules
 schedules: SEEDS = 1000000

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/bootstrap"
-	"github.com/pleach-go/pleach/collective"
 	"github.com/pleach-go/pleach/internal/collective/engine"
 	"github.com/pleach-go/pleach/internal/job"
 )
@@ -24,9 +23,9 @@ var (
 	// ErrNotAdmitted is wrapped by the error of a collective call that a replacement makes
 	// before [World.Admit] has taken it in.
 	ErrNotAdmitted = engine.ErrNotAdmitted
-	// ErrOver is wrapped by the error of [World.Admit] in a replacement whose job has ended
+	// ErrJobEnded is wrapped by the error of [World.Admit] in a replacement whose job has ended
 	// without it. There is nothing left to do for it.
-	ErrOver = engine.ErrOver
+	ErrJobEnded = engine.ErrJobEnded
 )
 
 // Admission is what [World.Admit] has done.
@@ -55,13 +54,13 @@ type Admission struct {
 // If processes were taken in, the world has a new communicator, without revocation, whose
 // calls are numbered from zero. Copies of World.Comm, and communicators that Shrink has
 // derived, are still those of before: they end when Admit takes in processes for the second
-// time, and so do holds ([collective.Hold]). No other call of this process may be in
+// time, and so do holds ([collective.Comm.Hold]). No other call of this process may be in
 // progress during Admit. Like [collective.Agree], it works whatever calls processes came
 // from.
 //
-// In a replacement whose job ends without it, Admit returns [ErrOver].
+// In a replacement whose job ends without it, Admit returns [ErrJobEnded].
 func (w *World) Admit(ctx context.Context) (Admission, error) {
-	comm, err := collective.Admit(ctx, w)
+	comm, err := w.Comm.Admit(ctx)
 	if err != nil {
 		return Admission{}, err
 	}
@@ -78,23 +77,23 @@ func (w *World) Admit(ctx context.Context) (Admission, error) {
 	return a, nil
 }
 
-// Replacement reports whether this process has taken the place of a dead one. It then skips
+// Respawned reports whether this process has taken the place of a dead one. It then skips
 // the calls that the others have made before their first Admit.
-func (w *World) Replacement() bool { return w.replacement }
+func (w *World) Respawned() bool { return w.replacement }
 
 // worldState is the state of a process of a job: one that starts together with all others,
 // or one that replaces another.
 func worldState(c *Config, ctx context.Context) (*initialState, error) {
 	if c.Transport != nil {
-		return startState(c)
+		return startState(c, ctx)
 	}
 	c.Limits.SharedBytes = cmp.Or(c.Limits.SharedBytes, worldSharedBytes)
-	a, err := assignment(c)
+	a, err := assignment(c, ctx)
 	if err != nil {
 		return nil, err
 	}
-	if !a.Replacement {
-		return startState(c)
+	if !a.Respawned {
+		return stateOf(c, a)
 	}
 	s, err := replacementState(c, ctx, &a)
 	if err != nil {

@@ -65,7 +65,7 @@ func replacement(ctx context.Context, of *pleach.World) (*pleach.World, error) {
 	for _, m := range of.View().Members() {
 		addresses = append(addresses, m.Address)
 	}
-	return pleach.NewWorld(ctx, pleach.Config{Group: "job", Addresses: addresses, Rank: of.Rank(), Replacement: true})
+	return pleach.NewWorld(ctx, pleach.Config{Group: "job", Addresses: addresses, Rank: of.Rank(), Job: pleach.JobConfig{Respawned: true}})
 }
 
 // A process of a job dies, and then its replacement does. Each is replaced, and owns its
@@ -89,7 +89,7 @@ func TestWorldAdmit(t *testing.T) {
 			return
 		}
 		defer w.Abort()
-		if err := collective.Barrier(ctx, w); !w.Replacement() || !errors.Is(err, pleach.ErrNotAdmitted) {
+		if err := collective.Barrier(ctx, w); !w.Respawned() || !errors.Is(err, pleach.ErrNotAdmitted) {
 			t.Errorf("a replacement before it is admitted: %v", err)
 		}
 		if err := p.run(ctx, w); err != nil && !errors.Is(err, errDied) {
@@ -150,7 +150,7 @@ func TestWorldReplacementComesTooLate(t *testing.T) {
 	defer late.Abort()
 	var waiting sync.WaitGroup
 	waiting.Go(func() {
-		if _, err := late.Admit(ctx); !errors.Is(err, pleach.ErrOver) {
+		if _, err := late.Admit(ctx); !errors.Is(err, pleach.ErrJobEnded) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -164,7 +164,7 @@ func TestWorldReplacementComesTooLate(t *testing.T) {
 	for _, m := range worlds[1].View().Members() {
 		addresses = append(addresses, m.Address)
 	}
-	_, err = pleach.NewWorld(ctx, pleach.Config{Group: "job", Addresses: addresses, Rank: 1, Replacement: true, StartTimeout: 50 * time.Second})
+	_, err = pleach.NewWorld(ctx, pleach.Config{Group: "job", Addresses: addresses, Rank: 1, Job: pleach.JobConfig{Respawned: true}, StartTimeout: 50 * time.Second})
 	if err == nil || !strings.Contains(err.Error(), "all processes of the job are gone") || ctx.Err() != nil {
 		t.Errorf("without a job: %v", err)
 	}

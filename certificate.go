@@ -2,19 +2,15 @@ package pleach
 
 import (
 	"cmp"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/control"
 	"github.com/pleach-go/pleach/internal/door"
-	"github.com/pleach-go/pleach/internal/founding"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
-	"github.com/pleach-go/pleach/transport"
 	"github.com/pleach-go/pleach/transport/tcp"
 )
 
@@ -85,7 +81,7 @@ func checkCertificate(c *Config, id, address string) error {
 
 // covers returns an error if a certificate is not for a member.
 func covers(c *Config, leaf *x509.Certificate, id, address string) error {
-	if !doorOf(c, nil).Covers(leaf, id, address) {
+	if !clientOf(c).Door(nil).Covers(leaf, id, address) {
 		return &IdentityError{ID: id, Address: address, ValidFor: door.NamesOf(leaf)}
 	}
 	return nil
@@ -113,84 +109,27 @@ func verifyUnknown(c *Config, claim tcp.Claim) error {
 	case claim.Address != "": // it was dialed
 		return covers(c, claim.Certificates[0], "", claim.Address)
 	case claim.Rank == protocol.NoRank:
-		return doorOf(c, nil).Check(claim.Certificates, door.Observe, door.Claim{})
+		return clientOf(c).Door(nil).Check(claim.Certificates, door.Observe, door.Claim{})
 	}
-	return doorOf(c, nil).Check(claim.Certificates, door.Enter, door.Claim{})
+	return clientOf(c).Door(nil).Check(claim.Certificates, door.Enter, door.Claim{})
 }
 
 // maxNewRanks is how many ranks a view may have more than the one that this member
 // has.
 const maxNewRanks = 4096
 
-// doorOf returns the door of a process. Members are those of a view, which may be nil, and
-// those that decisions add.
-func doorOf(c *Config, v *membership.View, later ...membership.Decisions) *door.Door {
-	d := &door.Door{Group: c.Group, TLS: c.TLS != nil}
-	if c.TLS != nil {
-		d.ServerName = c.TLS.ServerName
+// verifyCandidate returns an error if a candidate's certificate is not for its ID. A
+// certificate of a host is enough for the IDs that are new or were on that host: only
+// one that names an ID may take it to another host.
+func verifyCandidate(c *Config, m membership.Member, former string, claim tcp.Claim) error {
+	leaf := claim.Certificates[0]
+	if err := covers(c, leaf, m.Identity, m.Address); err != nil {
+		return err
 	}
-	d.Members = func(yield func(id, address string) bool) {
-		if v != nil {
-			for _, m := range v.Members.All() {
-				if !yield(m.Identity, m.Address) {
-					return
-				}
-			}
-		}
-		for _, decisions := range later {
-			for m := range decisions.Added() {
-				if !yield(m.Identity, m.Address) {
-					return
-				}
-			}
-		}
+	if former != "" && former != door.HostOf(m.Address) && c.TLS.ServerName == "" && !clientOf(c).Door(nil).NamesID(leaf, m.Identity) {
+		return fmt.Errorf("%q was on host %s: %w", m.Identity, former, &IdentityError{ID: m.Identity, Address: m.Address, ValidFor: door.NamesOf(leaf)})
 	}
-	return d
-}
-
-// openRequest decodes the request of a process that has the right to it.
-func openRequest(c *Config, v *membership.View, from transport.Client, b []byte) (control.Request, error) {
-	request, err := control.Decode(b)
-	if err != nil {
-		return nil, err
-	}
-	right, claim := control.RightOf(request)
-	return request, doorOf(c, v).Check(from.Certificates, right, claim)
-}
-
-// requestKnown sends a request, and also returns the certificates of the process that
-// replies.
-func requestKnown(ctx context.Context, c *Config, address string, request control.Request) (reply []byte, from []*x509.Certificate, err error) {
-	t := clientOf(c, nil)
-	if verify := t.Verify; verify != nil {
-		t.Verify = func(claim tcp.Claim) error {
-			from = claim.Certificates
-			return verify(claim)
-		}
-	}
-	reply, err = tcp.Request(ctx, t, address, control.Encode(request))
-	return reply, from, err
-}
-
-// believe returns an error if the process that replies to a request says that it is another
-// one than its certificate is for.
-func believe(c *Config, from []*x509.Certificate, request control.Request, reply []byte) error {
-	var claim door.Claim
-	switch request.(type) {
-	case control.Founding:
-		r, err := founding.DecodeReply(reply)
-		if err != nil {
-			return nil // a refusal, which the asking process reads
-		}
-		claim = door.Claim{ID: r.From.ID, Address: r.From.Address}
-	case control.Introduce:
-		i, err := control.DecodeIntroduction(reply)
-		if err != nil {
-			return err
-		}
-		claim = door.Claim{ID: i.ID, Address: i.Address}
-	}
-	return doorOf(c, nil).Check(from, door.Enter, claim)
+	return nil
 }
 
 // TLSFiles returns a config for [Config].TLS with this process's certificate and key

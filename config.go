@@ -52,11 +52,6 @@ type Config struct {
 	// has joined again, which takes a quorum of the others.
 	DataDir string
 
-	// Replacement makes NewWorld take the place of the process that had this rank in a job
-	// that goes on: see [World.Admit]. If false, the launcher's word counts, as that of
-	// pleach run --respawn.
-	Replacement bool
-
 	// Listen is the host:port that Create and Join listen on. If empty, or with
 	// port 0, a free port: Join uses the interface that reaches the seeds, Create
 	// the loopback interface.
@@ -104,30 +99,11 @@ type Config struct {
 	// the processes of one host: otherwise both sides of a partition continue.
 	// If false, a majority continues, or half with the lowest rank. On the other
 	// side Broadcast returns [ErrNoQuorum], and so do the calls of a World after
-	// QuorumTimeout. All members use the same. A World whose processes are all on one
+	// Job.QuorumTimeout. All members use the same. A World whose processes are all on one
 	// host behaves as if it were true.
 	AllowMinority bool
-	// QuorumTimeout is how long the calls of a World wait, after the quorum is lost,
-	// for enough processes to be reachable again. Then the process leaves the job, and
-	// its calls return a [*QuorumError]. If zero, 30 s.
-	QuorumTimeout time.Duration
-	// ProgressTimeout is how long the processes of a World wait in a call for one that is
-	// alive and does not come, or does not answer, after most of them have come. Then they
-	// have it removed by a view: its tasks are taken over, and its calls return
-	// [ErrEvicted]. All processes use the same. If zero, what PLEACH_PROGRESS_TIMEOUT says
-	// (pleach run --progress-timeout), or without a bound. It must be longer than any
-	// process legitimately works between two calls.
-	ProgressTimeout time.Duration
-	// PollTime is how long a collective call of a World that waits for a message looks for
-	// it on the sender's connection, or in the memory they share, before it sleeps. That
-	// makes short calls faster and uses processor time. If zero, up to 1 ms, and a process
-	// that other programs preempt meanwhile stops looking for a while. If negative, a call
-	// sleeps at once. Connections with TLS are looked at only when they have shared memory.
-	PollTime time.Duration
-	// Network is what messages cost between the processes of a World, by which collective
-	// calls select their algorithms: pleach-lab tune --calibrate prints it. All processes use
-	// the same. Figures that are zero have defaults.
-	Network collective.Network
+	// Job has the settings of jobs, for NewWorld.
+	Job JobConfig
 	// StartTimeout is how long the processes of Start and NewWorld may take to
 	// start before they are suspected. If zero, 30 s. Under pleach run, one that has
 	// ended before it started is suspected at once.
@@ -169,20 +145,20 @@ type Config struct {
 	// Transport replaces TCP. The group closes it. Without Addresses the group
 	// is static, and Rank and Size describe it. If nil, TCP.
 	Transport transport.Transport
-	// Handler is called with each message instead of [Group.Messages] yielding
+	// OnMessage is called with each message instead of [Group.Messages] yielding
 	// it: in the same order, one at a time, on the goroutine that received it. It gets the
 	// messages of every topic, too, in one order with the others of their sender.
-	// That is the fastest way to receive. A slow handler delays what this member
-	// receives, credits included: a handler that broadcasts more than a window is
+	// That is the fastest way to receive. A slow function delays what this member
+	// receives, credits included. A function that broadcasts more than a window is
 	// blocked until its context ends, so it leaves that to another goroutine. It must
 	// not call Close or Abort. If nil, Messages yields them.
-	Handler func(Message)
+	OnMessage func(Message)
 	// Handlers serve the requests of other members from the first view on, by name:
 	// [Group.Handle] adds others. If nil, there are none before Handle.
 	Handlers map[string]func(ctx context.Context, r Request) ([]byte, error)
 	// Topics are the topics that this process subscribes to from its first view on.
-	// [Group.Topic] returns the subscriptions, and makes others. If nil, there are none
-	// before Topic.
+	// [Group.Subscribe] returns the subscriptions, and makes others. If nil, there are none
+	// before Subscribe.
 	Topics []string
 
 	// Shape is the shape of the broadcast tree. If zero, binomial. All members
@@ -197,6 +173,43 @@ type Config struct {
 	// Logger receives views, suspicions and connections that open and close. If
 	// nil, nothing is logged.
 	Logger *slog.Logger
+}
+
+// JobConfig configures the processes of a job: [NewWorld]. The zero value of each setting
+// is a good default.
+type JobConfig struct {
+	// Respawned makes NewWorld take the place of the process that had this rank in a job
+	// that goes on: see [World.Admit]. If false, the launcher's word counts, as that of
+	// pleach run --respawn.
+	Respawned bool
+	// QuorumTimeout is how long the calls of a World wait, after the quorum is lost,
+	// for enough processes to be reachable again. Then the process leaves the job, and
+	// its calls return a [*QuorumError]. If zero, 30 s.
+	QuorumTimeout time.Duration
+	// ProgressTimeout is how long the processes of a World wait in a call for one that is
+	// alive and does not come, or does not answer, after most of them have come. Then they
+	// have it removed by a view: its tasks are taken over, and its calls return
+	// [ErrEvicted]. All processes use the same. If zero, what PLEACH_PROGRESS_TIMEOUT says
+	// (pleach run --progress-timeout), or without a bound. It must be longer than any
+	// process legitimately works between two calls.
+	ProgressTimeout time.Duration
+	// PollTime is how long a collective call of a World that waits for a message looks for
+	// it on the sender's connection, or in the memory they share, before it sleeps. That
+	// makes short calls faster and uses processor time. If zero, up to 1 ms, and a process
+	// that other programs preempt meanwhile stops looking for a while. If negative, a call
+	// sleeps at once. Connections with TLS are looked at only when they have shared memory.
+	PollTime time.Duration
+	// Network is what messages cost between the processes of a World, by which collective
+	// calls select their algorithms: pleach-lab tune --calibrate prints it. All processes use
+	// the same. Figures that are zero have defaults.
+	Network collective.Network
+	// LogCalls is for how many collective calls a process of a job keeps what it has
+	// sent. If zero, 256. Beyond it, a call waits for the slowest process, and fails with
+	// a [*collective.HoldError] if as many calls are held.
+	LogCalls int
+	// LogBytes is how much of that a process keeps, and one call more. If zero, 256 MiB.
+	// Beyond it, the same happens.
+	LogBytes int
 }
 
 // Limits bounds what a member keeps in memory and what it sends in one piece.
@@ -218,7 +231,8 @@ type Limits struct {
 	Overflow Overflow
 	// SlowTimeout is how long a program may receive nothing while its inbox is full.
 	// If zero, 5 s. After that the process leaves its group with [ErrTooSlow], so
-	// that it does not block the others any longer. A static group waits for ever.
+	// that it does not block the others any longer. So does a process that hardly runs
+	// for as long while others wait for it. A static group waits for ever.
 	SlowTimeout time.Duration
 	// OutboxBytes is how much may wait to be sent; Broadcast blocks beyond it. If
 	// zero, 4 MiB.
@@ -244,13 +258,6 @@ type Limits struct {
 	// InlineSize is the longest segment that a correction message carries instead
 	// of only advertising it. If zero, 1 KiB.
 	InlineSize int
-	// LogCalls is for how many collective calls a process of a job keeps what it has
-	// sent. If zero, 256. Beyond it, a call waits for the slowest process, and fails with
-	// a [*collective.HoldError] if as many calls are held.
-	LogCalls int
-	// LogBytes is how much of that a process keeps, and one call more. If zero, 256 MiB.
-	// Beyond it, the same happens.
-	LogBytes int
 }
 
 // Overflow is what happens when a program does not receive as fast as others broadcast.
@@ -307,7 +314,8 @@ func (c *Config) check(m mode) error {
 		{"Advertise", c.Advertise != "", alone, "is for Create and Join; otherwise Addresses say where this process is reached"},
 		{"ID", c.ID != "", alone, "is for Create and Join; otherwise Addresses identify the members"},
 		{"Replace", c.Replace, m == modeJoin, "is for Join: it takes the place of a member with the same ID"},
-		{"Replacement", c.Replacement, m == modeWorld && c.Transport == nil, "is for NewWorld over TCP: elsewhere a process that comes back joins"},
+		{"Job", c.Job != JobConfig{}, m == modeWorld, "is for NewWorld: only a job makes collective calls"},
+		{"Job.Respawned", c.Job.Respawned, c.Transport == nil, "is for TCP: a process that comes back joins"},
 		{"Rejoin", c.Rejoin, (m == modeStart || alone) && !static && c.Transport == nil, "is for groups with views, over TCP"},
 		{"FailureDomain", c.FailureDomain != "", alone, "is for Create and Join; otherwise ranks are given"},
 		{"Meta", c.Meta != "", m != modeInspect && !static, "needs views, which carry it"},
@@ -316,14 +324,10 @@ func (c *Config) check(m mode) error {
 		{"State", c.State != nil && c.Limits.Overflow == Drop, false, "needs every message, and Limits.Overflow is Drop"},
 		{"Static", c.Static, m == modeStart, "is for Start: the members of a static group are known from the start"},
 		{"AllowMinority", c.AllowMinority, m != modeInspect && !static, "has no effect: a static group never stops"},
-		{"QuorumTimeout", c.QuorumTimeout != 0, m == modeWorld, "is for NewWorld: a group waits for its quorum without bound"},
-		{"QuorumTimeout", c.QuorumTimeout < 0, false, "is negative"},
-		{"ProgressTimeout", c.ProgressTimeout != 0, m == modeWorld, "is for NewWorld: only collective calls wait for processes"},
-		{"ProgressTimeout", c.ProgressTimeout < 0, false, "is negative"},
-		{"Network", c.Network != (collective.Network{}), m == modeWorld, "is for NewWorld: only collective calls select algorithms"},
-		{"Network", min(c.Network.Inside.Latency, c.Network.Inside.Overhead, c.Network.Between.Latency, c.Network.Between.Overhead) < 0, false, "has a negative figure"},
-		{"Network", min(c.Network.Inside.Bandwidth, c.Network.Between.Bandwidth) < 0, false, "has a negative bandwidth"},
-		{"PollTime", c.PollTime != 0, m == modeWorld, "is for NewWorld: only collective calls look before they sleep"},
+		{"Job.QuorumTimeout", c.Job.QuorumTimeout < 0, false, "is negative"},
+		{"Job.ProgressTimeout", c.Job.ProgressTimeout < 0, false, "is negative"},
+		{"Job.Network", min(c.Job.Network.Inside.Latency, c.Job.Network.Inside.Overhead, c.Job.Network.Between.Latency, c.Job.Network.Between.Overhead) < 0, false, "has a negative figure"},
+		{"Job.Network", min(c.Job.Network.Inside.Bandwidth, c.Job.Network.Between.Bandwidth) < 0, false, "has a negative bandwidth"},
 		{"StartTimeout", c.StartTimeout != 0, together && !static, "is for Start and NewWorld with views"},
 		{"HeartbeatInterval", c.HeartbeatInterval != 0, m != modeInspect && !static, "needs views: a static group sends no heartbeats"},
 		{"HeartbeatInterval", c.HeartbeatInterval < 0, false, "is negative"},
@@ -335,16 +339,14 @@ func (c *Config) check(m mode) error {
 		{"Secret", len(c.Secret) > 0 && len(c.Secret) < minSecret, false, "is shorter than 16 bytes, so that it could be guessed"},
 		{"Dial", c.Dial != nil, c.Transport == nil, "is for TCP: Transport replaces it"},
 		{"Transport", c.Transport != nil, m == modeStart || m == modeWorld && len(c.Addresses) > 0, "is for Start, and for NewWorld together with Addresses"},
-		{"Handler", c.Handler != nil, m != modeInspect, "has no effect"},
+		{"OnMessage", c.OnMessage != nil, m != modeInspect, "has no effect"},
 		{"Handlers", len(c.Handlers) > 0, m != modeInspect && !static, "needs views: a static group has no Request"},
 		{"Topics", len(c.Topics) > 0, m != modeInspect, "has no effect"},
-		{"Topics", slices.ContainsFunc(c.Topics, func(t string) bool { return !stream.ValidTopic(t) }), false, "has a name that no topic can have: see Group.Topic"},
+		{"Topics", slices.ContainsFunc(c.Topics, func(t string) bool { return !stream.ValidTopic(t) }), false, "has a name that no topic can have: see Group.Subscribe"},
 		{"Shape", c.Shape != topology.Shape{}, m != modeInspect, "has no effect"},
 		{"Limits", c.Limits != Limits{}, m != modeInspect, "has no effect"},
-		{"Limits.LogCalls", c.Limits.LogCalls != 0, m == modeWorld, "is for NewWorld: a group makes no collective calls"},
-		{"Limits.LogCalls", c.Limits.LogCalls < 0, false, "is negative"},
-		{"Limits.LogBytes", c.Limits.LogBytes != 0, m == modeWorld, "is for NewWorld: a group makes no collective calls"},
-		{"Limits.LogBytes", c.Limits.LogBytes < 0, false, "is negative"},
+		{"Job.LogCalls", c.Job.LogCalls < 0, false, "is negative"},
+		{"Job.LogBytes", c.Job.LogBytes < 0, false, "is negative"},
 		{"Limits.SendBytes", c.Limits.SendBytes != 0, !static, "needs views: a static group has no Send"},
 		{"Limits.SendBytes", c.Limits.SendBytes < 0, false, "is negative"},
 		{"Limits.Requests", c.Limits.Requests != 0, !static, "needs views: a static group has no Request"},

@@ -94,7 +94,7 @@ func TestDispatchOfManyMessagesInOneStep(t *testing.T) {
 	var count atomic.Int64
 	g, err := Start(t.Context(), Config{
 		Transport: nowhere{}, Rank: 0, Size: 2,
-		Handler: func(Message) { count.Add(1) },
+		OnMessage: func(Message) { count.Add(1) },
 	})
 	if err != nil {
 		t.Fatal(err)

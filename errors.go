@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/client"
+	"github.com/pleach-go/pleach/internal/control"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/transport/tcp"
 )
@@ -29,9 +31,9 @@ var (
 	// process. The error is an [*IdentityInUseError].
 	ErrIdentityInUse = errors.New("pleach: ID in use by a live member")
 	// ErrTooSlow is returned when this process has left the group because its program
-	// received no message for Limits.SlowTimeout while others had to wait for it.
-	// Config.Rejoin, or [Group.Rejoin], makes this process a member again.
-	ErrTooSlow = errors.New("pleach: left the group because the program receives too slowly")
+	// received no message for Limits.SlowTimeout while others had to wait for it, or
+	// because the process itself hardly ran. Config.Rejoin, or [Group.Rejoin], makes this process a member again.
+	ErrTooSlow = errors.New("pleach: left the group because this process, or its program, is too slow")
 	// ErrNoQuorum is returned by Broadcast while too few members are reachable. The
 	// error is a [*QuorumError], also in [View.Err]. The process stays a member: Err is
 	// nil, and Messages and Views go on. It passes when enough members are back, or ends with
@@ -50,10 +52,10 @@ var (
 	ErrStatic = errors.New("pleach: the membership of this group is static")
 	// ErrRefused is returned when a member refuses a request to join or inspect its
 	// group.
-	ErrRefused = errors.New("pleach: refused")
+	ErrRefused = client.ErrRefused
 	// ErrUnreachable is returned when a member could not reach this process at the
 	// address that it advertises, so that it cannot join.
-	ErrUnreachable = errors.New("pleach: the member cannot reach the candidate at its address")
+	ErrUnreachable = client.ErrUnreachable
 )
 
 // EvictedError is an [ErrEvicted] that names the views.
@@ -182,10 +184,10 @@ func (g *session) updateState() {
 		g.direct.machine.FailUnreachable(g.machine.Unreachable(), lost)
 		g.direct.room.Notify()
 	case membership.Evicted:
-		g.forgetVote()
+		g.forgetSeat()
 		g.endEvicted(err)
 	case membership.Left:
-		g.forgetVote()
+		g.forgetSeat()
 		if g.machine.TooSlow() {
 			g.end(ErrTooSlow)
 		}
@@ -206,6 +208,30 @@ func (g *session) lostQuorum() *QuorumError {
 		lost.Unreachable = append(lost.Unreachable, int(rank))
 	}
 	return lost
+}
+
+// clientOf is a process that has no rank.
+func clientOf(c *Config) *client.Client {
+	p := &client.Client{Group: c.Group, TLS: c.TLS, Secret: c.Secret, Dial: c.Dial, Logger: c.Logger, Explain: explain}
+	if c.TLS != nil {
+		p.Verify = func(claim tcp.Claim) error { return verifyUnknown(c, claim) }
+	}
+	return p
+}
+
+// explain translates the error of a reply.
+func explain(err error) error {
+	var inUse *control.InUse
+	var version *control.Version
+	switch {
+	case errors.As(err, &inUse):
+		return &IdentityInUseError{
+			ID: inUse.ID, Rank: int(inUse.Rank), Address: inUse.Address, Incarnation: inUse.Incarnation, View: inUse.View, Since: inUse.Since,
+		}
+	case errors.As(err, &version):
+		return notSpoken(version.Version)
+	}
+	return err
 }
 
 // publicError translates an error of the membership protocol.

@@ -355,7 +355,7 @@ func ExampleGroup_Send() {
 }
 
 // A member receives what others broadcast to one topic.
-func ExampleGroup_Topic() {
+func ExampleGroup_Subscribe() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	first, err := pleach.Create(ctx, pleach.Config{Group: "web"})
@@ -368,7 +368,7 @@ func ExampleGroup_Topic() {
 		log.Fatal(err)
 	}
 	defer second.Close()
-	flags, err := first.Topic("flags")
+	flags, err := first.Subscribe("flags")
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func newGroup(c Config) *Group {
 		g.Handle(name, f)
 	}
 	for _, name := range c.Topics {
-		g.topics.list = append(g.topics.list, g.newTopic(name, true))
+		g.topics.list = append(g.topics.list, g.newSubscription(name, true))
 	}
 	return g
 }

@@ -10,9 +10,13 @@ import (
 	"net"
 	"slices"
 
+	"github.com/pleach-go/pleach/internal/client"
+	"github.com/pleach-go/pleach/internal/entry"
+	"github.com/pleach-go/pleach/internal/lifecycle"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/transport/tcp"
 )
 
 // Create makes this process the first member of a new group. Others join it. ctx
@@ -58,7 +62,8 @@ func createState(c *Config) (*initialState, error) {
 		err = fmt.Errorf("Config.DataDir %s has a member of view %d: Join its group, or remove the folder", c.DataDir, saved.View.Number)
 	}
 	if err != nil {
-		return nil, errors.Join(err, s.closeAll(listener))
+		s.data.Close()
+		return nil, errors.Join(err, listener.Close())
 	}
 	s.self.Incarnation = member.FirstIncarnation
 	s.view = membership.View{Number: 1, Version: s.self.Version, Slots: 1, Members: membership.MembersOf(s.self)}
@@ -71,16 +76,17 @@ func joinState(c *Config, ctx context.Context, seeds []string) (*initialState, e
 	if len(seeds) == 0 && c.Expect == 0 {
 		return nil, errors.New("no seeds: name the address of a member, or Create a group")
 	}
-	listener, address, err := listen(c, hostTowards(slices.Concat(seeds, []string{""})[0]))
+	listener, address, err := listen(c, client.HostTowards(slices.Concat(seeds, []string{""})[0]))
 	if err != nil {
 		return nil, err
 	}
 	s := &initialState{listening: listener.Addr().String(), self: candidateOf(c, address)}
 	s.seeds = slices.DeleteFunc(slices.Clone(seeds), func(seed string) bool {
-		return seed == s.self.Address || sameSocket(seed, s.listening)
+		return seed == s.self.Address || client.SameSocket(seed, s.listening)
 	})
-	if err := become(c, ctx, s, listener); err != nil {
-		return nil, errors.Join(&JoinError{Group: c.Group, Seeds: seeds, Permanent: permanent(err), Err: err}, s.closeAll(listener))
+	if err := s.findPlace(c, ctx, listener); err != nil {
+		s.data.Close()
+		return nil, &JoinError{Group: c.Group, Seeds: seeds, Permanent: client.Permanent(err), Err: err}
 	}
 	addresses := make([]string, s.view.Slots)
 	for _, m := range s.view.Members.All() {
@@ -90,38 +96,33 @@ func joinState(c *Config, ctx context.Context, seeds []string) (*initialState, e
 	return s, err
 }
 
-// sameSocket reports whether an address, dialed on this host, is that of a socket
-// which listens at another one. It resolves no name but localhost.
-func sameSocket(address, listening string) bool {
-	host, port, err := net.SplitHostPort(address)
+// findPlace finds the place of this process in its group.
+func (s *initialState) findPlace(c *Config, ctx context.Context, listener net.Listener) error {
+	saved, err := s.open(c)
 	if err != nil {
-		return false
+		return errors.Join(err, listener.Close())
 	}
-	socketHost, socketPort, _ := net.SplitHostPort(listening)
-	ip, socket := net.ParseIP(host), net.ParseIP(socketHost)
-	switch {
-	case port != socketPort || socket == nil:
-		return false
-	case host == "localhost":
-		return socket.IsLoopback() || socket.IsUnspecified()
-	case ip == nil:
-		return false
-	case socket.IsUnspecified():
-		return ip.IsLoopback() || ip.IsUnspecified() || isInterface(ip)
+	if c.Expect > 0 {
+		slices.Sort(s.seeds)
+		s.seeds = slices.Compact(s.seeds)
 	}
-	return ip.Equal(socket)
-}
-
-// isInterface reports whether an address is one of this host's interfaces.
-func isInterface(ip net.IP) bool {
-	addresses, _ := net.InterfaceAddrs()
-	return slices.ContainsFunc(addresses, func(a net.Addr) bool {
-		n, ok := a.(*net.IPNet)
-		return ok && n.IP.Equal(ip)
+	p, err := entry.Find(ctx, entry.Config{
+		Config: lifecycle.Config{
+			Self: s.self, Seeds: s.seeds, Expect: c.Expect, Replace: c.Replace, Place: saved, Former: s.former,
+			NewNonce: newNonce, Speaks: speaks,
+		},
+		Client: clientOf(c), Listener: listener, Folder: s.data, Heartbeat: heartbeatTimes(c), SharedBytes: max(0, c.Limits.SharedBytes),
+		Verify: func(v *membership.View, claim tcp.Claim) error { return verifyClaim(c, v, claim) },
 	})
+	if err != nil {
+		return err
+	}
+	s.self, s.view, s.start, s.decisions, s.began = p.Self, p.View, p.Start, p.Decisions, p.Began
+	s.candidate = p.Candidate
+	return nil
 }
 
-// candidate is this process as it asks to join.
+// candidateOf is this process as it asks to join.
 func candidateOf(c *Config, address string) membership.Member {
 	return membership.Member{
 		Identity: cmp.Or(c.ID, address), Address: address, Domain: c.FailureDomain, Meta: c.Meta,
@@ -137,10 +138,10 @@ func listen(c *Config, host string) (net.Listener, string, error) {
 	if err != nil {
 		return nil, "", &ConfigError{"Listen", fmt.Sprintf("is %q: write host:port", address)}
 	}
-	if c.Advertise == "" && unspecific(host) {
+	if c.Advertise == "" && client.Unspecific(host) {
 		return nil, "", &ConfigError{"Listen", fmt.Sprintf("is %q, which others cannot dial: set Advertise", address)}
 	}
-	if c.Advertise != "" && !dialable(c.Advertise) {
+	if c.Advertise != "" && !client.Dialable(c.Advertise) {
 		return nil, "", &ConfigError{"Advertise", fmt.Sprintf("is %q: write the host:port that other members dial", c.Advertise)}
 	}
 	l, err := net.Listen("tcp", address)
@@ -153,29 +154,6 @@ func listen(c *Config, host string) (net.Listener, string, error) {
 		return nil, "", errors.Join(err, l.Close())
 	}
 	return l, advertised, nil
-}
-
-// unspecific reports whether a host stands for all of this machine's addresses.
-func unspecific(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "" || ip != nil && ip.IsUnspecified()
-}
-
-// dialable reports whether other members can dial an address: it names a host and a
-// port.
-func dialable(address string) bool {
-	host, port, err := net.SplitHostPort(address)
-	return err == nil && !unspecific(host) && port != "0" && port != ""
-}
-
-// hostTowards is this host's address on the way to another.
-func hostTowards(address string) string {
-	conn, err := net.Dial("udp", address) // nothing is sent
-	if err != nil {
-		return "127.0.0.1"
-	}
-	defer conn.Close()
-	return conn.LocalAddr().(*net.UDPAddr).IP.String()
 }
 
 // newNonce draws the number that tells this start of a process from all others.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/pleach-go/pleach/detect"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
@@ -24,7 +23,7 @@ const closeTimeout = time.Second
 func (g *Group) Leave(ctx context.Context) error {
 	g.callOff(ErrLeft)
 	s := g.session()
-	if g.config.Rejoin && s.Err() != nil && !g.goesOn(ctx, s, nil) {
+	if g.config.Rejoin && s.Err() != nil && !g.goesOn(ctx, s, nil, nil) {
 		if err := g.Err(); !errors.Is(err, ErrLeft) {
 			return s.wrap("leave", cmp.Or(err, ctx.Err()))
 		}
@@ -95,20 +94,19 @@ func (g *session) abort() error {
 		err = g.node.Close()
 		g.reaching.Wait()
 		g.asking.Wait()
-		if g.detector != nil {
-			err = errors.Join(err, g.detector.Close())
-		}
-		g.data.Close()
+		err = errors.Join(err, g.detection.Close())
+		g.vote.Folder.Close()
 	})
 	return err
 }
 
-// successorTimeout bounds how long a process that was removed asks whether another one
-// has its ID, and askedMembers how many members it asks.
-const (
-	successorTimeout = 500 * time.Millisecond
-	askedMembers     = 3
-)
+// forgetSeat saves that this process is no longer a member, within node.Do.
+func (g *session) forgetSeat() {
+	v := g.view.Load()
+	if err := g.vote.Folder.Leave(v, g.machine.DecisionsUpTo(v.Number)); err != nil {
+		g.log.Warn("cannot save that this process is no longer a member", "cause", err)
+	}
+}
 
 // endEvicted ends the membership of a process that was removed. The view that it was
 // removed by may be an old one: if another process has joined with its ID since, it must
@@ -121,7 +119,7 @@ func (g *session) endEvicted(err error) {
 	if g.roster != nil {
 		g.roster.SetView(transport.View{Number: g.view.Load().Number}) // no member is dialed any more
 	}
-	g.detector.Watch(detect.PeerList(nil))
+	g.detection.Rest()
 	evicted := publicError(err)
 	g.removal.Store(&evicted) // Broadcast returns it already
 	var e *membership.EvictedError
@@ -129,15 +127,9 @@ func (g *session) endEvicted(err error) {
 		g.endRemoved(evicted)
 		return
 	}
-	var members []string
-	for _, m := range g.view.Load().Members.All() {
-		if m.Rank != g.self.Rank && len(members) < askedMembers {
-			members = append(members, m.Address)
-		}
-	}
 	g.asking.Go(func() {
 		e := *e
-		e.Successor = g.findSuccessor(members, e.By)
+		e.Successor = g.catchUp.Successor(e.By)
 		g.endRemoved(publicError(&e))
 	})
 }
@@ -149,26 +141,4 @@ func (g *session) endRemoved(err error) {
 		g.log.Warn("replaced", "view", replaced.By, "id", replaced.ID, "by", replaced.Address, "incarnation", replaced.Incarnation)
 	}
 	g.end(err)
-}
-
-// findSuccessor asks members for their views, and returns the member that has this
-// process's ID, or nil if none has or no member answers.
-func (g *session) findSuccessor(members []string, since uint64) *membership.Member {
-	ctx, cancel := context.WithTimeout(g.life, successorTimeout)
-	defer cancel()
-	views := make(chan membership.View, len(members))
-	for _, address := range members {
-		g.asking.Go(func() {
-			v, _ := fetchView(&g.config, ctx, address)
-			views <- v
-		})
-	}
-	for range members {
-		v := <-views
-		if v.Number < since {
-			continue // it is behind, or has not answered
-		}
-		return v.Successor(&g.self)
-	}
-	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"sync/atomic"
 
+	"github.com/pleach-go/pleach/internal/notify"
 	"github.com/pleach-go/pleach/internal/prefetch"
 	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/protocol"
@@ -23,7 +24,7 @@ type Message struct {
 	View uint64
 	// Direct says that the message was sent to this process alone, by [Group.Send].
 	Direct bool
-	// Topic is the topic that the message was broadcast to ([Group.Topic]). If empty, none.
+	// Topic is the topic that the message was broadcast to ([Group.Subscribe]). If empty, none.
 	Topic string
 	// Lost is 0 in a message. Otherwise this is a notice, and Data is nil: messages
 	// of this member, sent after those that have arrived, are lost, because this
@@ -40,7 +41,7 @@ type Message struct {
 	// process was no member for a while, and has joined again (Config.Rejoin,
 	// [Group.Rejoin]). It comes after all that was received in the old membership, and
 	// before all of the new one: from Messages and from every subscription, or once to
-	// Config.Handler. A [State] is restored after it.
+	// Config.OnMessage. A [State] is restored after it.
 	Gap *Gap
 
 	begins bool // no message: a view begins here; see state.go
@@ -59,7 +60,7 @@ func (g *Group) Release(m Message) {
 
 // Messages yields what other members broadcast without a topic, and what they send to
 // this one: each message once, the broadcasts of one member in the order in which it made
-// them, and what it has sent in that order. What has a topic is for [Topic.Messages]. It
+// them, and what it has sent in that order. What has a topic is for [Subscription.Messages]. It
 // ends when ctx ends or this process is no longer a member ([Group.Err] says why); with
 // Config.Rejoin, it goes on when the process is a member again. If
 // several goroutines receive, each message goes to one of them.
@@ -72,7 +73,7 @@ func (g *Group) Messages(ctx context.Context) iter.Seq[Message] {
 			s := g.session()
 			m, err := s.next(ctx)
 			switch {
-			case err == nil && !yield(m), err != nil && !g.goesOn(ctx, s, nil):
+			case err == nil && !yield(m), err != nil && !g.goesOn(ctx, s, &s.prefetched, nil):
 				return
 			}
 		}
@@ -84,6 +85,7 @@ func (g *session) next(ctx context.Context) (Message, error) {
 	for {
 		if m, ok := g.prefetched.Next(); ok {
 			if g.forProgram(&m) {
+				g.received.Add(1)
 				return m, nil
 			}
 			continue
@@ -136,7 +138,7 @@ func (g *session) handOver(now protocol.Time) {
 		}
 		p.Drained.Store(!g.deliverable())
 	}
-	give(g.arrived)
+	notify.Signal(g.arrived)
 }
 
 // deliverable reports whether something waits for the program. While the program lacks the
@@ -152,6 +154,8 @@ func (g *session) deliverable() bool {
 type delivery struct {
 	arrived    chan struct{} // there may be a message
 	prefetched prefetched    // for Messages to yield
+	received   atomic.Uint64 // messages that the program has got, in whatever way
+	noted      uint64        // those that the machine knows of
 	// See dispatch. left says that a step has not prefetched all.
 	pending, dispatching, left atomic.Bool
 	dispatched                 []Message // handed to the handler last, used while dispatching
@@ -176,7 +180,8 @@ func (g *session) dispatch() {
 		if g.readyToDispatch() && g.fetch() {
 			for i := range g.dispatched {
 				if m := &g.dispatched[i]; g.forProgram(m) {
-					g.config.Handler(*m)
+					g.config.OnMessage(*m)
+					g.received.Add(1)
 				}
 			}
 		}

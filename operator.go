@@ -11,12 +11,12 @@ import (
 	"strings"
 
 	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/internal/client"
 	"github.com/pleach-go/pleach/internal/control"
 	"github.com/pleach-go/pleach/internal/job"
 	"github.com/pleach-go/pleach/internal/operator"
 	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
-	"github.com/pleach-go/pleach/transport/tcp"
 )
 
 // Inspection is what a member tells a process outside its group.
@@ -51,21 +51,21 @@ func operate(c Config, ask func(*operator.Client) (control.ViewReply, error)) (c
 	if err := c.check(modeInspect); err != nil {
 		return control.ViewReply{}, err
 	}
-	t := clientOf(&c, nil)
-	return ask(&operator.Client{
-		Ask: func(ctx context.Context, address string, r control.Request) ([]byte, error) {
-			return requestOnce(ctx, t, address, r)
-		},
-		Retry: func(ctx context.Context, address string, r control.Request) ([]byte, error) {
-			return sendRequest(ctx, t, []string{address}, r, 0)
-		},
-		Permanent: permanent,
-	})
+	return ask(&operator.Client{Client: clientOf(&c)})
+}
+
+// viewOfReply is the view in the reply of a member, as programs see it.
+func viewOfReply(r *control.ViewReply) *View {
+	view := viewOf(&r.View)
+	if r.Lost != nil {
+		view.Err = &QuorumError{View: view.Number, Members: view.Size(), Reachable: r.Lost.Reachable, Needed: r.Lost.Needed, Unreachable: ranksOf(r.Lost.Unreachable)}
+	}
+	return view
 }
 
 // progressOf asks a member for the progress of its collective calls.
 func progressOf(ctx context.Context, c *Config, address string) (p []collective.Progress, err error) {
-	b, err := tcp.Request(ctx, clientOf(c, nil), address, control.Encode(control.Progress{}))
+	b, _, err := clientOf(c).AskKnown(ctx, address, control.Progress{})
 	if err != nil {
 		return nil, err
 	}
@@ -82,11 +82,11 @@ func progressOf(ctx context.Context, c *Config, address string) (p []collective.
 func (g *session) encodeProgress() []byte {
 	l, ok := g.machine.Unicast().(*job.Link)
 	if !ok {
-		return refuse(errors.New("this member is not in a World: it makes no collective calls"))
+		return client.Refuse(errors.New("this member is not in a World: it makes no collective calls"))
 	}
 	b, err := json.Marshal(collective.Comm(l.Engine().Comm()).Progress())
 	if err != nil {
-		return refuse(err)
+		return client.Refuse(err)
 	}
 	return control.Accept(b)
 }
@@ -114,7 +114,7 @@ func ForceView(ctx context.Context, c Config, address string, members ...string)
 
 // force lets some members go on without a quorum.
 func (g *session) force(number uint64, ranks []protocol.Rank) error {
-	err := errNotAMember
+	err := client.ErrNotAMember
 	_ = g.node.Do(func(now protocol.Time) {
 		if v := g.machine.View(); v.Number > number {
 			err = nil // another member was asked first, and it is done
@@ -168,7 +168,7 @@ func RaiseVersion(ctx context.Context, c Config, address string) (View, error) {
 
 // raise raises the version.
 func (g *session) raise(version uint16) error {
-	err := errNotAMember
+	err := client.ErrNotAMember
 	_ = g.node.Do(func(now protocol.Time) { err = g.inputs.RaiseVersion(now, version) })
 	return err
 }

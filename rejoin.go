@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/detect"
+	"github.com/pleach-go/pleach/internal/client"
 	"github.com/pleach-go/pleach/internal/lifecycle"
 	"github.com/pleach-go/pleach/internal/notify"
 	"github.com/pleach-go/pleach/internal/prefetch"
@@ -37,7 +38,7 @@ type staying struct {
 	end     context.CancelCauseFunc
 	wanted  context.Context // ends when the program wants to leave
 	callOff context.CancelCauseFunc
-	renewed notify.Notifier // notifies when there is another membership
+	renewed notify.Notifier // notifies of another membership, and of messages that the last one has left
 	driver  sync.WaitGroup
 	// mu is for backoff, which Rejoin waits by if Config.Rejoin is not set.
 	mu      sync.Mutex
@@ -88,7 +89,7 @@ func (g *Group) comeBack(s *session, r *lifecycle.Returning, now func() protocol
 			if g.wanted.Err() == nil {
 				s.log.Warn("cannot join again", "cause", err)
 			}
-			r.Failed(now(), permanent(err))
+			r.Failed(now(), client.Permanent(err))
 			cause = err
 			continue
 		}
@@ -124,27 +125,38 @@ func (g *Group) allRead() bool {
 	g.topics.mu.Lock()
 	defer g.topics.mu.Unlock()
 	return g.delivery.prefetched.Empty() && !g.delivery.dispatching.Load() &&
-		!slices.ContainsFunc(g.topics.list, func(t *Topic) bool { return !t.prefetched.Empty() })
+		!slices.ContainsFunc(g.topics.list, func(t *Subscription) bool { return !t.prefetched.Empty() })
 }
 
-// goesOn waits, after a membership has ended, for the next one. It reports false if there is
-// none, or ctx or done ends first; done may be nil.
-func (g *Group) goesOn(ctx context.Context, s *session, done <-chan struct{}) bool {
-	renewed := g.renewed.Wait()
-	if g.session() != s {
-		return true
+// goesOn waits, after a membership has ended, for the next one, or for what was left of it to
+// read. It reports false if there is neither, or ctx or done ends first; unread and done may be
+// nil.
+func (g *Group) goesOn(ctx context.Context, s *session, unread *prefetched, done <-chan struct{}) bool {
+	for {
+		renewed := g.renewed.Wait()
+		switch {
+		case g.session() != s, unread != nil && !unread.Empty():
+			return true
+		case g.Err() != nil:
+			return false
+		}
+		select {
+		case <-renewed:
+		case <-g.life.Done():
+		case <-ctx.Done():
+			return false
+		case <-done:
+			return false
+		}
 	}
-	if g.Err() != nil {
-		return false
-	}
-	select {
-	case <-renewed:
-		return true
-	case <-g.life.Done():
-	case <-ctx.Done():
-	case <-done:
-	}
-	return false
+}
+
+// SetSeeds replaces the seeds that this process has joined by. A member asks them whether
+// the group has gone on without it when it has no quorum, so a program whose seeds have moved
+// to other addresses meanwhile calls it then.
+func (g *Group) SetSeeds(seeds ...string) {
+	s := g.session()
+	s.catchUp.SetSeeds(slices.DeleteFunc(slices.Clone(seeds), func(seed string) bool { return seed == s.Self().Address }))
 }
 
 // Rejoin makes this process a member again after [ErrEvicted] and [ErrTooSlow]: it aborts
@@ -170,7 +182,7 @@ func (g *Group) Rejoin(ctx context.Context) error {
 		return s.wrap("rejoin", g.rejoin(ctx, s))
 	}
 	for s.Err() != nil {
-		if !g.goesOn(ctx, s, nil) {
+		if !g.goesOn(ctx, s, nil, nil) {
 			return s.wrap("rejoin", errors.Join(ctx.Err(), g.Err()))
 		}
 		s = g.session()
@@ -214,15 +226,15 @@ func (g *Group) rejoin(ctx context.Context, old *session) error {
 	if err := g.enter(c, s, nil, &Gap{From: old.view.Load().Number, To: s.view.Number, Err: old.Err()}); err != nil {
 		return errors.Join(err, s.transport.Close())
 	}
-	if g.config.Handler != nil {
+	if g.config.OnMessage != nil {
 		go g.session().dispatch() // the notice waits
 	}
 	return nil
 }
 
 // successor returns the settings of the next membership, and where it looks for the group.
-func (g *session) successor() (c Config, seeds []string) {
-	c = g.config
+func (g *session) successor() (Config, []string) {
+	c := g.config
 	c.Replace = false
 	c.Addresses, c.Rank, c.Transport, c.Detectors, c.StartTimeout, c.Expect = nil, 0, nil, nil, 0, 0
 	for _, d := range g.config.Detectors {
@@ -230,17 +242,9 @@ func (g *session) successor() (c Config, seeds []string) {
 			c.Detectors = append(c.Detectors, r.Renew())
 		}
 	}
-	if given := g.seeds.Load(); given != nil {
-		seeds = slices.Clone(*given)
-	}
-	for _, address := range g.otherAddresses() {
-		if !slices.Contains(seeds, address) {
-			seeds = append(seeds, address)
-		}
-	}
 	self := g.Self()
 	c.ID, c.Advertise, c.Listen, c.Meta = self.ID, self.Address, g.listening, self.Meta
-	return c, seeds
+	return c, g.catchUp.Seeds()
 }
 
 // keepUnread takes what waits for the program out of a member that has ended: the program
@@ -266,7 +270,8 @@ func (g *session) keepUnread() {
 			})
 		}
 	})
-	if g.config.Handler != nil {
+	g.group.renewed.Notify() // a goroutine that receives may have seen the end before what is left
+	if g.config.OnMessage != nil {
 		g.pending.Store(true)
 		g.dispatch()
 	}
@@ -277,7 +282,7 @@ func (g *session) keepUnread() {
 func (g *session) announce(gap *Gap) {
 	queues := []*prefetched{&g.prefetched}
 	for _, t := range g.group.topics.list {
-		g.addTopic(t)
+		g.subscribe(t)
 		queues = append(queues, &t.prefetched)
 	}
 	if gap == nil {

@@ -3,7 +3,9 @@ package pleach_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +15,12 @@ import (
 // outpaced returns two members, of which the second has left because its program receives
 // nothing, and how many messages the first has sent until then.
 func outpaced(t *testing.T) (sender, slow *pleach.Group, sent int) {
+	t.Helper()
+	return outpacedBeside(t, func(*pleach.Group) {})
+}
+
+// outpacedBeside is outpaced, and starts something beside the second member before that.
+func outpacedBeside(t *testing.T, beside func(slow *pleach.Group)) (sender, slow *pleach.Group, sent int) {
 	t.Helper()
 	limits := pleach.Limits{InboxBytes: 64 << 10, SlowTimeout: 200 * time.Millisecond}
 	sender, err := pleach.Create(t.Context(), pleach.Config{ID: "sender", Limits: limits})
@@ -25,6 +33,7 @@ func outpaced(t *testing.T) (sender, slow *pleach.Group, sent int) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = slow.Abort() })
+	beside(slow)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	for sender.Size() == 2 {
@@ -97,5 +106,41 @@ func TestCloseBetweenMemberships(t *testing.T) {
 	_, slow, _ := outpaced(t)
 	if err := slow.Close(); err != nil || slow.Err() == nil {
 		t.Errorf("closed with %v, and the group has ended with %v", err, slow.Err())
+	}
+}
+
+// Everyone who watches views learns that a membership has ended, also a goroutine that begins
+// to watch at that very moment.
+func TestEndOfMembershipReachesAllWhoWatch(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var watching sync.WaitGroup
+	_, slow, _ := outpacedBeside(t, func(slow *pleach.Group) {
+		for range 50 {
+			watching.Go(func() {
+				for ctx.Err() == nil { // begins anew again and again
+					for v := range slow.Views(ctx) {
+						if v.Err != nil {
+							return
+						}
+						if rand.IntN(2) == 0 {
+							break
+						}
+					}
+				}
+			})
+		}
+	})
+	all := make(chan struct{})
+	go func() {
+		watching.Wait()
+		close(all)
+	}()
+	select {
+	case <-all:
+	case <-time.After(10 * time.Second):
+		t.Errorf("the membership has ended with %v, and a goroutine that watches views waits", slow.View().Err)
+		cancel()
+		<-all
 	}
 }

@@ -1,18 +1,18 @@
 package pleach
 
-// Processes that are no members ask members for something, and members ask candidates: see
-// package control. This file answers the requests to a member, and sends requests.
+// Processes that are no members ask members for something: see package control. This file
+// answers the requests to a member.
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/client"
 	"github.com/pleach-go/pleach/internal/control"
-	"github.com/pleach-go/pleach/internal/dedup"
+	"github.com/pleach-go/pleach/internal/door"
+	"github.com/pleach-go/pleach/internal/founding"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/protocol"
@@ -22,20 +22,20 @@ import (
 
 // handleRequest answers a request.
 func (g *session) handleRequest(ctx context.Context, from transport.Client, b []byte, answer func([]byte)) {
-	request, err := openRequest(&g.config, g.view.Load(), from, b)
+	request, err := g.client.OpenRequest(g.view.Load(), from, b)
 	if err != nil {
-		answer(refuse(err))
+		answer(client.Refuse(err))
 		return
 	}
 	switch r := request.(type) {
 	case control.Founding:
 		answer(g.answerFounding(&r.Request))
 	case control.Force:
-		answer(accepted(g.force(r.View, r.Ranks)))
+		answer(client.Accepted(g.force(r.View, r.Ranks)))
 	case control.Raise:
-		answer(accepted(g.raise(r.Version)))
+		answer(client.Accepted(g.raise(r.Version)))
 	case control.CatchUp:
-		answer(accepted(g.catchUpWith(r.View, r.Address)))
+		answer(client.Accepted(g.catchUp.Begin(r.View, r.Address)))
 	case control.Decisions:
 		_ = g.node.Do(func(protocol.Time) { answer(control.Accept(g.machine.Decisions().Encode(nil))) })
 	case control.Introduce:
@@ -45,22 +45,14 @@ func (g *session) handleRequest(ctx context.Context, from transport.Client, b []
 	case control.View:
 		_ = g.node.Do(func(protocol.Time) { answer(encodeView(g.machine.View(), g.lostQuorum())) })
 	case control.Confirm:
-		answer(refuse(fmt.Errorf("it is member %q of this group", g.self.Identity)))
+		answer(client.Refuse(fmt.Errorf("it is member %q of this group", g.self.Identity)))
 	case control.Join:
-		if !dialable(r.Candidate.Address) {
-			answer(refuse(fmt.Errorf("members cannot dial a candidate at %q: it has to advertise host:port", r.Candidate.Address)))
+		if !client.Dialable(r.Candidate.Address) {
+			answer(client.Refuse(fmt.Errorf("members cannot dial a candidate at %q: it has to advertise host:port", r.Candidate.Address)))
 			return
 		}
 		g.admit(ctx, from, r.Candidate, r.Replace, answer)
 	}
-}
-
-// accepted is the reply to a request that is done, or was refused.
-func accepted(err error) []byte {
-	if err != nil {
-		return refuse(err)
-	}
-	return control.Accept(nil)
 }
 
 // answerJoin answers a candidate, within node.Do.
@@ -69,44 +61,16 @@ func (g *session) answerJoin(a *member.JoinAnswer, answer func([]byte)) {
 	switch {
 	case errors.As(a.Err, &inUse):
 		g.log.Info("candidate refused", "cause", a.Err)
-		answer(refuse(g.inUse(inUse)))
+		answer(client.Refuse(g.inUse(inUse)))
 	case a.Err != nil:
 		if errors.As(a.Err, new(*membership.VersionError)) {
 			g.log.Info("candidate refused", "cause", a.Err)
 		}
-		answer(refuse(a.Err))
+		answer(client.Refuse(a.Err))
 	default:
 		admission := control.Admission{View: a.View, Rank: a.Rank, Decisions: a.Decisions, Start: a.Start}
 		answer(admission.Encode())
 	}
-}
-
-// refuse returns a reply that says why a request is refused.
-func refuse(err error) []byte {
-	if errors.Is(err, ErrUnreachable) {
-		err = &control.Refusal{Status: control.Unreachable, Text: err.Error()}
-	}
-	return control.Refuse(err)
-}
-
-// openReply returns the body of a reply, or the error that it is, as programs know it.
-func openReply(b []byte) ([]byte, error) {
-	body, err := control.Open(b)
-	var refusal *control.Refusal
-	var inUse *control.InUse
-	var version *control.Version
-	switch {
-	case errors.As(err, &refusal):
-		kind := map[control.Status]error{control.Refused: ErrRefused, control.Retry: errNotYet, control.Unreachable: ErrUnreachable}[refusal.Status]
-		return nil, fmt.Errorf("%w: %s", kind, refusal.Text)
-	case errors.As(err, &inUse):
-		return nil, &IdentityInUseError{
-			ID: inUse.ID, Rank: int(inUse.Rank), Address: inUse.Address, Incarnation: inUse.Incarnation, View: inUse.View, Since: inUse.Since,
-		}
-	case errors.As(err, &version):
-		return nil, notSpoken(version.Version)
-	}
-	return body, err
 }
 
 // encodeView encodes the reply to a request for the view: the view, and if the quorum is
@@ -122,84 +86,6 @@ func encodeView(v membership.View, lost *QuorumError) []byte {
 	return r.Encode()
 }
 
-// viewOfReply is the view in the reply of a member, as programs see it.
-func viewOfReply(r *control.ViewReply) *View {
-	view := viewOf(&r.View)
-	if r.Lost != nil {
-		view.Err = &QuorumError{View: view.Number, Members: view.Size(), Reachable: r.Lost.Reachable, Needed: r.Lost.Needed, Unreachable: ranksOf(r.Lost.Unreachable)}
-	}
-	return view
-}
-
-// sendRequest sends a request to one member after the other, with exponential
-// backoff, until one accepts or refuses it, no attempt can succeed any more, ctx ends, or
-// so many rounds are over; 0: any number. It logs why it tries again, once for each cause.
-func sendRequest(ctx context.Context, c tcp.Config, members []string, request control.Request, rounds int) ([]byte, error) {
-	var last error
-	var causes dedup.Causes
-	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
-		hopeless := true // for every member
-		for _, address := range members {
-			reply, err := requestOnce(ctx, c, address, request)
-			if err == nil || errors.Is(err, ErrRefused) {
-				return reply, err
-			}
-			if ctx.Err() != nil {
-				break
-			}
-			last = err
-			hopeless = hopeless && permanent(err)
-			if _, changed := causes.Changed(address, err); changed && c.Logger != nil {
-				c.Logger.Info("request is retried", "group", c.Group, "member", address, "cause", err)
-			}
-		}
-		switch {
-		case ctx.Err() != nil && last == nil:
-			return nil, ctx.Err()
-		case ctx.Err() != nil:
-			return nil, fmt.Errorf("%w; last: %w", ctx.Err(), last)
-		case hopeless || rounds == 1:
-			return nil, last
-		}
-		rounds--
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
-	}
-}
-
-// requestOnce sends a request to one member.
-func requestOnce(ctx context.Context, c tcp.Config, address string, request control.Request) ([]byte, error) {
-	b, err := tcp.Request(ctx, c, address, control.Encode(request))
-	if err != nil {
-		return nil, err
-	}
-	return openReply(b)
-}
-
-// errNotYet is a refusal for now.
-var errNotYet = errors.New("not accepted yet")
-
-// permanent reports whether a request that failed would fail again: the member
-// refuses it for good, is of another group, version or authority, or the settings are
-// wrong. What the network reports may pass, and so may a member that is busy or ends.
-func permanent(err error) bool {
-	var failed *net.OpError
-	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return false
-	case errors.Is(err, ErrRefused), errors.As(err, new(*net.AddrError)):
-		return true
-	case errors.As(err, &failed) && failed.Op == "remote error": // crypto/tls: the member refuses the certificate
-		return true
-	case errors.Is(err, errNotYet), errors.As(err, new(*control.Restarted)), errors.Is(err, ErrUnreachable), errors.Is(err, tcp.ErrBusy), errors.Is(err, tcp.ErrUnanswered),
-		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return false
-	}
-	return !errors.As(err, new(net.Error))
-}
-
 // inUse translates the refusal of a candidate whose ID a member has.
 func (g *session) inUse(e *membership.InUseError) *control.InUse {
 	h := &e.Holder
@@ -207,4 +93,112 @@ func (g *session) inUse(e *membership.InUseError) *control.InUse {
 		ID: h.Identity, Rank: h.Rank, Address: h.Address, Incarnation: h.Incarnation, View: e.View,
 		Since: g.admittedAt(h),
 	}
+}
+
+// answerFounding answers a candidate that looks for a group: here it is. A candidate
+// that is in the first view enters it as long as that is the current one.
+func (g *session) answerFounding(r *founding.Request) []byte {
+	began := g.began
+	if g.view.Load().Number > 1 {
+		began = nil
+	}
+	reply := founding.Answer(founding.Candidate{ID: g.self.Identity, Address: g.self.Address}, began, r)
+	return reply.Encode(nil)
+}
+
+// answerIntroduction introduces a member to a process that is none.
+func (g *session) answerIntroduction(q *control.Question, answer func([]byte)) {
+	i := control.Introduction{
+		Contact: control.Contact{ID: g.self.Identity, Address: g.self.Address}, Role: control.Member,
+		Marks: []uint64{control.Mark(g.self.Identity, g.self.Nonce)},
+	}
+	err := g.node.Do(func(protocol.Time) {
+		if v := g.machine.View(); v.Number != q.View {
+			i.View, i.Decisions = &v, g.machine.Decisions()
+		}
+	})
+	if err != nil || g.removal.Load() != nil || g.Err() != nil {
+		answer(client.Refuse(client.ErrNotAMember))
+		return
+	}
+	answer(control.Accept(i.Encode(nil)))
+}
+
+const (
+	// maxReach bounds the candidates that a member dials at a time, half of them for one
+	// host; others wait.
+	maxReach = 64
+	// reachTimeout bounds the time in which a candidate has to confirm.
+	reachTimeout = 2 * time.Second
+)
+
+// admit passes a candidate on to the coordinator, once it has been reached: this member
+// dials the candidate's address and sends the nonce of the request back. Only the process
+// that has made the request knows it, and confirms. So requests with addresses where no
+// process listens, or another one, change no view. With TLS, the candidate's certificate
+// must be for the ID that it asks for.
+func (g *session) admit(ctx context.Context, from transport.Client, m membership.Member, replace bool, answer func([]byte)) {
+	g.reaching.Go(func() {
+		leave, err := g.reachSlots.Enter(ctx, from.Address)
+		if err != nil {
+			return // the client has gone
+		}
+		defer leave()
+		if err := g.reach(ctx, m); err != nil {
+			g.logRefused(m, err)
+			answer(client.Refuse(err))
+			return
+		}
+		_ = g.node.Do(func(now protocol.Time) {
+			g.inputs.Join(now, m, replace, func(a member.JoinAnswer) { g.answerJoin(&a, answer) })
+		})
+	})
+}
+
+// logRefused logs that a candidate is refused, once for each host and kind of cause.
+func (g *session) logRefused(m membership.Member, err error) {
+	kind := ErrRefused
+	if errors.Is(err, ErrUnreachable) {
+		kind = ErrUnreachable
+	}
+	if repeated, changed := g.refusals.Changed(door.HostOf(m.Address), kind); changed {
+		g.log.Info("candidate refused", "id", m.Identity, "address", m.Address, "cause", err, "repeated", repeated)
+	}
+}
+
+// reach dials a candidate and asks it to confirm its request.
+func (g *session) reach(ctx context.Context, m membership.Member) error {
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+	defer cancel()
+	t := g.client.Config(nil)
+	if g.config.TLS != nil {
+		former := g.formerHost(m.Identity)
+		t.Verify = func(claim tcp.Claim) error { return verifyCandidate(&g.config, m, former, claim) }
+	}
+	reply, err := tcp.Request(ctx, t, m.Address, control.Encode(control.Confirm{Candidate: m}))
+	switch {
+	case err != nil && (ctx.Err() != nil || !client.Permanent(err)):
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	case err != nil:
+		return err
+	}
+	if _, err := control.Open(reply); err != nil {
+		return fmt.Errorf("another process answers at %s: %w", m.Address, err)
+	}
+	return nil
+}
+
+// formerHost is the host of the last process with an ID, or empty.
+func (g *session) formerHost(id string) (host string) {
+	_ = g.node.Do(func(protocol.Time) {
+		v := g.machine.View()
+		for _, list := range []membership.Members{v.Former, v.Members} {
+			for _, m := range list.All() {
+				if m.Identity == id {
+					host = door.HostOf(m.Address)
+				}
+			}
+		}
+	})
+	return host
 }

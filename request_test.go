@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/pleach-go/pleach/internal/client"
 	"github.com/pleach-go/pleach/internal/control"
 	"github.com/pleach-go/pleach/internal/membership"
 )
@@ -16,19 +17,19 @@ func TestRefusalsAreUnderstood(t *testing.T) {
 		permanent     bool
 	}{
 		"for good":    {membership.ErrSuperseded, ErrRefused, true},
-		"for now":     {membership.ErrTimeout, errNotYet, false},
+		"for now":     {membership.ErrTimeout, client.ErrNotYet, false},
 		"not reached": {ErrUnreachable, ErrUnreachable, false},
 		"in use":      {used, ErrIdentityInUse, true},
 	} {
-		if _, err := openReply(refuse(test.refusal)); !errors.Is(err, test.want) || permanent(err) != test.permanent {
+		if _, err := clientOf(&Config{}).Open(client.Refuse(test.refusal)); !errors.Is(err, test.want) || client.Permanent(err) != test.permanent {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	var version *VersionError
-	if _, err := openReply(refuse(&membership.VersionError{Version: 4})); !errors.As(err, &version) || version.Group != 4 || !permanent(err) {
+	if _, err := clientOf(&Config{}).Open(client.Refuse(&membership.VersionError{Version: 4})); !errors.As(err, &version) || version.Group != 4 || !client.Permanent(err) {
 		t.Errorf("another version: %v", err)
 	}
-	if _, err := openReply(refuse(&control.Restarted{Rank: 3, Incarnation: 7})); !errors.As(err, new(*control.Restarted)) || permanent(err) {
+	if _, err := clientOf(&Config{}).Open(client.Refuse(&control.Restarted{Rank: 3, Incarnation: 7})); !errors.As(err, new(*control.Restarted)) || client.Permanent(err) {
 		t.Errorf("started again: %v", err)
 	}
 }

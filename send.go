@@ -120,7 +120,7 @@ func (g *Group) Send(ctx context.Context, to int, data []byte) error {
 
 func (g *session) sendTo(ctx context.Context, to int, data []byte) error {
 	err := g.tryDirect(ctx, to, data, func() error { return g.direct.machine.Send(protocol.Rank(to), data) })
-	if err == nil && to == g.Rank() && g.config.Handler != nil {
+	if err == nil && to == g.Rank() && g.config.OnMessage != nil {
 		g.dispatch()
 	}
 	return g.wrap("send", err)

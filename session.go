@@ -9,14 +9,18 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/detect"
+	"github.com/pleach-go/pleach/internal/catchup"
+	"github.com/pleach-go/pleach/internal/client"
 	"github.com/pleach-go/pleach/internal/dedup"
 	"github.com/pleach-go/pleach/internal/door"
 	"github.com/pleach-go/pleach/internal/folder"
 	"github.com/pleach-go/pleach/internal/founding"
+	"github.com/pleach-go/pleach/internal/heartbeat"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/node"
 	"github.com/pleach-go/pleach/internal/notify"
+	"github.com/pleach-go/pleach/internal/peers"
 	"github.com/pleach-go/pleach/internal/record"
 	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/protocol"
@@ -30,14 +34,14 @@ type session struct {
 	group  *Group
 	config Config
 	self   membership.Member
-	log    *slog.Logger   // names this member in every line
-	data   *folder.Folder // where it saves its vote; nil: it does not
+	log    *slog.Logger // names this member in every line
+	vote   folder.Vote  // its Folder is nil if the vote is not saved
 	protocols
 	network
-	detection
+	detection *peers.Detection // nil: the group is static
 	views
 	ending
-	seeds atomic.Pointer[[]string] // without its own address; see behind.go
+	catchUp *catchup.Member
 	admitting
 	troubles
 	sending
@@ -46,7 +50,7 @@ type session struct {
 	direct  directs
 	serving serving
 	replica replica
-	topics  map[uint64]*Topic // the subscriptions, by their IDs; used within node.Do
+	topics  map[uint64]*Subscription // the subscriptions, by their IDs; used within node.Do
 }
 
 // protocols are the machines and what drives them.
@@ -67,18 +71,12 @@ type inputs interface {
 
 // network is what the group uses of its transport.
 type network struct {
-	listening  string // the address of its socket
+	client     *client.Client // this process, where it has no rank
+	listening  string         // the address of its socket
 	addresses  transport.AddressBook
 	roster     transport.Roster
 	localError func() (time.Time, error) // the transport's last; nil: it tells none
 	queued     func(protocol.Rank) int   // bytes that wait in the transport for a peer; nil: it tells none
-}
-
-// detection is what finds dead members.
-type detection struct {
-	detector    detect.Detector // nil: the group is fixed
-	connections *detect.Connections
-	silent      *detect.Tracker // has the members that heartbeats find silent
 }
 
 // views are the present view, and what tells of the next.
@@ -98,16 +96,14 @@ type ending struct {
 	joined    time.Time // when this membership began
 }
 
-// admitting is how candidates become members, and members that are behind catch up.
+// admitting is how candidates become members.
 type admitting struct {
 	began      []founding.Candidate // the candidates that the group began with, by agreement; nil: otherwise
 	admissions map[protocol.Rank]admission
 	reachSlots *door.Slots    // one for each candidate that is dialed
 	reaching   sync.WaitGroup // dials candidates; see admit
 	refusals   dedup.Causes   // of candidates
-	behind     dedup.Causes   // the members that are asked to catch up
-	asking     sync.WaitGroup // see endEvicted, askToCatchUp
-	catchingUp atomic.Bool
+	asking     sync.WaitGroup // whatever else the end of the membership waits for
 }
 
 // troubles are what this member knows of trouble; used within node.Do.
@@ -117,7 +113,6 @@ type troubles struct {
 	evicted     bool                      // see endEvicted
 	history     []ViewChange              // see history.go
 	impaired    bool                      // see checkImpaired
-	notSaved    atomic.Pointer[saveError] // the last trouble with saving; nil: none
 }
 
 // sending is what broadcasts wait for.
@@ -141,7 +136,7 @@ type stability struct {
 func (g *session) afterStep(now protocol.Time) {
 	g.stepDirect()
 	if g.deliverable() {
-		if g.config.Handler != nil {
+		if g.config.OnMessage != nil {
 			g.prefetchInStep(now)
 		} else {
 			g.handOver(now)
@@ -152,22 +147,18 @@ func (g *session) afterStep(now protocol.Time) {
 	if unwritten != g.unwritten.Load() || restarts != g.restarts.Load() {
 		g.restarts.Store(restarts) // first: nothing unwritten must not look like all sent
 		g.unwritten.Store(unwritten)
-		give(g.written)
+		notify.Signal(g.written)
 	}
 	if stable, lossy := g.stream.Stable(), len(g.stream.Incomplete()); stable != g.stable || lossy != g.lossy {
 		g.stable, g.lossy = stable, lossy
 		g.changed.Notify()
 	}
 	g.checkImpaired(now)
-	g.inputs.Settle(now)
-}
-
-// give gives a sign, unless one is there already.
-func give(sign chan<- struct{}) {
-	select {
-	case sign <- struct{}{}:
-	default:
+	if received := g.received.Load(); received != g.noted && g.machine.Slow() {
+		g.noted = received
+		g.inputs.Received(now)
 	}
+	g.inputs.Settle(now)
 }
 
 // Rank returns this process's rank.
@@ -189,9 +180,9 @@ func (g *session) Size() int { return g.view.Load().Members.Len() }
 func newSession(group *Group, c Config, s *initialState, u member.Unicast, gap *Gap) (*session, error) {
 	g := &session{
 		group: group, delivery: &group.delivery,
-		config: c, self: s.self, data: s.data, topics: make(map[uint64]*Topic),
+		config: c, self: s.self, topics: make(map[uint64]*Subscription),
 		log:       c.Logger.With("group", c.Group, "rank", s.self.Rank),
-		network:   network{listening: s.listening},
+		network:   network{client: clientOf(&c), listening: s.listening},
 		views:     views{view: &s.current},
 		admitting: admitting{began: s.began, reachSlots: door.NewSlots(maxReach)},
 		troubles:  troubles{suspects: make(map[protocol.Rank]Suspect)},
@@ -211,6 +202,7 @@ func newSession(group *Group, c Config, s *initialState, u member.Unicast, gap *
 	if c.Static && g.self.Incarnation == member.FirstIncarnation {
 		g.self.Incarnation = uint64(time.Now().UnixNano())
 	}
+	g.vote = folder.Vote{Folder: s.data, Logger: g.log, Saved: g.saved}
 	g.addresses, _ = s.transport.(transport.AddressBook)
 	g.roster, _ = s.transport.(transport.Roster)
 	if err := g.makeMachine(g.memberConfig(s, u)); err != nil {
@@ -219,12 +211,19 @@ func newSession(group *Group, c Config, s *initialState, u member.Unicast, gap *
 	g.stream = g.machine.Stream()
 	g.view.Store(&s.view)
 	g.noteView(&s.view, membership.Members{})
+	g.catchUp = catchup.New(catchup.Config{
+		Client: g.client, Self: g.self, Logger: g.log, Life: g.life, Go: g.asking.Go, Tell: c.Expect > 0,
+		View: g.view.Load, Lost: func() bool { return g.quorumErr.Load() != nil },
+		Do: func(f func(protocol.Time, *member.Machine, catchup.Inputs)) error {
+			return g.node.Do(func(now protocol.Time) { f(now, g.machine, g.inputs) })
+		},
+	})
 	g.makeDirect(s)
 	g.makeReplica(&s.view)
 	g.announce(gap)
 	n := node.Config{Transport: s.transport, Protocol: g.inputs, AfterStep: g.afterStep, Logger: g.log}
 	_, n.Precise = s.transport.(*tcp.Transport) // others may be in the virtual time of a test
-	if c.Handler != nil {
+	if c.OnMessage != nil {
 		n.AfterUnlock = g.dispatch
 	}
 	if c.Static {
@@ -241,41 +240,48 @@ func (g *session) memberConfig(s *initialState, u member.Unicast) member.Config 
 		Self: g.self, View: s.view, Start: s.start, Static: g.config.Static, Unicast: u,
 		Stream: stream.Config{
 			Shape: g.config.Shape, SegmentSize: l.SegmentSize, InlineSize: l.InlineSize, MaxMessage: l.MaxMessage,
-			KeepBytes: l.KeepBytes, InboxBytes: l.InboxBytes, OutboxBytes: l.OutboxBytes, Drop: l.Overflow == Drop, Replicate: g.config.State != nil, AllTopics: g.config.Handler != nil,
+			KeepBytes: l.KeepBytes, InboxBytes: l.InboxBytes, OutboxBytes: l.OutboxBytes, Drop: l.Overflow == Drop, Replicate: g.config.State != nil, AllTopics: g.config.OnMessage != nil,
 		},
 		Membership:  membership.Config{NoQuorum: g.config.AllowMinority, Decisions: s.decisions, ProbeTimeout: protocol.Time(max(g.config.SuspicionTimeout, 0))},
 		Heartbeat:   heartbeatTimes(&g.config),
 		SlowTimeout: protocol.Time(l.SlowTimeout), MaxDirect: l.maxDirect() + directHead,
 		OnView: g.installView, OnSilence: g.handleSilence, OnReport: g.noteReport, OnState: g.updateState,
-		OnSlow: func(after protocol.Time) {
-			g.log.Warn("leaving: the program receives nothing", "for", time.Duration(after))
+		OnSlow: func(after protocol.Time, why string) {
+			g.log.Warn("leaving: "+why, "for", time.Duration(after))
 		},
 	}
-	if g.data != nil {
-		c.Save = g.saveVote
+	if g.vote.Folder != nil {
+		c.Save = g.vote.Save
 	}
 	return c
 }
 
 // startViews starts a member that agrees on views with others.
 func (g *session) startViews(s *initialState, c node.Config) error {
-	g.makeDetectors(s)
+	g.detection = peers.NewDetection(&peers.Config{
+		Self: g.self, Group: g.config.Group, Secret: g.config.Secret, StartTimeout: g.config.StartTimeout, Listening: s.inherited,
+		Dial: g.config.Dial, Detectors: g.config.Detectors,
+	})
+	early := g.catchUp.Early
+	if g.config.Transport != nil {
+		early = nil // its processes have no addresses that could be asked
+	}
 	g.noteAdmissions(&s.view, membership.Members{})
 	g.setPeers(&s.view, membership.Members{})
-	c.Watcher, c.HandleRequest = &watcher{g.connections, g.removed, g.askToCatchUp}, g.handleRequest
+	c.Watcher, c.HandleRequest = g.detection.Watcher(g.removed, early), g.handleRequest
 	g.node = node.New(c)
-	err := g.data.Begin(membership.NewSeat(s.self, s.view, s.decisions), 0)
+	err := g.vote.Folder.Begin(membership.NewSeat(s.self, s.view, s.decisions), 0)
 	if err == nil {
-		err = g.startWatching(&s.view)
+		err = g.detection.Start(&s.view, g.handleReport)
 	}
 	if err == nil {
 		err = g.node.Start()
 	}
 	if err != nil {
-		return errors.Join(err, g.detector.Close())
+		return errors.Join(err, g.detection.Close())
 	}
-	g.seeds.Store(&s.seeds)
-	g.asking.Go(g.keepSeeds)
+	g.catchUp.SetSeeds(s.seeds)
+	g.asking.Go(g.catchUp.Run)
 	if g.config.TLS != nil {
 		g.asking.Go(g.watchExpiry)
 	}
@@ -299,4 +305,53 @@ func (g *session) makeMachine(c member.Config) (err error) {
 	}
 	g.machine, g.inputs = g.recorder.Machine, g.recorder
 	return nil
+}
+
+// heartbeatTimes is how this member exchanges heartbeats.
+func heartbeatTimes(c *Config) heartbeat.Config {
+	return heartbeat.Times(protocol.Time(c.HeartbeatInterval), protocol.Time(c.SuspicionTimeout), !c.AllowMinority)
+}
+
+// handleSilence takes a report of the heartbeats, within node.Do.
+func (g *session) handleSilence(r protocol.Rank, silent bool) { g.detection.Silence(r, silent) }
+
+// handleReport passes a detector's report to the member.
+func (g *session) handleReport(r detect.Report) {
+	_ = g.node.Do(func(now protocol.Time) {
+		g.inputs.Report(now, member.Report{
+			Rank: r.Rank, Incarnation: r.Incarnation, Alive: r.Alive, Silent: errors.Is(r.Cause, detect.ErrSilent), Cause: r.Cause,
+		})
+	})
+}
+
+// removed says that a member of a later view does not let this process connect.
+func (g *session) removed(view uint64, holder *membership.Member) {
+	_ = g.node.Do(func(now protocol.Time) { g.inputs.Removed(now, view, holder) })
+}
+
+// saved says that the vote of this member is on the disk, or why it is not.
+func (g *session) saved(err error) {
+	_ = g.node.Do(func(now protocol.Time) { g.inputs.Saved(now, err) })
+}
+
+// impairedPeriod is how long a process counts as impaired after an error of its own at
+// opening or accepting a connection. Within it, connections are tried again.
+const impairedPeriod = 10 * time.Second
+
+// checkImpaired finds out whether this process lacks the means to reach others, as file
+// descriptors. It is called within node.Do.
+func (g *session) checkImpaired(now protocol.Time) {
+	if g.localError == nil || g.machine.Static() {
+		return
+	}
+	at, err := g.localError()
+	impaired := err != nil && time.Since(at) < impairedPeriod
+	if impaired == g.impaired {
+		return
+	}
+	g.impaired = impaired
+	if !impaired { // otherwise the transport has logged why
+		g.log.Info("connections can be opened again", "after", err)
+	}
+	g.inputs.SetImpaired(now, impaired)
 }

@@ -26,7 +26,7 @@ import (
 // members can reach this process; it does not wait for them to start. ctx bounds the
 // call, not the membership.
 func Start(ctx context.Context, c Config) (*Group, error) {
-	return open(ctx, c, modeStart, func(c *Config) (*initialState, error) { return startState(c) })
+	return open(ctx, c, modeStart, func(c *Config) (*initialState, error) { return startState(c, ctx) })
 }
 
 // open checks a config, finds a member's initial state and assembles the group.
@@ -79,17 +79,38 @@ type initialState struct {
 	data      *folder.Folder   // where it saves its vote; nil: it does not
 }
 
+// open locks the folder of this process, if it has one, and returns the seat that it has. A
+// folder that cannot be used is a mistake in the settings, which does not pass.
+func (s *initialState) open(c *Config) (saved *membership.Seat, err error) {
+	if c.DataDir == "" {
+		return nil, nil
+	}
+	s.data, err = folder.Open(c.DataDir, c.Group)
+	if err == nil {
+		saved, s.former, s.self.Nonce, err = s.data.Take(s.self.Identity, s.self.Nonce)
+	}
+	if err != nil {
+		return nil, &ConfigError{"DataDir", fmt.Sprintf("is %q: %v", c.DataDir, err)}
+	}
+	return saved, nil
+}
+
 // startState is the state of a member whose group starts as a whole: every member
 // knows the first view.
-func startState(c *Config) (*initialState, error) {
+func startState(c *Config, ctx context.Context) (*initialState, error) {
 	if c.Transport != nil && len(c.Addresses) == 0 {
 		c.Static = true
 		return staticState(c)
 	}
-	a, err := assignment(c)
+	a, err := assignment(c, ctx)
 	if err != nil {
 		return nil, err
 	}
+	return stateOf(c, a)
+}
+
+// stateOf is the state of a member with an assignment.
+func stateOf(c *Config, a bootstrap.Assignment) (*initialState, error) {
 	s := &initialState{view: membership.View{Number: 1, Version: wire.Newest(), Slots: a.Size}, listening: a.Addresses[a.Rank]}
 	members := make([]membership.Member, len(a.Addresses))
 	for r, address := range a.Addresses {
@@ -131,37 +152,40 @@ func staticState(c *Config) (*initialState, error) {
 }
 
 // assignment is this process's rank and the members' addresses.
-func assignment(c *Config) (bootstrap.Assignment, error) {
+func assignment(c *Config, ctx context.Context) (bootstrap.Assignment, error) {
 	a := bootstrap.Assignment{Group: c.Group, Rank: protocol.Rank(c.Rank), Size: protocol.Rank(len(c.Addresses)), Addresses: c.Addresses}
+	var err error
 	if len(c.Addresses) == 0 {
-		var err error
 		if a, err = bootstrap.Detect(os.Getenv); err != nil {
 			return a, fmt.Errorf("%w; without a launcher, set Config.Addresses and Config.Rank", err)
 		}
 	}
-	a.Replacement = a.Replacement || c.Replacement
+	a.Respawned = a.Respawned || c.Job.Respawned
 	c.Group = cmp.Or(c.Group, a.Group)
 	if c.TLS == nil && len(c.Secret) == 0 && c.Transport == nil {
 		c.Secret = a.Secret
 	}
-	if err := a.Check(); err != nil {
+	a.Secret = c.Secret
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.StartTimeout, defaultStartTimeout))
+	defer cancel()
+	if a, err = a.Meet(ctx); err != nil {
 		return a, fmt.Errorf("Config.Addresses and Config.Rank, or what the launcher says: %w", err)
 	}
 	return a, nil
 }
 
-// tcp makes the transport.
+// newTransport makes the transport.
 func newTransport(c *Config, s *initialState, listener net.Listener, addresses []string) (transport.Transport, error) {
 	incarnation := s.self.Incarnation
 	if c.Static {
 		incarnation = 0 // no view tells starts apart, so the transport's clock does
 	}
 	s.current.Store(&s.view)
-	t, err := tcp.New(tcp.Config{
-		Group: c.Group, Rank: s.self.Rank, Addresses: addresses, Listener: listener, Candidate: s.candidate, Open: !c.Static,
-		Incarnation: incarnation, Nonce: s.self.Nonce, TLS: c.TLS, Secret: c.Secret, Dial: c.Dial, SharedBytes: max(0, c.Limits.SharedBytes), Logger: c.Logger,
-		Verify: func(claim tcp.Claim) error { return verifyClaim(c, s.current.Load(), claim) },
-	})
+	config := clientOf(c).Config(listener)
+	config.Rank, config.Addresses, config.Candidate, config.Open = s.self.Rank, addresses, s.candidate, !c.Static
+	config.Incarnation, config.Nonce, config.SharedBytes = incarnation, s.self.Nonce, max(0, c.Limits.SharedBytes)
+	config.Verify = func(claim tcp.Claim) error { return verifyClaim(c, s.current.Load(), claim) }
+	t, err := tcp.New(config)
 	if err != nil {
 		if s.candidate != nil {
 			_ = s.candidate.Close()

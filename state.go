@@ -23,9 +23,9 @@ import (
 // the other. If the messages of different members may be applied in different orders with
 // the same result, all members that have received the same messages have the same state.
 //
-// Subscriptions are no part of it: what a program receives from [Topic.Messages] has no place
+// Subscriptions are no part of it: what a program receives from [Subscription.Messages] has no place
 // among the messages that Snapshot is called between. A state that depends on messages with
-// topics needs Config.Handler, which gets all of them in order.
+// topics needs Config.OnMessage, which gets all of them in order.
 //
 // Both methods are called by the goroutine that receives, between two messages. So only one
 // goroutine may receive, and another one broadcasts: while its own inbox is full, Broadcast

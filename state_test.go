@@ -157,7 +157,7 @@ func (r *roots) joinAndCheck(ctx context.Context, number int) error {
 	if number%2 == 1 { // every other one receives by a handler
 		var from [3]uint64
 		done := false
-		c.Handler = func(m pleach.Message) {
+		c.OnMessage = func(m pleach.Message) {
 			if !done && enough(m, &from) {
 				done = true
 				wrong <- l.check(&r.history)
@@ -168,7 +168,7 @@ func (r *roots) joinAndCheck(ctx context.Context, number int) error {
 	if err != nil {
 		return err
 	}
-	if c.Handler == nil {
+	if c.OnMessage == nil {
 		var from [3]uint64
 		for m := range g.Messages(ctx) {
 			if enough(m, &from) {

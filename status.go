@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/internal/door"
+	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/record"
 	"github.com/pleach-go/pleach/internal/stream"
@@ -167,8 +168,8 @@ func (g *session) status() Status {
 			s.LastErrorAt, s.LastError = at, err.Error()
 		}
 	}
-	if e := g.notSaved.Load(); e != nil && e.at.After(s.LastErrorAt) {
-		s.LastErrorAt, s.LastError = e.at, e.err.Error()
+	if at, err := g.vote.Trouble(); err != nil && at.After(s.LastErrorAt) {
+		s.LastErrorAt, s.LastError = at, err.Error()
 	}
 	s.CertificateExpires = door.Expiry(g.config.TLS)
 	if err := g.Err(); err != nil {
@@ -227,6 +228,16 @@ func (g *session) peerStatus(m *membership.Member, s stream.PeerState) PeerStatu
 		p.UnreadBytes = g.direct.machine.Unread(m.Rank)
 	}
 	return p
+}
+
+// noteReport records a report that counts, within node.Do.
+func (g *session) noteReport(r member.Report, about membership.Member) {
+	if !r.Alive {
+		g.log.Info("suspected", "peer", r.Rank, "id", about.Identity, "cause", r.Cause)
+		g.suspects[r.Rank] = Suspect{Rank: int(r.Rank), ID: about.Identity, Since: time.Now(), Cause: fmt.Sprint(r.Cause)}
+	} else if _, known := g.suspects[r.Rank]; known {
+		g.log.Info("no longer suspected", "peer", r.Rank, "id", about.Identity)
+	}
 }
 
 // updateSuspects records since when members cannot be reached, within node.Do.

@@ -7,8 +7,8 @@ import (
 	"sync"
 
 	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/peers"
 	"github.com/pleach-go/pleach/protocol"
-	"github.com/pleach-go/pleach/transport"
 )
 
 // View is a numbered, agreed set of members: all members of a view have the same
@@ -171,7 +171,8 @@ func (g *Group) Views(ctx context.Context) iter.Seq[View] {
 				last = v
 				continue
 			}
-			if s.await(ctx, changed) != nil && !g.goesOn(ctx, s, nil) {
+			ended := s.await(ctx, changed) != nil
+			if told := (g.View().Err == nil) == (last.Err == nil); ended && told && !g.goesOn(ctx, s, nil, nil) {
 				return
 			}
 		}
@@ -195,7 +196,7 @@ func (g *session) installView(v *membership.View) {
 	for gone := range before.Members.Since(v.Members) {
 		g.node.Forget(gone.Rank)
 	}
-	g.watch(v)
+	g.detection.Watch(v)
 	g.direct.machine.Install(v)
 	g.checkState(v)
 	g.logView(g.noteView(v, before.Members))
@@ -276,7 +277,7 @@ func (g *session) setMeta(ctx context.Context, meta string) error {
 // knows.
 func (g *session) setPeers(v *membership.View, before membership.Members) {
 	if g.roster != nil {
-		g.roster.SetView(rosterView(v))
+		g.roster.SetView(peers.Roster(v))
 		return
 	}
 	if g.addresses == nil {
@@ -287,13 +288,4 @@ func (g *session) setPeers(v *membership.View, before membership.Members) {
 			g.addresses.SetPeer(m.Rank, m.Address)
 		}
 	}
-}
-
-// rosterView is a view as a transport sees it. It copies nothing: there may be many
-// members, and a transport has a few peers.
-func rosterView(v *membership.View) transport.View {
-	return transport.View{Number: v.Number, Version: v.Version, Member: func(r protocol.Rank) (transport.Member, bool) {
-		m, ok := v.Member(r)
-		return transport.Member{Rank: m.Rank, ID: m.Identity, Address: m.Address, Incarnation: m.Incarnation, Nonce: m.Nonce}, ok
-	}}
 }

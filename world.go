@@ -32,7 +32,7 @@ import (
 // continue only with a quorum: a majority of the current view, or exactly half of it
 // with its lowest rank, as long as they have reached another process at all. The calls
 // of all others wait for the network to heal and return a [*QuorumError] after
-// Config.QuorumTimeout. Config.AllowMinority switches the quorum off.
+// Config.Job.QuorumTimeout. Config.AllowMinority switches the quorum off.
 //
 // A process that replaces a dead one (pleach run --respawn) is a World that waits: see
 // [World.Admit].
@@ -55,7 +55,7 @@ const worldSharedBytes = 64 << 20
 // does not start within Config.StartTimeout counts as dead; under pleach run, one that
 // ends before does at once. ctx bounds the call, not the job. A program ends its part by Finalize, and by Abort after an error.
 //
-// A process that replaces a dead one of the job, by Config.Replacement or because pleach
+// A process that replaces a dead one of the job, by Config.Job.Respawned or because pleach
 // run --respawn has started it, is back in the group when NewWorld returns. It makes no
 // collective call before [World.Admit].
 func NewWorld(ctx context.Context, c Config) (*World, error) {
@@ -83,10 +83,10 @@ func newWorld(c Config, s *initialState) (*World, error) {
 	}
 	first := engine.Config{
 		Rank: int(s.self.Rank), Size: len(processes), View: s.view.Number, Link: p,
-		KeepCalls: c.Limits.LogCalls, KeepBytes: c.Limits.LogBytes, PollTime: c.PollTime,
-		Placement: job.Placement(processes), ProgressTimeout: c.ProgressTimeout,
+		KeepCalls: c.Job.LogCalls, KeepBytes: c.Job.LogBytes, PollTime: c.Job.PollTime,
+		Placement: job.Placement(processes), ProgressTimeout: c.Job.ProgressTimeout,
 		Evict:   func(rank int, why error) { go p.Evict(rank, why) },
-		Network: loggp.Network{Inside: loggp.Link(c.Network.Inside), Between: loggp.Link(c.Network.Between)},
+		Network: loggp.Network{Inside: loggp.Link(c.Job.Network.Inside), Between: loggp.Link(c.Job.Network.Between)},
 	}
 	if s.replaces != nil {
 		first.View, first.Waiting = 0, s.self.Incarnation
@@ -109,7 +109,7 @@ func newWorld(c Config, s *initialState) (*World, error) {
 		Comm: collective.Comm(eng.Comm()), group: group, link: p,
 		engine: eng, current: eng, replacement: s.replaces != nil,
 	}
-	w.watching.Go(func() { w.watch(c.QuorumTimeout) })
+	w.watching.Go(func() { w.watch(c.Job.QuorumTimeout) })
 	return w, nil
 }
 
@@ -184,7 +184,7 @@ const (
 
 // readTimeouts takes timeouts from the environment.
 func readTimeouts(c *Config) error {
-	for variable, timeout := range map[string]*time.Duration{progressVariable: &c.ProgressTimeout, suspicionVariable: &c.SuspicionTimeout} {
+	for variable, timeout := range map[string]*time.Duration{progressVariable: &c.Job.ProgressTimeout, suspicionVariable: &c.SuspicionTimeout} {
 		text := os.Getenv(variable)
 		if text == "" || *timeout != 0 {
 			continue
@@ -200,7 +200,7 @@ func readTimeouts(c *Config) error {
 
 // Evict has a process removed from the job that the caller knows to be stuck, and returns
 // when this process has a view without it. Its tasks are taken over, and its calls return
-// [ErrEvicted]. Config.ProgressTimeout does that without a program's help.
+// [ErrEvicted]. Config.Job.ProgressTimeout does that without a program's help.
 func (w *World) Evict(ctx context.Context, rank int) error {
 	if rank < 0 || rank >= w.Size() || rank == w.Rank() {
 		return fmt.Errorf("pleach: Evict of rank %d: choose another process of %d", rank, w.Size())
@@ -257,7 +257,7 @@ const (
 // requireQuorum decides whether the processes of a job continue only with a quorum: if
 // they are on several hosts, and the program does not allow otherwise.
 func requireQuorum(c *Config, processes []string) {
-	c.QuorumTimeout = cmp.Or(c.QuorumTimeout, defaultQuorumTimeout)
+	c.Job.QuorumTimeout = cmp.Or(c.Job.QuorumTimeout, defaultQuorumTimeout)
 	switch hosts := job.Hosts(processes); {
 	case hosts == 1:
 		c.AllowMinority = true

@@ -39,7 +39,7 @@ func newWorldOnHosts(t *testing.T, size int, bad *fault.Network, change func(*pl
 		}
 		c := pleach.Config{
 			Group: "job", Addresses: addresses, Rank: r, Transport: bad.Wrap(protocol.Rank(r), inner),
-			SuspicionTimeout: 500 * time.Millisecond, QuorumTimeout: time.Second,
+			SuspicionTimeout: 500 * time.Millisecond, Job: pleach.JobConfig{QuorumTimeout: time.Second},
 		}
 		if change != nil {
 			change(&c)
@@ -114,7 +114,7 @@ func TestWorldOnHostsNeedsAQuorum(t *testing.T) {
 func TestWorldGoesOnWhenThePartitionHeals(t *testing.T) {
 	const size = 3
 	bad := fault.New(1, fault.Config{})
-	worlds := newWorldOnHosts(t, size, bad, func(c *pleach.Config) { c.QuorumTimeout = 30 * time.Second })
+	worlds := newWorldOnHosts(t, size, bad, func(c *pleach.Config) { c.Job.QuorumTimeout = 30 * time.Second })
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	finished := 0

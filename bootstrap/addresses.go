@@ -43,6 +43,19 @@ func (env environment) addresses() (list []string, variable string, err error) {
 	return list, variable, nil
 }
 
+// rendezvous reads where rank 0 tells all processes the addresses, unless they are given.
+func (env environment) rendezvous(addresses []string) (string, error) {
+	const name = "PLEACH_RENDEZVOUS"
+	at := env(name)
+	if at == "" || addresses != nil {
+		return "", nil
+	}
+	if err := checkAddresses([]string{at}); err != nil {
+		return "", &VariableError{Name: name, Value: at, Problem: err.Error()}
+	}
+	return at, nil
+}
+
 func readAddressFile(name string) (string, error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -22,19 +22,24 @@ type Assignment struct {
 	// Addresses are the host:port at which the processes listen, in order of rank.
 	// It is nil if the launcher does not provide them.
 	Addresses []string
+	// Rendezvous is the host:port at which rank 0 tells all processes the addresses, if they
+	// are not known: see [Assignment.Meet].
+	Rendezvous string
 	// Group distinguishes jobs that share hosts. It is the same in all processes of
 	// a job, and may be empty.
 	Group string
 	// Secret keeps processes out that are not of the job. It is the same in all of them;
 	// nil: there is none.
 	Secret []byte
-	// Replacement says that the process takes the place of a dead one of its rank, in a
+	// Respawned says that the process takes the place of a dead one of its rank, in a
 	// job that goes on: the launcher has set PLEACH_REPLACEMENT.
-	Replacement bool
+	Respawned bool
 
 	// listenFD is an inherited socket that listens at this process's address; 0
 	// means none, as that would be the standard input.
 	listenFD int
+	// listener is this process's socket, if it was opened at the rendezvous.
+	listener net.Listener
 	// hint says how to provide Addresses if the launcher does not.
 	hint string
 }
@@ -48,7 +53,7 @@ func (a Assignment) Check() error {
 	case a.Rank < 0 || a.Rank >= a.Size:
 		return fmt.Errorf("bootstrap: rank %d: it must be one of 0 to %d", a.Rank, a.Size-1)
 	case a.Addresses == nil:
-		const byHand = "set PLEACH_ADDRESSES to host:port of every process, in order of rank, separated by commas (or PLEACH_ADDRESS_FILE to a file with them)"
+		const byHand = "set PLEACH_RENDEZVOUS to host:port of rank 0 (any free port), or PLEACH_ADDRESSES to host:port of every process, in order of rank, separated by commas (or PLEACH_ADDRESS_FILE to a file with them)"
 		how := byHand
 		if a.hint != "" {
 			how = a.hint + ", or " + byHand
@@ -78,6 +83,9 @@ func (a Assignment) Listener() (net.Listener, error) {
 		return nil, err
 	}
 	own := a.Addresses[a.Rank]
+	if a.listener != nil {
+		return a.listener, nil
+	}
 	if a.listenFD != 0 {
 		return inheritedListener(a.listenFD, own)
 	}

@@ -36,7 +36,7 @@ func TestLaunchers(t *testing.T) {
 		},
 		{
 			"replacement", "PLEACH_RANK=1 PLEACH_ADDRESSES=a:1,b:2 PLEACH_REPLACEMENT=1",
-			Assignment{Rank: 1, Size: 2, Launcher: "static", Addresses: []string{"a:1", "b:2"}, Replacement: true},
+			Assignment{Rank: 1, Size: 2, Launcher: "static", Addresses: []string{"a:1", "b:2"}, Respawned: true},
 		},
 		{
 			"static wins", "PLEACH_RANK=1 PLEACH_SIZE=2 PLEACH_ADDRESSES=a:1,b:2 SLURM_PROCID=0 SLURM_NTASKS=1",

@@ -7,7 +7,7 @@
 //
 //	a, err := bootstrap.Detect(os.Getenv)
 //	if err != nil { … }
-//	if err := a.Check(); err != nil { … }
+//	if a, err = a.Meet(ctx); err != nil { … }
 //	listener, err := a.Listener()
 //
 // # Variables of Pleach
@@ -19,6 +19,7 @@
 //	PLEACH_SIZE          the number of members
 //	PLEACH_ADDRESSES     host:port of every member in order of rank, separated by commas
 //	PLEACH_ADDRESS_FILE  a file with the addresses, one per line, if they are many
+//	PLEACH_RENDEZVOUS    host:port of rank 0, where all learn the addresses; any free port
 //	PLEACH_PORT          the first port of derived addresses; 27600 if not set
 //	PLEACH_GROUP         the name of the group, so that two jobs never mix
 //	PLEACH_SECRET        the secret of the job, at least 16 random bytes; `pleach run` makes one

@@ -56,9 +56,13 @@ func (env environment) assignment(n names) (Assignment, error) {
 	if err != nil {
 		return Assignment{}, err
 	}
+	rendezvous, err := env.rendezvous(addresses)
+	if err != nil {
+		return Assignment{}, err
+	}
 	return Assignment{
 		Rank: protocol.Rank(rank), Size: protocol.Rank(size), LocalRank: int(local),
-		Addresses: addresses, Group: env("PLEACH_GROUP"), Secret: secret, Replacement: env("PLEACH_REPLACEMENT") != "",
+		Addresses: addresses, Rendezvous: rendezvous, Group: env("PLEACH_GROUP"), Secret: secret, Respawned: env("PLEACH_REPLACEMENT") != "",
 	}, nil
 }
 

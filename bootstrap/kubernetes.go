@@ -35,7 +35,7 @@ func (kubernetes) detect(env environment) (Assignment, bool, error) {
 	if ok {
 		a.group("job", job)
 	}
-	if a.Addresses != nil {
+	if a.Addresses != nil || a.Rendezvous != "" {
 		return a, true, nil
 	}
 	if !ok || job == "" {

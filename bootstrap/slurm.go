@@ -25,7 +25,7 @@ func (slurm) detect(env environment) (Assignment, bool, error) {
 	if job := env("SLURM_JOB_ID"); job != "" {
 		a.group("slurm", strings.TrimSuffix(job+"."+env("SLURM_STEP_ID"), "."))
 	}
-	if a.Addresses != nil {
+	if a.Addresses != nil || a.Rendezvous != "" {
 		return a, true, nil
 	}
 	if env("SLURM_STEP_NODELIST") == "" { // a batch script, or a process that it starts

@@ -2,14 +2,15 @@ package bootstrap
 
 import "strconv"
 
-// static is an assignment by hand: a rank and all addresses.
+// static is an assignment by hand: a rank and all addresses, or a rendezvous and the size.
 type static struct{}
 
 func (static) name() string        { return "static" }
 func (static) variables() []string { return []string{"PLEACH_RANK", "PLEACH_ADDRESSES"} }
 
 func (static) detect(env environment) (Assignment, bool, error) {
-	if env("PLEACH_RANK") == "" || env("PLEACH_ADDRESSES") == "" && env("PLEACH_ADDRESS_FILE") == "" {
+	meets := env("PLEACH_RENDEZVOUS") != "" && env("PLEACH_SIZE") != ""
+	if env("PLEACH_RANK") == "" || env("PLEACH_ADDRESSES") == "" && env("PLEACH_ADDRESS_FILE") == "" && !meets {
 		return Assignment{}, false, nil
 	}
 	env, err := env.sized()

@@ -43,7 +43,7 @@ func (p *stepping) run(ctx context.Context, w Comm) (sum int64, err error) {
 	state := []int64{0, 0}
 	for state[0] < int64(p.steps) {
 		p.before(own, int(state[0]))
-		next, err := Admit(ctx, w)
+		next, err := w.Admit(ctx)
 		if err != nil {
 			return 0, fmt.Errorf("Admit at step %d: %w", state[0], err)
 		}
@@ -99,7 +99,7 @@ func testAdmit(t *testing.T, hold bool) {
 	p.before = func(w Comm, step int) {
 		switch {
 		case step == at-1 && hold:
-			Hold(w)
+			w.Hold()
 		case step == at && w.Rank() == dies:
 			n.doom(map[int]int{dies: 0})
 		case step == at+2 && w.Rank() == 0: // it is not to be missed
@@ -190,7 +190,7 @@ func admitUnderDeaths(t *testing.T, seed uint64) error {
 			n.killAt[w.Rank()] = n.events[w.Rank()] + 1 + n.rng.IntN(60)
 		}
 		n.mu.Unlock()
-		if err := check(w); err != nil && !errors.Is(err, engine.ErrOver) {
+		if err := check(w); err != nil && !errors.Is(err, engine.ErrJobEnded) {
 			return err
 		}
 		return nil

@@ -14,16 +14,17 @@ import (
 // [*FailedError] that names the failed processes that not all had acknowledged
 // ([Comm.AckFailed]) before the call. That error is the same on all processes, too.
 //
-// Agree and [Shrink] bring processes together whose calls have ended differently: the
+// Agree and [Comm.Shrink] bring processes together whose calls have ended differently: the
 // first Agree or Shrink of each process in a communicator matches the first of all
 // others, and so on, whatever else they have called before. A process makes one at a
-// time. They work in a revoked communicator.
+// time. They work in a revoked communicator. A process that is alive and does not come holds
+// both up, unless they have a deadline ([Within]).
 func Agree(ctx context.Context, c Communicator, value uint64, options ...Option) (uint64, error) {
 	s := engine.Signature{Kind: engine.Agree, Root: engine.NoRoot, Length: engine.NoLength}
 	var v invocation[byte, []byte, []byte] // without input and result
 	if err := v.init(&s, optionsOf(options)); err != nil {
 		return 0, err
 	}
-	agreed, err := core(c.comm()).Agree(ctx, s, value)
+	agreed, err := core(c.comm()).Agree(ctx, s, value, v.within)
 	return agreed, c.comm().publicError(err)
 }

@@ -92,7 +92,7 @@ func everyCall() (calls []anyCall) {
 			return without(collective.Allreduce(ctx, w, in, sum, collective.Corrected(1)))
 		}},
 		anyCall{"Shrink", func(ctx context.Context, w *pleach.World, _ int) error {
-			return without(collective.Shrink(ctx, w))
+			return without(w.Shrink(ctx))
 		}},
 	)
 	slices.SortFunc(calls, func(a, b anyCall) int { return strings.Compare(a.name, b.name) })

@@ -18,7 +18,7 @@ type core = engine.Comm
 
 // Comm is a communicator: a fixed set of processes and tasks that make collective calls
 // together. Ranks and tasks count from 0. A [*github.com/pleach-go/pleach.World] embeds
-// one; [Shrink], [Split] and [Reserve] return others.
+// one; [Comm.Shrink], [Comm.Split] and [Comm.Reserve] return others.
 type Comm core
 
 func (c Comm) comm() Comm { return c }
@@ -32,11 +32,11 @@ func (c Comm) do(ctx context.Context, s engine.Signature, run func(*engine.Task)
 // made on the returned Comm, by another goroutine. Calls then run concurrently, although
 // all processes have reserved them in the same order.
 //
-//	later := collective.Reserve(world)
+//	later := world.Reserve()
 //	go func() { sum, err = collective.Allreduce(ctx, later, mine, op) }()
 //
 // The call has to be made, because the other processes wait for it.
-func Reserve(c Communicator) Comm { return Comm(core(c.comm()).Reserve()) }
+func (c Comm) Reserve() Comm { return Comm(core(c).Reserve()) }
 
 // Rank returns this process's rank.
 func (c Comm) Rank() int { return core(c).Rank() }
@@ -71,14 +71,14 @@ func (c Comm) Failed() []int { return core(c).Failed() }
 // AckFailed acknowledges all failures that this process knows of, and returns their
 // ranks. An [Agree] with [Report] no longer reports a failure that all processes have
 // acknowledged. AckFailed is MPI_Comm_failure_ack and MPI_Comm_failure_get_acked of ULFM
-// in one. Other calls with [Report] still end with a [*FailedError]; [Shrink] derives a
+// in one. Other calls with [Report] still end with a [*FailedError]; [Comm.Shrink] derives a
 // communicator without failed processes.
 func (c Comm) AckFailed() []int { return core(c).AckFailed() }
 
 // Revoke ends every call of the communicator that is in progress on any process, and
-// every later one, with a [*RevokedError]. [Agree] and [Shrink] still work; they are what
+// every later one, with a [*RevokedError]. [Agree] and [Comm.Shrink] still work; they are what
 // a program calls next. So a process that has noticed a failure gets the others out of
-// calls in which they would wait. Communicators that [Shrink] has derived before are not
+// calls in which they would wait. Communicators that [Comm.Shrink] has derived before are not
 // revoked.
 //
 // Revoke is MPI_Comm_revoke of ULFM: one process calls it, and it does not block. All
@@ -87,5 +87,5 @@ func (c Comm) AckFailed() []int { return core(c).AckFailed() }
 func (c Comm) Revoke() { core(c).Revoke() }
 
 // WorldRank returns the rank that a member of this communicator has in the world that
-// pleach.NewWorld has returned. They differ only in communicators derived by [Shrink] and [Split].
+// pleach.NewWorld has returned. They differ only in communicators derived by [Comm.Shrink] and [Comm.Split].
 func (c Comm) WorldRank(rank int) int { return core(c).WorldRank(rank) }

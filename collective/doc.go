@@ -9,7 +9,7 @@
 // The communicator comes from pleach.NewWorld. Every process makes the same calls in the
 // same order. Calls that do not match end with a [*MismatchError] on all processes. A
 // call whose context ends returns a [*TimeoutError] that names the processes it waited
-// for, and ends with an [*AbortError] on the others that have not completed it. [Reserve]
+// for, and ends with an [*AbortError] on the others that have not completed it. [Comm.Reserve]
 // lets calls run concurrently.
 //
 // # Tasks
@@ -25,14 +25,14 @@
 //     would have got without failures, bit by bit. On one host that holds down to the last
 //     survivor, on several hosts as long as the survivors have a quorum (see pleach.World).
 //   - With [Report] the call ends with a [*FailedError]. The program decides, as with
-//     MPI's User-Level Failure Mitigation (ULFM): [Comm.Revoke], [Agree], [Shrink].
+//     MPI's User-Level Failure Mitigation (ULFM): [Comm.Revoke], [Agree], [Comm.Shrink].
 //   - With [Corrected], up to f deaths cost a Reduce or an Allreduce nothing, and a silent
 //     process costs one call some milliseconds. The result lacks inputs of the dead.
 //
 // # What is not promised
 //
 //   - A process that dies after it has completed a call takes its result along, unless
-//     it holds ([Hold]). The task's new owner gets the task's next input from Restore.
+//     it holds ([Comm.Hold]). The task's new owner gets the task's next input from Restore.
 //   - A Restore that returns something else than the process had passed leads to
 //     different results on different processes. Most such errors are found by comparing
 //     messages, and end the job with a [*DivergedError]. Messages that need a Codec are

@@ -50,7 +50,7 @@ func (e *MismatchError) Error() string { return (*engine.MismatchError)(e).Error
 // has sent another message than before: a [Restore] did not return what the task had passed
 // to that call, so that results are no longer the same everywhere. The job cannot be
 // continued. Only messages of numbers are compared, and long ones by samples unless the call
-// is held ([Hold]).
+// is held ([Comm.Hold]).
 type DivergedError struct {
 	Call  uint64 // in which the messages differ
 	What  string // the call
@@ -63,7 +63,7 @@ type DivergedError struct {
 func (e *DivergedError) Error() string { return (*engine.DivergedError)(e).Error() }
 
 // HoldError is returned by a call, on all processes that take part in it, when the calls
-// that a process holds ([Hold]) reach the limits of the log (pleach.Limits.LogCalls and
+// that a process holds ([Comm.Hold]) reach the limits of the log (pleach.JobConfig.LogCalls and
 // LogBytes). The call has not begun on Rank. Calls fail until the holder has released.
 type HoldError struct {
 	Call   uint64

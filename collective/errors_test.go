@@ -222,7 +222,7 @@ func TestReserve(t *testing.T) {
 	defer n.close()
 	ctx := soon(t)
 	for r, err := range n.each(func(w Comm) error {
-		calls := []Comm{Reserve(w), Reserve(w), Reserve(w)}
+		calls := []Comm{w.Reserve(), w.Reserve(), w.Reserve()}
 		sums, errs := make([][]int, 3), make([]error, 3)
 		var all sync.WaitGroup
 		for i := range calls {
@@ -253,7 +253,7 @@ func TestErrorsNameRanksOfTheWorld(t *testing.T) {
 	n.doom(map[int]int{0: 0})
 	ctx := soon(t)
 	for r, err := range n.each(func(w Comm) error {
-		sub, err := Shrink(ctx, w)
+		sub, err := w.Shrink(ctx)
 		if err != nil || sub.Rank() == 1 {
 			return err
 		}

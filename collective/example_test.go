@@ -263,7 +263,7 @@ func ExampleComm_FencingToken() {
 
 // A program that handles failures itself: a process that meets one gets the others out of
 // their calls, and all continue in a smaller communicator.
-func ExampleShrink() {
+func ExampleComm_Shrink() {
 	job(4, func(ctx context.Context, w *pleach.World) {
 		_ = collective.Barrier(ctx, w) // all have started
 		if w.Rank() == 1 {
@@ -275,7 +275,7 @@ func ExampleShrink() {
 		if errors.As(err, &failed) {
 			w.Revoke()
 		}
-		smaller, err := collective.Shrink(ctx, w)
+		smaller, err := w.Shrink(ctx)
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -331,12 +331,12 @@ func ExampleComm_AckFailed() {
 
 // A call that runs in the background: its number is reserved in order, and other calls are
 // made meanwhile.
-func ExampleReserve() {
+func ExampleComm_Reserve() {
 	job(3, func(ctx context.Context, w *pleach.World) {
 		var sum []int
 		var sumErr error
 		var calls sync.WaitGroup
-		later := collective.Reserve(w)
+		later := w.Reserve()
 		calls.Go(func() { sum, sumErr = collective.Allreduce(ctx, later, []int{w.Rank()}, collective.Sum[int]()) })
 		highest, err := collective.Allreduce(ctx, w, []int{w.Rank()}, collective.Max[int]())
 		calls.Wait()
@@ -379,7 +379,7 @@ func (r *results[T]) get(ctx context.Context, task int) (result T, err error) {
 
 // Every process receives some words, and sorts them. What a process had received that dies
 // then is received again by the new owner of its task, and sorted there.
-func ExampleHold() {
+func ExampleComm_Hold() {
 	words := func(task int) [][]byte {
 		return [][]byte{{'k', byte('a' + task)}, {'x', byte('d' + task)}, {'p', byte('g' + task)}}
 	}
@@ -389,7 +389,7 @@ func ExampleHold() {
 		return all
 	}
 	job(3, func(ctx context.Context, w *pleach.World) {
-		defer collective.Hold(w)()
+		defer w.Hold()()
 		var received results[[][]byte]
 		mine, err := collective.Alltoall(ctx, w, words(w.Rank()), collective.Takeover(received.put),
 			collective.Restore(func(_ context.Context, task int) ([][]byte, error) { return words(task), nil }))
@@ -427,9 +427,9 @@ func ExampleExchange() {
 }
 
 // The rows of a grid of 2 × 3 add up their ranks.
-func ExampleSplit() {
+func ExampleComm_Split() {
 	job(6, func(ctx context.Context, w *pleach.World) {
-		row, err := collective.Split(ctx, w, func(task int) int { return task / 3 })
+		row, err := w.Split(ctx, func(task int) int { return task / 3 })
 		if err != nil {
 			return
 		}

@@ -4,7 +4,7 @@ package collective
 // next one on, on all processes, until this process calls release or dies. Without Hold, a
 // process that dies after it has completed a call takes its result along.
 //
-//	defer collective.Hold(world)()
+//	defer world.Hold()()
 //	mine, err := collective.Alltoall(ctx, world, parts, restoreParts, collective.Takeover(received))
 //	sorted := work(mine) // if the process dies here, received gets its parts elsewhere
 //	total, err := collective.Allreduce(ctx, world, count(sorted), op, restoreCount)
@@ -22,7 +22,7 @@ package collective
 // were taken over are done in all of them.
 //
 // The log, the inputs and the Restore functions of all held calls stay in memory. A call that
-// begins beyond the limits of the log (pleach.Limits.LogCalls and LogBytes) ends with a
+// begins beyond the limits of the log (pleach.JobConfig.LogCalls and LogBytes) ends with a
 // [*HoldError]. After release, the next calls whose result depends on all processes trim the
 // log. Calls with [Report] or [Corrected] are not held.
 //
@@ -30,8 +30,8 @@ package collective
 // of numbers is compared as a whole, not by samples, and one that differs ends all calls with
 // a [*DivergedError]. So work between calls has to be deterministic: floating-point sums in
 // an order that does not depend on timing, no iteration over maps.
-func Hold(c Communicator) (release func()) { return core(c.comm()).Hold() }
+func (c Comm) Hold() (release func()) { return core(c).Hold() }
 
 // HoldLimits returns how many calls the log of this process may hold, and how many bytes
-// that were sent in them: pleach.Limits.LogCalls and LogBytes.
-func HoldLimits(c Communicator) (calls, bytes int) { return core(c.comm()).LogLimits() }
+// that were sent in them: pleach.JobConfig.LogCalls and LogBytes.
+func (c Comm) HoldLimits() (calls, bytes int) { return core(c).LogLimits() }

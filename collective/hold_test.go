@@ -157,7 +157,7 @@ func (p *heldProgram) run(ctx context.Context) error {
 	for chain := range chains {
 		release := func() {}
 		if !p.trial.without {
-			release = Hold(p.comm)
+			release = p.comm.Hold()
 		}
 		if err := p.chain(ctx, chain*chainCalls); err != nil {
 			return err
@@ -415,7 +415,7 @@ func repeatWork(t *testing.T, again int64) (errs []error) {
 		defer cancel()
 		errs = n.each(func(w Comm) error {
 			time.Sleep(time.Duration(w.Rank()) * time.Millisecond) // messages arrive before some hold
-			defer Hold(w)()
+			defer w.Hold()()
 			if _, err := Alltoall(ctx, w, parts(0), restoreOf(func(int) [][]int64 { return parts(again) })); err != nil {
 				return err
 			}
@@ -467,7 +467,7 @@ func TestHoldIsLimited(t *testing.T) {
 func exceedHold(ctx context.Context, w Comm, holder, full, length, calls int) error {
 	release := func() {}
 	if holder < 0 || w.Rank() == holder {
-		release = Hold(w)
+		release = w.Hold()
 	}
 	parts := make([][]int64, w.Size())
 	if w.Rank() == 0 {

@@ -33,7 +33,7 @@ var near = collective.Network{Between: collective.Link{Latency: 1, Overhead: 1, 
 func runHosts(ctx context.Context, levels string) error {
 	c := pleach.Config{}
 	if levels == oneLevel {
-		c.Network = near
+		c.Job.Network = near
 	}
 	w, err := pleach.NewWorld(ctx, c)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
+	"time"
 
 	"github.com/pleach-go/pleach/internal/collective/engine"
 )
@@ -16,10 +17,11 @@ type invocation[T, In, Out any] struct {
 	codec    Codec[T]
 	restore  func(context.Context, int) (In, error)
 	takeover func(int, Out)
-	restored sync.Map // by task: its *restoredInput[In]
-	into     Out      // memory for the result
-	dead     int      // deaths that a corrected call tolerates
-	out      Out      // result of this process's own task
+	restored sync.Map      // by task: its *restoredInput[In]
+	into     Out           // memory for the result
+	dead     int           // deaths that a corrected call tolerates
+	within   time.Duration // deadline of an Agree or a Shrink
+	out      Out           // result of this process's own task
 }
 
 // newInvocation checks a call's options, and completes its signature.
@@ -51,7 +53,10 @@ func (v *invocation[T, In, Out]) init(s *engine.Signature, o *options) error {
 	if o.mutual && s.Kind != engine.Exchange {
 		return fmt.Errorf("collective: Mutual is for Exchange, not for %v", s.Kind)
 	}
-	s.Mode, v.dead = o.mode, o.dead
+	if o.within != 0 && (o.within < 0 || s.Kind != engine.Agree && s.Kind != engine.Shrink) {
+		return fmt.Errorf("collective: Within(%v) of %v: only Agree and Shrink have it, for a time above 0; pleach.JobConfig.ProgressTimeout is for all calls", o.within, s.Kind)
+	}
+	s.Mode, v.dead, v.within = o.mode, o.dead, o.within
 	s.Detail += uint64(o.dead)
 	switch element := elementOf[T](); {
 	case o.codec != nil:

@@ -187,7 +187,7 @@ func TestShrinkKeepsHosts(t *testing.T) {
 		if w.Rank() == 1 {
 			return nil
 		}
-		sub, err := Shrink(ctx, w)
+		sub, err := w.Shrink(ctx)
 		if err != nil {
 			return err
 		}

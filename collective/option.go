@@ -3,6 +3,7 @@ package collective
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/pleach-go/pleach/internal/collective/engine"
 )
@@ -18,6 +19,7 @@ type options struct {
 	codec    any // Codec[T]
 	into     any // Out
 	mutual   bool
+	within   time.Duration
 }
 
 // Report makes a call end with a [*FailedError] when a member has failed, before or
@@ -42,9 +44,18 @@ func Report() Option {
 //
 // If more than f processes are dead or silent, the call may return a [*TooManyDeadError]
 // after some seconds. A process that stays silent but is not removed from the view holds up
-// the others when they are 256 calls ahead (pleach.Limits.LogCalls).
+// the others when they are 256 calls ahead (pleach.JobConfig.LogCalls).
 func Corrected(f int) Option {
 	return func(o *options) { o.mode, o.dead = engine.Corrected, f }
+}
+
+// Within gives an [Agree] or a [Comm.Shrink] a deadline: a process that has not come to the call
+// that long after most of the others is removed from the job by an agreed view, as if it had
+// failed, and its own calls return an error that says so. Processes may pass different
+// deadlines; the shortest counts. It is pleach.JobConfig.ProgressTimeout for one call, and like it
+// removes nobody where most have not come, and in a job of two.
+func Within(d time.Duration) Option {
+	return func(o *options) { o.within = d }
 }
 
 // Restore sets the function that returns the input of a failed process's task. It must
@@ -56,7 +67,7 @@ func Corrected(f int) Option {
 // call that any process has not completed: that in progress and, where all calls are of the
 // kinds whose result depends on all processes (Barrier, Allreduce, Allgather, ReduceScatter,
 // Alltoall), the one or two before. Other kinds let processes run ahead: then it may be any
-// of the last 256 calls. [Hold] adds all calls that are held. So f must not read data that the program changes after the call, such as
+// of the last 256 calls. [Comm.Hold] adds all calls that are held. So f must not read data that the program changes after the call, such as
 // weights that are updated in place: it needs a copy of those that the call began with.
 //
 // If a task that was taken over sends another message than it had sent before, every call
@@ -69,7 +80,7 @@ func Restore[In any](f func(ctx context.Context, task int) (In, error)) Option {
 }
 
 // Takeover sets the function that receives the results of tasks whose processes have
-// failed before they completed the call, or, if the call is held ([Hold]), at any time. The
+// failed before they completed the call, or, if the call is held ([Comm.Hold]), at any time. The
 // task's new owner calls it, from another goroutine, possibly after the call has returned
 // there. It must not modify the result.
 //

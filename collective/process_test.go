@@ -249,7 +249,7 @@ func TestProcessDiesBeforeItConnects(t *testing.T) {
 
 // heldJob makes two calls with work between them, which it announces.
 func heldJob(ctx context.Context, w *pleach.World) error {
-	defer collective.Hold(w)()
+	defer w.Hold()()
 	n := w.Size()
 	var received results[[][]int64]
 	parts := func(task int) [][]int64 {

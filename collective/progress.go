@@ -2,7 +2,7 @@ package collective
 
 // Progress is what a process does in a communicator, as [Comm.Progress] returns it and
 // pleach ps shows it. Ranks are those of the world that pleach.NewWorld has returned, also
-// in communicators derived by [Shrink]. Tasks are the communicator's own.
+// in communicators derived by [Comm.Shrink]. Tasks are the communicator's own.
 type Progress struct {
 	// World names a communicator derived by Shrink. The outermost has no name.
 	World string `json:"world,omitempty"`

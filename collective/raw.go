@@ -10,14 +10,26 @@ import (
 // without pointers and padding, and because every message's signature has the elements'
 // kind, size and byte order, which the receiver compares.
 
+// Elements that have no [reflect.Kind] of their own.
+const (
+	elementFloat16  = 0x20
+	elementBFloat16 = 0x21
+)
+
 // elementOf returns the kind of a type's elements with the host's byte order and word size,
 // or 0 if they need a [Codec].
 func elementOf[T any]() byte {
-	k := reflect.TypeFor[T]().Kind()
-	if k < reflect.Int || k > reflect.Complex128 || k == reflect.Uintptr {
+	var element byte
+	switch t := reflect.TypeFor[T](); {
+	case t == reflect.TypeFor[Float16]():
+		element = elementFloat16
+	case t == reflect.TypeFor[BFloat16]():
+		element = elementBFloat16
+	case t.Kind() < reflect.Int || t.Kind() > reflect.Complex128 || t.Kind() == reflect.Uintptr:
 		return 0
+	default:
+		element = byte(t.Kind())
 	}
-	element := byte(k)
 	if one := uint16(1); *(*byte)(unsafe.Pointer(&one)) == 0 {
 		element |= 0x80 // big endian
 	}

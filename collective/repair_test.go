@@ -65,7 +65,7 @@ func (c *repaired) program(ctx context.Context, w Comm) error {
 			c.mu.Unlock()
 			return nil
 		}
-		if w, err = Shrink(ctx, w); err != nil {
+		if w, err = w.Shrink(ctx); err != nil {
 			return err
 		}
 		var members []int

@@ -342,7 +342,7 @@ func samples() []sample {
 		{
 			name: "split",
 			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
-				sub, err := Split(ctx, e, func(task int) int { return task % 2 })
+				sub, err := e.Split(ctx, func(task int) int { return task % 2 })
 				if err != nil {
 					return err
 				}

@@ -13,9 +13,14 @@ import (
 //
 // Shrink is MPI_Comm_shrink of ULFM. Like [Agree] it has to be called by all survivors,
 // whatever calls they came from, and works in a revoked communicator. The new
-// communicator ends with the one it was derived from.
-func Shrink(ctx context.Context, c Communicator) (Comm, error) {
+// communicator ends with the one it was derived from. Its only option is [Within].
+func (c Comm) Shrink(ctx context.Context, options ...Option) (Comm, error) {
 	s := engine.Signature{Kind: engine.Shrink, Root: engine.NoRoot, Length: engine.NoLength, Mode: engine.Report}
-	sub, err := core(c.comm()).Shrink(ctx, s)
-	return Comm(sub), c.comm().publicError(err)
+	var v invocation[byte, []byte, []byte] // without input and result
+	given := s
+	if err := v.init(&given, optionsOf(options)); err != nil {
+		return Comm{}, err
+	}
+	sub, err := core(c).Shrink(ctx, s, v.within)
+	return Comm(sub), c.publicError(err)
 }

@@ -11,13 +11,13 @@ import (
 // process: rows and columns of a grid, groups of a model, the processes of a host. It is
 // MPI_Comm_split with a color that all processes can compute for each task:
 //
-//	row, err := collective.Split(ctx, world, func(task int) int { return task / columns })
+//	row, err := world.Split(ctx, func(task int) int { return task / columns })
 //
 // color is called for all tasks, and must return the same on all processes, or all return a
 // [*MismatchError]. A color that only its task knows is gathered before:
 //
 //	colors, err := collective.Allgather(ctx, world, []int{mine})
-//	part, err := collective.Split(ctx, world, func(task int) int { return colors[task][0] })
+//	part, err := world.Split(ctx, func(task int) int { return colors[task][0] })
 //
 // Tasks and ranks of the new communicator count from 0, in the order of the old one
 // ([Comm.WorldRank] returns those of the world). When a process dies, survivors of its own
@@ -28,10 +28,10 @@ import (
 // Calls in several communicators are independent of each other: each has its own order. The
 // new communicator ends with the one it was derived from; after [*github.com/pleach-go/pleach.World.Admit]
 // has taken in a process, a program splits again.
-func Split(ctx context.Context, c Communicator, color func(task int) int) (Comm, error) {
-	own := color(c.comm().Rank())
+func (c Comm) Split(ctx context.Context, color func(task int) int) (Comm, error) {
+	own := color(c.Rank())
 	var tasks []int // of the own color
-	colors := make([]int, c.comm().Size())
+	colors := make([]int, c.Size())
 	for task := range colors {
 		if colors[task] = color(task); colors[task] == own {
 			tasks = append(tasks, task)
@@ -39,7 +39,7 @@ func Split(ctx context.Context, c Communicator, color func(task int) int) (Comm,
 	}
 	s := engine.Signature{Kind: engine.Split, Root: engine.NoRoot, Length: engine.NoLength, Detail: engine.DetailOf(fmt.Sprint(colors))}
 	var sub core
-	err := c.comm().do(ctx, s, func(t *engine.Task) (err error) {
+	err := c.do(ctx, s, func(t *engine.Task) (err error) {
 		if t.Own() {
 			if sub, err = t.Split(tasks, own); err != nil {
 				return err

@@ -60,7 +60,7 @@ func repairs() []sample {
 		{
 			name: "shrink",
 			run: func(ctx context.Context, e Comm, _ int, got func(int, string)) error {
-				sub, err := Shrink(ctx, e)
+				sub, err := e.Shrink(ctx)
 				if err == nil {
 					err = Barrier(ctx, sub)
 				}

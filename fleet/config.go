@@ -24,12 +24,12 @@ type Config struct {
 	// members have this zone in theirs.
 	Seeds map[string][]string
 	// Group is the config of the zone: Listen, Advertise, ID, DataDir, Expect, TLS, Secret,
-	// Limits and so on. Its Group, Meta, State, Handler and Transport must be empty. With
+	// Limits and so on. Its Group, Meta, State, OnMessage and Transport must be empty. With
 	// Overflow Drop, messages of the fleet are lost where those of the zone are.
 	Group pleach.Config
 	// Backbone is the config of the backbone, for a member that is a delegate. TLS, Secret,
 	// Limits, HeartbeatInterval, SuspicionTimeout, Dial and Logger are those of Group if
-	// they are zero. Its ID, Group, FailureDomain, Meta, State, Handler and Transport must
+	// they are zero. Its ID, Group, FailureDomain, Meta, State, OnMessage and Transport must
 	// be empty.
 	Backbone pleach.Config
 	// Delegates is how many members of a zone are in the backbone. If zero, 3. All members
@@ -71,14 +71,14 @@ func (c *Config) complete() error {
 		{"Group.Group", c.Group.Group != "", "must be empty: Name and Zone say what the group is called"},
 		{"Group.Meta", c.Group.Meta != "", "must be empty: the fleet uses it"},
 		{"Group.State", c.Group.State != nil, "must be nil: messages of the fleet are no part of it"},
-		{"Group.Handler", c.Group.Handler != nil, "must be nil: receive by Messages"},
+		{"Group.OnMessage", c.Group.OnMessage != nil, "must be nil: receive by Messages"},
 		{"Group.Transport", c.Group.Transport != nil, "must be nil: processes join over TCP"},
 		{"Backbone.Group", c.Backbone.Group != "", "must be empty: Name says what the group is called"},
 		{"Backbone.ID", c.Backbone.ID != "", "must be empty: it follows from Group.ID"},
 		{"Backbone.FailureDomain", c.Backbone.FailureDomain != "", "must be empty: it is the zone"},
 		{"Backbone.Meta", c.Backbone.Meta != "", "must be empty: the fleet uses it"},
 		{"Backbone.State", c.Backbone.State != nil, "must be nil"},
-		{"Backbone.Handler", c.Backbone.Handler != nil, "must be nil"},
+		{"Backbone.OnMessage", c.Backbone.OnMessage != nil, "must be nil"},
 		{"Backbone.Expect", c.Backbone.Expect != 0, "must be zero: delegates come and go"},
 		{"Backbone.Transport", c.Backbone.Transport != nil, "must be nil: processes join over TCP"},
 	} {

@@ -44,7 +44,7 @@ const (
 type Fleet struct {
 	config Config
 	zone   *pleach.Group
-	topic  *pleach.Topic
+	topic  *pleach.Subscription
 	origin relay.Origin
 	began  time.Time
 	life   context.Context // ends with this membership; its cause is Err
@@ -143,7 +143,7 @@ func newFleet(c Config, zone *pleach.Group) (*Fleet, error) {
 		})
 	})
 	var err error
-	f.topic, err = zone.Topic(topicName)
+	f.topic, err = zone.Subscribe(topicName)
 	return f, err
 }
 

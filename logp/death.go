@@ -91,19 +91,11 @@ func (s *Simulator[B]) kill(now protocol.Time, r int) {
 
 // tear stops the send that a dying process has in progress.
 func (s *Simulator[B]) tear(now protocol.Time, r int) {
-	s.tearIn(now, r, &s.flights, s.params.O)
-	if s.zoned != nil {
-		s.tearIn(now, r, &s.zoned.flights, s.zoned.O)
-	}
-}
-
-// tearIn stops it if it is among these sends, which take o.
-func (s *Simulator[B]) tearIn(now protocol.Time, r int, flights *calendar[B], o protocol.Time) {
-	started := protocol.Time(s.ports[r].sendFree) - o
-	if started < 0 || started > now || started+o <= now {
+	started := protocol.Time(s.ports[r].sendFree) - s.params.O
+	if started < 0 || started+s.params.O <= now {
 		return
 	}
-	batch := flights.at(started).flights
+	batch := s.flights.at(started).flights
 	if i, ok := slices.BinarySearchFunc(batch, uint32(r), func(f flight[B], r uint32) int {
 		return cmp.Compare(f.from, r)
 	}); ok {

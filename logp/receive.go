@@ -10,10 +10,6 @@ import "github.com/pleach-go/pleach/protocol"
 
 // receive ends every receive that is due now.
 func (s *Simulator[B]) receive(now protocol.Time) {
-	if s.zoned != nil {
-		s.receiveInZones(now)
-		return
-	}
 	if sent := now - s.params.Hop(); sent >= 0 {
 		step := s.flights.at(sent)
 		if step.queued && !s.params.FreeReceive {
@@ -38,7 +34,7 @@ func (s *Simulator[B]) receiveInTurn(now protocol.Time, batch []flight[B]) {
 		p := &s.ports[f.to]
 		switch {
 		case p.dies <= arrived:
-			s.lose(now-s.params.O, f)
+			s.lose(now, f)
 		case p.flags&waiting == 0 && p.recvFree <= arrived || s.params.FreeReceive:
 			p.recvFree = int32(now)
 			s.deliver(now, f, p)
@@ -75,7 +71,7 @@ func (s *Simulator[B]) claim(now protocol.Time, batch []flight[B]) {
 		p, claim := &s.ports[f.to], &s.extras[f.to].claim
 		switch {
 		case p.dies <= arrived:
-			s.lose(now-s.params.O, f)
+			s.lose(now, f)
 		case p.flags&waiting == 0 && p.recvFree <= arrived:
 			p.recvFree, *claim = int32(now), int32(i)
 		case p.flags&waiting == 0 && p.recvFree == int32(now) && before(f, &batch[*claim]):
@@ -110,7 +106,7 @@ func (s *Simulator[B]) serveWaiting(now protocol.Time) {
 			s.contended.watch(to, now+s.params.O)
 		}
 		if p.dies <= int32(now-s.params.O) {
-			s.lose(now-s.params.O, &f)
+			s.lose(now, &f)
 		} else {
 			s.deliver(now, &f, p)
 		}
@@ -153,9 +149,9 @@ func (s *Simulator[B]) complete(now protocol.Time, f *flight[B], p *port[B]) {
 }
 
 // lose lets a message to a dead process end: it was under way until it arrived.
-func (s *Simulator[B]) lose(arrived protocol.Time, f *flight[B]) {
-	s.result.Quiescence = max(s.result.Quiescence, arrived)
+func (s *Simulator[B]) lose(now protocol.Time, f *flight[B]) {
+	s.result.Quiescence = max(s.result.Quiescence, now-s.params.O)
 	if s.Trace != nil {
-		s.Trace(Event{arrived, Lost, protocol.Rank(f.to), protocol.Rank(f.from), f.phase.String()})
+		s.Trace(Event{now - s.params.O, Lost, protocol.Rank(f.to), protocol.Rank(f.from), f.phase.String()})
 	}
 }

@@ -15,8 +15,6 @@ type Result struct {
 	CorrectionTime protocol.Time
 	// Messages counts sends by phase, those to the dead included.
 	Messages [protocol.Phases]int64
-	// BetweenZones counts the messages between zones among them.
-	BetweenZones int64
 	// MaxGap is the longest run of ranks on the ring that dissemination left
 	// uncolored, dead or alive.
 	MaxGap protocol.Rank

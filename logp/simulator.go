@@ -19,9 +19,6 @@ type Params struct {
 	// Detector, if not nil, gives every live machine that is a
 	// [protocol.Observer] a report of every death, this long after it.
 	Detector *protocol.Time
-	// Zones, if not nil, make messages between zones cost more. They do not go with
-	// FreeReceive.
-	Zones *Zones
 }
 
 // Hop is the time from the start of a send to the end of its receive.
@@ -33,9 +30,6 @@ func (p Params) check() error {
 	}
 	if p.L > MaxHop || p.O > MaxHop || p.Hop() > MaxHop {
 		return fmt.Errorf("logp: L = %d, o = %d: a message may take %d steps at most; choose a coarser unit", p.L, p.O, MaxHop)
-	}
-	if p.Zones != nil {
-		return p.Zones.check(p.FreeReceive)
 	}
 	return nil
 }
@@ -70,9 +64,8 @@ type Simulator[B any] struct {
 	extras    []portExtra
 	flights   calendar[B]
 	contended contention[B]
-	zoned     *zoned[B] // nil in a network of one level
-	due       bitmap    // machines to ask at this instant
-	colored   bitmap    // colored by dissemination
+	due       bitmap // machines to ask at this instant
+	colored   bitmap // colored by dissemination
 	wakeups   wakeups
 	deaths    deaths
 	result    Result
@@ -122,7 +115,7 @@ func NewSimulator[B any](params Params) (*Simulator[B], error) {
 	if err := params.check(); err != nil {
 		return nil, err
 	}
-	return &Simulator[B]{params: params, zoned: newZoned[B](params.Zones)}, nil
+	return &Simulator[B]{params: params}, nil
 }
 
 // Run drives the machines, which must be in their first state, to the end of
@@ -164,11 +157,6 @@ func (s *Simulator[B]) prepare(machines []protocol.Machine[B], faults Faults) er
 	s.colored.clear()
 	s.flights.reset(int(s.params.Hop()), n)
 	s.contended.reset(int(s.params.O))
-	if s.zoned != nil {
-		if err := s.zoned.reset(s.params.O, n); err != nil {
-			return err
-		}
-	}
 	s.wakeups.reset()
 	s.result = Result{}
 	s.starts = -1
@@ -195,7 +183,7 @@ func (s *Simulator[B]) initiate(r int) {
 
 // nextTime is the next instant at which anything happens.
 func (s *Simulator[B]) nextTime(now protocol.Time) protocol.Time {
-	if s.flights.active() || s.contended.active() || s.zoned.busy() {
+	if s.flights.active() || s.contended.active() {
 		return now + 1
 	}
 	return min(s.wakeups.next(), s.deaths.next())
@@ -210,10 +198,12 @@ func (s *Simulator[B]) askAll(now protocol.Time) {
 			s.due.set(int(r))
 		}
 	}
-	s.freePorts(now, &s.flights, s.params.O)
-	if s.zoned != nil {
-		s.freePorts(now, &s.zoned.flights, s.zoned.O)
+	if now >= s.params.O {
+		for _, r := range s.flights.at(now - s.params.O).senders {
+			s.due.set(int(r))
+		}
 	}
+	s.flights.open(now)
 	for w, word := range s.due.words {
 		if word == 0 {
 			continue
@@ -227,17 +217,6 @@ func (s *Simulator[B]) askAll(now protocol.Time) {
 			}
 		}
 	}
-}
-
-// freePorts notes the processes whose sends are over now, and has new sends added to
-// this instant.
-func (s *Simulator[B]) freePorts(now protocol.Time, flights *calendar[B], o protocol.Time) {
-	if now >= o {
-		for _, r := range flights.at(now - o).senders {
-			s.due.set(int(r))
-		}
-	}
-	flights.open(now)
 }
 
 // ask pulls one machine.
@@ -265,13 +244,8 @@ func (s *Simulator[B]) send(now protocol.Time, r int, p *port[B], a *protocol.Ac
 	if p.flags&conditional != 0 && !s.mayStillSend(now, r, a.Phase) {
 		return
 	}
-	o, flights := s.params.O, &s.flights
-	if s.zoned != nil && s.zoned.apart(uint32(r), uint32(a.To)) {
-		o, flights = s.zoned.O, &s.zoned.flights
-		s.result.BetweenZones++
-	}
-	p.sendFree = int32(now + o)
-	s.result.LastSend = max(s.result.LastSend, now+o)
+	p.sendFree = int32(now + s.params.O)
+	s.result.LastSend = now + s.params.O
 	s.result.Messages[a.Phase]++
 	if a.Phase == protocol.Correction && s.starts < 0 {
 		s.starts = now
@@ -279,12 +253,12 @@ func (s *Simulator[B]) send(now protocol.Time, r int, p *port[B], a *protocol.Ac
 	if s.Trace != nil {
 		s.Trace(Event{now, Sent, protocol.Rank(r), a.To, a.Phase.String()})
 	}
-	f := flights.add(uint32(r))
+	f := s.flights.add(uint32(r))
 	f.to, f.phase, f.body = uint32(a.To), a.Phase, a.Body
 	f.order = int32(now)*2 + 1
 	if a.Queued {
 		f.order = int32(a.At) * 2
-		flights.opened.queued = true
+		s.flights.opened.queued = true
 	}
 }
 

@@ -179,39 +179,27 @@ func TestModel(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			playScript(t, tt.params, tt.sends, tt.faults, tt.heard, tt.quiescence)
-			if tt.params.FreeReceive {
-				return
+			machines := make([]protocol.Machine[int], 4)
+			for r := range machines {
+				machines[r] = &scripted{sends: tt.sends[r]}
 			}
-			// Zones that cost nothing change nothing.
-			tt.params.Zones = &logp.Zones{Of: []int32{0, 1, 0, 1}, L: tt.params.L, O: tt.params.O}
-			playScript(t, tt.params, tt.sends, tt.faults, tt.heard, tt.quiescence)
+			sim, err := logp.NewSimulator[int](tt.params)
+			if err != nil {
+				t.Fatal(err)
+			}
+			result, err := sim.Run(machines, tt.faults)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for r, m := range machines {
+				if heard := m.(*scripted).heard; !slices.Equal(heard, tt.heard[r]) {
+					t.Errorf("rank %d heard %q, not %q", r, heard, tt.heard[r])
+				}
+			}
+			if result.Quiescence != tt.quiescence {
+				t.Errorf("quiescence at %d, not %d", result.Quiescence, tt.quiescence)
+			}
 		})
-	}
-}
-
-// playScript runs four scripted machines and checks what they hear.
-func playScript(t *testing.T, params logp.Params, sends map[int][]scriptedSend, faults logp.Faults, heard map[int][]string, quiescence protocol.Time) {
-	t.Helper()
-	machines := make([]protocol.Machine[int], 4)
-	for r := range machines {
-		machines[r] = &scripted{sends: sends[r]}
-	}
-	sim, err := logp.NewSimulator[int](params)
-	if err != nil {
-		t.Fatal(err)
-	}
-	result, err := sim.Run(machines, faults)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for r, m := range machines {
-		if got := m.(*scripted).heard; !slices.Equal(got, heard[r]) {
-			t.Errorf("rank %d heard %q, not %q", r, got, heard[r])
-		}
-	}
-	if result.Quiescence != quiescence {
-		t.Errorf("quiescence at %d, not %d", result.Quiescence, quiescence)
 	}
 }
 
@@ -228,15 +216,7 @@ func TestEndlessOperationIsEnded(t *testing.T) {
 }
 
 func TestRefusesWhatMakesNoSense(t *testing.T) {
-	zones := &logp.Zones{L: 1, O: 1}
-	for _, params := range []logp.Params{
-		{L: 1},
-		{L: -1, O: 1},
-		{L: 1 << 40, O: 1},
-		{L: 1, O: 1, Zones: &logp.Zones{L: 1}},
-		{L: 1, O: 1, Zones: &logp.Zones{L: 1 << 40, O: 1}},
-		{L: 1, O: 1, FreeReceive: true, Zones: zones},
-	} {
+	for _, params := range []logp.Params{{L: 1}, {L: -1, O: 1}, {L: 1 << 40, O: 1}} {
 		if _, err := logp.NewSimulator[int](params); err == nil {
 			t.Errorf("%+v is taken", params)
 		}
@@ -257,12 +237,6 @@ func TestRefusesWhatMakesNoSense(t *testing.T) {
 	}
 	if _, err := sim.Run(nil, logp.Faults{}); err == nil {
 		t.Error("no machines are taken")
-	}
-	if sim, err = logp.NewSimulator[int](logp.Params{L: 1, O: 1, Zones: zones}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := sim.Run(machines, logp.Faults{}); err == nil {
-		t.Error("a process without a zone is taken")
 	}
 }
 

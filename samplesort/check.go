@@ -28,9 +28,9 @@ func Check(ctx context.Context, dir string) (Checked, error) {
 	if err != nil {
 		return Checked{}, err
 	}
-	c := checker{format: Records, Checked: Checked{Files: want.Files}}
+	c := checker{rules: rules{Records, want.Order}, Checked: Checked{Files: want.Files}}
 	if want.Format == Lines.String() {
-		c.format = Lines
+		c.Format = Lines
 	}
 	for task := range want.Files {
 		if err := errors.Join(ctx.Err(), c.file(filepath.Join(dir, fileName(task)))); err != nil {
@@ -71,8 +71,8 @@ func readMarker(dir string) (m marker, err error) {
 // checker adds up the records of one file after the other.
 type checker struct {
 	Checked
-	format Format
-	last   []byte // the key of the record before
+	rules
+	last []byte // the key of the record before
 }
 
 func (c *checker) file(name string) error {
@@ -90,9 +90,9 @@ func (c *checker) file(name string) error {
 		if err != nil {
 			return fmt.Errorf("%s: record %d: %w", name, i, err)
 		}
-		key := c.format.key(record)
+		key := c.key(record)
 		if c.Records > 0 {
-			switch bytes.Compare(key, c.last) {
+			switch c.compareKeys(key, c.last) {
 			case -1:
 				return &OrderError{name, i}
 			case 0:
@@ -106,7 +106,7 @@ func (c *checker) file(name string) error {
 
 // read returns the next record. It is valid until the next call.
 func (c *checker) read(r *bufio.Reader) ([]byte, error) {
-	if c.format == Records {
+	if c.Format == Records {
 		record, err := r.Peek(recordSize)
 		if len(record) > 0 && err != nil {
 			return nil, io.ErrUnexpectedEOF

@@ -14,7 +14,7 @@ const (
 	// Records are of 100 bytes, sorted by the first ten, as in the sort benchmark
 	// (sortbenchmark.org; its generator is gensort).
 	Records Format = iota
-	// Lines end with a newline, and are sorted by their bytes.
+	// Lines end with a newline, and are sorted by their bytes, or those of a key ([Order]).
 	Lines
 )
 
@@ -37,14 +37,6 @@ func (f Format) record(b []byte) []byte {
 		return b[:recordSize]
 	}
 	return b[:bytes.IndexByte(b, '\n')+1]
-}
-
-// key returns the key of a record.
-func (f Format) key(record []byte) []byte {
-	if f == Records {
-		return record[:keySize]
-	}
-	return record[:len(record)-1]
 }
 
 // check returns an error unless b is a sequence of records.

@@ -28,6 +28,7 @@ const bufferSize = 1 << 20
 // marker is the content of the file.
 type marker struct {
 	Format   string `json:"format"`
+	Order    Order  `json:"order,omitzero"`
 	Files    int    `json:"files"`
 	Records  int    `json:"records"`
 	Bytes    int    `json:"bytes"`
@@ -53,7 +54,8 @@ func prepareOutput(dir string) error {
 const prefetched = 64
 
 // writeTable writes a task's file.
-func writeTable(dir string, task int, t *table) (s Summary, err error) {
+func writeTable(dir string, task int, t *table) (w written, err error) {
+	var s Summary
 	err = writeFile(dir, fileName(task), func(w *bufio.Writer) error {
 		for some := range slices.Chunk(t.entries, prefetched) {
 			t.touch(some)
@@ -67,11 +69,11 @@ func writeTable(dir string, task int, t *table) (s Summary, err error) {
 		}
 		return nil
 	})
-	return s, err
+	return written{s, t.dropped}, err
 }
 
 // complete marks the output as complete, and removes what dead processes have left.
-func complete(dir string, f Format, files int, s Summary) error {
+func complete(dir string, r rules, files int, s Summary) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
@@ -84,8 +86,20 @@ func complete(dir string, f Format, files int, s Summary) error {
 		}
 	}
 	return writeFile(dir, Marker, func(w *bufio.Writer) error {
-		return json.NewEncoder(w).Encode(marker{f.String(), files, s.Records, s.Bytes, s.Checksum()})
+		return json.NewEncoder(w).Encode(marker{r.Format.String(), r.Order, files, s.Records, s.Bytes, s.Checksum()})
 	})
+}
+
+// written is what a task has written to its file, and what it has left out.
+type written struct{ kept, dropped Summary }
+
+func (w written) appendTo(b []byte) []byte { return w.dropped.appendTo(w.kept.appendTo(b)) }
+
+func cutWritten(b []byte) (w written, err error) {
+	if w.kept, b, err = cutSummary(b); err == nil {
+		w.dropped, _, err = cutSummary(b)
+	}
+	return w, err
 }
 
 // writeFile lets write fill a file, and gives the file its name afterwards.

@@ -22,13 +22,13 @@ func writeOutput(t *testing.T) string {
 	}
 	var sum Summary
 	for task, text := range []string{"a\nb\nb\n", "b\nc\n"} {
-		s, err := writeTable(dir, task, tableOf(t, Lines, []byte(text)))
+		s, err := writeTable(dir, task, tableOf(t, rules{Format: Lines}, []byte(text)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		sum = sum.plus(s)
+		sum = sum.plus(s.kept)
 	}
-	if err := complete(dir, Lines, 2, sum); err != nil {
+	if err := complete(dir, rules{Format: Lines}, 2, sum); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -42,11 +42,11 @@ func TestCheck(t *testing.T) {
 	long := writeOutput(t)
 	b := bytes.Repeat([]byte{'x'}, 5*bufferSize/2)
 	b[len(b)-1] = '\n'
-	s, err := writeTable(long, 2, tableOf(t, Lines, b, b))
+	s, err := writeTable(long, 2, tableOf(t, rules{Format: Lines}, b, b))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := complete(long, Lines, 3, got.plus(s)); err != nil {
+	if err := complete(long, rules{Format: Lines}, 3, got.plus(s.kept)); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := Check(t.Context(), long); err != nil || got.Records != 7 || got.Duplicates != 3 {
@@ -85,7 +85,7 @@ func TestCompleteRemovesLeftovers(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, temporary+"part-00001-123"), []byte("half"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := complete(dir, Records, 0, Summary{}); err != nil {
+	if err := complete(dir, rules{}, 0, Summary{}); err != nil {
 		t.Fatal(err)
 	}
 	entries, err := os.ReadDir(dir)
@@ -116,14 +116,14 @@ func TestCompletedWhileWritten(t *testing.T) {
 	dir := t.TempDir()
 	write := func(w *bufio.Writer) error { _, err := w.WriteString("some line\n"); return err }
 	err := writeFile(dir, fileName(0), func(w *bufio.Writer) error {
-		return errors.Join(writeFile(dir, fileName(0), write), complete(dir, Lines, 1, Summary{}), write(w))
+		return errors.Join(writeFile(dir, fileName(0), write), complete(dir, rules{Format: Lines}, 1, Summary{}), write(w))
 	})
 	b, missing := os.ReadFile(filepath.Join(dir, fileName(0)))
 	if err != nil || missing != nil || string(b) != "some line\n" {
 		t.Errorf("%v, and the file has %q, %v", err, b, missing)
 	}
 	err = writeFile(dir, fileName(1), func(w *bufio.Writer) error {
-		return errors.Join(complete(dir, Lines, 1, Summary{}), write(w))
+		return errors.Join(complete(dir, rules{Format: Lines}, 1, Summary{}), write(w))
 	})
 	if !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file that no process has written: %v", err)

@@ -13,6 +13,7 @@ import (
 type Job struct {
 	Input  Input
 	Format Format
+	Order  Order // of lines
 	// Output is a directory that all processes can write to. It must be empty or new. It
 	// gets a file for each task, part-00000 and so on, and last [Marker]. A file has its
 	// name only when it is complete, so a reader that sees the marker sees all of the
@@ -30,11 +31,12 @@ type Job struct {
 // Result is what a job has done.
 type Result struct {
 	Input, Output Summary
+	Dropped       Summary // records of the input that Order.Unique has left out
 	Files         int
 }
 
-// Equal reports whether the output has the records of the input.
-func (r *Result) Equal() bool { return r.Input == r.Output }
+// Equal reports whether the output has the records of the input, but those that were dropped.
+func (r *Result) Equal() bool { return r.Input == r.Output.plus(r.Dropped) }
 
 // ErrUnequal is returned by [Run] when the output has not the records of the input.
 var ErrUnequal = errors.New("samplesort: the output has not the records of the input")
@@ -45,6 +47,8 @@ type World interface {
 	collective.Communicator
 	Rank() int
 	Size() int
+	Hold() (release func())
+	HoldLimits() (calls, bytes int)
 }
 
 // Run sorts. All processes call it. It returns the result to all of them.
@@ -52,7 +56,10 @@ func Run(ctx context.Context, w World, j Job) (Result, error) {
 	if j.Phase == nil {
 		j.Phase = func(string) {}
 	}
-	s := &sorter{World: w, job: j}
+	if err := j.Order.check(j.Format); err != nil {
+		return Result{}, err
+	}
+	s := &sorter{World: w, job: j, rules: rules{j.Format, j.Order}}
 	s.taken = newTaken(w.Size(), s.sortAndWrite)
 	defer s.taken.end(nil)
 	if err := prepareOutput(j.Output); err != nil {
@@ -61,6 +68,9 @@ func Run(ctx context.Context, w World, j Job) (Result, error) {
 	// From here on all processes are connected, and a death is noticed at once. One
 	// before its first message looks like a late start, for which the others wait long.
 	if err := collective.Barrier(ctx, w); err != nil {
+		return Result{}, err
+	}
+	if err := s.readStream(ctx); err != nil {
 		return Result{}, err
 	}
 	if err := s.sort(ctx); err != nil {
@@ -79,6 +89,7 @@ func Run(ctx context.Context, w World, j Job) (Result, error) {
 type sorter struct {
 	World
 	job    Job
+	rules  rules
 	limits []splitter
 	result Result
 	// restored are the shares of tasks that were taken over while sampling, by task: the
@@ -93,7 +104,7 @@ func (s *sorter) read(ctx context.Context, task int) (*table, error) {
 	if err != nil {
 		return nil, fmt.Errorf("samplesort: read the share of task %d: %w", task, err)
 	}
-	t, err := newTable(s.job.Format, b)
+	t, err := newTable(s.rules, b)
 	if err != nil {
 		return nil, fmt.Errorf("samplesort: the share of task %d: %w", task, err)
 	}
@@ -114,7 +125,7 @@ func (s *sorter) sort(ctx context.Context) error {
 	// Until all files are written, the senders keep what each task has received.
 	held := s.mayHold()
 	if held {
-		defer collective.Hold(s)()
+		defer s.Hold()()
 	}
 	pieces, err := s.exchange(ctx, t)
 	if err != nil {
@@ -137,7 +148,7 @@ func (s *sorter) sort(ctx context.Context) error {
 // tasks, and then logs all of the input. All processes have the same answer.
 func (s *sorter) mayHold() bool {
 	const heldCalls, overhead = 2, 256 // overhead is that of a message, in bytes
-	calls, bytes := collective.HoldLimits(s)
+	calls, bytes := s.HoldLimits()
 	return calls >= heldCalls && s.result.Input.Bytes+overhead*s.Size()*s.Size() <= bytes
 }
 
@@ -165,13 +176,13 @@ func (s *sorter) chooseLimits(ctx context.Context, t *table) error {
 			return err
 		}
 		s.result.Input = s.result.Input.plus(summary)
-		some, err := decodeSample(rest, task)
+		some, err := s.rules.decodeSample(rest, task)
 		if err != nil {
 			return err
 		}
 		samples = append(samples, some...)
 	}
-	s.limits = chooseSplitters(samples, s.Size())
+	s.limits = s.rules.chooseSplitters(samples, s.Size())
 	return nil
 }
 
@@ -194,19 +205,22 @@ func (s *sorter) exchange(ctx context.Context, t *table) ([][]byte, error) {
 
 // sortBucket sorts the records of a task's bucket.
 func (s *sorter) sortBucket(task int, pieces [][]byte) (*table, error) {
-	t, err := newTable(s.job.Format, pieces...)
+	t, err := newTable(s.rules, pieces...)
 	if err != nil {
 		return nil, fmt.Errorf("samplesort: the bucket of task %d: %w", task, err)
 	}
 	t.sort()
+	if s.rules.Unique {
+		t.dropDuplicates()
+	}
 	return t, nil
 }
 
 // sortAndWrite makes the file of a task that was taken over.
-func (s *sorter) sortAndWrite(task int, pieces [][]byte) (Summary, error) {
+func (s *sorter) sortAndWrite(task int, pieces [][]byte) (written, error) {
 	t, err := s.sortBucket(task, pieces)
 	if err != nil {
-		return Summary{}, err
+		return written{}, err
 	}
 	return writeTable(s.job.Output, task, t)
 }
@@ -227,7 +241,7 @@ func (s *sorter) readBucket(ctx context.Context, bucket int) ([][]byte, error) {
 
 // gatherResult returns when all tasks have written their files. The new owner of a task
 // writes the task's file.
-func (s *sorter) gatherResult(ctx context.Context, own Summary, held bool) error {
+func (s *sorter) gatherResult(ctx context.Context, own written, held bool) error {
 	all, err := collective.Allgather(ctx, s, own.appendTo(nil),
 		collective.Restore(func(ctx context.Context, task int) ([]byte, error) {
 			if !held && !s.taken.begun(task) {
@@ -237,21 +251,22 @@ func (s *sorter) gatherResult(ctx context.Context, own Summary, held bool) error
 				}
 				s.taken.begin(task, pieces)
 			}
-			written, err := s.taken.written(ctx, task)
-			return written.appendTo(nil), err
+			file, err := s.taken.written(ctx, task)
+			return file.appendTo(nil), err
 		}))
 	if err != nil {
 		return err
 	}
-	written := make([]Summary, len(all))
+	files := make([]written, len(all))
 	for task, b := range all {
-		if written[task], _, err = cutSummary(b); err != nil {
+		if files[task], err = cutWritten(b); err != nil {
 			return err
 		}
-		s.result.Output = s.result.Output.plus(written[task])
+		s.result.Output = s.result.Output.plus(files[task].kept)
+		s.result.Dropped = s.result.Dropped.plus(files[task].dropped)
 	}
 	s.result.Files = len(all)
-	s.taken.end(written)
+	s.taken.end(files)
 	return nil
 }
 
@@ -259,7 +274,7 @@ func (s *sorter) gatherResult(ctx context.Context, own Summary, held bool) error
 func (s *sorter) complete(ctx context.Context) error {
 	return collective.Once(ctx, s, func(context.Context) error {
 		if s.result.Equal() {
-			if err := complete(s.job.Output, s.job.Format, s.result.Files, s.result.Output); err != nil {
+			if err := complete(s.job.Output, s.rules, s.result.Files, s.result.Output); err != nil {
 				return err
 			}
 		}

@@ -37,7 +37,7 @@ func TestRunWithDeaths(t *testing.T) {
 				t.Run(fmt.Sprintf("held=%v/%s/%d", held, phase, rank), func(t *testing.T) {
 					c := trial{dies: rank, phase: phase}
 					if !held {
-						c.limits.LogBytes = records * 100 / 2
+						c.job.LogBytes = records * 100 / 2
 					}
 					if got := c.run(t); !bytes.Equal(got, want) {
 						t.Error("the output differs from that without a death")
@@ -57,10 +57,10 @@ const lateDeath = 60 * time.Millisecond
 
 // trial is a job of which one member dies when it begins a phase.
 type trial struct {
-	dies   int // rank
-	phase  string
-	limits pleach.Limits
-	input  countedInput
+	dies  int // rank
+	phase string
+	job   pleach.JobConfig
+	input countedInput
 }
 
 // countedInput counts how often the share of each task is read.
@@ -94,7 +94,7 @@ func (c *trial) run(t *testing.T) []byte {
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	var reported []samplesort.Result
-	for rank, w := range newWorlds(t, members, c.limits) {
+	for rank, w := range newWorlds(t, members, c.job) {
 		all.Go(func() {
 			defer w.Abort()
 			begin := func(name string) {
@@ -149,7 +149,7 @@ func readOutput(t *testing.T, dir string) []byte {
 }
 
 // newWorlds returns the worlds of a job whose processes are goroutines.
-func newWorlds(t *testing.T, size int, limits pleach.Limits) []*pleach.World {
+func newWorlds(t *testing.T, size int, job pleach.JobConfig) []*pleach.World {
 	t.Helper()
 	network, addresses := mem.NewNetwork(size, mem.Config{}), make([]string, size)
 	for r := range addresses {
@@ -158,7 +158,7 @@ func newWorlds(t *testing.T, size int, limits pleach.Limits) []*pleach.World {
 	worlds := make([]*pleach.World, size)
 	for r := range worlds {
 		var err error
-		if worlds[r], err = pleach.NewWorld(t.Context(), pleach.Config{Addresses: addresses, Rank: r, Transport: network.Member(protocol.Rank(r)), Limits: limits}); err != nil {
+		if worlds[r], err = pleach.NewWorld(t.Context(), pleach.Config{Addresses: addresses, Rank: r, Transport: network.Member(protocol.Rank(r)), Job: job}); err != nil {
 			t.Fatal(err)
 		}
 	}

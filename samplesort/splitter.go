@@ -1,7 +1,6 @@
 package samplesort
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
@@ -18,8 +17,8 @@ type splitter struct {
 	number int    // of the record in the task's share
 }
 
-func (s *splitter) compare(other *splitter) int {
-	return cmp.Or(bytes.Compare(s.key, other.key), cmp.Compare(s.task, other.task), cmp.Compare(s.number, other.number))
+func (r *rules) compareSplitters(a, b *splitter) int {
+	return cmp.Or(r.compareKeys(a.key, b.key), cmp.Compare(a.task, b.task), cmp.Compare(a.number, b.number))
 }
 
 // maxSampleKey bounds a key in a sample. A part of a key is as good a limit.
@@ -50,7 +49,7 @@ func sample(t *table, task, size int) []byte {
 var errSample = errors.New("samplesort: a sample is malformed")
 
 // decodeSample returns the records that a task has sampled.
-func decodeSample(b []byte, task int) (all []splitter, err error) {
+func (r *rules) decodeSample(b []byte, task int) (all []splitter, err error) {
 	for len(b) > 0 {
 		number, n := binary.Uvarint(b)
 		if n <= 0 {
@@ -62,22 +61,25 @@ func decodeSample(b []byte, task int) (all []splitter, err error) {
 			return nil, errSample
 		}
 		key := b[n:][:length]
-		all = append(all, splitter{key, prefix(key), task, int(number)})
+		all = append(all, splitter{key, r.prefix(key), task, int(number)})
 		b = b[n+int(length):]
 	}
 	return all, nil
 }
 
 // chooseSplitters returns where the buckets of all tasks but the first begin: at equal
-// distances in the sorted samples.
-func chooseSplitters(samples []splitter, tasks int) []splitter {
+// distances in the sorted samples. If keys are to be unique, one bucket gets all that are equal.
+func (r *rules) chooseSplitters(samples []splitter, tasks int) []splitter {
 	if len(samples) == 0 {
 		return nil
 	}
-	slices.SortFunc(samples, func(a, b splitter) int { return a.compare(&b) })
+	slices.SortFunc(samples, func(a, b splitter) int { return r.compareSplitters(&a, &b) })
 	limits := make([]splitter, tasks-1)
 	for i := range limits {
 		limits[i] = samples[(i+1)*len(samples)/tasks]
+		if r.Unique {
+			limits[i].task, limits[i].number = 0, 0
+		}
 	}
 	return limits
 }
@@ -103,7 +105,7 @@ func (t *table) isBefore(e entry, task, number int, s *splitter) bool {
 		return e.prefix < s.prefix
 	}
 	record := splitter{t.key(e), e.prefix, task, number}
-	return record.compare(s) < 0
+	return t.compareSplitters(&record, s) < 0
 }
 
 // partition copies the records of a task's share by bucket.

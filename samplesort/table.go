@@ -12,9 +12,10 @@ import (
 
 // table is a sequence of records in several pieces of memory.
 type table struct {
-	format  Format
+	rules
 	pieces  [][]byte
 	entries []entry // in the order of pieces, or sorted
+	dropped Summary // records whose entries were removed
 }
 
 // entry is a record: the prefix of its key, and its position in the pieces. Positions
@@ -31,8 +32,9 @@ type position uint64
 const offsetBits = 44
 
 // newTable returns the records in some pieces of memory.
-func newTable(f Format, pieces ...[]byte) (*table, error) {
-	t := &table{format: f, pieces: pieces}
+func newTable(r rules, pieces ...[]byte) (*table, error) {
+	t := &table{rules: r, pieces: pieces}
+	f := r.Format
 	count := 0
 	for _, b := range pieces {
 		if err := f.check(b); err != nil {
@@ -48,7 +50,7 @@ func newTable(f Format, pieces ...[]byte) (*table, error) {
 	for i, b := range pieces {
 		for offset := 0; offset < len(b); {
 			record := f.record(b[offset:])
-			t.entries = append(t.entries, entry{prefix(f.key(record)), position(i)<<offsetBits | position(offset)})
+			t.entries = append(t.entries, entry{r.prefix(r.key(record)), position(i)<<offsetBits | position(offset)})
 			offset += len(record)
 		}
 	}
@@ -58,11 +60,11 @@ func newTable(f Format, pieces ...[]byte) (*table, error) {
 // record returns the record of an entry.
 func (t *table) record(e entry) []byte {
 	piece, offset := e.position>>offsetBits, e.position&(1<<offsetBits-1)
-	return t.format.record(t.pieces[piece][offset:])
+	return t.Format.record(t.pieces[piece][offset:])
 }
 
 // key returns the key of an entry's record.
-func (t *table) key(e entry) []byte { return t.format.key(t.record(e)) }
+func (t *table) key(e entry) []byte { return t.rules.key(t.record(e)) }
 
 // touch reads from the memory of some records, so that it is in the cache. It returns what it
 // has read, so that it has to.
@@ -96,7 +98,7 @@ func (t *table) compare(a, b entry) int {
 	if c := cmp.Compare(a.prefix, b.prefix); c != 0 {
 		return c
 	}
-	if c := bytes.Compare(t.key(a), t.key(b)); c != 0 {
+	if c := t.compareKeys(t.key(a), t.key(b)); c != 0 {
 		return c
 	}
 	return cmp.Compare(a.position, b.position)

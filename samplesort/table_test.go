@@ -13,23 +13,23 @@ import (
 // equal keys are in the order of the input.
 func TestStepsSort(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		format := rapid.SampledFrom([]Format{Records, Lines}).Draw(t, "format")
+		r := drawRules(t)
 		tasks := rapid.IntRange(1, 9).Draw(t, "tasks")
 		shares := make([][]byte, tasks)
 		for task := range shares {
-			shares[task] = drawRecords(t, format)
+			shares[task] = drawRecords(t, r.Format)
 		}
 		var samples []splitter
 		tables := make([]*table, tasks)
 		for task, b := range shares {
-			tables[task] = tableOf(t, format, b)
-			some, err := decodeSample(sample(tables[task], task, 20), task)
+			tables[task] = tableOf(t, r, b)
+			some, err := r.decodeSample(sample(tables[task], task, 20), task)
 			if err != nil {
 				t.Fatal(err)
 			}
 			samples = append(samples, some...)
 		}
-		limits := chooseSplitters(samples, tasks)
+		limits := r.chooseSplitters(samples, tasks)
 		buckets := make([][][]byte, tasks)
 		for task, table := range tables {
 			for bucket, part := range partition(limits, table, task, tasks) {
@@ -41,16 +41,57 @@ func TestStepsSort(t *testing.T) {
 		}
 		var got []byte
 		for _, pieces := range buckets {
-			b := tableOf(t, format, pieces...)
+			b := tableOf(t, r, pieces...)
 			b.sort()
+			if r.Unique {
+				b.dropDuplicates()
+			}
 			for _, e := range b.entries {
 				got = append(got, b.record(e)...)
 			}
 		}
-		if want := sorted(format, slices.Concat(shares...)); !bytes.Equal(got, want) {
+		if want := sorted(r, slices.Concat(shares...)); !bytes.Equal(got, want) {
 			t.Fatalf("got %q, want %q", got, want)
 		}
 	})
+}
+
+func drawRules(t *rapid.T) rules {
+	r := rules{Format: rapid.SampledFrom([]Format{Records, Lines}).Draw(t, "format")}
+	if r.Format == Lines {
+		r.Order = Order{
+			Field: rapid.IntRange(0, 2).Draw(t, "field"), Reverse: rapid.Bool().Draw(t, "reverse"), Unique: rapid.Bool().Draw(t, "unique"),
+		}
+		if r.Field > 0 {
+			r.Separator = rapid.SampledFrom([]byte{0, 'a'}).Draw(t, "separator")
+		}
+	}
+	return r
+}
+
+// Keys are fields of lines.
+func TestKeys(t *testing.T) {
+	for _, c := range []struct {
+		order     Order
+		line, key string
+	}{
+		{Order{}, "a b c", "a b c"},
+		{Order{Field: 1}, " a b c", "a b c"},
+		{Order{Field: 2}, "a  b c", "b c"},
+		{Order{Field: 2, Last: 2}, "a \tb c", "b"},
+		{Order{Field: 1, Last: 2}, "a  b c", "a  b"},
+		{Order{Field: 4}, "a b c", ""},
+		{Order{Field: 2, Last: 5}, "a b", "b"},
+		{Order{Field: 2, Separator: ','}, "a,b,c", "b,c"},
+		{Order{Field: 2, Last: 2, Separator: ','}, "a,,c", ""},
+		{Order{Field: 3, Last: 3, Separator: ','}, "a,b, c ", " c "},
+		{Order{Field: 2, Last: 2}, "a", ""},
+	} {
+		r := rules{Lines, c.order}
+		if got := r.key([]byte(c.line + "\n")); string(got) != c.key {
+			t.Errorf("%+v: the key of %q is %q, want %q", c.order, c.line, got, c.key)
+		}
+	}
 }
 
 // Many entries are sorted by radix, few by comparisons, and both by all bits of the prefix in
@@ -65,7 +106,7 @@ func TestSortEntries(t *testing.T) {
 			x = x*6364136223846793005 + 1442695040888963407
 			binary.BigEndian.PutUint64(records[i*recordSize:], x&mask)
 		}
-		table := tableOf(t, Records, records)
+		table := tableOf(t, rules{}, records)
 		table.sort()
 		for i := 1; i < n; i++ {
 			a, b := table.entries[i-1], table.entries[i]
@@ -79,13 +120,13 @@ func TestSortEntries(t *testing.T) {
 // An input with one key is spread over the buckets, too, also if one task has all of it.
 func TestEqualKeysAreSpread(t *testing.T) {
 	const tasks, records = 8, 2000
-	table := tableOf(t, Records, bytes.Repeat([]byte{'x'}, tasks*records*recordSize))
-	samples, err := decodeSample(sample(table, 0, 1000), 0)
+	table := tableOf(t, rules{}, bytes.Repeat([]byte{'x'}, tasks*records*recordSize))
+	samples, err := table.decodeSample(sample(table, 0, 1000), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	sizes := make([]int, tasks)
-	for bucket, part := range partition(chooseSplitters(samples, tasks), table, 0, tasks) {
+	for bucket, part := range partition(table.chooseSplitters(samples, tasks), table, 0, tasks) {
 		sizes[bucket] = len(part) / recordSize
 	}
 	if largest := slices.Max(sizes); largest > records*5/4 {
@@ -94,9 +135,10 @@ func TestEqualKeysAreSpread(t *testing.T) {
 }
 
 func TestMalformedSamples(t *testing.T) {
-	good := sample(tableOf(t, Lines, []byte("some line\n")), 0, 1)
+	r := rules{Format: Lines}
+	good := sample(tableOf(t, r, []byte("some line\n")), 0, 1)
 	for n := 1; n < len(good); n++ {
-		if _, err := decodeSample(good[:n], 0); err == nil {
+		if _, err := r.decodeSample(good[:n], 0); err == nil {
 			t.Errorf("%q is accepted", good[:n])
 		}
 	}
@@ -104,7 +146,7 @@ func TestMalformedSamples(t *testing.T) {
 
 func TestMalformedRecords(t *testing.T) {
 	for format, text := range map[Format]string{Records: "no record", Lines: "no newline"} {
-		if _, err := newTable(format, []byte(text)); err == nil {
+		if _, err := newTable(rules{Format: format}, []byte(text)); err == nil {
 			t.Errorf("%q are %v", text, format)
 		}
 	}
@@ -118,7 +160,7 @@ func BenchmarkSort(b *testing.B) {
 	}
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
-		tableOf(b, Records, data).sort()
+		tableOf(b, rules{}, data).sort()
 	}
 }
 
@@ -141,18 +183,21 @@ func drawRecords(t *rapid.T, f Format) (b []byte) {
 }
 
 // sorted sorts records in the obvious way.
-func sorted(f Format, b []byte) []byte {
+func sorted(by rules, b []byte) []byte {
 	var records [][]byte
 	for len(b) > 0 {
-		r := f.record(b)
+		r := by.record(b)
 		records, b = append(records, r), b[len(r):]
 	}
-	slices.SortStableFunc(records, func(a, b []byte) int { return bytes.Compare(f.key(a), f.key(b)) })
+	slices.SortStableFunc(records, func(a, b []byte) int { return by.compareKeys(by.key(a), by.key(b)) })
+	if by.Unique {
+		records = slices.CompactFunc(records, func(a, b []byte) bool { return bytes.Equal(by.key(a), by.key(b)) })
+	}
 	return slices.Concat(records...)
 }
 
-func tableOf(t interface{ Fatal(...any) }, f Format, pieces ...[]byte) *table {
-	table, err := newTable(f, pieces...)
+func tableOf(t interface{ Fatal(...any) }, r rules, pieces ...[]byte) *table {
+	table, err := newTable(r, pieces...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,23 +12,23 @@ import (
 
 // taken makes the files of tasks that this process has taken over.
 type taken struct {
-	makeFile func(task int, pieces [][]byte) (Summary, error)
+	makeFile func(task int, pieces [][]byte) (written, error)
 	made     []chan madeFile // by task
 	work     sync.WaitGroup
 
 	mu    sync.Mutex
 	tasks map[int]bool  // whose files are made, or are being made
 	ended chan struct{} // closed when no file is made any more
-	all   []Summary     // of all tasks, if ended well
+	all   []written     // of all tasks, if ended well
 }
 
 // madeFile is the file of a task, or why there is none.
 type madeFile struct {
-	written Summary
+	written written
 	err     error
 }
 
-func newTaken(tasks int, makeFile func(task int, pieces [][]byte) (Summary, error)) *taken {
+func newTaken(tasks int, makeFile func(task int, pieces [][]byte) (written, error)) *taken {
 	t := &taken{makeFile: makeFile, made: make([]chan madeFile, tasks), tasks: make(map[int]bool), ended: make(chan struct{})}
 	for task := range t.made {
 		t.made[task] = make(chan madeFile, 1)
@@ -46,8 +46,8 @@ func (t *taken) begin(task int, pieces [][]byte) {
 	}
 	t.tasks[task] = true
 	t.work.Go(func() {
-		written, err := t.makeFile(task, pieces)
-		t.made[task] <- madeFile{written, err}
+		file, err := t.makeFile(task, pieces)
+		t.made[task] <- madeFile{file, err}
 	})
 }
 
@@ -59,7 +59,7 @@ func (t *taken) begun(task int) bool {
 }
 
 // written returns what is in the file of a task, when it is made.
-func (t *taken) written(ctx context.Context, task int) (Summary, error) {
+func (t *taken) written(ctx context.Context, task int) (written, error) {
 	select {
 	case f := <-t.made[task]:
 		return f.written, f.err
@@ -69,12 +69,12 @@ func (t *taken) written(ctx context.Context, task int) (Summary, error) {
 		}
 	case <-ctx.Done():
 	}
-	return Summary{}, fmt.Errorf("samplesort: the file of task %d was not made: %w", task, context.Cause(ctx))
+	return written{}, fmt.Errorf("samplesort: the file of task %d was not made: %w", task, context.Cause(ctx))
 }
 
 // end returns when no file is being made, and none will be. A process that dies later has
 // written its file, so all is what every task has written, or nil if the job has failed.
-func (t *taken) end(all []Summary) {
+func (t *taken) end(all []written) {
 	t.mu.Lock()
 	if !t.isEnded() {
 		t.all = all

@@ -3,12 +3,12 @@
 //
 //	db, err := sql.Open()
 //	defer db.Close()
-//	data, err := sql.OpenDataset("tpch1")
-//	plan, err := sql.ParsePlan(text)
-//	result, err := db.Run(ctx, world, sql.Job{Plan: plan, Source: data})
+//	data, err := dataset.Open("tpch1")
+//	result, err := db.Run(ctx, world, sql.Job{Query: "SELECT count(*) FROM orders", Source: data})
 //	err = world.Finalize(ctx)
 //
-// A [Plan] is a sequence of stages. In a stage every task runs a query on the rows that it
+// A query is planned by one of the processes ([NewPlan]), or a [Plan] is given. It is a sequence
+// of stages. In a stage every task runs a query on the rows that it
 // has, and an [Exchange] brings the result to the tasks that need it. There is no
 // coordinator, no shared storage between the stages and no log on disk.
 //
@@ -17,7 +17,7 @@
 // The new owner of its task runs the task's stages again, and nothing else is done again:
 // it reads the task's partition of the tables from a place that still has it ([Source]).
 // Rows that the task had received come from the logs of the processes that had sent them
-// ([collective.Hold]).
+// ([collective.Comm.Hold]).
 //
 // # What a query must be like
 //

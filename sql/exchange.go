@@ -144,20 +144,16 @@ func (r *runner) repartition(ctx context.Context, i int, s Stage, sent func(), s
 	return nil
 }
 
-// top gathers the first rows of all tasks, and keeps the first of them.
-func (r *runner) top(ctx context.Context, i int, s Stage, sent func()) error {
-	first := func(from string) string {
-		return fmt.Sprintf("SELECT * FROM (%s\n) ORDER BY %s LIMIT %d", from, s.To.Order, s.To.N)
-	}
-	all, err := r.gather(ctx, i, first(s.Query), sent)
-	if err != nil {
-		return err
-	}
-	const table = "pleach_top"
-	if err := load(ctx, r.shared, table, all); err != nil {
-		return err
-	}
+// toResult runs the query over the tables that this process shares with all others. So they
+// all have the same result.
+func (r *runner) toResult(ctx context.Context, s Stage) (err error) {
 	r.result = &Result{}
-	r.result.Columns, r.result.Rows, err = r.shared.Text(ctx, first("FROM "+table))
-	return err
+	if r.job.Out != "" { // complete writes it
+		return nil
+	}
+	r.result.Columns, r.result.Rows, err = r.shared.Text(ctx, s.Query)
+	if err != nil {
+		return fmt.Errorf("sql: phase %s: %w", s.Name, err)
+	}
+	return nil
 }

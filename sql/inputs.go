@@ -19,7 +19,7 @@ type UnpartitionedError struct {
 }
 
 func (e *UnpartitionedError) Error() string {
-	return fmt.Sprintf("sql: phase %s reads %s itself: every task would read all of its rows, so that each counts once for each task. Make it a table of the source, whose rows are divided among the tasks", e.Stage, e.Reads)
+	return fmt.Sprintf("sql: phase %s reads %s itself: every task would read all of its rows, so that each counts once for each task. Make it a table of the source, whose rows are divided among the tasks, as pleach-sql import does", e.Stage, e.Reads)
 }
 
 // refuseUnpartitioned returns an error if a query of the plan reads files.

@@ -26,7 +26,7 @@ func TestUnpartitionedInputIsRefused(t *testing.T) {
 		"WITH x AS (SELECT a FROM '" + file + "') SELECT sum(a) AS s FROM x":                     true,
 		"SELECT count(*) AS s FROM orders, range(2)":                                             false,
 	} {
-		plan, err := sql.ParsePlan("phase one\n" + query + "\n=> top 1 by s")
+		plan, err := sql.ParsePlan("phase one\n" + query + "\n=> all_s to all\n\nphase two\nSELECT sum(s) AS s FROM all_s\n=> result")
 		if err != nil {
 			t.Fatal(err)
 		}

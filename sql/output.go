@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,13 +24,36 @@ const Marker = "_SUCCESS"
 // temporary begins the names of files that are not complete.
 const temporary = ".unfinished-"
 
-// output returns where the plan writes its result, or "".
-func (p *Plan) output() string { return p.Stages[len(p.Stages)-1].To.Dir }
+// formats are those of a file, by how its name ends.
+var formats = map[string]string{".parquet": "parquet", ".csv": "csv", ".json": "json"}
 
-// prepareOutput creates the directory. It returns an error if there is something in it.
-func (r *runner) prepareOutput() error {
-	dir := r.job.Plan.output()
-	if dir == "" {
+// dir returns the directory where tasks write their files, or "".
+func (j *Job) dir() string {
+	if strings.HasSuffix(j.Out, "/") {
+		return j.Out
+	}
+	if j.Plan != nil {
+		return j.Plan.Stages[len(j.Plan.Stages)-1].To.Dir
+	}
+	return ""
+}
+
+// prepareOut creates the directory for the result. It returns an error if there is something
+// in it, or if there is such a file.
+func (j *Job) prepareOut() error {
+	dir := j.dir()
+	switch {
+	case j.Out != "" && j.Plan != nil && dir != "":
+		return fmt.Errorf("sql: %s: the plan says that it writes to %s, or that it does not: leave the directory out", j.Out, dir)
+	case j.Out != "" && dir == "":
+		if formats[filepath.Ext(j.Out)] == "" {
+			return fmt.Errorf("sql: %s: a result is written to a file that ends with .parquet, .csv or .json, or to a directory that ends with /", j.Out)
+		}
+		if _, err := os.Stat(j.Out); err == nil {
+			return fmt.Errorf("sql: %s is there already: choose a new name", j.Out)
+		}
+		return nil
+	case dir == "":
 		return nil
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
@@ -70,31 +94,47 @@ func (r *runner) write(ctx context.Context, i int, s Stage, sent func()) error {
 }
 
 func writeFile(ctx context.Context, c *duck.Conn, query, dir, name string) (rows int64, err error) {
-	scratch, err := os.MkdirTemp(dir, temporary)
+	scratch, err := os.MkdirTemp(dir, temporary+name+"-")
 	if err != nil {
 		return 0, err
 	}
 	defer os.RemoveAll(scratch)
 	file := filepath.Join(scratch, name)
-	if rows, err = c.ExecRows(ctx, duck.Copy(query, file)); err != nil {
+	if rows, err = c.ExecRows(ctx, duck.Copy(query, file, formats[filepath.Ext(name)])); err != nil {
 		return 0, err
 	}
 	return rows, os.Rename(file, filepath.Join(dir, name))
 }
 
-// markOutput marks the output as complete, and removes what dead processes have left.
-func (r *runner) markOutput() error {
-	dir := r.job.Plan.output()
-	if dir == "" {
-		return nil
+// completeOutput writes the result to its file, or marks a directory as complete.
+func (r *runner) completeOutput(ctx context.Context) (err error) {
+	if dir := r.job.dir(); dir != "" {
+		return r.markOutput(dir)
 	}
+	if r.job.Out != "" {
+		last := r.job.Plan.Stages[len(r.job.Plan.Stages)-1]
+		r.result.Files = 1
+		dir, name := filepath.Split(r.job.Out)
+		r.result.Written, err = writeFile(ctx, r.shared, last.Query, cmp.Or(dir, "."), name)
+		return errors.Join(err, clean(cmp.Or(dir, "."), temporary+name+"-"))
+	}
+	return nil
+}
+
+// clean removes what dead processes have left.
+func clean(dir, prefix string) error {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), temporary) {
+		if strings.HasPrefix(e.Name(), prefix) {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
 		}
 	}
-	if err != nil {
+	return err
+}
+
+// markOutput marks the output as complete, and removes what dead processes have left.
+func (r *runner) markOutput(dir string) error {
+	if err := clean(dir, temporary); err != nil {
 		return err
 	}
 	mark, err := json.Marshal(struct {

@@ -3,7 +3,6 @@ package sql
 import (
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 )
 
@@ -27,10 +26,6 @@ type Exchange struct {
 	Table string
 	// Column is the key, with ByHash and ByRange.
 	Column string
-	// N and Order say which rows are the result of the job, with Top: the first N in an
-	// order, which is that of ORDER BY in SQL. It should be total.
-	N     int
-	Order string
 	// Dir is where the result of the job is written, with Write.
 	Dir string
 }
@@ -38,7 +33,7 @@ type Exchange struct {
 // Kind is the kind of an exchange.
 type Kind int
 
-// The kinds. The last stage of a plan has Top or Write, and no other stage has.
+// The kinds. The last stage of a plan has ToResult or Write, and no other stage has.
 const (
 	// ToAll gives all rows to all tasks.
 	ToAll Kind = iota
@@ -47,8 +42,9 @@ const (
 	// ByRange gives each row to a task by its key, in order: the keys of a task are not
 	// above those of the next one.
 	ByRange
-	// Top keeps the first rows in an order.
-	Top
+	// ToResult makes the rows the result of the job. The query is run once, over tables that
+	// all tasks have.
+	ToResult
 	// Write writes the rows of each task to a Parquet file.
 	Write
 )
@@ -62,8 +58,8 @@ func (e Exchange) String() string {
 		return fmt.Sprintf("%s by hash(%s)", e.Table, e.Column)
 	case ByRange:
 		return fmt.Sprintf("%s by range(%s)", e.Table, e.Column)
-	case Top:
-		return fmt.Sprintf("top %d by %s", e.N, e.Order)
+	case ToResult:
+		return "result"
 	default:
 		return "write " + e.Dir
 	}
@@ -73,9 +69,9 @@ func (e Exchange) String() string {
 func (e Exchange) repartitions() bool { return e.Kind == ByHash || e.Kind == ByRange }
 
 // last reports whether the exchange ends a plan.
-func (e Exchange) last() bool { return e.Kind == Top || e.Kind == Write }
+func (e Exchange) last() bool { return e.Kind == ToResult || e.Kind == Write }
 
-// holds reports whether a job needs [collective.Hold]: rows outlive their process only in
+// holds reports whether a job needs [collective.Comm.Hold]: rows outlive their process only in
 // the log of the exchange that brought them.
 func (p *Plan) holds() bool {
 	for _, s := range p.Stages {
@@ -114,10 +110,7 @@ var (
 		{regexp.MustCompile(`^(\w+) to all$`), func(m []string) Exchange { return Exchange{Kind: ToAll, Table: m[1]} }},
 		{regexp.MustCompile(`^(\w+) by hash\((\w+)\)$`), func(m []string) Exchange { return Exchange{Kind: ByHash, Table: m[1], Column: m[2]} }},
 		{regexp.MustCompile(`^(\w+) by range\((\w+)\)$`), func(m []string) Exchange { return Exchange{Kind: ByRange, Table: m[1], Column: m[2]} }},
-		{regexp.MustCompile(`^top ([1-9][0-9]{0,5}) by (.+)$`), func(m []string) Exchange {
-			n, _ := strconv.Atoi(m[1]) // digits, by the pattern
-			return Exchange{Kind: Top, N: n, Order: m[2]}
-		}},
+		{regexp.MustCompile(`^result$`), func([]string) Exchange { return Exchange{Kind: ToResult} }},
 		{regexp.MustCompile(`^write (.+)$`), func(m []string) Exchange { return Exchange{Kind: Write, Dir: m[1]} }},
 	}
 )
@@ -134,7 +127,7 @@ var (
 //	=> TABLE to all
 //	=> TABLE by hash(COLUMN)
 //	=> TABLE by range(COLUMN)
-//	=> top N by COLUMN [DESC], ...
+//	=> result
 //	=> write DIR
 //
 // Lines that begin with -- are comments. It returns a [*PlanError] for a line that is wrong.
@@ -152,7 +145,7 @@ func ParsePlan(text string) (*Plan, error) {
 	case n == 0:
 		return nil, p.wrong("there is no stage")
 	case !p.Stages[n-1].To.last():
-		return nil, p.wrong("the last exchange is %v: end with top or write", p.Stages[n-1].To)
+		return nil, p.wrong("the last exchange is %v: end with result or write", p.Stages[n-1].To)
 	}
 	return &p.Plan, nil
 }
@@ -224,5 +217,5 @@ func (p *planParser) end(text string) error {
 			return p.claim("table "+s.To.Table, "table", s.To.Table)
 		}
 	}
-	return p.wrong("no exchange reads %q: write TABLE to all, TABLE by hash(COLUMN), TABLE by range(COLUMN), top N by COLUMN, or write DIR", text)
+	return p.wrong("no exchange reads %q: write TABLE to all, TABLE by hash(COLUMN), TABLE by range(COLUMN), result, or write DIR", text)
 }

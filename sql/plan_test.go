@@ -24,7 +24,7 @@ FROM v
 
 phase four
 FROM w
-=> top 10 by a DESC, b
+=> result
 `
 
 func TestParsePlan(t *testing.T) {
@@ -36,7 +36,7 @@ func TestParsePlan(t *testing.T) {
 		{"one", "SELECT a,\n  b FROM t", sql.Exchange{Kind: sql.ToAll, Table: "u"}},
 		{"two", "SELECT a FROM u", sql.Exchange{Kind: sql.ByHash, Table: "v", Column: "a"}},
 		{"three", "FROM v", sql.Exchange{Kind: sql.ByRange, Table: "w", Column: "a"}},
-		{"four", "FROM w", sql.Exchange{Kind: sql.Top, N: 10, Order: "a DESC, b"}},
+		{"four", "FROM w", sql.Exchange{Kind: sql.ToResult}},
 	}
 	if len(p.Stages) != len(want) {
 		t.Fatalf("%d stages, want %d", len(p.Stages), len(want))
@@ -64,11 +64,11 @@ func TestWrongPlans(t *testing.T) {
 		{"phase a\nFROM t\n=> nowhere", 3, "no exchange reads"},
 		{"phase a\nFROM t", 2, "no exchange"},
 		{"phase a\nFROM t\nphase b", 3, "no exchange"},
-		{"phase a\nFROM t\n=> u to all", 3, "end with top or write"},
+		{"phase a\nFROM t\n=> u to all", 3, "end with result or write"},
 		{"phase a\nFROM t\n=> write x\nphase b", 4, "last exchange"},
 		{"phase a\nFROM t\n=> u to all\nphase b\nFROM u\n=> u to all", 6, "twice"},
 		{"phase a\nFROM t\n=> u to all\nphase a", 4, "twice"},
-		{"phase a\nFROM t\n=> top 0 by a", 3, "no exchange reads"},
+		{"phase a\nFROM t\n=> result of a", 3, "no exchange reads"},
 	} {
 		_, err := sql.ParsePlan(c.text)
 		wrong, ok := errors.AsType[*sql.PlanError](err)

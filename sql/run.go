@@ -10,7 +10,7 @@ import (
 	"github.com/pleach-go/pleach/sql/internal/duck"
 )
 
-// Source has the tables of a job, as Parquet files.
+// Source has the tables of a job, as Parquet files that have the same columns in each task.
 type Source interface {
 	// Tables returns the files that have a task's rows, by the name of the table. The
 	// rows are the same each time, on every process: the new owner of a task reads them
@@ -18,16 +18,26 @@ type Source interface {
 	Tables(ctx context.Context, task, tasks int) (map[string][]string, error)
 }
 
-// Job is a plan and its data. All processes pass the same.
+// Job is a query and its data. All processes pass the same.
 type Job struct {
+	// Query is a SELECT over the tables of the source. One process makes a plan of it, and
+	// all run that.
+	Query string
+	// Plan is a plan, instead of a query.
 	Plan   *Plan
 	Source Source
+	// Out, if not empty, is where the result is written, instead of to [Result.Rows]: a file
+	// whose name ends with .parquet, .csv or .json, or with a query a directory for files of
+	// each task, whose name ends with a slash. It must be new.
+	Out string
 	// Unprotected makes the job end with a [*collective.FailedError] when a process dies.
 	// Nothing is logged then.
 	Unprotected bool
 	// Phase, if not nil, is called when this process begins a phase: a stage, by its name,
 	// or its exchange, by the name and ".exchange".
 	Phase func(name string)
+	// Planned, if not nil, is called with the plan, before its first stage.
+	Planned func(*Plan)
 	// Done, if not nil, is called when the result is there, by the owner of task 0. If
 	// that process dies before the others know, the next owner calls it again.
 	Done func(*Result)
@@ -35,12 +45,11 @@ type Job struct {
 
 // Result is the result of a job.
 type Result struct {
-	// Columns and Rows are the first rows, if the plan ends with [Top]: names, and values
-	// as text.
+	// Columns and Rows are the names of columns, and values as text, if the plan ends with
+	// [ToResult] and there is no Job.Out.
 	Columns []string
 	Rows    [][]string
-	// Files and Written are the number of files and of rows in them, if the plan ends with
-	// [Write].
+	// Files and Written are the number of files that were written, and of rows in them.
 	Files   int
 	Written int64
 }
@@ -52,6 +61,7 @@ type World interface {
 	Rank() int
 	Size() int
 	Tasks() []int
+	Hold() (release func())
 }
 
 // DB is this process's DuckDB.
@@ -113,11 +123,7 @@ func (db *DB) Run(ctx context.Context, w World, j Job) (*Result, error) {
 	if j.Phase == nil {
 		j.Phase = func(string) {}
 	}
-	r, err := db.newRunner(ctx, w, j)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.prepareOutput(); err != nil {
+	if err := j.prepareOut(); err != nil {
 		return nil, err
 	}
 	// From here on all processes are connected, and a death is noticed at once. One
@@ -125,8 +131,21 @@ func (db *DB) Run(ctx context.Context, w World, j Job) (*Result, error) {
 	if err := collective.Barrier(ctx, w); err != nil {
 		return nil, err
 	}
+	if j.Plan == nil {
+		var err error
+		if j.Plan, err = j.plan(ctx, w); err != nil {
+			return nil, err
+		}
+	}
+	if j.Planned != nil {
+		j.Planned(j.Plan)
+	}
+	r, err := db.newRunner(ctx, w, j)
+	if err != nil {
+		return nil, err
+	}
 	if j.Plan.holds() && !j.Unprotected {
-		defer collective.Hold(w)()
+		defer w.Hold()()
 	}
 	for i, s := range j.Plan.Stages {
 		if err := r.run(ctx, i, s); err != nil {
@@ -217,8 +236,8 @@ func (r *runner) run(ctx context.Context, i int, s Stage) error {
 		return r.byHash(ctx, i, s, sent)
 	case ByRange:
 		return r.byRange(ctx, i, s, sent)
-	case Top:
-		return r.top(ctx, i, s, sent)
+	case ToResult:
+		return r.toResult(ctx, s)
 	case Write:
 		return r.write(ctx, i, s, sent)
 	}
@@ -227,8 +246,8 @@ func (r *runner) run(ctx context.Context, i int, s Stage) error {
 
 // complete marks the output as complete, and reports the result.
 func (r *runner) complete(ctx context.Context) error {
-	return collective.Once(ctx, r, func(context.Context) error {
-		err := r.markOutput()
+	return collective.Once(ctx, r, func(ctx context.Context) error {
+		err := r.completeOutput(ctx)
 		if err == nil && r.job.Done != nil {
 			r.job.Done(r.result)
 		}

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("PLEACH_LISTEN_FD") == "" {
 		os.Exit(m.Run())
 	}
-	if err := sweep(context.Background()); err != nil && !errors.Is(err, pleach.ErrOver) {
+	if err := sweep(context.Background()); err != nil && !errors.Is(err, pleach.ErrJobEnded) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -7,17 +7,15 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/pleach-go/pleach/bench/peers/internal/program"
+	"github.com/pleach-go/pleach/internal/bench"
 	"github.com/pleach-go/pleach/internal/bench/broadcast"
 )
 
@@ -46,13 +44,7 @@ type command struct {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := dispatch(ctx, os.Args[1:])
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "peers:", err)
-		os.Exit(1)
-	}
+	program.Main("peers", func(ctx context.Context) error { return dispatch(ctx, os.Args[1:]) })
 }
 
 // dispatch does what the first argument says.
@@ -96,12 +88,7 @@ func parse(args []string, errOut io.Writer) (*command, error) {
 		c.config.External = append(c.config.External, p.System)
 		names = append(names, p.Name)
 	}
-	f := flag.NewFlagSet("peers", flag.ContinueOnError)
-	f.SetOutput(errOut)
-	f.Usage = func() {
-		fmt.Fprint(errOut, usage)
-		f.PrintDefaults()
-	}
+	f := program.NewFlags("peers", usage, errOut)
 	members := f.String("members", "32,128", "`numbers` of members; each is measured")
 	systems := f.String("systems", strings.Join(names, ","), "`systems` to measure")
 	f.IntVar(&c.config.Rounds, "rounds", 200, "number `R` of rounds")
@@ -109,17 +96,12 @@ func parse(args []string, errOut io.Writer) (*command, error) {
 	f.Uint64Var(&c.config.Seed, "seed", 1, "`seed` that chooses the order of systems in a round")
 	f.BoolVar(&c.json, "json", false, "print JSON")
 	f.BoolVar(&c.markdown, "markdown", false, "print the table in Markdown")
-	if err := f.Parse(args); err != nil {
+	if err := program.Parse(f, args); err != nil {
 		return nil, err
 	}
-	if f.NArg() > 0 {
-		return nil, fmt.Errorf("%q is not a flag: see --help", f.Arg(0))
-	}
-	c.config.Systems = strings.Split(*systems, ",")
-	for i, name := range c.config.Systems {
-		if !slices.Contains(names, name) || slices.Contains(c.config.Systems[:i], name) {
-			return nil, fmt.Errorf("--systems %s: choose of %s, each once", name, strings.Join(names, ", "))
-		}
+	var err error
+	if c.config.Systems, err = program.Choose(*systems, names); err != nil {
+		return nil, err
 	}
 	for text := range strings.SplitSeq(*members, ",") {
 		n, err := strconv.Atoi(text)
@@ -141,9 +123,7 @@ func (c *command) write(w io.Writer, results []broadcast.Result) error {
 	case len(results) == 0:
 		return nil
 	case c.json:
-		return json.NewEncoder(w).Encode(struct {
-			Results []broadcast.Result `json:"results"`
-		}{results})
+		return bench.WriteResults(w, results)
 	default:
 		return writeTable(w, results, c.markdown)
 	}

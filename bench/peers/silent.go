@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pleach-go/pleach/bench/peers/internal/program"
+	"github.com/pleach-go/pleach/internal/bench"
 	"github.com/pleach-go/pleach/internal/bench/silent"
 )
 
@@ -56,12 +56,7 @@ func runSilent(ctx context.Context, args []string, out, errOut io.Writer) error 
 		names = append(names, s.Name)
 	}
 	c := silent.Config{Command: []string{os.Args[0], "silent-member"}}
-	f := flag.NewFlagSet("peers silent", flag.ContinueOnError)
-	f.SetOutput(errOut)
-	f.Usage = func() {
-		fmt.Fprint(errOut, silentUsage)
-		f.PrintDefaults()
-	}
+	f := program.NewFlags("peers silent", silentUsage, errOut)
 	f.IntVar(&c.Members, "members", 32, "number `N` of members, each a process")
 	ranks := f.String("silent", "1", "`ranks` that are stopped, all at once, or a share of all members, as in 10%")
 	systems := f.String("systems", strings.Join(names, ","), "`systems` to measure")
@@ -71,26 +66,22 @@ func runSilent(ctx context.Context, args []string, out, errOut io.Writer) error 
 	f.DurationVar(&c.Before, "before", 2*time.Second, "`time` of messages before members are stopped")
 	f.DurationVar(&c.After, "after", 3*time.Second, "`time` of messages after that")
 	asJSON := f.Bool("json", false, "print JSON")
-	if err := f.Parse(args); err != nil {
+	if err := program.Parse(f, args); err != nil {
 		return err
 	}
 	if err := errors.Join(c.ParseRate(*rate), c.ParseRanks(*ranks)); err != nil {
 		return err
 	}
-	c.Systems = strings.Split(*systems, ",")
-	for i, name := range c.Systems {
-		if !slices.Contains(names, name) || slices.Contains(c.Systems[:i], name) {
-			return fmt.Errorf("--systems %s: choose of %s, each once", name, strings.Join(names, ", "))
-		}
+	var err error
+	if c.Systems, err = program.Choose(*systems, names); err != nil {
+		return err
 	}
 	show, clear := progress(errOut, c.Members, c.Runs*len(c.Systems))
 	c.Progress = show
 	results, err := silent.Run(ctx, c)
 	clear()
 	if *asJSON {
-		return errors.Join(err, json.NewEncoder(out).Encode(struct {
-			Results []silent.Result `json:"results"`
-		}{results}))
+		return errors.Join(err, bench.WriteResults(out, results))
 	}
 	return errors.Join(err, silent.WriteTable(out, c, results))
 }

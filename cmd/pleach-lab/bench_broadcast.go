@@ -1,12 +1,13 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pleach-go/pleach/internal/bench"
 	"github.com/pleach-go/pleach/internal/bench/broadcast"
 	"github.com/pleach-go/pleach/internal/cli"
 )
@@ -70,23 +71,15 @@ func (b *broadcastCommand) run(cmd *cobra.Command) error {
 	if err := b.parse(); err != nil {
 		return err
 	}
-	bar := newProgress(cmd.ErrOrStderr(), b.config.Rounds)
-	b.config.Progress = bar.update
-	results, err := broadcast.Run(cmd.Context(), b.config)
-	done := bar.stop()
-	if err != nil && cmd.Context().Err() == nil {
-		return cli.Failure(err)
-	}
-	// What was measured before Ctrl-C is as good as the rest.
-	if len(results) > 0 {
-		if err := b.write(cmd.OutOrStdout(), results); err != nil {
-			return cli.Failure(err)
+	return measure(cmd, b.config.Rounds, func(ctx context.Context, bar *progress) (measured, error) {
+		b.config.Progress = bar.update
+		results, err := broadcast.Run(ctx, b.config)
+		m := measured{done: bar.stop(), of: b.config.Rounds, what: "rounds"}
+		if len(results) > 0 && (err == nil || ctx.Err() != nil) {
+			m.write = func(w io.Writer) error { return b.write(w, results) }
 		}
-	}
-	if cmd.Context().Err() != nil {
-		return cli.InterruptedAfter(done, b.config.Rounds, "rounds")
-	}
-	return nil
+		return m, err
+	})
 }
 
 // parse completes the config from flags.
@@ -105,9 +98,7 @@ func (b *broadcastCommand) parse() error {
 
 func (b *broadcastCommand) write(w io.Writer, results []broadcast.Result) error {
 	if b.json {
-		return json.NewEncoder(w).Encode(struct {
-			Results []broadcast.Result `json:"results"`
-		}{results})
+		return bench.WriteResults(w, results)
 	}
 	return writeBroadcastTable(w, &b.config, results)
 }

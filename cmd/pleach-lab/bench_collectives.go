@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/internal/bench"
 	"github.com/pleach-go/pleach/internal/bench/collectives"
 	"github.com/pleach-go/pleach/internal/cli"
 )
@@ -78,26 +80,18 @@ func (c *collectivesCommand) run(cmd *cobra.Command) error {
 	if c.choices {
 		return c.writeChoices(cmd.OutOrStdout())
 	}
-	bar := newProgress(cmd.ErrOrStderr(), c.config.Steps())
-	c.config.Progress = bar.update
-	results, without, err := collectives.Run(cmd.Context(), c.config)
-	done := bar.stop()
-	// What was measured before Ctrl-C or a failure is as good as the rest.
-	if len(results) > 0 {
-		if err := c.write(cmd.OutOrStdout(), results); err != nil {
-			return cli.Failure(err)
+	return measure(cmd, c.config.Steps(), func(ctx context.Context, bar *progress) (measured, error) {
+		c.config.Progress = bar.update
+		results, without, err := collectives.Run(ctx, c.config)
+		m := measured{done: bar.stop(), of: c.config.Steps(), what: "measurements"}
+		if len(results) > 0 {
+			m.write = func(w io.Writer) error { return c.write(w, results) }
 		}
-	}
-	if without != "" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "Open MPI was not measured: %s.\n", without)
-	}
-	switch {
-	case cmd.Context().Err() != nil:
-		return cli.InterruptedAfter(done, c.config.Steps(), "measurements")
-	case err != nil:
-		return cli.Failure(err)
-	}
-	return nil
+		if without != "" {
+			fmt.Fprintf(cmd.ErrOrStderr(), "Open MPI was not measured: %s.\n", without)
+		}
+		return m, err
+	})
 }
 
 // parse completes the config from flags.
@@ -133,17 +127,12 @@ func (c *collectivesCommand) writeChoices(w io.Writer) error {
 			}
 		}
 	}
-	if err != nil {
-		return cli.Failure(err)
-	}
-	return nil
+	return cli.Failure(err)
 }
 
 func (c *collectivesCommand) write(w io.Writer, results []collectives.Result) error {
 	if c.json {
-		return json.NewEncoder(w).Encode(struct {
-			Results []collectives.Result `json:"results"`
-		}{results})
+		return bench.WriteResults(w, results)
 	}
 	return writeCollectivesTable(w, results)
 }

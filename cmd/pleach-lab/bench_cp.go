@@ -1,12 +1,11 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -54,25 +53,15 @@ func (c *benchCpCommand) run(cmd *cobra.Command) error {
 	if err := c.config.Check(); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM) // timeout(1) sends it
-	defer stop()
-	bar := newProgress(cmd.ErrOrStderr(), c.config.Copies())
-	c.config.Progress = bar.update
-	result, err := cp.Run(ctx, c.config)
-	bar.stop()
-	// What was measured before Ctrl-C or a failure is as good as the rest.
-	if result.Trials > 0 {
-		if err := c.write(cmd.OutOrStdout(), &result); err != nil {
-			return cli.Failure(err)
+	return measure(cmd, c.config.Copies(), func(ctx context.Context, bar *progress) (measured, error) {
+		c.config.Progress = bar.update
+		result, err := cp.Run(ctx, c.config)
+		m := measured{done: result.Trials, of: c.config.Trials, what: "trials"}
+		if result.Trials > 0 {
+			m.write = func(w io.Writer) error { return c.write(w, &result) }
 		}
-	}
-	switch {
-	case ctx.Err() != nil:
-		return cli.InterruptedAfter(result.Trials, c.config.Trials, "trials")
-	case err != nil:
-		return cli.Failure(err)
-	}
-	return nil
+		return m, err
+	})
 }
 
 func (c *benchCpCommand) write(w io.Writer, r *cp.Result) error {

@@ -1,17 +1,16 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os/signal"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pleach-go/pleach/internal/bench"
 	"github.com/pleach-go/pleach/internal/bench/fleet"
 	"github.com/pleach-go/pleach/internal/cli"
 )
@@ -96,32 +95,23 @@ func (f *fleetCommand) run(cmd *cobra.Command) error {
 	if err := f.config.Check(); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM) // timeout(1) sends it
-	defer stop()
-	bar := newProgress(cmd.ErrOrStderr(), f.config.Steps())
-	f.config.Progress = bar.describe
-	result, err := fleet.Run(ctx, f.config)
-	done := bar.stop()
-	switch {
-	case ctx.Err() != nil:
-		return cli.InterruptedAfter(done, f.config.Steps(), "steps")
-	case err != nil:
-		return cli.Failure(err)
-	}
-	if err := f.write(cmd.OutOrStdout(), &result); err != nil {
-		return cli.Failure(err)
-	}
-	if wrong := result.Lost + result.Twice + result.OutOfOrder; wrong > 0 {
-		return cli.Failure(fmt.Errorf("%d deliveries were wrong", wrong))
-	}
-	return nil
+	return measure(cmd, f.config.Steps(), func(ctx context.Context, bar *progress) (measured, error) {
+		f.config.Progress = bar.describe
+		result, err := fleet.Run(ctx, f.config)
+		m := measured{done: bar.stop(), of: f.config.Steps(), what: "steps"}
+		if err == nil && ctx.Err() == nil {
+			m.write = func(w io.Writer) error { return f.write(w, &result) }
+			if wrong := result.Lost + result.Twice + result.OutOfOrder; wrong > 0 {
+				err = fmt.Errorf("%d deliveries were wrong", wrong)
+			}
+		}
+		return m, err
+	})
 }
 
 func (f *fleetCommand) write(w io.Writer, r *fleet.Result) error {
 	if f.json {
-		return json.NewEncoder(w).Encode(struct {
-			Results []fleet.Result `json:"results"`
-		}{[]fleet.Result{*r}})
+		return bench.WriteResults(w, []fleet.Result{*r})
 	}
 	_, err := fmt.Fprintf(w, `%d zones of %d members, %v ms between zones; %d delegates killed, %d processes started later
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -65,23 +66,15 @@ func (r *restartCommand) run(cmd *cobra.Command) error {
 	if err := r.config.Check(); err != nil {
 		return err
 	}
-	bar := newProgress(cmd.ErrOrStderr(), r.config.Runs())
-	r.config.Progress = bar.update
-	result, err := restart.Run(cmd.Context(), r.config)
-	bar.stop()
-	// What was measured before Ctrl-C or a failure is as good as the rest.
-	if result.Trials > 0 {
-		if err := r.write(cmd.OutOrStdout(), result); err != nil {
-			return cli.Failure(err)
+	return measure(cmd, r.config.Runs(), func(ctx context.Context, bar *progress) (measured, error) {
+		r.config.Progress = bar.update
+		result, err := restart.Run(ctx, r.config)
+		m := measured{done: result.Trials, of: r.config.Trials, what: "trials"}
+		if result.Trials > 0 {
+			m.write = func(w io.Writer) error { return r.write(w, result) }
 		}
-	}
-	switch {
-	case cmd.Context().Err() != nil:
-		return cli.InterruptedAfter(result.Trials, r.config.Trials, "trials")
-	case err != nil:
-		return cli.Failure(err)
-	}
-	return nil
+		return m, err
+	})
 }
 
 func (r *restartCommand) write(w io.Writer, result restart.Result) error {

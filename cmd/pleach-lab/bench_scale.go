@@ -1,16 +1,15 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
 	"io"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pleach-go/pleach/internal/bench"
 	"github.com/pleach-go/pleach/internal/bench/scale"
 	"github.com/pleach-go/pleach/internal/cli"
 )
@@ -76,37 +75,28 @@ func (s *scaleCommand) run(cmd *cobra.Command) (err error) {
 	if err := s.config.Check(); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM) // timeout(1) sends it
-	defer stop()
-	bar := newProgress(cmd.ErrOrStderr(), s.config.Steps())
-	s.config.Progress = bar.describe
-	results, err := scale.Run(ctx, s.config)
-	done := bar.stop()
-	// What was measured before Ctrl-C or a failure is as good as the rest.
-	if len(results) > 0 {
-		if err := s.write(cmd.OutOrStdout(), results); err != nil {
-			return cli.Failure(err)
+	return measure(cmd, s.config.Steps(), func(ctx context.Context, bar *progress) (measured, error) {
+		s.config.Progress = bar.describe
+		results, err := scale.Run(ctx, s.config)
+		m := measured{done: bar.stop(), of: s.config.Steps(), what: "steps"}
+		if len(results) > 0 {
+			m.write = func(w io.Writer) error { return s.writeAll(w, results) }
 		}
-		if s.picture != "" {
-			if err := savePicture(s.picture, scale.Chart(results).SVG); err != nil {
-				return err
-			}
-		}
+		return m, err
+	})
+}
+
+// writeAll writes results, and draws them if that was asked for.
+func (s *scaleCommand) writeAll(w io.Writer, results []scale.Result) error {
+	if err := s.write(w, results); err != nil || s.picture == "" {
+		return err
 	}
-	switch {
-	case ctx.Err() != nil:
-		return cli.InterruptedAfter(done, s.config.Steps(), "steps")
-	case err != nil:
-		return cli.Failure(err)
-	}
-	return nil
+	return savePicture(s.picture, scale.Chart(results).SVG)
 }
 
 func (s *scaleCommand) write(w io.Writer, results []scale.Result) error {
 	if s.json {
-		return json.NewEncoder(w).Encode(struct {
-			Results []scale.Result `json:"results"`
-		}{results})
+		return bench.WriteResults(w, results)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "All members in one process, over %s; per member\n\n", s.config.Transport)

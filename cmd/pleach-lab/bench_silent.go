@@ -1,16 +1,15 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
 	"io"
-	"os/signal"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pleach-go/pleach/internal/bench"
 	"github.com/pleach-go/pleach/internal/bench/silent"
 	"github.com/pleach-go/pleach/internal/cli"
 )
@@ -82,32 +81,21 @@ func (s *silentCommand) run(cmd *cobra.Command) error {
 	if err := s.config.Check(); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM) // timeout(1) sends it
-	defer stop()
 	steps := s.config.Runs * len(s.config.Systems)
-	bar := newProgress(cmd.ErrOrStderr(), steps)
-	s.config.Progress = bar.update
-	results, err := silent.Run(ctx, s.config)
-	done := bar.stop()
-	if len(results) > 0 { // what was measured before Ctrl-C is as good as the rest
-		if err := s.write(cmd.OutOrStdout(), results); err != nil {
-			return cli.Failure(err)
+	return measure(cmd, steps, func(ctx context.Context, bar *progress) (measured, error) {
+		s.config.Progress = bar.update
+		results, err := silent.Run(ctx, s.config)
+		m := measured{done: bar.stop(), of: steps, what: "runs"}
+		if len(results) > 0 {
+			m.write = func(w io.Writer) error { return s.write(w, results) }
 		}
-	}
-	if ctx.Err() != nil {
-		return cli.InterruptedAfter(done, steps, "runs")
-	}
-	if err != nil {
-		return cli.Failure(err)
-	}
-	return nil
+		return m, err
+	})
 }
 
 func (s *silentCommand) write(w io.Writer, results []silent.Result) error {
 	if s.json {
-		return json.NewEncoder(w).Encode(struct {
-			Results []silent.Result `json:"results"`
-		}{results})
+		return bench.WriteResults(w, results)
 	}
 	return silent.WriteTable(w, s.config, results)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -66,23 +67,15 @@ func (s *benchSortCommand) run(cmd *cobra.Command) error {
 	if err := s.config.Check(); err != nil {
 		return err
 	}
-	bar := newProgress(cmd.ErrOrStderr(), s.config.Runs())
-	s.config.Progress = bar.update
-	result, err := sort.Run(cmd.Context(), s.config)
-	bar.stop()
-	// What was measured before Ctrl-C or a failure is as good as the rest.
-	if result.Trials > 0 {
-		if err := s.write(cmd.OutOrStdout(), &result); err != nil {
-			return cli.Failure(err)
+	return measure(cmd, s.config.Runs(), func(ctx context.Context, bar *progress) (measured, error) {
+		s.config.Progress = bar.update
+		result, err := sort.Run(ctx, s.config)
+		m := measured{done: result.Trials, of: s.config.Trials, what: "trials"}
+		if result.Trials > 0 {
+			m.write = func(w io.Writer) error { return s.write(w, &result) }
 		}
-	}
-	switch {
-	case cmd.Context().Err() != nil:
-		return cli.InterruptedAfter(result.Trials, s.config.Trials, "trials")
-	case err != nil:
-		return cli.Failure(err)
-	}
-	return nil
+		return m, err
+	})
 }
 
 func (s *benchSortCommand) write(w io.Writer, r *sort.Result) error {

@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -77,37 +75,26 @@ func (s *stabilizationCommand) run(cmd *cobra.Command) error {
 	if err := s.check(); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM) // timeout(1) sends it
-	defer stop()
-	program, err := s.findULFM(ctx, cmd.ErrOrStderr())
-	if err != nil {
-		return cli.Failure(err)
-	}
-	defer program.Remove()
-	bar := newProgress(cmd.ErrOrStderr(), s.config.Kills)
-	s.config.Progress = bar.update
-	var report stabilizationJSON
-	if report.Results = make([]stabilization.Result, 1); program == nil {
-		report.Results[0], err = stabilization.Run(ctx, s.config)
-	} else {
-		report.ULFM = new(ulfm.Result)
-		report.Results[0], *report.ULFM, err = stabilization.RunBesideULFM(ctx, s.config, program)
-	}
-	bar.stop()
-	// What was measured before Ctrl-C or a failure is as good as the rest.
-	kills := report.Results[0].Kills
-	if kills > 0 {
-		if err := s.write(cmd.OutOrStdout(), report); err != nil {
-			return cli.Failure(err)
+	return measure(cmd, s.config.Kills, func(ctx context.Context, bar *progress) (m measured, err error) {
+		program, err := s.findULFM(ctx, cmd.ErrOrStderr())
+		if err != nil {
+			return m, err
 		}
-	}
-	switch {
-	case ctx.Err() != nil:
-		return cli.InterruptedAfter(kills, s.config.Kills, "kills")
-	case err != nil:
-		return cli.Failure(err)
-	}
-	return nil
+		defer program.Remove()
+		s.config.Progress = bar.update
+		var report stabilizationJSON
+		if report.Results = make([]stabilization.Result, 1); program == nil {
+			report.Results[0], err = stabilization.Run(ctx, s.config)
+		} else {
+			report.ULFM = new(ulfm.Result)
+			report.Results[0], *report.ULFM, err = stabilization.RunBesideULFM(ctx, s.config, program)
+		}
+		m = measured{done: report.Results[0].Kills, of: s.config.Kills, what: "kills"}
+		if m.done > 0 {
+			m.write = func(w io.Writer) error { return s.write(w, report) }
+		}
+		return m, err
+	})
 }
 
 func (s *stabilizationCommand) check() error {

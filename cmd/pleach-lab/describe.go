@@ -123,8 +123,5 @@ func (s *simCommand) writeJSON(w io.Writer, c *experiments.Scenario, report *exp
 		Scenario scenarioJSON `json:"scenario"`
 		*experiments.Report
 	}{s.echo(c), report})
-	if err != nil {
-		return cli.Failure(err)
-	}
-	return nil
+	return cli.Failure(err)
 }

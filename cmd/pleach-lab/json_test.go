@@ -28,7 +28,6 @@ import (
 func TestGoldenJSONFields(t *testing.T) {
 	clitest.GoldenFields(t, newRoot(), map[string][]byte{
 		"sim":         simJSON(t),
-		"sim --zones": []byte(printed(t, "sim", "--zones", "2", "-P", "16", "--runs", "1", "--fail", "3", "--die", "5#3", "--json")),
 		"sim --trace": clitest.WrittenBy(t, func(w io.Writer) (err error) { logp.WriteTrace(w, &err)(clitest.Filled[logp.Event]()); return err }),
 		"tree":        []byte(printed(t, "tree", "-P", "4", "--fail", "1", "--json")),
 		"tune":        tuneJSON(t),

@@ -18,7 +18,6 @@ import (
 // simCommand are the flags of pleach-lab sim.
 type simCommand struct {
 	layout
-	zonesFlags
 	dissemination, correction, start, early string
 	gossipTime, drain                       string
 	gossipRounds                            int32
@@ -55,7 +54,6 @@ const (
 
 func (s *simCommand) addFlags(cmd *cobra.Command) {
 	s.layout.addFlags(cmd, 1024)
-	s.zonesFlags.addFlags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&s.dissemination, "dissemination", "tree", "how the message first spreads: "+words(disseminations))
 	f.StringVar(&s.correction, "correction", "checked", "how gaps are closed; none for ack, big and bfb")
@@ -68,7 +66,7 @@ func (s *simCommand) addFlags(cmd *cobra.Command) {
 	f.StringArrayVar(&s.die, "die", nil, "a `death` on the way, as in 5@12, 5@correction or 5#3 (after three sends); repeatable")
 	f.Float64Var(&s.stretch, "stretch", 1, "overload: `factor` by which sends and receives of a process take longer than o, a random one for each process, with this mean")
 	f.Float64Var(&s.lateness, "lateness", 0, "mean `time` by which processes wake up late from waits, as timers of real hosts fire late")
-	f.IntVar(&s.runs, "runs", 0, fmt.Sprintf("`number` of runs (default 1, or %d if anything is random; fewer from 2^22 processes on, with zones from 2^15)", randomRuns))
+	f.IntVar(&s.runs, "runs", 0, fmt.Sprintf("`number` of runs (default 1, or %d if anything is random; fewer from 2^22 processes on)", randomRuns))
 	f.Uint64Var(&s.seed, "seed", 1, "`seed` of all randomness")
 	f.StringVar(&s.engine, "engine", experiments.EngineAuto, "how to simulate: "+words(engines)+"; the figures are the same")
 	f.BoolVar(&s.json, "json", false, "write one JSON object")
@@ -219,7 +217,7 @@ func (s *simCommand) deaths(size protocol.Rank) (deaths []logp.Death, err error)
 }
 
 func (s *simCommand) takeRuns(cmd *cobra.Command, c *experiments.Scenario) (err error) {
-	if c.Runs, err = s.howOften(cmd, c.Size, randomProcesses, c.Dead > 0 || c.Stretch > 1 || c.Lateness > 0 || c.Dissemination == "gossip"); err != nil {
+	if c.Runs, err = s.howOften(cmd, c.Size, c.Dead > 0 || c.Stretch > 1 || c.Lateness > 0 || c.Dissemination == "gossip"); err != nil {
 		return err
 	}
 	c.Seed, c.Engine = s.seed, s.engine
@@ -229,16 +227,15 @@ func (s *simCommand) takeRuns(cmd *cobra.Command, c *experiments.Scenario) (err 
 	return nil
 }
 
-// howOften is the number of runs. If it is not given, runs have at most so many processes
-// in all.
-func (s *simCommand) howOften(cmd *cobra.Command, size, all protocol.Rank, random bool) (int, error) {
+// howOften is the number of runs: as given, or one, or as many as random choices need.
+func (s *simCommand) howOften(cmd *cobra.Command, size protocol.Rank, random bool) (int, error) {
 	switch {
 	case cmd.Flags().Changed("runs") && (s.runs < 1 || s.runs > maxRuns):
 		return 0, fmt.Errorf("--runs %d: choose a number between 1 and %d", s.runs, maxRuns)
 	case cmd.Flags().Changed("runs"):
 		return s.runs, nil
 	case random:
-		return max(1, min(randomRuns, int(all/size))), nil
+		return max(1, min(randomRuns, int(randomProcesses/size))), nil
 	default:
 		return 1, nil
 	}

@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pleach-go/pleach/internal/cli"
 	"github.com/pleach-go/pleach/internal/experiments"
@@ -34,42 +36,28 @@ correction.
 Corrections: none, checked, throttled, opportunistic:D, optimized:D, safe:D (up to
 distance D on each side), failure-proof:F (against F failures on the way), delayed:D
 (after a delay of D), paced:D (with a delay before each message), patient:D (and at
-least twice as long again as the tree took).
-
-With --zones, processes are a fleet of zones, by a model of one broadcast that is not the
-relay of package fleet (see pleach-lab bench fleet), and messages between zones cost
---wan-latency and --wan-overhead. The origin broadcasts in its zone; delegates of all
-zones, the lowest members of each, form a backbone; the lead delegate of a zone passes
-the message on, and the others take over if it does not. The same processes are then
-simulated as one flat group, which knows nothing of zones, and with gossip. Trees are
-optimal and correction is paced unless given; gossip's always is. With a synchronized
-start, the sparse engine simulates zones of up to a billion processes. Gossip beyond
-2^20 processes, and a flat group that is too large, are formulas (engine model). It is not
-the relay of package fleet, which sends from lead to lead: bench fleet measures that.`,
+least twice as long again as the tree took).`,
 		Example: `  pleach-lab sim --shape optimal -P 65536 --faults 1%
   pleach-lab sim -P 1073741824 --faults 0.01% --runs 1
   pleach-lab sim -P 64 --correction opportunistic:2 --start overlapped --fail 3,7
   pleach-lab sim --dissemination gossip -P 4096 --faults 40 --runs 1000 --json
   pleach-lab sim --correction patient:8 --start overlapped --stretch 50
   pleach-lab sim --dissemination ack --shape lame:2 -P 1024
-  pleach-lab sim --zones 64 -P 4096 --wan-latency 40 --wan-overhead 2 --dead-zones 4
-  pleach-lab sim --zones 1024 -P 1048576 --faults 0.1% --dead-leads 10 --runs 1 --json
-  pleach-lab sim --zones 32768 -P 1073741824 --faults 0.1% --correction safe:2 --runs 1
   pleach-lab sim -P 16 --fail 1 --die 5@12 --die 6@correction --timeline run.svg --trace -`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },
 	}
 	s.addFlags(cmd)
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		if unknown := new(pflag.NotExistError); errors.As(err, &unknown) && unknown.GetSpecifiedName() == "zones" {
+			return errors.New("--zones: sim knows one group; pleach-lab bench fleet --zones runs and measures a fleet of zones")
+		}
+		return err
+	})
 	return cmd
 }
 
 func (s *simCommand) run(cmd *cobra.Command) error {
-	if err := s.zonesFlags.check(cmd); err != nil {
-		return err
-	}
-	if s.zones != 0 {
-		return s.runZones(cmd)
-	}
 	scenario, err := s.scenario(cmd)
 	if err != nil {
 		return err

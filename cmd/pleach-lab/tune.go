@@ -154,10 +154,7 @@ func (t *tuneCommand) run(cmd *cobra.Command) error {
 		}
 		_, err = fmt.Fprint(cmd.OutOrStdout(), tuneTable(&q, answer))
 	}
-	if err != nil {
-		return cli.Failure(err)
-	}
-	return nil
+	return cli.Failure(err)
 }
 
 func (t *tuneCommand) draw(a *tune.Answer, q *tune.Question) error {

@@ -223,7 +223,7 @@ func TestGuideForJobs(t *testing.T) {
 		t.Skip("it builds programs")
 	}
 	folder := t.TempDir()
-	here := strings.NewReplacer(" -o pi", " -o "+folder+"/pi", "./pi", folder+"/pi", "--output sorted", "--output "+folder+"/sorted")
+	here := strings.NewReplacer(" -o pi", " -o "+folder+"/pi", "./pi", folder+"/pi", "--output ", "--output "+folder+"/")
 	for _, section := range []string{"Takeover", "A whole job: pleach sort"} {
 		for _, c := range testutil.CodeBlocks(t, "../../docs/guide/jobs.md", section) {
 			if c.Language != "console" || strings.Contains(c.Text, "./prog") {

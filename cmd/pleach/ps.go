@@ -105,10 +105,7 @@ func (p *psCommand) write(w io.Writer, s *ps.Survey) (err error) {
 	} else {
 		_, err = io.WriteString(w, surveyText(s))
 	}
-	if err != nil {
-		return cli.Failure(err)
-	}
-	return nil
+	return cli.Failure(err)
 }
 
 // survey asks which processes there are, and then each of them.

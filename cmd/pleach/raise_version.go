@@ -85,8 +85,5 @@ func (r *raiseVersionCommand) write(w io.Writer, result raiseJSON) (err error) {
 	} else {
 		_, err = fmt.Fprintf(w, "view %d: protocol version %d\n", result.View, result.Version)
 	}
-	if err != nil {
-		return cli.Failure(err)
-	}
-	return nil
+	return cli.Failure(err)
 }

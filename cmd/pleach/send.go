@@ -101,8 +101,5 @@ func (a *agentFlags) print(out io.Writer, object any, text string) error {
 	} else {
 		_, err = fmt.Fprintln(out, text)
 	}
-	if err != nil {
-		return cli.Failure(err)
-	}
-	return nil
+	return cli.Failure(err)
 }

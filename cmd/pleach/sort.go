@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,6 +26,8 @@ type sortCommand struct {
 	generate           int
 	output             string
 	lines, check, json bool
+	key, separator     string
+	order              samplesort.Order
 }
 
 // maxGenerated keeps the bytes of generated records, times the processes, within an int.
@@ -31,12 +36,16 @@ const maxGenerated = math.MaxInt / 100 / maxProcesses
 func newSort() *cobra.Command {
 	var s sortCommand
 	cmd := &cobra.Command{
-		Use:   "sort [flags] --output DIR [FILE...]",
+		Use:   "sort [flags] --output DIR [FILE... | -]",
 		Short: "Sort records with all processes of a job, although some die",
 		Long: `Sort records of 100 bytes by their first ten, as in the sort benchmark, or lines, with
 all processes that a launcher has started: pleach run, Slurm, mpirun and so on. Without a
 launcher, one process sorts alone. All processes read the files and write to the
-directory, so several hosts need a shared file system.
+directory, so several hosts need a shared file system. The file - is the standard input of
+rank 0, which is written to a file in the directory first.
+
+Lines are sorted by their bytes (LC_ALL=C), or by a key: --key 2 is from field 2 to the end of
+the line, --key 2,3 is fields 2 and 3. Lines with the same key stay in order, as with sort -s.
 
 The output is a file for each process, part-00000 and so on: in this order they are
 sorted. The file _SUCCESS is written last. When processes die, the others sort their
@@ -54,6 +63,8 @@ The exit code is 1 if the output is not equal to the input or not sorted.`,
 		Example: `  pleach run -n 8 pleach sort --generate 2000000 --output sorted
   pleach run -n 8 --kill 3@500ms pleach sort --generate 2000000 --output sorted --json
   pleach run -n 4 pleach sort --lines --output sorted access.log error.log
+  zcat access.log.gz | pleach run -n 4 --stdin pleach sort --lines --key 4,4 --reverse --output sorted -
+  pleach run -n 4 pleach sort --lines --separator , --key 2,2 --unique --output sorted items.csv
   pleach sort --check --output sorted`,
 		Args: func(_ *cobra.Command, files []string) error { return s.validate(files) },
 		RunE: func(cmd *cobra.Command, files []string) error { return s.run(cmd, files) },
@@ -62,6 +73,10 @@ The exit code is 1 if the output is not equal to the input or not sorted.`,
 	f.IntVar(&s.generate, "generate", 0, "sort `N` generated records, those of gensort, instead of files")
 	f.StringVar(&s.output, "output", "", "`directory` for the output, new or empty")
 	f.BoolVar(&s.lines, "lines", false, "sort lines by their bytes, not records of 100 bytes")
+	f.StringVarP(&s.key, "key", "k", "", "sort lines by `FIELD` to the end of the line, or FIELD,LAST")
+	f.StringVarP(&s.separator, "separator", "t", "", "`character` between fields (default: blanks)")
+	f.BoolVarP(&s.order.Reverse, "reverse", "r", false, "sort lines from the greatest to the least")
+	f.BoolVarP(&s.order.Unique, "unique", "u", false, "keep the first of lines with the same key")
 	f.BoolVar(&s.check, "check", false, "read the output and check that it is sorted and complete")
 	f.BoolVar(&s.json, "json", false, "print the result as a JSON object, on one line")
 	return cmd
@@ -78,7 +93,37 @@ func (s *sortCommand) validate(files []string) error {
 	case s.generate > 0 && s.lines:
 		return errors.New("--generate generates records, not lines: leave one of the flags out")
 	case s.generate == 0 && len(files) == 0 && !s.check:
-		return errors.New("no input: write names of files, or --generate N")
+		return errors.New("no input: write names of files, - for the standard input, or --generate N")
+	case slices.Contains(files, "-") && len(files) > 1:
+		return errors.New("- is all of the input: leave the files out")
+	}
+	return s.parseOrder()
+}
+
+// parseOrder reads the flags that say how lines are sorted.
+func (s *sortCommand) parseOrder() error {
+	if s.key != "" {
+		first, last, several := strings.Cut(s.key, ",")
+		var err error
+		if s.order.Field, err = strconv.Atoi(first); err == nil && several {
+			s.order.Last, err = strconv.Atoi(last)
+		}
+		if err != nil || s.order.Field < 1 || several && s.order.Last < s.order.Field {
+			return fmt.Errorf("--key %s: write a field, counted from 1, or the first and the last one, as in 2,3", s.key)
+		}
+	}
+	switch len(s.separator) {
+	case 0:
+	case 1:
+		s.order.Separator = s.separator[0]
+	default:
+		return fmt.Errorf("--separator %s: write one character", s.separator)
+	}
+	switch {
+	case s.separator != "" && s.key == "":
+		return errors.New("--separator is for --key: write which fields are the key")
+	case !s.lines && s.order != samplesort.Order{}:
+		return errors.New("--key, --reverse and --unique are for lines: write --lines")
 	}
 	return nil
 }
@@ -91,6 +136,7 @@ type sortJSON struct {
 	Bytes         int          `json:"bytes"`
 	Checksum      string       `json:"checksum"`
 	Equal         *bool        `json:"equal,omitempty"`          // to the input, unless there is none
+	Dropped       int          `json:"dropped,omitempty"`        // records that --unique has left out
 	Sorted        *bool        `json:"sorted,omitempty"`         // with --check
 	DuplicateKeys *int         `json:"duplicate_keys,omitempty"` // with --check
 	Failed        []int        `json:"failed"`                   // ranks
@@ -117,17 +163,20 @@ func (s *sortCommand) run(cmd *cobra.Command, files []string) error {
 	p := phases{out: cmd.ErrOrStderr(), began: time.Now()}
 	reported := make(chan error, 1) // One process reports, and possibly from another goroutine.
 	job := samplesort.Job{
-		Input: samplesort.Files(files...), Output: s.output, Phase: p.begin,
+		Input: samplesort.Files(files...), Output: s.output, Order: s.order, Phase: p.begin,
 		Done: func(r samplesort.Result) {
 			equal := r.Equal()
 			reported <- s.report(cmd.Context(), out, sortJSON{
 				Output: s.output, Files: r.Files, Records: r.Output.Records, Bytes: r.Output.Bytes, Checksum: r.Output.Checksum(),
-				Equal: &equal, Failed: append([]int{}, w.Failed()...), Seconds: p.seconds(),
+				Equal: &equal, Dropped: r.Dropped.Records, Failed: append([]int{}, w.Failed()...), Seconds: p.seconds(),
 			})
 		},
 	}
-	if s.generate > 0 {
+	switch {
+	case s.generate > 0:
 		job.Input = samplesort.Generate(s.generate)
+	case files[0] == "-":
+		job.Input = samplesort.Stream(cmd.InOrStdin())
 	}
 	if s.lines {
 		job.Format = samplesort.Lines
@@ -153,7 +202,7 @@ func (s *sortCommand) run(cmd *cobra.Command, files []string) error {
 // newSortWorld is the job of the launcher, or one process alone.
 func newSortWorld(ctx context.Context) (*pleach.World, error) {
 	// The records are in memory anyway, so the log may be as long as they are.
-	config := pleach.Config{Limits: pleach.Limits{LogBytes: math.MaxInt}}
+	config := pleach.Config{Job: pleach.JobConfig{LogBytes: math.MaxInt}}
 	w, err := pleach.NewWorld(ctx, config)
 	if _, ok := errors.AsType[*bootstrap.NotFoundError](err); ok {
 		config.Addresses = []string{"127.0.0.1:1"}
@@ -169,6 +218,9 @@ func (s *sortCommand) report(ctx context.Context, out io.Writer, r sortJSON) err
 	if s.check {
 		var found samplesort.Checked
 		found, problem = samplesort.Check(ctx, s.output)
+		if found.Files == 0 && problem != nil {
+			return cli.Failure(problem) // There is nothing to tell of.
+		}
 		sorted := problem == nil
 		r.Sorted, r.DuplicateKeys = &sorted, &found.Duplicates
 		r.Files, r.Records, r.Bytes, r.Checksum = found.Files, found.Records, found.Bytes, found.Checksum()
@@ -183,6 +235,9 @@ func (s *sortCommand) write(out io.Writer, r *sortJSON) error {
 	text := fmt.Sprintf("%d records, %d bytes, in %d files; checksum %s", r.Records, r.Bytes, r.Files, r.Checksum)
 	if r.Equal != nil {
 		text += fmt.Sprintf("; equal to the input: %v", *r.Equal)
+		if s.order.Unique {
+			text += fmt.Sprintf(", %d dropped", r.Dropped)
+		}
 	}
 	if r.Sorted != nil {
 		text += fmt.Sprintf("; sorted: %v, duplicate keys: %d", *r.Sorted, *r.DuplicateKeys)

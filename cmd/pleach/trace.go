@@ -143,10 +143,7 @@ func (t *traceCommand) write(w io.Writer, report *traceJSON) (err error) {
 	} else {
 		_, err = io.WriteString(w, report.text())
 	}
-	if err != nil {
-		return cli.Failure(err)
-	}
-	return nil
+	return cli.Failure(err)
 }
 
 // traceJSON is a trace as --json writes it.

@@ -102,3 +102,35 @@ func TestModelIsTheSameAlthoughHostsAreLost(t *testing.T) {
 		}
 	}
 }
+
+// Processes that another launcher has started on several hosts know one address, meet there,
+// and train the same model.
+func TestModelIsTheSameAfterARendezvousOfHosts(t *testing.T) {
+	if testutil.RaceEnabled {
+		t.Skip("its processes are slow to start with the race detector: .ci/run big runs it")
+	}
+	const hosts, size = 3, 6
+	network := netns.New(t, hosts)
+	var processes [size]*exec.Cmd
+	var outputs [size]bytes.Buffer
+	for rank := size - 1; rank >= 0; rank-- { // rank 0 comes last
+		p := network.Command(rank%hosts, os.Args[0])
+		p.Env = append(os.Environ(), "PLEACH_RENDEZVOUS="+network.Address(0)+":27600", "PLEACH_SECRET=of sixteen bytes or more",
+			fmt.Sprint("PLEACH_RANK=", rank), fmt.Sprint("PLEACH_SIZE=", size))
+		p.Stdout, p.Stderr = &outputs[rank], &outputs[rank]
+		if err := p.Start(); err != nil {
+			t.Fatal(err)
+		}
+		processes[rank] = p
+	}
+	for rank, p := range processes {
+		if err := p.Wait(); err != nil {
+			t.Errorf("rank %d: %v: %s", rank, err, outputs[rank].String())
+		}
+	}
+	model := regexp.MustCompile(`model [0-9a-f]{16} after 600 steps`)
+	want, got := model.FindString(train(t, size)), model.FindString(outputs[0].String())
+	if want == "" || got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

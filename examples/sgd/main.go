@@ -34,7 +34,7 @@ const (
 )
 
 func main() {
-	if err := run(context.Background()); err != nil && !errors.Is(err, pleach.ErrOver) {
+	if err := run(context.Background()); err != nil && !errors.Is(err, pleach.ErrJobEnded) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -95,7 +95,7 @@ type state struct {
 // file. A replacement gets the state from the others.
 func resume(ctx context.Context, w *pleach.World, step *int, model *[]float64) error {
 	name := os.Getenv("SGD_CHECKPOINT")
-	if name == "" || w.Replacement() {
+	if name == "" || w.Respawned() {
 		return nil
 	}
 	s := state{*step, *model}

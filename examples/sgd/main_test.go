@@ -14,7 +14,7 @@ import (
 
 // TestMain runs the example in processes that the test starts.
 func TestMain(m *testing.M) {
-	if os.Getenv("PLEACH_LISTEN_FD") != "" || os.Getenv("OMPI_COMM_WORLD_RANK") != "" {
+	if os.Getenv("PLEACH_LISTEN_FD") != "" || os.Getenv("OMPI_COMM_WORLD_RANK") != "" || os.Getenv("PLEACH_RENDEZVOUS") != "" {
 		main()
 		return
 	}

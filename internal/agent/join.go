@@ -89,7 +89,7 @@ func (a *Agent) tryJoin(ctx context.Context, c *config.Config, seeds []string) (
 		return nil, err
 	}
 	a.receiver.expect()
-	group.Handler, group.Logger = a.receive, a.log
+	group.OnMessage, group.Logger = a.receive, a.log
 	group.Limits.SegmentSize = transfer.SegmentSize
 	attempt, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

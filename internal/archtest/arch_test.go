@@ -30,6 +30,9 @@ type rule struct {
 	// standard library. The core has none, so that using Pleach costs a program
 	// no dependency and no C compiler.
 	outside []string
+	// tests marks packages that are nothing but tests. What they may import counts for their
+	// test files too.
+	tests bool
 	// pure marks state machines: no I/O, clock, goroutine, randomness of
 	// their own, or state outside a value.
 	pure bool
@@ -78,6 +81,7 @@ var rules = []rule{
 		"protocol", "topology", "broadcast", "collective", "detect", "bootstrap", "transport", "transport/...",
 		"internal/stream", "internal/membership", "internal/heartbeat", "internal/founding", "internal/lifecycle", "internal/control", "internal/p2p", "internal/direct", "internal/member", "internal/record", "internal/collective/engine", "internal/collective/loggp",
 		"internal/door", "internal/node", "internal/wire", "internal/notify", "internal/dedup", "internal/prefetch", "internal/job", "internal/operator", "internal/folder",
+		"internal/client", "internal/entry", "internal/catchup", "internal/peers",
 	}},
 
 	// What a program adds to a group.
@@ -85,7 +89,7 @@ var rules = []rule{
 
 	// Many groups as one, from the public API alone.
 	{pkg: "fleet/internal/relay", pure: true, may: []string{"protocol"}},
-	{pkg: "fleet/internal/simulation", may: []string{"fleet/internal/relay"}},
+	{pkg: "fleet/internal/simulation", tests: true, may: []string{"fleet/internal/relay", "internal/testutil"}},
 	{pkg: "fleet", may: []string{".", "fleet/internal/relay"}},
 
 	// What is built on collectives and useful alone.
@@ -124,11 +128,18 @@ var rules = []rule{
 	{pkg: "internal/testutil"},
 	{pkg: "internal/notify"},
 	{pkg: "internal/trouble"},
-	{pkg: "internal/simulation", may: []string{"protocol", "internal/control", "internal/founding", "internal/lifecycle", "internal/member", "internal/membership", "internal/stream", "internal/heartbeat", "internal/p2p"}},
+	{pkg: "internal/simulation", tests: true, may: []string{"internal/testutil", "protocol", "internal/control", "internal/founding", "internal/lifecycle", "internal/member", "internal/membership", "internal/stream", "internal/heartbeat", "internal/p2p"}},
 	{pkg: "internal/door"},
 	{pkg: "internal/prefetch"},
 	{pkg: "internal/folder", may: []string{"internal/door", "internal/membership", "internal/wire"}},
-	{pkg: "internal/operator", may: []string{"internal/control", "internal/membership"}},
+	{pkg: "internal/client", may: []string{"transport", "transport/tcp", "internal/control", "internal/door", "internal/dedup", "internal/founding", "internal/membership"}},
+	{pkg: "internal/operator", may: []string{"internal/client", "internal/control", "internal/membership"}},
+	{pkg: "internal/peers", may: []string{"protocol", "detect", "transport", "transport/tcp", "internal/membership"}},
+	{pkg: "internal/entry", may: []string{
+		"protocol", "detect", "transport", "transport/tcp", "internal/lifecycle", "internal/control", "internal/member", "internal/membership", "internal/heartbeat",
+		"internal/client", "internal/dedup", "internal/folder", "internal/node", "internal/notify", "internal/peers",
+	}},
+	{pkg: "internal/catchup", may: []string{"protocol", "internal/client", "internal/control", "internal/dedup", "internal/door", "internal/founding", "internal/member", "internal/membership"}},
 	{pkg: "internal/job", may: []string{"protocol", "internal/door", "internal/collective/engine", "internal/membership", "internal/p2p", "internal/notify"}},
 	{pkg: "internal/dedup"},
 	{pkg: "internal/ps", may: []string{".", "bootstrap", "collective"}},
@@ -155,7 +166,8 @@ func TestModuleKeepsItsArchitecture(t *testing.T) {
 }
 
 // check looks at every Go file of the module in fsys but tests, which may
-// import and do what they like: a driver's tests need protocols to drive. Build
+// import and do what they like: a driver's tests need protocols to drive. Packages
+// that are nothing but tests are held to their rules. Build
 // tags are not evaluated, so code for other systems is held to the rules too.
 func check(t *testing.T, fsys fs.FS, rules []rule) (packages, complaints []string) {
 	t.Helper()
@@ -168,7 +180,12 @@ func check(t *testing.T, fsys fs.FS, rules []rule) (packages, complaints []strin
 				return fs.SkipDir
 			}
 			return nil
-		case !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+		case !strings.HasSuffix(name, ".go"):
+			return nil
+		}
+		pkg := path.Dir(name)
+		r, ok := ruleFor(rules, pkg)
+		if strings.HasSuffix(name, "_test.go") && !r.tests {
 			return nil
 		}
 		src, err := fs.ReadFile(fsys, name)
@@ -181,14 +198,12 @@ func check(t *testing.T, fsys fs.FS, rules []rule) (packages, complaints []strin
 			return err
 		}
 
-		pkg := path.Dir(name)
 		if !slices.Contains(packages, pkg) {
 			packages = append(packages, pkg)
 		}
 		complain := func(pos token.Pos, format string, args ...any) {
 			complaints = append(complaints, fmt.Sprintf("%s: %s", fset.Position(pos), fmt.Sprintf(format, args...)))
 		}
-		r, ok := ruleFor(rules, pkg)
 		if !ok {
 			complain(f.Package, "package %q has no line in the rules of internal/archtest: add one that says what it may import", pkg)
 			return nil
@@ -338,6 +353,8 @@ func TestCheckComplains(t *testing.T) {
 		want             string
 	}{
 		{"an arrow down", "broadcast/a.go", `import "github.com/pleach-go/pleach/topology"`, noComplaint},
+		{"an arrow up in a test", "topology/a_test.go", `import "github.com/pleach-go/pleach/broadcast"`, noComplaint},
+		{"an arrow up in a package of tests", "internal/simulation/a_test.go", `import "github.com/pleach-go/pleach"`, `may not import "."`},
 		{"an arrow up", "topology/a.go", `import "github.com/pleach-go/pleach/broadcast"`, `may not import "broadcast"`},
 		{"an arrow up under another name", "topology/a.go", `import p "github.com/pleach-go/pleach/broadcast"`, `may not import "broadcast"`},
 		{"the contract knows nobody", "protocol/a.go", `import "github.com/pleach-go/pleach/topology"`, `may not import "topology"`},

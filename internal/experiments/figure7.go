@@ -3,7 +3,6 @@ package experiments
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/pleach-go/pleach/broadcast"
 	"github.com/pleach-go/pleach/logp"
@@ -88,10 +87,4 @@ func (row *Figure7Row) run(ctx context.Context, runs int, seed uint64) error {
 	row.Work, row.Correction = report.Messages.Total, report.Messages.Correction
 	row.Unreached = float64(report.Unreached.Processes) / float64(runs) / float64(s.Size)
 	return nil
-}
-
-// Near reports whether the simulation is as near to the print as asked for: one
-// step of latency, two percent of work.
-func (row *Figure7Row) Near() (latency, work bool) {
-	return math.Abs(row.Latency-row.StatedLatency) <= 1, math.Abs(row.Work-row.StatedWork) <= 0.02*row.StatedWork
 }

@@ -12,24 +12,18 @@ import (
 // evaluation aims at: an even chance that a million runs reach all (§IV-A).
 const GossipMiss = 6.93e-7
 
-// BestGossipTime chooses how long to gossip, see [Scenario.BestGossip].
+// BestGossipTime chooses how long to gossip by Corrected Gossip's formulas for the
+// scenario's correction (Eqs. 3–5).
 func (s *Scenario) BestGossipTime() (protocol.Time, error) {
-	choice, err := s.BestGossip()
+	choice, err := s.bestGossip()
 	return choice.Time, err
 }
 
-// GossipModel is Corrected Gossip's model of the scenario.
-func (s *Scenario) GossipModel() logp.GossipModel {
-	return logp.GossipModel{
+func (s *Scenario) bestGossip() (logp.Choice, error) {
+	model := logp.GossipModel{
 		Size: s.Size, Live: s.Size - protocol.Rank(s.Dead+len(s.Fixed.Dead)),
 		L: s.L, O: s.O, Miss: GossipMiss,
 	}
-}
-
-// BestGossip chooses how long to gossip by Corrected Gossip's formulas for the
-// scenario's correction (Eqs. 3–5).
-func (s *Scenario) BestGossip() (logp.Choice, error) {
-	model := s.GossipModel()
 	correction, err := ParseCorrection(s.Correction, s.Size, s.L, s.O)
 	if err != nil {
 		return logp.Choice{}, err

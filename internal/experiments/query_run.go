@@ -192,7 +192,7 @@ func (p *queryProcess) shareSizes(ctx context.Context, mine []int32) ([]int32, e
 // takes the sizes along that it has gathered: "all the sizes of the customer tables have to
 // be gathered at the new process" (§5.3.1). The hold does that.
 func (p *queryProcess) shareSizesThrough(ctx context.Context, mine []int32) ([]int32, error) {
-	defer collective.Hold(p)()
+	defer p.Hold()()
 	gathered, err := collective.Gather(ctx, p, 0, size(mine),
 		restored(p, func(one *partition) []int32 { return size(one.filter()) }),
 		collective.Takeover(func(task int, all [][]int32) {

@@ -18,8 +18,6 @@ type Scenario struct {
 	L, O protocol.Time
 	// FreeReceive lets receives overlap, see [logp.Params].
 	FreeReceive bool
-	// Zones, if not nil, make messages between zones cost more.
-	Zones *logp.Zones
 
 	// Dissemination is tree, gossip, ack, big or bfb.
 	Dissemination string
@@ -68,7 +66,7 @@ type Scenario struct {
 
 // params are the scenario's LogP parameters for the simulator.
 func (s *Scenario) params(plan *broadcast.Plan) logp.Params {
-	p := logp.Params{L: s.L, O: s.O, FreeReceive: s.FreeReceive, Zones: s.Zones}
+	p := logp.Params{L: s.L, O: s.O, FreeReceive: s.FreeReceive}
 	if plan.NeedsDetector() {
 		p.Detector = new(protocol.Time) // perfect, and at once
 	}

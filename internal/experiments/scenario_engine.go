@@ -109,8 +109,6 @@ func (s *Scenario) SparseRule() (kind logp.SparseRule, distance protocol.Rank, e
 		return 0, 0, errors.New("the message must spread along an interleaved tree")
 	case s.Start != broadcast.Synchronized:
 		return 0, 0, errors.New("correction must start everywhere at once")
-	case s.Zones != nil:
-		return 0, 0, errors.New("all links must cost the same")
 	case s.Lateness > 0:
 		return 0, 0, errors.New("all processes must wake up in time")
 	case s.Stretch > 1:
@@ -139,9 +137,6 @@ func (s *Scenario) SparseRule() (kind logp.SparseRule, distance protocol.Rank, e
 
 // finishTime is when the tree is through with dissemination if no process is dead.
 func (s *Scenario) finishTime(tree topology.Tree) protocol.Time {
-	if s.Zones != nil {
-		return s.finishInZones(tree)
-	}
 	if s.Order == topology.Interleaved && s.Tree == nil {
 		return FinishTime(tree, s.L, s.O)
 	}

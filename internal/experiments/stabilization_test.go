@@ -2,6 +2,8 @@ package experiments
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"math"
 	"os"
 	"strings"
@@ -37,7 +39,7 @@ func TestStabilizationGolden(t *testing.T) {
 		for i := range rows {
 			checkStabilization(t, &rows[i])
 		}
-		if err := WriteStabilizations(&b, rows, n == 6); err != nil {
+		if err := writeStabilizations(&b, rows, n == 6); err != nil {
 			t.Fatal(err)
 		}
 		if testutil.Full.On() {
@@ -178,4 +180,37 @@ func TestStabilizationRefusesWhatCannotBe(t *testing.T) {
 			t.Errorf("%+v: %+v", s, r)
 		}
 	}
+}
+
+// stabilizationKinds are the kinds of frames that a change takes, in the order of
+// the columns that count them. The column void counts [membership.Cancel].
+func stabilizationKinds() []membership.Kind {
+	return []membership.Kind{
+		membership.Report, membership.Prepare, membership.Promise, membership.Cancel,
+		membership.Propose, membership.Accept, membership.Commit,
+	}
+}
+
+// writeStabilizations writes rows as comma-separated values. Times are in steps,
+// numbers of messages per change; the model columns are for Ts.
+func writeStabilizations(w io.Writer, rows []StabilizationRow, header bool) error {
+	if header {
+		line := "members,dead,watchers,runs,ts_mean,ts_max,model,thesis_base,thesis_contention,attempts_max,messages_per_member" +
+			",report,prepare,promise,void,propose,accept,commit"
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	for i := range rows {
+		r := &rows[i]
+		line := fmt.Sprintf("%d,%d,%d,%d,%.6g,%g,%d,%g,%g,%g,%.2f", r.Size, r.Dead, r.Watchers, r.Runs, r.Time.Mean, r.Time.Max,
+			r.Model, r.Base, r.Contention, r.Ballots.Max, r.Messages.Mean/float64(r.Size))
+		for _, kind := range stabilizationKinds() {
+			line += fmt.Sprintf(",%.0f", r.ByKind[kind])
+		}
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -103,9 +103,6 @@ func (d *Folder) Take(id string, nonce uint64) (saved, former *membership.Seat, 
 	return saved, former, d.next, d.Save(state, true)
 }
 
-// Path returns where the folder is.
-func (d *Folder) Path() string { return d.path }
-
 // Starts returns how many processes have used the folder with its present nonce.
 func (d *Folder) Starts() uint64 { return d.starts }
 

@@ -11,6 +11,10 @@
 // And a member whose own timers are late doubts itself before it suspects others (local
 // health awareness: Dadgar, Phillips & Currey 2018, Lifeguard): its timeouts grow, and
 // after a long delay all waits begin again.
+//
+// A neighbor is quiet before it is silent, after two fifths of the timeout: two
+// heartbeats. That suspects no member, and a member that may be cut off itself can find
+// it out in time (package membership).
 package heartbeat
 
 import (
@@ -47,6 +51,8 @@ type Machine struct {
 	due       protocol.Time // of the next heartbeats; Never: there are no neighbors
 	next      int           // the neighbor that gets its heartbeat next
 	doubt     int           // how many of this member's last intervals were late, up to maxDoubt
+	quiet     bool          // a neighbor was quiet when Next was called last
+	health    Health
 }
 
 // neighbor is the state of one neighbor.
@@ -56,6 +62,7 @@ type neighbor struct {
 	heard       protocol.Time // when it gave its last sign of life; Never: it need not have started yet
 	pause       protocol.Time // the longest recent time between two of them
 	silent      bool
+	beats       int // heartbeats since TakeHealth
 }
 
 // New returns a machine.
@@ -112,12 +119,43 @@ func (m *Machine) Heard(now protocol.Time, from protocol.Rank) {
 	}
 }
 
+// Beat records a heartbeat of a peer, which is also a sign of life.
+func (m *Machine) Beat(from protocol.Rank) {
+	for i := range m.neighbors {
+		if n := &m.neighbors[i]; n.rank == from {
+			n.beats++
+		}
+	}
+}
+
+// Health is how a member has run for a while, beside its neighbors.
+type Health struct {
+	Intervals int // intervals that have ended
+	Late      int // those of them at whose end this member did not run
+	Beats     int // heartbeats of the neighbor that has sent the most
+}
+
+// Intervals returns how many intervals have ended since TakeHealth.
+func (m *Machine) Intervals() int { return m.health.Intervals }
+
+// TakeHealth returns the health since it was called last.
+func (m *Machine) TakeHealth() Health {
+	h := m.health
+	for i := range m.neighbors {
+		n := &m.neighbors[i]
+		h.Beats, n.beats = max(h.Beats, n.beats), 0
+	}
+	m.health = Health{}
+	return h
+}
+
 // Next returns the next neighbor to send a heartbeat to, or false if there is none for
 // now.
 func (m *Machine) Next(now protocol.Time) (to protocol.Rank, ok bool) {
 	if m.next == 0 && now >= m.due {
 		m.consider(now)
 	}
+	m.quiet = now >= m.quietAt()
 	if now < m.due {
 		return protocol.NoRank, false
 	}
@@ -129,12 +167,38 @@ func (m *Machine) Next(now protocol.Time) (to protocol.Rank, ok bool) {
 }
 
 // Deadline returns when Next must be called again, or Never.
-func (m *Machine) Deadline() protocol.Time { return m.due }
+func (m *Machine) Deadline() protocol.Time {
+	if m.quiet {
+		return m.due
+	}
+	return min(m.due, m.quietAt())
+}
+
+// Quiet reports whether a neighbor was quiet when Next was called last.
+func (m *Machine) Quiet() bool { return m.quiet }
+
+// quietAt returns when a neighbor is quiet if it is not heard before, or Never.
+func (m *Machine) quietAt() protocol.Time {
+	at := protocol.Never
+	for i := range m.neighbors {
+		if n := &m.neighbors[i]; n.heard != protocol.Never && m.config.Timeout > 0 {
+			at = min(at, n.heard+m.timeout(n)*2/5)
+		}
+	}
+	return at
+}
+
+// timeout returns how long a neighbor may be silent.
+func (m *Machine) timeout(n *neighbor) protocol.Time {
+	return max(m.config.Timeout, pauses*n.pause) * protocol.Time(1+m.doubt)
+}
 
 // consider looks for neighbors that have fallen silent, once per interval.
 func (m *Machine) consider(now protocol.Time) {
 	late := now - m.due
+	m.health.Intervals++
 	if late > m.config.Interval/4 {
+		m.health.Late++
 		m.doubt = min(m.doubt+1, maxDoubt)
 	} else {
 		m.doubt = max(m.doubt-1, 0)
@@ -145,8 +209,7 @@ func (m *Machine) consider(now protocol.Time) {
 			n.heard = now // this member did not run: what it has not heard proves nothing
 		}
 		n.pause -= n.pause / decay
-		timeout := max(m.config.Timeout, pauses*n.pause) * protocol.Time(1+m.doubt)
-		if m.config.Timeout > 0 && !n.silent && n.heard < now && now-n.heard >= timeout {
+		if m.config.Timeout > 0 && !n.silent && n.heard < now && now-n.heard >= m.timeout(n) {
 			n.silent = true
 			m.config.Report(n.rank, true)
 		}

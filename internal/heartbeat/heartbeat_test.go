@@ -142,3 +142,24 @@ func TestViewsKeepTheStateOfNeighbors(t *testing.T) {
 		t.Error("a member without neighbors has something to do")
 	}
 }
+
+// A neighbor is quiet before it is silent, and at once no longer when it is heard.
+func TestNeighborIsQuietBeforeItIsSilent(t *testing.T) {
+	p := newPair(t, true)
+	p.run(10_000*ms, 0)
+	p.beat = protocol.Never / 2
+	p.run(10_499*ms, 0)
+	if p.m.Quiet() {
+		t.Error("it is quiet after less than two heartbeats")
+	}
+	p.run(10_501*ms, 0) // last heard at 9900 ms
+	if !p.m.Quiet() {
+		t.Error("it is not quiet after two heartbeats")
+	}
+	p.want()
+	p.beat = p.now
+	p.run(10_502*ms, 0)
+	if p.m.Quiet() {
+		t.Error("it is quiet although it was heard")
+	}
+}

@@ -43,8 +43,8 @@ type Config struct {
 	Membership membership.Config
 	// Heartbeat has the times of the heartbeats. New fills in the rest.
 	Heartbeat heartbeat.Config
-	// SlowTimeout is how long a program may receive nothing while its inbox is full. If
-	// zero, 5 s.
+	// SlowTimeout is how long a program may receive nothing while its inbox is full, and
+	// after which a process leaves that hardly runs while others wait for it. If zero, 5 s.
 	SlowTimeout protocol.Time
 	// MaxDirect is the longest message that a member sends to a single member. If zero,
 	// 1 GiB.
@@ -62,9 +62,9 @@ type Config struct {
 	OnSilence func(neighbor protocol.Rank, silent bool)
 	// OnReport is called with each report that counts, and the member it is about.
 	OnReport func(r Report, about membership.Member)
-	// OnSlow is called when this member leaves because its program has received nothing
-	// for a while.
-	OnSlow func(after protocol.Time)
+	// OnSlow is called when this member leaves because it holds the others up, with the
+	// reason.
+	OnSlow func(after protocol.Time, why string)
 	// Save, if not nil, saves the state of a member whose seat can vote again after a
 	// restart: see [membership.Machine.Unsaved]. It does not wait for the disk: the driver
 	// calls Saved later. Until then the member sends no frame of view changes. What could not
@@ -89,9 +89,11 @@ type Machine struct {
 	changed, acts bool
 
 	neighbors neighbors
+	quiet     bool // a neighbor has missed heartbeats
 	reports   reports
 	joins     joins
 	slow      slowProgram
+	starved   slowProcess
 	saver     saver
 	flushing  bool // a view waits for the streams to reach its cut
 	last      byte // the first byte of the frame that Next returned last
@@ -113,6 +115,7 @@ func New(c Config) (*Machine, error) {
 	}
 	v := c.Membership
 	v.Self, v.View, v.Log, v.Durable = c.Self, c.View, m, c.Save != nil
+	v.DoubtTimeout = c.Heartbeat.Timeout * 3 / 20
 	if m.views, err = membership.New(v); err != nil {
 		return nil, fmt.Errorf("member: %w", err)
 	}
@@ -138,6 +141,7 @@ func (m *Machine) Settle(now protocol.Time) {
 	m.now = now
 	m.stream.Settle(now)
 	m.checkProgram(now)
+	m.checkProcess(now)
 	if !m.changed {
 		return
 	}

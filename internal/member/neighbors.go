@@ -63,6 +63,18 @@ func (m *Machine) watchNeighbors(v *membership.View, self int) {
 	m.heart.Watch(m.now, neighbors)
 }
 
+// noteQuiet tells the membership protocol whether a neighbor has missed heartbeats, if that
+// has changed.
+func (m *Machine) noteQuiet(now protocol.Time) (changed bool) {
+	if m.heart.Quiet() == m.quiet {
+		return false
+	}
+	m.quiet = !m.quiet
+	m.enter(now)
+	m.views.SetQuiet(now, m.quiet)
+	return true
+}
+
 // handleSilence takes a finding of the heartbeats.
 func (m *Machine) handleSilence(neighbor protocol.Rank, silent bool) {
 	if m.config.OnSilence != nil {

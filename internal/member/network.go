@@ -40,6 +40,7 @@ func (m *Machine) Receive(now protocol.Time, from protocol.Rank, frame []byte) e
 	m.heard(now, from)
 	switch {
 	case len(frame) == 1 && frame[0] == heartbeatFrame && m.heart != nil:
+		m.heart.Beat(from)
 		return nil
 	case len(frame) > 0 && frame[0] == viewFrame && m.views != nil:
 		m.viewsChanged()
@@ -60,6 +61,9 @@ func (m *Machine) Receive(now protocol.Time, from protocol.Rank, frame []byte) e
 func (m *Machine) heard(now protocol.Time, peer protocol.Rank) {
 	if m.heart != nil {
 		m.heart.Heard(now, peer)
+	}
+	if m.views != nil && m.views.Heard(now, peer) {
+		m.viewsChanged()
 	}
 }
 
@@ -135,6 +139,9 @@ func (m *Machine) Next(now protocol.Time) (to protocol.Rank, head, body []byte, 
 	if m.heart != nil {
 		if to, ok = m.heart.Next(now); ok {
 			return to, m.mark(heartbeatFrame, nil), nil, true
+		}
+		if m.noteQuiet(now) {
+			return m.Next(now)
 		}
 		if to, head, body, ok = m.direct.Next(now); ok {
 			return to, m.mark(directFrame, head), body, true

@@ -6,13 +6,20 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// defaultSlowTimeout is how long a program may receive nothing while others wait for it.
+// A member that holds the others up for long is no longer of use to them, so it leaves. It
+// decides that itself: no other member can tell a program that does nothing from one that is
+// busy with the last message, or a process that hardly runs from one that is far away.
+
+// defaultSlowTimeout is how long a member may hold the others up without getting on.
 const defaultSlowTimeout protocol.Time = 5e9
 
-// slowProgram is what a member knows of a program that does not receive. A member that
-// blocks the others for long is no longer of use to them, so it leaves. It decides that
-// itself: no other member can tell a program that does nothing from one that is busy
-// with the last message.
+// Why a member leaves, for people.
+const (
+	programReceivesNothing = "the program receives nothing"
+	processHardlyRuns      = "this process hardly runs, and others wait for it"
+)
+
+// slowProgram is what a member knows of a program that does not receive.
 type slowProgram struct {
 	since    protocol.Time // when it last received something although more waited for it; 0: it is not slow
 	received uint64        // messages, then
@@ -33,15 +40,72 @@ func (m *Machine) checkProgram(now protocol.Time) {
 		s.since, s.received = now, received
 		return
 	}
-	if timeout := cmp.Or(m.config.SlowTimeout, defaultSlowTimeout); now-s.since >= timeout {
-		s.leaving = true
-		if m.config.OnSlow != nil {
-			m.config.OnSlow(timeout)
-		}
-		m.Leave(now)
+	if now-s.since >= m.slowTimeout() {
+		m.leaveSlow(now, programReceivesNothing)
 	}
 }
 
-// TooSlow reports whether this member leaves, or has left, because its program receives
-// too slowly.
+// Slow reports whether others wait for the program, because the inbox is full.
+func (m *Machine) Slow() bool { return m.slow.since > 0 }
+
+// Received says that the program has received something that was delivered before: drivers
+// take many messages at a time.
+func (m *Machine) Received(now protocol.Time) {
+	if m.Slow() {
+		m.slow.since = now
+	}
+}
+
+// slowProcess is what a member knows of itself if its process gets to run only now and then:
+// its host has other things to do, or its container is throttled. Whatever it does gives
+// signs of life, and all others go at its pace.
+type slowProcess struct {
+	since     protocol.Time // when this member began to look at itself
+	intervals int           // intervals of heartbeats since then
+	awaited   int           // those of them in which a root waited for this member
+}
+
+// minIntervals is for how many intervals of heartbeats at least a member looks at itself.
+const minIntervals = 10
+
+// checkProcess leaves the group if this process has hardly run for SlowTimeout although
+// others waited for it: at the end of most intervals of heartbeats it did not run, and in
+// half of them or more a root waited for something that it lacked. Where all members hardly
+// run, none is at fault. So one that leaves has heard a neighbor as often as one that runs
+// well beats.
+func (m *Machine) checkProcess(now protocol.Time) {
+	s := &m.starved
+	if m.heart == nil || m.slow.leaving || m.heart.Intervals() == s.intervals {
+		return
+	}
+	if s.intervals = m.heart.Intervals(); m.stream.TakeAwaited() {
+		s.awaited++
+	}
+	elapsed := now - s.since
+	if elapsed < max(m.slowTimeout(), minIntervals*m.config.Heartbeat.Interval) {
+		return
+	}
+	h := m.heart.TakeHealth()
+	late := 4*h.Late >= 3*h.Intervals
+	well := 5*protocol.Time(h.Beats)*m.config.Heartbeat.Interval >= 4*elapsed
+	if late && well && 2*s.awaited >= h.Intervals && s.since > 0 {
+		m.leaveSlow(now, processHardlyRuns)
+	}
+	*s = slowProcess{since: now}
+}
+
+func (m *Machine) slowTimeout() protocol.Time {
+	return cmp.Or(m.config.SlowTimeout, defaultSlowTimeout)
+}
+
+// leaveSlow leaves because this member holds the others up.
+func (m *Machine) leaveSlow(now protocol.Time, why string) {
+	m.slow.leaving = true
+	if m.config.OnSlow != nil {
+		m.config.OnSlow(m.slowTimeout(), why)
+	}
+	m.Leave(now)
+}
+
+// TooSlow reports whether this member leaves, or has left, because it holds the others up.
 func (m *Machine) TooSlow() bool { return m.slow.leaving }

@@ -2,8 +2,10 @@ package member
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
+	"github.com/pleach-go/pleach/internal/heartbeat"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/protocol"
@@ -50,5 +52,83 @@ func TestOnlyASlowProgramMakesAMemberLeave(t *testing.T) {
 				t.Errorf("the member leaves: %v", left)
 			}
 		})
+	}
+}
+
+// A member whose process hardly runs leaves, if others wait for it, and its neighbor runs
+// well: where all hardly run, none is at fault.
+func TestProcessThatHardlyRunsLeaves(t *testing.T) {
+	const interval, ms = 300e6, 1e6
+	for name, c := range map[string]struct {
+		period protocol.Time // between two times at which the member runs
+		beat   protocol.Time // between two heartbeats of its neighbor
+		waits  bool
+		leaves bool
+	}{
+		"it hardly runs":       {period: 500 * ms, beat: interval, waits: true, leaves: true},
+		"it runs well":         {period: 20 * ms, beat: interval, waits: true},
+		"nobody waits for it":  {period: 500 * ms, beat: interval},
+		"all members are slow": {period: 500 * ms, beat: 500 * ms, waits: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sender, receiver := starvedPair(t, interval)
+			why := ""
+			receiver.config.OnSlow = func(_ protocol.Time, reason string) { why = reason }
+			beat := protocol.Time(1)
+			for now := protocol.Time(1); now < 3*defaultSlowTimeout; now += c.period {
+				for ; beat <= now; beat += c.beat {
+					receive(t, receiver, now, []byte{heartbeatFrame})
+				}
+				for _, head, body, ok := sender.stream.Next(now); ok; _, head, body, ok = sender.stream.Next(now) {
+					if c.waits && len(head)+len(body) < 500 { // what the sender waits for does not arrive
+						receive(t, receiver, now, head)
+					}
+				}
+				for _, head, _, ok := receiver.Next(now); ok; _, head, _, ok = receiver.Next(now) {
+					if head[0] < viewFrame { // a stream's
+						_ = sender.stream.Receive(now, 1, slices.Clone(head))
+					}
+				}
+				receiver.Settle(now)
+			}
+			if receiver.TooSlow() != c.leaves || c.leaves && why != processHardlyRuns {
+				t.Errorf("it leaves: %v, %q", receiver.TooSlow(), why)
+			}
+		})
+	}
+}
+
+// starvedPair returns a sender that has more to send than its window allows, and a receiver.
+func starvedPair(t *testing.T, interval protocol.Time) (sender, receiver *Machine) {
+	t.Helper()
+	members := []membership.Member{
+		{Rank: 0, Identity: "a", Address: "a", Incarnation: FirstIncarnation},
+		{Rank: 1, Identity: "b", Address: "b", Incarnation: FirstIncarnation},
+	}
+	view := membership.View{Number: 1, Slots: 2, Members: membership.MembersOf(members...)}
+	var both [2]*Machine
+	for r := range both {
+		m, err := New(Config{
+			Self: members[r], View: view, Stream: stream.Config{InboxBytes: 100_000},
+			Heartbeat: heartbeat.Config{Interval: interval, Timeout: 5 * interval},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Start(1)
+		both[r] = m
+	}
+	for range 10 {
+		if err := both[0].stream.Write(make([]byte, 60_000), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return both[0], both[1]
+}
+
+func receive(t *testing.T, m *Machine, now protocol.Time, frame []byte) {
+	t.Helper()
+	if err := m.Receive(now, 0, slices.Clone(frame)); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -33,6 +33,7 @@ type acceptor struct {
 	decided  *value        // the decision
 	next     *View         // the next view, once decided
 	own      bool          // this member has decided it, maybe by its own vote alone
+	ends     error         // why the decision ends this member, once its vote is saved; nil: it does not
 	began    protocol.Time // when this member first learned of the change
 	tried    protocol.Time // since when this member attempts it; 0: it does not
 	news     news          // members that are excluded since

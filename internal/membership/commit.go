@@ -63,8 +63,10 @@ func (m *Machine) decide(now protocol.Time, v *value, root protocol.Rank) {
 	}
 	m.beginCommitCast(now, v, root)
 	if !next.Holds(m.config.Self.Rank, m.config.Self.Incarnation) && !m.leaving && !m.hasAdmitted(next) {
-		m.end(m.evicted(next))
-		return
+		if r.ends = m.evicted(next); !r.own || !m.unsaved() {
+			m.end(r.ends)
+		}
+		return // the others need the decision, which leaves when the vote is saved
 	}
 	if !r.frozen {
 		m.freeze(now) // a leaving member that has not participated

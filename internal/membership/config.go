@@ -59,6 +59,10 @@ type Config struct {
 	// ProbeTimeout is how long a member whose identity another process claims may take
 	// to show that it is alive. Then the other process replaces it. If zero, 1.5 s.
 	ProbeTimeout protocol.Time
+	// DoubtTimeout is how long a member may take to give a sign of life when it is asked for
+	// one; see doubt.go. Where answers take long, or the timers of this member are late, it
+	// is more. If zero, no member is asked.
+	DoubtTimeout protocol.Time
 	// JoinTimeout is how long a candidate waits for a view before it is refused. If
 	// zero, 30 s.
 	JoinTimeout protocol.Time
@@ -117,6 +121,7 @@ func (c *Config) check() error {
 		{"RetryInterval", &c.RetryInterval, 60 * millisecond},
 		{"StatusInterval", &c.StatusInterval, second},
 		{"ProbeTimeout", &c.ProbeTimeout, 1500 * millisecond},
+		{"DoubtTimeout", &c.DoubtTimeout, 0},
 		{"JoinTimeout", &c.JoinTimeout, 30 * second},
 	} {
 		if *t.value < 0 {

@@ -67,6 +67,7 @@
 //     order; assign.go: the rank that a joiner gets.
 //   - suspicion.go, join.go, leave.go: reasons for a change; reporter.go: how the
 //     coordinator learns of them; relay.go: how many reports become few.
+//   - doubt.go: how a member that is cut off learns it before the others go on.
 //   - silence.go: members that do not answer, and do not hold up the others;
 //     unheard.go: coordinators that do not answer; abstain.go: coordinators that cannot.
 //   - status.go: how members that are behind catch up.

@@ -14,7 +14,8 @@ type Kind uint8
 // The kinds of frames.
 const (
 	// Status carries the view number of its sender, whether it is stuck: frozen for long
-	// by an attempt that seems to have ended, and whether it abstains from coordinating.
+	// by an attempt that seems to have ended, and whether it abstains from coordinating. It
+	// may ask for a status in return, and say that its sender has lost its quorum.
 	Status Kind = iota
 	// Report lists all members that its sender suspects, and what other members have
 	// reported to it.
@@ -76,6 +77,8 @@ type frame struct {
 
 	stuck     bool       // status
 	abstains  bool       // status
+	asks      bool       // status
+	lost      bool       // status
 	reports   []report   // report
 	candidate candidate  // join request
 	wanted    attributes // meta change
@@ -116,7 +119,17 @@ const (
 const (
 	statusStuck    = 1
 	statusAbstains = 2
+	statusAsks     = 4
+	statusLost     = 8
 )
+
+// statusFlags returns the flags that this build knows.
+func statusFlags() uint8 {
+	if wire.Newest() < wire.DoubtVersion {
+		return statusStuck | statusAbstains
+	}
+	return statusStuck | statusAbstains | statusAsks | statusLost
+}
 
 // flag returns a flag if it is set.
 func flag(set bool, bit uint8) uint8 {
@@ -136,7 +149,7 @@ func (f *frame) append(dst []byte) []byte {
 	dst = wire.AppendUint64(dst, f.incarnation)
 	switch f.kind {
 	case Status:
-		dst = wire.AppendUint8(dst, flag(f.stuck, statusStuck)|flag(f.abstains, statusAbstains))
+		dst = wire.AppendUint8(dst, flag(f.stuck, statusStuck)|flag(f.abstains, statusAbstains)|flag(f.asks, statusAsks)|flag(f.lost, statusLost))
 	case Report:
 		dst = appendReports(dst, f.reports)
 	case JoinRequest:
@@ -173,10 +186,11 @@ func parse(from protocol.Rank, b []byte) (*frame, error) {
 	switch f.kind {
 	case Status:
 		flags := d.Uint8()
-		if flags > statusStuck|statusAbstains {
+		if flags&^statusFlags() != 0 {
 			d.refuse("a status with flags %#x", flags)
 		}
 		f.stuck, f.abstains = flags&statusStuck != 0, flags&statusAbstains != 0
+		f.asks, f.lost = flags&statusAsks != 0, flags&statusLost != 0
 	case Report:
 		f.reports = d.reports()
 	case JoinRequest:

@@ -33,6 +33,8 @@ func goldenFrames() map[string]frame {
 		"status zero":            {kind: Status},
 		"status stuck":           {kind: Status, view: 7, incarnation: 9, stuck: true},
 		"status abstains":        {kind: Status, view: 7, incarnation: 9, abstains: true},
+		"status asks":            {kind: Status, view: 7, incarnation: 9, asks: true},
+		"status lost":            {kind: Status, view: 7, incarnation: 9, lost: true},
 		"status large":           {kind: Status, view: math.MaxUint64, incarnation: math.MaxUint64},
 		"report zero":            {kind: Report},
 		"report":                 {kind: Report, view: 7, incarnation: 9, reports: []report{{3, []suspect{{3, 77}, {MaxSlots - 1, math.MaxUint64}}}, {4, []suspect{{5, 1}}}}},

@@ -25,6 +25,7 @@ type Machine struct {
 	later      *frame     // the commit after the decided one, until that is installed
 
 	suspicions suspicions
+	doubt      doubt
 	reporter   reporter
 	status     status
 	durable    durable
@@ -98,6 +99,7 @@ func newMachine(c Config, k *memo) *Machine {
 func (m *Machine) enter(v *View) {
 	before := m.view.Members
 	m.view = *v
+	m.doubt = doubt{quiet: m.doubt.quiet}
 	m.self, _ = v.index(m.config.Self.Rank)
 	if m.names != nil {
 		for gone := range before.Since(v.Members) {
@@ -231,6 +233,10 @@ func (m *Machine) handle(now protocol.Time, f *frame) error {
 func (m *Machine) LogFlushed(now protocol.Time) {
 	m.now = now
 	if m.done != nil {
+		return
+	}
+	if why := m.acceptor.ends; why != nil && !m.unsaved() {
+		m.end(why)
 		return
 	}
 	m.tryAccept(now)

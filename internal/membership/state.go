@@ -105,7 +105,7 @@ func (m *Machine) Quorum() (reachable, needed int, ok bool) {
 }
 
 // Unreachable returns the ranks of the members that this member or another one
-// suspects, and of those that are silent.
+// suspects, of those that are silent, and of those that give no sign of life.
 func (m *Machine) Unreachable() (ranks []protocol.Rank) {
 	for _, i := range m.unreachable().each() {
 		ranks = append(ranks, m.view.Members.At(i).Rank)
@@ -114,16 +114,18 @@ func (m *Machine) Unreachable() (ranks []protocol.Rank) {
 }
 
 // unreachable returns the members that are suspected, those that are silent, excused or
-// not, and those that do not answer reports.
+// not, those that do not answer reports, and those that give no sign of life.
 func (m *Machine) unreachable() set {
 	s := m.suspectedOr(m.now, m.acceptor.silence.members)
-	if m.acceptor.unheard.count() == 0 {
-		return s
+	for _, others := range []set{m.acceptor.unheard, m.doubt.members} {
+		if others.count() == 0 {
+			continue
+		}
+		if s == nil {
+			s = newSet(m.view.Members.Len())
+		}
+		s.union(others)
 	}
-	if s == nil {
-		s = newSet(m.view.Members.Len())
-	}
-	s.union(m.acceptor.unheard)
 	return s
 }
 

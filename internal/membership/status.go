@@ -80,9 +80,16 @@ func (m *Machine) stuck(now protocol.Time) bool {
 	return m.acceptor.frozen && now >= m.acceptor.since+2*m.config.AttemptTimeout
 }
 
-// handleStatus records whether a member of the current view is stuck, or abstains.
+// handleStatus records whether a member of the current view is stuck, abstains, or has lost
+// its quorum.
 func (m *Machine) handleStatus(f *frame) {
 	m.noteAbstention(f.from, f.abstains)
+	if f.asks {
+		m.put(f.from, frame{kind: Status})
+	}
+	if f.lost {
+		m.ask(m.now, m.doubtWindow())
+	}
 	if f.stuck && m.proposer == nil {
 		m.acceptor.stuck = true
 		m.tellAbstention(f.from)

@@ -13,7 +13,7 @@ func (m *Machine) deadline() protocol.Time {
 	if m.done != nil {
 		return due
 	}
-	due = min(due, m.status.due, m.reporter.due)
+	due = min(due, m.status.due, m.reporter.due, m.doubt.due())
 	for i := range m.pending {
 		due = min(due, m.pending[i].until, m.pending[i].next())
 	}
@@ -45,6 +45,7 @@ func (m *Machine) tick(now protocol.Time) {
 	if m.done == nil {
 		m.expireJoins(now)
 		m.runProbes(now)
+		m.runDoubt(now)
 		m.consider(now)
 		m.attempt(now)
 		if !m.unsaved() {

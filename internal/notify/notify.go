@@ -46,3 +46,11 @@ func (n *Notifier) wake() {
 		n.waiting.Store(false)
 	}
 }
+
+// Signal puts a signal into a channel, unless one is there already.
+func Signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

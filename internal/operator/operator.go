@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/client"
 	"github.com/pleach-go/pleach/internal/control"
 	"github.com/pleach-go/pleach/internal/membership"
 )
@@ -21,13 +22,7 @@ const (
 )
 
 // Client asks the processes of a group.
-type Client struct {
-	// Ask sends a request once, and Retry until there is a reply, ctx ends, or it cannot
-	// help.
-	Ask, Retry func(ctx context.Context, address string, r control.Request) ([]byte, error)
-	// Permanent reports whether a request that failed would fail again.
-	Permanent func(error) bool
-}
+type Client struct{ *client.Client }
 
 // ErrHasQuorum is returned by [Client.Force] if nothing needs to be forced.
 var ErrHasQuorum = errors.New("nothing needs to be forced")
@@ -83,7 +78,7 @@ func (c *Client) viewToForce(ctx context.Context, address string) (control.ViewR
 			return c.seatToForce(ctx, address)
 		case err == nil:
 			return control.DecodeView(b)
-		case c.Permanent(err) || ctx.Err() != nil:
+		case client.Permanent(err) || ctx.Err() != nil:
 			return control.ViewReply{}, err
 		}
 		select {
@@ -96,7 +91,7 @@ func (c *Client) viewToForce(ctx context.Context, address string) (control.ViewR
 // seatToForce returns the view of a process that was started again. Which others of the
 // view are there is not known before all were asked.
 func (c *Client) seatToForce(ctx context.Context, address string) (v control.ViewReply, err error) {
-	i, err := c.introduction(ctx, address)
+	i, err := c.Introduction(ctx, address, &control.Question{})
 	if err == nil && i.View == nil {
 		err = errors.New("the process has no place in a view")
 	}
@@ -106,22 +101,13 @@ func (c *Client) seatToForce(ctx context.Context, address string) (v control.Vie
 	v.View, v.Lost = *i.View, &control.Lost{Needed: i.View.Needed()}
 	for _, m := range v.View.Members.All() {
 		timed, cancel := context.WithTimeout(ctx, seatTimeout)
-		if _, err := c.introduction(timed, m.Address); err != nil {
+		if _, err := c.Introduction(timed, m.Address, &control.Question{}); err != nil {
 			v.Lost.Unreachable = append(v.Lost.Unreachable, m.Rank)
 		}
 		cancel()
 	}
 	v.Lost.Reachable = v.View.Members.Len() - len(v.Lost.Unreachable)
 	return v, nil
-}
-
-// introduction asks the process at an address to introduce itself.
-func (c *Client) introduction(ctx context.Context, address string) (*control.Introduction, error) {
-	b, err := c.Ask(ctx, address, control.Introduce{})
-	if err != nil {
-		return nil, err
-	}
-	return control.DecodeIntroduction(b)
 }
 
 // forceMembers asks each member that goes on to do so without the others.

@@ -68,12 +68,14 @@ const (
 	deliverTopic
 	trace
 	raiseVersion
+	received
 )
 
 var kindNames = []string{
 	"end", "start", "settle", "receive", "receive buffer", "buffer filled", "up", "down", "writable", "next", "send failed", "report",
 	"set impaired", "join", "leave", "removed", "force view", "learn", "write", "abandon", "flush batch", "poll", "deliver", "saved",
 	"send direct", "deliver direct", "flush direct", "set meta", "set synced", "write topic", "subscribe", "unsubscribe", "deliver topic", "trace", "raise version",
+	"received",
 }
 
 func (k kind) String() string { return kindNames[k] }

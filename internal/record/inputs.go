@@ -126,6 +126,12 @@ func (r *Recorder) Saved(now protocol.Time, err error) {
 	r.Machine.Saved(now, err)
 }
 
+// Received says that the program has received something that was delivered before.
+func (r *Recorder) Received(now protocol.Time) {
+	r.note(received, now, 0, 0)
+	r.Machine.Received(now)
+}
+
 // SetSynced asks for a view in which this member has the state of the group.
 func (r *Recorder) SetSynced(now protocol.Time) {
 	r.note(setSynced, now, 0, 0)

@@ -21,6 +21,7 @@ type Inputs interface {
 	Leave(now protocol.Time)
 	SetMeta(now protocol.Time, meta string) error
 	SetSynced(now protocol.Time)
+	Received(now protocol.Time)
 	Removed(now protocol.Time, view uint64, holder *membership.Member)
 	RaiseVersion(now protocol.Time, version uint16) error
 	ForceView(now protocol.Time, ranks []protocol.Rank) error

@@ -176,6 +176,8 @@ func (p *replay) applyCall(in *input) {
 		p.FlushDirect()
 	case setMeta:
 		_ = p.SetMeta(now, string(in.data))
+	case received:
+		p.Received(now)
 	case setSynced:
 		p.SetSynced(now)
 	case saved:

@@ -46,8 +46,8 @@ func (w *watch) attach(p *replay, c *member.Config, tell func(Event)) {
 			w.event("heard", "rank %d sends heartbeats again", r)
 		}
 	}
-	c.OnSlow = func(after protocol.Time) {
-		w.event("slow", "the program has received nothing for %.1f s", float64(after)/1e9)
+	c.OnSlow = func(after protocol.Time, why string) {
+		w.event("slow", "leaves: %s for %.1f s", why, float64(after)/1e9)
 	}
 	c.OnState = w.checkState
 	w.event("view", "%s", viewText(&c.View))

@@ -47,6 +47,19 @@ func TestUpgradesUnderSeeds(t *testing.T) {
 	t.Logf("%d seeds: %d views, %d messages delivered", total.seeds.Load(), total.views.Load(), total.delivered.Load())
 }
 
+// Members that are cut off from a quorum know it before the others go on.
+func TestCutsUnderSeeds(t *testing.T) {
+	seeds := 1000
+	if testutil.RaceEnabled || testing.Short() {
+		seeds = 30
+	}
+	total := runSeeds(uint64(testutil.First.Or(1)), uint64(testutil.Seeds.Or(seeds)), Options{Cut: true}, func(r *Result) { t.Error(r.Seed, r.Err) })
+	t.Logf("%d seeds: %d views, %d times a member was told before a view", total.seeds.Load(), total.views.Load(), total.told.Load())
+	if total.told.Load() < total.seeds.Load() {
+		t.Error("the seeds exercise little")
+	}
+}
+
 // complaint says what went wrong, and how to see it again.
 func complaint(r *Result) string {
 	return fmt.Sprintf("%v\nreplay: PLEACH_SEED=%d go test -count=1 -run 'TestGroupsUnderSeeds$' -v ./internal/simulation", r.Err, r.Seed)
@@ -63,7 +76,7 @@ func replay(t *testing.T, seed uint64) {
 
 // totals counts over seeds.
 type totals struct {
-	seeds, events, frames, delivered, unicasts, views, receipts, groups, seats, saves, stuck atomic.Uint64
+	seeds, events, frames, delivered, unicasts, views, receipts, groups, seats, saves, told, stuck atomic.Uint64
 }
 
 // maxFailures is how many failing seeds are reported.
@@ -109,6 +122,7 @@ func (c *totals) add(r *Result) {
 	c.groups.Add(r.Groups)
 	c.seats.Add(r.Seats)
 	c.saves.Add(r.Saves)
+	c.told.Add(r.Told)
 	if r.Stuck {
 		c.stuck.Add(1)
 	}

@@ -63,6 +63,7 @@ type peers struct {
 	backlogs map[protocol.Rank]*backlog // of peers whose queues are full
 	missed   map[protocol.Rank][]*flow  // the streams of which they have missed something; see missed.go
 	stalled  map[protocol.Rank]bool     // members that do not answer polls; see stable.go
+	awaited  bool                       // a root waits for what this member lacks; see TakeAwaited
 	down     map[protocol.Rank]bool     // peers that could not be reached when last tried
 	retryDue protocol.Time              // when to try the nearest of them again
 }

@@ -54,6 +54,13 @@ func (m *Member) PeerStates() map[protocol.Rank]PeerState {
 	return states
 }
 
+// TakeAwaited reports whether, since it was called last, a root has waited for this member to
+// accept something that it lacks.
+func (m *Member) TakeAwaited() (awaited bool) {
+	awaited, m.awaited = m.awaited, false
+	return awaited
+}
+
 // Queues is how much waits in a member.
 type Queues struct {
 	// InboxMessages and InboxBytes wait for the program.

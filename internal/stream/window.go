@@ -169,6 +169,7 @@ func (m *Member) pollCredit(now protocol.Time) {
 func (m *Member) handleCreditPoll(now protocol.Time, f *flow, from protocol.Rank, fr *frame) {
 	f.credit.to = from
 	if f.wanted = max(f.wanted, fr.first); f.next < f.wanted {
+		m.awaited = true
 		m.schedulePull(now, f, from, false)
 	}
 	m.sendCredit(f, m.creditPosition(f))

@@ -15,13 +15,6 @@ type Suppliers struct {
 	NationKey []int32 // an index of Nations
 }
 
-// Parts are rows of part. All columns have the same length.
-type Parts struct {
-	PartKey     []int32
-	Type        []PartType
-	RetailPrice []int64 // in cents
-}
-
 // Customers returns the customers from row first to before row end, counted from 0. It
 // panics if there are no such rows.
 func (g Generator) Customers(first, end int) Customers {
@@ -39,19 +32,6 @@ func (g Generator) Customers(first, end int) Customers {
 func (g Generator) Suppliers(first, end int) Suppliers {
 	checkRange("supplier", first, end, g.suppliers)
 	return Suppliers{SuppKey: keys(first, end), NationKey: nationKeys(110356601, first, end)}
-}
-
-// Parts returns the parts from row first to before row end, counted from 0. It panics if
-// there are no such rows.
-func (g Generator) Parts(first, end int) Parts {
-	checkRange("part", first, end, g.parts)
-	p := Parts{PartKey: keys(first, end), Type: make([]PartType, end-first), RetailPrice: make([]int64, end-first)}
-	kind := newColumn(1841581359, first)
-	for i, key := range p.PartKey {
-		p.Type[i] = PartType(kind.draw(0, partTypes-1))
-		p.RetailPrice[i] = retailPrice(int(key))
-	}
-	return p
 }
 
 func keys(first, end int) []int32 {

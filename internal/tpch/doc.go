@@ -9,8 +9,8 @@
 //
 // The rows are those of dbgen, the generator of the TPC-H specification: it draws each
 // column from a Lehmer generator of its own (Park & Miller 1988), and a generator can skip
-// ahead by modular powers. There are the columns that queries 1, 3, 5, 6, 12, 14 and 18
-// use. The columns of free text are missing.
+// ahead by modular powers. There are all columns but those
+// of free text, the comments, and the clerks of orders.
 //
 // Tables are columns (structures of arrays). Money is in cents, discount and tax in
 // percent, dates are days.

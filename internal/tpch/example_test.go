@@ -47,3 +47,18 @@ func ExampleGenerator_Orders() {
 	// 1 24027 1534 5 24 2282448 1996-03-30 FOB
 	// 1 15635 638 6 32 4962016 1996-01-30 MAIL
 }
+
+func ExampleGenerator_Parts() {
+	g, err := tpch.New(1)
+	if err != nil {
+		panic(err)
+	}
+	p, s, c := g.Parts(0, 1), g.PartSupps(0, 1), g.SupplierContacts(0, 1)
+	fmt.Println(p.Name[0], p.Brand[0].Manufacturer(), p.Brand[0], p.Type[0], p.Size[0], p.Container[0], p.RetailPrice[0])
+	fmt.Println(s.PartKey[0], s.SuppKey[0], s.AvailQty[0], s.SupplyCost[0])
+	fmt.Println(tpch.SupplierName(1), c.Address[0], c.Phone[0], c.Balance[0])
+	// Output:
+	// goldenrod lavender spring chocolate lace Manufacturer#1 Brand#13 PROMO BURNISHED COPPER 7 JUMBO PKG 90100
+	// 1 2 3325 77164
+	// Supplier#000000001 sdrGnXCDRcfriBvY0KL,ipCanOTyK t NN1 27-918-335-1736 575594
+}

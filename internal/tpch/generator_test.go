@@ -18,6 +18,8 @@ func TestPartsAreTheWhole(t *testing.T) {
 	customers := g.Customers(0, g.NumCustomers())
 	suppliers := g.Suppliers(0, g.NumSuppliers())
 	parts := g.Parts(0, g.NumParts())
+	offers := g.PartSupps(0, g.NumParts())
+	contacts := g.CustomerContacts(0, g.NumCustomers())
 	rapid.Check(t, func(t *rapid.T) {
 		tasks := rapid.IntRange(1, 40).Draw(t, "tasks")
 		var (
@@ -26,6 +28,8 @@ func TestPartsAreTheWhole(t *testing.T) {
 			c Customers
 			s Suppliers
 			p Parts
+			f PartSupps
+			a Contacts
 		)
 		for task := range tasks {
 			someOrders, someLines := g.Orders(Share(g.NumOrders(), task, tasks))
@@ -33,12 +37,16 @@ func TestPartsAreTheWhole(t *testing.T) {
 			c = concat(c, g.Customers(Share(g.NumCustomers(), task, tasks)))
 			s = concat(s, g.Suppliers(Share(g.NumSuppliers(), task, tasks)))
 			p = concat(p, g.Parts(Share(g.NumParts(), task, tasks)))
+			f = concat(f, g.PartSupps(Share(g.NumParts(), task, tasks)))
+			a = concat(a, g.CustomerContacts(Share(g.NumCustomers(), task, tasks)))
 		}
 		equal(t, o, orders)
 		equal(t, l, lines)
 		equal(t, c, customers)
 		equal(t, s, suppliers)
 		equal(t, p, parts)
+		equal(t, f, offers)
+		equal(t, a, contacts)
 	})
 }
 

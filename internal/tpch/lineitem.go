@@ -6,26 +6,28 @@ func newLineitems(n int) Lineitems {
 		Quantity: make([]int32, n), ExtendedPrice: make([]int64, n), Discount: make([]int32, n), Tax: make([]int32, n),
 		ReturnFlag: make([]byte, n), LineStatus: make([]byte, n),
 		ShipDate: make([]Date, n), CommitDate: make([]Date, n), ReceiptDate: make([]Date, n), ShipMode: make([]ShipMode, n),
+		Instruction: make([]Instruction, n),
 	}
 }
 
 // lineColumns are the streams of lineitem.
 type lineColumns struct {
-	quantity, discount, tax, shipMode, part, supplier, ship, commit, receipt, returnFlag lineColumn
+	quantity, discount, tax, shipMode, part, supplier, ship, commit, receipt, returnFlag, instruction lineColumn
 }
 
 func newLineColumns(order int) lineColumns {
 	return lineColumns{
-		quantity:   newLineColumn(209208115, order),
-		discount:   newLineColumn(554590007, order),
-		tax:        newLineColumn(721958466, order),
-		shipMode:   newLineColumn(675466456, order),
-		part:       newLineColumn(1808217256, order),
-		supplier:   newLineColumn(2095021727, order),
-		ship:       newLineColumn(1769349045, order),
-		commit:     newLineColumn(904914315, order),
-		receipt:    newLineColumn(373135028, order),
-		returnFlag: newLineColumn(717419739, order),
+		quantity:    newLineColumn(209208115, order),
+		discount:    newLineColumn(554590007, order),
+		tax:         newLineColumn(721958466, order),
+		shipMode:    newLineColumn(675466456, order),
+		part:        newLineColumn(1808217256, order),
+		supplier:    newLineColumn(2095021727, order),
+		ship:        newLineColumn(1769349045, order),
+		commit:      newLineColumn(904914315, order),
+		receipt:     newLineColumn(373135028, order),
+		returnFlag:  newLineColumn(717419739, order),
+		instruction: newLineColumn(1371272478, order),
 	}
 }
 
@@ -40,6 +42,7 @@ func (c *lineColumns) nextOrder() {
 	c.commit.nextOrder()
 	c.receipt.nextOrder()
 	c.returnFlag.nextOrder()
+	c.instruction.nextOrder()
 }
 
 // line draws line i, which belongs to an order of that date.
@@ -51,6 +54,7 @@ func (c *lineColumns) line(l *Lineitems, i int, g Generator, ordered Date) {
 	l.ExtendedPrice[i] = int64(quantity) * retailPrice(part)
 	l.Discount[i] = int32(c.discount.draw(0, 10))
 	l.Tax[i] = int32(c.tax.draw(0, 8))
+	l.Instruction[i] = Instruction(c.instruction.draw(0, len(instructions)-1))
 	l.ShipMode[i] = ShipMode(c.shipMode.draw(0, len(shipModes)-1))
 	l.ShipDate[i] = ordered + Date(c.ship.draw(1, 121))
 	l.CommitDate[i] = ordered + Date(c.commit.draw(30, 90))

@@ -27,6 +27,7 @@ type Lineitems struct {
 	CommitDate    []Date
 	ReceiptDate   []Date
 	ShipMode      []ShipMode
+	Instruction   []Instruction
 }
 
 // Len returns the number of rows.

@@ -73,6 +73,13 @@ var shipModes = [...]string{"REG AIR", "AIR", "RAIL", "TRUCK", "MAIL", "FOB", "S
 
 func (m ShipMode) String() string { return shipModes[m] }
 
+// Instruction says how a line is delivered.
+type Instruction uint8
+
+var instructions = [...]string{"DELIVER IN PERSON", "COLLECT COD", "NONE", "TAKE BACK RETURN"}
+
+func (i Instruction) String() string { return instructions[i] }
+
 // PartType is the type of a part, three words.
 type PartType uint8
 
@@ -96,6 +103,12 @@ func (t PartType) Promo() bool { return int(t) >= partTypes/len(typeSizes)*(len(
 
 // CustomerName returns the name of a customer, which follows from the key.
 func CustomerName(key int32) string { return fmt.Sprintf("Customer#%09d", key) }
+
+// SupplierName returns the name of a supplier, which follows from the key.
+func SupplierName(key int32) string { return fmt.Sprintf("Supplier#%09d", key) }
+
+// Regions returns the names of region. A key is an index.
+func Regions() [5]string { return [5]string{"AFRICA", "AMERICA", "ASIA", "EUROPE", "MIDDLE EAST"} }
 
 // Nation is a row of nation. Its key is its index in [Nations].
 type Nation struct {

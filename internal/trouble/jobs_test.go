@@ -46,7 +46,7 @@ func runProgram(program func(context.Context, *pleach.World) error) error {
 	defer cancel()
 	w, err := pleach.NewWorld(ctx, pleach.Config{
 		SuspicionTimeout: durationOf("PLEACH_TROUBLE_SUSPICION"), StartTimeout: durationOf("PLEACH_TROUBLE_START"),
-		QuorumTimeout: durationOf("PLEACH_TROUBLE_QUORUM"),
+		Job: pleach.JobConfig{QuorumTimeout: durationOf("PLEACH_TROUBLE_QUORUM")},
 	})
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ const readerRole = "PLEACH_TROUBLE_READER"
 
 type readerConfig struct {
 	Seed    string
-	Handler bool // it receives by Config.Handler, and otherwise from Messages and a topic
+	Handler bool // it receives by Config.OnMessage, and otherwise from Messages and a topic
 }
 
 func init() { testutil.PlayRole(readerRole, readerConfig.run) }
@@ -44,7 +44,7 @@ func (r readerConfig) run() {
 		},
 	}
 	if r.Handler {
-		c.Topics, c.Handler = nil, func(m pleach.Message) { tell(strings.ToUpper("all"+m.Topic), m) }
+		c.Topics, c.OnMessage = nil, func(m pleach.Message) { tell(strings.ToUpper("all"+m.Topic), m) }
 	}
 	g, err := pleach.Join(ctx, c, r.Seed)
 	if err != nil {
@@ -52,7 +52,7 @@ func (r readerConfig) run() {
 		return
 	}
 	if !r.Handler {
-		topic, err := g.Topic("topic")
+		topic, err := g.Subscribe("topic")
 		if err != nil {
 			fmt.Println("error", err)
 			return

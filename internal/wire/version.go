@@ -16,10 +16,12 @@ const (
 	Version    = 5
 	MinVersion = 4
 
-	// TracedVersion is the first version with traced messages, and AgedVersion the first
-	// with offers that tell their age.
+	// TracedVersion is the first version with traced messages, AgedVersion the first with
+	// offers that tell their age, and DoubtVersion the first with members that ask each
+	// other for signs of life.
 	TracedVersion = 5
 	AgedVersion   = 5
+	DoubtVersion  = 5
 )
 
 // newest, if not empty, replaces Version. Tests of rolling upgrades build the version

@@ -30,7 +30,7 @@ func TestAgents(t *testing.T) {
 
 func TestWrongFlags(t *testing.T) {
 	for flags, want := range map[string]string{
-		"--systems raft":        "--systems raft: choose of pleach,serf,serf-local",
+		"--systems raft":        "--systems raft: choose of pleach, serf, serf-local",
 		"--members 2":           "--members 2: ",
 		"--members 4 --kills 2": "--kills 2: ",
 		"--events 0":            "--events 0: ",

@@ -7,17 +7,15 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/pleach-go/pleach/bench/peers/internal/program"
+	"github.com/pleach-go/pleach/internal/bench"
 )
 
 const usage = `Measure pleach agent beside serf agent: all members are processes of this host and
@@ -50,14 +48,8 @@ type command struct {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	log.SetOutput(io.Discard) // serf's client tells there when its agent is gone
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "agents:", err)
-		os.Exit(1)
-	}
+	program.Main("agents", func(ctx context.Context) error { return run(ctx, os.Args[1:], os.Stdout, os.Stderr) })
 }
 
 func run(ctx context.Context, args []string, out, errOut io.Writer) error {
@@ -74,25 +66,17 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 
 func parse(args []string, errOut io.Writer) (*command, error) {
 	var c command
-	f := flag.NewFlagSet("agents", flag.ContinueOnError)
-	f.SetOutput(errOut)
-	f.Usage = func() {
-		fmt.Fprint(errOut, usage)
-		f.PrintDefaults()
-	}
+	f := program.NewFlags("agents", usage, errOut)
 	chosen := f.String("systems", strings.Join(names(), ","), "`systems` to measure")
 	f.IntVar(&c.members, "members", 50, "number `N` of agents of each system")
 	f.IntVar(&c.events, "events", 20, "number `E` of events of each system")
 	f.IntVar(&c.kills, "kills", 3, "number `K` of kills of each system")
 	f.DurationVar(&c.idle, "idle", 20*time.Second, "`time` for which idle agents are watched")
 	f.BoolVar(&c.json, "json", false, "print JSON")
-	if err := f.Parse(args); err != nil {
+	if err := program.Parse(f, args); err != nil {
 		return nil, err
 	}
-	c.systems = strings.Split(*chosen, ",")
 	switch {
-	case f.NArg() > 0:
-		return nil, fmt.Errorf("%q is not a flag: see --help", f.Arg(0))
 	case c.members < 3 || c.members > 500:
 		return nil, fmt.Errorf("--members %d: choose 3 to 500", c.members)
 	case c.events < 1 || c.events > 10_000:
@@ -102,19 +86,14 @@ func parse(args []string, errOut io.Writer) (*command, error) {
 	case c.idle <= 0:
 		return nil, fmt.Errorf("--idle %v: choose a time", c.idle)
 	}
-	for _, name := range c.systems {
-		if starters[name] == nil {
-			return nil, fmt.Errorf("--systems %s: choose of %s", *chosen, strings.Join(names(), ","))
-		}
-	}
-	return &c, nil
+	var err error
+	c.systems, err = program.Choose(*chosen, names())
+	return &c, err
 }
 
 func write(w io.Writer, results []result, asJSON bool) error {
 	if asJSON {
-		return json.NewEncoder(w).Encode(struct {
-			Results []result `json:"results"`
-		}{results})
+		return bench.WriteResults(w, results)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d agents of each system, %d events, %d kills; ms, MB, %% of a core; (×) of the first line\n\n", results[0].Members, results[0].Events, results[0].Kills)

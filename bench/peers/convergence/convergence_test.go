@@ -43,7 +43,7 @@ func TestConvergence(t *testing.T) {
 
 func TestWrongFlags(t *testing.T) {
 	for flags, want := range map[string]string{
-		"--systems raft": "--systems raft: choose of pleach,memberlist,",
+		"--systems raft": "--systems raft: choose of pleach, memberlist, ",
 		"--members 2":    "--members 2: ",
 		"--turns 11":     "--turns 11: ",
 		"now":            `"now" is not a flag`,

@@ -9,17 +9,16 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/pleach-go/pleach/bench/peers/internal/program"
+	"github.com/pleach-go/pleach/internal/bench"
 	"github.com/pleach-go/pleach/internal/bench/stabilization"
 )
 
@@ -52,13 +51,7 @@ var systems = []struct {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Args, os.Stdout, os.Stderr)
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "convergence:", err)
-		os.Exit(1)
-	}
+	program.Main("convergence", func(ctx context.Context) error { return run(ctx, os.Args, os.Stdout, os.Stderr) })
 }
 
 // run measures, or is a member: then it was started as "survivor".
@@ -90,32 +83,22 @@ type command struct {
 
 func parse(args []string, errOut io.Writer) (*command, error) {
 	var c command
-	f := flag.NewFlagSet("convergence", flag.ContinueOnError)
-	f.SetOutput(errOut)
-	f.Usage = func() {
-		fmt.Fprint(errOut, usage)
-		f.PrintDefaults()
-	}
-	chosen := f.String("systems", names(), "`systems` to measure")
+	f := program.NewFlags("convergence", usage, errOut)
+	chosen := f.String("systems", strings.Join(names(), ","), "`systems` to measure")
 	f.IntVar(&c.config.Members, "members", 47, "number `N` of members, each a process")
 	f.IntVar(&c.config.Kills, "kills", 10, "number `K` of kills of each system")
 	f.IntVar(&c.turns, "turns", 2, "number `T` of turns that each system's kills are spread over")
 	f.Uint64Var(&c.config.Seed, "seed", 1, "`seed` that chooses the members that are killed")
 	f.BoolVar(&c.json, "json", false, "print JSON")
-	if err := f.Parse(args); err != nil {
+	if err := program.Parse(f, args); err != nil {
 		return nil, err
-	}
-	if f.NArg() > 0 {
-		return nil, fmt.Errorf("%q is not a flag: see --help", f.Arg(0))
 	}
 	if c.turns < 1 || c.turns > c.config.Kills {
 		return nil, fmt.Errorf("--turns %d: choose a number between 1 and --kills, which is %d", c.turns, c.config.Kills)
 	}
-	c.systems = strings.Split(*chosen, ",")
-	for _, name := range c.systems {
-		if !strings.Contains(","+names()+",", ","+name+",") {
-			return nil, fmt.Errorf("--systems %s: choose of %s", name, names())
-		}
+	var err error
+	if c.systems, err = program.Choose(*chosen, names()); err != nil {
+		return nil, err
 	}
 	return &c, c.config.Check()
 }
@@ -130,12 +113,11 @@ func serve(name, which string) error {
 	return fmt.Errorf("there is no system %q", name)
 }
 
-func names() string {
-	var all []string
+func names() (all []string) {
 	for _, s := range systems {
 		all = append(all, s.name)
 	}
-	return strings.Join(all, ",")
+	return all
 }
 
 func write(w io.Writer, results []stabilization.Result, asJSON bool) error {
@@ -143,9 +125,7 @@ func write(w io.Writer, results []stabilization.Result, asJSON bool) error {
 		return nil
 	}
 	if asJSON {
-		return json.NewEncoder(w).Encode(struct {
-			Results []stabilization.Result `json:"results"`
-		}{results})
+		return bench.WriteResults(w, results)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d members in processes of their own, %d kills; ms\n\n", results[0].Members, results[0].Kills)

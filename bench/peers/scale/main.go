@@ -8,17 +8,17 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pleach-go/pleach/bench/peers/internal/program"
+	"github.com/pleach-go/pleach/internal/bench"
 )
 
 const usage = `Measure what a member of memberlist or serf costs as its group grows. All members are
@@ -31,13 +31,7 @@ Usage: go run ./scale [flags]
 `
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "scale:", err)
-		os.Exit(1)
-	}
+	program.Main("scale", func(ctx context.Context) error { return run(ctx, os.Args[1:], os.Stdout, os.Stderr) })
 }
 
 // command is what was asked for.
@@ -70,28 +64,18 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 
 func parse(args []string, errOut io.Writer) (*command, error) {
 	var c command
-	f := flag.NewFlagSet("scale", flag.ContinueOnError)
-	f.SetOutput(errOut)
-	f.Usage = func() {
-		fmt.Fprint(errOut, usage)
-		f.PrintDefaults()
-	}
+	f := program.NewFlags("scale", usage, errOut)
 	chosen := f.String("systems", "memberlist,serf", "`systems` to measure")
 	sizes := f.String("members", "64,256", "`numbers` of members; each is measured")
 	f.IntVar(&c.kills, "kills", 3, "number `K` of kills at each size")
 	f.DurationVar(&c.idle, "idle", 5*time.Second, "`time` for which idle members are watched")
 	f.BoolVar(&c.json, "json", false, "print JSON")
-	if err := f.Parse(args); err != nil {
+	if err := program.Parse(f, args); err != nil {
 		return nil, err
 	}
-	if f.NArg() > 0 {
-		return nil, fmt.Errorf("%q is not a flag: see --help", f.Arg(0))
-	}
-	c.systems = strings.Split(*chosen, ",")
-	for _, name := range c.systems {
-		if starters[name] == nil {
-			return nil, fmt.Errorf("--systems %s: choose of memberlist,serf", name)
-		}
+	var err error
+	if c.systems, err = program.Choose(*chosen, []string{"memberlist", "serf"}); err != nil {
+		return nil, err
 	}
 	for text := range strings.SplitSeq(*sizes, ",") {
 		n, err := strconv.Atoi(text)
@@ -111,9 +95,7 @@ func write(w io.Writer, results []result, asJSON bool) error {
 		return nil
 	}
 	if asJSON {
-		return json.NewEncoder(w).Encode(struct {
-			Results []result `json:"results"`
-		}{results})
+		return bench.WriteResults(w, results)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-11s %8s %8s %11s %8s %17s\n", "system", "members", "heap", "goroutines", "idle", "known p50/p99")

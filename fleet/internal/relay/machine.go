@@ -260,7 +260,9 @@ func (m *Machine) handleZone(now Time, rank int, f *frame) {
 		m.confirm(s, f.seq)
 		m.enqueue(s)
 	case kindLost:
-		m.skip(now, m.stream(now, f.origin), f.seq)
+		s := m.stream(now, f.origin)
+		m.skip(now, s, f.seq)
+		m.enqueue(s)
 	case kindBase:
 		m.takeBase(now, f)
 	case kindWatermark:
@@ -347,7 +349,12 @@ func (m *Machine) settle(now Time) {
 	if len(m.forwarder.forwarded) > 0 {
 		m.spread(now)
 	}
-	m.fetch(now)
+	if gotOn := m.fetch(now); len(gotOn) > 0 {
+		for _, s := range gotOn {
+			m.enqueue(s)
+		}
+		m.ship(now)
+	}
 }
 
 // Deadline returns when Tick is due, or -1 if it is not.

@@ -51,10 +51,11 @@ func (r *repair) deadline(d *deadline) {
 	}
 }
 
-// fetch asks for what is missing for long.
-func (r *repair) fetch(now Time) {
+// fetch asks for what is missing for long. It returns the streams that have got on because
+// something is given up.
+func (r *repair) fetch(now Time) (gotOn []*stream) {
 	if len(r.gaps) == 0 {
-		return
+		return nil
 	}
 	others := slices.DeleteFunc(slices.Clone(r.siblings), func(s Sibling) bool { return s.Rank == r.rank })
 	fetches := 0
@@ -66,6 +67,7 @@ func (r *repair) fetch(now Time) {
 		if upTo := r.hopeless(now, s); upTo >= s.next {
 			r.cast(&frame{kind: kindLost, origin: o, seq: upTo})
 			r.skip(now, s, upTo)
+			gotOn = append(gotOn, s)
 			continue
 		}
 		s.gap = now
@@ -76,6 +78,7 @@ func (r *repair) fetch(now Time) {
 		r.add(Fetch{others[r.asked%len(others)].Rank, f.append(nil)})
 		r.asked++
 	}
+	return gotOn
 }
 
 // hopeless returns the position up to which an origin's messages are missing for good, or 0:

@@ -32,6 +32,16 @@ func TestFleetsUnderSeeds(t *testing.T) {
 		total.Seed, total.Events, total.Sent, total.Delivered, total.Lost, total.Kills, total.Cuts)
 }
 
+// Seeds that have failed, beyond those of every run: a zone that had given up messages of a
+// dead zone did not ship those after them.
+func TestFleetsUnderSeedsThatHaveFailed(t *testing.T) {
+	for _, seed := range []uint64{3088, 29076} {
+		if r := Run(seed, Options{}); r.Err != nil {
+			t.Errorf("seed %d: %v", seed, r.Err)
+		}
+	}
+}
+
 // maxFailures is how many failing seeds are reported.
 const maxFailures = 5
 

@@ -28,7 +28,7 @@ func startPleach(s memberConfig, r *receiver) (member, error) {
 	group, err := pleach.Start(context.Background(), pleach.Config{
 		Transport: transport,
 		Rank:      s.rank, Size: len(s.addresses),
-		Handler: func(m pleach.Message) {
+		OnMessage: func(m pleach.Message) {
 			r.take(m.Data)
 			if g := started.Load(); g != nil {
 				g.Release(m)

@@ -91,7 +91,7 @@ func (m *member) operation(what testcase, options []collective.Option) (func(con
 	case "split":
 		width := gridWidth(w.Size())
 		return func(ctx context.Context) error {
-			_, err := collective.Split(ctx, w, func(task int) int { return task / width })
+			_, err := w.Split(ctx, func(task int) int { return task / width })
 			return err
 		}, nil
 	}

@@ -59,7 +59,7 @@ func (g *group) start(ctx context.Context, rank int) (*pleach.Group, error) {
 	}
 	return pleach.Start(ctx, pleach.Config{
 		Group: groupName, Transport: t, Addresses: g.network.addresses(), Rank: rank,
-		Handler: func(m pleach.Message) {
+		OnMessage: func(m pleach.Message) {
 			if arrived := g.arrived.Load(); arrived != nil && m.Lost == 0 {
 				(*arrived)(rank, m.Data)
 			}

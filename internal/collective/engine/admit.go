@@ -10,8 +10,8 @@ import (
 // been admitted yet.
 var ErrNotAdmitted = errors.New("this process replaces another one, and waits to be admitted: it calls Admit first")
 
-// ErrOver is returned by Admit in a process that waits, when the job has ended without it.
-var ErrOver = errors.New("the job has ended before this process was admitted")
+// ErrJobEnded is returned by Admit in a process that waits, when the job has ended without it.
+var ErrJobEnded = errors.New("the job has ended before this process was admitted")
 
 // ErrGone is returned by Admit in a process that waits, when all that are left wait: the
 // processes of the job have died before they could hand anything on.
@@ -40,7 +40,7 @@ func (c Comm) Admit(ctx context.Context) (Comm, error) {
 	}
 	s := Signature{Kind: Admit, Root: NoRoot, Length: NoLength, Mode: Report}
 	err := c.Do(ctx, s, func(t *Task) error {
-		_, _, err := t.agree(0)
+		_, _, err := t.agree(0, 0)
 		return err
 	})
 	if err != nil {
@@ -119,7 +119,7 @@ func (e *Engine) handleNotice(from int, contextID uint64, h *header, body []byte
 	}
 	switch notice.what {
 	case jobOver:
-		c.end(ErrOver)
+		c.end(ErrJobEnded)
 		return nil
 	case waitsToo:
 		if !c.inJob[Member{from, notice.view}] {

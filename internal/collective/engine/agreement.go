@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"math"
+	"time"
 )
 
 // Agree and Shrink use fault-tolerant agreement, as MPIX_Comm_agree of ULFM does
@@ -76,8 +77,9 @@ type proposal struct{ value, acked, view uint64 }
 const unnumbered = math.MaxUint64
 
 // Agree agrees on the bits that are set in every process's value. In mode Report it also
-// returns a [*FailedError] for failures that not all had acknowledged.
-func (c Comm) Agree(ctx context.Context, s Signature, value uint64) (uint64, error) {
+// returns a [*FailedError] for failures that not all had acknowledged. Processes that do not
+// come within a time, if it is not 0, are removed.
+func (c Comm) Agree(ctx context.Context, s Signature, value uint64, within time.Duration) (uint64, error) {
 	if c.engine.finalizing.Load() {
 		s.Kind = Finalize
 	}
@@ -86,7 +88,7 @@ func (c Comm) Agree(ctx context.Context, s Signature, value uint64) (uint64, err
 	err := c.Do(ctx, s, func(t *Task) (err error) {
 		if t.Own() {
 			call = t.call.number
-			agreed, _, err = t.agree(value)
+			agreed, _, err = t.agree(value, within)
 		}
 		return err
 	})
@@ -106,13 +108,14 @@ func (c Comm) Agree(ctx context.Context, s Signature, value uint64) (uint64, err
 
 // agree votes and waits until a proposal is decided. It returns the proposal, and the
 // communicator that Shrink derives.
-func (t *Task) agree(value uint64) (proposal, *Engine, error) {
+func (t *Task) agree(value uint64, within time.Duration) (proposal, *Engine, error) {
 	e, o := t.engine, t.call
 	e.mu.Lock()
 	if o.err != nil {
 		defer e.mu.Unlock()
 		return proposal{}, nil, o.err
 	}
+	o.within = within
 	ended := o.untilEnd()
 	e.mu.Unlock()
 	select {

@@ -65,6 +65,7 @@ type callState struct {
 	ticked    time.Duration // when the watchdog has seen it last
 	waited    time.Duration // for processes that seem stuck
 	agreement *agreement    // of an Agree or a Shrink
+	within    time.Duration // its own progress timeout; 0: that of all calls
 }
 
 // localPart is what this process does in a call.

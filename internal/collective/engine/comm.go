@@ -157,6 +157,14 @@ func (c Comm) Err() error {
 	return c.engine.err
 }
 
+// CallNumbers returns the number of the next call and the low-water mark: every process has
+// finished the calls before it, so that no input of theirs is restored any more.
+func (c Comm) CallNumbers() (next, lowWater uint64) {
+	c.engine.mu.Lock()
+	defer c.engine.mu.Unlock()
+	return c.engine.calls.next, c.engine.log.lowWater
+}
+
 // LoggedCalls returns how many calls this process is ahead of the low-water mark:
 // those for which it may have to replay messages.
 func (c Comm) LoggedCalls() int {

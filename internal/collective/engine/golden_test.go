@@ -123,14 +123,14 @@ func goldenCalls() []goldenCall {
 		}},
 		{"agree", 3, false, func(c ctx, w collective.Comm) (any, error) { return collective.Agree(c, w, ^(uint64(1) << w.Rank())) }},
 		{"shrink and barrier", 3, false, func(c ctx, w collective.Comm) (any, error) {
-			inner, err := collective.Shrink(c, w)
+			inner, err := w.Shrink(c)
 			if err != nil {
 				return nil, err
 			}
 			return inner.Size(), collective.Barrier(c, inner)
 		}},
 		{"admit", 3, false, func(c ctx, w collective.Comm) (any, error) {
-			same, err := collective.Admit(c, w)
+			same, err := w.Admit(c)
 			return same.Size(), err
 		}},
 		{"exscan", 3, false, func(c ctx, w collective.Comm) (any, error) {
@@ -140,7 +140,7 @@ func goldenCalls() []goldenCall {
 			return nil, collective.Once(c, w, func(context.Context) error { return nil })
 		}},
 		{"split", 3, false, func(c ctx, w collective.Comm) (any, error) {
-			inner, err := collective.Split(c, w, func(int) int { return 7 })
+			inner, err := w.Split(c, func(int) int { return 7 })
 			return inner.Size(), err
 		}},
 		{"exchange", 3, false, func(c ctx, w collective.Comm) (any, error) {

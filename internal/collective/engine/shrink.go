@@ -3,13 +3,15 @@ package engine
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // maxNested limits the communicators derived from one. Beyond it, Shrink fails.
 const maxNested = 1 << 16
 
-// Shrink derives a communicator of the survivors, agreed on by all of them.
-func (c Comm) Shrink(ctx context.Context, s Signature) (Comm, error) {
+// Shrink derives a communicator of the survivors, agreed on by all of them. Those that do
+// not come within a time, if it is not 0, are removed.
+func (c Comm) Shrink(ctx context.Context, s Signature, within time.Duration) (Comm, error) {
 	e := c.engine
 	e.mu.Lock()
 	nested := len(e.comms.nested)
@@ -19,7 +21,7 @@ func (c Comm) Shrink(ctx context.Context, s Signature) (Comm, error) {
 	}
 	var sub *Engine
 	err := c.Do(ctx, s, func(t *Task) (err error) {
-		_, sub, err = t.agree(0)
+		_, sub, err = t.agree(0, within)
 		return err
 	})
 	if err != nil {

@@ -1,13 +1,15 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
 
 // A process that is alive and does not get on holds a job up like a dead one that nobody
-// removes: its program sleeps, spins or is stopped. With Config.ProgressTimeout, the others
-// have it removed by an agreed view, and its task is taken over. A process is stuck if a call
+// removes: its program sleeps, spins or is stopped. With Config.Job.ProgressTimeout, the others
+// have it removed by an agreed view, and its task is taken over; an Agree or a Shrink may have a
+// timeout of its own. A process is stuck if a call
 // has waited that long since most of the others came to it, and
 //
 //   - it has not come to the call, or
@@ -38,7 +40,7 @@ const fresh = 2 * progressInterval
 
 // accuseStuck has processes removed that hold a slow call up.
 func (e *Engine) accuseStuck(o *callState, now time.Duration) {
-	timeout := e.config.ProgressTimeout
+	timeout := cmp.Or(o.within, e.config.ProgressTimeout)
 	if timeout == 0 || e.config.Evict == nil {
 		return
 	}
@@ -48,7 +50,7 @@ func (e *Engine) accuseStuck(o *callState, now time.Duration) {
 		s := e.peers.of(r)
 		switch {
 		case r == e.config.Rank:
-		case s.cameTo(o) && (e.recently(s, now) || s.finishedCall(o)):
+		case s.cameTo(o) && (e.recently(s, now, timeout) || s.finishedCall(o)):
 			came++
 		default:
 			missing = append(missing, r)
@@ -91,8 +93,8 @@ func (e *Engine) accuseSlowest(o *callState, s Signature, waited time.Duration) 
 }
 
 // recently reports whether a process has said lately how far it is.
-func (e *Engine) recently(s *peerStatus, now time.Duration) bool {
-	return s.reportedAt > 0 && now-s.reportedAt < max(fresh, e.config.ProgressTimeout)
+func (e *Engine) recently(s *peerStatus, now, timeout time.Duration) bool {
+	return s.reportedAt > 0 && now-s.reportedAt < max(fresh, timeout)
 }
 
 // finishedCall reports whether a process needs this call no more.

@@ -41,6 +41,8 @@ var measurements = []measurement{
 	{"stabilization.convergence", viewsBesideGossip},
 	{"collectives.openmpi", collectivesBesideMPI},
 	{"sort.gnu", sortBesideGNU},
+	{"sql.times", sqlTimes},
+	{"sql.deaths", sqlDeaths},
 	{"scale.members", scaleMembers},
 	{"scale.peers", scalePeers},
 	{"fleet.quiet", fleetQuiet},

@@ -42,8 +42,8 @@ stage until the result is there:
 
 In every trial each way is run once, one after the other. Figures are medians. The data
 is generated first, unless --data has it.`,
-		Example: `  pleach-sql bench --members 8 --sf 1 --plan broadcast --trials 3
-  pleach-sql bench --members 8 --sf 4 --query q3 --plan broadcast,repartition --trials 11 --json`,
+		Example: `  pleach-sql bench --members 8 --sf 1 --query q3 --trials 3
+  pleach-sql bench --members 8 --data tpch4 --query q18 --trials 11 --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return b.run(cmd) },
 	}
@@ -52,8 +52,8 @@ is generated first, unless --data has it.`,
 	f.Float64Var(&b.scale, "sf", 1, "scale `factor` of the data that is generated")
 	f.StringVar(&b.config.Data, "data", "", "`directory` that generate has written, instead of --sf")
 	f.StringVar(&b.config.Query, "query", "q3", "`name` of the query")
-	f.StringSliceVar(&b.config.Plans, "plan", []string{"broadcast", "repartition"}, "`names` of its plans")
 	f.IntVar(&b.config.Trials, "trials", 5, "number `T` of trials")
+	f.BoolVar(&b.config.Deaths, "deaths", true, "kill processes, and start jobs again")
 	f.Uint64Var(&b.config.Seed, "seed", 1, "`seed` that chooses the processes that are killed")
 	f.BoolVar(&b.json, "json", false, "print JSON")
 	return cmd
@@ -66,10 +66,7 @@ const (
 )
 
 func (b *benchCommand) run(cmd *cobra.Command) error {
-	runs, err := b.config.Runs()
 	switch c := &b.config; {
-	case err != nil:
-		return err
 	case c.Members < 2 || c.Members > maxMembers:
 		return fmt.Errorf("--members %d: choose a number between 2 and %d", c.Members, maxMembers)
 	case c.Trials < 1 || c.Trials > maxTrials:
@@ -82,8 +79,13 @@ func (b *benchCommand) run(cmd *cobra.Command) error {
 		}
 		defer remove()
 	}
-	bar := newProgress(cmd.ErrOrStderr(), "jobs", runs)
-	b.config.Progress = bar.update
+	var bar progress
+	b.config.Progress = func(jobs, all int) {
+		if jobs == 1 {
+			bar = newProgress(cmd.ErrOrStderr(), "jobs", all)
+		}
+		bar.update(jobs)
+	}
 	result, err := bench.Run(cmd.Context(), b.config)
 	bar.stop()
 	if err != nil {
@@ -117,15 +119,19 @@ func (b *benchCommand) generate(cmd *cobra.Command) (remove func(), err error) {
 func writeBench(w io.Writer, r *bench.Result) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s at scale factor %v, %d processes, medians of %d trials; one DuckDB with 2 threads: %.0f ms\n", r.Query, r.Scale, r.Members, r.Trials, r.Alone)
-	for _, p := range r.Plans {
-		fmt.Fprintf(&b, "\n%s: %.0f ms, %.2f of DuckDB; %.3f of the job without fault tolerance\n", p.Plan, p.Took, p.Ratio, p.Overhead)
-		fmt.Fprintf(&b, "%-12s %9s %9s %12s %7s %6s\n", "killed in", "lost ms", "work ms", "restart ms", "ratio", "equal")
-		for _, k := range p.Killed {
-			fmt.Fprintf(&b, "%-12s %9.0f %9.0f %12.0f %7.2f %6v\n", k.Phase, k.Lost, k.Work, k.Restart, k.Ratio, k.Equal)
-		}
+	fmt.Fprintf(&b, "%.0f ms, %.2f of DuckDB; %.3f of the job without fault tolerance\n", r.Took, r.Ratio, r.Overhead)
+	if len(r.Killed) > 0 {
+		writeDeaths(&b, r)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func writeDeaths(b *strings.Builder, r *bench.Result) {
+	fmt.Fprintf(b, "%-12s %9s %9s %12s %7s %6s\n", "killed in", "lost ms", "work ms", "restart ms", "ratio", "equal")
+	for _, k := range r.Killed {
+		fmt.Fprintf(b, "%-12s %9.0f %9.0f %12.0f %7.2f %6v\n", k.Phase, k.Lost, k.Work, k.Restart, k.Ratio, k.Equal)
+	}
 }
 
 // newWorker is what bench starts.

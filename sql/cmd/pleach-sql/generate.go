@@ -22,8 +22,7 @@ func newGenerate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "generate [flags] --out DIR",
 		Short: "Write TPC-H data as Parquet files, in parts and in several places",
-		Long: `Write the tables customer, orders and lineitem of TPC-H as Parquet files, each in parts.
-Each replica is a directory with all files: move it to another disk, or link it from there.
+		Long: `Write the tables of TPC-H as Parquet files, each in parts, without columns of comments. Each replica is a directory with all files: move it to another disk, or link it from there.
 A job reads a part from any place that has it.
 
 What is measured with this data is no TPC-H result.`,

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +14,7 @@ import (
 	"github.com/pleach-go/pleach/internal/testutil"
 )
 
-// The first commands of the guide are run as they are printed, from a folder that has nothing
+// The commands of the guide are run as they are printed, from a folder that has nothing
 // but what `make build sql` builds. This test's program is pleach-sql.
 func TestGuideToSQL(t *testing.T) {
 	folder := t.TempDir()
@@ -28,11 +29,14 @@ func TestGuideToSQL(t *testing.T) {
 	if err := os.Symlink(os.Args[0], filepath.Join(folder, "bin/pleach-sql")); err != nil {
 		t.Fatal(err)
 	}
-	commands := testutil.CodeBlocks(t, "../../../docs/guide/sql.md", "SQL that loses only the dead one's share")[0].Commands()
-	if len(commands) != 3 || commands[0].Line != "make build sql" || commands[2].Output == "" {
-		t.Fatalf("%+v", commands)
+	const guide = "../../../docs/guide/sql.md"
+	first := testutil.CodeBlocks(t, guide, "SQL that loses only the dead one's share")[0].Commands()
+	if len(first) != 3 || first[0].Line != "make build sql" || first[2].Output == "" {
+		t.Fatalf("%+v", first)
 	}
-	for _, c := range commands[1:] {
+	own := testutil.CodeBlocks(t, guide, "Your own tables")[0].Commands()
+	plan := testutil.CodeBlocks(t, guide, "What is planned")[0].Commands()
+	for _, c := range slices.Concat(first[1:], own, plan) {
 		cmd := exec.Command("bash", "-c", c.Line)
 		cmd.Dir, cmd.Env = folder, append(os.Environ(), commandVariable+"=1")
 		began := time.Now()

@@ -54,13 +54,15 @@ func newRoot() *cobra.Command {
 		Short: "SQL with many processes that finishes although some die",
 		Long: `Run SQL queries with all processes of a job, each with a DuckDB of its own. When
 processes die, the others read their partitions and do their part again, and nothing else.`,
-		Example: `  pleach-sql generate --sf 1 --parts 8 --replicas 2 --out tpch1
-  pleach run -n 8 --kill '3@/^phase join/' pleach-sql run --data tpch1 --query q3 --plan repartition
-  pleach-sql bench --members 8 --sf 1 --query q3 --plan broadcast,repartition --trials 3`,
+		Example: `  pleach-sql import --parts 8 --out shop sales=sales.csv items='items-*.parquet'
+  pleach run -n 8 pleach-sql run --data shop 'SELECT item, sum(price) FROM sales GROUP BY item' --out sums.csv
+  pleach-sql explain --data shop 'SELECT name, count(*) FROM sales JOIN items USING (item) GROUP BY name'
+  pleach-sql generate --sf 1 --parts 8 --replicas 2 --out tpch1
+  pleach run -n 8 --kill '3@/^phase orders/' pleach-sql run --data tpch1 --query q3`,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceErrors: true, // run prints them
 		SilenceUsage:  true, // errors say what to do
 	}
-	root.AddCommand(newGenerate(), newRun(), newBench(), newWorker())
+	root.AddCommand(newImport(), newGenerate(), newRun(), newExplain(), newBench(), newWorker())
 	return root
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -16,102 +17,70 @@ import (
 	"github.com/pleach-go/pleach/bootstrap"
 	"github.com/pleach-go/pleach/sql"
 	"github.com/pleach-go/pleach/sql/dataset"
-	"github.com/pleach-go/pleach/sql/internal/queries"
 	"github.com/pleach-go/pleach/sql/internal/tpchdata"
 	"github.com/pleach-go/pleach/transport/mem"
 )
 
 // runCommand is one process of a job.
 type runCommand struct {
-	data, query, plan, file string
-	scale                   float64
-	json                    bool
+	question
+	out  string
+	json bool
 }
 
 func newRun() *cobra.Command {
 	var r runCommand
 	cmd := &cobra.Command{
-		Use:   "run [flags]",
+		Use:   "run [flags] [SELECT]",
 		Short: "Run a query with all processes of a job, although some die",
 		Long: `Run a query with all processes that a launcher has started: pleach run, Slurm, mpirun and
 so on. Without a launcher, one process runs it alone. Each process reads its parts of the
 tables. When processes die, the others read their parts and do their stages again.
 
---query and --plan choose a query that is known, --file a plan of your own: see
-docs/guide/sql.md for how a plan reads.
+The query is a SELECT over the tables of --data. One process makes a plan of it; explain shows
+that. A query that has no plan is refused, with a sentence that says what to write instead.
+--query runs a known query of TPC-H, --file a query, or a plan of your own if the name ends with
+.plan: see docs/guide/sql.md for how a plan reads.
 
-A process prints a line when it begins a phase, as in "phase join" or "phase join.exchange",
-to standard error. One process prints the result to standard output. In it, answer says
-whether the rows are the right ones: equal, different, or unknown. At scale factor 1 the
-right ones are those that the TPC publishes, otherwise those of the reference
-implementation that generate has used.
+--out writes the result to a file, by the end of its name as Parquet, CSV or JSON. If the name
+ends with a slash, each process writes a part of it to that directory, as Parquet, and _SUCCESS
+comes last.
 
-The exit code is 1 if the answer is different.`,
-		Example: `  pleach run -n 8 pleach-sql run --data tpch1 --query q3 --plan broadcast
-  pleach run -n 8 --kill '3@/^phase join/' pleach-sql run --data tpch1 --query q3 --plan repartition --json
-  pleach run -n 4 pleach-sql run --sf 0.1 --query q3 --plan broadcast
-  pleach run -n 4 pleach-sql run --data tpch1 --file mine.plan`,
-		Args: func(*cobra.Command, []string) error { return r.validate() },
+A process prints a line when it begins a phase, as in "phase orders" or "phase orders.exchange",
+to standard error, or shows a bar on a terminal. One process prints the result to standard
+output. With --query, answer says whether the rows are those that one DuckDB has given when the
+data was generated: equal, different, or unknown with --sf. The exit code is 1 if they are
+different.`,
+		Example: `  pleach run -n 8 pleach-sql run --data tpch1 'SELECT count(*) FROM orders WHERE o_totalprice > 500000'
+  pleach run -n 8 --kill '3@/^phase orders/' pleach-sql run --data tpch1 --query q3 --json
+  pleach run -n 4 pleach-sql run --data shop --file top.sql --out top.csv
+  pleach run -n 4 pleach-sql run --sf 0.1 --query q6`,
+		Args: func(_ *cobra.Command, args []string) error { return r.validate(args) },
 		RunE: func(cmd *cobra.Command, _ []string) error { return r.run(cmd) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&r.data, "data", "", "`directory` that generate has written")
-	f.Float64Var(&r.scale, "sf", 0, "generate TPC-H data at this scale `factor` instead of reading it")
-	f.StringVar(&r.query, "query", "q3", "`name` of the query")
-	f.StringVar(&r.plan, "plan", "broadcast", "`name` of its plan")
-	f.StringVar(&r.file, "file", "", "`file` with a plan, instead of --query and --plan")
+	r.flags(cmd)
+	f.StringVar(&r.out, "out", "", "`file` for the result, new: .parquet, .csv or .json; or a directory that ends with /")
 	f.BoolVar(&r.json, "json", false, "print the result as a JSON object, on one line")
 	return cmd
 }
 
-func (r *runCommand) validate() error {
-	if (r.data == "") == (r.scale == 0) {
-		return errors.New("choose either --data and a directory, or --sf and a scale factor")
-	}
-	return nil
-}
-
-// parse returns the plan.
-func (r *runCommand) parse() (*sql.Plan, error) {
-	if r.file == "" {
-		return queries.Plan(r.query, r.plan)
-	}
-	text, err := os.ReadFile(r.file)
-	if err != nil {
-		return nil, err
-	}
-	r.query, r.plan = "", ""
-	return sql.ParsePlan(string(text))
-}
-
-// source returns the tables, and a description of them for their answers.
-func (r *runCommand) source(dir string) (sql.Source, *dataset.Dataset, error) {
-	if r.data != "" {
-		d, err := dataset.Open(r.data)
-		return d, d, err
-	}
-	s, err := tpchdata.NewSource(r.scale, dir)
-	return s, &dataset.Dataset{Scale: r.scale}, err
-}
-
 func (r *runCommand) run(cmd *cobra.Command) error {
-	plan, err := r.parse()
-	if err != nil {
-		return err
-	}
 	scratch, err := os.MkdirTemp("", "pleach-sql-")
 	if err != nil {
 		return failure{err}
 	}
 	defer os.RemoveAll(scratch)
-	source, data, err := r.source(scratch)
+	job, data, err := r.job(scratch)
 	if err != nil {
 		return err
 	}
 	p := &phases{out: cmd.ErrOrStderr()}
+	defer p.bar.stop()
+	job.Out, job.Phase, job.Planned = r.out, p.begin, p.planned
 	reported := make(chan error, 1) // One process reports, and possibly from another goroutine.
-	job := sql.Job{Plan: plan, Source: source, Phase: p.begin}
 	err = runJob(cmd.Context(), job, func(w *pleach.World, result *sql.Result) {
+		p.bar.stop()
 		reported <- r.report(cmd.OutOrStdout(), data, result, w.Failed(), p)
 	})
 	if err != nil {
@@ -145,19 +114,22 @@ func runJob(ctx context.Context, j sql.Job, done func(*pleach.World, *sql.Result
 
 // newWorld is the job of the launcher, or one process alone.
 func newWorld(ctx context.Context) (*pleach.World, error) {
-	w, err := pleach.NewWorld(ctx, pleach.Config{})
+	// What is sent is in memory anyway, so the log may be as long as that.
+	config := pleach.Config{Job: pleach.JobConfig{LogBytes: math.MaxInt}}
+	w, err := pleach.NewWorld(ctx, config)
 	if _, ok := errors.AsType[*bootstrap.NotFoundError](err); ok {
-		alone := mem.NewNetwork(1, mem.Config{}).Member(0)
-		return pleach.NewWorld(ctx, pleach.Config{Addresses: []string{"127.0.0.1:1"}, Transport: alone})
+		config.Addresses = []string{"127.0.0.1:1"}
+		config.Transport = mem.NewNetwork(1, mem.Config{}).Member(0)
+		return pleach.NewWorld(ctx, config)
 	}
 	return w, err
 }
 
 // runJSON is what --json prints.
 type runJSON struct {
-	Query   string             `json:"query,omitempty"`
-	Plan    string             `json:"plan,omitempty"`
-	Answer  string             `json:"answer"`
+	Query   string             `json:"query,omitempty"`  // its name
+	Answer  string             `json:"answer,omitempty"` // of a known query
+	Out     string             `json:"out,omitempty"`
 	Columns []string           `json:"columns,omitempty"`
 	Rows    [][]string         `json:"rows,omitempty"`
 	Files   int                `json:"files,omitempty"`
@@ -169,9 +141,12 @@ type runJSON struct {
 var errDifferent = errors.New("the answer is different from the right one")
 
 func (r *runCommand) report(out io.Writer, data *dataset.Dataset, result *sql.Result, failed []int, p *phases) error {
-	answer := tpchdata.Judge(data, r.query, result.Rows)
+	answer := ""
+	if r.known != "" && r.out == "" {
+		answer = tpchdata.Judge(data, r.known, result.Rows)
+	}
 	err := r.write(out, &runJSON{
-		r.query, r.plan, answer, result.Columns, result.Rows, result.Files, result.Written, append([]int{}, failed...), p.seconds(),
+		r.known, answer, r.out, result.Columns, result.Rows, result.Files, result.Written, append([]int{}, failed...), p.seconds(),
 	})
 	if err == nil && answer == tpchdata.Different {
 		err = errDifferent
@@ -193,24 +168,34 @@ func (r *runCommand) write(out io.Writer, j *runJSON) error {
 		}
 	}
 	if j.Files > 0 {
-		fmt.Fprintf(&b, "%d rows in %d files\n", j.Written, j.Files)
+		fmt.Fprintf(&b, "%d rows in %d files; ", j.Written, j.Files)
 	}
-	fmt.Fprintf(&b, "answer: %s; %.2f s\n", j.Answer, j.Seconds["total"])
+	if j.Answer != "" {
+		fmt.Fprintf(&b, "answer: %s; ", j.Answer)
+	}
+	fmt.Fprintf(&b, "%.2f s\n", j.Seconds["total"])
 	_, err := io.WriteString(out, b.String())
 	return err
 }
 
-// phases prints a line for each phase, by which a fault can be injected into it, and
-// measures how long the phases take.
+// phases prints a line for each phase, by which a fault can be injected into it, or shows on a
+// terminal how many are done. It measures how long they take.
 type phases struct {
 	out   io.Writer
+	bar   progress
 	names []string
 	at    []time.Time
 }
 
+// planned is called when it is known how many phases there are.
+func (p *phases) planned(plan *sql.Plan) { p.bar = newProgress(p.out, "phases", 2*len(plan.Stages)) }
+
 func (p *phases) begin(name string) {
 	p.names, p.at = append(p.names, name), append(p.at, time.Now())
-	fmt.Fprintln(p.out, "phase", name)
+	if p.bar.bar == nil {
+		fmt.Fprintln(p.out, "phase", name)
+	}
+	p.bar.update(len(p.names))
 }
 
 // seconds returns how long each phase took, and all together. The last one ends now.

@@ -21,14 +21,14 @@ import (
 type Config struct {
 	Members int
 	Data    string // the directory of a dataset
-	Query   string
-	Plans   []string
+	Query   string // its name
 	Trials  int
 	Seed    uint64 // chooses the processes that are killed
+	Deaths  bool   // whether processes are killed
 	// Command runs a process of a job, with its work as one argument more.
 	Command []string
-	// Progress, if not nil, is called with the number of jobs that are done.
-	Progress func(jobs int)
+	// Progress, if not nil, is called with the number of jobs that are done, and of all.
+	Progress func(jobs, all int)
 }
 
 // Result is what was measured. Times are in milliseconds, medians over the trials.
@@ -39,18 +39,13 @@ type Result struct {
 	Trials  int     `json:"trials"`
 	// Alone is one DuckDB with two threads over the same files.
 	Alone float64 `json:"duckdb_ms"`
-	Plans []Plan  `json:"plans"`
-}
-
-// Plan is what a plan costs.
-type Plan struct {
-	Plan  string  `json:"plan"`
+	// Took is the job, and Ratio is it in relation to Alone.
 	Took  float64 `json:"ms"`
 	Ratio float64 `json:"of_duckdb"`
 	// Unprotected is the same job without fault tolerance.
 	Unprotected float64  `json:"unprotected_ms"`
 	Overhead    float64  `json:"overhead"`
-	Killed      []Killed `json:"killed"`
+	Killed      []Killed `json:"killed,omitempty"`
 }
 
 // Killed is what the death of a process costs in the middle of a stage.
@@ -66,17 +61,13 @@ type Killed struct {
 	Equal   bool    `json:"equal"` // all answers were right
 }
 
-// Runs returns how many jobs Run runs.
-func (c *Config) Runs() (int, error) {
-	n := 0
-	for _, p := range c.Plans {
-		plan, err := queries.Plan(c.Query, p)
-		if err != nil {
-			return 0, err
-		}
-		n += 3 + 2*len(plan.Stages)
+// plan returns the plan of the query, to know its stages.
+func (c *Config) plan(ctx context.Context, data *dataset.Dataset) (*sql.Plan, error) {
+	query, err := queries.SQL(c.Query)
+	if err != nil {
+		return nil, err
 	}
-	return n * c.Trials, nil
+	return sql.NewPlan(ctx, query, data, c.Members, "")
 }
 
 // Run measures. In each trial every way is run once, one after the other.
@@ -85,38 +76,32 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	plan, err := c.plan(ctx, data)
+	if err != nil {
+		return nil, err
+	}
 	m := &measurement{Config: c, data: data, rng: rand.New(rand.NewPCG(c.Seed, 0))}
-	for _, name := range c.Plans {
-		p, err := queries.Plan(c.Query, name)
-		if err != nil {
-			return nil, err
+	for _, s := range plan.Stages {
+		if c.Deaths && s.To.Kind != sql.ToResult { // The last one takes no time in which to die.
+			m.stages = append(m.stages, stageTimes{name: s.Name})
 		}
-		m.plans = append(m.plans, newPlanTimes(name, p))
 	}
 	for range c.Trials {
-		for _, p := range m.plans {
-			if err := m.trial(ctx, p); err != nil {
-				return nil, err
-			}
+		if err := m.trial(ctx); err != nil {
+			return nil, err
 		}
 	}
 	return m.result(), nil
 }
 
+// measurement has what was measured in each trial.
 type measurement struct {
 	Config
-	data  *dataset.Dataset
-	rng   *rand.Rand
-	jobs  int
-	alone []time.Duration
-	plans []*planTimes
-}
-
-// planTimes has what was measured of a plan in each trial.
-type planTimes struct {
-	name                   string
-	protected, unprotected []time.Duration
-	stages                 []stageTimes
+	data                          *dataset.Dataset
+	rng                           *rand.Rand
+	jobs                          int
+	alone, protected, unprotected []time.Duration
+	stages                        []stageTimes
 }
 
 type stageTimes struct {
@@ -126,54 +111,46 @@ type stageTimes struct {
 	different             int // answers
 }
 
-func newPlanTimes(name string, p *sql.Plan) *planTimes {
-	t := &planTimes{name: name, stages: make([]stageTimes, len(p.Stages))}
-	for i, s := range p.Stages {
-		t.stages[i].name = s.Name
-	}
-	return t
-}
-
-// trial runs all ways of a plan once.
-func (m *measurement) trial(ctx context.Context, p *planTimes) error {
+// trial runs all ways once.
+func (m *measurement) trial(ctx context.Context) error {
 	one, err := m.job(ctx, Work{Alone: true}, nil)
 	if err != nil {
 		return err
 	}
 	m.alone = append(m.alone, one.took)
-	bare, err := m.job(ctx, Work{Plan: p.name, Unprotected: true}, nil)
+	bare, err := m.job(ctx, Work{Unprotected: true}, nil)
 	if err != nil {
 		return err
 	}
-	p.unprotected = append(p.unprotected, bare.took)
-	whole, err := m.job(ctx, Work{Plan: p.name}, nil)
+	m.unprotected = append(m.unprotected, bare.took)
+	whole, err := m.job(ctx, Work{}, nil)
 	if err != nil {
 		return err
 	}
-	p.protected = append(p.protected, whole.took)
-	for i := range p.stages {
-		s := &p.stages[i]
+	m.protected = append(m.protected, whole.took)
+	for i := range m.stages {
+		s := &m.stages[i]
 		s.lasts = append(s.lasts, whole.lasts(s.name))
 		k := kill{rank: m.rng.IntN(m.Members), Death: Death{s.name, median(s.lasts) / 2}}
-		err := m.killed(ctx, p, s, k)
-		for ; errors.Is(err, errAlive); err = m.killed(ctx, p, s, k) {
+		err := m.killed(ctx, s, k)
+		for ; errors.Is(err, errAlive) && k.After > 0; err = m.killed(ctx, s, k) {
 			k.After /= 2
 		}
 		if err != nil {
-			return fmt.Errorf("%s: rank %d killed %v after the beginning of phase %s: %w", p.name, k.rank, k.After, k.Phase, err)
+			return fmt.Errorf("rank %d killed %v after the beginning of phase %s: %w", k.rank, k.After, k.Phase, err)
 		}
 	}
 	return nil
 }
 
 // killed runs a job in which a process is killed, and one that is started again then.
-func (m *measurement) killed(ctx context.Context, p *planTimes, s *stageTimes, k kill) error {
-	f, err := m.job(ctx, Work{Plan: p.name}, &k)
+func (m *measurement) killed(ctx context.Context, s *stageTimes, k kill) error {
+	f, err := m.job(ctx, Work{}, &k)
 	if err != nil {
 		return err
 	}
 	k.restart = true
-	again, err := m.job(ctx, Work{Plan: p.name, Unprotected: true}, &k)
+	again, err := m.job(ctx, Work{Unprotected: true}, &k)
 	if err != nil {
 		return err
 	}
@@ -192,7 +169,7 @@ func (m *measurement) job(ctx context.Context, w Work, k *kill) (*finished, erro
 	f, err := m.run(ctx, w, k)
 	m.jobs++
 	if m.Progress != nil {
-		m.Progress(m.jobs)
+		m.Progress(m.jobs, (3+2*len(m.stages))*m.Trials)
 	}
 	return f, err
 }
@@ -214,21 +191,18 @@ func (f *finished) lasts(phase string) time.Duration {
 }
 
 func (m *measurement) result() *Result {
-	r := &Result{Members: m.Members, Scale: m.data.Scale, Query: m.Query, Trials: m.Trials, Alone: milliseconds(median(m.alone))}
-	for _, p := range m.plans {
-		protected, unprotected := median(p.protected), median(p.unprotected)
-		result := Plan{
-			Plan: p.name, Took: milliseconds(protected), Ratio: milliseconds(protected) / r.Alone,
-			Unprotected: milliseconds(unprotected), Overhead: float64(protected) / float64(unprotected),
-		}
-		for _, s := range p.stages {
-			lost, restart := median(s.killed)-protected, median(s.restart)-unprotected
-			result.Killed = append(result.Killed, Killed{
-				Phase: s.name, Lost: milliseconds(lost), Work: milliseconds(median(s.work)), Restart: milliseconds(restart),
-				Ratio: float64(lost) / float64(restart), Equal: s.different == 0,
-			})
-		}
-		r.Plans = append(r.Plans, result)
+	alone, protected, unprotected := median(m.alone), median(m.protected), median(m.unprotected)
+	r := &Result{
+		Members: m.Members, Scale: m.data.Scale, Query: m.Query, Trials: m.Trials,
+		Alone: milliseconds(alone), Took: milliseconds(protected), Ratio: float64(protected) / float64(alone),
+		Unprotected: milliseconds(unprotected), Overhead: float64(protected) / float64(unprotected),
+	}
+	for _, s := range m.stages {
+		lost, restart := median(s.killed)-protected, median(s.restart)-unprotected
+		r.Killed = append(r.Killed, Killed{
+			Phase: s.name, Lost: milliseconds(lost), Work: milliseconds(median(s.work)), Restart: milliseconds(restart),
+			Ratio: float64(lost) / float64(restart), Equal: s.different == 0,
+		})
 	}
 	return r
 }

@@ -20,7 +20,6 @@ type Work struct {
 	Alone       bool   `json:"alone,omitempty"`
 	Data        string `json:"data"`
 	Query       string `json:"query"`
-	Plan        string `json:"plan"`
 	Unprotected bool   `json:"unprotected,omitempty"`
 	// Death, if not nil, is when the process kills itself.
 	Death *Death `json:"death,omitempty"`
@@ -68,9 +67,9 @@ func (t *teller) tell(phase string, rows [][]string) {
 
 // job returns the job of the work.
 func (w *Work) job(data *dataset.Dataset, t *teller) (sql.Job, error) {
-	plan, err := queries.Plan(w.Query, w.Plan)
+	query, err := queries.SQL(w.Query)
 	return sql.Job{
-		Plan: plan, Source: data, Unprotected: w.Unprotected,
+		Query: query, Source: data, Unprotected: w.Unprotected,
 		Phase: func(name string) {
 			t.tell(name, nil)
 			w.Death.begin(name)

@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// Copy returns the statement that writes the rows of a query to a Parquet file.
-func Copy(query, file string) string {
-	return fmt.Sprintf("COPY (%s\n) TO %s (FORMAT parquet)", query, Literal(file))
+// Copy returns the statement that writes the rows of a query to a file: as parquet, csv or
+// json.
+func Copy(query, file, format string) string {
+	return fmt.Sprintf("COPY (%s\n) TO %s (FORMAT %s)", query, Literal(file), format)
 }
 
 // ParquetView returns the statement that creates a view of the rows of Parquet files.

@@ -1,44 +1,44 @@
-// Package queries has the queries that pleach-sql knows by name: each as SQL for one DuckDB,
-// and as plans for a job.
+// Package queries has the queries of TPC-H, with the parameters for which answers are published.
+// They are as in the specification but for these points: query 13 and 16 are missing, which ask
+// for words in comments that package tpch does not generate; queries 2 and 10 do not show
+// comments; the view of query 15 is a WITH; and orders that leave rows open have one column more.
 package queries
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"io/fs"
+	"slices"
+	"strconv"
 	"strings"
-
-	"github.com/pleach-go/pleach/sql"
 )
 
-//go:embed *.sql *.plan
+//go:embed *.sql
 var files embed.FS
 
-// SQL returns a query for one DuckDB that has all rows.
+// SQL returns a query.
 func SQL(query string) (string, error) {
 	b, err := files.ReadFile(query + ".sql")
 	if err != nil {
-		return "", fmt.Errorf("there is no query %s: choose one of %s", query, known("*.sql"))
+		return "", fmt.Errorf("there is no query %s: choose one of %s", query, strings.Join(Names(), ", "))
 	}
-	return string(b), nil
+	return strings.TrimSpace(string(b)), nil
 }
 
-// Plan returns a plan of a query.
-func Plan(query, plan string) (*sql.Plan, error) {
-	b, err := files.ReadFile(query + "-" + plan + ".plan")
+// Names returns the names of all queries, by their numbers.
+func Names() []string {
+	names, err := fs.Glob(files, "q*.sql")
 	if err != nil {
-		return nil, fmt.Errorf("there is no plan %s-%s: choose one of %s", query, plan, known("*.plan"))
+		panic(err) // The pattern is a constant.
 	}
-	return sql.ParsePlan(string(b))
-}
-
-func known(pattern string) string {
-	names, err := fs.Glob(files, pattern)
-	if err != nil {
-		panic(err) // The patterns are constants.
+	number := func(name string) int {
+		n, _ := strconv.Atoi(name[1:]) // by the pattern
+		return n
 	}
 	for i := range names {
-		names[i], _, _ = strings.Cut(names[i], ".")
+		names[i] = strings.TrimSuffix(names[i], ".sql")
 	}
-	return strings.Join(names, ", ")
+	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(number(a), number(b)) })
+	return names
 }

@@ -54,6 +54,13 @@ func characters(values []byte) arrow.Array {
 	return array.MakeFromData(array.NewData(arrow.BinaryTypes.String, len(values), []*memory.Buffer{nil, bytesOf(offsets), bytesOf(values)}, nil, 0, 0))
 }
 
+// textColumn returns a column of texts.
+func textColumn(values []string) arrow.Array {
+	builder := array.NewStringBuilder(memory.DefaultAllocator)
+	builder.AppendValues(values, nil)
+	return builder.NewArray()
+}
+
 // words returns a column of texts that are drawn from so many.
 func words[T interface {
 	~uint8

@@ -3,31 +3,19 @@ package tpchdata
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
-	"github.com/pleach-go/pleach/internal/tpch"
 	"github.com/pleach-go/pleach/sql/internal/duck"
 )
 
-// part is a part of all tables.
-type part struct {
-	customers tpch.Customers
-	orders    tpch.Orders
-	lines     tpch.Lineitems
-}
-
-func newPart(g tpch.Generator, number, parts int) (p part) {
-	p.customers = g.Customers(tpch.Share(g.NumCustomers(), number, parts))
-	p.orders, p.lines = g.Orders(tpch.Share(g.NumOrders(), number, parts))
-	return p
-}
-
-var tableNames = [...]string{"customer", "orders", "lineitem"}
+var tableNames = append(slices.Sorted(maps.Keys(makers)), "orders", "lineitem")
 
 // view is what statements call the Arrow columns of a table.
 const view = "pleach_columns"
 
 // write writes a file for each table.
-func (p *part) write(ctx context.Context, file func(table string) string) error {
+func (s *share) write(ctx context.Context, file func(table string) string) error {
 	db, err := duck.Open(1)
 	if err != nil {
 		return err
@@ -38,18 +26,25 @@ func (p *part) write(ctx context.Context, file func(table string) string) error 
 		return err
 	}
 	defer conn.Close()
-	makers := [len(tableNames)]func() (table, string){
-		func() (table, string) { return customerTable(&p.customers) },
-		func() (table, string) { return ordersTable(&p.orders) },
-		func() (table, string) { return lineitemTable(&p.lines) },
-	}
-	for i, name := range tableNames {
-		t, query := makers[i]()
+	save := func(name string, t table, query string) error {
 		if err := t.write(ctx, conn, query, file(name)); err != nil {
 			return fmt.Errorf("tpchdata: table %s: %w", name, err)
 		}
+		return nil
 	}
-	return nil
+	for name, table := range makers {
+		t, query := table(s)
+		if err := save(name, t, query); err != nil {
+			return err
+		}
+	}
+	orders, lines := s.generator.Orders(s.rows(s.generator.NumOrders()))
+	t, query := ordersTable(&orders)
+	if err := save("orders", t, query); err != nil {
+		return err
+	}
+	t, query = lineitemTable(&lines)
+	return save("lineitem", t, query)
 }
 
 func (t *table) write(ctx context.Context, conn *duck.Conn, query, file string) error {
@@ -58,5 +53,5 @@ func (t *table) write(ctx context.Context, conn *duck.Conn, query, file string) 
 		return err
 	}
 	defer rows.Release()
-	return conn.View(ctx, view, rows, duck.Copy(query, file))
+	return conn.View(ctx, view, rows, duck.Copy(query, file, "parquet"))
 }

@@ -33,6 +33,6 @@ func (s *Source) Tables(ctx context.Context, task, tasks int) (map[string][]stri
 	for _, name := range tableNames {
 		tables[name] = []string{filepath.Join(dir, name+".parquet")}
 	}
-	p := newPart(s.generator, task, tasks)
-	return tables, p.write(ctx, func(table string) string { return tables[table][0] })
+	part := share{s.generator, task, tasks}
+	return tables, part.write(ctx, func(table string) string { return tables[table][0] })
 }

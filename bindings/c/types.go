@@ -1,0 +1,40 @@
+package main
+
+// #include "library.h"
+import "C"
+
+import "github.com/pleach-go/pleach/collective"
+
+// types are the types of elements, by pleach_type.
+var types = [...]element{
+	C.PLEACH_U8: integers[uint8](), C.PLEACH_I8: integers[int8](),
+	C.PLEACH_U16: integers[uint16](), C.PLEACH_I16: integers[int16](),
+	C.PLEACH_U32: integers[uint32](), C.PLEACH_I32: integers[int32](),
+	C.PLEACH_U64: integers[uint64](), C.PLEACH_I64: integers[int64](),
+	C.PLEACH_F16: halves[collective.Float16](), C.PLEACH_BF16: halves[collective.BFloat16](),
+	C.PLEACH_F32: numbers[float32](), C.PLEACH_F64: numbers[float64](),
+}
+
+func numbers[T collective.Number]() elements[T] {
+	return elements[T]{
+		C.PLEACH_SUM: collective.Sum[T](), C.PLEACH_PROD: collective.Prod[T](),
+		C.PLEACH_MIN: collective.Min[T](), C.PLEACH_MAX: collective.Max[T](),
+	}
+}
+
+func integers[T collective.Integer]() elements[T] {
+	e := elements[T]{C.PLEACH_AND: collective.And[T](), C.PLEACH_OR: collective.Or[T]()}
+	for op, o := range numbers[T]() {
+		e[op] = o
+	}
+	return e
+}
+
+// halves combines numbers of half precision in single precision, and rounds to the nearest.
+func halves[T collective.Half]() elements[T] {
+	e := elements[T]{}
+	for op, o := range numbers[float32]() {
+		e[op] = collective.Rounded[T](o)
+	}
+	return e
+}

@@ -1,0 +1,54 @@
+"""The wheel and the sdist are complete, and the tutorial runs as printed."""
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+
+from conftest import ROOT, job
+
+PYTHON = ROOT / "bindings" / "python"
+
+
+def backend(folder, out, **env):
+    subprocess.run([sys.executable, "backend.py", str(out)], cwd=folder, check=True, env={**os.environ, **env})
+    return next(out.glob("*.whl")), next(out.glob("*.tar.gz"))
+
+
+def test_wheel_and_sdist(tmp_path):
+    wheel, sdist = backend(PYTHON, tmp_path / "first")
+    with tarfile.open(sdist) as tar:
+        tar.extractall(tmp_path / "source")
+    library = os.environ["PLEACH_LIBRARY"]
+    (again, _) = backend(next((tmp_path / "source").iterdir()), tmp_path / "second", PLEACH_LIBRARY=library)
+    assert wheel.name == again.name and wheel.read_bytes() == again.read_bytes()
+    with zipfile.ZipFile(wheel) as z:
+        z.extractall(tmp_path / "installed")
+    env = {**os.environ, "PYTHONPATH": str(tmp_path / "installed")}
+    del env["PLEACH_LIBRARY"]
+    script = "import pleach; assert pleach.__file__.startswith(%r); print(pleach.__version__)" % str(tmp_path)
+    out = subprocess.run([sys.executable, "-c", script], env=env, check=True, capture_output=True, text=True)
+    assert out.stdout.strip() == wheel.name.split("-")[1]
+
+
+def test_tutorial_runs_as_printed(tmp_path):
+    """Each program of the guide is written as the line before it says, and run by the commands that follow."""
+    text = (ROOT / "docs" / "guide" / "python.md").read_text()
+    ran, errors = 0, set()
+    for language, block in re.findall(r"```(python|console)\n(.*?)```", text, re.S):
+        if language == "python":
+            name = re.match(r"# (\w+\.py)\n", block)
+            if name:
+                (tmp_path / name.group(1)).write_text(block)
+            continue
+        for command, printed in re.findall(r"^\$ pleach run (.*)\n((?:(?!\$).*\n)*)", block, re.M):
+            arguments = [a.strip("'") for a in re.findall(r"'[^']*'|\S+", command)]
+            at = arguments.index("python3")
+            out = job(arguments[1], tmp_path / arguments[at + 1], *arguments[2:at])
+            for line in printed.splitlines():
+                assert line in out or line == "…" or line.startswith("pleach:"), f"{line!r} is not in\n{out}"
+            ran += 1
+            errors.update(re.findall(r"error .*", out))
+    assert ran >= 5 and len(errors) == 1, errors

@@ -1,0 +1,186 @@
+package bootstrap
+
+import (
+	"bufio"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Many launchers tell a process its rank and not where the others are. One address suffices
+// then: rank 0 listens there, every process tells it the port that it has got, and receives the
+// addresses of all. It is what torchrun and Gloo call a rendezvous.
+//
+// With a secret, both sides sign what they say. That keeps an outsider from sending processes
+// elsewhere; connections between processes prove the secret themselves.
+
+// Limits of a rendezvous.
+const (
+	maxRegistration = 4 << 10
+	registerTime    = 10 * time.Second // for a connection to say who it is
+	retryTime       = 100 * time.Millisecond
+	confirmTime     = 2 * time.Second // for processes to confirm a complete list
+)
+
+// registration is what a process tells rank 0, as a line of JSON.
+type registration struct {
+	Group string `json:"group"`
+	Size  int    `json:"size"`
+	Rank  int    `json:"rank"`
+	Port  uint16 `json:"port"`
+	Nonce string `json:"nonce"`
+	MAC   []byte `json:"mac,omitempty"`
+}
+
+// directory is what it answers.
+type directory struct {
+	Addresses []string `json:"addresses,omitempty"`
+	Error     string   `json:"error,omitempty"`
+	MAC       []byte   `json:"mac,omitempty"`
+}
+
+// sign returns a message authentication code of a registration, and none without a secret.
+func (r *registration) sign(secret []byte) []byte {
+	return signed(secret, fmt.Sprintf("register\n%q %d %d %d %s", r.Group, r.Size, r.Rank, r.Port, r.Nonce))
+}
+
+// sign returns that of an answer to a registration.
+func (d *directory) sign(secret []byte, nonce string) []byte {
+	return signed(secret, fmt.Sprintf("directory\n%s %q %q", nonce, d.Addresses, d.Error))
+}
+
+func signed(secret []byte, text string) []byte {
+	if len(secret) == 0 {
+		return nil
+	}
+	h := hmac.New(sha256.New, secret)
+	_, _ = io.WriteString(h, text)
+	return h.Sum(nil)
+}
+
+// Meet returns the assignment with the addresses of all processes. Without a Rendezvous they
+// are known, and there is nothing to do. Otherwise it opens this process's socket at a free
+// port and waits for all others, as long as the context lasts.
+func (a Assignment) Meet(ctx context.Context) (Assignment, error) {
+	if a.Rendezvous == "" || a.Addresses != nil {
+		return a, a.Check()
+	}
+	if a.Respawned {
+		return a, fmt.Errorf("bootstrap: the rendezvous of rank %d's job is over: set PLEACH_ADDRESSES in a process that replaces one", a.Rank)
+	}
+	host, _, err := net.SplitHostPort(a.Rendezvous)
+	if err != nil {
+		return a, &VariableError{Name: "PLEACH_RENDEZVOUS", Value: a.Rendezvous, Problem: "write host:port", Err: err}
+	}
+	if a.listener, err = net.Listen("tcp", net.JoinHostPort(listenHost(host), "0")); err != nil {
+		return a, fmt.Errorf("bootstrap: rank %d: %w", a.Rank, err)
+	}
+	if a.Addresses, err = a.meet(ctx); err == nil {
+		err = a.Check()
+	}
+	if err != nil {
+		return a, errors.Join(err, a.listener.Close())
+	}
+	return a, nil
+}
+
+// listenHost is where processes of a job listen: on this host alone if the rendezvous is.
+func listenHost(rendezvous string) string {
+	if ip, err := netip.ParseAddr(rendezvous); err == nil && ip.IsLoopback() {
+		return rendezvous
+	}
+	return ""
+}
+
+// meet registers this process. Rank 0 keeps the list.
+func (a *Assignment) meet(ctx context.Context) ([]string, error) {
+	if a.Rank != 0 {
+		return a.register(ctx)
+	}
+	host, port, _ := net.SplitHostPort(a.Rendezvous) // checked
+	l, err := net.Listen("tcp", net.JoinHostPort(listenHost(host), port))
+	if err != nil {
+		return nil, fmt.Errorf("bootstrap: rank 0 is the rendezvous at %s: %w", a.Rendezvous, err)
+	}
+	during, end := context.WithCancel(ctx)
+	defer end()
+	if deadline, ok := ctx.Deadline(); ok { // those that wait as long as rank 0 are still there to be told
+		var stop context.CancelFunc
+		during, stop = context.WithTimeout(during, time.Until(deadline)*9/10)
+		defer stop()
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() { newMeeting(a, l).serve(during) })
+	addresses, err := a.register(ctx)
+	if err != nil {
+		end() // without rank 0 there is nothing to wait for
+	}
+	serving.Wait()
+	return addresses, err
+}
+
+// register tells rank 0 the own port until it answers.
+func (a *Assignment) register(ctx context.Context) ([]string, error) {
+	port := netip.MustParseAddrPort(a.listener.Addr().String()).Port()
+	r := registration{Group: a.Group, Size: int(a.Size), Rank: int(a.Rank), Port: port, Nonce: rand.Text()}
+	r.MAC = r.sign(a.Secret)
+	for {
+		d, err := a.ask(ctx, &r)
+		switch {
+		case err == nil && d.Error != "":
+			return nil, fmt.Errorf("bootstrap: rank %d at the rendezvous %s: %s", a.Rank, a.Rendezvous, d.Error)
+		case err == nil:
+			return d.Addresses, nil
+		}
+		select {
+		case <-time.After(retryTime): // rank 0 may start later
+		case <-ctx.Done():
+			return nil, fmt.Errorf("bootstrap: rank %d at the rendezvous %s: %w", a.Rank, a.Rendezvous, errors.Join(context.Cause(ctx), err))
+		}
+	}
+}
+
+// ask sends a registration, waits for the answer, and confirms it.
+func (a *Assignment) ask(ctx context.Context, r *registration) (d directory, err error) {
+	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", a.Rendezvous)
+	if err != nil {
+		return d, err
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { c.Close() })()
+	if err := json.NewEncoder(c).Encode(r); err != nil {
+		return d, err
+	}
+	if err := json.NewDecoder(io.LimitReader(c, maxAddressFile)).Decode(&d); err != nil {
+		return d, err
+	}
+	if len(a.Secret) > 0 && !hmac.Equal(d.MAC, d.sign(a.Secret, r.Nonce)) {
+		return d, errors.New("the answer does not prove PLEACH_SECRET")
+	}
+	_, _ = c.Write([]byte{'\n'})
+	return d, nil
+}
+
+// readRegistration reads the line that a connection begins with.
+func readRegistration(c net.Conn) (r registration, err error) {
+	_ = c.SetReadDeadline(time.Now().Add(registerTime))
+	line, err := bufio.NewReader(io.LimitReader(c, maxRegistration)).ReadString('\n')
+	if err != nil {
+		return r, err
+	}
+	decoder := json.NewDecoder(strings.NewReader(line))
+	decoder.DisallowUnknownFields()
+	err = decoder.Decode(&r)
+	_ = c.SetReadDeadline(time.Time{})
+	return r, err
+}

@@ -1,0 +1,56 @@
+package pleach
+
+import (
+	"testing"
+	"time"
+)
+
+// A process that has joined answers with the decision that has admitted it, and a request
+// to catch up is checked.
+func TestJoinerAnswersWithDecisions(t *testing.T) {
+	first, err := Create(t.Context(), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = first.Abort() }()
+	joiner, err := Join(t.Context(), Config{}, first.session().self.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = joiner.Abort() }()
+	d, err := first.session().catchUp.Decisions(joiner.session().self.Address)
+	if err != nil || len(d.Encode(nil)) <= 4 {
+		t.Errorf("decisions %v, %v", d, err)
+	}
+}
+
+// A member that has its quorum takes no decisions of a process that it does not know:
+// here a member of another group of the same name.
+func TestMemberWithQuorumTakesNoDecisionsOfOthers(t *testing.T) {
+	group := func(members int) (last *Group) {
+		for range members {
+			c, err := Config{Group: "twice"}, error(nil)
+			if last == nil {
+				last, err = Create(t.Context(), c)
+			} else {
+				last, err = Join(t.Context(), c, last.session().self.Address)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			g := last
+			t.Cleanup(func() { _ = g.Abort() })
+		}
+		return last
+	}
+	one, other := group(3), group(6)
+	before := one.View()
+	if err := one.session().catchUp.Begin(other.session().self.Incarnation, other.session().self.Address); err == nil {
+		t.Error("the member agrees to catch up")
+	}
+	one.session().catchUp.With(other.session().self.Incarnation, other.session().self.Address)
+	time.Sleep(100 * time.Millisecond) // a view that it took would be installed by then
+	if v := one.View(); v.Number != before.Number || one.Err() != nil {
+		t.Errorf("view %d became %d, %v", before.Number, v.Number, one.Err())
+	}
+}

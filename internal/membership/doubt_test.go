@@ -1,0 +1,144 @@
+package membership
+
+import (
+	"testing"
+
+	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// asker is a member of five, as a driver sees it.
+type asker struct {
+	*Machine
+	asked, told map[protocol.Rank]int
+}
+
+func newAsker(t *testing.T, change func(*Config)) *asker {
+	t.Helper()
+	v := firstView(5)
+	var members []Member
+	for _, m := range v.Members.All() {
+		members = append(members, *m)
+		members[len(members)-1].Version = wire.DoubtVersion
+	}
+	v.Members, v.Version = MembersOf(members...), wire.DoubtVersion
+	c := Config{Self: members[0], View: v, Log: &testLog{}, DoubtTimeout: 100 * millisecond}
+	if change != nil {
+		change(&c)
+	}
+	m, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &asker{m, map[protocol.Rank]int{}, map[protocol.Rank]int{}}
+	a.step(1)
+	return a
+}
+
+// step has the machine do what is due up to a time.
+func (a *asker) step(until protocol.Time) {
+	for now := min(max(a.Deadline(), a.now), until); ; now = min(max(a.Deadline(), a.now+1), until) {
+		for to, b, ok := a.Next(now); ok; to, b, ok = a.Next(now) {
+			f, err := parse(0, b)
+			if err != nil {
+				panic(err)
+			}
+			if f.asks {
+				a.asked[to]++
+			}
+			if f.lost {
+				a.told[to]++
+			}
+		}
+		if now == until {
+			return
+		}
+	}
+}
+
+func (a *asker) wantQuorum(t *testing.T, want bool) {
+	t.Helper()
+	if _, _, ok := a.Quorum(); ok != want {
+		t.Errorf("at %d ms: a quorum: %v, want %v", a.now/millisecond, ok, want)
+	}
+}
+
+// A member whose neighbor is quiet asks all others. If too few answer in time, it has no
+// quorum, tells those that it hears, and suspects none.
+func TestMemberThatHearsTooFewHasNoQuorum(t *testing.T) {
+	a := newAsker(t, nil)
+	a.SetQuiet(second, true)
+	a.step(second + 99*millisecond)
+	a.wantQuorum(t, true)
+	for r := range protocol.Rank(4) {
+		if a.asked[r+1] != asksPerRound {
+			t.Errorf("rank %d is asked %d times", r+1, a.asked[r+1])
+		}
+	}
+	a.Heard(a.now, 3)
+	a.step(second + 100*millisecond)
+	a.wantQuorum(t, false)
+	if len(a.told) != 1 || a.told[3] != 1 {
+		t.Errorf("it tells %v, want rank 3 once", a.told)
+	}
+	if s := a.suspected(a.now); s != nil {
+		t.Errorf("it suspects %v", s.each())
+	}
+	a.Heard(a.now, 1)
+	a.wantQuorum(t, true)
+	a.Heard(a.now, 3)
+	a.SetQuiet(a.now, false)
+	a.step(5 * second)
+	a.asked = map[protocol.Rank]int{}
+	a.step(10 * second)
+	if a.asked[1]+a.asked[2] > 0 || a.doubt.asked != nil {
+		t.Error("it asks on although all is well")
+	}
+}
+
+// A member that others have told of a lost quorum asks, too.
+func TestMemberThatIsToldAsks(t *testing.T) {
+	a := newAsker(t, nil)
+	f := frame{kind: Status, view: a.view.Number, incarnation: a.view.Members.At(2).Incarnation, lost: true}
+	if err := a.Receive(second, 2, f.append(nil)); err != nil {
+		t.Fatal(err)
+	}
+	a.step(second + 100*millisecond)
+	a.wantQuorum(t, false)
+}
+
+// No member is asked, or doubted, where that would prove nothing.
+func TestNoDoubt(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Config)
+		then   func(*asker)
+	}{
+		"this process did not run":      {then: func(a *asker) { a.now += second }},
+		"any number may decide":         {change: func(c *Config) { c.NoQuorum = true }},
+		"heartbeats suspect nobody":     {change: func(c *Config) { c.DoubtTimeout = 0 }},
+		"members of the version before": {change: func(c *Config) { c.View.Version-- }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAsker(t, c.change)
+			a.SetQuiet(second, true)
+			a.step(second)
+			if c.then != nil {
+				c.then(a)
+			}
+			a.step(a.now + 100*millisecond)
+			a.wantQuorum(t, true)
+		})
+	}
+}
+
+// A member that lacks descriptors has longer to reach the others, and knows in the end that
+// it does not.
+func TestImpairedMemberKnowsInTheEnd(t *testing.T) {
+	a := newAsker(t, nil)
+	a.SetImpaired(true)
+	a.SetQuiet(second, true)
+	a.step(second + maxDoubt*100*millisecond)
+	a.wantQuorum(t, true)
+	a.step(second + (maxDoubt+1)*100*millisecond)
+	a.wantQuorum(t, false)
+}

@@ -1,0 +1,77 @@
+package planner
+
+import (
+	"strings"
+)
+
+// What names in a query mean.
+
+// ref is a table that names of a scope refer to.
+type ref struct {
+	alias   string
+	columns []column
+	leaf    *leaf
+	merged  map[string]bool // columns that USING has merged into those of a table before
+}
+
+func (r *ref) column(name string) (column, bool) {
+	for _, c := range r.columns {
+		if strings.EqualFold(c.name, name) {
+			return c, true
+		}
+	}
+	return column{}, false
+}
+
+// scope is where names of a block are looked up, and then in its parent.
+type scope struct {
+	parent *scope
+	refs   []*ref
+	outer  bool // whether a name was found in a parent
+}
+
+// place is a column of a table of a scope.
+type place struct {
+	ref    *ref
+	column string
+}
+
+// find returns what a column reference means, and whether it is there.
+func (s *scope) find(n node) (p place, found bool, err error) {
+	names := texts(n, "column_names")
+	for at := s; at != nil; at = at.parent {
+		p, found, err := at.here(names)
+		if found || err != nil {
+			for passed := s; passed != at; passed = passed.parent {
+				passed.outer = true
+			}
+			return p, found, err
+		}
+	}
+	return place{}, false, nil
+}
+
+func (s *scope) here(names []string) (p place, found bool, err error) {
+	for _, r := range s.refs {
+		name := names[0]
+		if len(names) > 1 {
+			if !strings.EqualFold(r.alias, name) {
+				continue
+			}
+			name = names[1]
+		} else if r.merged[strings.ToLower(name)] {
+			continue
+		}
+		c, ok := r.column(name)
+		switch {
+		case !ok:
+			continue
+		case len(names) > 2:
+			return p, false, refuse("%s: write TABLE.COLUMN, and fields of a struct as (TABLE.COLUMN).FIELD", strings.Join(names, "."))
+		case found:
+			return p, false, refuse("%s may be a column of %s or of %s: write which", name, p.ref.alias, r.alias)
+		}
+		p, found = place{r, c.name}, true
+	}
+	return p, found, nil
+}
