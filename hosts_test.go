@@ -34,7 +34,7 @@ func sizeOfHosts() hostsSize {
 	return hostsSize{16, 7, 64, 500 * time.Millisecond}
 }
 
-// probe is how often SWIM asks for a sign of life: who does not get to run for as
+// probe is how often neighbors show that they live: a member that does not get to run for as
 // long may miss one.
 func (s *hostsSize) probe() time.Duration { return s.grace / 4 }
 
@@ -45,8 +45,7 @@ const detection = 15 * time.Second
 const reunion = 30 * time.Second
 
 // everywhere starts a group as a whole, with one resident per host, and returns
-// when all have met. SWIM suspects only those it has met, and looks for one each
-// second until it knows all.
+// when all have met.
 func everywhere(t *testing.T, network *netns.Net, size hostsSize) (rs *residents, everybody []int) {
 	t.Helper()
 	addresses := make([]string, size.hosts)
@@ -56,7 +55,7 @@ func everywhere(t *testing.T, network *netns.Net, size hostsSize) (rs *residents
 	}
 	rs = startResidents(t, size.hosts, func(who int) *exec.Cmd { return network.Command(who, os.Args[0]) },
 		func(who int) residentConfig {
-			return residentConfig{Addresses: addresses, Rank: who, SWIMPort: 7946, SuspicionTimeout: size.grace, Pace: 50 * time.Millisecond}
+			return residentConfig{Addresses: addresses, Rank: who, SuspicionTimeout: size.grace, Pace: 50 * time.Millisecond}
 		})
 	rs.tell("join")
 	rs.awaitTalk("to meet", everybody, 0)

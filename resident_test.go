@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
-	"github.com/pleach-go/pleach/detect"
-	"github.com/pleach-go/pleach/detect/swim"
 )
 
 // A resident is a member as a process of its own that lives through views: when
@@ -40,23 +38,17 @@ type residentConfig struct {
 	Seeds  []string // whose group it joins; otherwise it starts with Addresses
 
 	// As in pleach.Config.
-	Addresses []string
-	Listen    string
-	Rank      int
-	// As in swim.Config; if SWIMPort is zero, there is no such detector.
-	SWIMPort         int
+	Addresses        []string
+	Listen           string
+	Rank             int
 	SuspicionTimeout time.Duration
 }
 
 // begin makes the process a member.
 func (c *residentConfig) begin(ctx context.Context) (*pleach.Group, error) {
 	config := pleach.Config{
-		Group: "residents", Addresses: c.Addresses, Rank: c.Rank, Listen: c.Listen,
+		Group: "residents", Addresses: c.Addresses, Rank: c.Rank, Listen: c.Listen, SuspicionTimeout: c.SuspicionTimeout,
 		Logger: slog.New(slog.NewTextHandler(os.Stdout, nil)),
-	}
-	if c.SWIMPort != 0 {
-		config.Detectors = []detect.Detector{swim.New(swim.Config{Port: c.SWIMPort, SuspicionTimeout: c.SuspicionTimeout})}
-		config.SuspicionTimeout = -1 // the heartbeats leave it to SWIM
 	}
 	switch {
 	case c.Create:

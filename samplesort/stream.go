@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 
 	"github.com/pleach-go/pleach/collective"
@@ -49,6 +51,12 @@ func (s *sorter) readStream(ctx context.Context) error {
 		}
 		done = append(done, 1)
 	}
-	_, err := collective.Broadcast(ctx, s, 0, done, collective.Restore(func(context.Context, int) ([]byte, error) { return nil, ErrStream }))
+	// Rank 0 may die before its word has arrived; the file itself tells then.
+	_, err := collective.Broadcast(ctx, s, 0, done, collective.Restore(func(context.Context, int) ([]byte, error) {
+		if _, err := os.Stat(in.file[0]); err != nil {
+			return nil, fmt.Errorf("%w (%w)", ErrStream, err)
+		}
+		return []byte{1}, nil
+	}))
 	return err
 }

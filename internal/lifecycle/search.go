@@ -183,9 +183,11 @@ func (s *search) compare(now protocol.Time, i *control.Introduction) {
 	admitted := self != nil && self.Nonce == s.nonce
 	stays := self != nil && s.place != nil && self.Nonce == s.place.Self.Nonce
 	switch {
+	case i.Role == control.Member && stays && self.Incarnation == s.place.Self.Incarnation:
+		s.result.place = membership.NewSeat(*self, *i.View, i.Decisions)
 	case i.Role == control.Member:
 		s.joinable, s.joinableIn = now, i.View.Number
-		s.result.join = s.result.join || s.place != nil && (!stays || self.Incarnation != s.place.Self.Incarnation)
+		s.result.join = s.result.join || s.place != nil
 	case !admitted && !stays:
 		s.count(i) // the view may be of another group of this name, that is over
 	case s.joinable == 0 || now-s.joinable > patience || s.joinableIn < i.View.Number:

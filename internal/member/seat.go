@@ -5,6 +5,7 @@ import (
 
 	"github.com/pleach-go/pleach/internal/heartbeat"
 	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -31,7 +32,19 @@ type Seat struct {
 	answer *membership.Answer
 	saver  saver
 	buffer []byte
+
+	cut      []membership.Position // of the proposal that the seat knows
+	declined []declined            // answers to be sent
 }
+
+// declined is an answer to a member that wants messages.
+type declined struct {
+	to    protocol.Rank
+	frame []byte
+}
+
+// maxDeclined bounds the answers to be sent. Members ask again.
+const maxDeclined = 64
 
 // NewSeat restores a seat.
 func NewSeat(c SeatConfig) (*Seat, error) {
@@ -124,7 +137,24 @@ func (s *Seat) Receive(now protocol.Time, from protocol.Rank, frame []byte) erro
 		s.views.LogFlushed(now)
 		return err
 	}
+	s.decline(from, frame)
 	return nil // messages are for the members that have those before
+}
+
+// decline tells a member that wants a message before the cut of a proposal that the seat
+// does not have it. The member may wait for it for ever otherwise: a value that seats have
+// accepted is proposed again although the one that had its messages is dead.
+func (s *Seat) decline(from protocol.Rank, frame []byte) {
+	answer, ok := stream.Decline(frame, func(root protocol.Rank, incarnation uint64) uint64 {
+		i := slices.IndexFunc(s.cut, func(p membership.Position) bool { return p.Root == root && p.Incarnation == incarnation })
+		if i < 0 {
+			return 0
+		}
+		return s.cut[i].Next
+	})
+	if ok && len(s.declined) < maxDeclined {
+		s.declined = append(s.declined, declined{from, answer})
+	}
 }
 
 // Up reports that a peer is connected.
@@ -154,6 +184,11 @@ func (s *Seat) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok 
 		s.buffer = append(s.buffer[:0], heartbeatFrame)
 		return to, s.buffer, nil, true
 	}
+	if len(s.declined) > 0 {
+		d := s.declined[0]
+		s.declined = s.declined[1:]
+		return d.to, d.frame, nil, true
+	}
 	return protocol.NoRank, nil, nil, false
 }
 
@@ -172,10 +207,10 @@ func (s *Seat) Deadline() protocol.Time { return min(s.saver.deadline(), s.heart
 func (s *Seat) Freeze() []membership.Position { return nil }
 
 // Thaw implements [membership.Log].
-func (s *Seat) Thaw() {}
+func (s *Seat) Thaw() { s.cut = nil }
 
 // Flush implements [membership.Log].
-func (s *Seat) Flush([]membership.Position) {}
+func (s *Seat) Flush(cut []membership.Position) { s.cut = slices.Clone(cut) }
 
 // Flushed implements [membership.Log].
 func (s *Seat) Flushed() bool { return true }

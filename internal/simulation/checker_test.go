@@ -232,7 +232,7 @@ func (c *checker) receipt(p *process, poll *poll) {
 
 // finish checks what can be told at the end only: members that went from a view to the
 // next together have received the same in the first, and no member of a view lost
-// anything.
+// anything that another one has.
 func (c *checker) finish() {
 	type viewOf struct {
 		group *group
@@ -242,7 +242,7 @@ func (c *checker) finish() {
 	for _, p := range c.sim.processes {
 		h := &p.history
 		for _, view := range h.lost {
-			if view < h.last() || p.state == running && c.sim.calm {
+			if c.stayed(p, view) && !c.nobodyHas(p.group, view) {
 				c.fail("%v has lost messages in view %d, where it stayed", p, view)
 			}
 		}
@@ -261,6 +261,29 @@ func (c *checker) finish() {
 			}
 		}
 	}
+}
+
+// stayed reports whether a process was a member in the view after one, or in one as it ended.
+func (c *checker) stayed(p *process, view uint64) bool {
+	return view < p.history.last() || p.state == running && c.sim.calm
+}
+
+// nobodyHas reports whether what was lost in a view can be had from nobody: a member has died
+// in the view, and all that stayed have lost something. Members that were started again have
+// voted for a cut whose messages only the dead one had.
+func (c *checker) nobodyHas(g *group, view uint64) bool {
+	died := false
+	for _, p := range c.sim.processes {
+		h := &p.history
+		switch {
+		case p.group != g || len(h.views) == 0 || !slices.Contains(h.views, view):
+		case c.stayed(p, view) && !slices.Contains(h.lost, view):
+			return false
+		default:
+			died = died || h.last() == view && p.state != running
+		}
+	}
+	return died
 }
 
 // same checks that members have received the same of a sender in a view.

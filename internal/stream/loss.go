@@ -84,3 +84,15 @@ func (m *Member) giveUp(now protocol.Time, f *flow, to uint64) {
 	f.pull = pull{due: now, sources: f.pull.sources[:0]}
 	m.schedule(f, now)
 }
+
+// Decline answers a request for segments on behalf of a process that has lost all that it
+// kept. end is the number up to which it speaks of a root's stream. Decline returns false if
+// the frame is no such request.
+func Decline(b []byte, end func(root protocol.Rank, incarnation uint64) uint64) (answer []byte, ok bool) {
+	fr, err := parse(b)
+	if err != nil || fr.kind != request {
+		return nil, false
+	}
+	a := frame{kind: trimmed, root: fr.root, incarnation: fr.incarnation, first: end(fr.root, fr.incarnation)}
+	return a.append(nil), a.first > fr.first
+}
