@@ -194,6 +194,15 @@ schedules: ## agree on views under SEEDS random schedules (default: a million), 
 simulate: ## run whole groups under SEEDS seeds (default: 100) on all cores
 	PLEACH_SEEDS=$(SEEDS) go test -count=1 -timeout 0 -run UnderSeeds -v ./internal/simulation
 
+COUNT ?= 100
+BY ?= tests
+
+.PHONY: mutants
+mutants: SEED ?= 1
+mutants: ## plant COUNT bugs (default: 100) chosen by SEED, in PACKAGES or files CHANGED since a commit, and see which are found BY=tests or BY=simulation; JSON=1 for a record
+	cd tools && go build -o ../bin/mutants ./mutants
+	bin/mutants -seed $(SEED) -count $(COUNT) -by $(BY) $(if $(PACKAGES),-packages $(PACKAGES)) $(if $(CHANGED),-changed $(CHANGED)) $(if $(JSON),-json)
+
 PREVIOUS ?= $(shell git describe --tags --abbrev=0 --match 'v*' HEAD^ 2>/dev/null)
 
 .PHONY: upgrade

@@ -13,8 +13,9 @@ import (
 // no longer keep it, and the tree does not bring it either. The parent's reply proves
 // that: connections keep order, so it is behind all that the parent had sent. What a cut
 // needs is given up only if all members have trimmed it, or if some have and the others
-// have not answered for a while. So a view waits for what can be had, and for nothing
-// else. What is behind the cut belongs to the next view.
+// have not answered for a while, and longest for the root: it has what it has sent. So a view
+// waits for what can be had, and for nothing else. What is behind the cut belongs to the next
+// view.
 func (m *Member) unavailable(now protocol.Time, f *flow) (to uint64, unavailable bool) {
 	p := &f.pull
 	switch {
@@ -26,7 +27,8 @@ func (m *Member) unavailable(now protocol.Time, f *flow) (to uint64, unavailable
 	}
 	others := m.roster.size() - 1
 	asked := p.tries >= maxTries+others*4/3 // nextSource has reached all by then
-	return min(p.trimmedTo, f.cut), f.next < f.cut && (len(p.trimmedBy) >= others || asked)
+	rootIsGone := !m.roster.has(f.root) || m.down[f.root] || slices.Contains(p.trimmedBy, f.root) || now >= p.asked+lossTimeout
+	return min(p.trimmedTo, f.cut), f.next < f.cut && (len(p.trimmedBy) >= others || asked && rootIsGone)
 }
 
 // handleTrimmed records that a peer no longer keeps what was requested. A process that

@@ -155,10 +155,12 @@ func (m *Member) treeMayBeSlow(now protocol.Time, f *flow, within protocol.Time)
 
 // nextSource chooses the member to ask: those that made offers, latest first, then ring
 // neighbors further and further out. Every fourth request goes to one that made an
-// offer again. The last one before a hole may be given up goes to the parent, whose reply
-// tells that the tree will not bring it.
+// offer again. Those that cannot be reached are asked as neighbors only. The last one before
+// a hole may be given up goes to the parent, whose reply tells that the tree will not bring
+// it.
 func (m *Member) nextSource(f *flow) protocol.Rank {
 	p := &f.pull
+	p.sources = slices.DeleteFunc(p.sources, func(r protocol.Rank) bool { return m.down[r] })
 	if p.tries == maxTries-1 && m.roster.has(f.parent) {
 		return f.parent
 	}

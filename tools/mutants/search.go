@@ -1,0 +1,56 @@
+//go:build unix
+
+package main
+
+import (
+	"strings"
+)
+
+// defaultPackages are those whose bugs hurt a group most: its protocols, the life of a member,
+// and what carries their bytes.
+var defaultPackages = []string{
+	"internal/lifecycle", "internal/control", "internal/membership", "internal/member", "internal/stream",
+	"internal/founding", "fleet/internal/relay", "internal/collective/engine", "internal/p2p", "internal/direct",
+	"internal/heartbeat", "broadcast", "topology", "internal/wire", "transport/tcp",
+}
+
+// users are packages whose tests look for a bug that neither the package's own tests nor the
+// simulator find.
+var users = map[string][]string{
+	"fleet/internal/relay":       {"./fleet"},
+	"internal/collective/engine": {"./collective"},
+	"broadcast":                  {"./internal/stream", "./logp"},
+	"topology":                   {"./broadcast", "./internal/stream"},
+	"internal/wire":              {"./transport/tcp", "./internal/membership"},
+	"internal/control":           {"./internal/lifecycle", "./internal/entry"},
+	"transport/tcp":              {"."},
+}
+
+// searches are the ways to look for bugs in the package of a folder.
+var searches = map[string]func(folder string) []finder{
+	"tests": func(folder string) []finder {
+		found := []finder{{name: "own tests", packages: []string{"./" + folder}, short: true}}
+		if simulated(folder) {
+			found = append(found, seeds(folder))
+		}
+		if of := users[folder]; of != nil {
+			found = append(found, finder{name: strings.Join(of, " "), packages: of, short: true})
+		}
+		return found
+	},
+	"simulation": func(folder string) []finder { return []finder{seeds(folder)} },
+}
+
+// simulated reports whether the simulator runs the code of a folder.
+func simulated(folder string) bool {
+	return folder != "transport/tcp" && folder != "internal/collective/engine"
+}
+
+// seeds are a thousand seeds of the simulator.
+func seeds(folder string) finder {
+	of := "./internal/simulation"
+	if strings.HasPrefix(folder, "fleet/") {
+		of = "./fleet/internal/simulation"
+	}
+	return finder{name: "seeds", packages: []string{of}, run: "UnderSeeds", environment: []string{"PLEACH_SEEDS=1000"}}
+}
