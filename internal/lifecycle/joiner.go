@@ -98,7 +98,7 @@ func (m *Machine) joinReplied(_ string, r Reply) {
 // newFounder begins to look for other processes to begin a group with.
 func (m *Machine) newFounder() {
 	c := founding.Candidate{ID: m.self.Identity, Nonce: m.self.Nonce, Address: m.self.Address, Domain: m.self.Domain, Version: m.self.Version}
-	m.founder = founding.New(founding.Config{Self: c, Expect: m.config.Expect, Seeds: m.config.Seeds, Starts: m.config.Starts})
+	m.founder = founding.New(founding.Config{Self: c, Expect: m.config.Expect, Seeds: m.targets(), Starts: m.config.Starts})
 }
 
 // runFounder sends the requests of the founder that are due, and takes its outcome.

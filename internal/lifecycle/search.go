@@ -13,9 +13,11 @@ const (
 	millisecond protocol.Time = 1e6
 
 	// interval is how often a process is asked that answers, and maxInterval one that
-	// does not.
+	// does not. The process that asks has spacing between its questions, so that those of
+	// many processes that look for each other do not hold them up.
 	interval    = 200 * millisecond
 	maxInterval = 2000 * millisecond
+	spacing     = 10 * millisecond
 	// patience is how long a process that may join a member does not take a place that
 	// a seat knows.
 	patience = 1000 * millisecond
@@ -161,7 +163,7 @@ func (s *search) introduce(q *control.Question) control.Introduction {
 // handle takes the introduction of the process at an address.
 func (s *search) handle(now protocol.Time, address string, i *control.Introduction) {
 	if k := s.contacts[address]; k != nil {
-		s.answered(k, now, interval)
+		s.answered(k, now, max(interval, protocol.Time(len(s.order))*spacing))
 	}
 	if i.ID == s.self.ID {
 		return

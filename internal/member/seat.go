@@ -33,7 +33,7 @@ type Seat struct {
 	saver  saver
 	buffer []byte
 
-	cut      []membership.Position // of the proposal that the seat knows
+	cut      []membership.Position // of the proposal that the seat knows, or of decisions
 	declined []declined            // answers to be sent
 }
 
@@ -48,7 +48,7 @@ const maxDeclined = 64
 
 // NewSeat restores a seat.
 func NewSeat(c SeatConfig) (*Seat, error) {
-	s := &Seat{config: c}
+	s := &Seat{config: c, cut: c.Seat.Decisions().Cut()}
 	v := c.Membership
 	v.Log, v.Durable = s, true
 	var err error
@@ -141,8 +141,7 @@ func (s *Seat) Receive(now protocol.Time, from protocol.Rank, frame []byte) erro
 	return nil // messages are for the members that have those before
 }
 
-// decline tells a member that wants a message before the cut of a proposal that the seat
-// does not have it. The member may wait for it for ever otherwise: a value that seats have
+// decline tells a member that wants a message before a cut that the seat does not have it. The member may wait for it for ever otherwise: a value that seats have
 // accepted is proposed again although the one that had its messages is dead.
 func (s *Seat) decline(from protocol.Rank, frame []byte) {
 	answer, ok := stream.Decline(frame, func(root protocol.Rank, incarnation uint64) uint64 {
@@ -207,7 +206,7 @@ func (s *Seat) Deadline() protocol.Time { return min(s.saver.deadline(), s.heart
 func (s *Seat) Freeze() []membership.Position { return nil }
 
 // Thaw implements [membership.Log].
-func (s *Seat) Thaw() { s.cut = nil }
+func (s *Seat) Thaw() { s.cut = s.views.Decisions().Cut() }
 
 // Flush implements [membership.Log].
 func (s *Seat) Flush(cut []membership.Position) { s.cut = slices.Clone(cut) }

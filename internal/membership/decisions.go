@@ -33,6 +33,15 @@ func (m *Machine) DecisionsUpTo(upTo uint64) Decisions {
 // Decisions returns the last decisions that this member has installed.
 func (m *Machine) Decisions() Decisions { return m.DecisionsUpTo(m.view.Number) }
 
+// Cut returns where the messages end that a member may still want which lacks some of the
+// decisions.
+func (d Decisions) Cut() (cut []Position) {
+	for _, v := range d.values {
+		cut = merge(cut, v.cut)
+	}
+	return cut
+}
+
 // Learn takes decisions from a member of a later view, which has joined since: this member
 // does not know it, so it can send no frames. They count like commits.
 func (m *Machine) Learn(now protocol.Time, d Decisions) error {

@@ -269,18 +269,18 @@ func (c *checker) stayed(p *process, view uint64) bool {
 }
 
 // nobodyHas reports whether what was lost in a view can be had from nobody: a member has died
-// in the view, and all that stayed have lost something. Members that were started again have
-// voted for a cut whose messages only the dead one had.
+// in the view, or right after it, and all others have lost something. Members that were
+// started again have voted for a cut whose messages only the dead one had.
 func (c *checker) nobodyHas(g *group, view uint64) bool {
 	died := false
 	for _, p := range c.sim.processes {
 		h := &p.history
 		switch {
-		case p.group != g || len(h.views) == 0 || !slices.Contains(h.views, view):
+		case p.group != g || !slices.Contains(h.views, view):
+		case p.state != running && h.last() <= view+1:
+			died = true
 		case c.stayed(p, view) && !slices.Contains(h.lost, view):
 			return false
-		default:
-			died = died || h.last() == view && p.state != running
 		}
 	}
 	return died

@@ -17,10 +17,9 @@ import (
 // life is a process until it is a member: a [lifecycle.Machine], as the root package drives
 // it, and the seat beside it.
 type life struct {
-	machine *lifecycle.Machine // nil: the process is a member, or its membership is given
-	seat    *member.Seat       // nil: the process is a candidate
-	armed   protocol.Time      // what the timer is set to
-	seeds   []string
+	machine *lifecycle.Machine   // nil: the process is a member, or its membership is given
+	seat    *member.Seat         // nil: the process is a candidate
+	armed   protocol.Time        // what the timer is set to
 	began   []founding.Candidate // the first view, if the group began by agreement
 
 	// What the process saves beside its place.
@@ -42,7 +41,7 @@ func (p *process) boot() {
 		Seeds: s.seeds(p), Replace: p.replace, Durable: s.plan.durable, Place: place, Former: l.former,
 		NewNonce: s.nonce, Speaks: p.speaks,
 	}
-	if l.seeds = c.Seeds; s.plan.begin == founded {
+	if s.plan.begin == founded {
 		c.Expect, c.Starts = s.plan.size, l.starts
 	}
 	if s.options.Live != nil {

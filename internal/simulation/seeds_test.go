@@ -30,9 +30,11 @@ func (p *process) keepSeeds() {
 	p.sim.after(seedInterval, func() { p.do(next) })
 }
 
-// turnToSeed tells a seed of the group, or asks it.
+// turnToSeed tells a seed of the group, or asks it. Seeds are names of hosts, whose addresses
+// are looked up each time.
 func (p *process) turnToSeed(turn int) {
-	seeds, v, s := p.life.seeds, p.machine.View(), p.sim
+	s, v := p.sim, p.machine.View()
+	seeds := s.seeds(p)
 	state, _ := p.machine.State()
 	lost, there := state == membership.NoQuorum, make(map[string]bool)
 	for _, m := range v.Members.All() {

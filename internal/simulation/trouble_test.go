@@ -64,7 +64,6 @@ func (s *Simulation) give(first []*process, nonce func(*process) uint64) {
 		m := membership.Member{Rank: protocol.Rank(i), Identity: p.identity, Address: p.address, Incarnation: member.FirstIncarnation, Version: p.version, Nonce: nonce(p)}
 		view.Version = min(view.Version, m.Version)
 		members = append(members, m)
-		p.life.seeds = s.seeds(p)
 	}
 	view.Members = membership.MembersOf(members...)
 	for i, p := range s.processes {

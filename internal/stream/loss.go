@@ -11,24 +11,32 @@ import (
 
 // unavailable reports whether a hole must be given up, and up to where: other members
 // no longer keep it, and the tree does not bring it either. The parent's reply proves
-// that: connections keep order, so it is behind all that the parent had sent. What a cut
-// needs is given up only if all members have trimmed it, or if some have and the others
-// have not answered for a while, and longest for the root: it has what it has sent. So a view
-// waits for what can be had, and for nothing else. What is behind the cut belongs to the next
-// view.
+// that: connections keep order, so it is behind all that the parent had sent.
 func (m *Member) unavailable(now protocol.Time, f *flow) (to uint64, unavailable bool) {
 	p := &f.pull
 	switch {
+	case m.frozen:
+		return m.unavailableBeforeCut(now, f)
 	case p.trimmedReplies == 0 || p.trimmedTo <= f.next:
 		return 0, false
-	case !m.frozen:
-		treeIsDone := slices.Contains(p.trimmedBy, f.parent) || !m.treeMayBeSlow(now, f, lossTimeout)
-		return p.trimmedTo, p.tries >= maxTries && treeIsDone
+	}
+	treeIsDone := slices.Contains(p.trimmedBy, f.parent) || !m.treeMayBeSlow(now, f, lossTimeout)
+	return p.trimmedTo, p.tries >= maxTries && treeIsDone
+}
+
+// unavailableBeforeCut is unavailable for a frozen member. What a cut needs is given up only
+// if all members have trimmed it, or if some have and the others have not answered for so
+// long that they will be suspected, or if none has answered for longer. So a view waits for
+// what can be had, and for nothing else. What is behind the cut belongs to the next view.
+func (m *Member) unavailableBeforeCut(now protocol.Time, f *flow) (to uint64, unavailable bool) {
+	p := &f.pull
+	to, wait := f.cut, lossTimeout
+	if p.trimmedReplies > 0 && p.trimmedTo > f.next {
+		to, wait = min(p.trimmedTo, f.cut), flushTimeout
 	}
 	others := m.roster.size() - 1
-	asked := p.tries >= maxTries+others*4/3 // nextSource has reached all by then
-	rootIsGone := !m.roster.has(f.root) || m.down[f.root] || slices.Contains(p.trimmedBy, f.root) || now >= p.asked+lossTimeout
-	return min(p.trimmedTo, f.cut), f.next < f.cut && (len(p.trimmedBy) >= others || asked && rootIsGone)
+	asked := p.tries >= maxTries+others*4/3 && now >= p.asked+wait // nextSource has reached all by then
+	return to, f.next < f.cut && (len(p.trimmedBy) >= others || asked)
 }
 
 // handleTrimmed records that a peer no longer keeps what was requested. A process that

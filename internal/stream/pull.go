@@ -31,6 +31,7 @@ const (
 	maxUnanswered      = 60                 // requests before a pull pauses because no member has answered
 	maxRequestInterval = 400 * millisecond  // time between two requests, at most
 	lossTimeout        = 5000 * millisecond // wait for a slow tree before giving up what others have trimmed
+	flushTimeout       = 3000 * millisecond // wait of a frozen member for answers, before giving up what some have trimmed
 )
 
 // schedulePull schedules a request, because a peer has something that is not here. The
@@ -202,6 +203,10 @@ func (m *Member) learnRepair(now protocol.Time, p *pull) {
 
 // handleRequest sends the segments that a peer requests, or says which are still kept.
 func (m *Member) handleRequest(f *flow, from protocol.Rank, fr *frame) {
+	if m.leftEarlier(from) { // it may wait for this before it knows that it has left
+		m.queueFrame(from, f, frame{kind: trimmed, first: fr.last})
+		return
+	}
 	if firstKept := f.store.firstKept(fr.first); firstKept > fr.first {
 		if m.hasBacklog(from, f) {
 			return // the child gets it from there

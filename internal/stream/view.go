@@ -94,12 +94,22 @@ func (m *Member) shareEndWith(f *flow, peer protocol.Rank) uint64 {
 	if m.roster.has(peer) {
 		return m.shareEnd(f)
 	}
-	if m.former != nil {
-		if _, left := m.former.Index(peer); left {
-			return min(m.shareEnd(f), f.viewStart)
-		}
+	if m.leftEarlier(peer) {
+		return 0
 	}
-	return 0
+	return min(m.shareEnd(f), f.viewStart)
+}
+
+// leftEarlier reports whether a peer is neither in the present view nor in the one before.
+func (m *Member) leftEarlier(peer protocol.Rank) bool {
+	if m.roster.has(peer) {
+		return false
+	}
+	if m.former == nil {
+		return true
+	}
+	_, left := m.former.Index(peer)
+	return !left
 }
 
 // forwardHeld forwards what has arrived while the member was frozen.
