@@ -108,9 +108,14 @@ torch-test: bindings ## train with torch.distributed under kills; needs python3-
 	PYTHONPATH=bindings/python $(PYTHON) -m pytest -q -p no:cacheprovider bindings/python/tests/test_torch.py
 
 .PHONY: bindings-bench
-bindings-bench: bindings ## measure Allreduce from Go, C and Python, in turns with mpi4py and Gloo where Debian's are installed
+bindings-bench: bindings ## measure Allreduce from Go, C and Python, and a training that loses a process, beside mpi4py and Gloo where Debian's are installed
 	CGO_ENABLED=0 go build -o bin/ ./cmd/pleach
-	PYTHONPATH=bindings/python $(PYTHON) bindings/python/bench.py
+	$(PYTHON) bindings/python/bench.py
+
+.PHONY: bindings-types
+bindings-types: ## check the types of the Python package; needs mypy, python3-numpy and python3-torch
+	$(call debian,mypy python3-numpy python3-torch)
+	cd bindings/python && mypy --cache-dir=/dev/null --python-version 3.9 pleach
 
 .PHONY: bindings-api
 bindings-api: ## record pleach.h after a change of it on purpose

@@ -88,7 +88,10 @@ func (e elements[T]) operator(call *C.pleach_call) (collective.Operator[T], erro
 // map[int][]T.
 func options[T, In, Out any](on collective.Comm, call *C.pleach_call) []collective.Option {
 	o := modeOf(call)
-	callbacks := callbacksOf(call)
+	var callbacks *C.callbacks
+	if call.restore != nil || call.takeover != nil { // a call without them allocates nothing here
+		callbacks = callbacksOf(call)
+	}
 	if call.restore != nil {
 		o = append(o, collective.Restore(func(_ context.Context, task int) (in In, err error) {
 			r := restored[T]{}
@@ -227,7 +230,9 @@ func checkMemory[T any](call *C.pleach_call) error {
 // result hands out what a call returns.
 type result[T any] struct{ call *C.pleach_call }
 
-func (r result[T]) elements(out []T, err error) error { return r.set(flatten[T](out), out != nil, err) }
+func (r result[T]) elements(out []T, err error) error {
+	return r.set([]part[T]{{0, out}}, out != nil, err)
+}
 
 func (r result[T]) parts(out [][]T, err error) error { return r.set(flatten[T](out), out != nil, err) }
 

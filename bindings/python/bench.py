@@ -1,11 +1,18 @@
-"""Bench measures Allreduce of 8 B and 4 MiB among 4 processes from Go, C and Python, and beside mpi4py and Gloo where they
-are installed, in turns::
+"""Bench measures other languages beside Go, and other systems where they are installed, in turns::
 
-    make bindings-bench
+    make bindings-bench                         # builds, and runs both:
+    python3 bindings/python/bench.py allreduce  # Allreduce of 8 B and 4 MiB among 4 processes: Go, C, Python, mpi4py, Gloo
+    python3 bindings/python/bench.py training   # what a training notices of a death, beside Gloo: needs torch
 
-It prints the median over turns of the median of rank 0's calls.
+The first prints the median over turns of the median of rank 0's calls, the second medians over turns of the worst process.
+With --json it prints JSON.
+
+C and Python are measured with fixed addresses, too (setarch -R). Where processes share a processor, it predicts the branches
+of a process from those of the one before, if their code is at the same addresses. That of Go programs is, and libraries are
+somewhere else in each process.
 """
 
+import json
 import os
 import pathlib
 import re
@@ -16,8 +23,12 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SIZES = {8: 3000, 4 << 20: 30}  # bytes: rounds
+SIZES = {8: 8000, 4 << 20: 30}  # bytes: rounds
 TURNS = int(os.environ.get("TURNS", 5))
+STEPS, KILLED_AT = 300, 150
+RUN = [str(ROOT / "bin" / "pleach"), "run", "-n", "4"]
+os.environ.setdefault("PLEACH_LIBRARY", str(ROOT / "bin" / "libpleach" / "libpleach.so"))
+os.environ.setdefault("PYTHONPATH", str(ROOT / "bindings" / "python"))
 
 
 def measure(size, rounds, allreduce, rank):
@@ -45,49 +56,129 @@ def mpi4py_process(size, rounds):
     measure(size, rounds, lambda x, y: MPI.COMM_WORLD.Allreduce(x, y), MPI.COMM_WORLD.Get_rank())
 
 
-def gloo_process(size, rounds):
+def gloo():
     import torch
     import torch.distributed as dist
 
     torch.set_num_threads(1)
     rank = int(os.environ["PLEACH_RANK"])
     dist.init_process_group("gloo", init_method="file://" + os.environ["GLOO"], rank=rank, world_size=4)
+    return torch, dist, rank
+
+
+def gloo_process(size, rounds):
+    torch, dist, rank = gloo()
     t = torch.zeros(size // 8, dtype=torch.float64)
     measure(size, rounds, lambda x, y: dist.all_reduce(t), rank)
     os._exit(0)
 
 
-def main():
-    folder = tempfile.mkdtemp()
-    subprocess.run(["go", "build", "-o", f"{folder}/go", "./bench"], cwd=ROOT / "bindings" / "c", check=True)
+def gloo_training_process(steps, _):
+    """The training of examples/python/ddp.py, until a process dies."""
+    sys.path.insert(0, str(ROOT / "examples" / "python"))
+    import ddp
+
+    torch, _, rank = gloo()
+    net = ddp.network()
+    model, optimizer = ddp.DistributedDataParallel(net), torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
+    for step in range(steps):
+        print(f"step {step}", flush=True)
+        began = time.perf_counter()
+        try:
+            ddp.train(model, optimizer, rank, step)
+        except RuntimeError:
+            print(f"error after {1e3 * (time.perf_counter() - began)} ms", flush=True)
+            break
+    os._exit(0)
+
+
+def run(command, **env):
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, **env}).stdout
+
+
+def numbers(pattern, text):
+    found = [float(number) for number in re.findall(pattern, text)]
+    assert found, f"{pattern} is not in\n{text}"
+    return found
+
+
+def has(module):
+    return subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True).returncode == 0
+
+
+def systems(folder):
+    """The commands that measure Allreduce, by what they measure."""
     library = os.path.dirname(os.environ["PLEACH_LIBRARY"])
     source = ROOT / "bindings" / "c" / "bench" / "c" / "allreduce.c"
+    subprocess.run(["go", "build", "-o", f"{folder}/go", "./bench"], cwd=ROOT / "bindings" / "c", check=True)
     subprocess.run(["gcc", "-O2", "-o", f"{folder}/c", source, f"-I{library}", f"-L{library}", "-lpleach", f"-Wl,-rpath,{library}"], check=True)
-    run, self = [str(ROOT / "bin" / "pleach"), "run", "-n", "4", "--no-prefix"], [sys.executable, __file__]
+    job, fixed, self = [*RUN, "--no-prefix", "--"], ["setarch", "-R"], [sys.executable, __file__]
+    commands = {
+        "Go": [*job, f"{folder}/go"],
+        "C": [*job, f"{folder}/c"],
+        "C, fixed addresses": [*job, *fixed, f"{folder}/c"],
+        "Python": [*job, *self, "pleach"],
+        "Python, fixed addresses": [*job, *fixed, *self, "pleach"],
+    }
     mpirun = "mpirun --allow-run-as-root --oversubscribe -n 4 --mca btl {} --mca mpi_yield_when_idle 1"
-    systems = {"Go": [*run, f"{folder}/go"], "C": [*run, f"{folder}/c"], "Python": [*run, *self, "pleach"]}
-    for module, more in {
-        "mpi4py": {f"mpi4py over {name}": [*mpirun.format(btl).split(), *self, "mpi4py"] for name, btl in [("TCP", "self,tcp"), ("shared memory", "self,vader")]},
-        "torch": {"Gloo": [*run, *self, "gloo"]},
-    }.items():
-        if subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True).returncode == 0:
-            systems.update(more)
-    print(f"{'':24}" + "".join(f"{size:>12} B" for size in SIZES))
-    results = {name: {size: [] for size in SIZES} for name in systems}
-    for turn in range(TURNS):
-        for size, rounds in SIZES.items():
-            for name, command in systems.items():
-                env = {**os.environ, "GLOO": f"{folder}/gloo-{turn}-{size}"}
-                out = subprocess.run([*command, str(size), str(rounds)], capture_output=True, text=True, timeout=120, env=env)
-                found = re.search(r"p50 ([\d.]+)", out.stdout)
-                assert found, f"{name}: {out.stdout}{out.stderr}"
-                results[name][size].append(float(found.group(1)))
-    for name, by_size in results.items():
-        print(f"{name:24}" + "".join(f"{statistics.median(values):>11.1f} µs" for values in by_size.values()))
+    if has("mpi4py"):
+        for name, btl in [("TCP", "self,tcp"), ("shared memory", "self,vader")]:
+            commands[f"mpi4py over {name}"] = [*mpirun.format(btl).split(), *self, "mpi4py"]
+    if has("torch"):
+        commands["Gloo"] = [*job, *self, "gloo"]
+    return commands
+
+
+def allreduce():
+    """Return microseconds by system and size."""
+    with tempfile.TemporaryDirectory() as folder:
+        commands = systems(folder)
+        results = {name: {size: [] for size in SIZES} for name in commands}
+        for turn in range(TURNS):
+            for size, rounds in SIZES.items():
+                for name, command in commands.items():
+                    out = run([*command, str(size), str(rounds)], GLOO=f"{folder}/gloo-{turn}-{size}")
+                    results[name][size] += numbers(r"p50 ([\d.]+)", out)
+    return {name: {size: statistics.median(values) for size, values in of.items()} for name, of in results.items()}
+
+
+def training():
+    """Return milliseconds by what is measured."""
+    kill = [f"--kill=2@/step {KILLED_AT}$/", "--"]
+    results = {name: [] for name in ["Pleach: the longest step", "Gloo: until the error", "Gloo: until the first step of a new job"]}
+    longest, error, restart = results.values()
+    with tempfile.TemporaryDirectory() as folder:
+        for turn in range(TURNS):
+            pleach = run([*RUN, *kill, sys.executable, ROOT / "examples" / "python" / "ddp.py"], STEPS=str(STEPS))
+            longest.append(max(numbers(r"worst step ([\d.]+) ms", pleach)))
+            process = [sys.executable, __file__, "gloo_training"]
+            out = run([*RUN, *kill, *process, str(STEPS), "0"], GLOO=f"{folder}/killed-{turn}")
+            error.append(max(numbers(r"error after ([\d.]+) ms", out)))
+            began = time.perf_counter()
+            run([*RUN, "--", *process, "1", "0"], GLOO=f"{folder}/new-{turn}")
+            restart.append(1e3 * (time.perf_counter() - began))
+    return {name: statistics.median(values) for name, values in results.items()}
+
+
+def main(arguments):
+    parts = {"allreduce": allreduce, "training": training}
+    for name in [a for a in arguments if a in parts] or parts:
+        if name == "training" and not has("torch"):
+            continue
+        results = parts[name]()
+        if "--json" in arguments:
+            print(json.dumps(results))
+        elif name == "allreduce":
+            print(f"{'':24}" + "".join(f"{size:>12} B" for size in SIZES))
+            for system, of in results.items():
+                print(f"{system:24}" + "".join(f"{value:>11.1f} µs" for value in of.values()))
+        else:
+            for what, value in results.items():
+                print(f"{what:42}{value:>9.1f} ms")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
+    if len(sys.argv) == 4:  # one of the processes that are measured
         globals()[sys.argv[1] + "_process"](int(sys.argv[2]), int(sys.argv[3]))
     else:
-        main()
+        main(sys.argv[1:])

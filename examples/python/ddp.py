@@ -28,15 +28,27 @@ def batch(rank: int, step: int):
     return (waves[kinds] + 0.5 * torch.randn(16, 12, 12, generator=g))[:, None], kinds
 
 
-def main() -> None:
+def network() -> torch.nn.Module:
     torch.set_num_threads(1)
     torch.manual_seed(7)
-    group = pleach.torch.init()
-    rank = group.world.rank
-    net = torch.nn.Sequential(
+    return torch.nn.Sequential(
         torch.nn.Conv2d(1, 8, 3), torch.nn.ReLU(), torch.nn.Conv2d(8, 8, 3, stride=2), torch.nn.ReLU(),
         torch.nn.Flatten(), torch.nn.Linear(8 * 4 * 4, 4),
     )  # fmt: skip
+
+
+def train(model: torch.nn.Module, optimizer: torch.optim.Optimizer, rank: int, step: int) -> torch.Tensor:
+    images, kinds = batch(rank, step)
+    loss = torch.nn.functional.cross_entropy(model(images), kinds)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
+def main() -> None:
+    group = pleach.torch.init()
+    rank, net = group.world.rank, network()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
     step, model, worst, replaced = 0, None, 0.0, 0
     while step < STEPS:
@@ -49,11 +61,7 @@ def main() -> None:
             time.sleep(0.02)
             continue
         print(f"step {step}", flush=True)
-        images, kinds = batch(rank, step)
-        loss = torch.nn.functional.cross_entropy(model(images), kinds)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        loss = train(model, optimizer, rank, step)
         step += 1
         worst = max(worst, time.perf_counter() - began)
     digest = hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in net.parameters())).hexdigest()[:16]

@@ -35,7 +35,7 @@ def type_of(dtype: np.dtype) -> int:
 def address(a: np.ndarray) -> int:
     """Return where the elements are."""
     try:
-        return ctypes.addressof(ctypes.c_char.from_buffer(a))
+        return ctypes.addressof(ctypes.c_char.from_buffer(a))  # type: ignore[arg-type]
     except (TypeError, ValueError):  # empty, or only to be read: slower by a microsecond
         return a.__array_interface__["data"][0]
 

@@ -23,21 +23,24 @@ Operator = Union[str, Callable[[np.ndarray, np.ndarray], Any]]
 class Pending:
     """A call: the structure for the library, the program's callbacks, and what keeps their memory."""
 
+    # A call sets only what it has: short calls take as long as the statements here.
+    dtype: Any = None
+    input: Any = None  # kept until the call has returned
+    out: Any = None
+    finish: Optional[Callable[[Pending], Any]] = None  # makes the result
+    parted = False  # the input has a part for each task, or for some
+    restore: Any = None
+    takeover: Any = None
+    once: Any = None
+    combine: Any = None
+    error: Optional[BaseException] = None  # raised by a callback
+    key = 0  # of a call that has callbacks
+
     def __init__(self, kind: int, dtype: Optional[np.dtype] = None, options: Optional[Dict[str, Any]] = None) -> None:
-        self.c = c.Call(kind=kind, user=0)
-        self.dtype: Any = dtype
+        self.c = call = c.Call()
+        call.kind = kind
         if dtype is not None:
-            self.c.type = type_of(dtype)
-        self.input: Any = None  # kept until the call has returned
-        self.out: Any = None
-        self.finish: Callable[[Pending], Any] = lambda call: None
-        self.parted = False  # the input has a part for each task, or for some
-        self.restore: Any = None
-        self.takeover: Any = None
-        self.once: Any = None
-        self.combine: Any = None
-        self.error: Optional[BaseException] = None  # raised by a callback
-        self.key = 0
+            self.dtype, call.type = dtype, type_of(dtype)
         if options:
             self._set(**options)
 
@@ -69,7 +72,8 @@ class Pending:
             raise ValueError(f"operator {op!r}: choose one of {', '.join(OPERATORS)}, or a function of two arrays")
 
     def elements(self, a: np.ndarray) -> None:
-        self.input, self.c.in_, self.c.count = a, address(a), a.size
+        self.input, call = a, self.c
+        call.in_, call.count = address(a), a.size
 
     def parts(self, parts: Sequence[Tuple[int, np.ndarray]]) -> None:
         array = (c.Part * len(parts))(*[c.Part(task, address(a), a.size) for task, a in parts])
@@ -77,9 +81,10 @@ class Pending:
         self.c.parts, self.c.parts_count = ctypes.addressof(array), len(parts)
 
     def into(self, out: np.ndarray) -> None:
-        if out.dtype != self.dtype or not out.flags.c_contiguous or not out.flags.writeable:
+        if out.dtype != self.dtype or not out.flags.carray:
             raise ValueError(f"out has to be a contiguous array of {self.dtype} that can be written")
-        self.out, self.c.out, self.c.out_count = out, address(out), out.size
+        self.out, call = out, self.c
+        call.out, call.out_count = address(out), out.size
 
     def register(self) -> None:
         """Let callbacks find this call."""
@@ -96,7 +101,7 @@ class Pending:
         if self.error is not None:
             raise self.error
         self.input = None
-        return self.finish(self)
+        return self.finish(self) if self.finish is not None else None
 
     def result_parts(self) -> List[Tuple[int, np.ndarray]]:
         """Return the result, which lies in memory of the library, by task."""
@@ -230,6 +235,10 @@ class Request:
             lib.pleach_wait(self._handle, -1)
 
 
+class _Starting(threading.local):
+    on = False
+
+
 class Comm:
     """A communicator: tasks and processes that make calls together, each the same calls in the same order.
 
@@ -252,7 +261,7 @@ class Comm:
         self._world: World = world if world is not None else self  # type: ignore[assignment]
         self._live: List[Tuple[int, int]] = []  # number and key of calls whose callbacks may be called
         self._lock = threading.Lock()
-        self._starting = threading.local()
+        self._starting = _Starting()  # this thread is in start
         self.rank: int = lib.pleach_rank(handle)
         """This process's rank, from 0."""
         self.size: int = lib.pleach_size(handle)
@@ -268,7 +277,7 @@ class Comm:
     # How calls are made.
 
     def _make(self, call: Pending) -> Any:
-        if getattr(self._starting, "on", False):
+        if self._starting.on:
             return call
         call.register()
         token = _interrupt.enter(self._world)

@@ -55,7 +55,7 @@ class _Done(Work):
 
     def __init__(self, tensors: Any) -> None:
         super().__init__()
-        self._future = Future()
+        self._future: Any = Future()
         self._future.set_result(tensors)
 
     def wait(self, timeout: Any = None) -> bool:
@@ -83,7 +83,7 @@ class Group(ProcessGroup):
     """The process group of a job. Ranks and the size are those of the start, whichever processes have died."""
 
     def __init__(self, world: World, scale: bool) -> None:
-        super().__init__(world.rank, world.size)
+        super().__init__(world.rank, world.size)  # type: ignore[call-arg]
         self.world = world
         self.comm: Comm = world
         """The survivors."""
@@ -117,7 +117,7 @@ class Group(ProcessGroup):
             torch.save((net.state_dict(), optimizer and optimizer.state_dict(), step), b)
             return comm.broadcast(np.frombuffer(b.getbuffer(), np.uint8), root(comm), report=True)
 
-        weights, state, step = torch.load(io.BytesIO(self._commit(send)))
+        weights, state, step = torch.load(io.BytesIO(self._commit(send).data))
         net.load_state_dict(weights)
         if optimizer is not None:
             optimizer.load_state_dict(state)
@@ -142,7 +142,7 @@ class Group(ProcessGroup):
                 return result
             self.comm = self.comm.shrink()
 
-    def _call(self, kind: int, tensor: torch.Tensor, out: Optional[torch.Tensor], root: Optional[int] = None, op: int = 0) -> Any:
+    def _call(self, kind: int, tensor: torch.Tensor, out: torch.Tensor, root: Optional[int] = None, op: int = 0) -> Any:
         """Make a call over the memory of tensors."""
         if tensor.device.type != "cpu" or tensor.dtype not in TYPES:
             raise TypeError(f"a tensor of {tensor.dtype} on {tensor.device}: copy it to the CPU, as one of {list(TYPES)}")

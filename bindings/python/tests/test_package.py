@@ -1,5 +1,6 @@
-"""The wheel and the sdist are complete, and the tutorial runs as printed."""
+"""The wheel and the sdist are complete, and programs in pages run as printed."""
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -7,7 +8,7 @@ import sys
 import tarfile
 import zipfile
 
-from conftest import ROOT, job
+from conftest import ROOT, job, kill, only
 
 PYTHON = ROOT / "bindings" / "python"
 
@@ -52,3 +53,17 @@ def test_tutorial_runs_as_printed(tmp_path):
             ran += 1
             errors.update(re.findall(r"error .*", out))
     assert ran >= 5 and len(errors) == 1, errors
+
+
+def test_migration_from_mpi4py(tmp_path):
+    """The programs of the page print the same, that of Pleach also when a process dies."""
+    text = (ROOT / "docs" / "migrate" / "mpi4py.md").read_text()
+    for name, block in re.findall(r"```python\n# (\w+\.py)\n(.*?)```", text, re.S):
+        (tmp_path / name).write_text(block)
+    result = r"eigenvalue [\d.]+"
+    want = only(result, job(4, tmp_path / "power.py"))
+    assert only(result, job(4, tmp_path / "power.py", kill(2, "step 20$"))) == want
+    if importlib.util.find_spec("mpi4py"):
+        mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "4"]
+        ran = subprocess.run([*mpirun, sys.executable, tmp_path / "power_mpi.py"], capture_output=True, text=True, timeout=120, check=True)
+        assert only(result, ran.stdout) == want

@@ -40,6 +40,8 @@ var measurements = []measurement{
 	{"stabilization.kill", viewsAfterKill},
 	{"stabilization.convergence", viewsBesideGossip},
 	{"collectives.openmpi", collectivesBesideMPI},
+	{"bindings.calls", bindingsCalls},
+	{"bindings.training", bindingsTraining},
 	{"sort.gnu", sortBesideGNU},
 	{"sql.times", sqlTimes},
 	{"sql.deaths", sqlDeaths},

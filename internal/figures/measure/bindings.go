@@ -1,0 +1,28 @@
+package main
+
+import "github.com/pleach-go/pleach/internal/figures"
+
+// bindingsBench needs what make build bindings makes, and Debian's numpy, mpi4py and torch.
+const bindingsBench = "/usr/bin/python3 bindings/python/bench.py --json "
+
+// bindingsCalls measures Allreduce from other languages beside Go, mpi4py and Gloo.
+func bindingsCalls(l *lab) []figures.Table {
+	var out map[string]map[string]float64
+	l.measure(&out, bindingsBench+"allreduce")
+	t := figures.Table{Name: "calls", Columns: []string{"Allreduce among 4 processes", "8 B", "4 MiB"}}
+	for _, name := range []string{"Go", "C", "C, fixed addresses", "Python", "Python, fixed addresses", "mpi4py over TCP", "mpi4py over shared memory", "Gloo"} {
+		t.Rows = append(t.Rows, []string{name, micros(out[name]["8"]), micros(out[name]["4194304"])})
+	}
+	return []figures.Table{t}
+}
+
+// bindingsTraining measures what a training notices of a death, beside Gloo.
+func bindingsTraining(l *lab) []figures.Table {
+	var out map[string]float64
+	l.measure(&out, bindingsBench+"training")
+	t := figures.Table{Name: "training", Columns: []string{"a process of 4 is killed in step 150 of 300", "time"}}
+	for _, name := range []string{"Pleach: the longest step", "Gloo: until the error", "Gloo: until the first step of a new job"} {
+		t.Rows = append(t.Rows, []string{name, millis(out[name])})
+	}
+	return []figures.Table{t}
+}
