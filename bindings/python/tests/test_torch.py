@@ -51,5 +51,5 @@ def test_killed_and_replaced(ranks, step):
 
 
 def test_stuck():
-    weights, steps = train("--progress-timeout=1s", f"--stop=2@/step {STEPS // 2}$/")
+    weights, steps = train("--progress-timeout=3s", f"--stop=2@/step {STEPS // 2}$/")
     check(weights, steps, {0, 1, 3})
