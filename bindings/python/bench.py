@@ -6,10 +6,6 @@
 
 The first prints the median over turns of the median of rank 0's calls, the second medians over turns of the worst process.
 With --json it prints JSON.
-
-C and Python are measured with fixed addresses, too (setarch -R). Where processes share a processor, it predicts the branches
-of a process from those of the one before, if their code is at the same addresses. That of Go programs is, and libraries are
-somewhere else in each process.
 """
 
 import json
@@ -113,13 +109,11 @@ def systems(folder):
     source = ROOT / "bindings" / "c" / "bench" / "c" / "allreduce.c"
     subprocess.run(["go", "build", "-o", f"{folder}/go", "./bench"], cwd=ROOT / "bindings" / "c", check=True)
     subprocess.run(["gcc", "-O2", "-o", f"{folder}/c", source, f"-I{library}", f"-L{library}", "-lpleach", f"-Wl,-rpath,{library}"], check=True)
-    job, fixed, self = [*RUN, "N", "--no-prefix", "--"], ["setarch", "-R"], [sys.executable, __file__]
+    job, self = [*RUN, "N", "--no-prefix", "--"], [sys.executable, __file__]
     commands = {
         "Go": [*job, f"{folder}/go"],
         "C": [*job, f"{folder}/c"],
-        "C, fixed addresses": [*job, *fixed, f"{folder}/c"],
         "Python": [*job, *self, "pleach"],
-        "Python, fixed addresses": [*job, *fixed, *self, "pleach"],
     }
     mpirun = "mpirun --allow-run-as-root --oversubscribe -n N --mca btl {} --mca mpi_yield_when_idle 1"
     if has("mpi4py"):

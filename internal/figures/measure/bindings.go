@@ -10,7 +10,7 @@ func bindingsCalls(l *lab) []figures.Table {
 	var out map[string]map[string]float64
 	l.measure(&out, bindingsBench+"allreduce")
 	t := figures.Table{Name: "calls", Columns: []string{"Allreduce", "8 B, one process", "8 B, 4 processes", "4 MiB, 4 processes"}}
-	for _, name := range []string{"Go", "C", "C, fixed addresses", "Python", "Python, fixed addresses", "mpi4py over TCP", "mpi4py over shared memory", "Gloo"} {
+	for _, name := range []string{"Go", "C", "Python", "mpi4py over TCP", "mpi4py over shared memory", "Gloo"} {
 		t.Rows = append(t.Rows, []string{name, micros(out[name]["8 B alone"]), micros(out[name]["8 B"]), micros(out[name]["4 MiB"])})
 	}
 	return []figures.Table{t}
