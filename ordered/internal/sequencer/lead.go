@@ -116,8 +116,7 @@ func (m *Machine) CastDone(view uint64, failed bool) {
 	m.casting = nil
 }
 
-// majority returns how many messages a majority of the view has received. With half of the
-// members it would be too few: the other half may begin the next view.
+// majority returns how many messages a majority of the view has received.
 func (m *Machine) majority() uint64 {
 	if !m.config.Safe {
 		return 0
