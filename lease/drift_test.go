@@ -24,8 +24,9 @@ type process struct {
 	table *Table
 	queue chan proposal // in the group's order
 
-	mu    sync.Mutex
-	cutTo time.Time // it reaches no other one until then
+	mu     sync.Mutex
+	cutTo  time.Time // it reaches no other one until then
+	slowTo time.Time // it applies nothing until then
 }
 
 type proposal struct {
@@ -60,7 +61,8 @@ func newGroup(seed uint64, began time.Time, rates ...float64) *group {
 // apply applies what is ordered, until the queue ends.
 func (p *process) apply() {
 	for next := range p.queue {
-		p.awaitHealed()
+		p.await(&p.cutTo)
+		p.await(&p.slowTo)
 		p.group.pause(20 * time.Millisecond)
 		result := p.table.Apply(next.command)
 		if next.result != nil {
@@ -69,16 +71,23 @@ func (p *process) apply() {
 	}
 }
 
-// awaitHealed waits until the process is no longer cut off.
-func (p *process) awaitHealed() {
+// await waits until a fault of the process has passed.
+func (p *process) await(fault *time.Time) {
 	p.mu.Lock()
-	d := time.Until(p.cutTo)
+	d := time.Until(*fault)
 	p.mu.Unlock()
 	time.Sleep(max(d, 0))
 }
 
+// suffer lets a fault begin.
+func (p *process) suffer(fault *time.Time, d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	*fault = time.Now().Add(d)
+}
+
 func (p *process) Propose(ctx context.Context, _ string, command []byte) ([]byte, error) {
-	p.awaitHealed()
+	p.await(&p.cutTo)
 	p.group.pause(20 * time.Millisecond)
 	result := make(chan []byte, 1)
 	p.group.mu.Lock()
@@ -118,12 +127,14 @@ func (p *process) hold(ctx context.Context, l *Leases, began time.Time) (tenure,
 	}
 	t := tenure{token: held.token, from: time.Since(began)}
 	p.group.mu.Lock()
-	d, cut := time.Duration(p.group.rng.Int64N(int64(2*time.Second))), p.group.rng.IntN(3) == 0
+	rng := p.group.rng
+	d, fault, other := time.Duration(rng.Int64N(int64(2*time.Second))), rng.IntN(3), p.group.processes[rng.IntN(len(p.group.processes))]
 	p.group.mu.Unlock()
-	if cut {
-		p.mu.Lock()
-		p.cutTo = time.Now().Add(d)
-		p.mu.Unlock()
+	switch fault {
+	case 0:
+		p.suffer(&p.cutTo, d)
+	case 1:
+		other.suffer(&other.slowTo, d)
 	}
 	select {
 	case <-time.After(d):
