@@ -217,6 +217,34 @@ func TestDriftBeyondTheSettingIsFound(t *testing.T) {
 	}
 }
 
+// A holder counts from before it has asked: others may have seen its lease long before it has the
+// answer.
+func TestLeaseIsCountedFromBeforeItIsAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		p := newGroup(1, began, 1).processes[0]
+		var applying sync.WaitGroup
+		applying.Go(p.apply)
+		l := newLeases(Config{Table: p.table, TTL: time.Second}, p, "a", p.after)
+		p.suffer(&p.slowTo, 600*time.Millisecond)
+		held, err := l.Acquire(t.Context(), "n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if until := time.Duration(held.until.Load()); until != time.Second || time.Since(began) < 600*time.Millisecond {
+			t.Errorf("acquired until %v", until)
+		}
+		p.suffer(&p.slowTo, 370*time.Millisecond) // a third of a TTL later it renews
+		time.Sleep(399 * time.Millisecond)
+		if until := time.Duration(held.until.Load()); until != time.Since(began)-399*time.Millisecond+time.Second/renewals+time.Second {
+			t.Errorf("at %v renewed until %v", time.Since(began), until)
+		}
+		_ = held.Release(t.Context())
+		close(p.queue)
+		applying.Wait()
+	})
+}
+
 // A table that is full of leases whose holders are gone has room again when they have expired.
 func TestExpiredLeasesMakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
