@@ -206,3 +206,34 @@ func TestBroadcastEnds(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Processes that have joined, and have not got the order when the last member dies that knows it,
+// end: they do not begin an empty one in its place.
+func TestOrderThatIsLostDoesNotBeginAnew(t *testing.T) {
+	first := start(t, true, nil)
+	var joined []*ordered.Order
+	for range 2 {
+		o, err := ordered.Join(t.Context(), ordered.Config{Safe: true}, first.Group().Self().Address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = o.Abort() })
+		joined = append(joined, o)
+	}
+	_ = first.Abort()
+	var receiving sync.WaitGroup
+	for _, o := range joined {
+		receiving.Go(func() {
+			for m := range o.Messages(t.Context()) {
+				t.Errorf("%+v", m)
+			}
+		})
+	}
+	await(t, "end", func() bool {
+		return slices.ContainsFunc(joined, func(o *ordered.Order) bool { return errors.Is(o.Err(), ordered.ErrStateLost) })
+	})
+	for _, o := range joined {
+		_ = o.Abort()
+	}
+	receiving.Wait()
+}
