@@ -1,6 +1,7 @@
 package ordered
 
 import (
+	"cmp"
 	"context"
 	"maps"
 
@@ -22,13 +23,23 @@ type Config struct {
 
 // Limits of this package.
 const (
-	maxBatch   = 64 << 10  // bytes of messages in one frame, and one message more
+	maxBatch   = 64 << 10  // bytes of messages in one frame, and one message more; less if Limits.MaxMessage is small
 	maxPending = 1 << 20   // bytes of a process's messages that have no number yet; Broadcast blocks beyond it
 	maxQueued  = 256 << 10 // bytes that wait in a leader to be broadcast; it accepts nothing beyond it
 )
 
 // requestName is the name of requests by which members forward messages to the leader.
 const requestName = "pleach.ordered"
+
+// maxMessage is Config.Group.Limits.MaxMessage if that is zero.
+const maxMessage = 1 << 30
+
+// limits returns how many bytes of messages go into one frame, and how long a message may be: a
+// frame of a leader, with a batch more than that and its heads, is a message of the group.
+func (c *Config) limits() (batch, message int) {
+	most := cmp.Or(c.Group.Limits.MaxMessage, maxMessage)
+	return min(maxBatch, most/8), most / 2
+}
 
 // check returns an error for a setting that an order cannot keep its promises with.
 func (c *Config) check() error {

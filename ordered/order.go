@@ -100,7 +100,8 @@ const firstIncarnation = 1
 
 // enter begins the part of this process in the order anew, as a member.
 func (o *Order) enter(self sequencer.Member) {
-	o.machine = sequencer.New(sequencer.Config{Self: self, Safe: o.config.Safe, MaxBatch: maxBatch})
+	batch, _ := o.config.limits()
+	o.machine = sequencer.New(sequencer.Config{Self: self, Safe: o.config.Safe, MaxBatch: batch})
 	o.knows = self.Incarnation == firstIncarnation
 	if v := o.group.View(); v.Err == nil {
 		o.machine.View(v.Number, membersOf(v))
@@ -110,7 +111,8 @@ func (o *Order) enter(self sequencer.Member) {
 // Broadcast sends data to all members, in one order with all other messages. It returns when the
 // message is on its way: Messages yields it, in this process too. It blocks while 1 MiB of this
 // process's messages have no place in the order yet, as when there is no quorum. The caller may
-// reuse data. A topic has 255 bytes at most; all topics have one order.
+// reuse data, which has [Order.MaxMessage] bytes at most. A topic has 255 bytes at most; all topics
+// have one order.
 //
 // If this process is removed from its group meanwhile, messages that it has not received itself
 // may have been delivered to others, or not. With Config.Group.Rejoin, Messages tells by a
@@ -118,6 +120,9 @@ func (o *Order) enter(self sequencer.Member) {
 func (o *Order) Broadcast(ctx context.Context, topic string, data []byte) error {
 	if len(topic) > sequencer.MaxTopic {
 		return fmt.Errorf("ordered: broadcast: a topic of %d bytes is too long: %d at most", len(topic), sequencer.MaxTopic)
+	}
+	if len(data) > o.MaxMessage() {
+		return fmt.Errorf("ordered: broadcast: %d bytes are too long: %d at most (half of Group.Limits.MaxMessage)", len(data), o.MaxMessage())
 	}
 	data = slices.Clone(data)
 	for {
@@ -136,6 +141,12 @@ func (o *Order) Broadcast(ctx context.Context, topic string, data []byte) error 
 			return fmt.Errorf("ordered: broadcast: %w", ctx.Err())
 		}
 	}
+}
+
+// MaxMessage returns how long a message may be: half of Config.Group.Limits.MaxMessage.
+func (o *Order) MaxMessage() int {
+	_, message := o.config.limits()
+	return message
 }
 
 // submit gives a message to the machine, if there is room.

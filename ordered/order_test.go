@@ -210,17 +210,18 @@ func TestBroadcastEnds(t *testing.T) {
 // Processes that have joined, and have not got the order when the last member dies that knows it,
 // end: they do not begin an empty one in its place.
 func TestOrderThatIsLostDoesNotBeginAnew(t *testing.T) {
-	first := start(t, true, nil)
-	var joined []*ordered.Order
-	for range 2 {
-		o, err := ordered.Join(t.Context(), ordered.Config{Safe: true}, first.Group().Self().Address)
+	var orders []*ordered.Order
+	var seeds []string
+	for range 3 { // the first one receives nothing, so the others get nothing from it
+		o, err := ordered.Join(t.Context(), ordered.Config{Safe: true}, seeds...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = o.Abort() })
-		joined = append(joined, o)
+		orders, seeds = append(orders, o), []string{o.Group().Self().Address}
 	}
-	_ = first.Abort()
+	_ = orders[0].Abort()
+	joined := orders[1:]
 	var receiving sync.WaitGroup
 	for _, o := range joined {
 		receiving.Go(func() {
@@ -236,4 +237,39 @@ func TestOrderThatIsLostDoesNotBeginAnew(t *testing.T) {
 		_ = o.Abort()
 	}
 	receiving.Wait()
+}
+
+// Messages up to the limit arrive, also where that is small, and longer ones are refused at once.
+func TestLongMessages(t *testing.T) {
+	const limit = 4096
+	var orders []*ordered.Order
+	var seeds []string
+	var got sync.WaitGroup
+	for range 2 {
+		o, err := ordered.Join(t.Context(), ordered.Config{Group: pleach.Config{Limits: pleach.Limits{MaxMessage: limit}}}, seeds...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.Add(40)
+		var receiving sync.WaitGroup
+		receiving.Go(func() {
+			for range o.Messages(t.Context()) {
+				got.Done()
+			}
+		})
+		t.Cleanup(func() { _ = o.Abort(); receiving.Wait() })
+		orders, seeds = append(orders, o), []string{o.Group().Self().Address}
+		await(t, "leader", func() bool { return o.Stats().Leader >= 0 })
+	}
+	for n := range 20 {
+		for _, o := range orders {
+			if err := o.Broadcast(t.Context(), "t", make([]byte, o.MaxMessage()-n%2)); err != nil {
+				t.Fatal(err)
+			}
+			if err := o.Broadcast(t.Context(), "t", make([]byte, limit)); err == nil {
+				t.Error("too long, and taken")
+			}
+		}
+	}
+	got.Wait()
 }

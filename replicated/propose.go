@@ -67,6 +67,9 @@ func (r *Replica) Propose(ctx context.Context, machine string, command []byte) (
 	if _, ok := r.machines[machine]; !ok {
 		return nil, fmt.Errorf("%w: %q", ErrNoMachine, machine)
 	}
+	if most := r.order.MaxMessage() - commandHead; len(command) > most {
+		return nil, fmt.Errorf("replicated: a command of %d bytes is too long: %d at most (half of Group.Limits.MaxMessage)", len(command), most)
+	}
 	return r.propose(ctx, &proposal{machine: machine, command: slices.Clone(command)})
 }
 

@@ -61,10 +61,13 @@ func (o *outcome) err() error {
 	return nil
 }
 
+// commandHead is what a command has before its bytes.
+const commandHead = len(clientID{}) + 16
+
 // encodeCommand encodes a command: the process that proposes it, its number, and the lowest number
 // that the process waits for.
 func encodeCommand(client clientID, seq, waiting uint64, command []byte) []byte {
-	b := make([]byte, 0, len(client)+16+len(command))
+	b := make([]byte, 0, commandHead+len(command))
 	b = append(b, client[:]...)
 	return append(wire.AppendUint64(wire.AppendUint64(b, seq), waiting), command...)
 }
@@ -72,7 +75,7 @@ func encodeCommand(client clientID, seq, waiting uint64, command []byte) []byte 
 // apply applies a command that has its place in the order, unless it is applied already. It
 // reports false if the process that has proposed it sends it again.
 func (r *replicas) apply(m *ordered.Message) (client clientID, o outcome, ok bool) {
-	if len(m.Data) < len(client)+16 {
+	if len(m.Data) < commandHead {
 		return client, o, false
 	}
 	copy(client[:], m.Data)
