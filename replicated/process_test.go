@@ -28,12 +28,14 @@ import (
 	"github.com/pleach-go/pleach/replicated"
 )
 
-// replicaProgram is the variable that makes this binary a replica: its seeds, with commas.
+// replicaProgram is the variable that makes this binary a replica: the address that it listens
+// on, if it is given one, and its seeds, with commas.
 const replicaProgram = "PLEACH_TEST_REPLICA"
 
 func TestMain(m *testing.M) {
-	if seeds, ok := os.LookupEnv(replicaProgram); ok {
-		if err := runReplica(strings.FieldsFunc(seeds, func(r rune) bool { return r == ',' })); err != nil {
+	if addresses, ok := os.LookupEnv(replicaProgram); ok {
+		listen, seeds, _ := strings.Cut(addresses, ",")
+		if err := runReplica(listen, strings.FieldsFunc(seeds, func(r rune) bool { return r == ',' })); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -50,11 +52,11 @@ type line struct {
 }
 
 // runReplica prints its address, and then answers lines until its input ends.
-func runReplica(seeds []string) error {
+func runReplica(listen string, seeds []string) error {
 	ctx := context.Background()
 	table := registers{}
 	r, err := replicated.Join(ctx, replicated.Config{
-		Group:    pleach.Config{Rejoin: true, SuspicionTimeout: 700 * time.Millisecond},
+		Group:    pleach.Config{Listen: listen, Rejoin: true, SuspicionTimeout: 700 * time.Millisecond},
 		Machines: map[string]replicated.Machine{"table": table},
 	}, seeds...)
 	if err != nil {
@@ -93,10 +95,17 @@ type child struct {
 	next    int
 }
 
+// startChild starts a replica on this host.
 func startChild(t *testing.T, seeds ...string) *child {
 	t.Helper()
-	c := &child{cmd: exec.Command(os.Args[0]), waiting: make(map[int]chan line)}
-	c.cmd.Env = append(os.Environ(), replicaProgram+"="+strings.Join(seeds, ","))
+	return startCommand(t, exec.Command(os.Args[0]), "", seeds...)
+}
+
+// startCommand starts a replica by a command that runs this binary.
+func startCommand(t *testing.T, cmd *exec.Cmd, listen string, seeds ...string) *child {
+	t.Helper()
+	c := &child{cmd: cmd, waiting: make(map[int]chan line)}
+	c.cmd.Env = append(os.Environ(), replicaProgram+"="+strings.Join(append([]string{listen}, seeds...), ","))
 	c.cmd.Stderr = os.Stderr
 	var err error
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
@@ -166,6 +175,52 @@ func (c *child) ask(ctx context.Context, began time.Time, client int, in input) 
 	}
 }
 
+// load has clients do operations at children, and keeps the history.
+type load struct {
+	began   time.Time
+	ctx     context.Context
+	stop    context.CancelFunc
+	clients sync.WaitGroup
+	mu      sync.Mutex
+	history []porcupine.Operation
+}
+
+func newLoad(t *testing.T) *load {
+	l := &load{began: time.Now()}
+	l.ctx, l.stop = context.WithCancel(t.Context())
+	return l
+}
+
+// add adds a client of a child, which ends with the child.
+func (l *load) add(c *child, number int) {
+	l.clients.Go(func() {
+		rng := rand.New(rand.NewPCG(2, uint64(number)))
+		for n, alive := 0, true; alive && l.ctx.Err() == nil; n++ {
+			var o porcupine.Operation
+			o, alive = c.ask(l.ctx, l.began, number, inputAtRandom(rng, number, n))
+			l.mu.Lock()
+			l.history = append(l.history, o)
+			l.mu.Unlock()
+			time.Sleep(5 * time.Millisecond)
+		}
+	})
+}
+
+// finish waits until all children answer, and checks the history.
+func (l *load) finish(t *testing.T, children []*child) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(l.ctx, patience)
+	defer cancel()
+	for i, c := range children {
+		if _, ok := c.ask(ctx, l.began, 100+i, input{key: "k0"}); !ok {
+			t.Errorf("child %d does not answer", i)
+		}
+	}
+	l.stop()
+	l.clients.Wait()
+	checkHistory(t, l.history)
+}
+
 // Replicas are killed with SIGKILL and started again, and stopped for so long that the others
 // remove them: they join again by themselves, and answer what they were asked before.
 func TestProcessesAreLinearizableUnderKillsAndStops(t *testing.T) {
@@ -173,26 +228,9 @@ func TestProcessesAreLinearizableUnderKillsAndStops(t *testing.T) {
 	for range 4 {
 		children = append(children, startChild(t, children[0].address))
 	}
-	began := time.Now()
-	ctx, stop := context.WithCancel(t.Context())
-	var mu sync.Mutex
-	var history []porcupine.Operation
-	var clients sync.WaitGroup
-	client := func(c *child, number int) {
-		clients.Go(func() {
-			rng := rand.New(rand.NewPCG(2, uint64(number)))
-			for n, alive := 0, true; alive && ctx.Err() == nil; n++ {
-				var o porcupine.Operation
-				o, alive = c.ask(ctx, began, number, inputAtRandom(rng, number, n))
-				mu.Lock()
-				history = append(history, o)
-				mu.Unlock()
-				time.Sleep(5 * time.Millisecond)
-			}
-		})
-	}
+	l := newLoad(t)
 	for i, c := range children {
-		client(c, i)
+		l.add(c, i)
 	}
 	for round := range testutil.Rounds.Or(2) {
 		victim, stopped := children[0], children[1] // the leader, and the one after it
@@ -203,18 +241,9 @@ func TestProcessesAreLinearizableUnderKillsAndStops(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond)
 		_ = stopped.cmd.Process.Signal(syscall.SIGCONT)
 		late := startChild(t, children[2].address)
-		client(late, 5+round)
+		l.add(late, 5+round)
 		children = append(children[2:], stopped, late)
 	}
 	time.Sleep(300 * time.Millisecond)
-	after, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for i, c := range children { // all of them answer
-		if _, ok := c.ask(after, began, 100+i, input{key: "k0"}); !ok {
-			t.Errorf("child %d does not answer", i)
-		}
-	}
-	stop()
-	clients.Wait()
-	checkHistory(t, history)
+	l.finish(t, children)
 }
