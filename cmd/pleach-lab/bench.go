@@ -10,7 +10,7 @@ import (
 func newBench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure broadcasts, view changes, collectives, recovery, sorting, copies of files, scale, silent members and fleets on this host",
+		Short: "Measure broadcasts, view changes, collectives, recovery, sorting, copies of files, scale, silent members, fleets and order on this host",
 		Long: `Measure Pleach on this host, and other systems beside it. Each benchmark interleaves
 the systems that it compares in one run, because only ratios of one run mean
 something.`,
@@ -22,15 +22,16 @@ something.`,
   pleach-lab bench cp --dir /dev/shm
   pleach-lab bench scale --members 64,256,1024
   pleach-lab bench silent --members 32 --compare bare
-  pleach-lab bench fleet --zones 16 --members 32 --delay 20ms`,
+  pleach-lab bench fleet --zones 16 --members 32 --delay 20ms
+  pleach-lab bench order --members 3,5`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("%q is not something to measure: choose broadcast, stabilization, collectives, restart, sort, cp, scale, silent or fleet", args[0])
+				return fmt.Errorf("%q is not something to measure: choose broadcast, stabilization, collectives, restart, sort, cp, scale, silent, fleet or order", args[0])
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchBroadcast(), newBenchStabilization(), newBenchCollectives(), newBenchRestart(), newBenchSort(), newBenchCp(), newBenchScale(), newBenchSilent(), newBenchFleet())
+	cmd.AddCommand(newBenchBroadcast(), newBenchStabilization(), newBenchCollectives(), newBenchRestart(), newBenchSort(), newBenchCp(), newBenchScale(), newBenchSilent(), newBenchFleet(), newBenchOrder())
 	return cmd
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/pleach-go/pleach/internal/bench/collectives"
 	"github.com/pleach-go/pleach/internal/bench/cp"
 	"github.com/pleach-go/pleach/internal/bench/fleet"
+	"github.com/pleach-go/pleach/internal/bench/order"
 	"github.com/pleach-go/pleach/internal/bench/restart"
 	"github.com/pleach-go/pleach/internal/bench/scale"
 	"github.com/pleach-go/pleach/internal/bench/silent"
@@ -45,6 +46,9 @@ func TestGoldenJSONFields(t *testing.T) {
 		"bench collectives --choices": clitest.WrittenBy(t, (&collectivesCommand{json: true, config: collectives.Config{Members: []int{8}}}).writeChoices),
 		"bench fleet": clitest.WrittenBy(t, func(w io.Writer) error {
 			return (&fleetCommand{json: true}).write(w, &clitest.Filled[[]fleet.Result]()[0])
+		}),
+		"bench order": clitest.WrittenBy(t, func(w io.Writer) error {
+			return (&orderCommand{json: true}).write(w, clitest.Filled[[]order.Result]())
 		}),
 		"bench scale": clitest.WrittenBy(t, func(w io.Writer) error { return (&scaleCommand{json: true}).write(w, clitest.Filled[[]scale.Result]()) }),
 		"bench silent": clitest.WrittenBy(t, func(w io.Writer) error {

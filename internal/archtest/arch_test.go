@@ -91,6 +91,12 @@ var rules = []rule{
 	{pkg: "fleet/internal/simulation", tests: true, may: []string{"fleet/internal/relay", "internal/testutil"}},
 	{pkg: "fleet", may: []string{".", "fleet/internal/relay"}},
 
+	// What services build on a group, from its public API alone.
+	{pkg: "ordered/internal/sequencer", pure: true, may: []string{"internal/wire"}},
+	{pkg: "ordered", may: []string{".", "ordered/internal/sequencer", "internal/notify"}},
+	{pkg: "replicated", may: []string{".", "ordered", "internal/notify", "internal/wire"}},
+	{pkg: "lease", may: []string{".", "replicated", "internal/notify", "internal/wire"}},
+
 	// What is built on collectives and useful alone.
 	{pkg: "samplesort", may: []string{"collective"}},
 	{pkg: "checkpoint", may: []string{"collective"}},

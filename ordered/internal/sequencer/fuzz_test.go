@@ -1,0 +1,35 @@
+package sequencer
+
+import "testing"
+
+// Bytes from another member do not crash this one, whatever they are taken for.
+func FuzzFrames(f *testing.F) {
+	members := []Member{{0, 1}, {1, 1}}
+	leader := New(Config{Self: members[0], Safe: true, MaxBatch: 100})
+	leader.View(1, members)
+	_, begin, _ := leader.NextCast()
+	leader.CastDone(1, false)
+	_, _ = leader.Receive(1, 0, begin)
+	leader.Submit("t", []byte("data"))
+	forward, _ := leader.NextForward()
+	_ = leader.Accept(0, forward.Body)
+	_, number, _ := leader.NextCast()
+	for _, b := range [][]byte{begin, forward.Body, number, leader.Snapshot()} {
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m := New(Config{Self: members[0], Safe: true, MaxBatch: 100})
+		m.View(1, members)
+		_ = m.Accept(1, b)
+		_ = m.Acknowledge(1, b)
+		_, _ = m.Receive(1, 0, begin)
+		_, _ = m.Receive(1, 0, b)
+		_ = m.Restore(b)
+		for _, body, ok := m.NextCast(); ok; _, body, ok = m.NextCast() {
+			if _, err := decode(body); err != nil {
+				t.Fatal(err)
+			}
+			m.CastDone(1, false)
+		}
+	})
+}

@@ -1,0 +1,152 @@
+package ordered
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/notify"
+	"github.com/pleach-go/pleach/ordered/internal/sequencer"
+)
+
+// Message is a message in its place in the order, or a notice that messages may be missing.
+type Message struct {
+	// Number is the message's place in the order, from 1. All members number alike.
+	Number uint64
+	// From is the rank of the member that has sent it, and Incarnation tells the starts of
+	// processes with that rank apart ([pleach.Member]).
+	From        int
+	Incarnation uint64
+	Topic       string
+	// Data must not be changed.
+	Data []byte
+	// Gap is nil in a message. Otherwise this is a notice, and the rest is zero: this process
+	// was no member for a while, and has joined again (Config.Group.Rejoin). Messages that
+	// others have received meanwhile are missing, unless Config.Group.State has them. What
+	// this process has broadcast before, and not received itself, may or may not be among
+	// them.
+	Gap *pleach.Gap
+}
+
+// Messages yields all messages in their order, this process's own included. It ends when ctx ends
+// or this process is no longer a member ([Order.Err] says why). One goroutine may receive.
+//
+// The order goes on by what programs receive: a program that does not receive throttles the
+// others, and leaves the group after Limits.SlowTimeout. So one goroutine receives and others
+// broadcast.
+func (o *Order) Messages(ctx context.Context) iter.Seq[Message] {
+	return func(yield func(Message) bool) {
+		if !o.yield(yield) {
+			return
+		}
+		for m := range o.group.Messages(ctx) {
+			if !o.take(&m) || !o.yield(yield) {
+				return
+			}
+		}
+	}
+}
+
+// yield yields what is delivered. It reports false if the program wants no more.
+func (o *Order) yield(yield func(Message) bool) bool {
+	for len(o.delivered) > 0 {
+		m := o.delivered[0]
+		o.delivered = o.delivered[1:]
+		if !yield(m) {
+			return false
+		}
+	}
+	return true
+}
+
+// take gives a message of the group to the machine. It reports false if this process cannot go
+// on.
+func (o *Order) take(m *pleach.Message) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case m.Gap != nil:
+		o.stats.Resent += o.machine.Resent()
+		o.enter(sequencer.Member{Rank: o.group.Rank(), Incarnation: m.Gap.To})
+		o.delivered = append(o.delivered, Message{Gap: m.Gap})
+		o.room.Notify()
+	case m.Direct:
+		if o.machine.Acknowledge(m.From, m.Data) == nil {
+			notify.Signal(o.casts)
+		}
+	case !o.knows:
+		o.end(ErrStateLost)
+		o.running.Go(func() { _ = o.group.Abort() })
+		return false
+	default:
+		o.receive(m)
+	}
+	return true
+}
+
+// receive takes a broadcast. Bytes that are no frame come from a program that broadcasts to the
+// group itself.
+func (o *Order) receive(m *pleach.Message) {
+	messages, _ := o.machine.Receive(m.View, m.From, m.Data)
+	for i := range messages {
+		d := &messages[i]
+		o.delivered = append(o.delivered, Message{Number: d.Number, From: d.Origin.Rank, Incarnation: d.Origin.Incarnation, Topic: d.Topic, Data: d.Data})
+	}
+	o.stats.Delivered += uint64(len(messages))
+	o.room.Notify()
+	notify.Signal(o.forwards)
+	notify.Signal(o.acks)
+	notify.Signal(o.casts)
+}
+
+// state is the order and what the program keeps, for joiners. Its methods are called between two
+// messages of the group, on the goroutine that receives.
+type state struct {
+	order   *Order
+	program pleach.State // nil: none
+}
+
+// maxOrder bounds the bytes of an order in a snapshot.
+const maxOrder = 1 << 30
+
+// Snapshot implements [pleach.State].
+func (s *state) Snapshot(w io.Writer) error {
+	s.order.mu.Lock()
+	knows, b := s.order.knows, s.order.machine.Snapshot()
+	s.order.mu.Unlock()
+	if !knows {
+		return ErrStateLost
+	}
+	_, err := w.Write(append(binary.BigEndian.AppendUint64(nil, uint64(len(b))), b...))
+	if err != nil || s.program == nil {
+		return err
+	}
+	return s.program.Snapshot(w)
+}
+
+// Restore implements [pleach.State].
+func (s *state) Restore(r io.Reader) error {
+	var head [8]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return err
+	}
+	size := binary.BigEndian.Uint64(head[:])
+	if size > maxOrder {
+		return fmt.Errorf("ordered: a snapshot of %d bytes", size)
+	}
+	b, err := io.ReadAll(io.LimitReader(r, int64(size)))
+	if err != nil {
+		return err
+	}
+	s.order.mu.Lock()
+	err = s.order.machine.Restore(b)
+	s.order.knows = err == nil
+	s.order.mu.Unlock()
+	if err != nil || s.program == nil {
+		return err
+	}
+	return s.program.Restore(r)
+}

@@ -1,0 +1,179 @@
+package replicated
+
+import (
+	"context"
+	"crypto/rand"
+	"io"
+	"sync"
+
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/notify"
+	"github.com/pleach-go/pleach/ordered"
+)
+
+// Machine is a state machine: a table, a queue, a count. All members of the group have the same
+// ones, and apply the same commands to them in the same order. One goroutine calls its methods.
+type Machine interface {
+	// Apply applies a command and returns the result, which Propose returns in the process
+	// that has proposed it. It depends on the command and on earlier ones only: not on
+	// clocks, random numbers or the order of a map. It must not change command, or keep it.
+	Apply(command []byte) (result []byte)
+	// Snapshot writes the state.
+	Snapshot(w io.Writer) error
+	// Restore replaces the state by one that another member has written.
+	Restore(r io.Reader) error
+}
+
+// Config configures [Join].
+type Config struct {
+	// Group is the config of the group, as that of [ordered.Config]. Its State must be nil:
+	// the machines are the state. With Rejoin, a process that was removed goes on by itself:
+	// calls that wait then return when it is back.
+	Group pleach.Config
+	// Machines are the state machines, by names of 1 to 255 bytes. All members have the same.
+	Machines map[string]Machine
+}
+
+// Replica is this process's membership in a group that keeps state machines. Its methods are
+// safe for concurrent use.
+type Replica struct {
+	order    *ordered.Order
+	life     context.Context // ends with this membership; its cause is Err
+	end      context.CancelCauseFunc
+	running  sync.WaitGroup
+	unsent   chan struct{}   // there may be a proposal to send
+	room     notify.Notifier // notifies when fewer proposals wait
+	replicas                 // of the goroutine that receives
+
+	mu        sync.Mutex // guards the rest
+	client    clientID
+	seq       uint64 // of the last proposal
+	pending   []*proposal
+	sent      int // how many of them are broadcast
+	proposals Stats
+}
+
+// Stats counts what a replica has done.
+type Stats struct {
+	// Proposed counts commands and reads of this process, and Pending those that wait for
+	// their results.
+	Proposed uint64 `json:"proposed"`
+	Pending  int    `json:"pending"`
+	// Applied counts the commands that this process has applied, and Repeated those that came
+	// again and were not.
+	Applied  uint64 `json:"applied"`
+	Repeated uint64 `json:"repeated"`
+	// Order is that of the messages which carry commands.
+	Order ordered.Stats `json:"order"`
+}
+
+// Join makes this process a member, as [ordered.Join] does: without seeds and Group.Expect it
+// begins the group. ctx bounds the call, not the membership.
+func Join(ctx context.Context, c Config, seeds ...string) (*Replica, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	r := &Replica{unsent: make(chan struct{}, 1), replicas: newReplicas(c.Machines)}
+	_, _ = rand.Read(r.client[:])
+	r.life, r.end = context.WithCancelCause(context.Background())
+	c.Group.State = &r.replicas
+	var err error
+	if r.order, err = ordered.Join(ctx, ordered.Config{Group: c.Group, Safe: true}, seeds...); err != nil {
+		r.end(err)
+		return nil, err
+	}
+	r.running.Go(r.receive)
+	r.running.Go(r.send)
+	return r, nil
+}
+
+func (c *Config) check() error {
+	if c.Group.State != nil {
+		return &pleach.ConfigError{Field: "Group.State", Reason: "must be nil: the machines are the state"}
+	}
+	for name := range c.Machines {
+		if len(name) == 0 || len(name) > 255 {
+			return &pleach.ConfigError{Field: "Machines", Reason: "has a name that is empty or longer than 255 bytes"}
+		}
+	}
+	return nil
+}
+
+// receive applies what the group has ordered, until this process is no longer a member.
+func (r *Replica) receive() {
+	for m := range r.order.Messages(r.life) {
+		if m.Gap != nil { // this process has joined again: what it knows no result of goes again
+			r.mu.Lock()
+			r.sent = 0
+			r.mu.Unlock()
+			notify.Signal(r.unsent)
+			continue
+		}
+		client, o, ok := r.apply(&m)
+		r.mu.Lock()
+		r.proposals.Applied, r.proposals.Repeated = r.applied, r.repeated
+		var done []*proposal
+		if ok && client == r.client {
+			done = r.complete(&o)
+		}
+		r.mu.Unlock()
+		for _, p := range done {
+			p.finish(o)
+			r.room.Notify()
+		}
+	}
+	if err := r.order.Err(); err != nil {
+		r.end(err)
+	}
+}
+
+// complete removes and returns the proposal that an outcome belongs to, if it still waits. It is
+// the first one: those of a process are applied in order. If the group has forgotten this
+// process, it returns all that wait, and begins anew under another name.
+func (r *Replica) complete(o *outcome) (done []*proposal) {
+	if o.status == statusForgotten {
+		done, r.pending, r.sent, r.seq = r.pending, nil, 0, 0
+		_, _ = rand.Read(r.client[:])
+		return done
+	}
+	if len(r.pending) == 0 || r.pending[0].seq != o.seq {
+		return nil
+	}
+	done = []*proposal{r.pending[0]}
+	r.pending = r.pending[1:]
+	r.sent = max(r.sent-1, 0)
+	return done
+}
+
+// Group returns the group, for its views, requests and topics.
+func (r *Replica) Group() *pleach.Group { return r.order.Group() }
+
+// Stats returns counters of this process.
+func (r *Replica) Stats() Stats {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.proposals
+	s.Pending, s.Order = len(r.pending), r.order.Stats()
+	return s
+}
+
+// Err returns why this process is no longer a member, as [ordered.Order.Err] does.
+func (r *Replica) Err() error {
+	if r.life.Err() != nil {
+		return context.Cause(r.life)
+	}
+	return r.order.Err()
+}
+
+// Close leaves the group and releases its resources.
+func (r *Replica) Close() error { return r.stop(r.order.Close) }
+
+// Abort stops immediately without notifying the group; the other members see a crash.
+func (r *Replica) Abort() error { return r.stop(r.order.Abort) }
+
+func (r *Replica) stop(stop func() error) error {
+	r.end(pleach.ErrClosed)
+	err := stop()
+	r.running.Wait()
+	return err
+}

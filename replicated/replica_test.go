@@ -1,0 +1,153 @@
+package replicated_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/replicated"
+)
+
+// patience is how long a test waits for what happens within a second elsewhere.
+const patience = time.Minute
+
+// replica is a member with a table.
+type replica struct {
+	*replicated.Replica
+	table registers
+}
+
+func start(t *testing.T, other *replica) *replica {
+	t.Helper()
+	var seeds []string
+	if other != nil {
+		seeds = []string{other.Group().Self().Address}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	r := &replica{table: registers{}}
+	var err error
+	r.Replica, err = replicated.Join(ctx, replicated.Config{Machines: map[string]replicated.Machine{"table": r.table}}, seeds...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Abort() })
+	if err := r.Read(ctx, func() {}); err != nil { // it has the state
+		t.Fatal(err)
+	}
+	return r
+}
+
+// do does one operation, and returns it for the history.
+func (r *replica) do(ctx context.Context, began time.Time, client int, in input) porcupine.Operation {
+	o := porcupine.Operation{ClientId: client, Input: in, Call: int64(time.Since(began))}
+	var out output
+	var err error
+	if in.command == "" {
+		err = r.Read(ctx, func() { out.value = r.table[in.key] })
+	} else {
+		var result []byte
+		result, err = r.Propose(ctx, "table", []byte(in.command))
+		out.value = string(result)
+	}
+	if o.Return = int64(time.Since(began)); err != nil {
+		out = output{unknown: true}
+		o.Return = int64(time.Hour)
+	}
+	o.Output = out
+	return o
+}
+
+// inputAtRandom returns an operation, whose value names it.
+func inputAtRandom(rng *rand.Rand, client, n int) input {
+	key := fmt.Sprint("k", rng.IntN(2))
+	switch rng.IntN(3) {
+	case 0:
+		return input{key, fmt.Sprintf("set %s %d.%d", key, client, n)}
+	case 1:
+		return input{key, fmt.Sprintf("swap %s %d.%d %d.%d", key, rng.IntN(5), n-1, client, n)}
+	}
+	return input{key: key}
+}
+
+// Clients at all members set, swap and read two registers while leaders die and processes join.
+func TestReplicasAreLinearizableAlthoughLeadersDie(t *testing.T) {
+	replicas := []*replica{start(t, nil)}
+	for range 4 {
+		replicas = append(replicas, start(t, replicas[0]))
+	}
+	began := time.Now()
+	var mu sync.Mutex
+	var history []porcupine.Operation
+	var clients sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	client := func(r *replica, number int) {
+		clients.Go(func() {
+			rng := rand.New(rand.NewPCG(1, uint64(number)))
+			for n := 0; ctx.Err() == nil && r.Err() == nil; n++ {
+				o := r.do(ctx, began, number, inputAtRandom(rng, number, n))
+				mu.Lock()
+				history = append(history, o)
+				mu.Unlock()
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}
+	for i, r := range replicas {
+		client(r, i)
+	}
+	for i := range 3 { // each is the leader
+		time.Sleep(150 * time.Millisecond)
+		_ = replicas[i].Abort()
+		late := start(t, replicas[i+1])
+		client(late, len(replicas))
+		replicas = append(replicas, late)
+	}
+	time.Sleep(150 * time.Millisecond)
+	stop()
+	clients.Wait()
+	checkHistory(t, history)
+}
+
+// A command whose caller has given up is applied once, or not at all.
+func TestResultComesFromTheCommandThatWasProposed(t *testing.T) {
+	a := start(t, nil)
+	b := start(t, a)
+	for n := range 100 {
+		for _, r := range []*replica{a, b} {
+			if _, err := r.Propose(t.Context(), "table", fmt.Appendf(nil, "set k %d", n)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	before, err := b.Propose(t.Context(), "table", []byte("swap k 99 done"))
+	if err != nil || string(before) != "99" {
+		t.Errorf("%q, %v", before, err)
+	}
+	if err := a.Read(t.Context(), func() { before = []byte(a.table["k"]) }); err != nil || string(before) != "done" {
+		t.Errorf("%q, %v", before, err)
+	}
+	if s := a.Stats(); s.Applied < 201 || s.Pending != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestProposeEnds(t *testing.T) {
+	r := start(t, nil)
+	if _, err := r.Propose(t.Context(), "tables", nil); !errors.Is(err, replicated.ErrNoMachine) {
+		t.Error(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Propose(t.Context(), "table", []byte("set k v")); !errors.Is(err, pleach.ErrClosed) {
+		t.Error(err)
+	}
+}

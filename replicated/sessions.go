@@ -1,0 +1,185 @@
+package replicated
+
+// Which commands of which process are applied, and with which results: the same at all members,
+// because it follows from the commands in their order.
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/ordered"
+)
+
+// clientID names a process that proposes, from its Join to its end.
+type clientID [16]byte
+
+// maxSessions is of how many processes the results are kept: those that have proposed last.
+const maxSessions = 1024
+
+// session is what is known of a process that proposes.
+type session struct {
+	applied uint64            // sequence number of its last command
+	used    uint64            // number of its last message
+	results map[uint64][]byte // of the commands that it may still wait for
+}
+
+// replicas are the state machines of a member and their sessions. It is a [pleach.State].
+type replicas struct {
+	machines          map[string]Machine
+	sessions          map[clientID]*session
+	applied, repeated uint64
+}
+
+func newReplicas(machines map[string]Machine) replicas {
+	return replicas{machines: machines, sessions: make(map[clientID]*session)}
+}
+
+// outcome is what has become of a proposal.
+type outcome struct {
+	seq    uint64
+	status status
+	result []byte
+}
+
+type status byte
+
+const (
+	statusOK status = iota
+	statusForgotten
+)
+
+func (o *outcome) err() error {
+	if o.status == statusForgotten {
+		return ErrForgotten
+	}
+	return nil
+}
+
+// commandHead is what a command has before its bytes.
+const commandHead = len(clientID{}) + 16
+
+// encodeCommand encodes a command: the process that proposes it, its number, and the lowest number
+// that the process waits for.
+func encodeCommand(client clientID, seq, waiting uint64, command []byte) []byte {
+	b := make([]byte, 0, commandHead+len(command))
+	b = append(b, client[:]...)
+	return append(wire.AppendUint64(wire.AppendUint64(b, seq), waiting), command...)
+}
+
+// apply applies a command that has its place in the order, unless it is applied already. It
+// reports false if the process that has proposed it sends it again.
+func (r *replicas) apply(m *ordered.Message) (client clientID, o outcome, ok bool) {
+	if len(m.Data) < commandHead {
+		return client, o, false
+	}
+	copy(client[:], m.Data)
+	d := wire.NewDecoder(m.Data[len(client):])
+	seq, waiting, command := d.Uint64(), d.Uint64(), d.Rest()
+	s := r.session(client, seq, m.Number)
+	if s == nil {
+		return client, outcome{seq: seq, status: statusForgotten}, true
+	}
+	maps.DeleteFunc(s.results, func(seq uint64, _ []byte) bool { return seq < waiting })
+	switch {
+	case seq > s.applied+1: // its process has sent it while it was about to begin again before it
+		return client, o, false
+	case seq == s.applied+1:
+		s.applied, s.results[seq] = seq, nil
+		if machine := r.machines[m.Topic]; machine != nil {
+			s.results[seq] = machine.Apply(command)
+		}
+		r.applied++
+	default:
+		r.repeated++
+	}
+	return client, outcome{seq: seq, result: s.results[seq]}, true
+}
+
+// session returns the session of a process. A new one begins with the number 1; nil: the process
+// is not known any more.
+func (r *replicas) session(client clientID, seq, number uint64) *session {
+	s := r.sessions[client]
+	if s == nil {
+		if seq != 1 {
+			return nil
+		}
+		s = &session{results: make(map[uint64][]byte)}
+		r.sessions[client] = s
+	}
+	s.used = number
+	if len(r.sessions) > maxSessions {
+		oldest := client
+		for c, o := range r.sessions {
+			if o.used < r.sessions[oldest].used {
+				oldest = c
+			}
+		}
+		delete(r.sessions, oldest)
+	}
+	return s
+}
+
+// Snapshot implements [pleach.State].
+func (r *replicas) Snapshot(w io.Writer) error {
+	b := wire.AppendUint32(nil, uint32(len(r.sessions)))
+	for _, c := range slices.SortedFunc(maps.Keys(r.sessions), func(a, b clientID) int { return bytes.Compare(a[:], b[:]) }) {
+		s := r.sessions[c]
+		b = wire.AppendUint64(wire.AppendUint64(append(b, c[:]...), s.applied), s.used)
+		b = wire.AppendUint32(b, uint32(len(s.results)))
+		for _, seq := range slices.SortedFunc(maps.Keys(s.results), cmp.Compare) {
+			b = wire.AppendBytes(wire.AppendUint64(b, seq), s.results[seq])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.machines)) {
+		var machine bytes.Buffer
+		if err := r.machines[name].Snapshot(&machine); err != nil {
+			return fmt.Errorf("machine %q: %w", name, err)
+		}
+		b = wire.AppendBytes(wire.AppendBytes(b, []byte(name)), machine.Bytes())
+	}
+	_, err := w.Write(b)
+	return err
+}
+
+// Restore implements [pleach.State].
+func (r *replicas) Restore(from io.Reader) error {
+	b, err := io.ReadAll(from)
+	if err != nil {
+		return err
+	}
+	d := wire.NewDecoder(b)
+	r.sessions = make(map[clientID]*session)
+	for n := d.Uint32(); n > 0 && d.Err() == nil; n-- {
+		var c clientID
+		for i := range c {
+			c[i] = d.Uint8()
+		}
+		s := &session{applied: d.Uint64(), used: d.Uint64(), results: make(map[uint64][]byte)}
+		for n := d.Uint32(); n > 0 && d.Err() == nil; n-- {
+			seq := d.Uint64()
+			s.results[seq] = d.Bytes()
+		}
+		r.sessions[c] = s
+	}
+	restored := 0
+	for ; d.Left() > 0 && d.Err() == nil; restored++ {
+		name, state := string(d.Bytes()), d.Bytes()
+		machine := r.machines[name]
+		if machine == nil {
+			return fmt.Errorf("replicated: the group has a machine %q: all members have the same", name)
+		}
+		if err := machine.Restore(bytes.NewReader(state)); err != nil {
+			return fmt.Errorf("machine %q: %w", name, err)
+		}
+	}
+	if restored < len(r.machines) {
+		return errors.New("replicated: the group has fewer machines: all members have the same")
+	}
+	return d.Finish()
+}
