@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/pleach-go/pleach"
 )
@@ -18,6 +19,10 @@ import (
 
 // requestName is the name of requests to another zone, in the zone and in the backbone.
 const requestName = topicName + ".request"
+
+// requestPatience is how long a request waits for a delegate: one may be about to enter the
+// backbone.
+const requestPatience = time.Second
 
 // Request is a request of a process of any zone.
 type Request struct {
@@ -70,6 +75,10 @@ func (f *Fleet) Handle(name string, h func(ctx context.Context, r Request) ([]by
 func (f *Fleet) Request(ctx context.Context, zone, name string, data []byte) ([]byte, error) {
 	r := Request{Zone: f.origin.Zone, ID: f.origin.ID, Name: name, Data: data}
 	reply, err := f.route(ctx, zone, &r)
+	for began := time.Now(); errors.Is(err, ErrUnreachable) && time.Since(began) < requestPatience && ctx.Err() == nil; {
+		sleep(ctx, enterDelay)
+		reply, err = f.route(ctx, zone, &r)
+	}
 	switch {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("fleet: request %q to zone %q: %w", name, zone, ctx.Err())

@@ -27,6 +27,7 @@ type listenCommand struct {
 	agentFlags
 	exec, after string
 	direct      bool
+	fleet       bool
 	count       int
 	out, errOut io.Writer
 }
@@ -40,9 +41,12 @@ func newListen() *cobra.Command {
 message with the ID of its sender, until Ctrl-C. If the agent is started again, go on.
 
 With --exec, run a command for each message, one after the other: the message is its
-standard input, and PLEACH_TOPIC, PLEACH_FROM, PLEACH_FROM_RANK, PLEACH_VIEW and
-PLEACH_MESSAGE_ID are in its environment. A command that fails is reported, and the next
+standard input, and PLEACH_TOPIC, PLEACH_FROM, PLEACH_FROM_ZONE, PLEACH_FROM_RANK,
+PLEACH_VIEW and PLEACH_MESSAGE_ID are in its environment. A command that fails is reported, and the next
 message is handled.
+
+A message that was sent to the fleet has the zone before the ID of its sender. With --fleet,
+only those are printed.
 
 The agent retains the last messages. --after goes on behind the message of an ID, which
 --json prints, or behind none with 0. What is no longer retained is counted on the standard
@@ -64,6 +68,8 @@ error.`,
 	f.StringVar(&l.exec, "exec", "", "`command` that the shell runs for each message")
 	f.StringVar(&l.after, "after", "", "begin after the message with this `ID`, or 0 for the oldest one retained")
 	f.BoolVar(&l.direct, "direct", false, "only messages that were sent to this member alone")
+	f.BoolVar(&l.fleet, "fleet", false, "only messages that were sent to all zones")
+	cmd.MarkFlagsMutuallyExclusive("fleet", "direct")
 	f.IntVar(&l.count, "count", 0, "end after this `number` of messages (default never)")
 	return cmd
 }
@@ -77,7 +83,7 @@ func (l *listenCommand) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	l.out, l.errOut = cmd.OutOrStdout(), cmd.ErrOrStderr()
-	s := client.Subscription{Direct: l.direct, After: l.after}
+	s := client.Subscription{Direct: l.direct, Fleet: l.fleet, After: l.after}
 	if len(args) > 0 {
 		s.Topic = &args[0]
 	}
@@ -117,7 +123,7 @@ func (l *listenCommand) event(ctx context.Context, e *client.Event) error {
 	case l.exec != "":
 		l.execute(ctx, e)
 	default:
-		_, err = fmt.Fprintf(l.out, "[%s] %s\n", cli.Printable(e.Message.From.ID), messageText(e.Message))
+		_, err = fmt.Fprintf(l.out, "[%s] %s\n", zoned(e.Message.Zone, e.Message.From.ID), messageText(e.Message))
 	}
 	if err != nil {
 		return cli.Failure(err)
@@ -157,7 +163,7 @@ func (l *listenCommand) execute(ctx context.Context, e *client.Event) {
 	if err == nil {
 		c := exec.CommandContext(ctx, "/bin/sh", "-c", l.exec)
 		c.Stdin, c.Stdout, c.Stderr = bytes.NewReader(data), l.out, l.errOut
-		c.Env = append(os.Environ(), "PLEACH_TOPIC="+m.Topic, "PLEACH_FROM="+m.From.ID, fmt.Sprint("PLEACH_FROM_RANK=", m.From.Rank),
+		c.Env = append(os.Environ(), "PLEACH_TOPIC="+m.Topic, "PLEACH_FROM="+m.From.ID, "PLEACH_FROM_ZONE="+m.Zone, fmt.Sprint("PLEACH_FROM_RANK=", m.From.Rank),
 			fmt.Sprint("PLEACH_VIEW=", m.View), "PLEACH_MESSAGE_ID="+e.ID)
 		err = c.Run()
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,14 +11,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pleach-go/pleach/internal/agent/api"
+	"github.com/pleach-go/pleach/internal/agent/client"
 	"github.com/pleach-go/pleach/internal/cli"
 )
 
 // sendCommand sends a message through an agent.
 type sendCommand struct {
 	agentFlags
-	to     string
-	stable bool
+	to            string
+	stable, fleet bool
 }
 
 func newSend() *cobra.Command {
@@ -29,9 +31,11 @@ func newSend() *cobra.Command {
 it (pleach listen), those of this one included, and handlers run.
 
 With --stable, the command returns when every member of the view has the message, and
-says so. With --to, the message goes to one member alone, and has no topic.`,
+says so. With --fleet, the message goes to all members of all zones, which the agent's
+settings zone and zones name. With --to, the message goes to one member alone, and has no topic.`,
 		Example: `  echo flush | pleach send cache
   pleach send config new.json --stable
+  echo flush | pleach send cache --fleet
   pleach send --to db3 - <note.txt
   date | pleach send clock --json`,
 		Args: func(_ *cobra.Command, args []string) error { return s.check(args) },
@@ -41,6 +45,9 @@ says so. With --to, the message goes to one member alone, and has no topic.`,
 	s.addTimeout(cmd, 30*time.Second)
 	cmd.Flags().StringVar(&s.to, "to", "", "`member` that gets it alone: its ID or its rank")
 	cmd.Flags().BoolVar(&s.stable, "stable", false, "wait until every member has it")
+	cmd.Flags().BoolVar(&s.fleet, "fleet", false, "send it to all members of all zones")
+	cmd.MarkFlagsMutuallyExclusive("fleet", "stable")
+	cmd.MarkFlagsMutuallyExclusive("fleet", "to")
 	return cmd
 }
 
@@ -77,14 +84,24 @@ func (s *sendCommand) run(cmd *cobra.Command, args []string) error {
 		}
 		return s.print(out, sent, fmt.Sprintf("sent to rank %d (%s)", sent.To.Rank, cli.Printable(sent.To.ID)))
 	}
-	receipt, err := agent.Broadcast(cmd.Context(), topic, data, s.stable, s.timeout)
+	receipt, err := s.broadcast(cmd.Context(), agent, topic, data)
 	if err != nil {
 		return refused(err)
 	}
 	return s.print(out, receipt, receiptText(&receipt))
 }
 
+func (s *sendCommand) broadcast(ctx context.Context, agent *client.Client, topic string, data []byte) (api.Receipt, error) {
+	if s.fleet {
+		return agent.BroadcastFleet(ctx, topic, data, s.timeout)
+	}
+	return agent.Broadcast(ctx, topic, data, s.stable, s.timeout)
+}
+
 func receiptText(r *api.Receipt) string {
+	if r.Zones > 0 {
+		return "sent to the fleet: " + cli.Count(r.Zones, "zone")
+	}
 	if r.Stable && len(r.Joined) > 0 {
 		return fmt.Sprintf("%s of view %d have it, and %d have joined since", cli.Count(len(r.Members), "member"), r.View, len(r.Joined))
 	}

@@ -56,6 +56,7 @@ type Agent struct {
 	began    time.Time
 
 	files    atomic.Pointer[transfer.Service] // nil: it is not a member
+	fleet    zones
 	receiver receiver
 	handlers handlers
 
@@ -70,7 +71,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	a := &Agent{
-		options: o, log: o.Logger, sendLock: make(chan struct{}, 1), began: time.Now(),
+		options: o, log: o.Logger, sendLock: make(chan struct{}, 1), began: time.Now(), fleet: zones{sendLock: make(chan struct{}, 1)},
 		messages: retain.New(strings.ToLower(rand.Text()[:8]), retain.Limits{Messages: c.RetainMessages, Bytes: c.RetainBytes}),
 	}
 	a.config.Store(c)
@@ -112,10 +113,13 @@ func (a *Agent) live(ctx context.Context) error {
 	for ; err == nil; g, err = a.comeBack(ctx, g) {
 		a.enter(g)
 		membership, end := context.WithCancel(ctx)
-		go a.followSeeds(membership, g)
+		var parts sync.WaitGroup
+		parts.Go(func() { a.followSeeds(membership, g) })
+		parts.Go(func() { a.keepFleet(membership, g) })
 		for range g.Views(ctx) { // until the membership ends
 		}
 		end()
+		parts.Wait()
 		a.group.Store(nil)
 		a.endFiles()
 		if ctx.Err() != nil {
@@ -224,7 +228,7 @@ func (a *Agent) reloadOnce(ctx context.Context, server *api.Server) error {
 		a.registerQueries(g, old.Handlers, c.Handlers)
 		timed, cancel := context.WithTimeout(ctx, metaTimeout)
 		defer cancel()
-		if err := g.SetMeta(timed, group.Meta); err != nil {
+		if err := a.setMeta(timed, g, group.Meta); err != nil {
 			return err
 		}
 	}

@@ -23,9 +23,12 @@ const (
 // with the ID of the last message that it has, as browsers do by themselves.
 func (s *Server) messages(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
-	filter := retain.Filter{ByTopic: query.Has("topic"), Topic: query.Get("topic"), Direct: query.Get("direct") == "true"}
+	filter := retain.Filter{ByTopic: query.Has("topic"), Topic: query.Get("topic"), Direct: query.Get("direct") == "true", Fleet: query.Get("fleet") == "true"}
 	if filter.ByTopic && filter.Direct {
 		return badRequest("topic and direct: a message to one member has no topic")
+	}
+	if filter.Fleet && filter.Direct {
+		return badRequest("fleet and direct: a message to one member is not for the fleet")
 	}
 	cursor, err := s.agent.Messages().Subscribe(filter, cmp.Or(r.Header.Get("Last-Event-ID"), query.Get("after")))
 	if err != nil {
@@ -73,7 +76,7 @@ func encodeEvent(w http.ResponseWriter, e *retain.Event) error {
 	case m.Gap != "":
 		name, data = EventGap, Gap{m.Gap, m.Time}
 	default:
-		data = Message{m.Topic, MemberRef{m.From, m.FromID}, m.View, m.Time, m.Direct, NewPayload(m.Data)}
+		data = Message{m.Topic, m.Zone, MemberRef{m.From, m.FromID}, m.View, m.Time, m.Direct, NewPayload(m.Data)}
 	}
 	if e.ID != "" {
 		if _, err := fmt.Fprintf(w, "id: %s\n", e.ID); err != nil {

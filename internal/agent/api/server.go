@@ -57,6 +57,7 @@ var routes = []route{
 	{"GET", "/v1/status", (*Server).status},
 	{"GET", "/v1/views", (*Server).views},
 	{"GET", "/v1/tree", (*Server).tree},
+	{"GET", "/v1/fleet", (*Server).fleet},
 	{"GET", "/v1/openapi.yaml", (*Server).describe},
 	{"GET", "/metrics", (*Server).scrape},
 	{"GET", "/healthz", (*Server).health},

@@ -48,9 +48,24 @@ func (f *fakeAgent) Send(context.Context, string, []byte) (*Sent, error) {
 
 func (f *fakeAgent) Query(_ context.Context, name string, _ []byte) (*Answers, error) {
 	return &Answers{
-		Name: name, View: 3, Answers: []Answer{{some, NewPayload([]byte{0xff}), "broken", 0.5}},
-		Unanswered: []Unanswered{{some, "it is gone"}},
+		Name: name, View: 3, Answers: []Answer{{"fra", some, NewPayload([]byte{0xff}), "broken", 0.5}},
+		Unanswered: []Unanswered{{"fra", some, "it is gone"}}, UnansweredZones: []UnansweredZone{{"iad", "no delegate"}},
 	}, f.err
+}
+
+func (f *fakeAgent) QueryFleet(ctx context.Context, name string, data []byte) (*Answers, error) {
+	return f.Query(ctx, name, data)
+}
+
+func (f *fakeAgent) BroadcastFleet(ctx context.Context, topic string, data []byte) (*Receipt, error) {
+	f.log.Add(retain.Message{Topic: topic, Data: data, FromID: "a", Fleet: true, Zone: "fra", From: -1, Time: moment})
+	return &Receipt{View: 3, Members: []MemberRef{}, Zones: 3}, f.err
+}
+
+func (f *fakeAgent) Fleet(context.Context) (*Fleet, error) {
+	s := new(Fleet)
+	fill(reflect.ValueOf(s).Elem())
+	return s, f.err
 }
 
 func (f *fakeAgent) Copy(_ context.Context, u Upload, report func(transfer.Progress)) (transfer.Result, error) {
@@ -103,6 +118,8 @@ func fill(v reflect.Value) {
 		v.SetUint(1)
 	case v.CanInt():
 		v.SetInt(1)
+	case v.CanFloat():
+		v.SetFloat(1)
 	}
 }
 

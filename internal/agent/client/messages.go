@@ -29,6 +29,7 @@ const maxEvent = 2*api.MaxBody + 1<<20
 type Subscription struct {
 	Topic  *string // nil: all topics
 	Direct bool
+	Fleet  bool   // only messages to all zones
 	After  string // the ID of the last message that the subscriber has
 }
 
@@ -41,6 +42,9 @@ func (c *Client) Messages(ctx context.Context, s Subscription, subscribed func()
 	}
 	if s.Direct {
 		query.Set("direct", "true")
+	}
+	if s.Fleet {
+		query.Set("fleet", "true")
 	}
 	header := http.Header{}
 	if s.After != "" {

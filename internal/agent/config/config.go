@@ -36,6 +36,8 @@ type Config struct {
 	// Tags are what the agent tells the others about itself.
 	Tags map[string]string `yaml:"tags"`
 
+	Fleet `yaml:",inline"`
+
 	TLSCA      string `yaml:"tls-ca"`
 	TLSCert    string `yaml:"tls-cert"`
 	TLSKey     string `yaml:"tls-key"`
@@ -148,6 +150,9 @@ func (c *Config) setDefaults() {
 	if c.RetainBytes == 0 {
 		c.RetainBytes = defaultRetainBytes
 	}
+	if len(c.Seeds) == 0 {
+		c.Seeds = c.Zones[c.Zone]
+	}
 	for i := range c.Handlers {
 		h := &c.Handlers[i]
 		if h.Timeout == 0 {
@@ -185,7 +190,7 @@ func (c *Config) check() error {
 	case c.TokenFile != "" && c.API == "":
 		return errors.New("token-file has no effect without api: the socket is protected by its file mode")
 	}
-	if err := c.checkAPI(); err != nil {
+	if err := errors.Join(c.checkAPI(), c.Fleet.check()); err != nil {
 		return err
 	}
 	if _, err := c.Meta(""); err != nil {

@@ -20,7 +20,7 @@ import (
 // tells it in its meta.
 func (c *Config) GroupConfig(version string) (pleach.Config, error) {
 	g := pleach.Config{
-		Group: c.Group, Listen: c.Listen, Advertise: c.Advertise, ID: c.ID, FailureDomain: c.FailureDomain,
+		Group: c.GroupName(), Listen: c.Listen, Advertise: c.Advertise, ID: c.ID, FailureDomain: c.FailureDomain,
 		Expect: c.Expect, DataDir: c.DataDir,
 	}
 	var err error
