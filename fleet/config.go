@@ -136,4 +136,3 @@ func (c Config) GroupName() string { return groupName(cmp.Or(c.Name, defaultName
 
 // groupName is the name of a zone's group, or of the backbone's.
 func groupName(fleet, zone string) string { return fleet + "/" + zone }
-

@@ -8,6 +8,7 @@ import { ring } from "./ring.js";
 import { icon, sign } from "./shapes.js";
 import * as table from "./table.js";
 import { depth, tree } from "./tree.js";
+import * as zones from "./zones.js";
 
 const INTERVAL = 2000;
 const SPAN = 3 * 60 * 1000; // of charts
@@ -15,7 +16,7 @@ const SPAN = 3 * 60 * 1000; // of charts
 // MEANINGS of what drawings have beside the shapes of states.
 const MEANINGS = { self: "this agent", leader: "leader", first: "first hop", avoided: "fed around" };
 
-const page = { status: null, members: null, tree: null, model: null, selected: "", samples: [], timer: 0 };
+const page = { status: null, members: null, tree: null, model: null, selected: "", samples: [], timer: 0, fleet: null, asking: false };
 
 // poll asks for the status, and for members and tree only if they are others now.
 async function poll() {
@@ -27,6 +28,7 @@ async function poll() {
     if (members.view === status.view && tree.view === status.view) { // otherwise a view came meanwhile
       take(status, members, tree);
       show(null);
+      if (status.agent.zone) pollFleet();
     }
   } catch (error) {
     show(error);
@@ -34,6 +36,31 @@ async function poll() {
     if (error.status === 401) return;
   }
   if (!document.hidden) page.timer = setTimeout(poll, INTERVAL);
+}
+
+// pollFleet asks for the zones. It takes a while if one does not answer, and holds up nothing.
+async function pollFleet() {
+  if (page.asking) return;
+  page.asking = true;
+  try {
+    page.fleet = await get("fleet");
+    drawFleet();
+  } catch (error) {
+    if (!(error instanceof APIError)) throw error; // a mistake of this page
+    byID("zones-panel").hidden = false;
+    setText(byID("zones-note"), clean(error.message));
+  } finally {
+    page.asking = false;
+  }
+}
+
+function drawFleet() {
+  if (!page.fleet) return;
+  byID("zones-panel").hidden = false;
+  setText(byID("zones-note"), zones.summary(page.fleet));
+  drawing("zones", (width) => zones.zones(page.fleet, width));
+  byID("zones-legend").replaceChildren(...Object.entries(zones.MEANINGS).map(([state, text]) => el("li", {}, icon(state), el("span", {}, text))));
+  byID("zone-rows").replaceChildren(...zones.rows(page.fleet));
 }
 
 // placeOf tells when members or tree have changed.
@@ -159,5 +186,8 @@ addEventListener("hashchange", () => {
   poll();
 });
 document.addEventListener("visibilitychange", () => !document.hidden && poll());
-addEventListener("resize", () => page.model && draw());
+addEventListener("resize", () => {
+  if (page.model) draw();
+  drawFleet();
+});
 poll();
