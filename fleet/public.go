@@ -64,6 +64,14 @@ func backboneOf(meta string) string {
 	return address
 }
 
+// ProgramMeta returns what a program has told by its meta, without what the fleet has added.
+func ProgramMeta(meta string) string {
+	if address := backboneOf(meta); address != "" {
+		meta = strings.Replace(" "+meta, " "+metaWord+address, "", 1)
+	}
+	return strings.TrimLeft(meta, " ")
+}
+
 // SetSeeds replaces the addresses of members of a zone, for a program whose seeds have moved.
 // Those of this process's own zone are for [pleach.Group.SetSeeds].
 func (f *Fleet) SetSeeds(zone string, seeds ...string) {

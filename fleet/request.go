@@ -20,9 +20,17 @@ import (
 // requestName is the name of requests to another zone, in the zone and in the backbone.
 const requestName = topicName + ".request"
 
-// requestPatience is how long a request waits for a delegate: one may be about to enter the
-// backbone.
-const requestPatience = time.Second
+// requestPatience is how long a request waits for a delegate, or half of its time if that is
+// less: one may be about to enter the backbone.
+const requestPatience = 5 * time.Second
+
+func patienceOf(ctx context.Context) time.Time {
+	now := time.Now()
+	if end, ok := ctx.Deadline(); ok {
+		return now.Add(min(requestPatience, end.Sub(now)/2))
+	}
+	return now.Add(requestPatience)
+}
 
 // Request is a request of a process of any zone.
 type Request struct {
@@ -75,7 +83,7 @@ func (f *Fleet) Handle(name string, h func(ctx context.Context, r Request) ([]by
 func (f *Fleet) Request(ctx context.Context, zone, name string, data []byte) ([]byte, error) {
 	r := Request{Zone: f.origin.Zone, ID: f.origin.ID, Name: name, Data: data}
 	reply, err := f.route(ctx, zone, &r)
-	for began := time.Now(); errors.Is(err, ErrUnreachable) && time.Since(began) < requestPatience && ctx.Err() == nil; {
+	for end := patienceOf(ctx); errors.Is(err, ErrUnreachable) && time.Now().Before(end) && ctx.Err() == nil; {
 		sleep(ctx, enterDelay)
 		reply, err = f.route(ctx, zone, &r)
 	}

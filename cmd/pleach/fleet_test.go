@@ -70,15 +70,18 @@ func (m *fleetMachine) client() *client.Client {
 }
 
 // awaitZones waits until every zone answers to a machine, all links are up, and each zone has its
-// delegates.
+// delegates, for a while: zones that start together may meet in several backbones first.
 func (m *fleetMachine) awaitZones(t *testing.T) {
 	t.Helper()
 	var last api.Fleet
+	whole := 0
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		f, err := m.client().Fleet(ctx)
 		cancel()
-		if last = f; err == nil && wholeFleet(&f) {
+		if last = f; err != nil || !wholeFleet(&f) {
+			whole = 0
+		} else if whole++; whole == 20 {
 			return
 		}
 	}

@@ -51,6 +51,8 @@ type Agent struct {
 	log      *slog.Logger
 	config   atomic.Pointer[config.Config]
 	messages *retain.Log
+	events   *retain.Log
+	watched  watch
 	group    atomic.Pointer[pleach.Group] // nil: it is not a member
 	sendLock chan struct{}                // held by the one broadcast that is under way
 	began    time.Time
@@ -72,7 +74,8 @@ func Run(ctx context.Context, o Options) error {
 	}
 	a := &Agent{
 		options: o, log: o.Logger, sendLock: make(chan struct{}, 1), began: time.Now(), fleet: zones{sendLock: make(chan struct{}, 1)},
-		messages: retain.New(strings.ToLower(rand.Text()[:8]), retain.Limits{Messages: c.RetainMessages, Bytes: c.RetainBytes}),
+		messages: retain.New(newEpoch(), retain.Limits{Messages: c.RetainMessages, Bytes: c.RetainBytes}),
+		events:   retain.New(newEpoch(), retain.Limits{Messages: retainedEvents, Bytes: retainedEventBytes}),
 	}
 	a.config.Store(c)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -107,6 +110,9 @@ func Run(ctx context.Context, o Options) error {
 	return err
 }
 
+// newEpoch is the beginning of the IDs of one start of the agent.
+func newEpoch() string { return strings.ToLower(rand.Text()[:8]) }
+
 // live is a member of the group until ctx ends.
 func (a *Agent) live(ctx context.Context) error {
 	g, err := a.join(ctx)
@@ -116,8 +122,7 @@ func (a *Agent) live(ctx context.Context) error {
 		var parts sync.WaitGroup
 		parts.Go(func() { a.followSeeds(membership, g) })
 		parts.Go(func() { a.keepFleet(membership, g) })
-		for range g.Views(ctx) { // until the membership ends
-		}
+		a.follow(ctx, g)
 		end()
 		parts.Wait()
 		a.group.Store(nil)

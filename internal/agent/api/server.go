@@ -50,6 +50,7 @@ type route struct {
 var routes = []route{
 	{"POST", "/v1/broadcast", (*Server).broadcast},
 	{"GET", "/v1/messages", (*Server).messages},
+	{"GET", "/v1/events", (*Server).events},
 	{"POST", "/v1/send", (*Server).send},
 	{"POST", "/v1/query", (*Server).query},
 	{"POST", filesPath, (*Server).files},

@@ -27,6 +27,8 @@ type fakeAgent struct {
 	err  error
 	log  *retain.Log
 	hold chan struct{} // Send waits for it, if there is one
+
+	events *retain.Log
 }
 
 var (
@@ -123,6 +125,8 @@ func fill(v reflect.Value) {
 	}
 }
 
+func (f *fakeAgent) Events() *retain.Log { return f.events }
+
 func (f *fakeAgent) Ready() error { return f.err }
 
 func (f *fakeAgent) Metrics() http.Handler { return http.NotFoundHandler() }
@@ -130,7 +134,9 @@ func (f *fakeAgent) Metrics() http.Handler { return http.NotFoundHandler() }
 func (f *fakeAgent) Messages() *retain.Log { return f.log }
 
 func newFake() *fakeAgent {
-	return &fakeAgent{log: retain.New("e", retain.Limits{Messages: 2, Bytes: 1 << 20})}
+	return &fakeAgent{
+		log: retain.New("e", retain.Limits{Messages: 2, Bytes: 1 << 20}), events: retain.New("g", retain.Limits{Messages: 2, Bytes: 1 << 20}),
+	}
 }
 
 func newTestServer(f *fakeAgent) *Server { return NewServer(f, slog.New(slog.DiscardHandler)) }
@@ -154,7 +160,7 @@ func TestRepliesAreAsDescribed(t *testing.T) {
 		f.err = failing
 		s := newTestServer(f)
 		for _, r := range routes {
-			if r.path == "/v1/messages" || r.path == "/metrics" {
+			if r.path == "/v1/messages" || r.path == "/v1/events" || r.path == "/metrics" {
 				continue // see TestEvents, and TestAgents of package agent
 			}
 			status := "200"

@@ -42,6 +42,8 @@ type Agent interface {
 	Ready() error
 	// Messages are those of the group, and those that this agent has sent.
 	Messages() *retain.Log
+	// Events are those of the group. The topic of each is its name, and its data an [Event].
+	Events() *retain.Log
 	// Metrics serves metrics in the format of Prometheus.
 	Metrics() http.Handler
 }

@@ -60,12 +60,13 @@ type Config struct {
 	Handlers []Handler `yaml:"handlers"`
 }
 
-// Handler is a command that this agent runs: for each message of a topic, or to answer a
-// query.
+// Handler is a command that this agent runs: for each message of a topic, for each event of
+// the group, or to answer a query.
 type Handler struct {
-	// On is the topic, or * for all. Query is the name of the query. A handler has one of
-	// them.
+	// On is the topic, and Event one of Events, or * for all. Query is the name of the query.
+	// A handler has one of them.
 	On    string       `yaml:"on"`
+	Event string       `yaml:"event"`
 	Query string       `yaml:"query"`
 	Run   command.Line `yaml:"run"`
 	// Timeout is how long the command may take. If zero, 30 s.
@@ -75,8 +76,11 @@ type Handler struct {
 	Concurrency int `yaml:"concurrency"`
 }
 
-// AllTopics is the topic of a handler for every message.
+// AllTopics is the topic of a handler for every message, and the event of one for every event.
 const AllTopics = "*"
+
+// Events are the events of a group that handlers are run for.
+var Events = []string{"member-join", "member-leave", "member-failed", "member-update", "quorum-lost", "quorum-regained"}
 
 // Defaults of settings that are zero.
 const (
@@ -220,9 +224,12 @@ func (c *Config) checkAPI() error {
 }
 
 func (h *Handler) check() error {
+	kinds := slices.DeleteFunc([]string{h.On, h.Event, h.Query}, func(name string) bool { return name == "" })
 	switch {
-	case (h.On == "") == (h.Query == ""):
-		return errors.New("write on: TOPIC (* for all topics) or query: NAME")
+	case len(kinds) != 1:
+		return errors.New("write on: TOPIC (* for all topics), event: EVENT (* for all events) or query: NAME")
+	case h.Event != "" && h.Event != AllTopics && !slices.Contains(Events, h.Event):
+		return fmt.Errorf("event is %q: write one of %s, or * for all", h.Event, strings.Join(Events, ", "))
 	case h.Run.Empty():
 		return errors.New("write run: COMMAND")
 	case h.Timeout < 0:
