@@ -17,18 +17,19 @@ import (
 // queryCommand asks all members through an agent.
 type queryCommand struct {
 	agentFlags
+	input inputFlags
 	fleet bool
 }
 
 func newQuery() *cobra.Command {
 	var q queryCommand
 	cmd := &cobra.Command{
-		Use:   "query NAME [FILE|-]",
+		Use:   "query NAME [INPUT|-]",
 		Short: "Ask all members of a group, and show which have not answered",
 		Long: `Ask every member, through the agent of this host, and print the answers in order of
 rank. Every agent answers ping. Other queries are answered by commands that the operators
-of the agents have put into their files (see pleach agent); a file, or - for the standard
-input, is their input.
+of the agents have put into their files (see pleach agent); an argument, a file (--file),
+or - for the standard input, is their input.
 
 A member that is stopped or dead is named as soon as the group has agreed that it is gone,
 or when --timeout is over. The exit code is 1 then. It is 1, too, if no member has a
@@ -36,16 +37,17 @@ handler for the query. With --fleet, all members of all zones are asked.`,
 		Example: `  pleach query ping
   pleach query ping --fleet
   pleach query load --json | jq '.answers[].data'
-  echo 10.0.0.0/8 | pleach query routes - --timeout 2s`,
+  pleach query routes 10.0.0.0/8 --timeout 2s`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) > 2 {
 				return errors.New("write the name of a query, as in pleach query ping")
 			}
-			return nil
+			return q.input.check(args[1:])
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return q.run(cmd, args) },
 	}
 	q.addFlags(cmd)
+	q.input.addFlags(cmd)
 	q.addTimeout(cmd, 10*time.Second)
 	cmd.Flags().BoolVar(&q.fleet, "fleet", false, "ask all members of all zones")
 	return cmd
@@ -57,8 +59,8 @@ func (q *queryCommand) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	var input []byte
-	if len(args) > 1 {
-		if input, err = readInput(cmd, args[1]); err != nil {
+	if len(args) > 1 || q.input.file != "" {
+		if input, err = q.input.read(cmd, args[1:]); err != nil {
 			return err
 		}
 	}

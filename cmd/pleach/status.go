@@ -42,7 +42,7 @@ and the last views with their causes.
 
 Members that need attention come first; in a large group, the others are counted (--all
 lists them). lag is how many segments of this agent's broadcasts a member may not have yet,
-as far as the agent feeds it.
+from 64 on: fewer are under way in any group. domain is the failure domain.
 
 With --fleet, it shows the zones instead: their members, their delegates, of which the lead
 sends the zone's messages to the others, and for each pair of zones how many messages the

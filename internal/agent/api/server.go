@@ -111,6 +111,18 @@ func (s *Server) ServeTCP(ctx context.Context, l net.Listener) error {
 	return s.listen(ctx, l, http.HandlerFunc(s.authorize))
 }
 
+// ServeMetrics serves connections that need no token until ctx ends, for metrics and probes
+// alone.
+func (s *Server) ServeMetrics(ctx context.Context, l net.Listener) error {
+	mux := http.NewServeMux()
+	for _, r := range routes {
+		if r.path == "/metrics" || r.path == "/healthz" || r.path == "/readyz" {
+			mux.HandleFunc(r.method+" "+r.path, func(w http.ResponseWriter, q *http.Request) { s.serve(r, w, q) })
+		}
+	}
+	return s.listen(ctx, l, mux)
+}
+
 func (s *Server) listen(ctx context.Context, l net.Listener, h http.Handler) error {
 	guarded := http.NewCrossOriginProtection().Handler(h) // a page in a browser of this host may come from anywhere
 	server := &http.Server{

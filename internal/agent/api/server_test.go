@@ -327,6 +327,35 @@ func TestEvents(t *testing.T) {
 	}
 }
 
+// What has happened to the group is as it is described.
+func TestGroupEvents(t *testing.T) {
+	f := newFake()
+	server := httptest.NewServer(newTestServer(f).mux)
+	defer server.Close()
+	e := new(Event)
+	fill(reflect.ValueOf(e).Elem())
+	e.Event = EventFailed
+	b, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.events.Add(retain.Message{Topic: e.Event, Data: b})
+	response, err := http.Get(server.URL + "/v1/events?after=0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	lines := bufio.NewScanner(response.Body)
+	for _, want := range []string{"id: g-1", "event: member-failed", `data: {"event":"member-failed"`} {
+		if !lines.Scan() || !strings.HasPrefix(lines.Text(), want) {
+			t.Fatalf("got %q, want %q", lines.Text(), want)
+		}
+	}
+	for _, c := range readDescription(t).check(&schema{Ref: "/Event"}, "Event", decoded(t, []byte(strings.TrimPrefix(lines.Text(), "data: ")))) {
+		t.Error(c)
+	}
+}
+
 // serveTCP returns the address of a server that wants the token "t".
 func serveTCP(t *testing.T, s *Server) string {
 	t.Helper()

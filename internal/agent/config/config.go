@@ -36,7 +36,9 @@ type Config struct {
 	// Tags are what the agent tells the others about itself.
 	Tags map[string]string `yaml:"tags"`
 
-	Fleet `yaml:",inline"`
+	Detection `yaml:",inline"`
+	Fleet     `yaml:",inline"`
+	Metrics   `yaml:",inline"`
 
 	TLSCA      string `yaml:"tls-ca"`
 	TLSCert    string `yaml:"tls-cert"`
@@ -58,6 +60,13 @@ type Config struct {
 	RetainBytes    int `yaml:"retain-bytes"`
 
 	Handlers []Handler `yaml:"handlers"`
+}
+
+// Detection is how members find out that another one hangs, as in [pleach.Config]. All agents of a
+// group use the same.
+type Detection struct {
+	HeartbeatInterval time.Duration `yaml:"heartbeat-interval"`
+	SuspicionTimeout  time.Duration `yaml:"suspicion-timeout"`
 }
 
 // Handler is a command that this agent runs: for each message of a topic, for each event of
@@ -194,7 +203,7 @@ func (c *Config) check() error {
 	case c.TokenFile != "" && c.API == "":
 		return errors.New("token-file has no effect without api: the socket is protected by its file mode")
 	}
-	if err := errors.Join(c.checkAPI(), c.Fleet.check()); err != nil {
+	if err := errors.Join(c.checkAPI(), c.Fleet.check(), c.Metrics.check()); err != nil {
 		return err
 	}
 	if _, err := c.Meta(""); err != nil {

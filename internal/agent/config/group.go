@@ -21,7 +21,7 @@ import (
 func (c *Config) GroupConfig(version string) (pleach.Config, error) {
 	g := pleach.Config{
 		Group: c.GroupName(), Listen: c.Listen, Advertise: c.Advertise, ID: c.ID, FailureDomain: c.FailureDomain,
-		Expect: c.Expect, DataDir: c.DataDir,
+		Expect: c.Expect, DataDir: c.DataDir, HeartbeatInterval: c.HeartbeatInterval, SuspicionTimeout: c.SuspicionTimeout,
 	}
 	var err error
 	if g.Meta, err = c.Meta(version); err != nil {

@@ -86,10 +86,19 @@ function show(error) {
   const lost = page.status && !page.status.quorum.ok;
   let text = "";
   if (error && error.status !== 401) text = `Trouble: ${clean(error.message)}.${page.model ? ` Below is how it was at ${clock(page.model.now)}.` : ""}`;
-  else if (lost) text = "The quorum is lost: no view can be decided, and broadcasts fail, until more members are reachable.";
+  else if (lost) text = lostText(page.status);
   else if (page.status?.ended) text = `This agent is no longer a member: ${clean(page.status.ended)}`;
   setText(byID("trouble"), text);
   byID("trouble").hidden = text === "";
+}
+
+// lostText says what a lost quorum means, and what to do.
+function lostText({ quorum, suspects }) {
+  const names = suspects.slice(0, 6).map((s) => fit(clean(s.id), 160)).join(", ") + (suspects.length > 6 ? ` and ${suspects.length - 6} more` : "");
+  const causes = [...new Set(suspects.map((s) => clean(s.cause)))].slice(0, 2).join("; ");
+  return `The quorum is lost: ${quorum.reachable} reachable, ${quorum.needed} needed. No view can be decided, and broadcasts fail. `
+    + `Not reachable: ${names || "members that were never heard"}${causes ? ` (${causes})` : ""}. `
+    + `Start ${Math.max(1, quorum.needed - quorum.reachable)} of them again, or mend the way to them. If they are lost for good: pleach force-view.`;
 }
 
 function draw() {
@@ -179,7 +188,7 @@ byID("ask").addEventListener("submit", (event) => {
   event.preventDefault();
   setToken(byID("token").value);
   byID("token").value = "";
-  poll();
+  poll().then(() => setText(byID("wrong"), byID("ask").hidden ? "" : "The agent refuses this token: is it the one of its token-file?"));
 });
 addEventListener("hashchange", () => {
   takeToken();
