@@ -214,8 +214,8 @@ func useGuide(t *testing.T, machines []*machine, use []testutil.PrintedCommand) 
 		t.Fatalf("commands are missing in %+v", use)
 	}
 	send := func() { here.run(sender.Line) }
-	subscribers[0].await(contains("products\nflushed"), send)
-	subscribers[1].await(contains(`"data":"products\n"`), send)
+	subscribers[0].await(contains("productsflushed"), send)
+	subscribers[1].await(contains(`"data":"products"`), send)
 	for line, want := range map[string]string{"pleach status": "3 members", "pleach query load": "3 of 3 members answered"} {
 		if got := here.run(line); !strings.Contains(got, want) {
 			t.Errorf("%s prints %q", line, got)

@@ -159,7 +159,7 @@ const screenWidth = 100
 // out: the end of a cause often says most.
 func wrap(line, indent string) string {
 	var b strings.Builder
-	for runes := []rune(line); ; runes = append([]rune(indent), runes...) {
+	for runes := []rune(strings.TrimRight(line, " ")); ; runes = append([]rune(indent), runes...) {
 		if len(runes) <= screenWidth {
 			return b.String() + string(runes) + "\n"
 		}
