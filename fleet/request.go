@@ -137,7 +137,12 @@ func (f *Fleet) cross(ctx context.Context, zone string, frame []byte) ([]byte, e
 	if s == nil {
 		return nil, ErrUnreachable
 	}
-	of := slices.DeleteFunc(s.group.View().Members(), func(m pleach.Member) bool { return m.FailureDomain != zone })
+	var of []pleach.Member
+	for _, m := range s.group.View().Members() {
+		if m.FailureDomain == zone {
+			of = append(of, m)
+		}
+	}
 	slices.SortFunc(of, func(a, b pleach.Member) int { return cmp.Compare(peerOf(a).Age, peerOf(b).Age) })
 	for _, m := range of {
 		if reply, err := s.group.Request(ctx, m.Rank, requestName, frame); err == nil {

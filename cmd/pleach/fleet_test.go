@@ -86,7 +86,7 @@ func (m *fleetMachine) awaitZones(t *testing.T) {
 		}
 	}
 	text, _ := json.Marshal(last)
-	t.Fatalf("after a minute, the fleet is not whole: %s", text)
+	t.Fatalf("after a minute, the fleet is not whole: %s\nthe agent has logged: %s", text, m.agent)
 }
 
 func wholeFleet(f *api.Fleet) bool {
