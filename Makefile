@@ -220,6 +220,10 @@ upgrade: ## replace agents of the tag PREVIOUS (default: the last one, or a buil
 	fi; \
 	go test -count=1 -run '^TestRollingUpgrade$$' -v ./cmd/pleach
 
+.PHONY: fleet-test
+fleet-test: ## run nine agents in three zones by the guide, kill 20 of them and cut a zone off for 10 s
+	PLEACH_FULL=1 go test -count=1 -timeout 30m -run '^TestFleetOfAgents$$' -v ./cmd/pleach
+
 SCREENSHOTS ?= bin/screenshots
 
 .PHONY: screenshots

@@ -22,8 +22,8 @@ import (
 // leaves it, enters another one, and exchanges positions there. So two backbones, as they
 // come from a partition, become one.
 //
-// Delegates tell their addresses in the backbone as their meta in the zone, where processes
-// of other zones find them by [pleach.Inspect].
+// Delegates tell their addresses in the backbone by their meta in the zone, where processes
+// of other zones find them by [pleach.Inspect]: see public.go.
 
 const (
 	inspectTimeout = 5 * time.Second
@@ -198,7 +198,7 @@ func (f *Fleet) findBackbone() (seeds []string, first bool) {
 
 // allZones returns the zones that this process knows, by its config or from a backbone.
 func (f *Fleet) allZones(known map[string][]string) []string {
-	zones := slices.Concat(f.config.otherZones(), slices.Collect(maps.Keys(known)), []string{f.config.Zone})
+	zones := slices.Concat(f.seededZones(), slices.Collect(maps.Keys(known)), []string{f.config.Zone})
 	slices.Sort(zones)
 	return slices.Compact(zones)
 }
@@ -223,8 +223,8 @@ func (f *Fleet) findIn(ctx context.Context, zone string, known []string) found {
 // delegatesOf returns the addresses in the backbone of a zone's delegates, but one.
 func delegatesOf(v pleach.View, but int) (addresses []string) {
 	for _, m := range v.Members() {
-		if m.Meta != "" && m.Rank != but {
-			addresses = append(addresses, m.Meta)
+		if a := backboneOf(m.Meta); a != "" && m.Rank != but {
+			addresses = append(addresses, a)
 		}
 	}
 	return addresses
@@ -254,7 +254,7 @@ func (f *Fleet) askZones(ctx context.Context, zones []string, known map[string][
 
 // inspectZone returns the view of a zone, by its seeds, or one of no member.
 func (f *Fleet) inspectZone(ctx context.Context, zone string) pleach.View {
-	return f.inspectAny(ctx, groupName(f.config.Name, zone), f.config.Seeds[zone])
+	return f.inspectAny(ctx, groupName(f.config.Name, zone), f.seedsOf(zone))
 }
 
 // inspectBackbone returns the backbone that some addresses are in.
@@ -305,10 +305,11 @@ func (f *Fleet) serveBackbone(g *pleach.Group) (better []string) {
 	f.backbone = s
 	f.mu.Unlock()
 	var running sync.WaitGroup
+	g.Handle(requestName, f.answer)
 	running.Go(s.watch)
 	running.Go(s.receive)
 	running.Go(func() { better = s.search() })
-	_ = f.zone.SetMeta(s.life, g.Self().Address)
+	_ = f.tell(s.life, g.Self().Address)
 	<-s.life.Done()
 	_ = g.Abort()
 	running.Wait()
@@ -319,7 +320,7 @@ func (f *Fleet) serveBackbone(g *pleach.Group) (better []string) {
 	})
 	if f.life.Err() == nil {
 		ctx, cancel := context.WithTimeout(f.life, inspectTimeout)
-		_ = f.zone.SetMeta(ctx, "")
+		_ = f.tell(ctx, "")
 		cancel()
 	}
 	return better
@@ -399,7 +400,7 @@ func (s *session) search() []string {
 				larger = smaller
 			}
 			elsewhere = larger
-		} else if lead := byAge(f.zone.View().Members())[0].Meta; lead != "" && !has(s.group.View(), lead) {
+		} else if lead := backboneOf(byAge(f.zone.View().Members())[0].Meta); lead != "" && !has(s.group.View(), lead) {
 			if apart {
 				elsewhere = []string{lead}
 			}

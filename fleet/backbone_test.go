@@ -28,7 +28,7 @@ func TestLeadFindsBackboneBesideStaleAddresses(t *testing.T) {
 			t.Fatal("no backbone")
 		}
 	}
-	if err := other.zone.SetMeta(t.Context(), "127.0.0.1:1"); err != nil {
+	if err := other.tell(t.Context(), "127.0.0.1:1"); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()

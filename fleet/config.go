@@ -1,9 +1,9 @@
 package fleet
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/pleach-go/pleach"
@@ -24,8 +24,9 @@ type Config struct {
 	// members have this zone in theirs.
 	Seeds map[string][]string
 	// Group is the config of the zone: Listen, Advertise, ID, DataDir, Expect, TLS, Secret,
-	// Limits and so on. Its Group, Meta, State, OnMessage and Transport must be empty. With
-	// Overflow Drop, messages of the fleet are lost where those of the zone are.
+	// Limits and so on. Its Group, State, OnMessage and Transport must be empty. With Overflow
+	// Drop, messages of the fleet are lost where those of the zone are. To its Meta, a delegate
+	// adds a word, "backbone=" and its address in the backbone.
 	Group pleach.Config
 	// Backbone is the config of the backbone, for a member that is a delegate. TLS, Secret,
 	// Limits, HeartbeatInterval, SuspicionTimeout, Dial and Logger are those of Group if
@@ -49,6 +50,7 @@ type Config struct {
 }
 
 const (
+	defaultName      = "fleet"
 	defaultDelegates = 3
 	defaultKeepBytes = 16 << 20
 	defaultPatience  = 30 * time.Second
@@ -69,7 +71,6 @@ func (c *Config) complete() error {
 		{"Delegates", c.Delegates < 0, "is negative"},
 		{"KeepBytes", c.KeepBytes < 0, "is negative"},
 		{"Group.Group", c.Group.Group != "", "must be empty: Name and Zone say what the group is called"},
-		{"Group.Meta", c.Group.Meta != "", "must be empty: the fleet uses it"},
 		{"Group.State", c.Group.State != nil, "must be nil: messages of the fleet are no part of it"},
 		{"Group.OnMessage", c.Group.OnMessage != nil, "must be nil: receive by Messages"},
 		{"Group.Transport", c.Group.Transport != nil, "must be nil: processes join over TCP"},
@@ -86,9 +87,7 @@ func (c *Config) complete() error {
 			return &pleach.ConfigError{Field: check.field, Reason: check.reason}
 		}
 	}
-	if c.Name == "" {
-		c.Name = "fleet"
-	}
+	c.Name = cmp.Or(c.Name, defaultName)
 	if c.Delegates == 0 {
 		c.Delegates = defaultDelegates
 	}
@@ -132,11 +131,8 @@ func (c *Config) inherit() {
 	b.FailureDomain = c.Zone
 }
 
+// GroupName returns the name of the zone's group.
+func (c Config) GroupName() string { return groupName(cmp.Or(c.Name, defaultName), c.Zone) }
+
 // groupName is the name of a zone's group, or of the backbone's.
 func groupName(fleet, zone string) string { return fleet + "/" + zone }
-
-// otherZones are those of the seeds but this one, in order.
-func (c *Config) otherZones() []string {
-	zones := slices.Sorted(maps.Keys(c.Seeds))
-	return slices.DeleteFunc(zones, func(z string) bool { return z == c.Zone })
-}

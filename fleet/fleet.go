@@ -18,7 +18,7 @@ import (
 
 // topicName is the topic of the zone's group that carries the frames of the fleet, and the
 // name of the requests.
-const topicName = "pleach.fleet"
+const topicName = Topic
 
 // forwardName is the name of requests by which members forward messages to the lead.
 const forwardName = topicName + ".forward"
@@ -58,10 +58,14 @@ type Fleet struct {
 	closing  sync.Once
 
 	forwarding atomic.Bool // a message is on its way to the lead
+	attached   bool        // the zone's group is the program's, which leaves it itself
 
 	// Of the last session in the backbone; used by keepBackbone.
 	listening string
 	known     map[string][]string
+
+	asking asking
+	public public
 
 	mu       sync.Mutex // guards the rest
 	machine  *relay.Machine
@@ -121,6 +125,7 @@ func newFleet(c Config, zone *pleach.Group) (*Fleet, error) {
 		return nil, &pleach.ConfigError{Field: "Group.ID", Reason: fmt.Sprintf("has %d bytes: choose at most %d", len(f.origin.ID), relay.MaxName)}
 	}
 	f.known = make(map[string][]string)
+	f.public.meta, f.public.seeds = c.Group.Meta, c.Seeds
 	if b := &f.config.Backbone; b.Listen == "" && b.Advertise == "" {
 		host, _, _ := net.SplitHostPort(zone.Self().Address)
 		b.Listen = net.JoinHostPort(host, "0")
@@ -151,6 +156,7 @@ func newFleet(c Config, zone *pleach.Group) (*Fleet, error) {
 func (f *Fleet) enter(ctx context.Context) error {
 	f.zone.Handle(topicName, f.serve)
 	f.zone.Handle(forwardName, f.takeForward)
+	f.zone.Handle(requestName, f.passOn)
 	f.running.Go(f.receive)
 	f.running.Go(f.cast)
 	f.running.Go(f.watchZone)
@@ -469,7 +475,7 @@ func (f *Fleet) Stats() Stats {
 func (f *Fleet) Err() error { return context.Cause(f.life) }
 
 // Close leaves the zone and the backbone, and releases all resources. It returns within
-// some seconds.
+// some seconds. After [Attach], the group of the zone stays as it is.
 func (f *Fleet) Close() error { return f.close((*pleach.Group).Close) }
 
 // Abort stops immediately without notifying the other members, which see a crash.
@@ -483,8 +489,13 @@ func (f *Fleet) close(leave func(*pleach.Group) error) (err error) {
 		if backbone != nil {
 			err = leave(backbone.group)
 		}
-		err = errors.Join(err, leave(f.zone))
+		if !f.attached {
+			err = errors.Join(err, leave(f.zone))
+		}
 		f.end(cmp.Or(f.zone.Err(), pleach.ErrClosed))
+		if f.attached {
+			f.detach()
+		}
 		f.timer.Stop()
 		f.running.Wait()
 	})

@@ -154,7 +154,6 @@ func TestSettingsOfTheFleetAreRefused(t *testing.T) {
 	for _, c := range []fleet.Config{
 		{},
 		{Zone: "a", Group: pleach.Config{Group: "x"}},
-		{Zone: "a", Group: pleach.Config{Meta: "x"}},
 		{Zone: "a", Backbone: pleach.Config{ID: "x"}},
 		{Zone: "a", Delegates: -1},
 	} {

@@ -24,8 +24,17 @@ var agentSettings = []struct{ name, help string }{
 	{"advertise", "`host:port` that other members dial (default that of --listen)"},
 	{"id", "`name` of this member across restarts (default one that --data-dir keeps, or its address)"},
 	{"failure-domain", "failure `domain` of this member, such as its rack or zone"},
+	{"zone", "`name` of this agent's zone, for a fleet of several sites"},
+	{"zones", "seeds of the zones of the fleet: `zone=seed`,… (in the file, a list for each zone)"},
+	{"backbone-listen", "`host:port` for the delegates of other zones, or :port on the host that this agent advertises (default a free port)"},
+	{"backbone-advertise", "`host:port` that they dial (default that of --backbone-listen)"},
+	{"delegates", "`number` of members of a zone that talk to other zones (default 3)"},
+	{"keep-bytes", "`bytes` of messages that are kept for zones that were cut off (default 16777216)"},
+	{"patience", "`time` for which a zone that is cut off is waited for when that is full (default 30s)"},
 	{"tags", "what this member tells about itself: `key=value`,…"},
 	{"expect", "begin a group with this `number` of agents, started alike, if there is none yet"},
+	{"heartbeat-interval", "`time` between two heartbeats, the same for all (default 300ms)"},
+	{"suspicion-timeout", "`time` for which a member may be silent before it is suspected, the same for all (default 1.5s)"},
 	{"data-dir", "`folder` in which this member keeps its ID and its vote, so that it counts again after a restart"},
 	{"tls-ca", "`file` with the certificate of the group's authority (PEM)"},
 	{"tls-cert", "`file` with this process's certificate (PEM)"},
@@ -34,6 +43,9 @@ var agentSettings = []struct{ name, help string }{
 	{"socket", "`path` of the Unix socket of the local API (default " + config.DefaultSocket() + ")"},
 	{"api", "loopback `host:port` for the local API besides, with a token"},
 	{"token-file", "`file` with that token; it is made if it is not there"},
+	{"metrics-listen", "`host:port` for Prometheus: metrics and probes alone, without a token"},
+	{"metrics-tls-cert", "`file` with the certificate for it (PEM); without one, it is not encrypted"},
+	{"metrics-tls-key", "`file` with the key of that certificate (PEM)"},
 	{"file-dirs", "`folders` in which this member takes the files of others (pleach cp), as absolute paths with commas between (default none)"},
 	{"retain-messages", "`number` of messages that are retained for subscribers (default 10000)"},
 	{"retain-bytes", "`bytes` of messages that are retained for subscribers (default 16777216)"},
@@ -60,6 +72,9 @@ seeds) or a key of the file (data-dir), in this order. Handlers are in the file 
   handlers:
     - {on: deploy, run: /usr/local/bin/deploy}   # the message is its input
     - {query: load, run: cat /proc/loadavg}      # its output is the answer
+
+With --zone and the seeds of other zones, groups at several sites are one fleet: pleach
+send, listen, query and status have --fleet.
 
 SIGTERM and Ctrl-C leave the group. SIGHUP reads handlers, tags and the token again;
 certificates are followed in any case. An agent runs no command that comes over the

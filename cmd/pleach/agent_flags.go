@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"time"
@@ -60,16 +61,45 @@ func (a *agentFlags) client() (*client.Client, error) {
 	return client.TCP(address, token), nil
 }
 
-// readInput reads a message from a file, or from the standard input for -.
-func readInput(cmd *cobra.Command, file string) ([]byte, error) {
+// inputFlags are where the bytes of a message or a query come from: an argument, a file, or
+// the standard input.
+type inputFlags struct{ file string }
+
+func (i *inputFlags) addFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&i.file, "file", "", "`file` with the bytes, instead of an argument")
+}
+
+// check refuses two inputs, and an argument that is the name of a file: its content may be
+// meant.
+func (i *inputFlags) check(args []string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case i.file != "":
+		return fmt.Errorf("%q and --file: write one of them", args[0])
+	case args[0] == "-":
+		return nil
+	}
+	if info, err := os.Stat(args[0]); err == nil && info.Mode().IsRegular() {
+		return fmt.Errorf("there is a file %s: write --file %[1]s for its content, or echo %[1]s | … for the text", args[0])
+	}
+	return nil
+}
+
+// read returns the bytes: those of the file, the argument, or the standard input if there is
+// none, or -.
+func (i *inputFlags) read(cmd *cobra.Command, args []string) ([]byte, error) {
 	in := cmd.InOrStdin()
-	if file != "-" {
-		f, err := os.Open(file)
+	switch {
+	case i.file != "":
+		f, err := os.Open(i.file)
 		if err != nil {
 			return nil, err
 		}
 		defer f.Close()
 		in = f
+	case len(args) > 0 && args[0] != "-":
+		return []byte(args[0]), nil
 	}
 	b, err := io.ReadAll(io.LimitReader(in, api.MaxBody+1))
 	if err == nil && len(b) > api.MaxBody {

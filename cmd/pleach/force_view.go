@@ -28,7 +28,7 @@ type forceViewCommand struct {
 func newForceView() *cobra.Command {
 	var f forceViewCommand
 	cmd := &cobra.Command{
-		Use:   "force-view ADDRESS",
+		Use:   "force-view [ADDRESS]",
 		Short: "Let the survivors of a group that has lost its quorum go on",
 		Long: `Let some members of a group that has lost its quorum go on without the others, which
 leave the view. It is a last resort, for when more members are lost for good than a
@@ -40,18 +40,26 @@ one of them does, the other does not see. A member that was cut off joins again 
 when it reaches the others, and then loses what it has done.
 
 The member at the address has to be one that goes on. Without --members, all that it
-reaches go on. Without --yes, the command only says what it would do. It is refused as
+reaches go on. Without an address, it is the agent of this host, whose file (--config)
+has the group's name, TLS and secret. Without --yes, the command only says what it would do. It is refused as
 long as the group has its quorum.`,
 		Example: `  pleach members db1:7000
+  pleach force-view --config /etc/pleach/agent.yaml
   pleach force-view db1:7000
   pleach force-view db1:7000 --members db1,db2 --yes`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
+			if len(args) > 1 {
 				return errors.New("write the address of a member that goes on, as in pleach force-view 127.0.0.1:7000")
 			}
-			return checkAddress(args[0])
+			return errors.Join(mapped(args, checkAddress)...)
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			addresses, err := f.addresses(cmd.Context(), args)
+			if err != nil {
+				return err
+			}
+			return f.run(cmd, addresses[0])
+		},
 	}
 	f.addFlags(cmd)
 	cmd.Flags().StringSliceVar(&f.members, "members", nil, "`IDs` of the members that go on (default all that are reachable)")

@@ -40,19 +40,25 @@ func newMachines(t *testing.T, n int, tools ...string) (machines []*machine) {
 	}
 	network := netns.New(t, n)
 	for host := range n {
-		m := &machine{t, network, host, t.TempDir()}
 		network.AddAddress(host, fmt.Sprintf("10.0.0.%d/24", host+1))
-		if out, err := exec.Command("cp", "-a", "/etc", m.root+"/etc").CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-		for _, dir := range []string{"run", "lib", "home", "etc/pleach"} {
-			if err := os.MkdirAll(filepath.Join(m.root, dir), 0o755); err != nil {
-				t.Fatal(err)
-			}
-		}
-		machines = append(machines, m)
+		machines = append(machines, newMachine(t, network, host))
 	}
 	return machines
+}
+
+// newMachine makes folders for a machine. Several machines may share a host of the network.
+func newMachine(t *testing.T, network *netns.Net, host int) *machine {
+	t.Helper()
+	m := &machine{t, network, host, t.TempDir()}
+	if out, err := exec.Command("cp", "-a", "/etc", m.root+"/etc").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, dir := range []string{"run", "lib", "home", "etc/pleach"} {
+		if err := os.MkdirAll(filepath.Join(m.root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m
 }
 
 // enter mounts the folders of a machine, which only the command's own processes see.
@@ -208,8 +214,8 @@ func useGuide(t *testing.T, machines []*machine, use []testutil.PrintedCommand) 
 		t.Fatalf("commands are missing in %+v", use)
 	}
 	send := func() { here.run(sender.Line) }
-	subscribers[0].await(contains("products\nflushed"), send)
-	subscribers[1].await(contains(`"data":"products\n"`), send)
+	subscribers[0].await(contains("productsflushed"), send)
+	subscribers[1].await(contains(`"data":"products"`), send)
 	for line, want := range map[string]string{"pleach status": "3 members", "pleach query load": "3 of 3 members answered"} {
 		if got := here.run(line); !strings.Contains(got, want) {
 			t.Errorf("%s prints %q", line, got)

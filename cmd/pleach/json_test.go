@@ -31,14 +31,14 @@ func TestGoldenJSONFields(t *testing.T) {
 		"listen":  listenedJSON(t),
 		"query": clitest.WrittenBy(t, func(w io.Writer) error {
 			a := clitest.Filled[api.Answers]()
-			return (&queryCommand{agentFlags{json: true}}).write(w, &a)
+			return (&queryCommand{agentFlags: agentFlags{json: true}}).write(w, &a)
 		}),
 		"cp": clitest.WrittenBy(t, func(w io.Writer) error {
 			return (&agentFlags{json: true}).print(w, clitest.Filled[transfer.Result](), "")
 		}),
 		"status": clitest.WrittenBy(t, func(w io.Writer) error {
 			s := clitest.Filled[statusJSON]()
-			return (&statusCommand{agentFlags: agentFlags{json: true}}).write(w, &s)
+			return (&statusCommand{agentFlags: agentFlags{json: true}}).write(w, &s, nil)
 		}),
 		"trace": clitest.WrittenBy(t, func(w io.Writer) error {
 			r := clitest.Filled[traceJSON]()

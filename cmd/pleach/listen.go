@@ -9,10 +9,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/internal/agent/api"
 	"github.com/pleach-go/pleach/internal/agent/client"
 	"github.com/pleach-go/pleach/internal/agent/retain"
@@ -27,6 +29,8 @@ type listenCommand struct {
 	agentFlags
 	exec, after string
 	direct      bool
+	fleet       bool
+	events      bool
 	count       int
 	out, errOut io.Writer
 }
@@ -40,9 +44,13 @@ func newListen() *cobra.Command {
 message with the ID of its sender, until Ctrl-C. If the agent is started again, go on.
 
 With --exec, run a command for each message, one after the other: the message is its
-standard input, and PLEACH_TOPIC, PLEACH_FROM, PLEACH_FROM_RANK, PLEACH_VIEW and
-PLEACH_MESSAGE_ID are in its environment. A command that fails is reported, and the next
+standard input, and PLEACH_TOPIC, PLEACH_FROM, PLEACH_FROM_ZONE, PLEACH_FROM_RANK,
+PLEACH_VIEW and PLEACH_MESSAGE_ID are in its environment. A command that fails is reported, and the next
 message is handled.
+
+A message that was sent to the fleet has the zone before the ID of its sender. With --fleet,
+only those are printed. With --members, print which members join, leave, fail and change,
+with the reason, and when the quorum is lost and regained, instead of messages.
 
 The agent retains the last messages. --after goes on behind the message of an ID, which
 --json prints, or behind none with 0. What is no longer retained is counted on the standard
@@ -50,9 +58,10 @@ error.`,
 		Example: `  pleach listen cache
   pleach listen deploy --exec /usr/local/bin/deploy
   pleach listen --json --after 0 | jq .data
+  pleach listen --members
   pleach listen clock --count 1`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 || l.direct && len(args) > 0 {
+			if len(args) > 1 || (l.direct || l.events) && len(args) > 0 {
 				return errors.New("write one topic, or none for all messages, as in pleach listen cache")
 			}
 			return nil
@@ -64,6 +73,10 @@ error.`,
 	f.StringVar(&l.exec, "exec", "", "`command` that the shell runs for each message")
 	f.StringVar(&l.after, "after", "", "begin after the message with this `ID`, or 0 for the oldest one retained")
 	f.BoolVar(&l.direct, "direct", false, "only messages that were sent to this member alone")
+	f.BoolVar(&l.fleet, "fleet", false, "only messages that were sent to all zones")
+	cmd.MarkFlagsMutuallyExclusive("fleet", "direct")
+	f.BoolVar(&l.events, "members", false, "members that join, leave, fail and change, and a lost quorum, instead of messages")
+	cmd.MarkFlagsMutuallyExclusive("members", "direct", "fleet", "exec")
 	f.IntVar(&l.count, "count", 0, "end after this `number` of messages (default never)")
 	return cmd
 }
@@ -77,7 +90,7 @@ func (l *listenCommand) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	l.out, l.errOut = cmd.OutOrStdout(), cmd.ErrOrStderr()
-	s := client.Subscription{Direct: l.direct, After: l.after}
+	s := client.Subscription{Direct: l.direct, Fleet: l.fleet, Events: l.events, After: l.after}
 	if len(args) > 0 {
 		s.Topic = &args[0]
 	}
@@ -114,20 +127,36 @@ func (l *listenCommand) event(ctx context.Context, e *client.Event) error {
 		fmt.Fprintf(l.errOut, "pleach: %s\n", missedText(e.Missed))
 	case e.Gap != nil:
 		fmt.Fprintf(l.errOut, "pleach: messages may be missing here: %s\n", cli.Printable(e.Gap.Reason))
+	case e.Group != nil:
+		_, err = io.WriteString(l.out, eventText(e.Group))
 	case l.exec != "":
 		l.execute(ctx, e)
 	default:
-		_, err = fmt.Fprintf(l.out, "[%s] %s\n", cli.Printable(e.Message.From.ID), messageText(e.Message))
+		_, err = fmt.Fprintf(l.out, "[%s] %s\n", zoned(e.Message.Zone, e.Message.From.ID), messageText(e.Message))
 	}
 	if err != nil {
 		return cli.Failure(err)
 	}
-	if e.Message != nil && l.count > 0 {
+	if (e.Message != nil || e.Group != nil) && l.count > 0 {
 		if l.count--; l.count == 0 {
 			return errEnough
 		}
 	}
 	return nil
+}
+
+// eventText is what has happened to a group, a line for each member.
+func eventText(e *api.Event) string {
+	head := fmt.Sprintf("%s view %d %s", e.Time.Local().Format(time.TimeOnly), e.View, e.Event)
+	if len(e.Members) == 0 {
+		return strings.TrimSpace(head+" "+cli.Printable(e.Reason)) + "\n"
+	}
+	var b strings.Builder
+	for _, m := range e.Members {
+		c := pleach.MemberChange{Rank: m.Rank, ID: m.ID, Cause: pleach.Cause(m.Cause), By: m.By, Detail: m.Detail}
+		fmt.Fprintf(&b, "%s %s\n", head, cli.Printable(c.String()))
+	}
+	return b.String()
 }
 
 // messageText is a message on one line.
@@ -157,7 +186,7 @@ func (l *listenCommand) execute(ctx context.Context, e *client.Event) {
 	if err == nil {
 		c := exec.CommandContext(ctx, "/bin/sh", "-c", l.exec)
 		c.Stdin, c.Stdout, c.Stderr = bytes.NewReader(data), l.out, l.errOut
-		c.Env = append(os.Environ(), "PLEACH_TOPIC="+m.Topic, "PLEACH_FROM="+m.From.ID, fmt.Sprint("PLEACH_FROM_RANK=", m.From.Rank),
+		c.Env = append(os.Environ(), "PLEACH_TOPIC="+m.Topic, "PLEACH_FROM="+m.From.ID, "PLEACH_FROM_ZONE="+m.Zone, fmt.Sprint("PLEACH_FROM_RANK=", m.From.Rank),
 			fmt.Sprint("PLEACH_VIEW=", m.View), "PLEACH_MESSAGE_ID="+e.ID)
 		err = c.Run()
 	}
@@ -172,7 +201,8 @@ type listenJSON struct {
 	ID    string `json:"id,omitempty"`
 	*api.Message
 	*retain.Missed
-	Reason string `json:"reason,omitempty"`
+	Reason string     `json:"reason,omitempty"`
+	Group  *api.Event `json:"group,omitempty"`
 }
 
 func newListenJSON(e *client.Event) listenJSON {
@@ -181,6 +211,9 @@ func newListenJSON(e *client.Event) listenJSON {
 		return listenJSON{Event: api.EventMissed, ID: e.ID, Missed: e.Missed}
 	case e.Gap != nil:
 		return listenJSON{Event: api.EventGap, ID: e.ID, Reason: e.Gap.Reason}
+	}
+	if e.Group != nil {
+		return listenJSON{Event: e.Group.Event, ID: e.ID, Group: e.Group}
 	}
 	return listenJSON{Event: api.EventMessage, ID: e.ID, Message: e.Message}
 }

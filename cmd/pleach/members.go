@@ -31,7 +31,7 @@ type membersCommand struct {
 func newMembers() *cobra.Command {
 	var m membersCommand
 	cmd := &cobra.Command{
-		Use:   "members ADDRESS",
+		Use:   "members [ADDRESS]",
 		Short: "Show the members of a running group",
 		Long: `Ask the member at an address for its view of the group, without becoming a member: the
 number of the view, and every member's rank, identity, address and failure domain, and
@@ -40,6 +40,9 @@ member has died or left; a member that joins may fill it. If the group has lost 
 quorum, that is said, and the members that the one asked cannot reach are marked (✗).
 See pleach force-view for the last resort.
 
+Without an address, ask the agent of this host: its file (--config) has the group's name,
+TLS and secret.
+
 With --watch, print every change of the view until Ctrl-C. If the member that was
 asked is gone, another member of the last view is asked.`,
 		Example: `  pleach members 127.0.0.1:7000
@@ -47,12 +50,18 @@ asked is gone, another member of the last view is asked.`,
   pleach members 127.0.0.1:7000 --json | jq '.members[].address'
   pleach members db1:7000 --tls-ca ca.pem --tls-cert me.pem --tls-key me.key`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
+			if len(args) > 1 {
 				return errors.New("write the address of one member, as in pleach members 127.0.0.1:7000")
 			}
-			return checkAddress(args[0])
+			return errors.Join(mapped(args, checkAddress)...)
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return m.run(cmd, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			addresses, err := m.addresses(cmd.Context(), args)
+			if err != nil {
+				return err
+			}
+			return m.run(cmd, addresses[0])
+		},
 	}
 	m.addFlags(cmd)
 	cmd.Flags().BoolVar(&m.json, "json", false, "print a view as a JSON object, on one line")

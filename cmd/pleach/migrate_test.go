@@ -8,10 +8,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/pleach-go/pleach/internal/launch"
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // The program of the page for users of MPI prints the same in both, and although a process is
@@ -59,5 +61,29 @@ func TestMigrationFromMPI(t *testing.T) {
 	out, err := exec.Command("mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "4", build("c", "mpicc")).Output()
 	if err != nil || string(out) != "10\n" {
 		t.Errorf("mpirun: %v: %q", err, out)
+	}
+}
+
+// Serf's guide, done with Pleach: its commands are run as they are printed.
+func TestMigrationFromSerf(t *testing.T) {
+	blocks := testutil.CodeBlocks(t, "../../docs/migrate/serf.md", "Serf's guide, done with Pleach")
+	host := newMachines(t, 1, "bash", "mount", "cp", "sed")[0]
+	if err := os.WriteFile(filepath.Join(host.root, "home/agent.yaml"), []byte(blocks[0].Text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var agents []*terminal
+	for _, c := range blocks[1].Commands() {
+		if line, background := strings.CutSuffix(c.Line, " &"); background {
+			agents = append(agents, host.start(line))
+			agents[len(agents)-1].await(contains("msg=member "), nil)
+			continue
+		}
+		if strings.HasPrefix(c.Line, "pkill") {
+			agents[2].kill() // this alone, whatever else runs on the host
+			continue
+		}
+		if got := host.run(c.Line); !c.Says(got) {
+			t.Errorf("%s prints %q, want %q", c.Line, got, c.Output)
+		}
 	}
 }

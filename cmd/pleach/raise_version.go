@@ -34,7 +34,7 @@ type raiseJSON struct {
 func newRaiseVersion() *cobra.Command {
 	var r raiseVersionCommand
 	cmd := &cobra.Command{
-		Use:   "raise-version ADDRESS",
+		Use:   "raise-version [ADDRESS]",
 		Short: "Raise the protocol version of a group after a rolling upgrade",
 		Long: `Give a group the highest protocol version that all its members speak. It is the last
 step of a rolling upgrade: until then the new processes speak the version of the old
@@ -47,12 +47,18 @@ already, the command says so and succeeds.`,
 		Example: `  pleach raise-version db1:7000
   pleach raise-version db1:7000 --group orders --json | jq '.preventing[].identity'`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
+			if len(args) > 1 {
 				return errors.New("write the address of a member, as in pleach raise-version 127.0.0.1:7000")
 			}
-			return checkAddress(args[0])
+			return errors.Join(mapped(args, checkAddress)...)
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return r.run(cmd, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			addresses, err := r.addresses(cmd.Context(), args)
+			if err != nil {
+				return err
+			}
+			return r.run(cmd, addresses[0])
+		},
 	}
 	r.addFlags(cmd)
 	cmd.Flags().BoolVar(&r.json, "json", false, "print a JSON object")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,37 +11,46 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pleach-go/pleach/internal/agent/api"
+	"github.com/pleach-go/pleach/internal/agent/client"
 	"github.com/pleach-go/pleach/internal/cli"
 )
 
 // sendCommand sends a message through an agent.
 type sendCommand struct {
 	agentFlags
-	to     string
-	stable bool
+	input         inputFlags
+	to            string
+	stable, fleet bool
 }
 
 func newSend() *cobra.Command {
 	var s sendCommand
 	cmd := &cobra.Command{
-		Use:   "send TOPIC [FILE|-]",
+		Use:   "send TOPIC [MESSAGE|-]",
 		Short: "Send a message to all members of a group, through the agent of this host",
-		Long: `Broadcast a file, or the standard input, to a topic. The subscribers of every agent get
+		Long: `Broadcast a message to a topic: an argument, a file (--file) or the standard input. The subscribers of every agent get
 it (pleach listen), those of this one included, and handlers run.
 
 With --stable, the command returns when every member of the view has the message, and
-says so. With --to, the message goes to one member alone, and has no topic.`,
-		Example: `  echo flush | pleach send cache
-  pleach send config new.json --stable
+says so. With --fleet, the message goes to all members of all zones, which the agent's
+settings zone and zones name. With --to, the message goes to one member alone, and has no topic.`,
+		Example: `  pleach send cache flush
+  date | pleach send clock
+  pleach send config --file new.json --stable
+  pleach send cache flush --fleet
   pleach send --to db3 - <note.txt
-  date | pleach send clock --json`,
+  pleach send clock now --json`,
 		Args: func(_ *cobra.Command, args []string) error { return s.check(args) },
 		RunE: func(cmd *cobra.Command, args []string) error { return s.run(cmd, args) },
 	}
 	s.addFlags(cmd)
+	s.input.addFlags(cmd)
 	s.addTimeout(cmd, 30*time.Second)
 	cmd.Flags().StringVar(&s.to, "to", "", "`member` that gets it alone: its ID or its rank")
 	cmd.Flags().BoolVar(&s.stable, "stable", false, "wait until every member has it")
+	cmd.Flags().BoolVar(&s.fleet, "fleet", false, "send it to all members of all zones")
+	cmd.MarkFlagsMutuallyExclusive("fleet", "stable")
+	cmd.MarkFlagsMutuallyExclusive("fleet", "to")
 	return cmd
 }
 
@@ -49,11 +59,19 @@ func (s *sendCommand) check(args []string) error {
 	case s.to != "" && s.stable:
 		return errors.New("--stable is about all members, and --to about one: choose")
 	case s.to != "" && len(args) > 1:
-		return errors.New("a message to one member has no topic: write pleach send --to MEMBER [FILE|-]")
+		return errors.New("a message to one member has no topic: write pleach send --to MEMBER [MESSAGE|-]")
 	case s.to == "" && (len(args) == 0 || len(args) > 2 || args[0] == ""):
-		return errors.New("write a topic, as in echo flush | pleach send cache")
+		return errors.New("write a topic and a message, as in pleach send cache flush")
 	}
-	return nil
+	return s.input.check(s.message(args))
+}
+
+// message is what is left of the arguments behind the topic.
+func (s *sendCommand) message(args []string) []string {
+	if s.to != "" {
+		return args
+	}
+	return args[1:]
 }
 
 func (s *sendCommand) run(cmd *cobra.Command, args []string) error {
@@ -63,9 +81,9 @@ func (s *sendCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	topic := ""
 	if s.to == "" {
-		topic, args = args[0], args[1:]
+		topic = args[0]
 	}
-	data, err := readInput(cmd, append(args, "-")[0])
+	data, err := s.input.read(cmd, s.message(args))
 	if err != nil {
 		return err
 	}
@@ -77,14 +95,24 @@ func (s *sendCommand) run(cmd *cobra.Command, args []string) error {
 		}
 		return s.print(out, sent, fmt.Sprintf("sent to rank %d (%s)", sent.To.Rank, cli.Printable(sent.To.ID)))
 	}
-	receipt, err := agent.Broadcast(cmd.Context(), topic, data, s.stable, s.timeout)
+	receipt, err := s.broadcast(cmd.Context(), agent, topic, data)
 	if err != nil {
 		return refused(err)
 	}
 	return s.print(out, receipt, receiptText(&receipt))
 }
 
+func (s *sendCommand) broadcast(ctx context.Context, agent *client.Client, topic string, data []byte) (api.Receipt, error) {
+	if s.fleet {
+		return agent.BroadcastFleet(ctx, topic, data, s.timeout)
+	}
+	return agent.Broadcast(ctx, topic, data, s.stable, s.timeout)
+}
+
 func receiptText(r *api.Receipt) string {
+	if r.Zones > 0 {
+		return "sent to the fleet: " + cli.Count(r.Zones, "zone")
+	}
 	if r.Stable && len(r.Joined) > 0 {
 		return fmt.Sprintf("%s of view %d have it, and %d have joined since", cli.Count(len(r.Members), "member"), r.View, len(r.Joined))
 	}

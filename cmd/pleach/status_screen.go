@@ -61,6 +61,7 @@ func (s *statusScreen) writeTitle(b *strings.Builder) {
 		quorum = "NO QUORUM"
 	}
 	fmt.Fprintf(b, "\n%s: %d reachable, %d needed\n", quorum, st.Quorum.Reachable, st.Quorum.Needed)
+	b.WriteString(s.nextStep())
 	if text := versionText(st.Version, st.NewestVersion); text != "" {
 		fmt.Fprintf(b, "%s: see pleach raise-version\n", text)
 	}
@@ -69,6 +70,23 @@ func (s *statusScreen) writeTitle(b *strings.Builder) {
 	if st.LastError != "" {
 		fmt.Fprintf(b, "last error of the agent, %s ago: %s\n", age(st.Time.Sub(st.LastErrorAt)), cli.Printable(st.LastError))
 	}
+}
+
+// nextStep says what an operator does when the quorum is lost, or "".
+func (s *statusScreen) nextStep() string {
+	st := &s.Status
+	if st.Quorum.OK {
+		return ""
+	}
+	var names []string
+	for i := range st.Suspects[:min(len(st.Suspects), screenNames)] {
+		names = append(names, cli.Printable(st.Suspects[i].ID))
+	}
+	if more := len(st.Suspects) - screenNames; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	missing := st.Quorum.Needed - st.Quorum.Reachable
+	return wrap(fmt.Sprintf("next: start %d of %s again, or mend the way to them; if they are lost for good: pleach force-view", max(missing, 1), cmp.Or(strings.Join(names, ", "), "the others")), "  ")
 }
 
 // The signs of members. They differ without color, too.
@@ -127,7 +145,7 @@ func (s *statusScreen) writeSuspects(b *strings.Builder) {
 		if len(x.By) > 0 {
 			line += ", by rank " + ranges(x.By, ", ", screenNames)
 		}
-		b.WriteString(shorten(line+": "+cli.Printable(x.Cause)) + "\n")
+		b.WriteString(wrap(line+": "+cli.Printable(x.Cause), "      "))
 	}
 	if more := len(suspects) - screenNames; more > 0 {
 		fmt.Fprintf(b, "  … %d more\n", more)
@@ -137,12 +155,24 @@ func (s *statusScreen) writeSuspects(b *strings.Builder) {
 // screenWidth is how long a line may be.
 const screenWidth = 100
 
-// shorten cuts a line that is too long.
-func shorten(line string) string {
-	if runes := []rune(line); len(runes) > screenWidth {
-		return string(runes[:screenWidth-1]) + "…"
+// wrap breaks a line that is too long between words, and indents what follows. Nothing is left
+// out: the end of a cause often says most.
+func wrap(line, indent string) string {
+	var b strings.Builder
+	for runes := []rune(strings.TrimRight(line, " ")); ; runes = append([]rune(indent), runes...) {
+		if len(runes) <= screenWidth {
+			return b.String() + string(runes) + "\n"
+		}
+		at := screenWidth
+		for i := screenWidth; i > screenWidth/2; i-- {
+			if runes[i] == ' ' {
+				at = i
+				break
+			}
+		}
+		b.WriteString(string(runes[:at]) + "\n")
+		runes = []rune(strings.TrimLeft(string(runes[at:]), " "))
 	}
-	return line
 }
 
 // writeMembers lists the members that need attention first, and the others if they fit.
@@ -158,7 +188,7 @@ func (s *statusScreen) writeMembers(b *strings.Builder) {
 			shown = screenMembers
 		}
 	}
-	rows := [][]string{{"   rank", "member", "state", "age", "lag", "zone", "version", "address"}}
+	rows := [][]string{{"   rank", "member", "state", "age", "lag", "domain", "version", "address"}}
 	for i := range members[:shown] {
 		rows = append(rows, s.row(&members[i]))
 	}
@@ -167,7 +197,7 @@ func (s *statusScreen) writeMembers(b *strings.Builder) {
 		writeColumns(b, rows)
 	}
 	if more := members[shown:]; len(more) > 0 {
-		fmt.Fprintf(b, "\n%d more (--all lists them): zones %s; versions %s\n", len(more),
+		fmt.Fprintf(b, "\n%d more (--all lists them): failure domains %s; versions %s\n", len(more),
 			tally(more, func(m *api.Member) string { return m.FailureDomain }),
 			tally(more, func(m *api.Member) string { return config.Tags(m.Meta)[config.VersionTag] }))
 	}
@@ -186,7 +216,7 @@ func (s *statusScreen) row(m *api.Member) []string {
 		state = "lags"
 	}
 	lag := "-"
-	if known && p.Connected {
+	if known && p.Connected && lags(&p) {
 		lag = fmt.Sprint(p.Lag)
 	}
 	since := "-" // it was there before this agent
@@ -224,7 +254,7 @@ func (s *statusScreen) writeEvents(b *strings.Builder) {
 	var lines []string
 	for _, v := range slices.Backward(s.Status.History) {
 		for _, c := range v.Changes {
-			lines = append(lines, shorten(fmt.Sprintf("  %s  view %d  %s", v.Time.Local().Format(time.TimeOnly), v.Number, cli.Printable(c.String())))+"\n")
+			lines = append(lines, wrap(fmt.Sprintf("  %s  view %d  %s", v.Time.Local().Format(time.TimeOnly), v.Number, cli.Printable(c.String())), "      "))
 		}
 		if v.Omitted > 0 {
 			lines = append(lines, fmt.Sprintf("  %s  view %d  %d more\n", v.Time.Local().Format(time.TimeOnly), v.Number, v.Omitted))

@@ -38,7 +38,7 @@ type traceCommand struct {
 func newTrace() *cobra.Command {
 	var t traceCommand
 	cmd := &cobra.Command{
-		Use:   "trace SEED...",
+		Use:   "trace [SEED...]",
 		Short: "Show the way of one message through a running group, beside the simulator's prediction",
 		Long: `Join a group, broadcast a traced message, and leave. Each member reports when the
 message has arrived, from which member, and how: along the tree, by a correction
@@ -53,12 +53,15 @@ differences of clocks: between hosts they are as exact as their clocks.`,
   pleach trace 127.0.0.1:7000 --bytes 4096
   pleach trace 127.0.0.1:7000 --json | jq '.arrivals[] | select(.path != "tree")'`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return errors.New("write the address of a member, as in pleach trace 127.0.0.1:7000")
-			}
 			return errors.Join(mapped(args, checkAddress)...)
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return t.run(cmd, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			seeds, err := t.addresses(cmd.Context(), args)
+			if err != nil {
+				return err
+			}
+			return t.run(cmd, seeds)
+		},
 	}
 	t.addFlags(cmd)
 	cmd.Flags().StringVar(&t.listen, "listen", "", "listen at this `address`, where members reach this process")

@@ -51,11 +51,14 @@ type Agent struct {
 	log      *slog.Logger
 	config   atomic.Pointer[config.Config]
 	messages *retain.Log
+	events   *retain.Log
+	watched  watch
 	group    atomic.Pointer[pleach.Group] // nil: it is not a member
 	sendLock chan struct{}                // held by the one broadcast that is under way
 	began    time.Time
 
 	files    atomic.Pointer[transfer.Service] // nil: it is not a member
+	fleet    zones
 	receiver receiver
 	handlers handlers
 
@@ -70,8 +73,9 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	a := &Agent{
-		options: o, log: o.Logger, sendLock: make(chan struct{}, 1), began: time.Now(),
-		messages: retain.New(strings.ToLower(rand.Text()[:8]), retain.Limits{Messages: c.RetainMessages, Bytes: c.RetainBytes}),
+		options: o, log: o.Logger, sendLock: make(chan struct{}, 1), began: time.Now(), fleet: zones{sendLock: make(chan struct{}, 1)},
+		messages: retain.New(newEpoch(), retain.Limits{Messages: c.RetainMessages, Bytes: c.RetainBytes}),
+		events:   retain.New(newEpoch(), retain.Limits{Messages: retainedEvents, Bytes: retainedEventBytes}),
 	}
 	a.config.Store(c)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -106,16 +110,21 @@ func Run(ctx context.Context, o Options) error {
 	return err
 }
 
+// newEpoch is the beginning of the IDs of one start of the agent.
+func newEpoch() string { return strings.ToLower(rand.Text()[:8]) }
+
 // live is a member of the group until ctx ends.
 func (a *Agent) live(ctx context.Context) error {
 	g, err := a.join(ctx)
 	for ; err == nil; g, err = a.comeBack(ctx, g) {
 		a.enter(g)
 		membership, end := context.WithCancel(ctx)
-		go a.followSeeds(membership, g)
-		for range g.Views(ctx) { // until the membership ends
-		}
+		var parts sync.WaitGroup
+		parts.Go(func() { a.followSeeds(membership, g) })
+		parts.Go(func() { a.keepFleet(membership, g) })
+		a.follow(ctx, g)
 		end()
+		parts.Wait()
 		a.group.Store(nil)
 		a.endFiles()
 		if ctx.Err() != nil {
@@ -224,7 +233,7 @@ func (a *Agent) reloadOnce(ctx context.Context, server *api.Server) error {
 		a.registerQueries(g, old.Handlers, c.Handlers)
 		timed, cancel := context.WithTimeout(ctx, metaTimeout)
 		defer cancel()
-		if err := g.SetMeta(timed, group.Meta); err != nil {
+		if err := a.setMeta(timed, g, group.Meta); err != nil {
 			return err
 		}
 	}

@@ -217,7 +217,7 @@ func TestAgents(t *testing.T) {
 
 	// Queries: every member answers, by itself or by a command, or says why not.
 	for name, want := range map[string]string{"ping": "pong/", "sum": "42\n/", "broken": "/exit 7: exit status 7", "none": `/it has no handler for the query "none"`} {
-		answers, err := a.Query(ctx, name, []byte("41\n"), 0)
+		answers, err := a.Query(ctx, name, []byte("41\n"), false, 0)
 		if err != nil || len(answers.Answers) != 3 || len(answers.Unanswered) != 0 {
 			t.Fatalf("%s: %+v, %v", name, answers, err)
 		}

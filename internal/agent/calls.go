@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/fleet"
 	"github.com/pleach-go/pleach/internal/agent/api"
 	"github.com/pleach-go/pleach/internal/agent/retain"
 	"github.com/pleach-go/pleach/internal/transfer"
@@ -31,8 +32,8 @@ func (a *Agent) Broadcast(ctx context.Context, topic string, data []byte, stable
 	if err != nil {
 		return nil, err
 	}
-	if topic == transfer.Topic {
-		return nil, api.BadRequest(fmt.Errorf("the topic %s is that of copies: use POST /v1/files", topic))
+	if err := checkTopic(topic); err != nil {
+		return nil, err
 	}
 	if err := a.broadcast(ctx, g, topic, data); err != nil {
 		return nil, err
@@ -45,6 +46,17 @@ func (a *Agent) Broadcast(ctx context.Context, topic string, data []byte, stable
 		return nil, err
 	}
 	return &api.Receipt{View: proof.View, Stable: true, Members: refs(proof.Members), Joined: refs(proof.Joined)}, nil
+}
+
+// checkTopic refuses topics that the agents use themselves.
+func checkTopic(topic string) error {
+	switch topic {
+	case transfer.Topic:
+		return api.BadRequest(fmt.Errorf("the topic %s is that of copies: use POST /v1/files", topic))
+	case fleet.Topic:
+		return api.BadRequest(fmt.Errorf("the topic %s is that of the fleet: use POST /v1/broadcast?fleet=true", topic))
+	}
+	return nil
 }
 
 // refs names members.

@@ -12,13 +12,13 @@ import (
 	"github.com/pleach-go/pleach/internal/agent/retain"
 )
 
-// A handler of a topic is a subscriber of the agent itself: it reads the messages at its own
+// A handler of a topic or an event is a subscriber of the agent itself: it reads the messages at its own
 // pace. If it is too slow for the retention, it misses messages, and the log says so.
 
 // drainTimeout is how long commands that run may go on when the agent ends.
 const drainTimeout = 5 * time.Second
 
-// handlers are those of topics that run.
+// handlers are those of topics and events that run.
 type handlers struct {
 	life context.Context // of their commands
 	kill context.CancelFunc
@@ -46,12 +46,16 @@ func (h *handlers) start(ctx context.Context, a *Agent, wanted []config.Handler)
 		return gone
 	})
 	for _, c := range wanted {
-		if c.On == "" || slices.ContainsFunc(h.running, func(r *handler) bool { return reflect.DeepEqual(c, r.config) }) {
+		if c.Query != "" || slices.ContainsFunc(h.running, func(r *handler) bool { return reflect.DeepEqual(c, r.config) }) {
 			continue
 		}
-		cursor, err := a.messages.Subscribe(retain.Filter{ByTopic: c.On != config.AllTopics, Topic: topicFilter(c.On)}, "")
+		log, name := a.messages, c.On
+		if c.Event != "" {
+			log, name = a.events, c.Event
+		}
+		cursor, err := log.Subscribe(retain.Filter{ByTopic: name != config.AllTopics, Topic: topicFilter(name)}, "")
 		if err != nil {
-			a.log.Error("handler", "on", c.On, "error", err)
+			a.log.Error("handler", "on", name, "error", err)
 			continue
 		}
 		reading, stop := context.WithCancel(ctx)
@@ -92,7 +96,7 @@ func (a *Agent) handle(reading context.Context, c config.Handler, cursor *retain
 		case err != nil:
 			return
 		case e.Missed != nil:
-			a.log.Warn("handler is too slow", "on", c.On, "missed", e.Missed.Count)
+			a.log.Warn("handler is too slow", "on", c.On+c.Event, "missed", e.Missed.Count)
 			continue
 		case e.Message.Gap != "":
 			continue
@@ -104,7 +108,11 @@ func (a *Agent) handle(reading context.Context, c config.Handler, cursor *retain
 		}
 		commands.Go(func() {
 			defer func() { <-slots }()
-			a.runHandler(a.handlers.life, &c, e.ID, e.Message)
+			if c.Event != "" {
+				a.runEvent(a.handlers.life, &c, e.ID, e.Message)
+			} else {
+				a.runHandler(a.handlers.life, &c, e.ID, e.Message)
+			}
 		})
 	}
 }
@@ -112,7 +120,7 @@ func (a *Agent) handle(reading context.Context, c config.Handler, cursor *retain
 func (a *Agent) runHandler(ctx context.Context, c *config.Handler, id string, m *retain.Message) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	variables := append(a.variables(), "PLEACH_TOPIC="+m.Topic, "PLEACH_FROM="+m.FromID, fmt.Sprint("PLEACH_FROM_RANK=", m.From),
+	variables := append(a.variables(), "PLEACH_TOPIC="+m.Topic, "PLEACH_FROM="+m.FromID, "PLEACH_FROM_ZONE="+m.Zone, fmt.Sprint("PLEACH_FROM_RANK=", m.From),
 		fmt.Sprint("PLEACH_VIEW=", m.View), fmt.Sprint("PLEACH_DIRECT=", m.Direct), "PLEACH_MESSAGE_ID="+id)
 	if _, err := c.Run.Run(ctx, m.Data, variables...); err != nil {
 		a.log.Warn("handler", "on", c.On, "topic", m.Topic, "from", m.FromID, "error", err)
@@ -123,7 +131,7 @@ func (a *Agent) runHandler(ctx context.Context, c *config.Handler, id string, m 
 // by it.
 func (a *Agent) variables() []string {
 	c := a.config.Load()
-	variables := []string{"PLEACH_SOCKET=" + c.Socket, "PLEACH_GROUP=" + c.Group}
+	variables := []string{"PLEACH_SOCKET=" + c.Socket, "PLEACH_GROUP=" + c.Group, "PLEACH_ZONE=" + c.Zone}
 	if g := a.group.Load(); g != nil {
 		variables = append(variables, "PLEACH_ID="+g.Self().ID)
 	}

@@ -19,7 +19,7 @@ const socketMode = 0o660
 // serving serves connections until ctx ends.
 type serving func(ctx context.Context) error
 
-// listen opens the socket, and the loopback address if there is one. It is done first, so
+// listen opens the socket, and the loopback address and the one of metrics if there are any. It is done first, so
 // that an agent that nothing could talk to does not join.
 func (a *Agent) listen(c *config.Config, server *api.Server) (all []serving, err error) {
 	socket, err := listenSocket(c.Socket)
@@ -27,6 +27,18 @@ func (a *Agent) listen(c *config.Config, server *api.Server) (all []serving, err
 		return nil, err
 	}
 	all = append(all, func(ctx context.Context) error { return server.ServeSocket(ctx, socket) })
+	metrics, err := c.Metrics.Listen()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("metrics-listen: %w", err), socket.Close())
+	}
+	if metrics != nil {
+		all = append(all, func(ctx context.Context) error { return server.ServeMetrics(ctx, metrics) })
+		defer func() {
+			if all == nil {
+				_ = metrics.Close()
+			}
+		}()
+	}
 	if c.API == "" {
 		return all, nil
 	}

@@ -37,6 +37,9 @@ func (a *Agent) Metrics() http.Handler {
 		if g, err := a.current(); err == nil { // another one after the agent has come back
 			member := prometheus.NewRegistry()
 			member.MustRegister(prom.New(g))
+			if f := a.fleet.current.Load(); f != nil {
+				member.MustRegister(fleetMetrics{f})
+			}
 			all = append(all, member)
 		}
 		promhttp.HandlerFor(all, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}).ServeHTTP(w, r)

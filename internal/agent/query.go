@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/fleet"
 	"github.com/pleach-go/pleach/internal/agent/api"
 	"github.com/pleach-go/pleach/internal/agent/config"
 )
@@ -32,6 +33,11 @@ func (a *Agent) Query(ctx context.Context, name string, data []byte) (*api.Answe
 	if err != nil {
 		return nil, err
 	}
+	return queryZone(ctx, g, name, data), nil
+}
+
+// queryZone asks all members of a group.
+func queryZone(ctx context.Context, g *pleach.Group, name string, data []byte) *api.Answers {
 	view := g.View()
 	members := view.Members()
 	answers, reasons := make([]api.Answer, len(members)), make([]error, len(members))
@@ -53,7 +59,7 @@ func (a *Agent) Query(ctx context.Context, name string, data []byte) (*api.Answe
 		}
 		result.Answers = append(result.Answers, answers[i])
 	}
-	return result, nil
+	return result
 }
 
 // ask asks one member. An error says why it has not answered.
@@ -77,7 +83,10 @@ func ask(ctx context.Context, g *pleach.Group, m pleach.Member, name string, dat
 
 func reasonOf(err error) string {
 	var quorum *pleach.QuorumError
+	var zone *fleet.ZoneError
 	switch {
+	case errors.As(err, &zone):
+		return zone.Err.Error()
 	case errors.As(err, &quorum):
 		return fmt.Sprintf("no quorum: %d of %d reachable, %d needed", quorum.Reachable, quorum.Members, quorum.Needed)
 	case errors.Is(err, pleach.ErrGone):

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/fleet"
 	"github.com/pleach-go/pleach/internal/agent/retain"
 	"github.com/pleach-go/pleach/internal/transfer"
 )
@@ -51,6 +52,9 @@ func (a *Agent) receive(m pleach.Message) {
 	g := a.receiver.get()
 	if g == nil || m.Lost > 0 {
 		return // a group with views loses none
+	}
+	if m.Topic == fleet.Topic {
+		return // the fleet has subscribed to it
 	}
 	if m.Topic == transfer.Topic {
 		if s := a.files.Load(); s != nil {

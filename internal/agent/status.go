@@ -11,7 +11,7 @@ func (a *Agent) Status() (*api.Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &api.Status{Status: g.Status(), Agent: api.AgentStatus{Version: a.options.Version, Began: a.began}}
+	s := &api.Status{Status: g.Status(), Agent: api.AgentStatus{Zone: a.config.Load().Zone, Version: a.options.Version, Began: a.began}}
 	s.Agent.Retained, s.Agent.RetainedBytes = a.messages.Retained()
 	return s, nil
 }

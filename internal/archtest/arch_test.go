@@ -111,12 +111,12 @@ var rules = []rule{
 	// The agent: a member for programs in any language.
 	{pkg: "internal/agent/command", outside: []string{"go.yaml.in/yaml/v3"}},
 	{pkg: "internal/agent/discover", may: []string{"internal/agent/command"}},
-	{pkg: "internal/agent/config", may: []string{".", "internal/door", "internal/agent/command", "internal/agent/discover"}, outside: []string{"go.yaml.in/yaml/v3"}},
+	{pkg: "internal/agent/config", may: []string{".", "fleet", "internal/door", "internal/agent/command", "internal/agent/discover"}, outside: []string{"go.yaml.in/yaml/v3"}},
 	{pkg: "internal/agent/retain", may: []string{"internal/notify", "internal/queue"}},
-	{pkg: "internal/agent/api", may: []string{".", "internal/agent/retain", "internal/transfer"}},
+	{pkg: "internal/agent/api", may: []string{".", "fleet", "internal/agent/retain", "internal/transfer"}},
 	{pkg: "internal/agent/client", may: []string{"internal/agent/api", "internal/agent/retain", "internal/transfer"}},
 	{pkg: "internal/agent/ui"},
-	{pkg: "internal/agent", may: []string{".", "detect", "prom", "protocol", "topology", "internal/agent/...", "internal/transfer"}, outside: []string{"github.com/prometheus/client_golang"}},
+	{pkg: "internal/agent", may: []string{".", "detect", "fleet", "prom", "protocol", "topology", "internal/agent/...", "internal/transfer"}, outside: []string{"github.com/prometheus/client_golang"}},
 
 	{pkg: "internal/archtest", may: []string{"internal/figures"}},
 	{pkg: "internal/figures"},

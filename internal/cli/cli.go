@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -19,6 +20,7 @@ func Root(root *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	root.SilenceUsage = true  // errors say what to do
 	root.AddCommand(commands...)
 	root.AddCommand(newVersion(root.Name()), newMan(root.Name()))
+	addVersionFlag(root)
 	return root
 }
 
@@ -34,7 +36,8 @@ func Run(root *cobra.Command) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintf(os.Stderr, "%s: %v\n", root.Name(), err)
+	prefix := root.Name() + ": " // errors of the library may have it
+	fmt.Fprintln(os.Stderr, prefix+strings.TrimPrefix(err.Error(), prefix))
 	return ExitCode(err)
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -41,6 +42,15 @@ func newVersion(program string) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// addVersionFlag makes --version do what the command does.
+func addVersionFlag(root *cobra.Command) {
+	var text strings.Builder
+	_ = readVersion().write(&text, root.Name(), false) // a builder takes everything
+	root.Version = "known"                             // cobra has the flag then
+	root.SetVersionTemplate(text.String())
+	root.Flags().Bool("version", false, "print the version")
 }
 
 func (v Build) write(w io.Writer, command string, asJSON bool) error {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Net is a number of hosts that can reach each other.
@@ -70,6 +71,12 @@ func (n *Net) AddAddress(host int, address string) {
 // itself, so that signals sent to it arrive.
 func (n *Net) Command(host int, name string, args ...string) *exec.Cmd {
 	return exec.Command("ip", append([]string{"netns", "exec", n.host(host), name}, args...)...)
+}
+
+// Delay delays what a host sends to others. It reports whether the kernel can (sch_netem).
+func (n *Net) Delay(host int, d time.Duration) bool {
+	delay := fmt.Sprintf("%dus", d.Microseconds())
+	return n.Command(host, "tc", "qdisc", "add", "dev", "eth0", "root", "netem", "delay", delay, "limit", "100000").Run() == nil
 }
 
 // Kill kills all processes of a host.

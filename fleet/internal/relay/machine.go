@@ -120,7 +120,7 @@ func New(c Config) *Machine {
 	m.watcher = watcher{journal: m.journal, lead: &m.shipping}
 	m.gateway = gateway{journal: m.journal, due: make(map[int]map[Origin]bool), shippers: make(map[int]bool)}
 	m.repair = repair{journal: m.journal, hellos: make(map[Origin]bool)}
-	m.news = news{journal: m.journal, lead: &m.shipping, summaries: make(map[string]Summary)}
+	m.news = news{journal: m.journal, lead: &m.shipping, summaries: make(map[string]Summary), contacts: make(map[string]Time)}
 	m.forwarder = forwarder{journal: m.journal, forwarded: make(map[Origin]*stream)}
 	return m
 }
@@ -284,6 +284,9 @@ func (m *Machine) handleZone(now Time, rank int, f *frame) {
 func (m *Machine) FromPeer(now Time, rank int, b []byte) error {
 	if !m.ready {
 		return nil // a lead asks again
+	}
+	if p, ok := m.peer(rank); ok {
+		m.contacts[p.Zone] = now
 	}
 	return m.each(now, b, func(f *frame) { m.handlePeer(now, rank, f) })
 }

@@ -35,6 +35,7 @@ type news struct {
 	summaryDue   bool // ownSummary has changed
 	summariesNew bool // another zone's has changed
 	lastSummary  Time
+	contacts     map[string]Time // when something has arrived from a zone over the backbone
 }
 
 func (s *Summary) append(b []byte) []byte {

@@ -30,7 +30,14 @@ func (s *Server) broadcast(w http.ResponseWriter, r *http.Request) error {
 	if wait != "" && wait != "stable" {
 		return badRequest("wait=%s: write wait=stable, or nothing", wait)
 	}
+	toFleet := r.URL.Query().Get("fleet") == "true"
+	if toFleet && wait != "" {
+		return badRequest("wait and fleet: what is stable is known of one zone only")
+	}
 	return post(w, r, func(ctx context.Context, body []byte) (any, error) {
+		if toFleet {
+			return s.agent.BroadcastFleet(ctx, topic, body)
+		}
 		return s.agent.Broadcast(ctx, topic, body, wait == "stable")
 	})
 }
@@ -50,7 +57,11 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request) error {
 	if name == "" || len(name) > maxName {
 		return badRequest("write the name of a query, of at most %d bytes: ?name=ping", maxName)
 	}
-	return post(w, r, func(ctx context.Context, body []byte) (any, error) { return s.agent.Query(ctx, name, body) })
+	ask := s.agent.Query
+	if r.URL.Query().Get("fleet") == "true" {
+		ask = s.agent.QueryFleet
+	}
+	return post(w, r, func(ctx context.Context, body []byte) (any, error) { return ask(ctx, name, body) })
 }
 
 func (s *Server) members(w http.ResponseWriter, _ *http.Request) error {

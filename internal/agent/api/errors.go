@@ -12,6 +12,9 @@ import (
 // ErrNotMember is returned while the agent is not a member of its group.
 var ErrNotMember = errors.New("the agent is not a member of its group yet")
 
+// ErrNotInFleet is returned while the agent is not a member of its fleet.
+var ErrNotInFleet = errors.New("the agent is not a member of its fleet yet")
+
 // statusError is an error with a status of HTTP.
 type statusError struct {
 	status int
@@ -44,7 +47,7 @@ func statusOf(err error) int {
 		return http.StatusNotFound
 	case errors.Is(err, context.DeadlineExceeded):
 		return http.StatusGatewayTimeout
-	case errors.Is(err, ErrNotMember), errors.Is(err, pleach.ErrNoQuorum), errors.Is(err, pleach.ErrEvicted),
+	case errors.Is(err, ErrNotMember), errors.Is(err, ErrNotInFleet), errors.Is(err, pleach.ErrNoQuorum), errors.Is(err, pleach.ErrEvicted),
 		errors.Is(err, pleach.ErrTooSlow), errors.Is(err, pleach.ErrClosed), errors.Is(err, pleach.ErrLeft):
 		return http.StatusServiceUnavailable
 	}

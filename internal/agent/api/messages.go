@@ -23,11 +23,19 @@ const (
 // with the ID of the last message that it has, as browsers do by themselves.
 func (s *Server) messages(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
-	filter := retain.Filter{ByTopic: query.Has("topic"), Topic: query.Get("topic"), Direct: query.Get("direct") == "true"}
+	filter := retain.Filter{ByTopic: query.Has("topic"), Topic: query.Get("topic"), Direct: query.Get("direct") == "true", Fleet: query.Get("fleet") == "true"}
 	if filter.ByTopic && filter.Direct {
 		return badRequest("topic and direct: a message to one member has no topic")
 	}
-	cursor, err := s.agent.Messages().Subscribe(filter, cmp.Or(r.Header.Get("Last-Event-ID"), query.Get("after")))
+	if filter.Fleet && filter.Direct {
+		return badRequest("fleet and direct: a message to one member is not for the fleet")
+	}
+	return s.stream(w, r, s.agent.Messages(), filter)
+}
+
+// stream streams what a log has for a filter.
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, log *retain.Log, filter retain.Filter) error {
+	cursor, err := log.Subscribe(filter, cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")))
 	if err != nil {
 		return BadRequest(err)
 	}
@@ -41,7 +49,7 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) error {
 	control := http.NewResponseController(w)
 	_ = control.Flush() // the client knows that it is subscribed
 	for r.Context().Err() == nil {
-		if err := s.writeEvent(r.Context(), w, control, cursor); err != nil {
+		if err := s.writeEvent(r.Context(), w, control, cursor, log == s.agent.Events()); err != nil {
 			return nil // the client is gone
 		}
 	}
@@ -49,7 +57,7 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) error {
 }
 
 // writeEvent waits for the next event and writes it.
-func (s *Server) writeEvent(ctx context.Context, w http.ResponseWriter, control *http.ResponseController, c *retain.Cursor) error {
+func (s *Server) writeEvent(ctx context.Context, w http.ResponseWriter, control *http.ResponseController, c *retain.Cursor, ofGroup bool) error {
 	timed, cancel := context.WithTimeout(ctx, keepAlive)
 	defer cancel()
 	event, err := c.Next(timed)
@@ -60,20 +68,23 @@ func (s *Server) writeEvent(ctx context.Context, w http.ResponseWriter, control 
 	case errors.Is(err, context.DeadlineExceeded):
 		_, err = fmt.Fprint(w, ": keep-alive\n\n")
 	case err == nil:
-		err = encodeEvent(w, &event)
+		err = encodeEvent(w, &event, ofGroup)
 	}
 	return errors.Join(err, control.Flush())
 }
 
-func encodeEvent(w http.ResponseWriter, e *retain.Event) error {
+// encodeEvent writes an event: a message, or what has happened to the group.
+func encodeEvent(w http.ResponseWriter, e *retain.Event, ofGroup bool) error {
 	name, data := EventMessage, any(nil)
 	switch m := e.Message; {
 	case m == nil:
 		name, data = EventMissed, e.Missed
 	case m.Gap != "":
 		name, data = EventGap, Gap{m.Gap, m.Time}
+	case ofGroup:
+		name, data = m.Topic, eventData(m)
 	default:
-		data = Message{m.Topic, MemberRef{m.From, m.FromID}, m.View, m.Time, m.Direct, NewPayload(m.Data)}
+		data = Message{m.Topic, m.Zone, MemberRef{m.From, m.FromID}, m.View, m.Time, m.Direct, NewPayload(m.Data)}
 	}
 	if e.ID != "" {
 		if _, err := fmt.Fprintf(w, "id: %s\n", e.ID); err != nil {

@@ -50,6 +50,7 @@ type route struct {
 var routes = []route{
 	{"POST", "/v1/broadcast", (*Server).broadcast},
 	{"GET", "/v1/messages", (*Server).messages},
+	{"GET", "/v1/events", (*Server).events},
 	{"POST", "/v1/send", (*Server).send},
 	{"POST", "/v1/query", (*Server).query},
 	{"POST", filesPath, (*Server).files},
@@ -57,6 +58,7 @@ var routes = []route{
 	{"GET", "/v1/status", (*Server).status},
 	{"GET", "/v1/views", (*Server).views},
 	{"GET", "/v1/tree", (*Server).tree},
+	{"GET", "/v1/fleet", (*Server).fleet},
 	{"GET", "/v1/openapi.yaml", (*Server).describe},
 	{"GET", "/metrics", (*Server).scrape},
 	{"GET", "/healthz", (*Server).health},
@@ -107,6 +109,18 @@ func (s *Server) ServeSocket(ctx context.Context, l net.Listener) error {
 // ServeTCP serves connections that need the token until ctx ends.
 func (s *Server) ServeTCP(ctx context.Context, l net.Listener) error {
 	return s.listen(ctx, l, http.HandlerFunc(s.authorize))
+}
+
+// ServeMetrics serves connections that need no token until ctx ends, for metrics and probes
+// alone.
+func (s *Server) ServeMetrics(ctx context.Context, l net.Listener) error {
+	mux := http.NewServeMux()
+	for _, r := range routes {
+		if r.path == "/metrics" || r.path == "/healthz" || r.path == "/readyz" {
+			mux.HandleFunc(r.method+" "+r.path, func(w http.ResponseWriter, q *http.Request) { s.serve(r, w, q) })
+		}
+	}
+	return s.listen(ctx, l, mux)
 }
 
 func (s *Server) listen(ctx context.Context, l net.Listener, h http.Handler) error {

@@ -27,6 +27,8 @@ type fakeAgent struct {
 	err  error
 	log  *retain.Log
 	hold chan struct{} // Send waits for it, if there is one
+
+	events *retain.Log
 }
 
 var (
@@ -48,9 +50,24 @@ func (f *fakeAgent) Send(context.Context, string, []byte) (*Sent, error) {
 
 func (f *fakeAgent) Query(_ context.Context, name string, _ []byte) (*Answers, error) {
 	return &Answers{
-		Name: name, View: 3, Answers: []Answer{{some, NewPayload([]byte{0xff}), "broken", 0.5}},
-		Unanswered: []Unanswered{{some, "it is gone"}},
+		Name: name, View: 3, Answers: []Answer{{"fra", some, NewPayload([]byte{0xff}), "broken", 0.5}},
+		Unanswered: []Unanswered{{"fra", some, "it is gone"}}, UnansweredZones: []UnansweredZone{{"iad", "no delegate"}},
 	}, f.err
+}
+
+func (f *fakeAgent) QueryFleet(ctx context.Context, name string, data []byte) (*Answers, error) {
+	return f.Query(ctx, name, data)
+}
+
+func (f *fakeAgent) BroadcastFleet(ctx context.Context, topic string, data []byte) (*Receipt, error) {
+	f.log.Add(retain.Message{Topic: topic, Data: data, FromID: "a", Fleet: true, Zone: "fra", From: -1, Time: moment})
+	return &Receipt{View: 3, Members: []MemberRef{}, Zones: 3}, f.err
+}
+
+func (f *fakeAgent) Fleet(context.Context) (*Fleet, error) {
+	s := new(Fleet)
+	fill(reflect.ValueOf(s).Elem())
+	return s, f.err
 }
 
 func (f *fakeAgent) Copy(_ context.Context, u Upload, report func(transfer.Progress)) (transfer.Result, error) {
@@ -103,8 +120,12 @@ func fill(v reflect.Value) {
 		v.SetUint(1)
 	case v.CanInt():
 		v.SetInt(1)
+	case v.CanFloat():
+		v.SetFloat(1)
 	}
 }
+
+func (f *fakeAgent) Events() *retain.Log { return f.events }
 
 func (f *fakeAgent) Ready() error { return f.err }
 
@@ -113,7 +134,9 @@ func (f *fakeAgent) Metrics() http.Handler { return http.NotFoundHandler() }
 func (f *fakeAgent) Messages() *retain.Log { return f.log }
 
 func newFake() *fakeAgent {
-	return &fakeAgent{log: retain.New("e", retain.Limits{Messages: 2, Bytes: 1 << 20})}
+	return &fakeAgent{
+		log: retain.New("e", retain.Limits{Messages: 2, Bytes: 1 << 20}), events: retain.New("g", retain.Limits{Messages: 2, Bytes: 1 << 20}),
+	}
 }
 
 func newTestServer(f *fakeAgent) *Server { return NewServer(f, slog.New(slog.DiscardHandler)) }
@@ -137,7 +160,7 @@ func TestRepliesAreAsDescribed(t *testing.T) {
 		f.err = failing
 		s := newTestServer(f)
 		for _, r := range routes {
-			if r.path == "/v1/messages" || r.path == "/metrics" {
+			if r.path == "/v1/messages" || r.path == "/v1/events" || r.path == "/metrics" {
 				continue // see TestEvents, and TestAgents of package agent
 			}
 			status := "200"
@@ -301,6 +324,35 @@ func TestEvents(t *testing.T) {
 	s.subscribers.Add(maxSubscribers)
 	if response := get("", ""); response.StatusCode != http.StatusTooManyRequests {
 		t.Errorf("got %d", response.StatusCode)
+	}
+}
+
+// What has happened to the group is as it is described.
+func TestGroupEvents(t *testing.T) {
+	f := newFake()
+	server := httptest.NewServer(newTestServer(f).mux)
+	defer server.Close()
+	e := new(Event)
+	fill(reflect.ValueOf(e).Elem())
+	e.Event = EventFailed
+	b, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.events.Add(retain.Message{Topic: e.Event, Data: b})
+	response, err := http.Get(server.URL + "/v1/events?after=0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	lines := bufio.NewScanner(response.Body)
+	for _, want := range []string{"id: g-1", "event: member-failed", `data: {"event":"member-failed"`} {
+		if !lines.Scan() || !strings.HasPrefix(lines.Text(), want) {
+			t.Fatalf("got %q, want %q", lines.Text(), want)
+		}
+	}
+	for _, c := range readDescription(t).check(&schema{Ref: "/Event"}, "Event", decoded(t, []byte(strings.TrimPrefix(lines.Text(), "data: ")))) {
+		t.Error(c)
 	}
 }
 

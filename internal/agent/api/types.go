@@ -21,6 +21,12 @@ type Agent interface {
 	// Broadcast sends to all members and to the subscribers of this agent. If stable is
 	// true, it waits until every member has the message.
 	Broadcast(ctx context.Context, topic string, data []byte, stable bool) (*Receipt, error)
+	// BroadcastFleet sends to all members of all zones.
+	BroadcastFleet(ctx context.Context, topic string, data []byte) (*Receipt, error)
+	// QueryFleet is Query for all members of all zones, and Fleet what the zones say of
+	// themselves and their links.
+	QueryFleet(ctx context.Context, name string, data []byte) (*Answers, error)
+	Fleet(ctx context.Context) (*Fleet, error)
 	// Send sends to one member, by its rank or ID.
 	Send(ctx context.Context, to string, data []byte) (*Sent, error)
 	// Query asks all members, and waits for their answers until ctx ends.
@@ -36,6 +42,8 @@ type Agent interface {
 	Ready() error
 	// Messages are those of the group, and those that this agent has sent.
 	Messages() *retain.Log
+	// Events are those of the group. The topic of each is its name, and its data an [Event].
+	Events() *retain.Log
 	// Metrics serves metrics in the format of Prometheus.
 	Metrics() http.Handler
 }
@@ -54,6 +62,8 @@ type Receipt struct {
 	Stable  bool        `json:"stable"`
 	Members []MemberRef `json:"members"`
 	Joined  []MemberRef `json:"joined,omitempty"`
+	// Zones counts the zones that are known, if the message goes to all of them.
+	Zones int `json:"zones,omitempty"`
 }
 
 // Sent is the reply to a message for one member.
@@ -95,10 +105,14 @@ type Answers struct {
 	// have not answered in time, or died before.
 	Answers    []Answer     `json:"answers"`
 	Unanswered []Unanswered `json:"unanswered"`
+	// UnansweredZones are those of which nothing is known, in a query of the fleet.
+	UnansweredZones []UnansweredZone `json:"unanswered_zones,omitempty"`
 }
 
 // Answer is what a member has answered.
 type Answer struct {
+	// Zone is the member's, in a query of the fleet.
+	Zone string `json:"zone,omitempty"`
 	MemberRef
 	Payload
 	// Error is why the member has no answer.
@@ -108,13 +122,22 @@ type Answer struct {
 
 // Unanswered is a member that has not answered.
 type Unanswered struct {
+	Zone string `json:"zone,omitempty"`
 	MemberRef
 	Reason string `json:"reason"`
 }
 
-// Message is a message as a server-sent event has it.
+// UnansweredZone is a zone that has not answered.
+type UnansweredZone struct {
+	Zone   string `json:"zone"`
+	Reason string `json:"reason"`
+}
+
+// Message is a message as a server-sent event has it. One that was sent to the fleet has the
+// zone of its sender, whose rank is -1.
 type Message struct {
 	Topic  string    `json:"topic"`
+	Zone   string    `json:"zone,omitempty"`
 	From   MemberRef `json:"from"`
 	View   uint64    `json:"view"`
 	Time   time.Time `json:"time"`
@@ -175,6 +198,8 @@ type Status struct {
 
 // AgentStatus is what an agent knows of itself.
 type AgentStatus struct {
+	// Zone is the agent's, if it is in a fleet.
+	Zone    string    `json:"zone,omitempty"`
 	Version string    `json:"version"`
 	Began   time.Time `json:"began"`
 	// Retained counts the messages that subscribers can still get, and RetainedBytes

@@ -71,6 +71,14 @@ func (c *Client) Broadcast(ctx context.Context, topic string, data []byte, stabl
 	return r, c.call(ctx, http.MethodPost, "/v1/broadcast", query, data, &r)
 }
 
+// BroadcastFleet sends to all members of all zones.
+func (c *Client) BroadcastFleet(ctx context.Context, topic string, data []byte, timeout time.Duration) (r api.Receipt, err error) {
+	query := withTimeout(timeout)
+	query.Set("topic", topic)
+	query.Set("fleet", "true")
+	return r, c.call(ctx, http.MethodPost, "/v1/broadcast", query, data, &r)
+}
+
 // Send sends to one member.
 func (c *Client) Send(ctx context.Context, to string, data []byte, timeout time.Duration) (s api.Sent, err error) {
 	query := withTimeout(timeout)
@@ -78,16 +86,24 @@ func (c *Client) Send(ctx context.Context, to string, data []byte, timeout time.
 	return s, c.call(ctx, http.MethodPost, "/v1/send", query, data, &s)
 }
 
-// Query asks all members.
-func (c *Client) Query(ctx context.Context, name string, data []byte, timeout time.Duration) (a api.Answers, err error) {
+// Query asks all members, of the fleet or of the agent's group.
+func (c *Client) Query(ctx context.Context, name string, data []byte, fleet bool, timeout time.Duration) (a api.Answers, err error) {
 	query := withTimeout(timeout)
 	query.Set("name", name)
+	if fleet {
+		query.Set("fleet", "true")
+	}
 	return a, c.call(ctx, http.MethodPost, "/v1/query", query, data, &a)
 }
 
 // Status returns what the agent knows of its group.
 func (c *Client) Status(ctx context.Context) (s api.Status, err error) {
 	return s, c.call(ctx, http.MethodGet, "/v1/status", nil, nil, &s)
+}
+
+// Fleet returns what the agent knows of its fleet.
+func (c *Client) Fleet(ctx context.Context) (f api.Fleet, err error) {
+	return f, c.call(ctx, http.MethodGet, "/v1/fleet", nil, nil, &f)
 }
 
 // Members returns the members of the current view.

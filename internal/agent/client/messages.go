@@ -20,6 +20,7 @@ type Event struct {
 	Message *api.Message
 	Missed  *retain.Missed
 	Gap     *api.Gap
+	Group   *api.Event // what has happened to the group
 }
 
 // maxEvent bounds an event. Base64 makes a message a third longer.
@@ -29,6 +30,8 @@ const maxEvent = 2*api.MaxBody + 1<<20
 type Subscription struct {
 	Topic  *string // nil: all topics
 	Direct bool
+	Fleet  bool   // only messages to all zones
+	Events bool   // what happens to the group instead of messages
 	After  string // the ID of the last message that the subscriber has
 }
 
@@ -42,11 +45,18 @@ func (c *Client) Messages(ctx context.Context, s Subscription, subscribed func()
 	if s.Direct {
 		query.Set("direct", "true")
 	}
+	if s.Fleet {
+		query.Set("fleet", "true")
+	}
 	header := http.Header{}
 	if s.After != "" {
 		header.Set("Last-Event-ID", s.After)
 	}
-	response, err := c.do(ctx, http.MethodGet, "/v1/messages", query, nil, header)
+	path := "/v1/messages"
+	if s.Events {
+		path = "/v1/events"
+	}
+	response, err := c.do(ctx, http.MethodGet, path, query, nil, header)
 	if err != nil {
 		return err
 	}
@@ -101,6 +111,9 @@ func (e *Event) decode(name, data string) error {
 	case api.EventGap:
 		e.Gap = new(api.Gap)
 		into = e.Gap
+	case api.EventJoin, api.EventLeave, api.EventFailed, api.EventUpdate, api.EventQuorumLost, api.EventQuorumRegained:
+		e.Group = new(api.Event)
+		into = e.Group
 	default:
 		return fmt.Errorf("the agent sends an event %q, which this program does not know", name)
 	}

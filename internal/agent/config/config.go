@@ -36,6 +36,10 @@ type Config struct {
 	// Tags are what the agent tells the others about itself.
 	Tags map[string]string `yaml:"tags"`
 
+	Detection `yaml:",inline"`
+	Fleet     `yaml:",inline"`
+	Metrics   `yaml:",inline"`
+
 	TLSCA      string `yaml:"tls-ca"`
 	TLSCert    string `yaml:"tls-cert"`
 	TLSKey     string `yaml:"tls-key"`
@@ -58,12 +62,20 @@ type Config struct {
 	Handlers []Handler `yaml:"handlers"`
 }
 
-// Handler is a command that this agent runs: for each message of a topic, or to answer a
-// query.
+// Detection is how members find out that another one hangs, as in [pleach.Config]. All agents of a
+// group use the same.
+type Detection struct {
+	HeartbeatInterval time.Duration `yaml:"heartbeat-interval"`
+	SuspicionTimeout  time.Duration `yaml:"suspicion-timeout"`
+}
+
+// Handler is a command that this agent runs: for each message of a topic, for each event of
+// the group, or to answer a query.
 type Handler struct {
-	// On is the topic, or * for all. Query is the name of the query. A handler has one of
-	// them.
+	// On is the topic, and Event one of Events, or * for all. Query is the name of the query.
+	// A handler has one of them.
 	On    string       `yaml:"on"`
+	Event string       `yaml:"event"`
 	Query string       `yaml:"query"`
 	Run   command.Line `yaml:"run"`
 	// Timeout is how long the command may take. If zero, 30 s.
@@ -73,8 +85,11 @@ type Handler struct {
 	Concurrency int `yaml:"concurrency"`
 }
 
-// AllTopics is the topic of a handler for every message.
+// AllTopics is the topic of a handler for every message, and the event of one for every event.
 const AllTopics = "*"
+
+// Events are the events of a group that handlers are run for.
+var Events = []string{"member-join", "member-leave", "member-failed", "member-update", "quorum-lost", "quorum-regained"}
 
 // Defaults of settings that are zero.
 const (
@@ -148,6 +163,9 @@ func (c *Config) setDefaults() {
 	if c.RetainBytes == 0 {
 		c.RetainBytes = defaultRetainBytes
 	}
+	if len(c.Seeds) == 0 {
+		c.Seeds = c.Zones[c.Zone]
+	}
 	for i := range c.Handlers {
 		h := &c.Handlers[i]
 		if h.Timeout == 0 {
@@ -185,7 +203,7 @@ func (c *Config) check() error {
 	case c.TokenFile != "" && c.API == "":
 		return errors.New("token-file has no effect without api: the socket is protected by its file mode")
 	}
-	if err := c.checkAPI(); err != nil {
+	if err := errors.Join(c.checkAPI(), c.Fleet.check(), c.Metrics.check()); err != nil {
 		return err
 	}
 	if _, err := c.Meta(""); err != nil {
@@ -215,9 +233,12 @@ func (c *Config) checkAPI() error {
 }
 
 func (h *Handler) check() error {
+	kinds := slices.DeleteFunc([]string{h.On, h.Event, h.Query}, func(name string) bool { return name == "" })
 	switch {
-	case (h.On == "") == (h.Query == ""):
-		return errors.New("write on: TOPIC (* for all topics) or query: NAME")
+	case len(kinds) != 1:
+		return errors.New("write on: TOPIC (* for all topics), event: EVENT (* for all events) or query: NAME")
+	case h.Event != "" && h.Event != AllTopics && !slices.Contains(Events, h.Event):
+		return fmt.Errorf("event is %q: write one of %s, or * for all", h.Event, strings.Join(Events, ", "))
 	case h.Run.Empty():
 		return errors.New("write run: COMMAND")
 	case h.Timeout < 0:

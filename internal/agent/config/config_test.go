@@ -124,3 +124,29 @@ func TestKept(t *testing.T) {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
 }
+
+// A file and flags say the same of a fleet. The seeds of the own zone are those of the group.
+func TestFleetSettings(t *testing.T) {
+	byFile, err := Load(write(t, "group: shop\nzone: fra\nzones: {fra: [\"h:1\"], iad: [\"i:1\", \"i:2\"]}\npatience: 5s\nbackbone-listen: \":7001\"\n"), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byFlags, err := Load("", []string{"PLEACH_GROUP=shop", "PLEACH_ZONE=fra"}, map[string]string{"zones": "fra=h:1,iad=i:1,iad=i:2", "patience": "5s", "backbone-listen": ":7001"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []*Config{byFile, byFlags} {
+		if c.GroupName() != "shop/fra" || !slices.Equal(c.Seeds, []string{"h:1"}) || !slices.Equal(c.Zones["iad"], []string{"i:1", "i:2"}) || c.Patience != 5*time.Second || c.BackboneListen != ":7001" {
+			t.Errorf("%+v", c)
+		}
+	}
+	for text, want := range map[string]string{
+		"patience: 5s": "no effect without zone", "zone: a/b": "not the name of a zone", "zone: a\nzones: {b: [c]}": "is not a seed",
+		"metrics-listen: x": "write host:port", "metrics-tls-cert: x": "belong together",
+		"handlers: [{event: member-fail, run: x}]": "write one of member-join", "handlers: [{event: member-join, on: x, run: x}]": "write on: TOPIC",
+	} {
+		if _, err := Load(write(t, text), nil, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}

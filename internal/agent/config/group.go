@@ -20,8 +20,8 @@ import (
 // tells it in its meta.
 func (c *Config) GroupConfig(version string) (pleach.Config, error) {
 	g := pleach.Config{
-		Group: c.Group, Listen: c.Listen, Advertise: c.Advertise, ID: c.ID, FailureDomain: c.FailureDomain,
-		Expect: c.Expect, DataDir: c.DataDir,
+		Group: c.GroupName(), Listen: c.Listen, Advertise: c.Advertise, ID: c.ID, FailureDomain: c.FailureDomain,
+		Expect: c.Expect, DataDir: c.DataDir, HeartbeatInterval: c.HeartbeatInterval, SuspicionTimeout: c.SuspicionTimeout,
 	}
 	var err error
 	if g.Meta, err = c.Meta(version); err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // setting is a field of a Config that flags and the environment can set.
@@ -15,10 +16,15 @@ type setting struct {
 }
 
 // settings are the fields of the config but the handlers, which only the file has.
-func (c *Config) settings() (settings []setting) {
-	v := reflect.ValueOf(c).Elem()
+func (c *Config) settings() []setting { return settingsOf(reflect.ValueOf(c).Elem()) }
+
+func settingsOf(v reflect.Value) (settings []setting) {
 	for i := range v.NumField() {
-		if name := v.Type().Field(i).Tag.Get("yaml"); name != "handlers" {
+		switch name := v.Type().Field(i).Tag.Get("yaml"); name {
+		case "handlers":
+		case ",inline":
+			settings = append(settings, settingsOf(v.Field(i))...)
+		default:
 			settings = append(settings, setting{name, v.Field(i)})
 		}
 	}
@@ -33,7 +39,8 @@ func Names() (names []string) {
 	return names
 }
 
-// set parses a value: a list has line breaks or else commas, and tags are key=value.
+// set parses a value: a list has line breaks or else commas, tags are key=value, and seeds of
+// zones zone=seed.
 func (s setting) set(text string) error {
 	switch field := s.value.Addr().Interface().(type) {
 	case *string:
@@ -44,8 +51,23 @@ func (s setting) set(text string) error {
 			return fmt.Errorf("%q is not a number", text)
 		}
 		*field = n
+	case *time.Duration:
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return fmt.Errorf("%q is not a time: write 30s", text)
+		}
+		*field = d
 	case *[]string:
 		*field = splitList(text)
+	case *map[string][]string:
+		*field = make(map[string][]string)
+		for _, part := range splitList(text) {
+			zone, seed, ok := strings.Cut(part, "=")
+			if !ok {
+				return fmt.Errorf("%q is not a seed of a zone: write zone=host:port", part)
+			}
+			(*field)[zone] = append((*field)[zone], seed)
+		}
 	case *map[string]string:
 		*field = make(map[string]string)
 		for _, tag := range splitList(text) {

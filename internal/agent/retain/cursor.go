@@ -14,14 +14,21 @@ type Filter struct {
 	Topic   string
 	// Direct chooses those that were sent to this member alone.
 	Direct bool
+	// Fleet chooses of those the messages that were sent to all zones. They are not counted
+	// by themselves: what is missed is at most that of the filter without it.
+	Fleet bool
 }
 
-// all reports whether the filter chooses every message.
+// all reports whether the filter chooses messages of every topic.
 func (f *Filter) all() bool { return !f.ByTopic && !f.Direct }
 
 func (f *Filter) matches(m *Message) bool {
 	switch {
-	case m.Gap != "" || f.all():
+	case m.Gap != "":
+		return true
+	case f.Fleet && !m.Fleet:
+		return false
+	case f.all():
 		return true
 	case f.Direct:
 		return m.Direct
@@ -81,7 +88,7 @@ func (l *Log) Subscribe(f Filter, after string) (*Cursor, error) {
 		return nil, err
 	case id.epoch != l.epoch:
 		c.next, c.seen = l.first, counted.dropped
-		c.missing = &Missed{Count: c.droppedBefore(), Restarted: true}
+		c.missing = &Missed{Count: c.droppedBefore(), AtMost: f.Fleet, Restarted: true}
 		return c, nil
 	case id.number >= l.next():
 		return nil, fmt.Errorf("id %q is of a message that has not come yet", after)
@@ -149,9 +156,9 @@ func (c *Cursor) catchUp() *Missed {
 	behind, dropped := l.first-c.next, c.counter().dropped
 	c.next = l.first
 	if c.filter.all() {
-		return &Missed{Count: behind}
+		return &Missed{Count: behind, AtMost: c.filter.Fleet}
 	}
-	missed := &Missed{AtMost: c.atMost}
+	missed := &Missed{AtMost: c.atMost || c.filter.Fleet}
 	switch {
 	case c.atMost:
 		missed.Count = min(behind, dropped)

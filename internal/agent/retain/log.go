@@ -23,7 +23,10 @@ type Message struct {
 	Time   time.Time
 	// Direct says that it was sent to this member alone. It has no topic.
 	Direct bool
-	Data   []byte
+	// Fleet says that it was sent to all zones, by a member of Zone. Then From is -1.
+	Fleet bool
+	Zone  string
+	Data  []byte
 	// Gap is empty in a message. Otherwise messages may be missing here, for this reason:
 	// the agent was not a member for a while.
 	Gap string

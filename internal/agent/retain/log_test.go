@@ -102,6 +102,28 @@ func TestDirectAndGap(t *testing.T) {
 	}
 }
 
+// A subscriber of the fleet gets what was sent to all zones, and is told of at most what it may
+// have missed.
+func TestFleetFilter(t *testing.T) {
+	l := New("e", Limits{Messages: 3, Bytes: 1 << 20})
+	all, a := subscribe(t, l, Filter{Fleet: true}, ""), subscribe(t, l, Filter{ByTopic: true, Topic: "a", Fleet: true}, "")
+	add(l, "ab")
+	l.Add(Message{Topic: "a", Fleet: true, Zone: "z", Data: []byte("x")})
+	if got, _ := read(all); got != "x" {
+		t.Errorf("all: %q", got)
+	}
+	if got, _ := read(a); got != "x" {
+		t.Errorf("topic: %q", got)
+	}
+	add(l, "aabb")
+	if got, _ := read(all); got != "missed:1:true:false" {
+		t.Errorf("all, late: %q", got)
+	}
+	if got, _ := read(a); got != "missed:1:true:false" {
+		t.Errorf("topic, late: %q", got)
+	}
+}
+
 func TestRestart(t *testing.T) {
 	l := New("f", Limits{Messages: 2, Bytes: 1 << 20})
 	add(l, "aba")

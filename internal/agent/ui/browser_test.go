@@ -81,6 +81,25 @@ func TestPageInBrowser(t *testing.T) {
 	}
 }
 
+// A page of an agent in a fleet shows its zones, few or many, without labels that overlap.
+func TestZonesInBrowser(t *testing.T) {
+	for _, zones := range []int{3, 8, 60} {
+		for _, window := range []string{"1440,1080", "420,900"} {
+			t.Run(fmt.Sprintf("%d on %s", zones, window), func(t *testing.T) {
+				c := newCanned(20)
+				c.zones = zones
+				server := httptest.NewServer(c.server(t))
+				defer server.Close()
+				dom, log := chromium(t, server.URL+Path, "9", "--window-size="+window, "--dump-dom")
+				checkPage(t, dom, log)
+				if got := attribute(t, dom, "zones"); got != fmt.Sprint(zones) {
+					t.Errorf("%s zones, want %d", got, zones)
+				}
+			})
+		}
+	}
+}
+
 // Names come from other machines. None becomes markup, and long ones spoil nothing.
 func TestHostileNamesInBrowser(t *testing.T) {
 	hostile := []string{

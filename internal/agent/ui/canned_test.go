@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/fleet"
 	"github.com/pleach-go/pleach/internal/agent/api"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/topology"
@@ -23,6 +24,7 @@ type canned struct {
 	size, self int
 	last       int // ranks in use, holes included
 	name       func(rank int) string
+	zones      int // of its fleet; 0: it is in none
 	asked      atomic.Int64
 }
 
@@ -116,11 +118,47 @@ func (c *canned) status() *api.Status {
 		}
 		s.Peers = append(s.Peers, p)
 	}
+	if c.zones > 0 {
+		s.Agent.Zone = zoneName(0)
+	}
 	s.Quorum = pleach.Quorum{Reachable: len(ranks) - len(s.Suspects), Needed: len(ranks)/2 + 1, OK: true}
 	s.Queues = pleach.Queues{InboxBytes: 12 << 10, OutboxBytes: 3 << 20, InFlightBytes: 256 << 10}
 	s.Stats = pleach.Stats{Views: 17, Delivered: 2250 * uint64(tick), Broadcast: 300 * uint64(tick), DeliveredBytes: wave(tick, 5<<20, 5), BroadcastBytes: wave(tick, 800<<10, 3)}
 	s.Stats.BytesSent, s.Stats.BytesReceived = 20<<20*uint64(tick), 8<<20*uint64(tick)
 	return s
+}
+
+func zoneName(i int) string { return fmt.Sprintf("zone-%02d", i) }
+
+// fleet has zones of as many members each, of which the last one is cut off, and the second one
+// is late.
+func (c *canned) fleet() *api.Fleet {
+	f := &api.Fleet{Name: "orders", Zone: zoneName(0), Time: began}
+	cut := c.zones - 1
+	for i := range c.zones {
+		z := api.Zone{Zone: zoneName(i), Members: c.size, View: 17, Healthy: i%7 != 4, Seconds: float64(i%5) * 0.9, Delegates: []api.Delegate{}, Links: []fleet.Link{}}
+		if i == cut {
+			z.Error, z.Seconds = "no delegate of it is reachable", 42
+			f.Zones = append(f.Zones, z)
+			continue
+		}
+		for d := range 3 {
+			z.Delegates = append(z.Delegates, api.Delegate{MemberRef: api.MemberRef{Rank: d, ID: fmt.Sprintf("%s-%03d", zoneName(i), d)}, Lead: d == i%3})
+		}
+		for j := range c.zones {
+			l := fleet.Link{Zone: zoneName(j), Connected: j != cut, Lag: uint64(i * j % 9), Heard: time.Duration(i+j) * 31 * time.Millisecond}
+			if j == cut {
+				l.Lag, l.Heard = 4211, 42*time.Second
+			} else if j == 1 {
+				l.Lag = 1800
+			}
+			if i != j {
+				z.Links = append(z.Links, l)
+			}
+		}
+		f.Zones = append(f.Zones, z)
+	}
+	return f
 }
 
 // wave is a counter that grows by about step each time, more and less in turn.
@@ -191,6 +229,7 @@ func (c *canned) server(t *testing.T) http.Handler {
 	answer(mux, "members", func() any { return c.members() })
 	answer(mux, "tree", func() any { return c.tree() })
 	answer(mux, "status", func() any { return c.status() })
+	answer(mux, "fleet", func() any { return c.fleet() })
 	return mux
 }
 

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pleach-go/pleach/internal/testutil"
@@ -34,6 +35,25 @@ func TestScreenshots(t *testing.T) {
 					t.Error(err)
 				}
 			})
+		}
+	}
+}
+
+// Screenshots of a fleet.
+func TestScreenshotsOfZones(t *testing.T) {
+	folder := testutil.Screenshots.Text()
+	if folder == "" {
+		t.Skip("PLEACH_SCREENSHOTS names no folder")
+	}
+	for _, zones := range []int{3, 60} {
+		c := newCanned(20)
+		c.zones = zones
+		server := httptest.NewServer(c.server(t))
+		defer server.Close()
+		for _, window := range []string{"1440,1000", "420,1400"} {
+			width, _, _ := strings.Cut(window, ",")
+			name := filepath.Join(folder, fmt.Sprintf("zones-%d-%s.png", zones, width))
+			chromium(t, server.URL+Path, "9", "--window-size="+window, "--blink-settings=preferredColorScheme=1", "--screenshot="+name)
 		}
 	}
 }

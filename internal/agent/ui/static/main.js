@@ -8,6 +8,7 @@ import { ring } from "./ring.js";
 import { icon, sign } from "./shapes.js";
 import * as table from "./table.js";
 import { depth, tree } from "./tree.js";
+import * as zones from "./zones.js";
 
 const INTERVAL = 2000;
 const SPAN = 3 * 60 * 1000; // of charts
@@ -15,7 +16,7 @@ const SPAN = 3 * 60 * 1000; // of charts
 // MEANINGS of what drawings have beside the shapes of states.
 const MEANINGS = { self: "this agent", leader: "leader", first: "first hop", avoided: "fed around" };
 
-const page = { status: null, members: null, tree: null, model: null, selected: "", samples: [], timer: 0 };
+const page = { status: null, members: null, tree: null, model: null, selected: "", samples: [], timer: 0, fleet: null, asking: false };
 
 // poll asks for the status, and for members and tree only if they are others now.
 async function poll() {
@@ -27,6 +28,7 @@ async function poll() {
     if (members.view === status.view && tree.view === status.view) { // otherwise a view came meanwhile
       take(status, members, tree);
       show(null);
+      if (status.agent.zone) pollFleet();
     }
   } catch (error) {
     show(error);
@@ -34,6 +36,31 @@ async function poll() {
     if (error.status === 401) return;
   }
   if (!document.hidden) page.timer = setTimeout(poll, INTERVAL);
+}
+
+// pollFleet asks for the zones. It takes a while if one does not answer, and holds up nothing.
+async function pollFleet() {
+  if (page.asking) return;
+  page.asking = true;
+  try {
+    page.fleet = await get("fleet");
+    drawFleet();
+  } catch (error) {
+    if (!(error instanceof APIError)) throw error; // a mistake of this page
+    byID("zones-panel").hidden = false;
+    setText(byID("zones-note"), clean(error.message));
+  } finally {
+    page.asking = false;
+  }
+}
+
+function drawFleet() {
+  if (!page.fleet) return;
+  byID("zones-panel").hidden = false;
+  setText(byID("zones-note"), zones.summary(page.fleet));
+  drawing("zones", (width) => zones.zones(page.fleet, width));
+  byID("zones-legend").replaceChildren(...Object.entries(zones.MEANINGS).map(([state, text]) => el("li", {}, icon(state), el("span", {}, text))));
+  byID("zone-rows").replaceChildren(...zones.rows(page.fleet));
 }
 
 // placeOf tells when members or tree have changed.
@@ -59,10 +86,19 @@ function show(error) {
   const lost = page.status && !page.status.quorum.ok;
   let text = "";
   if (error && error.status !== 401) text = `Trouble: ${clean(error.message)}.${page.model ? ` Below is how it was at ${clock(page.model.now)}.` : ""}`;
-  else if (lost) text = "The quorum is lost: no view can be decided, and broadcasts fail, until more members are reachable.";
+  else if (lost) text = lostText(page.status);
   else if (page.status?.ended) text = `This agent is no longer a member: ${clean(page.status.ended)}`;
   setText(byID("trouble"), text);
   byID("trouble").hidden = text === "";
+}
+
+// lostText says what a lost quorum means, and what to do.
+function lostText({ quorum, suspects }) {
+  const names = suspects.slice(0, 6).map((s) => fit(clean(s.id), 160)).join(", ") + (suspects.length > 6 ? ` and ${suspects.length - 6} more` : "");
+  const causes = [...new Set(suspects.map((s) => clean(s.cause)))].slice(0, 2).join("; ");
+  return `The quorum is lost: ${quorum.reachable} reachable, ${quorum.needed} needed. No view can be decided, and broadcasts fail. `
+    + `Not reachable: ${names || "members that were never heard"}${causes ? ` (${causes})` : ""}. `
+    + `Start ${Math.max(1, quorum.needed - quorum.reachable)} of them again, or mend the way to them. If they are lost for good: pleach force-view.`;
 }
 
 function draw() {
@@ -152,12 +188,15 @@ byID("ask").addEventListener("submit", (event) => {
   event.preventDefault();
   setToken(byID("token").value);
   byID("token").value = "";
-  poll();
+  poll().then(() => setText(byID("wrong"), byID("ask").hidden ? "" : "The agent refuses this token: is it the one of its token-file?"));
 });
 addEventListener("hashchange", () => {
   takeToken();
   poll();
 });
 document.addEventListener("visibilitychange", () => !document.hidden && poll());
-addEventListener("resize", () => page.model && draw());
+addEventListener("resize", () => {
+  if (page.model) draw();
+  drawFleet();
+});
 poll();

@@ -9,11 +9,14 @@ const columns = [
   { title: "State", by: (m) => STATES.indexOf(m.state) },
   { title: "Rank", number: true, text: (m) => String(m.rank), by: (m) => m.rank },
   { title: "Name", by: (m) => m.name.toLowerCase() },
-  { title: "Heard", number: true, text: (m, now) => age(m.heard, now), by: (m) => m.heard || (m.self ? Infinity : 0) },
+  { title: "Heard", number: true, text: (m, now) => (m.state === "alive" && now - m.heard > QUIET ? "" : age(m.heard, now)), by: (m) => m.heard || (m.self ? Infinity : 0) },
   { title: "Lag", number: true, text: (m) => (m.lag ? count(m.lag) : ""), by: (m) => -m.lag },
   { title: "Queue", number: true, text: (m) => (m.queue ? bytes(m.queue) : ""), by: (m) => -m.queue },
-  { title: "Zone", text: (m) => m.zone, by: (m) => m.zone },
+  { title: "Domain", text: (m) => m.zone, by: (m) => m.zone },
 ];
+
+// QUIET in ms: a member that is alive, and no neighbor, may have nothing to say for longer.
+const QUIET = 5000;
 
 const age = (time, now) => (Number.isNaN(time) ? "" : duration(now - time));
 
@@ -103,7 +106,7 @@ function factsOf(m, now) {
     Removed: change && `${duration(now - m.goneAt)} ago with view ${m.view}: ${describe(change)}`,
     Rank: String(m.rank),
     Address: m.address,
-    Zone: m.zone,
+    "Failure domain": m.zone,
     Tags: m.tags,
     "Seen joining": Number.isNaN(m.since) ? "" : `${duration(now - m.since)} ago`,
     "Last heard": Number.isNaN(m.heard) ? "" : `${duration(now - m.heard)} ago`,

@@ -28,6 +28,7 @@ function check() {
   root.dataset.labels = count;
   root.dataset.overlaps = overlaps.slice(0, 5).join("; ");
   root.dataset.errors = errors.slice(0, 5).join("; ");
+  root.dataset.zones = document.querySelectorAll("#zone-rows > tr").length;
   root.dataset.rows = document.querySelectorAll("#rows > tr").length;
 }
 

@@ -1,0 +1,197 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pleach-go/pleach/internal/agent/api"
+	"github.com/pleach-go/pleach/internal/agent/client"
+	"github.com/pleach-go/pleach/internal/netns"
+	"github.com/pleach-go/pleach/internal/testutil"
+)
+
+// fleetMachine is a machine of the guide to fleets, and its agent.
+type fleetMachine struct {
+	*machine
+	zone  int
+	line  string // that starts the agent
+	agent *terminal
+}
+
+// longLink is the delay between two sites.
+const longLink = 20 * time.Millisecond
+
+// startFleet starts three agents in each of three zones by the guide. Each zone is a host of
+// the network.
+func startFleet(t *testing.T) (network *netns.Net, machines []*fleetMachine, use []testutil.PrintedCommand) {
+	t.Helper()
+	blocks := testutil.CodeBlocks(t, "../../docs/guide/fleet.md", "Agents at three sites")
+	if len(blocks) != 5 {
+		t.Fatalf("%d code blocks", len(blocks))
+	}
+	start := blocks[3].Commands()[0].Line
+	network = netns.New(t, 3)
+	for zone, id := range []string{"fra", "iad", "sin"} {
+		if !network.Delay(zone, longLink) {
+			t.Log("this kernel has no netem: links have no delay")
+		}
+		for i := range 3 {
+			address := fmt.Sprintf("10.%d.0.%d", zone+1, i+1)
+			network.AddAddress(zone, address+"/8")
+			m := &fleetMachine{machine: newMachine(t, network, zone), zone: zone}
+			m.line = strings.NewReplacer("fra1", fmt.Sprint(id, i+1), "10.1.0.1", address).Replace(start)
+			for name, text := range map[string]string{"agent.yaml": blocks[zone].Text, "secret": "0123456789abcdef0123456789abcdef\n"} {
+				if err := os.WriteFile(filepath.Join(m.root, "etc/pleach", name), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			m.agent = m.start(m.line)
+			machines = append(machines, m)
+		}
+	}
+	for _, m := range machines {
+		m.agent.await(contains(`msg="in the fleet"`), nil)
+	}
+	return network, machines, blocks[4].Commands()
+}
+
+// client talks to the agent of a machine.
+func (m *fleetMachine) client() *client.Client {
+	return client.Socket(filepath.Join(m.root, "run/pleach/agent.sock"))
+}
+
+// awaitZones waits until every zone answers to a machine, all links are up, and each zone has its
+// delegates, for a while: zones that start together may meet in several backbones first.
+func (m *fleetMachine) awaitZones(t *testing.T) {
+	t.Helper()
+	var last api.Fleet
+	whole := 0
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		f, err := m.client().Fleet(ctx)
+		cancel()
+		if last = f; err != nil || !wholeFleet(&f) {
+			whole = 0
+		} else if whole++; whole == 20 {
+			return
+		}
+	}
+	text, _ := json.Marshal(last)
+	t.Fatalf("after a minute, the fleet is not whole: %s\nthe agent has logged: %s", text, m.agent)
+}
+
+func wholeFleet(f *api.Fleet) bool {
+	for i := range f.Zones {
+		z := &f.Zones[i]
+		if z.Error != "" || len(z.Delegates) != 3 || len(z.Links) != 2 || !z.Links[0].Connected || !z.Links[1].Connected {
+			return false
+		}
+	}
+	return len(f.Zones) == 3
+}
+
+// sendNumbers has a machine send numbers to the fleet, at a rate, until it is told to stop.
+func (m *fleetMachine) sendNumbers(t *testing.T, each time.Duration, stop <-chan struct{}) (sent int) {
+	ticker := time.NewTicker(each)
+	defer ticker.Stop()
+	agent := m.client()
+	for {
+		select {
+		case <-stop:
+			return sent
+		case <-ticker.C:
+		}
+		if _, err := agent.BroadcastFleet(t.Context(), "numbers", fmt.Append(nil, sent+1), time.Minute); err != nil {
+			t.Errorf("number %d: %v", sent+1, err)
+			return sent
+		}
+		sent++
+	}
+}
+
+// checkNumbers compares what a listener has printed of a sender with all that was sent.
+func checkNumbers(t *testing.T, l *terminal, sender string, sent int) {
+	t.Helper()
+	prefix := "[" + sender + "] "
+	whole := func(got string) bool { return strings.Contains(got, fmt.Sprintf("%s%d\n", prefix, sent)) }
+	l.await(whole, nil)
+	next := 1
+	for line := range strings.Lines(l.String()) {
+		number, of := strings.CutPrefix(strings.TrimSpace(line), prefix)
+		if !of {
+			continue
+		}
+		if number != fmt.Sprint(next) {
+			t.Fatalf("number %s of %s instead of %d", number, sender, next)
+		}
+		next++
+	}
+	if next != sent+1 {
+		t.Errorf("%d numbers of %s, and %d were sent", next-1, sender, sent)
+	}
+	if strings.Contains(l.String(), "pleach:") {
+		t.Errorf("a listener complains: %s", l)
+	}
+}
+
+// Nine agents in three zones by the guide: every listener at an agent that lives has all messages,
+// in order, once, although a zone is cut off and agents are killed. With PLEACH_FULL, the cut
+// lasts for 10 s, and 20 agents are killed.
+func TestFleetOfAgents(t *testing.T) {
+	cut, kills := 3*time.Second, 2
+	if testutil.Full.On() {
+		cut, kills = 10*time.Second, 20
+	}
+	network, machines, use := startFleet(t)
+	machines[4].awaitZones(t)
+	for _, c := range use {
+		if strings.HasPrefix(c.Line, "pleach listen") {
+			continue
+		}
+		got := machines[4].run(c.Line)
+		if !c.Says(got) || strings.HasPrefix(c.Line, "pleach query") && !strings.Contains(got, "9 of 9 members") {
+			t.Errorf("%s prints %q, want %q", c.Line, got, c.Output)
+		}
+	}
+	victims := machines[3:5] // of iad; the third one listens
+	var listeners []*terminal
+	for i, m := range machines {
+		if i != 3 && i != 4 {
+			listeners = append(listeners, m.start("pleach listen numbers --fleet"))
+		}
+	}
+	time.Sleep(time.Second) // nothing tells when all have subscribed
+	stop := make(chan struct{})
+	var sending sync.WaitGroup
+	sent := make([]int, 2)
+	for i, m := range []*fleetMachine{machines[0], machines[8]} {
+		sending.Go(func() { sent[i] = m.sendNumbers(t, 20*time.Millisecond, stop) })
+	}
+	time.Sleep(500 * time.Millisecond)
+	network.Cut(2)
+	time.Sleep(cut)
+	network.Heal(2)
+	for i := range kills {
+		v := victims[i%2]
+		v.agent.kill()
+		time.Sleep(500 * time.Millisecond)
+		v.agent = v.start(v.line)
+		v.agent.await(contains(`msg="in the fleet"`), nil)
+	}
+	close(stop)
+	sending.Wait()
+	for _, l := range listeners {
+		checkNumbers(t, l, "fra/fra1", sent[0])
+		checkNumbers(t, l, "sin/sin3", sent[1])
+	}
+	t.Logf("%d and %d messages", sent[0], sent[1])
+}

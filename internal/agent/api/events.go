@@ -1,0 +1,51 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/pleach-go/pleach/internal/agent/retain"
+)
+
+// The events of a group: members that have joined, left on their own request, are gone for
+// another reason, or tell something else about themselves; and the quorum.
+const (
+	EventJoin           = "member-join"
+	EventLeave          = "member-leave"
+	EventFailed         = "member-failed"
+	EventUpdate         = "member-update"
+	EventQuorumLost     = "quorum-lost"
+	EventQuorumRegained = "quorum-regained"
+)
+
+// Event is what has happened to a group, as this agent has seen it.
+type Event struct {
+	Event string    `json:"event"`
+	Time  time.Time `json:"time"`
+	View  uint64    `json:"view"`
+	// Reason says why the quorum is lost.
+	Reason string `json:"reason,omitempty"`
+	// Members are all that the event happened to with one view, in order of rank.
+	Members []EventMember `json:"members"`
+}
+
+// EventMember is a member in an event.
+type EventMember struct {
+	MemberRef
+	Address string `json:"address"`
+	Meta    string `json:"meta,omitempty"`
+	// Cause is why the member is in the event. By has the ranks that have found out, and
+	// Detail is what an own detector has.
+	Cause  string `json:"cause"`
+	By     []int  `json:"by,omitempty"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// events streams the events of the group.
+func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
+	return s.stream(w, r, s.agent.Events(), retain.Filter{})
+}
+
+// eventData is the data of an event of the group, which is JSON already.
+func eventData(m *retain.Message) any { return json.RawMessage(m.Data) }
