@@ -96,6 +96,8 @@ var rules = []rule{
 	{pkg: "ordered", may: []string{".", "ordered/internal/sequencer", "internal/notify"}},
 	{pkg: "replicated", may: []string{".", "ordered", "internal/notify", "internal/wire"}},
 	{pkg: "lease", may: []string{".", "replicated", "internal/notify", "internal/wire"}},
+	{pkg: "shard/internal/handoff", pure: true, may: []string{"protocol"}},
+	{pkg: "shard", may: []string{".", "protocol", "shard/internal/handoff"}},
 
 	// What is built on collectives and useful alone.
 	{pkg: "samplesort", may: []string{"collective"}},
