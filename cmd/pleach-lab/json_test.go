@@ -14,6 +14,7 @@ import (
 	"github.com/pleach-go/pleach/internal/bench/order"
 	"github.com/pleach-go/pleach/internal/bench/restart"
 	"github.com/pleach-go/pleach/internal/bench/scale"
+	"github.com/pleach-go/pleach/internal/bench/shards"
 	"github.com/pleach-go/pleach/internal/bench/silent"
 	"github.com/pleach-go/pleach/internal/bench/sort"
 	"github.com/pleach-go/pleach/internal/cli"
@@ -53,6 +54,9 @@ func TestGoldenJSONFields(t *testing.T) {
 		"bench scale": clitest.WrittenBy(t, func(w io.Writer) error { return (&scaleCommand{json: true}).write(w, clitest.Filled[[]scale.Result]()) }),
 		"bench silent": clitest.WrittenBy(t, func(w io.Writer) error {
 			return (&silentCommand{json: true}).write(w, clitest.Filled[[]silent.Result]())
+		}),
+		"bench shards": clitest.WrittenBy(t, func(w io.Writer) error {
+			return (&shardsCommand{json: true}).write(w, &clitest.Filled[[]shards.Result]()[0])
 		}),
 		"bench sort": clitest.WrittenBy(t, func(w io.Writer) error {
 			r := clitest.Filled[sort.Result]()

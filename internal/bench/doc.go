@@ -11,6 +11,8 @@
 //   - sort measures a whole job that sorts, beside GNU sort.
 //   - cp measures copies of a file, beside a bare chain and a loop of copies.
 //   - scale measures what a member costs as its group grows.
+//   - shards measures how soon partitions are owned again, and that no request has two
+//     owners.
 //
 // A benchmark starts its members through internal/launch.
 package bench
