@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"sync"
+	"time"
+)
+
+// Event is one line of a process's history. Which fields it has depends on Type.
+type Event struct {
+	Type string `json:"t"`
+	At   int64  `json:"at"` // ns; all processes are on one machine and have one clock
+
+	View    uint64   `json:"view,omitempty"`    // view, deliver, receipt
+	Members []Member `json:"members,omitempty"` // view, receipt
+	Self    *Member  `json:"self,omitempty"`    // view
+	Rank    int      `json:"rank,omitempty"`    // deliver: of the sender
+	From    string   `json:"from,omitempty"`    // deliver: the process that has sent it
+	Seq     int      `json:"seq,omitempty"`     // send, deliver, receipt
+	Err     string   `json:"err,omitempty"`
+
+	Op        int    `json:"op,omitempty"`  // call, return
+	Key       int    `json:"key,omitempty"` // call, return
+	Write     bool   `json:"write,omitempty"`
+	Value     string `json:"value,omitempty"`
+	Partition int    `json:"partition,omitempty"` // serve
+	Token     uint64 `json:"token,omitempty"`     // serve
+	Until     int64  `json:"until,omitempty"`     // serve, and faults: the end
+}
+
+// The types of events.
+const (
+	evView    = "view"
+	evSend    = "send"
+	evDeliver = "deliver"
+	evNotice  = "notice" // of messages that were lost, or may be missing
+	evReceipt = "receipt"
+	evCall    = "call"
+	evReturn  = "return"
+	evServe   = "serve"
+	evEnd     = "end"   // the process has ended in order
+	evFault   = "fault" // what the nemesis did
+)
+
+// Member is a process in a view.
+type Member struct {
+	Rank        int    `json:"r"`
+	ID          string `json:"id"`
+	Incarnation uint64 `json:"i"`
+}
+
+// history is all that one process has seen, in its order.
+type history struct {
+	process string // ID and number of the start
+	events  []Event
+	ended   bool // in order, so that what it has not seen it never would have
+}
+
+// journal writes a history. A killed process leaves what it had written, so nothing is buffered.
+type journal struct {
+	mu   sync.Mutex
+	file *os.File
+}
+
+func openJournal(path string) (*journal, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	return &journal{file: f}, err
+}
+
+func (j *journal) write(e Event) {
+	if e.At == 0 {
+		e.At = time.Now().UnixNano()
+	}
+	b, err := json.Marshal(e)
+	if err != nil {
+		panic(err) // an Event has nothing that cannot be written
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	_, _ = j.file.Write(append(b, '\n'))
+}
+
+// readHistory reads what a process has written. The last line of a killed one may be cut short.
+func readHistory(process, path string) (*history, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	h := &history{process: process}
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var e Event
+		if json.Unmarshal(lines.Bytes(), &e) == nil {
+			h.events = append(h.events, e)
+			h.ended = e.Type == evEnd
+		}
+	}
+	return h, lines.Err()
+}

@@ -1,0 +1,3 @@
+package main
+
+func runMutants(c config, root, only string) error { return nil }

@@ -1,0 +1,257 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// violation is a promise of docs/guarantees.md that a history contradicts.
+type violation struct {
+	rule, text string
+	at         int64
+	processes  []string
+}
+
+// checker has what several rules need.
+type checker struct {
+	histories  []*history
+	views      map[uint64][]Member // as all processes saw them
+	identity   map[identity]*history
+	violations []violation
+}
+
+// identity is a membership of a process.
+type identity struct {
+	id          string
+	incarnation uint64
+}
+
+// check checks histories by all rules.
+func check(histories []*history, faults []Event, s *summary) []violation {
+	c := &checker{histories: histories, views: map[uint64][]Member{}, identity: map[identity]*history{}}
+	s.processes += len(histories)
+	s.faults += len(faults)
+	c.checkViews()
+	s.views += len(c.views)
+	for _, h := range histories {
+		s.deliveries += c.checkDelivery(h)
+	}
+	s.receipts += c.checkReceipts()
+	c.checkSynchrony()
+	s.serves += c.checkOwners()
+	calls, undecided := c.checkRegisters()
+	s.calls += calls
+	s.undecided += undecided
+	return c.violations
+}
+
+func (c *checker) violated(rule string, at int64, processes []string, format string, args ...any) {
+	c.violations = append(c.violations, violation{rule, fmt.Sprintf(format, args...), at, processes})
+}
+
+// checkViews: views of one number have the same members, numbers rise, and a process is in its
+// views. No two processes have one ID and incarnation.
+func (c *checker) checkViews() {
+	for _, h := range c.histories {
+		last := uint64(0)
+		for _, e := range h.events {
+			if e.Type != evView {
+				continue
+			}
+			if e.View < last {
+				c.violated("views rise", e.At, []string{h.process}, "%s: view %d after %d", h.process, e.View, last)
+			}
+			last = e.View
+			if known, ok := c.views[e.View]; ok && !slices.Equal(known, e.Members) {
+				c.violated("views agree", e.At, []string{h.process}, "%s: view %d has %v, elsewhere %v", h.process, e.View, e.Members, known)
+			}
+			c.views[e.View] = e.Members
+			self := identity{e.Self.ID, e.Self.Incarnation}
+			if other := c.identity[self]; other != nil && other != h {
+				c.violated("one process for each ID", e.At, []string{h.process, other.process}, "%s and %s are both %v", h.process, other.process, self)
+			}
+			c.identity[self] = h
+		}
+	}
+}
+
+// sender is the incarnation of a member by its rank in a view; 0: the view is not known.
+func (c *checker) sender(view uint64, rank int) uint64 {
+	for _, m := range c.views[view] {
+		if m.Rank == rank {
+			return m.Incarnation
+		}
+	}
+	return 0
+}
+
+// position is how far a receiver is with a sender.
+type position struct {
+	seq         int
+	incarnation uint64
+}
+
+// checkDelivery: each message once, those of one sender in order, and none left out without a
+// notice. It returns how many there were.
+func (c *checker) checkDelivery(h *history) (n int) {
+	last := map[string]position{}
+	unsent := c.unsent()
+	for _, e := range h.events {
+		switch e.Type {
+		case evNotice: // from here on messages may be missing, but none comes again
+			for from, p := range last {
+				last[from] = position{p.seq, 0}
+			}
+		case evDeliver:
+			n++
+			p, known := last[e.From]
+			incarnation := c.sender(e.View, e.Rank)
+			if known && e.Seq <= p.seq {
+				c.violated("once, in order", e.At, []string{h.process, e.From}, "%s has delivered %d of %s after %d", h.process, e.Seq, e.From, p.seq)
+			}
+			if known && p.incarnation != 0 && p.incarnation == incarnation {
+				for seq := p.seq + 1; seq < e.Seq; seq++ {
+					if !unsent[message{e.From, seq}] {
+						c.violated("no silent loss", e.At, []string{h.process, e.From}, "%s has delivered %d of %s after %d, without %d", h.process, e.Seq, e.From, p.seq, seq)
+					}
+				}
+			}
+			last[e.From] = position{e.Seq, incarnation}
+		}
+	}
+	return n
+}
+
+// message is a broadcast.
+type message struct {
+	from string
+	seq  int
+}
+
+// unsent returns messages that their sender knows, or may think, were not sent: Broadcast has
+// returned an error.
+func (c *checker) unsent() map[message]bool {
+	unsent := map[message]bool{}
+	for _, h := range c.histories {
+		for _, e := range h.events {
+			if e.Type == evSend && e.Err != "" {
+				unsent[message{h.process, e.Seq}] = true
+			}
+		}
+	}
+	return unsent
+}
+
+// checkReceipts: the members of a receipt have the message, if they have lived to deliver it. A
+// notice ends a membership, and comes after all that was received in it.
+func (c *checker) checkReceipts() (n int) {
+	delivered := map[*history]map[message]bool{}
+	for _, h := range c.histories {
+		delivered[h] = map[message]bool{}
+		for _, e := range h.events {
+			if e.Type == evDeliver {
+				delivered[h][message{e.From, e.Seq}] = true
+			}
+		}
+	}
+	for _, h := range c.histories {
+		for _, e := range h.events {
+			if e.Type != evReceipt || e.Err != "" {
+				continue
+			}
+			n++
+			for _, m := range e.Members {
+				other := c.identity[identity{m.ID, m.Incarnation}]
+				if other == nil || other == h || !other.ended {
+					continue
+				}
+				if !delivered[other][message{h.process, e.Seq}] {
+					c.violated("receipts are true", e.At, []string{h.process, other.process}, "%s has a receipt of view %d for message %d by %s, which never delivered it", h.process, e.View, e.Seq, other.process)
+				}
+			}
+		}
+	}
+	return n
+}
+
+// checkSynchrony: two members that continue from a view to the next deliver the same messages
+// in it.
+func (c *checker) checkSynchrony() {
+	type in struct {
+		h    *history
+		view uint64
+	}
+	got := map[in]map[message]bool{}
+	for _, h := range c.histories {
+		for _, e := range h.events {
+			if e.Type == evDeliver {
+				k := in{h, e.View}
+				if got[k] == nil {
+					got[k] = map[message]bool{}
+				}
+				got[k][message{e.From, e.Seq}] = true
+			}
+		}
+	}
+	for view, members := range c.views {
+		var stay []*history
+		for _, m := range members {
+			h := c.identity[identity{m.ID, m.Incarnation}]
+			if h != nil && h.ended && slices.Contains(c.views[view+1], m) {
+				stay = append(stay, h)
+			}
+		}
+		for _, a := range stay {
+			for _, b := range stay {
+				for msg := range got[in{a, view}] {
+					if msg.from != b.process && !got[in{b, view}][msg] {
+						c.violated("view synchrony", a.events[0].At, []string{a.process, b.process}, "%s has delivered %v of view %d, %s has not, and both continue", a.process, msg, view, b.process)
+					}
+				}
+			}
+		}
+	}
+}
+
+// checkOwners: no token of a partition names two processes, and no two processes serve a
+// partition at the same time.
+func (c *checker) checkOwners() (n int) {
+	type owner struct {
+		partition int
+		token     uint64
+	}
+	type served struct {
+		Event
+		process string
+	}
+	owners := map[owner]string{}
+	byPartition := map[int][]served{}
+	for _, h := range c.histories {
+		for _, e := range h.events {
+			if e.Type != evServe {
+				continue
+			}
+			n++
+			o := owner{e.Partition, e.Token}
+			if other, ok := owners[o]; ok && other != h.process {
+				c.violated("one owner for each token", e.At, []string{h.process, other}, "%s and %s have served partition %d by token %d", h.process, other, e.Partition, e.Token)
+			}
+			owners[o] = h.process
+			byPartition[e.Partition] = append(byPartition[e.Partition], served{e, h.process})
+		}
+	}
+	for p, list := range byPartition {
+		slices.SortFunc(list, func(a, b served) int { return cmp.Compare(a.At, b.At) })
+		for i := 1; i < len(list); i++ {
+			a, b := list[i-1], list[i]
+			if b.At < a.Until && a.process != b.process {
+				c.violated("one owner at a time", b.At, []string{a.process, b.process}, "%s (token %d) and %s (token %d) serve partition %d at the same time", a.process, a.Token, b.process, b.Token, p)
+			}
+			if b.Token < a.Token {
+				c.violated("tokens rise", b.At, []string{a.process, b.process}, "partition %d: %s serves by token %d, and then %s by token %d", p, a.process, a.Token, b.process, b.Token)
+			}
+		}
+	}
+	return n
+}
