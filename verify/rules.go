@@ -41,6 +41,7 @@ func check(histories []*history, faults []Event, s *summary) []violation {
 	c.checkSynchrony()
 	s.serves += c.checkOwners()
 	calls, undecided := c.checkRegisters()
+	c.checkProgress()
 	s.calls += calls
 	s.undecided += undecided
 	return c.violations
@@ -254,4 +255,40 @@ func (c *checker) checkOwners() (n int) {
 		}
 	}
 	return n
+}
+
+// settled is how long before the end of a round the group must have gone on.
+const settled = int64(4e9)
+
+// checkProgress: when the faults have ended, the group goes on. A majority of the processes
+// that have ended in order is in one view with its quorum, and calls are answered.
+func (c *checker) checkProgress() {
+	in := map[uint64]int{}
+	hosts, answered, end := 0, 0, int64(0)
+	for _, h := range c.histories {
+		if !h.ended {
+			continue
+		}
+		hosts++
+		end = max(end, h.events[len(h.events)-1].At)
+		var last Event
+		for _, e := range h.events {
+			switch {
+			case e.Type == evView:
+				last = e
+			case e.Type == evReturn && e.Err == "" && e.At > h.events[len(h.events)-1].At-settled:
+				answered++
+			}
+		}
+		if last.Err == "" {
+			in[last.View]++
+		}
+	}
+	most := 0
+	for _, n := range in {
+		most = max(most, n)
+	}
+	if 2*most <= hosts || answered == 0 {
+		c.violated("the group goes on", end, nil, "of %d processes %d are in one view in the end, and %d calls were answered in the last seconds", hosts, most, answered)
+	}
 }

@@ -117,7 +117,7 @@ func (r *round) play() (histories []*history, err error) {
 	if err := n.run(time.Now().Add(r.round)); err != nil {
 		return nil, err
 	}
-	time.Sleep(8 * time.Second) // all are members again
+	time.Sleep(12 * time.Second) // all are members again
 	r.end()
 	for _, process := range r.processes {
 		h, err := readHistory(process, filepath.Join(r.dir, process+".jsonl"))
