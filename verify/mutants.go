@@ -18,7 +18,7 @@ type mutant struct {
 
 // mutants are all of them. Each old text occurs once in its file.
 var mutants = []mutant{
-	{"delivered-twice", "internal/stream/deliver.go", "m.deliverMessage(f, message, seg.topic, nil)", "m.deliverMessage(f, message, seg.topic, nil)\n\t\t\t\tif f.delivered%50 == 0 {\n\t\t\t\t\tm.deliverMessage(f, message, seg.topic, nil)\n\t\t\t\t}"},
+	{"delivered-twice", "internal/stream/deliver.go", "\tdefault:\n\t\tm.inbox.push(", "\tdefault:\n\t\tif f.delivered%50 == 0 {\n\t\t\tm.inbox.push(&m.inbox.main, Message{Root: f.root, Data: message, View: m.view})\n\t\t}\n\t\tm.inbox.push("},
 	{"dropped", "internal/stream/deliver.go", "case len(message) > m.config.MaxMessage:", "case len(message) > m.config.MaxMessage || f.delivered%200 == 7:"},
 	{"cut-not-delivered", "internal/stream/view.go", "\t\t\tm.deliver(f, end.Next)\n", ""},
 	{"flush-does-not-wait", "internal/stream/view.go", "if f := m.flowOf(end.MemberID); f != nil && f.next < end.Next {", "if f := m.flowOf(end.MemberID); f != nil && false {"},

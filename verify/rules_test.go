@@ -1,0 +1,138 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// right returns the histories of two processes that saw what they should, and of a third that
+// was killed.
+func right() []*history {
+	a, b := Member{0, "a", 1}, Member{1, "b", 1}
+	both, alone := []Member{a, b}, []Member{a, b, {2, "c", 2}}
+	return []*history{
+		{process: "a#1", ended: true, events: []Event{
+			{Type: evView, At: 1, View: 1, Members: both, Self: &a},
+			{Type: evSend, At: 2, Seq: 1},
+			{Type: evSend, At: 3, Seq: 2},
+			{Type: evReceipt, At: 4, Seq: 2, View: 1, Members: both},
+			{Type: evCall, At: 5, Op: 1, Key: 3, Write: true, Value: "x"},
+			{Type: evServe, At: 6, Until: 7, Partition: 3, Token: 1},
+			{Type: evReturn, At: 8, Op: 1, Key: 3, Write: true, Value: "x"},
+			{Type: evView, At: 9, View: 2, Members: alone, Self: &a},
+			{Type: evCall, At: 10, Op: 3, Key: 3},
+			{Type: evReturn, At: 14, Op: 3, Key: 3, Value: "x"},
+			{Type: evEnd, At: 15},
+		}},
+		{process: "b#1", ended: true, events: []Event{
+			{Type: evView, At: 1, View: 1, Members: both, Self: &b},
+			{Type: evDeliver, At: 3, View: 1, Rank: 0, From: "a#1", Seq: 1},
+			{Type: evDeliver, At: 4, View: 1, Rank: 0, From: "a#1", Seq: 2},
+			{Type: evView, At: 9, View: 2, Members: alone, Self: &b},
+			{Type: evServe, At: 11, Until: 12, Partition: 3, Token: 2},
+			{Type: evEnd, At: 15},
+		}},
+		{process: "c#1", events: []Event{{Type: evView, At: 10, View: 2, Members: alone, Self: &Member{2, "c", 2}}}},
+	}
+}
+
+// find returns the event of a type in a history.
+func find(h *history, kind string, nth int) *Event {
+	for i := range h.events {
+		if h.events[i].Type == kind {
+			if nth == 0 {
+				return &h.events[i]
+			}
+			nth--
+		}
+	}
+	panic("no " + kind)
+}
+
+// Every rule finds what violates it, and nothing in histories that are right.
+func TestRules(t *testing.T) {
+	if v := check(right(), nil, new(summary)); len(v) > 0 {
+		t.Fatalf("right histories: %v", v)
+	}
+	for rule, spoil := range map[string]func(h []*history){
+		"views agree":    func(h []*history) { find(h[1], evView, 1).Members = []Member{{0, "a", 1}} },
+		"views rise":     func(h []*history) { h[1].events = append(h[1].events, h[1].events[0]) },
+		"once, in order": func(h []*history) { find(h[1], evDeliver, 1).Seq = 1 },
+		"no silent loss": func(h []*history) { find(h[1], evDeliver, 1).Seq = 3 },
+		"receipts are true": func(h []*history) {
+			h[1].events = slices.DeleteFunc(h[1].events, func(e Event) bool { return e.Type == evDeliver && e.Seq == 2 })
+		},
+		"view synchrony": func(h []*history) {
+			a := h[0].events
+			h[0].events = slices.Insert(a, 4, Event{Type: evDeliver, At: 4, View: 1, Rank: 2, From: "c#1", Seq: 1})
+		},
+		"one process for each ID":    func(h []*history) { find(h[2], evView, 0).Self = &Member{1, "b", 1} },
+		"one owner for each token":   func(h []*history) { find(h[1], evServe, 0).Token = 1 },
+		"one owner at a time":        func(h []*history) { find(h[0], evServe, 0).Until = 12 },
+		"tokens rise":                func(h []*history) { find(h[0], evServe, 0).Token = 3 },
+		"registers are linearizable": func(h []*history) { find(h[0], evReturn, 1).Value = "" },
+		"the group goes on":          func(h []*history) { find(h[1], evView, 1).Err = "no quorum" },
+	} {
+		h := right()
+		spoil(h)
+		found := check(h, nil, new(summary))
+		if !slices.ContainsFunc(found, func(v violation) bool { return v.rule == rule }) {
+			t.Errorf("%s: not found, but %v", rule, found)
+		}
+		if err := writeTimeline(filepath.Join(t.TempDir(), "timeline.html"), 1, h, nil, found); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A write without an answer may have been done, and need not.
+func TestUnansweredWrites(t *testing.T) {
+	for _, value := range []string{"x", "y"} {
+		h := right()
+		h[2].events = append(h[2].events, Event{Type: evCall, At: 9, Op: 9, Key: 3, Write: true, Value: "y"})
+		find(h[0], evReturn, 1).Value = value
+		if v := check(h, nil, new(summary)); len(v) > 0 {
+			t.Errorf("read %q: %v", value, v)
+		}
+	}
+}
+
+// The mutants are still in the code.
+func TestMutantsApply(t *testing.T) {
+	for _, m := range mutants {
+		source, err := os.ReadFile(filepath.Join("..", m.file))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if n := strings.Count(string(source), m.old); n != 1 {
+			t.Errorf("%s: its text occurs %d times in %s", m.name, n, m.file)
+		}
+	}
+}
+
+// The store refuses tokens below the highest.
+func TestStoreFences(t *testing.T) {
+	old, next := store{dir: t.TempDir(), cache: map[int]cached{}}, store{cache: map[int]cached{}}
+	next.dir = old.dir
+	for _, step := range []struct {
+		s     *store
+		r     request
+		token uint64
+		want  string
+		err   error
+	}{
+		{&old, request{Key: 1, Write: true, Value: "a"}, 3, "a", nil},
+		{&next, request{Key: 1}, 10, "a", nil},
+		{&old, request{Key: 1, Write: true, Value: "b"}, 3, "", errNotDone},
+		{&next, request{Key: 1, Write: true, Value: "c"}, 10, "c", nil},
+		{&old, request{Key: 1}, 12, "c", nil},
+	} {
+		if got, err := step.s.do(step.r, step.token); got != step.want || err != step.err {
+			t.Errorf("%+v by %d: %q, %v", step.r, step.token, got, err)
+		}
+	}
+}
