@@ -190,15 +190,16 @@ storm: ## overload MEMBERS members (default: 256) for 30 s of a virtual clock wi
 	PLEACH_MEMBERS=$(MEMBERS) PLEACH_SECONDS=30 PLEACH_SEEDS=$(SEEDS) go test -count=1 -timeout 0 -run '^TestStorm$$' -v .
 
 TIME ?= 10m
-SEED ?= 1
 
 .PHONY: verify
+verify: SEED ?= 1
 verify: ## disturb groups between network namespaces for TIME (default: 10m) from SEED on, and check what they saw; needs root
 	cd verify && CGO_ENABLED=0 go build -o ../bin/verify . && ../bin/verify run --time $(TIME) --seed $(SEED)
 
-.PHONY: mutants
-mutants: ## run verify on twenty versions of the code that are wrong on purpose, up to TIME each
-	cd verify && CGO_ENABLED=0 go build -o ../bin/verify . && ../bin/verify mutants --time $(TIME) --seed $(SEED) --round 25s
+.PHONY: verify-mutants
+verify-mutants: SEED ?= 1
+verify-mutants: ## run verify on code that is wrong on purpose in twenty ways, up to TIME each
+	cd verify && CGO_ENABLED=0 go build -o ../bin/verify . && ../bin/verify mutants --time $(TIME) --seed $(SEED) --round 15s
 
 .PHONY: schedules
 schedules: SEEDS = 1000000

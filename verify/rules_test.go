@@ -57,7 +57,7 @@ func TestRules(t *testing.T) {
 	if v := check(right(), nil, new(summary)); len(v) > 0 {
 		t.Fatalf("right histories: %v", v)
 	}
-	for rule, spoil := range map[string]func(h []*history){
+	for rule, contradict := range map[string]func(h []*history){
 		"views agree":    func(h []*history) { find(h[1], evView, 1).Members = []Member{{0, "a", 1}} },
 		"views rise":     func(h []*history) { h[1].events = append(h[1].events, h[1].events[0]) },
 		"once, in order": func(h []*history) { find(h[1], evDeliver, 1).Seq = 1 },
@@ -77,7 +77,7 @@ func TestRules(t *testing.T) {
 		"the group goes on":          func(h []*history) { find(h[1], evView, 1).Err = "no quorum" },
 	} {
 		h := right()
-		spoil(h)
+		contradict(h)
 		found := check(h, nil, new(summary))
 		if !slices.ContainsFunc(found, func(v violation) bool { return v.rule == rule }) {
 			t.Errorf("%s: not found, but %v", rule, found)
