@@ -56,6 +56,7 @@ type history struct {
 	process string // ID and number of the start
 	events  []Event
 	ended   bool // in order, so that what it has not seen it never would have
+	killed  bool // known of jobs only
 }
 
 // journal writes a history. A killed process leaves what it had written, so nothing is buffered.

@@ -27,6 +27,11 @@ func main() {
 		m.flags(flags)
 		_ = flags.Parse(os.Args[2:])
 		fail(runMember(m))
+	case "job":
+		var j jobConfig
+		j.flags(flags)
+		_ = flags.Parse(os.Args[2:])
+		fail(runJob(j))
 	case "run":
 		var c config
 		c.flags(flags)

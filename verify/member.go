@@ -55,8 +55,8 @@ type member struct {
 const (
 	partitions   = 16
 	keys         = 8
-	sendPause    = 20 * time.Millisecond
-	receiptEvery = 10 // broadcasts
+	sendPause    = 5 * time.Millisecond
+	receiptEvery = 20 // broadcasts
 	callPause    = 15 * time.Millisecond
 	callLimit    = time.Second
 	clients      = 3

@@ -34,8 +34,9 @@ func check(histories []*history, faults []Event, s *summary) []violation {
 	s.faults += len(faults)
 	c.checkViews()
 	s.views += len(c.views)
+	unsent := c.unsent()
 	for _, h := range histories {
-		s.deliveries += c.checkDelivery(h)
+		s.deliveries += c.checkDelivery(h, unsent)
 	}
 	s.receipts += c.checkReceipts()
 	c.checkSynchrony()
@@ -95,9 +96,8 @@ type position struct {
 
 // checkDelivery: each message once, those of one sender in order, and none left out without a
 // notice. It returns how many there were.
-func (c *checker) checkDelivery(h *history) (n int) {
+func (c *checker) checkDelivery(h *history, unsent map[message]bool) (n int) {
 	last := map[string]position{}
-	unsent := c.unsent()
 	for _, e := range h.events {
 		switch e.Type {
 		case evNotice: // from here on messages may be missing, but none comes again

@@ -88,6 +88,22 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// A job has the results that it has without a failure, and ends.
+func TestJobs(t *testing.T) {
+	result := Event{Type: evResult, Seq: 2, Value: jobResult(5, 2)}
+	h := &history{process: "job#0", ended: true, events: []Event{result, {Type: evEnd}}}
+	if v := checkJob(5, []*history{h, {killed: true, events: h.events[:1]}}, new(summary)); len(v) > 0 || result.Value != "[20 5]" {
+		t.Errorf("%s: %v", result.Value, v)
+	}
+	if v := checkJob(5, []*history{{events: []Event{result}}}, new(summary)); len(v) != 1 || v[0].rule != "jobs finish" {
+		t.Errorf("%v", v)
+	}
+	h.events[0].Seq = 3
+	if v := checkJob(5, []*history{h}, new(summary)); len(v) != 1 || v[0].rule != "results are right" {
+		t.Errorf("%v", v)
+	}
+}
+
 // A write without an answer may have been done, and need not.
 func TestUnansweredWrites(t *testing.T) {
 	for _, value := range []string{"x", "y"} {

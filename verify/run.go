@@ -14,14 +14,14 @@ import (
 
 // summary counts what was run and found.
 type summary struct {
-	rounds, faults, processes, views, deliveries, receipts, calls, serves int
-	took                                                                  time.Duration
-	undecided                                                             int // registers that porcupine gave up on
+	rounds, faults, processes, views, deliveries, receipts, calls, serves, results int
+	took                                                                           time.Duration
+	undecided                                                                      int // registers that porcupine gave up on
 }
 
 func (s summary) String() string {
-	return fmt.Sprintf("%d rounds in %v: %d faults, %d processes, %d views, %d deliveries, %d receipts, %d calls, %d of them served; %d registers undecided",
-		s.rounds, s.took.Round(time.Second), s.faults, s.processes, s.views, s.deliveries, s.receipts, s.calls, s.serves, s.undecided)
+	return fmt.Sprintf("%d rounds in %v: %d faults, %d processes, %d views, %d deliveries, %d receipts, %d calls, %d of them served, %d results of jobs; %d registers undecided",
+		s.rounds, s.took.Round(time.Second), s.faults, s.processes, s.views, s.deliveries, s.receipts, s.calls, s.serves, s.results, s.undecided)
 }
 
 // violationsError is a round that was not right.
@@ -63,11 +63,11 @@ func (c *config) runRound(seed uint64, s *summary) error {
 	if err := errors.Join(os.RemoveAll(r.dir), os.MkdirAll(filepath.Join(r.dir, "store"), 0o700)); err != nil {
 		return err
 	}
-	histories, err := r.play()
+	histories, job, err := r.play()
 	if err != nil {
 		return err
 	}
-	violations := check(histories, r.faults, s)
+	violations := append(check(histories, r.faults, s), checkJob(r.members, job, s)...)
 	if len(violations) == 0 {
 		return os.RemoveAll(r.dir)
 	}
@@ -96,10 +96,11 @@ type host struct {
 	pulsed chan struct{} // closed when it has ended
 }
 
-// play runs the group and the nemesis, and returns what the processes have seen.
-func (r *round) play() (histories []*history, err error) {
+// play runs the group and the nemesis, and then the job, and returns what the processes have
+// seen.
+func (r *round) play() (group, job []*history, err error) {
 	if r.network, err = newNetwork(r.members); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer r.network.remove()
 	defer func() {
@@ -109,16 +110,25 @@ func (r *round) play() (histories []*history, err error) {
 	}()
 	for i := range r.hosts {
 		if err := r.start(i); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	n := &nemesis{rand.New(rand.NewPCG(r.seed, 0)), r}
 	time.Sleep(2 * time.Second)
 	if err := n.run(time.Now().Add(r.round)); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	time.Sleep(12 * time.Second) // all are members again
 	r.end()
+	if group, err = r.read(); err != nil {
+		return nil, nil, err
+	}
+	job, err = r.playJob()
+	return group, job, err
+}
+
+// read reads what the processes of the group have seen.
+func (r *round) read() (histories []*history, err error) {
 	for _, process := range r.processes {
 		h, err := readHistory(process, filepath.Join(r.dir, process+".jsonl"))
 		if errors.Is(err, os.ErrNotExist) { // killed before it began
