@@ -13,10 +13,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 )
 
 func main() {
+	runtime.LockOSThread() // its members die with this thread, and so not before
 	if len(os.Args) < 2 {
 		fail(fmt.Errorf("verify: choose run or mutants, as in verify run --time 10m --seed 1"))
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 )
 
 // network is hosts as network namespaces, each with a cable to a switch: a bridge in a
@@ -16,9 +17,14 @@ type network struct {
 	hosts int
 }
 
-// newNetwork makes hosts that reach each other.
+// prefix begins the names of namespaces. The number of the process that made them follows.
+const prefix = "pleachverify-"
+
+// newNetwork makes hosts that reach each other, and removes those of processes that were
+// killed: namespaces outlive the processes that make them.
 func newNetwork(hosts int) (*network, error) {
-	n := &network{fmt.Sprintf("pleachverify-%d", os.Getpid()), hosts}
+	removeLeftovers()
+	n := &network{fmt.Sprint(prefix, os.Getpid()), hosts}
 	commands := []string{"netns add " + n.name}
 	for host := range hosts {
 		commands = append(commands, "netns add "+n.host(host))
@@ -44,13 +50,27 @@ func newNetwork(hosts int) (*network, error) {
 	return n, nil
 }
 
+func removeLeftovers() {
+	entries, _ := os.ReadDir("/run/netns") // there is none before the first namespace
+	for _, e := range entries {
+		rest, ours := strings.CutPrefix(e.Name(), prefix)
+		pid, _, _ := strings.Cut(rest, "-")
+		if _, err := os.Stat("/proc/" + pid); ours && os.IsNotExist(err) {
+			_ = ip("", "netns del "+e.Name())
+		}
+	}
+}
+
 func (n *network) host(host int) string { return fmt.Sprintf("%s-%d", n.name, host) }
 
 func (n *network) address(host int) string { return fmt.Sprintf("10.78.0.%d", host+1) }
 
-// command is a command on a host. It becomes the command's process, so that signals arrive.
+// command is a command on a host. It becomes the command's process, so that signals arrive. It
+// dies with this program.
 func (n *network) command(host int, args ...string) *exec.Cmd {
-	return exec.Command("ip", append([]string{"netns", "exec", n.host(host)}, args...)...)
+	cmd := exec.Command("ip", append([]string{"netns", "exec", n.host(host)}, args...)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return cmd
 }
 
 // cut cuts hosts off from all others, and from each other.
