@@ -1,10 +1,6 @@
 package handoff
 
-import (
-	"slices"
-
-	"github.com/pleach-go/pleach/protocol"
-)
+import "github.com/pleach-go/pleach/protocol"
 
 // Time is the driver's time.
 type Time = protocol.Time
@@ -159,144 +155,6 @@ func (m *Machine) move(now Time, p int, follows bool) {
 	}
 }
 
-func (m *Machine) send(k Kind, items []Item) {
-	m.out.Send = append(m.out.Send, Message{k, m.view, m.self, items})
-}
-
-// Receive takes a message of another member.
-func (m *Machine) Receive(now Time, msg Message) {
-	switch {
-	case msg.From == m.self:
-	case msg.View > m.view:
-		if most := 64 + 4*len(m.in); len(m.pending) >= most { // what is lost is waited for by time
-			m.pending = slices.Delete(m.pending, 0, 1)
-		}
-		m.pending = append(m.pending, msg)
-	case msg.Kind == Report:
-		m.takeReport(now, &msg)
-	default:
-		for _, item := range msg.Items {
-			m.learn(now, item, &msg)
-		}
-	}
-}
-
-// takeReport takes what a member holds. What it held before and does not report is not held
-// by it.
-func (m *Machine) takeReport(now Time, msg *Message) {
-	reported, present := m.in[msg.From]
-	if msg.View != m.view || !present {
-		return
-	}
-	if !reported {
-		m.in[msg.From] = true
-		m.missing--
-	}
-	for p := range m.parts {
-		if part := &m.parts[p]; part.holder == msg.From && !part.released {
-			part.holder = Process{Rank: nobody}
-		}
-	}
-	for _, item := range msg.Items {
-		m.learn(now, item, msg)
-	}
-}
-
-// learn takes what a member says of a partition, unless a later owner is known.
-func (m *Machine) learn(now Time, item Item, msg *Message) {
-	part := &m.parts[item.Partition]
-	if item.Token < part.held {
-		return
-	}
-	_, present := m.in[msg.From]
-	if msg.Kind != Released {
-		if present && !(part.released && part.held == item.Token) {
-			part.holder, part.held, part.released, part.told = msg.From, item.Token, false, now
-		}
-		return
-	}
-	// Another process may have begun in the view of the release, if the map named it.
-	exclusive := msg.View == m.view || msg.View+1 == m.view && (part.before == m.self || part.before == msg.From)
-	part.holder, part.held, part.released = msg.From, item.Token, exclusive
-	if !exclusive {
-		part.holder = Process{Rank: nobody}
-	}
-}
-
-// Confirm says that a majority of the members of a view was in it at a moment after sent.
-func (m *Machine) Confirm(now, sent Time, view uint64) {
-	if m.c.Lease == 0 || view != m.view {
-		return
-	}
-	m.agreed = min(m.agreed, now)
-	if until := sent + m.c.Lease/5*4; until > m.until {
-		m.until, m.lapsed = until, false
-	}
-}
-
-// Vouches reports whether this process may tell others that it is in a view. One that did not
-// run for a while may have missed the next view, and waits until it would know.
-func (m *Machine) Vouches(now Time, view uint64) bool {
-	return view == m.view && now >= m.awake && !m.slept(now)
-}
-
-// slept reports whether Tick is long overdue.
-func (m *Machine) slept(now Time) bool { return m.ticked > 0 && now-m.ticked > m.c.Lease/5*2 }
-
-// Suspend says that this process has no quorum, or is no member: it serves nothing.
-func (m *Machine) Suspend() { m.until = 0 }
-
-// Leave drains everything. This process begins nothing any more.
-func (m *Machine) Leave(now Time) {
-	m.leaving = true
-	for p := range m.parts {
-		if part := &m.parts[p]; part.state == held {
-			part.state, part.deadline = draining, now+m.c.Handoff
-			m.out.Drain = append(m.out.Drain, Item{p, part.token})
-		}
-	}
-}
-
-// Drained says that the work of a partition has ended that was to be drained.
-func (m *Machine) Drained(now Time, item Item) {
-	part := &m.parts[item.Partition]
-	if part.state == draining && part.token == item.Token {
-		m.release(now, item.Partition)
-	}
-}
-
-// release ends the ownership of a partition that was drained. If that is late, others may
-// have begun, and are told nothing.
-func (m *Machine) release(now Time, p int) {
-	part := &m.parts[p]
-	part.state = idle
-	part.holder, part.held, part.released = m.self, part.token, now <= part.deadline+m.c.Lease/4
-	switch {
-	case !part.released:
-		part.holder, part.since = Process{Rank: nobody}, now
-	case m.leaving || part.target != m.self:
-		m.releases(Item{p, part.token})
-	}
-}
-
-// releases adds to the message of a step, so that one has all that is released together.
-func (m *Machine) releases(item Item) {
-	for i := range m.out.Send {
-		if msg := &m.out.Send[i]; msg.Kind == Released && msg.View == m.view {
-			msg.Items = append(msg.Items, item)
-			return
-		}
-	}
-	m.send(Released, []Item{item})
-}
-
-// stop ends the ownership of a partition without a word.
-func (m *Machine) stop(p int) {
-	part := &m.parts[p]
-	part.state, part.holder = idle, Process{Rank: nobody}
-	m.out.Stop = append(m.out.Stop, Item{p, part.token})
-}
-
 // Tick has time pass: leases and handoffs end, and partitions begin. It is called every fifth
 // of Config.Lease, or more often.
 func (m *Machine) Tick(now Time) {
@@ -379,9 +237,6 @@ func (m *Machine) Serves(now Time, p int) (token uint64, ok bool) {
 	return part.token, part.state == held && now < m.until
 }
 
-// Until is when the lease ends.
-func (m *Machine) Until() Time { return m.until }
-
 // Owner returns the process that owns a partition as far as this one knows, and its token.
 func (m *Machine) Owner(p int) (owner Process, token uint64, ok bool) {
 	part := &m.parts[p]
@@ -405,25 +260,4 @@ func (m *Machine) Holds() (n int) {
 		}
 	}
 	return n
-}
-
-// Missing returns the members of the view whose reports have not arrived.
-func (m *Machine) Missing() (missing []Process) {
-	for p, reported := range m.in {
-		if !reported {
-			missing = append(missing, p)
-		}
-	}
-	return missing
-}
-
-// Report returns the report of this process in its view, for members that lack it.
-func (m *Machine) Report() Message {
-	msg := Message{Report, m.view, m.self, nil}
-	for p := range m.parts {
-		if part := &m.parts[p]; part.state != idle {
-			msg.Items = append(msg.Items, Item{p, part.token})
-		}
-	}
-	return msg
 }
