@@ -96,6 +96,19 @@ func keyOf(t *testing.T, m *member) string {
 	return ""
 }
 
+// owner waits until a member knows the owner of a key: it learns it by a message.
+func owner(t *testing.T, m *member, key, other string) shard.Owner {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		if o, ok := m.Owner(key); ok && o.Member.ID != other {
+			return o
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s knows no owner of %s but %q", m.Self().ID, key, other)
+		}
+	}
+}
+
 var errDone = errors.New("done")
 
 // token returns the token by which a member serves a key.
@@ -124,6 +137,7 @@ func TestOwnerDies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			owner(t, a, key, "")
 			_, err = token(a, key)
 			var not *shard.NotOwnerError
 			if !errors.As(err, &not) || not.Owner == nil || not.Owner.Member.ID != "b" || not.Owner.Token != before {
@@ -131,9 +145,8 @@ func TestOwnerDies(t *testing.T) {
 			}
 			b.kill()
 			settled(t, 32, a, d)
-			o, ok := a.Owner(key)
-			if !ok || o.Member.ID == "b" || o.Token <= before {
-				t.Errorf("owner %v (%v) after a death, token %d before", o, ok, before)
+			if o := owner(t, a, key, "b"); o.Token <= before {
+				t.Errorf("owner %v after a death, token %d before", o, before)
 			}
 			if _, err := token(b, key); err == nil {
 				t.Error("a dead member serves")
