@@ -10,8 +10,7 @@ import (
 func newBench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure broadcasts, view changes, collectives, recovery, sorting, copies of files, scale, silent members, fleets and order on this host",
-		Short: "Measure broadcasts, view changes, collectives, recovery, sorting, copies of files, scale, silent members, fleets and shards on this host",
+		Short: "Measure broadcasts, view changes, collectives, recovery, sorting, copies of files, scale, silent members, fleets, order and shards on this host",
 		Long: `Measure Pleach on this host, and other systems beside it. Each benchmark interleaves
 the systems that it compares in one run, because only ratios of one run mean
 something.`,
@@ -24,20 +23,16 @@ something.`,
   pleach-lab bench scale --members 64,256,1024
   pleach-lab bench silent --members 32 --compare bare
   pleach-lab bench fleet --zones 16 --members 32 --delay 20ms
-  pleach-lab bench order --members 3,5`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("%q is not something to measure: choose broadcast, stabilization, collectives, restart, sort, cp, scale, silent, fleet or order", args[0])
+  pleach-lab bench order --members 3,5
   pleach-lab bench shards --members 16 --partitions 1024`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("%q is not something to measure: choose broadcast, stabilization, collectives, restart, sort, cp, scale, silent, fleet or shards", args[0])
+				return fmt.Errorf("%q is not something to measure: choose broadcast, stabilization, collectives, restart, sort, cp, scale, silent, fleet, order or shards", args[0])
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchBroadcast(), newBenchStabilization(), newBenchCollectives(), newBenchRestart(), newBenchSort(), newBenchCp(), newBenchScale(), newBenchSilent(), newBenchFleet(), newBenchOrder())
-	cmd.AddCommand(newBenchBroadcast(), newBenchStabilization(), newBenchCollectives(), newBenchRestart(), newBenchSort(), newBenchCp(), newBenchScale(), newBenchSilent(), newBenchFleet(), newBenchShards())
+	cmd.AddCommand(newBenchBroadcast(), newBenchStabilization(), newBenchCollectives(), newBenchRestart(), newBenchSort(), newBenchCp(), newBenchScale(), newBenchSilent(), newBenchFleet(), newBenchOrder(), newBenchShards())
 	return cmd
 }
