@@ -55,6 +55,7 @@ type world struct {
 	t          testing.TB
 	rng        *rand.Rand
 	partitions int
+	handoff    Time // shorter than a lease, or longer
 	now        Time
 	all        []*host // all processes that there ever were
 	views      []agreed
@@ -65,6 +66,9 @@ type world struct {
 
 func newWorld(t testing.TB, seed uint64, partitions, size int) *world {
 	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 0)), partitions: partitions, tokens: map[Item]Process{}, highest: map[int]uint64{}}
+	if w.handoff = handoff; seed%2 == 0 {
+		w.handoff = 2 * lease
+	}
 	var hosts []*host
 	for id := range size {
 		hosts = append(hosts, w.start(id, 1))
@@ -76,7 +80,7 @@ func newWorld(t testing.TB, seed uint64, partitions, size int) *world {
 // start starts the process of a member: rank and ID are its number.
 func (w *world) start(id int, incarnation uint64) *host {
 	h := &host{
-		Machine: New(Config{Partitions: w.partitions, Lease: lease, Handoff: handoff}),
+		Machine: New(Config{Partitions: w.partitions, Lease: lease, Handoff: w.handoff}),
 		id:      id, self: Process{id, incarnation}, view: -1, work: map[int]Item{}, drains: map[int]Time{},
 	}
 	w.all = append(w.all, h)
@@ -192,7 +196,7 @@ func (w *world) carryOut(h *host, a Actions) {
 		delete(h.drains, item.Partition)
 	}
 	for _, item := range a.Drain { // some never end by themselves
-		h.drains[item.Partition] = w.now + Time(w.rng.Int64N(int64(2*handoff)))
+		h.drains[item.Partition] = w.now + Time(w.rng.Int64N(int64(2*w.handoff)))
 	}
 	for _, item := range a.Begin {
 		w.begins(h, item)
@@ -292,12 +296,12 @@ func runSeed(t *testing.T, seed uint64) int {
 		}
 		w.change(size)
 	}
-	for range 4 * (lease + handoff) {
+	for range 4 * (lease + w.handoff) {
 		w.step()
 	}
 	// Members that lost a message learn the rest with the next view.
 	w.decide(w.last().hosts)
-	for range 4 * (lease + handoff) {
+	for range 4 * (lease + w.handoff) {
 		w.step()
 	}
 	w.settledOrLossy()
@@ -310,7 +314,7 @@ func runSeed(t *testing.T, seed uint64) int {
 func (w *world) settledOrLossy() {
 	for range 3 {
 		w.decide(w.last().hosts)
-		for range 3 * (lease + handoff) {
+		for range 3 * (lease + w.handoff) {
 			w.step()
 		}
 	}
