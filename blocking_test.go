@@ -114,7 +114,7 @@ func isStopped(t *testing.T, addresses []string) {
 // beside returns a group of two whose other member behaves badly.
 func beside(t *testing.T, bad func(t *testing.T, addresses []string)) *pleach.Group {
 	t.Helper()
-	addresses := freeAddresses(t, 2)
+	addresses := testutil.FreeAddresses(t, 2)
 	bad(t, addresses)
 	return start(t, pleach.Config{Static: true, Group: "cluster", Addresses: addresses})
 }
@@ -204,7 +204,7 @@ func TestMessagesObeyTheirContext(t *testing.T) {
 func TestJoinObeysItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	addresses := freeAddresses(t, 2)
+	addresses := testutil.FreeAddresses(t, 2)
 	if _, err := pleach.Start(ctx, pleach.Config{Addresses: addresses}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}

@@ -263,7 +263,7 @@ func TestStoppedRelayFreezesNobodyForGood(t *testing.T) {
 	size := sizeOfHosts()
 	const slow = 1 // it has children in the tree over any number of members
 	dead := size.hosts - 1
-	addresses := freeAddresses(t, size.hosts)
+	addresses := testutil.FreeAddresses(t, size.hosts)
 	rs := startResidents(t, size.hosts, func(int) *exec.Cmd { return exec.Command(os.Args[0]) },
 		func(who int) residentConfig {
 			return residentConfig{Addresses: addresses, Rank: who, Pace: 20 * time.Millisecond}

@@ -37,7 +37,7 @@ func TestOwnAddressAmongTheSeedsIsSkipped(t *testing.T) {
 		{"0.0.0.0", "127.0.0.1"},
 		{"0.0.0.0", "localhost"},
 	} {
-		_, port, _ := net.SplitHostPort(freeAddresses(t, 1)[0])
+		_, port, _ := net.SplitHostPort(testutil.FreeAddresses(t, 1)[0])
 		c := pleach.Config{Listen: net.JoinHostPort(test.listen, port), Advertise: net.JoinHostPort("127.0.0.1", port)}
 		began := time.Now()
 		g := member(t)(pleach.Join(t.Context(), c, net.JoinHostPort(test.seed, port), other))
@@ -46,7 +46,7 @@ func TestOwnAddressAmongTheSeedsIsSkipped(t *testing.T) {
 		}
 		_ = g.Close()
 	}
-	own := freeAddresses(t, 1)[0]
+	own := testutil.FreeAddresses(t, 1)[0]
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
 	if _, err := pleach.Join(ctx, pleach.Config{Listen: own}, own); !errors.As(err, new(*pleach.JoinError)) || ctx.Err() != nil {
@@ -128,7 +128,7 @@ func TestPermanentErrorsOfJoin(t *testing.T) {
 // What may get better is tried again, and logged once for each cause.
 func TestRetriesOfJoinAreLoggedOnce(t *testing.T) {
 	var log testutil.LogBuffer
-	seed := freeAddresses(t, 1)[0]
+	seed := testutil.FreeAddresses(t, 1)[0]
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err := pleach.Join(ctx, pleach.Config{Logger: log.Logger()}, seed)
@@ -149,7 +149,7 @@ func TestOwnCertificateIsChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := freeAddresses(t, 1)[0]
+	address := testutil.FreeAddresses(t, 1)[0]
 	for name, call := range map[string]func(context.Context) (*pleach.Group, error){
 		"Start": func(ctx context.Context) (*pleach.Group, error) {
 			return pleach.Start(ctx, pleach.Config{Addresses: []string{address}, TLS: config})
@@ -195,7 +195,7 @@ func TestSeedThatIsNoMemberYet(t *testing.T) {
 	}
 	defer silent.Close()
 	ctx, cancel := context.WithCancel(t.Context())
-	waiting := freeAddresses(t, 1)[0]
+	waiting := testutil.FreeAddresses(t, 1)[0]
 	var joining sync.WaitGroup
 	joining.Go(func() {
 		_, _ = pleach.Join(ctx, pleach.Config{Group: "web", Listen: waiting}, silent.Addr().String())

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/testutil"
 )
 
 // A joiner's meta is in its first view, and that of members that begin together soon
@@ -14,7 +15,7 @@ import (
 func TestMeta(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	addresses := freeAddresses(t, 2)
+	addresses := testutil.FreeAddresses(t, 2)
 	groups := []*pleach.Group{
 		start(t, pleach.Config{Addresses: addresses, Rank: 0, Meta: "zero"}),
 		start(t, pleach.Config{Addresses: addresses, Rank: 1, Meta: "one"}),

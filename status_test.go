@@ -63,7 +63,7 @@ func TestLogAndStatusOfQuorum(t *testing.T) {
 	var log testutil.LogBuffer
 	feed := detect.NewFeed()
 	bad := fault.New(1, fault.Config{})
-	addresses := freeAddresses(t, size)
+	addresses := testutil.FreeAddresses(t, size)
 	groups := make([]*pleach.Group, size)
 	for r := range groups {
 		inner, err := tcp.New(tcp.Config{Rank: protocol.Rank(r), Addresses: addresses, Open: true})
@@ -137,7 +137,7 @@ type silentDetector struct{ *detect.Tracker }
 // A member without file descriptors does not take the others for silent. When it has
 // some again, it does.
 func TestOwnErrorsAreNoEvidenceAgainstOthers(t *testing.T) {
-	addresses := freeAddresses(t, 3)
+	addresses := testutil.FreeAddresses(t, 3)
 	detector := silentDetector{detect.NewTracker()}
 	var groups []*pleach.Group
 	var broken *faulty

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/topology"
 	"github.com/pleach-go/pleach/transport/fault"
@@ -18,7 +19,7 @@ import (
 // startTraced starts members over a network with faults, that take no silence amiss.
 func startTraced(t *testing.T, size int) ([]*pleach.Group, *fault.Network) {
 	t.Helper()
-	bad, addresses := fault.New(1, fault.Config{}), freeAddresses(t, size)
+	bad, addresses := fault.New(1, fault.Config{}), testutil.FreeAddresses(t, size)
 	groups := make([]*pleach.Group, size)
 	for r := range groups {
 		inner, err := tcp.New(tcp.Config{Rank: protocol.Rank(r), Addresses: addresses, Open: true})

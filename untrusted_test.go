@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -22,21 +21,6 @@ import (
 
 const groupName = "guarded"
 
-// freeAddresses returns addresses on loopback that nobody listens at.
-func freeAddresses(t *testing.T, n int) []string {
-	t.Helper()
-	addresses := make([]string, n)
-	for i := range addresses {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		addresses[i] = l.Addr().String()
-	}
-	return addresses
-}
-
 // joinGuarded makes a member under TLS.
 func joinGuarded(t *testing.T, addresses []string, rank int, group string, p testutil.Credentials) *pleach.Group {
 	t.Helper()
@@ -50,7 +34,7 @@ func joinGuarded(t *testing.T, addresses []string, rank int, group string, p tes
 // guarded is a whole group.
 func guarded(t *testing.T) (groups []*pleach.Group, addresses []string, ca *testutil.CA) {
 	t.Helper()
-	ca, addresses = testutil.NewCA(t), freeAddresses(t, attackedSize)
+	ca, addresses = testutil.NewCA(t), testutil.FreeAddresses(t, attackedSize)
 	for rank := range addresses {
 		groups = append(groups, joinGuarded(t, addresses, rank, groupName, ca.Issue(t)))
 	}
@@ -76,7 +60,7 @@ func TestUntrustedProcessesCannotJoin(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			addresses := freeAddresses(t, attackedSize)
+			addresses := testutil.FreeAddresses(t, attackedSize)
 			var groups []*pleach.Group
 			for rank := range attackedSize - 1 {
 				groups = append(groups, joinGuarded(t, addresses, rank, groupName, ca.Issue(t)))
@@ -207,7 +191,7 @@ func TestUntrustedProcessesNeitherInjectNorUseUpMemory(t *testing.T) {
 // nothing. Rank 1, whom it plays, is not there, and the group is a fixed one:
 // neither the real rank 1 nor a view without it comes in between.
 func TestInsiderInjects(t *testing.T) {
-	ca, addresses := testutil.NewCA(t), freeAddresses(t, attackedSize)
+	ca, addresses := testutil.NewCA(t), testutil.FreeAddresses(t, attackedSize)
 	config, err := ca.Issue(t).TLS()
 	if err != nil {
 		t.Fatal(err)

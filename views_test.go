@@ -11,6 +11,7 @@ import (
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/detect"
+	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport/fault"
 	"github.com/pleach-go/pleach/transport/tcp"
@@ -19,7 +20,7 @@ import (
 // joinWhole starts a group as a whole, with views.
 func joinWhole(t *testing.T, size int, change func(*pleach.Config)) []*pleach.Group {
 	t.Helper()
-	addresses := freeAddresses(t, size)
+	addresses := testutil.FreeAddresses(t, size)
 	groups := make([]*pleach.Group, size)
 	for r := range groups {
 		c := pleach.Config{Group: "whole", Addresses: addresses, Rank: r}
@@ -113,7 +114,7 @@ func awaitNoQuorum(t *testing.T, g *pleach.Group) {
 func TestMinorityStopsAndRejoins(t *testing.T) {
 	const size = 5
 	bad := fault.New(1, fault.Config{})
-	addresses := freeAddresses(t, size)
+	addresses := testutil.FreeAddresses(t, size)
 	groups, feeds := make([]*pleach.Group, size), make([]*detect.Feed, size)
 	for r := range groups {
 		inner, err := tcp.New(tcp.Config{Group: "parted", Rank: protocol.Rank(r), Addresses: addresses, Open: true})

@@ -2,14 +2,19 @@ package testutil
 
 import (
 	"net"
+	"net/netip"
+	"os"
+	"runtime"
 	"testing"
 )
 
-// FreeAddresses returns addresses of this host that processes can listen on.
+// FreeAddresses returns addresses of this host that processes can listen on. They stay free
+// until then: on Linux, which has all of 127.0.0.0/8, no other test binary uses their host,
+// and no connection has one of their ports for its own end.
 func FreeAddresses(t testing.TB, n int) (addresses []string) {
 	t.Helper()
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := net.Listen("tcp", net.JoinHostPort(ownHost(), "0"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -17,4 +22,13 @@ func FreeAddresses(t testing.TB, n int) (addresses []string) {
 		addresses = append(addresses, l.Addr().String())
 	}
 	return addresses
+}
+
+// ownHost returns the loopback address of this process.
+func ownHost() string {
+	if runtime.GOOS != "linux" {
+		return "127.0.0.1"
+	}
+	pid := os.Getpid()
+	return netip.AddrFrom4([4]byte{127, 128 | byte(pid>>16)&63, byte(pid >> 8), byte(pid)}).String()
 }

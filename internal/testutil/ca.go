@@ -62,10 +62,11 @@ func (ca *CA) issue(t testing.TB, template *x509.Certificate) (*x509.Certificate
 // that it trusts.
 type Credentials struct{ Cert, Key, CA []byte }
 
-// Issue returns credentials for a member on 127.0.0.1 that trusts this CA.
+// Issue returns credentials for a member on 127.0.0.1, or at one of FreeAddresses, that trusts
+// this CA.
 func (ca *CA) Issue(t testing.TB) Credentials {
 	t.Helper()
-	return ca.IssueFor(t, net.IPv4(127, 0, 0, 1))
+	return ca.IssueNames(t, &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.ParseIP(ownHost())}})
 }
 
 // IssueFor returns credentials for a member on another host.

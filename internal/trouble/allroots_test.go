@@ -33,7 +33,7 @@ func figures(t *testing.T, f map[string]any) {
 // start starts a group over TCP on loopback.
 func start(t *testing.T, size int, change func(*pleach.Config)) []*pleach.Group {
 	t.Helper()
-	addresses := onLoopback(t, size)
+	addresses := testutil.FreeAddresses(t, size)
 	groups := make([]*pleach.Group, size)
 	for r := range groups {
 		c := pleach.Config{Group: "trouble", Addresses: addresses, Rank: r}

@@ -202,7 +202,7 @@ type counters struct {
 // startCounters describes processes. The first one creates their group.
 func startCounters(t *testing.T, size int) *counters {
 	cs := &counters{t: t, running: make([]*testutil.Process, size)}
-	addresses := onLoopback(t, size)
+	addresses := testutil.FreeAddresses(t, size)
 	for i, address := range addresses {
 		cs.configs = append(cs.configs, counterConfig{Create: i == 0, Listen: address, ID: fmt.Sprint("m", i), Seeds: addresses})
 	}

@@ -85,7 +85,7 @@ func (c *coordinatorConfig) exhaust(g *pleach.Group) (known bool) {
 // for dead, knows what it lacks, and its broadcasts reach all members.
 func TestCase28CoordinatorWithoutDescriptors(t *testing.T) {
 	const members, descriptors = 40, 32
-	addresses := onLoopback(t, members)
+	addresses := testutil.FreeAddresses(t, members)
 	var coordinator *testutil.Process
 	withPriority(func() {
 		coordinator = testutil.StartRole(t, coordinatorRole, coordinatorConfig{addresses, descriptors, 8 * time.Second})

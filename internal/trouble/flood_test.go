@@ -122,12 +122,12 @@ func (ts *talkers) floodRate(run time.Duration, f floodTrouble) (rate float64, q
 func TestCase1FullRate(t *testing.T) {
 	const size, busy, stopped, bytes = 8, 3, 5, 1 << 20
 	run := min(20*seconds(), time.Minute)
-	calm := startTalkers(t, onLoopback(t, size), nil, talkerConfig{Flood: bytes})
+	calm := startTalkers(t, testutil.FreeAddresses(t, size), nil, talkerConfig{Flood: bytes})
 	without, _ := calm.floodRate(run/4, floodTrouble{busy: busy, stopped: stopped})
 	for _, p := range calm.all {
 		p.end()
 	}
-	ts := startTalkers(t, onLoopback(t, size), nil, talkerConfig{Flood: bytes, BusyRank: busy, Busy: 4 * time.Second, Every: 10 * time.Second})
+	ts := startTalkers(t, testutil.FreeAddresses(t, size), nil, talkerConfig{Flood: bytes, BusyRank: busy, Busy: 4 * time.Second, Every: 10 * time.Second})
 	rate, quiet := ts.floodRate(run, floodTrouble{busy, stopped, 3 * time.Second, 15 * time.Second})
 	memory, lost, gaps := ts.endFlood()
 	figures(t, map[string]any{

@@ -15,7 +15,7 @@ import (
 // heard each other and exchanged heartbeats.
 func talkingGroup(t *testing.T, size int) *talkers {
 	t.Helper()
-	ts := startTalkers(t, onLoopback(t, size), nil, talkerConfig{Pace: 20 * time.Millisecond})
+	ts := startTalkers(t, testutil.FreeAddresses(t, size), nil, talkerConfig{Pace: 20 * time.Millisecond})
 	ts.awaitTalk(ranksBut(size))
 	time.Sleep(time.Second)
 	return ts
@@ -125,7 +125,7 @@ func TestCase6CoordinatorCutOff(t *testing.T) {
 // nothing more.
 func TestCase23LossOfALongMessage(t *testing.T) {
 	const size, stopped = 3, 4 * time.Second
-	ts := startTalkers(t, onLoopback(t, size), nil, talkerConfig{Static: true})
+	ts := startTalkers(t, testutil.FreeAddresses(t, size), nil, talkerConfig{Static: true})
 	send := func(bytes int) {
 		if _, err := fmt.Fprintln(ts.all[0].input, bytes); err != nil {
 			t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 // and they go on as before, without a loss. When it runs again, it is back.
 func TestCase38StarvedMember(t *testing.T) {
 	const size, starved, bytes = 5, 3, 64 << 10
-	ts := startTalkers(t, onLoopback(t, size), nil, talkerConfig{Flood: bytes})
+	ts := startTalkers(t, testutil.FreeAddresses(t, size), nil, talkerConfig{Flood: bytes})
 	ts.await("the flood", ranksBut(size, 0), func(p *talker) bool { return p.have["0"] > 100 })
 	before := ts.rate(2 * time.Second)
 	resume := ts.starve(starved, 5*time.Millisecond, 500*time.Millisecond)
@@ -45,7 +45,7 @@ func TestCase38StarvedMember(t *testing.T) {
 // runs, so it stays a member, and the others wait for it.
 func TestCase38SlowProgramStays(t *testing.T) {
 	const size, slow = 4, 3
-	ts := startTalkers(t, onLoopback(t, size), nil, talkerConfig{Flood: 64 << 10, BusyRank: slow, Busy: 2 * time.Second})
+	ts := startTalkers(t, testutil.FreeAddresses(t, size), nil, talkerConfig{Flood: 64 << 10, BusyRank: slow, Busy: 2 * time.Second})
 	ts.await("the flood", ranksBut(size, 0), func(p *talker) bool { return p.have["0"] > 0 })
 	time.Sleep(12 * time.Second) // more than two of the times after which it would leave
 	for r, p := range ts.all {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"os/exec"
 	"slices"
@@ -315,21 +314,6 @@ func (ts *talkers) blocked(some []int) (longest time.Duration) {
 		p.mu.Unlock()
 	}
 	return longest
-}
-
-// onLoopback returns free addresses of this host.
-func onLoopback(t *testing.T, size int) []string {
-	t.Helper()
-	addresses := make([]string, size)
-	for r := range addresses {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = l.Close() }()
-		addresses[r] = l.Addr().String()
-	}
-	return addresses
 }
 
 // ranksBut returns the ranks of a group without some.
