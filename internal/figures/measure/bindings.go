@@ -2,11 +2,12 @@ package main
 
 import "github.com/pleach-go/pleach/internal/figures"
 
-// bindingsBench needs what make build bindings makes, and Debian's numpy, mpi4py and torch.
+// bindingsBench needs the command and the library, and Debian's numpy, mpi4py and torch.
 const bindingsBench = "/usr/bin/python3 bindings/python/bench.py --json "
 
 // bindingsCalls measures Allreduce from other languages beside Go, mpi4py and Gloo.
 func bindingsCalls(l *lab) []figures.Table {
+	l.output("make --silent build bindings")
 	var out map[string]map[string]float64
 	l.measure(&out, bindingsBench+"allreduce")
 	t := figures.Table{Name: "calls", Columns: []string{"Allreduce", "8 B, one process", "8 B, 4 processes", "4 MiB, 4 processes"}}
