@@ -15,13 +15,9 @@ import (
 // unrecorded are tables that are older than records, and stay until they are measured anew.
 // None is added here.
 var unrecorded = []string{
-	"simulator.sparse", "simulator.events",
-	"peers.32", "peers.128", "peers.agents",
-	"stabilization.kill", "stabilization.convergence",
-	"collectives.tcp", "collectives.shared", "collectives.run-through",
+	"peers.128",
 	"sort.gnu", "sort.killed",
 	"scale.members", "scale.joins", "scale.peers",
-	"fleet.quiet", "fleet.trouble",
 }
 
 // A page has the figures of its records, and every record is quoted.
