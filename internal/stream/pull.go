@@ -203,8 +203,10 @@ func (m *Member) learnRepair(now protocol.Time, p *pull) {
 
 // handleRequest sends the segments that a peer requests, or says which are still kept.
 func (m *Member) handleRequest(f *flow, from protocol.Rank, fr *frame) {
-	if m.leftEarlier(from) { // it may wait for this before it knows that it has left
-		m.queueFrame(from, f, frame{kind: trimmed, first: fr.last})
+	// One that has left may wait for this before it knows that. One that joins with a later
+	// view, which this member does not know yet, asks for nothing before the present one.
+	if m.leftEarlier(from) && fr.first < f.viewStart {
+		m.queueFrame(from, f, frame{kind: trimmed, first: f.viewStart})
 		return
 	}
 	if firstKept := f.store.firstKept(fr.first); firstKept > fr.first {
