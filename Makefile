@@ -243,6 +243,12 @@ screenshots: ## render the agent's page with 5, 50 and 500 members into SCREENSH
 	mkdir -p $(SCREENSHOTS)
 	PLEACH_SCREENSHOTS=$(abspath $(SCREENSHOTS)) go test -count=1 -timeout 30m -run 'Browser|Screenshots' -v ./internal/agent/ui
 
+ARM64 ?= . ./internal/stream ./internal/membership ./collective
+
+.PHONY: arm64
+arm64: ## test the packages ARM64 (default: the root, stream, membership and collective) as linux/arm64; needs qemu-user-static and binfmt_misc
+	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go test -count=1 -short -timeout 60m $(ARM64)
+
 .PHONY: packages
 packages: ## build tarballs, .deb packages, SBOMs and checksums into dist/: some minutes the first time
 	rm -rf dist

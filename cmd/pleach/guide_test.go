@@ -230,8 +230,8 @@ func TestGuideForJobs(t *testing.T) {
 	}
 	folder := t.TempDir()
 	here := strings.NewReplacer(" -o pi", " -o "+folder+"/pi", "./pi", folder+"/pi", "--output ", "--output "+folder+"/")
-	for _, section := range []string{"Takeover", "A whole job: pleach sort"} {
-		for _, c := range testutil.CodeBlocks(t, "../../docs/guide/jobs.md", section) {
+	for _, at := range []struct{ page, section string }{{"jobs.md", "Takeover"}, {"sort.md", "Sort"}} {
+		for _, c := range testutil.CodeBlocks(t, "../../docs/guide/"+at.page, at.section) {
 			if c.Language != "console" || strings.Contains(c.Text, "./prog") {
 				continue
 			}

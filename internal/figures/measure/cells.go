@@ -24,11 +24,11 @@ func span(values []float64) string {
 // none stands where there is no value.
 const none = "–"
 
-// digits prints a value with two digits that mean something, or as a whole number. 0 is no
-// value: nothing takes no time.
+// digits prints a value with two digits that mean something, or as a whole number. What is not
+// above 0 is no value: nothing takes no time, and less only where a host was disturbed.
 func digits(v float64) string {
 	switch {
-	case v == 0:
+	case v <= 0:
 		return none
 	case v < 1:
 		return fmt.Sprintf("%.2f", v)
@@ -57,7 +57,7 @@ func median(values []float64) float64 {
 // micros prints a number of microseconds as a time.
 func micros(us float64) string {
 	switch {
-	case us == 0:
+	case us <= 0:
 		return none
 	case us < 1000:
 		return digits(us) + " µs"
@@ -68,7 +68,7 @@ func micros(us float64) string {
 // millis prints a number of milliseconds as a time.
 func millis(ms float64) string {
 	switch {
-	case ms == 0:
+	case ms <= 0:
 		return none
 	case ms < 1:
 		return digits(ms*1000) + " µs"
@@ -89,7 +89,7 @@ func perSecond(rate float64) string {
 
 // ratio prints how often b is in a.
 func ratio(a, b float64) string {
-	if a == 0 || b == 0 {
+	if a <= 0 || b <= 0 {
 		return none
 	}
 	return fmt.Sprintf("%.2f", a/b)

@@ -75,9 +75,9 @@ func (o *collectivesOutput) ratios(name string, field func(collectives.Result) f
 	return t
 }
 
-// ratio is one cell. A barrier has no size, and stands below the first.
+// ratio is one cell. A barrier and a split have no size, and stand below the first.
 func (o *collectivesOutput) ratio(operation string, members, size int, field func(collectives.Result) float64) string {
-	if operation == "barrier" {
+	if operation == "barrier" || operation == "split" {
 		if size != collectiveSizes[0].bytes {
 			return ""
 		}

@@ -103,7 +103,10 @@ func (m measurement) record() error {
 func parts() string {
 	var names []string
 	for _, m := range measurements {
-		names = append(names, m.part(), m.name)
+		if !slices.Contains(names, m.part()) {
+			names = append(names, m.part())
+		}
+		names = append(names, m.name)
 	}
-	return strings.Join(append(slices.Compact(names), "pages"), ", ")
+	return strings.Join(append(names, "pages"), ", ")
 }
