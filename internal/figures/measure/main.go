@@ -49,6 +49,7 @@ var measurements = []measurement{
 	{"scale.peers", scalePeers},
 	{"fleet.quiet", fleetQuiet},
 	{"fleet.trouble", fleetTrouble},
+	{"ulfm.shrink", viewsBesideULFM},
 }
 
 func main() {
