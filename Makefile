@@ -40,7 +40,7 @@ fuzz: ## run each fuzz target for FUZZTIME, a time or a number of inputs (defaul
 
 .PHONY: full
 full: ## run the full-size tests: up to two hours
-	PLEACH_FULL=1 go test -timeout 120m ./broadcast/... ./logp/... ./internal/experiments/... ./samplesort
+	PLEACH_FULL=1 go test -timeout 120m ./broadcast/... ./logp/... ./internal/experiments/... ./samplesort ./collective
 
 SEEDS ?= 100
 KIND ?= UnderKilling
