@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -42,7 +43,7 @@ func startFleet(t *testing.T) (network *netns.Net, machines []*fleetMachine, use
 	network = netns.New(t, 3)
 	for zone, id := range []string{"fra", "iad", "sin"} {
 		if !network.Delay(zone, longLink) {
-			t.Log("this kernel has no netem: links have no delay")
+			t.Log("there are no TAP devices here: links have no delay")
 		}
 		for i := range 3 {
 			address := fmt.Sprintf("10.%d.0.%d", zone+1, i+1)
@@ -143,9 +144,10 @@ func checkNumbers(t *testing.T, l *terminal, sender string, sent int) {
 	}
 }
 
-// Nine agents in three zones by the guide: every listener at an agent that lives has all messages,
-// in order, once, although a zone is cut off and agents are killed. With PLEACH_FULL, the cut
-// lasts for 10 s, and 20 agents are killed.
+// Nine agents in three zones by the guide, 20 ms apart: what is sent to the fleet is heard by all
+// nine, and every listener at an agent that lives has all messages, in order, once, although a
+// zone is cut off and agents of all zones are killed. With PLEACH_FULL, the cut lasts for 10 s, and
+// 20 agents are killed.
 func TestFleetOfAgents(t *testing.T) {
 	cut, kills := 3*time.Second, 2
 	if testutil.Full.On() {
@@ -153,19 +155,11 @@ func TestFleetOfAgents(t *testing.T) {
 	}
 	network, machines, use := startFleet(t)
 	machines[4].awaitZones(t)
-	for _, c := range use {
-		if strings.HasPrefix(c.Line, "pleach listen") {
-			continue
-		}
-		got := machines[4].run(c.Line)
-		if !c.Says(got) || strings.HasPrefix(c.Line, "pleach query") && !strings.Contains(got, "9 of 9 members") {
-			t.Errorf("%s prints %q, want %q", c.Line, got, c.Output)
-		}
-	}
-	victims := machines[3:5] // of iad; the third one listens
+	heardByAll(t, machines, use)
+	victims := []*fleetMachine{machines[3], machines[4], machines[1], machines[7]} // two of iad, one of fra and of sin
 	var listeners []*terminal
-	for i, m := range machines {
-		if i != 3 && i != 4 {
+	for _, m := range machines {
+		if !slices.Contains(victims, m) {
 			listeners = append(listeners, m.start("pleach listen numbers --fleet"))
 		}
 	}
@@ -181,7 +175,7 @@ func TestFleetOfAgents(t *testing.T) {
 	time.Sleep(cut)
 	network.Heal(2)
 	for i := range kills {
-		v := victims[i%2]
+		v := victims[i%len(victims)]
 		v.agent.kill()
 		time.Sleep(500 * time.Millisecond)
 		v.agent = v.start(v.line)
@@ -193,5 +187,33 @@ func TestFleetOfAgents(t *testing.T) {
 		checkNumbers(t, l, "fra/fra1", sent[0])
 		checkNumbers(t, l, "sin/sin3", sent[1])
 	}
-	t.Logf("%d and %d messages", sent[0], sent[1])
+	t.Logf("%d and %d messages, each at %d listeners; a zone cut off for %v, %d agents killed", sent[0], sent[1], len(listeners), cut, kills)
+}
+
+// heardByAll runs the commands of the guide on one machine, while all of them listen.
+func heardByAll(t *testing.T, machines []*fleetMachine, use []testutil.PrintedCommand) {
+	var listeners []*terminal
+	var send string
+	for _, c := range use {
+		if strings.HasPrefix(c.Line, "pleach listen") {
+			for _, m := range machines {
+				listeners = append(listeners, m.start(c.Line))
+			}
+			continue
+		}
+		if strings.Contains(c.Line, "pleach send") {
+			send = c.Line
+		}
+		got := machines[4].run(c.Line)
+		if !c.Says(got) || strings.HasPrefix(c.Line, "pleach query") && !strings.Contains(got, "9 of 9 members") {
+			t.Errorf("%s prints %q, want %q", c.Line, got, c.Output)
+		}
+	}
+	if len(listeners) != len(machines) {
+		t.Fatalf("%d listen, of %d", len(listeners), len(machines))
+	}
+	for _, l := range listeners { // the first message may have come before it has subscribed
+		l.await(contains("[iad/iad2] products"), func() { machines[4].run(send) })
+		l.kill()
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 // Net is a number of hosts that can reach each other.
@@ -53,6 +52,12 @@ func (n *Net) plug(host int) {
 	n.must(ip(n.name,
 		fmt.Sprintf("link add name %s type veth peer name eth0 netns %s", port, n.host(host)),
 		fmt.Sprintf("link set %s master lan up", port)))
+	n.connect(host)
+}
+
+// connect gives a host its address at the end of its cable.
+func (n *Net) connect(host int) {
+	n.t.Helper()
 	n.must(ip(n.host(host),
 		fmt.Sprintf("address add %s/16 dev eth0", n.Address(host)),
 		"link set eth0 up", "link set lo up"))
@@ -71,12 +76,6 @@ func (n *Net) AddAddress(host int, address string) {
 // itself, so that signals sent to it arrive.
 func (n *Net) Command(host int, name string, args ...string) *exec.Cmd {
 	return exec.Command("ip", append([]string{"netns", "exec", n.host(host), name}, args...)...)
-}
-
-// Delay delays what a host sends to others. It reports whether the kernel can (sch_netem).
-func (n *Net) Delay(host int, d time.Duration) bool {
-	delay := fmt.Sprintf("%dus", d.Microseconds())
-	return n.Command(host, "tc", "qdisc", "add", "dev", "eth0", "root", "netem", "delay", delay, "limit", "100000").Run() == nil
 }
 
 // Kill kills all processes of a host.

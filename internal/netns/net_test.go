@@ -138,6 +138,37 @@ func TestCutIsSilentAndHeals(t *testing.T) {
 	ask(2, "connected")
 }
 
+// What crosses a long link takes its time, and a cut of it is as silent as any.
+func TestDelay(t *testing.T) {
+	const delay = 30 * time.Millisecond
+	n := New(t, 2)
+	if !n.Delay(1, delay) {
+		t.Skip("there are no TAP devices here")
+	}
+	address := n.Address(1) + ":7000"
+	if first, _, _ := start(t, n, 1, "listen", address); first != "listening" {
+		t.Fatal(first)
+	}
+	first, in, out := start(t, n, 0, "dial", address)
+	if first != "connected" {
+		t.Fatal(first)
+	}
+	began, text := time.Now(), strings.Repeat("long ", 10_000)
+	_, _ = io.WriteString(in, text)
+	_ = in.Close()
+	if echo, _ := io.ReadAll(out); strings.TrimSpace(string(echo)) != strings.TrimSpace(text) {
+		t.Errorf("%d bytes of %d came back", len(echo), len(text))
+	}
+	if took := time.Since(began); took < delay {
+		t.Errorf("an echo took %v over a link of %v", took, delay)
+	}
+	n.Cut(1)
+	if first, in, _ := start(t, n, 0, "dial", address); first != "silence" {
+		_ = in.Close()
+		t.Errorf("a host that is cut off: %q", first)
+	}
+}
+
 // Namespaces outlive processes; those of dead ones go when the next are made.
 func TestLeftoversAreRemoved(t *testing.T) {
 	if err := Available(); err != nil {
