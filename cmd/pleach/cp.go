@@ -19,14 +19,15 @@ import (
 // cpCommand copies files to all members through an agent.
 type cpCommand struct {
 	agentFlags
-	rate int64
+	rate  int64
+	fleet bool
 }
 
 func newCp() *cobra.Command {
 	var c cpCommand
 	cmd := &cobra.Command{
 		Use:   "cp FILE... :DIR/",
-		Short: "Copy files to all members of a group, through the agent of this host",
+		Short: "Copy files to all members of a group or of a fleet, through the agent of this host",
 		Long: `Copy files to a folder of every member, this one included. Chunks go along the group's
 tree, so that the network of this host carries a file a few times, and not once for each
 member. Each chunk is verified by its SHA-256, and a file gets its name when it is complete
@@ -41,9 +42,13 @@ leaves room for them.
 
 A copy that was interrupted, at either end, goes on where it has ended when it is started
 again: only the chunks travel that members lack. A member that has the file already gets
-nothing. The exit code is 1 if a member has not got a file.`,
+nothing. The exit code is 1 if a member has not got a file.
+
+With --fleet, the files go to the members of all zones. A file crosses each long link once,
+to a delegate that copies it in its zone.`,
 		Example: `  pleach cp app.tar.gz :releases/
   pleach cp a.img b.img :/srv/images/ --rate 50000000
+  pleach cp model.bin : --fleet
   pleach cp model.bin : --json | jq '.members[] | select(.outcome == "failed")'`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if c.rate < 0 {
@@ -57,6 +62,7 @@ nothing. The exit code is 1 if a member has not got a file.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd, args) },
 	}
 	c.addFlags(cmd)
+	cmd.Flags().BoolVar(&c.fleet, "fleet", false, "to the members of all zones")
 	cmd.Flags().Int64Var(&c.rate, "rate", 0, "how many `bytes` of a file are sent in a second, at most (default: no limit)")
 	return cmd
 }
@@ -106,7 +112,7 @@ func (c *cpCommand) copy(cmd *cobra.Command, agent *client.Client, name, dir str
 	}
 	bar := newCopyProgress(cmd.ErrOrStderr(), info.Name(), info.Size())
 	defer bar.stop()
-	upload := api.Upload{Dir: dir, Name: info.Name(), Mode: info.Mode(), Rate: c.rate, Content: io.TeeReader(file, bar)}
+	upload := api.Upload{Dir: dir, Name: info.Name(), Mode: info.Mode(), Rate: c.rate, Fleet: c.fleet, Content: io.TeeReader(file, bar)}
 	r, err = agent.Copy(cmd.Context(), upload, bar.update)
 	return r, bar.last, err
 }
@@ -124,8 +130,11 @@ func copyText(name string, r *transfer.Result) string {
 	}
 	for _, m := range r.Members {
 		if m.Outcome == transfer.Failed {
-			fmt.Fprintf(&b, "\n  not rank %d (%s): %s", m.Rank, cli.Printable(m.ID), cli.Printable(m.Error))
+			fmt.Fprintf(&b, "\n  not rank %d (%s): %s", m.Rank, zoned(m.Zone, m.ID), cli.Printable(m.Error))
 		}
+	}
+	for _, z := range r.FailedZones {
+		fmt.Fprintf(&b, "\n  not complete in zone %s: %s", cli.Printable(z.Zone), cli.Printable(z.Error))
 	}
 	return b.String()
 }

@@ -44,7 +44,11 @@ func (a *Agent) Copy(ctx context.Context, u api.Upload, report func(transfer.Pro
 	if err != nil {
 		return transfer.Result{}, fmt.Errorf("the file has not arrived: %w", err)
 	}
-	return s.Copy(ctx, transfer.File{Content: spool, Name: u.Name, Mode: u.Mode, Size: size, Rate: u.Rate}, u.Dir, report)
+	file := transfer.File{Content: spool, Name: u.Name, Mode: u.Mode, Size: size, Rate: u.Rate}
+	if u.Fleet {
+		return a.copyToFleet(ctx, s, file, u, report)
+	}
+	return s.Copy(ctx, file, u.Dir, report)
 }
 
 // openSpool makes a file without a name, for what a client sends: beside the files of others,

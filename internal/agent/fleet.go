@@ -25,6 +25,7 @@ import (
 type zones struct {
 	current  atomic.Pointer[fleet.Fleet] // nil: it is in none
 	sendLock chan struct{}               // held by the one broadcast to the fleet that is under way
+	uploads  uploads
 }
 
 // attachTimeout bounds an attempt to enter the fleet.
@@ -88,6 +89,7 @@ func (a *Agent) attach(ctx context.Context, g *pleach.Group, c *config.Config) (
 	if err == nil {
 		f.Handle(queryFleetName, a.answerQuery)
 		f.Handle(statusFleetName, a.answerStatus)
+		f.Handle(filesFleetName, a.answerFile)
 		g.Handle(linksName, a.answerLinks)
 	}
 	return f, err

@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 )
 
@@ -21,6 +22,7 @@ const (
 type MemberResult struct {
 	Rank    int     `json:"rank"`
 	ID      string  `json:"id"`
+	Zone    string  `json:"zone,omitempty"` // in a copy to a fleet
 	Outcome Outcome `json:"outcome"`
 	Error   string  `json:"error,omitempty"`
 }
@@ -37,8 +39,34 @@ type Result struct {
 	// single member.
 	Broadcast int `json:"broadcast"`
 	Sent      int `json:"sent"`
-	// Members are in order of rank.
+	// Members are in order of zone and rank.
 	Members []MemberResult `json:"members"`
+	// FailedZones are those of a fleet in which the copy was not completed.
+	FailedZones []ZoneFailure `json:"failed_zones,omitempty"`
+}
+
+// ZoneFailure says why a copy was not completed in a zone of a fleet.
+type ZoneFailure struct {
+	Zone  string `json:"zone"`
+	Error string `json:"error"`
+}
+
+// Add adds what a copy has done in a zone of a fleet, and the error that has ended it there.
+func (r *Result) Add(zone string, of *Result, err error) {
+	switch {
+	case r.Digest == "":
+		r.Digest, r.Chunks = of.Digest, of.Chunks
+	case err == nil && of.Digest != r.Digest:
+		err = errors.New("the file has arrived with another content")
+	}
+	r.Broadcast, r.Sent = r.Broadcast+of.Broadcast, r.Sent+of.Sent
+	for _, m := range of.Members {
+		m.Zone = zone
+		r.Members = append(r.Members, m)
+	}
+	if err != nil {
+		r.FailedZones = append(r.FailedZones, ZoneFailure{zone, err.Error()})
+	}
 }
 
 // Count counts the members with an outcome.
@@ -59,7 +87,11 @@ func (r *Result) Error() error {
 			first = m
 		}
 	}
-	if first == nil {
+	switch {
+	case len(r.FailedZones) > 0:
+		z := &r.FailedZones[0]
+		return fmt.Errorf("%s is not complete in %d zones; zone %s: %s", r.Name, len(r.FailedZones), z.Zone, z.Error)
+	case first == nil:
 		return nil
 	}
 	return fmt.Errorf("%d of %d members have not got %s; rank %d: %s", r.Count(Failed), len(r.Members), r.Name, first.Rank, first.Error)

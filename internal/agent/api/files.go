@@ -13,10 +13,12 @@ import (
 
 // Upload is a file that a client sends, for every member to get it.
 type Upload struct {
-	Dir, Name string
-	Mode      fs.FileMode
-	Rate      int64 // bytes in a second, at most; 0: no limit
-	Content   io.Reader
+	Dir     string      `json:"dir"`
+	Name    string      `json:"name"`
+	Mode    fs.FileMode `json:"mode"`
+	Rate    int64       `json:"rate"` // bytes in a second, at most; 0: no limit
+	Fleet   bool        `json:"-"`    // to the members of all zones
+	Content io.Reader   `json:"-"`
 }
 
 // CopyEvent is a line of the reply to a copy: how far it is, and at last its result. Error
@@ -38,7 +40,7 @@ const (
 // that goes away ends it.
 func (s *Server) files(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
-	u := Upload{Dir: q.Get("dir"), Name: q.Get("name"), Mode: defaultMode, Content: r.Body}
+	u := Upload{Dir: q.Get("dir"), Name: q.Get("name"), Mode: defaultMode, Fleet: q.Get("fleet") == "true", Content: r.Body}
 	if u.Name == "" || u.Dir == "" {
 		return badRequest("write the name of the file and the folder that it goes to: ?name=FILE&dir=FOLDER")
 	}

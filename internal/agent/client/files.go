@@ -20,6 +20,9 @@ func (c *Client) Copy(ctx context.Context, u api.Upload, report func(transfer.Pr
 	if u.Rate > 0 {
 		query.Set("rate", strconv.FormatInt(u.Rate, 10))
 	}
+	if u.Fleet {
+		query.Set("fleet", "true")
+	}
 	response, err := c.do(ctx, http.MethodPost, "/v1/files", query, u.Content, nil)
 	if err != nil {
 		return r, err
