@@ -70,6 +70,7 @@ func TestUnit(t *testing.T) {
 type workload struct {
 	Kind string
 	Spec struct {
+		Replicas    int
 		ServiceName string `yaml:"serviceName"`
 		Selector    struct {
 			MatchLabels map[string]string `yaml:"matchLabels"`
@@ -77,21 +78,31 @@ type workload struct {
 		Template struct {
 			Metadata struct{ Labels map[string]string }
 			Spec     struct {
+				Automount                     *bool           `yaml:"automountServiceAccountToken"`
 				TerminationGracePeriodSeconds int             `yaml:"terminationGracePeriodSeconds"`
 				SecurityContext               securityContext `yaml:"securityContext"`
-				Containers                    []struct {
-					Env             []struct{ Name, Value string }
-					SecurityContext securityContext `yaml:"securityContext"`
-				}
+				Containers                    []container
 			}
 		}
 	}
 }
 
+type container struct {
+	Env             []struct{ Name, Value string }
+	SecurityContext securityContext `yaml:"securityContext"`
+	Ports           []struct {
+		Name          string
+		ContainerPort int `yaml:"containerPort"`
+	}
+}
+
 type securityContext struct {
-	RunAsNonRoot bool `yaml:"runAsNonRoot"`
-	RunAsUser    *int `yaml:"runAsUser"`
-	Capabilities struct{ Drop, Add []string }
+	RunAsNonRoot           bool  `yaml:"runAsNonRoot"`
+	RunAsUser              *int  `yaml:"runAsUser"`
+	ReadOnlyRootFilesystem bool  `yaml:"readOnlyRootFilesystem"`
+	Escalation             *bool `yaml:"allowPrivilegeEscalation"`
+	Capabilities           struct{ Drop, Add []string }
+	Seccomp                struct{ Type string } `yaml:"seccompProfile"`
 }
 
 var manifests = map[string]string{"kubernetes/statefulset.yaml": "StatefulSet", "kubernetes/daemonset.yaml": "DaemonSet"}
@@ -150,11 +161,45 @@ func TestManifests(t *testing.T) {
 		if w.Spec.Template.Spec.TerminationGracePeriodSeconds < 10 {
 			t.Errorf("%s: there is no time to leave the group", name)
 		}
-		pod, agent := w.Spec.Template.Spec.SecurityContext, w.Spec.Template.Spec.Containers[0].SecurityContext
-		if !pod.RunAsNonRoot || agent.RunAsUser != nil || !slices.Equal(agent.Capabilities.Drop, []string{"ALL"}) || agent.Capabilities.Add != nil {
-			t.Errorf("%s: the agent may be root, or has capabilities: %+v, %+v", name, pod, agent)
-		}
+		testPrivileges(t, name, &w)
 		testVariables(t, name, service.Metadata.Name, w)
+	}
+}
+
+// testPrivileges: the agent has no privilege.
+func testPrivileges(t *testing.T, name string, w *workload) {
+	pod, agent := w.Spec.Template.Spec.SecurityContext, w.Spec.Template.Spec.Containers[0].SecurityContext
+	if !pod.RunAsNonRoot || agent.RunAsUser != nil || !slices.Equal(agent.Capabilities.Drop, []string{"ALL"}) || agent.Capabilities.Add != nil {
+		t.Errorf("%s: the agent may be root, or has capabilities: %+v, %+v", name, pod, agent)
+	}
+	if pod.Seccomp.Type != "RuntimeDefault" || !agent.ReadOnlyRootFilesystem || agent.Escalation == nil || *agent.Escalation {
+		t.Errorf("%s: the agent may call or write what it need not: %+v, %+v", name, pod, agent)
+	}
+	if token := w.Spec.Template.Spec.Automount; token == nil || *token {
+		t.Errorf("%s: pods have a token of the API server", name)
+	}
+}
+
+// As many pods may be moved at a time as leave a quorum.
+func TestDisruptionBudget(t *testing.T) {
+	const name = "kubernetes/statefulset.yaml"
+	w, _ := workloadIn(t, name)
+	var budget struct {
+		Kind string
+		Spec struct {
+			MaxUnavailable int `yaml:"maxUnavailable"`
+		}
+	}
+	for _, d := range documents(t, name) {
+		if err := d.Decode(&budget); err != nil {
+			t.Fatal(err)
+		}
+		if budget.Kind == "PodDisruptionBudget" {
+			break
+		}
+	}
+	if want := (w.Spec.Replicas - 1) / 2; w.Spec.Replicas != 3 || budget.Spec.MaxUnavailable != want {
+		t.Errorf("%d of %d pods may be unavailable, want %d", budget.Spec.MaxUnavailable, w.Spec.Replicas, want)
 	}
 }
 
@@ -171,6 +216,15 @@ func testVariables(t *testing.T, name, service string, w workload) {
 	c, err := config.Load("", environ, nil)
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
+	}
+	port := "10.0.0.1:"
+	for _, p := range w.Spec.Template.Spec.Containers[0].Ports {
+		if p.Name == "metrics" {
+			port += fmt.Sprint(p.ContainerPort)
+		}
+	}
+	if c.MetricsListen != port {
+		t.Errorf("%s: metrics are at %s, and the port is %s", name, c.MetricsListen, port)
 	}
 	if c.Listen != "10.0.0.1:7000" || !slices.Equal(c.Seeds, []string{"dns:" + service + ":7000"}) || c.Expect == 0 {
 		t.Errorf("%s: got %+v", name, c)
