@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pleach-go/pleach/detect"
 	"github.com/pleach-go/pleach/internal/door"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
@@ -233,11 +234,30 @@ func (g *session) peerStatus(m *membership.Member, s stream.PeerState) PeerStatu
 // noteReport records a report that counts, within node.Do.
 func (g *session) noteReport(r member.Report, about membership.Member) {
 	if !r.Alive {
-		g.log.Info("suspected", "peer", r.Rank, "id", about.Identity, "cause", r.Cause)
-		g.suspects[r.Rank] = Suspect{Rank: int(r.Rank), ID: about.Identity, Since: time.Now(), Cause: fmt.Sprint(r.Cause)}
+		s := Suspect{Rank: int(r.Rank), ID: about.Identity, Since: time.Now(), Cause: causeText(r.Cause)}
+		g.log.Info("suspected", "peer", r.Rank, "id", about.Identity, "cause", s.Cause)
+		if known, is := g.suspects[r.Rank]; is && known.ID == s.ID {
+			s.Since = known.Since
+			if errors.Is(r.Cause, detect.ErrSilent) && known.Cause != othersSuspect {
+				s.Cause = known.Cause // of course it is silent, and this says why
+			}
+		}
+		g.suspects[r.Rank] = s
 	} else if _, known := g.suspects[r.Rank]; known {
 		g.log.Info("no longer suspected", "peer", r.Rank, "id", about.Identity)
 	}
+}
+
+// causeText is the cause of a report for people who know which member it is about.
+func causeText(cause error) string {
+	s := (*detect.Suspicion)(nil)
+	switch {
+	case !errors.As(cause, &s):
+		return fmt.Sprint(cause)
+	case s.Err == nil:
+		return s.Why.Error()
+	}
+	return fmt.Sprintf("%v: %v", s.Why, s.Err)
 }
 
 // updateSuspects records since when members cannot be reached, within node.Do.

@@ -212,7 +212,7 @@ func (g *session) logView(v *ViewChange) {
 	if !g.log.Enabled(context.Background(), slog.LevelInfo) {
 		return
 	}
-	joined, left := []string{}, []string{}
+	joined, left, changed := []string{}, []string{}, []string{}
 	for i := range v.Changes {
 		c := &v.Changes[i]
 		args := []any{"view", v.Number, "peer", c.Rank, "id", c.ID, "cause", c.Cause}
@@ -229,9 +229,11 @@ func (g *session) logView(v *ViewChange) {
 		case c.Cause == CauseJoined:
 			joined = append(joined, c.ID)
 			g.log.Info("member joined", args...)
+		default:
+			changed = append(changed, c.ID)
 		}
 	}
-	g.log.Info("view", "number", v.Number, "members", v.Members, "joined", joined, "left", left, "omitted", v.Omitted)
+	g.log.Info("view", "number", v.Number, "members", v.Members, "joined", joined, "left", left, "changed", changed, "omitted", v.Omitted)
 }
 
 // SetMeta changes what this process tells the others about itself ([Member.Meta]), 512

@@ -3,6 +3,7 @@
 package dedup
 
 import (
+	"crypto/x509"
 	"errors"
 	"net"
 	"strings"
@@ -53,10 +54,13 @@ func (c *Causes) Forget(event string) {
 	delete(c.last, event)
 }
 
-// Text returns the text of an error without the ports of its connection, which differ
-// from one attempt to the next.
+// Text returns the text of an error without the ports of its connection and the time at
+// which a certificate was looked at, which differ from one attempt to the next.
 func Text(err error) string {
 	text := err.Error()
+	if expired := (x509.CertificateInvalidError{}); errors.As(err, &expired) && expired.Reason == x509.Expired {
+		text = strings.ReplaceAll(text, expired.Detail, "expired")
+	}
 	if op := (*net.OpError)(nil); errors.As(err, &op) && op.Err != nil {
 		text = strings.ReplaceAll(text, op.Error(), op.Op+": "+op.Err.Error())
 	}

@@ -1,6 +1,7 @@
 package dedup_test
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,11 @@ import (
 func reset(port int) error {
 	from := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}
 	return fmt.Errorf("request: %w", &net.OpError{Op: "read", Net: "tcp", Source: from, Addr: from, Err: errors.New("reset")})
+}
+
+// expired is a certificate that was looked at at some time.
+func expired(at string) error {
+	return fmt.Errorf("tls: %w", x509.CertificateInvalidError{Reason: x509.Expired, Detail: "current time " + at + " is after 1"})
 }
 
 func TestChanged(t *testing.T) {
@@ -31,6 +37,8 @@ func TestChanged(t *testing.T) {
 		{"a", reset(1), 2, true},
 		{"a", reset(2), 0, false}, // another port is no other cause
 		{"a", io.EOF, 1, true},
+		{"c", expired("2"), 0, true},
+		{"c", expired("3"), 0, false}, // nor is another second
 	} {
 		if repeated, changed := c.Changed(step.event, step.cause); repeated != step.repeated || changed != step.changed {
 			t.Errorf("step %d: %d, %v", i, repeated, changed)

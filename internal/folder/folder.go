@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 
 	"github.com/pleach-go/pleach/internal/door"
@@ -61,9 +63,12 @@ func Open(path, group string) (*Folder, error) {
 		return nil, err
 	}
 	if err := lock(f); err != nil {
+		owner, _ := io.ReadAll(io.LimitReader(f, 32))
 		_ = f.Close()
-		return nil, fmt.Errorf("in use by another process: %w", err)
+		return nil, fmt.Errorf("in use by process %s: end it, or choose another folder: %w", cmp.Or(strings.TrimSpace(string(owner)), "unknown"), err)
 	}
+	_ = f.Truncate(0) // a full disk must not keep the member out
+	_, _ = fmt.Fprintln(f, os.Getpid())
 	return &Folder{path: path, group: group, lock: f}, nil
 }
 

@@ -43,10 +43,16 @@ func (v *Vote) Save(state []byte, sync bool) {
 	})
 }
 
+// sameTrouble is how long after it the same trouble is not logged again.
+const sameTrouble = time.Minute
+
 // note tells why the member does not vote.
 func (v *Vote) note(err error) {
-	v.Logger.Warn("this member does not vote before its state is saved", "folder", v.Folder.path, "cause", err)
-	v.trouble.Store(&trouble{time.Now(), fmt.Errorf("Config.DataDir: %w", err)})
+	now := &trouble{time.Now(), fmt.Errorf("Config.DataDir: %w", err)}
+	last := v.trouble.Swap(now)
+	if last == nil || last.err.Error() != now.err.Error() || now.at.Sub(last.at) > sameTrouble {
+		v.Logger.Warn("this member does not vote before its state is saved", "folder", v.Folder.path, "cause", err)
+	}
 }
 
 // Trouble returns the last trouble with saving, and when it was; nil: there was none.

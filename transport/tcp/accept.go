@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"time"
@@ -76,8 +77,13 @@ func (t *Transport) receive(s *handshakeConn, err error) {
 }
 
 // logRefused logs that a connection is refused. A process that tries again and again
-// is worth one line for each cause.
+// is worth one line for each cause. One that has closed its connection before it has said
+// anything was not refused: healthy peers do so when they have another one.
 func (t *Transport) logRefused(from net.Addr, err error) {
+	if errors.Is(err, io.EOF) {
+		t.cfg.Logger.Debug("connection closed by the other side", "from", from)
+		return
+	}
 	event := "refused " + from.String()
 	if host, _, split := net.SplitHostPort(from.String()); split == nil {
 		event = "refused " + host

@@ -12,7 +12,8 @@ import (
 	"github.com/pleach-go/pleach/internal/wire"
 )
 
-// A process that connects again and again in vain is worth one line for each cause.
+// A process that connects again and again in vain is worth one line for each cause, and one that
+// says nothing is worth none.
 func TestRefusedConnectionsAreLoggedOnce(t *testing.T) {
 	var log testutil.LogBuffer
 	m := alone(t, Config{Logger: log.Logger()})
@@ -22,12 +23,19 @@ func TestRefusedConnectionsAreLoggedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = c.Close()
-		eventually(t, "refused", func() bool { return m.Stats().Refused == uint64(i+1) })
+		eventually(t, "closed", func() bool { return m.Stats().Refused == uint64(i+1) })
+	}
+	if n := len(log.Lines("connection refused")); n != 0 {
+		t.Errorf("%d lines of processes that have said nothing", n)
+	}
+	for i := range 5 {
+		expectClosed(t, dialRaw(t, m, []byte("GET / HTTP/1.1\r\n\r\n")))
+		eventually(t, "refused", func() bool { return m.Stats().Refused == uint64(i+6) })
 	}
 	if n := len(log.Lines("connection refused")); n != 1 {
 		t.Errorf("%d lines", n)
 	}
-	expectClosed(t, dialRaw(t, m, []byte("GET / HTTP/1.1\r\n\r\n")))
+	_ = dialRaw(t, m, []byte{0}).Close()
 	eventually(t, "another cause", func() bool { return len(log.Lines("connection refused")) == 2 })
 	if len(log.Lines("repeated=4")) != 1 {
 		t.Error("how often the first cause came is not told")
