@@ -236,6 +236,10 @@ upgrade: ## replace agents of the tag PREVIOUS (default: the last one, or a buil
 fleet-test: ## run nine agents in three zones by the guide, kill 20 of them and cut a zone off for 10 s
 	PLEACH_FULL=1 go test -count=1 -timeout 30m -run '^TestFleetOfAgents$$' -v ./cmd/pleach
 
+.PHONY: incidents
+incidents: ## let the incidents of docs/operate/incidents.md happen to agents on hosts of their own, and compare the screens
+	PLEACH_FULL=1 go test -count=1 -run Incidents -v ./cmd/pleach
+
 .PHONY: kubernetes
 kubernetes: ## try the manifests on a kube-apiserver, which is built into bin/kubernetes once: a gigabyte, ten minutes; needs etcd and kubectl
 	test -x bin/kubernetes/kube-apiserver || deploy/kubernetes/apiserver.sh bin/kubernetes

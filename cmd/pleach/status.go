@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -75,7 +77,7 @@ func (s *statusCommand) run(cmd *cobra.Command) error {
 		out = screen
 	}
 	for {
-		write, err := s.ask(ctx, agent)
+		write, err := s.askInTime(ctx, agent)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -94,6 +96,20 @@ func (s *statusCommand) run(cmd *cobra.Command) error {
 		case <-time.After(statusAgain):
 		}
 	}
+}
+
+// statusTimeout is how long an agent may take. One that hangs does not answer at all.
+const statusTimeout = 10 * time.Second
+
+// askInTime asks the agent, and says what to do with one that hangs.
+func (s *statusCommand) askInTime(ctx context.Context, agent *client.Client) (func(io.Writer) error, error) {
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	write, err := s.ask(ctx, agent)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("the agent has not answered for %v: its process hangs or is stopped. Look at it (systemctl status pleach-agent), and restart it", statusTimeout)
+	}
+	return write, err
 }
 
 // ask asks the agent, and returns what writes the answer.

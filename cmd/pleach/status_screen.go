@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -62,13 +63,16 @@ func (s *statusScreen) writeTitle(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "\n%s: %d reachable, %d needed\n", quorum, st.Quorum.Reachable, st.Quorum.Needed)
 	b.WriteString(s.nextStep())
+	for _, w := range st.Agent.Warnings {
+		b.WriteString(wrap("warning: "+cli.Printable(w.Text), "  ") + wrap("next: "+cli.Printable(w.Next), "  "))
+	}
 	if text := versionText(st.Version, st.NewestVersion); text != "" {
 		fmt.Fprintf(b, "%s: see pleach raise-version\n", text)
 	}
 	fmt.Fprintf(b, "agent %s, rank %d, %s, up %s; %s retained\n", cli.Printable(st.ID), st.Rank, cli.Printable(st.Agent.Version),
 		age(st.Time.Sub(st.Agent.Began)), cli.Count(st.Agent.Retained, "message"))
 	if st.LastError != "" {
-		fmt.Fprintf(b, "last error of the agent, %s ago: %s\n", age(st.Time.Sub(st.LastErrorAt)), cli.Printable(st.LastError))
+		b.WriteString(wrap(fmt.Sprintf("last error of the agent, %s ago: %s", age(st.Time.Sub(st.LastErrorAt)), cli.Printable(cli.ShellText(errors.New(st.LastError)))), "  "))
 	}
 }
 
@@ -86,7 +90,8 @@ func (s *statusScreen) nextStep() string {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
 	missing := st.Quorum.Needed - st.Quorum.Reachable
-	return wrap(fmt.Sprintf("next: start %d of %s again, or mend the way to them; if they are lost for good: pleach force-view", max(missing, 1), cmp.Or(strings.Join(names, ", "), "the others")), "  ")
+	return wrap(fmt.Sprintf("next: start %d of %s again, or mend the way to them (pleach status there says what they lack); if they are lost for good: pleach force-view",
+		max(missing, 1), cmp.Or(strings.Join(names, ", "), "the others")), "  ")
 }
 
 // The signs of members. They differ without color, too.

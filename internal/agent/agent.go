@@ -61,6 +61,7 @@ type Agent struct {
 	fleet    zones
 	receiver receiver
 	handlers handlers
+	warnings warnings
 
 	unprotected sync.Once // the warning that the group is open
 }
@@ -103,6 +104,7 @@ func Run(ctx context.Context, o Options) error {
 	a.handlers.start(ctx, a, c.Handlers)
 	defer a.handlers.stop()
 	running.Go(func() { a.reload(ctx, server) })
+	running.Go(func() { a.watchHost(ctx) })
 	err = a.live(ctx)
 	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
@@ -142,6 +144,7 @@ func (a *Agent) live(ctx context.Context) error {
 // enter makes a group the agent's.
 func (a *Agent) enter(g *pleach.Group) {
 	a.group.Store(g)
+	a.warnings.join.forget()
 	a.takeFiles(g)
 	a.registerQueries(g, nil, a.config.Load().Handlers)
 	a.log.Info("member", "group", a.config.Load().Group, "rank", g.Rank(), "id", g.Self().ID, "address", g.Self().Address, "view", g.View().Number)
@@ -191,7 +194,7 @@ func (a *Agent) current() (*pleach.Group, error) {
 	if g := a.group.Load(); g != nil {
 		return g, nil
 	}
-	return nil, api.ErrNotMember
+	return nil, a.notMember()
 }
 
 // reload reads the settings again when it is told to.

@@ -15,9 +15,9 @@ import (
 
 // Ready implements [api.Agent].
 func (a *Agent) Ready() error {
-	g, err := a.current()
-	if err != nil {
-		return err
+	g := a.group.Load()
+	if g == nil {
+		return api.ErrNotMember // and nothing more: processes of other hosts may ask
 	}
 	return g.View().Err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"log/slog"
 	"net"
 	"slices"
 	"strings"
@@ -89,7 +90,8 @@ func (a *Agent) tryJoin(ctx context.Context, c *config.Config, seeds []string) (
 		return nil, err
 	}
 	a.receiver.expect()
-	group.OnMessage, group.Logger = a.receive, a.log
+	group.OnMessage, group.Logger = a.receive, slog.New(joinLog{a.log.Handler(), &a.warnings.join})
+	a.warnings.followCertificate(&group)
 	group.Limits.SegmentSize = transfer.SegmentSize
 	attempt, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -2,6 +2,8 @@ package agent
 
 import (
 	"net/http"
+	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -31,6 +33,7 @@ func (a *Agent) Metrics() http.Handler {
 			_, bytes := a.messages.Retained()
 			return float64(bytes)
 		}),
+		warningMetrics{a},
 	)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		all := prometheus.Gatherers{agent}
@@ -44,6 +47,29 @@ func (a *Agent) Metrics() http.Handler {
 		}
 		promhttp.HandlerFor(all, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}).ServeHTTP(w, r)
 	})
+}
+
+// warningMetrics are the warnings of an agent, one for each kind.
+type warningMetrics struct{ agent *Agent }
+
+var warningDescription = prometheus.NewDesc("pleach_agent_warning", "1 while the agent warns of something of that kind: its log and pleach status say of what.", []string{"kind"}, nil)
+
+// Describe implements [prometheus.Collector].
+func (m warningMetrics) Describe(to chan<- *prometheus.Desc) { to <- warningDescription }
+
+// Collect implements [prometheus.Collector].
+func (m warningMetrics) Collect(to chan<- prometheus.Metric) {
+	now := slices.Clone(m.agent.warnings.hostNow())
+	if g := m.agent.group.Load(); g != nil {
+		now = append(now, flapping(g.Status().History, time.Now())...)
+	}
+	for _, kind := range api.WarningKinds {
+		value := 0.0
+		if slices.ContainsFunc(now, func(w api.Warning) bool { return w.Kind == kind }) {
+			value = 1
+		}
+		to <- prometheus.MustNewConstMetric(warningDescription, prometheus.GaugeValue, value, kind)
+	}
 }
 
 // maxScrapes is how many scrapes are served at a time.

@@ -13,6 +13,7 @@ func (a *Agent) Status() (*api.Status, error) {
 	}
 	s := &api.Status{Status: g.Status(), Agent: api.AgentStatus{Zone: a.config.Load().Zone, Version: a.options.Version, Began: a.began}}
 	s.Agent.Retained, s.Agent.RetainedBytes = a.messages.Retained()
+	s.Agent.Warnings = append(append([]api.Warning{}, a.warnings.hostNow()...), flapping(s.History, s.Time)...)
 	return s, nil
 }
 

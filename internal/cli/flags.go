@@ -37,7 +37,7 @@ var flagNames = strings.NewReplacer(
 
 // ShellText is an error of the library for a reader of a command line.
 func ShellText(err error) string {
-	text := flagNames.Replace(err.Error())
+	text := strings.ReplaceAll(flagNames.Replace(err.Error()), ": pleach: ", ": ")
 	for _, name := range []string{"topology", "experiments", "broadcast", "logp", "pleach"} {
 		if rest, ok := strings.CutPrefix(text, name+": "); ok {
 			return rest

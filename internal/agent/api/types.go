@@ -206,6 +206,26 @@ type AgentStatus struct {
 	// their bytes.
 	Retained      int `json:"retained"`
 	RetainedBytes int `json:"retained_bytes"`
+	// Warnings are what an operator should know.
+	Warnings []Warning `json:"warnings"`
+}
+
+// The kinds of warnings.
+const (
+	WarnCertificate = "certificate" // it expires, or has expired
+	WarnDisk        = "disk"        // it is full, or nearly so
+	WarnFlapping    = "flapping"    // a member goes and comes back
+)
+
+// WarningKinds are all of them.
+var WarningKinds = []string{WarnCertificate, WarnDisk, WarnFlapping}
+
+// Warning is what an operator should know, and what to do.
+type Warning struct {
+	Kind  string    `json:"kind"`
+	Text  string    `json:"text"`
+	Next  string    `json:"next"`
+	Since time.Time `json:"since"`
 }
 
 // Views is the last views of an agent, the current one last.

@@ -44,7 +44,7 @@ type NoAgentError struct {
 }
 
 func (e *NoAgentError) Error() string {
-	return fmt.Sprintf("no agent answers on %s: start one with pleach agent, or name its --socket (%v)", e.Where, e.Err)
+	return fmt.Sprintf("no agent answers on %s: start one with pleach agent, or name its --socket; if it has ended, its log says why (%v)", e.Where, e.Err)
 }
 
 // Unwrap returns the cause.

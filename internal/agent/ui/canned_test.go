@@ -97,6 +97,17 @@ func (c *canned) tree() *api.Tree {
 	return t
 }
 
+// warnings are those of an agent whose certificate expires, in a small group.
+func (c *canned) warnings() []api.Warning {
+	if c.size > 5 {
+		return []api.Warning{}
+	}
+	return []api.Warning{{
+		Kind: api.WarnCertificate, Text: "the certificate of this agent expires at 2026-03-02 12:00:00 UTC, in 24h0m0s", Since: began,
+		Next: "replace /etc/pleach/agent.pem and /etc/pleach/agent.key: the agent takes the new ones within a second",
+	}}
+}
+
 func (c *canned) status() *api.Status {
 	tick := c.asked.Add(1)
 	now := began.Add(time.Duration(tick) * 5 * time.Second)
@@ -104,7 +115,7 @@ func (c *canned) status() *api.Status {
 	s := &api.Status{Status: pleach.Status{
 		Time: now, Group: "orders", Rank: c.self, ID: c.name(c.self), View: 17, Members: len(ranks),
 		Suspects: []pleach.Suspect{}, Peers: []pleach.PeerStatus{}, History: c.history(len(ranks)),
-	}, Agent: api.AgentStatus{Version: "1.0.0", Began: began.Add(-time.Hour)}}
+	}, Agent: api.AgentStatus{Version: "1.0.0", Began: began.Add(-time.Hour), Warnings: c.warnings()}}
 	for _, rank := range ranks {
 		if c.suspected(rank) {
 			s.Suspects = append(s.Suspects, pleach.Suspect{Rank: rank, ID: c.name(rank), Since: now.Add(-3 * time.Second), By: []int{c.self}, Cause: "no heartbeat for 2.1 s"})
