@@ -31,9 +31,9 @@ type fleetMachine struct {
 // longLink is the delay between two sites.
 const longLink = 20 * time.Millisecond
 
-// startFleet starts three agents in each of three zones by the guide. Each zone is a host of
-// the network.
-func startFleet(t *testing.T) (network *netns.Net, machines []*fleetMachine, use []testutil.PrintedCommand) {
+// startFleet starts three agents in each of three zones by the guide, with further flags. Each
+// zone is a host of the network.
+func startFleet(t *testing.T, flags string) (network *netns.Net, machines []*fleetMachine, use []testutil.PrintedCommand) {
 	t.Helper()
 	blocks := testutil.CodeBlocks(t, "../../docs/guide/fleet.md", "Agents at three sites")
 	if len(blocks) != 5 {
@@ -49,7 +49,7 @@ func startFleet(t *testing.T) (network *netns.Net, machines []*fleetMachine, use
 			address := fmt.Sprintf("10.%d.0.%d", zone+1, i+1)
 			network.AddAddress(zone, address+"/8")
 			m := &fleetMachine{machine: newMachine(t, network, zone), zone: zone}
-			m.line = strings.NewReplacer("fra1", fmt.Sprint(id, i+1), "10.1.0.1", address).Replace(start)
+			m.line = strings.NewReplacer("fra1", fmt.Sprint(id, i+1), "10.1.0.1", address).Replace(start) + flags
 			for name, text := range map[string]string{"agent.yaml": blocks[zone].Text, "secret": "0123456789abcdef0123456789abcdef\n"} {
 				if err := os.WriteFile(filepath.Join(m.root, "etc/pleach", name), []byte(text), 0o600); err != nil {
 					t.Fatal(err)
@@ -153,7 +153,7 @@ func TestFleetOfAgents(t *testing.T) {
 	if testutil.Full.On() {
 		cut, kills = 10*time.Second, 20
 	}
-	network, machines, use := startFleet(t)
+	network, machines, use := startFleet(t, "")
 	machines[4].awaitZones(t)
 	heardByAll(t, machines, use)
 	victims := []*fleetMachine{machines[3], machines[4], machines[1], machines[7]} // two of iad, one of fra and of sin
@@ -216,4 +216,36 @@ func heardByAll(t *testing.T, machines []*fleetMachine, use []testutil.PrintedCo
 		l.await(contains("[iad/iad2] products"), func() { machines[4].run(send) })
 		l.kill()
 	}
+}
+
+// A file reaches the members of all zones although the delegate that gets it for its zone is
+// killed: the next one does.
+func TestFleetCopiesFiles(t *testing.T) {
+	if !testutil.Full.On() {
+		t.Skip("make fleet-test runs it")
+	}
+	_, machines, _ := startFleet(t, " --file-dirs /var/lib/files")
+	for _, m := range machines {
+		m.run("mkdir -p /var/lib/files")
+	}
+	machines[0].awaitZones(t)
+	machines[0].run("head -c 20000000 /dev/urandom > image")
+	copying := machines[0].start("pleach cp image :new/ --fleet --rate 4000000")
+	time.Sleep(2 * time.Second) // a part of it has crossed
+	victim := machines[3]       // the oldest of its zone, which others ask first
+	victim.agent.kill()
+	copying.await(contains("members in new have it"), nil)
+	if got := copying.String(); strings.Contains(got, "not ") {
+		t.Errorf("pleach cp prints %q", got)
+	}
+	want := machines[0].run("sha256sum < image")
+	for _, m := range machines {
+		if m == victim {
+			continue
+		}
+		if got := m.run("sha256sum < /var/lib/files/new/image"); got != want {
+			t.Errorf("zone %d has %s instead of %s", m.zone, got, want)
+		}
+	}
+	t.Log(copying)
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/internal/agent/api"
 	"github.com/pleach-go/pleach/internal/agent/config"
-	"github.com/pleach-go/pleach/internal/door"
 )
 
 // What will stop an agent soon, or keeps it from its group, is looked for every second and told
@@ -107,8 +106,8 @@ func certificateWarning(c *config.Config, at, now time.Time) api.Warning {
 
 // followCertificate takes the certificate of a group's config.
 func (w *warnings) followCertificate(c *pleach.Config) {
-	tls := c.TLS
-	e := expiry(func() time.Time { return door.Expiry(tls) })
+	with := *c
+	e := expiry(func() time.Time { return config.CertificateEnd(&with) })
 	w.expiry.Store(&e)
 }
 

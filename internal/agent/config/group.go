@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/internal/door"
@@ -42,6 +43,10 @@ func (c *Config) GroupConfig(version string) (pleach.Config, error) {
 	}
 	return g, err
 }
+
+// CertificateEnd returns when the certificate of a group's config expires. It is zero without
+// TLS. A file that was replaced counts within a second.
+func CertificateEnd(g *pleach.Config) time.Time { return door.Expiry(g.TLS) }
 
 // VersionTag is the tag in which an agent tells its version.
 const VersionTag = "pleach"
