@@ -111,10 +111,12 @@ func copyToZone(ctx context.Context, f *fleet.Fleet, zone string, part zonePart,
 		case err != nil:
 			pause(ctx, zonePoll)
 			continue
-		case r.Error != "":
+		case r.Result != nil && r.Error != "":
 			return *r.Result, errors.New(r.Error)
 		case r.Result != nil:
 			return *r.Result, nil
+		case r.Have < 0 || r.Have > part.Size:
+			return transfer.Result{}, fmt.Errorf("it says that it has %d bytes of %d", r.Have, part.Size)
 		}
 		heard, part.Offset = time.Now(), r.Have
 		if part.Offset == part.Size {
