@@ -85,7 +85,7 @@ function show(error) {
   byID("main").classList.toggle("old", error !== null);
   const lost = page.status && !page.status.quorum.ok;
   let text = "";
-  if (error && error.status !== 401) text = `Trouble: ${clean(error.message)}.${page.model ? ` Below is how it was at ${clock(page.model.now)}.` : ""}`;
+  if (error && error.status !== 401) text = `Trouble: ${error.message.split("\n").map(clean).join("\n")}.${page.model ? ` Below is how it was at ${clock(page.model.now)}.` : ""}`;
   else if (lost) text = lostText(page.status);
   else if (page.status?.ended) text = `This agent is no longer a member: ${clean(page.status.ended)}`;
   if (!error && page.status) text = [text, ...page.status.agent.warnings.map((w) => `Warning: ${clean(w.text)}. Next: ${clean(w.next)}.`)].filter(Boolean).join("\n");
