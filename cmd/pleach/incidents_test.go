@@ -138,7 +138,7 @@ func TestIncidents(t *testing.T) {
 	})
 	t.Run("certificate", func(t *testing.T) {
 		ca := testutil.NewCA(t)
-		valid := []time.Duration{month, month, 6 * time.Second}
+		valid := []time.Duration{month, month, 10 * time.Second}
 		in := newIncident(t, "A certificate has expired", 3, tlsSettings, func(i int, m *machine) { m.certify(ca, i, valid[i]) })
 		victim := in.hosts[2]
 		victim.agent.await(contains("msg=member "), nil)
