@@ -18,6 +18,4 @@ file=$(go mod download -json "k8s.io/kubernetes@v$version" | sed -n 's/.*"GoMod"
 # Its own repositories are folders beside it there, and modules of their own here.
 go mod edit -require "k8s.io/kubernetes@v$version" \
 	$(sed -n "s|^\t\(k8s.io/[a-z-]*\) => ./staging/.*|-replace=\1=\1@v0.${version#1.}|p" "$file")
-printf 'package main\n\nimport _ "k8s.io/kubernetes/cmd/kube-apiserver/app"\n' >main.go
-go mod tidy
 go build -trimpath -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=v$version" -o "$folder" k8s.io/kubernetes/cmd/kube-apiserver
