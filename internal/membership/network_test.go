@@ -33,8 +33,9 @@ type network struct {
 	detect          time.Duration             // how often detectors look; 0: never
 	rejoin          bool                      // who is evicted comes back
 	frames          [Kinds]int
-	spy             func(from *host, kind Kind) // sees every frame that is sent
-	answers         func(Answer)                // gets the answers to candidates; nil: the hosts get them
+	spy             func(from *host, kind Kind)                      // sees every frame that is sent
+	strange         func(to *host, from protocol.Rank, frame []byte) // sees every frame before it is received
+	answers         func(Answer)                                     // gets the answers to candidates; nil: the hosts get them
 	evictions       int
 	disks           bool // processes are restored from what they have saved
 	verbose         bool
@@ -324,6 +325,9 @@ func (n *network) carry(h *host, to protocol.Rank, b []byte) {
 				return
 			}
 			peer.reply = h
+			if n.strange != nil {
+				n.strange(peer, from, b)
+			}
 			if err := peer.m.Receive(n.now, from, b); err != nil {
 				n.fail(err)
 			}

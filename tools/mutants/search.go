@@ -22,7 +22,7 @@ var users = map[string][]string{
 	"broadcast":                  {"./internal/stream", "./logp"},
 	"topology":                   {"./broadcast", "./internal/stream"},
 	"internal/wire":              {"./transport/tcp", "./internal/membership"},
-	"internal/control":           {"./internal/lifecycle", "./internal/entry"},
+	"internal/control":           {"./internal/lifecycle"},
 	"transport/tcp":              {"."},
 }
 
