@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 )
 
@@ -31,14 +32,14 @@ var searches = map[string]func(folder string) []finder{
 	"tests": func(folder string) []finder {
 		found := []finder{{name: "own tests", packages: []string{"./" + folder}, short: true}}
 		if simulated(folder) {
-			found = append(found, seeds(folder))
+			found = append(found, seeds(folder, 300))
 		}
 		if of := users[folder]; of != nil {
 			found = append(found, finder{name: strings.Join(of, " "), packages: of, short: true})
 		}
 		return found
 	},
-	"simulation": func(folder string) []finder { return []finder{seeds(folder)} },
+	"simulation": func(folder string) []finder { return []finder{seeds(folder, 1000)} },
 }
 
 // simulated reports whether the simulator runs the code of a folder.
@@ -46,11 +47,11 @@ func simulated(folder string) bool {
 	return folder != "transport/tcp" && folder != "internal/collective/engine"
 }
 
-// seeds are a thousand seeds of the simulator.
-func seeds(folder string) finder {
+// seeds are the first seeds of the simulator.
+func seeds(folder string, count int) finder {
 	of := "./internal/simulation"
 	if strings.HasPrefix(folder, "fleet/") {
 		of = "./fleet/internal/simulation"
 	}
-	return finder{name: "seeds", packages: []string{of}, run: "UnderSeeds", environment: []string{"PLEACH_SEEDS=1000"}}
+	return finder{name: "seeds", packages: []string{of}, run: "UnderSeeds", environment: []string{fmt.Sprint("PLEACH_SEEDS=", count)}}
 }
