@@ -159,14 +159,20 @@ func (f *finding) binary(n *ast.BinaryExpr) {
 		return // constants are computed by the compiler
 	}
 	arithmetic := n.Op == token.ADD || n.Op == token.SUB
-	if basic, ok := of.Type.Underlying().(*types.Basic); arithmetic && (!ok || basic.Info()&types.IsNumeric == 0) {
-		return // texts have no difference
+	if basic, ok := of.Type.Underlying().(*types.Basic); arithmetic && (!ok || basic.Info()&types.IsNumeric == 0 || f.shifts(n.X) || f.shifts(n.Y)) {
+		return // texts have no difference, and the type of a shifted constant is that of what is around it
 	}
 	s := f.add(operator, n)
 	at := int(n.OpPos - n.Pos())
 	s.After = s.Before[:at] + other.String() + s.Before[at+len(n.Op.String()):]
 	s.left, s.right = f.offset(n.X.End()), f.offset(n.Y.Pos())
 	s.plus, s.minus = n.Op == token.ADD, n.Op == token.SUB
+}
+
+// shifts reports whether an expression is a constant that is shifted by a variable.
+func (f *finding) shifts(e ast.Expr) bool {
+	b, ok := ast.Unparen(e).(*ast.BinaryExpr)
+	return ok && (b.Op == token.SHL && f.types.Types[b.X].Value != nil || f.shifts(b.X) || f.shifts(b.Y))
 }
 
 // calls adds calls whose results are not used.
