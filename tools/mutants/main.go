@@ -60,7 +60,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.root, "root", ".", "root `folder` of the module")
 	flag.StringVar(&o.packages, "packages", strings.Join(defaultPackages, ","), "`folders` of packages to plant bugs in, with commas")
-	flag.StringVar(&o.by, "by", "tests", "what looks for bugs: `tests` (those of the package, then the simulator, then what uses it) or simulation (1,000 seeds alone)")
+	flag.StringVar(&o.by, "by", "tests", "what looks for bugs: `tests` (those of the package, then the simulator, then what uses it), own (those of the package alone) or simulation (1,000 seeds alone)")
 	flag.StringVar(&o.changed, "changed", "", "plant bugs only in files that differ from this `commit`")
 	flag.StringVar(&o.list, "equal", "tools/mutants/equal.txt", "`file` with bugs that are equal in effect")
 	flag.StringVar(&o.only, "only", "", "plant the bugs that this `file` names, as that of bugs that are equal in effect, and fail if one survives")
@@ -82,7 +82,7 @@ func main() {
 func (o *options) run(ctx context.Context) error {
 	look, ok := searches[o.by]
 	if !ok {
-		return fmt.Errorf("nothing looks for bugs by %q: tests or simulation does", o.by)
+		return fmt.Errorf("nothing looks for bugs by %q: tests, own or simulation does", o.by)
 	}
 	all, err := o.sites()
 	if err != nil {

@@ -30,7 +30,7 @@ var users = map[string][]string{
 // searches are the ways to look for bugs in the package of a folder.
 var searches = map[string]func(folder string) []finder{
 	"tests": func(folder string) []finder {
-		found := []finder{{name: "own tests", packages: []string{"./" + folder}, short: true}}
+		found := own(folder)
 		if simulated(folder) {
 			found = append(found, seeds(folder, 300))
 		}
@@ -39,7 +39,13 @@ var searches = map[string]func(folder string) []finder{
 		}
 		return found
 	},
+	"own":        own,
 	"simulation": func(folder string) []finder { return []finder{seeds(folder, 1000)} },
+}
+
+// own are the tests of the package alone.
+func own(folder string) []finder {
+	return []finder{{name: "own tests", packages: []string{"./" + folder}, short: true}}
 }
 
 // simulated reports whether the simulator runs the code of a folder.
