@@ -103,24 +103,24 @@ const switchSource = `
 import (
 	"os"
 	"strconv"
-	"sync"
+	"sync/atomic"
 )
 
 var (
 	mutantNumber, _ = strconv.Atoi(os.Getenv("MUTANT"))
 	mutantTrace     = os.Getenv("MUTANT_REACHED")
-	mutantReached   sync.Map
+	mutantReached   [1 << 16]atomic.Bool
 )
 
 func mutantOn(number int) bool {
-	if mutantTrace != "" {
+	if mutantTrace != "" && !mutantReached[number].Load() {
 		mutantReach(number)
 	}
 	return number == mutantNumber
 }
 
 func mutantReach(number int) {
-	if _, known := mutantReached.LoadOrStore(number, true); known {
+	if mutantReached[number].Swap(true) {
 		return
 	}
 	f, err := os.OpenFile(mutantTrace, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
