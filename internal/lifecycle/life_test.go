@@ -82,8 +82,17 @@ func TestPlaceThatIsOver(t *testing.T) {
 	d.m.Over(d.now)
 	d.settle()
 	d.expect("the place is over", "lifecycle.Stand ")
-	if joins := pending[control.Join](d); len(joins) != 1 || d.m.stage != joining || d.m.place != nil {
-		t.Errorf("it asks %v", addresses(joins))
+	if d.m.stage != joining || d.m.place != nil {
+		t.Error("it is no candidate")
+	}
+	var asked []string
+	for range 3 {
+		joins := pending[control.Join](d)
+		asked = append(asked, addresses(joins)...)
+		d.reply(joins[0], Reply{Err: errors.New("busy")})
+	}
+	if !slices.Equal(asked, []string{"s:1", "b:1", "c:1"}) {
+		t.Errorf("it asks %v", asked)
 	}
 	d.m.Over(d.now)
 	d.m.Moved(d.now, &membership.View{}, membership.Decisions{})
@@ -299,7 +308,7 @@ func TestPaceOfQuestions(t *testing.T) {
 				r = Reply{Body: i.Encode(nil)}
 			}
 			d.reply(asked[0], r)
-			d.pass(d.m.search.deadline())
+			d.pass(d.m.Deadline())
 		}
 		for i := 1; i < len(times); i++ {
 			want := interval
@@ -487,12 +496,17 @@ func TestAdmittedSeat(t *testing.T) {
 	d.reply(asked[0], silent)
 	d.reply(asked[1], Reply{})
 	d.expect("one has messages", "lifecycle.Stand ")
+	joins := map[string]int{}
 	for at := d.now; d.now < at+enterTimeout-millisecond; {
-		for _, a := range pending[control.Join](d) {
-			d.reply(a, silent)
+		for asked := pending[control.Join](d); len(asked) > 0; asked = pending[control.Join](d) {
+			joins[asked[0].Address]++
+			d.reply(asked[0], silent)
 		}
 		d.pass(min(d.m.joiner.due, at+enterTimeout-millisecond))
 		d.expect("it waits", "")
+	}
+	if len(joins) != 4 || joins["d:1"] < 2 {
+		t.Errorf("it asks %v", joins)
 	}
 	d.pass(d.now + millisecond)
 	d.expect("no member lets it in", "lifecycle.Hold ")
@@ -502,7 +516,10 @@ func TestAdmittedSeat(t *testing.T) {
 		for _, a := range asked {
 			d.reply(a, silent)
 		}
-		d.pass(d.now + viewPause)
+		if d.pass(d.now + viewPause - 1); len(pending[control.View](d)) > 0 {
+			t.Fatal("it asks again at once")
+		}
+		d.pass(d.now + 1)
 		if asked = pending[control.View](d); len(asked) == 0 {
 			if try != viewTries {
 				t.Errorf("it has tried %d times", try)
@@ -529,13 +546,27 @@ func TestFounderWithoutHope(t *testing.T) {
 	d.expect("one refuses", "lifecycle.Stand ")
 	d.reply(asked[1], Reply{Err: errors.New("busy")})
 	d.expect("one may change its mind", "")
-	for range 3 {
-		d.pass(d.now + second)
-		for _, a := range pending[control.Founding](d) {
-			d.reply(a, hopeless)
+	candidate := founding.Reply{From: founding.Candidate{ID: "s", Address: "s:1", Nonce: 5}, Term: 1}
+	for _, s := range []struct {
+		what          string
+		first, second Reply
+		want          string
+	}{
+		{"one has changed its mind", Reply{Body: candidate.Encode(nil)}, hopeless, ""},
+		{"all refuse", hopeless, hopeless, "lifecycle.Fail "},
+	} {
+		answered := map[string]bool{}
+		for len(answered) < 2 && d.m.stage != ended {
+			d.pass(d.m.Deadline())
+			asked := pending[control.Founding](d)
+			slices.SortFunc(asked, func(a, b Ask) int { return strings.Compare(a.Address, b.Address) })
+			for _, a := range asked {
+				answered[a.Address] = true
+				d.reply(a, map[string]Reply{"s:1": s.first, "s:2": s.second}[a.Address])
+			}
 		}
+		d.expect(s.what, s.want)
 	}
-	d.expect("all refuse", "lifecycle.Fail ")
 }
 
 // A founder that finds a group asks its members to let it join for a few rounds, and looks for
@@ -569,5 +600,146 @@ func TestFounderFindsAGroup(t *testing.T) {
 	d.pass(d.now + second)
 	if len(pending[control.Founding](d)) == 0 {
 		t.Error("it looks no further")
+	}
+}
+
+// A process that is expected alone begins, and one that cannot be a member fails.
+func TestFounderBegins(t *testing.T) {
+	d := drive(t, func(c *Config) { c.Expect, c.Seeds = 1, nil })
+	b, ok := d.actions[len(d.actions)-1].(Become)
+	if !ok || len(b.Began) != 1 || b.View.Number != 1 || b.Self.Identity != "a" || b.Self.Nonce != 1 {
+		t.Errorf("%v", d.actions)
+	}
+	d = drive(t, func(c *Config) { c.Expect, c.Seeds, c.Self.Identity = 1, nil, strings.Repeat("x", 300) })
+	d.expect("a name that is too long", "lifecycle.Stand lifecycle.Fail ")
+	d = drive(t, func(c *Config) { c.Expect, c.Seeds = 2, nil })
+	d.pass(d.now + second)
+	d.expect("another process is expected", "lifecycle.Stand ")
+}
+
+// A founder says which process it waits for.
+func TestFounderWaits(t *testing.T) {
+	d := drive(t, func(c *Config) { c.Expect, c.Durable = 2, false })
+	lower := founding.Reply{From: founding.Candidate{ID: "Z", Address: "s:1", Nonce: 5}, Term: 1, Free: true}
+	d.reply(pending[control.Founding](d)[0], Reply{Body: lower.Encode(nil)})
+	if err := d.m.Waiting(); err == nil || !strings.Contains(err.Error(), `"Z"`) {
+		t.Errorf("it waits: %v", err)
+	}
+}
+
+// A member, or a process that has failed, does nothing more, whatever it hears.
+func TestEnds(t *testing.T) {
+	d := drive(t, nil)
+	d.take()
+	later := viewOf(9, named(0, "a", 9, 1), named(1, "b", 1, 11))
+	i := of("b", control.Seated, &later, 11)
+	asked := pending[control.Introduce](d)
+	d.reply(pending[control.Join](d)[0], admission(viewOf(3, named(4, "a", 3, 1)), 4))
+	d.expect("admitted", "lifecycle.Become ")
+	d.m.Replied(d.now, asked[0].Token, Reply{Body: i.Encode(nil)})
+	d.m.Requested(d.now, control.Introduce{Question: control.Question{From: control.Contact{ID: "b", Address: "b:1"}}})
+	if d.now += second; d.m.Next(d.now) != nil || d.m.Deadline() != protocol.Never {
+		t.Error("it goes on")
+	}
+	newer := three(7, 50)
+	newer.Version = 9
+	d = drive(t, func(c *Config) { c.Place = place(newer) })
+	d.expect("a place whose version it does not speak", "lifecycle.Fail ")
+}
+
+// What was asked before the process held a place does not count any more.
+func TestRepliesOfEarlierStages(t *testing.T) {
+	d := drive(t, nil)
+	join := pending[control.Join](d)[0]
+	later := viewOf(9, named(0, "a", 9, 1), named(1, "b", 1, 11))
+	d.introduce("s:1", of("b", control.Seated, &later, 11))
+	d.expect("a place", "lifecycle.Stand lifecycle.Hold ")
+	d.reply(join, admission(later, 0))
+	d.reply(Ask{Token: 999}, admission(later, 0))
+	d.expect("an old admission", "")
+}
+
+// A process that has met others asks them where they are now, and finds others through them. It
+// learns nothing from one with its own ID.
+func TestMeets(t *testing.T) {
+	d := seatedDriver(t)
+	later := three(8, 50)
+	d.introduce("s:1", of("a", control.Seated, &later, 50))
+	d.expect("a process with the same ID", "")
+	i := of("b", control.Seated, nil, 11)
+	i.Others = []control.Contact{{ID: "y", Address: "y:1"}}
+	d.introduce("s:1", i)
+	d.expect("a member that has moved", "lifecycle.Trust ")
+	if got := d.m.Address(d.m.place.View.Named("b")); got != "s:1" {
+		t.Errorf("b is at %s", got)
+	}
+	d.introduce("y:1", of("y", control.Candidate, nil))
+	d.m.Admitted(d.now, &membership.Answer{View: viewOf(9, named(0, "a", 9, 1), named(1, "b", 1, 11)), Rank: 0})
+	d.pass(d.now + second)
+	asked := pending[control.Introduce](d)
+	if q := asked[len(asked)-1].Request.(control.Introduce); q.View != 9 {
+		t.Errorf("it says that it knows view %d", q.View)
+	}
+}
+
+// A founder whose place is over because there is a later view asks its members first; one whose
+// place is worth nothing looks for others to begin with.
+func TestFounderWhosePlaceIsOver(t *testing.T) {
+	other := viewOf(9, named(0, "a", 1, 77), named(1, "b", 1, 11))
+	for _, expect := range []int{0, 3} {
+		d := drive(t, func(c *Config) { c.Expect, c.Place = expect, place(three(7, 50)) })
+		d.introduce("b:1", of("b", control.Member, &other, 11))
+		d.expect("a later view", "lifecycle.Hold lifecycle.Stand ")
+		for range 30 { // rounds and rounds
+			for asked := pending[control.Join](d); len(asked) > 0; asked = pending[control.Join](d) {
+				d.reply(asked[0], Reply{Err: errors.New("busy")})
+			}
+			if founds := len(pending[control.Founding](d)) > 0; founds {
+				if expect == 0 || d.m.joiner.active {
+					t.Error("it begins a group")
+				}
+				break
+			}
+			if !d.m.joiner.active {
+				break
+			}
+			d.pass(d.m.joiner.due)
+		}
+		if d.m.joiner.active != (expect == 0) {
+			t.Errorf("expect %d: it asks members: %t", expect, d.m.joiner.active)
+		}
+	}
+	d := drive(t, func(c *Config) { c.Expect, c.Place = 3, place(three(7, 50)) })
+	d.introduce("b:1", of("b", control.Candidate, nil))
+	d.introduce("c:1", of("c", control.Candidate, nil))
+	if len(pending[control.Founding](d)) == 0 || len(pending[control.Join](d)) > 0 {
+		t.Error("it does not begin a group")
+	}
+}
+
+// Two members of a view may have had the same address.
+func TestTwoMembersOfOneAddress(t *testing.T) {
+	b, c := named(1, "b", 1, 11), named(2, "c", 1, 12)
+	c.Address = b.Address
+	d := seatedDriver(t)
+	d.m.Admitted(d.now, &membership.Answer{View: viewOf(9, named(0, "a", 9, 1), b, c), Rank: 0})
+	d.settle()
+	for _, a := range pending[control.View](d) {
+		d.reply(a, Reply{Err: errors.New("refused"), Gone: true})
+	}
+	d.expect("both are gone", "lifecycle.Become ")
+}
+
+// A member counts as met for exactly as long as patience.
+func TestPatience(t *testing.T) {
+	admitted := viewOf(9, named(0, "a", 9, 1), named(1, "b", 1, 11))
+	i := of("b", control.Seated, &admitted, 11)
+	for _, late := range []protocol.Time{0, 1} {
+		s := newSearch(control.Contact{ID: "a", Address: "a:1"}, nil)
+		s.hold(nil, 1)
+		s.joinable, s.joinableIn = 1, 9
+		if s.compare(1+patience+late, &i); (s.take().place != nil) != (late > 0) {
+			t.Errorf("%d later than patience", late)
+		}
 	}
 }
