@@ -690,6 +690,9 @@ func TestFounderWhosePlaceIsOver(t *testing.T) {
 		d := drive(t, func(c *Config) { c.Expect, c.Place = expect, place(three(7, 50)) })
 		d.introduce("b:1", of("b", control.Member, &other, 11))
 		d.expect("a later view", "lifecycle.Hold lifecycle.Stand ")
+		if !d.m.joiner.active {
+			t.Error("it asks no member")
+		}
 		for range 30 { // rounds and rounds
 			for asked := pending[control.Join](d); len(asked) > 0; asked = pending[control.Join](d) {
 				d.reply(asked[0], Reply{Err: errors.New("busy")})
@@ -722,12 +725,12 @@ func TestTwoMembersOfOneAddress(t *testing.T) {
 	b, c := named(1, "b", 1, 11), named(2, "c", 1, 12)
 	c.Address = b.Address
 	d := seatedDriver(t)
-	d.m.Admitted(d.now, &membership.Answer{View: viewOf(9, named(0, "a", 9, 1), b, c), Rank: 0})
+	d.m.Admitted(d.now, &membership.Answer{View: viewOf(9, named(0, "a", 9, 1), b, c, named(3, "d", 1, 13)), Rank: 0})
 	d.settle()
-	for _, a := range pending[control.View](d) {
-		d.reply(a, Reply{Err: errors.New("refused"), Gone: true})
+	for i, a := range pending[control.View](d) {
+		d.reply(a, Reply{Err: errors.New("refused"), Gone: i != 1})
 	}
-	d.expect("both are gone", "lifecycle.Become ")
+	d.expect("they are gone", "lifecycle.Become ")
 }
 
 // A member counts as met for exactly as long as patience.
