@@ -37,6 +37,7 @@ type network struct {
 	strange         func(to *host, from protocol.Rank, frame []byte) // sees every frame before it is received
 	answers         func(Answer)                                     // gets the answers to candidates; nil: the hosts get them
 	evictions       int
+	judged          int  // see checkInvariants
 	disks           bool // processes are restored from what they have saved
 	verbose         bool
 	log             []string
@@ -223,6 +224,7 @@ func (n *network) pump(h *host) {
 		n.carryDatum(h, o)
 	}
 	h.log.out = h.log.out[:0]
+	n.checkInvariants(h)
 	n.collect(h)
 	if h.m == nil {
 		return // it starts anew
