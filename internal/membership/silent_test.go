@@ -209,3 +209,35 @@ func TestImpairedCoordinatorLeavesOutNoOtherMember(t *testing.T) {
 		}
 	}
 }
+
+// A member that abstains does so until its status, or an attempt or ping of its own, says
+// otherwise.
+func TestAbstentionEnds(t *testing.T) {
+	whole := set(nil).complement(5)
+	for what, f := range map[string]frame{
+		"a status": {kind: Status}, "a ping": {kind: Ping},
+		"an attempt": {kind: Prepare, ballot: Ballot{1, 0}, members: whole},
+		"a cancel":   {kind: Cancel, ballot: Ballot{1, 0}},
+	} {
+		v := firstView(5)
+		self := *v.Members.At(2)
+		m, err := New(Config{Self: self, View: v, Log: newTestLog(self, v)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		send := func(f frame) {
+			t.Helper()
+			f.view, f.incarnation = 1, 1
+			if err := m.Receive(1, 0, f.append(nil)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		send(frame{kind: Status, abstains: true})
+		if got := m.lowest(nil); got != 1 {
+			t.Errorf("rank 0 abstains, and %d coordinates", got)
+		}
+		if send(f); m.lowest(nil) != 0 {
+			t.Errorf("after %s of rank 0, rank %d coordinates", what, m.lowest(nil))
+		}
+	}
+}
