@@ -108,3 +108,28 @@ func TestJoinerKeepsWhatZonesLack(t *testing.T) {
 		t.Errorf("a joiner waits for %v, which is given up", late.away)
 	}
 }
+
+// As long as the leads get on, no other delegate ships: it learns from watermarks what all zones
+// have.
+func TestOnlyTheLeadShips(t *testing.T) {
+	const n = 50
+	m := newModel(t, 3, 3, 1, 20*entryOverhead)
+	sent := map[string]int{}
+	for range 4 {
+		m.burst("a1", n, sent)
+		m.burst("b2", n, sent)
+		m.limit += 20 * modelStall
+		for quiet := false; !quiet; quiet = !m.step() {
+			continue
+		}
+	}
+	m.check("bursts", sent)
+	for _, p := range m.alive("") {
+		if lead := p.index == 0; p.active != lead || !lead && p.Counts().Data > 0 {
+			t.Errorf("%s ships: %t, and has shipped %d", p.self.ID, p.active, p.Counts().Data)
+		}
+		if p.behind() {
+			t.Errorf("%s does not know that all zones have everything", p.self.ID)
+		}
+	}
+}
