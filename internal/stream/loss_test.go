@@ -102,3 +102,31 @@ func TestOffersAreForgottenWithTheConnection(t *testing.T) {
 		}
 	}
 }
+
+// A peer is offered the streams of which it has missed something, if both are still in the view.
+func TestMissedStreamsAreOffered(t *testing.T) {
+	m, err := New(Config{Rank: 1, Size: 5, Incarnation: 1, View: 1, Members: MemberList{{Rank: 1, Incarnation: 1}, {Rank: 2, Incarnation: 1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.own.flow.next = 3
+	for _, c := range []struct {
+		what  string
+		peer  protocol.Rank
+		flow  *flow
+		count int
+	}{
+		{"a member", 2, m.own.flow, 1},
+		{"a stream that has ended", 2, &flow{root: 1, incarnation: 1}, 0},
+		{"a process that is no member", 3, m.own.flow, 0},
+	} {
+		m.noteMissed(c.peer, c.flow)
+		m.noteMissed(c.peer, c.flow)
+		before := m.outbox.Len()
+		m.offerMissed(1, c.peer)
+		m.offerMissed(1, c.peer)
+		if got := m.outbox.Len() - before; got != c.count {
+			t.Errorf("%s: %d offers", c.what, got)
+		}
+	}
+}
