@@ -184,3 +184,78 @@ func TestNoticesOfLosses(t *testing.T) {
 		t.Errorf("%d wait, %d bytes", b.waiting, b.bytes)
 	}
 }
+
+// A batch has as many messages as there is room for, and no more, whatever their lengths.
+func TestBatchesAreFull(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m, err := New(Config{Rank: 1, Size: 4, Incarnation: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sizes := rapid.SliceOfN(rapid.IntRange(0, maxBatchedMessage), 2, 60).Draw(t, "sizes")
+		for _, size := range sizes {
+			if err := m.Write(make([]byte, size), 0); err != nil {
+				t.Skip("the outbox is full")
+			}
+		}
+		most := rapid.IntRange(maxBatchedMessage+10, maxBatchBytes).Draw(t, "most")
+		for next := 0; m.own.waiting.Len() > 0; {
+			seg, begun := m.own.nextBatch(&m.frames, most)
+			if size := len(seg.payload()); begun == 0 || size > most || !seg.batch && begun > 1 {
+				t.Fatalf("%d messages in %d bytes, at most %d", begun, size, most)
+			}
+			if seg.batch {
+				err := split(seg.payload(), func(message []byte) {
+					if len(message) != sizes[next] {
+						t.Fatalf("message %d has %d bytes, not %d", next, len(message), sizes[next])
+					}
+					next++
+				})
+				if err != nil || seg.batched != int(begun) {
+					t.Fatalf("%v, %d messages", err, seg.batched)
+				}
+			} else {
+				next++
+			}
+			if m.own.waiting.Len() > 0 && begun < maxBatchMessages && seg.batch && len(seg.payload())+3+sizes[next] <= most {
+				t.Fatalf("a message of %d bytes has room beside %d, at most %d", sizes[next], len(seg.payload()), most)
+			}
+		}
+	})
+}
+
+// The tree may only be slow if it has brought something of late, and nothing shows that it does not
+// go on.
+func TestTreeMayBeSlow(t *testing.T) {
+	m, err := New(Config{Rank: 1, Size: 4, Incarnation: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, c := range map[string]struct {
+		fedAt, now protocol.Time
+		change     func(*flow)
+		slow       bool
+	}{
+		"of late":                {10, 109, nil, true},
+		"long ago":               {10, 110, nil, false},
+		"never":                  {0, 50, nil, false},
+		"something is ahead":     {10, 50, func(f *flow) { f.ahead[3] = segment{} }, false},
+		"the member is frozen":   {10, 50, func(*flow) { m.frozen = true }, false},
+		"the parent is not down": {10, 50, func(*flow) { m.down[2] = true }, true},
+		"the parent is down":     {10, 50, func(f *flow) { m.down[f.parent] = true }, false},
+	} {
+		f, err := m.open(0, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.parent = 3
+		m.frozen = false
+		clear(m.down)
+		if f.fedAt = c.fedAt; c.change != nil {
+			c.change(f)
+		}
+		if got := m.treeMayBeSlow(c.now, f, 100); got != c.slow {
+			t.Errorf("%s: %t", what, got)
+		}
+	}
+}
