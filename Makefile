@@ -213,12 +213,13 @@ simulate: ## run whole groups under SEEDS seeds (default: 100) on all cores
 
 COUNT ?= 100
 BY ?= tests
+WORKERS ?= 2
 
 .PHONY: mutants
 mutants: SEED ?= 1
-mutants: ## plant COUNT bugs (default: 100) chosen by SEED, in PACKAGES or files CHANGED since a commit, and see which are found BY=tests or BY=simulation; JSON=1 for a record
+mutants: ## plant COUNT bugs (default: 100) chosen by SEED, in PACKAGES or files CHANGED since a commit, and see which are found BY=tests, BY=own or BY=simulation; ONLY those that a file names; LOG=FILE goes on after an interrupt; JSON=1 for a record
 	cd tools && go build -o ../bin/mutants ./mutants
-	bin/mutants -seed $(SEED) -count $(COUNT) -by $(BY) $(if $(PACKAGES),-packages $(PACKAGES)) $(if $(CHANGED),-changed $(CHANGED)) $(if $(JSON),-json)
+	bin/mutants -seed $(SEED) -count $(COUNT) -by $(BY) $(if $(PACKAGES),-packages $(PACKAGES)) $(if $(CHANGED),-changed $(CHANGED)) $(if $(ONLY),-only $(ONLY)) $(if $(LOG),-log $(LOG)) $(if $(JSON),-json) -workers $(WORKERS)
 
 PREVIOUS ?= $(shell git describe --tags --abbrev=0 --match 'v*' HEAD^ 2>/dev/null)
 

@@ -277,20 +277,17 @@ func (m *Machine) begin() {
 	switch {
 	case len(m.promised)+1 < m.config.Expect:
 		m.complete = 0
-	case m.complete == 0:
+	case m.complete == 0 && len(m.promised) > 0:
 		m.complete = m.now
-		if len(m.promised) == 0 {
-			m.beginWith(nil)
-		}
 	case repeated:
-		m.beginWith(m.promised)
+		m.beginWithFollowers()
 	}
 }
 
-// beginWith makes this candidate and its followers the first view.
-func (m *Machine) beginWith(followers map[string]follower) {
+// beginWithFollowers makes this candidate and its followers the first view.
+func (m *Machine) beginWithFollowers() {
 	m.began = []Candidate{m.config.Self}
-	for _, f := range followers {
+	for _, f := range m.promised {
 		m.began = append(m.began, f.Candidate)
 	}
 	slices.SortFunc(m.began, func(a, b Candidate) int { return cmp.Compare(a.ID, b.ID) })

@@ -205,6 +205,7 @@ func (w *world) handle(q *process, r *Request) Reply {
 	} else {
 		reply = q.m.Handle(w.now, r)
 		w.pump(q)
+		w.checkPromises()
 	}
 	decoded, err := DecodeReply(reply.Encode(nil))
 	if err != nil || !reflect.DeepEqual(decoded, reply) {
@@ -260,6 +261,23 @@ func (g *group) live() (members, first int) {
 		}
 	}
 	return members, first
+}
+
+// checkPromises complains of a candidate that two others count on at once: both could begin
+// with it.
+func (w *world) checkPromises() {
+	to := make(map[Candidate]*process)
+	for _, p := range w.processes {
+		if !p.up || p.group != nil {
+			continue
+		}
+		for _, f := range p.m.promised {
+			if other := to[f.Candidate]; other != nil {
+				w.failure = fmt.Errorf("%s is promised to p%d and to p%d", f.ID, other.i, p.i)
+			}
+			to[f.Candidate] = p
+		}
+	}
 }
 
 // check complains of two groups with live members.

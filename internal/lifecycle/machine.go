@@ -178,9 +178,9 @@ func (m *Machine) ask(address string, r control.Request, timeout protocol.Time) 
 // Replied takes the result of a request.
 func (m *Machine) Replied(now protocol.Time, token uint64, r Reply) {
 	m.now = now
-	a, ok := m.asks[token]
+	a := m.asks[token] // without a request, if the token is none's
 	delete(m.asks, token)
-	if !ok || m.stage == ended {
+	if m.stage == ended {
 		return
 	}
 	if _, ok := a.Request.(control.Introduce); ok {

@@ -53,6 +53,9 @@ func TestReturningStaysOut(t *testing.T) {
 	r.Ended(5, Evicted)
 	r.Next(5)
 	r.Failed(6, false)
+	if r.Deadline() != 6+minReturnPause || r.Next(6) != nil {
+		t.Error("a process that could not join tries again at once")
+	}
 	if _, ok := r.Next(r.Deadline()).(Again); !ok {
 		t.Error("a process that could not join does not try again")
 	}

@@ -47,9 +47,6 @@ type reason struct {
 	by    protocol.Rank
 }
 
-// reasonBytes are those of an encoded reason.
-const reasonBytes = 1 + 4
-
 // Changes yields how the view that is being installed differs from the view before: first
 // the members that are removed, then those that have joined, then those that have changed.
 // It is for [Log.Install]. At other times there are none.

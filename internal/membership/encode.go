@@ -271,10 +271,6 @@ func (d *decoder) value() *value {
 }
 
 func (d *decoder) reasons(n int) []reason {
-	if n*reasonBytes > d.left() {
-		d.refuse("%d reasons in %d bytes", n, d.left())
-		return nil
-	}
 	if n == 0 {
 		return nil
 	}

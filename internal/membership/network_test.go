@@ -33,9 +33,11 @@ type network struct {
 	detect          time.Duration             // how often detectors look; 0: never
 	rejoin          bool                      // who is evicted comes back
 	frames          [Kinds]int
-	spy             func(from *host, kind Kind) // sees every frame that is sent
-	answers         func(Answer)                // gets the answers to candidates; nil: the hosts get them
+	spy             func(from *host, kind Kind)                      // sees every frame that is sent
+	strange         func(to *host, from protocol.Rank, frame []byte) // sees every frame before it is received
+	answers         func(Answer)                                     // gets the answers to candidates; nil: the hosts get them
 	evictions       int
+	judged          int  // see checkInvariants
 	disks           bool // processes are restored from what they have saved
 	verbose         bool
 	log             []string
@@ -222,6 +224,7 @@ func (n *network) pump(h *host) {
 		n.carryDatum(h, o)
 	}
 	h.log.out = h.log.out[:0]
+	n.checkInvariants(h)
 	n.collect(h)
 	if h.m == nil {
 		return // it starts anew
@@ -324,6 +327,9 @@ func (n *network) carry(h *host, to protocol.Rank, b []byte) {
 				return
 			}
 			peer.reply = h
+			if n.strange != nil {
+				n.strange(peer, from, b)
+			}
 			if err := peer.m.Receive(n.now, from, b); err != nil {
 				n.fail(err)
 			}

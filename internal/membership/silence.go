@@ -49,10 +49,7 @@ func (m *Machine) answered(by protocol.Rank, others set) {
 func (m *Machine) considerSilence(now protocol.Time) {
 	r := &m.acceptor
 	if !m.wants(now, m.suspected(now)) && !m.stuck(now) {
-		r.silence = silence{}
-		if m.proposer == nil {
-			r.tried = 0 // the next change gets its full AckTimeout
-		}
+		r.silence, r.tried = silence{}, 0 // the next change gets its full AckTimeout
 		return
 	}
 	if !m.config.NoQuorum { // without majorities, two coordinators make two groups

@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -206,6 +207,139 @@ func TestImpairedCoordinatorLeavesOutNoOtherMember(t *testing.T) {
 		}
 		if v.Number == 1 || v.Has(5) {
 			t.Errorf("seed %d: %v at %v", seed, v.String(), n.now)
+		}
+	}
+}
+
+// A member that abstains does so until its status, or an attempt or ping of its own, says
+// otherwise.
+func TestAbstentionEnds(t *testing.T) {
+	whole := set(nil).complement(5)
+	for what, f := range map[string]frame{
+		"a status": {kind: Status}, "a ping": {kind: Ping},
+		"an attempt": {kind: Prepare, ballot: Ballot{1, 0}, members: whole},
+		"a cancel":   {kind: Cancel, ballot: Ballot{1, 0}},
+	} {
+		v := firstView(5)
+		self := *v.Members.At(2)
+		m, err := New(Config{Self: self, View: v, Log: newTestLog(self, v)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		send := func(f frame) {
+			t.Helper()
+			f.view, f.incarnation = 1, 1
+			if err := m.Receive(1, 0, f.append(nil)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		send(frame{kind: Status, abstains: true})
+		if got := m.lowest(nil); got != 1 {
+			t.Errorf("rank 0 abstains, and %d coordinates", got)
+		}
+		if send(f); m.lowest(nil) != 0 {
+			t.Errorf("after %s of rank 0, rank %d coordinates", what, m.lowest(nil))
+		}
+	}
+}
+
+// What a member asks for is reported at once, although it has reported something else a moment ago,
+// and waits for the answer.
+func TestRequestsAreReportedAtOnce(t *testing.T) {
+	for what, c := range map[string]struct {
+		kind Kind
+		ask  func(m *Machine, now protocol.Time)
+	}{
+		"a suspicion": {Report, func(m *Machine, now protocol.Time) { m.Suspect(now, 3, 1) }},
+		"trust":       {Report, func(m *Machine, now protocol.Time) { m.Trust(now, 2, 1) }},
+		"a meta":      {MetaChange, func(m *Machine, now protocol.Time) { _ = m.SetMeta(now, "x") }},
+		"state":       {MetaChange, func(m *Machine, now protocol.Time) { m.SetSynced(now) }},
+		"a version":   {Raise, func(m *Machine, now protocol.Time) { _ = m.RaiseVersion(now, 6) }},
+		"a leave":     {Leave, func(m *Machine, now protocol.Time) { m.Leave(now) }},
+		"a candidate": {JoinRequest, func(m *Machine, now protocol.Time) {
+			m.Join(now, 1, Member{Identity: "new", Address: "new", Nonce: 9, Version: 6}, false)
+		}},
+	} {
+		v := firstView(5)
+		var members []Member
+		for _, m := range v.Members.All() {
+			m := *m
+			m.Version = 6
+			members = append(members, m)
+		}
+		v.Version, v.Members = 5, MembersOf(members...)
+		self := members[1]
+		m, err := New(Config{Self: self, View: v, Log: newTestLog(self, v)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent := func(now protocol.Time) (kinds []Kind) {
+			for _, b, ok := m.Next(now); ok; _, b, ok = m.Next(now) {
+				kinds = append(kinds, Kind(b[0]))
+			}
+			return kinds
+		}
+		now := protocol.Time(1)
+		m.Suspect(now, 2, 1)
+		for range 4 {
+			sent(now)
+			now = m.reporter.due
+		}
+		sent(now)
+		if now++; m.reporter.due <= now || slices.Contains(sent(now), c.kind) {
+			t.Fatalf("%s: it reports without end", what)
+		}
+		if c.ask(m, now); !slices.Contains(sent(now), c.kind) {
+			t.Errorf("%s waits, until %d at %d", what, m.reporter.due, now)
+		}
+	}
+}
+
+// A coordinator whose attempt gets no answer pauses before the next one. If there is nothing to
+// change any more, the next change is waited for as if there had been none before.
+func TestAttemptThatIsNotAnswered(t *testing.T) {
+	a := newAsker(t, func(c *Config) { c.DoubtTimeout = 0 })
+	a.Suspect(a.now, 4, 1)
+	for a.step(a.now + millisecond); a.proposer != nil; a.step(a.now + millisecond) {
+		if a.acceptor.tried == 0 {
+			t.Fatal("it does not know that it tries")
+		}
+	}
+	if a.pause <= a.now || a.acceptor.awaiting.members.count() != 3 {
+		t.Errorf("it waits for %v until %d, at %d", a.acceptor.awaiting.members.each(), a.pause, a.now)
+	}
+	a.Trust(a.now, 4, 1)
+	if a.acceptor.tried != 0 {
+		t.Error("it still tries")
+	}
+}
+
+// A member that abstains tells so those that take it for the coordinator.
+func TestAbstentionIsTold(t *testing.T) {
+	for what, f := range map[string]frame{
+		"a report": {kind: Report, reports: []report{{1, []suspect{{3, 1}}}}}, "a leave": {kind: Leave},
+		"a meta": {kind: MetaChange, wanted: attributes{meta: "x"}}, "a version": {kind: Raise, version: 6},
+		"a candidate":         {kind: JoinRequest, candidate: candidate{Member: Member{Rank: protocol.NoRank, Identity: "new", Nonce: 9}}},
+		"a stuck one":         {kind: Status, stuck: true},
+		"! an answer":         {kind: Pong},
+		"! a member's status": {kind: Status},
+	} {
+		for _, abstains := range []bool{true, false} {
+			v := firstView(5)
+			self := *v.Members.At(0)
+			m, err := New(Config{Self: self, View: v, Log: newTestLog(self, v)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.abstains = abstains
+			f.view, f.incarnation = 1, 1
+			if err := m.Receive(1, 1, f.append(nil)); err != nil {
+				t.Fatal(err)
+			}
+			told := slices.ContainsFunc(m.outbox, func(s send) bool { return s.to == 1 && s.frame.abstains })
+			if told != (abstains && what[0] != '!') {
+				t.Errorf("%s, abstains %t: told %t", what, abstains, told)
+			}
 		}
 	}
 }

@@ -122,6 +122,7 @@ func (c *checker) decided(p *process, v *membership.View) {
 func (c *checker) installed(p *process, v *membership.View) {
 	c.decided(p, v)
 	c.sim.checkCut(p, v)
+	c.checkStrange(p, v)
 	if m, ok := v.Member(p.self.Rank); !ok || m != p.self {
 		return // the view that ends its membership
 	}

@@ -115,6 +115,7 @@ func (p *process) enter(b *lifecycle.Membership) {
 	s.checker.register(p)
 	p.installed(&b.View)
 	p.step(func() { p.machine.Start(s.now) })
+	p.impair()
 	p.keepSeeds()
 	p.serveBacklog()
 }
@@ -262,6 +263,7 @@ func (p *process) receive(from protocol.Rank, frame []byte) {
 				p.send(from, reply, nil)
 			}
 		}
+		p.receiveStrange(from, frame)
 		if err := p.role.Receive(p.sim.now, from, frame); err != nil {
 			p.sim.checker.fail("%v refuses a frame of rank %d: %v", p, from, err)
 		}

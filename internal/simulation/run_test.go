@@ -37,6 +37,8 @@ type Options struct {
 	Bug Bug
 	// Cut cuts a group in two, and lets nothing else go wrong: see cut.go.
 	Cut bool
+	// Strange adds what no correct process does: see strange_test.go.
+	Strange bool
 	// Upgrade makes processes speak two protocol versions: see upgrade.go.
 	Upgrade bool
 }
@@ -75,6 +77,7 @@ type Simulation struct {
 	conns     []*conn          // those that may be alive
 	checker   checker
 	timeline  *timeline
+	strange   strangeness
 	minority  []*process // side of a cut without a quorum
 	begun     bool       // processes may crash at actions
 	calm      bool       // the trouble is over
@@ -99,6 +102,9 @@ func Run(seed uint64, o Options) Result {
 	}
 	if o.Cut {
 		s.plan.planCut()
+	}
+	if o.Strange {
+		s.strange.rng = rand.New(rand.NewPCG(seed, 0x73747261))
 	}
 	s.timeline.note(s.now, s.plan.String())
 	s.begin()

@@ -60,6 +60,16 @@ func TestCutsUnderSeeds(t *testing.T) {
 	}
 }
 
+// Groups keep their promises also if some processes do what no correct one does.
+func TestStrangeUnderSeeds(t *testing.T) {
+	seeds := 300
+	if testutil.RaceEnabled || testing.Short() {
+		seeds = 30
+	}
+	total := runSeeds(uint64(testutil.First.Or(1)), uint64(testutil.Seeds.Or(seeds)), Options{Strange: true}, func(r *Result) { t.Error(r.Seed, r.Err) })
+	t.Logf("%d seeds: %d views, %d messages delivered", total.seeds.Load(), total.views.Load(), total.delivered.Load())
+}
+
 // complaint says what went wrong, and how to see it again.
 func complaint(r *Result) string {
 	return fmt.Sprintf("%v\nreplay: PLEACH_SEED=%d go test -count=1 -run 'TestGroupsUnderSeeds$' -v ./internal/simulation", r.Err, r.Seed)

@@ -51,6 +51,9 @@ func (s *Simulation) begin() {
 	if s.options.Cut {
 		s.scheduleCut()
 	}
+	if s.options.Strange {
+		s.beginStrange()
+	}
 	for range s.plan.troubles {
 		s.after(s.between(0, s.plan.end), s.trouble)
 	}
@@ -274,6 +277,7 @@ func (s *Simulation) endTrouble() {
 			}
 		}
 	}
+	s.endStrange()
 	s.rouse()
 	if s.plan.durable || s.plan.begin == founded {
 		s.startAll()

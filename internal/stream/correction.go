@@ -46,7 +46,7 @@ func (m *Member) scheduleCorrection(now protocol.Time, f *flow) {
 	if c.since == 0 {
 		c.since = now
 	}
-	if c.running || c.due != protocol.Never {
+	if c.due != protocol.Never { // one that runs is due, too
 		return
 	}
 	own, afterLast := c.since+m.skew.lead(), c.began+m.skew.interval()

@@ -40,3 +40,93 @@ func TestDecline(t *testing.T) {
 		t.Error("a malformed frame is declined")
 	}
 }
+
+// A frozen member gives up what the cut needs when all others have trimmed it; when some have and
+// the others have been asked for long; or when none answers for longer. It gives up nothing else.
+func TestFrozenMemberGivesUp(t *testing.T) {
+	const next, cut, began = 5, 10, 1000
+	tries := maxTries + 4*4/3
+	for _, c := range []struct {
+		what      string
+		tries     int
+		waited    protocol.Time
+		trimmedTo uint64
+		by        []protocol.Rank
+		next, to  uint64 // to: 0 if nothing is given up
+	}{
+		{"nobody answers", tries, lossTimeout, 0, nil, next, cut},
+		{"nobody answers yet", tries, lossTimeout - 1, 0, nil, next, 0},
+		{"not all are asked", tries - 1, lossTimeout, 0, nil, next, 0},
+		{"one has trimmed a part", tries, flushTimeout, 8, []protocol.Rank{2}, next, 8},
+		{"one has trimmed a part, and others may answer", tries, flushTimeout - 1, 8, []protocol.Rank{2}, next, 0},
+		{"one has trimmed more than the cut", tries, flushTimeout, cut + 2, []protocol.Rank{2}, next, cut},
+		{"one has trimmed what is here", tries, lossTimeout - 1, next, []protocol.Rank{2}, next, 0},
+		{"all have trimmed it", 0, 0, 8, []protocol.Rank{0, 2, 3, 4}, next, 8},
+		{"not all have trimmed it", 0, 0, 8, []protocol.Rank{0, 2, 3}, next, 0},
+		{"the cut is reached", tries, lossTimeout, 0, nil, cut, 0},
+	} {
+		m, err := New(Config{Rank: 1, Size: 5, Incarnation: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := m.open(0, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.frozen, f.next, f.cut = true, c.next, cut
+		f.pull.asked, f.pull.tries, f.pull.trimmedTo, f.pull.trimmedBy, f.pull.trimmedReplies = began, c.tries, c.trimmedTo, c.by, len(c.by)
+		if to, gone := m.unavailable(began+c.waited, f); gone != (c.to > 0) || gone && to != c.to {
+			t.Errorf("%s: given up %t, to %d", c.what, gone, to)
+		}
+	}
+}
+
+// What the left neighbor was offered may be lost with the connection: it is offered again.
+func TestOffersAreForgottenWithTheConnection(t *testing.T) {
+	for _, up := range []bool{true, false} {
+		m, err := New(Config{Rank: 3, Size: 5, Incarnation: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := func(peer protocol.Rank) uint64 {
+			m.own.flow.correction.toldTo = 7
+			if up {
+				m.Up(1, peer)
+			} else {
+				m.Down(1, peer)
+			}
+			return m.own.flow.correction.toldTo
+		}
+		if told(4) != 7 || told(2) != 0 {
+			t.Errorf("up %t: what the left neighbor was offered is not forgotten, or what another was", up)
+		}
+	}
+}
+
+// A peer is offered the streams of which it has missed something, if both are still in the view.
+func TestMissedStreamsAreOffered(t *testing.T) {
+	m, err := New(Config{Rank: 1, Size: 5, Incarnation: 1, View: 1, Members: MemberList{{Rank: 1, Incarnation: 1}, {Rank: 2, Incarnation: 1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.own.flow.next = 3
+	for _, c := range []struct {
+		what  string
+		peer  protocol.Rank
+		flow  *flow
+		count int
+	}{
+		{"a member", 2, m.own.flow, 1},
+		{"a stream that has ended", 2, &flow{root: 1, incarnation: 1}, 0},
+		{"a process that is no member", 3, m.own.flow, 0},
+	} {
+		m.noteMissed(c.peer, c.flow)
+		m.noteMissed(c.peer, c.flow)
+		before := m.outbox.Len()
+		m.offerMissed(1, c.peer)
+		m.offerMissed(1, c.peer)
+		if got := m.outbox.Len() - before; got != c.count {
+			t.Errorf("%s: %d offers", c.what, got)
+		}
+	}
+}

@@ -22,7 +22,7 @@ func (m *Member) offerMissed(now protocol.Time, peer protocol.Rank) {
 	flows := m.missed[peer]
 	delete(m.missed, peer)
 	for _, f := range flows {
-		if f.next > 0 && !f.ended && m.flows[f.root] == f && m.roster.has(peer) {
+		if m.flows[f.root] == f && m.roster.has(peer) {
 			m.offer(now, peer, f, undirected)
 		}
 	}

@@ -29,6 +29,7 @@ type network struct {
 	sent    int          // frames
 	kinds   map[byte]int // of those, by their first byte
 	bytes   int
+	judged  int // members were judged, or passed over: see Member.Invariant
 }
 
 // faults describes what the network does to frames.
@@ -128,6 +129,11 @@ func (n *network) pump(h *host) {
 			break
 		}
 		n.carry(h, to, slices.Concat(head, body))
+	}
+	if n.judged++; n.judged%8 == 0 {
+		if err := h.Invariant(); err != nil && !n.t.Failed() {
+			n.t.Errorf("rank %d at %v: %v", h.rank, time.Duration(n.now), err)
+		}
 	}
 	for h.deaf <= n.now {
 		m, ok := h.Deliver(n.now)

@@ -39,15 +39,11 @@ func (m *Member) Release(l *Lease) {
 
 // recycle keeps the memory of a segment that was trimmed, if it is the last of its message
 // and if nothing else uses that memory: neither the program nor a frame that is to be
-// sent.
-func (m *Member) recycle(f *flow, number uint64, seg *segment) {
+// sent. The buffer stays leased: no segment goes there any more.
+func (m *Member) recycle(number uint64, seg *segment) {
 	r := seg.buffer
 	if r == nil || !r.leased || r.leases > 0 || r.lent || r.next != number+1 || m.sends(r) {
 		return
-	}
-	r.leased = false
-	if f.reassembly == r {
-		f.reassembly = nil
 	}
 	m.spare.put(r.memory)
 }

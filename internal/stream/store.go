@@ -112,6 +112,6 @@ func (m *Member) keep(f *flow, seg *segment) {
 func (m *Member) trim(f *flow, limit int, before uint64) {
 	for s := &f.store; s.bytes > limit && s.low < before; {
 		number, oldest := s.trimOldest()
-		m.recycle(f, number, &oldest)
+		m.recycle(number, &oldest)
 	}
 }

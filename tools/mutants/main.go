@@ -6,58 +6,68 @@
 // & Sayward 1978).
 //
 // A seed gives the same bugs on the same code. Bugs are put into what go compiles by an
-// overlay: the tree stays as it is.
+// overlay, all those of a package at once, each with a switch: the tree stays as it is.
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"os/signal"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
 
 // record is what a run has shown.
 type record struct {
-	Date      string    `json:"date"`
-	Commit    string    `json:"commit"`
-	Seed      uint64    `json:"seed"`
-	By        string    `json:"by"`
-	Planted   int       `json:"planted"` // those that the compiler takes and that are not equal in effect
-	Found     int       `json:"found"`
-	Equal     int       `json:"equal"`
-	Score     float64   `json:"score"` // found of planted, in percent
-	Survivors []verdict `json:"survivors"`
+	Date   string `json:"date"`
+	Commit string `json:"commit"`
+	Seed   uint64 `json:"seed"`
+	By     string `json:"by"`
+	tally
+	Packages map[string]*tally `json:"packages"`
 	// FoundBy counts the bugs that each finder has found.
-	FoundBy map[string]int `json:"found_by"`
+	FoundBy   map[string]int `json:"found_by"`
+	Survivors []verdict      `json:"survivors"`
+}
+
+// tally counts bugs.
+type tally struct {
+	Planted int     `json:"planted"` // those that are not equal in effect
+	Found   int     `json:"found"`
+	Equal   int     `json:"equal"`
+	Score   float64 `json:"score"` // found of planted, in percent
 }
 
 // options are the flags.
 type options struct {
-	root, packages, by, changed, list string
-	seed                              uint64
-	count                             int
-	json                              bool
+	root, packages, by, changed, list, only, log string
+	seed                                         uint64
+	count, workers                               int
+	json                                         bool
 }
 
 func main() {
 	var o options
 	flag.StringVar(&o.root, "root", ".", "root `folder` of the module")
 	flag.StringVar(&o.packages, "packages", strings.Join(defaultPackages, ","), "`folders` of packages to plant bugs in, with commas")
-	flag.StringVar(&o.by, "by", "tests", "what looks for bugs: `tests` (those of the package, then the simulator, then what uses it) or simulation (1,000 seeds alone)")
+	flag.StringVar(&o.by, "by", "tests", "what looks for bugs: `tests` (those of the package, then the simulator, then what uses it), own (those of the package alone) or simulation (1,000 seeds alone)")
 	flag.StringVar(&o.changed, "changed", "", "plant bugs only in files that differ from this `commit`")
 	flag.StringVar(&o.list, "equal", "tools/mutants/equal.txt", "`file` with bugs that are equal in effect")
+	flag.StringVar(&o.only, "only", "", "plant the bugs that this `file` names, as that of bugs that are equal in effect, and fail if one survives")
+	flag.StringVar(&o.log, "log", "", "`file` for verdicts: a run that was interrupted goes on where it was, on the same commit")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed that chooses the bugs")
 	flag.IntVar(&o.count, "count", 100, "number of bugs")
+	flag.IntVar(&o.workers, "workers", 2, "bugs that are looked for at a time")
 	flag.BoolVar(&o.json, "json", false, "print a record as JSON")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -68,13 +78,13 @@ func main() {
 	}
 }
 
-// run plants bugs, two at a time, and prints what has become of them.
+// run plants bugs and prints what has become of them.
 func (o *options) run(ctx context.Context) error {
 	look, ok := searches[o.by]
 	if !ok {
-		return fmt.Errorf("nothing looks for bugs by %q: tests or simulation does", o.by)
+		return fmt.Errorf("nothing looks for bugs by %q: tests, own or simulation does", o.by)
 	}
-	sites, err := o.choose()
+	all, err := o.sites()
 	if err != nil {
 		return err
 	}
@@ -82,20 +92,29 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := list.check(strings.Split(o.packages, ","), sites); err != nil {
+	if err := list.check(strings.Split(o.packages, ","), all); err != nil {
 		return err
 	}
-	r := record{Date: time.Now().UTC().Format(time.DateOnly), Commit: commit(o.root), Seed: o.seed, By: o.by, FoundBy: map[string]int{}}
-	rand.New(rand.NewPCG(o.seed, 0)).Shuffle(len(sites), func(i, j int) { sites[i], sites[j] = sites[j], sites[i] })
-	err = r.plantAll(ctx, o, sites, list, look)
-	if interrupted := errors.Is(err, context.Canceled); err != nil && !interrupted {
+	chosen, err := o.choose(all)
+	if err != nil {
 		return err
 	}
-	return r.print(o.json)
+	l := &laboratory{options: o, sites: all, equal: list, look: look}
+	l.record = record{Date: time.Now().UTC().Format(time.DateOnly), Commit: commit(o.root), Seed: o.seed, By: o.by, FoundBy: map[string]int{}, Packages: map[string]*tally{}}
+	if err := l.plantAll(ctx, chosen); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	if err := l.record.print(o.json); err != nil {
+		return err
+	}
+	if o.only != "" && len(l.record.Survivors) > 0 {
+		return errors.New("a bug that is listed as found survives")
+	}
+	return nil
 }
 
-// choose returns all places that the flags allow.
-func (o *options) choose() ([]site, error) {
+// sites returns all places of the packages.
+func (o *options) sites() ([]site, error) {
 	var sites []site
 	for folder := range strings.SplitSeq(o.packages, ",") {
 		some, err := sitesOf(o.root, strings.TrimPrefix(folder, "./"))
@@ -104,8 +123,25 @@ func (o *options) choose() ([]site, error) {
 		}
 		sites = append(sites, some...)
 	}
+	return sites, nil
+}
+
+// choose returns the places that the flags allow, in the order of planting.
+func (o *options) choose(all []site) ([]site, error) {
+	sites := slices.Clone(all)
+	rand.New(rand.NewPCG(o.seed, 0)).Shuffle(len(sites), func(i, j int) { sites[i], sites[j] = sites[j], sites[i] })
+	if o.only != "" {
+		only, err := readEqual(o.only)
+		if err != nil {
+			return nil, err
+		}
+		if err := only.check(strings.Split(o.packages, ","), all); err != nil {
+			return nil, err
+		}
+		sites = slices.DeleteFunc(sites, func(s site) bool { return only[s.name()] == "" })
+	}
 	if o.changed == "" {
-		return sites, nil
+		return sites[:min(o.count, len(sites))], nil
 	}
 	command := exec.Command("git", "diff", "--name-only", o.changed)
 	command.Dir = o.root
@@ -114,7 +150,8 @@ func (o *options) choose() ([]site, error) {
 		return nil, fmt.Errorf("git diff %s: %w", o.changed, err)
 	}
 	files := strings.Fields(string(out))
-	return slices.DeleteFunc(sites, func(s site) bool { return !slices.Contains(files, s.File) }), nil
+	sites = slices.DeleteFunc(sites, func(s site) bool { return !slices.Contains(files, s.File) })
+	return sites[:min(o.count, len(sites))], nil
 }
 
 // commit names the code, as far as git knows it.
@@ -128,67 +165,40 @@ func commit(root string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// plantAll plants bugs until there are as many as wanted that compile.
-func (r *record) plantAll(ctx context.Context, o *options, sites []site, list equal, look func(folder string) []finder) error {
-	var mu sync.Mutex
-	var workers sync.WaitGroup
-	var failure error
-	next := func() (s site, ok bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		if ctx.Err() != nil || failure != nil || len(sites) == 0 || r.Planted+r.Equal >= o.count {
-			return s, false
-		}
-		s, sites = sites[0], sites[1:]
-		if list[s.name()] != "" {
-			r.Equal++
-			return site{}, true
-		}
-		r.Planted++
-		return s, true
+// take counts a bug.
+func (r *record) take(v verdict) {
+	of := r.Packages[v.folder()]
+	if of == nil {
+		of = &tally{}
+		r.Packages[v.folder()] = of
 	}
-	for range 2 {
-		workers.Go(func() {
-			for s, ok := next(); ok; s, ok = next() {
-				if s.File == "" {
-					continue
-				}
-				v, err := plant(ctx, o.root, s, look(s.folder()))
-				mu.Lock()
-				r.take(v, err)
-				if err != nil {
-					failure = err
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	workers.Wait()
-	return failure
-}
-
-// take counts a bug. One that the compiler refuses, or that was not looked for to the end, was
-// none.
-func (r *record) take(v verdict, err error) {
+	of.Planted++
+	r.Planted++
+	by := v.By
 	switch {
-	case err != nil || !v.builds:
-		r.Planted--
-		return
-	case v.By == "":
-		r.Survivors = append(r.Survivors, v)
-		fmt.Fprintf(os.Stderr, "%4d  survived            %v  (%.0f s)\n", r.Planted, &v.site, v.Seconds)
-	default:
+	case by != "":
+		of.Found++
 		r.Found++
-		r.FoundBy[v.By]++
-		fmt.Fprintf(os.Stderr, "%4d  %-19s %v  (%.0f s)\n", r.Planted, v.By, &v.site, v.Seconds)
+		r.FoundBy[by]++
+	case v.Reached:
+		by = "survived"
+	default:
+		by = "not reached"
 	}
+	if v.By == "" {
+		r.Survivors = append(r.Survivors, v)
+	}
+	fmt.Fprintf(os.Stderr, "%4d  %-19s %v  (%.0f s)\n", r.Planted, by, &v.site, v.Seconds)
 }
 
 // print prints the record.
 func (r *record) print(asJSON bool) error {
-	if n := r.Found + len(r.Survivors); n > 0 {
-		r.Planted, r.Score = n, 100*float64(r.Found)/float64(n)
+	for _, of := range append(slices.Collect(maps.Values(r.Packages)), &r.tally) {
+		of.Score = 100 * float64(of.Found) / float64(max(of.Planted, 1))
 	}
+	slices.SortFunc(r.Survivors, func(a, b verdict) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.from, b.from))
+	})
 	if asJSON {
 		e := json.NewEncoder(os.Stdout)
 		e.SetIndent("", "  ")
@@ -196,8 +206,12 @@ func (r *record) print(asJSON bool) error {
 		return e.Encode(r)
 	}
 	fmt.Printf("seed %d of %s: %d of %d found (%.0f %%) by %s, %d more equal in effect\n", r.Seed, r.Commit, r.Found, r.Planted, r.Score, r.By, r.Equal)
-	for _, v := range r.Survivors {
-		fmt.Println("  survived:", &v.site)
+	for _, folder := range slices.Sorted(maps.Keys(r.Packages)) {
+		of := r.Packages[folder]
+		fmt.Printf("  %-28s %d of %d (%.0f %%)\n", folder, of.Found, of.Planted, of.Score)
+	}
+	for i := range r.Survivors {
+		fmt.Println("  survived:", &r.Survivors[i].site)
 	}
 	return nil
 }

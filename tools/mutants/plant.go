@@ -5,11 +5,13 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -23,45 +25,92 @@ type finder struct {
 	short       bool
 }
 
-// patience bounds a run. A bug that makes tests hang is found, too.
-const patience = 5 * time.Minute
-
 // verdict is what became of a bug.
 type verdict struct {
 	site
+	Commit string `json:"commit"`
 	// By names the finder that has found it; "": it has survived.
 	By      string  `json:"by,omitempty"`
+	Reached bool    `json:"reached"` // its place was, by a finder
 	Seconds float64 `json:"seconds"`
-	// builds is false for a change that the compiler refuses: it is no bug.
-	builds bool
 }
 
-// plant puts a bug into the code that go sees, not into the tree, and has finders look for
-// it, one after the other.
-func plant(ctx context.Context, root string, s site, finders []finder) (verdict, error) {
-	v := verdict{site: s}
-	dir, err := os.MkdirTemp("", "mutant-")
-	if err != nil {
-		return v, err
-	}
-	defer os.RemoveAll(dir)
-	overlay, err := s.overlay(root, dir)
-	if err != nil {
-		return v, err
-	}
-	began := time.Now()
-	build := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "./"+s.folder())
-	build.Dir = root
-	if v.builds = build.Run() == nil; !v.builds {
-		return v, ctx.Err()
+// target is a package whose bugs are looked for.
+type target struct {
+	root, dir, overlay string
+	trials             []trial
+}
+
+// trial is a finder with its tests compiled.
+type trial struct {
+	finder
+	folder, binary string
+	reached        map[int]bool  // bugs whose places it reaches, by number
+	limit          time.Duration // a run that lasts longer does not end: the bug is found
+}
+
+// newTarget compiles the tests that look for bugs of a package, and runs them without one.
+func newTarget(ctx context.Context, root, dir string, sites []site, finders []finder) (*target, error) {
+	t := &target{root: root, dir: dir}
+	var err error
+	if t.overlay, err = schema(root, dir, sites); err != nil {
+		return nil, err
 	}
 	for _, f := range finders {
-		found, err := f.find(ctx, root, overlay)
-		if err != nil {
-			return v, err
+		for _, folder := range f.packages {
+			if err := t.compile(ctx, f, folder); err != nil {
+				return nil, err
+			}
 		}
-		if found {
-			v.By = f.name
+	}
+	return t, nil
+}
+
+// compile compiles the tests of a folder, and runs them without a bug.
+func (t *target) compile(ctx context.Context, f finder, folder string) error {
+	binary := filepath.Join(t.dir, fmt.Sprintf("%d.test", len(t.trials)))
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", t.overlay, "-o", binary, folder)
+	build.Dir = t.root
+	if out, err := build.CombinedOutput(); err != nil {
+		return errors.Join(ctx.Err(), fmt.Errorf("go test -c %s: %w\n%s", folder, err, out))
+	}
+	trace := binary + ".reached"
+	r := trial{finder: f, folder: filepath.Join(t.root, folder), binary: binary, reached: map[int]bool{}, limit: 10 * time.Minute}
+	began := time.Now()
+	if failed, out := r.attempt(ctx, "MUTANT_REACHED="+trace); failed {
+		return errors.Join(ctx.Err(), fmt.Errorf("the tests of %s fail without a bug:\n%s", folder, out))
+	}
+	r.limit = 5*time.Since(began) + 30*time.Second
+	list, err := os.ReadFile(trace)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for line := range strings.FieldsSeq(string(list)) {
+		number, err := strconv.Atoi(line)
+		if err != nil {
+			return err
+		}
+		r.reached[number] = true
+	}
+	t.trials = append(t.trials, r)
+	return nil
+}
+
+// plant switches a bug on, and has those trials look for it that reach its place.
+func (t *target) plant(ctx context.Context, s site) (verdict, error) {
+	v := verdict{site: s}
+	began := time.Now()
+	for _, r := range t.trials {
+		if !r.reached[s.id] {
+			continue
+		}
+		v.Reached = true
+		failed, _ := r.attempt(ctx, "MUTANT="+strconv.Itoa(s.id))
+		if ctx.Err() != nil {
+			return v, ctx.Err()
+		}
+		if failed {
+			v.By = r.name
 			break
 		}
 	}
@@ -69,49 +118,17 @@ func plant(ctx context.Context, root string, s site, finders []finder) (verdict,
 	return v, nil
 }
 
-// overlay writes the file with the bug, and the overlay that shows it to go in its place.
-func (s *site) overlay(root, dir string) (name string, err error) {
-	original, err := filepath.Abs(filepath.Join(root, s.File))
-	if err != nil {
-		return "", err
-	}
-	source, err := os.ReadFile(original)
-	if err != nil {
-		return "", err
-	}
-	rest := source[s.offset:]
-	if !bytes.HasPrefix(rest, []byte(s.Before)) {
-		return "", fmt.Errorf("%s has changed meanwhile", s.File)
-	}
-	changed := filepath.Join(dir, filepath.Base(s.File))
-	text := append(append(bytes.Clone(source[:s.offset]), s.After...), rest[len(s.Before):]...)
-	if err := os.WriteFile(changed, text, 0o600); err != nil {
-		return "", err
-	}
-	replace, err := json.Marshal(map[string]map[string]string{"Replace": {original: changed}})
-	if err != nil {
-		return "", err
-	}
-	name = filepath.Join(dir, "overlay.json")
-	return name, os.WriteFile(name, replace, 0o600)
-}
-
-// find reports whether tests fail, or do not end.
-func (f *finder) find(ctx context.Context, root, overlay string) (bool, error) {
-	arguments := []string{"test", "-overlay", overlay, "-count=1", "-failfast", "-vet=off", "-timeout", patience.String()}
-	if f.short {
-		arguments = append(arguments, "-short")
-	}
-	if f.run != "" {
-		arguments = append(arguments, "-run", f.run)
-	}
-	limited, cancel := context.WithTimeout(ctx, patience+time.Minute)
+// attempt runs the tests, and reports whether they fail or do not end.
+func (r *trial) attempt(ctx context.Context, environment string) (failed bool, out []byte) {
+	limited, cancel := context.WithTimeout(ctx, r.limit)
 	defer cancel()
-	c := exec.CommandContext(limited, "go", append(arguments, f.packages...)...)
-	c.Dir, c.Env = root, append(os.Environ(), f.environment...)
+	c := exec.CommandContext(limited, r.binary, "-test.failfast", "-test.short="+strconv.FormatBool(r.short), "-test.run", r.run)
+	c.Dir, c.Env = r.folder, append(append(os.Environ(), r.environment...), environment)
 	// The processes that tests start end with them.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
-	err := c.Run()
-	return err != nil, ctx.Err()
+	c.WaitDelay = time.Second
+	var text bytes.Buffer
+	c.Stdout, c.Stderr = &text, &text
+	return c.Run() != nil, text.Bytes()
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 )
 
@@ -22,23 +23,29 @@ var users = map[string][]string{
 	"broadcast":                  {"./internal/stream", "./logp"},
 	"topology":                   {"./broadcast", "./internal/stream"},
 	"internal/wire":              {"./transport/tcp", "./internal/membership"},
-	"internal/control":           {"./internal/lifecycle", "./internal/entry"},
+	"internal/control":           {"./internal/lifecycle"},
 	"transport/tcp":              {"."},
 }
 
 // searches are the ways to look for bugs in the package of a folder.
 var searches = map[string]func(folder string) []finder{
 	"tests": func(folder string) []finder {
-		found := []finder{{name: "own tests", packages: []string{"./" + folder}, short: true}}
+		found := own(folder)
 		if simulated(folder) {
-			found = append(found, seeds(folder))
+			found = append(found, seeds(folder, 300))
 		}
 		if of := users[folder]; of != nil {
 			found = append(found, finder{name: strings.Join(of, " "), packages: of, short: true})
 		}
 		return found
 	},
-	"simulation": func(folder string) []finder { return []finder{seeds(folder)} },
+	"own":        own,
+	"simulation": func(folder string) []finder { return []finder{seeds(folder, 1000)} },
+}
+
+// own are the tests of the package alone.
+func own(folder string) []finder {
+	return []finder{{name: "own tests", packages: []string{"./" + folder}, short: true}}
 }
 
 // simulated reports whether the simulator runs the code of a folder.
@@ -46,11 +53,11 @@ func simulated(folder string) bool {
 	return folder != "transport/tcp" && folder != "internal/collective/engine"
 }
 
-// seeds are a thousand seeds of the simulator.
-func seeds(folder string) finder {
+// seeds are the first seeds of the simulator.
+func seeds(folder string, count int) finder {
 	of := "./internal/simulation"
 	if strings.HasPrefix(folder, "fleet/") {
 		of = "./fleet/internal/simulation"
 	}
-	return finder{name: "seeds", packages: []string{of}, run: "UnderSeeds", environment: []string{"PLEACH_SEEDS=1000"}}
+	return finder{name: "seeds", packages: []string{of}, run: "UnderSeeds", environment: []string{fmt.Sprint("PLEACH_SEEDS=", count)}}
 }

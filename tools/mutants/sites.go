@@ -4,14 +4,17 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"go/ast"
-	"go/parser"
 	"go/token"
+	"go/types"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/tools/go/packages"
 )
 
 // site is a place for a bug: what stands there, and what will stand there instead.
@@ -23,7 +26,10 @@ type site struct {
 	Before   string `json:"before"`
 	After    string `json:"after"`
 
-	offset int
+	id          int // of the bug in its package, from 1 on
+	from, to    int // in the file
+	left, right int // end of the left operand, and beginning of the right one, in the file
+	minus, plus bool
 }
 
 // folder is the folder of the package, from the module's root.
@@ -58,15 +64,26 @@ var exchanged = map[token.Token]token.Token{
 
 // sitesOf returns the places for bugs in a package, in the order of its files.
 func sitesOf(root, folder string) ([]site, error) {
-	names, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return nil, err
+	}
+	loaded, err := packages.Load(&packages.Config{
+		Dir:  root,
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports,
+	}, "./"+folder)
+	if err != nil {
+		return nil, err
+	}
+	p := loaded[0]
+	for _, e := range p.Errors {
+		err = errors.Join(err, e)
+	}
 	if err != nil {
 		return nil, err
 	}
 	var all []site
-	for _, name := range names {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
+	for i, name := range p.GoFiles {
 		source, err := os.ReadFile(name)
 		if err != nil {
 			return nil, err
@@ -75,68 +92,115 @@ func sitesOf(root, folder string) ([]site, error) {
 		if err != nil {
 			return nil, err
 		}
-		sites, err := sitesIn(relative, source)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, sites...)
+		in := finding{files: p.Fset, types: p.TypesInfo, name: relative, source: source}
+		all = append(all, in.sites(p.Syntax[i])...)
 	}
 	if len(all) == 0 {
 		return nil, fmt.Errorf("no places for bugs in %s: is that the folder of a package?", folder)
 	}
+	for i := range all {
+		all[i].id = i + 1
+	}
 	return all, nil
 }
 
-// sitesIn returns the places for bugs in a file.
-func sitesIn(name string, source []byte) ([]site, error) {
-	files := token.NewFileSet()
-	file, err := parser.ParseFile(files, name, source, 0)
-	if err != nil {
-		return nil, err
-	}
-	var all []site
+// finding finds the places for bugs in a file.
+type finding struct {
+	files    *token.FileSet
+	types    *types.Info
+	name     string
+	source   []byte
+	function string
+	found    []site
+}
+
+// sites returns the places for bugs in the functions of a file. An outer one comes before
+// those within it.
+func (f *finding) sites(file *ast.File) []site {
 	for _, d := range file.Decls {
-		f, ok := d.(*ast.FuncDecl)
+		if function, ok := d.(*ast.FuncDecl); ok {
+			f.function = nameOf(function)
+			ast.Inspect(function, func(n ast.Node) bool {
+				f.inspect(n)
+				return true
+			})
+		}
+	}
+	slices.SortStableFunc(f.found, func(a, b site) int {
+		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.to, a.to))
+	})
+	return f.found
+}
+
+// inspect adds the places that a node has.
+func (f *finding) inspect(n ast.Node) {
+	switch n := n.(type) {
+	case *ast.BinaryExpr:
+		f.binary(n)
+	case *ast.IfStmt:
+		if n.Init == nil {
+			f.add(conditionOff, n.Cond).After = "false"
+		}
+	case *ast.BlockStmt:
+		f.calls(n.List)
+	case *ast.CaseClause:
+		f.calls(n.Body)
+	case *ast.CommClause:
+		f.calls(n.Body)
+	}
+}
+
+// binary adds an operator that can be exchanged. The whole expression is its name, so that a
+// list of names outlives edits elsewhere.
+func (f *finding) binary(n *ast.BinaryExpr) {
+	other, ok := exchanged[n.Op]
+	of := f.types.Types[n]
+	if !ok || of.Value != nil {
+		return // constants are computed by the compiler
+	}
+	arithmetic := n.Op == token.ADD || n.Op == token.SUB
+	if basic, ok := of.Type.Underlying().(*types.Basic); arithmetic && (!ok || basic.Info()&types.IsNumeric == 0 || f.shifts(n.X) || f.shifts(n.Y)) {
+		return // texts have no difference, and the type of a shifted constant is that of what is around it
+	}
+	s := f.add(operator, n)
+	at := int(n.OpPos - n.Pos())
+	s.After = s.Before[:at] + other.String() + s.Before[at+len(n.Op.String()):]
+	s.left, s.right = f.offset(n.X.End()), f.offset(n.Y.Pos())
+	s.plus, s.minus = n.Op == token.ADD, n.Op == token.SUB
+}
+
+// shifts reports whether an expression is a constant that is shifted by a variable.
+func (f *finding) shifts(e ast.Expr) bool {
+	b, ok := ast.Unparen(e).(*ast.BinaryExpr)
+	return ok && (b.Op == token.SHL && f.types.Types[b.X].Value != nil || f.shifts(b.X) || f.shifts(b.Y))
+}
+
+// calls adds calls whose results are not used.
+func (f *finding) calls(list []ast.Stmt) {
+	for _, statement := range list {
+		e, ok := statement.(*ast.ExprStmt)
 		if !ok {
 			continue
 		}
-		add := func(kind string, from, to token.Pos, instead func(before string) string) {
-			at := files.Position(from)
-			before := string(source[at.Offset:files.Position(to).Offset])
-			all = append(all, site{
-				File: name, Line: at.Line, Function: nameOf(f), Kind: kind,
-				Before: before, After: instead(before), offset: at.Offset,
-			})
+		if call, ok := e.X.(*ast.CallExpr); ok && !isPanic(call) {
+			f.add(callLeftOut, e).After = "nothing"
 		}
-		ast.Inspect(f, func(n ast.Node) bool {
-			inspect(n, add)
-			return true
-		})
 	}
-	slices.SortStableFunc(all, func(a, b site) int { return cmp.Compare(a.offset, b.offset) })
-	return all, nil
 }
 
-// inspect adds the places that a node is.
-func inspect(n ast.Node, add func(kind string, from, to token.Pos, instead func(string) string)) {
-	switch n := n.(type) {
-	case *ast.BinaryExpr:
-		if other, ok := exchanged[n.Op]; ok {
-			// The whole expression is its name, so that a list of names outlives edits elsewhere.
-			add(operator, n.Pos(), n.End(), func(before string) string {
-				at := int(n.OpPos - n.Pos())
-				return before[:at] + other.String() + before[at+len(n.Op.String()):]
-			})
-		}
-	case *ast.IfStmt:
-		if n.Init == nil {
-			add(conditionOff, n.Cond.Pos(), n.Cond.End(), func(before string) string { return "false && (" + before + ")" })
-		}
-	case *ast.ExprStmt:
-		if _, ok := n.X.(*ast.CallExpr); ok {
-			add(callLeftOut, n.Pos(), n.End(), func(before string) string { return "if false { " + before + " }" })
-		}
-	}
+// isPanic reports whether a call panics: the compiler may know that nothing follows it.
+func isPanic(call *ast.CallExpr) bool {
+	name, ok := call.Fun.(*ast.Ident)
+	return ok && name.Name == "panic"
+}
+
+func (f *finding) offset(p token.Pos) int { return f.files.Position(p).Offset }
+
+func (f *finding) add(kind string, n ast.Node) *site {
+	s := site{File: f.name, Line: f.files.Position(n.Pos()).Line, Function: f.function, Kind: kind, from: f.offset(n.Pos()), to: f.offset(n.End())}
+	s.Before = string(f.source[s.from:s.to])
+	f.found = append(f.found, s)
+	return &f.found[len(f.found)-1]
 }
 
 // nameOf returns a function's name, with its receiver's type.

@@ -14,10 +14,10 @@ const sample = `package sample
 
 // Max is what the tests below know too little of.
 func Max(a, b int) int {
-	if a > b {
+	if a-1 > b && a > 0 {
 		return a
 	}
-	note(a)
+	note(a + 1)
 	return b
 }
 
@@ -28,7 +28,7 @@ func note(int) {}
 func module(t *testing.T, test string) string {
 	root := t.TempDir()
 	for name, text := range map[string]string{
-		"go.mod": "module sample\n\ngo 1.26\n", "max/max.go": sample, "max/max_test.go": "package sample\n\nimport \"testing\"\n\n" + test,
+		"go.mod": "module sample\n\ngo 1.26\n", "max/max.go": sample, "max/max_test.go": "package sample\n\n" + test,
 	} {
 		name = filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
@@ -42,7 +42,7 @@ func module(t *testing.T, test string) string {
 }
 
 func TestSites(t *testing.T) {
-	sites, err := sitesIn("max/max.go", []byte(sample))
+	sites, err := sitesOf(module(t, ""), "max")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,9 +51,13 @@ func TestSites(t *testing.T) {
 		got = append(got, sites[i].String())
 	}
 	want := []string{
-		"max/max.go:5 Max: condition off: a > b → false && (a > b)",
-		"max/max.go:5 Max: operator: a > b → a >= b",
-		"max/max.go:8 Max: call left out: note(a) → if false { note(a) }",
+		"max/max.go:5 Max: condition off: a-1 > b && a > 0 → false",
+		"max/max.go:5 Max: operator: a-1 > b && a > 0 → a-1 > b || a > 0",
+		"max/max.go:5 Max: operator: a-1 > b → a-1 >= b",
+		"max/max.go:5 Max: operator: a-1 → a+1",
+		"max/max.go:5 Max: operator: a > 0 → a >= 0",
+		"max/max.go:8 Max: call left out: note(a + 1) → nothing",
+		"max/max.go:8 Max: operator: a + 1 → a - 1",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("%s", strings.Join(got, "\n"))
@@ -62,14 +66,18 @@ func TestSites(t *testing.T) {
 
 // A test finds a bug that matters to it, and the tree stays as it is.
 func TestPlant(t *testing.T) {
-	root := module(t, "func TestMax(t *testing.T) {\n\tif Max(2, 1) != 2 {\n\t\tt.Fail()\n\t}\n}\n")
+	root := module(t, "import \"testing\"\n\nfunc TestMax(t *testing.T) {\n\tif Max(3, 1) != 3 || Max(2, 1) != 1 {\n\t\tt.Fail()\n\t}\n}\n")
 	sites, err := sitesOf(root, "max")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, found := range []bool{true, false, false} {
-		v, err := plant(context.Background(), root, sites[i], []finder{{name: "tests", packages: []string{"./max"}}})
-		if err != nil || !v.builds || v.By != "" != found {
+	target, err := newTarget(context.Background(), root, t.TempDir(), sites, []finder{{name: "tests", packages: []string{"./max"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, found := range []bool{true, true, true, true, false, false, false} {
+		v, err := target.plant(context.Background(), sites[i])
+		if err != nil || !v.Reached || v.By != "" != found {
 			t.Errorf("%v: %+v, %v", &sites[i], v, err)
 		}
 	}
@@ -80,7 +88,7 @@ func TestPlant(t *testing.T) {
 
 // A line of the list excuses a bug as long as there is such a place.
 func TestEqual(t *testing.T) {
-	sites, err := sitesIn("max/max.go", []byte(sample))
+	sites, err := sitesOf(module(t, ""), "max")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +97,7 @@ func TestEqual(t *testing.T) {
 		line string
 		ok   bool
 	}{
-		{"max Max | operator | a > b | both are the greatest", true},
+		{"max Max | operator | a-1 > b | both are the greatest", true},
 		{"max Max | operator | a < b | both are the greatest", false},
 		{"other Max | operator | a < b | not among these folders", true},
 	} {

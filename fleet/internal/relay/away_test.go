@@ -108,3 +108,75 @@ func TestJoinerKeepsWhatZonesLack(t *testing.T) {
 		t.Errorf("a joiner waits for %v, which is given up", late.away)
 	}
 }
+
+// As long as the leads get on, no other delegate ships: it learns from watermarks what all zones
+// have.
+func TestOnlyTheLeadShips(t *testing.T) {
+	const n = 50
+	m := newModel(t, 3, 3, 1, 20*entryOverhead)
+	sent := map[string]int{}
+	for range 4 {
+		m.burst("a1", n, sent)
+		m.burst("b2", n, sent)
+		m.limit += 20 * modelStall
+		for quiet := false; !quiet; quiet = !m.step() {
+			continue
+		}
+	}
+	m.check("bursts", sent)
+	for _, p := range m.alive("") {
+		if lead := p.index == 0; p.active != lead || !lead && p.Counts().Data > 0 {
+			t.Errorf("%s ships: %t, and has shipped %d", p.self.ID, p.active, p.Counts().Data)
+		}
+		if lead := p.index == 0; lead && len(p.covered) != 2 {
+			t.Errorf("%s knows that %v have everything", p.self.ID, p.covered)
+		}
+		if p.behind() {
+			t.Errorf("%s does not know that all zones have everything", p.self.ID)
+		}
+	}
+}
+
+// A lead that has fetched what it missed ships it at once, and asks on at once if more is missing.
+func TestFetchedIsShipped(t *testing.T) {
+	m := newModel(t, 2, 3, 1, 1<<20)
+	lead, origin := m.findID("a0"), m.findID("a1")
+	var frames [][]byte
+	for range 3 {
+		m.now += 1
+		frames = append(frames, origin.Broadcast(m.now, []byte("data")))
+	}
+	origin.Actions()
+	lead.Actions()
+	if err := lead.FromZone(m.now, origin.rank, frames[2]); err != nil {
+		t.Fatal(err)
+	}
+	lead.Actions()
+	before := lead.Counts().Data
+	m.now += 1000
+	lead.Tick(m.now)
+	asked := 0
+	for _, a := range lead.Actions() {
+		if _, ok := a.(Fetch); ok {
+			asked++
+		}
+	}
+	if asked == 0 {
+		t.Fatal("the lead does not ask for what is missing")
+	}
+	if err := lead.Fetched(m.now, frames[0]); err != nil || lead.Counts().Data != before+1 {
+		t.Errorf("it has shipped %d, %v", lead.Counts().Data-before, err)
+	}
+	again := 0
+	for _, a := range lead.Actions() {
+		if _, ok := a.(Fetch); ok {
+			again++
+		}
+	}
+	if again != 1 {
+		t.Errorf("it asks on %d times", again)
+	}
+	if err := lead.Fetched(m.now, frames[1]); err != nil || lead.Counts().Data != before+3 {
+		t.Errorf("it has shipped %d, %v", lead.Counts().Data-before, err)
+	}
+}

@@ -52,4 +52,33 @@ func TestNotAllMessagesAreForwarded(t *testing.T) {
 	if n := forwards("a0", nil); n != 0 {
 		t.Error("the lead has forwarded a message")
 	}
+	for what, change := range map[string]func(*modelMember){
+		"it has led last":     func(p *modelMember) { p.leader = p.rank },
+		"nothing is to be so": func(p *modelMember) { p.config.ForwardDelay = 0 },
+	} {
+		p := m.findID("a1")
+		leader, delay := p.leader, p.config.ForwardDelay
+		if n := forwards("a1", nil); n != 1 {
+			t.Errorf("%s: a message was not forwarded before", what)
+		}
+		m.now += 100
+		if change(p); forwards("a1", nil) != 0 {
+			t.Errorf("%s: a message was forwarded", what)
+		}
+		m.now += 100
+		p.leader, p.config.ForwardDelay = leader, delay
+	}
+}
+
+// What a process may have on its way to other zones is bounded, to the byte.
+func TestWindow(t *testing.T) {
+	m := newModel(t, 2, 3, 1, 1<<20)
+	p := m.findID("a1")
+	if !p.Window(1) {
+		t.Error("nothing is on its way, and nothing may be sent")
+	}
+	p.Broadcast(m.now, []byte("data"))
+	if cost := len("data") + entryOverhead; p.Window(cost) || !p.Window(cost+1) {
+		t.Error("the window is not what is on its way")
+	}
 }

@@ -101,7 +101,7 @@ func (g *gateway) handleSync(now Time, rank int, f *frame) {
 			g.noteShipped(now, rank, p.Origin, 0)
 		}
 		s := g.streams[p.Origin]
-		if has.Seq+1 < s.first && s.position() > has.Seq { // some are dropped here, too
+		if has.Seq+1 < s.first { // some are dropped here, too
 			g.send(to, &frame{kind: kindLost, origin: s.origin, seq: s.first - 1})
 		}
 		for seq := max(has.Seq+1, s.first); seq < s.next && room > 0; seq++ {

@@ -324,7 +324,7 @@ func (j *journal) acknowledged(s *stream, upTo uint64) {
 
 // release drops messages that are in the log only because others lacked them.
 func (j *journal) release(s *stream) {
-	for len(s.log) > 0 && s.first <= min(s.old, s.acked) && (s.forwarded == 0 || s.first < s.forwarded) {
+	for s.first <= min(s.old, s.acked) && (s.forwarded == 0 || s.first < s.forwarded) {
 		j.drop(s)
 	}
 }

@@ -49,6 +49,7 @@ type model struct {
 	steps   int
 	keep    int
 	limit   Time // no deadline beyond it counts
+	checked int  // inputs whose outcome was judged, or passed over: see checkInvariants
 }
 
 const modelStall = Time(1000)
@@ -148,6 +149,7 @@ func (m *model) do(p *modelMember, input func()) {
 		return
 	}
 	input()
+	m.checkInvariants(p)
 	m.perform(p)
 }
 

@@ -1,0 +1,114 @@
+package membership
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// members of a view, drawn as a map from their indices.
+func drawSet(t *rapid.T, n int, name string) (set, map[int]bool) {
+	s, model := newSet(n), map[int]bool{}
+	for i := range n {
+		if rapid.Bool().Draw(t, name) {
+			s.add(i)
+			model[i] = true
+		}
+	}
+	return s, model
+}
+
+// A set is a set, also at the end of a byte.
+func TestSetIsASet(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 20).Draw(t, "n")
+		s, a := drawSet(t, n, "a")
+		o, b := drawSet(t, n, "b")
+		equal := func(what string, got set, want func(i int) bool) {
+			t.Helper()
+			var list []int
+			for i := range n {
+				if want(i) {
+					list = append(list, i)
+				}
+				if got.has(i) != want(i) {
+					t.Fatalf("%s of %v and %v: %d is in it: %t", what, a, b, i, got.has(i))
+				}
+			}
+			if got != nil && (!got.fits(n) || got.count() != len(list) || !slices.Equal(got.each(), list)) {
+				t.Fatalf("%s of %v and %v: %v", what, a, b, got.each())
+			}
+		}
+		equal("a set", s, func(i int) bool { return a[i] })
+		equal("the complement", s.complement(n), func(i int) bool { return !a[i] })
+		equal("the complement of none", set(nil).complement(n), func(int) bool { return true })
+		union := slices.Clone(s)
+		union.union(o)
+		equal("the union", union, func(i int) bool { return a[i] || b[i] })
+		covers, meets := true, false
+		for i := range n {
+			covers, meets = covers && (a[i] || !b[i]), meets || a[i] && b[i]
+		}
+		if s.covers(o) != covers || s.meets(o) != meets || set(nil).covers(o) != (o.count() == 0) || !s.covers(nil) || s.meets(nil) {
+			t.Fatalf("%v and %v: covers %t, meets %t", a, b, s.covers(o), s.meets(o))
+		}
+		v := firstView(n)
+		by := protocol.Rank(rapid.IntRange(-1, n).Draw(t, "by"))
+		rest := slices.Clone(s)
+		dropped := rest.drop(&v, by, o)
+		equal("what is left", rest, func(i int) bool { return a[i] && !b[i] && protocol.Rank(i) != by })
+		if dropped != (meets || by >= 0 && a[int(by)]) || set(nil).drop(&v, by, o) {
+			t.Fatalf("%v without %v and %d: dropped %t", a, b, by, dropped)
+		}
+		if s.has(8*len(s)) || append(slices.Clone(s), 0).fits(n) || s[:len(s)-1].fits(n) {
+			t.Fatal("a set of another view fits")
+		}
+		if beyond := slices.Clone(s); n%8 != 0 {
+			if beyond.add(n); beyond.fits(n) {
+				t.Fatal("a set with one that is no member fits")
+			}
+		}
+	})
+}
+
+// Any two quorums have a member in common, and one of two parts of a view is a quorum.
+func TestQuorumsMeet(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 12).Draw(t, "n")
+		v := firstView(n)
+		s, a := drawSet(t, n, "a")
+		o, _ := drawSet(t, n, "b")
+		if v.majority(s) && v.majority(o) && !s.meets(o) {
+			t.Fatalf("%v and %v are quorums of %d", s.each(), o.each(), n)
+		}
+		if v.majority(s) == v.majority(s.complement(n)) {
+			t.Fatalf("%v of %d is a quorum: %t, and so are the others", s.each(), n, v.majority(s))
+		}
+		if v.CanDecideWithout(func(m *Member) bool { return !a[int(m.Rank)] }) != v.majority(s) {
+			t.Fatal("members that are left can decide if they are a quorum")
+		}
+		if s.has(0) && v.majority(s) != (s.count() >= v.Needed()) {
+			t.Fatalf("%v of %d: %d are needed", s.each(), n, v.Needed())
+		}
+	})
+}
+
+// The text of a view has its ranks, as ranges.
+func TestTextOfAView(t *testing.T) {
+	for want, ranks := range map[string][]protocol.Rank{
+		"{0}": {0}, "{0-2}": {0, 1, 2}, "{0 2}": {0, 2}, "{1-2 4 6-8}": {1, 2, 4, 6, 7, 8},
+	} {
+		var members []Member
+		for _, r := range ranks {
+			members = append(members, Member{Rank: r, Identity: fmt.Sprint(r)})
+		}
+		v := View{Number: 3, Slots: 9, Members: MembersOf(members...)}
+		if got := v.String(); got != fmt.Sprintf("view 3: %d of 9 slots %s", len(ranks), want) {
+			t.Error(got)
+		}
+	}
+}

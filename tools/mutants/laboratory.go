@@ -1,0 +1,129 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// laboratory plants bugs, some at a time, and keeps what it learns.
+type laboratory struct {
+	*options
+	sites []site // all of the packages
+	equal equal
+	look  func(folder string) []finder
+	known map[string]verdict // by a run before this one, by site
+
+	mu       sync.Mutex
+	record   record
+	verdicts *os.File // nil: none is wanted
+}
+
+// plantAll plants bugs, package by package.
+func (l *laboratory) plantAll(ctx context.Context, chosen []site) error {
+	if err := l.openLog(); err != nil {
+		return err
+	}
+	defer l.verdicts.Close()
+	for folder := range strings.SplitSeq(l.packages, ",") {
+		var unknown []site
+		for _, s := range chosen {
+			if s.folder() != strings.TrimPrefix(folder, "./") {
+				continue
+			}
+			if l.equal[s.name()] != "" {
+				l.record.Equal++
+			} else if v, ok := l.known[s.String()]; ok {
+				l.record.take(v)
+			} else {
+				unknown = append(unknown, s)
+			}
+		}
+		if len(unknown) > 0 {
+			if err := l.plantIn(ctx, unknown); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// plantIn plants bugs of one package.
+func (l *laboratory) plantIn(ctx context.Context, chosen []site) error {
+	dir, err := os.MkdirTemp("", "mutants-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	folder := chosen[0].folder()
+	all := slices.DeleteFunc(slices.Clone(l.sites), func(s site) bool { return s.folder() != folder })
+	fmt.Fprintf(os.Stderr, "%d bugs of %d in %s\n", len(chosen), len(all), folder)
+	t, err := newTarget(ctx, l.root, dir, all, l.look(folder))
+	if err != nil {
+		return err
+	}
+	next := make(chan site)
+	failures := make(chan error, l.workers)
+	for range l.workers {
+		go func() {
+			var failure error
+			for s := range next {
+				if v, err := t.plant(ctx, s); err == nil {
+					failure = errors.Join(failure, l.take(v))
+				}
+			}
+			failures <- failure
+		}()
+	}
+	for _, s := range chosen {
+		next <- s
+	}
+	close(next)
+	for range l.workers {
+		err = errors.Join(err, <-failures)
+	}
+	return errors.Join(err, ctx.Err())
+}
+
+// take counts a bug and logs it.
+func (l *laboratory) take(v verdict) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.record.take(v)
+	if l.verdicts == nil {
+		return nil
+	}
+	v.Commit = l.record.Commit
+	return json.NewEncoder(l.verdicts).Encode(v)
+}
+
+// openLog reads what a run before this one has found out about the same code, and goes on
+// there.
+func (l *laboratory) openLog() (err error) {
+	if l.log == "" {
+		return nil
+	}
+	if l.verdicts, err = os.OpenFile(l.log, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600); err != nil {
+		return err
+	}
+	l.known = make(map[string]verdict)
+	lines := bufio.NewScanner(l.verdicts)
+	for lines.Scan() {
+		var v verdict
+		if err := json.Unmarshal(lines.Bytes(), &v); err != nil {
+			return fmt.Errorf("%s: %w", l.log, err)
+		}
+		if v.Commit == l.record.Commit {
+			l.known[v.String()] = v
+		}
+	}
+	return lines.Err()
+}
