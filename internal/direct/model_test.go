@@ -19,6 +19,7 @@ type model struct {
 	members      []*Machine
 	channels     map[[2]int][]parcel
 	serving      []map[Caller]bool // what each member's program serves; true: it was canceled
+	gaveUp       map[Caller]bool   // requests that their callers have canceled
 	missing      []int             // messages for each program
 }
 
@@ -35,7 +36,7 @@ const (
 
 func newModel(t *rapid.T) *model {
 	m := &model{
-		t: t, view: 1, incarnations: []uint64{1, 1, 1}, channels: map[[2]int][]parcel{},
+		t: t, view: 1, incarnations: []uint64{1, 1, 1}, channels: map[[2]int][]parcel{}, gaveUp: map[Caller]bool{},
 		members: make([]*Machine, 3), serving: make([]map[Caller]bool, 3), missing: make([]int, 3),
 	}
 	for i := range m.members {
@@ -62,6 +63,9 @@ func (m *model) start(i int) {
 		Canceled: func(c Caller) {
 			if canceled, served := m.serving[i][c]; !served || canceled {
 				m.t.Fatalf("rank %d is told twice, or of nothing: %+v", i, c)
+			}
+			if m.incarnations[c.Rank] == c.Incarnation && !m.gaveUp[c] {
+				m.t.Fatalf("rank %d stops to serve a member that waits: %+v", i, c)
 			}
 			m.serving[i][c] = true
 		},
@@ -100,6 +104,7 @@ func (m *model) step() {
 		m.reply(i)
 	case "cancel":
 		for number := range m.members[i].asked.pending {
+			m.gaveUp[Caller{protocol.Rank(i), m.incarnations[i], number}] = true
 			m.members[i].Cancel(number)
 			break
 		}
@@ -253,6 +258,27 @@ func TestMembersUnderViews(t *testing.T) {
 			t.Fatalf("messages are missing: %v", m.missing)
 		}
 	})
+}
+
+// A request that waits when its caller leaves is not served, whether or not another process has
+// the caller's rank.
+func TestRequestThatWaitsOfOneWhoLeft(t *testing.T) {
+	for _, incarnation := range []uint64{0, 2} {
+		p := newPair()
+		p.members[0].config.MaxRequests = 3
+		for range 3 {
+			_, _ = p.members[0].Request(1, "", nil, func(Reply) {})
+		}
+		p.deliver(t)
+		v := viewOf(2, incarnation, 1)
+		p.members[1].Install(&v)
+		for _, r := range p.served[1] {
+			p.members[1].Reply(r.Caller, OK, nil)
+		}
+		if len(p.served[1]) != 2 || len(p.canceled[1]) != 2 || len(p.channels[0]) > 0 {
+			t.Errorf("%d served, %d canceled, %d replies", len(p.served[1]), len(p.canceled[1]), len(p.channels[0]))
+		}
+	}
 }
 
 // Credit is told once per quarter of the window while more messages wait.
