@@ -23,7 +23,7 @@ type tape struct {
 	log    []string
 	out    [][2]string // frames to send, head and body, all to one rank
 	to     protocol.Rank
-	errs   []error     // of sends to come
+	errs   []error // of sends to come
 	due    protocol.Time
 	closes int
 }
