@@ -173,6 +173,7 @@ func TestEventsActAtOnce(t *testing.T) {
 	a.Up(0, 1)
 	want(t, "a new connection", frames(t, a, 0), poll)
 	give(t, b, 0, 0, sent...)
+	want(t, "a message", frames(t, b, 0))
 	b.FlushAcks()
 	flushed := frames(t, b, 0)
 	want(t, "an acknowledgment that is due", flushed, ack)
@@ -254,6 +255,7 @@ func TestFailures(t *testing.T) {
 	b.SendFailed(0, false) // before there was a frame
 	send(t, a, 1, 10)
 	give(t, b, 0, 0, frames(t, a, 0)...)
+	want(t, "a message", frames(t, b, 0))
 	now := b.Deadline()
 	if now != ackDelay {
 		t.Errorf("acknowledged at %d", now)

@@ -118,6 +118,15 @@ func TestBatches(t *testing.T) {
 		if d, err := decode(body); err != nil || len(d.batches) != 1 {
 			t.Errorf("%d batches in a frame: %v", len(d.batches), err)
 		}
+		if member.ForwardFailed(1); member.Resent() != 0 {
+			t.Errorf("%d messages were sent again", member.Resent())
+		}
+		for len(member.pending) > member.forwarded {
+			forward(t, member, leader)
+		}
+		if member.Resent() != 2 {
+			t.Errorf("%d messages were sent again", member.Resent())
+		}
 	}
 }
 
@@ -283,6 +292,12 @@ func TestFramesCutShort(t *testing.T) {
 		{kind: kindAck, view: 3, count: 2},
 	} {
 		b := f.encode()
+		if len(f.batches) > 0 {
+			f.batches[0].raw = one.raw[:len(one.raw)-1]
+			if _, err := decode(f.encode()); !errors.Is(err, ErrFrame) {
+				t.Errorf("kind %d with a batch that is cut short: %v", f.kind, err)
+			}
+		}
 		whole := []int{9 + 8, 9 + 8 + 4 + len(one.raw)} // frames with fewer batches
 		for n := range b {
 			if _, err := decode(b[:n]); !errors.Is(err, ErrFrame) && !slices.Contains(whole, n) {
