@@ -108,6 +108,35 @@ func TestBufferOfSmallFrames(t *testing.T) {
 	}
 }
 
+// One burst does not make a buffer grow on and on.
+func TestBufferAfterABurst(t *testing.T) {
+	s := &steady{frame: AppendFrame(nil, make([]byte, 60)), chunk: smallBuffer}
+	r := NewReader(s, MaxFrame)
+	for range 20_000 {
+		if _, err := r.Next(); err != nil {
+			t.Fatal(err)
+		}
+		s.chunk = 100
+	}
+	if len(r.buf) > 2*smallBuffer {
+		t.Errorf("a buffer of %d bytes", len(r.buf))
+	}
+}
+
+// A stream that ends within a frame says so, wherever the frame is in the buffer.
+func TestEndWithinASecondFrame(t *testing.T) {
+	stream := AppendFrame(AppendFrame(nil, make([]byte, 50)), make([]byte, 50))
+	for cut := 55; cut < len(stream); cut++ {
+		r := NewReader(bytes.NewReader(stream[:cut]), 100)
+		if _, err := r.Next(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Next(); err != io.ErrUnexpectedEOF {
+			t.Errorf("after %d bytes: %v", cut, err)
+		}
+	}
+}
+
 // After a long frame the next one is not read into the reader's buffer: only its head is.
 func TestLongFramesAreNotCopied(t *testing.T) {
 	s := &steady{frame: AppendFrame(nil, make([]byte, LongFrame)), chunk: 1 << 20}

@@ -402,3 +402,20 @@ func TestReconnectedPeerIsNoNewcomer(t *testing.T) {
 	a.SetPeer(7, "127.0.0.1:1")
 	expectStory(t, a, 7, "up 2, down, up 2, down")
 }
+
+// What waits for a peer is counted; for one that nothing was sent to, and for none, nothing does.
+func TestQueued(t *testing.T) {
+	m := startOpen(t, 0, 1, Config{})
+	l, err := net.Listen("tcp", "127.0.0.1:0") // it accepts, and answers nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	m.SetPeer(1, l.Addr().String())
+	mustSend(t, m, 1, []byte("frame"))
+	for peer, want := range map[protocol.Rank]int{1: wire.HeaderSize + 5, 2: 0, 0: 0, -1: 0, MaxRanks: 0} {
+		if got := m.Queued(peer); got != want {
+			t.Errorf("%d bytes wait for rank %d, want %d", got, peer, want)
+		}
+	}
+}
