@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -417,5 +418,71 @@ func TestQueued(t *testing.T) {
 		if got := m.Queued(peer); got != want {
 			t.Errorf("%d bytes wait for rank %d, want %d", got, peer, want)
 		}
+	}
+}
+
+// A host that comes again and again with nothing to show is turned away unheard, and let in
+// later.
+func TestHostThatComesTooOften(t *testing.T) {
+	m := alone(t, Config{})
+	eventually(t, "closed doors", func() bool {
+		for range 100 {
+			c, err := net.Dial("tcp", m.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = c.Write([]byte("who is there?"))
+			_, _ = c.Read(make([]byte, 1))
+			_ = c.Close()
+		}
+		return m.gate.Stats().TurnedAway > 0
+	})
+	eventually(t, "a peer", func() bool {
+		c := dialHello(t, m, wire.Hello{From: 1, Incarnation: 1, Attempt: 1})
+		answer, err := c.hello()
+		return err == nil && answer.Status == wire.Accepted
+	})
+}
+
+// A candidate ends the connection of a client that it has answered, and of one that it refuses.
+func TestCandidateEndsItsConnections(t *testing.T) {
+	listeners, _ := listen(t, 1)
+	c, err := NewCandidate(Config{Group: "test", Listener: listeners[0]}, func(_ transport.Client, b []byte) []byte { return b })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for group, answer := range map[string]string{"test": "request", "other": ""} {
+		raw, err := net.Dial("tcp", listeners[0].Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer raw.Close()
+		_ = raw.SetDeadline(time.Now().Add(10 * time.Second))
+		hello := wire.Hello{Group: group, From: protocol.NoRank, To: protocol.NoRank}
+		_, _ = raw.Write(wire.AppendFrame(wire.AppendFrame(nil, wire.AppendHello(nil, &hello)), []byte("request")))
+		all, err := io.ReadAll(raw)
+		if errors.Is(err, os.ErrDeadlineExceeded) || answer != "" && !bytes.HasSuffix(all, []byte(answer)) {
+			t.Errorf("group %s: %q, %v", group, all, err)
+		}
+	}
+}
+
+// A poll of a connection that there is not, that nothing reads yet or that has
+// ended finds nothing.
+func TestPollOfNothing(t *testing.T) {
+	m := alone(t, Config{})
+	for _, peer := range []protocol.Rank{1, 2} {
+		if received, ok := m.Poll(peer); received || ok {
+			t.Errorf("rank %d: %v, %v", peer, received, ok)
+		}
+	}
+	c := &conn{}
+	if received, ok := c.poll(); received || ok {
+		t.Error("a connection without a reader is polled")
+	}
+	c.polls.open, c.polls.err = true, io.EOF
+	if received, ok := c.poll(); received || ok {
+		t.Error("a connection that has ended is polled")
 	}
 }
