@@ -153,6 +153,21 @@ func TestViewsThatDoNotFollow(t *testing.T) {
 	}
 }
 
+// A release counts in the next view unless the map of this one named a third process, which may
+// have begun.
+func TestReleasesInTheNextView(t *testing.T) {
+	for named, atOnce := range map[Process]bool{me: true, other: true, third: false} {
+		m := believer()
+		m.parts[0] = partition{target: named, holder: other, held: 3, released: true}
+		m.Install(2000, me, 6, []Member{{me, "a", 1}, {other, "b", 0}, {third, "c", 0}})
+		m.Confirm(2000, 2000, 6)
+		m.Tick(2000)
+		if _, begun := m.Serves(2000, 0); begun != atOnce {
+			t.Errorf("the map named %v: begun at once: %v", named, begun)
+		}
+	}
+}
+
 // A partition that moves is drained while the lease holds, and stopped when it does not.
 func TestMovesAtTheEndOfALease(t *testing.T) {
 	end := 1000 + lease + lease/5*4
