@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -67,10 +68,13 @@ func TestTableLikeARule(t *testing.T) {
 				if err := table.Snapshot(&b); err != nil {
 					t.Fatal(err)
 				}
-				table = newTable(func() time.Duration { return 0 })
-				if err := table.Restore(&b); err != nil {
-					t.Fatal(err)
+				restored := newTable(func() time.Duration { return 0 })
+				told := restored.changed.Wait()
+				if err := restored.Restore(&b); err != nil || !maps.Equal(restored.leases, table.leases) || len(restored.seen) != len(table.leases) {
+					t.Fatalf("%v, %v", restored.leases, err)
 				}
+				<-told
+				table = restored
 			}
 		}
 	})
@@ -87,9 +91,14 @@ type direct struct {
 	table *Table
 	now   atomic.Int64
 	err   error // of the next Propose
+	// failing means that nothing can be released.
+	failing bool
 }
 
 func (d *direct) Propose(_ context.Context, _ string, c []byte) ([]byte, error) {
+	if d.failing && operation(c[0]) == opRelease {
+		return nil, errors.New("no quorum")
+	}
 	if err := d.err; err != nil {
 		d.err = nil
 		return nil, err
@@ -197,10 +206,19 @@ func TestFullTable(t *testing.T) {
 	if _, err := a.TryAcquire(t.Context(), "n"); !errors.Is(err, ErrFull) {
 		t.Errorf("a full table: %v", err)
 	}
+	last := d.table.leases["8"]
+	if v, _ := decodeResult(d.table.Apply((&command{op: opAcquire, name: "8", entry: last}).encode())); v != verdictOK {
+		t.Errorf("a lease of a full table that changes hands: %d", v)
+	}
 	e := d.table.leases["7"]
 	e.TTL = time.Second
 	d.table.leases["7"] = e
 	d.now.Store(int64(2 * time.Second))
+	d.failing = true
+	if _, err := a.TryAcquire(t.Context(), "n"); err == nil || errors.Is(err, ErrFull) {
+		t.Errorf("what has expired cannot be released: %v", err)
+	}
+	d.failing = false
 	l, err := a.TryAcquire(t.Context(), "n")
 	if err != nil {
 		t.Fatal(err)
