@@ -248,11 +248,12 @@ func TestBuffersAndClose(t *testing.T) {
 	buffers.BufferFilled(1, []byte("head"), make([]byte, 6))
 	expect(t, p, "head and 6 bytes from 1")
 	p.Handler.Receive(1, []byte("good"))
+	p.Handler.Receive(1, []byte("too!"))
 	p.take()
 	if n := strings.Count(log.String(), "frame refused"); n != 1 {
 		t.Errorf("%d frames are said to be refused", n)
 	}
-	if got := n.Peer(1); got.BytesReceived != 14 {
+	if got := n.Peer(1); got.BytesReceived != 18 {
 		t.Errorf("%+v", got)
 	}
 	for range 2 {
