@@ -58,7 +58,7 @@ func (g Ring) Gaps(colored func(protocol.Rank) bool) iter.Seq[Gap] {
 			return
 		}
 		last := start // the last colored rank so far, not wrapped
-		for r := start + 1; r <= start+g.Size; r++ {
+		for r := start; r <= start+g.Size; r++ {
 			if !colored(g.wrap(r)) {
 				continue
 			}

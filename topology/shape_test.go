@@ -46,6 +46,34 @@ func TestParseShapeRefuses(t *testing.T) {
 	}
 }
 
+// Every limit holds at its bound, and one beyond it does not, from any root.
+func TestLimits(t *testing.T) {
+	const limit, slots = 1 << 40, 1 << 22
+	for _, c := range []struct {
+		shape topology.Shape
+		size  protocol.Rank
+		valid bool
+	}{
+		{topology.KAry(limit), 2, true},
+		{topology.Optimal(limit, limit), 2, true},
+		{topology.Optimal(limit+1, limit), 2, false},
+		{topology.Optimal(limit, limit+1), 2, false},
+		{topology.Optimal(0, 1), 2, true},
+		{topology.Optimal(-1, 1), 2, false},
+		{topology.Lame(limit), slots + 1, true}, // one slot for each rank but the root
+		{topology.Lame(limit), slots + 2, false},
+		{topology.Binomial(), limit, true},
+		{topology.Binomial(), limit + 1, false},
+	} {
+		for root := range protocol.Rank(2) {
+			tree, err := topology.New(c.shape, topology.Interleaved, c.size, root)
+			if (err == nil) != c.valid || c.valid && tree.Root() != root {
+				t.Errorf("%v over %d ranks: %v", c.shape, c.size, err)
+			}
+		}
+	}
+}
+
 func TestParseOrder(t *testing.T) {
 	for _, order := range orders {
 		if got, err := topology.ParseOrder(order.String()); err != nil || got != order {

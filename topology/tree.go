@@ -93,9 +93,6 @@ func (t rooted) Parent(r protocol.Rank) (protocol.Rank, int) {
 
 func (t rooted) Child(r protocol.Rank, i int) (protocol.Rank, bool) {
 	child, ok := t.Tree.Child(t.ring.Left(r, t.root), i)
-	if !ok {
-		return child, ok
-	}
 	return t.ring.Right(child, t.root), ok
 }
 

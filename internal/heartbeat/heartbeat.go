@@ -108,9 +108,7 @@ func (m *Machine) Heard(now protocol.Time, from protocol.Rank) {
 		if n.rank != from {
 			continue
 		}
-		if n.heard < now {
-			n.pause = max(n.pause, now-n.heard)
-		}
+		n.pause = max(n.pause, now-n.heard)
 		n.heard = now
 		if n.silent {
 			n.silent = false
@@ -205,11 +203,11 @@ func (m *Machine) consider(now protocol.Time) {
 	}
 	for i := range m.neighbors {
 		n := &m.neighbors[i]
-		if late > m.config.Interval && !n.silent && n.heard < now {
-			n.heard = now // this member did not run: what it has not heard proves nothing
+		if late > m.config.Interval && !n.silent {
+			n.heard = max(n.heard, now) // this member did not run: what it has not heard proves nothing
 		}
 		n.pause -= n.pause / decay
-		if m.config.Timeout > 0 && !n.silent && n.heard < now && now-n.heard >= m.timeout(n) {
+		if m.config.Timeout > 0 && !n.silent && now-n.heard >= m.timeout(n) {
 			n.silent = true
 			m.config.Report(n.rank, true)
 		}

@@ -37,10 +37,21 @@ func TestIdleConnectionIsNoNews(t *testing.T) {
 	if want := []string{"up 1"}; !slices.Equal(e.logged(), want) || !slices.Equal(w.log, want) {
 		t.Errorf("%q, %q", e.logged(), w.log)
 	}
+	if n.Peer(1).Connected {
+		t.Error("it counts as connected")
+	}
 	tr.Up(1, 7)
-	if want := []string{"up 1", "down 1", "up 1"}; !slices.Equal(e.logged(), want) {
+	if want := []string{"up 1", "down 1", "up 1"}; !slices.Equal(e.logged(), want) || !n.Peer(1).Connected {
 		t.Errorf("%q", e.logged())
 	}
+	tr.Up(2, 7)
+	tr.Down(2, fmt.Errorf("rank 2: %w", transport.ErrIdle))
+	tr.Up(2, 7)
+	tr.Up(2, 7) // another connection: the protocol has heard of the idle one
+	if want := []string{"up 2", "down 2", "up 2", "up 2"}; !slices.Equal(e.logged()[3:], want) {
+		t.Errorf("%q", e.logged())
+	}
+	e.log, w.log = e.log[:3], w.log[:2]
 	tr.Down(1, fmt.Errorf("rank 1: %w", transport.ErrIdle))
 	tr.Down(1, transport.ErrDown) // it cannot be dialed
 	tr.Up(1, 8)

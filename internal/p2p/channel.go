@@ -118,7 +118,7 @@ func (p *segment) release() {
 
 // abandon drops and releases all segments.
 func (o *outgoing) abandon() {
-	for o.queue.Len() > 0 {
+	for range o.queue.Len() {
 		p := o.queue.Pop()
 		p.release()
 	}
@@ -139,7 +139,7 @@ func (o *outgoing) rewind() { o.next, o.inFlight = o.base, 0 }
 
 // sendable reports whether a segment may be sent now.
 func (o *outgoing) sendable(window int) bool {
-	return !o.blocked && o.next < o.base+uint64(o.queue.Len()) && (o.inFlight == 0 || o.inFlight < window)
+	return !o.blocked && o.next < o.base+uint64(o.queue.Len()) && o.inFlight < window
 }
 
 // append adds the next segment to the message. It returns the message if that was its
@@ -156,7 +156,7 @@ func (i *incoming) append(f *frame, c *Config) (message []byte, complete bool, e
 		return nil, false, ErrFrame
 	}
 	i.next++
-	i.unacked += size + headSize
+	i.unacked += size
 	i.grow(size, i.length, c.Alloc)
 	i.message = append(i.message, f.payload...)
 	i.message = i.appendBuffered(f.buffered)
@@ -190,7 +190,7 @@ func (i *incoming) buffer(f *frame, rest int, c *Config) []byte {
 // in place already.
 func (i *incoming) appendBuffered(rest []byte) []byte {
 	n := len(i.message)
-	if len(rest) > 0 && cap(i.message)-n >= len(rest) && &i.message[:n+1][n] == &rest[0] {
+	if len(rest) > 0 && &i.message[:n+1][n] == &rest[0] {
 		return i.message[:n+len(rest)]
 	}
 	return append(i.message, rest...)

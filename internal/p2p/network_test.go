@@ -24,7 +24,7 @@ type network struct {
 	down      map[[2]protocol.Rank]bool
 	// chances, in percent
 	drop, duplicate, delay, full, refuse, breaks int
-	frames, placed                               int
+	frames, placed, steps                        int
 }
 
 type flight struct {
@@ -67,6 +67,11 @@ func (n *network) percent(p int) bool { return n.rng.IntN(100) < p }
 func (n *network) step() {
 	for r, c := range n.endpoints {
 		n.sendAll(protocol.Rank(r), c)
+		if n.steps++; n.steps%16 == 0 {
+			if err := c.check(); err != nil {
+				n.t.Fatalf("rank %d: %v", r, err)
+			}
+		}
 	}
 	if n.percent(n.breaks) {
 		n.breakOne()
@@ -261,8 +266,8 @@ func exchange(n *network, rng *rand.Rand, messages int) {
 		n.step()
 	}
 	for r, c := range n.endpoints {
-		if !c.Idle() {
-			n.t.Fatalf("rank %d does not know that all has arrived", r)
+		if !c.Idle() || c.Deadline() != protocol.Never {
+			n.t.Fatalf("rank %d does not know that all has arrived: until %d", r, c.Deadline())
 		}
 	}
 	for i, count := range returned {

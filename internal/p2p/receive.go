@@ -33,11 +33,12 @@ func (e *Endpoint) Receive(now protocol.Time, from protocol.Rank, head, body []b
 		return nil // of or for a process that has left, or is not in the view yet
 	}
 	e.handleAck(now, ch, &f)
+	e.wake(ch)
 	switch f.kind {
 	case data:
 		return e.handleSegment(now, ch, &f)
 	case poll:
-		e.replyToPoll(ch, f.number)
+		ch.replyToPoll(f.number)
 	}
 	return nil
 }
@@ -52,12 +53,11 @@ func (e *Endpoint) current(ch *channel, f *frame) bool {
 func (e *Endpoint) handleAck(now protocol.Time, ch *channel, f *frame) {
 	ch.out.acknowledge(now, f.next)
 	// What was sent before the poll and has not arrived is lost.
-	if f.kind == pollReply && f.next == ch.out.base && f.next < f.number && ch.out.base < ch.out.next {
+	if f.kind == pollReply && f.next == ch.out.base && f.next < f.number {
 		ch.out.rewind()
 		ch.out.rto = minRTO
 	}
 	e.due = min(e.due, ch.out.timeoutAt)
-	e.wake(ch)
 }
 
 // handleSegment takes a segment, if it is the next one.
@@ -65,7 +65,7 @@ func (e *Endpoint) handleSegment(now protocol.Time, ch *channel, f *frame) error
 	in := &ch.in
 	if f.number > in.next && in.nackedAt != in.next+1 {
 		in.nackedAt = in.next + 1 // once: many segments follow a gap
-		e.replyToPoll(ch, f.number)
+		ch.replyToPoll(f.number)
 	}
 	if f.number == in.next {
 		message, complete, err := in.append(f, &e.config)
@@ -79,7 +79,6 @@ func (e *Endpoint) handleSegment(now protocol.Time, ch *channel, f *frame) error
 	switch {
 	case in.unacked >= e.config.WindowBytes/4:
 		ch.control.ack = true
-		e.wake(ch)
 	case ch.control.ackAt == protocol.Never:
 		ch.control.ackAt = now + ackDelay
 		e.due = min(e.due, ch.control.ackAt)
@@ -87,8 +86,5 @@ func (e *Endpoint) handleSegment(now protocol.Time, ch *channel, f *frame) error
 	return nil
 }
 
-// replyToPoll sends an acknowledgment that echoes a number.
-func (e *Endpoint) replyToPoll(ch *channel, echo uint64) {
-	ch.control.reply, ch.control.echo = true, echo
-	e.wake(ch)
-}
+// replyToPoll has an acknowledgment sent that echoes a number.
+func (ch *channel) replyToPoll(echo uint64) { ch.control.reply, ch.control.echo = true, echo }

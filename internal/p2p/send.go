@@ -12,7 +12,7 @@ func (e *Endpoint) Next(now protocol.Time) (to protocol.Rank, head, body []byte,
 		ch := *e.ready.At(0)
 		var f frame
 		if p := e.frameFor(now, ch, &f); p != nil {
-			e.rotate()
+			e.ready.Push(e.ready.Pop()) // round robin: a long message delays no other member's
 			e.last, e.sent = ch, f.kind
 			return ch.peer, e.write(ch, &f, p), p.body, true
 		}
@@ -20,14 +20,6 @@ func (e *Endpoint) Next(now protocol.Time) (to protocol.Rank, head, body []byte,
 		e.ready.Pop()
 	}
 	return 0, nil, nil, false
-}
-
-// rotate moves the first channel to the end (round robin), so that a long message to
-// one member does not delay others.
-func (e *Endpoint) rotate() {
-	if e.ready.Len() > 1 {
-		e.ready.Push(e.ready.Pop())
-	}
 }
 
 // frameFor makes the next frame to a peer: poll replies and polls first. It returns what the
@@ -74,8 +66,9 @@ func (e *Endpoint) write(ch *channel, f *frame, p *segment) []byte {
 }
 
 // SendFailed reports that the frame that Next returned last was not sent, because the
-// transport's queue is full, so that Writable follows, or because the peer is down.
-func (e *Endpoint) SendFailed(now protocol.Time, full bool) {
+// transport's queue is full, so that Writable follows, or because the peer is down. The timer
+// tries again in any case.
+func (e *Endpoint) SendFailed(now protocol.Time, _ bool) {
 	ch := e.last
 	if ch == nil || e.used(ch.peer) != ch {
 		return
@@ -90,11 +83,6 @@ func (e *Endpoint) SendFailed(now protocol.Time, full bool) {
 	default:
 		ch.control.ackAt = now + ackDelay
 		e.due = min(e.due, ch.control.ackAt)
-	}
-	if !full {
-		// No event says when a peer that is down can be tried again.
-		ch.out.timeoutAt = now + ch.out.rto
-		e.due = min(e.due, ch.out.timeoutAt)
 	}
 }
 

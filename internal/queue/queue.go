@@ -29,19 +29,15 @@ func (q *Queue[T]) Push(v T) {
 
 // Pop removes the element at the front. The queue must not be empty.
 func (q *Queue[T]) Pop() T {
-	var zero T
-	front := q.At(0)
-	v := *front
-	*front = zero // so that the garbage collector may free what it points to
-	q.first = (q.first + 1) & (len(q.ring) - 1)
-	q.size--
+	v := *q.At(0)
+	q.Discard()
 	return v
 }
 
 // Discard removes the element at the front. The queue must not be empty.
 func (q *Queue[T]) Discard() {
 	var zero T
-	*q.At(0) = zero
+	*q.At(0) = zero // so that the garbage collector may free what it points to
 	q.first = (q.first + 1) & (len(q.ring) - 1)
 	q.size--
 }

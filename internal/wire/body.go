@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -59,7 +60,7 @@ func (d *Decoder) Left() int { return len(d.body) - d.offset }
 
 // Finish returns the first error, or an error if bytes are left.
 func (d *Decoder) Finish() error {
-	if left := len(d.body) - d.offset; left > 0 {
+	if left := d.Left(); left > 0 {
 		d.fail("%d bytes left over", left)
 	}
 	return d.err
@@ -109,21 +110,16 @@ func (d *Decoder) Rank() protocol.Rank {
 
 // Bytes decodes a length and that many bytes.
 func (d *Decoder) Bytes() []byte {
-	n := d.Uint32()
-	if uint64(n) > uint64(len(d.body)-d.offset) {
-		d.fail("%d bytes announced, %d left", n, len(d.body)-d.offset)
-		return nil
-	}
-	return d.take(int(n))
+	return d.take(int(min(d.Uint32(), math.MaxInt32))) // an int may have 32 bits
 }
 
 // Rest returns the remaining bytes.
-func (d *Decoder) Rest() []byte { return d.take(len(d.body) - d.offset) }
+func (d *Decoder) Rest() []byte { return d.take(d.Left()) }
 
 // take returns the next n bytes, or nil.
 func (d *Decoder) take(n int) []byte {
-	if d.err == nil && len(d.body)-d.offset < n {
-		d.fail("%d bytes needed, %d left", n, len(d.body)-d.offset)
+	if d.Left() < n {
+		d.fail("%d bytes needed, %d left", n, d.Left())
 	}
 	if d.err != nil {
 		return nil

@@ -27,6 +27,7 @@ func TestCandidateBecomesMember(t *testing.T) {
 		if _, err := Request(t.Context(), Config{Group: "other", Secret: secret}, addresses[1], nil); !errors.Is(err, ErrHello) {
 			t.Errorf("another group: %v", err)
 		}
+		eventually(t, "no visit", func() bool { return c.gate.Stats().Visits == 0 })
 		m0 := start(t, Config{Open: true, Addresses: addresses, Listener: listeners[0], Secret: secret})
 		mustSend(t, m0, 1, []byte("early"))
 		eventually(t, "connection that waits", func() bool { return c.held.Load() == 1 })

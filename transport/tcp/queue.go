@@ -53,9 +53,6 @@ func (q *queue) add(f *frame, n int) {
 
 // addControl adds a control message, which no handler sees.
 func (q *queue) addControl(message []byte) {
-	if q.bytes == nil {
-		q.bytes = q.buffers.get()
-	}
 	q.bytes = append(q.bytes, message...)
 }
 

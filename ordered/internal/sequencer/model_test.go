@@ -323,6 +323,9 @@ func (g *group) check(submits int) string {
 				own++
 			}
 		}
+		if left := p.machine.Pending(); left != 0 {
+			return fmt.Sprintf("rank %d has %d bytes that are not numbered", p.self.Rank, left)
+		}
 		if own != submits {
 			return fmt.Sprintf("of rank %d, %d of %d were delivered", p.self.Rank, own, submits)
 		}

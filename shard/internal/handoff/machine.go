@@ -73,7 +73,7 @@ type partition struct {
 	deadline Time // end of draining
 
 	target, before Process // by the map of this view, and of the one before
-	since          Time    // when the map came to name this process, or the last holder went
+	since          Time    // when this process has given it up late
 
 	holder   Process // the last owner that is known; nobody: it is gone, or there was none
 	held     uint64  // its token
@@ -149,9 +149,6 @@ func (m *Machine) move(now Time, p int, follows bool) {
 	}
 	if gone {
 		part.holder = Process{Rank: nobody}
-	}
-	if gone || part.target != part.before {
-		part.since = now
 	}
 }
 

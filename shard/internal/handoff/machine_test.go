@@ -19,6 +19,7 @@ const (
 	handoff Time = 400
 	skew    Time = 150 // members install a view within less than a fifth of a lease
 	delay   Time = 60  // messages take up to that
+	drain   Time = 50  // work ends within that in calm groups
 )
 
 // host is a process with its machine.
@@ -56,6 +57,7 @@ type world struct {
 	rng        *rand.Rand
 	partitions int
 	handoff    Time // shorter than a lease, or longer
+	calm       bool // nothing is lost, and work ends soon
 	now        Time
 	all        []*host // all processes that there ever were
 	views      []agreed
@@ -123,10 +125,22 @@ func (w *world) change(size int) {
 	}
 	for id := range size {
 		if !in[id] && w.rng.IntN(3) == 0 {
-			stay = append(stay, w.start(id, uint64(len(w.views)+1)))
+			stay = append(stay, w.comes(id, uint64(len(w.views)+1)))
 		}
 	}
 	w.decide(stay)
+}
+
+// comes has a member come: a process that was out of the view and lives joins again, or another
+// one starts.
+func (w *world) comes(id int, incarnation uint64) *host {
+	for _, h := range w.all {
+		if h.id == id && !h.ended && w.rng.IntN(2) == 0 {
+			h.self.Incarnation = incarnation
+			return h
+		}
+	}
+	return w.start(id, incarnation)
 }
 
 // step has one unit of time pass for all processes.
@@ -150,10 +164,24 @@ func (w *world) step() {
 			}
 		}
 		w.confirm(h)
-		h.Tick(w.now)
 		w.carryOut(h, h.Take())
+		w.tick(h)
 	}
 	w.check()
+}
+
+// tick has a machine act by time: when it has said that it would, and then completely.
+func (w *world) tick(h *host) {
+	next := h.Next()
+	h.Tick(w.now)
+	a := h.Take()
+	if w.now < next && (a.Lapse || len(a.Stop)+len(a.Begin) > 0) {
+		w.t.Fatalf("at %d: %v acts before %d: %+v", w.now, h.self, next, a)
+	}
+	if next := h.Next(); next <= w.now {
+		w.t.Fatalf("at %d: %v has not done what is due since %d", w.now, h.self, next)
+	}
+	w.carryOut(h, a)
 }
 
 // install has a process install the newest view that it is in.
@@ -196,14 +224,18 @@ func (w *world) carryOut(h *host, a Actions) {
 		delete(h.drains, item.Partition)
 	}
 	for _, item := range a.Drain { // some never end by themselves
-		h.drains[item.Partition] = w.now + Time(w.rng.Int64N(int64(2*w.handoff)))
+		most := 2 * w.handoff
+		if w.calm {
+			most = drain
+		}
+		h.drains[item.Partition] = w.now + Time(w.rng.Int64N(int64(most)))
 	}
 	for _, item := range a.Begin {
 		w.begins(h, item)
 	}
 	for _, msg := range a.Send {
 		for _, other := range w.last().hosts {
-			if other == h || w.rng.IntN(200) == 0 { // Overflow: some are lost
+			if other == h || !w.calm && w.rng.IntN(200) == 0 { // Overflow: some are lost
 				continue
 			}
 			at := w.now + 1 + Time(w.rng.Int64N(int64(delay)))
@@ -252,6 +284,12 @@ func (w *world) settled() {
 	for p := range w.partitions {
 		want, _ := m.Owner(p)
 		for _, h := range v.hosts {
+			if target, ok := h.Target(p); !ok || target != want.Process {
+				w.t.Fatalf("at %d: %v has target %v (%v) for partition %d, want %v", w.now, h.self, target, ok, p, want.Process)
+			}
+			if len(h.work) != h.Holds() {
+				w.t.Fatalf("at %d: %v works on %d partitions, and holds %d", w.now, h.self, len(h.work), h.Holds())
+			}
 			_, serves := h.Serves(w.now, p)
 			if owner, _, ok := h.Owner(p); serves != (h.self == want.Process) || !ok || owner != want.Process {
 				w.t.Fatalf("at %d: %v serves partition %d: %v; knows owner %v (%v), want %v", w.now, h.self, p, serves, owner, ok, want.Process)

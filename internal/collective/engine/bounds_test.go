@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"errors"
+	"testing"
+)
+
+// low returns the low-water mark.
+func low(e *Engine) uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.log.lowWater
+}
+
+// quiet returns the engine of rank 0 of 3, which keeps 4 calls and has made none.
+func quiet(t *testing.T) *Engine {
+	t.Helper()
+	e, err := New(Config{Size: 3, KeepCalls: 4, Link: &counter{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e
+}
+
+func barrier(call uint64, lowWater uint64) []byte {
+	m := taskMessage{signature: Signature{Kind: Barrier, Root: NoRoot, Length: NoLength}, call: call, envelope: envelope{from: 1}, lowWater: lowWater}
+	return m.append(nil)
+}
+
+func voteOf(number uint64, kind Kind) []byte {
+	m := agreementMessage{phase: typeVote, signature: Signature{Kind: kind, Root: NoRoot, Length: NoLength}, call: unnumbered, number: number}
+	return joined(m.bytes())
+}
+
+// What arrives may be ahead of this process by so much and no more, and comes from a process of
+// the job. What is refused leaves nothing behind.
+func TestMessagesAtTheirBounds(t *testing.T) {
+	for name, c := range map[string]struct {
+		from    int
+		message []byte
+		taken   bool
+	}{
+		"the last rank":          {2, barrier(0, 0), true},
+		"a rank too high":        {3, barrier(0, 0), false},
+		"no rank":                {-1, barrier(0, 0), false},
+		"as far ahead as may be": {1, barrier(7, 0), true},
+		"a call further":         {1, barrier(8, 0), false},
+		"the last agreement":     {1, voteOf(3, Agree), true},
+		"one further":            {1, voteOf(4, Agree), false},
+		"agreement on a barrier": {1, voteOf(0, Barrier), false},
+		"nothing":                {1, nil, false},
+	} {
+		e := quiet(t)
+		err := e.Receive(c.from, c.message)
+		if (err == nil) != c.taken || err != nil && !errors.Is(err, ErrMessage) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if kept := len(e.calls.byNumber) + len(e.agreements.byNumber); (kept == 1) != c.taken {
+			t.Errorf("%s: %d are kept", name, kept)
+		}
+	}
+}
+
+// A process believes no more of a low-water mark than it has done itself.
+func TestLowWaterOfOthers(t *testing.T) {
+	e := quiet(t)
+	for _, b := range [][]byte{barrier(7, 2), joined((&progressReport{lowWater: 5, next: 5}).bytes())} {
+		if err := e.Receive(1, b); err != nil || low(e) != 0 {
+			t.Errorf("%v, low-water mark %d", err, low(e))
+		}
+	}
+	s := Signature{Kind: Gather, Root: 0, Length: NoLength}
+	for range 3 {
+		if err := e.Comm().Do(t.Context(), s, func(*Task) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	report := func(from int, finished uint64, view uint32) {
+		t.Helper()
+		if err := e.Receive(from, joined((&progressReport{finished: finished, view: view, next: finished}).bytes())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, step := range []struct {
+		from     int
+		finished uint64
+		view     uint32
+		low      uint64
+	}{{1, 3, 0, 0}, {2, 2, 1, 0}, {2, 2, 0, 2}, {2, 1, 0, 2}, {2, 9, 0, 3}} {
+		if report(step.from, step.finished, step.view); low(e) != step.low {
+			t.Errorf("step %d: low-water mark %d, want %d", i, low(e), step.low)
+		}
+	}
+	err := e.Receive(1, barrier(2, 0))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err != nil || e.calls.byNumber[2] != nil {
+		t.Errorf("a duplicate of a call that is over is kept: %v", err)
+	}
+}
+
+// A second message of an envelope is dropped, and a call of another kind is a mismatch for the
+// process that has made it.
+func TestDuplicatesAndOddCalls(t *testing.T) {
+	e := quiet(t)
+	for range 2 {
+		if err := e.Receive(1, barrier(0, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(e.calls.byNumber[0].mailbox.all()); n != 1 {
+		t.Errorf("%d messages", n)
+	}
+	err := e.Comm().Do(t.Context(), Signature{Kind: Gather, Root: 0, Length: NoLength}, func(*Task) error { return nil })
+	odd := new(MismatchError)
+	if !errors.As(err, &odd) || odd.Rank != 0 || odd.Other != 1 || odd.Call != 0 {
+		t.Errorf("%v", err)
+	}
+}
