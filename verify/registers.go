@@ -19,6 +19,9 @@ import (
 // that all members share, too, and which refuses tokens below the highest that it has seen.
 // Reads are not checked there: they are right only if no other process owns the key.
 
+// serveTime is how long some reads take.
+const serveTime = 30 * time.Millisecond
+
 // errNotDone is the error of a call that has certainly not been done.
 var errNotDone = errors.New("not done")
 
@@ -47,15 +50,25 @@ type store struct {
 // serve does what is requested, if this process owns the key.
 func (m *member) serve(ctx context.Context, r request) (value string, err error) {
 	err = m.shards.Serve(ctx, r.name(), func(ctx context.Context, token uint64) error {
-		began := time.Now().UnixNano()
+		began := observe()
 		value, err = m.store.do(r, token)
-		m.journal.write(Event{Type: evServe, At: began, Until: time.Now().UnixNano(), Partition: m.shards.Partition(r.name()), Token: token, Key: r.Key, Write: r.Write})
+		if !r.Write {
+			m.linger(ctx)
+		}
+		m.journal.write(Event{Type: evServe, At: began, Until: observe(), Partition: m.shards.Partition(r.name()), Token: token, Key: r.Key, Write: r.Write})
 		return err
 	})
 	if errors.Is(err, shard.ErrNotOwner) || errors.Is(err, shard.ErrClosed) {
 		err = errNotDone
 	}
 	return value, err
+}
+
+// linger has a read take its time now and then, while the owner may.
+func (m *member) linger(ctx context.Context) {
+	if _, long := m.draw(); long {
+		pause(ctx, serveTime)
+	}
 }
 
 // do reads or writes a register with a token.

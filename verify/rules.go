@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // violation is a promise of docs/guarantees.md that a history contradicts.
@@ -42,9 +43,13 @@ func check(histories []*history, faults []Event, s *summary) []violation {
 	c.checkSynchrony()
 	s.serves += c.checkOwners()
 	calls, undecided := c.checkRegisters()
-	c.checkProgress()
-	s.calls += calls
+	changes, vacant := c.checkLocks()
+	s.calls += calls + c.checkQueue()
 	s.undecided += undecided
+	s.changes += changes
+	s.vacant = append(s.vacant, vacant...)
+	c.checkMinorities(faults)
+	c.checkProgress()
 	return c.violations
 }
 
@@ -255,6 +260,49 @@ func (c *checker) checkOwners() (n int) {
 		}
 	}
 	return n
+}
+
+// behind is for how long a member that is cut off may take itself for one of the present view,
+// while the others have gone on. It is told before they have, unless its host is busy.
+const behind = int64(2e9)
+
+// checkMinorities: a member that is cut off knows about as soon as the others have gone on.
+func (c *checker) checkMinorities(faults []Event) {
+	var views []Event
+	for _, h := range c.histories {
+		for _, e := range h.events {
+			if e.Type == evView && e.Err == "" {
+				views = append(views, e)
+			}
+		}
+	}
+	slices.SortFunc(views, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
+	for _, f := range faults {
+		for _, h := range c.histories {
+			if (f.Err == "cut" || f.Err == "part") && slices.Contains(f.Hosts, h.host()) {
+				c.checkMinority(h, f, views)
+			}
+		}
+	}
+}
+
+// checkMinority checks one member during one cut, if it lives as long.
+func (c *checker) checkMinority(h *history, f Event, views []Event) {
+	var last Event // the view that it has, as far as it knows
+	for _, e := range h.events {
+		if e.Type == evView && e.At < f.Until {
+			last = e
+		}
+	}
+	if last.View == 0 || last.Err != "" || last.At > f.At || h.events[len(h.events)-1].At < f.Until {
+		return
+	}
+	for _, v := range views {
+		if v.At > f.At && v.At < f.Until-behind && v.View > last.View && !slices.Contains(v.Members, *last.Self) {
+			c.violated("a minority knows in time", v.At+behind, []string{h.process}, "%s takes itself for a member of view %d for %v after view %d has begun without it", h.process, last.View, time.Duration(f.Until-v.At), v.View)
+			return
+		}
+	}
 }
 
 // settled is how long before the end of a round the group must have gone on.
