@@ -11,7 +11,7 @@ import (
 // histories are written. It outlives the member's processes.
 
 // diskSize is what a disk holds.
-const diskSize = "size=1m"
+const diskSize = "size=1m,mode=700"
 
 func (r *round) disk(i int) string { return filepath.Join(r.dir, "data-"+memberID(i)) }
 

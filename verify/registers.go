@@ -19,8 +19,11 @@ import (
 // that all members share, too, and which refuses tokens below the highest that it has seen.
 // Reads are not checked there: they are right only if no other process owns the key.
 
-// serveTime is how long some reads take.
-const serveTime = 30 * time.Millisecond
+// Some reads take serveSteps times serveStep.
+const (
+	serveSteps = 3
+	serveStep  = 10 * time.Millisecond
+)
 
 // errNotDone is the error of a call that has certainly not been done.
 var errNotDone = errors.New("not done")
@@ -52,10 +55,11 @@ func (m *member) serve(ctx context.Context, r request) (value string, err error)
 	err = m.shards.Serve(ctx, r.name(), func(ctx context.Context, token uint64) error {
 		began := observe()
 		value, err = m.store.do(r, token)
+		until := observe()
 		if !r.Write {
-			m.linger(ctx)
+			until = m.linger(ctx, until)
 		}
-		m.journal.write(Event{Type: evServe, At: began, Until: observe(), Partition: m.shards.Partition(r.name()), Token: token, Key: r.Key, Write: r.Write})
+		m.journal.write(Event{Type: evServe, At: began, Until: until, Partition: m.shards.Partition(r.name()), Token: token, Key: r.Key, Write: r.Write})
 		return err
 	})
 	if errors.Is(err, shard.ErrNotOwner) || errors.Is(err, shard.ErrClosed) {
@@ -64,11 +68,20 @@ func (m *member) serve(ctx context.Context, r request) (value string, err error)
 	return value, err
 }
 
-// linger has a read take its time now and then, while the owner may.
-func (m *member) linger(ctx context.Context) {
-	if _, long := m.draw(); long {
-		pause(ctx, serveTime)
+// linger has a read take its time now and then, while the owner may. It returns until when the
+// process has surely worked: one that was stopped did not, and may see its context end a moment
+// after it goes on.
+func (m *member) linger(ctx context.Context, until int64) int64 {
+	if _, long := m.draw(); !long {
+		return until
 	}
+	for range serveSteps {
+		if !pause(ctx, serveStep) || observe()-until > int64(5*serveStep) {
+			break
+		}
+		until = observe()
+	}
+	return until
 }
 
 // do reads or writes a register with a token.
