@@ -56,6 +56,9 @@ func (m *member) serve(ctx context.Context, r request) (value string, err error)
 		began := observe()
 		value, err = m.store.do(r, token)
 		until := observe()
+		if until-began > int64(5*serveStep) {
+			until = began // it was stopped meanwhile
+		}
 		if !r.Write {
 			until = m.linger(ctx, until)
 		}

@@ -99,7 +99,7 @@ func (j *jetStream) connect(ctx context.Context, m int) error {
 		return err
 	}
 	j.clients = append(j.clients, client)
-	stream, err := client.JetStream(nats.PublishAsyncMaxPending(maxPending), nats.MaxWait(timeout))
+	stream, err := client.JetStream(nats.PublishAsyncMaxPending(maxPending), nats.MaxWait(time.Second))
 	if err != nil {
 		return err
 	}
