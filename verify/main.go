@@ -40,7 +40,6 @@ func main() {
 		var c config
 		c.flags(flags)
 		plan := flags.String("plan", "", "the `file` of a plan to run instead of that of the seed")
-		flags.DurationVar(&c.shrinkFor, "shrink", 0, "how long to look for a shorter plan that violates the same rule")
 		_ = flags.Parse(os.Args[2:])
 		if *plan != "" {
 			var err error
@@ -90,6 +89,7 @@ func (c *config) flags(f *flag.FlagSet) {
 	f.DurationVar(&c.time, "time", time.Minute, "how long to run groups")
 	f.DurationVar(&c.round, "round", 40*time.Second, "how long one group is disturbed")
 	f.Uint64Var(&c.seed, "seed", 1, "the `seed` of the first round; each further one has the next")
+	f.DurationVar(&c.shrinkFor, "shrink", 0, "how long to look for a shorter plan that violates the same rule")
 	f.StringVar(&c.kind, "kind", "", "rounds of one `kind` alone: folders or memory")
 	f.IntVar(&c.members, "members", 5, "the `number` of members")
 	f.StringVar(&c.dir, "dir", filepath.Join(os.TempDir(), "pleach-verify"), "the `folder` of histories; those of rounds that were right are removed")
