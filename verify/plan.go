@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 )
@@ -64,35 +63,25 @@ const shrinkTries = 2
 
 // shrink leaves out one action after the other of a plan that violates a rule, as long as what is
 // left violates it too. It returns the violations of the shortest plan.
-func (c *config) shrink(failed *violationsError, until time.Time) (*violationsError, error) {
-	for i := 0; i < len(failed.plan); {
-		shorter := *c
-		shorter.plan = slices.Delete(slices.Clone(failed.plan), i, i+1)
-		found, err := shorter.again(failed, until)
-		switch {
-		case err != nil:
-			return failed, err
-		case found != nil:
-			failed = found
-		default:
+func shrink(failed *violationsError, until time.Time, run func(plan []action) error) (*violationsError, error) {
+	for i, rule := 0, failed.violations[0].rule; i < len(failed.plan) && time.Now().Before(until); {
+		shorter := slices.Delete(slices.Clone(failed.plan), i, i+1)
+		var found *violationsError
+		for try := 0; try < shrinkTries && found == nil; try++ {
+			wrong, err := asViolations(run(shorter))
+			if err != nil {
+				return failed, err
+			}
+			if wrong != nil && wrong.has(rule) {
+				found = wrong
+			}
+		}
+		if found == nil {
 			i++
+			continue
 		}
-		fmt.Printf("shrinking: %d actions are left, %d of them are needed\n", len(failed.plan), i)
-		if time.Now().After(until) {
-			break
-		}
+		failed = found
+		fmt.Printf("shrinking: %d actions are left\n", len(failed.plan))
 	}
-	return failed, writePlan(filepath.Join(failed.dir, "plan.json"), failed.plan)
-}
-
-// again runs a plan until it violates the same rule, a few times at most.
-func (c *config) again(failed *violationsError, until time.Time) (*violationsError, error) {
-	for range shrinkTries {
-		var s summary
-		found, err := asViolations(c.runRound(failed.seed, &s))
-		if err != nil || found != nil && found.has(failed.violations[0].rule) || time.Now().After(until) {
-			return found, err
-		}
-	}
-	return nil, nil
+	return failed, nil
 }

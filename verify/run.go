@@ -98,13 +98,23 @@ func (c *config) run() (s summary, err error) {
 			fmt.Printf("seed %d, %s: right (%v)\n", seed, kindOf(seed), time.Since(began).Round(time.Second))
 		}
 	}
-	if wrong, other := asViolations(err); wrong != nil && c.shrinkFor > 0 {
+	if wrong, _ := asViolations(err); wrong != nil && c.shrinkFor > 0 {
 		fmt.Println(wrong)
-		if wrong, other = c.shrink(wrong, time.Now().Add(c.shrinkFor)); other == nil {
-			err = wrong
-		}
+		err = c.shrunk(wrong)
 	}
 	return s, err
+}
+
+// shrunk returns what is left of a round that violates a rule when its plan is shrunk.
+func (c *config) shrunk(wrong *violationsError) error {
+	tries := 0
+	shortest, err := shrink(wrong, time.Now().Add(c.shrinkFor), func(plan []action) error {
+		tries++
+		shorter := *c
+		shorter.plan, shorter.dir = plan, filepath.Join(c.dir, fmt.Sprint("shrink-", tries))
+		return shorter.runRound(wrong.seed, new(summary))
+	})
+	return errors.Join(shortest, err)
 }
 
 // runRound runs one group from its beginning to its end, and checks its histories.

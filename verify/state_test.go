@@ -116,3 +116,28 @@ func TestPlans(t *testing.T) {
 		}
 	}
 }
+
+// A plan is shrunk to the actions without which its rule is not violated.
+func TestShrink(t *testing.T) {
+	plan := newPlan(rand.New(rand.NewPCG(1, 0)), folders, 5, 40*time.Second)
+	plan = append(plan, action{Fault: "first"}, action{Fault: "between"}, action{Fault: "second"})
+	runs := 0
+	run := func(plan []action) error {
+		runs++
+		has := func(fault string) bool {
+			return slices.ContainsFunc(plan, func(a action) bool { return a.Fault == fault })
+		}
+		switch {
+		case has("first") && has("second"):
+			return &violationsError{plan: plan, violations: []violation{{rule: "rule"}}}
+		case has("second"):
+			return &violationsError{plan: plan, violations: []violation{{rule: "another rule"}}}
+		}
+		return nil
+	}
+	failed, _ := asViolations(run(plan))
+	shortest, err := shrink(failed, time.Now().Add(time.Minute), run)
+	if err != nil || len(shortest.plan) != 2 || shortest.plan[0].Fault != "first" || shortest.plan[1].Fault != "second" {
+		t.Errorf("%v after %d runs: %v", shortest.plan, runs, err)
+	}
+}
