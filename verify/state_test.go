@@ -141,3 +141,21 @@ func TestShrink(t *testing.T) {
 		t.Errorf("%v after %d runs: %v", shortest.plan, runs, err)
 	}
 }
+
+// A member that gets no answers any more is found, although the others get theirs.
+func TestEveryMemberGoesOn(t *testing.T) {
+	self := Member{0, "m0", 1}
+	h := &history{process: "m0#1", ended: true, events: []Event{
+		{Type: evView, At: 1, View: 1, Members: []Member{self}, Self: &self},
+		{Type: evCall, At: 2 * settled, Op: 1, Key: 1},
+		{Type: evReturn, At: 2*settled + 1, Op: 1, Key: 1},
+		{Type: evEnd, At: 2*settled + 2},
+	}}
+	if v := check([]*history{h}, nil, new(summary)); len(v) > 0 {
+		t.Error(v)
+	}
+	h.events = slices.Delete(h.events, 2, 3)
+	if v := check([]*history{h}, nil, new(summary)); len(v) != 1 || v[0].rule != "the group goes on" {
+		t.Error(v)
+	}
+}
