@@ -33,7 +33,7 @@ func (m *member) contend(ctx context.Context, leases *lease.Leases, lock int) {
 			continue
 		}
 		e := Event{Type: evHold, At: observe(), Key: lock, Token: held.Token()}
-		for looks := m.looks(); looks > 0 && ctx.Err() == nil; looks-- {
+		for looks := m.looks(lock); looks > 0 && ctx.Err() == nil; looks-- {
 			now := observe() // before the question: the lease may end right after it
 			if !held.Valid() {
 				break
@@ -50,13 +50,13 @@ func (m *member) contend(ctx context.Context, leases *lease.Leases, lock int) {
 	}
 }
 
-// looks is how often a holder looks before it releases a lock: a few times, or for longer than a
-// TTL.
-func (m *member) looks() int {
+// looks is how often a holder looks before it releases a lock: a few times, or for several TTLs.
+// Some locks are always released soon, so that they change hands often.
+func (m *member) looks(lock int) int {
 	m.rng.Lock()
 	defer m.rng.Unlock()
-	if m.random.IntN(20) == 0 {
-		return 300
+	if lock%2 == 0 && m.random.IntN(4) == 0 {
+		return 200 + m.random.IntN(800)
 	}
 	return 1 + m.random.IntN(6)
 }

@@ -49,6 +49,7 @@ type member struct {
 	shards  *shard.Shards       // in a round of folders
 	replica *replicated.Replica // in a round of memory
 	do      func(ctx context.Context, r request) (string, error)
+	pause   time.Duration // between two calls of do by a client
 	journal *journal
 	store   store
 	rng     sync.Mutex
@@ -120,7 +121,7 @@ func (m *member) joinOwners(ctx context.Context, config pleach.Config, seeds []s
 		return w, err
 	}
 	m.group.Handle("register", m.serveRequest)
-	m.do = m.route
+	m.do, m.pause = m.route, callPause
 	if m.shards, err = shard.New(m.group, shard.Config{Partitions: partitions, Lease: time.Second}); err != nil {
 		return w, err
 	}
@@ -189,7 +190,7 @@ func (m *member) broadcast(ctx context.Context) {
 
 // call makes calls of one client, one after the other.
 func (m *member) call(ctx context.Context) {
-	for pause(ctx, callPause) {
+	for pause(ctx, m.pause) {
 		op, write := m.draw()
 		r := request{Key: op % keys, Write: write}
 		if r.Write {

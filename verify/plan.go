@@ -29,9 +29,12 @@ func newPlan(rng *rand.Rand, kind string, members int, limit time.Duration) (pla
 		if rng.IntN(10) == 0 {
 			f = rare[rng.IntN(len(rare))]
 		}
-		a.Fault, a.Hosts = f.name, rng.Perm(members)[:1+rng.IntN(min(f.hosts, members))]
-		if f.rare {
-			a.Hosts = rng.Perm(members)
+		a.Fault, a.Hosts = f.name, rng.Perm(members)
+		if i := slices.Index(a.Hosts, 0); !f.rare && rng.IntN(3) == 0 { // it often leads
+			a.Hosts[0], a.Hosts[i] = 0, a.Hosts[0]
+		}
+		if !f.rare {
+			a.Hosts = a.Hosts[:1+rng.IntN(min(f.hosts, members))]
 		}
 		a.For = 200*time.Millisecond + time.Duration(rng.Int64N(int64(f.most)))
 		if past += a.Pause + a.For; past > limit {

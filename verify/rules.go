@@ -288,18 +288,22 @@ func (c *checker) checkMinorities(faults []Event) {
 
 // checkMinority checks one member during one cut, if it lives as long.
 func (c *checker) checkMinority(h *history, f Event, views []Event) {
-	var last Event // the view that it has, as far as it knows
+	var last Event // the view that it has when it is cut off
+	told := f.Until
 	for _, e := range h.events {
-		if e.Type == evView && e.At < f.Until {
+		switch {
+		case e.Type == evView && e.At < f.At:
 			last = e
+		case e.Type == evView && e.At < told: // it has no quorum, or another view
+			told = e.At
 		}
 	}
-	if last.View == 0 || last.Err != "" || last.At > f.At || h.events[len(h.events)-1].At < f.Until {
+	if last.View == 0 || last.Err != "" || h.events[len(h.events)-1].At < f.Until {
 		return
 	}
 	for _, v := range views {
-		if v.At > f.At && v.At < f.Until-behind && v.View > last.View && !slices.Contains(v.Members, *last.Self) {
-			c.violated("a minority knows in time", v.At+behind, []string{h.process}, "%s takes itself for a member of view %d for %v after view %d has begun without it", h.process, last.View, time.Duration(f.Until-v.At), v.View)
+		if v.At > f.At && v.At < told-behind && v.View > last.View && !slices.Contains(v.Members, *last.Self) {
+			c.violated("a minority knows in time", v.At+behind, []string{h.process}, "%s takes itself for a member of view %d for %v after view %d has begun without it", h.process, last.View, time.Duration(told-v.At), v.View)
 			return
 		}
 	}

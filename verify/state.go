@@ -25,6 +25,7 @@ func (m *member) joinState(ctx context.Context, config pleach.Config, seeds []st
 		return w, err
 	}
 	m.group = m.replica.Group()
+	m.pause = statePause
 	m.do = func(ctx context.Context, r request) (value string, err error) {
 		if !r.Write {
 			err = m.replica.Read(ctx, func() { value = values[r.Key] })
@@ -98,8 +99,9 @@ func (f *fifo) Restore(r io.Reader) error {
 }
 
 const (
-	queueKey   = -1 // of calls of the queue
-	queuePause = 30 * time.Millisecond
+	queueKey   = -1                   // of calls of the queue
+	statePause = 10 * time.Millisecond // there are calls on their way at any moment
+	queuePause = 10 * time.Millisecond
 	queueLimit = 10 * time.Second // an element that was taken without an answer is hard to judge
 )
 
