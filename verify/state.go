@@ -99,7 +99,7 @@ func (f *fifo) Restore(r io.Reader) error {
 }
 
 const (
-	queueKey   = -1                   // of calls of the queue
+	queueKey   = -1                    // of calls of the queue
 	statePause = 10 * time.Millisecond // there are calls on their way at any moment
 	queuePause = 10 * time.Millisecond
 	queueLimit = 10 * time.Second // an element that was taken without an answer is hard to judge
