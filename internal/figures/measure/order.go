@@ -15,7 +15,7 @@ func orderTimes(l *lab) []figures.Table {
 	var out struct {
 		Results []order.Result `json:"results"`
 	}
-	l.measure(&out, "go -C bench/peers run ./order --members 3,5,16 --size 64,8192 --messages 1000 --time 2s --json")
+	l.measure(&out, "go -C bench/peers run ./order --members 3,5,16 --size 64,8192 --messages 500 --time 1500ms --json")
 	t := figures.Table{Name: "times", Columns: []string{"members", "bytes", "broadcast", "order", "safe", "etcd put", "JetStream R3"}}
 	for _, members := range []int{3, 5, 16} {
 		for _, size := range []int{64, 8192} {
