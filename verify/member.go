@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/signal"
@@ -78,6 +79,7 @@ func runMember(c memberConfig) (err error) {
 	config := pleach.Config{
 		Group: "verify", ID: c.id, Listen: c.listen, Expect: c.expect,
 		Rejoin: true, Secret: []byte("a secret of sixteen bytes or more"),
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	join := m.joinOwners
 	if c.kind == memory {

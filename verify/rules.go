@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -314,33 +315,34 @@ const settled = int64(4e9)
 
 // checkProgress: when the faults have ended, the group goes on. A majority of the processes
 // that have ended in order is in one view with its quorum, and those that have been for a while
-// have answers to their calls.
+// have answers to their calls. What counts is the moment before the first one ends: the others
+// see it leave.
 func (c *checker) checkProgress() {
 	in := map[uint64]int{}
-	hosts, end := 0, int64(0)
+	hosts, end := 0, int64(math.MaxInt64)
 	for _, h := range c.histories {
-		if !h.ended {
-			continue
+		if h.ended {
+			hosts++
+			end = min(end, h.events[len(h.events)-1].At)
 		}
-		hosts++
-		ended := h.events[len(h.events)-1].At
-		end = max(end, ended)
+	}
+	for _, h := range c.histories {
 		var last Event
 		answered := 0
 		for _, e := range h.events {
 			switch {
-			case e.Type == evView:
+			case e.Type == evView && e.At < end:
 				last = e
-			case e.Type == evReturn && e.Err == "" && e.At > ended-settled:
+			case e.Type == evReturn && e.Err == "" && e.At > end-settled:
 				answered++
 			}
 		}
-		if last.Err != "" {
+		if !h.ended || last.Err != "" {
 			continue
 		}
 		in[last.View]++
-		if answered == 0 && last.At < ended-settled {
-			c.violated("the group goes on", ended, []string{h.process}, "%s is in view %d in the end, and has no answer in the last seconds", h.process, last.View)
+		if answered == 0 && last.At < end-settled {
+			c.violated("the group goes on", end, []string{h.process}, "%s is in view %d in the end, and has no answer in the last seconds", h.process, last.View)
 		}
 	}
 	most := 0
