@@ -198,8 +198,8 @@ verify: ## disturb groups between network namespaces for TIME (default: 10m) fro
 
 .PHONY: verify-mutants
 verify-mutants: SEED ?= 1
-verify-mutants: ## run verify on code that is wrong on purpose in twenty ways, up to TIME each
-	cd verify && CGO_ENABLED=0 go build -o ../bin/verify . && ../bin/verify mutants --time $(TIME) --seed $(SEED) --round 15s
+verify-mutants: ## run verify on code that is wrong on purpose, up to TIME for each mutant
+	cd verify && CGO_ENABLED=0 go build -o ../bin/verify . && ../bin/verify mutants --time $(TIME) --seed $(SEED) --round 20s
 
 .PHONY: schedules
 schedules: SEEDS = 1000000

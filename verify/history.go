@@ -4,14 +4,15 @@ import (
 	"bufio"
 	"encoding/json"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
-	"time"
 )
 
 // Event is one line of a process's history. Which fields it has depends on Type.
 type Event struct {
 	Type string `json:"t"`
-	At   int64  `json:"at"` // ns; all processes are on one machine and have one clock
+	At   int64  `json:"at"` // ns by the observer's clock
 
 	View    uint64   `json:"view,omitempty"`    // view, deliver, receipt
 	Members []Member `json:"members,omitempty"` // view, receipt
@@ -22,12 +23,13 @@ type Event struct {
 	Err     string   `json:"err,omitempty"`
 
 	Op        int    `json:"op,omitempty"`  // call, return
-	Key       int    `json:"key,omitempty"` // call, return
+	Key       int    `json:"key,omitempty"` // call, return; hold, release: the lock
 	Write     bool   `json:"write,omitempty"`
 	Value     string `json:"value,omitempty"`
 	Partition int    `json:"partition,omitempty"` // serve
-	Token     uint64 `json:"token,omitempty"`     // serve
-	Until     int64  `json:"until,omitempty"`     // serve, and faults: the end
+	Token     uint64 `json:"token,omitempty"`     // serve, hold, release
+	Until     int64  `json:"until,omitempty"`     // serve, hold, and faults: the end
+	Hosts     []int  `json:"hosts,omitempty"`     // fault
 }
 
 // The types of events.
@@ -40,6 +42,8 @@ const (
 	evCall    = "call"
 	evReturn  = "return"
 	evServe   = "serve"
+	evHold    = "hold" // a lock
+	evRelease = "release"
 	evEnd     = "end"   // the process has ended in order
 	evFault   = "fault" // what the nemesis did
 )
@@ -59,6 +63,16 @@ type history struct {
 	killed  bool // known of jobs only
 }
 
+// host returns the host of the process: see memberID.
+func (h *history) host() int {
+	id, _, _ := strings.Cut(h.process, "#")
+	n, err := strconv.Atoi(strings.TrimPrefix(id, "m"))
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
 // journal writes a history. A killed process leaves what it had written, so nothing is buffered.
 type journal struct {
 	mu   sync.Mutex
@@ -72,7 +86,7 @@ func openJournal(path string) (*journal, error) {
 
 func (j *journal) write(e Event) {
 	if e.At == 0 {
-		e.At = time.Now().UnixNano()
+		e.At = observe()
 	}
 	b, err := json.Marshal(e)
 	if err != nil {

@@ -56,9 +56,17 @@ func (c *checker) checkRegisters() (calls, undecided int) {
 	return calls, undecided
 }
 
-// operations returns the operations of each register.
-func (c *checker) operations() map[int][]porcupine.Operation {
-	byKey := map[int][]porcupine.Operation{}
+// call is a call of a client.
+type call struct {
+	Event
+	process  string
+	client   int
+	answered int64 // when; 0: never
+	result   string
+}
+
+// eachCall calls f for each call that was done, or may have been.
+func (c *checker) eachCall(f func(call)) {
 	for client, h := range c.histories {
 		calls := map[int]Event{}
 		for _, e := range h.events {
@@ -66,19 +74,33 @@ func (c *checker) operations() map[int][]porcupine.Operation {
 			case evCall:
 				calls[e.Op] = e
 			case evReturn:
-				call := calls[e.Op]
-				delete(calls, e.Op)
 				if e.Err == "" {
-					byKey[e.Key] = append(byKey[e.Key], porcupine.Operation{ClientId: client, Input: access{call.Write, call.Value}, Call: call.At, Output: e.Value, Return: e.At})
+					f(call{calls[e.Op], h.process, client, e.At, e.Value})
 				}
+				delete(calls, e.Op)
 			}
 		}
-		for _, call := range calls {
-			if call.Write {
-				byKey[call.Key] = append(byKey[call.Key], porcupine.Operation{ClientId: client, Input: access{true, call.Value}, Call: call.At, Output: "", Return: math.MaxInt64})
-			}
+		for _, e := range calls {
+			f(call{Event: e, process: h.process, client: client})
 		}
 	}
+}
+
+// operations returns the operations of each register.
+func (c *checker) operations() map[int][]porcupine.Operation {
+	byKey := map[int][]porcupine.Operation{}
+	c.eachCall(func(k call) {
+		op := porcupine.Operation{ClientId: k.client, Input: access{k.Write, k.Value}, Call: k.At, Output: k.result, Return: k.answered}
+		switch {
+		case k.Key == queueKey:
+			return
+		case k.answered == 0 && !k.Write:
+			return
+		case k.answered == 0:
+			op.Return = math.MaxInt64
+		}
+		byKey[k.Key] = append(byKey[k.Key], op)
+	})
 	for key, ops := range byKey {
 		byKey[key] = withoutUnread(ops)
 		slices.SortFunc(byKey[key], func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })

@@ -2,10 +2,12 @@
 // own (network namespaces), disturbs them, and checks what they and their clients have seen.
 //
 //	verify run --time 10m --seed 1     # groups under faults, round after round
+//	verify run --seed 7 --plan plan.json --shrink 10m   # one round again, and without actions that it does not need
 //	verify mutants --time 2m           # the same on code that is wrong on purpose
 //
-// The members are this program, too, and use nothing but the public API. It needs Linux, root
-// and the ip command.
+// The members are this program, too, and use nothing but the public API; it is built for them
+// with a clock that can be shifted. It needs Linux, root, the ip command and Go, and is run in
+// the folder of its source.
 package main
 
 import (
@@ -37,10 +39,17 @@ func main() {
 	case "run":
 		var c config
 		c.flags(flags)
+		plan := flags.String("plan", "", "the `file` of a plan to run instead of that of the seed")
 		_ = flags.Parse(os.Args[2:])
-		program, err := os.Executable()
-		fail(err)
-		c.program = program
+		if *plan != "" {
+			var err error
+			c.plan, err = readPlan(*plan)
+			fail(err)
+			c.time = 1 // one round
+		}
+		fail(os.MkdirAll(c.dir, 0o700))
+		c.program = filepath.Join(c.dir, "member")
+		fail(buildMember(".", c.program, nil))
 		summary, err := c.run()
 		fmt.Println(summary)
 		fail(err)
@@ -67,16 +76,21 @@ func fail(err error) {
 // config says what to run.
 type config struct {
 	time, round time.Duration
+	shrinkFor   time.Duration
 	seed        uint64
 	members     int
 	dir         string
-	program     string // of the members
+	kind        string   // of the rounds; empty: all
+	plan        []action // instead of the seed's; nil: that
+	program     string   // of the members
 }
 
 func (c *config) flags(f *flag.FlagSet) {
 	f.DurationVar(&c.time, "time", time.Minute, "how long to run groups")
 	f.DurationVar(&c.round, "round", 40*time.Second, "how long one group is disturbed")
 	f.Uint64Var(&c.seed, "seed", 1, "the `seed` of the first round; each further one has the next")
+	f.DurationVar(&c.shrinkFor, "shrink", 0, "how long to look for a shorter plan that violates the same rule")
+	f.StringVar(&c.kind, "kind", "", "rounds of one `kind` alone: folders or memory")
 	f.IntVar(&c.members, "members", 5, "the `number` of members")
 	f.StringVar(&c.dir, "dir", filepath.Join(os.TempDir(), "pleach-verify"), "the `folder` of histories; those of rounds that were right are removed")
 }

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
+	"os"
 	"os/signal"
 	"path/filepath"
 	"strconv"
@@ -16,18 +18,18 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/replicated"
 	"github.com/pleach-go/pleach/shard"
 )
 
-// A member runs the workloads and writes down what it sees: broadcasts with receipts, views,
-// and registers whose owners are those of shards. A register that is kept by all members in
-// one order, and a lock, fit beside registers.go: a workload is a function of the member.
+// A member runs the workloads of its kind of round and writes down what it sees. A workload is a
+// function of the member.
 
 // memberConfig is the command line of a member.
 type memberConfig struct {
-	id, process, listen, seeds, dir string
-	expect                          int
-	seed                            uint64
+	id, process, listen, seeds, dir, kind string
+	expect                                int
+	seed                                  uint64
 }
 
 func (m *memberConfig) flags(f *flag.FlagSet) {
@@ -36,6 +38,7 @@ func (m *memberConfig) flags(f *flag.FlagSet) {
 	f.StringVar(&m.listen, "listen", "", "address")
 	f.StringVar(&m.seeds, "seeds", "", "addresses of all")
 	f.StringVar(&m.dir, "dir", "", "folder of the round")
+	f.StringVar(&m.kind, "kind", folders, "kind of the round")
 	f.IntVar(&m.expect, "expect", 0, "number of members")
 	f.Uint64Var(&m.seed, "seed", 0, "seed of the clients")
 }
@@ -44,7 +47,10 @@ func (m *memberConfig) flags(f *flag.FlagSet) {
 type member struct {
 	memberConfig
 	group   *pleach.Group
-	shards  *shard.Shards
+	shards  *shard.Shards       // in a round of folders
+	replica *replicated.Replica // in a round of memory
+	do      func(ctx context.Context, r request) (string, error)
+	pause   time.Duration // between two calls of do by a client
 	journal *journal
 	store   store
 	rng     sync.Mutex
@@ -59,7 +65,6 @@ const (
 	receiptEvery = 20 // broadcasts
 	callPause    = 15 * time.Millisecond
 	callLimit    = time.Second
-	clients      = 3
 	drainTime    = time.Second // after the end of sending
 )
 
@@ -70,25 +75,28 @@ func runMember(c memberConfig) (err error) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	m.group, err = pleach.Join(ctx, pleach.Config{
-		Group: "verify", ID: c.id, Listen: c.listen, Expect: c.expect, DataDir: filepath.Join(c.dir, "data-"+c.id),
+	followShifts(shiftFile(c.dir, c.id))
+	config := pleach.Config{
+		Group: "verify", ID: c.id, Listen: c.listen, Expect: c.expect,
 		Rejoin: true, Secret: []byte("a secret of sixteen bytes or more"),
-	}, strings.Split(c.seeds, ",")...)
-	if err != nil {
-		return err
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
-	m.group.Handle("register", m.serveRequest)
-	if m.shards, err = shard.New(m.group, shard.Config{Partitions: partitions, Lease: time.Second}); err != nil {
+	join := m.joinOwners
+	if c.kind == memory {
+		join = m.joinState
+	}
+	w, err := join(ctx, config, strings.Split(c.seeds, ","))
+	if err != nil {
 		return err
 	}
 	life, end := context.WithCancel(context.Background())
 	defer end()
 	var receiving, sending sync.WaitGroup
-	receiving.Go(func() { m.followViews(life) })
-	receiving.Go(func() { m.deliver(life) })
-	sending.Go(func() { m.broadcast(ctx) })
-	for range clients {
-		sending.Go(func() { m.call(ctx) })
+	for _, f := range append(w.receive, m.followViews) {
+		receiving.Go(func() { f(life) })
+	}
+	for _, f := range w.send {
+		sending.Go(func() { f(ctx) })
 	}
 	<-ctx.Done()
 	sending.Wait()
@@ -98,22 +106,51 @@ func runMember(c memberConfig) (err error) {
 	m.journal.write(Event{Type: evEnd})
 	closing, cancel := context.WithTimeout(context.Background(), callLimit)
 	defer cancel()
-	return errors.Join(ignore(m.shards.Close(closing)), m.group.Close())
+	return w.close(closing)
 }
 
-// ignore drops the error of a handover that nobody waits for any more.
-func ignore(error) error { return nil }
+// work is what a member does: it sends until it is to end, and receives a little longer.
+type work struct {
+	send, receive []func(ctx context.Context)
+	close         func(ctx context.Context) error
+}
+
+// joinOwners makes this process a member of a group with broadcasts, and registers that have
+// owners.
+func (m *member) joinOwners(ctx context.Context, config pleach.Config, seeds []string) (w work, err error) {
+	config.DataDir = filepath.Join(m.dir, "data-"+m.id)
+	if m.group, err = pleach.Join(ctx, config, seeds...); err != nil {
+		return w, err
+	}
+	m.group.Handle("register", m.serveRequest)
+	m.do, m.pause = m.route, callPause
+	if m.shards, err = shard.New(m.group, shard.Config{Partitions: partitions, Lease: time.Second}); err != nil {
+		return w, err
+	}
+	return work{
+		send:    []func(context.Context){m.broadcast, m.call, m.call, m.call},
+		receive: []func(context.Context){m.deliver},
+		close: func(ctx context.Context) error {
+			_ = m.shards.Close(ctx) // nobody waits for what is handed over
+			return m.group.Close()
+		},
+	}, nil
+}
+
+// sizeFile has the size of a member's view, for the nemesis; 0: it has no quorum.
+func sizeFile(dir, id string) string { return filepath.Join(dir, id+".size") }
 
 // followViews writes down views.
 func (m *member) followViews(ctx context.Context) {
 	for v := range m.group.Views(ctx) {
-		e := Event{Type: evView, View: v.Number, Members: membersOf(v.Members())}
+		e, size := Event{Type: evView, View: v.Number, Members: membersOf(v.Members())}, v.Size()
 		if v.Err != nil {
-			e.Err = v.Err.Error()
+			e.Err, size = v.Err.Error(), 0
 		}
 		self := m.group.Self()
 		e.Self = &Member{self.Rank, self.ID, self.Incarnation}
 		m.journal.write(e)
+		_ = os.WriteFile(sizeFile(m.dir, m.id), fmt.Append(nil, size), 0o600)
 	}
 }
 
@@ -155,23 +192,31 @@ func (m *member) broadcast(ctx context.Context) {
 
 // call makes calls of one client, one after the other.
 func (m *member) call(ctx context.Context) {
-	for pause(ctx, callPause) {
-		m.rng.Lock()
-		r := request{Key: m.random.IntN(keys), Write: m.random.IntN(2) == 0}
-		op := int(m.random.Int32())
-		m.rng.Unlock()
+	for pause(ctx, m.pause) {
+		op, write := m.draw()
+		r := request{Key: op % keys, Write: write}
 		if r.Write {
-			r.Value = fmt.Sprint(m.process, "-", op)
+			r.Value = m.unique(op)
 		}
 		m.journal.write(Event{Type: evCall, Op: op, Key: r.Key, Write: r.Write, Value: r.Value})
 		calling, cancel := context.WithTimeout(ctx, callLimit)
-		value, err := m.route(calling, r)
+		value, err := m.do(calling, r)
 		cancel()
 		if err == nil || errors.Is(err, errNotDone) { // otherwise it may have been done
 			m.journal.write(Event{Type: evReturn, Op: op, Key: r.Key, Write: r.Write, Value: value, Err: text(err)})
 		}
 	}
 }
+
+// draw draws the number of a call, and whether it writes.
+func (m *member) draw() (op int, write bool) {
+	m.rng.Lock()
+	defer m.rng.Unlock()
+	return int(m.random.Int32()), m.random.IntN(2) == 0
+}
+
+// unique is a value that no other call has.
+func (m *member) unique(op int) string { return fmt.Sprint(m.process, "-", op) }
 
 // route has the owner of a key do something.
 func (m *member) route(ctx context.Context, r request) (string, error) {

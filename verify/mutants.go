@@ -1,11 +1,10 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -13,50 +12,59 @@ import (
 // A mutant is code that is wrong on purpose, in one place. A checker that does not find it
 // would not find the same mistake of a person.
 type mutant struct {
-	name, file, old, new string
+	name, kind, file, old, new string // kind: of the rounds that it runs in
 }
 
 // mutants are all of them. Each old text occurs once in its file.
 var mutants = []mutant{
-	{"delivered-twice", "internal/stream/deliver.go", "\tdefault:\n\t\tm.inbox.push(", "\tdefault:\n\t\tif f.delivered%50 == 0 {\n\t\t\tm.inbox.push(&m.inbox.main, Message{Root: f.root, Data: message, View: m.view})\n\t\t}\n\t\tm.inbox.push("},
-	{"dropped", "internal/stream/deliver.go", "case len(message) > m.config.MaxMessage:", "case len(message) > m.config.MaxMessage || f.delivered%200 == 7:"},
-	{"cut-not-delivered", "internal/stream/view.go", "\t\t\tm.deliver(f, end.Next)\n", ""},
-	{"flush-does-not-wait", "internal/stream/view.go", "if f := m.flowOf(end.MemberID); f != nil && f.next < end.Next {", "if f := m.flowOf(end.MemberID); f != nil && false {"},
-	{"frozen-member-delivers", "internal/stream/receive.go", "\tif m.frozen {\n\t\tm.heldBytes += seg.size()\n\t\treturn\n\t}\n", ""},
-	{"holes-are-skipped", "internal/stream/receive.go", "\tif number == f.next {\n\t\tif tree {", "\tif number >= f.next && len(f.ahead) == 0 {\n\t\tf.next = number\n\t\tif tree {"},
-	{"ack-before-children", "internal/stream/stable.go", "if a.from[r] < a.wanted {", "if a.from[r] < a.wanted && f == nil {"},
-	{"ack-before-segment", "internal/stream/stable.go", "if a.acked >= a.wanted || f.next < a.wanted || f.lostBefore(a.wanted) {", "if a.acked >= a.wanted {"},
-	{"receipt-names-joiners", "stable.go", "if m.Incarnation <= sentIn || sentIn == 0 || g.config.Static {", "if true {"},
-	{"minority-decides", "internal/membership/view.go", "return 2*n > v.Members.Len() || 2*n == v.Members.Len() && s.has(0)", "return 3*n >= v.Members.Len()"},
-	{"gap-not-told", "rejoin.go", "&Gap{From: old.view.Load().Number, To: s.view.Number, Err: old.Err()}", "nil"},
-	{"shard-no-lease-wait", "shard/internal/handoff/machine.go", "\t\treturn since + m.c.Lease\n", "\t\treturn since\n"},
-	{"shard-lease-never-ends", "shard/internal/handoff/lease.go", "if until := sent + m.c.Lease/5*4; until > m.until {", "if until := sent + m.c.Lease*9; until > m.until {"},
-	{"shard-holder-ignored", "shard/internal/handoff/machine.go", "\tcase part.holder.Rank != nobody:\n\t\treturn max(since, part.told) + m.c.Handoff + m.c.Lease\n", ""},
-	{"shard-all-vouch", "shard/majority.go", "if current.Number != view || current.Err != nil || !s.machine.Vouches(s.now(), view) {", "if current.Number == 0 {"},
-	{"shard-work-not-drained", "shard/serve.go", "if !o.draining || o.working > 0 || ", "if !o.draining || "},
-	{"shard-serves-without-lease", "shard/internal/handoff/machine.go", "return part.token, part.state == held && now < m.until", "return part.token, part.state == held"},
-	{"shard-old-token", "shard/internal/handoff/machine.go", "part.state, part.token = held, m.view\n", "part.state, part.token = held, m.self.Incarnation\n"},
-	{"shard-map-forgets-joiners", "shard/internal/handoff/rendezvous.go", "\t\t\tfor _, i := range kept {\n\t\t\t\tbest.compare(members, i, p)\n\t\t\t}\n", ""},
-	{"shard-view-skipped-keeps", "shard/internal/handoff/machine.go", "follows := view == m.view+1 && self == m.self", "follows := m.view > 0"},
+	{"delivered-twice", folders, "internal/stream/deliver.go", "\tdefault:\n\t\tm.inbox.push(", "\tdefault:\n\t\tif f.delivered%50 == 0 {\n\t\t\tm.inbox.push(&m.inbox.main, Message{Root: f.root, Data: message, View: m.view})\n\t\t}\n\t\tm.inbox.push("},
+	{"dropped", folders, "internal/stream/deliver.go", "case len(message) > m.config.MaxMessage:", "case len(message) > m.config.MaxMessage || f.delivered%200 == 7:"},
+	{"cut-not-delivered", folders, "internal/stream/view.go", "\t\t\tm.deliver(f, end.Next)\n", ""},
+	{"flush-does-not-wait", folders, "internal/stream/view.go", "if f := m.flowOf(end.MemberID); f != nil && f.next < end.Next {", "if f := m.flowOf(end.MemberID); f != nil && false {"},
+	{"frozen-member-delivers", folders, "internal/stream/receive.go", "\tif m.frozen {\n\t\tm.heldBytes += seg.size()\n\t\treturn\n\t}\n", ""},
+	{"holes-are-skipped", folders, "internal/stream/receive.go", "\tif number == f.next {\n\t\tif tree {", "\tif number >= f.next && len(f.ahead) == 0 {\n\t\tf.next = number\n\t\tif tree {"},
+	{"ack-before-children", folders, "internal/stream/stable.go", "if a.from[r] < a.wanted {", "if a.from[r] < a.wanted && f == nil {"},
+	{"ack-before-segment", folders, "internal/stream/stable.go", "if a.acked >= a.wanted || f.next < a.wanted || f.lostBefore(a.wanted) {", "if a.acked >= a.wanted {"},
+	{"receipt-names-joiners", folders, "stable.go", "if m.Incarnation <= sentIn || sentIn == 0 || g.config.Static {", "if true {"},
+	{"minority-decides", folders, "internal/membership/view.go", "return 2*n > v.Members.Len() || 2*n == v.Members.Len() && s.has(0)", "return 3*n >= v.Members.Len()"},
+	{"gap-not-told", folders, "rejoin.go", "&Gap{From: old.view.Load().Number, To: s.view.Number, Err: old.Err()}", "nil"},
+	{"shard-no-lease-wait", folders, "shard/internal/handoff/machine.go", "\t\treturn since + m.c.Lease\n", "\t\treturn since\n"},
+	{"shard-lease-never-ends", folders, "shard/internal/handoff/lease.go", "if until := sent + m.c.Lease/5*4; until > m.until {", "if until := sent + m.c.Lease*9; until > m.until {"},
+	{"shard-holder-ignored", folders, "shard/internal/handoff/machine.go", "\tcase part.holder.Rank != nobody:\n\t\treturn max(since, part.told) + m.c.Handoff + m.c.Lease\n", ""},
+	{"shard-all-vouch", folders, "shard/majority.go", "if current.Number != view || current.Err != nil || !s.machine.Vouches(s.now(), view) {", "if current.Number == 0 {"},
+	{"shard-work-not-drained", folders, "shard/serve.go", "if !o.draining || o.working > 0 || ", "if !o.draining || "},
+	{"shard-serves-without-lease", folders, "shard/internal/handoff/machine.go", "return part.token, part.state == held && now < m.until", "return part.token, part.state == held"},
+	{"shard-old-token", folders, "shard/internal/handoff/machine.go", "part.state, part.token = held, m.view\n", "part.state, part.token = held, m.self.Incarnation\n"},
+	{"shard-map-forgets-joiners", folders, "shard/internal/handoff/rendezvous.go", "\t\t\tfor _, i := range kept {\n\t\t\t\tbest.compare(members, i, p)\n\t\t\t}\n", ""},
+	{"shard-view-skipped-keeps", folders, "shard/internal/handoff/machine.go", "follows := view == m.view+1 && self == m.self", "follows := m.view > 0"},
+	{"minority-does-not-doubt", folders, "internal/membership/doubt.go", "	case d.asked == nil && d.quiet:\n", "	case d.asked == nil && d.quiet && m.view.Number == 0:\n"},
+	{"vote-not-saved", folders, "internal/folder/folder.go", "		if !d.left {\n", "		if d.left {\n"},
+	{"order-not-safe", memory, "replicated/replica.go", "Safe: true}", "Safe: false}"},
+	{"order-counts-one-ack-less", memory, "ordered/internal/sequencer/lead.go", "counts[(len(counts)-1)/2])", "counts[len(counts)-1])"},
+	{"order-not-sent-again", memory, "ordered/internal/sequencer/machine.go", "	m.forwarded = 0\n	return m.deliver(m.numbered)", "	return m.deliver(m.numbered)"},
+	{"applied-twice", memory, "replicated/sessions.go", "	case seq == s.applied+1:\n", "	case seq <= s.applied+1:\n"},
+	{"reads-without-the-order", memory, "replicated/propose.go", "	_, err := r.propose(ctx, &proposal{read: f})\n	return err\n", "	f()\n	return nil\n"},
+	{"joiner-without-results", memory, "replicated/sessions.go", "s.results[seq] = d.Bytes()", "_, _ = seq, d.Bytes()"},
+	{"lease-by-the-time-of-day", memory, "lease/table.go", "return time.Since(began) })", "return time.Now().Round(0).Sub(began.Round(0)) })"},
+	{"lease-taken-over-early", memory, "lease/lease.go", "return seen + e.TTL + time.Duration(float64(e.TTL)*l.config.Drift) - l.table.now() + 1", "return seen + e.TTL/4*3 - l.table.now() + 1"},
+	{"lease-renewal-ignored", memory, "lease/table.go", "(!held || same && e.Renewals == c.Renewals):", "(!held || same):"},
+	{"lease-never-expires", memory, "lease/lease.go", "return h.life.Err() == nil && h.leases.table.now() < time.Duration(h.until.Load())", "return h.life.Err() == nil"},
+	{"lease-token-stays", memory, "lease/table.go", "		t.token++\n", "		t.token = max(t.token, 1)\n"},
+	{"lease-kept-by-any-answer", memory, "lease/lease.go", "		case err != nil: // again soon, unless it expires\n", "		case err != nil:\n			h.until.Store(int64(l.table.now() + l.config.TTL))\n"},
 }
 
-// runMutants plants one mutant after the other in a copy of the code, and runs its members.
+// runMutants builds members with one mutant after the other, and runs them.
 func runMutants(c config, root, only string) error {
-	copied := filepath.Join(c.dir, "mutants")
-	if err := errors.Join(os.RemoveAll(copied), os.MkdirAll(copied, 0o700)); err != nil {
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return err
-	}
-	archive := exec.Command("sh", "-c", `git -C "$1" archive HEAD | tar -x -C "$2"`, "sh", root, copied)
-	if out, err := archive.CombinedOutput(); err != nil {
-		return fmt.Errorf("verify: copy the code: %w: %s", err, out)
 	}
 	var survived []string
 	for _, m := range mutants {
-		if only != "" && m.name != only {
+		if only != "" && !slices.Contains(strings.Split(only, ","), m.name) {
 			continue
 		}
 		began := time.Now()
-		by, err := m.run(c, copied)
+		by, err := m.run(c, root)
 		if err != nil {
 			return fmt.Errorf("verify: mutant %s: %w", m.name, err)
 		}
@@ -73,8 +81,11 @@ func runMutants(c config, root, only string) error {
 }
 
 // run runs members with one mutant, and returns by which rule it was caught.
-func (m *mutant) run(c config, copied string) (by string, err error) {
-	path := filepath.Join(copied, m.file)
+func (m *mutant) run(c config, root string) (by string, err error) {
+	path, err := filepath.Abs(filepath.Join(root, m.file))
+	if err != nil {
+		return "", err
+	}
 	source, err := os.ReadFile(path)
 	if err != nil {
 		return "", err
@@ -82,20 +93,19 @@ func (m *mutant) run(c config, copied string) (by string, err error) {
 	if n := strings.Count(string(source), m.old); n != 1 {
 		return "", fmt.Errorf("its text occurs %d times in %s", n, m.file)
 	}
-	defer func() { err = errors.Join(err, os.WriteFile(path, source, 0o600)) }()
-	if err := os.WriteFile(path, []byte(strings.Replace(string(source), m.old, m.new, 1)), 0o600); err != nil {
+	changed := filepath.Join(c.dir, m.name+".go")
+	if err := os.WriteFile(changed, []byte(strings.Replace(string(source), m.old, m.new, 1)), 0o600); err != nil {
 		return "", err
 	}
-	c.program = filepath.Join(c.dir, "mutant-"+m.name)
-	build := exec.Command("go", "build", "-o", c.program, ".")
-	build.Dir, build.Env = filepath.Join(copied, "verify"), append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build: %w: %s", err, out)
+	defer os.Remove(changed)
+	c.kind, c.program = m.kind, filepath.Join(c.dir, "mutant-"+m.name)
+	if err := buildMember(filepath.Join(root, "verify"), c.program, map[string]string{path: changed}); err != nil {
+		return "", err
 	}
 	defer os.Remove(c.program)
 	_, err = c.run()
-	var wrong *violationsError
-	if errors.As(err, &wrong) {
+	wrong, err := asViolations(err)
+	if wrong != nil {
 		return wrong.violations[0].rule, os.RemoveAll(wrong.dir)
 	}
 	return "", err

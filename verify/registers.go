@@ -19,6 +19,12 @@ import (
 // that all members share, too, and which refuses tokens below the highest that it has seen.
 // Reads are not checked there: they are right only if no other process owns the key.
 
+// Some reads take serveSteps times serveStep.
+const (
+	serveSteps = 3
+	serveStep  = 10 * time.Millisecond
+)
+
 // errNotDone is the error of a call that has certainly not been done.
 var errNotDone = errors.New("not done")
 
@@ -47,15 +53,38 @@ type store struct {
 // serve does what is requested, if this process owns the key.
 func (m *member) serve(ctx context.Context, r request) (value string, err error) {
 	err = m.shards.Serve(ctx, r.name(), func(ctx context.Context, token uint64) error {
-		began := time.Now().UnixNano()
+		began := observe()
 		value, err = m.store.do(r, token)
-		m.journal.write(Event{Type: evServe, At: began, Until: time.Now().UnixNano(), Partition: m.shards.Partition(r.name()), Token: token, Key: r.Key, Write: r.Write})
+		until := observe()
+		if until-began > int64(5*serveStep) {
+			until = began // it was stopped meanwhile
+		}
+		if !r.Write {
+			until = m.linger(ctx, until)
+		}
+		m.journal.write(Event{Type: evServe, At: began, Until: until, Partition: m.shards.Partition(r.name()), Token: token, Key: r.Key, Write: r.Write})
 		return err
 	})
 	if errors.Is(err, shard.ErrNotOwner) || errors.Is(err, shard.ErrClosed) {
 		err = errNotDone
 	}
 	return value, err
+}
+
+// linger has a read take its time now and then, while the owner may. It returns until when the
+// process has surely worked: one that was stopped did not, and may see its context end a moment
+// after it goes on.
+func (m *member) linger(ctx context.Context, until int64) int64 {
+	if _, long := m.draw(); !long {
+		return until
+	}
+	for range serveSteps {
+		if !pause(ctx, serveStep) || observe()-until > int64(5*serveStep) {
+			break
+		}
+		until = observe()
+	}
+	return until
 }
 
 // do reads or writes a register with a token.

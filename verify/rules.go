@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
+	"time"
 )
 
 // violation is a promise of docs/guarantees.md that a history contradicts.
@@ -42,9 +44,13 @@ func check(histories []*history, faults []Event, s *summary) []violation {
 	c.checkSynchrony()
 	s.serves += c.checkOwners()
 	calls, undecided := c.checkRegisters()
-	c.checkProgress()
-	s.calls += calls
+	changes, vacant := c.checkLocks()
+	s.calls += calls + c.checkQueue()
 	s.undecided += undecided
+	s.changes += changes
+	s.vacant = append(s.vacant, vacant...)
+	c.checkMinorities(faults)
+	c.checkProgress()
 	return c.violations
 }
 
@@ -257,38 +263,93 @@ func (c *checker) checkOwners() (n int) {
 	return n
 }
 
+// behind is for how long a member that is cut off may take itself for one of the present view,
+// while the others have gone on. It is told before they have, unless its host is busy.
+const behind = int64(2e9)
+
+// checkMinorities: a member that is cut off knows about as soon as the others have gone on.
+func (c *checker) checkMinorities(faults []Event) {
+	var views []Event
+	for _, h := range c.histories {
+		for _, e := range h.events {
+			if e.Type == evView && e.Err == "" {
+				views = append(views, e)
+			}
+		}
+	}
+	slices.SortFunc(views, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
+	for _, f := range faults {
+		for _, h := range c.histories {
+			if (f.Err == "cut" || f.Err == "part") && slices.Contains(f.Hosts, h.host()) {
+				c.checkMinority(h, f, views)
+			}
+		}
+	}
+}
+
+// checkMinority checks one member during one cut, if it lives as long.
+func (c *checker) checkMinority(h *history, f Event, views []Event) {
+	var last Event // the view that it has when it is cut off
+	told := f.Until
+	for _, e := range h.events {
+		switch {
+		case e.Type == evView && e.At < f.At:
+			last = e
+		case e.Type == evView && e.At < told: // it has no quorum, or another view
+			told = e.At
+		}
+	}
+	if last.View == 0 || last.Err != "" || h.events[len(h.events)-1].At < f.Until {
+		return
+	}
+	for _, v := range views {
+		if v.At > f.At && v.At < told-behind && v.View > last.View && !slices.Contains(v.Members, *last.Self) {
+			c.violated("a minority knows in time", v.At+behind, []string{h.process}, "%s takes itself for a member of view %d for %v after view %d has begun without it", h.process, last.View, time.Duration(told-v.At), v.View)
+			return
+		}
+	}
+}
+
 // settled is how long before the end of a round the group must have gone on.
 const settled = int64(4e9)
 
 // checkProgress: when the faults have ended, the group goes on. A majority of the processes
-// that have ended in order is in one view with its quorum, and calls are answered.
+// that have ended in order is in one view with its quorum, and those that have been for a while
+// have answers to their calls. What counts is the moment before the first one ends: the others
+// see it leave.
 func (c *checker) checkProgress() {
 	in := map[uint64]int{}
-	hosts, answered, end := 0, 0, int64(0)
+	hosts, end := 0, int64(math.MaxInt64)
 	for _, h := range c.histories {
-		if !h.ended {
-			continue
+		if h.ended {
+			hosts++
+			end = min(end, h.events[len(h.events)-1].At)
 		}
-		hosts++
-		end = max(end, h.events[len(h.events)-1].At)
+	}
+	for _, h := range c.histories {
 		var last Event
+		answered := 0
 		for _, e := range h.events {
 			switch {
-			case e.Type == evView:
+			case e.Type == evView && e.At < end:
 				last = e
-			case e.Type == evReturn && e.Err == "" && e.At > h.events[len(h.events)-1].At-settled:
+			case e.Type == evReturn && e.Err == "" && e.At > end-settled:
 				answered++
 			}
 		}
-		if last.Err == "" {
-			in[last.View]++
+		if !h.ended || last.Err != "" {
+			continue
+		}
+		in[last.View]++
+		if answered == 0 && last.At < end-settled {
+			c.violated("the group goes on", end, []string{h.process}, "%s is in view %d in the end, and has no answer in the last seconds", h.process, last.View)
 		}
 	}
 	most := 0
 	for _, n := range in {
 		most = max(most, n)
 	}
-	if 2*most <= hosts || answered == 0 {
-		c.violated("the group goes on", end, nil, "of %d processes %d are in one view in the end, and %d calls were answered in the last seconds", hosts, most, answered)
+	if 2*most <= hosts {
+		c.violated("the group goes on", end, nil, "of %d processes %d are in one view in the end", hosts, most)
 	}
 }

@@ -7,33 +7,74 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 )
 
+// The kinds of rounds.
+const (
+	folders = "folders" // members have data folders; broadcasts, and registers that have owners
+	memory  = "memory"  // members have a state in memory; registers, a queue and locks in one order
+)
+
+// kindOf returns the kind of a seed's round: they take turns.
+func kindOf(seed uint64) string {
+	if seed%2 == 0 {
+		return memory
+	}
+	return folders
+}
+
 // summary counts what was run and found.
 type summary struct {
 	rounds, faults, processes, views, deliveries, receipts, calls, serves, results int
+	changes                                                                        int // of holders of locks
 	took                                                                           time.Duration
 	undecided                                                                      int // registers that porcupine gave up on
+	vacant                                                                         []time.Duration
 }
 
 func (s summary) String() string {
-	return fmt.Sprintf("%d rounds in %v: %d faults, %d processes, %d views, %d deliveries, %d receipts, %d calls, %d of them served, %d results of jobs; %d registers undecided",
-		s.rounds, s.took.Round(time.Second), s.faults, s.processes, s.views, s.deliveries, s.receipts, s.calls, s.serves, s.results, s.undecided)
+	slices.Sort(s.vacant)
+	at := func(percent int) time.Duration {
+		if len(s.vacant) == 0 {
+			return 0
+		}
+		return s.vacant[(len(s.vacant)-1)*percent/100].Round(time.Millisecond)
+	}
+	return fmt.Sprintf("%d rounds in %v: %d faults, %d processes, %d views, %d deliveries, %d receipts, %d calls, %d of them served by owners, %d results of jobs; %d registers undecided\n"+
+		"%d holders of locks, %d not released: then nobody for %v p50, %v p99",
+		s.rounds, s.took.Round(time.Second), s.faults, s.processes, s.views, s.deliveries, s.receipts, s.calls, s.serves, s.results, s.undecided,
+		s.changes, len(s.vacant), at(50), at(99))
 }
 
 // violationsError is a round that was not right.
 type violationsError struct {
 	seed       uint64
 	dir        string
+	plan       []action
 	violations []violation
+}
+
+// has reports whether a rule was violated.
+func (e *violationsError) has(rule string) bool {
+	return slices.ContainsFunc(e.violations, func(v violation) bool { return v.rule == rule })
+}
+
+// asViolations tells violations from errors of the machine.
+func asViolations(err error) (*violationsError, error) {
+	var wrong *violationsError
+	if errors.As(err, &wrong) {
+		return wrong, nil
+	}
+	return nil, err
 }
 
 func (e *violationsError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "verify: seed %d: %d violations; see %s", e.seed, len(e.violations), filepath.Join(e.dir, "timeline.html"))
+	fmt.Fprintf(&b, "verify: seed %d: %d violations in a plan of %d actions; see %s", e.seed, len(e.violations), len(e.plan), filepath.Join(e.dir, "timeline.html"))
 	for i, v := range e.violations {
 		if i == 5 {
 			break
@@ -48,19 +89,46 @@ func (c *config) run() (s summary, err error) {
 	began := time.Now()
 	defer func() { s.took = time.Since(began) }()
 	for seed := c.seed; time.Since(began) < c.time && err == nil; seed++ {
+		if c.kind != "" && kindOf(seed) != c.kind {
+			continue
+		}
 		err = c.runRound(seed, &s)
 		s.rounds++
 		if err == nil {
-			fmt.Printf("seed %d: right (%v)\n", seed, time.Since(began).Round(time.Second))
+			fmt.Printf("seed %d, %s: right (%v)\n", seed, kindOf(seed), time.Since(began).Round(time.Second))
 		}
 	}
+	if wrong, _ := asViolations(err); wrong != nil && c.shrinkFor > 0 {
+		fmt.Println(wrong)
+		err = c.shrunk(wrong)
+	}
 	return s, err
+}
+
+// shrunk returns what is left of a round that violates a rule when its plan is shrunk.
+func (c *config) shrunk(wrong *violationsError) error {
+	tries := 0
+	shortest, err := shrink(wrong, time.Now().Add(c.shrinkFor), func(plan []action) error {
+		tries++
+		shorter := *c
+		shorter.plan, shorter.dir = plan, filepath.Join(c.dir, fmt.Sprint("shrink-", tries))
+		return shorter.runRound(wrong.seed, new(summary))
+	})
+	return errors.Join(shortest, err)
 }
 
 // runRound runs one group from its beginning to its end, and checks its histories.
 func (c *config) runRound(seed uint64, s *summary) error {
 	r := &round{config: *c, seed: seed, dir: filepath.Join(c.dir, fmt.Sprint("seed-", seed)), hosts: make([]host, c.members)}
+	r.kind = kindOf(seed)
+	r.unmountDisks()
 	if err := errors.Join(os.RemoveAll(r.dir), os.MkdirAll(filepath.Join(r.dir, "store"), 0o700)); err != nil {
+		return err
+	}
+	if r.plan == nil {
+		r.plan = newPlan(rand.New(rand.NewPCG(seed, 0)), r.kind, r.members, r.round)
+	}
+	if err := writePlan(filepath.Join(r.dir, "plan.json"), r.plan); err != nil {
 		return err
 	}
 	histories, job, err := r.play()
@@ -74,7 +142,7 @@ func (c *config) runRound(seed uint64, s *summary) error {
 	if err := writeTimeline(filepath.Join(r.dir, "timeline.html"), seed, histories, r.faults, violations); err != nil {
 		return err
 	}
-	return &violationsError{seed, r.dir, violations}
+	return &violationsError{seed, r.dir, r.plan, violations}
 }
 
 // round is a group that runs.
@@ -103,6 +171,10 @@ func (r *round) play() (group, job []*history, err error) {
 		return nil, nil, err
 	}
 	defer r.network.remove()
+	if err := r.mountDisks(); err != nil {
+		return nil, nil, err
+	}
+	defer r.unmountDisks()
 	defer func() {
 		for i := range r.hosts {
 			_ = r.kill(i)
@@ -113,9 +185,8 @@ func (r *round) play() (group, job []*history, err error) {
 			return nil, nil, err
 		}
 	}
-	n := &nemesis{rand.New(rand.NewPCG(r.seed, 0)), r}
 	time.Sleep(2 * time.Second)
-	if err := n.run(time.Now().Add(r.round)); err != nil {
+	if err := r.disturb(r.plan); err != nil {
 		return nil, nil, err
 	}
 	time.Sleep(12 * time.Second) // all are members again
@@ -123,9 +194,14 @@ func (r *round) play() (group, job []*history, err error) {
 	if group, err = r.read(); err != nil {
 		return nil, nil, err
 	}
-	job, err = r.playJob()
+	if r.kind == folders {
+		job, err = r.playJob()
+	}
 	return group, job, err
 }
+
+// memberID is the name of a host's member.
+func memberID(host int) string { return fmt.Sprint("m", host) }
 
 // read reads what the processes of the group have seen.
 func (r *round) read() (histories []*history, err error) {
@@ -149,14 +225,14 @@ func (r *round) start(i int) error {
 		return nil
 	}
 	h.starts++
-	id := fmt.Sprint("m", i)
+	id := memberID(i)
 	process := fmt.Sprint(id, "#", h.starts)
 	var seeds []string
 	for j := range r.hosts {
 		seeds = append(seeds, r.network.address(j)+":7000")
 	}
 	h.cmd = r.network.command(i, r.program, "member", "--id", id, "--process", process, "--listen", r.network.address(i)+":7000",
-		"--seeds", strings.Join(seeds, ","), "--dir", r.dir, "--expect", fmt.Sprint(r.members), "--seed", fmt.Sprint(r.seed*1000+uint64(100*i+h.starts)))
+		"--seeds", strings.Join(seeds, ","), "--dir", r.dir, "--kind", r.kind, "--expect", fmt.Sprint(r.members), "--seed", fmt.Sprint(r.seed*1000+uint64(100*i+h.starts)))
 	log, err := os.Create(filepath.Join(r.dir, process+".log"))
 	if err != nil {
 		return err
@@ -185,6 +261,7 @@ func (r *round) kill(i int) error {
 		_ = h.cmd.Process.Kill()
 		_ = h.cmd.Wait()
 		h.cmd = nil
+		_ = os.Remove(sizeFile(r.dir, memberID(i)))
 	}
 	return nil
 }

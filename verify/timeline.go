@@ -41,7 +41,7 @@ func writeTimeline(path string, seed uint64, histories []*history, faults []Even
 	}
 	lanes := []lane{{Name: "nemesis"}}
 	for i := range faults {
-		if b, ok := place(&faults[i], "fault", faults[i].Err); ok {
+		if b, ok := place(&faults[i], "fault", fmt.Sprint(faults[i].Err, " ", faults[i].Hosts)); ok {
 			lanes[0].Boxes = append(lanes[0].Boxes, b)
 		}
 	}
@@ -96,6 +96,8 @@ func describe(e *Event) (kind, text string) {
 		return "view", fmt.Sprint("view ", e.View, " ", e.Members)
 	case evServe:
 		return "serve", fmt.Sprintf("partition %d, token %d, key %d, write %v", e.Partition, e.Token, e.Key, e.Write)
+	case evHold:
+		return "serve", fmt.Sprintf("lock %d, token %d", e.Key, e.Token)
 	case evNotice:
 		return "lost", e.Err
 	}
@@ -109,7 +111,7 @@ body{font:13px sans-serif;margin:2em}.lane{position:relative;height:22px;border-
 .row div{position:absolute;top:0;height:18px;opacity:.8}
 .fault{background:#c33}.view{background:#27c}.serve{background:#2a6}.lost{background:#e90}
 </style>
-<h1>Seed {{.Seed}}</h1><p>4 s before and after the first violation. Red: faults. Blue: views. Green: partitions served. Orange: no quorum, and notices. Point at a box for its text.</p>
+<h1>Seed {{.Seed}}</h1><p>4 s before and after the first violation. Red: faults. Blue: views. Green: partitions served, and locks held. Orange: no quorum, and notices. Point at a box for its text.</p>
 <ul>{{range .Violations}}<li>{{.}}</li>{{end}}</ul>
 {{range .Lanes}}<div class="lane"><span class="name">{{.Name}}</span><div class="row">{{range .Boxes}}<div class="{{.Kind}}" style="left:{{.Left}}%;width:{{.Width}}%" title="{{.Text}}"></div>{{end}}</div></div>
 {{end}}`))

@@ -24,8 +24,9 @@ const (
 type Config struct {
 	// Members and Sizes are measured each with each.
 	Members, Sizes []int
-	// Systems are measured in turns.
-	Systems []string
+	// Systems are measured in turns. External are further ones, which have their names.
+	Systems  []string
+	External []System
 	// Messages is how many messages are sent one after the other for times, and Time how long
 	// all members send for the rate.
 	Messages int

@@ -6,98 +6,39 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"sync/atomic"
-	"time"
+
+	"github.com/pleach-go/pleach/internal/bench/etcd"
 )
 
-// etcd is a cluster of etcd's servers on this host, which write their logs to its temporary
-// folder. A message is a put of one of a thousand keys.
-type etcd struct {
-	folder  string
-	servers []*exec.Cmd
-	urls    []string
+// puts puts messages to etcd: one of a thousand keys each.
+type puts struct {
+	cluster *etcd.Cluster
 	client  *http.Client
-	puts    atomic.Int64
+	done    atomic.Int64
 }
 
 // keys is how many keys are put in turns.
 const keys = 1000
 
-func startEtcd(ctx context.Context, members int) (*etcd, error) {
-	folder, err := os.MkdirTemp("", "pleach-bench-etcd-")
+func startEtcd(ctx context.Context, members int) (Started, error) {
+	cluster, err := etcd.Start(ctx, members)
 	if err != nil {
 		return nil, err
 	}
-	e := &etcd{folder: folder, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
-	addresses, err := freeAddresses(2 * members)
-	if err != nil {
-		e.close()
-		return nil, err
-	}
-	var cluster []string
-	for m := range members {
-		cluster = append(cluster, fmt.Sprintf("m%d=http://%s", m, addresses[m]))
-	}
-	for m := range members {
-		url, peer := "http://"+addresses[members+m], "http://"+addresses[m]
-		cmd := exec.Command("etcd", "--name", fmt.Sprint("m", m), "--data-dir", filepath.Join(folder, fmt.Sprint(m)),
-			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--listen-client-urls", url, "--advertise-client-urls", url,
-			"--initial-cluster", strings.Join(cluster, ","), "--initial-cluster-state", "new", "--log-level", "panic")
-		if err := cmd.Start(); err != nil {
-			e.close()
-			return nil, err
-		}
-		e.servers, e.urls = append(e.servers, cmd), append(e.urls, url)
-	}
-	return e, e.awaitLeader(ctx)
+	return &puts{cluster: cluster, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}, nil
 }
 
-// freeAddresses returns addresses of this host that nobody listens on.
-func freeAddresses(n int) (addresses []string, err error) {
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close()
-		addresses = append(addresses, l.Addr().String())
-	}
-	return addresses, nil
-}
-
-// awaitLeader waits until every server puts.
-func (e *etcd) awaitLeader(ctx context.Context) error {
-	for deadline := time.Now().Add(joinTimeout); ; time.Sleep(50 * time.Millisecond) {
-		var err error
-		for m := range e.urls {
-			if err == nil {
-				err = e.send(ctx, m, []byte("ready"))
-			}
-		}
-		if err == nil {
-			return nil
-		}
-		if ctx.Err() != nil || time.Now().After(deadline) {
-			e.close()
-			return err
-		}
-	}
-}
-
-func (e *etcd) send(ctx context.Context, m int, data []byte) error {
-	key := base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "key-%d", e.puts.Load()%keys))
+// Send puts a message by the server of a member.
+func (p *puts) Send(ctx context.Context, m int, data []byte) error {
+	key := base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "key-%d", p.done.Load()%keys))
 	body := fmt.Appendf(nil, `{"key":%q,"value":%q}`, key, base64.StdEncoding.EncodeToString(data))
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.urls[m]+"/v3/kv/put", bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.cluster.URLs[m]+"/v3/kv/put", bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
-	response, err := e.client.Do(request)
+	response, err := p.client.Do(request)
 	if err != nil {
 		return err
 	}
@@ -107,21 +48,19 @@ func (e *etcd) send(ctx context.Context, m int, data []byte) error {
 		err = fmt.Errorf("etcd: %s: %.100s", response.Status, text)
 	}
 	if err == nil {
-		e.puts.Add(1)
+		p.done.Add(1)
 	}
 	return err
 }
 
-// received returns how many puts are done: etcd does not tell when a server has applied one.
-func (e *etcd) received(int) int { return int(e.puts.Load()) }
+// Received returns how many puts are done: etcd does not tell when a server has applied one.
+func (p *puts) Received(int) int { return int(p.done.Load()) }
 
-func (e *etcd) await(ctx context.Context) error { return ctx.Err() }
+// Await returns at once: a put that has returned is done.
+func (p *puts) Await(ctx context.Context) error { return ctx.Err() }
 
-func (e *etcd) close() {
-	e.client.CloseIdleConnections()
-	for _, s := range e.servers {
-		_ = s.Process.Kill()
-		_ = s.Wait()
-	}
-	_ = os.RemoveAll(e.folder)
+// Close ends the servers.
+func (p *puts) Close() {
+	p.client.CloseIdleConnections()
+	p.cluster.Close()
 }

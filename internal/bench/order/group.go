@@ -23,14 +23,14 @@ type group struct {
 // joinTimeout bounds the start of each member.
 const joinTimeout = 30 * time.Second
 
-func startGroup(ctx context.Context, name string, members int) (*group, error) {
+func startGroup(ctx context.Context, name string, members int) (Started, error) {
 	g := &group{counts: make([]atomic.Int64, members), arrived: make(chan struct{}, members)}
 	life, ends := context.WithCancel(context.Background())
 	g.ends = ends
 	var seeds []string
 	for m := range members {
 		if err := g.join(ctx, life, name, m, seeds); err != nil {
-			g.close()
+			g.Close()
 			return nil, err
 		}
 		seeds = []string{g.groups[0].Self().Address}
@@ -90,7 +90,7 @@ func (g *group) awaitView(ctx context.Context, members int) error {
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
-			g.close()
+			g.Close()
 			return ctx.Err()
 		}
 	}
@@ -105,7 +105,8 @@ func (g *group) note(m int) {
 	}
 }
 
-func (g *group) send(ctx context.Context, m int, data []byte) error {
+// Send has a member broadcast a message.
+func (g *group) Send(ctx context.Context, m int, data []byte) error {
 	if g.orders == nil {
 		err := g.groups[m].Broadcast(ctx, data)
 		if err == nil {
@@ -116,9 +117,11 @@ func (g *group) send(ctx context.Context, m int, data []byte) error {
 	return g.orders[m].Broadcast(ctx, "", data)
 }
 
-func (g *group) received(m int) int { return int(g.counts[m].Load()) }
+// Received returns how many messages a member has received.
+func (g *group) Received(m int) int { return int(g.counts[m].Load()) }
 
-func (g *group) await(ctx context.Context) error {
+// Await waits until every member has received one message.
+func (g *group) Await(ctx context.Context) error {
 	for range g.groups {
 		select {
 		case <-g.arrived:
@@ -129,7 +132,8 @@ func (g *group) await(ctx context.Context) error {
 	return nil
 }
 
-func (g *group) close() {
+// Close ends the members.
+func (g *group) Close() {
 	g.ends()
 	for _, o := range g.orders {
 		_ = o.Abort()

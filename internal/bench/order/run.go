@@ -11,20 +11,34 @@ import (
 	"github.com/pleach-go/pleach/internal/bench"
 )
 
-// system is a group of members, or of servers, that is measured.
-type system interface {
-	// send sends a message of a member, and returns when it is on its way or, with etcd, done.
-	send(ctx context.Context, member int, data []byte) error
-	// received returns how many messages a member has received.
-	received(member int) int
-	// await waits until all members have received what was sent, one message.
-	await(ctx context.Context) error
-	close()
+// System is what can be measured besides the systems of this package.
+type System struct {
+	Name string
+	// Senders is how many goroutines of each member send at full rate: as many as are worth it
+	// where each waits for its message.
+	Senders int
+	// Start starts as many members.
+	Start func(ctx context.Context, members int) (Started, error)
 }
 
-// senders is how many goroutines of each member send at full rate: as many as are worth it where
-// each waits for its message.
-var senders = map[string]int{Broadcast: 1, Order: 1, Safe: 1, Etcd: 32}
+// Started is a group of members, or of servers, that is measured.
+type Started interface {
+	// Send sends a message of a member, and returns when it is on its way or, with etcd, done.
+	Send(ctx context.Context, member int, data []byte) error
+	// Received returns how many messages a member has received.
+	Received(member int) int
+	// Await waits until all members have received what was sent, one message.
+	Await(ctx context.Context) error
+	Close()
+}
+
+// builtin are the systems of this package.
+func builtin() []System {
+	group := func(name string) System {
+		return System{name, 1, func(ctx context.Context, members int) (Started, error) { return startGroup(ctx, name, members) }}
+	}
+	return []System{group(Broadcast), group(Order), group(Safe), {Etcd, 32, startEtcd}}
+}
 
 // Run measures, with what it has if ctx ends.
 func Run(ctx context.Context, c Config) (results []Result, err error) {
@@ -45,39 +59,45 @@ func Run(ctx context.Context, c Config) (results []Result, err error) {
 	return results, nil
 }
 
-// start starts a system.
-func start(ctx context.Context, name string, members int) (system, error) {
-	if name == Etcd {
-		return startEtcd(ctx, members)
+// system returns the system of a name; that of a caller counts before those of this package.
+func (c *Config) system(name string) (System, error) {
+	for _, s := range append(slices.Clone(c.External), builtin()...) {
+		if s.Name == name {
+			return s, nil
+		}
 	}
-	return startGroup(ctx, name, members)
+	return System{}, fmt.Errorf("there is no system %q", name)
 }
 
 func (c *Config) measure(ctx context.Context, name string, members, size int) (Result, error) {
-	s, err := start(ctx, name, members)
+	system, err := c.system(name)
 	if err != nil {
 		return Result{}, err
 	}
-	defer s.close()
+	s, err := system.Start(ctx, members)
+	if err != nil {
+		return Result{}, err
+	}
+	defer s.Close()
 	r := Result{System: name, Members: members, Size: size}
 	times, err := c.times(ctx, s, size)
 	if err != nil {
 		return r, err
 	}
 	r.P50, r.P99 = bench.Micros(bench.Percentile(times, 50)), bench.Micros(bench.Percentile(times, 99))
-	r.Rate = bench.Round(c.rate(ctx, s, members, size, senders[name]), 0)
+	r.Rate = bench.Round(c.rate(ctx, s, members, size, system.Senders), 0)
 	return r, ctx.Err()
 }
 
 // times sends one message after the other from the second member, which does not lead.
-func (c *Config) times(ctx context.Context, s system, size int) (times []time.Duration, err error) {
+func (c *Config) times(ctx context.Context, s Started, size int) (times []time.Duration, err error) {
 	data := make([]byte, size)
 	for n := range c.Messages + c.Messages/10 {
 		began := time.Now()
-		if err := s.send(ctx, 1, data); err != nil {
+		if err := s.Send(ctx, 1, data); err != nil {
 			return nil, err
 		}
-		if err := s.await(ctx); err != nil {
+		if err := s.Await(ctx); err != nil {
 			return nil, err
 		}
 		if n >= c.Messages/10 { // the first ones open connections
@@ -89,12 +109,12 @@ func (c *Config) times(ctx context.Context, s system, size int) (times []time.Du
 }
 
 // rate has all members send, and returns how many messages a second the slowest has received.
-func (c *Config) rate(ctx context.Context, s system, members, size, senders int) float64 {
+func (c *Config) rate(ctx context.Context, s Started, members, size, senders int) float64 {
 	ctx, cancel := context.WithTimeout(ctx, c.Time)
 	defer cancel()
 	before := make([]int, members)
 	for m := range before {
-		before[m] = s.received(m)
+		before[m] = s.Received(m)
 	}
 	began := time.Now()
 	var sending sync.WaitGroup
@@ -102,16 +122,16 @@ func (c *Config) rate(ctx context.Context, s system, members, size, senders int)
 		for range senders {
 			sending.Go(func() {
 				data := make([]byte, size)
-				for s.send(ctx, m, data) == nil {
+				for s.Send(ctx, m, data) == nil {
 				}
 			})
 		}
 	}
 	<-ctx.Done()
 	took := time.Since(began).Seconds()
-	least := s.received(0) - before[0]
+	least := s.Received(0) - before[0]
 	for m := range before {
-		least = min(least, s.received(m)-before[m])
+		least = min(least, s.Received(m)-before[m])
 	}
 	sending.Wait()
 	return float64(least) / took
