@@ -124,9 +124,9 @@ func TestRights(t *testing.T) {
 		Introduce{Question{From: Contact{Address: "b"}}}:                {door.Enter, door.Claim{Address: "b"}},
 		Introduce{Question{From: Contact{ID: "a", Address: "b"}}}:       {door.Enter, door.Claim{ID: "a", Address: "b"}},
 		Join{Candidate: membership.Member{Identity: "a", Address: "b"}}: {door.Enter, door.Claim{ID: "a", Address: "b"}},
-		CatchUp{Address: "b"}: {door.Enter, door.Claim{Address: "b"}},
-		Confirm{}:             {door.Enter, door.Claim{}},
-		Raise{Version: 3}:     {door.Operate, door.Claim{}},
+		CatchUp{Address: "b"}:                                           {door.Enter, door.Claim{Address: "b"}},
+		Confirm{}:                                                       {door.Enter, door.Claim{}},
+		Raise{Version: 3}:                                               {door.Operate, door.Claim{}},
 	} {
 		if right, claim := RightOf(request); right != want.Right || !reflect.DeepEqual(claim, want.Claim) {
 			t.Errorf("%+v: %v, %v", request, right, claim)

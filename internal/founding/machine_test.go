@@ -152,7 +152,12 @@ func TestPromises(t *testing.T) {
 		}
 		return m
 	}
-	m := promised(t)
+	m := machine(3, "a:1")
+	m.round(1)
+	if m.answer(2, candidateOf("a"), 7, true); m.founder.to != candidateOf("a") {
+		t.Error("it promises in the next round, and not at once")
+	}
+	m = promised(t)
 	now := m.now + 1
 	m.HandleReply(now, "a:1", &Reply{From: candidateOf("a"), Term: 7})
 	m.HandleReply(now, "0:1", &Reply{From: candidateOf("0"), Term: 1, Free: true})

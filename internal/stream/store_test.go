@@ -2,6 +2,7 @@ package stream
 
 import (
 	"bytes"
+	"encoding/binary"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -222,6 +223,25 @@ func TestBatchesAreFull(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A message goes into a batch if there is room for the longest form of its length.
+func TestRoomInABatch(t *testing.T) {
+	const size = 100
+	for most := 190; most < 215; most++ {
+		m, err := New(Config{Rank: 1, Size: 4, Incarnation: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := m.Write(make([]byte, size), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, begun := m.own.nextBatch(&m.frames, most); (begun == 2) != (1+size+binary.MaxVarintLen16+size <= most) {
+			t.Errorf("%d messages in at most %d bytes", begun, most)
+		}
+	}
 }
 
 // The tree may only be slow if it has brought something of late, and nothing shows that it does not
