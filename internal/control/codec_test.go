@@ -114,22 +114,24 @@ func TestRefusals(t *testing.T) {
 // A process that says what it is needs the right to enter, and is held to what it says. One that
 // says nothing only looks.
 func TestRights(t *testing.T) {
-	for request, want := range map[Request]struct {
-		door.Right
-		door.Claim
+	both := Contact{ID: "a", Address: "b"}
+	for _, c := range []struct {
+		request Request
+		right   door.Right
+		claim   door.Claim
 	}{
-		View{}:      {door.Observe, door.Claim{}},
-		Introduce{}: {door.Observe, door.Claim{}},
-		Introduce{Question{From: Contact{ID: "a"}}}:                     {door.Enter, door.Claim{ID: "a"}},
-		Introduce{Question{From: Contact{Address: "b"}}}:                {door.Enter, door.Claim{Address: "b"}},
-		Introduce{Question{From: Contact{ID: "a", Address: "b"}}}:       {door.Enter, door.Claim{ID: "a", Address: "b"}},
-		Join{Candidate: membership.Member{Identity: "a", Address: "b"}}: {door.Enter, door.Claim{ID: "a", Address: "b"}},
-		CatchUp{Address: "b"}:                                           {door.Enter, door.Claim{Address: "b"}},
-		Confirm{}:                                                       {door.Enter, door.Claim{}},
-		Raise{Version: 3}:                                               {door.Operate, door.Claim{}},
+		{View{}, door.Observe, door.Claim{}},
+		{Introduce{}, door.Observe, door.Claim{}},
+		{Introduce{Question{From: Contact{ID: "a"}}}, door.Enter, door.Claim{ID: "a"}},
+		{Introduce{Question{From: Contact{Address: "b"}}}, door.Enter, door.Claim{Address: "b"}},
+		{Introduce{Question{From: both}}, door.Enter, door.Claim{ID: "a", Address: "b"}},
+		{Join{Candidate: membership.Member{Identity: "a", Address: "b"}}, door.Enter, door.Claim{ID: "a", Address: "b"}},
+		{CatchUp{Address: "b"}, door.Enter, door.Claim{Address: "b"}},
+		{Confirm{}, door.Enter, door.Claim{}},
+		{Raise{Version: 3}, door.Operate, door.Claim{}},
 	} {
-		if right, claim := RightOf(request); right != want.Right || !reflect.DeepEqual(claim, want.Claim) {
-			t.Errorf("%+v: %v, %v", request, right, claim)
+		if right, claim := RightOf(c.request); right != c.right || !reflect.DeepEqual(claim, c.claim) {
+			t.Errorf("%+v: %v, %v", c.request, right, claim)
 		}
 	}
 }
