@@ -254,3 +254,38 @@ func TestEndsOfLeases(t *testing.T) {
 		t.Error("a release that has failed says nothing")
 	}
 }
+
+// A renewal prolongs a lease from the moment at which it began. A holder whose lease is not its
+// own any more learns so from it.
+func TestRenewals(t *testing.T) {
+	d := new(direct)
+	alone(d)
+	ticks := make(chan time.Time)
+	c := Config{Table: d.table, TTL: 3 * time.Second}
+	a := newLeases(c, d, "a", func(wait time.Duration) <-chan time.Time {
+		if wait == time.Second { // a third of the TTL
+			return ticks
+		}
+		return nil
+	})
+	l, err := a.TryAcquire(t.Context(), "n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.now.Store(int64(2500 * time.Millisecond))
+	ticks <- time.Time{}
+	ticks <- time.Time{} // the first one is over
+	d.now.Store(int64(5499 * time.Millisecond))
+	if !l.Valid() {
+		t.Error("it was not renewed")
+	}
+	d.table.Apply((&command{op: opRelease, name: "n", entry: entry{Token: l.Token()}}).encode())
+	select {
+	case ticks <- time.Time{}:
+	case <-l.Done(): // the last renewal was late
+	}
+	if <-l.Done(); !errors.Is(l.Err(), ErrExpired) {
+		t.Errorf("%v", l.Err())
+	}
+	l.done.Wait()
+}

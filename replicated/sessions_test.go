@@ -117,3 +117,22 @@ func FuzzRestore(f *testing.F) {
 		_, _, _ = r.apply(&ordered.Message{Number: 1, Topic: "j", Data: b})
 	})
 }
+
+// Results are kept as long as their process may ask for them, and no longer. What is too short to
+// be a command is none.
+func TestResultsAreDropped(t *testing.T) {
+	r := newReplicas(map[string]Machine{"j": new(journal)})
+	for seq := uint64(1); seq <= 5; seq++ {
+		give(&r, seq, 1, seq, max(seq, 2)-1) // it has those before the last one
+		if n := len(r.sessions[clientID{1}].results); n != int(min(seq, 2)) {
+			t.Errorf("%d results after %d commands", n, seq)
+		}
+	}
+	data := encodeCommand(clientID{2}, 1, 1, nil)
+	if _, _, ok := r.apply(&ordered.Message{Number: 6, Topic: "j", Data: data[:len(data)-1]}); ok {
+		t.Error("half a command was applied")
+	}
+	if _, _, ok := r.apply(&ordered.Message{Number: 6, Topic: "j", Data: data}); !ok || r.applied != 6 {
+		t.Errorf("an empty command was not: %d", r.applied)
+	}
+}
