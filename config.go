@@ -153,6 +153,10 @@ type Config struct {
 	// blocked until its context ends, so it leaves that to another goroutine. It must
 	// not call Close or Abort. If nil, Messages yields them.
 	OnMessage func(Message)
+	// Echo delivers this process's own broadcasts to its program, too, each at its place
+	// among those of the others. A State has them in any case. If false, they are not
+	// delivered.
+	Echo bool
 	// Handlers serve the requests of other members from the first view on, by name:
 	// [Group.Handle] adds others. If nil, there are none before Handle.
 	Handlers map[string]func(ctx context.Context, r Request) ([]byte, error)
@@ -340,6 +344,7 @@ func (c *Config) check(m mode) error {
 		{"Dial", c.Dial != nil, c.Transport == nil, "is for TCP: Transport replaces it"},
 		{"Transport", c.Transport != nil, m == modeStart || m == modeWorld && len(c.Addresses) > 0, "is for Start, and for NewWorld together with Addresses"},
 		{"OnMessage", c.OnMessage != nil, m != modeInspect, "has no effect"},
+		{"Echo", c.Echo, (m == modeStart || alone) && !static, "is for groups with views"},
 		{"Handlers", len(c.Handlers) > 0, m != modeInspect && !static, "needs views: a static group has no Request"},
 		{"Topics", len(c.Topics) > 0, m != modeInspect, "has no effect"},
 		{"Topics", slices.ContainsFunc(c.Topics, func(t string) bool { return !stream.ValidTopic(t) }), false, "has a name that no topic can have: see Group.Subscribe"},
