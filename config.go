@@ -153,9 +153,9 @@ type Config struct {
 	// blocked until its context ends, so it leaves that to another goroutine. It must
 	// not call Close or Abort. If nil, Messages yields them.
 	OnMessage func(Message)
-	// Echo delivers this process's own broadcasts to its program, too, each at its place
-	// among those of the others. A State has them in any case. If false, they are not
-	// delivered.
+	// Echo has OnMessage called with this process's own broadcasts, too, or Messages yield
+	// them, each at its place among those of the others; subscriptions do not. With a State,
+	// that is so in any case. If false, this process does not receive its own.
 	Echo bool
 	// Handlers serve the requests of other members from the first view on, by name:
 	// [Group.Handle] adds others. If nil, there are none before Handle.

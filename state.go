@@ -220,13 +220,14 @@ func (g *session) askOffer(view uint64) {
 // forProgram reports whether a message is for the program. The others are those that the
 // state has, and the notices that a view begins.
 func (g *session) forProgram(m *Message) bool {
-	switch {
-	case m.Direct || m.Gap != nil:
+	if g.config.State == nil || m.Direct || m.Gap != nil {
 		return true
-	case m.begins && g.config.State != nil:
-		g.provideState(m.View)
 	}
-	return !m.begins && (g.config.State == nil || m.View >= g.replica.since)
+	if m.begins {
+		g.provideState(m.View)
+		return false
+	}
+	return m.View >= g.replica.since
 }
 
 // provideState sends the state, where a view begins, to its members that lack it. The

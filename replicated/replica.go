@@ -179,6 +179,9 @@ func (r *Replica) Err() error {
 	return r.order.Err()
 }
 
+// Done returns a channel that is closed when this process is no longer a member, and Err says why.
+func (r *Replica) Done() <-chan struct{} { return r.life.Done() }
+
 // Close leaves the group and releases its resources.
 func (r *Replica) Close() error { return r.stop(r.order.Close) }
 
