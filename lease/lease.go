@@ -50,6 +50,7 @@ type Leases struct {
 	holder string
 	after  func(time.Duration) <-chan time.Time
 	table  *Table
+	counters
 }
 
 // proposer is what leases need of a replica.
@@ -197,6 +198,7 @@ func (l *Leases) propose(ctx context.Context, c *command) (verdict, uint64, erro
 		return 0, 0, err
 	}
 	v, token := decodeResult(result)
+	l.note(c.op, v)
 	return v, token, nil
 }
 

@@ -3,10 +3,13 @@ package agent
 import (
 	"context"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/internal/agent/api"
 	"github.com/pleach-go/pleach/internal/agent/kv"
 	"github.com/pleach-go/pleach/lease"
+	"github.com/pleach-go/pleach/prom"
 	"github.com/pleach-go/pleach/replicated"
 )
 
@@ -72,6 +75,18 @@ func (a *Agent) startServices(g *pleach.Group) {
 func (a *Agent) endServices() {
 	if s := a.services.Swap(nil); s != nil {
 		_ = s.replica.Close() // the group tells how it has ended
+	}
+}
+
+// register adds the metrics of the services, if they have begun.
+func (s *services) register(r *prometheus.Registry) {
+	select {
+	case <-s.ready:
+		group := s.replica.Group().Status().Group
+		r.MustRegister(prom.NewReplica(s.replica), prom.NewLeases(group, s.locks),
+			gauge("pleach_agent_keys", "Keys that the agents keep.", func() float64 { n, _ := s.keys.Store.Size(); return float64(n) }),
+			gauge("pleach_agent_keys_bytes", "Bytes of the keys that the agents keep, and of their values.", func() float64 { _, n := s.keys.Store.Size(); return float64(n) }))
+	default:
 	}
 }
 
