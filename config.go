@@ -154,8 +154,9 @@ type Config struct {
 	// not call Close or Abort. If nil, Messages yields them.
 	OnMessage func(Message)
 	// Echo has OnMessage called with this process's own broadcasts, too, or Messages yield
-	// them, each at its place among those of the others; subscriptions do not. With a State,
-	// that is so in any case. If false, this process does not receive its own.
+	// them, each at its place among those of the others; subscriptions do not. OnMessage may
+	// then be called on the goroutine that broadcasts. With a State, Messages yields them in
+	// any case. If false, this process does not receive its own.
 	Echo bool
 	// Handlers serve the requests of other members from the first view on, by name:
 	// [Group.Handle] adds others. If nil, there are none before Handle.

@@ -193,3 +193,14 @@ func TestOrderBeginsAmongMembersThatTakePart(t *testing.T) {
 		t.Errorf("began %d, %d, %d times", first.began, second.began, third.began)
 	}
 }
+
+// A member that is alone has an order, too.
+func TestSharedOrderOfOne(t *testing.T) {
+	m := share(t, "")
+	for n := range 3 {
+		if err := m.Broadcast(t.Context(), "t", fmt.Append(nil, n)); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "message", func() bool { return len(m.texts()) == n+1 })
+	}
+}
