@@ -52,6 +52,8 @@ func statusOf(err error) int {
 		return http.StatusNotFound
 	case errors.Is(err, context.DeadlineExceeded):
 		return http.StatusGatewayTimeout
+	case errors.Is(err, context.Canceled): // the client is gone
+		return http.StatusServiceUnavailable
 	case errors.Is(err, ErrNotMember), errors.Is(err, ErrNotInFleet), errors.Is(err, pleach.ErrNoQuorum), errors.Is(err, pleach.ErrEvicted),
 		errors.Is(err, pleach.ErrTooSlow), errors.Is(err, pleach.ErrClosed), errors.Is(err, pleach.ErrLeft):
 		return http.StatusServiceUnavailable
