@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/cli"
 	"github.com/pleach-go/pleach/internal/testutil"
 )
 
@@ -48,9 +49,12 @@ func TestLocksAlthoughHoldersAndLeadersDie(t *testing.T) {
 			running.Go(func() {
 				for !over.Load() {
 					cmd := exec.Command("pleach", "lock", "l", "--ttl", "1s", "--wait", "10s", "--socket", a.socket, "--", "sh", "-c", critical, seen)
-					if out, err := cmd.CombinedOutput(); err != nil && cmd.ProcessState == nil {
+					out, err := cmd.CombinedOutput()
+					if err != nil && cmd.ProcessState.ExitCode() == cli.ExitFailure {
+						return // its agent is dead
+					}
+					if code := cmd.ProcessState.ExitCode(); err != nil && code != exitLost && code != exitNotLocked {
 						t.Errorf("%v: %s", err, out)
-						return
 					}
 				}
 			})
