@@ -59,6 +59,7 @@ type Agent struct {
 
 	files    atomic.Pointer[transfer.Service] // nil: it is not a member
 	services atomic.Pointer[services]         // nil: it is not a member, nor about to be
+	shards   shards
 	fleet    zones
 	receiver receiver
 	handlers handlers
@@ -125,6 +126,7 @@ func (a *Agent) live(ctx context.Context) error {
 		var parts sync.WaitGroup
 		parts.Go(func() { a.followSeeds(membership, g) })
 		parts.Go(func() { a.keepFleet(membership, g) })
+		parts.Go(func() { a.keepShards(membership, g) })
 		a.follow(ctx, g)
 		end()
 		parts.Wait()

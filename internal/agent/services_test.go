@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -205,4 +206,37 @@ func TestLocksOfAgents(t *testing.T) {
 	if err := agents[0].Renew(ctx, "l/1", l.Token, patience); status(err) != http.StatusConflict {
 		t.Fatalf("got %v", err)
 	}
+}
+
+// All agents take part in shards that one of them was told of. Each partition has one owner by all
+// agents, and the partitions of an agent that is gone have others.
+func TestShardsOfAgents(t *testing.T) {
+	agents := startAll(t, 3, "")
+	ctx := t.Context()
+	if _, err := agents[0].ShardOf(ctx, "s", "k"); status(err) != http.StatusNotFound {
+		t.Fatalf("got %v", err)
+	}
+	if _, err := agents[0].PutShards(ctx, "s", 16); err != nil {
+		t.Fatal(err)
+	}
+	agreed := func(agents []*testAgent) func() bool {
+		return func() bool {
+			mine := 0
+			first, err := agents[0].Owners(ctx, "s")
+			for _, a := range agents {
+				owners, otherErr := a.Owners(ctx, "s")
+				if err != nil || otherErr != nil || len(owners.Owners) != 16 || !reflect.DeepEqual(owners, first) {
+					return false
+				}
+				if s, err := a.ShardOf(ctx, "s", "k"); err == nil && s.Mine && s.Token > 0 {
+					mine++
+				}
+			}
+			return mine == 1
+		}
+	}
+	eventually(t, "agreed", agreed(agents))
+	agents[2].stop()
+	<-agents[2].ended
+	eventually(t, "agreed again", agreed(agents[:2]))
 }

@@ -119,7 +119,7 @@ var rules = []rule{
 	{pkg: "internal/agent/api", may: []string{".", "fleet", "lease", "internal/agent/kv", "internal/agent/retain", "internal/transfer"}},
 	{pkg: "internal/agent/client", may: []string{"internal/agent/api", "internal/agent/retain", "internal/transfer"}},
 	{pkg: "internal/agent/ui"},
-	{pkg: "internal/agent", may: []string{".", "detect", "fleet", "lease", "replicated", "prom", "protocol", "topology", "internal/agent/...", "internal/transfer"}, outside: []string{"github.com/prometheus/client_golang"}},
+	{pkg: "internal/agent", may: []string{".", "detect", "fleet", "lease", "replicated", "shard", "prom", "protocol", "topology", "internal/agent/...", "internal/transfer"}, outside: []string{"github.com/prometheus/client_golang"}},
 
 	{pkg: "internal/archtest", may: []string{"internal/figures"}},
 	{pkg: "internal/figures"},

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pleach-go/pleach/internal/agent/kv"
@@ -55,8 +56,11 @@ const (
 	EventDelete = "delete"
 )
 
-// versionOf is the version that a request names.
+// versionOf is the version that a request to change a key names.
 func versionOf(r *http.Request) (uint64, error) {
+	if strings.HasPrefix(r.PathValue("key"), kv.ReservedPrefix) {
+		return 0, badRequest("keys that begin with %s are those of the agents", kv.ReservedPrefix)
+	}
 	text := r.URL.Query().Get("version")
 	if text == "" {
 		return kv.Any, nil
@@ -167,7 +171,7 @@ func keyStatus(err error) int {
 		return http.StatusConflict
 	case errors.As(err, &limit):
 		return http.StatusRequestEntityTooLarge
-	case errors.Is(err, kv.ErrNotFound):
+	case errors.Is(err, kv.ErrNotFound), errors.Is(err, ErrNoShards):
 		return http.StatusNotFound
 	}
 	return 0

@@ -55,6 +55,30 @@ func (f *fakeAgent) Lock(context.Context, string, string, time.Duration, bool) (
 func (f *fakeAgent) Renew(context.Context, string, uint64) error  { return f.err }
 func (f *fakeAgent) Unlock(context.Context, string, uint64) error { return f.err }
 
+func (f *fakeAgent) PutShards(context.Context, string, int) (*Changed, error) {
+	return filled[Changed](f)
+}
+
+func (f *fakeAgent) DeleteShards(context.Context, string) (*Changed, error) {
+	return filled[Changed](f)
+}
+
+func (f *fakeAgent) ShardOf(context.Context, string, string) (*Shard, error) {
+	return &Shard{Name: "s", Partition: 1, Mine: true, Owner: &some, Token: 7}, f.err
+}
+
+func (f *fakeAgent) Owners(context.Context, string) (*Owners, error) { return filled[Owners](f) }
+
+// Both replies about shards are as they are described.
+func TestShardsAreAsDescribed(t *testing.T) {
+	s, d := newTestServer(newFake()), readDescription(t)
+	for target, name := range map[string]string{"/v1/shards/s": "Owners", "/v1/shards/s?key=k": "Shard"} {
+		for _, c := range d.check(&schema{Ref: "/" + name}, name, decoded(t, request(s, "GET", target, "").Body.Bytes())) {
+			t.Error(c)
+		}
+	}
+}
+
 // A watch is a stream of events as they are described.
 func TestWatchIsAStream(t *testing.T) {
 	server := httptest.NewServer(newTestServer(newFake()).mux)
@@ -102,6 +126,9 @@ func TestStatusOfKeysAndLocks(t *testing.T) {
 		{lease.ErrExpired, "PUT", "/v1/locks/a?token=1", 409, "expired"},
 		{lease.ErrFull, "POST", "/v1/locks/a", 413, ""},
 		{ErrNotMember, "GET", "/v1/watch", 503, ""},
+		{nil, "PUT", "/v1/kv/pleach/x", 400, "those of the agents"},
+		{nil, "PUT", "/v1/shards/a?partitions=0", 400, "partitions"},
+		{ErrNoShards, "GET", "/v1/shards/a", 404, "PUT /v1/shards"},
 	} {
 		f.err = c.err
 		w := request(s, c.method, c.target, "")

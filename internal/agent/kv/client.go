@@ -93,6 +93,13 @@ func (k *Keys) propose(ctx context.Context, c *command) (uint64, error) {
 	}
 }
 
+// ReservedPrefix begins keys of the agents themselves, and ShardsPrefix those with the number of
+// partitions of shards.
+const (
+	ReservedPrefix = "pleach/"
+	ShardsPrefix   = ReservedPrefix + "shards/"
+)
+
 // Floor is what new versions and fencing tokens are not below: the time of day in milliseconds.
 // So they go on rising when all agents were started again and have forgotten the last ones.
 func Floor() uint64 { return uint64(time.Now().UnixMilli()) }
