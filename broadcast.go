@@ -9,7 +9,8 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Broadcast sends data to all other members; the sender itself does not receive it.
+// Broadcast sends data to all other members; the sender itself does not receive it, unless
+// Config has Echo or a State.
 // When it returns nil, the message is
 // handed to the operating system, and every live member receives it even if others
 // die. The caller may reuse data.

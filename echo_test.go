@@ -21,7 +21,7 @@ func TestEchoDeliversOwnBroadcasts(t *testing.T) {
 	a, err := pleach.Create(ctx, pleach.Config{Echo: true, OnMessage: func(m pleach.Message) {
 		mu.Lock()
 		defer mu.Unlock()
-		got = append(got, fmt.Sprint(m.From, m.Topic, string(m.Data), m.View))
+		got = append(got, fmt.Sprintf("%d %q %s %d", m.From, m.Topic, m.Data, m.View))
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestEchoDeliversOwnBroadcasts(t *testing.T) {
 		if err := send(); err != nil {
 			t.Fatal(err)
 		}
-		want = append(want, fmt.Sprint(0, topic, i, view))
+		want = append(want, fmt.Sprintf("0 %q %d %d", topic, i, view))
 	}
 	if err := b.BroadcastTopic(ctx, "t", []byte("b")); err != nil {
 		t.Fatal(err)
