@@ -23,7 +23,8 @@ const (
 	maxHeld     = 64 << 20 // bytes that are kept while the snapshot is on its way; beyond it, all begins again
 	maxAsked    = 64       // snapshots that are taken for others, and members that are asked, at a time
 	stateWait   = 5 * time.Second
-	joinPause   = 20 * time.Millisecond
+	minPause    = 20 * time.Millisecond // between two rounds, doubled after each up to maxPause
+	maxPause    = time.Second
 	membersEach = 3 // members that are asked in a round
 )
 
@@ -129,18 +130,20 @@ func (s *Shared) entered() {
 
 // join asks other members until this one knows the order.
 func (s *Shared) join() {
-	for !s.knows() && s.order.life.Err() == nil {
-		if v := s.order.group.View(); v.Err != nil {
-		} else if leader := v.Leader().Rank; leader == s.order.group.Rank() {
+	self := s.order.group.Rank()
+	for pause := minPause; !s.knows() && s.order.life.Err() == nil; pause = min(2*pause, maxPause) {
+		switch v := s.order.group.View(); {
+		case v.Err != nil:
+		case v.Leader().Rank == self:
 			s.lead(v)
-		} else if !s.fetch(leader) {
+		case !s.fetch(v.Leader().Rank):
 			for _, i := range rand.Perm(v.Size())[:min(membersEach, v.Size())] {
-				if m := v.Members()[i]; m.Rank != leader && m.Rank != s.order.group.Rank() && s.fetch(m.Rank) {
+				if m := v.Members()[i]; m.Rank != self && s.fetch(m.Rank) {
 					break
 				}
 			}
 		}
-		s.await(joinPause)
+		s.await(pause)
 	}
 }
 
