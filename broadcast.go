@@ -9,7 +9,8 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Broadcast sends data to all other members; the sender itself does not receive it.
+// Broadcast sends data to all other members; the sender itself does not receive it, unless
+// Config has Echo or a State.
 // When it returns nil, the message is
 // handed to the operating system, and every live member receives it even if others
 // die. The caller may reuse data.
@@ -28,6 +29,7 @@ func (g *Group) Broadcast(ctx context.Context, data []byte) error {
 // broadcast broadcasts to a topic, unless that is empty. If mark is not nil, it is called
 // before the message is written, within node.Do.
 func (g *session) broadcast(ctx context.Context, topic string, data []byte, mark func()) error {
+	defer g.dispatchOwn()
 	if err := g.lockSend(ctx); err != nil {
 		return g.wrap("broadcast", err)
 	}
@@ -144,6 +146,7 @@ func (g *session) wait(ctx context.Context, sign <-chan struct{}, try func(now p
 		if ok {
 			return nil
 		}
+		g.dispatchOwn() // they may fill the inbox
 		if err := g.await(ctx, sign); err != nil {
 			return err
 		}

@@ -153,6 +153,11 @@ type Config struct {
 	// blocked until its context ends, so it leaves that to another goroutine. It must
 	// not call Close or Abort. If nil, Messages yields them.
 	OnMessage func(Message)
+	// Echo has OnMessage called with this process's own broadcasts, too, or Messages yield
+	// them, each at its place among those of the others; subscriptions do not. OnMessage may
+	// then be called on the goroutine that broadcasts. With a State, Messages yields them in
+	// any case. If false, this process does not receive its own.
+	Echo bool
 	// Handlers serve the requests of other members from the first view on, by name:
 	// [Group.Handle] adds others. If nil, there are none before Handle.
 	Handlers map[string]func(ctx context.Context, r Request) ([]byte, error)
@@ -340,6 +345,7 @@ func (c *Config) check(m mode) error {
 		{"Dial", c.Dial != nil, c.Transport == nil, "is for TCP: Transport replaces it"},
 		{"Transport", c.Transport != nil, m == modeStart || m == modeWorld && len(c.Addresses) > 0, "is for Start, and for NewWorld together with Addresses"},
 		{"OnMessage", c.OnMessage != nil, m != modeInspect, "has no effect"},
+		{"Echo", c.Echo, (m == modeStart || alone) && !static, "is for groups with views"},
 		{"Handlers", len(c.Handlers) > 0, m != modeInspect && !static, "needs views: a static group has no Request"},
 		{"Topics", len(c.Topics) > 0, m != modeInspect, "has no effect"},
 		{"Topics", slices.ContainsFunc(c.Topics, func(t string) bool { return !stream.ValidTopic(t) }), false, "has a name that no topic can have: see Group.Subscribe"},

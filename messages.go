@@ -189,6 +189,14 @@ func (g *session) dispatch() {
 	}
 }
 
+// dispatchOwn calls the program's handler for messages of this process, which no event of the
+// transport brings.
+func (g *session) dispatchOwn() {
+	if g.config.Echo && g.config.OnMessage != nil {
+		g.dispatch()
+	}
+}
+
 // readyToDispatch reports whether the program has the state, if there is one. What is left of
 // an earlier membership, and the notice of the gap, come before it.
 func (g *session) readyToDispatch() bool {

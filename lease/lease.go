@@ -37,6 +37,10 @@ type Config struct {
 	// Drift is by how much the rates of two processes' clocks may differ. All processes use the
 	// same. If zero, 0.01, twenty times what a clock without a time server may be off.
 	Drift float64
+	// TokenFloor returns a number that the token of a new lease is not below, such as the time
+	// of day: tokens then go on rising after all processes were started again, and have
+	// forgotten the last one. If nil, the first token is 1.
+	TokenFloor func() uint64
 }
 
 // Leases are the leases of a group, for one process. Its methods are safe for concurrent use.
@@ -46,6 +50,7 @@ type Leases struct {
 	holder string
 	after  func(time.Duration) <-chan time.Time
 	table  *Table
+	counters
 }
 
 // proposer is what leases need of a replica.
@@ -91,12 +96,21 @@ func newLeases(c Config, group proposer, holder string, after func(time.Duration
 
 // Acquire waits until a lease is free, or has expired, and takes it. Of several processes that
 // wait, any may be the next. A name has 255 bytes at most. The caller releases the lease.
-func (l *Leases) Acquire(ctx context.Context, name string) (*Lease, error) {
+func (l *Leases) Acquire(ctx context.Context, name string) (held *Lease, err error) {
+	err = l.retry(ctx, name, func() error {
+		held, err = l.TryAcquire(ctx, name)
+		return err
+	})
+	return held, err
+}
+
+// retry tries to take a lease until it is not held by another.
+func (l *Leases) retry(ctx context.Context, name string, try func() error) error {
 	for {
 		changed := l.table.changed.Wait()
-		held, err := l.TryAcquire(ctx, name)
+		err := try()
 		if !errors.Is(err, ErrHeld) {
-			return held, err
+			return err
 		}
 		wait := l.config.TTL // it was taken this moment
 		if e, seen, ok := l.table.look(name); ok {
@@ -106,37 +120,49 @@ func (l *Leases) Acquire(ctx context.Context, name string) (*Lease, error) {
 		case <-l.after(wait):
 		case <-changed:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("lease: %q: %w", name, ctx.Err())
+			return fmt.Errorf("lease: %q: %w", name, ctx.Err())
 		}
 	}
 }
 
 // TryAcquire takes a lease if it is free or has expired, and returns [ErrHeld] otherwise.
 func (l *Leases) TryAcquire(ctx context.Context, name string) (*Lease, error) {
-	if len(name) > maxName {
-		return nil, fmt.Errorf("lease: a name of %d bytes is too long: %d at most", len(name), maxName)
+	began := l.table.now() // before any process can see the lease
+	token, err := l.take(ctx, name, l.holder, l.config.TTL)
+	if err != nil {
+		return nil, err
 	}
-	c := command{op: opAcquire, name: name, entry: entry{TTL: l.config.TTL, Holder: l.holder}}
+	return l.keep(name, token, began), nil
+}
+
+// take takes a lease for a holder, and returns its token.
+func (l *Leases) take(ctx context.Context, name, holder string, ttl time.Duration) (uint64, error) {
+	if len(name) > maxName {
+		return 0, fmt.Errorf("lease: a name of %d bytes is too long: %d at most", len(name), maxName)
+	}
+	c := command{op: opAcquire, name: name, entry: entry{TTL: ttl, Holder: holder}}
+	if l.config.TokenFloor != nil {
+		c.floor = l.config.TokenFloor()
+	}
 	if e, seen, ok := l.table.look(name); ok {
 		if l.waits(e, seen) > 0 {
-			return nil, fmt.Errorf("%w: %q by %s", ErrHeld, name, e.Holder)
+			return 0, fmt.Errorf("%w: %q by %s", ErrHeld, name, e.Holder)
 		}
 		c.Token, c.Renewals = e.Token, e.Renewals
 	}
-	began := l.table.now() // before any process can see the lease
 	v, token, err := l.propose(ctx, &c)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("lease: %q: %w", name, err)
+		return 0, fmt.Errorf("lease: %q: %w", name, err)
 	case v == verdictFull:
 		if err := l.sweep(ctx); err != nil {
-			return nil, fmt.Errorf("lease: %q: %w", name, err)
+			return 0, fmt.Errorf("lease: %q: %w", name, err)
 		}
-		return l.TryAcquire(ctx, name)
+		return l.take(ctx, name, holder, ttl)
 	case v != verdictOK:
-		return nil, fmt.Errorf("%w: %q", ErrHeld, name)
+		return 0, fmt.Errorf("%w: %q", ErrHeld, name)
 	}
-	return l.keep(name, token, began), nil
+	return token, nil
 }
 
 // waits returns how long this process has to wait until a lease has expired that is not renewed:
@@ -172,6 +198,7 @@ func (l *Leases) propose(ctx context.Context, c *command) (verdict, uint64, erro
 		return 0, 0, err
 	}
 	v, token := decodeResult(result)
+	l.note(c.op, v)
 	return v, token, nil
 }
 

@@ -69,12 +69,14 @@ type command struct {
 	// lease that opRenew and opRelease are for, and that opAcquire takes over. If Token is 0,
 	// opAcquire takes over none.
 	entry
-	expired bool // opRelease: the lease has expired, so Renewals count
+	floor   uint64 // opAcquire: what the token is not below
+	expired bool   // opRelease: the lease has expired, so Renewals count
 }
 
 func (c *command) encode() []byte {
 	b := wire.AppendBytes([]byte{byte(c.op)}, []byte(c.name))
 	b = wire.AppendUint64(wire.AppendUint64(wire.AppendUint64(b, c.Token), c.Renewals), uint64(c.TTL))
+	b = wire.AppendUint64(b, c.floor)
 	if b = append(b, 0); c.expired {
 		b[len(b)-1] = 1
 	}
@@ -85,6 +87,7 @@ func decodeCommand(b []byte) (c command, err error) {
 	d := wire.NewDecoder(b)
 	c.op, c.name = operation(d.Uint8()), string(d.Bytes())
 	c.Token, c.Renewals, c.TTL = d.Uint64(), d.Uint64(), time.Duration(d.Uint64())
+	c.floor = d.Uint64()
 	c.expired, c.Holder = d.Uint8() == 1, string(d.Rest())
 	return c, d.Finish()
 }
@@ -125,7 +128,7 @@ func (t *Table) apply(c *command) verdict {
 	case c.op == opAcquire && !held && len(t.leases) >= maxLeases:
 		return verdictFull
 	case c.op == opAcquire && (!held || same && e.Renewals == c.Renewals):
-		t.token++
+		t.token = max(t.token+1, c.floor)
 		t.set(c.name, entry{Token: t.token, TTL: c.TTL, Holder: c.Holder})
 	case c.op == opRenew && same:
 		e.Renewals++

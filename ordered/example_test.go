@@ -36,3 +36,44 @@ func Example() {
 	// 1 account +5
 	// 2 account *2
 }
+
+// A group that has other messages beside the order: those of the topic accounts.order are the order's.
+func ExampleNewShared() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	done := make(chan struct{})
+	shared := ordered.NewShared(ordered.SharedConfig{
+		Topic: "accounts.order", Safe: true, State: new(member), Begin: func() {},
+		Deliver: func(m ordered.Message) {
+			fmt.Println(m.Number, m.Topic, string(m.Data))
+			close(done)
+		},
+	})
+	group, err := pleach.Create(ctx, pleach.Config{
+		ID: "alice", Echo: true, Handlers: shared.Handlers(),
+		OnMessage: func(m pleach.Message) {
+			if !shared.Receive(m) {
+				fmt.Println("beside the order:", string(m.Data))
+			}
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer group.Close()
+	order := shared.Start(group)
+	defer order.Close()
+	if err := group.Broadcast(ctx, []byte("hello")); err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := order.Broadcast(ctx, "account", []byte("+5")); err != nil {
+		fmt.Println(err)
+		return
+	}
+	<-done
+	// Output:
+	// beside the order: hello
+	// 1 account +5
+}

@@ -20,8 +20,9 @@ var ErrStateLost = errors.New("ordered: all members that knew the order are gone
 // Order is this process's membership in a group with one order of messages. Its methods are
 // safe for concurrent use.
 type Order struct {
-	config  Config
-	group   *pleach.Group
+	config Config
+	group  *pleach.Group
+	link
 	ready   chan struct{}   // closed when group is there
 	life    context.Context // ends with this membership; its cause is Err
 	end     context.CancelCauseFunc
@@ -37,6 +38,14 @@ type Order struct {
 	machine *sequencer.Machine
 	knows   bool // this process knows the order
 	stats   Stats
+}
+
+// link is how an order uses its group, which may be its own or carry other messages, too.
+type link struct {
+	broadcast   func(ctx context.Context, body []byte) error
+	acknowledge func(ctx context.Context, to int, body []byte) error
+	forwardName string       // of the requests by which members forward messages to the leader
+	leave       func() error // nil: the group is not the order's to leave
 }
 
 // Stats counts what an order has done in this process.
@@ -68,11 +77,7 @@ func Join(ctx context.Context, c Config, seeds ...string) (*Order, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	o := &Order{
-		config: c, ready: make(chan struct{}),
-		casts: make(chan struct{}, 1), forwards: make(chan struct{}, 1), acks: make(chan struct{}, 1),
-	}
-	o.life, o.end = context.WithCancelCause(context.Background())
+	o := newOrder(c)
 	var err error
 	if len(seeds) == 0 && c.Group.Expect == 0 {
 		o.group, err = pleach.Create(ctx, o.groupConfig())
@@ -83,16 +88,31 @@ func Join(ctx context.Context, c Config, seeds ...string) (*Order, error) {
 		o.end(err)
 		return nil, err
 	}
+	o.start(link{broadcast: o.group.Broadcast, acknowledge: o.group.Send, forwardName: requestName, leave: o.group.Close})
+	return o, nil
+}
+
+func newOrder(c Config) *Order {
+	o := &Order{
+		config: c, ready: make(chan struct{}),
+		casts: make(chan struct{}, 1), forwards: make(chan struct{}, 1), acks: make(chan struct{}, 1),
+	}
+	o.life, o.end = context.WithCancelCause(context.Background())
+	return o
+}
+
+// start begins the part of this process in the order of its group.
+func (o *Order) start(l link) {
 	self := o.group.Self()
+	o.link = l
 	o.enter(sequencer.Member{Rank: self.Rank, Incarnation: self.Incarnation})
 	close(o.ready)
 	o.running.Go(o.watch)
 	o.running.Go(o.cast)
 	o.running.Go(o.forward)
-	if c.Safe {
-		o.running.Go(o.acknowledge)
+	if o.config.Safe {
+		o.running.Go(o.sendAcks)
 	}
-	return o, nil
 }
 
 // firstIncarnation is that of the members that have begun a group.
@@ -185,18 +205,23 @@ func (o *Order) Err() error {
 }
 
 // Close leaves the group and releases its resources: see [pleach.Group.Close]. What was
-// broadcast and has no place in the order yet is dropped.
-func (o *Order) Close() error {
-	o.end(pleach.ErrClosed)
-	err := o.group.Close()
-	o.running.Wait()
-	return err
+// broadcast and has no place in the order yet is dropped. The group of a [Shared] order stays.
+func (o *Order) Close() error { return o.stop(o.leave) }
+
+// Abort stops immediately without notifying the group; the other members see a crash. It is
+// Close for a [Shared] order.
+func (o *Order) Abort() error {
+	if o.leave == nil {
+		return o.stop(nil)
+	}
+	return o.stop(o.group.Abort)
 }
 
-// Abort stops immediately without notifying the group; the other members see a crash.
-func (o *Order) Abort() error {
+func (o *Order) stop(leave func() error) (err error) {
 	o.end(pleach.ErrClosed)
-	err := o.group.Abort()
+	if leave != nil {
+		err = leave()
+	}
 	o.running.Wait()
 	return err
 }

@@ -43,7 +43,7 @@ func (o *Order) castNext() bool {
 	if !ok {
 		return false
 	}
-	err := o.group.Broadcast(o.life, body)
+	err := o.broadcast(o.life, body)
 	o.mu.Lock()
 	o.machine.CastDone(view, err != nil)
 	o.mu.Unlock()
@@ -72,7 +72,7 @@ func (o *Order) forwardNext() bool {
 	if f.To == self {
 		err = o.accept(o.life, self, f.Body)
 	} else {
-		_, err = o.group.Request(o.life, f.To, requestName, f.Body)
+		_, err = o.group.Request(o.life, f.To, o.forwardName, f.Body)
 	}
 	if err == nil {
 		return true
@@ -85,12 +85,21 @@ func (o *Order) forwardNext() bool {
 
 // serve takes what another member forwards.
 func (o *Order) serve(ctx context.Context, r pleach.Request) ([]byte, error) {
+	if err := o.awaitStart(ctx); err != nil {
+		return nil, err
+	}
+	return nil, o.accept(ctx, r.From, r.Data)
+}
+
+// awaitStart waits until this process takes part in the order of its group.
+func (o *Order) awaitStart(ctx context.Context) error {
 	select {
 	case <-o.ready:
-		return nil, o.accept(ctx, r.From, r.Data)
+	case <-o.life.Done():
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
+	return context.Cause(o.life)
 }
 
 // accept gives what a member forwards to the machine, as soon as there is room.
@@ -116,8 +125,8 @@ func (o *Order) accept(ctx context.Context, from int, body []byte) error {
 	}
 }
 
-// acknowledge tells the leader what this process has received.
-func (o *Order) acknowledge() {
+// sendAcks tells the leader what this process has received.
+func (o *Order) sendAcks() {
 	for o.await(o.acks) {
 		for o.acknowledgeNext() {
 		}
@@ -131,7 +140,7 @@ func (o *Order) acknowledgeNext() bool {
 	if !ok {
 		return false
 	}
-	if o.group.Send(o.life, to, body) == nil {
+	if o.acknowledge(o.life, to, body) == nil {
 		return true
 	}
 	o.mu.Lock()

@@ -73,9 +73,7 @@ func Join(ctx context.Context, c Config, seeds ...string) (*Replica, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	r := &Replica{unsent: make(chan struct{}, 1), replicas: newReplicas(c.Machines)}
-	_, _ = rand.Read(r.client[:])
-	r.life, r.end = context.WithCancelCause(context.Background())
+	r := newReplica(c.Machines)
 	c.Group.State = &r.replicas
 	var err error
 	if r.order, err = ordered.Join(ctx, ordered.Config{Group: c.Group, Safe: true}, seeds...); err != nil {
@@ -87,11 +85,22 @@ func Join(ctx context.Context, c Config, seeds ...string) (*Replica, error) {
 	return r, nil
 }
 
+func newReplica(machines map[string]Machine) *Replica {
+	r := &Replica{unsent: make(chan struct{}, 1), replicas: newReplicas(machines)}
+	_, _ = rand.Read(r.client[:])
+	r.life, r.end = context.WithCancelCause(context.Background())
+	return r
+}
+
 func (c *Config) check() error {
 	if c.Group.State != nil {
 		return &pleach.ConfigError{Field: "Group.State", Reason: "must be nil: the machines are the state"}
 	}
-	for name := range c.Machines {
+	return checkMachines(c.Machines)
+}
+
+func checkMachines(machines map[string]Machine) error {
+	for name := range machines {
 		if len(name) == 0 || len(name) > 255 {
 			return &pleach.ConfigError{Field: "Machines", Reason: "has a name that is empty or longer than 255 bytes"}
 		}
@@ -109,21 +118,26 @@ func (r *Replica) receive() {
 			notify.Signal(r.unsent)
 			continue
 		}
-		client, o, ok := r.apply(&m)
-		r.mu.Lock()
-		r.proposals.Applied, r.proposals.Repeated = r.applied, r.repeated
-		var done []*proposal
-		if ok && client == r.client {
-			done = r.complete(&o)
-		}
-		r.mu.Unlock()
-		for _, p := range done {
-			p.finish(o)
-			r.room.Notify()
-		}
+		r.deliver(m)
 	}
 	if err := r.order.Err(); err != nil {
 		r.end(err)
+	}
+}
+
+// deliver applies a command, and tells the caller that has proposed it here.
+func (r *Replica) deliver(m ordered.Message) {
+	client, o, ok := r.apply(&m)
+	r.mu.Lock()
+	r.proposals.Applied, r.proposals.Repeated = r.applied, r.repeated
+	var done []*proposal
+	if ok && client == r.client {
+		done = r.complete(&o)
+	}
+	r.mu.Unlock()
+	for _, p := range done {
+		p.finish(o)
+		r.room.Notify()
 	}
 }
 
@@ -164,6 +178,9 @@ func (r *Replica) Err() error {
 	}
 	return r.order.Err()
 }
+
+// Done returns a channel that is closed when this process is no longer a member, and Err says why.
+func (r *Replica) Done() <-chan struct{} { return r.life.Done() }
 
 // Close leaves the group and releases its resources.
 func (r *Replica) Close() error { return r.stop(r.order.Close) }

@@ -45,6 +45,37 @@ func start(t *testing.T, other *replica) *replica {
 	return r
 }
 
+// startShared makes a member whose group carries other messages, too.
+func startShared(t *testing.T, other *replica) *replica {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	r := &replica{table: registers{}}
+	shared, err := replicated.NewShared(replicated.SharedConfig{Topic: "commands", Machines: map[string]replicated.Machine{"table": r.table}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := pleach.Config{Echo: true, Handlers: shared.Handlers(), OnMessage: func(m pleach.Message) { shared.Receive(m) }}
+	var g *pleach.Group
+	if other == nil {
+		g, err = pleach.Create(ctx, c)
+	} else {
+		g, err = pleach.Join(ctx, c, other.Group().Self().Address)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Replica = shared.Start(g)
+	t.Cleanup(func() { _ = r.crash() })
+	if err := r.Read(ctx, func() {}); err != nil { // it has the state
+		t.Fatal(err)
+	}
+	return r
+}
+
+// crash ends the membership, whether the group is the replica's or not.
+func (r *replica) crash() error { return errors.Join(r.Group().Abort(), r.Abort()) }
+
 // do does one operation, and returns it for the history.
 func (r *replica) do(ctx context.Context, began time.Time, client int, in input) porcupine.Operation {
 	o := porcupine.Operation{ClientId: client, Input: in, Call: int64(time.Since(began))}
@@ -79,6 +110,12 @@ func inputAtRandom(rng *rand.Rand, client, n int) input {
 
 // Clients at all members set, swap and read two registers while leaders die and processes join.
 func TestReplicasAreLinearizableAlthoughLeadersDie(t *testing.T) {
+	t.Run("own group", func(t *testing.T) { checkLinearizable(t, start) })
+	t.Run("shared group", func(t *testing.T) { checkLinearizable(t, startShared) })
+}
+
+func checkLinearizable(t *testing.T, start func(t *testing.T, other *replica) *replica) {
+	t.Helper()
 	replicas := []*replica{start(t, nil)}
 	for range 4 {
 		replicas = append(replicas, start(t, replicas[0]))
@@ -105,7 +142,7 @@ func TestReplicasAreLinearizableAlthoughLeadersDie(t *testing.T) {
 	}
 	for i := range 3 { // each is the leader
 		time.Sleep(150 * time.Millisecond)
-		_ = replicas[i].Abort()
+		_ = replicas[i].crash()
 		late := start(t, replicas[i+1])
 		client(late, len(replicas))
 		replicas = append(replicas, late)

@@ -55,8 +55,23 @@ func TestGoldenJSONFields(t *testing.T) {
 		"raise-version": clitest.WrittenBy(t, func(w io.Writer) error {
 			return (&raiseVersionCommand{json: true}).write(w, clitest.Filled[raiseJSON]())
 		}),
+		"lock": clitest.WrittenBy(t, func(w io.Writer) error {
+			return json.NewEncoder(w).Encode(clitest.Filled[lockJSON]())
+		}),
+		"kv get":    keyJSON(t, clitest.Filled[api.Entry]()),
+		"kv put":    keyJSON(t, clitest.Filled[api.Changed]()),
+		"kv delete": keyJSON(t, clitest.Filled[api.Changed]()),
+		"kv watch":  keyJSON(t, clitest.Filled[api.Change]()),
+		"kv list": clitest.WrittenBy(t, func(w io.Writer) error {
+			list := clitest.Filled[api.Entries]()
+			return (&kvCommand{agentFlags: agentFlags{json: true}}).writeList(w, &list)
+		}),
 		"version": clitest.WrittenBy(t, func(w io.Writer) error { return json.NewEncoder(w).Encode(clitest.Filled[cli.Build]()) }),
 	})
+}
+
+func keyJSON(t *testing.T, object any) []byte {
+	return clitest.WrittenBy(t, func(w io.Writer) error { return (&agentFlags{json: true}).print(w, object, "") })
 }
 
 // sendJSON is both replies of an agent.

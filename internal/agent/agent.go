@@ -58,6 +58,8 @@ type Agent struct {
 	began    time.Time
 
 	files    atomic.Pointer[transfer.Service] // nil: it is not a member
+	services atomic.Pointer[services]         // nil: it is not a member, nor about to be
+	shards   shards
 	fleet    zones
 	receiver receiver
 	handlers handlers
@@ -124,11 +126,13 @@ func (a *Agent) live(ctx context.Context) error {
 		var parts sync.WaitGroup
 		parts.Go(func() { a.followSeeds(membership, g) })
 		parts.Go(func() { a.keepFleet(membership, g) })
+		parts.Go(func() { a.keepShards(membership, g) })
 		a.follow(ctx, g)
 		end()
 		parts.Wait()
 		a.group.Store(nil)
 		a.endFiles()
+		a.endServices()
 		if ctx.Err() != nil {
 			return a.leave(g)
 		}
@@ -176,11 +180,16 @@ func (a *Agent) comeBack(ctx context.Context, old *pleach.Group) (*pleach.Group,
 	timed, cancel := context.WithTimeout(ctx, rejoinTimeout)
 	defer cancel()
 	a.receiver.expect()
-	err := old.Rejoin(timed)
+	err := a.expectServices(nil)
 	if err == nil {
+		err = old.Rejoin(timed)
+	}
+	if err == nil {
+		a.startServices(old)
 		a.receiver.set(old)
 		return old, nil
 	}
+	a.startServices(nil)
 	a.receiver.set(nil)
 	if errors.Is(err, pleach.ErrReplaced) {
 		return nil, err

@@ -53,6 +53,8 @@ func checkTopic(topic string) error {
 	switch topic {
 	case transfer.Topic:
 		return api.BadRequest(fmt.Errorf("the topic %s is that of copies: use POST /v1/files", topic))
+	case servicesTopic:
+		return api.BadRequest(fmt.Errorf("the topic %s is that of keys and locks: use /v1/kv and /v1/locks", topic))
 	case fleet.Topic:
 		return api.BadRequest(fmt.Errorf("the topic %s is that of the fleet: use POST /v1/broadcast?fleet=true", topic))
 	}

@@ -89,6 +89,9 @@ func (a *Agent) tryJoin(ctx context.Context, c *config.Config, seeds []string) (
 	if err != nil {
 		return nil, err
 	}
+	if err := a.expectServices(&group); err != nil {
+		return nil, err
+	}
 	a.receiver.expect()
 	group.OnMessage, group.Logger = a.receive, slog.New(joinLog{a.log.Handler(), &a.warnings.join})
 	a.warnings.followCertificate(&group)
@@ -99,6 +102,7 @@ func (a *Agent) tryJoin(ctx context.Context, c *config.Config, seeds []string) (
 		go a.watchSeeds(attempt, cancel, c, seeds)
 	}
 	g, err := pleach.Join(attempt, group, seeds...)
+	a.startServices(g)
 	a.receiver.set(g)
 	if err != nil && errors.Is(context.Cause(attempt), errSeedsChanged) {
 		return nil, errSeedsChanged

@@ -40,6 +40,9 @@ func (a *Agent) Metrics() http.Handler {
 		if g, err := a.current(); err == nil { // another one after the agent has come back
 			member := prometheus.NewRegistry()
 			member.MustRegister(prom.New(g))
+			if s := a.services.Load(); s != nil {
+				s.register(member)
+			}
 			if f := a.fleet.current.Load(); f != nil {
 				member.MustRegister(fleetMetrics{f})
 			}

@@ -53,6 +53,15 @@ func (a *Agent) receive(m pleach.Message) {
 	if g == nil || m.Lost > 0 {
 		return // a group with views loses none
 	}
+	if m.Topic == servicesTopic {
+		if s := a.services.Load(); s != nil {
+			s.shared.Receive(m)
+		}
+		return
+	}
+	if m.From == g.Rank() && !m.Direct {
+		return // broadcast has retained it
+	}
 	if m.Topic == fleet.Topic {
 		return // the fleet has subscribed to it
 	}

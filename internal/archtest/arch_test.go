@@ -84,7 +84,7 @@ var rules = []rule{
 	}},
 
 	// What a program adds to a group.
-	{pkg: "prom", may: []string{"."}, outside: []string{"github.com/prometheus/client_golang/prometheus"}},
+	{pkg: "prom", may: []string{".", "lease", "ordered", "replicated", "shard"}, outside: []string{"github.com/prometheus/client_golang/prometheus"}},
 
 	// Many groups as one, from the public API alone.
 	{pkg: "fleet/internal/relay", pure: true, may: []string{"protocol"}},
@@ -115,10 +115,11 @@ var rules = []rule{
 	{pkg: "internal/agent/discover", may: []string{"internal/agent/command"}},
 	{pkg: "internal/agent/config", may: []string{".", "fleet", "internal/door", "internal/agent/command", "internal/agent/discover"}, outside: []string{"go.yaml.in/yaml/v3"}},
 	{pkg: "internal/agent/retain", may: []string{"internal/notify", "internal/queue"}},
-	{pkg: "internal/agent/api", may: []string{".", "fleet", "internal/agent/retain", "internal/transfer"}},
+	{pkg: "internal/agent/kv", may: []string{"internal/notify", "internal/wire"}},
+	{pkg: "internal/agent/api", may: []string{".", "fleet", "lease", "internal/agent/kv", "internal/agent/retain", "internal/transfer"}},
 	{pkg: "internal/agent/client", may: []string{"internal/agent/api", "internal/agent/retain", "internal/transfer"}},
 	{pkg: "internal/agent/ui"},
-	{pkg: "internal/agent", may: []string{".", "detect", "fleet", "prom", "protocol", "topology", "internal/agent/...", "internal/transfer"}, outside: []string{"github.com/prometheus/client_golang"}},
+	{pkg: "internal/agent", may: []string{".", "detect", "fleet", "lease", "replicated", "shard", "prom", "protocol", "topology", "internal/agent/...", "internal/transfer"}, outside: []string{"github.com/prometheus/client_golang"}},
 
 	{pkg: "internal/archtest", may: []string{"internal/figures"}},
 	{pkg: "internal/figures"},

@@ -36,6 +36,9 @@ func Run(root *cobra.Command) int {
 	if err == nil {
 		return 0
 	}
+	if e, ok := errors.AsType[exit](err); ok && e.error == nil {
+		return e.code
+	}
 	prefix := root.Name() + ": " // errors of the library may have it
 	fmt.Fprintln(os.Stderr, prefix+strings.TrimPrefix(err.Error(), prefix))
 	return ExitCode(err)
@@ -61,6 +64,18 @@ func Failure(err error) error {
 	return failure{err}
 }
 
+// exit is an error with an exit code of its own.
+type exit struct {
+	code int
+	error
+}
+
+func (e exit) Unwrap() error { return e.error }
+
+// Exit gives an error an exit code of its own. A nil error is not printed: the command that this one
+// has run has said what there is to say.
+func Exit(code int, err error) error { return exit{code, err} }
+
 // Interruption is the end by Ctrl-C or another signal.
 type Interruption string
 
@@ -75,6 +90,9 @@ func InterruptedAfter(done, all int, things string) error {
 func ExitCode(err error) int {
 	if _, ok := errors.AsType[Interruption](err); ok {
 		return ExitInterrupted
+	}
+	if e, ok := errors.AsType[exit](err); ok {
+		return e.code
 	}
 	if _, ok := errors.AsType[failure](err); ok {
 		return ExitFailure

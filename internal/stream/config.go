@@ -52,6 +52,8 @@ type Config struct {
 	// messages of this member, in the order of its stream, and a notice where each view
 	// begins ([Message.Begins]).
 	Replicate bool
+	// Echo makes Deliver return the messages of this member, too, in the order of its stream.
+	Echo bool
 	// AllTopics makes Deliver return the messages of every topic, too, in the order of
 	// their streams. If false, those of topics without a subscription are dropped.
 	AllTopics bool

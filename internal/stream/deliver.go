@@ -18,7 +18,7 @@ func (m *Member) deliver(f *flow, upTo uint64) {
 		if f.delivered++; !ok {
 			continue // impossible: everything before next is kept or given up
 		}
-		if f == m.own.flow && !m.config.Replicate {
+		if f == m.own.flow && !m.deliversOwn() {
 			continue
 		}
 		m.countSegment(f, &seg)
@@ -42,6 +42,9 @@ func (m *Member) deliver(f *flow, upTo uint64) {
 	}
 }
 
+// deliversOwn reports whether the program gets the messages of this member itself.
+func (m *Member) deliversOwn() bool { return m.config.Replicate || m.config.Echo }
+
 // deliverMessage puts a message into the inbox. If it has a topic, that comes first. The
 // buffer is that of its last segment.
 func (m *Member) deliverMessage(f *flow, message []byte, topical bool, buffer *reassemblyBuffer) {
@@ -52,7 +55,12 @@ func (m *Member) deliverMessage(f *flow, message []byte, topical bool, buffer *r
 	case len(message) > m.config.MaxMessage:
 	case topical:
 		topic, data := f.cutTopic(message)
-		m.inbox.pushTopic(Message{Root: f.root, Topic: topic, Data: data, View: m.view}, m.config.AllTopics, buffer)
+		next := Message{Root: f.root, Topic: topic, Data: data, View: m.view}
+		if f != m.own.flow || m.config.Replicate {
+			m.inbox.pushTopic(next, m.config.AllTopics, buffer)
+		} else if m.config.AllTopics {
+			m.inbox.push(&m.inbox.main, next)
+		}
 	default:
 		m.inbox.push(&m.inbox.main, Message{Root: f.root, Data: message, View: m.view, Lease: buffer.lease()})
 	}

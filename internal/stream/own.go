@@ -110,7 +110,7 @@ func (m *Member) emit(now protocol.Time) bool {
 		b.flush, b.waiting = false, 0
 		return false
 	}
-	if m.frozen || m.config.Replicate && m.inboxFull() || m.windowFull(now) {
+	if m.frozen || m.deliversOwn() && m.inboxFull() || m.windowFull(now) {
 		return false
 	}
 	if b.batching = m.shouldBatch(now); b.batching {
@@ -136,7 +136,7 @@ func (m *Member) emit(now protocol.Time) bool {
 	m.keep(f, &seg)
 	f.arrived = arrival{f.next, now}
 	m.own.inFlight += seg.weight()
-	if f.wanted = f.next; m.config.Replicate {
+	if f.wanted = f.next; m.deliversOwn() {
 		m.deliver(f, f.next)
 	} else {
 		f.delivered = f.next

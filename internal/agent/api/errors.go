@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/agent/kv"
 )
 
 // ErrNotMember is returned while the agent is not a member of its group.
@@ -39,6 +40,10 @@ func statusOf(err error) int {
 	switch {
 	case errors.As(err, &status):
 		return status.status
+	case keyStatus(err) != 0:
+		return keyStatus(err)
+	case lockStatus(err) != 0:
+		return lockStatus(err)
 	case errors.As(err, &topic):
 		return http.StatusBadRequest
 	case errors.As(err, &long):
@@ -47,6 +52,8 @@ func statusOf(err error) int {
 		return http.StatusNotFound
 	case errors.Is(err, context.DeadlineExceeded):
 		return http.StatusGatewayTimeout
+	case errors.Is(err, context.Canceled): // the client is gone
+		return http.StatusServiceUnavailable
 	case errors.Is(err, ErrNotMember), errors.Is(err, ErrNotInFleet), errors.Is(err, pleach.ErrNoQuorum), errors.Is(err, pleach.ErrEvicted),
 		errors.Is(err, pleach.ErrTooSlow), errors.Is(err, pleach.ErrClosed), errors.Is(err, pleach.ErrLeft):
 		return http.StatusServiceUnavailable
@@ -57,6 +64,10 @@ func statusOf(err error) int {
 // fail writes an error.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	status, text := statusOf(err), Error{Error: err.Error()}
+	var conflict *kv.ConflictError
+	if errors.As(err, &conflict) {
+		text.Version = conflict.Version
+	}
 	var unstable *pleach.UnstableError
 	if errors.As(err, &unstable) {
 		text.Unanswered = unstable.Unanswered

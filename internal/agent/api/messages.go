@@ -39,15 +39,11 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, log *retain.Log,
 	if err != nil {
 		return BadRequest(err)
 	}
-	if s.subscribers.Add(1) > maxSubscribers {
-		s.subscribers.Add(-1)
-		return &statusError{http.StatusTooManyRequests, fmt.Errorf("there are %d subscribers already", maxSubscribers)}
+	if err := s.subscribe(w); err != nil {
+		return err
 	}
 	defer s.subscribers.Add(-1)
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-store")
 	control := http.NewResponseController(w)
-	_ = control.Flush() // the client knows that it is subscribed
 	for r.Context().Err() == nil {
 		if err := s.writeEvent(r.Context(), w, control, cursor, log == s.agent.Events()); err != nil {
 			return nil // the client is gone
@@ -56,21 +52,45 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, log *retain.Log,
 	return nil
 }
 
+// subscribe begins a stream, if there are not too many.
+func (s *Server) subscribe(w http.ResponseWriter) error {
+	if s.subscribers.Add(1) > maxSubscribers {
+		s.subscribers.Add(-1)
+		return &statusError{http.StatusTooManyRequests, fmt.Errorf("there are %d subscribers already", maxSubscribers)}
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	_ = http.NewResponseController(w).Flush() // the client knows that it is subscribed
+	return nil
+}
+
+// send writes to a subscriber, which may take its time, but not for ever.
+func send(control *http.ResponseController, write func() error) error {
+	if err := control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return err
+	}
+	return errors.Join(write(), control.Flush())
+}
+
 // writeEvent waits for the next event and writes it.
 func (s *Server) writeEvent(ctx context.Context, w http.ResponseWriter, control *http.ResponseController, c *retain.Cursor, ofGroup bool) error {
 	timed, cancel := context.WithTimeout(ctx, keepAlive)
 	defer cancel()
 	event, err := c.Next(timed)
-	if err := control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+	return send(control, func() error {
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
+			return encodeKeepAlive(w)
+		case err == nil:
+			return encodeEvent(w, &event, ofGroup)
+		}
 		return err
-	}
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		_, err = fmt.Fprint(w, ": keep-alive\n\n")
-	case err == nil:
-		err = encodeEvent(w, &event, ofGroup)
-	}
-	return errors.Join(err, control.Flush())
+	})
+}
+
+func encodeKeepAlive(w io.Writer) error {
+	_, err := io.WriteString(w, ": keep-alive\n\n")
+	return err
 }
 
 // encodeEvent writes an event: a message, or what has happened to the group.
@@ -86,8 +106,13 @@ func encodeEvent(w http.ResponseWriter, e *retain.Event, ofGroup bool) error {
 	default:
 		data = Message{m.Topic, m.Zone, MemberRef{m.From, m.FromID}, m.View, m.Time, m.Direct, NewPayload(m.Data)}
 	}
-	if e.ID != "" {
-		if _, err := fmt.Fprintf(w, "id: %s\n", e.ID); err != nil {
+	return encodeSSE(w, e.ID, name, data)
+}
+
+// encodeSSE writes a server-sent event. If its ID is empty, it has none.
+func encodeSSE(w io.Writer, id, name string, data any) error {
+	if id != "" {
+		if _, err := fmt.Fprintf(w, "id: %s\n", id); err != nil {
 			return err
 		}
 	}

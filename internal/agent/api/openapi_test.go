@@ -94,7 +94,7 @@ func isA(value any, kind string, values []any) bool {
 func TestRoutesAreDescribed(t *testing.T) {
 	var served, described []string
 	for _, r := range routes {
-		served = append(served, strings.ToLower(r.method)+" "+r.path)
+		served = append(served, strings.ToLower(r.method)+" "+strings.Replace(r.path, "...}", "}", 1))
 	}
 	for path, operations := range readDescription(t).Paths {
 		for method := range operations {

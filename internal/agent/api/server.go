@@ -54,6 +54,18 @@ var routes = []route{
 	{"POST", "/v1/send", (*Server).send},
 	{"POST", "/v1/query", (*Server).query},
 	{"POST", filesPath, (*Server).files},
+	{"GET", "/v1/kv", (*Server).listKeys},
+	{"GET", "/v1/kv/{key...}", (*Server).getKey},
+	{"PUT", "/v1/kv/{key...}", (*Server).putKey},
+	{"DELETE", "/v1/kv/{key...}", (*Server).deleteKey},
+	{"GET", "/v1/watch", (*Server).watchKeys},
+	{"GET", "/v1/locks", (*Server).listLocks},
+	{"POST", locksPath, (*Server).lock},
+	{"PUT", locksPath, (*Server).renewLock},
+	{"DELETE", locksPath, (*Server).unlock},
+	{"GET", "/v1/shards/{name}", (*Server).getShards},
+	{"PUT", "/v1/shards/{name}", (*Server).putShards},
+	{"DELETE", "/v1/shards/{name}", (*Server).deleteShards},
 	{"GET", "/v1/members", (*Server).members},
 	{"GET", "/v1/status", (*Server).status},
 	{"GET", "/v1/views", (*Server).views},
@@ -153,7 +165,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 
 // serve serves a request within the limits.
 func (s *Server) serve(r route, w http.ResponseWriter, q *http.Request) {
-	if r.method == http.MethodPost {
+	if (r.method == http.MethodPost || r.method == http.MethodPut) && r.path != locksPath {
 		select {
 		case s.requests <- struct{}{}:
 			defer func() { <-s.requests }()

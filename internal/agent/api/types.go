@@ -18,6 +18,9 @@ import (
 // Agent is what the API makes available. Before the agent is a member of its group, its
 // calls return [ErrNotMember].
 type Agent interface {
+	Keys
+	Locks
+	Shards
 	// Broadcast sends to all members and to the subscribers of this agent. If stable is
 	// true, it waits until every member has the message.
 	Broadcast(ctx context.Context, topic string, data []byte, stable bool) (*Receipt, error)
@@ -257,4 +260,7 @@ type Error struct {
 	// Unanswered are the members that may not have the message, if it is not known to be
 	// stable in time.
 	Unanswered []int `json:"unanswered,omitempty"`
+	// Version is that of a key which does not have the one that the request names; 0: the key is
+	// not there, or the request is not about one.
+	Version uint64 `json:"version,omitempty"`
 }

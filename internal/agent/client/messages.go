@@ -79,14 +79,23 @@ func (c *Client) Messages(ctx context.Context, s Subscription, subscribed func()
 
 // readEvent reads the lines of an event.
 func readEvent(lines *bufio.Scanner) (e Event, err error) {
-	var name, data string
+	name, id, data, err := readLines(lines)
+	if err != nil {
+		return e, err
+	}
+	e.ID = id
+	return e, e.decode(name, data)
+}
+
+// readLines reads the lines of a server-sent event.
+func readLines(lines *bufio.Scanner) (name, id, data string, err error) {
 	for lines.Scan() {
 		field, value, _ := strings.Cut(lines.Text(), ": ")
 		switch {
 		case lines.Text() == "" && name != "":
-			return e, e.decode(name, data)
+			return name, id, data, nil
 		case field == "id":
-			e.ID = value
+			id = value
 		case field == "event":
 			name = value
 		case field == "data":
@@ -94,9 +103,9 @@ func readEvent(lines *bufio.Scanner) (e Event, err error) {
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return e, err
+		return "", "", "", err
 	}
-	return e, io.ErrUnexpectedEOF
+	return "", "", "", io.ErrUnexpectedEOF
 }
 
 func (e *Event) decode(name, data string) error {

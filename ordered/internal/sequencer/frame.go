@@ -15,6 +15,7 @@ const (
 	kindNumber                  // from a leader to all: batches in their order, and what is committed
 	kindForward                 // from a member to its leader: a batch to be numbered
 	kindAck                     // from a member to its leader: how many messages it has numbered
+	kindMark                    // from a leader to all: a place in the order; see mark.go
 )
 
 // MaxTopic is the longest name of a topic, in bytes.
@@ -28,7 +29,7 @@ type frame struct {
 	kind    kind
 	view    uint64   // that the sender leads, or believes the receiver to lead
 	members []Member // of the view: kindBegin
-	count   uint64   // committed (kindNumber) or received (kindAck)
+	count   uint64   // committed (kindNumber), received (kindAck) or the name of a place (kindMark)
 	batches []batch
 }
 
@@ -64,7 +65,7 @@ func (f *frame) encode() []byte {
 		for i := range f.batches {
 			b = wire.AppendBytes(b, f.batches[i].raw)
 		}
-	case kindAck:
+	case kindAck, kindMark:
 		b = wire.AppendUint64(b, f.count)
 	}
 	return b
@@ -86,7 +87,7 @@ func decode(b []byte) (*frame, error) {
 			}
 			f.batches = append(f.batches, one)
 		}
-	case kindAck:
+	case kindAck, kindMark:
 		f.count = d.Uint64()
 	default:
 		return nil, fmt.Errorf("%w: kind %d", ErrFrame, f.kind)

@@ -14,7 +14,9 @@ func FuzzFrames(f *testing.F) {
 	forward, _ := leader.NextForward()
 	_ = leader.Accept(0, forward.Body)
 	_, number, _ := leader.NextCast()
-	for _, b := range [][]byte{begin, forward.Body, number, leader.Snapshot()} {
+	_ = leader.AcceptMark(Mark{1, 7})
+	_, mark, _ := leader.NextCast()
+	for _, b := range [][]byte{begin, mark, forward.Body, number, leader.Snapshot()} {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -22,6 +24,9 @@ func FuzzFrames(f *testing.F) {
 		m.View(1, members)
 		_ = m.Accept(1, b)
 		_ = m.Acknowledge(1, b)
+		if mark, ok := DecodeMark(b); ok {
+			_ = m.AcceptMark(mark)
+		}
 		_, _ = m.Receive(1, 0, begin)
 		_, _ = m.Receive(1, 0, b)
 		_ = m.Restore(b)

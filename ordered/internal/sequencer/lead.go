@@ -19,9 +19,10 @@ type lead struct {
 	leading uint64 // the view that it leads; 0: none
 	members []Member
 	begun   bool
-	queue   []batch // to be broadcast
-	queued  int     // bytes of them
-	casting []batch // in the broadcast that is on its way
+	marks   []uint64 // to be broadcast
+	queue   []batch  // to be broadcast
+	queued  int      // bytes of them
+	casting []batch  // in the broadcast that is on its way
 	acks    map[int]uint64
 	// committed is how many messages a majority has, as the other members were told.
 	committed uint64
@@ -81,6 +82,10 @@ func (m *Machine) NextCast() (view uint64, body []byte, ok bool) {
 		return 0, nil, false
 	case !m.begun:
 		return m.leading, (&frame{kind: kindBegin, view: m.leading, members: m.members}).encode(), true
+	case len(m.marks) > 0:
+		mark := m.marks[0]
+		m.marks = m.marks[1:]
+		return m.leading, (&frame{kind: kindMark, view: m.leading, count: mark}).encode(), true
 	}
 	count := m.majority()
 	if len(m.queue) == 0 && count == m.committed {

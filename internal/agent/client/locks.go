@@ -1,0 +1,54 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/pleach-go/pleach/internal/agent/api"
+)
+
+// lockPath is the path of a lock. A slash in it stays one.
+func lockPath(name string) string { return "/v1/locks/" + (&url.URL{Path: name}).EscapedPath() }
+
+// LockRequest is what is asked for a lock.
+type LockRequest struct {
+	Name, Holder string
+	TTL          time.Duration
+	Wait         bool          // until the lock is free
+	Timeout      time.Duration // of the request
+}
+
+// Lock takes a lock.
+func (c *Client) Lock(ctx context.Context, r LockRequest) (l api.Lock, err error) {
+	query := withTimeout(r.Timeout)
+	query.Set("holder", r.Holder)
+	query.Set("ttl", r.TTL.String())
+	if r.Wait {
+		query.Set("wait", "true")
+	}
+	return l, c.call(ctx, http.MethodPost, lockPath(r.Name), query, nil, &l)
+}
+
+// Renew renews a lock. Its time counts from before the call.
+func (c *Client) Renew(ctx context.Context, name string, token uint64, timeout time.Duration) error {
+	return c.withToken(ctx, http.MethodPut, name, token, timeout)
+}
+
+// Unlock releases a lock.
+func (c *Client) Unlock(ctx context.Context, name string, token uint64, timeout time.Duration) error {
+	return c.withToken(ctx, http.MethodDelete, name, token, timeout)
+}
+
+func (c *Client) withToken(ctx context.Context, method, name string, token uint64, timeout time.Duration) error {
+	query := withTimeout(timeout)
+	query.Set("token", strconv.FormatUint(token, 10))
+	return c.call(ctx, method, lockPath(name), query, nil, new(api.Token))
+}
+
+// Locks returns the locks that are held.
+func (c *Client) Locks(ctx context.Context) (l api.LockList, err error) {
+	return l, c.call(ctx, http.MethodGet, "/v1/locks", nil, nil, &l)
+}

@@ -1,0 +1,152 @@
+package ordered
+
+// An order in a group that has other messages, too, and members that take no part in it, as the
+// group of agents. Its members give the order to each other: see joining.go.
+
+import (
+	"context"
+	"sync"
+
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/notify"
+	"github.com/pleach-go/pleach/ordered/internal/sequencer"
+)
+
+// SharedConfig configures [NewShared]. All members that take part use the same, apart from the
+// functions and State.
+type SharedConfig struct {
+	// Topic is the group's topic for the messages of the order, and begins the names of its
+	// requests. It is required, as Deliver, State and Begin are.
+	Topic string
+	// Safe is that of [Config].
+	Safe bool
+	// MaxMessage is Limits.MaxMessage of the group.
+	MaxMessage int
+	// Deliver is called with each message in its place, one at a time, on a goroutine of the
+	// group ([pleach.Config.OnMessage]).
+	Deliver func(Message)
+	// State is what the messages have come to. Its methods are called between two calls of
+	// Deliver.
+	State pleach.State
+	// Begin is called between two calls of Deliver if the order begins anew, because no member
+	// of the group knows it any more. The program begins with an empty state.
+	Begin func()
+}
+
+// Shared is an order in a group that the program joins itself, for one membership of it. The
+// program puts it into the group's config, joins, and starts it:
+//
+//	shared := ordered.NewShared(c)
+//	config.Echo, config.Handlers = true, shared.Handlers()
+//	config.OnMessage = func(m pleach.Message) { … shared.Receive(m) … }
+//	group, err := pleach.Join(ctx, config, seeds...)
+//	order := shared.Start(group)
+//
+// The member with the lowest rank leads. Members that take no part count for the majority of
+// Safe, and while one of them has the lowest rank, messages wait.
+//
+// With Config.DataDir, a group goes on after a majority of its members was started again at
+// once. Messages may be missing then that only those had, Safe or not.
+type Shared struct {
+	config SharedConfig
+	order  *Order
+	feed   sync.Mutex // held while messages are delivered, and while the state is written or restored
+	joining
+}
+
+// NewShared returns an order that takes part in no group yet.
+func NewShared(c SharedConfig) *Shared {
+	order := newOrder(Config{Safe: c.Safe, Group: pleach.Config{Limits: pleach.Limits{MaxMessage: c.MaxMessage}}})
+	return &Shared{config: c, order: order, joining: joining{leader: -1, asked: make(map[uint64]chan<- []byte)}}
+}
+
+// Handlers returns the handlers of the requests between members, for [pleach.Config].
+func (s *Shared) Handlers() map[string]func(ctx context.Context, r pleach.Request) ([]byte, error) {
+	return map[string]func(ctx context.Context, r pleach.Request) ([]byte, error){
+		s.config.Topic + forwardName: s.order.serve,
+		s.config.Topic + ackName:     s.serveAck,
+		s.config.Topic + markName:    s.serveMark,
+		s.config.Topic + stateName:   s.serveState,
+	}
+}
+
+// The names of requests, behind the topic.
+const (
+	forwardName = ".forward"
+	ackName     = ".ack"
+	markName    = ".mark"
+	stateName   = ".state"
+)
+
+// Start begins the order in a group that this process is a member of. The order ends with the
+// membership: after a [pleach.Group.Rejoin], the program closes it and starts another one.
+func (s *Shared) Start(g *pleach.Group) *Order {
+	o := s.order
+	o.group = g
+	for name, f := range s.Handlers() { // those of the membership before may be there
+		g.Handle(name, f)
+	}
+	o.start(link{
+		broadcast: func(ctx context.Context, body []byte) error { return g.BroadcastTopic(ctx, s.config.Topic, body) },
+		acknowledge: func(ctx context.Context, to int, body []byte) error {
+			_, err := g.Request(ctx, to, s.config.Topic+ackName, body)
+			return err
+		},
+		forwardName: s.config.Topic + forwardName,
+	})
+	o.running.Go(s.join)
+	return o
+}
+
+// Cancel ends an order that is not started, because the program has not become a member.
+func (s *Shared) Cancel() { s.order.end(pleach.ErrClosed) }
+
+// Receive takes a message of the group, and reports whether it is one of the order. It waits for
+// Start, or Cancel.
+func (s *Shared) Receive(m pleach.Message) bool {
+	if m.Gap != nil || m.Direct || m.Topic != s.config.Topic {
+		return false
+	}
+	if s.order.awaitStart(s.order.life) != nil {
+		return true
+	}
+	s.feed.Lock()
+	defer s.feed.Unlock()
+	mark, marked := sequencer.DecodeMark(m.Data)
+	switch {
+	case marked && mark.View == m.View: // otherwise its sender has led until it was sent
+		s.reach(mark, m.From)
+	case s.knows():
+		s.deliver(&m)
+	case s.leader >= 0:
+		s.hold(m)
+	}
+	return true
+}
+
+// deliver gives a message to the order, and what follows to the program.
+func (s *Shared) deliver(m *pleach.Message) {
+	o := s.order
+	o.mu.Lock()
+	o.receive(m)
+	o.mu.Unlock()
+	o.yield(func(d Message) bool { s.config.Deliver(d); return true })
+}
+
+func (s *Shared) knows() bool {
+	s.order.mu.Lock()
+	defer s.order.mu.Unlock()
+	return s.order.knows
+}
+
+func (s *Shared) serveAck(ctx context.Context, r pleach.Request) ([]byte, error) {
+	o := s.order
+	if err := o.awaitStart(ctx); err != nil {
+		return nil, err
+	}
+	o.mu.Lock()
+	err := o.machine.Acknowledge(r.From, r.Data)
+	o.mu.Unlock()
+	notify.Signal(o.casts)
+	return nil, err
+}

@@ -1,0 +1,85 @@
+package replicated
+
+// State machines in a group that the program joins itself: see [ordered.Shared].
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/ordered"
+)
+
+// SharedConfig configures [NewShared]. All members that take part use the same.
+type SharedConfig struct {
+	// Topic and MaxMessage are those of [ordered.SharedConfig].
+	Topic      string
+	MaxMessage int
+	// Machines are those of [Config]. If no member of the group knows the state any more, they
+	// are restored as they were given.
+	Machines map[string]Machine
+}
+
+// Shared is a replica in a group that the program joins itself and that has other messages, too,
+// for one membership of it. It is used as an [ordered.Shared], whose comment says what differs from
+// a group of its own.
+type Shared struct {
+	replica *Replica
+	order   *ordered.Shared
+	empty   []byte // snapshot of the machines as they were given
+}
+
+// NewShared returns a replica that takes part in no group yet.
+func NewShared(c SharedConfig) (*Shared, error) {
+	if err := checkMachines(c.Machines); err != nil {
+		return nil, err
+	}
+	s := &Shared{replica: newReplica(c.Machines)}
+	var b bytes.Buffer
+	if err := s.replica.replicas.Snapshot(&b); err != nil {
+		return nil, err
+	}
+	s.empty = b.Bytes()
+	s.order = ordered.NewShared(ordered.SharedConfig{
+		Topic: c.Topic, Safe: true, MaxMessage: c.MaxMessage,
+		Deliver: s.replica.deliver, State: &s.replica.replicas, Begin: s.begin,
+	})
+	return s, nil
+}
+
+// begin begins with the machines as they were given.
+func (s *Shared) begin() {
+	if err := s.replica.replicas.Restore(bytes.NewReader(s.empty)); err != nil {
+		s.replica.end(err)
+	}
+}
+
+// Handlers returns the handlers of the requests between members, for [pleach.Config].
+func (s *Shared) Handlers() map[string]func(ctx context.Context, r pleach.Request) ([]byte, error) {
+	return s.order.Handlers()
+}
+
+// Receive takes a message of the group, and reports whether it is one of the replica.
+func (s *Shared) Receive(m pleach.Message) bool { return s.order.Receive(m) }
+
+// Start begins the replica in a group that this process is a member of. Close ends it, and leaves
+// the group as it is.
+func (s *Shared) Start(g *pleach.Group) *Replica {
+	r := s.replica
+	r.order = s.order.Start(g)
+	r.running.Go(r.send)
+	r.running.Go(func() {
+		for range g.Views(r.life) { // until the membership ends
+		}
+		if err := r.order.Err(); err != nil {
+			r.end(err)
+		}
+	})
+	return r
+}
+
+// Cancel ends a replica that is not started, because the program has not become a member.
+func (s *Shared) Cancel() {
+	s.order.Cancel()
+	s.replica.end(pleach.ErrClosed)
+}
