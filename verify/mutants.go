@@ -49,7 +49,7 @@ var mutants = []mutant{
 	{"lease-taken-over-early", memory, "lease/lease.go", "return seen + e.TTL + time.Duration(float64(e.TTL)*l.config.Drift) - l.table.now() + 1", "return seen + e.TTL/4*3 - l.table.now() + 1"},
 	{"lease-renewal-ignored", memory, "lease/table.go", "(!held || same && e.Renewals == c.Renewals):", "(!held || same):"},
 	{"lease-never-expires", memory, "lease/lease.go", "return h.life.Err() == nil && h.leases.table.now() < time.Duration(h.until.Load())", "return h.life.Err() == nil"},
-	{"lease-token-stays", memory, "lease/table.go", "		t.token++\n", "		t.token = max(t.token, 1)\n"},
+	{"lease-token-stays", memory, "lease/table.go", "t.token = max(t.token+1, c.floor)", "t.token = max(t.token, 1, c.floor)"},
 	{"lease-kept-by-any-answer", memory, "lease/lease.go", "		case err != nil: // again soon, unless it expires\n", "		case err != nil:\n			h.until.Store(int64(l.table.now() + l.config.TTL))\n"},
 }
 
