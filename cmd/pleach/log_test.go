@@ -79,6 +79,9 @@ func (a *loggedAgent) start() {
 }
 
 func (a *loggedAgent) kill() {
+	if a.cmd.Process == nil {
+		return // it could not be started
+	}
 	a.signal(syscall.SIGKILL)
 	_ = a.cmd.Wait()
 }
