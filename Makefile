@@ -50,6 +50,10 @@ soak: ## deliver with SEEDS seeds (default: 100), KIND=UnderKilling, OnBadNetwor
 	go test -c -o bin/delivery.test .
 	PLEACH_SEEDS=$(SEEDS) bin/delivery.test -test.timeout 0 -test.run '^TestDelivery$(KIND)$$'
 
+.PHONY: logs
+logs: ## kill an agent for 30 s under load in 20 groups: listeners miss nothing
+	PLEACH_FULL=1 go test -count=1 -timeout 30m -parallel 5 -run '^TestListenAcrossKilledAgent$$' -v ./cmd/pleach
+
 .PHONY: ringkills
 ringkills: ## kill 1,000 processes that send through shared memory, and 1,000 of jobs that share it
 	PLEACH_FULL=1 go test -count=1 -timeout 60m -run '^TestSharedMemoryOfKilledProcesses$$' -v ./transport/tcp

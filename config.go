@@ -165,6 +165,9 @@ type Config struct {
 	// [Group.Subscribe] returns the subscriptions, and makes others. If nil, there are none
 	// before Subscribe.
 	Topics []string
+	// ViewNotices has OnMessage called where each view begins ([Message.Begins]), after all
+	// messages of the views before. If false, there are no such notices.
+	ViewNotices bool
 
 	// Shape is the shape of the broadcast tree. If zero, binomial. All members
 	// use the same.
@@ -349,6 +352,7 @@ func (c *Config) check(m mode) error {
 		{"Handlers", len(c.Handlers) > 0, m != modeInspect && !static, "needs views: a static group has no Request"},
 		{"Topics", len(c.Topics) > 0, m != modeInspect, "has no effect"},
 		{"Topics", slices.ContainsFunc(c.Topics, func(t string) bool { return !stream.ValidTopic(t) }), false, "has a name that no topic can have: see Group.Subscribe"},
+		{"ViewNotices", c.ViewNotices, c.OnMessage != nil && c.State == nil && !static, "is for OnMessage, in a group with views and without State"},
 		{"Shape", c.Shape != topology.Shape{}, m != modeInspect, "has no effect"},
 		{"Limits", c.Limits != Limits{}, m != modeInspect, "has no effect"},
 		{"Job.LogCalls", c.Job.LogCalls < 0, false, "is negative"},

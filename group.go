@@ -39,6 +39,9 @@ func (g *Group) enter(c Config, s *initialState, u member.Unicast, gap *Gap) err
 	if err == nil {
 		g.current.Store(next)
 		g.renewed.Notify()
+		if c.OnMessage != nil && next.pending.Load() {
+			go next.dispatch() // notices wait
+		}
 	}
 	return err
 }

@@ -43,6 +43,10 @@ type Message struct {
 	// before all of the new one: from Messages and from every subscription, or once to
 	// Config.OnMessage. A [State] is restored after it.
 	Gap *Gap
+	// Begins is nil in a message. Otherwise this is a notice, Data is nil and From is -1: a
+	// view begins here, after all messages of the views before. Only Config.OnMessage gets
+	// it, with Config.ViewNotices, and first of all for the first view of a membership.
+	Begins *View
 
 	begins bool // no message: a view begins here; see state.go
 	lease  *stream.Lease

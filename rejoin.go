@@ -226,9 +226,6 @@ func (g *Group) rejoin(ctx context.Context, old *session) error {
 	if err := g.enter(c, s, nil, &Gap{From: old.view.Load().Number, To: s.view.Number, Err: old.Err()}); err != nil {
 		return errors.Join(err, s.transport.Close())
 	}
-	if g.config.OnMessage != nil {
-		go g.session().dispatch() // the notice waits
-	}
 	return nil
 }
 
@@ -277,22 +274,27 @@ func (g *session) keepUnread() {
 	}
 }
 
-// announce makes the subscriptions of the group this member's, and puts the notice of a gap
-// before what the program receives. It is called before the member begins, with topics locked.
+// announce makes the subscriptions of the group this member's, and puts the notices of a gap
+// and of the first view before what the program receives. It is called before the member
+// begins, with topics locked.
 func (g *session) announce(gap *Gap) {
 	queues := []*prefetched{&g.prefetched}
 	for _, t := range g.group.topics.list {
 		g.subscribe(t)
 		queues = append(queues, &t.prefetched)
 	}
-	if gap == nil {
-		return
+	if gap != nil {
+		for _, q := range queues {
+			q.Keep(func() { q.Add(Message{From: -1, View: gap.To, Gap: gap}) })
+			q.Drained.Store(false)
+		}
+		g.pending.Store(true)
 	}
-	for _, q := range queues {
-		q.Keep(func() { q.Add(Message{From: -1, View: gap.To, Gap: gap}) })
-		q.Drained.Store(false)
+	if g.config.ViewNotices {
+		g.prefetched.Keep(func() { g.prefetched.Add(Message{From: -1, View: g.view.Load().Number, begins: true}) })
+		g.prefetched.Drained.Store(false)
+		g.pending.Store(true)
 	}
-	g.pending.Store(true)
 }
 
 // replacedMeanwhile translates the error of a Rejoin that is refused because another

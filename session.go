@@ -240,7 +240,7 @@ func (g *session) memberConfig(s *initialState, u member.Unicast) member.Config 
 		Self: g.self, View: s.view, Start: s.start, Static: g.config.Static, Unicast: u,
 		Stream: stream.Config{
 			Shape: g.config.Shape, SegmentSize: l.SegmentSize, InlineSize: l.InlineSize, MaxMessage: l.MaxMessage,
-			KeepBytes: l.KeepBytes, InboxBytes: l.InboxBytes, OutboxBytes: l.OutboxBytes, Drop: l.Overflow == Drop, Replicate: g.config.State != nil, Echo: g.config.Echo, AllTopics: g.config.OnMessage != nil,
+			KeepBytes: l.KeepBytes, InboxBytes: l.InboxBytes, OutboxBytes: l.OutboxBytes, Drop: l.Overflow == Drop, Replicate: g.config.State != nil, Echo: g.config.Echo, Begins: g.config.ViewNotices, AllTopics: g.config.OnMessage != nil,
 		},
 		Membership:  membership.Config{NoQuorum: g.config.AllowMinority, Decisions: s.decisions, ProbeTimeout: protocol.Time(max(g.config.SuspicionTimeout, 0))},
 		Heartbeat:   heartbeatTimes(&g.config),

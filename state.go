@@ -70,9 +70,9 @@ func (e *StateError) Unwrap() error { return e.Err }
 // replica is what a member knows of the state of its group. Its fields are used within
 // node.Do, but those of the goroutine that receives.
 type replica struct {
-	lacking bool      // this process has yet to get the state
-	arrived *snapshot // nil: not yet
-	views   map[uint64]*membership.View
+	lacking bool                        // this process has yet to get the state
+	arrived *snapshot                   // nil: not yet
+	views   map[uint64]*membership.View // nil: the program is not told where views begin
 	// election is the choice of the member to begin with, if no member has the state, and
 	// offering says that this one has yet to make its offer.
 	election lifecycle.Election
@@ -93,11 +93,11 @@ type snapshot struct {
 
 // makeReplica makes a member that has the state, if the group begins with it, or lacks it.
 func (g *session) makeReplica(v *membership.View) {
-	if g.config.State == nil {
+	if g.config.State == nil && !g.config.ViewNotices {
 		return
 	}
 	g.replica = replica{
-		lacking: g.self.Incarnation != member.FirstIncarnation,
+		lacking: g.config.State != nil && g.self.Incarnation != member.FirstIncarnation,
 		views:   make(map[uint64]*membership.View), sent: make(map[direct.Caller]bool),
 	}
 	g.checkState(v)
@@ -112,10 +112,12 @@ func hasState(m *membership.Member) bool {
 // any more, they elect one to begin with.
 func (g *session) checkState(v *membership.View) {
 	r := &g.replica
+	if r.views != nil {
+		r.views[v.Number] = v
+	}
 	if g.config.State == nil {
 		return
 	}
-	r.views[v.Number] = v
 	r.election.Begin(nil)
 	for _, m := range v.Members.All() {
 		if hasState(m) {
@@ -220,25 +222,42 @@ func (g *session) askOffer(view uint64) {
 // forProgram reports whether a message is for the program. The others are those that the
 // state has, and the notices that a view begins.
 func (g *session) forProgram(m *Message) bool {
-	if g.config.State == nil || m.Direct || m.Gap != nil {
+	switch {
+	case m.begins && g.config.State == nil:
+		m.From, m.Begins = -1, g.takeView(m.View)
+		return m.Begins != nil
+	case g.config.State == nil || m.Direct || m.Gap != nil:
 		return true
-	}
-	if m.begins {
+	case m.begins:
 		g.provideState(m.View)
 		return false
 	}
 	return m.View >= g.replica.since
 }
 
-// provideState sends the state, where a view begins, to its members that lack it. The
-// member with the lowest rank that has it does so, once to each. If it dies, the view
-// without it makes the next one do so.
-func (g *session) provideState(number uint64) {
-	var v *membership.View
+// takeKept returns a view that was kept for when the program comes to it, or nil.
+func (g *session) takeKept(number uint64) (v *membership.View) {
 	_ = g.node.Do(func(protocol.Time) {
 		v = g.replica.views[number]
 		delete(g.replica.views, number)
 	})
+	return v
+}
+
+// takeView returns a view that begins, for the program, or nil if it was of a membership that
+// has ended.
+func (g *session) takeView(number uint64) *View {
+	if v := g.takeKept(number); v != nil {
+		return viewOf(v)
+	}
+	return nil
+}
+
+// provideState sends the state, where a view begins, to its members that lack it. The
+// member with the lowest rank that has it does so, once to each. If it dies, the view
+// without it makes the next one do so.
+func (g *session) provideState(number uint64) {
+	v := g.takeKept(number)
 	if v == nil || number < g.replica.since {
 		return
 	}

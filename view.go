@@ -53,6 +53,10 @@ type Member struct {
 	Meta string
 	// Version is the highest protocol version that the process speaks.
 	Version int
+	// Nonce is a random number that the process has drawn. No process of another group has
+	// the same, even if name, ID, address and incarnation are. It is zero in a group that was
+	// started as a whole.
+	Nonce uint64
 }
 
 // Members returns the members in order of rank. The slice must not be changed: it is
@@ -91,7 +95,7 @@ func (v View) list() (l membership.Members) {
 }
 
 func memberOf(m *membership.Member) Member {
-	return Member{int(m.Rank), m.Identity, m.Incarnation, m.Address, m.Domain, m.Meta, int(m.Version)}
+	return Member{int(m.Rank), m.Identity, m.Incarnation, m.Address, m.Domain, m.Meta, int(m.Version), m.Nonce}
 }
 
 // Leader returns the member with the lowest rank, which coordinates view changes.
@@ -114,7 +118,7 @@ func NewView(number uint64, slots int, members ...Member) View {
 	list := make([]membership.Member, len(members))
 	for i, m := range members {
 		list[i] = membership.Member{
-			Rank: protocol.Rank(m.Rank), Identity: m.ID, Incarnation: m.Incarnation, Address: m.Address, Domain: m.FailureDomain, Meta: m.Meta, Version: uint16(m.Version),
+			Rank: protocol.Rank(m.Rank), Identity: m.ID, Incarnation: m.Incarnation, Address: m.Address, Domain: m.FailureDomain, Meta: m.Meta, Version: uint16(m.Version), Nonce: m.Nonce,
 		}
 	}
 	return *viewOf(&membership.View{Number: number, Slots: protocol.Rank(slots), Members: membership.MembersOf(list...)})

@@ -35,7 +35,7 @@ var agentSettings = []struct{ name, help string }{
 	{"expect", "begin a group with this `number` of agents, started alike, if there is none yet"},
 	{"heartbeat-interval", "`time` between two heartbeats, the same for all (default 300ms)"},
 	{"suspicion-timeout", "`time` for which a member may be silent before it is suspected, the same for all (default 1.5s)"},
-	{"data-dir", "`folder` in which this member keeps its ID and its vote, so that it counts again after a restart"},
+	{"data-dir", "`folder` in which this member keeps its ID, its vote and its messages, so that it counts again and misses nothing after a restart"},
 	{"tls-ca", "`file` with the certificate of the group's authority (PEM)"},
 	{"tls-cert", "`file` with this process's certificate (PEM)"},
 	{"tls-key", "`file` with the key of that certificate (PEM)"},

@@ -30,6 +30,7 @@ type listenCommand struct {
 	exec, after string
 	direct      bool
 	fleet       bool
+	last        bool
 	events      bool
 	count       int
 	out, errOut io.Writer
@@ -53,16 +54,21 @@ only those are printed. With --members, print which members join, leave, fail an
 with the reason, and when the quorum is lost and regained, instead of messages.
 
 The agent retains the last messages. --after goes on behind the message of an ID, which
---json prints, or behind none with 0. What is no longer retained is counted on the standard
-error.`,
+--json prints, or behind none with 0. --last begins with the last message of the topic. What
+is no longer retained is counted on the standard error. An agent that was away gets what it
+has missed from other agents; with a data-dir, also after a restart.`,
 		Example: `  pleach listen cache
   pleach listen deploy --exec /usr/local/bin/deploy
+  pleach listen --last config
   pleach listen --json --after 0 | jq .data
   pleach listen --members
   pleach listen clock --count 1`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 || (l.direct || l.events) && len(args) > 0 {
+			switch {
+			case len(args) > 1 || (l.direct || l.events) && len(args) > 0:
 				return errors.New("write one topic, or none for all messages, as in pleach listen cache")
+			case l.last && len(args) == 0:
+				return errors.New("--last needs a topic, as in pleach listen --last config")
 			}
 			return nil
 		},
@@ -72,6 +78,8 @@ error.`,
 	f := cmd.Flags()
 	f.StringVar(&l.exec, "exec", "", "`command` that the shell runs for each message")
 	f.StringVar(&l.after, "after", "", "begin after the message with this `ID`, or 0 for the oldest one retained")
+	f.BoolVar(&l.last, "last", false, "begin with the last message of the topic that an agent of the group retains")
+	cmd.MarkFlagsMutuallyExclusive("last", "after")
 	f.BoolVar(&l.direct, "direct", false, "only messages that were sent to this member alone")
 	f.BoolVar(&l.fleet, "fleet", false, "only messages that were sent to all zones")
 	cmd.MarkFlagsMutuallyExclusive("fleet", "direct")
@@ -90,7 +98,8 @@ func (l *listenCommand) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	l.out, l.errOut = cmd.OutOrStdout(), cmd.ErrOrStderr()
-	s := client.Subscription{Direct: l.direct, Fleet: l.fleet, Events: l.events, After: l.after}
+	s := client.Subscription{Direct: l.direct, Fleet: l.fleet, Events: l.events, After: l.after, Last: l.last}
+	s.Begins = func(id string) { s.After = id }
 	if len(args) > 0 {
 		s.Topic = &args[0]
 	}
@@ -126,7 +135,7 @@ func (l *listenCommand) event(ctx context.Context, e *client.Event) error {
 	case e.Missed != nil:
 		fmt.Fprintf(l.errOut, "pleach: %s\n", missedText(e.Missed))
 	case e.Gap != nil:
-		fmt.Fprintf(l.errOut, "pleach: messages may be missing here: %s\n", cli.Printable(e.Gap.Reason))
+		fmt.Fprintf(l.errOut, "pleach: %s: %s\n", gapText(e.Gap), cli.Printable(e.Gap.Reason))
 	case e.Group != nil:
 		_, err = io.WriteString(l.out, eventText(e.Group))
 	case l.exec != "":
@@ -168,6 +177,14 @@ func messageText(m *api.Message) string {
 	return cli.Printable(string(bytes.TrimRight(b, "\n")))
 }
 
+// gapText says how many messages are missing.
+func gapText(g *api.Gap) string {
+	if g.Count == 0 {
+		return "messages may be missing here"
+	}
+	return cli.Count(int(g.Count), "message") + " missing here"
+}
+
 func missedText(m *retain.Missed) string {
 	text := cli.Count(int(m.Count), "message") + " missed"
 	if m.AtMost {
@@ -201,6 +218,7 @@ type listenJSON struct {
 	ID    string `json:"id,omitempty"`
 	*api.Message
 	*retain.Missed
+	Gap    uint64     `json:"missing,omitempty"`
 	Reason string     `json:"reason,omitempty"`
 	Group  *api.Event `json:"group,omitempty"`
 }
@@ -210,7 +228,7 @@ func newListenJSON(e *client.Event) listenJSON {
 	case e.Missed != nil:
 		return listenJSON{Event: api.EventMissed, ID: e.ID, Missed: e.Missed}
 	case e.Gap != nil:
-		return listenJSON{Event: api.EventGap, ID: e.ID, Reason: e.Gap.Reason}
+		return listenJSON{Event: api.EventGap, ID: e.ID, Gap: e.Gap.Count, Reason: e.Gap.Reason}
 	}
 	if e.Group != nil {
 		return listenJSON{Event: e.Group.Event, ID: e.ID, Group: e.Group}

@@ -71,6 +71,9 @@ func (s *statusScreen) writeTitle(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "agent %s, rank %d, %s, up %s; %s retained\n", cli.Printable(st.ID), st.Rank, cli.Printable(st.Agent.Version),
 		age(st.Time.Sub(st.Agent.Began)), cli.Count(st.Agent.Retained, "message"))
+	if st.Agent.LogError != "" {
+		fmt.Fprintf(b, "messages are not saved for a restart: %s\n", cli.Printable(st.Agent.LogError))
+	}
 	if st.LastError != "" {
 		b.WriteString(wrap(fmt.Sprintf("last error of the agent, %s ago: %s", age(st.Time.Sub(st.LastErrorAt)), cli.Printable(cli.ShellText(errors.New(st.LastError)))), "  "))
 	}

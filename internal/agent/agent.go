@@ -50,7 +50,7 @@ type Agent struct {
 	options  Options
 	log      *slog.Logger
 	config   atomic.Pointer[config.Config]
-	messages *retain.Log
+	store    *store
 	events   *retain.Log
 	watched  watch
 	group    atomic.Pointer[pleach.Group] // nil: it is not a member
@@ -77,12 +77,16 @@ func Run(ctx context.Context, o Options) error {
 	}
 	a := &Agent{
 		options: o, log: o.Logger, sendLock: make(chan struct{}, 1), began: time.Now(), fleet: zones{sendLock: make(chan struct{}, 1)},
-		messages: retain.New(newEpoch(), retain.Limits{Messages: c.RetainMessages, Bytes: c.RetainBytes}),
-		events:   retain.New(newEpoch(), retain.Limits{Messages: retainedEvents, Bytes: retainedEventBytes}),
+		events: retain.New(newEpoch(), retain.Limits{Messages: retainedEvents, Bytes: retainedEventBytes}),
 	}
 	a.config.Store(c)
+	if a.store, err = newStore(c.DataDir, retain.Limits{Messages: c.RetainMessages, Bytes: c.RetainBytes}, a.log); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	a.store.done.Go(func() { a.store.run(ctx) })
+	defer a.store.stop()
 	server := api.NewServer(a, a.log)
 	server.HandlePublic("GET "+ui.Path, ui.Handler())
 	listeners, err := a.listen(c, server)
@@ -137,7 +141,6 @@ func (a *Agent) live(ctx context.Context) error {
 			return a.leave(g)
 		}
 		a.log.Warn("no longer a member", "cause", g.Err())
-		a.messages.Add(retain.Message{Gap: fmt.Sprintf("the agent was no longer a member: %v", g.Err()), Time: time.Now()})
 	}
 	if ctx.Err() != nil {
 		return nil // it was ended before it was a member

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/fleet"
@@ -23,7 +22,7 @@ func (a *Agent) Ready() error {
 }
 
 // Messages implements [api.Agent].
-func (a *Agent) Messages() *retain.Log { return a.messages }
+func (a *Agent) Messages() *retain.Log { return a.store.log }
 
 // Broadcast implements [api.Agent]. Subscribers of this agent get the message as those of
 // the others do: a program does not have to know which agent another program uses.
@@ -70,7 +69,8 @@ func refs(members []pleach.Member) []api.MemberRef {
 	return list
 }
 
-// broadcast sends to the others and to the subscribers of this agent, in the same order.
+// broadcast sends to the others and to the subscribers of this agent, which get it as a message
+// of the group (Config.Echo).
 func (a *Agent) broadcast(ctx context.Context, g *pleach.Group, topic string, data []byte) error {
 	select {
 	case a.sendLock <- struct{}{}:
@@ -78,17 +78,10 @@ func (a *Agent) broadcast(ctx context.Context, g *pleach.Group, topic string, da
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	send := func() error { return g.BroadcastTopic(ctx, topic, data) }
 	if topic == "" {
-		send = func() error { return g.Broadcast(ctx, data) }
+		return g.Broadcast(ctx, data)
 	}
-	if err := send(); err != nil {
-		return err
-	}
-	a.messages.Add(retain.Message{
-		Topic: topic, From: g.Rank(), FromID: g.Self().ID, View: g.View().Number, Time: time.Now(), Data: data,
-	})
-	return nil
+	return g.BroadcastTopic(ctx, topic, data)
 }
 
 // Send implements [api.Agent].

@@ -49,7 +49,7 @@ func (h *handlers) start(ctx context.Context, a *Agent, wanted []config.Handler)
 		if c.Query != "" || slices.ContainsFunc(h.running, func(r *handler) bool { return reflect.DeepEqual(c, r.config) }) {
 			continue
 		}
-		log, name := a.messages, c.On
+		log, name := a.store.log, c.On
 		if c.Event != "" {
 			log, name = a.events, c.Event
 		}

@@ -96,6 +96,7 @@ func (a *Agent) tryJoin(ctx context.Context, c *config.Config, seeds []string) (
 	group.OnMessage, group.Logger = a.receive, slog.New(joinLog{a.log.Handler(), &a.warnings.join})
 	a.warnings.followCertificate(&group)
 	group.Limits.SegmentSize = transfer.SegmentSize
+	a.store.follow(&group)
 	attempt, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if discover.Dynamic(c.Seeds) {

@@ -26,11 +26,11 @@ func (a *Agent) Metrics() http.Handler {
 			return 1
 		}),
 		gauge("pleach_agent_retained_messages", "Messages that subscribers can still get.", func() float64 {
-			n, _ := a.messages.Retained()
+			n, _ := a.store.log.Retained()
 			return float64(n)
 		}),
 		gauge("pleach_agent_retained_bytes", "Bytes of the messages that subscribers can still get.", func() float64 {
-			_, bytes := a.messages.Retained()
+			_, bytes := a.store.log.Retained()
 			return float64(bytes)
 		}),
 		warningMetrics{a},

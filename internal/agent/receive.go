@@ -44,35 +44,28 @@ func (r *receiver) get() *pleach.Group {
 	return r.group
 }
 
-// receive retains a message, unless it is of a copy. It never waits for a subscriber.
+// receive hands a message to the store, unless it is of a copy. It never waits for a subscriber.
 func (a *Agent) receive(m pleach.Message) {
 	if m.Gap != nil {
-		return // live has told of it
+		return // the view that begins next shows it
 	}
 	g := a.receiver.get()
-	if g == nil || m.Lost > 0 {
-		return // a group with views loses none
-	}
-	if m.Topic == servicesTopic {
+	switch {
+	case g == nil || m.Lost > 0: // a group with views loses none
+	case m.Begins != nil:
+		a.store.push(arrival{begins: m.Begins, group: g})
+	case m.Topic == servicesTopic:
 		if s := a.services.Load(); s != nil {
 			s.shared.Receive(m)
 		}
-		return
-	}
-	if m.From == g.Rank() && !m.Direct {
-		return // broadcast has retained it
-	}
-	if m.Topic == fleet.Topic {
-		return // the fleet has subscribed to it
-	}
-	if m.Topic == transfer.Topic {
-		if s := a.files.Load(); s != nil {
+	case m.Topic == fleet.Topic: // the fleet has subscribed to it
+	case m.Topic == transfer.Topic:
+		if s := a.files.Load(); s != nil && m.From != g.Rank() {
 			s.Receive(m)
 		}
-		return
+	default:
+		a.store.push(arrival{counted: !m.Direct, message: retain.Message{
+			Topic: m.Topic, From: m.From, View: m.View, Time: time.Now(), Direct: m.Direct, Data: m.Data,
+		}})
 	}
-	from, _ := g.View().Member(m.From)
-	a.messages.Add(retain.Message{
-		Topic: m.Topic, From: m.From, FromID: from.ID, View: m.View, Time: time.Now(), Direct: m.Direct, Data: m.Data,
-	})
 }

@@ -12,7 +12,10 @@ func (a *Agent) Status() (*api.Status, error) {
 		return nil, err
 	}
 	s := &api.Status{Status: g.Status(), Agent: api.AgentStatus{Zone: a.config.Load().Zone, Version: a.options.Version, Began: a.began}}
-	s.Agent.Retained, s.Agent.RetainedBytes = a.messages.Retained()
+	s.Agent.Retained, s.Agent.RetainedBytes = a.store.log.Retained()
+	if err := a.store.saveError(); err != nil {
+		s.Agent.LogError = err.Error()
+	}
 	s.Agent.Warnings = append(append([]api.Warning{}, a.warnings.hostNow()...), flapping(s.History, s.Time)...)
 	return s, nil
 }

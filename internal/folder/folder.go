@@ -52,6 +52,19 @@ const (
 
 // Open locks the folder of a member of a group. It is made if it is not there.
 func Open(path, group string) (*Folder, error) {
+	f, err := Lock(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Folder{path: path, group: group, lock: f}, nil
+}
+
+// ErrInUse is wrapped by the error of a folder that another process has locked.
+var ErrInUse = errors.New("in use")
+
+// Lock locks a folder for this process until the file that it returns is closed. It is made if
+// it is not there.
+func Lock(path string) (*os.File, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, err
 	}
@@ -65,11 +78,11 @@ func Open(path, group string) (*Folder, error) {
 	if err := lock(f); err != nil {
 		owner, _ := io.ReadAll(io.LimitReader(f, 32))
 		_ = f.Close()
-		return nil, fmt.Errorf("in use by process %s: end it, or choose another folder: %w", cmp.Or(strings.TrimSpace(string(owner)), "unknown"), err)
+		return nil, fmt.Errorf("%w by process %s: end it, or choose another folder: %w", ErrInUse, cmp.Or(strings.TrimSpace(string(owner)), "unknown"), err)
 	}
 	_ = f.Truncate(0) // a full disk must not keep the member out
 	_, _ = fmt.Fprintln(f, os.Getpid())
-	return &Folder{path: path, group: group, lock: f}, nil
+	return f, nil
 }
 
 // openPrivate opens a file for this user alone, whatever its mode was.

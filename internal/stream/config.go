@@ -54,6 +54,8 @@ type Config struct {
 	Replicate bool
 	// Echo makes Deliver return the messages of this member, too, in the order of its stream.
 	Echo bool
+	// Begins delivers a notice where each view begins ([Message.Begins]).
+	Begins bool
 	// AllTopics makes Deliver return the messages of every topic, too, in the order of
 	// their streams. If false, those of topics without a subscription are dropped.
 	AllTopics bool

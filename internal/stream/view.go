@@ -168,7 +168,7 @@ func (m *Member) Install(now protocol.Time, number uint64, slots protocol.Rank, 
 		m.former = m.roster.members
 	}
 	m.frozen, m.heldBytes, m.cut, m.view = false, 0, nil, number
-	if m.config.Replicate {
+	if m.config.Replicate || m.config.Begins {
 		m.inbox.push(&m.inbox.main, Message{View: number, Begins: true})
 	}
 	if err := m.setRoster(slots, members); err != nil {

@@ -17,6 +17,8 @@ import (
 const (
 	keepAlive    = 15 * time.Second
 	writeTimeout = 30 * time.Second
+	// lastTimeout is how long other agents may take to tell the last message of a topic.
+	lastTimeout = 5 * time.Second
 )
 
 // messages streams messages as server-sent events. A subscriber that was cut comes back
@@ -30,12 +32,15 @@ func (s *Server) messages(w http.ResponseWriter, r *http.Request) error {
 	if filter.Fleet && filter.Direct {
 		return badRequest("fleet and direct: a message to one member is not for the fleet")
 	}
+	if query.Get("last") == "true" && (!filter.ByTopic || filter.Direct) {
+		return badRequest("last needs a topic: write topic=NAME&last=true")
+	}
 	return s.stream(w, r, s.agent.Messages(), filter)
 }
 
 // stream streams what a log has for a filter.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, log *retain.Log, filter retain.Filter) error {
-	cursor, err := log.Subscribe(filter, cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")))
+	cursor, first, err := s.position(r, log, filter)
 	if err != nil {
 		return BadRequest(err)
 	}
@@ -44,6 +49,10 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, log *retain.Log,
 	}
 	defer s.subscribers.Add(-1)
 	control := http.NewResponseController(w)
+	if err := first(w); err != nil {
+		return nil // the client is gone
+	}
+	_ = control.Flush() // the client knows that it is subscribed
 	for r.Context().Err() == nil {
 		if err := s.writeEvent(r.Context(), w, control, cursor, log == s.agent.Events()); err != nil {
 			return nil // the client is gone
@@ -70,6 +79,38 @@ func send(control *http.ResponseController, write func() error) error {
 		return err
 	}
 	return errors.Join(write(), control.Flush())
+}
+
+// position returns the position at which a stream begins, and what writes its beginning: an ID
+// without an event for a subscriber that has none, so that it can come back before it has got
+// anything, and the last message of the topic if it asks for that and another agent has it.
+func (s *Server) position(r *http.Request, log *retain.Log, filter retain.Filter) (*retain.Cursor, func(http.ResponseWriter) error, error) {
+	after := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after"))
+	if after != "" {
+		cursor, err := log.Subscribe(filter, after)
+		return cursor, func(http.ResponseWriter) error { return nil }, err
+	}
+	if r.URL.Query().Get("last") != "true" {
+		cursor, err := log.Subscribe(filter, "")
+		return cursor, func(w http.ResponseWriter) error { return encodeID(w, cursor) }, err
+	}
+	cursor, found := log.SubscribeLast(filter)
+	return cursor, func(w http.ResponseWriter) error {
+		if !found && !filter.Fleet {
+			ctx, cancel := context.WithTimeout(r.Context(), lastTimeout)
+			defer cancel()
+			if m, ok := s.agent.Last(ctx, filter.Topic); ok {
+				return encodeEvent(w, &retain.Event{ID: cursor.ID(), Message: &m}, false)
+			}
+		}
+		return encodeID(w, cursor)
+	}, nil
+}
+
+// encodeID writes the ID of a position, without an event.
+func encodeID(w io.Writer, c *retain.Cursor) error {
+	_, err := fmt.Fprintf(w, "id: %s\n\n", c.ID())
+	return err
 }
 
 // writeEvent waits for the next event and writes it.
@@ -100,7 +141,7 @@ func encodeEvent(w http.ResponseWriter, e *retain.Event, ofGroup bool) error {
 	case m == nil:
 		name, data = EventMissed, e.Missed
 	case m.Gap != "":
-		name, data = EventGap, Gap{m.Gap, m.Time}
+		name, data = EventGap, Gap{m.Missing, m.Gap, m.Time}
 	case ofGroup:
 		name, data = m.Topic, eventData(m)
 	default:

@@ -36,6 +36,10 @@ var (
 	moment = time.Unix(1, 0)
 )
 
+func (f *fakeAgent) Last(context.Context, string) (retain.Message, bool) {
+	return retain.Message{Topic: "old", Data: []byte("value")}, true
+}
+
 func (f *fakeAgent) Broadcast(_ context.Context, topic string, data []byte, stable bool) (*Receipt, error) {
 	f.log.Add(retain.Message{Topic: topic, Data: data, FromID: "a", Time: moment})
 	return &Receipt{View: 3, Stable: stable, Members: []MemberRef{some}}, f.err

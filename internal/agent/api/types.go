@@ -45,6 +45,8 @@ type Agent interface {
 	Ready() error
 	// Messages are those of the group, and those that this agent has sent.
 	Messages() *retain.Log
+	// Last asks other agents for the last message of a topic from before this agent's time.
+	Last(ctx context.Context, topic string) (retain.Message, bool)
 	// Events are those of the group. The topic of each is its name, and its data an [Event].
 	Events() *retain.Log
 	// Metrics serves metrics in the format of Prometheus.
@@ -148,9 +150,11 @@ type Message struct {
 	Payload
 }
 
-// Gap is an event: messages may be missing between the one before and the next, because the
-// agent was not a member for a while.
+// Gap is an event: messages are missing between the one before and the next, because the
+// agent was not a member for a while, and other agents do not have them any more. Count is how
+// many; 0: that is not known.
 type Gap struct {
+	Count  uint64    `json:"count,omitempty"`
 	Reason string    `json:"reason"`
 	Time   time.Time `json:"time"`
 }
@@ -211,6 +215,8 @@ type AgentStatus struct {
 	RetainedBytes int `json:"retained_bytes"`
 	// Warnings are what an operator should know.
 	Warnings []Warning `json:"warnings"`
+	// LogError is why the messages are not saved for a restart, if they should be.
+	LogError string `json:"log_error,omitempty"`
 }
 
 // The kinds of warnings.

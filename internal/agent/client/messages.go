@@ -33,6 +33,10 @@ type Subscription struct {
 	Fleet  bool   // only messages to all zones
 	Events bool   // what happens to the group instead of messages
 	After  string // the ID of the last message that the subscriber has
+	Last   bool   // begin with the last message of Topic, unless there is an ID
+	// Begins, if it is not nil, is called with the ID at which a subscription without one
+	// begins.
+	Begins func(id string)
 }
 
 // Messages subscribes, and calls f with each event until it returns an error, ctx ends or
@@ -41,6 +45,9 @@ func (c *Client) Messages(ctx context.Context, s Subscription, subscribed func()
 	query := url.Values{}
 	if s.Topic != nil {
 		query.Set("topic", *s.Topic)
+	}
+	if s.Last {
+		query.Set("last", "true")
 	}
 	if s.Direct {
 		query.Set("direct", "true")
@@ -71,6 +78,12 @@ func (c *Client) Messages(ctx context.Context, s Subscription, subscribed func()
 		if err != nil {
 			return err
 		}
+		if e.Message == nil && e.Missed == nil && e.Gap == nil && e.Group == nil {
+			if s.Begins != nil {
+				s.Begins(e.ID)
+			}
+			continue
+		}
 		if err := f(e); err != nil {
 			return err
 		}
@@ -83,7 +96,9 @@ func readEvent(lines *bufio.Scanner) (e Event, err error) {
 	if err != nil {
 		return e, err
 	}
-	e.ID = id
+	if e.ID = id; name == "" {
+		return e, nil // where the subscription begins
+	}
 	return e, e.decode(name, data)
 }
 
@@ -94,6 +109,8 @@ func readLines(lines *bufio.Scanner) (name, id, data string, err error) {
 		switch {
 		case lines.Text() == "" && name != "":
 			return name, id, data, nil
+		case lines.Text() == "" && id != "":
+			return "", id, "", nil
 		case field == "id":
 			id = value
 		case field == "event":

@@ -62,6 +62,7 @@ type Cursor struct {
 	seen    uint64 // of the counter of the filter
 	atMost  bool
 	missing *Missed // to be told first
+	gaps    uint64  // the number of the last gap that was told and is no longer retained
 }
 
 // FromOldest is the ID with which a subscriber begins at the oldest message retained.
@@ -86,16 +87,43 @@ func (l *Log) Subscribe(f Filter, after string) (*Cursor, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case id.epoch != l.epoch:
+	}
+	end, known := l.endOf(id.epoch)
+	switch {
+	case !known:
 		c.next, c.seen = l.first, counted.dropped
 		c.missing = &Missed{Count: c.droppedBefore(), AtMost: f.Fleet, Restarted: true}
 		return c, nil
-	case id.number >= l.next():
+	case id.number >= end && id.epoch == l.epochs[len(l.epochs)-1].Name:
 		return nil, fmt.Errorf("id %q is of a message that has not come yet", after)
 	}
-	c.next, c.seen = id.number+1, id.seen
+	c.next, c.seen = min(id.number+1, end), id.seen // the log may have lost its end, and has got it again
 	c.atMost = !f.all() && !id.filtered
 	return c, nil
+}
+
+// SubscribeLast returns a cursor before the last message of a filter. It returns false if none
+// is retained, and the cursor is after the last message of the log then.
+func (l *Log) SubscribeLast(f Filter) (*Cursor, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := &Cursor{log: l, filter: f}
+	c.next, c.seen = l.next(), c.counter().added
+	for n := c.next; n > l.first; n-- {
+		if m := l.retained.At(int(n - 1 - l.first)); m.Gap == "" && f.matches(m) {
+			c.next, c.seen = n-1, m.ordinal-1
+			return c, true
+		}
+	}
+	return c, false
+}
+
+// ID names the position of the cursor, for a subscriber that comes back before it has got
+// anything.
+func (c *Cursor) ID() string {
+	c.log.mu.Lock()
+	defer c.log.mu.Unlock()
+	return c.id(c.next - 1)
 }
 
 // counter is that of the filter, within the log's lock.
@@ -133,6 +161,9 @@ func (c *Cursor) try() (Event, bool) {
 		c.missing = nil
 		return Event{Missed: m}, true
 	}
+	if g := c.droppedGap(); g != nil {
+		return Event{ID: c.id(c.next - 1), Message: g}, true
+	}
 	if missed := c.catchUp(); missed.Count > 0 {
 		return Event{ID: c.id(l.first - 1), Missed: missed}, true
 	}
@@ -147,6 +178,18 @@ func (c *Cursor) try() (Event, bool) {
 	return Event{}, false
 }
 
+// droppedGap returns the next gap that the cursor has not come to and that is no longer retained.
+func (c *Cursor) droppedGap() *Message {
+	for i := range c.log.gaps {
+		if g := &c.log.gaps[i]; g.number >= c.next && g.number > c.gaps {
+			c.gaps = g.number
+			m := g.message
+			return &m
+		}
+	}
+	return nil
+}
+
 // catchUp moves the cursor to what is retained, and returns what it has missed.
 func (c *Cursor) catchUp() *Missed {
 	l := c.log
@@ -154,6 +197,11 @@ func (c *Cursor) catchUp() *Missed {
 		return &Missed{}
 	}
 	behind, dropped := l.first-c.next, c.counter().dropped
+	for i := range l.gaps {
+		if l.gaps[i].number >= c.next {
+			behind-- // it is no message, and was told
+		}
+	}
 	c.next = l.first
 	if c.filter.all() {
 		return &Missed{Count: behind, AtMost: c.filter.Fleet}
@@ -172,10 +220,11 @@ func (c *Cursor) catchUp() *Missed {
 // id names a position of the cursor. That of a filtered cursor has the messages of the
 // filter counted in it, so that those that are missed later can be counted exactly.
 func (c *Cursor) id(number uint64) string {
+	epoch := c.log.epochOf(number)
 	if c.filter.all() {
-		return fmt.Sprintf("%s-%d", c.log.epoch, number)
+		return fmt.Sprintf("%s-%d", epoch, number)
 	}
-	return fmt.Sprintf("%s-%d-%d", c.log.epoch, number, c.seen)
+	return fmt.Sprintf("%s-%d-%d", epoch, number, c.seen)
 }
 
 // id is the parts of an ID.

@@ -26,10 +26,15 @@ type Message struct {
 	// Fleet says that it was sent to all zones, by a member of Zone. Then From is -1.
 	Fleet bool
 	Zone  string
+	// Index counts the broadcasts of From in View, from 1. All agents count alike. It is 0 in
+	// other messages.
+	Index uint64
 	Data  []byte
-	// Gap is empty in a message. Otherwise messages may be missing here, for this reason:
-	// the agent was not a member for a while.
-	Gap string
+	// Gap is empty in a message. Otherwise messages are missing here, for this reason: the
+	// agent was not a member for a while. Missing counts them; 0: it is not known how many, or
+	// whether any.
+	Gap     string
+	Missing uint64
 
 	counter *counter // of its topic; nil for a gap
 	ordinal uint64   // among the messages of its counter, from 1
@@ -52,25 +57,35 @@ const overhead = 160
 // Log retains messages. Its methods may be called by several goroutines.
 type Log struct {
 	limits Limits
-	epoch  string
 	added  notify.Notifier
 
 	mu       sync.Mutex
+	epochs   []Epoch // the last ones; the last of them is the present one
 	retained queue.Queue[Message]
 	first    uint64 // the number of the first one that is retained, from 1
 	bytes    int
 	topics   map[string]*counter
 	others   counter // of topics beyond the limit
 	direct   counter // of messages to this member alone
+	gaps     []gap   // the last ones that are no longer retained
 }
 
-// New makes an empty log. Messages have numbers within an epoch: a log that is made again
-// has another one.
+// gap is a gap that is no longer retained: subscribers are told of it all the same.
+type gap struct {
+	number  uint64
+	message Message
+}
+
+// maxGaps is how many of them are known. What the oldest ones count is added up beyond that.
+const maxGaps = 16
+
+// New makes an empty log. Messages have numbers, and an epoch: a log that is made again has
+// another one.
 func New(epoch string, l Limits) *Log {
 	if l.Topics == 0 {
 		l.Topics = 4096
 	}
-	return &Log{limits: l, epoch: epoch, first: 1, topics: make(map[string]*counter)}
+	return &Log{limits: l, epochs: []Epoch{{epoch, 1}}, first: 1, topics: make(map[string]*counter)}
 }
 
 // Add retains a message, and drops the oldest ones beyond the limits. The log keeps a copy
@@ -98,6 +113,12 @@ func (l *Log) drop() {
 	l.first++
 	if m.counter != nil {
 		m.counter.dropped++
+		return
+	}
+	l.gaps = append(l.gaps, gap{l.first - 1, m})
+	if len(l.gaps) > maxGaps {
+		l.gaps[1].message.Missing += l.gaps[0].message.Missing
+		l.gaps = slices.Delete(l.gaps, 0, 1)
 	}
 }
 

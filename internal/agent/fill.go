@@ -1,0 +1,228 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/agent/backfill"
+	"github.com/pleach-go/pleach/internal/agent/retain"
+)
+
+// An agent that becomes a member again gets what it has missed from the logs of others, as
+// package backfill decides, before it takes in the messages of its new membership.
+
+// Names of requests: for what an agent has missed, and for the last message of a topic.
+const (
+	logName  = "agent/log"
+	lastName = "agent/last"
+)
+
+const (
+	fillTimeout = 30 * time.Second // for everything
+	pageTimeout = 10 * time.Second // for a reply
+	pageBytes   = 1 << 20          // of messages in a reply, and one more
+	fillAgain   = 200 * time.Millisecond
+	// returnTimeout is how long agents that were members together are waited for.
+	returnTimeout = 5 * time.Second
+	maxFailures   = 3 // of one agent
+	maxLast       = 3 // agents that are asked for the last message of a topic
+)
+
+// follow has a group that is about to be joined tell the store all that it needs, and answer
+// other agents from the first view on.
+func (s *store) follow(c *pleach.Config) {
+	c.Echo, c.ViewNotices = true, true
+	if c.Handlers == nil {
+		c.Handlers = make(map[string]func(context.Context, pleach.Request) ([]byte, error))
+	}
+	c.Handlers[logName] = func(ctx context.Context, r pleach.Request) ([]byte, error) { return s.answer(ctx, r.Data) }
+	c.Handlers[lastName] = func(_ context.Context, r pleach.Request) ([]byte, error) { return s.answerLast(r.Data) }
+}
+
+// enter fills what was missed before the first view of a membership. It reports false if ctx
+// ends before.
+func (s *store) enter(ctx context.Context, g *pleach.Group, v *pleach.View, rank int) bool {
+	filling, cancel := context.WithTimeout(ctx, fillTimeout)
+	defer cancel()
+	s.mu.Lock()
+	s.callOff, s.reached = cancel, v.Number // nothing of the views before comes from the group any more
+	s.mu.Unlock()
+	s.taken.Notify()
+	last, _ := s.positions.Last()
+	fill := backfill.NewFill(&s.positions, v.Number, s.limits)
+	if fill != nil {
+		s.fill(filling, g, fill, rank)
+	}
+	if ctx.Err() != nil {
+		return false
+	}
+	if fill != nil {
+		s.filled(fill.Result(), last.Number, v.Number)
+	}
+	return true
+}
+
+// agentsOf are the other members of a view, those first that have been members for longest:
+// they know most.
+func agentsOf(v *pleach.View, self int) []pleach.Member {
+	members := slices.DeleteFunc(slices.Clone(v.Members()), func(m pleach.Member) bool { return m.Rank == self })
+	slices.SortStableFunc(members, func(a, b pleach.Member) int { return cmp.Compare(a.Incarnation, b.Incarnation) })
+	return members
+}
+
+// fill asks other agents until there is no more to ask, or ctx ends. After a restart of all, it
+// waits a little for those that are not back yet.
+func (s *store) fill(ctx context.Context, g *pleach.Group, fill *backfill.Fill, self int) {
+	known := make(map[process]bool)
+	for began := time.Now(); ctx.Err() == nil; {
+		v := g.View()
+		for _, m := range agentsOf(&v, self) {
+			if p := (process{m.ID, m.Incarnation}); !known[p] {
+				known[p] = true
+				fill.Add(m.Rank)
+			}
+		}
+		s.askAll(ctx, g, fill)
+		if !fill.Lacks() || time.Since(began) > returnTimeout {
+			return
+		}
+		pause(ctx, fillAgain)
+	}
+}
+
+// askAll asks those that can be asked at present.
+func (s *store) askAll(ctx context.Context, g *pleach.Group, fill *backfill.Fill) {
+	for failures := 0; ctx.Err() == nil; {
+		rank, request, ok := fill.Next()
+		if !ok {
+			return
+		}
+		reply, err := askLog(ctx, g, rank, request)
+		switch {
+		case err == nil:
+			fill.Answer(reply)
+			failures = 0
+		case errors.Is(err, pleach.ErrNoHandler):
+			fill.Pass() // a program, or an agent of an earlier version
+		default:
+			if failures++; failures == maxFailures || errors.Is(err, pleach.ErrGone) {
+				s.logger.Warn("an agent does not tell what was missed", "peer", rank, "cause", err)
+				fill.Failed()
+				failures = 0
+			} else {
+				pause(ctx, fillAgain)
+			}
+		}
+	}
+}
+
+// askLog asks an agent for a page.
+func askLog(ctx context.Context, g *pleach.Group, rank int, r *backfill.Request) (*backfill.Reply, error) {
+	question, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
+	defer cancel()
+	b, err := g.Request(ctx, rank, logName, question)
+	if err != nil {
+		return nil, err
+	}
+	reply := new(backfill.Reply)
+	return reply, json.Unmarshal(b, reply)
+}
+
+// filled publishes what was got, behind a notice of what was not.
+func (s *store) filled(r backfill.Result, from, until uint64) {
+	var batch []retain.Message
+	if r.Missing > 0 || r.Uncertain {
+		reason := fmt.Sprintf("the agent was not a member between view %d and view %d, and no other agent has them any more", from, until)
+		if r.Uncertain {
+			reason = fmt.Sprintf("the agent was not a member between view %d and view %d, and no agent that answers knows all that was sent", from, until)
+		}
+		batch = append(batch, retain.Message{Gap: reason, Missing: r.Missing, Time: time.Now()})
+	}
+	s.logger.Info("filled what was missed", "from", from, "until", until, "messages", len(r.Messages), "missing", r.Missing, "uncertain", r.Uncertain)
+	s.publish(append(batch, r.Messages...))
+	s.mu.Lock()
+	s.positions.Filled(r, until)
+	s.mu.Unlock()
+	s.saveSnapshot()
+}
+
+// answer tells another agent what it has missed.
+func (s *store) answer(ctx context.Context, question []byte) ([]byte, error) {
+	r := new(backfill.Request)
+	if err := json.Unmarshal(question, r); err != nil {
+		return nil, err
+	}
+	reply, err := s.reply(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if reply.Known {
+		bytes := 0
+		reply.Next = s.log.Select(r.After, retain.Limits{Messages: r.Messages, Bytes: r.Bytes}, r.Wants(), func(m *retain.Message) bool {
+			b := m.Append(nil)
+			reply.Coded, bytes = append(reply.Coded, b), bytes+len(b)
+			return bytes < pageBytes
+		})
+	}
+	return json.Marshal(reply)
+}
+
+// reply begins a reply, as soon as the log has everything of the views in question.
+func (s *store) reply(ctx context.Context, r *backfill.Request) (*backfill.Reply, error) {
+	for {
+		taken := s.taken.Wait()
+		s.mu.Lock()
+		reached, reply := s.reached, s.positions.Reply(r)
+		reply.Filling = s.callOff != nil
+		s.mu.Unlock()
+		if !reply.Known || reached >= r.Until {
+			return reply, nil
+		}
+		select {
+		case <-taken:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-s.stopped:
+			return nil, errors.New("the agent ends")
+		}
+	}
+}
+
+// answerLast tells another agent the last message of a topic.
+func (s *store) answerLast(topic []byte) ([]byte, error) {
+	m, ok := s.log.Last(retain.Filter{ByTopic: true, Topic: string(topic)})
+	if !ok {
+		return nil, nil
+	}
+	return m.Append(nil), nil
+}
+
+// Last implements [api.Agent]. What was sent in this agent's time is in its own log.
+func (a *Agent) Last(ctx context.Context, topic string) (retain.Message, bool) {
+	g, err := a.current()
+	if err != nil {
+		return retain.Message{}, false
+	}
+	v := g.View()
+	agents := agentsOf(&v, g.Rank())
+	for _, m := range agents[:min(len(agents), maxLast)] {
+		b, err := g.Request(ctx, m.Rank, lastName, []byte(topic))
+		if err != nil || len(b) == 0 {
+			continue
+		}
+		if m, err := retain.Decode(b); err == nil && m.View < g.Self().Incarnation && m.Gap == "" {
+			return m, true
+		}
+	}
+	return retain.Message{}, false
+}
