@@ -89,7 +89,7 @@ func (g *Group) comeBack(s *session, r *lifecycle.Returning, now func() protocol
 			if g.wanted.Err() == nil {
 				s.log.Warn("cannot join again", "cause", err)
 			}
-			r.Failed(now(), client.Permanent(err))
+			r.Failed(now(), !passes(err))
 			cause = err
 			continue
 		}
@@ -107,6 +107,14 @@ func (g *Group) comeBack(s *session, r *lifecycle.Returning, now func() protocol
 			return context.Cause(g.wanted)
 		}
 	}
+}
+
+// passes reports whether an attempt to join again has failed for a reason that may pass. A data
+// folder that cannot be used is no mistake in the settings then, but a disk that is full: it was
+// used before.
+func passes(err error) bool {
+	var setting *ConfigError
+	return errors.As(err, &setting) && setting.Field == "DataDir" || !client.Permanent(err)
 }
 
 // endingOf is how a membership has ended.

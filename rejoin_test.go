@@ -3,9 +3,13 @@ package pleach_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,13 +26,20 @@ func outpaced(t *testing.T) (sender, slow *pleach.Group, sent int) {
 // outpacedBeside is outpaced, and starts something beside the second member before that.
 func outpacedBeside(t *testing.T, beside func(slow *pleach.Group)) (sender, slow *pleach.Group, sent int) {
 	t.Helper()
+	return outpacedAs(t, pleach.Config{}, beside)
+}
+
+// outpacedAs is outpacedBeside with settings of the second member.
+func outpacedAs(t *testing.T, c pleach.Config, beside func(slow *pleach.Group)) (sender, slow *pleach.Group, sent int) {
+	t.Helper()
 	limits := pleach.Limits{InboxBytes: 64 << 10, SlowTimeout: 200 * time.Millisecond}
 	sender, err := pleach.Create(t.Context(), pleach.Config{ID: "sender", Limits: limits})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = sender.Abort() })
-	slow, err = pleach.Join(t.Context(), pleach.Config{ID: "slow", Limits: limits, Rejoin: true}, sender.Self().Address)
+	c.ID, c.Limits, c.Rejoin = "slow", limits, true
+	slow, err = pleach.Join(t.Context(), c, sender.Self().Address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,6 +95,49 @@ func TestSlowProgramComesBackWhenItReceives(t *testing.T) {
 	if !told || next > sent || slow.Err() != nil {
 		t.Errorf("told of the gap: %t; %d of %d messages; %v", told, next, sent, slow.Err())
 	}
+}
+
+// failures counts log lines of attempts to join again that have failed.
+type failures struct {
+	slog.Handler
+	n atomic.Int64
+}
+
+func (f *failures) Enabled(context.Context, slog.Level) bool { return true }
+func (f *failures) WithAttrs([]slog.Attr) slog.Handler       { return f }
+func (f *failures) WithGroup(string) slog.Handler            { return f }
+
+func (f *failures) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == "cannot join again" {
+		f.n.Add(1)
+	}
+	return nil
+}
+
+// A process whose data folder cannot be used when it is to come back, as on a disk that is full,
+// tries again until it can.
+func TestComesBackWhenItsFolderDoes(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	failed := &failures{Handler: slog.DiscardHandler}
+	sender, slow, _ := outpacedAs(t, pleach.Config{DataDir: dir, Logger: slog.New(failed)}, func(*pleach.Group) {
+		if err := errors.Join(os.Rename(dir, dir+".away"), os.WriteFile(dir, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	})
+	go func() {
+		for range slow.Messages(t.Context()) {
+		}
+	}()
+	for failed.n.Load() < 2 && slow.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := errors.Join(os.Remove(dir), os.Rename(dir+".away", dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := slow.Err(); err != nil {
+		t.Fatal(err)
+	}
+	awaitView(t, sender, "both", ofSize(2))
 }
 
 // A program that leaves between two memberships stays out.
