@@ -80,6 +80,9 @@ func Run(ctx context.Context, o Options) error {
 		events: retain.New(newEpoch(), retain.Limits{Messages: retainedEvents, Bytes: retainedEventBytes}),
 	}
 	a.config.Store(c)
+	if err := checkUnused(c.Socket); err != nil {
+		return err // before the folder, which that agent has, too
+	}
 	if a.store, err = newStore(c.DataDir, retain.Limits{Messages: c.RetainMessages, Bytes: c.RetainBytes}, a.log); err != nil {
 		return err
 	}

@@ -63,9 +63,8 @@ func listenSocket(path string) (net.Listener, error) {
 	if err := config.CheckSocket(path); err != nil {
 		return nil, err
 	}
-	if conn, err := net.Dial("unix", path); err == nil {
-		_ = conn.Close()
-		return nil, fmt.Errorf("an agent answers on %s already: end it, or choose another --socket", path)
+	if err := checkUnused(path); err != nil {
+		return nil, err
 	}
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() != fs.ModeSocket {
 		return nil, fmt.Errorf("socket: %s is there and is not a socket", path)
@@ -81,4 +80,14 @@ func listenSocket(path string) (net.Listener, error) {
 		return nil, errors.Join(fmt.Errorf("socket: %w", err), l.Close())
 	}
 	return l, nil
+}
+
+// checkUnused returns an error if another agent answers on a socket.
+func checkUnused(path string) error {
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		return nil
+	}
+	_ = conn.Close()
+	return fmt.Errorf("an agent answers on %s already: end it, or choose another --socket", path)
 }

@@ -93,7 +93,7 @@ func newStore(dir string, limits retain.Limits, logger *slog.Logger) (*store, er
 	j, err := journal.Open(filepath.Join(dir, "messages"), int64(limits.Bytes))
 	switch {
 	case errors.Is(err, folder.ErrInUse):
-		return nil, fmt.Errorf("data-dir: %w", err)
+		return nil, fmt.Errorf("--data-dir is %q: %w", dir, err)
 	case err != nil:
 		s.saved(err)
 		return s, nil
