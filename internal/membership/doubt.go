@@ -13,8 +13,7 @@ import (
 // that give none within DoubtTimeout are unreachable until they are heard. That says
 // whether this member has a quorum, and no more: no member is suspected or left out for it.
 // A member that loses its quorum so tells those that it hears, and they ask as well: their
-// neighbors may all be on this side of the cut. It goes on to tell so with every status, since
-// those that it hears may report to it, and wait for a view that it cannot decide.
+// neighbors may all be on this side of the cut.
 //
 // Each member asks all others over connections of their own, so only small groups do.
 type doubt struct {
@@ -86,12 +85,6 @@ func (m *Machine) runDoubt(now protocol.Time) {
 	}
 }
 
-// hasLostQuorum reports whether this member has lost its quorum, and may tell so.
-func (m *Machine) hasLostQuorum() bool {
-	_, _, has := m.Quorum()
-	return !has && m.view.Version >= wire.DoubtVersion
-}
-
 // endRound takes the members that have given no sign of life for unreachable. If this
 // member did not run itself, that proves nothing. It asks on while a neighbor is quiet or
 // the quorum is lost, and less often then: it knows already.
@@ -105,7 +98,7 @@ func (m *Machine) endRound(now protocol.Time) {
 	_, _, has := m.Quorum()
 	if had && !has {
 		for _, r := range m.others(m.survivors(m.unreachable()).each()) {
-			m.put(r, frame{kind: Status})
+			m.put(r, frame{kind: Status, lost: true})
 		}
 	}
 	switch {

@@ -107,37 +107,6 @@ func TestMemberThatIsToldAsks(t *testing.T) {
 	a.wantQuorum(t, false)
 }
 
-// A member without a quorum tells so those that report to it, whose view it cannot decide, and
-// with every status; and not before, nor where members of an earlier version would not understand.
-func TestMemberWithoutQuorumTellsOnAndOn(t *testing.T) {
-	for _, version := range []uint16{wire.DoubtVersion, wire.DoubtVersion - 1} {
-		a := newAsker(t, func(c *Config) { c.View.Version = version })
-		a.step(2 * second)
-		if len(a.told) > 0 {
-			t.Fatalf("it has its quorum, and tells %v", a.told)
-		}
-		for r := range protocol.Rank(3) {
-			a.Suspect(a.now, r+1, 1)
-		}
-		a.wantQuorum(t, false)
-		report := frame{kind: Report, view: a.view.Number, incarnation: 1, reports: []report{{4, []suspect{{1, 1}}}}}
-		for range 2 { // a report that is repeated gets an answer
-			if err := a.Receive(a.now, 4, report.append(nil)); err != nil {
-				t.Fatal(err)
-			}
-			a.step(a.now + millisecond)
-		}
-		if told := a.told[4] > 0; told != (version == wire.DoubtVersion) {
-			t.Errorf("version %d: it tells %v", version, a.told)
-		}
-		clear(a.told)
-		a.step(a.now + 10*second)
-		if told := a.told[4] > 1; told != (version == wire.DoubtVersion) {
-			t.Errorf("version %d: it tells %v with its status", version, a.told)
-		}
-	}
-}
-
 // No member is asked, or doubted, where that would prove nothing.
 func TestNoDoubt(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -285,7 +285,6 @@ func (m *Machine) Next(now protocol.Time) (to protocol.Rank, b []byte, ok bool) 
 func (m *Machine) put(to protocol.Rank, f frame) {
 	f.view, f.incarnation = m.view.Number, m.config.Self.Incarnation
 	f.abstains = f.kind == Status && m.abstains
-	f.lost = f.kind == Status && !f.asks && m.hasLostQuorum()
 	f.members = slices.Clone(f.members)
 	m.outbox = append(m.outbox, send{to, f})
 }
