@@ -73,7 +73,8 @@ func progressOf(ctx context.Context, c *Config, address string) (p []collective.
 	if err != nil {
 		return nil, nil // it is not in a World
 	}
-	return p, json.Unmarshal(body, &p)
+	err = json.Unmarshal(body, &p)
+	return p, err
 }
 
 // encodeProgress encodes the reply to a request for progress: the calls that this

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pleach-go/pleach/internal/agent/api"
+	"github.com/pleach-go/pleach/internal/agent/client"
 	"github.com/pleach-go/pleach/internal/cli"
 )
 
@@ -52,6 +53,19 @@ func (k *kvCommand) add(cmd *cobra.Command, least, most int, run func(cmd *cobra
 	return cmd
 }
 
+// ask calls the agent, and prints its reply: as JSON, or its text.
+func (k *kvCommand) ask(cmd *cobra.Command, call func(agent *client.Client) (reply any, text string, err error)) error {
+	agent, err := k.client()
+	if err != nil {
+		return err
+	}
+	reply, text, err := call(agent)
+	if err != nil {
+		return refused(err)
+	}
+	return k.print(cmd.OutOrStdout(), reply, text)
+}
+
 // versionFlag is what a change compares.
 func (k *kvCommand) versionFlag(cmd *cobra.Command, usage string) {
 	cmd.Flags().Uint64Var(&k.version, "version", 0, usage)
@@ -72,19 +86,14 @@ func newKVGet() *cobra.Command {
 		Long:    "Print the value of a key as it is at this moment, and a line break. The exit code is 1 if there is no such key.",
 		Example: "  pleach kv get config/color\n  pleach kv get config/color --json | jq .version",
 	}, 1, 1, func(cmd *cobra.Command, args []string) error {
-		agent, err := k.client()
-		if err != nil {
-			return err
-		}
-		e, err := agent.Get(cmd.Context(), args[0], k.timeout)
-		if err != nil {
-			return refused(err)
-		}
-		value, err := e.Bytes()
-		if err != nil {
-			return cli.Failure(err)
-		}
-		return k.print(cmd.OutOrStdout(), e, string(value))
+		return k.ask(cmd, func(agent *client.Client) (any, string, error) {
+			e, err := agent.Get(cmd.Context(), args[0], k.timeout)
+			if err != nil {
+				return nil, "", err
+			}
+			value, err := e.Bytes()
+			return e, string(value), err
+		})
 	})
 	k.addTimeout(cmd, 30*time.Second)
 	return cmd
@@ -100,19 +109,14 @@ otherwise the exit code is 1. A key has at most 255 bytes, a value 64 KiB, and a
 together 16 MiB and 16,384 keys.`,
 		Example: "  pleach kv put config/color blue\n  pleach kv put config/limits --file limits.json --version 0",
 	}, 1, 2, func(cmd *cobra.Command, args []string) error {
-		agent, err := k.client()
-		if err != nil {
-			return err
-		}
 		value, err := k.input.read(cmd, args[1:])
 		if err != nil {
 			return err
 		}
-		r, err := agent.Put(cmd.Context(), args[0], value, k.compared(cmd), k.timeout)
-		if err != nil {
-			return refused(err)
-		}
-		return k.print(cmd.OutOrStdout(), r, fmt.Sprint("version ", r.Version))
+		return k.ask(cmd, func(agent *client.Client) (any, string, error) {
+			r, err := agent.Put(cmd.Context(), args[0], value, k.compared(cmd), k.timeout)
+			return r, fmt.Sprint("version ", r.Version), err
+		})
 	})
 	k.input.addFlags(cmd)
 	k.versionFlag(cmd, "only if the key has this version; 0 if it is not there")
@@ -127,15 +131,10 @@ func newKVDelete() *cobra.Command {
 		Long:    "Remove a key. The exit code is 1 if there is no such key, or it does not have --version.",
 		Example: "  pleach kv delete config/color",
 	}, 1, 1, func(cmd *cobra.Command, args []string) error {
-		agent, err := k.client()
-		if err != nil {
-			return err
-		}
-		r, err := agent.Delete(cmd.Context(), args[0], k.compared(cmd), k.timeout)
-		if err != nil {
-			return refused(err)
-		}
-		return k.print(cmd.OutOrStdout(), r, "deleted")
+		return k.ask(cmd, func(agent *client.Client) (any, string, error) {
+			r, err := agent.Delete(cmd.Context(), args[0], k.compared(cmd), k.timeout)
+			return r, "deleted", err
+		})
 	})
 	k.versionFlag(cmd, "only if the key has this version")
 	k.addTimeout(cmd, 30*time.Second)

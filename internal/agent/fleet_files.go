@@ -136,7 +136,8 @@ func sendPart(ctx context.Context, f *fleet.Fleet, zone string, part *zonePart, 
 	frame := binary.AppendUvarint(make([]byte, 0, binary.MaxVarintLen64+len(header)+len(data)), uint64(len(header)))
 	ctx, cancel := context.WithTimeout(ctx, partTimeout)
 	defer cancel()
-	return r, askZone(ctx, f, zone, filesFleetName, append(append(frame, header...), data...), &r)
+	err = askZone(ctx, f, zone, filesFleetName, append(append(frame, header...), data...), &r)
+	return r, err
 }
 
 func openPart(frame []byte) (part zonePart, data []byte, err error) {

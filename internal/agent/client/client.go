@@ -68,7 +68,8 @@ func (c *Client) Broadcast(ctx context.Context, topic string, data []byte, stabl
 	if stable {
 		query.Set("wait", "stable")
 	}
-	return r, c.call(ctx, http.MethodPost, "/v1/broadcast", query, data, &r)
+	err = c.call(ctx, http.MethodPost, "/v1/broadcast", query, data, &r)
+	return r, err
 }
 
 // BroadcastFleet sends to all members of all zones.
@@ -76,14 +77,16 @@ func (c *Client) BroadcastFleet(ctx context.Context, topic string, data []byte, 
 	query := withTimeout(timeout)
 	query.Set("topic", topic)
 	query.Set("fleet", "true")
-	return r, c.call(ctx, http.MethodPost, "/v1/broadcast", query, data, &r)
+	err = c.call(ctx, http.MethodPost, "/v1/broadcast", query, data, &r)
+	return r, err
 }
 
 // Send sends to one member.
 func (c *Client) Send(ctx context.Context, to string, data []byte, timeout time.Duration) (s api.Sent, err error) {
 	query := withTimeout(timeout)
 	query.Set("to", to)
-	return s, c.call(ctx, http.MethodPost, "/v1/send", query, data, &s)
+	err = c.call(ctx, http.MethodPost, "/v1/send", query, data, &s)
+	return s, err
 }
 
 // Query asks all members, of the fleet or of the agent's group.
@@ -93,27 +96,32 @@ func (c *Client) Query(ctx context.Context, name string, data []byte, fleet bool
 	if fleet {
 		query.Set("fleet", "true")
 	}
-	return a, c.call(ctx, http.MethodPost, "/v1/query", query, data, &a)
+	err = c.call(ctx, http.MethodPost, "/v1/query", query, data, &a)
+	return a, err
 }
 
 // Status returns what the agent knows of its group.
 func (c *Client) Status(ctx context.Context) (s api.Status, err error) {
-	return s, c.call(ctx, http.MethodGet, "/v1/status", nil, nil, &s)
+	err = c.call(ctx, http.MethodGet, "/v1/status", nil, nil, &s)
+	return s, err
 }
 
 // Fleet returns what the agent knows of its fleet.
 func (c *Client) Fleet(ctx context.Context) (f api.Fleet, err error) {
-	return f, c.call(ctx, http.MethodGet, "/v1/fleet", nil, nil, &f)
+	err = c.call(ctx, http.MethodGet, "/v1/fleet", nil, nil, &f)
+	return f, err
 }
 
 // Members returns the members of the current view.
 func (c *Client) Members(ctx context.Context) (m api.Members, err error) {
-	return m, c.call(ctx, http.MethodGet, "/v1/members", nil, nil, &m)
+	err = c.call(ctx, http.MethodGet, "/v1/members", nil, nil, &m)
+	return m, err
 }
 
 // Views returns the views that the agent has seen.
 func (c *Client) Views(ctx context.Context) (v api.Views, err error) {
-	return v, c.call(ctx, http.MethodGet, "/v1/views", nil, nil, &v)
+	err = c.call(ctx, http.MethodGet, "/v1/views", nil, nil, &v)
+	return v, err
 }
 
 // Healthy returns an error unless the agent serves requests.

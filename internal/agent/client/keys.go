@@ -26,24 +26,28 @@ func withVersion(query url.Values, version *uint64) url.Values {
 
 // Get returns a key with its value.
 func (c *Client) Get(ctx context.Context, key string, timeout time.Duration) (e api.Entry, err error) {
-	return e, c.call(ctx, http.MethodGet, keyPath(key), withTimeout(timeout), nil, &e)
+	err = c.call(ctx, http.MethodGet, keyPath(key), withTimeout(timeout), nil, &e)
+	return e, err
 }
 
 // List returns the keys that begin with a prefix.
 func (c *Client) List(ctx context.Context, prefix string, timeout time.Duration) (e api.Entries, err error) {
 	query := withTimeout(timeout)
 	query.Set("prefix", prefix)
-	return e, c.call(ctx, http.MethodGet, "/v1/kv", query, nil, &e)
+	err = c.call(ctx, http.MethodGet, "/v1/kv", query, nil, &e)
+	return e, err
 }
 
 // Put gives a key a value, if it has the version.
 func (c *Client) Put(ctx context.Context, key string, value []byte, version *uint64, timeout time.Duration) (r api.Changed, err error) {
-	return r, c.call(ctx, http.MethodPut, keyPath(key), withVersion(withTimeout(timeout), version), value, &r)
+	err = c.call(ctx, http.MethodPut, keyPath(key), withVersion(withTimeout(timeout), version), value, &r)
+	return r, err
 }
 
 // Delete removes a key, if it has the version.
 func (c *Client) Delete(ctx context.Context, key string, version *uint64, timeout time.Duration) (r api.Changed, err error) {
-	return r, c.call(ctx, http.MethodDelete, keyPath(key), withVersion(withTimeout(timeout), version), nil, &r)
+	err = c.call(ctx, http.MethodDelete, keyPath(key), withVersion(withTimeout(timeout), version), nil, &r)
+	return r, err
 }
 
 // Watch calls f with the keys that begin with a prefix, and with each that changes, until it

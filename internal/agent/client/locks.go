@@ -29,7 +29,8 @@ func (c *Client) Lock(ctx context.Context, r LockRequest) (l api.Lock, err error
 	if r.Wait {
 		query.Set("wait", "true")
 	}
-	return l, c.call(ctx, http.MethodPost, lockPath(r.Name), query, nil, &l)
+	err = c.call(ctx, http.MethodPost, lockPath(r.Name), query, nil, &l)
+	return l, err
 }
 
 // Renew renews a lock. Its time counts from before the call.
@@ -50,5 +51,6 @@ func (c *Client) withToken(ctx context.Context, method, name string, token uint6
 
 // Locks returns the locks that are held.
 func (c *Client) Locks(ctx context.Context) (l api.LockList, err error) {
-	return l, c.call(ctx, http.MethodGet, "/v1/locks", nil, nil, &l)
+	err = c.call(ctx, http.MethodGet, "/v1/locks", nil, nil, &l)
+	return l, err
 }
