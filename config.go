@@ -155,8 +155,8 @@ type Config struct {
 	OnMessage func(Message)
 	// Echo has OnMessage called with this process's own broadcasts, too, or Messages yield
 	// them, each at its place among those of the others; subscriptions do not. OnMessage may
-	// then be called on the goroutine that broadcasts. With a State, Messages yields them in
-	// any case. If false, this process does not receive its own.
+	// then be called on the goroutine that broadcasts. A State implies it. If false, this
+	// process does not receive its own.
 	Echo bool
 	// Handlers serve the requests of other members from the first view on, by name:
 	// [Group.Handle] adds others. If nil, there are none before Handle.

@@ -3,6 +3,7 @@ package pleach_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 	"testing"
@@ -64,5 +65,38 @@ func TestEchoDeliversOwnBroadcasts(t *testing.T) {
 	defer mu.Unlock()
 	if len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// noState is a State that has nothing to say.
+type noState struct{}
+
+func (noState) Snapshot(io.Writer) error { return nil }
+
+func (noState) Restore(io.Reader) error { return nil }
+
+// With a State, OnMessage gets this process's own broadcasts at once, also where no other member
+// is whose frames would bring them: Broadcast itself hands them over, unless the group does so at
+// the same moment.
+func TestStateDeliversOwnBroadcasts(t *testing.T) {
+	const broadcasts = 10
+	got := make(chan string, broadcasts)
+	a, err := pleach.Create(t.Context(), pleach.Config{State: noState{}, OnMessage: func(m pleach.Message) { got <- string(m.Data) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	for i := range broadcasts {
+		if err := a.Broadcast(t.Context(), fmt.Append(nil, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(got) == 0 {
+		t.Errorf("after %d broadcasts, none has come", broadcasts)
+	}
+	for i := range broadcasts {
+		if text := <-got; text != fmt.Sprint(i) {
+			t.Errorf("got %q, want %d", text, i)
+		}
 	}
 }

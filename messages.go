@@ -196,7 +196,7 @@ func (g *session) dispatch() {
 // dispatchOwn calls the program's handler for messages of this process, which no event of the
 // transport brings.
 func (g *session) dispatchOwn() {
-	if g.config.Echo && g.config.OnMessage != nil {
+	if (g.config.Echo || g.config.State != nil) && g.config.OnMessage != nil {
 		g.dispatch()
 	}
 }

@@ -18,7 +18,7 @@ import (
 // configuration, a count. A process that joins gets it from another member, exactly as it
 // is where the process's messages begin.
 //
-// With Config.State, Messages also yields this process's own broadcasts, at their place
+// With Config.State, Messages or OnMessage also has this process's own broadcasts, at their place
 // among the others: a program changes its state by what it receives only, one message after
 // the other. If the messages of different members may be applied in different orders with
 // the same result, all members that have received the same messages have the same state.
