@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -65,7 +64,10 @@ const (
 	receiptEvery = 20 // broadcasts
 	callPause    = 15 * time.Millisecond
 	callLimit    = time.Second
-	drainTime    = time.Second // after the end of sending
+	shardLease   = 3 * time.Second // longer than it takes to get a view without its holder
+	longEvery    = 8               // broadcasts
+	longMessage  = 40_000          // bytes: several segments
+	drainTime    = time.Second     // after the end of sending
 )
 
 func runMember(c memberConfig) (err error) {
@@ -124,7 +126,7 @@ func (m *member) joinOwners(ctx context.Context, config pleach.Config, seeds []s
 	}
 	m.group.Handle("register", m.serveRequest)
 	m.do, m.pause = m.route, callPause
-	if m.shards, err = shard.New(m.group, shard.Config{Partitions: partitions, Lease: time.Second}); err != nil {
+	if m.shards, err = shard.New(m.group, shard.Config{Partitions: partitions, Lease: shardLease}); err != nil {
 		return w, err
 	}
 	return work{
@@ -168,9 +170,11 @@ func (m *member) deliver(ctx context.Context) {
 			m.journal.write(Event{Type: evNotice, Err: fmt.Sprint(msg.Gap, msg.Lost)})
 			continue
 		}
-		from, seq, _ := strings.Cut(string(msg.Data), " ")
-		n, _ := strconv.Atoi(seq)
-		m.journal.write(Event{Type: evDeliver, View: msg.View, Rank: msg.From, From: from, Seq: n})
+		e := Event{Type: evDeliver, View: msg.View, Rank: msg.From}
+		if _, err := fmt.Sscan(string(msg.Data), &e.From, &e.Seq); err != nil {
+			panic(err) // it is not what was sent
+		}
+		m.journal.write(e)
 	}
 }
 
@@ -178,7 +182,11 @@ func (m *member) deliver(ctx context.Context) {
 func (m *member) broadcast(ctx context.Context) {
 	for seq := 1; pause(ctx, sendPause); seq++ {
 		sending, cancel := context.WithTimeout(ctx, 5*time.Second)
-		err := m.group.Broadcast(sending, fmt.Appendf(nil, "%s %d", m.process, seq))
+		data := fmt.Appendf(nil, "%s %d ", m.process, seq)
+		if seq%longEvery == 0 {
+			data = append(data, make([]byte, longMessage)...)
+		}
+		err := m.group.Broadcast(sending, data)
 		cancel()
 		m.journal.write(Event{Type: evSend, Seq: seq, Err: text(err)})
 		if err == nil && seq%receiptEvery == 0 {

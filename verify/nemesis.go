@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -13,28 +14,47 @@ import (
 // fault is something that a nemesis does to some hosts for a while.
 type fault struct {
 	name  string
+	least int // hosts; 0: one
 	hosts int // at most
 	most  time.Duration
 	rare  bool   // it is of all hosts, and rare
 	kind  string // of rounds; empty: of all
-	begin func(r *round, host int) error
-	end   func(r *round, host int) error
+	begin func(r *round, hosts []int) error
+	end   func(r *round, hosts []int) error
 }
+
+// each does something to one host after the other.
+func each(do func(r *round, host int) error) func(r *round, hosts []int) error {
+	return func(r *round, hosts []int) (err error) {
+		for _, host := range hosts {
+			err = errors.Join(err, do(r, host))
+		}
+		return err
+	}
+}
+
+// Faults that wait for a whole group where the state is in memory: they kill.
+const (
+	killMinority = "kill a minority"
+	severAndKill = "sever and kill"
+)
 
 // faults returns all of them. Every one leaves the group able to go on when it has ended. Where
 // the state is in memory, the death of a majority ends the group: there, kill takes a minority.
 func faults() []fault {
-	stop, resume := signalled(syscall.SIGSTOP), signalled(syscall.SIGCONT)
+	stop, resume, kill, start := each(signalled(syscall.SIGSTOP)), each(signalled(syscall.SIGCONT)), each((*round).kill), each((*round).start)
 	return []fault{
-		{name: "kill", hosts: 3, most: 3 * time.Second, kind: folders, begin: (*round).kill, end: (*round).start},
-		{name: "kill a minority", hosts: 2, most: 3 * time.Second, kind: memory, begin: (*round).kill, end: (*round).start},
+		{name: "kill", hosts: 3, most: 3 * time.Second, kind: folders, begin: kill, end: start},
+		{name: killMinority, hosts: 2, most: 3 * time.Second, kind: memory, begin: kill, end: start},
+		{name: "sever", least: 2, hosts: 4, most: 5 * time.Second, begin: (*round).sever, end: (*round).join},
+		{name: severAndKill, least: 2, hosts: 4, most: 2 * time.Second, begin: (*round).severAndKill, end: (*round).joinAndStart},
 		{name: "stop", hosts: 3, most: 5 * time.Second, begin: stop, end: resume},
-		{name: "cut", hosts: 3, most: 8 * time.Second, begin: (*round).cut, end: (*round).heal},
-		{name: "part", hosts: 3, most: 8 * time.Second, begin: (*round).part, end: (*round).heal},
-		{name: "slow", hosts: 1, most: 5 * time.Second, begin: (*round).slow, end: (*round).quick},
-		{name: "clock", hosts: 3, most: 5 * time.Second, begin: (*round).step, end: (*round).stepBack},
-		{name: "disk full", hosts: 3, most: 4 * time.Second, kind: folders, begin: (*round).fill, end: (*round).empty},
-		{name: "restart all", hosts: 5, most: time.Second, rare: true, kind: folders, begin: (*round).kill, end: (*round).start},
+		{name: "cut", hosts: 3, most: 10 * time.Second, begin: (*round).cut, end: (*round).heal},
+		{name: "part", hosts: 3, most: 10 * time.Second, begin: (*round).part, end: (*round).heal},
+		{name: "slow", hosts: 1, most: 5 * time.Second, begin: each((*round).slow), end: each((*round).quick)},
+		{name: "clock", hosts: 3, most: 5 * time.Second, begin: each((*round).step), end: each((*round).stepBack)},
+		{name: "disk full", hosts: 3, most: 4 * time.Second, kind: folders, begin: each((*round).fill), end: each((*round).empty)},
+		{name: "restart all", hosts: 5, most: time.Second, rare: true, kind: folders, begin: kill, end: start},
 		{name: "stop all", hosts: 5, most: 3 * time.Second, rare: true, begin: stop, end: resume},
 	}
 }
@@ -53,20 +73,16 @@ func (r *round) disturb(plan []action) error {
 			return fmt.Errorf("verify: there is no fault %q", a.Fault)
 		}
 		time.Sleep(a.Pause)
-		if a.Fault == "kill a minority" && !r.whole() {
+		if r.kind == memory && (a.Fault == killMinority || a.Fault == severAndKill) && !r.whole() {
 			continue
 		}
 		event := Event{Type: evFault, At: observe(), Err: a.Fault, Hosts: a.Hosts}
-		for _, host := range a.Hosts {
-			if err := all[i].begin(r, host); err != nil {
-				return err
-			}
+		if err := all[i].begin(r, a.Hosts); err != nil {
+			return err
 		}
 		time.Sleep(a.For)
-		for _, host := range a.Hosts {
-			if err := all[i].end(r, host); err != nil {
-				return err
-			}
+		if err := all[i].end(r, a.Hosts); err != nil {
+			return err
 		}
 		event.Until = observe()
 		r.faults = append(r.faults, event)
@@ -89,6 +105,33 @@ func (r *round) whole() bool {
 	}
 	return false
 }
+
+// sever cuts the links between the first host and the others; all still reach the rest.
+func (r *round) sever(hosts []int) error { return r.links((*network).sever, hosts) }
+
+// join ends sever.
+func (r *round) join(hosts []int) error { return r.links((*network).join, hosts) }
+
+func (r *round) links(change func(n *network, a, b int) error, hosts []int) (err error) {
+	for _, other := range hosts[1:] {
+		err = errors.Join(err, change(r.network, hosts[0], other))
+	}
+	return err
+}
+
+// severAndKill kills the first host's member when it has not reached the others for a moment: what
+// it has sent last, some members have and some have not.
+func (r *round) severAndKill(hosts []int) error {
+	if err := r.sever(hosts); err != nil {
+		return err
+	}
+	time.Sleep(severed)
+	return r.kill(hosts[0])
+}
+
+const severed = 40 * time.Millisecond // less than it takes to be asked for what is missing
+
+func (r *round) joinAndStart(hosts []int) error { return errors.Join(r.join(hosts), r.start(hosts[0])) }
 
 // step sets the clock of a member forward or back, and has it run faster.
 func (r *round) step(i int) error {

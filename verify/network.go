@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -88,6 +89,22 @@ func (n *network) ports(where string, hosts []int) error {
 		commands = append(commands, fmt.Sprintf("link set port%d %s", host, where))
 	}
 	return ip(n.name, commands...)
+}
+
+// nobody is an Ethernet address that no host has.
+const nobody = "02:00:00:00:00:ff"
+
+// sever cuts the link between two hosts, and no other: each takes an address that nobody has for
+// that of the other.
+func (n *network) sever(a, b int) error {
+	return n.neighbors("replace %s lladdr "+nobody+" nud permanent dev eth0", a, b)
+}
+
+// join ends sever.
+func (n *network) join(a, b int) error { return n.neighbors("del %s dev eth0", a, b) }
+
+func (n *network) neighbors(command string, a, b int) error {
+	return errors.Join(ip(n.host(a), fmt.Sprintf("neigh "+command, n.address(b))), ip(n.host(b), fmt.Sprintf("neigh "+command, n.address(a))))
 }
 
 // remove removes the hosts. What is not there is no error.

@@ -24,7 +24,7 @@ type action struct {
 func newPlan(rng *rand.Rand, kind string, members int, limit time.Duration) (plan []action) {
 	common, rare := faultsOf(kind, false), faultsOf(kind, true)
 	for past := time.Duration(0); ; {
-		a := action{Pause: time.Duration(rng.Int64N(int64(3 * time.Second)))}
+		a := action{Pause: time.Duration(rng.Int64N(int64(2 * time.Second)))}
 		f := common[rng.IntN(len(common))]
 		if rng.IntN(10) == 0 {
 			f = rare[rng.IntN(len(rare))]
@@ -34,9 +34,13 @@ func newPlan(rng *rand.Rand, kind string, members int, limit time.Duration) (pla
 			a.Hosts[0], a.Hosts[i] = 0, a.Hosts[0]
 		}
 		if !f.rare {
-			a.Hosts = a.Hosts[:1+rng.IntN(min(f.hosts, members))]
+			least := max(f.least, 1)
+			a.Hosts = a.Hosts[:least+rng.IntN(min(f.hosts, members)-least+1)]
 		}
 		a.For = 200*time.Millisecond + time.Duration(rng.Int64N(int64(f.most)))
+		if rng.IntN(2) == 0 { // so that there are many faults in a round, and long ones
+			a.For /= 4
+		}
 		if past += a.Pause + a.For; past > limit {
 			return plan
 		}

@@ -266,11 +266,11 @@ func (r *round) kill(i int) error {
 	return nil
 }
 
-func (r *round) cut(i int) error { return r.network.cut([]int{i}) }
+func (r *round) cut(hosts []int) error { return r.network.cut(hosts) }
 
-func (r *round) part(i int) error { return r.network.part([]int{i}) }
+func (r *round) part(hosts []int) error { return r.network.part(hosts) }
 
-func (r *round) heal(i int) error { return r.network.heal([]int{i}) }
+func (r *round) heal(hosts []int) error { return r.network.heal(hosts) }
 
 // slow lets the member of a host run for a fifth of the time.
 func (r *round) slow(i int) error {
