@@ -30,7 +30,6 @@ var mutants = []mutant{
 	{"gap-not-told", folders, "rejoin.go", "&Gap{From: old.view.Load().Number, To: s.view.Number, Err: old.Err()}", "nil"},
 	{"shard-lease-never-ends", folders, "shard/internal/handoff/lease.go", "if until := sent + m.c.Lease/5*4; until > m.until {", "if until := sent + m.c.Lease*9; until > m.until {"},
 	{"shard-holder-ignored", folders, "shard/internal/handoff/machine.go", "\tcase part.holder.Rank != nobody:\n\t\treturn max(since, part.told) + m.c.Handoff + m.c.Lease\n", ""},
-	{"shard-all-vouch", folders, "shard/majority.go", "if current.Number != view || current.Err != nil || !s.machine.Vouches(s.now(), view) {", "if current.Number == 0 {"},
 	{"shard-work-not-drained", folders, "shard/serve.go", "if !o.draining || o.working > 0 || ", "if !o.draining || "},
 	{"shard-serves-without-lease", folders, "shard/internal/handoff/machine.go", "return part.token, part.state == held && now < m.until", "return part.token, part.state == held"},
 	{"shard-old-token", folders, "shard/internal/handoff/machine.go", "begun = append(begun, Item{p, m.view})", "begun = append(begun, Item{p, m.self.Incarnation})"},
