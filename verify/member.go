@@ -64,10 +64,9 @@ const (
 	receiptEvery = 20 // broadcasts
 	callPause    = 15 * time.Millisecond
 	callLimit    = time.Second
-	shardLease   = 3 * time.Second // longer than it takes to get a view without its holder
-	longEvery    = 8               // broadcasts
-	longMessage  = 40_000          // bytes: several segments
-	drainTime    = time.Second     // after the end of sending
+	longEvery    = 8           // broadcasts
+	longMessage  = 40_000      // bytes: several segments
+	drainTime    = time.Second // after the end of sending
 )
 
 func runMember(c memberConfig) (err error) {
@@ -126,7 +125,7 @@ func (m *member) joinOwners(ctx context.Context, config pleach.Config, seeds []s
 	}
 	m.group.Handle("register", m.serveRequest)
 	m.do, m.pause = m.route, callPause
-	if m.shards, err = shard.New(m.group, shard.Config{Partitions: partitions, Lease: shardLease}); err != nil {
+	if m.shards, err = shard.New(m.group, shard.Config{Partitions: partitions, Lease: time.Second}); err != nil {
 		return w, err
 	}
 	return work{
