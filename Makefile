@@ -245,6 +245,11 @@ fleet-test: ## run nine agents in three zones by the guide, kill 20 of them and 
 incidents: ## let the incidents of docs/operate/incidents.md happen to agents on hosts of their own, and compare the screens
 	PLEACH_FULL=1 go test -count=1 -run Incidents -v ./cmd/pleach
 
+.PHONY: kubernetes
+kubernetes: ## try the manifests on a kube-apiserver, which is built into bin/kubernetes once: a gigabyte, ten minutes; needs etcd and kubectl
+	test -x bin/kubernetes/kube-apiserver || deploy/kubernetes/apiserver.sh bin/kubernetes
+	PATH=$(abspath bin/kubernetes):$$PATH go test -count=1 -run OnAPIServer -v ./deploy
+
 SCREENSHOTS ?= bin/screenshots
 
 .PHONY: screenshots
