@@ -12,7 +12,9 @@ import (
 // on request only, so messages themselves cost no acknowledgment.
 //
 // A member that has given up a segment never acknowledges it: an acknowledgment is a
-// proof. At each poll it reports the loss to the root instead.
+// proof. At each poll it reports the loss to the root instead. Nor does a frozen member
+// acknowledge what has arrived since it was frozen: the next view may cut the stream before
+// it, if its root is not in that view.
 
 // acks is a member's part in acknowledging one flow.
 type acks struct {
@@ -123,7 +125,7 @@ func (m *Member) handleAck(f *flow, from protocol.Rank, fr *frame) {
 // acknowledge answers a poll, if there is one and everything is here and below.
 func (m *Member) acknowledge(f *flow) {
 	a := &f.acks
-	if a.acked >= a.wanted || f.next < a.wanted || f.lostBefore(a.wanted) {
+	if a.acked >= a.wanted || f.next < a.wanted || m.frozen && f.frozenAt < a.wanted || f.lostBefore(a.wanted) {
 		return
 	}
 	for _, r := range f.ackers {

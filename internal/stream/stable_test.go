@@ -51,3 +51,34 @@ func TestLossIsNeverStable(t *testing.T) {
 		}
 	}
 }
+
+// Nothing is stable that has arrived at members which are frozen: the next view may be without
+// the root, and cut its stream before that. When they go on in the same view, it is.
+func TestFrozenMembersProveNothingNew(t *testing.T) {
+	for _, size := range []int{2, 3, 8} {
+		n := newNetwork(t, size, 1, faults{}, nil)
+		root := n.members[0]
+		n.broadcast(0, message(0, 0, 100))
+		n.run(n.now + minute)
+		for _, h := range n.members[1:] {
+			h.Freeze()
+		}
+		before := root.Poll(n.now)
+		n.broadcast(0, message(0, 1, 100))
+		upTo := root.Poll(n.now)
+		n.pump(root)
+		for until := n.now + minute/60; n.now < until && n.step(); {
+		}
+		if stable := root.Stable(); stable >= upTo {
+			t.Errorf("of %d members, all others are frozen: stable up to %d of %d", size, stable, upTo)
+		}
+		for _, h := range n.members[1:] {
+			h.Thaw()
+			n.pump(h)
+		}
+		n.run(n.now + minute)
+		if stable := root.Stable(); stable < upTo || before >= upTo {
+			t.Errorf("of %d members, all go on: stable up to %d of %d", size, stable, upTo)
+		}
+	}
+}
