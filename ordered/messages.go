@@ -9,7 +9,7 @@ import (
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/internal/notify"
-	"github.com/pleach-go/pleach/ordered/internal/sequencer"
+	"github.com/pleach-go/pleach/internal/services/sequencer"
 )
 
 // Message is a message in its place in the order, or a notice that messages may be missing.

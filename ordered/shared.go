@@ -9,7 +9,7 @@ import (
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/internal/notify"
-	"github.com/pleach-go/pleach/ordered/internal/sequencer"
+	"github.com/pleach-go/pleach/internal/services/sequencer"
 )
 
 // SharedConfig configures [NewShared]. All members that take part use the same, apart from the

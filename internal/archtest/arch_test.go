@@ -92,12 +92,12 @@ var rules = []rule{
 	{pkg: "fleet", may: []string{".", "fleet/internal/relay"}},
 
 	// What services build on a group, from its public API alone.
-	{pkg: "ordered/internal/sequencer", pure: true, may: []string{"internal/wire"}},
-	{pkg: "ordered", may: []string{".", "ordered/internal/sequencer", "internal/notify"}},
+	{pkg: "internal/services/sequencer", pure: true, may: []string{"internal/wire"}},
+	{pkg: "ordered", may: []string{".", "internal/services/sequencer", "internal/notify"}},
 	{pkg: "replicated", may: []string{".", "ordered", "internal/notify", "internal/wire"}},
 	{pkg: "lease", may: []string{".", "replicated", "internal/notify", "internal/wire"}},
-	{pkg: "shard/internal/handoff", pure: true, may: []string{"protocol"}},
-	{pkg: "shard", may: []string{".", "protocol", "shard/internal/handoff"}},
+	{pkg: "internal/services/handoff", pure: true, may: []string{"protocol"}},
+	{pkg: "shard", may: []string{".", "protocol", "internal/services/handoff"}},
 
 	// What is built on collectives and useful alone.
 	{pkg: "samplesort", may: []string{"collective"}},
