@@ -92,10 +92,12 @@ var rules = []rule{
 	{pkg: "fleet", may: []string{".", "fleet/internal/relay"}},
 
 	// What services build on a group, from its public API alone.
-	{pkg: "internal/services/sequencer", pure: true, may: []string{"internal/wire"}},
-	{pkg: "ordered", may: []string{".", "internal/services/sequencer", "internal/notify"}},
-	{pkg: "replicated", may: []string{".", "ordered", "internal/notify", "internal/wire"}},
-	{pkg: "lease", may: []string{".", "replicated", "internal/notify", "internal/wire"}},
+	{pkg: "internal/services/sequencer", pure: true, may: []string{"internal/wire", "protocol"}},
+	{pkg: "ordered", may: []string{".", "protocol", "internal/services/sequencer", "internal/notify"}},
+	{pkg: "internal/services/session", pure: true, may: []string{"internal/wire"}},
+	{pkg: "replicated", may: []string{".", "ordered", "internal/services/session", "internal/notify"}},
+	{pkg: "internal/services/leases", pure: true, may: []string{"internal/wire", "protocol"}},
+	{pkg: "lease", may: []string{".", "replicated", "internal/services/leases", "internal/notify"}},
 	{pkg: "internal/services/handoff", pure: true, may: []string{"protocol"}},
 	{pkg: "shard", may: []string{".", "protocol", "internal/services/handoff"}},
 
