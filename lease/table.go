@@ -35,10 +35,11 @@ func (t *Table) use(f func(now leases.Time, state *leases.Table)) {
 }
 
 // Apply applies a command. It implements [replicated.Machine].
-func (t *Table) Apply(command []byte) (result []byte) {
+func (t *Table) Apply(b []byte) []byte {
+	var result []byte
 	t.use(func(now leases.Time, state *leases.Table) {
 		var changed bool
-		if result, changed = state.Apply(now, command); changed {
+		if result, changed = state.Apply(now, b); changed {
 			t.changed.Notify()
 		}
 	})
@@ -46,13 +47,15 @@ func (t *Table) Apply(command []byte) (result []byte) {
 }
 
 // Snapshot writes the state. It implements [replicated.Machine].
-func (t *Table) Snapshot(w io.Writer) (err error) {
+func (t *Table) Snapshot(w io.Writer) error {
+	var err error
 	t.use(func(_ leases.Time, state *leases.Table) { err = state.Snapshot(w) })
 	return err
 }
 
 // Restore replaces the state. It implements [replicated.Machine].
-func (t *Table) Restore(r io.Reader) (err error) {
+func (t *Table) Restore(r io.Reader) error {
+	var err error
 	t.use(func(now leases.Time, state *leases.Table) { err = state.Restore(now, r) })
 	t.changed.Notify()
 	return err

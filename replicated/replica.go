@@ -45,12 +45,21 @@ type Replica struct {
 	unsent   chan struct{}   // there may be a proposal to send
 	room     notify.Notifier // notifies when fewer proposals wait
 	machines map[string]Machine
-	replicas session.Replicas // of the goroutine that receives
+	replicas // of the goroutine that receives
 
 	mu        sync.Mutex // guards the rest
 	client    session.Client[*proposal]
 	proposals Stats
 }
+
+// replicas are the state machines and their sessions. It is a [pleach.State].
+type replicas struct{ state session.Replicas }
+
+// Snapshot implements [pleach.State].
+func (r *replicas) Snapshot(w io.Writer) error { return r.state.Snapshot(w) }
+
+// Restore implements [pleach.State].
+func (r *replicas) Restore(from io.Reader) error { return r.state.Restore(from) }
 
 // Stats counts what a replica has done.
 type Stats struct {
@@ -90,7 +99,7 @@ func newReplica(machines map[string]Machine) *Replica {
 		of[name] = m
 	}
 	r := &Replica{
-		unsent: make(chan struct{}, 1), machines: machines, replicas: session.NewReplicas(of),
+		unsent: make(chan struct{}, 1), machines: machines, replicas: replicas{session.NewReplicas(of)},
 		client: session.NewClient[*proposal](newClientID()),
 	}
 	r.life, r.end = context.WithCancelCause(context.Background())
@@ -137,9 +146,9 @@ func (r *Replica) receive() {
 
 // deliver applies a command, and tells the caller that has proposed it here.
 func (r *Replica) deliver(m ordered.Message) {
-	client, o, ok := r.replicas.Apply(m.Number, m.Topic, m.Data)
+	client, o, ok := r.state.Apply(m.Number, m.Topic, m.Data)
 	r.mu.Lock()
-	r.proposals.Applied, r.proposals.Repeated = r.replicas.Applied, r.replicas.Repeated
+	r.proposals.Applied, r.proposals.Repeated = r.state.Applied, r.state.Repeated
 	var done []*proposal
 	if ok && client == r.client.ID() {
 		done = r.client.Complete(&o, newClientID)

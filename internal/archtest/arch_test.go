@@ -140,7 +140,7 @@ var rules = []rule{
 	{pkg: "internal/testutil"},
 	{pkg: "internal/notify"},
 	{pkg: "internal/trouble"},
-	{pkg: "internal/simulation", tests: true, may: []string{"internal/testutil", "protocol", "internal/control", "internal/founding", "internal/lifecycle", "internal/member", "internal/membership", "internal/stream", "internal/heartbeat", "internal/p2p"}},
+	{pkg: "internal/simulation", tests: true, may: []string{"internal/testutil", "protocol", "internal/control", "internal/founding", "internal/lifecycle", "internal/member", "internal/membership", "internal/stream", "internal/heartbeat", "internal/p2p", "internal/direct", "internal/wire", "internal/services/sequencer", "internal/services/session", "internal/services/leases", "internal/services/handoff"}},
 	{pkg: "internal/door"},
 	{pkg: "internal/prefetch"},
 	{pkg: "internal/folder", may: []string{"internal/door", "internal/membership", "internal/wire"}},
