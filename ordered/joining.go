@@ -34,7 +34,9 @@ func (s *Shared) step(f func(now protocol.Time)) {
 		s.carryOut(a)
 	}
 	o.stepped()
-	notify.Signal(s.wake)
+	if len(s.asks) > 0 || s.joining.Deadline() < s.armed {
+		notify.Signal(s.wake)
+	}
 }
 
 func (s *Shared) carryOut(action sequencer.Action) {
@@ -89,7 +91,7 @@ func (s *Shared) join() {
 		}
 		s.feed.Lock()
 		asks, due := s.asks, s.joining.Deadline()
-		s.asks = nil
+		s.asks, s.armed = nil, due
 		s.feed.Unlock()
 		for _, a := range asks {
 			o.running.Go(func() { s.ask(&a) })

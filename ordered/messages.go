@@ -73,6 +73,8 @@ func (o *Order) take(m *pleach.Message) bool {
 		o.enter(sequencer.Member{Rank: o.group.Rank(), Incarnation: m.Gap.To})
 		o.delivered = append(o.delivered, Message{Gap: m.Gap})
 		o.room.Notify()
+	case m.Lost > 0:
+		o.machine.Lost(m.View, m.From)
 	case m.Direct:
 		if o.machine.Acknowledge(m.From, m.Data) == nil {
 			notify.Signal(o.casts)

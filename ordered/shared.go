@@ -54,10 +54,11 @@ type Shared struct {
 	config SharedConfig
 	order  *Order
 	began  time.Time
-	wake   chan struct{} // the machine may have something to ask, or another deadline
+	wake   chan struct{} // the machine has something to ask, or an earlier deadline
 
 	feed    sync.Mutex // held while messages are delivered, and while the state is written or restored; guards the rest
 	joining *sequencer.Joining
+	armed   protocol.Time                    // deadline that the timer is set to
 	asks    []sequencer.Ask                  // to be sent
 	replies map[uint64]chan sequencer.Answer // to the requests of other members that wait, by number
 	served  uint64                           // number of the last one
@@ -115,11 +116,16 @@ func (s *Shared) Cancel() { s.order.end(pleach.ErrClosed) }
 // Receive takes a message of the group, and reports whether it is one of the order. It waits for
 // Start, or Cancel.
 func (s *Shared) Receive(m pleach.Message) bool {
-	if m.Gap != nil || m.Direct || m.Topic != s.config.Topic {
+	own := m.Topic == s.config.Topic && m.Lost == 0
+	if m.Gap != nil || m.Direct || !own && m.Lost == 0 {
 		return false
 	}
 	if s.order.awaitStart(s.order.life) != nil {
-		return true
+		return own
+	}
+	if m.Lost > 0 {
+		s.step(func(protocol.Time) { s.joining.Lost(m.View, m.From) })
+		return false
 	}
 	s.step(func(protocol.Time) { s.joining.Receive(m.View, m.From, m.Data) })
 	return true

@@ -200,7 +200,9 @@ func (p *program) drain() {
 // take takes a message.
 func (p *program) take(m *stream.Message) {
 	p.process.sim.checker.delivered(p.process, m)
-	if m.Lost == 0 {
+	if m.Lost > 0 {
+		p.process.services.lost(m.View, m.Root)
+	} else {
 		p.process.services.received(m.View, m.Root, m.Data)
 	}
 }

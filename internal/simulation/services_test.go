@@ -119,6 +119,13 @@ func (s *services) received(view uint64, from protocol.Rank, data []byte) {
 	}
 }
 
+// lost takes that broadcasts of a member are missing.
+func (s *services) lost(view uint64, from protocol.Rank) {
+	if s != nil {
+		s.order.joining.Lost(view, int(from))
+	}
+}
+
 // request asks a member something, for a time at most.
 func (s *services) request(to int, name string, data []byte, timeout protocol.Time, done func(direct.Reply)) {
 	over := false

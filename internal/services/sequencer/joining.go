@@ -226,6 +226,16 @@ func (j *Joining) Receive(view uint64, from int, body []byte) {
 	}
 }
 
+// Lost says that broadcasts of a member are missing, as [Machine.Lost] does. What is kept behind a
+// mark has a gap then.
+func (j *Joining) Lost(view uint64, from int) {
+	if j.knows {
+		j.order.Lost(view, from)
+	} else {
+		j.expect(0)
+	}
+}
+
 // reach handles a mark, where it comes in the messages. All begin anew at [Fresh]: a member that
 // has come to know the order since the leader has asked it would be the only one.
 func (j *Joining) reach(mark Mark, leader int) {

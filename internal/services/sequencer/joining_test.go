@@ -250,3 +250,37 @@ func TestRoundsBackOff(t *testing.T) {
 		t.Errorf("a pause of %d", j.due-before)
 	}
 }
+
+// What comes behind a gap in the leader's broadcasts is not delivered, until another view begins,
+// and a gap in what is kept behind a mark has all begin again. Gaps of others do not matter.
+func TestNothingIsDeliveredBehindAGap(t *testing.T) {
+	leader, j := joiner(0, true), joiner(2, true)
+	say := func(text string) []byte {
+		leader.order.Submit("t", []byte(text))
+		f, _ := leader.order.NextForward()
+		_ = leader.order.Accept(0, f.Body)
+		return casts(leader)[0]
+	}
+	j.Receive(2, 0, casts(leader)[0])
+	j.Lost(2, 1)
+	j.Lost(1, 0)
+	if j.Receive(2, 0, say("a")); len(j.Take()) != 1 {
+		t.Error("a gap of another, or of another view, counts")
+	}
+	j.Lost(2, 0)
+	if j.Receive(2, 0, say("c")); len(j.Take()) != 0 {
+		t.Error("delivered behind a gap")
+	}
+	leader.order.View(3, leader.members)
+	begin := casts(leader)[0]
+	j.Receive(3, 0, begin)
+	if _, follows, _ := j.order.Place(); follows != 0 {
+		t.Errorf("follows %d in the next view", follows)
+	}
+	k := joiner(2, false)
+	k.Tick(1)
+	k.Receive(2, 0, (&frame{kind: kindMark, view: 2, count: k.name}).encode())
+	if k.Lost(2, 0); k.leader >= 0 {
+		t.Error("a gap is kept")
+	}
+}
