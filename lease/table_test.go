@@ -143,10 +143,10 @@ func TestBounds(t *testing.T) {
 	if _, err := New(c); err == nil {
 		t.Error("clocks that run backwards")
 	}
-	if l := newLeases(Config{TTL: 7, Drift: 0.5}, d, "", nil); l.config.TTL != 7 || l.config.Drift != 0.5 {
+	if l := newLeases(Config{Table: NewTable(), TTL: 7, Drift: 0.5}, d, "", nil); l.config.TTL != 7 || l.config.Drift != 0.5 {
 		t.Errorf("what was set became %+v", l.config)
 	}
-	if l := newLeases(Config{}, d, "", nil); l.config.TTL != defaultTTL || l.config.Drift != defaultDrift {
+	if l := newLeases(Config{Table: NewTable()}, d, "", nil); l.config.TTL != defaultTTL || l.config.Drift != defaultDrift {
 		t.Errorf("defaults: %+v", l.config)
 	}
 }
