@@ -212,7 +212,7 @@ schedules: ## agree on views under SEEDS random schedules (default: a million), 
 	PLEACH_FULL=1 go test -timeout 0 -run Explore -v ./internal/membership ./internal/stream
 
 .PHONY: simulate
-simulate: ## run whole groups under SEEDS seeds (default: 100) on all cores
+simulate: ## run whole groups, and services on them, under SEEDS seeds (default: 100) on all cores
 	PLEACH_SEEDS=$(SEEDS) go test -count=1 -timeout 0 -run UnderSeeds -v ./internal/simulation
 
 COUNT ?= 100

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/services/leases"
 	"github.com/pleach-go/pleach/internal/testutil"
 )
 
@@ -254,12 +255,12 @@ func TestExpiredLeasesMakeRoom(t *testing.T) {
 		var applying sync.WaitGroup
 		applying.Go(p.apply)
 		l := newLeases(Config{Table: p.table, TTL: time.Second}, p, "a", p.after)
-		for i := range maxLeases {
-			c := command{op: opAcquire, name: fmt.Sprint(i), entry: entry{TTL: time.Second, Holder: "gone"}}
+		for i := range leases.MaxLeases {
+			c := leases.Command{Op: leases.Acquire, Name: fmt.Sprint(i), Entry: leases.Entry{TTL: leases.Time(time.Second), Holder: "gone"}}
 			if i > 2 {
-				c.TTL = time.Hour * 1000
+				c.TTL = leases.Time(1000 * time.Hour)
 			}
-			p.table.Apply(c.encode())
+			p.table.Apply(c.Encode())
 		}
 		if _, err := l.TryAcquire(t.Context(), "n"); !errors.Is(err, ErrFull) {
 			t.Error(err)

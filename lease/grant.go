@@ -8,6 +8,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/pleach-go/pleach/internal/services/leases"
 )
 
 // Grant takes a lease for a client of this process, as [Leases.Acquire] does, and returns its
@@ -30,22 +32,22 @@ func (l *Leases) TryGrant(ctx context.Context, name, holder string, ttl time.Dur
 
 // Renew renews the lease of a token. It returns [ErrExpired] if another holder has it, or none.
 func (l *Leases) Renew(ctx context.Context, name string, token uint64) error {
-	return l.command(ctx, &command{op: opRenew, name: name, entry: entry{Token: token}})
+	return l.command(ctx, &leases.Command{Op: leases.Renew, Name: name, Entry: leases.Entry{Token: token}})
 }
 
 // Release releases the lease of a token. It returns [ErrExpired] if another holder has it, or
 // none.
 func (l *Leases) Release(ctx context.Context, name string, token uint64) error {
-	return l.command(ctx, &command{op: opRelease, name: name, entry: entry{Token: token}})
+	return l.command(ctx, &leases.Command{Op: leases.Release, Name: name, Entry: leases.Entry{Token: token}})
 }
 
-func (l *Leases) command(ctx context.Context, c *command) error {
+func (l *Leases) command(ctx context.Context, c *leases.Command) error {
 	v, _, err := l.propose(ctx, c)
-	if err == nil && v != verdictOK {
+	if err == nil && v != leases.OK {
 		err = ErrExpired
 	}
 	if err != nil {
-		return fmt.Errorf("lease: %q: %w", c.name, err)
+		return fmt.Errorf("lease: %q: %w", c.Name, err)
 	}
 	return nil
 }
@@ -63,10 +65,12 @@ type Held struct {
 // linearizable.
 func (l *Leases) List(ctx context.Context) (all []Held, err error) {
 	err = l.group.Read(ctx, func() {
-		for _, name := range l.table.names() {
-			e, seen, _ := l.table.look(name)
-			all = append(all, Held{name, Holder{e.Holder, e.Token}, e.TTL, l.waits(e, seen) <= 0})
-		}
+		l.table.use(func(now leases.Time, state *leases.Table) {
+			for _, name := range state.Names() {
+				e, wait, _ := state.Look(now, name)
+				all = append(all, Held{name, Holder{e.Holder, e.Token}, time.Duration(e.TTL), wait <= 0})
+			}
+		})
 	})
 	return all, err
 }

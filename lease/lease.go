@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/services/leases"
 	"github.com/pleach-go/pleach/replicated"
 )
 
@@ -91,6 +92,7 @@ func newLeases(c Config, group proposer, holder string, after func(time.Duration
 	if c.Drift == 0 {
 		c.Drift = defaultDrift
 	}
+	c.Table.use(func(_ leases.Time, state *leases.Table) { state.Drift = c.Drift })
 	return &Leases{config: c, group: group, holder: holder, after: after, table: c.Table}
 }
 
@@ -113,8 +115,8 @@ func (l *Leases) retry(ctx context.Context, name string, try func() error) error
 			return err
 		}
 		wait := l.config.TTL // it was taken this moment
-		if e, seen, ok := l.table.look(name); ok {
-			wait = l.waits(e, seen)
+		if h, ok := l.look(name); ok {
+			wait = h.wait
 		}
 		select {
 		case <-l.after(wait):
@@ -137,68 +139,78 @@ func (l *Leases) TryAcquire(ctx context.Context, name string) (*Lease, error) {
 
 // take takes a lease for a holder, and returns its token.
 func (l *Leases) take(ctx context.Context, name, holder string, ttl time.Duration) (uint64, error) {
-	if len(name) > maxName {
-		return 0, fmt.Errorf("lease: a name of %d bytes is too long: %d at most", len(name), maxName)
+	if len(name) > leases.MaxName {
+		return 0, fmt.Errorf("lease: a name of %d bytes is too long: %d at most", len(name), leases.MaxName)
 	}
-	c := command{op: opAcquire, name: name, entry: entry{TTL: ttl, Holder: holder}}
+	floor := uint64(0)
 	if l.config.TokenFloor != nil {
-		c.floor = l.config.TokenFloor()
+		floor = l.config.TokenFloor()
 	}
-	if e, seen, ok := l.table.look(name); ok {
-		if l.waits(e, seen) > 0 {
-			return 0, fmt.Errorf("%w: %q by %s", ErrHeld, name, e.Holder)
-		}
-		c.Token, c.Renewals = e.Token, e.Renewals
+	var c leases.Command
+	var free bool
+	l.table.use(func(now leases.Time, state *leases.Table) {
+		c, free = state.Take(now, name, leases.Entry{TTL: leases.Time(ttl), Holder: holder}, floor)
+	})
+	if !free {
+		by, _ := l.look(name)
+		return 0, fmt.Errorf("%w: %q by %s", ErrHeld, name, by.Holder)
 	}
 	v, token, err := l.propose(ctx, &c)
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("lease: %q: %w", name, err)
-	case v == verdictFull:
+	case v == leases.Full:
 		if err := l.sweep(ctx); err != nil {
 			return 0, fmt.Errorf("lease: %q: %w", name, err)
 		}
 		return l.take(ctx, name, holder, ttl)
-	case v != verdictOK:
+	case v != leases.OK:
 		return 0, fmt.Errorf("%w: %q", ErrHeld, name)
 	}
 	return token, nil
 }
 
-// waits returns how long this process has to wait until a lease has expired that is not renewed:
-// longer than its holder.
-func (l *Leases) waits(e entry, seen time.Duration) time.Duration {
-	return seen + e.TTL + time.Duration(float64(e.TTL)*l.config.Drift) - l.table.now() + 1
+// look returns a lease that is held, as this process sees it.
+func (l *Leases) look(name string) (h heldLease, held bool) {
+	l.table.use(func(now leases.Time, state *leases.Table) {
+		var wait leases.Time
+		h.Entry, wait, held = state.Look(now, name)
+		h.wait = time.Duration(wait)
+	})
+	return h, held
+}
+
+// heldLease is a lease, and how long this process waits until it has expired that is not renewed.
+type heldLease struct {
+	leases.Entry
+	wait time.Duration
 }
 
 // sweep removes leases that have expired, whose holders are gone. It returns [ErrFull] if there
 // is none.
 func (l *Leases) sweep(ctx context.Context) error {
+	var expired []leases.Command
+	l.table.use(func(now leases.Time, state *leases.Table) { expired = state.Expired(now) })
 	full := ErrFull
-	for _, name := range l.table.names() {
-		e, seen, held := l.table.look(name)
-		if !held || l.waits(e, seen) > 0 {
-			continue
-		}
-		c := command{op: opRelease, name: name, entry: entry{Token: e.Token, Renewals: e.Renewals}, expired: true}
-		v, _, err := l.propose(ctx, &c)
+	for i := range expired {
+		v, _, err := l.propose(ctx, &expired[i])
 		if err != nil {
 			return err
 		}
-		if v == verdictOK {
+		if v == leases.OK {
 			full = nil
 		}
 	}
 	return full
 }
 
-func (l *Leases) propose(ctx context.Context, c *command) (verdict, uint64, error) {
-	result, err := l.group.Propose(ctx, l.config.Machine, c.encode())
+func (l *Leases) propose(ctx context.Context, c *leases.Command) (leases.Verdict, uint64, error) {
+	result, err := l.group.Propose(ctx, l.config.Machine, c.Encode())
 	if err != nil {
 		return 0, 0, err
 	}
-	v, token := decodeResult(result)
-	l.note(c.op, v)
+	v, token := leases.DecodeResult(result)
+	l.note(c.Op, v)
 	return v, token, nil
 }
 
@@ -213,8 +225,8 @@ type Holder struct {
 // have expired since. It reports false if the lease is free.
 func (l *Leases) Holder(ctx context.Context, name string) (h Holder, ok bool, err error) {
 	err = l.group.Read(ctx, func() {
-		var e entry
-		if e, _, ok = l.table.look(name); ok {
+		var e heldLease
+		if e, ok = l.look(name); ok {
 			h = Holder{e.Holder, e.Token}
 		}
 	})
@@ -263,10 +275,10 @@ func (h *Lease) renew() {
 			return
 		}
 		began := l.table.now()
-		c := command{op: opRenew, name: h.name, entry: entry{Token: h.token}}
+		c := leases.Command{Op: leases.Renew, Name: h.name, Entry: leases.Entry{Token: h.token}}
 		switch v, _, err := l.propose(h.life, &c); {
 		case err != nil: // again soon, unless it expires
-		case v == verdictOK:
+		case v == leases.OK:
 			h.until.Store(int64(began + l.config.TTL))
 		default:
 			h.end(ErrExpired)
@@ -307,7 +319,7 @@ func (h *Lease) Release(ctx context.Context) error {
 	if errors.Is(h.Err(), ErrExpired) {
 		return ErrExpired
 	}
-	c := command{op: opRelease, name: h.name, entry: entry{Token: h.token}}
+	c := leases.Command{Op: leases.Release, Name: h.name, Entry: leases.Entry{Token: h.token}}
 	_, _, err := h.leases.propose(ctx, &c)
 	if err != nil {
 		return fmt.Errorf("lease: release %q: %w", h.name, err)

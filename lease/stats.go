@@ -1,6 +1,10 @@
 package lease
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/pleach-go/pleach/internal/services/leases"
+)
 
 // Stats counts what this process has done with leases.
 type Stats struct {
@@ -18,21 +22,20 @@ type Stats struct {
 type counters struct{ acquired, renewed, refused atomic.Uint64 }
 
 // note counts the verdict on a command.
-func (c *counters) note(op operation, v verdict) {
+func (c *counters) note(op leases.Operation, v leases.Verdict) {
 	switch {
-	case v == verdictOK && op == opAcquire:
+	case v == leases.OK && op == leases.Acquire:
 		c.acquired.Add(1)
-	case v == verdictOK && op == opRenew:
+	case v == leases.OK && op == leases.Renew:
 		c.renewed.Add(1)
-	case v == verdictNo && op != opAcquire:
+	case v == leases.No && op != leases.Acquire:
 		c.refused.Add(1)
 	}
 }
 
 // Stats returns counters of this process.
 func (l *Leases) Stats() Stats {
-	l.table.mu.Lock()
-	n := len(l.table.leases)
-	l.table.mu.Unlock()
+	n := 0
+	l.table.use(func(_ leases.Time, state *leases.Table) { n = state.Len() })
 	return Stats{n, l.counters.acquired.Load(), l.counters.renewed.Load(), l.counters.refused.Load()}
 }

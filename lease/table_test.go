@@ -5,83 +5,38 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/services/leases"
 	"github.com/pleach-go/pleach/replicated"
 )
 
-// Whatever is proposed, and in whichever order: a lease changes hands only by a command that
-// knows its token and how often it was renewed; only its holder renews and releases it; and every
-// holder has a higher token than all before. A table that was restored goes on alike.
-func TestTableLikeARule(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		table := newTable(func() time.Duration { return 0 })
-		last := uint64(0)
-		for range rapid.IntRange(1, 60).Draw(t, "commands") {
-			c := command{
-				op: operation(rapid.IntRange(0, 4).Draw(t, "op")), name: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "name"),
-				entry:   entry{Token: rapid.Uint64Range(0, last).Draw(t, "token"), Renewals: rapid.Uint64Range(0, 2).Draw(t, "renewals"), TTL: time.Second, Holder: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "holder")},
-				expired: rapid.Bool().Draw(t, "expired"),
-			}
-			before, held := table.leases[c.name]
-			changed := table.changed.Wait()
-			verdict, token := decodeResult(table.Apply(c.encode()))
-			after, holds := table.leases[c.name]
-			known := held && c.Token == before.Token
-			fresh := known && c.Renewals == before.Renewals
-			ok := c.op == opAcquire && (!held || fresh) || c.op == opRenew && known || c.op == opRelease && known && (fresh || !c.expired)
-			if (verdict == verdictOK) != ok || token != after.Token {
-				t.Fatalf("%+v of %+v (%v): verdict %d, token %d", c, before, held, verdict, token)
-			}
-			select {
-			case <-changed:
-				if !ok {
-					t.Fatalf("%+v is told, and changes nothing", c)
-				}
-			default:
-				if ok {
-					t.Fatalf("%+v is not told", c)
-				}
-			}
-			want := before
-			switch {
-			case ok && c.op == opAcquire:
-				want = entry{Token: last + 1, TTL: c.TTL, Holder: c.Holder}
-				last++
-			case ok && c.op == opRenew:
-				want.Renewals++
-			case ok:
-				want = entry{}
-			}
-			if after != want || holds != (want != entry{}) {
-				t.Fatalf("%+v of %+v: %+v, want %+v", c, before, after, want)
-			}
-			if rapid.IntRange(0, 5).Draw(t, "restore") == 0 {
-				var b bytes.Buffer
-				if err := table.Snapshot(&b); err != nil {
-					t.Fatal(err)
-				}
-				restored := newTable(func() time.Duration { return 0 })
-				told := restored.changed.Wait()
-				if err := restored.Restore(&b); err != nil || !maps.Equal(restored.leases, table.leases) || len(restored.seen) != len(table.leases) {
-					t.Fatalf("%v, %v", restored.leases, err)
-				}
-				<-told
-				table = restored
-			}
+// Those that wait for a lease are told of changes, and of nothing else. Half a snapshot is none.
+func TestTableTellsChanges(t *testing.T) {
+	table := NewTable()
+	told := func(f func()) bool {
+		changed := table.changed.Wait()
+		f()
+		select {
+		case <-changed:
+			return true
+		default:
+			return false
 		}
-	})
-	if v, _ := decodeResult(newTable(func() time.Duration { return 0 }).Apply([]byte{1})); v != verdictNo {
-		t.Errorf("half a command: %d", v)
 	}
-	if err := NewTable().Restore(strings.NewReader("{")); err == nil {
+	take := (&leases.Command{Op: leases.Acquire, Name: "n"}).Encode()
+	if !told(func() { table.Apply(take) }) || told(func() { table.Apply(take) }) {
+		t.Error("a lease that is taken is told, and one that is held is not")
+	}
+	var b bytes.Buffer
+	if err := table.Snapshot(&b); err != nil || !told(func() { _ = table.Restore(&b) }) {
+		t.Errorf("a snapshot that is restored is told: %v", err)
+	}
+	if err := table.Restore(strings.NewReader("{")); err == nil {
 		t.Error("half a snapshot was taken")
 	}
 }
@@ -96,7 +51,7 @@ type direct struct {
 }
 
 func (d *direct) Propose(_ context.Context, _ string, c []byte) ([]byte, error) {
-	if d.failing && operation(c[0]) == opRelease {
+	if d.failing && leases.Operation(c[0]) == leases.Release {
 		return nil, errors.New("no quorum")
 	}
 	if err := d.err; err != nil {
@@ -157,7 +112,7 @@ func TestLeaseToTheMoment(t *testing.T) {
 func TestBounds(t *testing.T) {
 	d := new(direct)
 	a, _ := alone(d)
-	for n, valid := range map[int]bool{maxName: true, maxName + 1: false} {
+	for n, valid := range map[int]bool{leases.MaxName: true, leases.MaxName + 1: false} {
 		l, err := a.TryAcquire(t.Context(), strings.Repeat("x", n))
 		if (err == nil) != valid {
 			t.Errorf("a name of %d bytes: %v", n, err)
@@ -188,10 +143,10 @@ func TestBounds(t *testing.T) {
 	if _, err := New(c); err == nil {
 		t.Error("clocks that run backwards")
 	}
-	if l := newLeases(Config{TTL: 7, Drift: 0.5}, d, "", nil); l.config.TTL != 7 || l.config.Drift != 0.5 {
+	if l := newLeases(Config{Table: NewTable(), TTL: 7, Drift: 0.5}, d, "", nil); l.config.TTL != 7 || l.config.Drift != 0.5 {
 		t.Errorf("what was set became %+v", l.config)
 	}
-	if l := newLeases(Config{}, d, "", nil); l.config.TTL != defaultTTL || l.config.Drift != defaultDrift {
+	if l := newLeases(Config{Table: NewTable()}, d, "", nil); l.config.TTL != defaultTTL || l.config.Drift != defaultDrift {
 		t.Errorf("defaults: %+v", l.config)
 	}
 }
@@ -200,19 +155,18 @@ func TestBounds(t *testing.T) {
 func TestFullTable(t *testing.T) {
 	d := new(direct)
 	a, _ := alone(d)
-	for i := range maxLeases {
-		d.table.Apply((&command{op: opAcquire, name: fmt.Sprint(i), entry: entry{TTL: time.Hour}}).encode())
+	for i := range leases.MaxLeases {
+		d.table.Apply((&leases.Command{Op: leases.Acquire, Name: fmt.Sprint(i), Entry: leases.Entry{TTL: leases.Time(time.Hour)}}).Encode())
 	}
 	if _, err := a.TryAcquire(t.Context(), "n"); !errors.Is(err, ErrFull) {
 		t.Errorf("a full table: %v", err)
 	}
-	last := d.table.leases["8"]
-	if v, _ := decodeResult(d.table.Apply((&command{op: opAcquire, name: "8", entry: last}).encode())); v != verdictOK {
+	last, _ := a.look("8")
+	if v, _ := leases.DecodeResult(d.table.Apply((&leases.Command{Op: leases.Acquire, Name: "8", Entry: last.Entry}).Encode())); v != leases.OK {
 		t.Errorf("a lease of a full table that changes hands: %d", v)
 	}
-	e := d.table.leases["7"]
-	e.TTL = time.Second
-	d.table.leases["7"] = e
+	d.table.Apply((&leases.Command{Op: leases.Release, Name: "7", Entry: leases.Entry{Token: 8}}).Encode())
+	d.table.Apply((&leases.Command{Op: leases.Acquire, Name: "7", Entry: leases.Entry{TTL: leases.Time(time.Second)}}).Encode())
 	d.now.Store(int64(2 * time.Second))
 	d.failing = true
 	if _, err := a.TryAcquire(t.Context(), "n"); err == nil || errors.Is(err, ErrFull) {
@@ -224,8 +178,8 @@ func TestFullTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.end(nil)
-	if _, held := d.table.leases["7"]; held || len(d.table.leases) != maxLeases {
-		t.Errorf("%d leases, the expired one is there: %v", len(d.table.leases), held)
+	if _, held := a.look("7"); held || a.Stats().Leases != leases.MaxLeases {
+		t.Errorf("%d leases, the expired one is there: %v", a.Stats().Leases, held)
 	}
 }
 
@@ -240,7 +194,7 @@ func TestEndsOfLeases(t *testing.T) {
 	if err := l.Release(t.Context()); err != nil || !errors.Is(l.Err(), ErrReleased) || l.Valid() {
 		t.Errorf("%v, %v", err, l.Err())
 	}
-	if _, held := d.table.leases["n"]; held {
+	if _, held := a.look("n"); held {
 		t.Error("it is still held")
 	}
 	l, _ = a.TryAcquire(t.Context(), "n")
@@ -279,7 +233,7 @@ func TestRenewals(t *testing.T) {
 	if !l.Valid() {
 		t.Error("it was not renewed")
 	}
-	d.table.Apply((&command{op: opRelease, name: "n", entry: entry{Token: l.Token()}}).encode())
+	d.table.Apply((&leases.Command{Op: leases.Release, Name: "n", Entry: leases.Entry{Token: l.Token()}}).Encode())
 	select {
 	case ticks <- time.Time{}:
 	case <-l.Done(): // the last renewal was late

@@ -9,7 +9,7 @@ import (
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/internal/notify"
-	"github.com/pleach-go/pleach/ordered/internal/sequencer"
+	"github.com/pleach-go/pleach/internal/services/sequencer"
 )
 
 // Message is a message in its place in the order, or a notice that messages may be missing.
@@ -73,6 +73,8 @@ func (o *Order) take(m *pleach.Message) bool {
 		o.enter(sequencer.Member{Rank: o.group.Rank(), Incarnation: m.Gap.To})
 		o.delivered = append(o.delivered, Message{Gap: m.Gap})
 		o.room.Notify()
+	case m.Lost > 0:
+		o.machine.Lost(m.View, m.From)
 	case m.Direct:
 		if o.machine.Acknowledge(m.From, m.Data) == nil {
 			notify.Signal(o.casts)
@@ -92,10 +94,18 @@ func (o *Order) take(m *pleach.Message) bool {
 func (o *Order) receive(m *pleach.Message) {
 	messages, _ := o.machine.Receive(m.View, m.From, m.Data)
 	for i := range messages {
-		d := &messages[i]
-		o.delivered = append(o.delivered, Message{Number: d.Number, From: d.Origin.Rank, Incarnation: d.Origin.Incarnation, Topic: d.Topic, Data: d.Data})
+		o.delivered = append(o.delivered, messageOf(&messages[i]))
 	}
 	o.stats.Delivered += uint64(len(messages))
+	o.stepped()
+}
+
+func messageOf(m *sequencer.Message) Message {
+	return Message{Number: m.Number, From: m.Origin.Rank, Incarnation: m.Origin.Incarnation, Topic: m.Topic, Data: m.Data}
+}
+
+// stepped wakes what waits for the machine.
+func (o *Order) stepped() {
 	o.room.Notify()
 	notify.Signal(o.forwards)
 	notify.Signal(o.acks)
@@ -115,12 +125,12 @@ const maxOrder = 1 << 30
 // Snapshot implements [pleach.State].
 func (s *state) Snapshot(w io.Writer) error {
 	s.order.mu.Lock()
-	knows, b := s.order.knows, s.order.machine.Snapshot()
+	knows, b := s.order.knows, sequencer.AppendState(nil, s.order.machine)
 	s.order.mu.Unlock()
 	if !knows {
 		return ErrStateLost
 	}
-	_, err := w.Write(append(binary.BigEndian.AppendUint64(nil, uint64(len(b))), b...))
+	_, err := w.Write(b)
 	if err != nil || s.program == nil {
 		return err
 	}

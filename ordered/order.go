@@ -10,7 +10,7 @@ import (
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/internal/notify"
-	"github.com/pleach-go/pleach/ordered/internal/sequencer"
+	"github.com/pleach-go/pleach/internal/services/sequencer"
 )
 
 // ErrStateLost is returned by [Order.Err] if this process has joined a group of which no member
@@ -88,7 +88,8 @@ func Join(ctx context.Context, c Config, seeds ...string) (*Order, error) {
 		o.end(err)
 		return nil, err
 	}
-	o.start(link{broadcast: o.group.Broadcast, acknowledge: o.group.Send, forwardName: requestName, leave: o.group.Close})
+	o.attach(link{broadcast: o.group.Broadcast, acknowledge: o.group.Send, forwardName: requestName, leave: o.group.Close})
+	o.start()
 	return o, nil
 }
 
@@ -101,11 +102,15 @@ func newOrder(c Config) *Order {
 	return o
 }
 
-// start begins the part of this process in the order of its group.
-func (o *Order) start(l link) {
+// attach makes this process a member of its group in the order.
+func (o *Order) attach(l link) {
 	self := o.group.Self()
 	o.link = l
 	o.enter(sequencer.Member{Rank: self.Rank, Incarnation: self.Incarnation})
+}
+
+// start begins the part of this process in the order of its group.
+func (o *Order) start() {
 	close(o.ready)
 	o.running.Go(o.watch)
 	o.running.Go(o.cast)

@@ -5,11 +5,14 @@ package ordered
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
+	"time"
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/internal/notify"
-	"github.com/pleach-go/pleach/ordered/internal/sequencer"
+	"github.com/pleach-go/pleach/internal/services/sequencer"
+	"github.com/pleach-go/pleach/protocol"
 )
 
 // SharedConfig configures [NewShared]. All members that take part use the same, apart from the
@@ -50,14 +53,21 @@ type SharedConfig struct {
 type Shared struct {
 	config SharedConfig
 	order  *Order
-	feed   sync.Mutex // held while messages are delivered, and while the state is written or restored
-	joining
+	began  time.Time
+	wake   chan struct{} // the machine has something to ask, or an earlier deadline
+
+	feed    sync.Mutex // held while messages are delivered, and while the state is written or restored; guards the rest
+	joining *sequencer.Joining
+	armed   protocol.Time                    // deadline that the timer is set to
+	asks    []sequencer.Ask                  // to be sent
+	replies map[uint64]chan sequencer.Answer // to the requests of other members that wait, by number
+	served  uint64                           // number of the last one
 }
 
 // NewShared returns an order that takes part in no group yet.
 func NewShared(c SharedConfig) *Shared {
 	order := newOrder(Config{Safe: c.Safe, Group: pleach.Config{Limits: pleach.Limits{MaxMessage: c.MaxMessage}}})
-	return &Shared{config: c, order: order, joining: joining{leader: -1, asked: make(map[uint64]chan<- []byte)}}
+	return &Shared{config: c, order: order, began: time.Now(), wake: make(chan struct{}, 1), replies: make(map[uint64]chan sequencer.Answer)}
 }
 
 // Handlers returns the handlers of the requests between members, for [pleach.Config].
@@ -86,7 +96,7 @@ func (s *Shared) Start(g *pleach.Group) *Order {
 	for name, f := range s.Handlers() { // those of the membership before may be there
 		g.Handle(name, f)
 	}
-	o.start(link{
+	o.attach(link{
 		broadcast: func(ctx context.Context, body []byte) error { return g.BroadcastTopic(ctx, s.config.Topic, body) },
 		acknowledge: func(ctx context.Context, to int, body []byte) error {
 			_, err := g.Request(ctx, to, s.config.Topic+ackName, body)
@@ -94,6 +104,8 @@ func (s *Shared) Start(g *pleach.Group) *Order {
 		},
 		forwardName: s.config.Topic + forwardName,
 	})
+	s.joining = sequencer.NewJoining(o.machine, o.knows, rand.Uint64)
+	o.start()
 	o.running.Go(s.join)
 	return o
 }
@@ -104,39 +116,19 @@ func (s *Shared) Cancel() { s.order.end(pleach.ErrClosed) }
 // Receive takes a message of the group, and reports whether it is one of the order. It waits for
 // Start, or Cancel.
 func (s *Shared) Receive(m pleach.Message) bool {
-	if m.Gap != nil || m.Direct || m.Topic != s.config.Topic {
+	own := m.Topic == s.config.Topic && m.Lost == 0
+	if m.Gap != nil || m.Direct || !own && m.Lost == 0 {
 		return false
 	}
 	if s.order.awaitStart(s.order.life) != nil {
-		return true
+		return own
 	}
-	s.feed.Lock()
-	defer s.feed.Unlock()
-	mark, marked := sequencer.DecodeMark(m.Data)
-	switch {
-	case marked && mark.View == m.View: // otherwise its sender has led until it was sent
-		s.reach(mark, m.From)
-	case s.knows():
-		s.deliver(&m)
-	case s.leader >= 0:
-		s.hold(m)
+	if m.Lost > 0 {
+		s.step(func(protocol.Time) { s.joining.Lost(m.View, m.From) })
+		return false
 	}
+	s.step(func(protocol.Time) { s.joining.Receive(m.View, m.From, m.Data) })
 	return true
-}
-
-// deliver gives a message to the order, and what follows to the program.
-func (s *Shared) deliver(m *pleach.Message) {
-	o := s.order
-	o.mu.Lock()
-	o.receive(m)
-	o.mu.Unlock()
-	o.yield(func(d Message) bool { s.config.Deliver(d); return true })
-}
-
-func (s *Shared) knows() bool {
-	s.order.mu.Lock()
-	defer s.order.mu.Unlock()
-	return s.order.knows
 }
 
 func (s *Shared) serveAck(ctx context.Context, r pleach.Request) ([]byte, error) {

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/pleach-go/pleach/internal/notify"
+	"github.com/pleach-go/pleach/internal/services/session"
 )
 
 // maxPending is how many proposals of a process may wait for their results; Propose and Read
@@ -24,11 +25,10 @@ var ErrNoMachine = errors.New("replicated: no machine of that name")
 
 // proposal is a command, or a read, that waits for its result.
 type proposal struct {
-	seq     uint64
 	machine string // empty: a read
 	command []byte
 	read    func()
-	done    chan outcome
+	done    chan session.Outcome
 
 	mu        sync.Mutex
 	abandoned bool // the caller no longer waits
@@ -36,13 +36,13 @@ type proposal struct {
 
 // finish gives the caller its result. A read is made first, by the goroutine that applies
 // commands.
-func (p *proposal) finish(o outcome) {
+func (p *proposal) finish(o session.Outcome) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.abandoned {
 		return
 	}
-	if p.read != nil && o.status == statusOK {
+	if p.read != nil && !o.Forgotten {
 		p.read()
 	}
 	p.done <- o
@@ -67,7 +67,7 @@ func (r *Replica) Propose(ctx context.Context, machine string, command []byte) (
 	if _, ok := r.machines[machine]; !ok {
 		return nil, fmt.Errorf("%w: %q", ErrNoMachine, machine)
 	}
-	if most := r.order.MaxMessage() - commandHead; len(command) > most {
+	if most := r.order.MaxMessage() - session.Head; len(command) > most {
 		return nil, fmt.Errorf("replicated: a command of %d bytes is too long: %d at most (half of Group.Limits.MaxMessage)", len(command), most)
 	}
 	return r.propose(ctx, &proposal{machine: machine, command: slices.Clone(command)})
@@ -84,13 +84,16 @@ func (r *Replica) Read(ctx context.Context, f func()) error {
 
 // propose waits for the outcome of a proposal.
 func (r *Replica) propose(ctx context.Context, p *proposal) ([]byte, error) {
-	p.done = make(chan outcome, 1)
+	p.done = make(chan session.Outcome, 1)
 	if err := r.enqueue(ctx, p); err != nil {
 		return nil, fmt.Errorf("replicated: %w", err)
 	}
 	select {
 	case o := <-p.done:
-		return o.result, o.err()
+		if o.Forgotten {
+			return nil, ErrForgotten
+		}
+		return o.Result, nil
 	case <-ctx.Done():
 		return nil, p.abandon(ctx.Err())
 	case <-r.life.Done():
@@ -103,10 +106,8 @@ func (r *Replica) enqueue(ctx context.Context, p *proposal) error {
 	for {
 		room := r.room.Wait()
 		r.mu.Lock()
-		if len(r.pending) < maxPending {
-			r.seq++
-			p.seq = r.seq
-			r.pending = append(r.pending, p)
+		if r.client.Pending() < maxPending {
+			r.client.Propose(p.machine, p.command, p)
 			r.proposals.Proposed++
 			r.mu.Unlock()
 			notify.Signal(r.unsent)
@@ -131,22 +132,16 @@ func (r *Replica) send() {
 		case <-r.life.Done():
 			return
 		}
-		for machine, data := r.nextUnsent(); data != nil; machine, data = r.nextUnsent() {
+		for {
+			r.mu.Lock()
+			machine, data, ok := r.client.Next()
+			r.mu.Unlock()
+			if !ok {
+				break
+			}
 			if r.order.Broadcast(r.life, machine, data) != nil {
 				return // this process is no longer a member
 			}
 		}
 	}
-}
-
-// nextUnsent returns the next proposal to broadcast, or nil.
-func (r *Replica) nextUnsent() (machine string, data []byte) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.sent == len(r.pending) {
-		return "", nil
-	}
-	p := r.pending[r.sent]
-	r.sent++
-	return p.machine, encodeCommand(r.client, p.seq, r.pending[0].seq, p.command)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/internal/notify"
+	"github.com/pleach-go/pleach/internal/services/session"
 	"github.com/pleach-go/pleach/ordered"
 )
 
@@ -43,15 +44,22 @@ type Replica struct {
 	running  sync.WaitGroup
 	unsent   chan struct{}   // there may be a proposal to send
 	room     notify.Notifier // notifies when fewer proposals wait
-	replicas                 // of the goroutine that receives
+	machines map[string]Machine
+	replicas // of the goroutine that receives
 
 	mu        sync.Mutex // guards the rest
-	client    clientID
-	seq       uint64 // of the last proposal
-	pending   []*proposal
-	sent      int // how many of them are broadcast
+	client    session.Client[*proposal]
 	proposals Stats
 }
+
+// replicas are the state machines and their sessions. It is a [pleach.State].
+type replicas struct{ state session.Replicas }
+
+// Snapshot implements [pleach.State].
+func (r *replicas) Snapshot(w io.Writer) error { return r.state.Snapshot(w) }
+
+// Restore implements [pleach.State].
+func (r *replicas) Restore(from io.Reader) error { return r.state.Restore(from) }
 
 // Stats counts what a replica has done.
 type Stats struct {
@@ -86,10 +94,21 @@ func Join(ctx context.Context, c Config, seeds ...string) (*Replica, error) {
 }
 
 func newReplica(machines map[string]Machine) *Replica {
-	r := &Replica{unsent: make(chan struct{}, 1), replicas: newReplicas(machines)}
-	_, _ = rand.Read(r.client[:])
+	of := make(map[string]session.Machine, len(machines))
+	for name, m := range machines {
+		of[name] = m
+	}
+	r := &Replica{
+		unsent: make(chan struct{}, 1), machines: machines, replicas: replicas{session.NewReplicas(of)},
+		client: session.NewClient[*proposal](newClientID()),
+	}
 	r.life, r.end = context.WithCancelCause(context.Background())
 	return r
+}
+
+func newClientID() (id session.ClientID) {
+	_, _ = rand.Read(id[:])
+	return id
 }
 
 func (c *Config) check() error {
@@ -113,7 +132,7 @@ func (r *Replica) receive() {
 	for m := range r.order.Messages(r.life) {
 		if m.Gap != nil { // this process has joined again: what it knows no result of goes again
 			r.mu.Lock()
-			r.sent = 0
+			r.client.Again()
 			r.mu.Unlock()
 			notify.Signal(r.unsent)
 			continue
@@ -127,36 +146,18 @@ func (r *Replica) receive() {
 
 // deliver applies a command, and tells the caller that has proposed it here.
 func (r *Replica) deliver(m ordered.Message) {
-	client, o, ok := r.apply(&m)
+	client, o, ok := r.state.Apply(m.Number, m.Topic, m.Data)
 	r.mu.Lock()
-	r.proposals.Applied, r.proposals.Repeated = r.applied, r.repeated
+	r.proposals.Applied, r.proposals.Repeated = r.state.Applied, r.state.Repeated
 	var done []*proposal
-	if ok && client == r.client {
-		done = r.complete(&o)
+	if ok && client == r.client.ID() {
+		done = r.client.Complete(&o, newClientID)
 	}
 	r.mu.Unlock()
 	for _, p := range done {
 		p.finish(o)
 		r.room.Notify()
 	}
-}
-
-// complete removes and returns the proposal that an outcome belongs to, if it still waits. It is
-// the first one: those of a process are applied in order. If the group has forgotten this
-// process, it returns all that wait, and begins anew under another name.
-func (r *Replica) complete(o *outcome) (done []*proposal) {
-	if o.status == statusForgotten {
-		done, r.pending, r.sent, r.seq = r.pending, nil, 0, 0
-		_, _ = rand.Read(r.client[:])
-		return done
-	}
-	if len(r.pending) == 0 || r.pending[0].seq != o.seq {
-		return nil
-	}
-	done = []*proposal{r.pending[0]}
-	r.pending = r.pending[1:]
-	r.sent = max(r.sent-1, 0)
-	return done
 }
 
 // Group returns the group, for its views, requests and topics.
@@ -167,7 +168,7 @@ func (r *Replica) Stats() Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.proposals
-	s.Pending, s.Order = len(r.pending), r.order.Stats()
+	s.Pending, s.Order = r.client.Pending(), r.order.Stats()
 	return s
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
-	"github.com/pleach-go/pleach/shard/internal/handoff"
+	"github.com/pleach-go/pleach/internal/services/handoff"
 )
 
 // Config configures [New]. The zero value of each setting is a good default. All members use

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/services/handoff"
 	"github.com/pleach-go/pleach/protocol"
-	"github.com/pleach-go/pleach/shard/internal/handoff"
 )
 
 // topicPrefix begins the names of topics and handlers in the group.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/services/handoff"
 	"github.com/pleach-go/pleach/protocol"
-	"github.com/pleach-go/pleach/shard/internal/handoff"
 )
 
 // An owner serves only while a majority of its view answers. Members ask the leader of the

@@ -3,8 +3,8 @@ package shard
 import (
 	"context"
 
+	"github.com/pleach-go/pleach/internal/services/handoff"
 	"github.com/pleach-go/pleach/protocol"
-	"github.com/pleach-go/pleach/shard/internal/handoff"
 )
 
 // ownership is a partition that this process owns, and the work on it.

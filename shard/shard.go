@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/services/handoff"
 	"github.com/pleach-go/pleach/protocol"
-	"github.com/pleach-go/pleach/shard/internal/handoff"
 )
 
 // Shards is the partitions of a group, as this process sees them. Its methods are safe for

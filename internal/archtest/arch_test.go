@@ -92,12 +92,14 @@ var rules = []rule{
 	{pkg: "fleet", may: []string{".", "fleet/internal/relay"}},
 
 	// What services build on a group, from its public API alone.
-	{pkg: "ordered/internal/sequencer", pure: true, may: []string{"internal/wire"}},
-	{pkg: "ordered", may: []string{".", "ordered/internal/sequencer", "internal/notify"}},
-	{pkg: "replicated", may: []string{".", "ordered", "internal/notify", "internal/wire"}},
-	{pkg: "lease", may: []string{".", "replicated", "internal/notify", "internal/wire"}},
-	{pkg: "shard/internal/handoff", pure: true, may: []string{"protocol"}},
-	{pkg: "shard", may: []string{".", "protocol", "shard/internal/handoff"}},
+	{pkg: "internal/services/sequencer", pure: true, may: []string{"internal/wire", "protocol"}},
+	{pkg: "ordered", may: []string{".", "protocol", "internal/services/sequencer", "internal/notify"}},
+	{pkg: "internal/services/session", pure: true, may: []string{"internal/wire"}},
+	{pkg: "replicated", may: []string{".", "ordered", "internal/services/session", "internal/notify"}},
+	{pkg: "internal/services/leases", pure: true, may: []string{"internal/wire", "protocol"}},
+	{pkg: "lease", may: []string{".", "replicated", "internal/services/leases", "internal/notify"}},
+	{pkg: "internal/services/handoff", pure: true, may: []string{"protocol"}},
+	{pkg: "shard", may: []string{".", "protocol", "internal/services/handoff"}},
 
 	// What is built on collectives and useful alone.
 	{pkg: "samplesort", may: []string{"collective"}},
@@ -138,7 +140,7 @@ var rules = []rule{
 	{pkg: "internal/testutil"},
 	{pkg: "internal/notify"},
 	{pkg: "internal/trouble"},
-	{pkg: "internal/simulation", tests: true, may: []string{"internal/testutil", "protocol", "internal/control", "internal/founding", "internal/lifecycle", "internal/member", "internal/membership", "internal/stream", "internal/heartbeat", "internal/p2p"}},
+	{pkg: "internal/simulation", tests: true, may: []string{"internal/testutil", "protocol", "internal/control", "internal/founding", "internal/lifecycle", "internal/member", "internal/membership", "internal/stream", "internal/heartbeat", "internal/p2p", "internal/direct", "internal/wire", "internal/services/sequencer", "internal/services/session", "internal/services/leases", "internal/services/handoff"}},
 	{pkg: "internal/door"},
 	{pkg: "internal/prefetch"},
 	{pkg: "internal/folder", may: []string{"internal/door", "internal/membership", "internal/wire"}},

@@ -1,6 +1,10 @@
 package direct
 
 import (
+	"cmp"
+	"maps"
+	"slices"
+
 	"github.com/pleach-go/pleach/internal/queue"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -79,8 +83,8 @@ func (m *Machine) FailUnreachable(ranks []protocol.Rank, err error) {
 
 // fail ends the requests to a member.
 func (m *Machine) fail(to protocol.Rank, err error) {
-	for number, p := range m.asked.pending {
-		if p.to == to {
+	for _, number := range slices.Sorted(maps.Keys(m.asked.pending)) {
+		if p := m.asked.pending[number]; p.to == to {
 			delete(m.asked.pending, number)
 			m.progress++
 			p.done(Reply{Err: err})
@@ -162,8 +166,9 @@ func (m *Machine) handleCancel(from protocol.Rank, number uint64) {
 
 // dropCaller cancels the requests of a member that has left the view.
 func (m *Machine) dropCaller(rank protocol.Rank, incarnation uint64) {
-	for c, active := range m.served.running {
-		if active && c.Rank == rank && c.Incarnation == incarnation {
+	byNumber := func(a, b Caller) int { return cmp.Compare(a.Number, b.Number) }
+	for _, c := range slices.SortedFunc(maps.Keys(m.served.running), byNumber) {
+		if c.Rank == rank && c.Incarnation == incarnation && m.served.running[c] {
 			m.served.running[c] = false
 			m.config.Canceled(c)
 		}

@@ -11,6 +11,15 @@ const (
 	unsyncedReplacesSaved     // there is one file: what is not synced replaces what was
 	olderFileCounts           // what only follows the view counts, although a vote was saved since
 	addressKept               // members are looked for at the addresses in the view only
+
+	unsafeOrder         // members deliver what a majority may not have
+	acknowledgedEarly   // members acknowledge what they have not received
+	sessionForgets      // a client that comes back has another name, and sends its commands again
+	markOfAnother       // a member takes a snapshot at any mark
+	knowledgeUnheard    // a leader begins anew although a member knows the order
+	leaseByOneClock     // a lease is taken over before its holder's clock has ended it
+	leaseFromTheReply   // a holder counts the TTL from when it learns that it holds the lease
+	servesBeforeHandoff // an owner does not wait for the one before
 )
 
 // has reports whether a bug is planted.

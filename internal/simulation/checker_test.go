@@ -15,6 +15,8 @@ type checker struct {
 	sim    *Simulation
 	err    error
 	groups []*group // in the order in which they began
+	// services is what it knows of what services do.
+	services serviceChecker
 }
 
 // group is what processes are in that have agreed on its first view, and on all later ones.

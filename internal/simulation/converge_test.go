@@ -51,6 +51,10 @@ func (s *Simulation) converge() {
 		}
 		return
 	}
+	if s.options.Services {
+		s.servicesConverge()
+		return
+	}
 	members := s.belonging()
 	for _, p := range members {
 		p.program.poll.stage = pollWanted

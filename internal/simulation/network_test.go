@@ -3,6 +3,7 @@ package simulation
 import (
 	"slices"
 
+	"github.com/pleach-go/pleach/internal/services/session"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -17,9 +18,13 @@ type host struct {
 	address string   // of the last process
 	process *process // that listens; nil: connections are refused
 	disk    disk
-	version uint16 // of the program that is installed
-	off     bool   // nothing answers
-	deaf    []bool // by the other host: its packets do not arrive here
+	clock   clock
+	// The client of services on the host, and what it has no result of.
+	client     session.Client[*operation]
+	operations []*operation
+	version    uint16 // of the program that is installed
+	off        bool   // nothing answers
+	deaf       []bool // by the other host: its packets do not arrive here
 }
 
 // at returns the process that listens at an address of the host, or nil.

@@ -37,6 +37,9 @@ type plan struct {
 	unicast  p2p.Config
 	troubles int
 	doubles  bool // processes may come twice
+	// Services: operations of clients, leases that are wanted, steps of clocks, and crashes of
+	// processes that are about to do something.
+	operations, leases, steps, falls int
 }
 
 // beginning is how a group begins.

@@ -36,6 +36,7 @@ type process struct {
 	detector   detector
 	program    program
 	unicast    unicast
+	services   *services // nil: the program uses none
 	history    history
 	leaving    bool // its program wants to leave
 	catchingUp bool // it asks a later member for decisions
@@ -99,6 +100,7 @@ func (p *process) enter(b *lifecycle.Membership) {
 		SlowTimeout: s.plan.slowTimeout,
 		Unicast:     p.unicast.begin(p, &b.View),
 	}
+	c.Stream.Echo = s.options.Services
 	if s.plan.durable {
 		c.Save = p.saveVote
 	}
@@ -113,6 +115,7 @@ func (p *process) enter(b *lifecycle.Membership) {
 	p.life.machine, p.role, p.state = nil, p.machine, running
 	s.checker.belongs(p, &b.View)
 	s.checker.register(p)
+	p.serve(&b.View)
 	p.installed(&b.View)
 	p.step(func() { p.machine.Start(s.now) })
 	p.impair()
@@ -139,6 +142,7 @@ func (p *process) installed(v *membership.View) {
 	p.life.last = v
 	p.setPeers(v)
 	p.detector.watch(v)
+	p.services.installed(v)
 }
 
 // setPeers tells the links which processes are members, and where they are.
@@ -163,6 +167,7 @@ func (p *process) reported(r member.Report, about membership.Member) {
 func (p *process) stateChanged() {
 	state, err := p.machine.State()
 	if state != membership.Evicted && state != membership.Left {
+		p.services.quorumChanged()
 		return
 	}
 	if p.state == running {
@@ -207,8 +212,12 @@ func (p *process) step(f func()) {
 
 // memberStep goes on with the program of a member.
 func (p *process) memberStep() {
-	p.unicast.receive()
-	p.unicast.send()
+	if p.services != nil {
+		p.services.step()
+	} else {
+		p.unicast.receive()
+		p.unicast.send()
+	}
 	p.flush()
 	for p.state == running && p.program.write() {
 		p.flush()
@@ -303,6 +312,9 @@ func (p *process) crash() {
 		return
 	}
 	p.sim.record(p, "crashes")
+	if p.services != nil {
+		p.services.crashed = true
+	}
 	p.vanish(func(c *conn, i int) {
 		c.ends[i].closed, c.ends[i].frames = true, nil
 		p.sim.reset(c, 1-i)

@@ -13,12 +13,19 @@ import (
 // Group.Messages and Group.WaitStable.
 type program struct {
 	process *process
-	todo    []int      // sizes of messages to broadcast
+	todo    []saying   // messages to broadcast
 	current *broadcast // the one that is being written
 	sent    []message  // all that were begun
 	deaf    protocol.Time
 	reading bool
 	poll    poll
+}
+
+// saying is a message to broadcast: of a size, or of a service.
+type saying struct {
+	size int
+	data []byte
+	done func() // when it is written; nil: nobody waits
 }
 
 // message is one that was broadcast.
@@ -33,6 +40,7 @@ type broadcast struct {
 	offset  int
 	cut     uint64 // the restarts when it was begun
 	written bool
+	done    func()
 }
 
 // poll is a wait for stability.
@@ -55,8 +63,14 @@ const (
 // say broadcasts a message of a size. Its bytes tell the sender and the number, as far
 // as they have room.
 func (p *program) say(size int) {
-	p.todo = append(p.todo, size)
+	p.todo = append(p.todo, saying{size: size})
 	p.process.step(func() {})
+}
+
+// broadcast broadcasts a message of a service, and calls done in a step of its own when it is
+// written.
+func (p *program) broadcast(data []byte, done func()) {
+	p.todo = append(p.todo, saying{data: data, done: done})
 }
 
 func (p *program) message(size int) []byte {
@@ -64,6 +78,9 @@ func (p *program) message(size int) []byte {
 	x := uint32(len(p.sent))*2654435761 + uint32(p.process.id)*40503
 	for i := range data {
 		data[i] = byte(x>>(8*(i%4))) ^ byte(i)
+	}
+	if p.process.services != nil {
+		data[0] = noService
 	}
 	return data
 }
@@ -92,7 +109,9 @@ func (p *program) write() bool {
 		b.written, wrote = b.offset == len(b.data), true
 	}
 	if !wrote && m.Unwritten() == 0 {
-		p.current = nil
+		if p.current = nil; b.done != nil {
+			p.process.services.later(b.done)
+		}
 		return true
 	}
 	return wrote
@@ -103,10 +122,13 @@ func (p *program) begin() bool {
 	if state, _ := p.process.machine.State(); len(p.todo) == 0 || state != membership.Active {
 		return false
 	}
-	data := p.message(p.todo[0])
+	next := p.todo[0]
 	p.todo = p.todo[1:]
-	p.sent = append(p.sent, message{data: data})
-	p.current = &broadcast{data: data, cut: p.process.machine.Stream().Restarts()}
+	if next.data == nil {
+		next.data = p.message(next.size)
+	}
+	p.sent = append(p.sent, message{data: next.data})
+	p.current = &broadcast{data: next.data, cut: p.process.machine.Stream().Restarts(), done: next.done}
 	return true
 }
 
@@ -157,7 +179,7 @@ func (p *program) read() {
 			if !ok {
 				return
 			}
-			s.checker.delivered(p.process, &m)
+			p.take(&m)
 		}
 	})
 }
@@ -171,7 +193,17 @@ func (p *program) drain() {
 			p.process.history.drained = true
 			return
 		}
-		s.checker.delivered(p.process, &m)
+		p.take(&m)
+	}
+}
+
+// take takes a message.
+func (p *program) take(m *stream.Message) {
+	p.process.sim.checker.delivered(p.process, m)
+	if m.Lost > 0 {
+		p.process.services.lost(m.View, m.Root)
+	} else {
+		p.process.services.received(m.View, m.Root, m.Data)
 	}
 }
 

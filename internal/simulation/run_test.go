@@ -39,6 +39,8 @@ type Options struct {
 	Cut bool
 	// Strange adds what no correct process does: see strange_test.go.
 	Strange bool
+	// Services has programs use what services build on groups: see services_test.go.
+	Services bool
 	// Upgrade makes processes speak two protocol versions: see upgrade.go.
 	Upgrade bool
 }
@@ -59,6 +61,8 @@ type Result struct {
 	Events, Frames, Delivered, Unicasts, Views, Receipts uint64
 	// Groups, Seats and Saves count what happened before processes were members.
 	Groups, Seats, Saves uint64
+	// Ordered, Restored, Anew, Operations, Leases and Owned count what services did.
+	Ordered, Restored, Anew, Operations, Leases, Owned uint64
 	// Told counts the members behind a cut, once for each installation of a view without them.
 	Told uint64
 }
@@ -73,14 +77,17 @@ type Simulation struct {
 	hosts     []*host
 	addresses map[string]*host // all that were used
 	nonces    uint64           // drawn so far
-	processes []*process       // in the order in which they began
-	conns     []*conn          // those that may be alive
-	checker   checker
-	timeline  *timeline
-	strange   strangeness
-	minority  []*process // side of a cut without a quorum
-	begun     bool       // processes may crash at actions
-	calm      bool       // the trouble is over
+	// operations counts those of clients of services.
+	operations uint64
+	falling    bool       // the next process that does something for a service crashes
+	processes  []*process // in the order in which they began
+	conns      []*conn    // those that may be alive
+	checker    checker
+	timeline   *timeline
+	strange    strangeness
+	minority   []*process // side of a cut without a quorum
+	begun      bool       // processes may crash at actions
+	calm       bool       // the trouble is over
 	// pendingRestarts counts the processes that will start again.
 	pendingRestarts int
 	hash            hashState
@@ -102,6 +109,9 @@ func Run(seed uint64, o Options) Result {
 	}
 	if o.Cut {
 		s.plan.planCut()
+	}
+	if o.Services {
+		s.plan.planServices(s.rng)
 	}
 	if o.Strange {
 		s.strange.rng = rand.New(rand.NewPCG(seed, 0x73747261))

@@ -16,7 +16,7 @@ import (
 // its timeline. PLEACH_SEEDS runs that many, from PLEACH_FIRST on.
 func TestGroupsUnderSeeds(t *testing.T) {
 	if testutil.Seed.On() {
-		replay(t, uint64(testutil.Seed.Or(0)))
+		replay(t, uint64(testutil.Seed.Or(0)), Options{})
 		return
 	}
 	seeds := 10_000
@@ -76,8 +76,9 @@ func complaint(r *Result) string {
 }
 
 // replay runs one seed and prints its timeline.
-func replay(t *testing.T, seed uint64) {
-	r := Run(seed, Options{Timeline: os.Stdout})
+func replay(t *testing.T, seed uint64, o Options) {
+	o.Timeline = os.Stdout
+	r := Run(seed, o)
 	t.Logf("hash %x, %d events, %d frames, stuck %t", r.Hash, r.Events, r.Frames, r.Stuck)
 	if r.Err != nil {
 		t.Error(r.Err)
@@ -87,6 +88,7 @@ func replay(t *testing.T, seed uint64) {
 // totals counts over seeds.
 type totals struct {
 	seeds, events, frames, delivered, unicasts, views, receipts, groups, seats, saves, told, stuck atomic.Uint64
+	ordered, restored, anew, operations, leases, owned                                             atomic.Uint64 // of services
 }
 
 // maxFailures is how many failing seeds are reported.
@@ -133,6 +135,12 @@ func (c *totals) add(r *Result) {
 	c.seats.Add(r.Seats)
 	c.saves.Add(r.Saves)
 	c.told.Add(r.Told)
+	c.ordered.Add(r.Ordered)
+	c.restored.Add(r.Restored)
+	c.anew.Add(r.Anew)
+	c.operations.Add(r.Operations)
+	c.leases.Add(r.Leases)
+	c.owned.Add(r.Owned)
 	if r.Stuck {
 		c.stuck.Add(1)
 	}
@@ -141,8 +149,9 @@ func (c *totals) add(r *Result) {
 // A seed decides everything: the same one gives the same events.
 func TestSeedIsReproducible(t *testing.T) {
 	hashes := make(map[uint64]uint64)
-	for seed := range uint64(30) {
-		a, b := Run(seed, Options{}), Run(seed, Options{})
+	for seed := range uint64(40) {
+		o := Options{Services: seed >= 30}
+		a, b := Run(seed, o), Run(seed, o)
 		if a.Hash != b.Hash || a.Events != b.Events {
 			t.Errorf("seed %d: %d events with hash %x, then %d with %x", seed, a.Events, a.Hash, b.Events, b.Hash)
 		}

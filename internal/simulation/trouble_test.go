@@ -7,6 +7,7 @@ import (
 	"github.com/pleach-go/pleach/internal/lifecycle"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/services/session"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -54,6 +55,9 @@ func (s *Simulation) begin() {
 	if s.options.Strange {
 		s.beginStrange()
 	}
+	if s.options.Services {
+		s.beginServices()
+	}
 	for range s.plan.troubles {
 		s.after(s.between(0, s.plan.end), s.trouble)
 	}
@@ -87,6 +91,9 @@ func (s *Simulation) give(first []*process, nonce func(*process) uint64) {
 // addHost adds a host to the network.
 func (s *Simulation) addHost(i int) *host {
 	h := &host{index: i}
+	if s.options.Services {
+		h.clock, h.client = s.drawClock(), session.NewClient[*operation](s.clientID())
+	}
 	s.hosts = append(s.hosts, h)
 	for _, other := range s.hosts {
 		for len(other.deaf) < len(s.hosts) {

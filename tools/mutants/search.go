@@ -13,6 +13,7 @@ var defaultPackages = []string{
 	"internal/lifecycle", "internal/control", "internal/membership", "internal/member", "internal/stream",
 	"internal/founding", "fleet/internal/relay", "internal/collective/engine", "internal/p2p", "internal/direct",
 	"internal/heartbeat", "broadcast", "topology", "internal/wire", "transport/tcp",
+	"internal/services/sequencer", "internal/services/session", "internal/services/leases", "internal/services/handoff",
 }
 
 // users are packages whose tests look for a bug that neither the package's own tests nor the

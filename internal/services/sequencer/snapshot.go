@@ -50,3 +50,19 @@ func (m *Machine) Restore(b []byte) error {
 	m.order = o
 	return nil
 }
+
+// AppendState appends the order to b, for RestoreState. What the program keeps follows.
+func AppendState(b []byte, m *Machine) []byte {
+	order := m.Snapshot()
+	return append(wire.AppendUint64(b, uint64(len(order))), order...)
+}
+
+// RestoreState restores the order, and returns what follows it.
+func RestoreState(b []byte, m *Machine) (program []byte, err error) {
+	d := wire.NewDecoder(b)
+	size, rest := d.Uint64(), d.Rest()
+	if d.Err() != nil || size > uint64(len(rest)) {
+		return nil, fmt.Errorf("ordered: a snapshot of %d bytes is cut short", len(b))
+	}
+	return rest[size:], m.Restore(rest[:size])
+}

@@ -19,11 +19,13 @@ type lead struct {
 	leading uint64 // the view that it leads; 0: none
 	members []Member
 	begun   bool
-	marks   []uint64 // to be broadcast
-	queue   []batch  // to be broadcast
-	queued  int      // bytes of them
-	casting []batch  // in the broadcast that is on its way
-	acks    map[int]uint64
+	// accepted says that a member has forwarded something: it knows the order.
+	accepted bool
+	marks    []uint64 // to be broadcast
+	queue    []batch  // to be broadcast
+	queued   int      // bytes of them
+	casting  []batch  // in the broadcast that is on its way
+	acks     map[int]uint64
 	// committed is how many messages a majority has, as the other members were told.
 	committed uint64
 }
@@ -54,7 +56,7 @@ func (m *Machine) Accept(from int, body []byte) error {
 	if b.origin.Rank != from || !slices.Contains(m.members, b.origin) {
 		return fmt.Errorf("%w: of rank %d, from rank %d", ErrFrame, b.origin.Rank, from)
 	}
-	m.queue = append(m.queue, b)
+	m.queue, m.accepted = append(m.queue, b), true
 	m.queued += len(b.raw)
 	return nil
 }

@@ -1,7 +1,4 @@
-package replicated
-
-// Which commands of which process are applied, and with which results: the same at all members,
-// because it follows from the commands in their order.
+package session
 
 import (
 	"bytes"
@@ -13,11 +10,10 @@ import (
 	"slices"
 
 	"github.com/pleach-go/pleach/internal/wire"
-	"github.com/pleach-go/pleach/ordered"
 )
 
-// clientID names a process that proposes, from its Join to its end.
-type clientID [16]byte
+// ClientID names a process that proposes, from its Join to its end.
+type ClientID [16]byte
 
 // maxSessions is of how many processes the results are kept: those that have proposed last.
 const maxSessions = 1024
@@ -29,61 +25,57 @@ type session struct {
 	results map[uint64][]byte // of the commands that it may still wait for
 }
 
-// replicas are the state machines of a member and their sessions. It is a [pleach.State].
-type replicas struct {
-	machines          map[string]Machine
-	sessions          map[clientID]*session
-	applied, repeated uint64
+// Machine is a state machine that commands are applied to.
+type Machine interface {
+	Apply(command []byte) (result []byte)
+	Snapshot(w io.Writer) error
+	Restore(r io.Reader) error
 }
 
-func newReplicas(machines map[string]Machine) replicas {
-	return replicas{machines: machines, sessions: make(map[clientID]*session)}
+// Replicas are the state machines of a member and their sessions.
+type Replicas struct {
+	machines map[string]Machine
+	sessions map[ClientID]*session
+	// Applied counts commands, and Repeated those that came again and were not applied.
+	Applied, Repeated uint64
 }
 
-// outcome is what has become of a proposal.
-type outcome struct {
-	seq    uint64
-	status status
-	result []byte
+// NewReplicas returns machines, by their names, to which nothing was applied.
+func NewReplicas(machines map[string]Machine) Replicas {
+	return Replicas{machines: machines, sessions: make(map[ClientID]*session)}
 }
 
-type status byte
-
-const (
-	statusOK status = iota
-	statusForgotten
-)
-
-func (o *outcome) err() error {
-	if o.status == statusForgotten {
-		return ErrForgotten
-	}
-	return nil
+// Outcome is what has become of a proposal.
+type Outcome struct {
+	Seq    uint64
+	Result []byte
+	// Forgotten says that the group does not know the process any more.
+	Forgotten bool
 }
 
-// commandHead is what a command has before its bytes.
-const commandHead = len(clientID{}) + 16
+// Head is how many bytes a command has before its own.
+const Head = len(ClientID{}) + 16
 
-// encodeCommand encodes a command: the process that proposes it, its number, and the lowest number
+// encode encodes a command: the process that proposes it, its number, and the lowest number
 // that the process waits for.
-func encodeCommand(client clientID, seq, waiting uint64, command []byte) []byte {
-	b := make([]byte, 0, commandHead+len(command))
+func encode(client ClientID, seq, waiting uint64, command []byte) []byte {
+	b := make([]byte, 0, Head+len(command))
 	b = append(b, client[:]...)
 	return append(wire.AppendUint64(wire.AppendUint64(b, seq), waiting), command...)
 }
 
-// apply applies a command that has its place in the order, unless it is applied already. It
-// reports false if the process that has proposed it sends it again.
-func (r *replicas) apply(m *ordered.Message) (client clientID, o outcome, ok bool) {
-	if len(m.Data) < commandHead {
+// Apply applies a command to a machine, as the message of a number, unless it is applied already.
+// It reports false if the process that has proposed it sends it again.
+func (r *Replicas) Apply(number uint64, name string, data []byte) (client ClientID, o Outcome, ok bool) {
+	if len(data) < Head {
 		return client, o, false
 	}
-	copy(client[:], m.Data)
-	d := wire.NewDecoder(m.Data[len(client):])
+	copy(client[:], data)
+	d := wire.NewDecoder(data[len(client):])
 	seq, waiting, command := d.Uint64(), d.Uint64(), d.Rest()
-	s := r.session(client, seq, m.Number)
+	s := r.session(client, seq, number)
 	if s == nil {
-		return client, outcome{seq: seq, status: statusForgotten}, true
+		return client, Outcome{Seq: seq, Forgotten: true}, true
 	}
 	maps.DeleteFunc(s.results, func(seq uint64, _ []byte) bool { return seq < waiting })
 	switch {
@@ -91,19 +83,19 @@ func (r *replicas) apply(m *ordered.Message) (client clientID, o outcome, ok boo
 		return client, o, false
 	case seq == s.applied+1:
 		s.applied, s.results[seq] = seq, nil
-		if machine := r.machines[m.Topic]; machine != nil {
+		if machine := r.machines[name]; machine != nil {
 			s.results[seq] = machine.Apply(command)
 		}
-		r.applied++
+		r.Applied++
 	default:
-		r.repeated++
+		r.Repeated++
 	}
-	return client, outcome{seq: seq, result: s.results[seq]}, true
+	return client, Outcome{Seq: seq, Result: s.results[seq]}, true
 }
 
 // session returns the session of a process. A new one begins with the number 1; nil: the process
 // is not known any more.
-func (r *replicas) session(client clientID, seq, number uint64) *session {
+func (r *Replicas) session(client ClientID, seq, number uint64) *session {
 	s := r.sessions[client]
 	if s == nil {
 		if seq != 1 {
@@ -125,10 +117,10 @@ func (r *replicas) session(client clientID, seq, number uint64) *session {
 	return s
 }
 
-// Snapshot implements [pleach.State].
-func (r *replicas) Snapshot(w io.Writer) error {
+// Snapshot writes the sessions and the machines.
+func (r *Replicas) Snapshot(w io.Writer) error {
 	b := wire.AppendUint32(nil, uint32(len(r.sessions)))
-	for _, c := range slices.SortedFunc(maps.Keys(r.sessions), func(a, b clientID) int { return bytes.Compare(a[:], b[:]) }) {
+	for _, c := range slices.SortedFunc(maps.Keys(r.sessions), func(a, b ClientID) int { return bytes.Compare(a[:], b[:]) }) {
 		s := r.sessions[c]
 		b = wire.AppendUint64(wire.AppendUint64(append(b, c[:]...), s.applied), s.used)
 		b = wire.AppendUint32(b, uint32(len(s.results)))
@@ -147,16 +139,16 @@ func (r *replicas) Snapshot(w io.Writer) error {
 	return err
 }
 
-// Restore implements [pleach.State].
-func (r *replicas) Restore(from io.Reader) error {
+// Restore replaces the sessions and the machines by those that another member has written.
+func (r *Replicas) Restore(from io.Reader) error {
 	b, err := io.ReadAll(from)
 	if err != nil {
 		return err
 	}
 	d := wire.NewDecoder(b)
-	r.sessions = make(map[clientID]*session)
+	r.sessions = make(map[ClientID]*session)
 	for n := d.Uint32(); n > 0 && d.Err() == nil; n-- {
-		var c clientID
+		var c ClientID
 		for i := range c {
 			c[i] = d.Uint8()
 		}

@@ -64,13 +64,14 @@ func (m *Machine) learn(now Time, item Item, msg *Message) {
 	}
 }
 
-// Missing returns the members of the view whose reports have not arrived.
+// Missing returns the members of the view whose reports have not arrived, in order of rank.
 func (m *Machine) Missing() (missing []Process) {
 	for p, reported := range m.in {
 		if !reported {
 			missing = append(missing, p)
 		}
 	}
+	slices.SortFunc(missing, func(a, b Process) int { return a.Rank - b.Rank })
 	return missing
 }
 

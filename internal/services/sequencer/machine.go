@@ -71,6 +71,14 @@ func (m *Machine) Receive(view uint64, from int, body []byte) ([]Message, error)
 	return nil, nil
 }
 
+// Lost says that broadcasts of a member are missing, as at the end of a membership: what the leader
+// has sent behind them has no place that this process knows, until another view begins.
+func (m *Machine) Lost(view uint64, from int) {
+	if view == m.view && from == m.leader {
+		m.leader = -1
+	}
+}
+
 // begin begins a view. All its members have received the same broadcasts of the views before:
 // what they have numbered is safe.
 func (m *Machine) begin(view uint64, leader int, members []Member) []Message {

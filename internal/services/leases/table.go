@@ -1,0 +1,195 @@
+package leases
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// Time is that of a process's clock, since any moment.
+type Time = protocol.Time
+
+// Limits of a table.
+const (
+	MaxName   = 255     // bytes of a name
+	MaxLeases = 1 << 16 // leases that are held, or whose holders are gone
+)
+
+// Table is the leases of a group.
+type Table struct {
+	// Drift is by how much the rates of two processes' clocks may differ. All processes use the
+	// same.
+	Drift  float64
+	token  uint64 // the last one
+	leases map[string]Entry
+	seen   map[string]Time // when this process has seen the entry change
+}
+
+// Entry is a lease that is held.
+type Entry struct {
+	Token    uint64 `json:"token"`
+	Renewals uint64 `json:"renewals"`
+	TTL      Time   `json:"ttl"`
+	Holder   string `json:"holder"`
+}
+
+// New returns a table without leases.
+func New() *Table { return &Table{leases: make(map[string]Entry), seen: make(map[string]Time)} }
+
+// Operation is what a command does.
+type Operation uint8
+
+// The operations.
+const (
+	Acquire Operation = iota + 1
+	Renew
+	Release
+)
+
+// Command is a command of a table.
+type Command struct {
+	Op   Operation
+	Name string
+	// Entry is the lease that is asked for, without Token and Renewals, which are those of the
+	// lease that Renew and Release are for, and that Acquire takes over. If Token is 0, Acquire
+	// takes over none.
+	Entry
+	Floor   uint64 // Acquire: what the token is not below
+	Expired bool   // Release: the lease has expired, so Renewals count
+}
+
+// Encode returns the bytes of a command.
+func (c *Command) Encode() []byte {
+	b := wire.AppendBytes([]byte{byte(c.Op)}, []byte(c.Name))
+	b = wire.AppendUint64(wire.AppendUint64(wire.AppendUint64(b, c.Token), c.Renewals), uint64(c.TTL))
+	b = wire.AppendUint64(b, c.Floor)
+	if b = append(b, 0); c.Expired {
+		b[len(b)-1] = 1
+	}
+	return append(b, c.Holder...)
+}
+
+func decode(b []byte) (c Command, err error) {
+	d := wire.NewDecoder(b)
+	c.Op, c.Name = Operation(d.Uint8()), string(d.Bytes())
+	c.Token, c.Renewals, c.TTL = d.Uint64(), d.Uint64(), Time(d.Uint64())
+	c.Floor = d.Uint64()
+	c.Expired, c.Holder = d.Uint8() == 1, string(d.Rest())
+	return c, d.Finish()
+}
+
+// Verdict is the first byte of a result; that of OK has the token behind it.
+type Verdict byte
+
+// The verdicts.
+const (
+	OK Verdict = iota + 1
+	No
+	Full
+)
+
+// DecodeResult reads the result of a command.
+func DecodeResult(b []byte) (Verdict, uint64) {
+	d := wire.NewDecoder(b)
+	return Verdict(d.Uint8()), d.Uint64()
+}
+
+// Apply applies a command, and returns the result. It reports whether that has changed a lease.
+func (t *Table) Apply(now Time, b []byte) (result []byte, changed bool) {
+	v := No
+	c, err := decode(b)
+	if err == nil {
+		v = t.apply(now, &c)
+	}
+	return wire.AppendUint64([]byte{byte(v)}, t.leases[c.Name].Token), v == OK
+}
+
+func (t *Table) apply(now Time, c *Command) Verdict {
+	e, held := t.leases[c.Name]
+	same := held && e.Token == c.Token
+	switch {
+	case c.Op == Acquire && !held && len(t.leases) >= MaxLeases:
+		return Full
+	case c.Op == Acquire && (!held || same && e.Renewals == c.Renewals):
+		t.token = max(t.token+1, c.Floor)
+		t.set(now, c.Name, Entry{Token: t.token, TTL: c.TTL, Holder: c.Holder})
+	case c.Op == Renew && same:
+		e.Renewals++
+		t.set(now, c.Name, e)
+	case c.Op == Release && same && (!c.Expired || e.Renewals == c.Renewals):
+		delete(t.leases, c.Name)
+		delete(t.seen, c.Name)
+	default:
+		return No
+	}
+	return OK
+}
+
+func (t *Table) set(now Time, name string, e Entry) { t.leases[name], t.seen[name] = e, now }
+
+// Look returns a lease that is held, and how long this process has to wait until it has expired if
+// it is not renewed: longer than its holder. It may be taken over after that.
+func (t *Table) Look(now Time, name string) (e Entry, wait Time, held bool) {
+	e, held = t.leases[name]
+	return e, t.seen[name] + e.TTL + Time(float64(e.TTL)*t.Drift) - now + 1, held
+}
+
+// Take returns the command by which a process takes a lease that is free or has expired. It
+// reports false if the lease is held.
+func (t *Table) Take(now Time, name string, wanted Entry, floor uint64) (c Command, ok bool) {
+	e, wait, held := t.Look(now, name)
+	if held && wait > 0 {
+		return c, false
+	}
+	wanted.Token, wanted.Renewals = e.Token, e.Renewals
+	return Command{Op: Acquire, Name: name, Entry: wanted, Floor: floor}, true
+}
+
+// Expired returns the commands that remove leases which have expired, and whose holders are gone.
+func (t *Table) Expired(now Time) (commands []Command) {
+	for _, name := range t.Names() {
+		if e, wait, _ := t.Look(now, name); wait <= 0 {
+			commands = append(commands, Command{Op: Release, Name: name, Entry: Entry{Token: e.Token, Renewals: e.Renewals}, Expired: true})
+		}
+	}
+	return commands
+}
+
+// Names returns the names of all leases.
+func (t *Table) Names() []string { return slices.Sorted(maps.Keys(t.leases)) }
+
+// Len returns how many leases there are.
+func (t *Table) Len() int { return len(t.leases) }
+
+// snapshot is the state of a table.
+type snapshot struct {
+	Token  uint64           `json:"token"`
+	Leases map[string]Entry `json:"leases"`
+}
+
+// Snapshot writes the state.
+func (t *Table) Snapshot(w io.Writer) error {
+	return json.NewEncoder(w).Encode(snapshot{t.token, t.leases})
+}
+
+// Restore replaces the state.
+func (t *Table) Restore(now Time, r io.Reader) error {
+	b, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	var s snapshot
+	if err := json.NewDecoder(bytes.NewReader(b)).Decode(&s); err != nil {
+		return err
+	}
+	t.token, t.leases, t.seen = s.Token, make(map[string]Entry), make(map[string]Time)
+	for name, e := range s.Leases {
+		t.set(now, name, e) // its holder may have renewed it just before the snapshot
+	}
+	return nil
+}
