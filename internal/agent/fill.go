@@ -39,6 +39,7 @@ func (s *store) follow(c *pleach.Config) {
 		c.Handlers = make(map[string]func(context.Context, pleach.Request) ([]byte, error))
 	}
 	c.Handlers[logName] = func(ctx context.Context, r pleach.Request) ([]byte, error) { return s.answer(ctx, r.Data) }
+	c.Handlers[fleetLogName] = func(_ context.Context, r pleach.Request) ([]byte, error) { return s.answerFleet(r.Data) }
 	c.Handlers[lastName] = func(_ context.Context, r pleach.Request) ([]byte, error) { return s.answerLast(r.Data) }
 }
 
@@ -48,7 +49,7 @@ func (s *store) enter(ctx context.Context, g *pleach.Group, v *pleach.View, rank
 	filling, cancel := context.WithTimeout(ctx, fillTimeout)
 	defer cancel()
 	s.mu.Lock()
-	s.callOff, s.reached = cancel, v.Number // nothing of the views before comes from the group any more
+	s.callOff, s.entering, s.reached = cancel, true, v.Number // nothing of the views before comes from the group any more
 	s.mu.Unlock()
 	s.taken.Notify()
 	last, _ := s.positions.Last()
@@ -169,12 +170,7 @@ func (s *store) answer(ctx context.Context, question []byte) ([]byte, error) {
 		return nil, err
 	}
 	if reply.Known {
-		bytes := 0
-		reply.Next = s.log.Select(r.After, retain.Limits{Messages: r.Messages, Bytes: r.Bytes}, r.Wants(), func(m *retain.Message) bool {
-			b := m.Append(nil)
-			reply.Coded, bytes = append(reply.Coded, b), bytes+len(b)
-			return bytes < pageBytes
-		})
+		reply.Next = s.log.Select(r.After, retain.Limits{Messages: r.Messages, Bytes: r.Bytes}, r.Wants(), page(&reply.Coded))
 	}
 	return json.Marshal(reply)
 }
@@ -185,7 +181,7 @@ func (s *store) reply(ctx context.Context, r *backfill.Request) (*backfill.Reply
 		taken := s.taken.Wait()
 		s.mu.Lock()
 		reached, reply := s.reached, s.positions.Reply(r)
-		reply.Filling = s.callOff != nil
+		reply.Filling = s.entering
 		s.mu.Unlock()
 		if !reply.Known || reached >= r.Until {
 			return reply, nil

@@ -24,7 +24,8 @@ const saveAgain = 10 * time.Second
 // contents are what the journal has. Only the store's goroutine changes them.
 type contents struct {
 	log       *retain.Log
-	positions backfill.Positions // of the group
+	positions backfill.Positions // in the group
+	origins   backfill.Origins   // of the fleet
 	again     bool               // an agent before this one has left what the journal has
 }
 
@@ -42,8 +43,9 @@ type saver struct {
 // snapshot is what a segment of the journal begins with, and what a record has where something
 // begins that does not follow from messages and views.
 type snapshot struct {
-	Log       retain.State   `json:"log"`
-	Positions backfill.State `json:"positions"`
+	Log       retain.State          `json:"log"`
+	Positions backfill.State        `json:"positions"`
+	Origins   backfill.OriginsState `json:"origins"`
 }
 
 // The first byte of a record of the journal.
@@ -93,6 +95,7 @@ func (c *contents) restore(b []byte) error {
 		return err
 	}
 	c.positions.Restore(&from.Positions)
+	c.origins.Restore(&from.Origins)
 	c.again = true
 	return nil
 }
@@ -116,7 +119,10 @@ func (c *contents) replay(b []byte) error {
 		if err != nil {
 			return err
 		}
-		if m.Index > 0 {
+		switch {
+		case m.Fleet && m.Index > 0:
+			c.origins.Reached(backfill.SentOf(&m))
+		case m.Index > 0:
 			c.positions.Reached(backfill.Stream{View: m.View, Rank: m.From}, m.Index)
 		}
 		c.log.Add(m)
@@ -127,7 +133,7 @@ func (c *contents) replay(b []byte) error {
 }
 
 func (c *contents) snapshot() []byte {
-	b, _ := json.Marshal(snapshot{c.log.State(), c.positions.State()}) // it has no value that cannot be written
+	b, _ := json.Marshal(snapshot{c.log.State(), c.positions.State(), c.origins.State()}) // it has no value that cannot be written
 	return b
 }
 

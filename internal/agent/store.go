@@ -16,7 +16,8 @@ import (
 // The store takes in what the group delivers, in order: it gives each message its place in the
 // stream of its sender, writes it to the journal, and then shows it to subscribers. So a
 // subscriber has no message that a killed agent does not know of when it is started again.
-// When a membership begins, what was missed comes first (fill.go); what arrives meanwhile waits.
+// When a membership begins, what was missed comes first (fill.go, fleet_fill.go); what arrives
+// meanwhile waits.
 
 // arrivalBytes is what an arrival takes beside its data, about.
 const arrivalBytes = 256
@@ -34,17 +35,22 @@ type store struct {
 	queue   []arrival
 	bytes   int
 	callOff context.CancelFunc // ends the fill under way, until its view has begun; nil: there is none
-	reached uint64             // the view up to which the log has all that the group delivers
+	// entering says that a membership has begun, and its first view has not.
+	entering bool
+	reached  uint64 // the view up to which the log has all that the group delivers
 
+	fleet      *attached     // the last membership in the fleet; nil: there was none
 	membership pleach.Member // this process, in the present membership
 	view       pleach.View   // of the messages that are taken in
 	ended      bool          // the agent has ended before it has filled what it missed
 }
 
-// arrival is a message, or a view that begins.
+// arrival is a message, or a view or a membership in the fleet that begins.
 type arrival struct {
 	message retain.Message
-	counted bool // it is a broadcast of a member of the view
+	counted bool   // it is a broadcast of a member of the view
+	lost    uint64 // messages to the fleet before this one that are lost to the zone, which is none itself
+	joined  *attached
 	begins  *pleach.View
 	group   *pleach.Group
 }
@@ -120,13 +126,20 @@ func (s *store) takeAll(ctx context.Context) {
 		if s.ended {
 			return
 		}
-		if a.begins == nil {
+		switch {
+		case a.begins != nil:
+			s.publish(batch)
+			batch = nil
+			s.begin(ctx, a.group, a.begins)
+		case a.joined != nil:
+			s.publish(batch)
+			batch = nil
+			s.enterFleet(ctx, a.joined)
+		case a.message.Fleet:
+			batch = s.takeFleet(ctx, a, batch)
+		default:
 			batch = append(batch, s.place(a))
-			continue
 		}
-		s.publish(batch)
-		batch = nil
-		s.begin(ctx, a.group, a.begins)
 	}
 	s.publish(batch)
 }
@@ -174,7 +187,7 @@ func (s *store) begin(ctx context.Context, g *pleach.Group, v *pleach.View) {
 	s.view = *v
 	s.mu.Lock()
 	s.positions.Begin(name)
-	s.reached, s.callOff = v.Number, nil
+	s.reached, s.callOff, s.entering = v.Number, nil, false
 	s.mu.Unlock()
 	s.taken.Notify()
 	s.saveView(name)

@@ -61,7 +61,7 @@ func (r *Request) Wants() func(*retain.Message) bool {
 		have[c.Stream] = c.Count
 	}
 	return func(m *retain.Message) bool {
-		return m.Index > have[Stream{m.View, m.From}] && m.View >= r.From && m.View < r.Until
+		return !m.Fleet && m.Index > have[Stream{m.View, m.From}] && m.View >= r.From && m.View < r.Until
 	}
 }
 
@@ -213,25 +213,32 @@ func (f *Fill) Result() Result {
 // merge puts the messages into one order: by view, and in it by the time at which they came to
 // the agents that had them, as far as the order of the streams allows. Their clocks may differ.
 func (f *Fill) merge() (messages []retain.Message) {
-	var heads [][]retain.Message
+	var streams [][]retain.Message
 	for _, got := range f.got {
-		list := slices.Collect(maps.Values(got))
-		slices.SortFunc(list, func(a, b retain.Message) int { return cmp.Compare(a.Index, b.Index) })
-		heads = append(heads, list)
+		streams = append(streams, inOrder(got))
 	}
-	before := func(a, b []retain.Message) int {
-		return cmp.Or(cmp.Compare(a[0].View, b[0].View), a[0].Time.Compare(b[0].Time), cmp.Compare(a[0].From, b[0].From))
-	}
-	for len(heads) > 0 {
+	return merge(streams, func(a, b *retain.Message) int {
+		return cmp.Or(cmp.Compare(a.View, b.View), a.Time.Compare(b.Time), cmp.Compare(a.From, b.From))
+	})
+}
+
+// inOrder returns the messages of a stream in its order.
+func inOrder(got map[uint64]retain.Message) []retain.Message {
+	return slices.SortedFunc(maps.Values(got), func(a, b retain.Message) int { return cmp.Compare(a.Index, b.Index) })
+}
+
+// merge puts the messages of streams that are in order into one order.
+func merge(streams [][]retain.Message, compare func(a, b *retain.Message) int) (messages []retain.Message) {
+	for len(streams) > 0 {
 		least := 0
-		for i := range heads {
-			if before(heads[i], heads[least]) < 0 {
+		for i := range streams {
+			if compare(&streams[i][0], &streams[least][0]) < 0 {
 				least = i
 			}
 		}
-		messages = append(messages, heads[least][0])
-		if heads[least] = heads[least][1:]; len(heads[least]) == 0 {
-			heads = slices.Delete(heads, least, least+1)
+		messages = append(messages, streams[least][0])
+		if streams[least] = streams[least][1:]; len(streams[least]) == 0 {
+			streams = slices.Delete(streams, least, least+1)
 		}
 	}
 	return messages
