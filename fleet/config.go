@@ -47,6 +47,9 @@ type Config struct {
 	// KeepBytes says. After that it may lose messages, of which it is told (Message.Lost). If
 	// zero, 30 s; if negative, it is not waited for.
 	Patience time.Duration
+	// Echo has Messages yield this process's own broadcasts, too, each at its place, for a
+	// program that keeps a log. If false, it yields those of others only.
+	Echo bool
 }
 
 const (

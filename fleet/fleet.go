@@ -138,7 +138,7 @@ func newFleet(c Config, zone *pleach.Group) (*Fleet, error) {
 		Self: f.origin, Born: uint64(time.Now().UnixNano()), KeepBytes: c.KeepBytes, MaxOrigins: maxOrigins, Window: window, AckBytes: min(ackBytes, window/4),
 		AckDelay: relay.Time(ackDelay), WatermarkDelay: relay.Time(watermarkDelay), Stall: relay.Time(stallTimeout), GapDelay: relay.Time(gapDelay),
 		Patience:     relay.Time(c.Patience),
-		ForwardDelay: relay.Time(forwardDelay),
+		ForwardDelay: relay.Time(forwardDelay), Echo: c.Echo,
 	})
 	f.tick = noTick
 	f.timer = time.AfterFunc(time.Hour, func() {
@@ -373,8 +373,9 @@ func sleep(ctx context.Context, d time.Duration) {
 // others die, also delegates. The caller may reuse data.
 //
 // Broadcast blocks while other zones lack too much of what this process has broadcast
-// (Config.KeepBytes, Config.Patience), and while its zone has no quorum. If ctx ends
-// meanwhile, the message may be sent nevertheless.
+// (Config.KeepBytes, Config.Patience), while its zone has no quorum and, with Config.Echo, while
+// as much waits for Messages as KeepBytes says. If ctx ends meanwhile, the message may be sent
+// nevertheless.
 func (f *Fleet) Broadcast(ctx context.Context, data []byte) error {
 	frame := f.tryBroadcast(data)
 	for ; frame == nil; frame = f.tryBroadcast(data) {
@@ -409,9 +410,10 @@ func (f *Fleet) tryBroadcast(data []byte) (frame []byte) {
 	return frame
 }
 
-// open reports whether other zones lack so little that this process may broadcast.
+// open reports whether other zones lack so little that this process may broadcast, and its own
+// message has a place.
 func (f *Fleet) open() bool {
-	return f.machine.Window(max(minWindow, f.config.KeepBytes/2/max(f.size, 1)))
+	return (!f.config.Echo || !f.inbox.full()) && f.machine.Window(max(minWindow, f.config.KeepBytes/2/max(f.size, 1)))
 }
 
 // await waits for a sign.

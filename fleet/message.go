@@ -26,6 +26,36 @@ type Message struct {
 	Lost uint64
 }
 
+// Position is up to where the messages of a member go: Seq is the last one of this start of it.
+type Position struct {
+	Zone, ID    string
+	Incarnation uint64
+	Seq         uint64
+}
+
+// Before returns the positions at which this process has joined: Messages yields what follows
+// them, and other members have what a log of an earlier start of this process lacks before
+// them. Of a member that is not in them, Messages yields all or, if its zone was met later, what
+// follows that. The first member of a zone that has begun anew has none.
+func (f *Fleet) Before() []Position {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	positions := make([]Position, len(f.machine.Before()))
+	for i, p := range f.machine.Before() {
+		positions[i] = Position{p.Origin.Zone, p.Origin.ID, p.Origin.Incarnation, p.Seq}
+	}
+	return positions
+}
+
+// Born tells the lives of this process's zone apart. It is the same at all members of the zone. It
+// is another one, by the clock of the first member a later one, when the zone begins anew after all
+// of its members have died.
+func (f *Fleet) Born() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.machine.Born()
+}
+
 // Err returns a [*LostError] if this is a notice, and nil otherwise.
 func (m *Message) Err() error {
 	if m.Lost == 0 {
@@ -69,10 +99,23 @@ type ZoneSummary struct {
 func (f *Fleet) Messages(ctx context.Context) iter.Seq[Message] {
 	return func(yield func(Message) bool) {
 		for m := range f.inbox.all(ctx) {
+			f.roomInInbox()
 			if !yield(messageOf(&m)) {
 				return
 			}
 		}
+	}
+}
+
+// roomInInbox wakes calls of Broadcast that wait for room in the inbox.
+func (f *Fleet) roomInInbox() {
+	if !f.config.Echo {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.waiting > 0 && f.open() {
+		give(f.window)
 	}
 }
 

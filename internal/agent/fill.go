@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -27,11 +28,7 @@ const (
 	fillTimeout = 30 * time.Second // for everything
 	pageTimeout = 10 * time.Second // for a reply
 	pageBytes   = 1 << 20          // of messages in a reply, and one more
-	fillAgain   = 200 * time.Millisecond
-	// returnTimeout is how long agents that were members together are waited for.
-	returnTimeout = 5 * time.Second
-	maxFailures   = 3 // of one agent
-	maxLast       = 3 // agents that are asked for the last message of a topic
+	maxLast     = 3                // agents that are asked for the last message of a topic
 )
 
 // follow has a group that is about to be joined tell the store all that it needs, and answer
@@ -42,6 +39,7 @@ func (s *store) follow(c *pleach.Config) {
 		c.Handlers = make(map[string]func(context.Context, pleach.Request) ([]byte, error))
 	}
 	c.Handlers[logName] = func(ctx context.Context, r pleach.Request) ([]byte, error) { return s.answer(ctx, r.Data) }
+	c.Handlers[fleetLogName] = func(_ context.Context, r pleach.Request) ([]byte, error) { return s.answerFleet(r.Data) }
 	c.Handlers[lastName] = func(_ context.Context, r pleach.Request) ([]byte, error) { return s.answerLast(r.Data) }
 }
 
@@ -51,7 +49,7 @@ func (s *store) enter(ctx context.Context, g *pleach.Group, v *pleach.View, rank
 	filling, cancel := context.WithTimeout(ctx, fillTimeout)
 	defer cancel()
 	s.mu.Lock()
-	s.callOff, s.reached = cancel, v.Number // nothing of the views before comes from the group any more
+	s.callOff, s.entering, s.reached = cancel, true, v.Number // nothing of the views before comes from the group any more
 	s.mu.Unlock()
 	s.taken.Notify()
 	last, _ := s.positions.Last()
@@ -76,11 +74,10 @@ func agentsOf(v *pleach.View, self int) []pleach.Member {
 	return members
 }
 
-// fill asks other agents until there is no more to ask, or ctx ends. After a restart of all, it
-// waits a little for those that are not back yet.
+// fill asks other agents, as the machine decides.
 func (s *store) fill(ctx context.Context, g *pleach.Group, fill *backfill.Fill, self int) {
 	known := make(map[process]bool)
-	for began := time.Now(); ctx.Err() == nil; {
+	look := func() {
 		v := g.View()
 		for _, m := range agentsOf(&v, self) {
 			if p := (process{m.ID, m.Incarnation}); !known[p] {
@@ -88,36 +85,42 @@ func (s *store) fill(ctx context.Context, g *pleach.Group, fill *backfill.Fill, 
 				fill.Add(m.Rank)
 			}
 		}
-		s.askAll(ctx, g, fill)
-		if !fill.Lacks() || time.Since(began) > returnTimeout {
-			return
-		}
-		pause(ctx, fillAgain)
 	}
+	drive(ctx, s.logger, fill, look, func(rank int) error {
+		reply, err := askLog(ctx, g, rank, fill.Request())
+		if err == nil {
+			fill.Answer(reply)
+		}
+		return err
+	})
 }
 
-// askAll asks those that can be asked at present.
-func (s *store) askAll(ctx context.Context, g *pleach.Group, fill *backfill.Fill) {
-	for failures := 0; ctx.Err() == nil; {
-		rank, request, ok := fill.Next()
-		if !ok {
+// filling is a machine that has agents asked.
+type filling[T any] interface {
+	Next(now time.Duration) backfill.Step[T]
+	Pass()
+	Failed(now time.Duration, gone bool) (givenUp bool)
+}
+
+// drive drives a machine until it is over, or ctx ends. look adds agents to it, and ask asks one
+// and gives it the answer.
+func drive[T any](ctx context.Context, log *slog.Logger, f filling[T], look func(), ask func(T) error) {
+	for began := time.Now(); ctx.Err() == nil; {
+		look()
+		step := f.Next(time.Since(began))
+		switch {
+		case step.Wait > 0:
+			pause(ctx, step.Wait)
+			continue
+		case !step.Ask:
 			return
 		}
-		reply, err := askLog(ctx, g, rank, request)
-		switch {
+		switch err := ask(step.Agent); {
 		case err == nil:
-			fill.Answer(reply)
-			failures = 0
 		case errors.Is(err, pleach.ErrNoHandler):
-			fill.Pass() // a program, or an agent of an earlier version
-		default:
-			if failures++; failures == maxFailures || errors.Is(err, pleach.ErrGone) {
-				s.logger.Warn("an agent does not tell what was missed", "peer", rank, "cause", err)
-				fill.Failed()
-				failures = 0
-			} else {
-				pause(ctx, fillAgain)
-			}
+			f.Pass() // a program, or an agent of an earlier version
+		case f.Failed(time.Since(began), errors.Is(err, pleach.ErrGone)):
+			log.Warn("an agent does not tell what was missed", "peer", step.Agent, "cause", err)
 		}
 	}
 }
@@ -167,12 +170,7 @@ func (s *store) answer(ctx context.Context, question []byte) ([]byte, error) {
 		return nil, err
 	}
 	if reply.Known {
-		bytes := 0
-		reply.Next = s.log.Select(r.After, retain.Limits{Messages: r.Messages, Bytes: r.Bytes}, r.Wants(), func(m *retain.Message) bool {
-			b := m.Append(nil)
-			reply.Coded, bytes = append(reply.Coded, b), bytes+len(b)
-			return bytes < pageBytes
-		})
+		reply.Next = s.log.Select(r.After, retain.Limits{Messages: r.Messages, Bytes: r.Bytes}, r.Wants(), page(&reply.Coded))
 	}
 	return json.Marshal(reply)
 }
@@ -183,7 +181,7 @@ func (s *store) reply(ctx context.Context, r *backfill.Request) (*backfill.Reply
 		taken := s.taken.Wait()
 		s.mu.Lock()
 		reached, reply := s.reached, s.positions.Reply(r)
-		reply.Filling = s.callOff != nil
+		reply.Filling = s.entering
 		s.mu.Unlock()
 		if !reply.Known || reached >= r.Until {
 			return reply, nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -26,15 +25,10 @@ type zones struct {
 	current  atomic.Pointer[fleet.Fleet] // nil: it is in none
 	sendLock chan struct{}               // held by the one broadcast to the fleet that is under way
 	uploads  uploads
-	was      bool // it was in the fleet before, of keepFleet
 }
 
 // attachTimeout bounds an attempt to enter the fleet.
 const attachTimeout = 30 * time.Second
-
-// fleetGap is told when the agent is in the fleet again: other agents fill what was sent in the
-// group, and not what was sent to the fleet.
-const fleetGap = "the agent was not in the fleet for a while: what was sent to the fleet meanwhile"
 
 var errNoZone = errors.New("the agent is in no fleet: write zone: NAME into its file, and the seeds of the other zones (zones)")
 
@@ -62,10 +56,7 @@ func (a *Agent) keepFleet(ctx context.Context, g *pleach.Group) {
 			continue
 		}
 		a.fleet.current.Store(f)
-		if a.fleet.was || a.store.again {
-			a.store.push(arrival{message: retain.Message{Gap: fleetGap, Time: time.Now()}})
-		}
-		a.fleet.was = true
+		a.store.push(arrival{joined: &attached{fleet: f, name: c.Group, zone: c.Zone}})
 		a.log.Info("in the fleet", "fleet", c.Group, "zone", c.Zone)
 		following, stop := context.WithCancel(ctx)
 		go a.followZones(following, f, c)
@@ -99,6 +90,7 @@ func (a *Agent) attach(ctx context.Context, g *pleach.Group, c *config.Config) (
 		f.Handle(queryFleetName, a.answerQuery)
 		f.Handle(statusFleetName, a.answerStatus)
 		f.Handle(filesFleetName, a.answerFile)
+		f.Handle(fleetLogName, func(_ context.Context, r fleet.Request) ([]byte, error) { return a.store.answerFleet(r.Data) })
 		g.Handle(linksName, a.answerLinks)
 	}
 	return f, err
@@ -133,13 +125,9 @@ func (a *Agent) followZones(ctx context.Context, f *fleet.Fleet, c *config.Confi
 // receiveFleet retains what members of all zones send, until ctx or the membership ends.
 func (a *Agent) receiveFleet(ctx context.Context, f *fleet.Fleet) {
 	for m := range f.Messages(ctx) {
-		r := retain.Message{From: -1, FromID: m.ID, Fleet: true, Zone: m.Zone, Time: time.Now()}
-		if m.Lost > 0 {
-			r = retain.Message{Missing: m.Lost, Gap: fmt.Sprintf("those of %s in zone %s are lost: this zone was cut off for longer than the others keep them", m.ID, m.Zone), Time: r.Time}
-		} else {
-			r.Topic, r.Data = openEnvelope(m.Data)
-		}
-		a.store.push(arrival{message: r})
+		r := retain.Message{From: -1, FromID: m.ID, Fleet: true, Zone: m.Zone, Incarnation: m.Incarnation, Index: m.Seq, Time: time.Now()}
+		r.Topic, r.Data = openEnvelope(m.Data)
+		a.store.push(arrival{message: r, lost: m.Lost})
 	}
 }
 
@@ -165,9 +153,6 @@ func (a *Agent) BroadcastFleet(ctx context.Context, topic string, data []byte) (
 	if err := f.Broadcast(ctx, sealEnvelope(topic, data)); err != nil {
 		return nil, err
 	}
-	a.store.push(arrival{message: retain.Message{
-		Topic: topic, From: -1, FromID: g.Self().ID, Fleet: true, Zone: a.config.Load().Zone, View: g.View().Number, Time: time.Now(), Data: data,
-	}})
 	return &api.Receipt{View: g.View().Number, Members: []api.MemberRef{}, Zones: len(a.zoneNames(f))}, nil
 }
 

@@ -11,32 +11,22 @@ import (
 
 // Get implements [api.Keys].
 func (a *Agent) Get(ctx context.Context, key string) (*api.Entry, error) {
-	s, err := a.serving(ctx)
-	if err != nil {
-		return nil, err
-	}
-	e, err := s.keys.Get(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	return entryOf(e), nil
+	return served(ctx, a, func(s *services) (*api.Entry, error) {
+		e, err := s.keys.Get(ctx, key)
+		return entryOf(e), err
+	})
 }
 
 // List implements [api.Keys].
 func (a *Agent) List(ctx context.Context, prefix string) (*api.Entries, error) {
-	s, err := a.serving(ctx)
-	if err != nil {
-		return nil, err
-	}
-	entries, err := s.keys.List(ctx, prefix)
-	if err != nil {
-		return nil, err
-	}
-	list := &api.Entries{Entries: make([]api.Entry, len(entries))}
-	for i, e := range entries {
-		list.Entries[i] = *entryOf(e)
-	}
-	return list, nil
+	return served(ctx, a, func(s *services) (*api.Entries, error) {
+		entries, err := s.keys.List(ctx, prefix)
+		list := &api.Entries{Entries: make([]api.Entry, len(entries))}
+		for i, e := range entries {
+			list.Entries[i] = *entryOf(e)
+		}
+		return list, err
+	})
 }
 
 func entryOf(e kv.Entry) *api.Entry {
@@ -45,22 +35,18 @@ func entryOf(e kv.Entry) *api.Entry {
 
 // Put implements [api.Keys].
 func (a *Agent) Put(ctx context.Context, key string, value []byte, version uint64) (*api.Changed, error) {
-	s, err := a.serving(ctx)
-	if err != nil {
-		return nil, err
-	}
-	v, err := s.keys.Put(ctx, key, value, version)
-	return &api.Changed{Key: key, Version: v}, err
+	return served(ctx, a, func(s *services) (*api.Changed, error) {
+		v, err := s.keys.Put(ctx, key, value, version)
+		return &api.Changed{Key: key, Version: v}, err
+	})
 }
 
 // Delete implements [api.Keys].
 func (a *Agent) Delete(ctx context.Context, key string, version uint64) (*api.Changed, error) {
-	s, err := a.serving(ctx)
-	if err != nil {
-		return nil, err
-	}
-	v, err := s.keys.Delete(ctx, key, version)
-	return &api.Changed{Key: key, Version: v}, err
+	return served(ctx, a, func(s *services) (*api.Changed, error) {
+		v, err := s.keys.Delete(ctx, key, version)
+		return &api.Changed{Key: key, Version: v}, err
+	})
 }
 
 // Watch implements [api.Keys]. A watch outlives memberships: what has changed while the agent was
@@ -88,11 +74,7 @@ const watchPause = 100 * time.Millisecond
 
 // watchable returns the services when their state is known: before, there are no keys.
 func (a *Agent) watchable(ctx context.Context) (*services, error) {
-	s, err := a.serving(ctx)
-	if err == nil {
-		err = s.replica.Read(ctx, func() {})
-	}
-	return s, err
+	return served(ctx, a, func(s *services) (*services, error) { return s, s.replica.Read(ctx, func() {}) })
 }
 
 // watch yields what changes, until ctx or the membership ends. It reports false if the watcher

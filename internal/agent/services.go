@@ -90,16 +90,16 @@ func (s *services) register(r *prometheus.Registry) {
 	}
 }
 
-// serving returns the services.
-func (a *Agent) serving(ctx context.Context) (*services, error) {
+// served calls a function with the services, when they have begun.
+func served[T any](ctx context.Context, a *Agent, call func(*services) (T, error)) (result T, err error) {
 	s := a.services.Load()
 	if s == nil {
-		return nil, api.ErrNotMember
+		return result, api.ErrNotMember
 	}
 	select {
 	case <-s.ready:
-		return s, nil
+		return call(s)
 	case <-ctx.Done():
-		return nil, api.ErrNotMember
+		return result, api.ErrNotMember
 	}
 }

@@ -2,155 +2,73 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"log/slog"
-	"path/filepath"
 	"sync"
-	"time"
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/internal/agent/backfill"
-	"github.com/pleach-go/pleach/internal/agent/journal"
 	"github.com/pleach-go/pleach/internal/agent/retain"
-	"github.com/pleach-go/pleach/internal/folder"
 	"github.com/pleach-go/pleach/internal/notify"
 )
 
 // The store takes in what the group delivers, in order: it gives each message its place in the
 // stream of its sender, writes it to the journal, and then shows it to subscribers. So a
 // subscriber has no message that a killed agent does not know of when it is started again.
-// When a membership begins, what was missed comes first (fill.go); what arrives meanwhile waits.
+// When a membership begins, what was missed comes first (fill.go, fleet_fill.go); what arrives
+// meanwhile waits.
 
 // arrivalBytes is what an arrival takes beside its data, about.
 const arrivalBytes = 256
 
-// saveAgain is how long the store waits after the journal has failed.
-const saveAgain = 10 * time.Second
-
 // store is the log of messages and what fills it.
 type store struct {
-	log     *retain.Log
+	saver
 	limits  retain.Limits
-	logger  *slog.Logger
 	arrived chan struct{}   // there is something in the queue
 	taken   notify.Notifier // the queue has room, or the positions have changed
 	stopped chan struct{}
 	done    sync.WaitGroup
-	again   bool // an agent before this one has left what the journal has
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards the positions, too, which only the store's goroutine changes
 	queue   []arrival
 	bytes   int
 	callOff context.CancelFunc // ends the fill under way, until its view has begun; nil: there is none
-	// positions are what the log has of the group, and reached is the view up to which it has
-	// all that the group delivers. Only the store's goroutine changes them.
-	positions backfill.Positions
-	reached   uint64
-	saveErr   error // of the journal, if it has failed
+	// entering says that a membership has begun, and its first view has not.
+	entering bool
+	reached  uint64 // the view up to which the log has all that the group delivers
 
+	fleet      *attached     // the last membership in the fleet; nil: there was none
 	membership pleach.Member // this process, in the present membership
 	view       pleach.View   // of the messages that are taken in
 	ended      bool          // the agent has ended before it has filled what it missed
-	journal    *journal.Journal
-	failedAt   time.Time
 }
 
-// arrival is a message, or a view that begins.
+// arrival is a message, or a view or a membership in the fleet that begins.
 type arrival struct {
 	message retain.Message
-	counted bool // it is a broadcast of a member of the view
+	counted bool   // it is a broadcast of a member of the view
+	lost    uint64 // messages to the fleet before this one that are lost to the zone, which is none itself
+	joined  *attached
 	begins  *pleach.View
 	group   *pleach.Group
 }
 
-// snapshot is what a segment of the journal begins with, and what a record has where something
-// begins that does not follow from messages and views.
-type snapshot struct {
-	Log       retain.State   `json:"log"`
-	Positions backfill.State `json:"positions"`
-}
-
-// The first byte of a record of the journal.
-const (
-	recordMessage  = 'm'
-	recordView     = 'v'
-	recordSnapshot = 's'
-)
-
 // newStore makes a store with what the journal in a folder has, or without one if that is
-// empty. A journal that does not work is told, and done without.
+// empty.
 func newStore(dir string, limits retain.Limits, logger *slog.Logger) (*store, error) {
 	s := &store{
-		log: retain.New(newEpoch(), limits), limits: limits, logger: logger,
-		arrived: make(chan struct{}, 1), stopped: make(chan struct{}),
+		saver:  saver{contents: contents{log: retain.New(newEpoch(), limits)}, logger: logger},
+		limits: limits, arrived: make(chan struct{}, 1), stopped: make(chan struct{}),
 	}
 	if dir == "" {
 		return s, nil
 	}
-	j, err := journal.Open(filepath.Join(dir, "messages"), int64(limits.Bytes))
-	switch {
-	case errors.Is(err, folder.ErrInUse):
-		return nil, fmt.Errorf("--data-dir is %q: %w", dir, err)
-	case err != nil:
-		s.saved(err)
-		return s, nil
+	if err := s.open(dir, limits.Bytes); err != nil {
+		return nil, err
 	}
-	s.journal = j
-	if err := j.Read(s.restore, s.replay); err != nil {
-		s.logger.Warn("the log of messages was damaged: the agent gets from others what they still have", "cause", err)
-	}
-	if s.again {
-		s.log.Begin(newEpoch())
-	}
-	s.journal.Resume() // or the first record begins a segment
-	s.saveSnapshot()
 	return s, nil
-}
-
-// restore takes the snapshot of a segment.
-func (s *store) restore(b []byte) error {
-	var from snapshot
-	if err := json.Unmarshal(b, &from); err != nil {
-		return err
-	}
-	if err := s.log.Restore(&from.Log); err != nil {
-		return err
-	}
-	s.positions.Restore(&from.Positions)
-	s.again = true
-	return nil
-}
-
-// replay takes another record.
-func (s *store) replay(b []byte) error {
-	if len(b) == 0 {
-		return retain.ErrMalformed
-	}
-	switch b[0] {
-	case recordSnapshot:
-		return s.restore(b[1:])
-	case recordView:
-		var v backfill.View
-		if err := json.Unmarshal(b[1:], &v); err != nil {
-			return err
-		}
-		s.positions.Begin(v)
-	case recordMessage:
-		m, err := retain.Decode(b[1:])
-		if err != nil {
-			return err
-		}
-		if m.Index > 0 {
-			s.positions.Reached(backfill.Stream{View: m.View, Rank: m.From}, m.Index)
-		}
-		s.log.Add(m)
-	default:
-		return retain.ErrMalformed
-	}
-	return nil
 }
 
 // push hands something to the store. It waits while the queue is full; a fill that the queue
@@ -181,9 +99,8 @@ func (s *store) run(ctx context.Context) {
 		select {
 		case <-s.arrived:
 		case <-s.stopped:
-			if s.takeAll(ctx); s.journal != nil {
-				_ = s.journal.Close() // what was written is in the system's hands
-			}
+			s.takeAll(ctx)
+			s.close()
 			return
 		}
 		s.takeAll(ctx)
@@ -209,13 +126,20 @@ func (s *store) takeAll(ctx context.Context) {
 		if s.ended {
 			return
 		}
-		if a.begins == nil {
+		switch {
+		case a.begins != nil:
+			s.publish(batch)
+			batch = nil
+			s.begin(ctx, a.group, a.begins)
+		case a.joined != nil:
+			s.publish(batch)
+			batch = nil
+			s.enterFleet(ctx, a.joined)
+		case a.message.Fleet:
+			batch = s.takeFleet(ctx, a, batch)
+		default:
 			batch = append(batch, s.place(a))
-			continue
 		}
-		s.publish(batch)
-		batch = nil
-		s.begin(ctx, a.group, a.begins)
 	}
 	s.publish(batch)
 }
@@ -240,13 +164,7 @@ func (s *store) publish(batch []retain.Message) {
 	if len(batch) == 0 {
 		return
 	}
-	if s.journal != nil {
-		records := make([][]byte, len(batch))
-		for i := range batch {
-			records[i] = batch[i].Append([]byte{recordMessage})
-		}
-		s.save(records...)
-	}
+	s.saveMessages(batch)
 	for i := range batch {
 		s.log.Add(batch[i])
 	}
@@ -269,12 +187,10 @@ func (s *store) begin(ctx context.Context, g *pleach.Group, v *pleach.View) {
 	s.view = *v
 	s.mu.Lock()
 	s.positions.Begin(name)
-	s.reached, s.callOff = v.Number, nil
+	s.reached, s.callOff, s.entering = v.Number, nil, false
 	s.mu.Unlock()
 	s.taken.Notify()
-	if b, err := json.Marshal(name); err == nil && s.journal != nil { // it has no value that cannot be written
-		s.save(append([]byte{recordView}, b...))
-	}
+	s.saveView(name)
 }
 
 // memberOf finds a member by its ID.
@@ -294,58 +210,4 @@ func printOf(v *pleach.View) uint64 {
 		fmt.Fprintf(h, "%d %q %d %d\n", m.Rank, m.ID, m.Incarnation, m.Nonce)
 	}
 	return h.Sum64()
-}
-
-// save writes records to the journal. After an error it waits for a while before it tries
-// again: the agent goes on without.
-func (s *store) save(records ...[]byte) {
-	if s.saveErr != nil && time.Since(s.failedAt) < saveAgain {
-		return
-	}
-	var err error
-	if s.journal.Full() {
-		err = s.beginSegment()
-	}
-	if err == nil {
-		err = s.journal.Append(records...)
-	}
-	s.saved(err)
-}
-
-// beginSegment begins a segment of the journal.
-func (s *store) beginSegment() error { return s.journal.Begin(s.snapshot()) }
-
-// saveSnapshot writes a snapshot to the journal.
-func (s *store) saveSnapshot() {
-	if s.journal != nil {
-		s.save(append([]byte{recordSnapshot}, s.snapshot()...))
-	}
-}
-
-func (s *store) snapshot() []byte {
-	b, _ := json.Marshal(snapshot{s.log.State(), s.positions.State()}) // it has no value that cannot be written
-	return b
-}
-
-// saved notes whether the journal works, and tells when that changes.
-func (s *store) saved(err error) {
-	switch {
-	case err != nil && s.saveErr == nil:
-		s.logger.Error("the log of messages is not saved: after a restart, the agent has only what others still have", "cause", err)
-	case err == nil && s.saveErr != nil:
-		s.logger.Info("the log of messages is saved again")
-	}
-	if err != nil {
-		s.failedAt = time.Now()
-	}
-	s.mu.Lock()
-	s.saveErr = err
-	s.mu.Unlock()
-}
-
-// saveError returns why the log is not saved, or nil.
-func (s *store) saveError() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.saveErr
 }

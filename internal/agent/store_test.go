@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -201,10 +200,7 @@ func TestStoreWithoutDisk(t *testing.T) {
 func FuzzStore(f *testing.F) {
 	s := openStore(f, "", slog.New(slog.DiscardHandler))
 	fillStore(s, 1, 5)
-	begin, err := json.Marshal(snapshot{s.log.State(), s.positions.State()})
-	if err != nil {
-		f.Fatal(err)
-	}
+	begin := s.snapshot()
 	m := retain.Message{Topic: "t", From: 1, View: 2, Index: 3, Data: []byte("x")}
 	f.Add(begin, m.Append([]byte{recordMessage}))
 	f.Add(begin, []byte(`v{"number":2,"print":3,"members":4}`))

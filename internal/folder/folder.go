@@ -78,7 +78,10 @@ func Lock(path string) (*os.File, error) {
 	if err := lock(f); err != nil {
 		owner, _ := io.ReadAll(io.LimitReader(f, 32))
 		_ = f.Close()
-		return nil, fmt.Errorf("%w by process %s: end it, or choose another folder: %w", ErrInUse, cmp.Or(strings.TrimSpace(string(owner)), "unknown"), err)
+		if errors.Is(err, ErrInUse) {
+			return nil, fmt.Errorf("%w by process %s: end it, or choose another folder", err, cmp.Or(strings.TrimSpace(string(owner)), "unknown"))
+		}
+		return nil, fmt.Errorf("cannot be locked: %w", err)
 	}
 	_ = f.Truncate(0) // a full disk must not keep the member out
 	_, _ = fmt.Fprintln(f, os.Getpid())

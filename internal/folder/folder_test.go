@@ -4,6 +4,8 @@ package folder
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -133,5 +135,19 @@ func TestBeginIsSaved(t *testing.T) {
 		if state, err := d.load(); err != nil || !bytes.Equal(state, place.Encode()) || d.next != nonce {
 			t.Errorf("found %d bytes and nonce %d, %v; want the place and %d", len(state), d.next, err, nonce)
 		}
+	}
+}
+
+// A folder that another process has is refused with its number, and nothing else.
+func TestLockedFolder(t *testing.T) {
+	dir := t.TempDir()
+	f, err := Lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	want := fmt.Sprintf("in use by process %d: end it, or choose another folder", os.Getpid())
+	if _, err := Lock(dir); !errors.Is(err, ErrInUse) || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 }

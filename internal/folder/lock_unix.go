@@ -3,9 +3,17 @@
 package folder
 
 import (
+	"errors"
 	"os"
 	"syscall"
 )
 
-// lock locks a file for this process. The system unlocks it when the process ends.
-func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
+// lock locks a file for this process. The system unlocks it when the process ends. If another
+// process has locked it, the error is ErrInUse.
+func lock(f *os.File) error {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return ErrInUse
+	}
+	return err
+}

@@ -20,6 +20,12 @@ type Message struct {
 	Lost   uint64
 }
 
+// Position is up to where an origin's messages go.
+type Position struct {
+	Origin Origin
+	Seq    uint64
+}
+
 // A member keeps the last messages of all origins, in the order of their arrival, and beside
 // them those of its own zone that another zone lacks. So a message is dropped from the log
 // only when all zones have it, or those that lack it were cut off for too long: see away.go.
@@ -200,7 +206,7 @@ func (j *journal) take(s *stream, a arrival) {
 	if a.inject {
 		j.add(Cast{a.raw})
 	}
-	if s.origin != j.self {
+	if s.origin != j.self || j.config.Echo {
 		j.deliver(Message{Origin: s.origin, Seq: s.next, Data: a.data()})
 	}
 	j.keep(s, a.message)

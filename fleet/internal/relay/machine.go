@@ -42,6 +42,8 @@ type Config struct {
 	// ForwardDelay is the time between two messages that a member forwards to the lead. If
 	// zero, it forwards none.
 	ForwardDelay Time
+	// Echo delivers this process's own messages, too.
+	Echo bool
 }
 
 // Peer is a delegate in the backbone. Age orders the delegates of a zone: the lowest is
@@ -67,6 +69,7 @@ type Machine struct {
 	*journal
 	early      []*frame // frames from before this member was ready, up to KeepBytes
 	earlyBytes int
+	before     []Position
 
 	shipping
 	watcher
@@ -127,6 +130,10 @@ func New(c Config) *Machine {
 
 // Ready reports whether this member has the positions of its zone, by Begin or Join.
 func (m *Machine) Ready() bool { return m.ready }
+
+// Before returns the positions at which this member has become ready. It delivers what follows
+// them.
+func (m *Machine) Before() []Position { return m.before }
 
 // Born tells when this zone was begun, by the clock of its first member. All members
 // before are dead.

@@ -217,6 +217,7 @@ func (m *Machine) Join(now Time, table []byte) error {
 	for _, p := range frames[0].positions {
 		s := m.stream(now, p.Origin)
 		s.next, s.first, s.acked, s.seen = p.Seq+1, p.Seq+1, p.Acked, p.Seq
+		m.before = append(m.before, Position{p.Origin, p.Seq})
 	}
 	for _, f := range frames[1:] {
 		switch f.kind {

@@ -4,13 +4,10 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/pleach-go/pleach/internal/agent/retain"
 )
-
-// maxAsked is how many agents are asked. Where none of them has been a member all the time, the
-// others may have more.
-const maxAsked = 16
 
 // Request asks an agent for what another one has missed: broadcasts of the views From up to
 // Until beyond what it has.
@@ -64,20 +61,18 @@ func (r *Request) Wants() func(*retain.Message) bool {
 		have[c.Stream] = c.Count
 	}
 	return func(m *retain.Message) bool {
-		return m.Index > have[Stream{m.View, m.From}] && m.View >= r.From && m.View < r.Until
+		return !m.Fleet && m.Index > have[Stream{m.View, m.From}] && m.View >= r.From && m.View < r.Until
 	}
 }
 
 // Fill is how an agent gets what it has missed: it asks one agent after the other, until one
 // was a member all the time and nothing is missing. It is a machine without I/O.
 type Fill struct {
+	turns[int] // by rank
 	request    Request
 	limits     retain.Limits
-	candidates []int // ranks of the agents that were not asked yet
-	asked      int
-	failed     map[int]bool // ranks of those that have not answered
-	complete   bool         // one knows all that was sent
-	newcomer   bool         // one was a member before this agent came back, and not together with it
+	complete   bool // one knows all that was sent
+	newcomer   bool // one was a member before this agent came back, and not together with it
 	// others is how many members the last view of this agent had beside it, and held how many
 	// of them have answered that know all until they were away.
 	others, held int
@@ -95,7 +90,7 @@ func NewFill(p *Positions, until uint64, limits retain.Limits) *Fill {
 	if !ok {
 		return nil
 	}
-	f := &Fill{limits: limits, failed: make(map[int]bool), had: make(map[Stream]uint64), total: make(map[Stream]uint64), got: make(map[Stream]map[uint64]retain.Message)}
+	f := &Fill{limits: limits, had: make(map[Stream]uint64), total: make(map[Stream]uint64), got: make(map[Stream]map[uint64]retain.Message)}
 	for _, c := range p.counts(last.Number, until) {
 		f.had[c.Stream] = c.Count
 	}
@@ -104,27 +99,25 @@ func NewFill(p *Positions, until uint64, limits retain.Limits) *Fill {
 	return f
 }
 
-// Add adds an agent that may be asked, by its rank.
-func (f *Fill) Add(rank int) { f.candidates = append(f.candidates, rank) }
-
-// Lacks reports whether an agent that was a member together with this one, and is not back yet,
-// may have what no other has.
-func (f *Fill) Lacks() bool {
-	return !f.complete && f.request.Until > f.request.From && f.asked < min(f.others, maxAsked)
+// Next returns what is done next.
+func (f *Fill) Next(now time.Duration) (s Step[int]) {
+	begunAnew := f.request.Until <= f.request.From // the group
+	if begunAnew || f.complete && f.missing() == 0 || f.size > f.limits.Bytes {
+		return s
+	}
+	return f.step(now, f.lacks())
 }
 
-// Next returns which agent is asked next, and for what. It returns false if there is no more
-// to ask.
-func (f *Fill) Next() (rank int, r *Request, ok bool) {
-	begunAnew := f.request.Until <= f.request.From // the group
-	if len(f.candidates) == 0 || begunAnew || f.asked >= maxAsked || f.complete && f.missing() == 0 || f.size > f.limits.Bytes {
-		return 0, nil, false
+// lacks reports whether an agent that was a member together with this one, and is not back yet,
+// may have what no other has.
+func (f *Fill) lacks() bool { return !f.complete && f.answered < min(f.others, maxAsked) }
+
+// Request returns what the agent is asked that has its turn.
+func (f *Fill) Request() *Request {
+	if f.request.After = f.page; f.page == 0 {
+		f.request.Have = f.prefixes()
 	}
-	r = &f.request
-	if r.After == 0 {
-		r.Have = f.prefixes()
-	}
-	return f.candidates[0], r, true
+	return &f.request
 }
 
 // prefixes are what this agent has of each stream without a hole.
@@ -141,23 +134,10 @@ func (f *Fill) prefixes() (have []Count) {
 	return have
 }
 
-// Failed says that the agent has not answered.
-func (f *Fill) Failed() {
-	f.failed[f.candidates[0]] = true
-	f.candidates, f.request.After = f.candidates[1:], 0
-}
-
-// Pass goes on with the next agent. The one that was asked has answered, or keeps no log.
-func (f *Fill) Pass() {
-	f.asked++
-	delete(f.failed, f.candidates[0])
-	f.candidates, f.request.After = f.candidates[1:], 0
-}
-
 // Answer takes a page of the agent that was asked. Messages that were not asked for are
 // ignored.
 func (f *Fill) Answer(r *Reply) {
-	if !r.Known {
+	if f.heard(); !r.Known {
 		f.newcomer = f.newcomer || r.Since < f.request.Until
 		f.Pass()
 		return
@@ -172,7 +152,7 @@ func (f *Fill) Answer(r *Reply) {
 			f.take(m, len(b))
 		}
 	}
-	if f.request.After = r.Next; r.Next == 0 {
+	if f.page = r.Next; r.Next == 0 {
 		if r.Since <= f.request.From {
 			f.complete = f.complete || !r.Filling
 			if r.Held {
@@ -233,25 +213,32 @@ func (f *Fill) Result() Result {
 // merge puts the messages into one order: by view, and in it by the time at which they came to
 // the agents that had them, as far as the order of the streams allows. Their clocks may differ.
 func (f *Fill) merge() (messages []retain.Message) {
-	var heads [][]retain.Message
+	var streams [][]retain.Message
 	for _, got := range f.got {
-		list := slices.Collect(maps.Values(got))
-		slices.SortFunc(list, func(a, b retain.Message) int { return cmp.Compare(a.Index, b.Index) })
-		heads = append(heads, list)
+		streams = append(streams, inOrder(got))
 	}
-	before := func(a, b []retain.Message) int {
-		return cmp.Or(cmp.Compare(a[0].View, b[0].View), a[0].Time.Compare(b[0].Time), cmp.Compare(a[0].From, b[0].From))
-	}
-	for len(heads) > 0 {
+	return merge(streams, func(a, b *retain.Message) int {
+		return cmp.Or(cmp.Compare(a.View, b.View), a.Time.Compare(b.Time), cmp.Compare(a.From, b.From))
+	})
+}
+
+// inOrder returns the messages of a stream in its order.
+func inOrder(got map[uint64]retain.Message) []retain.Message {
+	return slices.SortedFunc(maps.Values(got), func(a, b retain.Message) int { return cmp.Compare(a.Index, b.Index) })
+}
+
+// merge puts the messages of streams that are in order into one order.
+func merge(streams [][]retain.Message, compare func(a, b *retain.Message) int) (messages []retain.Message) {
+	for len(streams) > 0 {
 		least := 0
-		for i := range heads {
-			if before(heads[i], heads[least]) < 0 {
+		for i := range streams {
+			if compare(&streams[i][0], &streams[least][0]) < 0 {
 				least = i
 			}
 		}
-		messages = append(messages, heads[least][0])
-		if heads[least] = heads[least][1:]; len(heads[least]) == 0 {
-			heads = slices.Delete(heads, least, least+1)
+		messages = append(messages, streams[least][0])
+		if streams[least] = streams[least][1:]; len(streams[least]) == 0 {
+			streams = slices.Delete(streams, least, least+1)
 		}
 	}
 	return messages

@@ -112,16 +112,16 @@ func (g *group) comeBack(t *rapid.T, i int) {
 		for _, rank := range candidates {
 			fill.Add(rank)
 		}
-		for {
-			rank, request, ok := fill.Next()
-			if !ok {
-				break
+		now := time.Duration(0)
+		for s := fill.Next(now); s != (Step[int]{}); s = fill.Next(now) {
+			switch {
+			case !s.Ask:
+				now += s.Wait
+			case rapid.IntRange(0, 9).Draw(t, "fails") == 0:
+				fill.Failed(now, rapid.Bool().Draw(t, "gone"))
+			default:
+				fill.Answer(g.agents[s.Agent].answer(fill.Request()))
 			}
-			if rapid.IntRange(0, 9).Draw(t, "fails") == 0 {
-				fill.Failed()
-				continue
-			}
-			fill.Answer(g.agents[rank].answer(request))
 		}
 		r := fill.Result()
 		a.missing, a.uncertain = a.missing+r.Missing, a.uncertain || r.Uncertain
@@ -227,17 +227,16 @@ func TestOtherGroup(t *testing.T) {
 	}
 	fill := NewFill(&here, 9, retain.Limits{Messages: 10, Bytes: 1000})
 	fill.Add(0)
-	_, request, ok := fill.Next()
-	if !ok {
+	if !fill.Next(0).Ask {
 		t.Fatal("nobody is asked")
 	}
-	fill.Answer(there.Reply(request))
+	fill.Answer(there.Reply(fill.Request()))
 	if r := fill.Result(); len(r.Messages) > 0 || !r.Uncertain {
 		t.Errorf("got %+v", r)
 	}
 	fill = NewFill(&here, 2, retain.Limits{})
 	fill.Add(0)
-	if _, _, asks := fill.Next(); asks || !fill.Result().Uncertain {
+	if s := fill.Next(0); s.Ask || s.Wait > 0 || !fill.Result().Uncertain {
 		t.Error("a group that has begun anew is taken for the one before")
 	}
 }

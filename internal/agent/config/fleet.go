@@ -61,7 +61,7 @@ func checkZone(zone string) error {
 func (c *Config) FleetConfig(group pleach.Config) fleet.Config {
 	group.Group, group.OnMessage = "", nil
 	return fleet.Config{
-		Name: c.Group, Zone: c.Zone, Group: group, Delegates: c.Delegates, KeepBytes: c.KeepBytes, Patience: c.Patience,
+		Name: c.Group, Zone: c.Zone, Group: group, Delegates: c.Delegates, KeepBytes: c.KeepBytes, Patience: c.Patience, Echo: true,
 		Backbone: pleach.Config{Listen: c.BackboneListen, Advertise: c.BackboneAdvertise},
 	}
 }

@@ -73,6 +73,13 @@ func (l *Log) Begin(name string) {
 	}
 }
 
+// Epoch returns the name of the present epoch, which no other log has.
+func (l *Log) Epoch() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.epochs[len(l.epochs)-1].Name
+}
+
 // epochOf is the epoch of a message, within l.mu: the last one that begins before it.
 func (l *Log) epochOf(number uint64) (name string) {
 	for i := range l.epochs {

@@ -168,11 +168,11 @@ func TestCodec(t *testing.T) {
 		m := Message{
 			Topic: text.Draw(t, "topic"), From: rapid.IntRange(-1, 1000).Draw(t, "from"), FromID: text.Draw(t, "id"), View: rapid.Uint64().Draw(t, "view"),
 			Time: time.Unix(0, rapid.Int64().Draw(t, "time")), Direct: rapid.Bool().Draw(t, "direct"), Fleet: rapid.Bool().Draw(t, "fleet"), Zone: text.Draw(t, "zone"),
-			Index: rapid.Uint64().Draw(t, "index"), Gap: text.Draw(t, "gap"), Missing: rapid.Uint64().Draw(t, "missing"), Data: []byte(text.Draw(t, "data")),
+			Index: rapid.Uint64().Draw(t, "index"), Incarnation: rapid.Uint64().Draw(t, "incarnation"), Gap: text.Draw(t, "gap"), Missing: rapid.Uint64().Draw(t, "missing"), Data: []byte(text.Draw(t, "data")),
 		}
 		b := m.Append(nil)
 		got, err := Decode(b)
-		if err != nil || !slices.Equal(got.Append(nil), b) || got.Index != m.Index || got.From != m.From || string(got.Data) != string(m.Data) || !got.Time.Equal(m.Time) {
+		if err != nil || !slices.Equal(got.Append(nil), b) || got.Index != m.Index || got.Incarnation != m.Incarnation || got.From != m.From || string(got.Data) != string(m.Data) || !got.Time.Equal(m.Time) {
 			t.Fatalf("%+v, %v, want %+v", got, err, m)
 		}
 	})

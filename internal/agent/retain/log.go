@@ -26,10 +26,11 @@ type Message struct {
 	// Fleet says that it was sent to all zones, by a member of Zone. Then From is -1.
 	Fleet bool
 	Zone  string
-	// Index counts the broadcasts of From in View, from 1. All agents count alike. It is 0 in
-	// other messages.
-	Index uint64
-	Data  []byte
+	// Index counts the broadcasts of From in View, from 1. All agents count alike. Of a message to
+	// all zones, it counts those of FromID since its start Incarnation. It is 0 in other messages.
+	Index       uint64
+	Incarnation uint64
+	Data        []byte
 	// Gap is empty in a message. Otherwise messages are missing here, for this reason: the
 	// agent was not a member for a while. Missing counts them; 0: it is not known how many, or
 	// whether any.
