@@ -1,8 +1,10 @@
 package tcp
 
 import (
+	"bytes"
 	"errors"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -68,5 +70,37 @@ func TestWriterWaitsForSpace(t *testing.T) {
 				t.Errorf("ended with %v, not %v", err, c.want)
 			}
 		})
+	}
+}
+
+// A frame may be cut anywhere where a ring is full: what does not fit waits, and nothing is
+// lost or repeated.
+func TestFrameIsCutAnywhere(t *testing.T) {
+	tr := &Transport{}
+	f := &frame{head: []byte("head"), body: []byte("body of it")}
+	header := wire.Header(f.size())
+	for _, before := range []string{"", "waits"} {
+		whole := slices.Concat([]byte(before), header[:], f.head, f.body)
+		for cut := range len(whole) + 2 {
+			m, _, err := newMemory(minRing)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := &peer{t: tr, out: tr.newQueue()}
+			p.conn = &conn{peer: p, out: p.out}
+			p.conn.ring = newShared(m, true, p.conn, func(*memory) {})
+			p.out.bytes, p.out.writing = []byte(before), true // no goroutine writes the rest
+			_, _ = p.conn.ring.out.put(make([]byte, minRing-cut))
+			if err := p.writeNow(f); err != nil {
+				t.Fatal(err)
+			}
+			in := newShared(m, false, p.conn, func(*memory) {}).in
+			got := make([]byte, minRing)
+			n, err := in.get(got)
+			if got = append(got[minRing-cut:n], p.out.bytes...); err != nil || !bytes.Equal(got, whole) {
+				t.Errorf("room for %d of %d bytes: %q, not %q, %v", cut, len(whole), got, whole, err)
+			}
+			m.release()
+		}
 	}
 }
