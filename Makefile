@@ -221,9 +221,9 @@ WORKERS ?= 2
 
 .PHONY: mutants
 mutants: SEED ?= 1
-mutants: ## plant COUNT bugs (default: 100) chosen by SEED, in PACKAGES or files CHANGED since a commit, and see which are found BY=tests, BY=own or BY=simulation; ONLY those that a file names; LOG=FILE goes on after an interrupt; JSON=1 for a record
+mutants: ## plant COUNT bugs (default: 100) chosen by SEED, in PACKAGES or files CHANGED since a commit, and see which are found BY=tests, BY=own or BY=simulation; ONLY those that a file names; LOG=FILE goes on after an interrupt; JSON=FILE for a record
 	cd tools && go build -o ../bin/mutants ./mutants
-	bin/mutants -seed $(SEED) -count $(COUNT) -by $(BY) $(if $(PACKAGES),-packages $(PACKAGES)) $(if $(CHANGED),-changed $(CHANGED)) $(if $(ONLY),-only $(ONLY)) $(if $(LOG),-log $(LOG)) $(if $(JSON),-json) -workers $(WORKERS)
+	bin/mutants -seed $(SEED) -count $(COUNT) -by $(BY) $(if $(PACKAGES),-packages $(PACKAGES)) $(if $(CHANGED),-changed $(CHANGED)) $(if $(ONLY),-only $(ONLY)) $(if $(LOG),-log $(LOG)) $(if $(JSON),-json $(JSON)) -workers $(WORKERS)
 
 PREVIOUS ?= $(shell git describe --tags --abbrev=0 --match 'v*' HEAD^ 2>/dev/null)
 

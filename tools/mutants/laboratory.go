@@ -41,6 +41,7 @@ func (l *laboratory) plantAll(ctx context.Context, chosen []site) error {
 			}
 			if l.equal[s.name()] != "" {
 				l.record.Equal++
+				l.record.of(s.folder()).Equal++
 			} else if v, ok := l.known[s.String()]; ok {
 				l.record.take(v)
 			} else {
@@ -66,31 +67,39 @@ func (l *laboratory) plantIn(ctx context.Context, chosen []site) error {
 	folder := chosen[0].folder()
 	all := slices.DeleteFunc(slices.Clone(l.sites), func(s site) bool { return s.folder() != folder })
 	fmt.Fprintf(os.Stderr, "%d bugs of %d in %s\n", len(chosen), len(all), folder)
-	t, err := newTarget(ctx, l.root, dir, all, l.look(folder))
+	t, err := newTarget(l.root, dir, all, l.workers, l.look(folder))
 	if err != nil {
 		return err
 	}
-	next := make(chan site)
-	failures := make(chan error, l.workers)
-	for range l.workers {
-		go func() {
-			var failure error
-			for s := range next {
-				if v, err := t.plant(ctx, s); err == nil {
-					failure = errors.Join(failure, l.take(v))
-				}
+	return beside(l.workers, chosen, func(s site) error {
+		v, err := t.plant(ctx, s)
+		if err != nil {
+			return err
+		}
+		return l.take(v)
+	})
+}
+
+// beside does the same with all of a list, some at a time, until one fails.
+func beside[T any](workers int, list []T, do func(T) error) (err error) {
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	for range workers {
+		group.Go(func() {
+			mu.Lock()
+			defer mu.Unlock()
+			for err == nil && len(list) > 0 {
+				first := list[0]
+				list = list[1:]
+				mu.Unlock()
+				failure := do(first)
+				mu.Lock()
+				err = errors.Join(err, failure)
 			}
-			failures <- failure
-		}()
+		})
 	}
-	for _, s := range chosen {
-		next <- s
-	}
-	close(next)
-	for range l.workers {
-		err = errors.Join(err, <-failures)
-	}
-	return errors.Join(err, ctx.Err())
+	group.Wait()
+	return err
 }
 
 // take counts a bug and logs it.

@@ -10,6 +10,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -50,10 +51,9 @@ type tally struct {
 
 // options are the flags.
 type options struct {
-	root, packages, by, changed, list, only, log string
-	seed                                         uint64
-	count, workers                               int
-	json                                         bool
+	root, packages, by, changed, list, only, log, json string
+	seed                                               uint64
+	count, workers                                     int
 }
 
 func main() {
@@ -68,7 +68,7 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "seed that chooses the bugs")
 	flag.IntVar(&o.count, "count", 100, "number of bugs")
 	flag.IntVar(&o.workers, "workers", 2, "bugs that are looked for at a time")
-	flag.BoolVar(&o.json, "json", false, "print a record as JSON")
+	flag.StringVar(&o.json, "json", "", "write a record as JSON to this `file`; -: to the standard output, and nothing else")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -165,13 +165,17 @@ func commit(root string) string {
 	return strings.TrimSpace(string(out))
 }
 
+// of returns the count of a package.
+func (r *record) of(folder string) *tally {
+	if r.Packages[folder] == nil {
+		r.Packages[folder] = &tally{}
+	}
+	return r.Packages[folder]
+}
+
 // take counts a bug.
 func (r *record) take(v verdict) {
-	of := r.Packages[v.folder()]
-	if of == nil {
-		of = &tally{}
-		r.Packages[v.folder()] = of
-	}
+	of := r.of(v.folder())
 	of.Planted++
 	r.Planted++
 	by := v.By
@@ -191,19 +195,29 @@ func (r *record) take(v verdict) {
 	fmt.Fprintf(os.Stderr, "%4d  %-19s %v  (%.0f s)\n", r.Planted, by, &v.site, v.Seconds)
 }
 
-// print prints the record.
-func (r *record) print(asJSON bool) error {
+// print prints the record, and writes it to a file if one is named.
+func (r *record) print(file string) error {
 	for _, of := range append(slices.Collect(maps.Values(r.Packages)), &r.tally) {
 		of.Score = 100 * float64(of.Found) / float64(max(of.Planted, 1))
 	}
 	slices.SortFunc(r.Survivors, func(a, b verdict) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.from, b.from))
 	})
-	if asJSON {
-		e := json.NewEncoder(os.Stdout)
-		e.SetIndent("", "  ")
-		e.SetEscapeHTML(false)
-		return e.Encode(r)
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	if err := e.Encode(r); err != nil {
+		return err
+	}
+	if file == "-" {
+		_, err := os.Stdout.Write(text.Bytes())
+		return err
+	}
+	if file != "" {
+		if err := os.WriteFile(file, text.Bytes(), 0o644); err != nil {
+			return err
+		}
 	}
 	fmt.Printf("seed %d of %s: %d of %d found (%.0f %%) by %s, %d more equal in effect\n", r.Seed, r.Commit, r.Found, r.Planted, r.Score, r.By, r.Equal)
 	for _, folder := range slices.Sorted(maps.Keys(r.Packages)) {

@@ -3,16 +3,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
-	"syscall"
+	"sync"
 	"time"
 )
 
@@ -23,6 +17,9 @@ type finder struct {
 	run         string // as for go test; "": all tests
 	environment []string
 	short       bool
+	// unmeasured has all tests look for every bug: to find out which of them reach its place
+	// would take as long as to look for it.
+	unmeasured bool
 }
 
 // verdict is what became of a bug.
@@ -38,97 +35,59 @@ type verdict struct {
 // target is a package whose bugs are looked for.
 type target struct {
 	root, dir, overlay string
-	trials             []trial
+	workers            int
+	finders            []finder
+
+	mu     sync.Mutex
+	suites map[int][]*suite // by the number of their finder; compiled when a bug needs them
 }
 
-// trial is a finder with its tests compiled.
-type trial struct {
-	finder
-	folder, binary string
-	reached        map[int]bool  // bugs whose places it reaches, by number
-	limit          time.Duration // a run that lasts longer does not end: the bug is found
+// newTarget writes a package with all of its bugs.
+func newTarget(root, dir string, sites []site, workers int, finders []finder) (*target, error) {
+	overlay, err := schema(root, dir, sites)
+	return &target{root: root, dir: dir, overlay: overlay, workers: workers, finders: finders, suites: map[int][]*suite{}}, err
 }
 
-// newTarget compiles the tests that look for bugs of a package, and runs them without one.
-func newTarget(ctx context.Context, root, dir string, sites []site, finders []finder) (*target, error) {
-	t := &target{root: root, dir: dir}
-	var err error
-	if t.overlay, err = schema(root, dir, sites); err != nil {
-		return nil, err
+// suitesOf returns the tests of a finder. The first bug that comes so far has them compiled.
+func (t *target) suitesOf(ctx context.Context, n int) ([]*suite, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if suites, ok := t.suites[n]; ok {
+		return suites, nil
 	}
-	for _, f := range finders {
-		for _, folder := range f.packages {
-			if err := t.compile(ctx, f, folder); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return t, nil
-}
-
-// compile compiles the tests of a folder, and runs them without a bug.
-func (t *target) compile(ctx context.Context, f finder, folder string) error {
-	binary := filepath.Join(t.dir, fmt.Sprintf("%d.test", len(t.trials)))
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", t.overlay, "-o", binary, folder)
-	build.Dir = t.root
-	if out, err := build.CombinedOutput(); err != nil {
-		return errors.Join(ctx.Err(), fmt.Errorf("go test -c %s: %w\n%s", folder, err, out))
-	}
-	trace := binary + ".reached"
-	r := trial{finder: f, folder: filepath.Join(t.root, folder), binary: binary, reached: map[int]bool{}, limit: 10 * time.Minute}
-	began := time.Now()
-	if failed, out := r.attempt(ctx, "MUTANT_REACHED="+trace); failed {
-		return errors.Join(ctx.Err(), fmt.Errorf("the tests of %s fail without a bug:\n%s", folder, out))
-	}
-	r.limit = 5*time.Since(began) + 30*time.Second
-	list, err := os.ReadFile(trace)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	for line := range strings.FieldsSeq(string(list)) {
-		number, err := strconv.Atoi(line)
+	var suites []*suite
+	for i, folder := range t.finders[n].packages {
+		s, err := t.compile(ctx, t.finders[n], folder, filepath.Join(t.dir, fmt.Sprintf("%d-%d.test", n, i)))
 		if err != nil {
-			return err
+			return nil, err
 		}
-		r.reached[number] = true
+		suites = append(suites, s)
 	}
-	t.trials = append(t.trials, r)
-	return nil
+	t.suites[n] = suites
+	return suites, nil
 }
 
-// plant switches a bug on, and has those trials look for it that reach its place.
+// plant switches a bug on, and has those tests look for it that reach its place.
 func (t *target) plant(ctx context.Context, s site) (verdict, error) {
 	v := verdict{site: s}
 	began := time.Now()
-	for _, r := range t.trials {
-		if !r.reached[s.id] {
-			continue
+	for n, f := range t.finders {
+		suites, err := t.suitesOf(ctx, n)
+		if err != nil {
+			return v, err
 		}
-		v.Reached = true
-		failed, _ := r.attempt(ctx, "MUTANT="+strconv.Itoa(s.id))
-		if ctx.Err() != nil {
-			return v, ctx.Err()
-		}
-		if failed {
-			v.By = r.name
-			break
+		for _, tests := range suites {
+			reached, found := tests.find(ctx, s.id)
+			v.Reached = v.Reached || reached
+			if ctx.Err() != nil {
+				return v, ctx.Err()
+			}
+			if found {
+				v.By, v.Seconds = f.name, time.Since(began).Seconds()
+				return v, nil
+			}
 		}
 	}
 	v.Seconds = time.Since(began).Seconds()
 	return v, nil
-}
-
-// attempt runs the tests, and reports whether they fail or do not end.
-func (r *trial) attempt(ctx context.Context, environment string) (failed bool, out []byte) {
-	limited, cancel := context.WithTimeout(ctx, r.limit)
-	defer cancel()
-	c := exec.CommandContext(limited, r.binary, "-test.failfast", "-test.short="+strconv.FormatBool(r.short), "-test.run", r.run)
-	c.Dir, c.Env = r.folder, append(append(os.Environ(), r.environment...), environment)
-	// The processes that tests start end with them.
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
-	c.WaitDelay = time.Second
-	var text bytes.Buffer
-	c.Stdout, c.Stderr = &text, &text
-	return c.Run() != nil, text.Bytes()
 }

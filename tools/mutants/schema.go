@@ -26,11 +26,7 @@ func schema(root, dir string, sites []site) (overlay string, err error) {
 		for n < len(sites) && sites[n].File == sites[0].File {
 			n++
 		}
-		original := filepath.Join(root, sites[0].File)
-		source, err := os.ReadFile(original)
-		if err != nil {
-			return "", err
-		}
+		original, source := filepath.Join(root, sites[0].File), sites[0].source
 		changed := filepath.Join(dir, filepath.Base(original))
 		if err := os.WriteFile(changed, []byte(render(source, 0, len(source), sites[:n])), 0o600); err != nil {
 			return "", err
@@ -108,29 +104,29 @@ import (
 
 var (
 	mutantNumber, _ = strconv.Atoi(os.Getenv("MUTANT"))
-	mutantTrace     = os.Getenv("MUTANT_REACHED")
+	mutantTrace     = mutantOpen(os.Getenv("MUTANT_REACHED"))
 	mutantReached   [1 << 16]atomic.Bool
 )
 
 func mutantOn(number int) bool {
-	if mutantTrace != "" && !mutantReached[number].Load() {
-		mutantReach(number)
+	if mutantTrace != nil && !mutantReached[number].Load() && !mutantReached[number].Swap(true) {
+		if _, err := mutantTrace.WriteString(strconv.Itoa(number) + "\n"); err != nil {
+			panic(err)
+		}
 	}
 	return number == mutantNumber
 }
 
-func mutantReach(number int) {
-	if mutantReached[number].Swap(true) {
-		return
+// A test may leave its process no descriptors: the file is opened before.
+func mutantOpen(name string) *os.File {
+	if name == "" {
+		return nil
 	}
-	f, err := os.OpenFile(mutantTrace, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		panic(err)
 	}
-	if _, err := f.WriteString(strconv.Itoa(number) + "\n"); err != nil {
-		panic(err)
-	}
-	f.Close()
+	return f
 }
 
 func mutantSum[T ~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr | ~float32 | ~float64](minus bool, a, b T) T {

@@ -30,6 +30,7 @@ type site struct {
 	from, to    int // in the file
 	left, right int // end of the left operand, and beginning of the right one, in the file
 	minus, plus bool
+	source      []byte // of the file
 }
 
 // folder is the folder of the package, from the module's root.
@@ -197,7 +198,7 @@ func isPanic(call *ast.CallExpr) bool {
 func (f *finding) offset(p token.Pos) int { return f.files.Position(p).Offset }
 
 func (f *finding) add(kind string, n ast.Node) *site {
-	s := site{File: f.name, Line: f.files.Position(n.Pos()).Line, Function: f.function, Kind: kind, from: f.offset(n.Pos()), to: f.offset(n.End())}
+	s := site{source: f.source, File: f.name, Line: f.files.Position(n.Pos()).Line, Function: f.function, Kind: kind, from: f.offset(n.Pos()), to: f.offset(n.End())}
 	s.Before = string(f.source[s.from:s.to])
 	f.found = append(f.found, s)
 	return &f.found[len(f.found)-1]

@@ -71,7 +71,7 @@ func TestPlant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	target, err := newTarget(context.Background(), root, t.TempDir(), sites, []finder{{name: "tests", packages: []string{"./max"}}})
+	target, err := newTarget(root, t.TempDir(), sites, 1, []finder{{name: "tests", packages: []string{"./max"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -182,7 +182,7 @@ func (c *Config) checkLimits() error {
 		return fmt.Errorf("QueueBytes %d: a frame of MaxFrame must fit, choose at least %d", c.QueueBytes, wire.HeaderSize+c.MaxFrame)
 	case c.SharedBytes < 0:
 		return fmt.Errorf("SharedBytes %d is negative", c.SharedBytes)
-	case c.DialTimeout < 0 || c.HandshakeTimeout < 0 || c.RequestTimeout < 0 || c.BackoffMin < 0 || c.UserTimeout < 0 || c.IdleTimeout < 0:
+	case min(c.DialTimeout, c.HandshakeTimeout, c.RequestTimeout, c.BackoffMin, c.UserTimeout, c.IdleTimeout) < 0:
 		return errors.New("a timeout is negative")
 	case c.BackoffMax < c.BackoffMin:
 		return fmt.Errorf("BackoffMax %v is below BackoffMin %v", c.BackoffMax, c.BackoffMin)

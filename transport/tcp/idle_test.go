@@ -197,3 +197,17 @@ func TestRegularSweepRuns(t *testing.T) {
 		})
 	}
 }
+
+// The end of another connection, one that was replaced, does not end an agreed close.
+func TestOnlyItsEndEndsAnAgreedClose(t *testing.T) {
+	p := &peer{t: &Transport{}}
+	p.out = p.t.newQueue()
+	closing := &conn{peer: p}
+	p.retiring = closing
+	if p.retired(&conn{peer: p}); p.retiring != closing {
+		t.Error("another connection has ended the agreed close")
+	}
+	if p.retired(closing); p.retiring != nil {
+		t.Error("the agreed close has not ended")
+	}
+}

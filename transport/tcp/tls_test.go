@@ -2,7 +2,10 @@ package tcp
 
 import (
 	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -141,7 +144,14 @@ func TestConfigIsChecked(t *testing.T) {
 		"open, too high":  func(c *Config) { c.Open, c.Rank = true, MaxRanks },
 		"open, nowhere":   func(c *Config) { c.Open, c.Rank = true, 2 },
 		"no own address":  func(c *Config) { c.Addresses[0] = "" },
-		"negative time":   func(c *Config) { c.DialTimeout = -1 },
+		"negative dial":   func(c *Config) { c.DialTimeout = -1 },
+		"negative hello":  func(c *Config) { c.HandshakeTimeout = -1 },
+		"negative reply":  func(c *Config) { c.RequestTimeout = -1 },
+		"negative pause":  func(c *Config) { c.BackoffMin = -1 },
+		"negative user":   func(c *Config) { c.UserTimeout = -1 },
+		"negative idle":   func(c *Config) { c.IdleTimeout = -1 },
+		"negative frame":  func(c *Config) { c.MaxFrame = -1 },
+		"negative memory": func(c *Config) { c.SharedBytes = -1 },
 		"backoffs":        func(c *Config) { c.BackoffMin = time.Minute },
 		"no CA":           func(c *Config) { c.TLS = &tls.Config{} },
 		"insecure":        func(c *Config) { c.TLS = insecure },
@@ -179,5 +189,47 @@ func TestNoConfigMeansNoAuthority(t *testing.T) {
 	}
 	if current, err := currentTLS(c, &tls.ClientHelloInfo{}); err == nil {
 		t.Errorf("RootCAs %v, ClientCAs %v", current.RootCAs, current.ClientCAs)
+	}
+}
+
+// A member that dials asks the functions of its program, too: with the chains that it has
+// verified, and after it has.
+func TestProgramVerifiesServers(t *testing.T) {
+	checkGoroutines(t)
+	ca := testutil.NewCA(t)
+	refused := errors.New("refused")
+	for name, hook := range map[string]func(c *tls.Config, ask func(chains int) error){
+		"certificate": func(c *tls.Config, ask func(int) error) {
+			c.VerifyPeerCertificate = func(_ [][]byte, chains [][]*x509.Certificate) error { return ask(len(chains)) }
+		},
+		"connection": func(c *tls.Config, ask func(int) error) {
+			c.VerifyConnection = func(s tls.ConnectionState) error { return ask(len(s.VerifiedChains)) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			listeners, addresses := listen(t, 2)
+			var asked atomic.Int32
+			var refuses atomic.Bool
+			refuses.Store(true)
+			mine := ca.Config(t, ca)
+			hook(mine, func(chains int) error {
+				if asked.Add(1); chains != 1 {
+					t.Errorf("%d chains are verified", chains)
+				}
+				if refuses.Load() {
+					return refused
+				}
+				return nil
+			})
+			a := start(t, Config{Addresses: addresses, Listener: listeners[0], TLS: mine})
+			b := start(t, Config{Rank: 1, Addresses: addresses, Listener: listeners[1], TLS: ca.Config(t, ca)})
+			mustSend(t, a, 1, []byte("refused"))
+			eventually(t, "it is asked", func() bool { return asked.Load() > 0 })
+			if n := len(b.received(0)); n > 0 {
+				t.Errorf("%d frames for a server that the program has refused", n)
+			}
+			refuses.Store(false)
+			eventually(t, "a connection", func() bool { return a.Send(1, []byte("again")) == nil && len(b.received(0)) > 0 })
+		})
 	}
 }

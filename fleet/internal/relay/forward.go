@@ -54,7 +54,7 @@ func (m *Machine) Forwarded(now Time, rank int, b []byte) error {
 
 // note notes that a message was forwarded, if it is the next.
 func (o *forwarder) note(now Time, s *stream, seq uint64) {
-	if s.own && seq == s.next && s.forwarded == 0 {
+	if s.own && seq == max(s.next, 1) && s.forwarded == 0 {
 		s.forwarded, s.since = seq, now
 		o.forwarded[s.origin] = s
 	}

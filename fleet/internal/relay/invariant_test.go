@@ -11,7 +11,7 @@ func (j *journal) invariant() error {
 	kept, old, held := 0, 0, 0
 	records := make(map[record]int)
 	for i, r := range j.kept {
-		if r.seq >= r.stream.first && !r.stream.gone {
+		if r.seq >= r.stream.first {
 			records[r]++
 		}
 		if i > 0 && j.kept[i-1].stream == r.stream && j.kept[i-1].seq >= r.seq {
@@ -40,13 +40,16 @@ func (j *journal) invariant() error {
 				return fmt.Errorf("message %d of %v waits, and the next is %d", seq, s.origin, s.next)
 			}
 		}
+		if s.first <= s.old && len(s.log) == 0 {
+			return fmt.Errorf("%v has old messages up to %d from %d on, and the log is empty", s.origin, s.old, s.first)
+		}
 		if s.next > 0 && len(s.log) > 0 && s.first+uint64(len(s.log)) != s.next {
 			return fmt.Errorf("%v has %d messages from %d on, and the next is %d", s.origin, len(s.log), s.first, s.next)
 		}
-		if missing := len(s.held) > 0 || s.seen >= max(s.next, 1); s.next > 0 && missing != (j.gaps[s.origin] == s) && s.lost < s.next {
+		if missing := len(s.held) > 0 || s.seen >= max(s.next, 1); s.next > 0 && missing != (j.gaps[s.origin] == s) && s.lost < s.next && (missing || j.config.KeepBytes >= 1<<12) { // what a short log has no room for is fetched later
 			return fmt.Errorf("something is missing of %v: %t, says the journal %t", s.origin, missing, j.gaps[s.origin] == s)
 		}
-		if j.streams[s.origin] != s || j.known[string(appendOrigin(nil, s.origin))] != s || s.gone {
+		if j.streams[s.origin] != s || j.known[string(appendOrigin(nil, s.origin))] != s {
 			return fmt.Errorf("%v is not found", s.origin)
 		}
 	}

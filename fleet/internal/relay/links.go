@@ -46,13 +46,14 @@ type link struct {
 const quantum = 16 << 10
 
 func (l *link) deadline(c *Config) Time {
-	switch {
-	case !l.synced || l.again:
-		return l.asked + c.stall(l.backoff)
-	case l.inFlight > 0:
-		return l.moved + c.stall(l.backoff)
+	due := never
+	if !l.synced || l.again {
+		due = l.asked + c.stall(l.backoff)
 	}
-	return never
+	if l.synced && l.inFlight > 0 {
+		due = min(due, l.moved+c.stall(l.backoff))
+	}
+	return due
 }
 
 // stall is how long to wait for acknowledgments, by how often that was in vain: a
@@ -233,8 +234,8 @@ func (s *shipping) pump(now Time, l *link) {
 		of := l.turns[0]
 		l.turns = l.turns[1:]
 		switch {
-		case of.gone || !s.ships(of.origin):
-			delete(l.waiting, of) // it is forgotten, or its zone is back
+		case !s.ships(of.origin):
+			delete(l.waiting, of) // its zone is back
 		case of.origin.Zone != s.self.Zone && !s.orphan(l, of):
 			l.turns = append(l.turns, of)
 			blocked++

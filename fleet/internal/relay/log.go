@@ -56,7 +56,6 @@ type record struct {
 type stream struct {
 	origin    Origin
 	own       bool   // the origin is of this zone, and of its present life
-	gone      bool   // the journal has forgotten the origin
 	next      uint64 // the next message to deliver; 0: not known yet
 	first     uint64 // the log has first to next-1
 	log       []entry
@@ -133,7 +132,7 @@ func (j *journal) stream(now Time, o Origin) *stream {
 
 // streamOf returns what is known of the origin of a frame.
 func (j *journal) streamOf(now Time, f *frame) *stream {
-	if f.stream == nil || f.stream.gone {
+	if f.stream == nil {
 		return j.stream(now, f.origin)
 	}
 	f.stream.used = now
@@ -162,7 +161,6 @@ func (j *journal) forgetOne() {
 		j.heldBytes -= a.cost()
 	}
 	j.sweep()
-	oldest.gone = true
 	delete(j.streams, oldest.origin)
 	delete(j.known, string(appendOrigin(nil, oldest.origin)))
 	delete(j.gaps, oldest.origin)
@@ -172,8 +170,8 @@ func (j *journal) forgetOne() {
 
 // arrive takes in a message from this zone or, if inject is true, from another one.
 func (j *journal) arrive(now Time, s *stream, seq uint64, msg message, inject bool) {
-	if s.next == 0 && j.forgot {
-		s.next, s.first = seq, seq // it may have been known before
+	if s.next == 0 && j.forgot && seq > 0 {
+		j.startAt(now, s, seq) // it may have been known before
 	}
 	switch {
 	case seq == 0 || s.next > 0 && seq < s.next:
@@ -262,13 +260,18 @@ func (j *journal) skip(now Time, s *stream, upTo uint64) {
 	}
 	j.sweep()
 	j.deliver(Message{Origin: s.origin, Seq: upTo + 1, Lost: upTo + 1 - s.next})
+	j.startAt(now, s, upTo+1)
+}
+
+// startAt has an origin's messages begin with one. Those before it that wait are not needed.
+func (j *journal) startAt(now Time, s *stream, first uint64) {
+	s.next, s.first = first, first
 	for seq, a := range s.held {
-		if seq <= upTo {
+		if seq < first {
 			j.heldBytes -= a.cost()
 			delete(s.held, seq)
 		}
 	}
-	s.next, s.first = upTo+1, upTo+1
 	j.drain(now, s)
 }
 
@@ -351,20 +354,14 @@ func (j *journal) takeBase(now Time, f *frame) {
 	j.based[f.zone] = true
 	for _, p := range f.positions {
 		if p.Origin.Zone == f.zone {
-			if s := j.stream(now, p.Origin); s.next <= 1 && len(s.log) == 0 {
-				s.next, s.first = p.Seq+1, p.Seq+1
+			if s := j.stream(now, p.Origin); s.next <= 1 {
+				j.startAt(now, s, p.Seq+1)
 			}
 		}
 	}
 	for _, s := range j.sorted {
 		if s.origin.Zone == f.zone {
 			s.next = max(s.next, 1)
-			for seq := range s.held {
-				if seq < s.next {
-					j.heldBytes -= s.held[seq].cost()
-					delete(s.held, seq)
-				}
-			}
 			j.drain(now, s)
 		}
 	}

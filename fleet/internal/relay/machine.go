@@ -353,17 +353,17 @@ func (m *Machine) step(now Time) {
 // messages of other zones.
 func (m *Machine) settle(now Time) {
 	m.unmarked = true
-	m.acknowledge(now)
-	m.sendWatermark(now)
-	m.summarize(now)
-	if len(m.forwarder.forwarded) > 0 {
-		m.spread(now)
-	}
 	if gotOn := m.fetch(now); len(gotOn) > 0 {
 		for _, s := range gotOn {
 			m.enqueue(s)
 		}
 		m.ship(now)
+	}
+	m.acknowledge(now)
+	m.sendWatermark(now)
+	m.summarize(now)
+	if len(m.forwarder.forwarded) > 0 {
+		m.spread(now)
 	}
 }
 

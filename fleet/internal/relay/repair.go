@@ -64,7 +64,7 @@ func (r *repair) fetch(now Time) (gotOn []*stream) {
 		if now < s.gap+r.config.GapDelay || fetches == maxFetches {
 			continue
 		}
-		if upTo := r.hopeless(now, s); upTo >= s.next {
+		if upTo := r.hopeless(now, s); upTo >= max(s.next, 1) {
 			r.cast(&frame{kind: kindLost, origin: o, seq: upTo})
 			r.skip(now, s, upTo)
 			gotOn = append(gotOn, s)
@@ -92,7 +92,9 @@ func (r *repair) hopeless(now Time, s *stream) uint64 {
 	case r.active && r.ships(s.origin) && now >= s.stuck+giveUpAfter*r.config.Stall:
 		upTo := s.seen
 		for seq := range s.held {
-			upTo = min(cmp.Or(upTo, seq-1), seq-1)
+			if upTo < s.next || upTo >= seq {
+				upTo = seq - 1
+			}
 		}
 		return upTo
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -161,5 +162,42 @@ func TestNewcomersAreToldWhenItIsDecided(t *testing.T) {
 	phase(typeCommit)
 	if err := <-admitted; err != nil || link.toldOf(2) != 2 {
 		t.Errorf("told %d times, %v", link.toldOf(2), err)
+	}
+}
+
+// A process goes on to the next generation when the parts of tasks that it has taken over are
+// done, or its caller waits no longer.
+func TestAdmitWaitsForTasksThatWereTakenOver(t *testing.T) {
+	for _, canceled := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			e, _ := newRecorded(t, Config{Rank: 1, View: 1})
+			e.mu.Lock()
+			o := e.call(0)
+			e.calls.returned = 1
+			e.mu.Unlock()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			waited := make(chan error, 1)
+			go func() { waited <- e.awaitFinished(ctx) }()
+			synctest.Wait()
+			select {
+			case err := <-waited:
+				t.Fatalf("it has not waited: %v", err)
+			default:
+			}
+			if canceled {
+				if cancel(); !errors.Is(<-waited, context.Canceled) {
+					t.Error("the caller has waited in vain")
+				}
+				return
+			}
+			e.mu.Lock()
+			e.calls.completed = 1
+			o.changed.Notify()
+			e.mu.Unlock()
+			if err := <-waited; err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

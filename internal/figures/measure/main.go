@@ -53,6 +53,7 @@ var measurements = []measurement{
 	{"fleet.quiet", fleetQuiet},
 	{"fleet.trouble", fleetTrouble},
 	{"ulfm.shrink", viewsBesideULFM},
+	{"mutants.tests", mutantsTests},
 }
 
 func main() {
