@@ -62,7 +62,7 @@ func (m *Machine) heard(now protocol.Time, peer protocol.Rank) {
 	if m.heart != nil {
 		m.heart.Heard(now, peer)
 	}
-	if m.views != nil && m.views.Heard(now, peer) {
+	if m.views != nil && m.views.Heard(peer) {
 		m.viewsChanged()
 	}
 }
