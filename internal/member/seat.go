@@ -57,7 +57,7 @@ func NewSeat(c SeatConfig) (*Seat, error) {
 	}
 	s.saver = saver{views: s.views, save: c.Save}
 	h := c.Heartbeat
-	h.Report = func(protocol.Rank, bool) {} // broken connections are enough to find the dead
+	h.Timeout = 0 // broken connections are enough to find the dead
 	s.heart = heartbeat.New(h)
 	return s, nil
 }
@@ -131,7 +131,6 @@ func (s *Seat) Report(now protocol.Time, r Report) {
 // Receive takes a frame.
 func (s *Seat) Receive(now protocol.Time, from protocol.Rank, frame []byte) error {
 	s.now = now
-	s.heart.Heard(now, from)
 	if len(frame) > 0 && frame[0] == viewFrame {
 		err := s.views.Receive(now, from, frame[1:])
 		s.views.LogFlushed(now)
@@ -159,7 +158,6 @@ func (s *Seat) decline(from protocol.Rank, frame []byte) {
 // Up reports that a peer is connected.
 func (s *Seat) Up(now protocol.Time, peer protocol.Rank) {
 	s.now = now
-	s.heart.Heard(now, peer)
 	s.views.Up(now, peer)
 }
 
