@@ -123,7 +123,7 @@ func (c *checker) installed(p *process, v *membership.View) {
 	c.decided(p, v)
 	c.sim.checkCut(p, v)
 	c.checkStrange(p, v)
-	if m, ok := v.Member(p.self.Rank); !ok || m != p.self {
+	if m, ok := v.Member(p.self.Rank); !ok || m.Incarnation != p.self.Incarnation {
 		return // the view that ends its membership
 	}
 	if h := &p.history; len(h.views) > 0 && v.Number != h.last()+1 {

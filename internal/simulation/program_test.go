@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"bytes"
 	"errors"
 
 	"github.com/pleach-go/pleach/internal/membership"
@@ -13,12 +14,19 @@ import (
 // Group.Messages and Group.WaitStable.
 type program struct {
 	process *process
-	todo    []int      // sizes of messages to broadcast
-	current *broadcast // the one that is being written
-	sent    []message  // all that were begun
+	todo    []utterance // messages to broadcast
+	current *broadcast  // the one that is being written
+	sent    []message   // all that were begun
 	deaf    protocol.Time
 	reading bool
 	poll    poll
+	held    held
+}
+
+// utterance is a message to broadcast.
+type utterance struct {
+	size  int
+	topic string // "": none
 }
 
 // message is one that was broadcast.
@@ -30,6 +38,7 @@ type message struct {
 // broadcast is a message that is being written.
 type broadcast struct {
 	data    []byte
+	topic   string
 	offset  int
 	cut     uint64 // the restarts when it was begun
 	written bool
@@ -55,7 +64,7 @@ const (
 // say broadcasts a message of a size. Its bytes tell the sender and the number, as far
 // as they have room.
 func (p *program) say(size int) {
-	p.todo = append(p.todo, size)
+	p.todo = append(p.todo, utterance{size: size})
 	p.process.step(func() {})
 }
 
@@ -81,7 +90,7 @@ func (p *program) write() bool {
 	wrote := false
 	for !b.written {
 		piece := b.data[b.offset:min(b.offset+m.SegmentSize(), len(b.data))]
-		switch err := m.Write(piece, len(b.data)-b.offset-len(piece)); {
+		switch err := b.write(m, piece); {
 		case errors.Is(err, stream.ErrBusy):
 			return wrote
 		case err != nil:
@@ -98,15 +107,31 @@ func (p *program) write() bool {
 	return wrote
 }
 
+// write writes a piece of a message.
+func (b *broadcast) write(m *stream.Member, piece []byte) error {
+	rest := len(b.data) - b.offset - len(piece)
+	if b.topic != "" && b.offset == 0 {
+		return m.WriteTopic(b.topic, piece, rest)
+	}
+	return m.Write(piece, rest)
+}
+
 // begin begins the next message. Without a quorum there is none.
 func (p *program) begin() bool {
 	if state, _ := p.process.machine.State(); len(p.todo) == 0 || state != membership.Active {
 		return false
 	}
-	data := p.message(p.todo[0])
+	next := p.todo[0]
 	p.todo = p.todo[1:]
-	p.sent = append(p.sent, message{data: data})
-	p.current = &broadcast{data: data, cut: p.process.machine.Stream().Restarts()}
+	p.current = &broadcast{topic: next.topic, cut: p.process.machine.Stream().Restarts()}
+	if next.topic != "" {
+		said := p.process.rich.said
+		p.current.data = unicastData(p.process.id, said[next.topic], next.size)
+		said[next.topic]++
+		return true
+	}
+	p.current.data = p.message(next.size)
+	p.sent = append(p.sent, message{data: p.current.data})
 	return true
 }
 
@@ -158,8 +183,26 @@ func (p *program) read() {
 				return
 			}
 			s.checker.delivered(p.process, &m)
+			p.hold(&m)
 		}
 	})
+}
+
+// held is the last message that a program has received, until it releases it.
+type held struct {
+	message stream.Message
+	data    []byte // as it was
+}
+
+// hold keeps a message until the next one has come. Its memory is the program's until then.
+func (p *program) hold(m *stream.Message) {
+	if !bytes.Equal(p.held.message.Data, p.held.data) {
+		p.process.sim.checker.fail("%v still holds a message of rank %d whose bytes have changed", p.process, p.held.message.Root)
+	}
+	if p.process.id%4 > 0 { // others leave their memory to the garbage collector
+		p.process.machine.Stream().Release(p.held.message.Lease)
+	}
+	p.held = held{*m, bytes.Clone(m.Data)}
 }
 
 // drain receives everything that is left after the end of the membership.
