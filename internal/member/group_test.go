@@ -40,11 +40,13 @@ type testGroup struct {
 	unsaved map[protocol.Rank]bool // they wait for their disks
 	saves   []protocol.Time        // of rank 0
 	beats   map[[2]protocol.Rank]int
+	due     map[protocol.Rank]protocol.Time                               // when they are called although nothing happens
+	filled  map[byte]int                                                  // frames that were read to where they stay, by their first byte
 	fails   func(from, to protocol.Rank, frame []byte) (fails, full bool) // nil: all frames are sent
 }
 
 func newGroup(t *testing.T, size int, durable bool) *testGroup {
-	g := &testGroup{t: t, now: 1, deaf: map[protocol.Rank]bool{}, changes: map[protocol.Rank][]membership.Change{}, slow: map[protocol.Rank]bool{}, unsaved: map[protocol.Rank]bool{}, beats: map[[2]protocol.Rank]int{}}
+	g := &testGroup{t: t, now: 1, deaf: map[protocol.Rank]bool{}, changes: map[protocol.Rank][]membership.Change{}, slow: map[protocol.Rank]bool{}, unsaved: map[protocol.Rank]bool{}, beats: map[[2]protocol.Rank]int{}, due: map[protocol.Rank]protocol.Time{}, filled: map[byte]int{}}
 	for r := range protocol.Rank(size) {
 		g.members = append(g.members, membership.Member{Rank: r, Identity: fmt.Sprint("p", r), Address: fmt.Sprint("host", r), Incarnation: FirstIncarnation, Nonce: uint64(100 + r), Version: 5})
 	}
@@ -86,14 +88,16 @@ func (g *testGroup) connect() {
 	}
 }
 
-// run lets time pass, until a condition holds.
+// run lets time pass, until a condition holds. Members are called when they want to be, when a frame
+// has come, and in the beginning: the test may have asked them for something.
 func (g *testGroup) run(length protocol.Time, until func() bool) bool {
 	g.t.Helper()
+	clear(g.due)
 	for end := g.now + length; g.now < end; g.now += 5 * ms {
 		for busy := true; busy; {
 			busy = false
 			for r, role := range g.roles {
-				if role != nil {
+				if role != nil && g.due[protocol.Rank(r)] <= g.now {
 					busy = g.carry(protocol.Rank(r), role) || busy
 				}
 			}
@@ -133,14 +137,17 @@ func (g *testGroup) carry(r protocol.Rank, role participant) (any bool) {
 			}
 		}
 		if peer := g.roles[to]; peer != nil && !g.deaf[r] && !g.deaf[to] {
+			g.due[to] = 0
 			if err := g.take(peer, r, frame); err != nil {
 				g.t.Errorf("rank %d refuses a frame of %d: %v", to, r, err)
 			}
 		}
 	}
-	if due := role.Deadline(); due <= g.now && g.fails != nil {
+	due := role.Deadline()
+	if g.due[r] = due; due <= g.now && g.fails != nil {
 		return true // a stream that was refused goes on at once
-	} else if due <= g.now {
+	}
+	if due <= g.now {
 		g.t.Fatalf("rank %d: the deadline %d is over at %d", r, due, g.now)
 	}
 	if m, ok := role.(*Machine); ok {
@@ -157,6 +164,7 @@ func (g *testGroup) take(to participant, from protocol.Rank, frame []byte) error
 			if len(body) != len(frame)-head {
 				g.t.Fatalf("%d bytes for %d of a frame that begins with %#x", len(body), len(frame)-head, frame[0])
 			}
+			g.filled[frame[0]]++
 			copy(body, frame[head:])
 			return m.BufferFilled(g.now, from, frame[:head], body)
 		}
@@ -204,7 +212,7 @@ func TestGroupGoesOnAfterADeath(t *testing.T) {
 			}
 			got, direct := 0, 0
 			for m, ok := g.machine(r).Deliver(g.now); ok; m, ok = g.machine(r).Deliver(g.now) {
-				if !m.Begins && string(m.Data) == text {
+				if !m.Begins && string(m.Data) == text && m.View == g.number(r) {
 					got++
 				}
 			}
@@ -275,8 +283,11 @@ func TestImpairedMemberAccusesNobody(t *testing.T) {
 		return Report{Rank: r, Incarnation: FirstIncarnation, Silent: true}
 	}
 	m.SetImpaired(g.now, true)
+	reported := 0
+	m.config.OnReport = func(Report, membership.Member) { reported++ }
 	m.Report(g.now, silent(1))
 	m.Report(g.now, silent(2))
+	m.SetImpaired(g.now, true)
 	m.Report(g.now, silent(2))
 	m.Report(g.now, Report{Rank: 3, Incarnation: FirstIncarnation})
 	if got := m.Unreachable(); !slices.Equal(got, []protocol.Rank{3}) {
@@ -286,6 +297,9 @@ func TestImpairedMemberAccusesNobody(t *testing.T) {
 	m.SetImpaired(g.now, false)
 	if got := m.Unreachable(); !slices.Equal(got, []protocol.Rank{2, 3}) {
 		t.Errorf("when it is well again: %v", got)
+	}
+	if reported != 3 {
+		t.Errorf("%d reports count", reported)
 	}
 	if m.Report(g.now, silent(4)); !slices.Equal(m.Unreachable(), []protocol.Rank{2, 3, 4}) {
 		t.Error("a report of silence does not count")

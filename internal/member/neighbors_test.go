@@ -149,6 +149,14 @@ func TestCutOffMemberKnowsSoon(t *testing.T) {
 	if !g.run(1500*ms, func() bool { return !quorum() }) || silent > 0 || told == 0 {
 		t.Fatalf("it has a quorum: %t; %d are silent; told %d times", quorum(), silent, told)
 	}
+	m.Settle(g.now)
+	told = 0
+	if err := m.Receive(g.now, 1, []byte{heartbeatFrame}); err != nil {
+		t.Fatal(err)
+	}
+	if m.Settle(g.now); told != 1 {
+		t.Error("a heartbeat of a member that could not be reached is not told")
+	}
 	clear(g.deaf)
 	told = 0
 	if !g.run(1500*ms, quorum) || told == 0 {

@@ -71,15 +71,9 @@ func (s *Seat) Start(now protocol.Time) {
 
 // watch sends heartbeats to the neighbors.
 func (s *Seat) watch(v *membership.View) {
-	self, ok := v.Members.Index(s.config.Seat.Self.Rank)
-	var neighbors []heartbeat.Neighbor
-	for _, step := range []int{1, v.Members.Len() - 1} {
-		m := v.Members.At((self + step) % v.Members.Len())
-		if n := (heartbeat.Neighbor{Rank: m.Rank, Incarnation: m.Incarnation}); ok && m.Rank != s.config.Seat.Self.Rank && !slices.Contains(neighbors, n) {
-			neighbors = append(neighbors, n)
-		}
+	if self, ok := v.Members.Index(s.config.Seat.Self.Rank); ok {
+		s.heart.Watch(s.now, ringNeighbors(v, self))
 	}
-	s.heart.Watch(s.now, neighbors)
 }
 
 // Outcome returns the view in which the process is a member, or why the seat is no
@@ -92,12 +86,12 @@ func (s *Seat) Outcome() (*membership.Answer, error) {
 		}
 		if a.Err == nil {
 			s.answer = &a
-		} else if state, _ := s.views.State(); state != membership.Evicted && state != membership.Left {
+		} else if state, _ := s.views.State(); state != membership.Evicted {
 			s.views.Join(s.now, 1, s.config.Candidate, true) // it has taken too long
 			break
 		}
 	}
-	if state, err := s.views.State(); s.answer == nil && (state == membership.Evicted || state == membership.Left) {
+	if state, err := s.views.State(); s.answer == nil && state == membership.Evicted {
 		return nil, err
 	}
 	return s.answer, nil

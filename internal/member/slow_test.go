@@ -45,11 +45,27 @@ func TestOnlyASlowProgramMakesAMemberLeave(t *testing.T) {
 			if !receiver.stream.Full() {
 				t.Fatal("the inbox is not full")
 			}
-			for now := protocol.Time(1); now <= 2*defaultSlowTimeout; now += defaultSlowTimeout / 5 {
-				receiver.Settle(now)
+			slow := 0
+			receiver.config.OnSlow = func(after protocol.Time, why string) {
+				if slow++; after != defaultSlowTimeout || why != programReceivesNothing {
+					t.Errorf("it leaves after %d: %s", after, why)
+				}
 			}
-			if left := receiver.TooSlow(); left == frozen {
-				t.Errorf("the member leaves: %v", left)
+			receiver.Settle(1)
+			if receiver.Slow() == frozen {
+				t.Error("others wait for a program that cannot receive, or not for one that can")
+			}
+			receiver.Settle(defaultSlowTimeout)
+			receiver.Received(defaultSlowTimeout)
+			for _, now := range []protocol.Time{defaultSlowTimeout + 1, 2*defaultSlowTimeout - 1} {
+				if receiver.Settle(now); receiver.TooSlow() {
+					t.Errorf("it leaves at %d, although the program has received something", now)
+				}
+			}
+			for range 2 {
+				if receiver.Settle(2 * defaultSlowTimeout); receiver.TooSlow() == frozen || slow != map[bool]int{false: 1}[frozen] {
+					t.Errorf("the member leaves: %v, %d times", receiver.TooSlow(), slow)
+				}
 			}
 		})
 	}
@@ -73,9 +89,9 @@ func TestProcessThatHardlyRunsLeaves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sender, receiver := starvedPair(t, interval)
 			why := ""
-			receiver.config.OnSlow = func(_ protocol.Time, reason string) { why = reason }
+			receiver.config.OnSlow = func(_ protocol.Time, reason string) { why += reason } // once
 			beat := protocol.Time(1)
-			for now := protocol.Time(1); now < 3*defaultSlowTimeout; now += c.period {
+			for now := protocol.Time(1); now < 5*defaultSlowTimeout; now += c.period {
 				for ; beat <= now; beat += c.beat {
 					receive(t, receiver, now, []byte{heartbeatFrame})
 				}

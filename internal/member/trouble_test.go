@@ -8,8 +8,12 @@ import (
 
 	"github.com/pleach-go/pleach/internal/heartbeat"
 	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/protocol"
 )
+
+// dataFrame is the first byte of a segment of a stream.
+const dataFrame = 1
 
 // What is broadcast, and what is sent to single members, arrives although queues are full now and
 // then, and connections end.
@@ -27,6 +31,7 @@ func TestNothingIsLostOnTheWay(t *testing.T) {
 		}
 		got, want := map[string]int{}, map[string]int{}
 		trouble := func() bool {
+			clear(g.due)
 			for way := range full {
 				delete(full, way)
 				g.roles[way[0]].Writable(g.now, way[1])
@@ -82,6 +87,90 @@ func TestNothingIsLostOnTheWay(t *testing.T) {
 		if !g.run(30_000*ms, all) {
 			t.Fatalf("seed %d: got %v, want %v", seed, got, want)
 		}
+		if g.filled[directFrame] == 0 || g.filled[dataFrame] == 0 {
+			t.Errorf("frames that were read to where they stay: %v", g.filled)
+		}
+	}
+}
+
+// What a full queue has refused is sent as soon as there is room.
+func TestRefusedFramesAreSentAgain(t *testing.T) {
+	for first, send := range map[byte]func(*Machine) error{
+		directFrame: func(m *Machine) error { return m.SendDirect(1, nil, []byte("to you"), nil) },
+		dataFrame:   func(m *Machine) error { return m.Write([]byte("to all"), 0) },
+	} {
+		m, _ := alone(t, 2, 0, nil)
+		m.Up(1, 1)
+		contacted(m, 1)
+		if err := send(m); err != nil {
+			t.Fatal(err)
+		}
+		sent := func() (n int) {
+			for _, head, _, ok := m.Next(2); ok && n < 10; _, head, _, ok = m.Next(2) {
+				if head[0] == first {
+					n++
+					m.SendFailed(2, true)
+				}
+			}
+			return n
+		}
+		before := sent()
+		if again := sent(); before != 1 || again > 0 {
+			t.Errorf("%#x: it is sent %d times, and %d times to a full queue", first, before, again)
+		}
+		if m.Writable(2, 1); sent() == 0 {
+			t.Errorf("%#x: it is not sent again", first)
+		}
+	}
+}
+
+// A member that is removed knows it.
+func TestRemovedMemberEnds(t *testing.T) {
+	m, _ := alone(t, 3, 0, nil)
+	m.Removed(1, 1, nil)
+	if s, _ := m.State(); s != membership.Active {
+		t.Errorf("a view that is not later removes it: %v", s)
+	}
+	m.Removed(1, 2, nil)
+	if s, _ := m.State(); s != membership.Evicted {
+		t.Errorf("it is %v", s)
+	}
+}
+
+// A program writes to topics and receives from them, gives up messages, and marks some.
+func TestProgramUsesTopics(t *testing.T) {
+	g := newGroup(t, 2, false)
+	from, to := g.machine(0), g.machine(1)
+	one, other := to.Subscribe("x"), to.Subscribe("y")
+	to.Unsubscribe(g.now, to.Subscribe("x"))
+	from.Trace()
+	for i := range 3 {
+		if err := from.WriteTopic("x", []byte{byte(i)}, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := from.Write([]byte("given up"), 10); err != nil {
+		t.Fatal(err)
+	}
+	from.Abandon()
+	if err := from.Write([]byte("z"), 0); err != nil {
+		t.Fatal(err)
+	}
+	from.FlushBatch()
+	g.run(500*ms, nil)
+	upTo := from.Poll(g.now)
+	if !g.run(500*ms, func() bool { return from.Stream().Stable() >= upTo }) || upTo == 0 {
+		t.Errorf("not all of %d is stable", upTo)
+	}
+	var got []byte
+	if m, ok := to.DeliverTopic(g.now, one); ok {
+		got = append(got, m.Data...)
+	}
+	to.DeliverTopicEach(g.now, one, 5, func(m *stream.Message) { got = append(got, m.Data...) })
+	to.DeliverTopicEach(g.now, other, 5, func(m *stream.Message) { got = append(got, m.Data...) })
+	to.DeliverEach(g.now, 5, func(m *stream.Message) { got = append(got, m.Data...) })
+	if want := []byte{0, 1, 2, 'z'}; !bytes.Equal(got, want) || to.Stream().Undelivered() > 0 || len(to.Stream().Arrivals()) != 1 {
+		t.Errorf("got %q, want %q; %d wait, or no arrival", got, want, to.Stream().Undelivered())
 	}
 }
 
