@@ -38,6 +38,7 @@ type history struct {
 	views   []uint64
 	from    []received // by the sender's id
 	lost    []uint64   // the views in which messages were lost
+	begun   uint64     // the last view that its program was told of
 	drained bool       // its program has received all that it will
 }
 
@@ -150,6 +151,7 @@ func (c *checker) installed(p *process, v *membership.View) {
 func (c *checker) delivered(p *process, m *stream.Message) {
 	v, ok := p.group.views[m.View]
 	sender, inView := v.Member(m.Root)
+	inView = inView || m.Begins
 	self, selfInView := v.Member(p.self.Rank)
 	switch {
 	case !ok || !slices.Contains(p.history.views, m.View):
@@ -161,6 +163,9 @@ func (c *checker) delivered(p *process, m *stream.Message) {
 	case m.Lost > 0:
 		p.history.lost = append(p.history.lost, m.View)
 		c.sim.record(p, "is told that %d segments of rank %d are lost", m.Lost, m.Root)
+		return
+	}
+	if c.begins(p, m); m.Begins {
 		return
 	}
 	q := p.group.members[identity{sender.Identity, sender.Incarnation}]

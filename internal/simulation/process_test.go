@@ -93,7 +93,7 @@ func (p *process) enter(b *lifecycle.Membership) {
 	}
 	c := member.Config{
 		Self: b.Self, View: b.View, Start: b.Start, Stream: s.plan.stream,
-		Membership: membership.Config{Decisions: b.Decisions},
+		Membership: membership.Config{Decisions: b.Decisions, FlatThreshold: s.plan.flat},
 		Heartbeat:  heartbeat.Config{Interval: s.plan.heartbeat, Timeout: 5 * s.plan.heartbeat},
 		OnView:     p.installed, OnSilence: p.detector.heard, OnState: p.stateChanged,
 		OnReport:    p.reported,

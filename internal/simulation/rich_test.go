@@ -8,12 +8,14 @@ import (
 
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/p2p"
+	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/protocol"
 )
 
 // What programs do beside broadcasts to all: they broadcast to topics, send to single members by
 // the channels of the member itself, change their metas, say that they have the state of the
-// group, and mark messages.
+// group, and mark messages. Some get their own messages, too, and are told where views begin. And
+// views change along trees, as in large groups.
 
 // topicNames are the topics of programs.
 var topicNames = []string{"a", "topic"}
@@ -49,6 +51,10 @@ func (c directChannel) Deliver() (p2p.Message, bool) { return c.DeliverDirect() 
 // beginRich schedules what programs do, from random numbers of its own.
 func (s *Simulation) beginRich(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 0x72696368))
+	s.plan.stream.Replicate = rng.IntN(2) == 0
+	if rng.IntN(2) == 0 {
+		s.plan.flat = -1
+	}
 	for range 60 {
 		at, host, kind := protocol.Time(rng.Int64N(int64(s.plan.end))), rng.IntN(len(s.hosts)), rng.IntN(8)
 		topic, to, size := topicNames[rng.IntN(len(topicNames))], protocol.Rank(rng.IntN(len(s.hosts))), 8+rng.IntN(s.plan.longest)
@@ -112,6 +118,19 @@ func (p *process) readRich() {
 		if !view.Has(a.From) || a.At > p.sim.now || (a.Root == p.self.Rank) != (a.From == p.self.Rank) {
 			p.sim.checker.fail("%v is told of an arrival %+v", p, a)
 		}
+	}
+}
+
+// begins checks that a program is told of a view when it has all messages of those before.
+func (c *checker) begins(p *process, m *stream.Message) {
+	h := &p.history
+	switch present := max(h.begun, h.views[0]); {
+	case m.Begins && m.View <= present:
+		c.fail("%v is told that view %d begins, after %d", p, m.View, present)
+	case m.Begins:
+		h.begun = m.View
+	case c.sim.plan.stream.Replicate && m.View != present:
+		c.fail("%v gets a message of view %d in view %d", p, m.View, present)
 	}
 }
 
