@@ -146,7 +146,7 @@ func TestCutOffMemberKnowsSoon(t *testing.T) {
 		g.deaf[r+1] = true
 	}
 	told = 0
-	if !g.run(1500*ms, func() bool { return !quorum() }) || silent > 0 || told == 0 {
+	if !g.run(900*ms, func() bool { return !quorum() }) || silent > 0 || told == 0 {
 		t.Fatalf("it has a quorum: %t; %d are silent; told %d times", quorum(), silent, told)
 	}
 	m.Settle(g.now)

@@ -114,6 +114,42 @@ func TestProcessThatHardlyRunsLeaves(t *testing.T) {
 	}
 }
 
+// A process hardly runs if it was late at three of four intervals, a root waited in half of them, and
+// a neighbor has sent four of five heartbeats; with one less of any, it runs.
+func TestHardlyRuns(t *testing.T) {
+	const interval = 300e6
+	for _, c := range []struct {
+		late, awaited, beats int
+		want                 bool
+	}{{15, 10, 16, true}, {20, 20, 20, true}, {14, 10, 16, false}, {15, 9, 16, false}, {15, 10, 15, false}, {0, 20, 20, false}} {
+		h := heartbeat.Health{Intervals: 20, Late: c.late, Beats: c.beats}
+		if got := hardlyRuns(h, c.awaited, 20*interval, interval); got != c.want {
+			t.Errorf("%+v: %t", c, got)
+		}
+	}
+}
+
+// Messages that follow each other closely are batched, however long each takes to be sent.
+func TestTimeToSendIsNoPause(t *testing.T) {
+	m, _ := alone(t, 2, 0, nil)
+	m.Up(1, 1)
+	sent := 0
+	for now := protocol.Time(1); now < 40*100e3; now += 100e3 {
+		if err := m.Write([]byte("message"), 0); err != nil {
+			t.Fatal(err)
+		}
+		for _, head, _, ok := m.Next(now); ok; _, head, _, ok = m.Next(now) {
+			if head[0] == dataFrame {
+				sent++
+			}
+		}
+		m.Settle(now + 90e3)
+	}
+	if sent == 0 || sent > 30 {
+		t.Errorf("40 messages are sent in %d segments", sent)
+	}
+}
+
 // starvedPair returns a sender that has more to send than its window allows, and a receiver.
 func starvedPair(t *testing.T, interval protocol.Time) (sender, receiver *Machine) {
 	t.Helper()
