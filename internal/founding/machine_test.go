@@ -37,6 +37,21 @@ func promiseOf(m *Machine, c Candidate) *Request {
 	return &Request{From: c, Expect: m.config.Expect, Promise: m.config.Self.Nonce, Term: m.term}
 }
 
+// A candidate that has waited only for a seed promises itself as soon as the seed is known to be gone.
+func TestGoneSeedIsNotWaitedFor(t *testing.T) {
+	a := candidateOf("a")
+	m := machine(2, a.Address, "z:1")
+	m.round(1)
+	m.answer(2, a, 1, true)
+	if _, founder := m.Known(); founder != (Candidate{}) {
+		t.Errorf("it is promised to %v, and there may be a group", founder)
+	}
+	m.HandleFailure(3, "z:1", true)
+	if _, founder := m.Known(); founder != a {
+		t.Errorf("it is promised to %v", founder)
+	}
+}
+
 // Candidates and replies that make no sense are refused, and what is within the limits is taken.
 func TestLimits(t *testing.T) {
 	long := strings.Repeat("x", maxText)

@@ -17,6 +17,9 @@ const ms protocol.Time = 1e6
 type participant interface {
 	Receive(now protocol.Time, from protocol.Rank, frame []byte) error
 	Up(now protocol.Time, peer protocol.Rank)
+	Down(now protocol.Time, peer protocol.Rank)
+	Writable(now protocol.Time, peer protocol.Rank)
+	SendFailed(now protocol.Time, full bool)
 	Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool)
 	Deadline() protocol.Time
 	Report(now protocol.Time, r Report)
@@ -37,10 +40,13 @@ type testGroup struct {
 	unsaved map[protocol.Rank]bool // they wait for their disks
 	saves   []protocol.Time        // of rank 0
 	beats   map[[2]protocol.Rank]int
+	due     map[protocol.Rank]protocol.Time                               // when they are called although nothing happens
+	filled  map[byte]int                                                  // frames that were read to where they stay, by their first byte
+	fails   func(from, to protocol.Rank, frame []byte) (fails, full bool) // nil: all frames are sent
 }
 
 func newGroup(t *testing.T, size int, durable bool) *testGroup {
-	g := &testGroup{t: t, now: 1, deaf: map[protocol.Rank]bool{}, changes: map[protocol.Rank][]membership.Change{}, slow: map[protocol.Rank]bool{}, unsaved: map[protocol.Rank]bool{}, beats: map[[2]protocol.Rank]int{}}
+	g := &testGroup{t: t, now: 1, deaf: map[protocol.Rank]bool{}, changes: map[protocol.Rank][]membership.Change{}, slow: map[protocol.Rank]bool{}, unsaved: map[protocol.Rank]bool{}, beats: map[[2]protocol.Rank]int{}, due: map[protocol.Rank]protocol.Time{}, filled: map[byte]int{}}
 	for r := range protocol.Rank(size) {
 		g.members = append(g.members, membership.Member{Rank: r, Identity: fmt.Sprint("p", r), Address: fmt.Sprint("host", r), Incarnation: FirstIncarnation, Nonce: uint64(100 + r), Version: 5})
 	}
@@ -82,14 +88,16 @@ func (g *testGroup) connect() {
 	}
 }
 
-// run lets time pass, until a condition holds.
+// run lets time pass, until a condition holds. Members are called when they want to be, when a frame
+// has come, and in the beginning: the test may have asked them for something.
 func (g *testGroup) run(length protocol.Time, until func() bool) bool {
 	g.t.Helper()
+	clear(g.due)
 	for end := g.now + length; g.now < end; g.now += 5 * ms {
 		for busy := true; busy; {
 			busy = false
 			for r, role := range g.roles {
-				if role != nil {
+				if role != nil && g.due[protocol.Rank(r)] <= g.now {
 					busy = g.carry(protocol.Rank(r), role) || busy
 				}
 			}
@@ -116,25 +124,52 @@ func (g *testGroup) carry(r protocol.Rank, role participant) (any bool) {
 			continue
 		}
 		if any = true; n > 10_000 {
-			g.t.Fatalf("rank %d sends without end", r)
+			g.t.Fatalf("rank %d sends without end to %d at %d: %x", r, to, g.now, head)
 		}
 		frame := append(slices.Clone(head), body...)
 		if frame[0] == heartbeatFrame {
 			g.beats[[2]protocol.Rank{r, to}]++
 		}
+		if g.fails != nil {
+			if fails, full := g.fails(r, to, frame); fails {
+				role.SendFailed(g.now, full)
+				continue
+			}
+		}
 		if peer := g.roles[to]; peer != nil && !g.deaf[r] && !g.deaf[to] {
-			if err := peer.Receive(g.now, r, frame); err != nil {
+			g.due[to] = 0
+			if err := g.take(peer, r, frame); err != nil {
 				g.t.Errorf("rank %d refuses a frame of %d: %v", to, r, err)
 			}
 		}
 	}
-	if due := role.Deadline(); due <= g.now {
+	due := role.Deadline()
+	if g.due[r] = due; due <= g.now && g.fails != nil {
+		return true // a stream that was refused goes on at once
+	}
+	if due <= g.now {
 		g.t.Fatalf("rank %d: the deadline %d is over at %d", r, due, g.now)
 	}
 	if m, ok := role.(*Machine); ok {
 		m.Settle(g.now)
 	}
 	return any
+}
+
+// take passes a frame on as a transport does: the rest of a long one is read to where it stays.
+func (g *testGroup) take(to participant, from protocol.Rank, frame []byte) error {
+	const head = 64
+	if m, ok := to.(*Machine); ok && len(frame) > head {
+		if body := m.ReceiveBuffer(from, frame[:head:head], len(frame)); body != nil {
+			if len(body) != len(frame)-head {
+				g.t.Fatalf("%d bytes for %d of a frame that begins with %#x", len(body), len(frame)-head, frame[0])
+			}
+			g.filled[frame[0]]++
+			copy(body, frame[head:])
+			return m.BufferFilled(g.now, from, frame[:head], body)
+		}
+	}
+	return to.Receive(g.now, from, frame)
 }
 
 // number returns the view of a rank.
@@ -177,7 +212,7 @@ func TestGroupGoesOnAfterADeath(t *testing.T) {
 			}
 			got, direct := 0, 0
 			for m, ok := g.machine(r).Deliver(g.now); ok; m, ok = g.machine(r).Deliver(g.now) {
-				if !m.Begins && string(m.Data) == text {
+				if !m.Begins && string(m.Data) == text && m.View == g.number(r) {
 					got++
 				}
 			}
@@ -248,8 +283,11 @@ func TestImpairedMemberAccusesNobody(t *testing.T) {
 		return Report{Rank: r, Incarnation: FirstIncarnation, Silent: true}
 	}
 	m.SetImpaired(g.now, true)
+	reported := 0
+	m.config.OnReport = func(Report, membership.Member) { reported++ }
 	m.Report(g.now, silent(1))
 	m.Report(g.now, silent(2))
+	m.SetImpaired(g.now, true)
 	m.Report(g.now, silent(2))
 	m.Report(g.now, Report{Rank: 3, Incarnation: FirstIncarnation})
 	if got := m.Unreachable(); !slices.Equal(got, []protocol.Rank{3}) {
@@ -259,6 +297,9 @@ func TestImpairedMemberAccusesNobody(t *testing.T) {
 	m.SetImpaired(g.now, false)
 	if got := m.Unreachable(); !slices.Equal(got, []protocol.Rank{2, 3}) {
 		t.Errorf("when it is well again: %v", got)
+	}
+	if reported != 3 {
+		t.Errorf("%d reports count", reported)
 	}
 	if m.Report(g.now, silent(4)); !slices.Equal(m.Unreachable(), []protocol.Rank{2, 3, 4}) {
 		t.Error("a report of silence does not count")
@@ -415,8 +456,8 @@ func TestJoinIsAnswered(t *testing.T) {
 	if answers[0].Err == nil || answers[1].Err != nil || answers[1].View.Number != 2 {
 		t.Errorf("%+v", answers)
 	}
-	if m, ok := answers[1].View.Member(answers[1].Rank); !ok || m.Identity != "new" {
-		t.Errorf("%+v", answers[1])
+	if m, ok := answers[1].View.Member(answers[1].Rank); !ok || m.Identity != "new" || len(g.machine(2).joins.waiting) > 0 {
+		t.Errorf("%+v, %d wait", answers[1], len(g.machine(2).joins.waiting))
 	}
 }
 
@@ -461,6 +502,11 @@ func TestStaticMember(t *testing.T) {
 	m.Settle(1)
 	for range m.Changes {
 		t.Error("a change")
+	}
+	for _, first := range []byte{unicastFrame, heartbeatFrame, directFrame, viewFrame} {
+		if err := m.Receive(1, 1, []byte{first}); err == nil || m.ReceiveBuffer(1, []byte{first, 1, 2}, 100) != nil {
+			t.Errorf("a frame that begins with %#x is taken", first)
+		}
 	}
 	if _, ok := m.DeliverDirect(); ok || !m.Static() || m.ViewCount() != 0 || !m.FlushDirect() || m.Unicast() != nil {
 		t.Error("it has more than streams")

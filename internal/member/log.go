@@ -42,7 +42,8 @@ func (m *Machine) Install(v *membership.View) {
 	m.connectNeighbors(v)
 }
 
-// flushStep tells the views when the streams have what a cut needs.
+// flushStep tells the views when the streams have what a cut needs, which a frame, a view or
+// time alone may have brought.
 func (m *Machine) flushStep() (flushed bool) {
 	if !m.flushing || !m.stream.Flushed() {
 		return false

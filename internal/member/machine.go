@@ -260,9 +260,7 @@ func (m *Machine) Learn(now protocol.Time, d membership.Decisions) error {
 		return ErrGoesOn
 	}
 	m.enter(now)
-	err := m.views.Learn(now, d)
-	m.flushStep()
-	return err
+	return m.views.Learn(now, d)
 }
 
 // SetMeta asks for a view in which this member has another meta; see

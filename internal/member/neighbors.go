@@ -19,7 +19,7 @@ func (m *Machine) connectNeighbors(v *membership.View) {
 	self, ok := v.Members.Index(m.config.Self.Rank)
 	if ok {
 		m.preconnect(v, self)
-		m.watchNeighbors(v, self)
+		m.heart.Watch(m.now, ringNeighbors(v, self))
 	}
 }
 
@@ -47,20 +47,19 @@ func (m *Machine) preconnect(v *membership.View, self int) {
 	n.coordinators = leaders
 }
 
-// watchNeighbors exchanges heartbeats with the members before and after this one on the
-// ring, however large the group is. All members of a view after the first have started:
-// they have agreed on it, or have asked to join. So have those of a first view that was
-// agreed on, whose members have nonces.
-func (m *Machine) watchNeighbors(v *membership.View, self int) {
-	var neighbors []heartbeat.Neighbor
+// ringNeighbors returns the members to exchange heartbeats with: those before and after a
+// member on the ring, however large the group is. All members of a view after the first have
+// started: they have agreed on it, or have asked to join. So have those of a first view that
+// was agreed on, whose members have nonces.
+func ringNeighbors(v *membership.View, self int) (neighbors []heartbeat.Neighbor) {
 	for _, i := range []int{self + 1, self - 1 + v.Members.Len()} {
 		peer := v.Members.At(i % v.Members.Len())
 		n := heartbeat.Neighbor{Rank: peer.Rank, Incarnation: peer.Incarnation, Started: v.Number > 1 || peer.Nonce != 0}
-		if peer.Rank != m.config.Self.Rank && !slices.Contains(neighbors, n) {
+		if i%v.Members.Len() != self && !slices.Contains(neighbors, n) {
 			neighbors = append(neighbors, n)
 		}
 	}
-	m.heart.Watch(m.now, neighbors)
+	return neighbors
 }
 
 // noteQuiet tells the membership protocol whether a neighbor has missed heartbeats, if that

@@ -44,17 +44,13 @@ func (m *Machine) Receive(now protocol.Time, from protocol.Rank, frame []byte) e
 		return nil
 	case len(frame) > 0 && frame[0] == viewFrame && m.views != nil:
 		m.viewsChanged()
-		err := m.views.Receive(now, from, frame[1:])
-		m.flushStep()
-		return err
+		return m.views.Receive(now, from, frame[1:])
 	case len(frame) > 0 && frame[0] == unicastFrame && m.config.Unicast != nil:
 		return m.config.Unicast.Receive(now, from, frame, nil)
 	case len(frame) > 0 && frame[0] == directFrame && m.direct != nil:
 		return m.direct.Receive(now, from, frame[1:], nil)
 	}
-	err := m.stream.Receive(now, from, frame)
-	m.flushStep()
-	return err
+	return m.stream.Receive(now, from, frame)
 }
 
 // heard records a sign of life of a peer.
@@ -62,7 +58,7 @@ func (m *Machine) heard(now protocol.Time, peer protocol.Rank) {
 	if m.heart != nil {
 		m.heart.Heard(now, peer)
 	}
-	if m.views != nil && m.views.Heard(now, peer) {
+	if m.views != nil && m.views.Heard(peer) {
 		m.viewsChanged()
 	}
 }
@@ -88,9 +84,7 @@ func (m *Machine) BufferFilled(now protocol.Time, from protocol.Rank, head, body
 	if head[0] == directFrame {
 		return m.direct.Receive(now, from, head[1:], body)
 	}
-	err := m.stream.BufferFilled(now, from, head, body)
-	m.flushStep()
-	return err
+	return m.stream.BufferFilled(now, from, head, body)
 }
 
 // Up reports that a peer is connected.
@@ -154,7 +148,7 @@ func (m *Machine) Next(now protocol.Time) (to protocol.Rank, head, body []byte, 
 		}
 	}
 	to, head, body, ok = m.stream.Next(now)
-	if !ok && m.flushStep() { // time may be all that a flush has waited for
+	if !ok && m.flushStep() {
 		return m.Next(now)
 	}
 	return to, head, body, ok

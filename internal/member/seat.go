@@ -57,7 +57,7 @@ func NewSeat(c SeatConfig) (*Seat, error) {
 	}
 	s.saver = saver{views: s.views, save: c.Save}
 	h := c.Heartbeat
-	h.Report = func(protocol.Rank, bool) {} // broken connections are enough to find the dead
+	h.Timeout = 0 // broken connections are enough to find the dead
 	s.heart = heartbeat.New(h)
 	return s, nil
 }
@@ -71,15 +71,9 @@ func (s *Seat) Start(now protocol.Time) {
 
 // watch sends heartbeats to the neighbors.
 func (s *Seat) watch(v *membership.View) {
-	self, ok := v.Members.Index(s.config.Seat.Self.Rank)
-	var neighbors []heartbeat.Neighbor
-	for _, step := range []int{1, v.Members.Len() - 1} {
-		m := v.Members.At((self + step) % v.Members.Len())
-		if n := (heartbeat.Neighbor{Rank: m.Rank, Incarnation: m.Incarnation}); ok && m.Rank != s.config.Seat.Self.Rank && !slices.Contains(neighbors, n) {
-			neighbors = append(neighbors, n)
-		}
+	if self, ok := v.Members.Index(s.config.Seat.Self.Rank); ok {
+		s.heart.Watch(s.now, ringNeighbors(v, self))
 	}
-	s.heart.Watch(s.now, neighbors)
 }
 
 // Outcome returns the view in which the process is a member, or why the seat is no
@@ -92,12 +86,12 @@ func (s *Seat) Outcome() (*membership.Answer, error) {
 		}
 		if a.Err == nil {
 			s.answer = &a
-		} else if state, _ := s.views.State(); state != membership.Evicted && state != membership.Left {
+		} else if state, _ := s.views.State(); state != membership.Evicted {
 			s.views.Join(s.now, 1, s.config.Candidate, true) // it has taken too long
 			break
 		}
 	}
-	if state, err := s.views.State(); s.answer == nil && (state == membership.Evicted || state == membership.Left) {
+	if state, err := s.views.State(); s.answer == nil && state == membership.Evicted {
 		return nil, err
 	}
 	return s.answer, nil
@@ -131,7 +125,6 @@ func (s *Seat) Report(now protocol.Time, r Report) {
 // Receive takes a frame.
 func (s *Seat) Receive(now protocol.Time, from protocol.Rank, frame []byte) error {
 	s.now = now
-	s.heart.Heard(now, from)
 	if len(frame) > 0 && frame[0] == viewFrame {
 		err := s.views.Receive(now, from, frame[1:])
 		s.views.LogFlushed(now)
@@ -159,7 +152,6 @@ func (s *Seat) decline(from protocol.Rank, frame []byte) {
 // Up reports that a peer is connected.
 func (s *Seat) Up(now protocol.Time, peer protocol.Rank) {
 	s.now = now
-	s.heart.Heard(now, peer)
 	s.views.Up(now, peer)
 }
 

@@ -3,6 +3,7 @@ package member
 import (
 	"cmp"
 
+	"github.com/pleach-go/pleach/internal/heartbeat"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -85,13 +86,16 @@ func (m *Machine) checkProcess(now protocol.Time) {
 	if elapsed < max(m.slowTimeout(), minIntervals*m.config.Heartbeat.Interval) {
 		return
 	}
-	h := m.heart.TakeHealth()
-	late := 4*h.Late >= 3*h.Intervals
-	well := 5*protocol.Time(h.Beats)*m.config.Heartbeat.Interval >= 4*elapsed
-	if late && well && 2*s.awaited >= h.Intervals && s.since > 0 {
+	if hardlyRuns(m.heart.TakeHealth(), s.awaited, elapsed, m.config.Heartbeat.Interval) && s.since > 0 {
 		m.leaveSlow(now, processHardlyRuns)
 	}
 	*s = slowProcess{since: now}
+}
+
+// hardlyRuns judges the intervals of some time, in so many of which a root has waited.
+func hardlyRuns(h heartbeat.Health, awaited int, elapsed, interval protocol.Time) bool {
+	late, well := 4*h.Late >= 3*h.Intervals, 5*protocol.Time(h.Beats)*interval >= 4*elapsed
+	return late && well && 2*awaited >= h.Intervals
 }
 
 func (m *Machine) slowTimeout() protocol.Time {

@@ -45,11 +45,27 @@ func TestOnlyASlowProgramMakesAMemberLeave(t *testing.T) {
 			if !receiver.stream.Full() {
 				t.Fatal("the inbox is not full")
 			}
-			for now := protocol.Time(1); now <= 2*defaultSlowTimeout; now += defaultSlowTimeout / 5 {
-				receiver.Settle(now)
+			slow := 0
+			receiver.config.OnSlow = func(after protocol.Time, why string) {
+				if slow++; after != defaultSlowTimeout || why != programReceivesNothing {
+					t.Errorf("it leaves after %d: %s", after, why)
+				}
 			}
-			if left := receiver.TooSlow(); left == frozen {
-				t.Errorf("the member leaves: %v", left)
+			receiver.Settle(1)
+			if receiver.Slow() == frozen {
+				t.Error("others wait for a program that cannot receive, or not for one that can")
+			}
+			receiver.Settle(defaultSlowTimeout)
+			receiver.Received(defaultSlowTimeout)
+			for _, now := range []protocol.Time{defaultSlowTimeout + 1, 2*defaultSlowTimeout - 1} {
+				if receiver.Settle(now); receiver.TooSlow() {
+					t.Errorf("it leaves at %d, although the program has received something", now)
+				}
+			}
+			for range 2 {
+				if receiver.Settle(2 * defaultSlowTimeout); receiver.TooSlow() == frozen || slow != map[bool]int{false: 1}[frozen] {
+					t.Errorf("the member leaves: %v, %d times", receiver.TooSlow(), slow)
+				}
 			}
 		})
 	}
@@ -73,9 +89,9 @@ func TestProcessThatHardlyRunsLeaves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sender, receiver := starvedPair(t, interval)
 			why := ""
-			receiver.config.OnSlow = func(_ protocol.Time, reason string) { why = reason }
+			receiver.config.OnSlow = func(_ protocol.Time, reason string) { why += reason } // once
 			beat := protocol.Time(1)
-			for now := protocol.Time(1); now < 3*defaultSlowTimeout; now += c.period {
+			for now := protocol.Time(1); now < 5*defaultSlowTimeout; now += c.period {
 				for ; beat <= now; beat += c.beat {
 					receive(t, receiver, now, []byte{heartbeatFrame})
 				}
@@ -95,6 +111,42 @@ func TestProcessThatHardlyRunsLeaves(t *testing.T) {
 				t.Errorf("it leaves: %v, %q", receiver.TooSlow(), why)
 			}
 		})
+	}
+}
+
+// A process hardly runs if it was late at three of four intervals, a root waited in half of them, and
+// a neighbor has sent four of five heartbeats; with one less of any, it runs.
+func TestHardlyRuns(t *testing.T) {
+	const interval = 300e6
+	for _, c := range []struct {
+		late, awaited, beats int
+		want                 bool
+	}{{15, 10, 16, true}, {20, 20, 20, true}, {14, 10, 16, false}, {15, 9, 16, false}, {15, 10, 15, false}, {0, 20, 20, false}} {
+		h := heartbeat.Health{Intervals: 20, Late: c.late, Beats: c.beats}
+		if got := hardlyRuns(h, c.awaited, 20*interval, interval); got != c.want {
+			t.Errorf("%+v: %t", c, got)
+		}
+	}
+}
+
+// Messages that follow each other closely are batched, however long each takes to be sent.
+func TestTimeToSendIsNoPause(t *testing.T) {
+	m, _ := alone(t, 2, 0, nil)
+	m.Up(1, 1)
+	sent := 0
+	for now := protocol.Time(1); now < 40*100e3; now += 100e3 {
+		if err := m.Write([]byte("message"), 0); err != nil {
+			t.Fatal(err)
+		}
+		for _, head, _, ok := m.Next(now); ok; _, head, _, ok = m.Next(now) {
+			if head[0] == dataFrame {
+				sent++
+			}
+		}
+		m.Settle(now + 90e3)
+	}
+	if sent == 0 || sent > 30 {
+		t.Errorf("40 messages are sent in %d segments", sent)
 	}
 }
 

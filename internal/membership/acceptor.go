@@ -67,7 +67,7 @@ type ballotState struct {
 
 // newBallotState lays the tree over the participants, in order of their ranks, with
 // the owner of the ballot as its root. If they are few, all are children of the owner.
-func (m *Machine) newBallotState(b Ballot, members set) (*ballotState, error) {
+func (m *Machine) newBallotState(b Ballot, members set) *ballotState {
 	p := &ballotState{ballot: b, members: members, subtree: newSet(m.view.Members.Len()), acked: newSet(m.view.Members.Len())}
 	owner, size := b.Rank == m.config.Self.Rank, members.count()
 	if owner {
@@ -79,25 +79,22 @@ func (m *Machine) newBallotState(b Ballot, members set) (*ballotState, error) {
 		} else {
 			p.subtree.add(m.self)
 		}
-		return p, nil
+		return p
 	}
 	among := participants(members.complement(m.view.Members.Len()).each())
 	root, _ := m.view.index(b.Rank)
-	tree, err := topology.New(topology.Binomial(), topology.Interleaved, protocol.Rank(size), among.position(root))
-	if err != nil {
-		return nil, err
-	}
+	tree, _ := topology.New(topology.Binomial(), topology.Interleaved, protocol.Rank(size), among.position(root)) // there is one over any participants
 	me := among.position(m.self)
 	for child := range topology.Children(tree, me) {
 		p.children = append(p.children, m.view.Members.At(among.index(child)).Rank)
 	}
 	if owner {
-		return p, nil
+		return p
 	}
 	for below := range topology.Subtree(tree, me) {
 		p.subtree.add(among.index(below))
 	}
-	return p, nil
+	return p
 }
 
 // participants are the members of a view that take part in a ballot, as the ascending

@@ -87,10 +87,7 @@ func (k *memo) planCommitCast(delay protocol.Time) {
 	if !ok {
 		return
 	}
-	tree, err := topology.New(topology.Binomial(), topology.Interleaved, size, protocol.Rank(root))
-	if err != nil {
-		return
-	}
+	tree, _ := topology.New(topology.Binomial(), topology.Interleaved, size, protocol.Rank(root)) // there is one over any members
 	k.plan, _ = broadcast.NewPlan(broadcast.Config{
 		Size: size, Root: protocol.Rank(root),
 		Dissemination: broadcast.Tree{Tree: tree}, Correction: broadcast.Delayed{Delay: delay},

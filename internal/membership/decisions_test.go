@@ -36,6 +36,11 @@ func TestJoinerPassesTheDecisionOn(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(d, joiner.m.Decisions()) {
 		t.Fatalf("%v, %v", d, err)
 	}
+	text, err := d.MarshalText()
+	var again Decisions
+	if err != nil || again.UnmarshalText(text) != nil || !reflect.DeepEqual(d, again) || again.UnmarshalText([]byte("?")) == nil {
+		t.Errorf("as text: %v, %v", again, err)
+	}
 	n.blocked = nil
 	if err := behind.m.Learn(n.now, d); err != nil {
 		t.Fatal(err)

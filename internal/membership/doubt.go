@@ -12,8 +12,8 @@ import (
 // So a member whose neighbor has missed heartbeats asks all others for a sign of life. Those
 // that give none within DoubtTimeout are unreachable until they are heard. That says
 // whether this member has a quorum, and no more: no member is suspected or left out for it.
-// A member that loses its quorum so tells those that it hears, and they ask as well: their
-// neighbors may all be on this side of the cut.
+// A member that loses its quorum, so or by suspicions, tells those that it hears, and they ask
+// as well: their neighbors may all be on this side of the cut, or alive.
 //
 // Each member asks all others over connections of their own, so only small groups do.
 type doubt struct {
@@ -23,6 +23,7 @@ type doubt struct {
 	again   protocol.Time // when they are asked again
 	until   protocol.Time // end of the round
 	members set           // members that gave none in a round, nor since; nil: none
+	told    bool          // the others know that the quorum is lost
 }
 
 // asksPerRound is how often a member is asked in a round: a full queue drops frames.
@@ -33,14 +34,9 @@ func (m *Machine) SetQuiet(now protocol.Time, quiet bool) { m.now, m.doubt.quiet
 
 // Heard takes a sign of life of a member. It reports whether the member was unreachable for
 // want of one.
-func (m *Machine) Heard(now protocol.Time, from protocol.Rank) (again bool) {
-	d := &m.doubt
-	if d.asked == nil {
-		return false // as usual
-	}
-	m.now = now
-	d.asked.drop(&m.view, from, nil)
-	return d.members.drop(&m.view, from, nil)
+func (m *Machine) Heard(from protocol.Rank) (again bool) {
+	m.doubt.asked.drop(&m.view, from, nil)
+	return m.doubt.members.drop(&m.view, from, nil)
 }
 
 // doubtWindow returns how long a member may take to give a sign of life. A process that
@@ -55,13 +51,19 @@ func (m *Machine) doubtWindow() protocol.Time {
 
 // ask begins a round, unless one is running.
 func (m *Machine) ask(now, length protocol.Time) {
-	d, n := &m.doubt, m.view.Members.Len()
-	if d.asked != nil || m.done != nil || m.config.DoubtTimeout == 0 || m.config.NoQuorum || n < 2 || n > DefaultFlatThreshold || m.view.Version < wire.DoubtVersion {
+	d := &m.doubt
+	if d.asked != nil || m.done != nil || !m.doubts() {
 		return
 	}
-	d.asked, d.pause, d.until = set(nil).complement(n), length/asksPerRound, now+length
+	d.asked, d.pause, d.until = set(nil).complement(m.view.Members.Len()), length/asksPerRound, now+length
 	d.asked.remove(m.self)
 	m.askOn(now)
+}
+
+// doubts reports whether the members of the view ask each other.
+func (m *Machine) doubts() bool {
+	n := m.view.Members.Len()
+	return m.config.DoubtTimeout > 0 && !m.config.NoQuorum && n > 1 && n <= DefaultFlatThreshold && m.view.Version >= wire.DoubtVersion
 }
 
 // askOn asks the members that have given no sign of life yet, and again after a while.
@@ -72,7 +74,8 @@ func (m *Machine) askOn(now protocol.Time) {
 	}
 }
 
-// runDoubt goes on with a round, or begins one if a neighbor has missed heartbeats.
+// runDoubt goes on with a round, or begins one if a neighbor has missed heartbeats. Once the
+// quorum is lost, it tells the members that this one hears.
 func (m *Machine) runDoubt(now protocol.Time) {
 	switch d := &m.doubt; {
 	case d.asked == nil && d.quiet:
@@ -83,6 +86,13 @@ func (m *Machine) runDoubt(now protocol.Time) {
 	case now >= d.again:
 		m.askOn(now)
 	}
+	_, _, has := m.Quorum()
+	if !has && !m.doubt.told && m.doubts() {
+		for _, r := range m.others(m.survivors(m.unreachable()).each()) {
+			m.put(r, frame{kind: Status, lost: true})
+		}
+	}
+	m.doubt.told = !has
 }
 
 // endRound takes the members that have given no sign of life for unreachable. If this
@@ -90,18 +100,11 @@ func (m *Machine) runDoubt(now protocol.Time) {
 // the quorum is lost, and less often then: it knows already.
 func (m *Machine) endRound(now protocol.Time) {
 	d := &m.doubt
-	_, _, had := m.Quorum()
 	if now-d.until <= m.config.RetryInterval {
 		d.members = d.asked
 	}
 	d.asked = nil
-	_, _, has := m.Quorum()
-	if had && !has {
-		for _, r := range m.others(m.survivors(m.unreachable()).each()) {
-			m.put(r, frame{kind: Status, lost: true})
-		}
-	}
-	switch {
+	switch _, _, has := m.Quorum(); {
 	case !has:
 		m.ask(now, max(m.doubtWindow(), m.config.StatusInterval))
 	case d.quiet:

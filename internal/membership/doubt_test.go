@@ -75,7 +75,7 @@ func TestMemberThatHearsTooFewHasNoQuorum(t *testing.T) {
 			t.Errorf("rank %d is asked %d times", r+1, a.asked[r+1])
 		}
 	}
-	a.Heard(a.now, 3)
+	a.Heard(3)
 	a.step(second + 100*millisecond)
 	a.wantQuorum(t, false)
 	if len(a.told) != 1 || a.told[3] != 1 {
@@ -84,9 +84,9 @@ func TestMemberThatHearsTooFewHasNoQuorum(t *testing.T) {
 	if s := a.suspected(a.now); s != nil {
 		t.Errorf("it suspects %v", s.each())
 	}
-	a.Heard(a.now, 1)
+	a.Heard(1)
 	a.wantQuorum(t, true)
-	a.Heard(a.now, 3)
+	a.Heard(3)
 	a.SetQuiet(a.now, false)
 	a.step(5 * second)
 	a.asked = map[protocol.Rank]int{}
@@ -105,6 +105,35 @@ func TestMemberThatIsToldAsks(t *testing.T) {
 	}
 	a.step(second + 100*millisecond)
 	a.wantQuorum(t, false)
+}
+
+// A member that loses its quorum by suspicions tells the others, once each time: they may not have
+// a connection to any of the dead. Where members do not doubt, it tells nobody.
+func TestMemberWithoutQuorumTells(t *testing.T) {
+	for name, change := range map[string]func(*Config){
+		"":                      nil,
+		"an earlier version":    func(c *Config) { c.View.Version-- },
+		"no doubts":             func(c *Config) { c.DoubtTimeout = 0 },
+		"any number may decide": func(c *Config) { c.NoQuorum = true },
+	} {
+		a := newAsker(t, change)
+		a.step(second)
+		for round := range 2 {
+			for r := range protocol.Rank(3) {
+				if a.step(a.now + millisecond); a.told[4] != map[bool]int{true: round}[name == ""] {
+					t.Errorf("%q: it has its quorum, and tells %v", name, a.told)
+				}
+				a.Suspect(a.now, r+1, 1)
+			}
+			a.step(a.now + 10*second)
+			if want := map[bool]int{true: round + 1}[name == ""]; a.told[4] != want || len(a.told) > 1 {
+				t.Errorf("%q, round %d: it tells %v", name, round, a.told)
+			}
+			a.Trust(a.now, 1, 1)
+			a.Trust(a.now, 2, 1)
+			a.Trust(a.now, 3, 1)
+		}
+	}
 }
 
 // No member is asked, or doubted, where that would prove nothing.

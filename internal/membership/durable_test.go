@@ -10,6 +10,43 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
+// A vote is told when it is saved, and not before, and what is saved has it.
+func TestVoteIsToldWhenSaved(t *testing.T) {
+	v := firstView(3)
+	self := *v.Members.At(1)
+	m, err := New(Config{Self: self, View: v, Log: newTestLog(self, v), Durable: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	promises := func() (n int) {
+		for _, b, ok := m.Next(1); ok; _, b, ok = m.Next(1) {
+			if Kind(b[0]) == Promise {
+				n++
+			}
+		}
+		return n
+	}
+	m.Unsaved()
+	m.Saved(1)
+	prepare := frame{kind: Prepare, view: 1, incarnation: 1, ballot: Ballot{1, 0}, members: set(nil).complement(3)}
+	if err := m.Receive(1, 0, prepare.append(nil)); err != nil {
+		t.Fatal(err)
+	}
+	if promises() > 0 {
+		t.Error("a promise is told that is not to be saved yet")
+	}
+	state, sync, ok := m.Unsaved()
+	if seat, err := DecodeSeat(state); err != nil || seat.promised != prepare.ballot || !sync || !ok {
+		t.Errorf("%+v is saved, sync %t: %v", seat, sync, err)
+	}
+	if promises() > 0 {
+		t.Error("a promise is told that is not saved")
+	}
+	if m.Saved(1); promises() != 1 {
+		t.Error("no promise although it is saved")
+	}
+}
+
 // seatLog is the log of a seat: it has no messages.
 type seatLog struct {
 	views     []View

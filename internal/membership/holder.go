@@ -119,9 +119,6 @@ func (m *Machine) holderAnswered(by protocol.Rank) {
 // holderShown takes a sign of life of a member. Candidates that have passed because it
 // was gone ask it again: it was only cut off, and is needed for the next view.
 func (m *Machine) holderShown(now protocol.Time, by protocol.Rank) {
-	if len(m.pending)+len(m.candidates) == 0 {
-		return // the usual case
-	}
 	h, _ := m.view.Member(by)
 	passed := func(c *candidate) bool { return c.gone && c.Identity == h.Identity && c.Nonce != h.Nonce }
 	m.candidates = slices.DeleteFunc(m.candidates, func(c candidate) bool { return passed(&c) })

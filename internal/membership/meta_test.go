@@ -55,6 +55,28 @@ func TestSetMeta(t *testing.T) {
 	})
 }
 
+// A member that takes its request back gets no view for it.
+func TestMetaIsWithdrawn(t *testing.T) {
+	n := newNetwork(t, 3, 1, nil)
+	for _, h := range n.hosts[:2] { // the coordinator's own, too
+		h.m.status.due = n.now + second
+		n.setMeta(h, "x")
+		n.run(5e6, nil)
+		n.setMeta(h, "")
+		report := frame{kind: MetaChange, view: 1, incarnation: 1, wanted: attributes{}}
+		if err := n.hosts[0].m.Receive(n.now, 1, report.append(nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.hosts[0].m.handleMetaChange(n.now, 0, 1, attributes{})
+	if len(n.hosts[0].m.metas) > 0 {
+		t.Errorf("the coordinator still has %v", n.hosts[0].m.metas)
+	}
+	if n.run(2e9, nil); n.settle().Number != 1 {
+		t.Errorf("%v", n.settle())
+	}
+}
+
 // A member whose meta has changed since it joined is restored as it was last.
 func TestMetaIsRestored(t *testing.T) {
 	n := newNetwork(t, 3, 1, nil)

@@ -26,10 +26,7 @@ func (m *Machine) handlePrepare(now protocol.Time, f *frame) error {
 	if m.proposer != nil && m.proposer.ballot != f.ballot {
 		m.yield(now)
 	}
-	state, err := m.newBallotState(f.ballot, f.members)
-	if err != nil {
-		return err
-	}
+	state := m.newBallotState(f.ballot, f.members)
 	if r.began == 0 {
 		r.began = now
 	}

@@ -22,10 +22,8 @@ func TestRandomSchedules(t *testing.T) {
 		return
 	}
 	schedules := 4000
-	if testutil.RaceEnabled {
+	if testutil.RaceEnabled || testing.Short() {
 		schedules = 300
-	} else if testing.Short() {
-		schedules = 1000
 	}
 	first, count := uint64(testutil.First.Or(0)), uint64(testutil.Seeds.Or(schedules))
 	var total totals

@@ -195,32 +195,6 @@ func TestStrangeFramesHaveNoEffect(t *testing.T) {
 	}
 }
 
-// A detector may report anything: what is not about another member of the view changes
-// nothing.
-func TestSuspectsOnlyOtherMembers(t *testing.T) {
-	hash := maphash.MakeSeed()
-	v := firstView(5)
-	self := *v.Members.At(2)
-	m, err := New(Config{Self: self, View: v, Log: newTestLog(self, v)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	before := fingerprint(hash, m.essence())
-	for _, r := range []protocol.Rank{self.Rank, protocol.NoRank, v.Slots, v.Slots + 7} {
-		for _, incarnation := range []uint64{0, 1, 2} {
-			m.Suspect(1, r, incarnation)
-			m.Trust(1, r, incarnation)
-			m.Suspect(1, r, incarnation)
-			if fingerprint(hash, m.essence()) != before {
-				t.Errorf("a suspicion of rank %d, incarnation %d, counts", r, incarnation)
-			}
-		}
-	}
-	if m.Suspect(1, 3, 1); fingerprint(hash, m.essence()) == before {
-		t.Error("a suspicion of a member does not count")
-	}
-}
-
 // What comes from outside has limits, and what is within them is taken.
 func TestLimitsOfCandidatesAndViews(t *testing.T) {
 	long := strings.Repeat("x", MaxText)

@@ -40,6 +40,7 @@ type history struct {
 	views   []uint64
 	from    []received // by the sender's id
 	lost    []uint64   // the views in which messages were lost
+	begun   uint64     // the last view that its program was told of
 	drained bool       // its program has received all that it will
 }
 
@@ -125,7 +126,7 @@ func (c *checker) installed(p *process, v *membership.View) {
 	c.decided(p, v)
 	c.sim.checkCut(p, v)
 	c.checkStrange(p, v)
-	if m, ok := v.Member(p.self.Rank); !ok || m != p.self {
+	if m, ok := v.Member(p.self.Rank); !ok || m.Incarnation != p.self.Incarnation {
 		return // the view that ends its membership
 	}
 	if h := &p.history; len(h.views) > 0 && v.Number != h.last()+1 {
@@ -152,6 +153,7 @@ func (c *checker) installed(p *process, v *membership.View) {
 func (c *checker) delivered(p *process, m *stream.Message) {
 	v, ok := p.group.views[m.View]
 	sender, inView := v.Member(m.Root)
+	inView = inView || m.Begins
 	self, selfInView := v.Member(p.self.Rank)
 	switch {
 	case !ok || !slices.Contains(p.history.views, m.View):
@@ -163,6 +165,9 @@ func (c *checker) delivered(p *process, m *stream.Message) {
 	case m.Lost > 0:
 		p.history.lost = append(p.history.lost, m.View)
 		c.sim.record(p, "is told that %d segments of rank %d are lost", m.Lost, m.Root)
+		return
+	}
+	if c.begins(p, m); m.Begins {
 		return
 	}
 	q := p.group.members[identity{sender.Identity, sender.Incarnation}]

@@ -56,8 +56,10 @@ func (s *Simulation) converge() {
 		return
 	}
 	members := s.belonging()
+	s.asked = s.options.Rich
 	for _, p := range members {
 		p.program.poll.stage = pollWanted
+		p.sayRich()
 		p.program.say(1 + s.rng.IntN(s.plan.longest))
 	}
 	if !s.runUntil(s.now+convergeTime/6, s.converged) {
@@ -150,7 +152,7 @@ func (s *Simulation) converged() bool {
 	}
 	for _, p := range members {
 		for _, q := range members {
-			if p != q && (!p.hasAllOf(q) || !p.unicast.hasAllOf(q)) {
+			if p != q && (!p.hasAllOf(q) || !p.unicast.hasAllOf(&q.unicast) || !p.hasRich(q)) {
 				return false
 			}
 		}
@@ -237,7 +239,7 @@ func (s *Simulation) describe() string {
 			if q != p && q.state == running && !p.hasAllOf(q) {
 				fmt.Fprintf(&b, "\n    has %d of %d messages of %v", p.history.of(q).next, len(q.program.sent), q)
 			}
-			if q != p && q.state == running && !p.unicast.hasAllOf(q) {
+			if q != p && q.state == running && !p.unicast.hasAllOf(&q.unicast) {
 				fmt.Fprintf(&b, "\n    has %d of %d messages to it alone of %v", p.unicast.received[q.id], q.unicast.sent[p.key()], q)
 			}
 		}

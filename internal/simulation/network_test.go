@@ -152,6 +152,9 @@ func (s *Simulation) shut(c *conn, i int) {
 		return
 	}
 	opened := e.open
+	if opened && len(other.frames) > 0 {
+		e.process.readPart(e.peer, other.frames[0].frame)
+	}
 	e.open, e.closed, e.frames = false, true, nil
 	e.process.connClosed(c, e, opened)
 	s.reset(c, 1-i)

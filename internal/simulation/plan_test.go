@@ -21,6 +21,7 @@ type plan struct {
 	crashes     int  // at actions, at most
 	end         protocol.Time
 	stream      stream.Config
+	flat        int // as in membership.Config
 	heartbeat   protocol.Time
 	slowTimeout protocol.Time
 	// The network: a packet takes latency, up to jitter more, and perByte for each byte.

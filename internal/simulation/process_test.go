@@ -37,6 +37,7 @@ type process struct {
 	program    program
 	unicast    unicast
 	services   *services // nil: the program uses none
+	rich       rich
 	history    history
 	leaving    bool // its program wants to leave
 	catchingUp bool // it asks a later member for decisions
@@ -93,7 +94,7 @@ func (p *process) enter(b *lifecycle.Membership) {
 	}
 	c := member.Config{
 		Self: b.Self, View: b.View, Start: b.Start, Stream: s.plan.stream,
-		Membership: membership.Config{Decisions: b.Decisions},
+		Membership: membership.Config{Decisions: b.Decisions, FlatThreshold: s.plan.flat},
 		Heartbeat:  heartbeat.Config{Interval: s.plan.heartbeat, Timeout: 5 * s.plan.heartbeat},
 		OnView:     p.installed, OnSilence: p.detector.heard, OnState: p.stateChanged,
 		OnReport:    p.reported,
@@ -112,6 +113,7 @@ func (p *process) enter(b *lifecycle.Membership) {
 		s.checker.fail("%v cannot begin: %v", p, err)
 		return
 	}
+	p.rich = rich{direct: newUnicast(p, directChannel{p.machine}), said: make(map[string]uint32)}
 	p.life.machine, p.role, p.state = nil, p.machine, running
 	s.checker.belongs(p, &b.View)
 	s.checker.register(p)
@@ -217,6 +219,7 @@ func (p *process) memberStep() {
 	} else {
 		p.unicast.receive()
 		p.unicast.send()
+		p.readRich()
 	}
 	p.flush()
 	for p.state == running && p.program.write() {
@@ -273,11 +276,39 @@ func (p *process) receive(from protocol.Rank, frame []byte) {
 			}
 		}
 		p.receiveStrange(from, frame)
-		if err := p.role.Receive(p.sim.now, from, frame); err != nil {
+		if err := p.take(from, frame); err != nil {
 			p.sim.checker.fail("%v refuses a frame of rank %d: %v", p, from, err)
 		}
 		clear(frame) // the bytes are the transport's again
 	})
+}
+
+// longHead is how much of a long frame has arrived when a transport asks where the rest belongs.
+const longHead = 64
+
+// take passes a frame on as a transport does: the rest of a long one is read to where it stays.
+func (p *process) take(from protocol.Rank, frame []byte) error {
+	if body := p.bufferFor(from, frame); body != nil {
+		copy(body, frame[longHead:])
+		return p.machine.BufferFilled(p.sim.now, from, frame[:longHead], body)
+	}
+	return p.role.Receive(p.sim.now, from, frame)
+}
+
+// bufferFor returns the memory for the rest of a long frame, or nil.
+func (p *process) bufferFor(from protocol.Rank, frame []byte) []byte {
+	if p.state != running || len(frame) <= longHead {
+		return nil
+	}
+	return p.machine.ReceiveBuffer(from, frame[:longHead:longHead], len(frame))
+}
+
+// readPart has a process read a part of a frame, whose connection ends before the rest comes.
+func (p *process) readPart(from protocol.Rank, frame []byte) {
+	body := p.bufferFor(from, frame)
+	for i := range len(body) / 2 {
+		body[i] = 0xff
+	}
 }
 
 // writable takes that the queue of a peer has room.

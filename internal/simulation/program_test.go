@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"bytes"
 	"errors"
 
 	"github.com/pleach-go/pleach/internal/membership"
@@ -19,13 +20,15 @@ type program struct {
 	deaf    protocol.Time
 	reading bool
 	poll    poll
+	held    held
 }
 
 // saying is a message to broadcast: of a size, or of a service.
 type saying struct {
-	size int
-	data []byte
-	done func() // when it is written; nil: nobody waits
+	size  int
+	topic string // "": none
+	data  []byte
+	done  func() // when it is written; nil: nobody waits
 }
 
 // message is one that was broadcast.
@@ -37,6 +40,7 @@ type message struct {
 // broadcast is a message that is being written.
 type broadcast struct {
 	data    []byte
+	topic   string
 	offset  int
 	cut     uint64 // the restarts when it was begun
 	written bool
@@ -98,7 +102,7 @@ func (p *program) write() bool {
 	wrote := false
 	for !b.written {
 		piece := b.data[b.offset:min(b.offset+m.SegmentSize(), len(b.data))]
-		switch err := m.Write(piece, len(b.data)-b.offset-len(piece)); {
+		switch err := b.write(m, piece); {
 		case errors.Is(err, stream.ErrBusy):
 			return wrote
 		case err != nil:
@@ -117,6 +121,15 @@ func (p *program) write() bool {
 	return wrote
 }
 
+// write writes a piece of a message.
+func (b *broadcast) write(m *stream.Member, piece []byte) error {
+	rest := len(b.data) - b.offset - len(piece)
+	if b.topic != "" && b.offset == 0 {
+		return m.WriteTopic(b.topic, piece, rest)
+	}
+	return m.Write(piece, rest)
+}
+
 // begin begins the next message. Without a quorum there is none.
 func (p *program) begin() bool {
 	if state, _ := p.process.machine.State(); len(p.todo) == 0 || state != membership.Active {
@@ -124,11 +137,17 @@ func (p *program) begin() bool {
 	}
 	next := p.todo[0]
 	p.todo = p.todo[1:]
-	if next.data == nil {
-		next.data = p.message(next.size)
+	if next.topic != "" {
+		said := p.process.rich.said
+		next.data = unicastData(p.process.id, said[next.topic], next.size)
+		said[next.topic]++
+	} else {
+		if next.data == nil {
+			next.data = p.message(next.size)
+		}
+		p.sent = append(p.sent, message{data: next.data})
 	}
-	p.sent = append(p.sent, message{data: next.data})
-	p.current = &broadcast{data: next.data, cut: p.process.machine.Stream().Restarts(), done: next.done}
+	p.current = &broadcast{data: next.data, topic: next.topic, cut: p.process.machine.Stream().Restarts(), done: next.done}
 	return true
 }
 
@@ -180,8 +199,26 @@ func (p *program) read() {
 				return
 			}
 			p.take(&m)
+			p.hold(&m)
 		}
 	})
+}
+
+// held is the last message that a program has received, until it releases it.
+type held struct {
+	message stream.Message
+	data    []byte // as it was
+}
+
+// hold keeps a message until the next one has come. Its memory is the program's until then.
+func (p *program) hold(m *stream.Message) {
+	if !bytes.Equal(p.held.message.Data, p.held.data) {
+		p.process.sim.checker.fail("%v still holds a message of rank %d whose bytes have changed", p.process, p.held.message.Root)
+	}
+	if p.process.id%4 > 0 { // others leave their memory to the garbage collector
+		p.process.machine.Stream().Release(p.held.message.Lease)
+	}
+	p.held = held{*m, bytes.Clone(m.Data)}
 }
 
 // drain receives everything that is left after the end of the membership.

@@ -37,6 +37,8 @@ type Options struct {
 	Bug Bug
 	// Cut cuts a group in two, and lets nothing else go wrong: see cut.go.
 	Cut bool
+	// Rich makes programs use all that a member offers: see rich_test.go.
+	Rich bool
 	// Strange adds what no correct process does: see strange_test.go.
 	Strange bool
 	// Services has programs use what services build on groups: see services_test.go.
@@ -57,8 +59,8 @@ type Result struct {
 	Stuck bool
 	// Time is how long it took on the virtual clock.
 	Time protocol.Time
-	// Events, Frames, Delivered, Unicasts, Views and Receipts count what happened.
-	Events, Frames, Delivered, Unicasts, Views, Receipts uint64
+	// Events, Frames, Delivered, Unicasts, Topical, Views and Receipts count what happened.
+	Events, Frames, Delivered, Unicasts, Topical, Views, Receipts uint64
 	// Groups, Seats and Saves count what happened before processes were members.
 	Groups, Seats, Saves uint64
 	// Ordered, Restored, Anew, Operations, Leases and Owned count what services did.
@@ -88,6 +90,7 @@ type Simulation struct {
 	minority   []*process // side of a cut without a quorum
 	begun      bool       // processes may crash at actions
 	calm       bool       // the trouble is over
+	asked      bool       // programs were asked to use all that a member offers once more
 	// pendingRestarts counts the processes that will start again.
 	pendingRestarts int
 	hash            hashState
@@ -118,6 +121,9 @@ func Run(seed uint64, o Options) Result {
 	}
 	s.timeline.note(s.now, s.plan.String())
 	s.begin()
+	if o.Rich {
+		s.beginRich(seed)
+	}
 	s.runUntil(s.plan.end, nil)
 	s.endTrouble()
 	s.converge()

@@ -70,6 +70,19 @@ func TestStrangeUnderSeeds(t *testing.T) {
 	t.Logf("%d seeds: %d views, %d messages delivered", total.seeds.Load(), total.views.Load(), total.delivered.Load())
 }
 
+// Groups keep their promises also if programs use all that a member offers.
+func TestRichUnderSeeds(t *testing.T) {
+	seeds := 300
+	if testutil.RaceEnabled || testing.Short() {
+		seeds = 30
+	}
+	total := runSeeds(uint64(testutil.First.Or(1)), uint64(testutil.Seeds.Or(seeds)), Options{Rich: true}, func(r *Result) { t.Error(r.Seed, r.Err) })
+	t.Logf("%d seeds: %d views, %d messages delivered, %d of topics", total.seeds.Load(), total.views.Load(), total.delivered.Load(), total.topical.Load())
+	if total.topical.Load() < total.seeds.Load() {
+		t.Error("the seeds exercise little")
+	}
+}
+
 // complaint says what went wrong, and how to see it again.
 func complaint(r *Result) string {
 	return fmt.Sprintf("%v\nreplay: PLEACH_SEED=%d go test -count=1 -run 'TestGroupsUnderSeeds$' -v ./internal/simulation", r.Err, r.Seed)
@@ -87,8 +100,8 @@ func replay(t *testing.T, seed uint64, o Options) {
 
 // totals counts over seeds.
 type totals struct {
-	seeds, events, frames, delivered, unicasts, views, receipts, groups, seats, saves, told, stuck atomic.Uint64
-	ordered, restored, anew, operations, leases, owned                                             atomic.Uint64 // of services
+	seeds, events, frames, delivered, unicasts, topical, views, receipts, groups, seats, saves, told, stuck atomic.Uint64
+	ordered, restored, anew, operations, leases, owned                                                      atomic.Uint64 // of services
 }
 
 // maxFailures is how many failing seeds are reported.
@@ -129,6 +142,7 @@ func (c *totals) add(r *Result) {
 	c.frames.Add(r.Frames)
 	c.delivered.Add(r.Delivered)
 	c.unicasts.Add(r.Unicasts)
+	c.topical.Add(r.Topical)
 	c.views.Add(r.Views)
 	c.receipts.Add(r.Receipts)
 	c.groups.Add(r.Groups)

@@ -14,10 +14,16 @@ import (
 // another arrive in order, once each, and all of them if both stay members.
 type unicast struct {
 	process  *process
-	endpoint *p2p.Endpoint
+	channel  channel
 	todo     []unicastMessage
 	sent     map[identity]uint32 // how many, by the receiver
 	received map[int]uint32      // by the sender's id
+}
+
+// channel is what messages to single members go through.
+type channel interface {
+	Send(to protocol.Rank, head, body []byte) error
+	Deliver() (p2p.Message, bool)
 }
 
 // unicastMessage is one that waits. It goes to the next member from a rank on.
@@ -36,8 +42,12 @@ func (u *unicast) begin(p *process, v *membership.View) *p2p.Endpoint {
 		return nil
 	}
 	endpoint.Install(0, v)
-	*u = unicast{process: p, endpoint: endpoint, sent: make(map[identity]uint32), received: make(map[int]uint32)}
+	*u = newUnicast(p, endpoint)
 	return endpoint
+}
+
+func newUnicast(p *process, c channel) unicast {
+	return unicast{process: p, channel: c, sent: make(map[identity]uint32), received: make(map[int]uint32)}
 }
 
 // send sends what waits, as far as there is room.
@@ -47,7 +57,7 @@ func (u *unicast) send() {
 		if to == nil {
 			return // it is alone
 		}
-		err := u.endpoint.Send(to.self.Rank, nil, unicastData(u.process.id, u.sent[to.key()], u.todo[0].size))
+		err := u.channel.Send(to.self.Rank, nil, unicastData(u.process.id, u.sent[to.key()], u.todo[0].size))
 		gone := new(p2p.GoneError)
 		switch {
 		case errors.Is(err, p2p.ErrBusy):
@@ -80,7 +90,7 @@ func (u *unicast) receiver(from protocol.Rank) *process {
 func (u *unicast) receive() {
 	c := &u.process.sim.checker
 	for {
-		m, ok := u.endpoint.Deliver()
+		m, ok := u.channel.Deliver()
 		if !ok {
 			return
 		}
@@ -99,8 +109,8 @@ func (u *unicast) receive() {
 }
 
 // hasAllOf reports whether a process has all that another one has sent to it.
-func (u *unicast) hasAllOf(q *process) bool {
-	return u.received[q.id] == q.unicast.sent[u.process.key()]
+func (u *unicast) hasAllOf(q *unicast) bool {
+	return u.received[q.process.id] == q.sent[u.process.key()]
 }
 
 // unicastData tells the sender and the number of a message.

@@ -14,10 +14,8 @@ func (m *Member) deliver(f *flow, upTo uint64) {
 			m.deliverLoss(f, kept)
 			continue
 		}
-		seg, ok := f.store.get(f.delivered)
-		if f.delivered++; !ok {
-			continue // impossible: everything before next is kept or given up
-		}
+		seg, _ := f.store.get(f.delivered) // everything before next is kept or given up
+		f.delivered++
 		if f == m.own.flow && !m.deliversOwn() {
 			continue
 		}

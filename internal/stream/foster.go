@@ -89,9 +89,6 @@ func (f *flow) adopt(orphan protocol.Rank, fedFrom uint64) {
 
 // feedOrphans forwards a segment to adopted orphans.
 func (m *Member) feedOrphans(f *flow, number uint64, seg *segment) {
-	if len(f.foster.children) == 0 {
-		return // the common case
-	}
 	f.foster.children = slices.DeleteFunc(f.foster.children, func(a adoption) bool { return number >= a.until })
 	for _, a := range f.foster.children {
 		m.stats.Grafted++

@@ -199,12 +199,8 @@ func (m *Member) flowOfFrame(fr *frame) *flow {
 	case f != nil:
 		m.scheduled = slices.DeleteFunc(m.scheduled, func(t *flow) bool { return t == f })
 	}
-	f, err := m.open(fr.root, fr.incarnation)
-	if err != nil {
-		return nil // impossible: the same tree was made at the start
-	}
-	m.lastFlow = f
-	return f
+	m.lastFlow, _ = m.open(fr.root, fr.incarnation) // the same tree was made at the start
+	return m.lastFlow
 }
 
 // endedFlow returns the flow that a request concerns, if it ended with this view.
