@@ -28,8 +28,6 @@ var mutants = []mutant{
 	{"receipt-names-joiners", folders, "stable.go", "if m.Incarnation <= sentIn || sentIn == 0 || g.config.Static {", "if true {"},
 	{"minority-decides", folders, "internal/membership/view.go", "return 2*n > v.Members.Len() || 2*n == v.Members.Len() && s.has(0)", "return 3*n >= v.Members.Len()"},
 	{"gap-not-told", folders, "rejoin.go", "&Gap{From: old.view.Load().Number, To: s.view.Number, Err: old.Err()}", "nil"},
-	{"shard-lease-never-ends", folders, "internal/services/handoff/lease.go", "if until := sent + m.c.Lease/5*4; until > m.until {", "if until := sent + m.c.Lease*9; until > m.until {"},
-	{"shard-holder-ignored", folders, "internal/services/handoff/machine.go", "\tcase part.holder.Rank != nobody:\n\t\treturn max(since, part.told) + m.c.Handoff + m.c.Lease\n", ""},
 	{"shard-work-not-drained", folders, "shard/serve.go", "if !o.draining || o.working > 0 || ", "if !o.draining || "},
 	{"shard-serves-without-lease", folders, "internal/services/handoff/machine.go", "return part.token, part.state == held && now < m.until", "return part.token, part.state == held"},
 	{"shard-old-token", folders, "internal/services/handoff/machine.go", "begun = append(begun, Item{p, m.view})", "begun = append(begun, Item{p, m.self.Incarnation})"},

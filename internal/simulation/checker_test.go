@@ -15,6 +15,8 @@ type checker struct {
 	sim    *Simulation
 	err    error
 	groups []*group // in the order in which they began
+	// receipts are what members have proofs of.
+	receipts []receipt
 	// services is what it knows of what services do.
 	services serviceChecker
 }
@@ -222,7 +224,14 @@ func firstSince(sent []message, view uint64, data []byte) int {
 	return len(sent)
 }
 
-// receipt checks that all members of a receipt have everything up to the poll.
+// receipt is a proof that a member has the first messages of a sender.
+type receipt struct {
+	sender, member *process
+	messages       int
+}
+
+// receipt checks that all members of a receipt have everything up to the poll. That their programs
+// receive it can be told at the end only.
 func (c *checker) receipt(p *process, poll *poll) {
 	c.sim.result.Receipts++
 	v := p.group.views[p.history.last()]
@@ -235,6 +244,18 @@ func (c *checker) receipt(p *process, poll *poll) {
 		if before, whole, ok := q.machine.Stream().Received(root); ok && (before < poll.upTo || !whole) {
 			c.fail("%v has a receipt of view %d for %d segments that names %v, which has %d (whole: %t)", p, v.Number, poll.upTo, q, before, whole)
 		}
+		c.receipts = append(c.receipts, receipt{p, q, poll.messages})
+	}
+}
+
+// kept checks that the program of a member has received what another one has a receipt for.
+func (c *checker) kept(r *receipt) {
+	h := &r.member.history
+	if r.messages == 0 || !h.drained || len(h.lost) > 0 || h.views[0] > r.sender.program.sent[r.messages-1].sentIn {
+		return // it has ended before, has lost something, or has joined later
+	}
+	if next := h.of(r.sender).next; next < r.messages {
+		c.fail("%v has a receipt for %d messages by %v, which has received %d", r.sender, r.messages, r.member, next)
 	}
 }
 
@@ -261,6 +282,9 @@ func (c *checker) finish() {
 			view := viewOf{p.group, h.views[i-1]}
 			finished[view] = append(finished[view], p)
 		}
+	}
+	for i := range c.receipts {
+		c.kept(&c.receipts[i])
 	}
 	for _, g := range c.groups {
 		for view := range g.newest {

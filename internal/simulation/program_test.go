@@ -33,8 +33,9 @@ type saying struct {
 
 // message is one that was broadcast.
 type message struct {
-	data []byte
-	view uint64 // in which it was delivered; 0: it was not yet
+	data   []byte
+	sentIn uint64 // view in which it was begun
+	view   uint64 // in which it was delivered; 0: it was not yet
 }
 
 // broadcast is a message that is being written.
@@ -145,7 +146,7 @@ func (p *program) begin() bool {
 		if next.data == nil {
 			next.data = p.message(next.size)
 		}
-		p.sent = append(p.sent, message{data: next.data})
+		p.sent = append(p.sent, message{data: next.data, sentIn: p.process.history.last()})
 	}
 	p.current = &broadcast{data: next.data, topic: next.topic, cut: p.process.machine.Stream().Restarts(), done: next.done}
 	return true
