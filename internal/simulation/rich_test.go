@@ -160,7 +160,8 @@ func (p *process) sayRich() {
 // has asked for.
 func (p *process) hasRich(q *process) bool {
 	for _, sub := range p.rich.subscriptions {
-		if next, begun := sub.next[q.id]; begun && next != q.rich.said[sub.topic] || !begun && p.sim.asked {
+		said := q.rich.said[sub.topic] // nothing, if it has begun after the trouble
+		if next, begun := sub.next[q.id]; begun && next != said || !begun && said > 0 && p.sim.asked {
 			return false
 		}
 	}
