@@ -19,7 +19,7 @@ func TestGroupsUnderSeeds(t *testing.T) {
 		replay(t, uint64(testutil.Seed.Or(0)), Options{})
 		return
 	}
-	seeds := 10_000
+	seeds := 5_000
 	if testutil.RaceEnabled || testing.Short() {
 		seeds = 200
 	}
