@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -128,28 +127,15 @@ func (s *Simulation) describeServices() string {
 	return b.String()
 }
 
-// What services build on groups keeps its promises under many seeds. PLEACH_SEED replays one and
-// prints its timeline. PLEACH_SEEDS runs that many, from PLEACH_FIRST on.
+// What services build on groups keeps its promises under many seeds.
 func TestServicesUnderSeeds(t *testing.T) {
-	if testutil.Seed.On() {
-		replay(t, uint64(testutil.Seed.Or(0)), Options{Services: true})
+	total := underSeeds(t, 400, 30, Options{Services: true})
+	if total == nil {
 		return
 	}
-	seeds := 400
-	if testutil.RaceEnabled || testing.Short() {
-		seeds = 30
-	}
-	total := runSeeds(uint64(testutil.First.Or(1)), uint64(testutil.Seeds.Or(seeds)), Options{Services: true}, func(r *Result) {
-		t.Errorf("%v\nreplay: PLEACH_SEED=%d go test -count=1 -run 'TestServicesUnderSeeds$' -v ./internal/simulation", r.Err, r.Seed)
-	})
-	n := total.seeds.Load()
 	t.Logf("%d seeds: %d views, %d messages ordered, %d times the order was restored and %d times begun anew, %d operations, %d leases, %d partitions owned, %d without a quorum in the end",
-		n, total.views.Load(), total.ordered.Load(), total.restored.Load(), total.anew.Load(), total.operations.Load(), total.leases.Load(), total.owned.Load(), total.stuck.Load())
-	for name, count := range map[string]uint64{"messages": total.ordered.Load(), "joiners": total.restored.Load(), "operations": total.operations.Load(), "leases": total.leases.Load(), "partitions": total.owned.Load()} {
-		if count < n/2 {
-			t.Errorf("only %d %s: the seeds exercise little", count, name)
-		}
-	}
+		total.seeds.Load(), total.views.Load(), total.ordered.Load(), total.restored.Load(), total.anew.Load(), total.operations.Load(), total.leases.Load(), total.owned.Load(), total.stuck.Load())
+	total.exercised(t, map[string]uint64{"messages": total.ordered.Load(), "joiners": total.restored.Load(), "operations": total.operations.Load(), "leases": total.leases.Load(), "partitions": total.owned.Load()})
 }
 
 // Bugs in what drives services, and in what they are told, are found within plantedSeeds.

@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -12,80 +11,74 @@ import (
 	"github.com/pleach-go/pleach/internal/testutil"
 )
 
-// Whole groups keep their promises under many seeds. PLEACH_SEED replays one and prints
-// its timeline. PLEACH_SEEDS runs that many, from PLEACH_FIRST on.
-func TestGroupsUnderSeeds(t *testing.T) {
+// underSeeds runs a test's seeds, fewer with the race detector or -short, and reports those that
+// fail. PLEACH_SEEDS runs that many, from PLEACH_FIRST on. PLEACH_SEED replays one and prints its
+// timeline; then nothing is returned.
+func underSeeds(t *testing.T, seeds, few int, o Options) *totals {
+	t.Helper()
 	if testutil.Seed.On() {
-		replay(t, uint64(testutil.Seed.Or(0)), Options{})
-		return
+		replay(t, uint64(testutil.Seed.Or(0)), o)
+		return nil
 	}
-	seeds := 5_000
 	if testutil.RaceEnabled || testing.Short() {
-		seeds = 200
+		seeds = few
 	}
-	total := runSeeds(uint64(testutil.First.Or(1)), uint64(testutil.Seeds.Or(seeds)), Options{}, func(r *Result) { t.Error(complaint(r)) })
-	t.Logf("%d seeds: %d events, %d frames, %d messages delivered, %d to single members, %d views, %d receipts, %d groups, %d seats, %d saves, %d without a quorum in the end",
-		total.seeds.Load(), total.events.Load(), total.frames.Load(), total.delivered.Load(), total.unicasts.Load(), total.views.Load(), total.receipts.Load(), total.groups.Load(), total.seats.Load(), total.saves.Load(), total.stuck.Load())
-	if total.stuck.Load() > total.seeds.Load()/5 {
-		t.Error("too many seeds lose the quorum: they check nothing about what comes after the trouble")
-	}
-	for name, count := range map[string]uint64{"messages": total.delivered.Load(), "messages to single members": total.unicasts.Load(), "receipts": total.receipts.Load(), "groups": total.groups.Load(), "seats": total.seats.Load(), "saves": total.saves.Load()} {
+	return runSeeds(uint64(testutil.First.Or(1)), uint64(testutil.Seeds.Or(seeds)), o, func(r *Result) {
+		t.Errorf("%v\nreplay: PLEACH_SEED=%d go test -count=1 -run '%s$' -v ./internal/simulation", r.Err, r.Seed, t.Name())
+	})
+}
+
+// exercised fails a test whose seeds have done too little of something.
+func (total *totals) exercised(t *testing.T, counts map[string]uint64) {
+	t.Helper()
+	for name, count := range counts {
 		if count < total.seeds.Load()/2 {
 			t.Errorf("only %d %s: the seeds exercise little", count, name)
 		}
 	}
 }
 
+// Whole groups keep their promises under many seeds.
+func TestGroupsUnderSeeds(t *testing.T) {
+	total := underSeeds(t, 5_000, 200, Options{})
+	if total == nil {
+		return
+	}
+	t.Logf("%d seeds: %d events, %d frames, %d messages delivered, %d to single members, %d views, %d receipts, %d groups, %d seats, %d saves, %d without a quorum in the end",
+		total.seeds.Load(), total.events.Load(), total.frames.Load(), total.delivered.Load(), total.unicasts.Load(), total.views.Load(), total.receipts.Load(), total.groups.Load(), total.seats.Load(), total.saves.Load(), total.stuck.Load())
+	if total.stuck.Load() > total.seeds.Load()/5 {
+		t.Error("too many seeds lose the quorum: they check nothing about what comes after the trouble")
+	}
+	total.exercised(t, map[string]uint64{"messages": total.delivered.Load(), "messages to single members": total.unicasts.Load(), "receipts": total.receipts.Load(), "groups": total.groups.Load(), "seats": total.seats.Load(), "saves": total.saves.Load()})
+}
+
 // Groups keep their promises also while they are upgraded from one protocol version to the
 // next.
 func TestUpgradesUnderSeeds(t *testing.T) {
-	seeds := 300
-	if testutil.RaceEnabled || testing.Short() {
-		seeds = 30
+	if total := underSeeds(t, 300, 30, Options{Upgrade: true}); total != nil {
+		total.exercised(t, map[string]uint64{"messages": total.delivered.Load()})
 	}
-	total := runSeeds(uint64(testutil.First.Or(1)), uint64(testutil.Seeds.Or(seeds)), Options{Upgrade: true}, func(r *Result) { t.Error(r.Seed, r.Err) })
-	t.Logf("%d seeds: %d views, %d messages delivered", total.seeds.Load(), total.views.Load(), total.delivered.Load())
 }
 
 // Members that are cut off from a quorum know it before the others go on.
 func TestCutsUnderSeeds(t *testing.T) {
-	seeds := 1000
-	if testutil.RaceEnabled || testing.Short() {
-		seeds = 30
-	}
-	total := runSeeds(uint64(testutil.First.Or(1)), uint64(testutil.Seeds.Or(seeds)), Options{Cut: true}, func(r *Result) { t.Error(r.Seed, r.Err) })
-	t.Logf("%d seeds: %d views, %d times a member was told before a view", total.seeds.Load(), total.views.Load(), total.told.Load())
-	if total.told.Load() < total.seeds.Load() {
-		t.Error("the seeds exercise little")
+	if total := underSeeds(t, 1000, 30, Options{Cut: true}); total != nil {
+		total.exercised(t, map[string]uint64{"members that are told before a view": total.told.Load()})
 	}
 }
 
 // Groups keep their promises also if some processes do what no correct one does.
 func TestStrangeUnderSeeds(t *testing.T) {
-	seeds := 300
-	if testutil.RaceEnabled || testing.Short() {
-		seeds = 30
+	if total := underSeeds(t, 300, 30, Options{Strange: true}); total != nil {
+		total.exercised(t, map[string]uint64{"messages": total.delivered.Load()})
 	}
-	total := runSeeds(uint64(testutil.First.Or(1)), uint64(testutil.Seeds.Or(seeds)), Options{Strange: true}, func(r *Result) { t.Error(r.Seed, r.Err) })
-	t.Logf("%d seeds: %d views, %d messages delivered", total.seeds.Load(), total.views.Load(), total.delivered.Load())
 }
 
 // Groups keep their promises also if programs use all that a member offers.
 func TestRichUnderSeeds(t *testing.T) {
-	seeds := 300
-	if testutil.RaceEnabled || testing.Short() {
-		seeds = 30
+	if total := underSeeds(t, 300, 30, Options{Rich: true}); total != nil {
+		total.exercised(t, map[string]uint64{"messages to topics": total.topical.Load()})
 	}
-	total := runSeeds(uint64(testutil.First.Or(1)), uint64(testutil.Seeds.Or(seeds)), Options{Rich: true}, func(r *Result) { t.Error(r.Seed, r.Err) })
-	t.Logf("%d seeds: %d views, %d messages delivered, %d of topics", total.seeds.Load(), total.views.Load(), total.delivered.Load(), total.topical.Load())
-	if total.topical.Load() < total.seeds.Load() {
-		t.Error("the seeds exercise little")
-	}
-}
-
-// complaint says what went wrong, and how to see it again.
-func complaint(r *Result) string {
-	return fmt.Sprintf("%v\nreplay: PLEACH_SEED=%d go test -count=1 -run 'TestGroupsUnderSeeds$' -v ./internal/simulation", r.Err, r.Seed)
 }
 
 // replay runs one seed and prints its timeline.
