@@ -148,13 +148,13 @@ func (c *Connections) Up(rank protocol.Rank, incarnation uint64) {
 }
 
 // Replaced reports that another process answers at the address of a peer: the peer is
-// gone. It does not block.
-func (c *Connections) Replaced(rank protocol.Rank) {
+// gone. If that other process is watched already, the news is old. It does not block.
+func (c *Connections) Replaced(rank protocol.Rank, incarnation uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l := c.link(rank); l != nil {
+	p, _ := c.tracker.Watched(rank)
+	if l := c.link(rank); l != nil && p.is(incarnation) {
 		l.stop()
-		p, _ := c.tracker.Watched(rank)
 		c.tracker.Suspect(p, ErrReplaced, nil)
 	}
 }

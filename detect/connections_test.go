@@ -299,3 +299,19 @@ func TestDialsAreLimited(t *testing.T) {
 		}
 	})
 }
+
+// That another process answers at the address of a peer is news of the process that was there: a
+// view may have made the other one the peer meanwhile.
+func TestConnectionsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := scripted(accepts)
+		d.Watch(PeerList([]Peer{known}))
+		j := started(t, d)
+		d.Replaced(1, 4)
+		time.Sleep(time.Second)
+		j.want(t)
+		d.Replaced(1, 5)
+		time.Sleep(time.Second)
+		j.want(t, suspected(1, 5))
+	})
+}

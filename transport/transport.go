@@ -187,9 +187,15 @@ var (
 	ErrClosed = errors.New("transport closed")
 )
 
-// ErrOtherProcess is wrapped by the cause of a [Handler.Down] if another process than
-// the member answers at its address: the member is gone.
-var ErrOtherProcess = errors.New("another process answers at its address")
+// OtherProcessError is wrapped by the cause of a [Handler.Down] if another process than
+// the member answers at its address: the member is gone. The other process may be a member
+// itself when the handler is called.
+type OtherProcessError struct {
+	// Incarnation is that of the member that is gone.
+	Incarnation uint64
+}
+
+func (*OtherProcessError) Error() string { return "another process answers at its address" }
 
 // RemovedError is wrapped by the cause of a [Handler.Down] if the peer says that this
 // process is no longer a member.

@@ -98,14 +98,15 @@ func (w *Watcher) Up(peer protocol.Rank, incarnation uint64) { w.Connections.Up(
 // Down says that the connection to a peer is lost, or could not be made.
 func (w *Watcher) Down(peer protocol.Rank, cause error) {
 	var removed *transport.RemovedError
+	var other *transport.OtherProcessError
 	switch {
 	case errors.As(cause, &removed):
 		if w.Removed != nil {
 			w.Removed(removed.View, holderOf(removed))
 		}
 		return
-	case errors.Is(cause, transport.ErrOtherProcess):
-		w.Connections.Replaced(peer)
+	case errors.As(cause, &other):
+		w.Connections.Replaced(peer, other.Incarnation)
 		return
 	case errors.Is(cause, tcp.ErrEarly) && w.Early != nil:
 		w.Early(peer)

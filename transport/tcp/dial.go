@@ -155,7 +155,7 @@ func (p *peer) adopt(d *dial, s *handshakeConn, theirs *wire.Hello) (*conn, erro
 		return nil, refused(wire.Stale)
 	}
 	if p.member != nil && !isMember(p.member, theirs) {
-		return nil, transport.ErrOtherProcess
+		return nil, &transport.OtherProcessError{Incarnation: p.member.Incarnation}
 	}
 	c := s.promote(p)
 	if c == nil {

@@ -15,7 +15,7 @@ type PeerError struct {
 	// Err is an error of package net or crypto/tls, [io.EOF] if the peer has
 	// closed the connection, a [*RefusedError], an error that wraps [ErrVersion],
 	// [ErrHello] or [ErrFrameSize], [ErrReplaced] or [ErrMoved], [transport.ErrIdle], and
-	// in a group with views also [transport.ErrOtherProcess] or a
+	// in a group with views also a [*transport.OtherProcessError] or a
 	// [*transport.RemovedError].
 	Err error
 }

@@ -148,7 +148,10 @@ func TestOtherProcessAtTheAddressOfAMember(t *testing.T) {
 		_ = member1.Close()
 		n.reopen(t, 1)
 		startProcess(t, process{1, 1, 99}, 1, n, 1, a, b)
-		sendUntil(t, member0, 1, name+" it is found", func() bool { return errors.Is(member0.lastCause(1), transport.ErrOtherProcess) })
+		sendUntil(t, member0, 1, name+" it is found", func() bool {
+			var other *transport.OtherProcessError
+			return errors.As(member0.lastCause(1), &other) && other.Incarnation > 0
+		})
 	}
 }
 
