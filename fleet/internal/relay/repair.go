@@ -92,9 +92,7 @@ func (r *repair) hopeless(now Time, s *stream) uint64 {
 	case r.active && r.ships(s.origin) && now >= s.stuck+giveUpAfter*r.config.Stall:
 		upTo := s.seen
 		for seq := range s.held {
-			if upTo < s.next || upTo >= seq {
-				upTo = seq - 1
-			}
+			upTo = min(cmp.Or(upTo, seq-1), seq-1)
 		}
 		return upTo
 	}
