@@ -158,8 +158,6 @@ func (c *checker) delivered(p *process, m *stream.Message) {
 	inView = inView || m.Begins
 	self, selfInView := v.Member(p.self.Rank)
 	switch {
-	case ok && m.Begins && (!selfInView || self.Incarnation != p.self.Incarnation):
-		return // the view that ends its membership, which its program is not told of
 	case !ok || !slices.Contains(p.history.views, m.View):
 		c.fail("%v gets a message of view %d, which it has not installed", p, m.View)
 		return

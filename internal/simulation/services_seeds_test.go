@@ -135,7 +135,7 @@ func TestServicesUnderSeeds(t *testing.T) {
 	}
 	t.Logf("%d seeds: %d views, %d messages ordered, %d times the order was restored and %d times begun anew, %d operations, %d leases, %d partitions owned, %d without a quorum in the end",
 		total.seeds.Load(), total.views.Load(), total.ordered.Load(), total.restored.Load(), total.anew.Load(), total.operations.Load(), total.leases.Load(), total.owned.Load(), total.stuck.Load())
-	total.exercised(t, map[string]uint64{"messages": total.ordered.Load(), "joiners": total.restored.Load(), "operations": total.operations.Load(), "leases": total.leases.Load(), "partitions": total.owned.Load()})
+	total.exercised(t, 2, map[string]uint64{"messages": total.ordered.Load(), "joiners": total.restored.Load(), "operations": total.operations.Load(), "leases": total.leases.Load(), "partitions": total.owned.Load()})
 }
 
 // Bugs in what drives services, and in what they are told, are found within plantedSeeds.

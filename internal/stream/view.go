@@ -168,14 +168,15 @@ func (m *Member) Install(now protocol.Time, number uint64, slots protocol.Rank, 
 		m.former = m.roster.members
 	}
 	m.frozen, m.heldBytes, m.cut, m.view = false, 0, nil, number
-	if m.config.Replicate || m.config.Begins {
-		m.inbox.push(&m.inbox.main, Message{View: number, Begins: true})
-	}
 	if err := m.setRoster(slots, members); err != nil {
 		return err
 	}
+	stays := m.roster.includes(m.config.Rank, m.config.Incarnation)
+	if stays && (m.config.Replicate || m.config.Begins) {
+		m.inbox.push(&m.inbox.main, Message{View: number, Begins: true})
+	}
 	m.endFlows()
-	if !m.roster.includes(m.config.Rank, m.config.Incarnation) {
+	if !stays {
 		m.frozen = true // what follows the cut is for members of the view only
 		for _, f := range m.flows {
 			f.correction.stop()
