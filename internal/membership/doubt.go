@@ -77,6 +77,9 @@ func (m *Machine) askOn(now protocol.Time) {
 // runDoubt goes on with a round, or begins one if a neighbor has missed heartbeats. Once the
 // quorum is lost, it tells the members that this one hears.
 func (m *Machine) runDoubt(now protocol.Time) {
+	if !m.doubts() {
+		return
+	}
 	switch d := &m.doubt; {
 	case d.asked == nil && d.quiet:
 		m.ask(now, m.doubtWindow())
@@ -87,7 +90,7 @@ func (m *Machine) runDoubt(now protocol.Time) {
 		m.askOn(now)
 	}
 	_, _, has := m.Quorum()
-	if !has && !m.doubt.told && m.doubts() {
+	if !has && !m.doubt.told {
 		for _, r := range m.others(m.survivors(m.unreachable()).each()) {
 			m.put(r, frame{kind: Status, lost: true})
 		}
