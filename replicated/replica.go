@@ -45,21 +45,12 @@ type Replica struct {
 	unsent   chan struct{}   // there may be a proposal to send
 	room     notify.Notifier // notifies when fewer proposals wait
 	machines map[string]Machine
-	replicas // of the goroutine that receives
+	state    session.Replicas // of the goroutine that receives
 
 	mu        sync.Mutex // guards the rest
 	client    session.Client[*proposal]
 	proposals Stats
 }
-
-// replicas are the state machines and their sessions. It is a [pleach.State].
-type replicas struct{ state session.Replicas }
-
-// Snapshot implements [pleach.State].
-func (r *replicas) Snapshot(w io.Writer) error { return r.state.Snapshot(w) }
-
-// Restore implements [pleach.State].
-func (r *replicas) Restore(from io.Reader) error { return r.state.Restore(from) }
 
 // Stats counts what a replica has done.
 type Stats struct {
@@ -82,7 +73,7 @@ func Join(ctx context.Context, c Config, seeds ...string) (*Replica, error) {
 		return nil, err
 	}
 	r := newReplica(c.Machines)
-	c.Group.State = &r.replicas
+	c.Group.State = &r.state
 	var err error
 	if r.order, err = ordered.Join(ctx, ordered.Config{Group: c.Group, Safe: true}, seeds...); err != nil {
 		r.end(err)
@@ -99,7 +90,7 @@ func newReplica(machines map[string]Machine) *Replica {
 		of[name] = m
 	}
 	r := &Replica{
-		unsent: make(chan struct{}, 1), machines: machines, replicas: replicas{session.NewReplicas(of)},
+		unsent: make(chan struct{}, 1), machines: machines, state: session.NewReplicas(of),
 		client: session.NewClient[*proposal](newClientID()),
 	}
 	r.life, r.end = context.WithCancelCause(context.Background())

@@ -36,20 +36,20 @@ func NewShared(c SharedConfig) (*Shared, error) {
 	}
 	s := &Shared{replica: newReplica(c.Machines)}
 	var b bytes.Buffer
-	if err := s.replica.replicas.Snapshot(&b); err != nil {
+	if err := s.replica.state.Snapshot(&b); err != nil {
 		return nil, err
 	}
 	s.empty = b.Bytes()
 	s.order = ordered.NewShared(ordered.SharedConfig{
 		Topic: c.Topic, Safe: true, MaxMessage: c.MaxMessage,
-		Deliver: s.replica.deliver, State: &s.replica.replicas, Begin: s.begin,
+		Deliver: s.replica.deliver, State: &s.replica.state, Begin: s.begin,
 	})
 	return s, nil
 }
 
 // begin begins with the machines as they were given.
 func (s *Shared) begin() {
-	if err := s.replica.replicas.Restore(bytes.NewReader(s.empty)); err != nil {
+	if err := s.replica.state.Restore(bytes.NewReader(s.empty)); err != nil {
 		s.replica.end(err)
 	}
 }
