@@ -90,7 +90,7 @@ func joinState(c *Config, ctx context.Context, seeds []string) (*initialState, e
 	}
 	addresses := make([]string, s.view.Slots)
 	for _, m := range s.view.Members.All() {
-		addresses[m.Rank] = m.Address
+		addresses[m.Rank] = s.elsewhere.Address(m)
 	}
 	s.transport, err = newTransport(c, s, listener, addresses)
 	return s, err
@@ -118,7 +118,7 @@ func (s *initialState) findPlace(c *Config, ctx context.Context, listener net.Li
 		return err
 	}
 	s.self, s.view, s.start, s.decisions, s.began = p.Self, p.View, p.Start, p.Decisions, p.Began
-	s.candidate = p.Candidate
+	s.candidate, s.elsewhere = p.Candidate, p.Elsewhere
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/pleach-go/pleach/internal/folder"
 	"github.com/pleach-go/pleach/internal/founding"
 	"github.com/pleach-go/pleach/internal/heartbeat"
+	"github.com/pleach-go/pleach/internal/lifecycle"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/node"
@@ -74,6 +75,7 @@ type network struct {
 	client     *client.Client // this process, where it has no rank
 	listening  string         // the address of its socket
 	addresses  transport.AddressBook
+	elsewhere  lifecycle.Elsewhere // the members that are not where the first view has them
 	roster     transport.Roster
 	localError func() (time.Time, error) // the transport's last; nil: it tells none
 	queued     func(protocol.Rank) int   // bytes that wait in the transport for a peer; nil: it tells none
@@ -204,6 +206,7 @@ func newSession(group *Group, c Config, s *initialState, u member.Unicast, gap *
 	}
 	g.vote = folder.Vote{Folder: s.data, Logger: g.log, Saved: g.saved}
 	g.addresses, _ = s.transport.(transport.AddressBook)
+	g.elsewhere = s.elsewhere
 	g.roster, _ = s.transport.(transport.Roster)
 	if err := g.makeMachine(g.memberConfig(s, u)); err != nil {
 		return nil, err
@@ -259,7 +262,7 @@ func (g *session) memberConfig(s *initialState, u member.Unicast) member.Config 
 // startViews starts a member that agrees on views with others.
 func (g *session) startViews(s *initialState, c node.Config) error {
 	g.detection = peers.NewDetection(&peers.Config{
-		Self: g.self, Group: g.config.Group, Secret: g.config.Secret, StartTimeout: g.config.StartTimeout, Listening: s.inherited,
+		Self: g.self, Group: g.config.Group, Secret: g.config.Secret, Address: g.elsewhere.Address, StartTimeout: g.config.StartTimeout, Listening: s.inherited,
 		Dial: g.config.Dial, Detectors: g.config.Detectors,
 	})
 	early := g.catchUp.Early

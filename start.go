@@ -13,6 +13,7 @@ import (
 	"github.com/pleach-go/pleach/bootstrap"
 	"github.com/pleach-go/pleach/internal/folder"
 	"github.com/pleach-go/pleach/internal/founding"
+	"github.com/pleach-go/pleach/internal/lifecycle"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/wire"
@@ -71,6 +72,7 @@ type initialState struct {
 	inherited bool                            // all members have inherited their sockets
 	replaces  []string                        // the IDs of a job's processes, one of which it replaces; nil: none
 	began     []founding.Candidate            // the group began with these, by agreement; nil: otherwise
+	elsewhere lifecycle.Elsewhere             // the members that are not where the view has them
 	seeds     []string                        // where else processes may look for the group
 	current   atomic.Pointer[membership.View] // the group's, once there is one
 

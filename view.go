@@ -283,7 +283,7 @@ func (g *session) setMeta(ctx context.Context, meta string) error {
 // knows.
 func (g *session) setPeers(v *membership.View, before membership.Members) {
 	if g.roster != nil {
-		g.roster.SetView(peers.Roster(v))
+		g.roster.SetView(peers.Roster(v, g.elsewhere.Address))
 		return
 	}
 	if g.addresses == nil {
@@ -291,7 +291,7 @@ func (g *session) setPeers(v *membership.View, before membership.Members) {
 	}
 	for m := range v.Members.Since(before) {
 		if m.Rank != g.self.Rank {
-			g.addresses.SetPeer(m.Rank, m.Address)
+			g.addresses.SetPeer(m.Rank, g.elsewhere.Address(m))
 		}
 	}
 }

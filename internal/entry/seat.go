@@ -106,14 +106,7 @@ func (t *seat) setView(v *membership.View) {
 			watched = append(watched, detect.Peer{Rank: m.Rank, Incarnation: m.Incarnation, Address: where[m.Rank]})
 		}
 	}
-	roster := peers.Roster(v)
-	inView := roster.Member
-	roster.Member = func(r protocol.Rank) (transport.Member, bool) {
-		m, ok := inView(r)
-		m.Address = cmp.Or(where[r], m.Address)
-		return m, ok
-	}
-	t.transport.SetView(roster)
+	t.transport.SetView(peers.Roster(v, func(m *membership.Member) string { return cmp.Or(where[m.Rank], m.Address) }))
 	t.view.Store(v)
 	t.detector.Watch(detect.PeerList(watched))
 }

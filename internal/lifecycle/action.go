@@ -1,6 +1,8 @@
 package lifecycle
 
 import (
+	"cmp"
+
 	"github.com/pleach-go/pleach/internal/control"
 	"github.com/pleach-go/pleach/internal/founding"
 	"github.com/pleach-go/pleach/internal/membership"
@@ -58,9 +60,26 @@ type Membership struct {
 	Start []membership.Position
 	// Decisions has led to the view.
 	Decisions membership.Decisions
+	// Elsewhere has the members that are not where the view has them.
+	Elsewhere Elsewhere
 	// Began has the candidates that the group began with, by agreement. It is nil if the
 	// process has joined.
 	Began []founding.Candidate
+}
+
+// Elsewhere has the addresses of members whose processes were started again at other ones, and
+// have not joined since: of their seats, by rank and incarnation.
+type Elsewhere map[holding]string
+
+// holding names the process that has a rank, as long as it does.
+type holding struct {
+	rank        protocol.Rank
+	incarnation uint64
+}
+
+// Address returns where the process of a member is.
+func (e Elsewhere) Address(m *membership.Member) string {
+	return cmp.Or(e[holding{m.Rank, m.Incarnation}], m.Address)
 }
 
 func (Ask) action()     {}

@@ -682,6 +682,30 @@ func TestMeets(t *testing.T) {
 	}
 }
 
+// A seat that becomes a member knows on where the seats of others are, until those have joined
+// themselves.
+func TestMemberKnowsWhereSeatsAre(t *testing.T) {
+	d := seatedDriver(t)
+	for _, id := range []string{"b", "c"} {
+		d.introduce("s:1", of(id, control.Seated, nil, map[string]uint64{"b": 11, "c": 12}[id]))
+		d.expect("a member that has moved", "lifecycle.Trust ")
+	}
+	d.m.Admitted(d.now, &membership.Answer{View: viewOf(9, named(0, "a", 9, 1), named(1, "b", 1, 11), named(2, "c", 9, 13)), Rank: 0})
+	d.settle()
+	asked := pending[control.View](d)
+	d.reply(asked[0], Reply{Err: &control.Restarted{Rank: 1, Incarnation: 1}})
+	became, ok := d.actions[len(d.actions)-1].(Become)
+	if !ok {
+		t.Fatalf("%v", d.actions)
+	}
+	later := named(1, "b", 10, 14)
+	for i, want := range []string{"a:1", "s:1", "c:1"} {
+		if got := became.Elsewhere.Address(became.View.Members.At(i)); got != want || became.Elsewhere.Address(&later) != "b:1" {
+			t.Errorf("rank %d is at %s, want %s", i, got, want)
+		}
+	}
+}
+
 // A founder whose place is over because there is a later view asks its members first; one whose
 // place is worth nothing looks for others to begin with.
 func TestFounderWhosePlaceIsOver(t *testing.T) {

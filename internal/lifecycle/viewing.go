@@ -49,7 +49,7 @@ func (m *Machine) runViews() {
 	v.due = protocol.Never // when all have answered
 	switch {
 	case len(v.members) == 0:
-		m.become(Membership{Self: m.place.Self, View: m.place.View, Decisions: m.place.Decisions()})
+		m.become(Membership{Self: m.place.Self, View: m.place.View, Decisions: m.place.Decisions(), Elsewhere: m.elsewhere()})
 	case v.tries == viewTries:
 		m.hold(m.place)
 	default:
@@ -61,6 +61,17 @@ func (m *Machine) runViews() {
 			m.ask(address, control.View{}, viewTimeout)
 		}
 	}
+}
+
+// elsewhere returns the members whose seats are not where the view has them.
+func (m *Machine) elsewhere() Elsewhere {
+	e := make(Elsewhere)
+	for _, o := range m.place.View.Members.All() {
+		if address := m.Address(o); o.Incarnation != m.place.View.Number && address != o.Address {
+			e[holding{o.Rank, o.Incarnation}] = address
+		}
+	}
+	return e
 }
 
 // viewReplied takes the answer of a member: it has messages, is a seat, is dead, or is

@@ -18,6 +18,8 @@ type Config struct {
 	Self   membership.Member
 	Group  string
 	Secret []byte // the group's; nil: there is none
+	// Address returns where a member is.
+	Address func(*membership.Member) string
 	// StartTimeout is how long the others may take to start. Listening says that all of them
 	// have inherited their sockets.
 	StartTimeout time.Duration
@@ -30,6 +32,7 @@ type Config struct {
 // program. A nil Detection finds none.
 type Detection struct {
 	self        protocol.Rank
+	address     func(*membership.Member) string
 	detector    detect.Detector
 	connections *detect.Connections
 	silent      *detect.Tracker // the members that heartbeats find silent
@@ -38,7 +41,7 @@ type Detection struct {
 // NewDetection returns detectors that watch no member yet.
 func NewDetection(c *Config) *Detection {
 	d := &Detection{
-		self: c.Self.Rank, silent: detect.NewTracker(),
+		self: c.Self.Rank, address: c.Address, silent: detect.NewTracker(),
 		connections: detect.NewConnections(detect.ConnectionsConfig{StartTimeout: c.StartTimeout, Listening: c.Listening, Dial: c.Dial}),
 	}
 	d.detector = detect.All(append([]detect.Detector{d.connections, d.silent}, c.Detectors...)...)
@@ -73,7 +76,7 @@ func (d *Detection) Start(v *membership.View, report func(detect.Report)) error 
 }
 
 // Watch watches the members of a view.
-func (d *Detection) Watch(v *membership.View) { d.detector.Watch(listOf(v, d.self)) }
+func (d *Detection) Watch(v *membership.View) { d.detector.Watch(listOf(v, d.self, d.address)) }
 
 // Rest watches no member any more.
 func (d *Detection) Rest() { d.detector.Watch(detect.PeerList(nil)) }

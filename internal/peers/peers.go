@@ -14,12 +14,12 @@ import (
 	"github.com/pleach-go/pleach/transport/tcp"
 )
 
-// Roster returns a view as a transport sees it. It copies nothing: there may be many
-// members, and a transport has a few peers.
-func Roster(v *membership.View) transport.View {
+// Roster returns a view as a transport sees it, with the addresses where members are. It copies
+// nothing: there may be many members, and a transport has a few peers.
+func Roster(v *membership.View, address func(*membership.Member) string) transport.View {
 	return transport.View{Number: v.Number, Version: v.Version, Member: func(r protocol.Rank) (transport.Member, bool) {
 		m, ok := v.Member(r)
-		return transport.Member{Rank: m.Rank, ID: m.Identity, Address: m.Address, Incarnation: m.Incarnation, Nonce: m.Nonce}, ok
+		return transport.Member{Rank: m.Rank, ID: m.Identity, Address: address(&m), Incarnation: m.Incarnation, Nonce: m.Nonce}, ok
 	}}
 }
 
@@ -33,12 +33,13 @@ const distantProbeDelay = 50 * time.Millisecond
 type list struct {
 	members membership.Members
 	self    int // index of this member, which is none of its peers
+	address func(*membership.Member) string
 }
 
 // listOf returns the members of a view but one.
-func listOf(v *membership.View, self protocol.Rank) *list {
+func listOf(v *membership.View, self protocol.Rank, address func(*membership.Member) string) *list {
 	i, _ := v.Members.Index(self)
-	return &list{v.Members, i}
+	return &list{v.Members, i, address}
 }
 
 // Find implements [detect.Peers].
@@ -70,7 +71,7 @@ func (p *list) Since(before detect.Peers) iter.Seq[detect.Peer] {
 // connection breaks, and the others leave it to them at first.
 func (p *list) peer(i int) detect.Peer {
 	m := p.members.At(i)
-	peer := detect.Peer{Rank: m.Rank, Incarnation: m.Incarnation, Address: m.Address}
+	peer := detect.Peer{Rank: m.Rank, Incarnation: m.Incarnation, Address: p.address(m)}
 	if distance := max(i-p.self, p.self-i); p.self > 1 && distance > 1 && distance < p.members.Len()-1 {
 		peer.Pause = distantProbeDelay
 	}

@@ -17,10 +17,11 @@ import (
 // life is a process until it is a member: a [lifecycle.Machine], as the root package drives
 // it, and the seat beside it.
 type life struct {
-	machine *lifecycle.Machine   // nil: the process is a member, or its membership is given
-	seat    *member.Seat         // nil: the process is a candidate
-	armed   protocol.Time        // what the timer is set to
-	began   []founding.Candidate // the first view, if the group began by agreement
+	machine   *lifecycle.Machine   // nil: the process is a member, or its membership is given
+	seat      *member.Seat         // nil: the process is a candidate
+	armed     protocol.Time        // what the timer is set to
+	began     []founding.Candidate // the first view, if the group began by agreement
+	elsewhere lifecycle.Elsewhere
 
 	// What the process saves beside its place.
 	next   uint64 // nonce under which it asks for its place; 0: it has it
@@ -207,7 +208,7 @@ func (p *process) where(m *membership.Member) string {
 	if p.life.machine != nil && !p.sim.has(addressKept) {
 		return p.life.machine.Address(m)
 	}
-	return m.Address
+	return p.life.elsewhere.Address(m)
 }
 
 // nonce draws a nonce.

@@ -88,7 +88,7 @@ func (s *Simulation) start(identity string, h *host) *process {
 func (p *process) enter(b *lifecycle.Membership) {
 	s := p.sim
 	p.rest()
-	p.self, p.life.began = b.Self, b.Began
+	p.self, p.life.began, p.life.elsewhere = b.Self, b.Began, b.Elsewhere
 	if p.enterDisk(b); p.state == ended {
 		return
 	}
