@@ -97,8 +97,12 @@ func TestCompaction(t *testing.T) {
 	if next.Slots != 10 || next.Has(3) || next.Former.Len() != 1 {
 		t.Fatalf("%v", next)
 	}
-	if small := withJoiners(t, firstView(9), []protocol.Rank{2, 3, 4, 5, 6, 7, 8}); small.Slots != 9 {
+	eight := []protocol.Rank{2, 3, 4, 5, 6, 7, 8, 9}
+	if small := withJoiners(t, firstView(9), eight[:minCompact-1]); small.Slots != 9 {
 		t.Fatalf("not worth it: %v", small)
+	}
+	if worth := withJoiners(t, firstView(10), eight); worth.Slots != 2 {
+		t.Fatalf("just worth it: %v", worth)
 	}
 	// What was cut off is grown anew.
 	if again := withJoiners(t, *next, nil, Member{Identity: "a", Incarnation: 7}, Member{Identity: "b", Incarnation: 8}); again.Slots != 11 || !again.Has(3) || !again.Has(10) {

@@ -83,17 +83,8 @@ func (m *Machine) runPings(now protocol.Time) {
 		m.put(r, frame{kind: Ping})
 	}
 	if end := a.since + m.patience(); now >= end {
-		m.leaveOut(now, awaited)
+		m.silenced(awaited...)
 	} else {
 		a.due = min(a.due, end)
 	}
-}
-
-// leaveOut records that members are silent: they have held up the change for longer
-// than this member's patience, although no detector suspects them. Detectors may be
-// blind, and such a member must not hold up the others forever: the next attempt leaves
-// it out.
-func (m *Machine) leaveOut(now protocol.Time, members []int) {
-	m.silenced(members...)
-	m.consider(now)
 }

@@ -102,7 +102,6 @@ func (m *Machine) tryInstall(now protocol.Time) {
 	m.status.due = now + m.config.StatusInterval
 	m.pruneRequests(now)
 	m.answerJoins()
-	m.runProbes(now)
 	if f := m.later; f != nil {
 		m.later = nil
 		_ = m.handleCommit(now, f) // an invalid commit is dropped

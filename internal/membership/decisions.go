@@ -58,7 +58,6 @@ func (m *Machine) Learn(now protocol.Time, d Decisions) error {
 			return err
 		}
 	}
-	m.consider(now)
 	return nil
 }
 

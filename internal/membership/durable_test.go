@@ -2,6 +2,7 @@ package membership
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +45,82 @@ func TestVoteIsToldWhenSaved(t *testing.T) {
 	}
 	if m.Saved(1); promises() != 1 {
 		t.Error("no promise although it is saved")
+	}
+}
+
+// What a member saves before its ballot begins has the ballot: started again, it cannot begin
+// another one of that name.
+func TestReservedBallotIsSaved(t *testing.T) {
+	a := newAsker(t, func(c *Config) { c.Durable, c.DoubtTimeout = true, 0 })
+	a.Unsaved()
+	a.Saved(a.now)
+	a.Suspect(a.now, 4, 1)
+	a.step(a.now + millisecond)
+	state, _, _ := a.Unsaved()
+	seat, err := DecodeSeat(state)
+	if err != nil || a.proposer != nil {
+		t.Fatalf("%v, it tries before: %t", err, a.proposer != nil)
+	}
+	a.Saved(a.now)
+	if a.step(a.now + millisecond); a.proposer == nil || a.proposer.ballot != seat.promised {
+		t.Fatalf("%+v begins, and %v is saved", a.proposer, seat.promised)
+	}
+	c := Config{Log: new(seatLog), Durable: true}
+	again, err := Restore(c, seat)
+	if err != nil || !seat.promised.less(again.acceptor.promised) {
+		t.Errorf("%v is promised: %v", again.acceptor.promised, err)
+	}
+}
+
+// A member that learns that it is removed ends at once, although its vote is not saved. One that
+// has decided so itself has to save its vote first: the others need the decision.
+func TestRemovedMemberSavesItsOwnDecision(t *testing.T) {
+	for _, root := range []protocol.Rank{0, 1} {
+		for _, saved := range []bool{true, false} {
+			a := newAsker(t, func(c *Config) { c.Durable = true })
+			a.Unsaved()
+			if a.Saved(a.now); !saved {
+				a.voted()
+			}
+			v := &value{number: 2, version: a.view.Version, slots: a.view.Slots, removed: newSet(5), reasons: make([]reason, 1)}
+			v.removed.add(0)
+			a.decide(a.now, v, root)
+			if ended := a.done != nil; ended != (saved || root != 0) {
+				t.Errorf("decided by rank %d, saved %t: it has ended: %t", root, saved, ended)
+			}
+			a.Unsaved()
+			if a.Saved(a.now); a.done == nil {
+				t.Errorf("decided by rank %d: it does not end", root)
+			}
+		}
+	}
+}
+
+// A seat that owns a ballot accepts as soon as the others make a quorum with it, one that takes
+// part when all below it have accepted.
+func TestSeatAcceptsAfterOthers(t *testing.T) {
+	v := firstView(5)
+	for _, c := range []struct {
+		owner protocol.Rank
+		acked []int
+		may   bool
+	}{{0, []int{1, 2}, true}, {0, []int{1}, false}, {0, []int{1, 2, 3, 4}, true}, {1, []int{2, 3}, false}, {1, []int{2, 3, 4}, true}} {
+		m, err := Restore(Config{Log: new(seatLog), Durable: true}, NewSeat(*v.Members.At(0), v, Decisions{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		everyone := set(nil).complement(5)
+		p := &ballotState{ballot: Ballot{1, c.owner}, members: everyone, subtree: everyone, acked: newSet(5)}
+		for _, i := range c.acked {
+			p.acked.add(i)
+		}
+		if p.subtree = everyone; c.owner != 0 {
+			p.subtree = slices.Clone(everyone)
+			p.subtree.remove(1)
+		}
+		if m.othersHaveAccepted(p) != c.may {
+			t.Errorf("of rank %d, accepted by %v: it may accept: %t", c.owner, c.acked, !c.may)
+		}
 	}
 }
 

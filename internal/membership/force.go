@@ -38,6 +38,5 @@ func (m *Machine) ForceView(now protocol.Time, ranks []protocol.Rank) error {
 		return fmt.Errorf("%w: rank %d, which is asked, is not one of them", ErrForce, m.config.Self.Rank)
 	}
 	m.acceptor.forced, m.suspicions.marked = forced, nil
-	m.consider(now)
 	return nil
 }

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -214,4 +216,33 @@ func TestMergeHasNoOrder(t *testing.T) {
 			t.Fatalf("%v and %v", x, y)
 		}
 	})
+}
+
+// What is longer than it may be, or no truth value, is refused.
+func TestMembersThatAreRefused(t *testing.T) {
+	decode := func(m Member, change func([]byte)) error {
+		b := appendMember(nil, &m)
+		change(b)
+		d := decoder{Decoder: wire.NewDecoder(b)}
+		d.member()
+		return d.finish()
+	}
+	same := func([]byte) {}
+	synced := func(value byte) func([]byte) { return func(b []byte) { b[len(b)-3] = value } } // before the version
+	for what, c := range map[string]struct {
+		member  Member
+		change  func([]byte)
+		refused bool
+	}{
+		"the longest meta":   {Member{Meta: strings.Repeat("m", MaxMeta)}, same, false},
+		"a longer one":       {Member{Meta: strings.Repeat("m", MaxMeta+1)}, same, true},
+		"the longest domain": {Member{Domain: strings.Repeat("d", MaxText)}, same, false},
+		"a longer one too":   {Member{Domain: strings.Repeat("d", MaxText+1)}, same, true},
+		"true":               {Member{}, synced(1), false},
+		"2":                  {Member{}, synced(2), true},
+	} {
+		if err := decode(c.member, c.change); (err != nil) != c.refused {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
 }

@@ -118,7 +118,7 @@ func (m *Machine) holderAnswered(by protocol.Rank) {
 
 // holderShown takes a sign of life of a member. Candidates that have passed because it
 // was gone ask it again: it was only cut off, and is needed for the next view.
-func (m *Machine) holderShown(now protocol.Time, by protocol.Rank) {
+func (m *Machine) holderShown(by protocol.Rank) {
 	h, _ := m.view.Member(by)
 	passed := func(c *candidate) bool { return c.gone && c.Identity == h.Identity && c.Nonce != h.Nonce }
 	m.candidates = slices.DeleteFunc(m.candidates, func(c candidate) bool { return passed(&c) })
@@ -127,7 +127,6 @@ func (m *Machine) holderShown(now protocol.Time, by protocol.Rank) {
 			p.ready, p.candidate.gone, p.probe = false, false, probe{}
 		}
 	}
-	m.runProbes(now)
 }
 
 // markGone adds the holder of a candidate's identity to a set if it is gone.

@@ -70,8 +70,6 @@ func (m *Machine) Join(now protocol.Time, token uint64, c Member, replace bool) 
 		token: token, candidate: candidate{Member: c}, replace: replace, until: now + m.config.JoinTimeout,
 	})
 	m.answerJoins()
-	m.runProbes(now)
-	m.consider(now)
 }
 
 // supersede refuses the candidates that have waited with the identity and the address

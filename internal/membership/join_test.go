@@ -127,3 +127,53 @@ func TestIncarnations(t *testing.T) {
 		t.Fatalf("a candidate without a name got %+v", a)
 	}
 }
+
+// Two processes with one identity at one address are one after the other: the first has ended, and
+// is told so at once.
+func TestLaterCandidateAtOneAddress(t *testing.T) {
+	a := newAsker(t, nil)
+	candidate := func(nonce uint64, address string) Member {
+		return Member{Identity: "new", Address: address, Nonce: nonce, Version: a.view.Version}
+	}
+	a.Join(a.now, 1, candidate(7, "h:1"), false)
+	a.Join(a.now, 2, candidate(7, "h:1"), false) // the same process
+	a.Join(a.now, 3, candidate(8, "h:2"), false) // elsewhere: it may be another one
+	if _, ok := a.Answers(); ok {
+		t.Error("one is answered that waits")
+	}
+	a.Join(a.now, 4, candidate(9, "h:1"), false)
+	for _, token := range []uint64{1, 2} {
+		if got, ok := a.Answers(); !ok || got.Token != token || !errors.Is(got.Err, ErrSuperseded) {
+			t.Errorf("%+v", got)
+		}
+	}
+	if got, ok := a.Answers(); ok {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A request that is not repeated is forgotten when its time is over.
+func TestRequestsAreForgotten(t *testing.T) {
+	for _, early := range []protocol.Time{0, 1} {
+		a := newAsker(t, nil)
+		const until = 50
+		a.candidates = []candidate{{until: until}}
+		a.metas = []metaRequest{{until: until}}
+		a.raise.version, a.raise.until = 9, until
+		a.forgetCandidates(until - early)
+		if kept := len(a.candidates) + len(a.metas) + int(a.raise.version)/9; kept != 3*int(early) {
+			t.Errorf("%d before the end: %d requests", early, kept)
+		}
+	}
+}
+
+// Up to FlatThreshold participants, the owner of a ballot asks all of them itself.
+func TestFewParticipantsAreFlat(t *testing.T) {
+	for _, threshold := range []int{4, 5} {
+		a := newAsker(t, func(c *Config) { c.FlatThreshold = threshold })
+		p := a.newBallotState(Ballot{1, 0}, set(nil).complement(5))
+		if want := threshold == 5; p.flat != want || (len(p.children) == 4) != want {
+			t.Errorf("threshold %d: flat %t, %v", threshold, p.flat, p.children)
+		}
+	}
+}

@@ -15,7 +15,6 @@ func (m *Machine) Leave(now protocol.Time) {
 	}
 	m.leaving = true
 	m.reporter.changed()
-	m.consider(now)
 }
 
 // handleLeave records that a member wants to leave. A leave cannot be withdrawn.

@@ -134,7 +134,6 @@ func (m *Machine) Receive(now protocol.Time, from protocol.Rank, b []byte) error
 	f, err := parse(from, b)
 	if err == nil && m.done == nil {
 		err = m.dispatch(now, f)
-		m.consider(now)
 	}
 	if err != nil {
 		return fmt.Errorf("from rank %d: %w", from, err)
@@ -158,7 +157,7 @@ func (m *Machine) dispatch(now protocol.Time, f *frame) error {
 		m.catchUp(now, f.from)
 	case m.view.Holds(f.from, f.incarnation):
 		m.heard(f.from)
-		m.holderShown(now, f.from)
+		m.holderShown(f.from)
 		return m.handle(now, f)
 	}
 	return nil
@@ -241,7 +240,6 @@ func (m *Machine) LogFlushed(now protocol.Time) {
 	}
 	m.tryAccept(now)
 	m.tryInstall(now)
-	m.consider(now)
 }
 
 // Up says that a peer is connected. Frames sent before may be lost, so the two

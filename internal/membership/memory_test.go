@@ -38,6 +38,7 @@ func TestMemoryDoesNotGrowWithViews(t *testing.T) {
 		for i := range uint64(32) {
 			m.Join(now, number, Member{Identity: fmt.Sprint("p", 1+i), Nonce: 2 + number}, false)
 		}
+		pull()
 		now += second
 		pull()
 		for _, ok := m.Answers(); ok; _, ok = m.Answers() {

@@ -41,7 +41,6 @@ func (m *Machine) SetMeta(now protocol.Time, meta string) error {
 	}
 	m.wanted.meta = meta
 	m.reporter.changed()
-	m.consider(now)
 	return nil
 }
 
@@ -49,7 +48,6 @@ func (m *Machine) SetMeta(now protocol.Time, meta string) error {
 func (m *Machine) SetSynced(now protocol.Time) {
 	m.now, m.wanted.synced = now, true
 	m.reporter.changed()
-	m.consider(now)
 }
 
 // changesMeta reports whether this member waits for a view with its new attributes.

@@ -118,7 +118,7 @@ func (m *Machine) tryAccept(now protocol.Time) {
 func (m *Machine) othersHaveAccepted(p *ballotState) bool {
 	with := slices.Clone(p.acked)
 	with.add(m.self)
-	if m.proposer != nil && m.proposer.ballot == p.ballot {
+	if p.ballot.Rank == m.config.Self.Rank {
 		return with.covers(p.members) || m.isQuorum(with)
 	}
 	return with.covers(p.subtree)

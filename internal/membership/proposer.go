@@ -143,7 +143,7 @@ func (m *Machine) runProposer(now protocol.Time) {
 		m.await(now, missing)
 		m.abstain()
 		if now-m.acceptor.tried >= m.patience() {
-			m.leaveOut(now, missing)
+			m.silenced(missing...)
 		}
 		return
 	}

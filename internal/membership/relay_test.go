@@ -89,6 +89,32 @@ func TestWithdrawalsPassRelays(t *testing.T) {
 	}
 }
 
+// A report that follows one which went directly takes the relay again, and so do those that
+// withdraw something which only the relay has.
+func TestReportsTakeTheRelayAgain(t *testing.T) {
+	for _, c := range []struct {
+		withdrawn, direct bool
+		to                []protocol.Rank
+	}{
+		{false, false, []protocol.Rank{5}},
+		{false, true, []protocol.Rank{5}},
+		{true, false, []protocol.Rank{5}},
+		{true, true, []protocol.Rank{5, 0}},
+	} {
+		m := newRelayed(t).hosts[21].m // its relays are 5 and 2
+		m.outbox, m.sent = nil, 0
+		m.reporter.to, m.reporter.withdrawn, m.reporter.direct = 0, c.withdrawn, c.direct
+		m.sendReport([]report{{21, []suspect{{20, 1}}}})
+		var to []protocol.Rank
+		for _, s := range m.outbox {
+			to = append(to, s.to)
+		}
+		if !slices.Equal(to, c.to) {
+			t.Errorf("withdrawn %t, direct before %t: to %v, want %v", c.withdrawn, c.direct, to, c.to)
+		}
+	}
+}
+
 // The coordinator does not listen to members that it suspects itself, even if a relay passes on
 // what they say.
 func TestRelayedReportsNameTheirSource(t *testing.T) {
@@ -111,7 +137,7 @@ func TestRelayedReportsNameTheirSource(t *testing.T) {
 // However many members report however much, a merged report names two sources of a
 // suspicion, and no more suspicions than the limit.
 func TestMergedReportsAreBounded(t *testing.T) {
-	const size = maxReported
+	const size = maxReported + 2
 	v := firstView(size)
 	self, _ := v.Member(1)
 	m, err := New(Config{Self: self, View: v, Log: newTestLog(self, v)})

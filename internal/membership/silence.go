@@ -24,7 +24,10 @@ type silence struct {
 	looked      protocol.Time // when awaitCoordinator last ran
 }
 
-// silenced records members that do not answer.
+// silenced records members that do not answer: they have held up the change for longer
+// than this member's patience, although no detector suspects them. Detectors may be
+// blind, and such a member must not hold up the others forever: the next attempt leaves
+// it out.
 func (m *Machine) silenced(members ...int) {
 	s := &m.acceptor.silence
 	if m.impaired {

@@ -56,7 +56,6 @@ func (m *Machine) runStatus(now protocol.Time) {
 		return
 	}
 	m.acceptor.stuck = true
-	m.consider(now)
 }
 
 // statusReceiver returns the index of the next receiver, of n members.

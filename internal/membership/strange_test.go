@@ -142,15 +142,15 @@ func (n *network) checkStrange(seed maphash.Seed, h *host, from protocol.Rank, b
 	alive := func(c *Machine) {
 		if f.kind != Commit {
 			c.heard(from)
-			c.holderShown(n.now, from)
+			c.holderShown(from)
 		}
 	}
 	same := []uint64{
-		after(func(c *Machine) { c.consider(n.now) }),
-		after(func(c *Machine) { alive(c); c.consider(n.now) }),
-		after(func(c *Machine) { alive(c); c.answered(from, nil); c.consider(n.now) }),
-		after(func(c *Machine) { alive(c); c.answered(from, f.members); c.consider(n.now) }),
-		after(func(c *Machine) { alive(c); c.attempts(f.ballot.Rank); c.consider(n.now) }),
+		after(func(*Machine) {}),
+		after(alive),
+		after(func(c *Machine) { alive(c); c.answered(from, nil) }),
+		after(func(c *Machine) { alive(c); c.answered(from, f.members) }),
+		after(func(c *Machine) { alive(c); c.attempts(f.ballot.Rank) }),
 	}
 	refused, ignored := strange(h.m, f)
 	try := func(what string, f *frame, refuse bool) {

@@ -46,7 +46,6 @@ func (m *Machine) Suspect(now protocol.Time, r protocol.Rank, incarnation uint64
 	}
 	s.marked = nil
 	m.reporter.changed()
-	m.consider(now)
 }
 
 // Trust withdraws a suspicion, and those of earlier incarnations.
@@ -60,7 +59,6 @@ func (m *Machine) Trust(now protocol.Time, r protocol.Rank, incarnation uint64) 
 	s.own, s.marked = slices.Delete(s.own, i, i+1), nil
 	m.reporter.withdrawn = true
 	m.reporter.changed()
-	m.consider(now)
 }
 
 func compareRank(s suspect, r protocol.Rank) int { return int(s.rank - r) }
@@ -77,7 +75,7 @@ func (m *Machine) handleReport(now protocol.Time, f *frame) (repeated bool) {
 		if r.via == f.from {
 			last = append(last, r.report)
 		}
-		return r.via == f.from || r.until <= now
+		return r.via == f.from
 	})
 	for _, r := range f.reports {
 		s.reported = append(s.reported, reported{r, f.from, now + m.lease()})

@@ -62,7 +62,7 @@ func (m *Machine) tick(now protocol.Time) {
 	m.runCommitCast(now)
 }
 
-// consider decides after any event what this member does about the next view:
+// consider decides what this member does about the next view:
 // nothing, report to the coordinator, or coordinate. A new attempt begins only in
 // tick, when the outbox is empty, so that it includes everything reported until then.
 func (m *Machine) consider(now protocol.Time) {

@@ -44,7 +44,6 @@ func (m *Machine) RaiseVersion(now protocol.Time, version uint16) error {
 	}
 	m.raise.wanted = version
 	m.reporter.changed()
-	m.consider(now)
 	return nil
 }
 
