@@ -189,9 +189,6 @@ func (m *Member) forwardCreditPoll(now protocol.Time, f *flow, first uint64) {
 // handleCredit handles a credit.
 func (m *Member) handleCredit(now protocol.Time, f *flow, from protocol.Rank, fr *frame) {
 	c := &f.credit
-	if !m.roster.has(from) {
-		return
-	}
 	if p := c.polls[from]; p != nil {
 		p.answered(now)
 	}

@@ -1,0 +1,37 @@
+package stream
+
+import (
+	"errors"
+	"testing"
+)
+
+// Flags that do not go with the kind of a frame, or with what else it says, are refused.
+func TestStrangeFlagsAreRefused(t *testing.T) {
+	segment := []byte("segment")
+	for _, c := range []struct {
+		what    string
+		frame   frame
+		flags   byte
+		refused bool
+	}{
+		{"a segment", frame{kind: data, first: 1, begins: true, segment: segment}, 0, false},
+		{"a segment within an offer", frame{kind: data, first: 1, begins: true, segment: segment}, flagInline, true},
+		{"a request within an offer", frame{kind: request, first: 1, last: 2}, flagInline, true},
+		{"an offer with a segment", frame{kind: offer, first: 1, begins: true, inline: true, segment: segment}, 0, false},
+		{"an offer of nothing with a segment", frame{kind: offer, first: 0, begins: true, inline: true, segment: segment}, 0, true},
+		{"an offer to the left", frame{kind: offer, first: 1}, flagLeftward, false},
+		{"an offer to both sides", frame{kind: offer, first: 1}, flagLeftward | flagRightward, true},
+		{"a request with more to come", frame{kind: request, first: 1, last: 2}, flagMore, true},
+		{"a batch that begins no message", frame{kind: data, first: 1, segment: segment}, flagBatch, true},
+		{"a topic that begins no message", frame{kind: data, first: 1, segment: segment}, flagTopic, true},
+		{"a topic of a request", frame{kind: request, first: 1, last: 2}, flagTopic | flagBegins, true},
+		{"a segment before it was written", frame{kind: data, first: 1, begins: true, unaccepted: 2, segment: segment}, 0, true},
+	} {
+		c.frame.incarnation = 1
+		b := c.frame.append(nil)
+		b[1] |= c.flags
+		if _, err := parse(b); errors.Is(err, ErrFrame) != c.refused {
+			t.Errorf("%s: %v", c.what, err)
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package stream
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/pleach-go/pleach/protocol"
+)
+
+// Rules of repairs that a stream does without for a while, if they are wrong.
+
+// behind returns member 4 of nine, which was offered as many segments of root 0, and the flow.
+func behind(t *testing.T, offered uint64) (*Member, *flow) {
+	t.Helper()
+	m := group(t, Config{}, 9)[4]
+	f := frame{kind: offer, root: 0, incarnation: 1, first: offered}
+	if err := m.Receive(1, 5, f.append(nil)); err != nil {
+		t.Fatal(err)
+	}
+	return m, m.flowOf(MemberID{0, 1})
+}
+
+// requests returns how many requests a member sends now.
+func requests(m *Member, now protocol.Time) (n int) {
+	for _, s := range drain(m, now) {
+		if kind(s.frame[0]) == request {
+			n++
+		}
+	}
+	return n
+}
+
+// Beside those that have made offers, a member asks its neighbors, one after the other and
+// further and further out, and none twice before all. Every fourth request goes to one that has
+// made an offer, and the last one to the parent.
+func TestRepairsAreAskedForFurtherAndFurtherOut(t *testing.T) {
+	for n := 1; n < 4; n++ {
+		m, f := behind(t, 3)
+		f.pull.sources = []protocol.Rank{8, 0, 7}[:n]
+		var neighbors []protocol.Rank
+		for f.pull.tries = range maxTries - 1 {
+			r := m.nextSource(f)
+			if f.pull.tries >= n && f.pull.tries%4 != 3 {
+				neighbors = append(neighbors, r)
+			} else if !slices.Contains(f.pull.sources, r) {
+				t.Errorf("%d sources: request %d goes to %d", n, f.pull.tries, r)
+			}
+		}
+		var want []protocol.Rank
+		for i := range neighbors {
+			want = append(want, m.roster.neighbor(1+i/2, i%2 == 1))
+		}
+		if !slices.Equal(neighbors, want) {
+			t.Errorf("%d sources: neighbors %v are asked, want %v", n, neighbors, want)
+		}
+		if f.pull.tries = maxTries - 1; m.nextSource(f) != f.parent {
+			t.Errorf("%d sources: the last request goes to %d", n, m.nextSource(f))
+		}
+	}
+}
+
+// An offer of what is here makes no work: members exchange many of them.
+func TestOfferOfWhatIsHereMakesNoWork(t *testing.T) {
+	m, f := behind(t, 0)
+	receiveFrom(t, m, 1, 0, 0, 0, 10)
+	if drain(m, 1); f.next != 1 {
+		t.Fatalf("%d segments", f.next)
+	}
+	for _, first := range []uint64{0, 1} {
+		fr := frame{kind: offer, root: 0, incarnation: 1, first: first}
+		if err := m.Receive(1, 5, fr.append(nil)); err != nil {
+			t.Fatal(err)
+		}
+		if f.pull.due != protocol.Never || len(f.pull.sources) > 0 {
+			t.Errorf("after an offer up to %d: %+v", first, f.pull)
+		}
+	}
+}
+
+// While the tree goes on to bring what others have offered, nothing is requested, although a
+// segment has overtaken others. When it does not go on, it is.
+func TestNothingIsRequestedWhileTheTreeGoesOn(t *testing.T) {
+	for _, goesOn := range []bool{true, false} {
+		m, f := behind(t, 8)
+		receiveFrom(t, m, 1, 0, 6, 0, 10) // ahead: the tree is not just slow
+		if f.pull.due == protocol.Never || len(f.ahead) == 0 {
+			t.Fatalf("%+v", f.pull)
+		}
+		for number := range uint64(4) {
+			if goesOn {
+				receiveFrom(t, m, f.pull.due, 0, number, 0, 10)
+			}
+			if n := requests(m, f.pull.due); (n > 0) == goesOn {
+				t.Fatalf("the tree goes on: %t; %d requests", goesOn, n)
+			}
+			if !goesOn {
+				break
+			}
+		}
+	}
+}
+
+// Losses whose number was not known at first are told when it is.
+func TestLossesAreCountedLater(t *testing.T) {
+	for _, c := range []struct {
+		count    count
+		messages uint32
+		told     uint64
+	}{
+		{count{begun: 5, lower: true}, 8, 3},
+		{count{begun: 5, lower: true}, 5, 0},
+		{count{begun: 5}, 8, 0},
+		{count{begun: 5, lower: true, unknown: true}, 8, 0},
+	} {
+		m, f := behind(t, 3)
+		f.count = c.count
+		m.countSegment(f, &segment{messages: c.messages})
+		got, ok := m.Deliver(1)
+		if got.Lost != c.told || ok != (c.told > 0) || f.count != (count{begun: c.messages}) {
+			t.Errorf("%+v, then message %d: %d lost, %+v", c.count, c.messages, got.Lost, f.count)
+		}
+	}
+}
+
+// A peer that is not in the view is offered nothing.
+func TestOthersAreOfferedNothing(t *testing.T) {
+	m, _ := behind(t, 0)
+	receiveFrom(t, m, 1, 0, 0, 0, 10)
+	drain(m, 1)
+	for peer, want := range map[protocol.Rank]bool{7: true, 20: false} {
+		m.Up(1, peer)
+		if got := len(drain(m, 1)) > 0; got != want {
+			t.Errorf("rank %d is offered something: %t", peer, got)
+		}
+	}
+}
+
+// A hole is given up after maxTries requests, of which the last one has gone to the parent.
+func TestHoleIsGivenUpAfterTheParentHasAnswered(t *testing.T) {
+	m, f := behind(t, 10)
+	asked, last := 0, protocol.NoRank
+	for now := protocol.Time(1); m.stats.Lost == 0 && asked < 2*maxTries; now = max(now+1, m.Deadline()) {
+		for _, s := range drain(m, now) {
+			if kind(s.frame[0]) != request {
+				continue
+			}
+			asked, last = asked+1, s.to
+			trimmedTo := frame{kind: trimmed, root: 0, incarnation: 1, first: 8, messages: 8}
+			if err := m.Receive(now, s.to, trimmedTo.append(nil)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if asked != maxTries || last != f.parent || m.stats.Lost != 8 {
+		t.Errorf("%d requests, the last one to %d, the child of %d; %d lost", asked, last, f.parent, m.stats.Lost)
+	}
+}
