@@ -3,6 +3,8 @@ package stream
 import (
 	"errors"
 	"testing"
+
+	"github.com/pleach-go/pleach/topology"
 )
 
 // Flags that do not go with the kind of a frame, or with what else it says, are refused.
@@ -33,5 +35,12 @@ func TestStrangeFlagsAreRefused(t *testing.T) {
 		if _, err := parse(b); errors.Is(err, ErrFrame) != c.refused {
 			t.Errorf("%s: %v", c.what, err)
 		}
+	}
+}
+
+// Members whose trees cannot be are refused.
+func TestTreesThatCannotBe(t *testing.T) {
+	if m, err := New(Config{Rank: 0, Size: 4, Incarnation: 1, Shape: topology.KAry(0)}); err == nil {
+		t.Errorf("%v", m)
 	}
 }

@@ -155,3 +155,46 @@ func TestHoleIsGivenUpAfterTheParentHasAnswered(t *testing.T) {
 		t.Errorf("%d requests, the last one to %d, the child of %d; %d lost", asked, last, f.parent, m.stats.Lost)
 	}
 }
+
+// A neighbor is tried again when it is down: the nearest one on either side, or the next one out
+// if that is down already.
+func TestNeighborsThatAreDownAreTriedAgain(t *testing.T) {
+	for _, c := range []struct {
+		down []protocol.Rank
+		last protocol.Rank
+		want bool
+	}{
+		{nil, 3, true}, {nil, 5, true}, {nil, 8, false}, {nil, 6, false},
+		{[]protocol.Rank{5}, 6, true}, {[]protocol.Rank{3}, 2, true}, {[]protocol.Rank{3}, 6, false},
+	} {
+		m := group(t, Config{}, 9)[4]
+		for _, peer := range c.down {
+			m.Down(1, peer)
+		}
+		m.retryDue = protocol.Never
+		if m.Down(1, c.last); (m.retryDue != protocol.Never) != c.want {
+			t.Errorf("%v and then %d are down: tried again: %t", c.down, c.last, !c.want)
+		}
+	}
+}
+
+// A credit that was not timed measures nothing.
+func TestCreditsThatAreNotTimed(t *testing.T) {
+	for _, timed := range []uint64{0, 1} {
+		m := group(t, Config{}, 3)[0]
+		if err := m.Write([]byte("message"), 0); err != nil {
+			t.Fatal(err)
+		}
+		drain(m, 1)
+		m.own.timed, m.own.timedAt, m.own.halved = timed, 1, true
+		for r := range protocol.Rank(2) {
+			credit := frame{kind: grantCredit, root: 0, incarnation: 1, first: 1, view: 1}
+			if err := m.Receive(5, r+1, credit.append(nil)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if m.own.halved != (timed == 0) || (m.own.base.least > 0) != (timed > 0) {
+			t.Errorf("timed %d: %+v", timed, m.own.base)
+		}
+	}
+}
