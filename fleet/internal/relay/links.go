@@ -219,7 +219,7 @@ func (s *shipping) enqueue(of *stream) {
 }
 
 func (l *link) enqueue(j *journal, of *stream) {
-	if !l.waiting[of] && of.next > 0 && l.sent[of.origin] < of.position() && j.ships(of.origin) {
+	if !l.waiting[of] && l.sent[of.origin] < of.position() && j.ships(of.origin) {
 		l.waiting[of] = true
 		l.turns = append(l.turns, of)
 	}

@@ -1,0 +1,88 @@
+package relay
+
+import "testing"
+
+// What a driver sees of a machine, and others get of it.
+
+// arrive has messages of an origin arrive from the zone of a machine.
+func arrive(t *testing.T, m *Machine, o Origin, from, to uint64) {
+	t.Helper()
+	for seq := from; seq <= to; seq++ {
+		if err := m.FromZone(2, 5, (&frame{kind: kindData, origin: o, seq: seq, data: []byte("d")}).encode()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A table has all that the log keeps, the oldest too.
+func TestTableHasTheWholeLog(t *testing.T) {
+	m := lead(t)
+	x := Origin{"a", "x", 1}
+	arrive(t, m, x, 1, 3)
+	frames, err := splitFrames(m.table())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seqs []uint64
+	for _, f := range frames {
+		if f.kind == kindData && f.origin == x {
+			seqs = append(seqs, f.seq)
+		}
+	}
+	if len(seqs) != 3 || seqs[0] != 1 {
+		t.Errorf("messages %v", seqs)
+	}
+}
+
+// The state of a link names the gateway, and says how much of this zone's messages the other zone
+// may lack.
+func TestLinksTellWhatZonesLack(t *testing.T) {
+	m := lead(t)
+	m.SetBackbone(2, []Peer{{Rank: 0, Zone: "a"}, {Rank: 1, Zone: "b", Age: 1}, {Rank: 3, Zone: "c", Age: 3}})
+	fromPeer(t, m, 2, 3, &frame{kind: kindReply, zone: "c", zones: []string{"a", "b", "c"}, covers: []string{"a"}})
+	x := Origin{"a", "x", 1}
+	arrive(t, m, x, 1, 5)
+	fromPeer(t, m, 3, 1, &frame{kind: kindAck, zone: "b", positions: []position{{Origin: x, Seq: 2}}})
+	links := m.Links()
+	if len(links) != 2 || links[0].LagBytes == 0 {
+		t.Fatalf("%+v", links)
+	}
+	for i, want := range []LinkState{{Zone: "b", Connected: true, Gateway: 1, Lag: 3}, {Zone: "c", Connected: true, Gateway: 3, Lag: 5}} {
+		if want.LagBytes, want.Heard = links[i].LagBytes, links[i].Heard; links[i] != want {
+			t.Errorf("%+v, want %+v", links[i], want)
+		}
+	}
+}
+
+// What has arrived while a gateway asked whether the rest is stable is asked about as soon as that
+// is answered.
+func TestStableIsAskedAgainAtOnce(t *testing.T) {
+	m := lead(t)
+	y := Origin{"b", "y", 1}
+	ships := func(seq uint64) {
+		fromPeer(t, m, 2, 1, &frame{kind: kindData, origin: y, seq: seq, data: make([]byte, m.config.AckBytes)})
+		if err := m.FromZone(2, 0, (&frame{kind: kindData, origin: y, seq: seq, data: make([]byte, m.config.AckBytes)}).encode()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	polls := func() (n int) {
+		for _, a := range m.Actions() {
+			if _, ok := a.(Poll); ok {
+				n++
+			}
+		}
+		return n
+	}
+	ships(1)
+	if n := polls(); n != 1 {
+		t.Fatalf("%d questions", n)
+	}
+	ships(2)
+	if n := polls(); n != 0 {
+		t.Errorf("%d questions beside one", n)
+	}
+	m.Stable(2, true)
+	if n := polls(); n != 1 {
+		t.Errorf("%d questions about the rest", n)
+	}
+}
