@@ -47,11 +47,11 @@ type Candidate struct {
 // The listener must have a SetDeadline, as those of package net do.
 func NewCandidate(cfg Config, answer func(from transport.Client, request []byte) []byte) (*Candidate, error) {
 	cfg, err := cfg.complete()
-	if _, ok := cfg.Listener.(deadliner); err == nil && !ok {
-		err = fmt.Errorf("the listener %T of a candidate has no SetDeadline", cfg.Listener)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("tcp: %w", err)
+	}
+	if _, ok := cfg.Listener.(deadliner); !ok {
+		return nil, fmt.Errorf("tcp: the listener %T of a candidate has no SetDeadline", cfg.Listener)
 	}
 	c := &Candidate{cfg: cfg, answer: answer, taken: make(chan struct{})}
 	c.gate.Visits, c.gate.Waiting = maxCandidateConns, maxCandidateConns

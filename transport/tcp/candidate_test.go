@@ -3,6 +3,8 @@ package tcp
 import (
 	"errors"
 	"fmt"
+	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -111,4 +113,19 @@ func TestNewcomerIsVerifiedAgain(t *testing.T) {
 	known.Store(2)
 	m.SetPeer(2, "127.0.0.1:2")
 	eventually(t, "down", func() bool { return errors.Is(m.lastCause(2), ErrCertificate) })
+}
+
+// A candidate whose settings are wrong says which.
+func TestCandidateIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		config Config
+		says   string
+	}{
+		{Config{Group: "test", MaxFrame: -1}, "MaxFrame"},
+		{Config{Group: "test", Listener: struct{ net.Listener }{}}, "SetDeadline"},
+	} {
+		if _, err := NewCandidate(c.config, nil); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%v does not say %s", err, c.says)
+		}
+	}
 }

@@ -152,10 +152,8 @@ func (m *memory) mmap(size, flags int) (err error) {
 
 // closeFile closes the descriptor. The memory stays mapped.
 func (m *memory) closeFile() {
-	if m.fd >= 0 {
-		_ = syscall.Close(m.fd)
-		m.fd = -1
-	}
+	_ = syscall.Close(m.fd) // refused if it is closed
+	m.fd = -1
 }
 
 // release unmaps the memory. An access to it afterwards ends the process.
