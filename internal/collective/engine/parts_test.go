@@ -302,3 +302,25 @@ func TestLogEntries(t *testing.T) {
 	}()
 	l.Release()
 }
+
+// A leader waits for the processes that have not voted in its view, or not accepted what they have
+// voted for.
+func TestWhomALeaderWaitsFor(t *testing.T) {
+	e, _ := newRecorded(t, Config{Rank: 0, View: 4})
+	now, before := vote{view: 4}, vote{view: 3}
+	for what, c := range map[string]struct {
+		agreement agreement
+		want      []bool
+	}{
+		"no votes":             {agreement{votes: map[int]vote{0: now}}, []bool{false, true, true}},
+		"votes":                {agreement{votes: map[int]vote{0: now, 1: now, 2: before}}, []bool{false, false, true}},
+		"all have voted":       {agreement{votes: map[int]vote{0: now, 1: now, 2: now}}, []bool{false, false, false}},
+		"one has not accepted": {agreement{votes: map[int]vote{0: now, 1: now, 2: now}, acceptedBy: map[int]bool{0: true, 2: true}}, []bool{false, true, false}},
+	} {
+		waiting := make([]bool, 3)
+		e.agreementWaitsFor(&c.agreement, waiting)
+		if !slices.Equal(waiting, c.want) {
+			t.Errorf("%s: it waits for %v, want %v", what, waiting, c.want)
+		}
+	}
+}

@@ -38,3 +38,24 @@ func TestRevocationIsToldOnce(t *testing.T) {
 		}
 	}
 }
+
+// What calls have logged in case a process takes over is released when the communicator is
+// revoked.
+func TestRevocationReleasesTheLog(t *testing.T) {
+	e := quiet(t)
+	logged := func() int {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return e.log.bytes
+	}
+	err := e.Comm().Do(t.Context(), Signature{Kind: Gather, Root: 0, Length: NoLength}, func(task *Task) error {
+		if err := task.Send(1, 0, []byte("message")); err != nil || logged() == 0 {
+			t.Errorf("%v, %d bytes are logged", err, logged())
+		}
+		e.Comm().Revoke()
+		return nil
+	})
+	if err == nil || logged() != 0 {
+		t.Errorf("%v, %d bytes are still logged", err, logged())
+	}
+}
