@@ -118,3 +118,25 @@ func TestDuplicatesAndOddCalls(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// What others have said about an agreement before this process comes to it counts: it has failed
+// there, or they have called something else.
+func TestAgreementsThatHaveFailedElsewhere(t *testing.T) {
+	agree := Signature{Kind: Agree, Root: NoRoot, Length: NoLength}
+	aborted := abortNotice{signature: agree, call: unnumbered, agreement: 1, err: errors.New("no reason")}
+	for what, c := range map[string]struct {
+		message []byte
+		is      any
+	}{
+		"given up":       {joined(aborted.bytes()), new(*AbortError)},
+		"something else": {voteOf(0, Shrink), new(*MismatchError)},
+	} {
+		e := quiet(t)
+		if err := e.Receive(1, c.message); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Comm().Agree(t.Context(), agree, 1, 0); !errors.As(err, c.is) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
