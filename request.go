@@ -113,6 +113,7 @@ func (g *session) answerIntroduction(q *control.Question, answer func([]byte)) {
 		Marks: []uint64{control.Mark(g.self.Identity, g.self.Nonce)},
 	}
 	err := g.node.Do(func(protocol.Time) {
+		g.meet(q.From)
 		if v := g.machine.View(); v.Number != q.View {
 			i.View, i.Decisions = &v, g.machine.Decisions()
 		}
@@ -122,6 +123,19 @@ func (g *session) answerIntroduction(q *control.Question, answer func([]byte)) {
 		return
 	}
 	answer(control.Accept(i.Encode(nil)))
+}
+
+// meet takes where a process says that it is, within node.Do.
+func (g *session) meet(c control.Contact) {
+	v := g.machine.View()
+	next, changed := g.elsewhere.Met(&v, g.machine.Unreachable(), c)
+	if !changed || g.detection == nil {
+		return
+	}
+	g.log.Info("member is elsewhere", "member", c.ID, "address", c.Address, "view", v.Number)
+	g.elsewhere = next
+	g.setPeers(&v, membership.Members{})
+	g.detection.Watch(&v, g.elsewhere.Address)
 }
 
 const (

@@ -75,7 +75,7 @@ type network struct {
 	client     *client.Client // this process, where it has no rank
 	listening  string         // the address of its socket
 	addresses  transport.AddressBook
-	elsewhere  lifecycle.Elsewhere // the members that are not where the first view has them
+	elsewhere  lifecycle.Elsewhere // the members that are not where the view has them; used within node.Do
 	roster     transport.Roster
 	localError func() (time.Time, error) // the transport's last; nil: it tells none
 	queued     func(protocol.Rank) int   // bytes that wait in the transport for a peer; nil: it tells none
@@ -216,7 +216,7 @@ func newSession(group *Group, c Config, s *initialState, u member.Unicast, gap *
 	g.noteView(&s.view, membership.Members{})
 	g.catchUp = catchup.New(catchup.Config{
 		Client: g.client, Self: g.self, Logger: g.log, Life: g.life, Go: g.asking.Go, Tell: c.Expect > 0,
-		View: g.view.Load, Lost: func() bool { return g.quorumErr.Load() != nil },
+		View: g.view.Load, Lost: func() bool { return g.quorumErr.Load() != nil }, Meet: g.meet,
 		Do: func(f func(protocol.Time, *member.Machine, catchup.Inputs)) error {
 			return g.node.Do(func(now protocol.Time) { f(now, g.machine, g.inputs) })
 		},
@@ -262,7 +262,7 @@ func (g *session) memberConfig(s *initialState, u member.Unicast) member.Config 
 // startViews starts a member that agrees on views with others.
 func (g *session) startViews(s *initialState, c node.Config) error {
 	g.detection = peers.NewDetection(&peers.Config{
-		Self: g.self, Group: g.config.Group, Secret: g.config.Secret, Address: g.elsewhere.Address, StartTimeout: g.config.StartTimeout, Listening: s.inherited,
+		Self: g.self, Group: g.config.Group, Secret: g.config.Secret, StartTimeout: g.config.StartTimeout, Listening: s.inherited,
 		Dial: g.config.Dial, Detectors: g.config.Detectors,
 	})
 	early := g.catchUp.Early
@@ -275,7 +275,7 @@ func (g *session) startViews(s *initialState, c node.Config) error {
 	g.node = node.New(c)
 	err := g.vote.Folder.Begin(membership.NewSeat(s.self, s.view, s.decisions), 0)
 	if err == nil {
-		err = g.detection.Start(&s.view, g.handleReport)
+		err = g.detection.Start(&s.view, g.elsewhere.Address, g.handleReport)
 	}
 	if err == nil {
 		err = g.node.Start()

@@ -200,7 +200,7 @@ func (g *session) installView(v *membership.View) {
 	for gone := range before.Members.Since(v.Members) {
 		g.node.Forget(gone.Rank)
 	}
-	g.detection.Watch(v)
+	g.detection.Watch(v, g.elsewhere.Address)
 	g.direct.machine.Install(v)
 	g.checkState(v)
 	g.logView(g.noteView(v, before.Members))

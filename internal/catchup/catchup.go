@@ -50,6 +50,8 @@ type Config struct {
 	Tell bool
 	View func() *membership.View // the current one
 	Lost func() bool             // reports whether the quorum is lost
+	// Meet takes where a process says that it is, within Do.
+	Meet func(control.Contact)
 	// Do calls a function with the member's machine, and with what takes its inputs.
 	Do func(func(now protocol.Time, m *member.Machine, in Inputs)) error
 }
@@ -149,10 +151,16 @@ func (g *Member) askSeed(seed string) {
 	ctx, cancel := context.WithTimeout(g.Life, seedTimeout)
 	defer cancel()
 	i, err := g.Client.Introduction(ctx, seed, &control.Question{From: control.Contact{ID: g.Self.Identity, Address: g.Self.Address}})
-	if err != nil || i.View == nil {
+	if err != nil {
 		return
 	}
 	_ = g.Do(func(now protocol.Time, m *member.Machine, in Inputs) {
+		for _, c := range append(i.Others, i.Contact) {
+			g.Meet(c)
+		}
+		if i.View == nil {
+			return
+		}
 		switch behind, removed := m.Behind(i.View); {
 		case removed && i.Role == control.Candidate: // what it was in may be another group of this name
 		case removed:

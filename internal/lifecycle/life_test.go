@@ -770,3 +770,34 @@ func TestPatience(t *testing.T) {
 		}
 	}
 }
+
+// Only of a member that cannot be reached it is believed that it is elsewhere, and only as long as
+// it holds its place.
+func TestMembersThatAreMetElsewhere(t *testing.T) {
+	v := three(7, 50)
+	b, c := v.Members.At(1), v.Members.At(2)
+	at := func(id, address string) control.Contact { return control.Contact{ID: id, Address: address} }
+	var e Elsewhere
+	for what, contact := range map[string]control.Contact{
+		"reachable": at("c", "x:1"), "where it is": at("b", "b:1"), "nowhere": at("b", ""), "no member": at("z", "x:1"),
+	} {
+		if next, changed := e.Met(&v, []protocol.Rank{1}, contact); changed || len(next) > 0 {
+			t.Errorf("%s: %v", what, next)
+		}
+	}
+	first, changed := e.Met(&v, []protocol.Rank{1}, at("b", "x:1"))
+	if !changed || first.Address(b) != "x:1" || first.Address(c) != "c:1" {
+		t.Errorf("%v", first)
+	}
+	second, changed := first.Met(&v, []protocol.Rank{1, 2}, at("c", "y:1"))
+	if !changed || second.Address(b) != "x:1" || second.Address(c) != "y:1" || first.Address(c) != "c:1" {
+		t.Errorf("%v, then %v", first, second)
+	}
+	if again, changed := second.Met(&v, []protocol.Rank{1, 2}, at("b", "z:1")); !changed || again.Address(b) != "z:1" || again.Address(c) != "y:1" {
+		t.Errorf("%v", again)
+	}
+	later := viewOf(8, named(0, "a", 1, 50), named(1, "b", 8, 13), named(2, "c", 1, 12))
+	if third, _ := second.Met(&later, []protocol.Rank{2}, at("c", "z:1")); len(third) != 1 || third.Address(later.Members.At(1)) != "b:1" {
+		t.Errorf("%v", third)
+	}
+}

@@ -18,8 +18,6 @@ type Config struct {
 	Self   membership.Member
 	Group  string
 	Secret []byte // the group's; nil: there is none
-	// Address returns where a member is.
-	Address func(*membership.Member) string
 	// StartTimeout is how long the others may take to start. Listening says that all of them
 	// have inherited their sockets.
 	StartTimeout time.Duration
@@ -32,7 +30,6 @@ type Config struct {
 // program. A nil Detection finds none.
 type Detection struct {
 	self        protocol.Rank
-	address     func(*membership.Member) string
 	detector    detect.Detector
 	connections *detect.Connections
 	silent      *detect.Tracker // the members that heartbeats find silent
@@ -41,7 +38,7 @@ type Detection struct {
 // NewDetection returns detectors that watch no member yet.
 func NewDetection(c *Config) *Detection {
 	d := &Detection{
-		self: c.Self.Rank, address: c.Address, silent: detect.NewTracker(),
+		self: c.Self.Rank, silent: detect.NewTracker(),
 		connections: detect.NewConnections(detect.ConnectionsConfig{StartTimeout: c.StartTimeout, Listening: c.Listening, Dial: c.Dial}),
 	}
 	d.detector = detect.All(append([]detect.Detector{d.connections, d.silent}, c.Detectors...)...)
@@ -66,17 +63,19 @@ func keyOf(group string, secret []byte) []byte {
 	return key
 }
 
-// Start begins to report, and to watch the members of a view.
-func (d *Detection) Start(v *membership.View, report func(detect.Report)) error {
+// Start begins to report, and to watch the members of a view at their addresses.
+func (d *Detection) Start(v *membership.View, address func(*membership.Member) string, report func(detect.Report)) error {
 	if err := d.detector.Start(report); err != nil {
 		return fmt.Errorf("detector: %w", err)
 	}
-	d.Watch(v)
+	d.Watch(v, address)
 	return nil
 }
 
-// Watch watches the members of a view.
-func (d *Detection) Watch(v *membership.View) { d.detector.Watch(listOf(v, d.self, d.address)) }
+// Watch watches the members of a view at their addresses.
+func (d *Detection) Watch(v *membership.View, address func(*membership.Member) string) {
+	d.detector.Watch(listOf(v, d.self, address))
+}
 
 // Rest watches no member any more.
 func (d *Detection) Rest() { d.detector.Watch(detect.PeerList(nil)) }

@@ -81,6 +81,15 @@ func (p *plan) drawLife(rng *rand.Rand) {
 	}
 }
 
+// planMoves makes a plan one of processes that are started again elsewhere.
+func (p *plan) planMoves(rng *rand.Rand) {
+	p.size, p.begin = 9+rng.IntN(8), created
+	p.durable, p.moves, p.doubles = true, true, false
+	if rng.IntN(2) == 0 {
+		p.flat = -1
+	}
+}
+
 func drawPlan(rng *rand.Rand) plan {
 	p := plan{
 		size: 5 + rng.IntN(4), begin: beginning(rng.IntN(3)), end: between(rng, 500*millisecond, 4*second),

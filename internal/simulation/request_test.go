@@ -102,6 +102,7 @@ func (p *process) requested(request control.Request, answer func([]byte)) {
 	case control.View:
 		answer((&control.ViewReply{View: p.machine.View()}).Encode())
 	case control.Introduce:
+		p.meet(r.From)
 		answer(control.Accept(p.introduce(&r.Question).Encode(nil)))
 	case control.Founding:
 		answer(p.answerFounding(&r.Request))
@@ -113,6 +114,16 @@ func (p *process) requested(request control.Request, answer func([]byte)) {
 		p.reach(&r, answer)
 	default:
 		answer(control.Refuse(errors.New("it is a member")))
+	}
+}
+
+// meet takes where a process says that it is.
+func (p *process) meet(c control.Contact) {
+	v := p.machine.View()
+	if next, changed := p.life.elsewhere.Met(&v, p.machine.Unreachable(), c); changed {
+		p.life.elsewhere = next
+		p.setPeers(&v)
+		p.detector.move(&v)
 	}
 }
 

@@ -37,6 +37,9 @@ type Options struct {
 	Bug Bug
 	// Cut cuts a group in two, and lets nothing else go wrong: see cut.go.
 	Cut bool
+	// Moves restarts processes at other addresses, in groups where a member is not connected to
+	// most others.
+	Moves bool
 	// Rich makes programs use all that a member offers: see rich_test.go.
 	Rich bool
 	// Strange adds what no correct process does: see strange_test.go.
@@ -112,6 +115,9 @@ func Run(seed uint64, o Options) Result {
 	}
 	if o.Cut {
 		s.plan.planCut()
+	}
+	if o.Moves {
+		s.plan.planMoves(s.rng)
 	}
 	if o.Services {
 		s.plan.planServices(s.rng)

@@ -64,7 +64,13 @@ func (p *process) introduced(r lifecycle.Reply) {
 		return
 	}
 	i, err := control.DecodeIntroduction(r.Body)
-	if err != nil || i.View == nil {
+	if err != nil {
+		return
+	}
+	for _, c := range append(i.Others, i.Contact) {
+		p.meet(c)
+	}
+	if i.View == nil {
 		return
 	}
 	switch behind, removed := p.machine.Behind(i.View); {

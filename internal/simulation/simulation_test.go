@@ -68,6 +68,13 @@ func TestCutsUnderSeeds(t *testing.T) {
 	}
 }
 
+// Groups keep their promises also if most processes are started again at other addresses.
+func TestMovesUnderSeeds(t *testing.T) {
+	if total := underSeeds(t, 200, 30, Options{Moves: true}); total != nil {
+		total.exercised(t, 2, map[string]uint64{"seats": total.seats.Load()})
+	}
+}
+
 // Groups keep their promises also if some processes do what no correct one does.
 func TestStrangeUnderSeeds(t *testing.T) {
 	if total := underSeeds(t, 300, 30, Options{Strange: true}); total != nil {

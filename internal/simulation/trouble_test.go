@@ -213,14 +213,16 @@ func (p *process) leave() {
 // closeTimeout bounds how long a member waits for the others to let it go.
 const closeTimeout = second
 
-// cutPower ends all processes, or has one crash and all others leave. They come back.
+// cutPower ends all processes, or all but one, or has one crash and all others leave. They come
+// back.
 func (s *Simulation) cutPower(length protocol.Time) {
-	leave := s.rng.IntN(4) == 0
-	s.timeline.note(s.now, map[bool]string{true: "all leave but one, which crashes", false: "the power goes"}[leave])
+	way := s.rng.IntN(4)
+	leave, spares := way == 0, way == 1
+	s.timeline.note(s.now, []string{"all leave but one, which crashes", "the power goes but at one host", "the power goes", "the power goes"}[way])
 	for i, k := range s.rng.Perm(len(s.hosts)) {
 		p := s.hosts[k].process
 		switch {
-		case p == nil:
+		case p == nil || spares && i == 0:
 			continue
 		case leave && i > 0:
 			p.leave()

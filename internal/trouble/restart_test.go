@@ -154,6 +154,31 @@ func TestCase33NewAddresses(t *testing.T) {
 	figures(t, map[string]any{"case": 33, "members": 5, "worst_ms": worst.Milliseconds()})
 }
 
+// Case 33: of eleven members all but one are started again at other addresses. The one that stays
+// has a connection to few of them, and finds the others gone where it knows them.
+func TestCase33OneStays(t *testing.T) {
+	const size = 11
+	ms := withFolders(t, size)
+	ms.start(ms.all()...)
+	ms.await(ms.all(), ms.all())
+	var worst time.Duration
+	for _, stays := range []int{7, 2} {
+		moving := slices.DeleteFunc(ms.all(), func(i int) bool { return i == stays })
+		ms.kill(moving...)
+		addresses := freeAddresses(t, slices.Repeat([]string{"127.0.0.1"}, size)...)
+		for _, i := range moving {
+			ms.configs[i].Listen, ms.configs[i].Seeds = addresses[i], []string{addresses[moving[0]], addresses[moving[1]]}
+		}
+		ms.start(moving...)
+		view, took := ms.await(ms.all(), ms.all())
+		worst = max(worst, took)
+		if strings.HasPrefix(view, "1 ") {
+			t.Errorf("they have begun anew: %s", view)
+		}
+	}
+	figures(t, map[string]any{"case": 33, "members": size, "stay": 1, "worst_ms": worst.Milliseconds()})
+}
+
 // Case 59: a member is killed, the others leave, and all are started again. The folder of
 // the first one has a view that nobody can go on from, so they begin anew.
 func TestCase59OneCrashedTheOthersLeft(t *testing.T) {
