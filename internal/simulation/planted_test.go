@@ -72,7 +72,7 @@ func TestFindsWindowLargerThanWhatIsKept(t *testing.T) {
 	rank := 0
 	find(t, Options{Configure: func(c *member.Config) {
 		if rank++; rank%3 == 0 {
-			c.Stream.KeepBytes /= 16
+			c.Stream.KeepBytes /= 64
 		}
 	}})
 }

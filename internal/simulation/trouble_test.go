@@ -213,16 +213,17 @@ func (p *process) leave() {
 // closeTimeout bounds how long a member waits for the others to let it go.
 const closeTimeout = second
 
-// cutPower ends all processes, or all but one, or has one crash and all others leave. They come
-// back.
+// cutPower ends all processes, or all but a few, or has one crash and all others leave. They
+// come back.
 func (s *Simulation) cutPower(length protocol.Time) {
 	way := s.rng.IntN(4)
 	leave, spares := way == 0, way == 1
-	s.timeline.note(s.now, []string{"all leave but one, which crashes", "the power goes but at one host", "the power goes", "the power goes"}[way])
-	for i, k := range s.rng.Perm(len(s.hosts)) {
+	s.timeline.note(s.now, []string{"all leave but one, which crashes", "the power goes but at a few hosts", "the power goes", "the power goes"}[way])
+	order := s.rng.Perm(len(s.hosts))
+	for i, k := range order {
 		p := s.hosts[k].process
 		switch {
-		case p == nil || spares && i == 0:
+		case p == nil || spares && i <= order[0]%3:
 			continue
 		case leave && i > 0:
 			p.leave()

@@ -164,8 +164,13 @@ func TestNeighborsThatAreDownAreTriedAgain(t *testing.T) {
 		last protocol.Rank
 		want bool
 	}{
-		{nil, 3, true}, {nil, 5, true}, {nil, 8, false}, {nil, 6, false},
-		{[]protocol.Rank{5}, 6, true}, {[]protocol.Rank{3}, 2, true}, {[]protocol.Rank{3}, 6, false},
+		{nil, 3, true},
+		{nil, 5, true},
+		{nil, 8, false},
+		{nil, 6, false},
+		{[]protocol.Rank{5}, 6, true},
+		{[]protocol.Rank{3}, 2, true},
+		{[]protocol.Rank{3}, 6, false},
 	} {
 		m := group(t, Config{}, 9)[4]
 		for _, peer := range c.down {
