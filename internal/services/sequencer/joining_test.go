@@ -68,6 +68,9 @@ func TestLeaderBeginsAnewIfNoMemberKnows(t *testing.T) {
 		if fetched := asksOf(j.Take()); len(fetched) > 0 != test.fetchs || test.fetchs && fetched[0].To != 1 {
 			t.Errorf("%s: asks %v", test.name, fetched)
 		}
+		if test.anew && j.Deadline() != 3+stateWait {
+			t.Errorf("%s: looks again at %d", test.name, j.Deadline())
+		}
 		if casts(j); j.Knows() != test.anew {
 			t.Errorf("%s: knows %v", test.name, j.Knows())
 		}
@@ -163,6 +166,9 @@ func TestJoinerGoesOnBehindItsMark(t *testing.T) {
 		}
 		if _, place, _ := j.order.Place(); place != 0 {
 			t.Errorf("follows %d", place)
+		}
+		if j.held != nil || j.snapshot != nil || j.leader >= 0 {
+			t.Errorf("keeps %+v", j.entry)
 		}
 	}
 }
