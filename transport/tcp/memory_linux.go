@@ -76,12 +76,12 @@ func openMemory(at location) (m *memory, err error) {
 		return nil, errors.Join(errors.New("the peer's memory cannot be seen from here"), err)
 	}
 	fd, err := syscall.Open(path, syscall.O_RDWR|syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, os.NewSyscallError("open", err)
-	}
-	m = &memory{fd: fd}
+	m, err = &memory{fd: fd}, os.NewSyscallError("open", err)
 	defer m.closeFile()
-	if err = checkMemfd(fd, at.size()); err == nil {
+	if err == nil {
+		err = checkMemfd(fd, at.size())
+	}
+	if err == nil {
 		// The pages are taken now: without memory there is an error here, and no signal
 		// later.
 		err = os.NewSyscallError("fallocate", syscall.Fallocate(fd, 0, 0, int64(at.size())))
