@@ -134,6 +134,7 @@ func (m *Machine) Receive(now protocol.Time, from protocol.Rank, b []byte) error
 	f, err := parse(from, b)
 	if err == nil && m.done == nil {
 		err = m.dispatch(now, f)
+		m.consider(now) // and not only when the outbox is empty: an attempt that is too late ends
 	}
 	if err != nil {
 		return fmt.Errorf("from rank %d: %w", from, err)

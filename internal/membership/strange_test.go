@@ -146,11 +146,11 @@ func (n *network) checkStrange(seed maphash.Seed, h *host, from protocol.Rank, b
 		}
 	}
 	same := []uint64{
-		after(func(*Machine) {}),
-		after(alive),
-		after(func(c *Machine) { alive(c); c.answered(from, nil) }),
-		after(func(c *Machine) { alive(c); c.answered(from, f.members) }),
-		after(func(c *Machine) { alive(c); c.attempts(f.ballot.Rank) }),
+		after(func(c *Machine) { c.consider(n.now) }),
+		after(func(c *Machine) { alive(c); c.consider(n.now) }),
+		after(func(c *Machine) { alive(c); c.answered(from, nil); c.consider(n.now) }),
+		after(func(c *Machine) { alive(c); c.answered(from, f.members); c.consider(n.now) }),
+		after(func(c *Machine) { alive(c); c.attempts(f.ballot.Rank); c.consider(n.now) }),
 	}
 	refused, ignored := strange(h.m, f)
 	try := func(what string, f *frame, refuse bool) {
