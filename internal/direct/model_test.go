@@ -1,8 +1,10 @@
 package direct
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -103,10 +105,9 @@ func (m *model) step() {
 	case "reply":
 		m.reply(i)
 	case "cancel":
-		for number := range m.members[i].asked.pending {
-			m.gaveUp[Caller{protocol.Rank(i), m.incarnations[i], number}] = true
-			m.members[i].Cancel(number)
-			break
+		if pending := slices.Sorted(maps.Keys(m.members[i].asked.pending)); len(pending) > 0 {
+			m.gaveUp[Caller{protocol.Rank(i), m.incarnations[i], pending[0]}] = true
+			m.members[i].Cancel(pending[0])
 		}
 	case "fail":
 		m.members[i].FailUnreachable([]protocol.Rank{protocol.Rank(to)}, errors.New("unreachable"))
@@ -146,11 +147,14 @@ func (m *model) request(i, to int) {
 	}
 }
 
+// reply has a program answer the first request that it serves.
 func (m *model) reply(i int) {
-	for c := range m.serving[i] {
-		delete(m.serving[i], c)
-		m.members[i].Reply(c, OK, nil)
-		return
+	serving := slices.SortedFunc(maps.Keys(m.serving[i]), func(a, b Caller) int {
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Incarnation, b.Incarnation), cmp.Compare(a.Number, b.Number))
+	})
+	if len(serving) > 0 {
+		delete(m.serving[i], serving[0])
+		m.members[i].Reply(serving[0], OK, nil)
 	}
 }
 
@@ -167,18 +171,11 @@ func (m *model) arrive(c [2]int) {
 	}
 }
 
-// change installs a view in which the process of the last rank is another one, or none.
+// change installs a view in which the process of the last rank is another one, or none. What is on
+// its way to that process or from it is released before.
 func (m *model) change(replaced bool) {
-	m.view++
-	m.incarnations[2] = 0
-	if replaced {
-		m.incarnations[2] = m.view
-	}
-	v := viewOf(m.view, m.incarnations...)
-	for c, list := range m.channels {
-		if c[0] != 2 && c[1] != 2 {
-			continue
-		}
+	for _, c := range [][2]int{{0, 2}, {1, 2}, {2, 0}, {2, 1}, {2, 2}} {
+		list := m.channels[c]
 		delete(m.channels, c)
 		for _, p := range list {
 			if p.data[0] == byte(send) {
@@ -189,6 +186,12 @@ func (m *model) change(replaced bool) {
 			}
 		}
 	}
+	m.view++
+	m.incarnations[2] = 0
+	if replaced {
+		m.incarnations[2] = m.view
+	}
+	v := viewOf(m.view, m.incarnations...)
 	for i := range 2 {
 		m.members[i].Install(&v)
 	}
