@@ -21,7 +21,7 @@ func TestRandomSchedules(t *testing.T) {
 		runSchedule(t, uint64(testutil.Seed.Or(0)))
 		return
 	}
-	schedules := 4000
+	schedules := 3000
 	if testutil.RaceEnabled || testing.Short() {
 		schedules = 300
 	}

@@ -63,14 +63,14 @@ func TestUpgradesUnderSeeds(t *testing.T) {
 
 // Members that are cut off from a quorum know it before the others go on.
 func TestCutsUnderSeeds(t *testing.T) {
-	if total := underSeeds(t, 1000, 30, Options{Cut: true}); total != nil {
+	if total := underSeeds(t, 600, 30, Options{Cut: true}); total != nil {
 		total.exercised(t, 1, map[string]uint64{"members that are told before a view": total.told.Load()})
 	}
 }
 
 // Groups keep their promises also if most processes are started again at other addresses.
 func TestMovesUnderSeeds(t *testing.T) {
-	if total := underSeeds(t, 200, 30, Options{Moves: true}); total != nil {
+	if total := underSeeds(t, 100, 30, Options{Moves: true}); total != nil {
 		total.exercised(t, 2, map[string]uint64{"seats": total.seats.Load()})
 	}
 }
