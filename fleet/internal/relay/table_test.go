@@ -43,10 +43,12 @@ func TestLinksTellWhatZonesLack(t *testing.T) {
 	x := Origin{"a", "x", 1}
 	arrive(t, m, x, 1, 5)
 	fromPeer(t, m, 3, 1, &frame{kind: kindAck, zone: "b", positions: []position{{Origin: x, Seq: 2}}})
+	m.summaries["away"] = Summary{} // known by what others say of it
 	links := m.Links()
-	if len(links) != 2 || links[0].LagBytes == 0 {
+	if len(links) != 3 || links[0].Zone != "away" || links[0].Connected || links[1].LagBytes == 0 {
 		t.Fatalf("%+v", links)
 	}
+	links = links[1:]
 	for i, want := range []LinkState{{Zone: "b", Connected: true, Gateway: 1, Lag: 3}, {Zone: "c", Connected: true, Gateway: 3, Lag: 5}} {
 		if want.LagBytes, want.Heard = links[i].LagBytes, links[i].Heard; links[i] != want {
 			t.Errorf("%+v, want %+v", links[i], want)
