@@ -343,3 +343,66 @@ func TestAbstentionIsTold(t *testing.T) {
 		}
 	}
 }
+
+// framesOf returns what a member sends until a time, by receiver.
+func framesOf(m *Machine, until protocol.Time, kind Kind) map[protocol.Rank][]*frame {
+	sent := make(map[protocol.Rank][]*frame)
+	for now := m.now; ; now = min(max(m.Deadline(), now+1), until) {
+		for to, b, ok := m.Next(now); ok; to, b, ok = m.Next(now) {
+			if f, err := parse(0, b); err == nil && f.kind == kind {
+				sent[to] = append(sent[to], f)
+			}
+		}
+		if now == until {
+			return sent
+		}
+	}
+}
+
+// An attempt for which there is no reason any more ends, and the others are told.
+func TestAttemptWithoutAReasonEnds(t *testing.T) {
+	a := newAsker(t, nil)
+	a.Suspect(a.now, 4, 1)
+	if a.step(a.now + millisecond); a.proposer == nil {
+		t.Fatal("it does not try")
+	}
+	a.Trust(a.now, 4, 1)
+	if sent := framesOf(a.Machine, a.now, Cancel); a.proposer != nil || a.stats.Canceled != 1 || len(sent) != 3 {
+		t.Errorf("it goes on: %t, canceled %d, told %d", a.proposer != nil, a.stats.Canceled, len(sent))
+	}
+}
+
+// A member whose messages wait for a view for long tells the coordinator, and a coordinator tries
+// again by itself. If the view is decided, neither does: it has what it waits for.
+func TestStuckMembersTellTheCoordinator(t *testing.T) {
+	for _, decided := range []bool{false, true} {
+		for self := range 2 {
+			a := newAsker(t, func(c *Config) { c.Self = *c.View.Members.At(self) })
+			a.acceptor.frozen, a.acceptor.since = true, a.now
+			if decided {
+				a.acceptor.decided = &value{number: 2}
+			}
+			told := false
+			for _, f := range framesOf(a.Machine, a.now+2*a.config.AttemptTimeout+2*a.config.StatusInterval, Status)[0] {
+				told = told || f.stuck
+			}
+			if tried := a.acceptor.stuck || a.stats.Ballots > 0; told != (!decided && self == 1) || tried != (!decided && self == 0) {
+				t.Errorf("decided %t, rank %d: told %t, tried %t", decided, self, told, tried)
+			}
+		}
+	}
+}
+
+// When the next view is decided, members report nothing: it may be about that.
+func TestNothingIsReportedWhenAViewIsDecided(t *testing.T) {
+	for _, decided := range []bool{false, true} {
+		a := newAsker(t, func(c *Config) { c.Self = *c.View.Members.At(2) })
+		if decided {
+			a.acceptor.decided = &value{number: 2}
+		}
+		a.Suspect(a.now, 4, 1)
+		if sent := len(framesOf(a.Machine, a.now, Report)) > 0; sent == decided {
+			t.Errorf("decided %t: reported %t", decided, sent)
+		}
+	}
+}
