@@ -406,3 +406,36 @@ func TestNothingIsReportedWhenAViewIsDecided(t *testing.T) {
 		}
 	}
 }
+
+// Of two proposers that have preempted each other, the higher rank waits for longer. It waits no
+// longer than a few attempts take.
+func TestHigherRanksRetreatForLonger(t *testing.T) {
+	before := protocol.Time(0)
+	for self := range 5 {
+		a := newAsker(t, func(c *Config) { c.Self = *c.View.Members.At(self) })
+		if got := a.retreat(); got <= before || got > maxRetreat*a.config.AttemptTimeout+maxRankBackoff*a.config.RetryInterval {
+			t.Errorf("rank %d waits for %d, the one before for %d", self, got, before)
+		}
+		before = a.retreat()
+		if a.attemptTimeout = 1000 * a.config.AttemptTimeout; a.retreat() > before+maxRetreat*a.config.AttemptTimeout {
+			t.Errorf("rank %d waits for %d after long attempts", self, a.retreat())
+		}
+	}
+}
+
+// The time that answers take is measured from the first question to all that are awaited.
+func TestAwaitedMembersAreAskedFromTheFirstQuestionOn(t *testing.T) {
+	a := newAsker(t, func(c *Config) { c.DoubtTimeout = 0 })
+	a.Suspect(a.now, 4, 1)
+	for a.step(a.now + millisecond); a.proposer != nil; a.step(a.now + millisecond) {
+	}
+	w := &a.acceptor.awaiting
+	for a.step(a.now + millisecond); w.tries < 3 && a.acceptor.awaiting.members != nil; a.step(a.now + millisecond) {
+		if w.tries > 0 && (w.asked != 3 || w.first == 0 || w.tries > 1 && w.first == a.now) {
+			t.Fatalf("%+v", w)
+		}
+	}
+	if w.tries < 3 {
+		t.Errorf("%d questions", w.tries)
+	}
+}
