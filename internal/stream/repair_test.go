@@ -203,3 +203,26 @@ func TestCreditsThatAreNotTimed(t *testing.T) {
 		}
 	}
 }
+
+// When all that was requested is here, the rest is requested at once, unless the tree has gone on
+// meanwhile: then it may bring the rest.
+func TestTheRestIsRequestedUnlessTheTreeGoesOn(t *testing.T) {
+	for _, fed := range []bool{false, true} {
+		m, f := behind(t, 20)
+		now := f.pull.due
+		if requests(m, now) != 1 {
+			t.Fatal("nothing is requested")
+		}
+		for number := range f.pull.requestedTo {
+			receiveFrom(t, m, now, 0, number, 0, 10)
+		}
+		f.fedAt = 0
+		if fed {
+			f.fedAt = now
+		}
+		f.pull.due, f.pull.requestedTo = now, f.next
+		if m.requestMore(now, f); (requests(m, now) > 0) == fed || f.pull.due <= now {
+			t.Errorf("fed by the tree: %t; due at %d, at %d", fed, f.pull.due, now)
+		}
+	}
+}
