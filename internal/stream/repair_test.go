@@ -226,3 +226,47 @@ func TestTheRestIsRequestedUnlessTheTreeGoesOn(t *testing.T) {
 		}
 	}
 }
+
+// Distances on the ring go both ways, past holes. A rank without a member has none.
+func TestDistancesOnTheRing(t *testing.T) {
+	r := roster{slots: 9, members: MemberList{{0, 1}, {2, 1}, {3, 1}, {7, 1}}, self: 1}
+	for rank, want := range map[protocol.Rank][2]int{0: {1, 3}, 2: {0, 0}, 3: {3, 1}, 7: {2, 2}, 1: {0, 0}, 8: {0, 0}} {
+		if left, right := r.distances(rank); left != want[0] || right != want[1] {
+			t.Errorf("rank %d is %d to the left and %d to the right, want %v", rank, left, right, want)
+		}
+	}
+}
+
+// A member knows how old the last segment is that has arrived, and of no other one.
+func TestAgeOfTheLastSegment(t *testing.T) {
+	f := &flow{arrived: arrival{next: 5, at: 1000 * microsecond}}
+	for number, want := range map[uint64]bool{4: false, 5: true, 6: false} {
+		age, known := f.ageOf(1250*microsecond, number)
+		if known != want || known && age != 250 {
+			t.Errorf("before %d: %d µs, known: %t", number, age, known)
+		}
+	}
+}
+
+// What a member tells of others is what it lacks of them, and who has not acknowledged.
+func TestWhatOthersOwe(t *testing.T) {
+	m, f := behind(t, 8)
+	receiveFrom(t, m, 1, 0, 0, 0, 10)
+	if s := m.PeerStates()[0]; s.Missing != 7 || f.next != 1 {
+		t.Errorf("%+v", s)
+	}
+	root := group(t, Config{}, 3)[0]
+	if err := root.Write([]byte("message"), 0); err != nil {
+		t.Fatal(err)
+	}
+	drain(root, 1)
+	root.Poll(1)
+	own := root.own.flow
+	if got := root.Unanswered(); !slices.Equal(got, own.ackers) || len(got) == 0 {
+		t.Errorf("%v have not answered", got)
+	}
+	own.acks.from = map[protocol.Rank]uint64{own.ackers[0]: own.acks.wanted}
+	if got := root.Unanswered(); slices.Contains(got, own.ackers[0]) {
+		t.Errorf("%v have not answered", got)
+	}
+}
