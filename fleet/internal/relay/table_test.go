@@ -88,3 +88,21 @@ func TestStableIsAskedAgainAtOnce(t *testing.T) {
 		t.Errorf("%d questions about the rest", n)
 	}
 }
+
+// A delegate that is not in the backbone any more ships nothing, and owes no acknowledgment. It
+// does not know which zones are away.
+func TestDelegateThatIsNotInTheBackbone(t *testing.T) {
+	m := lead(t)
+	y := Origin{"b", "y", 1}
+	fromPeer(t, m, 2, 1, &frame{kind: kindData, origin: y, seq: 1, data: []byte("d")})
+	if err := m.FromZone(2, 0, (&frame{kind: kindData, origin: y, seq: 1, data: []byte("d")}).encode()); err != nil {
+		t.Fatal(err)
+	}
+	if len(m.links) == 0 || len(m.due) == 0 {
+		t.Fatalf("%d links, %d to acknowledge", len(m.links), len(m.due))
+	}
+	m.SetBackbone(3, nil)
+	if len(m.links) > 0 || len(m.due) > 0 || len(m.away) > 0 {
+		t.Errorf("%d links, %d to acknowledge, away %v", len(m.links), len(m.due), m.away)
+	}
+}
