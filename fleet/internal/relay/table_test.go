@@ -106,3 +106,21 @@ func TestDelegateThatIsNotInTheBackbone(t *testing.T) {
 		t.Errorf("%d links, %d to acknowledge, away %v", len(m.links), len(m.due), m.away)
 	}
 }
+
+// A member that has nothing of an origin answers nothing: not that its messages begin there.
+func TestNothingIsFetchedWhereNothingIs(t *testing.T) {
+	m := lead(t)
+	x := Origin{"a", "x", 1}
+	s := m.stream(2, x)
+	s.first, s.next = 1, 1
+	if reply := m.fetched(&frame{kind: kindFetch, origin: x}); reply != nil {
+		t.Errorf("%q", reply)
+	}
+	arrive(t, m, x, 1, 2)
+	for seq, want := range map[uint64]int{0: 3, 1: 2, 2: 1, 3: 0} { // with where they begin
+		frames, err := splitFrames(m.fetched(&frame{kind: kindFetch, origin: x, seq: seq}))
+		if len(frames) != want || err != nil {
+			t.Errorf("from %d on: %d frames: %v", seq, len(frames), err)
+		}
+	}
+}
