@@ -1,9 +1,6 @@
 package lifecycle
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/pleach-go/pleach/internal/control"
 	"github.com/pleach-go/pleach/internal/founding"
 	"github.com/pleach-go/pleach/internal/membership"
@@ -66,40 +63,6 @@ type Membership struct {
 	// Began has the candidates that the group began with, by agreement. It is nil if the
 	// process has joined.
 	Began []founding.Candidate
-}
-
-// Elsewhere has the addresses of members whose processes were started again at other ones, and
-// have not joined since: of their seats, by rank and incarnation. It does not change: who has met
-// another one has another Elsewhere.
-type Elsewhere map[holding]string
-
-// holding names the process that has a rank, as long as it does.
-type holding struct {
-	rank        protocol.Rank
-	incarnation uint64
-}
-
-// Address returns where the process of a member is.
-func (e Elsewhere) Address(m *membership.Member) string {
-	return cmp.Or(e[holding{m.Rank, m.Incarnation}], m.Address)
-}
-
-// Met returns what a member of a view knows after a process has introduced itself, and reports
-// whether that is new. Only of a member that cannot be reached it is believed that it is elsewhere:
-// there may be two processes with one ID. Otherwise one that lives on while most others are started
-// again at new addresses suspects them for ever, and with that they have no quorum.
-func (e Elsewhere) Met(v *membership.View, unreachable []protocol.Rank, c control.Contact) (Elsewhere, bool) {
-	m := v.Named(c.ID)
-	if m == nil || c.Address == "" || c.Address == e.Address(m) || !slices.Contains(unreachable, m.Rank) {
-		return e, false
-	}
-	next := Elsewhere{holding{m.Rank, m.Incarnation}: c.Address}
-	for h, address := range e {
-		if h.rank != m.Rank && v.Holds(h.rank, h.incarnation) {
-			next[h] = address
-		}
-	}
-	return next, true
 }
 
 func (Ask) action()     {}

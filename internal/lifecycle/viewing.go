@@ -63,17 +63,6 @@ func (m *Machine) runViews() {
 	}
 }
 
-// elsewhere returns the members whose seats are not where the view has them.
-func (m *Machine) elsewhere() Elsewhere {
-	e := make(Elsewhere)
-	for _, o := range m.place.View.Members.All() {
-		if address := m.Address(o); o.Incarnation != m.place.View.Number && address != o.Address {
-			e[holding{o.Rank, o.Incarnation}] = address
-		}
-	}
-	return e
-}
-
 // viewReplied takes the answer of a member: it has messages, is a seat, is dead, or is
 // silent.
 func (m *Machine) viewReplied(address string, r Reply) {
