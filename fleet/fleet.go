@@ -137,7 +137,7 @@ func newFleet(c Config, zone *pleach.Group) (*Fleet, error) {
 	f.machine = relay.New(relay.Config{
 		Self: f.origin, Born: uint64(time.Now().UnixNano()), KeepBytes: c.KeepBytes, MaxOrigins: maxOrigins, Window: window, AckBytes: min(ackBytes, window/4),
 		AckDelay: relay.Time(ackDelay), WatermarkDelay: relay.Time(watermarkDelay), Stall: relay.Time(stallTimeout), GapDelay: relay.Time(gapDelay),
-		Patience:     relay.Time(c.Patience),
+		Patience: relay.Time(c.Patience), Zones: f.seededZones(),
 		ForwardDelay: relay.Time(forwardDelay), Echo: c.Echo,
 	})
 	f.tick = noTick

@@ -14,6 +14,11 @@ import (
 // gateway of theirs may not have read it yet: they are covered. Its successor waits for those,
 // and ships to them from there on. A zone that is new, or was given up, is covered when it has
 // caught up.
+//
+// In a zone that begins, nothing is acknowledged, so all others are covered. It waits for those
+// that it is told of: by its config, and by the first zones that it meets, which tell what they
+// wait for. Otherwise a zone that has died and begun again would run away from one that is cut
+// off just then.
 
 // setAway notes which of the zones that are covered are not in the backbone.
 func (s *shipping) setAway(now Time) {
@@ -24,6 +29,19 @@ func (s *shipping) setAway(now Time) {
 	for zone := range s.covered {
 		if _, known := s.away[zone]; !known && !s.present(zone) {
 			s.away[zone] = now
+		}
+	}
+}
+
+// await has zones waited for that are not in the backbone, unless messages are acknowledged that
+// they may lack.
+func (s *shipping) await(zones []string) {
+	if slices.ContainsFunc(s.sorted, func(of *stream) bool { return of.own && of.acked > 0 }) {
+		return
+	}
+	for _, zone := range zones {
+		if zone != s.self.Zone && !s.based[zone] {
+			s.covered[zone] = true
 		}
 	}
 }

@@ -14,7 +14,7 @@ const (
 	kindData      kind = iota + 1 // a message
 	kindLost                      // messages of an origin, up to a position, that are lost
 	kindBase                      // positions at which a zone that is new begins
-	kindWatermark                 // in a zone: positions of the lead, and what all zones have
+	kindWatermark                 // in a zone: positions of the lead, and what all zones have; from a gateway to a lead: zones that are waited for
 	kindSync                      // from a lead to a gateway: its positions; asks for those of the gateway
 	kindReply                     // the gateway's positions
 	kindAck                       // the gateway's positions that are stable in its zone

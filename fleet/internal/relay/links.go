@@ -153,7 +153,7 @@ func (s *shipping) choose(l *link) Peer {
 }
 
 // handleReply takes in the positions of a gateway, and reports whether a link begins. A zone
-// that is new begins at the present. A reply from before another zone was gone says nothing
+// that is new begins at the present, unless this one has waited for it. A reply from before another zone was gone says nothing
 // about that one, so the gateway is asked again.
 func (s *shipping) handleReply(now Time, rank int, f *frame) bool {
 	l := s.links[f.zone]
@@ -195,8 +195,12 @@ func (s *shipping) takePositions(l *link, f *frame) *frame {
 		case slices.Contains(f.zones, o.Zone):
 			l.sent[o] = 0
 		case o.Zone == s.self.Zone:
-			base.positions = append(base.positions, position{Origin: o, Seq: of.position()})
-			l.sent[o], l.acked[o] = of.position(), of.position()
+			at := of.position()
+			if s.covered[l.zone] {
+				at = of.acked // it was waited for
+			}
+			base.positions = append(base.positions, position{Origin: o, Seq: at})
+			l.sent[o], l.acked[o] = at, at
 		}
 		l.from[o] = l.sent[o]
 	}

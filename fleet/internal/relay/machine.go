@@ -37,6 +37,8 @@ type Config struct {
 	// Patience is how long a zone that is cut off is waited for: until then, no message that
 	// it lacks is dropped from the log.
 	Patience Time
+	// Zones are other zones that a member which begins its zone waits for.
+	Zones []string
 	// GapDelay is how long a member waits for a message that is missing before it asks.
 	GapDelay Time
 	// ForwardDelay is the time between two messages that a member forwards to the lead. If
@@ -149,6 +151,7 @@ func (m *Machine) Connected(zone string) bool { return m.present(zone) }
 func (m *Machine) Begin(now Time) {
 	m.based[m.self.Zone] = true
 	m.setBorn(m.config.Born)
+	m.await(m.config.Zones)
 	m.begin(now)
 }
 
@@ -318,7 +321,13 @@ func (m *Machine) handlePeer(now Time, rank int, f *frame) {
 			m.takeBase(now, f)
 		}
 	case kindSync:
+		if len(f.covers) > 0 {
+			m.send(Peer{Rank: rank, Zone: f.zone}, m.emptyWatermark())
+		}
 		m.handleSync(now, rank, f)
+	case kindWatermark:
+		m.await(f.zones)
+		m.setAway(now)
 	case kindReply:
 		if len(f.covers) == 0 {
 			m.measured(now, rank, f.zone)

@@ -83,13 +83,13 @@ func (r *repair) fetch(now Time) (gotOn []*stream) {
 
 // hopeless returns the position up to which an origin's messages are missing for good, or 0:
 // other members have lost them, and they have not come since then; or nobody has shipped
-// them for long, and this member would.
+// them for long, and this member would, or is the only one of its zone that knows of more.
 func (r *repair) hopeless(now Time, s *stream) uint64 {
 	switch {
 	case s.next == 0:
 	case s.lost >= s.next && now >= max(s.lostAt, s.stuck+r.config.Stall/2):
 		return s.lost
-	case r.active && r.ships(s.origin) && now >= s.stuck+giveUpAfter*r.config.Stall:
+	case (r.active || s.injects()) && r.ships(s.origin) && now >= s.stuck+giveUpAfter*r.config.Stall:
 		upTo := s.seen
 		for seq := range s.held {
 			upTo = min(cmp.Or(upTo, seq-1), seq-1)
@@ -97,6 +97,16 @@ func (r *repair) hopeless(now Time, s *stream) uint64 {
 		return upTo
 	}
 	return 0
+}
+
+// injects reports whether a message waits here that the zone has not seen yet.
+func (s *stream) injects() bool {
+	for _, a := range s.held {
+		if a.inject {
+			return true
+		}
+	}
+	return false
 }
 
 // Hello is what a process that has joined broadcasts in its zone, now and then, until it has

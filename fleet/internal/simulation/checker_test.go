@@ -62,7 +62,7 @@ func (c *checker) deliver(m *member, msg *relay.Message) {
 // be lost to its own zone if others have overwritten them before it has another lead.
 func (c *checker) mayLose(o relay.Origin) bool {
 	origin := c.find(o)
-	return c.sim.plan.patience < 30*second || c.sim.plan.dead > 0 || origin != nil && origin.dead
+	return c.sim.plan.patience < 30*second || origin != nil && origin.dead
 }
 
 // find returns the process of an origin.

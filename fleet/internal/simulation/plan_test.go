@@ -26,6 +26,7 @@ type plan struct {
 	kills, cuts    int
 	stuck          int // delegates that get stuck
 	dead           int // zones that die
+	told           int // zones that each member is told of when it starts
 }
 
 func drawPlan(rng *rand.Rand) plan {
@@ -45,6 +46,7 @@ func drawPlan(rng *rand.Rand) plan {
 	p.share = max(p.keepBytes/2/p.members, p.size+256)
 	p.groupWindow = 1024 << rng.IntN(6)
 	p.sendWindow = 1024 << rng.IntN(6)
+	p.told = 2 + p.messages%(p.zones-1) // so that each zone is told of another one
 	return p
 }
 
@@ -60,6 +62,9 @@ func (s *Simulation) config(m *member) relay.Config {
 		Self: relay.Origin{Zone: m.zone.name, ID: m.id, Incarnation: m.incarnation}, Born: uint64(s.now), KeepBytes: s.plan.keepBytes, MaxOrigins: 1 << 16,
 		Window: window, AckBytes: window / 4, AckDelay: 2 * second, WatermarkDelay: 500 * millisecond, Stall: 5 * second, GapDelay: 500 * millisecond,
 		ForwardDelay: 5 * millisecond, Patience: s.plan.patience,
+	}
+	for i := range s.plan.told {
+		c.Zones = append(c.Zones, zoneName(i))
 	}
 	if s.options.Configure != nil {
 		s.options.Configure(&c)

@@ -111,13 +111,15 @@ const meetTime = 20 * second
 // begin starts all members.
 func (s *Simulation) begin() {
 	for i := range s.plan.zones {
-		z := &zone{sim: s, name: string(rune('a' + i)), backbone: s.main}
+		z := &zone{sim: s, name: zoneName(i), backbone: s.main}
 		s.zones = append(s.zones, z)
 		for range s.plan.members {
 			z.start()
 		}
 	}
 }
+
+func zoneName(i int) string { return string(rune('a' + i)) }
 
 // members returns those that are alive.
 func (s *Simulation) members() (list []*member) {

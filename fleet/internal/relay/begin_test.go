@@ -1,0 +1,104 @@
+package relay
+
+import (
+	"slices"
+	"testing"
+)
+
+// toldOf starts the first member of zone "a", which is told of other zones.
+func toldOf(zones ...string) *Machine {
+	m := New(Config{Self: Origin{"a", "self", 1}, KeepBytes: 1 << 20, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall, Patience: 100 * modelStall, WatermarkDelay: 10, Zones: zones})
+	m.Begin(1)
+	m.SetZone(1, []Sibling{{0, 0}}, 0)
+	m.SetBackbone(1, []Peer{{Rank: 0, Zone: "a"}})
+	return m
+}
+
+// A zone that begins waits for those that it is told of, and for those that the first one it
+// meets waits for, so that they get its first messages when they come.
+func TestZoneThatBeginsWaitsForOthers(t *testing.T) {
+	m := toldOf("a", "b")
+	m.Broadcast(2, []byte("first"))
+	if m.Window(1) {
+		t.Error("the window does not wait for a zone that the first member is told of")
+	}
+	m.SetBackbone(3, []Peer{{Rank: 0, Zone: "a"}, {Rank: 1, Zone: "b"}})
+	m.Actions()
+	fromPeer(t, m, 3, 1, &frame{kind: kindWatermark, zone: "b", zones: []string{"a", "b", "c"}})
+	fromPeer(t, m, 3, 1, &frame{kind: kindReply, zone: "b", zones: []string{"b", "c"}, covers: []string{"a"}})
+	if bases, _ := sends(t, m, kindBase); len(bases) != 1 || bases[0].positions[0].Seq != 0 {
+		t.Fatalf("a zone that was waited for begins at %v", bases)
+	}
+	fromPeer(t, m, 4, 1, &frame{kind: kindAck, zone: "b", positions: []position{{Origin: m.self, Seq: 1}}})
+	if m.Window(1) {
+		t.Error("the window does not wait for a zone that another one waits for")
+	}
+	m.SetBackbone(5, []Peer{{Rank: 0, Zone: "a"}, {Rank: 1, Zone: "b"}, {Rank: 2, Zone: "c"}})
+	m.Actions()
+	fromPeer(t, m, 5, 2, &frame{kind: kindReply, zone: "c", zones: []string{"a", "b", "c"}, covers: []string{"a"}})
+	if data, to := sends(t, m, kindData); len(data) != 1 || to[0] != 2 {
+		t.Fatalf("%d messages are shipped to the zone that was away", len(data))
+	}
+	fromPeer(t, m, 6, 2, &frame{kind: kindAck, zone: "c", positions: []position{{Origin: m.self, Seq: 1}}})
+	if !m.Window(1) {
+		t.Error("the window waits although all zones have everything")
+	}
+}
+
+// A zone that begins does not wait for longer than others do, nor for what another zone names
+// after messages were acknowledged which that may lack.
+func TestZoneThatBeginsGoesOn(t *testing.T) {
+	m := toldOf("b")
+	m.Broadcast(2, []byte("first"))
+	m.Tick(101 * modelStall)
+	if !m.Window(1) {
+		t.Fatal("the window waits for a zone that is given up")
+	}
+	m.SetBackbone(102*modelStall, []Peer{{Rank: 0, Zone: "a"}, {Rank: 1, Zone: "b"}})
+	fromPeer(t, m, 102*modelStall, 1, &frame{kind: kindWatermark, zone: "b", zones: []string{"c"}})
+	if m.covered["c"] || len(m.away) > 0 {
+		t.Errorf("it waits for %v, which may lack what is acknowledged", m.away)
+	}
+}
+
+// A gateway tells a lead that asks for positions which zones its own waits for, and one that
+// only measures nothing.
+func TestGatewayTellsWhomItsZoneWaitsFor(t *testing.T) {
+	m := toldOf("b", "c")
+	m.SetBackbone(3, []Peer{{Rank: 0, Zone: "a"}, {Rank: 1, Zone: "b"}})
+	m.Actions()
+	fromPeer(t, m, 3, 1, &frame{kind: kindSync, zone: "b"})
+	fromPeer(t, m, 3, 1, &frame{kind: kindSync, zone: "b", covers: []string{"b"}})
+	if told, _ := sends(t, m, kindWatermark); len(told) != 1 || !slices.Equal(told[0].zones, []string{"b", "c"}) {
+		t.Errorf("it tells %v", told)
+	}
+}
+
+// A gateway that is not the lead is the only member of its zone that knows of a message which
+// waits for a lost one before it. If nobody has that, it tells its zone after a while, and goes on.
+func TestGatewayGivesUpWhatNobodyHas(t *testing.T) {
+	m := New(Config{Self: Origin{"a", "self", 1}, KeepBytes: 1 << 20, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall, GapDelay: 10, AckDelay: 10, WatermarkDelay: 10})
+	m.Begin(1)
+	m.SetZone(1, []Sibling{{0, 0}, {1, 1}}, 1)
+	m.SetBackbone(1, []Peer{{Rank: 0, Zone: "a"}, {Rank: 1, Zone: "a", Age: 1}, {Rank: 2, Zone: "b"}})
+	m.based["c"] = true // and gone
+	dead := Origin{"c", "x", 1}
+	fromPeer(t, m, 2, 2, &frame{kind: kindLost, origin: dead, seq: 1})
+	fromPeer(t, m, 2, 2, &frame{kind: kindData, origin: dead, seq: 2, data: []byte("d")})
+	if m.Tick(giveUpAfter*modelStall + 1); len(m.Delivered()) > 0 {
+		t.Fatal("a message is given up too early")
+	}
+	m.Tick(giveUpAfter*modelStall + 20)
+	if got := m.Delivered(); len(got) != 2 || got[0].Lost != 1 || got[1].Seq != 2 {
+		t.Errorf("delivered %v", got)
+	}
+	casts := 0
+	for _, a := range m.Actions() {
+		if c, ok := a.(Cast); ok && (kindOf(c.Frame) == kindLost || kindOf(c.Frame) == kindData) {
+			casts++
+		}
+	}
+	if casts != 2 {
+		t.Errorf("%d frames are broadcast in the zone, not the notice and the message", casts)
+	}
+}
