@@ -308,12 +308,13 @@ func (f *Fleet) receive() {
 // cast broadcasts in the zone, frames that wait together as one message. Without a quorum it
 // tries again: what it has to broadcast is numbered.
 func (f *Fleet) cast() {
+	room := make([]byte, 0, maxBatch)
 	for c := range f.casts.all(f.life) {
 		if c.poll {
 			f.running.Go(f.poll)
 			continue
 		}
-		batch, done := slices.Clip(c.frame), []chan struct{}{c.done}
+		batch, done := append(room, c.frame...), []chan struct{}{c.done}
 		fits := func(next cast) bool { return !next.poll && len(batch)+len(next.frame) <= maxBatch }
 		for next, ok := f.casts.more(fits); ok; next, ok = f.casts.more(fits) {
 			batch = append(batch, next.frame...)

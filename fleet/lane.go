@@ -25,9 +25,10 @@ func newLane(life context.Context) *lane {
 	return l
 }
 
-// next returns the frames to send next, or nil.
-func (l *lane) next() (batch []byte) {
-	fits := func(frame []byte) bool { return batch == nil || len(batch)+len(frame) <= maxBatch }
+// next returns the frames to send next, in room if they fit.
+func (l *lane) next(room []byte) []byte {
+	batch := room[:0]
+	fits := func(frame []byte) bool { return len(batch) == 0 || len(batch)+len(frame) <= maxBatch }
 	for _, q := range []*queue[[]byte]{l.urgent, l.frames} {
 		for frame, ok := q.more(fits); ok; frame, ok = q.more(fits) {
 			batch = append(batch, frame...)
@@ -64,9 +65,10 @@ func (s *session) send(a relay.Send) {
 
 // carry sends what waits for a delegate, as much as there is together.
 func (s *session) carry(rank int, l *lane) {
+	room := make([]byte, 0, maxBatch)
 	for l.life.Err() == nil {
-		batch := l.next()
-		if batch == nil {
+		batch := l.next(room)
+		if len(batch) == 0 {
 			select {
 			case <-l.news:
 			case <-l.life.Done():

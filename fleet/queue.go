@@ -4,6 +4,8 @@ import (
 	"context"
 	"iter"
 	"sync"
+
+	fifo "github.com/pleach-go/pleach/internal/queue"
 )
 
 // queue has what waits for goroutines. Its producers wait while it is longer than its
@@ -16,8 +18,7 @@ type queue[T any] struct {
 
 	mu    sync.Mutex // guards the rest
 	news  sync.Cond  // there may be an item, or the end
-	items []T
-	first int // of those that wait; the items before were taken
+	items fifo.Queue[T]
 	bytes int
 }
 
@@ -28,7 +29,7 @@ func newQueue[T any](life context.Context, limit int, size func(T) int) *queue[T
 }
 
 // maxIdle is of how many items an empty queue keeps the memory.
-const maxIdle = 256
+const maxIdle = 4096
 
 // add adds items. It does not wait.
 func (q *queue[T]) add(items ...T) {
@@ -37,13 +38,8 @@ func (q *queue[T]) add(items ...T) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.items) == cap(q.items) && q.first > len(q.items)/2 {
-		n := copy(q.items, q.items[q.first:])
-		clear(q.items[n:])
-		q.items, q.first = q.items[:n], 0
-	}
-	q.items = append(q.items, items...)
 	for i := range items {
+		q.items.Push(items[i])
 		q.bytes += q.size(items[i])
 		q.news.Signal()
 	}
@@ -65,7 +61,7 @@ func (q *queue[T]) all(ctx context.Context) iter.Seq[T] {
 func (q *queue[T]) more(test func(T) bool) (item T, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.first == len(q.items) || !test(q.items[q.first]) {
+	if q.items.Len() == 0 || !test(*q.items.At(0)) {
 		return item, false
 	}
 	return q.take(), true
@@ -82,10 +78,10 @@ func (q *queue[T]) wake() {
 func (q *queue[T]) next(ctx context.Context) (item T, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for q.first == len(q.items) && ctx.Err() == nil && q.life.Err() == nil {
+	for q.items.Len() == 0 && ctx.Err() == nil && q.life.Err() == nil {
 		q.news.Wait()
 	}
-	if q.first == len(q.items) || ctx.Err() != nil {
+	if q.items.Len() == 0 || ctx.Err() != nil {
 		q.news.Signal() // it may have been for another goroutine
 		return item, false
 	}
@@ -94,14 +90,9 @@ func (q *queue[T]) next(ctx context.Context) (item T, ok bool) {
 
 // take takes the first item. The caller holds the lock.
 func (q *queue[T]) take() (item T) {
-	q.items[q.first], item = item, q.items[q.first]
-	q.first++
+	item = q.items.Pop()
+	q.items.Trim(maxIdle)
 	q.bytes -= q.size(item)
-	if q.first == len(q.items) {
-		if q.items, q.first = q.items[:0], 0; cap(q.items) > maxIdle {
-			q.items = nil
-		}
-	}
 	give(q.less)
 	return item
 }

@@ -44,7 +44,7 @@ func TestQueueWhoseReceiversEnd(t *testing.T) {
 					t.Fatalf("item %d was taken %d times", i, n)
 				}
 			}
-			if q.bytes != 0 || q.first != len(q.items) {
+			if q.bytes != 0 || q.items.Len() != 0 {
 				t.Errorf("%d bytes are left", q.bytes)
 			}
 		})

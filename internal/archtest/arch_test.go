@@ -87,9 +87,9 @@ var rules = []rule{
 	{pkg: "prom", may: []string{".", "lease", "ordered", "replicated", "shard"}, outside: []string{"github.com/prometheus/client_golang/prometheus"}},
 
 	// Many groups as one, from the public API alone.
-	{pkg: "fleet/internal/relay", pure: true, may: []string{"protocol"}},
+	{pkg: "fleet/internal/relay", pure: true, may: []string{"protocol", "internal/queue"}},
 	{pkg: "fleet/internal/simulation", tests: true, may: []string{"fleet/internal/relay", "internal/testutil"}},
-	{pkg: "fleet", may: []string{".", "fleet/internal/relay"}},
+	{pkg: "fleet", may: []string{".", "fleet/internal/relay", "internal/queue"}},
 
 	// What services build on a group, from its public API alone.
 	{pkg: "internal/services/sequencer", pure: true, may: []string{"internal/wire", "protocol"}},

@@ -42,6 +42,14 @@ func (q *Queue[T]) Discard() {
 	q.size--
 }
 
+// Trim gives the memory of a queue back that is empty and has had room for more than so
+// many elements.
+func (q *Queue[T]) Trim(most int) {
+	if q.size == 0 && len(q.ring) > most {
+		*q = Queue[T]{}
+	}
+}
+
 func (q *Queue[T]) grow() {
 	larger := make([]T, max(2, 2*len(q.ring)))
 	n := copy(larger, q.ring[q.first:])

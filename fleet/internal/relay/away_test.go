@@ -26,8 +26,8 @@ func TestLogKeepsWhatZonesLack(t *testing.T) {
 	}
 	m.check("burst", sent)
 	for _, p := range m.alive("") {
-		if p.keptBytes > keep || p.oldBytes > 0 || len(p.kept) > 20 {
-			t.Errorf("%s keeps %d bytes, %d of them for zones that have everything, in %d records", p.self.ID, p.keptBytes, p.oldBytes, len(p.kept))
+		if p.keptBytes > keep || p.oldBytes > 0 || p.kept.Len() > 20 {
+			t.Errorf("%s keeps %d bytes, %d of them for zones that have everything, in %d records", p.self.ID, p.keptBytes, p.oldBytes, p.kept.Len())
 		}
 	}
 }
@@ -93,8 +93,8 @@ func TestJoinerKeepsWhatZonesLack(t *testing.T) {
 		t.Fatal(err)
 	}
 	joiner.SetBackbone(6, []Peer{{Rank: 0, Zone: "a"}})
-	if s := joiner.streams[old.self]; len(s.log) != n || len(joiner.away) != 1 {
-		t.Errorf("a joiner has %d of %d messages, and waits for %v", len(s.log), n, joiner.away)
+	if s := joiner.streams[old.self]; s.log.Len() != n || len(joiner.away) != 1 {
+		t.Errorf("a joiner has %d of %d messages, and waits for %v", s.log.Len(), n, joiner.away)
 	}
 	if old.Tick(200); old.streams[old.self].acked != n || len(old.away) > 0 {
 		t.Errorf("%d of %d messages are acknowledged, and %v waited for", old.streams[old.self].acked, n, old.away)

@@ -80,7 +80,7 @@ func (o *forwarder) spread(now Time) {
 			continue
 		}
 		for seq := max(s.forwarded, s.first); seq < s.next; seq++ {
-			o.add(Cast{s.log[seq-s.first].raw})
+			o.add(Cast{s.at(seq).raw})
 		}
 		o.confirm(s, s.position())
 	}

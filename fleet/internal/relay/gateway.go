@@ -105,7 +105,7 @@ func (g *gateway) handleSync(now Time, rank int, f *frame) {
 			g.send(to, &frame{kind: kindLost, origin: s.origin, seq: s.first - 1})
 		}
 		for seq := max(has.Seq+1, s.first); seq < s.next && room > 0; seq++ {
-			msg := s.log[seq-s.first].message
+			msg := s.at(seq).message
 			g.outbox.ship(to, msg)
 			room -= msg.cost()
 		}

@@ -10,21 +10,24 @@ import (
 func (j *journal) invariant() error {
 	kept, old, held := 0, 0, 0
 	records := make(map[record]int)
-	for i, r := range j.kept {
+	var before record
+	for i := range j.kept.Len() {
+		r := *j.kept.At(i)
 		if r.seq >= r.stream.first {
 			records[r]++
 		}
-		if i > 0 && j.kept[i-1].stream == r.stream && j.kept[i-1].seq >= r.seq {
-			return fmt.Errorf("record %d of %v comes after %d", r.seq, r.stream.origin, j.kept[i-1].seq)
+		if before.stream == r.stream && before.seq >= r.seq {
+			return fmt.Errorf("record %d of %v comes after %d", r.seq, r.stream.origin, before.seq)
 		}
+		before = r
 	}
 	for _, s := range j.sorted {
 		end := uint64(0)
-		if len(s.log) > 0 {
-			end = s.log[0].end - uint64(s.log[0].cost())
+		if s.log.Len() > 0 {
+			end = s.at(s.first).end - uint64(s.at(s.first).cost())
 		}
-		for i, e := range s.log {
-			seq := s.first + uint64(i)
+		for i := range s.log.Len() {
+			e, seq := s.log.At(i), s.first+uint64(i)
 			kept += e.cost()
 			if end += uint64(e.cost()); e.end != end {
 				return fmt.Errorf("message %d of %v ends at %d, not at %d", seq, s.origin, e.end, end)
@@ -40,11 +43,11 @@ func (j *journal) invariant() error {
 				return fmt.Errorf("message %d of %v waits, and the next is %d", seq, s.origin, s.next)
 			}
 		}
-		if s.first <= s.old && len(s.log) == 0 {
+		if s.first <= s.old && s.log.Len() == 0 {
 			return fmt.Errorf("%v has old messages up to %d from %d on, and the log is empty", s.origin, s.old, s.first)
 		}
-		if s.next > 0 && len(s.log) > 0 && s.first+uint64(len(s.log)) != s.next {
-			return fmt.Errorf("%v has %d messages from %d on, and the next is %d", s.origin, len(s.log), s.first, s.next)
+		if s.next > 0 && s.log.Len() > 0 && s.first+uint64(s.log.Len()) != s.next {
+			return fmt.Errorf("%v has %d messages from %d on, and the next is %d", s.origin, s.log.Len(), s.first, s.next)
 		}
 		if missing := len(s.held) > 0 || s.seen >= max(s.next, 1); s.next > 0 && missing != (j.gaps[s.origin] == s) && s.lost < s.next && (missing || j.config.KeepBytes >= 1<<12) { // what a short log has no room for is fetched later
 			return fmt.Errorf("something is missing of %v: %t, says the journal %t", s.origin, missing, j.gaps[s.origin] == s)
@@ -56,7 +59,7 @@ func (j *journal) invariant() error {
 	switch {
 	case kept != j.keptBytes || old != j.oldBytes || held != j.heldBytes:
 		return fmt.Errorf("%d bytes are kept, %d of them old, and %d held: the journal counts %d, %d and %d", kept, old, held, j.keptBytes, j.oldBytes, j.heldBytes)
-	case kept-old > j.config.KeepBytes && len(j.kept) > 1:
+	case kept-old > j.config.KeepBytes && j.kept.Len() > 1:
 		return fmt.Errorf("%d bytes are kept, %d of them old, of %d", kept, old, j.config.KeepBytes)
 	case held > j.config.KeepBytes:
 		return fmt.Errorf("%d bytes are held", held)

@@ -75,7 +75,7 @@ func (s *shipping) deadline(d *deadline) {
 	}
 }
 
-// ship sends what other zones lack, if this member leads.
+// ship sends what other zones lack, if this member leads, and asks gateways for their positions.
 func (s *shipping) ship(now Time) {
 	if !s.active {
 		return
@@ -87,7 +87,14 @@ func (s *shipping) ship(now Time) {
 			covers := s.shipped()
 			s.send(l.gateway, &frame{kind: kindSync, zone: s.self.Zone, zones: s.bases(), covers: covers, born: s.born, positions: s.positions(covers)})
 		}
-		if l.synced {
+	}
+	s.pumpAll(now)
+}
+
+// pumpAll sends what the windows of all links have room for.
+func (s *shipping) pumpAll(now Time) {
+	for _, zone := range s.zones {
+		if l := s.links[zone]; s.active && l != nil && l.synced {
 			s.pump(now, l)
 		}
 	}
@@ -303,7 +310,7 @@ func (s *shipping) shipNext(l *link, of *stream, after uint64) uint64 {
 		l.inFlight++ // so that an acknowledgment is waited for
 		return of.first - 1
 	}
-	e := &of.log[after+1-of.first]
+	e := of.at(after + 1)
 	s.outbox.ship(l.gateway, e.message)
 	l.inFlight += e.cost()
 	return after + 1

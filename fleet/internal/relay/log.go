@@ -3,6 +3,8 @@ package relay
 import (
 	"maps"
 	"slices"
+
+	"github.com/pleach-go/pleach/internal/queue"
 )
 
 // Origin is a process that broadcasts. Incarnation tells its starts apart.
@@ -35,15 +37,15 @@ type Position struct {
 type journal struct {
 	*core
 	streams   map[Origin]*stream
-	sorted    []*stream          // streams in the order of their origins
-	known     map[string]*stream // streams by the bytes of their origins in frames
-	based     map[string]bool    // zones whose first messages are known
-	gaps      map[Origin]*stream // streams in which something is missing
-	forgot    bool               // there were too many origins
-	heldBytes int                // data of messages that wait for those before them
-	kept      []record           // the last messages of the log, in the order of their arrival
-	keptBytes int                // cost of all messages of the log
-	oldBytes  int                // cost of those that are in the log only because a zone lacks them
+	sorted    []*stream           // streams in the order of their origins
+	known     map[string]*stream  // streams by the bytes of their origins in frames
+	based     map[string]bool     // zones whose first messages are known
+	gaps      map[Origin]*stream  // streams in which something is missing
+	forgot    bool                // there were too many origins
+	heldBytes int                 // data of messages that wait for those before them
+	kept      queue.Queue[record] // the last messages of the log, in the order of their arrival
+	keptBytes int                 // cost of all messages of the log
+	oldBytes  int                 // cost of those that are in the log only because a zone lacks them
 }
 
 // record is a message of the log.
@@ -58,7 +60,7 @@ type stream struct {
 	own       bool   // the origin is of this zone, and of its present life
 	next      uint64 // the next message to deliver; 0: not known yet
 	first     uint64 // the log has first to next-1
-	log       []entry
+	log       queue.Queue[entry]
 	acked     uint64             // position up to which all zones have the messages, says this zone's lead
 	old       uint64             // position up to which the log has messages only because a zone lacks them
 	forwarded uint64             // first message that was forwarded to this member and not broadcast yet; 0: none
@@ -103,13 +105,17 @@ func (s *stream) bytes(after, upTo uint64) int {
 
 func (s *stream) end(seq uint64) uint64 {
 	switch {
-	case len(s.log) == 0:
+	case s.log.Len() == 0:
 		return 0
 	case seq < s.first:
-		return s.log[0].end - uint64(s.log[0].cost())
+		e := s.at(s.first)
+		return e.end - uint64(e.cost())
 	}
-	return s.log[min(seq, s.position())-s.first].end
+	return s.at(min(seq, s.position())).end
 }
+
+// at returns a message of the log.
+func (s *stream) at(seq uint64) *entry { return s.log.At(int(seq - s.first)) }
 
 // stream returns what is known of an origin. If that is nothing, its messages begin with
 // the first if this member has a base of its zone, and otherwise where the base says.
@@ -154,9 +160,7 @@ func (j *journal) forgetOne() {
 			oldest = s
 		}
 	}
-	for range oldest.log {
-		j.drop(oldest)
-	}
+	j.dropAll(oldest)
 	for _, a := range oldest.held {
 		j.heldBytes -= a.cost()
 	}
@@ -255,9 +259,7 @@ func (j *journal) skip(now Time, s *stream, upTo uint64) {
 	if s.next == 0 || s.next > upTo {
 		return
 	}
-	for range s.log {
-		j.drop(s)
-	}
+	j.dropAll(s)
 	j.sweep()
 	j.deliver(Message{Origin: s.origin, Seq: upTo + 1, Lost: upTo + 1 - s.next})
 	j.startAt(now, s, upTo+1)
@@ -277,15 +279,14 @@ func (j *journal) startAt(now Time, s *stream, first uint64) {
 
 // keep adds the next message to the log.
 func (j *journal) keep(s *stream, msg message) {
-	if len(s.log) == 0 {
-		s.first = s.next
-	}
 	var end uint64
-	if n := len(s.log); n > 0 {
-		end = s.log[n-1].end
+	if n := s.log.Len(); n == 0 {
+		s.first = s.next
+	} else {
+		end = s.log.At(n - 1).end
 	}
-	s.log = append(s.log, entry{msg, end + uint64(msg.cost())})
-	j.kept = append(j.kept, record{s, s.next})
+	s.log.Push(entry{msg, end + uint64(msg.cost())})
+	j.kept.Push(record{s, s.next})
 	j.keptBytes += msg.cost()
 	j.trim()
 }
@@ -293,15 +294,13 @@ func (j *journal) keep(s *stream, msg message) {
 // trim drops the oldest messages if the log is too long. Those that another zone lacks are
 // old then, and stay until it has them.
 func (j *journal) trim() {
-	for j.keptBytes-j.oldBytes > j.config.KeepBytes && len(j.kept) > 1 {
-		r := j.kept[0]
-		j.kept[0] = record{}
-		j.kept = j.kept[1:]
+	for j.keptBytes-j.oldBytes > j.config.KeepBytes && j.kept.Len() > 1 {
+		r := j.kept.Pop()
 		switch s := r.stream; {
 		case r.seq < s.first: // it was dropped
 		case s.own && r.seq > s.acked || s.forwarded > 0 && r.seq >= s.forwarded:
 			s.old = r.seq
-			j.oldBytes += s.log[r.seq-s.first].cost()
+			j.oldBytes += s.at(r.seq).cost()
 		default:
 			j.drop(s)
 		}
@@ -310,19 +309,30 @@ func (j *journal) trim() {
 
 // drop drops the first message of an origin's log.
 func (j *journal) drop(s *stream) {
-	cost := s.log[0].cost()
+	cost := s.at(s.first).cost()
 	if s.first <= s.old {
 		j.oldBytes -= cost
 	}
 	j.keptBytes -= cost
-	s.log[0].message = message{}
-	s.log = s.log[1:]
 	s.first++
+	s.log.Discard()
+	s.log.Trim(0) // an origin that is silent takes no memory
+}
+
+// dropAll drops an origin's log.
+func (j *journal) dropAll(s *stream) {
+	for s.log.Len() > 0 {
+		j.drop(s)
+	}
 }
 
 // sweep forgets records of messages that were dropped.
 func (j *journal) sweep() {
-	j.kept = slices.DeleteFunc(j.kept, func(r record) bool { return r.seq < r.stream.first })
+	for range j.kept.Len() {
+		if r := j.kept.Pop(); r.seq >= r.stream.first {
+			j.kept.Push(r)
+		}
+	}
 }
 
 // acknowledged notes that all zones have an origin's messages up to a position.

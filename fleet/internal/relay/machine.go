@@ -72,6 +72,7 @@ type Machine struct {
 	early      []*frame // frames from before this member was ready, up to KeepBytes
 	earlyBytes int
 	before     []Position
+	reading    frame // the frame that is read: one at a time, and each takes memory otherwise
 
 	shipping
 	watcher
@@ -236,18 +237,19 @@ func (m *Machine) FromZone(now Time, rank int, b []byte) error {
 
 // each handles frames, and does what follows from all of them.
 func (m *Machine) each(now Time, b []byte, handle func(*frame)) (err error) {
-	var f frame
-	ships := false
+	f := &m.reading
+	other := false
 	for len(b) > 0 {
 		if b, err = f.next(b, m.known); err != nil {
 			break
 		}
-		handle(&f)
-		ships = ships || f.kind != kindData || m.ships(f.origin)
+		handle(f)
+		other = other || f.kind != kindData
 	}
-	if ships {
+	if other {
 		m.step(now)
 	} else {
+		m.pumpAll(now)
 		m.settle(now)
 	}
 	return err
@@ -358,15 +360,14 @@ func (m *Machine) step(now Time) {
 	}
 }
 
-// settle does what follows from an input that gives this zone nothing to ship, as most do:
-// messages of other zones.
+// settle does what follows from messages, which most inputs are.
 func (m *Machine) settle(now Time) {
 	m.unmarked = true
 	if gotOn := m.fetch(now); len(gotOn) > 0 {
 		for _, s := range gotOn {
 			m.enqueue(s)
 		}
-		m.ship(now)
+		m.pumpAll(now)
 	}
 	m.acknowledge(now)
 	m.sendWatermark(now)

@@ -857,12 +857,12 @@ func TestLogIsBounded(t *testing.T) {
 	}
 	kept := 0
 	for _, s := range m.streams {
-		for _, e := range s.log {
-			kept += e.cost()
+		for i := range s.log.Len() {
+			kept += s.log.At(i).cost()
 		}
 	}
-	if kept != m.keptBytes || len(m.kept) != kept/(100+entryOverhead) {
-		t.Errorf("%d bytes are kept, and %d counted, in %d entries", kept, m.keptBytes, len(m.kept))
+	if kept != m.keptBytes || m.kept.Len() != kept/(100+entryOverhead) {
+		t.Errorf("%d bytes are kept, and %d counted, in %d entries", kept, m.keptBytes, m.kept.Len())
 	}
 }
 
@@ -900,7 +900,7 @@ func TestJoinerBeginsWhereTheZoneIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := joiner.Delivered()
-	if len(got) != 1 || got[0].Seq != 4 || len(joiner.streams[old.self].log) != 4 {
+	if len(got) != 1 || got[0].Seq != 4 || joiner.streams[old.self].log.Len() != 4 {
 		t.Errorf("%v, log %v", got, joiner.streams[old.self])
 	}
 	if _, err := New(Config{MaxOrigins: 1}).Serve(joiner.TableRequest()); err == nil {

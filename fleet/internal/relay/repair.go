@@ -159,7 +159,7 @@ func (m *Machine) fetched(f *frame) (reply []byte) {
 		reply = appendFrame(reply, &frame{kind: kindLost, origin: s.origin, seq: s.first - 1})
 	}
 	for seq := first; seq < s.next && len(reply) < maxFetched; seq++ {
-		reply = append(reply, s.log[seq-s.first].raw...)
+		reply = append(reply, s.at(seq).raw...)
 	}
 	return reply
 }
@@ -195,9 +195,9 @@ func (m *Machine) table() []byte {
 		}
 	}
 	first := make(map[*stream]uint64) // the first message of each that is in the reply
-	for i, bytes := len(m.kept)-1, 0; i >= 0 && bytes < maxTable; i-- {
-		if r := m.kept[i]; r.seq >= r.stream.first {
-			bytes += r.stream.log[r.seq-r.stream.first].cost()
+	for i, bytes := m.kept.Len()-1, 0; i >= 0 && bytes < maxTable; i-- {
+		if r := m.kept.At(i); r.seq >= r.stream.first {
+			bytes += r.stream.at(r.seq).cost()
 			first[r.stream] = r.seq
 		}
 	}
@@ -208,7 +208,7 @@ func (m *Machine) table() []byte {
 			from, ok = min(cmp.Or(from, s.next), max(s.acked+1, s.first)), true
 		}
 		for seq := from; ok && seq < s.next; seq++ {
-			reply = append(reply, s.log[seq-s.first].raw...)
+			reply = append(reply, s.at(seq).raw...)
 		}
 	}
 	return appendFrame(reply, &frame{kind: kindSummary, summaries: m.Summaries()})
