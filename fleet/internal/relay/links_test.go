@@ -126,3 +126,25 @@ func TestLeadShipsToTheNearest(t *testing.T) {
 		t.Errorf("it ships to %d, which does not acknowledge", l.gateway.Rank)
 	}
 }
+
+// A choice takes two measurements of each delegate, and a quarter less time, or any less if
+// messages are shipped there already.
+func TestNearestDelegate(t *testing.T) {
+	first, second := Peer{Rank: 1, Zone: "b"}, Peer{Rank: 2, Zone: "b"}
+	for _, c := range []struct {
+		first, second trip
+		now, want     Peer
+	}{
+		{trip{100, 2}, trip{74, 2}, first, second},
+		{trip{100, 2}, trip{75, 2}, first, first},
+		{trip{100, 1}, trip{10, 2}, first, first},
+		{trip{100, 2}, trip{10, 1}, first, first},
+		{trip{100, 2}, trip{99, 2}, second, second},
+		{trip{100, 2}, trip{100, 2}, second, first},
+	} {
+		s := survey{trips: map[Peer]trip{first: c.first, second: c.second}}
+		if got := s.nearest([]Peer{first, second}, first, c.now); got != c.want {
+			t.Errorf("%v and %v, shipped to %d: %d is chosen", c.first, c.second, c.now.Rank, got.Rank)
+		}
+	}
+}

@@ -202,7 +202,6 @@ func (m *Machine) SetBackbone(now Time, peers []Peer) {
 	m.setPeers(m.self.Zone, peers)
 	if m.peers == nil {
 		clear(m.links)
-		clear(m.due)
 	} else {
 		m.setAway(now)
 	}
