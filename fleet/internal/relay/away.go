@@ -135,8 +135,8 @@ func (s *shipping) sendWatermark(now Time) {
 			f.positions = append(f.positions, p)
 		}
 	}
-	if len(f.positions) > 0 {
-		s.lastWatermark = now
+	if len(f.positions) > 0 || !slices.Equal(f.zones, s.marked) {
+		s.lastWatermark, s.marked = now, f.zones
 		s.cast(f)
 	}
 }

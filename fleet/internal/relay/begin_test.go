@@ -102,3 +102,34 @@ func TestGatewayGivesUpWhatNobodyHas(t *testing.T) {
 		t.Errorf("%d frames are broadcast in the zone, not the notice and the message", casts)
 	}
 }
+
+// The other delegates learn from the lead which zones are waited for, also if it has nothing else
+// to tell, and wait for them, too: otherwise they would ship, and tell the lead that those zones
+// lack nothing.
+func TestDelegatesWaitForWhomTheLeadWaitsFor(t *testing.T) {
+	lead := toldOf("b")
+	lead.SetBackbone(3, []Peer{{Rank: 0, Zone: "a"}, {Rank: 1, Zone: "b"}})
+	lead.Tick(20)
+	lead.Actions()
+	fromPeer(t, lead, 40, 1, &frame{kind: kindWatermark, zone: "b", zones: []string{"c"}})
+	var told []byte
+	for _, a := range lead.Actions() {
+		if c, ok := a.(Cast); ok && kindOf(c.Frame) == kindWatermark {
+			told = c.Frame
+		}
+	}
+	if told == nil {
+		t.Fatal("the lead does not tell that it waits for another zone")
+	}
+	second := New(Config{Self: Origin{"a", "second", 2}, KeepBytes: 1 << 20, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall, Patience: 100 * modelStall, WatermarkDelay: 10})
+	second.Begin(1)
+	second.SetZone(1, []Sibling{{0, 0}, {1, 1}}, 1)
+	second.SetBackbone(3, []Peer{{Rank: 0, Zone: "a"}, {Rank: 2, Zone: "a", Age: 1}, {Rank: 1, Zone: "b"}})
+	second.Broadcast(4, []byte("x"))
+	if err := second.FromZone(41, 0, told); err != nil {
+		t.Fatal(err)
+	}
+	if second.Tick(10 * modelStall); second.Lead() || len(second.away) != 1 {
+		t.Errorf("the second delegate ships: %t, and waits for %v", second.Lead(), second.away)
+	}
+}

@@ -19,6 +19,7 @@ type shipping struct {
 	links         map[string]*link // by zone
 	away          map[string]Time  // zones that are waited for, and since when: see away.go
 	covered       map[string]bool  // zones that have what is acknowledged
+	marked        []string         // covered zones of the last watermark
 	lastWatermark Time
 	unmarked      bool // something may have changed since the last watermark
 	fresh         int  // cost of messages that have reached all zones since the last watermark

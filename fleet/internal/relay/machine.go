@@ -278,6 +278,9 @@ func (m *Machine) handleZone(now Time, rank int, f *frame) {
 		m.takeBase(now, f)
 	case kindWatermark:
 		m.noteCovered(f.zones, rank >= 0 && rank == m.leader)
+		if m.peers != nil {
+			m.setAway(now)
+		}
 		if rank >= 0 {
 			m.leader = rank
 		}
