@@ -40,6 +40,7 @@ type link struct {
 	turns    []*stream         // streams that have something to send, in the order of their turns
 	waiting  map[*stream]bool  // streams in turns
 	inFlight int               // cost of messages that were sent and not acknowledged
+	owed     bool              // the gateway has named messages that it has not acknowledged
 	moved    Time              // last time of an acknowledgment, or of nothing to acknowledge
 }
 
@@ -51,11 +52,15 @@ func (l *link) deadline(c *Config) Time {
 	if !l.synced || l.again {
 		due = l.asked + c.stall(l.backoff)
 	}
-	if l.synced && l.inFlight > 0 {
+	if l.waits() {
 		due = min(due, l.moved+c.stall(l.backoff))
 	}
 	return due
 }
+
+// waits reports whether acknowledgments should come. One that is lost, because the gateway did not
+// have a view with this delegate yet, would leave origins waiting for ever otherwise.
+func (l *link) waits() bool { return l.synced && (l.inFlight > 0 || l.owed) }
 
 // stall is how long to wait for acknowledgments, by how often that was in vain: a
 // retransmission timeout with exponential backoff (Jacobson 1988). Without it, zones that
@@ -123,7 +128,7 @@ func (s *shipping) link(now Time, zone string) *link {
 		s.links[zone] = l
 	}
 	patience := s.config.stall(l.backoff)
-	stalled := l.synced && l.inFlight > 0 && now >= l.moved+patience || !l.synced && l.asked > 0 && now >= l.asked+patience
+	stalled := l.waits() && now >= l.moved+patience || !l.synced && l.asked > 0 && now >= l.asked+patience
 	if stalled {
 		l.try = 1 + slices.Index(s.delegates(zone), l.gateway)
 		l.backoff++
@@ -239,7 +244,7 @@ func (l *link) enqueue(j *journal, of *stream) {
 
 // pump sends what the window of a link has room for.
 func (s *shipping) pump(now Time, l *link) {
-	if l.inFlight == 0 {
+	if !l.waits() {
 		l.moved = now
 	}
 	for blocked := 0; blocked < len(l.turns) && l.open(s.config.Window); {
@@ -340,9 +345,9 @@ func (s *shipping) handleAck(now Time, rank int, f *frame) (progress bool) {
 	return progress
 }
 
-// weigh counts what is on its way.
+// weigh counts what is on its way, and finds out whether acknowledgments are.
 func (s *shipping) weigh(l *link) {
-	l.inFlight = 0
+	l.inFlight, l.owed = 0, false
 	for o, sent := range l.sent {
 		of := s.streams[o]
 		if of == nil || !s.ships(o) || o.Zone == l.zone {
@@ -351,5 +356,6 @@ func (s *shipping) weigh(l *link) {
 		if acked := max(l.acked[o], l.from[o]); sent > acked {
 			l.inFlight += max(of.bytes(acked, sent), 1)
 		}
+		l.owed = l.owed || of.own && sent > max(l.acked[o], of.acked)
 	}
 }

@@ -148,3 +148,31 @@ func TestNearestDelegate(t *testing.T) {
 		}
 	}
 }
+
+// A gateway that has named messages acknowledges them, too. If that is lost, the lead asks again:
+// origins would wait for ever otherwise.
+func TestLostAcknowledgmentIsAskedForAgain(t *testing.T) {
+	m := New(Config{Self: Origin{"a", "self", 1}, KeepBytes: 1 << 20, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall, WatermarkDelay: 10})
+	m.Begin(1)
+	m.SetZone(1, []Sibling{{0, 0}}, 0)
+	m.Broadcast(1, []byte("x"))
+	m.SetBackbone(1, []Peer{{Rank: 0, Zone: "a"}, {Rank: 1, Zone: "b"}})
+	m.Actions()
+	reply := &frame{kind: kindReply, zone: "b", zones: []string{"a", "b"}, covers: []string{"a"}, positions: []position{{Origin: m.self, Seq: 1}}}
+	fromPeer(t, m, 2, 1, reply)
+	m.Actions()
+	at := m.Deadline()
+	for ; at < 2*modelStall && at >= 0; at = m.Deadline() {
+		if m.Tick(at); len(m.actions) > 0 {
+			if asked, _ := sends(t, m, kindSync); len(asked) == 1 {
+				fromPeer(t, m, at, 1, reply)
+				fromPeer(t, m, at, 1, &frame{kind: kindAck, zone: "b", positions: reply.positions})
+				if !m.Window(1) || m.links["b"].waits() {
+					t.Error("the window waits for an acknowledgment that has come")
+				}
+				return
+			}
+		}
+	}
+	t.Error("an acknowledgment that is lost is not asked for again")
+}
