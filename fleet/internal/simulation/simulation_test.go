@@ -3,6 +3,7 @@ package simulation
 import (
 	"os"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -49,6 +50,7 @@ const maxFailures = 5
 
 // runSeeds runs seeds on all cores, until some have failed. It returns sums; Seed counts seeds.
 func runSeeds(first, seeds uint64, o Options, failed func(*Result)) (total Result) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // many short lives, little memory
 	var next atomic.Uint64
 	next.Store(first - 1)
 	var workers sync.WaitGroup
