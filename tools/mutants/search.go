@@ -33,9 +33,7 @@ var searches = map[string]func(folder string) []finder{
 	"tests": func(folder string) []finder {
 		found := own(folder)
 		if simulated(folder) {
-			f := seeds(folder, 300)
-			f.unmeasured = true // few bugs come so far
-			found = append(found, f)
+			found = append(found, seeds(folder, 2100))
 		}
 		if of := users[folder]; of != nil {
 			found = append(found, finder{name: strings.Join(of, " "), packages: of, short: true})
@@ -56,11 +54,15 @@ func simulated(folder string) bool {
 	return folder != "transport/tcp" && folder != "internal/collective/engine"
 }
 
-// seeds are the first seeds of the simulator.
+// plans are the kinds of seeds that the simulator of groups has.
+const plans = 7
+
+// seeds are the first seeds of the simulator, as many of each kind. All of them run all code, so
+// that nothing is measured before.
 func seeds(folder string, count int) finder {
-	of := "./internal/simulation"
+	of, each := "./internal/simulation", count/plans
 	if strings.HasPrefix(folder, "fleet/") {
-		of = "./fleet/internal/simulation"
+		of, each = "./fleet/internal/simulation", count
 	}
-	return finder{name: "seeds", packages: []string{of}, run: "UnderSeeds", environment: []string{fmt.Sprint("PLEACH_SEEDS=", count)}}
+	return finder{name: "seeds", packages: []string{of}, run: "UnderSeeds", environment: []string{fmt.Sprint("PLEACH_SEEDS=", each)}, unmeasured: true}
 }
