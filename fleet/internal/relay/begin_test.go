@@ -133,3 +133,39 @@ func TestDelegatesWaitForWhomTheLeadWaitsFor(t *testing.T) {
 		t.Errorf("the second delegate ships: %t, and waits for %v", second.Lead(), second.away)
 	}
 }
+
+// A zone that is new has what a delegate says it begins with only when it has said so: it may have
+// taken the base of another delegate, which is an earlier one. Then it gets what is between them.
+func TestZoneHasItsBaseWhenItSaysSo(t *testing.T) {
+	m := toldOf()
+	m.SetBackbone(2, []Peer{{Rank: 0, Zone: "a"}, {Rank: 1, Zone: "b"}})
+	m.Broadcast(2, []byte("first"))
+	m.Broadcast(2, []byte("second"))
+	m.Actions()
+	fromPeer(t, m, 3, 1, &frame{kind: kindReply, zone: "b", zones: []string{"b"}, covers: []string{"a"}})
+	if bases, _ := sends(t, m, kindBase); len(bases) != 1 || bases[0].positions[0].Seq != 2 || m.Window(1) {
+		t.Fatalf("the base is %v, and the window open: %t", bases, m.Window(1))
+	}
+	fromPeer(t, m, 4, 1, &frame{kind: kindAck, zone: "b", positions: []position{{Origin: m.self, Seq: 1}}})
+	m.Tick(4 + modelStall)
+	m.Actions()
+	fromPeer(t, m, 5+modelStall, 1, &frame{kind: kindReply, zone: "b", zones: []string{"a", "b"}, covers: []string{"a"}, positions: []position{{Origin: m.self, Seq: 1}}})
+	if data, _ := sends(t, m, kindData); len(data) != 1 || data[0].seq != 2 {
+		t.Errorf("%d messages are shipped to a zone that lacks one", len(data))
+	}
+}
+
+// A gateway acknowledges a base at once, also one that it does not take.
+func TestBaseIsAcknowledged(t *testing.T) {
+	m := toldOf()
+	m.SetBackbone(2, []Peer{{Rank: 0, Zone: "a"}, {Rank: 1, Zone: "b"}, {Rank: 2, Zone: "b", Age: 1}})
+	o := Origin{"b", "x", 1}
+	for i, seq := range []uint64{3, 5} {
+		m.Actions()
+		fromPeer(t, m, 3, i+1, &frame{kind: kindBase, zone: "b", positions: []position{{Origin: o, Seq: seq}}})
+		m.Stable(4, true)
+		if acks, to := sends(t, m, kindAck); len(acks) != 1 || to[0] != i+1 || acks[0].positions[0].Seq != 3 {
+			t.Errorf("base %d: %v to %v", seq, acks, to)
+		}
+	}
+}

@@ -213,7 +213,8 @@ func (s *shipping) takePositions(l *link, f *frame) *frame {
 				at = of.acked // it was waited for
 			}
 			base.positions = append(base.positions, position{Origin: o, Seq: at})
-			l.sent[o], l.acked[o] = at, at
+			l.sent[o] = at // it has that when it says so: another delegate may have sent it another base
+			continue
 		}
 		l.from[o] = l.sent[o]
 	}

@@ -324,6 +324,9 @@ func (m *Machine) handlePeer(now Time, rank int, f *frame) {
 			m.cast(f)
 			m.takeBase(now, f)
 		}
+		for _, p := range f.positions {
+			m.noteShipped(now, rank, p.Origin, m.config.AckBytes) // origins may wait for it
+		}
 	case kindSync:
 		if len(f.covers) > 0 {
 			m.send(Peer{Rank: rank, Zone: f.zone}, m.emptyWatermark())
