@@ -63,9 +63,25 @@ func TestMessageThatDelegatesHaveDroppedIsGivenUp(t *testing.T) {
 	if m.Tick(giveUpAfter * modelStall); len(m.Delivered()) > 0 {
 		t.Error("a message is given up too early")
 	}
+	if err := m.Fetched(giveUpAfter*modelStall, (&frame{kind: kindLost, origin: x, seq: 1}).encode()); err != nil {
+		t.Fatal(err) // which does not begin the time anew
+	}
 	m.Tick(m.Deadline()) // when it would ask again
 	if got := m.Delivered(); len(got) != 2 || got[0].Lost != 1 || got[1].Seq != 2 {
 		t.Errorf("delivered %v", got)
+	}
+}
+
+// A notice of lost messages that this member has got means nothing to it.
+func TestWhatIsHereIsNotLost(t *testing.T) {
+	m := plain(t)
+	x := Origin{"a", "x", 1}
+	arrive(t, m, x, 1, 2)
+	if err := m.Fetched(10, (&frame{kind: kindLost, origin: x, seq: 1}).encode()); err != nil {
+		t.Fatal(err)
+	}
+	if due := m.Deadline(); due >= 0 || len(m.gaps) > 0 {
+		t.Errorf("%d origins miss something, and it is looked at again at %d", len(m.gaps), due)
 	}
 }
 

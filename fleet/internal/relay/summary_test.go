@@ -75,3 +75,19 @@ func TestSummaries(t *testing.T) {
 		}
 	}
 }
+
+// A summary that is due leaves when the machine is called at its deadline.
+func TestSummaryLeavesAtItsDeadline(t *testing.T) {
+	m := lead(t)
+	m.SetSummary(2, Summary{Zone: "a", Members: 1})
+	m.Actions()
+	m.SetSummary(3, Summary{Zone: "a", Members: 2})
+	m.Tick(2 + minSummary - 1)
+	if early, _ := sends(t, m, kindSummary); len(early) > 0 {
+		t.Error("a summary leaves too early")
+	}
+	m.Tick(2 + minSummary)
+	if list, _ := sends(t, m, kindSummary); len(list) != 1 || list[0].summaries[0].Members != 2 {
+		t.Errorf("%d summaries leave", len(list))
+	}
+}
