@@ -39,6 +39,26 @@ func TestCorkedFramesWaitAndKeepTheirOrder(t *testing.T) {
 	}
 }
 
+// Frames that have waited for Uncork do not overtake those that a writer has in hand.
+func TestUncorkLeavesTheWriterAlone(t *testing.T) {
+	m := startGroup(t, 2, Config{})
+	connect(t, m[0], m[1])
+	p := m[0].peer(1)
+	p.mu.Lock()
+	p.out.add(&frame{body: []byte("waits")}, 0)
+	p.out.writing = true
+	p.mu.Unlock()
+	p.uncork()
+	p.mu.Lock()
+	if p.out.waiting() == 0 {
+		t.Error("a frame is written beside the writer")
+	}
+	p.out.writing = false
+	p.startWriter()
+	p.mu.Unlock()
+	eventually(t, "the frame", func() bool { return len(m[1].received(0)) == 2 })
+}
+
 // Several goroutines cork, send and uncork: everything arrives, and each one's
 // frames in order.
 func TestCorkFromSeveralGoroutines(t *testing.T) {

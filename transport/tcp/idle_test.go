@@ -198,6 +198,38 @@ func TestRegularSweepRuns(t *testing.T) {
 	}
 }
 
+// Two sweeps follow each other after an interval at the earliest, however many views come: otherwise
+// a connection would have no time to be used between them.
+func TestSweepsKeepTheirInterval(t *testing.T) {
+	m := startGroup(t, 2, Config{})
+	connect(t, m[0], m[1])
+	for range 3 {
+		m[0].sweep(0, time.Hour)
+	}
+	if n := m[0].Stats().Connections; n != 1 {
+		t.Fatalf("%d connections after sweeps that were not due", n)
+	}
+	eventually(t, "closed", func() bool {
+		m[0].sweep(0, 0)
+		return m[0].Stats().Connections == 0
+	})
+}
+
+// A frame that is sent during an agreed close goes over the next connection, also if none follows
+// that would open it.
+func TestFrameWaitsForAnAgreedClose(t *testing.T) {
+	m := startGroup(t, 2, Config{})
+	connect(t, m[0], m[1])
+	p := m[0].peer(1)
+	p.mu.Lock()
+	c := p.conn
+	p.setRetiring(c)
+	p.mu.Unlock()
+	mustSend(t, m[0], 1, []byte("waits"))
+	c.close()
+	eventually(t, "the frame", func() bool { return len(m[1].received(0)) == 2 })
+}
+
 // The end of another connection, one that was replaced, does not end an agreed close.
 func TestOnlyItsEndEndsAnAgreedClose(t *testing.T) {
 	p := &peer{t: &Transport{}}

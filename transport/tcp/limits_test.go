@@ -306,6 +306,32 @@ func TestRingAtItsBounds(t *testing.T) {
 	}
 }
 
+// What the consumer has taken is free for the producer at once.
+func TestRingIsFilledAgain(t *testing.T) {
+	const size = 1 << 10
+	p, c, _ := newRing(size, func() {}, func() {})
+	for lap := range 3 {
+		if n, err := p.put(make([]byte, size)); n != size || err != nil {
+			t.Fatalf("lap %d: %d bytes fit, %v", lap, n, err)
+		}
+		p.publish()
+		if n, err := c.get(make([]byte, size)); n != size || err != nil {
+			t.Fatalf("lap %d: %d bytes are taken, %v", lap, n, err)
+		}
+	}
+}
+
+// A busy queue gets its buffer back, and does not grow a new one each time.
+func TestBuffersAreUsedAgain(t *testing.T) {
+	var b buffers
+	for range 100 { // a pool may drop some
+		if b.put(make([]byte, 1000)); cap(b.get()) >= 1000 {
+			return
+		}
+	}
+	t.Error("no buffer is used again")
+}
+
 // Long writes to a ring are seen before they end.
 func TestRingPublishesEarly(t *testing.T) {
 	p, c, _ := newRing(4*publishBytes, func() {}, func() {})

@@ -145,18 +145,14 @@ func (a *awake) add(c *conn) {
 	}
 }
 
-// check puts those to sleep that were not polled since the last time.
+// check puts those to sleep that were not polled since the last time. It runs again for the
+// others, see add.
 func (a *awake) check() {
 	a.sleep(func(l *pollLock) bool {
 		idle := l.polls == l.seen
 		l.seen = l.polls
 		return idle
 	})
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.conns) > 0 {
-		a.timer.Reset(lingerTime)
-	}
 }
 
 // sleep makes the readers of connections wait for the doorbell again, for those that may.

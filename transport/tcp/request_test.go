@@ -203,6 +203,30 @@ func TestClientsThatAreRefused(t *testing.T) {
 	}
 }
 
+// A client whose certificate the program refuses is told so, and its request is not heard.
+func TestClientWithAnotherCertificateIsTold(t *testing.T) {
+	verify := func(c Claim) error {
+		if c.Rank == protocol.NoRank {
+			return errors.New("no clients")
+		}
+		return nil
+	}
+	m := startWithRequests(t, Config{Verify: verify}, echo)
+	if answer, err := ask(t, m, Config{}, nil); !errors.Is(err, ErrCertificate) {
+		t.Errorf("answer %q, %v", answer, err)
+	}
+}
+
+// A reply that is longer than a frame may be is not sent, and the operator learns why.
+func TestReplyThatIsTooLongIsLogged(t *testing.T) {
+	var log testutil.LogBuffer
+	m := startWithRequests(t, Config{MaxFrame: 100, Logger: log.Logger()}, func(_ []byte, answer func([]byte)) { answer(make([]byte, 101)) })
+	if answer, err := ask(t, m, Config{}, nil); !errors.Is(err, ErrUnanswered) {
+		t.Errorf("answer of %d bytes, %v", len(answer), err)
+	}
+	eventually(t, "a line", func() bool { return len(log.Lines("level=WARN msg=\"client is not answered\"")) == 1 })
+}
+
 func TestClientsThatMisbehave(t *testing.T) {
 	var asked atomic.Int32
 	m := startWithRequests(t, Config{HandshakeTimeout: 200 * time.Millisecond}, func([]byte, func([]byte)) { asked.Add(1) })

@@ -424,6 +424,67 @@ func sendUntilKilled(t *testing.T, addresses []string) {
 	}
 }
 
+// oneSide returns one side of shared memory with short rings, without a connection, and the other side
+// of both rings.
+func oneSide(size int) (s *shared, toIt *producer, fromIt *consumer) {
+	s = &shared{lock: new(pollLock), space: make(chan struct{}, 1)}
+	toIt, in, _ := newRing(size, func() {}, func() {})
+	out, fromIt, _ := newRing(size, func() {}, func() {})
+	s.in, s.out = *in, *out
+	return s, toIt, fromIt
+}
+
+// What a connection has received before it was closed here is not passed on afterwards.
+func TestClosedSharedMemoryIsNotRead(t *testing.T) {
+	s, peer, _ := oneSide(256)
+	if _, err := peer.put([]byte("bytes")); err != nil {
+		t.Fatal(err)
+	}
+	peer.publish()
+	s.close()
+	if n, err := s.Read(make([]byte, 10)); n != 0 || !errors.Is(err, net.ErrClosed) {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+}
+
+// A reader that has much to read wakes the writer as soon as half of its ring is free, and not before.
+func TestReaderWakesTheWriter(t *testing.T) {
+	const size = 256
+	s, _, peer := oneSide(size)
+	if n, err := s.out.put(make([]byte, size)); n != size || err != nil {
+		t.Fatal(n, err)
+	}
+	s.out.publish()
+	s.waitsFor.Store(size / 2)
+	s.lock.polling = true // it does not wait
+	for taken := 0; taken < size; taken += size / 4 {
+		_, _ = s.Read(make([]byte, 1))
+		if woken := len(s.space) > 0; woken != (taken >= size/2) {
+			t.Errorf("the writer is woken when %d of %d bytes are taken: %t", taken, size, woken)
+		}
+		if n, err := peer.get(make([]byte, size/4)); n != size/4 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+}
+
+// Without memory to share, frames go on by the socket.
+func TestNoMemoryToOffer(t *testing.T) {
+	m := startGroup(t, 2, Config{SharedBytes: testShared, shareInside: true})
+	connect(t, m[0], m[1])
+	number := memfdCreate
+	defer func() { memfdCreate = number }()
+	memfdCreate = 1 << 20 // no such system call
+	p := m[0].peer(1)
+	p.mu.Lock()
+	c := p.conn
+	p.mu.Unlock()
+	if c.offer(); m[0].mapped.Load() != 0 {
+		t.Errorf("%d bytes are counted", m[0].mapped.Load())
+	}
+	connect(t, m[0], m[1])
+}
+
 // Memory that cannot be had is not counted, and what the system refuses is an error.
 func TestMemoryThatCannotBeHad(t *testing.T) {
 	m := startGroup(t, 2, Config{})[0]

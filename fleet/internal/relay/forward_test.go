@@ -82,3 +82,40 @@ func TestWindow(t *testing.T) {
 		t.Error("the window is not what is on its way")
 	}
 }
+
+// A member that is not in the backbone knows only from watermarks what other zones have.
+func TestWindowWaitsForWatermarks(t *testing.T) {
+	m := plain(t)
+	if m.Broadcast(2, []byte("data")); m.Window(1) {
+		t.Error("the window is open before a watermark")
+	}
+	mark := &frame{kind: kindWatermark, zone: "a", positions: []position{{Origin: m.self, Seq: 1, Acked: 1}}}
+	if err := m.FromZone(3, 0, mark.encode()); err != nil || !m.Window(1) {
+		t.Errorf("the window is closed after a watermark: %v", err)
+	}
+}
+
+// A lead broadcasts only those messages in place of a dead origin that nobody has broadcast, also if
+// another one arrives twice.
+func TestLeadSpreadsWhatWasOnlyForwarded(t *testing.T) {
+	m := lead(t)
+	m.config.GapDelay = 10
+	x := Origin{"a", "x", 1}
+	arrive(t, m, x, 1, 3)
+	last := (&frame{kind: kindData, origin: x, seq: 4, data: []byte("d")}).encode()
+	if err := m.Forwarded(3, 5, last); err != nil {
+		t.Fatal(err)
+	}
+	arrive(t, m, x, 1, 1)
+	m.Actions()
+	m.Tick(3 + m.config.GapDelay)
+	var casts [][]byte
+	for _, a := range m.Actions() {
+		if c, ok := a.(Cast); ok && kindOf(c.Frame) == kindData {
+			casts = append(casts, c.Frame)
+		}
+	}
+	if len(casts) != 1 || !bytes.Equal(casts[0], last) {
+		t.Errorf("%d messages are broadcast", len(casts))
+	}
+}

@@ -75,8 +75,8 @@ func (s *shipping) deadline(d *deadline) {
 		d.at(s.lastWatermark + s.config.WatermarkDelay)
 	}
 	for _, since := range s.away {
-		if s.active && s.unmarked {
-			d.at(since + s.config.Patience)
+		if s.active { // the next watermark gives it up
+			d.at(max(since+s.config.Patience, s.lastWatermark+s.config.WatermarkDelay))
 		}
 	}
 }
@@ -97,10 +97,10 @@ func (s *shipping) ship(now Time) {
 	s.pumpAll(now)
 }
 
-// pumpAll sends what the windows of all links have room for.
+// pumpAll sends what the windows of all links have room for. Only a lead has links.
 func (s *shipping) pumpAll(now Time) {
 	for _, zone := range s.zones {
-		if l := s.links[zone]; s.active && l != nil && l.synced {
+		if l := s.links[zone]; l != nil && l.synced {
 			s.pump(now, l)
 		}
 	}

@@ -73,6 +73,21 @@ func TestDroppedMessageIsShippedAgain(t *testing.T) {
 	t.Error("a message that was dropped is not shipped again")
 }
 
+// What was dropped on its way does not count as on its way any more: a gateway that has got
+// nothing gets it again at once, although the window was full.
+func TestDroppedMessagesLeaveTheWindow(t *testing.T) {
+	m := lead(t)
+	m.config.Window = 2 * entryOverhead
+	x := Origin{"a", "x", 1}
+	arrive(t, m, x, 1, 5)
+	first, _ := sends(t, m, kindData)
+	m.Dropped(3, 1)
+	fromPeer(t, m, 4, 1, &frame{kind: kindReply, zone: "b", zones: []string{"a", "b"}, covers: []string{"a"}})
+	if again, _ := sends(t, m, kindData); len(first) == 0 || len(first) == 5 || len(again) != len(first) || again[0].seq != 1 {
+		t.Errorf("%d of 5 messages are shipped, and %d again", len(first), len(again))
+	}
+}
+
 // A lead ships to a delegate that is clearly nearer than the first, stays with it while it is
 // nearer at all, and leaves it if it does not acknowledge.
 func TestLeadShipsToTheNearest(t *testing.T) {

@@ -90,11 +90,10 @@ func (r *repair) hopeless(now Time, s *stream) uint64 {
 	case s.lost >= s.next && now >= max(s.lostAt, s.stuck+r.config.Stall/2):
 		return s.lost
 	case (r.active || s.injects()) && r.ships(s.origin) && now >= s.stuck+giveUpAfter*r.config.Stall:
-		upTo := s.seen
-		for seq := range s.held {
-			upTo = min(cmp.Or(upTo, seq-1), seq-1)
+		if len(s.held) > 0 {
+			return slices.Min(slices.Collect(maps.Keys(s.held))) - 1
 		}
-		return upTo
+		return s.seen
 	}
 	return 0
 }

@@ -59,7 +59,7 @@ func (s *strange) peers() (peers []Peer) {
 // input gives the machine one of its inputs.
 func (s *strange) input() {
 	rank := rapid.IntRange(0, 5).Draw(s.T, "rank")
-	switch rapid.IntRange(0, 9).Draw(s.T, "input") {
+	switch rapid.IntRange(0, 10).Draw(s.T, "input") {
 	case 0, 1:
 		_ = s.FromZone(s.now, rank, s.frame(kindData, kindLost, kindBase, kindWatermark, kindSummary))
 	case 2, 3, 4:
@@ -76,6 +76,8 @@ func (s *strange) input() {
 	case 9:
 		s.Dropped(s.now, rank)
 		s.Stable(s.now, rapid.Bool().Draw(s.T, "stable"))
+	case 10:
+		s.SetSummary(s.now, Summary{Zone: "a", Members: rapid.IntRange(1, 3).Draw(s.T, "members")})
 	}
 }
 
@@ -118,13 +120,13 @@ func (s *strange) check() error {
 // of an origin in order, and it comes to rest.
 func TestStrangeInputs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := &strange{T: t, now: 1, next: make(map[Origin]uint64), Machine: New(Config{
+		s := &strange{T: t, now: 1e6, next: make(map[Origin]uint64), Machine: New(Config{
 			Self: strangeOrigins[0], Born: 2, KeepBytes: 6 * entryOverhead, MaxOrigins: rapid.IntRange(3, 7).Draw(t, "origins"), Window: 3 * entryOverhead,
 			AckDelay: 10, AckBytes: 1 << 15, WatermarkDelay: 15, Stall: 100, Patience: 300, GapDelay: 50, ForwardDelay: 5,
 		})}
-		s.Begin(1)
-		s.SetZone(1, []Sibling{{0, 0}, {1, 1}}, 0)
-		s.SetBackbone(1, s.peers())
+		s.Begin(s.now)
+		s.SetZone(s.now, []Sibling{{0, 0}, {1, 1}}, 0)
+		s.SetBackbone(s.now, s.peers())
 		for range rapid.IntRange(1, 40).Draw(t, "inputs") {
 			s.now++
 			s.input()

@@ -21,13 +21,13 @@ func TestSummaries(t *testing.T) {
 		}
 		m.now = max(m.now, limit)
 	}
-	known := func(zone string) (members []int) {
+	known := func(zone string) (members []int) { // 0: nothing is known
 		for _, p := range m.alive("") {
-			for _, s := range p.Summaries() {
-				if s.Zone == zone && s.View == 7 && s.Healthy == (s.Members > 2) {
-					members = append(members, s.Members)
-				}
+			s := p.summaries[zone]
+			if s.View > 0 && (s.View != 7 || s.Healthy != (s.Members > 2)) {
+				t.Errorf("%s knows %+v", p.self.ID, s)
 			}
+			members = append(members, s.Members)
 		}
 		slices.Sort(members)
 		return slices.Compact(members)
@@ -42,10 +42,12 @@ func TestSummaries(t *testing.T) {
 		tell(zone, 2)
 	}
 	first := m.now
-	if until(first + minSummary/2); !slices.Equal(known("b"), []int{2}) || count() < 6 {
-		t.Fatalf("zone b has 2 members, others know %v after %d summaries", known("b"), count())
+	if until(first + minSummary/2); !slices.Equal(known("b"), []int{0, 2}) || count() < 6 {
+		t.Fatalf("zone b has 2 members, leads know %v after %d summaries", known("b"), count())
 	}
-	until(first + 2*minSummary)
+	if until(first + 2*minSummary); !slices.Equal(known("b"), []int{2}) {
+		t.Errorf("zone b has 2 members, others know %v", known("b"))
+	}
 	before := count()
 	changed := m.now
 	tell("b", 3)
@@ -71,5 +73,21 @@ func TestSummaries(t *testing.T) {
 				t.Errorf("%s has heard of %s at %d, and it is %d", p.self.ID, s.Zone, s.Heard, m.now)
 			}
 		}
+	}
+}
+
+// A summary that is due leaves when the machine is called at its deadline.
+func TestSummaryLeavesAtItsDeadline(t *testing.T) {
+	m := lead(t)
+	m.SetSummary(2, Summary{Zone: "a", Members: 1})
+	m.Actions()
+	m.SetSummary(3, Summary{Zone: "a", Members: 2})
+	m.Tick(2 + minSummary - 1)
+	if early, _ := sends(t, m, kindSummary); len(early) > 0 {
+		t.Error("a summary leaves too early")
+	}
+	m.Tick(2 + minSummary)
+	if list, _ := sends(t, m, kindSummary); len(list) != 1 || list[0].summaries[0].Members != 2 {
+		t.Errorf("%d summaries leave", len(list))
 	}
 }

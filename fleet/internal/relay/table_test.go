@@ -67,24 +67,16 @@ func TestStableIsAskedAgainAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	polls := func() (n int) {
-		for _, a := range m.Actions() {
-			if _, ok := a.(Poll); ok {
-				n++
-			}
-		}
-		return n
-	}
 	ships(1)
-	if n := polls(); n != 1 {
+	if n := polls(m); n != 1 {
 		t.Fatalf("%d questions", n)
 	}
 	ships(2)
-	if n := polls(); n != 0 {
+	if n := polls(m); n != 0 {
 		t.Errorf("%d questions beside one", n)
 	}
 	m.Stable(2, true)
-	if n := polls(); n != 1 {
+	if n := polls(m); n != 1 {
 		t.Errorf("%d questions about the rest", n)
 	}
 }

@@ -74,6 +74,20 @@ func receiveNotice(t *testing.T, e *Engine, from int, n generationNotice) {
 	}
 }
 
+// A view that was installed before changes nothing, nor does an older one: a generation that is derived
+// with a view may get it again.
+func TestFormerViewsChangeNothing(t *testing.T) {
+	e, _ := newRecorded(t, Config{View: 1})
+	all := []Member{{0, 1}, {1, 1}, {2, 1}}
+	e.InstallMembers(3, all[:2])
+	for view := range uint64(4) {
+		e.InstallMembers(view, all)
+	}
+	if g := &e.generation; g.view != 3 || len(g.members) != 2 || len(g.departed) != 1 {
+		t.Errorf("view %d has %d members, and %d have left", g.view, len(g.members), len(g.departed))
+	}
+}
+
 // A newcomer is admitted when it has come to the view of its generation, since it could not
 // send to members that it does not know. It then tells the others that are new before it
 // sends anything else, as their notices may be late.

@@ -1,8 +1,13 @@
 package engine
 
 import (
+	"context"
 	"errors"
+	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // low returns the low-water mark.
@@ -116,6 +121,78 @@ func TestDuplicatesAndOddCalls(t *testing.T) {
 	odd := new(MismatchError)
 	if !errors.As(err, &odd) || odd.Rank != 0 || odd.Other != 1 || odd.Call != 0 {
 		t.Errorf("%v", err)
+	}
+}
+
+// An agreement that a process gives up fails on the others, too: that one, and not another one.
+func TestOthersLearnWhichAgreementIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		agree := Signature{Kind: Agree, Root: NoRoot, Length: NoLength}
+		link := &keeper{}
+		e, err := New(Config{Rank: 1, Size: 3, Link: link})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := e.Comm().Agree(ctx, agree, 1, 0); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		if err := e.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		other := quiet(t)
+		for _, message := range link.to(0) {
+			if err := other.Receive(1, message); err != nil {
+				t.Fatal(err)
+			}
+		}
+		soon, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		var gaveUp *AbortError
+		if _, err := other.Comm().Agree(soon, agree, 1, 0); !errors.As(err, &gaveUp) {
+			t.Errorf("the other process: %v", err)
+		}
+	})
+}
+
+// keeper is a link that keeps what is sent, by receiver.
+type keeper struct {
+	mu   sync.Mutex
+	sent map[int][][]byte
+}
+
+func (l *keeper) Send(_ context.Context, to int, head, body []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.sent == nil {
+		l.sent = make(map[int][][]byte)
+	}
+	l.sent[to] = append(l.sent[to], slices.Concat(head, body))
+	return nil
+}
+
+func (l *keeper) to(rank int) [][]byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sent[rank]
+}
+
+// A process that agrees again and again keeps the last agreements only: others need no more.
+func TestFormerAgreementsAreForgotten(t *testing.T) {
+	e, err := New(Config{Size: 1, Link: &counter{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	for range 10 {
+		if _, err := e.Comm().Agree(t.Context(), Signature{Kind: Agree, Root: NoRoot, Length: NoLength}, 1, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(e.agreements.byNumber); n != 2 {
+		t.Errorf("%d agreements are kept", n)
 	}
 }
 

@@ -48,6 +48,8 @@ func (p *logEntries) take() *logEntry {
 // Release drops one reference.
 func (l *logEntry) Release() {
 	switch left := l.refs.Add(-1); {
+	case left < 0:
+		panic("collective: a message is released twice")
 	case left == 0:
 		l.payload.Release()
 		l.payload = Payload{}
@@ -55,8 +57,6 @@ func (l *logEntry) Release() {
 			l.entries.poison(l.header[:])
 		}
 		l.entries.pool.Put(l)
-	case left < 0:
-		panic("collective: a message is released twice")
 	}
 }
 

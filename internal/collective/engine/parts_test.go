@@ -303,6 +303,18 @@ func TestLogEntries(t *testing.T) {
 	l.Release()
 }
 
+// An entry that is released serves a later message, so that messages take no new memory.
+func TestLogEntriesServeAgain(t *testing.T) {
+	p := &logEntries{}
+	for range 100 { // a pool may drop some
+		l := p.take()
+		if l.Release(); p.take() == l {
+			return
+		}
+	}
+	t.Error("no entry is used again")
+}
+
 // A leader waits for the processes that have not voted in its view, or not accepted what they have
 // voted for.
 func TestWhomALeaderWaitsFor(t *testing.T) {

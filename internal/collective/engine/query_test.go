@@ -82,6 +82,99 @@ func TestNewOwnerAsksOnlyThoseItWaitsFor(t *testing.T) {
 	})
 }
 
+// Tasks of several calls that wait for the same process are one question, about the last of them, and
+// a process does not ask itself.
+func TestNewOwnerAsksOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		link := &notes{}
+		e, err := New(Config{Rank: 5, Size: 64, Link: link})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		finishCall(t, e)
+		finishCall(t, e)
+		e.Install(1, slices.DeleteFunc(everyRank(64), func(r int) bool { return r == 4 }))
+		synctest.Wait()
+		link.sent = nil
+		e.mu.Lock()
+		e.query(e.calls.byNumber[0], envelope{0, 7, 4})
+		e.query(e.calls.byNumber[1], envelope{0, 5, 4})
+		e.mu.Unlock()
+		link.expect(t, "about what was asked, and what is known here")
+	})
+}
+
+// A part of a taken-over task that all others have finished need not be run. The calls after it then
+// count as finished at once, although it still runs: others may wait for that.
+func TestCallsAfterTrimmedOneAreFinished(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, err := New(Config{Rank: 5, Size: 64, Link: &notes{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		busy := make(chan struct{})
+		for call := range 2 {
+			err := e.Comm().Do(t.Context(), Signature{Kind: Gather, Root: 0, Length: NoLength}, func(task *Task) error {
+				if !task.Own() && call == 0 {
+					<-busy // it does not look whether it is needed
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		finished := func() uint64 {
+			synctest.Wait()
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			return e.calls.finished
+		}
+		e.Install(1, slices.DeleteFunc(everyRank(64), func(r int) bool { return r == 4 }))
+		if n := finished(); n != 0 {
+			t.Errorf("%d calls are finished, and a part of the first runs", n)
+		}
+		if err := e.Receive(7, joined((&progressReport{lowWater: 1}).bytes())); err != nil {
+			t.Fatal(err)
+		}
+		if n := finished(); n != 2 {
+			t.Errorf("%d of 2 calls are finished", n)
+		}
+		close(busy)
+	})
+}
+
+// Only messages to tasks that have moved are sent again.
+func TestOnlyMovedTasksGetTheirMessagesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		link := &notes{}
+		e, err := New(Config{Rank: 5, Size: 64, Link: link})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		err = e.Comm().Do(t.Context(), Signature{Kind: Gather, Root: 0, Length: NoLength}, func(task *Task) error {
+			if !task.Own() {
+				return nil
+			}
+			for _, to := range []int{6, 40, 7} {
+				if err := task.Send(to, 0, []byte("message")); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		link.expect(t, "in the call", "type 1 to 6, low-water mark 0", "type 1 to 40, low-water mark 0", "type 1 to 7, low-water mark 0")
+		e.Install(1, slices.DeleteFunc(everyRank(64), func(r int) bool { return r == 40 }))
+		link.expect(t, "after a view without task 40's owner", "type 1 to 41, low-water mark 0")
+	})
+}
+
 // A process that is asked answers at once, after each view, and when the low-water mark
 // rises, until no call is left that it was asked about.
 func TestQueryIsAnsweredUntilTheCallIsTrimmed(t *testing.T) {

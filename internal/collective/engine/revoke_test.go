@@ -39,6 +39,22 @@ func TestRevocationIsToldOnce(t *testing.T) {
 	}
 }
 
+// The report of a process says that the communicator is revoked, whichever rank has done it.
+func TestRevocationIsReported(t *testing.T) {
+	for by := range 3 {
+		e := quiet(t)
+		if e.progress()[0].Revoked {
+			t.Error("a communicator is revoked from the beginning")
+		}
+		e.mu.Lock()
+		e.revoke(by)
+		e.mu.Unlock()
+		if !e.progress()[0].Revoked {
+			t.Errorf("rank %d has revoked, and it is not reported", by)
+		}
+	}
+}
+
 // What calls have logged in case a process takes over is released when the communicator is
 // revoked.
 func TestRevocationReleasesTheLog(t *testing.T) {
