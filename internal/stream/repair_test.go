@@ -389,3 +389,53 @@ func TestQuestionsWithoutATokenWait(t *testing.T) {
 	b.refund()
 	want("the last one is given back", planned)
 }
+
+// What a member knows of lost messages is not forgotten because another one, which has trimmed as
+// much, does not know how many there were.
+func TestKnownLossesAreNotForgotten(t *testing.T) {
+	m, f := behind(t, 10)
+	for i, reply := range []frame{{first: 8, messages: 7}, {first: 8}, {first: 9, messages: 9}, {first: 6, messages: 6}} {
+		reply.kind, reply.root, reply.incarnation = trimmed, 0, 1
+		if err := m.Receive(1, protocol.Rank(i+5), reply.append(nil)); err != nil {
+			t.Fatal(err)
+		}
+		want := frame{first: 8, messages: 7}
+		if reply.first < want.first {
+			want = reply
+		}
+		if f.pull.trimmedTo != want.first || f.pull.messages != want.messages {
+			t.Errorf("reply %d: %d messages are lost before %d", i, f.pull.messages, f.pull.trimmedTo)
+		}
+	}
+}
+
+// A correction leaves the tree some time first.
+func TestCorrectionLeavesTheTreeTime(t *testing.T) {
+	m, f := behind(t, 0)
+	const arrived = 1000 * millisecond
+	receiveFrom(t, m, arrived, 0, 0, 0, 10)
+	if due := f.correction.due; due != arrived+m.skew.lead() {
+		t.Errorf("it begins after %d µs, and the lead is %d", (due-arrived)/microsecond, m.skew.lead()/microsecond)
+	}
+}
+
+// An adoption ends when the parent in the tree sends something, although others were earlier. What
+// others send twice does not end it.
+func TestOnlyTheParentEndsAnAdoption(t *testing.T) {
+	m, f := behind(t, 0)
+	receiveFrom(t, m, 1, 0, 0, 0, 10)
+	f.foster.parent = 7
+	for _, c := range []struct {
+		from protocol.Rank
+		kind kind
+		ends bool
+	}{{7, data, false}, {5, repair, false}, {f.parent, repair, false}, {f.parent, data, true}} {
+		fr := frame{kind: c.kind, begins: true, root: 0, incarnation: 1, segment: make([]byte, 10)}
+		if err := m.Receive(1, c.from, fr.append(nil)); err != nil {
+			t.Fatal(err)
+		}
+		if ended := f.foster.parent == protocol.NoRank; ended != c.ends {
+			t.Errorf("a segment of rank %d, of kind %d: the adoption ends: %t", c.from, c.kind, ended)
+		}
+	}
+}

@@ -158,3 +158,93 @@ func TestNewViewCorrectsWhatIsNew(t *testing.T) {
 		}
 	}
 }
+
+// A member that joins begins in the streams of the others where its view does. Its own stream
+// begins with it, and those of processes that are not in the view are none of its.
+func TestJoinerBeginsWhereTheViewDoes(t *testing.T) {
+	members := MemberList{{0, 1}, {1, 2}}
+	start := []Position{{MemberID{0, 1}, 5, 0}, {MemberID{1, 1}, 6, 0}, {MemberID{1, 2}, 7, 0}, {MemberID{2, 1}, 8, 0}}
+	m, err := New(Config{Rank: 1, Size: 3, Incarnation: 2, View: 2, Members: members, Start: start})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := m.Positions(); !slices.Equal(got, []Position{{MemberID{0, 1}, 5, 1}}) {
+		t.Errorf("it begins at %v", got)
+	}
+	if m.own.flow != m.flows[1] || m.own.flow.next != 0 || len(m.flows) != 2 {
+		t.Errorf("its own stream begins at %d, and there are %d", m.own.flow.next, len(m.flows))
+	}
+}
+
+// A root whose window is full asks for credits that may have been lost, but not at once: those of
+// what it has just sent are on their way.
+func TestCreditsAreNotAskedForAtOnce(t *testing.T) {
+	m := group(t, Config{SegmentSize: 4096, KeepBytes: 16 << 10, OutboxBytes: 1 << 20}, 3)[0]
+	for range 10 {
+		if err := m.Write(make([]byte, 4096), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const now = 1000 * millisecond
+	polls := func(now protocol.Time) (n int) {
+		for _, s := range drain(m, now) {
+			if kind(s.frame[0]) == creditPoll {
+				n++
+			}
+		}
+		return n
+	}
+	for _, at := range []protocol.Time{now, now + minPollInterval - 1} {
+		if n := polls(at); n > 0 || m.own.blockedSince != now || m.own.waiting.Len() == 0 {
+			t.Errorf("%d polls after %d ms, %d segments wait", n, (at-now)/millisecond, m.own.waiting.Len())
+		}
+	}
+	if n := polls(now + minPollInterval); n != len(m.own.flow.grantors) {
+		t.Errorf("%d polls after %d ms", n, minPollInterval/millisecond)
+	}
+}
+
+// An offer to the left neighbor that could not be sent is made again, which one that was sent is
+// not. Other frames that could not be sent do not matter for that.
+func TestFailedOfferIsMadeAgain(t *testing.T) {
+	for _, c := range []struct {
+		kind kind
+		want uint64
+	}{{offer, 0}, {data, 7}, {grantCredit, 7}} {
+		m := group(t, Config{}, 5)[3]
+		f := m.own.flow
+		f.correction.toldTo = 7
+		m.lastSent = send{to: 2, kind: c.kind, flow: f}
+		if m.SendFailed(1, true); f.correction.toldTo != c.want {
+			t.Errorf("kind %d: the neighbor was offered everything before %d", c.kind, f.correction.toldTo)
+		}
+	}
+}
+
+// Messages are no burst until more than minBurst of them follow each other: a pause after exactly
+// as many delays none of the next ones.
+func TestPauseBeforeABurst(t *testing.T) {
+	m := group(t, Config{}, 2)[0]
+	now := 1000 * millisecond
+	for i := range 2 * minBurst {
+		if now += microsecond; i == minBurst {
+			now += 4 * burstGap
+		}
+		if err := m.Write([]byte("x"), 0); err != nil {
+			t.Fatal(err)
+		}
+		if drain(m, now); m.own.waiting.Len() > 0 {
+			t.Fatalf("message %d is held up", i)
+		}
+	}
+}
+
+// Memory is in use while a frame with a part of it waits for a peer whose queue is full.
+func TestMemoryInABacklogIsInUse(t *testing.T) {
+	m := group(t, Config{}, 3)[0]
+	waits, free := &reassemblyBuffer{}, &reassemblyBuffer{}
+	m.startBacklog(1, send{to: 1, kind: data, flow: m.own.flow, buffer: waits})
+	if !m.sends(waits) || m.sends(free) {
+		t.Errorf("in use: %t, and other memory: %t", m.sends(waits), m.sends(free))
+	}
+}
