@@ -424,6 +424,9 @@ func TestSeatDeclines(t *testing.T) {
 		}
 		return n
 	}
+	if count(nil, 1) > 0 {
+		t.Error("an empty frame is answered")
+	}
 	requestKind := byte(0)
 	for kind := range byte(20) { // the one that is answered
 		f := request(1, 1, 3)

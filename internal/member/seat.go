@@ -126,9 +126,7 @@ func (s *Seat) Report(now protocol.Time, r Report) {
 func (s *Seat) Receive(now protocol.Time, from protocol.Rank, frame []byte) error {
 	s.now = now
 	if len(frame) > 0 && frame[0] == viewFrame {
-		err := s.views.Receive(now, from, frame[1:])
-		s.views.LogFlushed(now)
-		return err
+		return s.views.Receive(now, from, frame[1:])
 	}
 	s.decline(from, frame)
 	return nil // messages are for the members that have those before

@@ -150,6 +150,33 @@ func TestTimeToSendIsNoPause(t *testing.T) {
 	}
 }
 
+// What a burst has left waiting for a batch is sent at once when the program says so.
+func TestBatchIsFlushed(t *testing.T) {
+	m, _ := alone(t, 2, 0, nil)
+	m.Up(1, 1)
+	sent := func(now protocol.Time) (segments int) {
+		for _, head, _, ok := m.Next(now); ok; _, head, _, ok = m.Next(now) {
+			if head[0] == dataFrame {
+				segments++
+			}
+		}
+		return segments
+	}
+	now := protocol.Time(1)
+	for written := 1; written > 0; now += 1000 {
+		if err := m.Write([]byte("message"), 0); err != nil {
+			t.Fatal(err)
+		}
+		written = sent(now)
+	}
+	if sent(now) > 0 {
+		t.Fatal("nothing waits")
+	}
+	if m.FlushBatch(); sent(now) != 1 {
+		t.Error("it still waits")
+	}
+}
+
 // starvedPair returns a sender that has more to send than its window allows, and a receiver.
 func starvedPair(t *testing.T, interval protocol.Time) (sender, receiver *Machine) {
 	t.Helper()

@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -65,6 +66,34 @@ func TestMemberThatCannotFlushLearnsThatItIsRemoved(t *testing.T) {
 	}
 	if state, err := behind.m.State(); state != Evicted || behind.m.view.Number != 1 {
 		t.Fatalf("%v in %v: %v", state, &behind.m.view, err)
+	}
+}
+
+// A member that still waits for messages of a view keeps the decision after it, and installs both
+// views when the messages are here.
+func TestDecisionAfterTheNextIsKept(t *testing.T) {
+	v := firstView(3)
+	self := *v.Members.At(2)
+	log := newTestLog(self, v)
+	m, err := New(Config{Self: self, View: v, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	joiner := func(number uint64) []Member {
+		return []Member{{Rank: protocol.Rank(number) + 1, Identity: fmt.Sprint("j", number), Address: "x", Incarnation: number, Nonce: number}}
+	}
+	if err := m.Learn(1, Decisions{[]*value{
+		{number: 2, slots: 4, removed: newSet(3), added: joiner(2), cut: []Position{{Root: 0, Incarnation: 1, Next: 1, Holder: 0}}},
+		{number: 3, slots: 5, removed: newSet(4), added: joiner(3)},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	if state, err := m.State(); state == Evicted || m.view.Number != 1 {
+		t.Fatalf("%v in %v, without the messages: %v", state, &m.view, err)
+	}
+	log.receive(0, datum{view: 1, root: 0, incarnation: 1})
+	if m.LogFlushed(2); m.view.Number != 3 || len(log.record) != 2 {
+		t.Errorf("%d views are installed, the last %v", len(log.record), &m.view)
 	}
 }
 

@@ -48,6 +48,37 @@ func TestVoteIsToldWhenSaved(t *testing.T) {
 	}
 }
 
+// One state is saved at a time: what a member votes while it is saving is saved after that, and
+// told only then.
+func TestOneStateIsSavedAtATime(t *testing.T) {
+	a := newAsker(t, func(c *Config) { c.Durable, c.Self = true, *c.View.Members.At(2) })
+	a.Unsaved()
+	a.Saved(a.now)
+	prepare := frame{kind: Prepare, view: 1, incarnation: 1, members: set(nil).complement(5)}
+	for r := range protocol.Rank(2) {
+		prepare.ballot = Ballot{1, r}
+		if err := a.Receive(a.now, r, prepare.append(nil)); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, ok := a.Unsaved(); ok != (r == 0) {
+			t.Errorf("ballot %v: saved while another state is: %t", prepare.ballot, ok)
+		}
+	}
+	a.Saved(a.now)
+	if told := framesOf(a.Machine, a.now, Promise); len(told[1]) > 0 {
+		t.Error("a promise is told that is not saved")
+	}
+	if seat, err := DecodeSeat(first(a.Unsaved())); err != nil || seat.promised != prepare.ballot {
+		t.Fatalf("%+v is saved: %v", seat, err)
+	}
+	a.Saved(a.now)
+	if told := framesOf(a.Machine, a.now, Promise); len(told[1]) != 1 {
+		t.Errorf("%d promises are told", len(told[1]))
+	}
+}
+
+func first(state []byte, _, _ bool) []byte { return state }
+
 // What a member saves before its ballot begins has the ballot: started again, it cannot begin
 // another one of that name.
 func TestReservedBallotIsSaved(t *testing.T) {

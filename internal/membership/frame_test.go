@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -243,6 +244,17 @@ func TestMembersThatAreRefused(t *testing.T) {
 	} {
 		if err := decode(c.member, c.change); (err != nil) != c.refused {
 			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// A ballot of a round that no group reaches is refused: the round after the last number would be
+// the first one again.
+func TestBallotsThatAreRefused(t *testing.T) {
+	for round, refused := range map[uint32]bool{1: false, maxRound: false, maxRound + 1: true, math.MaxUint32: true} {
+		f := frame{kind: Refuse, ballot: Ballot{1, 0}, other: Ballot{round, 0}}
+		if _, err := parse(3, f.append(nil)); errors.Is(err, ErrFrame) != refused {
+			t.Errorf("round %d: %v", round, err)
 		}
 	}
 }

@@ -230,8 +230,8 @@ func (n *network) pump(h *host) {
 		return // it starts anew
 	}
 	if d := h.m.Deadline(); d != protocol.Never && (h.woken <= n.now || d < h.woken) {
-		if d < n.now {
-			n.fail(fmt.Errorf("%s: deadline %d has passed at %d", who(h.self), d, n.now))
+		if d <= n.now {
+			n.fail(fmt.Errorf("%s: deadline %d is not later than %d, and there is nothing to do", who(h.self), d, n.now))
 		}
 		h.woken = max(d, n.now+1)
 		m := h.m

@@ -77,3 +77,25 @@ func TestLateTimersStretchPatience(t *testing.T) {
 		t.Errorf("timers on time: patience %d, before %d", after, before)
 	}
 }
+
+// A member learns from the first answer to its reports how slow the network is, and has as much
+// more patience with its coordinator. A coordinator that was stopped teaches it a part of that.
+func TestAnswersToReportsTeachPatience(t *testing.T) {
+	for took, want := range map[protocol.Time]protocol.Time{
+		second: patienceFactor * second, 4 * second: patienceFactor * 5 * second / 2, 10 * millisecond: 5 * second,
+	} {
+		a := newAsker(t, func(c *Config) { c.Self, c.DoubtTimeout, c.ProbeTimeout = *c.View.Members.At(4), 0, 60*second })
+		a.Suspect(a.now, 3, 1)
+		a.step(a.now)
+		status := frame{kind: Status, view: 1, incarnation: 1}
+		for range 2 { // the second one answers nothing
+			a.step(a.now + took)
+			if err := a.Receive(a.now, 0, status.append(nil)); err != nil {
+				t.Fatal(err)
+			}
+			if got := a.patience(); got != want {
+				t.Errorf("an answer after %d ms: a patience of %d ms, want %d", took/millisecond, got/millisecond, want/millisecond)
+			}
+		}
+	}
+}

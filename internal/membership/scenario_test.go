@@ -349,3 +349,84 @@ func TestUpTellsViews(t *testing.T) {
 		t.Fatal(n.situation())
 	}
 }
+
+// A member that has decided, and waits for messages, tells those that ask about the change what
+// was decided. Late answers need none.
+func TestDecidedMemberTells(t *testing.T) {
+	for _, f := range []frame{
+		{kind: Status},
+		{kind: Ping},
+		{kind: Prepare, ballot: Ballot{2, 1}, members: set(nil).complement(3)},
+		{kind: Propose, ballot: Ballot{1, 1}, value: &value{number: 2, slots: 3, removed: newSet(3)}},
+		{kind: Accept, ballot: Ballot{1, 0}, members: set(nil).complement(3)},
+		{kind: Cancel, ballot: Ballot{1, 1}},
+		{kind: Pong},
+		{kind: Leave},
+	} {
+		asks := slices.Contains([]Kind{Status, Ping, Prepare, Propose}, f.kind)
+		v := firstView(3)
+		self := *v.Members.At(2)
+		m, err := New(Config{Self: self, View: v, Log: newTestLog(self, v)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		decision := &value{number: 2, slots: 3, removed: newSet(3), cut: []Position{{Root: 0, Incarnation: 1, Next: 1, Holder: 0}}}
+		if err := m.Learn(1, Decisions{[]*value{decision}}); err != nil {
+			t.Fatal(err)
+		}
+		f.view, f.incarnation = 1, 1
+		if err := m.Receive(1, 1, f.append(nil)); err != nil {
+			t.Fatal(err)
+		}
+		if told := len(framesOf(m, 1, Commit)[1]) == 1; told != asks {
+			t.Errorf("%v: told %t", f.kind, told)
+		}
+	}
+}
+
+// A member that has ended votes no more, although the messages that it waited for arrive.
+func TestEndedMemberVotesNoMore(t *testing.T) {
+	v := firstView(3)
+	self := *v.Members.At(2)
+	for _, ended := range []bool{false, true} {
+		log := newTestLog(self, v)
+		m, err := New(Config{Self: self, View: v, Log: log})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range []frame{
+			{kind: Prepare, ballot: Ballot{1, 0}, members: set(nil).complement(3)},
+			{kind: Propose, ballot: Ballot{1, 0}, value: &value{number: 2, slots: 3, removed: newSet(3), cut: []Position{{Root: 0, Incarnation: 1, Next: 1, Holder: 0}}}},
+		} {
+			f.view, f.incarnation = 1, 1
+			if err := m.Receive(1, 0, f.append(nil)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if ended {
+			m.Removed(1, 9, nil)
+		}
+		log.receive(0, datum{view: 1, root: 0, incarnation: 1})
+		m.LogFlushed(2)
+		if voted := len(framesOf(m, 2, Accept)[0]) > 0; voted == ended {
+			t.Errorf("ended %t: it votes: %t", ended, voted)
+		}
+	}
+}
+
+// A member that is not let in any more names the process that has its identity, and no other that
+// has got its rank.
+func TestRemovedMemberNamesItsSuccessor(t *testing.T) {
+	for _, identity := range []string{"p0", "another"} {
+		a := newAsker(t, nil)
+		a.Removed(a.now, a.view.Number, &Member{Identity: identity})
+		if a.done != nil {
+			t.Fatalf("a view that is not later ends it: %v", a.done)
+		}
+		a.Removed(a.now, 9, &Member{Identity: identity})
+		var evicted *EvictedError
+		if !errors.As(a.done, &evicted) || evicted.By != 9 || (evicted.Successor != nil) != (identity == "p0") {
+			t.Errorf("its rank has %q: %v", identity, a.done)
+		}
+	}
+}

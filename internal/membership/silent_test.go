@@ -439,3 +439,31 @@ func TestAwaitedMembersAreAskedFromTheFirstQuestionOn(t *testing.T) {
 		t.Errorf("%d questions", w.tries)
 	}
 }
+
+// A coordinator whose proposal too few accept asks those that are missing again and again. It also
+// shows those that have accepted that it is not silent, but no more often than that takes.
+func TestCoordinatorShowsThatItIsNotSilent(t *testing.T) {
+	a := newAsker(t, func(c *Config) { c.DoubtTimeout = 0 })
+	answer := func(from int, f frame) {
+		f.view, f.incarnation, f.ballot, f.members = 1, 1, a.proposer.ballot, newSet(5)
+		f.members.add(from)
+		if err := a.Receive(a.now, protocol.Rank(from), f.append(nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.Suspect(a.now, 4, 1)
+	a.step(a.now + millisecond)
+	for from := range 3 {
+		answer(from+1, frame{kind: Promise})
+	}
+	a.step(a.now + millisecond)
+	answer(1, frame{kind: Accept})
+	const shows = 8
+	sent := framesOf(a.Machine, a.now+shows*a.config.AckTimeout/2, Propose)
+	if n := len(sent[1]); n < shows-2 || n > shows {
+		t.Errorf("a member that has accepted is asked %d times, want about %d", n, shows)
+	}
+	if n := len(sent[2]); n < 3*shows {
+		t.Errorf("a member that is missing is asked %d times", n)
+	}
+}

@@ -35,3 +35,25 @@ func TestReportsTakeAnotherWay(t *testing.T) {
 		t.Fatal(n.situation())
 	}
 }
+
+// A member goes on reporting to a coordinator that answers, however long the change takes: another
+// way is for one that does not answer.
+func TestReportsGoToACoordinatorThatAnswers(t *testing.T) {
+	for _, answers := range []bool{true, false} {
+		a := newAsker(t, func(c *Config) { c.Self, c.DoubtTimeout = *c.View.Members.At(4), 0 })
+		a.Suspect(a.now, 3, 1)
+		elsewhere := 0
+		for a.now < 4*second {
+			sent := framesOf(a.Machine, a.now+100*millisecond, Report)
+			elsewhere += len(sent[1])
+			if status := (frame{kind: Status, view: 1, incarnation: 1}); answers && len(sent[0]) > 0 {
+				if err := a.Receive(a.now, 0, status.append(nil)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if elsewhere > 0 == answers {
+			t.Errorf("the coordinator answers: %t, and %d reports go to the next rank", answers, elsewhere)
+		}
+	}
+}

@@ -16,9 +16,6 @@ func (m *Member) deliver(f *flow, upTo uint64) {
 		}
 		seg, _ := f.store.get(f.delivered) // everything before next is kept or given up
 		f.delivered++
-		if f == m.own.flow && !m.deliversOwn() {
-			continue
-		}
 		m.countSegment(f, &seg)
 		if seg.batch {
 			f.partial = partial{}

@@ -122,7 +122,7 @@ func (m *Member) Up(now protocol.Time, peer protocol.Rank) {
 
 // forgetTold notes that what a peer was offered may be lost.
 func (m *Member) forgetTold(peer protocol.Rank) {
-	if m.roster.size() > 1 && peer == m.roster.neighbor(1, false) {
+	if peer == m.roster.neighbor(1, false) {
 		for _, f := range m.flows {
 			f.correction.toldTo = 0
 		}

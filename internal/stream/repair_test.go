@@ -270,3 +270,172 @@ func TestWhatOthersOwe(t *testing.T) {
 		t.Errorf("%v have not answered", got)
 	}
 }
+
+// What arrived behind a hole is delivered when the hole is given up, the first segment behind it
+// included.
+func TestWhatIsBehindAHoleIsKept(t *testing.T) {
+	m, f := behind(t, 10)
+	receiveFrom(t, m, 1, 0, 8, 0, 10)
+	if m.giveUp(1, f, 8); f.next != 9 || f.aheadBytes != 0 {
+		t.Errorf("it goes on at %d, and %d bytes are ahead", f.next, f.aheadBytes)
+	}
+}
+
+// A tree that has brought something a moment ago, and has no hole, may only be slow. It is given
+// some time before the rest is requested, unless the parent is down.
+func TestSlowTreeIsGivenTime(t *testing.T) {
+	for _, down := range []bool{false, true} {
+		m, f := behind(t, 8)
+		receiveFrom(t, m, f.pull.due, 0, 0, 0, 10)
+		if down {
+			m.Down(f.fedAt, f.parent)
+		}
+		patience := f.fedAt + m.skew.patience()
+		now := f.fedAt
+		for ; requests(m, now) == 0; now = max(now+1, f.pull.due) {
+			if now > patience+m.skew.lead() {
+				t.Fatalf("parent down: %t: nothing is requested", down)
+			}
+		}
+		if now < patience != down {
+			t.Errorf("parent down: %t: requested %d µs after the tree's last segment, of %d", down, (now-f.fedAt)/microsecond, m.skew.patience()/microsecond)
+		}
+	}
+}
+
+// A member that is fed by a foster parent renews the adoption halfway, by one request. Segments of
+// others are no reason to.
+func TestAdoptionIsRenewed(t *testing.T) {
+	for _, from := range []protocol.Rank{7, 8} {
+		m, f := behind(t, 0)
+		f.foster.parent = 7
+		renewed := 0
+		for number := range uint64(fosterSegments) {
+			fr := frame{kind: data, begins: true, root: 0, incarnation: 1, first: number}
+			if err := m.Receive(1, from, fr.append(nil)); err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range drain(m, 1) {
+				if kind(s.frame[0]) == adopt && s.to == 7 {
+					renewed++
+				}
+			}
+		}
+		if want := map[protocol.Rank]int{7: 2}[from]; renewed != want {
+			t.Errorf("fed by %d: renewed %d times, want %d", from, renewed, want)
+		}
+	}
+}
+
+// What waits for a time is done at that time, not after it: a driver calls a member when it has
+// asked for it.
+func TestTimersAreInTime(t *testing.T) {
+	root := group(t, Config{}, 3)[0]
+	if err := root.Write([]byte("message"), 0); err != nil {
+		t.Fatal(err)
+	}
+	drain(root, 1)
+	root.Poll(1)
+	drain(root, 1)
+	polls := 0
+	for _, s := range drain(root, root.own.pollDue) {
+		if kind(s.frame[0]) == poll {
+			polls++
+		}
+	}
+	if polls != len(root.own.flow.ackers) {
+		t.Errorf("%d polls are repeated when that is due", polls)
+	}
+	m, f := behind(t, 0)
+	receiveFrom(t, m, 1, 0, 0, 0, 10)
+	for f.tailProbe.remaining == tailProbes {
+		now := m.Deadline()
+		if drain(m, now); m.Deadline() <= now {
+			t.Fatalf("called at %d, it asks for %d", now, m.Deadline())
+		}
+	}
+}
+
+// Without a token, a question waits for longer than planned, and for a bounded time. Corrections
+// that need none earn the next one, and a question that was needed costs nothing.
+func TestQuestionsWithoutATokenWait(t *testing.T) {
+	const began, planned, lead = 1000 * millisecond, 1002 * millisecond, millisecond
+	const patient = began + patientLeads*lead
+	var b budget
+	want := func(what string, want protocol.Time) {
+		t.Helper()
+		if got := b.postpone(began, planned, lead); got != want {
+			t.Errorf("%s: it goes on after %d µs, want %d", what, (got-began)/microsecond, (want-began)/microsecond)
+		}
+	}
+	for range maxSpent / questionCost {
+		want("a token is left", planned)
+		b.spend()
+	}
+	want("none is left", patient)
+	if got := b.postpone(began, patient+lead, lead); got != patient+lead {
+		t.Error("it goes on before it was planned")
+	}
+	if got := b.postpone(began, planned, maxWait); got != began+maxWait {
+		t.Errorf("it waits for %d ms", (got-began)/millisecond)
+	}
+	for range questionCost - 1 {
+		b.earn()
+		want("too little is earned", patient)
+	}
+	b.earn()
+	want("one is earned", planned)
+	b.spend()
+	b.refund()
+	want("the last one is given back", planned)
+}
+
+// What a member knows of lost messages is not forgotten because another one, which has trimmed as
+// much, does not know how many there were.
+func TestKnownLossesAreNotForgotten(t *testing.T) {
+	m, f := behind(t, 10)
+	for i, reply := range []frame{{first: 8, messages: 7}, {first: 8}, {first: 9, messages: 9}, {first: 6, messages: 6}} {
+		reply.kind, reply.root, reply.incarnation = trimmed, 0, 1
+		if err := m.Receive(1, protocol.Rank(i+5), reply.append(nil)); err != nil {
+			t.Fatal(err)
+		}
+		want := frame{first: 8, messages: 7}
+		if reply.first < want.first {
+			want = reply
+		}
+		if f.pull.trimmedTo != want.first || f.pull.messages != want.messages {
+			t.Errorf("reply %d: %d messages are lost before %d", i, f.pull.messages, f.pull.trimmedTo)
+		}
+	}
+}
+
+// A correction leaves the tree some time first.
+func TestCorrectionLeavesTheTreeTime(t *testing.T) {
+	m, f := behind(t, 0)
+	const arrived = 1000 * millisecond
+	receiveFrom(t, m, arrived, 0, 0, 0, 10)
+	if due := f.correction.due; due != arrived+m.skew.lead() {
+		t.Errorf("it begins after %d µs, and the lead is %d", (due-arrived)/microsecond, m.skew.lead()/microsecond)
+	}
+}
+
+// An adoption ends when the parent in the tree sends something, although others were earlier. What
+// others send twice does not end it.
+func TestOnlyTheParentEndsAnAdoption(t *testing.T) {
+	m, f := behind(t, 0)
+	receiveFrom(t, m, 1, 0, 0, 0, 10)
+	f.foster.parent = 7
+	for _, c := range []struct {
+		from protocol.Rank
+		kind kind
+		ends bool
+	}{{7, data, false}, {5, repair, false}, {f.parent, repair, false}, {f.parent, data, true}} {
+		fr := frame{kind: c.kind, begins: true, root: 0, incarnation: 1, segment: make([]byte, 10)}
+		if err := m.Receive(1, c.from, fr.append(nil)); err != nil {
+			t.Fatal(err)
+		}
+		if ended := f.foster.parent == protocol.NoRank; ended != c.ends {
+			t.Errorf("a segment of rank %d, of kind %d: the adoption ends: %t", c.from, c.kind, ended)
+		}
+	}
+}
