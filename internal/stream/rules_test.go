@@ -248,3 +248,36 @@ func TestMemoryInABacklogIsInUse(t *testing.T) {
 		t.Errorf("in use: %t, and other memory: %t", m.sends(waits), m.sends(free))
 	}
 }
+
+// A credit speaks for the members below its sender in one view, too.
+func TestCreditsCountInTheirView(t *testing.T) {
+	m := group(t, Config{}, 3)[0]
+	if err := m.Write([]byte("message"), 0); err != nil {
+		t.Fatal(err)
+	}
+	drain(m, 1)
+	for _, view := range []uint64{2, 1} {
+		for _, child := range m.own.flow.grantors {
+			f := frame{kind: grantCredit, root: 0, incarnation: 1, first: 1, view: view}
+			if err := m.Receive(1, child, f.append(nil)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if accepted := m.Queues().InFlightBytes == 0; accepted != (view == 1) {
+			t.Errorf("granted in view %d, sent in view 1: accepted %t", view, accepted)
+		}
+	}
+}
+
+// A topic is a part of its message, which has as many bytes at most as the config says.
+func TestTopicIsAPartOfItsMessage(t *testing.T) {
+	const most, topic = 100, "topic"
+	room := most - TopicSize(topic)
+	m := group(t, Config{MaxMessage: most}, 2)[0]
+	if err := m.WriteTopic(topic, make([]byte, room), 0); err != nil {
+		t.Errorf("a message of %d bytes with its topic: %v", most, err)
+	}
+	if err := m.WriteTopic(topic, make([]byte, room+1), 0); err == nil {
+		t.Errorf("a message of %d bytes with its topic is accepted", most+1)
+	}
+}
