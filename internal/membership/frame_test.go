@@ -258,3 +258,24 @@ func TestBallotsThatAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// A rank that no view has is refused: sets of ranks would grow with it.
+func TestRanksThatAreRefused(t *testing.T) {
+	for rank, refused := range map[protocol.Rank]bool{0: false, MaxSlots - 1: false, MaxSlots: true, math.MaxUint32 - 1: true} {
+		f := frame{kind: Refuse, ballot: Ballot{1, 0}, other: Ballot{1, rank}}
+		if _, err := parse(3, f.append(nil)); errors.Is(err, ErrFrame) != refused {
+			t.Errorf("rank %d: %v", rank, err)
+		}
+	}
+}
+
+// A view has as many slots as there may be, and no more.
+func TestMostSlots(t *testing.T) {
+	before := firstView(3)
+	for slots, refused := range map[protocol.Rank]bool{0: true, MaxSlots: false, MaxSlots + 1: true} {
+		v := value{number: before.Number + 1, slots: slots, removed: newSet(3), version: before.Version}
+		if _, err := v.apply(&before, before.named); errors.Is(err, ErrView) != refused {
+			t.Errorf("%d slots: %v", slots, err)
+		}
+	}
+}
