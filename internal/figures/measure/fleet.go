@@ -49,3 +49,20 @@ func fleetTrouble(l *lab) []figures.Table {
 	}
 	return []figures.Table{t}
 }
+
+// fleetFull measures what a fleet carries, beside the same members in one group.
+func fleetFull(l *lab) []figures.Table {
+	t := figures.Table{Name: "full", Columns: []string{"size, trouble", "broadcasts, deliveries", "lost, twice, out of order", "each member, a second", "in one group", "ratio"}}
+	const none, some = "--kill 0 --cut 0 --down 0", "--kill 3s --cut 10s --down 0"
+	for _, g := range []struct {
+		size           int
+		flags, trouble string
+	}{{64, none, "none"}, {8192, none, "none"}, {64, some, "leads killed, a zone cut off for 10 s of 30"}, {64, "", "a delegate killed twice a second, a zone cut off for 5 s of 30, another dead for 3 s"}} {
+		r := fleetResult(l, 3, 3, fmt.Sprintf("--rate full --size %d %s", g.size, g.flags))
+		t.Rows = append(t.Rows, []string{
+			fmt.Sprintf("%s B, %s", thousands(g.size), g.trouble), fmt.Sprintf("%s, %s", thousands(r.Broadcasts), thousands(r.Deliveries)),
+			fmt.Sprintf("%d, %d, %d", r.Lost, r.Twice, r.OutOfOrder), thousands(int(r.PerOrigin)), thousands(int(r.GroupPerOrigin)), fmt.Sprintf("%.2f", r.RateRatio),
+		})
+	}
+	return []figures.Table{t}
+}

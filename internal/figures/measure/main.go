@@ -52,6 +52,7 @@ var measurements = []measurement{
 	{"shards.move", shardsMove},
 	{"fleet.quiet", fleetQuiet},
 	{"fleet.trouble", fleetTrouble},
+	{"fleet.full", fleetFull},
 	{"ulfm.shrink", viewsBesideULFM},
 	{"mutants.tests", mutantsTests},
 }
