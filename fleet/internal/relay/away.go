@@ -40,11 +40,14 @@ func (s *shipping) await(zones []string) {
 		return
 	}
 	for _, zone := range zones {
-		if zone != s.self.Zone && !s.based[zone] {
+		if zone != s.self.Zone && !s.based[zone] && len(s.covered) < maxAwaited {
 			s.covered[zone] = true
 		}
 	}
 }
+
+// maxAwaited bounds the zones that are waited for because others have named them.
+const maxAwaited = 1024
 
 // giveZonesUp notes which zones are not waited for any longer.
 func (s *shipping) giveZonesUp(now Time) {

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 )
@@ -171,5 +172,33 @@ func TestBaseIsAcknowledged(t *testing.T) {
 		if acks, to := sends(t, m, kindAck); len(acks) != 1 || to[0] != i+1 || acks[0].positions[0].Seq != 3 {
 			t.Errorf("base %d: %v to %v", seq, acks, to)
 		}
+	}
+}
+
+// The zones that others name are bounded.
+func TestFewZonesAreAwaited(t *testing.T) {
+	m := toldOf()
+	m.SetBackbone(2, []Peer{{Rank: 0, Zone: "a"}, {Rank: 1, Zone: "b"}})
+	named := &frame{kind: kindWatermark, zone: "b"}
+	for i := range 2 * maxAwaited {
+		named.zones = append(named.zones, fmt.Sprint("zone ", i))
+	}
+	if fromPeer(t, m, 3, 1, named); len(m.covered) != maxAwaited {
+		t.Errorf("%d zones are waited for, of at most %d", len(m.covered), maxAwaited)
+	}
+}
+
+// A zone that was waited for does not begin behind what this member has, although all others have
+// more: this member ships what it gets.
+func TestBaseIsNotBeyondTheLog(t *testing.T) {
+	m := toldOf("b")
+	x := Origin{"a", "x", 1}
+	arrive(t, m, x, 1, 2)
+	m.streams[x].acked = 5 // says the last lead
+	m.SetBackbone(3, []Peer{{Rank: 0, Zone: "a"}, {Rank: 1, Zone: "b"}})
+	m.Actions()
+	fromPeer(t, m, 3, 1, &frame{kind: kindReply, zone: "b", zones: []string{"b"}, covers: []string{"a"}})
+	if bases, _ := sends(t, m, kindBase); len(bases) != 1 || bases[0].positions[0].Seq != 2 {
+		t.Errorf("a zone begins at %v, and the log has 2", bases)
 	}
 }

@@ -210,7 +210,7 @@ func (s *shipping) takePositions(l *link, f *frame) *frame {
 		case o.Zone == s.self.Zone:
 			at := of.position()
 			if s.covered[l.zone] {
-				at = of.acked // it was waited for
+				at = min(at, of.acked) // it was waited for
 			}
 			base.positions = append(base.positions, position{Origin: o, Seq: at})
 			l.sent[o] = at // it has that when it says so: another delegate may have sent it another base

@@ -54,17 +54,24 @@ func finishCall(t *testing.T, e *Engine) {
 	}
 }
 
+// rank5Of64 starts the process of rank 5 of 64. It has the tasks of rank 4 if that dies.
+func rank5Of64(t *testing.T, link Link) *Engine {
+	t.Helper()
+	e, err := New(Config{Rank: 5, Size: 64, Link: link})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e
+}
+
 // A process that takes over a task asks only those that it waits for: one message, and one
 // answer, in a group of any size. It asks again when another process has taken over the task
 // whose message it waits for.
 func TestNewOwnerAsksOnlyThoseItWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		link := &notes{}
-		e, err := New(Config{Rank: 5, Size: 64, Link: link})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer e.Close()
+		e := rank5Of64(t, link)
 		finishCall(t, e)
 		live := slices.DeleteFunc(everyRank(64), func(r int) bool { return r == 4 })
 		e.Install(1, live)
@@ -87,11 +94,7 @@ func TestNewOwnerAsksOnlyThoseItWaitsFor(t *testing.T) {
 func TestNewOwnerAsksOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		link := &notes{}
-		e, err := New(Config{Rank: 5, Size: 64, Link: link})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer e.Close()
+		e := rank5Of64(t, link)
 		finishCall(t, e)
 		finishCall(t, e)
 		e.Install(1, slices.DeleteFunc(everyRank(64), func(r int) bool { return r == 4 }))
@@ -109,11 +112,7 @@ func TestNewOwnerAsksOnce(t *testing.T) {
 // count as finished at once, although it still runs: others may wait for that.
 func TestCallsAfterTrimmedOneAreFinished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, err := New(Config{Rank: 5, Size: 64, Link: &notes{}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer e.Close()
+		e := rank5Of64(t, &notes{})
 		busy := make(chan struct{})
 		for call := range 2 {
 			err := e.Comm().Do(t.Context(), Signature{Kind: Gather, Root: 0, Length: NoLength}, func(task *Task) error {
@@ -150,12 +149,8 @@ func TestCallsAfterTrimmedOneAreFinished(t *testing.T) {
 func TestOnlyMovedTasksGetTheirMessagesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		link := &notes{}
-		e, err := New(Config{Rank: 5, Size: 64, Link: link})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer e.Close()
-		err = e.Comm().Do(t.Context(), Signature{Kind: Gather, Root: 0, Length: NoLength}, func(task *Task) error {
+		e := rank5Of64(t, link)
+		err := e.Comm().Do(t.Context(), Signature{Kind: Gather, Root: 0, Length: NoLength}, func(task *Task) error {
 			if !task.Own() {
 				return nil
 			}
