@@ -23,6 +23,9 @@ func TestZoneThatBeginsWaitsForOthers(t *testing.T) {
 	if m.Window(1) {
 		t.Error("the window does not wait for a zone that the first member is told of")
 	}
+	if links := m.Links(); len(links) != 1 || links[0].Zone != "b" || links[0].Connected || links[0].Lag != 1 {
+		t.Errorf("people see %+v, not whom it waits for", links)
+	}
 	m.SetBackbone(3, []Peer{{Rank: 0, Zone: "a"}, {Rank: 1, Zone: "b"}})
 	m.Actions()
 	fromPeer(t, m, 3, 1, &frame{kind: kindWatermark, zone: "b", zones: []string{"a", "b", "c"}})

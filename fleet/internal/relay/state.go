@@ -18,12 +18,13 @@ type LinkState struct {
 	Heard Time
 }
 
-// Links returns the links of a lead to all zones that it knows, by name.
+// Links returns the links of a lead to all zones that it knows, by name, and to those that it
+// waits for although it has not met them: people see then why origins wait.
 func (m *Machine) Links() (links []LinkState) {
 	if !m.active {
 		return nil
 	}
-	zones := slices.Concat(m.zones, slices.Collect(maps.Keys(m.summaries)))
+	zones := slices.Concat(m.zones, slices.Collect(maps.Keys(m.summaries)), slices.Collect(maps.Keys(m.away)))
 	slices.Sort(zones)
 	for _, zone := range slices.Compact(zones) {
 		if zone != m.self.Zone {
