@@ -53,25 +53,6 @@ func (d *DeadSet) Add(ranks ...protocol.Rank) error {
 	return nil
 }
 
-// Has reports whether a rank is in the set.
-func (d *DeadSet) Has(r protocol.Rank) bool { return d.ranks.has(int(r)) }
-
-// CountIn is how many of the ranks first … end−1 are in the set.
-func (d *DeadSet) CountIn(first, end protocol.Rank) (n protocol.Rank) {
-	for w := int(first) >> 6; w<<6 < int(end); w++ {
-		n += protocol.Rank(bits.OnesCount64(d.ranks.words[w] & within(w, int(first), int(end))))
-	}
-	return n
-}
-
-// Cut makes the set a part of another one: its rank 0 is rank first there.
-func (d *DeadSet) Cut(of *DeadSet, first protocol.Rank) {
-	d.ranks.load(&of.ranks, int(first), d.ranks.size)
-}
-
-// Clear empties the set.
-func (d *DeadSet) Clear() { d.ranks.clear() }
-
 // Len is the number of dead.
 func (d *DeadSet) Len() int { return d.ranks.count() }
 

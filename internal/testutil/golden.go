@@ -65,23 +65,6 @@ func GoldenLines(t testing.TB, file string, lines []string) []string {
 	return recorded
 }
 
-// GoldenFile compares what the code writes with a file.
-func GoldenFile(t testing.TB, file string, written []byte) {
-	t.Helper()
-	if UpdateGolden.On() {
-		if err := os.WriteFile(file, written, 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	recorded, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("%v (%s=1 records it)", err, UpdateGolden)
-	}
-	if !bytes.Equal(recorded, written) {
-		t.Errorf("%s is not what the code writes (%s=1 records it)", file, UpdateGolden)
-	}
-}
-
 // EveryKind fails the test if the code understands frames of a kind of which none
 // is recorded. The kind is the byte at the given offset: each recorded frame is
 // tried with every other kind in its place.
