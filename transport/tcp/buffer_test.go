@@ -66,6 +66,9 @@ func TestLongFramesFillTheirBuffers(t *testing.T) {
 					t.Fatalf("frame %d of %d bytes is not what was sent", i, len(want[i]))
 				}
 			}
+			if sent, got := sender.Stats().BytesSent, receiver.Stats().BytesReceived; sent != got {
+				t.Errorf("%d bytes were sent, and %d received", sent, got)
+			}
 			if n := at.filled.Load(); n == 0 {
 				t.Error("nothing was placed")
 			}

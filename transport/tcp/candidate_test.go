@@ -84,6 +84,24 @@ func TestNewcomersAreBounded(t *testing.T) {
 	}
 }
 
+// A newcomer whose connection has ended takes the place of no other.
+func TestNewcomersThatLeaveAreForgotten(t *testing.T) {
+	listeners, _ := listen(t, 1)
+	m := start(t, Config{Open: true, Listener: listeners[0]})
+	stays := dialRaw(t, m, unknownHelloOf(1))
+	defer stays.Close()
+	eventually(t, "it is up", func() bool { return m.story(1) != "" })
+	for r := range protocol.Rank(maxNewcomers) {
+		c := dialRaw(t, m, unknownHelloOf(r+2))
+		eventually(t, "another one", func() bool { return m.story(r+2) != "" })
+		_ = c.Close()
+		eventually(t, "its end", func() bool { return m.lastCause(r+2) != nil })
+	}
+	if err := m.lastCause(1); err != nil {
+		t.Errorf("the one that stays: %v", err)
+	}
+}
+
 // A connection that came before its rank was known is verified when it is.
 func TestNewcomerIsVerifiedAgain(t *testing.T) {
 	listeners, _ := listen(t, 1)

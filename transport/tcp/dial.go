@@ -75,12 +75,11 @@ func (p *peer) connectOnce(d *dial) (*conn, *wire.Hello, error) {
 		return nil, nil, err
 	}
 	s := newHandshakeConn(d.ctx, &p.t.cfg, raw)
+	var c *conn
 	theirs, err := p.present(d, s)
-	if err != nil {
-		s.close()
-		return nil, nil, err
+	if err == nil {
+		c, err = p.adopt(d, s, theirs)
 	}
-	c, err := p.adopt(d, s, theirs)
 	if err != nil {
 		s.close()
 		return nil, nil, err

@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -273,5 +274,20 @@ func TestAnnouncedLengthsCostNothing(t *testing.T) {
 	time.Sleep(10 * time.Millisecond)
 	if cost := allocated() - before; cost > 1<<20 {
 		t.Errorf("a peer's claim has cost %d bytes", cost)
+	}
+}
+
+// A connection whose handshake is over because its time was up, or because the transport closes, is
+// not admitted.
+func TestEndedHandshakeIsNotAdmitted(t *testing.T) {
+	m := startGroup(t, 2, Config{})[0]
+	ended, end := context.WithCancel(t.Context())
+	end()
+	raw, other := net.Pipe()
+	defer other.Close()
+	s := newHandshakeConn(ended, &m.cfg, raw)
+	s.dialed = wire.Hello{From: 1, Incarnation: 2}
+	if c, status := m.peer(1).admit(s); c != nil || status != wire.Refused {
+		t.Errorf("%v, %v", c, status)
 	}
 }

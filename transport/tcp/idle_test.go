@@ -230,6 +230,17 @@ func TestFrameWaitsForAnAgreedClose(t *testing.T) {
 	eventually(t, "the frame", func() bool { return len(m[1].received(0)) == 2 })
 }
 
+// Frames that wait for Uncork leave before an agreed close.
+func TestCorkedFramesLeaveBeforeAnAgreedClose(t *testing.T) {
+	m := startGroup(t, 2, Config{})
+	connect(t, m[0], m[1])
+	m[0].Cork()
+	defer m[0].Uncork()
+	mustSend(t, m[0], 1, []byte("waits"))
+	eventually(t, "the other side closes", func() bool { return m[1].peer(0).retire(true) })
+	eventually(t, "the frame", func() bool { return len(m[1].received(0)) == 2 })
+}
+
 // The end of another connection, one that was replaced, does not end an agreed close.
 func TestOnlyItsEndEndsAnAgreedClose(t *testing.T) {
 	p := &peer{t: &Transport{}}

@@ -22,6 +22,25 @@ import (
 	"github.com/pleach-go/pleach/transport"
 )
 
+// Errors say what to choose instead.
+func TestErrorsSayWhatToChoose(t *testing.T) {
+	for want, c := range map[string]Config{
+		"choose 0 to 1": {Addresses: make([]string, 2), Rank: 2},
+		fmt.Sprint("choose at least ", wire.HeaderSize+100): {Addresses: []string{"127.0.0.1:0"}, MaxFrame: 100, QueueBytes: 99},
+	} {
+		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	m := startGroup(t, 3, Config{})[1]
+	s := &handshakeConn{dialed: m.hello(1, 1)}
+	s.dialed.From = 3
+	var hello *wire.HelloError
+	if err := m.checkCaller(s); !errors.As(err, &hello) || hello.Want != "0 to 2, and not 1" {
+		t.Error(err)
+	}
+}
+
 // Every setting is valid at its bound, and not one beyond it.
 func TestSettingsAtTheirBounds(t *testing.T) {
 	timeouts := map[string]func(*Config, time.Duration){
@@ -48,6 +67,8 @@ func TestSettingsAtTheirBounds(t *testing.T) {
 		check(name, false, func(c *Config) { set(c, -1) })
 		check(name, true, func(c *Config) { set(c, 1) })
 	}
+	check("the last rank", true, func(c *Config) { c.Rank = 1 })
+	check("the next one, whose listener is there", false, func(c *Config) { c.Rank, c.Listener = 2, new(net.TCPListener) })
 	check("the longest name", true, func(c *Config) { c.Group = strings.Repeat("x", wire.MaxGroup) })
 	check("MaxFrame -1", false, func(c *Config) { c.MaxFrame = -1 })
 	check("MaxFrame 1", true, func(c *Config) { c.MaxFrame = 1 })

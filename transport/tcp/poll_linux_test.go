@@ -73,6 +73,27 @@ func TestPollersFindBrokenConnections(t *testing.T) {
 }
 
 // A connection with TLS is not polled.
+// Two pollers do not read one connection at a time: the second one is told that it is polled, if it
+// can be.
+func TestPollersTakeTurns(t *testing.T) {
+	ca := testutil.NewCA(t)
+	for can, cfg := range map[bool]Config{true: {}, false: {TLS: ca.Config(t, ca)}} {
+		members := startGroup(t, 2, cfg)
+		connect(t, members[0], members[1])
+		p := members[1].peer(0)
+		p.mu.Lock()
+		c := p.conn
+		p.mu.Unlock()
+		held := c.polls.mu.TryLock() // or its goroutine has it
+		if received, ok := c.poll(); received || ok != can {
+			t.Errorf("%t, %t; it can be polled: %t", received, ok, can)
+		}
+		if held {
+			c.polls.mu.Unlock()
+		}
+	}
+}
+
 func TestPollsLeaveTLSAlone(t *testing.T) {
 	ca := testutil.NewCA(t)
 	members := startGroup(t, 2, Config{TLS: ca.Config(t, ca)})

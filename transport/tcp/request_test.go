@@ -203,6 +203,16 @@ func TestClientsThatAreRefused(t *testing.T) {
 	}
 }
 
+// A host whose requests are answered may ask as often as it likes.
+func TestAnsweredRequestsCostNothing(t *testing.T) {
+	m := startWithRequests(t, Config{}, echo)
+	for i := range 800 {
+		if _, err := ask(t, m, Config{}, nil); err != nil {
+			t.Fatalf("request %d: %v", i, err)
+		}
+	}
+}
+
 // A client whose certificate the program refuses is told so, and its request is not heard.
 func TestClientWithAnotherCertificateIsTold(t *testing.T) {
 	verify := func(c Claim) error {

@@ -22,7 +22,7 @@ type process struct {
 func startProcess(t *testing.T, p process, at int, n *places, view uint64, members ...process) *member {
 	t.Helper()
 	tr, err := New(Config{
-		Group: "test", Rank: p.rank, Open: true, Listener: n.listeners[at], Incarnation: p.incarnation, Nonce: p.nonce,
+		Group: "test", Rank: p.rank, Open: true, Listener: n.listeners[at], Incarnation: p.incarnation, Nonce: p.nonce, Secret: n.secret,
 		BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond,
 	})
 	if err != nil {
@@ -39,6 +39,7 @@ func startProcess(t *testing.T, p process, at int, n *places, view uint64, membe
 
 // places are where the processes of a test listen.
 type places struct {
+	secret    []byte // of the group; nil: none
 	listeners []net.Listener
 	addresses []string
 }
@@ -90,8 +91,15 @@ func sendUntil(t *testing.T, m *member, to protocol.Rank, what string, holds fun
 // A process that is not in the view of another one learns which process has its rank,
 // and the member's connection stays.
 func TestRemovedProcessLearnsWhichOneHasItsRank(t *testing.T) {
+	for name, secret := range map[string][]byte{"plain": nil, "secret": []byte("a secret of some length")} {
+		t.Run(name, func(t *testing.T) { testRemovedProcess(t, secret) })
+	}
+}
+
+func testRemovedProcess(t *testing.T, secret []byte) {
 	checkGoroutines(t)
 	n := newPlaces(t, 3)
+	n.secret = secret
 	a, b := process{0, 1, 10}, process{1, 9, 11}
 	member0 := startProcess(t, a, 0, n, 9, a, b)
 	member1 := startProcess(t, b, 1, n, 9, a, b)
@@ -152,6 +160,57 @@ func TestOtherProcessAtTheAddressOfAMember(t *testing.T) {
 			var other *transport.OtherProcessError
 			return errors.As(member0.lastCause(1), &other) && other.Incarnation > 0
 		})
+	}
+}
+
+// The first view tells a process which incarnation it is; later ones do not.
+func TestFirstViewNamesTheIncarnation(t *testing.T) {
+	checkGoroutines(t)
+	n := newPlaces(t, 2)
+	a, b := process{0, 1, 10}, process{1, 3, 11}
+	other := startProcess(t, a, 0, n, 3, a, b)
+	tr, err := New(Config{Group: "test", Rank: 1, Open: true, Listener: n.listeners[1], Incarnation: 99, Nonce: b.nonce})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &member{tr, newRecorder()}
+	m.SetView(n.view(3, a, b))
+	m.SetView(n.view(4, a, process{1, 4, 11}))
+	if err := m.Start(m.recorder); err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	sendUntil(t, m, 0, "it connects", func() bool { return other.story(1) != "" })
+	if s := other.story(1); s != "up 3" {
+		t.Error(s)
+	}
+}
+
+// A process that claims the rank and the incarnation of a member has it looked for: if the member
+// is gone, that is noticed although nobody sends to it. A member that is connected stays so.
+func TestClaimHasTheMemberLookedFor(t *testing.T) {
+	checkGoroutines(t)
+	n := newPlaces(t, 3)
+	a, b, c := process{0, 1, 10}, process{1, 1, 11}, process{2, 1, 12}
+	member0 := startProcess(t, a, 0, n, 1, a, b, c)
+	member2 := startProcess(t, c, 2, n, 1, a, b, c)
+	sendUntil(t, member2, 0, "a member connects", func() bool { return len(member0.received(2)) > 0 })
+	for i, claimed := range []process{{2, 1, 99}, {1, 1, 98}} {
+		if i > 0 {
+			n.reopen(t, 1)
+		}
+		other := startProcess(t, claimed, 1, n, 1, a, claimed)
+		sendUntil(t, other, 0, "it is refused", func() bool { return errors.Is(other.lastCause(0), ErrTaken) })
+		if claimed.rank == 1 {
+			eventually(t, "it is found at the member's address", func() bool {
+				var another *transport.OtherProcessError
+				return errors.As(member0.lastCause(1), &another)
+			})
+		}
+		_ = other.Close()
+	}
+	if s := member0.story(2); s != "up 1" || member0.Stats().Dials == 0 {
+		t.Errorf("the member that is connected: %s; %d dials", s, member0.Stats().Dials)
 	}
 }
 

@@ -129,10 +129,9 @@ func (s *shared) signal() {
 	}
 }
 
-// close ends Read and Write.
+// close ends Read and Write. A Write that waits for space looks by itself.
 func (s *shared) close() {
 	s.closed.Store(true)
-	s.signal()
 }
 
 // write takes as many of the waiting bytes, and then of a frame with its header, as fit.

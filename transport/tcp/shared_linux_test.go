@@ -108,6 +108,21 @@ func TestSharedMemory(t *testing.T) {
 	}
 }
 
+// Memory is shared where one side sends much, be it the one that offers memory or the other.
+func TestOneSideSharesMemory(t *testing.T) {
+	for from := range 2 {
+		m := startGroup(t, 2, Config{SharedBytes: testShared, shareInside: true})
+		connect(t, m[0], m[1])
+		connect(t, m[1], m[0])
+		eventually(t, "shared memory", func() bool {
+			for range 100 {
+				_ = m[from].Send(protocol.Rank(1-from), []byte("frame"))
+			}
+			return m[0].Stats().Shared == 1 && m[1].Stats().Shared == 1
+		})
+	}
+}
+
 // Members that may not share memory use the socket, and lose nothing.
 func TestSharedMemoryIsDeclined(t *testing.T) {
 	for name, limits := range map[string][2]int{"one side off": {testShared, 0}, "offerer's limit": {100 << 10, testShared}, "other's limit": {testShared, 100 << 10}, "in one process": {testShared, testShared}} {
@@ -292,6 +307,7 @@ func TestOpenMemoryRefuses(t *testing.T) {
 	}
 	open("memory with another nonce", func(l *location) { l.nonce[3]++ })
 	open("memory of another size", func(l *location) { l.ringSize *= 2 })
+	open("a part of memory", func(l *location) { l.ringSize /= 2 })
 	open("another descriptor", func(l *location) { l.fd = 0 })
 	open("another process", func(l *location) { l.pid = 1 << 22 })
 	fd, err := createMemfd()
@@ -300,6 +316,9 @@ func TestOpenMemoryRefuses(t *testing.T) {
 	}
 	defer syscall.Close(fd)
 	if err := syscall.Ftruncate(fd, int64(at.size())); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := syscall.Pwrite(fd, at.nonce[:], 0); err != nil {
 		t.Fatal(err)
 	}
 	open("memory that can shrink", func(l *location) { l.fd = uint32(fd) })

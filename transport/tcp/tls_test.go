@@ -1,9 +1,14 @@
 package tcp
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
+	"math/big"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -232,4 +237,39 @@ func TestProgramVerifiesServers(t *testing.T) {
 			eventually(t, "a connection", func() bool { return a.Send(1, []byte("again")) == nil && len(b.received(0)) > 0 })
 		})
 	}
+}
+
+// Members whose certificates are of an authority that the group's has certified trust each other: both
+// sides send the whole chain.
+func TestCertificatesOfAnIntermediateAuthority(t *testing.T) {
+	sign := func(name string, c, by *x509.Certificate, byKey *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.SerialNumber, c.Subject = big.NewInt(1), pkix.Name{CommonName: name}
+		c.NotBefore, c.NotAfter, c.BasicConstraintsValid = time.Now().Add(-time.Hour), time.Now().Add(time.Hour), true
+		if by == nil {
+			by, byKey = c, key
+		}
+		der, err := x509.CreateCertificate(rand.Reader, c, by, &key.PublicKey, byKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		signed, err := x509.ParseCertificate(der)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return signed, key
+	}
+	root, rootKey := sign("root", &x509.Certificate{IsCA: true, KeyUsage: x509.KeyUsageCertSign}, nil, nil)
+	middle, middleKey := sign("middle", &x509.Certificate{IsCA: true, KeyUsage: x509.KeyUsageCertSign}, root, rootKey)
+	leaf, key := sign("leaf", &x509.Certificate{
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		KeyUsage:    x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+	}, middle, middleKey)
+	roots := x509.NewCertPool()
+	roots.AddCert(root)
+	m := startGroup(t, 2, Config{TLS: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw, middle.Raw}, PrivateKey: key}}}})
+	connect(t, m[0], m[1])
 }
