@@ -45,6 +45,21 @@ func TestCandidateBecomesMember(t *testing.T) {
 	}
 }
 
+// A candidate asks its program, too, who may speak to it.
+func TestCandidateVerifiesCallers(t *testing.T) {
+	checkGoroutines(t)
+	listeners, addresses := listen(t, 1)
+	refuses := func(Claim) error { return errors.New("not this one") }
+	c, err := NewCandidate(Config{Group: "test", Listener: listeners[0], Verify: refuses}, func(_ transport.Client, b []byte) []byte { return b })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if reply, err := Request(t.Context(), Config{Group: "test"}, addresses[0], nil); !errors.Is(err, ErrCertificate) {
+		t.Errorf("%q, %v", reply, err)
+	}
+}
+
 func TestCandidateCloses(t *testing.T) {
 	checkGoroutines(t)
 	listeners, addresses := listen(t, 2)

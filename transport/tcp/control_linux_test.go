@@ -5,10 +5,12 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/protocol"
 )
 
 // A control message about shared memory that does not belong there ends the connection, and
@@ -101,6 +103,25 @@ func TestFrameIsCutAnywhere(t *testing.T) {
 				t.Errorf("room for %d of %d bytes: %q, not %q, %v", cut, len(whole), got, whole, err)
 			}
 			m.release()
+		}
+	}
+}
+
+// The system itself gives up a peer whose host acknowledges nothing for UserTimeout, on both sides.
+func TestSystemKnowsTheUserTimeout(t *testing.T) {
+	m := startGroup(t, 2, Config{UserTimeout: 1234 * time.Millisecond})
+	connect(t, m[0], m[1])
+	for i := range m {
+		p := m[i].peer(protocol.Rank(1 - i))
+		p.mu.Lock()
+		raw, err := p.conn.raw.(*net.TCPConn).SyscallConn()
+		p.mu.Unlock()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got int
+		if failed := raw.Control(func(fd uintptr) { got, err = syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpUserTimeout) }); failed != nil || err != nil || got != 1234 {
+			t.Errorf("rank %d: %d ms, %v, %v", i, got, failed, err)
 		}
 	}
 }

@@ -327,3 +327,95 @@ func TestCloseWithFrozenPeers(t *testing.T) {
 		t.Errorf("told after Close: %s", got)
 	}
 }
+
+// brokenStream is a connection that takes nothing more.
+type brokenStream struct{ net.Conn }
+
+func (brokenStream) Write([]byte) (int, error) { return 0, errors.New("broken") }
+
+// A connection is given up as soon as a write fails, be it by the sender or by the writer's goroutine,
+// although its reader has noticed nothing.
+func TestFailedWriteEndsTheConnection(t *testing.T) {
+	for name, write := range map[string]func(*peer, *conn){
+		"writer": func(p *peer, c *conn) {
+			c.stream = brokenStream{c.stream}
+			c.out.add(&frame{head: []byte("frame")}, 0)
+			p.mu.Unlock()
+			c.write()
+			p.mu.Lock()
+		},
+		"sender": func(p *peer, c *conn) {
+			_ = c.raw.Close()
+			if err := p.writeNow(&frame{head: []byte("frame")}); err != transport.ErrDown {
+				t.Error(err)
+			}
+		},
+	} {
+		m := startGroup(t, 2, Config{})
+		connect(t, m[0], m[1])
+		p := m[0].peer(1)
+		p.mu.Lock()
+		c := p.conn
+		if write(p, c); p.conn == c {
+			t.Errorf("%s: the connection is kept", name)
+		}
+		if n, err := c.writeSome([]byte("more")); n != 0 || err != net.ErrClosed {
+			t.Errorf("%s: %d bytes of a connection that was given up, %v", name, n, err)
+		}
+		p.mu.Unlock()
+	}
+}
+
+// A peer that cannot be reached is left alone for a while, however much is sent to it.
+func TestUnreachablePeerIsLeftAlone(t *testing.T) {
+	checkGoroutines(t)
+	listeners, addresses := listen(t, 2)
+	_ = listeners[1].Close()
+	m := start(t, Config{Addresses: addresses, Listener: listeners[0], BackoffMin: time.Hour, BackoffMax: time.Hour})
+	mustSend(t, m, 1, []byte("lost"))
+	eventually(t, "down", func() bool { return m.lastCause(1) != nil })
+	for range 10 {
+		if err := m.Send(1, []byte("again")); !errors.Is(err, transport.ErrDown) {
+			t.Fatal(err)
+		}
+	}
+	if n := m.Stats().Dials; n != 1 {
+		t.Errorf("%d dials", n)
+	}
+}
+
+// A handler hears nothing more after Close, also of frames that were read before.
+func TestClosedTransportPassesNothing(t *testing.T) {
+	m := startGroup(t, 2, Config{})
+	connect(t, m[0], m[1])
+	p := m[1].peer(0)
+	p.mu.Lock()
+	c := p.conn
+	p.mu.Unlock()
+	before := len(m[1].received(0))
+	_ = m[1].Close()
+	c.pass([]byte("late"), nil, false)
+	if n := len(m[1].received(0)); n != before {
+		t.Errorf("%d frames after Close", n-before)
+	}
+}
+
+// A queue that was full says so once, when no more than half of it waits.
+func TestQueueResumesAtHalf(t *testing.T) {
+	q := &queue{buffers: new(buffers)}
+	f := &frame{head: make([]byte, 10-wire.HeaderSize)}
+	for range 10 {
+		if !q.push(f, 100) {
+			t.Fatal("full too early")
+		}
+	}
+	if q.push(f, 100) {
+		t.Fatal("more than its limit")
+	}
+	q.take()
+	for written := 10; written <= 100; written += 10 {
+		if writable := q.wrote(10); writable != (written == 50) {
+			t.Errorf("%d of 100 bytes are written: %t", written, writable)
+		}
+	}
+}

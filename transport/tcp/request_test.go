@@ -213,6 +213,28 @@ func TestAnsweredRequestsCostNothing(t *testing.T) {
 	}
 }
 
+// A client that has proved that it is of the group costs nothing either, although it does not wait
+// for answers.
+func TestClientsWithTheSecretMayLeave(t *testing.T) {
+	m := startWithRequests(t, Config{Secret: secret}, func([]byte, func([]byte)) {})
+	for i := range 800 {
+		ctx, leave := context.WithCancel(t.Context())
+		before := m.Stats().Requests
+		done := make(chan error, 1)
+		go func() {
+			_, err := Request(ctx, Config{Group: "test", Secret: secret}, m.address(), nil)
+			done <- err
+		}()
+		for m.Stats().Requests == before && len(done) == 0 {
+			time.Sleep(10 * time.Microsecond)
+		}
+		leave()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Fatalf("request %d: %v", i, err)
+		}
+	}
+}
+
 // A client whose certificate the program refuses is told so, and its request is not heard.
 func TestClientWithAnotherCertificateIsTold(t *testing.T) {
 	verify := func(c Claim) error {

@@ -506,7 +506,7 @@ func TestNoMemoryToOffer(t *testing.T) {
 
 // Memory that cannot be had is not counted, and what the system refuses is an error.
 func TestMemoryThatCannotBeHad(t *testing.T) {
-	m := startGroup(t, 2, Config{})[0]
+	m := startGroup(t, 2, Config{SharedBytes: testShared})[0]
 	at := location{pid: uint32(os.Getppid()), fd: 1 << 20, ringSize: minRing}
 	if got, err := m.open(at); err == nil || got != nil || m.mapped.Load() != 0 {
 		t.Errorf("%v: %v, %d bytes are counted", got, err, m.mapped.Load())

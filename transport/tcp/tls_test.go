@@ -51,7 +51,15 @@ func unknownHelloOf(rank protocol.Rank) []byte {
 
 func TestConnectionsWithoutCertificateAreRefused(t *testing.T) {
 	ca := testutil.NewCA(t)
-	m := alone(t, Config{TLS: ca.Config(t, ca)})
+	current := ca.Config(t, ca) // it asks for no certificate of clients
+	program := &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return current, nil }}
+	for name, cfg := range map[string]*tls.Config{"one config": ca.Config(t, ca), "one for each client": program} {
+		t.Run(name, func(t *testing.T) { testNoCertificate(t, ca, cfg) })
+	}
+}
+
+func testNoCertificate(t *testing.T, ca *testutil.CA, cfg *tls.Config) {
+	m := alone(t, Config{TLS: cfg})
 	inject := append(unknownHello(), wire.AppendFrame(nil, []byte("injected"))...)
 
 	none := ca.Config(t, ca)
