@@ -46,7 +46,7 @@ func (j *journal) invariant() error {
 		if s.first <= s.old && s.log.Len() == 0 {
 			return fmt.Errorf("%v has old messages up to %d from %d on, and the log is empty", s.origin, s.old, s.first)
 		}
-		if s.next > 0 && s.log.Len() > 0 && s.first+uint64(s.log.Len()) != s.next {
+		if s.next > 0 && s.first+uint64(s.log.Len()) != s.next {
 			return fmt.Errorf("%v has %d messages from %d on, and the next is %d", s.origin, s.log.Len(), s.first, s.next)
 		}
 		if missing := len(s.held) > 0 || s.seen >= max(s.next, 1); s.next > 0 && missing != (j.gaps[s.origin] == s) && s.lost < s.next && (missing || j.config.KeepBytes >= 1<<12) { // what a short log has no room for is fetched later
@@ -106,6 +106,19 @@ func (m *model) checkInvariants(p *modelMember) {
 	}
 	if err := p.shipping.invariant(); err != nil {
 		m.t.Errorf("step %d: %s: %v", m.steps, p.self.ID, err)
+	}
+}
+
+// checkDeadline has a member called although nothing is due: it has nothing to do, or a program that
+// calls it at its deadline would be late.
+func (m *model) checkDeadline(p *modelMember) {
+	due := p.Deadline()
+	if due >= 0 && due <= m.now {
+		return
+	}
+	p.Tick(m.now)
+	if actions, got := p.Actions(), p.Delivered(); len(actions) > 0 || len(got) > 0 {
+		m.t.Errorf("step %d: %s is called at %d, and at %d it does %v and delivers %d messages", m.steps, p.self.ID, due, m.now, actions, len(got))
 	}
 }
 

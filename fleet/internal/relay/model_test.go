@@ -268,6 +268,9 @@ func (m *model) draw(n int) int {
 func (m *model) step() bool {
 	m.steps++
 	m.now++
+	if alive := m.alive(""); len(alive) > 0 {
+		m.checkDeadline(alive[m.steps%len(alive)])
+	}
 	type move func()
 	var moves []move
 	for i, c := range m.casts {
