@@ -67,6 +67,32 @@ func TestMessagesAtTheirBounds(t *testing.T) {
 	}
 }
 
+// A process is one of its job.
+func TestRankOfTheJob(t *testing.T) {
+	for _, c := range []struct{ rank, size int }{{-1, 3}, {3, 3}, {0, 0}} {
+		if _, err := New(Config{Rank: c.rank, Size: c.size, Link: &counter{}}); err == nil {
+			t.Errorf("rank %d of %d", c.rank, c.size)
+		}
+	}
+}
+
+// An error of a call that takes too long says who is waited for, and for what.
+func TestTimeoutSaysWhoIsMissing(t *testing.T) {
+	for _, c := range []struct {
+		e    TimeoutError
+		want string
+	}{
+		{TimeoutError{}, "collective: call 3, barrier, in view 2: over"},
+		{TimeoutError{Waiting: []int{1, 4}}, "collective: call 3, barrier, in view 2; no message yet from rank 1, rank 4: over"},
+		{TimeoutError{Missing: []Missing{{Rank: 5}}}, "collective: call 3, barrier, in view 2; not called yet by " + Missing{Rank: 5}.String() + ": over"},
+	} {
+		c.e.Call, c.e.What, c.e.View, c.e.Err = 3, "barrier", 2, errors.New("over")
+		if got := c.e.Error(); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
 // A process believes no more of a low-water mark than it has done itself.
 func TestLowWaterOfOthers(t *testing.T) {
 	e := quiet(t)

@@ -154,13 +154,10 @@ func (e *Engine) await(ctx context.Context, o *callState, ran error) error {
 	return err
 }
 
-// complete reports whether the parts of all tasks that this process owns are done.
+// complete reports whether the parts of all tasks that this process owns are done, its own one
+// having been run.
 func (e *Engine) complete(o *callState) bool {
 	self := e.config.Rank
-	if e.peers.owners == nil {
-		done, _ := o.runs.find(self)
-		return done
-	}
 	for task, rank := range e.peers.owners {
 		mine := task == self || o.local.signature.Mode == RunThrough
 		if rank != self || !mine {

@@ -78,7 +78,7 @@ type Config struct {
 
 // withDefaults checks a config and fills in what is zero.
 func (c Config) withDefaults() (Config, error) {
-	if c.Size < 1 || c.Rank < 0 || c.Rank >= c.Size || c.Link == nil {
+	if c.Rank < 0 || c.Rank >= c.Size || c.Link == nil {
 		return c, fmt.Errorf("collective: rank %d of %d, link %v", c.Rank, c.Size, c.Link)
 	}
 	if c.KeepCalls < 0 || c.KeepBytes < 0 {
