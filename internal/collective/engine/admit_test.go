@@ -215,3 +215,25 @@ func TestAdmitWaitsForTasksThatWereTakenOver(t *testing.T) {
 		})
 	}
 }
+
+// When a job is over, the processes that wait for the next generation are told, and no others.
+func TestThoseWhoWaitAreDismissed(t *testing.T) {
+	link := &counter{}
+	e, err := New(Config{Size: 2, View: 1, Link: link})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	sent := func() int32 {
+		if err := e.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return link.sent.Load()
+	}
+	e.InstallMembers(2, []Member{{0, 1}, {1, 1}, {2, 2}, {3, 2}})
+	before := sent()
+	e.DismissWaiting()
+	if n := sent() - before; n != 2 {
+		t.Errorf("%d of 2 are told", n)
+	}
+}
