@@ -62,10 +62,14 @@ func TestOnlyASlowProgramMakesAMemberLeave(t *testing.T) {
 					t.Errorf("it leaves at %d, although the program has received something", now)
 				}
 			}
+			viewFrames(receiver, 2*defaultSlowTimeout-1)
 			for range 2 {
 				if receiver.Settle(2 * defaultSlowTimeout); receiver.TooSlow() == frozen || slow != map[bool]int{false: 1}[frozen] {
 					t.Errorf("the member leaves: %v, %d times", receiver.TooSlow(), slow)
 				}
+			}
+			if told := viewFrames(receiver, 2*defaultSlowTimeout) > 0; told == frozen {
+				t.Errorf("the others are told that it leaves: %t", told)
 			}
 		})
 	}
@@ -210,4 +214,14 @@ func receive(t *testing.T, m *Machine, now protocol.Time, frame []byte) {
 	if err := m.Receive(now, 0, slices.Clone(frame)); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// viewFrames takes what a member sends, and counts frames of the membership protocol.
+func viewFrames(m *Machine, now protocol.Time) (n int) {
+	for range 100 {
+		if _, head, _, ok := m.Next(now); ok && head[0] == viewFrame {
+			n++
+		}
+	}
+	return n
 }

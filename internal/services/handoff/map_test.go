@@ -132,3 +132,16 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// Members without a weight own nothing, also if there are no others.
+func TestMembersWithoutWeightOwnNothing(t *testing.T) {
+	m := NewMap(4)
+	for _, members := range [][]Member{{{ID: "a"}, {ID: "b"}}, {{ID: "a"}, {ID: "b", Weight: 1}}} {
+		m.Update(members)
+		for p := range 4 {
+			if owner, ok := m.Owner(p); ok != (members[1].Weight > 0) || ok && owner.ID != "b" {
+				t.Errorf("%v: %v owns %d: %t", members, owner, p, ok)
+			}
+		}
+	}
+}
