@@ -48,7 +48,11 @@ func (m *Member) giveUpBacklog(b *backlog) {
 	for _, s := range b.sends {
 		m.noteMissed(s.to, s.flow)
 	}
-	b.expired, b.sends, b.bytes = true, nil, 0
+	b.sends, b.bytes = nil, 0
+	if !b.expired {
+		b.expired = true
+		m.reroute()
+	}
 }
 
 // joinBacklog appends a segment to the peer's backlog. It reports false if there is
@@ -94,7 +98,6 @@ func (m *Member) expireBacklogs(now protocol.Time) {
 		case b.expired:
 		case now >= b.since+stallTimeout:
 			m.giveUpBacklog(b)
-			m.reroute()
 		default:
 			m.due = min(m.due, b.since+stallTimeout)
 		}

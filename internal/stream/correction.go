@@ -140,7 +140,7 @@ const (
 // segment if that is small.
 func (m *Member) offer(now protocol.Time, to protocol.Rank, f *flow, toward direction) {
 	fr := frame{kind: offer, first: min(f.next, m.shareEndWith(f, to)), direction: toward}
-	if seg, ok := f.store.get(fr.first - 1); ok && fr.first > 0 && len(seg.payload()) <= m.config.InlineSize {
+	if seg, ok := f.store.get(fr.first - 1); ok && len(seg.payload()) <= m.config.InlineSize {
 		fr.inline, fr.begins, fr.remaining = true, seg.begins, seg.remaining
 		fr.batch, fr.topic, fr.traced = seg.batch, seg.topic, seg.traced
 		fr.messages, fr.unaccepted, fr.segment = seg.messages, f.unaccepted(fr.first-1), seg.payload()

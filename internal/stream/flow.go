@@ -85,9 +85,6 @@ func (f *flow) lostBefore(number uint64) bool { return f.lost > 0 && f.lost <= n
 
 // has reports whether a segment is here already, or was given up.
 func (f *flow) has(number uint64) bool {
-	if number < f.next || len(f.ahead) == 0 {
-		return number < f.next
-	}
 	_, ahead := f.ahead[number]
-	return ahead
+	return ahead || number < f.next
 }

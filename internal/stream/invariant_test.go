@@ -1,7 +1,9 @@
 package stream
 
 import (
+	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/pleach-go/pleach/protocol"
@@ -33,10 +35,45 @@ func (m *Member) Invariant() error {
 	for i := range m.own.waiting.Len() {
 		own += m.own.waiting.At(i).size()
 	}
-	if own != m.own.bytes || m.own.inFlight < 0 || m.own.held < 0 {
-		return fmt.Errorf("%d bytes wait to be sent, %d counted; %d in flight, %d held", own, m.own.bytes, m.own.inFlight, m.own.held)
+	if own != m.own.bytes {
+		return fmt.Errorf("%d bytes wait to be sent, %d counted", own, m.own.bytes)
 	}
-	return m.invariantOfMemory()
+	for _, f := range m.scheduled {
+		if m.flows[f.root] != f {
+			return fmt.Errorf("a stream of rank %d that has ended is scheduled", f.root)
+		}
+	}
+	return cmp.Or(m.invariantOfWindow(), m.invariantOfTimers(), m.invariantOfMemory())
+}
+
+// invariantOfWindow judges what is in flight, and what is held for members that do not answer.
+func (m *Member) invariantOfWindow() error {
+	f := m.own.flow
+	last, s := f.credit.last, &f.store
+	if inFlight, held := s.weightOf(last.live, f.next), s.weightOf(last.all, last.live); inFlight != m.own.inFlight || held != m.own.held {
+		return fmt.Errorf("%d bytes are in flight and %d held, counted are %d and %d", inFlight, held, m.own.inFlight, m.own.held)
+	}
+	if w := m.own.window; w < min(minWindow, m.config.KeepBytes) || w > max(m.config.KeepBytes, initialWindow) {
+		return fmt.Errorf("a window of %d", w)
+	}
+	return nil
+}
+
+// invariantOfTimers judges whether the member's deadline is no later than what waits for it.
+func (m *Member) invariantOfTimers() error {
+	due := min(m.own.pollDue, m.own.creditDue, m.retryDue)
+	for _, b := range m.backlogs {
+		if !b.expired {
+			due = min(due, b.since+stallTimeout)
+		}
+	}
+	if m.own.burst.batching {
+		due = min(due, m.own.burst.emitted+maxBatchDelay)
+	}
+	if due < m.due {
+		return fmt.Errorf("due at %d, and the member at %d", due, m.due)
+	}
+	return nil
 }
 
 // invariantOf judges what the member has of one stream.
@@ -75,7 +112,10 @@ func (m *Member) invariantOf(f *flow) error {
 	case f.correction.running && f.correction.due == protocol.Never:
 		return fmt.Errorf("a correction that nothing wakes")
 	}
-	if due := min(f.correction.due, f.pull.due, f.tailProbe.due); due < m.due || due != protocol.Never && !f.scheduled {
+	if now := (flow{root: f.root}); m.layTree(&now) != nil || !reflect.DeepEqual(f.links, now.links) {
+		return fmt.Errorf("the neighbors are %v, and should be %v", f.links, now.links)
+	}
+	if due := min(f.correction.due, f.pull.due, f.tailProbe.due, f.foster.due); due < m.due || due != protocol.Never && !f.scheduled {
 		return fmt.Errorf("due at %d, and the member at %d", due, m.due)
 	}
 	return nil

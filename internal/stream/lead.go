@@ -97,7 +97,7 @@ func (m *Member) measureSkew(now protocol.Time, f *flow, fr *frame) {
 	m.skew.near = min(protocol.Time(fr.skew)*microsecond, maxLead)
 	there := arrival{fr.first, now - protocol.Time(fr.age)*microsecond}
 	switch {
-	case f.arrived.next == fr.first && f.next >= fr.first:
+	case f.arrived.next == fr.first:
 		m.skew.measure(f.arrived.at, there.at)
 	case f.next < fr.first:
 		f.offered = there

@@ -35,15 +35,18 @@ type sentFrame struct {
 	frame []byte
 }
 
-// drain returns what a member sends now.
+// drain returns what a member sends now. As a driver does, it calls the member again if that is
+// still due.
 func drain(m *Member, now protocol.Time) (frames []sentFrame) {
-	for {
-		to, head, body, ok := m.Next(now)
-		if !ok {
-			return frames
+	for round := 0; round == 0 || m.Deadline() <= now; round++ {
+		for to, head, body, ok := m.Next(now); ok; to, head, body, ok = m.Next(now) {
+			frames = append(frames, sentFrame{to, slices.Concat(head, body)})
 		}
-		frames = append(frames, sentFrame{to, slices.Concat(head, body)})
+		if round > 3 {
+			panic("a member that is always due")
+		}
 	}
+	return frames
 }
 
 // The offers of all streams may be more than a queue holds. A peer whose queue has room

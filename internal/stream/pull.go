@@ -174,7 +174,6 @@ func (m *Member) nextSource(f *flow) protocol.Rank {
 }
 
 // requestMore requests the next segments as soon as the last ones requested are here.
-// If the tree has gone on meanwhile, it waits for the tree to bring the rest.
 func (m *Member) requestMore(now protocol.Time, f *flow) {
 	p := &f.pull
 	if p.due == protocol.Never || f.next < p.requestedTo {
@@ -183,11 +182,6 @@ func (m *Member) requestMore(now protocol.Time, f *flow) {
 	p.tries, p.trimmedReplies, p.trimmedBy, p.nextSeen = 0, 0, nil, f.next
 	p.answered++
 	m.learnRepair(now, p)
-	if f.fedAt > 0 && now-f.fedAt < m.skew.lead() {
-		p.due = now + m.skew.lead()
-		m.schedule(f, p.due)
-		return
-	}
 	m.requestMissing(now, f)
 }
 

@@ -137,11 +137,7 @@ func (m *Member) handleDuplicate(now protocol.Time, f *flow, from protocol.Rank,
 
 // advance accepts the segments ahead that follow without a hole.
 func (m *Member) advance(f *flow) {
-	for len(f.ahead) > 0 {
-		seg, ok := f.ahead[f.next]
-		if !ok {
-			return
-		}
+	for seg, ok := f.ahead[f.next]; ok; seg, ok = f.ahead[f.next] {
 		delete(f.ahead, f.next)
 		f.aheadBytes -= seg.size()
 		m.accept(f, &seg)

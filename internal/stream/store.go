@@ -104,7 +104,7 @@ func (m *Member) keep(f *flow, seg *segment) {
 		m.trim(f, m.config.KeepBytes, f.delivered)
 		return
 	}
-	m.trim(f, holdFactor*m.config.KeepBytes, f.delivered)
+	m.trim(f, (holdFactor+1)*m.config.KeepBytes, f.delivered) // a batch may end beyond holdFactor
 	m.trim(f, m.divide(m.config.KeepBytes), min(f.delivered, f.credit.accepted))
 }
 

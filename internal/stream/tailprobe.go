@@ -21,11 +21,8 @@ const (
 
 // armTailProbe starts the probes of a flow over.
 func (m *Member) armTailProbe(now protocol.Time, f *flow) {
-	if m.roster.size() == 1 {
-		return
-	}
 	f.tailProbe.remaining = tailProbes
-	if f.tailProbe.due == protocol.Never || f.tailProbe.due < now {
+	if f.tailProbe.due == protocol.Never {
 		f.tailProbe.due = now + tailProbeInterval
 	}
 	m.schedule(f, f.tailProbe.due)

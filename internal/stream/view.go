@@ -115,7 +115,7 @@ func (m *Member) leftEarlier(peer protocol.Rank) bool {
 // forwardHeld forwards what has arrived while the member was frozen.
 func (m *Member) forwardHeld(f *flow) {
 	for number := max(f.forwarded, f.viewStart, f.frozenAt); number < f.next; number++ {
-		if seg, ok := f.store.get(number); ok && f != m.own.flow {
+		if seg, ok := f.store.get(number); ok {
 			m.forward(f, number, &seg)
 		}
 	}

@@ -135,7 +135,7 @@ func (m *Member) windowFull(now protocol.Time) bool {
 	}
 	window, next := m.share(now, o.window), o.waiting.At(0).weight()
 	held := o.held > 0 && o.held+o.inFlight+next > m.divide(holdFactor*m.config.KeepBytes)
-	if o.inFlight == 0 && !held || !held && o.inFlight+next <= window {
+	if !held && (o.inFlight == 0 || o.inFlight+next <= window) {
 		if o.blockedSince > 0 {
 			o.blockedSince, o.burst.wrote = 0, now // the program has not paused: it was blocked
 		}
@@ -240,16 +240,13 @@ func (m *Member) creditLate(now protocol.Time) bool {
 }
 
 // land takes everything before a position out of flight, and returns its weight. It is held
-// from then on for members that do not answer. A segment that is not kept any more, because
-// KeepBytes is very small, is taken out with the last one.
+// from then on for members that do not answer.
 func (m *Member) land(to uint64) (weight int) {
 	f, c := m.own.flow, &m.own.flow.credit
 	weight = f.store.weightOf(c.last.live, to)
 	c.last.live = max(c.last.live, to)
 	m.own.held += weight
-	if m.own.inFlight -= weight; c.last.live >= f.next {
-		m.own.inFlight = 0
-	}
+	m.own.inFlight -= weight
 	return weight
 }
 
@@ -258,9 +255,7 @@ func (m *Member) land(to uint64) (weight int) {
 func (m *Member) letGo(to uint64) {
 	f, c := m.own.flow, &m.own.flow.credit
 	m.own.held -= f.store.weightOf(c.last.all, to)
-	if c.last.all = max(c.last.all, to); c.last.all >= c.last.live {
-		m.own.held = 0
-	}
+	c.last.all = max(c.last.all, to)
 	c.accepted = c.last.all
 }
 
@@ -374,8 +369,5 @@ func (m *Member) restartCredits(now protocol.Time, f *flow) {
 	m.own.timed, m.own.halved, m.own.base = 0, false, baseDelay{} // paths are others now
 	if m.own.blockedSince > 0 {
 		m.own.creditDue, m.due = now, now // nothing that they have granted so far counts
-	}
-	if len(f.grantors) == 0 {
-		m.advanceCredit(now)
 	}
 }
