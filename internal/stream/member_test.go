@@ -358,6 +358,9 @@ func TestLimitsOfMessages(t *testing.T) {
 		if _, err := stream.New(stream.Config{Size: 2, Incarnation: 1, MaxMessage: int(tooLong)}); err == nil {
 			t.Errorf("messages of %d bytes are allowed", tooLong)
 		}
+		if _, err := stream.New(stream.Config{Size: 2, Incarnation: 1, MaxMessage: int(tooLong - 1)}); err != nil {
+			t.Error(err)
+		}
 	}
 	m, err := stream.New(stream.Config{Size: 2, Incarnation: 1, MaxMessage: 100})
 	if err != nil {
