@@ -136,7 +136,7 @@ func TestBurstOfMessagesThatTakeLongToSend(t *testing.T) {
 	for _, c := range []struct {
 		program protocol.Time // what it takes between two messages
 		burst   bool
-	}{{1_000, true}, {100_000, false}} {
+	}{{1_000, true}, {25_000, true}, {25_001, false}, {100_000, false}} {
 		m, err := stream.New(stream.Config{Rank: 0, Size: 2, Incarnation: 1})
 		if err != nil {
 			t.Fatal(err)

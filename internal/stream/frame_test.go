@@ -27,6 +27,11 @@ func TestStrangeFlagsAreRefused(t *testing.T) {
 		{"a batch that begins no message", frame{kind: data, first: 1, segment: segment}, flagBatch, true},
 		{"a topic that begins no message", frame{kind: data, first: 1, segment: segment}, flagTopic, true},
 		{"a topic of a request", frame{kind: request, first: 1, last: 2}, flagTopic | flagBegins, true},
+		{"a credit in two parts", frame{kind: grantCredit, first: 5, live: 6}, 0, false},
+		{"a credit in two parts that are one", frame{kind: grantCredit, first: 5, live: 5}, 0, true},
+		{"a poll about nothing", frame{kind: poll}, 0, true},
+		{"a credit of nothing", frame{kind: grantCredit}, 0, false},
+		{"a kind that is none", frame{kind: splitCredit + 1, first: 1}, 0, true},
 		{"a segment before it was written", frame{kind: data, first: 1, begins: true, unaccepted: 2, segment: segment}, 0, true},
 	} {
 		c.frame.incarnation = 1
@@ -34,6 +39,21 @@ func TestStrangeFlagsAreRefused(t *testing.T) {
 		b[1] |= c.flags
 		if _, err := parse(b); errors.Is(err, ErrFrame) != c.refused {
 			t.Errorf("%s: %v", c.what, err)
+		}
+	}
+}
+
+// A frame that carries no segment has one length: any other is refused.
+func TestLengthsOfFramesAreChecked(t *testing.T) {
+	for name, f := range goldenFrames() {
+		b := f.append(nil)
+		for n := range len(b) {
+			if _, err := parse(b[:n]); err == nil && (!f.carriesSegment() || n < len(b)-len(f.segment)-ageSize) {
+				t.Errorf("%s: %d of its %d bytes are taken for a frame", name, n, len(b))
+			}
+		}
+		if _, err := parse(append(b, 0)); err == nil && !f.carriesSegment() {
+			t.Errorf("%s: a frame with a byte more is taken", name)
 		}
 	}
 }

@@ -16,6 +16,9 @@ func TestYieldsAreBounded(t *testing.T) {
 			c, began := correction{due: 1}, protocol.Time(1)
 			now := c.due + late
 			for c.yield(now, lead) {
+				if c.due != now+2*late {
+					t.Errorf("lead %v, late by %v: goes on after %v", time.Duration(lead), time.Duration(late), time.Duration(c.due-now))
+				}
 				now = c.due + late
 			}
 			yielded := now - began - late

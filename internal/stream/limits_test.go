@@ -207,6 +207,15 @@ func TestSubscriptionsThatAreNone(t *testing.T) {
 		t.Error("a subscription that has ended has messages")
 	}
 	m.DeliverTopicEach(1, id, 1, func(*Message) { t.Error("a message") })
+	m.inbox.pushLoss(1, 1, 1)
+	if m.Undelivered() != 1 || len(m.inbox.topics.byTopic) > 0 {
+		t.Errorf("%d notices of a loss, and %d topics", m.Undelivered(), len(m.inbox.topics.byTopic))
+	}
+	one, two := m.Subscribe("topic"), m.Subscribe("topic")
+	m.Unsubscribe(1, one)
+	if m.inbox.pushTopic(Message{Topic: "topic"}, false, nil); m.PendingTopic(two) != 1 || m.PendingTopic(one) != 0 {
+		t.Error("with one subscription of a topic, another one has ended")
+	}
 	if size := TopicSize("topic"); size != 6 || TopicSize("") != 0 {
 		t.Errorf("a topic takes %d bytes", size)
 	}

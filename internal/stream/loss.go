@@ -92,7 +92,6 @@ func (m *Member) giveUp(now protocol.Time, f *flow, to uint64) {
 	m.scheduleCorrection(now, f)
 	m.armTailProbe(now, f)
 	f.pull = pull{due: now, sources: f.pull.sources[:0]}
-	m.schedule(f, now)
 }
 
 // Decline answers a request for segments on behalf of a process that has lost all that it

@@ -34,9 +34,9 @@ func requests(m *Member, now protocol.Time) (n int) {
 // further and further out, and none twice before all. Every fourth request goes to one that has
 // made an offer, and the last one to the parent.
 func TestRepairsAreAskedForFurtherAndFurtherOut(t *testing.T) {
-	for n := 1; n < 4; n++ {
+	for n := 1; n < 5; n++ {
 		m, f := behind(t, 3)
-		f.pull.sources = []protocol.Rank{8, 0, 7}[:n]
+		f.pull.sources = []protocol.Rank{8, 0, 7, 1}[:n]
 		var neighbors []protocol.Rank
 		for f.pull.tries = range maxTries - 1 {
 			r := m.nextSource(f)
@@ -221,7 +221,8 @@ func TestTheRestIsRequestedUnlessTheTreeGoesOn(t *testing.T) {
 			f.fedAt = now
 		}
 		f.pull.due, f.pull.requestedTo = now, f.next
-		if m.requestMore(now, f); (requests(m, now) > 0) == fed || f.pull.due <= now {
+		m.due = protocol.Never
+		if m.requestMore(now, f); m.Deadline() > f.pull.due || (requests(m, now) > 0) == fed || f.pull.due <= now {
 			t.Errorf("fed by the tree: %t; due at %d, at %d", fed, f.pull.due, now)
 		}
 	}
@@ -276,8 +277,12 @@ func TestWhatOthersOwe(t *testing.T) {
 func TestWhatIsBehindAHoleIsKept(t *testing.T) {
 	m, f := behind(t, 10)
 	receiveFrom(t, m, 1, 0, 8, 0, 10)
+	f.correction.due, f.tailProbe.due = protocol.Never, protocol.Never
 	if m.giveUp(1, f, 8); f.next != 9 || f.aheadBytes != 0 {
 		t.Errorf("it goes on at %d, and %d bytes are ahead", f.next, f.aheadBytes)
+	}
+	if f.correction.due == protocol.Never || f.tailProbe.due != 1+tailProbeInterval || f.pull.due != 1 {
+		t.Errorf("what is here is corrected at %d and probed at %d, and the rest is pulled at %d", f.correction.due, f.tailProbe.due, f.pull.due)
 	}
 }
 

@@ -171,8 +171,8 @@ func TestBaseDelayIsTheLeastOfTheLastMinutes(t *testing.T) {
 		{1, 20, 20},
 		{1, 40, 20},
 		{baseInterval, 50, 20},
-		{1, 60, 20},
-		{baseInterval, 70, 50},
+		{baseInterval - 1, 60, 20},
+		{1, 70, 50},
 		{1, 10, 10},
 	} {
 		at += c.after

@@ -67,6 +67,9 @@ func TestPollsAreRepeated(t *testing.T) {
 	if got := m.Unanswered(); !slices.Equal(got, []protocol.Rank{2}) {
 		t.Errorf("%v have not answered", got)
 	}
+	if n := sentOf(m, 1, poll); n != 2 {
+		t.Errorf("%d polls of two members", n)
+	}
 	sent, at := runTo(m, 1, 10_000*millisecond)
 	last, wait := protocol.Time(1), minPollInterval
 	polls := 0

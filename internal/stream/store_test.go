@@ -3,6 +3,7 @@ package stream
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -92,16 +93,18 @@ func TestSpareMemory(t *testing.T) {
 func TestPartialMessages(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var p partial
+		begins := true
 		message := rapid.SliceOfN(rapid.Byte(), 1, 30).Draw(t, "message")
 		limit := rapid.IntRange(1, 35).Draw(t, "limit")
 		head := make([]byte, 100)
 		for rest := message; ; {
-			n := rapid.IntRange(1, len(rest)).Draw(t, "segment")
+			n := rapid.IntRange(0, len(rest)).Draw(t, "segment")
 			body := rest[:n:n]
 			if rapid.Bool().Draw(t, "adjacent") {
 				body = rest[:n]
 			}
-			seg := segment{begins: len(rest) == len(message), remaining: uint32(len(rest) - n), frame: head, body: body}
+			seg := segment{begins: begins, remaining: uint32(len(rest) - n), frame: head, body: body}
+			begins = false
 			got, complete := p.add(&seg, limit)
 			if complete != (n == len(rest) && len(message) <= limit) || complete && !bytes.Equal(got, message) || complete && cap(got) != len(got) {
 				t.Fatalf("%d of %d bytes, at most %d: %t, %v", len(message)-len(rest)+n, len(message), limit, complete, got)
@@ -124,6 +127,9 @@ func TestBacklogExpires(t *testing.T) {
 	for n := 1000; n <= m.config.KeepBytes; n += 1000 {
 		m.startBacklog(1, piece)
 	}
+	if m.Deadline() != 1+stallTimeout {
+		t.Errorf("due at %d", m.Deadline())
+	}
 	b := m.backlogs[2]
 	if b.expired || b.bytes > m.config.KeepBytes || !m.hasBacklog(2, m.own.flow) || m.hasBacklog(3, m.own.flow) {
 		t.Fatalf("%d of %d bytes, expired %t", b.bytes, m.config.KeepBytes, b.expired)
@@ -138,6 +144,16 @@ func TestBacklogExpires(t *testing.T) {
 	}
 	if !m.joinBacklog(piece) || b.bytes != 0 {
 		t.Error("a segment for an expired backlog is sent, or kept")
+	}
+	if slices.Contains(m.own.flow.children, 2) {
+		t.Error("a member whose backlog is too long is fed")
+	}
+	if m.resumeBacklog(2); !slices.Contains(m.own.flow.children, 2) || m.outbox.Len() > 0 {
+		t.Error("a member whose queue has room is not fed")
+	}
+	m.startBacklog(4, piece)
+	if b = m.backlogs[2]; !m.joinBacklog(piece) || b.bytes != 2000 || len(b.sends) != 2 {
+		t.Errorf("%d bytes wait, of two segments", b.bytes)
 	}
 	other := piece
 	if other.kind = offer; m.joinBacklog(other) {
