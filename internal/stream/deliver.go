@@ -80,8 +80,7 @@ func (m *Member) deliverFrom(now protocol.Time, q *messageQueue) (message Messag
 }
 
 func (m *Member) deliverEach(now protocol.Time, q *messageQueue, most int, take func(*Message)) {
-	count := min(most, q.Len())
-	for range count {
+	for range min(most, q.Len()) {
 		next := q.At(0)
 		if next.Lost == 0 && !next.Begins {
 			m.stats.Delivered++
@@ -90,9 +89,7 @@ func (m *Member) deliverEach(now protocol.Time, q *messageQueue, most int, take 
 		take(next)
 		m.inbox.discard(q)
 	}
-	if count > 0 {
-		m.resume(now)
-	}
+	m.resume(now)
 }
 
 // resume goes on with what has waited for room in the inbox, if there is some now.
@@ -104,7 +101,7 @@ func (m *Member) resume(now protocol.Time) {
 	if refused := m.inbox.refusing; refused && !m.inboxOverflows() {
 		m.inbox.refusing = false
 		for _, f := range m.scheduled {
-			if f.next < f.wanted && f.pull.due == protocol.Never {
+			if f.pull.due == protocol.Never {
 				f.pull.due = now // pull what was refused
 				m.schedule(f, now)
 			}

@@ -147,10 +147,7 @@ func New(c Config) (*Member, error) {
 		if start.Rank == c.Rank || !m.roster.includes(start.Rank, start.Incarnation) {
 			continue // the stream of a process that is not in the view
 		}
-		f, err := m.open(start.Rank, start.Incarnation)
-		if err != nil {
-			return nil, err
-		}
+		f, _ := m.open(start.Rank, start.Incarnation) // the tree was made for its own stream
 		f.next, f.wanted, f.viewStart, f.delivered, f.store.low = start.Next, start.Next, start.Next, start.Next, start.Next
 		f.count.unknown = start.Next > 0
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/pleach-go/pleach/protocol"
 )
 
 // What a program gets of its own messages, and what becomes of those that it has written.
@@ -115,6 +117,50 @@ func TestViewDropsTheRestOfACutMessage(t *testing.T) {
 	}
 }
 
+// A message that is being written behind one that a view has cut goes on.
+func TestNextMessageIsNotCut(t *testing.T) {
+	m := group(t, Config{SegmentSize: 10}, 2)[0]
+	write := func(remaining int) {
+		if err := m.Write(make([]byte, 10), remaining); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(10)
+	drain(m, 1)
+	m.Flush(1, m.Freeze())
+	write(0)
+	write(10) // the next one
+	if err := m.Install(1, 2, 2, m.roster.members); err != nil {
+		t.Fatal(err)
+	}
+	if !m.own.writing || m.Unwritten() != 1 || m.Restarts() != 1 {
+		t.Errorf("a message is being written: %t, %d segments wait, %d restarts", m.own.writing, m.Unwritten(), m.Restarts())
+	}
+}
+
+// What a root sends is corrected and probed as what it receives.
+func TestRootCorrectsItsOwnStream(t *testing.T) {
+	m := group(t, Config{}, 9)[4]
+	if err := m.Write([]byte("message"), 0); err != nil {
+		t.Fatal(err)
+	}
+	const now = 1000 * millisecond
+	drain(m, now)
+	if f := m.own.flow; f.correction.due != now+m.skew.lead() || f.tailProbe.due != now+tailProbeInterval || f.arrived != (arrival{1, now}) {
+		t.Errorf("corrected at %d, probed at %d", f.correction.due, f.tailProbe.due)
+	}
+	for r := protocol.Rank(8); r >= 0; r-- {
+		if r != 4 {
+			receiveFrom(t, m, 1, r, 0, 0, 10)
+		}
+	}
+	for i, f := range m.flowsByRoot() {
+		if f.root != protocol.Rank(i) {
+			t.Errorf("stream %d is that of rank %d", i, f.root)
+		}
+	}
+}
+
 // A member that is alone waits for nobody: nothing of it is in flight, also of what it has sent
 // before the others have left.
 func TestLastMemberWaitsForNobody(t *testing.T) {
@@ -175,6 +221,13 @@ func TestOutboxIsBounded(t *testing.T) {
 	}
 	if err := m.Write(nil, 0); err != ErrBusy {
 		t.Errorf("beyond the limit: %v", err)
+	}
+	other := group(t, Config{OutboxBytes: 2*(size+headSizeOf(0)+segmentCost) + size}, 2)[0]
+	other.Freeze()
+	for i, want := range []error{nil, nil, ErrBusy} {
+		if err := other.Write(make([]byte, size+i/2), 0); err != want {
+			t.Errorf("segment %d, the last one a byte too long: %v", i, err)
+		}
 	}
 	tiny := group(t, Config{OutboxBytes: 1}, 2)[0]
 	if err := tiny.Write(make([]byte, size), 0); err != nil {

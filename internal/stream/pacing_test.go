@@ -1,9 +1,11 @@
 package stream
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 
+	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -158,7 +160,9 @@ func TestSkewIsMeasured(t *testing.T) {
 		first    uint64 // segments that are offered, of which one is here since a time
 		arrived  protocol.Time
 		unaged   bool
-		treeAt   protocol.Time // when the tree brings the second one; 0: never
+		treeAt   protocol.Time // when the second one arrives; 0: never
+		by       kind          // if zero, the tree brings it
+		sender   protocol.Rank // if zero, the parent
 		measured protocol.Time // how far apart the two are
 	}{
 		{what: "here later", from: 5, first: 1, arrived: now - 5*millisecond, measured: 15 * millisecond},
@@ -168,16 +172,18 @@ func TestSkewIsMeasured(t *testing.T) {
 		{what: "of what was here before", from: 5, first: 0, arrived: now - 5*millisecond},
 		{what: "of more", from: 5, first: 2, arrived: now - 5*millisecond},
 		{what: "of more, which the tree brings", from: 5, first: 2, arrived: now - 5*millisecond, treeAt: now + 4*millisecond, measured: 24 * millisecond},
+		{what: "of more, which is pulled", from: 5, first: 2, arrived: now - 5*millisecond, treeAt: now + 4*millisecond, by: repair},
+		{what: "of more, which another one brings", from: 5, first: 2, arrived: now - 5*millisecond, treeAt: now + 4*millisecond, sender: 7},
 		{what: "of much more", from: 5, first: 3, arrived: now - 5*millisecond, treeAt: now + 4*millisecond},
 	} {
 		m, f := behind(t, 0)
-		segment := func(at protocol.Time, number uint64) {
-			fr := frame{kind: data, begins: true, incarnation: 1, first: number}
-			if err := m.Receive(at, f.parent, fr.append(nil)); err != nil {
+		segment := func(at protocol.Time, number uint64, by kind, sender protocol.Rank) {
+			fr := frame{kind: cmp.Or(by, data), begins: true, incarnation: 1, first: number}
+			if err := m.Receive(at, cmp.Or(sender, f.parent), fr.append(nil)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		segment(c.arrived, 0)
+		segment(c.arrived, 0, 0, 0)
 		before := m.skew
 		fr := frame{kind: offer, incarnation: 1, first: c.first, direction: leftward, aged: !c.unaged, age: age, skew: 700}
 		if err := m.Receive(now, c.from, fr.append(nil)); err != nil {
@@ -187,8 +193,8 @@ func TestSkewIsMeasured(t *testing.T) {
 			t.Errorf("%s: the neighbor's own skew counts: %t", c.what, near)
 		}
 		if c.treeAt > 0 {
-			segment(c.treeAt, 1)
-			segment(c.treeAt, 1) // twice measures nothing more
+			segment(c.treeAt, 1, c.by, c.sender)
+			segment(c.treeAt, 1, c.by, c.sender) // twice measures nothing more
 		}
 		want := before
 		if want.near = m.skew.near; c.measured > 0 {
@@ -213,7 +219,8 @@ func TestWhatAnOfferTells(t *testing.T) {
 	}{
 		{"to the left", 0, 10, 10, 3, leftward, true},
 		{"too long to carry along", 0, 10, 9, 3, leftward, true},
-		{"an older group", 4, 10, 10, 3, leftward, false},
+		{"an older group", wire.AgedVersion - 1, 10, 10, 3, leftward, false},
+		{"the first that understands", wire.AgedVersion, 10, 10, 3, leftward, true},
 		{"to another one", 0, 10, 10, 2, leftward, false},
 		{"undirected", 0, 10, 10, 3, undirected, false},
 	} {

@@ -135,6 +135,23 @@ func TestMessageInOrderIsNotCopied(t *testing.T) {
 			t.Errorf("order %v: in place: %t", order, inPlace)
 		}
 	}
+	// The last segment has memory of its own, which holds a part of the message only.
+	m := group(t, Config{}, 2)[1]
+	for _, number := range []uint64{0, 2, 1} {
+		f := frame{kind: data, begins: number == 0, root: 0, incarnation: 1, first: number, remaining: uint32(2-number) * 100, segment: make([]byte, 100)}
+		b := f.append(nil)
+		body := m.ReceiveBuffer(0, b[:40], len(b))
+		if again := m.ReceiveBuffer(0, b[:40], len(b)); number < 2 && &again[0] != &body[0] {
+			t.Errorf("segment %d: memory is lent twice", number)
+		}
+		copy(body, b[40:])
+		if err := m.BufferFilled(1, 0, b[:40], body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if message, ok := m.Deliver(1); !ok || len(message.Data) != 300 || message.Lease != nil {
+		t.Errorf("%d bytes, with a lease: %t", len(message.Data), message.Lease != nil)
+	}
 }
 
 // With a view, a stream is corrected among its members if it has something beyond the cut. One
