@@ -79,9 +79,6 @@ const (
 
 // check fills in the defaults and refuses invalid settings.
 func (c *Config) check() error {
-	if c.Size < 1 || c.Rank < 0 || c.Rank >= c.Size {
-		return fmt.Errorf("stream: rank %d of %d members", c.Rank, c.Size)
-	}
 	if c.Members == nil {
 		c.Members = allRanks(c.Size)
 	}

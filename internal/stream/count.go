@@ -42,11 +42,10 @@ func (m *Member) deliverLoss(f *flow, end uint64) {
 	if len(f.partial.parts) > 0 {
 		lost = 1 // the message that the hole cuts off
 	}
-	messages := f.messagesBefore(end)
-	if messages > 0 && !c.unknown {
-		lost += uint32(max(int32(messages-c.begun), 0))
-	}
-	if messages > 0 {
+	if messages := f.messagesBefore(end); messages > 0 {
+		if !c.unknown {
+			lost += uint32(max(int32(messages-c.begun), 0))
+		}
 		c.begun, c.unknown, c.lower = messages, false, false
 	} else {
 		c.lower = true

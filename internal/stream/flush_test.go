@@ -132,6 +132,10 @@ func TestWhatIsSharedWithProcessesOutside(t *testing.T) {
 	if f, _ := parse(drain(m, 1)[0].frame); f.kind != trimmed || f.first != 3 {
 		t.Errorf("a process that has left earlier gets %+v", f)
 	}
+	answerTo(t, m, 1, 3, frame{kind: request, first: 3, last: 4})
+	if sent := drain(m, 1); len(sent) > 0 {
+		t.Errorf("asked for the present view, it gets %d frames", len(sent))
+	}
 }
 
 // The streams of roots that are not in the view end with it: they are not heard, corrected or

@@ -206,6 +206,21 @@ func TestSkewIsMeasured(t *testing.T) {
 	}
 }
 
+// What is here already, and came in another order than it was sent, is no measurement when the
+// tree brings it once more.
+func TestSkewOfWhatCameInAnotherOrder(t *testing.T) {
+	m, f := behind(t, 0)
+	for _, number := range []uint64{1, 0} {
+		answerTo(t, m, 1, f.parent, frame{kind: data, begins: true, first: number})
+	}
+	before := m.skew
+	answerTo(t, m, 20*millisecond, 5, frame{kind: offer, first: 2, direction: leftward, aged: true, age: 1})
+	answerTo(t, m, 50*millisecond, f.parent, frame{kind: data, begins: true, first: 1})
+	if m.skew.mean != before.mean || m.skew.above != before.above {
+		t.Errorf("%+v, before %+v", m.skew, before)
+	}
+}
+
 // An offer to the left neighbor tells its age and the skew, if all members understand that. It
 // carries the last segment if that is small, and says so for the neighbor alone.
 func TestWhatAnOfferTells(t *testing.T) {

@@ -149,10 +149,25 @@ func TestNothingWaitsForAPeerThatIsDown(t *testing.T) {
 // Down of a neighbor takes the offers of all streams that are scheduled to the next one out.
 func TestOffersPassANeighborThatGoesDown(t *testing.T) {
 	for _, c := range []struct {
-		peer protocol.Rank
-		want []protocol.Rank
-	}{{3, []protocol.Rank{2}}, {5, []protocol.Rank{6}}, {6, nil}, {20, nil}, {4, nil}} {
+		peer    protocol.Rank
+		running bool
+		asked   int
+		want    []protocol.Rank
+	}{
+		{3, false, 0, []protocol.Rank{2}},
+		{5, false, 0, []protocol.Rank{6}},
+		{5, true, 0, []protocol.Rank{6}},
+		{5, false, 1, []protocol.Rank{6}}, // of the correction before
+		{6, false, 0, nil},
+		{20, false, 0, nil},
+		{4, false, 0, nil},
+	} {
 		m, f := middle(t)
+		if c.running {
+			m.beginCorrection(1, f)
+			f.correction.due = 1000 * millisecond
+		}
+		f.correction.rightwardOffers = c.asked
 		if m.Down(1, c.peer); !f.scheduled {
 			t.Fatal("the stream is not scheduled")
 		}

@@ -311,13 +311,17 @@ func TestSlowTreeIsGivenTime(t *testing.T) {
 // A member that is fed by a foster parent renews the adoption halfway, by one request. Segments of
 // others are no reason to.
 func TestAdoptionIsRenewed(t *testing.T) {
-	for _, from := range []protocol.Rank{7, 8} {
+	for _, c := range []struct {
+		from protocol.Rank
+		kind kind
+		want int
+	}{{7, data, 2}, {8, data, 0}, {7, repair, 0}} {
 		m, f := behind(t, 0)
 		f.foster.parent = 7
 		renewed := 0
 		for number := range uint64(fosterSegments) {
-			fr := frame{kind: data, begins: true, root: 0, incarnation: 1, first: number}
-			if err := m.Receive(1, from, fr.append(nil)); err != nil {
+			fr := frame{kind: c.kind, begins: true, root: 0, incarnation: 1, first: number}
+			if err := m.Receive(1, c.from, fr.append(nil)); err != nil {
 				t.Fatal(err)
 			}
 			for _, s := range drain(m, 1) {
@@ -326,8 +330,8 @@ func TestAdoptionIsRenewed(t *testing.T) {
 				}
 			}
 		}
-		if want := map[protocol.Rank]int{7: 2}[from]; renewed != want {
-			t.Errorf("fed by %d: renewed %d times, want %d", from, renewed, want)
+		if renewed != c.want {
+			t.Errorf("fed by %d, kind %d: renewed %d times, want %d", c.from, c.kind, renewed, c.want)
 		}
 	}
 }

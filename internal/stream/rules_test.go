@@ -149,6 +149,13 @@ func TestMessageInOrderIsNotCopied(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	next := frame{kind: data, begins: true, root: 0, incarnation: 1, first: 3, segment: make([]byte, 100)}
+	b := next.append(nil)
+	lost := m.ReceiveBuffer(0, b[:40], len(b))
+	m.Down(1, 0)
+	if again := m.ReceiveBuffer(1, b[:40], len(b)); &again[0] != &lost[0] {
+		t.Error("memory that was lent for a connection which has ended is not used")
+	}
 	if message, ok := m.Deliver(1); !ok || len(message.Data) != 300 || message.Lease != nil {
 		t.Errorf("%d bytes, with a lease: %t", len(message.Data), message.Lease != nil)
 	}

@@ -51,6 +51,38 @@ func TestAcknowledgmentFollowsTheLastSegment(t *testing.T) {
 	}
 }
 
+// A member acknowledges to a root of its own view only. While it is frozen, it acknowledges what it
+// had before.
+func TestWhenAMemberAcknowledges(t *testing.T) {
+	for _, c := range []struct {
+		what   string
+		view   uint64
+		frozen bool // after the first of two segments
+		upTo   uint64
+		want   int
+	}{
+		{"all", 1, false, 2, 1},
+		{"of the next view", 2, false, 2, 0},
+		{"frozen, what came before", 1, true, 1, 1},
+		{"frozen, what came since", 1, true, 2, 0},
+	} {
+		m := group(t, Config{}, 2)[1]
+		receiveFrom(t, m, 1, 0, 0, 0, 10)
+		if c.frozen {
+			m.Freeze()
+		}
+		receiveFrom(t, m, 1, 0, 1, 0, 10)
+		drain(m, 1)
+		f := frame{kind: poll, incarnation: 1, first: c.upTo, view: c.view}
+		if err := m.Receive(1, 0, f.append(nil)); err != nil {
+			t.Fatal(err)
+		}
+		if n := sentOf(m, 1, ack); n != c.want {
+			t.Errorf("%s: %d acknowledgments", c.what, n)
+		}
+	}
+}
+
 // A poll that is not answered is repeated after twice the time, up to a limit, to those that have
 // not answered. When all have, it ends.
 func TestPollsAreRepeated(t *testing.T) {
