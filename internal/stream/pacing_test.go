@@ -67,6 +67,20 @@ func TestWhatACorrectionLearns(t *testing.T) {
 	}
 }
 
+// What arrives while a correction runs has the next one.
+func TestNextCorrectionFollows(t *testing.T) {
+	for _, more := range []bool{true, false} {
+		m, f, began := correcting(t)
+		if more {
+			receiveFrom(t, m, began, 0, 1, 0, 10)
+		}
+		m.handleLeftward(began+millisecond, f, 5, 2)
+		if due := f.correction.due; f.correction.running || (due == began+m.skew.interval()) != more || !more && due != protocol.Never {
+			t.Errorf("more has arrived: %t; the next correction is due %d µs after the last", more, (due-began)/microsecond)
+		}
+	}
+}
+
 // A correction of what the right neighbor has offered already asks nothing, earns a part of a
 // question, and lets the wait sink slowly.
 func TestCorrectionOfWhatTheNeighborHas(t *testing.T) {

@@ -43,10 +43,6 @@ func (m *Member) schedulePull(now protocol.Time, f *flow, from protocol.Rank, of
 	if offered || len(p.sources) == 0 {
 		p.addSource(from)
 	}
-	if p.due == protocol.Never && m.waitsForInbox(f) {
-		m.schedule(f, protocol.Never) // Deliver looks for it there
-		return
-	}
 	if p.due == protocol.Never {
 		p.nextSeen = f.next
 		p.due = now + m.skew.lead()

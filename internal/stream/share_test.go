@@ -60,6 +60,20 @@ func TestFrozenMemberPassesNothingOnOfTheNextView(t *testing.T) {
 
 const second = 1000 * millisecond
 
+// A stream keeps KeepBytes to the byte, and what is trimmed is the oldest.
+func TestKeptToTheByte(t *testing.T) {
+	const size = 1000 + headSize + messagesSize + unacceptedSize + segmentCost
+	for keep, want := range map[int]uint64{10 * size: 0, 10*size - 1: 1} {
+		m := group(t, Config{KeepBytes: keep}, 2)[1]
+		for number := range uint64(10) {
+			receiveFrom(t, m, 1, 0, number, 0, 1000)
+		}
+		if low := m.flows[0].store.low; low != want {
+			t.Errorf("of %d bytes, %d are kept, from segment %d on", 10*size, keep, low)
+		}
+	}
+}
+
 // An acknowledgment speaks for the members below its sender in one view. In another one,
 // other members are below it: a root that is behind must not take it for those of its own.
 func TestAcknowledgmentsOfAnotherViewDoNotCount(t *testing.T) {

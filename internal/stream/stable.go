@@ -147,9 +147,7 @@ func (m *Member) restartAcks(now protocol.Time, f *flow) {
 		return
 	}
 	m.own.incomplete = nil
-	if f.acks.acked < f.acks.wanted {
-		m.poll(now)
-	}
+	m.poll(now)
 }
 
 // Received returns the number before which everything of a root's stream is here, and

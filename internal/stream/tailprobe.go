@@ -38,12 +38,10 @@ func (m *Member) sendTailProbe(now protocol.Time, f *flow) {
 	}
 	if quiet := f.activeAt + max(tailProbeInterval, m.skew.patience()); p.remaining == tailProbes && now < quiet {
 		p.due = quiet // the stream goes on: its corrections show holes
-		m.schedule(f, quiet)
 		return
 	}
 	if p.remaining--; p.remaining > 0 {
 		p.due = now + tailProbeInterval<<(2*(tailProbes-p.remaining))
-		m.schedule(f, p.due)
 	}
 	m.offerPast(now, f, 1, true, undirected)
 }

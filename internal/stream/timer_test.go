@@ -62,12 +62,16 @@ func TestStreamThatWaitsForRoomStaysScheduled(t *testing.T) {
 	m.schedule(other, 1)
 	runTo(m, 1, 600_000*millisecond)
 	f := m.flows[0]
+	other.pull.due = 1 << 60 // it asks for something in a while
 	if !slices.Equal(m.scheduled, []*flow{f}) || m.Stats().Requests > 0 || m.Stats().Refused == 0 {
 		t.Fatalf("%d streams are scheduled, %d requests, %d refused", len(m.scheduled), m.Stats().Requests, m.Stats().Refused)
 	}
 	m.Deliver(600_000 * millisecond)
 	if runTo(m, 600_000*millisecond, 600_010*millisecond); m.Stats().Requests == 0 || m.Withholding() {
 		t.Error("there is room, and nothing is requested")
+	}
+	if other.pull.due != 1<<60 {
+		t.Error("room in the inbox moves requests that were not refused")
 	}
 }
 
