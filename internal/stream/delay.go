@@ -48,7 +48,7 @@ func (m *Member) decayDelay() {
 	d := &m.delay
 	d.mean -= d.mean / decay
 	d.deviation -= d.deviation / decay
-	m.setWait(max(d.mean+4*d.deviation, d.wait-d.wait/decay))
+	m.setWait(d.wait - d.wait/decay)
 }
 
 // backOff doubles the wait, because a neighbor that was asked was only late. It stays so

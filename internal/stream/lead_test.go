@@ -35,6 +35,23 @@ func TestYieldsAreBounded(t *testing.T) {
 	}
 }
 
+// All yields of a correction together take maxYield leads, to the last of them.
+func TestYieldsAreBoundedToTheLast(t *testing.T) {
+	const lead = 8 * millisecond
+	for late, want := range map[protocol.Time]bool{maxYield * lead / 2: true, maxYield*lead/2 + 1: false} {
+		c := correction{due: 1}
+		if got := c.yield(1+late, lead); got != want {
+			t.Errorf("late by %v: yields: %t", time.Duration(late), got)
+		}
+	}
+	if s := (skew{mean: 10, above: 20, near: 80}); s.apart() != 70 {
+		t.Errorf("apart %d, and the neighbor's 80", s.apart())
+	}
+	if s := (skew{mean: 10, above: 35, near: 80}); s.apart() != 80 {
+		t.Errorf("apart %d", s.apart())
+	}
+}
+
 // The lead follows how far apart the tree reaches neighbors, up and down, whichever of the
 // two is first, and stays within its bounds.
 func TestLeadFollowsTheSkew(t *testing.T) {

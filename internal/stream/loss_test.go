@@ -61,6 +61,7 @@ func TestFrozenMemberGivesUp(t *testing.T) {
 		{"one has trimmed a part, and others may answer", tries, flushTimeout - 1, 8, []protocol.Rank{2}, next, 0},
 		{"one has trimmed more than the cut", tries, flushTimeout, cut + 2, []protocol.Rank{2}, next, cut},
 		{"one has trimmed what is here", tries, lossTimeout - 1, next, []protocol.Rank{2}, next, 0},
+		{"one had trimmed it before a repair has come", tries, flushTimeout, 8, nil, next, 0},
 		{"all have trimmed it", 0, 0, 8, []protocol.Rank{0, 2, 3, 4}, next, 8},
 		{"not all have trimmed it", 0, 0, 8, []protocol.Rank{0, 2, 3}, next, 0},
 		{"the cut is reached", tries, lossTimeout, 0, nil, cut, 0},

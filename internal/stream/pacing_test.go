@@ -78,6 +78,10 @@ func TestNextCorrectionFollows(t *testing.T) {
 		if due := f.correction.due; f.correction.running || (due == began+m.skew.interval()) != more || !more && due != protocol.Never {
 			t.Errorf("more has arrived: %t; the next correction is due %d µs after the last", more, (due-began)/microsecond)
 		}
+		drain(m, began+millisecond)
+		if more && !slices.Contains(offeredTo(m, f.correction.due), 3) {
+			t.Error("the next correction makes no offer to the left")
+		}
 	}
 }
 

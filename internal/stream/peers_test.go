@@ -168,8 +168,9 @@ func TestOffersPassANeighborThatGoesDown(t *testing.T) {
 			f.correction.due = 1000 * millisecond
 		}
 		f.correction.rightwardOffers = c.asked
-		if m.Down(1, c.peer); !f.scheduled {
-			t.Fatal("the stream is not scheduled")
+		m.Down(1, c.peer)
+		if member := c.peer < 9 && c.peer != 4; m.down[c.peer] != member || (m.retryDue != protocol.Never) != (c.want != nil) {
+			t.Errorf("%d is down: %t, and tried again at %d", c.peer, m.down[c.peer], m.retryDue)
 		}
 		if got := offeredTo(m, 1); !slices.Equal(got, c.want) {
 			t.Errorf("%d is down: offered to %v, want %v", c.peer, got, c.want)

@@ -76,7 +76,6 @@ func (m *Member) requestMissing(now protocol.Time, f *flow) {
 		// The tree is only behind what others offer: a hole would have stopped it. A
 		// request now would bring every segment twice.
 		p.nextSeen, p.due = f.next, now+m.skew.lead()
-		m.schedule(f, p.due)
 		return
 	}
 	if p.tries == 0 && m.treeMayBeSlow(now, f, m.skew.patience()) {
@@ -95,7 +94,6 @@ func (m *Member) requestMissing(now protocol.Time, f *flow) {
 		p.tries = 0 // no live member has it; the next offer starts over
 		if p.trimmedReplies > 0 && p.trimmedTo > f.next {
 			p.due = f.fedAt + lossTimeout // but it can be given up after the tree's timeout
-			m.schedule(f, p.due)
 		}
 		return
 	}

@@ -276,10 +276,11 @@ func TestWhatOthersOwe(t *testing.T) {
 // included.
 func TestWhatIsBehindAHoleIsKept(t *testing.T) {
 	m, f := behind(t, 10)
+	receiveFrom(t, m, 1, 0, 5, 0, 10)
 	receiveFrom(t, m, 1, 0, 8, 0, 10)
 	f.correction.due, f.tailProbe.due = protocol.Never, protocol.Never
-	if m.giveUp(1, f, 8); f.next != 9 || f.aheadBytes != 0 {
-		t.Errorf("it goes on at %d, and %d bytes are ahead", f.next, f.aheadBytes)
+	if m.giveUp(1, f, 8); f.next != 9 || f.aheadBytes != 0 || len(f.ahead) > 0 {
+		t.Errorf("it goes on at %d, and %d segments of %d bytes are ahead", f.next, len(f.ahead), f.aheadBytes)
 	}
 	if f.correction.due == protocol.Never || f.tailProbe.due != 1+tailProbeInterval || f.pull.due != 1 {
 		t.Errorf("what is here is corrected at %d and probed at %d, and the rest is pulled at %d", f.correction.due, f.tailProbe.due, f.pull.due)

@@ -60,6 +60,18 @@ func TestFrozenMemberPassesNothingOnOfTheNextView(t *testing.T) {
 
 const second = 1000 * millisecond
 
+// What members that do not answer may lack is kept, but not without bound.
+func TestWhatIsKeptForTheSilentIsBounded(t *testing.T) {
+	const keep, size = 10_000, 1000
+	m := group(t, Config{KeepBytes: keep}, 2)[1]
+	for number := range uint64(20 * keep / size) {
+		receiveFrom(t, m, 1, 0, number, uint32(number), size)
+	}
+	if kept := m.flows[0].store.bytes; kept <= holdFactor*keep || kept > (holdFactor+1)*keep {
+		t.Errorf("%d bytes are kept", kept)
+	}
+}
+
 // A stream keeps KeepBytes to the byte, and what is trimmed is the oldest.
 func TestKeptToTheByte(t *testing.T) {
 	const size = 1000 + headSize + messagesSize + unacceptedSize + segmentCost

@@ -77,8 +77,12 @@ func TestWhenAMemberAcknowledges(t *testing.T) {
 		if err := m.Receive(1, 0, f.append(nil)); err != nil {
 			t.Fatal(err)
 		}
-		if n := sentOf(m, 1, ack); n != c.want {
-			t.Errorf("%s: %d acknowledgments", c.what, n)
+		kinds := map[kind]int{}
+		for _, s := range drain(m, 1) {
+			kinds[kind(s.frame[0])]++
+		}
+		if kinds[ack] != c.want || kinds[grantCredit] != 1 {
+			t.Errorf("%s: %d acknowledgments, %d credits", c.what, kinds[ack], kinds[grantCredit])
 		}
 	}
 }

@@ -102,9 +102,8 @@ func (m *Member) handlePoll(now protocol.Time, f *flow, from protocol.Rank, fr *
 	}
 	a.wanted = max(a.wanted, fr.first)
 	a.acked = min(a.acked, fr.first-1) // the last acknowledgment may have been lost
-	if m.acknowledge(f); a.acked < a.wanted {
-		m.forwardPoll(now, f)
-	}
+	m.acknowledge(f)
+	m.forwardPoll(now, f)
 	if f.lostBefore(a.wanted) {
 		m.queueFrame(f.root, f, frame{kind: trimmed, first: f.next})
 	}

@@ -140,6 +140,61 @@ func TestTailProbes(t *testing.T) {
 	}
 }
 
+// Whatever a member waits for, it is due by then, also if it waits for nothing else sooner.
+func TestNothingIsForgotten(t *testing.T) {
+	const later = 1 << 50
+	for what, c := range map[string]struct {
+		wait func(*Member, *flow)
+		due  func(*Member, *flow) protocol.Time
+	}{
+		"an adoption": {
+			func(m *Member, f *flow) { m.updateFoster(1, f, 7, f.wanted, false) },
+			func(_ *Member, f *flow) protocol.Time { return f.foster.due },
+		},
+		"a probe": {
+			func(m *Member, f *flow) { m.armTailProbe(1, f) },
+			func(_ *Member, f *flow) protocol.Time { return f.tailProbe.due },
+		},
+		"a pull": {
+			func(m *Member, f *flow) { m.schedulePull(1, f, 7, true) },
+			func(_ *Member, f *flow) protocol.Time { return f.pull.due },
+		},
+		"a correction": {
+			func(m *Member, f *flow) { f.next = 1; m.runCorrection(1, f) },
+			func(_ *Member, f *flow) protocol.Time { return f.correction.due },
+		},
+		"a question": {
+			func(m *Member, f *flow) {
+				f.next = 1
+				m.runCorrection(1, f)
+				m.due = later
+				m.runCorrection(f.correction.due, f)
+			},
+			func(_ *Member, f *flow) protocol.Time { return f.correction.due },
+		},
+		"a neighbor": {
+			func(m *Member, _ *flow) { m.scheduleRetry(1) },
+			func(m *Member, _ *flow) protocol.Time { return m.retryDue },
+		},
+		"a backlog": {
+			func(m *Member, f *flow) { m.startBacklog(1, send{to: 7, kind: data, flow: f}) },
+			func(m *Member, _ *flow) protocol.Time { return m.backlogs[7].since + stallTimeout },
+		},
+	} {
+		m, f := behind(t, 0)
+		m.due = later
+		c.wait(m, f)
+		due := c.due(m, f)
+		if due <= 1 || due >= later || m.Deadline() != due {
+			t.Errorf("%s: it waits until %d, and is due at %d", what, due, m.Deadline())
+		}
+		drain(m, due)
+		if b := m.backlogs[7]; b != nil && (!b.expired || m.Deadline() <= due) {
+			t.Errorf("%s: expired %t", what, b.expired)
+		}
+	}
+}
+
 // A step before a member is due does nothing, and one in time does something or is not due again
 // at once, whatever it waits for.
 func TestDeadlinesAreExact(t *testing.T) {
