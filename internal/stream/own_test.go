@@ -249,18 +249,18 @@ func TestNewIncarnationReplacesTheFormer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hear := func(incarnation, first uint64, text string) {
+	receive := func(incarnation, first uint64, text string) {
 		f := frame{kind: data, begins: true, root: 0, incarnation: incarnation, first: first, messages: uint32(first), segment: []byte(text)}
 		if err := m.Receive(1, 0, f.append(nil)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	hear(5, 0, "former")
-	hear(5, 2, "behind a hole")
+	receive(5, 0, "former")
+	receive(5, 2, "behind a hole")
 	former := m.flows[0]
 	receiveFrom(t, m, 1, 2, 0, 0, 5) // another stream is scheduled, too
-	hear(6, 0, "new")
-	hear(5, 1, "old")
+	receive(6, 0, "new")
+	receive(5, 1, "old")
 	if m.flows[0] == former || slices.Contains(m.scheduled, former) || !slices.Contains(m.scheduled, m.flows[2]) {
 		t.Errorf("the former stream is followed: %t; %d are scheduled", m.flows[0] == former, len(m.scheduled))
 	}
