@@ -33,8 +33,8 @@ func TestWhatAProgramGetsOfItself(t *testing.T) {
 			t.Fatal(err)
 		}
 		drain(m, 1)
-		if before, want := m.Undelivered(), len(c.main)+len(c.subscribed); before != want && before != want-1 || before == 0 && c.config.Echo {
-			t.Errorf("%+v: %d messages before the view", c.config, before)
+		if before, echo := m.Undelivered() > 0, c.config.Echo || c.config.Replicate; before != echo {
+			t.Errorf("%+v: it gets something before the view: %t", c.config, before)
 		}
 		m.Flush(1, m.Freeze())
 		if err := m.Install(1, 2, 2, m.roster.members); err != nil {

@@ -80,7 +80,7 @@ func (m *Member) requestMissing(now protocol.Time, f *flow) {
 	}
 	if p.tries == 0 && m.treeMayBeSlow(now, f, m.skew.patience()) {
 		p.due = now + m.skew.lead()
-		m.schedule(f, p.due)
+		m.schedule(f, p.due) // not only tick gets here
 		return
 	}
 	if f.next > p.nextSeen { // a repair has arrived, maybe not all that was requested: start over

@@ -449,3 +449,12 @@ func TestOnlyTheParentEndsAnAdoption(t *testing.T) {
 		}
 	}
 }
+
+// A group of which only the size is known has all ranks below it.
+func TestAllRanks(t *testing.T) {
+	for rank, want := range map[protocol.Rank]bool{-1: false, 0: true, 4: true, 5: false} {
+		if i, ok := allRanks(5).Index(rank); ok != want || ok && i != int(rank) {
+			t.Errorf("rank %d: %d, %t", rank, i, ok)
+		}
+	}
+}

@@ -305,3 +305,28 @@ func TestTopicIsAPartOfItsMessage(t *testing.T) {
 		t.Errorf("a message of %d bytes with its topic is accepted", most+1)
 	}
 }
+
+// A burst waits until so much is gathered, to the byte.
+func TestGatheredBytesAreBounded(t *testing.T) {
+	const size = 128
+	m := group(t, Config{}, 2)[0]
+	write := func() {
+		if err := m.Write(make([]byte, size-headSizeOf(0)-segmentCost), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const now = 1000 * millisecond
+	for range minBurst {
+		write()
+		if drain(m, now); m.own.waiting.Len() > 0 {
+			t.Fatal("a message waits that is not in a burst")
+		}
+	}
+	for i := range maxGathered / size {
+		write()
+		sent := sentOf(m, now, data)
+		if full := i == maxGathered/size-1; (sent > 0) != full {
+			t.Fatalf("%d messages are gathered: %d segments are sent", i+1, sent)
+		}
+	}
+}
