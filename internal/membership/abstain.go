@@ -22,7 +22,6 @@ func (m *Machine) SetImpaired(impaired bool) {
 func (m *Machine) abstain() {
 	if m.impaired && !m.abstains && !m.config.NoQuorum {
 		m.abstains = true
-		m.reporter.changed()
 	}
 }
 

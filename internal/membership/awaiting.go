@@ -54,7 +54,7 @@ func (m *Machine) pings(now protocol.Time) bool {
 	if m.proposer != nil || m.acceptor.awaiting.members.count() == 0 {
 		return false
 	}
-	excluded := m.excluded(now)
+	excluded := m.excluded()
 	return !excluded.covers(m.acceptor.awaiting.members) && m.lowest(excluded) == m.config.Self.Rank && m.wants(now, excluded)
 }
 
@@ -68,7 +68,7 @@ func (m *Machine) runPings(now protocol.Time) {
 	if m.acceptor.tried == 0 { // another change than the one that failed
 		m.acceptor.tried, a.since = now, now
 	}
-	excluded := m.excluded(now)
+	excluded := m.excluded()
 	awaited := m.awaited(excluded)
 	if a.tries == 0 {
 		a.asked, a.first = a.members.count(), now

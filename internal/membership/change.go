@@ -122,9 +122,7 @@ func (m *Machine) knownSuspicions(f func(i int, by protocol.Rank)) {
 		}
 	}
 	for _, r := range m.suspicions.reported {
-		if r.until > m.now && m.view.Has(r.by) {
-			report(r.by, r.suspects)
-		}
+		report(r.by, r.suspects)
 	}
 	report(m.config.Self.Rank, m.suspicions.own)
 }

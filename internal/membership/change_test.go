@@ -57,13 +57,13 @@ func reasons(t *testing.T, way func(*Config)) {
 func TestAccusers(t *testing.T) {
 	n := newNetwork(t, 5, 1, nil)
 	m := n.hosts[0].m
-	m.now = 1
 	m.suspicions.own = []suspect{{3, 1}}
 	m.suspicions.reported = []reported{
 		{report{2, []suspect{{3, 1}, {4, 1}}}, 2, 2},
 		{report{2, []suspect{{4, 1}}}, 3, 2},
 		{report{1, []suspect{{4, 1}}}, 1, 1},
 	}
+	m.tick(1)
 	got := m.Accusers()
 	if len(got) != 2 || len(got[3]) != 2 || got[3][0] != 2 || got[3][1] != 0 || len(got[4]) != 1 || got[4][0] != 2 {
 		t.Errorf("%v", got)

@@ -72,11 +72,8 @@ func (m *Machine) beginCommitCast(now protocol.Time, v *value, root protocol.Ran
 // setCastMembers determines the participants of the broadcast: the members that stay,
 // and its root.
 func (k *memo) setCastMembers(root protocol.Rank) {
-	k.root, k.cast, k.plan = root, k.next.Members, nil
-	if len(k.value.added) > 0 || !k.next.Has(root) {
-		removed := slices.DeleteFunc(k.before.ranksOf(k.value.removed), func(r protocol.Rank) bool { return r == root })
-		k.cast = k.before.Members.change(removed)
-	}
+	removed := slices.DeleteFunc(k.before.ranksOf(k.value.removed), func(r protocol.Rank) bool { return r == root })
+	k.root, k.cast, k.plan = root, k.before.Members.change(removed), nil
 }
 
 // planCommitCast plans the broadcast over its participants. There is no plan if the

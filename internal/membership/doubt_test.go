@@ -81,7 +81,7 @@ func TestMemberThatHearsTooFewHasNoQuorum(t *testing.T) {
 	if len(a.told) != 1 || a.told[3] != 1 {
 		t.Errorf("it tells %v, want rank 3 once", a.told)
 	}
-	if s := a.suspected(a.now); s != nil {
+	if s := a.suspected(); s != nil {
 		t.Errorf("it suspects %v", s.each())
 	}
 	a.Heard(1)

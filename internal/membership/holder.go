@@ -77,7 +77,7 @@ func (m *Machine) runProbe(now protocol.Time, p *pending) {
 	case p.ready || h.Nonce == p.candidate.Nonce:
 	case i == m.self:
 		m.forward(p, false)
-	case h.Address == p.candidate.Address || now >= r.until || m.suspected(now).has(i):
+	case h.Address == p.candidate.Address || now >= r.until || m.suspected().has(i):
 		m.forward(p, true)
 	case now >= r.due:
 		r.asked, r.due = true, now+m.config.RetryInterval

@@ -86,10 +86,10 @@ func (m *Machine) invariantOfSuspicions() error {
 			return fmt.Errorf("it is %s itself, or one of another view is", name)
 		}
 	}
-	if marked, until := s.marked, s.markedUntil; marked != nil && until > m.now {
-		m.markSuspects(m.now)
+	if marked := s.marked; marked != nil {
+		m.markSuspects()
 		again := s.marked
-		if s.marked, s.markedUntil = marked, until; !slices.Equal(again, marked) {
+		if s.marked = marked; !slices.Equal(again, marked) {
 			return fmt.Errorf("suspected are %v, not %v", again.each(), marked.each())
 		}
 		if marked.has(m.self) {
@@ -107,7 +107,7 @@ func (m *Machine) invariantOfRequests() error {
 		}
 		names[m.candidates[i].Identity] = true
 	}
-	if m.hasRequests() && !m.window.open && m.lowest(m.excluded(m.now)) == m.config.Self.Rank && m.acceptor.decided == nil {
+	if m.hasRequests() && !m.window.open && m.lowest(m.excluded()) == m.config.Self.Rank && m.acceptor.decided == nil {
 		return errors.New("it has requests, and does not collect them")
 	}
 	for _, l := range m.leavers {

@@ -49,7 +49,7 @@ func (m *Machine) apply(v *value) (*View, error) {
 // same reports whether two views are one in memory. Comparing numbers would suffice,
 // but if members ever disagreed, sharing must not hide it.
 func (v *View) same(w *View) bool {
-	return v.Number == w.Number && v.Members.Len() == w.Members.Len() && &v.Members.chunks[0] == &w.Members.chunks[0]
+	return v.Number == w.Number && &v.Members.chunks[0] == &w.Members.chunks[0]
 }
 
 func (v *value) equal(w *value) bool {

@@ -88,7 +88,7 @@ func (m *Machine) refuse(b Ballot) {
 // time: the owner of the ballot, around a relay that may be dead.
 func (m *Machine) acknowledgeAgain(f *frame) {
 	p := m.acceptor.current
-	if p == nil || p.ballot != f.ballot || (p.proposal != nil) != (f.kind == Propose) {
+	if p == nil {
 		return
 	}
 	p.addAsker(f.from)

@@ -187,7 +187,7 @@ func (m *Machine) advanceProposer(now protocol.Time, p *ballotState) {
 	}
 	all := p.acked.covers(p.members)
 	switch {
-	case p.proposal == nil && all && m.spares(now, p):
+	case p.proposal == nil && all && m.spares(p):
 		m.abandon()
 		m.pause = now
 	case p.proposal == nil && all:
@@ -202,9 +202,9 @@ func (m *Machine) advanceProposer(now protocol.Time, p *ballotState) {
 // excluded any more: it was only slow, and has been heard since. Nothing is proposed yet, so
 // the attempt begins again with that member, but not over and over for one that comes and
 // goes.
-func (m *Machine) spares(now protocol.Time, p *ballotState) bool {
+func (m *Machine) spares(p *ballotState) bool {
 	r := &m.acceptor
-	if p.value != nil || r.spared == maxSpared || p.members.covers(m.survivors(m.excluded(now))) {
+	if p.value != nil || r.spared == maxSpared || p.members.covers(m.survivors(m.excluded())) {
 		return false
 	}
 	r.spared++

@@ -43,7 +43,7 @@ func (m *Machine) relayTo(to protocol.Rank) protocol.Rank {
 		return to
 	}
 	last, _ := m.view.index(to)
-	excluded := m.excluded(m.now)
+	excluded := m.excluded()
 	for _, level := range levels {
 		if r := m.self % level; r != m.self && r > last && !excluded.has(r) {
 			return m.view.Members.At(r).Rank
@@ -80,11 +80,6 @@ func (m *Machine) acknowledged() bool {
 	return p != nil && p.ballot.Rank == m.reporter.to && !m.includesSuspect(p.members)
 }
 
-// relays reports whether other members have reported suspicions to this one.
-func (m *Machine) relays() bool {
-	return slices.ContainsFunc(m.suspicions.reported, func(r reported) bool { return r.until > m.now })
-}
-
 // relayNews makes a report due because another member has reported something new to this
 // one, or has withdrawn something.
 func (m *Machine) relayNews(now protocol.Time, withdrawn bool) {
@@ -114,7 +109,7 @@ func (m *Machine) mergedReports(to protocol.Rank) (reports []report) {
 	if len(own) > 0 {
 		reports = append(reports, report{m.config.Self.Rank, slices.Clone(own)})
 	}
-	if !m.relays() || to >= m.config.Self.Rank {
+	if to >= m.config.Self.Rank {
 		return reports
 	}
 	w := witnesses{left: maxReported}
@@ -122,7 +117,7 @@ func (m *Machine) mergedReports(to protocol.Rank) (reports []report) {
 		w.add(m, x)
 	}
 	for _, r := range m.suspicions.reported {
-		if r.until <= m.now || r.by == to || r.via == to || m.suspects(r.by) || m.suspects(r.via) {
+		if r.by == to || r.via == to || m.suspects(r.by) || m.suspects(r.via) {
 			continue
 		}
 		list := slices.DeleteFunc(slices.Clone(r.suspects), func(x suspect) bool {

@@ -56,7 +56,7 @@ func TestReportsPassDeadRelays(t *testing.T) {
 		n.kill(append(relays, 20)...)
 		n.suspect(n.hosts[21], n.hosts[20].self) // its relays are 5 and 2
 		n.pump(n.hosts[21])
-		learned := func() bool { return n.hosts[0].m.suspected(n.now).has(20) }
+		learned := func() bool { return n.hosts[0].m.suspected().has(20) }
 		if !n.run(100*time.Millisecond, learned) {
 			t.Errorf("%v dead:\n%s", relays, n.situation())
 		}
@@ -129,7 +129,7 @@ func TestRelayedReportsNameTheirSource(t *testing.T) {
 	if !n.run(10*time.Millisecond, told) {
 		t.Fatal(n.situation())
 	}
-	if s := n.hosts[0].m.suspected(n.now); s.has(20) || !s.has(21) {
+	if s := n.hosts[0].m.suspected(); s.has(20) || !s.has(21) {
 		t.Errorf("suspected: %v", s.each())
 	}
 }

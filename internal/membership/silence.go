@@ -51,7 +51,7 @@ func (m *Machine) answered(by protocol.Rank, others set) {
 // considerSilence decides after any event which silence still counts.
 func (m *Machine) considerSilence(now protocol.Time) {
 	r := &m.acceptor
-	if !m.wants(now, m.suspected(now)) && !m.stuck(now) {
+	if !m.wants(now, m.suspected()) && !m.stuck(now) {
 		r.silence, r.tried = silence{}, 0 // the next change gets its full AckTimeout
 		return
 	}
@@ -59,7 +59,7 @@ func (m *Machine) considerSilence(now protocol.Time) {
 		m.awaitCoordinator(now)
 	}
 	s := &r.silence
-	if s.members.count() > 0 && !s.excused && !m.isQuorum(m.survivors(m.excluded(now))) {
+	if s.members.count() > 0 && !s.excused && !m.isQuorum(m.survivors(m.excluded())) {
 		s.excused, r.tried, r.awaiting.since = true, now, now
 	}
 }
@@ -72,7 +72,7 @@ func (m *Machine) considerSilence(now protocol.Time) {
 // again.
 func (m *Machine) awaitCoordinator(now protocol.Time) {
 	s := &m.acceptor.silence
-	coordinator := m.lowest(m.excluded(now))
+	coordinator := m.lowest(m.excluded())
 	paused := now-s.looked > 2*m.config.StatusInterval
 	s.looked = now
 	m.awaitAnswer(now, paused)

@@ -116,7 +116,7 @@ func (m *Machine) Unreachable() (ranks []protocol.Rank) {
 // unreachable returns the members that are suspected, those that are silent, excused or
 // not, those that do not answer reports, and those that give no sign of life.
 func (m *Machine) unreachable() set {
-	s := m.suspectedOr(m.now, m.acceptor.silence.members)
+	s := m.suspectedOr(m.acceptor.silence.members)
 	for _, others := range []set{m.acceptor.unheard, m.doubt.members} {
 		if others.count() == 0 {
 			continue

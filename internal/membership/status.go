@@ -42,7 +42,6 @@ func (m *Machine) runStatus(now protocol.Time) {
 	}
 	if p := m.acceptor.current; p != nil && p.flat && p.ballot.Rank != m.config.Self.Rank && m.acceptor.decided == nil {
 		m.put(p.ballot.Rank, frame{kind: Status})
-		s.soon(now + m.config.AttemptTimeout)
 	}
 	if n := m.view.Members.Len(); n > 1 {
 		m.put(m.view.Members.At(m.statusReceiver(n)).Rank, frame{kind: Status})
@@ -51,7 +50,7 @@ func (m *Machine) runStatus(now protocol.Time) {
 	if !stuck || m.proposer != nil || m.acceptor.decided != nil {
 		return
 	}
-	if coordinator := m.lowest(m.excluded(now)); coordinator != m.config.Self.Rank {
+	if coordinator := m.lowest(m.excluded()); coordinator != m.config.Self.Rank {
 		m.put(coordinator, frame{kind: Status, stuck: true})
 		return
 	}

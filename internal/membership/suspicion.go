@@ -12,10 +12,9 @@ type suspicions struct {
 	own      []suspect // in ascending order of ranks
 	reported []reported
 
-	// marked is what both lists come to, until they change or a report expires. After
-	// many deaths a coordinator has many reports, and asks for this after every event.
-	marked      set // nil: to be computed
-	markedUntil protocol.Time
+	// marked is what both lists come to, until they change. After many deaths a
+	// coordinator has many reports, and asks for this after every event.
+	marked set // nil: to be computed
 }
 
 // reported is what another member suspects. It is a lease: it expires unless the
@@ -69,7 +68,7 @@ func (m *Machine) isMember(r protocol.Rank) bool { return m.done == nil && m.vie
 // whether the member repeats its report: it has got no answer yet.
 func (m *Machine) handleReport(now protocol.Time, f *frame) (repeated bool) {
 	s := &m.suspicions
-	before := m.markedSuspects(now)
+	before := m.markedSuspects()
 	var last []report
 	s.reported = slices.DeleteFunc(s.reported, func(r reported) bool {
 		if r.via == f.from {
@@ -81,7 +80,7 @@ func (m *Machine) handleReport(now protocol.Time, f *frame) (repeated bool) {
 		s.reported = append(s.reported, reported{r, f.from, now + m.lease()})
 	}
 	s.marked = nil
-	if after := m.markedSuspects(now); !slices.Equal(before, after) {
+	if after := m.markedSuspects(); !slices.Equal(before, after) {
 		m.relayNews(now, !after.covers(before))
 	}
 	return len(last) > 0 && slices.EqualFunc(last, f.reports, func(a, b report) bool {
@@ -89,19 +88,30 @@ func (m *Machine) handleReport(now protocol.Time, f *frame) (repeated bool) {
 	})
 }
 
+// expireReports forgets the reports that were not repeated.
+func (m *Machine) expireReports(now protocol.Time) {
+	s := &m.suspicions
+	s.reported = slices.DeleteFunc(s.reported, func(r reported) bool {
+		if r.until <= now {
+			s.marked = nil
+		}
+		return r.until <= now
+	})
+}
+
 // excluded returns the members to leave out of the next view: those that are
 // suspected, and those that are silent unless that is excused. It is nil if there are
 // none, as usual.
-func (m *Machine) excluded(now protocol.Time) set {
+func (m *Machine) excluded() set {
 	if s := &m.acceptor.silence; !s.excused {
-		return m.suspectedOr(now, s.members)
+		return m.suspectedOr(s.members)
 	}
-	return m.suspected(now)
+	return m.suspected()
 }
 
 // suspectedOr returns the members that are suspected, and further ones.
-func (m *Machine) suspectedOr(now protocol.Time, others set) set {
-	s := m.suspected(now)
+func (m *Machine) suspectedOr(others set) set {
+	s := m.suspected()
 	switch {
 	case others == nil:
 		return s
@@ -116,11 +126,11 @@ func (m *Machine) suspectedOr(now protocol.Time, others set) set {
 // whose identity a new process has because they are gone. Reports of a member that is
 // suspected here do not count: it may be the one that is cut off. It is nil if there
 // are none: this is asked after every event.
-func (m *Machine) suspected(now protocol.Time) set {
+func (m *Machine) suspected() set {
 	if len(m.suspicions.own)+len(m.suspicions.reported)+len(m.candidates)+len(m.pending)+len(m.acceptor.forced) == 0 {
 		return nil
 	}
-	suspected := slices.Clone(m.markedSuspects(now))
+	suspected := slices.Clone(m.markedSuspects())
 	for i := range m.candidates {
 		m.markGone(suspected, &m.candidates[i])
 	}
@@ -131,18 +141,18 @@ func (m *Machine) suspected(now protocol.Time) set {
 }
 
 // markedSuspects returns what the lists of suspicions come to.
-func (m *Machine) markedSuspects(now protocol.Time) set {
-	if s := &m.suspicions; s.marked == nil || s.markedUntil <= now {
-		m.markSuspects(now)
+func (m *Machine) markedSuspects() set {
+	if m.suspicions.marked == nil {
+		m.markSuspects()
 	}
 	return m.suspicions.marked
 }
 
 // markSuspects computes what the lists of suspicions come to, and the members that a
 // forced view leaves out.
-func (m *Machine) markSuspects(now protocol.Time) {
+func (m *Machine) markSuspects() {
 	s := &m.suspicions
-	s.marked, s.markedUntil = newSet(m.view.Members.Len()), protocol.Never
+	s.marked = newSet(m.view.Members.Len())
 	if m.acceptor.forced != nil {
 		s.marked = m.acceptor.forced.complement(m.view.Members.Len())
 	}
@@ -156,11 +166,10 @@ func (m *Machine) markSuspects(now protocol.Time) {
 	mark(s.own)
 	distrusted := slices.Clone(s.marked)
 	for _, r := range s.reported {
-		by, ok := m.view.index(r.by)
-		via, known := m.view.index(r.via)
-		if ok && known && r.until > now && !distrusted.has(by) && !distrusted.has(via) {
+		by, _ := m.view.index(r.by)
+		via, _ := m.view.index(r.via)
+		if !distrusted.has(by) && !distrusted.has(via) {
 			mark(r.suspects)
-			s.markedUntil = min(s.markedUntil, r.until)
 		}
 	}
 }

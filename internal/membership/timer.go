@@ -44,6 +44,7 @@ func (m *Machine) tick(now protocol.Time) {
 	m.pace.awake(now, m.config.RetryInterval)
 	if m.done == nil {
 		m.expireJoins(now)
+		m.expireReports(now)
 		m.runProbes(now)
 		m.runDoubt(now)
 		m.consider(now)
@@ -75,7 +76,7 @@ func (m *Machine) consider(now protocol.Time) {
 	}
 	m.forgetCandidates(now)
 	m.considerSilence(now)
-	excluded := m.excluded(now)
+	excluded := m.excluded()
 	m.acceptor.news.note(now, excluded)
 	coordinator := m.lowest(excluded)
 	m.planReport(now, excluded, coordinator)
@@ -92,7 +93,7 @@ func (m *Machine) attempt(now protocol.Time) {
 	if m.done != nil || m.acceptor.decided != nil || m.proposer != nil || now < max(m.pause, m.quietAt()) {
 		return
 	}
-	excluded := m.excluded(now)
+	excluded := m.excluded()
 	if m.lowest(excluded) != m.config.Self.Rank || !m.wants(now, excluded) || !excluded.covers(m.acceptor.awaiting.members) {
 		return
 	}

@@ -30,7 +30,7 @@ func TestReportsTakeAnotherWay(t *testing.T) {
 	n.kill(3)
 	n.suspect(n.hosts[4], n.hosts[3].self)
 	n.pump(n.hosts[4])
-	learned := func() bool { return n.hosts[0].m.suspected(n.now).has(3) }
+	learned := func() bool { return n.hosts[0].m.suspected().has(3) }
 	if !n.run(3*time.Second, learned) {
 		t.Fatal(n.situation())
 	}
