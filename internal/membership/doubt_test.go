@@ -37,7 +37,7 @@ func newAsker(t *testing.T, change func(*Config)) *asker {
 
 // step has the machine do what is due up to a time.
 func (a *asker) step(until protocol.Time) {
-	for now := min(max(a.Deadline(), a.now), until); ; now = min(max(a.Deadline(), a.now+1), until) {
+	for now := min(max(a.Deadline(), a.now), until); ; now = min(a.nextCall(), until) {
 		for to, b, ok := a.Next(now); ok; to, b, ok = a.Next(now) {
 			f, err := parse(0, b)
 			if err != nil {
@@ -54,6 +54,14 @@ func (a *asker) step(until protocol.Time) {
 			return
 		}
 	}
+}
+
+// nextCall returns when a machine that has nothing left to do wants to be called again.
+func (m *Machine) nextCall() protocol.Time {
+	if m.Deadline() <= m.now {
+		panic("a deadline, and nothing to do")
+	}
+	return m.Deadline()
 }
 
 func (a *asker) wantQuorum(t *testing.T, want bool) {

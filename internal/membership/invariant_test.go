@@ -133,4 +133,33 @@ func (n *network) checkInvariants(h *host) {
 			n.fail(fmt.Errorf("%s: %w", who(h.self), err))
 		}
 	}
+	if n.judged%32 == 0 && h.m.done == nil {
+		n.checkDeadline(h)
+	}
+}
+
+// checkDeadline looks at a copy of a machine just before its deadline. It has nothing to do then,
+// unless what others have told it has ended meanwhile, which it sees when it is called for
+// another reason.
+func (n *network) checkDeadline(h *host) {
+	m := deepCopy(h.m)
+	until := min(m.Deadline(), m.reporter.heard+m.config.answerTimeout())
+	for _, r := range m.suspicions.reported {
+		until = min(until, r.until)
+	}
+	for _, c := range m.candidates {
+		until = min(until, c.until)
+	}
+	for _, q := range m.metas {
+		until = min(until, q.until)
+	}
+	if until--; until <= n.now || until == protocol.Never-1 {
+		return
+	}
+	if to, b, ok := m.Next(until); ok {
+		n.fail(fmt.Errorf("%s: at %d, before its deadline, it sends rank %d a %v", who(h.self), until, to, Kind(b[0])))
+	}
+	if m.unsaved() || m.done != nil {
+		n.fail(fmt.Errorf("%s: at %d, before its deadline, it begins an attempt, or ends", who(h.self), until))
+	}
 }

@@ -347,7 +347,7 @@ func TestAbstentionIsTold(t *testing.T) {
 // framesOf returns what a member sends until a time, by receiver.
 func framesOf(m *Machine, until protocol.Time, kind Kind) map[protocol.Rank][]*frame {
 	sent := make(map[protocol.Rank][]*frame)
-	for now := m.now; ; now = min(max(m.Deadline(), now+1), until) {
+	for now := m.now; ; now = min(m.nextCall(), until) {
 		for to, b, ok := m.Next(now); ok; to, b, ok = m.Next(now) {
 			if f, err := parse(0, b); err == nil && f.kind == kind {
 				sent[to] = append(sent[to], f)
