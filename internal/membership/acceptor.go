@@ -54,7 +54,7 @@ type ballotState struct {
 	members  set  // the participants
 	flat     bool // no tree: all others are children of the owner
 	children []protocol.Rank
-	subtree  set             // this member and all below it
+	subtree  set             // this member and all below it, if there are any
 	askers   []protocol.Rank // receivers of the acknowledgment: the parent, and members that asked directly
 	acked    set             // members that have acknowledged in this phase
 	proposal *value          // nil in phase 1
@@ -76,8 +76,6 @@ func (m *Machine) newBallotState(b Ballot, members set) *ballotState {
 	if p.flat = size <= m.config.FlatThreshold; p.flat {
 		if owner {
 			p.children = m.others(members.each())
-		} else {
-			p.subtree.add(m.self)
 		}
 		return p
 	}

@@ -51,7 +51,7 @@ func (m *Machine) awaited(excluded set) (awaited []int) {
 
 // pings reports whether this member coordinates a change and waits for answers.
 func (m *Machine) pings(now protocol.Time) bool {
-	if m.proposer != nil || m.acceptor.awaiting.members.count() == 0 {
+	if m.proposer != nil {
 		return false
 	}
 	excluded := m.excluded()

@@ -25,9 +25,6 @@ func (m *Machine) handleCommit(now protocol.Time, f *frame) error {
 		if _, err := m.apply(f.value); err != nil {
 			return fmt.Errorf("%w: %w", ErrFrame, err)
 		}
-		if f.route == toStraggler {
-			f.root = protocol.NoRank
-		}
 		m.decide(now, f.value, f.root)
 	}
 	m.handleCommitCast(now, f)
@@ -144,7 +141,7 @@ func (m *Machine) sendMissed(f *frame) {
 		return
 	}
 	for _, v := range m.history[f.view+1-m.history[0].number:] {
-		m.put(f.from, frame{kind: Commit, route: toStraggler, root: m.config.Self.Rank, value: v})
+		m.put(f.from, frame{kind: Commit, route: toStraggler, root: protocol.NoRank, value: v})
 	}
 }
 

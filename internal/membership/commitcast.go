@@ -56,7 +56,7 @@ func (m *Machine) beginCommitCast(now protocol.Time, v *value, root protocol.Ran
 				}
 			}
 			for _, r := range removed {
-				m.put(r, frame{kind: Commit, route: toStraggler, root: root, value: v})
+				m.put(r, frame{kind: Commit, route: toStraggler, root: protocol.NoRank, value: v})
 			}
 		}
 		return
@@ -147,7 +147,7 @@ func (m *Machine) runCommitCast(now protocol.Time) {
 		s.due = a.At
 	}
 	for _, r := range s.removed {
-		m.put(r, frame{kind: Commit, route: toStraggler, root: s.root, value: s.value})
+		m.put(r, frame{kind: Commit, route: toStraggler, root: protocol.NoRank, value: s.value})
 	}
 	s.removed = nil
 }
