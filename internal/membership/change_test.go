@@ -1,6 +1,8 @@
 package membership
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/pleach-go/pleach/protocol"
@@ -67,5 +69,49 @@ func TestAccusers(t *testing.T) {
 	got := m.Accusers()
 	if len(got) != 2 || len(got[3]) != 2 || got[3][0] != 2 || got[3][1] != 0 || len(got[4]) != 1 || got[4][0] != 2 {
 		t.Errorf("%v", got)
+	}
+}
+
+// changesLog notes how views differ from those before, as it learns when they are installed.
+type changesLog struct {
+	forgetfulLog
+	machine *Machine
+	most    int // how many changes it looks at
+	got     []string
+}
+
+func (l *changesLog) Install(*View) {
+	for c := range l.machine.Changes {
+		l.got = append(l.got, fmt.Sprint(c.Member.Identity, c.Cause, c.By))
+		if len(l.got) == l.most {
+			return
+		}
+	}
+}
+
+// A view tells how it differs from the one before while it is installed, and at no other time. A
+// member without a reason in the decision has not answered, as far as is known.
+func TestChangesOfAView(t *testing.T) {
+	v := firstView(4)
+	want := []string{fmt.Sprint("p1", Suspected, 3), fmt.Sprint("p2", Unresponsive, protocol.NoRank), fmt.Sprint("j", Joined, protocol.NoRank), fmt.Sprint("p0", Changed, protocol.NoRank)}
+	for most := 1; most <= len(want)+1; most++ {
+		log := &changesLog{most: most}
+		m, err := New(Config{Self: *v.Members.At(3), View: v, Log: log})
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.machine = m
+		changed := *v.Members.At(0)
+		changed.Meta = "x"
+		d := &value{number: 2, slots: 5, removed: set{0b110}, reasons: []reason{{Suspected, 3}}, added: []Member{{Rank: 4, Identity: "j", Incarnation: 2}}, changed: []Member{changed}}
+		if err := m.Learn(1, Decisions{[]*value{d}}); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(log.got, want[:min(most, len(want))]) {
+			t.Errorf("the first %d: %v, want %v", most, log.got, want)
+		}
+		for c := range m.Changes {
+			t.Errorf("later: %v", c)
+		}
 	}
 }

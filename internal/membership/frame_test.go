@@ -279,3 +279,24 @@ func TestMostSlots(t *testing.T) {
 		}
 	}
 }
+
+// Each kind has a name of its own, and so have those that are none.
+func TestKindsHaveNames(t *testing.T) {
+	names := map[string]bool{}
+	for k := range Kind(Kinds + 2) {
+		names[k.String()] = true
+	}
+	if len(names) != Kinds+2 || !names[fmt.Sprintf("kind %d", Kinds)] || names[""] {
+		t.Errorf("%v", names)
+	}
+}
+
+// A member is removed for a reason that there is.
+func TestReasonsThatAreRefused(t *testing.T) {
+	for cause, refused := range map[Cause]bool{Suspected: false, Forced: false, Joined: true, 255: true} {
+		f := frame{kind: Propose, ballot: Ballot{1, 0}, value: &value{number: 2, slots: 1, removed: set{1}, reasons: []reason{{cause, 0}}}}
+		if _, err := parse(3, f.append(nil)); errors.Is(err, ErrFrame) != refused {
+			t.Errorf("cause %d: %v", cause, err)
+		}
+	}
+}

@@ -85,9 +85,7 @@ func New(c Config) (*Machine, error) {
 func newMachine(c Config, k *memo) *Machine {
 	m := &Machine{config: c, memo: k, attempting: attempting{attemptTimeout: c.firstAttemptTimeout(c.View.Members.Len())}, durable: durable{changed: true, sync: true}}
 	m.enter(&c.View)
-	if self := c.View.Members.Find(c.Self.Rank); self != nil {
-		m.wanted = self.attributes()
-	}
+	m.wanted = c.Self.attributes()
 	m.history = c.Decisions.historyUpTo(c.View.Number)
 	m.config.Decisions = Decisions{}
 	m.commitCast.due, m.reporter.due = protocol.Never, protocol.Never

@@ -194,3 +194,13 @@ func TestNamesFollowViews(t *testing.T) {
 		}
 	}
 }
+
+// Two members of one rank are no list.
+func TestMembersOfOneRank(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("two members of one rank are taken for a list")
+		}
+	}()
+	MembersOf(Member{Rank: 1}, Member{Rank: 1})
+}

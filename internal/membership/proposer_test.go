@@ -3,6 +3,8 @@ package membership
 import (
 	"testing"
 	"time"
+
+	"github.com/pleach-go/pleach/protocol"
 )
 
 // Many deaths at once are reported one by one. Each attempt is given as long as
@@ -36,5 +38,153 @@ func TestFeedMakesOneAttempt(t *testing.T) {
 	n.settle()
 	if s := n.hosts[0].m.Stats(); s.Ballots != 1 || s.Changes != 1 {
 		t.Errorf("a feed of 19 deaths took %+v", s)
+	}
+}
+
+// answer has a member answer a ballot for itself.
+func (a *asker) answer(t *testing.T, kind Kind, b Ballot, from ...int) {
+	t.Helper()
+	for _, i := range from {
+		f := frame{kind: kind, view: 1, incarnation: 1, ballot: b, members: newSet(5)}
+		f.members.add(i)
+		if err := a.Receive(a.now, protocol.Rank(i), f.append(nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// receive has a member get a frame of another one of its view.
+func (a *asker) receive(t *testing.T, from protocol.Rank, f frame) {
+	t.Helper()
+	f.view, f.incarnation = 1, 1
+	if err := a.Receive(a.now, from, f.append(nil)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newAttempt returns a coordinator of five that attempts a view without rank 4.
+func newAttempt(t *testing.T) *asker {
+	t.Helper()
+	a := newAsker(t, func(c *Config) { c.DoubtTimeout = 0 })
+	a.Suspect(a.now, 4, 1)
+	if a.step(a.now + millisecond); a.proposer == nil {
+		t.Fatal("it does not try")
+	}
+	return a
+}
+
+// An attempt is given up when no further acknowledgment comes for too long. One that was counted
+// before is none.
+func TestAcknowledgmentsKeepAnAttemptAlive(t *testing.T) {
+	a := newAttempt(t)
+	b, first := a.proposer.ballot, a.proposer.deadline
+	a.step(first - 1)
+	a.answer(t, Promise, b, 2)
+	second := a.proposer.deadline
+	if second != first-1+a.attemptWait() {
+		t.Errorf("it ends at %d after an acknowledgment at %d", second, a.now)
+	}
+	a.step(second - 1)
+	if a.answer(t, Promise, b, 2); a.proposer.deadline != second {
+		t.Error("the same acknowledgment keeps it alive")
+	}
+	if a.step(second); a.proposer != nil {
+		t.Error("it goes on")
+	}
+}
+
+// How long answers take is known when more than half of those asked have answered.
+func TestMostAnswersTeachThePace(t *testing.T) {
+	a := newAttempt(t)
+	a.step(a.now + 10*millisecond)
+	if a.answer(t, Promise, a.proposer.ballot, 1); a.pace.answer != 0 {
+		t.Errorf("after half of the answers, they take %d", a.pace.answer)
+	}
+	if a.answer(t, Promise, a.proposer.ballot, 2); a.pace.answer != 10*millisecond {
+		t.Errorf("answers take %d", a.pace.answer)
+	}
+}
+
+// A proposer whose ballot is refused for a higher one backs off, and then tries one above that.
+// A refusal of another ballot, or for a lower one, does not stop it.
+func TestRefusedProposerYields(t *testing.T) {
+	for _, c := range []struct {
+		ballot, other Ballot
+		yields        bool
+	}{
+		{Ballot{1, 0}, Ballot{7, 3}, true},
+		{Ballot{1, 0}, Ballot{1, 3}, true},
+		{Ballot{1, 0}, Ballot{1, 0}, false},
+		{Ballot{2, 0}, Ballot{7, 3}, false},
+	} {
+		a := newAttempt(t)
+		a.receive(t, 3, frame{kind: Refuse, ballot: c.ballot, other: c.other})
+		if (a.proposer == nil) != c.yields || (a.pause > a.now) != c.yields {
+			t.Errorf("%v is refused for %v: it goes on: %t", c.ballot, c.other, a.proposer != nil)
+		}
+		if !c.yields {
+			continue
+		}
+		for a.stats.Ballots == 1 {
+			a.step(a.Deadline())
+		}
+		if !c.other.less(a.acceptor.promised) {
+			t.Errorf("after a refusal for %v, it tries %v", c.other, a.acceptor.promised)
+		}
+	}
+}
+
+// A proposer that learns that a higher ballot is over yields to it, and tells the others that its
+// own one is over: it could not accept its own proposal any more.
+func TestProposerYieldsToACanceledBallot(t *testing.T) {
+	for _, c := range []struct {
+		canceled Ballot
+		yields   bool
+	}{{Ballot{1, 1}, true}, {Ballot{5, 3}, true}, {Ballot{0, 3}, false}} {
+		a := newAttempt(t)
+		a.receive(t, c.canceled.Rank, frame{kind: Cancel, ballot: c.canceled})
+		sent := framesOf(a.Machine, a.now, Cancel)
+		if (a.proposer == nil) != c.yields || (len(sent) == 3) != c.yields || (a.pause > a.now) != c.yields {
+			t.Errorf("%v is over: it goes on: %t, %d members are told", c.canceled, a.proposer != nil, len(sent))
+		}
+	}
+}
+
+// A proposer begins again for a member that it would leave out and that is heard again, but not
+// over and over, and not if a value may have been decided already.
+func TestAttemptsBeginAgainAFewTimes(t *testing.T) {
+	a := newAttempt(t)
+	again := 0
+	for a.acceptor.current.proposal == nil {
+		a.Suspect(a.now, 3, 1)
+		for a.step(a.now); a.acceptor.current == nil || a.acceptor.current.members.has(3); a.step(a.Deadline()) {
+			if a.acceptor.current != nil {
+				a.proposer.grace = a.now
+			}
+		}
+		a.Trust(a.now, 3, 1)
+		if a.answer(t, Promise, a.proposer.ballot, 1, 2); a.acceptor.current == nil {
+			again++
+			a.step(a.now)
+		}
+		if again > 2*maxSpared {
+			break
+		}
+	}
+	if again != maxSpared {
+		t.Errorf("it begins again %d times, want %d", again, maxSpared)
+	}
+	b := newAttempt(t)
+	b.Suspect(b.now, 3, 1)
+	for b.step(b.now); b.acceptor.current == nil || b.acceptor.current.members.has(3); b.step(b.Deadline()) {
+	}
+	b.Trust(b.now, 3, 1)
+	accepted := &value{number: 2, version: b.view.Version, slots: 5, removed: newSet(5)}
+	promise := frame{kind: Promise, ballot: b.proposer.ballot, other: Ballot{1, 1}, members: newSet(5), value: accepted}
+	promise.members.add(1)
+	promise.members.add(2)
+	b.receive(t, 1, promise)
+	if p := b.acceptor.current; p == nil || p.proposal == nil || !p.proposal.equal(accepted) {
+		t.Error("a value that may have been decided is not proposed")
 	}
 }
