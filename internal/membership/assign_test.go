@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -56,7 +57,14 @@ func TestDomainsAreKeptApart(t *testing.T) {
 	if r := rankOf("a"); r != 2 {
 		t.Errorf("both holes are beside a, and rank %d is not the first", r)
 	}
-	members[1].Domain, members[3].Domain = "b", "c" // 2 is between b and a, 4 between a and c
+	if r := rankOf(""); r != 2 {
+		t.Errorf("a process of an unknown domain is at rank %d, not the first", r)
+	}
+	members[0].Domain, members[1].Domain = "", ""
+	if r := rankOf(""); r != 2 {
+		t.Errorf("processes of unknown domains are kept apart, at rank %d", r)
+	}
+	members[0].Domain, members[1].Domain, members[3].Domain = "a", "b", "c" // 2 is between b and a, 4 between a and c
 	if r := rankOf("b"); r != 4 {
 		t.Errorf("b is at rank %d, beside itself", r)
 	}
@@ -107,5 +115,30 @@ func TestCompaction(t *testing.T) {
 	// What was cut off is grown anew.
 	if again := withJoiners(t, *next, nil, Member{Identity: "a", Incarnation: 7}, Member{Identity: "b", Incarnation: 8}); again.Slots != 11 || !again.Has(3) || !again.Has(10) {
 		t.Fatalf("%v", again)
+	}
+}
+
+// Members that begin together get ranks in their order as far as their domains allow: those of one
+// domain are no neighbors if they need not be. No identity is there twice.
+func TestFirstView(t *testing.T) {
+	member := func(identity, domain string) Member { return Member{Identity: identity, Domain: domain} }
+	v, err := FirstView([]Member{member("a", "x"), member("b", "x"), member("c", "y"), member("d", "y")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	neighbors := 0
+	for i, m := range v.Members.All() {
+		if m.Domain == v.Members.At((i+1)%4).Domain {
+			neighbors++
+		}
+	}
+	if v.Members.Len() != 4 || v.Slots != 4 || neighbors > 2 {
+		t.Errorf("%v has %d neighbors of one domain", &v, neighbors)
+	}
+	if _, err := FirstView([]Member{member("a", ""), member("a", "")}); !errors.Is(err, ErrView) {
+		t.Errorf("an identity twice: %v", err)
+	}
+	if _, err := FirstView(nil); !errors.Is(err, ErrView) {
+		t.Errorf("no members: %v", err)
 	}
 }

@@ -310,3 +310,97 @@ func (s *schedule) runWithDisks() (restored int, err error) {
 	}
 	return restored, n.failure
 }
+
+// A proposer that lacks messages, and has not accepted its own proposal yet, saves that it has
+// proposed before it tells others: its next ballot must not let them thaw.
+func TestProposalIsSavedBeforeItIsTold(t *testing.T) {
+	a := newAsker(t, func(c *Config) { c.Durable, c.DoubtTimeout, c.Log = true, 0, newTestLog(c.Self, c.View) })
+	save := func() (seat *Seat) {
+		if state, _, ok := a.Unsaved(); ok {
+			var err error
+			if seat, err = DecodeSeat(state); err != nil {
+				t.Fatal(err)
+			}
+			a.Saved(a.now)
+		}
+		return seat
+	}
+	save()
+	a.Suspect(a.now, 4, 1)
+	for a.step(a.now); a.proposer == nil; a.step(a.now) {
+		save()
+	}
+	b := a.proposer.ballot
+	for from := range 3 {
+		f := frame{kind: Promise, ballot: b, members: newSet(5)}
+		f.positions = []Position{{Root: 1, Incarnation: 1, Next: 1, Holder: 1}}
+		f.members.add(from + 1)
+		a.receive(t, protocol.Rank(from+1), f)
+	}
+	if sent := framesOf(a.Machine, a.now, Propose); len(sent) > 0 || a.acceptor.proposed != b || a.acceptor.accepted == b {
+		t.Errorf("proposed %v, accepted %v, told %d members", a.acceptor.proposed, a.acceptor.accepted, len(sent))
+	}
+	if seat := save(); seat == nil || seat.proposed != b {
+		t.Fatalf("%+v is saved", seat)
+	}
+	if sent := framesOf(a.Machine, a.now, Propose); len(sent) != 3 {
+		t.Errorf("%d members get the proposal", len(sent))
+	}
+}
+
+// A member whose disk is slow asks to be called only for what it can do meanwhile.
+func TestMemberThatSavesWaits(t *testing.T) {
+	a := newAsker(t, func(c *Config) { c.Durable, c.DoubtTimeout = true, 0 })
+	a.Unsaved()
+	a.Saved(a.now)
+	a.Suspect(a.now, 4, 1)
+	a.step(a.now + 20*second) // it wants to begin
+	a.Unsaved()
+	a.Saved(a.now)
+	a.step(a.now)
+	a.answer(t, Promise, a.proposer.ballot, 1, 2, 3)
+	a.run()
+	a.step(a.now + 20*second) // it has proposed
+	if a.acceptor.accepted != a.proposer.ballot || a.stats.Sent[Propose] > 0 {
+		t.Error("it tells a vote that is not saved")
+	}
+}
+
+// A member that knows the next view, and waits for messages, asks to be called only for what it
+// can do meanwhile.
+func TestMemberThatFlushesWaits(t *testing.T) {
+	a := newAsker(t, func(c *Config) { c.Self = *c.View.Members.At(1); c.Log = newTestLog(c.Self, c.View) })
+	a.Suspect(a.now, 4, 1)
+	a.step(a.now)
+	d := &value{number: 2, version: a.view.Version, slots: 5, removed: newSet(5), cut: []Position{{Root: 0, Incarnation: 1, Next: 1, Holder: 0}}}
+	if err := a.Learn(a.now, Decisions{[]*value{d}}); err != nil {
+		t.Fatal(err)
+	}
+	if a.step(a.now + 60*second); a.view.Number != 1 {
+		t.Error("it does not wait for the messages")
+	}
+}
+
+// The state of a member follows its view, also if it has not voted. That of a member that has
+// ended does not change any more, but for a vote.
+func TestStateFollowsTheView(t *testing.T) {
+	for _, ended := range []bool{false, true} {
+		a := newAsker(t, func(c *Config) { c.Durable, c.Self = true, *c.View.Members.At(2) })
+		a.Unsaved()
+		a.Saved(a.now)
+		a.receive(t, 0, frame{kind: Commit, value: &value{number: 2, version: a.view.Version, slots: 5, removed: newSet(5)}})
+		if ended {
+			a.Removed(a.now, 9, nil)
+		}
+		state, sync, ok := a.Unsaved()
+		if ok == ended || sync {
+			t.Errorf("ended %t: saved %t, sync %t", ended, ok, sync)
+		}
+		if seat, err := DecodeSeat(state); ok && (err != nil || seat.View.Number != 2) {
+			t.Errorf("%+v is saved: %v", seat, err)
+		}
+		if _, _, again := a.Unsaved(); again {
+			t.Error("it is saved twice")
+		}
+	}
+}

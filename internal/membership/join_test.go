@@ -5,6 +5,7 @@ package membership
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -175,5 +176,106 @@ func TestFewParticipantsAreFlat(t *testing.T) {
 		if want := threshold == 5; p.flat != want || (len(p.children) == 4) != want {
 			t.Errorf("threshold %d: flat %t, %v", threshold, p.flat, p.children)
 		}
+	}
+}
+
+// Of two candidates with one identity, the coordinator keeps the first, unless the second has its
+// address. A request that is repeated counts for longer.
+func TestCandidatesWithOneIdentity(t *testing.T) {
+	for _, c := range []struct {
+		nonce   uint64
+		address string
+		taken   bool
+	}{{7, "h:1", true}, {7, "h:2", true}, {8, "h:1", true}, {8, "h:2", false}} {
+		a := newAsker(t, nil)
+		of := func(nonce uint64, address string) candidate {
+			return candidate{Member: Member{Rank: protocol.NoRank, Identity: "new", Address: address, Nonce: nonce, Version: a.view.Version}}
+		}
+		a.receive(t, 1, frame{kind: JoinRequest, candidate: of(7, "h:1")})
+		until := a.candidates[0].until
+		a.now += millisecond
+		a.receive(t, 1, frame{kind: JoinRequest, candidate: of(c.nonce, c.address)})
+		got := a.candidates[0]
+		if taken := got.until > until; len(a.candidates) != 1 || taken != c.taken || taken && (got.Nonce != c.nonce || got.Address != c.address) {
+			t.Errorf("nonce %d at %s: %+v", c.nonce, c.address, a.candidates)
+		}
+	}
+}
+
+// A member that leaves answers the candidate that waits for it with the view that has admitted
+// it. Another process with its identity is not the candidate.
+func TestLeaverAnswersItsCandidate(t *testing.T) {
+	for _, nonce := range []uint64{7, 8} {
+		a := newAsker(t, nil)
+		a.Join(a.now, 1, Member{Identity: "new", Address: "x", Nonce: 7, Version: a.view.Version}, false)
+		a.Leave(a.now)
+		joined := Member{Rank: 5, Identity: "new", Address: "x", Nonce: nonce, Incarnation: 2, Version: a.view.Version}
+		a.receive(t, 1, frame{kind: Commit, root: 1, value: &value{number: 2, version: a.view.Version, slots: 6, removed: set{1}, reasons: make([]reason, 1), added: []Member{joined}}})
+		got, ok := a.Answers()
+		if !ok || (got.Err == nil) != (nonce == 7) || got.Err == nil && (got.Rank != 5 || got.View.Number != 2) {
+			t.Errorf("the process with nonce %d is admitted: %+v", nonce, got)
+		}
+	}
+}
+
+// A group that is full refuses candidates, and makes no views for those that wait.
+func TestFullGroup(t *testing.T) {
+	v := firstView(MaxSlots - 1)
+	m, err := New(Config{Self: *v.Members.At(0), View: v, Log: forgetfulLog{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range []string{"a", "b"} {
+		if err := m.handleJoinRequest(1, candidate{Member: Member{Identity: name, Nonce: uint64(1 + i)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := m.compose(set(nil).complement(MaxSlots-1), nil)
+	if len(next.added) != 1 || next.slots != MaxSlots {
+		t.Fatalf("%d are added, in %d slots", len(next.added), next.slots)
+	}
+	if err := m.Learn(1, Decisions{[]*value{next}}); err != nil {
+		t.Fatal(err)
+	}
+	if m.view.Members.Len() != MaxSlots || m.hasRequests() {
+		t.Errorf("%d members, %d candidates", m.view.Members.Len(), len(m.candidates))
+	}
+	if m.Join(1, 1, Member{Identity: "c", Nonce: 9}, false); len(m.answers) != 1 || !errors.Is(m.answers[0].Err, ErrFull) {
+		t.Errorf("%+v", m.answers)
+	}
+	if err := m.handleJoinRequest(1, candidate{Member: Member{Identity: "c", Nonce: 9}}); err != nil || len(m.candidates) > 0 {
+		t.Errorf("%d candidates: %v", len(m.candidates), err)
+	}
+}
+
+// A view admits as many candidates as fit into a frame, and changes as many metas. The others wait
+// for the next one.
+func TestViewsAreBounded(t *testing.T) {
+	v := firstView(600)
+	m, err := New(Config{Self: *v.Members.At(0), View: v, Log: forgetfulLog{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("x", MaxMeta)
+	for i := range 500 {
+		c := candidate{Member: Member{Identity: fmt.Sprint("new", 100+i), Nonce: 1, Meta: long}}
+		if err := m.handleJoinRequest(1, c); err != nil {
+			t.Fatal(err)
+		}
+		m.handleMetaChange(1, protocol.Rank(i), 1, attributes{meta: long})
+	}
+	for range 4 {
+		next := m.compose(set(nil).complement(m.view.Members.Len()), nil)
+		one := len(appendMember(nil, v.Members.At(500))) + len(long)
+		size := len(appendMembers(nil, next.added)) + len(appendMembers(nil, next.changed))
+		if size > addedBytes+8 || size < addedBytes-2*one && len(m.candidates)+len(m.metas) > len(next.added)+len(next.changed) {
+			t.Errorf("view %d: %d joiners and %d metas have %d bytes", next.number, len(next.added), len(next.changed), size)
+		}
+		if err := m.Learn(1, Decisions{[]*value{next}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m.hasRequests() {
+		t.Errorf("%d candidates and %d metas wait", len(m.candidates), len(m.metas))
 	}
 }

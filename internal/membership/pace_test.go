@@ -99,3 +99,13 @@ func TestAnswersToReportsTeachPatience(t *testing.T) {
 		}
 	}
 }
+
+// What was slow may be fast again: with every view a part of what is known is forgotten.
+func TestPaceIsForgotten(t *testing.T) {
+	a := newAsker(t, nil)
+	a.pace.answer = 8 * second
+	a.receive(t, 1, frame{kind: Commit, root: 1, value: &value{number: 2, version: a.view.Version, slots: 5, removed: newSet(5)}})
+	if a.view.Number != 2 || a.pace.answer != 6*second {
+		t.Errorf("in view %d, answers are expected after %d s", a.view.Number, a.pace.answer/second)
+	}
+}

@@ -384,11 +384,17 @@ func TestDecidedMemberTells(t *testing.T) {
 	}
 }
 
-// A member that has ended votes no more, although the messages that it waited for arrive.
-func TestEndedMemberVotesNoMore(t *testing.T) {
+// A member that has ended, or that knows of a higher ballot or of the decision, votes no more,
+// although the messages that it waited for arrive.
+func TestMemberVotesNoMore(t *testing.T) {
 	v := firstView(3)
 	self := *v.Members.At(2)
-	for _, ended := range []bool{false, true} {
+	for what, then := range map[string]func(m *Machine){
+		"":                func(*Machine) {},
+		"it has ended":    func(m *Machine) { m.Removed(1, 9, nil) },
+		"a higher ballot":   func(m *Machine) { m.handleCancel(1, &frame{ballot: Ballot{2, 1}}) },
+		"it is decided":   func(m *Machine) { _ = m.Learn(1, Decisions{[]*value{m.acceptor.current.proposal}}) },
+	} {
 		log := newTestLog(self, v)
 		m, err := New(Config{Self: self, View: v, Log: log})
 		if err != nil {
@@ -403,13 +409,12 @@ func TestEndedMemberVotesNoMore(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if ended {
-			m.Removed(1, 9, nil)
-		}
+		then(m)
 		log.receive(0, datum{view: 1, root: 0, incarnation: 1})
 		m.LogFlushed(2)
-		if voted := len(framesOf(m, 2, Accept)[0]) > 0; voted == ended {
-			t.Errorf("ended %t: it votes: %t", ended, voted)
+		m.LogFlushed(2)
+		if voted := len(framesOf(m, 2, Accept)[0]); voted != map[bool]int{true: 1}[what == ""] {
+			t.Errorf("%q: it votes %d times", what, voted)
 		}
 	}
 }
@@ -423,10 +428,62 @@ func TestRemovedMemberNamesItsSuccessor(t *testing.T) {
 		if a.done != nil {
 			t.Fatalf("a view that is not later ends it: %v", a.done)
 		}
+		leaver := newAsker(t, nil)
+		leaver.Leave(leaver.now)
+		if leaver.Removed(leaver.now, 9, &Member{Identity: identity}); !errors.Is(leaver.done, ErrLeft) {
+			t.Errorf("one that leaves is told that it is removed: %v", leaver.done)
+		}
 		a.Removed(a.now, 9, &Member{Identity: identity})
 		var evicted *EvictedError
 		if !errors.As(a.done, &evicted) || evicted.By != 9 || (evicted.Successor != nil) != (identity == "p0") {
 			t.Errorf("its rank has %q: %v", identity, a.done)
+		}
+	}
+}
+
+// A member that is not in the next view ends at once, although messages are missing that no live
+// member may have, and installs nothing. One that leaves delivers what is before its last view.
+func TestRemovedMemberDoesNotWaitForMessages(t *testing.T) {
+	for _, leaves := range []bool{false, true} {
+		v := firstView(3)
+		self := *v.Members.At(2)
+		log := newTestLog(self, v)
+		m, err := New(Config{Self: self, View: v, Log: log})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if leaves {
+			m.Leave(1)
+		}
+		d := &value{number: 2, slots: 3, removed: set{0b100}, cut: []Position{{Root: 0, Incarnation: 1, Next: 1, Holder: 0}}}
+		if err := m.Learn(1, Decisions{[]*value{d}}); err != nil {
+			t.Fatal(err)
+		}
+		if ended := m.done != nil; ended == leaves || len(log.record) > 0 {
+			t.Errorf("it leaves: %t, it has ended: %t, %d views", leaves, ended, len(log.record))
+		}
+		log.receive(0, datum{view: 1, root: 0, incarnation: 1})
+		if m.LogFlushed(2); errors.Is(m.done, ErrLeft) != leaves || (len(log.record) == 1) != leaves {
+			t.Errorf("it leaves: %t, it has ended with %v, %d views", leaves, m.done, len(log.record))
+		}
+	}
+}
+
+// A change takes as long as from the first attempt that a member has heard of until the view is
+// installed. A member that has not taken part does not know.
+func TestStatsTellHowLongAChangeTakes(t *testing.T) {
+	for _, takesPart := range []bool{true, false} {
+		a := newAsker(t, func(c *Config) { c.Self = *c.View.Members.At(2) })
+		for round := range uint32(2) {
+			if a.now += second; takesPart {
+				a.receive(t, 0, frame{kind: Prepare, ballot: Ballot{1 + round, 0}, members: set(nil).complement(5)})
+			}
+		}
+		a.now += second
+		a.receive(t, 0, frame{kind: Commit, value: &value{number: 2, version: a.view.Version, slots: 5, removed: newSet(5)}})
+		want := map[bool]protocol.Time{true: 2 * second}[takesPart]
+		if s := a.Stats(); s.Changes != 1 || s.Took != want {
+			t.Errorf("takes part %t: %d changes, the last took %d ms", takesPart, s.Changes, s.Took/millisecond)
 		}
 	}
 }
