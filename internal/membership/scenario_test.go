@@ -392,7 +392,7 @@ func TestMemberVotesNoMore(t *testing.T) {
 	for what, then := range map[string]func(m *Machine){
 		"":                func(*Machine) {},
 		"it has ended":    func(m *Machine) { m.Removed(1, 9, nil) },
-		"a higher ballot":   func(m *Machine) { m.handleCancel(1, &frame{ballot: Ballot{2, 1}}) },
+		"a higher ballot": func(m *Machine) { m.handleCancel(1, &frame{ballot: Ballot{2, 1}}) },
 		"it is decided":   func(m *Machine) { _ = m.Learn(1, Decisions{[]*value{m.acceptor.current.proposal}}) },
 	} {
 		log := newTestLog(self, v)
