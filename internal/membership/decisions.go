@@ -117,7 +117,7 @@ func (d *Decisions) UnmarshalText(text []byte) error {
 func DecodeDecisions(b []byte) (Decisions, error) {
 	d := decoder{Decoder: wire.NewDecoder(b)}
 	var values []*value
-	for n := d.count(1); n > 0; n-- {
+	for n := d.count(valueBytes); n > 0; n-- {
 		values = append(values, d.value())
 	}
 	if err := d.finish(); err != nil {

@@ -52,7 +52,7 @@ func (m *Machine) doubtWindow() protocol.Time {
 // ask begins a round, unless one is running.
 func (m *Machine) ask(now, length protocol.Time) {
 	d := &m.doubt
-	if d.asked != nil || m.done != nil || !m.doubts() {
+	if d.asked != nil || !m.doubts() {
 		return
 	}
 	d.asked, d.pause, d.until = set(nil).complement(m.view.Members.Len()), length/asksPerRound, now+length
@@ -62,8 +62,7 @@ func (m *Machine) ask(now, length protocol.Time) {
 
 // doubts reports whether the members of the view ask each other.
 func (m *Machine) doubts() bool {
-	n := m.view.Members.Len()
-	return m.config.DoubtTimeout > 0 && !m.config.NoQuorum && n > 1 && n <= DefaultFlatThreshold && m.view.Version >= wire.DoubtVersion
+	return m.config.DoubtTimeout > 0 && !m.config.NoQuorum && m.view.Members.Len() <= DefaultFlatThreshold && m.view.Version >= wire.DoubtVersion
 }
 
 // askOn asks the members that have given no sign of life yet, and again after a while.

@@ -40,7 +40,7 @@ func (m *Machine) voted() { m.durable.changed, m.durable.sync = true, true }
 // reserve reports whether a ballot of this member can begin. If not, it can once the state
 // is saved.
 func (m *Machine) reserve(b Ballot) bool {
-	if m.config.Durable && m.durable.reserved != b {
+	if m.durable.reserved != b {
 		m.durable.reserved = b
 		m.voted()
 	}
@@ -83,10 +83,7 @@ func (m *Machine) Saved(now protocol.Time) {
 
 func (m *Machine) encodeState() []byte {
 	r := &m.acceptor
-	self := m.config.Self
-	if now, ok := m.view.Member(self.Rank); ok && now.Incarnation == self.Incarnation {
-		self = now // its meta may have changed
-	}
+	self := *m.view.Members.At(m.self) // its meta may have changed
 	promised := r.promised
 	if promised.less(m.durable.reserved) {
 		promised = m.durable.reserved
@@ -140,7 +137,7 @@ func DecodeSeat(b []byte) (*Seat, error) {
 	if d.bool() {
 		s.value = d.value()
 	}
-	for n := d.count(1); n > 0; n-- {
+	for n := d.count(valueBytes); n > 0; n-- {
 		s.history = append(s.history, d.value())
 	}
 	if err := d.finish(); err != nil {

@@ -126,12 +126,13 @@ type decoder struct {
 	err error // the first violation of a limit
 }
 
-// The fewest bytes of an encoded Member, Position, report and suspect.
+// The fewest bytes of an encoded Member, Position, report, suspect and value.
 const (
 	memberBytes   = 4 + 8 + 8 + 4*4 + 1 + 2
 	positionBytes = 4 + 8 + 8 + 4
 	reportBytes   = 4 + 4
 	suspectBytes  = 4 + 8
+	valueBytes    = 8 + 2 + 4 + 4*4
 )
 
 var errLimit = errors.New("over the limit")
@@ -148,7 +149,7 @@ func (d *decoder) refuse(format string, args ...any) {
 // count reads the length of a list whose elements have at least the given size.
 func (d *decoder) count(each int) int {
 	n := d.Uint32()
-	if n > MaxSlots || int(n)*each > d.left() {
+	if uint64(n)*uint64(each) > uint64(d.left()) {
 		d.refuse("%d things in %d bytes", n, d.left())
 		return 0
 	}

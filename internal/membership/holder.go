@@ -52,7 +52,7 @@ func (m *Machine) runProbes(now protocol.Time) {
 // refusedByHolder refuses a candidate whose identity this member itself has.
 func (m *Machine) refusedByHolder(p *pending) bool {
 	i, taken := m.named(p.candidate.Identity)
-	if !taken || i != m.self || p.replace || m.view.Members.At(i).Nonce == p.candidate.Nonce {
+	if !taken || i != m.self || p.replace {
 		return false
 	}
 	m.answers = append(m.answers, Answer{Token: p.token, Err: &InUseError{*m.view.Members.At(i), m.view.Number}})
@@ -74,7 +74,7 @@ func (m *Machine) runProbe(now protocol.Time, p *pending) {
 		p.probe, p.ready = probe{view: m.view.Number, holder: h.Rank, due: now, until: now + m.config.ProbeTimeout}, false
 	}
 	switch r := &p.probe; {
-	case p.ready || h.Nonce == p.candidate.Nonce:
+	case p.ready:
 	case i == m.self:
 		m.forward(p, false)
 	case h.Address == p.candidate.Address || now >= r.until || m.suspected().has(i):
@@ -92,9 +92,7 @@ func (m *Machine) forward(p *pending, gone bool) {
 		return
 	}
 	p.ready, p.candidate.gone = true, gone
-	if m.reporter.due == protocol.Never {
-		m.reporter.changed()
-	} else { // the reporter repeats the other requests of a herd anyway
+	if m.reporter.due != protocol.Never { // the reporter repeats the other requests of a herd anyway
 		m.put(m.reporter.to, frame{kind: JoinRequest, candidate: p.candidate})
 	}
 }
@@ -120,7 +118,7 @@ func (m *Machine) holderAnswered(by protocol.Rank) {
 // was gone ask it again: it was only cut off, and is needed for the next view.
 func (m *Machine) holderShown(by protocol.Rank) {
 	h, _ := m.view.Member(by)
-	passed := func(c *candidate) bool { return c.gone && c.Identity == h.Identity && c.Nonce != h.Nonce }
+	passed := func(c *candidate) bool { return c.gone && c.Identity == h.Identity }
 	m.candidates = slices.DeleteFunc(m.candidates, func(c candidate) bool { return passed(&c) })
 	for i := range m.pending {
 		if p := &m.pending[i]; passed(&p.candidate) {
@@ -131,7 +129,7 @@ func (m *Machine) holderShown(by protocol.Rank) {
 
 // markGone adds the holder of a candidate's identity to a set if it is gone.
 func (m *Machine) markGone(s set, c *candidate) {
-	if i, taken := m.named(c.Identity); c.gone && taken && i != m.self && m.view.Members.At(i).Nonce != c.Nonce {
+	if i, taken := m.named(c.Identity); c.gone && taken && i != m.self {
 		s.add(i)
 	}
 }
@@ -140,5 +138,5 @@ func (m *Machine) markGone(s set, c *candidate) {
 // member that takes part in a change is not gone, whatever another one has found.
 func (m *Machine) givesWay(c *candidate) (i int, ok bool) {
 	i, taken := m.named(c.Identity)
-	return i, taken && m.view.Members.At(i).Nonce != c.Nonce && !c.gone
+	return i, taken && !c.gone
 }

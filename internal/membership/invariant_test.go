@@ -102,13 +102,18 @@ func (m *Machine) invariantOfSuspicions() error {
 func (m *Machine) invariantOfRequests() error {
 	names := map[string]bool{}
 	for i := range m.candidates {
-		if c := &m.candidates[i]; names[c.Identity] || c.check() != nil {
-			return fmt.Errorf("candidate %q is there twice, or makes no sense", c.Identity)
+		if c := &m.candidates[i]; names[c.Identity] || c.check() != nil || m.view.admitted(&c.Member) >= 0 {
+			return fmt.Errorf("candidate %q is there twice, makes no sense, or is a member", c.Identity)
 		}
 		names[m.candidates[i].Identity] = true
 	}
 	if m.hasRequests() && !m.window.open && m.lowest(m.excluded()) == m.config.Self.Rank && m.acceptor.decided == nil {
 		return errors.New("it has requests, and does not collect them")
+	}
+	for i := range m.pending {
+		if c := &m.pending[i].candidate; m.view.admitted(&c.Member) >= 0 {
+			return fmt.Errorf("%q waits, and is a member", c.Identity)
+		}
 	}
 	for _, l := range m.leavers {
 		if !m.view.Holds(l.rank, l.incarnation) {

@@ -120,16 +120,11 @@ func (m *Machine) refusal(c *Member) error {
 // longer join.
 func (m *Machine) answerJoins() {
 	m.pending = slices.DeleteFunc(m.pending, func(p pending) bool {
-		a := Answer{Token: p.token, Err: m.refusal(&p.candidate.Member)}
-		if errors.Is(a.Err, ErrFull) {
-			return false // there may be room later
-		}
-		if a.Err == nil {
-			i, ok := m.named(p.candidate.Identity)
-			if !ok || m.view.Members.At(i).Nonce != p.candidate.Nonce {
-				return false
-			}
+		a := Answer{Token: p.token}
+		if i, ok := m.named(p.candidate.Identity); ok && m.view.Members.At(i).Nonce == p.candidate.Nonce {
 			a.View, a.Rank, a.Cut, a.Decisions = m.view, m.view.Members.At(i).Rank, m.cut, m.Decisions()
+		} else if a.Err = m.refusal(&p.candidate.Member); a.Err == nil || errors.Is(a.Err, ErrFull) {
+			return false // there may be room later
 		}
 		m.answers = append(m.answers, a)
 		return true

@@ -10,9 +10,6 @@ import (
 // view is installed; then its state is Left.
 func (m *Machine) Leave(now protocol.Time) {
 	m.now = now
-	if m.done != nil || m.leaving {
-		return
-	}
 	m.leaving = true
 	m.reporter.changed()
 }

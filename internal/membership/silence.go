@@ -85,7 +85,6 @@ func (m *Machine) awaitCoordinator(now protocol.Time) {
 		i, _ := m.view.index(coordinator)
 		m.silenced(i)
 		s.asked = 0
-		m.reporter.changed()
 	}
 }
 
