@@ -104,6 +104,27 @@ func TestMemberThatHearsTooFewHasNoQuorum(t *testing.T) {
 	}
 }
 
+// A member asks on while it has no quorum or its neighbor is quiet, less often if it knows already
+// that it has none.
+func TestMemberAsksOn(t *testing.T) {
+	for _, lost := range []bool{true, false} {
+		a := newAsker(t, nil)
+		a.SetQuiet(second, true)
+		for end := 5 * second; a.now < end; a.step(a.now + 10*millisecond) {
+			if a.Heard(1); !lost {
+				a.Heard(2)
+			}
+			if a.now < 2*second {
+				a.asked = map[protocol.Rank]int{}
+			}
+		}
+		a.wantQuorum(t, !lost)
+		if n := a.asked[3]; lost && (n < 8 || n > 13) || !lost && (n < 80 || n > 140) {
+			t.Errorf("lost %t: in 3 s, rank 3 is asked %d times", lost, n)
+		}
+	}
+}
+
 // A member that others have told of a lost quorum asks, too.
 func TestMemberThatIsToldAsks(t *testing.T) {
 	a := newAsker(t, nil)

@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -401,6 +402,39 @@ func TestStateFollowsTheView(t *testing.T) {
 		}
 		if _, _, again := a.Unsaved(); again {
 			t.Error("it is saved twice")
+		}
+	}
+}
+
+// A seat that does not make sense is refused. One that has not voted has promised nothing.
+func TestStrangeSeats(t *testing.T) {
+	v := firstView(3)
+	v.Number = 9
+	decision := func(number uint64) *value { return &value{number: number, slots: 3, removed: newSet(3)} }
+	for what, change := range map[string]func(*Seat){
+		"":                                 func(*Seat) {},
+		"it has voted":                     func(s *Seat) { s.promised, s.accepted, s.value = Ballot{1, 0}, Ballot{1, 0}, decision(10) },
+		"it knows decisions":               func(s *Seat) { s.history = []*value{decision(8), decision(9)} },
+		"! a value of another view":        func(s *Seat) { s.value = decision(11) },
+		"! a view without members":         func(s *Seat) { s.View.Members = Members{} },
+		"! the same, and a value":          func(s *Seat) { s.View.Former, s.value = s.View.Members, decision(10) },
+		"! a decision that is not before":  func(s *Seat) { s.history = []*value{decision(10)} },
+		"! a decision that is missing":     func(s *Seat) { s.history = []*value{decision(7), decision(9)} },
+		"! decisions in another order":     func(s *Seat) { s.history = []*value{decision(9), decision(8)} },
+		"! decisions up to another number": func(s *Seat) { s.history = []*value{decision(7), decision(8)} },
+	} {
+		s := NewSeat(*v.Members.At(1), v, Decisions{})
+		change(s)
+		got, err := DecodeSeat(s.Encode())
+		if errors.Is(err, ErrView) != strings.HasPrefix(what, "!") {
+			t.Errorf("%q: %v", what, err)
+		}
+		if err != nil {
+			continue
+		}
+		m, err := Restore(Config{Log: new(seatLog)}, got)
+		if err != nil || (m.acceptor.promised != Ballot{}) != (what == "it has voted") || m.acceptor.accepted != s.accepted || len(m.history) != len(s.history) {
+			t.Errorf("%q: promised %v, accepted %v, %d decisions: %v", what, m.acceptor.promised, m.acceptor.accepted, len(m.history), err)
 		}
 	}
 }

@@ -300,3 +300,57 @@ func TestReasonsThatAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// A status with a flag that is not known, and a commit on another route, are refused.
+func TestFlagsAndRoutesThatAreRefused(t *testing.T) {
+	status, commit := frame{kind: Status}, frame{kind: Commit, value: &value{removed: set{}}}
+	const first = 1 + 8 + 8 // byte after the header
+	for flags := range 32 {
+		b := status.append(nil)
+		b[first] = byte(flags)
+		if _, err := parse(3, b); errors.Is(err, ErrFrame) != (flags > 15) {
+			t.Errorf("flags %#x: %v", flags, err)
+		}
+	}
+	for r := range routes + 2 {
+		b := commit.append(nil)
+		b[first] = byte(r)
+		if _, err := parse(3, b); errors.Is(err, ErrFrame) != (r >= routes) {
+			t.Errorf("route %d: %v", r, err)
+		}
+	}
+}
+
+// Positions are in order, and none is there twice. A set has no more members than a view may have.
+func TestListsThatAreRefused(t *testing.T) {
+	first, second := Position{Root: 1, Incarnation: 1, Next: 4}, Position{Root: 1, Incarnation: 2, Next: 3}
+	for what, c := range map[string]struct {
+		positions []Position
+		bytes     int
+		refused   bool
+	}{
+		"in order":       {[]Position{first, second}, 1, false},
+		"out of order":   {[]Position{second, first}, 1, true},
+		"twice":          {[]Position{first, first}, 1, true},
+		"a largest set":  {nil, MaxSlots / 8, false},
+		"a larger one":   {nil, MaxSlots/8 + 1, true},
+		"nothing at all": {nil, 0, false},
+	} {
+		f := frame{kind: Promise, ballot: Ballot{1, 0}, members: make(set, c.bytes), positions: c.positions}
+		if _, err := parse(3, f.append(nil)); errors.Is(err, ErrFrame) != c.refused {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// A list that claims to be longer than its frame is refused before there is memory for it.
+func TestListsThatClaimTooMuch(t *testing.T) {
+	f := frame{kind: Report, reports: []report{{1, []suspect{{2, 1}}}}}
+	b := f.append(nil)
+	for _, n := range []uint32{0, 2, MaxSlots, math.MaxUint32} {
+		copy(b[1+8+8+4+4:], wire.AppendUint32(nil, n)) // how many are suspected
+		if _, err := parse(3, b); !errors.Is(err, ErrFrame) {
+			t.Errorf("one suspicion, said to be %d: %v", n, err)
+		}
+	}
+}

@@ -139,6 +139,9 @@ func TestLaterCandidateAtOneAddress(t *testing.T) {
 	a.Join(a.now, 1, candidate(7, "h:1"), false)
 	a.Join(a.now, 2, candidate(7, "h:1"), false) // the same process
 	a.Join(a.now, 3, candidate(8, "h:2"), false) // elsewhere: it may be another one
+	other := candidate(6, "h:1")
+	other.Identity = "other"
+	a.Join(a.now, 5, other, false)
 	if _, ok := a.Answers(); ok {
 		t.Error("one is answered that waits")
 	}
@@ -209,10 +212,10 @@ func TestLeaverAnswersItsCandidate(t *testing.T) {
 		a := newAsker(t, nil)
 		a.Join(a.now, 1, Member{Identity: "new", Address: "x", Nonce: 7, Version: a.view.Version}, false)
 		a.Leave(a.now)
-		joined := Member{Rank: 5, Identity: "new", Address: "x", Nonce: nonce, Incarnation: 2, Version: a.view.Version}
-		a.receive(t, 1, frame{kind: Commit, root: 1, value: &value{number: 2, version: a.view.Version, slots: 6, removed: set{1}, reasons: make([]reason, 1), added: []Member{joined}}})
+		joined := Member{Rank: 0, Identity: "new", Address: "x", Nonce: nonce, Incarnation: 2, Version: a.view.Version}
+		a.receive(t, 1, frame{kind: Commit, root: 1, value: &value{number: 2, version: a.view.Version, slots: 5, removed: set{1}, reasons: make([]reason, 1), added: []Member{joined}}})
 		got, ok := a.Answers()
-		if !ok || (got.Err == nil) != (nonce == 7) || got.Err == nil && (got.Rank != 5 || got.View.Number != 2) {
+		if !ok || (got.Err == nil) != (nonce == 7) || got.Err == nil && (got.Rank != 0 || got.View.Number != 2) {
 			t.Errorf("the process with nonce %d is admitted: %+v", nonce, got)
 		}
 	}
@@ -277,5 +280,35 @@ func TestViewsAreBounded(t *testing.T) {
 	}
 	if m.hasRequests() {
 		t.Errorf("%d candidates and %d metas wait", len(m.candidates), len(m.metas))
+	}
+}
+
+// A member answers as many candidates as may wait for it, once they are members, and refuses one
+// more. The coordinator keeps as many as may wait there.
+func TestMostCandidates(t *testing.T) {
+	a := newAsker(t, nil)
+	next := &value{number: 2, version: a.view.Version, slots: 5 + maxPending, removed: newSet(5)}
+	for i := range protocol.Rank(maxPending + 1) {
+		c := Member{Rank: 5 + i, Identity: fmt.Sprint("new", i), Address: fmt.Sprint(i), Incarnation: 2, Nonce: 9, Version: a.view.Version}
+		if a.Join(a.now, uint64(i), c, false); i < maxPending {
+			next.added = append(next.added, c)
+		}
+	}
+	if got, ok := a.Answers(); !ok || !errors.Is(got.Err, ErrFull) || got.Token != maxPending {
+		t.Errorf("one more: %+v", got)
+	}
+	a.receive(t, 1, frame{kind: Commit, root: 1, value: next})
+	for i := range uint64(maxPending) {
+		if got, ok := a.Answers(); !ok || got.Err != nil || got.Token != i || got.View.Number != 2 {
+			t.Fatalf("candidate %d: %+v, %t", i, got.Err, ok)
+		}
+	}
+	for i := range maxCandidates + 1 {
+		if err := a.handleJoinRequest(a.now, candidate{Member: Member{Identity: fmt.Sprint("later", i), Nonce: 9}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(a.candidates) != maxCandidates {
+		t.Errorf("%d candidates are kept", len(a.candidates))
 	}
 }

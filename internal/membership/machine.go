@@ -281,8 +281,7 @@ func (m *Machine) Next(now protocol.Time) (to protocol.Rank, b []byte, ok bool) 
 // put queues a frame. It copies the sets, since the machine goes on changing them.
 func (m *Machine) put(to protocol.Rank, f frame) {
 	f.view, f.incarnation = m.view.Number, m.config.Self.Incarnation
-	f.abstains = f.kind == Status && m.abstains
-	f.members = slices.Clone(f.members)
+	f.abstains, f.members = m.abstains, slices.Clone(f.members)
 	m.outbox = append(m.outbox, send{to, f})
 }
 

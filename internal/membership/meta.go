@@ -1,7 +1,6 @@
 package membership
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -52,21 +51,13 @@ func (m *Machine) SetSynced(now protocol.Time) {
 
 // changesMeta reports whether this member waits for a view with its new attributes.
 func (m *Machine) changesMeta() bool {
-	if m.done != nil {
-		return false
-	}
-	self := m.view.Members.Find(m.config.Self.Rank)
-	return self != nil && self.attributes() != m.wanted
+	return m.view.Members.At(m.self).attributes() != m.wanted
 }
 
 // handleMetaChange adds, replaces or renews the request of a member.
 func (m *Machine) handleMetaChange(now protocol.Time, r protocol.Rank, incarnation uint64, a attributes) {
-	of := m.view.Members.Find(r)
-	if of == nil || of.Incarnation != incarnation {
-		return
-	}
 	i := slices.IndexFunc(m.metas, func(q metaRequest) bool { return q.rank == r })
-	if of.attributes() == a { // it is fulfilled, or withdrawn
+	if m.view.Members.Find(r).attributes() == a { // it is fulfilled, or withdrawn
 		if i >= 0 {
 			m.metas = slices.Delete(m.metas, i, i+1)
 		}
@@ -94,8 +85,8 @@ func (m *Machine) pruneMetas() {
 // there is room in a frame.
 func (m *Machine) composeMetas(v *value, bytes int) {
 	for _, q := range m.metas {
-		i, ok := m.view.index(q.rank)
-		if !ok || v.removed.has(i) || !m.view.Holds(q.rank, q.incarnation) {
+		i, _ := m.view.index(q.rank)
+		if v.removed.has(i) {
 			continue
 		}
 		changed := *m.view.Members.At(i)
@@ -113,7 +104,7 @@ func (m *Machine) composeMetas(v *value, bytes int) {
 func (v *value) checkChanged(i int, stay Members) error {
 	m := v.changed[i]
 	is := stay.Find(m.Rank)
-	if is == nil || i > 0 && cmp.Compare(m.Rank, v.changed[i-1].Rank) <= 0 {
+	if is == nil || i > 0 && m.Rank <= v.changed[i-1].Rank {
 		return fmt.Errorf("%w: view %d changes rank %d, which is not in it", ErrView, v.number, m.Rank)
 	}
 	if err := m.check(); err != nil {

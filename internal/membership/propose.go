@@ -29,9 +29,8 @@ func (m *Machine) propose(now protocol.Time, p *ballotState) {
 func (m *Machine) compose(members set, cut []Position) *value {
 	v := &value{number: m.view.Number + 1, slots: m.view.Slots, removed: members.complement(m.view.Members.Len()), cut: cut}
 	for _, l := range m.leavers {
-		if i, ok := m.view.index(l.rank); ok && m.view.Holds(l.rank, l.incarnation) {
-			v.removed.add(i)
-		}
+		i, _ := m.view.index(l.rank)
+		v.removed.add(i)
 	}
 	for i := range m.candidates {
 		if holder, ok := m.givesWay(&m.candidates[i]); ok {

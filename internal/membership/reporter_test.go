@@ -66,6 +66,10 @@ func TestConnectionRepeatsReports(t *testing.T) {
 	if a.run(); a.reporter.due != protocol.Never {
 		t.Error("it reports nothing")
 	}
+	b := newAsker(t, nil).awaits()
+	if b.Up(b.now, 1); b.acceptor.awaiting.members.count() > 0 {
+		t.Error("a member that has connected is waited for")
+	}
 }
 
 // The owner of the last ballot gets reports, too: it may wait for just the suspected member.

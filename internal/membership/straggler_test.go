@@ -79,3 +79,26 @@ func TestMemberThatIsBehindAsks(t *testing.T) {
 		}
 	}
 }
+
+// What a member that is behind asks or reports shows that it is behind. Its late answers do not: they
+// are about what is decided.
+func TestLateFrames(t *testing.T) {
+	for kind := range Kind(Kinds) {
+		if kind == Commit || kind == Removed {
+			continue
+		}
+		a := newAsker(t, func(c *Config) { c.View.Number = 2 })
+		a.history = []*value{{number: 2, slots: 5, removed: newSet(5)}}
+		late := frame{kind: kind, view: 1, incarnation: 1, members: newSet(5), value: a.history[0], candidate: candidate{Member: Member{Identity: "x"}}}
+		if kind == Promise {
+			late.value = nil
+		}
+		if err := a.Receive(a.now, 3, late.append(nil)); err != nil {
+			t.Fatalf("%v: %v", kind, err)
+		}
+		answers := kind == Promise || kind == Accept || kind == Cancel || kind == Pong
+		if told := a.sentTo(3, Commit) == 1; told == answers {
+			t.Errorf("%v: the decision is told: %t", kind, told)
+		}
+	}
+}

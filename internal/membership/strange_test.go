@@ -97,6 +97,14 @@ func strangeValues(m *Machine, f *frame, wrong func(what string, change func(*va
 	})
 	wrong("a member without an identity", func(v *value) { add(v, func(n *Member) { n.Identity = "" }) })
 	wrong("a change of no member", func(v *value) { v.changed = append(v.changed, newcomer) })
+	changed := func(v *value, change func(*Member), times int) {
+		v.removed, v.reasons, v.added, v.changed = newSet(m.view.Members.Len()), nil, nil, nil
+		of := *m.view.Members.At(0)
+		change(&of)
+		v.slots, v.changed = m.view.Slots, slices.Repeat([]Member{of}, times)
+	}
+	wrong("a change twice", func(v *value) { changed(v, func(of *Member) { of.Meta += "x" }, 2) })
+	wrong("a change of more than attributes", func(v *value) { changed(v, func(of *Member) { of.Address += "x" }, 1) })
 	wrong("an earlier version", func(v *value) { v.version = m.view.Version - 1 })
 }
 

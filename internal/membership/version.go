@@ -48,7 +48,7 @@ func (m *Machine) RaiseVersion(now protocol.Time, version uint16) error {
 }
 
 // raises reports whether this member waits for a view with a higher version.
-func (m *Machine) raises() bool { return m.done == nil && m.raise.wanted > m.view.Version }
+func (m *Machine) raises() bool { return m.raise.wanted > m.view.Version }
 
 // handleRaise takes or renews the request of a member.
 func (m *Machine) handleRaise(now protocol.Time, version uint16) {
