@@ -1,10 +1,6 @@
 package membership
 
-import (
-	"fmt"
-
-	"github.com/pleach-go/pleach/protocol"
-)
+import "github.com/pleach-go/pleach/protocol"
 
 // assigner assigns ranks to joiners, on behalf of a proposer that composes a value.
 type assigner struct {
@@ -12,7 +8,6 @@ type assigner struct {
 	occupied Members // those that stay, and the joiners so far
 	before   *View
 	named    func(identity string) (int, bool) // returns an index in before
-	joined   map[string]bool                   // identities of the joiners so far
 }
 
 // FirstView returns the first view of members that begin a group together. It assigns
@@ -21,9 +16,7 @@ func FirstView(members []Member) (View, error) {
 	v := View{Number: 1, Slots: protocol.Rank(len(members))}
 	a := assigner{slots: v.Slots, before: &View{}, named: func(string) (int, bool) { return 0, false }}
 	for _, m := range members {
-		if !a.assign(&m) {
-			return View{}, fmt.Errorf("%w: identity %q is there twice, or there are too many", ErrView, m.Identity)
-		}
+		a.assign(&m)
 	}
 	v.Members = a.occupied
 	v.Version = v.Members.lowestVersion()
@@ -34,7 +27,7 @@ func FirstView(members []Member) (View, error) {
 // slot is left.
 func (a *assigner) assign(j *Member) bool {
 	held := a.held(j.Identity)
-	if a.joined[j.Identity] || held != nil && a.occupied.Find(held.Rank) == held {
+	if held != nil && a.occupied.Find(held.Rank) == held {
 		return false
 	}
 	j.Rank = a.rankFor(j)
@@ -43,10 +36,6 @@ func (a *assigner) assign(j *Member) bool {
 	}
 	a.slots = max(a.slots, j.Rank+1)
 	a.occupied = a.occupied.change(nil, *j)
-	if a.joined == nil {
-		a.joined = make(map[string]bool)
-	}
-	a.joined[j.Identity] = true
 	return true
 }
 

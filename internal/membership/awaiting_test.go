@@ -51,3 +51,52 @@ func stoppedMemberFreezesOthersBriefly(t *testing.T, way func(*Config)) {
 		wantRanks(t, &n.hosts[0].m.view, want)
 	}
 }
+
+// How long answers to pings take is known when at least half of those that were pinged together
+// have answered. An answer before the first ping teaches nothing.
+func TestPongsTeachThePace(t *testing.T) {
+	for awaited, most := range map[int]int{2: 1, 3: 2} {
+		a := newAsker(t, nil).awaits()
+		a.await(a.now, []int{1, 2, 3}[:awaited])
+		a.run()
+		a.now += 10 * millisecond
+		for from := range awaited {
+			if known := a.pace.answer > 0; known != (from >= most) {
+				t.Errorf("after %d of %d answers, the pace is known: %t", from, awaited, known)
+			}
+			a.receive(t, protocol.Rank(1+from), frame{kind: Pong})
+			a.now += millisecond
+		}
+		if want := 10*millisecond + protocol.Time(most-1)*millisecond; a.pace.answer != want {
+			t.Errorf("answers take %d, want %d", a.pace.answer, want)
+		}
+	}
+	a := newAsker(t, nil).awaits()
+	a.now += second
+	if a.Up(a.now, 1); a.pace.answer != 0 {
+		t.Errorf("a member that connects teaches %d", a.pace.answer)
+	}
+}
+
+// A wait that another change has left behind does not count against members: they get the full
+// patience with the next change.
+func TestEachChangeHasItsPatience(t *testing.T) {
+	a := newAsker(t, nil).awaits()
+	a.now += 100 * second
+	a.acceptor.tried, a.pace = 0, pace{}
+	if a.run(); len(a.Unreachable()) != 1 {
+		t.Errorf("unreachable are %v", a.Unreachable())
+	}
+}
+
+// A coordinator pings no member while an attempt runs: the attempt is a question, too.
+func TestNoPingsDuringAnAttempt(t *testing.T) {
+	a := newAsker(t, nil).awaits()
+	a.Suspect(a.now, 1, 1)
+	for a.step(a.now); a.proposer == nil; a.step(a.Deadline()) {
+	}
+	a.Trust(a.now, 1, 1)
+	if n := a.sentTo(1, Ping); n > 0 || a.proposer == nil {
+		t.Errorf("%d pings, an attempt runs: %t", n, a.proposer != nil)
+	}
+}

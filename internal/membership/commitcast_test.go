@@ -74,7 +74,7 @@ func TestCorrectedCommitIsOver(t *testing.T) {
 // elsewhere. A commit that asks for none gets none.
 func TestCommitIsAnswered(t *testing.T) {
 	for route := range routes {
-		for _, straggler := range []bool{true, false} {
+		for _, situation := range []string{"it takes part", "it is a straggler", "an earlier one", "a later member"} {
 			v := firstView(40)
 			self := *v.Members.At(5)
 			m, err := New(Config{Self: self, View: v, Log: newTestLog(self, v), FlatThreshold: -1})
@@ -82,7 +82,7 @@ func TestCommitIsAnswered(t *testing.T) {
 				t.Fatal(err)
 			}
 			commit := frame{kind: Commit, view: 2, incarnation: 1, value: removal(&v)}
-			if straggler {
+			if situation == "it is a straggler" {
 				if err := m.Learn(1, Decisions{[]*value{commit.value}}); err != nil {
 					t.Fatal(err)
 				}
@@ -91,12 +91,21 @@ func TestCommitIsAnswered(t *testing.T) {
 			}
 			framesOf(m, 1, Commit)
 			commit.route = route
-			if err := m.Receive(1, 4, commit.append(nil)); err != nil {
+			from := protocol.Rank(4)
+			switch situation {
+			case "an earlier one":
+				earlier := *commit.value
+				earlier.number--
+				commit.value = &earlier
+			case "a later member":
+				from = 77
+			}
+			if err := m.Receive(1, from, commit.append(nil)); err != nil {
 				t.Fatal(err)
 			}
-			sent := framesOf(m, 1, Commit)[4]
-			if answered := len(sent) == 1 && sent[0].route == leftward; answered != (route == rightward) {
-				t.Errorf("route %d, straggler %t: %d answers", route, straggler, len(sent))
+			sent := framesOf(m, 1, Commit)[from]
+			if answered := len(sent) == 1 && sent[0].route == leftward && sent[0].value.number == commit.value.number; answered != (route == rightward) {
+				t.Errorf("route %d, %s: %d answers", route, situation, len(sent))
 			}
 		}
 	}

@@ -32,3 +32,16 @@ func TestSuspectsOnlyOtherMembers(t *testing.T) {
 		t.Error("a suspicion of a member does not count")
 	}
 }
+
+// A suspicion that is repeated is not reported again at once. One of a later incarnation is.
+func TestRepeatedSuspicion(t *testing.T) {
+	for incarnation := range uint64(3) {
+		a := newAsker(t, func(c *Config) { c.Self = *c.View.Members.At(1) })
+		a.Suspect(a.now, 4, 1)
+		a.run()
+		a.Suspect(a.now, 4, incarnation)
+		if n := a.sentTo(0, Report); n > 0 != (incarnation == 2) {
+			t.Errorf("incarnation %d: %d more reports", incarnation, n)
+		}
+	}
+}

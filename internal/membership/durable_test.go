@@ -438,3 +438,30 @@ func TestStrangeSeats(t *testing.T) {
 		}
 	}
 }
+
+// A seat that coordinates accepts its own proposal when others have, by which the view is decided.
+func TestSeatDecidesWithOthers(t *testing.T) {
+	v := firstView(5)
+	m, err := Restore(Config{Log: new(seatLog), Durable: true}, NewSeat(*v.Members.At(0), v, Decisions{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &asker{m, map[protocol.Rank]int{}, map[protocol.Rank]int{}}
+	save := func() { a.Unsaved(); a.Saved(a.now) }
+	save()
+	a.Suspect(1, 4, 1)
+	for a.step(1); a.proposer == nil; a.step(1) {
+		save()
+	}
+	b := a.proposer.ballot
+	a.answer(t, Promise, b, 1, 2, 3)
+	for from := 1; from <= 2; from++ {
+		if save(); a.acceptor.accepted == b {
+			t.Fatalf("it accepts after %d others", from-1)
+		}
+		a.answer(t, Accept, b, from)
+	}
+	if a.acceptor.accepted != b || a.acceptor.decided == nil {
+		t.Errorf("accepted %v, decided %t", a.acceptor.accepted, a.acceptor.decided != nil)
+	}
+}

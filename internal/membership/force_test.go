@@ -43,3 +43,22 @@ func TestForceView(t *testing.T) {
 		t.Errorf("a member that has left: %v", err)
 	}
 }
+
+// A forced view has those that the operator names and no others, although they can be reached.
+func TestForcedViewLeavesOthersOut(t *testing.T) {
+	n := newNetwork(t, 5, 1, nil)
+	n.checker.isQuorum = func(*View, set) bool { return true }
+	n.kill(2, 3, 4)
+	n.suspectAll(2, 3, 4)
+	first := n.hosts[0]
+	if err := first.m.ForceView(n.now, []protocol.Rank{0}); err != nil {
+		t.Fatal(err)
+	}
+	n.pump(first)
+	if !n.run(10*time.Second, func() bool { return first.m.view.Number == 2 }) || first.m.view.Members.Len() != 1 {
+		t.Fatal(n.situation())
+	}
+	if why := first.m.history[0].reasons; len(why) != 4 || why[0] != (reason{Forced, 0}) {
+		t.Errorf("%v", why)
+	}
+}

@@ -111,3 +111,20 @@ func TestHolderThatIsBackCounts(t *testing.T) {
 		t.Errorf("unreachable %v although it has just sent something", got)
 	}
 }
+
+// A member whose identity a candidate has, and that is gone, counts as unreachable at the member
+// that has found out, and at the coordinator.
+func TestGoneHolderIsUnreachable(t *testing.T) {
+	a := newAsker(t, func(c *Config) { c.Self = *c.View.Members.At(1) })
+	a.Join(a.now, 1, Member{Identity: "p3", Address: "elsewhere", Nonce: 9, Version: a.view.Version}, false)
+	a.run()
+	a.step(a.now + a.config.ProbeTimeout)
+	if got := a.Unreachable(); !slices.Equal(got, []protocol.Rank{3}) {
+		t.Errorf("unreachable at the member that is asked: %v", got)
+	}
+	b := newAsker(t, nil)
+	b.receive(t, 1, frame{kind: JoinRequest, candidate: a.pending[0].candidate})
+	if got := b.Unreachable(); !slices.Equal(got, []protocol.Rank{3}) {
+		t.Errorf("unreachable at the coordinator: %v", got)
+	}
+}

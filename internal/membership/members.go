@@ -74,7 +74,7 @@ func (l Members) Len() int {
 
 // At returns the member with an index. It must not be changed.
 func (l Members) At(i int) *Member {
-	at := min(i/chunkRanks, len(l.chunks)-1) // without holes
+	at := i / chunkRanks // without holes
 	if c := &l.chunks[at]; uint(i-c.first) >= uint(len(c.members)) {
 		at = sort.Search(len(l.chunks), func(k int) bool { return l.chunks[k].first > i }) - 1
 		for len(l.chunks[at].members) == 0 { // it begins where the one before does

@@ -79,9 +79,7 @@ func (m *Machine) suspectIndex(x suspect) (int, bool) {
 
 // refuse tells the owner of a ballot that a higher one has been promised.
 func (m *Machine) refuse(b Ballot) {
-	if b.Rank != m.config.Self.Rank {
-		m.put(b.Rank, frame{kind: Refuse, ballot: b, other: m.acceptor.promised})
-	}
+	m.put(b.Rank, frame{kind: Refuse, ballot: b, other: m.acceptor.promised})
 }
 
 // acknowledgeAgain sends the acknowledgments so far to a member that asks a second
@@ -124,7 +122,7 @@ func (m *Machine) handlePromise(now protocol.Time, f *frame) error {
 	}
 	before := p.acked.count()
 	p.acked.union(f.members)
-	if m.proposer != nil && m.proposer.ballot == p.ballot && p.acked.count() > before {
+	if m.proposer != nil && p.acked.count() > before {
 		m.proposer.deadline = now + m.attemptWait() // it makes progress
 	}
 	p.positions = merge(p.positions, f.positions)
@@ -139,7 +137,7 @@ func (m *Machine) handlePromise(now protocol.Time, f *frame) error {
 // owner of the ballot goes on to the proposal or the decision instead.
 func (m *Machine) advance(now protocol.Time) {
 	p := m.acceptor.current
-	if m.proposer != nil && m.proposer.ballot == p.ballot {
+	if m.proposer != nil {
 		m.advanceProposer(now, p)
 		return
 	}

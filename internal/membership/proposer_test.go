@@ -188,3 +188,76 @@ func TestAttemptsBeginAgainAFewTimes(t *testing.T) {
 		t.Error("a value that may have been decided is not proposed")
 	}
 }
+
+// A member that has promised a higher ballot tells the owner of a lower one so.
+func TestLowerBallotsAreRefused(t *testing.T) {
+	for kind := range map[Kind]bool{Prepare: true, Propose: true} {
+		for _, b := range []Ballot{{1, 4}, {2, 0}, {2, 1}, {3, 0}} {
+			a := newAsker(t, func(c *Config) { c.Self = *c.View.Members.At(2) })
+			everyone := set(nil).complement(5)
+			a.receive(t, 1, frame{kind: Prepare, ballot: Ballot{2, 1}, members: everyone})
+			a.run()
+			a.receive(t, b.Rank, frame{kind: kind, ballot: b, members: everyone, value: &value{number: 2, version: a.view.Version, slots: 5, removed: newSet(5)}})
+			sent := framesOf(a.Machine, a.now, Refuse)[b.Rank]
+			if refused := len(sent) == 1 && sent[0].ballot == b && sent[0].other == (Ballot{2, 1}); refused != b.less(Ballot{2, 1}) {
+				t.Errorf("%v of %v is refused: %t", kind, b, refused)
+			}
+		}
+	}
+}
+
+// Of the values that participants have accepted, the one of the highest ballot is proposed, in
+// whatever order they say so: an earlier ballot may have decided it.
+func TestValueOfTheHighestBallotIsProposed(t *testing.T) {
+	for _, order := range [][]int{{1, 2, 3}, {3, 2, 1}, {2, 1, 3}, {2, 3, 1}} {
+		a := newAsker(t, func(c *Config) { c.DoubtTimeout = 0 })
+		a.seen = 8
+		a.Suspect(a.now, 4, 1)
+		a.step(a.now)
+		for _, from := range order {
+			f := frame{kind: Promise, ballot: a.proposer.ballot, members: newSet(5)}
+			f.members.add(from)
+			if from < 3 { // of rank 2 in a higher one
+				f.other = Ballot{uint32(from), 4}
+				f.value = &value{number: 2, version: a.view.Version, slots: protocol.Rank(4 + from), removed: newSet(5)}
+			}
+			a.receive(t, protocol.Rank(from), f)
+		}
+		if p := a.acceptor.current; p == nil || p.proposal == nil || p.proposal.slots != 6 {
+			t.Errorf("%v: %+v", order, p)
+		}
+	}
+}
+
+// A member thaws when all ballots that it is frozen for are over. The owner of a ballot says with
+// its next one which of them are: a Cancel may be lost.
+func TestMemberThawsWhenBallotsAreOver(t *testing.T) {
+	everyone := set(nil).complement(5)
+	prepare := func(b, proposed Ballot) frame { return frame{kind: Prepare, ballot: b, other: proposed, members: everyone} }
+	cancel := func(b, proposed Ballot) frame { return frame{kind: Cancel, ballot: b, other: proposed} }
+	none := Ballot{}
+	for what, c := range map[string]struct {
+		frames []frame
+		frozen bool
+	}{
+		"a ballot":                        {[]frame{prepare(Ballot{1, 0}, none)}, true},
+		"it is canceled":                  {[]frame{prepare(Ballot{1, 0}, none), cancel(Ballot{1, 0}, none)}, false},
+		"the next one is canceled":        {[]frame{prepare(Ballot{1, 0}, none), prepare(Ballot{2, 0}, none), cancel(Ballot{2, 0}, none)}, false},
+		"the first one was proposed in":   {[]frame{prepare(Ballot{1, 0}, none), prepare(Ballot{2, 0}, Ballot{1, 0}), cancel(Ballot{2, 0}, Ballot{1, 0})}, true},
+		"another's is canceled":           {[]frame{prepare(Ballot{1, 0}, none), prepare(Ballot{1, 1}, none), cancel(Ballot{1, 1}, none)}, true},
+		"both are canceled":               {[]frame{prepare(Ballot{1, 0}, none), prepare(Ballot{1, 1}, none), cancel(Ballot{1, 1}, none), cancel(Ballot{1, 0}, none)}, false},
+		"it comes after its cancel":       {[]frame{cancel(Ballot{1, 0}, none), prepare(Ballot{1, 0}, none)}, false},
+		"a lower one after another's":     {[]frame{cancel(Ballot{3, 1}, none), prepare(Ballot{2, 0}, none)}, false},
+		"a later one after its cancel":    {[]frame{cancel(Ballot{1, 0}, none), prepare(Ballot{2, 0}, none)}, true},
+		"a cancel of one before":          {[]frame{prepare(Ballot{2, 0}, none), cancel(Ballot{1, 0}, none)}, true},
+		"three, and the last is canceled": {[]frame{prepare(Ballot{1, 0}, none), prepare(Ballot{2, 0}, none), prepare(Ballot{3, 0}, none), cancel(Ballot{3, 0}, none)}, false},
+	} {
+		a := newAsker(t, func(c *Config) { c.Self = *c.View.Members.At(2); c.Log = newTestLog(c.Self, c.View) })
+		for _, f := range c.frames {
+			a.receive(t, f.ballot.Rank, f)
+		}
+		if frozen := a.config.Log.(*testLog).frozen; frozen != c.frozen || a.acceptor.frozen != frozen {
+			t.Errorf("%s: frozen %t", what, frozen)
+		}
+	}
+}

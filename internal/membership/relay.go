@@ -39,9 +39,6 @@ func (m *Machine) relayTo(to protocol.Rank) protocol.Rank {
 	if levels == nil {
 		levels = Relays(m.view.Members.Len())
 	}
-	if len(levels) == 0 {
-		return to
-	}
 	last, _ := m.view.index(to)
 	excluded := m.excluded()
 	for _, level := range levels {

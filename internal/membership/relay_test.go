@@ -164,3 +164,86 @@ func TestMergedReportsAreBounded(t *testing.T) {
 		t.Errorf("%d suspicions", total)
 	}
 }
+
+// Large groups have relays, and small ones have none.
+func TestRelaysOfLargeGroups(t *testing.T) {
+	for size, relay := range map[int]protocol.Rank{maxDirect: 0, maxDirect + 1: 36} {
+		v := firstView(size)
+		m, err := New(Config{Self: *v.Members.At(100), View: v, Log: forgetfulLog{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.relayTo(0); got != relay || (Relays(size) != nil) != (relay != 0) {
+			t.Errorf("of %d members, rank 100 reports to %d, relays are %v", size, got, Relays(size))
+		}
+	}
+}
+
+// A report that is repeated unchanged is answered: its sender has got no answer yet. One that says
+// something new is not, since what follows from it is an answer.
+func TestRepeatedReportsAreAnswered(t *testing.T) {
+	about := func(by protocol.Rank, ranks ...protocol.Rank) report {
+		r := report{by: by}
+		for _, rank := range ranks {
+			r.suspects = append(r.suspects, suspect{rank, 1})
+		}
+		return r
+	}
+	for what, c := range map[string]struct {
+		first, second []report
+		answered      bool
+	}{
+		"the same":        {[]report{about(1, 4)}, []report{about(1, 4)}, true},
+		"another suspect": {[]report{about(1, 4)}, []report{about(1, 3)}, false},
+		"one more":        {[]report{about(1, 4)}, []report{about(1, 3, 4)}, false},
+		"another source":  {[]report{about(1, 4)}, []report{about(2, 4)}, false},
+		"a source more":   {[]report{about(1, 4)}, []report{about(1, 4), about(2, 4)}, false},
+		"withdrawn":       {[]report{about(1, 4)}, nil, false},
+		"nothing twice":   {nil, nil, false},
+	} {
+		a := newAsker(t, nil)
+		for round, reports := range [][]report{c.first, c.second} {
+			a.receive(t, 1, frame{kind: Report, reports: reports})
+			if n := a.sentTo(1, Status); n > 0 != (round == 1 && c.answered) {
+				t.Errorf("%s: %d answers to report %d", what, n, round+1)
+			}
+		}
+	}
+}
+
+// News that come soon after a report wait for further ones, no longer than the first ones took, and
+// news after a long time count as the first.
+func TestNewsWaitForFurtherNews(t *testing.T) {
+	a := newAsker(t, func(c *Config) { c.Self = *c.View.Members.At(1) })
+	reports := func(by protocol.Rank, about ...suspect) int {
+		var list []report
+		if len(about) > 0 {
+			list = []report{{by, about}}
+		}
+		a.receive(t, by, frame{kind: Report, reports: list})
+		return a.sentTo(0, Report)
+	}
+	for range 2 {
+		if n := reports(2, suspect{4, 1}); n != 1 {
+			t.Errorf("%d reports at once", n)
+		}
+		a.now += millisecond
+		if n := reports(3, suspect{2, 1}); n != 0 {
+			t.Errorf("%d reports of news at once", n)
+		}
+		if due := a.Deadline(); due > a.now+millisecond || due <= a.now {
+			t.Errorf("news wait for %d ns", due-a.now)
+		}
+		a.now = a.Deadline()
+		if n := a.sentTo(0, Report); n != 1 {
+			t.Errorf("%d reports of news", n)
+		}
+		reports(2)
+		reports(3)
+		a.step(a.now + second)
+		if a.reporter.due != protocol.Never {
+			t.Error("it reports what is withdrawn")
+		}
+		a.step(a.now + 60*second)
+	}
+}

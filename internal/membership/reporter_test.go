@@ -35,8 +35,8 @@ func TestEachReasonIsReported(t *testing.T) {
 		a := newAsker(t, func(c *Config) { c.View.Version--; c.Self = *c.View.Members.At(2) })
 		c.have(a)
 		a.run()
-		if sent := a.stats.Sent[c.kind] > 0; sent != (what != "nothing") {
-			t.Errorf("%s: sent %t", what, sent)
+		if n := a.stats.Sent[c.kind]; n > 0 != (what != "nothing") || c.kind == Report && n != 1 {
+			t.Errorf("%s: sent %d times", what, n)
 		}
 		before := a.stats.Sent[c.kind]
 		a.now = min(a.Deadline(), a.now+a.config.RetryInterval)
@@ -83,6 +83,33 @@ func TestProposerGetsReports(t *testing.T) {
 	sent := framesOf(a.Machine, a.now, Report)
 	if len(sent) != 2 || len(sent[0]) != 1 || len(sent[1]) != 1 {
 		t.Errorf("%d members get reports", len(sent))
+	}
+	b := newAsker(t, func(c *Config) { c.Self = *c.View.Members.At(2) })
+	b.Suspect(b.now, 0, 1)
+	if sent := framesOf(b.Machine, b.now, Report); len(sent) != 1 || len(sent[1]) != 1 {
+		t.Errorf("without a ballot, %d members get reports", len(sent))
+	}
+}
+
+// A member that is asked to take part in a ballot with a suspect tells the owner of the ballot at
+// once, unless that gets its reports anyway.
+func TestProposerWithASuspectIsTold(t *testing.T) {
+	for _, c := range []struct {
+		owner protocol.Rank
+		with  bool
+		told  bool
+	}{{1, true, true}, {1, false, false}, {0, true, false}} {
+		a := newAsker(t, func(c *Config) { c.Self = *c.View.Members.At(2) })
+		a.Suspect(a.now, 4, 1)
+		a.run()
+		members := set(nil).complement(5)
+		if !c.with {
+			members.remove(4)
+		}
+		a.receive(t, c.owner, frame{kind: Prepare, ballot: Ballot{1, c.owner}, members: members})
+		if told := a.sentTo(c.owner, Report) == 1; told != c.told {
+			t.Errorf("a ballot of rank %d, with the suspect %t: told %t", c.owner, c.with, told)
+		}
 	}
 }
 

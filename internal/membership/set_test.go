@@ -112,3 +112,36 @@ func TestTextOfAView(t *testing.T) {
 		}
 	}
 }
+
+// Views that differ in anything are not equal.
+func TestEqualViews(t *testing.T) {
+	for what, change := range map[string]func(*View){
+		"":                func(*View) {},
+		"another number":  func(v *View) { v.Number++ },
+		"another version": func(v *View) { v.Version++ },
+		"a slot more":     func(v *View) { v.Slots++ },
+		"a member less":   func(v *View) { v.Members = v.Members.change([]protocol.Rank{1}) },
+		"another meta":    func(v *View) { v.Members = v.Members.change(nil, Member{Rank: 1, Identity: "p1", Meta: "x"}) },
+		"a former one":    func(v *View) { v.Former = MembersOf(Member{Rank: 3, Identity: "f"}) },
+	} {
+		v, w := firstView(3), firstView(3)
+		change(&w)
+		if v.Equal(&w) != (what == "") {
+			t.Errorf("%q: equal %t", what, v.Equal(&w))
+		}
+	}
+}
+
+// Where any number of members may decide, one is enough.
+func TestOneIsEnoughWithoutQuorum(t *testing.T) {
+	for _, noQuorum := range []bool{false, true} {
+		a := newAsker(t, func(c *Config) { c.NoQuorum = noQuorum })
+		for range 2 {
+			want := map[bool]int{true: 1, false: 3}[noQuorum]
+			if _, needed, ok := a.Quorum(); needed != want || !ok {
+				t.Errorf("without quorum %t: %d are needed, there are %t", noQuorum, needed, ok)
+			}
+			a.Suspect(a.now, 4, 1)
+		}
+	}
+}

@@ -243,6 +243,25 @@ func TestAbstentionEnds(t *testing.T) {
 	}
 }
 
+// The lowest rank that does not abstain coordinates. If all abstain, none does.
+func TestCoordinatorAmongThoseThatAbstain(t *testing.T) {
+	for abstain, want := range []protocol.Rank{0, 1, 2, 3, 4, 0} {
+		for self := range 5 {
+			a := newAsker(t, func(c *Config) { c.Self = *c.View.Members.At(self) })
+			for i := range abstain {
+				if i == self {
+					a.abstains = true
+				} else {
+					a.noteAbstention(protocol.Rank(i), true)
+				}
+			}
+			if got := a.lowest(nil); got != want {
+				t.Errorf("%d abstain: to rank %d, rank %d coordinates, want %d", abstain, self, got, want)
+			}
+		}
+	}
+}
+
 // What a member asks for is reported at once, although it has reported something else a moment ago,
 // and waits for the answer.
 func TestRequestsAreReportedAtOnce(t *testing.T) {
@@ -367,7 +386,7 @@ func TestAttemptWithoutAReasonEnds(t *testing.T) {
 		t.Fatal("it does not try")
 	}
 	a.Trust(a.now, 4, 1)
-	if sent := framesOf(a.Machine, a.now, Cancel); a.proposer != nil || a.stats.Canceled != 1 || len(sent) != 3 {
+	if sent := framesOf(a.Machine, a.now, Cancel); a.proposer != nil || a.stats.Canceled != 1 || len(sent) != 3 || a.stats.Sent[Cancel] != 3 {
 		t.Errorf("it goes on: %t, canceled %d, told %d", a.proposer != nil, a.stats.Canceled, len(sent))
 	}
 }

@@ -143,7 +143,7 @@ func (m *Machine) isMajority(s set) bool {
 	case m.config.isQuorum != nil:
 		return m.config.isQuorum(&m.view, s)
 	case m.config.NoQuorum:
-		return s.count() > 0
+		return true
 	default:
 		return m.view.majority(s)
 	}

@@ -21,11 +21,7 @@ type status struct {
 }
 
 // soon makes the next status due at a time at the latest.
-func (s *status) soon(at protocol.Time) {
-	if s.due == 0 || at < s.due {
-		s.due = at
-	}
-}
+func (s *status) soon(at protocol.Time) { s.due = min(s.due, at) }
 
 // runStatus sends the status to the next member.
 func (m *Machine) runStatus(now protocol.Time) {

@@ -20,3 +20,68 @@ func TestTreeParent(t *testing.T) {
 		}
 	}
 }
+
+// A member that is alone has no member to tell its status.
+func TestMemberAloneSendsNothing(t *testing.T) {
+	v := firstView(1)
+	m, err := New(Config{Self: *v.Members.At(0), View: v, Log: forgetfulLog{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sent := framesOf(m, 10*second, Status); len(sent) > 0 {
+		t.Errorf("it sends %v", sent)
+	}
+}
+
+// A frozen member sends its status more often, and less and less so: a slow change is not made
+// slower.
+func TestFrozenMemberAsksMoreOften(t *testing.T) {
+	a := newAsker(t, func(c *Config) { c.Self, c.FlatThreshold = *c.View.Members.At(2), -1 })
+	a.step(1000 * second)
+	a.status.due = a.now + a.config.StatusInterval
+	a.receive(t, 0, frame{kind: Prepare, ballot: Ballot{1, 0}, members: set(nil).complement(5)})
+	a.run()
+	before, last, gap := a.now, a.now, protocol.Time(0)
+	for count := 0; a.now < before+6*second; {
+		a.now = min(a.Deadline(), before+6*second)
+		if sent := a.stats.Sent[Status]; func() bool { a.run(); return a.stats.Sent[Status] == sent }() {
+			continue
+		}
+		switch count++; {
+		case count == 1 && a.now != before+2*a.config.AttemptTimeout:
+			t.Errorf("the first status comes after %d ms", (a.now-before)/millisecond)
+		case count > 1 && (a.now-last < gap || a.now-last < a.config.AttemptTimeout || a.now-last > a.config.StatusInterval):
+			t.Errorf("status %d comes %d ms after the last, that %d ms after its", count, (a.now-last)/millisecond, gap/millisecond)
+		case count == 5 && a.now > before+3*second:
+			t.Errorf("5 statuses take %d ms", (a.now-before)/millisecond)
+		}
+		if gap = a.now - last; count == 1 {
+			gap = 0
+		}
+		last = a.now
+	}
+}
+
+// A member tells its status to its neighbor and to its parent in turn. While members are
+// unreachable, it tells those at distances 1, 2, 4, … on the ring.
+func TestReceiversOfStatus(t *testing.T) {
+	for _, c := range []struct {
+		self        int
+		unreachable bool
+		want        []int
+	}{{5, false, []int{6, 1, 6, 1, 6}}, {5, true, []int{6, 7, 1, 6, 7}}, {0, false, []int{1, 1, 1, 1, 1}}, {7, false, []int{0, 3, 0, 3, 0}}} {
+		v := firstView(8)
+		m, err := New(Config{Self: *v.Members.At(c.self), View: v, Log: forgetfulLog{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.unreachable {
+			m.Suspect(1, 2, 1)
+		}
+		for turn, want := range c.want {
+			if m.status.turn = turn; m.statusReceiver(8) != want {
+				t.Errorf("rank %d, turn %d, some unreachable %t: index %d, want %d", c.self, turn, c.unreachable, m.statusReceiver(8), want)
+			}
+		}
+	}
+}

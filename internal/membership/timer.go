@@ -97,11 +97,7 @@ func (m *Machine) attempt(now protocol.Time) {
 	if m.lowest(excluded) != m.config.Self.Rank || !m.wants(now, excluded) || !excluded.covers(m.acceptor.awaiting.members) {
 		return
 	}
-	number := m.view.Number
-	if m.begin(now, m.survivors(excluded)); m.view.Number != number { // a single member has already decided
-		m.consider(now)
-		m.attempt(now)
-	}
+	m.begin(now, m.survivors(excluded))
 }
 
 // wants reports whether there is a reason to change the view: members to exclude, the

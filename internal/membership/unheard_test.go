@@ -57,3 +57,52 @@ func TestReportsGoToACoordinatorThatAnswers(t *testing.T) {
 		}
 	}
 }
+
+// A coordinator that is heard again gets the reports again.
+func TestReportsGoBackToTheCoordinator(t *testing.T) {
+	a := newAsker(t, func(c *Config) { c.Self, c.DoubtTimeout = *c.View.Members.At(4), 0 })
+	a.Suspect(a.now, 3, 1)
+	a.step(5 * second / 2)
+	if a.reporter.to != 1 {
+		t.Fatalf("it reports to rank %d", a.reporter.to)
+	}
+	a.receive(t, 0, frame{kind: Status})
+	if a.sentTo(0, Report) != 1 {
+		t.Error("the coordinator gets no report")
+	}
+}
+
+// A coordinator need not answer a member that was stopped, that passes on only what others have
+// reported, or whose suspect is left out of an attempt already.
+func TestCoordinatorNeedNotAnswer(t *testing.T) {
+	const at = 1000 * second
+	for what, change := range map[string]func(a *asker){
+		"":                   func(*asker) {},
+		"it was stopped":     func(a *asker) { a.acceptor.silence.looked = 1 },
+		"others' suspicions": func(a *asker) { a.suspicions.own = nil; a.suspicions.marked = nil },
+		"an attempt": func(a *asker) {
+			without := set(nil).complement(5)
+			without.remove(3)
+			a.acceptor.current = a.newBallotState(Ballot{1, 0}, without)
+		},
+		"an attempt of another one": func(a *asker) {
+			without := set(nil).complement(5)
+			without.remove(3)
+			a.acceptor.current = a.newBallotState(Ballot{1, 1}, without)
+		},
+		"an attempt with it": func(a *asker) { a.acceptor.current = a.newBallotState(Ballot{1, 0}, set(nil).complement(5)) },
+	} {
+		a := newAsker(t, func(c *Config) { c.Self = *c.View.Members.At(4) })
+		a.suspicions.reported = []reported{{report{2, []suspect{{3, 1}}}, 2, 2 * at}}
+		a.Suspect(a.now, 3, 1)
+		a.step(a.now)
+		a.now, a.pace, a.reporter.heard = at, pace{}, at-a.config.answerTimeout()
+		a.acceptor.silence = silence{asked: at - second, looked: at - 1}
+		change(a)
+		a.run()
+		want := what == "" || what == "an attempt of another one" || what == "an attempt with it"
+		if got := a.acceptor.unheard.has(0); got != want {
+			t.Errorf("%q: the coordinator counts as unheard: %t", what, got)
+		}
+	}
+}

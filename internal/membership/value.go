@@ -102,11 +102,9 @@ func (v *value) checkAdded(i int, stay Members, named func(identity string) (int
 func (v *value) former(before, next *View, back map[string]bool) Members {
 	forgotten := func(m *Member) bool { return m.Rank >= v.slots || next.Has(m.Rank) || back[m.Identity] }
 	var forget []protocol.Rank
-	if len(v.added) > 0 || v.slots < before.Slots {
-		for _, m := range before.Former.All() {
-			if forgotten(m) {
-				forget = append(forget, m.Rank)
-			}
+	for _, m := range before.Former.All() {
+		if forgotten(m) {
+			forget = append(forget, m.Rank)
 		}
 	}
 	var remember []Member

@@ -74,9 +74,6 @@ func (m *Machine) pruneRaise() {
 // nextVersion returns the version of the next view, in which those members stay. Candidates
 // count as members: a process that was welcome when it asked is not sent away.
 func (m *Machine) nextVersion(stay Members) uint16 {
-	if m.raise.version <= m.view.Version {
-		return m.view.Version
-	}
 	version := min(m.raise.version, stay.lowestVersion())
 	for i := range m.candidates {
 		version = min(version, m.candidates[i].Version)

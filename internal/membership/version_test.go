@@ -132,3 +132,13 @@ func TestFirstVersion(t *testing.T) {
 		t.Errorf("version %d, %v", v.Version, err)
 	}
 }
+
+// A request for a version that the group has already, or that not all members speak, is none.
+func TestRequestsForVersions(t *testing.T) {
+	for version, taken := range map[uint16]bool{3: false, 4: false, 5: true, 6: false} {
+		m := newOldGroup(t, 5, 6, 5).hosts[0].m
+		if m.handleRaise(1, version); m.hasRequests() != taken {
+			t.Errorf("version %d: taken %t", version, m.hasRequests())
+		}
+	}
+}
