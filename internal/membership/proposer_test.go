@@ -233,7 +233,9 @@ func TestValueOfTheHighestBallotIsProposed(t *testing.T) {
 // its next one which of them are: a Cancel may be lost.
 func TestMemberThawsWhenBallotsAreOver(t *testing.T) {
 	everyone := set(nil).complement(5)
-	prepare := func(b, proposed Ballot) frame { return frame{kind: Prepare, ballot: b, other: proposed, members: everyone} }
+	prepare := func(b, proposed Ballot) frame {
+		return frame{kind: Prepare, ballot: b, other: proposed, members: everyone}
+	}
 	cancel := func(b, proposed Ballot) frame { return frame{kind: Cancel, ballot: b, other: proposed} }
 	none := Ballot{}
 	for what, c := range map[string]struct {
