@@ -3,6 +3,7 @@ package membership
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -115,5 +116,23 @@ func TestDecisionsAreBounded(t *testing.T) {
 	gap := Decisions{[]*value{{number: 2, slots: 1}, {number: 4, slots: 1}}}
 	if _, err := DecodeDecisions(gap.Encode(nil)); err == nil {
 		t.Error("decisions with a gap are accepted")
+	}
+}
+
+// Decisions tell the members that they have added, one after another.
+func TestMembersThatDecisionsAdd(t *testing.T) {
+	d := Decisions{[]*value{{added: []Member{{Rank: 1}, {Rank: 2}}}, {}, {added: []Member{{Rank: 3}}}}}
+	var all []protocol.Rank
+	for m := range d.Added() {
+		all = append(all, m.Rank)
+	}
+	if !slices.Equal(all, []protocol.Rank{1, 2, 3}) {
+		t.Errorf("%v", all)
+	}
+	for m := range d.Added() {
+		if m.Rank != 1 {
+			t.Errorf("rank %d after the end", m.Rank)
+		}
+		break
 	}
 }

@@ -209,7 +209,7 @@ func (m *Machine) forgetCandidates(now protocol.Time) {
 
 // hasRequests reports whether members have asked the coordinator for a change.
 func (m *Machine) hasRequests() bool {
-	return len(m.candidates)+len(m.leavers)+len(m.metas) > 0 || m.raise.version > 0
+	return max(len(m.candidates), len(m.leavers), len(m.metas), int(m.raise.version)) > 0
 }
 
 // handleOwnRequests makes the coordinator handle its own requests as if another

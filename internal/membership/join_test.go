@@ -254,25 +254,26 @@ func TestFullGroup(t *testing.T) {
 // A view admits as many candidates as fit into a frame, and changes as many metas. The others wait
 // for the next one.
 func TestViewsAreBounded(t *testing.T) {
+	const each, fit = 512, addedBytes / 512 // bytes of a member, and how many fit
 	v := firstView(600)
 	m, err := New(Config{Self: *v.Members.At(0), View: v, Log: forgetfulLog{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	long := strings.Repeat("x", MaxMeta)
-	for i := range 500 {
-		c := candidate{Member: Member{Identity: fmt.Sprint("new", 100+i), Nonce: 1, Meta: long}}
+	filled := func(of *Member) string { return strings.Repeat("x", each-len(appendMember(nil, of))) }
+	for i := range 600 {
+		c := candidate{Member: Member{Identity: fmt.Sprint("new", i), Nonce: 1}}
+		c.Meta = filled(&c.Member)
 		if err := m.handleJoinRequest(1, c); err != nil {
 			t.Fatal(err)
 		}
-		m.handleMetaChange(1, protocol.Rank(i), 1, attributes{meta: long})
+		of := v.Members.At(i)
+		m.handleMetaChange(1, of.Rank, 1, attributes{meta: filled(of)})
 	}
-	for range 4 {
+	for _, want := range [][2]int{{fit, 0}, {600 - fit, 2*fit - 600}, {0, 1200 - 2*fit}} {
 		next := m.compose(set(nil).complement(m.view.Members.Len()), nil)
-		one := len(appendMember(nil, v.Members.At(500))) + len(long)
-		size := len(appendMembers(nil, next.added)) + len(appendMembers(nil, next.changed))
-		if size > addedBytes+8 || size < addedBytes-2*one && len(m.candidates)+len(m.metas) > len(next.added)+len(next.changed) {
-			t.Errorf("view %d: %d joiners and %d metas have %d bytes", next.number, len(next.added), len(next.changed), size)
+		if got := [2]int{len(next.added), len(next.changed)}; got != want {
+			t.Errorf("view %d has %d joiners and %d metas, want %v", next.number, got[0], got[1], want)
 		}
 		if err := m.Learn(1, Decisions{[]*value{next}}); err != nil {
 			t.Fatal(err)

@@ -109,3 +109,12 @@ func TestPaceIsForgotten(t *testing.T) {
 		t.Errorf("in view %d, answers are expected after %d s", a.view.Number, a.pace.answer/second)
 	}
 }
+
+// What members ask for counts for longer where answers take longer.
+func TestLeaseFollowsThePace(t *testing.T) {
+	a := newAsker(t, nil)
+	before := a.lease()
+	if a.pace.answer = second; a.lease() != before+patienceFactor*second {
+		t.Errorf("%d ms, before %d", a.lease()/millisecond, before/millisecond)
+	}
+}

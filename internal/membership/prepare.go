@@ -157,7 +157,7 @@ func (m *Machine) handleCancel(now protocol.Time, f *frame) {
 	if m.proposer != nil && m.proposer.ballot.less(f.ballot) {
 		m.yield(now)
 	}
-	if p := r.current; p != nil && p.ballot == f.ballot && slices.Contains(r.holds, f.ballot) {
+	if p := r.current; p != nil && p.ballot == f.ballot {
 		for _, child := range p.children {
 			m.put(child, frame{kind: Cancel, ballot: f.ballot, other: f.other})
 		}

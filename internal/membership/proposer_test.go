@@ -247,6 +247,7 @@ func TestMemberThawsWhenBallotsAreOver(t *testing.T) {
 		"the next one is canceled":        {[]frame{prepare(Ballot{1, 0}, none), prepare(Ballot{2, 0}, none), cancel(Ballot{2, 0}, none)}, false},
 		"the first one was proposed in":   {[]frame{prepare(Ballot{1, 0}, none), prepare(Ballot{2, 0}, Ballot{1, 0}), cancel(Ballot{2, 0}, Ballot{1, 0})}, true},
 		"another's is canceled":           {[]frame{prepare(Ballot{1, 0}, none), prepare(Ballot{1, 1}, none), cancel(Ballot{1, 1}, none)}, true},
+		"another's is over, not the last": {[]frame{prepare(Ballot{1, 0}, none), prepare(Ballot{1, 1}, none), cancel(Ballot{1, 0}, none)}, true},
 		"both are canceled":               {[]frame{prepare(Ballot{1, 0}, none), prepare(Ballot{1, 1}, none), cancel(Ballot{1, 1}, none), cancel(Ballot{1, 0}, none)}, false},
 		"it comes after its cancel":       {[]frame{cancel(Ballot{1, 0}, none), prepare(Ballot{1, 0}, none)}, false},
 		"a lower one after another's":     {[]frame{cancel(Ballot{3, 1}, none), prepare(Ballot{2, 0}, none)}, false},
@@ -261,5 +262,91 @@ func TestMemberThawsWhenBallotsAreOver(t *testing.T) {
 		if frozen := a.config.Log.(*testLog).frozen; frozen != c.frozen || a.acceptor.frozen != frozen {
 			t.Errorf("%s: frozen %t", what, frozen)
 		}
+		if what == "another's is over, not the last" && a.acceptor.current == nil {
+			t.Errorf("%s: it takes part in none", what)
+		}
+	}
+}
+
+// A promise counts in the first phase of its ballot, and an acceptance in the second: an answer to
+// another ballot or another question is none.
+func TestAnswersCountInTheirPhase(t *testing.T) {
+	for _, proposed := range []bool{false, true} {
+		for _, kind := range []Kind{Promise, Accept} {
+			for round := range uint32(3) {
+				a := newAsker(t, func(c *Config) { c.DoubtTimeout = 0 })
+				a.Suspect(a.now, 4, 1)
+				a.step(a.now)
+				if proposed {
+					a.answer(t, Promise, a.proposer.ballot, 1, 2, 3)
+				}
+				a.answer(t, kind, Ballot{round, 0}, 3)
+				counts := round == 1 && proposed == (kind == Accept)
+				if got := a.acceptor.current.acked.has(3); got != counts {
+					t.Errorf("proposed %t, %v of round %d counts: %t", proposed, kind, round, got)
+				}
+			}
+		}
+	}
+}
+
+// A member in the tree acknowledges when all below it have, to all that have asked. One that asks
+// a second time learns at once what is known.
+func TestAcknowledgmentsAlongTheTree(t *testing.T) {
+	a := newAsker(t, func(c *Config) { c.Self, c.FlatThreshold = *c.View.Members.At(1), -1 })
+	b := Ballot{1, 0}
+	prepare := frame{kind: Prepare, ballot: b, members: set(nil).complement(5)}
+	a.receive(t, 0, prepare)
+	if sent := framesOf(a.Machine, a.now, Promise); len(sent) > 0 || a.stats.Sent[Prepare] != 1 {
+		t.Errorf("it promises for others to %d members", len(sent))
+	}
+	a.receive(t, 2, prepare)
+	if sent := framesOf(a.Machine, a.now, Promise); len(sent) != 1 || len(sent[2]) != 1 || sent[2][0].members.count() != 1 {
+		t.Errorf("%d members get a promise", len(sent))
+	}
+	a.answer(t, Promise, b, 3)
+	sent := framesOf(a.Machine, a.now, Promise)
+	for _, to := range []protocol.Rank{0, 2} {
+		if len(sent) != 2 || len(sent[to]) != 1 || sent[to][0].members.count() != 2 {
+			t.Errorf("rank %d gets %d promises", to, len(sent[to]))
+		}
+	}
+}
+
+// A member that lacks messages does not answer a proposal, however often it is asked.
+func TestAcceptanceWaitsForMessages(t *testing.T) {
+	a := newAsker(t, func(c *Config) { c.Self = *c.View.Members.At(1); c.Log = newTestLog(c.Self, c.View) })
+	a.receive(t, 0, frame{kind: Prepare, ballot: Ballot{1, 0}, members: set(nil).complement(5)})
+	d := &value{number: 2, version: a.view.Version, slots: 5, removed: newSet(5), cut: []Position{{Root: 0, Incarnation: 1, Next: 1, Holder: 0}}}
+	for range 3 {
+		a.receive(t, 0, frame{kind: Propose, ballot: Ballot{1, 0}, value: d})
+	}
+	if n := a.sentTo(0, Accept); n > 0 {
+		t.Errorf("%d acceptances without the messages", n)
+	}
+	a.config.Log.(*testLog).receive(0, datum{view: 1, root: 0, incarnation: 1})
+	if a.LogFlushed(a.now); a.sentTo(0, Accept) != 1 {
+		t.Error("no acceptance with the messages")
+	}
+}
+
+// A proposer that has yielded accepts its own proposal when it has the messages, and does not tell
+// itself so.
+func TestProposerThatHasYieldedAccepts(t *testing.T) {
+	a := newAsker(t, func(c *Config) { c.DoubtTimeout, c.Log = 0, newTestLog(c.Self, c.View) })
+	a.Suspect(a.now, 4, 1)
+	a.step(a.now)
+	b := a.proposer.ballot
+	for from := range 3 {
+		f := frame{kind: Promise, ballot: b, members: newSet(5), positions: []Position{{Root: 1, Incarnation: 1, Next: 1, Holder: 1}}}
+		f.members.add(from + 1)
+		a.receive(t, protocol.Rank(from+1), f)
+	}
+	a.receive(t, 1, frame{kind: Refuse, ballot: b, other: Ballot{7, 1}})
+	a.run()
+	a.config.Log.(*testLog).receive(1, datum{view: 1, root: 1, incarnation: 1})
+	a.LogFlushed(a.now)
+	if sent := a.sentTo(0, Accept); a.proposer != nil || a.acceptor.accepted != b || sent > 0 {
+		t.Errorf("it has yielded: %t, accepted %v, tells itself %d times", a.proposer == nil, a.acceptor.accepted, sent)
 	}
 }

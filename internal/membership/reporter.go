@@ -44,7 +44,7 @@ func (m *Machine) planReport(now protocol.Time, excluded set, coordinator protoc
 }
 
 func (m *Machine) hasReport() bool {
-	return len(m.suspicions.own)+len(m.suspicions.reported)+m.acceptor.silence.members.count() > 0 || m.reporter.withdrawn || m.abstains || m.leaving || m.changesMeta() || m.raises() || m.joinsReady()
+	return max(len(m.suspicions.own), len(m.suspicions.reported), m.acceptor.silence.members.count()) > 0 || m.reporter.withdrawn || m.abstains || m.leaving || m.changesMeta() || m.raises() || m.joinsReady()
 }
 
 // runReporter reports to the coordinator. Suspicions also go to the proposer of the

@@ -66,6 +66,10 @@ func TestConnectionRepeatsReports(t *testing.T) {
 	if a.run(); a.reporter.due != protocol.Never {
 		t.Error("it reports nothing")
 	}
+	a.Removed(a.now, 9, nil)
+	if a.Up(a.now, 0); a.sentTo(0, Status) > 0 {
+		t.Error("a member that has ended tells its status")
+	}
 	b := newAsker(t, nil).awaits()
 	if b.Up(b.now, 1); b.acceptor.awaiting.members.count() > 0 {
 		t.Error("a member that has connected is waited for")
@@ -167,8 +171,25 @@ func TestReportsThroughSuspectsDoNotCount(t *testing.T) {
 			t.Error("a report does not count")
 		}
 		a.Suspect(a.now, 1, 1)
-		if a.suspected().has(4) {
+		if a.suspected().has(4) || !a.suspected().has(1) {
 			t.Errorf("what rank %d says through %d counts", r.by, r.via)
+		}
+	}
+}
+
+// A report names all that a member suspects, and the silent ones that would coordinate in the place
+// of its receiver, each once.
+func TestAccused(t *testing.T) {
+	for to, want := range map[protocol.Rank][]protocol.Rank{0: {3}, 1: {0, 3}, 2: {0, 3}, 4: {0, 2, 3}} {
+		a := newAsker(t, func(c *Config) { c.Self = *c.View.Members.At(1) })
+		a.suspicions.own = []suspect{{3, 1}}
+		a.silenced(0, 2, 3)
+		var got []protocol.Rank
+		for _, x := range a.accused(to) {
+			got = append(got, x.rank)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("to rank %d, %v are accused, want %v", to, got, want)
 		}
 	}
 }

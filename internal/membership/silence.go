@@ -59,7 +59,7 @@ func (m *Machine) considerSilence(now protocol.Time) {
 		m.awaitCoordinator(now)
 	}
 	s := &r.silence
-	if s.members.count() > 0 && !s.excused && !m.isQuorum(m.survivors(m.excluded())) {
+	if !s.excused && !m.isQuorum(m.survivors(m.excluded())) {
 		s.excused, r.tried, r.awaiting.since = true, now, now
 	}
 }

@@ -486,3 +486,34 @@ func TestCoordinatorShowsThatItIsNotSilent(t *testing.T) {
 		t.Errorf("a member that is missing is asked %d times", n)
 	}
 }
+
+// A member begins to wait for a coordinator when it asks one, another one, or runs again itself. It
+// waits for none if it coordinates, or has nothing to ask.
+func TestWaitForACoordinatorBegins(t *testing.T) {
+	const at = 1000 * second
+	for what, c := range map[string]struct {
+		change func(a *asker)
+		since  protocol.Time
+	}{
+		"it waits already":      {func(*asker) {}, at - second},
+		"it has not asked":      {func(a *asker) { a.acceptor.silence.asked = 0 }, at},
+		"another coordinator":   {func(a *asker) { a.acceptor.silence.coordinator = 3 }, at},
+		"it was stopped":        {func(a *asker) { a.acceptor.silence.looked = 1 }, at},
+		"it coordinates itself": {func(a *asker) { a.Suspect(at, 0, 1) }, 0},
+		"it has nothing to ask": {func(a *asker) {
+			a.Trust(at, 4, 1)
+			a.suspicions.reported = []reported{{report{2, []suspect{{4, 1}}}, 2, 2 * at}}
+		}, 0},
+		"an attempt": {func(a *asker) { a.now = at; a.receive(t, 0, frame{kind: Ping}) }, at},
+	} {
+		a := newAsker(t, func(c *Config) { c.Self = *c.View.Members.At(1) })
+		a.Suspect(a.now, 4, 1)
+		a.step(a.now)
+		a.acceptor.silence, a.reporter.heard = silence{asked: at - second, looked: at - 1}, at
+		c.change(a)
+		a.now = at
+		if a.run(); a.acceptor.silence.asked != c.since {
+			t.Errorf("%s: it waits since %d", what, a.acceptor.silence.asked)
+		}
+	}
+}
