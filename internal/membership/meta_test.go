@@ -124,3 +124,14 @@ func TestMetaIsChecked(t *testing.T) {
 		}
 	}
 }
+
+// A meta may be as long as MaxMeta, and no longer.
+func TestLongestMeta(t *testing.T) {
+	a := newAsker(t, nil)
+	if err := a.SetMeta(a.now, strings.Repeat("x", MaxMeta)); err != nil || len(a.wanted.meta) != MaxMeta {
+		t.Errorf("%d bytes are wanted: %v", len(a.wanted.meta), err)
+	}
+	if err := a.SetMeta(a.now, strings.Repeat("y", MaxMeta+1)); !errors.Is(err, ErrView) || a.wanted.meta[0] != 'x' {
+		t.Errorf("one more: %v", err)
+	}
+}

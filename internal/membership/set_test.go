@@ -145,3 +145,52 @@ func TestOneIsEnoughWithoutQuorum(t *testing.T) {
 		}
 	}
 }
+
+// Dropping members tells whether one of them was there.
+func TestDrop(t *testing.T) {
+	v := firstView(10)
+	of := func(indices ...int) set {
+		s := newSet(10)
+		for _, i := range indices {
+			s.add(i)
+		}
+		return s
+	}
+	for _, c := range []struct {
+		have    []int
+		by      protocol.Rank
+		others  set
+		left    int
+		dropped bool
+	}{
+		{[]int{1, 9}, 1, nil, 1, true},
+		{[]int{1, 9}, 2, nil, 2, false},
+		{[]int{1, 9}, 77, nil, 2, false},
+		{[]int{1, 9}, 2, of(9), 1, true},
+		{[]int{1, 9}, 1, of(8), 1, true},
+		{[]int{1, 9}, 1, of(1, 9), 0, true},
+		{[]int{1, 9}, 2, of(3), 2, false},
+		{nil, 1, of(1), 0, false},
+	} {
+		s := of(c.have...)
+		if dropped := s.drop(&v, c.by, c.others); dropped != c.dropped || s.count() != c.left {
+			t.Errorf("%+v: dropped %t, %v are left", c, dropped, s.each())
+		}
+	}
+	if set(nil).drop(&v, 1, of(1)) {
+		t.Error("none is there")
+	}
+}
+
+// A view without members has no coordinator. Members can decide if those that are left are a quorum.
+func TestCanDecideWithout(t *testing.T) {
+	if r := (&View{}).Coordinator(); r != protocol.NoRank {
+		t.Errorf("rank %d coordinates nothing", r)
+	}
+	v := firstView(5)
+	for gone, can := range []bool{true, true, true, false, false, false} {
+		if got := v.CanDecideWithout(func(m *Member) bool { return int(m.Rank) < gone }); got != can {
+			t.Errorf("without %d of 5: %t", gone, got)
+		}
+	}
+}

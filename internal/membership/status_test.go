@@ -85,3 +85,45 @@ func TestReceiversOfStatus(t *testing.T) {
 		}
 	}
 }
+
+// In a small group, a participant that waits for the next frame of a change asks the owner of the
+// ballot. An owner does not ask itself, and a member that knows the decision need not ask.
+func TestParticipantsAskTheOwner(t *testing.T) {
+	for what, c := range map[string]struct {
+		asks bool
+		do   func(a *asker)
+	}{
+		"it takes part": {true, func(a *asker) {
+			a.receive(t, 1, frame{kind: Prepare, ballot: Ballot{1, 1}, members: set(nil).complement(5)})
+		}},
+		"nothing": {false, func(*asker) {}},
+		"the group is large": {false, func(a *asker) {
+			a.config.FlatThreshold = -1
+			a.receive(t, 1, frame{kind: Prepare, ballot: Ballot{1, 1}, members: set(nil).complement(5)})
+		}},
+		"it is decided": {false, func(a *asker) {
+			a.receive(t, 1, frame{kind: Prepare, ballot: Ballot{1, 1}, members: set(nil).complement(5)})
+			a.acceptor.decided = &value{number: 2}
+		}},
+		"it is canceled": {false, func(a *asker) {
+			a.receive(t, 1, frame{kind: Prepare, ballot: Ballot{1, 1}, members: set(nil).complement(5)})
+			a.receive(t, 1, frame{kind: Cancel, ballot: Ballot{1, 1}})
+		}},
+	} {
+		a := newAsker(t, func(c *Config) { c.Self = *c.View.Members.At(3) })
+		if a.stats.Sent[Status] > 0 {
+			t.Error("a member tells its status before it has been one for long")
+		}
+		c.do(a)
+		a.run()
+		a.status.turn, a.status.due = 0, a.now // the turn of its neighbor
+		if asks := a.sentTo(1, Status) == 1; asks != c.asks {
+			t.Errorf("%s: it asks the owner: %t", what, asks)
+		}
+	}
+	owner := newAttempt(t)
+	owner.status.turn, owner.status.due = 0, owner.now
+	if n := owner.sentTo(0, Status); n > 0 {
+		t.Errorf("it asks itself %d times", n)
+	}
+}

@@ -72,6 +72,9 @@ func strangeValues(m *Machine, f *frame, wrong func(what string, change func(*va
 		change(&n)
 		v.added = append(v.added, n)
 	}
+	if f.kind != Commit { // of which any number makes sense
+		wrong("a view that is not the next", func(v *value) { v.number++ })
+	}
 	wrong("no slots", func(v *value) { v.slots = 0 })
 	wrong("too many slots", func(v *value) { v.slots = MaxSlots + 1 })
 	wrong("fewer slots than ranks", func(v *value) {

@@ -29,11 +29,11 @@ func (m *Machine) awaitAnswer(now protocol.Time, paused bool) {
 		e.heard = now
 		return
 	}
-	i, ok := m.view.index(e.to)
-	if r := &m.acceptor; ok && now >= e.heard+m.config.answerTimeout() && !r.unheard.has(i) {
+	if r := &m.acceptor; now >= e.heard+m.config.answerTimeout() {
 		if r.unheard == nil {
 			r.unheard = newSet(m.view.Members.Len())
 		}
+		i, _ := m.view.index(e.to)
 		r.unheard.add(i)
 	}
 }

@@ -87,7 +87,7 @@ func (v *value) checkAdded(i int, stay Members, named func(identity string) (int
 	if m.Incarnation != v.number {
 		return fmt.Errorf("%w: view %d admits %q as incarnation %d", ErrView, v.number, m.Identity, m.Incarnation)
 	}
-	if m.Rank < 0 || m.Rank >= v.slots || i > 0 && m.Rank <= v.added[i-1].Rank || stay.Find(m.Rank) != nil {
+	if m.Rank < 0 || i > 0 && m.Rank <= v.added[i-1].Rank || stay.Find(m.Rank) != nil {
 		return fmt.Errorf("%w: rank %d is out of place in view %d of %d slots", ErrView, m.Rank, v.number, v.slots)
 	}
 	if holder, ok := named(m.Identity); ok && !v.removed.has(holder) {
