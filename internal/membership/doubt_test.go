@@ -132,8 +132,16 @@ func TestMemberThatIsToldAsks(t *testing.T) {
 	if err := a.Receive(second, 2, f.append(nil)); err != nil {
 		t.Fatal(err)
 	}
+	until := a.doubt.until
+	if err := a.Receive(second+50*millisecond, 2, f.append(nil)); err != nil || a.doubt.until != until {
+		t.Errorf("told again, it begins again: %t, %v", a.doubt.until != until, err)
+	}
 	a.step(second + 100*millisecond)
 	a.wantQuorum(t, false)
+	b := newAsker(t, func(c *Config) { c.DoubtTimeout = 0 })
+	if err := b.Receive(second, 2, f.append(nil)); err != nil || b.doubt.asked != nil {
+		t.Errorf("a member that does not doubt asks: %v", err)
+	}
 }
 
 // A member that loses its quorum by suspicions tells the others, once each time: they may not have

@@ -350,3 +350,38 @@ func TestProposerThatHasYieldedAccepts(t *testing.T) {
 		t.Errorf("it has yielded: %t, accepted %v, tells itself %d times", a.proposer == nil, a.acceptor.accepted, sent)
 	}
 }
+
+// The first attempt ends at once for a death, since none has run before it. A later one runs for as
+// long as all before it.
+func TestAttemptsRunForAsLongAsThoseBefore(t *testing.T) {
+	a := newAttempt(t)
+	a.Suspect(a.now+1, 3, 1)
+	if a.step(a.now + 1); a.stats.Canceled != 1 {
+		t.Error("the first attempt goes on")
+	}
+	began := a.acceptor.tried
+	for a.proposer == nil {
+		a.step(a.Deadline())
+	}
+	if want := 2*a.now - began; a.proposer.grace != want {
+		t.Errorf("at %d, the second attempt runs until %d, want %d", a.now, a.proposer.grace, want)
+	}
+}
+
+// A canceled ballot is told along the tree, and directly to those that were asked directly.
+func TestCanceledBallotIsTold(t *testing.T) {
+	for _, direct := range []bool{false, true} {
+		a := newAsker(t, func(c *Config) { c.FlatThreshold = -1 })
+		a.Suspect(a.now, 4, 1)
+		a.run()
+		if a.proposer.deadline = protocol.Never; direct {
+			a.proposer.resend = a.now
+			a.run()
+		}
+		a.Trust(a.now, 4, 1)
+		sent := framesOf(a.Machine, a.now, Cancel)
+		if told := len(sent[3]) > 0; told != direct || len(sent[1]) == 0 || len(sent[0]) > 0 { // 3 is below 1
+			t.Errorf("asked directly %t: told directly %t, %d members are told", direct, told, len(sent))
+		}
+	}
+}
