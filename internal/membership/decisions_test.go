@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -112,6 +113,19 @@ func TestDecisionsAreBounded(t *testing.T) {
 	got, err := DecodeDecisions(b)
 	if err != nil || len(b) > decisionBytes+4 || len(got.values) == 0 || got.values[len(got.values)-1].number != savedCommits+1 {
 		t.Errorf("%d bytes: %d decisions, %v", len(b), len(got.values), err)
+	}
+	fill := &value{number: 3, slots: 1, removed: newSet(1), changed: []Member{{Identity: "x"}}}
+	rest := decisionBytes - len(appendValue(nil, d.values[0])) - len(appendValue(nil, fill))
+	fill.cut = make([]Position, rest/positionBytes)
+	for i := range fill.cut {
+		fill.cut[i] = Position{Root: protocol.Rank(i), Incarnation: 1, Next: 1}
+	}
+	fill.changed[0].Meta = strings.Repeat("x", rest%positionBytes)
+	for longer, want := range []int{2, 1} {
+		fill.changed[0].Meta += strings.Repeat("y", longer)
+		if got, err := DecodeDecisions((Decisions{[]*value{d.values[0], fill}}).Encode(nil)); err != nil || len(got.values) != want {
+			t.Errorf("%d more than fits: %d decisions, %v", longer, len(got.values), err)
+		}
 	}
 	gap := Decisions{[]*value{{number: 2, slots: 1}, {number: 4, slots: 1}}}
 	if _, err := DecodeDecisions(gap.Encode(nil)); err == nil {

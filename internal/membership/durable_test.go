@@ -432,6 +432,9 @@ func TestStrangeSeats(t *testing.T) {
 		if err != nil {
 			continue
 		}
+		if _, err := Restore(Config{}, got); err == nil {
+			t.Errorf("%q: restored without a log", what)
+		}
 		m, err := Restore(Config{Log: new(seatLog)}, got)
 		if err != nil || (m.acceptor.promised != Ballot{}) != (what == "it has voted") || m.acceptor.accepted != s.accepted || len(m.history) != len(s.history) {
 			t.Errorf("%q: promised %v, accepted %v, %d decisions: %v", what, m.acceptor.promised, m.acceptor.accepted, len(m.history), err)

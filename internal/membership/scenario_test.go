@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -436,6 +437,9 @@ func TestRemovedMemberNamesItsSuccessor(t *testing.T) {
 		a.Removed(a.now, 9, &Member{Identity: identity})
 		var evicted *EvictedError
 		if !errors.As(a.done, &evicted) || evicted.By != 9 || (evicted.Successor != nil) != (identity == "p0") {
+			t.Errorf("its rank has %q: %v", identity, a.done)
+		}
+		if named := strings.Contains(fmt.Sprint(a.done), identity); named != (identity == "p0") {
 			t.Errorf("its rank has %q: %v", identity, a.done)
 		}
 	}
