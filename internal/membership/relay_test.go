@@ -227,11 +227,13 @@ func TestNewsWaitForFurtherNews(t *testing.T) {
 		if n := reports(2, suspect{4, 1}); n != 1 {
 			t.Errorf("%d reports at once", n)
 		}
+		a.now += 10 * millisecond
+		a.run()
 		a.now += millisecond
 		if n := reports(3, suspect{2, 1}); n != 0 {
 			t.Errorf("%d reports of news at once", n)
 		}
-		if due := a.Deadline(); due > a.now+millisecond || due <= a.now {
+		if due := a.Deadline(); due != a.now+11*millisecond {
 			t.Errorf("news wait for %d ns", due-a.now)
 		}
 		a.now = a.Deadline()

@@ -102,3 +102,17 @@ func TestLateFrames(t *testing.T) {
 		}
 	}
 }
+
+// A member keeps as many decisions as another one may miss.
+func TestKeptDecisions(t *testing.T) {
+	a := newAsker(t, nil)
+	for number := uint64(2); number < 2*keptCommits; number++ {
+		d := &value{number: number, version: a.view.Version, slots: 5, removed: newSet(5)}
+		if err := a.Learn(a.now, Decisions{[]*value{d}}); err != nil {
+			t.Fatal(err)
+		}
+		if want := min(number-1, keptCommits); uint64(len(a.history)) != want {
+			t.Fatalf("%d decisions are kept in view %d, want %d", len(a.history), number, want)
+		}
+	}
+}
