@@ -29,10 +29,8 @@ func (m *Member) PeerStates() map[protocol.Rank]PeerState {
 	for r, b := range m.backlogs {
 		change(r, func(s *PeerState) { s.Backlog = b.bytes })
 	}
-	for r, stalled := range m.stalled {
-		if stalled {
-			change(r, func(s *PeerState) { s.Stalled = true })
-		}
+	for r := range m.stalled {
+		change(r, func(s *PeerState) { s.Stalled = true })
 	}
 	for root, f := range m.flows {
 		if f.wanted > f.next {

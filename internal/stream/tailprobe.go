@@ -22,9 +22,7 @@ const (
 // armTailProbe starts the probes of a flow over.
 func (m *Member) armTailProbe(now protocol.Time, f *flow) {
 	f.tailProbe.remaining = tailProbes
-	if f.tailProbe.due == protocol.Never {
-		f.tailProbe.due = now + tailProbeInterval
-	}
+	f.tailProbe.due = min(f.tailProbe.due, now+tailProbeInterval)
 	m.schedule(f, f.tailProbe.due)
 }
 
