@@ -54,7 +54,7 @@ type ballotState struct {
 	members  set  // the participants
 	flat     bool // no tree: all others are children of the owner
 	children []protocol.Rank
-	subtree  set             // this member and all below it, if there are any
+	subtree  set             // along a tree: this member and all below it; empty at the owner
 	askers   []protocol.Rank // receivers of the acknowledgment: the parent, and members that asked directly
 	acked    set             // members that have acknowledged in this phase
 	proposal *value          // nil in phase 1
@@ -70,9 +70,6 @@ type ballotState struct {
 func (m *Machine) newBallotState(b Ballot, members set) *ballotState {
 	p := &ballotState{ballot: b, members: members, subtree: newSet(m.view.Members.Len()), acked: newSet(m.view.Members.Len())}
 	owner, size := b.Rank == m.config.Self.Rank, members.count()
-	if owner {
-		p.subtree = members
-	}
 	if p.flat = size <= m.config.FlatThreshold; p.flat {
 		if owner {
 			p.children = m.others(members.each())
@@ -86,11 +83,10 @@ func (m *Machine) newBallotState(b Ballot, members set) *ballotState {
 	for child := range topology.Children(tree, me) {
 		p.children = append(p.children, m.view.Members.At(among.index(child)).Rank)
 	}
-	if owner {
-		return p
-	}
-	for below := range topology.Subtree(tree, me) {
-		p.subtree.add(among.index(below))
+	if !owner { // which waits for all participants
+		for below := range topology.Subtree(tree, me) {
+			p.subtree.add(among.index(below))
+		}
 	}
 	return p
 }

@@ -95,9 +95,8 @@ func (m *Machine) composeReasons(v *value) {
 		}
 	}
 	for _, l := range m.leavers {
-		if i, ok := m.suspectIndex(l); ok {
-			known[i] = reason{Departed, protocol.NoRank}
-		}
+		i, _ := m.view.index(l.rank)
+		known[i] = reason{Departed, protocol.NoRank}
 	}
 	for _, i := range indices {
 		why, ok := known[i]

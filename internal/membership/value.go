@@ -30,7 +30,7 @@ func (v *value) apply(before *View, named func(identity string) (int, bool)) (*V
 	if !v.removed.fits(before.Members.Len()) {
 		return nil, fmt.Errorf("%w: reasons for another view than %d", ErrView, before.Number)
 	}
-	if v.slots < 1 || v.slots > MaxSlots {
+	if v.slots > MaxSlots {
 		return nil, fmt.Errorf("%w: %d slots: choose 1 to %d", ErrView, v.slots, MaxSlots)
 	}
 	stay, joined := before.Members.change(before.ranksOf(v.removed)), v.identities()
