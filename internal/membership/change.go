@@ -84,9 +84,6 @@ func (v *value) reason(k int) reason {
 // proposes it.
 func (m *Machine) composeReasons(v *value) {
 	indices := v.removed.each()
-	if len(indices) == 0 {
-		return
-	}
 	known := make(map[int]reason, len(indices))
 	m.knownSuspicions(func(i int, by protocol.Rank) { known[i] = reason{Suspected, by} })
 	for i := range m.candidates {
