@@ -85,6 +85,7 @@ func (m *Machine) awaitCoordinator(now protocol.Time) {
 		i, _ := m.view.index(coordinator)
 		m.silenced(i)
 		s.asked = 0
+		m.reporter.changed() // the accusation does not wait for what is reported already
 	}
 }
 
