@@ -25,7 +25,10 @@ const (
 	// member may send per second then. Two heartbeats per 300 ms and one status are 8.
 	settleTime = 8 * second
 	idleTime   = 2 * second
-	idleFrames = 12
+	idleFrames = 9
+	// calmTime is how long messages may take to reach all members of a group that is one
+	// again: what the trouble has lost may still be asked for.
+	calmTime = 6 * second
 )
 
 // converge checks what the group promises after the trouble: all live members are in one
@@ -62,7 +65,7 @@ func (s *Simulation) converge() {
 		p.sayRich()
 		p.program.say(1 + s.rng.IntN(s.plan.longest))
 	}
-	if !s.runUntil(s.now+convergeTime/6, s.converged) {
+	if !s.runUntil(s.now+calmTime, s.converged) {
 		s.checker.fail("the group does not broadcast after the trouble:%s", s.describe())
 		return
 	}
