@@ -109,13 +109,37 @@ func TestLeadSpreadsWhatWasOnlyForwarded(t *testing.T) {
 	arrive(t, m, x, 1, 1)
 	m.Actions()
 	m.Tick(3 + m.config.GapDelay)
-	var casts [][]byte
+	if casts := castMessages(m); len(casts) != 1 || !bytes.Equal(casts[0], last) {
+		t.Errorf("%d messages are broadcast", len(casts))
+	}
+}
+
+// Of two messages that were forwarded, the lead broadcasts the one of which no broadcast has come.
+func TestLeadSpreadsTheRest(t *testing.T) {
+	m := lead(t)
+	m.config.GapDelay = 10
+	x := Origin{"a", "x", 1}
+	var last []byte
+	for seq := range uint64(2) {
+		last = (&frame{kind: kindData, origin: x, seq: seq + 1, data: []byte("d")}).encode()
+		if err := m.Forwarded(3, 5, last); err != nil {
+			t.Fatal(err)
+		}
+	}
+	arrive(t, m, x, 1, 1)
+	m.Actions()
+	m.Tick(3 + m.config.GapDelay)
+	if casts := castMessages(m); len(casts) != 1 || !bytes.Equal(casts[0], last) {
+		t.Errorf("%d messages are broadcast", len(casts))
+	}
+}
+
+// castMessages returns the messages that a machine has broadcast since the last call.
+func castMessages(m *Machine) (casts [][]byte) {
 	for _, a := range m.Actions() {
 		if c, ok := a.(Cast); ok && kindOf(c.Frame) == kindData {
 			casts = append(casts, c.Frame)
 		}
 	}
-	if len(casts) != 1 || !bytes.Equal(casts[0], last) {
-		t.Errorf("%d messages are broadcast", len(casts))
-	}
+	return casts
 }
