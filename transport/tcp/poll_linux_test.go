@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"context"
+	"net"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -103,5 +104,16 @@ func TestPollsLeaveTLSAlone(t *testing.T) {
 	}
 	if _, ok := members[1].Poll(1); ok {
 		t.Error("this member was polled")
+	}
+}
+
+// A connection that has ended, or that a poller has found broken, has no reader that could sleep.
+func TestEndedConnectionsNeedNoSleep(t *testing.T) {
+	for open, err := range map[bool]error{true: net.ErrClosed, false: nil} {
+		c := new(conn)
+		c.polls.open, c.polls.err = open, err
+		if !c.sleep(func(*pollLock) bool { t.Error("it may sleep"); return false }) {
+			t.Errorf("open %t, %v: it is looked at again", open, err)
+		}
 	}
 }
