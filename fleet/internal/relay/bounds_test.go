@@ -121,3 +121,10 @@ func TestJoinerGoesOnBehindItsTable(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// A reply that is no frames is refused.
+func TestRepliesAreChecked(t *testing.T) {
+	if err := lead(t).Fetched(2, []byte{200, 1, 2}); err == nil {
+		t.Error("a reply of three bytes is taken")
+	}
+}
