@@ -79,6 +79,7 @@ func (e *Engine) waitForOthers(ctx context.Context, o *callState, s Signature) {
 	defer again.Stop()
 	e.sender.requestProgress()
 	since, low := e.now(), e.log.lowWater
+	e.updateLowWater() // no report does it for a process that is alone
 	for o.err == nil && e.ahead(o.number) {
 		if err := e.holdError(o, s); err != nil {
 			e.fail(o, err, true)
@@ -99,6 +100,7 @@ func (e *Engine) waitForOthers(ctx context.Context, o *callState, s Signature) {
 		}
 		if late {
 			e.sender.requestProgress()
+			e.updateLowWater()
 			again.Reset(progressInterval)
 			e.accuseSlowest(o, s, e.now()-since)
 		}
