@@ -34,7 +34,6 @@ type world struct {
 	errs    []error
 	open    atomic.Int32 // programs that run
 	program func(c Comm) error
-	replace bool // those that die come again
 	config  Config
 }
 
@@ -239,16 +238,6 @@ func (w *world) kill(rank int) {
 	w.views[rank] = nil
 	w.engines[rank].End(errKilled)
 	w.nextView()
-	if w.replace {
-		synctest.Wait()
-		w.engines[rank].Close()
-		w.mu.Lock()
-		w.dead[rank], w.came[rank] = false, w.view+1
-		w.known[rank] = make([]uint64, len(w.engines))
-		w.mu.Unlock()
-		w.start(rank, 0, w.view+1)
-		w.nextView()
-	}
 }
 
 func (w *world) nextView() {
