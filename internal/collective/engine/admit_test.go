@@ -237,3 +237,33 @@ func TestThoseWhoWaitAreDismissed(t *testing.T) {
 		t.Errorf("%d of 2 are told", n)
 	}
 }
+
+// A process that waits says so to each other member of its view, once, and what it says lets another
+// one that waits know that the job is gone. One that is dismissed learns that the job has ended.
+func TestThoseWhoWaitTellEachOther(t *testing.T) {
+	link := &keeper{}
+	e, err := New(Config{Rank: 1, Size: 3, Waiting: 3, Link: link})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	members := []Member{{1, 3}, {2, 2}}
+	for view := uint64(3); view < 5; view++ {
+		e.InstallMembers(view, members)
+	}
+	if err := e.Flush(t.Context()); err != nil || len(link.to(2)) != 1 || len(link.to(1)) != 0 {
+		t.Fatalf("%v; it has told %v", err, link.sent)
+	}
+	other, _ := newRecorded(t, Config{Rank: 2, Waiting: 2})
+	other.InstallMembers(3, members)
+	if err := other.Receive(1, link.to(2)[0]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Comm().Admit(t.Context()); !errors.Is(err, ErrGone) {
+		t.Errorf("the other one: %v", err)
+	}
+	receiveNotice(t, e, 0, generationNotice{what: jobOver, view: 1})
+	if _, err := e.Comm().Admit(t.Context()); !errors.Is(err, ErrJobEnded) {
+		t.Errorf("dismissed: %v", err)
+	}
+}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A process whose call differs from that of another one learns of it, whoever was the first to come:
+// A process whose call differs from that of another one learns of it, whichever came first:
 // also if that was rank 0.
 func TestOddCallOfRankZero(t *testing.T) {
 	kinds := map[int]Kind{0: Alltoall, 2: Barrier}

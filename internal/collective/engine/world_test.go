@@ -24,7 +24,7 @@ type world struct {
 	dead    []bool
 	view    uint64
 	mu      sync.Mutex
-	queues  map[[2]int][]letter // by sender and receiver
+	queues  map[[2]int][]packet // by sender and receiver
 	views   [][]installation    // by rank: those that are decided
 	known   [][]uint64          // by rank: the incarnations in its view
 	came    []uint64            // by rank: its incarnation
@@ -37,7 +37,7 @@ type world struct {
 	config  Config
 }
 
-type letter struct {
+type packet struct {
 	came    uint64
 	bytes   []byte
 	release func()
@@ -68,7 +68,7 @@ func (l worldLink) SendOwned(_ context.Context, to int, head, body []byte, relea
 		return errKilled
 	}
 	k := [2]int{l.rank, to}
-	w.queues[k] = append(w.queues[k], letter{l.came, slices.Concat(head, body), release})
+	w.queues[k] = append(w.queues[k], packet{l.came, slices.Concat(head, body), release})
 	return nil
 }
 
@@ -77,7 +77,7 @@ func (l worldLink) SendOwned(_ context.Context, to int, head, body []byte, relea
 func runWorld(t *testing.T, size int, seed uint64, set func(w *world), program func(c Comm) error) (w *world) {
 	synctest.Test(t, func(t *testing.T) {
 		w = &world{
-			t: t, rng: rand.New(rand.NewPCG(seed, 3)), view: 1, queues: make(map[[2]int][]letter), kills: make(map[int]int), deaf: make(map[int]int),
+			t: t, rng: rand.New(rand.NewPCG(seed, 3)), view: 1, queues: make(map[[2]int][]packet), kills: make(map[int]int), deaf: make(map[int]int),
 			engines: make([]*Engine, size), dead: make([]bool, size), views: make([][]installation, size), errs: make([]error, size),
 			known: make([][]uint64, size), came: slices.Repeat([]uint64{1}, size), program: program,
 		}
