@@ -47,7 +47,9 @@ func TestMissingProcessInAnyOrder(t *testing.T) {
 					if !errors.As(why, &stuck) || stuck.Rank != missing || stuck.Arrived || stuck.Waited < time.Second || stuck.Waited > 2*time.Second {
 						t.Errorf("seed %d: %v", seed, why)
 					}
+					w.mu.Lock()
 					w.kills[w.steps+1] = rank
+					w.mu.Unlock()
 				}
 			}
 		}, func(c Comm) error {
