@@ -69,6 +69,7 @@ def wrong(*arguments): raise Wrong("on purpose")
 world = pleach.World()
 try: world.allreduce(np.ones(2), wrong)
 except Wrong: pass
+except pleach.Error as e: assert isinstance(e.__cause__, Wrong), repr(e) # the other process has ended before
 else: raise SystemExit("no error")
 try: world.once(wrong)
 except pleach.Error as e: assert isinstance(e.__cause__, Wrong) or isinstance(e, pleach.AbortError), repr(e)
