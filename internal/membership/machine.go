@@ -167,6 +167,11 @@ func (m *Machine) handle(now protocol.Time, f *frame) error {
 	if f.members != nil && !f.members.fits(m.view.Members.Len()) {
 		return fmt.Errorf("%w: %v: a set of another view than %d", ErrFrame, f.kind, m.view.Number)
 	}
+	for _, r := range f.reports {
+		if !m.view.Has(r.by) {
+			return fmt.Errorf("%w: %v by rank %d, which is not in view %d", ErrFrame, f.kind, r.by, m.view.Number)
+		}
+	}
 	if f.kind == Prepare || f.kind == Cancel || f.kind == Propose {
 		if !m.view.Has(f.ballot.Rank) || f.ballot.Rank == m.config.Self.Rank {
 			return fmt.Errorf("%w: %v of ballot %v, whose owner cannot have sent it", ErrFrame, f.kind, f.ballot)

@@ -40,6 +40,11 @@ func strange(m *Machine, f *frame) (refused, ignored map[string]*frame) {
 		wrong(refused, "a set that is too long", func(g *frame) { g.members = append(g.members, 0) })
 		wrong(refused, "a member that is none", func(g *frame) { g.members = append(g.members, 1) })
 	}
+	if len(f.reports) > 0 {
+		wrong(refused, "a report by no member", func(g *frame) {
+			g.reports = append(slices.Clone(g.reports), report{by: m.view.Slots + 1})
+		})
+	}
 	if f.kind == Prepare {
 		wrong(refused, "a ballot without its receiver", func(g *frame) { g.members.remove(m.self) })
 		wrong(refused, "a ballot without its owner", func(g *frame) {
