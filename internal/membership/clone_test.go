@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"maps"
 	"reflect"
+	"sync"
 	"unsafe"
 
 	"github.com/pleach-go/pleach/broadcast"
@@ -107,33 +108,31 @@ func open(f reflect.Value) reflect.Value {
 // hashed. Reflection would spend most of its time on finding that out anew.
 type fields struct{ copied, hashed []int }
 
-var known = map[reflect.Type]*fields{}
+// known has the fields of each type, and flats whether it is flat. Schedules run beside each other.
+var known, flats sync.Map
 
 func fieldsOf(t reflect.Type) *fields {
-	f := known[t]
-	if f == nil {
-		f = &fields{}
-		for i := range t.NumField() {
-			if !flat(t.Field(i).Type) {
-				f.copied = append(f.copied, i)
-			}
-			if !ignored[t.Name()+"."+t.Field(i).Name] {
-				f.hashed = append(f.hashed, i)
-			}
-		}
-		known[t] = f
+	if f, ok := known.Load(t); ok {
+		return f.(*fields)
 	}
+	f := &fields{}
+	for i := range t.NumField() {
+		if !flat(t.Field(i).Type) {
+			f.copied = append(f.copied, i)
+		}
+		if !ignored[t.Name()+"."+t.Field(i).Name] {
+			f.hashed = append(f.hashed, i)
+		}
+	}
+	known.Store(t, f)
 	return f
 }
 
-var flats = map[reflect.Type]bool{}
-
 // flat reports whether a type holds nothing that copies would share. Strings do
 // not change.
-func flat(t reflect.Type) bool {
-	is, known := flats[t]
-	if known {
-		return is
+func flat(t reflect.Type) (is bool) {
+	if is, ok := flats.Load(t); ok {
+		return is.(bool)
 	}
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Map:
@@ -146,7 +145,7 @@ func flat(t reflect.Type) bool {
 	default:
 		is = true
 	}
-	flats[t] = is
+	flats.Store(t, is)
 	return is
 }
 
